@@ -1,0 +1,39 @@
+# A room is one folder under src/. It can include headers of the rooms it links to and of no
+# other: each room's headers are reachable only through an include directory of its own, which
+# holds a single link to the folder. An arrow that DESIGN §5 doesn't draw fails to compile.
+
+# sluice_room(<name> [ROOMS a b ...] [PACKAGES pkg::target ...])
+# Compiles every *.cc of the folder but *_test.cc and main.cc into a static library.
+function(sluice_room name)
+  cmake_parse_arguments(ARG "" "" "ROOMS;PACKAGES" ${ARGN})
+  file(GLOB sources CONFIGURE_DEPENDS *.cc)
+  list(FILTER sources EXCLUDE REGEX "_test\\.cc$|/main\\.cc$")
+  set(view ${CMAKE_BINARY_DIR}/rooms/${name})
+  file(MAKE_DIRECTORY ${view})
+  file(CREATE_LINK ${CMAKE_CURRENT_SOURCE_DIR} ${view}/${name} SYMBOLIC)
+  if(sources)
+    add_library(sluice_${name} STATIC ${sources})
+    set(scope PUBLIC)
+  else()
+    add_library(sluice_${name} INTERFACE)
+    set(scope INTERFACE)
+  endif()
+  target_include_directories(sluice_${name} ${scope} ${view})
+  list(TRANSFORM ARG_ROOMS PREPEND sluice_)
+  target_link_libraries(sluice_${name} ${scope} ${ARG_ROOMS} ${ARG_PACKAGES})
+
+  file(GLOB tests CONFIGURE_DEPENDS *_test.cc)
+  if(SLUICE_TESTS AND tests)
+    sluice_test(${name}_test SOURCES ${tests} ROOMS ${name})
+  endif()
+endfunction()
+
+# sluice_test(<name> SOURCES ... ROOMS ...): one GoogleTest program, each test known to ctest.
+function(sluice_test name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;ROOMS" ${ARGN})
+  add_executable(${name} ${ARG_SOURCES})
+  list(TRANSFORM ARG_ROOMS PREPEND sluice_)
+  target_link_libraries(${name} PRIVATE ${ARG_ROOMS} GTest::gtest GTest::gmock GTest::gtest_main)
+  add_test(NAME ${name} COMMAND ${name})
+  set_tests_properties(${name} PROPERTIES TIMEOUT 120 LABELS unit)
+endfunction()

@@ -1,0 +1,142 @@
+// The contract between a LUN and the place its data lives. The one header to read before writing
+// a backend; backend/conformance.h holds the suite that every backend passes.
+//
+//   lun/unit -> [faulty] -> null | memory | file | block      -> Aio (net/) -> kernel
+//
+// Threads: one Backend serves all reactors. submit() may run on several reactors at once for
+// different Io; what it touches is immutable after open or atomic. Everything else (resize,
+// close) runs on one control thread while I/O goes on.
+// Order: none. Two Ios in flight at once may complete in any order; whoever needs order waits
+// (lun/ keeps overlapping ranges apart, DESIGN R5).
+// Durability: a completed kWrite with fua, or any completed kWrite while write_cache() is off,
+// has reached stable storage (DESIGN R12). A completed kFlush makes all earlier completed writes
+// durable.
+#pragma once
+
+#include <sys/uio.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/aio.h"
+#include "base/result.h"
+
+namespace sluice::backend {
+
+enum class Op : uint8_t {
+  kRead,         // iov <- [offset, offset+length)
+  kWrite,        // iov -> [offset, offset+length)
+  kFlush,        // offset, length ignored
+  kDiscard,      // deallocate whole discard_granularity units inside the range; with
+                 // Info::discard_zeroes the *whole* range reads zeros afterwards
+  kWriteZeroes,  // the range reads zeros; kIoMayUnmap allows deallocation
+};
+
+enum : uint8_t {
+  kIoFua = 1,       // durable before completion, whatever the cache mode (kWrite, kWriteZeroes, kDiscard)
+  kIoMayUnmap = 2,  // kWriteZeroes may deallocate
+};
+
+// One request. The submitter owns it and keeps it, its iovecs and their memory alive and unmoved
+// until it is complete.
+struct Io {
+  Op op = Op::kRead;
+  uint8_t flags = 0;
+  uint32_t iovcnt = 0;      // 1..IOV_MAX for kRead and kWrite, else 0
+  iovec* iov = nullptr;     // sum of lengths == length for kRead and kWrite; not modified
+  uint64_t offset = 0;      // bytes, multiple of the LUN's logical block size
+  uint64_t length = 0;      // bytes, > 0 except for kFlush
+  // >= 0: bytes transferred (kRead, kWrite; may be short but not 0: the submitter goes on from
+  // there) or 0 for the other ops. < 0: negative errno, the state of the range is then undefined
+  // between old and new.
+  int64_t result = 0;
+  void (*done)(Io& io) = nullptr;
+  void* context = nullptr;  // the submitter's
+  // Backend's own, valid between submit and done.
+  AioOp aio;
+  struct Private {
+    uint64_t a = 0;
+    uint64_t b = 0;
+    void* p = nullptr;
+    void (*inner_done)(Io&) = nullptr;  // wrappers keep the caller's here
+    void* inner_context = nullptr;
+  } priv;
+};
+
+// What SCSI tells hosts about the medium. Immutable while open, but for size_bytes (resize).
+struct Info {
+  uint32_t memory_alignment = 1;      // bytes; iov bases, lengths and offsets must be multiples.
+                                      // Unaligned Ios are bounced by the backend itself.
+  uint32_t discard_granularity = 0;   // bytes; 0: kDiscard answers -EOPNOTSUPP
+  uint64_t discard_alignment = 0;     // bytes
+  bool discard_zeroes = false;        // discarded ranges read zeros (LBPRZ)
+  bool thin = false;                  // unwritten ranges hold no space (LBPME)
+  bool read_only = false;
+  uint32_t atomic_write_bytes = 0;    // a write up to this size, aligned to it, survives power loss
+                                      // whole or not at all; 0: only a logical block
+  bool rotational = false;
+};
+
+struct Extent {
+  uint64_t length = 0;  // bytes from the asked offset with the same state, > 0
+  bool allocated = true;
+};
+
+class Backend {
+ public:
+  virtual ~Backend() = default;  // no Io in flight; closes descriptors, drops locks
+
+  virtual const Info& info() const = 0;
+  virtual uint64_t size_bytes() const = 0;  // atomic
+
+  // true: complete now, io.result is set and done is NOT called. false: done(io) will be called
+  // exactly once, later, on this reactor's thread. Requests beyond size_bytes() answer -EINVAL.
+  virtual bool submit(Io& io, Aio& aio) = 0;
+
+  // Stable memory that holds the range right now, for backends that have it: READ then sends from
+  // there. Valid while the Backend lives; contents may change under a concurrent write. nullptr:
+  // submit a kRead instead.
+  virtual const uint8_t* borrow(uint64_t /*offset*/, uint64_t /*length*/) const { return nullptr; }
+
+  // Write cache as configured (DESIGN R12): on means kWrite may complete before it is durable.
+  virtual bool write_cache() const = 0;
+  // MODE SELECT of WCE. Error when the backend can't (for example a drive whose own cache is off).
+  virtual Result<void> set_write_cache(bool on) = 0;
+
+  // State of allocation at offset, looking at most `limit` bytes ahead. May block briefly.
+  virtual Result<Extent> allocation(uint64_t offset, uint64_t limit) const = 0;
+  // Bytes that can still be allocated to this LUN; UINT64_MAX when unknown or unlimited.
+  virtual uint64_t free_bytes() const { return UINT64_MAX; }
+
+  // Grows (a file: to new_size; a device: takes over its present size, which must equal new_size,
+  // or 0 for "whatever it is now"). Shrinking is an error: data would be lost.
+  virtual Result<void> resize(uint64_t new_size) = 0;
+
+  // Whether the medium is there. Called about once a second off the I/O path: a vanished file or
+  // device answers an error text, and the LUN becomes NOT READY (02/3A/00 is for removable media;
+  // the unit answers 02/04/00) until it returns ok again.
+  virtual Result<void> check() = 0;
+};
+
+// How a backend is named in a configuration: kind, path and options after the colon of
+// `--lun 0=file:/path,size=1GiB,io=buffered`. Only the keys a kind knows are accepted there.
+struct Spec {
+  std::string kind;        // null | memory | file | block
+  std::string path;        // file, block
+  uint64_t size = 0;       // bytes; multiple of block_size. 0: the file's or device's own
+  uint32_t block_size = 512;  // logical: 512 or 4096
+  bool direct = false;     // file: io=direct (O_DIRECT); block is always direct
+  bool write_cache = false;
+  bool read_only = false;
+  bool create = true;      // file: create (sparse) when missing, needs size
+  // faulty wrapper, tests only: error every Nth Io, delay, short transfers. Empty: none.
+  std::string fault;
+};
+
+// Opens and locks (DESIGN R2: flock on the very description that does the I/O, O_EXCL for block
+// devices). The error names the path, the cause and the mend.
+Result<std::unique_ptr<Backend>> open(const Spec& spec);
+
+}  // namespace sluice::backend

@@ -1,0 +1,46 @@
+// The one door through which backends reach the kernel's asynchronous I/O. net/ implements it on
+// the reactor's io_uring; tests implement it with a thread-free queue of their own.
+//
+// Threads: an Aio belongs to one reactor. submit() and done() run on that reactor's thread.
+// Ownership: the AioOp is the caller's and must live, unmoved, until done() was called.
+#pragma once
+
+#include <sys/types.h>
+#include <sys/uio.h>
+
+#include <cstdint>
+
+namespace sluice {
+
+struct AioOp {
+  enum class Kind : uint8_t {
+    kReadv,      // preadv2(fd, iov, iovcnt, offset, rw_flags)
+    kWritev,     // pwritev2(fd, iov, iovcnt, offset, rw_flags)
+    kFdatasync,  // fdatasync(fd)
+    kFallocate,  // fallocate(fd, mode, offset, length)
+    kDiscard,    // BLKDISCARD of [offset, offset+length): ring command where the kernel has it
+    kTimeout,    // completes with 0 after `length` nanoseconds; fd unused
+  };
+  Kind kind = Kind::kReadv;
+  int fd = -1;
+  int rw_flags = 0;       // RWF_*
+  int mode = 0;           // FALLOC_FL_*
+  uint32_t iovcnt = 0;    // at most IOV_MAX
+  const iovec* iov = nullptr;
+  uint64_t offset = 0;    // bytes
+  uint64_t length = 0;    // bytes (nanoseconds for kTimeout)
+  // Called exactly once, never from inside submit(). result: bytes or 0, or a negative errno.
+  void (*done)(AioOp& op, int32_t result) = nullptr;
+  void* context = nullptr;  // the submitter's
+  AioOp* next = nullptr;    // the implementation's, while the ring is full
+};
+
+class Aio {
+ public:
+  virtual ~Aio() = default;
+  // Never fails and never blocks: when the ring is full the operation waits its turn in a list
+  // threaded through AioOp::next. Errors of the operation itself come through done().
+  virtual void submit(AioOp& op) = 0;
+};
+
+}  // namespace sluice

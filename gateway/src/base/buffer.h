@@ -1,0 +1,110 @@
+// Reference-counted I/O memory, the currency between the socket, the protocol core and backends.
+//
+// Threads: a pool and all its buffers belong to one reactor; the counts are plain integers.
+// Alignment: data() is 4096-byte aligned, so any buffer can serve O_DIRECT from its start.
+// Bound: a pool never holds more than its budget; allocate() then returns an empty reference and
+// the caller waits (DESIGN R14).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+namespace sluice {
+
+class BufferPool;
+
+struct Buffer {
+  uint8_t* data = nullptr;
+  uint32_t capacity = 0;  // bytes
+  uint32_t references = 0;
+  BufferPool* pool = nullptr;
+  Buffer* next_free = nullptr;
+  uint16_t id = 0;          // index in a receive ring, for net/
+  uint8_t size_class = 0;
+};
+
+// Shared ownership of one Buffer within a reactor.
+class BufferRef {
+ public:
+  BufferRef() = default;
+  explicit BufferRef(Buffer* buffer) : buffer_(buffer) {
+    if (buffer_) ++buffer_->references;
+  }
+  BufferRef(const BufferRef& other) : BufferRef(other.buffer_) {}
+  BufferRef(BufferRef&& other) noexcept : buffer_(std::exchange(other.buffer_, nullptr)) {}
+  BufferRef& operator=(BufferRef other) noexcept {
+    std::swap(buffer_, other.buffer_);
+    return *this;
+  }
+  ~BufferRef() { reset(); }
+
+  inline void reset();
+  explicit operator bool() const { return buffer_ != nullptr; }
+  uint8_t* data() const { return buffer_->data; }
+  uint32_t capacity() const { return buffer_->capacity; }
+  Buffer* get() const { return buffer_; }
+
+ private:
+  Buffer* buffer_ = nullptr;
+};
+
+// A run of bytes and what keeps it alive. An empty owner means the memory outlives every use by
+// other means (a static zero page, a memory LUN held by its command).
+struct Slice {
+  BufferRef owner;
+  uint8_t* data = nullptr;
+  uint32_t size = 0;  // bytes
+};
+
+class BufferPool {
+ public:
+  // budget: bytes; at least one buffer of the largest class is always granted.
+  explicit BufferPool(size_t budget);
+  BufferPool(const BufferPool&) = delete;
+  BufferPool& operator=(const BufferPool&) = delete;
+  // Every BufferRef must be gone by now.
+  ~BufferPool();
+
+  static constexpr uint32_t kClassSizes[] = {4096, 16384, 65536, 262144};
+  static constexpr uint32_t kLargest = 262144;
+
+  // A buffer of at least `size` bytes, 1 <= size <= kLargest; contents are undefined (no stale
+  // data may be sent from it: callers fill what they send). Empty when the budget is spent.
+  BufferRef allocate(uint32_t size);
+
+  size_t in_use() const { return in_use_; }        // bytes held by references
+  size_t reserved() const { return reserved_; }    // bytes mapped from the kernel
+  size_t budget() const { return budget_; }
+  // Bytes that may still be allocated.
+  size_t available() const { return budget_ > in_use_ ? budget_ - in_use_ : 0; }
+
+ private:
+  friend class BufferRef;
+  void release(Buffer* buffer) {
+    in_use_ -= buffer->capacity;
+    buffer->next_free = free_[buffer->size_class];
+    free_[buffer->size_class] = buffer;
+  }
+  bool grow(uint8_t size_class);
+
+  struct Slab {
+    void* memory;
+    size_t size;
+    std::unique_ptr<Buffer[]> buffers;
+  };
+  Buffer* free_[4] = {};
+  size_t in_use_ = 0;
+  size_t reserved_ = 0;
+  size_t budget_;
+  std::vector<Slab> slabs_;
+};
+
+inline void BufferRef::reset() {
+  if (buffer_ && --buffer_->references == 0) buffer_->pool->release(buffer_);
+  buffer_ = nullptr;
+}
+
+}  // namespace sluice
