@@ -1,0 +1,112 @@
+// What this gateway shows to the world: targets, their LUNs and who may come in. Read by login
+// and discovery, changed by configuration reloads (later: by the control plane).
+//
+// Threads: lookups may come from any reactor and take a short lock; the I/O path never does
+// (a Nexus keeps what it needs). Changes come from one control thread.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/reactors.h"
+#include "base/result.h"
+#include "lun/nexus.h"
+
+namespace sluice::lun {
+
+class Unit;
+class TokenStore;
+
+// One direction of CHAP (RFC 7143 §12.1.3). The secret is never logged or printed.
+struct ChapCredential {
+  std::string user;
+  std::string secret;  // 1..255 bytes; below 12 (96 bits) is refused by configuration
+  bool empty() const { return user.empty(); }
+};
+
+// Who may log in to a target, and how they prove it.
+struct HostAccess {
+  std::vector<std::string> initiators;  // iSCSI names, lower case; empty: any initiator
+  ChapCredential chap;                  // asked from the initiator; empty: none asked
+  ChapCredential mutual;                // given by us when the initiator asks; empty: refused
+  bool read_only = false;
+};
+
+class Target : public std::enable_shared_from_this<Target> {
+ public:
+  Target(std::string iqn, std::string alias, uint16_t group);
+
+  const std::string& iqn() const { return iqn_; }
+  const std::string& alias() const { return alias_; }
+  uint16_t target_port_group() const { return group_; }  // ALUA; one per gateway (DESIGN §1)
+
+  struct LunEntry {
+    uint64_t lun = 0;
+    std::shared_ptr<Unit> unit;
+  };
+  std::vector<LunEntry> luns() const;                   // sorted by number
+  std::shared_ptr<Unit> unit_by_naa(ByteView designator) const;  // for third-party copies
+  std::vector<HostAccess> hosts() const;
+  void set_hosts(std::vector<HostAccess> hosts);        // future logins only
+  // The entry that lets `initiator` in; nullopt: not allowed (login status 02/02).
+  bool access_for(std::string_view initiator, HostAccess* out) const;
+
+  // Replaces the LUN map; every live nexus gets refresh_luns() posted.
+  void set_luns(std::vector<LunEntry> luns, Reactors& reactors);
+
+  void add(const std::shared_ptr<Nexus>& nexus);
+  void remove(const Nexus* nexus);
+  std::vector<std::shared_ptr<Nexus>> nexuses() const;
+  // Remembers that the nexus was lost, so that its successor reports 29/07; take_lost() forgets.
+  void note_lost(const NexusId& id);
+  bool take_lost(const NexusId& id);
+
+  TokenStore& tokens() const { return *tokens_; }
+
+ private:
+  const std::string iqn_;
+  const std::string alias_;
+  const uint16_t group_;
+  mutable std::mutex mutex_;
+  std::vector<LunEntry> luns_;
+  std::vector<HostAccess> hosts_;
+  std::vector<std::weak_ptr<Nexus>> nexuses_;
+  std::vector<NexusId> lost_;          // bounded; oldest forgotten first
+  std::unique_ptr<TokenStore> tokens_;
+};
+
+// A portal as discovery shows it (DESIGN §1: listen and advertised addresses may differ).
+struct PortalInfo {
+  std::string address;   // "192.0.2.1:3260" or "[2001:db8::1]:3260"; a wildcard address is answered
+                         // with the address the initiator came to
+  uint16_t tpgt = 1;
+  uint16_t relative_port = 1;
+};
+
+class Exports {
+ public:
+  std::shared_ptr<Target> find(std::string_view iqn) const;     // nullptr: no such target
+  std::vector<std::shared_ptr<Target>> all() const;             // sorted by name
+  void add(std::shared_ptr<Target> target);                     // replaces one of the same name
+  void remove(std::string_view iqn);
+
+  std::vector<PortalInfo> portals() const;
+  void set_portals(std::vector<PortalInfo> portals);
+
+  // CHAP for discovery sessions; empty: none asked.
+  HostAccess discovery_access() const;
+  void set_discovery_access(HostAccess access);
+
+ private:
+  mutable std::mutex mutex_;
+  std::map<std::string, std::shared_ptr<Target>, std::less<>> targets_;
+  std::vector<PortalInfo> portals_;
+  HostAccess discovery_;
+};
+
+}  // namespace sluice::lun

@@ -1,0 +1,133 @@
+// An I_T nexus and its I_T_L nexuses: everything SCSI remembers about one initiator port at one
+// target port (DESIGN §1: initiator name + ISID + target portal group).
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/aio.h"
+#include "base/buffer.h"
+#include "base/reactors.h"
+#include "lun/command.h"
+
+namespace sluice::lun {
+
+class Unit;
+class Target;
+class Nexus;
+
+// Names the two ports. Persistent reservations are kept under this key (SPC-5 §5.14.1).
+struct NexusId {
+  std::string initiator_name;          // iSCSI name, lower case
+  std::array<uint8_t, 6> isid{};       // RFC 7143 §11.12.5
+  uint16_t target_portal_group = 1;    // TPGT
+  uint16_t relative_target_port = 1;   // cluster-wide unique id of IQN + TPGT
+  bool operator==(const NexusId&) const = default;
+};
+
+struct UnitAttention {
+  uint8_t asc = 0;
+  uint8_t ascq = 0;
+  bool operator==(const UnitAttention&) const = default;
+};
+
+// What a reactor lends to the commands that run on it.
+struct Lane {
+  Aio* aio = nullptr;
+  BufferPool* buffers = nullptr;
+  Reactors* reactors = nullptr;
+  unsigned reactor = 0;
+  const Nanos* now = nullptr;          // the reactor's time of the current batch
+};
+
+// An I_T_L nexus. The fast path reads one atomic here; the queue behind it is the unit's.
+class Itl {
+ public:
+  Itl(std::shared_ptr<Unit> unit, std::shared_ptr<Nexus> nexus, uint64_t lun);
+  ~Itl();
+
+  Unit& unit() const { return *unit_; }
+  const std::shared_ptr<Unit>& shared_unit() const { return unit_; }
+  Nexus& nexus() const { return *nexus_; }
+  uint64_t lun() const { return lun_; }
+
+  // --- task set (TST=001b: one per I_T_L nexus), reactor's thread only
+  uint32_t active = 0;                 // commands admitted and not complete
+  bool barrier = false;                // an ORDERED command runs
+  Command* blocked_head = nullptr;
+  Command* blocked_tail = nullptr;
+  Command* active_head = nullptr;      // every command between begin() and complete()
+
+  // --- unit attention; `attention` is set under the unit's mutex, read by anyone
+  std::atomic<bool> attention{false};
+  std::vector<UnitAttention> pending;  // guarded by the unit's mutex; at most kMaxUnitAttentions
+
+ private:
+  std::shared_ptr<Unit> unit_;
+  std::shared_ptr<Nexus> nexus_;       // kept alive: other reactors reach it through the unit
+  uint64_t lun_;
+};
+
+// The transport's door into SCSI. Created at login, closed at the session's end; both on the
+// reactor it stays on.
+class Nexus : public std::enable_shared_from_this<Nexus> {
+ public:
+  // Opens the I_T nexus on a target: I_T_L nexuses for its LUNs, each with 29/00 pending as after
+  // power on, or 29/07 where an earlier nexus of the same id was lost.
+  static std::shared_ptr<Nexus> open(std::shared_ptr<Target> target, NexusId id, Lane lane);
+  ~Nexus();
+
+  // Starts a command. true: it waits for min(data_out_wanted, expected_data_out) bytes.
+  bool begin(Command& command);
+  // All data the initiator sends is in command.data_out.
+  void data_ready(Command& command);
+  // complete() follows, once the backend has let go of the command (DESIGN R5).
+  void abort(Command& command);
+
+  // Task management (SAM-5 §7). `done` runs on this nexus's reactor once every affected command,
+  // of whatever nexus, has completed. They return false for a LUN that does not exist (the
+  // transport answers "LUN does not exist") and then don't call `done`.
+  bool abort_task_set(uint64_t lun_field, std::function<void()> done);
+  bool clear_task_set(uint64_t lun_field, std::function<void()> done);
+  bool logical_unit_reset(uint64_t lun_field, std::function<void()> done);
+  // Resets every LUN of the target (warm and cold reset).
+  void target_reset(std::function<void()> done);
+  // Whether the LUN exists, for QUERY TASK and ABORT TASK checks.
+  bool has_lun(uint64_t lun_field) const;
+  // Pending unit attention for QUERY ASYNCHRONOUS EVENT; false when there is none.
+  bool peek_unit_attention(uint64_t lun_field, UnitAttention* out) const;
+
+  // Nexus loss (SAM-5 §6.3.4): aborts every command, releases RESERVE(6), drops pending unit
+  // attentions; persistent reservations stay. `done` runs here when all commands have completed.
+  // `lost`: the connection broke (as against a logout): the next nexus of this id finds 29/07.
+  void close(bool lost, std::function<void()> done);
+
+  const NexusId& id() const { return id_; }
+  const Lane& lane() const { return lane_; }
+  Target& target() const { return *target_; }
+  bool closed() const { return closed_; }
+
+  // The LUN inventory changed: takes up new LUNs, lets go of removed ones, raises 3F/0E. Posted by
+  // Target to this reactor.
+  void refresh_luns();
+
+  // An I_T_L nexus by LUN field; nullptr when there is none. Well-known LUNs have none.
+  Itl* find(uint64_t lun_field) const;
+
+ private:
+  Nexus(std::shared_ptr<Target> target, NexusId id, Lane lane);
+
+  NexusId id_;
+  Lane lane_;
+  std::shared_ptr<Target> target_;
+  std::array<std::shared_ptr<Itl>, 256> low_;                   // LUN 0..255
+  std::vector<std::pair<uint64_t, std::shared_ptr<Itl>>> high_;  // 256.., sorted
+  bool closed_ = false;
+};
+
+}  // namespace sluice::lun

@@ -1,0 +1,110 @@
+// A logical unit: identity, backend and the state SCSI keeps about it. Handlers (one file per
+// family of commands) are free functions over Unit and Command, found by scsi::Operation.
+//
+// Threads: commands run on their nexus's reactor, so one unit is used by several at once. The fast
+// path (READ, WRITE without reservations or attentions) touches only: gate_ (one atomic load),
+// Itl::attention (one atomic load), the reactor's own lane of the range table, the backend.
+// Everything else is guarded by mutex().
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "backend/backend.h"
+#include "lun/command.h"
+#include "lun/nexus.h"
+#include "scsi/sense.h"
+
+namespace sluice::lun {
+
+class RangeTable;
+class Reservations;
+class ReservationStore;
+struct UnitStatistics;
+
+// Immutable for the life of the volume (DESIGN R13).
+struct UnitIdentity {
+  std::array<uint8_t, 16> uuid{};
+  std::string serial;               // VPD 80; derived from the UUID
+  std::string product = "VOLUME";   // at most 16 characters
+  uint32_t oui = 0;                 // 24 bits; 0: NAA 3 (locally assigned) else NAA 6
+  uint32_t block_size = 512;        // logical, bytes: 512 or 4096
+  uint32_t physical_block_size = 4096;
+};
+
+class Unit : public std::enable_shared_from_this<Unit> {
+ public:
+  // `store` may be null: APTPL is then refused in PERSISTENT RESERVE OUT (05/26/00).
+  Unit(UnitIdentity identity, std::unique_ptr<backend::Backend> backend, unsigned reactors,
+       std::shared_ptr<ReservationStore> store);
+  ~Unit();
+
+  const UnitIdentity& identity() const { return identity_; }
+  backend::Backend& backend() const { return *backend_; }
+  uint64_t blocks() const;          // capacity in logical blocks
+  uint32_t block_size() const { return identity_.block_size; }
+  bool read_only() const;           // backend's, or SWP of the control mode page
+  std::mutex& mutex() const { return mutex_; }
+  RangeTable& ranges() const { return *ranges_; }
+  Reservations& reservations() const { return *reservations_; }
+  UnitStatistics& statistics() const { return *statistics_; }
+
+  // --- gate: a non-zero word sends a command the slow way round (lun/gate.cc)
+  enum Gate : uint32_t {
+    kReserved = 1,        // RESERVE(6) or a persistent reservation is held
+    kNotReady = 2,        // medium gone, or stopped by START STOP UNIT
+    kWriteProtected = 4,
+    kRemoved = 8,         // no longer exported
+  };
+  uint32_t gate() const { return gate_.load(std::memory_order_acquire); }
+  void raise_gate(Gate bit) { gate_.fetch_or(bit, std::memory_order_acq_rel); }
+  void lower_gate(Gate bit) { gate_.fetch_and(~uint32_t{bit}, std::memory_order_acq_rel); }
+
+  // --- unit attention (DESIGN R10: at least once, at most one pending per nexus and condition)
+  // Queues `ua` for every I_T_L nexus but `except` (may be null). Takes the mutex.
+  void raise_attention(UnitAttention ua, const Itl* except);
+  void raise_attention_locked(UnitAttention ua, const Itl* except);
+  void raise_attention_for(const NexusId& id, UnitAttention ua);
+  void attach(Itl* itl);            // registers an I_T_L nexus
+  void detach(Itl* itl);
+
+  // --- changes from outside
+  Result<void> resize(uint64_t bytes);   // grows; raises 2A/09 everywhere
+  void poll_health();                    // control thread, about once a second
+
+  // Aborts the commands of every nexus but `except_nexus`'s own (null: of all) on all reactors and
+  // runs `done` on reactor `reply_to` when they are all complete. `tas`: they end with TASK ABORTED.
+  void abort_everywhere(Reactors& reactors, unsigned reply_to, const Nexus* by, bool include_own,
+                        std::function<bool(const NexusId&)> which, std::function<void()> done);
+  // LOGICAL UNIT RESET's effects beside aborting: RESERVE(6) released, saved mode pages, 29/xx.
+  void reset_state(const Itl* by, UnitAttention ua);
+
+  // --- mode parameters, guarded by mutex(); copies for reading
+  struct ModeParameters {
+    bool descriptor_sense = false;  // D_SENSE
+    bool software_write_protect = false;  // SWP
+  };
+  ModeParameters mode() const;
+  void set_mode(ModeParameters mode);
+  bool descriptor_sense() const { return descriptor_sense_.load(std::memory_order_relaxed); }
+
+ private:
+  UnitIdentity identity_;
+  std::unique_ptr<backend::Backend> backend_;
+  mutable std::mutex mutex_;
+  std::atomic<uint32_t> gate_{0};
+  std::atomic<bool> descriptor_sense_{false};
+  ModeParameters mode_;
+  std::vector<Itl*> itls_;
+  std::unique_ptr<RangeTable> ranges_;
+  std::unique_ptr<Reservations> reservations_;
+  std::unique_ptr<UnitStatistics> statistics_;
+};
+
+}  // namespace sluice::lun
