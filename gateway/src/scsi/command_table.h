@@ -91,11 +91,28 @@ struct CommandInfo {
 
 std::span<const CommandInfo> command_table();
 
+// What a unit can do beyond the rest of the table. Commands it can't do don't exist for it: they
+// are neither found nor reported.
+struct Support {
+  bool unmap = true;             // UNMAP: the backend can deallocate
+  bool write_atomic = false;     // WRITE ATOMIC: the backend is atomic over power loss
+  bool third_party_copy = true;  // EXTENDED COPY(LID1), RECEIVE COPY RESULTS
+  bool tokens = true;            // POPULATE TOKEN, WRITE USING TOKEN, RECEIVE ROD TOKEN INFORMATION
+  bool operator==(const Support&) const = default;
+};
+bool supported(const CommandInfo& info, const Support& support);
+
 // Finds the entry for a CDB of at least 1 byte. nullptr when the opcode is unknown, the service
 // action is unknown or the CDB is too short; *sense then says which: 05/20/00 for an unknown
 // opcode, 05/24/00 with the field pointer at the service action. Also checks that no reserved bit
 // of the CDB is set (05/24/00, field pointer at the most significant offending bit), and that
 // NACA (CONTROL byte bit 2) is clear.
 const CommandInfo* find_command(ByteView cdb, Sense* sense);
+// As above for a unit that supports only some of the table.
+const CommandInfo* find_command(ByteView cdb, const Support& support, Sense* sense);
+
+// The entry for an opcode and service action, whatever the CDB says; nullptr: there is none.
+// `service_action` is ignored for opcodes without service actions.
+const CommandInfo* lookup_command(uint8_t opcode, uint16_t service_action);
 
 }  // namespace sluice::scsi
