@@ -72,4 +72,24 @@ inline constexpr uint64_t kMaxCopyBytes = uint64_t{1} << 30;
 inline constexpr unsigned kMaxRodTokens = 256;              // per target
 inline constexpr unsigned kMaxCopyRecords = 64;             // results kept per nexus
 
+// --- configuration
+inline constexpr size_t kMaxConfigBytes = size_t{4} << 20;   // one file
+inline constexpr size_t kMaxConfigErrors = 50;               // told at once
+inline constexpr size_t kMaxPortals = 64;
+inline constexpr size_t kMaxTargets = 1024;
+inline constexpr size_t kMaxHosts = 1024;                    // per target
+inline constexpr size_t kMaxInitiators = 256;                // per host
+inline constexpr size_t kMaxPathBytes = 4095;                // PATH_MAX without its NUL
+inline constexpr uint64_t kMaxLunNumber = 16383;             // flat space addressing, SAM-5 §4.7
+inline constexpr size_t kMinChapSecret = 12;                 // bytes: 96 bits, RFC 7143 §9.2.1
+inline constexpr size_t kMaxChapSecret = 255;
+inline constexpr size_t kMaxChapUser = 255;
+
+// --- admin socket and log
+inline constexpr size_t kMaxAdminRequest = 4096;             // bytes of one line
+inline constexpr unsigned kMaxAdminRequests = 64;            // per connection
+inline constexpr Nanos kAdminPatience = 5 * kSecond;         // per connection
+inline constexpr size_t kLogQueue = 8192;                    // lines; the oldest give way
+inline constexpr unsigned kLogLinesPerSecond = 500;          // below error; the rest is counted
+
 }  // namespace sluice::limits
