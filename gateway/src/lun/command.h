@@ -20,14 +20,18 @@
 #include "backend/backend.h"
 #include "base/buffer.h"
 #include "base/bytes.h"
+#include "base/clock.h"
 #include "base/limits.h"
+#include "scsi/cdb.h"
 #include "scsi/command_table.h"
 #include "scsi/sense.h"
 
 namespace sluice::lun {
 
 class Itl;
+class Nexus;
 class Unit;
+struct Command;
 
 enum class TaskAttribute : uint8_t {  // SAM-5 §8.6; values of RFC 7143 §11.3.1
   kUntagged = 0,
@@ -37,57 +41,84 @@ enum class TaskAttribute : uint8_t {  // SAM-5 §8.6; values of RFC 7143 §11.3.
   kAca = 4,
 };
 
-// A hold on a block range of one unit (DESIGN R5). Intrusive: embedded in whatever needs it.
+// A hold on a block range of one unit (DESIGN R5). Intrusive: embedded in whatever needs it,
+// unmoved while it is not idle. The fields below `context` are range_table's own.
 struct RangeHold {
   uint64_t first = 0;  // block
   uint64_t last = 0;   // block, inclusive
   bool exclusive = false;
   bool granted = false;
-  uint16_t slot = 0;            // range_table's
-  void (*on_grant)(RangeHold&) = nullptr;
+  void (*on_grant)(RangeHold&) = nullptr;  // called if acquire() had to wait
   void* context = nullptr;
-  RangeHold* next = nullptr;    // range_table's waiting list
+
+  enum class State : uint8_t { kIdle, kWaiting, kTicketed, kReady, kGranted };
+  State state = State::kIdle;
+  uint16_t slot = 0;
+  uint64_t ticket = 0;           // order among holds that met one of another reactor
+  RangeHold* blocker = nullptr;  // what a waiting one saw in its way; null: a full table
+  RangeHold* previous = nullptr;
+  RangeHold* next = nullptr;
+};
+
+// Where run_io() is in a request that needs several steps.
+struct IoProgress {
+  void (*next)(Unit& unit, Command& command) = nullptr;
+  backend::Op op = backend::Op::kRead;
+  uint8_t flags = 0;
+  uint32_t vector = 0;     // first iovec not yet done
+  uint64_t offset = 0;     // bytes
+  uint64_t remaining = 0;  // bytes
 };
 
 struct Command {
   // --- request: set by the transport before begin()
-  uint64_t lun_field = 0;                 // the 8-byte LUN as on the wire, big-endian value
-  std::array<uint8_t, 16> cdb{};          // first 16 bytes
-  ByteView long_cdb;                      // all of it when longer than 16 (AHS), else empty
+  uint64_t lun_field = 0;         // the 8-byte LUN as on the wire, big-endian value
+  std::array<uint8_t, 16> cdb{};  // first 16 bytes
+  ByteView long_cdb;              // all of it when longer than 16 (AHS), else empty
   TaskAttribute attribute = TaskAttribute::kSimple;
-  uint32_t tag = 0;                       // initiator task tag, for logs
-  uint32_t expected_data_in = 0;          // bytes the initiator has room for: allocation may stop there
-  uint32_t expected_data_out = 0;         // bytes the initiator will send at most
+  uint32_t tag = 0;                // initiator task tag, for logs
+  uint32_t expected_data_in = 0;   // bytes the initiator has room for: allocation may stop there
+  uint32_t expected_data_out = 0;  // bytes the initiator will send at most
+  bool needs_stable_data = false;  // data_in may not change under a concurrent write (digests)
   void (*complete)(Command&) = nullptr;
-  void* context = nullptr;                // the transport's
+  void* context = nullptr;  // the transport's
 
   // --- data from the initiator: filled by the transport after begin() returned true
-  uint32_t data_out_wanted = 0;           // bytes the CDB asks for; set by begin()
-  uint32_t data_out_size = 0;             // bytes gathered, <= data_out_wanted
-  std::vector<Slice> data_out;
+  uint32_t data_out_wanted = 0;  // bytes the CDB asks for; set by begin()
+  uint32_t data_out_size = 0;    // bytes gathered, <= data_out_wanted
+  std::vector<Slice> data_out;   // the transport empties it once the command is complete
 
   // --- answer: valid in complete()
   scsi::Status status = scsi::Status::kGood;
-  bool aborted = false;                   // ended by abort(): nothing may be answered, unless
-  bool task_aborted_status = false;       // ... this says another nexus did it (TAS=1): 40h
+  bool aborted = false;              // ended by abort(): nothing may be answered, unless
+  bool task_aborted_status = false;  // ... this says another nexus did it (TAS=1): 40h
   std::array<uint8_t, scsi::kMaxSenseBytes> sense;
-  uint8_t sense_size = 0;                 // bytes; 0: none
-  uint32_t data_in_size = 0;              // bytes in data_in, already cut to the allocation length
-  std::vector<Slice> data_in;
+  uint8_t sense_size = 0;  // bytes; 0: none
+  // Bytes the command answers, already cut to the allocation length. More than expected_data_in is
+  // an overflow: data_in then holds only what there is room for, else exactly this many bytes.
+  uint32_t data_in_size = 0;
+  std::vector<Slice> data_in;  // emptied by begin(), and by the transport when sent
 
   // --- lun/'s own, between begin() and complete()
-  Itl* itl = nullptr;                     // null for a LUN that doesn't exist
+  Nexus* nexus = nullptr;
+  Itl* itl = nullptr;  // null for a LUN that doesn't exist
   const scsi::CommandInfo* info = nullptr;
+  scsi::BlockRange range;  // decoded CDB of commands on logical blocks
   enum class Stage : uint8_t { kIdle, kAwaitingData, kBlocked, kWaitingForRange, kRunning };
   Stage stage = Stage::kIdle;
-  bool data_complete = false;
-  bool counted = false;                   // entered the task set
-  Command* previous_active = nullptr;     // Itl's list of active commands
+  Nanos started = 0;
+  uint64_t sequence = 0;               // order of arrival within the I_T_L nexus
+  Command* previous_active = nullptr;  // Itl's list of active commands, in order of arrival
   Command* next_active = nullptr;
-  Command* next_blocked = nullptr;        // Itl's list of commands behind an ORDERED one
   RangeHold hold;
+  void (*after_hold)(Unit& unit, Command& command) = nullptr;
   backend::Io io;
-  std::vector<iovec> iov;                 // what io uses; capacity is kept
+  IoProgress progress;
+  std::vector<iovec> iov;         // what io uses; capacity is kept
+  std::vector<uint8_t> gathered;  // gather_data_out()'s copy, if one was needed
+  // Called once when the command ends, whatever ends it, before anything is released. For handlers
+  // that hold more than the command itself does.
+  void (*cleanup)(Unit& unit, Command& command) = nullptr;
   // A handler that works in several steps keeps its state here.
   alignas(std::max_align_t) std::array<std::byte, 256> scratch;
   template <class T>

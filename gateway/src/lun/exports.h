@@ -49,10 +49,10 @@ class Target : public std::enable_shared_from_this<Target> {
     uint64_t lun = 0;
     std::shared_ptr<Unit> unit;
   };
-  std::vector<LunEntry> luns() const;                   // sorted by number
+  std::vector<LunEntry> luns() const;                            // sorted by number
   std::shared_ptr<Unit> unit_by_naa(ByteView designator) const;  // for third-party copies
   std::vector<HostAccess> hosts() const;
-  void set_hosts(std::vector<HostAccess> hosts);        // future logins only
+  void set_hosts(std::vector<HostAccess> hosts);  // future logins only
   // The entry that lets `initiator` in; nullopt: not allowed (login status 02/02).
   bool access_for(std::string_view initiator, HostAccess* out) const;
 
@@ -76,23 +76,23 @@ class Target : public std::enable_shared_from_this<Target> {
   std::vector<LunEntry> luns_;
   std::vector<HostAccess> hosts_;
   std::vector<std::weak_ptr<Nexus>> nexuses_;
-  std::vector<NexusId> lost_;          // bounded; oldest forgotten first
+  std::vector<NexusId> lost_;  // bounded; oldest forgotten first
   std::unique_ptr<TokenStore> tokens_;
 };
 
 // A portal as discovery shows it (DESIGN §1: listen and advertised addresses may differ).
 struct PortalInfo {
-  std::string address;   // "192.0.2.1:3260" or "[2001:db8::1]:3260"; a wildcard address is answered
-                         // with the address the initiator came to
+  std::string address;  // "192.0.2.1:3260" or "[2001:db8::1]:3260"; a wildcard address is answered
+                        // with the address the initiator came to
   uint16_t tpgt = 1;
   uint16_t relative_port = 1;
 };
 
 class Exports {
  public:
-  std::shared_ptr<Target> find(std::string_view iqn) const;     // nullptr: no such target
-  std::vector<std::shared_ptr<Target>> all() const;             // sorted by name
-  void add(std::shared_ptr<Target> target);                     // replaces one of the same name
+  std::shared_ptr<Target> find(std::string_view iqn) const;  // nullptr: no such target
+  std::vector<std::shared_ptr<Target>> all() const;          // sorted by name
+  void add(std::shared_ptr<Target> target);                  // replaces one of the same name
   void remove(std::string_view iqn);
 
   std::vector<PortalInfo> portals() const;

@@ -23,10 +23,10 @@ class Nexus;
 
 // Names the two ports. Persistent reservations are kept under this key (SPC-5 §5.14.1).
 struct NexusId {
-  std::string initiator_name;          // iSCSI name, lower case
-  std::array<uint8_t, 6> isid{};       // RFC 7143 §11.12.5
-  uint16_t target_portal_group = 1;    // TPGT
-  uint16_t relative_target_port = 1;   // cluster-wide unique id of IQN + TPGT
+  std::string initiator_name;         // iSCSI name, lower case
+  std::array<uint8_t, 6> isid{};      // RFC 7143 §11.12.5
+  uint16_t target_portal_group = 1;   // TPGT
+  uint16_t relative_target_port = 1;  // cluster-wide unique id of IQN + TPGT
   bool operator==(const NexusId&) const = default;
 };
 
@@ -42,11 +42,18 @@ struct Lane {
   BufferPool* buffers = nullptr;
   Reactors* reactors = nullptr;
   unsigned reactor = 0;
-  const Nanos* now = nullptr;          // the reactor's time of the current batch
+  const Nanos* now = nullptr;  // the reactor's time of the current batch
+};
+
+// Somebody who waits until commands that were in the task set at some time are gone.
+struct Drain {
+  uint64_t before = 0;              // commands with a smaller sequence number
+  const Command* except = nullptr;  // the one that asks, if it is one of them
+  std::function<void()> done;
 };
 
 // An I_T_L nexus. The fast path reads one atomic here; the queue behind it is the unit's.
-class Itl {
+class Itl : public std::enable_shared_from_this<Itl> {
  public:
   Itl(std::shared_ptr<Unit> unit, std::shared_ptr<Nexus> nexus, uint64_t lun);
   ~Itl();
@@ -54,14 +61,19 @@ class Itl {
   Unit& unit() const { return *unit_; }
   const std::shared_ptr<Unit>& shared_unit() const { return unit_; }
   Nexus& nexus() const { return *nexus_; }
+  const std::shared_ptr<Nexus>& shared_nexus() const { return nexus_; }
   uint64_t lun() const { return lun_; }
 
-  // --- task set (TST=001b: one per I_T_L nexus), reactor's thread only
-  uint32_t active = 0;                 // commands admitted and not complete
-  bool barrier = false;                // an ORDERED command runs
-  Command* blocked_head = nullptr;
-  Command* blocked_tail = nullptr;
-  Command* active_head = nullptr;      // every command between begin() and complete()
+  // --- task set (TST=001b: one per I_T_L nexus), reactor's thread only; lun/task_set.cc
+  uint32_t active = 0;     // commands between begin() and complete()
+  uint32_t ordering = 0;   // of them ORDERED or HEAD OF QUEUE
+  bool watched = false;    // a completion must look at blocked commands or drains
+  bool releasing = false;  // somebody further up the stack is looking already
+  bool removed = false;    // the LUN left the inventory while commands were active
+  uint64_t next_sequence = 1;
+  Command* active_head = nullptr;  // in order of arrival
+  Command* active_tail = nullptr;
+  std::vector<Drain> drains;
 
   // --- unit attention; `attention` is set under the unit's mutex, read by anyone
   std::atomic<bool> attention{false};
@@ -69,7 +81,7 @@ class Itl {
 
  private:
   std::shared_ptr<Unit> unit_;
-  std::shared_ptr<Nexus> nexus_;       // kept alive: other reactors reach it through the unit
+  std::shared_ptr<Nexus> nexus_;  // kept alive: other reactors reach it through the unit
   uint64_t lun_;
 };
 
@@ -82,7 +94,8 @@ class Nexus : public std::enable_shared_from_this<Nexus> {
   static std::shared_ptr<Nexus> open(std::shared_ptr<Target> target, NexusId id, Lane lane);
   ~Nexus();
 
-  // Starts a command. true: it waits for min(data_out_wanted, expected_data_out) bytes.
+  // Starts a command; *lane.now is when. true: it waits for min(data_out_wanted, expected_data_out)
+  // bytes.
   bool begin(Command& command);
   // All data the initiator sends is in command.data_out.
   void data_ready(Command& command);
@@ -91,7 +104,8 @@ class Nexus : public std::enable_shared_from_this<Nexus> {
 
   // Task management (SAM-5 §7). `done` runs on this nexus's reactor once every affected command,
   // of whatever nexus, has completed. They return false for a LUN that does not exist (the
-  // transport answers "LUN does not exist") and then don't call `done`.
+  // transport answers "LUN does not exist") and then don't call `done`. `done` never runs inside
+  // the call, here and in close().
   bool abort_task_set(uint64_t lun_field, std::function<void()> done);
   bool clear_task_set(uint64_t lun_field, std::function<void()> done);
   bool logical_unit_reset(uint64_t lun_field, std::function<void()> done);
@@ -118,15 +132,24 @@ class Nexus : public std::enable_shared_from_this<Nexus> {
 
   // An I_T_L nexus by LUN field; nullptr when there is none. Well-known LUNs have none.
   Itl* find(uint64_t lun_field) const;
+  std::vector<uint64_t> lun_numbers() const;  // sorted
+  std::vector<Itl*> itls() const;             // sorted by LUN
 
  private:
   Nexus(std::shared_ptr<Target> target, NexusId id, Lane lane);
 
+  void place(std::shared_ptr<Itl> itl);
+  void retire(const std::shared_ptr<Itl>& itl);
+  void finish_close(bool lost);
+  // Has every unit abort what `which` names and calls `done` here after the last.
+  void reset_units(std::vector<std::shared_ptr<Unit>> units, std::function<void()> done);
+
   NexusId id_;
   Lane lane_;
   std::shared_ptr<Target> target_;
-  std::array<std::shared_ptr<Itl>, 256> low_;                   // LUN 0..255
+  std::array<std::shared_ptr<Itl>, 256> low_;                    // LUN 0..255
   std::vector<std::pair<uint64_t, std::shared_ptr<Itl>>> high_;  // 256.., sorted
+  std::vector<std::shared_ptr<Itl>> retired_;                    // removed, with commands active
   bool closed_ = false;
 };
 
