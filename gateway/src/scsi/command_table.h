@@ -21,22 +21,22 @@ enum class Operation : uint8_t {
   kModeSense,
   kModeSelect,
   kLogSense,
-  kReadCapacity,          // 10 and 16
-  kRead,                  // 6/10/12/16
-  kWrite,                 // 6/10/12/16
-  kWriteAtomic,           // 16
-  kWriteAndVerify,        // 10/12/16
-  kVerify,                // 10/12/16
-  kWriteSame,             // 10/16
+  kReadCapacity,    // 10 and 16
+  kRead,            // 6/10/12/16
+  kWrite,           // 6/10/12/16
+  kWriteAtomic,     // 16
+  kWriteAndVerify,  // 10/12/16
+  kVerify,          // 10/12/16
+  kWriteSame,       // 10/16
   kUnmap,
   kGetLbaStatus,
   kCompareAndWrite,
-  kOrWrite,               // 16
-  kPreFetch,              // 10/16
-  kSynchronizeCache,      // 10/16
+  kOrWrite,           // 16
+  kPreFetch,          // 10/16
+  kSynchronizeCache,  // 10/16
   kStartStopUnit,
-  kExtendedCopy,          // LID1
-  kReceiveCopyResults,    // COPY STATUS (LID1), RECEIVE DATA (LID1), OPERATING PARAMETERS, FAILED SEGMENT DETAILS
+  kExtendedCopy,        // LID1
+  kReceiveCopyResults,  // COPY STATUS, RECEIVE DATA, OPERATING PARAMETERS, FAILED SEGMENT DETAILS
   kPopulateToken,
   kWriteUsingToken,
   kReceiveRodTokenInformation,
@@ -45,18 +45,18 @@ enum class Operation : uint8_t {
   kPersistentReserveIn,
   kPersistentReserveOut,
   kReportTargetPortGroups,
-  kSetTargetPortGroups,   // answers 05/24/00 (implicit ALUA only, DESIGN R11)
+  kSetTargetPortGroups,  // answers 05/24/00 (implicit ALUA only, DESIGN R11)
   kReportSupportedOperationCodes,
   kReportSupportedTaskManagementFunctions,
-  kReportTimestamp,       // may stay unused
+  kReportTimestamp,               // may stay unused
   kReportIdentifyingInformation,  // may stay unused
   kCount,
 };
 
 // What the gate (lun/gate) asks before a command runs.
 enum CommandFlag : uint16_t {
-  kMediumRead = 1 << 0,     // reads logical blocks
-  kMediumWrite = 1 << 1,    // changes logical blocks: refused 07/27/00 on a read-only unit
+  kMediumRead = 1 << 0,            // reads logical blocks
+  kMediumWrite = 1 << 1,           // changes logical blocks: refused 07/27/00 on a read-only unit
   kIgnoresUnitAttention = 1 << 2,  // INQUIRY, REPORT LUNS, REQUEST SENSE: SPC-5 §5.12
   // Persistent reservations, SPC-5 §5.14 table of commands: allowed for a nexus that does not hold
   // the reservation and is not registered where that matters ...
@@ -67,10 +67,10 @@ enum CommandFlag : uint16_t {
   kAllowedInStandby = 1 << 6,
   kAllowedInUnavailable = 1 << 7,
   kAllowedInTransition = 1 << 8,
-  kWellKnownLun = 1 << 9,   // also served by the REPORT LUNS well-known LUN (C101h)
-  kAnyLun = 1 << 10,        // also served for a LUN that does not exist
-  kNeedsReady = 1 << 11,    // refused with NOT READY while the medium is gone
-  kDataOut = 1 << 12,       // takes data from the initiator
+  kWellKnownLun = 1 << 9,  // also served by the REPORT LUNS well-known LUN (C101h)
+  kAnyLun = 1 << 10,       // also served for a LUN that does not exist
+  kNeedsReady = 1 << 11,   // refused with NOT READY while the medium is gone
+  kDataOut = 1 << 12,      // takes data from the initiator
 };
 
 inline constexpr uint16_t kNoServiceAction = 0xffff;
@@ -80,7 +80,7 @@ struct CommandInfo {
   uint16_t service_action;  // kNoServiceAction when the opcode has none
   uint8_t cdb_length;       // bytes; 0: variable (7Fh)
   Operation operation;
-  uint16_t flags;           // CommandFlag
+  uint16_t flags;  // CommandFlag
   // CDB usage data as REPORT SUPPORTED OPERATION CODES shows it (SPC-5 §6.35.3): byte 0 is the
   // opcode, in the others a 1 marks a bit that is looked at. A bit set in a CDB that is 0 here is
   // an invalid field.
@@ -98,9 +98,20 @@ struct Support {
   bool write_atomic = false;     // WRITE ATOMIC: the backend is atomic over power loss
   bool third_party_copy = true;  // EXTENDED COPY(LID1), RECEIVE COPY RESULTS
   bool tokens = true;            // POPULATE TOKEN, WRITE USING TOKEN, RECEIVE ROD TOKEN INFORMATION
+  bool write_same_unmap = true;  // the UNMAP bit of WRITE SAME
+  bool anchor = false;           // the ANCHOR bit of WRITE SAME and UNMAP
   bool operator==(const Support&) const = default;
 };
 bool supported(const CommandInfo& info, const Support& support);
+
+// Flags of one CDB: those of its command, but for the commands whose bits decide. START STOP UNIT
+// with START set and no power condition is allowed under any reservation (SBC-4 §4.17);
+// VERIFY without BYTCHK and WRITE SAME with NDOB take no data.
+uint16_t flags_of(const CommandInfo& info, ByteView cdb);
+
+// CDB usage data of a command as a unit supports it: info.usage without the bits for what the
+// unit lacks.
+void usage_of(const CommandInfo& info, const Support& support, uint8_t (&usage)[16]);
 
 // Finds the entry for a CDB of at least 1 byte. nullptr when the opcode is unknown, the service
 // action is unknown or the CDB is too short; *sense then says which: 05/20/00 for an unknown

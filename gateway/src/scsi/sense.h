@@ -51,10 +51,10 @@ struct Sense {
   // Sense-key specific data (SPC-5 §4.4.2.4)
   enum class Specific : uint8_t { kNone, kFieldPointer, kProgress, kSegmentPointer };
   Specific specific = Specific::kNone;
-  bool in_cdb = false;       // C/D: the fault lies in the CDB (else in the parameter list)
-  bool bit_valid = false;    // BPV
-  uint8_t bit = 0;           // most significant bit of the faulty field
-  uint16_t pointer = 0;      // field pointer in bytes, or progress in 1/65536
+  bool in_cdb = false;     // C/D: the fault lies in the CDB (else in the parameter list)
+  bool bit_valid = false;  // BPV
+  uint8_t bit = 0;         // most significant bit of the faulty field
+  uint16_t pointer = 0;    // field pointer in bytes, or progress in 1/65536
 
   // The two "ILLEGAL REQUEST" answers nearly every check needs.
   static Sense invalid_field_in_cdb(uint16_t byte, int bit_number = -1) {

@@ -50,6 +50,7 @@ struct TokenBounds {
   uint32_t max_inactivity_seconds = 0;
 };
 
+// A PARAMETER LIST LENGTH of 0 is no error and gives no ranges: nothing to do.
 // Errors: 05/1A/00 (lengths), 05/26/00 with field pointer (0 ranges, overlapping ranges, unknown
 // ROD type, too long a timer), 05/26/08 (too many ranges), 05/21/00.
 Outcome<PopulateToken> parse_populate_token(ByteView cdb, const TokenBounds& bounds, ByteView data);

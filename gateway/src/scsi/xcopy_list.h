@@ -55,7 +55,8 @@ Outcome<XcopyList> parse_xcopy(ByteView cdb, const ThirdPartyCopyLimits& limits,
 // COPY ABORTED, 08/04 UNREACHABLE COPY TARGET: a segment names a CSCD that isn't there or isn't
 // ours. Bytes 2 and 3 of COMMAND-SPECIFIC INFORMATION hold the segment (SPC-5 §5.18.7.4).
 Sense unreachable_cscd(uint16_t segment);
-// COPY ABORTED for any other failure of a segment, with the failing unit's own sense code.
+// COPY ABORTED, 00/00 for any other failure of a segment; INFORMATION is that of `cause`, whose
+// code RECEIVE COPY RESULTS(FAILED SEGMENT DETAILS) tells.
 Sense copy_aborted(uint16_t segment, const Sense& cause);
 
 }  // namespace sluice::scsi
