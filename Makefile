@@ -1,0 +1,112 @@
+# Sluice. `make help` explains every target; what a target does stands in .ci/ and tests/.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+
+export PATH := $(CURDIR)/build/toolchain/go/bin:$(PATH)
+
+# The tiers of `make test`, fast ones first. Each is also a target: make test-unit, ...
+TIERS := unit asan corpus tsan libiscsi qemu hostile guest powercut package
+# `make lint test` counts lint's checks in the closing line too.
+SUMMED := $(if $(filter lint,$(MAKECMDGOALS)),lint) $(TIERS)
+
+.PHONY: help deps build lint format test fuzz bench bench-full demo package generate clean distclean \
+        $(addprefix test-,$(TIERS))
+
+help: ## this list
+	@awk -F ' ## ' '/^[a-z-]+:.* ## / {split($$1, t, ":"); printf "  make %-14s %s\n", t[1], $$2}' Makefile
+
+deps: ## everything that building, testing and packaging need, from Debian's packages and a Go module
+	@.ci/deps build clang lint clients guest bench package go
+
+build: ## the programs, optimised, into build/bin/
+	@.ci/deps build
+	@.ci/compile release sluice-gateway
+
+lint: ## format, clang-tidy, headers, arrows between rooms, shell, python, names
+	@.ci/deps build clang lint
+	@.ci/tier lint tests/lint/run
+
+format: ## C++ sources as .clang-format says, in place
+	@.ci/deps lint
+	@git ls-files -z '*.h' '*.cc' | xargs -0 -r clang-format-19 -i
+
+test: ## every tier below, then one line that counts: N passed, N failed, N skipped
+	@for tier in $(TIERS); do rm -f build/results/$$tier.txt; done
+	@for tier in $(TIERS); do $(MAKE) --no-print-directory test-$$tier || true; done
+	@.ci/summary $(SUMMED)
+
+test-unit: ## unit and session tests, as shipped (g++, optimised)
+	@.ci/deps build
+	@.ci/compile release
+	@.ci/tier unit tests/unit/run release
+
+test-asan: ## the same under AddressSanitizer and UndefinedBehaviorSanitizer
+	@.ci/deps build clang
+	@.ci/compile asan
+	@.ci/tier asan tests/unit/run asan
+
+test-corpus: ## every fuzzer replays its corpus, same sanitizers
+	@.ci/deps build clang
+	@.ci/compile asan
+	@.ci/tier corpus tests/corpus/run
+
+test-tsan: ## unit and session tests under ThreadSanitizer
+	@.ci/deps build clang
+	@.ci/compile tsan
+	@.ci/tier tsan tests/unit/run tsan
+
+test-libiscsi: build ## libiscsi's 230 conformance tests, one process each
+	@.ci/deps clients
+	@.ci/tier libiscsi tests/libiscsi/run
+
+test-qemu: build ## qemu-img and qemu-io over iscsi://, with and without CHAP
+	@.ci/deps clients
+	@.ci/tier qemu tests/qemu/run
+
+test-hostile: build ## bad peers: each named attack, while another session goes on
+	@.ci/deps clients
+	@.ci/tier hostile tests/hostile/run
+
+test-guest: build ## the Linux initiator in a QEMU guest: mkfs, fio verify, fstrim, resize, CHAP
+	@.ci/deps guest clients
+	@.ci/tier guest tests/guest/run
+
+test-powercut: build ## the gateway's machine loses power under load: what was acknowledged is there
+	@.ci/deps guest clients
+	@.ci/tier powercut tests/powercut/run
+
+test-package: ## the .deb installs into a bare Debian and serves its sample configuration
+	@.ci/deps build package clients
+	@$(MAKE) --no-print-directory package
+	@.ci/tier package tests/package/run
+
+fuzz: ## every fuzzer for FUZZ_SECONDS (60) seconds; findings go to build/fuzz/findings
+	@.ci/deps build clang
+	@.ci/compile fuzz
+	@tests/corpus/fuzz $(or $(FUZZ_SECONDS),60)
+
+bench: build ## the engine beside tgt and beside a bare echo, at most 15 minutes
+	@.ci/deps build bench
+	@bench/run
+
+bench-full: build ## the whole matrix
+	@.ci/deps build bench
+	@bench/run --full
+
+demo: build ## a gateway, a real Linux initiator on it, checksums, live figures; tears itself down
+	@.ci/deps guest clients
+	@tests/demo/run
+
+package: build ## Debian packages into build/packages/
+	@.ci/deps package
+	@gateway/packaging/build
+
+generate: ## generated code is current (nothing is generated yet)
+	@.ci/deps go
+	@.ci/generate
+
+clean: ## what was built; downloads (guest image, Go toolchain) stay
+	@find build -mindepth 1 -maxdepth 1 ! -name guest ! -name toolchain -exec rm -rf {} + 2>/dev/null || true
+
+distclean: ## everything under build/
+	@rm -rf build
