@@ -25,6 +25,8 @@
 
 namespace sluice::backend {
 
+class Backend;
+
 enum class Op : uint8_t {
   kRead,         // iov <- [offset, offset+length)
   kWrite,        // iov -> [offset, offset+length)
@@ -35,7 +37,7 @@ enum class Op : uint8_t {
 };
 
 enum : uint8_t {
-  kIoFua = 1,       // durable before completion, whatever the cache mode (kWrite, kWriteZeroes, kDiscard)
+  kIoFua = 1,       // kWrite, kWriteZeroes, kDiscard: durable first, whatever the cache mode
   kIoMayUnmap = 2,  // kWriteZeroes may deallocate
 };
 
@@ -44,38 +46,40 @@ enum : uint8_t {
 struct Io {
   Op op = Op::kRead;
   uint8_t flags = 0;
-  uint32_t iovcnt = 0;      // 1..IOV_MAX for kRead and kWrite, else 0
-  iovec* iov = nullptr;     // sum of lengths == length for kRead and kWrite; not modified
-  uint64_t offset = 0;      // bytes, multiple of the LUN's logical block size
-  uint64_t length = 0;      // bytes, > 0 except for kFlush
-  // >= 0: bytes transferred (kRead, kWrite; may be short but not 0: the submitter goes on from
-  // there) or 0 for the other ops. < 0: negative errno, the state of the range is then undefined
-  // between old and new.
+  uint32_t iovcnt = 0;   // 1..IOV_MAX for kRead and kWrite, else 0
+  iovec* iov = nullptr;  // sum of lengths == length for kRead and kWrite; not modified
+  uint64_t offset = 0;   // bytes, multiple of the LUN's logical block size
+  uint64_t length = 0;   // bytes, > 0 except for kFlush
+  // >= 0: bytes transferred (kRead, kWrite; may be short, but whole logical blocks and not 0: the
+  // submitter goes on from there) or 0 for the other ops. < 0: negative errno, the state of the
+  // range is then undefined between old and new. -ENOSPC also stands for an exhausted quota;
+  // -EROFS: the backend is read-only; -EOPNOTSUPP: no kDiscard (Info::discard_granularity 0).
   int64_t result = 0;
   void (*done)(Io& io) = nullptr;
   void* context = nullptr;  // the submitter's
-  // Backend's own, valid between submit and done.
+  // Backend's own, valid between submit and done; the submitter need not initialise it.
   AioOp aio;
   struct Private {
+    Backend* backend = nullptr;
+    Aio* aio = nullptr;  // the reactor's, to go on with from a completion
+    iovec iov = {};
     uint64_t a = 0;
     uint64_t b = 0;
     void* p = nullptr;
-    void (*inner_done)(Io&) = nullptr;  // wrappers keep the caller's here
-    void* inner_context = nullptr;
   } priv;
 };
 
 // What SCSI tells hosts about the medium. Immutable while open, but for size_bytes (resize).
 struct Info {
-  uint32_t memory_alignment = 1;      // bytes; iov bases, lengths and offsets must be multiples.
-                                      // Unaligned Ios are bounced by the backend itself.
-  uint32_t discard_granularity = 0;   // bytes; 0: kDiscard answers -EOPNOTSUPP
-  uint64_t discard_alignment = 0;     // bytes
-  bool discard_zeroes = false;        // discarded ranges read zeros (LBPRZ)
-  bool thin = false;                  // unwritten ranges hold no space (LBPME)
+  uint32_t memory_alignment = 1;     // bytes; iov bases, lengths and offsets must be multiples.
+                                     // Unaligned Ios are bounced by the backend itself.
+  uint32_t discard_granularity = 0;  // bytes; 0: kDiscard answers -EOPNOTSUPP
+  uint64_t discard_alignment = 0;    // bytes
+  bool discard_zeroes = false;       // discarded ranges read zeros (LBPRZ)
+  bool thin = false;                 // unwritten ranges hold no space (LBPME)
   bool read_only = false;
-  uint32_t atomic_write_bytes = 0;    // a write up to this size, aligned to it, survives power loss
-                                      // whole or not at all; 0: only a logical block
+  uint32_t atomic_write_bytes = 0;  // a write up to this size, aligned to it, survives power loss
+                                    // whole or not at all; 0: only a logical block
   bool rotational = false;
 };
 
@@ -120,18 +124,18 @@ class Backend {
   virtual Result<void> check() = 0;
 };
 
-// How a backend is named in a configuration: kind, path and options after the colon of
-// `--lun 0=file:/path,size=1GiB,io=buffered`. Only the keys a kind knows are accepted there.
+// How a backend is named in a configuration. backend/spec.h reads the text form of it,
+// `file:/path,size=1GiB,io=buffered`, and documents the keys.
 struct Spec {
-  std::string kind;        // null | memory | file | block
-  std::string path;        // file, block
-  uint64_t size = 0;       // bytes; multiple of block_size. 0: the file's or device's own
+  std::string kind;           // null | memory | file | block
+  std::string path;           // file, block
+  uint64_t size = 0;          // bytes; multiple of block_size. 0: the file's or device's own
   uint32_t block_size = 512;  // logical: 512 or 4096
-  bool direct = false;     // file: io=direct (O_DIRECT); block is always direct
+  bool direct = false;        // file: io=direct (O_DIRECT); block is always direct
   bool write_cache = false;
   bool read_only = false;
-  bool create = true;      // file: create (sparse) when missing, needs size
-  // faulty wrapper, tests only: error every Nth Io, delay, short transfers. Empty: none.
+  bool create = true;  // file: create (sparse) when missing, needs size
+  // faulty wrapper, tests only: backend/faulty.h documents the keys. Empty: none.
   std::string fault;
 };
 

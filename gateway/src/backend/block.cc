@@ -1,0 +1,159 @@
+#include "backend/block.h"
+
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <fstream>
+
+#include "backend/failure.h"
+#include "backend/lock.h"
+#include "backend/spec.h"
+#include "backend/zeros.h"
+
+namespace sluice::backend {
+namespace {
+
+Result<FileDescriptor> open_exclusively(const Spec& spec, dev_t device) {
+  FileDescriptor fd(::open(spec.path.c_str(),
+                           (spec.read_only ? O_RDONLY : O_RDWR) | O_CLOEXEC | O_EXCL | O_DIRECT));
+  if (fd.valid()) return fd;
+  const int error = errno;
+  if (error == EBUSY) {
+    return fail(spec.path, "is in use: " + describe_device_user(device, spec.path), "");
+  }
+  std::string mend = "check the device";
+  if (error == EACCES || error == EPERM) mend = "give the gateway's user access to it";
+  if (error == EROFS) mend = "use read-only=on";
+  return fail(spec.path, "can't open: " + why(error), mend);
+}
+
+Result<uint64_t> size_of(int fd, const std::string& path) {
+  uint64_t bytes = 0;
+  if (ioctl(fd, BLKGETSIZE64, &bytes) == 0) return bytes;
+  return fail(path, "can't tell its size: " + why(errno), "check that the device is connected");
+}
+
+Result<uint64_t> adopt_size(int fd, const Spec& spec) {
+  Result<uint64_t> device = size_of(fd, spec.path);
+  if (!device) return device;
+  const uint64_t usable = *device - *device % spec.block_size;
+  if (usable == 0) return fail(spec.path, "is empty", "attach a medium");
+  if (spec.size > usable) {
+    return fail(spec.path,
+                "holds " + format_size(usable) + ", less than size=" + format_size(spec.size),
+                "lower size= or leave it out");
+  }
+  return spec.size != 0 ? spec.size : usable;
+}
+
+Info describe(const Spec& spec, const BlockQueue& queue) {
+  Info info;
+  info.memory_alignment = queue.dma_alignment;
+  info.read_only = spec.read_only;
+  info.rotational = queue.rotational;
+  if (queue.discard_max > 0 && !spec.read_only) {
+    info.discard_granularity = std::max(queue.discard_granularity, spec.block_size);
+    info.discard_alignment = queue.discard_alignment;
+    info.thin = true;
+    // BLKDISCARD promises nothing about contents, a deallocating write of zeros does.
+    info.discard_zeroes = queue.write_zeroes_unmaps;
+  }
+  return info;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Backend>> Block::open(const Spec& spec) {
+  if (!zeros()) return fail(spec.path, "no address space left", "free memory");
+  struct stat status;
+  if (stat(spec.path.c_str(), &status) != 0) {
+    return fail(spec.path, why(errno), "name an existing block device");
+  }
+  if (!S_ISBLK(status.st_mode)) {
+    return fail(spec.path, "is no block device",
+                S_ISREG(status.st_mode) ? "use file:" + spec.path : "name a block device");
+  }
+  Result<FileDescriptor> fd = open_exclusively(spec, status.st_rdev);
+  if (!fd) return Error{fd.error()};
+  Result<BlockQueue> queue = read_block_queue(status.st_rdev);
+  if (!queue) return fail(spec.path, queue.error(), "");
+  if (queue->logical_block_size > spec.block_size) {
+    return fail(spec.path,
+                "has logical blocks of " + std::to_string(queue->logical_block_size) +
+                    " bytes, more than block-size=" + std::to_string(spec.block_size),
+                "use block-size=" + std::to_string(queue->logical_block_size));
+  }
+  Result<uint64_t> size = adopt_size(fd->get(), spec);
+  if (!size) return Error{size.error()};
+
+  Setup setup;
+  setup.fd = std::move(*fd);
+  setup.info = describe(spec, *queue);
+  setup.size = *size;
+  setup.discard = setup.info.discard_zeroes ? RangeMethod::kPunchHole : RangeMethod::kDeviceDiscard;
+  std::unique_ptr<Block> block(
+      new Block(spec, std::move(setup), status.st_rdev, queue->write_back));
+  // The kernel would only answer EOPNOTSUPP; kZeroRange has a fallback of its own.
+  if (queue->write_zeroes_max == 0) block->refuse(RangeMethod::kPunchHole);
+  return Result<std::unique_ptr<Backend>>(std::move(block));
+}
+
+Result<void> Block::set_write_cache(bool on) {
+  if (on && !write_back_) {
+    return fail(path(), "the drive's own write cache is off", "turn that on first");
+  }
+  return Descriptor::set_write_cache(on);
+}
+
+Result<Extent> Block::allocation(uint64_t offset, uint64_t limit) const {
+  const uint64_t size = size_bytes();
+  if (limit == 0 || offset >= size) return Error{"allocation asked beyond the end"};
+  return Extent{std::min(limit, size - offset), true};
+}
+
+Result<uint64_t> Block::device_size() const { return size_of(fd(), path()); }
+
+Result<void> Block::resize(uint64_t new_size) {
+  Result<uint64_t> device = device_size();
+  if (!device) return Error{device.error()};
+  const uint64_t usable = *device - *device % block_size();
+  if (new_size != 0 && new_size != usable) {
+    return fail(path(),
+                "the device holds " + format_size(usable) + ", not " + format_size(new_size),
+                "resize the device first");
+  }
+  if (usable < size_bytes()) {
+    return fail(
+        path(),
+        "the device shrank from " + format_size(size_bytes()) + " to " + format_size(usable),
+        "grow it again");
+  }
+  set_size(usable);
+  return {};
+}
+
+Result<void> Block::check() {
+  const std::string directory = block_device_directory(device_);
+  if (access(directory.c_str(), F_OK) != 0) {
+    return fail(path(), "the device is gone", "reconnect it and restart the gateway");
+  }
+  // SCSI disks stay listed while they are unreachable.
+  std::string state;
+  std::ifstream state_file(directory + "/device/state");
+  if (std::getline(state_file, state) && (state == "offline" || state == "transport-offline")) {
+    return fail(path(), "the device is " + state, "check its cables and power");
+  }
+  Result<uint64_t> device = device_size();
+  if (!device) return Error{device.error()};
+  if (*device < size_bytes()) {
+    return fail(path(), "the device shrank to " + format_size(*device), "grow it again");
+  }
+  return {};
+}
+
+}  // namespace sluice::backend

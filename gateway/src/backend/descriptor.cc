@@ -1,0 +1,221 @@
+#include "backend/descriptor.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "backend/range.h"
+
+namespace sluice::backend {
+namespace {
+
+// Longer transfers gain nothing inline (the copy dwarfs the ring's overhead) and hold up the
+// reactor's other connections.
+constexpr uint64_t kInlineLimit = uint64_t{1} << 20;  // bytes
+// A miss says that the next ones will miss too. The ring tries the page cache itself before it
+// hands a read to a worker, so skipping our attempt costs little when that guess is wrong.
+constexpr uint32_t kSkipAfterMiss = 16;
+
+AioOp& prepare(Io& io, AioOp::Kind kind, int fd, void (*done)(AioOp&, int32_t)) {
+  io.aio = AioOp{};
+  io.aio.kind = kind;
+  io.aio.fd = fd;
+  io.aio.done = done;
+  io.aio.context = &io;
+  return io.aio;
+}
+
+}  // namespace
+
+FileDescriptor::~FileDescriptor() {
+  if (fd_ >= 0) close(fd_);
+}
+
+FileDescriptor& FileDescriptor::operator=(FileDescriptor&& other) noexcept {
+  std::swap(fd_, other.fd_);
+  return *this;
+}
+
+Descriptor::Descriptor(const Spec& spec, Setup setup)
+    : fd_(std::move(setup.fd)),
+      info_(setup.info),
+      path_(spec.path),
+      block_size_(spec.block_size),
+      inline_io_(setup.inline_io),
+      discard_(setup.discard),
+      ephemeral_(setup.ephemeral),
+      size_(setup.size),
+      write_cache_(spec.write_cache) {}
+
+bool Descriptor::submit(Io& io, Aio& aio) {
+  io.priv.backend = this;
+  io.priv.aio = &aio;
+  if (io.op == Op::kFlush) {
+    io.result = 0;
+    if (ephemeral_ || info_.read_only) return true;
+    return sync(io, 0);
+  }
+  if (io.length == 0 || !within(io.offset, io.length, size_bytes())) {
+    io.result = -EINVAL;
+    return true;
+  }
+  if (io.op == Op::kRead) return transfer(io);
+  if (info_.read_only) {
+    io.result = -EROFS;
+    return true;
+  }
+  return io.op == Op::kWrite ? transfer(io) : range(io);
+}
+
+bool Descriptor::must_be_durable(const Io& io) const {
+  return !ephemeral_ && ((io.flags & kIoFua) != 0 || !write_cache());
+}
+
+bool Descriptor::transfer(Io& io) {
+  const bool write = io.op == Op::kWrite;
+  io.priv.p = nullptr;
+  if (info_.memory_alignment > 1 && misaligned(io)) {
+    if (!bounce(io)) return true;
+  } else if (inline_io_ != Inline::kNever && try_inline(io)) {
+    return true;
+  }
+  AioOp& op = prepare(io, write ? AioOp::Kind::kWritev : AioOp::Kind::kReadv, fd(),
+                      &Descriptor::on_transferred);
+  const bool dsync =
+      write && must_be_durable(io) && !dsync_refused_.load(std::memory_order_relaxed);
+  op.rw_flags = dsync ? RWF_DSYNC : 0;
+  op.offset = io.offset;
+  op.iov = io.priv.p ? &io.priv.iov : io.iov;
+  op.iovcnt = io.priv.p ? 1 : io.iovcnt;
+  op.length = io.priv.p ? io.priv.iov.iov_len : io.length;
+  io.priv.aio->submit(op);
+  return false;
+}
+
+bool Descriptor::misaligned(const Io& io) const {
+  uintptr_t bits = 0;
+  for (uint32_t i = 0; i < io.iovcnt; ++i) {
+    bits |= reinterpret_cast<uintptr_t>(io.iov[i].iov_base) | io.iov[i].iov_len;
+  }
+  return (bits & (info_.memory_alignment - 1)) != 0;
+}
+
+// Takes as much as one bounce holds; a longer transfer comes out short and the submitter goes on.
+bool Descriptor::bounce(Io& io) {
+  Bounce* buffer = bounces_.take(io.length);
+  if (!buffer) {
+    io.result = -ENOMEM;
+    return false;
+  }
+  io.priv.p = buffer;
+  io.priv.iov = {buffer->data, std::min<uint64_t>(io.length, buffer->capacity)};
+  if (io.op == Op::kWrite) gather(io.iov, io.priv.iov.iov_len, buffer->data);
+  return true;
+}
+
+void Descriptor::unbounce(Io& io, int64_t transferred) {
+  auto* buffer = static_cast<Bounce*>(io.priv.p);
+  if (io.op == Op::kRead && transferred > 0) {
+    scatter(buffer->data, io.iov, static_cast<uint64_t>(transferred));
+  }
+  bounces_.give_back(buffer);
+  io.priv.p = nullptr;
+}
+
+bool Descriptor::try_inline(Io& io) {
+  if (io.length > kInlineLimit) return false;
+  if (inline_io_ == Inline::kNowait) return try_nowait(io);
+  const auto offset = static_cast<off_t>(io.offset);
+  const int count = static_cast<int>(io.iovcnt);
+  ssize_t n = 0;
+  do {
+    n = io.op == Op::kRead ? preadv(fd(), io.iov, count, offset)
+                           : pwritev(fd(), io.iov, count, offset);
+  } while (n < 0 && errno == EINTR);
+  io.result = settle(io, n < 0 ? -errno : n);
+  return true;
+}
+
+bool Descriptor::try_nowait(Io& io) {
+  const bool write = io.op == Op::kWrite;
+  // Durability waits for a device by definition.
+  if (write && must_be_durable(io)) return false;
+  std::atomic<bool>& refusal = write ? nowait_writes_refused_ : nowait_reads_refused_;
+  if (refusal.load(std::memory_order_relaxed)) return false;
+  if (uint32_t skip = skip_nowait_.load(std::memory_order_relaxed); skip > 0) {
+    // Reactors may overwrite each other's count; it is a guess anyway.
+    skip_nowait_.store(skip - 1, std::memory_order_relaxed);
+    return false;
+  }
+  const auto offset = static_cast<off_t>(io.offset);
+  const int count = static_cast<int>(io.iovcnt);
+  const ssize_t n = write ? pwritev2(fd(), io.iov, count, offset, RWF_NOWAIT)
+                          : preadv2(fd(), io.iov, count, offset, RWF_NOWAIT);
+  if (n == static_cast<ssize_t>(io.length)) {
+    io.result = n;
+    return true;
+  }
+  if (n < 0 && errno == EOPNOTSUPP) {
+    refusal.store(true, std::memory_order_relaxed);
+  } else {
+    skip_nowait_.store(kSkipAfterMiss, std::memory_order_relaxed);
+  }
+  return false;
+}
+
+// The contract's result from the kernel's: whole blocks, never 0.
+int64_t Descriptor::settle(const Io& io, int64_t result) const {
+  if (result == -EDQUOT) return -ENOSPC;
+  if (result < 0) return result;
+  const int64_t whole = result - result % block_size_;
+  // Nothing where there should be something: a file that shrank under us, a device that vanished.
+  if (whole == 0) return -EIO;
+  return std::min(whole, static_cast<int64_t>(io.length));
+}
+
+void Descriptor::on_transferred(AioOp& op, int32_t result) {
+  Io& io = *static_cast<Io*>(op.context);
+  auto& self = static_cast<Descriptor&>(*io.priv.backend);
+  const bool dsync = (op.rw_flags & RWF_DSYNC) != 0;
+  if (dsync && result == -EOPNOTSUPP) {
+    self.dsync_refused_.store(true, std::memory_order_relaxed);
+    op.rw_flags = 0;
+    io.priv.aio->submit(op);
+    return;
+  }
+  io.result = self.settle(io, result);
+  if (io.priv.p) self.unbounce(io, io.result);
+  if (io.op == Op::kWrite && io.result > 0 && !dsync && self.must_be_durable(io)) {
+    self.sync(io, io.result);
+    return;
+  }
+  io.done(io);
+}
+
+// Makes earlier writes durable, then completes io with `result`.
+bool Descriptor::sync(Io& io, int64_t result) {
+  io.result = result;
+  io.priv.aio->submit(prepare(io, AioOp::Kind::kFdatasync, fd(), &Descriptor::on_synced));
+  return false;
+}
+
+void Descriptor::on_synced(AioOp& op, int32_t result) {
+  Io& io = *static_cast<Io*>(op.context);
+  if (result < 0) io.result = result == -EDQUOT ? -ENOSPC : result;
+  io.done(io);
+}
+
+Result<void> Descriptor::set_write_cache(bool on) {
+  write_cache_.store(on, std::memory_order_relaxed);
+  if (on || ephemeral_ || info_.read_only || fdatasync(fd()) == 0) return {};
+  // Writes from before may still sit in the cache that is now said to be off.
+  const int error = errno;
+  write_cache_.store(true, std::memory_order_relaxed);
+  return Error{path_ + ": can't turn the write cache off: flushing it failed: " +
+               std::strerror(error) + "; check the medium"};
+}
+
+}  // namespace sluice::backend

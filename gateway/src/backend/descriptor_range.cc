@@ -1,0 +1,121 @@
+// kDiscard and kWriteZeroes behind a file descriptor. In Io::priv, a is the bytes done so far and
+// b the RangeMethod in use.
+#include <fcntl.h>
+#include <linux/falloc.h>
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "backend/descriptor.h"
+#include "backend/zeros.h"
+
+namespace sluice::backend {
+namespace {
+
+// Zeros are written in steps of this size; a step is also what may run inline.
+constexpr uint64_t kWriteStep = uint64_t{1} << 20;  // bytes
+static_assert(kWriteStep <= kZerosSize);
+
+bool is_refusal(int64_t result) {
+  // EINVAL is what some drivers and older filesystems answer to an unknown fallocate mode.
+  return result == -EOPNOTSUPP || result == -ENOSYS || result == -EINVAL;
+}
+
+int fallocate_mode(RangeMethod method) {
+  return FALLOC_FL_KEEP_SIZE |
+         (method == RangeMethod::kPunchHole ? FALLOC_FL_PUNCH_HOLE : FALLOC_FL_ZERO_RANGE);
+}
+
+}  // namespace
+
+bool Descriptor::range(Io& io) {
+  RangeMethod method = discard_;
+  if (io.op == Op::kDiscard) {
+    if (info_.discard_granularity == 0) {
+      io.result = -EOPNOTSUPP;
+      return true;
+    }
+  } else {
+    method = (io.flags & kIoMayUnmap) != 0 ? RangeMethod::kPunchHole : RangeMethod::kZeroRange;
+  }
+  io.priv.a = 0;
+  io.priv.b = static_cast<uint64_t>(method);
+  return range_step(io);
+}
+
+// Starts the next step, or runs it when it can't wait for a device. True: io is complete.
+bool Descriptor::range_step(Io& io) {
+  auto method = static_cast<RangeMethod>(io.priv.b);
+  while (method < RangeMethod::kWriteZeros && refused(method)) {
+    method = static_cast<RangeMethod>(static_cast<unsigned>(method) + 1);
+  }
+  io.priv.b = static_cast<uint64_t>(method);
+  const uint64_t offset = io.offset + io.priv.a;
+  uint64_t length = io.length - io.priv.a;
+  const bool run_inline = inline_io_ == Inline::kAlways && io.length <= kWriteStep;
+  const auto at = static_cast<off_t>(offset);
+  AioOp& op = io.aio = AioOp{};
+  op.fd = fd();
+  op.offset = offset;
+  op.done = &Descriptor::on_range_step;
+  op.context = &io;
+  if (method == RangeMethod::kWriteZeros) {
+    length = std::min(length, kWriteStep);
+    // Never written through: iovec has no const.
+    io.priv.iov = {const_cast<uint8_t*>(zeros()), length};
+    op.kind = AioOp::Kind::kWritev;
+    op.iov = &io.priv.iov;
+    op.iovcnt = 1;
+    if (run_inline) {
+      ssize_t n = pwritev(fd(), op.iov, 1, at);
+      return range_advance(io, n < 0 ? -errno : n);
+    }
+  } else if (method == RangeMethod::kDeviceDiscard) {
+    op.kind = AioOp::Kind::kDiscard;
+  } else {
+    op.kind = AioOp::Kind::kFallocate;
+    op.mode = fallocate_mode(method);
+    if (run_inline) {
+      int n = fallocate(fd(), op.mode, at, static_cast<off_t>(length));
+      return range_advance(io, n < 0 ? -errno : 0);
+    }
+  }
+  op.length = length;
+  io.priv.aio->submit(op);
+  return false;
+}
+
+// Takes a step's result in. True: io is complete.
+bool Descriptor::range_advance(Io& io, int64_t result) {
+  const auto method = static_cast<RangeMethod>(io.priv.b);
+  if (result == -EINTR) return range_step(io);
+  if (method < RangeMethod::kWriteZeros && is_refusal(result)) {
+    refuse(method);
+    return range_step(io);
+  }
+  if (result < 0) {
+    io.result = result == -EDQUOT ? -ENOSPC : result;
+    return true;
+  }
+  if (method == RangeMethod::kWriteZeros) {
+    const int64_t written = result - result % block_size_;
+    if (written == 0) {
+      io.result = -EIO;
+      return true;
+    }
+    io.priv.a += static_cast<uint64_t>(written);
+    if (io.priv.a < io.length) return range_step(io);
+  }
+  if (must_be_durable(io)) return sync(io, 0);
+  io.result = 0;
+  return true;
+}
+
+void Descriptor::on_range_step(AioOp& op, int32_t result) {
+  Io& io = *static_cast<Io*>(op.context);
+  auto& self = static_cast<Descriptor&>(*io.priv.backend);
+  if (self.range_advance(io, result)) io.done(io);
+}
+
+}  // namespace sluice::backend

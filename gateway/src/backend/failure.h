@@ -1,0 +1,17 @@
+// How backends word their errors: "<path>: <what is wrong>; <what to do>".
+#pragma once
+
+#include <cstring>
+#include <string>
+
+#include "base/result.h"
+
+namespace sluice::backend {
+
+inline Error fail(const std::string& path, const std::string& what, const std::string& mend) {
+  return Error{path + ": " + what + (mend.empty() ? "" : "; " + mend)};
+}
+
+inline std::string why(int error) { return std::strerror(error); }
+
+}  // namespace sluice::backend

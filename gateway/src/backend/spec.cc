@@ -1,0 +1,162 @@
+#include "backend/spec.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <charconv>
+#include <span>
+
+#include "backend/faulty.h"
+#include "backend/options.h"
+
+namespace sluice::backend {
+namespace {
+
+constexpr std::array<std::string_view, 5> kPlainKeys = {"size", "block-size", "write-cache",
+                                                        "read-only", "fault"};
+constexpr std::array<std::string_view, 7> kFileKeys = {
+    "size", "block-size", "write-cache", "read-only", "fault", "io", "create"};
+
+Result<bool> parse_switch(std::string_view value) {
+  if (value == "on") return true;
+  if (value == "off") return false;
+  return Error{"'" + std::string(value) + "' is neither on nor off"};
+}
+
+Result<void> set_switch(bool& target, std::string_view value) {
+  Result<bool> on = parse_switch(value);
+  if (!on) return Error{on.error()};
+  target = *on;
+  return {};
+}
+
+Result<void> set_size(uint64_t& target, std::string_view value) {
+  Result<uint64_t> size = parse_size(value);
+  if (!size) return Error{size.error()};
+  target = *size;
+  return {};
+}
+
+Result<void> apply(const Option& option, Spec& spec) {
+  auto [key, value] = option;
+  if (key == "size") return set_size(spec.size, value);
+  if (key == "write-cache") return set_switch(spec.write_cache, value);
+  if (key == "read-only") return set_switch(spec.read_only, value);
+  if (key == "create") return set_switch(spec.create, value);
+  if (key == "fault") {
+    spec.fault = std::string(value);
+    return {};
+  }
+  if (key == "block-size") {
+    if (value != "512" && value != "4096") {
+      return Error{"'" + std::string(value) + "' is not a logical block size; use 512 or 4096"};
+    }
+    spec.block_size = value == "512" ? 512 : 4096;
+    return {};
+  }
+  // io, the only one left
+  if (value != "direct" && value != "buffered") {
+    return Error{"'" + std::string(value) + "' is neither buffered nor direct"};
+  }
+  spec.direct = value == "direct";
+  return {};
+}
+
+std::span<const std::string_view> keys_of(const Spec& spec) {
+  if (spec.kind == "file") return kFileKeys;
+  return kPlainKeys;
+}
+
+bool has_path(const Spec& spec) { return spec.kind == "file" || spec.kind == "block"; }
+
+}  // namespace
+
+Result<uint64_t> parse_size(std::string_view text) {
+  const std::string quoted = "'" + std::string(text) + "'";
+  uint64_t number = 0;
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error == std::errc::result_out_of_range) return Error{quoted + " is larger than 16EiB"};
+  if (error != std::errc() || end == text.data()) {
+    return Error{quoted + " is not a size; write a whole number and a unit, as in 64MiB"};
+  }
+  std::string unit;
+  for (const char* p = end; p != text.data() + text.size(); ++p) {
+    unit += static_cast<char>(std::tolower(static_cast<unsigned char>(*p)));
+  }
+  if (unit.empty() || unit == "b") return number;
+  size_t power = std::string_view("kmgt").find(unit[0]);
+  if (power == std::string_view::npos || (unit.size() > 1 && unit.substr(1) != "ib")) {
+    return Error{quoted + " has an unknown unit; use B, KiB, MiB, GiB or TiB (powers of 1024)"};
+  }
+  unsigned shift = 10 * (static_cast<unsigned>(power) + 1);
+  if (number > UINT64_MAX >> shift) return Error{quoted + " is larger than 16EiB"};
+  return number << shift;
+}
+
+std::string format_size(uint64_t bytes) {
+  static constexpr std::array<const char*, 5> kUnits = {"B", "KiB", "MiB", "GiB", "TiB"};
+  size_t unit = 0;
+  while (unit + 1 < kUnits.size() && bytes != 0 && bytes % 1024 == 0) {
+    bytes /= 1024;
+    ++unit;
+  }
+  return std::to_string(bytes) + kUnits[unit];
+}
+
+Result<Spec> parse_spec(std::string_view text) {
+  const std::string context = "backend '" + std::string(text) + "': ";
+  Spec spec;
+  size_t colon = text.find(':');
+  spec.kind = std::string(text.substr(0, colon));
+  std::string_view rest = colon == std::string_view::npos ? "" : text.substr(colon + 1);
+  size_t comma = rest.find(',');
+  std::string_view first = rest.substr(0, comma);
+  rest = comma == std::string_view::npos ? "" : rest.substr(comma + 1);
+  if (has_path(spec)) {
+    spec.path = std::string(first);
+  } else if (first.find('=') != std::string_view::npos) {
+    // `null:size=1GiB` says the same as `null:1GiB`
+    rest = text.substr(colon + 1);
+  } else if (!first.empty()) {
+    Result<void> size = set_size(spec.size, first);
+    if (!size) return Error{context + size.error()};
+  }
+  for (const Option& option : split_options(rest, ",")) {
+    std::span<const std::string_view> keys = keys_of(spec);
+    if (std::find(keys.begin(), keys.end(), option.key) == keys.end()) {
+      return Error{context + unknown_key(option.key, keys)};
+    }
+    Result<void> applied = apply(option, spec);
+    if (!applied) return Error{context + std::string(option.key) + ": " + applied.error()};
+  }
+  Result<void> valid = validate(spec);
+  if (!valid) return Error{context + valid.error()};
+  return spec;
+}
+
+Result<void> validate(const Spec& spec) {
+  const bool sized = spec.kind == "null" || spec.kind == "memory";
+  if (!sized && !has_path(spec)) {
+    return Error{"unknown kind '" + spec.kind + "'; valid kinds: null memory file block"};
+  }
+  if (has_path(spec) && spec.path.empty()) {
+    return Error{"no path; write " + spec.kind + ":/path/to/it"};
+  }
+  if (sized && spec.size == 0) return Error{"no size; write " + spec.kind + ":1GiB"};
+  if (spec.block_size != 512 && spec.block_size != 4096) {
+    return Error{"logical block size " + std::to_string(spec.block_size) +
+                 " is not supported; use 512 or 4096"};
+  }
+  if (spec.size % spec.block_size != 0) {
+    return Error{"size " + format_size(spec.size) + " is not a multiple of the block size " +
+                 std::to_string(spec.block_size)};
+  }
+  if (spec.size > uint64_t{INT64_MAX}) return Error{"size is beyond 8EiB, the kernel's limit"};
+  if (!spec.fault.empty()) {
+    Result<FaultPlan> plan = parse_faults(spec.fault);
+    if (!plan) return Error{plan.error()};
+  }
+  return {};
+}
+
+}  // namespace sluice::backend

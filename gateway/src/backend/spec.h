@@ -1,0 +1,33 @@
+// The text form of a backend specification, as a command line or a configuration file holds it:
+//
+//   null:1GiB
+//   memory:256MiB,block-size=4096
+//   file:/path/disk.img,size=1GiB,io=buffered|direct,create=on|off
+//   block:/dev/nvme0n1,write-cache=on|off
+//
+// Every kind also takes size=, block-size=512|4096, write-cache=on|off, read-only=on|off and
+// fault=<faults> (backend/faulty.h; its keys are separated by ';' here). A path can't contain a
+// comma.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "backend/backend.h"
+#include "base/result.h"
+
+namespace sluice::backend {
+
+// Bytes from "4096", "512B", "64KiB", "1GiB"; K, M, G and T are binary too. Units are read in any
+// letter case. Decimal units (GB) are refused: nobody agrees on what they mean.
+Result<uint64_t> parse_size(std::string_view text);
+
+// The shortest exact form: 1073741824 -> "1GiB", 1000 -> "1000B".
+std::string format_size(uint64_t bytes);
+
+Result<Spec> parse_spec(std::string_view text);
+
+// What open() and parse_spec() ask of a Spec, whoever filled it in.
+Result<void> validate(const Spec& spec);
+
+}  // namespace sluice::backend

@@ -1,0 +1,96 @@
+// An Aio for tests: queues operations and executes them with plain system calls when pumped, on
+// the pumping thread. Records what it was asked for. Timeouts complete at once, in their turn.
+#pragma once
+
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <sys/ioctl.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <deque>
+#include <functional>
+#include <vector>
+
+#include "base/aio.h"
+
+namespace sluice::backend {
+
+class TestAio : public Aio {
+ public:
+  struct Record {
+    AioOp::Kind kind;
+    int rw_flags;
+    int mode;
+    uint64_t offset;
+    uint64_t length;
+    bool aligned_512;  // all memory of the transfer
+  };
+
+  void submit(AioOp& op) override {
+    bool aligned = true;
+    for (uint32_t i = 0; i < op.iovcnt; ++i) {
+      const auto base = reinterpret_cast<uintptr_t>(op.iov[i].iov_base);
+      aligned = aligned && (base | op.iov[i].iov_len) % 512 == 0;
+    }
+    records_.push_back({op.kind, op.rw_flags, op.mode, op.offset, op.length, aligned});
+    queue_.push_back(&op);
+  }
+
+  // Executes one operation; false when there is none.
+  bool pump() {
+    if (queue_.empty()) return false;
+    AioOp& op = *queue_.front();
+    queue_.pop_front();
+    int32_t result = answer_ ? answer_(op) : 0;
+    op.done(op, result != 0 ? result : execute(op));
+    return true;
+  }
+
+  // Answers an operation in the kernel's place; 0: let the kernel do it.
+  void answer_with(std::function<int32_t(const AioOp&)> answer) { answer_ = std::move(answer); }
+
+  const std::vector<Record>& records() const { return records_; }
+  void forget_records() { records_.clear(); }
+  size_t count(AioOp::Kind kind) const {
+    return static_cast<size_t>(std::count_if(records_.begin(), records_.end(),
+                                             [&](const Record& r) { return r.kind == kind; }));
+  }
+
+ private:
+  static int32_t execute(const AioOp& op) {
+    const auto offset = static_cast<off_t>(op.offset);
+    const auto length = static_cast<off_t>(op.length);
+    ssize_t n = 0;
+    switch (op.kind) {
+      case AioOp::Kind::kReadv:
+        n = preadv2(op.fd, op.iov, static_cast<int>(op.iovcnt), offset, op.rw_flags);
+        break;
+      case AioOp::Kind::kWritev:
+        n = pwritev2(op.fd, op.iov, static_cast<int>(op.iovcnt), offset, op.rw_flags);
+        break;
+      case AioOp::Kind::kFdatasync:
+        n = fdatasync(op.fd);
+        break;
+      case AioOp::Kind::kFallocate:
+        n = fallocate(op.fd, op.mode, offset, length);
+        break;
+      case AioOp::Kind::kDiscard: {
+        uint64_t range[2] = {op.offset, op.length};
+        n = ioctl(op.fd, BLKDISCARD, range);
+        break;
+      }
+      case AioOp::Kind::kTimeout:
+        break;
+    }
+    return static_cast<int32_t>(n < 0 ? -errno : n);
+  }
+
+  std::deque<AioOp*> queue_;
+  std::vector<Record> records_;
+  std::function<int32_t(const AioOp&)> answer_;
+};
+
+}  // namespace sluice::backend
