@@ -1,0 +1,308 @@
+#include "iscsi/connection.h"
+
+#include <spdlog/spdlog.h>
+
+#include <utility>
+
+namespace sluice::iscsi {
+namespace {
+
+using Event = pdu::Framer::Event;
+
+constexpr unsigned kTsih = 14;  // of Login PDUs (RFC 7143 §11.12)
+constexpr unsigned kCid = 20;
+
+}  // namespace
+
+Connection::Connection(Shard& shard, Wire& wire, uint64_t id, Ends ends)
+    : shard_(shard),
+      wire_(wire),
+      id_(id),
+      ends_(std::move(ends)),
+      writer_(out_),
+      opened_(shard.now),
+      last_heard_(shard.now) {
+  Login::Setup setup;
+  setup.exports = shard.gateway->exports;
+  setup.offer = shard.gateway->settings.offer;
+  setup.tpgt = ends_.tpgt;
+  setup.local_address = ends_.local_address;
+  setup.random = shard.gateway->random;
+  login_ = std::make_unique<Login>(std::move(setup));
+  shard_.connections[id_] = this;
+  shard_.gateway->connections.fetch_add(1, std::memory_order_relaxed);
+  shard_.gateway->unauthenticated.fetch_add(1, std::memory_order_relaxed);
+  shard_.counters->connections_opened.add();
+}
+
+Connection::~Connection() {
+  leave_login();
+  shard_.connections.erase(id_);
+  shard_.gateway->connections.fetch_sub(1, std::memory_order_relaxed);
+  shard_.counters->connections_closed.add();
+}
+
+void Connection::leave_login() {
+  if (!std::exchange(unauthenticated_, false)) return;
+  shard_.gateway->unauthenticated.fetch_sub(1, std::memory_order_relaxed);
+}
+
+void Connection::count_login(size_t slot) {
+  if (!std::exchange(login_counted_, true)) shard_.counters->logins[slot].add();
+}
+
+void Connection::receive(Slice bytes) {
+  received_bytes_ += bytes.size;
+  shard_.counters->received_bytes.add(bytes.size);
+  last_heard_ = shard_.now;
+  while (!wire_closed_ && (state_ == State::kLogin || state_ == State::kFullFeature)) {
+    const Event event = framer_.next(bytes);
+    if (event == Event::kNeedMore) break;
+    on_event(event);
+  }
+  // Commands stop at kMaxOutputBytes by themselves; whoever gets here asks for answers (NOPs,
+  // rejects) faster than it reads them.
+  if (out_.bytes() > limits::kMaxTransferBytes + 2 * limits::kMaxOutputBytes) {
+    drop("answers are not read");
+  }
+  // RFC 7143 §6.3: an initiator sends nothing between its last login request and the answer.
+  if (state_ == State::kClaiming && bytes.size != 0) drop("data before the login response");
+}
+
+void Connection::on_event(Event event) {
+  shard_.counters->received_pdus.add();
+  if (event == Event::kPdu && session_) [[likely]] {
+    return session_->on_pdu(framer_.pdu());
+  }
+  switch (event) {
+    case Event::kPdu:
+      return on_login_pdu();
+    case Event::kDataDigestError:
+      shard_.counters->data_digest_failures.add();
+      return session_->on_data_digest_error(framer_.pdu());
+    case Event::kHeaderDigestError:
+      shard_.counters->header_digest_failures.add();
+      return drop("header digest error");
+    case Event::kSegmentTooLong:
+      return drop("data segment longer than MaxRecvDataSegmentLength");
+    case Event::kAhsTooLong:
+      return drop("additional header segment too long");
+    case Event::kNeedMore:
+      break;
+  }
+}
+
+void Connection::on_login_pdu() {
+  const pdu::Bhs& h = framer_.pdu().header;
+  if (h.opcode() != pdu::Opcode::kLoginRequest) {
+    answer_ = {};
+    answer_.header.set_itt(h.itt());
+    Login::fail(&answer_, LoginStatus::kInvalidDuringLogin);
+    login_cmd_sn_ = h.cmd_sn();
+    return login_failed(LoginStatus::kInvalidDuringLogin, "not a login request");
+  }
+  std::string text;
+  text.reserve(framer_.pdu().data_size);
+  for (const Slice& s : framer_.pdu().data) text.append(as_text({s.data, s.size}));
+  answer_ = {};
+  login_cmd_sn_ = h.cmd_sn();
+  cid_ = h.u16(kCid);
+  switch (login_->on_request(h, as_bytes(text), &answer_)) {
+    case Login::Outcome::kContinue:
+      return send_login_answer();
+    case Login::Outcome::kFailed:
+      return login_failed(login_->status(), login_->reason());
+    case Login::Outcome::kSucceeded:
+      return login_succeeded();
+    case Login::Outcome::kDrop:
+      return drop("login dropped: " + login_->reason());
+  }
+}
+
+void Connection::send_login_answer() {
+  pdu::Bhs& h = writer_.start(pdu::Opcode::kLoginResponse);
+  h = answer_.header;
+  h.set_opcode(pdu::Opcode::kLoginResponse);
+  h.set_stat_sn(login_stat_sn_++);
+  h.set_window(login_cmd_sn_, login_cmd_sn_);
+  if (session_) h.set_window(session_->window().expected(), session_->window().max());
+  writer_.copy(as_bytes(answer_.text));
+  writer_.finish();
+  wire_.schedule_flush();
+}
+
+void Connection::login_failed(LoginStatus status, const std::string& reason) {
+  count_login(login_slot(status));
+  spdlog::info("login refused peer={} portal={} status={:04x} reason=\"{}\"", ends_.peer_address,
+               ends_.local_address, static_cast<unsigned>(status), reason);
+  send_login_answer();
+  finish();
+}
+
+void Connection::refuse_login(LoginStatus status, const char* reason) {
+  Login::fail(&answer_, status);
+  login_failed(status, reason);
+}
+
+SessionKey Connection::key() const {
+  const Parameters& p = login_->parameters();
+  return {p.initiator_name, p.isid, p.target_name, p.tpgt};
+}
+
+void Connection::login_succeeded() {
+  const uint16_t tsih = login_->requested_tsih();
+  if (login_->parameters().discovery) {
+    if (tsih != 0) return refuse_login(LoginStatus::kSessionDoesNotExist, "TSIH of no session");
+    return open_session(shard_.gateway->directory->take_tsih());
+  }
+  key_ = key();
+  // TSIH != 0: a connection reinstatement, which with ERL 0 and one connection replaces the
+  // session's only connection and so ends all its tasks (RFC 7143 §6.3.4).
+  if (tsih != 0 && !shard_.gateway->directory->matches(key_, tsih)) {
+    return refuse_login(LoginStatus::kSessionDoesNotExist, "TSIH of no session");
+  }
+  state_ = State::kClaiming;
+  claimed_ = true;
+  shard_.gateway->directory->claim(key_, {shard_.lane.reactor, id_}, tsih);
+}
+
+void Connection::granted(uint16_t tsih) {
+  if (state_ != State::kClaiming) {
+    // Ended while it waited: hand the nexus on.
+    return drained();
+  }
+  open_session(tsih);
+}
+
+void Connection::open_session(uint16_t tsih) {
+  tsih_ = tsih;
+  Session::Start start;
+  start.parameters = login_->parameters();
+  start.local_address = ends_.local_address;
+  start.tsih = tsih;
+  start.cid = cid_;
+  start.cmd_sn = login_->first_cmd_sn();
+  start.stat_sn = login_stat_sn_ + 1;  // after the answer that is about to be sent
+  if (!start.parameters.discovery) {
+    const lun::NexusId id{start.parameters.initiator_name, start.parameters.isid, ends_.tpgt,
+                          ends_.relative_port};
+    start.nexus = lun::Nexus::open(login_->target(), id, shard_.lane);
+  }
+  session_ = std::make_unique<Session>(shard_, *this, out_, std::move(start));
+  state_ = State::kFullFeature;
+  leave_login();
+  answer_.header.put16(kTsih, tsih);
+  send_login_answer();
+  const Parameters& p = session_->parameters();
+  framer_.set_max_segment(p.max_recv_data_segment_length);
+  framer_.set_max_ahs(limits::kMaxAhsBytes);
+  framer_.set_digests(p.header_digest, p.data_digest);
+  (p.discovery ? shard_.counters->discovery_opened : shard_.counters->sessions_opened).add();
+  count_login(login_slot(LoginStatus::kSuccess));
+  spdlog::info("login session={} initiator={} target={} peer={} portal={} auth={}", tsih,
+               p.initiator_name, p.discovery ? "(discovery)" : p.target_name, ends_.peer_address,
+               ends_.local_address, p.auth_method);
+  login_.reset();
+}
+
+void Connection::drop(std::string why) {
+  if (wire_closed_) return;
+  if (session_) {
+    shard_.counters->protocol_errors.add();
+  } else {
+    count_login(kLoginDropped);
+  }
+  spdlog::warn("connection dropped session={} peer={} reason=\"{}\"", tsih_, ends_.peer_address,
+               why);
+  wire_closed_ = true;
+  wire_.close(true);
+  begin_end(true);
+}
+
+void Connection::finish() {
+  if (wire_closed_) return;
+  wire_closed_ = true;
+  wire_.close(false);
+  begin_end(false);
+}
+
+void Connection::on_closed() {
+  wire_closed_ = true;
+  begin_end(true);
+}
+
+void Connection::end_session() {
+  if (state_ == State::kEnding || state_ == State::kOver) return;
+  if (session_) shard_.counters->sessions_reinstated.add();
+  wire_closed_ = true;
+  wire_.close(true);
+  begin_end(true);
+}
+
+void Connection::begin_end(bool lost) {
+  if (state_ == State::kEnding || state_ == State::kOver) return;
+  const State was = std::exchange(state_, State::kEnding);
+  leave_login();
+  if (session_) return session_->close(lost, [this] { drained(); });
+  if (was == State::kClaiming) {
+    // Either still waiting (release() forgets the claim) or just granted (release() frees it).
+    shard_.gateway->directory->release(key_, {shard_.lane.reactor, id_});
+    claimed_ = false;
+  }
+  drained();
+}
+
+void Connection::drained() {
+  if (state_ == State::kOver) return;
+  state_ = State::kOver;
+  if (session_) {
+    const bool discovery = session_->parameters().discovery;
+    (discovery ? shard_.counters->discovery_closed : shard_.counters->sessions_closed).add();
+    spdlog::info("session over session={} initiator={}", tsih_,
+                 session_->parameters().initiator_name);
+    if (discovery) shard_.gateway->directory->give_back_tsih(tsih_);
+  }
+  if (std::exchange(claimed_, false)) {
+    shard_.gateway->directory->release(key_, {shard_.lane.reactor, id_});
+  }
+  wire_.over();
+}
+
+void Connection::on_sent() {
+  if (session_) session_->resume();
+}
+
+void Connection::resume() {
+  if (session_) session_->resume();
+}
+
+void Connection::tick() {
+  const Nanos now = shard_.now;
+  if (wire_closed_) return;
+  if (session_) {
+    session_->tick(now, last_heard_);
+    if (!wire_closed_) session_->resume();
+    return;
+  }
+  if (now - opened_ >= shard_.gateway->settings.login_timeout) {
+    count_login(kLoginTimedOut);
+    drop("login not finished in time");
+  }
+}
+
+void Connection::ask_logout(uint16_t seconds) {
+  if (session_ && !session_->parameters().discovery) return session_->ask_logout(seconds);
+  end_session();
+}
+
+void Connection::describe(SessionView* view) const {
+  session_->describe(view);
+  view->initiator_address = ends_.peer_address;
+  view->target_address = ends_.local_address;
+  view->reactor = shard_.lane.reactor;
+  view->silence = shard_.now - last_heard_;
+  view->received_bytes = received_bytes_;
+  view->sent_bytes = sent_bytes_;
+}
+
+}  // namespace sluice::iscsi

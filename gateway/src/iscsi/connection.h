@@ -1,0 +1,119 @@
+// One TCP connection as the protocol core sees it: bytes in, bytes out, no socket. It goes through
+// login, carries one session, and ends.
+//
+//   kLogin -> kClaiming -> kFullFeature -> kEnding -> kOver
+//
+// Threads: one reactor. Life: owned by its carrier (net/ or a test), which may destroy it once
+// over() is true; before that, commands of it may still be in a backend.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "iscsi/login.h"
+#include "iscsi/outbox.h"
+#include "iscsi/pdu_writer.h"
+#include "iscsi/session.h"
+#include "iscsi/session_directory.h"
+#include "iscsi/session_view.h"
+#include "iscsi/shard.h"
+#include "pdu/framer.h"
+
+namespace sluice::iscsi {
+
+// What a connection asks of its carrier.
+class Wire {
+ public:
+  virtual ~Wire() = default;
+  // The outbox is ready(): send it when the present batch of input has been handled.
+  virtual void schedule_flush() = 0;
+  // No more input is wanted. `discard`: close at once, whatever waits in the outbox is dropped;
+  // else close once it is empty.
+  virtual void close(bool discard) = 0;
+  // over() may have become true.
+  virtual void over() = 0;
+};
+
+class Connection final : public SessionHost {
+ public:
+  struct Ends {
+    uint16_t tpgt = 1;                 // of the portal
+    uint16_t relative_port = 1;
+    std::string local_address;         // "ip:port"
+    std::string peer_address;
+  };
+  Connection(Shard& shard, Wire& wire, uint64_t id, Ends ends);
+  ~Connection() override;
+  Connection(const Connection&) = delete;
+
+  // Bytes from the peer, in order; all of them are taken.
+  void receive(Slice bytes);
+  // The carrier sent something: memory came back.
+  void on_sent();
+  // The peer closed or the socket failed, or the carrier closed it. Ends the session as lost.
+  void on_closed();
+  void tick();
+  // The reactor has buffers again.
+  void resume();
+  // Graceful stop: asks the initiator to log out within `seconds`; ends a login at once.
+  void ask_logout(uint16_t seconds);
+
+  // --- called by the session directory through Shard::connections
+  void end_session();
+  void granted(uint16_t tsih);
+
+  Outbox& outbox() { return out_; }
+  uint64_t id() const { return id_; }
+  bool over() const { return state_ == State::kOver; }
+  bool in_full_feature() const { return session_ != nullptr; }
+  void describe(SessionView* view) const;
+
+  // --- SessionHost
+  void drop(std::string why) override;
+  void finish() override;
+  void output_ready() override { wire_.schedule_flush(); }
+
+ private:
+  enum class State : uint8_t { kLogin, kClaiming, kFullFeature, kEnding, kOver };
+
+  void on_event(pdu::Framer::Event event);
+  void on_login_pdu();
+  void send_login_answer();
+  void login_succeeded();
+  void login_failed(LoginStatus status, const std::string& reason);
+  void open_session(uint16_t tsih);
+  void refuse_login(LoginStatus status, const char* reason);
+  void leave_login();
+  void count_login(size_t slot);
+  void begin_end(bool lost);
+  void drained();
+  SessionKey key() const;
+
+  Shard& shard_;
+  Wire& wire_;
+  const uint64_t id_;
+  const Ends ends_;
+  State state_ = State::kLogin;
+  bool wire_closed_ = false;    // the carrier let go, or was told to
+  bool unauthenticated_ = true;
+  bool claimed_ = false;        // the directory knows this connection under key_
+  bool login_counted_ = false;
+  SessionKey key_;
+  pdu::Framer framer_;
+  Outbox out_;
+  PduWriter writer_;
+  std::unique_ptr<Login> login_;
+  LoginAnswer answer_;          // the last one, held while the nexus is claimed
+  uint32_t login_stat_sn_ = 0;
+  uint32_t login_cmd_sn_ = 0;
+  uint16_t cid_ = 0;
+  std::unique_ptr<Session> session_;
+  uint16_t tsih_ = 0;
+  Nanos opened_;
+  Nanos last_heard_;
+  uint64_t received_bytes_ = 0;
+  uint64_t sent_bytes_ = 0;
+};
+
+}  // namespace sluice::iscsi

@@ -1,0 +1,104 @@
+// The answer of a task: Data-In PDUs (RFC 7143 §11.7), the status with the last of them where that
+// is allowed, else a SCSI Response (§11.4), and residual counts (§11.4.5).
+#include <algorithm>
+
+#include "iscsi/session.h"
+
+namespace sluice::iscsi {
+
+void Session::respond(Task* task) {
+  lun::Command& c = task->command;
+  // What the CDB moves against what the initiator expected to move (§11.4.5.1).
+  const uint32_t moves = c.data_in_size != 0 || task->read ? c.data_in_size : c.data_out_wanted;
+  uint8_t residual_flag = 0;
+  uint32_t residual = 0;
+  if (moves > task->expected_length) {
+    residual_flag = pdu::kFlagOverflow;
+    residual = moves - task->expected_length;
+  } else if (moves < task->expected_length) {
+    residual_flag = pdu::kFlagUnderflow;
+    residual = task->expected_length - moves;
+  }
+  const uint32_t send = task->read ? std::min(c.data_in_size, task->expected_length) : 0;
+  // The place in the window is free from here on: the answer itself may say so.
+  if (task->in_window) {
+    window_.release();
+    task->in_window = false;
+    ++immediate_tasks_;  // balanced in end_task()
+  }
+  const bool collapse = send != 0 && c.status == scsi::Status::kGood && c.sense_size == 0;
+  if (send != 0) {
+    send_data_in(task, send, collapse ? residual_flag : uint8_t{0}, residual);
+  }
+  if (!collapse) send_response(task, residual_flag, residual);
+  host_.output_ready();
+  end_task(task);
+}
+
+void Session::send_data_in(Task* task, uint32_t bytes, uint8_t residual_flag, uint32_t residual) {
+  lun::Command& c = task->command;
+  const bool collapse = c.status == scsi::Status::kGood && c.sense_size == 0;
+  const uint32_t segment = parameters_.max_send_data_segment_length;
+  data_in_bytes_ += bytes;
+  shard_.counters->data_in_bytes.add(bytes);
+  size_t slice = 0;
+  uint32_t offset = 0;    // bytes sent of the whole transfer
+  uint32_t in_slice = 0;  // bytes sent of the present slice
+  uint32_t in_burst = 0;  // bytes sent of the present sequence (MaxBurstLength)
+  for (uint32_t data_sn = 0; offset < bytes; ++data_sn) {
+    const uint32_t n =
+        std::min({bytes - offset, segment, parameters_.max_burst_length - in_burst});
+    const bool last = offset + n == bytes;
+    in_burst += n;
+    const bool sequence_ends = last || in_burst == parameters_.max_burst_length;
+    if (sequence_ends) in_burst = 0;
+
+    pdu::Bhs& h = writer_.start(pdu::Opcode::kDataIn);
+    uint8_t flags = sequence_ends ? pdu::kFlagFinal : uint8_t{0};
+    if (last && collapse) {
+      flags |= pdu::kFlagStatus | residual_flag;
+      h.put8(3, static_cast<uint8_t>(c.status));
+      h.put32(44, residual_flag ? residual : 0);
+      stamp(h, true);
+    } else {
+      stamp(h, false);
+      h.set_stat_sn(0);  // reserved unless S=1
+    }
+    h.set_flags(flags);
+    h.set_itt(task->itt);
+    h.set_target_transfer_tag(pdu::kReservedTag);
+    h.put32(36, data_sn);
+    h.put32(40, offset);
+    for (uint32_t left = n; left != 0;) {
+      Slice& from = c.data_in[slice];
+      const uint32_t take = std::min(left, from.size - in_slice);
+      const bool used_up = in_slice + take == from.size;
+      writer_.data({used_up ? std::move(from.owner) : from.owner, from.data + in_slice, take});
+      in_slice = used_up ? 0 : in_slice + take;
+      slice += used_up;
+      left -= take;
+    }
+    writer_.finish();
+    offset += n;
+  }
+}
+
+void Session::send_response(Task* task, uint8_t residual_flag, uint32_t residual) {
+  const lun::Command& c = task->command;
+  pdu::Bhs& h = writer_.start(pdu::Opcode::kScsiResponse);
+  h.set_flags(pdu::kFlagFinal | residual_flag);
+  h.put8(2, 0x00);  // command completed at target
+  h.put8(3, static_cast<uint8_t>(c.status));
+  h.set_itt(task->itt);
+  stamp(h, true);
+  h.put32(44, residual);
+  if (c.sense_size != 0) {
+    std::array<uint8_t, scsi::kMaxSenseBytes + 2> segment;
+    store_be16(segment.data(), c.sense_size);
+    std::memcpy(segment.data() + 2, c.sense.data(), c.sense_size);
+    writer_.copy({segment.data(), size_t{c.sense_size} + 2});
+  }
+  writer_.finish();
+}
+
+}  // namespace sluice::iscsi

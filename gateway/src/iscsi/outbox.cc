@@ -1,0 +1,53 @@
+#include "iscsi/outbox.h"
+
+#include <algorithm>
+
+namespace sluice::iscsi {
+
+void Outbox::Batch::clear() {
+  vectors.clear();
+  owners.clear();
+  chunk = 0;
+  arena_at = nullptr;
+  arena_left = 0;
+  bytes = 0;
+  first = 0;
+  // One busy moment must not keep its memory for the life of the connection.
+  if (arena.size() > 4) arena.resize(4);
+}
+
+void Outbox::next_chunk() {
+  if (filling_.chunk == filling_.arena.size()) {
+    filling_.arena.push_back(std::make_unique<uint8_t[]>(kArenaChunk));
+  }
+  filling_.arena_at = filling_.arena[filling_.chunk++].get();
+  filling_.arena_left = kArenaChunk;
+}
+
+std::span<iovec> Outbox::take(size_t limit) {
+  if (sending_.bytes == 0) {
+    sending_.clear();
+    std::swap(filling_, sending_);
+  }
+  in_flight_ = true;
+  const size_t n = std::min(limit, sending_.vectors.size() - sending_.first);
+  return {sending_.vectors.data() + sending_.first, n};
+}
+
+void Outbox::sent(size_t n) {
+  in_flight_ = false;
+  sending_.bytes -= n;
+  while (n > 0) {
+    iovec& v = sending_.vectors[sending_.first];
+    if (n < v.iov_len) {
+      v.iov_base = static_cast<uint8_t*>(v.iov_base) + n;
+      v.iov_len -= n;
+      break;
+    }
+    n -= v.iov_len;
+    ++sending_.first;
+  }
+  if (sending_.bytes == 0) sending_.clear();
+}
+
+}  // namespace sluice::iscsi

@@ -1,0 +1,186 @@
+// A task from its SCSI Command PDU (RFC 7143 §11.3) to its end.
+#include <algorithm>
+
+#include "base/limits.h"
+#include "iscsi/session.h"
+#include "scsi/sense.h"
+
+namespace sluice::iscsi {
+namespace {
+
+using pdu::RejectReason;
+
+// Additional header segments (RFC 7143 §11.2.2): an extended CDB is taken, a bidirectional read
+// length noted. False when they are malformed.
+bool parse_ahs(ByteView ahs, ByteView first16, std::vector<uint8_t>* long_cdb, bool* bidirectional) {
+  while (!ahs.empty()) {
+    if (ahs.size() < 4) return false;
+    const uint32_t length = load_be16(ahs.data());
+    const uint32_t whole = pdu::padded(3 + length);
+    if (length == 0 || whole > ahs.size()) return false;
+    switch (ahs[2]) {
+      case 1:  // extended CDB: one reserved byte, then bytes 16.. of the CDB
+        if (!long_cdb->empty()) return false;
+        long_cdb->assign(first16.begin(), first16.end());
+        long_cdb->insert(long_cdb->end(), ahs.begin() + 4, ahs.begin() + 3 + length);
+        break;
+      case 2:
+        *bidirectional = true;
+        break;
+      default:
+        return false;
+    }
+    ahs = ahs.subspan(whole);
+  }
+  return true;
+}
+
+}  // namespace
+
+void Session::on_scsi_command(pdu::Pdu& pdu) {
+  const pdu::Bhs& h = pdu.header;
+  const bool immediate = h.immediate();
+  auto refuse_pdu = [&](RejectReason reason) {
+    if (!immediate) window_.release();
+    reject(h, reason);
+  };
+  if (parameters_.discovery) return refuse_pdu(RejectReason::kProtocolError);
+  if (h.itt() == pdu::kReservedTag) return refuse_pdu(RejectReason::kInvalidPduField);
+  if (table_.find(h.itt())) return refuse_pdu(RejectReason::kTaskInProgress);
+  if (immediate && immediate_tasks_ >= limits::kMaxImmediateCommands) {
+    return refuse_pdu(RejectReason::kImmediateCommandReject);
+  }
+  Task* task = pool_.take();
+  if (!task) return refuse_pdu(RejectReason::kImmediateCommandReject);
+  if (!accept_command(pdu, task)) {
+    pool_.give_back(task);
+    return refuse_pdu(RejectReason::kInvalidPduField);
+  }
+  if (immediate) ++immediate_tasks_;
+  table_.insert(task);
+  ++commands_;
+  shard_.counters->commands.add();
+  if (pdu.data_size != 0 || task->unsolicited_open) {
+    if (!take_immediate_data(pdu, task)) return;
+  }
+  if (needs_hold(*task)) {
+    (held_head_ ? held_tail_->next : held_head_) = task;
+    held_tail_ = task;
+    return;
+  }
+  start(task);
+}
+
+// Fills the task from the PDU; false when the PDU contradicts itself.
+bool Session::accept_command(pdu::Pdu& pdu, Task* task) {
+  const pdu::Bhs& h = pdu.header;
+  const uint8_t flags = h.flags();
+  task->session = this;
+  task->itt = h.itt();
+  task->cmd_sn = h.cmd_sn();
+  task->expected_length = h.expected_data_length();
+  task->read = flags & pdu::kFlagRead;
+  task->write = flags & pdu::kFlagWrite;
+  task->in_window = !h.immediate();
+  task->begun = task->aborted = task->answered = task->waits_for_budget = false;
+  task->fail_asc = task->fail_ascq = 0;
+  task->abort_answers = false;
+  task->unsolicited_open = task->write && !(flags & pdu::kFlagFinal);
+  task->unsolicited = task->received = task->solicited = task->data_sn = task->r2t_sn = 0;
+  task->in_burst = task->charged = 0;
+  task->bursts = 0;
+  task->wanted = task->write ? task->expected_length : 0;
+  task->long_cdb.clear();
+
+  lun::Command& c = task->command;
+  c.lun_field = h.lun();
+  std::memcpy(c.cdb.data(), h.data() + 32, 16);
+  c.long_cdb = {};
+  bool bidirectional = task->read && task->write;
+  if (pdu.ahs_size != 0 && !parse_ahs(pdu.ahs_bytes(), c.cdb, &task->long_cdb, &bidirectional)) {
+    return false;
+  }
+  if (!task->write && pdu.data_size != 0) return false;
+  if (!task->long_cdb.empty()) c.long_cdb = task->long_cdb;
+  // No command we know moves data both ways: an opcode nobody has gives the right refusal.
+  if (bidirectional) c.cdb[0] = 0xff;
+  c.attribute = static_cast<lun::TaskAttribute>(flags & pdu::kAttributeMask);
+  c.tag = task->itt;
+  c.expected_data_in = task->read ? task->expected_length : 0;
+  c.expected_data_out = task->wanted;
+  c.data_out_wanted = c.data_out_size = c.data_in_size = 0;
+  c.sense_size = 0;
+  c.status = scsi::Status::kGood;
+  c.aborted = c.task_aborted_status = false;
+  c.needs_stable_data = parameters_.data_digest;
+  c.context = task;
+  c.complete = &Session::on_complete;
+  return true;
+}
+
+// RFC 7143 §11.3.4, §13.13: immediate data counts as the start of the unsolicited data. Errors end
+// the task as §11.4.7.2 says, once what was announced has been thrown away.
+bool Session::take_immediate_data(pdu::Pdu& pdu, Task* task) {
+  const uint32_t limit = std::min(parameters_.first_burst_length, task->expected_length);
+  const bool may_follow = !parameters_.initial_r2t;
+  if ((pdu.data_size != 0 && !parameters_.immediate_data) || pdu.data_size > limit ||
+      (task->unsolicited_open && !may_follow)) {
+    // RFC 7143 §11.3.1: F=1 is required when nothing unsolicited may follow.
+    if (!may_follow) task->unsolicited_open = false;
+    refuse(task, 0x0c, 0x0c);
+    return false;
+  }
+  task->unsolicited = pdu.data_size;
+  append_data(pdu, task);
+  return true;
+}
+
+void Session::refuse(Task* task, uint8_t asc, uint8_t ascq) {
+  lun::Command& c = task->command;
+  c.status = scsi::Status::kCheckCondition;
+  c.sense_size = static_cast<uint8_t>(scsi::encode(
+      scsi::Sense::make(scsi::SenseKey::kAbortedCommand, asc, ascq), false, c.sense));
+  c.data_in_size = 0;
+  complete(task);
+}
+
+void Session::start(Task* task) {
+  task->begun = true;
+  lun::Command& c = task->command;
+  reads_running_ += c.expected_data_in;
+  if (!nexus_->begin(c)) return;  // running, or already over: the task may be gone
+  task->wanted = std::min(c.data_out_wanted, task->wanted);
+  task->solicited = task->received;
+  pump_data_out(task);
+}
+
+void Session::on_complete(lun::Command& command) {
+  Task* task = static_cast<Task*>(command.context);
+  Session* session = task->session;
+  session->reads_running_ -= command.expected_data_in;
+  session->complete(task);
+}
+
+void Session::complete(Task* task) {
+  lun::Command& c = task->command;
+  if (c.aborted && task->fail_asc != 0 && !task->aborted && !closing_) {
+    c.aborted = false;
+    return refuse(task, task->fail_asc, task->fail_ascq);
+  }
+  if (closing_ || task->aborted || (c.aborted && !c.task_aborted_status)) return end_task(task);
+  if (c.aborted) {
+    // TAS=1: another nexus did this (SAM-5 §5.3.1). What was announced will be discarded.
+    c.status = scsi::Status::kTaskAborted;
+    c.sense_size = 0;
+    c.data_in_size = 0;
+    return respond(task);
+  }
+  if (task->unsolicited_open) {
+    // The initiator still sends what it announced; its tag must stay ours until then.
+    task->answered = true;
+    return;
+  }
+  respond(task);
+}
+
+}  // namespace sluice::iscsi

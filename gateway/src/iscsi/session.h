@@ -1,0 +1,175 @@
+// The full feature phase of one session (RFC 7143 §4, ERL 0, one connection): requests in command
+// order, tasks, data both ways, task management. Knows no sockets and no clocks.
+//
+//   session.cc            ordering: CmdSN window, dispatch, memory bounds
+//   scsi_command.cc       a task from its command PDU to its response
+//   data_out.cc           immediate, unsolicited and solicited data
+//   data_in.cc            Data-In, SCSI Response, residuals
+//   task_management.cc    aborts and resets
+//   session_services.cc   NOP, Text, Logout, Async Message, Reject
+//
+// Threads: one reactor. Life: owned by its Connection; close() first, destroyed when drained.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "iscsi/command_window.h"
+#include "iscsi/login.h"
+#include "iscsi/outbox.h"
+#include "iscsi/parameters.h"
+#include "iscsi/pdu_writer.h"
+#include "iscsi/session_view.h"
+#include "iscsi/shard.h"
+#include "iscsi/task.h"
+#include "iscsi/text_exchange.h"
+#include "pdu/framer.h"
+
+namespace sluice::iscsi {
+
+// What a session asks of its connection.
+class SessionHost {
+ public:
+  virtual ~SessionHost() = default;
+  // A violation that leaves nothing to say: close now. `why` is one clause for the log.
+  virtual void drop(std::string why) = 0;
+  // All has been said: close once the outbox is empty.
+  virtual void finish() = 0;
+  // Bytes wait in the outbox.
+  virtual void output_ready() = 0;
+};
+
+class Session {
+ public:
+  struct Start {
+    Parameters parameters;
+    std::shared_ptr<lun::Nexus> nexus;  // null: discovery session
+    std::string local_address;
+    uint16_t tsih = 0;
+    uint16_t cid = 0;
+    uint32_t cmd_sn = 0;    // next expected
+    uint32_t stat_sn = 0;   // next to send
+  };
+  Session(Shard& shard, SessionHost& host, Outbox& out, Start start);
+  ~Session();
+
+  void on_pdu(pdu::Pdu& pdu);
+  void on_data_digest_error(const pdu::Pdu& pdu);
+  // The outbox shrank or buffers came back: held commands may start.
+  void resume();
+  void tick(Nanos now, Nanos last_heard);
+  // Async Message "logout request" (RFC 7143 §11.9.1 event 1).
+  void ask_logout(uint16_t seconds);
+  // Ends the session: aborts what runs; `drained` comes when the backend has let go of everything.
+  // Nothing is answered after this.
+  void close(bool lost, std::function<void()> drained);
+
+  const Parameters& parameters() const { return parameters_; }
+  uint16_t tsih() const { return tsih_; }
+  const CommandWindow& window() const { return window_; }
+  uint32_t stat_sn() const { return stat_sn_; }
+  void describe(SessionView* view) const;
+
+ private:
+  // --- session.cc
+  void deliver(pdu::Pdu& pdu);
+  void stash(pdu::Pdu& pdu);
+  void deliver_stashed();
+  bool needs_hold(const Task& task) const;
+  void end_task(Task* task);
+  void stamp(pdu::Bhs& header, bool takes_stat_sn);
+  void all_drained();
+
+  // --- scsi_command.cc
+  void on_scsi_command(pdu::Pdu& pdu);
+  bool accept_command(pdu::Pdu& pdu, Task* task);
+  bool take_immediate_data(pdu::Pdu& pdu, Task* task);
+  void start(Task* task);
+  void refuse(Task* task, uint8_t asc, uint8_t ascq);
+  static void on_complete(lun::Command& command);
+  void complete(Task* task);
+
+  // --- data_out.cc
+  void on_data_out(pdu::Pdu& pdu);
+  void accept_unsolicited(pdu::Pdu& pdu, Task* task);
+  void accept_solicited(pdu::Pdu& pdu, Task* task);
+  void append_data(pdu::Pdu& pdu, Task* task);
+  void pump_data_out(Task* task);
+  void hand_over_data(Task* task);
+  bool request_burst(Task* task);
+  void fail_data(Task* task, uint8_t asc, uint8_t ascq);
+  void charge(Task* task, uint32_t bytes);
+  void resume_budget_waiters();
+
+  // --- data_in.cc
+  void respond(Task* task);
+  void send_data_in(Task* task, uint32_t bytes, uint8_t residual_flag, uint32_t residual);
+  void send_response(Task* task, uint8_t residual_flag, uint32_t residual);
+
+  // --- task_management.cc
+  void on_task_management(const pdu::Pdu& pdu);
+  void abort_one(const pdu::Bhs& header);
+  void abort_lun(const pdu::Bhs& header, pdu::TaskFunction function);
+  void reset_target(const pdu::Bhs& header, bool cold);
+  void drop_unstarted(uint64_t lun, bool every_lun);
+  void unhold(Task* task);
+  void send_task_response(uint32_t itt, pdu::TaskResponse response);
+
+  // --- session_services.cc
+  void on_nop_out(pdu::Pdu& pdu);
+  void on_text(const pdu::Pdu& pdu);
+  void on_logout(const pdu::Pdu& pdu);
+  void send_logout_response(uint32_t itt, uint8_t response);
+  void send_ping();
+  void reject(const pdu::Bhs& header, pdu::RejectReason reason);
+
+  Shard& shard_;
+  SessionHost& host_;
+  Outbox& out_;
+  PduWriter writer_;
+  Parameters parameters_;
+  std::shared_ptr<lun::Nexus> nexus_;
+  TextExchange text_;
+  CommandWindow window_;
+  TaskPool pool_;
+  TaskTable table_;
+  const uint16_t tsih_;
+  const uint16_t cid_;
+  uint32_t stat_sn_;
+  uint32_t next_transfer_tag_ = 1;
+  bool logout_asked_ = false;
+  bool closing_ = false;
+  bool drained_ = false;
+  std::vector<std::function<void()>> on_drained_;
+  // What others may call back long after holds this weakly.
+  std::shared_ptr<Session*> self_ = std::make_shared<Session*>(this);
+
+  struct Stashed {
+    uint32_t cmd_sn;
+    std::unique_ptr<pdu::Pdu> pdu;
+  };
+  std::vector<Stashed> stashed_;     // arrived before a gap in CmdSN; at most the window
+  Task* held_head_ = nullptr;        // accepted, wait for output memory
+  Task* held_tail_ = nullptr;
+  std::vector<uint32_t> budget_waiters_;  // ITTs of tasks that wait to send R2Ts
+  size_t data_held_ = 0;             // data-out bytes charged to this session
+  size_t reads_running_ = 0;         // data-in bytes that running commands may produce
+  uint32_t immediate_tasks_ = 0;
+
+  uint32_t ping_tag_ = pdu::kReservedTag;  // TTT of the ping in flight
+  Nanos ping_sent_ = 0;
+  bool answers_pings_ = false;       // it answered one before (R6: else it is exempt)
+
+  Nanos started_;
+  uint64_t commands_ = 0;
+  uint64_t data_in_bytes_ = 0;
+  uint64_t data_out_bytes_ = 0;
+  uint64_t task_functions_ = 0;
+  uint64_t rejects_ = 0;
+};
+
+}  // namespace sluice::iscsi

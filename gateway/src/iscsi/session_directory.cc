@@ -1,0 +1,85 @@
+#include "iscsi/session_directory.h"
+
+#include <algorithm>
+
+namespace sluice::iscsi {
+
+void SessionDirectory::claim(const SessionKey& key, ConnectionHandle who, uint16_t kept_tsih) {
+  const std::lock_guard lock(mutex_);
+  Slot& slot = slots_[key];
+  slot.waiting.push_back({who, kept_tsih});
+  if (slot.tsih == 0) {
+    grant_locked(slot);
+  } else if (slot.waiting.size() == 1) {
+    reactors_.post(slot.holder.reactor, [this, h = slot.holder] { callbacks_.end(h); });
+  }
+}
+
+void SessionDirectory::grant_locked(Slot& slot) {
+  const Claim claim = slot.waiting.front();
+  slot.waiting.pop_front();
+  slot.holder = claim.who;
+  if (claim.kept_tsih != 0 && tsihs_.count(claim.kept_tsih) == 0) {
+    slot.tsih = claim.kept_tsih;
+    tsihs_[slot.tsih] = true;
+  } else {
+    slot.tsih = take_tsih_locked();
+  }
+  reactors_.post(claim.who.reactor,
+                 [this, h = claim.who, t = slot.tsih] { callbacks_.granted(h, t); });
+  // Somebody already waits for this one to end again: tell it after the grant, in order.
+  if (!slot.waiting.empty()) {
+    reactors_.post(claim.who.reactor, [this, h = claim.who] { callbacks_.end(h); });
+  }
+}
+
+void SessionDirectory::release(const SessionKey& key, ConnectionHandle who) {
+  const std::lock_guard lock(mutex_);
+  const auto it = slots_.find(key);
+  if (it == slots_.end()) return;
+  Slot& slot = it->second;
+  if (slot.tsih != 0 && slot.holder == who) {
+    tsihs_.erase(slot.tsih);
+    slot.tsih = 0;
+    if (!slot.waiting.empty()) {
+      grant_locked(slot);
+    } else {
+      slots_.erase(it);
+    }
+    return;
+  }
+  std::erase_if(slot.waiting, [&](const Claim& c) { return c.who == who; });
+}
+
+uint16_t SessionDirectory::take_tsih() {
+  const std::lock_guard lock(mutex_);
+  return take_tsih_locked();
+}
+
+uint16_t SessionDirectory::take_tsih_locked() {
+  // Connections are limited far below 65535, so a free one is always found.
+  while (next_tsih_ == 0 || tsihs_.count(next_tsih_) != 0) ++next_tsih_;
+  tsihs_[next_tsih_] = true;
+  return next_tsih_++;
+}
+
+void SessionDirectory::give_back_tsih(uint16_t tsih) {
+  const std::lock_guard lock(mutex_);
+  tsihs_.erase(tsih);
+}
+
+bool SessionDirectory::matches(const SessionKey& key, uint16_t tsih) const {
+  const std::lock_guard lock(mutex_);
+  const auto it = slots_.find(key);
+  return it != slots_.end() && it->second.tsih == tsih;
+}
+
+void SessionDirectory::end_all(const std::string& target) {
+  const std::lock_guard lock(mutex_);
+  for (const auto& [key, slot] : slots_) {
+    if (key.target != target || slot.tsih == 0) continue;
+    reactors_.post(slot.holder.reactor, [this, h = slot.holder] { callbacks_.end(h); });
+  }
+}
+
+}  // namespace sluice::iscsi

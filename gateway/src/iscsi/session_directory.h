@@ -1,0 +1,84 @@
+// Which session holds which I_T nexus, over all reactors: TSIH allocation and the rule that one
+// initiator port has one session per target portal group (RFC 7143 §6.3.5, §4.4.3 "ISID RULE").
+//
+// A login claims its nexus. If an older session holds it, that one is told to end, and the claim
+// is granted only when it has let go of everything (DESIGN R5, R9: reinstatement waits for the
+// commands in flight). Claims for one nexus are granted in order.
+//
+// Threads: all members may be called from any reactor; callbacks are posted to the reactor named.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <string>
+#include <tuple>
+
+#include "base/reactors.h"
+
+namespace sluice::iscsi {
+
+struct SessionKey {
+  std::string initiator;
+  std::array<uint8_t, 6> isid{};
+  std::string target;
+  uint16_t tpgt = 1;
+  auto operator<=>(const SessionKey&) const = default;
+};
+
+// A connection anywhere: the reactor it lives on and its id there.
+struct ConnectionHandle {
+  unsigned reactor = 0;
+  uint64_t id = 0;
+  bool operator==(const ConnectionHandle&) const = default;
+};
+
+class SessionDirectory {
+ public:
+  // end(handle): asks the connection to end its session; it must call release() once drained.
+  // granted(handle, tsih): the claim is granted; a connection that is gone must release() at once.
+  struct Callbacks {
+    std::function<void(ConnectionHandle)> end;
+    std::function<void(ConnectionHandle, uint16_t tsih)> granted;
+  };
+  SessionDirectory(Reactors& reactors, Callbacks callbacks)
+      : reactors_(reactors), callbacks_(std::move(callbacks)) {}
+
+  // kept_tsih: the TSIH to keep when this is a connection reinstatement, else 0.
+  void claim(const SessionKey& key, ConnectionHandle who, uint16_t kept_tsih);
+  // The session (or the waiting claim) of this connection is over, all its commands drained.
+  void release(const SessionKey& key, ConnectionHandle who);
+
+  // A TSIH for a session that claims no nexus (discovery).
+  uint16_t take_tsih();
+  void give_back_tsih(uint16_t tsih);
+  // Whether a session with this TSIH is alive for this key (login with TSIH != 0).
+  bool matches(const SessionKey& key, uint16_t tsih) const;
+  // Ends every session of a target (TARGET COLD RESET, removal of the target).
+  void end_all(const std::string& target);
+
+ private:
+  struct Claim {
+    ConnectionHandle who;
+    uint16_t kept_tsih = 0;
+  };
+  struct Slot {
+    ConnectionHandle holder;
+    uint16_t tsih = 0;  // 0: nobody holds it
+    std::deque<Claim> waiting;
+  };
+  void grant_locked(Slot& slot);
+  uint16_t take_tsih_locked();
+
+  Reactors& reactors_;
+  Callbacks callbacks_;
+  mutable std::mutex mutex_;
+  std::map<SessionKey, Slot> slots_;
+  std::map<uint16_t, bool> tsihs_;
+  uint16_t next_tsih_ = 1;
+};
+
+}  // namespace sluice::iscsi

@@ -1,0 +1,51 @@
+// What one reactor lends to all its connections, and what all reactors share.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <unordered_map>
+
+#include "base/clock.h"
+#include "base/limits.h"
+#include "iscsi/counters.h"
+#include "iscsi/parameters.h"
+#include "lun/exports.h"
+#include "lun/nexus.h"
+
+namespace sluice::iscsi {
+
+class Connection;
+class SessionDirectory;
+
+// Configurable behaviour; bounds and defaults in base/limits.h.
+struct Settings {
+  Offer offer;
+  uint32_t command_window = limits::kDefaultCommandWindow;  // 1..kMaxCommandWindow
+  Nanos login_timeout = limits::kLoginTimeout;
+  Nanos nop_silence = limits::kNopSilence;   // 0: never ping
+  Nanos nop_timeout = limits::kNopTimeout;
+  unsigned max_connections = limits::kMaxConnections;
+  unsigned max_unauthenticated = limits::kMaxUnauthenticated;
+};
+
+// Shared by all reactors; atomics and internally locked parts only.
+struct Gateway {
+  Settings settings;
+  lun::Exports* exports = nullptr;
+  SessionDirectory* directory = nullptr;
+  std::function<void(uint8_t* out, size_t n)> random;  // unguessable bytes
+  std::atomic<unsigned> connections{0};
+  std::atomic<unsigned> unauthenticated{0};
+};
+
+struct Shard {
+  Gateway* gateway = nullptr;
+  lun::Lane lane;
+  Counters* counters = nullptr;
+  Nanos now = 0;  // time of the present batch; lane.now points here
+  // Connections alive on this reactor by id, so that what others post finds them or finds nothing.
+  std::unordered_map<uint64_t, Connection*> connections;
+};
+
+}  // namespace sluice::iscsi

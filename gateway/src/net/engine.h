@@ -1,0 +1,65 @@
+// The gateway's engine: reactors on their threads, portals, connections. The only thing main sees
+// of net/.
+//
+//   Engine::start()  rings are set up and probed, reactor threads run, nothing listens
+//   ... the caller applies its configuration to lun::Exports ...
+//   listen()         portals open (DESIGN R11: never before the LUNs are known)
+//   stop()           graceful end
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/limits.h"
+#include "base/reactors.h"
+#include "base/result.h"
+#include "iscsi/counters.h"
+#include "iscsi/session_view.h"
+#include "iscsi/shard.h"
+#include "lun/exports.h"
+
+namespace sluice::net {
+
+// Where to listen. `address` is "ip:port" or "[ip6]:port"; port 0 takes a free one.
+struct Portal {
+  std::string address;
+  uint16_t tpgt = 1;
+  uint16_t relative_port = 1;
+};
+
+struct Options {
+  unsigned reactors = 0;               // 1..kMaxReactors; 0: one per CPU this process may use
+  size_t reactor_memory = limits::kDefaultReactorMemory;  // bytes of I/O buffers per reactor
+  std::vector<int> cpus;               // pin reactor i to cpus[i % size]; empty: no pinning
+  std::string tcp_congestion = "cubic";  // TCP_CONGESTION of every connection; empty: the system's
+  Nanos busy_poll = 0;                 // spin this long before sleeping, 0..1 ms; 0: never
+  iscsi::Settings settings;
+};
+
+class Engine {
+ public:
+  // Error: which layer refused io_uring and how to mend it, or what thread could not be made.
+  static Result<std::unique_ptr<Engine>> start(Options options, lun::Exports& exports);
+  virtual ~Engine() = default;  // after stop()
+
+  virtual Reactors& reactors() = 0;
+
+  // Opens all portals or none. Error: the address and why.
+  virtual Result<void> listen(const std::vector<Portal>& portals) = 0;
+  // Addresses bound, in the order given to listen() (with the port the kernel chose).
+  virtual std::vector<std::string> addresses() const = 0;
+
+  // Asks every reactor; bounded wait. Not from a reactor.
+  virtual std::vector<iscsi::SessionView> sessions() = 0;
+  virtual iscsi::CountersSnapshot counters() const = 0;
+
+  // Stops accepting, asks initiators to log out, waits for them (kShutdownLogout), ends the rest,
+  // waits for the backends, stops the threads. Returns within `bound`; false when something was
+  // still in flight then. Not from a reactor.
+  virtual bool stop(Nanos bound) = 0;
+};
+
+}  // namespace sluice::net
