@@ -64,6 +64,8 @@ inline constexpr uint32_t kMaxParameterList = 65536;        // PR OUT, MODE SELE
 inline constexpr uint32_t kMaxCdb = 260;                    // with an extended CDB AHS
 inline constexpr unsigned kMaxLuns = 1024;                  // per target (LUN 0..16383 addressable)
 inline constexpr unsigned kMaxRegistrations = 4096;         // persistent reservations per unit
+inline constexpr unsigned kMaxReservationChanges = 64;  // waiting for their turn, per unit; then BUSY
+inline constexpr unsigned kMaxReservationCommits = 1024;  // waiting for the disk, per gateway
 inline constexpr unsigned kMaxUnitAttentions = 32;          // pending per I_T_L nexus
 inline constexpr unsigned kMaxInFlightPerUnit = 1024;       // per reactor; more wait
 inline constexpr unsigned kMaxCopySegments = 256;
@@ -71,6 +73,8 @@ inline constexpr unsigned kMaxCopyTargets = 16;
 inline constexpr uint64_t kMaxCopyBytes = uint64_t{1} << 30;
 inline constexpr unsigned kMaxRodTokens = 256;              // per target
 inline constexpr unsigned kMaxCopyRecords = 64;             // results kept per nexus
+inline constexpr uint32_t kCopyChunkBytes = 1u << 20;        // read, then written, as one
+inline constexpr unsigned kCopyChunksInFlight = 2;          // per copy
 
 // --- configuration
 inline constexpr size_t kMaxConfigBytes = size_t{4} << 20;   // one file

@@ -85,6 +85,9 @@ class Unit : public std::enable_shared_from_this<Unit> {
   void raise_attention_locked(UnitAttention ua, const Itl* except);
   void raise_attention_for(const NexusId& id, UnitAttention ua);
   void raise_attention_for_locked(const NexusId& id, UnitAttention ua);
+  // For every I_T_L nexus that `which` accepts: registrations may cover several (ALL_TG_PT).
+  void raise_attention_where_locked(const std::function<bool(const NexusId&)>& which,
+                                    UnitAttention ua);
   // Takes the oldest pending attention of `itl`; false: there is none.
   bool pop_attention(Itl& itl, UnitAttention* out);
   void clear_attention(Itl& itl, UnitAttention ua);  // if pending
