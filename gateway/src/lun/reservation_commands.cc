@@ -1,0 +1,276 @@
+// RESERVE(6), RELEASE(6), PERSISTENT RESERVE IN and OUT: who may change a unit's reservations, and
+// the order of change, disk, unit attention and answer.
+//
+//   turn -> decide -> commit (disk, off the reactor) -> apply, tell, next turn -> abort -> answer
+//
+// One change of a unit is under way at a time; I/O goes on meanwhile under the old state. The turn
+// ends before PREEMPT AND ABORT waits for the commands it aborts: one of them may itself be
+// waiting for its turn.
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+#include "lun/exports.h"
+#include "lun/handlers.h"
+#include "lun/pr_decision.h"
+#include "lun/pr_transport_ids.h"
+#include "lun/reservations.h"
+#include "scsi/cdb.h"
+#include "scsi/pr_in.h"
+
+namespace sluice::lun {
+namespace {
+
+using scsi::Sense;
+using scsi::Status;
+
+const NexusId& nexus_of(const Command& command) { return command.itl->nexus().id(); }
+const Lane& lane_of(const Command& command) { return command.itl->nexus().lane(); }
+
+// --- turns
+
+void pass_turn(Unit& unit) {
+  std::function<void()> next;
+  {
+    const std::lock_guard lock(unit.mutex());
+    next = unit.reservations().end_change();
+  }
+  if (next) next();
+}
+
+// Calls `go` once no other change of this unit is under way; it must lead to pass_turn().
+void take_turn(Unit& unit, Command& command, Handler go) {
+  {
+    const std::lock_guard lock(unit.mutex());
+    if (!unit.reservations().begin_change()) {
+      Reactors* reactors = lane_of(command).reactors;
+      const unsigned reactor = lane_of(command).reactor;
+      auto turn = [reactors, reactor, go, keep = command.itl->shared_unit(), c = &command] {
+        reactors->post(reactor, [go, keep, c] { go(*keep, *c); });
+      };
+      if (unit.reservations().wait_for_turn(std::move(turn))) return;
+      go = nullptr;
+    }
+  }
+  if (!go) return finish_status(command, Status::kBusy);
+  go(unit, command);
+}
+
+// --- RESERVE(6)
+
+void reserve6_turn(Unit& unit, Command& command) {
+  bool granted = false;
+  if (!command.aborted) {
+    const std::lock_guard lock(unit.mutex());
+    granted = unit.reservations().reserve6(nexus_of(command));
+    unit.reservations_changed();
+  }
+  pass_turn(unit);
+  finish_status(command, granted ? Status::kGood : Status::kReservationConflict);
+}
+
+// --- PERSISTENT RESERVE OUT
+
+// One PERSISTENT RESERVE OUT from its decision to its answer.
+struct Change {
+  std::shared_ptr<Unit> unit;
+  Command* command = nullptr;
+  PrDecision decision;
+};
+using ChangePtr = std::shared_ptr<Change>;
+
+bool concerns(const std::vector<Registration>& whom, const NexusId& own, const NexusId& id) {
+  return !same_ports(own, id) &&
+         std::any_of(whom.begin(), whom.end(), [&](const Registration& r) { return r.covers(id); });
+}
+
+void raise_attentions_locked(const Change& change) {
+  const NexusId& own = nexus_of(*change.command);
+  for (const UnitAttention what :
+       {kReservationsPreempted, kRegistrationsPreempted, kReservationsReleased}) {
+    std::vector<Registration> whom;
+    for (const PrDecision::Attention& a : change.decision.attentions) {
+      if (a.what == what) whom.push_back(a.who);
+    }
+    if (whom.empty()) continue;
+    change.unit->raise_attention_where_locked(
+        [&](const NexusId& id) { return concerns(whom, own, id); }, what);
+  }
+}
+
+void answer(const Change& change) {
+  Command& command = *change.command;
+  if (change.decision.status == Status::kCheckCondition) {
+    finish_sense(command, change.decision.sense);
+  } else {
+    finish_status(command, change.decision.status);
+  }
+}
+
+// The state is durable, or needed no store.
+void apply(const ChangePtr& change) {
+  Unit& unit = *change->unit;
+  PrDecision& decision = change->decision;
+  if (decision.changed) {
+    const std::lock_guard lock(unit.mutex());
+    unit.reservations().replace(std::move(decision.state));
+    unit.reservations().set_doubtful(false);
+    unit.reservations_changed();
+    raise_attentions_locked(*change);
+  }
+  pass_turn(unit);
+  if (decision.aborts.empty()) return answer(*change);
+  // DESIGN R9: answers only after the preempted nexuses' commands have let go of their blocks.
+  const Lane& lane = lane_of(*change->command);
+  unit.abort_everywhere(
+      *lane.reactors, lane.reactor, &change->command->itl->nexus(), false,
+      [aborts = decision.aborts, own = nexus_of(*change->command)](const NexusId& id) {
+        return concerns(aborts, own, id);
+      },
+      [change] { answer(*change); }, change->command);
+}
+
+void committed(const ChangePtr& change, CommitOutcome outcome) {
+  if (outcome == CommitOutcome::kDurable) return apply(change);
+  Unit& unit = *change->unit;
+  if (outcome == CommitOutcome::kUnknown) {
+    const std::lock_guard lock(unit.mutex());
+    unit.reservations().set_doubtful(true);
+  }
+  pass_turn(unit);
+  // DESIGN R3: BUSY says "it didn't happen", which must be certain.
+  if (outcome == CommitOutcome::kNotCommitted) {
+    finish_status(*change->command, Status::kBusy);
+  } else {
+    finish_sense(*change->command, Sense::make(scsi::SenseKey::kHardwareError, 0x44, 0x00));
+  }
+}
+
+std::vector<NexusId> known_nexuses(Unit& unit, const Command& command) {
+  std::vector<NexusId> known;
+  for (const auto& nexus : command.itl->nexus().target().nexuses()) known.push_back(nexus->id());
+  const std::lock_guard lock(unit.mutex());
+  for (const Registration& r : unit.reservations().state().registrations) known.push_back(r.nexus);
+  return known;
+}
+
+void decide_turn(Unit& unit, Command& command) {
+  auto change = std::make_shared<Change>();
+  change->unit = command.itl->shared_unit();
+  change->command = &command;
+  PrDecision& decision = change->decision;
+  ReservationStore* store = unit.reservation_store();
+  auto list = scsi::parse_pr_out(command.full_cdb(), gather_data_out(command));
+  if (command.aborted) return apply(change);
+  if (!list) {
+    decision.status = Status::kCheckCondition;
+    decision.sense = list.sense();
+    return apply(change);
+  }
+  PrRequest request;
+  request.list = *list;
+  request.persist_capable = store != nullptr;
+  if (!list->transport_ids.empty()) {
+    resolve_transport_ids(nexus_of(command), known_nexuses(unit, command), request);
+  }
+  {
+    const std::lock_guard lock(unit.mutex());
+    Reservations& reservations = unit.reservations();
+    if (!reservations.allows(nexus_of(command), *command.info)) {
+      decision.status = Status::kReservationConflict;  // a RESERVE(6) had its turn before
+    } else {
+      decision = decide(reservations.state(), nexus_of(command), request);
+      if (reservations.doubtful() && decision.status == Status::kGood) decision.changed = true;
+    }
+  }
+  if (!decision.changed || !store) return apply(change);
+  Reactors* reactors = lane_of(command).reactors;
+  const unsigned reactor = lane_of(command).reactor;
+  store->commit(unit.uuid_text(), decision.state,
+                [change, reactors, reactor](CommitOutcome outcome, const std::string&) {
+                  reactors->post(reactor, [change, outcome] { committed(change, outcome); });
+                });
+}
+
+// --- PERSISTENT RESERVE IN
+
+std::vector<scsi::PrRegistration> full_status(const ReservationState& state) {
+  std::vector<scsi::PrRegistration> out;
+  out.reserve(state.registrations.size());
+  const bool all = scsi::is_all_registrants(state.type);
+  for (const Registration& r : state.registrations) {
+    scsi::PrRegistration p;
+    p.key = r.key;
+    p.initiator_name = r.nexus.initiator_name;
+    p.isid = r.nexus.isid;
+    p.all_target_ports = r.all_target_ports;
+    p.relative_target_port = r.nexus.relative_target_port;
+    p.holder = all || (state.holder && r.covers(*state.holder));
+    p.type = state.type;
+    out.push_back(p);
+  }
+  return out;
+}
+
+size_t build_reservation(const ReservationState& state, MutableBytes out) {
+  const Registration* holder = state.holder ? state.find(*state.holder) : nullptr;
+  return scsi::build_pr_read_reservation(state.generation, state.type, holder ? holder->key : 0,
+                                         out);
+}
+
+std::vector<uint64_t> keys_of(const ReservationState& state) {
+  std::vector<uint64_t> keys;
+  keys.reserve(state.registrations.size());
+  for (const Registration& r : state.registrations) keys.push_back(r.key);
+  return keys;
+}
+
+}  // namespace
+
+void handle_reserve6(Unit& unit, Command& command) { take_turn(unit, command, reserve6_turn); }
+
+void handle_release6(Unit& unit, Command& command) {
+  bool good = false;
+  {
+    const std::lock_guard lock(unit.mutex());
+    good = unit.reservations().release6(nexus_of(command));
+    unit.reservations_changed();
+  }
+  finish_status(command, good ? Status::kGood : Status::kReservationConflict);
+}
+
+void handle_persistent_reserve_in(Unit& unit, Command& command) {
+  const uint32_t room = scsi::allocation_length(*command.info, command.full_cdb());
+  std::vector<uint8_t> data(room);
+  size_t size = 0;
+  {
+    const std::lock_guard lock(unit.mutex());
+    const ReservationState& state = unit.reservations().state();
+    switch (static_cast<scsi::PrInAction>(command.info->service_action)) {
+      case scsi::PrInAction::kReadKeys:
+        size = scsi::build_pr_read_keys(state.generation, keys_of(state), data);
+        break;
+      case scsi::PrInAction::kReadReservation:
+        size = build_reservation(state, data);
+        break;
+      case scsi::PrInAction::kReportCapabilities:
+        size = scsi::build_pr_report_capabilities(
+            {.persist_capable = unit.reservation_store() != nullptr,
+             .persist_active = state.aptpl,
+             .compatible_reserve = true},
+            data);
+        break;
+      case scsi::PrInAction::kReadFullStatus:
+        size = scsi::build_pr_read_full_status(state.generation, full_status(state), data);
+        break;
+    }
+  }
+  finish_data(command, ByteView(data).first(size), room);
+}
+
+void handle_persistent_reserve_out(Unit& unit, Command& command) {
+  if (command.data_out_size < command.data_out_wanted) return finish_short_data(command);
+  take_turn(unit, command, decide_turn);
+}
+
+}  // namespace sluice::lun
