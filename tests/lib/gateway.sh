@@ -1,56 +1,56 @@
-# Sourced after tier.sh: starts and stops gateways. A gateway is known by a short name and leaves
-# $scratch/NAME.log and, while it runs, its pid in gateway_pids[NAME].
+# Sourced after tier.sh: starts and stops gateways. A gateway has a short name; $scratch/NAME.log is its log,
+# NAME.pid its pid while it runs, NAME.exit its exit status after.
 # shellcheck shell=bash disable=SC2154 # root and scratch come from tier.sh
 
 gateway=${SLUICE_GATEWAY:-$root/build/bin/sluice-gateway}
 # shellcheck disable=SC2034 # for the scripts that source this
 iqn=iqn.2026-11.dev.sluice:test
-declare -A gateway_pids=()
 
-listens() { # HOST:PORT
-  (exec 3<>"/dev/tcp/${1%:*}/${1##*:}") 2>/dev/null
-}
+listens() { (exec 3<>"/dev/tcp/${1%:*}/${1##*:}") 2>/dev/null; } # HOST:PORT
 
-# gateway_start NAME HOST:PORT ARGUMENT... : returns once the portal accepts connections.
-gateway_start() {
-  local name=$1 portal=$2 log=$scratch/$1.log pid
+gateway_pid() { cat "$scratch/$1.pid"; }
+gateway_alive() { [ ! -e "$scratch/$1.exit" ] && kill -0 "$(gateway_pid "$1")" 2>/dev/null; }
+gateway_signal() { kill "-$2" "$(gateway_pid "$1")"; } # NAME SIGNAL
+gateway_memory_kb() { awk '$1 == "VmRSS:" {print $2}' "/proc/$(gateway_pid "$1")/status"; }
+gateway_gone() { [ -e "$scratch/$1.exit" ]; }
+
+# gateway_run NAME HOST:PORT ARGUMENT... : starts one; returns once its portal HOST:PORT takes connections.
+gateway_run() {
+  local name=$1 portal=$2 end=$((SECONDS + 20))
   shift 2
-  "$gateway" --listen "$portal" "$@" >>"$log" 2>&1 </dev/null &
-  pid=$!
-  gateway_pids[$name]=$pid
-  local end=$((SECONDS + 20))
+  rm -f "$scratch/$name".{pid,exit}
+  (
+    status=0
+    # shellcheck disable=SC2016 # the inner shell expands it
+    bash -c 'echo $$ >"$1"; shift; exec "$@"' gateway "$scratch/$name.pid" "$gateway" "$@" \
+      >>"$scratch/$name.log" 2>&1 </dev/null || status=$?
+    echo "$status" >"$scratch/$name.exit"
+  ) &
+  at_end+=("kill -KILL \$(cat '$scratch/$name.pid')")
   until listens "$portal"; do
-    if ! kill -0 "$pid" 2>/dev/null || [ "$SECONDS" -ge "$end" ]; then
+    if gateway_gone "$name" || [ "$SECONDS" -ge "$end" ]; then
       echo "gateway $name doesn't listen on $portal:" >&2
-      tail -n 20 "$log" >&2
+      tail -n 20 "$scratch/$name.log" >&2
       return 1
     fi
     sleep 0.05
   done
 }
 
-gateway_alive() { kill -0 "${gateway_pids[$1]}" 2>/dev/null; }
-
-gateway_signal() { kill "-$2" "${gateway_pids[$1]}"; } # NAME SIGNAL
-
-# gateway_stop NAME : asks it to stop; its exit status. More than 15 s is a failure (124).
-gateway_stop() {
-  local pid=${gateway_pids[$1]} status=0 guard
-  kill -TERM "$pid" 2>/dev/null || true
-  (
-    sleep 15
-    kill -KILL "$pid" 2>/dev/null
-  ) &
-  guard=$!
-  wait "$pid" || status=$?
-  kill "$guard" 2>/dev/null || true
-  wait "$guard" 2>/dev/null || true
-  unset "gateway_pids[$1]"
-  if [ "$status" = 137 ]; then
-    echo "gateway $1 did not stop within 15 s" >&2
-    return 124
-  fi
-  return "$status"
+# gateway_start NAME HOST:PORT ARGUMENT... : the same for a gateway told everything by arguments.
+gateway_start() {
+  local name=$1 portal=$2
+  shift 2
+  gateway_run "$name" "$portal" --listen "$portal" "$@"
 }
 
-gateway_memory_kb() { awk '$1 == "VmRSS:" {print $2}' "/proc/${gateway_pids[$1]}/status"; }
+# gateway_stop NAME : asks it to stop, returns its exit status; 124 if it takes more than 15 s.
+gateway_stop() {
+  local name=$1
+  kill -TERM "$(gateway_pid "$name")" 2>/dev/null || true
+  if ! until_true 15 gateway_gone "$name"; then
+    kill -KILL "$(gateway_pid "$name")" 2>/dev/null || true
+    return 124
+  fi
+  return "$(cat "$scratch/$name.exit")"
+}

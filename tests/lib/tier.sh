@@ -5,7 +5,7 @@ shopt -s inherit_errexit
 
 # shellcheck disable=SC2034 # for the scripts that source this
 root=$(readlink -f "$(dirname "${BASH_SOURCE[0]}")/../..")
-results=${SLUICE_RESULTS:-/dev/stderr}
+results=${SLUICE_RESULTS:-$scratch/results.txt}
 
 # --- results, one line each
 
@@ -85,7 +85,7 @@ at_end=()
 finish() {
   local status=$? step
   trap - EXIT
-  for step in "${at_end[@]}"; do eval "$step" || true; done
+  for step in "${at_end[@]}"; do eval "$step" 2>/dev/null || true; done
   local pids
   mapfile -t pids < <(jobs -p)
   if [ "${#pids[@]}" -gt 0 ]; then
