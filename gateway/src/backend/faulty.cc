@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "backend/options.h"
+#include "backend/range.h"
 #include "backend/spec.h"
 #include "base/clock.h"
 
@@ -164,6 +165,10 @@ Faulty::Verdict Faulty::judge(const Io& io) {
 }
 
 bool Faulty::submit(Io& io, Aio& aio) {
+  // Never makes a bad request look good: half of it might fit.
+  if (io.op != Op::kFlush && !within(io.offset, io.length, size_bytes())) {
+    return inner_->submit(io, aio);
+  }
   const Verdict verdict = judge(io);
   if (!verdict.delay) return go_on(io, aio, verdict);
   auto* pending =

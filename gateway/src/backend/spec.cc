@@ -69,6 +69,11 @@ std::span<const std::string_view> keys_of(const Spec& spec) {
 
 bool has_path(const Spec& spec) { return spec.kind == "file" || spec.kind == "block"; }
 
+Result<void> check_kind(const Spec& spec) {
+  if (has_path(spec) || spec.kind == "null" || spec.kind == "memory") return {};
+  return Error{"unknown kind '" + spec.kind + "'; valid kinds: null memory file block"};
+}
+
 }  // namespace
 
 Result<uint64_t> parse_size(std::string_view text) {
@@ -108,6 +113,7 @@ Result<Spec> parse_spec(std::string_view text) {
   Spec spec;
   size_t colon = text.find(':');
   spec.kind = std::string(text.substr(0, colon));
+  if (Result<void> kind = check_kind(spec); !kind) return Error{context + kind.error()};
   std::string_view rest = colon == std::string_view::npos ? "" : text.substr(colon + 1);
   size_t comma = rest.find(',');
   std::string_view first = rest.substr(0, comma);
@@ -135,14 +141,12 @@ Result<Spec> parse_spec(std::string_view text) {
 }
 
 Result<void> validate(const Spec& spec) {
-  const bool sized = spec.kind == "null" || spec.kind == "memory";
-  if (!sized && !has_path(spec)) {
-    return Error{"unknown kind '" + spec.kind + "'; valid kinds: null memory file block"};
-  }
+  Result<void> kind = check_kind(spec);
+  if (!kind) return kind;
   if (has_path(spec) && spec.path.empty()) {
     return Error{"no path; write " + spec.kind + ":/path/to/it"};
   }
-  if (sized && spec.size == 0) return Error{"no size; write " + spec.kind + ":1GiB"};
+  if (!has_path(spec) && spec.size == 0) return Error{"no size; write " + spec.kind + ":1GiB"};
   if (spec.block_size != 512 && spec.block_size != 4096) {
     return Error{"logical block size " + std::to_string(spec.block_size) +
                  " is not supported; use 512 or 4096"};

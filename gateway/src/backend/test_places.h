@@ -56,7 +56,7 @@ class Place {
 class LoopDevice {
  public:
   LoopDevice(const std::string& backing_file, uint64_t size, uint32_t block_size = 512)
-      : backing_(open(backing_file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600)) {
+      : backing_(::open(backing_file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600)) {
     if (backing_ < 0 || ftruncate(backing_, static_cast<off_t>(size)) != 0) {
       skip_reason_ = std::string("can't make a backing file: ") + std::strerror(errno);
       return;
@@ -85,7 +85,7 @@ class LoopDevice {
  private:
   // False: trying again is of no use.
   bool attach(uint32_t block_size) {
-    const int control = open("/dev/loop-control", O_RDWR | O_CLOEXEC);
+    const int control = ::open("/dev/loop-control", O_RDWR | O_CLOEXEC);
     const int number = control < 0 ? -1 : ioctl(control, LOOP_CTL_GET_FREE);
     const int error = errno;
     if (control >= 0) close(control);
@@ -94,7 +94,7 @@ class LoopDevice {
       return false;
     }
     path_ = "/dev/loop" + std::to_string(number);
-    const int fd = open(path_.c_str(), O_RDWR | O_CLOEXEC);
+    const int fd = ::open(path_.c_str(), O_RDWR | O_CLOEXEC);
     if (fd < 0) {
       skip_reason_ = "can't open " + path_ + ": " + std::strerror(errno);
       return false;

@@ -1,0 +1,116 @@
+#include "backend/block.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "backend/spec.h"
+#include "backend/test_driver.h"
+#include "backend/test_places.h"
+
+namespace sluice::backend {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr uint64_t kSize = 8 << 20;  // bytes
+
+class BlockTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!loop_.skip_reason().empty()) GTEST_SKIP() << loop_.skip_reason();
+  }
+  static Result<std::unique_ptr<Backend>> try_open(const std::string& text) {
+    return open(parse_spec(text).value());
+  }
+  std::unique_ptr<Backend> open_loop(const std::string& options) {
+    auto opened = try_open("block:" + loop_.path() + options);
+    EXPECT_TRUE(opened.ok()) << opened.error();
+    return opened ? std::move(*opened) : nullptr;
+  }
+
+  Place place_{"/var/tmp"};
+  LoopDevice loop_{place_.file("backing.img"), kSize};
+};
+
+TEST_F(BlockTest, WritesAreDurableWhileTheCacheIsOff) {
+  auto backend = open_loop("");
+  ASSERT_NE(backend, nullptr);
+  Driver driver(*backend);
+  ASSERT_EQ(driver.write(0, Bytes(4096)), 0);
+  EXPECT_EQ(driver.aio().records().back().rw_flags, RWF_DSYNC);
+  ASSERT_EQ(driver.discard(0, 1 << 20), 0);
+  EXPECT_EQ(driver.aio().records().back().kind, AioOp::Kind::kFdatasync);
+}
+
+TEST_F(BlockTest, TakesOverTheDevicesNewSize) {
+  auto backend = open_loop("");
+  ASSERT_NE(backend, nullptr);
+  EXPECT_EQ(backend->size_bytes(), kSize);
+  ASSERT_TRUE(loop_.set_size(2 * kSize));
+  EXPECT_FALSE(backend->resize(3 * kSize).ok());
+  EXPECT_EQ(backend->size_bytes(), kSize);
+  EXPECT_TRUE(backend->resize(0).ok());
+  EXPECT_EQ(backend->size_bytes(), 2 * kSize);
+  Driver driver(*backend);
+  EXPECT_EQ(driver.write(2 * kSize - 4096, Bytes(4096)), 0);
+}
+
+TEST_F(BlockTest, AShrunkDeviceFailsItsCheckUntilItGrowsAgain) {
+  auto backend = open_loop("");
+  ASSERT_NE(backend, nullptr);
+  ASSERT_TRUE(loop_.set_size(kSize / 2));
+  EXPECT_THAT(backend->check().error(), HasSubstr("shrank"));
+  EXPECT_FALSE(backend->resize(0).ok());
+  Driver driver(*backend);
+  Bytes data(4096);
+  EXPECT_LT(driver.submit(Op::kRead, kSize - 4096, 4096, {{data.data(), 4096}}), 0);
+  EXPECT_LT(driver.write(kSize - 4096, data), 0);
+  ASSERT_TRUE(loop_.set_size(kSize));
+  EXPECT_TRUE(backend->check().ok());
+}
+
+TEST_F(BlockTest, DiscardReachesTheDevice) {
+  auto backend = open_loop("");
+  ASSERT_NE(backend, nullptr);
+  if (backend->info().discard_granularity == 0) GTEST_SKIP() << "no discard on this loop device";
+  Driver driver(*backend);
+  ASSERT_EQ(driver.write(0, pattern(0, 1 << 20, 1)), 0);
+  struct stat status;
+  ASSERT_EQ(stat(place_.file("backing.img").c_str(), &status), 0);
+  ASSERT_EQ(driver.flush(), 0);
+  ASSERT_EQ(stat(place_.file("backing.img").c_str(), &status), 0);
+  EXPECT_GE(status.st_blocks, (1 << 20) / 512);
+  ASSERT_EQ(driver.discard(0, 1 << 20), 0);
+  ASSERT_EQ(stat(place_.file("backing.img").c_str(), &status), 0);
+  EXPECT_LT(status.st_blocks, (1 << 20) / 512);
+}
+
+TEST_F(BlockTest, RefusalsSayWhatToDo) {
+  EXPECT_THAT(try_open("block:" + place_.file("backing.img")).error(), HasSubstr("use file:"));
+  EXPECT_THAT(try_open("file:" + loop_.path()).error(), HasSubstr("use block:"));
+  EXPECT_THAT(try_open("block:/dev/there-is-no-such").error(), HasSubstr("existing"));
+  EXPECT_THAT(try_open("block:" + loop_.path() + ",size=1GiB").error(), HasSubstr("8MiB"));
+  EXPECT_EQ(open_loop(",size=1MiB")->size_bytes(), 1u << 20);
+}
+
+TEST_F(BlockTest, ALunOfSmallBlocksOnADeviceOfLargeOnesIsRefused) {
+  LoopDevice large(place_.file("large.img"), kSize, 4096);
+  if (!large.skip_reason().empty()) GTEST_SKIP() << large.skip_reason();
+  EXPECT_THAT(try_open("block:" + large.path()).error(), HasSubstr("block-size=4096"));
+  EXPECT_TRUE(try_open("block:" + large.path() + ",block-size=4096").ok());
+}
+
+TEST_F(BlockTest, ADriveWithoutACacheCannotTurnItOn) {
+  struct stat status;
+  ASSERT_EQ(stat(loop_.path().c_str(), &status), 0);
+  const bool cached = read_block_queue(status.st_rdev).value().write_back;
+  auto backend = open_loop(",write-cache=on");
+  ASSERT_NE(backend, nullptr);
+  EXPECT_EQ(backend->write_cache(), cached);
+  EXPECT_EQ(backend->set_write_cache(true).ok(), cached);
+  EXPECT_TRUE(backend->set_write_cache(false).ok());
+  EXPECT_FALSE(backend->write_cache());
+}
+
+}  // namespace
+}  // namespace sluice::backend

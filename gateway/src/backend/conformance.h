@@ -1,0 +1,60 @@
+// The suite every backend passes. A new backend adds, in a test file of its own:
+//
+//   INSTANTIATE_TEST_SUITE_P(Mine, Conformance, testing::Values(ConformanceCase{"mine", &make}),
+//                            case_name);
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "backend/backend.h"
+#include "backend/test_driver.h"
+
+namespace sluice::backend {
+
+// What a case is tried on, with everything that has to live as long as the backend (a directory, a
+// device). At least kSubjectSize bytes, never written before.
+struct Subject {
+  virtual ~Subject() = default;
+  Spec spec;
+  std::string skip_reason;  // not empty: can't be had on this machine
+  bool keeps_data = true;   // false: reads zeros whatever was written
+  bool locked = false;      // a second opener is refused
+  bool lends = false;       // borrow() works
+  bool grows = true;        // resize() alone can do it
+};
+
+inline constexpr uint64_t kSubjectSize = uint64_t{8} << 20;  // bytes
+
+struct ConformanceCase {
+  std::string name;
+  std::function<std::unique_ptr<Subject>()> make;
+};
+
+inline std::string case_name(const testing::TestParamInfo<ConformanceCase>& info) {
+  return info.param.name;
+}
+inline void PrintTo(const ConformanceCase& c, std::ostream* out) { *out << c.name; }
+
+class Conformance : public testing::TestWithParam<ConformanceCase> {
+ protected:
+  void SetUp() override;
+  // Opens again, changed, after closing.
+  void reopen(const std::function<void(Spec&)>& change);
+
+  Backend& backend() { return *backend_; }
+  uint32_t block() const { return subject_->spec.block_size; }
+  // What must be read where `written` was written.
+  Bytes expected(const Bytes& written) const {
+    return subject_->keeps_data ? written : Bytes(written.size());
+  }
+
+  std::unique_ptr<Subject> subject_;
+  std::unique_ptr<Backend> backend_;
+  std::unique_ptr<Driver> driver_;
+};
+
+}  // namespace sluice::backend

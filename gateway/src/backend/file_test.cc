@@ -1,0 +1,280 @@
+#include "backend/file.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/file.h>
+#include <sys/wait.h>
+
+#include <csignal>
+
+#include "backend/spec.h"
+#include "backend/test_driver.h"
+#include "backend/test_places.h"
+
+namespace sluice::backend {
+namespace {
+
+using testing::HasSubstr;
+
+class FileTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!disk_.skip_reason().empty()) GTEST_SKIP() << disk_.skip_reason();
+    if (Place::on_tmpfs("/var/tmp")) GTEST_SKIP() << "/var/tmp is on tmpfs, not on a disk";
+  }
+  std::string text(const std::string& options) const {
+    return "file:" + disk_.file("a.img") + ",size=4MiB" + options;
+  }
+  static Result<std::unique_ptr<Backend>> try_open(const std::string& text) {
+    return open(parse_spec(text).value());
+  }
+  static std::unique_ptr<Backend> open_text(const std::string& text) {
+    auto opened = try_open(text);
+    EXPECT_TRUE(opened.ok()) << opened.error();
+    return opened ? std::move(*opened) : nullptr;
+  }
+  static int only_rw_flags(const TestAio& aio) {
+    EXPECT_EQ(aio.records().size(), 1u);
+    EXPECT_EQ(aio.count(AioOp::Kind::kWritev), 1u);
+    return aio.records().at(0).rw_flags;
+  }
+
+  Place disk_{"/var/tmp"};
+};
+
+TEST_F(FileTest, WritesAreDurableWhileTheCacheIsOff) {
+  for (const char* io : {",io=buffered", ",io=direct"}) {
+    auto backend = open_text(text(io));
+    Driver driver(*backend);
+    ASSERT_EQ(driver.write(0, Bytes(4096)), 0);
+    EXPECT_EQ(only_rw_flags(driver.aio()), RWF_DSYNC);
+    for (bool unmap : {true, false}) {
+      driver.aio().forget_records();
+      ASSERT_EQ(driver.write_zeroes(0, 4096, unmap ? kIoMayUnmap : 0), 0);
+      EXPECT_EQ(driver.aio().records().back().kind, AioOp::Kind::kFdatasync);
+    }
+    ASSERT_EQ(driver.discard(0, 4096), 0);
+    EXPECT_EQ(driver.aio().records().back().kind, AioOp::Kind::kFdatasync);
+  }
+}
+
+TEST_F(FileTest, OnlyForcedUnitAccessIsDurableWhileTheCacheIsOn) {
+  auto backend = open_text(text(",write-cache=on"));
+  Driver driver(*backend);
+  ASSERT_EQ(driver.write(0, Bytes(4096)), 0);
+  for (const auto& record : driver.aio().records()) EXPECT_EQ(record.rw_flags, 0);
+  ASSERT_EQ(driver.write_zeroes(0, 4096), 0);
+  ASSERT_EQ(driver.discard(0, 4096), 0);
+  EXPECT_EQ(driver.aio().count(AioOp::Kind::kFdatasync), 0u);
+  driver.aio().forget_records();
+  ASSERT_EQ(driver.write(0, Bytes(4096), kIoFua), 0);
+  EXPECT_EQ(only_rw_flags(driver.aio()), RWF_DSYNC);
+  ASSERT_EQ(driver.write_zeroes(0, 4096, kIoFua), 0);
+  EXPECT_EQ(driver.aio().records().back().kind, AioOp::Kind::kFdatasync);
+  driver.aio().forget_records();
+  ASSERT_EQ(driver.flush(), 0);
+  EXPECT_EQ(driver.aio().count(AioOp::Kind::kFdatasync), 1u);
+}
+
+TEST_F(FileTest, WhereDsyncIsRefusedASyncFollowsTheWrite) {
+  auto backend = open_text(text(""));
+  Driver driver(*backend);
+  driver.aio().answer_with([](const AioOp& op) { return op.rw_flags != 0 ? -EOPNOTSUPP : 0; });
+  for (int i = 0; i < 2; ++i) {
+    driver.aio().forget_records();
+    ASSERT_EQ(driver.write(0, pattern(0, 4096, 1)), 0);
+    EXPECT_EQ(driver.aio().records().back().kind, AioOp::Kind::kFdatasync);
+    EXPECT_EQ(driver.aio().count(AioOp::Kind::kWritev), i == 0 ? 2u : 1u);
+  }
+}
+
+TEST_F(FileTest, AFailedSyncFailsTheIo) {
+  auto backend = open_text(text(",write-cache=on"));
+  Driver driver(*backend);
+  driver.aio().answer_with(
+      [](const AioOp& op) { return op.kind == AioOp::Kind::kFdatasync ? -EIO : 0; });
+  EXPECT_EQ(driver.flush(), -EIO);
+  EXPECT_EQ(driver.discard(0, 4096, kIoFua), -EIO);
+}
+
+TEST_F(FileTest, ZerosAreWrittenWhereTheFilesystemCannotZero) {
+  auto backend = open_text(text(""));
+  Driver driver(*backend);
+  driver.aio().answer_with(
+      [](const AioOp& op) { return op.kind == AioOp::Kind::kFallocate ? -EOPNOTSUPP : 0; });
+  ASSERT_EQ(driver.write(0, pattern(0, 4 << 20, 1)), 0);
+  driver.aio().forget_records();
+  ASSERT_EQ(driver.write_zeroes(512, (3 << 20) + 512, kIoMayUnmap), 0);
+  EXPECT_EQ(driver.aio().count(AioOp::Kind::kFallocate), 2u);
+  EXPECT_EQ(driver.aio().count(AioOp::Kind::kWritev), 4u);
+  EXPECT_EQ(driver.read(512, (3 << 20) + 512), Bytes((3 << 20) + 512));
+  EXPECT_EQ(driver.read(0, 512), pattern(0, 512, 1));
+  EXPECT_EQ(driver.read((3 << 20) + 1024, 512), pattern((3 << 20) + 1024, 512, 1));
+  driver.aio().forget_records();
+  ASSERT_EQ(driver.write_zeroes(0, 512), 0);
+  EXPECT_EQ(driver.aio().count(AioOp::Kind::kFallocate), 0u) << "asked again after a refusal";
+}
+
+TEST_F(FileTest, ErrorsOfTheKernelComeBackAsTheyAre) {
+  auto backend = open_text(text(",io=direct"));
+  Driver driver(*backend);
+  int32_t error = -ENOSPC;
+  driver.aio().answer_with([&](const AioOp&) { return error; });
+  EXPECT_EQ(driver.write(0, Bytes(4096)), -ENOSPC);
+  EXPECT_EQ(driver.write_zeroes(0, 4096), -ENOSPC);
+  error = -EDQUOT;
+  EXPECT_EQ(driver.write(0, Bytes(4096)), -ENOSPC);
+  error = -EIO;
+  Bytes data(4096);
+  EXPECT_EQ(driver.submit(Op::kRead, 0, 4096, {{data.data(), 4096}}), -EIO);
+}
+
+TEST_F(FileTest, TransfersThatEndWithinABlockAreCutToWholeBlocks) {
+  auto backend = open_text(text(",io=direct"));
+  Driver driver(*backend);
+  driver.aio().answer_with([](const AioOp&) { return 1000; });
+  alignas(4096) static uint8_t data[4096];
+  EXPECT_EQ(driver.submit(Op::kRead, 0, 4096, {{data, 4096}}), 512);
+  driver.aio().answer_with([](const AioOp&) { return 100; });
+  EXPECT_EQ(driver.submit(Op::kRead, 0, 4096, {{data, 4096}}), -EIO);
+}
+
+TEST_F(FileTest, DirectIoOnlyEverSeesAlignedMemory) {
+  auto backend = open_text(text(",io=direct"));
+  if (backend->info().memory_alignment < 512) GTEST_SKIP() << "the disk takes any memory";
+  Driver driver(*backend);
+  Bytes memory((1 << 20) + 48);
+  iovec behind_a_header = {memory.data() + 48 - reinterpret_cast<uintptr_t>(memory.data()) % 16,
+                           1 << 20};
+  ASSERT_EQ(driver.transfer(Op::kWrite, 0, {behind_a_header}), 0);
+  ASSERT_EQ(driver.transfer(Op::kRead, 0, {behind_a_header}), 0);
+  for (const auto& record : driver.aio().records()) EXPECT_TRUE(record.aligned_512);
+  alignas(4096) static uint8_t aligned[4096];
+  driver.aio().forget_records();
+  ASSERT_EQ(driver.submit(Op::kRead, 0, 4096, {{aligned, 4096}}), 4096);
+  EXPECT_EQ(driver.aio().count(AioOp::Kind::kReadv), 1u);
+}
+
+TEST_F(FileTest, CachedReadsCompleteAtOnce) {
+  auto backend = open_text(text(""));
+  Driver driver(*backend);
+  ASSERT_EQ(driver.write(0, pattern(0, 65536, 1)), 0);
+  driver.aio().forget_records();
+  EXPECT_EQ(driver.read(0, 65536), pattern(0, 65536, 1));
+  EXPECT_TRUE(driver.aio().records().empty());
+}
+
+TEST_F(FileTest, TmpfsNeverNeedsTheRingNorASync) {
+  Place tmpfs("/dev/shm");
+  if (!Place::on_tmpfs("/dev/shm")) GTEST_SKIP() << "/dev/shm is no tmpfs";
+  auto backend = open_text("file:" + tmpfs.file("a.img") + ",size=4MiB");
+  Driver driver(*backend);
+  ASSERT_EQ(driver.write(0, pattern(0, 65536, 1), kIoFua), 0);
+  ASSERT_EQ(driver.write_zeroes(0, 4096, kIoMayUnmap), 0);
+  ASSERT_EQ(driver.flush(), 0);
+  EXPECT_EQ(driver.read(4096, 4096), pattern(4096, 4096, 1));
+  EXPECT_TRUE(driver.aio().records().empty());
+}
+
+TEST_F(FileTest, AFullFilesystemAnswersNoSpace) {
+  Place tmpfs("/dev/shm");
+  TinyFilesystem tiny(tmpfs.directory(), "256k");
+  if (!tiny.skip_reason().empty()) GTEST_SKIP() << tiny.skip_reason();
+  auto backend = open_text("file:" + tmpfs.file("a.img") + ",size=4MiB");
+  ASSERT_NE(backend, nullptr);
+  tiny.detach();
+  Driver driver(*backend);
+  EXPECT_LE(backend->free_bytes(), 256u << 10);
+  EXPECT_EQ(driver.write(0, pattern(0, 1 << 20, 1)), -ENOSPC);
+  EXPECT_EQ(driver.write_zeroes(1 << 20, 1 << 20), -ENOSPC);
+  EXPECT_EQ(driver.read(0, 4096), pattern(0, 4096, 1)) << "what fitted is lost";
+  ASSERT_EQ(driver.discard(0, 4 << 20), 0);
+  EXPECT_EQ(driver.write(0, Bytes(65536)), 0) << "discard gave nothing back";
+}
+
+TEST_F(FileTest, ADeletedFileFailsItsCheckAndIoGoesOn) {
+  auto backend = open_text(text(""));
+  Driver driver(*backend);
+  ASSERT_EQ(unlink(disk_.file("a.img").c_str()), 0);
+  EXPECT_THAT(backend->check().error(), HasSubstr("deleted"));
+  EXPECT_EQ(driver.write(0, pattern(0, 4096, 1)), 0);
+  EXPECT_EQ(driver.read(0, 4096), pattern(0, 4096, 1));
+}
+
+TEST_F(FileTest, ATruncatedFileFailsItsCheckForGoodAndReadsFail) {
+  for (const char* io : {",io=buffered", ",io=direct"}) {
+    auto backend = open_text(text(io));
+    Driver driver(*backend);
+    ASSERT_EQ(truncate(disk_.file("a.img").c_str(), 4096), 0);
+    EXPECT_THAT(backend->check().error(), HasSubstr("cut short"));
+    Bytes data(8192);
+    EXPECT_EQ(driver.submit(Op::kRead, 8192, 8192, {{data.data(), 8192}}), -EIO);
+    EXPECT_EQ(driver.transfer(Op::kRead, 0, {{data.data(), 8192}}), -EIO);
+    ASSERT_EQ(truncate(disk_.file("a.img").c_str(), 4 << 20), 0);
+    EXPECT_FALSE(backend->check().ok()) << "zeros passed for the lost data";
+  }
+}
+
+TEST_F(FileTest, CreatesSparseFilesAndGrowsThemToTheConfiguredSize) {
+  open_text(text("")).reset();
+  struct stat status;
+  ASSERT_EQ(stat(disk_.file("a.img").c_str(), &status), 0);
+  EXPECT_EQ(status.st_size, 4 << 20);
+  EXPECT_EQ(status.st_blocks, 0);
+  EXPECT_EQ(status.st_mode & 0777, 0600u);
+  auto bigger = open_text("file:" + disk_.file("a.img") + ",size=8MiB");
+  EXPECT_EQ(bigger->size_bytes(), 8u << 20);
+  bigger.reset();
+  auto smaller = try_open(text(""));
+  ASSERT_FALSE(smaller.ok());
+  EXPECT_THAT(smaller.error(), HasSubstr("8MiB"));
+  EXPECT_EQ(open_text("file:" + disk_.file("a.img"))->size_bytes(), 8u << 20);
+}
+
+TEST_F(FileTest, RefusalsSayWhatToDo) {
+  const std::string path = disk_.file("a.img");
+  EXPECT_THAT(try_open("file:" + path).error(), HasSubstr("say size="));
+  EXPECT_THAT(try_open(text(",create=off")).error(), HasSubstr("create it"));
+  EXPECT_THAT(try_open("file:" + disk_.file("no/a.img") + ",size=1MiB").error(),
+              HasSubstr("directory"));
+  EXPECT_THAT(try_open("file:" + disk_.directory() + ",size=1MiB").error(),
+              HasSubstr("no regular file"));
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  EXPECT_THAT(try_open("file:" + path + ",read-only=on").error(), HasSubstr("no regular file"));
+  unlink(path.c_str());
+  open_text("file:" + path + ",size=1024").reset();
+  EXPECT_THAT(try_open("file:" + path + ",block-size=4096").error(), HasSubstr("truncate -s 4096"));
+}
+
+TEST_F(FileTest, ReadersShareAFileAndKeepWritersOut) {
+  open_text(text("")).reset();
+  auto first = open_text(text(",read-only=on"));
+  auto second = open_text(text(",read-only=on"));
+  EXPECT_FALSE(try_open(text("")).ok());
+}
+
+// DESIGN R2: only the end of the process, or of the I/O it left in the kernel, lets go.
+TEST_F(FileTest, TheLockOfAnotherProcessIsReportedWithItsPid) {
+  open_text(text("")).reset();
+  int ready[2];
+  ASSERT_EQ(pipe(ready), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    const int fd = ::open(disk_.file("a.img").c_str(), O_RDWR);
+    const char answer = flock(fd, LOCK_EX) == 0 ? 'y' : 'n';
+    _exit(write(ready[1], &answer, 1) == 1 ? pause() : 1);
+  }
+  char answer = 0;
+  ASSERT_EQ(read(ready[0], &answer, 1), 1);
+  auto refused = try_open(text(""));
+  ASSERT_FALSE(refused.ok());
+  EXPECT_THAT(refused.error(), HasSubstr("process " + std::to_string(child)));
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+  close(ready[0]);
+  close(ready[1]);
+  EXPECT_TRUE(try_open(text("")).ok());
+}
+
+}  // namespace
+}  // namespace sluice::backend

@@ -1,0 +1,108 @@
+#include "backend/spec.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace sluice::backend {
+namespace {
+
+using testing::HasSubstr;
+
+TEST(Size, ReadsBinaryUnitsInAnySpelling) {
+  EXPECT_EQ(parse_size("4096").value(), 4096u);
+  EXPECT_EQ(parse_size("512B").value(), 512u);
+  EXPECT_EQ(parse_size("64KiB").value(), 65536u);
+  EXPECT_EQ(parse_size("64k").value(), 65536u);
+  EXPECT_EQ(parse_size("3M").value(), uint64_t{3} << 20);
+  EXPECT_EQ(parse_size("1GiB").value(), uint64_t{1} << 30);
+  EXPECT_EQ(parse_size("16TiB").value(), uint64_t{16} << 40);
+  EXPECT_EQ(parse_size("18446744073709551615").value(), UINT64_MAX);
+}
+
+TEST(Size, RefusesWhatIsNoSize) {
+  for (const char* bad : {"", "GiB", "-1", "1.5GiB", "1GB", "1 GiB", "1PiB", "1iB", "0x10",
+                          "18446744073709551616", "16777216TiB", "1KiBB"}) {
+    EXPECT_FALSE(parse_size(bad).ok()) << bad;
+  }
+  EXPECT_THAT(parse_size("1GB").error(), HasSubstr("GiB"));
+}
+
+TEST(Size, FormatsExactly) {
+  EXPECT_EQ(format_size(0), "0B");
+  EXPECT_EQ(format_size(1000), "1000B");
+  EXPECT_EQ(format_size(1536), "1536B");
+  EXPECT_EQ(format_size(uint64_t{1} << 30), "1GiB");
+  EXPECT_EQ(format_size(uint64_t{2048} << 40), "2048TiB");
+}
+
+TEST(SpecText, FillsEveryField) {
+  auto spec = parse_spec(
+      "file:/data/disk.img,size=1GiB,io=direct,write-cache=on,read-only=on,block-size=4096,"
+      "create=off,fault=delay-every=2;delay-ms=5");
+  ASSERT_TRUE(spec.ok()) << spec.error();
+  EXPECT_EQ(spec->kind, "file");
+  EXPECT_EQ(spec->path, "/data/disk.img");
+  EXPECT_EQ(spec->size, uint64_t{1} << 30);
+  EXPECT_TRUE(spec->direct);
+  EXPECT_TRUE(spec->write_cache);
+  EXPECT_TRUE(spec->read_only);
+  EXPECT_EQ(spec->block_size, 4096u);
+  EXPECT_FALSE(spec->create);
+  EXPECT_EQ(spec->fault, "delay-every=2;delay-ms=5");
+}
+
+TEST(SpecText, DefaultsAreSafe) {
+  auto spec = parse_spec("file:/data/disk.img");
+  ASSERT_TRUE(spec.ok()) << spec.error();
+  EXPECT_FALSE(spec->write_cache);
+  EXPECT_FALSE(spec->read_only);
+  EXPECT_FALSE(spec->direct);
+  EXPECT_EQ(spec->block_size, 512u);
+  EXPECT_EQ(spec->size, 0u);
+}
+
+TEST(SpecText, TakesASizeInPlaceOfAPath) {
+  EXPECT_EQ(parse_spec("null:1GiB").value().size, uint64_t{1} << 30);
+  EXPECT_EQ(parse_spec("memory:256MiB,block-size=4096").value().block_size, 4096u);
+  EXPECT_EQ(parse_spec("memory:size=1MiB,read-only=on").value().size, uint64_t{1} << 20);
+}
+
+TEST(SpecText, NamesTheNearestKeyAndTheValidOnes) {
+  auto spec = parse_spec("file:/x,szie=1GiB");
+  ASSERT_FALSE(spec.ok());
+  EXPECT_THAT(spec.error(), HasSubstr("did you mean 'size'"));
+  EXPECT_THAT(spec.error(), HasSubstr("write-cache"));
+  EXPECT_THAT(parse_spec("file:/x,writecache=on").error(), HasSubstr("'write-cache'"));
+}
+
+TEST(SpecText, KnowsWhichKindTakesWhichKey) {
+  EXPECT_FALSE(parse_spec("block:/dev/loop0,io=direct").ok());
+  EXPECT_FALSE(parse_spec("memory:1MiB,create=on").ok());
+  EXPECT_TRUE(parse_spec("block:/dev/loop0,write-cache=on").ok());
+}
+
+TEST(SpecText, RefusesWhatOpenWouldRefuse) {
+  EXPECT_THAT(parse_spec("flie:/x").error(), HasSubstr("null memory file block"));
+  EXPECT_THAT(parse_spec("file:").error(), HasSubstr("no path"));
+  EXPECT_THAT(parse_spec("null").error(), HasSubstr("no size"));
+  EXPECT_THAT(parse_spec("null:lots").error(), HasSubstr("'lots'"));
+  EXPECT_THAT(parse_spec("null:1000").error(), HasSubstr("not a multiple"));
+  EXPECT_THAT(parse_spec("null:1GiB,block-size=520").error(), HasSubstr("512 or 4096"));
+  EXPECT_THAT(parse_spec("null:1GiB,read-only=yes").error(), HasSubstr("on nor off"));
+  EXPECT_THAT(parse_spec("file:/x,io=fast").error(), HasSubstr("buffered"));
+  EXPECT_THAT(parse_spec("null:1GiB,fault=explode=1").error(), HasSubstr("read-error-every"));
+  EXPECT_THAT(parse_spec("").error(), HasSubstr("valid kinds"));
+  EXPECT_FALSE(parse_spec("null:16777215TiB").ok());
+}
+
+TEST(Open, ValidatesASpecThatNobodyParsed) {
+  Spec spec;
+  spec.kind = "memory";
+  spec.size = 1000;
+  auto opened = open(spec);
+  ASSERT_FALSE(opened.ok());
+  EXPECT_THAT(opened.error(), HasSubstr("not a multiple"));
+}
+
+}  // namespace
+}  // namespace sluice::backend
