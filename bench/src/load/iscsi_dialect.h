@@ -1,0 +1,50 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "load/dialect.h"
+#include "load/iscsi_login.h"
+
+namespace sluice::bench {
+
+class IscsiDialect : public Dialect {
+ public:
+  // Takes over after login; `lun` in its 8-byte form.
+  IscsiDialect(std::unique_ptr<IscsiLink> link, uint64_t lun, uint32_t block_size, uint32_t slots,
+               bool constant_payload);
+
+  bool issue(const Command& command, TxQueue& tx) override;
+  uint32_t header_size() const override {
+    return pdu::kBhsSize + (parameters_.header_digest ? kDigestSize : 0);
+  }
+  const char* parse(const uint8_t* header, Incoming* in, TxQueue& tx) override;
+  TxQueue::Digests digests() const override;
+  void finish(int fd) override;
+
+ private:
+  struct Burst {
+    uint32_t slot = 0;
+    uint32_t transfer_tag = pdu::kReservedTag;
+    uint32_t from = 0;
+    uint32_t size = 0;
+  };
+
+  void send_data(const Burst& burst, TxQueue& tx);
+  const char* parse_data_in(const pdu::Bhs& h, Incoming* in);
+  const char* parse_r2t(const pdu::Bhs& h, TxQueue& tx);
+  void answer_ping(const pdu::Bhs& h, TxQueue& tx);
+  void see_status(const pdu::Bhs& h);
+
+  std::unique_ptr<IscsiLink> link_;
+  IscsiParameters parameters_;
+  uint64_t lun_;
+  uint32_t block_shift_;
+  bool constant_payload_;
+  std::vector<Command> commands_;  // by slot
+  uint32_t cmd_sn_;
+  uint32_t exp_stat_sn_;
+  uint32_t max_cmd_sn_;
+};
+
+}  // namespace sluice::bench
