@@ -14,6 +14,7 @@
 
 #include "base/bytes.h"
 #include "iscsi/parameters.h"
+#include "iscsi/text_exchange.h"
 #include "lun/exports.h"
 #include "pdu/bhs.h"
 
@@ -74,40 +75,16 @@ class Login {
   // Valid after kSucceeded.
   const Parameters& parameters() const;
   const std::shared_ptr<lun::Target>& target() const;  // null for discovery
-  uint16_t requested_tsih() const;
+  // From the first request on.
+  uint16_t requested_tsih() const;  // not 0: the caller decides whether that session exists
+  uint16_t cid() const;
   uint32_t first_cmd_sn() const;    // CmdSN of the login
   // For the log and the metrics, after kFailed: the status and one sentence.
   LoginStatus status() const;
   const std::string& reason() const;
 
-  // Turns a prepared success into a failure (no resources, session limit).
+  // Turns a prepared answer into a failure (no resources, session limit, no such session).
   static void fail(LoginAnswer* answer, LoginStatus status);
-
- private:
-  struct State;
-  std::unique_ptr<State> state_;
-};
-
-// The Text negotiation of the full feature phase (RFC 7143 §11.10): SendTargets and the keys that
-// may be declared again. Collects multi-PDU requests and splits long answers.
-class TextExchange {
- public:
-  struct Context {
-    const lun::Exports* exports = nullptr;
-    Parameters* parameters = nullptr;    // may change: MaxRecvDataSegmentLength
-    std::string local_address;
-  };
-  explicit TextExchange(Context context);
-  ~TextExchange();
-
-  struct Answer {
-    enum class Kind : uint8_t { kRespond, kReject } kind = Kind::kRespond;
-    pdu::RejectReason reason = pdu::RejectReason::kProtocolError;
-    pdu::Bhs header;     // flags, ITT, TTT, LUN set; sequence numbers are the caller's
-    std::string text;
-  };
-  Answer on_request(const pdu::Bhs& header, ByteView text);
-  void reset();  // a NOP or anything that ends the exchange
 
  private:
   struct State;

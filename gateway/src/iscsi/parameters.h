@@ -24,6 +24,7 @@ struct Offer {
   enum class Digest : uint8_t { kAllow, kRequire, kRefuse };
   Digest header_digest = Digest::kAllow;
   Digest data_digest = Digest::kAllow;
+  uint32_t protocol_level = 2;  // highest iSCSIProtocolLevel agreed to; 2 is RFC 7144
 };
 
 struct Parameters {

@@ -29,14 +29,14 @@ Result<std::vector<TextPair>> parse_text(std::string_view text);
 // Appends "key=value" and the zero byte.
 void append_pair(std::string* text, std::string_view key, std::string_view value);
 
-std::optional<bool> parse_boolean(std::string_view value);      // "Yes" or "No", exactly
+std::optional<bool> parse_boolean(std::string_view value);  // "Yes" or "No", exactly
 std::string_view boolean_text(bool value);
-std::optional<uint64_t> parse_number(std::string_view value);   // decimal- or hex-constant
+std::optional<uint64_t> parse_number(std::string_view value);  // decimal- or hex-constant
 // numerical-range "low~high"; a single number is a range of one.
 std::optional<std::pair<uint64_t, uint64_t>> parse_range(std::string_view value);
 // hex-constant or base64-constant, at most `max_bytes` of binary.
 std::optional<std::vector<uint8_t>> parse_binary(std::string_view value, size_t max_bytes);
-std::string binary_text(ByteView bytes);                        // as a hex-constant
+std::string binary_text(ByteView bytes);  // as a hex-constant
 
 // The items of a list-of-values; empty when one of them is.
 std::vector<std::string_view> split_list(std::string_view value);
