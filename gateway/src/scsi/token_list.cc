@@ -19,6 +19,7 @@ Sense bad(size_t at, int bit = -1) {
 }
 
 bool overlap(const BlockExtent& a, const BlockExtent& b) {
+  if (a.blocks == 0 || b.blocks == 0) return false;
   return a.lba < b.lba + b.blocks && b.lba < a.lba + a.blocks;
 }
 
