@@ -3,7 +3,7 @@ set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
-set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+# -fPIE, not -fPIC: nothing here is interposed, so calls inside a file stay direct and inlinable.
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
 
 find_program(CCACHE ccache)
@@ -13,7 +13,7 @@ endif()
 
 add_compile_options(-Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual
                     -Wcast-qual -Wformat=2 -Wundef -Werror -fstack-protector-strong
-                    -fstack-clash-protection -fcf-protection -fno-omit-frame-pointer)
+                    -fstack-clash-protection -fcf-protection -fno-omit-frame-pointer -fPIE)
 add_link_options(-Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack -pie)
 if(SLUICE_SANITIZE)
   add_compile_options(-fsanitize=${SLUICE_SANITIZE} -fno-sanitize-recover=all)

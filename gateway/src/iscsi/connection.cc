@@ -268,7 +268,9 @@ void Connection::drained() {
   wire_.over();
 }
 
-void Connection::on_sent() {
+void Connection::on_sent(size_t bytes) {
+  sent_bytes_ += bytes;
+  shard_.counters->sent_bytes.add(bytes);
   if (session_) session_->resume();
 }
 

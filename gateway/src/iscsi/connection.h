@@ -49,8 +49,8 @@ class Connection final : public SessionHost {
 
   // Bytes from the peer, in order; all of them are taken.
   void receive(Slice bytes);
-  // The carrier sent something: memory came back.
-  void on_sent();
+  // The carrier sent `bytes`: memory came back.
+  void on_sent(size_t bytes);
   // The peer closed or the socket failed, or the carrier closed it. Ends the session as lost.
   void on_closed();
   void tick();

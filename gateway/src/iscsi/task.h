@@ -84,7 +84,7 @@ class TaskTable {
   template <class F>
   void for_each(F&& f) const {
     for (Task* t : slots_) {
-      if (t) f(*t);
+      if (t) f(t);
     }
   }
 

@@ -1,0 +1,306 @@
+#include "net/engine.h"
+
+#include <fmt/format.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sched.h>
+#include <spdlog/spdlog.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <condition_variable>
+#include <cstring>
+#include <mutex>
+#include <thread>
+
+#include "iscsi/session_directory.h"
+#include "net/reactor.h"
+#include "net/socket_address.h"
+#include "net/tcp_connection.h"
+
+namespace sluice::net {
+namespace {
+
+void random_bytes(uint8_t* out, size_t n) {
+  while (n > 0) {
+    const ssize_t got = getrandom(out, n, 0);
+    if (got < 0 && errno != EINTR) std::abort();  // no randomness, no authentication
+    if (got <= 0) continue;
+    out += got;
+    n -= static_cast<size_t>(got);
+  }
+}
+
+unsigned usable_cpus() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof set, &set) != 0) return 1;
+  return std::clamp<unsigned>(static_cast<unsigned>(CPU_COUNT(&set)), 1, limits::kMaxReactors);
+}
+
+// Waits for every reactor to answer, for a bounded time. Shared with the posted tasks, which may
+// outlive the wait.
+class Gather {
+ public:
+  explicit Gather(size_t expected) : missing_(expected) {}
+  void arrive() {
+    const std::lock_guard lock(mutex_);
+    --missing_;
+    arrived_.notify_all();
+  }
+  bool wait(Nanos bound) {
+    std::unique_lock lock(mutex_);
+    return arrived_.wait_for(lock, std::chrono::nanoseconds(bound), [&] { return missing_ == 0; });
+  }
+  std::mutex& mutex() { return mutex_; }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable arrived_;
+  size_t missing_;
+};
+
+class EngineImpl final : public Engine, public Reactors {
+ public:
+  EngineImpl(Options options, lun::Exports& exports);
+  ~EngineImpl() override { stop(limits::kShutdownBound); }
+
+  Result<void> open();
+  Reactors& reactors() override { return *this; }
+  Result<void> listen(const std::vector<net::Portal>& portals) override;
+  std::vector<std::string> addresses() const override { return addresses_; }
+  std::vector<iscsi::SessionView> sessions() override;
+  iscsi::CountersSnapshot counters() const override;
+  bool stop(Nanos bound) override;
+
+ private:
+  unsigned count() const override { return static_cast<unsigned>(reactors_.size()); }
+  unsigned current() const override;
+  void post(unsigned reactor, std::function<void()> task) override {
+    reactors_[reactor]->post(std::move(task));
+  }
+  Result<int> open_socket(const net::Portal& portal);
+  void accepted(int fd, const net::Portal& portal);
+  unsigned least_loaded() const;
+  bool wait_for_connections(Nanos until) const;
+  iscsi::SessionDirectory::Callbacks directory_callbacks();
+
+  Options options_;
+  iscsi::Gateway gateway_;
+  std::vector<std::unique_ptr<Reactor>> reactors_;
+  std::unique_ptr<iscsi::SessionDirectory> directory_;
+  std::vector<std::string> addresses_;
+  bool stopped_ = false;
+};
+
+EngineImpl::EngineImpl(Options options, lun::Exports& exports) : options_(std::move(options)) {
+  gateway_.settings = options_.settings;
+  gateway_.exports = &exports;
+  gateway_.random = random_bytes;
+  directory_ = std::make_unique<iscsi::SessionDirectory>(*this, directory_callbacks());
+  gateway_.directory = directory_.get();
+}
+
+iscsi::SessionDirectory::Callbacks EngineImpl::directory_callbacks() {
+  const auto find = [this](iscsi::ConnectionHandle h) -> iscsi::Connection* {
+    const auto& live = reactors_[h.reactor]->shard().connections;
+    const auto it = live.find(h.id);
+    return it == live.end() ? nullptr : it->second;
+  };
+  iscsi::SessionDirectory::Callbacks callbacks;
+  callbacks.end = [find](iscsi::ConnectionHandle h) {
+    if (iscsi::Connection* c = find(h)) c->end_session();
+  };
+  // A connection that is gone released its claim when it went.
+  callbacks.granted = [find](iscsi::ConnectionHandle h, uint16_t tsih) {
+    if (iscsi::Connection* c = find(h)) c->granted(tsih);
+  };
+  return callbacks;
+}
+
+Result<void> EngineImpl::open() {
+  const unsigned n = options_.reactors ? options_.reactors : usable_cpus();
+  for (unsigned i = 0; i < n; ++i) {
+    Reactor::Setup setup;
+    setup.index = i;
+    setup.memory = options_.reactor_memory;
+    if (!options_.cpus.empty()) setup.cpu = options_.cpus[i % options_.cpus.size()];
+    setup.busy_poll = options_.busy_poll;
+    setup.reactors = this;
+    setup.gateway = &gateway_;
+    reactors_.push_back(std::make_unique<Reactor>(setup));
+  }
+  for (const auto& reactor : reactors_) {
+    auto started = reactor->start();
+    if (!started) return started;
+  }
+  spdlog::info("engine ready reactors={} {} memory_per_reactor={}", n,
+               reactors_[0]->features().describe(), options_.reactor_memory);
+  return {};
+}
+
+unsigned EngineImpl::current() const {
+  for (unsigned i = 0; i < reactors_.size(); ++i) {
+    if (reactors_[i]->on_this_thread()) return i;
+  }
+  return count();
+}
+
+Result<int> EngineImpl::open_socket(const net::Portal& portal) {
+  auto address = parse_address(portal.address);
+  if (!address) return Error{address.error()};
+  const int family = address->storage.ss_family;
+  const int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (fd < 0) return Error{fmt::format("'{}': {}", portal.address, std::strerror(errno))};
+  const int on = 1;
+  setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+  const std::string& cc = options_.tcp_congestion;
+  if (!cc.empty() &&
+      setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, cc.data(), static_cast<socklen_t>(cc.size()))) {
+    spdlog::warn("congestion control not available name={} using=\"the system's default\"", cc);
+  }
+  const char* step = "bind";
+  if (bind(fd, address->get(), address->size) == 0) {
+    step = "listen";
+    if (::listen(fd, 1024) == 0) return fd;
+  }
+  const int error = errno;
+  ::close(fd);
+  const char* mend = error == EADDRINUSE ? "; another program listens there, stop it or choose "
+                                           "another port"
+                     : error == EADDRNOTAVAIL ? "; no interface of this machine has that address"
+                                              : "";
+  return Error{fmt::format("can't {} portal {}: {}{}", step, portal.address, std::strerror(error),
+                           mend)};
+}
+
+Result<void> EngineImpl::listen(const std::vector<net::Portal>& portals) {
+  std::vector<int> fds;
+  for (const net::Portal& portal : portals) {
+    auto fd = open_socket(portal);
+    if (!fd) {
+      for (const int open : fds) ::close(open);
+      return Error{fd.error()};
+    }
+    fds.push_back(fd.value());
+  }
+  for (size_t i = 0; i < portals.size(); ++i) {
+    addresses_.push_back(local_address(fds[i]));
+    const unsigned reactor = static_cast<unsigned>(i % reactors_.size());
+    reactors_[reactor]->post([this, reactor, fd = fds[i], portal = portals[i]] {
+      reactors_[reactor]->listen(fd, [this, portal](int s) { accepted(s, portal); });
+    });
+  }
+  return {};
+}
+
+unsigned EngineImpl::least_loaded() const {
+  unsigned best = 0;
+  for (unsigned i = 1; i < reactors_.size(); ++i) {
+    if (reactors_[i]->connections() < reactors_[best]->connections()) best = i;
+  }
+  return best;
+}
+
+// Runs on the listener's reactor. The connection then lives and dies on the least loaded one.
+void EngineImpl::accepted(int fd, const net::Portal& portal) {
+  const auto& s = gateway_.settings;
+  if (gateway_.connections.load(std::memory_order_relaxed) >= s.max_connections ||
+      gateway_.unauthenticated.load(std::memory_order_relaxed) >= s.max_unauthenticated) {
+    reactors_[current()]->shard().counters->connections_refused.add();
+    // RST, so that neither side keeps state for it.
+    const linger reset{1, 0};
+    setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
+    ::close(fd);
+    return;
+  }
+  const unsigned to = least_loaded();
+  Reactor& reactor = *reactors_[to];
+  if (reactor.on_this_thread()) return reactor.adopt(fd, portal.tpgt, portal.relative_port);
+  reactor.post([&reactor, fd, tpgt = portal.tpgt, relative = portal.relative_port] {
+    reactor.adopt(fd, tpgt, relative);
+  });
+}
+
+std::vector<iscsi::SessionView> EngineImpl::sessions() {
+  struct Shared {
+    explicit Shared(size_t n) : gather(n) {}
+    Gather gather;
+    std::vector<iscsi::SessionView> views;
+  };
+  auto shared = std::make_shared<Shared>(reactors_.size());
+  for (const auto& r : reactors_) {
+    r->post([shared, reactor = r.get()] {
+      std::vector<iscsi::SessionView> mine;
+      reactor->for_each_connection([&](TcpConnection& c) {
+        if (!c.core().in_full_feature()) return;
+        c.core().describe(&mine.emplace_back());
+      });
+      {
+        const std::lock_guard lock(shared->gather.mutex());
+        for (auto& view : mine) shared->views.push_back(std::move(view));
+      }
+      shared->gather.arrive();
+    });
+  }
+  shared->gather.wait(2 * kSecond);
+  const std::lock_guard lock(shared->gather.mutex());
+  return shared->views;
+}
+
+iscsi::CountersSnapshot EngineImpl::counters() const {
+  iscsi::CountersSnapshot snapshot;
+  for (const auto& r : reactors_) {
+    snapshot.reactors.push_back(iscsi::read_counters(r->counters()));
+  }
+  return snapshot;
+}
+
+bool EngineImpl::wait_for_connections(Nanos until) const {
+  while (gateway_.connections.load(std::memory_order_relaxed) != 0) {
+    if (clock_now() >= until) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  return true;
+}
+
+bool EngineImpl::stop(Nanos bound) {
+  if (std::exchange(stopped_, true)) return true;
+  const Nanos start = clock_now();
+  const Nanos logout = std::min(limits::kShutdownLogout, bound / 2);
+  const auto seconds = static_cast<uint16_t>(std::max<Nanos>(1, logout / kSecond));
+  for (const auto& r : reactors_) {
+    r->post([reactor = r.get(), seconds] {
+      reactor->stop_listening();
+      reactor->for_each_connection([&](TcpConnection& c) { c.core().ask_logout(seconds); });
+    });
+  }
+  if (!wait_for_connections(start + logout)) {
+    for (const auto& r : reactors_) {
+      r->post([reactor = r.get()] {
+        reactor->for_each_connection([](TcpConnection& c) { c.core().end_session(); });
+      });
+    }
+  }
+  const bool clean = wait_for_connections(start + bound);
+  for (const auto& r : reactors_) r->stop(!clean);
+  for (const auto& r : reactors_) r->join();
+  return clean;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Engine>> Engine::start(Options options, lun::Exports& exports) {
+  auto engine = std::make_unique<EngineImpl>(std::move(options), exports);
+  auto opened = engine->open();
+  if (!opened) return Error{opened.error()};
+  return std::unique_ptr<Engine>(std::move(engine));
+}
+
+}  // namespace sluice::net

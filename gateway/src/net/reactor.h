@@ -1,0 +1,135 @@
+// One core's event loop: one io_uring, the connections that live on it, the buffers they use.
+//
+//   wait for completions -> hand each to its owner -> run what others posted -> one gathered send
+//   per connection -> refill receive buffers -> wait
+//
+// Threads: run() is the reactor's thread; only post() and the counters may be used from others.
+#pragma once
+
+#include <liburing.h>
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "base/aio.h"
+#include "base/buffer.h"
+#include "base/clock.h"
+#include "base/result.h"
+#include "iscsi/counters.h"
+#include "iscsi/shard.h"
+#include "net/receive_ring.h"
+#include "net/ring.h"
+
+namespace sluice::net {
+
+class TcpConnection;
+
+Nanos clock_now();
+
+class Reactor final : public Aio {
+ public:
+  struct Setup {
+    unsigned index = 0;
+    size_t memory = 0;      // bytes of I/O buffers
+    int cpu = -1;           // pin here; -1: nowhere
+    Nanos busy_poll = 0;
+    Reactors* reactors = nullptr;
+    iscsi::Gateway* gateway = nullptr;
+  };
+  explicit Reactor(Setup setup);
+  ~Reactor() override;
+  Reactor(const Reactor&) = delete;
+
+  // Makes the thread and waits until its ring is set up.
+  Result<void> start();
+  // Ends the loop once every connection and every operation is gone, or when `now` is set.
+  void stop(bool now);
+  void join();
+
+  void post(std::function<void()> task);
+  bool on_this_thread() const { return std::this_thread::get_id() == thread_.get_id(); }
+
+  // --- reactor's thread only
+  void submit(AioOp& op) override;
+  // A submission entry; submits what is queued when the ring is full.
+  io_uring_sqe* sqe();
+  enum class Kind : uint8_t { kAio, kReceive, kSend, kAccept, kWake, kTick, kIgnore, kTimer };
+  static void tag(io_uring_sqe* sqe, void* owner, Kind kind) {
+    sqe->user_data = reinterpret_cast<uintptr_t>(owner) | static_cast<uintptr_t>(kind);
+  }
+  // Takes over a connected socket that came in through a portal.
+  void adopt(int fd, uint16_t tpgt, uint16_t relative_port);
+  void flush_later(TcpConnection* connection) { dirty_.push_back(connection); }
+  void starve(TcpConnection* connection) { starved_.push_back(connection); }
+  void bury_later(TcpConnection* connection) { graveyard_.push_back(connection); }
+  // Accepts on a listening socket; `accepted` gets each new descriptor.
+  void listen(int fd, std::function<void(int)> accepted);
+  void stop_listening();
+  void for_each_connection(const std::function<void(TcpConnection&)>& f);
+
+  iscsi::Shard& shard() { return shard_; }
+  BufferPool& buffers() { return buffers_; }
+  ReceiveRing& receive_ring() { return *receive_ring_; }
+  const iscsi::Counters& counters() const { return counters_; }
+  const RingFeatures& features() const { return features_; }
+  unsigned connections() const { return connection_count_.load(std::memory_order_relaxed); }
+  Nanos now() const { return shard_.now; }
+
+ private:
+  struct Listener {
+    int fd;
+    std::function<void(int)> accepted;
+    bool armed = false;
+  };
+  struct Timer;
+
+  Result<void> set_up();
+  void run();
+  void loop_once();
+  bool wait();
+  void handle(const io_uring_cqe& cqe);
+  void on_accept(Listener* listener, int result, uint32_t flags);
+  void arm_accept(Listener* listener);
+  void arm_wake();
+  void arm_tick();
+  void on_tick();
+  void finish_batch();
+  void run_posted();
+  void on_timer(Timer* timer);
+  void tear_down();
+
+  const Setup setup_;
+  io_uring ring_{};
+  bool ring_open_ = false;
+  RingFeatures features_;
+  BufferPool buffers_;
+  std::unique_ptr<ReceiveRing> receive_ring_;
+  iscsi::Counters counters_;
+  iscsi::Shard shard_;
+  std::thread thread_;
+
+  int wake_fd_ = -1;
+  uint64_t wake_value_ = 0;
+  std::atomic<bool> woken_{false};
+  std::mutex posted_mutex_;
+  std::vector<std::function<void()>> posted_;
+  std::vector<std::function<void()>> running_;
+
+  __kernel_timespec tick_interval_{};
+  std::vector<std::unique_ptr<TcpConnection>> connections_;
+  std::vector<TcpConnection*> dirty_;
+  std::vector<TcpConnection*> starved_;
+  std::vector<TcpConnection*> graveyard_;
+  std::vector<std::unique_ptr<Listener>> listeners_;
+  uint64_t next_connection_ = 1;
+  size_t operations_ = 0;        // AioOps in the kernel
+  bool stopping_ = false;
+  bool stop_now_ = false;
+  std::atomic<unsigned> connection_count_{0};
+};
+
+}  // namespace sluice::net

@@ -1,0 +1,60 @@
+// The reactor as the backends' door to the kernel (base/aio.h).
+#include <linux/falloc.h>
+
+#include <cerrno>
+#include <memory>
+
+#include "net/reactor.h"
+
+namespace sluice::net {
+
+// A kTimeout in flight: the kernel reads the time when the entry is submitted.
+struct Reactor::Timer {
+  __kernel_timespec span{};
+  AioOp* op = nullptr;
+};
+
+void Reactor::submit(AioOp& op) {
+  io_uring_sqe* e = sqe();
+  switch (op.kind) {
+    case AioOp::Kind::kReadv:
+      io_uring_prep_readv2(e, op.fd, op.iov, op.iovcnt, op.offset, op.rw_flags);
+      break;
+    case AioOp::Kind::kWritev:
+      io_uring_prep_writev2(e, op.fd, op.iov, op.iovcnt, op.offset, op.rw_flags);
+      break;
+    case AioOp::Kind::kFdatasync:
+      io_uring_prep_fsync(e, op.fd, IORING_FSYNC_DATASYNC);
+      break;
+    case AioOp::Kind::kFallocate:
+      io_uring_prep_fallocate(e, op.fd, op.mode, static_cast<off_t>(op.offset),
+                              static_cast<off_t>(op.length));
+      break;
+    case AioOp::Kind::kDiscard:
+      // On a block device this deallocates where the device zeroes what it deallocates, and
+      // otherwise refuses (no fallback to writing zeros): what UNMAP with LBPRZ promises.
+      io_uring_prep_fallocate(e, op.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                              static_cast<off_t>(op.offset), static_cast<off_t>(op.length));
+      break;
+    case AioOp::Kind::kTimeout: {
+      auto* timer = new Timer;
+      timer->span.tv_sec = static_cast<int64_t>(op.length / kSecond);
+      timer->span.tv_nsec = static_cast<long long>(op.length % kSecond);
+      timer->op = &op;
+      io_uring_prep_timeout(e, &timer->span, 0, 0);
+      tag(e, timer, Kind::kTimer);
+      ++operations_;
+      return;
+    }
+  }
+  tag(e, &op, Kind::kAio);
+  ++operations_;
+}
+
+void Reactor::on_timer(Timer* timer) {
+  const std::unique_ptr<Timer> owned(timer);
+  --operations_;
+  owned->op->done(*owned->op, 0);
+}
+
+}  // namespace sluice::net
