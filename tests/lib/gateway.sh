@@ -1,5 +1,5 @@
 # Sourced after tier.sh: starts and stops gateways. A gateway has a short name; $scratch/NAME.log is its log,
-# NAME.pid its pid while it runs, NAME.exit its exit status after.
+# NAME.pid its pid while it runs, NAME.exit its exit status after, NAME.socket its admin socket.
 # shellcheck shell=bash disable=SC2154 # root and scratch come from tier.sh
 
 gateway=${SLUICE_GATEWAY:-$root/build/bin/sluice-gateway}
@@ -23,6 +23,7 @@ gateway_run() {
     status=0
     # shellcheck disable=SC2016 # the inner shell expands it
     bash -c 'echo $$ >"$1"; shift; exec "$@"' gateway "$scratch/$name.pid" "$gateway" "$@" \
+      --state-dir "$scratch/$name.state" --admin-socket "$scratch/$name.socket" \
       >>"$scratch/$name.log" 2>&1 </dev/null || status=$?
     echo "$status" >"$scratch/$name.exit"
   ) &
@@ -42,6 +43,13 @@ gateway_start() {
   local name=$1 portal=$2
   shift 2
   gateway_run "$name" "$portal" --listen "$portal" "$@"
+}
+
+# gateway_sessions NAME ARGUMENT... : what `sluice-gateway sessions` says about it.
+gateway_sessions() {
+  local name=$1
+  shift
+  "$gateway" sessions --socket "$scratch/$name.socket" "$@"
 }
 
 # gateway_stop NAME : asks it to stop, returns its exit status; 124 if it takes more than 15 s.

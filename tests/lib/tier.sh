@@ -5,6 +5,7 @@ shopt -s inherit_errexit
 
 # shellcheck disable=SC2034 # for the scripts that source this
 root=$(readlink -f "$(dirname "${BASH_SOURCE[0]}")/../..")
+scratch=$(mktemp -d "${TMPDIR:-/tmp}/sluice.XXXXXX")
 results=${SLUICE_RESULTS:-$scratch/results.txt}
 
 # --- results, one line each
@@ -96,6 +97,5 @@ finish() {
   exit "$status"
 }
 
-scratch=$(mktemp -d "${TMPDIR:-/tmp}/sluice.XXXXXX")
 trap finish EXIT
 trap 'exit 130' INT TERM
