@@ -31,19 +31,30 @@ void build_rod_token(const RodToken& token, ByteView creator_cscd, uint32_t bloc
   store_be64(&out[kMagicAt], kMagic);
 }
 
+Outcome<RodToken> read_rod_token(ByteView bytes) {
+  if (bytes.size() != kRodTokenBytes || load_be16(&bytes[6]) != kLength) {
+    return invalid_token(TokenFault::kInvalidLength);
+  }
+  RodToken token;
+  token.rod_type = load_be32(&bytes[0]);
+  if (token.rod_type == kRodTypeZero) return token;
+  if (token.rod_type != kRodTypeAccessUponReference) {
+    return invalid_token(TokenFault::kUnsupportedType);
+  }
+  if (load_be64(&bytes[kMagicAt]) != kMagic || load_be64(&bytes[48]) != 0) {
+    return invalid_token(TokenFault::kUnknown);
+  }
+  token.copy_manager_id = load_be64(&bytes[8]);
+  token.bytes_represented = load_be64(&bytes[56]);
+  std::memcpy(token.secret.data(), &bytes[kSecretAt], token.secret.size());
+  std::memcpy(token.unit_uuid.data(), &bytes[kUuidAt], token.unit_uuid.size());
+  return token;
+}
+
 bool parse_rod_token(ByteView bytes, RodToken* out) {
-  if (bytes.size() != kRodTokenBytes) return false;
-  if (load_be16(&bytes[6]) != kLength) return false;
-  *out = RodToken{};
-  out->rod_type = load_be32(&bytes[0]);
-  if (out->rod_type == kRodTypeZero) return true;
-  if (out->rod_type != kRodTypeAccessUponReference) return false;
-  if (load_be64(&bytes[kMagicAt]) != kMagic || load_be64(&bytes[48]) != 0) return false;
-  out->copy_manager_id = load_be64(&bytes[8]);
-  out->bytes_represented = load_be64(&bytes[56]);
-  std::memcpy(out->secret.data(), &bytes[kSecretAt], out->secret.size());
-  std::memcpy(out->unit_uuid.data(), &bytes[kUuidAt], out->unit_uuid.size());
-  return true;
+  const auto token = read_rod_token(bytes);
+  if (token) *out = *token;
+  return token.ok();
 }
 
 }  // namespace sluice::scsi

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "base/bytes.h"
+#include "scsi/outcome.h"
 
 namespace sluice::scsi {
 
@@ -33,5 +34,23 @@ void build_rod_token(const RodToken& token, ByteView creator_cscd, uint32_t bloc
 // false: not a token of ours (wrong length, type or layout). The zero token is one: only its type
 // is then set.
 bool parse_rod_token(ByteView bytes, RodToken* out);
+// As above, with the sense data that says what is wrong.
+Outcome<RodToken> read_rod_token(ByteView bytes);
+
+// ADDITIONAL SENSE CODE QUALIFIER under 23h, INVALID TOKEN OPERATION (SPC-5 §5.18.6.5.2.3).
+enum class TokenFault : uint8_t {
+  kUnsupportedType = 0x01,
+  kRemote = 0x02,
+  kUnknown = 0x04,
+  kCorrupt = 0x05,
+  kRevoked = 0x06,
+  kExpired = 0x07,
+  kCancelled = 0x08,
+  kDeleted = 0x09,
+  kInvalidLength = 0x0a,
+};
+inline Sense invalid_token(TokenFault fault) {
+  return Sense::make(SenseKey::kIllegalRequest, 0x23, static_cast<uint8_t>(fault));
+}
 
 }  // namespace sluice::scsi

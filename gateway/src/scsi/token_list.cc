@@ -140,8 +140,8 @@ size_t build_rod_token_information(const TokenOperation& operation, bool descrip
   w.u32(0);
   w.u8(operation.populate ? 0x10 : 0x11);
   w.u8(static_cast<uint8_t>(operation.state));
-  w.u16(0);           // OPERATION COUNTER
-  w.u32(0xffffffff);  // ESTIMATED STATUS UPDATE DELAY: none given
+  w.u16(0);  // OPERATION COUNTER
+  w.u32(operation.update_delay_ms);
   w.u8(static_cast<uint8_t>(operation.status));
   // The field is a multiple of 4 bytes (SPC-5 §6.25), the sense data in it need not be.
   w.u8(static_cast<uint8_t>((sense_size + 3) / 4 * 4));

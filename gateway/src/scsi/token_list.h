@@ -75,6 +75,7 @@ struct TokenOperation {
   TokenOperationState state = TokenOperationState::kCompletedWithoutErrors;
   uint64_t blocks_transferred = 0;
   uint16_t segments_processed = 0;
+  uint32_t update_delay_ms = 0;          // ESTIMATED STATUS UPDATE DELAY; 0 when it is complete
   Status status = Status::kGood;         // of the operation
   Sense sense;                           // when status is CHECK CONDITION
   const RodTokenBytes* token = nullptr;  // populate, completed: the token

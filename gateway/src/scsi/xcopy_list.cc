@@ -125,19 +125,22 @@ Outcome<XcopyList> parse_xcopy(ByteView cdb, const ThirdPartyCopyLimits& limits,
   return list;
 }
 
-Sense unreachable_cscd(uint16_t segment) {
+Sense unreachable_cscd(uint16_t segment, bool destination) {
   Sense s = Sense::make(SenseKey::kCopyAborted, 0x08, 0x04);
   s.has_command_specific = true;
   s.command_specific = segment;
+  s.specific = Sense::Specific::kSegmentPointer;
+  s.pointer = destination ? 6 : 4;
   return s;
 }
 
-Sense copy_aborted(uint16_t segment, const Sense& cause) {
-  Sense s = Sense::make(SenseKey::kCopyAborted, 0x00, 0x00);
+Sense copy_aborted(uint16_t segment, const Sense& cause, uint64_t residual) {
+  const bool gone = cause.key == SenseKey::kNotReady;
+  Sense s = Sense::make(SenseKey::kCopyAborted, gone ? 0x0d : 0x00, gone ? 0x02 : 0x00);
   s.has_command_specific = true;
   s.command_specific = segment;
-  s.has_information = cause.has_information;
-  s.information = cause.information;
+  s.has_information = residual > 0;
+  s.information = residual;
   return s;
 }
 

@@ -53,10 +53,12 @@ struct XcopyList {
 Outcome<XcopyList> parse_xcopy(ByteView cdb, const ThirdPartyCopyLimits& limits, ByteView data);
 
 // COPY ABORTED, 08/04 UNREACHABLE COPY TARGET: a segment names a CSCD that isn't there or isn't
-// ours. Bytes 2 and 3 of COMMAND-SPECIFIC INFORMATION hold the segment (SPC-5 §5.18.7.4).
-Sense unreachable_cscd(uint16_t segment);
-// COPY ABORTED, 00/00 for any other failure of a segment; INFORMATION is that of `cause`, whose
-// code RECEIVE COPY RESULTS(FAILED SEGMENT DETAILS) tells.
-Sense copy_aborted(uint16_t segment, const Sense& cause);
+// ours. Bytes 2 and 3 of COMMAND-SPECIFIC INFORMATION hold the segment, the segment pointer is at
+// its source or destination index (SPC-5 §5.18.7.4; SPC-4 §5.17.7.4).
+Sense unreachable_cscd(uint16_t segment, bool destination = false);
+// COPY ABORTED for any other failure of a segment: 0D/02 COPY TARGET DEVICE NOT REACHABLE when
+// `cause` is NOT READY, else 00/00 (RECEIVE COPY RESULTS(FAILED SEGMENT DETAILS) then tells the
+// cause). `residual` > 0: blocks of the segment not written though others were.
+Sense copy_aborted(uint16_t segment, const Sense& cause, uint64_t residual = 0);
 
 }  // namespace sluice::scsi
