@@ -62,6 +62,13 @@ struct RangeHold {
 
 // Where run_io() is in a request that needs several steps.
 struct IoProgress {
+  // Lives on the stack of whoever calls `next`: a handler that starts its next request in there,
+  // and backends that complete at once, then make a loop instead of an ever deeper stack.
+  struct Step {
+    bool restarted = false;
+    bool ended = false;
+  };
+  Step* step = nullptr;
   void (*next)(Unit& unit, Command& command) = nullptr;
   backend::Op op = backend::Op::kRead;
   uint8_t flags = 0;
@@ -110,6 +117,7 @@ struct Command {
   uint64_t sequence = 0;               // order of arrival within the I_T_L nexus
   Command* previous_active = nullptr;  // Itl's list of active commands, in order of arrival
   Command* next_active = nullptr;
+  bool wants_hold = false;  // run() acquires `hold` before the handler is called
   RangeHold hold;
   void (*after_hold)(Unit& unit, Command& command) = nullptr;
   backend::Io io;

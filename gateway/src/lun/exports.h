@@ -40,6 +40,7 @@ struct HostAccess {
 class Target : public std::enable_shared_from_this<Target> {
  public:
   Target(std::string iqn, std::string alias, uint16_t group);
+  ~Target();
 
   const std::string& iqn() const { return iqn_; }
   const std::string& alias() const { return alias_; }
@@ -55,6 +56,11 @@ class Target : public std::enable_shared_from_this<Target> {
   void set_hosts(std::vector<HostAccess> hosts);  // future logins only
   // The entry that lets `initiator` in; nullopt: not allowed (login status 02/02).
   bool access_for(std::string_view initiator, HostAccess* out) const;
+
+  // Relative target port ids in the group, for REPORT TARGET PORT GROUPS; empty: only the one a
+  // command came in by is known.
+  std::vector<uint16_t> relative_ports() const;
+  void set_relative_ports(std::vector<uint16_t> ports);
 
   // Replaces the LUN map; every live nexus gets refresh_luns() posted.
   void set_luns(std::vector<LunEntry> luns, Reactors& reactors);
@@ -75,6 +81,7 @@ class Target : public std::enable_shared_from_this<Target> {
   mutable std::mutex mutex_;
   std::vector<LunEntry> luns_;
   std::vector<HostAccess> hosts_;
+  std::vector<uint16_t> relative_ports_;
   std::vector<std::weak_ptr<Nexus>> nexuses_;
   std::vector<NexusId> lost_;  // bounded; oldest forgotten first
   std::unique_ptr<TokenStore> tokens_;

@@ -21,6 +21,8 @@ void finish_sense(Command& command, const scsi::Sense& sense);
 // ENOSPC/EDQUOT 07/27/07, EROFS 07/27/00, ENODEV/ENXIO/ENOENT/ESTALE 02/04/00 (and the unit goes
 // NOT READY), ETIMEDOUT 0B/4B/06, EOPNOTSUPP 05/20/00, ENOMEM/EAGAIN status BUSY, others 04/44/00.
 void finish_errno(Command& command, int negative_errno, backend::Op op);
+// The same mapping alone, for requests that are not a command's own.
+scsi::Sense sense_of_errno(int error, backend::Op op);
 // Answers with a copy of `data` cut to `allocation_length`; status GOOD.
 void finish_data(Command& command, ByteView data, uint32_t allocation_length);
 

@@ -14,6 +14,7 @@
 #include "base/buffer.h"
 #include "base/reactors.h"
 #include "lun/command.h"
+#include "lun/copy_records.h"
 
 namespace sluice::lun {
 
@@ -135,13 +136,15 @@ class Nexus : public std::enable_shared_from_this<Nexus> {
   std::vector<uint64_t> lun_numbers() const;  // sorted
   std::vector<Itl*> itls() const;             // sorted by LUN
 
+  CopyRecords& copies() { return copies_; }  // of this nexus's third-party copies
+
  private:
   Nexus(std::shared_ptr<Target> target, NexusId id, Lane lane);
 
   void place(std::shared_ptr<Itl> itl);
   void retire(const std::shared_ptr<Itl>& itl);
-  void finish_close(bool lost);
-  // Has every unit abort what `which` names and calls `done` here after the last.
+  void finish_close();
+  // LOGICAL UNIT RESET of each; `done` is posted here after the last.
   void reset_units(std::vector<std::shared_ptr<Unit>> units, std::function<void()> done);
 
   NexusId id_;
@@ -150,6 +153,7 @@ class Nexus : public std::enable_shared_from_this<Nexus> {
   std::array<std::shared_ptr<Itl>, 256> low_;                    // LUN 0..255
   std::vector<std::pair<uint64_t, std::shared_ptr<Itl>>> high_;  // 256.., sorted
   std::vector<std::shared_ptr<Itl>> retired_;                    // removed, with commands active
+  CopyRecords copies_;
   bool closed_ = false;
 };
 

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "backend/backend.h"
+#include "lun/change_watch.h"
 #include "lun/command.h"
 #include "lun/nexus.h"
 #include "scsi/command_table.h"
@@ -57,8 +58,11 @@ class Unit : public std::enable_shared_from_this<Unit> {
   RangeTable& ranges() const { return *ranges_; }
   Reservations& reservations() const { return *reservations_; }
   UnitStatistics& statistics() const { return *statistics_; }
+  // To be told of every exclusive hold before its blocks change.
+  ChangeWatch& changes() const { return changes_; }
   ReservationStore* reservation_store() const { return store_.get(); }  // may be null
   const scsi::Support& support() const { return support_; }
+  bool default_write_cache() const { return default_write_cache_; }
   std::string uuid_text() const;         // 8-4-4-4-12, the key in a ReservationStore
   scsi::Identity scsi_identity() const;  // views into identity()
   // What INQUIRY says, and therefore what handlers enforce.
@@ -100,6 +104,8 @@ class Unit : public std::enable_shared_from_this<Unit> {
   void medium_lost();                   // an I/O found the medium gone: NOT READY until poll_health
   void set_stopped(bool stopped);       // START STOP UNIT
   bool stopped() const { return stopped_.load(std::memory_order_relaxed); }
+  // Takes up what the store kept; before the unit is exported. The error names path and mend.
+  Result<void> restore_reservations();
   // The mutex is held and reservations() changed: sets or clears kReserved to match.
   void reservations_changed();
 
@@ -130,6 +136,7 @@ class Unit : public std::enable_shared_from_this<Unit> {
   const UnitIdentity identity_;
   const std::unique_ptr<backend::Backend> backend_;
   const std::shared_ptr<ReservationStore> store_;
+  const bool default_write_cache_;
   mutable std::mutex mutex_;
   std::atomic<uint32_t> gate_{0};
   std::atomic<uint64_t> blocks_{0};
@@ -142,6 +149,7 @@ class Unit : public std::enable_shared_from_this<Unit> {
   std::vector<Itl*> itls_;
   std::shared_ptr<RangeTable> ranges_;  // shared with wake-ups on their way to other reactors
   std::unique_ptr<Reservations> reservations_;
+  mutable ChangeWatch changes_;
   std::unique_ptr<UnitStatistics> statistics_;
 };
 

@@ -1,0 +1,89 @@
+#include "lun/execution.h"
+
+#include "lun/gate.h"
+#include "lun/handler.h"
+#include "lun/handlers.h"
+#include "lun/range_table.h"
+#include "lun/task_set.h"
+
+namespace sluice::lun {
+namespace {
+
+// Before a handler that may write: tokens for these blocks end (change_watch.h).
+void warn_of_change(Unit& unit, const Command& command) {
+  if (!command.hold.exclusive) return;
+  unit.changes().changing(command.hold.first, command.hold.last, *command.nexus->lane().now);
+}
+
+// A hold that had to wait was granted. What the gate knows may have changed meanwhile.
+void on_grant(RangeHold& hold) {
+  Command& command = *static_cast<Command*>(hold.context);
+  command.stage = Command::Stage::kRunning;
+  Unit& unit = command.itl->unit();
+  if (command.aborted) return finish_aborted(command);
+  if (!still_passes(unit, command)) return;
+  warn_of_change(unit, command);
+  command.after_hold(unit, command);
+}
+
+void acquire(Unit& unit, Command& command, Handler next) {
+  const Lane& lane = command.nexus->lane();
+  command.hold.on_grant = on_grant;
+  command.hold.context = &command;
+  command.after_hold = next;
+  if (!unit.ranges().acquire(lane.reactor, command.hold, lane.reactors)) {
+    command.stage = Command::Stage::kWaitingForRange;
+    return;
+  }
+  warn_of_change(unit, command);
+  next(unit, command);
+}
+
+void run(Unit& unit, Command& command) {
+  command.stage = Command::Stage::kRunning;
+  const Handler handle = operation(command.info->operation).handle;
+  if (command.wants_hold) return acquire(unit, command, handle);
+  handle(unit, command);
+}
+
+}  // namespace
+
+void dispatch(Unit& unit, Command& command) {
+  if (command.itl->ordering != 0 && !may_run(*command.itl, command)) [[unlikely]] {
+    command.stage = Command::Stage::kBlocked;
+    return;
+  }
+  run(unit, command);
+}
+
+void run_unblocked(Command& command) {
+  Unit& unit = command.itl->unit();
+  command.stage = Command::Stage::kRunning;
+  if (command.aborted) return finish_aborted(command);
+  if (still_passes(unit, command)) run(unit, command);
+}
+
+void hold_range(Unit& unit, Command& command, uint64_t lba, uint64_t blocks, bool exclusive,
+                Handler next) {
+  const Lane& lane = command.nexus->lane();
+  if (command.hold.state != RangeHold::State::kIdle) {
+    unit.ranges().cancel(lane.reactor, command.hold, lane.reactors);
+  }
+  if (command.aborted) return finish_aborted(command);
+  if (blocks == 0) return next(unit, command);
+  command.hold.first = lba;
+  command.hold.last = lba + blocks - 1;
+  command.hold.exclusive = exclusive;
+  acquire(unit, command, next);
+}
+
+void abort_command(Command& command, bool task_aborted_status) {
+  if (command.stage == Command::Stage::kIdle || command.aborted) return;
+  command.aborted = true;
+  command.task_aborted_status = task_aborted_status;
+  if (command.stage != Command::Stage::kRunning) finish_aborted(command);
+}
+
+void finish_aborted(Command& command) { finish_good(command); }
+
+}  // namespace sluice::lun

@@ -1,0 +1,81 @@
+#include "lun/gate.h"
+
+#include <mutex>
+
+#include "lun/handler.h"
+#include "lun/nexus.h"
+#include "lun/reservations.h"
+
+namespace sluice::lun {
+namespace {
+
+scsi::Sense attention_sense(UnitAttention ua) {
+  return scsi::Sense::make(scsi::SenseKey::kUnitAttention, ua.asc, ua.ascq);
+}
+
+// The unit left this nexus's inventory: like a LUN that never was.
+bool passes_removed(const Unit& unit, Command& command) {
+  if (!command.itl->removed && !(unit.gate() & Unit::kRemoved)) return true;
+  finish_sense(command, scsi::Sense::make(scsi::SenseKey::kIllegalRequest, 0x25, 0x00));
+  return false;
+}
+
+bool passes_attention(Unit& unit, Command& command) {
+  if (command.info->flags & scsi::kIgnoresUnitAttention) return true;
+  UnitAttention ua;
+  if (!unit.pop_attention(*command.itl, &ua)) return true;
+  finish_sense(command, attention_sense(ua));
+  return false;
+}
+
+}  // namespace
+
+scsi::Sense not_ready_sense(const Unit& unit) {
+  // 04/02: LOGICAL UNIT NOT READY, INITIALIZING COMMAND REQUIRED, that is START STOP UNIT.
+  return scsi::Sense::make(scsi::SenseKey::kNotReady, 0x04, unit.stopped() ? 0x02 : 0x00);
+}
+
+bool still_passes_slowly(Unit& unit, Command& command) {
+  if (!passes_removed(unit, command)) return false;
+  const uint32_t gate = unit.gate();
+  const uint16_t flags = command.info->flags;
+  if (gate & Unit::kReserved) {
+    bool allowed;
+    {
+      std::lock_guard lock(unit.mutex());
+      allowed = unit.reservations().allows(command.nexus->id(), *command.info);
+    }
+    if (!allowed) {
+      finish_status(command, scsi::Status::kReservationConflict);
+      return false;
+    }
+  }
+  if ((gate & Unit::kNotReady) && (flags & scsi::kNeedsReady)) {
+    finish_sense(command, not_ready_sense(unit));
+    return false;
+  }
+  if ((gate & Unit::kWriteProtected) && (flags & scsi::kMediumWrite)) {
+    finish_sense(command, scsi::Sense::make(scsi::SenseKey::kDataProtect, 0x27, 0x00));
+    return false;
+  }
+  return true;
+}
+
+// SAM-5 §5.3.3 lets a unit attention precede RESERVATION CONFLICT, and that every other CHECK
+// CONDITION.
+bool passes_gate_slowly(Unit& unit, Command& command) {
+  if (!passes_removed(unit, command)) return false;
+  if (!passes_attention(unit, command)) return false;
+  return still_passes_slowly(unit, command);
+}
+
+void refuse_cdb(Unit& unit, Command& command, const scsi::Sense& sense) {
+  UnitAttention ua;
+  if (command.itl->attention.load(std::memory_order_acquire) &&
+      unit.pop_attention(*command.itl, &ua)) {
+    return finish_sense(command, attention_sense(ua));
+  }
+  finish_sense(command, sense);
+}
+
+}  // namespace sluice::lun

@@ -1,0 +1,218 @@
+#include "lun/nexus.h"
+
+#include <algorithm>
+
+#include "lun/execution.h"
+#include "lun/exports.h"
+#include "lun/gate.h"
+#include "lun/handlers.h"
+#include "lun/reservations.h"
+#include "lun/routing.h"
+#include "lun/statistics.h"
+#include "lun/task_set.h"
+#include "scsi/report_luns.h"
+
+namespace sluice::lun {
+namespace {
+
+constexpr UnitAttention kPowerOn{0x29, 0x00};           // POWER ON, RESET, OR BUS DEVICE RESET
+constexpr UnitAttention kNexusLoss{0x29, 0x07};         // I_T NEXUS LOSS OCCURRED
+constexpr UnitAttention kInventoryChanged{0x3f, 0x0e};  // REPORTED LUNS DATA HAS CHANGED
+
+void forget_last_answer(Command& command) {
+  command.status = scsi::Status::kGood;
+  command.aborted = false;
+  command.task_aborted_status = false;
+  command.sense_size = 0;
+  command.data_in_size = 0;
+  command.data_in.clear();
+  command.data_out_wanted = 0;
+  command.data_out_size = 0;
+  command.info = nullptr;
+  command.wants_hold = false;
+  command.cleanup = nullptr;
+  command.stage = Command::Stage::kRunning;
+}
+
+// SAM-5 §8.6: the ACA attribute means nothing where NACA is refused; 5 to 7 are reserved. INVALID
+// MESSAGE ERROR.
+bool attribute_known(const Command& command, scsi::Sense* sense) {
+  if (command.attribute < TaskAttribute::kAca) [[likely]]
+    return true;
+  *sense = scsi::Sense::make(scsi::SenseKey::kIllegalRequest, 0x49, 0x00);
+  return false;
+}
+
+}  // namespace
+
+Itl::Itl(std::shared_ptr<Unit> unit, std::shared_ptr<Nexus> nexus, uint64_t lun)
+    : unit_(std::move(unit)), nexus_(std::move(nexus)), lun_(lun) {
+  unit_->attach(this);
+}
+
+Itl::~Itl() { unit_->detach(this); }
+
+Nexus::Nexus(std::shared_ptr<Target> target, NexusId id, Lane lane)
+    : id_(std::move(id)), lane_(lane), target_(std::move(target)) {}
+
+Nexus::~Nexus() = default;
+
+std::shared_ptr<Nexus> Nexus::open(std::shared_ptr<Target> target, NexusId id, Lane lane) {
+  std::shared_ptr<Nexus> nexus(new Nexus(std::move(target), std::move(id), lane));
+  const UnitAttention first = nexus->target_->take_lost(nexus->id_) ? kNexusLoss : kPowerOn;
+  // Known to the target before its LUNs are read: a change in between then reaches the nexus.
+  nexus->target_->add(nexus);
+  for (const Target::LunEntry& entry : nexus->target_->luns()) {
+    auto itl = std::make_shared<Itl>(entry.unit, nexus, entry.lun);
+    {
+      std::lock_guard lock(entry.unit->mutex());
+      itl->pending.push_back(first);
+      itl->attention.store(true, std::memory_order_release);
+    }
+    nexus->place(std::move(itl));
+  }
+  return nexus;
+}
+
+void Nexus::place(std::shared_ptr<Itl> itl) {
+  const uint64_t lun = itl->lun();
+  if (lun < low_.size()) {
+    low_[lun] = std::move(itl);
+    return;
+  }
+  const auto at = std::lower_bound(high_.begin(), high_.end(), lun,
+                                   [](const auto& entry, uint64_t l) { return entry.first < l; });
+  high_.insert(at, {lun, std::move(itl)});
+}
+
+Itl* Nexus::find(uint64_t lun_field) const {
+  uint64_t lun = 0;
+  if (!scsi::lun_number(lun_field, &lun)) return nullptr;
+  if (lun < low_.size()) [[likely]]
+    return low_[lun].get();
+  const auto at = std::lower_bound(high_.begin(), high_.end(), lun,
+                                   [](const auto& entry, uint64_t l) { return entry.first < l; });
+  return at != high_.end() && at->first == lun ? at->second.get() : nullptr;
+}
+
+std::vector<Itl*> Nexus::itls() const {
+  std::vector<Itl*> all;
+  for (const auto& itl : low_) {
+    if (itl) all.push_back(itl.get());
+  }
+  for (const auto& [lun, itl] : high_) all.push_back(itl.get());
+  return all;
+}
+
+std::vector<uint64_t> Nexus::lun_numbers() const {
+  std::vector<uint64_t> numbers;
+  for (const Itl* itl : itls()) numbers.push_back(itl->lun());
+  return numbers;
+}
+
+bool Nexus::begin(Command& command) {
+  forget_last_answer(command);
+  command.nexus = this;
+  command.itl = find(command.lun_field);
+  if (closed_) [[unlikely]] {
+    command.itl = nullptr;
+    command.aborted = true;
+    finish_aborted(command);
+    return false;
+  }
+  if (!command.itl) [[unlikely]] {
+    answer_without_unit(*this, command);
+    return false;
+  }
+  Unit& unit = command.itl->unit();
+  command.started = *lane_.now;
+  unit.statistics().lane(lane_.reactor).begun.add(1);
+  enter(*command.itl, command);
+  scsi::Sense sense;
+  command.info = scsi::find_command(command.full_cdb(), unit.support(), &sense);
+  if (!command.info || !attribute_known(command, &sense)) [[unlikely]] {
+    refuse_cdb(unit, command, sense);
+    return false;
+  }
+  if (!passes_gate(unit, command)) return false;
+  if (!operation(command.info->operation).prepare(unit, command, &sense)) {
+    if (sense.key == scsi::SenseKey::kNoSense) {
+      finish_good(command);
+    } else {
+      finish_sense(command, sense);
+    }
+    return false;
+  }
+  if (command.data_out_wanted != 0 && command.expected_data_out != 0) {
+    command.stage = Command::Stage::kAwaitingData;
+    return true;
+  }
+  dispatch(unit, command);
+  return false;
+}
+
+void Nexus::data_ready(Command& command) {
+  if (command.stage != Command::Stage::kAwaitingData) return;  // ended by abort()
+  Unit& unit = command.itl->unit();
+  command.stage = Command::Stage::kRunning;
+  if (still_passes(unit, command)) dispatch(unit, command);
+}
+
+void Nexus::abort(Command& command) { abort_command(command, false); }
+
+bool Nexus::has_lun(uint64_t lun_field) const {
+  return find(lun_field) != nullptr || lun_field == scsi::kReportLunsWellKnownLun;
+}
+
+bool Nexus::peek_unit_attention(uint64_t lun_field, UnitAttention* out) const {
+  const Itl* itl = find(lun_field);
+  if (!itl || !itl->attention.load(std::memory_order_acquire)) return false;
+  std::lock_guard lock(itl->unit().mutex());
+  if (itl->pending.empty()) return false;
+  *out = itl->pending.front();
+  return true;
+}
+
+void Nexus::retire(const std::shared_ptr<Itl>& itl) {
+  itl->removed = true;
+  const bool busy = drain(*itl, nullptr, [self = shared_from_this(), itl] {
+    std::erase(self->retired_, itl);
+    // Let go of at the top of the stack, not underneath the unit's own functions.
+    self->lane_.reactors->post(self->lane_.reactor, [itl] {});
+  });
+  if (busy) retired_.push_back(itl);
+}
+
+void Nexus::refresh_luns() {
+  if (closed_) return;
+  bool changed = false;
+  const std::vector<Target::LunEntry> now = target_->luns();
+  const auto listed = [&now](const Itl& itl) {
+    return std::any_of(now.begin(), now.end(), [&itl](const Target::LunEntry& e) {
+      return e.lun == itl.lun() && e.unit.get() == &itl.unit();
+    });
+  };
+  for (auto& itl : low_) {
+    if (!itl || listed(*itl)) continue;
+    retire(std::exchange(itl, nullptr));
+    changed = true;
+  }
+  for (size_t i = 0; i < high_.size();) {
+    if (listed(*high_[i].second)) {
+      ++i;
+      continue;
+    }
+    retire(high_[i].second);
+    high_.erase(high_.begin() + static_cast<ptrdiff_t>(i));
+    changed = true;
+  }
+  for (const Target::LunEntry& entry : now) {
+    if (find(scsi::lun_field(entry.lun))) continue;
+    place(std::make_shared<Itl>(entry.unit, shared_from_this(), entry.lun));
+    changed = true;
+  }
+  if (!changed) return;
+  for (Itl* itl : itls()) itl->unit().raise_attention_for(id_, kInventoryChanged);
+}
+
+}  // namespace sluice::lun

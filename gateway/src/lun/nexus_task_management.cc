@@ -1,0 +1,111 @@
+// Task management and the end of a nexus (SAM-5 §7, §6.3).
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "lun/countdown.h"
+#include "lun/exports.h"
+#include "lun/nexus.h"
+#include "lun/reservations.h"
+#include "lun/task_set.h"
+#include "lun/unit.h"
+
+namespace sluice::lun {
+namespace {
+
+constexpr UnitAttention kDeviceReset{0x29, 0x03};  // BUS DEVICE RESET FUNCTION OCCURRED
+
+using Handle = std::shared_ptr<Countdown>;
+
+// `done` as a posted task, so never inside a call.
+Handle count_down_to(const Lane& lane, std::function<void()> done) {
+  return std::make_shared<Countdown>([lane, done = std::move(done)]() mutable {
+    lane.reactors->post(lane.reactor, std::move(done));
+  });
+}
+
+void wait_for(Itl& itl, const Handle& all) {
+  all->begin();
+  if (!drain(itl, nullptr, [all] { all->through(); })) all->through();
+}
+
+}  // namespace
+
+bool Nexus::abort_task_set(uint64_t lun_field, std::function<void()> done) {
+  Itl* itl = find(lun_field);
+  if (!itl) return false;
+  const Handle all = count_down_to(lane_, std::move(done));
+  const std::shared_ptr<Itl> alive = itl->shared_from_this();
+  abort_all(*itl, false, nullptr);
+  wait_for(*itl, all);
+  all->through();
+  return true;
+}
+
+// With one task set per I_T nexus (TST=001b) the set holds this nexus's commands only, which makes
+// it the same as ABORT TASK SET (SAM-5 §7.5) and leaves nobody to be told 2F/00.
+bool Nexus::clear_task_set(uint64_t lun_field, std::function<void()> done) {
+  return abort_task_set(lun_field, std::move(done));
+}
+
+bool Nexus::logical_unit_reset(uint64_t lun_field, std::function<void()> done) {
+  Itl* itl = find(lun_field);
+  if (!itl) return false;
+  reset_units({itl->shared_unit()}, std::move(done));
+  return true;
+}
+
+void Nexus::target_reset(std::function<void()> done) {
+  std::vector<std::shared_ptr<Unit>> units;
+  for (const Itl* itl : itls()) units.push_back(itl->shared_unit());
+  std::sort(units.begin(), units.end());
+  units.erase(std::unique(units.begin(), units.end()), units.end());
+  reset_units(std::move(units), std::move(done));
+}
+
+// SAM-5 §6.3.3: every I_T nexus is told, the one that asked too.
+void Nexus::reset_units(std::vector<std::shared_ptr<Unit>> units, std::function<void()> done) {
+  const Handle all = count_down_to(lane_, std::move(done));
+  for (const std::shared_ptr<Unit>& unit : units) {
+    all->begin();
+    unit->abort_everywhere(*lane_.reactors, lane_.reactor, this, true, nullptr,
+                           [unit, all] { all->through(); });
+    unit->reset_state(nullptr, kDeviceReset);
+  }
+  all->through();
+}
+
+void Nexus::close(bool lost, std::function<void()> done) {
+  if (closed_) return lane_.reactors->post(lane_.reactor, std::move(done));
+  closed_ = true;
+  target_->remove(this);
+  if (lost) target_->note_lost(id_);
+  std::vector<std::shared_ptr<Itl>> mine = retired_;
+  for (Itl* itl : itls()) mine.push_back(itl->shared_from_this());
+  // `done` keeps the I_T_L nexuses until it runs, at the top of the stack: the last command may end
+  // underneath functions of a unit that lives through them only.
+  auto all = std::make_shared<Countdown>([self = shared_from_this(), mine, done]() mutable {
+    self->finish_close();
+    self->lane_.reactors->post(self->lane_.reactor,
+                               [self, mine = std::move(mine), done = std::move(done)] { done(); });
+  });
+  for (const std::shared_ptr<Itl>& itl : mine) abort_all(*itl, false, nullptr);
+  for (const std::shared_ptr<Itl>& itl : mine) wait_for(*itl, all);
+  all->through();
+}
+
+// SAM-5 §6.3.4: RESERVE(6) goes with the nexus, persistent reservations stay.
+void Nexus::finish_close() {
+  for (Itl* itl : itls()) {
+    Unit& unit = itl->unit();
+    unit.detach(itl);
+    std::lock_guard lock(unit.mutex());
+    unit.reservations().release6(id_);
+    unit.reservations_changed();
+  }
+  for (auto& itl : low_) itl.reset();
+  high_.clear();
+  retired_.clear();
+}
+
+}  // namespace sluice::lun

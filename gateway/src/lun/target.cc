@@ -1,0 +1,122 @@
+#include <algorithm>
+#include <array>
+
+#include "base/limits.h"
+#include "lun/exports.h"
+#include "lun/tokens.h"
+#include "lun/unit.h"
+#include "scsi/identity.h"
+
+namespace sluice::lun {
+namespace {
+
+// Nexuses remembered as lost, per target: enough for every connection to fail at once.
+constexpr size_t kMaxLost = limits::kMaxConnections;
+
+}  // namespace
+
+Target::Target(std::string iqn, std::string alias, uint16_t group)
+    : iqn_(std::move(iqn)),
+      alias_(std::move(alias)),
+      group_(group),
+      tokens_(std::make_unique<TokenStore>()) {}
+
+Target::~Target() = default;
+
+std::vector<Target::LunEntry> Target::luns() const {
+  std::lock_guard lock(mutex_);
+  return luns_;
+}
+
+std::shared_ptr<Unit> Target::unit_by_naa(ByteView designator) const {
+  for (const LunEntry& entry : luns()) {
+    const scsi::Naa naa = scsi::naa_of(entry.unit->scsi_identity());
+    if (std::ranges::equal(naa.bytes(), designator)) return entry.unit;
+  }
+  return nullptr;
+}
+
+std::vector<HostAccess> Target::hosts() const {
+  std::lock_guard lock(mutex_);
+  return hosts_;
+}
+
+void Target::set_hosts(std::vector<HostAccess> hosts) {
+  std::lock_guard lock(mutex_);
+  hosts_ = std::move(hosts);
+}
+
+// An entry that names the initiator comes before one for anybody, wherever they stand.
+bool Target::access_for(std::string_view initiator, HostAccess* out) const {
+  std::lock_guard lock(mutex_);
+  const HostAccess* found = nullptr;
+  for (const HostAccess& host : hosts_) {
+    const auto& names = host.initiators;
+    if (std::find(names.begin(), names.end(), initiator) != names.end()) {
+      found = &host;
+      break;
+    }
+    if (names.empty() && !found) found = &host;
+  }
+  if (found) *out = *found;
+  return found != nullptr;
+}
+
+void Target::set_luns(std::vector<LunEntry> luns, Reactors& reactors) {
+  std::sort(luns.begin(), luns.end(),
+            [](const LunEntry& a, const LunEntry& b) { return a.lun < b.lun; });
+  {
+    std::lock_guard lock(mutex_);
+    luns_ = std::move(luns);
+  }
+  for (const std::shared_ptr<Nexus>& nexus : nexuses()) {
+    reactors.post(nexus->lane().reactor, [nexus] { nexus->refresh_luns(); });
+  }
+}
+
+void Target::set_relative_ports(std::vector<uint16_t> ports) {
+  std::lock_guard lock(mutex_);
+  relative_ports_ = std::move(ports);
+}
+
+std::vector<uint16_t> Target::relative_ports() const {
+  std::lock_guard lock(mutex_);
+  return relative_ports_;
+}
+
+void Target::add(const std::shared_ptr<Nexus>& nexus) {
+  std::lock_guard lock(mutex_);
+  std::erase_if(nexuses_, [](const auto& weak) { return weak.expired(); });
+  nexuses_.push_back(nexus);
+}
+
+void Target::remove(const Nexus* nexus) {
+  std::lock_guard lock(mutex_);
+  std::erase_if(nexuses_, [nexus](const auto& weak) {
+    const auto alive = weak.lock();
+    return !alive || alive.get() == nexus;
+  });
+}
+
+std::vector<std::shared_ptr<Nexus>> Target::nexuses() const {
+  std::vector<std::shared_ptr<Nexus>> all;
+  std::lock_guard lock(mutex_);
+  for (const auto& weak : nexuses_) {
+    if (auto nexus = weak.lock()) all.push_back(std::move(nexus));
+  }
+  return all;
+}
+
+void Target::note_lost(const NexusId& id) {
+  std::lock_guard lock(mutex_);
+  std::erase(lost_, id);
+  if (lost_.size() >= kMaxLost) lost_.erase(lost_.begin());
+  lost_.push_back(id);
+}
+
+bool Target::take_lost(const NexusId& id) {
+  std::lock_guard lock(mutex_);
+  return std::erase(lost_, id) != 0;
+}
+
+}  // namespace sluice::lun

@@ -1,0 +1,77 @@
+// Unit attention conditions (SAM-5 §5.14, DESIGN R10).
+#include <algorithm>
+
+#include "base/limits.h"
+#include "lun/unit.h"
+
+namespace sluice::lun {
+namespace {
+
+void queue(Itl& itl, UnitAttention ua) {
+  auto& pending = itl.pending;
+  if (std::find(pending.begin(), pending.end(), ua) == pending.end()) {
+    // Never reached by what this gateway raises. Should it be: 29/00 makes a host look at
+    // everything anew, so nothing is lost with the rest.
+    if (pending.size() >= limits::kMaxUnitAttentions) pending.assign(1, {0x29, 0x00});
+    pending.push_back(ua);
+  }
+  itl.attention.store(true, std::memory_order_release);
+}
+
+}  // namespace
+
+void Unit::attach(Itl* itl) {
+  std::lock_guard lock(mutex_);
+  itls_.push_back(itl);
+}
+
+void Unit::detach(Itl* itl) {
+  std::lock_guard lock(mutex_);
+  std::erase(itls_, itl);
+}
+
+void Unit::raise_attention(UnitAttention ua, const Itl* except) {
+  std::lock_guard lock(mutex_);
+  raise_attention_locked(ua, except);
+}
+
+void Unit::raise_attention_locked(UnitAttention ua, const Itl* except) {
+  for (Itl* itl : itls_) {
+    if (itl != except) queue(*itl, ua);
+  }
+}
+
+void Unit::raise_attention_for(const NexusId& id, UnitAttention ua) {
+  std::lock_guard lock(mutex_);
+  raise_attention_for_locked(id, ua);
+}
+
+void Unit::raise_attention_for_locked(const NexusId& id, UnitAttention ua) {
+  for (Itl* itl : itls_) {
+    if (itl->nexus().id() == id) queue(*itl, ua);
+  }
+}
+
+void Unit::raise_attention_where_locked(const std::function<bool(const NexusId&)>& which,
+                                        UnitAttention ua) {
+  for (Itl* itl : itls_) {
+    if (which(itl->nexus().id())) queue(*itl, ua);
+  }
+}
+
+bool Unit::pop_attention(Itl& itl, UnitAttention* out) {
+  std::lock_guard lock(mutex_);
+  if (itl.pending.empty()) return false;
+  *out = itl.pending.front();
+  itl.pending.erase(itl.pending.begin());
+  if (itl.pending.empty()) itl.attention.store(false, std::memory_order_release);
+  return true;
+}
+
+void Unit::clear_attention(Itl& itl, UnitAttention ua) {
+  std::lock_guard lock(mutex_);
+  std::erase(itl.pending, ua);
+  if (itl.pending.empty()) itl.attention.store(false, std::memory_order_release);
+}
+
+}  // namespace sluice::lun
