@@ -127,7 +127,13 @@ void apply(const ChangePtr& change) {
       [aborts = decision.aborts, own = nexus_of(*change->command)](const NexusId& id) {
         return concerns(aborts, own, id);
       },
-      [change] { answer(*change); }, change->command);
+      [change] {
+        // Third-party copies of those nexuses, sent to other units, may be writing here: a look at
+        // all blocks, shared, waits for every writer that still had the right to.
+        hold_range(*change->unit, *change->command, 0, change->unit->blocks(), false,
+                   [](Unit&, Command& command) { finish_good(command); });
+      },
+      change->command);
 }
 
 void committed(const ChangePtr& change, CommitOutcome outcome) {
