@@ -1,0 +1,177 @@
+#include "simulation/simulated_gateway.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "base/limits.h"
+#include "lun/unit.h"
+
+namespace sluice::simulation {
+
+SimulatedConnection::SimulatedConnection(SimulatedGateway& gateway, unsigned reactor, uint64_t id,
+                                         iscsi::Connection::Ends ends)
+    : gateway_(gateway),
+      reactor_(reactor),
+      core_(std::make_unique<iscsi::Connection>(gateway.shard(reactor), *this, id,
+                                                std::move(ends))) {}
+
+void SimulatedConnection::send(ByteView bytes, size_t piece) {
+  BufferPool& pool = gateway_.buffers(reactor_);
+  gateway_.current_ = reactor_;
+  while (!bytes.empty() && !closed_) {
+    const size_t n = std::min({bytes.size(), piece, size_t{limits::kReceiveBufferSize}});
+    BufferRef buffer = pool.allocate(static_cast<uint32_t>(n));
+    if (!buffer) break;
+    std::memcpy(buffer.data(), bytes.data(), n);
+    uint8_t* data = buffer.data();
+    core_->receive({std::move(buffer), data, static_cast<uint32_t>(n)});
+    bytes = bytes.subspan(n);
+  }
+  gateway_.run();
+}
+
+void SimulatedConnection::hang_up() {
+  closed_ = true;
+  gateway_.current_ = reactor_;
+  core_->on_closed();
+  gateway_.run();
+}
+
+void SimulatedConnection::close(bool discard) {
+  closed_ = true;
+  discarded_ = discarded_ || discard;
+}
+
+bool SimulatedConnection::flush() {
+  iscsi::Outbox& out = core_->outbox();
+  if (discarded_ || !reading_ || !out.ready()) return false;
+  size_t n = 0;
+  for (const iovec& v : out.take(limits::kMaxSendVectors)) {
+    const auto* p = static_cast<const uint8_t*>(v.iov_base);
+    sent_.insert(sent_.end(), p, p + v.iov_len);
+    n += v.iov_len;
+  }
+  out.sent(n);
+  core_->on_sent(n);
+  return true;
+}
+
+std::vector<uint8_t> SimulatedConnection::take() { return std::exchange(sent_, {}); }
+
+bool SimulatedGateway::Queue::run_one() {
+  if (waiting_.empty()) return false;
+  AioOp* op = waiting_.front();
+  waiting_.pop_front();
+  // Only timeouts reach this queue: memory LUNs answer at once.
+  op->done(*op, op->kind == AioOp::Kind::kTimeout ? 0 : -EOPNOTSUPP);
+  return true;
+}
+
+SimulatedGateway::SimulatedGateway(iscsi::Settings settings, unsigned reactors) {
+  gateway_.settings = settings;
+  gateway_.exports = &exports_;
+  gateway_.random = [this](uint8_t* out, size_t n) {
+    for (size_t i = 0; i < n; ++i) out[i] = next_random_++;
+  };
+  const auto find = [this](iscsi::ConnectionHandle h) -> iscsi::Connection* {
+    auto& live = lanes_[h.reactor]->shard.connections;
+    const auto it = live.find(h.id);
+    return it == live.end() ? nullptr : it->second;
+  };
+  directory_ = std::make_unique<iscsi::SessionDirectory>(
+      *this, iscsi::SessionDirectory::Callbacks{
+                 [find](iscsi::ConnectionHandle h) {
+                   if (iscsi::Connection* c = find(h)) c->end_session();
+                 },
+                 [find](iscsi::ConnectionHandle h, uint16_t tsih) {
+                   if (iscsi::Connection* c = find(h)) c->granted(tsih);
+                 }});
+  gateway_.directory = directory_.get();
+  for (unsigned i = 0; i < reactors; ++i) {
+    auto lane = std::make_unique<SimulatedLane>();
+    lane->shard.gateway = &gateway_;
+    lane->shard.counters = &lane->counters;
+    lane->shard.now = now_;
+    lane->shard.lane = {&lane->aio, &lane->buffers, this, i, &lane->shard.now};
+    lanes_.push_back(std::move(lane));
+  }
+  target_ = std::make_shared<lun::Target>(kTarget, "simulated", uint16_t{1});
+  add_disk(0);
+  add_disk(1);
+  target_->set_hosts({lun::HostAccess{}});
+  target_->set_luns({{0, units_[0]}, {1, units_[1]}}, *this);
+  exports_.add(target_);
+  exports_.set_portals({{"127.0.0.1:3260", 1, 1}});
+}
+
+void SimulatedGateway::add_disk(unsigned lun) {
+  backend::Spec spec;
+  spec.kind = "memory";
+  spec.size = kLunBytes;
+  auto memory = backend::open(spec);
+  if (!memory) std::abort();
+  auto held = std::make_unique<HeldBackend>(std::move(memory).value());
+  disks_.push_back(held.get());
+  lun::UnitIdentity identity;
+  identity.uuid.fill(static_cast<uint8_t>(0xa0 + lun));
+  identity.serial = "SIM" + std::to_string(lun);
+  units_.push_back(std::make_shared<lun::Unit>(identity, std::move(held), count(), nullptr));
+}
+
+SimulatedGateway::~SimulatedGateway() {
+  for (HeldBackend* disk : disks_) {
+    disk->hold(false);
+    disk->release_all();
+  }
+  for (auto& c : connections_) {
+    if (!c->ended()) c->hang_up();
+  }
+  run();
+  connections_.clear();
+}
+
+SimulatedConnection& SimulatedGateway::connect(unsigned reactor, uint16_t tpgt) {
+  const uint64_t id = next_id_++;
+  iscsi::Connection::Ends ends{tpgt, tpgt, "127.0.0.1:3260",
+                               "127.0.0.1:" + std::to_string(40000 + id)};
+  connections_.push_back(
+      std::make_unique<SimulatedConnection>(*this, reactor, id, std::move(ends)));
+  return *connections_.back();
+}
+
+void SimulatedGateway::run() {
+  bool busy = true;
+  while (busy) {
+    busy = false;
+    while (!posted_.empty()) {
+      const Posted next = std::move(posted_.front());
+      posted_.pop_front();
+      current_ = next.reactor;
+      next.task();
+      busy = true;
+    }
+    for (unsigned i = 0; i < lanes_.size(); ++i) {
+      current_ = i;
+      while (lanes_[i]->aio.run_one()) busy = true;
+    }
+    for (size_t i = 0; i < connections_.size(); ++i) {
+      current_ = connections_[i]->reactor_;
+      while (connections_[i]->flush()) busy = true;
+    }
+  }
+}
+
+void SimulatedGateway::advance(Nanos span) {
+  const Nanos until = now_ + span;
+  while (now_ < until) {
+    now_ = std::min(until, now_ + limits::kTick);
+    for (auto& lane : lanes_) lane->shard.now = now_;
+    for (size_t i = 0; i < connections_.size(); ++i) {
+      current_ = connections_[i]->reactor_;
+      if (!connections_[i]->ended()) connections_[i]->core().tick();
+    }
+    run();
+  }
+}
+
+}  // namespace sluice::simulation

@@ -1,0 +1,133 @@
+// A whole gateway without threads, sockets or clocks: exports, shards and connections of the real
+// protocol core, driven by hand. For tests of whole sessions and for the session fuzzer.
+//
+// Everything happens inside run(): what was posted, timers and I/O run until nothing is left.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/aio.h"
+#include "base/buffer.h"
+#include "base/reactors.h"
+#include "iscsi/connection.h"
+#include "iscsi/session_directory.h"
+#include "iscsi/shard.h"
+#include "lun/exports.h"
+#include "simulation/held_backend.h"
+
+namespace sluice::simulation {
+
+class SimulatedGateway;
+
+// The wire of one connection: bytes the initiator sends come in by send(), answers pile up in
+// received().
+class SimulatedConnection final : public iscsi::Wire {
+ public:
+  SimulatedConnection(SimulatedGateway& gateway, unsigned reactor, uint64_t id,
+                      iscsi::Connection::Ends ends);
+
+  // Delivers bytes in pieces of at most `piece` bytes, as a network may.
+  void send(ByteView bytes, size_t piece = SIZE_MAX);
+  // The initiator closes its end.
+  void hang_up();
+  // All bytes the gateway sent and nobody took yet.
+  std::vector<uint8_t> take();
+  // While off, the peer does not read: nothing leaves the outbox.
+  void set_reading(bool on) { reading_ = on; }
+
+  bool closed() const { return closed_; }
+  bool ended() const { return core_->over(); }
+  iscsi::Connection& core() { return *core_; }
+
+  // --- iscsi::Wire
+  void schedule_flush() override {}
+  void close(bool discard) override;
+  void over() override {}
+
+ private:
+  friend class SimulatedGateway;
+  bool flush();
+
+  SimulatedGateway& gateway_;
+  unsigned reactor_;
+  bool reading_ = true;
+  bool closed_ = false;
+  bool discarded_ = false;
+  std::vector<uint8_t> sent_;
+  std::unique_ptr<iscsi::Connection> core_;
+};
+
+class SimulatedGateway final : public Reactors {
+ public:
+  static constexpr const char* kTarget = "iqn.2026-11.dev.sluice:simulated";
+  static constexpr uint64_t kLunBytes = uint64_t{4} << 20;
+
+  // Exports kTarget with LUN 0 (memory, held on demand) and LUN 1 (memory), open to anyone.
+  explicit SimulatedGateway(iscsi::Settings settings = {}, unsigned reactors = 1);
+  ~SimulatedGateway() override;
+
+  SimulatedConnection& connect(unsigned reactor = 0, uint16_t tpgt = 1);
+  // Until nothing is left to do.
+  void run();
+  // Time passes; ticks happen every limits::kTick.
+  void advance(Nanos span);
+
+  lun::Exports& exports() { return exports_; }
+  lun::Target& target() { return *target_; }
+  HeldBackend& disk(unsigned lun = 0) { return *disks_[lun]; }
+  std::shared_ptr<lun::Unit> unit(unsigned lun = 0) { return units_[lun]; }
+  iscsi::Gateway& gateway() { return gateway_; }
+  iscsi::Shard& shard(unsigned reactor = 0) { return lanes_[reactor]->shard; }
+  BufferPool& buffers(unsigned reactor = 0) { return lanes_[reactor]->buffers; }
+
+  // --- Reactors
+  unsigned count() const override { return static_cast<unsigned>(lanes_.size()); }
+  unsigned current() const override { return current_; }
+  void post(unsigned reactor, std::function<void()> task) override {
+    posted_.push_back({reactor, std::move(task)});
+  }
+
+ private:
+  friend class SimulatedConnection;
+  // Completes every operation in its turn; timeouts too, at once.
+  class Queue final : public Aio {
+   public:
+    void submit(AioOp& op) override { waiting_.push_back(&op); }
+    bool run_one();
+
+   private:
+    std::deque<AioOp*> waiting_;
+  };
+  struct SimulatedLane {
+    Queue aio;
+    BufferPool buffers{size_t{128} << 20};
+    iscsi::Counters counters;
+    iscsi::Shard shard;
+  };
+  struct Posted {
+    unsigned reactor;
+    std::function<void()> task;
+  };
+  void add_disk(unsigned lun);
+
+  lun::Exports exports_;
+  std::shared_ptr<lun::Target> target_;
+  std::vector<HeldBackend*> disks_;
+  std::vector<std::shared_ptr<lun::Unit>> units_;
+  iscsi::Gateway gateway_;
+  std::unique_ptr<iscsi::SessionDirectory> directory_;
+  std::vector<std::unique_ptr<SimulatedLane>> lanes_;
+  std::deque<Posted> posted_;
+  std::vector<std::unique_ptr<SimulatedConnection>> connections_;
+  unsigned current_ = 0;
+  uint64_t next_id_ = 1;
+  uint8_t next_random_ = 1;
+  Nanos now_ = kSecond;
+};
+
+}  // namespace sluice::simulation
