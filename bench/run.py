@@ -1,0 +1,263 @@
+#!/usr/bin/env python3
+"""Runs the benchmark: targets alternate within each cell, one client drives them. See README.md."""
+
+import argparse
+import contextlib
+import dataclasses
+import glob
+import json
+import os
+import re
+import signal
+import sys
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+from runner import aims, cells, check, machine, measure, plots, processes, report, stats, targets
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+SHM = "/dev/shm/sluice-bench"
+OVERHEAD = 0.15  # seconds a measurement takes beyond its window: start, login, drain
+MODES = {  # rounds, window, warm-up, seconds
+    "pruned": (5, 0.8, 0.2),
+    "full": (5, 0.8, 0.2),
+    "smoke": (1, 0.1, 0.05),
+}
+
+
+@dataclasses.dataclass
+class Setup:
+    root: str
+    results: str
+    programs: str
+    gateway: str
+    file: str
+    file_size: int
+    span: int
+    window: float
+    warmup: float
+    target_core: int
+    client_core: int
+    nice: int
+    wait: str
+    congestion: str = "auto"
+    bare_args: tuple = ()
+    gateway_args: tuple = ()
+
+    def program(self, name):
+        return os.path.join(self.programs, name)
+
+
+def parse_args(argv):
+    p = argparse.ArgumentParser(description=__doc__)
+    mode = p.add_mutually_exclusive_group()
+    for name, text in (
+        ("pruned", "the cells the aims name, then others while the budget lasts (default)"),
+        ("full", "every combination"),
+        ("smoke", "a few seconds: does everything run and report?"),
+    ):
+        mode.add_argument(f"--{name}", dest="mode", action="store_const", const=name, help=text)
+    p.set_defaults(mode="pruned")
+    p.add_argument("--targets", default="bare,bare-pread,sluice,tgt", help="names, by commas")
+    p.add_argument("--only", default="", help="measure only cells whose name matches this regex")
+    p.add_argument("--budget", type=float, default=780, help="seconds the pruned run may take")
+    p.add_argument("--rounds", type=int, help="rounds per cell")
+    p.add_argument("--window", type=float, help="seconds measured per target, cell and round")
+    p.add_argument("--output", help="directory for the results (default: bench/results/DATE)")
+    p.add_argument("--programs", default=os.path.join(ROOT, "build/bench/bin"))
+    p.add_argument("--gateway", default=os.path.join(ROOT, "build/bin/sluice-gateway"))
+    p.add_argument("--gateway-arg", action="append", default=[], help="more for sluice-gateway")
+    p.add_argument("--bare-arg", action="append", default=[], help="more for bare-echo")
+    p.add_argument("--target-core", type=int, default=0)
+    p.add_argument("--client-core", type=int, default=1)
+    p.add_argument("--nice", type=int, default=0, help="of targets and client alike")
+    p.add_argument("--wait", default="poll", choices=("poll", "receive", "sleep"))
+    return p.parse_args(argv)
+
+
+def groups_for(args, kinds, setup, rounds):
+    if args.mode == "smoke":
+        groups = cells.smoke()
+    elif args.mode == "full":
+        groups = cells.full()
+    else:
+        groups = cells.aimed() + cells.further()
+    if args.only:
+        matches = re.compile(args.only).search
+        groups = [
+            dataclasses.replace(g, digests=kept)
+            for g in groups
+            if (kept := tuple(c.digests for c in g.cells if matches(c.name)))
+        ]
+
+    def cost(group):
+        runs = sum(
+            len(range(0, rounds, t.every)) for c in group.cells for t in kinds if t.measures(c)
+        )
+        return runs * (setup.window + setup.warmup + OVERHEAD)
+
+    if args.mode != "pruned":
+        return groups, sum(cost(g) for g in groups)
+    return cells.prune(groups, len(cells.aimed()), cost, args.budget)
+
+
+def make_file(path, size):
+    """A file on tmpfs with every page present: holes would read as the one zero page."""
+    block = os.urandom(1 << 20)
+    with open(path, "wb") as f:
+        for _ in range(size >> 20):
+            f.write(block)
+
+
+def remove_stale_files():
+    """What a killed run left; a live one's file bears the number of a live process."""
+    for path in glob.glob(f"{SHM}-*.img"):
+        number = re.search(r"-(\d+)\.img$", path)
+        if number and not processes.alive(number.group(1)):
+            with contextlib.suppress(OSError):
+                os.unlink(path)
+
+
+def run_group(setup, group, kinds, rounds, sink, notes):
+    """All rounds of one shape. The order turns by one each round, so that no target always
+    follows the same other."""
+    for r in range(rounds):
+        turned = kinds[r % len(kinds) :] + kinds[: r % len(kinds)]
+        for target in turned:
+            if r % target.every != 0:
+                continue
+            for cell in group.cells:
+                if not target.measures(cell):
+                    continue
+                try:
+                    record = measure.measure(setup, target, cell)
+                except measure.MeasureError as e:
+                    note = f"{target.name}, {cell.name}: {e}"
+                    if note not in notes:
+                        notes.append(note)
+                        print(f"  ! {note}", flush=True)
+                    continue
+                record.update(target=target.name, round=r, cell=dataclasses.asdict(cell))
+                sink(record)
+
+
+def run_all(setup, args, kinds, rounds, notes):
+    groups, seconds = groups_for(args, kinds, setup, rounds)
+    count = sum(len(g.cells) for g in groups)
+    print(f"{count} cells, {rounds} rounds, about {seconds / 60:.1f} minutes", flush=True)
+    records = []
+    with open(os.path.join(setup.results, "results.jsonl"), "w") as out:
+
+        def sink(record):
+            records.append(record)
+            out.write(json.dumps(record) + "\n")
+            out.flush()
+
+        for i, group in enumerate(groups):
+            started = time.monotonic()
+            run_group(setup, group, kinds, rounds, sink, notes)
+            mine = [r for r in records if cells.from_record(r) in group.cells]
+            for cell, found in stats.by_cell(mine, cells.from_record).items():
+                text = ", ".join(f"{n} {s['cpu_us']:.2f}" for n, s in found.items())
+                spent = time.monotonic() - started
+                done = f"[{i + 1}/{len(groups)}]"
+                print(f"{done} {cell.name}: {text} µs ({spent:.0f} s)", flush=True)
+    return records
+
+
+def write_report(setup, records, facts, notes):
+    summaries = stats.by_cell(records, cells.from_record)
+    verdicts = aims.judge(summaries)
+    path = os.path.join(setup.results, "report.md")
+    with open(path, "w") as f:
+        f.write(report.markdown(facts, summaries, verdicts, notes))
+    with open(os.path.join(setup.results, "facts.json"), "w") as f:
+        json.dump(facts, f, indent=1)
+    if not plots.draw(summaries, setup.results):
+        print("no plots: matplotlib is missing (apt-get install python3-matplotlib)")
+    return path
+
+
+def assert_whole(setup, kinds):
+    measured = [c for g in cells.smoke() for c in g.cells]
+    expected = [(t.name, c.name) for t in kinds for c in measured if t.measures(c)]
+    found = check.problems(setup.results, expected, plots.possible())
+    if found:
+        sys.exit("run.py: the output is not whole:\n  " + "\n  ".join(found))
+    print(f"smoke test: {len(expected)} measurements, all fields present")
+
+
+def make_setup(args):
+    _, window, warmup = MODES[args.mode]
+    results = args.output or os.path.join(ROOT, "bench/results", time.strftime("%Y%m%d-%H%M%S"))
+    os.makedirs(results, exist_ok=True)
+    size = (64 << 20) if args.mode == "smoke" else (1 << 30)
+    return Setup(
+        root=ROOT,
+        results=results,
+        programs=args.programs,
+        gateway=args.gateway,
+        file=f"{SHM}-{os.getpid()}.img",
+        file_size=size,
+        span=size,
+        window=args.window or window,
+        warmup=warmup,
+        target_core=args.target_core,
+        client_core=args.client_core,
+        nice=args.nice,
+        wait=args.wait,
+        bare_args=tuple(args.bare_arg),
+        gateway_args=tuple(args.gateway_arg),
+    )
+
+
+def main(argv):
+    args = parse_args(argv)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda *_: sys.exit(1))  # so that everything is cleaned up
+    if not {args.target_core, args.client_core} <= os.sched_getaffinity(0):
+        sys.exit("run.py: target and client need a core each (--target-core, --client-core)")
+    private = os.environ.get("SLUICE_BENCH_PRIVATE_NETWORK") == "1"
+    setup = make_setup(args)
+    setup.congestion = machine.fix_congestion(private)
+    rounds = args.rounds or MODES[args.mode][0]
+    remove_stale_files()
+    facts = machine.facts(setup, private)
+    kinds, missing = targets.available(setup, args.targets.split(","))
+    notes = [f"{name} was not measured: {why}" for name, why in missing.items()]
+    for note in notes:
+        print(note)
+
+    with contextlib.ExitStack() as cleanup:
+        cleanup.callback(lambda: os.path.exists(setup.file) and os.unlink(setup.file))
+        make_file(setup.file, setup.file_size)
+        for target in kinds:
+            cleanup.callback(target.stop)
+            target.start()
+        records = run_all(setup, args, kinds, rounds, notes)
+    if not records:
+        sys.exit("run.py: nothing was measured")
+    path = write_report(setup, records, facts, notes)
+    with open(path) as f:
+        text = f.read()
+    print(text if args.mode != "smoke" else "", end="")
+    if args.mode == "smoke":
+        assert_whole(setup, kinds)
+    print(f"written: {os.path.relpath(setup.results, ROOT)}/")
+    latest = os.path.join(ROOT, "bench/results/latest")
+    if not args.output:
+        with contextlib.suppress(OSError):
+            os.unlink(latest)
+        with contextlib.suppress(OSError):
+            os.symlink(os.path.basename(setup.results), latest)
+    return 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except targets.StartError as e:
+        sys.exit(f"run.py: {e}")
+    except KeyboardInterrupt:
+        sys.exit(130)

@@ -1,0 +1,92 @@
+"""What the engine is held to, each a ratio against the limit (or tgt) measured in the same run."""
+
+import dataclasses
+
+from runner import stats
+
+
+@dataclasses.dataclass(frozen=True)
+class Verdict:
+    aim: str
+    cell: str
+    reference: float
+    ours: float
+    ratio: float
+    bound: float
+    at_most: bool = True
+    unit: str = "µs CPU"
+
+    @property
+    def met(self):
+        return self.ratio <= self.bound if self.at_most else self.ratio >= self.bound
+
+
+def cpu_bound(cell):
+    """The most CPU per command a cell may cost, as a multiple of bare; None without an aim."""
+    if cell.digests or cell.sessions != 1 or cell.depth != 32:
+        return None
+    if cell.size == 4096 and cell.op == "read":
+        return 1.35 if cell.store == "null" else 1.25
+    if cell.size == 4096:
+        return 1.4
+    if cell.size == 512 and cell.op == "read":
+        return 2.0
+    if cell.size == 131072 and cell.store == "file":
+        return 1.15
+    return None
+
+
+def latency_bound(cell):
+    """The same for p50 with one command in flight."""
+    one = cell.depth == 1 and cell.sessions == 1 and not cell.digests
+    return 1.15 if one and cell.size == 4096 else None
+
+
+TGT_TIMES = 5.0
+DIGEST_BOUND = 1.1
+
+
+def judge(summaries):
+    """All verdicts that the measured cells allow, given {cell: {target: Summary}}."""
+    verdicts = []
+    for cell, targets in summaries.items():
+        bare, ours, tgt = (targets.get(name) for name in ("bare", "sluice", "tgt"))
+        if not ours:
+            continue
+        for bound, metric, text, unit in (
+            (cpu_bound(cell), "cpu_us", "CPU per command", "µs CPU"),
+            (latency_bound(cell), "p50_us", "QD1 p50", "µs"),
+        ):
+            times = stats.paired_ratio(ours, bare, metric)
+            if bound and times is not None:
+                figures = (bare[metric], ours[metric], times, bound)
+                verdicts.append(Verdict(text, cell.name, *figures, unit=unit))
+        at_4k = cell.size == 4096 and cell.depth == 32 and not cell.digests
+        times = stats.paired_ratio(tgt, ours, "cpu_us")
+        if at_4k and times is not None:
+            figures = (tgt["cpu_us"], ours["cpu_us"], times, TGT_TIMES)
+            verdicts.append(
+                Verdict("work per core against tgt", cell.name, *figures, at_most=False)
+            )
+    digests = judge_digests(summaries)
+    return verdicts + ([digests] if digests else [])
+
+
+def judge_digests(summaries):
+    """What digests add, summed over all pairs: single differences drown in their noise. Rounds are
+    paired too, since a round measures a cell with and without digests one after the other."""
+    ours_added = bare_added = 0.0
+    pairs = 0
+    for cell, targets in summaries.items():
+        plain = summaries.get(cell.shape.cell(False), {})
+        if not cell.digests or cell.depth == 1:
+            continue
+        if not all(name in side for name in ("bare", "sluice") for side in (plain, targets)):
+            continue
+        ours_added += stats.paired_difference(targets["sluice"], plain["sluice"], "cpu_us")
+        bare_added += stats.paired_difference(targets["bare"], plain["bare"], "cpu_us")
+        pairs += 1
+    if pairs == 0 or bare_added <= 0:
+        return None
+    figures = (bare_added, ours_added, ours_added / bare_added, DIGEST_BOUND)
+    return Verdict("what CRC32C adds", f"sum over {pairs} cells with and without", *figures)

@@ -1,0 +1,125 @@
+"""What is measured: a cell is one kind of load; a shape is a cell with digests left open."""
+
+import dataclasses
+
+SIZES = (512, 4096, 8192, 16384, 32768, 65536, 131072)
+
+
+@dataclasses.dataclass(frozen=True, order=True)
+class Shape:
+    store: str  # "null" or "file"
+    op: str  # "read" or "write"
+    size: int
+    depth: int
+    sessions: int
+
+    def cell(self, digests):
+        return Cell(*dataclasses.astuple(self), digests)
+
+
+@dataclasses.dataclass(frozen=True, order=True)
+class Cell(Shape):
+    digests: bool
+
+    @property
+    def name(self):
+        parts = [size_name(self.size), self.op, f"QD{self.depth}"]
+        if self.sessions > 1:
+            parts.insert(2, f"{self.sessions}×")
+        parts.append("RAM file" if self.store == "file" else "null")
+        if self.digests:
+            parts.append("CRC32C")
+        return " ".join(parts)
+
+    @property
+    def shape(self):
+        return Shape(self.store, self.op, self.size, self.depth, self.sessions)
+
+
+def size_name(size):
+    return f"{size // 1024}k" if size >= 1024 else f"{size} B"
+
+
+def from_record(record):
+    return Cell(**record["cell"])
+
+
+@dataclasses.dataclass(frozen=True)
+class Group:
+    """One shape with and without digests, measured in the same rounds so that the two compare."""
+
+    shape: Shape
+    digests: tuple
+
+    @property
+    def cells(self):
+        return [self.shape.cell(d) for d in self.digests]
+
+
+def _group(store, op, size, depth, sessions, both=False):
+    return Group(Shape(store, op, size, depth, sessions), (False, True) if both else (False,))
+
+
+def aimed():
+    """The groups the aims name, first things first."""
+    groups = [
+        _group("null", "read", 4096, 32, 1, both=True),
+        _group("file", "read", 4096, 32, 1),
+        _group("null", "write", 4096, 32, 1, both=True),
+        _group("file", "write", 4096, 32, 1),
+        _group("null", "read", 512, 32, 1),
+        _group("file", "read", 131072, 32, 1),
+        _group("file", "write", 131072, 32, 1),
+        _group("null", "read", 4096, 1, 1),
+        _group("file", "read", 4096, 1, 1),
+    ]
+    for size in (8192, 65536):
+        for op in ("read", "write"):
+            groups.append(_group("null", op, size, 32, 1, both=True))
+    return groups
+
+
+def further():
+    """What the pruned run adds while its budget lasts, the most telling first."""
+    groups = [_group("null", op, 4096, 32, 8) for op in ("read", "write")]
+    groups += [_group("null", op, 131072, 32, 1) for op in ("read", "write")]
+    groups += [_group("file", op, 4096, 32, 8) for op in ("read", "write")]
+    groups += [_group("file", "read", 512, 32, 1), _group("null", "write", 4096, 1, 1)]
+    for size in (16384, 32768):
+        groups += [_group("null", op, size, 32, 1) for op in ("read", "write")]
+    for size in (8192, 65536, 16384, 32768):
+        groups += [_group("file", op, size, 32, 1) for op in ("read", "write")]
+    return groups
+
+
+def full():
+    """Every combination, the aimed ones first."""
+    first = [g.shape for g in aimed()]
+    rest = [
+        Shape(store, op, size, depth, sessions)
+        for depth in (32, 1)
+        for sessions in (1, 8)
+        for store in ("null", "file")
+        for size in SIZES
+        for op in ("read", "write")
+    ]
+    shapes = first + [s for s in rest if s not in first]
+    return [Group(shape, (False, True)) for shape in shapes]
+
+
+def smoke():
+    return [
+        _group("null", "read", 4096, 32, 1, both=True),
+        _group("file", "write", 4096, 1, 2),
+    ]
+
+
+def prune(groups, must, cost, budget):
+    """Of `groups`, those that fit the budget; the first `must` stay whatever they cost."""
+    kept, spent = [], 0.0
+    for i, group in enumerate(groups):
+        price = cost(group)
+        if i < must or spent + price <= budget:
+            kept.append(group)
+            spent += price
+    return kept, spent

@@ -1,0 +1,56 @@
+"""Whether a run's output is whole. Says nothing about how fast anything was."""
+
+import json
+import os
+
+RECORD_FIELDS = {
+    "target", "round", "cell", "iops", "mb_per_s", "latency_us", "commands", "seconds",
+    "client_busy", "client_cpu", "client_wait", "commands_per_receive", "target_cpu_us",
+    "target_cpu", "target_cpu_stat", "target_wait", "target_slices", "core_busy", "core_softirq",
+    "core_steal", "congestion", "errors",
+}  # fmt: skip
+LATENCY_FIELDS = {"mean", "p50", "p99", "p999", "max"}
+FACTS = {
+    "date", "kernel", "cpu", "cores", "memory_gib", "congestion", "private_network", "commit",
+}  # fmt: skip
+SECTIONS = ("## Aims", "## Target CPU", "## Throughput and latency", "## Machine")
+FILES = ("results.jsonl", "facts.json", "report.md")
+PLOTS = tuple(f"{n}.{s}" for n in ("cpu", "iops", "throughput", "latency") for s in ("svg", "png"))
+
+
+def problems(directory, expected, with_plots):
+    """What is missing, as sentences. `expected`: (target, cell name) pairs that must be there."""
+    found = []
+    names = FILES + (PLOTS if with_plots else ())
+    for name in names:
+        path = os.path.join(directory, name)
+        if not os.path.exists(path) or os.path.getsize(path) == 0:
+            found.append(f"{name} is missing or empty")
+    if found:
+        return found
+    with open(os.path.join(directory, "results.jsonl")) as f:
+        records = [json.loads(line) for line in f]
+    for record in records:
+        missing = RECORD_FIELDS - record.keys()
+        missing |= LATENCY_FIELDS - record.get("latency_us", {}).keys()
+        if missing:
+            found.append(f"a record of {record.get('target')} lacks {sorted(missing)}")
+        elif record["commands"] <= 0 or record["target_cpu_us"] <= 0:
+            found.append(f"a record of {record['target']} measured nothing")
+    with open(os.path.join(directory, "facts.json")) as f:
+        lacking = FACTS - json.load(f).keys()
+    if lacking:
+        found.append(f"facts.json lacks {sorted(lacking)}")
+    with open(os.path.join(directory, "report.md")) as f:
+        text = f.read()
+    found += [f"report.md lacks {s!r}" for s in SECTIONS if s not in text]
+    found += [f"report.md lacks {cell}" for _, cell in expected if f"| {cell} |" not in text]
+    measured = {(r.get("target"), tuple(sorted(r.get("cell", {}).items()))) for r in records}
+    found += [f"{t} has no record of {c}" for t, c in expected if not _has(measured, t, c)]
+    return found
+
+
+def _has(measured, target, cell_name):
+    from runner import cells
+
+    return any(t == target and cells.Cell(**dict(c)).name == cell_name for t, c in measured)

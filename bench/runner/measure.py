@@ -1,0 +1,53 @@
+"""One measurement: the client against one target, for one cell."""
+
+import json
+import subprocess
+
+from runner import processes
+
+
+class MeasureError(Exception):
+    pass
+
+
+def command(setup, target, cell):
+    return [
+        setup.program("iscsi-load"),
+        *target.client_args(cell),
+        "--op", cell.op,
+        "--size", str(cell.size),
+        "--depth", str(cell.depth),
+        "--sessions", str(cell.sessions),
+        *(["--digests"] if cell.digests else []),
+        "--span", str(setup.span),
+        "--warmup", str(setup.warmup),
+        "--seconds", str(setup.window),
+        "--congestion", setup.congestion,
+        "--wait", setup.wait,
+        "--watch-pid", str(target.pid),
+        "--watch-core", str(setup.target_core),
+    ]  # fmt: skip
+
+
+def measure(setup, target, cell):
+    """The client's record. Raises MeasureError if it failed or reports errors."""
+    child = processes.spawn(
+        command(setup, target, cell),
+        setup.client_core,
+        setup.nice,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    try:
+        out, err = child.communicate(timeout=setup.warmup + setup.window + 30)
+    except subprocess.TimeoutExpired:
+        raise MeasureError("the client doesn't end") from None
+    finally:
+        processes.stop(child, patience=0)
+    try:
+        record = json.loads(out)
+    except ValueError:
+        raise MeasureError(err.decode(errors="replace").strip() or "no output") from None
+    if record["errors"]:
+        raise MeasureError(f"{record['errors']} errors, first: {record['first_error']}")
+    return record

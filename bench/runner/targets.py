@@ -1,0 +1,158 @@
+"""The programs under load: how each is started, and how the client must speak to it."""
+
+import contextlib
+import os
+import shutil
+import subprocess
+
+from runner import processes
+
+IQN = "iqn.2026-11.dev.sluice:bench"
+
+
+class StartError(Exception):
+    pass
+
+
+class Target:
+    """`name` is its column; `every`: it takes part in each so-manyth round."""
+
+    name = ""
+    every = 1
+
+    def __init__(self, setup):
+        self.setup = setup
+        self.port = 0
+        self.process = None
+        self.log_path = os.path.join(setup.results, f"{self.name}.log")
+
+    @property
+    def pid(self):
+        return self.process.pid
+
+    def measures(self, cell):
+        return True
+
+    def launch(self, command):
+        with open(self.log_path, "wb") as log:
+            self.process = processes.spawn(
+                command, self.setup.target_core, self.setup.nice, stdout=log, stderr=log
+            )
+        if not processes.wait_listening(self.process, self.port):
+            raise StartError(f"{self.name} doesn't listen, its log: {self.log_tail()}")
+
+    def log_tail(self):
+        with open(self.log_path, errors="replace") as log:
+            return log.read()[-600:].strip()
+
+    def start(self):
+        raise NotImplementedError
+
+    def stop(self):
+        processes.stop(self.process)
+
+    def client_args(self, cell):
+        raise NotImplementedError
+
+
+class Bare(Target):
+    name = "bare"
+    file_store = "mapped"
+
+    def start(self):
+        self.port = processes.free_port()
+        self.launch(
+            [self.setup.program("bare-echo"), "--port", str(self.port), "--file", self.setup.file,
+             "--congestion", self.setup.congestion, *self.setup.bare_args]
+        )  # fmt: skip
+
+    def client_args(self, cell):
+        store = self.file_store if cell.store == "file" else "null"
+        return ["--protocol", "bare", "--port", str(self.port), "--store", store]
+
+
+class BarePread(Bare):
+    """The same program, its file read and written by preadv and pwritev instead of mapped."""
+
+    name = "bare-pread"
+
+    file_store = "pread"
+
+    def measures(self, cell):
+        return cell.store == "file"
+
+
+class Iscsi(Target):
+    luns = {}
+
+    def client_args(self, cell):
+        return ["--port", str(self.port), "--target", IQN, "--lun", str(self.luns[cell.store])]
+
+
+class Sluice(Iscsi):
+    name = "sluice"
+    luns = {"null": 0, "file": 1}
+
+    def start(self):
+        self.port = processes.free_port()
+        file_lun = f"1=file:{self.setup.file},size={self.setup.file_size},io=buffered"
+        self.launch(
+            [self.setup.gateway, "--listen", f"127.0.0.1:{self.port}", "--target", IQN,
+             "--lun", "0=null:1GiB", "--lun", file_lun, "--reactors", "1",
+             *self.setup.gateway_args]
+        )  # fmt: skip
+
+
+class Tgt(Iscsi):
+    name = "tgt"
+    every = 2  # a factor of five needs fewer rounds than one of 1.15
+    luns = {"null": 1, "file": 2}
+    control = ""
+    settings = {
+        "MaxRecvDataSegmentLength": "262144",
+        "MaxBurstLength": "1048576",
+        "FirstBurstLength": "1048576",
+        "InitialR2T": "No",
+        "HeaderDigest": "CRC32C,None",
+        "DataDigest": "CRC32C,None",
+    }
+
+    def start(self):
+        self.port = processes.free_port()
+        self.control = str(os.getpid() % 32768)  # names its control socket; the most it takes
+        self.launch(
+            ["tgtd", "-f", "-C", self.control, "--iscsi", f"portal=127.0.0.1:{self.port}"]
+        )
+        self.admin("target", "new", "--tid", "1", "-T", IQN)
+        self.admin("logicalunit", "new", "--tid", "1", "--lun", "1", "--bstype", "null",
+                   "-b", "/dev/null")  # fmt: skip
+        self.admin("logicalunit", "new", "--tid", "1", "--lun", "2", "--bstype", "rdwr",
+                   "-b", self.setup.file)  # fmt: skip
+        for key, value in self.settings.items():
+            self.admin("target", "update", "--tid", "1", "--name", key, "--value", value)
+        self.admin("target", "bind", "--tid", "1", "-I", "ALL")
+
+    def admin(self, mode, op, *rest):
+        command = ["tgtadm", "-C", self.control, "--lld", "iscsi", "--mode", mode, "--op", op]
+        done = subprocess.run([*command, *rest], capture_output=True, text=True, timeout=20)
+        if done.returncode != 0:
+            raise StartError(f"tgtadm {mode} {op}: {done.stderr.strip()}")
+
+    def stop(self):
+        # tgtd doesn't leave on SIGTERM while it has targets, and leaves its socket behind.
+        processes.stop(self.process, patience=0.2)
+        for suffix in ("", ".lock"):
+            with contextlib.suppress(OSError):
+                os.unlink(f"/var/run/tgtd/socket.{self.control}{suffix}")
+
+
+def available(setup, wanted):
+    """The targets that can run here, and why the others can't."""
+    reasons = {}
+    if not os.access(setup.gateway, os.X_OK):
+        reasons["sluice"] = f"{setup.gateway} is not built"
+    if not shutil.which("tgtd") or not shutil.which("tgtadm"):
+        reasons["tgt"] = "tgtd is not installed (apt-get install tgt)"
+    kinds = [Bare, BarePread, Sluice, Tgt]
+    chosen = [k(setup) for k in kinds if k.name in wanted and k.name not in reasons]
+    return chosen, {name: why for name, why in reasons.items() if name in wanted}

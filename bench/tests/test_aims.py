@@ -1,0 +1,70 @@
+import unittest
+
+from runner import aims, cells, stats
+from tests.records import READ_4K, rounds
+
+
+def summaries(*records):
+    return stats.by_cell([r for rs in records for r in rs], cells.from_record)
+
+
+def verdict(found, text):
+    return next(v for v in found if v.aim == text)
+
+
+class BoundTest(unittest.TestCase):
+    def test_each_aim_has_its_bound(self):
+        def bound(*cell):
+            return aims.cpu_bound(cells.Cell(*cell))
+
+        self.assertEqual(bound("null", "read", 4096, 32, 1, False), 1.35)
+        self.assertEqual(bound("file", "read", 4096, 32, 1, False), 1.25)
+        self.assertEqual(bound("null", "write", 4096, 32, 1, False), 1.4)
+        self.assertEqual(bound("null", "read", 512, 32, 1, False), 2.0)
+        self.assertEqual(bound("file", "write", 131072, 32, 1, False), 1.15)
+        self.assertIsNone(bound("null", "read", 131072, 32, 1, False))
+        self.assertIsNone(bound("null", "read", 4096, 32, 1, True))
+        self.assertEqual(aims.latency_bound(cells.Cell("null", "read", 4096, 1, 1, False)), 1.15)
+
+    def test_every_aim_is_among_the_cells_measured_first(self):
+        aimed = [c for g in cells.aimed() for c in g.cells]
+        bounds = {aims.cpu_bound(c) for c in aimed} | {aims.latency_bound(c) for c in aimed}
+        self.assertLessEqual({1.35, 1.25, 1.4, 2.0, 1.15}, bounds)
+        self.assertTrue(any(c.digests for c in aimed))
+
+
+class JudgeTest(unittest.TestCase):
+    def test_a_ratio_within_its_bound_is_met_and_one_beyond_is_missed(self):
+        for cpu, met in ((1.34, True), (1.36, False)):
+            found = aims.judge(summaries(rounds("bare", [1.0]), rounds("sluice", [cpu])))
+            self.assertEqual(verdict(found, "CPU per command").met, met)
+
+    def test_tgt_must_cost_five_times_as_much(self):
+        for cpu, met in ((5.1, True), (4.9, False)):
+            found = aims.judge(summaries(rounds("sluice", [1.0]), rounds("tgt", [cpu])))
+            self.assertEqual(verdict(found, "work per core against tgt").met, met)
+
+    def test_latency_is_judged_with_one_command_in_flight(self):
+        cell = cells.Cell("null", "read", 4096, 1, 1, False)
+        found = aims.judge(
+            summaries(rounds("bare", [9.0], cell=cell, p50=20.0),
+                      rounds("sluice", [9.0], cell=cell, p50=22.0))
+        )  # fmt: skip
+        self.assertAlmostEqual(verdict(found, "QD1 p50").ratio, 1.1)
+
+    def test_digests_are_judged_by_what_they_add(self):
+        with_digests = READ_4K.shape.cell(True)
+        found = aims.judge(
+            summaries(rounds("bare", [1.0]), rounds("bare", [1.5], cell=with_digests),
+                      rounds("sluice", [2.0]), rounds("sluice", [2.6], cell=with_digests))
+        )  # fmt: skip
+        added = verdict(found, "what CRC32C adds")
+        self.assertAlmostEqual(added.ratio, 1.2)
+        self.assertFalse(added.met)
+
+    def test_without_our_target_there_is_nothing_to_judge(self):
+        self.assertEqual(aims.judge(summaries(rounds("bare", [1.0]), rounds("tgt", [7.0]))), [])
+
+
+if __name__ == "__main__":
+    unittest.main()
