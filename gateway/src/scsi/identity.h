@@ -13,7 +13,7 @@ namespace sluice::scsi {
 
 struct Identity {
   std::array<uint8_t, 16> uuid{};
-  std::string_view serial;              // VPD 80; printable ASCII
+  std::string_view serial{};            // VPD 80; printable ASCII
   std::string_view vendor = "SLUICE";   // 8 characters at most
   std::string_view product = "VOLUME";  // 16
   std::string_view revision = "0001";   // 4
@@ -22,7 +22,7 @@ struct Identity {
 
 // The target port a command came in by (DESIGN §1).
 struct PortIdentity {
-  std::string_view target_name;       // IQN
+  std::string_view target_name{};     // IQN
   uint16_t portal_group = 1;          // TPGT
   uint16_t relative_target_port = 1;  // cluster-wide
   uint16_t target_port_group = 1;     // ALUA

@@ -19,13 +19,13 @@ enum class Peripheral : uint8_t {
 
 struct InquiryUnit {
   Peripheral peripheral = Peripheral::kBlockDevice;
-  Identity identity;
-  PortIdentity port;
-  Support support;
-  BlockLimits limits;
-  BlockCharacteristics characteristics;
-  Provisioning provisioning;
-  ThirdPartyCopyLimits copy;
+  Identity identity{};
+  PortIdentity port{};
+  Support support{};
+  BlockLimits limits{};
+  BlockCharacteristics characteristics{};
+  Provisioning provisioning{};
+  ThirdPartyCopyLimits copy{};
   bool volatile_cache = false;  // V_SUP: the write cache can be on (DESIGN R12)
 };
 

@@ -17,8 +17,8 @@ struct ModeState {
 };
 
 struct ModeUnit {
-  ModeState current;
-  ModeState defaults;
+  ModeState current{};
+  ModeState defaults{};
   bool wce_changeable = true;    // false: WCE is shown but can't be set
   bool write_protected = false;  // WP of the header: for whatever reason, SWP included
   uint64_t blocks = 0;

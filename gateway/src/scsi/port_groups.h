@@ -23,7 +23,7 @@ struct PortGroup {
   AccessState state = AccessState::kOptimized;
   bool preferred = false;   // PREF: on the Optimized group only (DESIGN R11)
   uint8_t status_code = 0;  // 0 none, 1 by STPG, 2 implicit
-  std::span<const uint16_t> relative_ports;
+  std::span<const uint16_t> relative_ports{};
 };
 
 // Supported states shown: Optimized, Non-Optimized, Unavailable, Transitioning.

@@ -20,7 +20,7 @@ enum class PrInAction : uint8_t {
 
 struct PrRegistration {
   uint64_t key = 0;
-  std::string_view initiator_name;
+  std::string_view initiator_name{};
   std::array<uint8_t, 6> isid{};
   bool all_target_ports = false;  // ALL_TG_PT: relative_target_port is then not shown
   uint16_t relative_target_port = 0;

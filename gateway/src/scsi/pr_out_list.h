@@ -52,7 +52,7 @@ class TransportIdList {
   bool next(size_t* at, TransportId* id) const;
 
  private:
-  ByteView ids_;
+  ByteView ids_{};
 };
 
 struct PrOutRequest {
@@ -67,7 +67,7 @@ struct PrOutRequest {
   bool spec_i_pt = false;             // REGISTER only
   bool unregister = false;            // UNREG, REGISTER AND MOVE only
   uint16_t relative_target_port = 0;  // REGISTER AND MOVE only
-  TransportIdList transport_ids;      // SPEC_I_PT: any number; REGISTER AND MOVE: exactly one
+  TransportIdList transport_ids{};    // SPEC_I_PT: any number; REGISTER AND MOVE: exactly one
 };
 
 // 05/24/00 at TYPE.

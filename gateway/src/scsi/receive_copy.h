@@ -21,7 +21,7 @@ struct CopyResult {
   uint64_t bytes_transferred = 0;
   // the failed segment, when kCompletedWithErrors
   Status status = Status::kGood;
-  Sense sense;
+  Sense sense{};
 };
 
 size_t build_operating_parameters(const ThirdPartyCopyLimits& limits, MutableBytes out);

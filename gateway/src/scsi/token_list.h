@@ -22,7 +22,7 @@ class RangeList {
   uint64_t total_blocks() const;
 
  private:
-  ByteView descriptors_;
+  ByteView descriptors_{};
 };
 
 struct PopulateToken {
@@ -31,7 +31,7 @@ struct PopulateToken {
   uint32_t inactivity_seconds = 0;  // 0: default
   bool type_valid = false;          // RTV
   uint32_t rod_type = 0;
-  RangeList ranges;
+  RangeList ranges{};
 };
 
 struct WriteUsingToken {
@@ -39,8 +39,8 @@ struct WriteUsingToken {
   bool immed = false;
   bool delete_token = false;   // DEL_TKN
   uint64_t offset_blocks = 0;  // OFFSET INTO ROD
-  ByteView token;              // 512 bytes
-  RangeList ranges;
+  ByteView token{};            // 512 bytes
+  RangeList ranges{};
 };
 
 struct TokenBounds {
@@ -77,7 +77,7 @@ struct TokenOperation {
   uint16_t segments_processed = 0;
   uint32_t update_delay_ms = 0;          // ESTIMATED STATUS UPDATE DELAY; 0 when it is complete
   Status status = Status::kGood;         // of the operation
-  Sense sense;                           // when status is CHECK CONDITION
+  Sense sense{};                         // when status is CHECK CONDITION
   const RodTokenBytes* token = nullptr;  // populate, completed: the token
 };
 

@@ -12,8 +12,8 @@
 namespace sluice::scsi {
 
 struct TransportId {
-  std::string_view name;  // iSCSI name as sent: any case, no terminator
-  bool has_isid = false;  // TPID FORMAT 01b: names a port; 00b: the whole device
+  std::string_view name{};  // iSCSI name as sent: any case, no terminator
+  bool has_isid = false;    // TPID FORMAT 01b: names a port; 00b: the whole device
   std::array<uint8_t, 6> isid{};
 };
 

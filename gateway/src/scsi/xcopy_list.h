@@ -12,7 +12,7 @@ namespace sluice::scsi {
 
 // Identification descriptor CSCD descriptor (E4h), SPC-5 §6.4.5.3 (SPC-4 §6.4.5.5).
 struct CscdDescriptor {
-  ByteView designator;  // 4-byte header and designator, fit for designates() in identity.h
+  ByteView designator{};  // 4-byte header and designator, fit for designates() in identity.h
   uint8_t device_type = 0;
   bool pad = false;
   uint32_t block_length = 0;  // bytes, as the initiator believes
@@ -35,8 +35,8 @@ struct XcopyList {
   uint8_t list_id_usage = 0;  // 00b, 10b: the list id is kept for results; 11b: not
   uint8_t priority = 0;
   bool sequential = false;  // STR
-  ByteView cscds;           // E4h descriptors, 32 bytes each
-  ByteView segments;        // 02h descriptors, 28 bytes each
+  ByteView cscds{};         // E4h descriptors, 32 bytes each
+  ByteView segments{};      // 02h descriptors, 28 bytes each
 
   static constexpr size_t kCscdBytes = 32;
   static constexpr size_t kSegmentBytes = 28;
