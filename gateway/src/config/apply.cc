@@ -1,0 +1,166 @@
+#include "config/apply.h"
+
+#include <algorithm>
+#include <map>
+
+#include "config/uuid.h"
+#include "lun/unit.h"
+
+namespace sluice::config {
+namespace {
+
+using Units = std::map<Uuid, std::shared_ptr<lun::Unit>>;
+
+constexpr lun::UnitAttention kModeParametersChanged{0x2a, 0x01};  // SPC-5 table 51
+
+class Applier {
+ public:
+  Applier(const Changes& changes, const Environment& environment)
+      : changes_(changes), env_(environment) {
+    for (const auto& target : env_.exports.all()) {
+      for (const auto& entry : target->luns()) present_[entry.unit->identity().uuid] = entry.unit;
+    }
+  }
+
+  Result<void> run() {
+    for (auto step : {&Applier::open_all, &Applier::resize_all, &Applier::set_caches}) {
+      Result<void> done = (this->*step)();
+      if (!done) return done;
+    }
+    show();
+    return {};
+  }
+
+ private:
+  static lun::UnitIdentity identity_of(const LunConfig& lun) {
+    lun::UnitIdentity identity;
+    identity.uuid = lun.uuid;
+    identity.serial = format_uuid(lun.uuid);
+    std::erase(identity.serial, '-');
+    identity.product = lun.product;
+    identity.oui = lun.oui;
+    identity.block_size = lun.spec.block_size;
+    identity.physical_block_size = lun.physical_block_size;
+    return identity;
+  }
+
+  Result<void> open_all() {
+    for (const TargetConfig& target : changes_.in_force.targets) {
+      for (const LunConfig& lun : target.luns) {
+        const auto kept = present_.find(lun.uuid);
+        if (kept != present_.end() && !changes_.opens.contains(lun.uuid)) {
+          units_[lun.uuid] = kept->second;
+          continue;
+        }
+        Result<std::unique_ptr<backend::Backend>> backend = env_.open(lun.spec);
+        if (!backend) return Error{LunRef{target.iqn, lun.id, {}}.text() + ": " + backend.error()};
+        units_[lun.uuid] = std::make_shared<lun::Unit>(identity_of(lun), std::move(*backend),
+                                                       env_.reactors.count(), env_.store);
+      }
+    }
+    return {};
+  }
+
+  const LunConfig& config_of(const Uuid& uuid) const {
+    for (const TargetConfig& target : changes_.in_force.targets) {
+      for (const LunConfig& lun : target.luns) {
+        if (lun.uuid == uuid) return lun;
+      }
+    }
+    static const LunConfig none;
+    return none;
+  }
+
+  Result<void> resize(const std::string& name, lun::Unit& unit, uint64_t size) const {
+    if (size != 0 && size == unit.backend().size_bytes()) return {};
+    const Result<void> done = unit.resize(size);
+    if (!done) return Error{name + ": " + done.error()};
+    return {};
+  }
+
+  Result<void> resize_all() {
+    for (const LunRef& ref : changes_.luns_resized) {
+      Result<void> done = resize(ref.text(), *units_.at(ref.uuid), config_of(ref.uuid).spec.size);
+      if (!done) return done;
+    }
+    return {};
+  }
+
+  Result<void> set_caches() {
+    for (const LunRef& ref : changes_.caches_changed) {
+      lun::Unit& unit = *units_.at(ref.uuid);
+      const bool on = config_of(ref.uuid).spec.write_cache;
+      if (unit.backend().write_cache() == on) continue;  // a host has set it already
+      const Result<void> done = unit.backend().set_write_cache(on);
+      if (!done) return Error{ref.text() + ": " + done.error()};
+      unit.raise_attention(kModeParametersChanged, nullptr);
+    }
+    return {};
+  }
+
+  void show() {
+    const Config& config = changes_.in_force;
+    env_.exports.set_discovery_access(access_of({.initiators = {},
+                                                 .chap = config.discovery.chap,
+                                                 .mutual = config.discovery.mutual,
+                                                 .read_only = false,
+                                                 .line = {}}));
+    for (const TargetConfig& target : config.targets) show_target(target);
+    for (const std::string& iqn : changes_.targets_removed) {
+      if (const auto target = env_.exports.find(iqn)) target->set_luns({}, env_.reactors);
+      env_.exports.remove(iqn);
+    }
+    // A command on its way to a unit that nobody exports any more finds it gone.
+    for (const auto& [uuid, unit] : present_) {
+      const auto stays = units_.find(uuid);
+      if (stays == units_.end() || stays->second != unit) unit->raise_gate(lun::Unit::kRemoved);
+    }
+  }
+
+  void show_target(const TargetConfig& config) {
+    std::vector<lun::HostAccess> hosts;
+    for (const HostConfig& host : config.hosts) hosts.push_back(access_of(host));
+    std::vector<lun::Target::LunEntry> luns;
+    for (const LunConfig& lun : config.luns) luns.push_back({lun.id, units_.at(lun.uuid)});
+    std::sort(luns.begin(), luns.end(), [](const auto& a, const auto& b) { return a.lun < b.lun; });
+    std::shared_ptr<lun::Target> target = env_.exports.find(config.iqn);
+    const bool added = target == nullptr;
+    if (added) {
+      target =
+          std::make_shared<lun::Target>(config.iqn, config.alias, changes_.in_force.gateway_number);
+    }
+    target->set_hosts(std::move(hosts));
+    if (added || !same_map(target->luns(), luns)) target->set_luns(std::move(luns), env_.reactors);
+    if (added) env_.exports.add(std::move(target));
+  }
+
+  // An unchanged map must not raise 3F/0E (REPORTED LUNS DATA HAS CHANGED).
+  static bool same_map(const std::vector<lun::Target::LunEntry>& a,
+                       const std::vector<lun::Target::LunEntry>& b) {
+    return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const auto& x, const auto& y) {
+      return x.lun == y.lun && x.unit == y.unit;
+    });
+  }
+
+  const Changes& changes_;
+  const Environment& env_;
+  Units present_;
+  Units units_;
+};
+
+lun::ChapCredential credential_of(const ChapConfig& chap) { return {chap.user, chap.secret}; }
+
+}  // namespace
+
+Result<void> apply(const Changes& changes, const Environment& environment) {
+  return Applier(changes, environment).run();
+}
+
+lun::HostAccess access_of(const HostConfig& host) {
+  return {.initiators = host.initiators,
+          .chap = credential_of(host.chap),
+          .mutual = credential_of(host.mutual),
+          .read_only = host.read_only};
+}
+
+}  // namespace sluice::config

@@ -1,0 +1,44 @@
+// The command line. A gateway needs either --config or flags that say it all; flags that stand for
+// a top-level key of the file override it, at a reload too.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "config/config.h"
+
+namespace sluice::config {
+
+struct Flags {
+  enum class Command : uint8_t { kServe, kCheck, kSessions, kLuns } command = Command::kServe;
+  std::string config_file;  // empty: flags alone
+  std::vector<std::string> listen;
+  struct Target {
+    std::string iqn;                // empty: the default name
+    std::vector<std::string> luns;  // "0=null:1GiB"
+  };
+  std::vector<Target> targets;  // each --lun in the --target before it
+  std::string chap_file;
+  std::optional<unsigned> reactors;
+  std::optional<std::string> metrics;
+  std::optional<std::string> state_directory;
+  std::optional<std::string> admin_socket;  // also --socket of the asking commands
+  std::optional<std::string> log_level;
+  std::optional<std::string> log_format;
+  bool core_dumps = false;
+  bool json = false;  // sessions, luns
+};
+
+struct Invocation {
+  std::optional<Flags> flags;  // empty: nothing to do but print `output` and exit
+  std::string output;
+  int exit_code = 0;  // 0, or 2 for a wrong command line
+};
+Invocation parse_flags(int argc, const char* const* argv);
+
+// The configuration these flags ask for, complete. Reads files.
+Result<Config> load(const Flags& flags);
+
+}  // namespace sluice::config

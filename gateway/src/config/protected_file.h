@@ -1,0 +1,35 @@
+// Files that hold secrets: read only when nobody else can.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+
+namespace sluice::config {
+
+struct FileOwner {
+  uid_t uid = 0;
+  gid_t gid = 0;
+  mode_t mode = 0;
+};
+struct Reader {
+  uid_t uid = 0;
+  std::vector<gid_t> gids;
+};
+
+// Why this file is no place for a secret, and the mend; empty: it is fine. It must belong to the
+// reader or to root and be closed to others. Its group may read it only if root owns it and the
+// reader is in that group, as service accounts and mounted secrets are set up.
+std::string protection_fault(const std::string& path, const FileOwner& owner, const Reader& reader);
+
+struct FileText {
+  std::string text;
+  std::string fault;  // protection_fault() of what was read
+};
+// At most `limit` bytes; a larger file is an error, as is anything but a regular file or a pipe.
+Result<FileText> read_file(const std::string& path, size_t limit);
+
+}  // namespace sluice::config

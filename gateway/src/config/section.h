@@ -1,0 +1,84 @@
+// Reads one mapping of a YAML file against its key table: unknown, repeated, missing and malformed
+// keys become messages that name file, line, key, what was found and what is allowed. Reading goes
+// on after a fault, so that one run tells them all.
+#pragma once
+
+#include <yaml-cpp/yaml.h>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "config/keys.h"
+
+namespace sluice::config {
+
+// Faults of one file; at most limits::kMaxConfigErrors are kept.
+class Faults {
+ public:
+  explicit Faults(std::string file) : file_(std::move(file)) {}
+
+  // "FILE:LINE: KEY: MESSAGE"; line 0 and an empty key are left out.
+  void add(int line, std::string_view key, std::string_view message);
+  bool none() const { return count_ == 0; }
+  std::string text() const;  // one per line
+  const std::string& file() const { return file_; }
+
+ private:
+  std::string file_;
+  std::vector<std::string> messages_;
+  size_t count_ = 0;
+};
+
+class Section {
+ public:
+  // `schema` names the key table, `path` is for messages: "targets[0].luns[2]".
+  Section(Faults& faults, std::string_view schema, std::string path, YAML::Node node);
+
+  int line() const { return line_of(node_); }
+  int line(std::string_view key) const;
+  bool has(std::string_view key) const { return find(key).IsDefined(); }
+
+  // Each leaves `out` alone when the key is absent or faulty.
+  void number(std::string_view key, uint64_t* out) const;
+  void size(std::string_view key, uint64_t* out) const;
+  void duration(std::string_view key, Nanos* out) const;
+  void on_off(std::string_view key, bool* out) const;
+  void choice(std::string_view key, std::string* out) const;
+  void text(std::string_view key, std::string* out) const;
+  void texts(std::string_view key, std::vector<std::string>* out) const;
+  void numbers(std::string_view key, std::vector<unsigned>* out) const;
+  template <class T>
+  void number_as(std::string_view key, T* out) const {
+    uint64_t value = *out;
+    number(key, &value);
+    *out = static_cast<T>(value);  // the table's bounds fit the type
+  }
+
+  // A section of its own, empty when absent; its keys are those of `schema`.
+  Section section(std::string_view key, std::string_view schema) const;
+  std::vector<Section> list(std::string_view key, std::string_view schema) const;
+
+  // A fault of the key's value, found by the caller.
+  void fault(std::string_view key, std::string_view message) const;
+  Faults& faults() const { return *faults_; }
+
+ private:
+  static int line_of(const YAML::Node& node);
+  void check_keys() const;
+  std::string full(std::string_view key) const;
+  YAML::Node find(std::string_view key) const;
+  // The scalar text of a key; false when absent or not a scalar (a fault).
+  bool scalar(std::string_view key, std::string* out) const;
+  bool sequence(std::string_view key, YAML::Node* out) const;
+  void out_of_bounds(std::string_view key, std::string_view got) const;
+
+  Faults* faults_;
+  std::string schema_;
+  std::string path_;
+  YAML::Node node_;
+};
+
+}  // namespace sluice::config

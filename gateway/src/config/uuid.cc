@@ -1,0 +1,77 @@
+#include "config/uuid.h"
+
+#include <openssl/evp.h>
+
+#include <algorithm>
+#include <stdexcept>
+
+namespace sluice::config {
+namespace {
+
+// Random once, fixed for ever: changing it changes every derived identity (DESIGN R13).
+constexpr Uuid kNamespace = {0x19, 0xf2, 0xdc, 0x2f, 0x43, 0x87, 0x47, 0x91,
+                             0xbb, 0x85, 0x52, 0xbe, 0x50, 0x29, 0xd8, 0x65};
+
+constexpr std::string_view kHex = "0123456789abcdef";
+
+bool dash_at(size_t i) { return i == 8 || i == 13 || i == 18 || i == 23; }
+
+size_t hex_value(char c) {
+  const char lower = c >= 'A' && c <= 'F' ? static_cast<char>(c - 'A' + 'a') : c;
+  return kHex.find(lower);
+}
+
+}  // namespace
+
+Result<Uuid> parse_uuid(std::string_view text) {
+  const Error malformed{"'" + std::string(text) +
+                        "' is not a UUID; write one as uuidgen prints it, "
+                        "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx"};
+  if (text.size() != 36) return malformed;
+  Uuid uuid{};
+  size_t digit = 0;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (dash_at(i)) {
+      if (text[i] != '-') return malformed;
+      continue;
+    }
+    const size_t value = hex_value(text[i]);
+    if (value == std::string_view::npos) return malformed;
+    uint8_t& byte = uuid.at(digit / 2);
+    byte = static_cast<uint8_t>(byte << 4 | value);
+    ++digit;
+  }
+  if (is_nil(uuid)) return Error{"the nil UUID identifies nothing; make one with uuidgen"};
+  return uuid;
+}
+
+std::string format_uuid(const Uuid& uuid) {
+  std::string text;
+  for (const uint8_t byte : uuid) {
+    if (dash_at(text.size())) text += '-';
+    text += kHex[byte >> 4];
+    text += kHex[byte & 15];
+  }
+  return text;
+}
+
+bool is_nil(const Uuid& uuid) {
+  return std::all_of(uuid.begin(), uuid.end(), [](uint8_t byte) { return byte == 0; });
+}
+
+Uuid derive_uuid(std::string_view iqn, uint64_t lun, std::string_view kind, std::string_view path) {
+  std::string name(kNamespace.begin(), kNamespace.end());
+  name.append(iqn).append("\n").append(std::to_string(lun)).append("\n");
+  name.append(kind).append(":").append(path);
+  std::array<uint8_t, EVP_MAX_MD_SIZE> digest{};
+  if (EVP_Digest(name.data(), name.size(), digest.data(), nullptr, EVP_sha1(), nullptr) != 1) {
+    throw std::runtime_error("SHA-1 is not available in OpenSSL");
+  }
+  Uuid uuid{};
+  std::copy_n(digest.begin(), uuid.size(), uuid.begin());
+  uuid[6] = static_cast<uint8_t>((uuid[6] & 0x0f) | 0x50);  // version 5
+  uuid[8] = static_cast<uint8_t>((uuid[8] & 0x3f) | 0x80);  // variant
+  return uuid;
+}
+
+}  // namespace sluice::config
