@@ -58,11 +58,11 @@ inline constexpr uint32_t kMaxOutputBytes = 8u << 20;    // queued to a peer bef
 inline constexpr unsigned kMaxSendVectors = 512;         // iovecs per gathered send
 
 // --- SCSI
-inline constexpr uint32_t kMaxTransferBytes = 16u << 20;    // VPD B0 maximum transfer length
+inline constexpr uint32_t kMaxTransferBytes = 32u << 20;    // VPD B0 maximum transfer length
 inline constexpr uint32_t kOptimalTransferBytes = 1u << 20;
 inline constexpr uint32_t kMaxCompareAndWriteBlocks = 255;
 inline constexpr uint32_t kMaxUnmapDescriptors = 256;
-inline constexpr uint64_t kMaxUnmapBytes = uint64_t{1} << 32;
+inline constexpr uint64_t kMaxUnmapBytes = uint64_t{512} << 20;  // 1 Mi blocks of 512 bytes
 inline constexpr uint64_t kMaxWriteSameBytes = uint64_t{1} << 32;
 inline constexpr uint32_t kMaxParameterList = 65536;        // PR OUT, MODE SELECT, XCOPY, UNMAP
 inline constexpr uint32_t kMaxCdb = 260;                    // with an extended CDB AHS
