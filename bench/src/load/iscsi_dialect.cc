@@ -9,17 +9,17 @@ namespace sluice::bench {
 using pdu::Bhs;
 using pdu::Opcode;
 
-IscsiDialect::IscsiDialect(std::unique_ptr<IscsiLink> link, uint64_t lun, uint32_t block_size,
-                           uint32_t slots, bool constant_payload)
+IscsiDialect::IscsiDialect(const IscsiState& state, std::unique_ptr<IscsiLink> link, uint64_t lun,
+                           uint32_t block_size, uint32_t slots, bool constant_payload)
     : link_(std::move(link)),
-      parameters_(link_->parameters()),
+      parameters_(state.parameters),
       lun_(lun),
       block_shift_(static_cast<uint32_t>(std::countr_zero(block_size))),
       constant_payload_(constant_payload),
       commands_(slots),
-      cmd_sn_(link_->next_cmd_sn()),
-      exp_stat_sn_(link_->exp_stat_sn()),
-      max_cmd_sn_(link_->max_cmd_sn()) {}
+      cmd_sn_(state.cmd_sn),
+      exp_stat_sn_(state.exp_stat_sn),
+      max_cmd_sn_(state.max_cmd_sn) {}
 
 TxQueue::Digests IscsiDialect::digests() const {
   return {.header = parameters_.header_digest,
@@ -154,6 +154,8 @@ const char* IscsiDialect::parse(const uint8_t* bytes, Incoming* in, TxQueue& tx)
   }
 }
 
-void IscsiDialect::finish(int) { link_->logout(cmd_sn_, exp_stat_sn_); }
+void IscsiDialect::finish(int) {
+  if (link_) link_->logout(cmd_sn_, exp_stat_sn_);
+}
 
 }  // namespace sluice::bench

@@ -10,9 +10,9 @@ namespace sluice::bench {
 
 class IscsiDialect : public Dialect {
  public:
-  // Takes over after login; `lun` in its 8-byte form.
-  IscsiDialect(std::unique_ptr<IscsiLink> link, uint64_t lun, uint32_t block_size, uint32_t slots,
-               bool constant_payload);
+  // `link` says good-bye in the end (none: nobody does); `lun` in its 8-byte form.
+  IscsiDialect(const IscsiState& state, std::unique_ptr<IscsiLink> link, uint64_t lun,
+               uint32_t block_size, uint32_t slots, bool constant_payload);
 
   bool issue(const Command& command, TxQueue& tx) override;
   uint32_t header_size() const override {

@@ -32,6 +32,14 @@ struct IscsiParameters {  // as agreed; defaults of RFC 7143 §13
   uint32_t first_burst = 65536;
 };
 
+// Where a session stands when the measured path takes over.
+struct IscsiState {
+  IscsiParameters parameters;
+  uint32_t cmd_sn = 1;  // of the next command
+  uint32_t exp_stat_sn = 0;
+  uint32_t max_cmd_sn = 1;
+};
+
 // One iSCSI connection outside of the measured path.
 class IscsiLink {
  public:
@@ -39,9 +47,12 @@ class IscsiLink {
   IscsiLink(int fd, const IscsiOffer& offer, uint32_t session);
 
   const IscsiParameters& parameters() const { return parameters_; }
-  uint32_t next_cmd_sn() const { return cmd_sn_; }
-  uint32_t exp_stat_sn() const { return exp_stat_sn_; }
-  uint32_t max_cmd_sn() const { return max_cmd_sn_; }
+  IscsiState state() const {
+    return {.parameters = parameters_,
+            .cmd_sn = cmd_sn_,
+            .exp_stat_sn = exp_stat_sn_,
+            .max_cmd_sn = max_cmd_sn_};
+  }
 
   struct Capacity {
     uint64_t blocks = 0;

@@ -27,6 +27,7 @@ struct Options {
   std::string pattern = "random";
   std::string wait = "poll";
   bool digests = false;
+  bool fill = true;
   uint64_t span = 0;
   IscsiOffer offer;
   Workload workload;
@@ -56,6 +57,7 @@ void add_options(CLI::App& app, Options& o) {
       ->transform(size);
   app.add_option("--seed", o.workload.seed, "of offsets and of the pattern written");
   app.add_flag("--verify", o.workload.verify, "fill the span with a pattern, check every read");
+  app.add_flag("--fill,!--no-fill", o.fill, "verify: no-fill trusts an earlier run's contents");
   app.add_flag("--discard", o.workload.discard, "don't copy large payloads out of the socket");
   app.add_flag("--digests", o.digests, "CRC32C over headers and data");
   app.add_flag("--initial-r2t,!--no-initial-r2t", o.offer.initial_r2t);
@@ -101,8 +103,9 @@ std::unique_ptr<Dialect> open_iscsi(Options& o, int fd, uint32_t session, json* 
              {"initial_r2t", p.initial_r2t},       {"immediate_data", p.immediate_data},
              {"target_segment", p.target_segment}, {"max_burst", p.max_burst},
              {"first_burst", p.first_burst},       {"block_size", capacity.block_size}};
-  return std::make_unique<IscsiDialect>(std::move(link), lun, capacity.block_size, o.workload.depth,
-                                        !o.workload.verify);
+  const IscsiState state = link->state();
+  return std::make_unique<IscsiDialect>(state, std::move(link), lun, capacity.block_size,
+                                        o.workload.depth, !o.workload.verify);
 }
 
 json report(const Options& o, const LoadResult& r, const CpuWatch& watch) {
@@ -183,7 +186,7 @@ int run(Options& o) {
     sessions.push_back(std::make_unique<Session>(fd, std::move(dialect), w, i, shared.data()));
   }
   Load load(std::move(sessions), o.load);
-  const LoadResult result = load.run(w.verify);
+  const LoadResult result = load.run(w.verify && o.fill);
   json line = report(o, result, load.watch());
   line["congestion"] = congestion;
   line["agreed"] = agreed;
