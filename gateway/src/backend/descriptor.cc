@@ -155,6 +155,8 @@ bool Descriptor::try_nowait(Io& io) {
   const ssize_t n = write ? pwritev2(fd(), io.iov, count, offset, RWF_NOWAIT)
                           : preadv2(fd(), io.iov, count, offset, RWF_NOWAIT);
   if (n == static_cast<ssize_t>(io.length)) {
+    // The cache was turned off meanwhile, and its flush may have missed us: write again, durably.
+    if (write && must_be_durable(io)) return false;
     io.result = n;
     return true;
   }
