@@ -3,11 +3,11 @@
 # holds a single link to the folder. An arrow that DESIGN §5 doesn't draw fails to compile.
 
 # sluice_room(<name> [ROOMS a b ...] [PACKAGES pkg::target ...])
-# Compiles every *.cc of the folder but *_test.cc and main.cc into a static library.
+# Compiles every *.cc of the folder but *_test.cc, *_bench.cc and main.cc into a static library.
 function(sluice_room name)
   cmake_parse_arguments(ARG "" "" "ROOMS;PACKAGES" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS *.cc)
-  list(FILTER sources EXCLUDE REGEX "_test\\.cc$|/main\\.cc$")
+  list(FILTER sources EXCLUDE REGEX "_(test|bench)\\.cc$|/main\\.cc$")
   set(view ${CMAKE_BINARY_DIR}/rooms/${name})
   file(MAKE_DIRECTORY ${view})
   file(CREATE_LINK ${CMAKE_CURRENT_SOURCE_DIR} ${view}/${name} SYMBOLIC)
