@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <linux/fiemap.h>
+#include <linux/fs.h>
 #include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -40,6 +42,17 @@ class FileTest : public testing::Test {
     return aio.records().at(0).rw_flags;
   }
 
+  // Whether the start of the file is only in the page cache.
+  static bool is_delayed(const std::string& path) {
+    alignas(fiemap) uint8_t memory[sizeof(fiemap) + sizeof(fiemap_extent)] = {};
+    auto* map = reinterpret_cast<fiemap*>(memory);
+    map->fm_length = 4096;
+    map->fm_extent_count = 1;
+    FileDescriptor fd(::open(path.c_str(), O_RDONLY));
+    return ioctl(fd.get(), FS_IOC_FIEMAP, map) == 0 && map->fm_mapped_extents == 1 &&
+           (map->fm_extents[0].fe_flags & FIEMAP_EXTENT_DELALLOC) != 0;
+  }
+
   Place disk_{"/var/tmp"};
 };
 
@@ -75,6 +88,18 @@ TEST_F(FileTest, OnlyForcedUnitAccessIsDurableWhileTheCacheIsOn) {
   driver.aio().forget_records();
   ASSERT_EQ(driver.flush(), 0);
   EXPECT_EQ(driver.aio().count(AioOp::Kind::kFdatasync), 1u);
+}
+
+TEST_F(FileTest, TurningTheCacheOffFlushesIt) {
+  auto backend = open_text(text(",write-cache=on"));
+  Driver driver(*backend);
+  ASSERT_EQ(driver.write(0, pattern(0, 65536, 1)), 0);
+  // Data that was never flushed has no place on the disk yet, on filesystems that delay that.
+  if (!is_delayed(disk_.file("a.img"))) GTEST_SKIP() << "this filesystem places data at once";
+  ASSERT_TRUE(backend->set_write_cache(true).ok());
+  EXPECT_TRUE(is_delayed(disk_.file("a.img")));
+  ASSERT_TRUE(backend->set_write_cache(false).ok());
+  EXPECT_FALSE(is_delayed(disk_.file("a.img")));
 }
 
 TEST_F(FileTest, WhereDsyncIsRefusedASyncFollowsTheWrite) {

@@ -1,6 +1,6 @@
 // Places for test data: directories on tmpfs and on a disk filesystem, loop devices, a filesystem
-// so small that it fills. Everything is removed with the object, and by the kernel should the test
-// program die.
+// so small that it fills. Everything is removed with the object; should the test program die,
+// devices and mounts go with it, a directory may stay.
 #pragma once
 
 #include <fcntl.h>
