@@ -40,6 +40,7 @@ class Setup:
     target_core: int
     client_core: int
     nice: int
+    realtime: bool
     wait: str
     congestion: str = "auto"
     bare_args: tuple = ()
@@ -72,6 +73,8 @@ def parse_args(argv):
     p.add_argument("--target-core", type=int, default=0)
     p.add_argument("--client-core", type=int, default=1)
     p.add_argument("--nice", type=int, default=0, help="of targets and client alike")
+    realtime = "SCHED_FIFO for targets and client: figures in spite of busy neighbours"
+    p.add_argument("--realtime", action="store_true", help=realtime)
     p.add_argument("--wait", default="poll", choices=("poll", "receive", "sleep"))
     return p.parse_args(argv)
 
@@ -206,6 +209,7 @@ def make_setup(args):
         target_core=args.target_core,
         client_core=args.client_core,
         nice=args.nice,
+        realtime=args.realtime,
         wait=args.wait,
         bare_args=tuple(args.bare_arg),
         gateway_args=tuple(args.gateway_arg),

@@ -35,6 +35,7 @@ def measure(setup, target, cell):
         command(setup, target, cell),
         setup.client_core,
         setup.nice,
+        setup.realtime,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )

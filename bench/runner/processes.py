@@ -11,13 +11,17 @@ _LIBC = ctypes.CDLL(None, use_errno=True)
 _PR_SET_PDEATHSIG = 1
 
 
-def spawn(command, core, nice=0, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL):
+def spawn(
+    command, core, nice=0, realtime=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+):
     """Starts a child on one core; the kernel kills it if this process dies without cleaning up."""
 
     def prepare():
         _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         os.sched_setaffinity(0, {core})
-        if nice:
+        if realtime:
+            os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(10))
+        elif nice:
             os.setpriority(os.PRIO_PROCESS, 0, nice)
 
     return subprocess.Popen(

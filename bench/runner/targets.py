@@ -36,7 +36,7 @@ class Target:
     def launch(self, command):
         with open(self.log_path, "wb") as log:
             self.process = processes.spawn(
-                command, self.setup.target_core, self.setup.nice, stdout=log, stderr=log
+                command, self.setup.target_core, self.setup.nice, self.setup.realtime, log, log
             )
         if not processes.wait_listening(self.process, self.port):
             raise StartError(f"{self.name} doesn't listen, its log: {self.log_tail()}")
