@@ -37,6 +37,8 @@ def problems(directory, expected, with_plots):
             found.append(f"a record of {record.get('target')} lacks {sorted(missing)}")
         elif record["commands"] <= 0 or record["target_cpu_us"] <= 0:
             found.append(f"a record of {record['target']} measured nothing")
+        elif not 0 <= record["client_busy"] <= 1:
+            found.append(f"a record of {record['target']} has an impossible client_busy")
     with open(os.path.join(directory, "facts.json")) as f:
         lacking = FACTS - json.load(f).keys()
     if lacking:

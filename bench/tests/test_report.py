@@ -73,9 +73,10 @@ class OutputTest(unittest.TestCase):
             records = some_records()
             del records[0]["core_steal"]
             del records[1]["latency_us"]["p999"]
+            records[2]["client_busy"] = -0.03
             self.write(directory, records)
             found = check.problems(directory, [("istgt", READ_4K.name)], False)
-            self.assertEqual(len(found), 3, found)
+            self.assertEqual(len(found), 4, found)
             os.unlink(os.path.join(directory, "report.md"))
             self.assertTrue(check.problems(directory, [], False))
 

@@ -107,6 +107,7 @@ LoadResult Load::run(bool fill_first) {
   const uint64_t start = turned_at_ = now_ns();
   run_until(start + static_cast<uint64_t>(options_.seconds * 1e9));
   const uint64_t end = now_ns();
+  const uint64_t idle = idle_ns_;  // draining adds to it
   own_.stop();
   watch_.stop();
   Tally window;
@@ -121,7 +122,7 @@ LoadResult Load::run(bool fill_first) {
 
   const auto span = static_cast<double>(end - start);
   result_.seconds = span / 1e9;
-  result_.busy = 1 - static_cast<double>(idle_ns_) / span;
+  result_.busy = 1 - static_cast<double>(idle) / span;
   result_.own_cpu = static_cast<double>(own_.process().run_ns) / span;
   result_.own_wait = static_cast<double>(own_.process().wait_ns) / span;
   result_.errors += window.errors + outside.errors + (result_.drained ? 0 : 1);
