@@ -1,0 +1,89 @@
+#include "iscsi/outbox.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <random>
+
+namespace sluice::iscsi {
+namespace {
+
+std::string drain(Outbox& out, size_t vectors, size_t per_send) {
+  std::string all;
+  while (out.ready()) {
+    size_t n = 0;
+    for (const iovec& v : out.take(vectors)) {
+      const size_t take = std::min(v.iov_len, per_send - n);
+      all.append(static_cast<const char*>(v.iov_base), take);
+      n += take;
+      if (n == per_send) break;
+    }
+    out.sent(n);
+  }
+  return all;
+}
+
+void put(Outbox& out, const std::string& text) {
+  std::memcpy(out.header(static_cast<uint32_t>(text.size())), text.data(), text.size());
+}
+
+TEST(Outbox, SendsBytesInOrderHoweverShortTheSends) {
+  for (const size_t per_send : {size_t{1}, size_t{3}, size_t{50}, size_t{100000}}) {
+    for (const size_t vectors : {size_t{1}, size_t{2}, size_t{64}}) {
+      Outbox out;
+      std::string expected;
+      std::string payload(700, 'p');
+      for (int i = 0; i < 50; ++i) {
+        const std::string header(48, static_cast<char>('a' + i % 26));
+        put(out, header);
+        expected += header;
+        if (i % 3 == 0) {
+          out.payload({BufferRef(), reinterpret_cast<uint8_t*>(payload.data()), 700});
+          expected += payload;
+        }
+      }
+      EXPECT_EQ(out.bytes(), expected.size());
+      EXPECT_EQ(drain(out, vectors, per_send), expected);
+      EXPECT_TRUE(out.empty());
+    }
+  }
+}
+
+TEST(Outbox, JoinsHeadersThatFollowEachOther) {
+  Outbox out;
+  for (int i = 0; i < 32; ++i) put(out, std::string(48, 'h'));
+  EXPECT_EQ(out.take(512).size(), 1u);
+  out.sent(32 * 48);
+}
+
+TEST(Outbox, FillsTheNextBatchWhileOneIsInFlight) {
+  Outbox out;
+  put(out, "first");
+  const auto first = out.take(8);
+  EXPECT_FALSE(out.ready());
+  put(out, "second");
+  EXPECT_EQ(std::memcmp(first[0].iov_base, "first", 5), 0);
+  out.sent(5);
+  ASSERT_TRUE(out.ready());
+  EXPECT_EQ(std::memcmp(out.take(8)[0].iov_base, "second", 6), 0);
+  out.sent(6);
+  EXPECT_TRUE(out.empty());
+}
+
+TEST(Outbox, HoldsPayloadsUntilTheirBatchIsSent) {
+  BufferPool pool(size_t{1} << 20);
+  Outbox out;
+  BufferRef buffer = pool.allocate(4096);
+  uint8_t* data = buffer.data();
+  out.payload({std::move(buffer), data, 4096});
+  EXPECT_EQ(pool.in_use(), 4096u);
+  ASSERT_EQ(out.take(1).size(), 1u);
+  out.sent(4000);
+  EXPECT_EQ(pool.in_use(), 4096u);
+  ASSERT_EQ(out.take(1).size(), 1u);
+  out.sent(96);
+  EXPECT_EQ(pool.in_use(), 0u);
+}
+
+}  // namespace
+}  // namespace sluice::iscsi

@@ -1,0 +1,57 @@
+#include "iscsi/task.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <random>
+
+namespace sluice::iscsi {
+namespace {
+
+TEST(TaskPool, StopsAtItsBoundAndReusesWhatComesBack) {
+  TaskPool pool(16);
+  std::vector<Task*> taken;
+  while (Task* t = pool.take()) taken.push_back(t);
+  EXPECT_EQ(taken.size(), 16u);
+  EXPECT_EQ(pool.in_use(), 16u);
+  pool.give_back(taken.back());
+  EXPECT_EQ(pool.take(), taken.back());
+  for (Task* t : taken) pool.give_back(t);
+  EXPECT_EQ(pool.in_use(), 0u);
+}
+
+// Against std::map, with tags that collide on purpose.
+TEST(TaskTable, FindsExactlyWhatWasInsertedAndNotErased) {
+  constexpr uint32_t kTasks = 64;
+  TaskTable table(kTasks);
+  std::vector<Task> tasks(kTasks);
+  std::map<uint32_t, Task*> model;
+  std::vector<Task*> idle;
+  for (Task& t : tasks) idle.push_back(&t);
+  std::mt19937 random(7);
+  for (int step = 0; step < 200000; ++step) {
+    const uint32_t itt = random() % 97;  // few tags: many collisions and erasures in one cluster
+    if (model.count(itt)) {
+      ASSERT_EQ(table.find(itt), model[itt]);
+      if (random() % 2) {
+        table.erase(model[itt]);
+        idle.push_back(model[itt]);
+        model.erase(itt);
+      }
+    } else {
+      ASSERT_EQ(table.find(itt), nullptr);
+      if (idle.empty()) continue;
+      Task* t = idle.back();
+      idle.pop_back();
+      t->itt = itt;
+      table.insert(t);
+      model[itt] = t;
+    }
+  }
+  size_t seen = 0;
+  table.for_each([&](Task* t) { seen += model[t->itt] == t; });
+  EXPECT_EQ(seen, model.size());
+}
+
+}  // namespace
+}  // namespace sluice::iscsi
