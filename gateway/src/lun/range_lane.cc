@@ -1,5 +1,8 @@
 #include "lun/range_lane.h"
 
+#include <algorithm>
+#include <cstring>
+
 namespace sluice::lun {
 namespace {
 
@@ -18,6 +21,8 @@ constexpr uint64_t kOneExclusive = uint64_t{1} << 32;
 }  // namespace
 
 RangeLane::Chunk::Chunk() {
+  coarse_first.fill(INT32_MAX);
+  coarse_last.fill(-1);
   for (unsigned i = 0; i < kChunkSlots; ++i) {
     put(first[i], UINT64_MAX);
     put(last[i], 0);
@@ -69,20 +74,32 @@ bool RangeLane::try_grant(RangeHold& hold, Reactors* reactors) {
   return true;
 }
 
+// Never falls as `block` rises, so what overlaps also overlaps coarsely. Far out all is one.
+int32_t RangeLane::coarse(uint64_t block) const {
+  return static_cast<int32_t>(std::min<uint64_t>(block >> table_.coarse_shift_, INT32_MAX));
+}
+
+// Nearly always nothing overlaps: finds that out without a branch per slot.
+bool RangeLane::may_overlap(const Chunk& chunk, const RangeHold& hold) const {
+  using Four = int32_t __attribute__((vector_size(16)));
+  const int32_t first = coarse(hold.first);
+  const int32_t last = coarse(hold.last);
+  const unsigned end = 64u - static_cast<unsigned>(__builtin_clzll(get(chunk.used)));
+  Four hit = {};
+  for (unsigned i = 0; i < end; i += 4) {
+    Four slot_first;
+    Four slot_last;
+    std::memcpy(&slot_first, &chunk.coarse_first[i], sizeof slot_first);
+    std::memcpy(&slot_last, &chunk.coarse_last[i], sizeof slot_last);
+    hit |= (slot_first <= last) & (slot_last >= first);
+  }
+  return (hit[0] | hit[1] | hit[2] | hit[3]) != 0;
+}
+
 RangeHold* RangeLane::obstacle_in(const Chunk& chunk, const RangeHold& hold) const {
   const uint64_t used = get(chunk.used);
   uint64_t candidates = hold.exclusive ? used : used & get(chunk.exclusive);
-  if (!candidates) return nullptr;
-  if (hold.exclusive) {
-    // Nearly always nothing overlaps: find that out without a branch per slot.
-    const unsigned end = 64u - static_cast<unsigned>(__builtin_clzll(used));
-    uint64_t hit = 0;
-    for (unsigned i = 0; i < end; ++i) {
-      hit |= static_cast<uint64_t>(get(chunk.first[i]) <= hold.last) &
-             static_cast<uint64_t>(get(chunk.last[i]) >= hold.first);
-    }
-    if (!hit) return nullptr;
-  }
+  if (!candidates || !may_overlap(chunk, hold)) return nullptr;
   for (; candidates; candidates &= candidates - 1) {
     RangeHold* other = chunk.hold[static_cast<unsigned>(__builtin_ctzll(candidates))];
     if (overlap(*other, hold)) return other;
@@ -122,9 +139,11 @@ bool RangeLane::take_slot(RangeHold& hold) {
     const uint64_t bit = uint64_t{1} << i;
     hold.slot = static_cast<uint16_t>(c * kChunkSlots + i);
     chunk->hold[i] = &hold;
-    put(chunk->first[i], hold.first);
-    put(chunk->last[i], hold.last);
+    chunk->coarse_first[i] = coarse(hold.first);
+    chunk->coarse_last[i] = coarse(hold.last);
     if (shared_with_others()) {
+      put(chunk->first[i], hold.first);
+      put(chunk->last[i], hold.last);
       put(chunk->word[i], kFresh | (hold.exclusive ? 4 : 0));
       put(counts_, get(counts_) + 1 + (hold.exclusive ? kOneExclusive : 0));
     }
@@ -141,9 +160,11 @@ void RangeLane::leave_slot(RangeHold& hold, Reactors* reactors) {
   const unsigned i = hold.slot % kChunkSlots;
   const uint64_t bit = uint64_t{1} << i;
   chunk.hold[i] = nullptr;
-  put(chunk.first[i], UINT64_MAX);
-  put(chunk.last[i], 0);
+  chunk.coarse_first[i] = INT32_MAX;
+  chunk.coarse_last[i] = -1;
   if (shared_with_others()) {
+    put(chunk.first[i], UINT64_MAX);
+    put(chunk.last[i], 0);
     put(chunk.word[i], kEmpty);
     put(counts_, get(counts_) - 1 - (hold.exclusive ? kOneExclusive : 0));
   }

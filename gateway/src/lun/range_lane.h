@@ -61,7 +61,11 @@ class RangeLane {
     std::array<std::atomic<uint64_t>, kChunkSlots> first;
     std::array<std::atomic<uint64_t>, kChunkSlots> last;
     std::array<std::atomic<uint64_t>, kChunkSlots> word;  // SlotState, then the ticket above it
-    std::array<RangeHold*, kChunkSlots> hold{};           // this reactor's only
+    // This reactor's only: whose slot it is, and its range in coarse units, which four at a time
+    // tell that nothing overlaps.
+    std::array<RangeHold*, kChunkSlots> hold{};
+    alignas(16) std::array<int32_t, kChunkSlots> coarse_first;
+    alignas(16) std::array<int32_t, kChunkSlots> coarse_last;
     Chunk();
   };
 
@@ -74,6 +78,8 @@ class RangeLane {
 
   bool shared_with_others() const { return table_.lanes() > 1; }
   // --- within the lane
+  int32_t coarse(uint64_t block) const;
+  bool may_overlap(const Chunk& chunk, const RangeHold& hold) const;
   RangeHold* obstacle_in(const Chunk& chunk, const RangeHold& hold) const;
   RangeHold* own_obstacle(const RangeHold& hold) const;
   RangeHold* waiting_obstacle(const RangeHold& hold, const RangeHold* until) const;

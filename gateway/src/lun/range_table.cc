@@ -4,7 +4,8 @@
 
 namespace sluice::lun {
 
-RangeTable::RangeTable(unsigned reactors) : lanes_(reactors ? reactors : 1) {}
+RangeTable::RangeTable(unsigned reactors, unsigned coarse_shift)
+    : coarse_shift_(coarse_shift), lanes_(reactors ? reactors : 1) {}
 
 RangeTable::~RangeTable() {
   for (auto& lane : lanes_) delete lane.load(std::memory_order_relaxed);

@@ -21,7 +21,8 @@ class RangeLane;
 
 class RangeTable : public std::enable_shared_from_this<RangeTable> {
  public:
-  explicit RangeTable(unsigned reactors);
+  // coarse_shift: log2 of the number of blocks most commands keep to the multiples of.
+  explicit RangeTable(unsigned reactors, unsigned coarse_shift = 3);
   ~RangeTable();
 
   // `hold` has first, last, exclusive, on_grant and context set. true: granted now. false: it
@@ -42,6 +43,7 @@ class RangeTable : public std::enable_shared_from_this<RangeTable> {
   friend class RangeLane;
   RangeLane& lane(unsigned reactor);
 
+  const unsigned coarse_shift_;
   std::vector<std::atomic<RangeLane*>> lanes_;  // made at a reactor's first acquire
   std::atomic<uint64_t> next_ticket_{1};
 };

@@ -48,7 +48,8 @@ Unit::Unit(UnitIdentity identity, std::unique_ptr<backend::Backend> backend, uns
       backend_(std::move(backend)),
       store_(std::move(store)),
       default_write_cache_(backend_->write_cache()),
-      ranges_(std::make_shared<RangeTable>(reactors)),
+      // 4 KiB is what most commands keep to.
+      ranges_(std::make_shared<RangeTable>(reactors, identity_.block_size >= 4096 ? 0 : 3)),
       reservations_(std::make_unique<Reservations>()),
       statistics_(std::make_unique<UnitStatistics>(reactors)) {
   const backend::Info& info = backend_->info();
