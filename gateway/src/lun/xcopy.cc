@@ -27,6 +27,14 @@ std::shared_ptr<Unit> find_unit(const Target& target, ByteView designator) {
   return nullptr;
 }
 
+// COPY ABORTED for a reason that is the copy manager's own.
+Sense refused(uint16_t segment, uint8_t asc, uint8_t ascq) {
+  Sense sense = scsi::copy_aborted(segment, {});
+  sense.asc = asc;
+  sense.ascq = ascq;
+  return sense;
+}
+
 class ExtendedCopy {
  public:
   ExtendedCopy(Command& command, const scsi::XcopyList& list)
@@ -41,12 +49,14 @@ class ExtendedCopy {
     std::shared_ptr<Unit> unit;
     scsi::CscdDescriptor descriptor;
   };
-  bool resolve(uint16_t index, Party* party, Sense* sense) const;
+  bool resolve(const scsi::CopySegment& segment, bool destination, Party* party,
+               Sense* sense) const;
   bool plan(const scsi::CopySegment& segment, CopyExtent* extent, Sense* sense) const;
   bool within_limit(Sense* sense) const;
   void next_segment();
   void segment_done(const CopyFault& fault);
-  void end_with(const Sense& sense);
+  // `status` and `cause` are what the failing unit said, for FAILED SEGMENT DETAILS.
+  void end_with(const Sense& sense, scsi::Status status, const Sense& cause = {});
   void end();
 
   uint16_t number() const { return static_cast<uint16_t>(at_); }
@@ -55,19 +65,23 @@ class ExtendedCopy {
   const scsi::XcopyList list_;
   Copier copier_;
   CopyRecord* record_ = nullptr;
-  size_t at_ = 0;        // segment
-  uint64_t copied_ = 0;  // bytes, of segments done
+  size_t at_ = 0;         // segment
+  uint64_t copied_ = 0;   // bytes, of segments done
+  uint64_t planned_ = 0;  // bytes, of the present segment
+  uint64_t destination_block_ = 512;
 };
 
 // A CSCD as the segment at_ names it. false: COPY ABORTED, as *sense says.
-bool ExtendedCopy::resolve(uint16_t index, Party* party, Sense* sense) const {
-  *sense = scsi::unreachable_cscd(number());
+bool ExtendedCopy::resolve(const scsi::CopySegment& segment, bool destination, Party* party,
+                           Sense* sense) const {
+  const uint16_t index = destination ? segment.destination : segment.source;
+  *sense = scsi::unreachable_cscd(number(), destination);
   if (index >= list_.cscd_count()) return false;
   party->descriptor = list_.cscd(index);
   party->unit = find_unit(command_.nexus->target(), party->descriptor.designator);
   if (!party->unit) return false;
   const auto refuse = [&](uint8_t asc, uint8_t ascq) {
-    *sense = scsi::copy_aborted(number(), Sense::make(SenseKey::kCopyAborted, asc, ascq));
+    *sense = refused(number(), asc, ascq);
     return false;
   };
   if (party->descriptor.device_type != 0) return refuse(0x0d, 0x03);  // INCORRECT ... DEVICE TYPE
@@ -80,8 +94,8 @@ bool ExtendedCopy::resolve(uint16_t index, Party* party, Sense* sense) const {
 bool ExtendedCopy::plan(const scsi::CopySegment& segment, CopyExtent* extent, Sense* sense) const {
   Party source;
   Party destination;
-  if (!resolve(segment.source, &source, sense)) return false;
-  if (!resolve(segment.destination, &destination, sense)) return false;
+  if (!resolve(segment, false, &source, sense)) return false;
+  if (!resolve(segment, true, &destination, sense)) return false;
   const uint64_t from = source.unit->block_size();
   const uint64_t to = destination.unit->block_size();
   extent->source = source.unit;
@@ -89,22 +103,21 @@ bool ExtendedCopy::plan(const scsi::CopySegment& segment, CopyExtent* extent, Se
   extent->source_offset = segment.source_lba * from;
   extent->destination_offset = segment.destination_lba * to;
   extent->bytes = segment.blocks * (segment.destination_count ? to : from);
-  const auto refuse = [&](SenseKey key, uint8_t asc, uint8_t ascq) {
-    *sense = scsi::copy_aborted(number(), Sense::make(key, asc, ascq));
+  const auto refuse = [&](uint8_t asc, uint8_t ascq) {
+    *sense = refused(number(), asc, ascq);
     return false;
   };
   const bool exact = extent->bytes % from == 0 && extent->bytes % to == 0;
   // With CAT the rest would have to wait for the next segment: not done here.
-  if (!exact && segment.cat) return refuse(SenseKey::kIllegalRequest, 0x26, 0x00);
+  if (!exact && segment.cat) return refuse(0x26, 0x00);
   const bool pad = extent->bytes % from != 0 ? source.descriptor.pad : destination.descriptor.pad;
-  if (!exact && !pad)
-    return refuse(SenseKey::kCopyAborted, 0x26, 0x0a);  // UNEXPECTED INEXACT SEGMENT
+  if (!exact && !pad) return refuse(0x26, 0x0a);  // UNEXPECTED INEXACT SEGMENT
   Sense outside;
   if (!range_fits(*source.unit, segment.source_lba, (extent->bytes + from - 1) / from, &outside) ||
       !range_fits(*destination.unit, segment.destination_lba, (extent->bytes + to - 1) / to,
                   &outside)) {
     // The units were never asked, so there is no sense of theirs to pass on.
-    return refuse(SenseKey::kNoSense, 0x00, 0x00);
+    return refuse(0x00, 0x00);
   }
   return true;
 }
@@ -114,10 +127,9 @@ bool ExtendedCopy::within_limit(Sense* sense) const {
   uint64_t total = 0;
   for (size_t i = 0; i < list_.segment_count(); ++i) {
     const scsi::CopySegment segment = list_.segment(i);
-    const uint16_t counted = segment.destination_count ? segment.destination : segment.source;
     Party party;
     Sense ignored;
-    if (!resolve(counted, &party, &ignored)) continue;
+    if (!resolve(segment, segment.destination_count, &party, &ignored)) continue;
     total += uint64_t{segment.blocks} * party.unit->block_size();
     if (total <= limits::kMaxCopyBytes) continue;
     *sense = Sense::invalid_field_in_parameter_list(static_cast<uint16_t>(
@@ -154,8 +166,12 @@ void ExtendedCopy::next_segment() {
     const scsi::CopySegment segment = list_.segment(at_);
     CopyExtent extent;
     Sense sense;
-    if (!plan(segment, &extent, &sense)) return end_with(sense);
+    if (!plan(segment, &extent, &sense)) {
+      return end_with(sense, scsi::Status::kCheckCondition, sense);
+    }
     if (extent.bytes == 0) continue;
+    planned_ = extent.bytes;
+    destination_block_ = extent.destination->block_size();
     return copier_.run(extent, [this](const CopyFault& fault) { segment_done(fault); });
   }
   end();
@@ -164,23 +180,29 @@ void ExtendedCopy::next_segment() {
 void ExtendedCopy::segment_done(const CopyFault& fault) {
   copied_ += copier_.copied();
   if (record_) record_->copy.bytes_transferred = copied_;
-  if (fault.where == CopyFault::Where::kAborted) return end_with({});
+  if (fault.where == CopyFault::Where::kAborted) {
+    return end_with({}, scsi::Status::kTaskAborted);
+  }
+  // RESERVATION CONFLICT has no sense data: THIRD PARTY DEVICE FAILURE
+  if (fault.conflict) {
+    return end_with(refused(number(), 0x0d, 0x01), scsi::Status::kReservationConflict);
+  }
   if (fault) {
-    // RESERVATION CONFLICT has no sense data: THIRD PARTY DEVICE FAILURE
-    return end_with(scsi::copy_aborted(
-        number(), fault.conflict ? Sense::make(SenseKey::kCopyAborted, 0x0d, 0x01) : fault.sense));
+    const uint64_t residual = copier_.copied() > 0 ? planned_ - copier_.copied() : 0;
+    return end_with(scsi::copy_aborted(number(), fault.sense, residual / destination_block_),
+                    scsi::Status::kCheckCondition, fault.sense);
   }
   ++at_;
   if (record_) record_->copy.segments_processed = number();
   next_segment();
 }
 
-void ExtendedCopy::end_with(const Sense& sense) {
+void ExtendedCopy::end_with(const Sense& sense, scsi::Status status, const Sense& cause) {
   if (record_) {
     record_->running = false;
     record_->copy.state = scsi::CopyState::kCompletedWithErrors;
-    record_->copy.status = scsi::Status::kCheckCondition;
-    record_->copy.sense = sense;
+    record_->copy.status = status;
+    record_->copy.sense = cause;
   }
   Command& command = command_;
   delete this;
