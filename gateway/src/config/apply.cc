@@ -23,7 +23,8 @@ class Applier {
   }
 
   Result<void> run() {
-    for (auto step : {&Applier::open_all, &Applier::resize_all, &Applier::set_caches}) {
+    for (auto step : {&Applier::open_all, &Applier::resize_all, &Applier::follow_devices,
+                      &Applier::set_caches}) {
       Result<void> done = (this->*step)();
       if (!done) return done;
     }
@@ -75,6 +76,19 @@ class Applier {
     if (size != 0 && size == unit.backend().size_bytes()) return {};
     const Result<void> done = unit.resize(size);
     if (!done) return Error{name + ": " + done.error()};
+    return {};
+  }
+
+  // A device without a configured size is as large as it is now.
+  Result<void> follow_devices() {
+    for (const TargetConfig& target : changes_.in_force.targets) {
+      for (const LunConfig& lun : target.luns) {
+        const bool follows = lun.spec.kind == "block" && lun.spec.size == 0;
+        if (!follows || changes_.opens.contains(lun.uuid)) continue;
+        Result<void> done = resize(LunRef{target.iqn, lun.id, {}}.text(), *units_.at(lun.uuid), 0);
+        if (!done) return done;
+      }
+    }
     return {};
   }
 

@@ -1,0 +1,13 @@
+// The asking end of the admin socket, for `sluice-gateway sessions` and `luns`.
+#pragma once
+
+#include <string>
+
+#include "base/result.h"
+
+namespace sluice::admin {
+
+// The result as JSON text. Only a gateway of root or of this user is believed.
+Result<std::string> ask(const std::string& path, const std::string& request);
+
+}  // namespace sluice::admin

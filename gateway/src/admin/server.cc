@@ -1,0 +1,105 @@
+#include "admin/server.h"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "admin/socket.h"
+#include "base/limits.h"
+#include "base/log.h"
+
+namespace sluice::admin {
+namespace {
+
+using nlohmann::json;
+
+std::string refusal(const std::string& message) {
+  // Whatever the client sent may be quoted in it: no UTF-8 fault must end the gateway.
+  return json{{"ok", false}, {"error", message}}.dump(-1, ' ', true,
+                                                      json::error_handler_t::replace);
+}
+
+class SocketServer final : public Server {
+ public:
+  SocketServer(std::string path, Handlers handlers, Descriptor listener, Descriptor stop)
+      : path_(std::move(path)),
+        handlers_(std::move(handlers)),
+        listener_(std::move(listener)),
+        stop_(std::move(stop)) {
+    struct stat status{};
+    if (stat(path_.c_str(), &status) == 0) inode_ = status.st_ino;
+    thread_ = std::thread([this] { run(); });
+  }
+
+  ~SocketServer() override {
+    const uint64_t one = 1;
+    // An eventfd takes eight bytes as long as its counter has room.
+    if (::write(stop_.get(), &one, sizeof one) == sizeof one) thread_.join();
+    struct stat status{};
+    if (stat(path_.c_str(), &status) == 0 && status.st_ino == inode_) ::unlink(path_.c_str());
+  }
+
+ private:
+  void run() {
+    while (wait_ready(listener_.get(), POLLIN, stop_.get(), Deadline::max())) {
+      const Descriptor client(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+      if (client.valid()) serve(client.get());
+    }
+  }
+
+  void serve(int client) {
+    const uid_t user = peer_user(client);
+    if (user != 0 && user != geteuid()) {
+      log::warning("admin request refused", {{"user", user}});
+      return;
+    }
+    const Deadline deadline =
+        std::chrono::steady_clock::now() + std::chrono::nanoseconds(limits::kAdminPatience);
+    std::string buffer;
+    std::string line;
+    for (unsigned i = 0; i < limits::kMaxAdminRequests; ++i) {
+      if (!read_line(client, stop_.get(), deadline, limits::kMaxAdminRequest, &buffer, &line)) {
+        return;
+      }
+      if (!write_all(client, stop_.get(), deadline, answer(handlers_, line) + "\n")) return;
+    }
+  }
+
+  const std::string path_;
+  const Handlers handlers_;
+  const Descriptor listener_;
+  const Descriptor stop_;
+  ino_t inode_ = 0;
+  std::thread thread_;
+};
+
+}  // namespace
+
+std::string answer(const Handlers& handlers, std::string_view line) {
+  const json request = json::parse(line, nullptr, /*allow_exceptions=*/false);
+  if (!request.is_object() || !request.contains("request") || !request["request"].is_string()) {
+    return refusal("a request is an object like {\"request\": \"sessions\"}");
+  }
+  const auto& name = request["request"].get_ref<const std::string&>();
+  const auto handler = handlers.find(name);
+  if (handler == handlers.end()) return refusal("unknown request '" + name + "'");
+  return R"({"ok":true,"result":)" + handler->second() + "}";
+}
+
+Result<std::unique_ptr<Server>> Server::start(const std::string& path, Handlers handlers) {
+  Result<Descriptor> listener = listen_at(path);
+  if (!listener) return Error{listener.error()};
+  Descriptor stop(::eventfd(0, EFD_CLOEXEC));
+  if (!stop.valid()) return Error{"admin socket: " + std::string(std::strerror(errno))};
+  return std::unique_ptr<Server>(std::make_unique<SocketServer>(
+      path, std::move(handlers), std::move(listener).value(), std::move(stop)));
+}
+
+}  // namespace sluice::admin

@@ -1,0 +1,37 @@
+// The local admin socket: one JSON object per line each way.
+//
+//   -> {"request": "sessions"}
+//   <- {"ok": true, "result": [...]}
+//   <- {"ok": false, "error": "..."}
+//
+// Threads: one of its own; it serves one client at a time, for limits::kAdminPatience at most, so
+// that a stuck client delays others but holds nothing. Handlers run on it.
+// Access: the socket has mode 0600, and only root and the gateway's own user are answered.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+
+namespace sluice::admin {
+
+// Gives the result as JSON text, in one line.
+using Handler = std::function<std::string()>;
+using Handlers = std::map<std::string, Handler, std::less<>>;
+
+// The answer to one line, without its newline. Whatever the line holds, it is an answer.
+std::string answer(const Handlers& handlers, std::string_view line);
+
+class Server {
+ public:
+  // Makes the socket's directory if need be and replaces a socket nobody serves any more. Error:
+  // another gateway serves it, or it can't be made.
+  static Result<std::unique_ptr<Server>> start(const std::string& path, Handlers handlers);
+  virtual ~Server() = default;  // ends the thread and removes the socket
+};
+
+}  // namespace sluice::admin

@@ -1,0 +1,25 @@
+// Columns for a terminal, and numbers as people read them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace sluice::admin {
+
+class Table {
+ public:
+  explicit Table(std::vector<std::string> header) : rows_{std::move(header)} {}
+  // As many cells as the header has.
+  void add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
+  // Aligned, one line per row; what is unprintable shows as '?': names come from peers.
+  std::string text() const;
+
+ private:
+  std::vector<std::vector<std::string>> rows_;
+};
+
+std::string human_bytes(uint64_t bytes);    // "512B", "1.5MiB"
+std::string human_seconds(double seconds);  // "12s", "3m05s", "2d04h"
+
+}  // namespace sluice::admin

@@ -1,0 +1,187 @@
+// What a reload does to what is exported: units that stay are the very same ones.
+#include "config/apply.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "config/parse_fixture.h"
+#include "lun/unit.h"
+
+namespace sluice::config {
+namespace {
+
+using testing::HasSubstr;
+
+class NoReactors final : public Reactors {
+ public:
+  unsigned count() const override { return 2; }
+  unsigned current() const override { return 2; }
+  void post(unsigned, std::function<void()>) override {}
+};
+
+constexpr const char* kA = "uuid: 0f7c3a52-1111-4222-8333-94444444444a";
+constexpr const char* kB = "uuid: 0f7c3a52-1111-4222-8333-94444444444b";
+
+std::string memory(int id, const std::string& rest, const std::string& size = "1MiB") {
+  return "  - {id: " + std::to_string(id) + ", backend: memory, size: " + size + ", " + rest +
+         "}\n";
+}
+
+class Reload : public testing::Test {
+ protected:
+  Result<void> load(const std::string& yaml) {
+    const Result<Config> next = read_yaml(yaml);
+    if (!next) return Error{next.error()};
+    const Result<Changes> changes =
+        started_ ? diff(config_, next.value()) : from_scratch(next.value());
+    if (!changes) return Error{changes.error()};
+    Result<void> done = apply(changes.value(), environment_);
+    if (done) {
+      config_ = changes.value().in_force;
+      started_ = true;
+    }
+    return done;
+  }
+
+  std::shared_ptr<lun::Unit> unit(uint64_t id) const {
+    const auto target = exports_.find("iqn.2026-11.example:t");
+    if (target == nullptr) return nullptr;
+    for (const auto& entry : target->luns()) {
+      if (entry.lun == id) return entry.unit;
+    }
+    return nullptr;
+  }
+
+  NoReactors reactors_;
+  lun::Exports exports_;
+  int opened_ = 0;
+  Environment environment_{.exports = exports_,
+                           .reactors = reactors_,
+                           .store = nullptr,
+                           .open = [this](const backend::Spec& spec) {
+                             ++opened_;
+                             return backend::open(spec);
+                           }};
+  Config config_;
+  bool started_ = false;
+};
+
+TEST_F(Reload, TheFirstLoadExportsEverything) {
+  const Result<void> done = load(with_luns(memory(0, kA) + memory(300, kB)));
+  ASSERT_TRUE(done.ok()) << done.error();
+  ASSERT_NE(unit(0), nullptr);
+  EXPECT_EQ(unit(300)->blocks(), 2048u);
+  EXPECT_EQ(unit(0)->identity().serial,
+            "0f7c3a521111422283339444444444"
+            "4a");
+  lun::HostAccess access;
+  EXPECT_TRUE(exports_.find("iqn.2026-11.example:t")->access_for("iqn.2026-11.example:x", &access));
+}
+
+TEST_F(Reload, UnitsThatStayAreTheSameOnes) {
+  ASSERT_TRUE(load(with_luns(memory(0, kA))).ok());
+  const auto before = unit(0);
+  const auto target = exports_.find("iqn.2026-11.example:t");
+  ASSERT_TRUE(load(with_luns(memory(0, kA) + memory(1, kB))).ok());
+  EXPECT_EQ(unit(0), before);
+  EXPECT_EQ(exports_.find("iqn.2026-11.example:t"), target);
+  EXPECT_NE(unit(1), nullptr);
+  EXPECT_EQ(opened_, 2);
+}
+
+TEST_F(Reload, AMovedVolumeKeepsItsUnit) {
+  ASSERT_TRUE(load(with_luns(memory(0, kA) + memory(1, kB))).ok());
+  const auto a = unit(0);
+  const auto b = unit(1);
+  ASSERT_TRUE(load(with_luns(memory(1, kA) + memory(0, kB))).ok());
+  EXPECT_EQ(unit(1), a);
+  EXPECT_EQ(unit(0), b);
+  EXPECT_EQ(opened_, 2);
+  EXPECT_EQ(a->gate() & lun::Unit::kRemoved, 0u);
+}
+
+TEST_F(Reload, ARemovedLunIsLetGoOf) {
+  ASSERT_TRUE(load(with_luns(memory(0, kA) + memory(1, kB))).ok());
+  const std::weak_ptr<lun::Unit> gone = unit(1);
+  ASSERT_TRUE(load(with_luns(memory(0, kA))).ok());
+  EXPECT_EQ(unit(1), nullptr);
+  EXPECT_TRUE(gone.expired()) << "its backend stays open";
+}
+
+TEST_F(Reload, ARemovedLunStillHeldIsGated) {
+  ASSERT_TRUE(load(with_luns(memory(0, kA) + memory(1, kB))).ok());
+  const auto held = unit(1);
+  ASSERT_TRUE(load(with_luns(memory(0, kA))).ok());
+  EXPECT_NE(held->gate() & lun::Unit::kRemoved, 0u);
+}
+
+TEST_F(Reload, ARemovedTargetIsForgottenAndEmptied) {
+  ASSERT_TRUE(load(with_luns(memory(0, kA))).ok());
+  const auto target = exports_.find("iqn.2026-11.example:t");
+  ASSERT_TRUE(load("targets: []").ok());
+  EXPECT_EQ(exports_.find("iqn.2026-11.example:t"), nullptr);
+  EXPECT_TRUE(target->luns().empty());
+}
+
+TEST_F(Reload, ALunGrowsInPlace) {
+  const std::string path = testing::TempDir() + "/sluice-grow-" + std::to_string(getpid());
+  const auto file = [&](const std::string& size) {
+    return with_luns("  - {id: 0, backend: file, path: " + path + ", size: " + size + "}\n");
+  };
+  ASSERT_TRUE(load(file("1MiB")).ok());
+  const auto before = unit(0);
+  const Result<void> done = load(file("2MiB"));
+  EXPECT_TRUE(done.ok()) << done.error();
+  EXPECT_EQ(unit(0), before);
+  EXPECT_EQ(before->blocks(), 4096u);
+  unlink(path.c_str());
+}
+
+TEST_F(Reload, TheWriteCacheIsSwitchedInPlace) {
+  ASSERT_TRUE(load(with_luns(memory(0, kA))).ok());
+  const auto before = unit(0);
+  const bool was = before->backend().write_cache();
+  const Result<void> done =
+      load(with_luns(memory(0, std::string("write-cache: ") + (was ? "off, " : "on, ") + kA)));
+  ASSERT_TRUE(done.ok()) << done.error();
+  EXPECT_EQ(unit(0), before);
+  EXPECT_NE(before->backend().write_cache(), was);
+}
+
+TEST_F(Reload, ABackendThatFailsToOpenLeavesEverythingAsItWas) {
+  ASSERT_TRUE(load(with_luns(memory(0, kA))).ok());
+  const auto before = unit(0);
+  const Result<void> done = load(with_luns(
+      memory(1, kB) + "  - {id: 2, backend: file, path: /does/not/exist/disk, size: 1MiB}\n"));
+  ASSERT_FALSE(done.ok());
+  EXPECT_THAT(done.error(), HasSubstr("LUN 2 of iqn.2026-11.example:t: "));
+  EXPECT_THAT(done.error(), HasSubstr("/does/not/exist/disk"));
+  EXPECT_EQ(unit(0), before);
+  EXPECT_EQ(unit(1), nullptr);
+  EXPECT_EQ(before->gate() & lun::Unit::kRemoved, 0u);
+}
+
+TEST_F(Reload, HostsChangeForTheNextLogin) {
+  const std::string head = "targets:\n- iqn: iqn.2026-11.example:t\n  hosts: ";
+  ASSERT_TRUE(load(head + "[{initiators: ['*'], chap: {user: a, secret: aaaaaaaaaaaa}}]\n").ok());
+  const auto target = exports_.find("iqn.2026-11.example:t");
+  lun::HostAccess access;
+  ASSERT_TRUE(target->access_for("iqn.2026-11.example:x", &access));
+  EXPECT_EQ(access.chap.secret, "aaaaaaaaaaaa");
+  ASSERT_TRUE(load(head + "[{initiators: [iqn.2026-11.example:y], read-only: on}]\n").ok());
+  EXPECT_FALSE(target->access_for("iqn.2026-11.example:x", &access));
+  ASSERT_TRUE(target->access_for("iqn.2026-11.example:y", &access));
+  EXPECT_TRUE(access.chap.empty());
+  EXPECT_TRUE(access.read_only);
+}
+
+TEST_F(Reload, DiscoveryAsksForWhatIsConfigured) {
+  ASSERT_TRUE(load("discovery: {chap: {user: d, secret: dddddddddddd}}\n").ok());
+  EXPECT_EQ(exports_.discovery_access().chap.user, "d");
+  ASSERT_TRUE(load("").ok());
+  EXPECT_TRUE(exports_.discovery_access().chap.empty());
+}
+
+}  // namespace
+}  // namespace sluice::config

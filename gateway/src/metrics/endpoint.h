@@ -1,0 +1,22 @@
+// The HTTP endpoint that Prometheus scrapes: GET /metrics.
+//
+// Threads: two of its own. Bounded: a third scraper waits, a slow one is dropped after 5 s.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "base/result.h"
+#include "metrics/collector.h"
+
+namespace sluice::metrics {
+
+class Endpoint {
+ public:
+  // `address` is "ip:port"; port 0 takes a free one.
+  static Result<std::unique_ptr<Endpoint>> start(const std::string& address, Sources sources);
+  virtual ~Endpoint() = default;
+  virtual int port() const = 0;
+};
+
+}  // namespace sluice::metrics
