@@ -1,6 +1,7 @@
 #include "iscsi/send_targets.h"
 
 #include <algorithm>
+#include <memory>
 
 #include "iscsi/chap.h"
 #include "iscsi/names.h"
@@ -42,23 +43,22 @@ std::string shown_address(std::string_view portal, std::string_view local) {
 
 bool SendTargets::ask(const lun::Exports& exports, const Parameters& session,
                       std::string_view value, std::string_view local_address) {
-  targets_.clear();
+  exports_ = &exports;
+  names_.clear();
   addresses_.clear();
   next_ = 0;
   initiator_ = session.initiator_name;
   own_only_ = !session.discovery;
   if (value == "All") {
     if (!session.discovery) return false;
-    targets_ = exports.all();
+    for (const auto& target : exports.all()) names_.push_back(target->iqn());
   } else if (value.empty()) {
     if (session.discovery) return false;
-    if (auto own = exports.find(session.target_name)) targets_.push_back(std::move(own));
+    names_.push_back(session.target_name);
   } else {
     Result<std::string> name = normalise_name(value);
     if (!name) return false;
-    bool visible = session.discovery || *name == session.target_name;
-    auto named = visible ? exports.find(*name) : nullptr;
-    if (named != nullptr) targets_.push_back(std::move(named));
+    if (session.discovery || *name == session.target_name) names_.push_back(*name);
   }
   for (const lun::PortalInfo& portal : exports.portals()) {
     std::string shown = shown_address(portal.address, local_address);
@@ -72,13 +72,14 @@ bool SendTargets::ask(const lun::Exports& exports, const Parameters& session,
 }
 
 void SendTargets::append(std::string* text, size_t size) {
-  for (; next_ < targets_.size() && text->size() < size; ++next_) {
-    const lun::Target& target = *targets_[next_];
+  for (; next_ < names_.size() && text->size() < size; ++next_) {
+    const std::shared_ptr<lun::Target> target = exports_->find(names_[next_]);
+    if (target == nullptr) continue;
     lun::HostAccess access;
-    bool visible = own_only_ || target.access_for(initiator_, &access);
+    bool visible = own_only_ || target->access_for(initiator_, &access);
     wipe(&access);
     if (!visible) continue;
-    append_pair(text, "TargetName", target.iqn());
+    append_pair(text, "TargetName", target->iqn());
     for (const std::string& address : addresses_) append_pair(text, "TargetAddress", address);
   }
 }

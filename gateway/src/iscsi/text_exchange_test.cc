@@ -189,6 +189,22 @@ TEST(TextExchange, ALongAnswerComesInPieces) {
   EXPECT_EQ(parts, (text.size() + 4095) / 4096);
 }
 
+TEST(TextExchange, AnUnfinishedAnswerKeepsNoRemovedTargetAlive) {
+  Session s(true);
+  s.parameters.max_send_data_segment_length = 64;
+  const uint32_t ttt = s.ask(kFinal, {"SendTargets=All"}).header.target_transfer_tag();
+  std::weak_ptr<lun::Target> removed = s.gateway.exports.find(kOpenTarget);
+  s.gateway.exports.remove(kOpenTarget);
+  EXPECT_TRUE(removed.expired());
+  Answer part = s.ask(kFinal, {}, ttt);
+  std::string rest = part.text;
+  while (part.header.flags() == kMore) {
+    part = s.ask(kFinal, {}, part.header.target_transfer_tag());
+    rest += part.text;
+  }
+  EXPECT_EQ(rest.find(kOpenTarget), std::string::npos);
+}
+
 TEST(TextExchange, AnAnswerThatFillsASegmentNeedsNoSecond) {
   Session s(true);
   for (uint32_t size : {69u, 70u, 71u}) {
