@@ -54,8 +54,8 @@ class Login {
   struct Setup {
     const lun::Exports* exports = nullptr;
     Offer offer;
-    uint16_t tpgt = 1;                   // of the portal the connection came to
-    std::string local_address;           // "ip:port" the initiator connected to
+    uint16_t tpgt = 1;          // of the portal the connection came to
+    std::string local_address;  // "ip:port" the initiator connected to
     // Fills `n` unguessable bytes (CHAP challenge). Injected so that tests are deterministic.
     std::function<void(uint8_t* out, size_t n)> random;
   };
@@ -78,7 +78,7 @@ class Login {
   // From the first request on.
   uint16_t requested_tsih() const;  // not 0: the caller decides whether that session exists
   uint16_t cid() const;
-  uint32_t first_cmd_sn() const;    // CmdSN of the login
+  uint32_t first_cmd_sn() const;  // CmdSN of the login
   // For the log and the metrics, after kFailed: the status and one sentence.
   LoginStatus status() const;
   const std::string& reason() const;
