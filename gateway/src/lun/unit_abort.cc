@@ -35,8 +35,8 @@ void Unit::abort_everywhere(Reactors& reactors, unsigned reply_to, const Nexus* 
   });
   for (auto& [reactor, affected] : by_reactor) {
     for (size_t i = 0; i < affected.size(); ++i) all->begin();
-    reactors.post(reactor, [affected = std::move(affected), all, except] {
-      for (const Affected& a : affected) {
+    reactors.post(reactor, [these = std::move(affected), all, except] {
+      for (const Affected& a : these) {
         abort_all(*a.itl, !a.own, except);
         if (!drain(*a.itl, except, [all] { all->through(); })) all->through();
       }
