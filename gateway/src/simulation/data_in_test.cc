@@ -89,8 +89,7 @@ TEST_F(DataIn, HoldsCommandsWhileThePeerDoesNotReadAndAnswersThemInOrder) {
   host_.connection().set_reading(false);
   std::vector<uint32_t> tags;
   for (int i = 0; i < 40; ++i) {
-    const auto h =
-        host_.command(read16(0, 4096), pdu::kFlagFinal | pdu::kFlagRead | 1, 2 << 20);
+    const auto h = host_.command(read16(0, 4096), pdu::kFlagFinal | pdu::kFlagRead | 1, 2 << 20);
     tags.push_back(h.itt());
     host_.send(h);
   }
@@ -108,7 +107,7 @@ TEST_F(DataIn, HoldsCommandsWhileThePeerDoesNotReadAndAnswersThemInOrder) {
 
 TEST_F(DataIn, DropsWhoFloodsWithPingsAndNeverReads) {
   host_.connection().set_reading(false);
-  const std::vector<uint8_t> ping(4096, 0x55);
+  const std::vector<uint8_t> ping(3072, 0x55);
   for (int i = 0; i < 40000 && !host_.connection().closed(); ++i) {
     host_.send(host_.request(Opcode::kNopOut, true), ping);
   }

@@ -33,11 +33,11 @@ class DataOut : public testing::TestWithParam<Rules> {
     settings.offer.max_outstanding_r2t = 16;
     gateway_ = std::make_unique<SimulatedGateway>(settings);
     host_ = std::make_unique<Initiator>(gateway_->connect());
-    const auto login = host_->login({"InitialR2T=" + yes(r.initial_r2t),
-                                     "ImmediateData=" + yes(r.immediate_data),
-                                     "FirstBurstLength=" + std::to_string(r.first_burst),
-                                     "MaxBurstLength=" + std::to_string(r.max_burst),
-                                     "MaxOutstandingR2T=" + std::to_string(r.outstanding)});
+    const auto login =
+        host_->login({"InitialR2T=" + yes(r.initial_r2t), "ImmediateData=" + yes(r.immediate_data),
+                      "FirstBurstLength=" + std::to_string(r.first_burst),
+                      "MaxBurstLength=" + std::to_string(r.max_burst),
+                      "MaxOutstandingR2T=" + std::to_string(r.outstanding)});
     ASSERT_TRUE(login);
     ASSERT_EQ(login->header.u16(36), 0);
     host_->clear_attention();
@@ -98,9 +98,9 @@ class DataOut : public testing::TestWithParam<Rules> {
     uint32_t sn = 0;
     for (uint32_t at = 0; at < length; ++sn) {
       const uint32_t n = std::min(segment, length - at);
-      host_->send(host_->data_out(itt, r2t.header.target_transfer_tag(), sn, offset + at,
-                                  at + n == length),
-                  ByteView(data).subspan(offset + at, n));
+      host_->send(
+          host_->data_out(itt, r2t.header.target_transfer_tag(), sn, offset + at, at + n == length),
+          ByteView(data).subspan(offset + at, n));
       at += n;
     }
   }
@@ -133,8 +133,7 @@ TEST_P(DataOut, AsksForNoMoreThanTheCommandNeeds) {
   // Two blocks named, four announced: the rest is residual, and is neither asked for nor stored.
   const auto before = host_->execute(read16(0, 4), 2048).data;
   const auto data = pattern(2048, 99);
-  const pdu::Bhs h =
-      host_->command(write16(0, 2), pdu::kFlagFinal | pdu::kFlagWrite | 1, 2048);
+  const pdu::Bhs h = host_->command(write16(0, 2), pdu::kFlagFinal | pdu::kFlagWrite | 1, 2048);
   host_->send(h);
   const auto response = answer_r2ts(h.itt(), data, 4096, 0);
   ASSERT_TRUE(response);
@@ -255,7 +254,8 @@ TEST_F(DataErrors, ARefusedCommandWaitsForTheDataItAnnounced) {
 }
 
 TEST_F(DataErrors, BidirectionalCommandsAreRefusedCleanly) {
-  const auto h = host_.command(write16(0, 1), pdu::kFlagFinal | pdu::kFlagWrite | pdu::kFlagRead | 1, 512);
+  const auto h =
+      host_.command(write16(0, 1), pdu::kFlagFinal | pdu::kFlagWrite | pdu::kFlagRead | 1, 512);
   host_.send(h, ByteView(data_).first(512));
   const auto response = host_.answer();
   ASSERT_TRUE(response);

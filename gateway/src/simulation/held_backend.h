@@ -16,7 +16,8 @@ class HeldBackend final : public backend::Backend {
   // While on, requests queue up instead of running.
   void hold(bool on) { holding_ = on; }
   size_t waiting() const { return queue_.size(); }
-  // Runs the oldest waiting request; false when none waits. error: a negative errno to fail it with.
+  // Runs the oldest waiting request; false when none waits. error: a negative errno to fail it
+  // with.
   bool release_one(int error = 0);
   void release_all() {
     while (release_one()) {

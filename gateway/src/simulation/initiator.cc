@@ -55,7 +55,8 @@ std::vector<Answer> Initiator::answers() {
     a.data.assign(unread_.begin() + static_cast<ptrdiff_t>(data_at),
                   unread_.begin() + static_cast<ptrdiff_t>(data_at + n));
     const Opcode op = a.header.opcode();
-    const bool carries_status = op != Opcode::kR2t && !(op == Opcode::kDataIn && !(a.header.flags() & 1)) &&
+    const bool carries_status = op != Opcode::kR2t &&
+                                !(op == Opcode::kDataIn && !(a.header.flags() & 1)) &&
                                 !(op == Opcode::kNopIn && a.header.itt() == pdu::kReservedTag);
     if (carries_status) exp_stat_sn = a.header.u32(24) + 1;
     out.push_back(std::move(a));
@@ -180,8 +181,7 @@ Initiator::Outcome Initiator::execute(ByteView cdb, uint32_t data_in, ByteView o
   const bool writes = !out.empty();
   const auto flags = static_cast<uint8_t>(pdu::kFlagFinal | 1 | (writes ? pdu::kFlagWrite : 0) |
                                           (!writes && data_in ? pdu::kFlagRead : 0));
-  const pdu::Bhs h =
-      command(cdb, flags, writes ? static_cast<uint32_t>(out.size()) : data_in, lun);
+  const pdu::Bhs h = command(cdb, flags, writes ? static_cast<uint32_t>(out.size()) : data_in, lun);
   send(h);
   // Each round may bring R2Ts whose answers bring more; a stuck command brings nothing and ends.
   for (std::vector<Answer> got = answers(); !got.empty(); got = answers()) {

@@ -48,7 +48,8 @@ class Initiator {
   // A SCSI command PDU with the next CmdSN and tag.
   pdu::Bhs command(ByteView cdb, uint8_t flags, uint32_t expected_length, uint64_t lun = 0);
   pdu::Bhs request(pdu::Opcode opcode, bool immediate);
-  pdu::Bhs data_out(uint32_t itt, uint32_t ttt, uint32_t data_sn, uint32_t offset, bool final) const;
+  pdu::Bhs data_out(uint32_t itt, uint32_t ttt, uint32_t data_sn, uint32_t offset,
+                    bool final) const;
 
   // Runs one command to its end: sends, answers R2Ts with `out`, gathers data-in.
   struct Outcome {

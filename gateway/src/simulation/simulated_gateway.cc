@@ -79,13 +79,14 @@ SimulatedGateway::SimulatedGateway(iscsi::Settings settings, unsigned reactors) 
     return it == live.end() ? nullptr : it->second;
   };
   directory_ = std::make_unique<iscsi::SessionDirectory>(
-      *this, iscsi::SessionDirectory::Callbacks{
-                 [find](iscsi::ConnectionHandle h) {
-                   if (iscsi::Connection* c = find(h)) c->end_session();
-                 },
-                 [find](iscsi::ConnectionHandle h, uint16_t tsih) {
-                   if (iscsi::Connection* c = find(h)) c->granted(tsih);
-                 }});
+      *this, iscsi::SessionDirectory::Callbacks{[find](iscsi::ConnectionHandle h) {
+                                                  if (iscsi::Connection* c = find(h))
+                                                    c->end_session();
+                                                },
+                                                [find](iscsi::ConnectionHandle h, uint16_t tsih) {
+                                                  if (iscsi::Connection* c = find(h))
+                                                    c->granted(tsih);
+                                                }});
   gateway_.directory = directory_.get();
   for (unsigned i = 0; i < reactors; ++i) {
     auto lane = std::make_unique<SimulatedLane>();
