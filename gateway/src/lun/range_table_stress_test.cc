@@ -3,16 +3,13 @@
 
 #include <array>
 #include <atomic>
-#include <condition_variable>
-#include <deque>
-#include <functional>
 #include <memory>
-#include <mutex>
 #include <random>
 #include <thread>
 #include <vector>
 
 #include "lun/range_table.h"
+#include "lun/test_threads.h"
 
 namespace sluice::lun {
 namespace {
@@ -22,41 +19,6 @@ constexpr unsigned kInFlight = 8;   // per reactor
 constexpr unsigned kHolds = 20000;  // per reactor
 constexpr unsigned kBlocks = 24;    // fought over
 constexpr unsigned kLongest = 6;    // blocks
-
-class ThreadedReactors : public Reactors {
- public:
-  unsigned count() const override { return kReactors; }
-  unsigned current() const override { return kReactors; }
-  void post(unsigned reactor, std::function<void()> task) override {
-    Queue& q = queues_[reactor];
-    {
-      const std::lock_guard lock(q.mutex);
-      q.tasks.push_back(std::move(task));
-    }
-    q.changed.notify_one();
-  }
-  // Runs tasks until `done` is true of this thread's own state.
-  template <class Done>
-  void run(unsigned reactor, Done done) {
-    Queue& q = queues_[reactor];
-    while (!done()) {
-      std::unique_lock lock(q.mutex);
-      q.changed.wait(lock, [&q] { return !q.tasks.empty(); });
-      std::function<void()> task = std::move(q.tasks.front());
-      q.tasks.pop_front();
-      lock.unlock();
-      task();
-    }
-  }
-
- private:
-  struct Queue {
-    std::mutex mutex;
-    std::condition_variable changed;
-    std::deque<std::function<void()>> tasks;
-  };
-  std::array<Queue, kReactors> queues_;
-};
 
 // What the holds protect. Plain on purpose: the thread sanitizer proves the exclusion, too.
 struct Board {
@@ -168,7 +130,7 @@ class Worker {
 
 TEST(RangeTableStress, NoTwoOverlappingHoldsAndNobodyWaitsForEver) {
   auto table = std::make_shared<RangeTable>(kReactors);
-  ThreadedReactors reactors;
+  ThreadedReactors reactors(kReactors);
   Board board;
   std::vector<std::unique_ptr<Worker>> workers;
   for (unsigned i = 0; i < kReactors; ++i) {

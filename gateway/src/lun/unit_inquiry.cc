@@ -46,7 +46,7 @@ scsi::InquiryUnit Unit::inquiry(const Nexus& nexus) const {
   unit.characteristics.rotational = backend_->info().rotational;
   unit.provisioning = provisioning();
   unit.copy = copy_limits(*this);
-  unit.volatile_cache = backend_->write_cache();
+  unit.volatile_cache = true;  // MODE SELECT can turn it on
   return unit;
 }
 

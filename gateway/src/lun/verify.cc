@@ -25,13 +25,14 @@ bool chunk_is_good(Unit& unit, Command& command) {
   Verifying& v = command.scratch_as<Verifying>();
   if (!v.compare) return true;
   const uint64_t step = v.one_block ? unit.block_size() : v.chunk;
+  std::vector<Slice> one(1);
   for (uint64_t at = 0; at < v.chunk; at += step) {
-    std::vector<Slice> part;
     const std::vector<Slice>* medium = &command.data_in;
     if (v.one_block) {
       // kChunk fits one buffer, and blocks divide it.
-      part.push_back({BufferRef(), command.data_in.front().data + at, static_cast<uint32_t>(step)});
-      medium = &part;
+      one[0].data = command.data_in.front().data + at;
+      one[0].size = static_cast<uint32_t>(step);
+      medium = &one;
     }
     const uint64_t skip = v.one_block ? 0 : v.done;
     if (const auto offset = first_difference(*medium, command.data_out, skip, step)) {
