@@ -1,8 +1,8 @@
 #include "iscsi/connection.h"
 
-#include <spdlog/spdlog.h>
-
 #include <utility>
+
+#include "base/log.h"
 
 namespace sluice::iscsi {
 namespace {
@@ -133,8 +133,10 @@ void Connection::send_login_answer() {
 
 void Connection::login_failed(LoginStatus status, const std::string& reason) {
   count_login(login_slot(status));
-  spdlog::info("login refused peer={} portal={} status={:04x} reason=\"{}\"", ends_.peer_address,
-               ends_.local_address, static_cast<unsigned>(status), reason);
+  log::info("login refused", {{"peer", ends_.peer_address},
+                              {"portal", ends_.local_address},
+                              {"status", log::Hex{static_cast<uint16_t>(status)}},
+                              {"reason", reason}});
   send_login_answer();
   finish();
 }
@@ -199,9 +201,12 @@ void Connection::open_session(uint16_t tsih) {
   framer_.set_digests(p.header_digest, p.data_digest);
   (p.discovery ? shard_.counters->discovery_opened : shard_.counters->sessions_opened).add();
   count_login(login_slot(LoginStatus::kSuccess));
-  spdlog::info("login session={} initiator={} target={} peer={} portal={} auth={}", tsih,
-               p.initiator_name, p.discovery ? "(discovery)" : p.target_name, ends_.peer_address,
-               ends_.local_address, p.auth_method);
+  log::info("session opened", {{"session", tsih},
+                               {"initiator", p.initiator_name},
+                               {"target", p.discovery ? "(discovery)" : p.target_name},
+                               {"peer", ends_.peer_address},
+                               {"portal", ends_.local_address},
+                               {"auth", p.auth_method}});
   login_.reset();
 }
 
@@ -212,8 +217,8 @@ void Connection::drop(std::string why) {
   } else {
     count_login(kLoginDropped);
   }
-  spdlog::warn("connection dropped session={} peer={} reason=\"{}\"", tsih_, ends_.peer_address,
-               why);
+  log::warning("connection dropped",
+               {{"session", tsih_}, {"peer", ends_.peer_address}, {"reason", why}});
   wire_closed_ = true;
   wire_.close(true);
   begin_end(true);
@@ -258,8 +263,8 @@ void Connection::drained() {
   if (session_) {
     const bool discovery = session_->parameters().discovery;
     (discovery ? shard_.counters->discovery_closed : shard_.counters->sessions_closed).add();
-    spdlog::info("session over session={} initiator={}", tsih_,
-                 session_->parameters().initiator_name);
+    log::info("session over",
+              {{"session", tsih_}, {"initiator", session_->parameters().initiator_name}});
     if (discovery) shard_.gateway->directory->give_back_tsih(tsih_);
   }
   if (std::exchange(claimed_, false)) {

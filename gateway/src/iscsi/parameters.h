@@ -24,7 +24,7 @@ struct Offer {
   enum class Digest : uint8_t { kAllow, kRequire, kRefuse };
   Digest header_digest = Digest::kAllow;
   Digest data_digest = Digest::kAllow;
-  uint32_t protocol_level = 2;  // highest iSCSIProtocolLevel agreed to; 2 is RFC 7144
+  uint32_t protocol_level = 1;  // highest iSCSIProtocolLevel agreed to; 2 (RFC 7144) is not served
 };
 
 struct Parameters {

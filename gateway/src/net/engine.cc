@@ -4,7 +4,6 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sched.h>
-#include <spdlog/spdlog.h>
 #include <sys/random.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -17,6 +16,7 @@
 #include <mutex>
 #include <thread>
 
+#include "base/log.h"
 #include "iscsi/session_directory.h"
 #include "net/reactor.h"
 #include "net/socket_address.h"
@@ -138,8 +138,13 @@ Result<void> EngineImpl::open() {
     auto started = reactor->start();
     if (!started) return started;
   }
-  spdlog::info("engine ready reactors={} {} memory_per_reactor={}", n,
-               reactors_[0]->features().describe(), options_.reactor_memory);
+  const RingFeatures& f = reactors_[0]->features();
+  log::info("io_uring ready", {{"reactors", n},
+                               {"single_issuer", f.single_issuer},
+                               {"defer_taskrun", f.defer_taskrun},
+                               {"multishot", true},
+                               {"incremental_buffers", f.incremental_buffers},
+                               {"memory_per_reactor", options_.reactor_memory}});
   return {};
 }
 
@@ -163,7 +168,7 @@ Result<int> EngineImpl::open_socket(const net::Portal& portal) {
   const std::string& cc = options_.tcp_congestion;
   if (!cc.empty() &&
       setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, cc.data(), static_cast<socklen_t>(cc.size()))) {
-    spdlog::warn("congestion control not available name={} using=\"the system's default\"", cc);
+    log::warning("congestion control not available, using the system's default", {{"name", cc}});
   }
   const char* step = "bind";
   if (bind(fd, address->get(), address->size) == 0) {

@@ -4,16 +4,17 @@
 #include <netinet/tcp.h>
 #include <pthread.h>
 #include <sched.h>
-#include <spdlog/spdlog.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <ctime>
 #include <future>
 
 #include "base/limits.h"
+#include "base/log.h"
 #include "net/socket_address.h"
 #include "net/tcp_connection.h"
 
@@ -255,7 +256,7 @@ void Reactor::on_accept(Listener* listener, int result, uint32_t flags) {
     if (!listener->armed && !stopping_) arm_accept(listener);
   } else if (result != -ECANCELED && result != -EBADF && result != -EINVAL) {
     // Mostly "no descriptors left": the next tick tries again instead of spinning.
-    spdlog::warn("accept failed error=\"{}\"", std::strerror(-result));
+    log::warning("accept failed", {{"error", std::strerror(-result)}});
   }
 }
 

@@ -29,11 +29,6 @@ int seccomp_mode() {
 
 }  // namespace
 
-std::string RingFeatures::describe() const {
-  return fmt::format("single_issuer={} defer_taskrun={} incremental_buffers={}", single_issuer,
-                     defer_taskrun, incremental_buffers);
-}
-
 std::string explain_refusal(int error, const std::string& disabled, int seccomp,
                             const std::string& kernel_release) {
   switch (error) {

@@ -14,7 +14,6 @@ struct RingFeatures {
   bool single_issuer = false;   // 6.0
   bool defer_taskrun = false;   // 6.1
   bool incremental_buffers = false;  // 6.12: IOU_PBUF_RING_INC
-  std::string describe() const;
 };
 
 // Sets up a ring for the calling thread. Error: which layer refused (seccomp,
