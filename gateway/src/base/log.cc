@@ -39,6 +39,23 @@ class CallbackSink : public spdlog::sinks::base_sink<std::mutex> {
   std::function<void(std::string_view)> callback_;
 };
 
+Level level_of(spdlog::level::level_enum level) {
+  if (level <= spdlog::level::debug) return Level::kDebug;
+  if (level == spdlog::level::info) return Level::kInfo;
+  return level == spdlog::level::warn ? Level::kWarning : Level::kError;
+}
+
+// What is logged with spdlog's own functions takes the same way out.
+class BridgeSink : public spdlog::sinks::sink {
+ public:
+  void log(const spdlog::details::log_msg& msg) override {
+    write(level_of(msg.level), {msg.payload.data(), msg.payload.size()});
+  }
+  void flush() override {}
+  void set_pattern(const std::string&) override {}
+  void set_formatter(std::unique_ptr<spdlog::formatter>) override {}
+};
+
 // The pool must outlive the logger that posts to it; both change together.
 struct Output {
   std::shared_ptr<spdlog::details::thread_pool> pool;
@@ -160,7 +177,18 @@ void render_to(Buffer& out, Format format, int64_t nanos, Level level, std::stri
   } else {
     fmt::format_to(to, "{:%FT%T}.{:06}Z {:7} ", time, micros, name);
   }
-  json ? quoted(out, message, format) : out.append(message);
+  if (json) {
+    quoted(out, message, format);
+  } else {
+    for (const char c : message) {
+      // A message may have been put together from what a peer sent.
+      if (c >= ' ' && c < 0x7f) {
+        out.push_back(c);
+      } else {
+        escape_byte(out, static_cast<unsigned char>(c), format);
+      }
+    }
+  }
   for (const Field& field : fields) {
     if (json) {
       out.push_back(',');
@@ -199,6 +227,9 @@ void start(Setup setup) {
   next.logger->set_pattern("%v");
   threshold.store(setup.level, std::memory_order_relaxed);
   line_format.store(setup.format, std::memory_order_relaxed);
+  auto bridge = std::make_shared<spdlog::logger>("bridge", std::make_shared<BridgeSink>());
+  bridge->set_level(spdlog::level::trace);  // the threshold decides
+  spdlog::set_default_logger(std::move(bridge));
   const std::lock_guard lock(output_mutex);
   std::swap(output(), next);
 }

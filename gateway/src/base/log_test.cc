@@ -1,6 +1,7 @@
 #include "base/log.h"
 
 #include <gtest/gtest.h>
+#include <spdlog/spdlog.h>
 
 #include <mutex>
 #include <vector>
@@ -53,6 +54,15 @@ TEST_F(LogOutput, StopWritesEverythingQueued) {
   for (int i = 0; i < 100; ++i) info("line");
   stop();
   EXPECT_EQ(lines_.size(), 100u);
+}
+
+TEST_F(LogOutput, TakesInWhatIsLoggedWithSpdlogItself) {
+  open(Level::kInfo);
+  spdlog::info("login session={} name={}", 3, "a\nb");
+  spdlog::debug("quiet");
+  stop();
+  ASSERT_EQ(lines_.size(), 1u);
+  EXPECT_TRUE(lines_[0].ends_with("Z info    login session=3 name=a\\nb")) << lines_[0];
 }
 
 TEST_F(LogOutput, LinesBelowTheLevelAreLeftOut) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "config/uuid.h"
 #include "lun/unit.h"
@@ -142,10 +143,18 @@ class Applier {
     if (added) {
       target =
           std::make_shared<lun::Target>(config.iqn, config.alias, changes_.in_force.gateway_number);
+      target->set_relative_ports(relative_ports());
     }
     target->set_hosts(std::move(hosts));
     if (added || !same_map(target->luns(), luns)) target->set_luns(std::move(luns), env_.reactors);
     if (added) env_.exports.add(std::move(target));
+  }
+
+  // Those of this gateway, in REPORT TARGET PORT GROUPS: one per portal group.
+  std::vector<uint16_t> relative_ports() const {
+    std::set<uint16_t> tags;
+    for (const PortalConfig& portal : changes_.in_force.portals) tags.insert(portal.tpgt);
+    return {tags.begin(), tags.end()};
   }
 
   // An unchanged map must not raise 3F/0E (REPORTED LUNS DATA HAS CHANGED).

@@ -85,7 +85,8 @@ void fill_in(Config* config) {
   if (config->portals.empty()) config->portals.emplace_back().address = "0.0.0.0:3260";
   if (config->reactors == 0) config->reactors = std::min(usable_cpus(), limits::kMaxReactors);
   if (!config->admin_socket_given) config->admin_socket = default_admin_socket();
-  if (config->state_directory.empty()) config->state_directory = default_state_directory();
+  config->state_directory_given = !config->state_directory.empty();
+  if (!config->state_directory_given) config->state_directory = default_state_directory();
   for (TargetConfig& target : config->targets) {
     for (LunConfig& lun : target.luns) {
       // So that /a/./b and /a/b are seen to be one. The backend's lock finds what links hide.

@@ -106,6 +106,7 @@ struct Config {
   std::string admin_socket;                               // path; empty: off
   bool admin_socket_given = false;                        // false: the default, which may be in use
   std::string state_directory;
+  bool state_directory_given = false;  // as for admin_socket_given
   bool core_dumps = false;
   LogConfig log;
   iscsi::Offer offer;

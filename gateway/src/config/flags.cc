@@ -232,6 +232,8 @@ Result<void> override_with(const Flags& flags, Config* config) {
 
 }  // namespace
 
+std::string_view version() { return SLUICE_VERSION; }
+
 Invocation parse_flags(int argc, const char* const* argv) {
   Parser parser;
   try {

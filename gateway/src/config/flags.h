@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -37,6 +38,9 @@ struct Invocation {
   int exit_code = 0;  // 0, or 2 for a wrong command line
 };
 Invocation parse_flags(int argc, const char* const* argv);
+
+// "0.1.0"
+std::string_view version();
 
 // The configuration these flags ask for, complete. Reads files.
 Result<Config> load(const Flags& flags);

@@ -169,6 +169,14 @@ TEST(Parse, AnEmptyFileGivesEveryDefault) {
   EXPECT_FALSE(config.value().admin_socket.empty());
 }
 
+TEST(Parse, TheSampleOfThePackageIsFine) {
+  const Result<Source> source = read_source(SLUICE_GATEWAY_DIR "/packaging/gateway.yaml");
+  ASSERT_TRUE(source.ok()) << source.error();
+  Result<Config> config = parse_config(source.value());
+  ASSERT_TRUE(config.ok()) << config.error();
+  EXPECT_TRUE(complete(&*config, "gateway.yaml").ok());
+}
+
 // The default each key's row claims, written out, must change nothing.
 TEST(Parse, DefaultsWrittenOutEqualDefaultsLeftOut) {
   const std::map<std::string, std::string> places = {

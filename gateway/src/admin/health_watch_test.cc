@@ -1,0 +1,98 @@
+#include "admin/health_watch.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "admin/lun_report.h"
+#include "base/log.h"
+#include "lun/unit.h"
+
+namespace sluice::admin {
+namespace {
+
+class NoReactors final : public Reactors {
+ public:
+  unsigned count() const override { return 1; }
+  unsigned current() const override { return 1; }
+  void post(unsigned, std::function<void()>) override {}
+};
+
+class Health : public testing::Test {
+ protected:
+  void SetUp() override {
+    path_ = testing::TempDir() + "/sluice-health-" + std::to_string(getpid());
+    backend::Spec spec;
+    spec.kind = "file";
+    spec.path = path_;
+    spec.size = 1 << 20;
+    auto backend = backend::open(spec);
+    ASSERT_TRUE(backend.ok()) << backend.error();
+    lun::UnitIdentity identity;
+    identity.uuid[15] = 9;
+    auto target = std::make_shared<lun::Target>("iqn.2026-11.example:t", "", 1);
+    target->set_luns(
+        {{.lun = 4,
+          .unit = std::make_shared<lun::Unit>(identity, std::move(*backend), 1, nullptr)}},
+        reactors_);
+    exports_.add(target);
+    log::start({.level = log::Level::kInfo,
+                .format = log::Format::kText,
+                .sink = [this](std::string_view line) {
+                  const std::lock_guard lock(mutex_);
+                  lines_.emplace_back(line);
+                }});
+  }
+  void TearDown() override {
+    log::stop();
+    unlink(path_.c_str());
+    unlink((path_ + ".away").c_str());
+  }
+  std::string state() const { return lun_views(exports_).at(0).state; }
+
+  std::string path_;
+  NoReactors reactors_;
+  lun::Exports exports_;
+  std::mutex mutex_;
+  std::vector<std::string> lines_;
+};
+
+TEST_F(Health, AVanishedFileIsNotReadyUntilItIsBack) {
+  look_at_media(exports_);
+  EXPECT_EQ(state(), "ready");
+  ASSERT_EQ(rename(path_.c_str(), (path_ + ".away").c_str()), 0);
+  look_at_media(exports_);
+  look_at_media(exports_);
+  EXPECT_EQ(state(), "not-ready");
+  ASSERT_EQ(rename((path_ + ".away").c_str(), path_.c_str()), 0);
+  look_at_media(exports_);
+  EXPECT_EQ(state(), "ready");
+  log::stop();
+  ASSERT_EQ(lines_.size(), 2u) << "changes are logged, states are not";
+  EXPECT_NE(lines_[0].find("error   medium is gone target=iqn.2026-11.example:t lun=4 error="),
+            std::string::npos)
+      << lines_[0];
+  EXPECT_NE(lines_[1].find("info    medium is back"), std::string::npos) << lines_[1];
+}
+
+TEST_F(Health, TheWatchEndsWhenTold) {
+  HealthWatch watch(exports_);
+  EXPECT_TRUE(watch.stop());
+  EXPECT_TRUE(watch.stop()) << "twice";
+}
+
+TEST_F(Health, ViewsTellWhatALunIs) {
+  const LunView view = lun_views(exports_).at(0);
+  EXPECT_EQ(view.target, "iqn.2026-11.example:t");
+  EXPECT_EQ(view.lun, 4u);
+  EXPECT_EQ(view.size_bytes, 1u << 20);
+  EXPECT_EQ(view.uuid, "00000000-0000-0000-0000-000000000009");
+  EXPECT_FALSE(view.read_only);
+}
+
+}  // namespace
+}  // namespace sluice::admin

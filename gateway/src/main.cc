@@ -1,0 +1,318 @@
+// The sluice-gateway program: composition only. What the parts do is told in their rooms.
+//
+//   flags -> configuration -> engine (nothing listens) -> exports -> portals open -> signals
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <filesystem>
+
+#include "admin/client.h"
+#include "admin/health_watch.h"
+#include "admin/lun_report.h"
+#include "admin/server.h"
+#include "admin/session_report.h"
+#include "base/log.h"
+#include "base/service_manager.h"
+#include "config/apply.h"
+#include "config/complete.h"
+#include "config/flags.h"
+#include "config/summary.h"
+#include "lun/exports.h"
+#include "lun/reservation_store.h"
+#include "metrics/endpoint.h"
+#include "net/engine.h"
+
+namespace sluice {
+namespace {
+
+using config::Config;
+using config::Flags;
+
+constexpr int kFine = 0;
+constexpr int kFailed = 1;
+constexpr int kBadConfiguration = 2;
+
+int complain(const std::string& message, int code) {
+  std::fprintf(stderr, "sluice-gateway: %s\n", message.c_str());
+  return code;
+}
+
+// Messages of several faults have one per line, and so has the log.
+void log_lines(log::Level level, std::string_view message, std::string_view faults) {
+  while (!faults.empty()) {
+    const size_t end = std::min(faults.find('\n'), faults.size());
+    log::write(level, message, {{"error", faults.substr(0, end)}});
+    faults.remove_prefix(std::min(end + 1, faults.size()));
+  }
+}
+
+int ask_gateway(const Flags& flags) {
+  const bool sessions = flags.command == Flags::Command::kSessions;
+  const std::string path = flags.admin_socket.value_or(config::default_admin_socket());
+  const Result<std::string> json = admin::ask(path, sessions ? "sessions" : "luns");
+  if (!json) return complain(json.error(), kFailed);
+  if (flags.json) return std::printf("%s\n", json.value().c_str()) < 0 ? kFailed : kFine;
+  const Result<std::string> table =
+      sessions ? admin::sessions_table(json.value()) : admin::luns_table(json.value());
+  if (!table) return complain(table.error(), kFailed);
+  return std::printf("%s", table.value().c_str()) < 0 ? kFailed : kFine;
+}
+
+// DESIGN R14: a process that writes a core file dies late, and the file would hold secrets.
+void harden(bool core_dumps) {
+  if (!core_dumps) {
+    const rlimit none{0, 0};
+    ::setrlimit(RLIMIT_CORE, &none);
+    ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+  }
+  rlimit files{};
+  if (::getrlimit(RLIMIT_NOFILE, &files) == 0) {
+    files.rlim_cur = files.rlim_max;
+    ::setrlimit(RLIMIT_NOFILE, &files);
+  }
+}
+
+// Blocked in every thread made from here on; run() waits for them.
+sigset_t block_signals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&signals, signal);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  ::signal(SIGPIPE, SIG_IGN);
+  return signals;
+}
+
+net::Options engine_options(const Config& config) {
+  net::Options options;
+  options.reactors = config.reactors;
+  options.reactor_memory = config.reactor_memory;
+  options.cpus.assign(config.reactor_cpus.begin(), config.reactor_cpus.end());
+  options.tcp_congestion = config.tcp_congestion;
+  options.busy_poll = config.busy_poll;
+  iscsi::Settings& settings = options.settings;
+  settings.offer = config.offer;
+  settings.command_window = config.connections.command_window;
+  settings.login_timeout = config.connections.login_timeout;
+  settings.nop_silence = config.connections.nop_silence;
+  settings.nop_timeout = config.connections.nop_timeout;
+  settings.max_connections = config.connections.max;
+  settings.max_unauthenticated = config.connections.max_unauthenticated;
+  return options;
+}
+
+class Gateway {
+ public:
+  Gateway(Flags flags, Config config) : flags_(std::move(flags)), config_(std::move(config)) {}
+
+  int run() {
+    const sigset_t signals = block_signals();
+    log::start({.level = config_.log.level, .format = config_.log.format, .sink = {}});
+    log::info("starting", {{"version", config::version()}, {"pid", ::getpid()}});
+    const Result<void> up = start();
+    int code = kFine;
+    if (up) {
+      announce();
+      serve(signals);
+    } else {
+      log_lines(log::Level::kError, "start failed", up.error());
+      code = kFailed;
+    }
+    if (!stop()) {
+      // Something still uses what would be destroyed now.
+      log::error("stopped with work in flight");
+      log::stop();
+      ::_exit(kFailed);
+    }
+    log::info("stopped");
+    log::stop();
+    return code;
+  }
+
+ private:
+  Result<void> start() {
+    for (auto step : {&Gateway::open_store, &Gateway::start_engine, &Gateway::show_exports,
+                      &Gateway::listen, &Gateway::start_metrics, &Gateway::start_admin}) {
+      Result<void> done = (this->*step)();
+      if (!done) return done;
+    }
+    health_ = std::make_unique<admin::HealthWatch>(exports_);
+    return {};
+  }
+
+  Result<void> open_store() {
+    std::error_code ignored;  // what is wrong shows at once
+    std::filesystem::create_directories(
+        std::filesystem::path(config_.state_directory).parent_path(), ignored);
+    auto store = lun::FileReservationStore::open(config_.state_directory);
+    if (store) {
+      store_ = std::move(store).value();
+    } else if (config_.state_directory_given) {
+      return Error{store.error()};
+    } else {
+      // Two gateways tried out on one machine: honest, but not a reason to fail.
+      log::warning("persistent reservations won't outlive this process; give --state-dir",
+                   {{"error", store.error()}});
+    }
+    return {};
+  }
+
+  Result<void> start_engine() {
+    auto engine = net::Engine::start(engine_options(config_), exports_);
+    if (!engine) return Error{engine.error()};
+    engine_ = std::move(engine).value();
+    return {};
+  }
+
+  config::Environment environment() {
+    return {.exports = exports_, .reactors = engine_->reactors(), .store = store_};
+  }
+
+  Result<void> show_exports() {
+    const Result<config::Changes> changes = config::from_scratch(config_);
+    if (!changes) return Error{changes.error()};
+    return config::apply(changes.value(), environment());
+  }
+
+  // DESIGN R11: only now, when every LUN is there.
+  Result<void> listen() {
+    std::vector<net::Portal> portals;
+    for (const config::PortalConfig& portal : config_.portals) {
+      portals.push_back(
+          {.address = portal.address, .tpgt = portal.tpgt, .relative_port = portal.tpgt});
+    }
+    const Result<void> open = engine_->listen(portals);
+    if (!open) return Error{open.error()};
+    const std::vector<std::string> bound = engine_->addresses();
+    std::vector<lun::PortalInfo> infos;
+    for (size_t i = 0; i < config_.portals.size(); ++i) {
+      const config::PortalConfig& portal = config_.portals[i];
+      infos.push_back({.address = portal.advertise.empty() ? bound.at(i) : portal.advertise,
+                       .tpgt = portal.tpgt,
+                       .relative_port = portal.tpgt});
+    }
+    exports_.set_portals(std::move(infos));
+    return {};
+  }
+
+  Result<void> start_metrics() {
+    if (config_.metrics.empty()) return {};
+    auto endpoint = metrics::Endpoint::start(config_.metrics,
+                                             {.counters = [this] { return engine_->counters(); },
+                                              .exports = &exports_,
+                                              .version = std::string(config::version())});
+    if (!endpoint) return Error{endpoint.error()};
+    metrics_ = std::move(endpoint).value();
+    log::info("metrics served", {{"address", config_.metrics}, {"port", metrics_->port()}});
+    return {};
+  }
+
+  Result<void> start_admin() {
+    if (config_.admin_socket.empty()) return {};
+    auto server = admin::Server::start(
+        config_.admin_socket,
+        {{"sessions", [this] { return admin::sessions_json(engine_->sessions()); }},
+         {"luns", [this] { return admin::luns_json(admin::lun_views(exports_)); }}});
+    if (server) {
+      admin_ = std::move(server).value();
+    } else if (config_.admin_socket_given) {
+      return Error{server.error()};
+    } else {
+      log::warning("`sluice-gateway sessions` can't ask this gateway; give --admin-socket",
+                   {{"error", server.error()}});
+    }
+    return {};
+  }
+
+  void announce() {
+    std::string portals;
+    for (const std::string& address : engine_->addresses()) {
+      portals += (portals.empty() ? "" : ",") + address;
+    }
+    log::info("listening", {{"portals", portals},
+                            {"reactors", engine_->reactors().count()},
+                            {"targets", config_.targets.size()}});
+    service_manager::ready("listening on " + portals);
+  }
+
+  void serve(const sigset_t& signals) {
+    for (;;) {
+      int signal = 0;
+      if (::sigwait(&signals, &signal) != 0) continue;
+      log::info("signal", {{"name", std::string_view(::sigabbrev_np(signal))}});
+      if (signal != SIGHUP) return;
+      service_manager::reloading();
+      const Result<void> done = reload();
+      if (!done) {
+        log_lines(log::Level::kError, "reload failed, the configuration in force stays",
+                  done.error());
+      }
+      service_manager::ready(done ? "reloaded" : "reload failed, see the log");
+    }
+  }
+
+  Result<void> reload() {
+    const Result<Config> next = config::load(flags_);
+    if (!next) return Error{next.error()};
+    const Result<config::Changes> changes = config::diff(config_, next.value());
+    if (!changes) return Error{changes.error()};
+    Result<void> done = config::apply(changes.value(), environment());
+    if (!done) return done;
+    config_ = changes.value().in_force;
+    log::set_level(config_.log.level);
+    for (const std::string& line : config::describe(changes.value())) {
+      log::info("configuration changed", {{"change", line}});
+    }
+    for (const std::string& key : changes.value().need_restart) {
+      log::warning("waits for a restart", {{"key", key}});
+    }
+    log::info("reloaded");
+    return {};
+  }
+
+  // In the reverse order of start(). False: see run().
+  bool stop() {
+    service_manager::stopping();
+    admin_.reset();
+    const bool looked = health_ == nullptr || health_->stop();
+    const bool drained = engine_ == nullptr || engine_->stop(limits::kShutdownBound);
+    metrics_.reset();
+    return looked && drained;
+  }
+
+  const Flags flags_;
+  Config config_;
+  std::shared_ptr<lun::ReservationStore> store_;
+  lun::Exports exports_;
+  std::unique_ptr<net::Engine> engine_;
+  std::unique_ptr<admin::HealthWatch> health_;
+  std::unique_ptr<metrics::Endpoint> metrics_;
+  std::unique_ptr<admin::Server> admin_;
+};
+
+int run(int argc, const char* const* argv) {
+  const config::Invocation invocation = config::parse_flags(argc, argv);
+  if (!invocation.flags) {
+    std::FILE* out = invocation.exit_code == kFine ? stdout : stderr;
+    std::fputs(invocation.output.c_str(), out);
+    return invocation.exit_code;
+  }
+  const Flags& flags = *invocation.flags;
+  if (flags.command == Flags::Command::kSessions || flags.command == Flags::Command::kLuns) {
+    return ask_gateway(flags);
+  }
+  Result<Config> config = config::load(flags);
+  if (!config) return complain(config.error(), kBadConfiguration);
+  if (flags.command == Flags::Command::kCheck) {
+    return std::printf("%s", config::summary(config.value()).c_str()) < 0 ? kFailed : kFine;
+  }
+  harden(config->core_dumps);
+  return Gateway(flags, std::move(config).value()).run();
+}
+
+}  // namespace
+}  // namespace sluice
+
+int main(int argc, char** argv) { return sluice::run(argc, argv); }
