@@ -24,6 +24,7 @@ inline constexpr unsigned kMaxUnauthenticated = 256;       // before full featur
 inline constexpr Nanos kLoginTimeout = 15 * kSecond;       // first byte to full feature phase
 inline constexpr Nanos kNopSilence = 1500 * kMillisecond;  // then a NOP-In ping (R6)
 inline constexpr Nanos kNopTimeout = 1500 * kMillisecond;  // then close (R6)
+inline constexpr Nanos kDiscoverySilence = 60 * kSecond;   // a discovery session without a request
 inline constexpr Nanos kDiscardSilence = 3 * kSecond;      // what arrives later is not submitted (R6)
 inline constexpr Nanos kStallLimit = 1 * kSecond;          // then sockets are closed unread (R6)
 inline constexpr Nanos kWatchdogLimit = 2 * kSecond;       // then the process is killed (R6)

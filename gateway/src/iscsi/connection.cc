@@ -54,6 +54,12 @@ void Connection::count_login(size_t slot) {
 void Connection::receive(Slice bytes) {
   received_bytes_ += bytes.size;
   shard_.counters->received_bytes.add(bytes.size);
+  // DESIGN R6: its host may have retried over another path since.
+  if (session_ && session_->answers_pings() &&
+      shard_.now - last_heard_ >= limits::kDiscardSilence) {
+    shard_.counters->stale_discards.add(bytes.size);
+    return drop("silent for too long, what it says now may be stale");
+  }
   last_heard_ = shard_.now;
   while (!wire_closed_ && (state_ == State::kLogin || state_ == State::kFullFeature)) {
     const Event event = framer_.next(bytes);
@@ -163,9 +169,13 @@ void Connection::login_succeeded() {
   if (tsih != 0 && !shard_.gateway->directory->matches(key_, tsih)) {
     return refuse_login(LoginStatus::kSessionDoesNotExist, "TSIH of no session");
   }
+  // Another CID would add a connection, and MaxConnections is 1.
+  if (tsih != 0 && shard_.gateway->directory->cid(key_) != cid_) {
+    return refuse_login(LoginStatus::kTooManyConnections, "a second connection of a session");
+  }
   state_ = State::kClaiming;
   claimed_ = true;
-  shard_.gateway->directory->claim(key_, {shard_.lane.reactor, id_}, tsih);
+  shard_.gateway->directory->claim(key_, {shard_.lane.reactor, id_}, tsih, cid_);
 }
 
 void Connection::granted(uint16_t tsih) {

@@ -27,15 +27,16 @@ void Session::respond(Task* task) {
     ++immediate_tasks_;  // balanced in end_task()
   }
   const bool collapse = send != 0 && c.status == scsi::Status::kGood && c.sense_size == 0;
-  if (send != 0) {
-    send_data_in(task, send, collapse ? residual_flag : uint8_t{0}, residual);
-  }
-  if (!collapse) send_response(task, residual_flag, residual);
+  uint32_t pdus = task->r2t_sn;
+  if (send != 0) pdus = send_data_in(task, send, collapse ? residual_flag : uint8_t{0}, residual);
+  if (!collapse) send_response(task, pdus, residual_flag, residual);
   host_.output_ready();
   end_task(task);
 }
 
-void Session::send_data_in(Task* task, uint32_t bytes, uint8_t residual_flag, uint32_t residual) {
+// Returns the number of PDUs.
+uint32_t Session::send_data_in(Task* task, uint32_t bytes, uint8_t residual_flag,
+                               uint32_t residual) {
   lun::Command& c = task->command;
   const bool collapse = c.status == scsi::Status::kGood && c.sense_size == 0;
   const uint32_t segment = parameters_.max_send_data_segment_length;
@@ -45,9 +46,9 @@ void Session::send_data_in(Task* task, uint32_t bytes, uint8_t residual_flag, ui
   uint32_t offset = 0;    // bytes sent of the whole transfer
   uint32_t in_slice = 0;  // bytes sent of the present slice
   uint32_t in_burst = 0;  // bytes sent of the present sequence (MaxBurstLength)
-  for (uint32_t data_sn = 0; offset < bytes; ++data_sn) {
-    const uint32_t n =
-        std::min({bytes - offset, segment, parameters_.max_burst_length - in_burst});
+  uint32_t data_sn = 0;
+  for (; offset < bytes; ++data_sn) {
+    const uint32_t n = std::min({bytes - offset, segment, parameters_.max_burst_length - in_burst});
     const bool last = offset + n == bytes;
     in_burst += n;
     const bool sequence_ends = last || in_burst == parameters_.max_burst_length;
@@ -81,9 +82,10 @@ void Session::send_data_in(Task* task, uint32_t bytes, uint8_t residual_flag, ui
     writer_.finish();
     offset += n;
   }
+  return data_sn;
 }
 
-void Session::send_response(Task* task, uint8_t residual_flag, uint32_t residual) {
+void Session::send_response(Task* task, uint32_t pdus, uint8_t residual_flag, uint32_t residual) {
   const lun::Command& c = task->command;
   pdu::Bhs& h = writer_.start(pdu::Opcode::kScsiResponse);
   h.set_flags(pdu::kFlagFinal | residual_flag);
@@ -91,6 +93,7 @@ void Session::send_response(Task* task, uint8_t residual_flag, uint32_t residual
   h.put8(3, static_cast<uint8_t>(c.status));
   h.set_itt(task->itt);
   stamp(h, true);
+  h.put32(36, pdus);  // ExpDataSN: R2Ts or Data-Ins sent for it (§11.4.8)
   h.put32(44, residual);
   if (c.sense_size != 0) {
     std::array<uint8_t, scsi::kMaxSenseBytes + 2> segment;

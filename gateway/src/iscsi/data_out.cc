@@ -27,61 +27,59 @@ void Session::on_data_out(pdu::Pdu& pdu) {
   // The task may have been aborted or answered while its data was on the way: not an error.
   if (!task || task->aborted) return;
   if (!task->write) return reject(pdu.header, pdu::RejectReason::kProtocolError);
+  if (task->fail_asc != 0) return discard_failed(task, pdu.header);
   if (pdu.header.target_transfer_tag() == pdu::kReservedTag) return accept_unsolicited(pdu, task);
   accept_solicited(pdu, task);
 }
 
 void Session::accept_unsolicited(pdu::Pdu& pdu, Task* task) {
   const bool final = pdu.header.final();
-  if (!task->unsolicited_open) return fail_data(task, kAscWriteError, kAscqUnexpectedUnsolicited);
-  if (task->answered) {
-    // Over already: its data is thrown away until the burst ends.
-    task->unsolicited += pdu.data_size;
-    if (!final && task->unsolicited <= parameters_.first_burst_length) return;
+  const auto fail = [&](uint8_t asc, uint8_t ascq) { fail_data(task, asc, ascq, pdu.header); };
+  if (!task->unsolicited_open) return fail(kAscWriteError, kAscqUnexpectedUnsolicited);
+  if (task->answered || (task->begun && !task->gathering)) {
+    // Over already, or never in want of data: it is thrown away until the burst ends.
+    if (!final) return;
     task->unsolicited_open = false;
-    return respond(task);
+    if (task->answered) respond(task);
+    return;
   }
-  if (pdu.header.u32(kDataSn) != task->data_sn) {
-    return fail_data(task, kAscDataPhase, kAscqSequenceError);
-  }
+  if (pdu.header.u32(kDataSn) != task->data_sn) return fail(kAscDataPhase, kAscqSequenceError);
   if (pdu.header.u32(kBufferOffset) != task->received) {
-    return fail_data(task, kAscDataPhase, kAscqOffsetError);
+    return fail(kAscDataPhase, kAscqOffsetError);
   }
   const uint32_t limit = std::min(parameters_.first_burst_length, task->expected_length);
   if (uint64_t{task->unsolicited} + pdu.data_size > limit) {
-    return fail_data(task, kAscDataPhase, kAscqTooMuchData);
+    return fail(kAscDataPhase, kAscqTooMuchData);
   }
   ++task->data_sn;
   task->unsolicited += pdu.data_size;
-  append_data(pdu, task);
+  append_data(pdu, task, false);
   if (!final) return;
   task->unsolicited_open = false;
   task->solicited = task->received;
-  if (task->begun) pump_data_out(task);
+  pump_data_out(task);
 }
 
 void Session::accept_solicited(pdu::Pdu& pdu, Task* task) {
   const pdu::Bhs& h = pdu.header;
+  const auto fail = [&](uint8_t ascq) { fail_data(task, kAscDataPhase, ascq, h); };
   if (task->bursts == 0 || h.target_transfer_tag() != task->burst[0].transfer_tag) {
-    return fail_data(task, kAscDataPhase, kAscqInvalidTransferTag);
+    return fail(kAscqInvalidTransferTag);
   }
   const Burst& burst = task->burst[0];
-  if (h.u32(kDataSn) != task->data_sn) return fail_data(task, kAscDataPhase, kAscqSequenceError);
-  if (h.u32(kBufferOffset) != burst.offset + task->in_burst) {
-    return fail_data(task, kAscDataPhase, kAscqOffsetError);
-  }
-  if (uint64_t{task->in_burst} + pdu.data_size > burst.length) {
-    return fail_data(task, kAscDataPhase, kAscqTooMuchData);
-  }
+  if (h.u32(kDataSn) != task->data_sn) return fail(kAscqSequenceError);
+  if (h.u32(kBufferOffset) != burst.offset + task->in_burst) return fail(kAscqOffsetError);
+  if (uint64_t{task->in_burst} + pdu.data_size > burst.length) return fail(kAscqTooMuchData);
   ++task->data_sn;
   task->in_burst += pdu.data_size;
-  const uint32_t charged = task->charged;
-  append_data(pdu, task);
-  // The R2T was charged for this data when it was sent.
-  data_held_ -= task->charged - charged;
-  task->charged = charged;
+  append_data(pdu, task, true);  // charged when it was asked for
   const bool whole = task->in_burst == burst.length;
-  if (h.final() != whole) return fail_data(task, kAscDataPhase, kAscqSequenceError);
+  if (h.final() && !whole) return fail(kAscqSequenceError);
+  if (whole && !h.final()) {
+    // Nothing more can come for this R2T, so no F bit is waited for.
+    pdu.header.set_flags(h.flags() | pdu::kFlagFinal);
+    return fail(kAscqSequenceError);
+  }
   if (!whole) return;
   --task->bursts;
   std::move(task->burst.begin() + 1, task->burst.begin() + 1 + task->bursts, task->burst.begin());
@@ -91,11 +89,11 @@ void Session::accept_solicited(pdu::Pdu& pdu, Task* task) {
 }
 
 // Moves the data segment into the task. Bytes beyond what the CDB needs are counted, not kept.
-void Session::append_data(pdu::Pdu& pdu, Task* task) {
+void Session::append_data(pdu::Pdu& pdu, Task* task, bool charged) {
   data_out_bytes_ += pdu.data_size;
   shard_.counters->data_out_bytes.add(pdu.data_size);
   uint32_t room = task->wanted > task->received ? task->wanted - task->received : 0;
-  charge(task, std::min(room, pdu.data_size));
+  if (!charged) charge(task, std::min(room, pdu.data_size));
   task->received += pdu.data_size;
   std::vector<Slice>& out = task->command.data_out;
   for (Slice& piece : pdu.data) {
@@ -114,15 +112,35 @@ void Session::charge(Task* task, uint32_t bytes) {
 
 // Hands the data over when it is complete, else asks for more.
 void Session::pump_data_out(Task* task) {
-  if (task->unsolicited_open) return;
+  if (!task->gathering || task->unsolicited_open) return;
   if (task->received >= task->wanted) return hand_over_data(task);
+  if (!task->admitted && !admit(task)) return;
   while (task->bursts < parameters_.max_outstanding_r2t && task->solicited < task->wanted) {
-    if (!request_burst(task)) return;
+    request_burst(task);
   }
+}
+
+// A task is asked for its data only when the budget has room for all of it: tasks that each hold a
+// part and wait for the rest would wait for each other. The first is always let in.
+bool Session::admit(Task* task) {
+  const uint32_t need = task->wanted - task->solicited;
+  if (!task->waits_for_budget) {
+    if (!budget_waiters_.empty() ||
+        (admitted_ != 0 && data_held_ + need > limits::kSessionMemory)) {
+      budget_waiters_.push_back(task);
+      task->waits_for_budget = true;
+      return false;
+    }
+  }
+  charge(task, need);
+  task->admitted = true;
+  ++admitted_;
+  return true;
 }
 
 void Session::hand_over_data(Task* task) {
   lun::Command& c = task->command;
+  task->gathering = false;
   c.data_out_size = std::min(task->received, task->wanted);
   // The CDB may want less than was sent unsolicited before it was looked at.
   uint32_t left = c.data_out_size;
@@ -137,15 +155,8 @@ void Session::hand_over_data(Task* task) {
   nexus_->data_ready(c);
 }
 
-bool Session::request_burst(Task* task) {
-  const uint32_t length =
-      std::min(parameters_.max_burst_length, task->wanted - task->solicited);
-  if (data_held_ != task->charged && data_held_ + length > limits::kSessionMemory) {
-    if (!task->waits_for_budget) budget_waiters_.push_back(task->itt);
-    task->waits_for_budget = true;
-    return false;
-  }
-  charge(task, length);
+void Session::request_burst(Task* task) {
+  const uint32_t length = std::min(parameters_.max_burst_length, task->wanted - task->solicited);
   if (next_transfer_tag_ == pdu::kReservedTag) next_transfer_tag_ = 1;
   const Burst burst{next_transfer_tag_++, task->solicited, length};
   if (task->bursts == 0) task->data_sn = task->in_burst = 0;
@@ -163,39 +174,49 @@ bool Session::request_burst(Task* task) {
   h.put32(44, burst.length);
   writer_.finish();
   host_.output_ready();
-  return true;
 }
 
 void Session::resume_budget_waiters() {
-  std::vector<uint32_t> waiters;
-  waiters.swap(budget_waiters_);
-  for (const uint32_t itt : waiters) {
-    Task* task = table_.find(itt);
-    if (!task || !task->waits_for_budget) continue;
+  while (!budget_waiters_.empty() && !closing_) {
+    Task* task = budget_waiters_.front();
+    const uint32_t need = task->wanted - task->solicited;
+    if (admitted_ != 0 && data_held_ + need > limits::kSessionMemory) return;
+    budget_waiters_.erase(budget_waiters_.begin());
+    admit(task);
     task->waits_for_budget = false;
     pump_data_out(task);
   }
 }
 
-// A sequence error at ERL 0 (RFC 7143 §7.9): the task ends with CHECK CONDITION, what still comes
-// for it is thrown away.
-void Session::fail_data(Task* task, uint8_t asc, uint8_t ascq) {
-  if (task->answered) {
+// A sequence or digest error at ERL 0 (RFC 7143 §7.8, §7.9): the task ends with CHECK CONDITION,
+// but only when all data that was announced or asked for has gone by: its tag is in use until then.
+void Session::fail_data(Task* task, uint8_t asc, uint8_t ascq, const pdu::Bhs& header) {
+  if (task->answered || (task->begun && !task->gathering)) {
+    // It is over or runs already; surplus data changes nothing.
+    if (!header.final() || !task->unsolicited_open) return;
     task->unsolicited_open = false;
-    return respond(task);
-  }
-  if (task->begun && task->received >= task->wanted && task->bursts == 0 &&
-      !task->unsolicited_open) {
-    return;  // it runs already; surplus data changes nothing
-  }
-  task->unsolicited_open = false;
-  task->bursts = 0;
-  if (!task->begun) {
-    unhold(task);  // it was held back for memory
-    return refuse(task, asc, ascq);
+    if (task->answered) respond(task);
+    return;
   }
   task->fail_asc = asc;
   task->fail_ascq = ascq;
+  if (!task->begun) unhold(task);  // it was held back for memory
+  task->command.data_out.clear();
+  discard_failed(task, header);
+}
+
+// Counts what comes for a task whose data went wrong, and ends it after the last.
+void Session::discard_failed(Task* task, const pdu::Bhs& header) {
+  if (header.final()) {
+    if (header.target_transfer_tag() == pdu::kReservedTag) {
+      task->unsolicited_open = false;
+    } else if (task->bursts != 0) {
+      --task->bursts;
+    }
+  }
+  if (task->unsolicited_open || task->bursts != 0) return;
+  if (!task->begun) return refuse(task, task->fail_asc, task->fail_ascq);
+  task->failing = true;
   nexus_->abort(task->command);  // completes: it only waited for data
 }
 

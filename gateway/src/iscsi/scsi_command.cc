@@ -1,5 +1,6 @@
 // A task from its SCSI Command PDU (RFC 7143 §11.3) to its end.
 #include <algorithm>
+#include <utility>
 
 #include "base/limits.h"
 #include "iscsi/session.h"
@@ -12,7 +13,8 @@ using pdu::RejectReason;
 
 // Additional header segments (RFC 7143 §11.2.2): an extended CDB is taken, a bidirectional read
 // length noted. False when they are malformed.
-bool parse_ahs(ByteView ahs, ByteView first16, std::vector<uint8_t>* long_cdb, bool* bidirectional) {
+bool parse_ahs(ByteView ahs, ByteView first16, std::vector<uint8_t>* long_cdb,
+               bool* bidirectional) {
   while (!ahs.empty()) {
     if (ahs.size() < 4) return false;
     const uint32_t length = load_be16(ahs.data());
@@ -47,7 +49,7 @@ void Session::on_scsi_command(pdu::Pdu& pdu) {
   if (parameters_.discovery) return refuse_pdu(RejectReason::kProtocolError);
   if (h.itt() == pdu::kReservedTag) return refuse_pdu(RejectReason::kInvalidPduField);
   if (table_.find(h.itt())) return refuse_pdu(RejectReason::kTaskInProgress);
-  if (immediate && immediate_tasks_ >= limits::kMaxImmediateCommands) {
+  if (immediate && immediate_tasks_ >= immediate_limit_) {
     return refuse_pdu(RejectReason::kImmediateCommandReject);
   }
   Task* task = pool_.take();
@@ -82,9 +84,9 @@ bool Session::accept_command(pdu::Pdu& pdu, Task* task) {
   task->read = flags & pdu::kFlagRead;
   task->write = flags & pdu::kFlagWrite;
   task->in_window = !h.immediate();
-  task->begun = task->aborted = task->answered = task->waits_for_budget = false;
+  task->begun = task->gathering = task->aborted = task->answered = false;
+  task->waits_for_budget = task->admitted = task->failing = false;
   task->fail_asc = task->fail_ascq = 0;
-  task->abort_answers = false;
   task->unsolicited_open = task->write && !(flags & pdu::kFlagFinal);
   task->unsolicited = task->received = task->solicited = task->data_sn = task->r2t_sn = 0;
   task->in_burst = task->charged = 0;
@@ -131,15 +133,15 @@ bool Session::take_immediate_data(pdu::Pdu& pdu, Task* task) {
     return false;
   }
   task->unsolicited = pdu.data_size;
-  append_data(pdu, task);
+  append_data(pdu, task, false);
   return true;
 }
 
 void Session::refuse(Task* task, uint8_t asc, uint8_t ascq) {
   lun::Command& c = task->command;
   c.status = scsi::Status::kCheckCondition;
-  c.sense_size = static_cast<uint8_t>(scsi::encode(
-      scsi::Sense::make(scsi::SenseKey::kAbortedCommand, asc, ascq), false, c.sense));
+  c.sense_size = static_cast<uint8_t>(
+      scsi::encode(scsi::Sense::make(scsi::SenseKey::kAbortedCommand, asc, ascq), false, c.sense));
   c.data_in_size = 0;
   complete(task);
 }
@@ -148,8 +150,11 @@ void Session::start(Task* task) {
   task->begun = true;
   lun::Command& c = task->command;
   reads_running_ += c.expected_data_in;
+  // Whatever comes for a command that runs without data is thrown away.
+  const uint32_t announced = std::exchange(task->wanted, 0);
   if (!nexus_->begin(c)) return;  // running, or already over: the task may be gone
-  task->wanted = std::min(c.data_out_wanted, task->wanted);
+  task->gathering = true;
+  task->wanted = std::min(c.data_out_wanted, announced);
   task->solicited = task->received;
   pump_data_out(task);
 }
@@ -163,8 +168,8 @@ void Session::on_complete(lun::Command& command) {
 
 void Session::complete(Task* task) {
   lun::Command& c = task->command;
-  if (c.aborted && task->fail_asc != 0 && !task->aborted && !closing_) {
-    c.aborted = false;
+  if (task->failing && !task->aborted && !closing_) {
+    task->failing = c.aborted = false;
     return refuse(task, task->fail_asc, task->fail_ascq);
   }
   if (closing_ || task->aborted || (c.aborted && !c.task_aborted_status)) return end_task(task);

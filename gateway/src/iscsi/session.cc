@@ -12,11 +12,35 @@ using pdu::Opcode;
 
 // The window is also a memory bound: even if every command brings all the unsolicited data it may,
 // half the session's budget holds it; the other half is for R2Ts (DESIGN R14).
+uint32_t fits(size_t memory, const Parameters& p) {
+  return static_cast<uint32_t>(memory / std::max(p.first_burst_length, uint32_t{8192}));
+}
+
 uint32_t window_size(const Settings& settings, const Parameters& p) {
-  const uint32_t burst = std::max(p.first_burst_length, uint32_t{8192});
-  const auto fits = static_cast<uint32_t>(limits::kSessionMemory / 2 / burst);
-  return std::clamp<uint32_t>(std::min(settings.command_window, fits), 1,
-                              limits::kMaxCommandWindow);
+  return std::clamp<uint32_t>(
+      std::min(settings.command_window, fits(limits::kSessionMemory / 2, p)), 1,
+      limits::kMaxCommandWindow);
+}
+
+// Immediate commands bring unsolicited data too and take no place in the window.
+uint32_t immediate_limit(const Parameters& p) {
+  return std::clamp<uint32_t>(fits(limits::kSessionMemory / 8, p), 1,
+                              limits::kMaxImmediateCommands);
+}
+
+// Whether the opcode is one of those an initiator numbers (RFC 7143 §4.2.2.1).
+bool carries_cmd_sn(Opcode op) {
+  switch (op) {
+    case Opcode::kNopOut:
+    case Opcode::kScsiCommand:
+    case Opcode::kTaskManagementRequest:
+    case Opcode::kLoginRequest:
+    case Opcode::kTextRequest:
+    case Opcode::kLogoutRequest:
+      return true;
+    default:
+      return false;
+  }
 }
 
 }  // namespace
@@ -31,10 +55,12 @@ Session::Session(Shard& shard, SessionHost& host, Outbox& out, Start start)
       text_({shard.gateway->exports, &parameters_, std::move(start.local_address)}),
       window_(start.cmd_sn, window_size(shard.gateway->settings, parameters_)),
       pool_(window_.size() + limits::kMaxImmediateCommands),
+      immediate_limit_(immediate_limit(parameters_)),
       table_(window_.size() + limits::kMaxImmediateCommands),
       tsih_(start.tsih),
       cid_(start.cid),
       stat_sn_(start.stat_sn),
+      told_max_(window_.max()),
       started_(shard.now) {
   writer_.set_digests(parameters_.header_digest, parameters_.data_digest);
 }
@@ -43,7 +69,23 @@ Session::~Session() = default;
 
 void Session::stamp(pdu::Bhs& header, bool takes_stat_sn) {
   header.set_stat_sn(takes_stat_sn ? stat_sn_++ : stat_sn_);
-  header.set_window(window_.expected(), window_.max());
+  told_max_ = window_.max();
+  header.set_window(window_.expected(), told_max_);
+}
+
+// Whoever was told that the window is closed waits for a PDU that says otherwise. When a place
+// became free without an answer going out, a NOP-In of its own carries the news (RFC 7143 §11.19).
+void Session::announce_window() {
+  const bool told_closed = serial_less(told_max_, window_.expected());
+  if (!told_closed || window_.max() == told_max_ || closing_) [[likely]]
+    return;
+  pdu::Bhs& h = writer_.start(Opcode::kNopIn);
+  h.set_flags(pdu::kFlagFinal);
+  h.set_itt(pdu::kReservedTag);
+  h.set_target_transfer_tag(pdu::kReservedTag);
+  stamp(h, false);
+  writer_.finish();
+  host_.output_ready();
 }
 
 // Requests that carry a CmdSN are taken in its order; Data-Out and SNACK have none.
@@ -55,11 +97,17 @@ void Session::on_pdu(pdu::Pdu& pdu) {
     return reject(pdu.header, pdu::RejectReason::kSnackReject);
   }
   if (pdu.header.immediate()) return deliver(pdu);
-  switch (window_.judge(pdu.header.cmd_sn())) {
+  const CommandWindow::Verdict verdict = window_.judge(pdu.header.cmd_sn());
+  // RFC 7143 §7.11: what is no request is refused, whatever stands where a CmdSN would.
+  if (!carries_cmd_sn(op) && verdict != CommandWindow::Verdict::kNext) {
+    return reject(pdu.header, pdu::RejectReason::kCommandNotSupported);
+  }
+  switch (verdict) {
     case CommandWindow::Verdict::kNext:
       window_.advance();
       deliver(pdu);
       if (!stashed_.empty()) deliver_stashed();
+      announce_window();
       break;
     case CommandWindow::Verdict::kEarly:
       stash(pdu);
@@ -101,6 +149,11 @@ void Session::stash(pdu::Pdu& pdu) {
   for (const Stashed& s : stashed_) {
     if (s.cmd_sn == cmd_sn) return;  // a duplicate inside the window: ignored
   }
+  // Half the session's budget is the window's; more than that is not within FirstBurstLength.
+  if (stashed_bytes_ + pdu.data_size > limits::kSessionMemory / 2) {
+    return host_.drop("requests ahead of their order hold too much data");
+  }
+  stashed_bytes_ += pdu.data_size;
   auto copy = std::make_unique<pdu::Pdu>(pdu);
   stashed_.push_back({cmd_sn, std::move(copy)});
 }
@@ -114,11 +167,28 @@ void Session::deliver_stashed() {
       const std::unique_ptr<pdu::Pdu> pdu = std::move(stashed_[i].pdu);
       stashed_.erase(stashed_.begin() + static_cast<ptrdiff_t>(i));
       window_.advance();
-      deliver(*pdu);
+      if (pdu) {
+        stashed_bytes_ -= pdu->data_size;
+        deliver(*pdu);
+      } else {
+        window_.release();
+      }
       progress = true;
       break;
     }
   }
+}
+
+// A request that must not run any more although its number is still to come: the number counts as
+// received.
+void Session::forget_early(uint32_t cmd_sn) {
+  for (Stashed& s : stashed_) {
+    if (s.cmd_sn != cmd_sn) continue;
+    if (s.pdu) stashed_bytes_ -= s.pdu->data_size;
+    s.pdu.reset();
+    return;
+  }
+  stashed_.push_back({cmd_sn, nullptr});
 }
 
 // RFC 7143 §7.8: a PDU whose data is damaged is rejected and forgotten. A command then leaves a
@@ -127,7 +197,10 @@ void Session::on_data_digest_error(const pdu::Pdu& pdu) {
   if (closing_) return;
   reject(pdu.header, pdu::RejectReason::kDataDigestError);
   if (pdu.header.opcode() != Opcode::kDataOut) return;
-  if (Task* task = table_.find(pdu.header.itt())) fail_data(task, 0x47, 0x05);
+  Task* task = table_.find(pdu.header.itt());
+  if (!task || task->aborted || !task->write) return;
+  if (task->fail_asc != 0) return discard_failed(task, pdu.header);
+  fail_data(task, 0x47, 0x05, pdu.header);
 }
 
 bool Session::needs_hold(const Task& task) const {
@@ -162,21 +235,30 @@ void Session::end_task(Task* task) {
   }
   data_held_ -= task->charged;
   task->charged = 0;
+  if (std::exchange(task->admitted, false)) --admitted_;
+  if (task->waits_for_budget) std::erase(budget_waiters_, task);
   task->command.data_out.clear();
   task->command.data_in.clear();
   task->session = nullptr;
-  const bool answer_abort = std::exchange(task->abort_answers, false);
-  const uint32_t abort_itt = task->abort_itt;
-  pool_.give_back(task);
-  if (answer_abort && !closing_) {
-    send_task_response(abort_itt, pdu::TaskResponse::kFunctionComplete);
+  for (const uint32_t itt : task->abort_itts) {
+    if (!closing_) answer_function(itt, pdu::TaskResponse::kFunctionComplete);
   }
+  task->abort_itts.clear();
+  pool_.give_back(task);
+  announce_window();
   if (!budget_waiters_.empty()) resume_budget_waiters();
 }
 
 void Session::tick(Nanos now, Nanos last_heard) {
   const Settings& s = shard_.gateway->settings;
-  if (closing_ || s.nop_silence == 0) return;
+  if (closing_) return;
+  if (parameters_.discovery) {
+    // NOPs have no place there (RFC 7143 §4.3); it asks its question and leaves.
+    if (now - last_heard >= limits::kDiscoverySilence) host_.drop("discovery session left idle");
+    return;
+  }
+  announce_window();
+  if (s.nop_silence == 0) return;
   if (ping_tag_ != pdu::kReservedTag) {
     // DESIGN R6: a peer that answered pings before and is silent now is gone.
     if (answers_pings_ && now - ping_sent_ >= s.nop_timeout && last_heard < ping_sent_) {
@@ -195,7 +277,8 @@ void Session::close(bool lost, std::function<void()> drained) {
   if (closing_) return;
   closing_ = true;
   stashed_.clear();
-  drop_unstarted(0, true);
+  stashed_bytes_ = 0;
+  drop_unstarted(0, true, 0);
   const std::weak_ptr<Session*> self = self_;
   auto all_gone = [self] {
     if (const auto alive = self.lock()) (*alive)->all_drained();

@@ -51,8 +51,8 @@ class Session {
     std::string local_address;
     uint16_t tsih = 0;
     uint16_t cid = 0;
-    uint32_t cmd_sn = 0;    // next expected
-    uint32_t stat_sn = 0;   // next to send
+    uint32_t cmd_sn = 0;   // next expected
+    uint32_t stat_sn = 0;  // next to send
   };
   Session(Shard& shard, SessionHost& host, Outbox& out, Start start);
   ~Session();
@@ -72,6 +72,8 @@ class Session {
   uint16_t tsih() const { return tsih_; }
   const CommandWindow& window() const { return window_; }
   uint32_t stat_sn() const { return stat_sn_; }
+  // It answered a ping before; DESIGN R6 exempts those that never did.
+  bool answers_pings() const { return answers_pings_; }
   void describe(SessionView* view) const;
 
  private:
@@ -79,6 +81,8 @@ class Session {
   void deliver(pdu::Pdu& pdu);
   void stash(pdu::Pdu& pdu);
   void deliver_stashed();
+  void forget_early(uint32_t cmd_sn);
+  void announce_window();
   bool needs_hold(const Task& task) const;
   void end_task(Task* task);
   void stamp(pdu::Bhs& header, bool takes_stat_sn);
@@ -97,25 +101,29 @@ class Session {
   void on_data_out(pdu::Pdu& pdu);
   void accept_unsolicited(pdu::Pdu& pdu, Task* task);
   void accept_solicited(pdu::Pdu& pdu, Task* task);
-  void append_data(pdu::Pdu& pdu, Task* task);
+  void append_data(pdu::Pdu& pdu, Task* task, bool charged);
   void pump_data_out(Task* task);
   void hand_over_data(Task* task);
-  bool request_burst(Task* task);
-  void fail_data(Task* task, uint8_t asc, uint8_t ascq);
+  bool admit(Task* task);
+  void request_burst(Task* task);
+  void fail_data(Task* task, uint8_t asc, uint8_t ascq, const pdu::Bhs& header);
+  void discard_failed(Task* task, const pdu::Bhs& header);
   void charge(Task* task, uint32_t bytes);
   void resume_budget_waiters();
 
   // --- data_in.cc
   void respond(Task* task);
-  void send_data_in(Task* task, uint32_t bytes, uint8_t residual_flag, uint32_t residual);
-  void send_response(Task* task, uint8_t residual_flag, uint32_t residual);
+  uint32_t send_data_in(Task* task, uint32_t bytes, uint8_t residual_flag, uint32_t residual);
+  void send_response(Task* task, uint32_t pdus, uint8_t residual_flag, uint32_t residual);
 
   // --- task_management.cc
   void on_task_management(const pdu::Pdu& pdu);
   void abort_one(const pdu::Bhs& header);
+  void abort_unknown(const pdu::Bhs& header);
+  void answer_function(uint32_t itt, pdu::TaskResponse response);
   void abort_lun(const pdu::Bhs& header, pdu::TaskFunction function);
   void reset_target(const pdu::Bhs& header, bool cold);
-  void drop_unstarted(uint64_t lun, bool every_lun);
+  void drop_unstarted(uint64_t lun, bool every_lun, uint32_t before_cmd_sn);
   void unhold(Task* task);
   void send_task_response(uint32_t itt, pdu::TaskResponse response);
 
@@ -136,6 +144,7 @@ class Session {
   TextExchange text_;
   CommandWindow window_;
   TaskPool pool_;
+  const uint32_t immediate_limit_;  // immediate tasks at once
   TaskTable table_;
   const uint16_t tsih_;
   const uint16_t cid_;
@@ -150,19 +159,23 @@ class Session {
 
   struct Stashed {
     uint32_t cmd_sn;
-    std::unique_ptr<pdu::Pdu> pdu;
+    std::unique_ptr<pdu::Pdu> pdu;  // null: aborted before it could run, only its number counts
   };
-  std::vector<Stashed> stashed_;     // arrived before a gap in CmdSN; at most the window
-  Task* held_head_ = nullptr;        // accepted, wait for output memory
+  std::vector<Stashed> stashed_;  // arrived before a gap in CmdSN; at most the window
+  size_t stashed_bytes_ = 0;      // their data
+  Task* held_head_ = nullptr;     // accepted, wait for output memory
   Task* held_tail_ = nullptr;
-  std::vector<uint32_t> budget_waiters_;  // ITTs of tasks that wait to send R2Ts
-  size_t data_held_ = 0;             // data-out bytes charged to this session
-  size_t reads_running_ = 0;         // data-in bytes that running commands may produce
+  std::vector<Task*> budget_waiters_;  // wait to send their first R2T, oldest first
+  uint32_t admitted_ = 0;              // tasks whose R2Ts the budget covers
+  size_t data_held_ = 0;               // data-out bytes charged to this session
+  size_t reads_running_ = 0;           // data-in bytes that running commands may produce
   uint32_t immediate_tasks_ = 0;
+  uint32_t functions_running_ = 0;  // task management not answered yet
+  uint32_t told_max_;               // the MaxCmdSN sent last
 
   uint32_t ping_tag_ = pdu::kReservedTag;  // TTT of the ping in flight
   Nanos ping_sent_ = 0;
-  bool answers_pings_ = false;       // it answered one before (R6: else it is exempt)
+  bool answers_pings_ = false;  // it answered one before (R6: else it is exempt)
 
   Nanos started_;
   uint64_t commands_ = 0;

@@ -4,10 +4,11 @@
 
 namespace sluice::iscsi {
 
-void SessionDirectory::claim(const SessionKey& key, ConnectionHandle who, uint16_t kept_tsih) {
+void SessionDirectory::claim(const SessionKey& key, ConnectionHandle who, uint16_t kept_tsih,
+                             uint16_t cid) {
   const std::lock_guard lock(mutex_);
   Slot& slot = slots_[key];
-  slot.waiting.push_back({who, kept_tsih});
+  slot.waiting.push_back({who, kept_tsih, cid});
   if (slot.tsih == 0) {
     grant_locked(slot);
   } else if (slot.waiting.size() == 1) {
@@ -19,6 +20,7 @@ void SessionDirectory::grant_locked(Slot& slot) {
   const Claim claim = slot.waiting.front();
   slot.waiting.pop_front();
   slot.holder = claim.who;
+  slot.cid = claim.cid;
   if (claim.kept_tsih != 0 && tsihs_.count(claim.kept_tsih) == 0) {
     slot.tsih = claim.kept_tsih;
     tsihs_[slot.tsih] = true;
@@ -72,6 +74,12 @@ bool SessionDirectory::matches(const SessionKey& key, uint16_t tsih) const {
   const std::lock_guard lock(mutex_);
   const auto it = slots_.find(key);
   return it != slots_.end() && it->second.tsih == tsih;
+}
+
+uint16_t SessionDirectory::cid(const SessionKey& key) const {
+  const std::lock_guard lock(mutex_);
+  const auto it = slots_.find(key);
+  return it == slots_.end() ? uint16_t{0} : it->second.cid;
 }
 
 void SessionDirectory::end_all(const std::string& target) {

@@ -48,7 +48,7 @@ class SessionDirectory {
       : reactors_(reactors), callbacks_(std::move(callbacks)) {}
 
   // kept_tsih: the TSIH to keep when this is a connection reinstatement, else 0.
-  void claim(const SessionKey& key, ConnectionHandle who, uint16_t kept_tsih);
+  void claim(const SessionKey& key, ConnectionHandle who, uint16_t kept_tsih, uint16_t cid = 0);
   // The session (or the waiting claim) of this connection is over, all its commands drained.
   void release(const SessionKey& key, ConnectionHandle who);
 
@@ -57,6 +57,8 @@ class SessionDirectory {
   void give_back_tsih(uint16_t tsih);
   // Whether a session with this TSIH is alive for this key (login with TSIH != 0).
   bool matches(const SessionKey& key, uint16_t tsih) const;
+  // The CID of that session's connection; 0 without a session.
+  uint16_t cid(const SessionKey& key) const;
   // Ends every session of a target (TARGET COLD RESET, removal of the target).
   void end_all(const std::string& target);
 
@@ -64,10 +66,12 @@ class SessionDirectory {
   struct Claim {
     ConnectionHandle who;
     uint16_t kept_tsih = 0;
+    uint16_t cid = 0;
   };
   struct Slot {
     ConnectionHandle holder;
     uint16_t tsih = 0;  // 0: nobody holds it
+    uint16_t cid = 0;
     std::deque<Claim> waiting;
   };
   void grant_locked(Slot& slot);

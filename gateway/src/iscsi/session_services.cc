@@ -13,10 +13,9 @@ void Session::on_nop_out(pdu::Pdu& pdu) {
   const pdu::Bhs& h = pdu.header;
   if (h.itt() == pdu::kReservedTag) {
     // The answer to our ping, or a mere sign of life; neither is answered.
-    if (h.target_transfer_tag() == ping_tag_ && ping_tag_ != pdu::kReservedTag) {
-      ping_tag_ = pdu::kReservedTag;
-      answers_pings_ = true;
-    }
+    if (h.target_transfer_tag() == pdu::kReservedTag) return;
+    answers_pings_ = true;
+    if (h.target_transfer_tag() == ping_tag_) ping_tag_ = pdu::kReservedTag;
     return;
   }
   if (parameters_.discovery) return reject(h, RejectReason::kProtocolError);

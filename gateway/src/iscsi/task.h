@@ -26,15 +26,17 @@ struct Task {
   Session* session = nullptr;
   uint32_t itt = pdu::kReservedTag;
   uint32_t cmd_sn = 0;
-  uint32_t expected_length = 0;   // Expected Data Transfer Length
+  uint32_t expected_length = 0;  // Expected Data Transfer Length
   bool read = false;
   bool write = false;
-  bool in_window = false;         // holds a place in the command window
-  bool begun = false;             // handed to the nexus
-  bool aborted = false;           // task management ended it
-  bool answered = false;          // complete() ran; waits for unsolicited data to end
-  uint8_t fail_asc = 0;           // its data was wrong: the sense it ends with, 0B/asc/ascq
+  bool in_window = false;  // holds a place in the command window
+  bool begun = false;      // handed to the nexus
+  bool gathering = false;  // the nexus waits for its data
+  bool aborted = false;    // task management ended it
+  bool answered = false;   // complete() ran; waits for unsolicited data to end
+  uint8_t fail_asc = 0;    // not 0: its data was wrong, it ends with 0B/asc/ascq ...
   uint8_t fail_ascq = 0;
+  bool failing = false;  // ... now, all announced data having gone by
 
   // --- data-out. Data arrives in order (DataPDUInOrder, DataSequenceInOrder = Yes).
   bool unsolicited_open = false;  // more unsolicited Data-Out is announced
@@ -44,24 +46,24 @@ struct Task {
   uint32_t wanted = 0;            // min(what the CDB needs, expected_length)
   uint32_t data_sn = 0;           // next in the present sequence
   uint32_t r2t_sn = 0;
-  uint32_t in_burst = 0;          // bytes received of the first burst
-  uint32_t charged = 0;           // bytes of the session's memory budget
-  uint8_t bursts = 0;             // R2Ts in flight, oldest first
+  uint32_t in_burst = 0;  // bytes received of the first burst
+  uint32_t charged = 0;   // bytes of the session's memory budget
+  bool admitted = false;  // the budget covers all it still needs
+  uint8_t bursts = 0;     // R2Ts in flight, oldest first
   std::array<Burst, limits::kMaxOutstandingR2t> burst;
   bool waits_for_budget = false;
 
   std::vector<uint8_t> long_cdb;  // CDBs above 16 bytes
   Task* next = nullptr;           // free list, held list
 
-  bool abort_answers = false;     // ABORT TASK waits for this task to end ...
-  uint32_t abort_itt = 0;         // ... and is answered under this tag
+  std::vector<uint32_t> abort_itts;  // ABORT TASKs that wait for this task to end
 };
 
 // All tasks of one session. Grows in blocks up to its bound, never shrinks, never moves a task.
 class TaskPool {
  public:
   explicit TaskPool(uint32_t limit) : limit_(limit) {}
-  Task* take();            // nullptr at the bound
+  Task* take();  // nullptr at the bound
   void give_back(Task* task);
   uint32_t in_use() const { return in_use_; }
 

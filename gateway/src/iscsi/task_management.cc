@@ -1,12 +1,26 @@
 // Task management (RFC 7143 §11.5, §11.6; SAM-5 §7). A response is sent only when every command
 // the function affects has left the backend (DESIGN R5): no retry can be overtaken by it.
+#include <algorithm>
+
 #include "iscsi/session.h"
 #include "iscsi/session_directory.h"
+#include "scsi/report_luns.h"
 
 namespace sluice::iscsi {
 
 using pdu::TaskFunction;
 using pdu::TaskResponse;
+
+namespace {
+
+// Peripheral and flat space addressing can name the same LUN (SAM-5 §4.7).
+bool same_lun(uint64_t a, uint64_t b) {
+  uint64_t x = 0;
+  uint64_t y = 0;
+  return a == b || (scsi::lun_number(a, &x) && scsi::lun_number(b, &y) && x == y);
+}
+
+}  // namespace
 
 void Session::on_task_management(const pdu::Pdu& pdu) {
   const pdu::Bhs& h = pdu.header;
@@ -14,6 +28,13 @@ void Session::on_task_management(const pdu::Pdu& pdu) {
   if (h.itt() == pdu::kReservedTag || pdu.data_size != 0) {
     return reject(h, pdu::RejectReason::kInvalidPduField);
   }
+  if (table_.find(h.itt())) return reject(h, pdu::RejectReason::kTaskInProgress);
+  // Each waits for the backend and none takes a place in the window: bounded like commands.
+  if (functions_running_ >= limits::kMaxImmediateCommands) {
+    if (h.immediate()) return reject(h, pdu::RejectReason::kImmediateCommandReject);
+    return send_task_response(h.itt(), TaskResponse::kFunctionRejected);
+  }
+  ++functions_running_;
   const auto function = static_cast<TaskFunction>(h.flags() & 0x7f);
   ++task_functions_;
   shard_.counters->task_functions[(h.flags() & 0x7f) % kTaskFunctionSlots].add();
@@ -29,48 +50,68 @@ void Session::on_task_management(const pdu::Pdu& pdu) {
     case TaskFunction::kTargetColdReset:
       return reset_target(h, true);
     case TaskFunction::kTaskReassign:
-      return send_task_response(h.itt(), TaskResponse::kReassignNotSupported);
+      return answer_function(h.itt(), TaskResponse::kReassignNotSupported);
     case TaskFunction::kClearAca:  // ACA is not supported (NORMACA=0)
       break;
   }
-  send_task_response(h.itt(), TaskResponse::kFunctionNotSupported);
+  answer_function(h.itt(), TaskResponse::kFunctionNotSupported);
+}
+
+void Session::answer_function(uint32_t itt, TaskResponse response) {
+  --functions_running_;
+  send_task_response(itt, response);
 }
 
 void Session::abort_one(const pdu::Bhs& h) {
-  const uint32_t referenced = h.u32(20);
-  const uint32_t ref_cmd_sn = h.u32(32);
-  Task* task = table_.find(referenced);
-  if (!task) {
-    // RFC 7143 §11.6.1: a command that never arrived, but still may, counts as received and gone.
-    if (window_.judge(ref_cmd_sn) == CommandWindow::Verdict::kNext && !h.immediate()) {
-      window_.advance();
-      window_.release();
-      deliver_stashed();
-      return send_task_response(h.itt(), TaskResponse::kFunctionComplete);
-    }
-    return send_task_response(h.itt(), TaskResponse::kTaskDoesNotExist);
+  Task* task = table_.find(h.u32(20));
+  if (!task) return abort_unknown(h);
+  if (!same_lun(task->command.lun_field, h.lun())) {
+    return answer_function(h.itt(), TaskResponse::kTaskDoesNotExist);
   }
-  if (task->command.lun_field != h.lun()) {
-    return send_task_response(h.itt(), TaskResponse::kTaskDoesNotExist);
-  }
-  const bool waits_for_data_only = task->answered;
-  task->aborted = true;
-  task->abort_answers = true;
-  task->abort_itt = h.itt();
-  if (waits_for_data_only) return end_task(task);
+  task->abort_itts.push_back(h.itt());
+  if (std::exchange(task->aborted, true)) return;  // already on its way out
+  if (task->answered) return end_task(task);       // it only waited for data nobody needs
   if (task->begun) return nexus_->abort(task->command);
   unhold(task);
   end_task(task);
 }
 
+// RFC 7143 §11.6.1: a command that has not arrived but still may, by its number, counts as
+// received and gone; should it come, it is a duplicate.
+void Session::abort_unknown(const pdu::Bhs& h) {
+  const uint32_t itt = h.itt();
+  const uint32_t ref_cmd_sn = h.u32(32);
+  for (const Stashed& s : stashed_) {
+    if (!s.pdu || s.pdu->header.opcode() != pdu::Opcode::kScsiCommand) continue;
+    if (s.pdu->header.itt() != h.u32(20)) continue;
+    forget_early(s.cmd_sn);
+    return answer_function(itt, TaskResponse::kFunctionComplete);
+  }
+  const bool taken = std::any_of(stashed_.begin(), stashed_.end(),
+                                 [&](const Stashed& s) { return s.cmd_sn == ref_cmd_sn; });
+  const CommandWindow::Verdict verdict = window_.judge(ref_cmd_sn);
+  if (verdict == CommandWindow::Verdict::kOutside || taken ||
+      !serial_less(ref_cmd_sn, h.cmd_sn())) {
+    return answer_function(itt, TaskResponse::kTaskDoesNotExist);
+  }
+  if (verdict == CommandWindow::Verdict::kEarly) {
+    forget_early(ref_cmd_sn);
+    return answer_function(itt, TaskResponse::kFunctionComplete);
+  }
+  window_.advance();
+  window_.release();
+  answer_function(itt, TaskResponse::kFunctionComplete);
+  deliver_stashed();
+}
+
 void Session::abort_lun(const pdu::Bhs& h, TaskFunction function) {
   const uint64_t lun = h.lun();
   const uint32_t itt = h.itt();
-  drop_unstarted(lun, false);
+  drop_unstarted(lun, false, h.cmd_sn());
   auto done = [self = std::weak_ptr<Session*>(self_), itt] {
     const auto alive = self.lock();
     if (!alive || (*alive)->closing_) return;
-    (*alive)->send_task_response(itt, TaskResponse::kFunctionComplete);
+    (*alive)->answer_function(itt, TaskResponse::kFunctionComplete);
   };
   bool found = false;
   switch (function) {
@@ -84,26 +125,38 @@ void Session::abort_lun(const pdu::Bhs& h, TaskFunction function) {
       found = nexus_->logical_unit_reset(lun, done);
       break;
   }
-  if (!found) send_task_response(itt, TaskResponse::kLunDoesNotExist);
+  if (found) return;
+  // Well-known logical units exist, but nothing stays in them long enough to be aborted.
+  answer_function(
+      itt, nexus_->has_lun(lun) ? TaskResponse::kFunctionComplete : TaskResponse::kLunDoesNotExist);
 }
 
 void Session::reset_target(const pdu::Bhs& h, bool cold) {
-  drop_unstarted(0, true);
+  drop_unstarted(0, true, h.cmd_sn());
   nexus_->target_reset([self = std::weak_ptr<Session*>(self_), itt = h.itt(), cold] {
     const auto alive = self.lock();
     if (!alive || (*alive)->closing_) return;
     Session& s = **alive;
-    s.send_task_response(itt, TaskResponse::kFunctionComplete);
-    // RFC 7143 §11.5.1: a cold reset also ends every session of the target, this one too.
-    if (cold) s.shard_.gateway->directory->end_all(s.parameters_.target_name);
+    s.answer_function(itt, TaskResponse::kFunctionComplete);
+    // RFC 7143 §11.5.1: a cold reset also ends every session of the target; this one once its
+    // answer is out.
+    if (!cold) return;
+    s.shard_.gateway->directory->end_all(s.parameters_.target_name);
+    s.host_.finish();
   });
 }
 
-// Commands that were not handed to the nexus yet, or only wait for data nobody needs.
-void Session::drop_unstarted(uint64_t lun, bool every_lun) {
+// Commands that were not handed to the nexus yet, or only wait for data nobody needs; and those
+// that came before their turn, if they are older than the function (RFC 7143 §11.5.1).
+void Session::drop_unstarted(uint64_t lun, bool every_lun, uint32_t before_cmd_sn) {
+  for (const Stashed& s : stashed_) {
+    if (!s.pdu || s.pdu->header.opcode() != pdu::Opcode::kScsiCommand) continue;
+    if (!serial_less(s.cmd_sn, before_cmd_sn)) continue;
+    if (every_lun || same_lun(s.pdu->header.lun(), lun)) forget_early(s.cmd_sn);
+  }
   std::vector<Task*> gone;
   table_.for_each([&](Task* t) {
-    const bool here = every_lun || t->command.lun_field == lun;
+    const bool here = every_lun || same_lun(t->command.lun_field, lun);
     if (here && (!t->begun || t->answered)) gone.push_back(t);
   });
   for (Task* t : gone) {

@@ -67,8 +67,16 @@ void Nexus::target_reset(std::function<void()> done) {
 void Nexus::reset_units(std::vector<std::shared_ptr<Unit>> units, std::function<void()> done) {
   const Handle all = count_down_to(lane_, std::move(done));
   for (const std::shared_ptr<Unit>& unit : units) {
+    // Its own commands end now, not when a posted task runs: the function does not affect those
+    // that come after it (RFC 7143 §11.5.1).
+    for (Itl* itl : itls()) {
+      if (&itl->unit() != unit.get()) continue;
+      const std::shared_ptr<Itl> alive = itl->shared_from_this();
+      abort_all(*itl, false, nullptr);
+      wait_for(*itl, all);
+    }
     all->begin();
-    unit->abort_everywhere(*lane_.reactors, lane_.reactor, this, true, nullptr,
+    unit->abort_everywhere(*lane_.reactors, lane_.reactor, this, false, nullptr,
                            [unit, all] { all->through(); });
     unit->reset_state(nullptr, kDeviceReset);
   }
