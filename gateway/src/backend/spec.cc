@@ -127,13 +127,19 @@ Result<Spec> parse_spec(std::string_view text) {
     Result<void> size = set_size(spec.size, first);
     if (!size) return Error{context + size.error()};
   }
-  for (const Option& option : split_options(rest, ",")) {
+  const bool sized = spec.size != 0;
+  const std::vector<Option> options = split_options(rest, ",");
+  for (auto option = options.begin(); option != options.end(); ++option) {
     std::span<const std::string_view> keys = keys_of(spec);
-    if (std::find(keys.begin(), keys.end(), option.key) == keys.end()) {
-      return Error{context + unknown_key(option.key, keys)};
+    if (std::find(keys.begin(), keys.end(), option->key) == keys.end()) {
+      return Error{context + unknown_key(option->key, keys)};
     }
-    Result<void> applied = apply(option, spec);
-    if (!applied) return Error{context + std::string(option.key) + ": " + applied.error()};
+    auto same_key = [&](const Option& other) { return other.key == option->key; };
+    if ((sized && option->key == "size") || std::any_of(options.begin(), option, same_key)) {
+      return Error{context + std::string(option->key) + " is given twice; keep the one you mean"};
+    }
+    Result<void> applied = apply(*option, spec);
+    if (!applied) return Error{context + std::string(option->key) + ": " + applied.error()};
   }
   Result<void> valid = validate(spec);
   if (!valid) return Error{context + valid.error()};

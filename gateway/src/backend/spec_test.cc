@@ -81,6 +81,13 @@ TEST(SpecText, KnowsWhichKindTakesWhichKey) {
   EXPECT_TRUE(parse_spec("block:/dev/loop0,write-cache=on").ok());
 }
 
+TEST(SpecText, RefusesAKeyGivenTwice) {
+  EXPECT_THAT(parse_spec("file:/x,size=1GiB,io=direct,size=2GiB").error(),
+              HasSubstr("size is given twice"));
+  EXPECT_THAT(parse_spec("null:1GiB,size=1GiB").error(), HasSubstr("size is given twice"));
+  EXPECT_THAT(parse_spec("file:/x,read-only=on,read-only=on").error(), HasSubstr("read-only"));
+}
+
 TEST(SpecText, RefusesWhatOpenWouldRefuse) {
   EXPECT_THAT(parse_spec("flie:/x").error(), HasSubstr("null memory file block"));
   EXPECT_THAT(parse_spec("file:").error(), HasSubstr("no path"));
