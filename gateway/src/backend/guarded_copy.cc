@@ -1,0 +1,110 @@
+#include "backend/guarded_copy.h"
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <ucontext.h>
+
+#include <atomic>
+#include <csignal>
+#include <cstring>
+
+namespace sluice::backend {
+namespace {
+
+// Where this thread's copy may fault, and where it goes on then. Empty outside of copies.
+struct Guard {
+  uintptr_t begin = 0;
+  uintptr_t end = 0;
+  bool unblocked = false;  // this thread lets SIGBUS through
+};
+
+constinit thread_local Guard t_guard;
+thread_local sigjmp_buf t_escape;
+struct sigaction g_previous;
+
+void pass_on(int signal, siginfo_t* info, void* context) {
+  if ((g_previous.sa_flags & SA_SIGINFO) != 0)
+    return g_previous.sa_sigaction(signal, info, context);
+  const bool sent = info->si_code <= 0;  // by kill(), not by a fault
+  if (g_previous.sa_handler == SIG_IGN && sent) return;
+  if (g_previous.sa_handler != SIG_DFL && g_previous.sa_handler != SIG_IGN) {
+    return g_previous.sa_handler(signal);
+  }
+  std::signal(SIGBUS, SIG_DFL);
+  // A fault comes again by itself, with the guilty instruction on top of the core's stack.
+  if (sent) raise(SIGBUS);
+}
+
+void on_bus_error(int signal, siginfo_t* info, void* context) {
+  const auto at = reinterpret_cast<uintptr_t>(info->si_addr);
+  if (info->si_code > 0 && at >= t_guard.begin && at < t_guard.end) {
+    t_guard.end = t_guard.begin = 0;
+    // As returning would have done; whoever runs the handler may have blocked more than SIGBUS.
+    pthread_sigmask(SIG_SETMASK, &static_cast<ucontext_t*>(context)->uc_sigmask, nullptr);
+    siglongjmp(t_escape, 1);
+  }
+  pass_on(signal, info, context);
+}
+
+// A blocked SIGBUS would end the process at the fault, and threads of programs that take their
+// signals from a signalfd tend to block all of them.
+void unblock() {
+  sigset_t bus;
+  sigemptyset(&bus);
+  sigaddset(&bus, SIGBUS);
+  pthread_sigmask(SIG_UNBLOCK, &bus, nullptr);
+  t_guard.unblocked = true;
+}
+
+// Functions of their own: what lives in registers across a sigsetjmp is undefined after a jump.
+[[gnu::noinline]] void gather_into(uint8_t* to, const iovec* iov, uint32_t iovcnt) {
+  for (const iovec* end = iov + iovcnt; iov != end; ++iov) {
+    std::memcpy(to, iov->iov_base, iov->iov_len);
+    to += iov->iov_len;
+  }
+}
+
+[[gnu::noinline]] void scatter_from(const uint8_t* from, const iovec* iov, uint32_t iovcnt) {
+  for (const iovec* end = iov + iovcnt; iov != end; ++iov) {
+    std::memcpy(iov->iov_base, from, iov->iov_len);
+    from += iov->iov_len;
+  }
+}
+
+template <typename Byte>
+bool guarded(void (*copy)(Byte*, const iovec*, uint32_t), Byte* mapped, uint64_t length,
+             const iovec* iov, uint32_t iovcnt) {
+  if (!t_guard.unblocked) unblock();
+  // Without the signal mask, which would cost a system call: the handler restores it.
+  if (sigsetjmp(t_escape, 0) != 0) return false;
+  t_guard.begin = reinterpret_cast<uintptr_t>(mapped);
+  t_guard.end = t_guard.begin + length;
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  copy(mapped, iov, iovcnt);
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  t_guard.end = t_guard.begin = 0;
+  return true;
+}
+
+}  // namespace
+
+void install_copy_guard() {
+  static const bool installed = [] {
+    struct sigaction action = {};
+    action.sa_sigaction = on_bus_error;
+    action.sa_flags = SA_SIGINFO | SA_ONSTACK;
+    sigemptyset(&action.sa_mask);
+    return sigaction(SIGBUS, &action, &g_previous) == 0;
+  }();
+  static_cast<void>(installed);
+}
+
+bool copy_into_mapping(uint8_t* mapped, uint64_t length, const iovec* iov, uint32_t iovcnt) {
+  return guarded(&gather_into, mapped, length, iov, iovcnt);
+}
+
+bool copy_from_mapping(const uint8_t* mapped, uint64_t length, const iovec* iov, uint32_t iovcnt) {
+  return guarded(&scatter_from, mapped, length, iov, iovcnt);
+}
+
+}  // namespace sluice::backend
