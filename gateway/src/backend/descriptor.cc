@@ -1,5 +1,6 @@
 #include "backend/descriptor.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -47,6 +48,7 @@ Descriptor::Descriptor(const Spec& spec, Setup setup)
       inline_io_(setup.inline_io),
       discard_(setup.discard),
       ephemeral_(setup.ephemeral),
+      window_(std::move(setup.window)),
       size_(setup.size),
       write_cache_(spec.write_cache) {}
 
@@ -62,12 +64,22 @@ bool Descriptor::submit(Io& io, Aio& aio) {
     io.result = -EINVAL;
     return true;
   }
+  if (window_ && window_->retired()) {
+    // Writing beyond its end would give the file its length back, with zeros for the lost data.
+    io.result = -EIO;
+    return true;
+  }
   if (io.op == Op::kRead) return transfer(io);
   if (info_.read_only) {
     io.result = -EROFS;
     return true;
   }
   return io.op == Op::kWrite ? transfer(io) : range(io);
+}
+
+const uint8_t* Descriptor::borrow(uint64_t offset, uint64_t length) const {
+  if (!window_ || !within(offset, length, size_bytes())) return nullptr;
+  return window_->borrow(offset, length);
 }
 
 bool Descriptor::must_be_durable(const Io& io) const {
@@ -125,8 +137,32 @@ void Descriptor::unbounce(Io& io, int64_t transferred) {
   io.priv.p = nullptr;
 }
 
+// True: io is complete.
+bool Descriptor::try_mapped(Io& io) {
+  if (!window_->holds(io.offset, io.length)) return false;
+  const bool moved = io.op == Op::kRead ? window_->read(io.offset, io.length, io.iov, io.iovcnt)
+                                        : window_->write(io.offset, io.length, io.iov, io.iovcnt);
+  if (moved) {
+    io.result = static_cast<int64_t>(io.length);
+    return true;
+  }
+  // Either the file was cut short, or someone else punched a hole that a full tmpfs can't fill
+  // again: of that the descriptor will tell.
+  window_->forget(io.offset, io.length);
+  if (!is_cut_short()) return false;
+  window_->retire();
+  io.result = -EIO;
+  return true;
+}
+
+bool Descriptor::is_cut_short() const {
+  struct stat status;
+  return fstat(fd(), &status) != 0 || static_cast<uint64_t>(status.st_size) < size_bytes();
+}
+
 bool Descriptor::try_inline(Io& io) {
   if (io.length > kInlineLimit) return false;
+  if (window_ && try_mapped(io)) return true;
   if (inline_io_ == Inline::kNowait) return try_nowait(io);
   const auto offset = static_cast<off_t>(io.offset);
   const int count = static_cast<int>(io.iovcnt);
@@ -136,7 +172,13 @@ bool Descriptor::try_inline(Io& io) {
                            : pwritev(fd(), io.iov, count, offset);
   } while (n < 0 && errno == EINTR);
   io.result = settle(io, n < 0 ? -errno : n);
+  note_written(io);
   return true;
+}
+
+void Descriptor::note_written(const Io& io) {
+  if (!window_ || io.op != Op::kWrite || io.result <= 0) return;
+  window_->mark(io.offset, static_cast<uint64_t>(io.result));
 }
 
 bool Descriptor::try_nowait(Io& io) {
@@ -189,6 +231,7 @@ void Descriptor::on_transferred(AioOp& op, int32_t result) {
     return;
   }
   io.result = self.settle(io, result);
+  self.note_written(io);
   if (io.priv.p) self.unbounce(io, io.result);
   if (io.op == Op::kWrite && io.result > 0 && !dsync && self.must_be_durable(io)) {
     self.sync(io, io.result);

@@ -1,15 +1,17 @@
 // A backend whose data lies behind a file descriptor: the I/O path that files and block devices
 // share. What differs (locking, growing, finding out what vanished) is in file.cc and block.cc.
 //
-//   submit -> transfer: [inline attempt | bounce] -> Aio -> [fdatasync] -> done
+//   submit -> transfer: [mapping] [inline attempt | bounce] -> Aio -> [fdatasync] -> done
 //          -> range:    fallocate or BLKDISCARD, next best method when refused -> [fdatasync]
 #pragma once
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 
 #include "backend/backend.h"
 #include "backend/bounce.h"
+#include "backend/mapped_window.h"
 
 namespace sluice::backend {
 
@@ -48,6 +50,7 @@ class Descriptor : public Backend {
   const Info& info() const override { return info_; }
   uint64_t size_bytes() const override { return size_.load(std::memory_order_acquire); }
   bool submit(Io& io, Aio& aio) override;
+  const uint8_t* borrow(uint64_t offset, uint64_t length) const override;
   bool write_cache() const override { return write_cache_.load(std::memory_order_relaxed); }
   Result<void> set_write_cache(bool on) override;
 
@@ -61,12 +64,14 @@ class Descriptor : public Backend {
     RangeMethod discard = RangeMethod::kPunchHole;
     // Nothing survives power loss whatever is flushed (tmpfs): syncing is time wasted.
     bool ephemeral = false;
+    std::unique_ptr<MappedWindow> window;  // tmpfs only, and may be missing there
   };
   Descriptor(const Spec& spec, Setup setup);
 
   int fd() const { return fd_.get(); }
   const std::string& path() const { return path_; }
   uint32_t block_size() const { return block_size_; }
+  MappedWindow* window() const { return window_.get(); }
   void set_size(uint64_t bytes) { size_.store(bytes, std::memory_order_release); }
   void refuse(RangeMethod method) {
     refused_.fetch_or(static_cast<uint8_t>(1u << static_cast<unsigned>(method)),
@@ -78,8 +83,11 @@ class Descriptor : public Backend {
   bool misaligned(const Io& io) const;
   bool bounce(Io& io);
   void unbounce(Io& io, int64_t transferred);
+  bool try_mapped(Io& io);
+  bool is_cut_short() const;
   bool try_inline(Io& io);
   bool try_nowait(Io& io);
+  void note_written(const Io& io);
   static void on_transferred(AioOp& op, int32_t result);
   int64_t settle(const Io& io, int64_t result) const;
 
@@ -102,6 +110,7 @@ class Descriptor : public Backend {
   const Inline inline_io_;
   const RangeMethod discard_;
   const bool ephemeral_;
+  const std::unique_ptr<MappedWindow> window_;
   std::atomic<uint64_t> size_;
   std::atomic<bool> write_cache_;
   // Learnt from refusals, read on every Io, written a handful of times in a lifetime.

@@ -76,6 +76,7 @@ bool Descriptor::range_step(Io& io) {
   } else {
     op.kind = AioOp::Kind::kFallocate;
     op.mode = fallocate_mode(method);
+    if (window_ && method == RangeMethod::kPunchHole) window_->forget(offset, length);
     if (run_inline) {
       int n = fallocate(fd(), op.mode, at, static_cast<off_t>(length));
       return range_advance(io, n < 0 ? -errno : 0);
@@ -104,6 +105,7 @@ bool Descriptor::range_advance(Io& io, int64_t result) {
       io.result = -EIO;
       return true;
     }
+    if (window_) window_->mark(io.offset + io.priv.a, static_cast<uint64_t>(written));
     io.priv.a += static_cast<uint64_t>(written);
     if (io.priv.a < io.length) return range_step(io);
   }

@@ -184,6 +184,9 @@ Result<std::unique_ptr<Backend>> File::open(const Spec& spec) {
   if (setup.ephemeral) {
     // tmpfs accepts O_DIRECT and serves it from the page cache like everything else.
     setup.inline_io = Inline::kAlways;
+    if (filesystem.f_type == TMPFS_MAGIC) {
+      setup.window = MappedWindow::open(fd->get(), *size, spec.read_only);
+    }
   } else if (spec.direct) {
     Result<uint32_t> alignment = direct_alignment(fd->get(), spec);
     if (!alignment) return Error{alignment.error()};
@@ -269,7 +272,9 @@ Result<void> File::check() {
   }
   if (static_cast<uint64_t>(status.st_size) < size_bytes()) {
     shrank_.store(true, std::memory_order_relaxed);
+    if (window()) window()->retire();
   }
+  if (window() && window()->retired()) shrank_.store(true, std::memory_order_relaxed);
   if (shrank_.load(std::memory_order_relaxed)) {
     return fail(path(), "was cut short of its " + format_size(size_bytes()) + " while in use",
                 "restore it, then restart the gateway");
