@@ -28,6 +28,19 @@ bool passes_attention(Unit& unit, Command& command) {
   return false;
 }
 
+// What a host that may only read is refused: everything that changes blocks or the unit's mode, in
+// person or through a third-party copy.
+bool changes_unit(const scsi::CommandInfo& info) {
+  switch (info.operation) {
+    case scsi::Operation::kExtendedCopy:
+    case scsi::Operation::kWriteUsingToken:
+    case scsi::Operation::kModeSelect:
+      return true;
+    default:
+      return info.flags & scsi::kMediumWrite;
+  }
+}
+
 }  // namespace
 
 scsi::Sense not_ready_sense(const Unit& unit) {
@@ -54,7 +67,8 @@ bool still_passes_slowly(Unit& unit, Command& command) {
     finish_sense(command, not_ready_sense(unit));
     return false;
   }
-  if ((gate & Unit::kWriteProtected) && (flags & scsi::kMediumWrite)) {
+  if (((gate & Unit::kWriteProtected) && (flags & scsi::kMediumWrite)) ||
+      (command.itl->read_only && changes_unit(*command.info))) {
     finish_sense(command, scsi::Sense::make(scsi::SenseKey::kDataProtect, 0x27, 0x00));
     return false;
   }

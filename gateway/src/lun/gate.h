@@ -2,6 +2,7 @@
 #pragma once
 
 #include "lun/command.h"
+#include "lun/nexus.h"
 #include "lun/unit.h"
 
 namespace sluice::lun {
@@ -10,7 +11,9 @@ namespace sluice::lun {
 bool passes_gate_slowly(Unit& unit, Command& command);
 
 inline bool passes_gate(Unit& unit, Command& command) {
-  if (unit.gate() == 0 && !command.itl->attention.load(std::memory_order_acquire)) [[likely]] {
+  const Itl& itl = *command.itl;
+  if (unit.gate() == 0 && !itl.attention.load(std::memory_order_acquire) && !itl.read_only)
+      [[likely]] {
     return true;
   }
   return passes_gate_slowly(unit, command);
@@ -22,7 +25,7 @@ inline bool passes_gate(Unit& unit, Command& command) {
 bool still_passes_slowly(Unit& unit, Command& command);
 
 inline bool still_passes(Unit& unit, Command& command) {
-  if (unit.gate() == 0 && !command.itl->removed) [[likely]]
+  if (unit.gate() == 0 && !command.itl->removed && !command.itl->read_only) [[likely]]
     return true;
   return still_passes_slowly(unit, command);
 }

@@ -9,14 +9,14 @@ namespace {
 constexpr UnitAttention kModeChanged{0x2a, 0x01};  // MODE PARAMETERS CHANGED
 constexpr size_t kMaxLogData = 512;                // bytes; no page is longer
 
-scsi::ModeUnit mode_unit(const Unit& unit) {
+scsi::ModeUnit mode_unit(const Unit& unit, const Command& command) {
   const Unit::ModeParameters mode = unit.mode();
   scsi::ModeUnit m;
   m.current.wce = unit.backend().write_cache();
   m.current.d_sense = mode.descriptor_sense;
   m.current.swp = mode.software_write_protect;
   m.defaults.wce = unit.default_write_cache();
-  m.write_protected = unit.read_only();
+  m.write_protected = unit.read_only() || command.itl->read_only;
   m.blocks = unit.blocks();
   m.block_size = unit.block_size();
   return m;
@@ -30,13 +30,13 @@ uint32_t room(const Command& command) {
 
 void handle_mode_sense(Unit& unit, Command& command) {
   std::array<uint8_t, scsi::kMaxModeData> out;
-  const auto size = scsi::build_mode_sense(command.full_cdb(), mode_unit(unit), out);
+  const auto size = scsi::build_mode_sense(command.full_cdb(), mode_unit(unit, command), out);
   if (!size) return finish_sense(command, size.sense());
   finish_data(command, ByteView(out).first(*size), room(command));
 }
 
 void handle_mode_select(Unit& unit, Command& command) {
-  const scsi::ModeUnit before = mode_unit(unit);
+  const scsi::ModeUnit before = mode_unit(unit, command);
   const auto parsed = scsi::parse_mode_select(command.full_cdb(), before, gather_data_out(command));
   if (!parsed) return finish_sense(command, parsed.sense());
   const scsi::ModeState& now = *parsed;

@@ -36,6 +36,14 @@ void want_data(const Unit& unit, Command& command, uint64_t blocks) {
   command.data_out_wanted = static_cast<uint32_t>(blocks * unit.block_size());
 }
 
+// COMPARE AND WRITE and WRITE SAME do nothing by halves: what the initiator announces must be what
+// the CDB asks for, else the two disagree about what is to happen.
+bool brings_exactly(const Command& command, uint64_t bytes, Sense* sense) {
+  if (command.expected_data_out == bytes) return true;
+  *sense = Sense::invalid_field_in_cdb(command.range.blocks_at);
+  return false;
+}
+
 }  // namespace
 
 bool prepare_parameter_list(Unit& /*unit*/, Command& command, Sense* sense) {
@@ -117,6 +125,7 @@ bool prepare_write_same(Unit& unit, Command& command, Sense* sense) {
     return false;
   }
   if (!range.ndob) want_data(unit, command, 1);
+  if (!brings_exactly(command, command.data_out_wanted, sense)) return false;
   return want_hold(command, true);
 }
 
@@ -127,6 +136,7 @@ bool prepare_compare_and_write(Unit& unit, Command& command, Sense* sense) {
     return false;
   }
   want_data(unit, command, 2 * command.range.blocks);  // what to compare, then what to write
+  if (!brings_exactly(command, command.data_out_wanted, sense)) return false;
   return want_hold(command, true);
 }
 

@@ -57,8 +57,10 @@ Nexus::Nexus(std::shared_ptr<Target> target, NexusId id, Lane lane)
 
 Nexus::~Nexus() = default;
 
-std::shared_ptr<Nexus> Nexus::open(std::shared_ptr<Target> target, NexusId id, Lane lane) {
+std::shared_ptr<Nexus> Nexus::open(std::shared_ptr<Target> target, NexusId id, Lane lane,
+                                   bool read_only) {
   std::shared_ptr<Nexus> nexus(new Nexus(std::move(target), std::move(id), lane));
+  nexus->read_only_ = read_only;
   const UnitAttention first = nexus->target_->take_lost(nexus->id_) ? kNexusLoss : kPowerOn;
   // Known to the target before its LUNs are read: a change in between then reaches the nexus.
   nexus->target_->add(nexus);
@@ -75,6 +77,7 @@ std::shared_ptr<Nexus> Nexus::open(std::shared_ptr<Target> target, NexusId id, L
 }
 
 void Nexus::place(std::shared_ptr<Itl> itl) {
+  itl->read_only = read_only_;
   const uint64_t lun = itl->lun();
   if (lun < low_.size()) {
     low_[lun] = std::move(itl);

@@ -71,6 +71,7 @@ class Itl : public std::enable_shared_from_this<Itl> {
   bool watched = false;    // a completion must look at blocked commands or drains
   bool releasing = false;  // somebody further up the stack is looking already
   bool removed = false;    // the LUN left the inventory while commands were active
+  bool read_only = false;  // for this host (HostAccess::read_only)
   uint64_t next_sequence = 1;
   Command* active_head = nullptr;  // in order of arrival
   Command* active_tail = nullptr;
@@ -92,7 +93,9 @@ class Nexus : public std::enable_shared_from_this<Nexus> {
  public:
   // Opens the I_T nexus on a target: I_T_L nexuses for its LUNs, each with 29/00 pending as after
   // power on, or 29/07 where an earlier nexus of the same id was lost.
-  static std::shared_ptr<Nexus> open(std::shared_ptr<Target> target, NexusId id, Lane lane);
+  // `read_only`: this host may not write (HostAccess::read_only); every LUN is write protected.
+  static std::shared_ptr<Nexus> open(std::shared_ptr<Target> target, NexusId id, Lane lane,
+                                     bool read_only = false);
   ~Nexus();
 
   // Starts a command; *lane.now is when. true: it waits for min(data_out_wanted, expected_data_out)
@@ -126,6 +129,7 @@ class Nexus : public std::enable_shared_from_this<Nexus> {
   const Lane& lane() const { return lane_; }
   Target& target() const { return *target_; }
   bool closed() const { return closed_; }
+  bool read_only() const { return read_only_; }
 
   // The LUN inventory changed: takes up new LUNs, lets go of removed ones, raises 3F/0E. Posted by
   // Target to this reactor.
@@ -155,6 +159,7 @@ class Nexus : public std::enable_shared_from_this<Nexus> {
   std::vector<std::shared_ptr<Itl>> retired_;                    // removed, with commands active
   CopyRecords copies_;
   bool closed_ = false;
+  bool read_only_ = false;
 };
 
 }  // namespace sluice::lun

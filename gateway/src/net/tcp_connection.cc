@@ -53,7 +53,9 @@ void TcpConnection::peer_gone() {
     closing_since_ = reactor_.now();
   }
   discarding_ = true;  // ERL 0: a session does not outlive its connection in either direction
-  if (sending_) ::shutdown(fd_, SHUT_RDWR);
+  // A send may have failed while the stream is whole (a borrowed page that is gone: EFAULT): the
+  // peer has to hear of the end, and a receive or send in flight has to complete.
+  ::shutdown(fd_, SHUT_RDWR);
   core_.on_closed();
   maybe_bury();
 }
