@@ -23,12 +23,12 @@ struct AioOp {
   };
   Kind kind = Kind::kReadv;
   int fd = -1;
-  int rw_flags = 0;       // RWF_*
-  int mode = 0;           // FALLOC_FL_*
-  uint32_t iovcnt = 0;    // at most IOV_MAX
+  int rw_flags = 0;     // RWF_*
+  int mode = 0;         // FALLOC_FL_*
+  uint32_t iovcnt = 0;  // at most IOV_MAX
   const iovec* iov = nullptr;
-  uint64_t offset = 0;    // bytes
-  uint64_t length = 0;    // bytes (nanoseconds for kTimeout)
+  uint64_t offset = 0;  // bytes
+  uint64_t length = 0;  // bytes (nanoseconds for kTimeout)
   // Called exactly once, never from inside submit(). result: bytes or 0, or a negative errno.
   void (*done)(AioOp& op, int32_t result) = nullptr;
   void* context = nullptr;  // the submitter's

@@ -29,7 +29,8 @@ BufferRef BufferPool::allocate(uint32_t size) {
 bool BufferPool::grow(uint8_t size_class) {
   // A slab serves one class for life. The classes together can map up to four budgets of address
   // space, but only in_use_ ever grew to hold data at one time.
-  void* memory = mmap(nullptr, kSlabSize, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* memory =
+      mmap(nullptr, kSlabSize, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return false;
   const uint32_t capacity = kClassSizes[size_class];
   const size_t count = kSlabSize / capacity;

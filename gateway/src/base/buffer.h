@@ -22,7 +22,7 @@ struct Buffer {
   uint32_t references = 0;
   BufferPool* pool = nullptr;
   Buffer* next_free = nullptr;
-  uint16_t id = 0;          // index in a receive ring, for net/
+  uint16_t id = 0;  // index in a receive ring, for net/
   uint8_t size_class = 0;
 };
 
@@ -75,8 +75,8 @@ class BufferPool {
   // data may be sent from it: callers fill what they send). Empty when the budget is spent.
   BufferRef allocate(uint32_t size);
 
-  size_t in_use() const { return in_use_; }        // bytes held by references
-  size_t reserved() const { return reserved_; }    // bytes mapped from the kernel
+  size_t in_use() const { return in_use_; }      // bytes held by references
+  size_t reserved() const { return reserved_; }  // bytes mapped from the kernel
   size_t budget() const { return budget_; }
   // Bytes that may still be allocated.
   size_t available() const { return budget_ > in_use_ ? budget_ - in_use_ : 0; }

@@ -12,9 +12,9 @@ namespace sluice::limits {
 
 // --- reactors
 inline constexpr unsigned kMaxReactors = 64;
-inline constexpr unsigned kRingEntries = 1024;            // submission queue, per reactor
-inline constexpr unsigned kReceiveBuffers = 16;           // hot receive ring, per reactor
-inline constexpr uint32_t kReceiveBufferSize = 65536;     // bytes
+inline constexpr unsigned kRingEntries = 1024;                      // submission queue, per reactor
+inline constexpr unsigned kReceiveBuffers = 16;                     // hot receive ring, per reactor
+inline constexpr uint32_t kReceiveBufferSize = 65536;               // bytes
 inline constexpr size_t kDefaultReactorMemory = size_t{256} << 20;  // buffer pool, configurable
 inline constexpr size_t kMinReactorMemory = size_t{32} << 20;
 
@@ -25,80 +25,81 @@ inline constexpr Nanos kLoginTimeout = 15 * kSecond;       // first byte to full
 inline constexpr Nanos kNopSilence = 1500 * kMillisecond;  // then a NOP-In ping (R6)
 inline constexpr Nanos kNopTimeout = 1500 * kMillisecond;  // then close (R6)
 inline constexpr Nanos kDiscoverySilence = 60 * kSecond;   // a discovery session without a request
-inline constexpr Nanos kDiscardSilence = 3 * kSecond;      // what arrives later is not submitted (R6)
-inline constexpr Nanos kStallLimit = 1 * kSecond;          // then sockets are closed unread (R6)
-inline constexpr Nanos kWatchdogLimit = 2 * kSecond;       // then the process is killed (R6)
-inline constexpr Nanos kHostGivesUp = 5 * kSecond;         // earliest a host leaves a silent path
-inline constexpr Nanos kSendStall = 30 * kSecond;          // one send without an end, then close
-inline constexpr Nanos kStarvation = 5 * kSecond;          // no receive buffer, then close
-inline constexpr Nanos kCloseLinger = 2 * kSecond;         // for the peer to close its side too
-inline constexpr Nanos kTick = 100 * kMillisecond;         // timeouts are looked at this often
-inline constexpr Nanos kShutdownLogout = 3 * kSecond;      // wait for logouts after SIGTERM
-inline constexpr Nanos kShutdownBound = 10 * kSecond;      // SIGTERM to exit
+inline constexpr Nanos kDiscardSilence = 3 * kSecond;  // what arrives later is not submitted (R6)
+inline constexpr Nanos kStallLimit = 1 * kSecond;      // then sockets are closed unread (R6)
+inline constexpr Nanos kWatchdogLimit = 2 * kSecond;   // then the process is killed (R6)
+inline constexpr Nanos kHostGivesUp = 5 * kSecond;     // earliest a host leaves a silent path
+inline constexpr Nanos kSendStall = 30 * kSecond;      // one send without an end, then close
+inline constexpr Nanos kStarvation = 5 * kSecond;      // no receive buffer, then close
+inline constexpr Nanos kCloseLinger = 2 * kSecond;     // for the peer to close its side too
+inline constexpr Nanos kTick = 100 * kMillisecond;     // timeouts are looked at this often
+inline constexpr Nanos kShutdownLogout = 3 * kSecond;  // wait for logouts after SIGTERM
+inline constexpr Nanos kShutdownBound = 10 * kSecond;  // SIGTERM to exit
 static_assert(kDiscardSilence + kStallLimit < kHostGivesUp, "R6: a retry could be overtaken");
 static_assert(kNopSilence + kNopTimeout <= kDiscardSilence, "R6: silent connections close first");
 
 // --- login (RFC 7143 §6)
-inline constexpr uint32_t kMaxLoginSegment = 8192;     // MaxRecvDataSegmentLength before negotiation
-inline constexpr uint32_t kMaxTextBytes = 65536;       // one multi-PDU request or answer
+inline constexpr uint32_t kMaxLoginSegment = 8192;  // MaxRecvDataSegmentLength before negotiation
+inline constexpr uint32_t kMaxTextBytes = 65536;    // one multi-PDU request or answer
 inline constexpr unsigned kMaxKeysPerExchange = 128;
 inline constexpr unsigned kMaxLoginPdus = 64;
-inline constexpr size_t kMaxKeyName = 63;              // RFC 7143 §6.1
-inline constexpr size_t kMaxIscsiName = 223;           // RFC 7143 §4.2.7.1
+inline constexpr size_t kMaxKeyName = 63;     // RFC 7143 §6.1
+inline constexpr size_t kMaxIscsiName = 223;  // RFC 7143 §4.2.7.1
 
 // --- full feature phase
-inline constexpr uint32_t kDefaultCommandWindow = 128;   // MaxCmdSN - ExpCmdSN + 1, configurable
+inline constexpr uint32_t kDefaultCommandWindow = 128;  // MaxCmdSN - ExpCmdSN + 1, configurable
 inline constexpr uint32_t kMaxCommandWindow = 1024;
-inline constexpr uint32_t kMaxImmediateCommands = 32;    // immediate tasks beyond the window
-inline constexpr uint32_t kMaxSegment = 16u << 20;       // MaxRecvDataSegmentLength we may declare
+inline constexpr uint32_t kMaxImmediateCommands = 32;  // immediate tasks beyond the window
+inline constexpr uint32_t kMaxSegment = 16u << 20;     // MaxRecvDataSegmentLength we may declare
 inline constexpr uint32_t kMaxBurst = 16u << 20;
 inline constexpr uint32_t kMaxOutstandingR2t = 16;
-inline constexpr uint32_t kMaxAhsBytes = 255 * 4;        // TotalAHSLength is one byte of words
+inline constexpr uint32_t kMaxAhsBytes = 255 * 4;           // TotalAHSLength is one byte of words
 inline constexpr size_t kSessionMemory = size_t{64} << 20;  // data in flight per session, hard
-inline constexpr uint32_t kMaxOutputBytes = 8u << 20;    // queued to a peer before we stop executing
-inline constexpr unsigned kMaxSendVectors = 512;         // iovecs per gathered send
+inline constexpr uint32_t kMaxOutputBytes = 8u << 20;  // queued to a peer before we stop executing
+inline constexpr unsigned kMaxSendVectors = 512;       // iovecs per gathered send
 
 // --- SCSI
-inline constexpr uint32_t kMaxTransferBytes = 32u << 20;    // VPD B0 maximum transfer length
+inline constexpr uint32_t kMaxTransferBytes = 32u << 20;  // VPD B0 maximum transfer length
 inline constexpr uint32_t kOptimalTransferBytes = 1u << 20;
 inline constexpr uint32_t kMaxCompareAndWriteBlocks = 255;
 inline constexpr uint32_t kMaxUnmapDescriptors = 256;
 inline constexpr uint64_t kMaxUnmapBytes = uint64_t{512} << 20;  // 1 Mi blocks of 512 bytes
 inline constexpr uint64_t kMaxWriteSameBytes = uint64_t{1} << 32;
-inline constexpr uint32_t kMaxParameterList = 65536;        // PR OUT, MODE SELECT, XCOPY, UNMAP
-inline constexpr uint32_t kMaxCdb = 260;                    // with an extended CDB AHS
-inline constexpr unsigned kMaxLuns = 1024;                  // per target (LUN 0..16383 addressable)
-inline constexpr unsigned kMaxRegistrations = 4096;         // persistent reservations per unit
-inline constexpr unsigned kMaxReservationChanges = 64;  // waiting for their turn, per unit; then BUSY
+inline constexpr uint32_t kMaxParameterList = 65536;  // PR OUT, MODE SELECT, XCOPY, UNMAP
+inline constexpr uint32_t kMaxCdb = 260;              // with an extended CDB AHS
+inline constexpr unsigned kMaxLuns = 1024;            // per target (LUN 0..16383 addressable)
+inline constexpr unsigned kMaxRegistrations = 4096;   // persistent reservations per unit
+inline constexpr unsigned kMaxReservationChanges =
+    64;  // waiting for their turn, per unit; then BUSY
 inline constexpr unsigned kMaxReservationCommits = 1024;  // waiting for the disk, per gateway
-inline constexpr unsigned kMaxUnitAttentions = 32;          // pending per I_T_L nexus
-inline constexpr unsigned kMaxInFlightPerUnit = 1024;       // per reactor; more wait
+inline constexpr unsigned kMaxUnitAttentions = 32;        // pending per I_T_L nexus
+inline constexpr unsigned kMaxInFlightPerUnit = 1024;     // per reactor; more wait
 inline constexpr unsigned kMaxCopySegments = 256;
 inline constexpr unsigned kMaxCopyTargets = 16;
 inline constexpr uint64_t kMaxCopyBytes = uint64_t{1} << 30;
-inline constexpr unsigned kMaxRodTokens = 256;              // per target
-inline constexpr unsigned kMaxCopyRecords = 64;             // results kept per nexus
-inline constexpr uint32_t kCopyChunkBytes = 1u << 20;        // read, then written, as one
-inline constexpr unsigned kCopyChunksInFlight = 2;          // per copy
+inline constexpr unsigned kMaxRodTokens = 256;         // per target
+inline constexpr unsigned kMaxCopyRecords = 64;        // results kept per nexus
+inline constexpr uint32_t kCopyChunkBytes = 1u << 20;  // read, then written, as one
+inline constexpr unsigned kCopyChunksInFlight = 2;     // per copy
 
 // --- configuration
-inline constexpr size_t kMaxConfigBytes = size_t{4} << 20;   // one file
-inline constexpr size_t kMaxConfigErrors = 50;               // told at once
+inline constexpr size_t kMaxConfigBytes = size_t{4} << 20;  // one file
+inline constexpr size_t kMaxConfigErrors = 50;              // told at once
 inline constexpr size_t kMaxPortals = 64;
 inline constexpr size_t kMaxTargets = 1024;
-inline constexpr size_t kMaxHosts = 1024;                    // per target
-inline constexpr size_t kMaxInitiators = 256;                // per host
-inline constexpr size_t kMaxPathBytes = 4095;                // PATH_MAX without its NUL
-inline constexpr uint64_t kMaxLunNumber = 16383;             // flat space addressing, SAM-5 §4.7
-inline constexpr size_t kMinChapSecret = 12;                 // bytes: 96 bits, RFC 7143 §9.2.1
+inline constexpr size_t kMaxHosts = 1024;         // per target
+inline constexpr size_t kMaxInitiators = 256;     // per host
+inline constexpr size_t kMaxPathBytes = 4095;     // PATH_MAX without its NUL
+inline constexpr uint64_t kMaxLunNumber = 16383;  // flat space addressing, SAM-5 §4.7
+inline constexpr size_t kMinChapSecret = 12;      // bytes: 96 bits, RFC 7143 §9.2.1
 inline constexpr size_t kMaxChapSecret = 255;
 inline constexpr size_t kMaxChapUser = 255;
 
 // --- admin socket and log
-inline constexpr size_t kMaxAdminRequest = 4096;             // bytes of one line
-inline constexpr unsigned kMaxAdminRequests = 64;            // per connection
-inline constexpr Nanos kAdminPatience = 5 * kSecond;         // per connection
-inline constexpr size_t kLogQueue = 8192;                    // lines; the oldest give way
-inline constexpr unsigned kLogLinesPerSecond = 500;          // below error; the rest is counted
+inline constexpr size_t kMaxAdminRequest = 4096;      // bytes of one line
+inline constexpr unsigned kMaxAdminRequests = 64;     // per connection
+inline constexpr Nanos kAdminPatience = 5 * kSecond;  // per connection
+inline constexpr size_t kLogQueue = 8192;             // lines; the oldest give way
+inline constexpr unsigned kLogLinesPerSecond = 500;   // below error; the rest is counted
 
 }  // namespace sluice::limits

@@ -13,9 +13,9 @@ class CommandWindow {
   CommandWindow(uint32_t first_cmd_sn, uint32_t size) : expected_(first_cmd_sn), size_(size) {}
 
   enum class Verdict : uint8_t {
-    kNext,       // the one expected: advance() and run it
-    kEarly,      // inside the window, a gap before it: hold it back
-    kOutside,    // below or above the window: ignore it silently
+    kNext,     // the one expected: advance() and run it
+    kEarly,    // inside the window, a gap before it: hold it back
+    kOutside,  // below or above the window: ignore it silently
   };
   Verdict judge(uint32_t cmd_sn) const {
     if (cmd_sn == expected_) return serial_less(max(), cmd_sn) ? Verdict::kOutside : Verdict::kNext;

@@ -198,8 +198,7 @@ void Connection::open_session(uint16_t tsih) {
   if (!start.parameters.discovery) {
     const lun::NexusId id{start.parameters.initiator_name, start.parameters.isid, ends_.tpgt,
                           ends_.relative_port};
-    start.nexus =
-        lun::Nexus::open(login_->target(), id, shard_.lane, start.parameters.read_only);
+    start.nexus = lun::Nexus::open(login_->target(), id, shard_.lane, start.parameters.read_only);
   }
   session_ = std::make_unique<Session>(shard_, *this, out_, std::move(start));
   state_ = State::kFullFeature;

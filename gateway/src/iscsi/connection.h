@@ -38,9 +38,9 @@ class Wire {
 class Connection final : public SessionHost {
  public:
   struct Ends {
-    uint16_t tpgt = 1;                 // of the portal
+    uint16_t tpgt = 1;  // of the portal
     uint16_t relative_port = 1;
-    std::string local_address;         // "ip:port"
+    std::string local_address;  // "ip:port"
     std::string peer_address;
   };
   Connection(Shard& shard, Wire& wire, uint64_t id, Ends ends);
@@ -95,16 +95,16 @@ class Connection final : public SessionHost {
   const uint64_t id_;
   const Ends ends_;
   State state_ = State::kLogin;
-  bool wire_closed_ = false;    // the carrier let go, or was told to
+  bool wire_closed_ = false;  // the carrier let go, or was told to
   bool unauthenticated_ = true;
-  bool claimed_ = false;        // the directory knows this connection under key_
+  bool claimed_ = false;  // the directory knows this connection under key_
   bool login_counted_ = false;
   SessionKey key_;
   pdu::Framer framer_;
   Outbox out_;
   PduWriter writer_;
   std::unique_ptr<Login> login_;
-  LoginAnswer answer_;          // the last one, held while the nexus is claimed
+  LoginAnswer answer_;  // the last one, held while the nexus is claimed
   uint32_t login_stat_sn_ = 0;
   uint32_t login_cmd_sn_ = 0;
   uint16_t cid_ = 0;

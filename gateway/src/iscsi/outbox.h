@@ -56,11 +56,11 @@ class Outbox {
     std::vector<iovec> vectors;
     std::vector<BufferRef> owners;
     std::vector<std::unique_ptr<uint8_t[]>> arena;
-    size_t chunk = 0;             // chunks in use
+    size_t chunk = 0;  // chunks in use
     uint8_t* arena_at = nullptr;
     uint32_t arena_left = 0;
-    size_t bytes = 0;             // not sent yet
-    size_t first = 0;             // vectors already sent
+    size_t bytes = 0;  // not sent yet
+    size_t first = 0;  // vectors already sent
     void clear();
   };
   void append(uint8_t* p, uint32_t n) {

@@ -17,10 +17,10 @@ struct Offer {
   uint32_t max_burst_length = 1048576;             // bytes, 512..kMaxBurst
   uint32_t first_burst_length = 262144;            // bytes, 512..max_burst_length
   uint32_t max_outstanding_r2t = 8;                // 1..16
-  bool initial_r2t = false;     // the outcome is OR: Yes here forces Yes
-  bool immediate_data = true;   // the outcome is AND
-  uint32_t default_time2wait = 2;    // seconds
-  uint32_t default_time2retain = 0;  // seconds; ERL 0 retains nothing
+  bool initial_r2t = false;                        // the outcome is OR: Yes here forces Yes
+  bool immediate_data = true;                      // the outcome is AND
+  uint32_t default_time2wait = 2;                  // seconds
+  uint32_t default_time2retain = 0;                // seconds; ERL 0 retains nothing
   enum class Digest : uint8_t { kAllow, kRequire, kRefuse };
   Digest header_digest = Digest::kAllow;
   Digest data_digest = Digest::kAllow;
@@ -43,22 +43,22 @@ struct Parameters {
   // --- connection
   bool header_digest = false;  // CRC32C
   bool data_digest = false;
-  uint32_t max_send_data_segment_length = 8192;     // the initiator's MaxRecvDataSegmentLength
-  uint32_t max_recv_data_segment_length = 8192;     // ours, as declared
+  uint32_t max_send_data_segment_length = 8192;  // the initiator's MaxRecvDataSegmentLength
+  uint32_t max_recv_data_segment_length = 8192;  // ours, as declared
   bool initiator_declared_segment = false;
   uint32_t task_reporting = 0;  // RFC3720
   uint32_t protocol_level = 1;  // iSCSIProtocolLevel, RFC 7144
   // --- who
   bool discovery = false;
-  std::string initiator_name;    // lower case
+  std::string initiator_name;  // lower case
   std::string initiator_alias;
-  std::string target_name;       // empty in discovery sessions
+  std::string target_name;  // empty in discovery sessions
   std::array<uint8_t, 6> isid{};
   uint16_t tpgt = 1;
-  std::string auth_method = "None";   // "None", "CHAP" (for `sessions`)
-  std::string auth_user;              // CHAP_N of the initiator, empty for None
+  std::string auth_method = "None";  // "None", "CHAP" (for `sessions`)
+  std::string auth_user;             // CHAP_N of the initiator, empty for None
   bool mutual_auth = false;
-  bool read_only = false;             // the host may only read
+  bool read_only = false;  // the host may only read
 };
 
 }  // namespace sluice::iscsi

@@ -23,7 +23,7 @@ struct Settings {
   Offer offer;
   uint32_t command_window = limits::kDefaultCommandWindow;  // 1..kMaxCommandWindow
   Nanos login_timeout = limits::kLoginTimeout;
-  Nanos nop_silence = limits::kNopSilence;   // 0: never ping
+  Nanos nop_silence = limits::kNopSilence;  // 0: never ping
   Nanos nop_timeout = limits::kNopTimeout;
   unsigned max_connections = limits::kMaxConnections;
   unsigned max_unauthenticated = limits::kMaxUnauthenticated;

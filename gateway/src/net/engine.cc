@@ -181,8 +181,8 @@ Result<int> EngineImpl::open_socket(const net::Portal& portal) {
                                            "another port"
                      : error == EADDRNOTAVAIL ? "; no interface of this machine has that address"
                                               : "";
-  return Error{fmt::format("can't {} portal {}: {}{}", step, portal.address, std::strerror(error),
-                           mend)};
+  return Error{
+      fmt::format("can't {} portal {}: {}{}", step, portal.address, std::strerror(error), mend)};
 }
 
 Result<void> EngineImpl::listen(const std::vector<net::Portal>& portals) {

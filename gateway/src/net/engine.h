@@ -31,11 +31,11 @@ struct Portal {
 };
 
 struct Options {
-  unsigned reactors = 0;               // 1..kMaxReactors; 0: one per CPU this process may use
+  unsigned reactors = 0;  // 1..kMaxReactors; 0: one per CPU this process may use
   size_t reactor_memory = limits::kDefaultReactorMemory;  // bytes of I/O buffers per reactor
-  std::vector<int> cpus;               // pin reactor i to cpus[i % size]; empty: no pinning
+  std::vector<int> cpus;                 // pin reactor i to cpus[i % size]; empty: no pinning
   std::string tcp_congestion = "cubic";  // TCP_CONGESTION of every connection; empty: the system's
-  Nanos busy_poll = 0;                 // spin this long before sleeping, 0..1 ms; 0: never
+  Nanos busy_poll = 0;                   // spin this long before sleeping, 0..1 ms; 0: never
   iscsi::Settings settings;
 };
 

@@ -266,7 +266,7 @@ void Reactor::stop_listening() {
     ::shutdown(listener->fd, SHUT_RDWR);  // ends the multishot accept
     ::close(listener->fd);
     listener->fd = -1;
-    listener->armed = true;               // never again
+    listener->armed = true;  // never again
   }
 }
 

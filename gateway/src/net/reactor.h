@@ -34,8 +34,8 @@ class Reactor final : public Aio {
  public:
   struct Setup {
     unsigned index = 0;
-    size_t memory = 0;      // bytes of I/O buffers
-    int cpu = -1;           // pin here; -1: nowhere
+    size_t memory = 0;  // bytes of I/O buffers
+    int cpu = -1;       // pin here; -1: nowhere
     Nanos busy_poll = 0;
     Reactors* reactors = nullptr;
     iscsi::Gateway* gateway = nullptr;
@@ -126,7 +126,7 @@ class Reactor final : public Aio {
   std::vector<TcpConnection*> graveyard_;
   std::vector<std::unique_ptr<Listener>> listeners_;
   uint64_t next_connection_ = 1;
-  size_t operations_ = 0;        // AioOps in the kernel
+  size_t operations_ = 0;  // AioOps in the kernel
   bool stopping_ = false;
   bool stop_now_ = false;
   std::atomic<unsigned> connection_count_{0};

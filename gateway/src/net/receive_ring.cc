@@ -10,8 +10,8 @@ namespace sluice::net {
 namespace {
 
 // Newer than Debian's liburing 2.3 knows (linux/io_uring.h, Linux 6.12).
-constexpr uint16_t kPbufRingIncremental = 2;       // IOU_PBUF_RING_INC, in io_uring_buf_reg.flags
-constexpr uint32_t kCqeBufferMore = 1u << 4;       // IORING_CQE_F_BUF_MORE
+constexpr uint16_t kPbufRingIncremental = 2;  // IOU_PBUF_RING_INC, in io_uring_buf_reg.flags
+constexpr uint32_t kCqeBufferMore = 1u << 4;  // IORING_CQE_F_BUF_MORE
 
 constexpr unsigned kCount = limits::kReceiveBuffers;
 static_assert(std::has_single_bit(kCount), "the kernel wants a power of two");
@@ -27,7 +27,8 @@ ReceiveRing::~ReceiveRing() {
 }
 
 Result<bool> ReceiveRing::open(io_uring* ring) {
-  void* memory = mmap(nullptr, kRingBytes, PROT_READ | PROT_WRITE, MAP_ANONYMOUS | MAP_PRIVATE, -1, 0);
+  void* memory =
+      mmap(nullptr, kRingBytes, PROT_READ | PROT_WRITE, MAP_ANONYMOUS | MAP_PRIVATE, -1, 0);
   if (memory == MAP_FAILED) return Error{"no memory for the receive buffer ring"};
   io_uring_buf_reg reg{};
   reg.ring_addr = reinterpret_cast<uintptr_t>(memory);
@@ -42,14 +43,16 @@ Result<bool> ReceiveRing::open(io_uring* ring) {
   }
   if (error != 0) {
     munmap(memory, kRingBytes);
-    return Error{fmt::format("the kernel refused a receive buffer ring: {} (Linux 6.1 or newer is "
-                             "needed)",
-                             std::strerror(-error))};
+    return Error{
+        fmt::format("the kernel refused a receive buffer ring: {} (Linux 6.1 or newer is "
+                    "needed)",
+                    std::strerror(-error))};
   }
   owner_ = ring;
   ring_ = static_cast<io_uring_buf_ring*>(memory);
   ring_->tail = 0;
-  for (uint16_t id = 0; id < kCount; ++id) empty_[empty_count_++] = static_cast<uint16_t>(kCount - 1 - id);
+  for (uint16_t id = 0; id < kCount; ++id)
+    empty_[empty_count_++] = static_cast<uint16_t>(kCount - 1 - id);
   replenish();
   return incremental_;
 }

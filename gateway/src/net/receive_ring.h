@@ -43,7 +43,7 @@ class ReceiveRing {
   io_uring_buf_ring* ring_ = nullptr;
   bool incremental_ = false;
   std::array<BufferRef, limits::kReceiveBuffers> buffers_;
-  std::array<uint32_t, limits::kReceiveBuffers> used_{};  // bytes the kernel has filled
+  std::array<uint32_t, limits::kReceiveBuffers> used_{};   // bytes the kernel has filled
   std::array<uint16_t, limits::kReceiveBuffers> empty_{};  // ids without a buffer
   unsigned empty_count_ = 0;
   unsigned filled_ = 0;

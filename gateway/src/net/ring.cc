@@ -38,7 +38,8 @@ std::string explain_refusal(int error, const std::string& disabled, int seccomp,
         return fmt::format(
             "io_uring is switched off by kernel.io_uring_disabled={}; run "
             "`sysctl kernel.io_uring_disabled=0`{}",
-            disabled, disabled == "1" ? " or add the gateway's group to kernel.io_uring_group" : "");
+            disabled,
+            disabled == "1" ? " or add the gateway's group to kernel.io_uring_group" : "");
       }
       if (seccomp == 2) {
         return "io_uring is blocked by a seccomp filter (container runtimes do this by default); "

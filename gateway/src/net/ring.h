@@ -11,8 +11,8 @@ namespace sluice::net {
 
 // What the running kernel gave us; one log line at start shows it.
 struct RingFeatures {
-  bool single_issuer = false;   // 6.0
-  bool defer_taskrun = false;   // 6.1
+  bool single_issuer = false;        // 6.0
+  bool defer_taskrun = false;        // 6.1
   bool incremental_buffers = false;  // 6.12: IOU_PBUF_RING_INC
 };
 

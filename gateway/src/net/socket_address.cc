@@ -31,7 +31,8 @@ std::string name_of(int fd, int (*get)(int, sockaddr*, socklen_t*)) {
 Result<SocketAddress> parse_address(const std::string& text) {
   const size_t colon = text.rfind(':');
   if (colon == std::string::npos) {
-    return Error{fmt::format("'{}': expected ip:port, for example 0.0.0.0:3260 or [::]:3260", text)};
+    return Error{
+        fmt::format("'{}': expected ip:port, for example 0.0.0.0:3260 or [::]:3260", text)};
   }
   auto port = parse_port(text.substr(colon + 1), text);
   if (!port) return Error{port.error()};

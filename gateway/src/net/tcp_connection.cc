@@ -93,7 +93,8 @@ void TcpConnection::on_send(int result) {
   if (core_.outbox().ready()) {
     schedule_flush();
   } else if (closing_ && !shut_ && core_.outbox().empty()) {
-    // Everything is said. The peer reads it before it sees our FIN; closing now could reset it away.
+    // Everything is said. The peer reads it before it sees our FIN; closing now could reset it
+    // away.
     shut_ = true;
     ::shutdown(fd_, SHUT_WR);
   }

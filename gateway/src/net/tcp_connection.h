@@ -41,13 +41,13 @@ class TcpConnection final : public iscsi::Wire {
 
   Reactor& reactor_;
   int fd_;
-  bool receiving_ = false;    // a multishot receive is armed
+  bool receiving_ = false;  // a multishot receive is armed
   bool sending_ = false;
   bool dirty_ = false;
   bool starved_ = false;
-  bool closing_ = false;      // nothing more is read for the core
-  bool discarding_ = false;   // nothing more is sent
-  bool shut_ = false;         // our side of the stream is closed
+  bool closing_ = false;     // nothing more is read for the core
+  bool discarding_ = false;  // nothing more is sent
+  bool shut_ = false;        // our side of the stream is closed
   bool peer_closed_ = false;
   bool buried_ = false;
   Nanos closing_since_ = 0;

@@ -69,7 +69,7 @@ struct Bhs {
   // --- requests (RFC 7143 §11.3, §11.5, §11.10, §11.12, §11.14, §11.18)
   uint32_t cmd_sn() const { return u32(24); }
   uint32_t exp_stat_sn() const { return u32(28); }
-  uint32_t target_transfer_tag() const { return u32(20); }  // Data-Out, NOP-Out, Text, SNACK
+  uint32_t target_transfer_tag() const { return u32(20); }   // Data-Out, NOP-Out, Text, SNACK
   uint32_t expected_data_length() const { return u32(20); }  // SCSI Command
 
   // --- answers

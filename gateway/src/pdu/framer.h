@@ -20,8 +20,8 @@ struct Pdu {
   Bhs header;
   uint32_t ahs_size = 0;  // bytes
   std::array<uint8_t, limits::kMaxAhsBytes> ahs;
-  uint32_t data_size = 0;           // bytes, without padding
-  std::vector<Slice> data;          // sums to data_size
+  uint32_t data_size = 0;   // bytes, without padding
+  std::vector<Slice> data;  // sums to data_size
 
   ByteView ahs_bytes() const { return {ahs.data(), ahs_size}; }
 };

@@ -97,8 +97,8 @@ TEST_P(Framing, JoinsPiecesThatLieNextToEachOtherInOneBuffer) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Digests, Framing,
-                         testing::Values(Shape{false, false}, Shape{true, false}, Shape{false, true},
-                                         Shape{true, true}));
+                         testing::Values(Shape{false, false}, Shape{true, false},
+                                         Shape{false, true}, Shape{true, true}));
 
 Event feed(Framer& framer, std::vector<uint8_t>& bytes) {
   Slice in{BufferRef(), bytes.data(), static_cast<uint32_t>(bytes.size())};

@@ -11,8 +11,8 @@ using pdu::Opcode;
 class DataIn : public testing::Test {
  protected:
   void SetUp() override {
-    ASSERT_TRUE(host_.login({"MaxRecvDataSegmentLength=4096", "MaxBurstLength=10240",
-                             "FirstBurstLength=4096"}));
+    ASSERT_TRUE(host_.login(
+        {"MaxRecvDataSegmentLength=4096", "MaxBurstLength=10240", "FirstBurstLength=4096"}));
     host_.clear_attention();
   }
   std::vector<Answer> read(uint32_t blocks, uint32_t expected) {

@@ -46,9 +46,9 @@ TEST_F(Esxi, FullCopyMovesBlocksWithinAndAcrossLuns) {
   expect_good(run("84 03 00 00 00 00 00 00 00 00 00 00 02 00 00 00", 512));
   for (const uint64_t lun : {uint64_t{0}, uint64_t{1}}) {
     Bytes list(16 + 32 * 2 + 28);
-    list[0] = 1;                       // LIST IDENTIFIER
-    store_be16(&list[2], 64);          // CSCD descriptor list
-    store_be32(&list[8], 28);          // segment descriptor list
+    list[0] = 1;               // LIST IDENTIFIER
+    store_be16(&list[2], 64);  // CSCD descriptor list
+    store_be32(&list[8], 28);  // segment descriptor list
     const auto describe = [&](size_t at, uint64_t of) {
       const Bytes page = run("12 01 83 ff ff 00", 65535, {}, of).data;
       list[at] = 0xe4;

@@ -26,7 +26,8 @@ TEST_F(Windows, EnumeratesTheDiskWithReportLunsAndInquiry) {
 TEST_F(Windows, FindsAUniqueLunDesignatorInPage83) {
   bool naa = false;
   for (const Designator& d : designators()) {
-    naa = naa || (d.type == 3 && d.association == 0 && (d.bytes.size() == 8 || d.bytes.size() == 16));
+    naa =
+        naa || (d.type == 3 && d.association == 0 && (d.bytes.size() == 8 || d.bytes.size() == 16));
   }
   EXPECT_TRUE(naa);
 }
@@ -103,9 +104,9 @@ TEST_F(Windows, OdxCopiesByToken) {
   const auto caps = run("12 01 8f 10 00 00", 4096);
   expect_good(caps);
   // POPULATE TOKEN, list identifier 1: blocks 0..127.
-  Bytes populate = hex(
-      "00 1e 00 00 00 00 00 00 00 00 00 00 00 00 00 10"
-      "00 00 00 00 00 00 00 00 00 00 00 80 00 00 00 00");
+  Bytes populate =
+      hex("00 1e 00 00 00 00 00 00 00 00 00 00 00 00 00 10"
+          "00 00 00 00 00 00 00 00 00 00 00 80 00 00 00 00");
   expect_good(run("83 10 00 00 00 00 00 00 00 01 00 00 00 20 00 00", 0, populate));
   // RECEIVE ROD TOKEN INFORMATION for list identifier 1.
   const auto info = run("84 07 00 00 00 01 00 00 00 00 00 00 04 00 00 00", 1024);
