@@ -94,6 +94,7 @@ std::optional<Answer> Initiator::login(const std::vector<std::string>& keys,
   std::memcpy(h.data() + 8, isid.data(), isid.size());
   h.put16(14, with_tsih);
   h.set_itt(next_itt++);
+  h.put16(20, cid);
   h.put32(24, cmd_sn);
   h.put32(28, exp_stat_sn);
   send(h, as_bytes(text));

@@ -71,6 +71,7 @@ class Initiator {
   uint32_t exp_stat_sn = 0;
   uint32_t next_itt = 0x100;
   uint16_t tsih = 0;
+  uint16_t cid = 0;
   std::array<uint8_t, 6> isid{0x80, 0, 0, 0, 0, 1};
   std::string name = kName;
   SimulatedConnection& connection() { return connection_; }

@@ -1,0 +1,110 @@
+// The memory budget of a session (DESIGN R14): many large writes at once.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <deque>
+
+#include "simulation/initiator.h"
+
+namespace sluice::simulation {
+namespace {
+
+using pdu::Opcode;
+
+constexpr uint32_t kBytes = 4u << 20;
+constexpr uint32_t kWrites = 24;  // 96 MiB in all
+
+class Memory : public testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_TRUE(host_.login({"MaxBurstLength=262144", "ImmediateData=No"}));
+    host_.clear_attention();
+  }
+  void start_writes() {
+    for (uint32_t i = 0; i < kWrites; ++i) {
+      host_.send(
+          host_.command(write16(0, kBytes / 512), pdu::kFlagFinal | pdu::kFlagWrite | 1, kBytes));
+    }
+  }
+  // Answers the oldest R2T, one burst of it; false when there is none.
+  bool answer_one() {
+    for (Answer& a : host_.answers()) {
+      if (a.header.opcode() == Opcode::kR2t) r2ts_.push_back(a.header);
+      if (a.header.opcode() == Opcode::kScsiResponse) ++ended_;
+    }
+    if (r2ts_.empty()) return false;
+    const pdu::Bhs r2t = r2ts_.front();
+    r2ts_.pop_front();
+    const std::vector<uint8_t> data(r2t.u32(44), 1);
+    host_.send(host_.data_out(r2t.itt(), r2t.target_transfer_tag(), 0, r2t.u32(40), true), data);
+    most_ = std::max(most_, gateway_.buffers().in_use());
+    return true;
+  }
+  SimulatedGateway gateway_;
+  Initiator host_{gateway_.connect()};
+  std::deque<pdu::Bhs> r2ts_;
+  uint32_t ended_ = 0;
+  size_t most_ = 0;
+};
+
+TEST_F(Memory, ABurstOfLargeWritesStaysInTheBudgetAndEnds) {
+  start_writes();
+  // In turn, a burst of each: every write has part of its data before any has all of it.
+  while (answer_one()) {
+  }
+  EXPECT_EQ(ended_, kWrites) << "no write waits for another's memory for ever";
+  EXPECT_LE(most_, limits::kSessionMemory + (size_t{1} << 20));
+  EXPECT_GT(most_, limits::kSessionMemory / 4) << "but they do run side by side";
+  EXPECT_EQ(gateway_.buffers().in_use(), 0u);
+}
+
+TEST_F(Memory, AbortingThoseThatWaitOrHoldLetsTheOthersOn) {
+  start_writes();
+  std::vector<pdu::Bhs> first;
+  for (const Answer& a : host_.answers()) first.push_back(a.header);
+  ASSERT_EQ(first.size(), limits::kSessionMemory / kBytes) << "those that fit were asked for";
+  // Abort one that holds memory: the oldest that waits is let in.
+  pdu::Bhs abort = host_.request(Opcode::kTaskManagementRequest, true);
+  abort.set_flags(pdu::kFlagFinal | 1);
+  abort.put32(20, first[0].itt());
+  host_.send(abort);
+  const auto answers = host_.answers();
+  ASSERT_EQ(answers.size(), 2u);
+  EXPECT_EQ(answers[0].header.opcode(), Opcode::kTaskManagementResponse);
+  EXPECT_EQ(answers[1].header.opcode(), Opcode::kR2t);
+  EXPECT_EQ(answers[1].header.itt(), first.back().itt() + 1);
+  // And one that waits: nothing changes for the rest.
+  abort = host_.request(Opcode::kTaskManagementRequest, true);
+  abort.set_flags(pdu::kFlagFinal | 1);
+  abort.put32(20, first.back().itt() + 2);
+  host_.send(abort);
+  EXPECT_EQ(host_.answers().size(), 1u);
+  for (size_t i = 1; i < first.size(); ++i) r2ts_.push_back(first[i]);
+  r2ts_.push_back(answers[1].header);
+  while (answer_one()) {
+  }
+  EXPECT_EQ(ended_, kWrites - 2);
+  EXPECT_EQ(gateway_.buffers().in_use(), 0u);
+}
+
+TEST_F(Memory, LosingTheConnectionGivesEverythingBack) {
+  start_writes();
+  for (int i = 0; i < 40; ++i) answer_one();
+  EXPECT_GT(gateway_.buffers().in_use(), 0u);
+  host_.connection().hang_up();
+  EXPECT_TRUE(host_.connection().ended());
+  EXPECT_EQ(gateway_.buffers().in_use(), 0u);
+}
+
+TEST_F(Memory, RequestsAheadOfTheirOrderAreBounded) {
+  ++host_.cmd_sn;  // one never comes
+  const std::vector<uint8_t> data(262144);
+  for (uint32_t i = 0; i < limits::kDefaultCommandWindow - 1; ++i) {
+    if (host_.connection().closed()) break;
+    host_.send(host_.request(Opcode::kNopOut, false), data);
+  }
+  EXPECT_LE(gateway_.buffers().in_use(), limits::kSessionMemory);
+}
+
+}  // namespace
+}  // namespace sluice::simulation

@@ -1,0 +1,200 @@
+// What a session says beside SCSI: NOP, Text, Reject, Async Message (RFC 7143 §11.9-11.11,
+// §11.16-11.19), and DESIGN R6's bounds on silence.
+#include <gtest/gtest.h>
+
+#include "simulation/initiator.h"
+
+namespace sluice::simulation {
+namespace {
+
+using pdu::Opcode;
+
+class Services : public testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_TRUE(host_.login());
+    host_.clear_attention();
+  }
+  void answer_ping(const Answer& ping) {
+    pdu::Bhs h = host_.request(Opcode::kNopOut, true);
+    h.set_itt(pdu::kReservedTag);
+    h.put32(20, ping.header.target_transfer_tag());
+    host_.send(h);
+  }
+  void expect_reject(uint8_t reason) {
+    const auto a = host_.answer();
+    ASSERT_TRUE(a);
+    EXPECT_EQ(a->header.opcode(), Opcode::kReject);
+    EXPECT_EQ(a->header.u8(2), reason);
+    EXPECT_EQ(a->header.itt(), pdu::kReservedTag);
+    EXPECT_EQ(a->data.size(), pdu::kBhsSize);
+  }
+  SimulatedGateway gateway_;
+  Initiator host_{gateway_.connect()};
+};
+
+TEST_F(Services, EchoesPingsWithTheirData) {
+  const std::vector<uint8_t> data = {1, 2, 3, 4, 5};
+  for (const bool immediate : {true, false}) {
+    const auto h = host_.request(Opcode::kNopOut, immediate);
+    host_.send(h, data);
+    const auto a = host_.answer();
+    ASSERT_TRUE(a);
+    EXPECT_EQ(a->header.opcode(), Opcode::kNopIn);
+    EXPECT_EQ(a->header.itt(), h.itt());
+    EXPECT_EQ(a->header.target_transfer_tag(), pdu::kReservedTag);
+    EXPECT_EQ(a->data, data);
+    EXPECT_EQ(a->header.u32(28), host_.cmd_sn);
+  }
+}
+
+TEST_F(Services, ASignOfLifeIsNotAnswered) {
+  pdu::Bhs h = host_.request(Opcode::kNopOut, true);
+  h.set_itt(pdu::kReservedTag);
+  h.put32(20, pdu::kReservedTag);
+  host_.send(h);
+  EXPECT_TRUE(host_.answers().empty());
+}
+
+TEST_F(Services, PingsTheSilentAndTakesNoStatSn) {
+  gateway_.advance(limits::kNopSilence - limits::kTick);
+  EXPECT_TRUE(host_.answers().empty());
+  gateway_.advance(2 * limits::kTick);
+  const auto ping = host_.answer();
+  ASSERT_TRUE(ping);
+  EXPECT_EQ(ping->header.opcode(), Opcode::kNopIn);
+  EXPECT_EQ(ping->header.itt(), pdu::kReservedTag);
+  EXPECT_NE(ping->header.target_transfer_tag(), pdu::kReservedTag);
+  answer_ping(*ping);
+  EXPECT_TRUE(host_.answers().empty());
+  host_.send(host_.command(kTestUnitReady, pdu::kFlagFinal | 1, 0));
+  const auto a = host_.answer();
+  ASSERT_TRUE(a);
+  EXPECT_EQ(a->header.u32(24), ping->header.u32(24)) << "StatSN";
+}
+
+TEST_F(Services, WhoAnsweredOnceAndFallsSilentIsDropped) {
+  gateway_.advance(limits::kNopSilence + limits::kTick);
+  const auto ping = host_.answer();
+  ASSERT_TRUE(ping);
+  answer_ping(*ping);
+  gateway_.advance(limits::kNopSilence + limits::kTick);
+  ASSERT_EQ(host_.answers().size(), 1u);
+  gateway_.advance(limits::kNopTimeout - 2 * limits::kTick);
+  EXPECT_FALSE(host_.connection().closed());
+  gateway_.advance(3 * limits::kTick);
+  EXPECT_TRUE(host_.connection().ended());
+}
+
+TEST_F(Services, WhoNeverAnsweredIsLeftAlone) {
+  gateway_.advance(60 * kSecond);
+  EXPECT_EQ(host_.answers().size(), 1u) << "one ping";
+  EXPECT_EQ(host_.execute(kTestUnitReady, 0).status, 0);
+}
+
+TEST_F(Services, WhatComesAfterTooLongASilenceIsNotExecuted) {
+  gateway_.advance(limits::kNopSilence + limits::kTick);
+  const auto ping = host_.answer();
+  ASSERT_TRUE(ping);
+  answer_ping(*ping);
+  // The reactor stalls: no tick, then the clock has moved on.
+  gateway_.shard().now += limits::kDiscardSilence;
+  const auto h = host_.command(kTestUnitReady, pdu::kFlagFinal | 1, 0);
+  host_.send(h);
+  EXPECT_TRUE(host_.answers().empty());
+  EXPECT_TRUE(host_.connection().ended());
+}
+
+TEST_F(Services, NegotiatesTextInFullFeaturePhase) {
+  pdu::Bhs h = host_.request(Opcode::kTextRequest, true);
+  h.put32(20, pdu::kReservedTag);
+  const std::string text("MaxRecvDataSegmentLength=65536\0X-unknown=1\0", 43);
+  host_.send(h, as_bytes(text));
+  const auto a = host_.answer();
+  ASSERT_TRUE(a);
+  EXPECT_EQ(a->header.opcode(), Opcode::kTextResponse);
+  EXPECT_EQ(a->header.itt(), h.itt());
+  EXPECT_NE(std::string(a->data.begin(), a->data.end()).find("X-unknown=NotUnderstood"),
+            std::string::npos);
+}
+
+TEST_F(Services, RefusesSnack) {
+  host_.send(host_.request(Opcode::kSnackRequest, true));
+  expect_reject(0x03);
+  EXPECT_EQ(host_.execute(kTestUnitReady, 0).status, 0);
+}
+
+TEST_F(Services, RejectsWhatIsNoRequest) {
+  for (const uint8_t op : {0x07, 0x1c, 0x1f, 0x20, 0x25, 0x3f}) {
+    for (const bool immediate : {true, false}) {
+      host_.send(host_.request(static_cast<Opcode>(op), immediate));
+      expect_reject(0x05);
+    }
+    // Vendors' PDUs may have anything where a CmdSN would stand.
+    pdu::Bhs h = host_.request(static_cast<Opcode>(op), true);
+    h.put8(0, op);
+    h.put32(24, 0x77777777);
+    host_.send(h);
+    expect_reject(0x05);
+  }
+  EXPECT_EQ(host_.execute(kTestUnitReady, 0).status, 0);
+}
+
+TEST_F(Services, RejectsCommandsWithoutATag) {
+  pdu::Bhs h = host_.command(kTestUnitReady, pdu::kFlagFinal | 1, 0);
+  h.set_itt(pdu::kReservedTag);
+  host_.send(h);
+  expect_reject(0x09);
+  EXPECT_EQ(host_.execute(kTestUnitReady, 0).status, 0);
+}
+
+TEST_F(Services, RejectsMalformedAdditionalHeaders) {
+  for (const std::vector<uint8_t>& ahs :
+       {std::vector<uint8_t>{0, 0, 1, 0}, {0, 9, 1, 0}, {0, 1, 7, 0}}) {
+    host_.send(host_.command(kTestUnitReady, pdu::kFlagFinal | 1, 0), {}, ahs);
+    expect_reject(0x09);
+  }
+  std::vector<uint8_t> huge(limits::kMaxAhsBytes);
+  store_be16(huge.data(), limits::kMaxAhsBytes - 3);
+  huge[2] = 1;
+  host_.send(host_.command(kTestUnitReady, pdu::kFlagFinal | 1, 0), {}, huge);
+  EXPECT_EQ(host_.answers().size(), 1u) << "an extended CDB of any length is taken";
+  EXPECT_EQ(host_.execute(kTestUnitReady, 0).status, 0);
+}
+
+TEST_F(Services, AsksForLogoutOnce) {
+  host_.connection().core().ask_logout(3);
+  host_.connection().core().ask_logout(3);
+  gateway_.run();
+  const auto a = host_.answer();
+  ASSERT_TRUE(a);
+  EXPECT_EQ(a->header.opcode(), Opcode::kAsyncMessage);
+  EXPECT_EQ(a->header.itt(), pdu::kReservedTag);
+  EXPECT_EQ(a->header.u8(36), 1);
+  EXPECT_EQ(a->header.u16(42), 3) << "Parameter3";
+  EXPECT_EQ(host_.execute(kTestUnitReady, 0).status, 0) << "it may finish its work";
+}
+
+TEST_F(Services, CountsPdusOfACommandInItsResponse) {
+  const auto write = host_.command(write16(0, 1024), pdu::kFlagFinal | pdu::kFlagWrite | 1, 524288);
+  host_.send(write);
+  const std::vector<uint8_t> data(262144);
+  uint32_t r2ts = 0;
+  for (auto got = host_.answers(); !got.empty(); got = host_.answers()) {
+    for (const Answer& a : got) {
+      if (a.header.opcode() == Opcode::kScsiResponse) {
+        EXPECT_EQ(a.header.u32(36), r2ts) << "ExpDataSN";
+        EXPECT_GT(r2ts, 0u);
+        return;
+      }
+      ++r2ts;
+      host_.send(
+          host_.data_out(write.itt(), a.header.target_transfer_tag(), 0, a.header.u32(40), true),
+          ByteView(data).first(a.header.u32(44)));
+    }
+  }
+  FAIL() << "no response";
+}
+
+}  // namespace
+}  // namespace sluice::simulation
