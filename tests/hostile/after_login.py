@@ -289,7 +289,6 @@ def management_of_nothing(arena):
 @attack('discovery sessions run no commands')
 def discovery_runs_nothing(arena):
     with iscsi.Session(arena.portal, None) as session:
-        session.segment, session.first_burst = 8192, 65536
         session.send(session.command(read16(0, 1), LUN, expect_in=512))
         assert rejected_or_closed(session)
 

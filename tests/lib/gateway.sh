@@ -58,7 +58,15 @@ gateway_stop() {
   kill -TERM "$(gateway_pid "$name")" 2>/dev/null || true
   if ! until_true 15 gateway_gone "$name"; then
     kill -KILL "$(gateway_pid "$name")" 2>/dev/null || true
+    tail -n 5 "$scratch/$name.log"
+    echo "it still ran after 15 s"
     return 124
   fi
-  return "$(cat "$scratch/$name.exit")"
+  local status
+  status=$(cat "$scratch/$name.exit")
+  if [ "$status" != 0 ]; then
+    tail -n 5 "$scratch/$name.log"
+    echo "it ended with status $status"
+  fi
+  return "$status"
 }

@@ -221,8 +221,12 @@ class Session(Connection):
             self.send(self.login_request(b''))
         self.header_digest = self.agreed.get('HeaderDigest') == 'CRC32C'
         self.data_digest = self.agreed.get('DataDigest') == 'CRC32C'
-        self.segment = int(self.agreed.get('MaxRecvDataSegmentLength', 8192))
-        self.first_burst = int(self.agreed.get('FirstBurstLength', 65536))
+        self.segment = self._agreed_number('MaxRecvDataSegmentLength', 8192)
+        self.first_burst = self._agreed_number('FirstBurstLength', 65536)
+
+    def _agreed_number(self, key, default):
+        value = self.agreed.get(key, '')
+        return int(value) if value.isdigit() else default  # a discovery session answers Irrelevant
 
     def _count(self, pdu, has_status):
         if has_status:
