@@ -1,9 +1,9 @@
 #include "admin/health_watch.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
-#include <cstdio>
+#include <cerrno>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -22,22 +22,42 @@ class NoReactors final : public Reactors {
   void post(unsigned, std::function<void()>) override {}
 };
 
+// A medium that can be taken out.
+class Removable final : public backend::Backend {
+ public:
+  const backend::Info& info() const override { return info_; }
+  uint64_t size_bytes() const override { return 1 << 20; }
+  bool submit(backend::Io& io, Aio&) override {
+    io.result = -EIO;
+    return true;
+  }
+  bool write_cache() const override { return false; }
+  Result<void> set_write_cache(bool) override { return {}; }
+  Result<backend::Extent> allocation(uint64_t, uint64_t limit) const override {
+    return backend::Extent{.length = limit, .allocated = true};
+  }
+  Result<void> resize(uint64_t) override { return {}; }
+  Result<void> check() override {
+    if (present) return {};
+    return Error{"gone"};
+  }
+
+  bool present = true;
+
+ private:
+  backend::Info info_;
+};
+
 class Health : public testing::Test {
  protected:
   void SetUp() override {
-    path_ = testing::TempDir() + "/sluice-health-" + std::to_string(getpid());
-    backend::Spec spec;
-    spec.kind = "file";
-    spec.path = path_;
-    spec.size = 1 << 20;
-    auto backend = backend::open(spec);
-    ASSERT_TRUE(backend.ok()) << backend.error();
+    auto backend = std::make_unique<Removable>();
+    medium_ = backend.get();
     lun::UnitIdentity identity;
     identity.uuid[15] = 9;
     auto target = std::make_shared<lun::Target>("iqn.2026-11.example:t", "", 1);
     target->set_luns(
-        {{.lun = 4,
-          .unit = std::make_shared<lun::Unit>(identity, std::move(*backend), 1, nullptr)}},
+        {{.lun = 4, .unit = std::make_shared<lun::Unit>(identity, std::move(backend), 1, nullptr)}},
         reactors_);
     exports_.add(target);
     log::start({.level = log::Level::kInfo,
@@ -47,33 +67,29 @@ class Health : public testing::Test {
                   lines_.emplace_back(line);
                 }});
   }
-  void TearDown() override {
-    log::stop();
-    unlink(path_.c_str());
-    unlink((path_ + ".away").c_str());
-  }
+  void TearDown() override { log::stop(); }
   std::string state() const { return lun_views(exports_).at(0).state; }
 
-  std::string path_;
+  Removable* medium_ = nullptr;  // the unit's
   NoReactors reactors_;
   lun::Exports exports_;
   std::mutex mutex_;
   std::vector<std::string> lines_;
 };
 
-TEST_F(Health, AVanishedFileIsNotReadyUntilItIsBack) {
+TEST_F(Health, AVanishedMediumIsNotReadyUntilItIsBack) {
   look_at_media(exports_);
   EXPECT_EQ(state(), "ready");
-  ASSERT_EQ(rename(path_.c_str(), (path_ + ".away").c_str()), 0);
+  medium_->present = false;
   look_at_media(exports_);
   look_at_media(exports_);
   EXPECT_EQ(state(), "not-ready");
-  ASSERT_EQ(rename((path_ + ".away").c_str(), path_.c_str()), 0);
+  medium_->present = true;
   look_at_media(exports_);
   EXPECT_EQ(state(), "ready");
   log::stop();
   ASSERT_EQ(lines_.size(), 2u) << "changes are logged, states are not";
-  EXPECT_NE(lines_[0].find("error   medium is gone target=iqn.2026-11.example:t lun=4 error="),
+  EXPECT_NE(lines_[0].find("error   medium is gone target=iqn.2026-11.example:t lun=4 error=gone"),
             std::string::npos)
       << lines_[0];
   EXPECT_NE(lines_[1].find("info    medium is back"), std::string::npos) << lines_[1];

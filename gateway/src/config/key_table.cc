@@ -104,8 +104,6 @@ constexpr auto kIscsi = std::to_array<Key>({
     duration("default-time2wait", 0, 3600 * kSecond, "2s", "DefaultTime2Wait, whole seconds."),
     duration("default-time2retain", 0, 3600 * kSecond, "0s",
              "DefaultTime2Retain, whole seconds. At ErrorRecoveryLevel 0 nothing is retained."),
-    number("protocol-level", 1, 2, "2",
-           "The highest iSCSIProtocolLevel agreed to: 1 is RFC 7143, 2 adds RFC 7144."),
     choice("header-digest", "allow|require|refuse", "allow",
            "CRC32C over PDU headers: left to the initiator, demanded, or never."),
     choice("data-digest", "allow|require|refuse", "allow", "CRC32C over data segments."),

@@ -78,7 +78,6 @@ void read_offer(const Section& section, iscsi::Offer* offer) {
   section.on_off("immediate-data", &offer->immediate_data);
   read_seconds(section, "default-time2wait", &offer->default_time2wait);
   read_seconds(section, "default-time2retain", &offer->default_time2retain);
-  section.number_as("protocol-level", &offer->protocol_level);
   std::string header = "allow";
   std::string data = "allow";
   section.choice("header-digest", &header);
