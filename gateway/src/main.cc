@@ -179,6 +179,7 @@ class Gateway {
   // DESIGN R11: only now, when every LUN is there.
   Result<void> listen() {
     std::vector<net::Portal> portals;
+    portals.reserve(config_.portals.size());
     for (const config::PortalConfig& portal : config_.portals) {
       portals.push_back(
           {.address = portal.address, .tpgt = portal.tpgt, .relative_port = portal.tpgt});
@@ -187,6 +188,7 @@ class Gateway {
     if (!open) return Error{open.error()};
     const std::vector<std::string> bound = engine_->addresses();
     std::vector<lun::PortalInfo> infos;
+    infos.reserve(config_.portals.size());
     for (size_t i = 0; i < config_.portals.size(); ++i) {
       const config::PortalConfig& portal = config_.portals[i];
       infos.push_back({.address = portal.advertise.empty() ? bound.at(i) : portal.advertise,
