@@ -65,6 +65,8 @@ void Connection::receive(Slice bytes) {
     const Event event = framer_.next(bytes);
     if (event == Event::kNeedMore) break;
     on_event(event);
+    // What nobody took goes back now: an idle session keeps no receive buffer.
+    framer_.pdu().data.clear();
   }
   // Commands stop at kMaxOutputBytes by themselves; whoever gets here asks for answers (NOPs,
   // rejects) faster than it reads them.
