@@ -47,9 +47,8 @@ constexpr uint64_t kMostDelayMs = 3'600'000;  // an hour; nanoseconds must fit A
 
 Result<uint64_t> parse_count(std::string_view text) {
   uint64_t number = 0;
-  const char* end = text.data() + text.size();
-  auto [at, error] = std::from_chars(text.data(), end, number);
-  if (error != std::errc() || at != end) {
+  auto [at, error] = std::from_chars(text.begin(), text.end(), number);
+  if (error != std::errc() || at != text.end()) {
     return Error{"'" + std::string(text) + "' is not a whole number"};
   }
   return number;
@@ -200,13 +199,11 @@ bool Faulty::go_on(Io& io, Aio& aio, const Verdict& verdict) {
       Pending{this, &aio, verdict, io.done, io.context, io.iov, io.iovcnt, io.length, {}});
   pending->cut(io);
   io.done = &Faulty::on_inner_done;
-  io.context = pending.get();
-  if (inner_->submit(io, aio)) {
-    pending->restore(io);
-    return true;
-  }
-  static_cast<void>(pending.release());
-  return false;
+  io.context = pending.release();  // comes back in on_inner_done(), or right here
+  if (!inner_->submit(io, aio)) return false;
+  const std::unique_ptr<Pending> over(static_cast<Pending*>(io.context));
+  over->restore(io);
+  return true;
 }
 
 void Faulty::on_inner_done(Io& io) {

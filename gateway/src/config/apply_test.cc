@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "config/parse_fixture.h"
+#include "lun/reservations.h"
 #include "lun/unit.h"
 
 namespace sluice::config {
@@ -18,6 +19,26 @@ class NoReactors final : public Reactors {
   unsigned count() const override { return 2; }
   unsigned current() const override { return 2; }
   void post(unsigned, std::function<void()>) override {}
+};
+
+// What a directory of reservation records would hold.
+class KeptReservations final : public lun::ReservationStore {
+ public:
+  void commit(const std::string&, const lun::ReservationState&,
+              std::function<void(lun::CommitOutcome)> done) override {
+    done(lun::CommitOutcome::kDurable);
+  }
+  Result<lun::ReservationState> load(const std::string&) override {
+    if (corrupt) return Error{"the record is damaged"};
+    lun::ReservationState state;
+    const lun::NexusId holder{"iqn.2026-11.example:x", {1, 2, 3, 4, 5, 6}, 1, 1};
+    state.aptpl = true;
+    state.type = lun::ReservationType::kWriteExclusive;
+    state.registrations = {{holder, 0xabc}};
+    state.holder = holder;
+    return state;
+  }
+  bool corrupt = false;
 };
 
 constexpr const char* kA = "uuid: 0f7c3a52-1111-4222-8333-94444444444a";
@@ -160,6 +181,24 @@ TEST_F(Reload, ABackendThatFailsToOpenLeavesEverythingAsItWas) {
   EXPECT_EQ(unit(0), before);
   EXPECT_EQ(unit(1), nullptr);
   EXPECT_EQ(before->gate() & lun::Unit::kRemoved, 0u);
+}
+
+TEST_F(Reload, KeptReservationsHoldBeforeTheLunIsExported) {
+  environment_.store = std::make_shared<KeptReservations>();
+  ASSERT_TRUE(load(with_luns(memory(0, kA))).ok());
+  const std::lock_guard lock(unit(0)->mutex());
+  EXPECT_TRUE(unit(0)->reservations().held());
+  EXPECT_TRUE(unit(0)->gate() & lun::Unit::kReserved);
+}
+
+TEST_F(Reload, ADamagedReservationRecordExportsNothing) {
+  auto store = std::make_shared<KeptReservations>();
+  store->corrupt = true;
+  environment_.store = store;
+  const Result<void> done = load(with_luns(memory(0, kA)));
+  ASSERT_FALSE(done.ok());
+  EXPECT_THAT(done.error(), HasSubstr("the record is damaged"));
+  EXPECT_EQ(unit(0), nullptr);
 }
 
 TEST_F(Reload, HostsChangeForTheNextLogin) {
