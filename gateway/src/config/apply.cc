@@ -132,7 +132,7 @@ class Applier {
     // A command on its way to a unit that nobody exports any more finds it gone.
     for (const auto& [uuid, unit] : present_) {
       const auto stays = units_.find(uuid);
-      if (stays == units_.end() || stays->second != unit) (void)unit;
+      if (stays == units_.end() || stays->second != unit) unit->raise_gate(lun::Unit::kRemoved);
     }
   }
 

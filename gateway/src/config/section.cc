@@ -80,7 +80,7 @@ void Section::check_keys() const {
     if (std::find(names.begin(), names.end(), name) == names.end()) {
       faults_->add(at, path_, backend::unknown_key(name.substr(0, 80), names));
     } else if (!seen.insert(name).second) {
-      (void)at;
+      faults_->add(at, full(name), "given twice");
     }
   }
   for (const Key& key : known) {

@@ -15,7 +15,7 @@ std::string_view on_off(bool on) { return on ? "on" : "off"; }
 
 std::string chap_text(std::string_view name, const ChapConfig& chap) {
   if (chap.empty()) return "";
-  return fmt::format(", {} user {} (secret: {})", name, chap.user, chap.secret);
+  return fmt::format(", {} user {} (secret: {})", name, chap.user, chap.source);
 }
 
 void put_target(std::string* out, const TargetConfig& target) {
