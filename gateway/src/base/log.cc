@@ -56,10 +56,11 @@ class BridgeSink : public spdlog::sinks::sink {
   void set_formatter(std::unique_ptr<spdlog::formatter>) override {}
 };
 
-// The pool must outlive the logger that posts to it; both change together.
+// The pool goes first (members die in reverse order): its destructor writes what is queued and
+// joins its thread, which uses the logger until then.
 struct Output {
-  std::shared_ptr<spdlog::details::thread_pool> pool;
   std::shared_ptr<spdlog::logger> logger;
+  std::shared_ptr<spdlog::details::thread_pool> pool;
 };
 
 std::mutex output_mutex;
@@ -236,13 +237,8 @@ void start(Setup setup) {
 
 void stop() {
   Output last;
-  {
-    const std::lock_guard lock(output_mutex);
-    std::swap(output(), last);
-  }
-  // The logger first; the pool's destructor then writes what is queued and joins its thread.
-  last.logger.reset();
-  last.pool.reset();
+  const std::lock_guard lock(output_mutex);
+  std::swap(output(), last);
 }
 
 void set_level(Level level) { threshold.store(level, std::memory_order_relaxed); }

@@ -24,9 +24,8 @@ class NoReactors final : public Reactors {
 // What a directory of reservation records would hold.
 class KeptReservations final : public lun::ReservationStore {
  public:
-  void commit(const std::string&, const lun::ReservationState&,
-              std::function<void(lun::CommitOutcome)> done) override {
-    done(lun::CommitOutcome::kDurable);
+  void commit(const std::string&, const lun::ReservationState&, lun::CommitDone done) override {
+    done(lun::CommitOutcome::kDurable, {});
   }
   Result<lun::ReservationState> load(const std::string&) override {
     if (corrupt) return Error{"the record is damaged"};
@@ -34,7 +33,8 @@ class KeptReservations final : public lun::ReservationStore {
     const lun::NexusId holder{"iqn.2026-11.example:x", {1, 2, 3, 4, 5, 6}, 1, 1};
     state.aptpl = true;
     state.type = lun::ReservationType::kWriteExclusive;
-    state.registrations = {{holder, 0xabc}};
+    state.registrations.push_back(
+        {.nexus = holder, .key = 0xabc, .all_target_ports = false, .except_ports = {}});
     state.holder = holder;
     return state;
   }
