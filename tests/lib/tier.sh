@@ -93,6 +93,7 @@ finish() {
     kill -KILL "${pids[@]}" 2>/dev/null || true
     wait "${pids[@]}" 2>/dev/null || true
   fi
+  umount -l "$scratch" 2>/dev/null || true
   rm -rf "$scratch"
   exit "$status"
 }
