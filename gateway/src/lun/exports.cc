@@ -13,6 +13,7 @@ std::shared_ptr<Target> Exports::find(std::string_view iqn) const {
 std::vector<std::shared_ptr<Target>> Exports::all() const {
   std::vector<std::shared_ptr<Target>> targets;
   std::lock_guard lock(mutex_);
+  targets.reserve(targets_.size());
   for (const auto& [iqn, target] : targets_) targets.push_back(target);
   return targets;
 }
