@@ -26,11 +26,11 @@ Result<std::string> ask(const std::string& path, const std::string& request) {
       !read_line(socket->get(), -1, deadline, kMaxAnswer, &buffer, &line)) {
     return Error{"the gateway at " + path + " gave no answer"};
   }
-  const nlohmann::json answer = nlohmann::json::parse(line, nullptr, false);
+  const nlohmann::ordered_json answer = nlohmann::ordered_json::parse(line, nullptr, false);
   if (!answer.is_object() || !answer.contains("ok")) {
     return Error{"the gateway at " + path + " gave an answer that makes no sense"};
   }
-  if (answer["ok"] != true) return Error{answer.value("error", "the gateway refused")};
+  if (answer["ok"] != true) return Error{answer.value("error", std::string("the gateway refused"))};
   return answer.contains("result") ? answer["result"].dump() : "null";
 }
 
