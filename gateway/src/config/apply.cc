@@ -60,7 +60,8 @@ class Applier {
                                                 env_.reactors.count(), env_.store);
         // Reservations kept over power loss (APTPL) hold before the first host comes in.
         const Result<void> restored = unit->restore_reservations();
-        if (!restored) return Error{LunRef{target.iqn, lun.id, {}}.text() + ": " + restored.error()};
+        if (!restored)
+          return Error{LunRef{target.iqn, lun.id, {}}.text() + ": " + restored.error()};
         units_[lun.uuid] = std::move(unit);
       }
     }
