@@ -87,11 +87,11 @@ fuzz: ## every fuzzer for FUZZ_SECONDS (60) seconds; findings go to build/fuzz/f
 
 bench: build ## the engine beside tgt and beside a bare echo, at most 15 minutes
 	@.ci/deps build bench
-	@bench/run
+	@bench/run.sh
 
 bench-full: build ## the whole matrix
 	@.ci/deps build bench
-	@bench/run --full
+	@bench/run.sh --full
 
 demo: build ## a gateway, a real Linux initiator on it, checksums, live figures; tears itself down
 	@.ci/deps guest clients
