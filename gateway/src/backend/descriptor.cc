@@ -52,6 +52,12 @@ Descriptor::Descriptor(const Spec& spec, Setup setup)
       size_(setup.size),
       write_cache_(spec.write_cache) {}
 
+// What hosts were told is cached must not outlive the gateway in the page cache alone: an orderly
+// stop or the removal of a LUN leaves everything on the medium.
+Descriptor::~Descriptor() {
+  if (write_cache() && !ephemeral_ && !info_.read_only) fdatasync(fd_.get());
+}
+
 bool Descriptor::submit(Io& io, Aio& aio) {
   io.priv.backend = this;
   io.priv.aio = &aio;

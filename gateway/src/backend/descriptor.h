@@ -47,6 +47,7 @@ enum class RangeMethod : uint8_t {
 
 class Descriptor : public Backend {
  public:
+  ~Descriptor() override;
   const Info& info() const override { return info_; }
   uint64_t size_bytes() const override { return size_.load(std::memory_order_acquire); }
   bool submit(Io& io, Aio& aio) override;
