@@ -194,10 +194,11 @@ Result<std::unique_ptr<Backend>> File::open(const Spec& spec) {
   } else {
     setup.inline_io = Inline::kNowait;
   }
-  // Beyond the end there is nothing to lose, so ask there whether holes can be punched.
+  // Beyond the end there is nothing to lose, so ask there whether holes can be punched. A read-only
+  // file can't be asked; hosts see it thin, and their UNMAPs refused as every write.
   const bool punches =
-      !spec.read_only && fallocate(fd->get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-                                   static_cast<off_t>(*size), spec.block_size) == 0;
+      spec.read_only || fallocate(fd->get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                                  static_cast<off_t>(*size), spec.block_size) == 0;
   if (punches) {
     setup.info.discard_granularity =
         std::max(static_cast<uint32_t>(filesystem.f_bsize), spec.block_size);

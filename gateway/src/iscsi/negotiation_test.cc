@@ -77,8 +77,8 @@ TEST(Negotiation, AnswersNumbersByTheirRuleWithinTheirRange) {
       {"ErrorRecoveryLevel=3", "Reject"},
       {"iSCSIProtocolLevel=0", "0"},
       {"iSCSIProtocolLevel=1", "1"},
-      {"iSCSIProtocolLevel=2", "2"},
-      {"iSCSIProtocolLevel=31", "2"},
+      {"iSCSIProtocolLevel=2", "1"},
+      {"iSCSIProtocolLevel=31", "1"},
       {"iSCSIProtocolLevel=32", "Reject"},
       {"MaxBurstLength=many", "Reject"},
       {"MaxBurstLength=", "Reject"},
@@ -245,7 +245,7 @@ TEST(Negotiation, OutcomeHoldsWhatWasAgreedAndDefaultsElsewhere) {
   EXPECT_FALSE(agreed.data_digest);
   EXPECT_EQ(agreed.error_recovery_level, 0u);
   EXPECT_EQ(agreed.default_time2retain, 0u);
-  EXPECT_EQ(agreed.protocol_level, 2u);
+  EXPECT_EQ(agreed.protocol_level, 1u);
   EXPECT_EQ(agreed.max_recv_data_segment_length, 262144u);
 }
 
