@@ -14,7 +14,6 @@ Result<std::string> ask(const std::string& path, const std::string& request) {
   Result<Descriptor> socket = connect_to(path);
   if (!socket) return Error{socket.error()};
   const uid_t server = peer_user(socket->get());
-  // Root asks services that run under users of their own, and may be lied to by none it trusts less
   // Root asks services that run under users of their own.
   if (server != 0 && server != geteuid() && geteuid() != 0) {
     return Error{path + " is served by uid " + std::to_string(server) + ", who is not trusted"};

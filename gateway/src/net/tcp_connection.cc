@@ -68,7 +68,8 @@ void TcpConnection::schedule_flush() {
 
 void TcpConnection::flush() {
   dirty_ = false;
-  if (discarding_ || sending_ || !core_.outbox().ready()) return;
+  // Being queued for this flush may have been all that kept a finished connection alive.
+  if (discarding_ || sending_ || !core_.outbox().ready()) return maybe_bury();
   const std::span<iovec> vectors = core_.outbox().take(limits::kMaxSendVectors);
   message_.msg_iov = vectors.data();
   message_.msg_iovlen = vectors.size();
