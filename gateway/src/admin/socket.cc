@@ -139,6 +139,7 @@ Result<Descriptor> connect_to(const std::string& path) {
   const Result<sockaddr_un> address = address_of(path);
   if (!address) return Error{address.error()};
   Descriptor client = make_socket(0);
+  if (!client.valid()) return failed("can't be reached", path, errno);
   if (::connect(client.get(), generic(address.value()), sizeof address.value()) == 0) return client;
   if (errno == ENOENT || errno == ECONNREFUSED) {
     return Error{fmt::format("no gateway serves {}; is it running? --socket names another", path)};

@@ -55,8 +55,8 @@ std::string Faults::text() const {
   return all;
 }
 
-Section::Section(Faults& faults, std::string_view schema, std::string path, YAML::Node node)
-    : faults_(&faults), schema_(schema), path_(std::move(path)), node_(std::move(node)) {
+Section::Section(Faults& faults, std::string_view schema, std::string path, const YAML::Node& node)
+    : faults_(&faults), schema_(schema), path_(std::move(path)), node_(node) {
   check_keys();
 }
 

@@ -35,7 +35,7 @@ class Faults {
 class Section {
  public:
   // `schema` names the key table, `path` is for messages: "targets[0].luns[2]".
-  Section(Faults& faults, std::string_view schema, std::string path, YAML::Node node);
+  Section(Faults& faults, std::string_view schema, std::string path, const YAML::Node& node);
 
   int line() const { return line_of(node_); }
   int line(std::string_view key) const;
