@@ -245,6 +245,9 @@ void Connection::finish() {
 
 void Connection::on_closed() {
   wire_closed_ = true;
+  // What came of a PDU that was cut off will never be whole: its receive buffers go back now, not
+  // when the last command has left the backend.
+  framer_.pdu().data.clear();
   begin_end(true);
 }
 
