@@ -28,10 +28,16 @@ function(sluice_room name)
   endif()
 endfunction()
 
-# sluice_test(<name> SOURCES ... ROOMS ...): one GoogleTest program, each test known to ctest.
+# sluice_test(<name> SOURCES ... ROOMS ...): one GoogleTest program, each test known to ctest. The rooms in
+# it are compiled as they ship; the tests' own files, more than half of a cold build, by what compiles fast.
 function(sluice_test name)
   cmake_parse_arguments(ARG "" "" "SOURCES;ROOMS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
+  if(SLUICE_SANITIZE)
+    target_compile_options(${name} PRIVATE -O0)
+  elseif(CMAKE_BUILD_TYPE STREQUAL RelWithDebInfo)
+    target_compile_options(${name} PRIVATE -O1 -g1)
+  endif()
   list(TRANSFORM ARG_ROOMS PREPEND sluice_)
   target_link_libraries(${name} PRIVATE ${ARG_ROOMS} GTest::gtest GTest::gmock GTest::gtest_main)
   add_test(NAME ${name} COMMAND ${name})
