@@ -26,3 +26,9 @@ func (s Secret) GoString() string { return s.String() }
 
 // MarshalText gives the placeholder, to whoever encodes an object without knowing better.
 func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// UnmarshalText reads what MarshalText wrote, a placeholder, or text that a user gave.
+func (s *Secret) UnmarshalText(text []byte) error {
+	s.text = string(text)
+	return nil
+}
