@@ -97,6 +97,11 @@ func (c *Collection[T]) Create(ctx context.Context, object T, dryRun bool) error
 	return retry(ctx, func() error {
 		var t tx
 		t.compare(missing(c.key(meta.Name)), c.whyExists(meta.Name))
+		if c.creating != nil {
+			if err := c.creating(ctx, &t, object); err != nil {
+				return err
+			}
+		}
 		_, claims := difference(nil, c.takes(object), claim.id)
 		for _, claim := range claims {
 			c.claim(&t, claim, meta.Name)
@@ -104,11 +109,6 @@ func (c *Collection[T]) Create(ctx context.Context, object T, dryRun bool) error
 		_, references := difference(nil, c.holds(object), reference.id)
 		for _, reference := range references {
 			c.refer(&t, reference, meta.Name)
-		}
-		if c.creating != nil {
-			if err := c.creating(ctx, &t, object); err != nil {
-				return err
-			}
 		}
 		t.put(c.store.aliveKey(c.kind, meta.Name), meta.UID)
 		return c.write(ctx, &t, object, dryRun)
