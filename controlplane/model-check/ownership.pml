@@ -49,20 +49,20 @@ byte broken = NOTHING;
 mtype = { Unowned, Acquiring, Opening, Owned, Moving, Fencing, Orphaned };
 
 typedef Ownership {
-  mtype state;
+  mtype state = Unowned;
   byte epoch;
   byte owner;
   byte next;
   byte fence
 };
 
-hidden bool legal; /* what the last transition returned */
+hidden byte legal; /* what the last transition returned */
 
-inline become(o, s, own, nxt, fnc) {
-  o.state = s;
-  o.owner = own;
-  o.next = nxt;
-  o.fence = fnc
+inline become(o, to, who, then, shut) {
+  o.state = to;
+  o.owner = who;
+  o.next = then;
+  o.fence = shut
 }
 
 inline epochFor(o, r) {
@@ -409,7 +409,7 @@ inline come_back(g) {
   released_in[g] = 0
 }
 
-hidden bool acknowledged_write_is_on_disk;
+hidden byte acknowledged_write_is_on_disk;
 
 inline acknowledge(g) {
   if
@@ -549,8 +549,8 @@ active [GATEWAYS] proctype gateway() {
 
 /* --- the backend: submitted I/O lands when it likes, or is refused */
 
-hidden bool no_write_out_of_epoch_order;
-hidden bool no_acknowledged_write_is_lost;
+hidden byte no_write_out_of_epoch_order;
+hidden byte no_acknowledged_write_is_lost;
 
 inline arrives(e, r) {
   no_write_out_of_epoch_order = (e > disk_epoch || (e == disk_epoch && r == disk_ref));
@@ -676,8 +676,8 @@ active proctype fate() {
 #define ANY(what) (what(0) || what(1))
 #endif
 
-hidden bool volume_finds_an_owner_again;
-hidden bool every_write_is_answered;
+hidden byte volume_finds_an_owner_again;
+hidden byte every_write_is_answered;
 
 active proctype rest() {
   d_step {
@@ -689,6 +689,3 @@ active proctype rest() {
   }
 }
 
-init {
-  etcd.state = Unowned
-}

@@ -90,8 +90,8 @@ func (p *planner) siteScore(site int32, set []int32, tell found) score {
 	return s
 }
 
-// cuts finds the switches and links of the only fabric that take all paths. A portal whose switch isn't
-// known protects against none of them: it may be where the others are.
+// cuts finds the switches and links of the only fabric that take all paths. Of a portal whose switch isn't
+// known none can be named; that the fabric is the only one has been noted already.
 func (p *planner) cuts(site int32, set []int32, fabric int32, note found) {
 	from := unknown
 	for _, at := range p.net.hostSites.places[site] {
@@ -108,7 +108,7 @@ func (p *planner) cuts(site int32, set []int32, fabric int32, note found) {
 			continue
 		}
 		for _, at := range p.net.gatewaySites.places[g.site] {
-			if at.fabric == fabric && at.at != unknown && graph.distance(from, at.at) != apart &&
+			if at.fabric == fabric && graph.distance(from, at.at) != apart &&
 				!slices.Contains(portals, at.at) {
 				portals = append(portals, at.at)
 			}
@@ -117,10 +117,13 @@ func (p *planner) cuts(site int32, set []int32, fabric int32, note found) {
 	if from != unknown {
 		note(rankSwitch, fabric, from)
 	}
+	if slices.Contains(portals, unknown) {
+		return
+	}
 	if len(portals) == 1 && portals[0] != from {
 		note(rankSwitch, fabric, portals[0])
 	}
-	if from == unknown || len(portals) == 0 {
+	if from == unknown {
 		return
 	}
 	for _, c := range graph.cutSwitches {
