@@ -31,8 +31,8 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// FabricService keeps fabrics. Errors: INVALID_ARGUMENT (with FieldViolations), NOT_FOUND, ALREADY_EXISTS,
-// ABORTED (the version moved), FAILED_PRECONDITION (portals, hosts or pools name it), PERMISSION_DENIED,
+// FabricService keeps fabrics. Errors: INVALID_ARGUMENT (with google.rpc.BadRequest), NOT_FOUND,
+// ALREADY_EXISTS, ABORTED (the version moved), FAILED_PRECONDITION (portals, hosts or pools name it), PERMISSION_DENIED,
 // UNAVAILABLE (store not reachable: try again).
 type FabricServiceClient interface {
 	CreateFabric(ctx context.Context, in *CreateFabricRequest, opts ...grpc.CallOption) (*CreateFabricResponse, error)
@@ -125,8 +125,8 @@ type FabricService_WatchFabricsClient = grpc.ServerStreamingClient[WatchFabricsR
 // All implementations must embed UnimplementedFabricServiceServer
 // for forward compatibility.
 //
-// FabricService keeps fabrics. Errors: INVALID_ARGUMENT (with FieldViolations), NOT_FOUND, ALREADY_EXISTS,
-// ABORTED (the version moved), FAILED_PRECONDITION (portals, hosts or pools name it), PERMISSION_DENIED,
+// FabricService keeps fabrics. Errors: INVALID_ARGUMENT (with google.rpc.BadRequest), NOT_FOUND,
+// ALREADY_EXISTS, ABORTED (the version moved), FAILED_PRECONDITION (portals, hosts or pools name it), PERMISSION_DENIED,
 // UNAVAILABLE (store not reachable: try again).
 type FabricServiceServer interface {
 	CreateFabric(context.Context, *CreateFabricRequest) (*CreateFabricResponse, error)

@@ -33,8 +33,8 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// GatewayService keeps gateways. Errors: INVALID_ARGUMENT (with FieldViolations), NOT_FOUND, ALREADY_EXISTS,
-// ABORTED (the version moved), FAILED_PRECONDITION (sessions or volumes are still on it), PERMISSION_DENIED,
+// GatewayService keeps gateways. Errors: INVALID_ARGUMENT (with google.rpc.BadRequest), NOT_FOUND,
+// ALREADY_EXISTS, ABORTED (the version moved), FAILED_PRECONDITION (sessions or volumes are still on it), PERMISSION_DENIED,
 // UNAVAILABLE (store not reachable: try again).
 type GatewayServiceClient interface {
 	CreateGateway(ctx context.Context, in *CreateGatewayRequest, opts ...grpc.CallOption) (*CreateGatewayResponse, error)
@@ -150,8 +150,8 @@ func (c *gatewayServiceClient) UndrainGateway(ctx context.Context, in *UndrainGa
 // All implementations must embed UnimplementedGatewayServiceServer
 // for forward compatibility.
 //
-// GatewayService keeps gateways. Errors: INVALID_ARGUMENT (with FieldViolations), NOT_FOUND, ALREADY_EXISTS,
-// ABORTED (the version moved), FAILED_PRECONDITION (sessions or volumes are still on it), PERMISSION_DENIED,
+// GatewayService keeps gateways. Errors: INVALID_ARGUMENT (with google.rpc.BadRequest), NOT_FOUND,
+// ALREADY_EXISTS, ABORTED (the version moved), FAILED_PRECONDITION (sessions or volumes are still on it), PERMISSION_DENIED,
 // UNAVAILABLE (store not reachable: try again).
 type GatewayServiceServer interface {
 	CreateGateway(context.Context, *CreateGatewayRequest) (*CreateGatewayResponse, error)

@@ -31,8 +31,8 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// GatewayPoolService keeps gateway pools. Errors: INVALID_ARGUMENT (with FieldViolations), NOT_FOUND, ALREADY_EXISTS,
-// ABORTED (the version moved), FAILED_PRECONDITION (gateways or targets belong to it), PERMISSION_DENIED,
+// GatewayPoolService keeps gateway pools. Errors: INVALID_ARGUMENT (with google.rpc.BadRequest), NOT_FOUND,
+// ALREADY_EXISTS, ABORTED (the version moved), FAILED_PRECONDITION (gateways or targets belong to it), PERMISSION_DENIED,
 // UNAVAILABLE (store not reachable: try again).
 type GatewayPoolServiceClient interface {
 	CreateGatewayPool(ctx context.Context, in *CreateGatewayPoolRequest, opts ...grpc.CallOption) (*CreateGatewayPoolResponse, error)
@@ -125,8 +125,8 @@ type GatewayPoolService_WatchGatewayPoolsClient = grpc.ServerStreamingClient[Wat
 // All implementations must embed UnimplementedGatewayPoolServiceServer
 // for forward compatibility.
 //
-// GatewayPoolService keeps gateway pools. Errors: INVALID_ARGUMENT (with FieldViolations), NOT_FOUND, ALREADY_EXISTS,
-// ABORTED (the version moved), FAILED_PRECONDITION (gateways or targets belong to it), PERMISSION_DENIED,
+// GatewayPoolService keeps gateway pools. Errors: INVALID_ARGUMENT (with google.rpc.BadRequest), NOT_FOUND,
+// ALREADY_EXISTS, ABORTED (the version moved), FAILED_PRECONDITION (gateways or targets belong to it), PERMISSION_DENIED,
 // UNAVAILABLE (store not reachable: try again).
 type GatewayPoolServiceServer interface {
 	CreateGatewayPool(context.Context, *CreateGatewayPoolRequest) (*CreateGatewayPoolResponse, error)

@@ -106,6 +106,9 @@ const (
 	VolumeRole_VOLUME_ROLE_OWNER VolumeRole = 2
 	// Owner until now: hold new commands, drain, flush, release, report RELEASED (R7).
 	VolumeRole_VOLUME_ROLE_RELEASING VolumeRole = 3
+	// Chosen to own a volume of a local pool: take its lock, report LOCKED, serve nothing before the role is OWNER
+	// (R2: lock first, then the change of epoch).
+	VolumeRole_VOLUME_ROLE_ACQUIRING VolumeRole = 4
 )
 
 // Enum value maps for VolumeRole.
@@ -115,12 +118,14 @@ var (
 		1: "VOLUME_ROLE_FORWARDER",
 		2: "VOLUME_ROLE_OWNER",
 		3: "VOLUME_ROLE_RELEASING",
+		4: "VOLUME_ROLE_ACQUIRING",
 	}
 	VolumeRole_value = map[string]int32{
 		"VOLUME_ROLE_UNSPECIFIED": 0,
 		"VOLUME_ROLE_FORWARDER":   1,
 		"VOLUME_ROLE_OWNER":       2,
 		"VOLUME_ROLE_RELEASING":   3,
+		"VOLUME_ROLE_ACQUIRING":   4,
 	}
 )
 
@@ -163,6 +168,8 @@ const (
 	VolumeState_VOLUME_STATE_FAILED VolumeState = 3
 	// The gateway saw a newer epoch or lost the volume, and has dropped every nexus on it (R4).
 	VolumeState_VOLUME_STATE_FENCED VolumeState = 4
+	// The lock of a local volume is held; nothing is served yet.
+	VolumeState_VOLUME_STATE_LOCKED VolumeState = 5
 )
 
 // Enum value maps for VolumeState.
@@ -173,6 +180,7 @@ var (
 		2: "VOLUME_STATE_RELEASED",
 		3: "VOLUME_STATE_FAILED",
 		4: "VOLUME_STATE_FENCED",
+		5: "VOLUME_STATE_LOCKED",
 	}
 	VolumeState_value = map[string]int32{
 		"VOLUME_STATE_UNSPECIFIED": 0,
@@ -180,6 +188,7 @@ var (
 		"VOLUME_STATE_RELEASED":    2,
 		"VOLUME_STATE_FAILED":      3,
 		"VOLUME_STATE_FENCED":      4,
+		"VOLUME_STATE_LOCKED":      5,
 	}
 )
 
@@ -4229,19 +4238,21 @@ const file_sluice_v1_gateway_stream_proto_rawDesc = "" +
 	"\x10OBJECT_KIND_POOL\x10\x04\x12\x16\n" +
 	"\x12OBJECT_KIND_VOLUME\x10\x05\x12\x14\n" +
 	"\x10OBJECT_KIND_HOST\x10\x06\x12\x16\n" +
-	"\x12OBJECT_KIND_TARGET\x10\a*v\n" +
+	"\x12OBJECT_KIND_TARGET\x10\a*\x91\x01\n" +
 	"\n" +
 	"VolumeRole\x12\x1b\n" +
 	"\x17VOLUME_ROLE_UNSPECIFIED\x10\x00\x12\x19\n" +
 	"\x15VOLUME_ROLE_FORWARDER\x10\x01\x12\x15\n" +
 	"\x11VOLUME_ROLE_OWNER\x10\x02\x12\x19\n" +
-	"\x15VOLUME_ROLE_RELEASING\x10\x03*\x92\x01\n" +
+	"\x15VOLUME_ROLE_RELEASING\x10\x03\x12\x19\n" +
+	"\x15VOLUME_ROLE_ACQUIRING\x10\x04*\xab\x01\n" +
 	"\vVolumeState\x12\x1c\n" +
 	"\x18VOLUME_STATE_UNSPECIFIED\x10\x00\x12\x18\n" +
 	"\x14VOLUME_STATE_SERVING\x10\x01\x12\x19\n" +
 	"\x15VOLUME_STATE_RELEASED\x10\x02\x12\x17\n" +
 	"\x13VOLUME_STATE_FAILED\x10\x03\x12\x17\n" +
-	"\x13VOLUME_STATE_FENCED\x10\x04*p\n" +
+	"\x13VOLUME_STATE_FENCED\x10\x04\x12\x17\n" +
+	"\x13VOLUME_STATE_LOCKED\x10\x05*p\n" +
 	"\tPeerReach\x12\x1a\n" +
 	"\x16PEER_REACH_UNSPECIFIED\x10\x00\x12\x18\n" +
 	"\x14PEER_REACH_CONNECTED\x10\x01\x12\x16\n" +

@@ -31,8 +31,8 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// HostService keeps hosts. Errors: INVALID_ARGUMENT (with FieldViolations), NOT_FOUND, ALREADY_EXISTS,
-// ABORTED (the version moved), FAILED_PRECONDITION (an initiator name of another host), PERMISSION_DENIED,
+// HostService keeps hosts. Errors: INVALID_ARGUMENT (with google.rpc.BadRequest), NOT_FOUND,
+// ALREADY_EXISTS, ABORTED (the version moved), FAILED_PRECONDITION (an initiator name of another host), PERMISSION_DENIED,
 // UNAVAILABLE (store not reachable: try again).
 type HostServiceClient interface {
 	CreateHost(ctx context.Context, in *CreateHostRequest, opts ...grpc.CallOption) (*CreateHostResponse, error)
@@ -125,8 +125,8 @@ type HostService_WatchHostsClient = grpc.ServerStreamingClient[WatchHostsRespons
 // All implementations must embed UnimplementedHostServiceServer
 // for forward compatibility.
 //
-// HostService keeps hosts. Errors: INVALID_ARGUMENT (with FieldViolations), NOT_FOUND, ALREADY_EXISTS,
-// ABORTED (the version moved), FAILED_PRECONDITION (an initiator name of another host), PERMISSION_DENIED,
+// HostService keeps hosts. Errors: INVALID_ARGUMENT (with google.rpc.BadRequest), NOT_FOUND,
+// ALREADY_EXISTS, ABORTED (the version moved), FAILED_PRECONDITION (an initiator name of another host), PERMISSION_DENIED,
 // UNAVAILABLE (store not reachable: try again).
 type HostServiceServer interface {
 	CreateHost(context.Context, *CreateHostRequest) (*CreateHostResponse, error)

@@ -90,6 +90,9 @@ const (
 	ChangeType_CHANGE_TYPE_DELETED ChangeType = 2
 	// Everything up to `resource_version` has been sent; there is no object. The first one ends the initial list.
 	ChangeType_CHANGE_TYPE_BOOKMARK ChangeType = 3
+	// Forget the objects you hold: all present ones follow, then a bookmark. First of a watch from version 0, and
+	// sent again when the version to go on from is no longer known.
+	ChangeType_CHANGE_TYPE_RESET ChangeType = 4
 )
 
 // Enum value maps for ChangeType.
@@ -99,12 +102,14 @@ var (
 		1: "CHANGE_TYPE_PUT",
 		2: "CHANGE_TYPE_DELETED",
 		3: "CHANGE_TYPE_BOOKMARK",
+		4: "CHANGE_TYPE_RESET",
 	}
 	ChangeType_value = map[string]int32{
 		"CHANGE_TYPE_UNSPECIFIED": 0,
 		"CHANGE_TYPE_PUT":         1,
 		"CHANGE_TYPE_DELETED":     2,
 		"CHANGE_TYPE_BOOKMARK":    3,
+		"CHANGE_TYPE_RESET":       4,
 	}
 )
 
@@ -393,9 +398,8 @@ func (x *ListOptions) GetLabelSelector() map[string]string {
 // WatchOptions say where a watch begins.
 type WatchOptions struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Changes after this version. 0: the present objects first, then a bookmark, then changes. A version that the
-	// store has compacted away begins anew with the present objects, as 0 does, so a watcher replaces what it has when a
-	// list begins again.
+	// Changes after this version. 0, and a version that the store has compacted away, begin with RESET and the present
+	// objects.
 	ResourceVersion int64             `protobuf:"varint,1,opt,name=resource_version,json=resourceVersion,proto3" json:"resource_version,omitempty"`
 	LabelSelector   map[string]string `protobuf:"bytes,2,rep,name=label_selector,json=labelSelector,proto3" json:"label_selector,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields   protoimpl.UnknownFields
@@ -501,105 +505,6 @@ func (x *DeleteOptions) GetUid() string {
 	return ""
 }
 
-// FieldViolations travels in the details of INVALID_ARGUMENT, FAILED_PRECONDITION and ALREADY_EXISTS.
-type FieldViolations struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Violations    []*FieldViolation      `protobuf:"bytes,1,rep,name=violations,proto3" json:"violations,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *FieldViolations) Reset() {
-	*x = FieldViolations{}
-	mi := &file_sluice_v1_meta_proto_msgTypes[5]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *FieldViolations) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*FieldViolations) ProtoMessage() {}
-
-func (x *FieldViolations) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_meta_proto_msgTypes[5]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use FieldViolations.ProtoReflect.Descriptor instead.
-func (*FieldViolations) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_meta_proto_rawDescGZIP(), []int{5}
-}
-
-func (x *FieldViolations) GetViolations() []*FieldViolation {
-	if x != nil {
-		return x.Violations
-	}
-	return nil
-}
-
-// FieldViolation names one field, what is wrong with it and how to mend it.
-type FieldViolation struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// Path of the field as in `spec.luns[1].volume`.
-	Field         string `protobuf:"bytes,1,opt,name=field,proto3" json:"field,omitempty"`
-	Description   string `protobuf:"bytes,2,opt,name=description,proto3" json:"description,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *FieldViolation) Reset() {
-	*x = FieldViolation{}
-	mi := &file_sluice_v1_meta_proto_msgTypes[6]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *FieldViolation) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*FieldViolation) ProtoMessage() {}
-
-func (x *FieldViolation) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_meta_proto_msgTypes[6]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use FieldViolation.ProtoReflect.Descriptor instead.
-func (*FieldViolation) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_meta_proto_rawDescGZIP(), []int{6}
-}
-
-func (x *FieldViolation) GetField() string {
-	if x != nil {
-		return x.Field
-	}
-	return ""
-}
-
-func (x *FieldViolation) GetDescription() string {
-	if x != nil {
-		return x.Description
-	}
-	return ""
-}
-
 var file_sluice_v1_meta_proto_extTypes = []protoimpl.ExtensionInfo{
 	{
 		ExtendedType:  (*descriptorpb.FieldOptions)(nil),
@@ -665,25 +570,19 @@ const file_sluice_v1_meta_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"^\n" +
 	"\rDeleteOptions\x122\n" +
 	"\x10resource_version\x18\x01 \x01(\x03B\a\xbaH\x04\"\x02(\x00R\x0fresourceVersion\x12\x19\n" +
-	"\x03uid\x18\x02 \x01(\tB\a\xbaH\x04r\x02\x18$R\x03uid\"L\n" +
-	"\x0fFieldViolations\x129\n" +
-	"\n" +
-	"violations\x18\x01 \x03(\v2\x19.sluice.v1.FieldViolationR\n" +
-	"violations\"H\n" +
-	"\x0eFieldViolation\x12\x14\n" +
-	"\x05field\x18\x01 \x01(\tR\x05field\x12 \n" +
-	"\vdescription\x18\x02 \x01(\tR\vdescription*\x88\x01\n" +
+	"\x03uid\x18\x02 \x01(\tB\a\xbaH\x04r\x02\x18$R\x03uid*\x88\x01\n" +
 	"\x0fConditionStatus\x12 \n" +
 	"\x1cCONDITION_STATUS_UNSPECIFIED\x10\x00\x12\x19\n" +
 	"\x15CONDITION_STATUS_TRUE\x10\x01\x12\x1a\n" +
 	"\x16CONDITION_STATUS_FALSE\x10\x02\x12\x1c\n" +
-	"\x18CONDITION_STATUS_UNKNOWN\x10\x03*q\n" +
+	"\x18CONDITION_STATUS_UNKNOWN\x10\x03*\x88\x01\n" +
 	"\n" +
 	"ChangeType\x12\x1b\n" +
 	"\x17CHANGE_TYPE_UNSPECIFIED\x10\x00\x12\x13\n" +
 	"\x0fCHANGE_TYPE_PUT\x10\x01\x12\x17\n" +
 	"\x13CHANGE_TYPE_DELETED\x10\x02\x12\x18\n" +
-	"\x14CHANGE_TYPE_BOOKMARK\x10\x03:7\n" +
+	"\x14CHANGE_TYPE_BOOKMARK\x10\x03\x12\x15\n" +
+	"\x11CHANGE_TYPE_RESET\x10\x04:7\n" +
 	"\x06secret\x12\x1d.google.protobuf.FieldOptions\x18\xb9\x8e\x03 \x01(\bR\x06secretB,Z*sluice.dev/sluice/proto/sluice/v1;sluicev1b\x06proto3"
 
 var (
@@ -699,7 +598,7 @@ func file_sluice_v1_meta_proto_rawDescGZIP() []byte {
 }
 
 var file_sluice_v1_meta_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_sluice_v1_meta_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
+var file_sluice_v1_meta_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
 var file_sluice_v1_meta_proto_goTypes = []any{
 	(ConditionStatus)(0),              // 0: sluice.v1.ConditionStatus
 	(ChangeType)(0),                   // 1: sluice.v1.ChangeType
@@ -708,29 +607,26 @@ var file_sluice_v1_meta_proto_goTypes = []any{
 	(*ListOptions)(nil),               // 4: sluice.v1.ListOptions
 	(*WatchOptions)(nil),              // 5: sluice.v1.WatchOptions
 	(*DeleteOptions)(nil),             // 6: sluice.v1.DeleteOptions
-	(*FieldViolations)(nil),           // 7: sluice.v1.FieldViolations
-	(*FieldViolation)(nil),            // 8: sluice.v1.FieldViolation
-	nil,                               // 9: sluice.v1.ObjectMeta.LabelsEntry
-	nil,                               // 10: sluice.v1.ListOptions.LabelSelectorEntry
-	nil,                               // 11: sluice.v1.WatchOptions.LabelSelectorEntry
-	(*timestamppb.Timestamp)(nil),     // 12: google.protobuf.Timestamp
-	(*descriptorpb.FieldOptions)(nil), // 13: google.protobuf.FieldOptions
+	nil,                               // 7: sluice.v1.ObjectMeta.LabelsEntry
+	nil,                               // 8: sluice.v1.ListOptions.LabelSelectorEntry
+	nil,                               // 9: sluice.v1.WatchOptions.LabelSelectorEntry
+	(*timestamppb.Timestamp)(nil),     // 10: google.protobuf.Timestamp
+	(*descriptorpb.FieldOptions)(nil), // 11: google.protobuf.FieldOptions
 }
 var file_sluice_v1_meta_proto_depIdxs = []int32{
-	12, // 0: sluice.v1.ObjectMeta.create_time:type_name -> google.protobuf.Timestamp
-	12, // 1: sluice.v1.ObjectMeta.delete_time:type_name -> google.protobuf.Timestamp
-	9,  // 2: sluice.v1.ObjectMeta.labels:type_name -> sluice.v1.ObjectMeta.LabelsEntry
+	10, // 0: sluice.v1.ObjectMeta.create_time:type_name -> google.protobuf.Timestamp
+	10, // 1: sluice.v1.ObjectMeta.delete_time:type_name -> google.protobuf.Timestamp
+	7,  // 2: sluice.v1.ObjectMeta.labels:type_name -> sluice.v1.ObjectMeta.LabelsEntry
 	0,  // 3: sluice.v1.Condition.status:type_name -> sluice.v1.ConditionStatus
-	12, // 4: sluice.v1.Condition.last_transition_time:type_name -> google.protobuf.Timestamp
-	10, // 5: sluice.v1.ListOptions.label_selector:type_name -> sluice.v1.ListOptions.LabelSelectorEntry
-	11, // 6: sluice.v1.WatchOptions.label_selector:type_name -> sluice.v1.WatchOptions.LabelSelectorEntry
-	8,  // 7: sluice.v1.FieldViolations.violations:type_name -> sluice.v1.FieldViolation
-	13, // 8: sluice.v1.secret:extendee -> google.protobuf.FieldOptions
-	9,  // [9:9] is the sub-list for method output_type
-	9,  // [9:9] is the sub-list for method input_type
-	9,  // [9:9] is the sub-list for extension type_name
-	8,  // [8:9] is the sub-list for extension extendee
-	0,  // [0:8] is the sub-list for field type_name
+	10, // 4: sluice.v1.Condition.last_transition_time:type_name -> google.protobuf.Timestamp
+	8,  // 5: sluice.v1.ListOptions.label_selector:type_name -> sluice.v1.ListOptions.LabelSelectorEntry
+	9,  // 6: sluice.v1.WatchOptions.label_selector:type_name -> sluice.v1.WatchOptions.LabelSelectorEntry
+	11, // 7: sluice.v1.secret:extendee -> google.protobuf.FieldOptions
+	8,  // [8:8] is the sub-list for method output_type
+	8,  // [8:8] is the sub-list for method input_type
+	8,  // [8:8] is the sub-list for extension type_name
+	7,  // [7:8] is the sub-list for extension extendee
+	0,  // [0:7] is the sub-list for field type_name
 }
 
 func init() { file_sluice_v1_meta_proto_init() }
@@ -744,7 +640,7 @@ func file_sluice_v1_meta_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_sluice_v1_meta_proto_rawDesc), len(file_sluice_v1_meta_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   10,
+			NumMessages:   8,
 			NumExtensions: 1,
 			NumServices:   0,
 		},

@@ -31,8 +31,8 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// SnapshotService keeps snapshots. Errors: INVALID_ARGUMENT (with FieldViolations), NOT_FOUND, ALREADY_EXISTS,
-// ABORTED (the version moved), FAILED_PRECONDITION (the pool cannot take snapshots; a volume was made from it and needs it), PERMISSION_DENIED,
+// SnapshotService keeps snapshots. Errors: INVALID_ARGUMENT (with google.rpc.BadRequest), NOT_FOUND,
+// ALREADY_EXISTS, ABORTED (the version moved), FAILED_PRECONDITION (the pool cannot take snapshots; a volume was made from it and needs it), PERMISSION_DENIED,
 // UNAVAILABLE (store not reachable: try again).
 type SnapshotServiceClient interface {
 	CreateSnapshot(ctx context.Context, in *CreateSnapshotRequest, opts ...grpc.CallOption) (*CreateSnapshotResponse, error)
@@ -125,8 +125,8 @@ type SnapshotService_WatchSnapshotsClient = grpc.ServerStreamingClient[WatchSnap
 // All implementations must embed UnimplementedSnapshotServiceServer
 // for forward compatibility.
 //
-// SnapshotService keeps snapshots. Errors: INVALID_ARGUMENT (with FieldViolations), NOT_FOUND, ALREADY_EXISTS,
-// ABORTED (the version moved), FAILED_PRECONDITION (the pool cannot take snapshots; a volume was made from it and needs it), PERMISSION_DENIED,
+// SnapshotService keeps snapshots. Errors: INVALID_ARGUMENT (with google.rpc.BadRequest), NOT_FOUND,
+// ALREADY_EXISTS, ABORTED (the version moved), FAILED_PRECONDITION (the pool cannot take snapshots; a volume was made from it and needs it), PERMISSION_DENIED,
 // UNAVAILABLE (store not reachable: try again).
 type SnapshotServiceServer interface {
 	CreateSnapshot(context.Context, *CreateSnapshotRequest) (*CreateSnapshotResponse, error)

@@ -31,8 +31,8 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// StoragePoolService keeps storage pools. Errors: INVALID_ARGUMENT (with FieldViolations), NOT_FOUND, ALREADY_EXISTS,
-// ABORTED (the version moved), FAILED_PRECONDITION (volumes live in it), PERMISSION_DENIED,
+// StoragePoolService keeps storage pools. Errors: INVALID_ARGUMENT (with google.rpc.BadRequest), NOT_FOUND,
+// ALREADY_EXISTS, ABORTED (the version moved), FAILED_PRECONDITION (volumes live in it), PERMISSION_DENIED,
 // UNAVAILABLE (store not reachable: try again).
 type StoragePoolServiceClient interface {
 	CreateStoragePool(ctx context.Context, in *CreateStoragePoolRequest, opts ...grpc.CallOption) (*CreateStoragePoolResponse, error)
@@ -125,8 +125,8 @@ type StoragePoolService_WatchStoragePoolsClient = grpc.ServerStreamingClient[Wat
 // All implementations must embed UnimplementedStoragePoolServiceServer
 // for forward compatibility.
 //
-// StoragePoolService keeps storage pools. Errors: INVALID_ARGUMENT (with FieldViolations), NOT_FOUND, ALREADY_EXISTS,
-// ABORTED (the version moved), FAILED_PRECONDITION (volumes live in it), PERMISSION_DENIED,
+// StoragePoolService keeps storage pools. Errors: INVALID_ARGUMENT (with google.rpc.BadRequest), NOT_FOUND,
+// ALREADY_EXISTS, ABORTED (the version moved), FAILED_PRECONDITION (volumes live in it), PERMISSION_DENIED,
 // UNAVAILABLE (store not reachable: try again).
 type StoragePoolServiceServer interface {
 	CreateStoragePool(context.Context, *CreateStoragePoolRequest) (*CreateStoragePoolResponse, error)

@@ -31,8 +31,8 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// TargetService keeps targets. Errors: INVALID_ARGUMENT (with FieldViolations), NOT_FOUND, ALREADY_EXISTS,
-// ABORTED (the version moved), FAILED_PRECONDITION (a volume or pool missing, a LUN number in quarantine), PERMISSION_DENIED,
+// TargetService keeps targets. Errors: INVALID_ARGUMENT (with google.rpc.BadRequest), NOT_FOUND,
+// ALREADY_EXISTS, ABORTED (the version moved), FAILED_PRECONDITION (a volume or pool missing, a LUN number in quarantine), PERMISSION_DENIED,
 // UNAVAILABLE (store not reachable: try again).
 type TargetServiceClient interface {
 	CreateTarget(ctx context.Context, in *CreateTargetRequest, opts ...grpc.CallOption) (*CreateTargetResponse, error)
@@ -125,8 +125,8 @@ type TargetService_WatchTargetsClient = grpc.ServerStreamingClient[WatchTargetsR
 // All implementations must embed UnimplementedTargetServiceServer
 // for forward compatibility.
 //
-// TargetService keeps targets. Errors: INVALID_ARGUMENT (with FieldViolations), NOT_FOUND, ALREADY_EXISTS,
-// ABORTED (the version moved), FAILED_PRECONDITION (a volume or pool missing, a LUN number in quarantine), PERMISSION_DENIED,
+// TargetService keeps targets. Errors: INVALID_ARGUMENT (with google.rpc.BadRequest), NOT_FOUND,
+// ALREADY_EXISTS, ABORTED (the version moved), FAILED_PRECONDITION (a volume or pool missing, a LUN number in quarantine), PERMISSION_DENIED,
 // UNAVAILABLE (store not reachable: try again).
 type TargetServiceServer interface {
 	CreateTarget(context.Context, *CreateTargetRequest) (*CreateTargetResponse, error)

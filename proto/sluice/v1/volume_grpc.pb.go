@@ -32,8 +32,8 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// VolumeService keeps volumes. Errors: INVALID_ARGUMENT (with FieldViolations), NOT_FOUND, ALREADY_EXISTS,
-// ABORTED (the version moved), FAILED_PRECONDITION (in use, shrinking, pool missing), PERMISSION_DENIED,
+// VolumeService keeps volumes. Errors: INVALID_ARGUMENT (with google.rpc.BadRequest), NOT_FOUND,
+// ALREADY_EXISTS, ABORTED (the version moved), FAILED_PRECONDITION (in use, shrinking, pool missing), PERMISSION_DENIED,
 // UNAVAILABLE (store not reachable: try again).
 type VolumeServiceClient interface {
 	CreateVolume(ctx context.Context, in *CreateVolumeRequest, opts ...grpc.CallOption) (*CreateVolumeResponse, error)
@@ -139,8 +139,8 @@ func (c *volumeServiceClient) MoveVolume(ctx context.Context, in *MoveVolumeRequ
 // All implementations must embed UnimplementedVolumeServiceServer
 // for forward compatibility.
 //
-// VolumeService keeps volumes. Errors: INVALID_ARGUMENT (with FieldViolations), NOT_FOUND, ALREADY_EXISTS,
-// ABORTED (the version moved), FAILED_PRECONDITION (in use, shrinking, pool missing), PERMISSION_DENIED,
+// VolumeService keeps volumes. Errors: INVALID_ARGUMENT (with google.rpc.BadRequest), NOT_FOUND,
+// ALREADY_EXISTS, ABORTED (the version moved), FAILED_PRECONDITION (in use, shrinking, pool missing), PERMISSION_DENIED,
 // UNAVAILABLE (store not reachable: try again).
 type VolumeServiceServer interface {
 	CreateVolume(context.Context, *CreateVolumeRequest) (*CreateVolumeResponse, error)
