@@ -83,3 +83,13 @@ func (m *Meta) Validate() Violations {
 	}
 	return v
 }
+
+// Matches says whether the object has all these labels.
+func (m *Meta) Matches(labels map[string]string) bool {
+	for key, value := range labels {
+		if have, ok := m.Labels[key]; !ok || have != value {
+			return false
+		}
+	}
+	return true
+}

@@ -72,7 +72,7 @@ func (c *Collection[T]) List(ctx context.Context, options ListOptions) (Page[T],
 			if err != nil {
 				return page, err
 			}
-			if selected(object.Metadata(), options.Labels) {
+			if object.Metadata().Matches(options.Labels) {
 				page.Objects = append(page.Objects, object)
 			}
 			if len(page.Objects) == size && (i < len(got.Kvs)-1 || got.More) {
@@ -102,15 +102,6 @@ func (c *Collection[T]) All(ctx context.Context) ([]T, int64, error) {
 		}
 		options.PageToken = page.Next
 	}
-}
-
-func selected(meta *model.Meta, labels map[string]string) bool {
-	for key, value := range labels {
-		if have, ok := meta.Labels[key]; !ok || have != value {
-			return false
-		}
-	}
-	return true
 }
 
 func makeToken(revision int64, name string) string {

@@ -140,6 +140,8 @@ const (
 	OwnershipState_OWNERSHIP_STATE_FENCING OwnershipState = 5
 	// No gateway can own it at present: an alarm is raised.
 	OwnershipState_OWNERSHIP_STATE_ORPHANED OwnershipState = 6
+	// A gateway takes the lock of a local volume; the owner until now still serves, if it lives (R2).
+	OwnershipState_OWNERSHIP_STATE_ACQUIRING OwnershipState = 7
 )
 
 // Enum value maps for OwnershipState.
@@ -152,6 +154,7 @@ var (
 		4: "OWNERSHIP_STATE_MOVING",
 		5: "OWNERSHIP_STATE_FENCING",
 		6: "OWNERSHIP_STATE_ORPHANED",
+		7: "OWNERSHIP_STATE_ACQUIRING",
 	}
 	OwnershipState_value = map[string]int32{
 		"OWNERSHIP_STATE_UNSPECIFIED": 0,
@@ -161,6 +164,7 @@ var (
 		"OWNERSHIP_STATE_MOVING":      4,
 		"OWNERSHIP_STATE_FENCING":     5,
 		"OWNERSHIP_STATE_ORPHANED":    6,
+		"OWNERSHIP_STATE_ACQUIRING":   7,
 	}
 )
 
@@ -1417,7 +1421,7 @@ const file_sluice_v1_volume_proto_rawDesc = "" +
 	"\rReclaimPolicy\x12\x1e\n" +
 	"\x1aRECLAIM_POLICY_UNSPECIFIED\x10\x00\x12\x19\n" +
 	"\x15RECLAIM_POLICY_DELETE\x10\x01\x12\x19\n" +
-	"\x15RECLAIM_POLICY_RETAIN\x10\x02*\xdd\x01\n" +
+	"\x15RECLAIM_POLICY_RETAIN\x10\x02*\xfc\x01\n" +
 	"\x0eOwnershipState\x12\x1f\n" +
 	"\x1bOWNERSHIP_STATE_UNSPECIFIED\x10\x00\x12\x1b\n" +
 	"\x17OWNERSHIP_STATE_UNOWNED\x10\x01\x12\x1b\n" +
@@ -1425,7 +1429,8 @@ const file_sluice_v1_volume_proto_rawDesc = "" +
 	"\x15OWNERSHIP_STATE_OWNED\x10\x03\x12\x1a\n" +
 	"\x16OWNERSHIP_STATE_MOVING\x10\x04\x12\x1b\n" +
 	"\x17OWNERSHIP_STATE_FENCING\x10\x05\x12\x1c\n" +
-	"\x18OWNERSHIP_STATE_ORPHANED\x10\x062\xb6\x04\n" +
+	"\x18OWNERSHIP_STATE_ORPHANED\x10\x06\x12\x1d\n" +
+	"\x19OWNERSHIP_STATE_ACQUIRING\x10\a2\xb6\x04\n" +
 	"\rVolumeService\x12O\n" +
 	"\fCreateVolume\x12\x1e.sluice.v1.CreateVolumeRequest\x1a\x1f.sluice.v1.CreateVolumeResponse\x12F\n" +
 	"\tGetVolume\x12\x1b.sluice.v1.GetVolumeRequest\x1a\x1c.sluice.v1.GetVolumeResponse\x12L\n" +
