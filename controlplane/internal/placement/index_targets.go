@@ -230,9 +230,16 @@ func fair(g *gateway, poolLoad int64) float64 {
 func (p *planner) pathFair(g *gateway) float64  { return fair(g, g.pool.pathLoad) }
 func (p *planner) ownerFair(g *gateway) float64 { return fair(g, g.pool.ownerLoad) }
 
-// cost of a load of one unit on a gateway that carries some, in fair shares; the same cost decides where
-// something is placed first and whether it moves, so placements and moves never undo each other.
-// Conversions keep compilers from fusing operations: machines would round differently.
+// cost of a load on a gateway that carries some, by unit of that load, in fair shares. The same cost
+// decides where something is placed first and whether it moves, so placements and moves never undo each
+// other.
 func (p *planner) cost(carried, load int64, fair float64, hops int64) float64 {
-	return float64((float64(carried)+float64(load)/2)/fair) + float64(p.policy.hop*float64(hops)/1000)
+	return loadCost(carried, load, fair) + p.hopCost(hops)
 }
+
+func loadCost(carried, load int64, fair float64) float64 {
+	return (float64(carried) + float64(load)/2) / fair
+}
+
+// The conversion keeps compilers from fusing operations: machines would round differently.
+func (p *planner) hopCost(hops int64) float64 { return float64(p.policy.hop * float64(hops) / 1000) }

@@ -98,7 +98,8 @@ type Move struct {
 	From   uint32
 	// To is 0 where nothing takes its place.
 	To uint32
-	// Gain in thousandths of a gateway's fair share of load, for CauseRebalance.
+	// Gain is the fall of imbalance and hops by this move, for CauseRebalance, in millionths of a gateway's
+	// fair share of load.
 	Gain int64
 }
 

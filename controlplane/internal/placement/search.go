@@ -49,7 +49,8 @@ func (p *planner) disturbed(t *target, set []int32) int {
 // afford takes moves from what is left of their bound. The first one passes whatever it takes: a target
 // of many volumes would never move otherwise.
 func (p *planner) afford(moves int) bool {
-	if moves > p.movesLeft && (p.movesLeft <= 0 || p.movesLeft < p.policy.maxMoves) && moves > 0 {
+	untouched := p.movesLeft == p.policy.maxMoves && p.movesLeft > 0
+	if moves > 0 && moves > p.movesLeft && !untouched {
 		return false
 	}
 	p.movesLeft -= moves
