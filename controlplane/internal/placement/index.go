@@ -141,8 +141,17 @@ func sortByName[T any](objects []T, name func(*T) string) {
 		if c := strings.Compare(name(&a), name(&b)); c != 0 {
 			return c
 		}
-		return strings.Compare(fmt.Sprintf("%+v", a), fmt.Sprintf("%+v", b))
+		return strings.Compare(contents(a), contents(b))
 	})
+}
+
+// contents is an object's text, the same in whatever order its lists are.
+func contents(object any) string {
+	words := strings.FieldsFunc(fmt.Sprintf("%+v", object), func(r rune) bool {
+		return strings.ContainsRune(" []{}", r)
+	})
+	slices.Sort(words)
+	return strings.Join(words, " ")
 }
 
 func duplicate(problems *problems, kind model.Kind, name string) {
@@ -155,7 +164,7 @@ func (p *planner) indexGateways(in []Gateway) {
 		if c := cmp.Compare(a.Number, b.Number); c != 0 {
 			return c
 		}
-		return strings.Compare(fmt.Sprintf("%+v", a), fmt.Sprintf("%+v", b))
+		return strings.Compare(contents(a), contents(b))
 	})
 	for i := range sorted {
 		g := &sorted[i]

@@ -70,7 +70,8 @@ func (p *planner) fillNodes(t *target) {
 		if g == none {
 			g = p.leaving(t, here)
 		}
-		if g != none {
+		// A dead one keeps its place, for the data is where it is, unless other volumes need a path.
+		if g != none && (p.gateways[g].serves() || !p.hasShared(t)) {
 			p.enter(t, g)
 			continue
 		}
@@ -81,11 +82,16 @@ func (p *planner) fillNodes(t *target) {
 	}
 }
 
+// hasShared says whether the target has volumes that every gateway reaches.
+func (p *planner) hasShared(t *target) bool {
+	return slices.ContainsFunc(t.volumes, func(v int32) bool { return p.volumes[v].PoolKind == RBDPool })
+}
+
 // leaving finds a present gateway that should go but may stay for want of another; the dead come last.
 func (p *planner) leaving(t *target, wanted func(int32) bool) int32 {
 	found := none
 	for _, g := range t.present {
-		if t.has(g) || !wanted(g) {
+		if t.has(g) || !wanted(g) || len(p.gateways[g].portals) == 0 {
 			continue
 		}
 		if p.gateways[g].serves() {

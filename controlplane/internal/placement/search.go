@@ -18,7 +18,9 @@ const (
 func (p *planner) makeRedundant() {
 	for i := range p.targets {
 		t := &p.targets[i]
-		if len(t.set) < 2 || p.trials <= 0 {
+		// One new gateway was chosen among all.
+		exact := len(t.set) == 1 && len(t.nodes) == 0 && !slices.Contains(t.present, t.set[0])
+		if len(t.set) == 0 || exact || p.trials <= 0 {
 			continue
 		}
 		present := p.score(t, t.set)
