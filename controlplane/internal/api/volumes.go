@@ -13,20 +13,13 @@ type Volumes struct {
 	pb.UnimplementedVolumeServiceServer
 	kind  kind[*model.Volume, *pb.Volume]
 	store *store.Store
-	mover Mover
-}
-
-// Mover starts planned moves; the leader's orchestrator carries them out.
-type Mover interface {
-	// MoveVolume asks for a move to a gateway, or to any other where its name is empty.
-	MoveVolume(ctx context.Context, volume, gateway string) error
 }
 
 // NewVolumes makes the service.
-func NewVolumes(s *store.Store, mover Mover) *Volumes {
+func NewVolumes(s *store.Store) *Volumes {
 	return &Volumes{
 		kind:  kind[*model.Volume, *pb.Volume]{objects: s.Volumes, read: readVolume, show: showVolume},
-		store: s, mover: mover,
+		store: s,
 	}
 }
 
@@ -69,11 +62,11 @@ func (v *Volumes) WatchVolumes(r *pb.WatchVolumesRequest, stream pb.VolumeServic
 
 // MoveVolume implements VolumeService.
 func (v *Volumes) MoveVolume(ctx context.Context, r *pb.MoveVolumeRequest) (*pb.MoveVolumeResponse, error) {
-	if err := v.mover.MoveVolume(ctx, r.GetName(), r.GetGateway()); err != nil {
+	volume, err := v.store.RequestMove(ctx, r.GetName(), r.GetGateway())
+	if err != nil {
 		return nil, statusOf(err)
 	}
-	volume, err := v.kind.get(ctx, r.GetName())
-	return &pb.MoveVolumeResponse{Volume: volume}, err
+	return &pb.MoveVolumeResponse{Volume: showVolume(volume)}, nil
 }
 
 func readVolume(m *pb.Volume) *model.Volume {

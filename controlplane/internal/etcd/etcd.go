@@ -52,8 +52,8 @@ func StartEmbedded(ctx context.Context, directory string, log *zap.Logger) (*Emb
 		return nil, fmt.Errorf("embedded etcd: %w", err)
 	}
 	config := embed.NewConfig()
-	config.Name = "sluice"
-	config.Dir = filepath.Join(directory, "etcd")
+	config.Name = memberName
+	config.Dir = filepath.Join(directory, Directory)
 	config.MaxTxnOps = MaxTxnOps
 	config.MaxRequestBytes = MaxRequestBytes
 	config.QuotaBackendBytes = quotaBytes

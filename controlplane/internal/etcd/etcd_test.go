@@ -2,9 +2,13 @@ package etcd_test
 
 import (
 	"context"
+	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
+	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 
 	"sluice.dev/sluice/controlplane/internal/etcd"
@@ -29,6 +33,65 @@ func TestEmbeddedKeepsWhatWasStoredOverARestart(t *testing.T) {
 	got, err := second.Client.Get(ctx, "key")
 	if err != nil || len(got.Kvs) != 1 || string(got.Kvs[0].Value) != "value" {
 		t.Fatalf("after the restart: %v, %v", got, err)
+	}
+}
+
+func TestABackupIsRestoredAndOldPositionsAreKnownToBeGone(t *testing.T) {
+	ctx := t.Context()
+	first, err := etcd.StartEmbedded(ctx, t.TempDir(), zap.NewNop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer first.Close()
+	put, err := first.Client.Put(ctx, "key", "value")
+	if err != nil {
+		t.Fatal(err)
+	}
+	backup := filepath.Join(t.TempDir(), "backup")
+	from, err := first.Client.Snapshot(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := io.ReadAll(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(backup, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := first.Client.Put(ctx, "key", "after the backup"); err != nil {
+		t.Fatal(err)
+	}
+
+	directory := t.TempDir()
+	if err := etcd.Restore(backup, directory); err != nil {
+		t.Fatal(err)
+	}
+	if err := etcd.Restore(backup, directory); err == nil {
+		t.Fatal("restored over data that was there")
+	}
+	second, err := etcd.StartEmbedded(ctx, directory, zap.NewNop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer second.Close()
+	got, err := second.Client.Get(ctx, "key")
+	if err != nil || len(got.Kvs) != 1 || string(got.Kvs[0].Value) != "value" {
+		t.Fatalf("after the restore: %v, %v", got, err)
+	}
+	watched := <-second.Client.Watch(ctx, "key", clientv3.WithRev(put.Header.Revision+1))
+	if watched.CompactRevision == 0 {
+		t.Fatalf("a position of before the restore was taken for one of now: %+v", watched)
+	}
+}
+
+func TestABrokenBackupIsRefused(t *testing.T) {
+	backup := filepath.Join(t.TempDir(), "backup")
+	if err := os.WriteFile(backup, []byte("not a backup"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := etcd.Restore(backup, t.TempDir()); err == nil {
+		t.Fatal("restored from nonsense")
 	}
 }
 

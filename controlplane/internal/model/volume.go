@@ -1,5 +1,7 @@
 package model
 
+import "time"
+
 // Limits of a volume, in bytes.
 const (
 	MinVolumeSize = 1 << 20
@@ -57,11 +59,20 @@ type VolumeSource struct {
 type VolumeStatus struct {
 	Identity  DeviceIdentity `json:"identity"`
 	Ownership Ownership      `json:"ownership"`
+	// MoveRequest is a planned move that somebody asked for and the leader has yet to carry out.
+	MoveRequest *MoveRequest `json:"moveRequest,omitempty"`
 	// CapacityBytes is what hosts see; it lags the spec while the volume grows.
 	CapacityBytes int64 `json:"capacityBytes"`
 	// AllocatedBytes is what the volume takes in its pool, -1 where the pool cannot tell.
 	AllocatedBytes int64       `json:"allocatedBytes"`
 	Conditions     []Condition `json:"conditions,omitempty"`
+}
+
+// MoveRequest asks for a planned move (R7).
+type MoveRequest struct {
+	// Gateway to own the volume by number; 0: whichever placement prefers other than the present owner.
+	Gateway uint32    `json:"gateway,omitempty"`
+	Since   time.Time `json:"since"`
 }
 
 // Metadata implements Object.

@@ -38,7 +38,6 @@ const (
 // Options say what is served and how.
 type Options struct {
 	Store *store.Store
-	Mover api.Mover
 	// TLS is nil for plain connections, which Insecure has to allow.
 	TLS *tls.Config
 	// Insecure makes everybody an administrator; on loopback only.
@@ -76,7 +75,7 @@ func New(options Options) (*Server, error) {
 	}
 	s := &Server{Server: grpc.NewServer(settings...), Health: health.NewServer()}
 	healthpb.RegisterHealthServer(s, s.Health)
-	pb.RegisterVolumeServiceServer(s, api.NewVolumes(options.Store, options.Mover))
+	pb.RegisterVolumeServiceServer(s, api.NewVolumes(options.Store))
 	pb.RegisterTargetServiceServer(s, api.NewTargets(options.Store))
 	pb.RegisterHostServiceServer(s, api.NewHosts(options.Store))
 	pb.RegisterSnapshotServiceServer(s, api.NewSnapshots(options.Store))
@@ -84,6 +83,7 @@ func New(options Options) (*Server, error) {
 	pb.RegisterGatewayServiceServer(s, api.NewGateways(options.Store))
 	pb.RegisterGatewayPoolServiceServer(s, api.NewGatewayPools(options.Store))
 	pb.RegisterFabricServiceServer(s, api.NewFabrics(options.Store))
+	pb.RegisterMaintenanceServiceServer(s, api.NewMaintenance(options.Store))
 	reflection.Register(s)
 	return s, nil
 }

@@ -73,12 +73,6 @@ type system struct {
 	log     *lines
 }
 
-type noMoves struct{}
-
-func (noMoves) MoveVolume(context.Context, string, string) error {
-	return model.Precondition("gateway", "there is no gateway")
-}
-
 func start(t *testing.T) *system {
 	t.Helper()
 	s := &system{t: t, certs: t.TempDir(), log: &lines{}}
@@ -108,7 +102,7 @@ func start(t *testing.T) *system {
 	if err != nil {
 		t.Fatal(err)
 	}
-	made, err := server.New(server.Options{Store: kept, Mover: noMoves{}, TLS: config,
+	made, err := server.New(server.Options{Store: kept, TLS: config,
 		Log: slog.New(slog.NewTextHandler(s.log, nil)), Registry: prometheus.NewRegistry()})
 	if err != nil {
 		t.Fatal(err)

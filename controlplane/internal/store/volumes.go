@@ -2,7 +2,10 @@ package store
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -108,6 +111,48 @@ func (s *Store) Own(ctx context.Context, volume string,
 		}
 		return nil
 	})
+}
+
+// RequestMove notes that a volume shall be moved to a gateway, or to any other where its name is empty; the leader carries
+// it out. Errors: PreconditionError where that gateway cannot be the owner.
+func (s *Store) RequestMove(ctx context.Context, volume, gateway string) (*model.Volume, error) {
+	var number uint32
+	if gateway != "" {
+		to, err := s.Gateways.Get(ctx, gateway)
+		if err != nil {
+			return nil, asPrecondition(err, "gateway")
+		}
+		if to.Spec.Cordoned || to.Status.Drain || to.Meta.Deleting() {
+			return nil, model.Precondition("gateway", "%s is cordoned or drained: `sluicectl gateway undrain %s`", gateway, gateway)
+		}
+		exporter, err := s.TargetOf(ctx, volume)
+		if err != nil {
+			return nil, err
+		}
+		if !slices.Contains(exporter.Status.PathSet, to.Status.Number) {
+			return nil, model.Precondition("gateway", "%s is not in the path set of target %s", gateway, exporter.Meta.Name)
+		}
+		number = to.Status.Number
+	}
+	return s.Volumes.Modify(ctx, volume, func(v *model.Volume) (bool, error) {
+		if v.Status.Ownership.State == model.Unowned {
+			return false, model.Precondition("name", "%s has no owner: no target exports it", volume)
+		}
+		v.Status.MoveRequest = &model.MoveRequest{Gateway: number, Since: s.now().UTC()}
+		return true, nil
+	})
+}
+
+// TargetOf returns the target that maps a volume. Errors: PreconditionError where none does.
+func (s *Store) TargetOf(ctx context.Context, volume string) (*model.Target, error) {
+	got, err := s.client.Get(ctx, s.claimKey(claim{what: "mapping", value: volume}))
+	if err != nil {
+		return nil, fmt.Errorf("store: %w", err)
+	}
+	if len(got.Kvs) == 0 {
+		return nil, model.Precondition("volume", "no target maps volume %s", volume)
+	}
+	return s.Targets.Get(ctx, strings.TrimPrefix(string(got.Kvs[0].Value), string(model.KindTarget)+" "))
 }
 
 func (s *Store) epochKey(uid string) string { return s.prefix + "epochs/" + uid }
