@@ -9,8 +9,8 @@ TIERS := unit asan corpus tsan libiscsi qemu hostile guest powercut package
 # `make lint test` counts lint's checks in the closing line too.
 SUMMED := $(if $(filter lint,$(MAKECMDGOALS)),lint) $(TIERS)
 
-.PHONY: help deps build lint format test fuzz bench bench-full demo package generate clean distclean \
-        $(addprefix test-,$(TIERS))
+.PHONY: help deps build lint format test fuzz bench bench-full bench-placement demo package \
+        generate clean distclean $(addprefix test-,$(TIERS))
 
 help: ## this list
 	@awk -F ' ## ' '/^[a-z-]+:.* ## / {split($$1, t, ":"); printf "  make %-14s %s\n", t[1], $$2}' Makefile
@@ -92,6 +92,12 @@ bench: build ## the engine beside tgt and beside a bare echo, at most 15 minutes
 bench-full: build ## the whole matrix
 	@.ci/deps build bench
 	@bench/run.sh --full
+
+bench-placement: ## package placement at full size: time, balance, moves, hops; under 2 minutes
+	@.ci/deps go
+	@mkdir -p build/bench
+	@GOMAXPROCS=1 go run ./controlplane/internal/placement/simulate >build/bench/placement.jsonl
+	@go run ./bench/placement -records build/bench/placement.jsonl -out bench/reports
 
 demo: build ## a gateway, a real Linux initiator on it, checksums, live figures; tears itself down
 	@.ci/deps guest clients

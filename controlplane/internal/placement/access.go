@@ -60,8 +60,9 @@ func (p *planner) hostAccess(t *target, h *host) HostAccess {
 	return access
 }
 
-// gatewayPortals are the portals on fabrics the host sits on and reaches; all of them where it reaches
-// none, so that no gateway is missing: the way there may be one that the fabrics don't show.
+// gatewayPortals are the portals on fabrics the host sits on and reaches; all of them where it
+// reaches none, so that no gateway is missing: the way there may be one that the fabrics don't
+// show.
 func (p *planner) gatewayPortals(t *target, h *host, index int32, at int) []shown {
 	g := &p.gateways[index]
 	base := shown{gateway: index, turn: turn(h.Name, at, len(t.set))}
@@ -110,7 +111,7 @@ func (p *planner) reportUnreachable(t *target, single []FailureDomain) {
 	for _, domain := range single {
 		if domain.Kind == DomainNone {
 			p.problems.add(model.KindTarget, t.Name, ReasonUnreachable,
-				fmt.Sprintf("%d of its hosts reach no gateway of its path set as far as fabrics and health show",
+				fmt.Sprintf("%d of its hosts reach no gateway of its path set, as fabrics and health are",
 					domain.Hosts),
 				fmt.Sprintf("give pool %s usable gateways with portals on those hosts' fabrics, "+
 					"or correct the fabrics' links", t.GatewayPool))
@@ -118,14 +119,17 @@ func (p *planner) reportUnreachable(t *target, single []FailureDomain) {
 	}
 }
 
-// Redirect says which portal a login of a host is sent to (status class 1, RFC 7143 §11.13.5) that came
-// to a gateway on a fabric where the target isn't shown to it; false: nowhere else. The gateway must not
-// redirect where that initiator name and ISID has a session (R9).
+// Redirect says which portal a login of a host is sent to (status class 1, RFC 7143 §11.13.5) that
+// came to a gateway on a fabric where the target isn't shown to it; false: nowhere else. The
+// gateway must not redirect where that initiator name and ISID has a session (R9).
 //
-// A portal of the same gateway comes first, then the gateway that took its place: paths stay as many as
-// they were. Logins to other gateways spread by the gateway's number.
-func (a *Assignment) Redirect(host, target string, gateway uint32, fabric string) (PortalRef, bool) {
-	at, known := slices.BinarySearchFunc(a.Access, HostAccess{Host: host, Target: target}, compareAccess)
+// A portal of the same gateway comes first, then the gateway that took its place: paths stay as
+// many as they were. Logins to other gateways spread by the gateway's number.
+func (a *Assignment) Redirect(
+	host, target string, gateway uint32, fabric string,
+) (to PortalRef, redirected bool) {
+	key := HostAccess{Host: host, Target: target}
+	at, known := slices.BinarySearchFunc(a.Access, key, compareAccess)
 	if !known {
 		return PortalRef{}, false
 	}
@@ -150,8 +154,10 @@ func (a *Assignment) Redirect(host, target string, gateway uint32, fabric string
 	if len(choice) == 0 {
 		return PortalRef{}, false
 	}
-	if same := slices.IndexFunc(choice, func(r PortalRef) bool { return r.Fabric == fabric }); same >= 0 {
-		return choice[same], true
+	for _, r := range choice {
+		if r.Fabric == fabric {
+			return r, true
+		}
 	}
 	return choice[0], true
 }

@@ -124,7 +124,8 @@ func TestALoginToAHiddenPortalStaysOnItsGateway(t *testing.T) {
 	c.Hosts = []Host{{Name: "h", Switches: []Attachment{{"b", "s-0"}}}}
 	a := Plan(c)
 	for _, g := range a.Targets[0].Gateways {
-		if to, redirected := a.Redirect("h", "t-000", g, "a"); !redirected || to.Gateway != g || to.Fabric != "b" {
+		to, redirected := a.Redirect("h", "t-000", g, "a")
+		if !redirected || to.Gateway != g || to.Fabric != "b" {
 			t.Errorf("a login to gateway %d on fabric a goes to %+v, %v", g, to, redirected)
 		}
 	}

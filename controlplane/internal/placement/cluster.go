@@ -12,8 +12,9 @@ type Cluster struct {
 
 // Policy holds the knobs; the zero value means the defaults below.
 type Policy struct {
-	// MaxMoves bounds the rebalancing moves of one plan: path replacements and changes of owner that
-	// nothing forces. 0 means DefaultMaxMoves, a negative number none.
+	// MaxMoves bounds the rebalancing moves of one plan: path replacements, with the changes of owner
+	// that follow from them, and changes of owner that nothing forces. Where the first one has more to
+	// follow than that, it is made alone. 0 means DefaultMaxMoves, a negative number none.
 	MaxMoves int
 	// HysteresisPermille is what a move has to gain, in thousandths of a gateway's fair share of load,
 	// 1…1000. 0 means DefaultHysteresisPermille.
@@ -59,8 +60,8 @@ type Gateway struct {
 	Health Health
 	// Weight is the share of load relative to other gateways of the pool, 1…1000.
 	Weight int32
-	// OtherLoad is what the gateway does beside executing the commands of volumes that it owns (forwarding,
-	// discovery, neighbours on its node), in commands per second.
+	// OtherLoad is what the gateway does beside executing the commands of volumes that it owns
+	// (forwarding, discovery, neighbours on its node), in commands per second.
 	OtherLoad uint64
 	Portals   []Portal
 }

@@ -15,7 +15,8 @@ func FabricFrom(f *model.Fabric) Fabric {
 	return fabric
 }
 
-// GatewayFrom makes a Gateway of the model's; otherLoad is in commands per second (Gateway.OtherLoad).
+// GatewayFrom makes a Gateway of the model's; otherLoad is in commands per second
+// (Gateway.OtherLoad).
 func GatewayFrom(g *model.Gateway, otherLoad uint64) Gateway {
 	gateway := Gateway{
 		Number:    g.Status.Number,
@@ -51,8 +52,8 @@ func healthFrom(g *model.Gateway) Health {
 	return Cordoned
 }
 
-// VolumeFrom makes a Volume of the model's and the storage pool it is in, nil where there is none; load is
-// in commands per second.
+// VolumeFrom makes a Volume of the model's and the storage pool it is in, nil where there is none;
+// load is in commands per second.
 func VolumeFrom(v *model.Volume, pool *model.StoragePool, load uint64) Volume {
 	volume := Volume{Name: v.Meta.Name, Owner: ownerFrom(v.Status.Ownership), Load: load}
 	switch {

@@ -44,7 +44,8 @@ func TestAMoveUnderWayCountsAsDone(t *testing.T) {
 		v := model.Volume{Status: model.VolumeStatus{
 			Ownership: model.Ownership{State: state, Owner: one, Next: two},
 		}}
-		if got := VolumeFrom(&v, nil, 5); got.Owner != want || got.Load != 5 || got.PoolKind != UnknownPool {
+		got := VolumeFrom(&v, nil, 5)
+		if got.Owner != want || got.Load != 5 || got.PoolKind != UnknownPool {
 			t.Errorf("%s: got %+v, want owner %d", state, got, want)
 		}
 	}

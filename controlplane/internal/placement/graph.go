@@ -237,7 +237,8 @@ func (g *graph) reportParts(problems *problems) {
 	}
 	other := slices.Index(part, 1)
 	problems.add(model.KindFabric, g.name, ReasonDisconnected,
-		fmt.Sprintf("no links join %s and %s: it is in %d parts", g.switches[0], g.switches[other], count),
+		fmt.Sprintf("no links join %s and %s: it is in %d parts",
+			g.switches[0], g.switches[other], count),
 		"add the missing links to spec.links, or make a fabric of each part")
 }
 

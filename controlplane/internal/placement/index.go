@@ -43,8 +43,8 @@ type gateway struct {
 	site    int32
 	portals []portal
 	pool    *pool
-	// pathLoad is its part of the load of the targets that it exports, ownerLoad that of the volumes it
-	// owns, both with OtherLoad, in commands per second.
+	// pathLoad is its part of the load of the targets that it exports, ownerLoad that of the volumes
+	// it owns, both with OtherLoad, in commands per second.
 	pathLoad, ownerLoad int64
 }
 
@@ -88,7 +88,6 @@ type volume struct {
 	// present and owner are gateways' indices or none; owner is what is being planned.
 	present, owner int32
 	gain           float64
-	cause          Cause
 }
 
 // none is the index of no object.
@@ -155,7 +154,7 @@ func contents(object any) string {
 }
 
 func duplicate(problems *problems, kind model.Kind, name string) {
-	problems.add(kind, name, ReasonDuplicate, "it is given twice", "one of them is left out: remove it")
+	problems.add(kind, name, ReasonDuplicate, "it is given twice", "one is left out: remove it")
 }
 
 func (p *planner) indexGateways(in []Gateway) {
@@ -204,11 +203,12 @@ func (p *planner) newGateway(in *Gateway, count int) gateway {
 		}
 		p.problems.add(model.KindGateway, in.Name, ReasonOutOfRange,
 			fmt.Sprintf("its weight is %d; 1 to %d are possible", in.Weight, model.MaxWeight),
-			fmt.Sprintf("it counts as %d: set spec.weight, or cordon a gateway that is to take nothing", g.weight))
+			fmt.Sprintf("it counts as %d: set spec.weight; cordon what is to take nothing", g.weight))
 	}
 	if in.Health > Dead {
 		p.problems.add(model.KindGateway, in.Name, ReasonOutOfRange,
-			fmt.Sprintf("its health is %d, which is none", in.Health), "it counts as cordoned: report its health")
+			fmt.Sprintf("its health is %d, which is none", in.Health),
+			"it counts as cordoned: report its health")
 		in.Health = Cordoned
 	}
 	var places []place

@@ -10,8 +10,8 @@ import (
 type target struct {
 	*Target
 	pool *pool
-	// want is how many gateways the path set is to have: the paths asked for, or one for each node of its
-	// local volumes where those are more.
+	// want is how many gateways the path set is to have: the paths asked for, or one for each node of
+	// its local volumes where those are more.
 	want int
 	// present is the path set as it is, as far as its gateways exist; set is the one being planned.
 	present, set []int32
@@ -185,8 +185,8 @@ func (p *planner) findOthers(index int32) {
 	}
 }
 
-// sumLoads works out what the gateways of each pool have to carry together. It depends on nothing that
-// is planned, so that a plan, once applied, finds the same fair shares.
+// sumLoads works out what the gateways of each pool have to carry together. It depends on nothing
+// that is planned, so that a plan, once applied, finds the same fair shares.
 func (p *planner) sumLoads() {
 	for i := range p.targets {
 		t := &p.targets[i]
@@ -200,8 +200,8 @@ func (p *planner) sumLoads() {
 	}
 }
 
-// targetHops is how far each gateway site is from the target's hosts: three parts the mean, one part the
-// farthest host, so that it isn't forgotten.
+// targetHops is how far each gateway site is from the target's hosts: three parts the mean, one
+// part the farthest host, so that it isn't forgotten.
 func (p *planner) targetHops(t *target) []int64 {
 	hops := make([]int64, len(p.net.gatewaySites.places))
 	farthest := make([]int64, len(hops))
@@ -230,9 +230,9 @@ func fair(g *gateway, poolLoad int64) float64 {
 func (p *planner) pathFair(g *gateway) float64  { return fair(g, g.pool.pathLoad) }
 func (p *planner) ownerFair(g *gateway) float64 { return fair(g, g.pool.ownerLoad) }
 
-// cost of a load on a gateway that carries some, by unit of that load, in fair shares. The same cost
-// decides where something is placed first and whether it moves, so placements and moves never undo each
-// other.
+// cost of a load on a gateway that carries some, by unit of that load, in fair shares. The same
+// cost decides where something is placed first and whether it moves, so placements and moves never
+// undo each other.
 func (p *planner) cost(carried, load int64, fair float64, hops int64) float64 {
 	return loadCost(carried, load, fair) + p.hopCost(hops)
 }
@@ -242,4 +242,6 @@ func loadCost(carried, load int64, fair float64) float64 {
 }
 
 // The conversion keeps compilers from fusing operations: machines would round differently.
-func (p *planner) hopCost(hops int64) float64 { return float64(p.policy.hop * float64(hops) / 1000) }
+func (p *planner) hopCost(hops int64) float64 {
+	return float64(p.policy.hop * float64(hops) / 1000)
+}

@@ -12,7 +12,8 @@ func settled(t *testing.T, c Cluster) Cluster {
 	for range 50 {
 		a := Plan(c)
 		c = applied(c, a)
-		if len(a.Moves) == 0 && !slices.ContainsFunc(a.Volumes, func(v VolumeOwner) bool { return v.Owner == 0 }) {
+		orphaned := slices.ContainsFunc(a.Volumes, func(v VolumeOwner) bool { return v.Owner == 0 })
+		if len(a.Moves) == 0 && !orphaned {
 			return c
 		}
 	}
@@ -115,6 +116,21 @@ func TestRebalancingMovesAreBoundedAndTheBestComeFirst(t *testing.T) {
 	c.Policy.MaxMoves = -1
 	if a := Plan(c); len(a.Moves) > 0 {
 		t.Errorf("no moves are wanted, and %d are planned", len(a.Moves))
+	}
+}
+
+func TestPathsThatOneFailureTakesMoveAsSoonAsTheyNeedNot(t *testing.T) {
+	c := plainCluster(4, 1, 1)
+	c.Gateways[1].Node = c.Gateways[0].Node
+	c.Targets[0].PathSet, c.Volumes[0].Owner = []uint32{1, 2}, 1
+	a := Plan(c)
+	if !a.Targets[0].Redundant || len(a.Moves) == 0 || a.Moves[0].Cause != CauseRedundancy {
+		t.Errorf("both paths were on one node: got %+v, moves %+v", a.Targets[0], a.Moves)
+	}
+	c.Gateways = c.Gateways[:2]
+	want := []FailureDomain{{DomainNode, "node-1", 1}}
+	if got := Plan(c).Targets[0]; got.Redundant || !slices.Equal(got.Single, want) {
+		t.Errorf("with gateways on one node only: got %+v, want %+v left", got, want)
 	}
 }
 

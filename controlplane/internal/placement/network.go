@@ -11,8 +11,8 @@ import (
 // place is a switch of a fabric, by index; the switch may be unknown.
 type place struct{ fabric, at int32 }
 
-// network is all fabrics, and the places hosts and gateways have on them. Many hosts share their places,
-// and so do many gateways: everything is worked out once for each pair of sites.
+// network is all fabrics, and the places hosts and gateways have on them. Many hosts share their
+// places, and so do many gateways: everything is worked out once for each pair of sites.
 type network struct {
 	graphs []*graph
 	byName map[string]int32
@@ -113,8 +113,8 @@ const (
 
 // view is how a host site sees each gateway site.
 type view struct {
-	// hops is the mean over the host's fabrics of the distance to the nearest portal, in thousandths of
-	// network.unit. A fabric on which no portal is reached counts as twice the way across.
+	// hops is the mean over the host's fabrics of the distance to the nearest portal, in thousandths
+	// of network.unit. A fabric on which no portal is reached counts as twice the way across.
 	hops []int64
 	// fabric is the only fabric on which the gateway is reached, or nowhere, or several.
 	fabric []int32

@@ -95,10 +95,12 @@ func (p *planner) cheapest(v *volume, candidates []int32) int32 {
 	return best
 }
 
-func (p *planner) ownerHops(v *volume, g *gateway) int64 { return p.targets[v.targets[0]].hops[g.site] }
+func (p *planner) ownerHops(v *volume, g *gateway) int64 {
+	return p.targets[v.targets[0]].hops[g.site]
+}
 
-// chooseLastResort takes a gateway that should get nothing rather than leave the volume unavailable: the
-// present owner if it still serves, a cordoned one, a draining one.
+// chooseLastResort takes a gateway that should get nothing rather than leave the volume
+// unavailable: the present owner if it still serves, a cordoned one, a draining one.
 func (p *planner) chooseLastResort(v *volume, candidates []int32) {
 	if len(candidates) == 0 {
 		if v.PoolKind == LocalPool || v.PoolKind == RBDPool {
@@ -196,8 +198,8 @@ func (p *planner) movePresentOwners() bool {
 	})
 }
 
-// ownerShift finds the owner that gains most over the planned one, if that is the present owner or, on
-// the contrary, new.
+// ownerShift finds the owner that gains most over the planned one, if that is the present owner or,
+// on the contrary, new.
 func (p *planner) ownerShift(what int32, present bool) (shift, bool) {
 	v := &p.volumes[what]
 	best := shift{gain: p.threshold(present), what: what, from: v.owner, to: none}

@@ -39,8 +39,8 @@ func plainHost(name string, at int) Host {
 	return Host{Name: name, Switches: []Attachment{{"a", s}, {"b", s}}}
 }
 
-// plainCluster has gateways 1 … count, gateway i at switch i-1 of two rows, and targets of some volumes
-// with one host, h, of unknown place.
+// plainCluster has gateways 1 … count, gateway i at switch i-1 of two rows, and targets of some
+// volumes with one host, h, of unknown place.
 func plainCluster(gateways, targets, volumes int) Cluster {
 	c := Cluster{Fabrics: []Fabric{row("a", gateways), row("b", gateways)}, Hosts: []Host{{Name: "h"}}}
 	for i := range gateways {
@@ -146,8 +146,8 @@ func checkOwners(t *testing.T, c Cluster, target TargetPaths, owners map[string]
 	}
 }
 
-// TestOwnerHopsAreWithinAFactorOfTheOptimum states the factors: switches on the way, plan to least with no
-// greater load than the plan's, 1.2 on average and 2 for the worst of 150 clusters.
+// TestOwnerHopsAreWithinAFactorOfTheOptimum states the factors: switches on the way, plan to least
+// with no greater load than the plan's, 1.2 on average and 2 for the worst of 150 clusters.
 func TestOwnerHopsAreWithinAFactorOfTheOptimum(t *testing.T) {
 	const clusters, meanFactor, worstFactor = 150, 1.2, 2.0
 	sum, worst := 0.0, 0.0
@@ -167,7 +167,7 @@ func TestOwnerHopsAreWithinAFactorOfTheOptimum(t *testing.T) {
 		ratio := switchesOf(c, owners) / leastSwitches(c, greatestLoad(c, owners))
 		sum, worst = sum+ratio, max(worst, ratio)
 	}
-	t.Logf("switches to owners against the optimum: %.3f on average, %.3f at worst", sum/clusters, worst)
+	t.Logf("switches against the optimum: %.3f on average, %.3f at worst", sum/clusters, worst)
 	if sum/clusters > meanFactor || worst > worstFactor {
 		t.Errorf("that is more than %v and %v", meanFactor, worstFactor)
 	}
@@ -180,7 +180,7 @@ func TestPathSetsOfTargetsThatShareAVolumeMeetAtItsOwner(t *testing.T) {
 	owner := ownersOf(a)[c.Targets[2].Volumes[0]]
 	for _, i := range []int{2, 7} {
 		if !slices.Contains(a.Targets[i].Gateways, owner) {
-			t.Errorf("%s has path set %v without the owner %d", a.Targets[i].Target, a.Targets[i].Gateways, owner)
+			t.Errorf("target %d has path set %v without the owner %d", i, a.Targets[i].Gateways, owner)
 		}
 	}
 	if len(a.Problems) > 0 {

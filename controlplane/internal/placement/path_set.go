@@ -35,7 +35,8 @@ func (p *planner) stays(t *target, g int32) bool {
 	return p.gateways[g].keeps() && p.gateways[g].pool == t.pool
 }
 
-// fillPathSets gives every target its paths, heavy ones first: light ones then even out what is left.
+// fillPathSets gives every target its paths, heavy ones first: light ones then even out what is
+// left.
 func (p *planner) fillPathSets() {
 	order := make([]int32, len(p.targets))
 	for i := range order {
@@ -84,10 +85,13 @@ func (p *planner) fillNodes(t *target) {
 
 // hasShared says whether the target has volumes that every gateway reaches.
 func (p *planner) hasShared(t *target) bool {
-	return slices.ContainsFunc(t.volumes, func(v int32) bool { return p.volumes[v].PoolKind == RBDPool })
+	return slices.ContainsFunc(t.volumes, func(v int32) bool {
+		return p.volumes[v].PoolKind == RBDPool
+	})
 }
 
-// leaving finds a present gateway that should go but may stay for want of another; the dead come last.
+// leaving finds a present gateway that should go but may stay for want of another; the dead come
+// last.
 func (p *planner) leaving(t *target, wanted func(int32) bool) int32 {
 	found := none
 	for _, g := range t.present {
@@ -104,30 +108,44 @@ func (p *planner) leaving(t *target, wanted func(int32) bool) int32 {
 	return found
 }
 
-// best finds the usable gateway that makes the path set most redundant, and of those the one that meets
-// the path sets of targets with the same volumes, then the cheapest.
+// best finds the usable gateway that makes the path set most redundant, and of those the one that
+// meets the path sets of targets with the same volumes, then the cheapest.
 func (p *planner) best(t *target, wanted func(int32) bool) int32 {
 	floor := p.floor(t, len(t.set)+1)
 	trial := append(slices.Clip(slices.Clone(t.set)), none)
 	best, bestCost, bestMeets, bestScore := none, 0.0, 0, score{}
+	scores := map[int32]score{}
 	for _, i := range t.pool.usable {
 		g := &p.gateways[i]
 		cost := p.cost(g.pathLoad, t.share, p.pathFair(g), t.hops[g.site])
 		meets := p.meets(t, i)
-		if best != none && bestScore == floor && (meets < bestMeets || meets == bestMeets && cost >= bestCost) {
-			continue
-		}
-		if !wanted(i) || t.has(i) {
+		worse := meets < bestMeets || meets == bestMeets && cost >= bestCost
+		if best != none && bestScore == floor && worse || !wanted(i) || t.has(i) {
 			continue
 		}
 		trial[len(trial)-1] = i
-		score := p.score(t, trial)
+		score := p.trialScore(t, trial, scores)
 		c := cmp.Or(score.compare(bestScore), cmp.Compare(bestMeets, meets), cmp.Compare(cost, bestCost))
 		if best == none || c < 0 {
 			best, bestCost, bestMeets, bestScore = i, cost, meets, score
 		}
 	}
 	return best
+}
+
+// trialScore is the score of a set whose last member is on trial. Gateways at one site make no
+// difference if their nodes are new to the set, so one of each site is worked out.
+func (p *planner) trialScore(t *target, trial []int32, scores map[int32]score) score {
+	last := &p.gateways[trial[len(trial)-1]]
+	if !p.newNode(t, last) {
+		return p.score(t, trial)
+	}
+	known, ok := scores[last.site]
+	if !ok {
+		known = p.score(t, trial)
+		scores[last.site] = known
+	}
+	return known
 }
 
 // meets counts the targets with the same volumes that a gateway exports.
@@ -153,7 +171,8 @@ func (p *planner) trim(t *target) {
 			score := p.score(t, slices.Delete(slices.Clone(t.set), at, at+1))
 			owned := p.owned(t, i)
 			cost := p.cost(g.pathLoad, 0, p.pathFair(g), t.hops[g.site])
-			c := cmp.Or(score.compare(worstScore), cmp.Compare(owned, worstOwned), cmp.Compare(worstCost, cost))
+			c := cmp.Or(score.compare(worstScore), cmp.Compare(owned, worstOwned),
+				cmp.Compare(worstCost, cost))
 			if worst == none || c < 0 {
 				worst, worstScore, worstOwned, worstCost = i, score, owned, cost
 			}
@@ -187,8 +206,8 @@ func (p *planner) owned(t *target, g int32) int {
 	return count
 }
 
-// pad leaves gateways that should go where nobody can take their place: hosts are never left with fewer
-// paths than they were promised while a present one may still serve, or return.
+// pad leaves gateways that should go where nobody can take their place: hosts are never left with
+// fewer paths than they were promised while a present one may still serve, or return.
 func (p *planner) pad(t *target) {
 	for len(t.set) < t.want {
 		g := p.leaving(t, func(int32) bool { return true })

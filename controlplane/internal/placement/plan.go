@@ -50,8 +50,8 @@ type FailureDomain struct {
 	Kind DomainKind
 	// Name of the gateway, node or fabric, `fabric/switch` or `fabric/switch-switch`.
 	Name string
-	// Hosts that lose all their paths, 1 or more; a target of no hosts counts as having one whose place
-	// isn't known.
+	// Hosts that lose all their paths, 1 or more; a target of no hosts counts as having one whose
+	// place isn't known.
 	Hosts int
 }
 
@@ -98,8 +98,8 @@ type Move struct {
 	From   uint32
 	// To is 0 where nothing takes its place.
 	To uint32
-	// Gain is the fall of imbalance and hops by this move, for CauseRebalance, in millionths of a gateway's
-	// fair share of load.
+	// Gain is the fall of imbalance and hops by this move, for CauseRebalance, in millionths of a
+	// gateway's fair share of load.
 	Gain int64
 }
 
@@ -109,7 +109,8 @@ type PortalRef struct {
 	Address        string
 	PortalGroupTag uint32
 	Fabric         string
-	// Cost of the way from the host: the sum of its links' costs, -1 where it isn't known or there is none.
+	// Cost of the way from the host: the sum of its links' costs, -1 where it isn't known or there is
+	// none.
 	Cost int32
 }
 

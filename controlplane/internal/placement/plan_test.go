@@ -93,7 +93,8 @@ func checkPlan(t *testing.T, c Cluster, a Assignment) {
 	paths := map[string]TargetPaths{}
 	for _, p := range a.Targets {
 		paths[p.Target] = p
-		if !slices.IsSorted(p.Gateways) || len(slices.Compact(slices.Clone(p.Gateways))) != len(p.Gateways) {
+		distinct := slices.Compact(slices.Clone(p.Gateways))
+		if !slices.IsSorted(p.Gateways) || len(distinct) != len(p.Gateways) {
 			t.Errorf("%s: path set %v is not ascending and distinct", p.Target, p.Gateways)
 		}
 		for _, g := range p.Gateways {
@@ -102,7 +103,7 @@ func checkPlan(t *testing.T, c Cluster, a Assignment) {
 			}
 		}
 		if p.Redundant == (len(p.Single) > 0) {
-			t.Errorf("%s: redundant is %v, and single failure domains are %v", p.Target, p.Redundant, p.Single)
+			t.Errorf("%s: redundant is %v, single failure domains are %v", p.Target, p.Redundant, p.Single)
 		}
 	}
 	for _, access := range a.Access {
@@ -133,7 +134,8 @@ func TestWhateverTheInputTheInvariantsHold(t *testing.T) {
 	}
 }
 
-// FuzzPlanNeverPanics reads a cluster from JSON, so that the fuzzer reaches every field, or from a seed.
+// FuzzPlanNeverPanics reads a cluster from JSON, so that the fuzzer reaches every field, or from a
+// seed.
 func FuzzPlanNeverPanics(f *testing.F) {
 	for seed := range uint64(20) {
 		text, err := json.Marshal(randomCluster(seed, odd))

@@ -6,17 +6,19 @@ import (
 )
 
 const (
-	// maxRounds bounds how often rebalancing looks at everything again. Each move lowers the sum of squared
-	// loads and hops by at least the hysteresis, so it ends by itself, usually after two or three.
+	// maxRounds bounds how often rebalancing looks at everything again. Each move lowers the sum of
+	// squared loads and hops by at least the hysteresis, so it ends by itself, usually after two or
+	// three.
 	maxRounds = 8
-	// freeFraction of the hysteresis is what moving something gains at least that this plan places anyway.
+	// freeFraction of the hysteresis is what moving something gains at least that this plan places
+	// anyway.
 	freeFraction = 0.125
-	// nearlyBest is how much of the best benefit known a move must have to be made next: gains change with
-	// every move, and only those looked at again are exact.
+	// nearlyBest is how much of the best benefit known a move must have to be made next: gains change
+	// with every move, and only those looked at again are exact.
 	nearlyBest = 0.9
-	// nearerPart is how much of what it gains in hops counts for something present. In full, whatever frees
-	// room near some hosts would draw others there, whose room draws the next: a joining gateway moved
-	// twice its fair share.
+	// nearerPart is how much of what it gains in hops counts for something present. In full, whatever
+	// frees room near some hosts would draw others there, whose room draws the next: a joining gateway
+	// moved twice its fair share.
 	nearerPart = 1.0 / 3
 )
 
@@ -24,8 +26,8 @@ const (
 type shift struct {
 	// gain is in fair shares; it has to exceed the hysteresis, however large what moves is.
 	gain float64
-	// benefit is the gain times what moves, in fair shares, too: great ones first, or a joining gateway
-	// would be filled with many small things.
+	// benefit is the gain times what moves, in fair shares, too: great ones first, or a joining
+	// gateway would be filled with many small things.
 	benefit  float64
 	what     int32
 	from, to int32
@@ -35,8 +37,8 @@ func compareShifts(a, b shift) int {
 	return cmp.Or(cmp.Compare(a.benefit, b.benefit), -cmp.Compare(a.what, b.what))
 }
 
-// bestFirst makes the shifts that gain most, looking at each again when its turn comes. It says whether
-// it made any.
+// bestFirst makes the shifts that gain most, looking at each again when its turn comes. It says
+// whether it made any.
 func bestFirst(queue []shift, again func(what int32) (shift, bool), do func(shift) bool) bool {
 	slices.SortFunc(queue, compareShifts)
 	made := false
@@ -57,7 +59,8 @@ func bestFirst(queue []shift, again func(what int32) (shift, bool), do func(shif
 	return made
 }
 
-// rebalancePaths moves paths to gateways that carry less or are nearer, without any loss of redundancy.
+// rebalancePaths moves paths to gateways that carry less or are nearer, without any loss of
+// redundancy.
 func (p *planner) rebalancePaths() {
 	for range maxRounds {
 		swept := p.sweepPaths()
@@ -137,9 +140,9 @@ func (p *planner) lowest() map[*pool][]float64 {
 	return low
 }
 
-// pathShift finds the replacement that gains most among the target's present paths, or among its new
-// ones. Targets that share volumes stay as they are: their path sets have to meet. low, if given, saves
-// looking at gateways that cannot gain enough.
+// pathShift finds the replacement that gains most among the target's present paths, or among its
+// new ones. Targets that share volumes stay as they are: their path sets have to meet. low, if
+// given, saves looking at gateways that cannot gain enough.
 func (p *planner) pathShift(what int32, low map[*pool][]float64, present bool) (shift, bool) {
 	t := &p.targets[what]
 	best := shift{gain: p.threshold(present), what: what, from: none}
@@ -157,13 +160,20 @@ func (p *planner) pathShift(what int32, low map[*pool][]float64, present bool) (
 			if low != nil && cost+nearer-low[t.pool][i] <= best.gain {
 				continue
 			}
+			refused := false
 			for _, to := range t.pool.sites[site] {
 				h := &p.gateways[to]
 				gain := cost + nearer - loadCost(h.pathLoad, t.share, p.pathFair(h))
-				if gain > best.gain && p.mayReplace(t, from, to) {
-					best.gain, best.from, best.to = gain, from, to
-					best.benefit = gain * float64(t.share) / p.pathFair(g)
+				if gain <= best.gain || refused && p.newNode(t, h) {
+					continue
 				}
+				if !p.mayReplace(t, from, to) {
+					// So will be all gateways of this site whose nodes are new to the path set.
+					refused = refused || p.newNode(t, h)
+					continue
+				}
+				best.gain, best.from, best.to = gain, from, to
+				best.benefit = gain * float64(t.share) / p.pathFair(g)
 			}
 		}
 	}
@@ -185,6 +195,10 @@ func (p *planner) threshold(present bool) float64 {
 		return p.policy.hysteresis
 	}
 	return p.policy.hysteresis * freeFraction
+}
+
+func (p *planner) newNode(t *target, g *gateway) bool {
+	return !slices.ContainsFunc(t.set, func(i int32) bool { return p.gateways[i].Node == g.Node })
 }
 
 func (p *planner) mayReplace(t *target, from, to int32) bool {

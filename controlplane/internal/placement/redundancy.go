@@ -23,8 +23,9 @@ var kindOf = [ranks]DomainKind{
 	DomainNone, DomainGateway, DomainNode, DomainFabric, DomainSwitch, DomainLink,
 }
 
-// score counts, by kind, pairs of a host and a failure domain that takes all its paths. Less is better,
-// and a worse kind outweighs any number of the kinds after it. Another gateway never makes it greater.
+// score counts, by kind, pairs of a host and a failure domain that takes all its paths. Less is
+// better, and a worse kind outweighs any number of the kinds after it. Another gateway never makes
+// it greater.
 type score [ranks]int32
 
 func (s score) compare(other score) int { return slices.Compare(s[:], other[:]) }
@@ -46,7 +47,8 @@ func (p *planner) score(t *target, set []int32) score {
 	return sum
 }
 
-// found is told of a single failure domain, by the index of its gateway, node, fabric, switch or link.
+// found is told of a single failure domain, by the index of its gateway, node, fabric, switch or
+// link.
 type found func(kind rank, fabric, index int32)
 
 // siteScore finds the single failure domains of a host at a site.
@@ -90,8 +92,8 @@ func (p *planner) siteScore(site int32, set []int32, tell found) score {
 	return s
 }
 
-// cuts finds the switches and links of the only fabric that take all paths. Of a portal whose switch isn't
-// known none can be named; that the fabric is the only one has been noted already.
+// cuts finds the switches and links of the only fabric that take all paths. Of a portal whose
+// switch isn't known none can be named; that the fabric is the only one has been noted already.
 func (p *planner) cuts(site int32, set []int32, fabric int32, note found) {
 	from := unknown
 	for _, at := range p.net.hostSites.places[site] {
@@ -138,7 +140,8 @@ func (p *planner) cuts(site int32, set []int32, fabric int32, note found) {
 	}
 }
 
-// separates says whether nothing is left of the ways to the portals; one on the switch itself is gone.
+// separates says whether nothing is left of the ways to the portals; one on the switch itself is
+// gone.
 func separates(c cut, from int32, portals []int32) bool {
 	for _, to := range portals {
 		if c.part[to] == c.part[from] {
@@ -153,8 +156,8 @@ type floorKey struct {
 	site int32
 }
 
-// floor is what no path set can fall below: the score of all gateways of the pool together, and with
-// fewer than two paths that of a single gateway.
+// floor is what no path set can fall below: the score of all gateways of the pool together, and
+// with fewer than two paths that of a single gateway.
 func (p *planner) floor(t *target, paths int) score {
 	var sum score
 	for _, s := range t.sites {

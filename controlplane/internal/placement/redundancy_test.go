@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// bruteScore counts single failures by taking each one away and looking for a way that is left. It knows
-// nothing of cuts, bridges or sites.
+// bruteScore counts single failures by taking each one away and looking for a way that is left. It
+// knows nothing of cuts, bridges or sites.
 func bruteScore(p *planner, t *target, set []int32) score {
 	var sum score
 	hosts := make([][]place, 0, len(t.hosts))
@@ -68,8 +68,8 @@ type failure struct {
 	index                    int
 }
 
-// survives says whether the host reaches a gateway of the set after a failure. A host whose place isn't
-// known reaches every portal that is left.
+// survives says whether the host reaches a gateway of the set after a failure. A host whose place
+// isn't known reaches every portal that is left.
 func survives(p *planner, host []place, set []int32, f failure) bool {
 	for _, i := range set {
 		g := &p.gateways[i]

@@ -5,16 +5,16 @@ import (
 	"slices"
 )
 
-// Bounds of the exact search, in path sets that it scores: for a plan, and for a target. A target's is
-// enough for all pairs of 200 gateways, or all triples of 49, that differ in place and node.
+// Bounds of the exact search, in path sets that it scores: for a plan, and for a target. A target's
+// is enough for all pairs of 200 gateways, or all triples of 49, that differ in place and node.
 const (
-	maxTrials       = 2_000_000
+	maxTrials       = 500_000
 	maxTargetTrials = 20_000
 )
 
-// makeRedundant looks for better path sets where single failures are left that others may not leave.
-// Choosing one gateway after the other is exact as long as it reaches the floor, which it nearly always
-// does; where it doesn't, whole sets are compared.
+// makeRedundant looks for better path sets where single failures are left that others may not
+// leave. Choosing one gateway after the other is exact as long as it reaches the floor, which it
+// nearly always does; where it doesn't, whole sets are compared.
 func (p *planner) makeRedundant() {
 	for i := range p.targets {
 		t := &p.targets[i]
@@ -37,7 +37,8 @@ func (p *planner) makeRedundant() {
 	}
 }
 
-// disturbed counts the present paths that a new path set drops and the changes of owner that follow.
+// disturbed counts the present paths that a new path set drops and the changes of owner that
+// follow.
 func (p *planner) disturbed(t *target, set []int32) int {
 	count := 0
 	for _, g := range t.set {
@@ -48,8 +49,8 @@ func (p *planner) disturbed(t *target, set []int32) int {
 	return count
 }
 
-// afford takes moves from what is left of their bound. The first one passes whatever it takes: a target
-// of many volumes would never move otherwise.
+// afford takes moves from what is left of their bound. The first one passes whatever it takes: a
+// target of many volumes would never move otherwise.
 func (p *planner) afford(moves int) bool {
 	untouched := p.movesLeft == p.policy.maxMoves && p.movesLeft > 0
 	if moves > 0 && moves > p.movesLeft && !untouched {
@@ -92,8 +93,9 @@ func (s *search) begin() {
 	s.extend(0)
 }
 
-// representatives are gateways that differ in what redundancy depends on, and the members of the set. Of
-// gateways at one site as many as there are paths are enough: one for each node, then a second one.
+// representatives are gateways that differ in what redundancy depends on, and the members of the
+// set. Of gateways at one site as many as there are paths are enough: one for each node, then a
+// second one.
 func (s *search) representatives() []int32 {
 	t, p := s.target, s.planner
 	chosen := slices.Clone(t.set)
@@ -118,7 +120,8 @@ func (s *search) representatives() []int32 {
 	return chosen
 }
 
-// extend tries every way to go on with the candidates from an index. It says whether to go on at all.
+// extend tries every way to go on with the candidates from an index. It says whether to go on at
+// all.
 func (s *search) extend(from int) bool {
 	if len(s.chosen) == len(s.target.set) || from == len(s.candidates) {
 		return s.try()

@@ -80,8 +80,8 @@ func newGateway(i int, s size, random *rand.Rand) placement.Gateway {
 	return g
 }
 
-// newHost puts nine hosts in ten on both fabrics, one in twenty on one fabric, and one in twenty nobody
-// knows where.
+// newHost puts nine hosts in ten on both fabrics, one in twenty on one fabric, and one in twenty
+// nobody knows where.
 func newHost(i int, s size, random *rand.Rand) placement.Host {
 	h := placement.Host{Name: fmt.Sprintf("host-%05d", i)}
 	rack, kind := random.IntN(s.Racks), random.IntN(20)
@@ -93,8 +93,8 @@ func newHost(i int, s size, random *rand.Rand) placement.Host {
 	return h
 }
 
-// addTarget makes a target of one to eight hosts and its volumes; those of one target in ten are in the
-// local pool of a node. Loads are log-normal: most volumes idle, a few work hard.
+// addTarget makes a target of one to eight hosts and its volumes; those of one target in ten are in
+// the local pool of a node. Loads are log-normal: most volumes idle, a few work hard.
 func addTarget(c *placement.Cluster, i int, s size, random *rand.Rand) {
 	t := placement.Target{Name: fmt.Sprintf("target-%05d", i), GatewayPool: pool, Paths: 2}
 	kind, node := placement.RBDPool, ""

@@ -1,5 +1,5 @@
-// Command simulate plans seeded clusters and writes what comes of it as JSON lines, one for each step.
-// `make bench-placement` runs it.
+// Command simulate plans seeded clusters and writes what comes of it as JSON lines, one for each
+// step. `make bench-placement` runs it.
 package main
 
 import (

@@ -2,6 +2,7 @@ package main
 
 import (
 	"math/rand/v2"
+	"slices"
 
 	"sluice.dev/sluice/controlplane/internal/placement"
 )
@@ -11,12 +12,17 @@ type figures struct {
 	// OwnerMaxOverMean and PathMaxOverMean compare the greatest load relative to weight with the mean.
 	OwnerMaxOverMean float64 `json:"ownerMaxOverMean"`
 	PathMaxOverMean  float64 `json:"pathMaxOverMean"`
-	// OwnerHops is the mean number of switches between a host and the owner of a volume it uses; RandomHops
-	// that of owners drawn at random, NearestHops that of the nearest gateways, however loaded.
+	// OwnerHops is the mean number of switches between a host and the owner of a volume it uses;
+	// RandomHops that of owners drawn at random, NearestHops that of the nearest gateways, however
+	// loaded.
 	OwnerHops   float64 `json:"ownerHops"`
 	RandomHops  float64 `json:"randomHops"`
 	NearestHops float64 `json:"nearestHops"`
-	// Redundant targets, in permille of all.
+	// OwnerMinOverMean is the least load relative to weight over the mean: how full a joining gateway
+	// gets.
+	OwnerMinOverMean float64 `json:"ownerMinOverMean"`
+	// RedundantPermille of the targets whose hosts all sit on two fabrics, or may: the others cannot
+	// be.
 	RedundantPermille int `json:"redundantPermille"`
 	Problems          int `json:"problems"`
 	// OwnerLoads are all gateways' loads relative to their fair share.
@@ -50,8 +56,17 @@ func newDirectory(c *placement.Cluster, a *placement.Assignment) *directory {
 	return d
 }
 
-// switches counts those on the way from a host to a gateway: one in the same rack, three in another.
-// It is 0 for a host whose place isn't known.
+func (d *directory) onTwoFabrics(t *placement.Target) bool {
+	for _, name := range t.Hosts {
+		if len(d.hosts[name].Switches) == 1 {
+			return false
+		}
+	}
+	return true
+}
+
+// switches counts those on the way from a host to a gateway: one in the same rack, three in
+// another. It is 0 for a host whose place isn't known.
 func switches(h *placement.Host, g *placement.Gateway) float64 {
 	if len(h.Switches) == 0 {
 		return 0
@@ -69,7 +84,7 @@ func measure(c *placement.Cluster, a *placement.Assignment) figures {
 	for i := range c.Volumes {
 		owned[d.owners[c.Volumes[i].Name]] += float64(c.Volumes[i].Load) + placement.DefaultVolumeLoad
 	}
-	redundant := 0
+	redundant, possible := 0, 0
 	for i, t := range a.Targets {
 		load := 0.0
 		for _, v := range c.Targets[i].Volumes {
@@ -78,18 +93,24 @@ func measure(c *placement.Cluster, a *placement.Assignment) figures {
 		for _, g := range t.Gateways {
 			paths[g] += load / float64(len(t.Gateways))
 		}
-		if t.Redundant {
-			redundant++
+		if d.onTwoFabrics(&c.Targets[i]) {
+			possible++
+			if t.Redundant {
+				redundant++
+			}
 		}
 	}
-	f.RedundantPermille = redundant * 1000 / len(a.Targets)
+	f.RedundantPermille = redundant * 1000 / max(possible, 1)
 	f.OwnerMaxOverMean, f.OwnerLoads = spread(c, owned)
+	f.OwnerMinOverMean = slices.Min(f.OwnerLoads)
 	f.PathMaxOverMean, _ = spread(c, paths)
 	measureHops(c, d, &f)
 	return f
 }
 
-func spread(c *placement.Cluster, loads map[uint32]float64) (maxOverMean float64, relative []float64) {
+func spread(
+	c *placement.Cluster, loads map[uint32]float64,
+) (maxOverMean float64, relative []float64) {
 	var load, weight float64
 	for _, g := range c.Gateways {
 		if g.Health == placement.Usable {
@@ -126,7 +147,9 @@ func measureHops(c *placement.Cluster, d *directory, f *figures) {
 		}
 		f.NearestHops += nearest(c, d, t)
 	}
-	f.OwnerHops, f.RandomHops, f.NearestHops = f.OwnerHops/count, f.RandomHops/count, f.NearestHops/count
+	f.OwnerHops /= count
+	f.RandomHops /= count
+	f.NearestHops /= count
 }
 
 // nearest is the least sum of hops that owners of the target's volumes can have. Of each rack one

@@ -15,8 +15,8 @@ type comparison struct {
 	Ratios     []float64 `json:"ratios"`
 }
 
-// compare plans clusters of five gateways in three racks, and six targets of one volume each, for which
-// every choice of owners can be tried.
+// compare plans clusters of five gateways in three racks, and six targets of one volume each, for
+// which every choice of owners can be tried.
 func compare(seed uint64) *comparison {
 	small := size{Gateways: 5, Racks: 3, Spines: 2, Targets: 6, VolumesPerTarget: 1, Hosts: 8}
 	result := &comparison{Clusters: 200}
