@@ -17,9 +17,9 @@
 #include <thread>
 
 #include "base/log.h"
+#include "base/socket_address.h"
 #include "iscsi/session_directory.h"
 #include "net/reactor.h"
-#include "net/socket_address.h"
 #include "net/tcp_connection.h"
 
 namespace sluice::net {
@@ -156,10 +156,10 @@ unsigned EngineImpl::current() const {
 }
 
 Result<int> EngineImpl::open_socket(const net::Portal& portal) {
-  auto address = parse_address(portal.address);
-  if (!address) return Error{address.error()};
-  const int family = address->storage.ss_family;
-  const int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const Result<SocketAddress> parsed = parse_socket_address(portal.address, 0);
+  if (!parsed) return Error{parsed.error()};
+  const KernelAddress address = kernel_address(parsed.value());
+  const int fd = socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (fd < 0) return Error{fmt::format("'{}': {}", portal.address, std::strerror(errno))};
   const int on = 1;
   setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
@@ -171,7 +171,7 @@ Result<int> EngineImpl::open_socket(const net::Portal& portal) {
     log::warning("congestion control not available, using the system's default", {{"name", cc}});
   }
   const char* step = "bind";
-  if (bind(fd, address->get(), address->size) == 0) {
+  if (bind(fd, address.get(), address.size) == 0) {
     step = "listen";
     if (::listen(fd, 1024) == 0) return fd;
   }

@@ -23,7 +23,7 @@
 
 namespace sluice::net {
 
-// Where to listen. `address` is "ip:port" or "[ip6]:port"; port 0 takes a free one.
+// Where to listen. `address` is "ip:port" or "[ip6]:port"; port 0, or none, takes a free one.
 struct Portal {
   std::string address;
   uint16_t tpgt = 1;

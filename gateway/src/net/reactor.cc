@@ -15,7 +15,7 @@
 
 #include "base/limits.h"
 #include "base/log.h"
-#include "net/socket_address.h"
+#include "base/socket_address.h"
 #include "net/tcp_connection.h"
 
 namespace sluice::net {
