@@ -29,7 +29,7 @@ void handle_read(Unit& unit, Command& command) {
     if (const uint8_t* memory = unit.backend().borrow(offset, length)) {
       // Only ever read from: Slice has no view for constants.
       command.data_in.push_back(
-          {BufferRef(), const_cast<uint8_t*>(memory), static_cast<uint32_t>(length)});
+          {command.itl->loan(), const_cast<uint8_t*>(memory), static_cast<uint32_t>(length)});
       return finish_good(command);
     }
   }

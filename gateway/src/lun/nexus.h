@@ -64,6 +64,10 @@ class Itl : public std::enable_shared_from_this<Itl> {
   Nexus& nexus() const { return *nexus_; }
   const std::shared_ptr<Nexus>& shared_nexus() const { return nexus_; }
   uint64_t lun() const { return lun_; }
+  // Owner of memory that is lent out of the unit (Backend::borrow): the unit lives until the last
+  // of these references is gone, so also while bytes of a removed LUN wait for a slow peer. The
+  // count is a plain one: reactor's thread only.
+  const BufferRef& loan() const { return loan_; }
 
   // --- task set (TST=001b: one per I_T_L nexus), reactor's thread only; lun/task_set.cc
   uint32_t active = 0;     // commands between begin() and complete()
@@ -85,6 +89,7 @@ class Itl : public std::enable_shared_from_this<Itl> {
   std::shared_ptr<Unit> unit_;
   std::shared_ptr<Nexus> nexus_;  // kept alive: other reactors reach it through the unit
   uint64_t lun_;
+  const BufferRef loan_;
 };
 
 // The transport's door into SCSI. Created at login, closed at the session's end; both on the

@@ -72,6 +72,8 @@ class SimulatedGateway final : public Reactors {
   ~SimulatedGateway() override;
 
   SimulatedConnection& connect(unsigned reactor = 0, uint16_t tpgt = 1);
+  // Destroys a connection that has ended, as its carrier would.
+  void forget(const SimulatedConnection& connection);
   // Until nothing is left to do.
   void run();
   // Time passes; ticks happen every limits::kTick.
@@ -81,6 +83,10 @@ class SimulatedGateway final : public Reactors {
   lun::Target& target() { return *target_; }
   HeldBackend& disk(unsigned lun = 0) { return *disks_[lun]; }
   std::shared_ptr<lun::Unit> unit(unsigned lun = 0) { return units_[lun]; }
+  // What a reload does: the LUN now has its data in `spec`; or is exported no more. Nothing of the
+  // simulation refers to the old unit afterwards.
+  void replace_lun(unsigned lun, const backend::Spec& spec);
+  void remove_lun(unsigned lun);
   iscsi::Gateway& gateway() { return gateway_; }
   iscsi::Shard& shard(unsigned reactor = 0) { return lanes_[reactor]->shard; }
   BufferPool& buffers(unsigned reactor = 0) { return lanes_[reactor]->buffers; }
@@ -113,7 +119,8 @@ class SimulatedGateway final : public Reactors {
     unsigned reactor;
     std::function<void()> task;
   };
-  void add_disk(unsigned lun);
+  void add_disk(unsigned lun, const backend::Spec& spec);
+  void show_luns();
 
   lun::Exports exports_;
   std::shared_ptr<lun::Target> target_;
