@@ -94,7 +94,7 @@ class Gateway:
                 'state-directory': str(self.scene.folder / f'{self.port}.state')} | configuration
 
     def told(self, word):
-        """Waits for the message to the service manager that has this word, and returns its status."""
+        """Waits for the message to the service manager that has this word: its lines, by name."""
         for _ in range(2 * PATIENCE):
             try:
                 message = self.manager.recv(4096).decode()
@@ -103,7 +103,7 @@ class Gateway:
                     raise Ended(f'status {self.process.returncode}: {self.log.all()}') from None
                 continue
             if word in message.split('\n'):
-                return dict(line.split('=', 1) for line in message.split('\n')).get('STATUS', '')
+                return dict(line.split('=', 1) for line in message.split('\n'))
         raise AssertionError(f'never told: {word}')
 
     def signal(self, number):
@@ -114,7 +114,7 @@ class Gateway:
         self.write(configuration)
         self.signal(signal.SIGHUP)
         self.told('RELOADING=1')
-        return self.told('READY=1')
+        return self.told('READY=1')['STATUS']
 
     def must_reload(self, configuration):
         status = self.reload(configuration)

@@ -194,7 +194,7 @@ def broken_file(scene):
     os.remove(gateway.file)
     gateway.signal(signal.SIGHUP)
     gateway.told('RELOADING=1')
-    assert gateway.told('READY=1') == 'reload failed, see the log'
+    assert gateway.told('READY=1')['STATUS'] == 'reload failed, see the log'
     gateway.log.wait_for('reload failed', "can't read", gateway.file.name)
     gateway.must_reload(one_target([volume(scene, 1)]))
     assert numbers(session) == [1]

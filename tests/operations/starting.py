@@ -5,6 +5,7 @@ import resource
 import signal
 import socket
 import subprocess
+import time
 
 from claims import claim
 from gateway import PATIENCE, TARGET, Gateway, one_target, run, volume
@@ -156,6 +157,21 @@ def volume_in_use(scene):
                scene.folder / 'other', expect=1)
     assert 'LUN 1' in done.stderr and 'lock' in done.stderr, done.stderr
     assert session.read(1, 0, 1).startswith(b'mine')
+
+
+@claim('the service manager hears READY=1 once the gateway serves, RELOADING=1 with its time, STOPPING=1')
+def tells_the_manager(scene):
+    configuration = one_target([volume(scene, 1)])
+    gateway = Gateway(scene, configuration)  # returns at READY=1
+    gateway.session().ping()
+    gateway.write(configuration)
+    before = time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000
+    gateway.signal(signal.SIGHUP)
+    assert int(gateway.told('RELOADING=1')['MONOTONIC_USEC']) >= before
+    assert gateway.told('READY=1')['STATUS'] == 'reloaded'
+    gateway.signal(signal.SIGTERM)
+    gateway.told('STOPPING=1')
+    assert gateway.wait() == 0
 
 
 @claim('nothing is left after a stop: no admin socket, no lock on a volume, no port')
