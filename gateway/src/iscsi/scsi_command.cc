@@ -39,7 +39,7 @@ bool parse_ahs(ByteView ahs, ByteView first16, std::vector<uint8_t>* long_cdb,
 
 }  // namespace
 
-void Session::on_scsi_command(pdu::Pdu& pdu) {
+void Session::on_scsi_command(pdu::Pdu& pdu, Nanos arrived) {
   const pdu::Bhs& h = pdu.header;
   const bool immediate = h.immediate();
   auto refuse_pdu = [&](RejectReason reason) {
@@ -58,6 +58,7 @@ void Session::on_scsi_command(pdu::Pdu& pdu) {
     pool_.give_back(task);
     return refuse_pdu(RejectReason::kInvalidPduField);
   }
+  task->command.arrived = arrived;
   if (immediate) ++immediate_tasks_;
   table_.insert(task);
   ++commands_;

@@ -87,6 +87,7 @@ struct Command {
   uint32_t expected_data_in = 0;   // bytes the initiator has room for: allocation may stop there
   uint32_t expected_data_out = 0;  // bytes the initiator will send at most
   bool needs_stable_data = false;  // data_in may not change under a concurrent write (digests)
+  Nanos arrived = 0;               // when it came in, for its latency
   void (*complete)(Command&) = nullptr;
   void* context = nullptr;  // the transport's
 
@@ -113,7 +114,6 @@ struct Command {
   scsi::BlockRange range;  // decoded CDB of commands on logical blocks
   enum class Stage : uint8_t { kIdle, kAwaitingData, kBlocked, kWaitingForRange, kRunning };
   Stage stage = Stage::kIdle;
-  Nanos started = 0;
   uint64_t sequence = 0;               // order of arrival within the I_T_L nexus
   Command* previous_active = nullptr;  // Itl's list of active commands, in order of arrival
   Command* next_active = nullptr;

@@ -8,6 +8,7 @@
 
 #include "backend/backend.h"
 #include "lun/exports.h"
+#include "lun/latency_log.h"
 #include "lun/nexus.h"
 #include "lun/range_table.h"
 #include "lun/unit.h"
@@ -49,7 +50,8 @@ struct House {
     unit = std::make_shared<Unit>(identity, backend::open(spec).value(), reactor_count, nullptr);
     target = std::make_shared<Target>("iqn.2026-11.dev.sluice:bench", "", 1);
     target->set_luns({{0, unit}}, reactors);
-    nexus = Nexus::open(target, {"iqn.2026-11.bench:host"}, {&aio, &pool, &reactors, 0, &now});
+    nexus = Nexus::open(target, {"iqn.2026-11.bench:host"},
+                        {&aio, &pool, &reactors, 0, &now, &latencies});
     UnitAttention ua;
     while (unit->pop_attention(*nexus->find(0), &ua)) {
     }
@@ -59,10 +61,16 @@ struct House {
     reactors.run();
   }
 
+  // A batch is 32 commands.
+  void end_batch(uint32_t lba) {
+    if (lba % 256 == 0) latencies.settle(now);
+  }
+
   BenchAio aio;
   BufferPool pool{size_t{64} << 20};
   BenchReactors reactors;
   Nanos now = 0;
+  LatencyLog latencies;
   std::shared_ptr<Unit> unit;
   std::shared_ptr<Target> target;
   std::shared_ptr<Nexus> nexus;
@@ -86,6 +94,7 @@ void read_4k(benchmark::State& state, const char* kind, unsigned reactors) {
     house.nexus->begin(command);
     benchmark::DoNotOptimize(command.data_in.data());
     lba = (lba + 8) % 100000;
+    house.end_batch(lba);
   }
 }
 
@@ -103,6 +112,7 @@ void write_4k(benchmark::State& state, const char* kind, unsigned reactors) {
     command.data_out_size = 4096;
     house.nexus->data_ready(command);
     lba = (lba + 8) % 100000;
+    house.end_batch(lba);
   }
 }
 
@@ -110,7 +120,11 @@ void test_unit_ready(benchmark::State& state) {
   House house("null", 1);
   Command command;
   command.complete = [](Command&) {};
-  for (auto _ : state) house.nexus->begin(command);
+  uint32_t count = 0;
+  for (auto _ : state) {
+    house.nexus->begin(command);
+    house.end_batch(count += 8);
+  }
 }
 
 // Acquire and release of a 4k range while 32 others are held.

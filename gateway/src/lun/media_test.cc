@@ -163,7 +163,7 @@ TEST_F(MediaTest, WithoutMemoryAReadIsBusyAndTakesNothing) {
   BufferPool small(BufferPool::kLargest);
   NexusId id;
   id.initiator_name = "iqn.2026-11.test:small";
-  auto tight = Nexus::open(target, id, {&aio, &small, &reactors, 0, &now});
+  auto tight = Nexus::open(target, id, {&aio, &small, &reactors, 0, &now, &latencies});
   nexuses.push_back(tight);
   start(*tight, test_unit_ready());
   Task& task = start(*tight, read16(0, 2048));
@@ -202,7 +202,9 @@ TEST_F(MediaTest, OperationsBytesFailuresAndLatencyAreCounted) {
   start(*nexus, read16(0, 1));
   EXPECT_EQ(unit->statistics().snapshot().in_flight, 1u);
   now = 1'000'000;
+  latencies.settle(0);
   backend->release_all();
+  latencies.settle(now);
   const UnitSnapshot s = unit->statistics().snapshot();
   EXPECT_EQ(s.operations[static_cast<size_t>(Activity::kRead)], 3u);
   EXPECT_EQ(s.operations[static_cast<size_t>(Activity::kWrite)], 1u);

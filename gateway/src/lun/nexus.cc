@@ -140,7 +140,6 @@ bool Nexus::begin(Command& command) {
     return false;
   }
   Unit& unit = command.itl->unit();
-  command.started = *lane_.now;
   unit.statistics().lane(lane_.reactor).begun.add(1);
   enter(*command.itl, command);
   scsi::Sense sense;

@@ -18,6 +18,7 @@
 
 namespace sluice::lun {
 
+class LatencyLog;
 class Unit;
 class Target;
 class Nexus;
@@ -44,6 +45,7 @@ struct Lane {
   Reactors* reactors = nullptr;
   unsigned reactor = 0;
   const Nanos* now = nullptr;  // the reactor's time of the current batch
+  LatencyLog* latencies = nullptr;
 };
 
 // Somebody who waits until commands that were in the task set at some time are gone.
@@ -103,7 +105,7 @@ class Nexus : public std::enable_shared_from_this<Nexus> {
                                      bool read_only = false);
   ~Nexus();
 
-  // Starts a command; *lane.now is when. true: it waits for min(data_out_wanted, expected_data_out)
+  // Starts a command. true: it waits for min(data_out_wanted, expected_data_out)
   // bytes.
   bool begin(Command& command);
   // All data the initiator sends is in command.data_out.

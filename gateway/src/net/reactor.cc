@@ -34,6 +34,7 @@ Reactor::Reactor(Setup setup) : setup_(setup), buffers_(setup.memory) {
   shard_.lane.reactors = setup.reactors;
   shard_.lane.reactor = setup.index;
   shard_.lane.now = &shard_.now;
+  shard_.lane.latencies = &shard_.latencies;
 }
 
 Reactor::~Reactor() {
@@ -153,8 +154,11 @@ void Reactor::loop_once() {
   io_uring_cq_advance(&ring_, seen);
   run_posted();
   finish_batch();
+  // The next thing is the system call that sends the answers.
+  const Nanos answered = clock_now();
+  shard_.latencies.settle(answered);
   counters_.loops.add();
-  counters_.busy_nanos.add(static_cast<uint64_t>(clock_now() - woke));
+  counters_.busy_nanos.add(static_cast<uint64_t>(answered - woke));
 }
 
 void Reactor::handle(const io_uring_cqe& cqe) {

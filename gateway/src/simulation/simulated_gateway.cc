@@ -16,6 +16,11 @@ SimulatedConnection::SimulatedConnection(SimulatedGateway& gateway, unsigned rea
                                                 std::move(ends))) {}
 
 void SimulatedConnection::send(ByteView bytes, size_t piece) {
+  deliver(bytes, piece);
+  gateway_.run();
+}
+
+void SimulatedConnection::deliver(ByteView bytes, size_t piece) {
   BufferPool& pool = gateway_.buffers(reactor_);
   gateway_.current_ = reactor_;
   while (!bytes.empty() && !closed_) {
@@ -27,7 +32,6 @@ void SimulatedConnection::send(ByteView bytes, size_t piece) {
     core_->receive({std::move(buffer), data, static_cast<uint32_t>(n)});
     bytes = bytes.subspan(n);
   }
-  gateway_.run();
 }
 
 void SimulatedConnection::hang_up() {
@@ -93,7 +97,8 @@ SimulatedGateway::SimulatedGateway(iscsi::Settings settings, unsigned reactors) 
     lane->shard.gateway = &gateway_;
     lane->shard.counters = &lane->counters;
     lane->shard.now = now_;
-    lane->shard.lane = {&lane->aio, &lane->buffers, this, i, &lane->shard.now};
+    lane->shard.lane = {&lane->aio, &lane->buffers,   this,
+                        i,          &lane->shard.now, &lane->shard.latencies};
     lanes_.push_back(std::move(lane));
   }
   target_ = std::make_shared<lun::Target>(kTarget, "simulated", uint16_t{1});
@@ -188,6 +193,7 @@ void SimulatedGateway::run() {
       while (connections_[i]->flush()) busy = true;
     }
   }
+  for (auto& lane : lanes_) lane->shard.latencies.settle(lane->shard.now + batch_time_);
 }
 
 void SimulatedGateway::advance(Nanos span) {

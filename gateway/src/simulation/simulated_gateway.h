@@ -33,6 +33,8 @@ class SimulatedConnection final : public iscsi::Wire {
 
   // Delivers bytes in pieces of at most `piece` bytes, as a network may.
   void send(ByteView bytes, size_t piece = SIZE_MAX);
+  // As send(), but the batch goes on.
+  void deliver(ByteView bytes, size_t piece = SIZE_MAX);
   // The initiator closes its end.
   void hang_up();
   // All bytes the gateway sent and nobody took yet.
@@ -76,6 +78,8 @@ class SimulatedGateway final : public Reactors {
   void forget(const SimulatedConnection& connection);
   // Until nothing is left to do.
   void run();
+  // How long a batch takes: run() ends one, and what it answered was answered then.
+  void set_batch_time(Nanos span) { batch_time_ = span; }
   // Time passes; ticks happen every limits::kTick.
   void advance(Nanos span);
 
@@ -135,6 +139,7 @@ class SimulatedGateway final : public Reactors {
   uint64_t next_id_ = 1;
   uint8_t next_random_ = 1;
   Nanos now_ = kSecond;
+  Nanos batch_time_ = 0;
 };
 
 }  // namespace sluice::simulation
