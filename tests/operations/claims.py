@@ -3,12 +3,27 @@ import contextlib
 import pathlib
 import sys
 import tempfile
+import threading
 import time
 import traceback
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / 'lib'))
 
 CLAIMS = []  # (claim, function)
+_one_at_a_time = threading.Lock()
+
+
+def say(text):
+    """A line of its own, whoever else has something to say: verdicts are found by how their line begins."""
+    with _one_at_a_time:
+        sys.stdout.write(text.rstrip('\n') + '\n')
+        sys.stdout.flush()
+
+
+def tell(*what):
+    """For whoever looks at the tier's log."""
+    for line in ' '.join(map(str, what)).splitlines():
+        say('    | ' + line)
 
 
 class Skip(Exception):
@@ -57,12 +72,12 @@ def judge(program, words):
             try:
                 with Scene(program, folder) as scene:
                     function(scene)
-                print(f'PASS {text} ({time.monotonic() - begun:.2f} s)', flush=True)
+                say(f'PASS {text} ({time.monotonic() - begun:.2f} s)')
             except Skip as why:
-                print(f'SKIP {text}: {why}', flush=True)
+                say(f'SKIP {text}: {why}')
             except Exception as error:  # the verdict, whatever it is
                 held = False
                 said = ' '.join(str(error).split())
-                print(f'FAIL {text}: {type(error).__name__} {said[:400]}', flush=True)
-                print('    | ' + traceback.format_exc().replace('\n', '\n    | '), flush=True)
+                say(f'FAIL {text}: {type(error).__name__} {said[:400]}')
+                tell(traceback.format_exc())
     return held

@@ -13,6 +13,7 @@ import threading
 import urllib.request
 
 import iscsi
+from claims import tell
 
 TARGET = 'iqn.2026-11.dev.sluice:operations'
 ANYBODY = [{'initiators': ['*']}]
@@ -34,7 +35,7 @@ class Log:
 
     def _follow(self, stream):
         for line in stream:
-            print('    |', line, end='', flush=True)
+            tell(line)
             with self._more:
                 self.lines.append(line.rstrip('\n'))
                 self._more.notify_all()
@@ -155,7 +156,7 @@ def run(scene, *words, expect, before=()):
     """Runs the program to its end: a CompletedProcess whose status is the expected one."""
     done = subprocess.run([*before, scene.program, *map(str, words)], stdin=subprocess.DEVNULL, text=True,
                           capture_output=True, timeout=PATIENCE)
-    print('    |', *words, '->', done.returncode, done.stdout, done.stderr, flush=True)
+    tell(*words, '->', done.returncode, done.stdout, done.stderr)
     assert done.returncode == expect, f'status {done.returncode}, expected {expect}: {done.stderr}'
     return done
 

@@ -7,7 +7,7 @@ import socket
 import subprocess
 import time
 
-from claims import claim
+from claims import claim, tell
 from gateway import PATIENCE, TARGET, Gateway, one_target, run, volume
 
 UNDER_SECCOMP = pathlib.Path(__file__).with_name('under_seccomp')
@@ -38,7 +38,7 @@ def fails_to_start(scene, words, before=(), arguments=(), **options):
     done = subprocess.run([*before, scene.program, '--config', path, '--admin-socket', 'off', '--state-dir',
                            scene.folder, *arguments], text=True, capture_output=True, timeout=PATIENCE,
                           stdin=subprocess.DEVNULL, **options)
-    print('    |', done.stderr, flush=True)
+    tell(done.stderr)
     assert done.returncode == 1, f'status {done.returncode}: {done.stderr}'
     told = next((line for line in done.stderr.splitlines() if 'start failed' in line), '')
     for word in words:
