@@ -167,7 +167,10 @@ class Gateway {
   }
 
   config::Environment environment() {
-    return {.exports = exports_, .reactors = engine_->reactors(), .store = store_};
+    return {.exports = exports_,
+            .reactors = engine_->reactors(),
+            .store = store_,
+            .review = [this](const std::string& target) { engine_->review_access(target); }};
   }
 
   Result<void> show_exports() {

@@ -28,14 +28,18 @@ inline constexpr Nanos kDiscoverySilence = 60 * kSecond;   // a discovery sessio
 inline constexpr Nanos kDiscardSilence = 3 * kSecond;  // what arrives later is not submitted (R6)
 inline constexpr Nanos kStallLimit = 1 * kSecond;      // then sockets are closed unread (R6)
 inline constexpr Nanos kWatchdogLimit = 2 * kSecond;   // then the process is killed (R6)
-inline constexpr Nanos kHostGivesUp = 5 * kSecond;     // earliest a host leaves a silent path
-inline constexpr Nanos kSendStall = 30 * kSecond;      // one send without an end, then close
-inline constexpr Nanos kStarvation = 5 * kSecond;      // no receive buffer, then close
-inline constexpr Nanos kCloseLinger = 2 * kSecond;     // for the peer to close its side too
-inline constexpr Nanos kTick = 100 * kMillisecond;     // timeouts are looked at this often
-inline constexpr Nanos kShutdownLogout = 3 * kSecond;  // wait for logouts after SIGTERM
-inline constexpr Nanos kShutdownBound = 10 * kSecond;  // SIGTERM to exit
+inline constexpr Nanos kWatchdogLook = 250 * kMillisecond;  // how often it looks
+inline constexpr Nanos kHostGivesUp = 5 * kSecond;          // earliest a host leaves a silent path
+inline constexpr Nanos kSendStall = 30 * kSecond;           // one send without an end, then close
+inline constexpr Nanos kStarvation = 5 * kSecond;           // no receive buffer, then close
+inline constexpr Nanos kCloseLinger = 2 * kSecond;          // for the peer to close its side too
+inline constexpr Nanos kTick = 100 * kMillisecond;          // timeouts are looked at this often
+inline constexpr Nanos kShutdownLogout = 3 * kSecond;       // wait for logouts after SIGTERM
+inline constexpr Nanos kEvictionLogout = 3 * kSecond;       // for a logout once access is gone
+inline constexpr Nanos kShutdownBound = 10 * kSecond;       // SIGTERM to exit
 static_assert(kDiscardSilence + kStallLimit < kHostGivesUp, "R6: a retry could be overtaken");
+static_assert(kWatchdogLimit + 2 * kWatchdogLook < kHostGivesUp, "R6: a retry could be overtaken");
+static_assert(2 * kTick < kWatchdogLook, "a reactor at rest turns between two looks");
 static_assert(kNopSilence + kNopTimeout <= kDiscardSilence, "R6: silent connections close first");
 
 // --- login (RFC 7143 §6)

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <sched.h>
 #include <sys/random.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -33,13 +32,6 @@ void random_bytes(uint8_t* out, size_t n) {
     out += got;
     n -= static_cast<size_t>(got);
   }
-}
-
-unsigned usable_cpus() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof set, &set) != 0) return 1;
-  return std::clamp<unsigned>(static_cast<unsigned>(CPU_COUNT(&set)), 1, limits::kMaxReactors);
 }
 
 // Waits for every reactor to answer, for a bounded time. Shared with the posted tasks, which may
@@ -73,6 +65,7 @@ class EngineImpl final : public Engine, public Reactors {
   Reactors& reactors() override { return *this; }
   Result<void> listen(const std::vector<net::Portal>& portals) override;
   std::vector<std::string> addresses() const override { return addresses_; }
+  void review_access(const std::string& target) override { directory_->review_all(target); }
   std::vector<iscsi::SessionView> sessions() override;
   iscsi::CountersSnapshot counters() const override;
   bool stop(Nanos bound) override;
@@ -119,11 +112,14 @@ iscsi::SessionDirectory::Callbacks EngineImpl::directory_callbacks() {
   callbacks.granted = [find](iscsi::ConnectionHandle h, uint16_t tsih) {
     if (iscsi::Connection* c = find(h)) c->granted(tsih);
   };
+  callbacks.review = [find](iscsi::ConnectionHandle h) {
+    if (iscsi::Connection* c = find(h)) c->review_access();
+  };
   return callbacks;
 }
 
 Result<void> EngineImpl::open() {
-  const unsigned n = options_.reactors ? options_.reactors : usable_cpus();
+  const unsigned n = options_.reactors;
   for (unsigned i = 0; i < n; ++i) {
     Reactor::Setup setup;
     setup.index = i;

@@ -90,6 +90,10 @@ SimulatedGateway::SimulatedGateway(iscsi::Settings settings, unsigned reactors) 
                                                 [find](iscsi::ConnectionHandle h, uint16_t tsih) {
                                                   if (iscsi::Connection* c = find(h))
                                                     c->granted(tsih);
+                                                },
+                                                [find](iscsi::ConnectionHandle h) {
+                                                  if (iscsi::Connection* c = find(h))
+                                                    c->review_access();
                                                 }});
   gateway_.directory = directory_.get();
   for (unsigned i = 0; i < reactors; ++i) {
