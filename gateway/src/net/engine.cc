@@ -20,6 +20,7 @@
 #include "iscsi/session_directory.h"
 #include "net/reactor.h"
 #include "net/tcp_connection.h"
+#include "net/watchdog.h"
 
 namespace sluice::net {
 namespace {
@@ -86,6 +87,7 @@ class EngineImpl final : public Engine, public Reactors {
   iscsi::Gateway gateway_;
   std::vector<std::unique_ptr<Reactor>> reactors_;
   std::unique_ptr<iscsi::SessionDirectory> directory_;
+  std::unique_ptr<Watchdog> watchdog_;
   std::vector<std::string> addresses_;
   bool stopped_ = false;
 };
@@ -134,6 +136,9 @@ Result<void> EngineImpl::open() {
     auto started = reactor->start();
     if (!started) return started;
   }
+  std::vector<const Reactor*> watched;
+  for (const auto& reactor : reactors_) watched.push_back(reactor.get());
+  watchdog_ = std::make_unique<Watchdog>(std::move(watched));
   const RingFeatures& f = reactors_[0]->features();
   log::info("io_uring ready", {{"reactors", n},
                                {"single_issuer", f.single_issuer},
@@ -292,6 +297,7 @@ bool EngineImpl::stop(Nanos bound) {
   const bool clean = wait_for_connections(start + bound);
   for (const auto& r : reactors_) r->stop(!clean);
   for (const auto& r : reactors_) r->join();
+  watchdog_.reset();
   return clean;
 }
 
