@@ -39,12 +39,14 @@ TEST(SocketAddressText, Ipv4OnADualStackSocketIsWrittenAsIpv4) {
 TEST(SocketAddressText, TellsTheEndsOfASocket) {
   const KernelAddress address = kernel_address(parse_socket_address("127.0.0.1:0", 0).value());
   const int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  ASSERT_GE(listener, 0);
   ASSERT_EQ(bind(listener, address.get(), address.size), 0);
   ASSERT_EQ(listen(listener, 1), 0);
   EXPECT_EQ(peer_address(listener), "unknown");
   const KernelAddress there =
       kernel_address(parse_socket_address(local_address(listener), 0).value());
   const int host = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  ASSERT_GE(host, 0);
   ASSERT_EQ(connect(host, there.get(), there.size), 0);
   EXPECT_EQ(peer_address(host), local_address(listener));
   close(host);
