@@ -7,7 +7,7 @@ import threading
 import iscsi
 from chap import ChapSession
 from claims import claim
-from gateway import ANYBODY, TARGET, Gateway, one_target, volume
+from gateway import ANYBODY, PATIENCE, TARGET, Gateway, one_target, volume
 
 INVENTORY_CHANGED = (6, 0x3f, 0x0e)  # REPORTED LUNS DATA HAS CHANGED (SPC-5 annex F)
 CAPACITY_CHANGED = (6, 0x2a, 0x09)   # CAPACITY DATA HAS CHANGED
@@ -56,6 +56,13 @@ def same_session(gateway, session):
     session.ping()
     there = [entry['initiator_address'] for entry in gateway.ask_json('sessions')]
     assert there == ['%s:%d' % session.socket.getsockname()], there
+
+
+def put_out(session):
+    """Asked to log out (async event 1, RFC 7143 §11.9.1); who doesn't is dropped."""
+    pdu = session.next_pdu()
+    assert (pdu.opcode, pdu.bhs[36]) == (iscsi.ASYNC, 1), pdu
+    assert session.closed_within(PATIENCE), 'still in'
 
 
 @claim('a LUN added by SIGHUP: 6/3F/0E once on each LUN there was, it serves; the session stays')
@@ -114,7 +121,7 @@ def nothing_changed(scene):
     same_session(gateway, session)
 
 
-@claim('a host allowed in by SIGHUP is in, one struck off is out from its next login on; who is in stays')
+@claim('a host allowed in by SIGHUP is in; one struck off is asked to log out, dropped, refused; others stay')
 def hosts_changed(scene):
     def allowed(*names):
         return one_target([volume(scene, 1)], [{'initiators': [name]} for name in names])
@@ -132,11 +139,12 @@ def hosts_changed(scene):
     session = settled(gateway.session(initiator=first), 1)
     assert not may_log_in(second)
     gateway.must_reload(allowed(first, second))
-    assert may_log_in(second)
-    gateway.must_reload(allowed(second))
-    assert may_log_in(second) and not may_log_in(first)
+    stays = settled(gateway.session(initiator=second), 1)
     assert attentions(session, 1) == []
-    session.ping()
+    gateway.must_reload(allowed(second))
+    put_out(session)
+    assert may_log_in(second) and not may_log_in(first)
+    assert attentions(stays, 1) == []
 
 
 @claim('a secret changed by SIGHUP counts from the next login on; who is in stays')
@@ -158,21 +166,23 @@ def secret_changed(scene):
     session.ping()
 
 
-@claim('a target added by SIGHUP takes logins, one removed refuses them')
+@claim('a target added by SIGHUP takes logins; of one removed, sessions are put out and logins refused')
 def target_changed(scene):
     more = TARGET + '-more'
     memory = [{'id': 1, 'backend': 'memory', 'size': '64MiB'}]
     one, other = ({'iqn': name, 'hosts': ANYBODY, 'luns': memory} for name in (TARGET, more))
     gateway = Gateway(scene, {'targets': [one]})
     gateway.must_reload({'targets': [one, other]})
-    settled(scene.keep(iscsi.Session(gateway.portal, more)), 1).ping()
+    session = settled(scene.keep(iscsi.Session(gateway.portal, more)), 1)
+    stays = settled(gateway.session(), 1)
     gateway.must_reload({'targets': [one]})
+    put_out(session)
     try:
         iscsi.Session(gateway.portal, more).close()
         raise AssertionError('a removed target takes logins')
     except iscsi.LoginFailed as refusal:
         assert refusal.status == 0x0203, f'{refusal.status:04x}'  # §11.13.5: not found
-    settled(gateway.session(), 1).ping()
+    assert attentions(stays, 1) == []
 
 
 @claim('a broken file at SIGHUP: the configuration in force stays, the log says which line is wrong and why')
