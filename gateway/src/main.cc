@@ -284,6 +284,8 @@ class Gateway {
     const bool looked = health_ == nullptr || health_->stop();
     const bool drained = engine_ == nullptr || engine_->stop(limits::kShutdownBound);
     metrics_.reset();
+    // Units may still ask it; the reactors it answers on are about to go.
+    if (drained && store_) store_->stop();
     return looked && drained;
   }
 

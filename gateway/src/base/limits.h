@@ -74,9 +74,13 @@ inline constexpr unsigned kMaxLuns = 1024;            // per target (LUN 0..1638
 inline constexpr unsigned kMaxRegistrations = 4096;   // persistent reservations per unit
 inline constexpr unsigned kMaxReservationChanges =
     64;  // waiting for their turn, per unit; then BUSY
-inline constexpr unsigned kMaxReservationCommits = 1024;  // waiting for the disk, per gateway
-inline constexpr unsigned kMaxUnitAttentions = 32;        // pending per I_T_L nexus
-inline constexpr unsigned kMaxInFlightPerUnit = 1024;     // per reactor; more wait
+inline constexpr unsigned kMaxReservationCommits = 1024;  // waiting for the store, per gateway
+// What a ReservationStore can't tell by then it calls unknown. A host's own timeout for PERSISTENT
+// RESERVE OUT (Linux: 60 s, Windows: 10 s) covers a commit, a look at what became of it, and one
+// that waited behind them.
+inline constexpr Nanos kReservationStoreBound = 3 * kSecond;
+inline constexpr unsigned kMaxUnitAttentions = 32;     // pending per I_T_L nexus
+inline constexpr unsigned kMaxInFlightPerUnit = 1024;  // per reactor; more wait
 inline constexpr unsigned kMaxCopySegments = 256;
 inline constexpr unsigned kMaxCopyTargets = 16;
 inline constexpr uint64_t kMaxCopyBytes = uint64_t{1} << 30;

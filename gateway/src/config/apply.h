@@ -15,7 +15,7 @@
 #include "base/result.h"
 #include "config/changes.h"
 #include "lun/exports.h"
-#include "lun/reservations.h"
+#include "lun/reservation_contract.h"
 
 namespace sluice::config {
 

@@ -26,9 +26,14 @@ class NoReactors final : public Reactors {
 // What a directory of reservation records would hold.
 class KeptReservations final : public lun::ReservationStore {
  public:
-  void commit(const std::string&, const lun::ReservationState&, lun::CommitDone done) override {
-    done(lun::CommitOutcome::kDurable, {});
+  void commit(const std::string&, const lun::ReservationState&, lun::StoreReply,
+              CommitDone) override {
+    FAIL() << "a reload changes no reservations";
   }
+  void read(const std::string&, lun::StoreReply, ReadDone) override {
+    FAIL() << "nothing is in doubt";
+  }
+  void stop() override {}
   Result<lun::ReservationState> load(const std::string&) override {
     if (corrupt) return Error{"the record is damaged"};
     lun::ReservationState state;

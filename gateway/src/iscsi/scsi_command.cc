@@ -114,7 +114,7 @@ bool Session::accept_command(pdu::Pdu& pdu, Task* task) {
   c.data_out_wanted = c.data_out_size = c.data_in_size = 0;
   c.sense_size = 0;
   c.status = scsi::Status::kGood;
-  c.aborted = c.task_aborted_status = false;
+  c.aborted = c.task_aborted_status = c.drops_nexus = false;
   c.needs_stable_data = parameters_.data_digest;
   c.context = task;
   c.complete = &Session::on_complete;
@@ -169,6 +169,11 @@ void Session::on_complete(lun::Command& command) {
 
 void Session::complete(Task* task) {
   lun::Command& c = task->command;
+  if (c.drops_nexus && !closing_) {
+    // DESIGN R3: no answer is a lie. Its host finds the path gone and asks anew.
+    end_task(task);
+    return host_.drop("nobody knows what became of a PERSISTENT RESERVE OUT");
+  }
   if (task->failing && !task->aborted && !closing_) {
     task->failing = c.aborted = false;
     return refuse(task, task->fail_asc, task->fail_ascq);

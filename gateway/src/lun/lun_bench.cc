@@ -4,6 +4,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "backend/backend.h"
@@ -11,6 +12,7 @@
 #include "lun/latency_log.h"
 #include "lun/nexus.h"
 #include "lun/range_table.h"
+#include "lun/reservations.h"
 #include "lun/unit.h"
 
 namespace sluice::lun {
@@ -84,8 +86,7 @@ void set_cdb(Command& command, uint8_t opcode, uint32_t lba, uint16_t blocks) {
   command.complete = [](Command&) {};
 }
 
-void read_4k(benchmark::State& state, const char* kind, unsigned reactors) {
-  House house(kind, reactors);
+void read_4k_in(benchmark::State& state, House& house) {
   std::vector<Command> commands(32);
   uint32_t lba = 0;
   for (auto _ : state) {
@@ -96,6 +97,29 @@ void read_4k(benchmark::State& state, const char* kind, unsigned reactors) {
     lba = (lba + 8) % 100000;
     house.end_batch(lba);
   }
+}
+
+void read_4k(benchmark::State& state, const char* kind, unsigned reactors) {
+  House house(kind, reactors);
+  read_4k_in(state, house);
+}
+
+// The nexus is one of the registrants of a write exclusive, registrants only reservation that
+// another holds.
+void read_4k_registrant(benchmark::State& state, const char* kind, unsigned reactors) {
+  House house(kind, reactors);
+  NexusId other = house.nexus->id();
+  other.initiator_name += "2";
+  ReservationState reservation;
+  reservation.type = ReservationType::kWriteExclusiveRegistrantsOnly;
+  reservation.holder = other;
+  reservation.registrations = {{other, 2, false, {}}, {house.nexus->id(), 1, false, {}}};
+  {
+    const std::lock_guard lock(house.unit->mutex());
+    house.unit->reservations().replace(reservation);
+    house.unit->reservations_changed();
+  }
+  read_4k_in(state, house);
 }
 
 void write_4k(benchmark::State& state, const char* kind, unsigned reactors) {
@@ -155,6 +179,8 @@ void hold(benchmark::State& state, bool exclusive, unsigned lanes) {
 BENCHMARK_CAPTURE(read_4k, null, "null", 1);
 BENCHMARK_CAPTURE(read_4k, null_2_reactors, "null", 2);
 BENCHMARK_CAPTURE(read_4k, memory, "memory", 1);
+BENCHMARK_CAPTURE(read_4k_registrant, null, "null", 1);
+BENCHMARK_CAPTURE(read_4k_registrant, null_2_reactors, "null", 2);
 BENCHMARK_CAPTURE(write_4k, null, "null", 1);
 BENCHMARK_CAPTURE(write_4k, null_2_reactors, "null", 2);
 BENCHMARK_CAPTURE(write_4k, memory, "memory", 1);

@@ -23,6 +23,7 @@ void forget_last_answer(Command& command) {
   command.status = scsi::Status::kGood;
   command.aborted = false;
   command.task_aborted_status = false;
+  command.drops_nexus = false;
   command.sense_size = 0;
   command.data_in_size = 0;
   command.data_in.clear();

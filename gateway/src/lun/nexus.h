@@ -15,6 +15,7 @@
 #include "base/reactors.h"
 #include "lun/command.h"
 #include "lun/copy_records.h"
+#include "lun/reservation_rights.h"
 
 namespace sluice::lun {
 
@@ -78,6 +79,11 @@ class Itl : public std::enable_shared_from_this<Itl> {
   bool releasing = false;  // somebody further up the stack is looking already
   bool removed = false;    // the LUN left the inventory while commands were active
   bool read_only = false;  // for this host (HostAccess::read_only)
+  // What the gate found out: Unit::gate_word() under which nothing stands in this nexus's way, and
+  // its rights under the reservations of Unit::gate_word() / Unit::kGateStep (lun/gate.cc).
+  uint64_t open_gate = 0;
+  uint64_t rights_version = UINT64_MAX;
+  ReservationRights rights;
   uint64_t next_sequence = 1;
   Command* active_head = nullptr;  // in order of arrival
   Command* active_tail = nullptr;

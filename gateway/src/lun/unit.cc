@@ -115,14 +115,6 @@ void Unit::set_stopped(bool stopped) {
   update_ready_locked();
 }
 
-void Unit::reservations_changed() {
-  if (reservations_->held()) {
-    raise_gate(kReserved);
-  } else {
-    lower_gate(kReserved);
-  }
-}
-
 Unit::ModeParameters Unit::mode() const {
   std::lock_guard lock(mutex_);
   return mode_;
