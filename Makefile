@@ -5,7 +5,7 @@ SHELL := /bin/bash
 export PATH := $(CURDIR)/build/toolchain/go/bin:$(PATH)
 
 # The tiers of `make test`, fast ones first. Each is also a target: make test-unit, ...
-TIERS := unit asan corpus tsan libiscsi qemu hostile guest powercut package
+TIERS := unit asan corpus tsan libiscsi qemu hostile operations guest powercut package
 # `make lint test` counts lint's checks in the closing line too.
 SUMMED := $(if $(filter lint,$(MAKECMDGOALS)),lint) $(TIERS)
 
@@ -13,7 +13,7 @@ SUMMED := $(if $(filter lint,$(MAKECMDGOALS)),lint) $(TIERS)
         generate clean distclean $(addprefix test-,$(TIERS))
 
 help: ## this list
-	@awk -F ' ## ' '/^[a-z-]+:.* ## / {split($$1, t, ":"); printf "  make %-14s %s\n", t[1], $$2}' Makefile
+	@awk -F ' ## ' '/^[a-z-]+:.* ## / {split($$1, t, ":"); printf "  make %-15s %s\n", t[1], $$2}' Makefile
 
 deps: ## everything that building, testing and packaging need, from Debian's packages and a Go module
 	@.ci/deps build clang lint clients guest bench package go
@@ -66,6 +66,10 @@ test-qemu: build ## qemu-img and qemu-io over iscsi://, with and without CHAP
 test-hostile: build ## bad peers: each named attack, while another session goes on
 	@.ci/deps clients
 	@.ci/tier hostile tests/hostile/run
+
+test-operations: build ## starts that fail, reloads and stops under load, figures, secrets; the benchmark's own tests
+	@.ci/deps clients
+	@.ci/tier operations tests/operations/run
 
 test-guest: build ## the Linux initiator in a QEMU guest: mkfs, fio verify, fstrim, resize, CHAP
 	@.ci/deps guest clients

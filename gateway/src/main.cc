@@ -167,7 +167,10 @@ class Gateway {
   }
 
   config::Environment environment() {
-    return {.exports = exports_, .reactors = engine_->reactors(), .store = store_};
+    return {.exports = exports_,
+            .reactors = engine_->reactors(),
+            .store = store_,
+            .review = [this](const std::string& target) { engine_->review_access(target); }};
   }
 
   Result<void> show_exports() {
@@ -281,6 +284,8 @@ class Gateway {
     const bool looked = health_ == nullptr || health_->stop();
     const bool drained = engine_ == nullptr || engine_->stop(limits::kShutdownBound);
     metrics_.reset();
+    // Units may still ask it; the reactors it answers on are about to go.
+    if (drained && store_) store_->stop();
     return looked && drained;
   }
 

@@ -266,7 +266,7 @@ class Session(Connection):
         pdu.bhs[8:16] = ping.bhs[8:16]
         return pdu.put(20, ping.get(20)).put(24, self.cmd_sn).put(28, self.exp_stat_sn)
 
-    def _solicited(self, r2t, data):
+    def solicited(self, r2t, data):
         """Data-Out PDUs that answer an R2T (§11.7)."""
         offset, length = r2t.get(40), r2t.get(44)
         for number, start in enumerate(range(offset, offset + length, self.segment)):
@@ -285,7 +285,7 @@ class Session(Connection):
             if pdu.tag != tag:
                 continue
             if pdu.opcode == R2T:
-                for out in self._solicited(pdu, data):
+                for out in self.solicited(pdu, data):
                     self.send(out)
             elif pdu.opcode == DATA_IN:
                 offset = pdu.get(40)

@@ -39,6 +39,9 @@ enum class Op : uint8_t {
 enum : uint8_t {
   kIoFua = 1,       // kWrite, kWriteZeroes, kDiscard: durable first, whatever the cache mode
   kIoMayUnmap = 2,  // kWriteZeroes may deallocate
+  kIoAtomic = 4,  // kWrite of exactly Info::atomic_write_bytes at a multiple of them: never short,
+                  // and whole or not at all even after power loss. Of another size or place:
+                  // -EINVAL; where Info promises none: -EOPNOTSUPP.
 };
 
 // One request. The submitter owns it and keeps it, its iovecs and their memory alive and unmoved
@@ -78,8 +81,8 @@ struct Info {
   bool discard_zeroes = false;       // discarded ranges read zeros (LBPRZ)
   bool thin = false;                 // unwritten ranges hold no space (LBPME)
   bool read_only = false;
-  uint32_t atomic_write_bytes = 0;  // a write up to this size, aligned to it, survives power loss
-                                    // whole or not at all; 0: only a logical block
+  uint32_t atomic_write_bytes = 0;  // what kIoAtomic writes, a power of two, at least a block; 0:
+                                    // nobody vouches for more than a logical block
   bool rotational = false;
 };
 

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <fstream>
 
+#include "backend/atomic_write.h"
 #include "backend/failure.h"
 #include "backend/lock.h"
 #include "backend/spec.h"
@@ -94,6 +95,9 @@ Result<std::unique_ptr<Backend>> Block::open(const Spec& spec) {
   Setup setup;
   setup.fd = std::move(*fd);
   setup.info = describe(spec, *queue);
+  const AtomicWrites atomic = atomic_writes_of(setup.fd.get(), spec.block_size);
+  setup.info.atomic_write_bytes = atomic.bytes;
+  setup.atomic_segments = atomic.segments;
   setup.size = *size;
   setup.discard = setup.info.discard_zeroes ? RangeMethod::kPunchHole : RangeMethod::kDeviceDiscard;
   std::unique_ptr<Block> block(

@@ -150,6 +150,39 @@ TEST_P(Conformance, BothCacheModesKeepData) {
   }
 }
 
+// Whoever claims nothing refuses: a host that asked for atomicity must not get a plain write.
+TEST_P(Conformance, AnAtomicWriteIsTakenWholeInOneOrRefused) {
+  const uint64_t unit = backend().info().atomic_write_bytes;
+  Bytes data = pattern(0, unit == 0 ? 4096 : 2 * unit + 1, 3);
+  const auto write = [&](uint64_t offset, std::vector<iovec> iov) {
+    uint64_t length = 0;
+    for (const iovec& v : iov) length += v.iov_len;
+    return driver_->submit(Op::kWrite, offset, length, std::move(iov), kIoAtomic);
+  };
+  if (unit == 0) {
+    EXPECT_EQ(write(0, {{data.data(), 4096}}), -EOPNOTSUPP);
+    EXPECT_EQ(driver_->read(0, 4096), Bytes(4096));
+    return;
+  }
+  EXPECT_TRUE((unit & (unit - 1)) == 0 && unit >= block()) << unit;
+  const auto whole = static_cast<int64_t>(unit);
+  for (uint64_t at = 0; at < 8 * unit; at += unit) {
+    const size_t first = 1 + at % 4095;
+    data = pattern(at, unit + 1, static_cast<uint8_t>(at / unit));
+    ASSERT_EQ(write(at, {{data.data() + 1, first}, {data.data() + 1 + first, unit - first}}),
+              whole);
+    ASSERT_EQ(driver_->read(at, unit), expected(Bytes(data.begin() + 1, data.end())));
+  }
+  const Bytes before = driver_->read(0, 4 * unit);
+  Bytes other(2 * unit, 0x77);
+  EXPECT_EQ(write(0, {{other.data(), 2 * unit}}), -EINVAL);
+  if (unit > block()) {
+    EXPECT_EQ(write(0, {{other.data(), unit / 2}}), -EINVAL);
+    EXPECT_EQ(write(block(), {{other.data(), unit}}), -EINVAL);
+  }
+  EXPECT_EQ(driver_->read(0, 4 * unit), before);
+}
+
 TEST_P(Conformance, TwoThreadsMaySubmitAtOnce) {
   auto work = [&](uint64_t base) {
     Driver driver(backend());
@@ -354,6 +387,10 @@ INSTANTIATE_TEST_SUITE_P(Delayed, Conformance,
                          case_name);
 INSTANTIATE_TEST_SUITE_P(Shortened, Conformance,
                          testing::ValuesIn(cases("shortened_", "short-every=2;delay-every=3")),
+                         case_name);
+INSTANTIATE_TEST_SUITE_P(Atomic, Conformance,
+                         testing::ValuesIn(cases("atomic_",
+                                                 "atomic=16KiB;short-every=2;delay-every=3")),
                          case_name);
 
 }  // namespace sluice::backend

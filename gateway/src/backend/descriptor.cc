@@ -8,6 +8,7 @@
 #include <cstring>
 #include <utility>
 
+#include "backend/atomic_write.h"
 #include "backend/range.h"
 
 namespace sluice::backend {
@@ -19,6 +20,15 @@ constexpr uint64_t kInlineLimit = uint64_t{1} << 20;  // bytes
 // A miss says that the next ones will miss too. The ring tries the page cache itself before it
 // hands a read to a worker, so skipping our attempt costs little when that guess is wrong.
 constexpr uint32_t kSkipAfterMiss = 16;
+
+// <linux/fs.h> of Linux 6.11.
+#ifdef RWF_ATOMIC
+constexpr int kRwfAtomic = RWF_ATOMIC;
+#else
+constexpr int kRwfAtomic = 0x40;
+#endif
+
+bool is_atomic(const Io& io) { return io.op == Op::kWrite && (io.flags & kIoAtomic) != 0; }
 
 AioOp& prepare(Io& io, AioOp::Kind kind, int fd, void (*done)(AioOp&, int32_t)) {
   io.aio = AioOp{};
@@ -45,6 +55,7 @@ Descriptor::Descriptor(const Spec& spec, Setup setup)
       info_(setup.info),
       path_(spec.path),
       block_size_(spec.block_size),
+      atomic_segments_(setup.atomic_segments),
       inline_io_(setup.inline_io),
       discard_(setup.discard),
       ephemeral_(setup.ephemeral),
@@ -80,6 +91,10 @@ bool Descriptor::submit(Io& io, Aio& aio) {
     io.result = -EROFS;
     return true;
   }
+  if (is_atomic(io)) {
+    io.result = refuse_atomic(io, info_.atomic_write_bytes);
+    if (io.result != 0) return true;
+  }
   return io.op == Op::kWrite ? transfer(io) : range(io);
 }
 
@@ -95,16 +110,17 @@ bool Descriptor::must_be_durable(const Io& io) const {
 bool Descriptor::transfer(Io& io) {
   const bool write = io.op == Op::kWrite;
   io.priv.p = nullptr;
-  if (info_.memory_alignment > 1 && misaligned(io)) {
+  const bool atomic = is_atomic(io);
+  if ((info_.memory_alignment > 1 && misaligned(io)) || (atomic && io.iovcnt > atomic_segments_)) {
     if (!bounce(io)) return true;
-  } else if (inline_io_ != Inline::kNever && try_inline(io)) {
+  } else if (!atomic && inline_io_ != Inline::kNever && try_inline(io)) {
     return true;
   }
   AioOp& op = prepare(io, write ? AioOp::Kind::kWritev : AioOp::Kind::kReadv, fd(),
                       &Descriptor::on_transferred);
   const bool dsync =
       write && must_be_durable(io) && !dsync_refused_.load(std::memory_order_relaxed);
-  op.rw_flags = dsync ? RWF_DSYNC : 0;
+  op.rw_flags = (dsync ? RWF_DSYNC : 0) | (atomic ? kRwfAtomic : 0);
   op.offset = io.offset;
   op.iov = io.priv.p ? &io.priv.iov : io.iov;
   op.iovcnt = io.priv.p ? 1 : io.iovcnt;
@@ -230,13 +246,17 @@ void Descriptor::on_transferred(AioOp& op, int32_t result) {
   Io& io = *static_cast<Io*>(op.context);
   auto& self = static_cast<Descriptor&>(*io.priv.backend);
   const bool dsync = (op.rw_flags & RWF_DSYNC) != 0;
-  if (dsync && result == -EOPNOTSUPP) {
+  const bool atomic = (op.rw_flags & kRwfAtomic) != 0;
+  // A refused atomic write doesn't say which flag was refused, and without either it would be less
+  // than was asked for.
+  if (dsync && !atomic && result == -EOPNOTSUPP) {
     self.dsync_refused_.store(true, std::memory_order_relaxed);
     op.rw_flags = 0;
     io.priv.aio->submit(op);
     return;
   }
-  io.result = self.settle(io, result);
+  const bool torn = atomic && result >= 0 && static_cast<uint64_t>(result) != io.length;
+  io.result = torn ? -EIO : self.settle(io, result);
   self.note_written(io);
   if (io.priv.p) self.unbounce(io, io.result);
   if (io.op == Op::kWrite && io.result > 0 && !dsync && self.must_be_durable(io)) {

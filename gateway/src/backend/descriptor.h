@@ -60,7 +60,8 @@ class Descriptor : public Backend {
   struct Setup {
     FileDescriptor fd;
     Info info;
-    uint64_t size = 0;  // bytes
+    uint64_t size = 0;             // bytes
+    uint32_t atomic_segments = 0;  // vectors of a kIoAtomic write
     Inline inline_io = Inline::kNever;
     RangeMethod discard = RangeMethod::kPunchHole;
     // Nothing survives power loss whatever is flushed (tmpfs): syncing is time wasted.
@@ -108,6 +109,7 @@ class Descriptor : public Backend {
   const Info info_;
   const std::string path_;
   const uint32_t block_size_;
+  const uint32_t atomic_segments_;
   const Inline inline_io_;
   const RangeMethod discard_;
   const bool ephemeral_;

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <charconv>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "backend/atomic_write.h"
 #include "backend/options.h"
 #include "backend/range.h"
 #include "backend/spec.h"
@@ -45,6 +47,8 @@ Result<int> parse_errno(std::string_view text) {
 
 constexpr uint64_t kMostDelayMs = 3'600'000;  // an hour; nanoseconds must fit AioOp::length
 
+constexpr uint64_t kMostAtomic = uint64_t{32} << 20;  // bytes
+
 Result<uint64_t> parse_count(std::string_view text) {
   uint64_t number = 0;
   auto [at, error] = std::from_chars(text.begin(), text.end(), number);
@@ -54,15 +58,16 @@ Result<uint64_t> parse_count(std::string_view text) {
   return number;
 }
 
-constexpr std::array<std::string_view, 9> kKeys = {
-    "read-error-every", "write-error-every", "flush-error-every", "errno",       "delay-every",
-    "delay-ms",         "short-every",       "enospc-after",      "vanish-after"};
+constexpr std::array<std::string_view, 10> kKeys = {
+    "read-error-every", "write-error-every", "flush-error-every", "errno",        "delay-every",
+    "delay-ms",         "short-every",       "enospc-after",      "vanish-after", "atomic"};
 
 uint64_t* count_of(FaultPlan& plan, std::string_view key) {
-  const std::array<uint64_t*, 9> counts = {
-      &plan.read_error_every, &plan.write_error_every, &plan.flush_error_every, nullptr,
-      &plan.delay_every,      &plan.delay_ms,          &plan.short_every,       &plan.enospc_after,
-      &plan.vanish_after};
+  const std::array<uint64_t*, 10> counts = {&plan.read_error_every,  &plan.write_error_every,
+                                            &plan.flush_error_every, nullptr,
+                                            &plan.delay_every,       &plan.delay_ms,
+                                            &plan.short_every,       &plan.enospc_after,
+                                            &plan.vanish_after,      &plan.atomic};
   return counts[static_cast<size_t>(std::find(kKeys.begin(), kKeys.end(), key) - kKeys.begin())];
 }
 
@@ -73,9 +78,12 @@ Result<void> apply(const Option& option, FaultPlan& plan) {
     plan.error = *number;
     return {};
   }
-  Result<uint64_t> count =
-      option.key == "enospc-after" ? parse_size(option.value) : parse_count(option.value);
+  const bool is_size = option.key == "enospc-after" || option.key == "atomic";
+  Result<uint64_t> count = is_size ? parse_size(option.value) : parse_count(option.value);
   if (!count) return Error{count.error()};
+  if (option.key == "atomic" && (!std::has_single_bit(*count) || *count > kMostAtomic)) {
+    return Error{"is no power of two up to 32MiB"};
+  }
   if (option.key == "delay-ms" && *count > kMostDelayMs) {
     return Error{"is more than " + std::to_string(kMostDelayMs) + " (an hour)"};
   }
@@ -112,6 +120,7 @@ struct Faulty::Pending {
   iovec* iov;
   uint32_t iovcnt;
   uint64_t length;
+  uint8_t flags;
   std::vector<iovec> half;
 
   // Shortens the request to its first half, in whole blocks, on a copy of the vectors.
@@ -132,11 +141,19 @@ struct Faulty::Pending {
     io.iov = iov;
     io.iovcnt = iovcnt;
     io.length = length;
+    io.flags = flags;
   }
 };
 
 Faulty::Faulty(std::unique_ptr<Backend> inner, const FaultPlan& plan, uint32_t block_size)
-    : inner_(std::move(inner)), plan_(plan), block_size_(block_size) {}
+    : inner_(std::move(inner)), plan_(plan), block_size_(block_size), info_(inner_->info()) {
+  if (plan.atomic != 0) info_.atomic_write_bytes = static_cast<uint32_t>(plan.atomic);
+}
+
+// The promise is this wrapper's own: the backend behind it is asked for a plain write.
+bool Faulty::claims(const Io& io) const {
+  return plan_.atomic != 0 && io.op == Op::kWrite && (io.flags & kIoAtomic) != 0;
+}
 
 Faulty::Verdict Faulty::judge(const Io& io) {
   Verdict verdict;
@@ -150,7 +167,9 @@ Faulty::Verdict Faulty::judge(const Io& io) {
   } else {
     failed = nth(writes_, plan_.write_error_every);
   }
-  if (io.op == Op::kRead || io.op == Op::kWrite) verdict.cut = nth(transfers_, plan_.short_every);
+  if (io.op == Op::kRead || (io.op == Op::kWrite && !(io.flags & kIoAtomic))) {
+    verdict.cut = nth(transfers_, plan_.short_every);
+  }
   if (failed) verdict.error = plan_.error;
   if (!failed && (io.op == Op::kWrite || io.op == Op::kWriteZeroes)) {
     uint64_t total = bytes_written_.fetch_add(io.length, std::memory_order_relaxed) + io.length;
@@ -168,10 +187,14 @@ bool Faulty::submit(Io& io, Aio& aio) {
   if (io.op != Op::kFlush && !within(io.offset, io.length, size_bytes())) {
     return inner_->submit(io, aio);
   }
+  if (claims(io)) {
+    io.result = info_.read_only ? -EROFS : refuse_atomic(io, info_.atomic_write_bytes);
+    if (io.result != 0) return true;
+  }
   const Verdict verdict = judge(io);
   if (!verdict.delay) return go_on(io, aio, verdict);
-  auto* pending =
-      new Pending{this, &aio, verdict, io.done, io.context, io.iov, io.iovcnt, io.length, {}};
+  auto* pending = new Pending{this,   &aio,      verdict,   io.done,  io.context,
+                              io.iov, io.iovcnt, io.length, io.flags, {}};
   io.context = pending;
   io.aio = AioOp{};
   io.aio.kind = AioOp::Kind::kTimeout;
@@ -194,10 +217,12 @@ bool Faulty::go_on(Io& io, Aio& aio, const Verdict& verdict) {
     io.result = -verdict.error;
     return true;
   }
-  if (!verdict.cut) return inner_->submit(io, aio);
-  auto pending = std::make_unique<Pending>(
-      Pending{this, &aio, verdict, io.done, io.context, io.iov, io.iovcnt, io.length, {}});
-  pending->cut(io);
+  const bool claimed = claims(io);
+  if (!verdict.cut && !claimed) return inner_->submit(io, aio);
+  auto pending = std::make_unique<Pending>(Pending{
+      this, &aio, verdict, io.done, io.context, io.iov, io.iovcnt, io.length, io.flags, {}});
+  if (verdict.cut) pending->cut(io);
+  if (claimed) io.flags = static_cast<uint8_t>(io.flags & ~kIoAtomic);
   io.done = &Faulty::on_inner_done;
   io.context = pending.release();  // comes back in on_inner_done(), or right here
   if (!inner_->submit(io, aio)) return false;

@@ -10,6 +10,8 @@
 //   delay-ms=MS            (default 1)
 //   short-every=N          the Nth, 2Nth, ... kRead and kWrite transfers only its first half
 //   enospc-after=SIZE      once SIZE bytes are written, kWrite and kWriteZeroes fail with ENOSPC
+//   atomic=SIZE            claims kIoAtomic for SIZE bytes, whatever the backend behind it says;
+//                          such writes are never cut short
 //   vanish-after=N         after N Ios every Io fails with ENODEV and check() reports it
 #pragma once
 
@@ -35,6 +37,7 @@ struct FaultPlan {
   uint64_t short_every = 0;
   uint64_t enospc_after = UINT64_MAX;  // bytes
   uint64_t vanish_after = UINT64_MAX;  // Ios
+  uint64_t atomic = 0;                 // bytes; 0: as the backend behind it says
 };
 
 Result<FaultPlan> parse_faults(std::string_view text);
@@ -44,7 +47,7 @@ class Faulty final : public Backend {
   // block_size: short transfers end on a multiple of it
   Faulty(std::unique_ptr<Backend> inner, const FaultPlan& plan, uint32_t block_size);
 
-  const Info& info() const override { return inner_->info(); }
+  const Info& info() const override { return info_; }
   uint64_t size_bytes() const override { return inner_->size_bytes(); }
   bool submit(Io& io, Aio& aio) override;
   const uint8_t* borrow(uint64_t offset, uint64_t length) const override;
@@ -65,6 +68,7 @@ class Faulty final : public Backend {
   };
   struct Pending;
 
+  bool claims(const Io& io) const;
   Verdict judge(const Io& io);
   bool go_on(Io& io, Aio& aio, const Verdict& verdict);
   static void on_delay_over(AioOp& op, int32_t result);
@@ -73,6 +77,7 @@ class Faulty final : public Backend {
   std::unique_ptr<Backend> inner_;
   const FaultPlan plan_;
   const uint32_t block_size_;
+  Info info_;
   std::atomic<uint64_t> ios_ = 0;
   std::atomic<uint64_t> reads_ = 0;
   std::atomic<uint64_t> writes_ = 0;

@@ -99,5 +99,23 @@ TEST(FaultText, BadSpecificationsNameWhatIsValid) {
   EXPECT_TRUE(parse_faults("").ok());
 }
 
+TEST(Faulty, AFailedAtomicWriteLeavesWhatWasThere) {
+  Spec spec;
+  spec.kind = "memory";
+  spec.size = 1 << 20;
+  spec.fault = "atomic=8KiB;write-error-every=2";
+  auto backend = open(spec).value();
+  Driver driver(*backend);
+  Bytes old(8192, 1), next(8192, 2);
+  EXPECT_EQ(driver.submit(Op::kWrite, 0, 8192, {{old.data(), 8192}}, kIoAtomic), 8192);
+  EXPECT_EQ(driver.submit(Op::kWrite, 0, 8192, {{next.data(), 8192}}, kIoAtomic), -EIO);
+  EXPECT_EQ(driver.read(0, 8192), old);
+}
+
+TEST(Faulty, AnAtomicSizeThatIsNoPowerOfTwoIsRefused) {
+  EXPECT_FALSE(parse_faults("atomic=12KiB"));
+  EXPECT_FALSE(parse_faults("atomic=0"));
+}
+
 }  // namespace
 }  // namespace sluice::backend

@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <filesystem>
 
+#include "backend/atomic_write.h"
 #include "backend/block_queue.h"
 #include "backend/failure.h"
 #include "backend/lock.h"
@@ -191,6 +192,9 @@ Result<std::unique_ptr<Backend>> File::open(const Spec& spec) {
     Result<uint32_t> alignment = direct_alignment(fd->get(), spec);
     if (!alignment) return Error{alignment.error()};
     setup.info.memory_alignment = *alignment;
+    const AtomicWrites atomic = atomic_writes_of(fd->get(), spec.block_size);
+    setup.info.atomic_write_bytes = atomic.bytes;
+    setup.atomic_segments = atomic.segments;
   } else {
     setup.inline_io = Inline::kNowait;
   }

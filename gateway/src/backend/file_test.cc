@@ -102,6 +102,14 @@ TEST_F(FileTest, TurningTheCacheOffFlushesIt) {
   EXPECT_FALSE(is_delayed(disk_.file("a.img")));
 }
 
+TEST_F(FileTest, TheLastCloseFlushesWhatTheCacheHeld) {
+  auto backend = open_text(text(",write-cache=on"));
+  ASSERT_EQ(Driver(*backend).write(0, pattern(0, 65536, 1)), 0);
+  if (!is_delayed(disk_.file("a.img"))) GTEST_SKIP() << "this filesystem places data at once";
+  backend.reset();
+  EXPECT_FALSE(is_delayed(disk_.file("a.img")));
+}
+
 TEST_F(FileTest, WhereDsyncIsRefusedASyncFollowsTheWrite) {
   auto backend = open_text(text(""));
   Driver driver(*backend);

@@ -94,7 +94,12 @@ bool Memory::submit(Io& io, Aio& aio) {
     return true;
   }
   if (io.op == Op::kWrite) {
-    write(io);
+    // Nothing here survives power loss.
+    if (io.flags & kIoAtomic) {
+      io.result = -EOPNOTSUPP;
+    } else {
+      write(io);
+    }
     return true;
   }
   return zero(io, aio);

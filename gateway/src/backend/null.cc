@@ -26,6 +26,8 @@ bool Null::submit(Io& io, Aio&) {
     io.result = static_cast<int64_t>(io.length);
   } else if (info_.read_only) {
     io.result = -EROFS;
+  } else if (io.op == Op::kWrite && (io.flags & kIoAtomic)) {
+    io.result = -EOPNOTSUPP;
   } else if (io.op == Op::kWrite) {
     io.result = static_cast<int64_t>(io.length);
   }

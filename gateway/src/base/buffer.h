@@ -1,7 +1,8 @@
 // Reference-counted I/O memory, the currency between the socket, the protocol core and backends.
 //
 // Threads: a pool and all its buffers belong to one reactor; the counts are plain integers.
-// Alignment: data() is 4096-byte aligned, so any buffer can serve O_DIRECT from its start.
+// Alignment: data() of a pool's buffer is 4096-byte aligned, so any can serve O_DIRECT from its
+// start.
 // Bound: a pool never holds more than its budget; allocate() then returns an empty reference and
 // the caller waits (DESIGN R14).
 #pragma once
@@ -20,7 +21,8 @@ struct Buffer {
   uint8_t* data = nullptr;
   uint32_t capacity = 0;  // bytes
   uint32_t references = 0;
-  BufferPool* pool = nullptr;
+  BufferPool* pool = nullptr;  // null: not a pool's, but memory that somebody lends ...
+  void (*returned)(Buffer& buffer) = nullptr;  // ... and is told of when nobody refers to it
   Buffer* next_free = nullptr;
   uint16_t id = 0;  // index in a receive ring, for net/
   uint8_t size_class = 0;
@@ -52,7 +54,7 @@ class BufferRef {
 };
 
 // A run of bytes and what keeps it alive. An empty owner means the memory outlives every use by
-// other means (a static zero page, a memory LUN held by its command).
+// other means: bytes that wait to be sent may outlive their command, its session and its LUN.
 struct Slice {
   BufferRef owner;
   uint8_t* data = nullptr;
@@ -103,7 +105,13 @@ class BufferPool {
 };
 
 inline void BufferRef::reset() {
-  if (buffer_ && --buffer_->references == 0) buffer_->pool->release(buffer_);
+  if (buffer_ && --buffer_->references == 0) {
+    if (buffer_->pool) [[likely]] {
+      buffer_->pool->release(buffer_);
+    } else {
+      buffer_->returned(*buffer_);
+    }
+  }
   buffer_ = nullptr;
 }
 

@@ -28,14 +28,18 @@ inline constexpr Nanos kDiscoverySilence = 60 * kSecond;   // a discovery sessio
 inline constexpr Nanos kDiscardSilence = 3 * kSecond;  // what arrives later is not submitted (R6)
 inline constexpr Nanos kStallLimit = 1 * kSecond;      // then sockets are closed unread (R6)
 inline constexpr Nanos kWatchdogLimit = 2 * kSecond;   // then the process is killed (R6)
-inline constexpr Nanos kHostGivesUp = 5 * kSecond;     // earliest a host leaves a silent path
-inline constexpr Nanos kSendStall = 30 * kSecond;      // one send without an end, then close
-inline constexpr Nanos kStarvation = 5 * kSecond;      // no receive buffer, then close
-inline constexpr Nanos kCloseLinger = 2 * kSecond;     // for the peer to close its side too
-inline constexpr Nanos kTick = 100 * kMillisecond;     // timeouts are looked at this often
-inline constexpr Nanos kShutdownLogout = 3 * kSecond;  // wait for logouts after SIGTERM
-inline constexpr Nanos kShutdownBound = 10 * kSecond;  // SIGTERM to exit
+inline constexpr Nanos kWatchdogLook = 250 * kMillisecond;  // how often it looks
+inline constexpr Nanos kHostGivesUp = 5 * kSecond;          // earliest a host leaves a silent path
+inline constexpr Nanos kSendStall = 30 * kSecond;           // one send without an end, then close
+inline constexpr Nanos kStarvation = 5 * kSecond;           // no receive buffer, then close
+inline constexpr Nanos kCloseLinger = 2 * kSecond;          // for the peer to close its side too
+inline constexpr Nanos kTick = 100 * kMillisecond;          // timeouts are looked at this often
+inline constexpr Nanos kShutdownLogout = 3 * kSecond;       // wait for logouts after SIGTERM
+inline constexpr Nanos kEvictionLogout = 3 * kSecond;       // for a logout once access is gone
+inline constexpr Nanos kShutdownBound = 10 * kSecond;       // SIGTERM to exit
 static_assert(kDiscardSilence + kStallLimit < kHostGivesUp, "R6: a retry could be overtaken");
+static_assert(kWatchdogLimit + 2 * kWatchdogLook < kHostGivesUp, "R6: a retry could be overtaken");
+static_assert(2 * kTick < kWatchdogLook, "a reactor at rest turns between two looks");
 static_assert(kNopSilence + kNopTimeout <= kDiscardSilence, "R6: silent connections close first");
 
 // --- login (RFC 7143 §6)
@@ -66,14 +70,17 @@ inline constexpr uint32_t kMaxUnmapDescriptors = 256;
 inline constexpr uint64_t kMaxUnmapBytes = uint64_t{512} << 20;  // 1 Mi blocks of 512 bytes
 inline constexpr uint64_t kMaxWriteSameBytes = uint64_t{1} << 32;
 inline constexpr uint32_t kMaxParameterList = 65536;  // PR OUT, MODE SELECT, XCOPY, UNMAP
-inline constexpr uint32_t kMaxCdb = 260;              // with an extended CDB AHS
 inline constexpr unsigned kMaxLuns = 1024;            // per target (LUN 0..16383 addressable)
 inline constexpr unsigned kMaxRegistrations = 4096;   // persistent reservations per unit
 inline constexpr unsigned kMaxReservationChanges =
     64;  // waiting for their turn, per unit; then BUSY
-inline constexpr unsigned kMaxReservationCommits = 1024;  // waiting for the disk, per gateway
-inline constexpr unsigned kMaxUnitAttentions = 32;        // pending per I_T_L nexus
-inline constexpr unsigned kMaxInFlightPerUnit = 1024;     // per reactor; more wait
+inline constexpr unsigned kMaxReservationCommits = 1024;  // waiting for the store, per gateway
+// What a ReservationStore can't tell by then it calls unknown. A host's own timeout for PERSISTENT
+// RESERVE OUT (Linux: 60 s, Windows: 10 s) covers a commit, a look at what became of it, and one
+// that waited behind them.
+inline constexpr Nanos kReservationStoreBound = 3 * kSecond;
+inline constexpr unsigned kMaxUnitAttentions = 32;     // pending per I_T_L nexus
+inline constexpr unsigned kMaxInFlightPerUnit = 1024;  // per reactor; more wait
 inline constexpr unsigned kMaxCopySegments = 256;
 inline constexpr unsigned kMaxCopyTargets = 16;
 inline constexpr uint64_t kMaxCopyBytes = uint64_t{1} << 30;

@@ -2,15 +2,18 @@
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <spdlog/async.h>
 #include <spdlog/async_logger.h>
 #include <spdlog/sinks/base_sink.h>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
+#include <unistd.h>
 
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <climits>
 #include <iterator>
 #include <memory>
 #include <mutex>
@@ -205,6 +208,12 @@ void render_to(Buffer& out, Format format, int64_t nanos, Level level, std::stri
   if (json) out.push_back('}');
 }
 
+int64_t wall_clock() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
 void put(Level level, int64_t nanos, std::string_view message, Fields fields) {
   Buffer line;
   render_to(line, line_format.load(std::memory_order_relaxed), nanos, level, message, fields);
@@ -247,13 +256,22 @@ bool enabled(Level level) { return level >= threshold.load(std::memory_order_rel
 
 void write(Level level, std::string_view message, Fields fields) {
   if (!enabled(level)) return;
-  const int64_t nanos = std::chrono::duration_cast<std::chrono::nanoseconds>(
-                            std::chrono::system_clock::now().time_since_epoch())
-                            .count();
+  const int64_t nanos = wall_clock();
   uint64_t skipped = 0;
   const bool admitted = throttle.admit(nanos / 1'000'000'000, &skipped);
   if (skipped > 0) put(Level::kWarning, nanos, "lines left out", {{"count", skipped}});
   if (admitted || level == Level::kError) put(level, nanos, message, fields);
+}
+
+void last_words(std::string_view message, Fields fields) {
+  Buffer line;
+  render_to(line, line_format.load(std::memory_order_relaxed), wall_clock(), Level::kError, message,
+            fields);
+  line.push_back('\n');
+  pollfd err{STDERR_FILENO, POLLOUT, 0};
+  // A pipe that can be written to has room for PIPE_BUF bytes.
+  if (::poll(&err, 1, 0) != 1 || line.size() > PIPE_BUF) return;
+  [[maybe_unused]] const ssize_t n = ::write(STDERR_FILENO, line.data(), line.size());
 }
 
 std::string render(Format format, int64_t nanos, Level level, std::string_view message,

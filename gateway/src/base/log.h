@@ -59,6 +59,10 @@ void start(Setup setup);
 void stop();
 void set_level(Level level);
 
+// For a process that is about to kill itself: one error line past the queue, written now or, where
+// standard error would block, not at all.
+void last_words(std::string_view message, Fields fields = {});
+
 bool enabled(Level level);
 void write(Level level, std::string_view message, Fields fields = {});
 

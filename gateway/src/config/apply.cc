@@ -135,6 +135,8 @@ class Applier {
       const auto stays = units_.find(uuid);
       if (stays == units_.end() || stays->second != unit) unit->raise_gate(lun::Unit::kRemoved);
     }
+    for (const std::string& iqn : changes_.targets_removed) env_.review(iqn);
+    for (const std::string& iqn : changes_.hosts_changed) env_.review(iqn);
   }
 
   void show_target(const TargetConfig& config) {

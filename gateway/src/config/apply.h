@@ -2,19 +2,20 @@
 // nothing as far as the world allows: everything that can fail comes before the first change that
 // a host can see, but for sizes, which can't be taken back.
 //
-// Threads: one control thread. Sessions live on; those of a target that is gone keep running
-// without LUNs until they end.
+// Threads: one control thread. Sessions live on, but where a target is gone or its hosts changed
+// each has to show that it still belongs.
 #pragma once
 
 #include <functional>
 #include <memory>
+#include <string>
 
 #include "backend/backend.h"
 #include "base/reactors.h"
 #include "base/result.h"
 #include "config/changes.h"
 #include "lun/exports.h"
-#include "lun/reservations.h"
+#include "lun/reservation_contract.h"
 
 namespace sluice::config {
 
@@ -24,6 +25,9 @@ struct Environment {
   std::shared_ptr<lun::ReservationStore> store;  // may be null: no APTPL
   std::function<Result<std::unique_ptr<backend::Backend>>(const backend::Spec&)> open =
       backend::open;
+  // Sessions of this target may have lost their right to be there; called when logins already
+  // find what is new.
+  std::function<void(const std::string& iqn)> review = [](const std::string&) {};
 };
 
 Result<void> apply(const Changes& changes, const Environment& environment);

@@ -12,7 +12,9 @@
 namespace sluice::config {
 namespace {
 
+using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsEmpty;
 
 class NoReactors final : public Reactors {
  public:
@@ -24,9 +26,14 @@ class NoReactors final : public Reactors {
 // What a directory of reservation records would hold.
 class KeptReservations final : public lun::ReservationStore {
  public:
-  void commit(const std::string&, const lun::ReservationState&, lun::CommitDone done) override {
-    done(lun::CommitOutcome::kDurable, {});
+  void commit(const std::string&, const lun::ReservationState&, lun::StoreReply,
+              CommitDone) override {
+    FAIL() << "a reload changes no reservations";
   }
+  void read(const std::string&, lun::StoreReply, ReadDone) override {
+    FAIL() << "nothing is in doubt";
+  }
+  void stop() override {}
   Result<lun::ReservationState> load(const std::string&) override {
     if (corrupt) return Error{"the record is damaged"};
     lun::ReservationState state;
@@ -77,13 +84,16 @@ class Reload : public testing::Test {
   NoReactors reactors_;
   lun::Exports exports_;
   int opened_ = 0;
+  std::vector<std::string> reviewed_;
   Environment environment_{.exports = exports_,
                            .reactors = reactors_,
                            .store = nullptr,
-                           .open = [this](const backend::Spec& spec) {
-                             ++opened_;
-                             return backend::open(spec);
-                           }};
+                           .open =
+                               [this](const backend::Spec& spec) {
+                                 ++opened_;
+                                 return backend::open(spec);
+                               },
+                           .review = [this](const std::string& iqn) { reviewed_.push_back(iqn); }};
   Config config_;
   bool started_ = false;
 };
@@ -213,6 +223,57 @@ TEST_F(Reload, HostsChangeForTheNextLogin) {
   ASSERT_TRUE(target->access_for("iqn.2026-11.example:y", &access));
   EXPECT_TRUE(access.chap.empty());
   EXPECT_TRUE(access.read_only);
+}
+
+TEST_F(Reload, SessionsOfARemovedTargetAreReviewedWhenItIsGone) {
+  bool there = true;
+  environment_.review = [&](const std::string& iqn) {
+    reviewed_.push_back(iqn);
+    there = exports_.find(iqn) != nullptr;
+  };
+  ASSERT_TRUE(load(with_luns(memory(0, kA))).ok());
+  EXPECT_THAT(reviewed_, IsEmpty()) << "nobody can be in yet";
+  ASSERT_TRUE(load("targets: []").ok());
+  EXPECT_THAT(reviewed_, ElementsAre("iqn.2026-11.example:t"));
+  EXPECT_FALSE(there);
+}
+
+TEST_F(Reload, SessionsAreReviewedWhenHostsChangedAndOnlyThen) {
+  const std::string head = "targets:\n- iqn: iqn.2026-11.example:t\n  hosts: ";
+  ASSERT_TRUE(load(head + "[{initiators: ['*']}]\n").ok());
+  ASSERT_TRUE(load(head + "[{initiators: ['*']}]\n").ok());
+  EXPECT_THAT(reviewed_, IsEmpty());
+  bool admitted = true;
+  environment_.review = [&](const std::string& iqn) {
+    reviewed_.push_back(iqn);
+    lun::HostAccess access;
+    admitted = exports_.find(iqn)->access_for("iqn.2026-11.example:x", &access);
+  };
+  ASSERT_TRUE(load(head + "[{initiators: [iqn.2026-11.example:y]}]\n").ok());
+  EXPECT_THAT(reviewed_, ElementsAre("iqn.2026-11.example:t"));
+  EXPECT_FALSE(admitted);
+}
+
+TEST_F(Reload, AReloadThatFailsReviewsNobody) {
+  ASSERT_TRUE(load(with_luns(memory(0, kA))).ok());
+  ASSERT_FALSE(load("targets:\n- iqn: iqn.2026-11.example:u\n  hosts: [{initiators: ['*']}]\n"
+                    "  luns:\n  - {id: 2, backend: file, path: /does/not/exist, size: 1MiB}\n")
+                   .ok());
+  EXPECT_THAT(reviewed_, IsEmpty());
+}
+
+TEST_F(Reload, EveryPortalGroupIsATargetPortOfEveryTarget) {
+  const std::string portals =
+      "listen: [{address: '127.0.0.1:1', tpgt: 7}, {address: '127.0.0.1:2', tpgt: 2},"
+      " {address: '127.0.0.1:3', tpgt: 7}]\n";
+  const auto target = [](const std::string& name) {
+    return "- {iqn: 'iqn.2026-11.example:" + name + "', hosts: [{initiators: ['*']}]}\n";
+  };
+  ASSERT_TRUE(load(portals + "targets:\n" + target("t")).ok());
+  ASSERT_TRUE(load(portals + "targets:\n" + target("t") + target("later")).ok());
+  for (const char* name : {"iqn.2026-11.example:t", "iqn.2026-11.example:later"}) {
+    EXPECT_THAT(exports_.find(name)->relative_ports(), ElementsAre(2, 7));
+  }
 }
 
 TEST_F(Reload, DiscoveryAsksForWhatIsConfigured) {

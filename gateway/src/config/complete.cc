@@ -9,8 +9,8 @@
 #include <filesystem>
 #include <map>
 
+#include "base/socket_address.h"
 #include "config/section.h"
-#include "config/socket_address.h"
 #include "config/uuid.h"
 
 namespace sluice::config {

@@ -6,7 +6,6 @@
 #include "config/complete.h"
 #include "config/default_name.h"
 #include "config/duration.h"
-#include "config/socket_address.h"
 #include "config/summary.h"
 
 namespace sluice::config {
@@ -131,21 +130,6 @@ TEST(Flags, AskingNeedsNoConfiguration) {
   EXPECT_TRUE(sessions.flags->json);
   EXPECT_EQ(sessions.flags->admin_socket, "/s");
   EXPECT_EQ(invoke({"luns"}).flags->command, Flags::Command::kLuns);
-}
-
-TEST(SocketAddressText, IsReadAndWrittenCanonically) {
-  const auto canonical = [](const char* text) {
-    const Result<SocketAddress> address = parse_socket_address(text, 3260);
-    return address ? address.value().text() : "";
-  };
-  EXPECT_EQ(canonical("192.0.2.1"), "192.0.2.1:3260");
-  EXPECT_EQ(canonical("192.0.2.1:0"), "192.0.2.1:0");
-  EXPECT_EQ(canonical("[2001:DB8::1]:65535"), "[2001:db8::1]:65535");
-  EXPECT_EQ(canonical("2001:db8::1"), "[2001:db8::1]:3260");
-  for (const char* bad : {"", ":", ":3260", "192.0.2:1", "192.0.2.1:", "192.0.2.1:65536",
-                          "192.0.2.1:1x", "[::1", "[::1]x", "[192.0.2.1]:1", "::g", "a:b:c"}) {
-    EXPECT_EQ(canonical(bad), "") << bad;
-  }
 }
 
 TEST(DurationText, IsReadAndWrittenExactly) {

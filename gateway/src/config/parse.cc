@@ -4,10 +4,10 @@
 
 #include <stdexcept>
 
+#include "base/socket_address.h"
 #include "config/parse_targets.h"
 #include "config/protected_file.h"
 #include "config/section.h"
-#include "config/socket_address.h"
 
 namespace sluice::config {
 namespace {

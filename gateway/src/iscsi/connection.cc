@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "iscsi/chap.h"
 
 namespace sluice::iscsi {
 namespace {
@@ -188,10 +189,44 @@ void Connection::granted(uint16_t tsih) {
   open_session(tsih);
 }
 
+LoginStatus Connection::barred(const Parameters& p, lun::HostAccess* access) const {
+  const auto target = shard_.gateway->exports->find(p.target_name);
+  if (!target || target != target_.lock()) return LoginStatus::kNotFound;
+  const bool admitted = target->access_for(p.initiator_name, access);
+  wipe(access);  // what it takes to prove oneself is not asked again
+  return admitted ? LoginStatus::kSuccess : LoginStatus::kAuthorizationFailure;
+}
+
+void Connection::review_access() {
+  if (state_ != State::kFullFeature || leave_by_ != 0) return;
+  const Parameters& p = session_->parameters();
+  lun::HostAccess access;
+  const LoginStatus why = barred(p, &access);
+  const bool admitted = why == LoginStatus::kSuccess;
+  // Had it logged in a moment later, it could not write.
+  if (admitted && (p.read_only || !access.read_only)) return;
+  leave_by_ = shard_.now + limits::kEvictionLogout;
+  log::info("session asked to leave",
+            {{"session", tsih_},
+             {"initiator", p.initiator_name},
+             {"target", p.target_name},
+             {"reason", admitted ? "read-only" : login_slot_name(login_slot(why))}});
+  session_->ask_logout(static_cast<uint16_t>(limits::kEvictionLogout / kSecond));
+}
+
 void Connection::open_session(uint16_t tsih) {
   tsih_ = tsih;
   Session::Start start;
   start.parameters = login_->parameters();
+  if (!start.parameters.discovery) {
+    // A reload may have come since the names were looked up; one that comes later finds this
+    // session in the directory.
+    target_ = login_->target();
+    lun::HostAccess access;
+    const LoginStatus why = barred(start.parameters, &access);
+    if (why != LoginStatus::kSuccess) return refuse_login(why, "access was removed meanwhile");
+    start.parameters.read_only = access.read_only;
+  }
   start.local_address = ends_.local_address;
   start.tsih = tsih;
   start.cid = cid_;
@@ -301,6 +336,7 @@ void Connection::resume() {
 void Connection::tick() {
   const Nanos now = shard_.now;
   if (wire_closed_) return;
+  if (leave_by_ != 0 && now >= leave_by_) return drop("asked to leave, it did not log out");
   if (session_) {
     session_->tick(now, last_heard_);
     if (!wire_closed_) session_->resume();

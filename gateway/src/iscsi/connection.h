@@ -62,6 +62,9 @@ class Connection final : public SessionHost {
   // --- called by the session directory through Shard::connections
   void end_session();
   void granted(uint16_t tsih);
+  // Targets or hosts changed: a session that no longer belongs is asked to log out, and dropped
+  // after limits::kEvictionLogout.
+  void review_access();
 
   Outbox& outbox() { return out_; }
   uint64_t id() const { return id_; }
@@ -82,6 +85,9 @@ class Connection final : public SessionHost {
   void send_login_answer();
   void login_succeeded();
   void login_failed(LoginStatus status, const std::string& reason);
+  // What keeps `p`'s initiator from the target it came for; kSuccess: nothing, and *access is
+  // what it may do now.
+  LoginStatus barred(const Parameters& p, lun::HostAccess* access) const;
   void open_session(uint16_t tsih);
   void refuse_login(LoginStatus status, const char* reason);
   void leave_login();
@@ -109,6 +115,8 @@ class Connection final : public SessionHost {
   uint32_t login_cmd_sn_ = 0;
   uint16_t cid_ = 0;
   std::unique_ptr<Session> session_;
+  std::weak_ptr<lun::Target> target_;  // the session's
+  Nanos leave_by_ = 0;                 // asked to leave until then; 0: it may stay
   uint16_t tsih_ = 0;
   Nanos opened_;
   Nanos last_heard_;

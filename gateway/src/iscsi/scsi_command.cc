@@ -39,7 +39,7 @@ bool parse_ahs(ByteView ahs, ByteView first16, std::vector<uint8_t>* long_cdb,
 
 }  // namespace
 
-void Session::on_scsi_command(pdu::Pdu& pdu) {
+void Session::on_scsi_command(pdu::Pdu& pdu, Nanos arrived) {
   const pdu::Bhs& h = pdu.header;
   const bool immediate = h.immediate();
   auto refuse_pdu = [&](RejectReason reason) {
@@ -58,6 +58,7 @@ void Session::on_scsi_command(pdu::Pdu& pdu) {
     pool_.give_back(task);
     return refuse_pdu(RejectReason::kInvalidPduField);
   }
+  task->command.arrived = arrived;
   if (immediate) ++immediate_tasks_;
   table_.insert(task);
   ++commands_;
@@ -113,7 +114,7 @@ bool Session::accept_command(pdu::Pdu& pdu, Task* task) {
   c.data_out_wanted = c.data_out_size = c.data_in_size = 0;
   c.sense_size = 0;
   c.status = scsi::Status::kGood;
-  c.aborted = c.task_aborted_status = false;
+  c.aborted = c.task_aborted_status = c.drops_nexus = false;
   c.needs_stable_data = parameters_.data_digest;
   c.context = task;
   c.complete = &Session::on_complete;
@@ -168,6 +169,11 @@ void Session::on_complete(lun::Command& command) {
 
 void Session::complete(Task* task) {
   lun::Command& c = task->command;
+  if (c.drops_nexus && !closing_) {
+    // DESIGN R3: no answer is a lie. Its host finds the path gone and asks anew.
+    end_task(task);
+    return host_.drop("nobody knows what became of a PERSISTENT RESERVE OUT");
+  }
   if (task->failing && !task->aborted && !closing_) {
     task->failing = c.aborted = false;
     return refuse(task, task->fail_asc, task->fail_ascq);

@@ -96,7 +96,7 @@ void Session::on_pdu(pdu::Pdu& pdu) {
   if (op == Opcode::kSnackRequest) {
     return reject(pdu.header, pdu::RejectReason::kSnackReject);
   }
-  if (pdu.header.immediate()) return deliver(pdu);
+  if (pdu.header.immediate()) return deliver(pdu, shard_.now);
   const CommandWindow::Verdict verdict = window_.judge(pdu.header.cmd_sn());
   // RFC 7143 §7.11: what is no request is refused, whatever stands where a CmdSN would.
   if (!carries_cmd_sn(op) && verdict != CommandWindow::Verdict::kNext) {
@@ -105,7 +105,7 @@ void Session::on_pdu(pdu::Pdu& pdu) {
   switch (verdict) {
     case CommandWindow::Verdict::kNext:
       window_.advance();
-      deliver(pdu);
+      deliver(pdu, shard_.now);
       if (!stashed_.empty()) deliver_stashed();
       announce_window();
       break;
@@ -117,11 +117,11 @@ void Session::on_pdu(pdu::Pdu& pdu) {
   }
 }
 
-void Session::deliver(pdu::Pdu& pdu) {
+void Session::deliver(pdu::Pdu& pdu, Nanos arrived) {
   const bool in_window = !pdu.header.immediate();
   switch (pdu.header.opcode()) {
     case Opcode::kScsiCommand:
-      return on_scsi_command(pdu);  // keeps its place until the task ends
+      return on_scsi_command(pdu, arrived);  // keeps its place until the task ends
     case Opcode::kNopOut:
       if (in_window) window_.release();
       return on_nop_out(pdu);
@@ -155,7 +155,7 @@ void Session::stash(pdu::Pdu& pdu) {
   }
   stashed_bytes_ += pdu.data_size;
   auto copy = std::make_unique<pdu::Pdu>(pdu);
-  stashed_.push_back({cmd_sn, std::move(copy)});
+  stashed_.push_back({cmd_sn, std::move(copy), shard_.now});
 }
 
 void Session::deliver_stashed() {
@@ -165,11 +165,12 @@ void Session::deliver_stashed() {
     for (size_t i = 0; i < stashed_.size(); ++i) {
       if (stashed_[i].cmd_sn != window_.expected()) continue;
       const std::unique_ptr<pdu::Pdu> pdu = std::move(stashed_[i].pdu);
+      const Nanos arrived = stashed_[i].arrived;
       stashed_.erase(stashed_.begin() + static_cast<ptrdiff_t>(i));
       window_.advance();
       if (pdu) {
         stashed_bytes_ -= pdu->data_size;
-        deliver(*pdu);
+        deliver(*pdu, arrived);
       } else {
         window_.release();
       }
@@ -188,7 +189,7 @@ void Session::forget_early(uint32_t cmd_sn) {
     s.pdu.reset();
     return;
   }
-  stashed_.push_back({cmd_sn, nullptr});
+  stashed_.push_back({cmd_sn, nullptr, 0});
 }
 
 // RFC 7143 §7.8: a PDU whose data is damaged is rejected and forgotten. A command then leaves a

@@ -78,7 +78,7 @@ class Session {
 
  private:
   // --- session.cc
-  void deliver(pdu::Pdu& pdu);
+  void deliver(pdu::Pdu& pdu, Nanos arrived);
   void stash(pdu::Pdu& pdu);
   void deliver_stashed();
   void forget_early(uint32_t cmd_sn);
@@ -89,7 +89,7 @@ class Session {
   void all_drained();
 
   // --- scsi_command.cc
-  void on_scsi_command(pdu::Pdu& pdu);
+  void on_scsi_command(pdu::Pdu& pdu, Nanos arrived);
   bool accept_command(pdu::Pdu& pdu, Task* task);
   bool take_immediate_data(pdu::Pdu& pdu, Task* task);
   void start(Task* task);
@@ -160,6 +160,7 @@ class Session {
   struct Stashed {
     uint32_t cmd_sn;
     std::unique_ptr<pdu::Pdu> pdu;  // null: aborted before it could run, only its number counts
+    Nanos arrived = 0;
   };
   std::vector<Stashed> stashed_;  // arrived before a gap in CmdSN; at most the window
   size_t stashed_bytes_ = 0;      // their data

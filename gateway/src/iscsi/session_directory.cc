@@ -82,12 +82,19 @@ uint16_t SessionDirectory::cid(const SessionKey& key) const {
   return it == slots_.end() ? uint16_t{0} : it->second.cid;
 }
 
-void SessionDirectory::end_all(const std::string& target) {
+void SessionDirectory::tell_holders(const std::string& target,
+                                    const std::function<void(ConnectionHandle)>& tell) {
   const std::lock_guard lock(mutex_);
   for (const auto& [key, slot] : slots_) {
     if (key.target != target || slot.tsih == 0) continue;
-    reactors_.post(slot.holder.reactor, [this, h = slot.holder] { callbacks_.end(h); });
+    reactors_.post(slot.holder.reactor, [tell, h = slot.holder] { tell(h); });
   }
+}
+
+void SessionDirectory::end_all(const std::string& target) { tell_holders(target, callbacks_.end); }
+
+void SessionDirectory::review_all(const std::string& target) {
+  tell_holders(target, callbacks_.review);
 }
 
 }  // namespace sluice::iscsi

@@ -40,9 +40,11 @@ class SessionDirectory {
  public:
   // end(handle): asks the connection to end its session; it must call release() once drained.
   // granted(handle, tsih): the claim is granted; a connection that is gone must release() at once.
+  // review(handle): the connection looks whether its session still belongs.
   struct Callbacks {
     std::function<void(ConnectionHandle)> end;
     std::function<void(ConnectionHandle, uint16_t tsih)> granted;
+    std::function<void(ConnectionHandle)> review = {};
   };
   SessionDirectory(Reactors& reactors, Callbacks callbacks)
       : reactors_(reactors), callbacks_(std::move(callbacks)) {}
@@ -59,8 +61,10 @@ class SessionDirectory {
   bool matches(const SessionKey& key, uint16_t tsih) const;
   // The CID of that session's connection; 0 without a session.
   uint16_t cid(const SessionKey& key) const;
-  // Ends every session of a target (TARGET COLD RESET, removal of the target).
+  // Ends every session of a target (TARGET COLD RESET).
   void end_all(const std::string& target);
+  // After a change of who may be there: a claim granted later looks by itself.
+  void review_all(const std::string& target);
 
  private:
   struct Claim {
@@ -75,6 +79,7 @@ class SessionDirectory {
     std::deque<Claim> waiting;
   };
   void grant_locked(Slot& slot);
+  void tell_holders(const std::string& target, const std::function<void(ConnectionHandle)>& tell);
   uint16_t take_tsih_locked();
 
   Reactors& reactors_;

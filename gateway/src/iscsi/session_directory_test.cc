@@ -23,10 +23,12 @@ class Directory : public testing::Test, public Reactors {
   std::vector<std::function<void()>> posted_;
   std::vector<ConnectionHandle> ended_;
   std::vector<std::pair<ConnectionHandle, uint16_t>> granted_;
+  std::vector<ConnectionHandle> reviewed_;
   SessionDirectory directory_{
       *this,
       {[this](ConnectionHandle h) { ended_.push_back(h); },
-       [this](ConnectionHandle h, uint16_t tsih) { granted_.emplace_back(h, tsih); }}};
+       [this](ConnectionHandle h, uint16_t tsih) { granted_.emplace_back(h, tsih); },
+       [this](ConnectionHandle h) { reviewed_.push_back(h); }}};
   const SessionKey key_{"iqn.host", {1, 2, 3, 4, 5, 6}, "iqn.target", 1};
   const ConnectionHandle a_{0, 1};
   const ConnectionHandle b_{1, 2};
@@ -111,6 +113,18 @@ TEST_F(Directory, EndsEverySessionOfATarget) {
   directory_.end_all("iqn.target");
   run();
   EXPECT_EQ(ended_, std::vector{a_});
+}
+
+TEST_F(Directory, ReviewsEverySessionOfATargetAndNoClaimThatWaits) {
+  SessionKey other = key_;
+  other.target = "iqn.other";
+  directory_.claim(key_, a_, 0);
+  directory_.claim(other, b_, 0);
+  directory_.claim(key_, c_, 0);
+  run();
+  directory_.review_all("iqn.target");
+  run();
+  EXPECT_EQ(reviewed_, std::vector{a_});
 }
 
 }  // namespace

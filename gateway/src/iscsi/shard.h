@@ -11,6 +11,7 @@
 #include "iscsi/counters.h"
 #include "iscsi/parameters.h"
 #include "lun/exports.h"
+#include "lun/latency_log.h"
 #include "lun/nexus.h"
 
 namespace sluice::iscsi {
@@ -42,6 +43,7 @@ struct Gateway {
 struct Shard {
   Gateway* gateway = nullptr;
   lun::Lane lane;
+  lun::LatencyLog latencies;  // of the present batch; its end settles it; lane.latencies is this
   Counters* counters = nullptr;
   Nanos now = 0;  // time of the present batch; lane.now points here
   // Connections alive on this reactor by id, so that what others post finds them or finds nothing.

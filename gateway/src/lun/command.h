@@ -87,6 +87,7 @@ struct Command {
   uint32_t expected_data_in = 0;   // bytes the initiator has room for: allocation may stop there
   uint32_t expected_data_out = 0;  // bytes the initiator will send at most
   bool needs_stable_data = false;  // data_in may not change under a concurrent write (digests)
+  Nanos arrived = 0;               // when it came in, for its latency
   void (*complete)(Command&) = nullptr;
   void* context = nullptr;  // the transport's
 
@@ -101,6 +102,9 @@ struct Command {
   bool task_aborted_status = false;  // ... this says another nexus did it (TAS=1): 40h
   std::array<uint8_t, scsi::kMaxSenseBytes> sense;
   uint8_t sense_size = 0;  // bytes; 0: none
+  // Nothing may be answered, because nobody knows what became of the command: the transport ends
+  // the nexus instead, as lost (DESIGN R3).
+  bool drops_nexus = false;
   // Bytes the command answers, already cut to the allocation length. More than expected_data_in is
   // an overflow: data_in then holds only what there is room for, else exactly this many bytes.
   uint32_t data_in_size = 0;
@@ -111,9 +115,15 @@ struct Command {
   Itl* itl = nullptr;  // null for a LUN that doesn't exist
   const scsi::CommandInfo* info = nullptr;
   scsi::BlockRange range;  // decoded CDB of commands on logical blocks
-  enum class Stage : uint8_t { kIdle, kAwaitingData, kBlocked, kWaitingForRange, kRunning };
+  enum class Stage : uint8_t {
+    kIdle,
+    kAwaitingData,
+    kBlocked,
+    kWaitingForRange,
+    kWaitingForTurn,  // to change reservations; lun/reservation_turns.h
+    kRunning
+  };
   Stage stage = Stage::kIdle;
-  Nanos started = 0;
   uint64_t sequence = 0;               // order of arrival within the I_T_L nexus
   Command* previous_active = nullptr;  // Itl's list of active commands, in order of arrival
   Command* next_active = nullptr;

@@ -22,6 +22,7 @@ bool passes_removed(const Unit& unit, Command& command) {
 
 bool passes_attention(Unit& unit, Command& command) {
   if (command.info->flags & scsi::kIgnoresUnitAttention) return true;
+  if (!command.itl->attention.load(std::memory_order_acquire)) return true;
   UnitAttention ua;
   if (!unit.pop_attention(*command.itl, &ua)) return true;
   finish_sense(command, attention_sense(ua));
@@ -41,6 +42,34 @@ bool changes_unit(const scsi::CommandInfo& info) {
   }
 }
 
+bool concerns_reservations(scsi::Operation operation) {
+  return operation == scsi::Operation::kReserve6 || operation == scsi::Operation::kRelease6 ||
+         operation == scsi::Operation::kPersistentReserveIn ||
+         operation == scsi::Operation::kPersistentReserveOut;
+}
+
+// `word` is what the gate says; looks anew at the reservations if that isn't what this nexus's
+// rights are of, and then says what the gate says now.
+uint64_t refresh_rights(Unit& unit, Itl& itl, uint64_t word) {
+  if (word / Unit::kGateStep == itl.rights_version) [[likely]]
+    return word;
+  const std::lock_guard lock(unit.mutex());
+  word = unit.gate_word();  // its version changes under the mutex only
+  itl.rights = unit.reservations().rights(itl.nexus().id());
+  itl.rights_version = word / Unit::kGateStep;
+  return word;
+}
+
+bool passes_reservations(Unit& unit, Command& command) {
+  bool allowed = command.itl->rights.allow(command.info->flags);
+  if (!command.itl->rights.everything && concerns_reservations(command.info->operation)) {
+    const std::lock_guard lock(unit.mutex());
+    allowed = unit.reservations().allows(command.nexus->id(), *command.info);
+  }
+  if (!allowed) finish_status(command, scsi::Status::kReservationConflict);
+  return allowed;
+}
+
 }  // namespace
 
 scsi::Sense not_ready_sense(const Unit& unit) {
@@ -50,25 +79,18 @@ scsi::Sense not_ready_sense(const Unit& unit) {
 
 bool still_passes_slowly(Unit& unit, Command& command) {
   if (!passes_removed(unit, command)) return false;
-  const uint32_t gate = unit.gate();
+  Itl& itl = *command.itl;
+  const uint64_t word = refresh_rights(unit, itl, unit.gate_word());
+  const uint64_t gate = word % Unit::kGateStep;
   const uint16_t flags = command.info->flags;
-  if (gate & Unit::kReserved) {
-    bool allowed;
-    {
-      std::lock_guard lock(unit.mutex());
-      allowed = unit.reservations().allows(command.nexus->id(), *command.info);
-    }
-    if (!allowed) {
-      finish_status(command, scsi::Status::kReservationConflict);
-      return false;
-    }
-  }
+  if ((gate & Unit::kReserved) && !passes_reservations(unit, command)) return false;
+  if ((gate & ~uint64_t{Unit::kReserved}) == 0 && itl.rights.everything) itl.open_gate = word;
   if ((gate & Unit::kNotReady) && (flags & scsi::kNeedsReady)) {
     finish_sense(command, not_ready_sense(unit));
     return false;
   }
   if (((gate & Unit::kWriteProtected) && (flags & scsi::kMediumWrite)) ||
-      (command.itl->read_only && changes_unit(*command.info))) {
+      (itl.read_only && changes_unit(*command.info))) {
     finish_sense(command, scsi::Sense::make(scsi::SenseKey::kDataProtect, 0x27, 0x00));
     return false;
   }

@@ -7,13 +7,22 @@
 
 namespace sluice::lun {
 
+// Steady state is one load and one compare, reserved or not: a word of the gate under which this
+// nexus was let through once, whatever the command. A change of reservations makes a new word, so
+// the next command takes the slow way round and looks again.
+//
+// PREEMPT AND ABORT needs no lock here (SPC-5 §5.14.11.2.6): the new word is published before
+// Unit::abort_everywhere posts to every reactor. A command of a preempted nexus that found the old
+// word open was in its task set before, so the posted task aborts it and waits for it; one that
+// enters later, on that reactor, sees the new word, which the post made visible.
+
 // The slow way round. false: the command has been answered.
 bool passes_gate_slowly(Unit& unit, Command& command);
 
 inline bool passes_gate(Unit& unit, Command& command) {
   const Itl& itl = *command.itl;
-  if (unit.gate() == 0 && !itl.attention.load(std::memory_order_acquire) && !itl.read_only)
-      [[likely]] {
+  if (unit.gate_word() == itl.open_gate && !itl.attention.load(std::memory_order_acquire) &&
+      !itl.read_only) [[likely]] {
     return true;
   }
   return passes_gate_slowly(unit, command);
@@ -25,7 +34,8 @@ inline bool passes_gate(Unit& unit, Command& command) {
 bool still_passes_slowly(Unit& unit, Command& command);
 
 inline bool still_passes(Unit& unit, Command& command) {
-  if (unit.gate() == 0 && !command.itl->removed && !command.itl->read_only) [[likely]]
+  const Itl& itl = *command.itl;
+  if (unit.gate_word() == itl.open_gate && !itl.removed && !itl.read_only) [[likely]]
     return true;
   return still_passes_slowly(unit, command);
 }

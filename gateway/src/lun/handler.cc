@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "lun/execution.h"
+#include "lun/latency_log.h"
 #include "lun/range_table.h"
 #include "lun/statistics.h"
 #include "lun/task_set.h"
@@ -25,7 +26,7 @@ void count(Unit& unit, Command& command) {
   const Lane& lane = command.nexus->lane();
   UnitStatistics::Lane& counters = unit.statistics().lane(lane.reactor);
   const Activity activity = command.info ? activity_of(command.info->operation) : Activity::kOther;
-  counters.complete(activity, *lane.now - command.started);
+  lane.latencies->add(command.itl->loan(), counters.complete(activity), command.arrived, *lane.now);
   if (command.status == Status::kGood && !command.aborted) {
     if (activity == Activity::kRead) counters.read_bytes.add(command.data_in_size);
     if (activity == Activity::kWrite) counters.written_bytes.add(command.data_out_size);

@@ -4,12 +4,15 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "backend/backend.h"
 #include "lun/exports.h"
+#include "lun/latency_log.h"
 #include "lun/nexus.h"
 #include "lun/range_table.h"
+#include "lun/reservations.h"
 #include "lun/unit.h"
 
 namespace sluice::lun {
@@ -49,7 +52,8 @@ struct House {
     unit = std::make_shared<Unit>(identity, backend::open(spec).value(), reactor_count, nullptr);
     target = std::make_shared<Target>("iqn.2026-11.dev.sluice:bench", "", 1);
     target->set_luns({{0, unit}}, reactors);
-    nexus = Nexus::open(target, {"iqn.2026-11.bench:host"}, {&aio, &pool, &reactors, 0, &now});
+    nexus = Nexus::open(target, {"iqn.2026-11.bench:host"},
+                        {&aio, &pool, &reactors, 0, &now, &latencies});
     UnitAttention ua;
     while (unit->pop_attention(*nexus->find(0), &ua)) {
     }
@@ -59,10 +63,16 @@ struct House {
     reactors.run();
   }
 
+  // A batch is 32 commands.
+  void end_batch(uint32_t lba) {
+    if (lba % 256 == 0) latencies.settle(now);
+  }
+
   BenchAio aio;
   BufferPool pool{size_t{64} << 20};
   BenchReactors reactors;
   Nanos now = 0;
+  LatencyLog latencies;
   std::shared_ptr<Unit> unit;
   std::shared_ptr<Target> target;
   std::shared_ptr<Nexus> nexus;
@@ -76,8 +86,7 @@ void set_cdb(Command& command, uint8_t opcode, uint32_t lba, uint16_t blocks) {
   command.complete = [](Command&) {};
 }
 
-void read_4k(benchmark::State& state, const char* kind, unsigned reactors) {
-  House house(kind, reactors);
+void read_4k_in(benchmark::State& state, House& house) {
   std::vector<Command> commands(32);
   uint32_t lba = 0;
   for (auto _ : state) {
@@ -86,7 +95,31 @@ void read_4k(benchmark::State& state, const char* kind, unsigned reactors) {
     house.nexus->begin(command);
     benchmark::DoNotOptimize(command.data_in.data());
     lba = (lba + 8) % 100000;
+    house.end_batch(lba);
   }
+}
+
+void read_4k(benchmark::State& state, const char* kind, unsigned reactors) {
+  House house(kind, reactors);
+  read_4k_in(state, house);
+}
+
+// The nexus is one of the registrants of a write exclusive, registrants only reservation that
+// another holds.
+void read_4k_registrant(benchmark::State& state, const char* kind, unsigned reactors) {
+  House house(kind, reactors);
+  NexusId other = house.nexus->id();
+  other.initiator_name += "2";
+  ReservationState reservation;
+  reservation.type = ReservationType::kWriteExclusiveRegistrantsOnly;
+  reservation.holder = other;
+  reservation.registrations = {{other, 2, false, {}}, {house.nexus->id(), 1, false, {}}};
+  {
+    const std::lock_guard lock(house.unit->mutex());
+    house.unit->reservations().replace(reservation);
+    house.unit->reservations_changed();
+  }
+  read_4k_in(state, house);
 }
 
 void write_4k(benchmark::State& state, const char* kind, unsigned reactors) {
@@ -103,6 +136,7 @@ void write_4k(benchmark::State& state, const char* kind, unsigned reactors) {
     command.data_out_size = 4096;
     house.nexus->data_ready(command);
     lba = (lba + 8) % 100000;
+    house.end_batch(lba);
   }
 }
 
@@ -110,7 +144,11 @@ void test_unit_ready(benchmark::State& state) {
   House house("null", 1);
   Command command;
   command.complete = [](Command&) {};
-  for (auto _ : state) house.nexus->begin(command);
+  uint32_t count = 0;
+  for (auto _ : state) {
+    house.nexus->begin(command);
+    house.end_batch(count += 8);
+  }
 }
 
 // Acquire and release of a 4k range while 32 others are held.
@@ -141,6 +179,8 @@ void hold(benchmark::State& state, bool exclusive, unsigned lanes) {
 BENCHMARK_CAPTURE(read_4k, null, "null", 1);
 BENCHMARK_CAPTURE(read_4k, null_2_reactors, "null", 2);
 BENCHMARK_CAPTURE(read_4k, memory, "memory", 1);
+BENCHMARK_CAPTURE(read_4k_registrant, null, "null", 1);
+BENCHMARK_CAPTURE(read_4k_registrant, null_2_reactors, "null", 2);
 BENCHMARK_CAPTURE(write_4k, null, "null", 1);
 BENCHMARK_CAPTURE(write_4k, null_2_reactors, "null", 2);
 BENCHMARK_CAPTURE(write_4k, memory, "memory", 1);

@@ -9,6 +9,7 @@
 
 #include "base/buffer.h"
 #include "lun/exports.h"
+#include "lun/latency_log.h"
 #include "lun/nexus.h"
 #include "lun/test_backend.h"
 #include "lun/test_reactors.h"
@@ -114,7 +115,7 @@ class LunTest : public testing::Test {
   std::shared_ptr<Nexus> open_fresh(const std::string& name, unsigned reactor = 0) {
     NexusId id;
     id.initiator_name = "iqn.2026-11.test:" + name;
-    auto nexus = Nexus::open(target, id, {&aio, &pool, &reactors, reactor, &now});
+    auto nexus = Nexus::open(target, id, {&aio, &pool, &reactors, reactor, &now, &latencies});
     nexuses.push_back(nexus);
     return nexus;
   }
@@ -152,6 +153,7 @@ class LunTest : public testing::Test {
   BufferPool pool{size_t{64} << 20};
   TestReactors reactors;
   Nanos now = 0;
+  LatencyLog latencies;
   uint32_t block;
   TestBackend* backend = nullptr;
   std::shared_ptr<Unit> unit;

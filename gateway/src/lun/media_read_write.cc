@@ -1,5 +1,6 @@
 // READ, WRITE and WRITE ATOMIC (SBC-4 §5.13-5.17, §5.42-5.46, §5.53).
 #include <algorithm>
+#include <climits>
 
 #include "lun/handlers.h"
 #include "lun/media_range.h"
@@ -29,7 +30,7 @@ void handle_read(Unit& unit, Command& command) {
     if (const uint8_t* memory = unit.backend().borrow(offset, length)) {
       // Only ever read from: Slice has no view for constants.
       command.data_in.push_back(
-          {BufferRef(), const_cast<uint8_t*>(memory), static_cast<uint32_t>(length)});
+          {command.itl->loan(), const_cast<uint8_t*>(memory), static_cast<uint32_t>(length)});
       return finish_good(command);
     }
   }
@@ -48,7 +49,16 @@ void handle_write(Unit& unit, Command& command) {
 void handle_write_atomic(Unit& unit, Command& command) {
   // All or nothing: what the initiator cut short would be torn.
   if (command.data_out_size < command.data_out_wanted) return finish_short_data(command);
-  handle_write(unit, command);
+  const uint64_t length = command.data_out_wanted;
+  if (command.data_out.size() > IOV_MAX) {
+    // run_io() would take several steps.
+    const ByteView all = gather_data_out(command);
+    command.iov.assign(1, {const_cast<uint8_t*>(all.data()), all.size()});
+  } else {
+    vectors_from_data_out(command, 0, length);
+  }
+  run_io(unit, command, backend::Op::kWrite, write_flags(command) | uint8_t{backend::kIoAtomic},
+         byte_offset(unit, command), length, write_complete);
 }
 
 }  // namespace sluice::lun

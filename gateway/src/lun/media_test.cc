@@ -60,7 +60,7 @@ TEST_F(MediaTest, ReadsComeStraightFromMemoryThatIsLent) {
   Task& task = start(*nexus, read16(4, 8));
   ASSERT_EQ(task.command.data_in.size(), 1u);
   EXPECT_EQ(task.command.data_in[0].data, backend->data.data() + 4 * 512);
-  EXPECT_FALSE(task.command.data_in[0].owner);
+  EXPECT_EQ(task.command.data_in[0].owner.get(), nexus->find(0)->loan().get()) << "keeps the unit";
   EXPECT_TRUE(backend->submitted.empty());
 }
 
@@ -163,7 +163,7 @@ TEST_F(MediaTest, WithoutMemoryAReadIsBusyAndTakesNothing) {
   BufferPool small(BufferPool::kLargest);
   NexusId id;
   id.initiator_name = "iqn.2026-11.test:small";
-  auto tight = Nexus::open(target, id, {&aio, &small, &reactors, 0, &now});
+  auto tight = Nexus::open(target, id, {&aio, &small, &reactors, 0, &now, &latencies});
   nexuses.push_back(tight);
   start(*tight, test_unit_ready());
   Task& task = start(*tight, read16(0, 2048));
@@ -202,7 +202,9 @@ TEST_F(MediaTest, OperationsBytesFailuresAndLatencyAreCounted) {
   start(*nexus, read16(0, 1));
   EXPECT_EQ(unit->statistics().snapshot().in_flight, 1u);
   now = 1'000'000;
+  latencies.settle(0);
   backend->release_all();
+  latencies.settle(now);
   const UnitSnapshot s = unit->statistics().snapshot();
   EXPECT_EQ(s.operations[static_cast<size_t>(Activity::kRead)], 3u);
   EXPECT_EQ(s.operations[static_cast<size_t>(Activity::kWrite)], 1u);
@@ -263,17 +265,44 @@ TEST_F(AtomicTest, WriteAtomicKeepsToWhatTheMediumWritesAtOnce) {
   put_be(cdb, 12, 2, 32);
   EXPECT_EQ(start(*nexus, cdb, Bytes(16384, 9)).command.status, Status::kGood);
   EXPECT_TRUE(backend->all(16384, 16384, 9));
+  EXPECT_EQ(backend->submitted.back().flags, backend::kIoAtomic);
   put_be(cdb, 12, 2, 33);
   EXPECT_EQ(start(*nexus, cdb, Bytes(33 * 512)).sense(), 0x052400u);
-  put_be(cdb, 2, 8, 33);
   put_be(cdb, 12, 2, 8);
   EXPECT_EQ(start(*nexus, cdb, Bytes(4096)).sense(), 0x052400u);
+  put_be(cdb, 2, 8, 33);
+  put_be(cdb, 12, 2, 32);
+  EXPECT_EQ(start(*nexus, cdb, Bytes(16384)).sense(), 0x052400u);
+  EXPECT_EQ(backend->submitted.size(), 1u);
+}
+
+TEST_F(AtomicTest, HoweverManyPiecesItsDataComesInItIsOneWrite) {
+  Bytes cdb(16);
+  cdb[0] = 0x9c;
+  put_be(cdb, 12, 2, 32);
+  Task& task = make(cdb, Bytes(16384, 7));
+  ASSERT_TRUE(begin(*nexus, task));
+  send_data(*nexus, task, 8);
+  EXPECT_EQ(task.command.status, Status::kGood);
+  ASSERT_EQ(backend->submitted.size(), 1u);
+  EXPECT_EQ(backend->submitted[0].length, 16384u);
+  EXPECT_TRUE(backend->all(0, 16384, 7));
+}
+
+TEST_F(AtomicTest, BlockLimitsShowTheOneSizeThatIsTaken) {
+  const Bytes page = start(*nexus, Bytes{0x12, 1, 0xb0, 0, 64, 0}).answer();
+  ASSERT_EQ(page.size(), 64u);
+  EXPECT_EQ(load_be32(&page[44]), 32u) << "MAXIMUM ATOMIC TRANSFER LENGTH";
+  EXPECT_EQ(load_be32(&page[48]), 32u) << "ATOMIC ALIGNMENT";
+  EXPECT_EQ(load_be32(&page[52]), 32u) << "ATOMIC TRANSFER LENGTH GRANULARITY";
 }
 
 TEST_F(MediaTest, WriteAtomicIsUnknownWhereTheMediumIsNot) {
   Bytes cdb(16);
   cdb[0] = 0x9c;
   EXPECT_EQ(start(*nexus, cdb).sense(), 0x052000u);
+  const Bytes page = start(*nexus, Bytes{0x12, 1, 0xb0, 0, 64, 0}).answer();
+  EXPECT_EQ(load_be32(&page[44]), 0u);
 }
 
 }  // namespace

@@ -23,6 +23,7 @@ void forget_last_answer(Command& command) {
   command.status = scsi::Status::kGood;
   command.aborted = false;
   command.task_aborted_status = false;
+  command.drops_nexus = false;
   command.sense_size = 0;
   command.data_in_size = 0;
   command.data_in.clear();
@@ -32,6 +33,18 @@ void forget_last_answer(Command& command) {
   command.wants_hold = false;
   command.cleanup = nullptr;
   command.stage = Command::Stage::kRunning;
+}
+
+// What every borrower of a unit's memory refers to.
+struct Loan final : Buffer {
+  std::shared_ptr<Unit> unit;
+};
+
+BufferRef lend(std::shared_ptr<Unit> unit) {
+  auto loan = std::make_unique<Loan>();
+  loan->unit = std::move(unit);
+  loan->returned = [](Buffer& b) { std::default_delete<Loan>()(static_cast<Loan*>(&b)); };
+  return BufferRef(loan.release());
 }
 
 // SAM-5 §8.6: the ACA attribute means nothing where NACA is refused; 5 to 7 are reserved. INVALID
@@ -46,7 +59,7 @@ bool attribute_known(const Command& command, scsi::Sense* sense) {
 }  // namespace
 
 Itl::Itl(std::shared_ptr<Unit> unit, std::shared_ptr<Nexus> nexus, uint64_t lun)
-    : unit_(std::move(unit)), nexus_(std::move(nexus)), lun_(lun) {
+    : unit_(std::move(unit)), nexus_(std::move(nexus)), lun_(lun), loan_(lend(unit_)) {
   unit_->attach(this);
 }
 
@@ -128,7 +141,6 @@ bool Nexus::begin(Command& command) {
     return false;
   }
   Unit& unit = command.itl->unit();
-  command.started = *lane_.now;
   unit.statistics().lane(lane_.reactor).begun.add(1);
   enter(*command.itl, command);
   scsi::Sense sense;

@@ -15,9 +15,11 @@
 #include "base/reactors.h"
 #include "lun/command.h"
 #include "lun/copy_records.h"
+#include "lun/reservation_rights.h"
 
 namespace sluice::lun {
 
+class LatencyLog;
 class Unit;
 class Target;
 class Nexus;
@@ -44,6 +46,7 @@ struct Lane {
   Reactors* reactors = nullptr;
   unsigned reactor = 0;
   const Nanos* now = nullptr;  // the reactor's time of the current batch
+  LatencyLog* latencies = nullptr;
 };
 
 // Somebody who waits until commands that were in the task set at some time are gone.
@@ -64,6 +67,10 @@ class Itl : public std::enable_shared_from_this<Itl> {
   Nexus& nexus() const { return *nexus_; }
   const std::shared_ptr<Nexus>& shared_nexus() const { return nexus_; }
   uint64_t lun() const { return lun_; }
+  // Owner of memory that is lent out of the unit (Backend::borrow): the unit lives until the last
+  // of these references is gone, so also while bytes of a removed LUN wait for a slow peer. The
+  // count is a plain one: reactor's thread only.
+  const BufferRef& loan() const { return loan_; }
 
   // --- task set (TST=001b: one per I_T_L nexus), reactor's thread only; lun/task_set.cc
   uint32_t active = 0;     // commands between begin() and complete()
@@ -72,6 +79,11 @@ class Itl : public std::enable_shared_from_this<Itl> {
   bool releasing = false;  // somebody further up the stack is looking already
   bool removed = false;    // the LUN left the inventory while commands were active
   bool read_only = false;  // for this host (HostAccess::read_only)
+  // What the gate found out: Unit::gate_word() under which nothing stands in this nexus's way, and
+  // its rights under the reservations of Unit::gate_word() / Unit::kGateStep (lun/gate.cc).
+  uint64_t open_gate = 0;
+  uint64_t rights_version = UINT64_MAX;
+  ReservationRights rights;
   uint64_t next_sequence = 1;
   Command* active_head = nullptr;  // in order of arrival
   Command* active_tail = nullptr;
@@ -85,6 +97,7 @@ class Itl : public std::enable_shared_from_this<Itl> {
   std::shared_ptr<Unit> unit_;
   std::shared_ptr<Nexus> nexus_;  // kept alive: other reactors reach it through the unit
   uint64_t lun_;
+  const BufferRef loan_;
 };
 
 // The transport's door into SCSI. Created at login, closed at the session's end; both on the
@@ -98,7 +111,7 @@ class Nexus : public std::enable_shared_from_this<Nexus> {
                                      bool read_only = false);
   ~Nexus();
 
-  // Starts a command; *lane.now is when. true: it waits for min(data_out_wanted, expected_data_out)
+  // Starts a command. true: it waits for min(data_out_wanted, expected_data_out)
   // bytes.
   bool begin(Command& command);
   // All data the initiator sends is in command.data_out.

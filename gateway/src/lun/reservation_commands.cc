@@ -1,20 +1,27 @@
 // RESERVE(6), RELEASE(6), PERSISTENT RESERVE IN and OUT: who may change a unit's reservations, and
-// the order of change, disk, unit attention and answer.
+// the order of change, store, unit attention and answer.
 //
-//   turn -> decide -> commit (disk, off the reactor) -> apply, tell, next turn -> abort -> answer
+//   turn -> decide -> commit (the store, off the reactor)
+//     committed      -> apply, tell, next turn -> abort -> answer
+//     not committed  -> next turn -> BUSY
+//     unknown        -> the nexus is dropped, unanswered; what the store then says is applied and
+//                       told, victims are aborted -> next turn (reservation_turns.h)
 //
 // One change of a unit is under way at a time; I/O goes on meanwhile under the old state. The turn
-// ends before PREEMPT AND ABORT waits for the commands it aborts: one of them may itself be
-// waiting for its turn.
-#include <algorithm>
+// ends before PREEMPT AND ABORT waits for the commands it aborts: those may wait for a backend,
+// which the next change need not.
 #include <memory>
+#include <string>
 #include <vector>
 
+#include "base/log.h"
 #include "lun/exports.h"
 #include "lun/handlers.h"
 #include "lun/pr_decision.h"
 #include "lun/pr_transport_ids.h"
-#include "lun/reservations.h"
+#include "lun/reservation_contract.h"
+#include "lun/reservation_effects.h"
+#include "lun/reservation_turns.h"
 #include "scsi/cdb.h"
 #include "scsi/pr_in.h"
 
@@ -26,35 +33,6 @@ using scsi::Status;
 
 const NexusId& nexus_of(const Command& command) { return command.itl->nexus().id(); }
 const Lane& lane_of(const Command& command) { return command.itl->nexus().lane(); }
-
-// --- turns
-
-void pass_turn(Unit& unit) {
-  std::function<void()> next;
-  {
-    const std::lock_guard lock(unit.mutex());
-    next = unit.reservations().end_change();
-  }
-  if (next) next();
-}
-
-// Calls `go` once no other change of this unit is under way; it must lead to pass_turn().
-void take_turn(Unit& unit, Command& command, Handler go) {
-  {
-    const std::lock_guard lock(unit.mutex());
-    if (!unit.reservations().begin_change()) {
-      Reactors* reactors = lane_of(command).reactors;
-      const unsigned reactor = lane_of(command).reactor;
-      auto turn = [reactors, reactor, go, keep = command.itl->shared_unit(), c = &command] {
-        reactors->post(reactor, [go, keep, c] { go(*keep, *c); });
-      };
-      if (unit.reservations().wait_for_turn(std::move(turn))) return;
-      go = nullptr;
-    }
-  }
-  if (!go) return finish_status(command, Status::kBusy);
-  go(unit, command);
-}
 
 // --- RESERVE(6)
 
@@ -79,25 +57,6 @@ struct Change {
 };
 using ChangePtr = std::shared_ptr<Change>;
 
-bool concerns(const std::vector<Registration>& whom, const NexusId& own, const NexusId& id) {
-  return !same_ports(own, id) &&
-         std::any_of(whom.begin(), whom.end(), [&](const Registration& r) { return r.covers(id); });
-}
-
-void raise_attentions_locked(const Change& change) {
-  const NexusId& own = nexus_of(*change.command);
-  for (const UnitAttention what :
-       {kReservationsPreempted, kRegistrationsPreempted, kReservationsReleased}) {
-    std::vector<Registration> whom;
-    for (const PrDecision::Attention& a : change.decision.attentions) {
-      if (a.what == what) whom.push_back(a.who);
-    }
-    if (whom.empty()) continue;
-    change.unit->raise_attention_where_locked(
-        [&](const NexusId& id) { return concerns(whom, own, id); }, what);
-  }
-}
-
 void answer(const Change& change) {
   Command& command = *change.command;
   if (change.decision.status == Status::kCheckCondition) {
@@ -113,10 +72,7 @@ void apply(const ChangePtr& change) {
   PrDecision& decision = change->decision;
   if (decision.changed) {
     const std::lock_guard lock(unit.mutex());
-    unit.reservations().replace(std::move(decision.state));
-    unit.reservations().set_doubtful(false);
-    unit.reservations_changed();
-    raise_attentions_locked(*change);
+    take_effect_locked(unit, decision, nexus_of(*change->command));
   }
   pass_turn(unit);
   if (decision.aborts.empty()) return answer(*change);
@@ -124,9 +80,7 @@ void apply(const ChangePtr& change) {
   const Lane& lane = lane_of(*change->command);
   unit.abort_everywhere(
       *lane.reactors, lane.reactor, &change->command->itl->nexus(), false,
-      [aborts = decision.aborts, own = nexus_of(*change->command)](const NexusId& id) {
-        return concerns(aborts, own, id);
-      },
+      covered_by(decision.aborts, nexus_of(*change->command)),
       [change] {
         // Third-party copies of those nexuses, sent to other units, may be writing here: a look at
         // all blocks, shared, waits for every writer that still had the right to.
@@ -136,20 +90,23 @@ void apply(const ChangePtr& change) {
       change->command);
 }
 
-void committed(const ChangePtr& change, CommitOutcome outcome) {
-  if (outcome == CommitOutcome::kDurable) return apply(change);
-  Unit& unit = *change->unit;
-  if (outcome == CommitOutcome::kUnknown) {
-    const std::lock_guard lock(unit.mutex());
-    unit.reservations().set_doubtful(true);
-  }
-  pass_turn(unit);
+void committed(const ChangePtr& change, CommitOutcome outcome, const std::string& error) {
+  if (outcome == CommitOutcome::kCommitted) return apply(change);
+  const std::shared_ptr<Unit> unit = change->unit;
+  Command& command = *change->command;
+  log::warning("reservations not committed",
+               {{"unit", unit->uuid_text()},
+                {"initiator", nexus_of(command).initiator_name},
+                {"outcome", outcome == CommitOutcome::kUnknown ? "unknown" : "not committed"},
+                {"error", error}});
   // DESIGN R3: BUSY says "it didn't happen", which must be certain.
   if (outcome == CommitOutcome::kNotCommitted) {
-    finish_status(*change->command, Status::kBusy);
-  } else {
-    finish_sense(*change->command, Sense::make(scsi::SenseKey::kHardwareError, 0x44, 0x00));
+    pass_turn(*unit);
+    return finish_status(command, Status::kBusy);
   }
+  hold_in_doubt(unit, lane_of(command), std::move(change->decision), nexus_of(command));
+  command.drops_nexus = true;
+  finish_good(command);
 }
 
 std::vector<NexusId> known_nexuses(Unit& unit, const Command& command) {
@@ -186,15 +143,13 @@ void decide_turn(Unit& unit, Command& command) {
       decision.status = Status::kReservationConflict;  // a RESERVE(6) had its turn before
     } else {
       decision = decide(reservations.state(), nexus_of(command), request);
-      if (reservations.doubtful() && decision.status == Status::kGood) decision.changed = true;
     }
   }
   if (!decision.changed || !store) return apply(change);
-  Reactors* reactors = lane_of(command).reactors;
-  const unsigned reactor = lane_of(command).reactor;
   store->commit(unit.uuid_text(), decision.state,
-                [change, reactors, reactor](CommitOutcome outcome, const std::string&) {
-                  reactors->post(reactor, [change, outcome] { committed(change, outcome); });
+                {lane_of(command).reactors, lane_of(command).reactor},
+                [change](CommitOutcome outcome, const std::string& error) {
+                  committed(change, outcome, error);
                 });
 }
 
@@ -231,21 +186,7 @@ std::vector<uint64_t> keys_of(const ReservationState& state) {
   return keys;
 }
 
-}  // namespace
-
-void handle_reserve6(Unit& unit, Command& command) { take_turn(unit, command, reserve6_turn); }
-
-void handle_release6(Unit& unit, Command& command) {
-  bool good = false;
-  {
-    const std::lock_guard lock(unit.mutex());
-    good = unit.reservations().release6(nexus_of(command));
-    unit.reservations_changed();
-  }
-  finish_status(command, good ? Status::kGood : Status::kReservationConflict);
-}
-
-void handle_persistent_reserve_in(Unit& unit, Command& command) {
+void show(Unit& unit, Command& command) {
   const uint32_t room = scsi::allocation_length(*command.info, command.full_cdb());
   std::vector<uint8_t> data(room);
   size_t size = 0;
@@ -272,6 +213,43 @@ void handle_persistent_reserve_in(Unit& unit, Command& command) {
     }
   }
   finish_data(command, ByteView(data).first(size), room);
+}
+
+// --- RELEASE(6)
+
+void release6_now(Unit& unit, Command& command) {
+  bool good = false;
+  {
+    const std::lock_guard lock(unit.mutex());
+    good = unit.reservations().release6(nexus_of(command));
+    unit.reservations_changed();
+  }
+  finish_status(command, good ? Status::kGood : Status::kReservationConflict);
+}
+
+// Calls `go` now, or, while the state is in doubt, when that is over.
+template <Handler go>
+void once_certain(Unit& unit, Command& command) {
+  bool doubtful = false;
+  {
+    const std::lock_guard lock(unit.mutex());
+    doubtful = unit.reservations().doubtful();
+  }
+  if (!doubtful) return go(unit, command);
+  take_turn(unit, command, [](Unit& u, Command& c) {
+    pass_turn(u);
+    go(u, c);
+  });
+}
+
+}  // namespace
+
+void handle_reserve6(Unit& unit, Command& command) { take_turn(unit, command, reserve6_turn); }
+
+void handle_release6(Unit& unit, Command& command) { once_certain<release6_now>(unit, command); }
+
+void handle_persistent_reserve_in(Unit& unit, Command& command) {
+  once_certain<show>(unit, command);
 }
 
 void handle_persistent_reserve_out(Unit& unit, Command& command) {

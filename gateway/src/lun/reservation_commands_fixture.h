@@ -6,34 +6,72 @@
 #include <deque>
 
 #include "lun/lun_fixture.h"
-#include "lun/reservations.h"
+#include "lun/reservation_contract.h"
 #include "lun/reservations_fixture.h"
 
 namespace sluice::lun {
 
-// Keeps commits until told what became of them.
+// Keeps questions until told what to answer, and answers as the contract says: by posting.
 class TestStore : public ReservationStore {
  public:
-  void commit(const std::string&, const ReservationState& state, CommitDone done) override {
+  void commit(const std::string&, const ReservationState& state, StoreReply reply,
+              CommitDone done) override {
     states.push_back(state);
     if (holds) {
-      waiting.push_back(std::move(done));
+      waiting.push_back({reply, std::move(done)});
     } else {
-      done(outcome, "");
+      tell({reply, std::move(done)}, outcome);
+    }
+  }
+  void read(const std::string&, StoreReply reply, ReadDone done) override {
+    ++reads;
+    if (holds_reads) {
+      readers.push_back({reply, std::move(done)});
+    } else {
+      tell({reply, std::move(done)});
     }
   }
   Result<ReservationState> load(const std::string&) override { return kept; }
+  void stop() override {}
+
   void answer(CommitOutcome with) {
-    CommitDone done = std::move(waiting.front());
+    const Commit commit = std::move(waiting.front());
     waiting.pop_front();
-    done(with, "");
+    tell(commit, with);
+  }
+  void answer_read() {
+    const Reader reader = std::move(readers.front());
+    readers.pop_front();
+    tell(reader);
   }
 
   bool holds = false;
-  CommitOutcome outcome = CommitOutcome::kDurable;
+  bool holds_reads = false;
+  CommitOutcome outcome = CommitOutcome::kCommitted;
+  unsigned reads = 0;
   std::vector<ReservationState> states;
-  std::deque<CommitDone> waiting;
   Result<ReservationState> kept = ReservationState{};
+
+  struct Commit {
+    StoreReply reply;
+    CommitDone done;
+  };
+  struct Reader {
+    StoreReply reply;
+    ReadDone done;
+  };
+  std::deque<Commit> waiting;
+  std::deque<Reader> readers;
+
+ private:
+  static void tell(const Commit& commit, CommitOutcome with) {
+    commit.reply.reactors->post(commit.reply.reactor,
+                                [done = commit.done, with] { done(with, ""); });
+  }
+  void tell(const Reader& reader) const {
+    reader.reply.reactors->post(reader.reply.reactor,
+                                [done = reader.done, state = kept] { done(state); });
+  }
 };
 
 struct Out {

@@ -235,7 +235,7 @@ TEST_F(ReservationCommandsTest, Reserve6WaitsForARegistrationUnderWay) {
   Task& waiting = start(*b, {0x16, 0, 0, 0, 0, 0});
   reactors.run();
   EXPECT_FALSE(waiting.done());
-  store->answer(CommitOutcome::kDurable);
+  store->answer(CommitOutcome::kCommitted);
   EXPECT_EQ(run(change).command.status, Status::kGood);
   EXPECT_EQ(run(waiting).command.status, Status::kReservationConflict);
 }

@@ -19,7 +19,7 @@ TEST_F(ReservationCommandsTest, GoodIsSaidAfterTheCommitWhileOtherIoGoesOn) {
   EXPECT_TRUE(state().registrations.empty());
   EXPECT_TRUE(writes(*a));
   EXPECT_TRUE(reads(*b));
-  store->answer(CommitOutcome::kDurable);
+  store->answer(CommitOutcome::kCommitted);
   EXPECT_FALSE(change.done()) << "goes on on its own reactor";
   EXPECT_EQ(run(change).command.status, Status::kGood);
   EXPECT_EQ(state().registrations.size(), 1u);
@@ -32,11 +32,11 @@ TEST_F(ReservationCommandsTest, LaterChangesWaitAndAreDecidedOnWhatWasCommitted)
   Task& other = begin_out(*b, PrOutAction::kReserve, {.key = 0xb, .type = kWe});
   reactors.run();
   EXPECT_EQ(store->waiting.size(), 1u);
-  store->answer(CommitOutcome::kDurable);
+  store->answer(CommitOutcome::kCommitted);
   EXPECT_EQ(run(first).command.status, Status::kGood);
   EXPECT_FALSE(second.done());
   ASSERT_EQ(store->waiting.size(), 1u);
-  store->answer(CommitOutcome::kDurable);
+  store->answer(CommitOutcome::kCommitted);
   EXPECT_EQ(run(second).command.status, Status::kGood);
   EXPECT_EQ(run(other).command.status, Status::kReservationConflict);
   EXPECT_EQ(store->states.size(), 2u);
@@ -49,7 +49,7 @@ TEST_F(ReservationCommandsTest, TooManyWaitingChangesAreTurnedAwayWithBusy) {
     EXPECT_FALSE(begin_out(*a, PrOutAction::kRegister, {.key = 1}).done());
   }
   EXPECT_EQ(run(begin_out(*a, PrOutAction::kRegister)).command.status, Status::kBusy);
-  store->answer(CommitOutcome::kDurable);
+  store->answer(CommitOutcome::kCommitted);
   reactors.run();
   for (const auto& task : tasks) EXPECT_TRUE(task->done());
 }
@@ -58,23 +58,8 @@ TEST_F(ReservationCommandsTest, AProvablyFailedCommitIsBusyAndChangesNothing) {
   store->outcome = CommitOutcome::kNotCommitted;
   EXPECT_EQ(out(*a, PrOutAction::kRegister, {.service_action_key = 0xa}), Status::kBusy);
   EXPECT_TRUE(state().registrations.empty());
-  store->outcome = CommitOutcome::kDurable;
+  store->outcome = CommitOutcome::kCommitted;
   EXPECT_EQ(out(*a, PrOutAction::kRegister, {.service_action_key = 0xa}), Status::kGood);
-}
-
-TEST_F(ReservationCommandsTest, AnUnknownOutcomeIsNeverBusyAndTheNextChangeIsCommittedAnew) {
-  enlist(*a, 0xa);
-  reserve(*a, 0xa, kWe);
-  store->outcome = CommitOutcome::kUnknown;
-  EXPECT_EQ(run(begin_out(*a, PrOutAction::kClear, {.key = 0xa})).sense(), 0x044400u);
-  EXPECT_TRUE(state().holds(a->id())) << "the old state goes on to rule";
-  store->outcome = CommitOutcome::kDurable;
-  const size_t commits = store->states.size();
-  reserve(*a, 0xa, kWe);  // changes nothing
-  EXPECT_EQ(store->states.size(), commits + 1);
-  EXPECT_EQ(store->states.back(), state());
-  reserve(*a, 0xa, kWe);
-  EXPECT_EQ(store->states.size(), commits + 1);
 }
 
 TEST_F(ReservationCommandsTest, AChangeAbortedWhileItWaitsDoesNothing) {
@@ -82,7 +67,7 @@ TEST_F(ReservationCommandsTest, AChangeAbortedWhileItWaitsDoesNothing) {
   Task& first = begin_out(*a, PrOutAction::kRegister, {.service_action_key = 0xa});
   Task& second = begin_out(*b, PrOutAction::kRegister, {.service_action_key = 0xb});
   b->abort(second.command);
-  store->answer(CommitOutcome::kDurable);
+  store->answer(CommitOutcome::kCommitted);
   run(first);
   run(second);
   EXPECT_TRUE(second.command.aborted);
@@ -151,7 +136,7 @@ TEST_F(ReservationCommandsTest, PreemptAndAbortOfACommandThatWaitsForItsTurnEnds
       begin_out(*b, PrOutAction::kPreemptAndAbort, {.key = 0xb, .service_action_key = 0xa});
   Task& victim = begin_out(*a, PrOutAction::kClear, {.key = 0xa});
   reactors.run();
-  store->answer(CommitOutcome::kDurable);
+  store->answer(CommitOutcome::kCommitted);
   EXPECT_EQ(run(preempt).command.status, Status::kGood);
   EXPECT_TRUE(victim.done());
   EXPECT_EQ(state().registrations.size(), 1u) << "the clear never happened";

@@ -158,14 +158,13 @@ Error broken(const std::string& name, const std::string& what) {
 std::string format_reservations(const std::string& unit_uuid, const ReservationState& state) {
   std::string text(kMagic);
   text += "\nunit " + unit_uuid + '\n';
-  const ReservationState kept = state.aptpl ? state : ReservationState{};
-  text += "generation " + std::to_string(kept.generation) + '\n';
-  text += std::string("aptpl ") + (kept.aptpl ? '1' : '0') + '\n';
-  text += "type " + std::to_string(static_cast<int>(kept.type)) + '\n';
-  if (kept.holder) {
-    text += "holder " + format_ports(*kept.holder) + ' ' + kept.holder->initiator_name + '\n';
+  text += "generation " + std::to_string(state.generation) + '\n';
+  text += std::string("aptpl ") + (state.aptpl ? '1' : '0') + '\n';
+  text += "type " + std::to_string(static_cast<int>(state.type)) + '\n';
+  if (state.holder) {
+    text += "holder " + format_ports(*state.holder) + ' ' + state.holder->initiator_name + '\n';
   }
-  for (const Registration& r : kept.registrations) text += format_registration(r);
+  for (const Registration& r : state.registrations) text += format_registration(r);
   return text + "crc32c " + hex(checksum(text), 8) + '\n';
 }
 

@@ -113,69 +113,181 @@ Result<std::shared_ptr<FileReservationStore>> FileReservationStore::open(
   return std::make_shared<FileReservationStore>(std::move(files));
 }
 
-FileReservationStore::FileReservationStore(std::unique_ptr<RecordFiles> files)
-    : files_(std::move(files)), worker_([this] { work(); }) {}
+FileReservationStore::FileReservationStore(std::unique_ptr<RecordFiles> files,
+                                           std::function<Clock::time_point()> now)
+    : files_(std::move(files)),
+      now_(std::move(now)),
+      worker_([this] { work(); }),
+      watcher_([this] { watch(); }) {}
 
-FileReservationStore::~FileReservationStore() {
+FileReservationStore::~FileReservationStore() { stop(); }
+
+void FileReservationStore::stop() {
   {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
   }
   wake_.notify_one();
-  worker_.join();
-}
-
-void FileReservationStore::commit(const std::string& unit_uuid, const ReservationState& state,
-                                  CommitDone done) {
-  if (!is_uuid(unit_uuid)) {
-    return done(CommitOutcome::kNotCommitted, "\"" + unit_uuid + "\" is not a UUID");
-  }
+  if (worker_.joinable()) worker_.join();
   {
     const std::lock_guard lock(mutex_);
-    if (jobs_.size() < limits::kMaxReservationCommits) {
-      jobs_.push_back({unit_uuid, state, std::move(done)});
-      done = nullptr;
-    }
+    stopped_ = true;
   }
-  if (done) {
-    return done(CommitOutcome::kNotCommitted, "too many changes of reservations wait for the disk");
+  wake_watch_.notify_one();
+  if (watcher_.joinable()) watcher_.join();
+}
+
+// --- answers; mutex_ is held
+
+void FileReservationStore::answer_commit(Job& job, CommitOutcome outcome,
+                                         const std::string& error) {
+  if (std::exchange(job.answered, true)) return;
+  job.reply.reactors->post(job.reply.reactor, [done = std::move(job.committed), outcome, error] {
+    done(outcome, error);
+  });
+}
+
+void FileReservationStore::answer_read(Job& job, Result<ReservationState> state) {
+  if (std::exchange(job.answered, true)) return;
+  job.reply.reactors->post(
+      job.reply.reactor, [done = std::move(job.found), state = std::move(state)] { done(state); });
+}
+
+// --- questions
+
+void FileReservationStore::commit(const std::string& unit_uuid, const ReservationState& state,
+                                  StoreReply reply, CommitDone done) {
+  auto job = std::make_shared<Job>();
+  job->unit_uuid = unit_uuid;
+  job->is_commit = true;
+  job->state = state;
+  job->reply = reply;
+  job->committed = std::move(done);
+  enqueue(std::move(job));
+}
+
+void FileReservationStore::read(const std::string& unit_uuid, StoreReply reply, ReadDone done) {
+  auto job = std::make_shared<Job>();
+  job->unit_uuid = unit_uuid;
+  job->reply = reply;
+  job->found = std::move(done);
+  enqueue(std::move(job));
+}
+
+void FileReservationStore::enqueue(JobPtr job) {
+  std::string refusal;
+  {
+    const std::lock_guard lock(mutex_);
+    if (stopping_) return;  // nobody is left to be answered
+    if (!is_uuid(job->unit_uuid)) {
+      refusal = '"' + job->unit_uuid + "\" is not a UUID";
+    } else if (jobs_.size() >= limits::kMaxReservationCommits) {
+      refusal = "too many changes of reservations wait for the disk";
+    }
+    if (!refusal.empty()) {
+      if (job->is_commit) return answer_commit(*job, CommitOutcome::kNotCommitted, refusal);
+      return answer_read(*job, Error{refusal});
+    }
+    job->deadline = now_() + std::chrono::nanoseconds(limits::kReservationStoreBound);
+    jobs_.push_back(std::move(job));
   }
   wake_.notify_one();
+  wake_watch_.notify_one();
 }
+
+// --- the worker
 
 void FileReservationStore::work() {
   std::unique_lock lock(mutex_);
   for (;;) {
     wake_.wait(lock, [this] { return stopping_ || !jobs_.empty(); });
     if (jobs_.empty()) return;
-    Job job = std::move(jobs_.front());
+    current_ = std::move(jobs_.front());
     jobs_.pop_front();
     lock.unlock();
-    write(job);
+    run(*current_);
     lock.lock();
+    current_ = nullptr;
   }
 }
 
-void FileReservationStore::write(const Job& job) {
-  const std::string name = job.unit_uuid + ".reservations";
+void FileReservationStore::run(Job& job) {
+  if (job.is_commit) {
+    std::string error;
+    const CommitOutcome outcome = write(job.unit_uuid, job.state, &error);
+    const std::lock_guard lock(mutex_);
+    return answer_commit(job, outcome, error);
+  }
+  Result<ReservationState> state = settle(job.unit_uuid);
+  const std::lock_guard lock(mutex_);
+  answer_read(job, std::move(state));
+}
+
+CommitOutcome FileReservationStore::write(const std::string& unit_uuid,
+                                          const ReservationState& state, std::string* error) {
+  const std::string name = unit_uuid + ".reservations";
   const std::string beside = name + ".new";
-  Result<void> step = files_->write_synced(beside, format_reservations(job.unit_uuid, job.state));
-  if (!step) return job.done(CommitOutcome::kNotCommitted, step.error());
+  Result<void> step = files_->write_synced(beside, format_reservations(unit_uuid, state));
+  if (!step) {
+    *error = step.error();
+    return CommitOutcome::kNotCommitted;
+  }
   // From here on a power cut may bring up either record.
   step = files_->rename(beside, name);
   if (step) step = files_->sync_directory();
-  if (!step) return job.done(CommitOutcome::kUnknown, step.error());
-  job.done(CommitOutcome::kDurable, "");
+  if (step) return CommitOutcome::kCommitted;
+  *error = step.error();
+  return CommitOutcome::kUnknown;
 }
 
-Result<ReservationState> FileReservationStore::load(const std::string& unit_uuid) {
-  if (!is_uuid(unit_uuid)) return Error{"\"" + unit_uuid + "\" is not a UUID"};
+Result<ReservationState> FileReservationStore::find(const std::string& unit_uuid) {
   const std::string name = unit_uuid + ".reservations";
   bool exists = false;
   const Result<std::string> text = files_->read(name, &exists);
   if (!text) return Error{text.error()};
   if (!exists) return ReservationState{};
-  Result<ReservationState> state = parse_reservations(text.value(), unit_uuid, files_->path(name));
+  return parse_reservations(text.value(), unit_uuid, files_->path(name));
+}
+
+Result<ReservationState> FileReservationStore::settle(const std::string& unit_uuid) {
+  Result<ReservationState> state = find(unit_uuid);
+  if (!state) return state;
+  std::string error;
+  if (write(unit_uuid, *state, &error) == CommitOutcome::kCommitted) return state;
+  return Error{error};
+}
+
+// --- the watcher
+
+// A disk may hang for longer than anybody waits.
+void FileReservationStore::watch() {
+  std::unique_lock lock(mutex_);
+  while (!stopped_) {
+    const bool running = current_ && !current_->answered;
+    if (!running && jobs_.empty()) {
+      wake_watch_.wait(lock);
+      continue;
+    }
+    // The bound is the same for all, so the oldest is due first.
+    const JobPtr due = running ? current_ : jobs_.front();
+    if (now_() < due->deadline) {
+      wake_watch_.wait_until(lock, due->deadline);
+      continue;
+    }
+    if (!running) jobs_.pop_front();
+    constexpr const char* kSlow = "the disk took too long";
+    if (due->is_commit) {
+      // Not begun is as good as never: it left the queue.
+      answer_commit(*due, running ? CommitOutcome::kUnknown : CommitOutcome::kNotCommitted, kSlow);
+    } else {
+      answer_read(*due, Error{kSlow});
+    }
+  }
+}
+
+Result<ReservationState> FileReservationStore::load(const std::string& unit_uuid) {
+  if (!is_uuid(unit_uuid)) return Error{"\"" + unit_uuid + "\" is not a UUID"};
+  Result<ReservationState> state = find(unit_uuid);
   if (!state) return state;
   return after_power_loss(std::move(state).value());
 }

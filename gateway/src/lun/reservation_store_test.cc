@@ -3,10 +3,12 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <future>
 #include <map>
+#include <utility>
 
 #include "base/limits.h"
 #include "lun/reservations_fixture.h"
@@ -40,7 +42,7 @@ class PowerCutFiles : public RecordFiles {
     int steps = 0;
     std::string failing;  // this step answers an error
   };
-  explicit PowerCutFiles(Disk& disk) : disk_(disk) {}
+  explicit PowerCutFiles(Disk& disk) : disk_(disk) { disk.now = disk.durable; }
 
   Result<void> write_synced(const std::string& name, std::string_view text) override {
     if (!step("write")) return Error{"write failed"};
@@ -62,8 +64,8 @@ class PowerCutFiles : public RecordFiles {
     return {};
   }
   Result<std::string> read(const std::string& name, bool* exists) override {
-    const auto at = disk_.durable.find(name);
-    *exists = at != disk_.durable.end();
+    const auto at = disk_.now.find(name);
+    *exists = at != disk_.now.end();
     return *exists ? at->second : std::string();
   }
   std::string path(const std::string& name) const override { return "/state/" + name; }
@@ -77,11 +79,36 @@ class PowerCutFiles : public RecordFiles {
   Disk& disk_;
 };
 
+// Runs what is posted to it where it is posted from: the store's own threads here.
+class InlineReactors final : public Reactors {
+ public:
+  unsigned count() const override { return 8; }
+  unsigned current() const override { return 8; }
+  void post(unsigned reactor, std::function<void()> task) override {
+    EXPECT_EQ(reactor, 5u) << "not where the reply was wanted";
+    task();
+  }
+};
+InlineReactors reactors;
+const StoreReply kHere = {&reactors, 5};
+
 CommitOutcome commit(ReservationStore& store, const ReservationState& state,
                      const std::string& unit = kUnit) {
   std::promise<CommitOutcome> outcome;
-  store.commit(unit, state, [&](CommitOutcome o, const std::string&) { outcome.set_value(o); });
+  store.commit(unit, state, kHere,
+               [&](CommitOutcome o, const std::string&) { outcome.set_value(o); });
   return outcome.get_future().get();
+}
+
+Result<ReservationState> read(ReservationStore& store, const std::string& unit = kUnit) {
+  std::promise<Result<ReservationState>> state;
+  store.read(unit, kHere, [&](Result<ReservationState> s) { state.set_value(std::move(s)); });
+  return state.get_future().get();
+}
+
+ReservationState left_by_power_cut(PowerCutFiles::Disk disk) {
+  FileReservationStore restarted(std::make_unique<PowerCutFiles>(disk));
+  return restarted.load(kUnit).value();
 }
 
 TEST(ReservationRecord, EveryFieldComesBack) {
@@ -100,14 +127,6 @@ TEST(ReservationRecord, TheFormatIsTheOneWrittenDown) {
   EXPECT_EQ(text.substr(0, text.size() - 16),
             "sluice-reservations 1\nunit 00\ngeneration 2\naptpl 1\ntype 0\n"
             "registration 0000000000000abc 400000370000 1 1 iqn.2026-11.test:a\n");
-}
-
-TEST(ReservationRecord, WithoutAptplItSaysThatNothingSurvives) {
-  ReservationState s = rich_state();
-  s.aptpl = false;
-  const auto back = parse_reservations(format_reservations(kUnit, s), kUnit, "x");
-  ASSERT_TRUE(back);
-  EXPECT_EQ(back.value(), ReservationState{});
 }
 
 TEST(ReservationRecord, AnyFlippedOrMissingByteIsAnErrorThatNamesTheFile) {
@@ -149,7 +168,7 @@ TEST(FileReservationStore, APowerCutAtAnyStepLeavesTheOldOrTheNewRecord) {
     PowerCutFiles::Disk disk;
     {
       FileReservationStore store(std::make_unique<PowerCutFiles>(disk));
-      ASSERT_EQ(commit(store, before), CommitOutcome::kDurable);
+      ASSERT_EQ(commit(store, before), CommitOutcome::kCommitted);
       disk.cut_after = disk.steps + cut;
       commit(store, after);
     }
@@ -164,9 +183,45 @@ TEST(FileReservationStore, GoodIsSaidOnlyAfterTheDirectoryIsSynced) {
   PowerCutFiles::Disk disk;
   FileReservationStore store(std::make_unique<PowerCutFiles>(disk));
   std::promise<int> steps;
-  store.commit(kUnit, rich_state(),
+  store.commit(kUnit, rich_state(), kHere,
                [&](CommitOutcome, const std::string&) { steps.set_value(disk.steps); });
   EXPECT_EQ(steps.get_future().get(), 3);
+}
+
+TEST(FileReservationStore, WithoutAptplReservationsLiveUntilPowerLoss) {
+  PowerCutFiles::Disk disk;
+  FileReservationStore store(std::make_unique<PowerCutFiles>(disk));
+  ReservationState s = rich_state();
+  s.aptpl = false;
+  ASSERT_EQ(commit(store, s), CommitOutcome::kCommitted);
+  EXPECT_EQ(read(store).value(), s);
+  EXPECT_EQ(store.load(kUnit).value(), ReservationState{});
+}
+
+TEST(FileReservationStore, AfterAnUnknownOutcomeItReadsWhatTheNameShowsOnceThatIsDurable) {
+  PowerCutFiles::Disk disk;
+  FileReservationStore store(std::make_unique<PowerCutFiles>(disk));
+  ReservationState after = rich_state();
+  after.type = kEa;
+  ASSERT_EQ(commit(store, rich_state()), CommitOutcome::kCommitted);
+  disk.failing = "sync";  // after the rename: the new record
+  ASSERT_EQ(commit(store, after), CommitOutcome::kUnknown);
+  EXPECT_FALSE(read(store)) << "it can't be made durable yet";
+  EXPECT_EQ(left_by_power_cut(disk).type, kWero);
+  disk.failing.clear();
+  EXPECT_EQ(read(store).value(), after);
+  EXPECT_EQ(left_by_power_cut(disk).type, kEa);
+  disk.failing = "rename";  // before it: the old one
+  ASSERT_EQ(commit(store, rich_state()), CommitOutcome::kUnknown);
+  disk.failing.clear();
+  EXPECT_EQ(read(store).value(), after);
+}
+
+TEST(FileReservationStore, ReadingWhatWasNeverCommittedFindsNothing) {
+  PowerCutFiles::Disk disk;
+  FileReservationStore store(std::make_unique<PowerCutFiles>(disk));
+  EXPECT_EQ(read(store).value(), ReservationState{});
+  EXPECT_FALSE(read(store, "../x"));
 }
 
 TEST(FileReservationStore, AFailureIsProvablyNothingOnlyBeforeTheRename) {
@@ -179,33 +234,71 @@ TEST(FileReservationStore, AFailureIsProvablyNothingOnlyBeforeTheRename) {
   disk.failing = "sync";
   EXPECT_EQ(commit(store, rich_state()), CommitOutcome::kUnknown);
   disk.failing.clear();
-  EXPECT_EQ(commit(store, rich_state()), CommitOutcome::kDurable);
+  EXPECT_EQ(commit(store, rich_state()), CommitOutcome::kCommitted);
 }
 
-TEST(FileReservationStore, TheQueueIsBounded) {
-  // The worker is stuck in the first commit's answer.
-  PowerCutFiles::Disk disk;
-  std::promise<void> stuck;
-  std::promise<void> go_on;
-  unsigned durable = 0;
-  unsigned turned_away = 0;
-  {
-    FileReservationStore store(std::make_unique<PowerCutFiles>(disk));
-    store.commit(kUnit, {}, [&](CommitOutcome, const std::string&) {
-      stuck.set_value();
-      go_on.get_future().wait();
-    });
-    stuck.get_future().wait();
-    for (unsigned i = 0; i < limits::kMaxReservationCommits; ++i) {
-      store.commit(kUnit, {}, [&](CommitOutcome, const std::string&) { ++durable; });
+// A disk that answers the first write when told.
+class StuckFiles : public PowerCutFiles {
+ public:
+  struct Lever {
+    std::promise<void> stuck;
+    std::promise<void> go_on;
+  };
+  StuckFiles(Disk& disk, Lever& lever) : PowerCutFiles(disk), lever_(&lever) {}
+  Result<void> write_synced(const std::string& name, std::string_view text) override {
+    if (Lever* lever = std::exchange(lever_, nullptr)) {
+      lever->stuck.set_value();
+      lever->go_on.get_future().wait();
     }
-    store.commit(kUnit, {}, [&](CommitOutcome o, const std::string&) {
-      turned_away += o == CommitOutcome::kNotCommitted;
-    });
-    EXPECT_EQ(turned_away, 1u);
-    go_on.set_value();
+    return PowerCutFiles::write_synced(name, text);
   }
-  EXPECT_EQ(durable, limits::kMaxReservationCommits) << "the destructor writes what is queued";
+
+ private:
+  Lever* lever_;
+};
+
+TEST(FileReservationStore, TheQueueIsBounded) {
+  PowerCutFiles::Disk disk;
+  StuckFiles::Lever lever;
+  FileReservationStore store(std::make_unique<StuckFiles>(disk, lever));
+  std::atomic<unsigned> committed = 0;
+  const auto count = [&](CommitOutcome o, const std::string&) {
+    committed += o == CommitOutcome::kCommitted;
+  };
+  store.commit(kUnit, {}, kHere, count);
+  lever.stuck.get_future().wait();
+  for (unsigned i = 0; i < limits::kMaxReservationCommits; ++i) {
+    store.commit(kUnit, {}, kHere, count);
+  }
+  EXPECT_EQ(commit(store, {}), CommitOutcome::kNotCommitted);
+  EXPECT_FALSE(read(store));
+  lever.go_on.set_value();
+  store.stop();
+  EXPECT_EQ(committed, limits::kMaxReservationCommits + 1) << "what is queued is written";
+}
+
+TEST(FileReservationStore, ADiskThatHangsLeavesTheCommitUnknownAndWhatWaitsUncommitted) {
+  PowerCutFiles::Disk disk;
+  StuckFiles::Lever lever;
+  // Time stands until the disk hangs; then every bound is over.
+  std::atomic<bool> late = false;
+  using Clock = FileReservationStore::Clock;
+  const auto now = [&late] { return late ? Clock::time_point::max() : Clock::time_point(); };
+  FileReservationStore store(std::make_unique<StuckFiles>(disk, lever), now);
+  std::promise<CommitOutcome> hung, behind;
+  std::promise<bool> found;
+  store.commit(kUnit, rich_state(), kHere,
+               [&](CommitOutcome o, const std::string&) { hung.set_value(o); });
+  lever.stuck.get_future().wait();
+  store.commit(kUnit, {}, kHere, [&](CommitOutcome o, const std::string&) { behind.set_value(o); });
+  store.read(kUnit, kHere, [&](const Result<ReservationState>& s) { found.set_value(s.ok()); });
+  late = true;
+  EXPECT_EQ(hung.get_future().get(), CommitOutcome::kUnknown);
+  EXPECT_EQ(behind.get_future().get(), CommitOutcome::kNotCommitted);
+  EXPECT_FALSE(found.get_future().get());
+  lever.go_on.set_value();
+  store.stop();
+  EXPECT_EQ(store.load(kUnit).value(), after_power_loss(rich_state())) << "it came through late";
 }
 
 class DirectoryTest : public ::testing::Test {
@@ -224,7 +317,7 @@ TEST_F(DirectoryTest, ReservationsWithAptplComeBackAfterARestart) {
   {
     auto store = FileReservationStore::open(directory_);
     ASSERT_TRUE(store) << store.error();
-    EXPECT_EQ(commit(*store.value(), rich_state()), CommitOutcome::kDurable);
+    EXPECT_EQ(commit(*store.value(), rich_state()), CommitOutcome::kCommitted);
   }
   auto store = FileReservationStore::open(directory_);
   ASSERT_TRUE(store) << store.error();
@@ -248,10 +341,10 @@ TEST_F(DirectoryTest, ACorruptRecordIsAnErrorWithPathAndMend) {
 TEST_F(DirectoryTest, AnUnfinishedRecordBesideTheGoodOneIsIgnoredAndReplaced) {
   auto store = FileReservationStore::open(directory_);
   ASSERT_TRUE(store);
-  ASSERT_EQ(commit(*store.value(), rich_state()), CommitOutcome::kDurable);
+  ASSERT_EQ(commit(*store.value(), rich_state()), CommitOutcome::kCommitted);
   std::ofstream(record() + ".new") << "half a rec";
   EXPECT_TRUE(store.value()->load(kUnit));
-  EXPECT_EQ(commit(*store.value(), {}), CommitOutcome::kDurable);
+  EXPECT_EQ(commit(*store.value(), {}), CommitOutcome::kCommitted);
   EXPECT_EQ(store.value()->load(kUnit).value(), ReservationState{});
 }
 

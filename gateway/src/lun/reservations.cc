@@ -39,23 +39,41 @@ ReservationState after_power_loss(ReservationState state) {
   return state;
 }
 
-bool Reservations::allows(const NexusId& nexus, const scsi::CommandInfo& command) const {
-  const scsi::Operation op = command.operation;
-  const bool is_reserve6 = op == scsi::Operation::kReserve6 || op == scsi::Operation::kRelease6;
-  const bool is_persistent =
-      op == scsi::Operation::kPersistentReserveIn || op == scsi::Operation::kPersistentReserveOut;
-  if (reserve6_) {
-    // SPC-2 §5.5.1: while RESERVE(6) holds, PERSISTENT RESERVE conflicts for everybody.
-    if (is_persistent) return false;
-    if (is_reserve6 || same_ports(*reserve6_, nexus)) return true;
-    if (!(command.flags & scsi::kAllowedUnderReserve6)) return false;
+ReservationRights Reservations::rights(const NexusId& nexus) const {
+  ReservationRights rights;
+  if (reserve6_ && !same_ports(*reserve6_, nexus)) rights.reserve6 = scsi::kAllowedUnderReserve6;
+  if (state_.type != ReservationType::kNone && !compatible_with_persistent(nexus)) {
+    rights.persistent = scsi::is_write_exclusive(state_.type)
+                            ? uint32_t{scsi::kAllowedUnderWriteExclusive}
+                            : uint32_t{scsi::kAllowedUnderExclusiveAccess};
   }
-  if (state_.type == ReservationType::kNone || is_reserve6 || is_persistent) return true;
-  if (state_.holds(nexus)) return true;
-  if (scsi::is_registrants_only(state_.type) && registered(nexus)) return true;
-  return (command.flags &
-          (scsi::is_write_exclusive(state_.type) ? scsi::kAllowedUnderWriteExclusive
-                                                 : scsi::kAllowedUnderExclusiveAccess)) != 0;
+  rights.everything = !reserve6_ && rights.persistent == ReservationRights::kAnything;
+  return rights;
+}
+
+bool Reservations::allows(const NexusId& nexus, const scsi::CommandInfo& command) const {
+  switch (command.operation) {
+    case scsi::Operation::kPersistentReserveIn:
+    case scsi::Operation::kPersistentReserveOut:
+      // SPC-2 §5.5.1: while RESERVE(6) holds, PERSISTENT RESERVE conflicts for everybody.
+      return !reserve6_;
+    case scsi::Operation::kReserve6:
+    case scsi::Operation::kRelease6:
+      return true;
+    default:
+      return rights(nexus).allow(command.flags);
+  }
+}
+
+void Reservations::replace(ReservationState state) {
+  state_ = std::move(state);
+  ++version_;
+}
+
+void Reservations::set_reserve6(std::optional<NexusId> holder) {
+  if (reserve6_ == holder) return;
+  reserve6_ = std::move(holder);
+  ++version_;
 }
 
 bool Reservations::compatible_with_persistent(const NexusId& nexus) const {
@@ -66,12 +84,12 @@ bool Reservations::reserve6(const NexusId& nexus) {
   if (compatible_with_persistent(nexus)) return true;  // GOOD, and nothing is established
   if (!state_.registrations.empty()) return false;     // SPC-2 §5.5.1
   if (reserve6_ && !same_ports(*reserve6_, nexus)) return false;
-  reserve6_ = nexus;
+  set_reserve6(nexus);
   return true;
 }
 
 bool Reservations::release6(const NexusId& nexus) {
-  if (reserve6_ && same_ports(*reserve6_, nexus)) reserve6_.reset();
+  if (reserve6_ && same_ports(*reserve6_, nexus)) set_reserve6(std::nullopt);
   return state_.registrations.empty() || compatible_with_persistent(nexus);
 }
 

@@ -1,6 +1,6 @@
 // RESERVE(6)/RELEASE(6) (SPC-2 §5.5) and persistent reservations (SPC-5 §5.14) of one unit.
 // State only: pr_decision.h decides what a PERSISTENT RESERVE OUT does to it, handlers in
-// reservation_commands.cc parse, commit and answer.
+// reservation_commands.cc parse, commit (reservation_contract.h) and answer.
 //
 // Threads: every member is called with the unit's mutex held.
 // Order: a change is made durable through the ReservationStore before GOOD is sent (DESIGN R8).
@@ -9,13 +9,14 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "base/result.h"
 #include "lun/nexus.h"
+#include "lun/reservation_rights.h"
 #include "scsi/command_table.h"
 #include "scsi/pr_out_list.h"
 
@@ -57,26 +58,6 @@ struct ReservationState {
 // with APTPL, else nothing.
 ReservationState after_power_loss(ReservationState state);
 
-enum class CommitOutcome : uint8_t {
-  kDurable,
-  kNotCommitted,  // provably: the old record is what counts (DESIGN R3: BUSY)
-  kUnknown,       // either may be what a restart finds
-};
-// `error` is for the log when the outcome isn't kDurable.
-using CommitDone = std::function<void(CommitOutcome outcome, const std::string& error)>;
-
-// Where reservation state is made durable. Outlived by the Reactors whose commands it serves.
-class ReservationStore {
- public:
-  virtual ~ReservationStore() = default;
-  // Called from reactors. Durable (fsynced, whole or not at all) before done(kDurable). `done` may
-  // run on any thread, also inside the call.
-  virtual void commit(const std::string& unit_uuid, const ReservationState& state,
-                      CommitDone done) = 0;
-  // State kept with APTPL; an empty state when there is none. May block: before I/O starts.
-  virtual Result<ReservationState> load(const std::string& unit_uuid) = 0;
-};
-
 class Reservations {
  public:
   // True while the gate must look closer (a reservation of either kind is held).
@@ -84,18 +65,25 @@ class Reservations {
   // RESERVATION CONFLICT or not for this command of this nexus. The four reservation commands
   // themselves pass where their handlers know the finer rule.
   bool allows(const NexusId& nexus, const scsi::CommandInfo& command) const;
+  // The same for all other commands, good until version() changes.
+  ReservationRights rights(const NexusId& nexus) const;
+  uint64_t version() const { return version_; }
 
   const ReservationState& state() const { return state_; }
-  void replace(ReservationState state) { state_ = std::move(state); }
-  // The last commit's outcome is unknown: the next change is committed even if it changes nothing.
-  bool doubtful() const { return doubtful_; }
-  void set_doubtful(bool doubtful) { doubtful_ = doubtful; }
+  void replace(ReservationState state);
+
+  // The last commit's outcome is unknown (DESIGN R3): it may be `decision`, taken for `by`. Nothing
+  // is decided on state() before the store was asked what became of it.
+  struct Doubt;
+  bool doubtful() const { return doubt_ != nullptr; }
+  const std::shared_ptr<const Doubt>& doubt() const { return doubt_; }
+  void set_doubt(std::shared_ptr<const Doubt> doubt) { doubt_ = std::move(doubt); }
 
   // RESERVE(6) and RELEASE(6) with compatible reservation handling (CRH, SPC-5 §5.14.3). False:
   // RESERVATION CONFLICT.
   bool reserve6(const NexusId& nexus);
   bool release6(const NexusId& nexus);
-  void release6_any() { reserve6_.reset(); }
+  void release6_any() { set_reserve6(std::nullopt); }
 
   bool registered(const NexusId& nexus) const { return state_.find(nexus) != nullptr; }
   bool holds(const NexusId& nexus) const { return state_.holds(nexus); }
@@ -111,11 +99,13 @@ class Reservations {
 
  private:
   bool compatible_with_persistent(const NexusId& nexus) const;
+  void set_reserve6(std::optional<NexusId> holder);
 
+  uint64_t version_ = 0;
   std::optional<NexusId> reserve6_;
   ReservationState state_;
   bool changing_ = false;
-  bool doubtful_ = false;
+  std::shared_ptr<const Doubt> doubt_;
   std::deque<std::function<void()>> turns_;
 };
 

@@ -67,6 +67,7 @@ struct UnitSnapshot {
   uint64_t written_bytes = 0;
   std::array<uint64_t, kFailures> failures{};
   uint64_t in_flight = 0;  // commands begun and not complete
+  // From the batch that brought a command's PDU to the end of the batch that answered it.
   LatencySnapshot read_latency;
   LatencySnapshot write_latency;
   LatencySnapshot other_latency;
@@ -91,6 +92,11 @@ class UnitStatistics {
   struct Latency {
     Cell sum;
     std::array<Cell, kLatencyBuckets> counts;
+
+    void add(Nanos took, uint64_t commands = 1) {
+      sum.add(static_cast<uint64_t>(took) * commands);
+      counts[latency_bucket(took)].add(commands);
+    }
   };
 
   struct alignas(64) Lane {
@@ -101,11 +107,11 @@ class UnitStatistics {
     std::array<Cell, kFailures> failures;
     std::array<Latency, 3> latency;  // read, write, other
 
-    void complete(Activity activity, Nanos took) {
+    // Counts a command that ended; how long it took goes into what is returned, once it is known
+    // (lun/latency_log.h).
+    Latency& complete(Activity activity) {
       operations[static_cast<size_t>(activity)].add(1);
-      Latency& l = latency[activity == Activity::kRead ? 0 : activity == Activity::kWrite ? 1 : 2];
-      l.sum.add(static_cast<uint64_t>(took));
-      l.counts[latency_bucket(took)].add(1);
+      return latency[activity == Activity::kRead ? 0 : activity == Activity::kWrite ? 1 : 2];
     }
     void fail(Failure failure) { failures[static_cast<size_t>(failure)].add(1); }
   };

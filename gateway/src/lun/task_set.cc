@@ -33,11 +33,12 @@ bool drained(const Itl& itl, const Drain& drain) {
   return !oldest || oldest->sequence >= drain.before;
 }
 
-// Waits for nobody but the task set, a range or data: nothing was submitted for it.
+// Waits for nobody but the task set, a range, a turn or data: nothing was submitted for it.
 bool ends_at_once(const Command& command) {
   return command.stage == Command::Stage::kAwaitingData ||
          command.stage == Command::Stage::kBlocked ||
-         command.stage == Command::Stage::kWaitingForRange;
+         command.stage == Command::Stage::kWaitingForRange ||
+         command.stage == Command::Stage::kWaitingForTurn;
 }
 
 }  // namespace

@@ -31,11 +31,10 @@ scsi::BlockLimits limits_of(const UnitIdentity& identity, const backend::Info& i
     l.unmap_alignment_valid = true;
     l.unmap_alignment = static_cast<uint32_t>(info.discard_alignment / block);
   }
-  if (info.atomic_write_bytes > block) {
-    const uint32_t atomic = std::min(info.atomic_write_bytes, limits::kMaxTransferBytes) / block;
-    l.max_atomic_transfer = atomic;
-    l.atomic_alignment = atomic;
-    l.atomic_granularity = 0;
+  // SBC-4 §4.29, VPD B0: one size, at multiples of itself (backend/atomic_write.h says why).
+  if (info.atomic_write_bytes >= block && info.atomic_write_bytes <= limits::kMaxTransferBytes) {
+    const uint32_t atomic = info.atomic_write_bytes / block;
+    l.max_atomic_transfer = l.atomic_alignment = l.atomic_granularity = atomic;
   }
   return l;
 }
@@ -55,8 +54,8 @@ Unit::Unit(UnitIdentity identity, std::unique_ptr<backend::Backend> backend, uns
   const backend::Info& info = backend_->info();
   blocks_ = backend_->size_bytes() / identity_.block_size;
   support_.unmap = info.thin && info.discard_granularity != 0;
-  support_.write_atomic = info.atomic_write_bytes > identity_.block_size;
   limits_ = limits_of(identity_, info, support_.unmap);
+  support_.write_atomic = limits_.max_atomic_transfer != 0;
   if (info.read_only) raise_gate(kWriteProtected);
 }
 
@@ -114,14 +113,6 @@ void Unit::set_stopped(bool stopped) {
   std::lock_guard lock(mutex_);
   stopped_.store(stopped, std::memory_order_relaxed);
   update_ready_locked();
-}
-
-void Unit::reservations_changed() {
-  if (reservations_->held()) {
-    raise_gate(kReserved);
-  } else {
-    lower_gate(kReserved);
-  }
 }
 
 Unit::ModeParameters Unit::mode() const {

@@ -2,9 +2,9 @@
 // family of commands) are free functions over Unit and Command, found by scsi::Operation.
 //
 // Threads: commands run on their nexus's reactor, so one unit is used by several at once. The fast
-// path (READ, WRITE without reservations or attentions) touches only: gate_ (one atomic load),
-// Itl::attention (one atomic load), the reactor's own lane of the range table, the backend.
-// Everything else is guarded by mutex().
+// path (READ, WRITE without attentions, by whom no reservation keeps out) touches only: gate_ (one
+// atomic load), Itl::attention (one atomic load), the reactor's own lane of the range table, the
+// backend. Everything else is guarded by mutex().
 #pragma once
 
 #include <array>
@@ -71,16 +71,21 @@ class Unit : public std::enable_shared_from_this<Unit> {
   scsi::Geometry geometry() const;
   scsi::Provisioning provisioning() const;
 
-  // --- gate: a non-zero word sends a command the slow way round (lun/gate.cc)
+  // --- gate: a word that its nexus hasn't found open sends a command the slow way round
+  // (lun/gate.cc)
   enum Gate : uint32_t {
     kReserved = 1,  // RESERVE(6) or a persistent reservation is held
     kNotReady = 2,  // medium gone, or stopped by START STOP UNIT
     kWriteProtected = 4,
     kRemoved = 8,  // no longer exported
   };
-  uint32_t gate() const { return gate_.load(std::memory_order_acquire); }
+  uint32_t gate() const { return static_cast<uint32_t>(gate_word() % kGateStep); }
   void raise_gate(Gate bit) { gate_.fetch_or(bit, std::memory_order_acq_rel); }
-  void lower_gate(Gate bit) { gate_.fetch_and(~uint32_t{bit}, std::memory_order_acq_rel); }
+  void lower_gate(Gate bit) { gate_.fetch_and(~uint64_t{bit}, std::memory_order_acq_rel); }
+  // The bits of Gate, and above them Reservations::version(): whatever was found out under one word
+  // is true while the word stays.
+  static constexpr uint64_t kGateStep = 256;
+  uint64_t gate_word() const { return gate_.load(std::memory_order_acquire); }
 
   // --- unit attention (DESIGN R10: at least once, at most one pending per nexus and condition)
   // Queues `ua` for every I_T_L nexus but `except` (may be null). Takes the mutex.
@@ -106,7 +111,7 @@ class Unit : public std::enable_shared_from_this<Unit> {
   bool stopped() const { return stopped_.load(std::memory_order_relaxed); }
   // Takes up what the store kept; before the unit is exported. The error names path and mend.
   Result<void> restore_reservations();
-  // The mutex is held and reservations() changed: sets or clears kReserved to match.
+  // The mutex is held and reservations() changed: makes it known to the gate.
   void reservations_changed();
 
   // Aborts the commands of every nexus that `which` accepts (empty: of all), on all reactors, and
@@ -138,7 +143,7 @@ class Unit : public std::enable_shared_from_this<Unit> {
   const std::shared_ptr<ReservationStore> store_;
   const bool default_write_cache_;
   mutable std::mutex mutex_;
-  std::atomic<uint32_t> gate_{0};
+  std::atomic<uint64_t> gate_{0};
   std::atomic<uint64_t> blocks_{0};
   std::atomic<bool> descriptor_sense_{false};
   std::atomic<bool> stopped_{false};

@@ -9,6 +9,7 @@
 
 #include "base/buffer.h"
 #include "lun/exports.h"
+#include "lun/latency_log.h"
 #include "lun/nexus.h"
 #include "lun/reservations.h"
 #include "lun/statistics.h"
@@ -48,7 +49,7 @@ class Host {
   void run() {
     NexusId id;
     id.initiator_name = "iqn.2026-11.test:" + std::to_string(reactor_);
-    nexus_ = Nexus::open(target_, id, {&aio_, &pool_, &reactors_, reactor_, &now_});
+    nexus_ = Nexus::open(target_, id, {&aio_, &pool_, &reactors_, reactor_, &now_, &latencies_});
     for (auto& slot : slots_) next(slot);
     reactors_.run(reactor_, [this] { return closed_; });
   }
@@ -89,6 +90,7 @@ class Host {
 
   void ended(Slot& slot) {
     ++ended_;
+    latencies_.settle(now_);
     if (slot.read && slot.command.status == scsi::Status::kGood && !slot.command.aborted) {
       ++good;
       look(slot.command);
@@ -119,6 +121,7 @@ class Host {
   NoAio aio_;
   BufferPool pool_{size_t{8} << 20};
   Nanos now_ = 0;
+  LatencyLog latencies_;
   std::minstd_rand random_;
   std::vector<Slot> slots_ = std::vector<Slot>(kDepth);
   std::shared_ptr<Nexus> nexus_;

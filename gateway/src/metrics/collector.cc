@@ -99,7 +99,9 @@ void add_latency(Families& out, const Labels& lun, const lun::UnitSnapshot& s) {
   const auto histogram = [&](const char* operation, const lun::LatencySnapshot& latency) {
     Labels labels = lun;
     labels.emplace_back("operation", operation);
-    out.histogram("lun_latency_seconds", "From a command's arrival to its status.",
+    out.histogram("lun_latency_seconds",
+                  "From the arrival of a command's PDU, as its reactor saw it, to the end of the "
+                  "batch that answered it; what the network and a slow reader take is not in it.",
                   std::move(labels), latency);
   };
   histogram("read", s.read_latency);

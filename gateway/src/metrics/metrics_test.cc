@@ -151,8 +151,8 @@ TEST_F(Metrics, ReactorsAddUpAndWireStandsApartFromPayload) {
 TEST_F(Metrics, ALunCountsOperationsBytesLatencyAndFailures) {
   auto& lane = unit_->statistics().lane(0);
   lane.begun.add(3);
-  lane.complete(lun::Activity::kRead, 100 * kMicrosecond);
-  lane.complete(lun::Activity::kRead, 20 * kSecond);
+  lane.complete(lun::Activity::kRead).add(100 * kMicrosecond);
+  lane.complete(lun::Activity::kRead).add(20 * kSecond);
   lane.read_bytes.add(8192);
   lane.fail(lun::Failure::kMedium);
   const std::string out = text();
@@ -170,7 +170,7 @@ TEST_F(Metrics, ALunCountsOperationsBytesLatencyAndFailures) {
 
 TEST_F(Metrics, LatencyBucketsGrowAndHoldWhatIsBelowThem) {
   auto& lane = unit_->statistics().lane(0);
-  lane.complete(lun::Activity::kWrite, 100 * kMicrosecond);
+  lane.complete(lun::Activity::kWrite).add(100 * kMicrosecond);
   for (const MetricFamily& family : Collector(sources()).Collect()) {
     if (family.name != "sluice_gateway_lun_latency_seconds") continue;
     for (const auto& metric : family.metric) {

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <sched.h>
 #include <sys/random.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -17,10 +16,11 @@
 #include <thread>
 
 #include "base/log.h"
+#include "base/socket_address.h"
 #include "iscsi/session_directory.h"
 #include "net/reactor.h"
-#include "net/socket_address.h"
 #include "net/tcp_connection.h"
+#include "net/watchdog.h"
 
 namespace sluice::net {
 namespace {
@@ -33,13 +33,6 @@ void random_bytes(uint8_t* out, size_t n) {
     out += got;
     n -= static_cast<size_t>(got);
   }
-}
-
-unsigned usable_cpus() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof set, &set) != 0) return 1;
-  return std::clamp<unsigned>(static_cast<unsigned>(CPU_COUNT(&set)), 1, limits::kMaxReactors);
 }
 
 // Waits for every reactor to answer, for a bounded time. Shared with the posted tasks, which may
@@ -73,6 +66,7 @@ class EngineImpl final : public Engine, public Reactors {
   Reactors& reactors() override { return *this; }
   Result<void> listen(const std::vector<net::Portal>& portals) override;
   std::vector<std::string> addresses() const override { return addresses_; }
+  void review_access(const std::string& target) override { directory_->review_all(target); }
   std::vector<iscsi::SessionView> sessions() override;
   iscsi::CountersSnapshot counters() const override;
   bool stop(Nanos bound) override;
@@ -93,6 +87,7 @@ class EngineImpl final : public Engine, public Reactors {
   iscsi::Gateway gateway_;
   std::vector<std::unique_ptr<Reactor>> reactors_;
   std::unique_ptr<iscsi::SessionDirectory> directory_;
+  std::unique_ptr<Watchdog> watchdog_;
   std::vector<std::string> addresses_;
   bool stopped_ = false;
 };
@@ -119,11 +114,14 @@ iscsi::SessionDirectory::Callbacks EngineImpl::directory_callbacks() {
   callbacks.granted = [find](iscsi::ConnectionHandle h, uint16_t tsih) {
     if (iscsi::Connection* c = find(h)) c->granted(tsih);
   };
+  callbacks.review = [find](iscsi::ConnectionHandle h) {
+    if (iscsi::Connection* c = find(h)) c->review_access();
+  };
   return callbacks;
 }
 
 Result<void> EngineImpl::open() {
-  const unsigned n = options_.reactors ? options_.reactors : usable_cpus();
+  const unsigned n = options_.reactors;
   for (unsigned i = 0; i < n; ++i) {
     Reactor::Setup setup;
     setup.index = i;
@@ -138,6 +136,9 @@ Result<void> EngineImpl::open() {
     auto started = reactor->start();
     if (!started) return started;
   }
+  std::vector<const Reactor*> watched;
+  for (const auto& reactor : reactors_) watched.push_back(reactor.get());
+  watchdog_ = std::make_unique<Watchdog>(std::move(watched));
   const RingFeatures& f = reactors_[0]->features();
   log::info("io_uring ready", {{"reactors", n},
                                {"single_issuer", f.single_issuer},
@@ -156,10 +157,10 @@ unsigned EngineImpl::current() const {
 }
 
 Result<int> EngineImpl::open_socket(const net::Portal& portal) {
-  auto address = parse_address(portal.address);
-  if (!address) return Error{address.error()};
-  const int family = address->storage.ss_family;
-  const int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const Result<SocketAddress> parsed = parse_socket_address(portal.address, 0);
+  if (!parsed) return Error{parsed.error()};
+  const KernelAddress address = kernel_address(parsed.value());
+  const int fd = socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (fd < 0) return Error{fmt::format("'{}': {}", portal.address, std::strerror(errno))};
   const int on = 1;
   setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
@@ -171,7 +172,7 @@ Result<int> EngineImpl::open_socket(const net::Portal& portal) {
     log::warning("congestion control not available, using the system's default", {{"name", cc}});
   }
   const char* step = "bind";
-  if (bind(fd, address->get(), address->size) == 0) {
+  if (bind(fd, address.get(), address.size) == 0) {
     step = "listen";
     if (::listen(fd, 1024) == 0) return fd;
   }
@@ -296,6 +297,7 @@ bool EngineImpl::stop(Nanos bound) {
   const bool clean = wait_for_connections(start + bound);
   for (const auto& r : reactors_) r->stop(!clean);
   for (const auto& r : reactors_) r->join();
+  watchdog_.reset();
   return clean;
 }
 

@@ -23,7 +23,7 @@
 
 namespace sluice::net {
 
-// Where to listen. `address` is "ip:port" or "[ip6]:port"; port 0 takes a free one.
+// Where to listen. `address` is "ip:port" or "[ip6]:port"; port 0, or none, takes a free one.
 struct Portal {
   std::string address;
   uint16_t tpgt = 1;
@@ -31,7 +31,7 @@ struct Portal {
 };
 
 struct Options {
-  unsigned reactors = 0;  // 1..kMaxReactors; 0: one per CPU this process may use
+  unsigned reactors = 1;                                  // 1..kMaxReactors
   size_t reactor_memory = limits::kDefaultReactorMemory;  // bytes of I/O buffers per reactor
   std::vector<int> cpus;                 // pin reactor i to cpus[i % size]; empty: no pinning
   std::string tcp_congestion = "cubic";  // TCP_CONGESTION of every connection; empty: the system's
@@ -51,6 +51,9 @@ class Engine {
   virtual Result<void> listen(const std::vector<Portal>& portals) = 0;
   // Addresses bound, in the order given to listen() (with the port the kernel chose).
   virtual std::vector<std::string> addresses() const = 0;
+
+  // Who may be at this target has changed, or it is gone: its sessions are looked at anew.
+  virtual void review_access(const std::string& target) = 0;
 
   // Asks every reactor; bounded wait. Not from a reactor.
   virtual std::vector<iscsi::SessionView> sessions() = 0;

@@ -15,7 +15,7 @@
 
 #include "base/limits.h"
 #include "base/log.h"
-#include "net/socket_address.h"
+#include "base/socket_address.h"
 #include "net/tcp_connection.h"
 
 namespace sluice::net {
@@ -26,7 +26,7 @@ Nanos clock_now() {
   return t.tv_sec * kSecond + t.tv_nsec;
 }
 
-Reactor::Reactor(Setup setup) : setup_(setup), buffers_(setup.memory) {
+Reactor::Reactor(Setup setup) : setup_(setup), buffers_(setup.memory), guard_(setup.clock()) {
   shard_.gateway = setup.gateway;
   shard_.counters = &counters_;
   shard_.lane.aio = this;
@@ -34,6 +34,7 @@ Reactor::Reactor(Setup setup) : setup_(setup), buffers_(setup.memory) {
   shard_.lane.reactors = setup.reactors;
   shard_.lane.reactor = setup.index;
   shard_.lane.now = &shard_.now;
+  shard_.lane.latencies = &shard_.latencies;
 }
 
 Reactor::~Reactor() {
@@ -75,7 +76,8 @@ Result<void> Reactor::set_up() {
   auto incremental = receive_ring_->open(&ring_);
   if (!incremental) return Error{incremental.error()};
   features_.incremental_buffers = incremental.value();
-  shard_.now = clock_now();
+  shard_.now = setup_.clock();
+  guard_.start_over(shard_.now);
   arm_wake();
   arm_tick();
   return {};
@@ -98,7 +100,7 @@ void Reactor::post(std::function<void()> task) {
 io_uring_sqe* Reactor::sqe() {
   io_uring_sqe* sqe = io_uring_get_sqe(&ring_);
   while (!sqe) {
-    io_uring_submit(&ring_);
+    hand_over();
     sqe = io_uring_get_sqe(&ring_);
   }
   return sqe;
@@ -122,6 +124,7 @@ void Reactor::run() {
     loop_once();
     if (stopping_ && (stop_now_ || (connections_.empty() && operations_ == 0))) break;
   }
+  alive_.store(false, std::memory_order_relaxed);
   tear_down();
 }
 
@@ -129,11 +132,11 @@ void Reactor::run() {
 bool Reactor::wait() {
   if (setup_.busy_poll > 0) {
     io_uring_submit(&ring_);
-    const Nanos until = clock_now() + setup_.busy_poll;
+    const Nanos until = setup_.clock() + setup_.busy_poll;
     do {
       io_uring_get_events(&ring_);
       if (io_uring_cq_ready(&ring_) != 0) return false;
-    } while (clock_now() < until);
+    } while (setup_.clock() < until);
   }
   io_uring_submit_and_wait(&ring_, 1);
   return true;
@@ -141,8 +144,9 @@ bool Reactor::wait() {
 
 void Reactor::loop_once() {
   wait();
-  const Nanos woke = clock_now();
+  const Nanos woke = setup_.clock();
   shard_.now = woke;
+  if (guard_.begin_turn(woke)) on_stall(woke);
   unsigned head = 0;
   unsigned seen = 0;
   io_uring_cqe* cqe = nullptr;
@@ -154,13 +158,16 @@ void Reactor::loop_once() {
   run_posted();
   finish_batch();
   counters_.loops.add();
-  counters_.busy_nanos.add(static_cast<uint64_t>(clock_now() - woke));
+  // The next thing is the system call that sends the answers.
+  const Nanos done = setup_.clock();
+  shard_.latencies.settle(done);
+  counters_.busy_nanos.add(static_cast<uint64_t>(done - woke));
+  if (guard_.late(done) || !withdrawn_.empty()) on_stall(done);
 }
 
 void Reactor::handle(const io_uring_cqe& cqe) {
-  const auto kind = static_cast<Kind>(cqe.user_data & 7);
-  void* owner = reinterpret_cast<void*>(cqe.user_data & ~uint64_t{7});  // NOLINT
-  switch (kind) {
+  void* owner = owner_of(cqe.user_data);
+  switch (kind_of(cqe.user_data)) {
     case Kind::kAio: {
       auto* op = static_cast<AioOp*>(owner);
       --operations_;

@@ -19,6 +19,7 @@
 #include "base/buffer.h"
 #include "base/clock.h"
 #include "base/result.h"
+#include "base/stall.h"
 #include "iscsi/counters.h"
 #include "iscsi/shard.h"
 #include "net/receive_ring.h"
@@ -39,6 +40,7 @@ class Reactor final : public Aio {
     Nanos busy_poll = 0;
     Reactors* reactors = nullptr;
     iscsi::Gateway* gateway = nullptr;
+    Nanos (*clock)() = clock_now;
   };
   explicit Reactor(Setup setup);
   ~Reactor() override;
@@ -51,6 +53,8 @@ class Reactor final : public Aio {
   void join();
 
   void post(std::function<void()> task);
+  // Until its loop ends it turns (counters().loops) every limits::kTick at least.
+  bool alive() const { return alive_.load(std::memory_order_relaxed); }
   bool on_this_thread() const { return std::this_thread::get_id() == thread_.get_id(); }
 
   // --- reactor's thread only
@@ -60,6 +64,10 @@ class Reactor final : public Aio {
   enum class Kind : uint8_t { kAio, kReceive, kSend, kAccept, kWake, kTick, kIgnore, kTimer };
   static void tag(io_uring_sqe* sqe, void* owner, Kind kind) {
     sqe->user_data = reinterpret_cast<uintptr_t>(owner) | static_cast<uintptr_t>(kind);
+  }
+  static Kind kind_of(uint64_t user_data) { return static_cast<Kind>(user_data & 7); }
+  static void* owner_of(uint64_t user_data) {
+    return reinterpret_cast<void*>(user_data & ~uint64_t{7});  // NOLINT
   }
   // Takes over a connected socket that came in through a portal.
   void adopt(int fd, uint16_t tpgt, uint16_t relative_port);
@@ -98,6 +106,10 @@ class Reactor final : public Aio {
   void arm_tick();
   void on_tick();
   void finish_batch();
+  // --- reactor_stall.cc
+  void hand_over();
+  void withdraw();
+  void on_stall(Nanos now);
   void run_posted();
   void on_timer(Timer* timer);
   void tear_down();
@@ -129,6 +141,9 @@ class Reactor final : public Aio {
   size_t operations_ = 0;  // AioOps in the kernel
   bool stopping_ = false;
   bool stop_now_ = false;
+  StallGuard guard_;
+  std::vector<AioOp*> withdrawn_;  // taken back from the ring, not told yet
+  std::atomic<bool> alive_{true};
   std::atomic<unsigned> connection_count_{0};
 };
 

@@ -60,6 +60,10 @@ void TcpConnection::peer_gone() {
   maybe_bury();
 }
 
+void TcpConnection::abandon() {
+  if (!peer_closed_) peer_gone();
+}
+
 void TcpConnection::schedule_flush() {
   if (dirty_ || discarding_) return;
   dirty_ = true;

@@ -26,6 +26,8 @@ class TcpConnection final : public iscsi::Wire {
   void unstarve();
   void tick();
   bool dead() const;
+  // Closes the socket; what it holds is not read, what waits to be sent is not sent.
+  void abandon();
 
   iscsi::Connection& core() { return core_; }
 

@@ -29,7 +29,7 @@ class HostSequence : public testing::Test {
   void SetUp() override {
     for (Initiator* h : {&host_, &other_}) {
       h->isid[5] = h == &host_ ? 1 : 2;
-      h->name = std::string("iqn.2026-11.dev.sluice.test:") + (h == &host_ ? "a" : "b");
+      h->name = h == &host_ ? "iqn.2026-11.dev.sluice.test:a" : "iqn.2026-11.dev.sluice.test:b";
       ASSERT_TRUE(h->login());
       h->clear_attention(0);
       h->clear_attention(1);

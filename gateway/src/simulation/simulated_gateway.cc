@@ -16,6 +16,11 @@ SimulatedConnection::SimulatedConnection(SimulatedGateway& gateway, unsigned rea
                                                 std::move(ends))) {}
 
 void SimulatedConnection::send(ByteView bytes, size_t piece) {
+  deliver(bytes, piece);
+  gateway_.run();
+}
+
+void SimulatedConnection::deliver(ByteView bytes, size_t piece) {
   BufferPool& pool = gateway_.buffers(reactor_);
   gateway_.current_ = reactor_;
   while (!bytes.empty() && !closed_) {
@@ -27,7 +32,6 @@ void SimulatedConnection::send(ByteView bytes, size_t piece) {
     core_->receive({std::move(buffer), data, static_cast<uint32_t>(n)});
     bytes = bytes.subspan(n);
   }
-  gateway_.run();
 }
 
 void SimulatedConnection::hang_up() {
@@ -86,6 +90,10 @@ SimulatedGateway::SimulatedGateway(iscsi::Settings settings, unsigned reactors) 
                                                 [find](iscsi::ConnectionHandle h, uint16_t tsih) {
                                                   if (iscsi::Connection* c = find(h))
                                                     c->granted(tsih);
+                                                },
+                                                [find](iscsi::ConnectionHandle h) {
+                                                  if (iscsi::Connection* c = find(h))
+                                                    c->review_access();
                                                 }});
   gateway_.directory = directory_.get();
   for (unsigned i = 0; i < reactors; ++i) {
@@ -93,34 +101,59 @@ SimulatedGateway::SimulatedGateway(iscsi::Settings settings, unsigned reactors) 
     lane->shard.gateway = &gateway_;
     lane->shard.counters = &lane->counters;
     lane->shard.now = now_;
-    lane->shard.lane = {&lane->aio, &lane->buffers, this, i, &lane->shard.now};
+    lane->shard.lane = {&lane->aio, &lane->buffers,   this,
+                        i,          &lane->shard.now, &lane->shard.latencies};
     lanes_.push_back(std::move(lane));
   }
   target_ = std::make_shared<lun::Target>(kTarget, "simulated", uint16_t{1});
-  add_disk(0);
-  add_disk(1);
+  backend::Spec spec;
+  spec.kind = "memory";
+  spec.size = kLunBytes;
+  disks_.resize(2);
+  units_.resize(2);
+  add_disk(0, spec);
+  add_disk(1, spec);
   target_->set_hosts({lun::HostAccess{}});
-  target_->set_luns({{0, units_[0]}, {1, units_[1]}}, *this);
+  show_luns();
   exports_.add(target_);
   exports_.set_portals({{"127.0.0.1:3260", 1, 1}});
 }
 
-void SimulatedGateway::add_disk(unsigned lun) {
-  backend::Spec spec;
-  spec.kind = "memory";
-  spec.size = kLunBytes;
-  auto memory = backend::open(spec);
-  if (!memory) std::abort();
-  auto held = std::make_unique<HeldBackend>(std::move(memory).value());
-  disks_.push_back(held.get());
+void SimulatedGateway::add_disk(unsigned lun, const backend::Spec& spec) {
+  auto opened = backend::open(spec);
+  if (!opened) std::abort();
+  auto held = std::make_unique<HeldBackend>(std::move(opened).value());
+  disks_[lun] = held.get();
   lun::UnitIdentity identity;
   identity.uuid.fill(static_cast<uint8_t>(0xa0 + lun));
   identity.serial = "SIM" + std::to_string(lun);
-  units_.push_back(std::make_shared<lun::Unit>(identity, std::move(held), count(), nullptr));
+  units_[lun] = std::make_shared<lun::Unit>(identity, std::move(held), count(), nullptr);
+}
+
+void SimulatedGateway::show_luns() {
+  std::vector<lun::Target::LunEntry> luns;
+  for (unsigned i = 0; i < units_.size(); ++i) {
+    if (units_[i]) luns.push_back({i, units_[i]});
+  }
+  target_->set_luns(std::move(luns), *this);
+  run();
+}
+
+void SimulatedGateway::replace_lun(unsigned lun, const backend::Spec& spec) {
+  add_disk(lun, spec);
+  show_luns();
+}
+
+void SimulatedGateway::remove_lun(unsigned lun) {
+  disks_[lun] = nullptr;
+  units_[lun]->raise_gate(lun::Unit::kRemoved);
+  units_[lun] = nullptr;
+  show_luns();
 }
 
 SimulatedGateway::~SimulatedGateway() {
   for (HeldBackend* disk : disks_) {
+    if (!disk) continue;
     disk->hold(false);
     disk->release_all();
   }
@@ -138,6 +171,10 @@ SimulatedConnection& SimulatedGateway::connect(unsigned reactor, uint16_t tpgt) 
   connections_.push_back(
       std::make_unique<SimulatedConnection>(*this, reactor, id, std::move(ends)));
   return *connections_.back();
+}
+
+void SimulatedGateway::forget(const SimulatedConnection& connection) {
+  std::erase_if(connections_, [&](const auto& c) { return c.get() == &connection; });
 }
 
 void SimulatedGateway::run() {
@@ -160,6 +197,7 @@ void SimulatedGateway::run() {
       while (connections_[i]->flush()) busy = true;
     }
   }
+  for (auto& lane : lanes_) lane->shard.latencies.settle(lane->shard.now + batch_time_);
 }
 
 void SimulatedGateway::advance(Nanos span) {

@@ -33,6 +33,8 @@ class SimulatedConnection final : public iscsi::Wire {
 
   // Delivers bytes in pieces of at most `piece` bytes, as a network may.
   void send(ByteView bytes, size_t piece = SIZE_MAX);
+  // As send(), but the batch goes on.
+  void deliver(ByteView bytes, size_t piece = SIZE_MAX);
   // The initiator closes its end.
   void hang_up();
   // All bytes the gateway sent and nobody took yet.
@@ -72,8 +74,12 @@ class SimulatedGateway final : public Reactors {
   ~SimulatedGateway() override;
 
   SimulatedConnection& connect(unsigned reactor = 0, uint16_t tpgt = 1);
+  // Destroys a connection that has ended, as its carrier would.
+  void forget(const SimulatedConnection& connection);
   // Until nothing is left to do.
   void run();
+  // How long a batch takes: run() ends one, and what it answered was answered then.
+  void set_batch_time(Nanos span) { batch_time_ = span; }
   // Time passes; ticks happen every limits::kTick.
   void advance(Nanos span);
 
@@ -81,6 +87,10 @@ class SimulatedGateway final : public Reactors {
   lun::Target& target() { return *target_; }
   HeldBackend& disk(unsigned lun = 0) { return *disks_[lun]; }
   std::shared_ptr<lun::Unit> unit(unsigned lun = 0) { return units_[lun]; }
+  // What a reload does: the LUN now has its data in `spec`; or is exported no more. Nothing of the
+  // simulation refers to the old unit afterwards.
+  void replace_lun(unsigned lun, const backend::Spec& spec);
+  void remove_lun(unsigned lun);
   iscsi::Gateway& gateway() { return gateway_; }
   iscsi::Shard& shard(unsigned reactor = 0) { return lanes_[reactor]->shard; }
   BufferPool& buffers(unsigned reactor = 0) { return lanes_[reactor]->buffers; }
@@ -113,7 +123,8 @@ class SimulatedGateway final : public Reactors {
     unsigned reactor;
     std::function<void()> task;
   };
-  void add_disk(unsigned lun);
+  void add_disk(unsigned lun, const backend::Spec& spec);
+  void show_luns();
 
   lun::Exports exports_;
   std::shared_ptr<lun::Target> target_;
@@ -128,6 +139,7 @@ class SimulatedGateway final : public Reactors {
   uint64_t next_id_ = 1;
   uint8_t next_random_ = 1;
   Nanos now_ = kSecond;
+  Nanos batch_time_ = 0;
 };
 
 }  // namespace sluice::simulation

@@ -1,12 +1,13 @@
-#include "config/socket_address.h"
+#include "base/socket_address.h"
 
 #include <arpa/inet.h>
+#include <netinet/in.h>
 
 #include <algorithm>
 #include <array>
 #include <charconv>
 
-namespace sluice::config {
+namespace sluice {
 namespace {
 
 // The canonical text of a numeric address; empty when it isn't one.
@@ -15,6 +16,13 @@ std::string canonical(int family, const std::string& host) {
   std::array<char, INET6_ADDRSTRLEN> text;
   if (inet_pton(family, host.c_str(), raw.data()) != 1) return {};
   return inet_ntop(family, raw.data(), text.data(), text.size());
+}
+
+std::string end_of(int fd, int (*get)(int, sockaddr*, socklen_t*)) {
+  sockaddr_storage address{};
+  socklen_t size = sizeof address;
+  if (get(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0) return "unknown";
+  return kernel_address_text(address);
 }
 
 }  // namespace
@@ -58,4 +66,45 @@ Result<SocketAddress> parse_socket_address(std::string_view text, uint16_t defau
   return address;
 }
 
-}  // namespace sluice::config
+KernelAddress kernel_address(const SocketAddress& address) {
+  KernelAddress out;
+  if (address.v6) {
+    auto* v6 = reinterpret_cast<sockaddr_in6*>(&out.storage);
+    v6->sin6_family = AF_INET6;
+    v6->sin6_port = htons(address.port);
+    inet_pton(AF_INET6, address.host.c_str(), &v6->sin6_addr);
+    out.size = sizeof *v6;
+  } else {
+    auto* v4 = reinterpret_cast<sockaddr_in*>(&out.storage);
+    v4->sin_family = AF_INET;
+    v4->sin_port = htons(address.port);
+    inet_pton(AF_INET, address.host.c_str(), &v4->sin_addr);
+    out.size = sizeof *v4;
+  }
+  return out;
+}
+
+std::string kernel_address_text(const sockaddr_storage& address) {
+  std::array<char, INET6_ADDRSTRLEN> host{};
+  SocketAddress out;
+  if (address.ss_family == AF_INET6) {
+    const auto* v6 = reinterpret_cast<const sockaddr_in6*>(&address);
+    out.port = ntohs(v6->sin6_port);
+    out.v6 = !IN6_IS_ADDR_V4MAPPED(&v6->sin6_addr);
+    const void* raw = out.v6 ? &v6->sin6_addr.s6_addr[0] : &v6->sin6_addr.s6_addr[12];
+    inet_ntop(out.v6 ? AF_INET6 : AF_INET, raw, host.data(), host.size());
+  } else if (address.ss_family == AF_INET) {
+    const auto* v4 = reinterpret_cast<const sockaddr_in*>(&address);
+    out.port = ntohs(v4->sin_port);
+    inet_ntop(AF_INET, &v4->sin_addr, host.data(), host.size());
+  } else {
+    return "unknown";
+  }
+  out.host = host.data();
+  return out.text();
+}
+
+std::string local_address(int fd) { return end_of(fd, getsockname); }
+std::string peer_address(int fd) { return end_of(fd, getpeername); }
+
+}  // namespace sluice

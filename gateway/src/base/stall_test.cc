@@ -1,0 +1,101 @@
+#include "base/stall.h"
+
+#include <gtest/gtest.h>
+
+namespace sluice {
+namespace {
+
+using limits::kStallLimit;
+using limits::kWatchdogLimit;
+using limits::kWatchdogLook;
+
+constexpr Nanos kStart = 1000 * kSecond;
+
+TEST(StallGuard, LeavesAReactorAloneThatTurns) {
+  StallGuard guard(kStart);
+  Nanos now = kStart;
+  for (int i = 0; i < 100; ++i) {
+    now += limits::kTick;
+    EXPECT_FALSE(guard.begin_turn(now));
+    EXPECT_FALSE(guard.late(now + limits::kTick));
+  }
+}
+
+TEST(StallGuard, ATurnThatComesAfterTheLimitIsLate) {
+  StallGuard guard(kStart);
+  EXPECT_FALSE(guard.begin_turn(kStart + kStallLimit));
+  StallGuard other(kStart);
+  EXPECT_TRUE(other.begin_turn(kStart + kStallLimit + 1));
+}
+
+TEST(StallGuard, ATurnThatTakesTooLongIsLateBeforeItHandsOver) {
+  StallGuard guard(kStart);
+  ASSERT_FALSE(guard.begin_turn(kStart + limits::kTick));
+  EXPECT_FALSE(guard.late(kStart + kStallLimit));
+  EXPECT_TRUE(guard.late(kStart + kStallLimit + 1));
+}
+
+// What came just after a slow turn began to look waited for all of it.
+TEST(StallGuard, TwoSlowTurnsAddUp) {
+  StallGuard guard(kStart);
+  ASSERT_FALSE(guard.begin_turn(kStart));
+  const Nanos second = kStart + kStallLimit * 2 / 3;
+  ASSERT_FALSE(guard.begin_turn(second));
+  EXPECT_TRUE(guard.late(second + kStallLimit * 2 / 3));
+}
+
+TEST(StallGuard, IsContentOnceAllThatWasOldIsGone) {
+  StallGuard guard(kStart);
+  const Nanos woke = kStart + 60 * kSecond;
+  ASSERT_TRUE(guard.begin_turn(woke));
+  EXPECT_EQ(guard.behind(woke), 60 * kSecond);
+  guard.start_over(woke);
+  EXPECT_FALSE(guard.late(woke));
+  EXPECT_FALSE(guard.begin_turn(woke + limits::kTick));
+  EXPECT_FALSE(guard.begin_turn(woke + 2 * limits::kTick));
+}
+
+// Looks every kWatchdogLook until the check gives up on a reactor, which makes no turn; how long
+// that took, or 0 when it was content to the end.
+Nanos looks_until_stopped(PulseCheck* check, Nanos from, uint64_t turns, Nanos span) {
+  for (Nanos now = from; now <= from + span; now += kWatchdogLook) {
+    if (check->stopped(now, turns)) return now - from;
+  }
+  return 0;
+}
+
+TEST(PulseCheck, IsContentWithAReactorThatTurns) {
+  PulseCheck check;
+  for (uint64_t i = 0; i < 100; ++i) {
+    EXPECT_FALSE(check.stopped(kStart + static_cast<Nanos>(i) * kWatchdogLook, i));
+  }
+}
+
+TEST(PulseCheck, GivesUpOnAReactorThatStopped) {
+  PulseCheck check;
+  ASSERT_FALSE(check.stopped(kStart - kWatchdogLook, 6));
+  EXPECT_FALSE(check.stopped(kStart, 7));
+  EXPECT_EQ(looks_until_stopped(&check, kStart, 7, 60 * kSecond), kWatchdogLimit);
+}
+
+TEST(PulseCheck, GivesUpOnAReactorThatNeverTurned) {
+  PulseCheck check;
+  EXPECT_EQ(looks_until_stopped(&check, kStart, 0, 60 * kSecond), kWatchdogLimit);
+}
+
+TEST(PulseCheck, DoesNotBlameAReactorForTimeInWhichAllStoodStill) {
+  PulseCheck check;
+  ASSERT_FALSE(check.stopped(kStart, 7));
+  const Nanos awake = kStart + 3600 * kSecond;
+  EXPECT_FALSE(check.stopped(awake, 7)) << "the watchdog woke first";
+  EXPECT_FALSE(check.stopped(awake + kWatchdogLook, 8));
+}
+
+TEST(PulseCheck, GivesUpOnAReactorThatDoesNotComeBackWhenAllElseDoes) {
+  PulseCheck check;
+  ASSERT_FALSE(check.stopped(kStart, 7));
+  EXPECT_NE(looks_until_stopped(&check, kStart + 3600 * kSecond, 7, kWatchdogLimit), 0);
+}
+
+}  // namespace
+}  // namespace sluice

@@ -1,0 +1,56 @@
+// What a reactor does when it finds that it stood still (DESIGN R6): whoever waits behind its
+// sockets may have asked again over another path, and nothing old may overtake that.
+#include <cerrno>
+
+#include "base/log.h"
+#include "net/reactor.h"
+#include "net/tcp_connection.h"
+
+namespace sluice::net {
+namespace {
+
+bool changes_data(AioOp::Kind kind) {
+  return kind == AioOp::Kind::kWritev || kind == AioOp::Kind::kFallocate ||
+         kind == AioOp::Kind::kDiscard;
+}
+
+}  // namespace
+
+// The ring has room again; what is in it was looked at last when the turn before began.
+void Reactor::hand_over() {
+  if (guard_.late(setup_.clock())) withdraw();
+  io_uring_submit(&ring_);
+}
+
+// Takes back every change of data that lies in the ring and was not handed over.
+void Reactor::withdraw() {
+  io_uring_sq& queue = ring_.sq;
+  for (unsigned at = *queue.khead; at != queue.sqe_tail; ++at) {
+    io_uring_sqe* e = &queue.sqes[at & queue.ring_mask];
+    if (kind_of(e->user_data) != Kind::kAio) continue;
+    auto* op = static_cast<AioOp*>(owner_of(e->user_data));
+    if (!changes_data(op->kind)) continue;
+    io_uring_prep_nop(e);
+    tag(e, nullptr, Kind::kIgnore);
+    withdrawn_.push_back(op);
+  }
+}
+
+void Reactor::on_stall(Nanos now) {
+  log::error("reactor stood still, its connections are closed unread",
+             {{"reactor", setup_.index},
+              {"milliseconds", guard_.behind(now) / kMillisecond},
+              {"connections", connections_.size()}});
+  // First, so that what is taken back ends as aborted and goes no further.
+  for (const auto& connection : connections_) connection->abandon();
+  withdraw();
+  std::vector<AioOp*> ops;
+  ops.swap(withdrawn_);
+  for (AioOp* op : ops) {
+    --operations_;
+    op->done(*op, -ECANCELED);
+  }
+  guard_.start_over(now);
+}
+
+}  // namespace sluice::net

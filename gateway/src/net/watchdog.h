@@ -1,0 +1,31 @@
+// Kills the process when one of its reactors hangs (DESIGN R6): what that reactor holds would
+// otherwise come alive at some later time, after hosts have asked again elsewhere.
+#pragma once
+
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "net/reactor.h"
+
+namespace sluice::net {
+
+class Watchdog {
+ public:
+  // The reactors run and outlive it.
+  explicit Watchdog(std::vector<const Reactor*> reactors);
+  ~Watchdog();
+  Watchdog(const Watchdog&) = delete;
+
+ private:
+  void run();
+
+  const std::vector<const Reactor*> reactors_;
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  bool stopping_ = false;
+  std::thread thread_;
+};
+
+}  // namespace sluice::net
