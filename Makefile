@@ -5,12 +5,12 @@ SHELL := /bin/bash
 export PATH := $(CURDIR)/build/toolchain/go/bin:$(PATH)
 
 # The tiers of `make test`, fast ones first. Each is also a target: make test-unit, ...
-TIERS := unit asan corpus tsan libiscsi qemu hostile operations guest powercut package
+TIERS := unit go controlplane asan corpus tsan libiscsi qemu hostile operations guest powercut package
 # `make lint test` counts lint's checks in the closing line too.
 SUMMED := $(if $(filter lint,$(MAKECMDGOALS)),lint) $(TIERS)
 
-.PHONY: help deps build lint format test fuzz bench bench-full demo package generate clean distclean \
-        $(addprefix test-,$(TIERS))
+.PHONY: help deps build build-gateway build-go lint format test fuzz bench bench-full bench-placement demo package \
+        generate clean distclean $(addprefix test-,$(TIERS))
 
 help: ## this list
 	@awk -F ' ## ' '/^[a-z-]+:.* ## / {split($$1, t, ":"); printf "  make %-15s %s\n", t[1], $$2}' Makefile
@@ -18,17 +18,25 @@ help: ## this list
 deps: ## everything that building, testing and packaging need, from Debian's packages and a Go module
 	@.ci/deps build clang lint clients guest bench package go
 
-build: ## the programs, optimised, into build/bin/
+build: build-gateway build-go ## the programs, optimised, into build/bin/
+
+# The two halves, for targets that need only one of them.
+build-gateway:
 	@.ci/deps build
 	@.ci/compile release sluice-gateway
 
-lint: ## format, clang-tidy, headers, arrows between rooms, shell, python, names
-	@.ci/deps build clang lint
+build-go:
+	@.ci/deps go
+	@.ci/compile-go
+
+lint: ## format, clang-tidy, vet and staticcheck, arrows between rooms, protobuf, shell, python, names
+	@.ci/deps build clang lint go
 	@.ci/tier lint tests/lint/run
 
-format: ## C++ sources as .clang-format says, in place
+format: ## C++ as .clang-format says, Go as gofmt does, in place
 	@.ci/deps lint
 	@git ls-files -z '*.h' '*.cc' | xargs -0 -r clang-format-19 -i
+	@git ls-files -z '*.go' | xargs -0 -r gofmt -w
 
 test: ## every tier below, then one line that counts: N passed, N failed, N skipped
 	@for tier in $(TIERS); do rm -f build/results/$$tier.txt; done
@@ -39,6 +47,14 @@ test-unit: ## unit and session tests, as shipped (g++, optimised)
 	@.ci/deps build
 	@.ci/compile release
 	@.ci/tier unit tests/unit/run release
+
+test-go: ## the Go parts' own tests, under the race detector
+	@.ci/deps go build
+	@.ci/tier go tests/go/run
+
+test-controlplane: build-go ## control plane and CLI as people use them: certificates, restart, backup and restore
+	@.ci/deps clients
+	@.ci/tier controlplane tests/controlplane/run
 
 test-asan: ## the same under AddressSanitizer and UndefinedBehaviorSanitizer
 	@.ci/deps build clang
@@ -55,27 +71,27 @@ test-tsan: ## unit and session tests under ThreadSanitizer
 	@.ci/compile tsan
 	@.ci/tier tsan tests/unit/run tsan
 
-test-libiscsi: build ## libiscsi's 230 conformance tests, one process each
+test-libiscsi: build-gateway ## libiscsi's 230 conformance tests, one process each
 	@.ci/deps clients
 	@.ci/tier libiscsi tests/libiscsi/run
 
-test-qemu: build ## qemu-img and qemu-io over iscsi://, with and without CHAP
+test-qemu: build-gateway ## qemu-img and qemu-io over iscsi://, with and without CHAP
 	@.ci/deps clients
 	@.ci/tier qemu tests/qemu/run
 
-test-hostile: build ## bad peers: each named attack, while another session goes on
+test-hostile: build-gateway ## bad peers: each named attack, while another session goes on
 	@.ci/deps clients
 	@.ci/tier hostile tests/hostile/run
 
-test-operations: build ## starts that fail, reloads and stops under load, figures, secrets; the benchmark's own tests
+test-operations: build-gateway ## starts that fail, reloads and stops under load, figures, secrets; the benchmark's own tests
 	@.ci/deps clients
 	@.ci/tier operations tests/operations/run
 
-test-guest: build ## the Linux initiator in a QEMU guest: mkfs, fio verify, fstrim, resize, CHAP
+test-guest: build-gateway ## the Linux initiator in a QEMU guest: mkfs, fio verify, fstrim, resize, CHAP
 	@.ci/deps guest clients
 	@.ci/tier guest tests/guest/run
 
-test-powercut: build ## the gateway's machine loses power under load: what was acknowledged is there
+test-powercut: build-gateway ## the gateway's machine loses power under load: what was acknowledged is there
 	@.ci/deps guest clients
 	@.ci/tier powercut tests/powercut/run
 
@@ -89,15 +105,21 @@ fuzz: ## every fuzzer for FUZZ_SECONDS (60) seconds; findings go to build/fuzz/f
 	@.ci/compile fuzz
 	@tests/corpus/fuzz $(or $(FUZZ_SECONDS),60)
 
-bench: build ## the engine beside tgt and beside a bare echo, at most 15 minutes
+bench: build-gateway ## the engine beside tgt and beside a bare echo, at most 15 minutes
 	@.ci/deps build bench
 	@bench/run.sh
 
-bench-full: build ## the whole matrix
+bench-full: build-gateway ## the whole matrix
 	@.ci/deps build bench
 	@bench/run.sh --full
 
-demo: build ## a gateway, a real Linux initiator on it, checksums, live figures; tears itself down
+bench-placement: ## package placement at full size: time, balance, moves, hops; under 2 minutes
+	@.ci/deps go
+	@mkdir -p build/bench
+	@GOMAXPROCS=1 go run ./controlplane/internal/placement/simulate >build/bench/placement.jsonl
+	@go run ./bench/placement -records build/bench/placement.jsonl -out bench/reports
+
+demo: build-gateway ## a gateway, a real Linux initiator on it, checksums, live figures; tears itself down
 	@.ci/deps guest clients
 	@tests/demo/run
 
@@ -105,7 +127,7 @@ package: build ## Debian packages into build/packages/
 	@.ci/deps package
 	@gateway/packaging/build
 
-generate: ## generated code is current (nothing is generated yet)
+generate: ## generates the code that is committed again; fails where it was not current
 	@.ci/deps go
 	@.ci/generate
 

@@ -1,0 +1,26 @@
+package main
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+)
+
+// newLog writes structured lines to standard error.
+func newLog(level, format string) (*slog.Logger, error) {
+	var threshold slog.Level
+	if err := threshold.UnmarshalText([]byte(level)); err != nil {
+		return nil, fmt.Errorf("--log-level %q: debug, info, warn and error are possible", level)
+	}
+	options := &slog.HandlerOptions{Level: threshold}
+	switch format {
+	case "text":
+		return slog.New(slog.NewTextHandler(os.Stderr, options)), nil
+	case "json":
+		return slog.New(slog.NewJSONHandler(os.Stderr, options)), nil
+	}
+	return nil, fmt.Errorf("--log-format %q: text and json are possible", format)
+}
+
+func trimNewline(text string) string { return strings.TrimRight(text, "\r\n") }

@@ -1,0 +1,241 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/spf13/cobra"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+	"google.golang.org/grpc/health/grpc_health_v1"
+
+	"sluice.dev/sluice/controlplane/internal/etcd"
+	"sluice.dev/sluice/controlplane/internal/server"
+	"sluice.dev/sluice/controlplane/internal/store"
+)
+
+// stopTimeout bounds how long calls may go on after a stop was asked for.
+const stopTimeout = 5 * time.Second
+
+// settings of `serve`, as the flags say.
+type settings struct {
+	listen, metrics, dataDir, cluster, keyFile string
+	insecure                                   bool
+	tls                                        server.Files
+	oui                                        uint32
+	etcdEndpoints                              []string
+	etcdTLS                                    server.Files
+	etcdUser, etcdPasswordFile                 string
+	logLevel, logFormat                        string
+}
+
+func serveCommand() *cobra.Command {
+	s := &settings{}
+	command := &cobra.Command{
+		Use:   "serve",
+		Short: "Serve the API",
+		Long: "Serve the API. Without --etcd-endpoints the store is an etcd inside this process, with its data in " +
+			"--data-dir; that is for one replica.",
+		Args: cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error { return s.run(command.Context()) },
+	}
+	flags := command.Flags()
+	flags.StringVar(&s.listen, "listen", "127.0.0.1:7460", "host:port of the API")
+	flags.StringVar(&s.metrics, "metrics", "127.0.0.1:7461", "host:port of metrics, /healthz and /readyz; empty: none")
+	flags.StringVar(&s.dataDir, "data-dir", "/var/lib/sluice-controlplane", "directory of the embedded etcd and of the generated key")
+	flags.StringVar(&s.cluster, "cluster", "default", "name of the system, where several share an etcd")
+	flags.StringVar(&s.keyFile, "key-file", "", "keys that encrypt secrets in the store, newest first; "+
+		"empty: secrets.key in --data-dir, made where it is missing (embedded etcd only)")
+	flags.BoolVar(&s.insecure, "insecure", false, "serve without TLS, on loopback only; everybody there is an administrator")
+	flags.StringVar(&s.tls.CA, "tls-ca", "", "CA that signed the clients' certificates (PEM)")
+	flags.StringVar(&s.tls.Certificate, "tls-cert", "", "certificate of this server (PEM)")
+	flags.StringVar(&s.tls.Key, "tls-key", "", "its key (PEM)")
+	flags.Uint32Var(&s.oui, "oui", 0, "IEEE company id for device identities of new volumes (NAA 6); 0: NAA 3, locally assigned")
+	flags.StringSliceVar(&s.etcdEndpoints, "etcd-endpoints", nil, "external etcd, as https://host:port; started with "+
+		fmt.Sprintf("--max-txn-ops=%d --max-request-bytes=%d", etcd.MaxTxnOps, etcd.MaxRequestBytes))
+	flags.StringVar(&s.etcdTLS.CA, "etcd-ca", "", "CA of the external etcd (PEM)")
+	flags.StringVar(&s.etcdTLS.Certificate, "etcd-cert", "", "certificate to prove ourselves to it (PEM)")
+	flags.StringVar(&s.etcdTLS.Key, "etcd-key", "", "its key (PEM)")
+	flags.StringVar(&s.etcdUser, "etcd-user", "", "user at the external etcd, where it has authentication")
+	flags.StringVar(&s.etcdPasswordFile, "etcd-password-file", "", "file that holds that user's password")
+	flags.StringVar(&s.logLevel, "log-level", "info", "debug, info, warn or error")
+	flags.StringVar(&s.logFormat, "log-format", "text", "text or json")
+	return command
+}
+
+func (s *settings) run(ctx context.Context) error {
+	log, err := newLog(s.logLevel, s.logFormat)
+	if err != nil {
+		return err
+	}
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	client, closeClient, err := s.connect(ctx, stop)
+	if err != nil {
+		return err
+	}
+	defer closeClient()
+	ring, err := s.keyring(log)
+	if err != nil {
+		return err
+	}
+	kept, err := store.Open(ctx, client, store.Options{Cluster: s.cluster, Keyring: ring, OUI: s.oui})
+	if err != nil {
+		return err
+	}
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	made, listener, err := s.api(kept, log, registry)
+	if err != nil {
+		return err
+	}
+	if s.metrics != "" {
+		closeMetrics, err := serveMetrics(s.metrics, registry, client, log)
+		if err != nil {
+			_ = listener.Close()
+			return err
+		}
+		defer closeMetrics()
+	}
+	go func() {
+		<-ctx.Done()
+		stopGently(made)
+	}()
+	log.Info("serving", "api", listener.Addr().String(), "metrics", s.metrics, "tls", !s.insecure,
+		"etcd", etcdName(s.etcdEndpoints), "version", version)
+	if err := made.Serve(listener); err != nil {
+		return fmt.Errorf("API: %w", err)
+	}
+	log.Info("stopped")
+	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
+		return cause
+	}
+	return nil
+}
+
+// connect gives a client of the embedded or the external etcd. An embedded one that fails stops the process by its cause.
+func (s *settings) connect(ctx context.Context, stop context.CancelCauseFunc) (*clientv3.Client, func(), error) {
+	quiet := zap.NewNop()
+	if len(s.etcdEndpoints) == 0 {
+		embedded, err := etcd.StartEmbedded(ctx, s.dataDir, quiet)
+		if err != nil {
+			return nil, nil, err
+		}
+		go func() {
+			if err, failed := <-embedded.Failed(); failed && err != nil {
+				stop(fmt.Errorf("embedded etcd: %w", err))
+			}
+		}()
+		return embedded.Client, embedded.Close, nil
+	}
+	external := etcd.External{Endpoints: s.etcdEndpoints, Username: s.etcdUser}
+	if s.etcdPasswordFile != "" {
+		text, err := os.ReadFile(s.etcdPasswordFile)
+		if err != nil {
+			return nil, nil, fmt.Errorf("etcd password: %w", err)
+		}
+		external.Password = trimNewline(string(text))
+	}
+	if s.etcdTLS != (server.Files{}) {
+		config, err := server.ClientTLS(s.etcdTLS)
+		if err != nil {
+			return nil, nil, fmt.Errorf("etcd: %w", err)
+		}
+		external.TLS = config
+	}
+	client, err := etcd.Connect(ctx, external, quiet)
+	if err != nil {
+		return nil, nil, err
+	}
+	return client, func() { _ = client.Close() }, nil
+}
+
+// keyring reads the key file. Beside an embedded etcd one is made where none is named or found; an external
+// etcd is shared by replicas, which all need the same keys, so somebody has to give them.
+func (s *settings) keyring(log *slog.Logger) (*store.Keyring, error) {
+	path := s.keyFile
+	if path == "" && len(s.etcdEndpoints) > 0 {
+		return nil, errors.New("--key-file is missing: replicas of an external etcd need the same keys; " +
+			"`sluice-controlplane key` makes one")
+	}
+	if path == "" {
+		path = filepath.Join(s.dataDir, "secrets.key")
+		if err := makeKeyFile(path); err == nil {
+			log.Warn("made a key that encrypts secrets in the store: keep a copy apart from the data", "file", path)
+		} else if !errors.Is(err, fs.ErrExist) {
+			return nil, err
+		}
+	}
+	return store.ReadKeyring(path)
+}
+
+func (s *settings) api(kept *store.Store, log *slog.Logger, registry prometheus.Registerer,
+) (*server.Server, net.Listener, error) {
+	options := server.Options{Store: kept, Insecure: s.insecure, Log: log, Registry: registry}
+	if !s.insecure {
+		config, err := server.ServerTLS(s.tls)
+		if err != nil {
+			return nil, nil, fmt.Errorf("%w; `sluice-controlplane certs` makes some, --insecure does without on loopback", err)
+		}
+		options.TLS = config
+	}
+	made, err := server.New(options)
+	if err != nil {
+		return nil, nil, err
+	}
+	listener, err := server.Listen(s.listen, s.insecure)
+	return made, listener, err
+}
+
+func stopGently(made *server.Server) {
+	made.Health.SetServingStatus("", grpc_health_v1.HealthCheckResponse_NOT_SERVING)
+	timer := time.AfterFunc(stopTimeout, made.Stop)
+	defer timer.Stop()
+	made.GracefulStop()
+}
+
+// serveMetrics answers /metrics, /healthz (the process lives) and /readyz (the store answers).
+func serveMetrics(address string, registry *prometheus.Registry, client *clientv3.Client, log *slog.Logger) (func(), error) {
+	mux := http.NewServeMux()
+	mux.Handle("/metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprintln(w, "ok") })
+	mux.HandleFunc("/readyz", func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithTimeout(r.Context(), time.Second)
+		defer cancel()
+		if _, err := client.Get(ctx, "sluice-probe", clientv3.WithKeysOnly()); err != nil {
+			http.Error(w, "the store does not answer: "+err.Error(), http.StatusServiceUnavailable)
+			return
+		}
+		_, _ = fmt.Fprintln(w, "ok")
+	})
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("metrics: %w", err)
+	}
+	web := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
+	go func() {
+		if err := web.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			log.Error("metrics are no longer served", "problem", err)
+		}
+	}()
+	return func() { _ = web.Close() }, nil
+}
+
+func etcdName(endpoints []string) any {
+	if len(endpoints) == 0 {
+		return "embedded"
+	}
+	return endpoints
+}

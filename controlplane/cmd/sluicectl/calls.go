@@ -1,0 +1,95 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
+)
+
+// The services are alike (one shape of request and response for every noun), so calls are made by name: `Get` of a
+// Volume is VolumeService.GetVolume with a GetVolumeRequest. A test holds every kind to that shape.
+
+const api = "sluice.v1."
+
+// message makes an empty message by its name in the API.
+func message(name string) (proto.Message, error) {
+	found, err := protoregistry.GlobalTypes.FindMessageByName(protoreflect.FullName(api + name))
+	if err != nil {
+		return nil, fmt.Errorf("the API has no message %s", name)
+	}
+	return found.New().Interface(), nil
+}
+
+// call makes a unary call of a kind's service: verb and noun name the method, fields fill the request.
+func (k *kind) call(ctx context.Context, connection *grpc.ClientConn, verb, noun string, fields map[string]any,
+) (proto.Message, error) {
+	request, err := message(verb + noun + "Request")
+	if err != nil {
+		return nil, err
+	}
+	for name, value := range fields {
+		if err := set(request, name, value); err != nil {
+			return nil, err
+		}
+	}
+	response, err := message(verb + noun + "Response")
+	if err != nil {
+		return nil, err
+	}
+	method := fmt.Sprintf("/%s%sService/%s%s", api, k.message, verb, noun)
+	return response, connection.Invoke(ctx, method, request, response)
+}
+
+func set(to proto.Message, name string, value any) error {
+	reflected := to.ProtoReflect()
+	field := reflected.Descriptor().Fields().ByName(protoreflect.Name(name))
+	if field == nil {
+		return fmt.Errorf("%s has no field %s", reflected.Descriptor().Name(), name)
+	}
+	if m, ok := value.(proto.Message); ok {
+		reflected.Set(field, protoreflect.ValueOfMessage(m.ProtoReflect()))
+		return nil
+	}
+	reflected.Set(field, protoreflect.ValueOf(value))
+	return nil
+}
+
+// objectIn takes the object out of a response to Create, Get, Update or Delete.
+func (k *kind) objectIn(response proto.Message) proto.Message {
+	fields := response.ProtoReflect().Descriptor().Fields()
+	return response.ProtoReflect().Get(fields.ByName(protoreflect.Name(k.field))).Message().Interface()
+}
+
+func (k *kind) get(ctx context.Context, connection *grpc.ClientConn, name string) (proto.Message, error) {
+	response, err := k.call(ctx, connection, "Get", k.message, map[string]any{"name": name})
+	if err != nil {
+		return nil, err
+	}
+	return k.objectIn(response), nil
+}
+
+// list returns all objects, page by page.
+func (k *kind) list(ctx context.Context, connection *grpc.ClientConn, labels map[string]string) ([]proto.Message, error) {
+	var all []proto.Message
+	token := ""
+	for {
+		response, err := k.call(ctx, connection, "List", k.messages, map[string]any{"options": listOptions(token, labels)})
+		if err != nil {
+			return nil, err
+		}
+		reflected := response.ProtoReflect()
+		fields := reflected.Descriptor().Fields()
+		page := reflected.Get(fields.ByName(protoreflect.Name(k.fields))).List()
+		for i := range page.Len() {
+			all = append(all, page.Get(i).Message().Interface())
+		}
+		token = reflected.Get(fields.ByName("next_page_token")).String()
+		if token == "" {
+			return all, nil
+		}
+	}
+}

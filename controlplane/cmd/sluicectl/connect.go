@@ -1,0 +1,67 @@
+package main
+
+import (
+	"context"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"sluice.dev/sluice/controlplane/internal/server"
+)
+
+// globals are the flags every command has. Each can come from the environment.
+type globals struct {
+	server   string
+	insecure bool
+	tls      server.Files
+	timeout  time.Duration
+	output   string
+}
+
+func (g *globals) add(root *cobra.Command) {
+	flags := root.PersistentFlags()
+	flags.StringVarP(&g.server, "server", "s", environment("SLUICE_SERVER", "127.0.0.1:7460"),
+		"host:port of the control plane ($SLUICE_SERVER)")
+	flags.BoolVar(&g.insecure, "insecure", os.Getenv("SLUICE_INSECURE") == "1",
+		"speak to a control plane without TLS ($SLUICE_INSECURE=1)")
+	flags.StringVar(&g.tls.CA, "tls-ca", os.Getenv("SLUICE_TLS_CA"), "CA of the control plane, PEM ($SLUICE_TLS_CA)")
+	flags.StringVar(&g.tls.Certificate, "tls-cert", os.Getenv("SLUICE_TLS_CERT"), "your certificate, PEM ($SLUICE_TLS_CERT)")
+	flags.StringVar(&g.tls.Key, "tls-key", os.Getenv("SLUICE_TLS_KEY"), "its key, PEM ($SLUICE_TLS_KEY)")
+	flags.DurationVar(&g.timeout, "timeout", 30*time.Second, "how long a call may take")
+	flags.StringVarP(&g.output, "output", "o", "table", "table, wide, json or yaml")
+	_ = root.RegisterFlagCompletionFunc("output", cobra.FixedCompletions( // the flag is there
+		[]string{"table", "wide", "json", "yaml"}, cobra.ShellCompDirectiveNoFileComp))
+}
+
+func environment(name, otherwise string) string {
+	if value := os.Getenv(name); value != "" {
+		return value
+	}
+	return otherwise
+}
+
+// connect returns a connection and a context that ends in time.
+func (g *globals) connect(ctx context.Context) (*grpc.ClientConn, context.Context, func(), error) {
+	with := insecure.NewCredentials()
+	if !g.insecure {
+		if g.tls == (server.Files{}) {
+			return nil, nil, nil, usagef("no certificate: give --tls-ca, --tls-cert and --tls-key " +
+				"(or SLUICE_TLS_CA, SLUICE_TLS_CERT, SLUICE_TLS_KEY), or --insecure for a control plane without TLS")
+		}
+		config, err := server.ClientTLS(g.tls)
+		if err != nil {
+			return nil, nil, nil, &usageError{err}
+		}
+		with = credentials.NewTLS(config)
+	}
+	connection, err := grpc.NewClient(g.server, grpc.WithTransportCredentials(with))
+	if err != nil {
+		return nil, nil, nil, &usageError{err}
+	}
+	ctx, cancel := context.WithTimeout(ctx, g.timeout)
+	return connection, ctx, func() { cancel(); _ = connection.Close() }, nil
+}

@@ -1,0 +1,97 @@
+package main
+
+import (
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/proto"
+
+	pb "sluice.dev/sluice/proto/sluice/v1"
+)
+
+func createTarget(command *cobra.Command) func(*pb.ObjectMeta) (proto.Message, error) {
+	var luns []string
+	spec := &pb.TargetSpec{}
+	flags := command.Flags()
+	flags.StringVar(&spec.Iqn, "iqn", "", "iSCSI name; empty: made of the target's name")
+	flags.StringVar(&spec.GatewayPool, "gateway-pool", "default", "gateways that export it")
+	flags.Int32Var(&spec.Paths, "paths", 2, "gateways in the path set")
+	flags.StringArrayVar(&luns, "lun", nil, "LUN as ID=VOLUME or ID=VOLUME,ro; repeat for more")
+	flags.StringSliceVar(&spec.Hosts, "host", nil, "hosts that may log in, by name")
+	return func(meta *pb.ObjectMeta) (proto.Message, error) {
+		for _, text := range luns {
+			lun, err := readLun(text)
+			if err != nil {
+				return nil, err
+			}
+			spec.Luns = append(spec.Luns, lun)
+		}
+		return &pb.Target{Meta: meta, Spec: spec}, nil
+	}
+}
+
+func readLun(text string) (*pb.TargetLun, error) {
+	id, volume, whole := strings.Cut(text, "=")
+	number, err := strconv.ParseInt(id, 10, 32)
+	if !whole || err != nil || volume == "" {
+		return nil, usagef("--lun %q: write ID=VOLUME, as in 0=orders", text)
+	}
+	volume, readOnly := strings.CutSuffix(volume, ",ro")
+	return &pb.TargetLun{Id: int32(number), Volume: volume, ReadOnly: readOnly}, nil
+}
+
+func createHost(command *cobra.Command) func(*pb.ObjectMeta) (proto.Message, error) {
+	var user, secretFile, mutualUser, mutualSecretFile string
+	spec := &pb.HostSpec{}
+	flags := command.Flags()
+	flags.StringSliceVar(&spec.Initiators, "initiator", nil, "iSCSI names of the host (/etc/iscsi/initiatorname.iscsi)")
+	flags.StringVar(&user, "chap-user", "", "CHAP name; empty: the initiator's name")
+	flags.StringVar(&secretFile, "chap-secret-file", "", "file that holds the CHAP secret, 12 bytes or more; - for standard input")
+	flags.StringVar(&mutualUser, "mutual-chap-user", "", "the target's CHAP name; empty: its IQN")
+	flags.StringVar(&mutualSecretFile, "mutual-chap-secret-file", "", "file that holds the target's CHAP secret")
+	flags.BoolVar(&spec.AllowUnauthenticated, "allow-unauthenticated", false, "let it in without CHAP, by its name alone")
+	flags.StringSliceVar(&spec.Switches, "switch", nil, "where it sits, as FABRIC/SWITCH, one for each fabric")
+	flags.Int32Var(&spec.MaxSessions, "max-sessions", 64, "sessions at a time, over all gateways")
+	required(command, "initiator")
+	return func(meta *pb.ObjectMeta) (proto.Message, error) {
+		var err error
+		if spec.Chap, err = readChap(user, secretFile); err != nil {
+			return nil, err
+		}
+		if spec.MutualChap, err = readChap(mutualUser, mutualSecretFile); err != nil {
+			return nil, err
+		}
+		return &pb.Host{Meta: meta, Spec: spec}, nil
+	}
+}
+
+// readChap reads a secret from a file: on a command line everybody on the machine would see it.
+func readChap(user, file string) (*pb.ChapCredentials, error) {
+	if file == "" {
+		return nil, nil
+	}
+	if file == "-" {
+		file = "/dev/stdin"
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, &usageError{err}
+	}
+	return &pb.ChapCredentials{Username: user, Password: strings.TrimRight(string(text), "\r\n")}, nil
+}
+
+func createSnapshot(command *cobra.Command) func(*pb.ObjectMeta) (proto.Message, error) {
+	var retain bool
+	spec := &pb.SnapshotSpec{}
+	command.Flags().StringVar(&spec.Volume, "volume", "", "volume to take it of")
+	command.Flags().BoolVar(&retain, "retain", false, "keep the data when the snapshot is deleted")
+	required(command, "volume")
+	return func(meta *pb.ObjectMeta) (proto.Message, error) {
+		if retain {
+			spec.ReclaimPolicy = pb.ReclaimPolicy_RECLAIM_POLICY_RETAIN
+		}
+		return &pb.Snapshot{Meta: meta, Spec: spec}, nil
+	}
+}

@@ -1,0 +1,161 @@
+package main
+
+import (
+	"context"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
+
+	pb "sluice.dev/sluice/proto/sluice/v1"
+)
+
+func createPool(command *cobra.Command) func(*pb.ObjectMeta) (proto.Message, error) {
+	local, rbd, keyFile := &pb.LocalPool{}, &pb.RbdPool{}, ""
+	spec := &pb.StoragePoolSpec{}
+	flags := command.Flags()
+	flags.StringVar(&local.Node, "node", "", "local: node the storage is in")
+	flags.StringVar(&local.Directory, "directory", "", "local: directory on XFS or ext4")
+	flags.StringSliceVar(&local.Devices, "device", nil, "local: block devices, used whole")
+	flags.StringSliceVar(&rbd.Monitors, "monitor", nil, "rbd: monitors, as host:port")
+	flags.StringVar(&rbd.User, "user", "", "rbd: Ceph user, without client.")
+	flags.StringVar(&keyFile, "ceph-key-file", "", "rbd: file that holds the user's key")
+	flags.StringVar(&rbd.Pool, "ceph-pool", "", "rbd: pool")
+	flags.StringVar(&rbd.RadosNamespace, "rados-namespace", "", "rbd: namespace")
+	flags.StringVar(&rbd.DataPool, "data-pool", "", "rbd: pool for the data of new images")
+	flags.Int32Var(&spec.WarnPercent, "warn-percent", 85, "use above which hosts and people are warned")
+	command.MarkFlagsOneRequired("node", "monitor")
+	command.MarkFlagsMutuallyExclusive("node", "monitor")
+	return func(meta *pb.ObjectMeta) (proto.Message, error) {
+		spec.Kind = &pb.StoragePoolSpec_Local{Local: local}
+		if len(rbd.GetMonitors()) > 0 {
+			text, err := os.ReadFile(keyFile)
+			if err != nil {
+				return nil, usagef("--ceph-key-file: %w", err)
+			}
+			rbd.Key = strings.TrimSpace(string(text))
+			spec.Kind = &pb.StoragePoolSpec_Rbd{Rbd: rbd}
+		}
+		return &pb.StoragePool{Meta: meta, Spec: spec}, nil
+	}
+}
+
+func createGateway(command *cobra.Command) func(*pb.ObjectMeta) (proto.Message, error) {
+	var portals []string
+	spec := &pb.GatewaySpec{}
+	flags := command.Flags()
+	flags.StringVar(&spec.GatewayPool, "pool", "default", "gateway pool it belongs to")
+	flags.StringVar(&spec.Node, "node", "", "node it runs on")
+	flags.StringArrayVar(&portals, "portal", nil,
+		"portal as fabric=F,listen=HOST:PORT[,advertised=HOST:PORT][,switch=S]; repeat for more")
+	flags.StringVar(&spec.ForwardingAddress, "forwarding-address", "", "host:port for the other gateways, on the cluster network")
+	flags.Int32Var(&spec.Weight, "weight", 100, "share of the load, 1 to 1000")
+	required(command, "node", "portal", "forwarding-address")
+	return func(meta *pb.ObjectMeta) (proto.Message, error) {
+		for _, text := range portals {
+			portal, err := readPortal(text)
+			if err != nil {
+				return nil, err
+			}
+			spec.Portals = append(spec.Portals, portal)
+		}
+		return &pb.Gateway{Meta: meta, Spec: spec}, nil
+	}
+}
+
+func readPortal(text string) (*pb.Portal, error) {
+	portal := &pb.Portal{}
+	places := map[string]*string{
+		"fabric": &portal.Fabric, "listen": &portal.Listen, "advertised": &portal.Advertised, "switch": &portal.Switch,
+	}
+	for _, part := range strings.Split(text, ",") {
+		key, value, whole := strings.Cut(part, "=")
+		if !whole || places[key] == nil {
+			return nil, usagef("--portal %q: %q is none of fabric=, listen=, advertised=, switch=", text, part)
+		}
+		*places[key] = value
+	}
+	return portal, nil
+}
+
+func drainGateway(k *kind, g *globals) *cobra.Command {
+	return gatewayVerb(k, g, "drain", "Move everything off a gateway and hold it so; hosts see no error",
+		func(ctx context.Context, client pb.GatewayServiceClient, name string) (*pb.Gateway, error) {
+			response, err := client.DrainGateway(ctx, &pb.DrainGatewayRequest{Name: name})
+			return response.GetGateway(), err
+		})
+}
+
+func undrainGateway(k *kind, g *globals) *cobra.Command {
+	return gatewayVerb(k, g, "undrain", "Let a gateway take volumes and paths again",
+		func(ctx context.Context, client pb.GatewayServiceClient, name string) (*pb.Gateway, error) {
+			response, err := client.UndrainGateway(ctx, &pb.UndrainGatewayRequest{Name: name})
+			return response.GetGateway(), err
+		})
+}
+
+func gatewayVerb(k *kind, g *globals, verb, short string,
+	call func(context.Context, pb.GatewayServiceClient, string) (*pb.Gateway, error),
+) *cobra.Command {
+	return &cobra.Command{
+		Use: verb + " NAME", Short: short, Args: cobra.ExactArgs(1), ValidArgsFunction: k.completeNames(g),
+		RunE: func(command *cobra.Command, names []string) error {
+			return with(command, g, func(ctx context.Context, connection *grpc.ClientConn) error {
+				gateway, err := call(ctx, pb.NewGatewayServiceClient(connection), names[0])
+				if err != nil {
+					return err
+				}
+				return g.done(command, k, gateway, verb+" was asked for", false)
+			})
+		},
+	}
+}
+
+func createGatewayPool(command *cobra.Command) func(*pb.ObjectMeta) (proto.Message, error) {
+	spec := &pb.GatewayPoolSpec{}
+	command.Flags().StringSliceVar(&spec.Fabrics, "fabric", nil, "fabrics its gateways have portals on")
+	command.Flags().Int32Var(&spec.MaxSessionsPerGateway, "max-sessions", 4096, "sessions at a time on one gateway")
+	required(command, "fabric")
+	return func(meta *pb.ObjectMeta) (proto.Message, error) {
+		return &pb.GatewayPool{Meta: meta, Spec: spec}, nil
+	}
+}
+
+func createFabric(command *cobra.Command) func(*pb.ObjectMeta) (proto.Message, error) {
+	var links []string
+	spec := &pb.FabricSpec{}
+	flags := command.Flags()
+	flags.StringSliceVar(&spec.Subnets, "subnet", nil, "subnets in CIDR notation")
+	flags.StringSliceVar(&spec.Switches, "switch", nil, "switches by name; none: one, named as the fabric")
+	flags.StringSliceVar(&links, "link", nil, "links between switches, as A:B or A:B=COST")
+	return func(meta *pb.ObjectMeta) (proto.Message, error) {
+		for _, text := range links {
+			link, err := readLink(text)
+			if err != nil {
+				return nil, err
+			}
+			spec.Links = append(spec.Links, link)
+		}
+		return &pb.Fabric{Meta: meta, Spec: spec}, nil
+	}
+}
+
+func readLink(text string) (*pb.FabricLink, error) {
+	ends, cost, priced := strings.Cut(text, "=")
+	a, b, whole := strings.Cut(ends, ":")
+	link := &pb.FabricLink{A: a, B: b}
+	if priced {
+		n, err := strconv.ParseInt(cost, 10, 32)
+		if err != nil {
+			return nil, usagef("--link %q: the cost is a number from 1 to 1000", text)
+		}
+		link.Cost = int32(n)
+	}
+	if !whole || a == "" || b == "" {
+		return nil, usagef("--link %q: write A:B or A:B=COST", text)
+	}
+	return link, nil
+}

@@ -1,0 +1,86 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// Exit codes are stable: scripts tell by them what happened.
+const (
+	exitDone           = 0
+	exitOther          = 1
+	exitUsage          = 2
+	exitNotFound       = 3
+	exitConflict       = 4
+	exitNotNow         = 5
+	exitNotAllowed     = 6
+	exitNotReachable   = 7
+	exitDeadlineIsOver = 8
+)
+
+// usageError is a command line that cannot be meant.
+type usageError struct{ error }
+
+func usagef(format string, args ...any) error { return &usageError{fmt.Errorf(format, args...)} }
+
+func exitCode(err error) int {
+	var usage *usageError
+	switch {
+	case err == nil:
+		return exitDone
+	case errors.As(err, &usage):
+		return exitUsage
+	case errors.Is(err, context.DeadlineExceeded):
+		return exitDeadlineIsOver
+	}
+	switch status.Code(err) {
+	case codes.InvalidArgument:
+		return exitUsage
+	case codes.NotFound:
+		return exitNotFound
+	case codes.AlreadyExists, codes.Aborted:
+		return exitConflict
+	case codes.FailedPrecondition, codes.ResourceExhausted:
+		return exitNotNow
+	case codes.PermissionDenied, codes.Unauthenticated:
+		return exitNotAllowed
+	case codes.Unavailable:
+		return exitNotReachable
+	case codes.DeadlineExceeded:
+		return exitDeadlineIsOver
+	}
+	return exitOther
+}
+
+// report tells what went wrong: each field by itself where the server named fields.
+func report(to io.Writer, err error) {
+	told, isStatus := status.FromError(err)
+	if !isStatus {
+		_, _ = fmt.Fprintln(to, "error:", err)
+		return
+	}
+	fields := 0
+	for _, detail := range told.Details() {
+		bad, ok := detail.(*errdetails.BadRequest)
+		if !ok {
+			continue
+		}
+		for _, violation := range bad.GetFieldViolations() {
+			_, _ = fmt.Fprintf(to, "error: %s: %s\n", violation.GetField(), violation.GetDescription())
+			fields++
+		}
+	}
+	if fields == 0 {
+		_, _ = fmt.Fprintln(to, "error:", told.Message())
+	}
+	if told.Code() == codes.Unavailable {
+		_, _ = fmt.Fprintln(to, "Is the control plane running, and is --server (or SLUICE_SERVER) its address? "+
+			"A plain one needs --insecure here, too.")
+	}
+}

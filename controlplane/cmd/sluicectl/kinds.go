@@ -1,0 +1,230 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/proto"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	pb "sluice.dev/sluice/proto/sluice/v1"
+)
+
+// kind is one noun on the command line.
+type kind struct {
+	// name and aliases are what users type.
+	name    string
+	aliases []string
+	// message and messages are the noun in the API's names, field and fields in its messages.
+	message, messages, field, fields string
+	columns                          []column
+	// create adds flags to a command and returns what makes an object of them; nil where nobody creates one.
+	create func(*cobra.Command) func(*pb.ObjectMeta) (proto.Message, error)
+	// more are commands that only this kind has.
+	more []func(*kind, *globals) *cobra.Command
+}
+
+// column of a table; wide ones are shown with -o wide.
+type column struct {
+	title string
+	wide  bool
+	value func(proto.Message) string
+}
+
+// of makes a column of a function of the noun's own type.
+func of[M proto.Message](title string, value func(M) string) column {
+	return column{title: title, value: func(m proto.Message) string { return value(m.(M)) }}
+}
+
+func wide[M proto.Message](title string, value func(M) string) column {
+	c := of(title, value)
+	c.wide = true
+	return c
+}
+
+var kinds = []*kind{
+	{
+		name: "volume", aliases: []string{"volumes", "vol"},
+		message: "Volume", messages: "Volumes", field: "volume", fields: "volumes", create: createVolume,
+		more: []func(*kind, *globals) *cobra.Command{resizeVolume, moveVolume},
+		columns: []column{
+			of("POOL", func(v *pb.Volume) string { return v.GetSpec().GetPool() }),
+			of("SIZE", func(v *pb.Volume) string { return size(v.GetSpec().GetSizeBytes()) }),
+			of("OWNERSHIP", func(v *pb.Volume) string { return word(v.GetStatus().GetOwnership(), "OWNERSHIP_STATE_") }),
+			of("OWNER", func(v *pb.Volume) string { return number(v.GetStatus().GetOwnerGateway()) }),
+			wide("EPOCH", func(v *pb.Volume) string { return strconv.FormatUint(v.GetStatus().GetEpoch(), 10) }),
+			wide("NAA", func(v *pb.Volume) string { return v.GetStatus().GetNaa() }),
+			wide("WRITE-CACHE", func(v *pb.Volume) string { return word(v.GetSpec().GetWriteCache(), "WRITE_CACHE_") }),
+		},
+	},
+	{
+		name: "target", aliases: []string{"targets", "tgt"},
+		message: "Target", messages: "Targets", field: "target", fields: "targets", create: createTarget,
+		columns: []column{
+			of("IQN", func(t *pb.Target) string { return t.GetSpec().GetIqn() }),
+			of("LUNS", func(t *pb.Target) string { return strconv.Itoa(len(t.GetSpec().GetLuns())) }),
+			of("HOSTS", func(t *pb.Target) string { return strconv.Itoa(len(t.GetSpec().GetHosts())) }),
+			of("PATHS", func(t *pb.Target) string {
+				return fmt.Sprintf("%d/%d", len(t.GetStatus().GetPaths()), t.GetSpec().GetPaths())
+			}),
+			wide("GATEWAY-POOL", func(t *pb.Target) string { return t.GetSpec().GetGatewayPool() }),
+		},
+	},
+	{
+		name: "host", aliases: []string{"hosts"},
+		message: "Host", messages: "Hosts", field: "host", fields: "hosts", create: createHost,
+		columns: []column{
+			of("INITIATORS", func(h *pb.Host) string { return strings.Join(h.GetSpec().GetInitiators(), ",") }),
+			of("CHAP", func(h *pb.Host) string { return chapWord(h.GetSpec()) }),
+			of("SESSIONS", func(h *pb.Host) string { return strconv.Itoa(int(h.GetStatus().GetSessions())) }),
+			wide("SWITCHES", func(h *pb.Host) string { return strings.Join(h.GetSpec().GetSwitches(), ",") }),
+		},
+	},
+	{
+		name: "snapshot", aliases: []string{"snapshots", "snap"},
+		message: "Snapshot", messages: "Snapshots", field: "snapshot", fields: "snapshots", create: createSnapshot,
+		columns: []column{
+			of("VOLUME", func(s *pb.Snapshot) string { return s.GetSpec().GetVolume() }),
+			of("READY", func(s *pb.Snapshot) string { return strconv.FormatBool(s.GetStatus().GetReady()) }),
+			of("SIZE", func(s *pb.Snapshot) string { return size(s.GetStatus().GetSizeBytes()) }),
+		},
+	},
+	{
+		name: "pool", aliases: []string{"pools", "storagepool", "sp"},
+		message: "StoragePool", messages: "StoragePools", field: "storage_pool", fields: "storage_pools", create: createPool,
+		columns: []column{
+			of("KIND", poolKind),
+			of("PLACE", poolPlace),
+			of("USED", func(p *pb.StoragePool) string { return size(p.GetStatus().GetUsedBytes()) }),
+			of("CAPACITY", func(p *pb.StoragePool) string { return size(p.GetStatus().GetCapacityBytes()) }),
+		},
+	},
+	{
+		name: "gateway", aliases: []string{"gateways", "gw"},
+		message: "Gateway", messages: "Gateways", field: "gateway", fields: "gateways", create: createGateway,
+		more: []func(*kind, *globals) *cobra.Command{drainGateway, undrainGateway},
+		columns: []column{
+			of("NUMBER", func(g *pb.Gateway) string { return number(g.GetStatus().GetNumber()) }),
+			of("NODE", func(g *pb.Gateway) string { return g.GetSpec().GetNode() }),
+			of("HEALTH", func(g *pb.Gateway) string { return word(g.GetStatus().GetHealth(), "GATEWAY_HEALTH_") }),
+			of("PORTALS", gatewayPortals),
+			of("SESSIONS", func(g *pb.Gateway) string { return strconv.Itoa(int(g.GetStatus().GetSessions())) }),
+			of("OWNS", func(g *pb.Gateway) string { return strconv.Itoa(int(g.GetStatus().GetVolumesOwned())) }),
+			wide("POOL", func(g *pb.Gateway) string { return g.GetSpec().GetGatewayPool() }),
+			wide("VERSION", func(g *pb.Gateway) string { return g.GetStatus().GetVersion() }),
+		},
+	},
+	{
+		name: "gatewaypool", aliases: []string{"gatewaypools", "gwp"},
+		message: "GatewayPool", messages: "GatewayPools", field: "gateway_pool", fields: "gateway_pools",
+		create: createGatewayPool,
+		columns: []column{
+			of("FABRICS", func(p *pb.GatewayPool) string { return strings.Join(p.GetSpec().GetFabrics(), ",") }),
+			of("READY", func(p *pb.GatewayPool) string {
+				return fmt.Sprintf("%d/%d", p.GetStatus().GetGatewaysReady(), p.GetStatus().GetGateways())
+			}),
+		},
+	},
+	{
+		name: "fabric", aliases: []string{"fabrics"},
+		message: "Fabric", messages: "Fabrics", field: "fabric", fields: "fabrics", create: createFabric,
+		columns: []column{
+			of("SUBNETS", func(f *pb.Fabric) string { return strings.Join(f.GetSpec().GetSubnets(), ",") }),
+			of("SWITCHES", func(f *pb.Fabric) string { return strconv.Itoa(len(f.GetSpec().GetSwitches())) }),
+			of("LINKS", func(f *pb.Fabric) string { return strconv.Itoa(len(f.GetSpec().GetLinks())) }),
+		},
+	},
+}
+
+func listOptions(token string, labels map[string]string) *pb.ListOptions {
+	return &pb.ListOptions{PageToken: token, LabelSelector: labels}
+}
+
+// word shows an enum's value as users know it: without the prefix, in CamelCase.
+func word(value fmt.Stringer, prefix string) string {
+	var shown strings.Builder
+	for _, part := range strings.Split(strings.TrimPrefix(value.String(), prefix), "_") {
+		if part != "" && part != "UNSPECIFIED" {
+			shown.WriteString(part[:1] + strings.ToLower(part[1:]))
+		}
+	}
+	return orDash(shown.String())
+}
+
+func size(bytes int64) string {
+	if bytes <= 0 {
+		return "-"
+	}
+	return resource.NewQuantity(bytes, resource.BinarySI).String()
+}
+
+func number(n uint32) string {
+	if n == 0 {
+		return "-"
+	}
+	return strconv.FormatUint(uint64(n), 10)
+}
+
+func orDash(text string) string {
+	if text == "" {
+		return "-"
+	}
+	return text
+}
+
+func chapWord(spec *pb.HostSpec) string {
+	switch {
+	case spec.GetMutualChap() != nil:
+		return "mutual"
+	case spec.GetChap() != nil:
+		return "one-way"
+	}
+	return "none"
+}
+
+func poolKind(p *pb.StoragePool) string {
+	if p.GetSpec().GetRbd() != nil {
+		return "rbd"
+	}
+	return "local"
+}
+
+func poolPlace(p *pb.StoragePool) string {
+	if rbd := p.GetSpec().GetRbd(); rbd != nil {
+		return strings.Trim(rbd.GetPool()+"/"+rbd.GetRadosNamespace(), "/")
+	}
+	local := p.GetSpec().GetLocal()
+	place := local.GetDirectory()
+	if place == "" {
+		place = fmt.Sprintf("%d devices", len(local.GetDevices()))
+	}
+	return local.GetNode() + ":" + place
+}
+
+func gatewayPortals(g *pb.Gateway) string {
+	var portals []string
+	for _, portal := range g.GetSpec().GetPortals() {
+		portals = append(portals, portal.GetAdvertised())
+	}
+	return strings.Join(portals, ",")
+}
+
+// age shows how long ago something was, as kubectl does.
+func age(meta *pb.ObjectMeta, now time.Time) string {
+	if meta.GetCreateTime() == nil {
+		return "-"
+	}
+	past := now.Sub(meta.GetCreateTime().AsTime())
+	switch {
+	case past >= 48*time.Hour:
+		return fmt.Sprintf("%dd", int(past.Hours()/24))
+	case past >= 2*time.Hour:
+		return fmt.Sprintf("%dh", int(past.Hours()))
+	case past >= 2*time.Minute:
+		return fmt.Sprintf("%dm", int(past.Minutes()))
+	}
+	return fmt.Sprintf("%ds", int(max(past, 0).Seconds()))
+}

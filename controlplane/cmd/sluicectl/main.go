@@ -1,0 +1,56 @@
+// Command sluicectl looks at and changes what a Sluice control plane keeps. Installed as kubectl-sluice it is `kubectl
+// sluice`, too.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+// version is set by the linker.
+var version = "0.1.0"
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	err := newRoot(filepath.Base(os.Args[0])).ExecuteContext(ctx)
+	if err != nil {
+		report(os.Stderr, err)
+	}
+	os.Exit(exitCode(err))
+}
+
+// newRoot makes the command tree, under the name it was called by.
+func newRoot(called string) *cobra.Command {
+	name := "sluicectl"
+	if plugin, ok := strings.CutPrefix(called, "kubectl-"); ok {
+		name = plugin
+	}
+	options := &globals{}
+	root := &cobra.Command{
+		Use:           name,
+		Short:         "Look at and change what a Sluice control plane keeps",
+		Version:       version,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		Long: "Look at and change what a Sluice control plane keeps.\n\nExit codes: 0 done, 1 other, 2 wrong use, " +
+			"3 not found, 4 exists or changed meanwhile, 5 not possible now, 6 not allowed, 7 control plane not reachable, " +
+			"8 time is up.",
+	}
+	options.add(root)
+	root.SetFlagErrorFunc(func(command *cobra.Command, err error) error {
+		return &usageError{fmt.Errorf("%w\nSee `%s --help`", err, command.CommandPath())}
+	})
+	for _, kind := range kinds {
+		root.AddCommand(nounCommand(kind, options))
+	}
+	root.AddCommand(applyCommand(options), backupCommand(options), hostConfigCommand(options), doctorCommand(options))
+	return root
+}

@@ -1,0 +1,151 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"text/tabwriter"
+	"time"
+
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"sigs.k8s.io/yaml"
+
+	pb "sluice.dev/sluice/proto/sluice/v1"
+)
+
+// apiVersion stands in what `-o yaml` prints and `apply -f` reads, with the kind, as in Kubernetes.
+const apiVersion = "sluice.dev/v1"
+
+// print shows objects in the format asked for. Several objects in JSON or YAML are a List.
+func (g *globals) print(to io.Writer, k *kind, objects []proto.Message, single bool) error {
+	switch g.output {
+	case "table", "wide":
+		return table(to, k, objects, g.output == "wide")
+	case "json", "yaml":
+		return document(to, k, objects, single, g.output)
+	}
+	return usagef("--output %q: table, wide, json and yaml are possible", g.output)
+}
+
+func table(to io.Writer, k *kind, objects []proto.Message, wide bool) error {
+	out := tabwriter.NewWriter(to, 0, 8, 3, ' ', 0)
+	_, _ = fmt.Fprint(out, "NAME")
+	for _, column := range k.columns {
+		if wide || !column.wide {
+			_, _ = fmt.Fprint(out, "\t", column.title)
+		}
+	}
+	_, _ = fmt.Fprintln(out, "\tAGE")
+	for _, object := range objects {
+		meta := metaOf(object)
+		_, _ = fmt.Fprint(out, meta.GetName())
+		for _, column := range k.columns {
+			if wide || !column.wide {
+				_, _ = fmt.Fprint(out, "\t", orDash(column.value(object)))
+			}
+		}
+		_, _ = fmt.Fprintln(out, "\t"+age(meta, time.Now()))
+	}
+	return out.Flush()
+}
+
+func document(to io.Writer, k *kind, objects []proto.Message, single bool, format string) error {
+	var shown any
+	items := make([]map[string]any, len(objects))
+	for i, object := range objects {
+		item, err := plain(k, object)
+		if err != nil {
+			return err
+		}
+		items[i] = item
+	}
+	shown = map[string]any{"apiVersion": apiVersion, "kind": "List", "items": items}
+	if single && len(items) == 1 {
+		shown = items[0]
+	}
+	text, err := json.MarshalIndent(shown, "", "  ")
+	if err != nil {
+		return err
+	}
+	if format == "yaml" {
+		if text, err = yaml.JSONToYAML(text); err != nil {
+			return err
+		}
+		_, err = to.Write(text)
+		return err
+	}
+	_, err = fmt.Fprintln(to, string(text))
+	return err
+}
+
+// plain makes maps of an object, with apiVersion and kind.
+func plain(k *kind, object proto.Message) (map[string]any, error) {
+	text, err := protojson.Marshal(object)
+	if err != nil {
+		return nil, err
+	}
+	shown := map[string]any{"apiVersion": apiVersion, "kind": k.message}
+	if err := json.Unmarshal(text, &shown); err != nil {
+		return nil, err
+	}
+	return shown, nil
+}
+
+// metaOf finds the part that all objects have.
+func metaOf(object proto.Message) *pb.ObjectMeta {
+	reflected := object.ProtoReflect()
+	field := reflected.Descriptor().Fields().ByName("meta")
+	meta, _ := reflected.Get(field).Message().Interface().(*pb.ObjectMeta)
+	return meta
+}
+
+// describe shows an object for people: its parts as YAML, its conditions as sentences.
+func describe(to io.Writer, k *kind, object proto.Message) error {
+	shown, err := plain(k, object)
+	if err != nil {
+		return err
+	}
+	delete(shown, "apiVersion")
+	text, err := yaml.Marshal(shown)
+	if err != nil {
+		return err
+	}
+	if _, err := to.Write(text); err != nil {
+		return err
+	}
+	for _, condition := range conditionsOf(object) {
+		_, _ = fmt.Fprintf(to, "%s is %s since %s: %s\n", condition.GetType(),
+			word(condition.GetStatus(), "CONDITION_STATUS_"),
+			condition.GetLastTransitionTime().AsTime().Format(time.RFC3339), condition.GetMessage())
+	}
+	return nil
+}
+
+func conditionsOf(object proto.Message) []*pb.Condition {
+	reflected := object.ProtoReflect()
+	status := reflected.Descriptor().Fields().ByName("status")
+	if status == nil || !reflected.Has(status) {
+		return nil
+	}
+	inner := reflected.Get(status).Message()
+	field := inner.Descriptor().Fields().ByName("conditions")
+	if field == nil {
+		return nil
+	}
+	var conditions []*pb.Condition
+	inner.Get(field).List().Len()
+	for i := range inner.Get(field).List().Len() {
+		value := inner.Get(field).List().Get(i)
+		if condition, ok := value.Message().Interface().(*pb.Condition); ok {
+			conditions = append(conditions, condition)
+		}
+	}
+	return conditions
+}
+
+// fieldNamed says whether a message has a field.
+func fieldNamed(m proto.Message, name string) protoreflect.FieldDescriptor {
+	return m.ProtoReflect().Descriptor().Fields().ByName(protoreflect.Name(name))
+}

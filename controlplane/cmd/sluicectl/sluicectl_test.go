@@ -1,0 +1,151 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
+
+	pb "sluice.dev/sluice/proto/sluice/v1"
+)
+
+func TestEveryKindHasTheShapeThatCallsRelyOn(t *testing.T) {
+	for _, k := range kinds {
+		for verb, noun := range map[string]string{"Create": k.message, "Get": k.message, "Update": k.message,
+			"Delete": k.message, "List": k.messages} {
+			for _, part := range []string{"Request", "Response"} {
+				if _, err := message(verb + noun + part); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+		service, err := protoregistry.GlobalFiles.FindDescriptorByName(protoreflect.FullName(api + k.message + "Service"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, ok := service.(protoreflect.ServiceDescriptor); !ok {
+			t.Errorf("%s is no service", service.FullName())
+		}
+		response, _ := message("Get" + k.message + "Response")
+		if fieldNamed(response, k.field) == nil {
+			t.Errorf("%s has no field %s", k.message, k.field)
+		}
+		list, _ := message("List" + k.messages + "Response")
+		if fieldNamed(list, k.fields) == nil {
+			t.Errorf("the list of %s has no field %s", k.message, k.fields)
+		}
+		object, err := message(k.message)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, column := range k.columns {
+			column.value(object) // must not panic where nothing is set
+		}
+	}
+}
+
+func TestWhatIsPrintedCanBeApplied(t *testing.T) {
+	volume := &pb.Volume{Meta: &pb.ObjectMeta{Name: "orders", Labels: map[string]string{"app": "shop"}},
+		Spec:   &pb.VolumeSpec{Pool: "p", SizeBytes: 1 << 40, WriteCache: pb.WriteCache_WRITE_CACHE_ENABLED},
+		Status: &pb.VolumeStatus{Naa: "3abc", Epoch: 7}}
+	for _, format := range []string{"yaml", "json"} {
+		var printed strings.Builder
+		g := &globals{output: format}
+		if err := g.print(&printed, kinds[0], nil, false); err != nil {
+			t.Fatal(err)
+		}
+		printed.Reset()
+		if err := document(&printed, kinds[0], []proto.Message{volume, volume}, false, format); err != nil {
+			t.Fatal(err)
+		}
+		read, err := readObjects("-", strings.NewReader(printed.String()))
+		if err != nil || len(read) != 2 {
+			t.Fatalf("%s: %v\n%s", format, err, printed.String())
+		}
+		got := read[0].message.(*pb.Volume)
+		if got.GetSpec().GetSizeBytes() != 1<<40 || got.GetMeta().GetLabels()["app"] != "shop" || got.GetStatus() != nil {
+			t.Fatalf("%v", got)
+		}
+	}
+}
+
+func TestAMisspeltFieldIsRefused(t *testing.T) {
+	text := "apiVersion: sluice.dev/v1\nkind: Volume\nmeta: {name: a}\nspec: {pool: p, sizeByte: 5}\n"
+	if _, err := readObjects("-", strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), "sizeByte") {
+		t.Fatalf("%v", err)
+	}
+}
+
+func TestAFileOfSomethingElseIsRefused(t *testing.T) {
+	for text, word := range map[string]string{
+		"apiVersion: v1\nkind: Pod\n":               "apiVersion",
+		"apiVersion: sluice.dev/v1\nkind: Vulome\n": "Vulome",
+		"apiVersion: sluice.dev/v1\nkind: Volume\n": "meta.name",
+		"{": "document 1",
+		"---\n---\napiVersion: sluice.dev/v2\nkind: V\n": "sluice.dev/v2",
+	} {
+		if _, err := readObjects("-", strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), word) {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
+func TestLunPortalAndLinkAreReadAsWritten(t *testing.T) {
+	lun, err := readLun("3=orders,ro")
+	if err != nil || lun.GetId() != 3 || lun.GetVolume() != "orders" || !lun.GetReadOnly() {
+		t.Errorf("%v, %v", lun, err)
+	}
+	portal, err := readPortal("fabric=red,listen=[::1]:3260,switch=s1")
+	if err != nil || portal.GetFabric() != "red" || portal.GetListen() != "[::1]:3260" || portal.GetSwitch() != "s1" {
+		t.Errorf("%v, %v", portal, err)
+	}
+	link, err := readLink("a:b=4")
+	if err != nil || link.GetA() != "a" || link.GetB() != "b" || link.GetCost() != 4 {
+		t.Errorf("%v, %v", link, err)
+	}
+	for _, bad := range []string{"", "x=orders", "3", "3="} {
+		if _, err := readLun(bad); exitCode(err) != exitUsage {
+			t.Errorf("--lun %q: %v", bad, err)
+		}
+	}
+	if _, err := readPortal("fabric=red,lisen=x"); exitCode(err) != exitUsage {
+		t.Error(err)
+	}
+	if _, err := readLink("a"); exitCode(err) != exitUsage {
+		t.Error(err)
+	}
+}
+
+func TestHostConfigPrintsWhatEachSystemNeeds(t *testing.T) {
+	for system, word := range map[string]string{"linux": `hardware_handler     "1 alua"`, "windows": "New-MSDSMSupportedHW",
+		"esxi": "VMW_SATP_ALUA", "proxmox": "replacement_timeout = 15"} {
+		var out strings.Builder
+		root := newRoot("sluicectl")
+		root.SetOut(&out)
+		root.SetArgs([]string{"host-config", system, "--portal", "192.0.2.7:3260"})
+		if err := root.Execute(); err != nil || !strings.Contains(out.String(), word) || !strings.Contains(out.String(), "192.0.2.7") {
+			t.Errorf("%s: %v\n%s", system, err, out.String())
+		}
+	}
+}
+
+func TestAFindingComesWithItsMend(t *testing.T) {
+	w := &whole{
+		gateways: []*pb.Gateway{{Meta: &pb.ObjectMeta{Name: "gw-1"}, Spec: &pb.GatewaySpec{Node: "n", GatewayPool: "p"},
+			Status: &pb.GatewayStatus{Health: pb.GatewayHealth_GATEWAY_HEALTH_DEAD}}},
+		volumes: []*pb.Volume{{Meta: &pb.ObjectMeta{Name: "v"},
+			Status: &pb.VolumeStatus{Ownership: pb.OwnershipState_OWNERSHIP_STATE_ORPHANED}}},
+		hosts: []*pb.Host{{Meta: &pb.ObjectMeta{Name: "h"}}},
+	}
+	got := map[string]bool{}
+	for _, f := range w.findings() {
+		got[f.object] = f.problem != "" && f.mend != ""
+	}
+	for _, object := range []string{"gateway gw-1", "gatewaypool p", "volume v", "host h"} {
+		if !got[object] {
+			t.Errorf("no finding with a mend for %s", object)
+		}
+	}
+}

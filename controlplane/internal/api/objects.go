@@ -1,0 +1,176 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/fieldmaskpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"sluice.dev/sluice/controlplane/internal/model"
+	"sluice.dev/sluice/controlplane/internal/store"
+	pb "sluice.dev/sluice/proto/sluice/v1"
+)
+
+// kind is how one noun looks in messages (P) and in the model (T). The services' methods are made of its methods.
+type kind[T model.Object, P proto.Message] struct {
+	objects *store.Collection[T]
+	// read makes an object of a message; what is output only it leaves out.
+	read func(P) T
+	// show makes a message of an object, without its secrets.
+	show func(T) P
+	// keep fills in what an update leaves empty because it cannot be read back: secrets.
+	keep func(from, to T)
+}
+
+func (k kind[T, P]) create(ctx context.Context, message P, dryRun bool) (P, error) {
+	object := k.read(message)
+	if err := k.objects.Create(ctx, object, dryRun); err != nil {
+		var none P
+		return none, statusOf(err)
+	}
+	return k.show(object), nil
+}
+
+func (k kind[T, P]) get(ctx context.Context, name string) (P, error) {
+	object, err := k.objects.Get(ctx, name)
+	if err != nil {
+		var none P
+		return none, statusOf(err)
+	}
+	return k.show(object), nil
+}
+
+// list returns messages, the next page's token and the list's version.
+func (k kind[T, P]) list(ctx context.Context, options *pb.ListOptions) ([]P, string, int64, error) {
+	page, err := k.objects.List(ctx, store.ListOptions{
+		PageSize: int(options.GetPageSize()), PageToken: options.GetPageToken(), Labels: options.GetLabelSelector(),
+	})
+	if err != nil {
+		return nil, "", 0, statusOf(err)
+	}
+	messages := make([]P, len(page.Objects))
+	for i, object := range page.Objects {
+		messages[i] = k.show(object)
+	}
+	return messages, page.Next, page.Version, nil
+}
+
+// update takes the fields in the mask from the message, or all where there is none. With a mask and no
+// version, it is made from whatever is stored and tried anew when that changes meanwhile.
+func (k kind[T, P]) update(ctx context.Context, message P, mask *fieldmaskpb.FieldMask, dryRun bool) (P, error) {
+	var none P
+	wanted := k.read(message)
+	for range updateAttempts {
+		stored, err := k.objects.Get(ctx, wanted.Metadata().Name)
+		if err != nil {
+			return none, statusOf(err)
+		}
+		object := k.read(message)
+		if len(mask.GetPaths()) > 0 {
+			merged := k.show(stored)
+			if err := overwrite(merged, message, mask); err != nil {
+				return none, statusOf(err)
+			}
+			object = k.read(merged)
+			object.Metadata().Version = wanted.Metadata().Version
+		}
+		if k.keep != nil {
+			k.keep(stored, object)
+		}
+		asked := object.Metadata().Version
+		if asked == 0 {
+			object.Metadata().Version = stored.Metadata().Version
+		}
+		err = k.objects.Update(ctx, object, dryRun)
+		if conflict := (*store.ConflictError)(nil); errors.As(err, &conflict) && asked == 0 {
+			continue
+		}
+		if err != nil {
+			return none, statusOf(err)
+		}
+		return k.show(object), nil
+	}
+	return none, statusOf(store.ErrBusy)
+}
+
+const updateAttempts = 16
+
+func (k kind[T, P]) delete(ctx context.Context, name string, options *pb.DeleteOptions, dryRun bool) (P, error) {
+	object, err := k.objects.Delete(ctx, name, store.DeleteOptions{
+		Version: options.GetResourceVersion(), UID: options.GetUid(), DryRun: dryRun,
+	})
+	if err != nil {
+		var none P
+		return none, statusOf(err)
+	}
+	return k.show(object), nil
+}
+
+// watch sends changes until the client has enough. An object that no longer has the selected labels is told as deleted.
+func watch[T model.Object, P proto.Message, R any](k kind[T, P], stream grpc.ServerStreamingServer[R],
+	options *pb.WatchOptions, response func(pb.ChangeType, P, int64) *R,
+) error {
+	labels := options.GetLabelSelector()
+	tell := func(change store.Change[T]) error {
+		var none P
+		switch change.Type {
+		case store.Reset:
+			return stream.Send(response(pb.ChangeType_CHANGE_TYPE_RESET, none, change.Version))
+		case store.Bookmark:
+			return stream.Send(response(pb.ChangeType_CHANGE_TYPE_BOOKMARK, none, change.Version))
+		}
+		told := pb.ChangeType_CHANGE_TYPE_PUT
+		if change.Type == store.Deleted || !change.Object.Metadata().Matches(labels) {
+			told = pb.ChangeType_CHANGE_TYPE_DELETED
+		}
+		return stream.Send(response(told, k.show(change.Object), change.Version))
+	}
+	return statusOf(k.objects.Watch(stream.Context(), options.GetResourceVersion(), tell))
+}
+
+func readMeta(m *pb.ObjectMeta) model.Meta {
+	return model.Meta{Name: m.GetName(), Version: m.GetResourceVersion(), Labels: m.GetLabels()}
+}
+
+func showMeta(m *model.Meta) *pb.ObjectMeta {
+	shown := &pb.ObjectMeta{
+		Name: m.Name, Uid: m.UID, ResourceVersion: m.Version, Generation: m.Generation,
+		CreateTime: showTime(m.CreateTime), Labels: m.Labels,
+	}
+	if m.DeleteTime != nil {
+		shown.DeleteTime = showTime(*m.DeleteTime)
+	}
+	return shown
+}
+
+func showTime(at time.Time) *timestamppb.Timestamp {
+	if at.IsZero() {
+		return nil
+	}
+	return timestamppb.New(at)
+}
+
+func showConditions(conditions []model.Condition) []*pb.Condition {
+	shown := make([]*pb.Condition, len(conditions))
+	for i, c := range conditions {
+		shown[i] = &pb.Condition{
+			Type: c.Type, Status: showConditionStatus(c.Status), Reason: c.Reason, Message: c.Message,
+			ObservedGeneration: c.ObservedGeneration, LastTransitionTime: showTime(c.LastTransitionTime),
+		}
+	}
+	return shown
+}
+
+func showConditionStatus(status model.ConditionStatus) pb.ConditionStatus {
+	switch status {
+	case model.ConditionTrue:
+		return pb.ConditionStatus_CONDITION_STATUS_TRUE
+	case model.ConditionFalse:
+		return pb.ConditionStatus_CONDITION_STATUS_FALSE
+	}
+	return pb.ConditionStatus_CONDITION_STATUS_UNKNOWN
+}

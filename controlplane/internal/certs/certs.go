@@ -1,0 +1,174 @@
+// Package certs makes a certificate authority and certificates for a system that has none: for trying
+// Sluice, and for small installations without a cert-manager. What a certificate is good for stands in it: its
+// organization is `sluice:<role>`, its common name who holds it.
+package certs
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// Lifetimes.
+const (
+	CALifetime   = 10 * 365 * 24 * time.Hour
+	LeafLifetime = 365 * 24 * time.Hour
+	// clockSkew lets ends whose clocks differ a little accept each other's fresh certificates.
+	clockSkew = 5 * time.Minute
+)
+
+// Names of the files in a directory of certificates.
+const (
+	CAFile    = "ca.crt"
+	caKeyFile = "ca.key"
+)
+
+// Leaf says what a certificate is for.
+type Leaf struct {
+	// File is the name without `.crt` and `.key`.
+	File string
+	// CommonName is who holds it; for a gateway the name of its Gateway object.
+	CommonName string
+	// Role is `server`, or a client's role: admin, operator, gateway, read-only.
+	Role string
+	// Hosts are the names and addresses a server is reached by.
+	Hosts []string
+}
+
+// Authority signs certificates and keeps everything in one directory.
+type Authority struct {
+	directory   string
+	certificate *x509.Certificate
+	key         *ecdsa.PrivateKey
+}
+
+// OpenAuthority reads the authority in a directory, or makes one where there is none.
+func OpenAuthority(directory string) (*Authority, error) {
+	if err := os.MkdirAll(directory, 0o700); err != nil {
+		return nil, fmt.Errorf("certificates: %w", err)
+	}
+	a := &Authority{directory: directory}
+	text, err := os.ReadFile(filepath.Join(directory, CAFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return a, a.create()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("certificates: %w", err)
+	}
+	key, err := os.ReadFile(filepath.Join(directory, caKeyFile))
+	if err != nil {
+		return nil, fmt.Errorf("certificates: %w", err)
+	}
+	return a, a.parse(text, key)
+}
+
+func (a *Authority) parse(text, key []byte) error {
+	block, _ := pem.Decode(text)
+	keyBlock, _ := pem.Decode(key)
+	if block == nil || keyBlock == nil {
+		return fmt.Errorf("certificates: %s or %s in %s is not PEM", CAFile, caKeyFile, a.directory)
+	}
+	var err error
+	if a.certificate, err = x509.ParseCertificate(block.Bytes); err != nil {
+		return fmt.Errorf("certificates: %s: %w", CAFile, err)
+	}
+	if a.key, err = x509.ParseECPrivateKey(keyBlock.Bytes); err != nil {
+		return fmt.Errorf("certificates: %s: %w", caKeyFile, err)
+	}
+	return nil
+}
+
+func (a *Authority) create() error {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return err
+	}
+	now := time.Now()
+	template := &x509.Certificate{
+		SerialNumber: serial(), Subject: pkix.Name{CommonName: "Sluice CA"}, IsCA: true, BasicConstraintsValid: true,
+		NotBefore: now.Add(-clockSkew), NotAfter: now.Add(CALifetime), MaxPathLenZero: true,
+		KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageCRLSign,
+	}
+	signed, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		return err
+	}
+	if a.certificate, err = x509.ParseCertificate(signed); err != nil {
+		return err
+	}
+	a.key = key
+	return a.write("ca", signed, key)
+}
+
+// Issue signs a certificate with a key of its own and writes both. Present ones of that name are replaced.
+func (a *Authority) Issue(leaf Leaf) error {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return err
+	}
+	now := time.Now()
+	template := &x509.Certificate{
+		SerialNumber: serial(), NotBefore: now.Add(-clockSkew), NotAfter: now.Add(LeafLifetime),
+		Subject:  pkix.Name{CommonName: leaf.CommonName, Organization: []string{"sluice:" + leaf.Role}},
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	}
+	if leaf.Role == "server" {
+		template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
+	}
+	for _, host := range leaf.Hosts {
+		if ip := net.ParseIP(host); ip != nil {
+			template.IPAddresses = append(template.IPAddresses, ip)
+		} else {
+			template.DNSNames = append(template.DNSNames, host)
+		}
+	}
+	signed, err := x509.CreateCertificate(rand.Reader, template, a.certificate, &key.PublicKey, a.key)
+	if err != nil {
+		return err
+	}
+	return a.write(leaf.File, signed, key)
+}
+
+func (a *Authority) write(name string, signed []byte, key *ecdsa.PrivateKey) error {
+	raw, err := x509.MarshalECPrivateKey(key)
+	if err != nil {
+		return err
+	}
+	files := []struct {
+		name  string
+		block *pem.Block
+		mode  fs.FileMode
+	}{
+		{name + ".key", &pem.Block{Type: "EC PRIVATE KEY", Bytes: raw}, 0o600},
+		{name + ".crt", &pem.Block{Type: "CERTIFICATE", Bytes: signed}, 0o644},
+	}
+	for _, file := range files {
+		path := filepath.Join(a.directory, file.name)
+		// Written aside and renamed: a server that reads it anew never sees half of it.
+		if err := os.WriteFile(path+".new", pem.EncodeToMemory(file.block), file.mode); err != nil {
+			return fmt.Errorf("certificates: %w", err)
+		}
+		if err := os.Rename(path+".new", path); err != nil {
+			return fmt.Errorf("certificates: %w", err)
+		}
+	}
+	return nil
+}
+
+func serial() *big.Int {
+	var raw [16]byte
+	_, _ = rand.Read(raw[:]) // never fails (crypto/rand)
+	raw[0] &= 0x7f           // RFC 5280 §4.1.2.2: positive
+	return new(big.Int).SetBytes(raw[:])
+}

@@ -1,0 +1,149 @@
+// Package etcd gives the store its etcd: one inside this process where no endpoints are named, else a client
+// of an external cluster.
+package etcd
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/server/v3/embed"
+	"go.etcd.io/etcd/server/v3/etcdserver/api/v3client"
+	"go.uber.org/zap"
+	"google.golang.org/grpc"
+)
+
+// Bounds of an etcd that serves Sluice.
+const (
+	// MaxTxnOps lets a target with thousands of LUNs be stored in one transaction; etcd's default of 128 does not. An
+	// external etcd is started with --max-txn-ops of at least this.
+	MaxTxnOps = 16384
+	// MaxRequestBytes bounds one transaction; etcd's default of 1.5 MiB is too small for such a target.
+	MaxRequestBytes = 8 << 20
+	// quotaBytes is the size at which etcd refuses writes until it is compacted.
+	quotaBytes = 8 << 30
+	// historyKept is how long changes stay watchable.
+	historyKept = 10 * time.Minute
+
+	startTimeout   = 60 * time.Second
+	dialTimeout    = 5 * time.Second
+	keepAlive      = 3 * time.Second
+	keepAliveReply = 3 * time.Second
+)
+
+// Embedded is an etcd of one member in this process.
+type Embedded struct {
+	server *embed.Etcd
+	// Client talks to it without a socket.
+	Client *clientv3.Client
+}
+
+// StartEmbedded runs an etcd whose data is in a directory that it makes if need be. Only this process
+// reaches it. Errors name the directory, and say when another process holds it.
+func StartEmbedded(ctx context.Context, directory string, log *zap.Logger) (*Embedded, error) {
+	if err := os.MkdirAll(directory, 0o700); err != nil {
+		return nil, fmt.Errorf("embedded etcd: %w", err)
+	}
+	config := embed.NewConfig()
+	config.Name = memberName
+	config.Dir = filepath.Join(directory, Directory)
+	config.MaxTxnOps = MaxTxnOps
+	config.MaxRequestBytes = MaxRequestBytes
+	config.QuotaBackendBytes = quotaBytes
+	config.AutoCompactionMode = "periodic"
+	config.AutoCompactionRetention = historyKept.String()
+	config.ZapLoggerBuilder = embed.NewZapLoggerBuilder(log)
+	// It listens nowhere: whoever could connect could read and change everything.
+	config.ListenClientUrls, config.ListenPeerUrls = nil, nil
+	config.InitialCluster = config.Name + "=" + config.AdvertisePeerUrls[0].String()
+
+	server, err := embed.StartEtcd(config)
+	if err != nil {
+		return nil, fmt.Errorf("embedded etcd in %s: %w", directory, err)
+	}
+	timer := time.NewTimer(startTimeout)
+	defer timer.Stop()
+	select {
+	case <-server.Server.ReadyNotify():
+		return &Embedded{server: server, Client: v3client.New(server.Server)}, nil
+	case err = <-server.Err():
+	case <-ctx.Done():
+		err = ctx.Err()
+	case <-timer.C:
+		err = fmt.Errorf("not ready within %s; does another process use the directory?", startTimeout)
+	}
+	server.Close()
+	return nil, fmt.Errorf("embedded etcd in %s: %w", directory, err)
+}
+
+// Failed tells when the etcd has stopped by itself, and why.
+func (e *Embedded) Failed() <-chan error { return e.server.Err() }
+
+// Close stops it; what was stored is on disk.
+func (e *Embedded) Close() {
+	_ = e.Client.Close() // only says that its context was cancelled
+	e.server.Close()
+}
+
+// External says how to reach an etcd cluster.
+type External struct {
+	// Endpoints are host:port or URLs.
+	Endpoints []string
+	// TLS is nil for plain connections, which are accepted on loopback only.
+	TLS      *tls.Config
+	Username string
+	Password string
+}
+
+// Connect makes a client of an external etcd and proves that it answers.
+func Connect(ctx context.Context, external External, log *zap.Logger) (*clientv3.Client, error) {
+	if len(external.Endpoints) == 0 {
+		return nil, errors.New("etcd: no endpoints")
+	}
+	if external.TLS == nil {
+		for _, endpoint := range external.Endpoints {
+			if !onLoopback(endpoint) {
+				return nil, fmt.Errorf("etcd endpoint %s is not on loopback and there is no TLS for it: "+
+					"give a CA and a certificate", endpoint)
+			}
+		}
+	}
+	client, err := clientv3.New(clientv3.Config{
+		Endpoints: external.Endpoints, TLS: external.TLS, Username: external.Username, Password: external.Password,
+		DialTimeout: dialTimeout, DialKeepAliveTime: keepAlive, DialKeepAliveTimeout: keepAliveReply, Logger: log,
+		MaxCallSendMsgSize: MaxRequestBytes,
+		DialOptions:        []grpc.DialOption{grpc.WithUserAgent("sluice-controlplane")},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("etcd: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
+	if _, err := client.Get(ctx, "sluice-probe", clientv3.WithKeysOnly()); err != nil {
+		_ = client.Close()
+		return nil, fmt.Errorf("etcd at %v does not answer: %w", external.Endpoints, err)
+	}
+	return client, nil
+}
+
+func onLoopback(endpoint string) bool {
+	host := endpoint
+	if parsed, err := url.Parse(endpoint); err == nil && parsed.Host != "" {
+		if parsed.Scheme == "unix" || parsed.Scheme == "unixs" {
+			return true
+		}
+		host = parsed.Host
+	}
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}

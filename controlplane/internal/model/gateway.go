@@ -1,0 +1,174 @@
+package model
+
+import (
+	"fmt"
+	"net"
+	"strconv"
+	"time"
+)
+
+// Limits of a gateway.
+const (
+	MaxGatewayNumber = 65535
+	MaxPortals       = 16
+	DefaultWeight    = 100
+	MaxWeight        = 1000
+)
+
+// Gateway is one sluice-gateway process on one node.
+type Gateway struct {
+	Meta   Meta          `json:"meta"`
+	Spec   GatewaySpec   `json:"spec"`
+	Status GatewayStatus `json:"status"`
+}
+
+// GatewaySpec is what is wanted.
+type GatewaySpec struct {
+	GatewayPool string `json:"gatewayPool"`
+	// Node it runs on: gateways of a node share its local pools, and its fate.
+	Node    string   `json:"node"`
+	Portals []Portal `json:"portals"`
+	// ForwardingAddress is host:port on the cluster network.
+	ForwardingAddress string `json:"forwardingAddress"`
+	// Weight is the share of load relative to other gateways, 1…MaxWeight.
+	Weight int32 `json:"weight"`
+	// Cordoned gateways take no new ownership or paths.
+	Cordoned bool `json:"cordoned,omitempty"`
+}
+
+// Portal is an address to listen on and the address hosts are told.
+type Portal struct {
+	Listen string `json:"listen"`
+	// Advertised is what hosts are told, as behind NAT or a load balancer.
+	Advertised string `json:"advertised"`
+	Fabric     string `json:"fabric"`
+	// Switch of the fabric, empty where it is not known.
+	Switch string `json:"switch,omitempty"`
+}
+
+// GatewayHealth is what the leader believes.
+type GatewayHealth string
+
+// The states of health.
+const (
+	GatewayNew GatewayHealth = "New"
+	// GatewayReady has a stream.
+	GatewayReady GatewayHealth = "Ready"
+	// GatewayDisconnected has no stream, but its peers have not found it gone: it serves on (R3).
+	GatewayDisconnected GatewayHealth = "Disconnected"
+	// GatewayDead has no stream and its peers find it refused or silent (R1).
+	GatewayDead     GatewayHealth = "Dead"
+	GatewayDraining GatewayHealth = "Draining"
+	GatewayDrained  GatewayHealth = "Drained"
+)
+
+// GatewayStatus is what is observed, and what is given once.
+type GatewayStatus struct {
+	// Number is cluster-wide, 1…65535, and never reused (R13). It is also the target port group.
+	Number uint32 `json:"number"`
+	// PortalGroupTags are one for each portal of the spec (RFC 7143 §4.2.7.1), by fabric, never reused.
+	PortalGroupTags map[string]uint32 `json:"portalGroupTags,omitempty"`
+	Health          GatewayHealth     `json:"health"`
+	// Drain was asked for and holds until it is taken back.
+	Drain bool `json:"drain,omitempty"`
+	// Incarnation is the process that had a stream last; the process below names it to whoever must kill it.
+	Incarnation    string      `json:"incarnation,omitempty"`
+	BootID         string      `json:"bootID,omitempty"`
+	PID            int64       `json:"pid,omitempty"`
+	PIDStartTime   uint64      `json:"pidStartTime,omitempty"`
+	Version        string      `json:"version,omitempty"`
+	AppliedVersion uint64      `json:"appliedVersion,omitempty"`
+	LastSeen       time.Time   `json:"lastSeen,omitzero"`
+	Conditions     []Condition `json:"conditions,omitempty"`
+}
+
+// Ref names the present incarnation.
+func (g *Gateway) Ref() GatewayRef {
+	return GatewayRef{Number: g.Status.Number, Incarnation: g.Status.Incarnation}
+}
+
+// Metadata implements Object.
+func (g *Gateway) Metadata() *Meta { return &g.Meta }
+
+// Kind implements Object.
+func (*Gateway) Kind() Kind { return KindGateway }
+
+// SetDefaults implements Object.
+func (g *Gateway) SetDefaults() {
+	if g.Spec.Weight == 0 {
+		g.Spec.Weight = DefaultWeight
+	}
+	for i := range g.Spec.Portals {
+		if g.Spec.Portals[i].Advertised == "" {
+			g.Spec.Portals[i].Advertised = g.Spec.Portals[i].Listen
+		}
+	}
+	if g.Status.Health == "" {
+		g.Status.Health = GatewayNew
+	}
+}
+
+// Validate implements Object.
+func (g *Gateway) Validate() Violations {
+	found := g.Meta.Validate()
+	found.reference("spec.gatewayPool", g.Spec.GatewayPool, KindGatewayPool)
+	if !ValidName(g.Spec.Node) {
+		found.Add("spec.node", "must name the node the gateway runs on")
+	}
+	if g.Spec.Weight < 1 || g.Spec.Weight > MaxWeight {
+		found.Addf("spec.weight", "is %d; 1 to %d are possible", g.Spec.Weight, MaxWeight)
+	}
+	if n := len(g.Spec.Portals); n < 1 || n > MaxPortals {
+		found.Addf("spec.portals", "has %d portals; 1 to %d are possible", n, MaxPortals)
+	}
+	found.address("spec.forwardingAddress", g.Spec.ForwardingAddress)
+	addresses, places := map[string]bool{}, map[string]bool{}
+	for i, portal := range g.Spec.Portals {
+		field := fmt.Sprintf("spec.portals[%d]", i)
+		found.address(field+".listen", portal.Listen)
+		found.address(field+".advertised", portal.Advertised)
+		found.reference(field+".fabric", portal.Fabric, KindFabric)
+		if portal.Switch != "" && !ValidName(portal.Switch) {
+			found.Add(field+".switch", "must be the name of a switch of the fabric, or empty")
+		}
+		if addresses[portal.Listen] {
+			found.Addf(field+".listen", "%.80q is given twice", portal.Listen)
+		}
+		place := portal.Fabric + " " + family(portal.Advertised)
+		if places[place] {
+			found.Addf(field+".fabric", "%s has a portal of this address family already: "+
+				"two on one fabric fail together", portal.Fabric)
+		}
+		addresses[portal.Listen], places[place] = true, true
+	}
+	return found
+}
+
+// ValidateUpdate says what is wrong with a change from an earlier spec.
+func (g *Gateway) ValidateUpdate(from *Gateway) Violations {
+	var found Violations
+	if g.Spec.GatewayPool != from.Spec.GatewayPool {
+		found.immutable("spec.gatewayPool", from.Spec.GatewayPool)
+	}
+	return found
+}
+
+// family tells IPv6 addresses from others; names count as IPv4.
+func family(address string) string {
+	host, _, _ := net.SplitHostPort(address)
+	if ip := net.ParseIP(host); ip != nil && ip.To4() == nil {
+		return "IPv6"
+	}
+	return "IPv4"
+}
+
+func (v *Violations) address(field, address string) {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil || host == "" {
+		v.Addf(field, "%.80q is not host:port, as in 192.0.2.1:3260 or [2001:db8::1]:3260", address)
+		return
+	}
+	if n, err := strconv.Atoi(port); err != nil || n < 1 || n > 65535 {
+		v.Addf(field, "%.80q: a port is 1 to 65535", address)
+	}
+}

@@ -1,0 +1,186 @@
+package model
+
+import (
+	"fmt"
+	"time"
+)
+
+// OwnershipState is where a volume stands between owners.
+type OwnershipState string
+
+// The states. What each lets happen next is what the methods of Ownership do; nothing else changes one.
+const (
+	// Unowned: nobody owns the volume and nobody should, for no target exports it.
+	Unowned OwnershipState = "Unowned"
+	// Acquiring: a gateway of a local pool's node takes the lock; only then does the epoch move (R2, local).
+	Acquiring OwnershipState = "Acquiring"
+	// Opening: the owner is decided, in this epoch, and opens the volume.
+	Opening OwnershipState = "Opening"
+	// Owned: the owner executes commands.
+	Owned OwnershipState = "Owned"
+	// Moving: the owner drains and releases the volume, for Next or for nobody (R7).
+	Moving OwnershipState = "Moving"
+	// Fencing: the owner of an earlier epoch is being shut out; nobody may open yet (R2, rbd).
+	Fencing OwnershipState = "Fencing"
+	// Orphaned: it should be owned and no gateway can: an alarm.
+	Orphaned OwnershipState = "Orphaned"
+)
+
+// GatewayRef is one incarnation of a gateway: a restarted process is another client, to be fenced by itself.
+type GatewayRef struct {
+	Number      uint32 `json:"number"`
+	Incarnation string `json:"incarnation"`
+}
+
+// IsZero says that it refers to nobody.
+func (r GatewayRef) IsZero() bool { return r == GatewayRef{} }
+
+func (r GatewayRef) String() string { return fmt.Sprintf("%d/%s", r.Number, r.Incarnation) }
+
+// Ownership says who executes a volume's commands. Each change is stored by compare-and-swap on the volume's version
+// (R1); the methods are the only changes there are and return the new value, or an IllegalTransition.
+type Ownership struct {
+	State OwnershipState `json:"state"`
+	// Epoch is +1 at every change of owner and never falls.
+	Epoch uint64 `json:"epoch"`
+	// Owner of this epoch; zero where there is none.
+	Owner GatewayRef `json:"owner,omitzero"`
+	// Next is who shall own it after Acquiring or Moving; zero for nobody.
+	Next GatewayRef `json:"next,omitzero"`
+	// Fence is who has to be shut out before anyone opens (Fencing).
+	Fence GatewayRef `json:"fence,omitzero"`
+	// Reason of the last change, one CamelCase word, and when it was.
+	Reason string    `json:"reason,omitempty"`
+	Since  time.Time `json:"since,omitzero"`
+}
+
+// IllegalTransition is a change that the state does not allow: the caller's view is old, so look again.
+type IllegalTransition struct {
+	State  OwnershipState
+	Change string
+}
+
+func (e *IllegalTransition) Error() string {
+	return fmt.Sprintf("a volume that is %s cannot be changed by %q", e.State, e.Change)
+}
+
+func (o Ownership) illegal(change string) (Ownership, error) {
+	return o, &IllegalTransition{o.State, change}
+}
+
+// epochFor begins a new epoch with an owner that has yet to open.
+func (o Ownership) epochFor(owner GatewayRef) Ownership {
+	return Ownership{State: Opening, Epoch: o.Epoch + 1, Owner: owner}
+}
+
+// Assign gives a volume that nobody can be serving to a gateway.
+func (o Ownership) Assign(owner GatewayRef) (Ownership, error) {
+	if owner.IsZero() || (o.State != Unowned && o.State != Orphaned) {
+		return o.illegal("assign")
+	}
+	return o.epochFor(owner), nil
+}
+
+// Acquire asks a gateway of a local pool's node for the lock. The epoch stays and so does the owner that may yet live: the lock is
+// the fence. Asking another candidate replaces the first: at most one can hold the lock.
+func (o Ownership) Acquire(next GatewayRef) (Ownership, error) {
+	if next.IsZero() || o.State == Moving || o.State == Fencing {
+		return o.illegal("acquire")
+	}
+	return Ownership{State: Acquiring, Epoch: o.Epoch, Owner: o.Owner, Next: next}, nil
+}
+
+// Locked is the candidate's report that it holds the lock: its epoch begins.
+func (o Ownership) Locked(by GatewayRef) (Ownership, error) {
+	if o.State != Acquiring || by != o.Next {
+		return o.illegal("locked")
+	}
+	return o.epochFor(by), nil
+}
+
+// Serving is the owner's report that it executes commands in its epoch.
+func (o Ownership) Serving(by GatewayRef, epoch uint64) (Ownership, error) {
+	if o.State != Opening || by != o.Owner || epoch != o.Epoch {
+		return o.illegal("serving")
+	}
+	o.State = Owned
+	return o, nil
+}
+
+// Move asks the owner to release the volume, for next, or for nobody (zero) where no target exports it any more.
+func (o Ownership) Move(next GatewayRef) (Ownership, error) {
+	if o.State != Owned || next == o.Owner {
+		return o.illegal("move")
+	}
+	return Ownership{State: Moving, Epoch: o.Epoch, Owner: o.Owner, Next: next}, nil
+}
+
+// CancelMove leaves the volume with its owner. Legal while the owner has not released it, for until then it owns it in this epoch.
+func (o Ownership) CancelMove() (Ownership, error) {
+	if o.State != Moving {
+		return o.illegal("cancel move")
+	}
+	return Ownership{State: Owned, Epoch: o.Epoch, Owner: o.Owner}, nil
+}
+
+// Released is the owner's own report that nothing of it can reach the volume any more: drained and closed, never opened, or
+// fenced. The word of the very incarnation that owned it is as good as a fence.
+func (o Ownership) Released(by GatewayRef, epoch uint64) (Ownership, error) {
+	if by != o.Owner || epoch != o.Epoch {
+		return o.illegal("released")
+	}
+	switch o.State {
+	case Moving:
+		if !o.Next.IsZero() {
+			return o.epochFor(o.Next), nil
+		}
+		return Ownership{State: Unowned, Epoch: o.Epoch}, nil
+	case Opening, Owned:
+		return Ownership{State: Orphaned, Epoch: o.Epoch}, nil
+	}
+	return o.illegal("released")
+}
+
+// BeginFence shuts a dead owner out. The epoch moves first, so that whoever hears of it refuses the old owner
+// (R1), then the owner is fenced where its data is (R2), and only Fenced lets anyone open.
+func (o Ownership) BeginFence() (Ownership, error) {
+	if o.Owner.IsZero() || (o.State != Opening && o.State != Owned && o.State != Moving) {
+		return o.illegal("begin fence")
+	}
+	return Ownership{State: Fencing, Epoch: o.Epoch + 1, Fence: o.Owner}, nil
+}
+
+// Fenced is the proof that the old owner is shut out. The volume has no owner, and any gateway may be given it.
+func (o Ownership) Fenced(fenced GatewayRef) (Ownership, error) {
+	if o.State != Fencing || fenced != o.Fence {
+		return o.illegal("fenced")
+	}
+	return Ownership{State: Orphaned, Epoch: o.Epoch}, nil
+}
+
+// Abandon gives up a candidate that died before it reported the lock; whoever held the lock before still may.
+func (o Ownership) Abandon() (Ownership, error) {
+	if o.State != Acquiring {
+		return o.illegal("abandon")
+	}
+	if o.Owner.IsZero() {
+		return Ownership{State: Orphaned, Epoch: o.Epoch}, nil
+	}
+	return Ownership{State: Owned, Epoch: o.Epoch, Owner: o.Owner}, nil
+}
+
+// Retire ends an orphan that no target exports any more.
+func (o Ownership) Retire() (Ownership, error) {
+	if o.State != Orphaned {
+		return o.illegal("retire")
+	}
+	return Ownership{State: Unowned, Epoch: o.Epoch}, nil
+}
+
+// MayServe says whether a gateway may execute commands of the volume now, as far as the store knows.
+func (o Ownership) MayServe(gateway GatewayRef, epoch uint64) bool {
+	if gateway.IsZero() || gateway != o.Owner || epoch != o.Epoch {
+		return false
+	}
+	return o.State == Opening || o.State == Owned || o.State == Moving || o.State == Acquiring
+}

@@ -1,0 +1,166 @@
+package model_test
+
+import (
+	"errors"
+	"math/rand/v2"
+	"testing"
+
+	"sluice.dev/sluice/controlplane/internal/model"
+)
+
+var (
+	one   = model.GatewayRef{Number: 1, Incarnation: "a"}
+	two   = model.GatewayRef{Number: 2, Incarnation: "b"}
+	again = model.GatewayRef{Number: 1, Incarnation: "c"}
+)
+
+// step fails the test where a transition that has to be legal is not.
+func step(t *testing.T, next model.Ownership, err error) model.Ownership {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return next
+}
+
+func owned(t *testing.T, by model.GatewayRef) model.Ownership {
+	t.Helper()
+	o, err := model.Ownership{State: model.Unowned}.Assign(by)
+	o = step(t, o, err)
+	o, err = o.Serving(by, o.Epoch)
+	return step(t, o, err)
+}
+
+func TestAPlannedMoveGivesTheNextOwnerANewEpochOnlyAfterTheRelease(t *testing.T) {
+	o := owned(t, one)
+	moving, err := o.Move(two)
+	moving = step(t, moving, err)
+	if !moving.MayServe(one, 1) || moving.MayServe(two, 2) {
+		t.Fatalf("while moving: %+v", moving)
+	}
+	next, err := moving.Released(one, 1)
+	next = step(t, next, err)
+	if next.MayServe(one, 1) || !next.MayServe(two, 2) || next.Epoch != 2 || next.State != model.Opening {
+		t.Fatalf("after the release: %+v", next)
+	}
+}
+
+func TestNobodyMayServeWhileTheOldOwnerIsBeingFenced(t *testing.T) {
+	for _, from := range []func(model.Ownership) (model.Ownership, error){
+		func(o model.Ownership) (model.Ownership, error) { return o, nil },
+		func(o model.Ownership) (model.Ownership, error) { return o.Move(two) },
+	} {
+		o, err := from(owned(t, one))
+		o = step(t, o, err)
+		o, err = o.BeginFence()
+		o = step(t, o, err)
+		if o.MayServe(one, 1) || o.MayServe(one, 2) || o.MayServe(two, 2) || o.Epoch != 2 || o.Fence != one {
+			t.Fatalf("%+v", o)
+		}
+		if _, err := o.Assign(two); err == nil {
+			t.Fatal("assigned before the fence was proven")
+		}
+		if _, err := o.Fenced(again); err == nil {
+			t.Fatal("the fence of another incarnation was taken for its fence")
+		}
+		o, err = o.Fenced(one)
+		o = step(t, o, err)
+		if _, err := o.Assign(two); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestALocalVolumeKeepsItsOwnerUntilTheLockIsTaken(t *testing.T) {
+	o, err := owned(t, one).Acquire(two)
+	o = step(t, o, err)
+	if !o.MayServe(one, 1) || o.MayServe(two, 1) || o.Epoch != 1 {
+		t.Fatalf("before the lock: %+v", o)
+	}
+	if _, err := o.Locked(one); err == nil {
+		t.Fatal("a lock nobody asked for began an epoch")
+	}
+	o, err = o.Locked(two)
+	o = step(t, o, err)
+	if o.MayServe(one, 1) || !o.MayServe(two, 2) {
+		t.Fatalf("after the lock: %+v", o)
+	}
+}
+
+func TestTheWordOfAnotherIncarnationCountsForNothing(t *testing.T) {
+	o := owned(t, one)
+	moving, err := o.Move(two)
+	moving = step(t, moving, err)
+	if _, err := moving.Released(again, 1); err == nil {
+		t.Fatal("released by an incarnation that does not own it")
+	}
+	opening, err := model.Ownership{State: model.Unowned}.Assign(one)
+	opening = step(t, opening, err)
+	if _, err := opening.Serving(again, 1); err == nil {
+		t.Fatal("served by an incarnation that does not own it")
+	}
+	if _, err := opening.Serving(one, 0); err == nil {
+		t.Fatal("served in an old epoch")
+	}
+}
+
+// transition is one change with random arguments.
+func transition(random *rand.Rand, o model.Ownership) (model.Ownership, error) {
+	refs := []model.GatewayRef{one, two, again, {}}
+	who, epoch := refs[random.IntN(len(refs))], o.Epoch-uint64(random.IntN(2))
+	switch random.IntN(12) {
+	case 0:
+		return o.Assign(who)
+	case 1:
+		return o.Acquire(who)
+	case 2:
+		return o.Locked(who)
+	case 3:
+		return o.Serving(who, epoch)
+	case 4:
+		return o.Move(who)
+	case 5:
+		return o.CancelMove()
+	case 6:
+		return o.Released(who, epoch)
+	case 7:
+		return o.BeginFence()
+	case 8:
+		return o.Fenced(who)
+	case 9:
+		return o.Abandon()
+	case 10:
+		return o.Retire()
+	}
+	return o.Released(o.Owner, o.Epoch)
+}
+
+// R1, for any order of changes: in one epoch never two who may serve, the epoch never falls, and a refused change changes
+// nothing.
+func TestNoOrderOfChangesGivesTwoOwnersInOneEpoch(t *testing.T) {
+	for seed := range uint64(2000) {
+		random := rand.New(rand.NewPCG(seed, 1))
+		o := model.Ownership{State: model.Unowned}
+		server := map[uint64]model.GatewayRef{}
+		for range 60 {
+			next, err := transition(random, o)
+			var illegal *model.IllegalTransition
+			if err != nil && (!errors.As(err, &illegal) || next != o) {
+				t.Fatalf("seed %d: %v changed %+v to %+v", seed, err, o, next)
+			}
+			if next.Epoch < o.Epoch || next.Epoch > o.Epoch+1 {
+				t.Fatalf("seed %d: epoch %d after %d", seed, next.Epoch, o.Epoch)
+			}
+			for _, who := range []model.GatewayRef{one, two, again} {
+				if !next.MayServe(who, next.Epoch) {
+					continue
+				}
+				if before, known := server[next.Epoch]; known && before != who {
+					t.Fatalf("seed %d: %v and %v in epoch %d", seed, before, who, next.Epoch)
+				}
+				server[next.Epoch] = who
+			}
+			o = next
+		}
+	}
+}

@@ -1,0 +1,167 @@
+package model
+
+import (
+	"fmt"
+	"net"
+	"path"
+	"strings"
+)
+
+// Limits of a storage pool.
+const (
+	MaxPoolDevices     = 256
+	MaxMonitors        = 15
+	DefaultWarnPercent = 85
+	maxPath            = 4096
+)
+
+// StoragePool is where volumes live.
+type StoragePool struct {
+	Meta   Meta              `json:"meta"`
+	Spec   StoragePoolSpec   `json:"spec"`
+	Status StoragePoolStatus `json:"status"`
+}
+
+// StoragePoolSpec is what is wanted: exactly one of Local and RBD.
+type StoragePoolSpec struct {
+	Local *LocalPool `json:"local,omitempty"`
+	RBD   *RBDPool   `json:"rbd,omitempty"`
+	// WarnPercent of use, above which hosts and people are told.
+	WarnPercent int32 `json:"warnPercent"`
+}
+
+// LocalPool is storage of one node; only that node's gateways can own its volumes.
+type LocalPool struct {
+	Node string `json:"node"`
+	// Directory on XFS or ext4, or Devices that are used whole.
+	Directory string   `json:"directory,omitempty"`
+	Devices   []string `json:"devices,omitempty"`
+}
+
+// RBDPool is a pool in a Ceph cluster.
+type RBDPool struct {
+	Monitors []string `json:"monitors"`
+	// User without the `client.` in front.
+	User           string `json:"user"`
+	Key            Secret `json:"key"`
+	Pool           string `json:"pool"`
+	RadosNamespace string `json:"radosNamespace,omitempty"`
+	DataPool       string `json:"dataPool,omitempty"`
+}
+
+// StoragePoolStatus is what is observed.
+type StoragePoolStatus struct {
+	CapacityBytes      int64       `json:"capacityBytes"`
+	UsedBytes          int64       `json:"usedBytes"`
+	SnapshotsSupported bool        `json:"snapshotsSupported"`
+	Conditions         []Condition `json:"conditions,omitempty"`
+}
+
+// Metadata implements Object.
+func (p *StoragePool) Metadata() *Meta { return &p.Meta }
+
+// Kind implements Object.
+func (*StoragePool) Kind() Kind { return KindStoragePool }
+
+// SetDefaults implements Object.
+func (p *StoragePool) SetDefaults() {
+	if p.Spec.WarnPercent == 0 {
+		p.Spec.WarnPercent = DefaultWarnPercent
+	}
+}
+
+// Validate implements Object.
+func (p *StoragePool) Validate() Violations {
+	found := p.Meta.Validate()
+	if (p.Spec.Local == nil) == (p.Spec.RBD == nil) {
+		found.Add("spec", "must have exactly one of local and rbd")
+	}
+	if p.Spec.WarnPercent < 1 || p.Spec.WarnPercent > 99 {
+		found.Addf("spec.warnPercent", "is %d; 1 to 99 are possible", p.Spec.WarnPercent)
+	}
+	if p.Spec.Local != nil {
+		found = append(found, p.Spec.Local.validate()...)
+	}
+	if p.Spec.RBD != nil {
+		found = append(found, p.Spec.RBD.validate()...)
+	}
+	return found
+}
+
+func (l *LocalPool) validate() Violations {
+	var found Violations
+	if !ValidName(l.Node) {
+		found.Add("spec.local.node", "must name the node the storage is in, as its gateways report it")
+	}
+	if (l.Directory == "") == (len(l.Devices) == 0) {
+		found.Add("spec.local", "must have exactly one of directory and devices")
+	}
+	if l.Directory != "" && !cleanAbsolute(l.Directory) {
+		found.Addf("spec.local.directory", "%.80q is not a clean absolute path", l.Directory)
+	}
+	if len(l.Devices) > MaxPoolDevices {
+		found.Addf("spec.local.devices", "has %d entries, at most %d are possible", len(l.Devices), MaxPoolDevices)
+	}
+	seen := map[string]bool{}
+	for i, device := range l.Devices {
+		field := fmt.Sprintf("spec.local.devices[%d]", i)
+		if !cleanAbsolute(device) || !strings.HasPrefix(device, "/dev/") {
+			found.Addf(field, "%.80q is not the path of a device below /dev", device)
+		}
+		if seen[device] {
+			found.Addf(field, "%.80q is given twice", device)
+		}
+		seen[device] = true
+	}
+	return found
+}
+
+func cleanAbsolute(name string) bool {
+	return len(name) <= maxPath && path.IsAbs(name) && path.Clean(name) == name && !strings.ContainsRune(name, 0)
+}
+
+func (r *RBDPool) validate() Violations {
+	var found Violations
+	if n := len(r.Monitors); n < 1 || n > MaxMonitors {
+		found.Addf("spec.rbd.monitors", "has %d entries; 1 to %d are possible", n, MaxMonitors)
+	}
+	for i, monitor := range r.Monitors {
+		if _, _, err := net.SplitHostPort(monitor); err != nil {
+			found.Addf(fmt.Sprintf("spec.rbd.monitors[%d]", i), "%.80q is not host:port: %v", monitor, err)
+		}
+	}
+	if r.User == "" || strings.HasPrefix(r.User, "client.") {
+		found.Add("spec.rbd.user", "must be a Ceph user without the `client.` in front")
+	}
+	if r.Key.IsZero() {
+		found.Add("spec.rbd.key", "is missing: the user's key, as `ceph auth print-key` gives it")
+	}
+	if r.Pool == "" {
+		found.Add("spec.rbd.pool", "is missing")
+	}
+	return found
+}
+
+// ValidateUpdate says what is wrong with a change from an earlier spec.
+func (p *StoragePool) ValidateUpdate(from *StoragePool) Violations {
+	var found Violations
+	switch {
+	case (p.Spec.Local == nil) != (from.Spec.Local == nil):
+		found.Add("spec", "the kind of a pool cannot be changed: make a new pool")
+	case p.Spec.Local != nil:
+		if p.Spec.Local.Node != from.Spec.Local.Node {
+			found.immutable("spec.local.node", from.Spec.Local.Node)
+		}
+		if p.Spec.Local.Directory != from.Spec.Local.Directory {
+			found.immutable("spec.local.directory", from.Spec.Local.Directory)
+		}
+	case p.Spec.RBD != nil && from.Spec.RBD != nil:
+		if p.Spec.RBD.Pool != from.Spec.RBD.Pool {
+			found.immutable("spec.rbd.pool", from.Spec.RBD.Pool)
+		}
+		if p.Spec.RBD.RadosNamespace != from.Spec.RBD.RadosNamespace {
+			found.immutable("spec.rbd.radosNamespace", from.Spec.RBD.RadosNamespace)
+		}
+	}
+	return found
+}

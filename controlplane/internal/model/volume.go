@@ -1,0 +1,152 @@
+package model
+
+import "time"
+
+// Limits of a volume, in bytes.
+const (
+	MinVolumeSize = 1 << 20
+	MaxVolumeSize = 64 << 40
+	// MinBytesPerSecond keeps a limited volume usable: below it one large command would wait for minutes.
+	MinBytesPerSecond = 1 << 20
+)
+
+// ReclaimPolicy says what becomes of data when its object is deleted.
+type ReclaimPolicy string
+
+// The policies.
+const (
+	ReclaimDelete ReclaimPolicy = "Delete"
+	ReclaimRetain ReclaimPolicy = "Retain"
+)
+
+// Volume is a virtual disk in a storage pool.
+type Volume struct {
+	Meta   Meta         `json:"meta"`
+	Spec   VolumeSpec   `json:"spec"`
+	Status VolumeStatus `json:"status"`
+}
+
+// VolumeSpec is what is wanted.
+type VolumeSpec struct {
+	// Pool is immutable.
+	Pool string `json:"pool"`
+	// SizeBytes is a multiple of the block size, MinVolumeSize…MaxVolumeSize, and only grows.
+	SizeBytes int64 `json:"sizeBytes"`
+	// BlockSize is the logical block size in bytes, 512 or 4096; immutable.
+	BlockSize int32 `json:"blockSize"`
+	// WriteCache makes the LUN report a volatile write cache (SBC-4 §6.5.6, WCE).
+	WriteCache    bool          `json:"writeCache"`
+	QoS           QoS           `json:"qos,omitzero"`
+	Source        VolumeSource  `json:"source,omitzero"`
+	ReclaimPolicy ReclaimPolicy `json:"reclaimPolicy"`
+}
+
+// QoS limits a volume at its owner; zero is unlimited, a burst of zero one second's worth.
+type QoS struct {
+	IOPS           int64 `json:"iops,omitempty"`
+	IOPSBurst      int64 `json:"iopsBurst,omitempty"`
+	BytesPerSecond int64 `json:"bytesPerSecond,omitempty"`
+	BytesBurst     int64 `json:"bytesBurst,omitempty"`
+}
+
+// VolumeSource is what a volume is made from: nothing, a snapshot or a volume. Immutable.
+type VolumeSource struct {
+	Snapshot string `json:"snapshot,omitempty"`
+	Volume   string `json:"volume,omitempty"`
+}
+
+// VolumeStatus is what is observed.
+type VolumeStatus struct {
+	Identity  DeviceIdentity `json:"identity"`
+	Ownership Ownership      `json:"ownership"`
+	// MoveRequest is a planned move that somebody asked for and the leader has yet to carry out.
+	MoveRequest *MoveRequest `json:"moveRequest,omitempty"`
+	// CapacityBytes is what hosts see; it lags the spec while the volume grows.
+	CapacityBytes int64 `json:"capacityBytes"`
+	// AllocatedBytes is what the volume takes in its pool, -1 where the pool cannot tell.
+	AllocatedBytes int64       `json:"allocatedBytes"`
+	Conditions     []Condition `json:"conditions,omitempty"`
+}
+
+// MoveRequest asks for a planned move (R7).
+type MoveRequest struct {
+	// Gateway to own the volume by number; 0: whichever placement prefers other than the present owner.
+	Gateway uint32    `json:"gateway,omitempty"`
+	Since   time.Time `json:"since"`
+}
+
+// Metadata implements Object.
+func (v *Volume) Metadata() *Meta { return &v.Meta }
+
+// Kind implements Object.
+func (*Volume) Kind() Kind { return KindVolume }
+
+// SetDefaults implements Object.
+func (v *Volume) SetDefaults() {
+	if v.Spec.BlockSize == 0 {
+		v.Spec.BlockSize = 512
+	}
+	if v.Spec.ReclaimPolicy == "" {
+		v.Spec.ReclaimPolicy = ReclaimDelete
+	}
+}
+
+// Validate implements Object.
+func (v *Volume) Validate() Violations {
+	found := v.Meta.Validate()
+	found.reference("spec.pool", v.Spec.Pool, KindStoragePool)
+	block := v.Spec.BlockSize
+	if block != 512 && block != 4096 {
+		found.Addf("spec.blockSize", "is %d; 512 and 4096 are possible", block)
+	} else if v.Spec.SizeBytes%int64(block) != 0 {
+		found.Addf("spec.sizeBytes", "is %d, not a multiple of the block size of %d", v.Spec.SizeBytes, block)
+	}
+	if v.Spec.SizeBytes < MinVolumeSize || v.Spec.SizeBytes > MaxVolumeSize {
+		found.Addf("spec.sizeBytes", "is %d; 1 MiB (%d) to 64 TiB (%d) are possible",
+			v.Spec.SizeBytes, int64(MinVolumeSize), int64(MaxVolumeSize))
+	}
+	if v.Spec.Source.Snapshot != "" && v.Spec.Source.Volume != "" {
+		found.Add("spec.source", "names a snapshot and a volume; a copy has one source")
+	}
+	if p := v.Spec.ReclaimPolicy; p != ReclaimDelete && p != ReclaimRetain {
+		found.Addf("spec.reclaimPolicy", "is %q; Delete and Retain are possible", p)
+	}
+	return append(found, v.Spec.QoS.validate()...)
+}
+
+func (q QoS) validate() Violations {
+	var found Violations
+	if q.IOPS < 0 || q.IOPSBurst < 0 || q.BytesPerSecond < 0 || q.BytesBurst < 0 {
+		found.Add("spec.qos", "has a negative limit; 0 means unlimited")
+	}
+	if q.BytesPerSecond > 0 && q.BytesPerSecond < MinBytesPerSecond {
+		found.Addf("spec.qos.bytesPerSecond", "is %d; 0 (unlimited) or at least %d are possible",
+			q.BytesPerSecond, MinBytesPerSecond)
+	}
+	if q.IOPS == 0 && q.IOPSBurst > 0 {
+		found.Add("spec.qos.iopsBurst", "has no iops to exceed; give spec.qos.iops, too")
+	}
+	if q.BytesPerSecond == 0 && q.BytesBurst > 0 {
+		found.Add("spec.qos.bytesBurst", "has no rate to exceed; give spec.qos.bytesPerSecond, too")
+	}
+	return found
+}
+
+// ValidateUpdate says what is wrong with a change from an earlier spec.
+func (v *Volume) ValidateUpdate(from *Volume) Violations {
+	var found Violations
+	if v.Spec.Pool != from.Spec.Pool {
+		found.immutable("spec.pool", from.Spec.Pool)
+	}
+	if v.Spec.BlockSize != from.Spec.BlockSize {
+		found.immutable("spec.blockSize", from.Spec.BlockSize)
+	}
+	if v.Spec.Source != from.Spec.Source {
+		found.immutable("spec.source", from.Spec.Source)
+	}
+	if v.Spec.SizeBytes < from.Spec.SizeBytes {
+		found.Addf("spec.sizeBytes", "is %d, but a volume only grows and this one has %d: make a new volume and copy",
+			v.Spec.SizeBytes, from.Spec.SizeBytes)
+	}
+	return found
+}

@@ -1,0 +1,173 @@
+package placement
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Bounds of the exact search, in path sets that it scores: for a plan, and for a target. A target's
+// is enough for all pairs of 200 gateways, or all triples of 49, that differ in place and node.
+const (
+	maxTrials       = 500_000
+	maxTargetTrials = 20_000
+)
+
+// makeRedundant looks for better path sets where single failures are left that others may not
+// leave. Choosing one gateway after the other is exact as long as it reaches the floor, which it
+// nearly always does; where it doesn't, whole sets are compared.
+func (p *planner) makeRedundant() {
+	for i := range p.targets {
+		t := &p.targets[i]
+		// One new gateway was chosen among all.
+		exact := len(t.set) == 1 && len(t.nodes) == 0 && !slices.Contains(t.present, t.set[0])
+		if len(t.set) == 0 || exact || p.trials <= 0 {
+			continue
+		}
+		present := p.score(t, t.set)
+		if present.redundant() || present.compare(p.floor(t, len(t.set))) <= 0 {
+			continue
+		}
+		s := search{planner: p, target: t, best: present, left: min(maxTargetTrials, p.trials)}
+		s.begin()
+		p.trials -= min(maxTargetTrials, p.trials) - s.left
+		if s.found != nil && p.afford(p.disturbed(t, s.found)) {
+			p.replaceSet(t, s.found)
+			t.improved = true
+		}
+	}
+}
+
+// disturbed counts the present paths that a new path set drops and the changes of owner that
+// follow.
+func (p *planner) disturbed(t *target, set []int32) int {
+	count := 0
+	for _, g := range t.set {
+		if !slices.Contains(set, g) && slices.Contains(t.present, g) {
+			count += 1 + p.owned(t, g)
+		}
+	}
+	return count
+}
+
+// afford takes moves from what is left of their bound. The first one passes whatever it takes: a
+// target of many volumes would never move otherwise.
+func (p *planner) afford(moves int) bool {
+	untouched := p.movesLeft == p.policy.maxMoves && p.movesLeft > 0
+	if moves > 0 && moves > p.movesLeft && !untouched {
+		return false
+	}
+	p.movesLeft -= moves
+	return true
+}
+
+func (p *planner) replaceSet(t *target, set []int32) {
+	for _, g := range slices.Clone(t.set) {
+		if !slices.Contains(set, g) {
+			p.leave(t, g)
+		}
+	}
+	for _, g := range set {
+		if !t.has(g) {
+			p.enter(t, g)
+		}
+	}
+	slices.Sort(t.set)
+}
+
+// search compares path sets as large as the target's: by score, then by how much of the set stays.
+type search struct {
+	*planner
+	target     *target
+	candidates []int32
+	left       int
+	best       score
+	changes    int
+	found      []int32
+	floor      score
+	chosen     []int32
+}
+
+func (s *search) begin() {
+	s.floor = s.planner.floor(s.target, len(s.target.set))
+	s.candidates = s.representatives()
+	s.extend(0)
+}
+
+// representatives are gateways that differ in what redundancy depends on, and the members of the
+// set. Of gateways at one site as many as there are paths are enough: one for each node, then a
+// second one.
+func (s *search) representatives() []int32 {
+	t, p := s.target, s.planner
+	chosen := slices.Clone(t.set)
+	for _, site := range t.pool.order {
+		members := slices.Clone(t.pool.sites[site])
+		slices.SortStableFunc(members, func(a, b int32) int {
+			ga, gb := &p.gateways[a], &p.gateways[b]
+			return cmp.Compare(float64(ga.pathLoad)/p.pathFair(ga), float64(gb.pathLoad)/p.pathFair(gb))
+		})
+		onNode := map[string]int{}
+		for _, g := range members {
+			node := p.gateways[g].Node
+			local := slices.Contains(t.nodes, node)
+			if onNode[node] < 2 && (local || len(onNode) < t.want || onNode[node] == 1) {
+				onNode[node]++
+				if !t.has(g) {
+					chosen = append(chosen, g)
+				}
+			}
+		}
+	}
+	return chosen
+}
+
+// extend tries every way to go on with the candidates from an index. It says whether to go on at
+// all.
+func (s *search) extend(from int) bool {
+	if len(s.chosen) == len(s.target.set) || from == len(s.candidates) {
+		return s.try()
+	}
+	for i := from; i < len(s.candidates); i++ {
+		s.chosen = append(s.chosen, s.candidates[i])
+		goOn := s.extend(i + 1)
+		s.chosen = s.chosen[:len(s.chosen)-1]
+		if !goOn {
+			return false
+		}
+	}
+	return true
+}
+
+func (s *search) try() bool {
+	if s.left--; s.left < 0 {
+		s.left = 0
+		return false
+	}
+	if len(s.chosen) < len(s.target.set) || !s.covers() {
+		return true
+	}
+	score := s.planner.score(s.target, s.chosen)
+	changes := 0
+	for _, g := range s.target.set {
+		if !slices.Contains(s.chosen, g) {
+			changes++
+		}
+	}
+	c := score.compare(s.best)
+	if c < 0 || c == 0 && s.found != nil && changes < s.changes {
+		s.best, s.changes, s.found = score, changes, slices.Clone(s.chosen)
+	}
+	return s.found == nil || s.changes > 1 || s.best != s.floor
+}
+
+// covers says whether no node of local volumes loses its only gateway.
+func (s *search) covers() bool {
+	on := func(set []int32, node string) bool {
+		return slices.ContainsFunc(set, func(g int32) bool { return s.gateways[g].Node == node })
+	}
+	for _, node := range s.target.nodes {
+		if on(s.target.set, node) && !on(s.chosen, node) {
+			return false
+		}
+	}
+	return true
+}

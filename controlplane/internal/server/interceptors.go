@@ -1,0 +1,164 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"runtime/debug"
+	"time"
+
+	"buf.build/go/protovalidate"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+)
+
+// gate stands before every call: it says who calls, whether they may, and whether the message is well-formed, and it
+// keeps the audit log and the metrics.
+type gate struct {
+	insecure  bool
+	validator protovalidate.Validator
+	log       *slog.Logger
+	metrics   *metrics
+}
+
+func (g *gate) unary(ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler,
+) (response any, err error) {
+	begun := time.Now()
+	defer func() {
+		if problem := recover(); problem != nil {
+			err = g.panicked(info.FullMethod, problem)
+		}
+		g.done(ctx, info.FullMethod, request, begun, err)
+	}()
+	ctx, err = g.admit(ctx, info.FullMethod)
+	if err != nil {
+		return nil, err
+	}
+	if err := g.valid(request); err != nil {
+		return nil, err
+	}
+	return handler(ctx, request)
+}
+
+func (g *gate) stream(service any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler,
+) (err error) {
+	begun, ctx := time.Now(), stream.Context()
+	defer func() {
+		if problem := recover(); problem != nil {
+			err = g.panicked(info.FullMethod, problem)
+		}
+		g.done(ctx, info.FullMethod, nil, begun, err)
+	}()
+	ctx, err = g.admit(ctx, info.FullMethod)
+	if err != nil {
+		return err
+	}
+	return handler(service, &admitted{ServerStream: stream, ctx: ctx, gate: g})
+}
+
+// admitted is a stream whose caller is known and whose messages are looked at.
+type admitted struct {
+	grpc.ServerStream
+	ctx  context.Context
+	gate *gate
+}
+
+func (a *admitted) Context() context.Context { return a.ctx }
+
+func (a *admitted) RecvMsg(message any) error {
+	if err := a.ServerStream.RecvMsg(message); err != nil {
+		return err
+	}
+	return a.gate.valid(message)
+}
+
+func (g *gate) admit(ctx context.Context, method string) (context.Context, error) {
+	identity, err := identify(ctx, g.insecure)
+	if err != nil {
+		return ctx, err
+	}
+	ctx = context.WithValue(ctx, identityKey{}, identity)
+	return ctx, allow(identity, method, g.insecure)
+}
+
+// valid checks a message against the rules written in its .proto file.
+func (g *gate) valid(message any) error {
+	asked, ok := message.(proto.Message)
+	if !ok {
+		return nil
+	}
+	err := g.validator.Validate(asked)
+	if err == nil {
+		return nil
+	}
+	var broken *protovalidate.ValidationError
+	if !errors.As(err, &broken) {
+		return status.Errorf(codes.Internal, "rules of %s: %v", asked.ProtoReflect().Descriptor().FullName(), err)
+	}
+	details := &errdetails.BadRequest{}
+	for _, violation := range broken.Violations {
+		details.FieldViolations = append(details.FieldViolations, &errdetails.BadRequest_FieldViolation{
+			Field:       protovalidate.FieldPathString(violation.Proto.GetField()),
+			Description: violation.Proto.GetMessage(),
+		})
+	}
+	with, err := status.New(codes.InvalidArgument, broken.Error()).WithDetails(details)
+	if err != nil {
+		return status.Error(codes.InvalidArgument, broken.Error())
+	}
+	return with.Err()
+}
+
+func (g *gate) panicked(method string, problem any) error {
+	g.log.Error("a call panicked", "method", method, "problem", problem, "stack", string(debug.Stack()))
+	return status.Errorf(codes.Internal, "%s failed inside; the log of this replica says where", method)
+}
+
+// named is what most messages that change something have, or have an object that has it.
+type named interface{ GetName() string }
+
+// done counts a call, and notes it in the audit log if it may have changed something.
+func (g *gate) done(ctx context.Context, method string, request any, begun time.Time, err error) {
+	code := status.Code(err)
+	g.metrics.call(method, code, time.Since(begun))
+	service, name := grpcNames(method)
+	if readOnly(name) || service == "grpc.health.v1.Health" {
+		return
+	}
+	identity, _ := identify(ctx, g.insecure)
+	g.log.LogAttrs(ctx, slog.LevelInfo, "audit", slog.String("caller", identity.Name),
+		slog.String("role", string(identity.Role)), slog.String("method", method),
+		slog.String("object", objectName(request)), slog.String("result", code.String()))
+}
+
+// objectName finds what a request is about: its name, or the name of the object in it. Nothing else of a
+// request is logged.
+func objectName(request any) string {
+	if direct, ok := request.(named); ok {
+		return direct.GetName()
+	}
+	message, ok := request.(proto.Message)
+	if !ok {
+		return ""
+	}
+	reflected := message.ProtoReflect()
+	fields := reflected.Descriptor().Fields()
+	for i := range fields.Len() {
+		field := fields.Get(i)
+		if field.Message() == nil || field.IsList() || field.IsMap() {
+			continue
+		}
+		object := reflected.Get(field).Message()
+		meta := object.Descriptor().Fields().ByName("meta")
+		if meta == nil {
+			continue
+		}
+		if m, ok := object.Get(meta).Message().Interface().(named); ok {
+			return m.GetName()
+		}
+	}
+	return ""
+}

@@ -1,0 +1,101 @@
+package server
+
+import (
+	"context"
+	"crypto/x509"
+	"slices"
+	"strings"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
+)
+
+// Role says what a caller may do.
+type Role string
+
+// The roles. A certificate names its holder's role as organization: `sluice:<role>`.
+const (
+	// RoleAdmin may do everything but speak for a gateway.
+	RoleAdmin Role = "admin"
+	// RoleOperator is the Kubernetes operator and the CSI driver: all objects, no maintenance of the store.
+	RoleOperator Role = "operator"
+	// RoleGateway opens a gateway stream, for the gateway that the certificate's common name names.
+	RoleGateway Role = "gateway"
+	// RoleReadOnly gets, lists and watches.
+	RoleReadOnly Role = "read-only"
+)
+
+const organizationPrefix = "sluice:"
+
+// Identity is who calls.
+type Identity struct {
+	Name string
+	Role Role
+}
+
+type identityKey struct{}
+
+// IdentityOf returns who made a call; the zero Identity where nobody was proven.
+func IdentityOf(ctx context.Context) Identity {
+	identity, _ := ctx.Value(identityKey{}).(Identity)
+	return identity
+}
+
+// identify takes the caller from its certificate. Over a plain connection, which is served on loopback only and where
+// the operator of the system asked for it, everybody is an administrator, or a gateway where it opens a stream.
+func identify(ctx context.Context, insecure bool) (Identity, error) {
+	from, ok := peer.FromContext(ctx)
+	if !ok {
+		return Identity{}, status.Error(codes.Unauthenticated, "no peer")
+	}
+	info, secured := from.AuthInfo.(credentials.TLSInfo)
+	if !secured || len(info.State.VerifiedChains) == 0 {
+		if insecure {
+			return Identity{Name: "insecure", Role: RoleAdmin}, nil
+		}
+		return Identity{}, status.Error(codes.Unauthenticated,
+			"no client certificate: `sluicectl` takes one with --tls-cert and --tls-key")
+	}
+	return identityFrom(info.State.VerifiedChains[0][0])
+}
+
+func identityFrom(certificate *x509.Certificate) (Identity, error) {
+	for _, organization := range certificate.Subject.Organization {
+		role := Role(strings.TrimPrefix(organization, organizationPrefix))
+		if strings.HasPrefix(organization, organizationPrefix) &&
+			slices.Contains([]Role{RoleAdmin, RoleOperator, RoleGateway, RoleReadOnly}, role) {
+			return Identity{Name: certificate.Subject.CommonName, Role: role}, nil
+		}
+	}
+	return Identity{}, status.Errorf(codes.PermissionDenied,
+		"the certificate of %q names no role: its organization has to be sluice:admin, sluice:operator, "+
+			"sluice:gateway or sluice:read-only", certificate.Subject.CommonName)
+}
+
+// allow says whether a role may call a method, as in `/sluice.v1.VolumeService/CreateVolume`.
+func allow(identity Identity, method string, insecure bool) error {
+	service, name, _ := strings.Cut(strings.TrimPrefix(method, "/"), "/")
+	allowed := false
+	switch {
+	case strings.HasPrefix(service, "grpc.health."), strings.HasPrefix(service, "grpc.reflection."):
+		allowed = true
+	case service == "sluice.v1.GatewayStreamService":
+		allowed = identity.Role == RoleGateway || insecure
+	case service == "sluice.v1.MaintenanceService":
+		allowed = identity.Role == RoleAdmin
+	case readOnly(name):
+		allowed = identity.Role != RoleGateway
+	default:
+		allowed = identity.Role == RoleAdmin || identity.Role == RoleOperator
+	}
+	if allowed {
+		return nil
+	}
+	return status.Errorf(codes.PermissionDenied, "%s (role %s) may not call %s", identity.Name, identity.Role, method)
+}
+
+func readOnly(name string) bool {
+	return strings.HasPrefix(name, "Get") || strings.HasPrefix(name, "List") || strings.HasPrefix(name, "Watch")
+}

@@ -1,0 +1,102 @@
+// Package server puts the services on a gRPC server: mutual TLS, roles, validation, audit log, metrics, health and
+// reflection.
+package server
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"time"
+
+	"buf.build/go/protovalidate"
+	"github.com/prometheus/client_golang/prometheus"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/health"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/reflection"
+
+	"sluice.dev/sluice/controlplane/internal/api"
+	"sluice.dev/sluice/controlplane/internal/store"
+	pb "sluice.dev/sluice/proto/sluice/v1"
+)
+
+// Bounds of the server.
+const (
+	// maxMessage bounds one message: a target with thousands of LUNs and hosts fits.
+	maxMessage = 8 << 20
+	// maxStreams bounds the calls at a time on one connection.
+	maxStreams = 1024
+	// pingAfter and pingWait find clients that are gone without a word.
+	pingAfter = 5 * time.Second
+	pingWait  = 5 * time.Second
+)
+
+// Options say what is served and how.
+type Options struct {
+	Store *store.Store
+	// TLS is nil for plain connections, which Insecure has to allow.
+	TLS *tls.Config
+	// Insecure makes everybody an administrator; on loopback only.
+	Insecure bool
+	Log      *slog.Logger
+	Registry prometheus.Registerer
+}
+
+// Server is the gRPC server.
+type Server struct {
+	*grpc.Server
+	Health *health.Server
+}
+
+// New makes a server; nothing listens yet.
+func New(options Options) (*Server, error) {
+	if options.TLS == nil && !options.Insecure {
+		return nil, errors.New("the API needs TLS: give a CA, a certificate and a key, or --insecure on loopback")
+	}
+	validator, err := protovalidate.New()
+	if err != nil {
+		return nil, fmt.Errorf("validation rules: %w", err)
+	}
+	gate := &gate{
+		insecure: options.Insecure, validator: validator, log: options.Log, metrics: newMetrics(options.Registry),
+	}
+	settings := []grpc.ServerOption{
+		grpc.UnaryInterceptor(gate.unary), grpc.StreamInterceptor(gate.stream),
+		grpc.MaxRecvMsgSize(maxMessage), grpc.MaxConcurrentStreams(maxStreams),
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: pingAfter, Timeout: pingWait}),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: time.Second, PermitWithoutStream: true}),
+	}
+	if options.TLS != nil {
+		settings = append(settings, grpc.Creds(credentials.NewTLS(options.TLS)))
+	}
+	s := &Server{Server: grpc.NewServer(settings...), Health: health.NewServer()}
+	healthpb.RegisterHealthServer(s, s.Health)
+	pb.RegisterVolumeServiceServer(s, api.NewVolumes(options.Store))
+	pb.RegisterTargetServiceServer(s, api.NewTargets(options.Store))
+	pb.RegisterHostServiceServer(s, api.NewHosts(options.Store))
+	pb.RegisterSnapshotServiceServer(s, api.NewSnapshots(options.Store))
+	pb.RegisterStoragePoolServiceServer(s, api.NewStoragePools(options.Store))
+	pb.RegisterGatewayServiceServer(s, api.NewGateways(options.Store))
+	pb.RegisterGatewayPoolServiceServer(s, api.NewGatewayPools(options.Store))
+	pb.RegisterFabricServiceServer(s, api.NewFabrics(options.Store))
+	pb.RegisterMaintenanceServiceServer(s, api.NewMaintenance(options.Store))
+	reflection.Register(s)
+	return s, nil
+}
+
+// Listen opens the address; a plain server listens on loopback only.
+func Listen(address string, insecure bool) (net.Listener, error) {
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("API: %w", err)
+	}
+	if at, ok := listener.Addr().(*net.TCPAddr); insecure && (!ok || !at.IP.IsLoopback()) {
+		_ = listener.Close()
+		return nil, fmt.Errorf("API: --insecure serves on loopback only, and %s is not", address)
+	}
+	return listener, nil
+}

@@ -1,0 +1,56 @@
+package store
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"sluice.dev/sluice/controlplane/internal/model"
+)
+
+// envelope is an object as it is stored: itself, and apart from it its secrets, encrypted, in the
+// order in which the noun lists them.
+type envelope struct {
+	Object  json.RawMessage `json:"object"`
+	Secrets []sealed        `json:"secrets,omitempty"`
+}
+
+func (c *Collection[T]) encode(object T) ([]byte, error) {
+	var kept envelope
+	for i, secret := range c.secrets(object) {
+		kept.Secrets = append(kept.Secrets, c.store.keyring.seal(secret.Reveal(), place(object, i)))
+	}
+	raw, err := json.Marshal(object)
+	if err != nil {
+		return nil, fmt.Errorf("%s %s: %w", c.kind, object.Metadata().Name, err)
+	}
+	kept.Object = raw
+	return json.Marshal(kept)
+}
+
+func (c *Collection[T]) decode(key string, value []byte, version int64) (T, error) {
+	var kept envelope
+	object := c.empty()
+	if err := json.Unmarshal(value, &kept); err != nil {
+		return object, fmt.Errorf("%s in the store: %w", key, err)
+	}
+	if err := json.Unmarshal(kept.Object, object); err != nil {
+		return object, fmt.Errorf("%s in the store: %w", key, err)
+	}
+	for i, secret := range c.secrets(object) {
+		if i >= len(kept.Secrets) {
+			return object, fmt.Errorf("%s in the store: secret %d is missing", key, i)
+		}
+		text, err := c.store.keyring.open(kept.Secrets[i], place(object, i))
+		if err != nil {
+			return object, fmt.Errorf("%s in the store: secret %d %w", key, i, err)
+		}
+		*secret = model.NewSecret(text)
+	}
+	object.Metadata().Version = version
+	return object, nil
+}
+
+// place binds a secret to its object: copied to another, it does not open.
+func place(object model.Object, index int) string {
+	return fmt.Sprintf("%s/%s/%d", object.Kind(), object.Metadata().UID, index)
+}

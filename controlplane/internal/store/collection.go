@@ -1,0 +1,374 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"sluice.dev/sluice/controlplane/internal/model"
+)
+
+// Collection keeps the objects of one kind. What is particular to the kind stands in the noun's own file.
+type Collection[T model.Object] struct {
+	store *Store
+	kind  model.Kind
+	noun[T]
+}
+
+// noun is what a kind brings along; nil functions mean that there is nothing of the sort.
+type noun[T model.Object] struct {
+	// empty makes an object to decode into.
+	empty func() T
+	// claims are the values that no other object of any kind may have.
+	claims func(T) []claim
+	// references are the objects that have to stay while this one is there.
+	references func(T) []reference
+	// secretsOf points at every secret, always in the same order for the same object.
+	secretsOf func(T) []*model.Secret
+	// creating gives what is given once: numbers, identity. It runs anew when a creation is tried anew.
+	creating func(context.Context, *tx, T) error
+	// updating checks a change and carries over what a user cannot set.
+	updating func(from, to T) error
+	// lingers says that deletion only marks an object, which Remove takes away when nothing is left of it.
+	lingers bool
+	// removed writes off what hangs on an object that goes.
+	removed func(*tx, T)
+}
+
+// claim is a unique value, as an IQN, and the field that holds it.
+type claim struct{ what, value, field string }
+
+func (c claim) id() string { return c.what + "/" + c.value }
+
+// reference names an object that has to exist, and the field that names it.
+type reference struct {
+	kind  model.Kind
+	name  string
+	field string
+}
+
+func (r reference) id() string { return string(r.kind) + "/" + r.name }
+
+func (c *Collection[T]) secrets(object T) []*model.Secret {
+	if c.secretsOf == nil {
+		return nil
+	}
+	return c.secretsOf(object)
+}
+
+func (c *Collection[T]) prefix() string             { return c.store.prefix + "objects/" + string(c.kind) + "/" }
+func (c *Collection[T]) key(name string) string     { return c.prefix() + name }
+func (c *Collection[T]) holds(object T) []reference { return call(c.references, object) }
+func (c *Collection[T]) takes(object T) []claim     { return call(c.claims, object) }
+
+func call[T any, R any](f func(T) []R, object T) []R {
+	if f == nil {
+		return nil
+	}
+	return f(object)
+}
+
+// Get returns an object, linearizably. Errors: NotFoundError.
+func (c *Collection[T]) Get(ctx context.Context, name string) (T, error) {
+	var none T
+	got, err := c.store.client.Get(ctx, c.key(name))
+	if err != nil {
+		return none, fmt.Errorf("store: %w", err)
+	}
+	if len(got.Kvs) == 0 {
+		return none, &NotFoundError{c.kind, name}
+	}
+	return c.decode(c.key(name), got.Kvs[0].Value, got.Kvs[0].ModRevision)
+}
+
+// Create stores a new object: defaults filled in, uid and time given, references and unique values checked. The
+// object is changed to what is stored. Errors: InvalidError, PreconditionError, ExistsError, ErrBusy.
+func (c *Collection[T]) Create(ctx context.Context, object T, dryRun bool) error {
+	object.SetDefaults()
+	if err := object.Validate().Err(); err != nil {
+		return err
+	}
+	meta := object.Metadata()
+	meta.UID, meta.Generation, meta.DeleteTime = model.NewUID(), 1, nil
+	meta.CreateTime = c.store.now().UTC()
+	return retry(ctx, func() error {
+		var t tx
+		t.compare(missing(c.key(meta.Name)), c.whyExists(meta.Name))
+		if c.creating != nil {
+			if err := c.creating(ctx, &t, object); err != nil {
+				return err
+			}
+		}
+		_, claims := difference(nil, c.takes(object), claim.id)
+		for _, claim := range claims {
+			c.claim(&t, claim, meta.Name)
+		}
+		_, references := difference(nil, c.holds(object), reference.id)
+		for _, reference := range references {
+			c.refer(&t, reference, meta.Name)
+		}
+		t.put(c.store.aliveKey(c.kind, meta.Name), meta.UID)
+		return c.write(ctx, &t, object, dryRun)
+	})
+}
+
+// write finishes a transaction that stores an object. A dry run only compares.
+func (c *Collection[T]) write(ctx context.Context, t *tx, object T, dryRun bool) error {
+	meta := object.Metadata()
+	value, err := c.encode(object)
+	if err != nil {
+		return err
+	}
+	t.put(c.key(meta.Name), string(value))
+	if dryRun {
+		t.writes = nil
+	}
+	revision, err := c.store.commit(ctx, t)
+	if err != nil {
+		return err
+	}
+	if !dryRun {
+		meta.Version = revision
+	}
+	return nil
+}
+
+// Update stores the user's part of an object: spec and labels. Its version must be the stored one, or 0.
+// Errors: InvalidError, PreconditionError, NotFoundError, ConflictError, ExistsError, ErrBusy.
+func (c *Collection[T]) Update(ctx context.Context, object T, dryRun bool) error {
+	asked := object.Metadata().Version
+	return retry(ctx, func() error {
+		from, err := c.Get(ctx, object.Metadata().Name)
+		if err != nil {
+			return err
+		}
+		meta, old := object.Metadata(), from.Metadata()
+		if asked != 0 && asked != old.Version {
+			return &ConflictError{c.kind, old.Name}
+		}
+		if old.Deleting() {
+			return model.Precondition("meta.deleteTime", "%s %s is being deleted", c.kind, old.Name)
+		}
+		meta.UID, meta.CreateTime, meta.DeleteTime = old.UID, old.CreateTime, nil
+		meta.Generation = old.Generation + 1
+		object.SetDefaults()
+		if err := object.Validate().Err(); err != nil {
+			return err
+		}
+		if c.updating != nil {
+			if err := c.updating(from, object); err != nil {
+				return err
+			}
+		}
+		err = c.replace(ctx, from, object, dryRun)
+		if errors.Is(err, errLost) && asked != 0 {
+			return &ConflictError{c.kind, old.Name}
+		}
+		return err
+	})
+}
+
+// replace stores an object in the place of the one it was made from, with its claims and references.
+func (c *Collection[T]) replace(ctx context.Context, from, to T, dryRun bool, more ...func(*tx) error) error {
+	var t tx
+	name := from.Metadata().Name
+	t.compare(clientv3.Compare(clientv3.ModRevision(c.key(name)), "=", from.Metadata().Version), nil)
+	gone, come := difference(c.takes(from), c.takes(to), claim.id)
+	for _, claim := range gone {
+		t.delete(c.store.claimKey(claim))
+	}
+	for _, claim := range come {
+		c.claim(&t, claim, name)
+	}
+	lost, added := difference(c.holds(from), c.holds(to), reference.id)
+	for _, reference := range lost {
+		t.delete(c.store.referenceKey(reference.kind, reference.name, c.kind, name))
+	}
+	for _, reference := range added {
+		c.refer(&t, reference, name)
+	}
+	for _, step := range more {
+		if err := step(&t); err != nil {
+			return err
+		}
+	}
+	return c.write(ctx, &t, to, dryRun)
+}
+
+// difference says what is only in the first list and what is only in the second, by key.
+func difference[E any](from, to []E, key func(E) string) (gone, come []E) {
+	had, has := map[string]bool{}, map[string]bool{}
+	for _, e := range from {
+		had[key(e)] = true
+	}
+	for _, e := range to {
+		if !had[key(e)] && !has[key(e)] {
+			come = append(come, e)
+		}
+		has[key(e)] = true
+	}
+	for _, e := range from {
+		if !has[key(e)] {
+			gone = append(gone, e)
+			has[key(e)] = true
+		}
+	}
+	return gone, come
+}
+
+// Modify changes what is observed of an object, anew as often as others come first. The change returns false where there is
+// nothing to do. It must not touch the spec.
+func (c *Collection[T]) Modify(ctx context.Context, name string, change func(T) (bool, error),
+	more ...func(*tx) error,
+) (T, error) {
+	var last T
+	err := retry(ctx, func() error {
+		object, err := c.Get(ctx, name)
+		if err != nil {
+			return err
+		}
+		last = object
+		if changed, err := change(object); err != nil || !changed {
+			return err
+		}
+		var t tx
+		t.compare(clientv3.Compare(clientv3.ModRevision(c.key(name)), "=", object.Metadata().Version), nil)
+		for _, step := range more {
+			if err := step(&t); err != nil {
+				return err
+			}
+		}
+		return c.write(ctx, &t, object, false)
+	})
+	return last, err
+}
+
+// DeleteOptions guard a deletion: zero values match anything.
+type DeleteOptions struct {
+	Version int64
+	UID     string
+	DryRun  bool
+}
+
+// Delete asks for deletion. Objects that linger are marked, and Remove takes them away; others go at once. It
+// returns the last state. Errors: NotFoundError, ConflictError, PreconditionError (others refer to it), ErrBusy.
+func (c *Collection[T]) Delete(ctx context.Context, name string, options DeleteOptions) (T, error) {
+	var last T
+	err := retry(ctx, func() error {
+		object, err := c.Get(ctx, name)
+		if err != nil {
+			return err
+		}
+		meta := object.Metadata()
+		last = object
+		if options.Version != 0 && options.Version != meta.Version || options.UID != "" && options.UID != meta.UID {
+			return &ConflictError{c.kind, name}
+		}
+		if meta.Deleting() {
+			return nil
+		}
+		var t tx
+		t.compare(clientv3.Compare(clientv3.ModRevision(c.key(name)), "=", meta.Version), nil)
+		t.compare(absent(c.store.referencesTo(c.kind, name)), c.whyReferred(name))
+		t.delete(c.store.aliveKey(c.kind, name))
+		if !c.lingers {
+			return c.erase(ctx, &t, object, options.DryRun)
+		}
+		now := c.store.now().UTC()
+		meta.DeleteTime = &now
+		return c.write(ctx, &t, object, options.DryRun)
+	})
+	return last, err
+}
+
+// Remove takes away an object whose deletion was asked for, at the version given. Errors: NotFoundError, ConflictError,
+// PreconditionError where nobody asked.
+func (c *Collection[T]) Remove(ctx context.Context, object T) error {
+	meta := object.Metadata()
+	if !meta.Deleting() {
+		return model.Precondition("meta.deleteTime", "%s %s was not deleted", c.kind, meta.Name)
+	}
+	var t tx
+	t.compare(clientv3.Compare(clientv3.ModRevision(c.key(meta.Name)), "=", meta.Version), nil)
+	err := c.erase(ctx, &t, object, false)
+	if errors.Is(err, errLost) {
+		return &ConflictError{c.kind, meta.Name}
+	}
+	return err
+}
+
+func (c *Collection[T]) erase(ctx context.Context, t *tx, object T, dryRun bool) error {
+	name := object.Metadata().Name
+	t.delete(c.key(name))
+	claims, _ := difference(c.takes(object), nil, claim.id)
+	for _, claim := range claims {
+		t.delete(c.store.claimKey(claim))
+	}
+	references, _ := difference(c.holds(object), nil, reference.id)
+	for _, reference := range references {
+		t.delete(c.store.referenceKey(reference.kind, reference.name, c.kind, name))
+	}
+	if c.removed != nil {
+		c.removed(t, object)
+	}
+	if dryRun {
+		t.writes = nil
+	}
+	_, err := c.store.commit(ctx, t)
+	return err
+}
+
+func (c *Collection[T]) claim(t *tx, claim claim, name string) {
+	key := c.store.claimKey(claim)
+	t.compare(missing(key), func(ctx context.Context) error {
+		holder, err := c.store.client.Get(ctx, key)
+		if err != nil || len(holder.Kvs) == 0 {
+			return err
+		}
+		return &ExistsError{c.kind, claim.field, claim.value, string(holder.Kvs[0].Value)}
+	})
+	t.put(key, fmt.Sprintf("%s %s", c.kind, name))
+}
+
+func (c *Collection[T]) refer(t *tx, to reference, name string) {
+	alive := c.store.aliveKey(to.kind, to.name)
+	t.compare(present(alive), func(ctx context.Context) error {
+		got, err := c.store.client.Get(ctx, alive)
+		if err != nil || len(got.Kvs) > 0 {
+			return err
+		}
+		return model.Precondition(to.field, "there is no %s named %q, or it is being deleted", to.kind, to.name)
+	})
+	t.put(c.store.referenceKey(to.kind, to.name, c.kind, name), "")
+}
+
+func (c *Collection[T]) whyExists(name string) func(context.Context) error {
+	return func(ctx context.Context) error {
+		got, err := c.store.client.Get(ctx, c.key(name), clientv3.WithKeysOnly())
+		if err != nil || len(got.Kvs) == 0 {
+			return err
+		}
+		return &ExistsError{c.kind, "meta.name", name, fmt.Sprintf("%s %s", c.kind, name)}
+	}
+}
+
+func (c *Collection[T]) whyReferred(name string) func(context.Context) error {
+	return func(ctx context.Context) error {
+		prefix := c.store.referencesTo(c.kind, name)
+		got, err := c.store.client.Get(ctx, prefix, clientv3.WithPrefix(), clientv3.WithKeysOnly(), clientv3.WithLimit(3))
+		if err != nil || got.Count == 0 {
+			return err
+		}
+		var who []string
+		for _, kv := range got.Kvs {
+			who = append(who, strings.Replace(strings.TrimPrefix(string(kv.Key), prefix), "/", " ", 1))
+		}
+		if got.Count > int64(len(who)) {
+			who = append(who, "…")
+		}
+		return model.Precondition("meta.name", "%s %s is in use by %s", c.kind, name, strings.Join(who, ", "))
+	}
+}

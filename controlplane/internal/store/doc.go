@@ -1,0 +1,17 @@
+// Package store keeps the control plane's objects in etcd. It is the only place that knows the
+// layout of the keys: one file per noun says what is unique, what refers to what, and which
+// numbers are given once.
+//
+// Every change is one transaction that compares what it was made from: two writers never both win,
+// and an object never refers to one that is gone. Keys, below the cluster's prefix:
+//
+//	schema                              version of the layout (see migrate.go)
+//	objects/<kind>/<name>               the object, an envelope in JSON
+//	alive/<kind>/<name>                 it may be referred to; gone once deletion was asked for
+//	references/<kind>/<name>/<kind>/<name>   the second object refers to the first
+//	claims/<what>/<value>               a unique value and the object that has it
+//	numbers/<what>                      last number given; numbers are never reused (R13)
+//	epochs/<volume uid>                 fencing number of the present owner (R1)
+//	reservations/<volume uid>           persistent reservations and their generation (R8)
+//	events/<time>-<random>              events, on a lease
+package store

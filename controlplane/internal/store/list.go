@@ -1,0 +1,122 @@
+package store
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"sluice.dev/sluice/controlplane/internal/model"
+)
+
+// Limits of a page.
+const (
+	DefaultPageSize = 500
+	MaxPageSize     = 1000
+)
+
+// ErrPageToken says that a page token was not made by this service, or is too old.
+var ErrPageToken = errors.New("page token: not one of ours, or too old; begin the list again without it")
+
+// ListOptions select and page; zero values mean all, in pages of DefaultPageSize.
+type ListOptions struct {
+	PageSize  int
+	PageToken string
+	Labels    map[string]string
+}
+
+// Page is a part of a list. All pages of a list show the store at one moment.
+type Page[T model.Object] struct {
+	Objects []T
+	// Next is the token of the next page, empty on the last.
+	Next string
+	// Version is of the whole list, to begin a watch from.
+	Version int64
+}
+
+// List returns objects in the order of their names. Errors: ErrPageToken.
+func (c *Collection[T]) List(ctx context.Context, options ListOptions) (Page[T], error) {
+	size := options.PageSize
+	if size <= 0 {
+		size = DefaultPageSize
+	}
+	size = min(size, MaxPageSize)
+	page := Page[T]{}
+	from := c.prefix()
+	if options.PageToken != "" {
+		revision, after, err := readToken(options.PageToken)
+		if err != nil {
+			return page, err
+		}
+		page.Version, from = revision, c.key(after)+"\x00"
+	}
+	end := clientv3.GetPrefixRangeEnd(c.prefix())
+	for {
+		got, err := c.store.client.Get(ctx, from, clientv3.WithRange(end), clientv3.WithLimit(int64(size)),
+			clientv3.WithRev(page.Version))
+		if isCompacted(err) {
+			return page, ErrPageToken
+		}
+		if err != nil {
+			return page, fmt.Errorf("store: %w", err)
+		}
+		if page.Version == 0 {
+			page.Version = got.Header.Revision
+		}
+		for i, kv := range got.Kvs {
+			object, err := c.decode(string(kv.Key), kv.Value, kv.ModRevision)
+			if err != nil {
+				return page, err
+			}
+			if object.Metadata().Matches(options.Labels) {
+				page.Objects = append(page.Objects, object)
+			}
+			if len(page.Objects) == size && (i < len(got.Kvs)-1 || got.More) {
+				page.Next = makeToken(page.Version, object.Metadata().Name)
+				return page, nil
+			}
+			from = string(kv.Key) + "\x00"
+		}
+		if !got.More {
+			return page, nil
+		}
+	}
+}
+
+// All returns every object and the version of the list.
+func (c *Collection[T]) All(ctx context.Context) ([]T, int64, error) {
+	var all []T
+	options := ListOptions{PageSize: MaxPageSize}
+	for {
+		page, err := c.List(ctx, options)
+		if err != nil {
+			return nil, 0, err
+		}
+		all = append(all, page.Objects...)
+		if page.Next == "" {
+			return all, page.Version, nil
+		}
+		options.PageToken = page.Next
+	}
+}
+
+func makeToken(revision int64, name string) string {
+	return base64.RawURLEncoding.EncodeToString([]byte(strconv.FormatInt(revision, 10) + " " + name))
+}
+
+func readToken(token string) (int64, string, error) {
+	text, err := base64.RawURLEncoding.DecodeString(token)
+	if err != nil {
+		return 0, "", ErrPageToken
+	}
+	number, name, whole := strings.Cut(string(text), " ")
+	revision, err := strconv.ParseInt(number, 10, 64)
+	if !whole || err != nil || revision <= 0 || !model.ValidName(name) {
+		return 0, "", ErrPageToken
+	}
+	return revision, name, nil
+}

@@ -1,0 +1,117 @@
+package store_test
+
+import (
+	"sync"
+	"testing"
+
+	"sluice.dev/sluice/controlplane/internal/model"
+	"sluice.dev/sluice/controlplane/internal/store"
+)
+
+func TestGatewayNumbersAndPortalGroupTagsAreNeverReused(t *testing.T) {
+	f := open(t)
+	f.house()
+	seen, tags := map[uint32]bool{}, map[uint32]bool{}
+	for range 3 {
+		made := gateway(1)
+		must(f, f.Gateways, made)
+		if seen[made.Status.Number] || made.Status.Number == 0 {
+			t.Fatalf("number %d a second time", made.Status.Number)
+		}
+		seen[made.Status.Number] = true
+		for fabric, tag := range made.Status.PortalGroupTags {
+			if tags[tag] || tag == 0 {
+				t.Fatalf("tag %d of fabric %s a second time", tag, fabric)
+			}
+			tags[tag] = true
+		}
+		gone, err := f.Gateways.Delete(t.Context(), "gw-1", store.DeleteOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := f.Gateways.Remove(t.Context(), gone); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(tags) != 6 {
+		t.Fatalf("%d tags for 3 gateways on 2 fabrics", len(tags))
+	}
+}
+
+func TestGatewaysMadeAtTheSameTimeGetDifferentNumbers(t *testing.T) {
+	f := open(t)
+	f.house()
+	var all sync.WaitGroup
+	made := make([]*model.Gateway, 6)
+	for i := range made {
+		made[i] = gateway(i + 1)
+		all.Go(func() {
+			if err := f.Gateways.Create(t.Context(), made[i], false); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	seen := map[uint32]bool{}
+	for _, g := range made {
+		if seen[g.Status.Number] {
+			t.Fatalf("number %d twice", g.Status.Number)
+		}
+		seen[g.Status.Number] = true
+	}
+}
+
+func TestRelativePortIdentifiersStayWithTheirPort(t *testing.T) {
+	f := open(t)
+	f.house()
+	must(f, f.Targets, target("one"), target("two"))
+	wanted := []model.TargetPort{{Gateway: 1, PortalGroupTag: 1}, {Gateway: 2, PortalGroupTag: 3}}
+	one, err := f.AddPorts(t.Context(), "one", wanted)
+	if err != nil {
+		t.Fatal(err)
+	}
+	two, err := f.AddPorts(t.Context(), "two", wanted)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := f.AddPorts(t.Context(), "one", append(wanted, model.TargetPort{Gateway: 3, PortalGroupTag: 5}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids := map[uint32]bool{}
+	for _, port := range append(append([]model.TargetPort(nil), again.Status.Ports...), two.Status.Ports...) {
+		if ids[port.RelativePortID] || port.RelativePortID == 0 {
+			t.Fatalf("identifier %d twice", port.RelativePortID)
+		}
+		ids[port.RelativePortID] = true
+	}
+	if len(again.Status.Ports) != 3 || again.Status.Ports[0] != one.Status.Ports[0] || again.Status.Ports[1] != one.Status.Ports[1] {
+		t.Fatalf("first %+v, then %+v", one.Status.Ports, again.Status.Ports)
+	}
+}
+
+func TestALunNumberIsQuarantinedForOtherVolumes(t *testing.T) {
+	f := open(t)
+	f.house()
+	must(f, f.Volumes, volume("orders"), volume("mail"))
+	must(f, f.Targets, target("db", model.TargetLun{ID: 3, Volume: "orders"}))
+	swap := target("db", model.TargetLun{ID: 3, Volume: "mail"})
+	wantError[*model.InvalidError](t, f.Targets.Update(t.Context(), swap, false), "unmap it first")
+	update := func(luns ...model.TargetLun) error {
+		return f.Targets.Update(t.Context(), target("db", luns...), false)
+	}
+	if err := update(); err != nil {
+		t.Fatal(err)
+	}
+	wantError[*model.InvalidError](t, update(model.TargetLun{ID: 3, Volume: "mail"}), "spec.luns[0].id")
+	if err := update(model.TargetLun{ID: 3, Volume: "orders"}); err != nil {
+		t.Fatalf("the same volume under its own number: %v", err)
+	}
+	if err := update(); err != nil {
+		t.Fatal(err)
+	}
+	f.clock.advance(model.LunQuarantine)
+	if err := update(model.TargetLun{ID: 3, Volume: "mail"}); err != nil {
+		t.Fatalf("after the quarantine: %v", err)
+	}
+}

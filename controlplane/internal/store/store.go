@@ -1,0 +1,121 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"sluice.dev/sluice/controlplane/internal/model"
+)
+
+// Clock tells the time; tests bring their own.
+type Clock func() time.Time
+
+// Store is the control plane's state. It is safe for use by many goroutines.
+type Store struct {
+	client  *clientv3.Client
+	prefix  string
+	keyring *Keyring
+	now     Clock
+	oui     uint32
+
+	Volumes      *Collection[*model.Volume]
+	Targets      *Collection[*model.Target]
+	Hosts        *Collection[*model.Host]
+	Snapshots    *Collection[*model.Snapshot]
+	StoragePools *Collection[*model.StoragePool]
+	Gateways     *Collection[*model.Gateway]
+	GatewayPools *Collection[*model.GatewayPool]
+	Fabrics      *Collection[*model.Fabric]
+}
+
+// Options say how a store is opened.
+type Options struct {
+	// Cluster names the system: several may share an etcd. Letters, digits, '-' and '.'.
+	Cluster string
+	// Keyring encrypts secrets; required.
+	Keyring *Keyring
+	// Now defaults to time.Now.
+	Now Clock
+	// OUI is the IEEE company id for device identities of new volumes, or 0.
+	OUI uint32
+}
+
+// Open binds a store to an etcd and makes sure that the layout there is one this program knows; it
+// migrates an older one. The client stays the caller's.
+func Open(ctx context.Context, client *clientv3.Client, options Options) (*Store, error) {
+	if options.Keyring == nil {
+		return nil, errors.New("a store needs a keyring: secrets are not kept in the clear")
+	}
+	if !model.ValidName(options.Cluster) {
+		return nil, fmt.Errorf("cluster name %q: letters, digits, '-' and '.' are possible", options.Cluster)
+	}
+	s := &Store{client: client, prefix: "/sluice/" + options.Cluster + "/", keyring: options.Keyring,
+		now: options.Now, oui: options.OUI}
+	if s.now == nil {
+		s.now = time.Now
+	}
+	s.Volumes = newCollection(s, model.KindVolume, s.volumes())
+	s.Targets = newCollection(s, model.KindTarget, s.targets())
+	s.Hosts = newCollection(s, model.KindHost, s.hosts())
+	s.Snapshots = newCollection(s, model.KindSnapshot, s.snapshots())
+	s.StoragePools = newCollection(s, model.KindStoragePool, s.storagePools())
+	s.Gateways = newCollection(s, model.KindGateway, s.gateways())
+	s.GatewayPools = newCollection(s, model.KindGatewayPool, s.gatewayPools())
+	s.Fabrics = newCollection(s, model.KindFabric, s.fabrics())
+	if err := s.migrate(ctx); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+func newCollection[T model.Object](s *Store, kind model.Kind, n noun[T]) *Collection[T] {
+	return &Collection[T]{store: s, kind: kind, noun: n}
+}
+
+func (s *Store) aliveKey(kind model.Kind, name string) string {
+	return s.prefix + "alive/" + string(kind) + "/" + name
+}
+
+func (s *Store) referencesTo(kind model.Kind, name string) string {
+	return s.prefix + "references/" + string(kind) + "/" + name + "/"
+}
+
+func (s *Store) referenceKey(to model.Kind, name string, from model.Kind, by string) string {
+	return s.referencesTo(to, name) + string(from) + "/" + by
+}
+
+func (s *Store) claimKey(c claim) string { return s.prefix + "claims/" + c.what + "/" + c.value }
+
+// Referrers lists the names of objects of one kind that refer to an object.
+func (s *Store) Referrers(ctx context.Context, kind model.Kind, name string, by model.Kind) ([]string, error) {
+	prefix := s.referencesTo(kind, name) + string(by) + "/"
+	got, err := s.client.Get(ctx, prefix, clientv3.WithPrefix(), clientv3.WithKeysOnly())
+	if err != nil {
+		return nil, fmt.Errorf("store: %w", err)
+	}
+	names := make([]string, 0, len(got.Kvs))
+	for _, kv := range got.Kvs {
+		names = append(names, strings.TrimPrefix(string(kv.Key), prefix))
+	}
+	return names, nil
+}
+
+// Backup writes a consistent copy of the whole etcd, other clusters in it included.
+func (s *Store) Backup(ctx context.Context, to io.Writer) error {
+	// A request of the snapshot at the member itself; an external cluster gives that of the member asked.
+	from, err := s.client.Snapshot(ctx)
+	if err != nil {
+		return fmt.Errorf("store: backup: %w", err)
+	}
+	defer func() { _ = from.Close() }()
+	if _, err := io.CopyBuffer(to, from, make([]byte, 64<<10)); err != nil {
+		return fmt.Errorf("store: backup: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,90 @@
+package store
+
+import (
+	"context"
+	"fmt"
+
+	"sluice.dev/sluice/controlplane/internal/model"
+)
+
+func (s *Store) targets() noun[*model.Target] {
+	return noun[*model.Target]{
+		empty: func() *model.Target { return &model.Target{} },
+		claims: func(t *model.Target) []claim {
+			claims := []claim{{"iqn", t.Spec.IQN, "spec.iqn"}}
+			for i, lun := range t.Spec.Luns {
+				// A volume is one LUN of one target: its owner is then in that one's path set.
+				claims = append(claims, claim{"mapping", lun.Volume, fmt.Sprintf("spec.luns[%d].volume", i)})
+			}
+			return claims
+		},
+		references: func(t *model.Target) []reference {
+			references := []reference{{model.KindGatewayPool, t.Spec.GatewayPool, "spec.gatewayPool"}}
+			for i, lun := range t.Spec.Luns {
+				references = append(references,
+					reference{model.KindVolume, lun.Volume, fmt.Sprintf("spec.luns[%d].volume", i)})
+			}
+			for i, host := range t.Spec.Hosts {
+				references = append(references, reference{model.KindHost, host, fmt.Sprintf("spec.hosts[%d]", i)})
+			}
+			return references
+		},
+		creating: func(_ context.Context, _ *tx, t *model.Target) error {
+			t.Status = model.TargetStatus{}
+			return nil
+		},
+		updating: func(from, to *model.Target) error {
+			to.Status = from.Status
+			now := s.now().UTC()
+			if err := to.ValidateUpdate(from, now).Err(); err != nil {
+				return err
+			}
+			to.Quarantine(from, now)
+			return nil
+		},
+		lingers: true,
+	}
+}
+
+// AddPorts gives a target relative port identifiers on gateways it has none on yet: one for each portal group tag
+// (R13). What it has stays, whether the gateway is in the path set or not.
+func (s *Store) AddPorts(ctx context.Context, name string, wanted []model.TargetPort) (*model.Target, error) {
+	var target *model.Target
+	err := retry(ctx, func() error {
+		from, err := s.Targets.Get(ctx, name)
+		if err != nil {
+			return err
+		}
+		target = from
+		missing := withoutPorts(wanted, from.Status.Ports)
+		if len(missing) == 0 {
+			return nil
+		}
+		to := *from
+		to.Status.Ports = append([]model.TargetPort(nil), from.Status.Ports...)
+		target = &to
+		return s.Targets.replace(ctx, from, &to, false, func(t *tx) error {
+			first, err := s.take(ctx, t, relativePorts, len(missing))
+			for i, port := range missing {
+				port.RelativePortID = first + uint32(i)
+				to.Status.Ports = append(to.Status.Ports, port)
+			}
+			return err
+		})
+	})
+	return target, err
+}
+
+func withoutPorts(wanted, have []model.TargetPort) []model.TargetPort {
+	var missing []model.TargetPort
+	for _, port := range wanted {
+		known := false
+		for _, other := range have {
+			known = known || other.Gateway == port.Gateway && other.PortalGroupTag == port.PortalGroupTag
+		}
+		if !known {
+			missing = append(missing, model.TargetPort{Gateway: port.Gateway, PortalGroupTag: port.PortalGroupTag})
+		}
+	}
+	return missing
+}

@@ -1,0 +1,80 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// attempts bounds how often a change is made anew because other writers came first.
+const attempts = 16
+
+// tx gathers what a change compares and what it writes; it is committed whole or not at all.
+type tx struct {
+	compares []clientv3.Cmp
+	writes   []clientv3.Op
+	// causes explain why a compare may fail: looked into, in order, when the transaction did not
+	// succeed. One that finds nothing wrong returns nil.
+	causes []func(context.Context) error
+}
+
+// errLost says that the transaction lost against another writer, and nothing else is wrong.
+var errLost = errors.New("lost against another writer")
+
+func (t *tx) compare(c clientv3.Cmp, cause func(context.Context) error) {
+	t.compares = append(t.compares, c)
+	if cause != nil {
+		t.causes = append(t.causes, cause)
+	}
+}
+
+func (t *tx) put(key, value string) { t.writes = append(t.writes, clientv3.OpPut(key, value)) }
+
+func (t *tx) delete(key string) { t.writes = append(t.writes, clientv3.OpDelete(key)) }
+
+// commit returns the revision, errLost, or the cause of a comparison that failed for good.
+func (s *Store) commit(ctx context.Context, t *tx) (int64, error) {
+	done, err := s.client.Txn(ctx).If(t.compares...).Then(t.writes...).Commit()
+	if err != nil {
+		return 0, fmt.Errorf("store: %w", err)
+	}
+	if done.Succeeded {
+		return done.Header.Revision, nil
+	}
+	for _, cause := range t.causes {
+		if err := cause(ctx); err != nil {
+			return 0, err
+		}
+	}
+	return 0, errLost
+}
+
+// absent compares that no key begins with prefix.
+func absent(prefix string) clientv3.Cmp {
+	return clientv3.Compare(clientv3.CreateRevision(prefix), "=", 0).WithPrefix()
+}
+
+// missing compares that a key is not there; present that it is.
+func missing(key string) clientv3.Cmp {
+	return clientv3.Compare(clientv3.CreateRevision(key), "=", 0)
+}
+
+func present(key string) clientv3.Cmp {
+	return clientv3.Compare(clientv3.CreateRevision(key), ">", 0)
+}
+
+// retry makes a change anew while it only loses against other writers.
+func retry(ctx context.Context, change func() error) error {
+	for range attempts {
+		err := change()
+		if !errors.Is(err, errLost) {
+			return err
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+	return ErrBusy
+}

@@ -1,0 +1,170 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"sluice.dev/sluice/controlplane/internal/model"
+)
+
+func (s *Store) volumes() noun[*model.Volume] {
+	return noun[*model.Volume]{
+		empty: func() *model.Volume { return &model.Volume{} },
+		claims: func(v *model.Volume) []claim {
+			return []claim{{"naa", v.Status.Identity.NAA, "status.identity.naa"}}
+		},
+		references: func(v *model.Volume) []reference {
+			references := []reference{{model.KindStoragePool, v.Spec.Pool, "spec.pool"}}
+			if v.Spec.Source.Snapshot != "" {
+				references = append(references, reference{model.KindSnapshot, v.Spec.Source.Snapshot, "spec.source.snapshot"})
+			}
+			return references
+		},
+		creating: s.createVolume,
+		updating: func(from, to *model.Volume) error {
+			to.Status = from.Status
+			return to.ValidateUpdate(from).Err()
+		},
+		lingers: true,
+		removed: func(t *tx, v *model.Volume) {
+			t.delete(s.epochKey(v.Meta.UID))
+			t.delete(s.reservationKey(v.Meta.UID))
+		},
+	}
+}
+
+// createVolume gives the volume its identity and its first epoch. The source is looked at here, once: later it may go.
+func (s *Store) createVolume(ctx context.Context, t *tx, v *model.Volume) error {
+	if name := v.Spec.Source.Volume; name != "" {
+		source, err := s.Volumes.Get(ctx, name)
+		if err != nil {
+			return asPrecondition(err, "spec.source.volume")
+		}
+		if err := fits(v, source.Spec.Pool, source.Spec.SizeBytes); err != nil {
+			return err
+		}
+		t.compare(present(s.aliveKey(model.KindVolume, name)), nil)
+	}
+	if name := v.Spec.Source.Snapshot; name != "" {
+		snapshot, err := s.Snapshots.Get(ctx, name)
+		if err != nil {
+			return asPrecondition(err, "spec.source.snapshot")
+		}
+		source, err := s.Volumes.Get(ctx, snapshot.Spec.Volume)
+		if err != nil {
+			return asPrecondition(err, "spec.source.snapshot")
+		}
+		if err := fits(v, source.Spec.Pool, snapshot.Status.SizeBytes); err != nil {
+			return err
+		}
+	}
+	v.Status = model.VolumeStatus{AllocatedBytes: -1, Ownership: model.Ownership{State: model.Unowned}}
+	identity, err := model.IdentityFor(v.Meta.UID, s.oui)
+	if err != nil {
+		return err
+	}
+	v.Status.Identity = identity
+	t.put(s.epochKey(v.Meta.UID), "0")
+	return nil
+}
+
+func fits(v *model.Volume, pool string, size int64) error {
+	if v.Spec.Pool != pool {
+		return model.Precondition("spec.pool", "is %s, but the source is in %s: a copy stays in its source's pool",
+			v.Spec.Pool, pool)
+	}
+	if v.Spec.SizeBytes < size {
+		return model.Precondition("spec.sizeBytes", "is %d, less than the source's %d", v.Spec.SizeBytes, size)
+	}
+	return nil
+}
+
+// Own changes who owns a volume, by compare-and-swap: the change sees the newest ownership and the transaction that
+// stores the result fails if anyone else stored one meanwhile (R1). A change of epoch also moves the key that
+// reservation commits compare, in the same transaction.
+func (s *Store) Own(ctx context.Context, volume string,
+	change func(*model.Volume) (model.Ownership, error),
+) (*model.Volume, error) {
+	var epoch *uint64
+	var uid string
+	step := func(v *model.Volume) (bool, error) {
+		next, err := change(v)
+		if err != nil || next == v.Status.Ownership {
+			return false, err
+		}
+		epoch, uid = nil, v.Meta.UID
+		if next.Epoch != v.Status.Ownership.Epoch {
+			epoch = &next.Epoch
+		}
+		next.Since = s.now().UTC()
+		v.Status.Ownership = next
+		return true, nil
+	}
+	return s.Volumes.Modify(ctx, volume, step, func(t *tx) error {
+		if epoch != nil {
+			t.put(s.epochKey(uid), strconv.FormatUint(*epoch, 10))
+		}
+		return nil
+	})
+}
+
+// RequestMove notes that a volume shall be moved to a gateway, or to any other where its name is empty; the leader carries
+// it out. Errors: PreconditionError where that gateway cannot be the owner.
+func (s *Store) RequestMove(ctx context.Context, volume, gateway string) (*model.Volume, error) {
+	var number uint32
+	if gateway != "" {
+		to, err := s.Gateways.Get(ctx, gateway)
+		if err != nil {
+			return nil, asPrecondition(err, "gateway")
+		}
+		if to.Spec.Cordoned || to.Status.Drain || to.Meta.Deleting() {
+			return nil, model.Precondition("gateway", "%s is cordoned or drained: `sluicectl gateway undrain %s`", gateway, gateway)
+		}
+		exporter, err := s.TargetOf(ctx, volume)
+		if err != nil {
+			return nil, err
+		}
+		if !slices.Contains(exporter.Status.PathSet, to.Status.Number) {
+			return nil, model.Precondition("gateway", "%s is not in the path set of target %s", gateway, exporter.Meta.Name)
+		}
+		number = to.Status.Number
+	}
+	return s.Volumes.Modify(ctx, volume, func(v *model.Volume) (bool, error) {
+		if v.Status.Ownership.State == model.Unowned {
+			return false, model.Precondition("name", "%s has no owner: no target exports it", volume)
+		}
+		v.Status.MoveRequest = &model.MoveRequest{Gateway: number, Since: s.now().UTC()}
+		return true, nil
+	})
+}
+
+// TargetOf returns the target that maps a volume. Errors: PreconditionError where none does.
+func (s *Store) TargetOf(ctx context.Context, volume string) (*model.Target, error) {
+	got, err := s.client.Get(ctx, s.claimKey(claim{what: "mapping", value: volume}))
+	if err != nil {
+		return nil, fmt.Errorf("store: %w", err)
+	}
+	if len(got.Kvs) == 0 {
+		return nil, model.Precondition("volume", "no target maps volume %s", volume)
+	}
+	return s.Targets.Get(ctx, strings.TrimPrefix(string(got.Kvs[0].Value), string(model.KindTarget)+" "))
+}
+
+func (s *Store) epochKey(uid string) string { return s.prefix + "epochs/" + uid }
+
+func atEpoch(key string, epoch uint64) clientv3.Cmp {
+	return clientv3.Compare(clientv3.Value(key), "=", strconv.FormatUint(epoch, 10))
+}
+
+// asPrecondition turns the absence of an object that a field names into what the user is told about that field.
+func asPrecondition(err error, field string) error {
+	if missing, ok := err.(*NotFoundError); ok {
+		return model.Precondition(field, "there is no %s named %q", missing.Kind, missing.Name)
+	}
+	return err
+}

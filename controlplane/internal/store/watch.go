@@ -1,0 +1,120 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"sluice.dev/sluice/controlplane/internal/model"
+)
+
+// ChangeType says what a Change tells.
+type ChangeType int
+
+// The types of changes.
+const (
+	// Reset: forget what you hold; the present objects follow, then a Bookmark.
+	Reset ChangeType = iota
+	// Put: the object is new, has changed, or was there already.
+	Put
+	// Deleted: the object is gone; its last state is told.
+	Deleted
+	// Bookmark: everything up to Version has been told.
+	Bookmark
+)
+
+// Change is one step of a watch.
+type Change[T model.Object] struct {
+	Type ChangeType
+	// Object is nil for Reset and Bookmark.
+	Object  T
+	Version int64
+}
+
+// Watch tells every change after a version, in order, by calling tell until that fails or the context
+// ends, and returns why. Version 0, and one that was compacted away, begin with Reset and all objects. A slow
+// tell slows nothing but this watch; where the store moves on too far meanwhile, it begins anew by Reset.
+func (c *Collection[T]) Watch(ctx context.Context, after int64, tell func(Change[T]) error) error {
+	for {
+		if after == 0 {
+			version, err := c.tellAll(ctx, tell)
+			if err != nil {
+				return err
+			}
+			after = version
+		}
+		err := c.follow(ctx, &after, tell)
+		if !errors.Is(err, rpctypes.ErrCompacted) {
+			return err
+		}
+		after = 0
+	}
+}
+
+func (c *Collection[T]) tellAll(ctx context.Context, tell func(Change[T]) error) (int64, error) {
+	objects, version, err := c.All(ctx)
+	if err != nil {
+		return 0, err
+	}
+	if err := tell(Change[T]{Type: Reset, Version: version}); err != nil {
+		return 0, err
+	}
+	for _, object := range objects {
+		if err := tell(Change[T]{Type: Put, Object: object, Version: object.Metadata().Version}); err != nil {
+			return 0, err
+		}
+	}
+	return version, tell(Change[T]{Type: Bookmark, Version: version})
+}
+
+// follow tells what happens after *after and keeps it up to date. It returns rpctypes.ErrCompacted where that is
+// no longer known.
+func (c *Collection[T]) follow(ctx context.Context, after *int64, tell func(Change[T]) error) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop() // ends the watch at the server, too
+	options := []clientv3.OpOption{clientv3.WithPrefix(), clientv3.WithPrevKV(), clientv3.WithProgressNotify(),
+		clientv3.WithRev(*after + 1)}
+	for batch := range c.store.client.Watch(clientv3.WithRequireLeader(ctx), c.prefix(), options...) {
+		if batch.CompactRevision != 0 {
+			return rpctypes.ErrCompacted
+		}
+		if err := batch.Err(); err != nil {
+			return fmt.Errorf("store: %w", err)
+		}
+		for _, event := range batch.Events {
+			change, err := c.change(event)
+			if err != nil {
+				return err
+			}
+			if err := tell(change); err != nil {
+				return err
+			}
+		}
+		*after = batch.Header.Revision
+		if err := tell(Change[T]{Type: Bookmark, Version: *after}); err != nil {
+			return err
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return errors.New("store: the watch ended")
+}
+
+func (c *Collection[T]) change(event *clientv3.Event) (Change[T], error) {
+	if event.Type == mvccpb.PUT {
+		object, err := c.decode(string(event.Kv.Key), event.Kv.Value, event.Kv.ModRevision)
+		return Change[T]{Type: Put, Object: object, Version: event.Kv.ModRevision}, err
+	}
+	if event.PrevKv == nil {
+		return Change[T]{}, rpctypes.ErrCompacted
+	}
+	object, err := c.decode(string(event.Kv.Key), event.PrevKv.Value, event.Kv.ModRevision)
+	return Change[T]{Type: Deleted, Object: object, Version: event.Kv.ModRevision}, err
+}
+
+func isCompacted(err error) bool { return errors.Is(err, rpctypes.ErrCompacted) }
