@@ -28,7 +28,6 @@
 namespace sluice::lun {
 namespace {
 
-using scsi::Sense;
 using scsi::Status;
 
 const NexusId& nexus_of(const Command& command) { return command.itl->nexus().id(); }
