@@ -76,7 +76,7 @@ inline Assign(o, r) {
 }
 
 inline Acquire(o, r) {
-  legal = r != 0 && o.state != Moving && o.state != Fencing;
+  legal = r != 0 && r != o.owner && o.state != Moving && o.state != Fencing;
   if
   :: legal -> become(o, Acquiring, o.owner, r, 0)
   :: else
