@@ -5,7 +5,7 @@ SHELL := /bin/bash
 export PATH := $(CURDIR)/build/toolchain/go/bin:$(PATH)
 
 # The tiers of `make test`, fast ones first. Each is also a target: make test-unit, ...
-TIERS := unit go controlplane asan corpus tsan libiscsi qemu hostile operations guest powercut package
+TIERS := unit go controlplane asan corpus model tsan libiscsi qemu hostile operations guest powercut package
 # `make lint test` counts lint's checks in the closing line too.
 SUMMED := $(if $(filter lint,$(MAKECMDGOALS)),lint) $(TIERS)
 
@@ -16,7 +16,7 @@ help: ## this list
 	@awk -F ' ## ' '/^[a-z-]+:.* ## / {split($$1, t, ":"); printf "  make %-15s %s\n", t[1], $$2}' Makefile
 
 deps: ## everything that building, testing and packaging need, from Debian's packages and a Go module
-	@.ci/deps build clang lint clients guest bench package go
+	@.ci/deps build clang lint model clients guest bench package go
 
 build: build-gateway build-go ## the programs, optimised, into build/bin/
 
@@ -65,6 +65,10 @@ test-corpus: ## every fuzzer replays its corpus, same sanitizers
 	@.ci/deps build clang
 	@.ci/compile asan
 	@.ci/tier corpus tests/corpus/run
+
+test-model: ## ownership and retries, model-checked: every invariant holds, every rule is needed
+	@.ci/deps model
+	@.ci/tier model tests/model/run
 
 test-tsan: ## unit and session tests under ThreadSanitizer
 	@.ci/deps build clang

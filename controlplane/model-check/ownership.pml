@@ -1,11 +1,11 @@
 /*
  * Who may write a volume, when gateways die, freeze, are cut off and come back (DESIGN R1..R5, R7).
  *
- * The transitions are those of controlplane/internal/model/ownership.go, under the same names. Around
- * them: the leader, a deposed leader, gateways with incarnations, the backend, one host. LOCAL chooses
- * between an rbd pool (fence: blocklist) and a local one (fence: the lock). README.md maps every part
- * to what it stands for. With BROKEN set to a rule's name that rule is not kept, and the search has
- * to find out.
+ * The transitions are those of controlplane/internal/model/ownership.go, under the same names.
+ * Around them: the leader, a deposed leader, gateways with incarnations, the backend, one host.
+ * LOCAL chooses between an rbd pool (fence: blocklist) and a local one (fence: the lock). README.md
+ * maps every part to what it stands for. With BROKEN set to a rule's number that rule is not kept,
+ * and the search has to find out.
  */
 
 #ifndef GATEWAYS
@@ -17,19 +17,19 @@
 
 /* Rules that can be broken, one at a time. */
 #define NOTHING 0
-#define EPOCH_CAS 1           /* R1: a deposed leader writes blindly */
-#define BLOCKLIST 2           /* R2 rbd: the old owner's client is not blocklisted */
-#define MAP_WAIT 3            /* R2 rbd: the opener does not wait for the OSD map */
-#define OSD_HAS_MAP 13        /* R2 rbd: serves before the volume's OSDs know the blocklist */
-#define FENCE_FIRST 4         /* R2 rbd: given away while the fence is still being set */
-#define LOCK_FIRST 5          /* R2 local: serves without the lock */
-#define LOCK_OUTLIVES 6       /* R2 local: the lock dies with the process, its I/O does not */
-#define RECORD_WINS 12        /* R2 local: opens in an epoch older than the one recorded */
-#define ACK_ONLY_OWNED 7      /* R5: what was in flight is acknowledged after the fence */
-#define DRAIN_FIRST 8         /* R7: reported as released before it is drained */
-#define RELEASE_IS_FINAL 9    /* a released volume is opened again in the same epoch */
-#define NEVER_LIFT 10         /* R4: a fenced gateway lifts its own blocklisting */
+#define EPOCH_CAS 1            /* R1: a deposed leader writes blindly */
+#define BLOCKLIST 2            /* R2 rbd: the old owner's client is not blocklisted */
+#define MAP_WAIT 3             /* R2 rbd: the opener does not wait for the OSD map */
+#define FENCE_FIRST 4          /* R2 rbd: given away while the fence is still being set */
+#define LOCK_FIRST 5           /* R2 local: serves without the lock */
+#define LOCK_OUTLIVES 6        /* R2 local: the lock dies with the process, its I/O does not */
+#define ACK_ONLY_OWNED 7       /* R5: what was in flight is acknowledged after the fence */
+#define DRAIN_FIRST 8          /* R7: reported as released before it is drained */
+#define RELEASE_IS_FINAL 9     /* a released volume is opened again in the same epoch */
+#define NEVER_LIFT 10          /* R4: a fenced gateway lifts its own blocklisting */
 #define ORPHANS_FIND_OWNERS 11 /* nobody is given an orphan */
+#define RECORD_WINS 12         /* R2 local: opens in an epoch older than the one recorded */
+#define OSD_HAS_MAP 13         /* R2 rbd: serves before the volume's OSDs know the blocklist */
 
 byte broken;
 #define KEPT(rule) (broken != rule)
@@ -76,7 +76,7 @@ inline Assign(o, r) {
 }
 
 inline Acquire(o, r) {
-  legal = r != 0 && o.state != Moving && o.state != Fencing;
+  legal = r != 0 && r != o.owner && o.state != Moving && o.state != Fencing;
   if
   :: legal -> become(o, Acquiring, o.owner, r, 0)
   :: else
@@ -212,13 +212,14 @@ short map[GATEWAYS]; /* as the gateway's client had it when it opened */
 byte fenced_in;   /* the epoch whose fence has been set */
 #endif
 
-/* The host: writes 1, 2, ... one after the other; asked is the gateway (+1) that has the command. */
+/* The host writes 1, 2, ... one after the other; asked is the gateway (+1) with the command. */
 byte asked;
 byte asked_incarnation;
 byte value = 1;
 byte acknowledged;
 
 byte faults; /* crashes, freezes and cuts that may still come, all told */
+bool patient = true; /* looks at what has become of everything when nothing more can happen */
 bool rivals; /* there is a deposed leader who does not know it */
 byte plans;  /* moves, cancelled moves and retirements, likewise */
 bool calm; /* no more faults come */
@@ -241,7 +242,8 @@ bool calm; /* no more faults come */
 #define GIVE(o, g)                                                                        \
   :: (o.state == Unowned || o.state == Orphaned ||                                        \
       ((o.state == Opening || o.state == Owned) && SUSPECT(o.owner)) ||                   \
-      (o.state == Acquiring && SUSPECT(o.next))) && FIT(g) -> Acquire(o, REF(g))
+      (o.state == Acquiring && SUSPECT(o.next))) &&                                       \
+     FIT(g) && REF(g) != o.owner -> Acquire(o, REF(g))
 #define SHUT_OUT(o)                                                                       \
   :: o.state == Moving && SUSPECT(o.owner) -> CancelMove(o)                               \
   :: o.state == Acquiring && SUSPECT(o.next) -> Abandon(o)
@@ -338,8 +340,7 @@ proctype deposed() {
   (etcd.owner == REF(g) && etcd.state == Acquiring -> keep :                              \
   (etcd.next == REF(g) && etcd.state == Acquiring -> lock_it : none))))
 #define NEWS(g)                                                                           \
-  (ROLE(g) != role[g] || (role[g] != none && etcd.epoch != role_epoch[g]) ||              \
-   ((told[g] || role[g] == lock_it) && heard[g] != version))
+  (ROLE(g) != role[g] || (role[g] != none && heard[g] != version))
 
 inline hear(g) {
   role[g] = ROLE(g);
@@ -470,8 +471,8 @@ proctype gateway(byte me) {
 
   /* Opens what it owns, once an epoch. */
   :: d_step {
-       life[me] == up && volume[me] == idle && role[me] == open && MAY_OPEN(me) && op[me] == no_op &&
-       (released_in[me] != role_epoch[me] || !KEPT(RELEASE_IS_FINAL)) ->
+       life[me] == up && volume[me] == idle && role[me] == open && MAY_OPEN(me) &&
+       op[me] == no_op && (released_in[me] != role_epoch[me] || !KEPT(RELEASE_IS_FINAL)) ->
 #ifdef LOCAL
        if
        :: lock == 0 -> lock = REF(me)
@@ -515,8 +516,8 @@ proctype gateway(byte me) {
 
   /* R4: somebody else's epoch, or nobody's. */
   :: d_step {
-       life[me] == up && volume[me] != idle && (role[me] == none || role_epoch[me] != serves_in[me]) &&
-       MAY_LEAVE(me) ->
+       life[me] == up && volume[me] != idle &&
+       (role[me] == none || role_epoch[me] != serves_in[me]) && MAY_LEAVE(me) ->
        fence_itself(me)
      }
 
@@ -528,12 +529,15 @@ proctype gateway(byte me) {
   :: d_step { life[me] == up && role[me] == lock_it && lock == 0 -> lock = REF(me) }
   :: d_step { CONNECTED(me) && role[me] == lock_it && !told[me] && nfull(from[me].reports) &&
               (lock == REF(me) || !KEPT(LOCK_FIRST)) -> tell(me, is_locked) }
-  :: d_step { WANTS(me) && lock == REF(1 - me) && life[1 - me] == frozen && ghost[1 - me] == no_op ->
+  :: d_step { WANTS(me) && lock == REF(1 - me) && life[1 - me] == frozen &&
+              ghost[1 - me] == no_op ->
        die(1 - me) }
   :: d_step { life[me] == up && lock == REF(me) && op[me] == no_op && OUTRANKED(me) ->
+       /* Having let go it does not take it again on the same order, or two would take turns. */
        if
        :: volume[me] != idle -> close_volume(me)
-       :: else
+       :: volume[me] == idle && role[me] == lock_it -> forget_role(me)
+       :: else -> released_in[me] = (role[me] == none -> released_in[me] : role_epoch[me])
        fi;
        lock = 0 }
   :: d_step { life[me] == up && lock == REF(me) && volume[me] == idle && role[me] == none ->
@@ -673,7 +677,7 @@ inline trust(g) {
               ghost[g] == no_op -> come_back(g) }                                         \
   :: d_step { !forever && life[g] == frozen -> life[g] = up }                             \
   :: d_step { !forever && cut[g] -> cut[g] = false }                                      \
-  :: d_step { !forever && life[g] == frozen && !cut[g] -> life[g] = up; trust(g) }                   \
+  :: d_step { !forever && life[g] == frozen && !cut[g] -> life[g] = up; trust(g) }        \
   :: d_step { !forever && cut[g] && life[g] == up -> cut[g] = false; trust(g) }
 
 proctype fate() {
@@ -711,20 +715,22 @@ proctype rest() {
 }
 
 
-/* What to search is said when the search starts, in the environment, so that one compiled search does
- * for all; a replay (README.md) says it with -D instead, for spin's simulator runs no C. */
+/* What to search is said when the search starts, in the environment, so that one compiled search
+ * does for all; a replay (README.md) says it with -D instead, for spin's simulator runs no C. */
 init {
   atomic {
 #ifdef FAULTS
     broken = BROKEN; faults = FAULTS; plans = PLANS; rivals = RIVALS;
+    patient = PATIENT;
 #else
     c_code {
       now.broken = atoi(getenv("BROKEN"));
       now.faults = atoi(getenv("FAULTS"));
       now.plans = atoi(getenv("PLANS"));
       now.rivals = atoi(getenv("RIVALS"));
+      now.patient = atoi(getenv("PATIENT"));
     };
-    skip; skip; skip;
+    skip; skip; skip; skip;
 #endif
     /* All gateways are alike at first, so it does not matter who begins. */
 #ifdef LOCAL
@@ -745,6 +751,9 @@ init {
     run backend();
     run host();
     run fate();
-    run rest()
+    if
+    :: patient -> run rest()
+    :: else
+    fi
   }
 }

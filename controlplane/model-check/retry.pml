@@ -1,11 +1,11 @@
 /*
- * A retry is never overtaken by its original (DESIGN R6), wherever the original lingers: the host's own
- * TCP queue on a link that drops and heals, a socket nobody reads, a reactor that stalls with the
- * command parsed, a forwarder, the forwarding link, the backend.
+ * A retry is never overtaken by its original (DESIGN R6), wherever the original lingers: the
+ * host's own TCP queue on a link that drops and heals, a socket nobody reads, a reactor that stalls
+ * with the command parsed, a forwarder, the forwarding link, the backend.
  *
- * One write, A, on path 1; path 2 is quick and leads to the same owner. Time goes in ticks of TICK ms.
- * The bounds come from gateway/src/base/limits.h as -D; those that it lacks are in the tier's script.
- * "No longer than" includes the limit, so two delays that add up to exactly 5 s are found too long.
+ * One write, A, on path 1; path 2 is quick and leads to the same owner. Time goes in ticks of TICK
+ * ms. The bounds come from gateway/src/base/limits.h as -D; for those it lacks tests/model/run has
+ * a value. "No longer than" includes the limit, so delays that add up to exactly 5 s are too long.
  */
 
 /* Rules that can be broken, one at a time. */
@@ -23,7 +23,7 @@
 
 byte broken;
 bool forwarded; /* path 1 leads to a forwarder, not to the owner */
-bool one_outage; /* the mildest world: one outage, in both directions, and what heals heals at once */
+bool one_outage; /* the mildest world: one outage, both ways, and what heals heals at once */
 bool hearsay;    /* silence is counted from when the host was heard, as the gateway does */
 bool healthy;   /* nothing goes wrong: is anything discarded that need not be? */
 #define KEPT(rule) (broken != rule)
@@ -44,17 +44,16 @@ bool healthy;   /* nothing goes wrong: is anything discarded that need not be? *
 byte now;
 bool up = true;     /* host to gateway; drops and heals */
 bool down = true;   /* gateway to host, for itself: links fail one way, too */
-byte changes = 3;   /* of the links */
+byte changes = 3;   /* of the links that may still come */
 
 /* The host. Times of 0 are the start: just heard, just looped. */
 byte host_heard;    /* when it last heard from the gateway: the start of its silence */
 bool retried;
 bool newer;         /* the retry, or a write after it, is done and acknowledged */
 
-/* Something else it sends before A: where that is, and the host_heard it confirms (ExpStatSN). */
+/* Something else it sends before A. It matters to hearsay only: A brings a later proof with it. */
 mtype = { nowhere, tcp_queue, socket };
 mtype chatter = nowhere;
-byte chatter_proof;
 
 /* The gateway of path 1. */
 byte looped;        /* the clock of this turn of the reactor, read once a turn */
@@ -67,7 +66,7 @@ byte reset_at;
 mtype = { unsent, queued, unread, parsed, ready, forwarding, held, checked, submitted, applied,
           dropped };
 mtype a = unsent;
-byte a_proof;
+byte a_proof; /* the host_heard that it confirms (ExpStatSN) */
 byte a_token;
 
 hidden byte original_never_lands_after_its_retry;
@@ -76,6 +75,9 @@ hidden byte healthy_session_is_never_discarded;
 
 #define FRESH(clock)                                                                      \
   (hearsay -> clock <= heard + DISCARD : clock <= proof + DISCARD)
+
+/* Nothing is left to see once A is at its end, or will never be sent. */
+#define OVER (a == applied || a == dropped || (retried && a == unsent))
 
 inline drop() {
   a = dropped;
@@ -86,6 +88,9 @@ inline drop() {
 inline close() {
   closed = true;
   reset_at = now;
+  looped = 0;
+  heard = 0;
+  proof = 0;
   if
   :: a == unread || a == parsed || a == ready || a == checked || (a == held && !forwarded) ->
     drop()
@@ -100,12 +105,10 @@ inline close() {
 proctype host() {
   do
   /* Sends whatever it likes until it gives the path up. */
-  :: d_step { !retried && chatter == nowhere && a == unsent ->
-       chatter = tcp_queue;
-       chatter_proof = host_heard }
+  :: d_step { !retried && chatter == nowhere && a == unsent && hearsay -> chatter = tcp_queue }
   :: d_step { !retried && a == unsent ->
        a = queued;
-       a_proof = host_heard }
+       a_proof = (hearsay -> 0 : host_heard) }
   :: d_step { !retried && a != unsent &&
               (now >= host_heard + GIVES_UP ||
                (closed && now >= reset_at + RESET)) ->
@@ -118,9 +121,9 @@ proctype host() {
 
 proctype network() {
   do
-  :: d_step { changes > 0 && !one_outage -> changes--; up = !up }
-  :: d_step { changes > 0 && !one_outage -> changes--; down = !down }
-  :: d_step { changes > 1 && one_outage -> changes--; up = !up; down = up }
+  :: d_step { !OVER && changes > 0 && !one_outage -> changes--; up = !up }
+  :: d_step { !OVER && changes > 0 && !one_outage -> changes--; down = !down }
+  :: d_step { !OVER && changes > 1 && one_outage -> changes--; up = !up; down = up }
   /* TCP: in order; what is queued gets through when the link heals, even if the host has closed. */
   :: d_step { up && chatter == tcp_queue -> chatter = (closed -> nowhere : socket) }
   :: d_step { up && a == queued && chatter != tcp_queue ->
@@ -129,7 +132,7 @@ proctype network() {
        :: else -> a = unread
        fi }
   /* The gateway says something: an answer, a ping. */
-  :: d_step { down && !closed && !retried && host_heard < now && now < 4 -> host_heard = now }
+  :: d_step { down && !closed && !retried && host_heard < now && now < 3 -> host_heard = now }
   od
 }
 
@@ -137,7 +140,7 @@ proctype gateway() {
   do
   /* A turn of the reactor: looks at the clock, reads everything. */
   :: d_step {
-       !closed && a != parsed && a != ready && a != checked && (forwarded || a != held) &&
+       !closed && !OVER && a != parsed && a != ready && a != checked && (forwarded || a != held) &&
        (looped < now || chatter == socket || a == unread) ->
        if
        :: now > looped + STALL -> close()
@@ -149,17 +152,15 @@ proctype gateway() {
          fi;
          if
          :: chatter == socket ->
-           /* A comes behind it; its silence is what was before the turn only if it came alone. */
            chatter = nowhere;
-           heard = (FRESH(looped) -> looped : heard);
-           proof = (chatter_proof > proof -> chatter_proof : proof);
-           chatter_proof = 0
+           heard = (FRESH(looped) -> looped : heard)
          :: else
          fi;
          if
          :: a == unread ->
            a = parsed;
-           proof = (a_proof > proof -> a_proof : proof)
+           proof = a_proof;
+           a_proof = 0
          :: else
          fi
        fi
@@ -219,7 +220,7 @@ proctype owner() {
 /* Time passes whatever happens, but not past what a watchdog looks at. */
 proctype clock() {
   do
-  :: d_step { now < HORIZON && (closed || now <= looped + WATCH) &&
+  :: d_step { !OVER && now < HORIZON && (closed || now <= looped + WATCH) &&
               !(one_outage && up && (chatter == tcp_queue || a == queued)) ->
        now++;
        retry_is_answered = !(retried && !newer && !closed && a == held && !forwarded &&

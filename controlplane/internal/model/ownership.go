@@ -84,7 +84,7 @@ func (o Ownership) Assign(owner GatewayRef) (Ownership, error) {
 // Acquire asks a gateway of a local pool's node for the lock. The epoch stays and so does the owner that may yet live: the lock is
 // the fence. Asking another candidate replaces the first: at most one can hold the lock.
 func (o Ownership) Acquire(next GatewayRef) (Ownership, error) {
-	if next.IsZero() || o.State == Moving || o.State == Fencing {
+	if next.IsZero() || next == o.Owner || o.State == Moving || o.State == Fencing {
 		return o.illegal("acquire")
 	}
 	return Ownership{State: Acquiring, Epoch: o.Epoch, Owner: o.Owner, Next: next}, nil
@@ -115,7 +115,9 @@ func (o Ownership) Move(next GatewayRef) (Ownership, error) {
 	return Ownership{State: Moving, Epoch: o.Epoch, Owner: o.Owner, Next: next}, nil
 }
 
-// CancelMove leaves the volume with its owner. Legal while the owner has not released it, for until then it owns it in this epoch.
+// CancelMove leaves the volume with its owner. Legal while the owner has not reported the release, for until
+// then it owns the volume in this epoch. An owner that has closed it meanwhile does not open it again in this
+// epoch but says Released, which then orphans it: see VOLUME_STATE_RELEASED in gateway_stream.proto.
 func (o Ownership) CancelMove() (Ownership, error) {
 	if o.State != Moving {
 		return o.illegal("cancel move")

@@ -87,6 +87,12 @@ func TestALocalVolumeKeepsItsOwnerUntilTheLockIsTaken(t *testing.T) {
 	}
 }
 
+func TestALockIsNotAskedOfWhoOwnsTheVolume(t *testing.T) {
+	if _, err := owned(t, one).Acquire(one); err == nil {
+		t.Fatal("the owner was asked for the lock that it holds")
+	}
+}
+
 func TestTheWordOfAnotherIncarnationCountsForNothing(t *testing.T) {
 	o := owned(t, one)
 	moving, err := o.Move(two)

@@ -95,7 +95,9 @@ func (ObjectKind) EnumDescriptor() ([]byte, []int) {
 	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{0}
 }
 
-// VolumeRole is what this gateway is to a volume.
+// VolumeRole is what this gateway is to a volume. An order that reads like the one before is news where its version
+// is another. For a local volume an order counts only if its epoch is not older than the one recorded beside the
+// data, compared under the lock, at the opening.
 type VolumeRole int32
 
 const (
@@ -162,7 +164,9 @@ const (
 	VolumeState_VOLUME_STATE_UNSPECIFIED VolumeState = 0
 	// Open at `epoch`, reservations loaded, serving.
 	VolumeState_VOLUME_STATE_SERVING VolumeState = 1
-	// Drained, flushed and closed: no command of this gateway can reach the volume any more.
+	// Drained, flushed and closed: no command of this gateway can reach the volume any more. Final for the epoch: a
+	// gateway that has closed a volume, or failed to open it, never serves it again in that epoch, even if its role
+	// is OWNER again meanwhile; a late report would be believed, and the next owner would open beside it.
 	VolumeState_VOLUME_STATE_RELEASED VolumeState = 2
 	// It could not be opened; `reason` says why.
 	VolumeState_VOLUME_STATE_FAILED VolumeState = 3
