@@ -13,7 +13,7 @@ SUMMED := $(if $(filter lint,$(MAKECMDGOALS)),lint) $(TIERS)
         generate clean distclean $(addprefix test-,$(TIERS))
 
 help: ## this list
-	@awk -F ' ## ' '/^[a-z-]+:.* ## / {split($$1, t, ":"); printf "  make %-15s %s\n", t[1], $$2}' Makefile
+	@awk -F ' ## ' '/^[a-z-]+:.* ## / {split($$1, t, ":"); printf "  make %-18s %s\n", t[1], $$2}' Makefile
 
 deps: ## everything that building, testing and packaging need, from Debian's packages and a Go module
 	@.ci/deps build clang lint model clients guest bench package go
