@@ -84,6 +84,7 @@ struct Info {
   uint32_t atomic_write_bytes = 0;  // what kIoAtomic writes, a power of two, at least a block; 0:
                                     // nobody vouches for more than a logical block
   bool rotational = false;
+  bool lends_constants = false;  // what borrow() lends never changes, so a digest over it holds
 };
 
 struct Extent {

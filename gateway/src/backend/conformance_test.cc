@@ -271,6 +271,14 @@ TEST_P(Conformance, LentMemoryShowsWhatWasWritten) {
   EXPECT_EQ(backend().borrow(UINT64_MAX - 4095, 4096), nullptr);
 }
 
+TEST_P(Conformance, WhatIsLentAsConstantIsTheSameAfterAWrite) {
+  const uint8_t* lent = backend().borrow(65536, 65536);
+  if (!lent || !backend().info().lends_constants) return;
+  const Bytes before(lent, lent + 65536);
+  ASSERT_EQ(driver_->write(65536, pattern(65536, 65536, 9)), 0);
+  EXPECT_EQ(Bytes(lent, lent + 65536), before);
+}
+
 TEST_P(Conformance, AllocationFollowsWritesAndCoversTheWholeLun) {
   const uint64_t offset = uint64_t{2} << 20;
   ASSERT_EQ(driver_->write(offset, pattern(offset, 65536, 2)), 0);

@@ -14,6 +14,7 @@ Null::Null(const Spec& spec) : size_(spec.size), write_cache_(spec.write_cache) 
   info_.discard_zeroes = true;
   info_.thin = true;
   info_.read_only = spec.read_only;
+  info_.lends_constants = true;
 }
 
 bool Null::submit(Io& io, Aio&) {

@@ -26,7 +26,7 @@ void handle_read(Unit& unit, Command& command) {
   const uint64_t length = bytes_to_read(unit, command, wanted);
   command.data_in_size = static_cast<uint32_t>(wanted);
   if (length == 0) return finish_good(command);
-  if (!command.needs_stable_data) {
+  if (!command.needs_stable_data || unit.backend().info().lends_constants) {
     if (const uint8_t* memory = unit.backend().borrow(offset, length)) {
       // Only ever read from: Slice has no view for constants.
       command.data_in.push_back(

@@ -73,6 +73,17 @@ TEST_F(MediaTest, DataThatMustNotChangeIsCopiedFromMemoryThatIsLent) {
   EXPECT_EQ(task.answer(), Bytes(4096, 0));
 }
 
+TEST_F(MediaTest, WhatNeverChangesIsLentUnderDigestsToo) {
+  backend->lends = true;
+  backend->information.lends_constants = true;
+  Task& task = make(read16(4, 8));
+  task.command.needs_stable_data = true;
+  begin(*nexus, task);
+  ASSERT_EQ(task.command.data_in.size(), 1u);
+  EXPECT_EQ(task.command.data_in[0].data, backend->data.data() + 4 * 512);
+  EXPECT_TRUE(backend->submitted.empty());
+}
+
 TEST_F(MediaTest, OnlyWhatTheInitiatorHasRoomForIsRead) {
   Task& task = make(read16(0, 8));
   task.command.expected_data_in = 700;
