@@ -13,7 +13,7 @@ import (
 // finding is something that is not as it should be, and what to do about it.
 type finding struct{ object, problem, mend string }
 
-// errUnhealthy ends `doctor` with an exit code that is not 0 where it found something.
+// unhealthyError ends `doctor` with an exit code that is not 0 where it found something.
 type unhealthyError struct{ count int }
 
 func (e *unhealthyError) Error() string { return fmt.Sprintf("%d findings", e.count) }

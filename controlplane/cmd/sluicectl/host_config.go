@@ -31,7 +31,7 @@ func hostConfigCommand(g *globals) *cobra.Command {
 			if err != nil {
 				return usagef("--portal %q is not host:port", portal)
 			}
-			text, err := template.ParseFS(hostConfigs, "hostconfig/"+names[0]+".txt")
+			text, err := template.ParseFS(hostConfigs, "hostconfig/"+names[0]+".txt", "hostconfig/multipath.txt")
 			if err != nil {
 				return err
 			}

@@ -9,7 +9,6 @@ import (
 
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/reflect/protoreflect"
 	"sigs.k8s.io/yaml"
 
 	pb "sluice.dev/sluice/proto/sluice/v1"
@@ -135,17 +134,11 @@ func conditionsOf(object proto.Message) []*pb.Condition {
 		return nil
 	}
 	var conditions []*pb.Condition
-	inner.Get(field).List().Len()
-	for i := range inner.Get(field).List().Len() {
-		value := inner.Get(field).List().Get(i)
-		if condition, ok := value.Message().Interface().(*pb.Condition); ok {
+	list := inner.Get(field).List()
+	for i := range list.Len() {
+		if condition, ok := list.Get(i).Message().Interface().(*pb.Condition); ok {
 			conditions = append(conditions, condition)
 		}
 	}
 	return conditions
-}
-
-// fieldNamed says whether a message has a field.
-func fieldNamed(m proto.Message, name string) protoreflect.FieldDescriptor {
-	return m.ProtoReflect().Descriptor().Fields().ByName(protoreflect.Name(name))
 }

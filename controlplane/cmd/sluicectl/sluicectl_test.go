@@ -11,6 +11,11 @@ import (
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
+// fieldNamed finds a field of a message, or nil.
+func fieldNamed(m proto.Message, name string) protoreflect.FieldDescriptor {
+	return m.ProtoReflect().Descriptor().Fields().ByName(protoreflect.Name(name))
+}
+
 func TestEveryKindHasTheShapeThatCallsRelyOn(t *testing.T) {
 	for _, k := range kinds {
 		for verb, noun := range map[string]string{"Create": k.message, "Get": k.message, "Update": k.message,

@@ -248,6 +248,34 @@ func TestSecretsAreNotInTheStoreInTheClear(t *testing.T) {
 	}
 }
 
+func TestAnUpdateSealsSecretsWithTheNewestKey(t *testing.T) {
+	f := open(t)
+	f.house()
+	old, next := store.GenerateKey("old"), store.GenerateKey("new")
+	ring := func(text string) *store.Keyring {
+		ring, err := store.ParseKeyring(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return ring
+	}
+	if err := f.reopen(ring(old)).Hosts.Create(t.Context(), host("web", "correct horse battery"), false); err != nil {
+		t.Fatal(err)
+	}
+	both := f.reopen(ring(next + old)).Hosts
+	kept, err := both.Get(t.Context(), "web")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := both.Update(t.Context(), kept, false); err != nil {
+		t.Fatal(err)
+	}
+	got, err := f.reopen(ring(next)).Hosts.Get(t.Context(), "web")
+	if err != nil || got.Spec.Chap.Password.Reveal() != "correct horse battery" {
+		t.Fatalf("without the old key: %v", err)
+	}
+}
+
 func TestSecretsOpenWithAnOldKeyAndNotWithAnother(t *testing.T) {
 	f := open(t)
 	f.house()

@@ -11,8 +11,9 @@ import (
 	"strings"
 )
 
-// Keyring encrypts secrets at rest with AES-256-GCM. Its first key encrypts, all of them decrypt, so a key is
-// rotated by putting a new one in front, running `sluice-controlplane reencrypt`, and taking the old one away.
+// Keyring encrypts secrets at rest with AES-256-GCM. Its first key encrypts, all of them decrypt: a key is rotated by
+// putting a new one in front and writing every host and pool once, as `sluicectl host list -o yaml | sluicectl apply -f -`
+// does (an update without the secret keeps it). Then the old one can go.
 type Keyring struct {
 	ids  []string
 	aead map[string]cipher.AEAD

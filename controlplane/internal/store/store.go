@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -91,20 +90,6 @@ func (s *Store) referenceKey(to model.Kind, name string, from model.Kind, by str
 }
 
 func (s *Store) claimKey(c claim) string { return s.prefix + "claims/" + c.what + "/" + c.value }
-
-// Referrers lists the names of objects of one kind that refer to an object.
-func (s *Store) Referrers(ctx context.Context, kind model.Kind, name string, by model.Kind) ([]string, error) {
-	prefix := s.referencesTo(kind, name) + string(by) + "/"
-	got, err := s.client.Get(ctx, prefix, clientv3.WithPrefix(), clientv3.WithKeysOnly())
-	if err != nil {
-		return nil, fmt.Errorf("store: %w", err)
-	}
-	names := make([]string, 0, len(got.Kvs))
-	for _, kv := range got.Kvs {
-		names = append(names, strings.TrimPrefix(string(kv.Key), prefix))
-	}
-	return names, nil
-}
 
 // Backup writes a consistent copy of the whole etcd, other clusters in it included.
 func (s *Store) Backup(ctx context.Context, to io.Writer) error {
