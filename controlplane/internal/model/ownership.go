@@ -49,6 +49,9 @@ type Ownership struct {
 	Next GatewayRef `json:"next,omitzero"`
 	// Fence is who has to be shut out before anyone opens (Fencing).
 	Fence GatewayRef `json:"fence,omitzero"`
+	// Order is +1 at every change that was stored, also one that reads the same: gateways compare it to tell which of two
+	// orders is the newer. Set by the store alone.
+	Order uint64 `json:"order,omitempty"`
 	// Reason of the last change, one CamelCase word, and when it was.
 	Reason string    `json:"reason,omitempty"`
 	Since  time.Time `json:"since,omitzero"`

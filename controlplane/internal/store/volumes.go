@@ -102,6 +102,7 @@ func (s *Store) Own(ctx context.Context, volume string,
 			epoch = &next.Epoch
 		}
 		next.Since = s.now().UTC()
+		next.Order = v.Status.Ownership.Order + 1
 		v.Status.Ownership = next
 		return true, nil
 	}

@@ -37,6 +37,17 @@ inline constexpr Nanos kTick = 100 * kMillisecond;          // timeouts are look
 inline constexpr Nanos kShutdownLogout = 3 * kSecond;       // wait for logouts after SIGTERM
 inline constexpr Nanos kEvictionLogout = 3 * kSecond;       // for a logout once access is gone
 inline constexpr Nanos kShutdownBound = 10 * kSecond;       // SIGTERM to exit
+// Forwarding (R6): the owner pings so often, with a token that each forwarded command carries, and
+// refuses a command whose token is older than a token's life when its range is held.
+inline constexpr Nanos kTokenInterval = 100 * kMillisecond;
+inline constexpr Nanos kTokenLife = 500 * kMillisecond;
+inline constexpr Nanos kHostChangesPath = 1 * kSecond;  // soonest after a reset (fast_io_fail_tmo)
+inline constexpr Nanos kHoldCommands = 1 * kSecond;     // of a LUN in transition, then 02/04/0A
+inline constexpr Nanos kPeerSilence = 4 * kSecond;      // then a gateway calls a peer silent (R1)
+inline constexpr Nanos kHolderPatience = 1 * kSecond;  // for an answer to a request for a lock (R2)
+static_assert(kDiscardSilence + kTokenLife < kHostGivesUp, "R6: a retry could be overtaken");
+static_assert(kTokenLife < kHostChangesPath,
+              "R6: a retry could be overtaken by what was forwarded");
 static_assert(kDiscardSilence + kStallLimit < kHostGivesUp, "R6: a retry could be overtaken");
 static_assert(kWatchdogLimit + 2 * kWatchdogLook < kHostGivesUp, "R6: a retry could be overtaken");
 static_assert(2 * kTick < kWatchdogLook, "a reactor at rest turns between two looks");

@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -37,6 +38,14 @@ struct HostAccess {
   bool read_only = false;
 };
 
+// A port of a target anywhere in its path set (DESIGN §1).
+struct TargetPort {
+  uint16_t group = 1;  // number of the gateway
+  uint16_t tpgt = 1;
+  uint16_t relative_port = 1;
+  bool operator==(const TargetPort&) const = default;
+};
+
 class Target : public std::enable_shared_from_this<Target> {
  public:
   Target(std::string iqn, std::string alias, uint16_t group);
@@ -62,6 +71,12 @@ class Target : public std::enable_shared_from_this<Target> {
   std::vector<uint16_t> relative_ports() const;
   void set_relative_ports(std::vector<uint16_t> ports);
 
+  // Every port of the path set, the same on every gateway (R11); empty: relative_ports() above.
+  std::vector<TargetPort> ports() const;
+  void set_ports(std::vector<TargetPort> ports);
+  // Of this gateway's portal group; nullopt: not listed.
+  std::optional<uint16_t> relative_port_of(uint16_t tpgt) const;
+
   // Replaces the LUN map; every live nexus gets refresh_luns() posted.
   void set_luns(std::vector<LunEntry> luns, Reactors& reactors);
 
@@ -82,6 +97,7 @@ class Target : public std::enable_shared_from_this<Target> {
   std::vector<LunEntry> luns_;
   std::vector<HostAccess> hosts_;
   std::vector<uint16_t> relative_ports_;
+  std::vector<TargetPort> ports_;
   std::vector<std::weak_ptr<Nexus>> nexuses_;
   std::vector<NexusId> lost_;  // bounded; oldest forgotten first
   std::unique_ptr<TokenStore> tokens_;

@@ -19,6 +19,7 @@
 
 namespace sluice::lun {
 
+class Forwarding;
 class LatencyLog;
 class Unit;
 class Target;
@@ -47,6 +48,7 @@ struct Lane {
   unsigned reactor = 0;
   const Nanos* now = nullptr;  // the reactor's time of the current batch
   LatencyLog* latencies = nullptr;
+  Forwarding* forwarding = nullptr;  // null: a gateway without a control plane
 };
 
 // Somebody who waits until commands that were in the task set at some time are gone.
@@ -154,6 +156,10 @@ class Nexus : public std::enable_shared_from_this<Nexus> {
   std::vector<Itl*> itls() const;             // sorted by LUN
 
   CopyRecords& copies() { return copies_; }  // of this nexus's third-party copies
+
+  // Set by the transport: ends its session as lost, answering nothing more (DESIGN R4). `why` is
+  // one clause for the log. Runs on this nexus's reactor, never after close().
+  std::function<void(std::string why)> drop;
 
  private:
   Nexus(std::shared_ptr<Target> target, NexusId id, Lane lane);

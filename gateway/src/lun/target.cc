@@ -84,6 +84,24 @@ std::vector<uint16_t> Target::relative_ports() const {
   return relative_ports_;
 }
 
+std::vector<TargetPort> Target::ports() const {
+  std::lock_guard lock(mutex_);
+  return ports_;
+}
+
+void Target::set_ports(std::vector<TargetPort> ports) {
+  std::lock_guard lock(mutex_);
+  ports_ = std::move(ports);
+}
+
+std::optional<uint16_t> Target::relative_port_of(uint16_t tpgt) const {
+  std::lock_guard lock(mutex_);
+  for (const TargetPort& port : ports_) {
+    if (port.group == group_ && port.tpgt == tpgt) return port.relative_port;
+  }
+  return std::nullopt;
+}
+
 void Target::add(const std::shared_ptr<Nexus>& nexus) {
   std::lock_guard lock(mutex_);
   std::erase_if(nexuses_, [](const auto& weak) { return weak.expired(); });

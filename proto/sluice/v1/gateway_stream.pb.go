@@ -976,8 +976,9 @@ type StreamUpdate struct {
 	More    bool                   `protobuf:"varint,3,opt,name=more,proto3" json:"more,omitempty"`
 	Put     []*DesiredObject       `protobuf:"bytes,4,rep,name=put,proto3" json:"put,omitempty"`
 	Removed []*ObjectKey           `protobuf:"bytes,5,rep,name=removed,proto3" json:"removed,omitempty"`
-	// SHA-256 over the whole desired state at `version`, in the last message: what the gateway then holds must
-	// have the same, else it asks for a snapshot by reconnecting with held_version 0.
+	// Of the whole desired state at `version`, in the last message: what the gateway then holds must have the same,
+	// else it asks for a snapshot by reconnecting with held_version 0. SHA-256 over, for every object in order of
+	// kind, then of id bytewise: the kind as one byte, the id, one zero byte, the object's `digest`.
 	Digest        []byte `protobuf:"bytes,6,opt,name=digest,proto3" json:"digest,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1121,7 +1122,10 @@ type DesiredObject struct {
 	//	*DesiredObject_Volume
 	//	*DesiredObject_Host
 	//	*DesiredObject_Target
-	Object        isDesiredObject_Object `protobuf_oneof:"object"`
+	Object isDesiredObject_Object `protobuf_oneof:"object"`
+	// SHA-256 of what the sender made of it. For the receiver a name only: a release that knows fewer fields
+	// cannot compute it, and need not.
+	Digest        []byte `protobuf:"bytes,15,opt,name=digest,proto3" json:"digest,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1226,6 +1230,13 @@ func (x *DesiredObject) GetTarget() *DesiredTarget {
 	return nil
 }
 
+func (x *DesiredObject) GetDigest() []byte {
+	if x != nil {
+		return x.Digest
+	}
+	return nil
+}
+
 type isDesiredObject_Object interface {
 	isDesiredObject_Object()
 }
@@ -1280,9 +1291,14 @@ type DesiredSettings struct {
 	// they can rotate. At most 4.
 	ForwardingKeys []*ForwardingKey `protobuf:"bytes,2,rep,name=forwarding_keys,json=forwardingKeys,proto3" json:"forwarding_keys,omitempty"`
 	// IEEE company id for NAA 6 designators; 0: NAA 3.
-	Oui           uint32 `protobuf:"varint,3,opt,name=oui,proto3" json:"oui,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Oui uint32 `protobuf:"varint,3,opt,name=oui,proto3" json:"oui,omitempty"`
+	// What this gateway itself is called, its number (also its target port group) and where it listens for other
+	// gateways, host:port.
+	Gateway          string `protobuf:"bytes,4,opt,name=gateway,proto3" json:"gateway,omitempty"`
+	Number           uint32 `protobuf:"varint,5,opt,name=number,proto3" json:"number,omitempty"`
+	ForwardingListen string `protobuf:"bytes,6,opt,name=forwarding_listen,json=forwardingListen,proto3" json:"forwarding_listen,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
 }
 
 func (x *DesiredSettings) Reset() {
@@ -1334,6 +1350,27 @@ func (x *DesiredSettings) GetOui() uint32 {
 		return x.Oui
 	}
 	return 0
+}
+
+func (x *DesiredSettings) GetGateway() string {
+	if x != nil {
+		return x.Gateway
+	}
+	return ""
+}
+
+func (x *DesiredSettings) GetNumber() uint32 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *DesiredSettings) GetForwardingListen() string {
+	if x != nil {
+		return x.ForwardingListen
+	}
+	return ""
 }
 
 // ForwardingKey authenticates gateways to each other, both ways (CHAP with SHA-256).
@@ -1785,9 +1822,13 @@ type DesiredVolume struct {
 	BlockSize  int32  `protobuf:"varint,10,opt,name=block_size,json=blockSize,proto3" json:"block_size,omitempty"`
 	WriteCache bool   `protobuf:"varint,11,opt,name=write_cache,json=writeCache,proto3" json:"write_cache,omitempty"`
 	// 16 or 32 hexadecimal digits.
-	Naa           string      `protobuf:"bytes,12,opt,name=naa,proto3" json:"naa,omitempty"`
-	SerialNumber  string      `protobuf:"bytes,13,opt,name=serial_number,json=serialNumber,proto3" json:"serial_number,omitempty"`
-	Qos           *DesiredQos `protobuf:"bytes,14,opt,name=qos,proto3" json:"qos,omitempty"`
+	Naa          string      `protobuf:"bytes,12,opt,name=naa,proto3" json:"naa,omitempty"`
+	SerialNumber string      `protobuf:"bytes,13,opt,name=serial_number,json=serialNumber,proto3" json:"serial_number,omitempty"`
+	Qos          *DesiredQos `protobuf:"bytes,14,opt,name=qos,proto3" json:"qos,omitempty"`
+	// +1 at every change of ownership, also where the role reads the same. A request to a holder for its lock carries
+	// it: a holder yields to the same or a newer one, refuses an older one, and does not take the lock again before
+	// it has a newer order itself.
+	Order         uint64 `protobuf:"varint,15,opt,name=order,proto3" json:"order,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1918,6 +1959,13 @@ func (x *DesiredVolume) GetQos() *DesiredQos {
 		return x.Qos
 	}
 	return nil
+}
+
+func (x *DesiredVolume) GetOrder() uint64 {
+	if x != nil {
+		return x.Order
+	}
+	return 0
 }
 
 // DesiredQos: 0 is unlimited; bursts are always given.
@@ -2620,8 +2668,10 @@ type VolumeObserved struct {
 	Reason         string                 `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
 	CapacityBytes  int64                  `protobuf:"varint,5,opt,name=capacity_bytes,json=capacityBytes,proto3" json:"capacity_bytes,omitempty"`
 	AllocatedBytes int64                  `protobuf:"varint,6,opt,name=allocated_bytes,json=allocatedBytes,proto3" json:"allocated_bytes,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// Order that it acted on.
+	Order         uint64 `protobuf:"varint,7,opt,name=order,proto3" json:"order,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *VolumeObserved) Reset() {
@@ -2692,6 +2742,13 @@ func (x *VolumeObserved) GetCapacityBytes() int64 {
 func (x *VolumeObserved) GetAllocatedBytes() int64 {
 	if x != nil {
 		return x.AllocatedBytes
+	}
+	return 0
+}
+
+func (x *VolumeObserved) GetOrder() uint64 {
+	if x != nil {
+		return x.Order
 	}
 	return 0
 }
@@ -3996,7 +4053,7 @@ const file_sluice_v1_gateway_stream_proto_rawDesc = "" +
 	"\x06digest\x18\x06 \x01(\fR\x06digest\"F\n" +
 	"\tObjectKey\x12)\n" +
 	"\x04kind\x18\x01 \x01(\x0e2\x15.sluice.v1.ObjectKindR\x04kind\x12\x0e\n" +
-	"\x02id\x18\x02 \x01(\tR\x02id\"\xff\x02\n" +
+	"\x02id\x18\x02 \x01(\tR\x02id\"\x97\x03\n" +
 	"\rDesiredObject\x128\n" +
 	"\bsettings\x18\x01 \x01(\v2\x1a.sluice.v1.DesiredSettingsH\x00R\bsettings\x128\n" +
 	"\blistener\x18\x02 \x01(\v2\x1a.sluice.v1.DesiredListenerH\x00R\blistener\x12,\n" +
@@ -4004,13 +4061,17 @@ const file_sluice_v1_gateway_stream_proto_rawDesc = "" +
 	"\x04pool\x18\x04 \x01(\v2\x16.sluice.v1.DesiredPoolH\x00R\x04pool\x122\n" +
 	"\x06volume\x18\x05 \x01(\v2\x18.sluice.v1.DesiredVolumeH\x00R\x06volume\x12,\n" +
 	"\x04host\x18\x06 \x01(\v2\x16.sluice.v1.DesiredHostH\x00R\x04host\x122\n" +
-	"\x06target\x18\a \x01(\v2\x18.sluice.v1.DesiredTargetH\x00R\x06targetB\b\n" +
-	"\x06object\"\x85\x01\n" +
+	"\x06target\x18\a \x01(\v2\x18.sluice.v1.DesiredTargetH\x00R\x06target\x12\x16\n" +
+	"\x06digest\x18\x0f \x01(\fR\x06digestB\b\n" +
+	"\x06object\"\xe4\x01\n" +
 	"\x0fDesiredSettings\x12\x1d\n" +
 	"\n" +
 	"cluster_id\x18\x01 \x01(\tR\tclusterId\x12A\n" +
 	"\x0fforwarding_keys\x18\x02 \x03(\v2\x18.sluice.v1.ForwardingKeyR\x0eforwardingKeys\x12\x10\n" +
-	"\x03oui\x18\x03 \x01(\rR\x03oui\"6\n" +
+	"\x03oui\x18\x03 \x01(\rR\x03oui\x12\x18\n" +
+	"\agateway\x18\x04 \x01(\tR\agateway\x12\x16\n" +
+	"\x06number\x18\x05 \x01(\rR\x06number\x12+\n" +
+	"\x11forwarding_listen\x18\x06 \x01(\tR\x10forwardingListen\"6\n" +
 	"\rForwardingKey\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x15\n" +
 	"\x03key\x18\x02 \x01(\fB\x03\x80\x01\x01R\x03key\"\x8b\x01\n" +
@@ -4041,7 +4102,7 @@ const file_sluice_v1_gateway_stream_proto_rawDesc = "" +
 	"\x03key\x18\x03 \x01(\tB\x03\x80\x01\x01R\x03key\x12\x12\n" +
 	"\x04pool\x18\x04 \x01(\tR\x04pool\x12'\n" +
 	"\x0frados_namespace\x18\x05 \x01(\tR\x0eradosNamespace\x12\x1b\n" +
-	"\tdata_pool\x18\x06 \x01(\tR\bdataPool\"\xa8\x03\n" +
+	"\tdata_pool\x18\x06 \x01(\tR\bdataPool\"\xbe\x03\n" +
 	"\rDesiredVolume\x12\x10\n" +
 	"\x03uid\x18\x01 \x01(\tR\x03uid\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x14\n" +
@@ -4060,7 +4121,8 @@ const file_sluice_v1_gateway_stream_proto_rawDesc = "" +
 	"writeCache\x12\x10\n" +
 	"\x03naa\x18\f \x01(\tR\x03naa\x12#\n" +
 	"\rserial_number\x18\r \x01(\tR\fserialNumber\x12'\n" +
-	"\x03qos\x18\x0e \x01(\v2\x15.sluice.v1.DesiredQosR\x03qos\"\x8a\x01\n" +
+	"\x03qos\x18\x0e \x01(\v2\x15.sluice.v1.DesiredQosR\x03qos\x12\x14\n" +
+	"\x05order\x18\x0f \x01(\x04R\x05order\"\x8a\x01\n" +
 	"\n" +
 	"DesiredQos\x12\x12\n" +
 	"\x04iops\x18\x01 \x01(\x03R\x04iops\x12\x1d\n" +
@@ -4116,14 +4178,15 @@ const file_sluice_v1_gateway_stream_proto_rawDesc = "" +
 	"VolumeLoad\x12\x10\n" +
 	"\x03uid\x18\x01 \x01(\tR\x03uid\x12\x1a\n" +
 	"\bcommands\x18\x02 \x01(\x04R\bcommands\x12\x14\n" +
-	"\x05bytes\x18\x03 \x01(\x04R\x05bytes\"\xce\x01\n" +
+	"\x05bytes\x18\x03 \x01(\x04R\x05bytes\"\xe4\x01\n" +
 	"\x0eVolumeObserved\x12\x10\n" +
 	"\x03uid\x18\x01 \x01(\tR\x03uid\x12\x14\n" +
 	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\x12,\n" +
 	"\x05state\x18\x03 \x01(\x0e2\x16.sluice.v1.VolumeStateR\x05state\x12\x16\n" +
 	"\x06reason\x18\x04 \x01(\tR\x06reason\x12%\n" +
 	"\x0ecapacity_bytes\x18\x05 \x01(\x03R\rcapacityBytes\x12'\n" +
-	"\x0fallocated_bytes\x18\x06 \x01(\x03R\x0eallocatedBytes\"j\n" +
+	"\x0fallocated_bytes\x18\x06 \x01(\x03R\x0eallocatedBytes\x12\x14\n" +
+	"\x05order\x18\a \x01(\x04R\x05order\"j\n" +
 	"\x10SessionsObserved\x12\x12\n" +
 	"\x04full\x18\x01 \x01(\bR\x04full\x12,\n" +
 	"\x03put\x18\x02 \x03(\v2\x1a.sluice.v1.SessionObservedR\x03put\x12\x14\n" +

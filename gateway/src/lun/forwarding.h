@@ -1,0 +1,54 @@
+// The way of commands to a volume's owner, as lun/ sees it; forward/ makes it of an iSCSI session
+// per I_T nexus and owner, over the cluster network (DESIGN R1, R6, R9).
+//
+// Threads: a Link lives on its nexus's reactor and is touched by no other thread.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include "lun/command.h"
+
+namespace sluice::lun {
+
+class Nexus;
+
+// What a link carries of task management (SAM-5 §7); a target reset is a reset of each unit.
+enum class LinkFunction : uint8_t { kAbortTaskSet, kClearTaskSet, kLogicalUnitReset };
+
+// From one I_T nexus of this gateway to one gateway that owns volumes of it. Opened by the first
+// command that needs it; what starts while it is being opened waits in it, in order.
+class Link {
+ public:
+  virtual ~Link() = default;
+
+  // Hands over `command`, whose data-out is all there. It ends by finish_forwarded() or
+  // finish_sense(), later or inside the call: with the owner's status, sense and data, or, when
+  // nothing of it can reach the owner's backend any more (R6), with
+  //   - 02/04/0A where the owner is gone or doesn't own the volume in `epoch` any more;
+  //   - drops_nexus where nobody knows what became of a command that must not run twice (COMPARE
+  //     AND WRITE, PERSISTENT RESERVE OUT, RESERVE and RELEASE).
+  virtual void start(Command& command, uint64_t epoch) = 0;
+  // The command ends once the owner has let go of it, or can't any more.
+  virtual void abort(Command& command) = 0;
+  // A task management function at the owner. `done` runs later, never inside the call, when the
+  // owner has answered or is fenced; `answered` false: the latter, and nothing of the link can
+  // reach a backend any more.
+  virtual void function(LinkFunction function, uint64_t lun_field,
+                        std::function<void(bool answered)> done) = 0;
+  // The nexus ends: `lost` as in Nexus::close(). `done` runs later, never inside the call, once
+  // the owner has ended the forwarded nexus too, or nothing of it can reach a backend any more.
+  virtual void close(bool lost, std::function<void()> done) = 0;
+};
+
+// What a gateway has for all its nexuses; given to them in their Lane. Any reactor may call.
+class Forwarding {
+ public:
+  virtual ~Forwarding() = default;
+  // Of a nexus of this gateway to the gateway with this number; on the nexus's reactor. nullptr:
+  // nobody knows that gateway (commands are answered 02/04/0A).
+  virtual std::shared_ptr<Link> open(const std::shared_ptr<Nexus>& nexus, uint16_t owner) = 0;
+};
+
+}  // namespace sluice::lun

@@ -1,0 +1,54 @@
+// How a unit of a cluster's volume changes what it is. Such a unit exists on every gateway of the
+// path set, under one identity; a backend it has only where and while it is owned.
+//
+// The order of a takeover (DESIGN R2): open_unopened() at the first snapshot; follow() while others
+// own it; the caller opens and locks the backend; serve(). Of a planned move (R7): release(), then
+// follow(). Of a fenced owner (R4): fence(), then follow().
+//
+// Threads: one control thread calls; reactors do. `done` runs on a reactor.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "base/reactors.h"
+#include "lun/reservation_contract.h"
+#include "lun/role.h"
+#include "lun/unit.h"
+
+namespace sluice::lun {
+
+// What a gateway that hasn't opened a volume tells of it.
+struct Shape {
+  uint64_t size_bytes = 0;
+  bool write_cache = false;
+};
+
+// A unit without a backend, Transitioning.
+std::shared_ptr<Unit> open_unopened(UnitIdentity identity, Shape shape, unsigned reactors);
+
+// The unit executes commands from now on, with `backend`, under `reservations` as loaded from
+// `store`. Raises 2A/06 (ASYMMETRIC ACCESS STATE CHANGED) on every nexus (R10). Its Role is kOwner
+// of `epoch`. Commands held meanwhile run.
+void serve(Unit& unit, Reactors& reactors, std::unique_ptr<backend::Backend> backend,
+           std::shared_ptr<ReservationStore> store, ReservationState reservations, uint64_t epoch,
+           uint16_t self);
+
+// The unit isn't (any more) the owner's: it forwards, or answers as `role` says; role.standing is
+// not kOwner. Raises 2A/06 where owner or standing changed. Only of a unit without a backend.
+void follow(Unit& unit, Reactors& reactors, Role role);
+
+// Planned (R7): holds new commands (kTransitioning), waits until all that run have completed,
+// flushes, closes the backend and with it its lock. `done(true)`: nothing of this gateway can reach
+// the volume any more. `done(false)`: a flush failed; as for a fence, the nexuses were dropped.
+void release(Unit& unit, Reactors& reactors, std::function<void(bool flushed)> done);
+
+// Fenced (R4): answers nothing more, ends every nexus that has the unit, as lost, through
+// `drop_nexus` of their transports, waits until the backend has let go of every command (R5),
+// closes it without a flush.
+void fence(Unit& unit, Reactors& reactors, std::function<void()> done);
+
+// Grows the size that an unopened unit tells; raises 2A/09. An opened one: Unit::resize().
+void reshape(Unit& unit, Shape shape);
+
+}  // namespace sluice::lun

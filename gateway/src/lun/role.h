@@ -1,0 +1,28 @@
+// What this gateway is to a volume (DESIGN R1, R7, R11).
+#pragma once
+
+#include <cstdint>
+
+namespace sluice::lun {
+
+enum class Standing : uint8_t {
+  // Executes commands; its target port group is Active/Optimized. What every unit is in a gateway
+  // without a control plane.
+  kOwner,
+  // Hands commands to the owner; its group is Active/Non-Optimized.
+  kForwarder,
+  // No owner serves it yet, one may come soon: commands are held for limits::kHoldCommands, then
+  // answered 02/04/0A (LOGICAL UNIT NOT ACCESSIBLE, ASYMMETRIC ACCESS STATE TRANSITION).
+  kTransitioning,
+  // 02/04/0C (... TARGET PORT IN UNAVAILABLE STATE).
+  kUnavailable,
+};
+
+struct Role {
+  Standing standing = Standing::kOwner;
+  uint64_t epoch = 0;  // fencing number of the volume; 0: no control plane
+  uint16_t owner = 0;  // number of the gateway that owns it; 0: none
+  bool operator==(const Role&) const = default;
+};
+
+}  // namespace sluice::lun
