@@ -1,0 +1,198 @@
+package dispatch
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"maps"
+	"slices"
+	"strconv"
+
+	"google.golang.org/protobuf/proto"
+
+	"sluice.dev/sluice/controlplane/internal/model"
+	"sluice.dev/sluice/controlplane/internal/view"
+	pb "sluice.dev/sluice/proto/sluice/v1"
+)
+
+// Settings hold for the whole cluster.
+type Settings struct {
+	ClusterID string
+	// Keys of the forwarding port, newest first.
+	Keys []model.ForwardingKey
+	OUI  uint32
+}
+
+// objectKey is ObjectKey as a map's key.
+type objectKey struct {
+	kind pb.ObjectKind
+	id   string
+}
+
+// desiredState is what a gateway shall be.
+type desiredState map[objectKey]*pb.DesiredObject
+
+// desired makes it for a gateway that runs as `incarnation`. It is pure: the same objects give the same state.
+func desired(o *view.Objects, gateway *model.Gateway, incarnation string, settings Settings) desiredState {
+	m := &maker{objects: o, gateway: gateway, state: desiredState{},
+		self: model.GatewayRef{Number: gateway.Status.Number, Incarnation: incarnation}}
+	m.settings(settings)
+	m.listeners()
+	m.targets()
+	m.ownVolumes()
+	m.pools()
+	return m.state
+}
+
+type maker struct {
+	objects *view.Objects
+	gateway *model.Gateway
+	self    model.GatewayRef
+	state   desiredState
+}
+
+func (m *maker) put(kind pb.ObjectKind, id string, object *pb.DesiredObject) {
+	// Deterministic within a build of this program, which is all that a name needs.
+	content, err := proto.MarshalOptions{Deterministic: true}.Marshal(object)
+	if err != nil {
+		panic("dispatch: a message of our own can't be encoded: " + err.Error())
+	}
+	sum := sha256.Sum256(content)
+	object.Digest = sum[:]
+	m.state[objectKey{kind, id}] = object
+}
+
+func (m *maker) settings(s Settings) {
+	message := &pb.DesiredSettings{ClusterId: s.ClusterID, Oui: s.OUI, Gateway: m.gateway.Meta.Name,
+		Number: m.self.Number, ForwardingListen: m.gateway.Spec.ForwardingAddress}
+	for _, key := range s.Keys {
+		message.ForwardingKeys = append(message.ForwardingKeys,
+			&pb.ForwardingKey{Id: key.ID, Key: []byte(key.Key.Reveal())})
+	}
+	m.put(pb.ObjectKind_OBJECT_KIND_SETTINGS, "",
+		&pb.DesiredObject{Object: &pb.DesiredObject_Settings{Settings: message}})
+}
+
+func (m *maker) listeners() {
+	for i, portal := range m.gateway.Spec.Portals {
+		m.put(pb.ObjectKind_OBJECT_KIND_LISTENER, strconv.Itoa(i+1), &pb.DesiredObject{
+			Object: &pb.DesiredObject_Listener{Listener: &pb.DesiredListener{
+				PortalGroupTag: m.gateway.Status.PortalGroupTags[portal.Fabric],
+				Listen:         portal.Listen, Advertised: portal.Advertised, Fabric: portal.Fabric,
+			}}})
+	}
+}
+
+// targets are those whose path set the gateway is in, with all that they need.
+func (m *maker) targets() {
+	for _, target := range m.objects.Targets {
+		if target.Meta.Deleting() || !slices.Contains(target.Status.PathSet, m.self.Number) {
+			continue
+		}
+		m.target(target)
+		for _, number := range target.Status.PathSet {
+			m.peer(number)
+		}
+		for _, lun := range target.Spec.Luns {
+			if volume := m.objects.Volumes[lun.Volume]; volume != nil {
+				m.volume(volume)
+			}
+		}
+		for _, name := range target.Spec.Hosts {
+			if host := m.objects.Hosts[name]; host != nil && !host.Meta.Deleting() {
+				m.host(host)
+			}
+		}
+	}
+}
+
+func (m *maker) target(t *model.Target) {
+	message := &pb.DesiredTarget{Iqn: t.Spec.IQN, Access: m.access(t)}
+	for _, lun := range t.Spec.Luns {
+		if volume := m.objects.Volumes[lun.Volume]; volume != nil && shown(volume) {
+			message.Luns = append(message.Luns,
+				&pb.DesiredLun{Id: uint32(lun.ID), VolumeUid: volume.Meta.UID, ReadOnly: lun.ReadOnly})
+		}
+	}
+	for _, port := range t.Status.Ports {
+		if slices.Contains(t.Status.PathSet, port.Gateway) {
+			message.Ports = append(message.Ports, &pb.DesiredPort{Gateway: port.Gateway,
+				PortalGroupTag: port.PortalGroupTag, RelativeTargetPortId: port.RelativePortID})
+		}
+	}
+	slices.SortFunc(message.Luns, func(a, b *pb.DesiredLun) int { return cmp.Compare(a.Id, b.Id) })
+	slices.SortFunc(message.Ports, func(a, b *pb.DesiredPort) int {
+		return cmp.Or(cmp.Compare(a.Gateway, b.Gateway), cmp.Compare(a.PortalGroupTag, b.PortalGroupTag))
+	})
+	m.put(pb.ObjectKind_OBJECT_KIND_TARGET, t.Spec.IQN,
+		&pb.DesiredObject{Object: &pb.DesiredObject_Target{Target: message}})
+}
+
+// shown says whether hosts may know of a volume: one that was never made yet would be a LUN of no size.
+func shown(v *model.Volume) bool { return v.Status.CapacityBytes > 0 }
+
+func (m *maker) peer(number uint32) {
+	peer := m.objects.GatewayByNumber(number)
+	if number == m.self.Number || peer == nil || peer.Status.Incarnation == "" {
+		return
+	}
+	m.put(pb.ObjectKind_OBJECT_KIND_PEER, strconv.FormatUint(uint64(number), 10), &pb.DesiredObject{
+		Object: &pb.DesiredObject_Peer{Peer: &pb.DesiredPeer{
+			Number: number, Incarnation: peer.Status.Incarnation, ForwardingAddress: peer.Spec.ForwardingAddress,
+			Fenced: peer.Status.Health == model.GatewayDead, Node: peer.Spec.Node,
+		}}})
+}
+
+func (m *maker) host(h *model.Host) {
+	message := &pb.DesiredHost{Uid: h.Meta.UID, Initiators: h.Spec.Initiators, MaxSessions: h.Spec.MaxSessions}
+	if h.Spec.Chap != nil {
+		message.Chap = &pb.DesiredChap{Username: h.Spec.Chap.Username, Password: h.Spec.Chap.Password.Reveal()}
+	}
+	if h.Spec.MutualChap != nil {
+		message.MutualChap = &pb.DesiredChap{Username: h.Spec.MutualChap.Username,
+			Password: h.Spec.MutualChap.Password.Reveal()}
+	}
+	m.put(pb.ObjectKind_OBJECT_KIND_HOST, h.Meta.UID, &pb.DesiredObject{Object: &pb.DesiredObject_Host{Host: message}})
+}
+
+// ownVolumes are those that the gateway has to do with though no target shows them through it (any more).
+func (m *maker) ownVolumes() {
+	for _, volume := range m.objects.Volumes {
+		o := volume.Status.Ownership
+		if o.Owner == m.self || o.Next == m.self {
+			m.volume(volume)
+		}
+	}
+}
+
+func (m *maker) pools() {
+	for _, object := range slices.Collect(maps.Values(m.state)) {
+		if volume := object.GetVolume(); volume != nil {
+			m.pool(volume.GetPoolUid())
+		}
+	}
+	// A gateway may be asked for jobs in any pool of its node, before a volume of it is exported.
+	for _, pool := range m.objects.StoragePools {
+		if pool.Spec.Local != nil && pool.Spec.Local.Node == m.gateway.Spec.Node {
+			m.pool(pool.Meta.UID)
+		}
+	}
+}
+
+func (m *maker) pool(uid string) {
+	for _, pool := range m.objects.StoragePools {
+		if pool.Meta.UID != uid {
+			continue
+		}
+		message := &pb.DesiredPool{Uid: uid}
+		switch {
+		case pool.Spec.Local != nil:
+			message.Kind = &pb.DesiredPool_Local{Local: &pb.DesiredLocalPool{
+				Node: pool.Spec.Local.Node, Directory: pool.Spec.Local.Directory}}
+		case pool.Spec.RBD != nil:
+			rbd := pool.Spec.RBD
+			message.Kind = &pb.DesiredPool_Rbd{Rbd: &pb.DesiredRbdPool{Monitors: rbd.Monitors, User: rbd.User,
+				Key: rbd.Key.Reveal(), Pool: rbd.Pool, RadosNamespace: rbd.RadosNamespace, DataPool: rbd.DataPool}}
+		}
+		m.put(pb.ObjectKind_OBJECT_KIND_POOL, uid, &pb.DesiredObject{Object: &pb.DesiredObject_Pool{Pool: message}})
+	}
+}

@@ -1,0 +1,58 @@
+package dispatch
+
+import (
+	"sluice.dev/sluice/controlplane/internal/model"
+	"sluice.dev/sluice/controlplane/internal/store"
+	pb "sluice.dev/sluice/proto/sluice/v1"
+)
+
+func (m *maker) volume(v *model.Volume) {
+	pool := m.objects.StoragePools[v.Spec.Pool]
+	if pool == nil || v.Status.CapacityBytes == 0 {
+		return
+	}
+	role, owner, transitioning := m.role(v.Status.Ownership)
+	m.put(pb.ObjectKind_OBJECT_KIND_VOLUME, v.Meta.UID, &pb.DesiredObject{Object: &pb.DesiredObject_Volume{
+		Volume: &pb.DesiredVolume{
+			Uid: v.Meta.UID, Name: v.Meta.Name, Epoch: v.Status.Ownership.Epoch, Order: v.Status.Ownership.Order,
+			Role: role, Owner: owner, Transitioning: transitioning,
+			PoolUid: pool.Meta.UID, Location: store.VolumeLocation(v),
+			SizeBytes: v.Status.CapacityBytes, BlockSize: v.Spec.BlockSize, WriteCache: v.Spec.WriteCache,
+			Naa: v.Status.Identity.NAA, SerialNumber: v.Status.Identity.SerialNumber,
+			Qos: &pb.DesiredQos{Iops: v.Spec.QoS.IOPS, IopsBurst: v.Spec.QoS.IOPSBurst,
+				BytesPerSecond: v.Spec.QoS.BytesPerSecond, BytesBurst: v.Spec.QoS.BytesBurst},
+		}}})
+}
+
+// role says what the gateway is to a volume, whom it forwards to, and whether a host should wait for an owner.
+func (m *maker) role(o model.Ownership) (role pb.VolumeRole, owner uint32, transitioning bool) {
+	switch o.State {
+	case model.Opening:
+		if o.Owner == m.self {
+			return pb.VolumeRole_VOLUME_ROLE_OWNER, o.Owner.Number, false
+		}
+		// It serves nothing yet: what is forwarded to it would only be refused.
+		return pb.VolumeRole_VOLUME_ROLE_FORWARDER, 0, true
+	case model.Owned:
+		if o.Owner == m.self {
+			return pb.VolumeRole_VOLUME_ROLE_OWNER, o.Owner.Number, false
+		}
+		return pb.VolumeRole_VOLUME_ROLE_FORWARDER, o.Owner.Number, false
+	case model.Moving:
+		if o.Owner == m.self {
+			return pb.VolumeRole_VOLUME_ROLE_RELEASING, o.Owner.Number, true
+		}
+	case model.Acquiring:
+		if o.Next == m.self {
+			return pb.VolumeRole_VOLUME_ROLE_ACQUIRING, 0, true
+		}
+		if o.Owner == m.self {
+			// It owns the volume until it is asked for the lock (R2): who took it for dead may be wrong.
+			return pb.VolumeRole_VOLUME_ROLE_OWNER, o.Owner.Number, false
+		}
+	case model.Orphaned, model.Unowned:
+		return pb.VolumeRole_VOLUME_ROLE_FORWARDER, 0, false
+	case model.Fencing:
+	}
+	return pb.VolumeRole_VOLUME_ROLE_FORWARDER, 0, true
+}

@@ -1,0 +1,115 @@
+package dispatch
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"sluice.dev/sluice/controlplane/internal/model"
+	"sluice.dev/sluice/controlplane/internal/store"
+	"sluice.dev/sluice/controlplane/internal/view"
+)
+
+// keyCheck is how often the forwarding keys are looked at; much less than their overlap.
+const keyCheck = 30 * time.Second
+
+// hub wakes the streams whose gateway a change may concern.
+type hub struct {
+	store *store.Store
+	view  *view.View
+	log   *slog.Logger
+
+	mutex   sync.Mutex
+	streams map[*gatewayStream]bool
+	keys    []model.ForwardingKey
+}
+
+// run keeps streams told until the context ends.
+func (h *hub) run(ctx context.Context) error {
+	defer h.view.Subscribe(h.changed)()
+	ticker := time.NewTicker(keyCheck)
+	defer ticker.Stop()
+	for {
+		if _, err := h.refreshKeys(ctx); err != nil && ctx.Err() == nil {
+			h.log.Warn("forwarding keys could not be read or rotated", "problem", err)
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-ticker.C:
+		}
+	}
+}
+
+// refreshKeys rotates the keys where that is due and returns them.
+func (h *hub) refreshKeys(ctx context.Context) ([]model.ForwardingKey, error) {
+	keys, err := h.store.RotateForwardingKeys(ctx)
+	if err != nil {
+		return nil, err
+	}
+	h.mutex.Lock()
+	defer h.mutex.Unlock()
+	if !slices.Equal(h.keys, keys) {
+		h.keys = keys
+		for stream := range h.streams {
+			stream.wake()
+		}
+	}
+	return keys, nil
+}
+
+func (h *hub) forwardingKeys() []model.ForwardingKey {
+	h.mutex.Lock()
+	defer h.mutex.Unlock()
+	return h.keys
+}
+
+func (h *hub) add(stream *gatewayStream) {
+	h.mutex.Lock()
+	defer h.mutex.Unlock()
+	h.streams[stream] = true
+}
+
+func (h *hub) remove(stream *gatewayStream) {
+	h.mutex.Lock()
+	defer h.mutex.Unlock()
+	delete(h.streams, stream)
+}
+
+// changed is called under the view's lock. Volumes are many and change often: only the gateways that a volume's target and
+// ownership name are woken. Anything else wakes all.
+func (h *hub) changed(change view.Change) {
+	numbers, every := concerned(change)
+	h.mutex.Lock()
+	defer h.mutex.Unlock()
+	for stream := range h.streams {
+		if every || stream.exports(change) || slices.Contains(numbers, stream.number) {
+			stream.wake()
+		}
+	}
+}
+
+// concerned are the gateways that a change names, or all of them.
+func concerned(change view.Change) (numbers []uint32, every bool) {
+	switch change.Kind {
+	case model.KindVolume:
+		for _, object := range []model.Object{change.Before, change.After} {
+			if volume, ok := object.(*model.Volume); ok && volume != nil {
+				o := volume.Status.Ownership
+				numbers = append(numbers, o.Owner.Number, o.Next.Number)
+			}
+		}
+	case model.KindTarget:
+		for _, object := range []model.Object{change.Before, change.After} {
+			if target, ok := object.(*model.Target); ok && target != nil {
+				numbers = append(numbers, target.Status.PathSet...)
+			}
+		}
+	case model.KindSnapshot, model.KindGatewayPool:
+	default:
+		return nil, true
+	}
+	return numbers, false
+}

@@ -1,0 +1,195 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"sluice.dev/sluice/controlplane/internal/model"
+	"sluice.dev/sluice/controlplane/internal/store"
+	"sluice.dev/sluice/controlplane/internal/view"
+	pb "sluice.dev/sluice/proto/sluice/v1"
+)
+
+// Protocol versions of the stream that this program speaks.
+const (
+	minProtocol = 1
+	maxProtocol = 1
+)
+
+const (
+	// helloTimeout bounds the wait for a stream's first message.
+	helloTimeout = 10 * time.Second
+	// heartbeatInterval is what gateways are told; a lease of the store outlives several.
+	heartbeatInterval = 500 * time.Millisecond
+	// silenceLimit is how long a stream may be silent before it counts as gone.
+	silenceLimit = 3 * time.Second
+	// storeTimeout bounds what one message of a gateway may take in the store.
+	storeTimeout = 5 * time.Second
+)
+
+// Events are told what happened, for people.
+type Events interface {
+	Record(ctx context.Context, about model.Object, warning bool, reason, message string)
+}
+
+// Options of the service.
+type Options struct {
+	Store *store.Store
+	View  *view.View
+	Log   *slog.Logger
+	// Caller says which gateway a call comes from, as its certificate names it; empty where nobody was asked for one.
+	Caller func(context.Context) string
+	Events Events
+	// Replica names this process, ClusterID the system.
+	Replica, ClusterID string
+	OUI                uint32
+}
+
+// Service serves GatewayStreamService.
+type Service struct {
+	pb.UnimplementedGatewayStreamServiceServer
+	options Options
+	hub     *hub
+	stop    chan struct{}
+}
+
+// New makes the service; Run has to run for streams to be told anything.
+func New(options Options) *Service {
+	return &Service{options: options, stop: make(chan struct{}),
+		hub: &hub{store: options.Store, view: options.View, log: options.Log, streams: map[*gatewayStream]bool{}}}
+}
+
+// Run keeps streams told until the context ends; then it says goodbye to all.
+func (s *Service) Run(ctx context.Context) error {
+	defer close(s.stop)
+	return s.hub.run(ctx)
+}
+
+// Connect implements GatewayStreamService.
+func (s *Service) Connect(stream pb.GatewayStreamService_ConnectServer) error {
+	select {
+	case <-s.options.View.Ready():
+	case <-s.stop:
+		return status.Error(codes.Unavailable, "this replica is stopping: connect to another one")
+	case <-time.After(helloTimeout):
+		return status.Error(codes.Unavailable, "this replica has not read the store yet: connect to another one")
+	case <-stream.Context().Done():
+		return stream.Context().Err()
+	}
+	messages, failed := receive(stream)
+	hello, err := s.hello(stream.Context(), messages, failed)
+	if err != nil {
+		return err
+	}
+	g, err := s.admit(stream, hello)
+	if err != nil {
+		return err
+	}
+	defer g.close()
+	s.options.Log.Info("gateway connected", "gateway", g.name, "number", g.number, "incarnation", g.incarnation,
+		"version", hello.GetSoftwareVersion())
+	err = g.serve(messages, failed)
+	s.options.Log.Info("gateway disconnected", "gateway", g.name, "incarnation", g.incarnation, "why", err)
+	return err
+}
+
+// receive hands a stream's messages on, until it fails or its call ends.
+func receive(stream pb.GatewayStreamService_ConnectServer) (<-chan *pb.ConnectRequest, <-chan error) {
+	messages, failed := make(chan *pb.ConnectRequest), make(chan error, 1)
+	go func() {
+		for {
+			message, err := stream.Recv()
+			if err != nil {
+				failed <- err
+				return
+			}
+			select {
+			case messages <- message:
+			case <-stream.Context().Done():
+				failed <- stream.Context().Err()
+				return
+			}
+		}
+	}()
+	return messages, failed
+}
+
+func (s *Service) hello(ctx context.Context, messages <-chan *pb.ConnectRequest, failed <-chan error,
+) (*pb.StreamHello, error) {
+	timer := time.NewTimer(helloTimeout)
+	defer timer.Stop()
+	select {
+	case message := <-messages:
+		hello := message.GetHello()
+		if hello == nil {
+			return nil, status.Error(codes.InvalidArgument, "hello has to be the first message")
+		}
+		return hello, s.acceptable(ctx, hello)
+	case err := <-failed:
+		return nil, err
+	case <-timer.C:
+		return nil, status.Errorf(codes.DeadlineExceeded, "no hello within %v", helloTimeout)
+	case <-s.stop:
+		return nil, status.Error(codes.Unavailable, "this replica is stopping: connect to another one")
+	}
+}
+
+func (s *Service) acceptable(ctx context.Context, hello *pb.StreamHello) error {
+	if caller := s.options.Caller(ctx); caller != "" && caller != hello.GetGateway() {
+		return status.Errorf(codes.PermissionDenied, "the certificate is gateway %q's, the hello %q's", caller, hello.GetGateway())
+	}
+	if hello.GetGateway() == "" || hello.GetIncarnation() == "" {
+		return status.Error(codes.InvalidArgument, "hello needs the gateway's name and incarnation")
+	}
+	if hello.GetMinProtocol() > maxProtocol || hello.GetMaxProtocol() < minProtocol {
+		return status.Errorf(codes.FailedPrecondition, "the gateway speaks protocol %d to %d, this replica %d to %d: "+
+			"upgrade whichever is the older", hello.GetMinProtocol(), hello.GetMaxProtocol(), minProtocol, maxProtocol)
+	}
+	return nil
+}
+
+// admit makes the gateway's connection known.
+func (s *Service) admit(stream pb.GatewayStreamService_ConnectServer, hello *pb.StreamHello) (*gatewayStream, error) {
+	ctx, cancel := context.WithTimeout(stream.Context(), storeTimeout)
+	defer cancel()
+	connection, err := s.options.Store.ConnectGateway(ctx, hello.GetGateway(), store.GatewayConnection{
+		Ref:     model.GatewayRef{Incarnation: hello.GetIncarnation()},
+		Replica: s.options.Replica, Node: hello.GetNode(), BootID: hello.GetBootId(), PID: hello.GetPid(),
+		PIDStartTime: hello.GetPidStartTime(), Version: hello.GetSoftwareVersion(), Capabilities: hello.GetCapabilities(),
+	})
+	if err != nil {
+		return nil, connectStatus(hello.GetGateway(), err)
+	}
+	if s.hub.forwardingKeys() == nil {
+		if _, err := s.hub.refreshKeys(ctx); err != nil {
+			return nil, status.Error(codes.Unavailable, err.Error())
+		}
+	}
+	g := &gatewayStream{service: s, stream: stream, connection: connection, name: hello.GetGateway(),
+		number: connection.Ref.Number, incarnation: hello.GetIncarnation(),
+		woken: make(chan struct{}, 1), out: make(chan *pb.ConnectResponse, outgoing),
+		commits: make(chan struct{}, maxCommits), heldDigest: hello.GetHeldDigest(),
+		log: s.options.Log.With("gateway", hello.GetGateway())}
+	s.hub.add(g)
+	return g, nil
+}
+
+func connectStatus(gateway string, err error) error {
+	var missing *store.NotFoundError
+	var unmet *model.PreconditionError
+	switch {
+	case errors.As(err, &missing):
+		return status.Errorf(codes.FailedPrecondition, "there is no gateway %q: `sluicectl gateway create %s`", gateway, gateway)
+	case errors.As(err, &unmet):
+		return status.Error(codes.FailedPrecondition, err.Error())
+	case errors.Is(err, store.ErrReplaced):
+		return status.Error(codes.FailedPrecondition, fmt.Sprintf("gateway %s: %v: start it anew", gateway, err))
+	}
+	return status.Error(codes.Unavailable, err.Error())
+}

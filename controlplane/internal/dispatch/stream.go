@@ -1,0 +1,265 @@
+package dispatch
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"sluice.dev/sluice/controlplane/internal/model"
+	"sluice.dev/sluice/controlplane/internal/store"
+	"sluice.dev/sluice/controlplane/internal/view"
+	pb "sluice.dev/sluice/proto/sluice/v1"
+)
+
+const (
+	// outgoing bounds what waits to be sent beside updates.
+	outgoing = 256
+	// maxCommits bounds reservation commits and loads of one gateway at a time.
+	maxCommits = 64
+)
+
+// gatewayStream is one gateway's stream. Its messages come in order; what is stored of them is stored in that order, but for
+// reservations, which gateways order themselves.
+type gatewayStream struct {
+	service     *Service
+	stream      pb.GatewayStreamService_ConnectServer
+	connection  *store.Connection
+	name        string
+	number      uint32
+	incarnation string
+	log         *slog.Logger
+
+	woken   chan struct{}
+	out     chan *pb.ConnectResponse
+	commits chan struct{}
+	working sync.WaitGroup
+	// heldDigest is what the gateway said it holds already.
+	heldDigest []byte
+	// sent is what it was told last; nil before the first update.
+	sent desiredState
+	// exported are the names of volumes that it was told of, for hub.
+	exported atomic.Pointer[map[string]bool]
+	sessions sessionRecorder
+}
+
+// wake has the desired state made anew; it never waits.
+func (g *gatewayStream) wake() {
+	select {
+	case g.woken <- struct{}{}:
+	default:
+	}
+}
+
+// exports says whether a change is of a volume that the gateway was told of.
+func (g *gatewayStream) exports(change view.Change) bool {
+	known := g.exported.Load()
+	return change.Kind == model.KindVolume && known != nil && (*known)[change.Name]
+}
+
+func (g *gatewayStream) close() {
+	g.service.hub.remove(g)
+	g.working.Wait()
+	ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
+	defer cancel()
+	if err := g.connection.Close(ctx); err != nil {
+		g.log.Warn("the end of a stream could not be stored; its lease will end", "problem", err)
+	}
+}
+
+// serve runs the stream to its end.
+func (g *gatewayStream) serve(messages <-chan *pb.ConnectRequest, failed <-chan error) error {
+	ctx, cancel := context.WithCancelCause(g.stream.Context())
+	defer cancel(nil)
+	sending := make(chan error, 1)
+	go func() {
+		err := g.send(ctx)
+		cancel(err)
+		sending <- err
+	}()
+	observing := g.watchJobs(ctx)
+	err := g.listen(ctx, messages, failed)
+	cancel(err)
+	observing()
+	if sent := <-sending; err == nil || errors.Is(err, context.Canceled) {
+		err = sent
+	}
+	return err
+}
+
+// listen takes messages until the gateway is silent for too long or gone.
+func (g *gatewayStream) listen(ctx context.Context, messages <-chan *pb.ConnectRequest, failed <-chan error) error {
+	silence := time.NewTimer(silenceLimit)
+	defer silence.Stop()
+	for {
+		select {
+		case message := <-messages:
+			silence.Reset(silenceLimit)
+			if err := g.take(ctx, message); err != nil {
+				return err
+			}
+		case err := <-failed:
+			if errors.Is(err, io.EOF) {
+				return nil
+			}
+			return err
+		case <-silence.C:
+			return status.Errorf(codes.DeadlineExceeded, "nothing heard for %v", silenceLimit)
+		case <-g.service.stop:
+			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// send tells the gateway what it shall be whenever that changes, and what else waits.
+func (g *gatewayStream) send(ctx context.Context) error {
+	welcome := &pb.StreamWelcome{Number: g.number, Protocol: maxProtocol, Replica: g.service.options.Replica,
+		HeartbeatIntervalMs: uint32(heartbeatInterval / time.Millisecond)}
+	if err := g.stream.Send(&pb.ConnectResponse{Message: &pb.ConnectResponse_Welcome{Welcome: welcome}}); err != nil {
+		return err
+	}
+	g.wake()
+	for {
+		select {
+		case <-g.woken:
+			if err := g.update(); err != nil {
+				return err
+			}
+		case message := <-g.out:
+			if err := g.stream.Send(message); err != nil {
+				return err
+			}
+		case <-g.service.stop:
+			goodbye := &pb.StreamGoodbye{Reason: "this replica is stopping"}
+			return g.stream.Send(&pb.ConnectResponse{Message: &pb.ConnectResponse_Goodbye{Goodbye: goodbye}})
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// update sends what has changed since the last one. A gateway that is no longer in the store is told to go.
+func (g *gatewayStream) update() error {
+	var next desiredState
+	var version uint64
+	exported := map[string]bool{}
+	settings := Settings{ClusterID: g.service.options.ClusterID, OUI: g.service.options.OUI,
+		Keys: g.service.hub.forwardingKeys()}
+	g.service.options.View.Read(func(o *view.Objects) {
+		gateway := o.Gateways[g.name]
+		if gateway == nil || gateway.Status.Number != g.number {
+			return
+		}
+		next = desired(o, gateway, g.incarnation, settings)
+		version = uint64(max(o.Version, 1))
+		for _, object := range next {
+			if volume := object.GetVolume(); volume != nil {
+				exported[volume.GetName()] = true
+			}
+		}
+	})
+	if next == nil {
+		return status.Errorf(codes.FailedPrecondition, "gateway %s was deleted", g.name)
+	}
+	g.exported.Store(&exported)
+	from := g.sent
+	if from == nil && len(g.heldDigest) > 0 && bytes.Equal(g.heldDigest, next.digest()) {
+		from = next // it holds just this already
+	}
+	told := updates(from, next, version)
+	if told == nil && g.sent == nil {
+		// Even nothing new is news to a gateway that waits for its first update.
+		told = []*pb.StreamUpdate{{Version: version, Digest: next.digest()}}
+	}
+	g.sent = next
+	for _, update := range told {
+		if err := g.stream.Send(&pb.ConnectResponse{Message: &pb.ConnectResponse_Update{Update: update}}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// answer queues a message for the gateway; one that does not read loses its stream rather than our memory.
+func (g *gatewayStream) answer(ctx context.Context, message *pb.ConnectResponse) {
+	select {
+	case g.out <- message:
+	case <-ctx.Done():
+	}
+}
+
+// watchJobs sends the gateway its jobs, and its sessions' evictions, until the function returned is called.
+func (g *gatewayStream) watchJobs(ctx context.Context) func() {
+	ctx, cancel := context.WithCancel(ctx)
+	g.working.Add(2)
+	go func() {
+		defer g.working.Done()
+		g.again(ctx, "jobs", func(ctx context.Context) error {
+			return g.service.options.Store.WatchJobs(ctx, 0, func(change store.RecordChange[*store.Job]) error {
+				if change.Type == store.Put && change.Record.Gateway == g.number && !change.Record.Ended() {
+					g.answer(ctx, &pb.ConnectResponse{Message: &pb.ConnectResponse_Job{Job: jobMessage(change.Record)}})
+				}
+				return nil
+			})
+		})
+	}()
+	go func() {
+		defer g.working.Done()
+		g.again(ctx, "evictions", func(ctx context.Context) error {
+			return g.service.options.Store.WatchEvictions(ctx, g.number, func(tsihs []uint32) error {
+				slices.Sort(tsihs)
+				g.answer(ctx, &pb.ConnectResponse{Message: &pb.ConnectResponse_EvictSessions{
+					EvictSessions: &pb.EvictSessions{Tsihs: tsihs}}})
+				return nil
+			})
+		})
+	}()
+	return cancel
+}
+
+// again keeps something running until the context ends.
+func (g *gatewayStream) again(ctx context.Context, what string, run func(context.Context) error) {
+	for ctx.Err() == nil {
+		err := run(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		g.log.Warn("a watch failed; it begins anew", "of", what, "problem", err)
+		select {
+		case <-ctx.Done():
+		case <-time.After(heartbeatInterval):
+		}
+	}
+}
+
+func jobMessage(j *store.Job) *pb.Job {
+	message := &pb.Job{Id: j.ID, PoolUid: j.PoolUID}
+	switch j.Action {
+	case store.JobCreateImage:
+		message.Action = &pb.Job_Create{Create: &pb.CreateImage{Location: j.Location, SizeBytes: j.SizeBytes}}
+	case store.JobResizeImage:
+		message.Action = &pb.Job_Resize{Resize: &pb.ResizeImage{Location: j.Location, SizeBytes: j.SizeBytes}}
+	case store.JobDeleteImage:
+		message.Action = &pb.Job_Delete{Delete: &pb.DeleteImage{Location: j.Location}}
+	case store.JobCreateSnapshotImage:
+		message.Action = &pb.Job_Snapshot{Snapshot: &pb.CreateSnapshotImage{VolumeUid: j.VolumeUID, Location: j.Location,
+			SnapshotLocation: j.SnapshotLocation}}
+	case store.JobDeleteSnapshotImage:
+		message.Action = &pb.Job_DeleteSnapshot{DeleteSnapshot: &pb.DeleteSnapshotImage{Location: j.Location,
+			SnapshotLocation: j.SnapshotLocation}}
+	case store.JobCloneImage:
+		message.Action = &pb.Job_Clone{Clone: &pb.CloneImage{SourceLocation: j.SourceLocation, Location: j.Location,
+			SizeBytes: j.SizeBytes}}
+	}
+	return message
+}

@@ -1,0 +1,201 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"sluice.dev/sluice/controlplane/internal/model"
+	"sluice.dev/sluice/controlplane/internal/store"
+	pb "sluice.dev/sluice/proto/sluice/v1"
+)
+
+// take stores what a message says. An error ends the stream; a store that does not answer does not, for the gateway serves
+// on without it (R3) and says everything again over the next stream.
+func (g *gatewayStream) take(ctx context.Context, message *pb.ConnectRequest) error {
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	var err error
+	switch m := message.GetMessage().(type) {
+	case *pb.ConnectRequest_Ack:
+		g.acknowledged(ctx, m.Ack)
+	case *pb.ConnectRequest_Heartbeat:
+		err = g.heartbeat(ctx, m.Heartbeat)
+	case *pb.ConnectRequest_VolumeObserved:
+		err = g.connection.ObserveVolumes(ctx, map[string]store.VolumeObservation{m.VolumeObserved.GetUid(): volumeObservation(m.VolumeObserved)})
+	case *pb.ConnectRequest_SessionsObserved:
+		err = g.sessions.take(ctx, g, m.SessionsObserved)
+	case *pb.ConnectRequest_PeerObserved:
+		p := m.PeerObserved
+		peer := model.GatewayRef{Number: p.GetNumber(), Incarnation: p.GetIncarnation()}
+		err = g.connection.ObservePeer(ctx, peer, reachOf(p.GetReach()), time.Duration(p.GetSilentMs())*time.Millisecond)
+	case *pb.ConnectRequest_PoolObserved:
+		p := m.PoolObserved
+		err = g.connection.ObservePool(ctx, store.PoolReport{UID: p.GetUid(), CapacityBytes: p.GetCapacityBytes(),
+			UsedBytes: p.GetUsedBytes(), SnapshotsSupported: p.GetSnapshotsSupported(), Problem: p.GetProblem()})
+	case *pb.ConnectRequest_ReservationCommit:
+		g.apart(func(ctx context.Context) { g.commitReservations(ctx, m.ReservationCommit) })
+	case *pb.ConnectRequest_ReservationLoad:
+		g.apart(func(ctx context.Context) { g.loadReservations(ctx, m.ReservationLoad) })
+	case *pb.ConnectRequest_JobResult:
+		r := m.JobResult
+		err = g.connection.StoreJobResult(ctx, r.GetId(), store.JobResult{DonePermille: r.GetDonePermille(),
+			Problem: r.GetProblem(), Unsupported: r.GetUnsupported()})
+	case *pb.ConnectRequest_Hello:
+		return status.Error(codes.InvalidArgument, "a stream has one hello")
+	default: // of a newer protocol
+	}
+	return g.verdict(err)
+}
+
+// verdict says which failure ends the stream.
+func (g *gatewayStream) verdict(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, store.ErrReplaced):
+		return status.Errorf(codes.FailedPrecondition, "gateway %s: %v: start it anew", g.name, err)
+	case errors.Is(err, store.ErrExpired):
+		return status.Errorf(codes.Unavailable, "gateway %s: %v", g.name, err)
+	}
+	g.log.Warn("an observation could not be stored", "problem", err)
+	return nil
+}
+
+func (g *gatewayStream) acknowledged(ctx context.Context, ack *pb.StreamAck) {
+	for _, refusal := range ack.GetRefused() {
+		key := refusal.GetKey()
+		g.log.Warn("the gateway could not apply an object", "kind", key.GetKind(), "id", key.GetId(), "reason", refusal.GetReason())
+		g.service.options.Events.Record(ctx, g.object(), true, "NotApplied",
+			key.GetKind().String()+" "+key.GetId()+": "+refusal.GetReason())
+	}
+}
+
+// object is the gateway, as far as events need it.
+func (g *gatewayStream) object() *model.Gateway { return &model.Gateway{Meta: model.Meta{Name: g.name}} }
+
+func (g *gatewayStream) heartbeat(ctx context.Context, beat *pb.StreamHeartbeat) error {
+	if err := g.connection.KeepAlive(ctx); err != nil {
+		return err
+	}
+	report := store.LoadReport{Sessions: beat.GetSessions(), BusyPermille: beat.GetBusyPermille()}
+	for _, load := range beat.GetLoads() {
+		report.Volumes = append(report.Volumes,
+			store.VolumeLoad{UID: load.GetUid(), Commands: load.GetCommands(), Bytes: load.GetBytes()})
+	}
+	return g.connection.ObserveLoads(ctx, report)
+}
+
+func volumeObservation(v *pb.VolumeObserved) store.VolumeObservation {
+	states := map[pb.VolumeState]store.ObservedState{
+		pb.VolumeState_VOLUME_STATE_SERVING:  store.VolumeServing,
+		pb.VolumeState_VOLUME_STATE_RELEASED: store.VolumeReleased,
+		pb.VolumeState_VOLUME_STATE_FAILED:   store.VolumeFailed,
+		pb.VolumeState_VOLUME_STATE_FENCED:   store.VolumeFenced,
+		pb.VolumeState_VOLUME_STATE_LOCKED:   store.VolumeLocked,
+	}
+	return store.VolumeObservation{Epoch: v.GetEpoch(), Order: v.GetOrder(), State: states[v.GetState()],
+		Reason: v.GetReason(), CapacityBytes: v.GetCapacityBytes(), AllocatedBytes: v.GetAllocatedBytes()}
+}
+
+func reachOf(reach pb.PeerReach) store.Reach {
+	switch reach {
+	case pb.PeerReach_PEER_REACH_REFUSED:
+		return store.PeerRefused
+	case pb.PeerReach_PEER_REACH_SILENT:
+		return store.PeerSilent
+	}
+	return store.PeerConnected
+}
+
+// apart runs a reservation's request beside the stream: it waits for the store, and nothing else waits for it. A gateway that
+// has too many at once waits.
+func (g *gatewayStream) apart(work func(context.Context)) {
+	select {
+	case g.commits <- struct{}{}:
+	case <-g.stream.Context().Done():
+		return
+	}
+	g.working.Add(1)
+	go func() {
+		defer g.working.Done()
+		defer func() { <-g.commits }()
+		ctx, cancel := context.WithTimeout(g.stream.Context(), storeTimeout)
+		defer cancel()
+		work(ctx)
+	}()
+}
+
+func (g *gatewayStream) commitReservations(ctx context.Context, c *pb.ReservationCommit) {
+	err := g.service.options.Store.CommitReservations(ctx, c.GetVolumeUid(), c.GetEpoch(), c.GetExpectedGeneration(), c.GetState())
+	outcome := &pb.ReservationOutcome{RequestId: c.GetRequestId()}
+	outcome.Result, outcome.Reason = commitResult(err)
+	g.answer(g.stream.Context(), &pb.ConnectResponse{Message: &pb.ConnectResponse_ReservationOutcome{ReservationOutcome: outcome}})
+}
+
+func (g *gatewayStream) loadReservations(ctx context.Context, l *pb.ReservationLoad) {
+	kept, err := g.service.options.Store.LoadReservations(ctx, l.GetVolumeUid(), l.GetEpoch())
+	state := &pb.ReservationState{RequestId: l.GetRequestId(), Generation: kept.Generation, State: kept.State}
+	state.Result, _ = commitResult(err)
+	g.answer(g.stream.Context(), &pb.ConnectResponse{Message: &pb.ConnectResponse_ReservationState{ReservationState: state}})
+}
+
+// commitResult: what is not proven is not said (R3).
+func commitResult(err error) (pb.CommitResult, string) {
+	switch {
+	case err == nil:
+		return pb.CommitResult_COMMIT_RESULT_COMMITTED, ""
+	case errors.Is(err, store.ErrFenced):
+		return pb.CommitResult_COMMIT_RESULT_FENCED, err.Error()
+	case errors.Is(err, store.ErrGeneration):
+		return pb.CommitResult_COMMIT_RESULT_CONFLICT, err.Error()
+	}
+	return pb.CommitResult_COMMIT_RESULT_UNSPECIFIED, err.Error()
+}
+
+// counterInterval is how often a session's counters are stored: they move all the time and nobody decides by them.
+const counterInterval = 10 * time.Second
+
+// sessionRecorder keeps the register of a gateway's sessions. What counts only is stored now and then.
+type sessionRecorder struct {
+	stored map[uint32]time.Time
+}
+
+func (r *sessionRecorder) take(ctx context.Context, g *gatewayStream, observed *pb.SessionsObserved) error {
+	now := time.Now()
+	if r.stored == nil || observed.GetFull() {
+		r.stored = map[uint32]time.Time{}
+	}
+	var put []*model.Session
+	for _, session := range observed.GetPut() {
+		if at, known := r.stored[session.GetTsih()]; known && now.Sub(at) < counterInterval {
+			continue
+		}
+		r.stored[session.GetTsih()] = now
+		put = append(put, sessionFrom(g.name, session))
+	}
+	maps.DeleteFunc(r.stored, func(tsih uint32, _ time.Time) bool {
+		for _, ended := range observed.GetEnded() {
+			if tsih == ended {
+				return true
+			}
+		}
+		return false
+	})
+	return g.connection.StoreSessions(ctx, observed.GetFull(), put, observed.GetEnded())
+}
+
+func sessionFrom(gateway string, s *pb.SessionObserved) *model.Session {
+	return &model.Session{
+		Gateway: gateway, TSIH: s.GetTsih(), TargetIQN: s.GetTargetIqn(), HostUID: s.GetHostUid(),
+		Initiator: s.GetInitiator(), ISID: s.GetIsid(), PortalGroupTag: s.GetPortalGroupTag(),
+		InitiatorAddress: s.GetInitiatorAddress(), PortalAddress: s.GetPortalAddress(),
+		LoginTime: time.UnixMilli(s.GetLoginTimeMs()).UTC(), Parameters: s.GetParameters(),
+		Reads: s.GetReads(), Writes: s.GetWrites(), ReadBytes: s.GetReadBytes(), WriteBytes: s.GetWriteBytes(),
+		OtherCommands: s.GetOtherCommands(),
+	}
+}
