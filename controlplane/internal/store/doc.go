@@ -14,4 +14,10 @@
 //	epochs/<volume uid>                 fencing number of the present owner (R1)
 //	reservations/<volume uid>           persistent reservations and their generation (R8)
 //	events/<time>-<random>              events, on a lease
+//	observed/connection/<gateway name>  it has a stream, on a lease (see observed.go)
+//	observed/volume/<uid>/<gateway number>, observed/pool/<uid>/<gateway number>, observed/load/<gateway number>
+//	observed/peer/<number>/<reporter's number>   how a gateway finds another one
+//	incarnations/<gateway name>         the present incarnation and those that it replaced
+//	jobs/<id>                           management of images by gateways
+//	leader                              who leads, on a lease (see leader.go)
 package store

@@ -47,6 +47,10 @@ func (s *Store) gateways() noun[*model.Gateway] {
 			return nil
 		},
 		lingers: true,
+		removed: func(t *tx, g *model.Gateway) {
+			t.delete(s.connectionKey(g.Meta.Name))
+			t.delete(s.incarnationKey(g.Meta.Name))
+		},
 	}
 }
 

@@ -34,6 +34,10 @@ func (t *tx) put(key, value string) { t.writes = append(t.writes, clientv3.OpPut
 
 func (t *tx) delete(key string) { t.writes = append(t.writes, clientv3.OpDelete(key)) }
 
+func (t *tx) deleteAll(prefix string) {
+	t.writes = append(t.writes, clientv3.OpDelete(prefix, clientv3.WithPrefix()))
+}
+
 // commit returns the revision, errLost, or the cause of a comparison that failed for good.
 func (s *Store) commit(ctx context.Context, t *tx) (int64, error) {
 	done, err := s.client.Txn(ctx).If(t.compares...).Then(t.writes...).Commit()

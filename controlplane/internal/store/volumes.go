@@ -34,6 +34,7 @@ func (s *Store) volumes() noun[*model.Volume] {
 		removed: func(t *tx, v *model.Volume) {
 			t.delete(s.epochKey(v.Meta.UID))
 			t.delete(s.reservationKey(v.Meta.UID))
+			t.deleteAll(s.observedPrefix() + "volume/" + v.Meta.UID + "/")
 		},
 	}
 }

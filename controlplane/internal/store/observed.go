@@ -1,0 +1,449 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"sluice.dev/sluice/controlplane/internal/model"
+)
+
+// What gateways observe, written by whichever replica holds a gateway's stream and read by the leader. Each record
+// names the incarnation it is from, and is stored only while the connection that writes it is the gateway's present
+// one: what a replaced stream still has in hand is never taken for news.
+
+const (
+	// ConnectionTTL is how long a gateway counts as connected after its last KeepAlive, where its replica died and could not
+	// say that the stream ended. Death needs the peers' word as well (R1), so it is no safety bound.
+	ConnectionTTL = 3 * time.Second
+	// LoadsInterval is how often the loads of a connection are stored; what comes between is dropped.
+	LoadsInterval = 15 * time.Second
+	// keptIncarnations bounds how many replaced incarnations of a gateway are remembered, and refused.
+	keptIncarnations = 64
+	// observedBatch bounds the writes of one transaction, below etcd's default of 128.
+	observedBatch = 100
+)
+
+// Errors of connections.
+var (
+	// ErrReplaced: another incarnation of the gateway, or another stream of it, has taken its place. An incarnation that
+	// was replaced never connects again (R4: it re-enters as a new one).
+	ErrReplaced = errors.New("another incarnation or stream of this gateway has taken its place")
+	// ErrExpired: the connection was not kept alive in time. Connect again.
+	ErrExpired = errors.New("the connection was not kept alive in time and has expired: connect again")
+)
+
+// GatewayConnection says that a gateway has a stream, to which replica, and which process it is.
+type GatewayConnection struct {
+	// Gateway by name, and the incarnation that is connected. The number is set by ConnectGateway.
+	Gateway string           `json:"gateway"`
+	Ref     model.GatewayRef `json:"ref"`
+	Replica string           `json:"replica,omitempty"`
+	Node    string           `json:"node,omitempty"`
+	// BootID, PID and PIDStartTime name the process for a SIGKILL through a pidfd (R2, local).
+	BootID       string    `json:"bootID,omitempty"`
+	PID          int64     `json:"pid,omitempty"`
+	PIDStartTime uint64    `json:"pidStartTime,omitempty"`
+	Version      string    `json:"version,omitempty"`
+	Capabilities []string  `json:"capabilities,omitempty"`
+	Since        time.Time `json:"since"`
+}
+
+// ObservedState is what a gateway says of a volume.
+type ObservedState string
+
+// The states, as in gateway_stream.proto.
+const (
+	VolumeServing  ObservedState = "Serving"
+	VolumeReleased ObservedState = "Released"
+	VolumeFailed   ObservedState = "Failed"
+	VolumeFenced   ObservedState = "Fenced"
+	VolumeLocked   ObservedState = "Locked"
+)
+
+// VolumeObservation is what a gateway reports of a volume.
+type VolumeObservation struct {
+	Epoch uint64 `json:"epoch"`
+	// Order that it acted on (Ownership.Order).
+	Order  uint64        `json:"order"`
+	State  ObservedState `json:"state"`
+	Reason string        `json:"reason,omitempty"`
+	// CapacityBytes is 0 where it isn't known, AllocatedBytes -1.
+	CapacityBytes  int64 `json:"capacityBytes"`
+	AllocatedBytes int64 `json:"allocatedBytes"`
+}
+
+// VolumeReport is a VolumeObservation as it is stored: one for each volume and gateway.
+type VolumeReport struct {
+	UID     string           `json:"uid"`
+	Gateway model.GatewayRef `json:"gateway"`
+	VolumeObservation
+}
+
+// Reach is how a gateway finds another one.
+type Reach string
+
+// The ways.
+const (
+	PeerConnected Reach = "Connected"
+	PeerRefused   Reach = "Refused"
+	PeerSilent    Reach = "Silent"
+)
+
+// PeerReport is how a gateway finds another one over the forwarding network: one for each pair.
+type PeerReport struct {
+	Reporter model.GatewayRef `json:"reporter"`
+	Peer     model.GatewayRef `json:"peer"`
+	Reach    Reach            `json:"reach"`
+	// Silent is how long the reporter had heard nothing, by its own clock, when it said so.
+	Silent time.Duration `json:"silent,omitempty"`
+}
+
+// PoolReport is what a gateway reports of a storage pool: one for each pool and gateway.
+type PoolReport struct {
+	UID                string           `json:"uid"`
+	Gateway            model.GatewayRef `json:"gateway"`
+	CapacityBytes      int64            `json:"capacityBytes"`
+	UsedBytes          int64            `json:"usedBytes"`
+	SnapshotsSupported bool             `json:"snapshotsSupported"`
+	// Problem is empty where the pool is well.
+	Problem string `json:"problem,omitempty"`
+}
+
+// VolumeLoad counts since the gateway opened the volume.
+type VolumeLoad struct {
+	UID      string `json:"uid"`
+	Commands uint64 `json:"commands"`
+	Bytes    uint64 `json:"bytes"`
+}
+
+// LoadReport is a gateway's load: one for each gateway.
+type LoadReport struct {
+	Gateway      model.GatewayRef `json:"gateway"`
+	Sessions     uint32           `json:"sessions"`
+	BusyPermille uint32           `json:"busyPermille"`
+	Volumes      []VolumeLoad     `json:"volumes,omitempty"`
+	// At is when the replica heard it, to make rates of two reports of the same incarnation.
+	At time.Time `json:"at"`
+}
+
+// Observed is one record: exactly one of the pointers is set.
+type Observed struct {
+	// Version is the record's revision in the store: of two, the greater is the later, whoever wrote them.
+	Version    int64
+	Connection *GatewayConnection
+	Volume     *VolumeReport
+	Peer       *PeerReport
+	Pool       *PoolReport
+	Load       *LoadReport
+}
+
+func (s *Store) observedPrefix() string { return s.prefix + "observed/" }
+
+func (s *Store) connectionKey(gateway string) string {
+	return s.observedPrefix() + "connection/" + gateway
+}
+
+func (s *Store) incarnationKey(gateway string) string { return s.prefix + "incarnations/" + gateway }
+
+func (s *Store) volumeReportKey(uid string, gateway uint32) string {
+	return fmt.Sprintf("%svolume/%s/%d", s.observedPrefix(), uid, gateway)
+}
+
+// WatchObserved tells every change of what gateways observe, as Collection.Watch does of objects.
+func (s *Store) WatchObserved(ctx context.Context, after int64, tell func(RecordChange[Observed]) error) error {
+	all := records[Observed]{s, s.observedPrefix(), func(key string, value []byte, version int64) (Observed, error) {
+		return decodeObserved(strings.TrimPrefix(key, s.observedPrefix()), value, version)
+	}}
+	return all.watch(ctx, after, tell)
+}
+
+func decodeObserved(key string, value []byte, version int64) (Observed, error) {
+	kind, _, _ := strings.Cut(key, "/")
+	observed := Observed{Version: version}
+	var into any
+	switch kind {
+	case "connection":
+		observed.Connection = &GatewayConnection{}
+		into = observed.Connection
+	case "volume":
+		observed.Volume = &VolumeReport{}
+		into = observed.Volume
+	case "peer":
+		observed.Peer = &PeerReport{}
+		into = observed.Peer
+	case "pool":
+		observed.Pool = &PoolReport{}
+		into = observed.Pool
+	case "load":
+		observed.Load = &LoadReport{}
+		into = observed.Load
+	default:
+		return observed, fmt.Errorf("observed/%s in the store: a kind this program does not know", key)
+	}
+	if err := json.Unmarshal(value, into); err != nil {
+		return observed, fmt.Errorf("observed/%s in the store: %w", key, err)
+	}
+	return observed, nil
+}
+
+// incarnations remembers who was a gateway, so that a process that was replaced stays so.
+type incarnations struct {
+	Present  string   `json:"present"`
+	Replaced []string `json:"replaced,omitempty"`
+}
+
+// Connection is a gateway's stream as its replica holds it. Its methods may be called by several goroutines.
+type Connection struct {
+	store *Store
+	lease clientv3.LeaseID
+	key   string
+	// Ref is the gateway's number and the incarnation that is connected.
+	Ref model.GatewayRef
+
+	mutex sync.Mutex
+	// told is what was stored last by key, so that what repeats itself costs nothing.
+	told map[string]string
+	// loads is when loads were stored last.
+	loads time.Time
+}
+
+// ConnectGateway notes that a gateway has a stream: from here on it is connected until Close, or until KeepAlive was not
+// called for ConnectionTTL. It takes the place of any other connection of the gateway. Errors: NotFoundError,
+// ErrReplaced, ErrBusy.
+func (s *Store) ConnectGateway(ctx context.Context, gateway string, as GatewayConnection) (*Connection, error) {
+	object, err := s.Gateways.Get(ctx, gateway)
+	if err != nil {
+		return nil, err
+	}
+	as.Gateway, as.Ref.Number, as.Since = gateway, object.Status.Number, s.now().UTC()
+	if as.Ref.Incarnation == "" {
+		return nil, model.Precondition("incarnation", "is missing: each start of a gateway makes a new one")
+	}
+	value, err := json.Marshal(as)
+	if err != nil {
+		return nil, err
+	}
+	lease, err := s.client.Grant(ctx, int64(ConnectionTTL/time.Second))
+	if err != nil {
+		return nil, fmt.Errorf("store: %w", err)
+	}
+	c := &Connection{store: s, lease: lease.ID, key: s.connectionKey(gateway), Ref: as.Ref, told: map[string]string{}}
+	err = retry(ctx, func() error {
+		var t tx
+		t.compare(present(s.Gateways.key(gateway)), func(ctx context.Context) error {
+			_, err := s.Gateways.Get(ctx, gateway)
+			return err
+		})
+		if err := s.takePlace(ctx, &t, gateway, as.Ref.Incarnation); err != nil {
+			return err
+		}
+		t.writes = append(t.writes, clientv3.OpPut(c.key, string(value), clientv3.WithLease(lease.ID)))
+		_, err := s.commit(ctx, &t)
+		return err
+	})
+	if err != nil {
+		_, _ = s.client.Revoke(context.WithoutCancel(ctx), lease.ID) // nothing hangs on it; else it expires
+		return nil, err
+	}
+	return c, nil
+}
+
+// takePlace makes an incarnation the present one, unless it was replaced before.
+func (s *Store) takePlace(ctx context.Context, t *tx, gateway, incarnation string) error {
+	key := s.incarnationKey(gateway)
+	got, err := s.client.Get(ctx, key)
+	if err != nil {
+		return fmt.Errorf("store: %w", err)
+	}
+	var kept incarnations
+	var revision int64
+	if len(got.Kvs) > 0 {
+		revision = got.Kvs[0].ModRevision
+		if err := json.Unmarshal(got.Kvs[0].Value, &kept); err != nil {
+			return fmt.Errorf("%s in the store: %w", key, err)
+		}
+	}
+	t.compare(clientv3.Compare(clientv3.ModRevision(key), "=", revision), nil)
+	switch {
+	case slices.Contains(kept.Replaced, incarnation):
+		return ErrReplaced
+	case kept.Present == incarnation:
+		return nil
+	case kept.Present != "":
+		kept.Replaced = append(kept.Replaced, kept.Present)
+		kept.Replaced = kept.Replaced[max(0, len(kept.Replaced)-keptIncarnations):]
+	}
+	kept.Present = incarnation
+	value, err := json.Marshal(kept)
+	if err != nil {
+		return err
+	}
+	t.put(key, string(value))
+	return nil
+}
+
+// KeepAlive says that the gateway was heard just now; call it for every heartbeat. Errors: ErrReplaced, ErrExpired; after
+// either the stream shall end. Any other error leaves the connection as it was.
+func (c *Connection) KeepAlive(ctx context.Context) error {
+	if _, err := c.store.client.KeepAliveOnce(ctx, c.lease); errors.Is(err, rpctypes.ErrLeaseNotFound) {
+		return c.why(ctx)
+	} else if err != nil {
+		return fmt.Errorf("store: %w", err)
+	}
+	got, err := c.store.client.Get(ctx, c.key)
+	if err != nil {
+		return fmt.Errorf("store: %w", err)
+	}
+	if len(got.Kvs) == 0 || clientv3.LeaseID(got.Kvs[0].Lease) != c.lease {
+		return ErrReplaced
+	}
+	return nil
+}
+
+// Close says that the stream has ended. It never touches the connection of another stream.
+func (c *Connection) Close(ctx context.Context) error {
+	// The key goes with the lease, if it hangs on it still: a connection that took its place has its own.
+	_, err := c.store.client.Revoke(ctx, c.lease)
+	if err != nil && !errors.Is(err, rpctypes.ErrLeaseNotFound) {
+		return fmt.Errorf("store: %w", err)
+	}
+	return nil
+}
+
+// why a connection is no longer the present one.
+func (c *Connection) why(ctx context.Context) error {
+	got, err := c.store.client.Get(ctx, c.key)
+	if err != nil {
+		return fmt.Errorf("store: %w", err)
+	}
+	if len(got.Kvs) > 0 && clientv3.LeaseID(got.Kvs[0].Lease) != c.lease {
+		return ErrReplaced
+	}
+	return ErrExpired
+}
+
+// keyed is a record to be stored.
+type keyed struct {
+	key    string
+	record any
+	// always stores it again even if it reads the same: its revision is news.
+	always bool
+}
+
+// observe stores records while the connection is the present one.
+func (c *Connection) observe(ctx context.Context, all []keyed, guard ...clientv3.Cmp) error {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	for batch := range slices.Chunk(all, observedBatch) {
+		var t tx
+		t.compare(clientv3.Compare(clientv3.LeaseValue(c.key), "=", c.lease), c.why)
+		for _, cmp := range guard {
+			t.compare(cmp, nil)
+		}
+		said := map[string]string{}
+		for _, entry := range batch {
+			value, err := json.Marshal(entry.record)
+			if err != nil {
+				return err
+			}
+			if !entry.always && c.told[entry.key] == string(value) {
+				continue
+			}
+			said[entry.key] = string(value)
+			t.put(entry.key, string(value))
+		}
+		if len(said) == 0 {
+			continue
+		}
+		if _, err := c.store.commit(ctx, &t); err != nil {
+			return err
+		}
+		for key, value := range said {
+			c.told[key] = value
+		}
+	}
+	return nil
+}
+
+// ObserveVolumes stores what the gateway says of volumes, by uid. Errors: ErrReplaced, ErrExpired.
+func (c *Connection) ObserveVolumes(ctx context.Context, observed map[string]VolumeObservation) error {
+	var all []keyed
+	for uid, observation := range observed {
+		all = append(all, keyed{key: c.store.volumeReportKey(uid, c.Ref.Number),
+			record: VolumeReport{uid, c.Ref, observation}})
+	}
+	return c.observe(ctx, all)
+}
+
+// ObservePeer stores how the gateway finds another incarnation. A peer that it does not reach is news each time: the
+// leader counts only what was said in its own term (R1), so call it for every report.
+func (c *Connection) ObservePeer(ctx context.Context, peer model.GatewayRef, reach Reach, silent time.Duration) error {
+	key := fmt.Sprintf("%speer/%d/%d", c.store.observedPrefix(), peer.Number, c.Ref.Number)
+	return c.observe(ctx, []keyed{{key: key, record: PeerReport{c.Ref, peer, reach, silent},
+		always: reach != PeerConnected}})
+}
+
+// ObservePool stores what the gateway says of a pool; uid says which.
+func (c *Connection) ObservePool(ctx context.Context, report PoolReport) error {
+	report.Gateway = c.Ref
+	key := fmt.Sprintf("%spool/%s/%d", c.store.observedPrefix(), report.UID, c.Ref.Number)
+	return c.observe(ctx, []keyed{{key: key, record: report}})
+}
+
+// ObserveLoads stores the gateway's load at most once every LoadsInterval, and drops what comes between.
+func (c *Connection) ObserveLoads(ctx context.Context, report LoadReport) error {
+	now := c.store.now()
+	c.mutex.Lock()
+	early := !c.loads.IsZero() && now.Sub(c.loads) < LoadsInterval
+	if !early {
+		c.loads = now
+	}
+	c.mutex.Unlock()
+	if early {
+		return nil
+	}
+	report.Gateway, report.At = c.Ref, now.UTC()
+	key := fmt.Sprintf("%sload/%d", c.store.observedPrefix(), c.Ref.Number)
+	return c.observe(ctx, []keyed{{key: key, record: report}})
+}
+
+// ForgetGateway deletes what was observed by a gateway and of it. Called before the gateway is removed.
+func (s *Store) ForgetGateway(ctx context.Context, number uint32) error {
+	peers := fmt.Sprintf("%speer/%d/", s.observedPrefix(), number)
+	by := "/" + strconv.FormatUint(uint64(number), 10)
+	var gone []clientv3.Op
+	from, end := s.observedPrefix(), clientv3.GetPrefixRangeEnd(s.observedPrefix())
+	connections := s.connectionKey("")
+	for {
+		got, err := s.client.Get(ctx, from, clientv3.WithRange(end), clientv3.WithLimit(MaxPageSize), clientv3.WithKeysOnly())
+		if err != nil {
+			return fmt.Errorf("store: %w", err)
+		}
+		for _, kv := range got.Kvs {
+			key := string(kv.Key)
+			from = key + "\x00"
+			if !strings.HasPrefix(key, connections) && (strings.HasPrefix(key, peers) || strings.HasSuffix(key, by)) {
+				gone = append(gone, clientv3.OpDelete(key))
+			}
+		}
+		if !got.More {
+			break
+		}
+	}
+	for batch := range slices.Chunk(gone, observedBatch) {
+		if _, err := s.client.Txn(ctx).Then(batch...).Commit(); err != nil {
+			return fmt.Errorf("store: %w", err)
+		}
+	}
+	return nil
+}

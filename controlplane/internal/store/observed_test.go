@@ -1,0 +1,258 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"sluice.dev/sluice/controlplane/internal/model"
+	"sluice.dev/sluice/controlplane/internal/store"
+)
+
+// withGateways has that many, gw-1 with number 1 and so on.
+func withGateways(t *testing.T, count int) *fixture {
+	f := open(t)
+	f.house()
+	for number := range count {
+		must(f, f.Gateways, gateway(number+1))
+	}
+	return f
+}
+
+func connect(f *fixture, gateway, incarnation string) *store.Connection {
+	f.t.Helper()
+	connection, err := f.ConnectGateway(f.t.Context(), gateway,
+		store.GatewayConnection{Ref: model.GatewayRef{Incarnation: incarnation}, Replica: "here"})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	f.t.Cleanup(func() { _ = connection.Close(context.Background()) })
+	return connection
+}
+
+// observed is everything that is known now, by words.
+func observed(f *fixture) map[string]bool {
+	f.t.Helper()
+	known := map[string]bool{}
+	err := f.WatchObserved(f.t.Context(), 0, func(c store.RecordChange[store.Observed]) error {
+		switch o := c.Record; {
+		case c.Type == store.Bookmark:
+			return errEnough
+		case o.Connection != nil:
+			known[fmt.Sprintf("connection %s", o.Connection.Ref)] = true
+		case o.Volume != nil:
+			known[fmt.Sprintf("volume %s %s %s", o.Volume.UID, o.Volume.Gateway, o.Volume.State)] = true
+		case o.Peer != nil:
+			known[fmt.Sprintf("peer %s %s %s", o.Peer.Reporter, o.Peer.Peer, o.Peer.Reach)] = true
+		case o.Pool != nil:
+			known[fmt.Sprintf("pool %s", o.Pool.UID)] = true
+		case o.Load != nil:
+			known[fmt.Sprintf("load %s %d", o.Load.Gateway, o.Load.Sessions)] = true
+		}
+		return nil
+	})
+	if !errors.Is(err, errEnough) {
+		f.t.Fatal(err)
+	}
+	return known
+}
+
+func expectObserved(f *fixture, want ...string) {
+	f.t.Helper()
+	known := observed(f)
+	for _, w := range want {
+		if !known[w] {
+			f.t.Errorf("%q is not among %v", w, known)
+		}
+	}
+	if len(known) != len(want) {
+		f.t.Errorf("observed is %v, want %v", known, want)
+	}
+}
+
+func TestAClosedConnectionIsGoneAtOnceAndAnOlderOneTakesNoNewerAway(t *testing.T) {
+	f := withGateways(t, 1)
+	first := connect(f, "gw-1", "one")
+	expectObserved(f, "connection 1/one")
+	second := connect(f, "gw-1", "two")
+	if err := first.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	expectObserved(f, "connection 1/two")
+	if err := second.KeepAlive(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := second.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	expectObserved(f)
+}
+
+func TestAReplacedStreamIsToldSoAndStoresNothingMore(t *testing.T) {
+	f := withGateways(t, 1)
+	first := connect(f, "gw-1", "one")
+	connect(f, "gw-1", "one") // the same process over another stream
+	if err := first.KeepAlive(t.Context()); !errors.Is(err, store.ErrReplaced) {
+		t.Errorf("KeepAlive: %v", err)
+	}
+	err := first.ObserveVolumes(t.Context(), map[string]store.VolumeObservation{"u": {State: store.VolumeServing}})
+	if !errors.Is(err, store.ErrReplaced) {
+		t.Errorf("ObserveVolumes: %v", err)
+	}
+	expectObserved(f, "connection 1/one")
+}
+
+func TestAnIncarnationThatWasReplacedNeverConnectsAgain(t *testing.T) {
+	f := withGateways(t, 1)
+	connect(f, "gw-1", "one")
+	connect(f, "gw-1", "two")
+	_, err := f.ConnectGateway(t.Context(), "gw-1", store.GatewayConnection{Ref: model.GatewayRef{Incarnation: "one"}})
+	if !errors.Is(err, store.ErrReplaced) {
+		t.Errorf("the old incarnation: %v", err)
+	}
+	expectObserved(f, "connection 1/two")
+	var missing *store.NotFoundError
+	if _, err := f.ConnectGateway(t.Context(), "nobody", store.GatewayConnection{
+		Ref: model.GatewayRef{Incarnation: "x"}}); !errors.As(err, &missing) {
+		t.Errorf("a gateway that is not known: %v", err)
+	}
+}
+
+func TestAConnectionThatIsNotKeptAliveExpires(t *testing.T) {
+	f := withGateways(t, 1)
+	silent := connect(f, "gw-1", "one")
+	gone := false
+	err := f.WatchObserved(t.Context(), 0, func(c store.RecordChange[store.Observed]) error {
+		if c.Type == store.Deleted && c.Record.Connection != nil && c.Record.Connection.Ref == silent.Ref {
+			gone = true
+			return errEnough
+		}
+		return nil
+	})
+	if !gone {
+		t.Fatal(err)
+	}
+	if err := silent.KeepAlive(t.Context()); !errors.Is(err, store.ErrExpired) {
+		t.Errorf("KeepAlive after its end: %v", err)
+	}
+}
+
+func TestPeersThatAreNotReachedAreNewsEachTimeAndOthersOnce(t *testing.T) {
+	f := withGateways(t, 2)
+	a := connect(f, "gw-1", "one")
+	b := model.GatewayRef{Number: 2, Incarnation: "x"}
+	tell := func(reach store.Reach) {
+		t.Helper()
+		if err := a.ObservePeer(t.Context(), b, reach, time.Second); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var versions []int64
+	latest := func() int64 {
+		var version int64
+		_ = f.WatchObserved(t.Context(), 0, func(c store.RecordChange[store.Observed]) error {
+			if c.Type == store.Bookmark {
+				return errEnough
+			}
+			if c.Record.Peer != nil {
+				version = c.Record.Version
+			}
+			return nil
+		})
+		return version
+	}
+	for _, reach := range []store.Reach{store.PeerConnected, store.PeerConnected, store.PeerSilent, store.PeerSilent} {
+		tell(reach)
+		versions = append(versions, latest())
+	}
+	if versions[0] != versions[1] || versions[1] >= versions[2] || versions[2] >= versions[3] {
+		t.Errorf("versions %v: the second is the first, the others are new", versions)
+	}
+}
+
+func TestWhatIsObservedGoesWithItsVolumeAndItsGateway(t *testing.T) {
+	f := withGateways(t, 2)
+	v := volume("v")
+	must(f, f.Volumes, v)
+	a, b := connect(f, "gw-1", "one"), connect(f, "gw-2", "two")
+	ctx := t.Context()
+	uid := v.Meta.UID
+	for _, err := range []error{
+		a.ObserveVolumes(ctx, map[string]store.VolumeObservation{uid: {State: store.VolumeServing}, "w": {State: store.VolumeServing}}),
+		b.ObserveVolumes(ctx, map[string]store.VolumeObservation{uid: {State: store.VolumeReleased}}),
+		a.ObservePeer(ctx, b.Ref, store.PeerRefused, 0), b.ObservePeer(ctx, a.Ref, store.PeerConnected, 0),
+		b.ObservePool(ctx, store.PoolReport{UID: "p"}), b.ObserveLoads(ctx, store.LoadReport{Sessions: 1}),
+		b.ObserveLoads(ctx, store.LoadReport{Sessions: 2}),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	expectObserved(f, "connection 1/one", "connection 2/two", "volume "+uid+" 1/one Serving", "volume w 1/one Serving",
+		"volume "+uid+" 2/two Released", "peer 1/one 2/two Refused", "peer 2/two 1/one Connected", "pool p", "load 2/two 1")
+	deleted, err := f.Volumes.Delete(ctx, "v", store.DeleteOptions{})
+	if err == nil {
+		err = f.Volumes.Remove(ctx, deleted)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.ForgetGateway(ctx, 2); err != nil {
+		t.Fatal(err)
+	}
+	expectObserved(f, "connection 1/one", "connection 2/two", "volume w 1/one Serving")
+}
+
+func TestAJobIsGivenOutOnceAndItsGatewaysResultCounts(t *testing.T) {
+	f := withGateways(t, 2)
+	a, b := connect(f, "gw-1", "one"), connect(f, "gw-2", "two")
+	ctx := t.Context()
+	job, err := f.PutJob(ctx, store.Job{ID: "x", Gateway: 1, Action: store.JobCreateImage})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.PutJob(ctx, store.Job{ID: "x", Gateway: 2}); !errors.Is(err, store.ErrBusy) {
+		t.Errorf("the same job twice: %v", err)
+	}
+	now := func() *store.Job {
+		var found *store.Job
+		_ = f.WatchJobs(ctx, 0, func(c store.RecordChange[*store.Job]) error {
+			if c.Type == store.Bookmark {
+				return errEnough
+			}
+			if c.Type == store.Put {
+				found = c.Record
+			}
+			return nil
+		})
+		return found
+	}
+	for _, step := range []struct {
+		by     *store.Connection
+		result store.JobResult
+		want   uint32
+	}{
+		{b, store.JobResult{DonePermille: store.JobDone}, 0}, // not its job
+		{a, store.JobResult{DonePermille: 500}, 500},
+		{a, store.JobResult{DonePermille: 2000}, store.JobDone},
+		{a, store.JobResult{DonePermille: 1}, store.JobDone}, // it has ended
+	} {
+		if err := step.by.StoreJobResult(ctx, "x", step.result); err != nil {
+			t.Fatal(err)
+		}
+		if got := now().Result.DonePermille; got != step.want {
+			t.Errorf("after %+v it is %d done, want %d", step.result, got, step.want)
+		}
+	}
+	if err := f.DeleteJob(ctx, job); err != nil || now() == nil {
+		t.Errorf("an older version took the job away: %v", err)
+	}
+	if err := f.DeleteJob(ctx, now()); err != nil || now() != nil {
+		t.Errorf("it is there still: %v", err)
+	}
+	if err := a.StoreJobResult(ctx, "x", store.JobResult{}); err != nil {
+		t.Errorf("a result that nobody waits for: %v", err)
+	}
+}

@@ -1,0 +1,114 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// RecordChange is one step of a watch of records, which are no nouns: what was observed, and jobs. The types mean
+// what they mean in Change; Record is the zero value for Reset and Bookmark.
+type RecordChange[T any] struct {
+	Type    ChangeType
+	Record  T
+	Version int64
+}
+
+// records are all keys below a prefix, and how one is read.
+type records[T any] struct {
+	store  *Store
+	prefix string
+	decode func(key string, value []byte, version int64) (T, error)
+}
+
+// watch is Collection.Watch for records: the same steps, the same promises.
+func (r records[T]) watch(ctx context.Context, after int64, tell func(RecordChange[T]) error) error {
+	for {
+		if after == 0 {
+			version, err := r.tellAll(ctx, tell)
+			if err != nil {
+				return err
+			}
+			after = version
+		}
+		err := r.follow(ctx, &after, tell)
+		if !errors.Is(err, rpctypes.ErrCompacted) {
+			return err
+		}
+		after = 0
+	}
+}
+
+func (r records[T]) tellAll(ctx context.Context, tell func(RecordChange[T]) error) (int64, error) {
+	var version int64
+	from, end := r.prefix, clientv3.GetPrefixRangeEnd(r.prefix)
+	for {
+		got, err := r.store.client.Get(ctx, from, clientv3.WithRange(end), clientv3.WithLimit(MaxPageSize),
+			clientv3.WithRev(version))
+		if err != nil {
+			return 0, fmt.Errorf("store: %w", err)
+		}
+		if version == 0 {
+			version = got.Header.Revision
+			if err := tell(RecordChange[T]{Type: Reset, Version: version}); err != nil {
+				return 0, err
+			}
+		}
+		for _, kv := range got.Kvs {
+			record, err := r.decode(string(kv.Key), kv.Value, kv.ModRevision)
+			if err != nil {
+				return 0, err
+			}
+			if err := tell(RecordChange[T]{Type: Put, Record: record, Version: kv.ModRevision}); err != nil {
+				return 0, err
+			}
+			from = string(kv.Key) + "\x00"
+		}
+		if !got.More {
+			return version, tell(RecordChange[T]{Type: Bookmark, Version: version})
+		}
+	}
+}
+
+func (r records[T]) follow(ctx context.Context, after *int64, tell func(RecordChange[T]) error) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop() // ends the watch at the server, too
+	options := []clientv3.OpOption{clientv3.WithPrefix(), clientv3.WithPrevKV(), clientv3.WithProgressNotify(),
+		clientv3.WithRev(*after + 1)}
+	for batch := range r.store.client.Watch(clientv3.WithRequireLeader(ctx), r.prefix, options...) {
+		if batch.CompactRevision != 0 {
+			return rpctypes.ErrCompacted
+		}
+		if err := batch.Err(); err != nil {
+			return fmt.Errorf("store: %w", err)
+		}
+		for _, event := range batch.Events {
+			change := RecordChange[T]{Type: Put, Version: event.Kv.ModRevision}
+			value := event.Kv.Value
+			if event.Type == clientv3.EventTypeDelete {
+				if event.PrevKv == nil {
+					return rpctypes.ErrCompacted
+				}
+				change.Type, value = Deleted, event.PrevKv.Value
+			}
+			var err error
+			if change.Record, err = r.decode(string(event.Kv.Key), value, event.Kv.ModRevision); err != nil {
+				return err
+			}
+			if err := tell(change); err != nil {
+				return err
+			}
+		}
+		*after = batch.Header.Revision
+		if err := tell(RecordChange[T]{Type: Bookmark, Version: *after}); err != nil {
+			return err
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return errors.New("store: the watch ended")
+}
