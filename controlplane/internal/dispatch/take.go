@@ -76,7 +76,9 @@ func (g *gatewayStream) acknowledged(ctx context.Context, ack *pb.StreamAck) {
 }
 
 // object is the gateway, as far as events need it.
-func (g *gatewayStream) object() *model.Gateway { return &model.Gateway{Meta: model.Meta{Name: g.name}} }
+func (g *gatewayStream) object() *model.Gateway {
+	return &model.Gateway{Meta: model.Meta{Name: g.name}}
+}
 
 func (g *gatewayStream) heartbeat(ctx context.Context, beat *pb.StreamHeartbeat) error {
 	if err := g.connection.KeepAlive(ctx); err != nil {
