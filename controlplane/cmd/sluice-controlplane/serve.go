@@ -97,7 +97,8 @@ func (s *settings) run(ctx context.Context) error {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	made, listener, err := s.api(kept, log, registry)
+	beside := s.parts(kept, log)
+	made, listener, err := s.api(kept, beside, log, registry)
 	if err != nil {
 		return err
 	}
@@ -109,8 +110,12 @@ func (s *settings) run(ctx context.Context) error {
 		}
 		defer closeMetrics()
 	}
+	done := make(chan struct{})
 	go func() {
-		<-ctx.Done()
+		defer close(done)
+		if err := beside.run(ctx); err != nil {
+			stop(err)
+		}
 		stopGently(made)
 	}()
 	log.Info("serving", "api", listener.Addr().String(), "metrics", s.metrics, "tls", !s.insecure,
@@ -118,6 +123,7 @@ func (s *settings) run(ctx context.Context) error {
 	if err := made.Serve(listener); err != nil {
 		return fmt.Errorf("API: %w", err)
 	}
+	<-done
 	log.Info("stopped")
 	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
 		return cause
@@ -181,9 +187,9 @@ func (s *settings) keyring(log *slog.Logger) (*store.Keyring, error) {
 	return store.ReadKeyring(path)
 }
 
-func (s *settings) api(kept *store.Store, log *slog.Logger, registry prometheus.Registerer,
+func (s *settings) api(kept *store.Store, beside *parts, log *slog.Logger, registry prometheus.Registerer,
 ) (*server.Server, net.Listener, error) {
-	options := server.Options{Store: kept, Insecure: s.insecure, Log: log, Registry: registry}
+	options := server.Options{Store: kept, View: beside.view, Streams: beside.streams, Insecure: s.insecure, Log: log, Registry: registry}
 	if !s.insecure {
 		config, err := server.ServerTLS(s.tls)
 		if err != nil {

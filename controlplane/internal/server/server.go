@@ -21,6 +21,7 @@ import (
 
 	"sluice.dev/sluice/controlplane/internal/api"
 	"sluice.dev/sluice/controlplane/internal/store"
+	"sluice.dev/sluice/controlplane/internal/view"
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
@@ -38,6 +39,9 @@ const (
 // Options say what is served and how.
 type Options struct {
 	Store *store.Store
+	View  *view.View
+	// Streams serves the gateways; nil: not here.
+	Streams pb.GatewayStreamServiceServer
 	// TLS is nil for plain connections, which Insecure has to allow.
 	TLS *tls.Config
 	// Insecure makes everybody an administrator; on loopback only.
@@ -84,6 +88,11 @@ func New(options Options) (*Server, error) {
 	pb.RegisterGatewayPoolServiceServer(s, api.NewGatewayPools(options.Store))
 	pb.RegisterFabricServiceServer(s, api.NewFabrics(options.Store))
 	pb.RegisterMaintenanceServiceServer(s, api.NewMaintenance(options.Store))
+	pb.RegisterSessionServiceServer(s, api.NewSessions(options.Store, options.View))
+	pb.RegisterEventServiceServer(s, api.NewEvents(options.Store))
+	if options.Streams != nil {
+		pb.RegisterGatewayStreamServiceServer(s, options.Streams)
+	}
 	reflection.Register(s)
 	return s, nil
 }

@@ -27,6 +27,7 @@ import (
 	"sluice.dev/sluice/controlplane/internal/model"
 	"sluice.dev/sluice/controlplane/internal/server"
 	"sluice.dev/sluice/controlplane/internal/store"
+	"sluice.dev/sluice/controlplane/internal/view"
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
@@ -102,7 +103,7 @@ func start(t *testing.T) *system {
 	if err != nil {
 		t.Fatal(err)
 	}
-	made, err := server.New(server.Options{Store: kept, TLS: config,
+	made, err := server.New(server.Options{Store: kept, View: view.New(kept, slog.Default()), TLS: config,
 		Log: slog.New(slog.NewTextHandler(s.log, nil)), Registry: prometheus.NewRegistry()})
 	if err != nil {
 		t.Fatal(err)

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"sluice.dev/sluice/controlplane/internal/dispatch"
+	"sluice.dev/sluice/controlplane/internal/model"
+	"sluice.dev/sluice/controlplane/internal/server"
+	"sluice.dev/sluice/controlplane/internal/store"
+	"sluice.dev/sluice/controlplane/internal/view"
+)
+
+// pruneEvery is how often old events are deleted.
+const pruneEvery = 10 * time.Minute
+
+// parts are what runs beside the API.
+type parts struct {
+	store   *store.Store
+	view    *view.View
+	streams *dispatch.Service
+	events  *events
+	log     *slog.Logger
+}
+
+func (s *settings) parts(kept *store.Store, log *slog.Logger) *parts {
+	p := &parts{store: kept, view: view.New(kept, log), log: log,
+		events: &events{log: store.NewEventLog(kept), out: log}}
+	p.streams = dispatch.New(dispatch.Options{
+		Store: kept, View: p.view, Log: log, Events: p.events, Replica: s.replica(), ClusterID: s.cluster, OUI: s.oui,
+		Caller: func(ctx context.Context) string {
+			if identity := server.IdentityOf(ctx); identity.Role == server.RoleGateway {
+				return identity.Name
+			}
+			return "" // plain, on loopback: nobody was asked for a certificate
+		},
+	})
+	return p
+}
+
+// replica names this process in logs and in what gateways are told.
+func (s *settings) replica() string {
+	name, err := os.Hostname()
+	if err != nil {
+		name = "controlplane"
+	}
+	return name + "/" + s.listen
+}
+
+// run keeps everything going until the context ends; what fails otherwise ends the process.
+func (p *parts) run(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return p.view.Run(ctx) })
+	group.Go(func() error { return p.streams.Run(ctx) })
+	group.Go(func() error { return p.prune(ctx) })
+	if err := group.Wait(); !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return nil
+}
+
+func (p *parts) prune(ctx context.Context) error {
+	ticker := time.NewTicker(pruneEvery)
+	defer ticker.Stop()
+	for {
+		if err := p.store.PruneEvents(ctx); err != nil && ctx.Err() == nil {
+			p.log.Warn("old events could not be deleted", "problem", err)
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-ticker.C:
+		}
+	}
+}
+
+// events keeps what happened, and says it in the log, too.
+type events struct {
+	log *store.EventLog
+	out *slog.Logger
+}
+
+// Record implements dispatch.Events.
+func (e *events) Record(ctx context.Context, about model.Object, warning bool, reason, message string) {
+	severity := model.EventNormal
+	if warning {
+		severity = model.EventWarning
+	}
+	e.store(ctx, model.Event{Severity: severity, Object: about.Kind(), Name: about.Metadata().Name, Reason: reason,
+		Message: message})
+}
+
+func (e *events) store(ctx context.Context, event model.Event) {
+	e.out.Info("event", "kind", event.Object, "name", event.Name, "reason", event.Reason, "message", event.Message)
+	if err := e.log.Record(ctx, event); err != nil && ctx.Err() == nil {
+		e.out.Warn("an event could not be stored", "reason", event.Reason, "problem", err)
+	}
+}

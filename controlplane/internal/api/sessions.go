@@ -1,0 +1,134 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"sluice.dev/sluice/controlplane/internal/model"
+	"sluice.dev/sluice/controlplane/internal/store"
+	"sluice.dev/sluice/controlplane/internal/view"
+	pb "sluice.dev/sluice/proto/sluice/v1"
+)
+
+// sessionPage is how many sessions a page has where the caller does not say.
+const sessionPage = 500
+
+// Sessions serves SessionService.
+type Sessions struct {
+	pb.UnimplementedSessionServiceServer
+	store *store.Store
+	view  *view.View
+}
+
+// NewSessions makes the service.
+func NewSessions(s *store.Store, v *view.View) *Sessions { return &Sessions{store: s, view: v} }
+
+// GetSession implements SessionService.
+func (x *Sessions) GetSession(ctx context.Context, r *pb.GetSessionRequest) (*pb.GetSessionResponse, error) {
+	session, err := x.find(ctx, r.GetName())
+	if err != nil {
+		return nil, statusOf(err)
+	}
+	return &pb.GetSessionResponse{Session: x.show(session)}, nil
+}
+
+// ListSessions implements SessionService. A page's token is the name that it begins after.
+func (x *Sessions) ListSessions(ctx context.Context, r *pb.ListSessionsRequest) (*pb.ListSessionsResponse, error) {
+	all, version, err := x.store.Sessions(ctx)
+	if err != nil {
+		return nil, statusOf(err)
+	}
+	slices.SortFunc(all, func(a, b *model.Session) int { return strings.Compare(a.Name(), b.Name()) })
+	size := int(r.GetOptions().GetPageSize())
+	if size <= 0 {
+		size = sessionPage
+	}
+	response := &pb.ListSessionsResponse{ResourceVersion: version}
+	for _, session := range all {
+		if after := r.GetOptions().GetPageToken(); after != "" && session.Name() <= after {
+			continue
+		}
+		if len(response.Sessions) == size {
+			response.NextPageToken = response.GetSessions()[size-1].GetMeta().GetName()
+			break
+		}
+		response.Sessions = append(response.Sessions, x.show(session))
+	}
+	return response, nil
+}
+
+// WatchSessions implements SessionService.
+func (x *Sessions) WatchSessions(r *pb.WatchSessionsRequest, stream pb.SessionService_WatchSessionsServer) error {
+	types := map[store.ChangeType]pb.ChangeType{
+		store.Reset: pb.ChangeType_CHANGE_TYPE_RESET, store.Put: pb.ChangeType_CHANGE_TYPE_PUT,
+		store.Deleted: pb.ChangeType_CHANGE_TYPE_DELETED, store.Bookmark: pb.ChangeType_CHANGE_TYPE_BOOKMARK,
+	}
+	tell := func(change store.RecordChange[*model.Session]) error {
+		told := &pb.WatchSessionsResponse{Type: types[change.Type], ResourceVersion: change.Version}
+		if change.Record != nil {
+			told.Session = x.show(change.Record)
+		}
+		return stream.Send(told)
+	}
+	return statusOf(x.store.WatchSessions(stream.Context(), r.GetOptions().GetResourceVersion(), tell))
+}
+
+// EvictSession implements SessionService.
+func (x *Sessions) EvictSession(ctx context.Context, r *pb.EvictSessionRequest) (*pb.EvictSessionResponse, error) {
+	if r.GetElsewhere() {
+		return nil, status.Error(codes.Unimplemented,
+			"elsewhere: which gateway a host is sent to follows from its portals; drain the gateway instead")
+	}
+	session, err := x.find(ctx, r.GetName())
+	if err != nil {
+		return nil, statusOf(err)
+	}
+	return &pb.EvictSessionResponse{}, statusOf(x.store.EvictSession(ctx, session))
+}
+
+// find looks a session up by `<gateway>.<TSIH>.<ISID>`.
+func (x *Sessions) find(ctx context.Context, name string) (*model.Session, error) {
+	all, _, err := x.store.Sessions(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, session := range all {
+		if session.Name() == name {
+			return session, nil
+		}
+	}
+	return nil, &store.NotFoundError{Kind: "Session", Name: name}
+}
+
+func (x *Sessions) show(s *model.Session) *pb.Session {
+	target, host := s.TargetIQN, s.HostUID
+	x.view.Read(func(o *view.Objects) {
+		for name, t := range o.Targets {
+			if t.Spec.IQN == s.TargetIQN {
+				target = name
+			}
+		}
+		for name, h := range o.Hosts {
+			if h.Meta.UID == s.HostUID {
+				host = name
+			}
+		}
+	})
+	return &pb.Session{
+		Meta: &pb.ObjectMeta{Name: s.Name(), ResourceVersion: s.Version, CreateTime: showTime(s.LoginTime),
+			Uid: fmt.Sprintf("%d-%s-%s", s.GatewayNumber, strconv.FormatUint(uint64(s.TSIH), 10), s.ISID)},
+		Status: &pb.SessionStatus{
+			Gateway: s.Gateway, Target: target, Host: host, Initiator: s.Initiator, Isid: s.ISID, Tsih: s.TSIH,
+			PortalGroupTag: s.PortalGroupTag, InitiatorAddress: s.InitiatorAddress, PortalAddress: s.PortalAddress,
+			LoginTime: showTime(s.LoginTime), Parameters: s.Parameters,
+			Counters: &pb.SessionCounters{Reads: s.Reads, Writes: s.Writes, ReadBytes: s.ReadBytes,
+				WriteBytes: s.WriteBytes, OtherCommands: s.OtherCommands},
+		},
+	}
+}
