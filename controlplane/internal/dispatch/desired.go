@@ -51,6 +51,7 @@ type maker struct {
 }
 
 func (m *maker) put(kind pb.ObjectKind, id string, object *pb.DesiredObject) {
+	object.Id = id
 	// Deterministic within a build of this program, which is all that a name needs.
 	content, err := proto.MarshalOptions{Deterministic: true}.Marshal(object)
 	if err != nil {

@@ -1060,7 +1060,7 @@ func (x *StreamUpdate) GetDigest() []byte {
 type ObjectKey struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Kind  ObjectKind             `protobuf:"varint,1,opt,name=kind,proto3,enum=sluice.v1.ObjectKind" json:"kind,omitempty"`
-	// uid of a volume, host or pool; IQN of a target; number of a peer or listener in decimal; empty for settings.
+	// uid of a volume, host or pool; IQN of a target; number of a peer or, as they are listed, of a listener, in decimal; empty for settings.
 	Id            string `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1123,6 +1123,8 @@ type DesiredObject struct {
 	//	*DesiredObject_Host
 	//	*DesiredObject_Target
 	Object isDesiredObject_Object `protobuf_oneof:"object"`
+	// Its id in an ObjectKey.
+	Id string `protobuf:"bytes,14,opt,name=id,proto3" json:"id,omitempty"`
 	// SHA-256 of what the sender made of it. For the receiver a name only: a release that knows fewer fields
 	// cannot compute it, and need not.
 	Digest        []byte `protobuf:"bytes,15,opt,name=digest,proto3" json:"digest,omitempty"`
@@ -1228,6 +1230,13 @@ func (x *DesiredObject) GetTarget() *DesiredTarget {
 		}
 	}
 	return nil
+}
+
+func (x *DesiredObject) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
 }
 
 func (x *DesiredObject) GetDigest() []byte {
@@ -4053,7 +4062,7 @@ const file_sluice_v1_gateway_stream_proto_rawDesc = "" +
 	"\x06digest\x18\x06 \x01(\fR\x06digest\"F\n" +
 	"\tObjectKey\x12)\n" +
 	"\x04kind\x18\x01 \x01(\x0e2\x15.sluice.v1.ObjectKindR\x04kind\x12\x0e\n" +
-	"\x02id\x18\x02 \x01(\tR\x02id\"\x97\x03\n" +
+	"\x02id\x18\x02 \x01(\tR\x02id\"\xa7\x03\n" +
 	"\rDesiredObject\x128\n" +
 	"\bsettings\x18\x01 \x01(\v2\x1a.sluice.v1.DesiredSettingsH\x00R\bsettings\x128\n" +
 	"\blistener\x18\x02 \x01(\v2\x1a.sluice.v1.DesiredListenerH\x00R\blistener\x12,\n" +
@@ -4061,7 +4070,8 @@ const file_sluice_v1_gateway_stream_proto_rawDesc = "" +
 	"\x04pool\x18\x04 \x01(\v2\x16.sluice.v1.DesiredPoolH\x00R\x04pool\x122\n" +
 	"\x06volume\x18\x05 \x01(\v2\x18.sluice.v1.DesiredVolumeH\x00R\x06volume\x12,\n" +
 	"\x04host\x18\x06 \x01(\v2\x16.sluice.v1.DesiredHostH\x00R\x04host\x122\n" +
-	"\x06target\x18\a \x01(\v2\x18.sluice.v1.DesiredTargetH\x00R\x06target\x12\x16\n" +
+	"\x06target\x18\a \x01(\v2\x18.sluice.v1.DesiredTargetH\x00R\x06target\x12\x0e\n" +
+	"\x02id\x18\x0e \x01(\tR\x02id\x12\x16\n" +
 	"\x06digest\x18\x0f \x01(\fR\x06digestB\b\n" +
 	"\x06object\"\xe4\x01\n" +
 	"\x0fDesiredSettings\x12\x1d\n" +

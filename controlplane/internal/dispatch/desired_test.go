@@ -1,0 +1,252 @@
+package dispatch
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"testing"
+
+	"sluice.dev/sluice/controlplane/internal/model"
+	"sluice.dev/sluice/controlplane/internal/view"
+	pb "sluice.dev/sluice/proto/sluice/v1"
+)
+
+const iqn = "iqn.2026-11.dev.sluice:db"
+
+// cluster has gateways gw-1 … gw-3 on one fabric; target db with LUN 0, volume orders, is exported by the first two.
+func cluster() *view.Objects {
+	o := view.NewObjects()
+	o.Put(&model.Fabric{Meta: model.Meta{Name: "red"}})
+	for i := uint32(1); i <= 3; i++ {
+		o.Put(&model.Gateway{Meta: model.Meta{Name: fmt.Sprintf("gw-%d", i)},
+			Spec: model.GatewaySpec{GatewayPool: "default", Node: "node-1", Weight: 100,
+				ForwardingAddress: fmt.Sprintf("10.0.9.%d:3261", i),
+				Portals: []model.Portal{{Listen: fmt.Sprintf("10.0.0.%d:3260", i),
+					Advertised: fmt.Sprintf("192.0.2.%d:3260", i), Fabric: "red"}}},
+			Status: model.GatewayStatus{Number: i, Incarnation: "i", Health: model.GatewayReady,
+				PortalGroupTags: map[string]uint32{"red": 10 + i}}})
+	}
+	o.Put(&model.StoragePool{Meta: model.Meta{Name: "nvme", UID: "pool-uid"},
+		Spec: model.StoragePoolSpec{Local: &model.LocalPool{Node: "node-1", Directory: "/srv"}}})
+	o.Put(&model.Host{Meta: model.Meta{Name: "web", UID: "host-uid"}, Spec: model.HostSpec{
+		Initiators: []string{"iqn.2026-11.example:web"}, MaxSessions: 4,
+		Chap: &model.ChapCredentials{Username: "web", Password: model.NewSecret("a secret of web")}}})
+	o.Put(volume(model.Ownership{State: model.Owned, Epoch: 3, Order: 9, Owner: ref(1)}))
+	o.Put(&model.Target{Meta: model.Meta{Name: "db", UID: "target-uid"},
+		Spec: model.TargetSpec{IQN: iqn, GatewayPool: "default", Paths: 2, Hosts: []string{"web"},
+			Luns: []model.TargetLun{{ID: 0, Volume: "orders"}}},
+		Status: model.TargetStatus{PathSet: []uint32{1, 2}, Ports: []model.TargetPort{
+			{Gateway: 2, PortalGroupTag: 12, RelativePortID: 2}, {Gateway: 1, PortalGroupTag: 11, RelativePortID: 1},
+			{Gateway: 3, PortalGroupTag: 13, RelativePortID: 3}}}})
+	return o
+}
+
+func volume(o model.Ownership) *model.Volume {
+	return &model.Volume{Meta: model.Meta{Name: "orders", UID: "volume-uid"},
+		Spec:   model.VolumeSpec{Pool: "nvme", SizeBytes: 2 << 20, BlockSize: 512},
+		Status: model.VolumeStatus{Ownership: o, CapacityBytes: 1 << 20}}
+}
+
+func ref(number uint32) model.GatewayRef { return model.GatewayRef{Number: number, Incarnation: "i"} }
+
+func of(o *view.Objects, gateway string) desiredState {
+	return desired(o, o.Gateways[gateway], "i", Settings{ClusterID: "c"})
+}
+
+func (s desiredState) volume(t *testing.T) *pb.DesiredVolume {
+	t.Helper()
+	object := s[objectKey{pb.ObjectKind_OBJECT_KIND_VOLUME, "volume-uid"}]
+	if object == nil {
+		t.Fatal("the gateway is told nothing of the volume")
+	}
+	return object.GetVolume()
+}
+
+func (s desiredState) target() *pb.DesiredTarget {
+	return s[objectKey{pb.ObjectKind_OBJECT_KIND_TARGET, iqn}].GetTarget()
+}
+
+// R1, R11: what each gateway is told in each state of ownership.
+func TestInEveryStateAtMostOneGatewayIsToldToServe(t *testing.T) {
+	const (
+		forward  = pb.VolumeRole_VOLUME_ROLE_FORWARDER
+		own      = pb.VolumeRole_VOLUME_ROLE_OWNER
+		release  = pb.VolumeRole_VOLUME_ROLE_RELEASING
+		acquire  = pb.VolumeRole_VOLUME_ROLE_ACQUIRING
+		waiting  = true
+		settled  = false
+		nobody   = 0
+		firstOne = 1
+	)
+	type told struct {
+		role          pb.VolumeRole
+		owner         uint32
+		transitioning bool
+	}
+	for _, c := range []struct {
+		ownership     model.Ownership
+		first, second told
+	}{
+		{model.Ownership{State: model.Unowned}, told{forward, nobody, settled}, told{forward, nobody, settled}},
+		{model.Ownership{State: model.Orphaned}, told{forward, nobody, settled}, told{forward, nobody, settled}},
+		{model.Ownership{State: model.Opening, Owner: ref(1)}, told{own, firstOne, settled}, told{forward, nobody, waiting}},
+		{model.Ownership{State: model.Owned, Owner: ref(1)}, told{own, firstOne, settled}, told{forward, firstOne, settled}},
+		{model.Ownership{State: model.Moving, Owner: ref(1), Next: ref(2)},
+			told{release, firstOne, waiting}, told{forward, nobody, waiting}},
+		{model.Ownership{State: model.Acquiring, Next: ref(2)}, told{forward, nobody, waiting}, told{acquire, nobody, waiting}},
+		{model.Ownership{State: model.Acquiring, Owner: ref(1), Next: ref(2)},
+			told{own, firstOne, settled}, told{acquire, nobody, waiting}},
+		{model.Ownership{State: model.Fencing, Fence: ref(1)}, told{forward, nobody, waiting}, told{forward, nobody, waiting}},
+	} {
+		o := cluster()
+		o.Put(volume(c.ownership))
+		for gateway, want := range map[string]told{"gw-1": c.first, "gw-2": c.second} {
+			v := of(o, gateway).volume(t)
+			if got := (told{v.GetRole(), v.GetOwner(), v.GetTransitioning()}); got != want {
+				t.Errorf("%s of %v, %s: %v, want %v", c.ownership.State, c.ownership.Owner, gateway, got, want)
+			}
+		}
+	}
+}
+
+// A process that started anew is another client: what its predecessor owned it does not.
+func TestAnotherIncarnationOfTheOwnerIsNotToldToServe(t *testing.T) {
+	o := cluster()
+	v := desired(o, o.Gateways["gw-1"], "another", Settings{}).volume(t)
+	if v.GetRole() != pb.VolumeRole_VOLUME_ROLE_FORWARDER {
+		t.Errorf("its role is %v", v.GetRole())
+	}
+}
+
+func TestAGatewayIsToldOfWhatItExportsAndOfNothingElse(t *testing.T) {
+	o := cluster()
+	if target := of(o, "gw-3").target(); target != nil {
+		t.Errorf("gw-3 is not in the path set and is told %v", target)
+	}
+	target := of(o, "gw-2").target()
+	if len(target.GetPorts()) != 2 || target.GetPorts()[0].GetRelativeTargetPortId() != 1 {
+		t.Errorf("ports: %v, want those of the path set, in order (R11)", target.GetPorts())
+	}
+	access := target.GetAccess()
+	portals := []string{"192.0.2.1:3260,11", "192.0.2.2:3260,12"}
+	if len(access) != 1 || !slices.Equal(slices.Sorted(slices.Values(access[0].GetPortals())), portals) {
+		t.Errorf("access: %v, want web with the portals as they are advertised", access)
+	}
+	peers := of(o, "gw-2")[objectKey{pb.ObjectKind_OBJECT_KIND_PEER, "1"}].GetPeer()
+	if peers.GetForwardingAddress() != "10.0.9.1:3261" || peers.GetFenced() {
+		t.Errorf("peer 1: %v", peers)
+	}
+}
+
+// R11: a LUN that was never made would be a LUN of no size.
+func TestAVolumeThatIsNotMadeYetIsShownToNobody(t *testing.T) {
+	o := cluster()
+	fresh := volume(model.Ownership{State: model.Unowned})
+	fresh.Status.CapacityBytes = 0
+	o.Put(fresh)
+	state := of(o, "gw-1")
+	if luns := state.target().GetLuns(); len(luns) != 0 {
+		t.Errorf("LUNs: %v", luns)
+	}
+	if state[objectKey{pb.ObjectKind_OBJECT_KIND_VOLUME, "volume-uid"}] != nil {
+		t.Error("the volume is told")
+	}
+}
+
+func TestADeadPeerIsToldAsFenced(t *testing.T) {
+	o := cluster()
+	dead := *o.Gateways["gw-1"]
+	dead.Status.Health = model.GatewayDead
+	o.Put(&dead)
+	if !of(o, "gw-2")[objectKey{pb.ObjectKind_OBJECT_KIND_PEER, "1"}].GetPeer().GetFenced() {
+		t.Error("whatever it still sends would be taken")
+	}
+}
+
+func TestTheOwnerHearsOfItsVolumeAlsoWhenNoTargetShowsItAnyMore(t *testing.T) {
+	o := cluster()
+	o.Forget(model.KindTarget, "db")
+	o.Put(volume(model.Ownership{State: model.Moving, Epoch: 3, Owner: ref(1)}))
+	if role := of(o, "gw-1").volume(t).GetRole(); role != pb.VolumeRole_VOLUME_ROLE_RELEASING {
+		t.Errorf("its role is %v: it would never let go", role)
+	}
+}
+
+// What a stream relies on: the same objects give the same state, and updates lead from one to the next.
+func TestUpdatesLeadFromOneStateToTheNext(t *testing.T) {
+	o := cluster()
+	before := of(o, "gw-1")
+	if !bytes.Equal(before.digest(), of(cluster(), "gw-1").digest()) {
+		t.Fatal("the same objects gave two digests")
+	}
+	if told := updates(before, of(o, "gw-1"), 7); told != nil {
+		t.Fatalf("nothing changed and %v is told", told)
+	}
+	o.Put(volume(model.Ownership{State: model.Owned, Epoch: 4, Order: 10, Owner: ref(2)}))
+	o.Forget(model.KindHost, "web")
+	after := of(o, "gw-1")
+	held := desiredState{}
+	for _, update := range append(updates(nil, before, 7), updates(before, after, 8)...) {
+		apply(held, update)
+	}
+	if !bytes.Equal(held.digest(), after.digest()) {
+		t.Error("a gateway that applied every update holds something else")
+	}
+	if len(held) != len(after) {
+		t.Errorf("it holds %d objects, want %d", len(held), len(after))
+	}
+}
+
+func TestALargeUpdateComesInPartsThatAMessageCanHold(t *testing.T) {
+	o := cluster()
+	target := *o.Targets["db"]
+	target.Spec.Luns = nil
+	for i := range 3000 {
+		v := volume(model.Ownership{State: model.Owned, Owner: ref(1)})
+		v.Meta.Name, v.Meta.UID = fmt.Sprintf("v%d", i), fmt.Sprintf("0123456789012345678901234567-%06d", i)
+		o.Put(v)
+		target.Spec.Luns = append(target.Spec.Luns, model.TargetLun{ID: int32(i), Volume: v.Meta.Name})
+	}
+	o.Put(&target)
+	told := updates(nil, of(o, "gw-1"), 7)
+	if len(told) < 2 {
+		t.Fatalf("%d messages", len(told))
+	}
+	for i, update := range told {
+		if last := i == len(told)-1; update.GetMore() == last || (len(update.GetDigest()) > 0) != last {
+			t.Errorf("message %d of %d: more %v, digest %x", i, len(told), update.GetMore(), update.GetDigest())
+		}
+	}
+}
+
+func apply(held desiredState, update *pb.StreamUpdate) {
+	if update.GetFull() {
+		clear(held)
+	}
+	for _, object := range update.GetPut() {
+		held[objectKey{kindOf(object), object.GetId()}] = object
+	}
+	for _, key := range update.GetRemoved() {
+		delete(held, objectKey{key.GetKind(), key.GetId()})
+	}
+}
+
+func kindOf(object *pb.DesiredObject) pb.ObjectKind {
+	switch object.GetObject().(type) {
+	case *pb.DesiredObject_Settings:
+		return pb.ObjectKind_OBJECT_KIND_SETTINGS
+	case *pb.DesiredObject_Listener:
+		return pb.ObjectKind_OBJECT_KIND_LISTENER
+	case *pb.DesiredObject_Peer:
+		return pb.ObjectKind_OBJECT_KIND_PEER
+	case *pb.DesiredObject_Pool:
+		return pb.ObjectKind_OBJECT_KIND_POOL
+	case *pb.DesiredObject_Volume:
+		return pb.ObjectKind_OBJECT_KIND_VOLUME
+	case *pb.DesiredObject_Host:
+		return pb.ObjectKind_OBJECT_KIND_HOST
+	case *pb.DesiredObject_Target:
+		return pb.ObjectKind_OBJECT_KIND_TARGET
+	}
+	return pb.ObjectKind_OBJECT_KIND_UNSPECIFIED
+}

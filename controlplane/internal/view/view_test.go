@@ -1,0 +1,102 @@
+package view_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"testing"
+
+	"go.uber.org/zap"
+
+	"sluice.dev/sluice/controlplane/internal/etcd"
+	"sluice.dev/sluice/controlplane/internal/model"
+	"sluice.dev/sluice/controlplane/internal/store"
+	"sluice.dev/sluice/controlplane/internal/view"
+)
+
+var shared *etcd.Embedded
+
+func TestMain(m *testing.M) {
+	directory, err := os.MkdirTemp("", "sluice-view")
+	if err == nil {
+		shared, err = etcd.StartEmbedded(context.Background(), directory, zap.NewNop())
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	code := m.Run()
+	shared.Close()
+	_ = os.RemoveAll(directory)
+	os.Exit(code)
+}
+
+func open(t *testing.T) *store.Store {
+	t.Helper()
+	ring, err := store.ParseKeyring(store.GenerateKey("a"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept, err := store.Open(t.Context(), shared.Client, store.Options{Cluster: "t-" + model.NewUID(), Keyring: ring})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return kept
+}
+
+func create(t *testing.T, s *store.Store, name string) {
+	t.Helper()
+	if err := s.Fabrics.Create(t.Context(), &model.Fabric{Meta: model.Meta{Name: name}}, false); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestAViewHoldsWhatWasThereAndFollowsWhatHappens(t *testing.T) {
+	s := open(t)
+	create(t, s, "red")
+	v := view.New(s, slog.New(slog.DiscardHandler))
+	heard := make(chan view.Change, 16)
+	defer v.Subscribe(func(c view.Change) { heard <- c })()
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	go func() { _ = v.Run(ctx) }()
+	<-v.Ready()
+	if c := <-heard; c.Name != "red" || c.Before != nil || c.After == nil {
+		t.Errorf("heard %+v first", c)
+	}
+	create(t, s, "blue")
+	if c := <-heard; c.Name != "blue" || c.After == nil {
+		t.Errorf("heard %+v of blue", c)
+	}
+	if _, err := s.Fabrics.Delete(t.Context(), "red", store.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if c := <-heard; c.Name != "red" || c.Before == nil || c.After != nil {
+		t.Errorf("heard %+v of red's end", c)
+	}
+	v.Read(func(o *view.Objects) {
+		if len(o.Fabrics) != 1 || o.Fabrics["blue"] == nil || o.Version == 0 {
+			t.Errorf("holds %v at version %d", o.Fabrics, o.Version)
+		}
+	})
+}
+
+func TestAVolumeIsFoundByItsTargetAndUIDWhileThatIsTrue(t *testing.T) {
+	o := view.NewObjects()
+	o.Put(&model.Volume{Meta: model.Meta{Name: "orders", UID: "u"}})
+	db := &model.Target{Meta: model.Meta{Name: "db"}, Spec: model.TargetSpec{Luns: []model.TargetLun{{Volume: "orders"}}}}
+	o.Put(db)
+	if o.TargetOf("orders") != db || o.VolumeByUID("u") == nil {
+		t.Error("not found")
+	}
+	unmapped := &model.Target{Meta: model.Meta{Name: "db"}}
+	o.Put(unmapped)
+	if o.TargetOf("orders") != nil {
+		t.Error("an unmapped volume still has its target")
+	}
+	o.Forget(model.KindVolume, "orders")
+	if o.VolumeByUID("u") != nil {
+		t.Error("a deleted volume is found by its uid")
+	}
+}
