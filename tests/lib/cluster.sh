@@ -1,0 +1,111 @@
+# Sourced after tier.sh and gateway.sh: a control plane with its etcd in the process, and gateways that it leads, all on
+# this machine. Gateway I is gw-I; its portals are 10.77.1.1I and 10.77.2.1I (fabrics red and blue), its forwarding
+# port is on 10.77.9.1I. $scratch/gw-I.log and gw-I.pid as in gateway.sh; $scratch/controlplane.{log,pid,exit}.
+# shellcheck shell=bash disable=SC2154 # root, scratch and gateway come from tier.sh and gateway.sh
+
+controlplane=${SLUICE_CONTROLPLANE:-$root/build/bin/sluice-controlplane}
+sluicectl=${SLUICE_SLUICECTL:-$root/build/bin/sluicectl}
+certs=$scratch/certs
+api=127.0.0.1:7460
+export SLUICE_SERVER=$api
+export SLUICE_TLS_CA=$certs/ca.crt SLUICE_TLS_CERT=$certs/admin.crt SLUICE_TLS_KEY=$certs/admin.key
+
+ctl() { "$sluicectl" "$@"; }
+
+# cluster_networks : two fabrics and the network between the gateways, as addresses on devices that are there already
+# (wires to a guest) or dummies.
+cluster_networks() { # GATEWAYS
+  local fabric i device
+  for fabric in 1 2 9; do
+    device=wire$fabric
+    if ! ip link show "$device" >/dev/null 2>&1; then
+      if [ "$fabric" = 9 ]; then
+        ip link add "$device" type dummy
+      else
+        ip tuntap add dev "$device" mode tap
+        ip addr add "10.77.$fabric.1/24" dev "$device"
+      fi
+      ip link set "$device" up
+    fi
+    for ((i = 1; i <= $1; i++)); do ip addr add "10.77.$fabric.1$i/24" dev "$device"; done
+  done
+}
+
+controlplane_ready() { ctl fabric list >/dev/null 2>&1; }
+
+controlplane_start() {
+  rm -f "$scratch/controlplane.exit"
+  (
+    status=0
+    # shellcheck disable=SC2016 # the inner shell expands it
+    bash -c 'echo $$ >"$1"; shift; exec "$@"' controlplane "$scratch/controlplane.pid" "$controlplane" serve \
+      --data-dir "$scratch/etcd" --tls-ca "$certs/ca.crt" --tls-cert "$certs/server.crt" --tls-key "$certs/server.key" \
+      >>"$scratch/controlplane.log" 2>&1 </dev/null || status=$?
+    echo "$status" >"$scratch/controlplane.exit"
+  ) &
+  at_end+=("kill -KILL \$(cat '$scratch/controlplane.pid')")
+  if ! until_true 30 controlplane_ready; then
+    tail -n 20 "$scratch/controlplane.log" >&2
+    return 1
+  fi
+}
+
+# cluster_gateway I : starts gateway I; returns at once.
+cluster_gateway() {
+  local name=gw-$1
+  rm -f "$scratch/$name".{pid,exit}
+  (
+    status=0
+    # shellcheck disable=SC2016 # the inner shell expands it
+    bash -c 'echo $$ >"$1"; shift; exec "$@"' gateway "$scratch/$name.pid" "$gateway" \
+      --control-plane "$api" --control-plane-ca "$certs/ca.crt" --control-plane-cert "$certs/$name.crt" \
+      --control-plane-key "$certs/$name.key" --gateway "$name" --node node-1 --reactors 1 \
+      --state-dir "$scratch/$name.state" --admin-socket "$scratch/$name.socket" \
+      >>"$scratch/$name.log" 2>&1 </dev/null || status=$?
+    echo "$status" >"$scratch/$name.exit"
+  ) &
+  at_end+=("kill -KILL \$(cat '$scratch/$name.pid')")
+}
+
+# field PATH NOUN NAME : a field of an object, as `status.ownership`.
+field() {
+  ctl "$2" get "$3" -o json | python3 -c '
+import json, sys
+value = json.load(sys.stdin)
+for part in sys.argv[1].split("."):
+    value = value.get(part, "") if isinstance(value, dict) else ""
+print(value)' "$1"
+}
+
+gateway_ready() { [ "$(field status.health gateway "gw-$1")" = GATEWAY_HEALTH_READY ]; }
+volume_owned() { [ "$(field status.ownership volume "$1")" = OWNERSHIP_STATE_OWNED ]; }
+volume_owner() { field status.ownerGateway volume "$1"; }
+owned_by_another() { volume_owned "$1" && [ "$(volume_owner "$1")" != "$2" ]; } # VOLUME GATEWAY
+
+# cluster_start GATEWAYS : certificates, control plane, fabrics, gateways, a local pool `local` of their node.
+cluster_start() {
+  local i names=()
+  mkdir -p "$scratch/pool"
+  for ((i = 1; i <= $1; i++)); do names+=(--gateway "gw-$i"); done
+  "$controlplane" certs --directory "$certs" "${names[@]}" >/dev/null
+  controlplane_start
+  ctl fabric create red --subnet 10.77.1.0/24
+  ctl fabric create blue --subnet 10.77.2.0/24
+  ctl gatewaypool create default --fabric red --fabric blue
+  ctl pool create local --node node-1 --directory "$scratch/pool"
+  for ((i = 1; i <= $1; i++)); do
+    ctl gateway create "gw-$i" --pool default --node node-1 --forwarding-address "10.77.9.1$i:3261" \
+      --portal "fabric=red,listen=10.77.1.1$i:3260" --portal "fabric=blue,listen=10.77.2.1$i:3260"
+    cluster_gateway "$i"
+  done
+  for ((i = 1; i <= $1; i++)); do
+    until_true 30 gateway_ready "$i" || { cluster_say; return 1; }
+  done
+}
+
+# cluster_say : what the cluster looks like, and the ends of the logs; for when something is not as it should be.
+cluster_say() {
+  ctl gateway list -o wide || true
+  ctl volume list -o wide || true
+  tail -n 15 "$scratch"/controlplane.log "$scratch"/gw-*.log
+}
