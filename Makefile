@@ -9,7 +9,7 @@ TIERS := unit go controlplane asan corpus model tsan libiscsi qemu hostile opera
 # `make lint test` counts lint's checks in the closing line too.
 SUMMED := $(if $(filter lint,$(MAKECMDGOALS)),lint) $(TIERS)
 
-.PHONY: help deps build build-gateway build-go lint format test fuzz bench bench-full bench-placement demo package \
+.PHONY: help deps build build-gateway build-go lint format test fuzz bench bench-full bench-placement demo demo-single package \
         generate clean distclean $(addprefix test-,$(TIERS))
 
 help: ## this list
@@ -123,7 +123,11 @@ bench-placement: ## package placement at full size: time, balance, moves, hops; 
 	@GOMAXPROCS=1 go run ./controlplane/internal/placement/simulate >build/bench/placement.jsonl
 	@go run ./bench/placement -records build/bench/placement.jsonl -out bench/reports
 
-demo: build-gateway ## a gateway, a real Linux initiator on it, checksums, live figures; tears itself down
+demo: build ## three gateways, a real Linux host with multipath, the owner killed under load: no error; KEEP=1 leaves it running
+	@.ci/deps guest clients
+	@tests/demo/cluster $(if $(KEEP),--keep)
+
+demo-single: build-gateway ## one gateway without a control plane, a real Linux initiator on it, checksums, live figures
 	@.ci/deps guest clients
 	@tests/demo/run
 

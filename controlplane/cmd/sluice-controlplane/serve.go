@@ -97,6 +97,7 @@ func (s *settings) run(ctx context.Context) error {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	etcd.Measure(client, registry)
 	beside := s.parts(kept, log)
 	made, listener, err := s.api(kept, beside, log, registry)
 	if err != nil {

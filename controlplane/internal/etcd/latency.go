@@ -1,0 +1,84 @@
+package etcd
+
+import (
+	"context"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// Measure has every request of a client timed.
+func Measure(client *clientv3.Client, registry prometheus.Registerer) {
+	times := prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name:    "sluice_controlplane_etcd_request_duration_seconds",
+		Help:    "Time that a request to etcd took, its retries in it.",
+		Buckets: prometheus.ExponentialBuckets(0.0005, 2, 15),
+	}, []string{"operation", "result"})
+	registry.MustRegister(times)
+	client.KV = &measured{client.KV, times}
+}
+
+type measured struct {
+	clientv3.KV
+	times *prometheus.HistogramVec
+}
+
+func (m *measured) done(operation string, begun time.Time, err error) {
+	result := "ok"
+	if err != nil {
+		result = "error"
+	}
+	m.times.WithLabelValues(operation, result).Observe(time.Since(begun).Seconds())
+}
+
+func (m *measured) Get(ctx context.Context, key string, options ...clientv3.OpOption) (*clientv3.GetResponse, error) {
+	begun := time.Now()
+	response, err := m.KV.Get(ctx, key, options...)
+	m.done("get", begun, err)
+	return response, err
+}
+
+func (m *measured) Put(ctx context.Context, key, value string, options ...clientv3.OpOption) (*clientv3.PutResponse, error) {
+	begun := time.Now()
+	response, err := m.KV.Put(ctx, key, value, options...)
+	m.done("put", begun, err)
+	return response, err
+}
+
+func (m *measured) Delete(ctx context.Context, key string, options ...clientv3.OpOption) (*clientv3.DeleteResponse, error) {
+	begun := time.Now()
+	response, err := m.KV.Delete(ctx, key, options...)
+	m.done("delete", begun, err)
+	return response, err
+}
+
+func (m *measured) Txn(ctx context.Context) clientv3.Txn { return &measuredTxn{m.KV.Txn(ctx), m} }
+
+// measuredTxn keeps the transaction that If, Then and Else return: Commit is what takes time.
+type measuredTxn struct {
+	txn clientv3.Txn
+	by  *measured
+}
+
+func (t *measuredTxn) If(compares ...clientv3.Cmp) clientv3.Txn {
+	t.txn = t.txn.If(compares...)
+	return t
+}
+
+func (t *measuredTxn) Then(operations ...clientv3.Op) clientv3.Txn {
+	t.txn = t.txn.Then(operations...)
+	return t
+}
+
+func (t *measuredTxn) Else(operations ...clientv3.Op) clientv3.Txn {
+	t.txn = t.txn.Else(operations...)
+	return t
+}
+
+func (t *measuredTxn) Commit() (*clientv3.TxnResponse, error) {
+	begun := time.Now()
+	response, err := t.txn.Commit()
+	t.by.done("txn", begun, err)
+	return response, err
+}
