@@ -51,6 +51,7 @@ func newRoot(called string) *cobra.Command {
 	for _, kind := range kinds {
 		root.AddCommand(nounCommand(kind, options))
 	}
-	root.AddCommand(applyCommand(options), backupCommand(options), hostConfigCommand(options), doctorCommand(options))
+	root.AddCommand(applyCommand(options), backupCommand(options), hostConfigCommand(options), doctorCommand(options),
+		statusCommand(options), eventsCommand(options), dumpCommand(options))
 	return root
 }
