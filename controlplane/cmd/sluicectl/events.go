@@ -143,6 +143,11 @@ func (g *globals) followEvents(ctx context.Context, to io.Writer, client pb.Even
 	if err != nil {
 		return err
 	}
+	if g.output == "table" || g.output == "wide" {
+		if _, err := fmt.Fprintln(to, eventLine(eventTitles)); err != nil {
+			return err
+		}
+	}
 	for _, event := range before {
 		if err := g.printEvent(to, event); err != nil {
 			return err
@@ -162,7 +167,7 @@ func (g *globals) followEvents(ctx context.Context, to io.Writer, client pb.Even
 func (g *globals) printEvent(to io.Writer, event *pb.Event) error {
 	switch g.output {
 	case "table", "wide":
-		_, err := fmt.Fprintln(to, strings.Join(eventCells(event), "  "))
+		_, err := fmt.Fprintln(to, eventLine(eventCells(event)))
 		return err
 	case "json", "yaml":
 		shown, err := plainEvent(event)
@@ -182,6 +187,13 @@ func (g *globals) printEvent(to io.Writer, event *pb.Event) error {
 	return g.noSuchOutput()
 }
 
+var eventTitles = []string{"TIME", "SEVERITY", "OBJECT", "REASON", "COUNT", "MESSAGE"}
+
+// eventLine sets cells at fixed places: of a table that grows nobody knows the widths.
+func eventLine(cells []string) string {
+	return fmt.Sprintf("%-20s  %-8s  %-24s  %-18s  %-5s  %s", cells[0], cells[1], cells[2], cells[3], cells[4], cells[5])
+}
+
 func eventCells(e *pb.Event) []string {
 	return []string{e.GetTime().AsTime().Format(time.RFC3339), word(e.GetSeverity(), "EVENT_SEVERITY_"),
 		e.GetKind() + "/" + e.GetName(), orDash(e.GetReason()), fmt.Sprintf("x%d", e.GetCount()), e.GetMessage()}
@@ -189,7 +201,7 @@ func eventCells(e *pb.Event) []string {
 
 func eventTable(to io.Writer, events []*pb.Event) error {
 	out := tabwriter.NewWriter(to, 0, 8, 3, ' ', 0)
-	_, _ = fmt.Fprintln(out, "TIME\tSEVERITY\tOBJECT\tREASON\tCOUNT\tMESSAGE")
+	_, _ = fmt.Fprintln(out, strings.Join(eventTitles, "\t"))
 	for _, event := range events {
 		_, _ = fmt.Fprintln(out, strings.Join(eventCells(event), "\t"))
 	}

@@ -63,7 +63,9 @@ func TestEveryFaultIsFoundOnceWithAMend(t *testing.T) {
 		}},
 		"no peer":     {"gatewaypool default", "without a peer", func(w *whole) { w.gateways, w.targets = w.gateways[:1], nil }},
 		"no gateway":  {"gatewaypool spare", "has no gateway", func(w *whole) { w.gatewayPools[0].Meta.Name = "spare" }},
-		"one node":    {"gatewaypool default", "all on one node", func(w *whole) { w.gateways[1].Spec.Node = "node-1"; w.targets = nil }},
+		"one node":    {"gatewaypool default", "all on one node", func(w *whole) {
+			w.gateways[1].Spec.Node, w.targets = "node-1", nil
+		}},
 		"one path":    {"target shop", "meant to have one path", func(w *whole) { w.targets[0].Spec.Paths = 1 }},
 		"fewer paths": {"target shop", "has 2 of 3 paths", func(w *whole) { w.targets[0].Spec.Paths = 3 }},
 		"unexported":  {"target shop", "no gateway exports it", func(w *whole) { w.targets[0].Status.Paths = nil }},
@@ -74,7 +76,9 @@ func TestEveryFaultIsFoundOnceWithAMend(t *testing.T) {
 		"no LUN":    {"target shop", "has no LUN", func(w *whole) { w.targets[0].Spec.Luns = nil }},
 		"no CHAP":   {"host web", "without authentication", func(w *whole) { w.hosts[0].Spec.Chap = nil }},
 		"far pool":  {"pool nvme", "no gateway is ready on node node-9", func(w *whole) { w.pools[0] = localPool("node-9") }},
-		"dead pool": {"pool nvme", "not reachable: gone", func(w *whole) { w.pools[0] = localPool("node-1", condition("Ready", no, "gone")) }},
+		"dead pool": {"pool nvme", "not reachable: gone", func(w *whole) {
+			w.pools[0] = localPool("node-1", condition("Ready", no, "gone"))
+		}},
 		"full pool": {"pool nvme", "is 90 % full", func(w *whole) {
 			w.pools[0].Status.CapacityBytes, w.pools[0].Status.UsedBytes = 1000, 900
 		}},
