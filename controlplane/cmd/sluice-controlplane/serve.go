@@ -20,6 +20,7 @@ import (
 	"go.uber.org/zap"
 	"google.golang.org/grpc/health/grpc_health_v1"
 
+	"sluice.dev/sluice/controlplane/internal/api"
 	"sluice.dev/sluice/controlplane/internal/etcd"
 	"sluice.dev/sluice/controlplane/internal/server"
 	"sluice.dev/sluice/controlplane/internal/store"
@@ -190,7 +191,8 @@ func (s *settings) keyring(log *slog.Logger) (*store.Keyring, error) {
 
 func (s *settings) api(kept *store.Store, beside *parts, log *slog.Logger, registry prometheus.Registerer,
 ) (*server.Server, net.Listener, error) {
-	options := server.Options{Store: kept, View: beside.view, Streams: beside.streams, Insecure: s.insecure, Log: log, Registry: registry}
+	options := server.Options{Store: kept, View: beside.view, Streams: beside.streams, Insecure: s.insecure, Log: log, Registry: registry,
+		Self: api.ControlPlane{Version: version, Replica: s.replica(), EmbeddedStore: len(s.etcdEndpoints) == 0}}
 	if !s.insecure {
 		config, err := server.ServerTLS(s.tls)
 		if err != nil {

@@ -129,6 +129,9 @@ func readDocument(all []described, raw []byte) ([]described, error) {
 		return all, nil
 	}
 	for _, k := range kinds {
+		if k.message == head.Kind && k.observed {
+			return nil, fmt.Errorf("a %s comes and goes by itself; it cannot be applied", k.message)
+		}
 		if k.message == head.Kind {
 			object, err := readObject(k, raw)
 			return append(all, described{k, object}), err

@@ -2,12 +2,16 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
+
+	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
 // The services are alike (one shape of request and response for every noun), so calls are made by name: `Get` of a
@@ -92,4 +96,60 @@ func (k *kind) list(ctx context.Context, connection *grpc.ClientConn, labels map
 			return all, nil
 		}
 	}
+}
+
+// change is one step of a watch; object is nil for Reset and Bookmark.
+type change struct {
+	kind    pb.ChangeType
+	object  proto.Message
+	version int64
+}
+
+// watch tells the changes after a version (0: all objects first) until tell has enough, which it says by true.
+func (k *kind) watch(ctx context.Context, connection *grpc.ClientConn, after int64, tell func(change) bool) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	request, err := message("Watch" + k.messages + "Request")
+	if err != nil {
+		return err
+	}
+	if err := set(request, "options", &pb.WatchOptions{ResourceVersion: after}); err != nil {
+		return err
+	}
+	method := fmt.Sprintf("/%s%sService/Watch%s", api, k.message, k.messages)
+	stream, err := connection.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true}, method, grpc.WaitForReady(true))
+	if err != nil {
+		return err
+	}
+	if err := stream.SendMsg(request); err != nil && !errors.Is(err, io.EOF) { // of io.EOF the next RecvMsg says why
+		return err
+	}
+	if err := stream.CloseSend(); err != nil {
+		return err
+	}
+	for {
+		response, err := message("Watch" + k.messages + "Response")
+		if err != nil {
+			return err
+		}
+		if err := stream.RecvMsg(response); err != nil {
+			return err
+		}
+		if tell(k.changeIn(response)) {
+			return nil
+		}
+	}
+}
+
+func (k *kind) changeIn(response proto.Message) change {
+	reflected := response.ProtoReflect()
+	fields := reflected.Descriptor().Fields()
+	told := change{
+		kind:    pb.ChangeType(reflected.Get(fields.ByName("type")).Enum()),
+		version: reflected.Get(fields.ByName("resource_version")).Int(),
+	}
+	if object := fields.ByName(protoreflect.Name(k.field)); reflected.Has(object) {
+		told.object = reflected.Get(object).Message().Interface()
+	}
+	return told
 }

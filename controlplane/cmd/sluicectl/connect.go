@@ -31,7 +31,8 @@ func (g *globals) add(root *cobra.Command) {
 	flags.StringVar(&g.tls.CA, "tls-ca", os.Getenv("SLUICE_TLS_CA"), "CA of the control plane, PEM ($SLUICE_TLS_CA)")
 	flags.StringVar(&g.tls.Certificate, "tls-cert", os.Getenv("SLUICE_TLS_CERT"), "your certificate, PEM ($SLUICE_TLS_CERT)")
 	flags.StringVar(&g.tls.Key, "tls-key", os.Getenv("SLUICE_TLS_KEY"), "its key, PEM ($SLUICE_TLS_KEY)")
-	flags.DurationVar(&g.timeout, "timeout", 30*time.Second, "how long a call may take")
+	flags.DurationVar(&g.timeout, "timeout", 30*time.Second,
+		"how long a call may take; with --wait: how long to wait, 10m where it is not given")
 	flags.StringVarP(&g.output, "output", "o", "table", "table, wide, json or yaml")
 	_ = root.RegisterFlagCompletionFunc("output", cobra.FixedCompletions( // the flag is there
 		[]string{"table", "wide", "json", "yaml"}, cobra.ShellCompDirectiveNoFileComp))
@@ -44,8 +45,28 @@ func environment(name, otherwise string) string {
 	return otherwise
 }
 
+// waitTimeout is how long --wait waits where nobody says.
+const waitTimeout = 10 * time.Minute
+
+// limit is how long a command may take; 0: until it is stopped.
+func (g *globals) limit(command *cobra.Command) time.Duration {
+	set := func(name string) bool {
+		flag := command.Flags().Lookup(name)
+		return flag != nil && flag.Value.String() == "true"
+	}
+	switch {
+	case command.Flags().Changed("timeout"):
+		return g.timeout
+	case set("follow"):
+		return 0
+	case set("wait"):
+		return waitTimeout
+	}
+	return g.timeout
+}
+
 // connect returns a connection and a context that ends in time.
-func (g *globals) connect(ctx context.Context) (*grpc.ClientConn, context.Context, func(), error) {
+func (g *globals) connect(ctx context.Context, limit time.Duration) (*grpc.ClientConn, context.Context, func(), error) {
 	with := insecure.NewCredentials()
 	if !g.insecure {
 		if g.tls == (server.Files{}) {
@@ -62,6 +83,9 @@ func (g *globals) connect(ctx context.Context) (*grpc.ClientConn, context.Contex
 	if err != nil {
 		return nil, nil, nil, &usageError{err}
 	}
-	ctx, cancel := context.WithTimeout(ctx, g.timeout)
+	if limit == 0 {
+		return connection, ctx, func() { _ = connection.Close() }, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	return connection, ctx, func() { cancel(); _ = connection.Close() }, nil
 }

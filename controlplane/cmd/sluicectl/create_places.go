@@ -82,7 +82,7 @@ func readPortal(text string) (*pb.Portal, error) {
 }
 
 func drainGateway(k *kind, g *globals) *cobra.Command {
-	return gatewayVerb(k, g, "drain", "Move everything off a gateway and hold it so; hosts see no error",
+	return gatewayVerb(k, g, "drain", "Move everything off a gateway and hold it so; hosts see no error", undrained,
 		func(ctx context.Context, client pb.GatewayServiceClient, name string) (*pb.Gateway, error) {
 			response, err := client.DrainGateway(ctx, &pb.DrainGatewayRequest{Name: name})
 			return response.GetGateway(), err
@@ -90,17 +90,18 @@ func drainGateway(k *kind, g *globals) *cobra.Command {
 }
 
 func undrainGateway(k *kind, g *globals) *cobra.Command {
-	return gatewayVerb(k, g, "undrain", "Let a gateway take volumes and paths again",
+	return gatewayVerb(k, g, "undrain", "Let a gateway take volumes and paths again", unmadeGateway,
 		func(ctx context.Context, client pb.GatewayServiceClient, name string) (*pb.Gateway, error) {
 			response, err := client.UndrainGateway(ctx, &pb.UndrainGatewayRequest{Name: name})
 			return response.GetGateway(), err
 		})
 }
 
-func gatewayVerb(k *kind, g *globals, verb, short string,
+func gatewayVerb(k *kind, g *globals, verb, short string, missing func(proto.Message) string,
 	call func(context.Context, pb.GatewayServiceClient, string) (*pb.Gateway, error),
 ) *cobra.Command {
-	return &cobra.Command{
+	var wait bool
+	command := &cobra.Command{
 		Use: verb + " NAME", Short: short, Args: cobra.ExactArgs(1), ValidArgsFunction: k.completeNames(g),
 		RunE: func(command *cobra.Command, names []string) error {
 			return with(command, g, func(ctx context.Context, connection *grpc.ClientConn) error {
@@ -108,10 +109,28 @@ func gatewayVerb(k *kind, g *globals, verb, short string,
 				if err != nil {
 					return err
 				}
-				return g.done(command, k, gateway, verb+" was asked for", false)
+				what := verb + " was asked for"
+				if wait {
+					what = verb + " is complete"
+				}
+				wanted := goal{kind: k, from: gateway, missing: missing}
+				if verb == "drain" {
+					wanted.steps = volumesOf(gateway.GetStatus().GetNumber())
+				}
+				return g.waited(ctx, command, connection, wanted, what, wait, false)
 			})
 		},
 	}
+	addWait(command, &wait, "wait until it is done")
+	return command
+}
+
+// volumesOf are the volumes that a gateway has to give away before it is drained.
+func volumesOf(number uint32) *steps {
+	return &steps{volumeKind, func(object proto.Message) bool {
+		volume, _ := object.(*pb.Volume)
+		return volume.GetStatus().GetOwnerGateway() == number
+	}}
 }
 
 func createGatewayPool(command *cobra.Command) func(*pb.ObjectMeta) (proto.Message, error) {

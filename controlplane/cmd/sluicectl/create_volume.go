@@ -69,7 +69,7 @@ func required(command *cobra.Command, names ...string) {
 
 func resizeVolume(k *kind, g *globals) *cobra.Command {
 	var capacity string
-	var dryRun bool
+	var dryRun, wait bool
 	command := &cobra.Command{
 		Use: "resize NAME", Short: "Grow a volume; hosts see it by a rescan", Args: cobra.ExactArgs(1),
 		ValidArgsFunction: k.completeNames(g),
@@ -88,32 +88,62 @@ func resizeVolume(k *kind, g *globals) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return g.done(command, k, response.GetVolume(), "grows to "+size(bytes), dryRun)
+				grown := goal{kind: k, from: response.GetVolume(), missing: ungrown}
+				return g.waited(ctx, command, connection, grown, grows(bytes, wait), wait && !dryRun, dryRun)
 			})
 		},
 	}
 	command.Flags().StringVar(&capacity, "size", "", "new capacity, as 20Gi")
 	command.Flags().BoolVar(&dryRun, "dry-run", false, "have it validated; change nothing")
+	addWait(command, &wait, "wait until hosts can see the new capacity")
 	required(command, "size")
 	return command
 }
 
+func grows(bytes int64, waited bool) string {
+	if waited {
+		return "has grown to " + size(bytes)
+	}
+	return "grows to " + size(bytes)
+}
+
 func moveVolume(k *kind, g *globals) *cobra.Command {
 	var to string
+	var wait bool
 	command := &cobra.Command{
 		Use: "move NAME", Short: "Move a volume to another gateway; hosts see no error", Args: cobra.ExactArgs(1),
 		ValidArgsFunction: k.completeNames(g),
 		RunE: func(command *cobra.Command, names []string) error {
 			return with(command, g, func(ctx context.Context, connection *grpc.ClientConn) error {
+				number, err := gatewayNumber(ctx, connection, to)
+				if err != nil {
+					return err
+				}
 				response, err := pb.NewVolumeServiceClient(connection).MoveVolume(ctx,
 					&pb.MoveVolumeRequest{Name: names[0], Gateway: to})
 				if err != nil {
 					return err
 				}
-				return g.done(command, k, response.GetVolume(), "is to move", false)
+				what := "is to move"
+				if wait {
+					what = "has moved"
+				}
+				moved := goal{kind: k, from: response.GetVolume(),
+					missing: unmoved(number, response.GetVolume().GetStatus())}
+				return g.waited(ctx, command, connection, moved, what, wait, false)
 			})
 		},
 	}
 	command.Flags().StringVar(&to, "to", "", "gateway to own it; empty: whichever suits best")
+	addWait(command, &wait, "wait until the other gateway owns it")
 	return command
+}
+
+// gatewayNumber looks up by which number volumes know a gateway; 0 for no name.
+func gatewayNumber(ctx context.Context, connection *grpc.ClientConn, name string) (uint32, error) {
+	if name == "" {
+		return 0, nil
+	}
+	got, err := pb.NewGatewayServiceClient(connection).GetGateway(ctx, &pb.GetGatewayRequest{Name: name})
+	return got.GetGateway().GetStatus().GetNumber(), err
 }

@@ -31,11 +31,14 @@ func usagef(format string, args ...any) error { return &usageError{fmt.Errorf(fo
 
 func exitCode(err error) int {
 	var usage *usageError
+	var alarms *alarmError
 	switch {
 	case err == nil:
 		return exitDone
 	case errors.As(err, &usage):
 		return exitUsage
+	case errors.As(err, &alarms):
+		return exitNotNow
 	case errors.Is(err, context.DeadlineExceeded):
 		return exitDeadlineIsOver
 	}

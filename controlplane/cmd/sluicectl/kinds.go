@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -23,6 +24,14 @@ type kind struct {
 	columns                          []column
 	// create adds flags to a command and returns what makes an object of them; nil where nobody creates one.
 	create func(*cobra.Command) func(*pb.ObjectMeta) (proto.Message, error)
+	// observed objects come and go by themselves: nobody creates, updates, deletes or labels one.
+	observed bool
+	// refers says which noun a flag of the kind's commands names: its names complete it.
+	refers map[string]string
+	// filter adds flags to list and returns what keeps an object; nil where there are none but labels.
+	filter func(*cobra.Command) func(proto.Message) bool
+	// unmade says what a new object still lacks before it can be used, "" for nothing; nil where creating is all there is.
+	unmade func(proto.Message) string
 	// more are commands that only this kind has.
 	more []func(*kind, *globals) *cobra.Command
 }
@@ -45,24 +54,30 @@ func wide[M proto.Message](title string, value func(M) string) column {
 	return c
 }
 
-var kinds = []*kind{
-	{
-		name: "volume", aliases: []string{"volumes", "vol"},
-		message: "Volume", messages: "Volumes", field: "volume", fields: "volumes", create: createVolume,
-		more: []func(*kind, *globals) *cobra.Command{resizeVolume, moveVolume},
-		columns: []column{
-			of("POOL", func(v *pb.Volume) string { return v.GetSpec().GetPool() }),
-			of("SIZE", func(v *pb.Volume) string { return size(v.GetSpec().GetSizeBytes()) }),
-			of("OWNERSHIP", func(v *pb.Volume) string { return word(v.GetStatus().GetOwnership(), "OWNERSHIP_STATE_") }),
-			of("OWNER", func(v *pb.Volume) string { return number(v.GetStatus().GetOwnerGateway()) }),
-			wide("EPOCH", func(v *pb.Volume) string { return strconv.FormatUint(v.GetStatus().GetEpoch(), 10) }),
-			wide("NAA", func(v *pb.Volume) string { return v.GetStatus().GetNaa() }),
-			wide("WRITE-CACHE", func(v *pb.Volume) string { return word(v.GetSpec().GetWriteCache(), "WRITE_CACHE_") }),
-		},
+var volumeKind = &kind{
+	name: "volume", aliases: []string{"volumes", "vol"},
+	message: "Volume", messages: "Volumes", field: "volume", fields: "volumes", create: createVolume,
+	refers: map[string]string{"pool": "pool", "from-snapshot": "snapshot", "from-volume": "volume",
+		"to": "gateway"},
+	unmade: unmadeVolume,
+	more:   []func(*kind, *globals) *cobra.Command{resizeVolume, moveVolume},
+	columns: []column{
+		of("POOL", func(v *pb.Volume) string { return v.GetSpec().GetPool() }),
+		of("SIZE", func(v *pb.Volume) string { return size(v.GetSpec().GetSizeBytes()) }),
+		of("OWNERSHIP", func(v *pb.Volume) string { return word(v.GetStatus().GetOwnership(), "OWNERSHIP_STATE_") }),
+		of("OWNER", func(v *pb.Volume) string { return number(v.GetStatus().GetOwnerGateway()) }),
+		wide("EPOCH", func(v *pb.Volume) string { return strconv.FormatUint(v.GetStatus().GetEpoch(), 10) }),
+		wide("NAA", func(v *pb.Volume) string { return v.GetStatus().GetNaa() }),
+		wide("WRITE-CACHE", func(v *pb.Volume) string { return word(v.GetSpec().GetWriteCache(), "WRITE_CACHE_") }),
 	},
+}
+
+var kinds = []*kind{
+	volumeKind,
 	{
 		name: "target", aliases: []string{"targets", "tgt"},
 		message: "Target", messages: "Targets", field: "target", fields: "targets", create: createTarget,
+		refers: map[string]string{"gateway-pool": "gatewaypool", "host": "host"}, unmade: unmadeTarget,
 		columns: []column{
 			of("IQN", func(t *pb.Target) string { return t.GetSpec().GetIqn() }),
 			of("LUNS", func(t *pb.Target) string { return strconv.Itoa(len(t.GetSpec().GetLuns())) }),
@@ -86,6 +101,7 @@ var kinds = []*kind{
 	{
 		name: "snapshot", aliases: []string{"snapshots", "snap"},
 		message: "Snapshot", messages: "Snapshots", field: "snapshot", fields: "snapshots", create: createSnapshot,
+		refers: map[string]string{"volume": "volume"}, unmade: unmadeSnapshot,
 		columns: []column{
 			of("VOLUME", func(s *pb.Snapshot) string { return s.GetSpec().GetVolume() }),
 			of("READY", func(s *pb.Snapshot) string { return strconv.FormatBool(s.GetStatus().GetReady()) }),
@@ -95,6 +111,7 @@ var kinds = []*kind{
 	{
 		name: "pool", aliases: []string{"pools", "storagepool", "sp"},
 		message: "StoragePool", messages: "StoragePools", field: "storage_pool", fields: "storage_pools", create: createPool,
+		unmade: unmadePool,
 		columns: []column{
 			of("KIND", poolKind),
 			of("PLACE", poolPlace),
@@ -105,6 +122,7 @@ var kinds = []*kind{
 	{
 		name: "gateway", aliases: []string{"gateways", "gw"},
 		message: "Gateway", messages: "Gateways", field: "gateway", fields: "gateways", create: createGateway,
+		refers: map[string]string{"pool": "gatewaypool"}, unmade: unmadeGateway,
 		more: []func(*kind, *globals) *cobra.Command{drainGateway, undrainGateway},
 		columns: []column{
 			of("NUMBER", func(g *pb.Gateway) string { return number(g.GetStatus().GetNumber()) }),
@@ -120,7 +138,7 @@ var kinds = []*kind{
 	{
 		name: "gatewaypool", aliases: []string{"gatewaypools", "gwp"},
 		message: "GatewayPool", messages: "GatewayPools", field: "gateway_pool", fields: "gateway_pools",
-		create: createGatewayPool,
+		create: createGatewayPool, refers: map[string]string{"fabric": "fabric"},
 		columns: []column{
 			of("FABRICS", func(p *pb.GatewayPool) string { return strings.Join(p.GetSpec().GetFabrics(), ",") }),
 			of("READY", func(p *pb.GatewayPool) string {
@@ -137,6 +155,17 @@ var kinds = []*kind{
 			of("LINKS", func(f *pb.Fabric) string { return strconv.Itoa(len(f.GetSpec().GetLinks())) }),
 		},
 	},
+	sessionKind,
+}
+
+// kindNamed finds a kind by what users type or by its name in the API; nil where there is none.
+func kindNamed(name string) *kind {
+	for _, k := range kinds {
+		if k.name == name || k.message == name || slices.Contains(k.aliases, name) {
+			return k
+		}
+	}
+	return nil
 }
 
 func listOptions(token string, labels map[string]string) *pb.ListOptions {

@@ -41,8 +41,8 @@ func newRoot(called string) *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Long: "Look at and change what a Sluice control plane keeps.\n\nExit codes: 0 done, 1 other, 2 wrong use, " +
-			"3 not found, 4 exists or changed meanwhile, 5 not possible now, 6 not allowed, 7 control plane not reachable, " +
-			"8 time is up.",
+			"3 not found, 4 exists or changed meanwhile, 5 not possible now (status --check: alarms), 6 not allowed, " +
+			"7 control plane not reachable, 8 time is up.",
 	}
 	options.add(root)
 	root.SetFlagErrorFunc(func(command *cobra.Command, err error) error {
@@ -51,6 +51,7 @@ func newRoot(called string) *cobra.Command {
 	for _, kind := range kinds {
 		root.AddCommand(nounCommand(kind, options))
 	}
-	root.AddCommand(applyCommand(options), backupCommand(options), hostConfigCommand(options), doctorCommand(options))
+	root.AddCommand(applyCommand(options), backupCommand(options), hostConfigCommand(options), doctorCommand(options),
+		statusCommand(options), eventsCommand(options), dumpCommand(options))
 	return root
 }

@@ -3,7 +3,9 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"google.golang.org/grpc"
@@ -19,19 +21,25 @@ func nounCommand(k *kind, g *globals) *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error { return command.Help() },
 	}
-	command.AddCommand(listCommand(k, g), getCommand(k, g), describeCommand(k, g), deleteCommand(k, g))
+	command.AddCommand(listCommand(k, g), getCommand(k, g), describeCommand(k, g))
+	if !k.observed {
+		command.AddCommand(deleteCommand(k, g))
+	}
 	if k.create != nil {
 		command.AddCommand(createCommand(k, g))
 	}
 	for _, more := range k.more {
 		command.AddCommand(more(k, g))
 	}
+	for _, verb := range command.Commands() {
+		k.completeFlags(verb, g)
+	}
 	return command
 }
 
 // with connects, runs and disconnects.
 func with(command *cobra.Command, g *globals, run func(context.Context, *grpc.ClientConn) error) error {
-	connection, ctx, done, err := g.connect(command.Context())
+	connection, ctx, done, err := g.connect(command.Context(), g.limit(command))
 	if err != nil {
 		return err
 	}
@@ -41,6 +49,7 @@ func with(command *cobra.Command, g *globals, run func(context.Context, *grpc.Cl
 
 func listCommand(k *kind, g *globals) *cobra.Command {
 	var labels map[string]string
+	keep := func(proto.Message) bool { return true }
 	command := &cobra.Command{
 		Use: "list", Short: "List " + k.messages, Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
@@ -49,9 +58,16 @@ func listCommand(k *kind, g *globals) *cobra.Command {
 				if err != nil {
 					return err
 				}
+				objects = slices.DeleteFunc(objects, func(o proto.Message) bool { return !keep(o) })
 				return g.print(command.OutOrStdout(), k, objects, false)
 			})
 		},
+	}
+	if k.filter != nil {
+		keep = k.filter(command)
+	}
+	if k.observed {
+		return command
 	}
 	command.Flags().StringToStringVarP(&labels, "selector", "l", nil, "only objects with these labels, as key=value")
 	return command
@@ -105,25 +121,38 @@ func describeCommand(k *kind, g *globals) *cobra.Command {
 }
 
 func deleteCommand(k *kind, g *globals) *cobra.Command {
-	var dryRun bool
+	var dryRun, wait bool
 	command := &cobra.Command{
 		Use: "delete NAME...", Short: "Delete " + k.messages, Args: cobra.MinimumNArgs(1),
 		ValidArgsFunction: k.completeNames(g),
 		RunE: func(command *cobra.Command, names []string) error {
 			return with(command, g, func(ctx context.Context, connection *grpc.ClientConn) error {
+				var goals []goal
 				for _, name := range names {
 					fields := map[string]any{"name": name, "dry_run": dryRun}
 					response, err := k.call(ctx, connection, "Delete", k.message, fields)
 					if err != nil {
 						return err
 					}
-					k.said(command, k.objectIn(response), deleted(k.objectIn(response)), dryRun)
+					object := k.objectIn(response)
+					k.said(command, object, deleted(object), dryRun)
+					if metaOf(object).GetDeleteTime() != nil {
+						goals = append(goals, goal{kind: k, from: object, missing: undeleted})
+					}
 				}
-				return nil
+				if !wait || dryRun {
+					return nil
+				}
+				last, err := g.waitAll(ctx, command, connection, goals)
+				for i := range last {
+					k.said(command, goals[i].from, "is gone", false)
+				}
+				return err
 			})
 		},
 	}
 	command.Flags().BoolVar(&dryRun, "dry-run", false, "say what would happen; change nothing")
+	addWait(command, &wait, "wait until they are gone")
 	return command
 }
 
@@ -135,12 +164,15 @@ func deleted(object proto.Message) string {
 }
 
 func createCommand(k *kind, g *globals) *cobra.Command {
-	var dryRun bool
+	var dryRun, wait bool
 	var labels map[string]string
 	command := &cobra.Command{Use: "create NAME", Short: "Create a " + k.message, Args: cobra.ExactArgs(1)}
 	build := k.create(command)
 	command.Flags().BoolVar(&dryRun, "dry-run", false, "have it validated; create nothing")
 	command.Flags().StringToStringVar(&labels, "label", nil, "labels, as key=value")
+	if k.unmade != nil {
+		addWait(command, &wait, "wait until it can be used")
+	}
 	command.RunE = func(command *cobra.Command, names []string) error {
 		object, err := build(&pb.ObjectMeta{Name: names[0], Labels: labels})
 		if err != nil {
@@ -151,10 +183,26 @@ func createCommand(k *kind, g *globals) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return g.done(command, k, k.objectIn(response), "created", dryRun)
+			made := goal{kind: k, from: k.objectIn(response), missing: k.unmade}
+			return g.waited(ctx, command, connection, made, "created", wait && !dryRun, dryRun)
 		})
 	}
 	return command
+}
+
+// waited tells that a change was made; with wait, once it has come about.
+func (g *globals) waited(ctx context.Context, command *cobra.Command, connection *grpc.ClientConn, wanted goal, what string,
+	wait, dryRun bool,
+) error {
+	object := wanted.from
+	if wait {
+		last, err := g.waitAll(ctx, command, connection, []goal{wanted})
+		if err != nil {
+			return err
+		}
+		object = last[0]
+	}
+	return g.done(command, wanted.kind, object, what, dryRun)
 }
 
 // done tells that a change was made: in a sentence, or by the object where JSON or YAML is asked for.
@@ -173,10 +221,26 @@ func (k *kind) said(command *cobra.Command, object proto.Message, what string, d
 	_, _ = fmt.Fprintf(command.OutOrStdout(), "%s %s %s\n", k.name, metaOf(object).GetName(), what)
 }
 
+// completionTimeout bounds how long somebody who pressed a key waits for nothing.
+const completionTimeout = 3 * time.Second
+
+// completeFlags completes the flags that name objects.
+func (k *kind) completeFlags(command *cobra.Command, g *globals) {
+	for flag, noun := range k.refers {
+		if command.Flags().Lookup(flag) == nil {
+			continue
+		}
+		if err := command.RegisterFlagCompletionFunc(flag, kindNamed(noun).completeNames(g)); err != nil {
+			panic(err)
+		}
+	}
+}
+
 // completeNames completes names by asking the control plane.
 func (k *kind) completeNames(g *globals) cobra.CompletionFunc {
 	return func(command *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
 		var names []string
+		g.timeout = min(g.timeout, completionTimeout)
 		_ = with(command, g, func(ctx context.Context, connection *grpc.ClientConn) error {
 			objects, err := k.list(ctx, connection, nil)
 			for _, object := range objects {

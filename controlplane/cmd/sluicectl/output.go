@@ -7,7 +7,6 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 	"sigs.k8s.io/yaml"
 
@@ -25,6 +24,10 @@ func (g *globals) print(to io.Writer, k *kind, objects []proto.Message, single b
 	case "json", "yaml":
 		return document(to, k, objects, single, g.output)
 	}
+	return g.noSuchOutput()
+}
+
+func (g *globals) noSuchOutput() error {
 	return usagef("--output %q: table, wide, json and yaml are possible", g.output)
 }
 
@@ -64,6 +67,11 @@ func document(to io.Writer, k *kind, objects []proto.Message, single bool, forma
 	if single && len(items) == 1 {
 		shown = items[0]
 	}
+	return encode(to, shown, format)
+}
+
+// encode writes something as JSON or YAML.
+func encode(to io.Writer, shown any, format string) error {
 	text, err := json.MarshalIndent(shown, "", "  ")
 	if err != nil {
 		return err
@@ -81,15 +89,8 @@ func document(to io.Writer, k *kind, objects []proto.Message, single bool, forma
 
 // plain makes maps of an object, with apiVersion and kind.
 func plain(k *kind, object proto.Message) (map[string]any, error) {
-	text, err := protojson.Marshal(object)
-	if err != nil {
-		return nil, err
-	}
 	shown := map[string]any{"apiVersion": apiVersion, "kind": k.message}
-	if err := json.Unmarshal(text, &shown); err != nil {
-		return nil, err
-	}
-	return shown, nil
+	return shown, asMap(object, shown)
 }
 
 // metaOf finds the part that all objects have.

@@ -18,8 +18,11 @@ func fieldNamed(m proto.Message, name string) protoreflect.FieldDescriptor {
 
 func TestEveryKindHasTheShapeThatCallsRelyOn(t *testing.T) {
 	for _, k := range kinds {
-		for verb, noun := range map[string]string{"Create": k.message, "Get": k.message, "Update": k.message,
-			"Delete": k.message, "List": k.messages} {
+		verbs := map[string]string{"Get": k.message, "List": k.messages, "Watch": k.messages}
+		if !k.observed {
+			verbs["Create"], verbs["Update"], verbs["Delete"] = k.message, k.message, k.message
+		}
+		for verb, noun := range verbs {
 			for _, part := range []string{"Request", "Response"} {
 				if _, err := message(verb + noun + part); err != nil {
 					t.Error(err)
@@ -146,7 +149,7 @@ func TestAFindingComesWithItsMend(t *testing.T) {
 	}
 	got := map[string]bool{}
 	for _, f := range w.findings() {
-		got[f.object] = f.problem != "" && f.mend != ""
+		got[f.Object] = f.Problem != "" && f.Mend != ""
 	}
 	for _, object := range []string{"gateway gw-1", "gatewaypool p", "volume v", "host h"} {
 		if !got[object] {

@@ -25,6 +25,7 @@ func statusOf(err error) error {
 		exists       *store.ExistsError
 		conflict     *store.ConflictError
 		exhausted    *store.ExhaustedError
+		limit        *store.EtcdLimitError
 	)
 	switch {
 	case errors.As(err, &invalid):
@@ -42,6 +43,8 @@ func statusOf(err error) error {
 		return status.Error(codes.Aborted, err.Error())
 	case errors.As(err, &exhausted):
 		return status.Error(codes.ResourceExhausted, err.Error())
+	case errors.As(err, &limit):
+		return status.Error(codes.FailedPrecondition, err.Error())
 	case errors.Is(err, store.ErrPageToken):
 		return withFields(codes.InvalidArgument, err,
 			model.Violations{{Field: "options.pageToken", Description: err.Error()}})

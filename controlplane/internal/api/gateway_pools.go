@@ -15,9 +15,9 @@ type GatewayPools struct {
 }
 
 // NewGatewayPools makes the service.
-func NewGatewayPools(s *store.Store) *GatewayPools {
+func NewGatewayPools(s *store.Store, counts *Counts) *GatewayPools {
 	return &GatewayPools{kind: kind[*model.GatewayPool, *pb.GatewayPool]{
-		objects: s.GatewayPools, read: readGatewayPool, show: showGatewayPool,
+		objects: s.GatewayPools, read: readGatewayPool, show: showGatewayPool, fill: counts.gatewayPools,
 	}}
 }
 

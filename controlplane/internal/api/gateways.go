@@ -15,9 +15,9 @@ type Gateways struct {
 }
 
 // NewGateways makes the service.
-func NewGateways(s *store.Store) *Gateways {
+func NewGateways(s *store.Store, counts *Counts) *Gateways {
 	return &Gateways{kind: kind[*model.Gateway, *pb.Gateway]{
-		objects: s.Gateways, read: readGateway, show: showGateway,
+		objects: s.Gateways, read: readGateway, show: showGateway, fill: counts.gateways,
 	}}
 }
 
@@ -80,7 +80,7 @@ func (x *Gateways) drain(ctx context.Context, name string, wanted bool) (*pb.Gat
 	if err != nil {
 		return nil, statusOf(err)
 	}
-	return showGateway(gateway), nil
+	return x.kind.filled(ctx, gateway)
 }
 
 func readGateway(m *pb.Gateway) *model.Gateway {

@@ -15,9 +15,9 @@ type Hosts struct {
 }
 
 // NewHosts makes the service.
-func NewHosts(s *store.Store) *Hosts {
+func NewHosts(s *store.Store, counts *Counts) *Hosts {
 	return &Hosts{kind: kind[*model.Host, *pb.Host]{
-		objects: s.Hosts, read: readHost, show: showHost, keep: store.KeepHostSecrets,
+		objects: s.Hosts, read: readHost, show: showHost, fill: counts.hosts, keep: store.KeepHostSecrets,
 	}}
 }
 

@@ -1,6 +1,10 @@
 package api
 
 import (
+	"context"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
+
 	"sluice.dev/sluice/controlplane/internal/store"
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
@@ -9,10 +13,28 @@ import (
 type Maintenance struct {
 	pb.UnimplementedMaintenanceServiceServer
 	store *store.Store
+	self  ControlPlane
+}
+
+// ControlPlane is what is told of the process that answers.
+type ControlPlane struct {
+	Version string
+	// Replica names it in logs.
+	Replica string
+	// EmbeddedStore: the store is in this process, so there is no other replica.
+	EmbeddedStore bool
 }
 
 // NewMaintenance makes the service.
-func NewMaintenance(s *store.Store) *Maintenance { return &Maintenance{store: s} }
+func NewMaintenance(s *store.Store, self ControlPlane) *Maintenance {
+	return &Maintenance{store: s, self: self}
+}
+
+// GetControlPlane implements MaintenanceService.
+func (m *Maintenance) GetControlPlane(context.Context, *pb.GetControlPlaneRequest) (*pb.GetControlPlaneResponse, error) {
+	return &pb.GetControlPlaneResponse{Version: m.self.Version, Replica: m.self.Replica,
+		EmbeddedStore: m.self.EmbeddedStore, Time: timestamppb.Now()}, nil
+}
 
 // Backup implements MaintenanceService.
 func (m *Maintenance) Backup(_ *pb.BackupRequest, stream pb.MaintenanceService_BackupServer) error {

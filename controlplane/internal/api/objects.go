@@ -22,6 +22,8 @@ type kind[T model.Object, P proto.Message] struct {
 	read func(P) T
 	// show makes a message of an object, without its secrets.
 	show func(T) P
+	// fill adds what is counted over other objects, to all messages of one answer; nil: nothing is.
+	fill func(context.Context, []P) error
 	// keep fills in what an update leaves empty because it cannot be read back: secrets.
 	keep func(from, to T)
 }
@@ -32,7 +34,16 @@ func (k kind[T, P]) create(ctx context.Context, message P, dryRun bool) (P, erro
 		var none P
 		return none, statusOf(err)
 	}
-	return k.show(object), nil
+	return k.filled(ctx, object)
+}
+
+// filled makes the message of an object, with what is counted.
+func (k kind[T, P]) filled(ctx context.Context, object T) (P, error) {
+	message := k.show(object)
+	if k.fill == nil {
+		return message, nil
+	}
+	return message, statusOf(k.fill(ctx, []P{message}))
 }
 
 func (k kind[T, P]) get(ctx context.Context, name string) (P, error) {
@@ -41,7 +52,7 @@ func (k kind[T, P]) get(ctx context.Context, name string) (P, error) {
 		var none P
 		return none, statusOf(err)
 	}
-	return k.show(object), nil
+	return k.filled(ctx, object)
 }
 
 // list returns messages, the next page's token and the list's version.
@@ -55,6 +66,11 @@ func (k kind[T, P]) list(ctx context.Context, options *pb.ListOptions) ([]P, str
 	messages := make([]P, len(page.Objects))
 	for i, object := range page.Objects {
 		messages[i] = k.show(object)
+	}
+	if k.fill != nil {
+		if err := k.fill(ctx, messages); err != nil {
+			return nil, "", 0, statusOf(err)
+		}
 	}
 	return messages, page.Next, page.Version, nil
 }
@@ -92,7 +108,7 @@ func (k kind[T, P]) update(ctx context.Context, message P, mask *fieldmaskpb.Fie
 		if err != nil {
 			return none, statusOf(err)
 		}
-		return k.show(object), nil
+		return k.filled(ctx, object)
 	}
 	return none, statusOf(store.ErrBusy)
 }
@@ -107,7 +123,7 @@ func (k kind[T, P]) delete(ctx context.Context, name string, options *pb.DeleteO
 		var none P
 		return none, statusOf(err)
 	}
-	return k.show(object), nil
+	return k.filled(ctx, object)
 }
 
 // watch sends changes until the client has enough. An object that no longer has the selected labels is told as deleted.
@@ -127,7 +143,11 @@ func watch[T model.Object, P proto.Message, R any](k kind[T, P], stream grpc.Ser
 		if change.Type == store.Deleted || !change.Object.Metadata().Matches(labels) {
 			told = pb.ChangeType_CHANGE_TYPE_DELETED
 		}
-		return stream.Send(response(told, k.show(change.Object), change.Version))
+		message, err := k.filled(stream.Context(), change.Object)
+		if err != nil {
+			return err
+		}
+		return stream.Send(response(told, message, change.Version))
 	}
 	return statusOf(k.objects.Watch(stream.Context(), options.GetResourceVersion(), tell))
 }

@@ -35,7 +35,7 @@ func (x *Sessions) GetSession(ctx context.Context, r *pb.GetSessionRequest) (*pb
 	if err != nil {
 		return nil, statusOf(err)
 	}
-	return &pb.GetSessionResponse{Session: x.show(session)}, nil
+	return &pb.GetSessionResponse{Session: x.names().show(session)}, nil
 }
 
 // ListSessions implements SessionService. A page's token is the name that it begins after.
@@ -49,7 +49,7 @@ func (x *Sessions) ListSessions(ctx context.Context, r *pb.ListSessionsRequest) 
 	if size <= 0 {
 		size = sessionPage
 	}
-	response := &pb.ListSessionsResponse{ResourceVersion: version}
+	names, response := x.names(), &pb.ListSessionsResponse{ResourceVersion: version}
 	for _, session := range all {
 		if after := r.GetOptions().GetPageToken(); after != "" && session.Name() <= after {
 			continue
@@ -58,7 +58,7 @@ func (x *Sessions) ListSessions(ctx context.Context, r *pb.ListSessionsRequest) 
 			response.NextPageToken = response.GetSessions()[size-1].GetMeta().GetName()
 			break
 		}
-		response.Sessions = append(response.Sessions, x.show(session))
+		response.Sessions = append(response.Sessions, names.show(session))
 	}
 	return response, nil
 }
@@ -72,7 +72,7 @@ func (x *Sessions) WatchSessions(r *pb.WatchSessionsRequest, stream pb.SessionSe
 	tell := func(change store.RecordChange[*model.Session]) error {
 		told := &pb.WatchSessionsResponse{Type: types[change.Type], ResourceVersion: change.Version}
 		if change.Record != nil {
-			told.Session = x.show(change.Record)
+			told.Session = x.names().show(change.Record)
 		}
 		return stream.Send(told)
 	}
@@ -106,20 +106,33 @@ func (x *Sessions) find(ctx context.Context, name string) (*model.Session, error
 	return nil, &store.NotFoundError{Kind: "Session", Name: name}
 }
 
-func (x *Sessions) show(s *model.Session) *pb.Session {
-	target, host := s.TargetIQN, s.HostUID
+// sessionNames are what people call the targets and hosts that gateways know by IQN and uid.
+type sessionNames struct {
+	targets, hosts map[string]string
+}
+
+// names is made once for each answer, not for each session.
+func (x *Sessions) names() sessionNames {
+	names := sessionNames{map[string]string{}, map[string]string{}}
 	x.view.Read(func(o *view.Objects) {
-		for name, t := range o.Targets {
-			if t.Spec.IQN == s.TargetIQN {
-				target = name
-			}
+		for name, target := range o.Targets {
+			names.targets[target.Spec.IQN] = name
 		}
-		for name, h := range o.Hosts {
-			if h.Meta.UID == s.HostUID {
-				host = name
-			}
+		for name, host := range o.Hosts {
+			names.hosts[host.Meta.UID] = name
 		}
 	})
+	return names
+}
+
+func (n sessionNames) show(s *model.Session) *pb.Session {
+	target, host := s.TargetIQN, s.HostUID
+	if name, known := n.targets[s.TargetIQN]; known {
+		target = name
+	}
+	if name, known := n.hosts[s.HostUID]; known {
+		host = name
+	}
 	return &pb.Session{
 		Meta: &pb.ObjectMeta{Name: s.Name(), ResourceVersion: s.Version, CreateTime: showTime(s.LoginTime),
 			Uid: fmt.Sprintf("%d-%s-%s", s.GatewayNumber, strconv.FormatUint(uint64(s.TSIH), 10), s.ISID)},

@@ -15,9 +15,10 @@ type StoragePools struct {
 }
 
 // NewStoragePools makes the service.
-func NewStoragePools(s *store.Store) *StoragePools {
+func NewStoragePools(s *store.Store, counts *Counts) *StoragePools {
 	return &StoragePools{kind: kind[*model.StoragePool, *pb.StoragePool]{
-		objects: s.StoragePools, read: readStoragePool, show: showStoragePool, keep: store.KeepPoolSecret,
+		objects: s.StoragePools, read: readStoragePool, show: showStoragePool,
+		fill: counts.storagePools, keep: store.KeepPoolSecret,
 	}}
 }
 

@@ -15,9 +15,9 @@ type Targets struct {
 }
 
 // NewTargets makes the service.
-func NewTargets(s *store.Store) *Targets {
+func NewTargets(s *store.Store, counts *Counts) *Targets {
 	return &Targets{kind: kind[*model.Target, *pb.Target]{
-		objects: s.Targets, read: readTarget, show: showTarget,
+		objects: s.Targets, read: readTarget, show: showTarget, fill: counts.targets,
 	}}
 }
 

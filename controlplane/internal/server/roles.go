@@ -83,10 +83,10 @@ func allow(identity Identity, method string, insecure bool) error {
 		allowed = true
 	case service == "sluice.v1.GatewayStreamService":
 		allowed = identity.Role == RoleGateway || insecure
-	case service == "sluice.v1.MaintenanceService":
-		allowed = identity.Role == RoleAdmin
 	case readOnly(name):
 		allowed = identity.Role != RoleGateway
+	case service == "sluice.v1.MaintenanceService":
+		allowed = identity.Role == RoleAdmin
 	default:
 		allowed = identity.Role == RoleAdmin || identity.Role == RoleOperator
 	}

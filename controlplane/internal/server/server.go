@@ -40,6 +40,8 @@ const (
 type Options struct {
 	Store *store.Store
 	View  *view.View
+	// Self is what the API tells of the process that serves it.
+	Self api.ControlPlane
 	// Streams serves the gateways; nil: not here.
 	Streams pb.GatewayStreamServiceServer
 	// TLS is nil for plain connections, which Insecure has to allow.
@@ -79,15 +81,16 @@ func New(options Options) (*Server, error) {
 	}
 	s := &Server{Server: grpc.NewServer(settings...), Health: health.NewServer()}
 	healthpb.RegisterHealthServer(s, s.Health)
+	counts := api.NewCounts(options.Store, options.View)
 	pb.RegisterVolumeServiceServer(s, api.NewVolumes(options.Store))
-	pb.RegisterTargetServiceServer(s, api.NewTargets(options.Store))
-	pb.RegisterHostServiceServer(s, api.NewHosts(options.Store))
+	pb.RegisterTargetServiceServer(s, api.NewTargets(options.Store, counts))
+	pb.RegisterHostServiceServer(s, api.NewHosts(options.Store, counts))
 	pb.RegisterSnapshotServiceServer(s, api.NewSnapshots(options.Store))
-	pb.RegisterStoragePoolServiceServer(s, api.NewStoragePools(options.Store))
-	pb.RegisterGatewayServiceServer(s, api.NewGateways(options.Store))
-	pb.RegisterGatewayPoolServiceServer(s, api.NewGatewayPools(options.Store))
+	pb.RegisterStoragePoolServiceServer(s, api.NewStoragePools(options.Store, counts))
+	pb.RegisterGatewayServiceServer(s, api.NewGateways(options.Store, counts))
+	pb.RegisterGatewayPoolServiceServer(s, api.NewGatewayPools(options.Store, counts))
 	pb.RegisterFabricServiceServer(s, api.NewFabrics(options.Store))
-	pb.RegisterMaintenanceServiceServer(s, api.NewMaintenance(options.Store))
+	pb.RegisterMaintenanceServiceServer(s, api.NewMaintenance(options.Store, options.Self))
 	pb.RegisterSessionServiceServer(s, api.NewSessions(options.Store, options.View))
 	pb.RegisterEventServiceServer(s, api.NewEvents(options.Store))
 	if options.Streams != nil {

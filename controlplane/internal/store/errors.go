@@ -38,5 +38,20 @@ func (e *ConflictError) Error() string {
 	return fmt.Sprintf("%s %q has changed since you read it: read it again and redo the change", e.Kind, e.Name)
 }
 
+// EtcdLimitError says that a change is larger than the external etcd takes as it was started; nothing was changed.
+type EtcdLimitError struct {
+	// Flag of etcd, and the least it has to be.
+	Flag   string
+	Needed int
+	Cause  error
+}
+
+func (e *EtcdLimitError) Error() string {
+	return fmt.Sprintf("etcd refuses a change of this size (%v): start every etcd member with %s=%d or more",
+		e.Cause, e.Flag, e.Needed)
+}
+
+func (e *EtcdLimitError) Unwrap() error { return e.Cause }
+
 // ErrBusy says that other writers kept winning; nothing was changed.
 var ErrBusy = errors.New("other changes kept coming first; nothing was changed: try again")

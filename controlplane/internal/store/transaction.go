@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
@@ -42,7 +43,7 @@ func (t *tx) deleteAll(prefix string) {
 func (s *Store) commit(ctx context.Context, t *tx) (int64, error) {
 	done, err := s.client.Txn(ctx).If(t.compares...).Then(t.writes...).Commit()
 	if err != nil {
-		return 0, fmt.Errorf("store: %w", err)
+		return 0, committing(err)
 	}
 	if done.Succeeded {
 		return done.Header.Revision, nil
@@ -53,6 +54,23 @@ func (s *Store) commit(ctx context.Context, t *tx) (int64, error) {
 		}
 	}
 	return 0, errLost
+}
+
+// What an external etcd has to be started with for the largest objects; the embedded one is.
+const (
+	neededTxnOps       = 16384
+	neededRequestBytes = 8 << 20
+)
+
+// committing says why a transaction failed. What etcd refuses for its size is refused again until somebody restarts etcd.
+func committing(err error) error {
+	switch {
+	case errors.Is(err, rpctypes.ErrTooManyOps):
+		return &EtcdLimitError{Flag: "--max-txn-ops", Needed: neededTxnOps, Cause: err}
+	case errors.Is(err, rpctypes.ErrRequestTooLarge):
+		return &EtcdLimitError{Flag: "--max-request-bytes", Needed: neededRequestBytes, Cause: err}
+	}
+	return fmt.Errorf("store: %w", err)
 }
 
 // absent compares that no key begins with prefix.

@@ -9,6 +9,7 @@ package sluicev1
 import (
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
+	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	reflect "reflect"
 	sync "sync"
 	unsafe "unsafe"
@@ -21,6 +22,113 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+type GetControlPlaneRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetControlPlaneRequest) Reset() {
+	*x = GetControlPlaneRequest{}
+	mi := &file_sluice_v1_maintenance_proto_msgTypes[0]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetControlPlaneRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetControlPlaneRequest) ProtoMessage() {}
+
+func (x *GetControlPlaneRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_sluice_v1_maintenance_proto_msgTypes[0]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetControlPlaneRequest.ProtoReflect.Descriptor instead.
+func (*GetControlPlaneRequest) Descriptor() ([]byte, []int) {
+	return file_sluice_v1_maintenance_proto_rawDescGZIP(), []int{0}
+}
+
+type GetControlPlaneResponse struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Version string                 `protobuf:"bytes,1,opt,name=version,proto3" json:"version,omitempty"`
+	// Name of the replica that answered, as in its log.
+	Replica string `protobuf:"bytes,2,opt,name=replica,proto3" json:"replica,omitempty"`
+	// The store is an etcd inside that replica: there is no other replica to take over.
+	EmbeddedStore bool `protobuf:"varint,3,opt,name=embedded_store,json=embeddedStore,proto3" json:"embedded_store,omitempty"`
+	// The replica's clock.
+	Time          *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=time,proto3" json:"time,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetControlPlaneResponse) Reset() {
+	*x = GetControlPlaneResponse{}
+	mi := &file_sluice_v1_maintenance_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetControlPlaneResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetControlPlaneResponse) ProtoMessage() {}
+
+func (x *GetControlPlaneResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_sluice_v1_maintenance_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetControlPlaneResponse.ProtoReflect.Descriptor instead.
+func (*GetControlPlaneResponse) Descriptor() ([]byte, []int) {
+	return file_sluice_v1_maintenance_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *GetControlPlaneResponse) GetVersion() string {
+	if x != nil {
+		return x.Version
+	}
+	return ""
+}
+
+func (x *GetControlPlaneResponse) GetReplica() string {
+	if x != nil {
+		return x.Replica
+	}
+	return ""
+}
+
+func (x *GetControlPlaneResponse) GetEmbeddedStore() bool {
+	if x != nil {
+		return x.EmbeddedStore
+	}
+	return false
+}
+
+func (x *GetControlPlaneResponse) GetTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Time
+	}
+	return nil
+}
+
 type BackupRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -29,7 +137,7 @@ type BackupRequest struct {
 
 func (x *BackupRequest) Reset() {
 	*x = BackupRequest{}
-	mi := &file_sluice_v1_maintenance_proto_msgTypes[0]
+	mi := &file_sluice_v1_maintenance_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -41,7 +149,7 @@ func (x *BackupRequest) String() string {
 func (*BackupRequest) ProtoMessage() {}
 
 func (x *BackupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_maintenance_proto_msgTypes[0]
+	mi := &file_sluice_v1_maintenance_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -54,7 +162,7 @@ func (x *BackupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupRequest.ProtoReflect.Descriptor instead.
 func (*BackupRequest) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_maintenance_proto_rawDescGZIP(), []int{0}
+	return file_sluice_v1_maintenance_proto_rawDescGZIP(), []int{2}
 }
 
 type BackupResponse struct {
@@ -67,7 +175,7 @@ type BackupResponse struct {
 
 func (x *BackupResponse) Reset() {
 	*x = BackupResponse{}
-	mi := &file_sluice_v1_maintenance_proto_msgTypes[1]
+	mi := &file_sluice_v1_maintenance_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -79,7 +187,7 @@ func (x *BackupResponse) String() string {
 func (*BackupResponse) ProtoMessage() {}
 
 func (x *BackupResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_maintenance_proto_msgTypes[1]
+	mi := &file_sluice_v1_maintenance_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -92,7 +200,7 @@ func (x *BackupResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupResponse.ProtoReflect.Descriptor instead.
 func (*BackupResponse) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_maintenance_proto_rawDescGZIP(), []int{1}
+	return file_sluice_v1_maintenance_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *BackupResponse) GetChunk() []byte {
@@ -106,11 +214,18 @@ var File_sluice_v1_maintenance_proto protoreflect.FileDescriptor
 
 const file_sluice_v1_maintenance_proto_rawDesc = "" +
 	"\n" +
-	"\x1bsluice/v1/maintenance.proto\x12\tsluice.v1\"\x0f\n" +
+	"\x1bsluice/v1/maintenance.proto\x12\tsluice.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\x18\n" +
+	"\x16GetControlPlaneRequest\"\xa4\x01\n" +
+	"\x17GetControlPlaneResponse\x12\x18\n" +
+	"\aversion\x18\x01 \x01(\tR\aversion\x12\x18\n" +
+	"\areplica\x18\x02 \x01(\tR\areplica\x12%\n" +
+	"\x0eembedded_store\x18\x03 \x01(\bR\rembeddedStore\x12.\n" +
+	"\x04time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\"\x0f\n" +
 	"\rBackupRequest\"&\n" +
 	"\x0eBackupResponse\x12\x14\n" +
-	"\x05chunk\x18\x01 \x01(\fR\x05chunk2U\n" +
-	"\x12MaintenanceService\x12?\n" +
+	"\x05chunk\x18\x01 \x01(\fR\x05chunk2\xaf\x01\n" +
+	"\x12MaintenanceService\x12X\n" +
+	"\x0fGetControlPlane\x12!.sluice.v1.GetControlPlaneRequest\x1a\".sluice.v1.GetControlPlaneResponse\x12?\n" +
 	"\x06Backup\x12\x18.sluice.v1.BackupRequest\x1a\x19.sluice.v1.BackupResponse0\x01B,Z*sluice.dev/sluice/proto/sluice/v1;sluicev1b\x06proto3"
 
 var (
@@ -125,19 +240,25 @@ func file_sluice_v1_maintenance_proto_rawDescGZIP() []byte {
 	return file_sluice_v1_maintenance_proto_rawDescData
 }
 
-var file_sluice_v1_maintenance_proto_msgTypes = make([]protoimpl.MessageInfo, 2)
+var file_sluice_v1_maintenance_proto_msgTypes = make([]protoimpl.MessageInfo, 4)
 var file_sluice_v1_maintenance_proto_goTypes = []any{
-	(*BackupRequest)(nil),  // 0: sluice.v1.BackupRequest
-	(*BackupResponse)(nil), // 1: sluice.v1.BackupResponse
+	(*GetControlPlaneRequest)(nil),  // 0: sluice.v1.GetControlPlaneRequest
+	(*GetControlPlaneResponse)(nil), // 1: sluice.v1.GetControlPlaneResponse
+	(*BackupRequest)(nil),           // 2: sluice.v1.BackupRequest
+	(*BackupResponse)(nil),          // 3: sluice.v1.BackupResponse
+	(*timestamppb.Timestamp)(nil),   // 4: google.protobuf.Timestamp
 }
 var file_sluice_v1_maintenance_proto_depIdxs = []int32{
-	0, // 0: sluice.v1.MaintenanceService.Backup:input_type -> sluice.v1.BackupRequest
-	1, // 1: sluice.v1.MaintenanceService.Backup:output_type -> sluice.v1.BackupResponse
-	1, // [1:2] is the sub-list for method output_type
-	0, // [0:1] is the sub-list for method input_type
-	0, // [0:0] is the sub-list for extension type_name
-	0, // [0:0] is the sub-list for extension extendee
-	0, // [0:0] is the sub-list for field type_name
+	4, // 0: sluice.v1.GetControlPlaneResponse.time:type_name -> google.protobuf.Timestamp
+	0, // 1: sluice.v1.MaintenanceService.GetControlPlane:input_type -> sluice.v1.GetControlPlaneRequest
+	2, // 2: sluice.v1.MaintenanceService.Backup:input_type -> sluice.v1.BackupRequest
+	1, // 3: sluice.v1.MaintenanceService.GetControlPlane:output_type -> sluice.v1.GetControlPlaneResponse
+	3, // 4: sluice.v1.MaintenanceService.Backup:output_type -> sluice.v1.BackupResponse
+	3, // [3:5] is the sub-list for method output_type
+	1, // [1:3] is the sub-list for method input_type
+	1, // [1:1] is the sub-list for extension type_name
+	1, // [1:1] is the sub-list for extension extendee
+	0, // [0:1] is the sub-list for field type_name
 }
 
 func init() { file_sluice_v1_maintenance_proto_init() }
@@ -151,7 +272,7 @@ func file_sluice_v1_maintenance_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_sluice_v1_maintenance_proto_rawDesc), len(file_sluice_v1_maintenance_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   2,
+			NumMessages:   4,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -19,17 +19,20 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	MaintenanceService_Backup_FullMethodName = "/sluice.v1.MaintenanceService/Backup"
+	MaintenanceService_GetControlPlane_FullMethodName = "/sluice.v1.MaintenanceService/GetControlPlane"
+	MaintenanceService_Backup_FullMethodName          = "/sluice.v1.MaintenanceService/Backup"
 )
 
 // MaintenanceServiceClient is the client API for MaintenanceService service.
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// MaintenanceService looks after the store itself. For administrators only.
+// MaintenanceService looks after the control plane itself and its store.
 type MaintenanceServiceClient interface {
+	// Says what answers, for everybody who may read.
+	GetControlPlane(ctx context.Context, in *GetControlPlaneRequest, opts ...grpc.CallOption) (*GetControlPlaneResponse, error)
 	// Sends a consistent copy of the whole store, in chunks: what `sluice-controlplane restore` reads. Secrets in it are
-	// encrypted; the key file is not part of it.
+	// encrypted; the key file is not part of it. For administrators only.
 	Backup(ctx context.Context, in *BackupRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[BackupResponse], error)
 }
 
@@ -39,6 +42,16 @@ type maintenanceServiceClient struct {
 
 func NewMaintenanceServiceClient(cc grpc.ClientConnInterface) MaintenanceServiceClient {
 	return &maintenanceServiceClient{cc}
+}
+
+func (c *maintenanceServiceClient) GetControlPlane(ctx context.Context, in *GetControlPlaneRequest, opts ...grpc.CallOption) (*GetControlPlaneResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(GetControlPlaneResponse)
+	err := c.cc.Invoke(ctx, MaintenanceService_GetControlPlane_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
 }
 
 func (c *maintenanceServiceClient) Backup(ctx context.Context, in *BackupRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[BackupResponse], error) {
@@ -64,10 +77,12 @@ type MaintenanceService_BackupClient = grpc.ServerStreamingClient[BackupResponse
 // All implementations must embed UnimplementedMaintenanceServiceServer
 // for forward compatibility.
 //
-// MaintenanceService looks after the store itself. For administrators only.
+// MaintenanceService looks after the control plane itself and its store.
 type MaintenanceServiceServer interface {
+	// Says what answers, for everybody who may read.
+	GetControlPlane(context.Context, *GetControlPlaneRequest) (*GetControlPlaneResponse, error)
 	// Sends a consistent copy of the whole store, in chunks: what `sluice-controlplane restore` reads. Secrets in it are
-	// encrypted; the key file is not part of it.
+	// encrypted; the key file is not part of it. For administrators only.
 	Backup(*BackupRequest, grpc.ServerStreamingServer[BackupResponse]) error
 	mustEmbedUnimplementedMaintenanceServiceServer()
 }
@@ -79,6 +94,9 @@ type MaintenanceServiceServer interface {
 // pointer dereference when methods are called.
 type UnimplementedMaintenanceServiceServer struct{}
 
+func (UnimplementedMaintenanceServiceServer) GetControlPlane(context.Context, *GetControlPlaneRequest) (*GetControlPlaneResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetControlPlane not implemented")
+}
 func (UnimplementedMaintenanceServiceServer) Backup(*BackupRequest, grpc.ServerStreamingServer[BackupResponse]) error {
 	return status.Error(codes.Unimplemented, "method Backup not implemented")
 }
@@ -103,6 +121,24 @@ func RegisterMaintenanceServiceServer(s grpc.ServiceRegistrar, srv MaintenanceSe
 	s.RegisterService(&MaintenanceService_ServiceDesc, srv)
 }
 
+func _MaintenanceService_GetControlPlane_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetControlPlaneRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MaintenanceServiceServer).GetControlPlane(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: MaintenanceService_GetControlPlane_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MaintenanceServiceServer).GetControlPlane(ctx, req.(*GetControlPlaneRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _MaintenanceService_Backup_Handler(srv interface{}, stream grpc.ServerStream) error {
 	m := new(BackupRequest)
 	if err := stream.RecvMsg(m); err != nil {
@@ -120,7 +156,12 @@ type MaintenanceService_BackupServer = grpc.ServerStreamingServer[BackupResponse
 var MaintenanceService_ServiceDesc = grpc.ServiceDesc{
 	ServiceName: "sluice.v1.MaintenanceService",
 	HandlerType: (*MaintenanceServiceServer)(nil),
-	Methods:     []grpc.MethodDesc{},
+	Methods: []grpc.MethodDesc{
+		{
+			MethodName: "GetControlPlane",
+			Handler:    _MaintenanceService_GetControlPlane_Handler,
+		},
+	},
 	Streams: []grpc.StreamDesc{
 		{
 			StreamName:    "Backup",

@@ -1,0 +1,224 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+	"sigs.k8s.io/yaml"
+
+	pb "sluice.dev/sluice/proto/sluice/v1"
+)
+
+// eventQuery says which events are wanted.
+type eventQuery struct {
+	kind, name string
+	// last bounds how many of the newest are shown; 0: all.
+	last int
+}
+
+func eventsCommand(g *globals) *cobra.Command {
+	query := eventQuery{}
+	var follow bool
+	command := &cobra.Command{
+		Use: "events", Args: cobra.NoArgs,
+		Short: "Show what happened: ownership moved, a gateway was fenced, a volume has no owner",
+		RunE: func(command *cobra.Command, _ []string) error {
+			if err := query.check(); err != nil {
+				return err
+			}
+			return with(command, g, func(ctx context.Context, connection *grpc.ClientConn) error {
+				client := pb.NewEventServiceClient(connection)
+				events, version, err := query.list(ctx, client)
+				if err != nil {
+					return err
+				}
+				if !follow {
+					return g.printEvents(command.OutOrStdout(), events)
+				}
+				err = g.followEvents(ctx, command.OutOrStdout(), client, query, events, version)
+				if command.Context().Err() != nil { // interrupted: that is how it ends
+					return nil
+				}
+				return err
+			})
+		},
+	}
+	flags := command.Flags()
+	flags.StringVar(&query.kind, "kind", "", "only of this kind of object, as in volume")
+	flags.StringVar(&query.name, "name", "", "only of the object of this name")
+	flags.IntVarP(&query.last, "last", "n", 50, "how many of the newest; 0: all of the last week")
+	flags.BoolVarP(&follow, "follow", "f", false, "go on with those that happen from now on, until interrupted")
+	var nouns []string
+	for _, k := range kinds {
+		nouns = append(nouns, k.name)
+	}
+	completions := map[string]cobra.CompletionFunc{
+		"kind": cobra.FixedCompletions(nouns, cobra.ShellCompDirectiveNoFileComp),
+		"name": func(command *cobra.Command, names []string, begun string) ([]string, cobra.ShellCompDirective) {
+			if k := kindNamed(query.kind); k != nil {
+				return k.completeNames(g)(command, names, begun)
+			}
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		},
+	}
+	for flag, complete := range completions {
+		if err := command.RegisterFlagCompletionFunc(flag, complete); err != nil {
+			panic(err)
+		}
+	}
+	return command
+}
+
+// check finds the kind that is meant.
+func (q *eventQuery) check() error {
+	if q.last < 0 {
+		return usagef("-n %d: 0 or more are possible", q.last)
+	}
+	if q.kind == "" {
+		return nil
+	}
+	k := kindNamed(q.kind)
+	if k == nil {
+		return usagef("--kind %q: there is no such kind; `sluicectl --help` lists them", q.kind)
+	}
+	q.kind = k.message
+	return nil
+}
+
+// list returns the events, newest last, and the version to follow them from.
+func (q *eventQuery) list(ctx context.Context, client pb.EventServiceClient) ([]*pb.Event, int64, error) {
+	var all []*pb.Event
+	version, token := int64(0), ""
+	for {
+		page, err := client.ListEvents(ctx, &pb.ListEventsRequest{Options: listOptions(token, nil), Kind: q.kind, Name: q.name})
+		if err != nil {
+			return nil, 0, err
+		}
+		if version == 0 {
+			version = page.GetResourceVersion()
+		}
+		all = append(all, page.GetEvents()...)
+		if token = page.GetNextPageToken(); token == "" {
+			break
+		}
+	}
+	if q.last > 0 && len(all) > q.last {
+		all = all[len(all)-q.last:]
+	}
+	return all, version, nil
+}
+
+func (g *globals) printEvents(to io.Writer, events []*pb.Event) error {
+	switch g.output {
+	case "table", "wide":
+		return eventTable(to, events)
+	case "json", "yaml":
+		items := make([]map[string]any, len(events))
+		for i, event := range events {
+			var err error
+			if items[i], err = plainEvent(event); err != nil {
+				return err
+			}
+		}
+		return encode(to, map[string]any{"apiVersion": apiVersion, "kind": "List", "items": items}, g.output)
+	}
+	return g.noSuchOutput()
+}
+
+// followEvents prints one event to a line, or to a document of YAML.
+func (g *globals) followEvents(ctx context.Context, to io.Writer, client pb.EventServiceClient, query eventQuery,
+	before []*pb.Event, version int64,
+) error {
+	stream, err := client.WatchEvents(ctx, &pb.WatchEventsRequest{
+		Options: &pb.WatchOptions{ResourceVersion: version}, Kind: query.kind, Name: query.name})
+	if err != nil {
+		return err
+	}
+	if g.output == "table" || g.output == "wide" {
+		if _, err := fmt.Fprintln(to, eventLine(eventTitles)); err != nil {
+			return err
+		}
+	}
+	for _, event := range before {
+		if err := g.printEvent(to, event); err != nil {
+			return err
+		}
+	}
+	for {
+		told, err := stream.Recv()
+		if err != nil {
+			return err
+		}
+		if err := g.printEvent(to, told.GetEvent()); err != nil {
+			return err
+		}
+	}
+}
+
+func (g *globals) printEvent(to io.Writer, event *pb.Event) error {
+	switch g.output {
+	case "table", "wide":
+		_, err := fmt.Fprintln(to, eventLine(eventCells(event)))
+		return err
+	case "json", "yaml":
+		shown, err := plainEvent(event)
+		if err != nil {
+			return err
+		}
+		if g.output == "yaml" {
+			text, err := yaml.Marshal(shown)
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(to, "---\n%s", text)
+			return err
+		}
+		return json.NewEncoder(to).Encode(shown)
+	}
+	return g.noSuchOutput()
+}
+
+var eventTitles = []string{"TIME", "SEVERITY", "OBJECT", "REASON", "COUNT", "MESSAGE"}
+
+// eventLine sets cells at fixed places: of a table that grows nobody knows the widths.
+func eventLine(cells []string) string {
+	return fmt.Sprintf("%-20s  %-8s  %-24s  %-18s  %-5s  %s", cells[0], cells[1], cells[2], cells[3], cells[4], cells[5])
+}
+
+func eventCells(e *pb.Event) []string {
+	return []string{e.GetTime().AsTime().Format(time.RFC3339), word(e.GetSeverity(), "EVENT_SEVERITY_"),
+		e.GetKind() + "/" + e.GetName(), orDash(e.GetReason()), fmt.Sprintf("x%d", e.GetCount()), e.GetMessage()}
+}
+
+func eventTable(to io.Writer, events []*pb.Event) error {
+	out := tabwriter.NewWriter(to, 0, 8, 3, ' ', 0)
+	_, _ = fmt.Fprintln(out, strings.Join(eventTitles, "\t"))
+	for _, event := range events {
+		_, _ = fmt.Fprintln(out, strings.Join(eventCells(event), "\t"))
+	}
+	return out.Flush()
+}
+
+func plainEvent(event *pb.Event) (map[string]any, error) {
+	shown := map[string]any{}
+	err := asMap(event, shown)
+	return shown, err
+}
+
+// asMap adds the fields of a message to a map, as JSON has them.
+func asMap(m proto.Message, to map[string]any) error {
+	text, err := protojson.Marshal(m)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(text, &to)
+}

@@ -1,0 +1,61 @@
+package main
+
+import (
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"os"
+	"time"
+)
+
+// expiresSoon is how long before its end a certificate is worth a finding.
+const expiresSoon = 30 * 24 * time.Hour
+
+// certificateFindings looks at the caller's own certificates and the ones the control plane showed.
+func (g *globals) certificateFindings(seen *whole, now time.Time) []finding {
+	var found []finding
+	if g.insecure {
+		return nil
+	}
+	for _, file := range []string{g.tls.CA, g.tls.Certificate} {
+		for _, certificate := range readCertificates(file) {
+			found = append(found, expiryFindings("certificate "+file, certificate, now)...)
+		}
+	}
+	for i, certificate := range seen.certificates {
+		if i == 0 { // what follows it is the authority's, which is looked at above
+			found = append(found, expiryFindings("control plane's certificate", certificate, now)...)
+		}
+	}
+	return found
+}
+
+// readCertificates leaves out what cannot be read: the connection was made with these files.
+func readCertificates(file string) []*x509.Certificate {
+	rest, err := os.ReadFile(file)
+	if err != nil {
+		return nil
+	}
+	var all []*x509.Certificate
+	for {
+		var block *pem.Block
+		if block, rest = pem.Decode(rest); block == nil {
+			return all
+		}
+		if certificate, err := x509.ParseCertificate(block.Bytes); err == nil && block.Type == "CERTIFICATE" {
+			all = append(all, certificate)
+		}
+	}
+}
+
+func expiryFindings(name string, certificate *x509.Certificate, now time.Time) []finding {
+	left := certificate.NotAfter.Sub(now)
+	if left > expiresSoon {
+		return nil
+	}
+	problem := fmt.Sprintf("expires in %d days, on %s", int(left.Hours()/24), certificate.NotAfter.Format(time.DateOnly))
+	if left <= 0 {
+		problem = "has expired on " + certificate.NotAfter.Format(time.DateOnly)
+	}
+	return []finding{{name, problem, "issue another: `sluice-controlplane certs`, or where the system's certificates come from"}}
+}

@@ -1,0 +1,165 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+
+	serving "sluice.dev/sluice/controlplane/internal/api"
+	"sluice.dev/sluice/controlplane/internal/etcd"
+	"sluice.dev/sluice/controlplane/internal/model"
+	"sluice.dev/sluice/controlplane/internal/server"
+	"sluice.dev/sluice/controlplane/internal/store"
+	"sluice.dev/sluice/controlplane/internal/view"
+)
+
+// shared serves all tests; each has a cluster of its own in it.
+var shared *etcd.Embedded
+
+func TestMain(m *testing.M) {
+	directory, err := os.MkdirTemp("", "sluicectl")
+	if err == nil {
+		shared, err = etcd.StartEmbedded(context.Background(), directory, zap.NewNop())
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	code := m.Run()
+	shared.Close()
+	_ = os.RemoveAll(directory)
+	os.Exit(code)
+}
+
+// live is a control plane with a store that tests change as the leader and the gateways would.
+type live struct {
+	*store.Store
+	t       *testing.T
+	address string
+}
+
+func start(t *testing.T) *live {
+	t.Helper()
+	ring, err := store.ParseKeyring(store.GenerateKey("a"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept, err := store.Open(t.Context(), shared.Client, store.Options{Cluster: "t-" + model.NewUID(), Keyring: ring})
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := slog.New(slog.DiscardHandler)
+	seen := view.New(kept, log)
+	made, err := server.New(server.Options{Store: kept, View: seen, Insecure: true, Log: log,
+		Registry: prometheus.NewRegistry(), Self: serving.ControlPlane{Version: "9.8.7", Replica: "here", EmbeddedStore: true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener, err := server.Listen("127.0.0.1:0", true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { _ = seen.Run(ctx) })
+	running.Go(func() { _ = made.Serve(listener) })
+	t.Cleanup(func() { made.Stop(); stop(); running.Wait() })
+	<-seen.Ready()
+	return &live{Store: kept, t: t, address: listener.Addr().String()}
+}
+
+// written is what a command prints, which may be read while it does.
+type written struct {
+	mutex sync.Mutex
+	text  bytes.Buffer
+	heard chan struct{}
+}
+
+func (w *written) Write(p []byte) (int, error) {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	n, err := w.text.Write(p)
+	select {
+	case w.heard <- struct{}{}:
+	default:
+	}
+	return n, err
+}
+
+func (w *written) String() string {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	return w.text.String()
+}
+
+// until waits for a text to be printed.
+func (w *written) until(t *testing.T, text string) {
+	t.Helper()
+	for !strings.Contains(w.String(), text) {
+		select {
+		case <-w.heard:
+		case <-t.Context().Done():
+			t.Fatalf("%q is not in %q", text, w.String())
+		}
+	}
+}
+
+// running is a command that has been begun.
+type running struct {
+	out, err *written
+	ended    chan error
+}
+
+func (l *live) begin(ctx context.Context, arguments ...string) *running {
+	r := &running{&written{heard: make(chan struct{}, 1)}, &written{heard: make(chan struct{}, 1)}, make(chan error, 1)}
+	root := newRoot("sluicectl")
+	root.SetOut(r.out)
+	root.SetErr(r.err)
+	root.SetArgs(append(arguments[:1:1], append([]string{"--server", l.address, "--insecure"}, arguments[1:]...)...))
+	go func() { r.ended <- root.ExecuteContext(ctx) }()
+	return r
+}
+
+// run returns what a command prints on standard output, and its error.
+func (l *live) run(arguments ...string) (string, error) {
+	r := l.begin(l.t.Context(), arguments...)
+	err := <-r.ended
+	return r.out.String(), err
+}
+
+func (l *live) must(arguments ...string) string {
+	l.t.Helper()
+	out, err := l.run(arguments...)
+	if err != nil {
+		l.t.Fatalf("%v: %v\n%s", arguments, err, out)
+	}
+	return out
+}
+
+// house makes what volumes and targets refer to, and two gateways.
+func (l *live) house() {
+	l.must("fabric", "create", "red")
+	l.must("gatewaypool", "create", "default", "--fabric", "red")
+	l.must("pool", "create", "nvme", "--node", "node-1", "--directory", "/srv/sluice")
+	for _, n := range []string{"1", "2"} {
+		l.must("gateway", "create", "gw-"+n, "--node", "node-"+n, "--portal", "fabric=red,listen=192.0.2."+n+":3260",
+			"--forwarding-address", "192.0.2."+n+":3261")
+	}
+}
+
+// modify changes an object as the leader would.
+func modify[T model.Object](l *live, c *store.Collection[T], name string, change func(T)) {
+	l.t.Helper()
+	_, err := c.Modify(l.t.Context(), name, func(o T) (bool, error) { change(o); return true, nil })
+	if err != nil {
+		l.t.Fatal(err)
+	}
+}

@@ -1,0 +1,170 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/grpc"
+
+	pb "sluice.dev/sluice/proto/sluice/v1"
+)
+
+// alarmError ends `status --check` with exit code 5 where there are alarms.
+type alarmError struct{ count int }
+
+func (e *alarmError) Error() string { return fmt.Sprintf("%d alarms", e.count) }
+
+// overview is what `status` shows.
+type overview struct {
+	Server       string           `json:"server"`
+	Client       string           `json:"clientVersion"`
+	ControlPlane map[string]any   `json:"controlPlane"`
+	Gateways     map[string]int   `json:"gateways"`
+	Volumes      map[string]int   `json:"volumes"`
+	Targets      map[string]int   `json:"targets"`
+	Hosts        int              `json:"hosts"`
+	Sessions     int              `json:"sessions"`
+	Pools        int              `json:"pools"`
+	Alarms       []finding        `json:"alarms"`
+	Events       []map[string]any `json:"events"`
+	events       []*pb.Event
+}
+
+func statusCommand(g *globals) *cobra.Command {
+	var check bool
+	query := eventQuery{}
+	command := &cobra.Command{
+		Use: "status", Args: cobra.NoArgs, Short: "Show how the whole system is, on one screen",
+		RunE: func(command *cobra.Command, _ []string) error {
+			return with(command, g, func(ctx context.Context, connection *grpc.ClientConn) error {
+				seen, err := survey(ctx, connection)
+				if err != nil {
+					return err
+				}
+				events, err := query.newest(ctx, connection)
+				if err != nil {
+					return err
+				}
+				shown, err := seen.overview(g, events)
+				if err != nil {
+					return err
+				}
+				if err := g.printOverview(command.OutOrStdout(), shown); err != nil {
+					return err
+				}
+				if check && len(shown.Alarms) > 0 {
+					return &alarmError{len(shown.Alarms)}
+				}
+				return nil
+			})
+		},
+	}
+	command.Flags().BoolVar(&check, "check", false, "end with exit code 5 when there are alarms")
+	command.Flags().IntVarP(&query.last, "last", "n", 5, "how many of the newest events; 0: none")
+	return command
+}
+
+// newest reads no events where none are wanted.
+func (q *eventQuery) newest(ctx context.Context, connection *grpc.ClientConn) ([]*pb.Event, error) {
+	if err := q.check(); err != nil || q.last == 0 {
+		return nil, err
+	}
+	events, _, err := q.list(ctx, pb.NewEventServiceClient(connection))
+	return events, err
+}
+
+func (w *whole) overview(g *globals, events []*pb.Event) (*overview, error) {
+	o := &overview{Server: g.server, Client: version, ControlPlane: map[string]any{}, Gateways: map[string]int{},
+		Volumes: map[string]int{}, Targets: map[string]int{}, Hosts: len(w.hosts), Sessions: len(w.sessions),
+		Pools: len(w.pools), Alarms: append([]finding{}, w.alarms()...), Events: []map[string]any{}, events: events}
+	if w.control != nil {
+		if err := asMap(w.control, o.ControlPlane); err != nil {
+			return nil, err
+		}
+	}
+	for _, gateway := range w.gateways {
+		o.Gateways[word(gateway.GetStatus().GetHealth(), "GATEWAY_HEALTH_")]++
+	}
+	for _, volume := range w.volumes {
+		o.Volumes[ownershipWord(volume.GetStatus())]++
+	}
+	for _, target := range w.targets {
+		o.Targets[string(w.redundancyOf(target))]++
+	}
+	for _, event := range events {
+		shown, err := plainEvent(event)
+		if err != nil {
+			return nil, err
+		}
+		o.Events = append(o.Events, shown)
+	}
+	return o, nil
+}
+
+func (g *globals) printOverview(to io.Writer, o *overview) error {
+	switch g.output {
+	case "table", "wide":
+		return o.print(to)
+	case "json", "yaml":
+		return encode(to, o, g.output)
+	}
+	return g.noSuchOutput()
+}
+
+func (o *overview) print(to io.Writer) error {
+	out := tabwriter.NewWriter(to, 0, 8, 3, ' ', 0)
+	_, _ = fmt.Fprintf(out, "Control plane\t%s: %s\n", o.Server, o.controlText())
+	_, _ = fmt.Fprintf(out, "Gateways\t%s\n", tally(o.Gateways))
+	_, _ = fmt.Fprintf(out, "Volumes\t%s\n", tally(o.Volumes))
+	_, _ = fmt.Fprintf(out, "Targets\t%s\n", tally(o.Targets))
+	_, _ = fmt.Fprintf(out, "Hosts\t%d, with %d sessions\n", o.Hosts, o.Sessions)
+	_, _ = fmt.Fprintf(out, "Pools\t%d\n", o.Pools)
+	if err := out.Flush(); err != nil {
+		return err
+	}
+	_, _ = fmt.Fprintf(to, "\nAlarms: %s\n", none(len(o.Alarms)))
+	writeFindings(to, "  ", o.Alarms)
+	if len(o.events) == 0 {
+		return nil
+	}
+	_, _ = fmt.Fprintln(to, "\nLast events")
+	return eventTable(to, o.events)
+}
+
+func (o *overview) controlText() string {
+	text := "answers"
+	if version, said := o.ControlPlane["version"]; said {
+		text += fmt.Sprintf(", version %v (sluicectl %s), replica %v", version, o.Client, o.ControlPlane["replica"])
+	}
+	if o.ControlPlane["embeddedStore"] == true {
+		text += ", store inside"
+	}
+	return text
+}
+
+func none(count int) string {
+	if count == 0 {
+		return "none"
+	}
+	return fmt.Sprint(count)
+}
+
+// tally shows how many there are, and of which state.
+func tally(states map[string]int) string {
+	all := 0
+	var parts []string
+	for _, state := range slices.Sorted(maps.Keys(states)) {
+		all += states[state]
+		parts = append(parts, fmt.Sprintf("%d %s", states[state], state))
+	}
+	if all == 0 {
+		return "0"
+	}
+	return fmt.Sprintf("%d: %s", all, strings.Join(parts, ", "))
+}

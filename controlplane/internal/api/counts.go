@@ -1,0 +1,146 @@
+package api
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"sluice.dev/sluice/controlplane/internal/model"
+	"sluice.dev/sluice/controlplane/internal/store"
+	"sluice.dev/sluice/controlplane/internal/view"
+	pb "sluice.dev/sluice/proto/sluice/v1"
+)
+
+// sessionCountsAge is how old the counts of sessions may be: the whole register is read for them.
+const sessionCountsAge = time.Second
+
+// Counts fills in what status shows of other objects: sessions, volumes owned, ports. It follows no watch of its own, so
+// a count that changes alone is not told as a change of the object.
+type Counts struct {
+	store *store.Store
+	view  *view.View
+
+	mutex sync.Mutex
+	read  time.Time
+	kept  sessionCounts
+}
+
+// sessionCounts are how many sessions there are, by what they belong to.
+type sessionCounts struct {
+	gateways map[uint32]int32
+	hosts    map[string]int32 // by uid
+	targets  map[string]int32 // by IQN
+}
+
+// NewCounts makes them.
+func NewCounts(s *store.Store, v *view.View) *Counts { return &Counts{store: s, view: v} }
+
+// sessions counts the register, at most once in sessionCountsAge. What it returns nobody changes.
+func (c *Counts) sessions(ctx context.Context) (sessionCounts, error) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	if !c.read.IsZero() && time.Since(c.read) < sessionCountsAge {
+		return c.kept, nil
+	}
+	all, _, err := c.store.Sessions(ctx)
+	if err != nil {
+		return sessionCounts{}, err
+	}
+	c.kept = sessionCounts{map[uint32]int32{}, map[string]int32{}, map[string]int32{}}
+	for _, session := range all {
+		c.kept.gateways[session.GatewayNumber]++
+		if session.HostUID != "" {
+			c.kept.hosts[session.HostUID]++
+		}
+		c.kept.targets[session.TargetIQN]++
+	}
+	c.read = time.Now()
+	return c.kept, nil
+}
+
+func (c *Counts) gateways(ctx context.Context, gateways []*pb.Gateway) error {
+	sessions, err := c.sessions(ctx)
+	if err != nil {
+		return err
+	}
+	owned := map[uint32]int32{}
+	c.view.Read(func(o *view.Objects) {
+		for _, volume := range o.Volumes {
+			switch volume.Status.Ownership.State {
+			case model.Opening, model.Owned, model.Moving:
+				owned[volume.Status.Ownership.Owner.Number]++
+			}
+		}
+	})
+	for _, gateway := range gateways {
+		gateway.Status.Sessions = sessions.gateways[gateway.GetStatus().GetNumber()]
+		gateway.Status.VolumesOwned = owned[gateway.GetStatus().GetNumber()]
+	}
+	return nil
+}
+
+func (c *Counts) hosts(ctx context.Context, hosts []*pb.Host) error {
+	sessions, err := c.sessions(ctx)
+	for _, host := range hosts {
+		host.Status.Sessions = sessions.hosts[host.GetMeta().GetUid()]
+	}
+	return err
+}
+
+// targets counts sessions, and names the gateways of the paths and the portals of their ports.
+func (c *Counts) targets(ctx context.Context, targets []*pb.Target) error {
+	sessions, err := c.sessions(ctx)
+	c.view.Read(func(o *view.Objects) {
+		for _, target := range targets {
+			target.Status.Sessions = sessions.targets[target.GetSpec().GetIqn()]
+			for _, path := range target.GetStatus().GetPaths() {
+				if gateway := o.GatewayByNumber(path.GetTargetPortGroup()); gateway != nil {
+					namePath(path, gateway)
+				}
+			}
+		}
+	})
+	return err
+}
+
+func namePath(path *pb.TargetPath, gateway *model.Gateway) {
+	path.Gateway = gateway.Meta.Name
+	for _, port := range path.GetPorts() {
+		for _, portal := range gateway.Spec.Portals {
+			if gateway.Status.PortalGroupTags[portal.Fabric] == port.GetPortalGroupTag() {
+				port.Address, port.Fabric = portal.Advertised, portal.Fabric
+				break
+			}
+		}
+	}
+}
+
+func (c *Counts) storagePools(_ context.Context, pools []*pb.StoragePool) error {
+	volumes := map[string]int32{}
+	c.view.Read(func(o *view.Objects) {
+		for _, volume := range o.Volumes {
+			volumes[volume.Spec.Pool]++
+		}
+	})
+	for _, pool := range pools {
+		pool.Status.Volumes = volumes[pool.GetMeta().GetName()]
+	}
+	return nil
+}
+
+func (c *Counts) gatewayPools(_ context.Context, pools []*pb.GatewayPool) error {
+	all, ready := map[string]int32{}, map[string]int32{}
+	c.view.Read(func(o *view.Objects) {
+		for _, gateway := range o.Gateways {
+			all[gateway.Spec.GatewayPool]++
+			if gateway.Status.Health == model.GatewayReady {
+				ready[gateway.Spec.GatewayPool]++
+			}
+		}
+	})
+	for _, pool := range pools {
+		pool.Status.Gateways = all[pool.GetMeta().GetName()]
+		pool.Status.GatewaysReady = ready[pool.GetMeta().GetName()]
+	}
+	return nil
+}

@@ -1,0 +1,71 @@
+package store_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"go.etcd.io/etcd/server/v3/embed"
+	"go.etcd.io/etcd/server/v3/etcdserver/api/v3client"
+	"go.uber.org/zap"
+
+	"sluice.dev/sluice/controlplane/internal/etcd"
+	"sluice.dev/sluice/controlplane/internal/model"
+	"sluice.dev/sluice/controlplane/internal/store"
+)
+
+// limited is an etcd that is started with small bounds and listens nowhere.
+func limited(t *testing.T, change func(*embed.Config)) *fixture {
+	t.Helper()
+	config := embed.NewConfig()
+	config.Dir = t.TempDir()
+	config.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zap.NewNop())
+	config.ListenClientUrls, config.ListenPeerUrls = nil, nil
+	config.InitialCluster = config.Name + "=" + config.AdvertisePeerUrls[0].String()
+	change(config)
+	server, err := embed.StartEtcd(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Close)
+	select {
+	case <-server.Server.ReadyNotify():
+	case <-time.After(time.Minute):
+		t.Fatal("etcd does not get ready")
+	}
+	client := v3client.New(server.Server)
+	t.Cleanup(func() { _ = client.Close() })
+	ring, err := store.ParseKeyring(store.GenerateKey("a"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	opened, err := store.Open(t.Context(), client, store.Options{Cluster: "small", Keyring: ring})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &fixture{Store: opened, t: t}
+}
+
+// large is a target that takes more operations, and more bytes, than these tests let through.
+func large(f *fixture) *model.Target {
+	f.house()
+	wide := target("wide")
+	for i := range 60 {
+		name := fmt.Sprintf("v-%d", i)
+		must(f, f.Volumes, volume(name))
+		wide.Spec.Luns = append(wide.Spec.Luns, model.TargetLun{ID: int32(i), Volume: name})
+	}
+	return wide
+}
+
+func TestAnEtcdThatTakesTooFewOperationsIsNamedWithTheFlagThatMendsIt(t *testing.T) {
+	f := limited(t, func(config *embed.Config) { config.MaxTxnOps = 32 })
+	err := f.Targets.Create(t.Context(), large(f), false)
+	wantError[*store.EtcdLimitError](t, err, fmt.Sprintf("--max-txn-ops=%d", etcd.MaxTxnOps))
+}
+
+func TestAnEtcdThatTakesTooSmallRequestsIsNamedWithTheFlagThatMendsIt(t *testing.T) {
+	f := limited(t, func(config *embed.Config) { config.MaxRequestBytes, config.MaxTxnOps = 8<<10, etcd.MaxTxnOps })
+	err := f.Targets.Create(t.Context(), large(f), false)
+	wantError[*store.EtcdLimitError](t, err, fmt.Sprintf("--max-request-bytes=%d", etcd.MaxRequestBytes))
+}
