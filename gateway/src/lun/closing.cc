@@ -43,7 +43,8 @@ void drop_nexuses(const ClosingPtr& closing, const char* why, std::function<void
   }
   for (auto& itl : itls) {
     all->begin();
-    closing->reactors->post(itl->nexus().lane().reactor, [itl = std::move(itl), all, why] {
+    const unsigned reactor = itl->nexus().lane().reactor;
+    closing->reactors->post(reactor, [itl = std::move(itl), all, why] {
       drop_nexus(*itl, why);
       all->through();
     });
@@ -137,7 +138,8 @@ void drain_all(const ClosingPtr& closing) {
   }
   for (auto& itl : itls) {
     all->begin();
-    closing->reactors->post(itl->nexus().lane().reactor, [itl = std::move(itl), all] {
+    const unsigned reactor = itl->nexus().lane().reactor;
+    closing->reactors->post(reactor, [itl = std::move(itl), all] {
       if (!drain_started(*itl, [all] { all->through(); })) all->through();
     });
   }

@@ -140,7 +140,7 @@ struct Command {
   Stage stage = Stage::kIdle;
   bool prepared = false;               // its CDB was looked at here, for this unit as it is
   bool submitted = false;              // it may have reached the backend
-  Nanos held_since = 0;                // first held then; 0: never
+  Nanos held_since = -1;               // first held then; -1: never
   std::shared_ptr<Link> link;          // while kForwarded
   uint64_t sequence = 0;               // order of arrival within the I_T_L nexus
   Command* previous_active = nullptr;  // Itl's list of active commands, in order of arrival

@@ -27,7 +27,7 @@ void forget_last_answer(Command& command) {
   command.task_aborted_status = false;
   command.drops_nexus = command.stale = command.not_owner = false;
   command.prepared = command.submitted = false;
-  command.held_since = 0;
+  command.held_since = -1;
   command.sense_size = 0;
   command.data_in_size = 0;
   command.data_in.clear();

@@ -163,7 +163,7 @@ void hold(Unit& unit, Command& command) {
     return finish_status(command, limited(unit) ? scsi::Status::kTaskSetFull : scsi::Status::kBusy);
   }
   command.stage = Stage::kHeld;
-  if (command.held_since == 0) command.held_since = *command.nexus->lane().now;
+  if (command.held_since < 0) command.held_since = *command.nexus->lane().now;
   ++command.itl->held;
   ++command.nexus->held;
 }
@@ -270,7 +270,7 @@ void return_forwarded(Command& command) {
   command.submitted = false;
   command.stage = Stage::kRunning;
   if (command.aborted) return finish_aborted(command);
-  if (command.held_since != 0 && waited_too_long(command)) {
+  if (command.held_since >= 0 && waited_too_long(command)) {
     return finish_sense(command, inaccessible(Standing::kTransitioning));
   }
   hold(command.itl->unit(), command);
