@@ -24,7 +24,7 @@ void look_at(const lun::Target& target, const lun::Target::LunEntry& entry) {
   if (after) {
     log::info("medium is back", {{"target", target.iqn()}, {"lun", entry.lun}});
   } else {
-    const Result<void> check = entry.unit->backend().check();
+    const Result<void> check = entry.unit->check_medium();
     log::error("medium is gone", {{"target", target.iqn()},
                                   {"lun", entry.lun},
                                   {"error", check.ok() ? std::string_view("") : check.error()}});

@@ -94,7 +94,12 @@ struct Extent {
 
 class Backend {
  public:
-  virtual ~Backend() = default;  // no Io in flight; closes descriptors, drops locks
+  virtual ~Backend() = default;  // no Io in flight; close(), and what was lent is gone
+
+  // Lets go of locks and descriptors, so that the next owner can have them (DESIGN R2), without a
+  // flush. No Io is in flight and none follows. What borrow() lent stays where it is until the
+  // destructor.
+  virtual void close() {}
 
   virtual const Info& info() const = 0;
   virtual uint64_t size_bytes() const = 0;  // atomic

@@ -261,6 +261,22 @@ TEST_P(Conformance, ASecondOpenerIsRefusedUntilTheFirstCloses) {
   ASSERT_NO_FATAL_FAILURE(reopen([](Spec&) {}));
 }
 
+TEST_P(Conformance, CloseLetsTheNextOwnerInAndLeavesWhatWasLent) {
+  ASSERT_EQ(driver_->write(65536, pattern(65536, 65536, 9)), 0);
+  const uint8_t* lent = backend().borrow(65536, 65536);
+  backend().close();
+  auto second = open(subject_->spec);
+  EXPECT_TRUE(second.ok()) << second.error();
+  if (lent) {
+    EXPECT_EQ(Bytes(lent, lent + 65536), expected(pattern(65536, 65536, 9)));
+  }
+  backend().close();
+  backend_.reset();  // must not take the second one's lock or descriptor with it
+  if (subject_->locked) {
+    EXPECT_FALSE(open(subject_->spec).ok());
+  }
+}
+
 TEST_P(Conformance, LentMemoryShowsWhatWasWritten) {
   ASSERT_EQ(driver_->write(65536, pattern(65536, 65536, 9)), 0);
   const uint8_t* lent = backend().borrow(65536, 65536);

@@ -1,5 +1,7 @@
 #include "backend/descriptor.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -42,7 +44,7 @@ AioOp& prepare(Io& io, AioOp::Kind kind, int fd, void (*done)(AioOp&, int32_t)) 
 }  // namespace
 
 FileDescriptor::~FileDescriptor() {
-  if (fd_ >= 0) close(fd_);
+  if (fd_ >= 0) ::close(fd_);
 }
 
 FileDescriptor& FileDescriptor::operator=(FileDescriptor&& other) noexcept {
@@ -66,7 +68,18 @@ Descriptor::Descriptor(const Spec& spec, Setup setup)
 // What hosts were told is cached must not outlive the gateway in the page cache alone: an orderly
 // stop or the removal of a LUN leaves everything on the medium.
 Descriptor::~Descriptor() {
+  if (closed_.load(std::memory_order_relaxed)) return;
   if (write_cache() && !ephemeral_ && !info_.read_only) fdatasync(fd_.get());
+}
+
+// The mapping keeps the open file and with it its lock, so that is given up by name. The number of
+// the descriptor stays ours, for a check() on another thread must not hit on somebody else's file.
+void Descriptor::close() {
+  if (closed_.exchange(true, std::memory_order_relaxed)) return;
+  flock(fd_.get(), LOCK_UN);
+  const FileDescriptor nothing(::open("/dev/null", O_PATH | O_CLOEXEC));
+  // Without a descriptor to spare the file stays open until the destructor, unlocked.
+  if (nothing.valid()) dup3(nothing.get(), fd_.get(), O_CLOEXEC);
 }
 
 bool Descriptor::submit(Io& io, Aio& aio) {

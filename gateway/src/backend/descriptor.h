@@ -52,6 +52,7 @@ class Descriptor : public Backend {
   uint64_t size_bytes() const override { return size_.load(std::memory_order_acquire); }
   bool submit(Io& io, Aio& aio) override;
   const uint8_t* borrow(uint64_t offset, uint64_t length) const override;
+  void close() override;
   bool write_cache() const override { return write_cache_.load(std::memory_order_relaxed); }
   Result<void> set_write_cache(bool on) override;
 
@@ -116,6 +117,7 @@ class Descriptor : public Backend {
   const std::unique_ptr<MappedWindow> window_;
   std::atomic<uint64_t> size_;
   std::atomic<bool> write_cache_;
+  std::atomic<bool> closed_ = false;
   // Learnt from refusals, read on every Io, written a handful of times in a lifetime.
   std::atomic<uint8_t> refused_ = 0;  // bit per RangeMethod
   std::atomic<bool> dsync_refused_ = false;

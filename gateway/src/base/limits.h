@@ -92,6 +92,8 @@ inline constexpr unsigned kMaxReservationCommits = 1024;  // waiting for the sto
 inline constexpr Nanos kReservationStoreBound = 3 * kSecond;
 inline constexpr unsigned kMaxUnitAttentions = 32;     // pending per I_T_L nexus
 inline constexpr unsigned kMaxInFlightPerUnit = 1024;  // per reactor; more wait
+// Waiting for an owner (more: BUSY) or for bandwidth (more: TASK SET FULL), all nexuses together.
+inline constexpr unsigned kMaxHeldPerUnit = 4096;
 inline constexpr unsigned kMaxCopySegments = 256;
 inline constexpr unsigned kMaxCopyTargets = 16;
 inline constexpr uint64_t kMaxCopyBytes = uint64_t{1} << 30;

@@ -13,6 +13,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <new>
 #include <type_traits>
 #include <vector>
@@ -29,6 +30,7 @@
 namespace sluice::lun {
 
 class Itl;
+class Link;
 class Nexus;
 class Unit;
 struct Command;
@@ -88,6 +90,12 @@ struct Command {
   uint32_t expected_data_out = 0;  // bytes the initiator will send at most
   bool needs_stable_data = false;  // data_in may not change under a concurrent write (digests)
   Nanos arrived = 0;               // when it came in, for its latency
+  // DESIGN R6: on Lane::clock, after which nothing of it may be submitted any more. Looked at when
+  // its blocks are held, just before the first request to the backend. 0: no bound.
+  Nanos fresh_until = 0;
+  // Of a command that another gateway forwarded: the epoch in which that one believes us to be the
+  // owner (DESIGN R1). It is never forwarded again. 0: it came from its initiator.
+  uint64_t epoch = 0;
   void (*complete)(Command&) = nullptr;
   void* context = nullptr;  // the transport's
 
@@ -105,6 +113,9 @@ struct Command {
   // Nothing may be answered, because nobody knows what became of the command: the transport ends
   // the nexus instead, as lost (DESIGN R3).
   bool drops_nexus = false;
+  // Nothing was done, and nothing may be answered to an initiator:
+  bool stale = false;      // it was to be submitted after fresh_until: dropped, with its nexus
+  bool not_owner = false;  // this gateway isn't owner of `epoch`: the forwarder is told
   // Bytes the command answers, already cut to the allocation length. More than expected_data_in is
   // an overflow: data_in then holds only what there is room for, else exactly this many bytes.
   uint32_t data_in_size = 0;
@@ -118,12 +129,19 @@ struct Command {
   enum class Stage : uint8_t {
     kIdle,
     kAwaitingData,
+    kHeld,  // until its unit has an owner, or its share of the unit's bandwidth (lun/placing.h)
     kBlocked,
     kWaitingForRange,
-    kWaitingForTurn,  // to change reservations; lun/reservation_turns.h
+    kWaitingForTurn,    // to change reservations; lun/reservation_turns.h
+    kForwarded,         // handed to `link`
+    kForwardedAborted,  // ... which has been told of its abort
     kRunning
   };
   Stage stage = Stage::kIdle;
+  bool prepared = false;               // its CDB was looked at here, for this unit as it is
+  bool submitted = false;              // it may have reached the backend
+  Nanos held_since = -1;               // first held then; -1: never
+  std::shared_ptr<Link> link;          // while kForwarded
   uint64_t sequence = 0;               // order of arrival within the I_T_L nexus
   Command* previous_active = nullptr;  // Itl's list of active commands, in order of arrival
   Command* next_active = nullptr;

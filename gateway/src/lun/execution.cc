@@ -1,8 +1,10 @@
 #include "lun/execution.h"
 
+#include "lun/forwarding.h"
 #include "lun/gate.h"
 #include "lun/handler.h"
 #include "lun/handlers.h"
+#include "lun/placing.h"
 #include "lun/range_table.h"
 #include "lun/task_set.h"
 
@@ -21,7 +23,12 @@ void on_grant(RangeHold& hold) {
   command.stage = Command::Stage::kRunning;
   Unit& unit = command.itl->unit();
   if (command.aborted) return finish_aborted(command);
-  if (!still_passes(unit, command)) return;
+  const uint64_t word = unit.gate_word();
+  if ((word & (Unit::kElsewhere | Unit::kDraining)) == Unit::kElsewhere) [[unlikely]] {
+    command.aborted = true;  // fenced: its nexus is about to be dropped (DESIGN R4)
+    return finish_aborted(command);
+  }
+  if (!still_passes(unit, command, word) || !is_fresh(command)) return;
   warn_of_change(unit, command);
   command.after_hold(unit, command);
 }
@@ -35,6 +42,7 @@ void acquire(Unit& unit, Command& command, Handler next) {
     command.stage = Command::Stage::kWaitingForRange;
     return;
   }
+  if (!is_fresh(command)) return;
   warn_of_change(unit, command);
   next(unit, command);
 }
@@ -43,10 +51,53 @@ void run(Unit& unit, Command& command) {
   command.stage = Command::Stage::kRunning;
   const Handler handle = operation(command.info->operation).handle;
   if (command.wants_hold) return acquire(unit, command, handle);
-  handle(unit, command);
+  if (is_fresh(command)) handle(unit, command);
 }
 
 }  // namespace
+
+bool attribute_known(const Command& command, scsi::Sense* sense) {
+  if (command.attribute < TaskAttribute::kAca) [[likely]]
+    return true;
+  // INVALID MESSAGE ERROR
+  *sense = scsi::Sense::make(scsi::SenseKey::kIllegalRequest, 0x49, 0x00);
+  return false;
+}
+
+bool look_at(Unit& unit, Command& command, uint64_t word) {
+  if (command.epoch != 0 && command.epoch != unit.epoch()) [[unlikely]] {
+    finish_not_owner(command);
+    return false;
+  }
+  scsi::Sense sense;
+  command.info = scsi::find_command(command.full_cdb(), unit.support(), &sense);
+  if (!command.info || !attribute_known(command, &sense)) [[unlikely]] {
+    refuse_cdb(unit, command, sense);
+    return false;
+  }
+  if (!passes_gate(unit, command, word)) return false;
+  if (!operation(command.info->operation).prepare(unit, command, &sense)) {
+    if (sense.key == scsi::SenseKey::kNoSense) {
+      finish_good(command);
+    } else {
+      finish_sense(command, sense);
+    }
+    return false;
+  }
+  command.prepared = true;
+  return true;
+}
+
+bool is_fresh_slowly(Command& command) {
+  const Lane& lane = command.nexus->lane();
+  if (!lane.clock || lane.clock() <= command.fresh_until) {
+    command.submitted = true;
+    return true;
+  }
+  (command.submitted ? command.drops_nexus : command.stale) = true;
+  finish_status(command, scsi::Status::kBusy);
+  return false;
+}
 
 void dispatch(Unit& unit, Command& command) {
   if (command.itl->ordering != 0 && !may_run(*command.itl, command)) [[unlikely]] {
@@ -60,7 +111,10 @@ void run_unblocked(Command& command) {
   Unit& unit = command.itl->unit();
   command.stage = Command::Stage::kRunning;
   if (command.aborted) return finish_aborted(command);
-  if (still_passes(unit, command)) run(unit, command);
+  const uint64_t word = unit.gate_word();
+  if ((word & Unit::kElsewhere) || !command.prepared) [[unlikely]]
+    return place(unit, command);
+  if (still_passes(unit, command, word)) run(unit, command);
 }
 
 void hold_range(Unit& unit, Command& command, uint64_t lba, uint64_t blocks, bool exclusive,
@@ -81,7 +135,17 @@ void abort_command(Command& command, bool task_aborted_status) {
   if (command.stage == Command::Stage::kIdle || command.aborted) return;
   command.aborted = true;
   command.task_aborted_status = task_aborted_status;
-  if (command.stage != Command::Stage::kRunning) finish_aborted(command);
+  switch (command.stage) {
+    case Command::Stage::kForwarded: {
+      command.stage = Command::Stage::kForwardedAborted;
+      const std::shared_ptr<Link> link = command.link;  // the command may be over inside
+      return link->abort(command);
+    }
+    case Command::Stage::kRunning:
+      return;
+    default:
+      return finish_aborted(command);
+  }
 }
 
 void finish_aborted(Command& command) { finish_good(command); }

@@ -24,9 +24,12 @@ class Link {
   virtual ~Link() = default;
 
   // Hands over `command`, whose data-out is all there. It ends by finish_forwarded() or
-  // finish_sense(), later or inside the call: with the owner's status, sense and data, or, when
-  // nothing of it can reach the owner's backend any more (R6), with
-  //   - 02/04/0A where the owner is gone or doesn't own the volume in `epoch` any more;
+  // finish_sense() (lun/handler.h), later or inside the call: with the owner's status, sense and
+  // data, or, when nothing of it can reach the owner's backend any more (R6), with
+  //   - return_forwarded() where the owner refused it unexecuted, because it doesn't own the volume
+  //     in `epoch` (any more) or the command's token was too old: it waits for an owner and is
+  //     tried again, within limits::kHoldCommands (R7);
+  //   - 02/04/0A where the owner is gone;
   //   - drops_nexus where nobody knows what became of a command that must not run twice (COMPARE
   //     AND WRITE, PERSISTENT RESERVE OUT, RESERVE and RELEASE).
   virtual void start(Command& command, uint64_t epoch) = 0;
@@ -40,6 +43,9 @@ class Link {
   // The nexus ends: `lost` as in Nexus::close(). `done` runs later, never inside the call, once
   // the owner has ended the forwarded nexus too, or nothing of it can reach a backend any more.
   virtual void close(bool lost, std::function<void()> done) = 0;
+  // Over for good (its owner fenced or lost): the next command gets a new one. It still ends the
+  // commands it has, and is closed like any other.
+  virtual bool ended() const { return false; }
 };
 
 // What a gateway has for all its nexuses; given to them in their Lane. Any reactor may call.

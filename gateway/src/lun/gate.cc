@@ -13,22 +13,6 @@ scsi::Sense attention_sense(UnitAttention ua) {
   return scsi::Sense::make(scsi::SenseKey::kUnitAttention, ua.asc, ua.ascq);
 }
 
-// The unit left this nexus's inventory: like a LUN that never was.
-bool passes_removed(const Unit& unit, Command& command) {
-  if (!command.itl->removed && !(unit.gate() & Unit::kRemoved)) return true;
-  finish_sense(command, scsi::Sense::make(scsi::SenseKey::kIllegalRequest, 0x25, 0x00));
-  return false;
-}
-
-bool passes_attention(Unit& unit, Command& command) {
-  if (command.info->flags & scsi::kIgnoresUnitAttention) return true;
-  if (!command.itl->attention.load(std::memory_order_acquire)) return true;
-  UnitAttention ua;
-  if (!unit.pop_attention(*command.itl, &ua)) return true;
-  finish_sense(command, attention_sense(ua));
-  return false;
-}
-
 // What a host that may only read is refused: everything that changes blocks or the unit's mode, in
 // person or through a third-party copy.
 bool changes_unit(const scsi::CommandInfo& info) {
@@ -72,6 +56,30 @@ bool passes_reservations(Unit& unit, Command& command) {
 
 }  // namespace
 
+bool passes_removed(const Unit& unit, Command& command) {
+  if (!command.itl->removed && !(unit.gate() & Unit::kRemoved)) return true;
+  finish_sense(command, scsi::Sense::make(scsi::SenseKey::kIllegalRequest, 0x25, 0x00));
+  return false;
+}
+
+bool passes_attention(Unit& unit, Command& command) {
+  if (command.info && (command.info->flags & scsi::kIgnoresUnitAttention)) return true;
+  if (!command.itl->attention.load(std::memory_order_acquire)) return true;
+  UnitAttention ua;
+  if (!unit.pop_attention(*command.itl, &ua)) return true;
+  finish_sense(command, attention_sense(ua));
+  return false;
+}
+
+bool passes_read_only(Command& command) {
+  if (!command.itl->read_only || (command.info && !changes_unit(*command.info))) return true;
+  // INVALID COMMAND OPERATION CODE: who knows what an unknown one changes.
+  finish_sense(command, command.info
+                            ? scsi::Sense::make(scsi::SenseKey::kDataProtect, 0x27, 0x00)
+                            : scsi::Sense::make(scsi::SenseKey::kIllegalRequest, 0x20, 0x00));
+  return false;
+}
+
 scsi::Sense not_ready_sense(const Unit& unit) {
   // 04/02: LOGICAL UNIT NOT READY, INITIALIZING COMMAND REQUIRED, that is START STOP UNIT.
   return scsi::Sense::make(scsi::SenseKey::kNotReady, 0x04, unit.stopped() ? 0x02 : 0x00);
@@ -89,12 +97,11 @@ bool still_passes_slowly(Unit& unit, Command& command) {
     finish_sense(command, not_ready_sense(unit));
     return false;
   }
-  if (((gate & Unit::kWriteProtected) && (flags & scsi::kMediumWrite)) ||
-      (itl.read_only && changes_unit(*command.info))) {
+  if ((gate & Unit::kWriteProtected) && (flags & scsi::kMediumWrite)) {
     finish_sense(command, scsi::Sense::make(scsi::SenseKey::kDataProtect, 0x27, 0x00));
     return false;
   }
-  return true;
+  return passes_read_only(command);
 }
 
 // SAM-5 §5.3.3 lets a unit attention precede RESERVATION CONFLICT, and that every other CHECK

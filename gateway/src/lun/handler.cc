@@ -1,11 +1,14 @@
 // How a command ends.
 #include "lun/handler.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 
 #include "lun/execution.h"
+#include "lun/forwarding.h"
 #include "lun/latency_log.h"
+#include "lun/placing.h"
 #include "lun/range_table.h"
 #include "lun/statistics.h"
 #include "lun/task_set.h"
@@ -57,6 +60,10 @@ void end(Command& command) {
   if (command.hold.state != RangeHold::State::kIdle) {
     unit.ranges().cancel(lane.reactor, command.hold, lane.reactors);
   }
+  if (command.stage == Command::Stage::kHeld) [[unlikely]]
+    leave_held(*itl, command);
+  if (command.link) [[unlikely]]
+    command.link.reset();
   if (!command.gathered.empty()) std::vector<uint8_t>().swap(command.gathered);
   leave(*itl, command);
   command.stage = Command::Stage::kIdle;
@@ -85,6 +92,17 @@ Failure failure_of(const Sense& sense) {
     default:
       return Failure::kOther;
   }
+}
+
+// Of an answer that came as bytes: fixed (70h) or descriptor (72h) format.
+Failure failure_of(Status status, ByteView sense) {
+  if (status == Status::kReservationConflict) return Failure::kConflict;
+  if (status == Status::kBusy || status == Status::kTaskSetFull) return Failure::kBusy;
+  const bool descriptor = !sense.empty() && (sense[0] & 0x7f) >= 0x72;
+  if (sense.size() < (descriptor ? 4u : 14u)) return Failure::kOther;
+  const uint8_t key = sense[descriptor ? 1 : 2] & 0x0f;
+  return failure_of(Sense::make(static_cast<SenseKey>(key), sense[descriptor ? 2 : 12],
+                                sense[descriptor ? 3 : 13]));
 }
 
 void count_failure(Command& command, Failure failure) {
@@ -139,6 +157,20 @@ void finish_sense(Command& command, const Sense& sense) {
   command.sense_size = static_cast<uint8_t>(scsi::encode(sense, descriptor, command.sense));
   drop_data_in(command);
   count_failure(command, failure_of(sense));
+  end(command);
+}
+
+void finish_forwarded(Command& command, Status status, ByteView sense, std::vector<Slice> data_in,
+                      uint32_t overflow) {
+  command.status = status;
+  command.sense_size = static_cast<uint8_t>(std::min(sense.size(), command.sense.size()));
+  std::copy_n(sense.data(), command.sense_size, command.sense.data());
+  command.data_in = std::move(data_in);
+  command.data_in_size = overflow;
+  for (const Slice& slice : command.data_in) command.data_in_size += slice.size;
+  if (status != Status::kGood && status != Status::kConditionMet) {
+    count_failure(command, failure_of(status, sense));
+  }
   end(command);
 }
 

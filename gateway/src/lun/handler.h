@@ -21,6 +21,15 @@ void finish_sense(Command& command, const scsi::Sense& sense);
 // ENOSPC/EDQUOT 07/27/07, EROFS 07/27/00, ENODEV/ENXIO/ENOENT/ESTALE 02/04/00 (and the unit goes
 // NOT READY), ETIMEDOUT 0B/4B/06, EOPNOTSUPP 05/20/00, ENOMEM/EAGAIN status BUSY, others 04/44/00.
 void finish_errno(Command& command, int negative_errno, backend::Op op);
+// A Link's ways to end a command, beside finish_sense() (lun/forwarding.h). The first with what the
+// owner answered: `sense` as it came, `data_in` as much as the initiator has room for, and
+// `overflow` bytes that it hasn't. Where the owner's CDB asks for less data-out than was forwarded
+// (a residual), the link sets command.data_out_wanted before. TASK ABORTED ends it like any status.
+void finish_forwarded(Command& command, scsi::Status status, ByteView sense,
+                      std::vector<Slice> data_in, uint32_t overflow = 0);
+// The second where the owner refused it and nothing of it was or will be submitted: it waits for
+// the next owner, and ends with 02/04/0A when that takes too long.
+void return_forwarded(Command& command);
 // The same mapping alone, for requests that are not a command's own.
 scsi::Sense sense_of_errno(int error, backend::Op op);
 // Answers with a copy of `data` cut to `allocation_length`; status GOOD.

@@ -3,6 +3,7 @@
 
 #include "lun/gate.h"
 #include "lun/handlers.h"
+#include "lun/placing.h"
 #include "lun/routing.h"
 #include "scsi/capacity.h"
 #include "scsi/inquiry.h"
@@ -39,6 +40,8 @@ void handle_request_sense(Unit& unit, Command& command) {
   UnitAttention ua;
   if (unit.pop_attention(*command.itl, &ua)) {
     sense = scsi::Sense::make(scsi::SenseKey::kUnitAttention, ua.asc, ua.ascq);
+  } else if (const Standing standing = unit.role().standing; standing >= Standing::kTransitioning) {
+    sense = inaccessible(standing);
   } else if (unit.gate() & Unit::kNotReady) {
     sense = not_ready_sense(unit);
   }

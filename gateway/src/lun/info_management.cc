@@ -1,4 +1,8 @@
 // MAINTENANCE IN and OUT: target port groups, supported commands and task management functions.
+#include <algorithm>
+#include <map>
+#include <vector>
+
 #include "lun/exports.h"
 #include "lun/handlers.h"
 #include "scsi/port_groups.h"
@@ -11,20 +15,50 @@ uint32_t room(const Command& command) {
   return scsi::allocation_length(*command.info, command.full_cdb());
 }
 
+// Of group `id`, as seen by gateway `here`.
+scsi::AccessState state_of(const Role& role, uint16_t id, uint16_t here) {
+  switch (role.standing) {
+    case Standing::kTransitioning:
+      return scsi::AccessState::kTransitioning;
+    case Standing::kUnavailable:
+      return scsi::AccessState::kUnavailable;
+    case Standing::kOwner:  // without a control plane nobody is named
+      return id == (role.owner != 0 ? role.owner : here) ? scsi::AccessState::kOptimized
+                                                         : scsi::AccessState::kNonOptimized;
+    default:
+      return id == role.owner ? scsi::AccessState::kOptimized : scsi::AccessState::kNonOptimized;
+  }
+}
+
 }  // namespace
 
-// One group, whose gateway executes all commands itself: Active/Optimized (DESIGN R11).
-void handle_report_target_port_groups(Unit& /*unit*/, Command& command) {
+// The states are the role's and nothing else's, so they are the same through every gateway that has
+// heard of the same epoch (DESIGN R11).
+void handle_report_target_port_groups(Unit& unit, Command& command) {
   const Target& target = command.nexus->target();
-  std::vector<uint16_t> ports = target.relative_ports();
-  if (ports.empty()) ports.push_back(command.nexus->id().relative_target_port);
-  scsi::PortGroup group;
-  group.id = target.target_port_group();
-  group.state = scsi::AccessState::kOptimized;
-  group.preferred = true;
-  group.relative_ports = ports;
-  std::vector<uint8_t> out(16 + 4 * ports.size());
-  const auto size = scsi::build_report_port_groups(command.full_cdb(), {&group, 1}, 0, out);
+  const Role role = unit.role();
+  const uint16_t here = target.target_port_group();
+  std::map<uint16_t, std::vector<uint16_t>> ports;  // by group
+  for (const TargetPort& port : target.ports()) ports[port.group].push_back(port.relative_port);
+  if (ports.empty()) {
+    std::vector<uint16_t>& own = ports[here] = target.relative_ports();
+    if (own.empty()) own.push_back(command.nexus->id().relative_target_port);
+  }
+  std::vector<scsi::PortGroup> groups;
+  size_t bytes = 8;
+  for (auto& [id, relative] : ports) {
+    std::sort(relative.begin(), relative.end());
+    scsi::PortGroup group;
+    group.id = id;
+    group.state = state_of(role, id, here);
+    group.preferred = group.state == scsi::AccessState::kOptimized;
+    group.status_code = role.epoch != 0 ? 2 : 0;  // altered by implicit behaviour
+    group.relative_ports = relative;
+    groups.push_back(group);
+    bytes += 8 + 4 * relative.size();
+  }
+  std::vector<uint8_t> out(bytes);
+  const auto size = scsi::build_report_port_groups(command.full_cdb(), groups, 0, out);
   if (!size) return finish_sense(command, size.sense());
   finish_data(command, ByteView(out).first(*size), room(command));
 }

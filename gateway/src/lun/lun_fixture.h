@@ -95,7 +95,7 @@ class LunTest : public testing::Test {
   virtual void prepare_backend(TestBackend&) {}
 
   void TearDown() override {
-    backend->release_all();
+    if (backend) backend->release_all();
     for (auto& nexus : nexuses) nexus->close(false, [] {});
     reactors.run();
     nexuses.clear();
@@ -115,7 +115,9 @@ class LunTest : public testing::Test {
   std::shared_ptr<Nexus> open_fresh(const std::string& name, unsigned reactor = 0) {
     NexusId id;
     id.initiator_name = "iqn.2026-11.test:" + name;
-    auto nexus = Nexus::open(target, id, {&aio, &pool, &reactors, reactor, &now, &latencies});
+    auto nexus = Nexus::open(target, id,
+                             {&aio, &pool, &reactors, reactor, &now, &latencies, forwarding, clock},
+                             read_only);
     nexuses.push_back(nexus);
     return nexus;
   }
@@ -154,6 +156,9 @@ class LunTest : public testing::Test {
   TestReactors reactors;
   Nanos now = 0;
   LatencyLog latencies;
+  Forwarding* forwarding = nullptr;  // of nexuses opened from now on, and so on:
+  Nanos (*clock)() = nullptr;
+  bool read_only = false;
   uint32_t block;
   TestBackend* backend = nullptr;
   std::shared_ptr<Unit> unit;

@@ -29,8 +29,8 @@ void handle_read(Unit& unit, Command& command) {
   if (!command.needs_stable_data || unit.backend().info().lends_constants) {
     if (const uint8_t* memory = unit.backend().borrow(offset, length)) {
       // Only ever read from: Slice has no view for constants.
-      command.data_in.push_back(
-          {command.itl->loan(), const_cast<uint8_t*>(memory), static_cast<uint32_t>(length)});
+      command.data_in.push_back({command.itl->backend_loan(), const_cast<uint8_t*>(memory),
+                                 static_cast<uint32_t>(length)});
       return finish_good(command);
     }
   }

@@ -60,7 +60,8 @@ TEST_F(MediaTest, ReadsComeStraightFromMemoryThatIsLent) {
   Task& task = start(*nexus, read16(4, 8));
   ASSERT_EQ(task.command.data_in.size(), 1u);
   EXPECT_EQ(task.command.data_in[0].data, backend->data.data() + 4 * 512);
-  EXPECT_EQ(task.command.data_in[0].owner.get(), nexus->find(0)->loan().get()) << "keeps the unit";
+  EXPECT_EQ(task.command.data_in[0].owner.get(), nexus->find(0)->backend_loan().get())
+      << "keeps the backend";
   EXPECT_TRUE(backend->submitted.empty());
 }
 

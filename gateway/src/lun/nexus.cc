@@ -4,8 +4,10 @@
 
 #include "lun/execution.h"
 #include "lun/exports.h"
+#include "lun/forwarding.h"
 #include "lun/gate.h"
-#include "lun/handlers.h"
+#include "lun/handler.h"
+#include "lun/placing.h"
 #include "lun/reservations.h"
 #include "lun/routing.h"
 #include "lun/statistics.h"
@@ -23,7 +25,9 @@ void forget_last_answer(Command& command) {
   command.status = scsi::Status::kGood;
   command.aborted = false;
   command.task_aborted_status = false;
-  command.drops_nexus = false;
+  command.drops_nexus = command.stale = command.not_owner = false;
+  command.prepared = command.submitted = false;
+  command.held_since = -1;
   command.sense_size = 0;
   command.data_in_size = 0;
   command.data_in.clear();
@@ -38,32 +42,33 @@ void forget_last_answer(Command& command) {
 // What every borrower of a unit's memory refers to.
 struct Loan final : Buffer {
   std::shared_ptr<Unit> unit;
+  std::shared_ptr<backend::Backend> backend;
 };
 
-BufferRef lend(std::shared_ptr<Unit> unit) {
+BufferRef lend(std::shared_ptr<Unit> unit, std::shared_ptr<backend::Backend> backend) {
   auto loan = std::make_unique<Loan>();
   loan->unit = std::move(unit);
+  loan->backend = std::move(backend);
   loan->returned = [](Buffer& b) { std::default_delete<Loan>()(static_cast<Loan*>(&b)); };
   return BufferRef(loan.release());
-}
-
-// SAM-5 §8.6: the ACA attribute means nothing where NACA is refused; 5 to 7 are reserved. INVALID
-// MESSAGE ERROR.
-bool attribute_known(const Command& command, scsi::Sense* sense) {
-  if (command.attribute < TaskAttribute::kAca) [[likely]]
-    return true;
-  *sense = scsi::Sense::make(scsi::SenseKey::kIllegalRequest, 0x49, 0x00);
-  return false;
 }
 
 }  // namespace
 
 Itl::Itl(std::shared_ptr<Unit> unit, std::shared_ptr<Nexus> nexus, uint64_t lun)
-    : unit_(std::move(unit)), nexus_(std::move(nexus)), lun_(lun), loan_(lend(unit_)) {
+    : unit_(std::move(unit)), nexus_(std::move(nexus)), lun_(lun), loan_(lend(unit_, nullptr)) {
   unit_->attach(this);
 }
 
 Itl::~Itl() { unit_->detach(this); }
+
+const BufferRef& Itl::backend_loan() {
+  if (!backend_loan_ || lender_ != &unit_->backend()) [[unlikely]] {
+    lender_ = &unit_->backend();
+    backend_loan_ = lend(unit_, unit_->shared_backend());
+  }
+  return backend_loan_;
+}
 
 Nexus::Nexus(std::shared_ptr<Target> target, NexusId id, Lane lane)
     : id_(std::move(id)), lane_(lane), target_(std::move(target)) {}
@@ -143,21 +148,11 @@ bool Nexus::begin(Command& command) {
   Unit& unit = command.itl->unit();
   unit.statistics().lane(lane_.reactor).begun.add(1);
   enter(*command.itl, command);
-  scsi::Sense sense;
-  command.info = scsi::find_command(command.full_cdb(), unit.support(), &sense);
-  if (!command.info || !attribute_known(command, &sense)) [[unlikely]] {
-    refuse_cdb(unit, command, sense);
-    return false;
+  const uint64_t word = unit.gate_word();
+  if ((word & Unit::kDetour) || command.itl->held != 0) [[unlikely]] {
+    return begin_by_detour(unit, command);
   }
-  if (!passes_gate(unit, command)) return false;
-  if (!operation(command.info->operation).prepare(unit, command, &sense)) {
-    if (sense.key == scsi::SenseKey::kNoSense) {
-      finish_good(command);
-    } else {
-      finish_sense(command, sense);
-    }
-    return false;
-  }
+  if (!look_at(unit, command, word)) return false;
   if (command.data_out_wanted != 0 && command.expected_data_out != 0) {
     command.stage = Command::Stage::kAwaitingData;
     return true;
@@ -170,7 +165,11 @@ void Nexus::data_ready(Command& command) {
   if (command.stage != Command::Stage::kAwaitingData) return;  // ended by abort()
   Unit& unit = command.itl->unit();
   command.stage = Command::Stage::kRunning;
-  if (still_passes(unit, command)) dispatch(unit, command);
+  const uint64_t word = unit.gate_word();
+  if ((word & Unit::kDetour) || command.itl->held != 0 || !command.prepared) [[unlikely]] {
+    return lun::place(unit, command);
+  }
+  if (still_passes(unit, command, word)) dispatch(unit, command);
 }
 
 void Nexus::abort(Command& command) { abort_command(command, false); }

@@ -19,7 +19,10 @@
 
 namespace sluice::lun {
 
+class Countdown;
 class Forwarding;
+class Link;
+enum class LinkFunction : uint8_t;
 class LatencyLog;
 class Unit;
 class Target;
@@ -49,12 +52,15 @@ struct Lane {
   const Nanos* now = nullptr;  // the reactor's time of the current batch
   LatencyLog* latencies = nullptr;
   Forwarding* forwarding = nullptr;  // null: a gateway without a control plane
+  // A fresh reading of the clock of `now`, for Command::fresh_until; null: nothing goes stale.
+  Nanos (*clock)() = nullptr;
 };
 
 // Somebody who waits until commands that were in the task set at some time are gone.
 struct Drain {
   uint64_t before = 0;              // commands with a smaller sequence number
   const Command* except = nullptr;  // the one that asks, if it is one of them
+  bool started_only = false;        // of them those that may have reached the backend, or will
   std::function<void()> done;
 };
 
@@ -73,12 +79,17 @@ class Itl : public std::enable_shared_from_this<Itl> {
   // of these references is gone, so also while bytes of a removed LUN wait for a slow peer. The
   // count is a plain one: reactor's thread only.
   const BufferRef& loan() const { return loan_; }
+  // The same for memory of the backend that the unit has now; that one then lives on too.
+  const BufferRef& backend_loan();
+  void forget_backend() { backend_loan_ = BufferRef(); }
 
   // --- task set (TST=001b: one per I_T_L nexus), reactor's thread only; lun/task_set.cc
   uint32_t active = 0;     // commands between begin() and complete()
   uint32_t ordering = 0;   // of them ORDERED or HEAD OF QUEUE
+  uint32_t held = 0;       // of them kHeld: what comes later queues up behind them
   bool watched = false;    // a completion must look at blocked commands or drains
   bool releasing = false;  // somebody further up the stack is looking already
+  bool resuming = false;   // the same, of held ones
   bool removed = false;    // the LUN left the inventory while commands were active
   bool read_only = false;  // for this host (HostAccess::read_only)
   // What the gate found out: Unit::gate_word() under which nothing stands in this nexus's way, and
@@ -100,6 +111,8 @@ class Itl : public std::enable_shared_from_this<Itl> {
   std::shared_ptr<Nexus> nexus_;  // kept alive: other reactors reach it through the unit
   uint64_t lun_;
   const BufferRef loan_;
+  BufferRef backend_loan_;
+  const backend::Backend* lender_ = nullptr;  // alive while backend_loan_ refers to it
 };
 
 // The transport's door into SCSI. Created at login, closed at the session's end; both on the
@@ -121,10 +134,14 @@ class Nexus : public std::enable_shared_from_this<Nexus> {
   // complete() follows, once the backend has let go of the command (DESIGN R5).
   void abort(Command& command);
 
+  // Commands that wait for an owner or for bandwidth go on, or end, by the clock. The transport
+  // calls it every limits::kTick.
+  void tick();
+
   // Task management (SAM-5 §7). `done` runs on this nexus's reactor once every affected command,
-  // of whatever nexus, has completed. They return false for a LUN that does not exist (the
-  // transport answers "LUN does not exist") and then don't call `done`. `done` never runs inside
-  // the call, here and in close().
+  // of whatever nexus, has completed, at the unit's owner too (DESIGN R9). They return false for a
+  // LUN that does not exist (the transport answers "LUN does not exist") and then don't call
+  // `done`. `done` never runs inside the call, here and in close().
   bool abort_task_set(uint64_t lun_field, std::function<void()> done);
   bool clear_task_set(uint64_t lun_field, std::function<void()> done);
   bool logical_unit_reset(uint64_t lun_field, std::function<void()> done);
@@ -155,6 +172,12 @@ class Nexus : public std::enable_shared_from_this<Nexus> {
   std::vector<uint64_t> lun_numbers() const;  // sorted
   std::vector<Itl*> itls() const;             // sorted by LUN
 
+  // The way to a gateway that owns units; opened where there is none, or none that lives. nullptr:
+  // nobody knows that gateway.
+  std::shared_ptr<Link> link_to(uint16_t owner);
+  // How many commands are kHeld, of all LUNs. lun/placing.cc keeps it.
+  uint32_t held = 0;
+
   CopyRecords& copies() { return copies_; }  // of this nexus's third-party copies
 
   // Set by the transport: ends its session as lost, answering nothing more (DESIGN R4). `why` is
@@ -169,6 +192,9 @@ class Nexus : public std::enable_shared_from_this<Nexus> {
   void finish_close();
   // LOGICAL UNIT RESET of each; `done` is posted here after the last.
   void reset_units(std::vector<std::shared_ptr<Unit>> units, std::function<void()> done);
+  void function_at_owner(LinkFunction function, const Itl& itl, uint64_t lun_field,
+                         const std::shared_ptr<Countdown>& all);
+  std::shared_ptr<Link> open_link(uint16_t owner) const;  // one that lives already, or nullptr
 
   NexusId id_;
   Lane lane_;
@@ -177,6 +203,7 @@ class Nexus : public std::enable_shared_from_this<Nexus> {
   std::vector<std::pair<uint64_t, std::shared_ptr<Itl>>> high_;  // 256.., sorted
   std::vector<std::shared_ptr<Itl>> retired_;                    // removed, with commands active
   CopyRecords copies_;
+  std::vector<std::pair<uint16_t, std::shared_ptr<Link>>> links_;  // by owner
   bool closed_ = false;
   bool read_only_ = false;
 };

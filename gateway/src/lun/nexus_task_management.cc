@@ -5,10 +5,12 @@
 
 #include "lun/countdown.h"
 #include "lun/exports.h"
+#include "lun/forwarding.h"
 #include "lun/nexus.h"
 #include "lun/reservations.h"
 #include "lun/task_set.h"
 #include "lun/unit.h"
+#include "scsi/report_luns.h"
 
 namespace sluice::lun {
 namespace {
@@ -38,12 +40,13 @@ bool Nexus::abort_task_set(uint64_t lun_field, std::function<void()> done) {
   const std::shared_ptr<Itl> alive = itl->shared_from_this();
   abort_all(*itl, false, nullptr);
   wait_for(*itl, all);
+  function_at_owner(LinkFunction::kAbortTaskSet, *itl, lun_field, all);
   all->through();
   return true;
 }
 
 // With one task set per I_T nexus (TST=001b) the set holds this nexus's commands only, which makes
-// it the same as ABORT TASK SET (SAM-5 §7.5) and leaves nobody to be told 2F/00.
+// it the same as ABORT TASK SET (SAM-5 §7.5), at the owner too, and leaves nobody to be told 2F/00.
 bool Nexus::clear_task_set(uint64_t lun_field, std::function<void()> done) {
   return abort_task_set(lun_field, std::move(done));
 }
@@ -63,10 +66,25 @@ void Nexus::target_reset(std::function<void()> done) {
   reset_units(std::move(units), std::move(done));
 }
 
-// SAM-5 §6.3.3: every I_T nexus is told, the one that asked too.
+// The same function for what the owner has of this nexus, if anything.
+void Nexus::function_at_owner(LinkFunction function, const Itl& itl, uint64_t lun_field,
+                              const std::shared_ptr<Countdown>& all) {
+  const Role role = itl.unit().role();
+  if (role.standing != Standing::kForwarder) return;
+  const std::shared_ptr<Link> link =
+      function == LinkFunction::kLogicalUnitReset ? link_to(role.owner) : open_link(role.owner);
+  if (!link) return;
+  all->begin();
+  // Answered or not: nothing of before reaches a backend any more.
+  link->function(function, lun_field, [all](bool /*answered*/) { all->through(); });
+}
+
+// SAM-5 §6.3.3: every I_T nexus is told, the one that asked too. Where there is an owner elsewhere,
+// it is the owner that aborts everybody's commands and tells everybody (DESIGN R9).
 void Nexus::reset_units(std::vector<std::shared_ptr<Unit>> units, std::function<void()> done) {
   const Handle all = count_down_to(lane_, std::move(done));
   for (const std::shared_ptr<Unit>& unit : units) {
+    bool forwarded = false;
     // Its own commands end now, not when a posted task runs: the function does not affect those
     // that come after it (RFC 7143 §11.5.1).
     for (Itl* itl : itls()) {
@@ -74,7 +92,11 @@ void Nexus::reset_units(std::vector<std::shared_ptr<Unit>> units, std::function<
       const std::shared_ptr<Itl> alive = itl->shared_from_this();
       abort_all(*itl, false, nullptr);
       wait_for(*itl, all);
+      if (!std::exchange(forwarded, true)) {
+        function_at_owner(LinkFunction::kLogicalUnitReset, *itl, scsi::lun_field(itl->lun()), all);
+      }
     }
+    if (unit->role().standing == Standing::kForwarder) continue;
     all->begin();
     unit->abort_everywhere(*lane_.reactors, lane_.reactor, this, false, nullptr,
                            [unit, all] { all->through(); });
@@ -94,11 +116,17 @@ void Nexus::close(bool lost, std::function<void()> done) {
   // underneath functions of a unit that lives through them only.
   auto all = std::make_shared<Countdown>([self = shared_from_this(), mine, done]() mutable {
     self->finish_close();
+    // The links too: this may run underneath one of their functions.
     self->lane_.reactors->post(self->lane_.reactor,
-                               [self, mine = std::move(mine), done = std::move(done)] { done(); });
+                               [self, mine = std::move(mine), links = std::move(self->links_),
+                                done = std::move(done)] { done(); });
   });
   for (const std::shared_ptr<Itl>& itl : mine) abort_all(*itl, false, nullptr);
   for (const std::shared_ptr<Itl>& itl : mine) wait_for(*itl, all);
+  for (size_t i = 0; i < links_.size(); ++i) {
+    all->begin();
+    links_[i].second->close(lost, [all] { all->through(); });
+  }
   all->through();
 }
 

@@ -18,34 +18,34 @@
 
 namespace sluice::lun {
 
-// What a gateway that hasn't opened a volume tells of it.
-struct Shape {
-  uint64_t size_bytes = 0;
-  bool write_cache = false;
-};
-
 // A unit without a backend, Transitioning.
 std::shared_ptr<Unit> open_unopened(UnitIdentity identity, Shape shape, unsigned reactors);
 
 // The unit executes commands from now on, with `backend`, under `reservations` as loaded from
-// `store`. Raises 2A/06 (ASYMMETRIC ACCESS STATE CHANGED) on every nexus (R10). Its Role is kOwner
-// of `epoch`. Commands held meanwhile run.
+// `store`. Raises 2A/06 (ASYMMETRIC ACCESS STATE CHANGED) on every nexus (R10), but not if this is
+// the first role it ever gets. Its Role is kOwner of `epoch`. Commands held meanwhile run.
+// RESERVE(6) and mode parameters of an earlier owner are gone; of that 2A/06 tells. Only of a unit
+// without a backend; `backend` is closed by release() or fence(), or with the unit.
 void serve(Unit& unit, Reactors& reactors, std::unique_ptr<backend::Backend> backend,
            std::shared_ptr<ReservationStore> store, ReservationState reservations, uint64_t epoch,
            uint16_t self);
 
 // The unit isn't (any more) the owner's: it forwards, or answers as `role` says; role.standing is
-// not kOwner. Raises 2A/06 where owner or standing changed. Only of a unit without a backend.
+// not kOwner. Raises 2A/06 where owner or standing changed. Only of a unit without a backend: of
+// one that still has it, it does nothing.
 void follow(Unit& unit, Reactors& reactors, Role role);
 
 // Planned (R7): holds new commands (kTransitioning), waits until all that run have completed,
-// flushes, closes the backend and with it its lock. `done(true)`: nothing of this gateway can reach
-// the volume any more. `done(false)`: a flush failed; as for a fence, the nexuses were dropped.
+// flushes, closes the backend and with it its lock. What the backend lent to slow peers stays
+// valid. `done(true)`: nothing of this gateway can reach the volume any more, lock and all.
+// `done(false)`: a flush failed, or a fence() came in between; the nexuses were dropped, and the
+// rest is true too. Role: kTransitioning of the same epoch and owner, until follow() or serve(). Of
+// a unit without a backend: done(true).
 void release(Unit& unit, Reactors& reactors, std::function<void(bool flushed)> done);
 
 // Fenced (R4): answers nothing more, ends every nexus that has the unit, as lost, through
 // `drop_nexus` of their transports, waits until the backend has let go of every command (R5),
-// closes it without a flush.
+// closes it without a flush. May come while a release() is under way. Role as after release().
 void fence(Unit& unit, Reactors& reactors, std::function<void()> done);
 
 // Grows the size that an unopened unit tells; raises 2A/09. An opened one: Unit::resize().

@@ -78,16 +78,18 @@ void take_effect_locked(Unit& unit, PrDecision& decision, const NexusId& by) {
   raise_attentions_locked(unit, decision, by);
 }
 
-void take_in_settled(const std::shared_ptr<Unit>& unit, const Lane& lane, ReservationState found,
-                     std::function<void()> done) {
+void take_in_settled(const std::shared_ptr<Unit>& unit, const Lane& lane, uint64_t epoch,
+                     ReservationState found, std::function<void()> done) {
   std::vector<Registration> aborts;
   NexusId by;
   {
     const std::lock_guard lock(unit->mutex());
     Reservations& reservations = unit->reservations();
+    // Opened anew since the store was asked: serve() brought what is in force.
+    const bool ours = unit->epoch() == epoch;
     const std::shared_ptr<const Reservations::Doubt> doubt = reservations.doubt();
-    reservations.set_doubt(nullptr);
-    if (found != reservations.state()) {
+    if (ours) reservations.set_doubt(nullptr);
+    if (ours && found != reservations.state()) {
       PrDecision decision;
       if (doubt && found == doubt->decision.state) {
         decision = doubt->decision;

@@ -25,9 +25,10 @@ std::function<bool(const NexusId&)> covered_by(std::vector<Registration> whom, c
 // The store said what the state is after an outcome was unknown. If it is what the doubt was about,
 // that change happened: it has all its effects, though nobody is left to be answered. If it is
 // something else again (another gateway's), everybody it may concern is told, and commands of
-// those who lost their registrations are aborted. `done` runs on the lane's reactor, when the last
+// those who lost their registrations are aborted. Nothing of it happens if the unit's epoch is not
+// `epoch` any more. `done` runs on the lane's reactor, when the last
 // of them has let go of its blocks, and then only may anybody learn of the new state (DESIGN R9).
-void take_in_settled(const std::shared_ptr<Unit>& unit, const Lane& lane, ReservationState found,
-                     std::function<void()> done);
+void take_in_settled(const std::shared_ptr<Unit>& unit, const Lane& lane, uint64_t epoch,
+                     ReservationState found, std::function<void()> done);
 
 }  // namespace sluice::lun

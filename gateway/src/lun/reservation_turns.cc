@@ -38,15 +38,16 @@ Command* stop_waiting(Waiter& waiter) {
 
 // Asks the store what the state is and takes the answer in. `done`: whether it is certain now.
 void settle(const std::shared_ptr<Unit>& unit, const Lane& lane, std::function<void(bool)> done) {
-  unit->reservation_store()->read(
+  const uint64_t epoch = unit->role().epoch;
+  unit->shared_store()->read(
       unit->uuid_text(), {lane.reactors, lane.reactor},
-      [unit, lane, done = std::move(done)](Result<ReservationState> found) {
+      [unit, lane, epoch, done = std::move(done)](Result<ReservationState> found) {
         if (!found) {
           log::warning("reservations in doubt",
                        {{"unit", unit->uuid_text()}, {"error", found.error()}});
           return done(false);
         }
-        take_in_settled(unit, lane, std::move(found).value(), [done] { done(true); });
+        take_in_settled(unit, lane, epoch, std::move(found).value(), [done] { done(true); });
       });
 }
 

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "lun/execution.h"
+#include "lun/forwarding.h"
 
 namespace sluice::lun {
 namespace {
@@ -27,15 +28,35 @@ Command* first_runnable(const Itl& itl) {
   return nullptr;
 }
 
+// It may have reached the backend, or will without looking at the unit's role again.
+bool started(const Command& command) {
+  return command.stage == Command::Stage::kWaitingForRange ||
+         command.stage == Command::Stage::kWaitingForTurn ||
+         command.stage == Command::Stage::kRunning;
+}
+
 bool drained(const Itl& itl, const Drain& drain) {
+  if (drain.started_only) {
+    for (const Command* c = itl.active_head; c && c->sequence < drain.before; c = c->next_active) {
+      if (started(*c)) return false;
+    }
+    return true;
+  }
   const Command* oldest = itl.active_head;
   if (oldest && oldest == drain.except) oldest = oldest->next_active;
   return !oldest || oldest->sequence >= drain.before;
 }
 
+bool wait(Itl& itl, Drain waiting) {
+  if (drained(itl, waiting)) return false;
+  itl.drains.push_back(std::move(waiting));
+  itl.watched = true;
+  return true;
+}
+
 // Waits for nobody but the task set, a range, a turn or data: nothing was submitted for it.
 bool ends_at_once(const Command& command) {
-  return command.stage == Command::Stage::kAwaitingData ||
+  return command.stage == Command::Stage::kAwaitingData || command.stage == Command::Stage::kHeld ||
          command.stage == Command::Stage::kBlocked ||
          command.stage == Command::Stage::kWaitingForRange ||
          command.stage == Command::Stage::kWaitingForTurn;
@@ -87,6 +108,11 @@ void abort_all(Itl& itl, bool task_aborted_status, const Command* except) {
     if (c->aborted && ends_at_once(*c)) {
       finish_aborted(*c);
       c = itl.active_head;
+    } else if (c->aborted && c->stage == Command::Stage::kForwarded) {
+      c->stage = Command::Stage::kForwardedAborted;
+      const std::shared_ptr<Link> link = c->link;
+      link->abort(*c);
+      c = itl.active_head;
     } else {
       c = c->next_active;
     }
@@ -94,11 +120,11 @@ void abort_all(Itl& itl, bool task_aborted_status, const Command* except) {
 }
 
 bool drain(Itl& itl, const Command* except, std::function<void()> done) {
-  Drain waiting{itl.next_sequence, except, std::move(done)};
-  if (drained(itl, waiting)) return false;
-  itl.drains.push_back(std::move(waiting));
-  itl.watched = true;
-  return true;
+  return wait(itl, {itl.next_sequence, except, false, std::move(done)});
+}
+
+bool drain_started(Itl& itl, std::function<void()> done) {
+  return wait(itl, {itl.next_sequence, nullptr, true, std::move(done)});
 }
 
 }  // namespace sluice::lun

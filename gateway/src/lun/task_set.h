@@ -46,4 +46,8 @@ void abort_all(Itl& itl, bool task_aborted_status, const Command* except);
 // is none, and `done` is dropped.
 bool drain(Itl& itl, const Command* except, std::function<void()> done);
 
+// The same of commands that were started: those that wait for data, their turn in the task set or
+// an owner are not waited for, because they look at the unit's role before they go on.
+bool drain_started(Itl& itl, std::function<void()> done);
+
 }  // namespace sluice::lun

@@ -4,6 +4,7 @@
 
 #include "base/limits.h"
 #include "lun/gate.h"
+#include "lun/placing.h"
 #include "lun/reservations.h"
 #include "scsi/command_table.h"
 
@@ -26,6 +27,12 @@ std::optional<CopyRefusal> copy_refusal_slowly(Unit& unit, const NexusId& nexus,
   const uint32_t gate = unit.gate();
   if (gate & Unit::kRemoved) {
     return CopyRefusal{false, scsi::Sense::make(scsi::SenseKey::kIllegalRequest, 0x25, 0x00)};
+  }
+  if ((gate & (Unit::kElsewhere | Unit::kDraining)) == Unit::kElsewhere) {
+    // A copy reaches only what this gateway owns.
+    const bool passing = unit.role().standing == Standing::kTransitioning;
+    return CopyRefusal{false,
+                       inaccessible(passing ? Standing::kTransitioning : Standing::kUnavailable)};
   }
   if (gate & Unit::kReserved) {
     const std::lock_guard lock(unit.mutex());

@@ -3,9 +3,11 @@
 #include <algorithm>
 
 #include "base/limits.h"
+#include "lun/bandwidth.h"
 #include "lun/range_table.h"
 #include "lun/reservations.h"
 #include "lun/statistics.h"
+#include "lun/unopened.h"
 
 namespace sluice::lun {
 namespace {
@@ -47,16 +49,21 @@ Unit::Unit(UnitIdentity identity, std::unique_ptr<backend::Backend> backend, uns
       backend_(std::move(backend)),
       store_(std::move(store)),
       default_write_cache_(backend_->write_cache()),
+      bandwidth_(std::make_unique<Bandwidth>()),
       // 4 KiB is what most commands keep to.
       ranges_(std::make_shared<RangeTable>(reactors, identity_.block_size >= 4096 ? 0 : 3)),
       reservations_(std::make_unique<Reservations>()),
       statistics_(std::make_unique<UnitStatistics>(reactors)) {
-  const backend::Info& info = backend_->info();
-  blocks_ = backend_->size_bytes() / identity_.block_size;
-  support_.unmap = info.thin && info.discard_granularity != 0;
-  limits_ = limits_of(identity_, info, support_.unmap);
-  support_.write_atomic = limits_.max_atomic_transfer != 0;
-  if (info.read_only) raise_gate(kWriteProtected);
+  take_info_locked();
+}
+
+Unit::Unit(UnitIdentity identity, Shape shape, unsigned reactors)
+    : Unit(std::move(identity), std::make_unique<Unopened>(shape, backend::Info()), reactors,
+           nullptr) {
+  opened_ = false;
+  placed_ = false;
+  role_.standing = Standing::kTransitioning;
+  raise_gate(kElsewhere);
 }
 
 Unit::~Unit() = default;
@@ -80,12 +87,27 @@ Result<void> Unit::resize(uint64_t bytes) {
     return Error{"size " + std::to_string(bytes) + " is not a multiple of the block size " +
                  std::to_string(identity_.block_size)};
   }
-  if (auto grown = backend_->resize(bytes); !grown) return grown;
-  const uint64_t blocks = backend_->size_bytes() / identity_.block_size;
+  const auto backend = shared_backend();
+  if (auto grown = backend->resize(bytes); !grown) return grown;
+  const uint64_t blocks = backend->size_bytes() / identity_.block_size;
   if (blocks_.exchange(blocks, std::memory_order_acq_rel) != blocks) {
     raise_attention({0x2a, 0x09}, nullptr);  // CAPACITY DATA HAS CHANGED
   }
   return {};
+}
+
+// What the backend says of the medium, and what follows from it.
+void Unit::take_info_locked() {
+  const backend::Info& info = backend_->info();
+  blocks_ = backend_->size_bytes() / identity_.block_size;
+  support_.unmap = info.thin && info.discard_granularity != 0;
+  limits_ = limits_of(identity_, info, support_.unmap);
+  support_.write_atomic = limits_.max_atomic_transfer != 0;
+  if (info.read_only) {
+    raise_gate(kWriteProtected);
+  } else {
+    lower_gate(kWriteProtected);
+  }
 }
 
 void Unit::update_ready_locked() {
@@ -97,8 +119,10 @@ void Unit::update_ready_locked() {
 }
 
 void Unit::poll_health() {
-  const bool gone = !backend_->check().ok();
+  const auto backend = shared_backend();
+  const bool gone = !backend->check().ok();
   std::lock_guard lock(mutex_);
+  if (backend != backend_) return;  // it was closed meanwhile
   medium_gone_ = gone;
   update_ready_locked();
 }
@@ -134,7 +158,7 @@ void Unit::set_mode(ModeParameters mode) {
 void Unit::reset_state(const Itl* by, UnitAttention ua) {
   // Mode parameters go back to their defaults (SPC-5 §5.8: none are saved).
   set_mode(ModeParameters());
-  (void)backend_->set_write_cache(default_write_cache_);
+  (void)shared_backend()->set_write_cache(default_write_cache_);
   set_stopped(false);
   std::lock_guard lock(mutex_);
   reservations_->release6_any();

@@ -20,16 +20,21 @@
 #include "lun/change_watch.h"
 #include "lun/command.h"
 #include "lun/nexus.h"
+#include "lun/role.h"
 #include "scsi/command_table.h"
 #include "scsi/inquiry.h"
 #include "scsi/sense.h"
 
 namespace sluice::lun {
 
+class Bandwidth;
 class RangeTable;
 class Reservations;
 class ReservationStore;
 class UnitStatistics;
+struct Closing;
+struct Qos;
+struct ReservationState;
 
 // Immutable for the life of the volume (DESIGN R13).
 struct UnitIdentity {
@@ -41,15 +46,27 @@ struct UnitIdentity {
   uint32_t physical_block_size = 4096;
 };
 
+// What a gateway that hasn't opened a volume tells of it.
+struct Shape {
+  uint64_t size_bytes = 0;
+  bool write_cache = false;
+};
+
 class Unit : public std::enable_shared_from_this<Unit> {
  public:
   // `store` may be null: APTPL is then refused in PERSISTENT RESERVE OUT (05/26/00).
   Unit(UnitIdentity identity, std::unique_ptr<backend::Backend> backend, unsigned reactors,
        std::shared_ptr<ReservationStore> store);
+  // One without a backend, Transitioning (lun/ownership.h).
+  Unit(UnitIdentity identity, Shape shape, unsigned reactors);
   ~Unit();
 
   const UnitIdentity& identity() const { return identity_; }
+  // For commands that passed the gate, and for units that keep their backend for life. Where there
+  // is none: a stand-in that knows size and cache mode and refuses every request with ENODEV.
   backend::Backend& backend() const { return *backend_; }
+  // The same for everybody else; it may be closed any time.
+  std::shared_ptr<backend::Backend> shared_backend() const;
   // Capacity in logical blocks.
   uint64_t blocks() const { return blocks_.load(std::memory_order_relaxed); }
   uint32_t block_size() const { return identity_.block_size; }
@@ -60,12 +77,16 @@ class Unit : public std::enable_shared_from_this<Unit> {
   UnitStatistics& statistics() const { return *statistics_; }
   // To be told of every exclusive hold before its blocks change.
   ChangeWatch& changes() const { return changes_; }
-  ReservationStore* reservation_store() const { return store_.get(); }  // may be null
+  // May be null. For commands that passed the gate.
+  ReservationStore* reservation_store() const { return store_.get(); }
+  std::shared_ptr<ReservationStore> shared_store() const;  // for everybody else
+  // For commands that passed the gate.
   const scsi::Support& support() const { return support_; }
   bool default_write_cache() const { return default_write_cache_; }
   std::string uuid_text() const;         // 8-4-4-4-12, the key in a ReservationStore
   scsi::Identity scsi_identity() const;  // views into identity()
-  // What INQUIRY says, and therefore what handlers enforce.
+  // What INQUIRY says, and therefore what handlers enforce. limits() and provisioning() are for
+  // commands that passed the gate, inquiry() for all: without a backend it tells what is known.
   const scsi::BlockLimits& limits() const { return limits_; }
   scsi::InquiryUnit inquiry(const Nexus& nexus) const;
   scsi::Geometry geometry() const;
@@ -77,8 +98,13 @@ class Unit : public std::enable_shared_from_this<Unit> {
     kReserved = 1,  // RESERVE(6) or a persistent reservation is held
     kNotReady = 2,  // medium gone, or stopped by START STOP UNIT
     kWriteProtected = 4,
-    kRemoved = 8,  // no longer exported
+    kRemoved = 8,     // no longer exported
+    kElsewhere = 16,  // its standing is not kOwner
+    kDraining = 32,   // ... any more: commands that were started complete here
+    kLimited = 64,    // set_qos()
   };
+  // With these a command takes the detour through lun/placing.h.
+  static constexpr uint32_t kDetour = kElsewhere | kLimited;
   uint32_t gate() const { return static_cast<uint32_t>(gate_word() % kGateStep); }
   void raise_gate(Gate bit) { gate_.fetch_or(bit, std::memory_order_acq_rel); }
   void lower_gate(Gate bit) { gate_.fetch_and(~uint64_t{bit}, std::memory_order_acq_rel); }
@@ -86,6 +112,32 @@ class Unit : public std::enable_shared_from_this<Unit> {
   // is true while the word stays.
   static constexpr uint64_t kGateStep = 256;
   uint64_t gate_word() const { return gate_.load(std::memory_order_acquire); }
+
+  // --- ownership (DESIGN R1); lun/ownership.h changes it, in unit_ownership.cc
+  Role role() const;
+  // Of role(); on the far side of the gate it is the owner's, that is ours.
+  uint64_t epoch() const { return epoch_.load(std::memory_order_relaxed); }
+  bool opened() const;  // it has a backend
+  // Commands in this gateway's hands that wait; limits::kMaxHeldPerUnit. false: no more.
+  bool hold();
+  void unhold() { held_.fetch_sub(1, std::memory_order_relaxed); }
+  // Called with the mutex held, like all that end in _locked.
+  void open_locked(std::shared_ptr<backend::Backend> backend,
+                   std::shared_ptr<ReservationStore> store, ReservationState reservations);
+  std::shared_ptr<backend::Backend> close_locked();  // returns what it had
+  void reshape_locked(Shape shape);
+  void set_role_locked(const Role& role);  // and the gate with it; raises 2A/06 where R10 wants it
+  bool opened_locked() const { return opened_; }
+  // Transitioning; `draining`: commands that were started complete here.
+  void stop_serving_locked(bool draining);
+  std::shared_ptr<Closing>& closing_locked() { return closing_; }
+  std::vector<std::shared_ptr<Itl>> living_itls_locked() const;
+  // A lane whose Aio can carry a flush, once any I_T_L nexus was there; `reactors` null: none was.
+  Lane any_lane_locked() const { return lane_; }
+
+  // --- quality of service at the owner; lun/bandwidth.h
+  void set_qos(const Qos& qos);
+  Bandwidth& bandwidth() const { return *bandwidth_; }
 
   // --- unit attention (DESIGN R10: at least once, at most one pending per nexus and condition)
   // Queues `ua` for every I_T_L nexus but `except` (may be null). Takes the mutex.
@@ -106,6 +158,8 @@ class Unit : public std::enable_shared_from_this<Unit> {
   // --- changes from outside
   Result<void> resize(uint64_t bytes);  // grows; raises 2A/09 everywhere
   void poll_health();                   // control thread, about once a second
+  Result<void> check_medium() const;    // ok where there is no backend; any thread but a reactor
+  bool write_cache() const;             // any thread
   void medium_lost();                   // an I/O found the medium gone: NOT READY until poll_health
   void set_stopped(bool stopped);       // START STOP UNIT
   bool stopped() const { return stopped_.load(std::memory_order_relaxed); }
@@ -137,20 +191,31 @@ class Unit : public std::enable_shared_from_this<Unit> {
 
  private:
   void update_ready_locked();
+  void take_info_locked();
+  scsi::Provisioning provisioning_of(const backend::Info& info) const;
 
   const UnitIdentity identity_;
-  const std::unique_ptr<backend::Backend> backend_;
-  const std::shared_ptr<ReservationStore> store_;
-  const bool default_write_cache_;
+  // These four change under the mutex while nothing passes the gate.
+  std::shared_ptr<backend::Backend> backend_;
+  std::shared_ptr<ReservationStore> store_;
+  scsi::Support support_;
+  scsi::BlockLimits limits_;
+  std::atomic<bool> default_write_cache_;
   mutable std::mutex mutex_;
+  Role role_;
+  std::atomic<uint64_t> epoch_{0};
+  bool opened_ = true;
+  bool placed_ = true;  // it has had a role
+  std::shared_ptr<Closing> closing_;
+  Lane lane_;
+  std::atomic<unsigned> held_{0};
+  std::unique_ptr<Bandwidth> bandwidth_;
   std::atomic<uint64_t> gate_{0};
   std::atomic<uint64_t> blocks_{0};
   std::atomic<bool> descriptor_sense_{false};
   std::atomic<bool> stopped_{false};
   bool medium_gone_ = false;
   ModeParameters mode_;
-  scsi::Support support_;
-  scsi::BlockLimits limits_;
   std::vector<Itl*> itls_;
   std::shared_ptr<RangeTable> ranges_;  // shared with wake-ups on their way to other reactors
   std::unique_ptr<Reservations> reservations_;

@@ -23,6 +23,7 @@ void queue(Itl& itl, UnitAttention ua) {
 void Unit::attach(Itl* itl) {
   std::lock_guard lock(mutex_);
   itls_.push_back(itl);
+  lane_ = itl->nexus().lane();
 }
 
 void Unit::detach(Itl* itl) {

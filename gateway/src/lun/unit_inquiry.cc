@@ -24,8 +24,9 @@ scsi::Geometry Unit::geometry() const {
   return g;
 }
 
-scsi::Provisioning Unit::provisioning() const {
-  const backend::Info& info = backend_->info();
+scsi::Provisioning Unit::provisioning() const { return provisioning_of(backend_->info()); }
+
+scsi::Provisioning Unit::provisioning_of(const backend::Info& info) const {
   scsi::Provisioning p;
   p.thin = info.thin;
   p.unmap = support_.unmap;
@@ -41,12 +42,13 @@ scsi::InquiryUnit Unit::inquiry(const Nexus& nexus) const {
   unit.port.portal_group = nexus.id().target_portal_group;
   unit.port.relative_target_port = nexus.id().relative_target_port;
   unit.port.target_port_group = nexus.target().target_port_group();
+  unit.copy = copy_limits(*this);
+  unit.volatile_cache = true;  // MODE SELECT can turn it on
+  const std::lock_guard lock(mutex_);
   unit.support = support_;
   unit.limits = limits_;
   unit.characteristics.rotational = backend_->info().rotational;
-  unit.provisioning = provisioning();
-  unit.copy = copy_limits(*this);
-  unit.volatile_cache = true;  // MODE SELECT can turn it on
+  unit.provisioning = provisioning_of(backend_->info());
   return unit;
 }
 

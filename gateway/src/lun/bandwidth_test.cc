@@ -1,0 +1,105 @@
+// Limits of a volume, by a clock that the test sets.
+#include "lun/bandwidth.h"
+
+#include <gtest/gtest.h>
+
+#include "base/limits.h"
+#include "lun/cluster_fixture.h"
+
+namespace sluice::lun {
+namespace {
+
+TEST(Bandwidth, CommandsAndBytesAreLimitedEachForItself) {
+  Bandwidth b;
+  b.set({.iops = 10, .iops_burst = 2});
+  EXPECT_TRUE(b.take(0, 1 << 30) && b.take(0, 1 << 30));
+  EXPECT_FALSE(b.take(0, 0));
+  EXPECT_FALSE(b.take(99 * kMillisecond, 0));
+  EXPECT_TRUE(b.take(100 * kMillisecond, 0));
+  b.set({.bytes_per_second = 1000});
+  EXPECT_TRUE(b.take(kSecond, 3000)) << "larger than the burst: once, on credit";
+  EXPECT_TRUE(b.take(kSecond, 0));
+  EXPECT_FALSE(b.take(3 * kSecond, 1));
+  EXPECT_TRUE(b.take(3 * kSecond + 2 * kMillisecond, 1));
+}
+
+TEST(Bandwidth, APauseEarnsNoMoreThanTheBurst) {
+  Bandwidth b;
+  b.set({.iops = 1000, .iops_burst = 3});
+  const Nanos later = 3600 * kSecond;
+  EXPECT_TRUE(b.take(later, 0) && b.take(later, 0) && b.take(later, 0));
+  EXPECT_FALSE(b.take(later, 0));
+}
+
+class LimitedTest : public ClusterTest {
+ protected:
+  void SetUp() override {
+    ClusterTest::SetUp();
+    serve_here(1);
+    nexus = open("a");
+  }
+  std::shared_ptr<Nexus> nexus;
+};
+
+TEST_F(LimitedTest, CommandsOverTheLimitWaitInOrderAndTheTickLetsThemGo) {
+  unit->set_qos({.iops = 10, .iops_burst = 1});
+  EXPECT_TRUE(start(*nexus, write16(0, 8), Bytes(4096, 1)).done());
+  Task& second = start(*nexus, write16(0, 8), Bytes(4096, 2));
+  Task& third = start(*nexus, write16(0, 8), Bytes(4096, 3));
+  nexus->tick();
+  EXPECT_EQ(second.completions, 0);
+  now += 100 * kMillisecond;
+  nexus->tick();
+  EXPECT_TRUE(second.done());
+  EXPECT_EQ(third.completions, 0);
+  EXPECT_TRUE(start(*nexus, test_unit_ready()).completions == 0) << "in order, whatever it is";
+  now += 100 * kMillisecond;
+  nexus->tick();
+  EXPECT_TRUE(third.done());
+  EXPECT_TRUE(backend->all(0, 4096, 3));
+}
+
+TEST_F(LimitedTest, AnotherNexusOnAnotherReactorHasNoShareOfItsOwn) {
+  auto other = open("b", 1);
+  unit->set_qos({.iops = 10, .iops_burst = 1});
+  EXPECT_TRUE(start(*nexus, read16(0, 8)).done());
+  EXPECT_EQ(start(*other, read16(0, 8)).completions, 0);
+}
+
+TEST_F(LimitedTest, ALiftedLimitLetsEverythingGoAtTheNextTick) {
+  unit->set_qos({.bytes_per_second = 4096});
+  start(*nexus, read16(0, 8));
+  Task& held = start(*nexus, read16(0, 8));
+  unit->set_qos({});
+  EXPECT_EQ(held.completions, 0);
+  nexus->tick();
+  EXPECT_TRUE(held.done());
+  EXPECT_TRUE(start(*nexus, read16(0, 8)).done());
+}
+
+TEST_F(LimitedTest, MoreThanCanWaitIsTaskSetFull) {
+  unit->set_qos({.iops = 1});
+  EXPECT_TRUE(start(*nexus, read16(0, 1)).done());
+  for (unsigned i = 0; i < limits::kMaxHeldPerUnit; ++i) {
+    ASSERT_EQ(start(*nexus, read16(0, 1)).completions, 0);
+  }
+  EXPECT_EQ(start(*nexus, read16(0, 1)).command.status, scsi::Status::kTaskSetFull);
+}
+
+TEST_F(LimitedTest, WaitingForBandwidthIsNotWaitingForAnOwner) {
+  unit->set_qos({.iops = 1});
+  start(*nexus, read16(0, 1));
+  Task& read = start(*nexus, read16(0, 1));
+  Task& next = start(*nexus, read16(0, 1));
+  now += limits::kHoldCommands;
+  nexus->tick();
+  EXPECT_TRUE(read.done());
+  EXPECT_EQ(next.completions, 0);
+  release_unit();
+  reactors.run();
+  follow_to(2, 2);
+  EXPECT_EQ(links.last().started.size(), 1u);
+}
+
+}  // namespace
+}  // namespace sluice::lun

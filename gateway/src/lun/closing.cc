@@ -1,0 +1,193 @@
+// How a unit loses its backend: release() and fence() (lun/ownership.h).
+//
+//   gate closes -> commands that were started complete, on every reactor
+//               -> an exclusive hold on all blocks: third-party copies that came by other units
+//                  are through too, and later ones find the gate closed
+//               -> flush (release only) -> detach -> close -> done
+//
+// A fence drops the nexuses first, which aborts what wasn't started. It may overtake a release.
+#include "lun/closing.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/log.h"
+#include "lun/countdown.h"
+#include "lun/ownership.h"
+#include "lun/range_table.h"
+#include "lun/task_set.h"
+
+namespace sluice::lun {
+namespace {
+
+using ClosingPtr = std::shared_ptr<Closing>;
+
+constexpr unsigned kHere = 0;  // the reactor on which a unit is closed
+
+// R4: everybody who has the unit is cut off, unanswered.
+void drop_nexus(Itl& itl, const char* why) {
+  const std::shared_ptr<Itl> alive = itl.shared_from_this();
+  abort_all(itl, false, nullptr);
+  Nexus& nexus = itl.nexus();
+  if (!nexus.closed() && nexus.drop) nexus.drop(why);
+}
+
+void drop_nexuses(const ClosingPtr& closing, const char* why, std::function<void()> done) {
+  auto all = std::make_shared<Countdown>([closing, done = std::move(done)]() mutable {
+    closing->reactors->post(kHere, std::move(done));
+  });
+  std::vector<std::shared_ptr<Itl>> itls;
+  {
+    const std::lock_guard lock(closing->unit->mutex());
+    itls = closing->unit->living_itls_locked();
+  }
+  for (auto& itl : itls) {
+    all->begin();
+    const unsigned reactor = itl->nexus().lane().reactor;
+    closing->reactors->post(reactor, [itl = std::move(itl), all, why] {
+      drop_nexus(*itl, why);
+      all->through();
+    });
+  }
+  all->through();
+}
+
+void tell(const ClosingPtr& closing, std::vector<std::function<void(bool)>> done, bool fenced,
+          bool flushed) {
+  const auto all = [done = std::move(done), flushed] {
+    for (const auto& d : done) d(flushed);
+  };
+  if (flushed || fenced) return all();
+  drop_nexuses(closing, "its volume was taken away from this gateway", all);
+}
+
+// On reactor 0, nothing of the unit is in flight.
+void detach(const ClosingPtr& closing, bool flushed) {
+  const std::shared_ptr<Unit>& unit = closing->unit;
+  std::shared_ptr<backend::Backend> backend;
+  std::vector<std::function<void(bool)>> done;
+  bool fenced = false;
+  {
+    const std::lock_guard lock(unit->mutex());
+    backend = unit->close_locked();
+    unit->lower_gate(Unit::kDraining);
+    unit->closing_locked().reset();
+    done = std::move(closing->done);
+    fenced = closing->fenced;
+    flushed = flushed && !fenced;
+  }
+  // Blocks change without our knowledge from now on: no token stands for them any more.
+  unit->changes().changing(0, UINT64_MAX, INT64_MAX);
+  backend->close();
+  unit->ranges().release(kHere, closing->look, closing->reactors);
+  on_every_itl(*unit, *closing->reactors, [](Itl& itl) { itl.forget_backend(); });
+  tell(closing, std::move(done), fenced, flushed);
+  closing->alive.reset();
+}
+
+void flushed(backend::Io& io) {
+  const ClosingPtr closing = static_cast<Closing*>(io.context)->alive;
+  const auto error = static_cast<int>(-io.result);
+  if (error > 0) {
+    log::error("flush failed while a volume was given up",
+               {{"unit", closing->unit->uuid_text()}, {"errno", error}});
+  }
+  closing->reactors->post(kHere, [closing, error] { detach(closing, error <= 0); });
+}
+
+// On reactor 0: no command and no copy uses the backend any more.
+void flush(const ClosingPtr& closing) {
+  Unit& unit = *closing->unit;
+  Lane lane;
+  bool fenced = false;
+  {
+    const std::lock_guard lock(unit.mutex());
+    lane = unit.any_lane_locked();
+    fenced = closing->fenced;
+  }
+  // No nexus was ever there: nothing was written.
+  if (fenced || !lane.reactors) return detach(closing, !fenced);
+  closing->reactors->post(lane.reactor, [closing, aio = lane.aio] {
+    backend::Io& io = closing->flush;
+    io.op = backend::Op::kFlush;
+    io.done = flushed;
+    io.context = closing.get();
+    if (closing->unit->backend().submit(io, *aio)) flushed(io);
+  });
+}
+
+void look(const ClosingPtr& closing) {
+  Unit& unit = *closing->unit;
+  closing->alive = closing;
+  RangeHold& hold = closing->look;
+  hold.first = 0;
+  hold.last = std::max<uint64_t>(unit.blocks(), 1) - 1;
+  hold.exclusive = true;
+  hold.context = closing.get();
+  hold.on_grant = [](RangeHold& granted) { flush(static_cast<Closing*>(granted.context)->alive); };
+  if (unit.ranges().acquire(kHere, hold, closing->reactors)) flush(closing);
+}
+
+void drain_all(const ClosingPtr& closing) {
+  auto all = std::make_shared<Countdown>(
+      [closing] { closing->reactors->post(kHere, [closing] { look(closing); }); });
+  std::vector<std::shared_ptr<Itl>> itls;
+  {
+    const std::lock_guard lock(closing->unit->mutex());
+    itls = closing->unit->living_itls_locked();
+  }
+  for (auto& itl : itls) {
+    all->begin();
+    const unsigned reactor = itl->nexus().lane().reactor;
+    closing->reactors->post(reactor, [itl = std::move(itl), all] {
+      if (!drain_started(*itl, [all] { all->through(); })) all->through();
+    });
+  }
+  all->through();
+}
+
+// Closes the gate. Null: there is no backend, or (*under_way) somebody closes it already.
+ClosingPtr begin_closing(Unit& unit, Reactors& reactors, bool fenced,
+                         std::function<void(bool)> done, ClosingPtr* under_way) {
+  const std::lock_guard lock(unit.mutex());
+  if (ClosingPtr& present = unit.closing_locked()) {
+    present->fenced = present->fenced || fenced;
+    present->done.push_back(std::move(done));
+    // Those that were started end as aborted from now on.
+    if (fenced) unit.lower_gate(Unit::kDraining);
+    *under_way = present;
+    return nullptr;
+  }
+  if (!unit.opened_locked()) {
+    reactors.post(kHere, [done = std::move(done)] { done(true); });
+    return nullptr;
+  }
+  auto closing = std::make_shared<Closing>();
+  closing->unit = unit.shared_from_this();
+  closing->reactors = &reactors;
+  closing->fenced = fenced;
+  closing->done.push_back(std::move(done));
+  unit.closing_locked() = closing;
+  unit.stop_serving_locked(!fenced);
+  return closing;
+}
+
+}  // namespace
+
+void release(Unit& unit, Reactors& reactors, std::function<void(bool flushed)> done) {
+  ClosingPtr under_way;
+  const ClosingPtr closing = begin_closing(unit, reactors, false, std::move(done), &under_way);
+  if (closing) drain_all(closing);
+}
+
+void fence(Unit& unit, Reactors& reactors, std::function<void()> done) {
+  ClosingPtr under_way;
+  const ClosingPtr closing =
+      begin_closing(unit, reactors, true, [done = std::move(done)](bool) { done(); }, &under_way);
+  const ClosingPtr affected = closing ? closing : under_way;
+  if (!affected) return;
+  drop_nexuses(affected, "its volume has another owner (fenced)", [] {});
+  if (closing) drain_all(closing);
+}
+
+}  // namespace sluice::lun

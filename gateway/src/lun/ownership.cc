@@ -1,0 +1,63 @@
+// How a unit takes up and changes a role. How it gives one up: closing.cc.
+//
+// The role, the gate's bit for it and the backend change together under the unit's mutex, and the
+// backend only while nothing that uses it is under way: before the gate opens, or after closing.cc
+// has seen the last command out. Then every reactor that has commands waiting is told. One that
+// begins later finds the new gate.
+#include "lun/ownership.h"
+
+#include <map>
+#include <utility>
+
+#include "lun/closing.h"
+#include "lun/placing.h"
+
+namespace sluice::lun {
+
+void on_every_itl(Unit& unit, Reactors& reactors, std::function<void(Itl&)> what) {
+  std::vector<std::shared_ptr<Itl>> all;
+  {
+    const std::lock_guard lock(unit.mutex());
+    all = unit.living_itls_locked();
+  }
+  std::map<unsigned, std::vector<std::shared_ptr<Itl>>> by_reactor;
+  for (auto& itl : all) by_reactor[itl->nexus().lane().reactor].push_back(std::move(itl));
+  for (auto& [reactor, itls] : by_reactor) {
+    reactors.post(reactor, [itls = std::move(itls), what] {
+      for (const auto& itl : itls) what(*itl);
+    });
+  }
+}
+
+std::shared_ptr<Unit> open_unopened(UnitIdentity identity, Shape shape, unsigned reactors) {
+  return std::make_shared<Unit>(std::move(identity), shape, reactors);
+}
+
+void serve(Unit& unit, Reactors& reactors, std::unique_ptr<backend::Backend> backend,
+           std::shared_ptr<ReservationStore> store, ReservationState reservations, uint64_t epoch,
+           uint16_t self) {
+  std::shared_ptr<backend::Backend> taken = std::move(backend);
+  {
+    const std::lock_guard lock(unit.mutex());
+    // R8: in force before the gate opens.
+    unit.open_locked(std::move(taken), std::move(store), std::move(reservations));
+    unit.set_role_locked({Standing::kOwner, epoch, self});
+  }
+  on_every_itl(unit, reactors, resume);
+}
+
+void follow(Unit& unit, Reactors& reactors, Role role) {
+  {
+    const std::lock_guard lock(unit.mutex());
+    if (unit.opened_locked()) return;
+    unit.set_role_locked(role);
+  }
+  on_every_itl(unit, reactors, resume);
+}
+
+void reshape(Unit& unit, Shape shape) {
+  const std::lock_guard lock(unit.mutex());
+  unit.reshape_locked(shape);
+}
+
+}  // namespace sluice::lun

@@ -1,0 +1,279 @@
+#include "lun/placing.h"
+
+#include <algorithm>
+
+#include "base/limits.h"
+#include "lun/bandwidth.h"
+#include "lun/execution.h"
+#include "lun/forwarding.h"
+#include "lun/gate.h"
+#include "lun/handlers.h"
+#include "lun/task_set.h"
+
+namespace sluice::lun {
+namespace {
+
+using scsi::Operation;
+using scsi::Sense;
+using Stage = Command::Stage;
+
+// Told by every gateway alike, whoever owns the unit.
+bool is_common_inquiry(ByteView cdb) {
+  if ((cdb[1] & 0x01) == 0) return true;
+  switch (cdb[2]) {
+    case 0x00:
+    case 0x80:
+    case 0x83:
+    case 0x86:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// Whether a unit that isn't ours answers by itself, at once.
+bool answers_itself(const Command& command, Standing standing) {
+  if (!command.info) return false;
+  switch (command.info->operation) {
+    case Operation::kReportLuns:
+    case Operation::kReportTargetPortGroups:
+    case Operation::kSetTargetPortGroups:
+      return true;
+    case Operation::kInquiry:
+      return standing != Standing::kForwarder || is_common_inquiry(command.full_cdb());
+    case Operation::kRequestSense:  // a unit attention of this gateway is reported by this gateway
+      return standing != Standing::kForwarder ||
+             command.itl->attention.load(std::memory_order_acquire);
+    case Operation::kTestUnitReady:
+      return standing != Standing::kForwarder;
+    default:
+      return false;
+  }
+}
+
+bool want_data(Command& command) {
+  if (command.data_out_wanted == 0 || command.expected_data_out == 0) return false;
+  command.stage = Stage::kAwaitingData;
+  return true;
+}
+
+void refuse(Command& command, const Sense& sense) {
+  if (sense.key == scsi::SenseKey::kNoSense) return finish_good(command);
+  finish_sense(command, sense);
+}
+
+// Looks at the CDB as begin() does, for a command whose data may be there already. false: answered.
+bool prepare(Unit& unit, Command& command) {
+  Sense sense;
+  command.info = scsi::find_command(command.full_cdb(), unit.support(), &sense);
+  if (!command.info || !attribute_known(command, &sense)) {
+    finish_sense(command, sense);
+    return false;
+  }
+  if (!still_passes(unit, command, unit.gate_word())) return false;
+  command.data_out_wanted = 0;
+  command.wants_hold = false;
+  if (!operation(command.info->operation).prepare(unit, command, &sense)) {
+    refuse(command, sense);
+    return false;
+  }
+  // What was gathered for the owner may be more than the CDB asks for.
+  command.data_out_size = std::min(command.data_out_size, command.data_out_wanted);
+  command.prepared = true;
+  return true;
+}
+
+// Answers of a unit that isn't ours; no reservation keeps anybody from them.
+void answer_itself(Unit& unit, Command& command, Standing standing) {
+  if (command.info->operation == Operation::kTestUnitReady) {
+    return finish_sense(command, inaccessible(standing));
+  }
+  Sense sense;
+  if (!scsi::find_command(command.full_cdb(), &sense) || !attribute_known(command, &sense)) {
+    return refuse_cdb(unit, command, sense);
+  }
+  command.wants_hold = false;
+  dispatch(unit, command);
+}
+
+void forward(Command& command, const Role& role) {
+  if (command.itl->ordering != 0 && !may_run(*command.itl, command)) {
+    command.stage = Stage::kBlocked;
+    return;
+  }
+  if (!passes_read_only(command) || !is_fresh(command)) return;
+  Nexus& nexus = *command.nexus;
+  command.link = nexus.link_to(role.owner);
+  if (!command.link) return finish_sense(command, inaccessible(Standing::kTransitioning));
+  command.stage = Stage::kForwarded;
+  command.data_out_wanted = command.data_out_size;
+  const std::shared_ptr<Link> link = command.link;  // the command may be over inside
+  link->start(command, role.epoch);
+}
+
+// false: it waits for bandwidth.
+bool run_here(Unit& unit, Command& command) {
+  if (command.epoch != 0 && command.epoch != unit.epoch()) {
+    finish_not_owner(command);
+    return true;
+  }
+  if (command.prepared) {
+    if (!still_passes(unit, command, unit.gate_word())) return true;
+  } else if (!prepare(unit, command)) {
+    return true;
+  }
+  if ((unit.gate() & Unit::kLimited) && command.wants_hold) {
+    const uint64_t bytes = command.range.blocks * unit.block_size();
+    if (!unit.bandwidth().take(*command.nexus->lane().now, bytes)) return false;
+  }
+  dispatch(unit, command);
+  return true;
+}
+
+// false: it must wait.
+bool go(Unit& unit, Command& command) {
+  if (!passes_removed(unit, command)) return true;
+  const Role role = unit.role();
+  if (role.standing == Standing::kOwner) return run_here(unit, command);
+  command.prepared = false;
+  if (command.epoch != 0) {
+    finish_not_owner(command);
+    return true;
+  }
+  if (answers_itself(command, role.standing)) {
+    answer_itself(unit, command, role.standing);
+    return true;
+  }
+  switch (role.standing) {
+    case Standing::kForwarder:
+      forward(command, role);
+      return true;
+    case Standing::kUnavailable:
+      finish_sense(command, inaccessible(role.standing));
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool limited(const Unit& unit) { return (unit.gate() & Unit::kElsewhere) == 0; }
+
+void hold(Unit& unit, Command& command) {
+  if (!unit.hold()) {
+    return finish_status(command, limited(unit) ? scsi::Status::kTaskSetFull : scsi::Status::kBusy);
+  }
+  command.stage = Stage::kHeld;
+  if (command.held_since < 0) command.held_since = *command.nexus->lane().now;
+  ++command.itl->held;
+  ++command.nexus->held;
+}
+
+Command* first_held(const Itl& itl) {
+  for (Command* c = itl.active_head; c; c = c->next_active) {
+    if (c->stage == Stage::kHeld) return c;
+  }
+  return nullptr;
+}
+
+bool waited_too_long(const Command& command) {
+  return *command.nexus->lane().now - command.held_since >= limits::kHoldCommands;
+}
+
+}  // namespace
+
+Sense inaccessible(Standing standing) {
+  // 04/0A: LOGICAL UNIT NOT ACCESSIBLE, ASYMMETRIC ACCESS STATE TRANSITION; 04/0C: ..., TARGET PORT
+  // IN UNAVAILABLE STATE.
+  return Sense::make(scsi::SenseKey::kNotReady, 0x04,
+                     standing == Standing::kUnavailable ? 0x0c : 0x0a);
+}
+
+void finish_not_owner(Command& command) {
+  command.not_owner = true;
+  finish_status(command, scsi::Status::kBusy);
+}
+
+void leave_held(Itl& itl, Command& command) {
+  --itl.held;
+  --command.nexus->held;
+  itl.unit().unhold();
+}
+
+bool begin_by_detour(Unit& unit, Command& command) {
+  if (!passes_removed(unit, command)) return false;
+  const Role role = unit.role();
+  if (role.standing == Standing::kOwner) {
+    if (!look_at(unit, command, unit.gate_word())) return false;
+    if (want_data(command)) return true;
+    place(unit, command);
+    return false;
+  }
+  if (command.epoch != 0) {
+    finish_not_owner(command);
+    return false;
+  }
+  const ByteView cdb = command.full_cdb();
+  command.info = scsi::lookup_command(cdb[0], cdb.size() > 1 ? cdb[1] & 0x1f : 0);
+  if (command.info && cdb.size() < command.info->cdb_length) {
+    refuse_cdb(unit, command, Sense::invalid_field_in_cdb(static_cast<uint16_t>(cdb.size())));
+    return false;
+  }
+  if (!passes_attention(unit, command)) return false;
+  if (role.standing == Standing::kUnavailable && !answers_itself(command, role.standing)) {
+    finish_sense(command, inaccessible(role.standing));
+    return false;
+  }
+  command.data_out_wanted = command.expected_data_out;
+  if (want_data(command)) return true;
+  place(unit, command);
+  return false;
+}
+
+void place(Unit& unit, Command& command) {
+  Itl& itl = *command.itl;
+  if (itl.held != 0) {
+    const Standing standing = unit.role().standing;
+    if (standing == Standing::kOwner || !answers_itself(command, standing)) {
+      return hold(unit, command);
+    }
+  }
+  if (!go(unit, command)) hold(unit, command);
+}
+
+void resume(Itl& itl) {
+  // Those that end below may bring new ones, which find older ones held or go on by themselves.
+  if (itl.resuming) return;
+  const std::shared_ptr<Itl> alive = itl.shared_from_this();
+  itl.resuming = true;
+  while (Command* command = itl.held != 0 ? first_held(itl) : nullptr) {
+    leave_held(itl, *command);
+    command->stage = Stage::kRunning;
+    if (go(itl.unit(), *command)) continue;
+    hold(itl.unit(), *command);
+    break;
+  }
+  itl.resuming = false;
+}
+
+void tick(Itl& itl) {
+  resume(itl);
+  if (itl.held == 0 || itl.unit().role().standing == Standing::kOwner) return;
+  const std::shared_ptr<Itl> alive = itl.shared_from_this();
+  while (Command* command = first_held(itl)) {
+    if (!waited_too_long(*command)) return;
+    finish_sense(*command, inaccessible(Standing::kTransitioning));
+  }
+}
+
+void return_forwarded(Command& command) {
+  command.link.reset();
+  command.submitted = false;
+  command.stage = Stage::kRunning;
+  if (command.aborted) return finish_aborted(command);
+  if (command.held_since >= 0 && waited_too_long(command)) {
+    return finish_sense(command, inaccessible(Standing::kTransitioning));
+  }
+  hold(command.itl->unit(), command);
+}
+
+}  // namespace sluice::lun
