@@ -61,9 +61,9 @@ func TestEveryFaultIsFoundOnceWithAMend(t *testing.T) {
 		"gateway's clock": {"gateway gw-1", "in the future", func(w *whole) {
 			w.gateways[0].Status.LastSeenTime = timestamppb.New(time.Now().Add(time.Hour))
 		}},
-		"no peer":     {"gatewaypool default", "without a peer", func(w *whole) { w.gateways, w.targets = w.gateways[:1], nil }},
-		"no gateway":  {"gatewaypool spare", "has no gateway", func(w *whole) { w.gatewayPools[0].Meta.Name = "spare" }},
-		"one node":    {"gatewaypool default", "all on one node", func(w *whole) {
+		"no peer":    {"gatewaypool default", "without a peer", func(w *whole) { w.gateways, w.targets = w.gateways[:1], nil }},
+		"no gateway": {"gatewaypool spare", "has no gateway", func(w *whole) { w.gatewayPools[0].Meta.Name = "spare" }},
+		"one node": {"gatewaypool default", "all on one node", func(w *whole) {
 			w.gateways[1].Spec.Node, w.targets = "node-1", nil
 		}},
 		"one path":    {"target shop", "meant to have one path", func(w *whole) { w.targets[0].Spec.Paths = 1 }},
@@ -72,10 +72,10 @@ func TestEveryFaultIsFoundOnceWithAMend(t *testing.T) {
 		"not redundant": {"target shop", "not redundant: one failure can take them all (Because: one switch)", func(w *whole) {
 			w.targets[0].Status.Conditions = []*pb.Condition{condition("PathsRedundant", no, "one switch")}
 		}},
-		"nobody":    {"target shop", "lets nobody in", func(w *whole) { w.targets[0].Spec.Hosts = nil }},
-		"no LUN":    {"target shop", "has no LUN", func(w *whole) { w.targets[0].Spec.Luns = nil }},
-		"no CHAP":   {"host web", "without authentication", func(w *whole) { w.hosts[0].Spec.Chap = nil }},
-		"far pool":  {"pool nvme", "no gateway is ready on node node-9", func(w *whole) { w.pools[0] = localPool("node-9") }},
+		"nobody":   {"target shop", "lets nobody in", func(w *whole) { w.targets[0].Spec.Hosts = nil }},
+		"no LUN":   {"target shop", "has no LUN", func(w *whole) { w.targets[0].Spec.Luns = nil }},
+		"no CHAP":  {"host web", "without authentication", func(w *whole) { w.hosts[0].Spec.Chap = nil }},
+		"far pool": {"pool nvme", "no gateway is ready on node node-9", func(w *whole) { w.pools[0] = localPool("node-9") }},
 		"dead pool": {"pool nvme", "not reachable: gone", func(w *whole) {
 			w.pools[0] = localPool("node-1", condition("Ready", no, "gone"))
 		}},
