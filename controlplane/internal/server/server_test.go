@@ -186,6 +186,23 @@ func TestRolesMayDoWhatTheyAreFor(t *testing.T) {
 	wantCode(t, create("nobody", "blue"), codes.PermissionDenied)
 	wantCode(t, list("reader"), codes.OK)
 	wantCode(t, list("gateway"), codes.PermissionDenied)
+
+	who := func(name string) error {
+		_, err := pb.NewMaintenanceServiceClient(s.as(name)).GetControlPlane(ctx, &pb.GetControlPlaneRequest{})
+		return err
+	}
+	backup := func(name string) error {
+		stream, err := pb.NewMaintenanceServiceClient(s.as(name)).Backup(ctx, &pb.BackupRequest{})
+		if err != nil {
+			return err
+		}
+		_, err = stream.Recv()
+		return err
+	}
+	wantCode(t, who("reader"), codes.OK)
+	wantCode(t, who("gateway"), codes.PermissionDenied)
+	wantCode(t, backup("reader"), codes.PermissionDenied)
+	wantCode(t, backup("admin"), codes.OK)
 }
 
 func TestNobodyIsServedWithoutACertificateOfTheCA(t *testing.T) {
