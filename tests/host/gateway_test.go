@@ -4,11 +4,12 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -34,14 +35,18 @@ func program(t *testing.T) string {
 	return path
 }
 
+// freeAddress is below the ports that the kernel gives to clients: one of those could take it while a gateway is gone.
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for range 100 {
+		listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 20000+rand.IntN(10000)))
+		if err == nil {
+			defer func() { _ = listener.Close() }()
+			return listener.Addr().String()
+		}
 	}
-	defer func() { _ = listener.Close() }()
-	return listener.Addr().String()
+	t.Fatal("no free port")
+	return ""
 }
 
 // gateway runs one with two portals and one memory LUN until the test ends.
@@ -199,7 +204,7 @@ func TestASilentTargetIsPingedThenGivenUpNoSooner(t *testing.T) {
 		t.Fatal(session.Lost())
 	case <-time.After(limit + limit/2):
 	}
-	if err := process.Signal(syscall.SIGSTOP); err != nil {
+	if err := process.Freeze(soon(t)); err != nil {
 		t.Fatal(err)
 	}
 	_, err := session.Do(soon(t), host.Write(0, 0, make([]byte, blockSize), blockSize))
@@ -291,7 +296,7 @@ func TestPathsComeBackAfterARestart(t *testing.T) {
 		t.Errorf("a read over the restart: %v", result.Err)
 	}
 	if err := m.WaitPaths(soon(t), 2); err != nil {
-		t.Error(err)
+		t.Error(err, process.LogTail(20))
 	}
 }
 
@@ -300,7 +305,7 @@ func TestAnOperationWithoutPathsFailsAndOneWithoutAnswerIsUnknown(t *testing.T) 
 	m := open(t, portals)
 	brief, cancel := context.WithTimeout(soon(t), 500*time.Millisecond)
 	defer cancel()
-	if err := process.Signal(syscall.SIGSTOP); err != nil {
+	if err := process.Freeze(soon(t)); err != nil {
 		t.Fatal(err)
 	}
 	if result := m.Run(brief, host.Write(0, 0, make([]byte, blockSize), blockSize)); result.Outcome != host.Unknown {

@@ -1,10 +1,13 @@
 package world
 
 import (
+	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -113,6 +116,40 @@ func (p *Process) Signal(signal syscall.Signal) error {
 		return fmt.Errorf("%s does not run (%s)", p.Name, p.status)
 	}
 	return p.command.Process.Signal(signal)
+}
+
+// Freeze stops it by SIGSTOP and returns once all its threads stand still; SIGCONT goes on.
+func (p *Process) Freeze(ctx context.Context) error {
+	if err := p.Signal(syscall.SIGSTOP); err != nil {
+		return err
+	}
+	return Until(ctx, func() error {
+		threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", p.Pid()))
+		if err != nil {
+			return err
+		}
+		for _, thread := range threads {
+			text, err := os.ReadFile(thread)
+			if err != nil {
+				continue // it has ended
+			}
+			// pid (name) state ...; a name may hold anything
+			if after := text[bytes.LastIndexByte(text, ')')+1:]; len(after) > 1 && after[1] != 'T' {
+				return fmt.Errorf("%s: a thread goes on in state %c", p.Name, after[1])
+			}
+		}
+		return nil
+	})
+}
+
+// Pid of the present run, or the last one.
+func (p *Process) Pid() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.command == nil {
+		return 0
+	}
+	return p.command.Process.Pid
 }
 
 // Kill ends it by SIGKILL and waits for its end. It may be gone already.
