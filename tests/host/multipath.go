@@ -313,6 +313,12 @@ func (m *Multipath) answered(path *Path, command Command, attempt *Attempt, resp
 		return verdict{over: true}
 	case StatusBusy, StatusTaskSetFull:
 		return again
+	case StatusTaskAborted: // by somebody's reset; how far it came is not told
+		attempt.Why = "task aborted"
+		if command.Writes {
+			attempt.Effect = EffectMaybe
+		}
+		return again
 	case StatusCheckCondition:
 	default:
 		return verdict{over: true}

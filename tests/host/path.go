@@ -86,11 +86,11 @@ func (p *Path) learn(ctx context.Context, session *Session) {
 	ctx, cancel := context.WithTimeout(ctx, aluaTimeout)
 	defer cancel()
 	for _, lun := range p.config.LUNs {
-		identity, err := session.good(ctx, Inquiry(lun, 0x83))
+		identity, err := session.Good(ctx, Inquiry(lun, 0x83))
 		if err != nil {
 			return
 		}
-		groups, err := session.good(ctx, ReportTargetPortGroups(lun))
+		groups, err := session.Good(ctx, ReportTargetPortGroups(lun))
 		if err != nil {
 			return
 		}
@@ -159,8 +159,8 @@ func (p *Path) Losses() []LostError {
 
 const unitAttentionsPassed = 8
 
-// good runs a command until it is answered with GOOD; unit attentions are passed over.
-func (s *Session) good(ctx context.Context, command Command) ([]byte, error) {
+// Good runs a command until it is answered with GOOD; unit attentions are passed over.
+func (s *Session) Good(ctx context.Context, command Command) ([]byte, error) {
 	for range unitAttentionsPassed {
 		response, err := s.Do(ctx, command)
 		if err != nil {

@@ -26,6 +26,7 @@ const (
 	StatusBusy                = 0x08
 	StatusReservationConflict = 0x18
 	StatusTaskSetFull         = 0x28
+	StatusTaskAborted         = 0x40
 )
 
 // Sense keys, SPC-5 §4.4.8.

@@ -1,6 +1,7 @@
 package world
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -124,4 +125,19 @@ func (n *Network) filter(node string, rules map[Direction]string) (Undo, error) 
 	}
 	undo := func() error { return run("ip", "netns", "exec", node, "nft", "delete", "table "+table) }
 	return undo, run("ip", "netns", "exec", node, "nft", script)
+}
+
+// Close takes bridges and namespaces away, with what is left of processes' connections in them.
+func (n *Network) Close() error {
+	var all []error
+	for _, fabric := range n.Fabrics {
+		for _, node := range n.Nodes { // with the namespace they would go later, and be in the way of the next ones
+			all = append(all, commands("ip link del "+port(node, fabric)))
+		}
+		all = append(all, commands("ip link del br-"+fabric))
+	}
+	for _, node := range n.Nodes {
+		all = append(all, commands("ip netns del "+node))
+	}
+	return errors.Join(all...)
 }
