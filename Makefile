@@ -5,18 +5,19 @@ SHELL := /bin/bash
 export PATH := $(CURDIR)/build/toolchain/go/bin:$(PATH)
 
 # The tiers of `make test`, fast ones first. Each is also a target: make test-unit, ...
-TIERS := unit go controlplane asan corpus model tsan libiscsi qemu hostile operations guest powercut package
+TIERS := unit go controlplane asan corpus model tsan libiscsi qemu hostile operations robustness guest powercut package
 # `make lint test` counts lint's checks in the closing line too.
 SUMMED := $(if $(filter lint,$(MAKECMDGOALS)),lint) $(TIERS)
 
-.PHONY: help deps build build-gateway build-go lint format test fuzz bench bench-full bench-placement demo demo-single package \
+.PHONY: help deps build build-gateway build-go lint format test fuzz bench bench-full bench-placement bench-failover \
+        robustness robustness-long demo demo-single package \
         generate clean distclean $(addprefix test-,$(TIERS))
 
 help: ## this list
 	@awk -F ' ## ' '/^[a-z-]+:.* ## / {split($$1, t, ":"); printf "  make %-18s %s\n", t[1], $$2}' Makefile
 
 deps: ## everything that building, testing and packaging need, from Debian's packages and a Go module
-	@.ci/deps build clang lint model clients guest bench package go
+	@.ci/deps build clang lint model clients guest bench package faults go
 
 build: build-gateway build-go ## the programs, optimised, into build/bin/
 
@@ -91,6 +92,10 @@ test-operations: build-gateway ## starts that fail, reloads and stops under load
 	@.ci/deps clients
 	@.ci/tier operations tests/operations/run
 
+test-robustness: build-gateway ## SIGKILL, SIGSTOP, cut links, lost packets, resets under load: histories judged, 1 minute
+	@.ci/deps go faults
+	@.ci/tier robustness tests/robustness/run
+
 test-guest: build-gateway ## the Linux initiator in a QEMU guest: mkfs, fio verify, fstrim, resize, CHAP
 	@.ci/deps guest clients
 	@.ci/tier guest tests/guest/run
@@ -108,6 +113,14 @@ fuzz: ## every fuzzer for FUZZ_SECONDS (60) seconds; findings go to build/fuzz/f
 	@.ci/deps build clang
 	@.ci/compile fuzz
 	@tests/corpus/fuzz $(or $(FUZZ_SECONDS),60)
+
+robustness: build-gateway ## faults under load with a new seed, or SEED=N, for DURATION (45s): what test-robustness does, shown
+	@.ci/deps go faults
+	@V=1 .ci/tier robustness tests/robustness/run $(if $(SEED),-seed $(SEED))
+
+robustness-long: build-gateway ## RUNS (40) runs of faults of DURATION (90s) each, from SEED on; ends at the first that fails
+	@.ci/deps go faults
+	@DURATION=$(or $(DURATION),90s) V=1 .ci/tier robustness tests/robustness/run $(if $(SEED),-seed $(SEED)) -runs $(or $(RUNS),40)
 
 bench: build-gateway ## the engine beside tgt and beside a bare echo, at most 15 minutes
 	@.ci/deps build bench

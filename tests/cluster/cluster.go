@@ -1,0 +1,314 @@
+// Package cluster runs a whole Sluice for tests: control plane, gateways, volumes and a target, each process real, in
+// namespaces joined by bridges (package world).
+package cluster
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+
+	pb "sluice.dev/sluice/proto/sluice/v1"
+	"sluice.dev/sluice/tests/world"
+)
+
+// Fabrics of hosts, and the network of the cluster itself.
+const (
+	Red      = "red"
+	Blue     = "blue"
+	Internal = "cluster"
+)
+
+// ControlNode is the namespace of the control plane and its etcd.
+const ControlNode = "cp"
+
+// Target that every volume is a LUN of, LUN 0 first.
+const (
+	Target    = "iqn.2026-11.dev.sluice:cluster"
+	Initiator = "iqn.2026-11.dev.sluice:cluster-host" // followed by a number from 1 to MaxHosts
+	MaxHosts  = 8
+)
+
+const (
+	iscsiPort      = 3260
+	forwardingPort = 3261
+	apiPort        = 7460 // of the first replica; the others follow
+	etcdPort       = 2379 // of the first member; the others follow by twos
+	etcdMembers    = 3
+	volumeMiB      = 16
+)
+
+// Options of a cluster.
+type Options struct {
+	// Programs is the directory of the programs, usually build/bin. Gateway replaces the gateway there, if set.
+	Programs, Gateway string
+	// Etcd is the program of tests/cluster/etcd; needed for more than one replica.
+	Etcd string
+	// Directory for data and logs; it exists.
+	Directory string
+	Gateways  int
+	Volumes   int
+	// Replicas of the control plane: one has its etcd inside, several share one of three members.
+	Replicas int
+}
+
+// Cluster that runs.
+type Cluster struct {
+	Options
+	Network  *world.Network
+	Gateways []*world.Process
+	Replicas []*world.Process
+	Members  []*world.Process
+
+	connection *grpc.ClientConn
+}
+
+// GatewayName of a gateway, from 0; also its namespace.
+func GatewayName(i int) string { return fmt.Sprintf("gw-%d", i+1) }
+
+// VolumeName of a volume, from 0; it is the LUN of that number.
+func VolumeName(i int) string { return fmt.Sprintf("vol-%d", i) }
+
+// Start runs the control plane, makes all objects and starts the gateways. Isolate (package world) comes first. What
+// runs when it fails is ended.
+func Start(ctx context.Context, options Options) (*Cluster, error) {
+	c := &Cluster{Options: options}
+	for _, step := range []func(context.Context) error{c.wire, c.startControlPlane, c.makeObjects, c.startGateways} {
+		if err := step(ctx); err != nil {
+			return nil, errors.Join(err, c.Close())
+		}
+	}
+	return c, nil
+}
+
+func (c *Cluster) wire(context.Context) (err error) {
+	nodes := []string{ControlNode}
+	for i := range c.Options.Gateways {
+		nodes = append(nodes, GatewayName(i))
+	}
+	c.Network, err = world.NewNetwork([]string{Red, Blue, Internal}, nodes)
+	return err
+}
+
+func (c *Cluster) program(name string) string { return filepath.Join(c.Programs, name) }
+func (c *Cluster) path(parts ...string) string {
+	return filepath.Join(append([]string{c.Directory}, parts...)...)
+}
+func (c *Cluster) certificate(name string) []string {
+	return []string{"--tls-ca", c.path("certs", "ca.crt"), "--tls-cert", c.path("certs", name+".crt"),
+		"--tls-key", c.path("certs", name+".key")}
+}
+
+func (c *Cluster) endpoint(replica int) string {
+	return fmt.Sprintf("%s:%d", c.Network.Address(ControlNode, Internal), apiPort+replica)
+}
+
+// Portals of a gateway, red and blue.
+func (c *Cluster) Portals(gateway int) []string {
+	name := GatewayName(gateway)
+	return []string{fmt.Sprintf("%s:%d", c.Network.Address(name, Red), iscsiPort),
+		fmt.Sprintf("%s:%d", c.Network.Address(name, Blue), iscsiPort)}
+}
+
+// AllPortals of all gateways.
+func (c *Cluster) AllPortals() []string {
+	var all []string
+	for i := range c.Gateways {
+		all = append(all, c.Portals(i)...)
+	}
+	return all
+}
+
+// gatewayCommand is the only place that knows a gateway's command line.
+func (c *Cluster) gatewayCommand(i int) []string {
+	program, name := c.Gateway, GatewayName(i)
+	if program == "" {
+		program = c.program("sluice-gateway")
+	}
+	words := []string{program, "--gateway-name", name, "--node", "node-1", "--reactors", "1",
+		"--state-dir", c.path(name + ".state"), "--admin-socket", c.path(name + ".socket")}
+	for replica := range c.Options.Replicas {
+		words = append(words, "--control-plane", c.endpoint(replica))
+	}
+	return append(words, c.certificate("gateway-"+name)...)
+}
+
+func (c *Cluster) controlPlaneCommand(i int) []string {
+	words := []string{c.program("sluice-controlplane"), "serve", "--listen", c.endpoint(i), "--metrics", "",
+		"--data-dir", c.path(fmt.Sprintf("cp-%d", i+1))}
+	if len(c.Members) > 0 {
+		words = append(words, "--key-file", c.path("secrets.key"))
+		for i := range c.Members {
+			words = append(words, "--etcd-endpoints", etcdURL(i, 0))
+		}
+	}
+	return append(words, c.certificate("server")...)
+}
+
+func etcdURL(member, peer int) string {
+	return fmt.Sprintf("http://127.0.0.1:%d", etcdPort+2*member+peer)
+}
+
+func (c *Cluster) startControlPlane(ctx context.Context) error {
+	certs := []string{"certs", "--directory", c.path("certs"), "--host", c.Network.Address(ControlNode, Internal)}
+	for i := range c.Options.Gateways {
+		certs = append(certs, "--gateway", GatewayName(i))
+	}
+	if _, err := c.run(ctx, "sluice-controlplane", certs...); err != nil {
+		return err
+	}
+	if c.Options.Replicas > 1 {
+		key, err := c.run(ctx, "sluice-controlplane", "key")
+		if err == nil {
+			err = os.WriteFile(c.path("secrets.key"), key, 0o600)
+		}
+		if err == nil {
+			err = c.startEtcd()
+		}
+		if err != nil {
+			return err
+		}
+	}
+	for i := range c.Options.Replicas {
+		p, err := c.start(fmt.Sprintf("cp-%d", i+1), ControlNode, c.controlPlaneCommand(i))
+		c.Replicas = append(c.Replicas, p)
+		if err == nil {
+			err = world.UntilListens(ctx, p, c.endpoint(i))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return c.dial()
+}
+
+func (c *Cluster) startEtcd() error {
+	var all []string
+	for i := range etcdMembers {
+		all = append(all, fmt.Sprintf("etcd-%d=%s", i+1, etcdURL(i, 1)))
+	}
+	for i := range etcdMembers {
+		name := fmt.Sprintf("etcd-%d", i+1)
+		p, err := c.start(name, ControlNode, []string{c.Etcd, "-name", name, "-data-dir", c.path(name), "-client", etcdURL(i, 0),
+			"-peer", etcdURL(i, 1), "-members", strings.Join(all, ",")})
+		c.Members = append(c.Members, p)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *Cluster) start(name, node string, command []string) (*world.Process, error) {
+	p := &world.Process{Name: name, Node: node, Arguments: command, Log: c.path(name + ".log")}
+	return p, p.Start()
+}
+
+func (c *Cluster) startGateways(context.Context) error {
+	for i := range c.Options.Gateways {
+		p, err := c.start(GatewayName(i), GatewayName(i), c.gatewayCommand(i))
+		c.Gateways = append(c.Gateways, p)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// run runs a program of ours to its end and gives what it printed.
+func (c *Cluster) run(ctx context.Context, program string, arguments ...string) ([]byte, error) {
+	command := exec.CommandContext(ctx, c.program(program), arguments...)
+	var complaint strings.Builder
+	command.Stderr = &complaint
+	output, err := command.Output()
+	if err != nil {
+		return nil, fmt.Errorf("%s %s: %w: %s", program, strings.Join(arguments, " "), err, complaint.String())
+	}
+	return output, nil
+}
+
+// Control runs sluicectl as administrator.
+func (c *Cluster) Control(ctx context.Context, arguments ...string) ([]byte, error) {
+	return c.run(ctx, "sluicectl", append(append([]string{"--server", c.endpoint(0)}, c.certificate("admin")...), arguments...)...)
+}
+
+// dial makes the client that watches and moves: of whichever replica answers.
+func (c *Cluster) dial() error {
+	ca, err := os.ReadFile(c.path("certs", "ca.crt"))
+	if err != nil {
+		return err
+	}
+	certificate, err := tls.LoadX509KeyPair(c.path("certs", "admin.crt"), c.path("certs", "admin.key"))
+	if err != nil {
+		return err
+	}
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(ca)
+	var endpoints []string
+	for i := range c.Options.Replicas {
+		endpoints = append(endpoints, c.endpoint(i))
+	}
+	c.connection, err = grpc.NewClient(endpoints[0], append(balanced(endpoints),
+		grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{RootCAs: pool, Certificates: []tls.Certificate{certificate}})))...)
+	return err
+}
+
+func (c *Cluster) volumes() pb.VolumeServiceClient   { return pb.NewVolumeServiceClient(c.connection) }
+func (c *Cluster) gateways() pb.GatewayServiceClient { return pb.NewGatewayServiceClient(c.connection) }
+
+const stopPatience = 5 * time.Second
+
+// Close ends everything; what would not stop is killed. Data and logs stay in the directory.
+func (c *Cluster) Close() error {
+	var all []error
+	if c.connection != nil {
+		all = append(all, c.connection.Close())
+	}
+	for _, p := range c.Processes() {
+		all = append(all, p.Kill())
+	}
+	if c.Network != nil {
+		all = append(all, c.Network.Close())
+	}
+	return errors.Join(all...)
+}
+
+// Stop asks the gateways to stop, as an orderly shutdown does.
+func (c *Cluster) Stop() error {
+	var all []error
+	for _, p := range c.Gateways {
+		all = append(all, p.Stop(stopPatience))
+	}
+	return errors.Join(all...)
+}
+
+// Processes of the cluster, those that lean on others first.
+func (c *Cluster) Processes() []*world.Process {
+	var all []*world.Process
+	for _, group := range [][]*world.Process{c.Gateways, c.Replicas, c.Members} {
+		for _, p := range group {
+			if p != nil {
+				all = append(all, p)
+			}
+		}
+	}
+	return all
+}
+
+// Logs are the ends of all processes' logs, for people.
+func (c *Cluster) Logs(lines int) string {
+	var text strings.Builder
+	for _, p := range c.Processes() {
+		fmt.Fprintf(&text, "--- %s (running: %v)\n%s\n", p.Name, p.Running(), p.LogTail(lines))
+	}
+	return text.String()
+}

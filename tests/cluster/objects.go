@@ -1,0 +1,173 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/resolver"
+	"google.golang.org/grpc/resolver/manual"
+
+	pb "sluice.dev/sluice/proto/sluice/v1"
+	"sluice.dev/sluice/tests/world"
+)
+
+// balanced lets a client go to whichever endpoint answers.
+func balanced(endpoints []string) []grpc.DialOption {
+	if len(endpoints) == 1 {
+		return nil
+	}
+	var addresses []resolver.Address
+	for _, endpoint := range endpoints {
+		addresses = append(addresses, resolver.Address{Addr: endpoint})
+	}
+	fixed := manual.NewBuilderWithScheme("dns") // as the address given has none: the default
+	fixed.InitialState(resolver.State{Addresses: addresses})
+	return []grpc.DialOption{grpc.WithResolvers(fixed)}
+}
+
+// makeObjects creates, by the CLI, all that there is.
+func (c *Cluster) makeObjects(ctx context.Context) error {
+	if err := os.MkdirAll(c.path("pool"), 0o700); err != nil {
+		return err
+	}
+	var text strings.Builder
+	object := func(kind, name, spec string) {
+		fmt.Fprintf(&text, "---\napiVersion: sluice.dev/v1\nkind: %s\nmeta: {name: %s}\nspec: {%s}\n", kind, name, spec)
+	}
+	for _, fabric := range []string{Red, Blue} {
+		object("Fabric", fabric, "")
+	}
+	object("GatewayPool", "default", fmt.Sprintf("fabrics: [%s, %s]", Red, Blue))
+	for i := range c.Options.Gateways {
+		portals := c.Portals(i)
+		object("Gateway", GatewayName(i), fmt.Sprintf("gatewayPool: default, node: node-1, "+
+			"portals: [{fabric: %s, listen: %q}, {fabric: %s, listen: %q}], forwardingAddress: \"%s:%d\"",
+			Red, portals[0], Blue, portals[1], c.Network.Address(GatewayName(i), Internal), forwardingPort))
+	}
+	object("StoragePool", "local", fmt.Sprintf("local: {node: node-1, directory: %q}", c.path("pool")))
+	var luns, hosts []string
+	for i := range c.Volumes {
+		object("Volume", VolumeName(i), fmt.Sprintf("pool: local, sizeBytes: %d", volumeMiB<<20))
+		luns = append(luns, fmt.Sprintf("{id: %d, volume: %s}", i, VolumeName(i)))
+	}
+	for i := range MaxHosts {
+		name := fmt.Sprintf("host-%d", i+1)
+		object("Host", name, fmt.Sprintf("initiators: [\"%s%d\"], allowUnauthenticated: true", Initiator, i+1))
+		hosts = append(hosts, name)
+	}
+	object("Target", "cluster", fmt.Sprintf("iqn: %q, gatewayPool: default, paths: %d, luns: [%s], hosts: [%s]", Target,
+		c.Options.Gateways, strings.Join(luns, ", "), strings.Join(hosts, ", ")))
+	if err := os.WriteFile(c.path("objects.yaml"), []byte(text.String()), 0o600); err != nil {
+		return err
+	}
+	_, err := c.Control(ctx, "apply", "-f", c.path("objects.yaml"))
+	return err
+}
+
+const callTimeout = 3 * time.Second
+
+// allVolumes, page by page.
+func (c *Cluster) allVolumes(ctx context.Context) ([]*pb.Volume, error) {
+	var all []*pb.Volume
+	options := &pb.ListOptions{}
+	for {
+		ctx, cancel := context.WithTimeout(ctx, callTimeout)
+		page, err := c.volumes().ListVolumes(ctx, &pb.ListVolumesRequest{Options: options})
+		cancel()
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, page.GetVolumes()...)
+		if options.PageToken = page.GetNextPageToken(); options.PageToken == "" {
+			return all, nil
+		}
+	}
+}
+
+// WaitReady returns once all gateways are Ready and all volumes Owned.
+func (c *Cluster) WaitReady(ctx context.Context) error {
+	err := world.Until(ctx, func() error {
+		limited, cancel := context.WithTimeout(ctx, callTimeout)
+		defer cancel()
+		gateways, err := c.gateways().ListGateways(limited, &pb.ListGatewaysRequest{})
+		if err != nil {
+			return err
+		}
+		ready := 0
+		for _, gateway := range gateways.GetGateways() {
+			if gateway.GetStatus().GetHealth() == pb.GatewayHealth_GATEWAY_HEALTH_READY {
+				ready++
+			}
+		}
+		volumes, err := c.allVolumes(limited)
+		if err != nil {
+			return err
+		}
+		owned := 0
+		for _, volume := range volumes {
+			if volume.GetStatus().GetOwnership() == pb.OwnershipState_OWNERSHIP_STATE_OWNED {
+				owned++
+			}
+		}
+		if ready < c.Options.Gateways || owned < c.Volumes {
+			return fmt.Errorf("%d of %d gateways are ready, %d of %d volumes owned", ready, c.Options.Gateways, owned, c.Volumes)
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("%w\n%s", err, c.Logs(20))
+	}
+	return nil
+}
+
+// Owner says which gateway owns a volume, from 0.
+func (c *Cluster) Owner(ctx context.Context, volume int) (int, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	got, err := c.volumes().GetVolume(ctx, &pb.GetVolumeRequest{Name: VolumeName(volume)})
+	if err != nil {
+		return 0, err
+	}
+	gateways, err := c.gateways().ListGateways(ctx, &pb.ListGatewaysRequest{})
+	if err != nil {
+		return 0, err
+	}
+	for i := range c.Options.Gateways {
+		for _, gateway := range gateways.GetGateways() {
+			if gateway.GetMeta().GetName() == GatewayName(i) &&
+				gateway.GetStatus().GetNumber() == got.GetVolume().GetStatus().GetOwnerGateway() {
+				return i, nil
+			}
+		}
+	}
+	return 0, errors.New(VolumeName(volume) + " has no owner")
+}
+
+// Move asks for a planned move of a volume's ownership.
+func (c *Cluster) Move(ctx context.Context, volume, gateway int) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	_, err := c.volumes().MoveVolume(ctx, &pb.MoveVolumeRequest{Name: VolumeName(volume), Gateway: GatewayName(gateway)})
+	return err
+}
+
+// Drain asks that everything be moved off a gateway; Undrain takes it back.
+func (c *Cluster) Drain(ctx context.Context, gateway int) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	_, err := c.gateways().DrainGateway(ctx, &pb.DrainGatewayRequest{Name: GatewayName(gateway)})
+	return err
+}
+
+// Undrain lets a gateway take volumes again.
+func (c *Cluster) Undrain(ctx context.Context, gateway int) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	_, err := c.gateways().UndrainGateway(ctx, &pb.UndrainGatewayRequest{Name: GatewayName(gateway)})
+	return err
+}

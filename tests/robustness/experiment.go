@@ -1,0 +1,257 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+
+	"sluice.dev/sluice/tests/host"
+	"sluice.dev/sluice/tests/robustness/history"
+)
+
+// experiment is one run: a system, hosts on it, faults, and the verdict.
+type experiment struct {
+	program  string
+	seed     uint64
+	duration time.Duration
+	// resetWait of the hosts; see host.Config.
+	resetWait time.Duration
+	// out keeps what explains a failure.
+	out     string
+	verbose bool
+}
+
+// verdict of an experiment. Its findings name what must not happen, by claim.
+type verdict struct {
+	operations, blocks, maybes int
+	counts                     map[string]int
+	longest                    time.Duration
+	faults                     map[string]int
+	findings                   map[claim][]string
+}
+
+type claim string
+
+// Claims.
+const (
+	claimLinear    claim = "every block's history is linearizable"
+	claimWritten   claim = "no acknowledged write is missing, nothing is read that was not written"
+	claimWhole     claim = "no block is torn, misplaced or of another run"
+	claimAnswered  claim = "every operation ends well, whatever broke meanwhile"
+	claimRecovers  claim = "every path works again after the last fault"
+	claimLives     claim = "the gateway ends only when it is killed, or frozen for longer than its watchdog allows"
+	claimExercised claim = "every kind of fault was done, and operations were lost by them"
+)
+
+var claims = []claim{claimLinear, claimWritten, claimWhole, claimAnswered, claimRecovers, claimLives, claimExercised}
+
+const (
+	hostCount     = 2
+	clientsOfHost = 4
+	recoverTime   = 30 * time.Second
+	searchTime    = 60 * time.Second // of one block's history
+)
+
+// timeline prints and keeps what happens when.
+type timeline struct {
+	began time.Time
+	mu    sync.Mutex
+	lines []string
+}
+
+func (t *timeline) note(loud bool, format string, arguments ...any) {
+	line := fmt.Sprintf("%8.3f s  ", time.Since(t.began).Seconds()) + fmt.Sprintf(format, arguments...)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.lines = append(t.lines, line)
+	if loud {
+		fmt.Println(line)
+	}
+}
+
+func (e experiment) run(ctx context.Context) (*verdict, error) {
+	directory, err := os.MkdirTemp("", "sluice-robustness-")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = os.RemoveAll(directory) }() // scratch
+	events := &timeline{began: time.Now()}
+	loud := func(format string, arguments ...any) { events.note(true, format, arguments...) }
+	quiet := func(format string, arguments ...any) { events.note(e.verbose, format, arguments...) }
+	system, err := startStandalone(ctx, e.program, directory, loud)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = system.close() }() // the namespaces end with this process in any case
+	w := &workload{seed: e.seed, run: uint64(time.Now().UnixNano()), clients: clientsOfHost, places: system.places(),
+		recorder: history.NewRecorder()}
+	w.hosts = e.hosts(system, quiet)
+	closeHosts := sync.OnceFunc(func() {
+		for _, multipath := range w.hosts {
+			multipath.Close()
+		}
+	})
+	defer closeHosts()
+	v := &verdict{faults: map[string]int{}, findings: map[claim][]string{}}
+	if err := waitPaths(ctx, w.hosts); err != nil {
+		return nil, fmt.Errorf("before any fault: %w", err)
+	}
+	events.began = time.Now()
+	all := plan(e.seed, e.duration, system.faults(w.hosts))
+	if err := e.breakWhileActing(ctx, w, all, loud); err != nil {
+		return nil, err
+	}
+	for _, p := range all {
+		v.faults[p.fault.kind]++
+	}
+	e.recover(ctx, w, v)
+	closeHosts()
+	e.finish(system, w, v)
+	e.judge(w, v, events)
+	return v, nil
+}
+
+func (e experiment) hosts(system *standalone, note noter) []*host.Multipath {
+	var all []*host.Multipath
+	for i := range hostCount {
+		all = append(all, host.Open(host.Config{Portals: system.portals, Target: target, LUNs: []uint16{0, 1},
+			Initiator: fmt.Sprintf("iqn.2026-11.dev.sluice:host%d", i+1), ResetWait: e.resetWait, AnyPath: 0.3, Note: note}))
+	}
+	return all
+}
+
+func waitPaths(ctx context.Context, hosts []*host.Multipath) error {
+	ctx, cancel := context.WithTimeout(ctx, recoverTime)
+	defer cancel()
+	for _, multipath := range hosts {
+		if err := multipath.WaitPaths(ctx, len(multipath.Paths)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// breakWhileActing runs clients and faults side by side.
+func (e experiment) breakWhileActing(ctx context.Context, w *workload, all []planned, note noter) error {
+	acting, stop := context.WithTimeout(ctx, e.duration)
+	defer stop()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		w.act(acting)
+	}()
+	err := play(ctx, all, note)
+	<-acting.Done()
+	note("the last fault is over; operations under way end")
+	<-done
+	return err
+}
+
+func (e experiment) recover(ctx context.Context, w *workload, v *verdict) {
+	err := waitPaths(ctx, w.hosts)
+	if err == nil {
+		ctx, cancel := context.WithTimeout(ctx, recoverTime)
+		defer cancel()
+		err = w.readAll(ctx)
+	}
+	if err != nil {
+		v.find(claimRecovers, err.Error())
+	}
+}
+
+func (e experiment) finish(system *standalone, w *workload, v *verdict) {
+	if err := system.end(); err != nil {
+		v.find(claimLives, err.Error()+"\n"+system.gateway.LogTail(20))
+	}
+	for _, status := range system.gateway.Unexpected() {
+		v.find(claimLives, "it ended by itself: "+status+"\n"+system.gateway.LogTail(40))
+	}
+	for lun := range standaloneLUNs {
+		if err := w.readDisk(uint16(lun), system.disk); err != nil {
+			v.find(claimWritten, "on disk: "+err.Error())
+		}
+	}
+}
+
+func (v *verdict) find(c claim, text string) { v.findings[c] = append(v.findings[c], text) }
+
+func (e experiment) judge(w *workload, v *verdict, events *timeline) {
+	operations, bad := w.recorder.History()
+	linear := history.Linearizable(operations, searchTime, e.draw)
+	v.operations, v.blocks, v.maybes = linear.Operations, linear.Blocks, linear.Maybes
+	v.counts, v.longest = w.counts, w.longest
+	v.findings[claimLinear] = append(v.findings[claimLinear], linear.Wrong...)
+	for _, place := range linear.Undecided {
+		v.find(claimLinear, fmt.Sprintf("%v: not decided within %v", place, searchTime))
+	}
+	v.findings[claimWritten] = append(v.findings[claimWritten], history.Missing(operations)...)
+	v.findings[claimWhole] = append(v.findings[claimWhole], bad...)
+	for _, refusal := range w.refusals {
+		v.find(claimAnswered, refusal)
+	}
+	if n := w.counts[host.Failed.String()] + w.counts[host.Unknown.String()]; n > 0 {
+		v.find(claimAnswered, fmt.Sprintf("%d operations failed or their fate is unknown after %v", n, operationTimeout))
+	}
+	if v.maybes == 0 || len(v.faults) == 0 {
+		v.find(claimExercised, fmt.Sprintf("%d operations without an answer, faults done: %v", v.maybes, v.faults))
+	}
+	if len(v.violations()) > 0 {
+		if err := e.keep(operations, events); err != nil {
+			v.find(claimLinear, err.Error())
+		}
+	}
+}
+
+// violations are findings that break a promise about data.
+func (v *verdict) violations() []string {
+	return slices.Concat(v.findings[claimLinear], v.findings[claimWritten], v.findings[claimWhole])
+}
+
+// keep writes the history and the timeline of a run that failed.
+func (e experiment) keep(operations []history.Operation, events *timeline) error {
+	if err := os.MkdirAll(e.out, 0o755); err != nil {
+		return err
+	}
+	base := filepath.Join(e.out, fmt.Sprintf("seed-%d", e.seed))
+	file, err := os.Create(base + ".history.jsonl")
+	if err != nil {
+		return err
+	}
+	encoder := json.NewEncoder(file)
+	for _, o := range operations {
+		err = errors.Join(err, encoder.Encode(o))
+	}
+	events.mu.Lock()
+	text := strings.Join(events.lines, "\n") + "\n"
+	events.mu.Unlock()
+	return errors.Join(err, file.Close(), os.WriteFile(base+".timeline.txt", []byte(text), 0o644))
+}
+
+func (e experiment) draw(place history.Place, info porcupine.LinearizationInfo, model porcupine.Model) {
+	path := filepath.Join(e.out, fmt.Sprintf("seed-%d-lun-%d-block-%d.html", e.seed, place.LUN, place.Block))
+	if os.MkdirAll(e.out, 0o755) != nil || porcupine.VisualizePath(model, info, path) != nil {
+		fmt.Println("no page could be written to", path)
+	}
+}
+
+func (v *verdict) summary() string {
+	var text strings.Builder
+	fmt.Fprintf(&text, "%d operations on %d blocks, %d of them without an answer; longest %v\n", v.operations, v.blocks, v.maybes,
+		v.longest.Round(time.Millisecond))
+	for _, counts := range []map[string]int{v.counts, v.faults} {
+		for _, key := range slices.Sorted(maps.Keys(counts)) {
+			fmt.Fprintf(&text, "  %6d  %s\n", counts[key], key)
+		}
+	}
+	return text.String()
+}

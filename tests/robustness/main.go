@@ -1,0 +1,88 @@
+// Command robustness breaks a gateway in every way it knows while hosts write and read single blocks over all paths,
+// and judges the history: each block must be linearizable, and no acknowledged write may be missing. Everything happens
+// in namespaces of its own. `make robustness` runs it; the same seed plans the same faults at the same times.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"sluice.dev/sluice/tests/world"
+)
+
+func main() {
+	e := experiment{}
+	var canaries string
+	var runs int
+	flag.StringVar(&e.program, "gateway", "build/bin/sluice-gateway", "the gateway's program")
+	flag.Uint64Var(&e.seed, "seed", 0, "of faults and clients; 0: a new one")
+	flag.DurationVar(&e.duration, "duration", 45*time.Second, "how long clients act, for each run")
+	flag.IntVar(&runs, "runs", 1, "how many runs, each with the next seed")
+	flag.DurationVar(&e.resetWait, "reset-wait", time.Second, "how long hosts wait with a write's retry after a reset")
+	flag.StringVar(&e.out, "out", "build/robustness", "where the history of a run that fails goes")
+	flag.StringVar(&canaries, "canaries", "", "directory of gateways that each lack a rule: every one must be found out")
+	flag.BoolVar(&e.verbose, "v", false, "show what paths do")
+	flag.Parse()
+	if e.seed == 0 {
+		e.seed = rand.Uint64N(1 << 32)
+	}
+	if err := world.Isolate(); err != nil {
+		fmt.Println("SKIP robustness:", err)
+		return
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	good := false
+	if canaries != "" {
+		good = findOut(ctx, e, canaries)
+	} else {
+		good = repeat(ctx, e, runs)
+	}
+	if !good {
+		os.Exit(1)
+	}
+}
+
+// repeat runs one seed after the other; the first that fails is the last.
+func repeat(ctx context.Context, e experiment, runs int) bool {
+	for i := range runs {
+		if i > 0 {
+			e.seed++
+		}
+		if !one(ctx, e) {
+			return false
+		}
+	}
+	return true
+}
+
+func one(ctx context.Context, e experiment) bool {
+	fmt.Printf("seed %d, %v; again: robustness -seed %[1]d -duration %v\n", e.seed, e.duration, e.duration)
+	v, err := e.run(ctx)
+	if err != nil {
+		fmt.Printf("FAIL robustness, seed %d: %v\n", e.seed, err)
+		return false
+	}
+	fmt.Print(v.summary())
+	good := true
+	for _, c := range claims {
+		if found := v.findings[c]; len(found) > 0 {
+			good = false
+			fmt.Printf("FAIL %s: %d findings, seed %d\n", c, len(found), e.seed)
+			for _, text := range found[:min(len(found), findingsShown)] {
+				fmt.Println(text)
+			}
+			continue
+		}
+		fmt.Printf("PASS %s (seed %d)\n", c, e.seed)
+	}
+	return good
+}
+
+const findingsShown = 5

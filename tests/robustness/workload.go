@@ -1,0 +1,200 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"sluice.dev/sluice/tests/host"
+	"sluice.dev/sluice/tests/robustness/history"
+)
+
+// workload is clients on hosts that act on few blocks, so that they meet.
+type workload struct {
+	seed     uint64
+	run      uint64 // names the run in its blocks
+	hosts    []*host.Multipath
+	clients  int // for each host
+	places   []history.Place
+	recorder *history.Recorder
+
+	mu       sync.Mutex
+	counts   map[string]int
+	refusals []string
+	longest  time.Duration
+}
+
+const (
+	operationTimeout = 60 * time.Second // longer than any fault and what follows it
+	thinkLongest     = 6 * time.Millisecond
+	refusalsKept     = 10
+)
+
+// act runs all clients until ctx ends and all have finished what they began.
+func (w *workload) act(ctx context.Context) {
+	w.counts = map[string]int{}
+	var all sync.WaitGroup
+	number := 0
+	for _, multipath := range w.hosts {
+		for range w.clients {
+			number++
+			c := client{workload: w, number: number, multipath: multipath,
+				random: rand.New(rand.NewPCG(w.seed, uint64(number))), known: map[history.Place]history.Value{}}
+			all.Go(func() { c.act(ctx) })
+		}
+	}
+	all.Wait()
+}
+
+type client struct {
+	*workload
+	number    int
+	multipath *host.Multipath
+	random    *rand.Rand
+	known     map[history.Place]history.Value // what it saw there last
+	count     uint64
+}
+
+func (c *client) act(ctx context.Context) {
+	for ctx.Err() == nil {
+		place := c.places[c.random.IntN(len(c.places))]
+		what := c.random.IntN(10)
+		// What has begun may end: an operation that is cut off proves less.
+		limited, cancel := context.WithTimeout(context.Background(), operationTimeout)
+		began := time.Now()
+		var result host.Result
+		switch {
+		case what < 5:
+			result = c.read(limited, place)
+		case what < 9:
+			result = c.write(limited, place)
+		default:
+			result = c.swap(limited, place)
+		}
+		cancel()
+		c.tally(result, time.Since(began))
+		_ = sleep(ctx, time.Duration(c.random.Int64N(int64(thinkLongest)))) // the loop looks at ctx
+	}
+}
+
+func (w *workload) tally(result host.Result, took time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.counts[result.Outcome.String()]++
+	w.counts["retries"] += result.Retries
+	w.longest = max(w.longest, took)
+	for _, attempt := range result.Attempts {
+		if attempt.Effect == host.EffectMaybe {
+			w.counts["lost: "+attempt.Why]++
+		}
+	}
+	var answer *host.AnswerError
+	if result.Outcome != host.OK && errors.As(result.Err, &answer) && len(w.refusals) < refusalsKept {
+		w.refusals = append(w.refusals, result.Err.Error())
+	}
+}
+
+func (c *client) read(ctx context.Context, place history.Place) host.Result {
+	result := c.multipath.Run(ctx, host.Read(place.LUN, place.Block, 1, history.BlockSize))
+	if result.Outcome == host.OK {
+		attempt := result.Attempts[len(result.Attempts)-1]
+		c.found(place, result.Response.Data, attempt)
+	}
+	return result
+}
+
+func (c *client) found(place history.Place, data []byte, attempt host.Attempt) {
+	value, err := history.Decode(data, c.run, place)
+	if err != nil {
+		c.recorder.AddBad(place, attempt.Portal, err)
+		return
+	}
+	c.known[place] = value
+	c.recorder.Add(history.Operation{Client: c.number, Place: place, Kind: history.Read, Got: value,
+		Call: c.recorder.At(attempt.Sent), Return: c.recorder.At(attempt.Ended), Via: attempt.Portal})
+}
+
+func (c *client) next() history.Value {
+	c.count++
+	return history.NewValue(c.number, c.count)
+}
+
+func (c *client) write(ctx context.Context, place history.Place) host.Result {
+	value := c.next()
+	result := c.multipath.Run(ctx, host.Write(place.LUN, place.Block, value.Encode(c.run, place), history.BlockSize))
+	c.changed(history.Operation{Kind: history.Write, Place: place, New: value}, result)
+	return result
+}
+
+func (c *client) swap(ctx context.Context, place history.Place) host.Result {
+	old, value := c.known[place], c.next()
+	result := c.multipath.Run(ctx, host.CompareAndWrite(place.LUN, place.Block, old.Encode(c.run, place), value.Encode(c.run, place)))
+	c.changed(history.Operation{Kind: history.Swap, Place: place, Old: old, New: value,
+		Swapped: result.Response.Status == host.StatusGood}, result)
+	return result
+}
+
+// changed records every attempt that may have changed the block. One without an answer may be executed until a later
+// one is answered, and no later (DESIGN R6: a retry is not overtaken by its original); if none is, for ever.
+func (c *client) changed(o history.Operation, result host.Result) {
+	o.Client = c.number
+	last := int64(history.Never)
+	if result.Outcome == host.OK {
+		last = c.recorder.At(result.Attempts[len(result.Attempts)-1].Ended)
+	}
+	for _, attempt := range result.Attempts {
+		o := o
+		o.Via = attempt.Portal
+		o.Call, o.Return = c.recorder.At(attempt.Sent), last
+		if o.Maybe = attempt.Effect == host.EffectMaybe; o.Maybe {
+			o.Swapped = false
+			o.Via += ", " + attempt.Why
+		}
+		if attempt.Bounded {
+			o.Return = c.recorder.At(attempt.Ended)
+		}
+		c.recorder.Add(o)
+	}
+}
+
+// readAll reads every block once through every path: what is there at the end is part of the history.
+func (w *workload) readAll(ctx context.Context) error {
+	reader := client{workload: w, known: map[history.Place]history.Value{}}
+	for _, path := range w.hosts[0].Paths {
+		session := path.Session()
+		if session == nil {
+			return fmt.Errorf("%s: no session", path.Portal)
+		}
+		for _, place := range w.places {
+			attempt := host.Attempt{Portal: path.Portal, Sent: time.Now()}
+			data, err := session.Good(ctx, host.Read(place.LUN, place.Block, 1, history.BlockSize))
+			attempt.Ended = time.Now()
+			if err != nil {
+				return fmt.Errorf("%v: %w", place, err)
+			}
+			reader.found(place, data, attempt)
+		}
+	}
+	return nil
+}
+
+// readDisk adds what stands in a file that a LUN is kept in.
+func (w *workload) readDisk(lun uint16, block func(place history.Place) ([]byte, error)) error {
+	reader := client{workload: w, known: map[history.Place]history.Value{}}
+	for _, place := range w.places {
+		if place.LUN != lun {
+			continue
+		}
+		attempt := host.Attempt{Portal: "disk", Sent: time.Now()}
+		data, err := block(place)
+		attempt.Ended = time.Now()
+		if err != nil {
+			return fmt.Errorf("%v: %w", place, err)
+		}
+		reader.found(place, data, attempt)
+	}
+	return nil
+}

@@ -1,0 +1,143 @@
+package world
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+)
+
+// Network is bridges, and nodes with one port on each. The host, on every bridge too, is the namespace that the
+// program itself runs in.
+type Network struct {
+	Fabrics []string
+	Nodes   []string
+	cuts    atomic.Int64
+}
+
+// NewNetwork makes the bridges and the nodes' namespaces. Isolate comes first.
+func NewNetwork(fabrics, nodes []string) (*Network, error) {
+	n := &Network{Fabrics: fabrics, Nodes: nodes}
+	for _, node := range nodes {
+		if err := commands("ip netns add "+node, "ip -n "+node+" link set lo up"); err != nil {
+			return nil, err
+		}
+	}
+	for _, fabric := range fabrics {
+		bridge := "br-" + fabric
+		if err := commands("ip link add "+bridge+" type bridge", "ip link set "+bridge+" up",
+			"ip addr add "+n.HostAddress(fabric)+"/24 dev "+bridge); err != nil {
+			return nil, err
+		}
+		for _, node := range nodes {
+			port := port(node, fabric)
+			if err := commands("ip link add "+port+" type veth peer name "+fabric+" netns "+node,
+				"ip link set "+port+" master "+bridge+" up",
+				"ip -n "+node+" addr add "+n.Address(node, fabric)+"/24 dev "+fabric,
+				"ip -n "+node+" link set "+fabric+" up"); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return n, nil
+}
+
+// port is the bridge's end of a node's link; names of interfaces have at most 15 bytes.
+func port(node, fabric string) string { return node + "." + fabric }
+
+// HostAddress of the host on a fabric.
+func (n *Network) HostAddress(fabric string) string {
+	return fmt.Sprintf("10.%d.0.1", 1+slices.Index(n.Fabrics, fabric))
+}
+
+// Address of a node on a fabric.
+func (n *Network) Address(node, fabric string) string {
+	return fmt.Sprintf("10.%d.0.%d", 1+slices.Index(n.Fabrics, fabric), 10+slices.Index(n.Nodes, node))
+}
+
+func commands(lines ...string) error {
+	for _, line := range lines {
+		if err := run(strings.Fields(line)...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Undo takes a fault of the network back.
+type Undo func() error
+
+// CutLink pulls a node's cable: both ends lose their carrier.
+func (n *Network) CutLink(node, fabric string) (Undo, error) {
+	line := "ip link set " + port(node, fabric)
+	return func() error { return commands(line + " up") }, commands(line + " down")
+}
+
+// Direction of packets as a node sees them.
+type Direction string
+
+// Directions.
+const (
+	In  Direction = "input"
+	Out Direction = "output"
+)
+
+// Drop loses a share of a node's packets on a fabric, in percent, in the directions named.
+func (n *Network) Drop(node, fabric string, percent int, directions ...Direction) (Undo, error) {
+	rules := map[Direction]string{}
+	for _, direction := range directions {
+		rule := "drop"
+		if percent < 100 {
+			rule = fmt.Sprintf("numgen random mod 100 < %d drop", percent)
+		}
+		rules[direction] = interfaceMatch(direction, fabric) + " " + rule
+	}
+	return n.filter(node, rules)
+}
+
+// Partition keeps two nodes apart on a fabric; others reach both.
+func (n *Network) Partition(node, other, fabric string) (Undo, error) {
+	peer := n.Address(other, fabric)
+	return n.filter(node, map[Direction]string{In: "ip saddr " + peer + " drop", Out: "ip daddr " + peer + " drop"})
+}
+
+// ForgeResets answers what comes to a node's TCP port with an RST that the node knows nothing of.
+func (n *Network) ForgeResets(node, fabric string, tcpPort int) (Undo, error) {
+	return n.filter(node, map[Direction]string{
+		In: fmt.Sprintf("%s tcp dport %d reject with tcp reset", interfaceMatch(In, fabric), tcpPort)})
+}
+
+func interfaceMatch(direction Direction, fabric string) string {
+	if direction == In {
+		return "iifname " + fabric
+	}
+	return "oifname " + fabric
+}
+
+// filter puts rules into a table of their own in a node's namespace.
+func (n *Network) filter(node string, rules map[Direction]string) (Undo, error) {
+	table := fmt.Sprintf("inet fault%d", n.cuts.Add(1))
+	script := "add table " + table + "\n"
+	for direction, rule := range rules {
+		script += fmt.Sprintf("add chain %s %s { type filter hook %s priority 0; }\nadd rule %s %s %s\n",
+			table, direction, direction, table, direction, rule)
+	}
+	undo := func() error { return run("ip", "netns", "exec", node, "nft", "delete", "table "+table) }
+	return undo, run("ip", "netns", "exec", node, "nft", script)
+}
+
+// Close takes bridges and namespaces away, with what is left of processes' connections in them.
+func (n *Network) Close() error {
+	var all []error
+	for _, fabric := range n.Fabrics {
+		for _, node := range n.Nodes { // with the namespace they would go later, and be in the way of the next ones
+			all = append(all, commands("ip link del "+port(node, fabric)))
+		}
+		all = append(all, commands("ip link del br-"+fabric))
+	}
+	for _, node := range n.Nodes {
+		all = append(all, commands("ip netns del "+node))
+	}
+	return errors.Join(all...)
+}

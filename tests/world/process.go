@@ -1,0 +1,195 @@
+package world
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// Process is a program that is started, killed, stopped and started again. It is known by its pid alone.
+type Process struct {
+	Name string
+	// Node is the network namespace it runs in; empty: ours.
+	Node string
+	// Arguments, the program first.
+	Arguments []string
+	// Environment beyond ours.
+	Environment []string
+	// Log is a file that its output is appended to.
+	Log string
+
+	mu      sync.Mutex
+	command *exec.Cmd
+	done    chan struct{}
+	killed  bool
+	status  string
+	// Unexpected are ends of it that nobody asked for.
+	unexpected []string
+}
+
+// Start starts it; it must not be running.
+func (p *Process) Start() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.running() {
+		return fmt.Errorf("%s is running", p.Name)
+	}
+	log, err := os.OpenFile(p.Log, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = log.Close() }() // the child has its own
+	words := p.Arguments
+	if p.Node != "" { // ip replaces itself by the program: the pid is the program's
+		words = append([]string{"ip", "netns", "exec", p.Node}, words...)
+	}
+	command := exec.Command(words[0], words[1:]...)
+	command.Env = append(os.Environ(), p.Environment...)
+	command.Stdout, command.Stderr = log, log
+	if err := command.Start(); err != nil {
+		return fmt.Errorf("%s: %w", p.Name, err)
+	}
+	done := make(chan struct{})
+	p.command, p.done, p.killed = command, done, false
+	go p.wait(command, done)
+	return nil
+}
+
+func (p *Process) wait(command *exec.Cmd, done chan struct{}) {
+	_ = command.Wait() // the state says more
+	p.mu.Lock()
+	p.status = command.ProcessState.String()
+	if !p.killed {
+		p.unexpected = append(p.unexpected, p.status)
+	}
+	p.mu.Unlock()
+	close(done)
+}
+
+// running: the lock is held.
+func (p *Process) running() bool {
+	if p.done == nil {
+		return false
+	}
+	select {
+	case <-p.done:
+		return false
+	default:
+		return true
+	}
+}
+
+// Running tells whether it runs.
+func (p *Process) Running() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.running()
+}
+
+// Unexpected lists the ends that nobody asked for.
+func (p *Process) Unexpected() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return append([]string(nil), p.unexpected...)
+}
+
+// Done is closed when the present run ends; nil before the first.
+func (p *Process) Done() <-chan struct{} {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.done
+}
+
+// Signal sends a signal to the process.
+func (p *Process) Signal(signal syscall.Signal) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.running() {
+		return fmt.Errorf("%s does not run (%s)", p.Name, p.status)
+	}
+	return p.command.Process.Signal(signal)
+}
+
+// Freeze stops it by SIGSTOP and returns once all its threads stand still; SIGCONT goes on.
+func (p *Process) Freeze(ctx context.Context) error {
+	if err := p.Signal(syscall.SIGSTOP); err != nil {
+		return err
+	}
+	return Until(ctx, func() error {
+		threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", p.Pid()))
+		if err != nil {
+			return err
+		}
+		for _, thread := range threads {
+			text, err := os.ReadFile(thread)
+			if err != nil {
+				continue // it has ended
+			}
+			// pid (name) state ...; a name may hold anything
+			if after := text[bytes.LastIndexByte(text, ')')+1:]; len(after) > 1 && after[1] != 'T' {
+				return fmt.Errorf("%s: a thread goes on in state %c", p.Name, after[1])
+			}
+		}
+		return nil
+	})
+}
+
+// Pid of the present run, or the last one.
+func (p *Process) Pid() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.command == nil {
+		return 0
+	}
+	return p.command.Process.Pid
+}
+
+// Kill ends it by SIGKILL and waits for its end. It may be gone already.
+func (p *Process) Kill() error { return p.end(syscall.SIGKILL, 10*time.Second) }
+
+// Stop ends it by SIGTERM, after `patience` by SIGKILL, which is an error.
+func (p *Process) Stop(patience time.Duration) error {
+	if err := p.end(syscall.SIGTERM, patience); err != nil {
+		return errors.Join(err, p.Kill())
+	}
+	return nil
+}
+
+func (p *Process) end(signal syscall.Signal, patience time.Duration) error {
+	p.mu.Lock()
+	if !p.running() {
+		p.mu.Unlock()
+		return nil
+	}
+	p.killed = true
+	done := p.done
+	err := p.command.Process.Signal(signal)
+	p.mu.Unlock()
+	if err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return err
+	}
+	select {
+	case <-done:
+		return nil
+	case <-time.After(patience):
+		return fmt.Errorf("%s still runs %v after %v", p.Name, patience, signal)
+	}
+}
+
+// LogTail is the end of its log.
+func (p *Process) LogTail(lines int) string {
+	text, err := os.ReadFile(p.Log)
+	if err != nil {
+		return err.Error()
+	}
+	all := strings.Split(strings.TrimRight(string(text), "\n"), "\n")
+	return strings.Join(all[max(0, len(all)-lines):], "\n")
+}

@@ -1,0 +1,47 @@
+package world
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"time"
+)
+
+const tryEvery = 20 * time.Millisecond
+
+// Until tries until the condition holds. The error is the condition's last, once ctx is over.
+func Until(ctx context.Context, condition func() error) error {
+	ticker := time.NewTicker(tryEvery)
+	defer ticker.Stop()
+	for {
+		err := condition()
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%w (%w)", err, ctx.Err())
+		case <-ticker.C:
+		}
+	}
+}
+
+// UntilListens waits until the process listens at an address, or has ended.
+func UntilListens(ctx context.Context, p *Process, address string) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	err := Until(ctx, func() error {
+		if !p.Running() {
+			cancel(fmt.Errorf("%s has ended", p.Name))
+		}
+		conn, err := net.DialTimeout("tcp", address, time.Second)
+		if err == nil {
+			_ = conn.Close() // that it opened is all
+		}
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("%s does not listen at %s: %w; its log ends:\n%s", p.Name, address, err, p.LogTail(20))
+	}
+	return nil
+}
