@@ -22,9 +22,14 @@ skip_all() {
 
 # check CLAIM COMMAND... : the claim holds if the command succeeds.
 check() {
-  local claim=$1 begun=${EPOCHREALTIME/./} log=$scratch/check.log
+  local claim=$1 begun=${EPOCHREALTIME/./} log=$scratch/check.log status
   shift
-  if (set -e; "$@") >"$log" 2>&1; then
+  # Not the condition of an `if`: bash ignores set -e in there, and only the last step would count.
+  set +e
+  (set -e; "$@") >"$log" 2>&1
+  status=$?
+  set -e
+  if [ "$status" = 0 ]; then
     passed "$claim ($(((${EPOCHREALTIME/./} - begun) / 1000)) ms)"
   else
     failed "$claim: $(tail -n 3 "$log" | tr -s '\n ' ' ')"
