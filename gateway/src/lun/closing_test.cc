@@ -49,6 +49,22 @@ TEST_F(ClosingTest, AReleaseWaitsForWhatRunsOnEveryReactorThenFlushesThenCloses)
   EXPECT_EQ(drops, 0u);
 }
 
+TEST_F(ClosingTest, AReleaseWaitsForCommandsThatHoldNoBlocksToo) {
+  backend->holds = true;
+  Task& synchronize = start(*other, {0x35, 0, 0, 0, 0, 0, 0, 0, 0, 0});
+  const auto released = release_unit();
+  reactors.run();
+  EXPECT_EQ(fate->flushes, 1u) << "the host's own";
+  backend->release_one();
+  EXPECT_EQ(synchronize.command.status, scsi::Status::kGood);
+  reactors.run();
+  EXPECT_EQ(fate->flushes, 2u);
+  EXPECT_EQ(*released, -1);
+  backend->release_one();
+  reactors.run();
+  EXPECT_EQ(*released, 1);
+}
+
 TEST_F(ClosingTest, WhatComesDuringAReleaseIsHeldAndWhatWaitsForARangeCompletesHere) {
   backend->holds = true;
   Task& running = start(*nexus, write16(0, 8), Bytes(4096, 1));

@@ -318,5 +318,19 @@ TEST_F(ForwardingTest, AForwardedCommandOfAnotherEpochIsRefusedAndNeverForwarded
   EXPECT_TRUE(links.links.empty());
 }
 
+TEST_F(ForwardingTest, AForwardedCommandDoesNotOutliveItsEpochWhileItsDataIsOnItsWay) {
+  serve_here(8);
+  forget_attentions(*nexus);
+  Task& write = make(write16(0, 8), Bytes(4096, 1));
+  write.command.epoch = 8;
+  ASSERT_TRUE(begin(*nexus, write));
+  release_unit();
+  reactors.run();
+  serve_here(9);
+  send_data(*nexus, write);
+  EXPECT_TRUE(write.done() && write.command.not_owner);
+  EXPECT_TRUE(backend->submitted.empty());
+}
+
 }  // namespace
 }  // namespace sluice::lun

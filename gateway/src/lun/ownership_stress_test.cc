@@ -3,6 +3,7 @@
 // every command ended.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <atomic>
 #include <cstdlib>
 #include <future>
@@ -29,6 +30,8 @@ constexpr unsigned kThreads = 3;
 constexpr unsigned kCommands = 20000;  // per nexus
 constexpr unsigned kDepth = 8;
 constexpr uint64_t kSize = 1 << 20;
+// READ, WRITE, SYNCHRONIZE CACHE (10)
+constexpr std::array<uint8_t, 5> kOpcodes{0x28, 0x28, 0x2a, 0x2a, 0x35};
 
 class NoAio : public Aio {
  public:
@@ -173,7 +176,7 @@ class Host {
     now_ += kMillisecond;
     if (begun_ % 16 == 0) nexus_->tick();
     Command& c = slot.command;
-    c.cdb = {static_cast<uint8_t>(random_() % 2 ? 0x28 : 0x2a)};
+    c.cdb = {kOpcodes[random_() % kOpcodes.size()]};
     store_be32(&c.cdb[2], random_() % 24);
     store_be16(&c.cdb[7], static_cast<uint16_t>(1 + random_() % 8));
     c.attribute = random_() % 50 == 0 ? TaskAttribute::kOrdered : TaskAttribute::kSimple;
