@@ -247,36 +247,6 @@ TEST_P(Conformance, AReadOnlyBackendRefusesChanges) {
   EXPECT_EQ(driver_->read(0, 4096), Bytes(4096));
 }
 
-TEST_P(Conformance, ASecondOpenerIsRefusedUntilTheFirstCloses) {
-  auto second = open(subject_->spec);
-  if (!subject_->locked) {
-    EXPECT_TRUE(second.ok()) << "has no identity that another could open";
-    return;
-  }
-  ASSERT_FALSE(second.ok());
-  EXPECT_NE(second.error().find(subject_->spec.path), std::string::npos) << second.error();
-  EXPECT_NE(second.error().find("in use"), std::string::npos) << second.error();
-  EXPECT_NE(second.error().find("process " + std::to_string(getpid())), std::string::npos)
-      << second.error();
-  ASSERT_NO_FATAL_FAILURE(reopen([](Spec&) {}));
-}
-
-TEST_P(Conformance, CloseLetsTheNextOwnerInAndLeavesWhatWasLent) {
-  ASSERT_EQ(driver_->write(65536, pattern(65536, 65536, 9)), 0);
-  const uint8_t* lent = backend().borrow(65536, 65536);
-  backend().close();
-  auto second = open(subject_->spec);
-  EXPECT_TRUE(second.ok()) << second.error();
-  if (lent) {
-    EXPECT_EQ(Bytes(lent, lent + 65536), expected(pattern(65536, 65536, 9)));
-  }
-  backend().close();
-  backend_.reset();  // must not take the second one's lock or descriptor with it
-  if (subject_->locked) {
-    EXPECT_FALSE(open(subject_->spec).ok());
-  }
-}
-
 TEST_P(Conformance, LentMemoryShowsWhatWasWritten) {
   ASSERT_EQ(driver_->write(65536, pattern(65536, 65536, 9)), 0);
   const uint8_t* lent = backend().borrow(65536, 65536);

@@ -3,6 +3,7 @@
 
 #include "lun/cluster_fixture.h"
 #include "lun/range_table.h"
+#include "lun/third_party.h"
 #include "lun/tokens.h"
 
 namespace sluice::lun {
@@ -46,6 +47,22 @@ TEST_F(ClosingTest, AReleaseWaitsForWhatRunsOnEveryReactorThenFlushesThenCloses)
   EXPECT_EQ(fate->destroyed, 1u);
   EXPECT_EQ(unit->role(), (Role{Standing::kTransitioning, 1, kSelf}));
   EXPECT_EQ(drops, 0u);
+}
+
+TEST_F(ClosingTest, AReleaseWaitsForCommandsThatHoldNoBlocksToo) {
+  backend->holds = true;
+  Task& synchronize = start(*other, {0x35, 0, 0, 0, 0, 0, 0, 0, 0, 0});
+  const auto released = release_unit();
+  reactors.run();
+  EXPECT_EQ(fate->flushes, 1u) << "the host's own";
+  backend->release_one();
+  EXPECT_EQ(synchronize.command.status, scsi::Status::kGood);
+  reactors.run();
+  EXPECT_EQ(fate->flushes, 2u);
+  EXPECT_EQ(*released, -1);
+  backend->release_one();
+  reactors.run();
+  EXPECT_EQ(*released, 1);
 }
 
 TEST_F(ClosingTest, WhatComesDuringAReleaseIsHeldAndWhatWaitsForARangeCompletesHere) {
@@ -181,6 +198,20 @@ TEST_F(ClosingTest, ACopyThatHoldsBlocksHoldsUpAReleaseAndThatAlone) {
   EXPECT_EQ(*released, 1);
 }
 
+TEST_F(ClosingTest, ACopyReachesOnlyWhatThisGatewayOwns) {
+  const auto refusal = [&] {
+    const auto refused = copy_refusal(*unit, nexus->id(), true);
+    return refused ? refused->sense.asc << 8 | refused->sense.ascq : 0;
+  };
+  EXPECT_EQ(refusal(), 0);
+  release_unit();
+  EXPECT_EQ(refusal(), 0) << "one that runs goes on while the unit drains";
+  reactors.run();
+  EXPECT_EQ(refusal(), 0x040a);
+  follow_to(2, 2);
+  EXPECT_EQ(refusal(), 0x040c);
+}
+
 TEST_F(ClosingTest, NoTokenSurvivesTheLossOfAUnit) {
   const std::vector<scsi::BlockExtent> blocks{{8, 8}};
   auto source = std::make_shared<RodSource>(unit, blocks, kSecond, now);
@@ -204,9 +235,15 @@ TEST_F(ClosingTest, AUnitComesAndGoesManyTimes) {
   }
 }
 
-TEST_F(ClosingTest, AnotherRoleIsRefusedWhileTheBackendIsThere) {
+TEST_F(ClosingTest, AnotherRoleOrBackendIsRefusedWhileThereIsOne) {
   follow_to(2, 2);
   EXPECT_EQ(unit->role(), (Role{Standing::kOwner, 1, kSelf}));
+  const auto second = std::make_shared<Fate>();
+  serve(*unit, reactors, std::make_unique<OwnedBackend>(kBlocks * block, second), nullptr, {}, 2,
+        kSelf);
+  EXPECT_EQ(second->destroyed, 1u);
+  EXPECT_EQ(unit->role().epoch, 1u);
+  EXPECT_EQ(fate->destroyed, 0u);
 }
 
 }  // namespace

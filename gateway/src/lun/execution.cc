@@ -112,7 +112,7 @@ void run_unblocked(Command& command) {
   command.stage = Command::Stage::kRunning;
   if (command.aborted) return finish_aborted(command);
   const uint64_t word = unit.gate_word();
-  if ((word & Unit::kElsewhere) || !command.prepared) [[unlikely]]
+  if ((word & Unit::kElsewhere) || !command.prepared || command.epoch != 0) [[unlikely]]
     return place(unit, command);
   if (still_passes(unit, command, word)) run(unit, command);
 }

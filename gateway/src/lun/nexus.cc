@@ -166,7 +166,8 @@ void Nexus::data_ready(Command& command) {
   Unit& unit = command.itl->unit();
   command.stage = Command::Stage::kRunning;
   const uint64_t word = unit.gate_word();
-  if ((word & Unit::kDetour) || command.itl->held != 0 || !command.prepared) [[unlikely]] {
+  if ((word & Unit::kDetour) || command.itl->held != 0 || !command.prepared || command.epoch != 0)
+      [[unlikely]] {
     return lun::place(unit, command);
   }
   if (still_passes(unit, command, word)) dispatch(unit, command);

@@ -9,6 +9,7 @@
 #include <map>
 #include <utility>
 
+#include "base/log.h"
 #include "lun/closing.h"
 #include "lun/placing.h"
 
@@ -23,8 +24,8 @@ void on_every_itl(Unit& unit, Reactors& reactors, std::function<void(Itl&)> what
   std::map<unsigned, std::vector<std::shared_ptr<Itl>>> by_reactor;
   for (auto& itl : all) by_reactor[itl->nexus().lane().reactor].push_back(std::move(itl));
   for (auto& [reactor, itls] : by_reactor) {
-    reactors.post(reactor, [itls = std::move(itls), what] {
-      for (const auto& itl : itls) what(*itl);
+    reactors.post(reactor, [these = std::move(itls), what] {
+      for (const auto& itl : these) what(*itl);
     });
   }
 }
@@ -39,6 +40,10 @@ void serve(Unit& unit, Reactors& reactors, std::unique_ptr<backend::Backend> bac
   std::shared_ptr<backend::Backend> taken = std::move(backend);
   {
     const std::lock_guard lock(unit.mutex());
+    if (unit.opened_locked()) {
+      log::error("served twice: give it up first", {{"unit", unit.uuid_text()}});
+      return;
+    }
     // R8: in force before the gate opens.
     unit.open_locked(std::move(taken), std::move(store), std::move(reservations));
     unit.set_role_locked({Standing::kOwner, epoch, self});

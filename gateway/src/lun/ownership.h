@@ -25,7 +25,7 @@ std::shared_ptr<Unit> open_unopened(UnitIdentity identity, Shape shape, unsigned
 // `store`. Raises 2A/06 (ASYMMETRIC ACCESS STATE CHANGED) on every nexus (R10), but not if this is
 // the first role it ever gets. Its Role is kOwner of `epoch`. Commands held meanwhile run.
 // RESERVE(6) and mode parameters of an earlier owner are gone; of that 2A/06 tells. Only of a unit
-// without a backend; `backend` is closed by release() or fence(), or with the unit.
+// without a backend, which it is once `done` of release() or fence() runs; else nothing changes.
 void serve(Unit& unit, Reactors& reactors, std::unique_ptr<backend::Backend> backend,
            std::shared_ptr<ReservationStore> store, ReservationState reservations, uint64_t epoch,
            uint16_t self);
