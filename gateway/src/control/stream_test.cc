@@ -1,0 +1,212 @@
+// The stream against a server in this process that says what a test tells it to.
+#include "control/stream.h"
+
+#include <grpcpp/grpcpp.h>
+#include <gtest/gtest.h>
+
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+
+#include "sluice/v1/gateway_stream.grpc.pb.h"
+
+namespace sluice::control {
+namespace {
+
+using ServerStream = grpc::ServerReaderWriter<wire::ConnectResponse, wire::ConnectRequest>;
+
+// What happened, in order; a test waits for the next of it.
+class Events {
+ public:
+  void add(const std::string& what) {
+    const std::lock_guard lock(mutex_);
+    list_.push_back(what);
+    changed_.notify_all();
+  }
+  // Skips what begins otherwise; empty after a while in which nothing came.
+  std::string next(const std::string& beginning) {
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      while (!list_.empty()) {
+        const std::string what = list_.front();
+        list_.pop_front();
+        if (what.starts_with(beginning)) return what;
+      }
+      if (changed_.wait_for(lock, std::chrono::seconds(20)) == std::cv_status::timeout) return {};
+    }
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<std::string> list_;
+};
+
+class Replica final : public ::sluice::v1::GatewayStreamService::Service {
+ public:
+  // Runs per stream, after the hello was read.
+  using Script = std::function<grpc::Status(const wire::StreamHello&, ServerStream&)>;
+
+  explicit Replica(Script script) : script_(std::move(script)) {
+    grpc::ServerBuilder builder;
+    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port_);
+    builder.RegisterService(this);
+    server_ = builder.BuildAndStart();
+  }
+  ~Replica() override { server_->Shutdown(std::chrono::system_clock::now()); }
+
+  grpc::Status Connect(grpc::ServerContext*, ServerStream* stream) override {
+    wire::ConnectRequest first;
+    if (!stream->Read(&first) || !first.has_hello()) return {grpc::INVALID_ARGUMENT, "no hello"};
+    return script_(first.hello(), *stream);
+  }
+  std::string endpoint() const { return "127.0.0.1:" + std::to_string(port_); }
+
+ private:
+  const Script script_;
+  int port_ = 0;
+  std::unique_ptr<grpc::Server> server_;
+};
+
+void welcome(ServerStream& stream, uint32_t number = 3) {
+  wire::ConnectResponse response;
+  response.mutable_welcome()->set_number(number);
+  response.mutable_welcome()->set_heartbeat_interval_ms(100);
+  stream.Write(response);
+}
+
+class StreamTest : public testing::Test {
+ protected:
+  StreamOptions options(std::vector<std::string> endpoints) {
+    StreamOptions options;
+    options.endpoints = std::move(endpoints);
+    options.insecure_loopback = true;
+    options.backoff_least = kMillisecond;
+    options.backoff_most = 10 * kMillisecond;
+    return options;
+  }
+  StreamCallbacks callbacks() {
+    StreamCallbacks callbacks;
+    callbacks.hello = [] {
+      wire::StreamHello hello;
+      hello.set_gateway("g1");
+      return hello;
+    };
+    callbacks.connected = [this](const wire::StreamWelcome& w) {
+      events_.add("connected " + std::to_string(w.number()));
+    };
+    callbacks.received = [this](const wire::ConnectResponse& m) {
+      events_.add("received " + std::to_string(m.message_case()));
+    };
+    callbacks.lost = [this](const std::string& why) { events_.add("lost " + why); };
+    callbacks.heartbeat = [] {
+      wire::StreamHeartbeat beat;
+      beat.set_sessions(42);
+      return beat;
+    };
+    return callbacks;
+  }
+  Events events_;  // ours
+  Events server_;  // the replica's
+};
+
+TEST_F(StreamTest, HelloThenWelcomeThenMessagesBothWaysAndHeartbeats) {
+  Replica replica([this](const wire::StreamHello& hello, ServerStream& stream) {
+    server_.add("hello " + hello.gateway());
+    welcome(stream);
+    wire::ConnectResponse job;
+    job.mutable_job()->set_id("j");
+    stream.Write(job);
+    wire::ConnectRequest message;
+    while (stream.Read(&message)) {
+      if (message.has_ack()) server_.add("ack");
+      if (message.has_heartbeat()) {
+        server_.add("heartbeat " + std::to_string(message.heartbeat().sessions()));
+      }
+    }
+    return grpc::Status::OK;
+  });
+  auto stream = Stream::start(options({replica.endpoint()}), callbacks());
+  ASSERT_TRUE(stream) << stream.error();
+  EXPECT_EQ(server_.next("hello"), "hello g1");
+  EXPECT_EQ(events_.next(""), "connected 3");
+  EXPECT_EQ(events_.next(""), "received 5");
+  wire::ConnectRequest ack;
+  ack.mutable_ack()->set_version(1);
+  EXPECT_TRUE((*stream)->request(ack));
+  EXPECT_EQ(server_.next("ack"), "ack");
+  EXPECT_EQ(server_.next("heartbeat"), "heartbeat 42");
+  EXPECT_EQ(server_.next("heartbeat"), "heartbeat 42");
+  (*stream)->stop();
+}
+
+TEST_F(StreamTest, AnotherEndpointIsTriedAfterOneThatRefusesOrSaysGoodbye) {
+  Replica refusing([](const wire::StreamHello&, ServerStream&) {
+    return grpc::Status(grpc::FAILED_PRECONDITION, "not this one");
+  });
+  Replica leaving([](const wire::StreamHello&, ServerStream& stream) {
+    welcome(stream);
+    wire::ConnectResponse goodbye;
+    goodbye.mutable_goodbye()->set_reason("upgrade");
+    stream.Write(goodbye);
+    wire::ConnectRequest message;
+    while (stream.Read(&message)) {
+    }
+    return grpc::Status::OK;
+  });
+  Replica staying([](const wire::StreamHello&, ServerStream& stream) {
+    welcome(stream, 9);
+    wire::ConnectRequest message;
+    while (stream.Read(&message)) {
+    }
+    return grpc::Status::OK;
+  });
+  auto stream = Stream::start(
+      options({refusing.endpoint(), leaving.endpoint(), staying.endpoint()}), callbacks());
+  ASSERT_TRUE(stream) << stream.error();
+  EXPECT_EQ(events_.next("connected 9"), "connected 9");
+  (*stream)->reconnect("test");  // round again: past the one that refuses to the one that leaves
+  EXPECT_EQ(events_.next("lost test"), "lost test");
+  EXPECT_EQ(events_.next("lost"), "lost the replica stops: upgrade");
+  EXPECT_EQ(events_.next("connected 9"), "connected 9");
+}
+
+TEST_F(StreamTest, WithoutAStreamARequestIsProvablyNotSent) {
+  auto stream = Stream::start(options({"127.0.0.1:1"}), callbacks());
+  ASSERT_TRUE(stream) << stream.error();
+  EXPECT_FALSE((*stream)->request({}));
+  EXPECT_FALSE((*stream)->connected());
+}
+
+TEST_F(StreamTest, AReplicaThatSaysNothingIsLeft) {
+  Replica dumb([this](const wire::StreamHello&, ServerStream& stream) {
+    server_.add("hello");
+    wire::ConnectRequest message;
+    while (stream.Read(&message)) {
+    }
+    return grpc::Status::OK;
+  });
+  StreamOptions impatient = options({dumb.endpoint()});
+  impatient.opening = 20 * kMillisecond;
+  auto stream = Stream::start(impatient, callbacks());
+  ASSERT_TRUE(stream);
+  EXPECT_EQ(server_.next("hello"), "hello");
+  EXPECT_EQ(server_.next("hello"), "hello") << "it went away and came again";
+}
+
+TEST_F(StreamTest, PlainTextIsForLoopbackAlone) {
+  EXPECT_FALSE(Stream::start(options({"192.0.2.1:7460"}), callbacks()));
+  EXPECT_FALSE(Stream::start(options({}), callbacks()));
+}
+
+TEST_F(StreamTest, WithTlsFilesThatCannotBeReadItGoesOnTrying) {
+  StreamOptions tls = options({"127.0.0.1:1"});
+  tls.insecure_loopback = false;
+  tls.tls = {"/nonexistent/ca", "/nonexistent/cert", "/nonexistent/key"};
+  auto stream = Stream::start(tls, callbacks());
+  ASSERT_TRUE(stream);
+  EXPECT_FALSE((*stream)->connected());
+}
+
+}  // namespace
+}  // namespace sluice::control
