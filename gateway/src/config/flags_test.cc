@@ -86,7 +86,9 @@ TEST_P(WrongFlags, AreRefusedWithTheReason) {
 }
 
 const Mistake kMistakes[] = {
-    {"Nothing", {}, "nothing to export; give --config FILE, or --target and --lun"},
+    {"Nothing",
+     {},
+     "nothing to export; give --config FILE, --target and --lun, or --control-plane"},
     {"FileAndTarget",
      {"--config", "x", "--target", "iqn.2026-11.example:t"},
      "--config can't be joined by"},

@@ -19,7 +19,7 @@ using testing::HasSubstr;
 constexpr const char* kTopKeys =
     "Valid keys: listen gateway-number reactors reactor-cpus reactor-memory tcp-congestion "
     "busy-poll metrics admin-socket state-directory core-dumps log iscsi connections discovery "
-    "targets";
+    "targets control-plane";
 
 struct Fault {
   const char* name;

@@ -39,19 +39,19 @@ Key key_of(const wire::DesiredObject& object) {
   using Object = wire::DesiredObject;
   switch (object.object_case()) {
     case Object::kSettings:
-      return {wire::OBJECT_KIND_SETTINGS, {}};
+      return {wire::OBJECT_KIND_SETTINGS, object.id()};
     case Object::kListener:
-      return {wire::OBJECT_KIND_LISTENER, std::to_string(object.listener().portal_group_tag())};
+      return {wire::OBJECT_KIND_LISTENER, object.id()};
     case Object::kPeer:
-      return {wire::OBJECT_KIND_PEER, std::to_string(object.peer().number())};
+      return {wire::OBJECT_KIND_PEER, object.id()};
     case Object::kPool:
-      return {wire::OBJECT_KIND_POOL, object.pool().uid()};
+      return {wire::OBJECT_KIND_POOL, object.id()};
     case Object::kVolume:
-      return {wire::OBJECT_KIND_VOLUME, object.volume().uid()};
+      return {wire::OBJECT_KIND_VOLUME, object.id()};
     case Object::kHost:
-      return {wire::OBJECT_KIND_HOST, object.host().uid()};
+      return {wire::OBJECT_KIND_HOST, object.id()};
     case Object::kTarget:
-      return {wire::OBJECT_KIND_TARGET, object.target().iqn()};
+      return {wire::OBJECT_KIND_TARGET, object.id()};
     case Object::OBJECT_NOT_SET:
       break;
   }

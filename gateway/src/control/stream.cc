@@ -83,10 +83,12 @@ Clock::duration nanos(Nanos n) { return std::chrono::nanoseconds(n); }
 class StreamImpl final : public Stream {
  public:
   StreamImpl(StreamOptions options, StreamCallbacks callbacks)
-      : options_(std::move(options)), callbacks_(std::move(callbacks)), random_(seed()) {
+      : options_(std::move(options)), callbacks_(std::move(callbacks)), random_(seed()) {}
+  ~StreamImpl() override { StreamImpl::stop(); }
+
+  void begin() override {
     reader_ = std::thread([this] { run(); });
   }
-  ~StreamImpl() override { StreamImpl::stop(); }
 
   bool request(wire::ConnectRequest message) override {
     const std::lock_guard lock(mutex_);
@@ -300,7 +302,7 @@ class StreamImpl final : public Stream {
 
 }  // namespace
 
-Result<std::unique_ptr<Stream>> Stream::start(StreamOptions options, StreamCallbacks callbacks) {
+Result<std::unique_ptr<Stream>> Stream::create(StreamOptions options, StreamCallbacks callbacks) {
   const Result<void> fine = check(options);
   if (!fine) return Error{fine.error()};
   return std::unique_ptr<Stream>(

@@ -48,9 +48,11 @@ struct StreamCallbacks {
 
 class Stream {
  public:
-  // Error: options that can't work, with the mend. What a network or a replica does isn't one.
-  static Result<std::unique_ptr<Stream>> start(StreamOptions options, StreamCallbacks callbacks);
+  // Not begun yet, so that callbacks find the stream in its place. Error: options that can't work,
+  // with the mend. What a network or a replica does isn't one.
+  static Result<std::unique_ptr<Stream>> create(StreamOptions options, StreamCallbacks callbacks);
   virtual ~Stream() = default;  // stops
+  virtual void begin() = 0;
 
   // A request with an id. False: provably not sent, now or ever. True: it may arrive, until lost().
   virtual bool request(wire::ConnectRequest message) = 0;

@@ -106,6 +106,11 @@ class StreamTest : public testing::Test {
     };
     return callbacks;
   }
+  static Result<std::unique_ptr<Stream>> started(StreamOptions options, StreamCallbacks callbacks) {
+    auto stream = Stream::create(std::move(options), std::move(callbacks));
+    if (stream) (*stream)->begin();
+    return stream;
+  }
   Events events_;  // ours
   Events server_;  // the replica's
 };
@@ -126,7 +131,7 @@ TEST_F(StreamTest, HelloThenWelcomeThenMessagesBothWaysAndHeartbeats) {
     }
     return grpc::Status::OK;
   });
-  auto stream = Stream::start(options({replica.endpoint()}), callbacks());
+  auto stream = started(options({replica.endpoint()}), callbacks());
   ASSERT_TRUE(stream) << stream.error();
   EXPECT_EQ(server_.next("hello"), "hello g1");
   EXPECT_EQ(events_.next(""), "connected 3");
@@ -161,8 +166,8 @@ TEST_F(StreamTest, AnotherEndpointIsTriedAfterOneThatRefusesOrSaysGoodbye) {
     }
     return grpc::Status::OK;
   });
-  auto stream = Stream::start(
-      options({refusing.endpoint(), leaving.endpoint(), staying.endpoint()}), callbacks());
+  auto stream =
+      started(options({refusing.endpoint(), leaving.endpoint(), staying.endpoint()}), callbacks());
   ASSERT_TRUE(stream) << stream.error();
   EXPECT_EQ(events_.next("connected 9"), "connected 9");
   (*stream)->reconnect("test");  // round again: past the one that refuses to the one that leaves
@@ -172,7 +177,7 @@ TEST_F(StreamTest, AnotherEndpointIsTriedAfterOneThatRefusesOrSaysGoodbye) {
 }
 
 TEST_F(StreamTest, WithoutAStreamARequestIsProvablyNotSent) {
-  auto stream = Stream::start(options({"127.0.0.1:1"}), callbacks());
+  auto stream = started(options({"127.0.0.1:1"}), callbacks());
   ASSERT_TRUE(stream) << stream.error();
   EXPECT_FALSE((*stream)->request({}));
   EXPECT_FALSE((*stream)->connected());
@@ -188,22 +193,22 @@ TEST_F(StreamTest, AReplicaThatSaysNothingIsLeft) {
   });
   StreamOptions impatient = options({dumb.endpoint()});
   impatient.opening = 20 * kMillisecond;
-  auto stream = Stream::start(impatient, callbacks());
+  auto stream = started(impatient, callbacks());
   ASSERT_TRUE(stream);
   EXPECT_EQ(server_.next("hello"), "hello");
   EXPECT_EQ(server_.next("hello"), "hello") << "it went away and came again";
 }
 
 TEST_F(StreamTest, PlainTextIsForLoopbackAlone) {
-  EXPECT_FALSE(Stream::start(options({"192.0.2.1:7460"}), callbacks()));
-  EXPECT_FALSE(Stream::start(options({}), callbacks()));
+  EXPECT_FALSE(started(options({"192.0.2.1:7460"}), callbacks()));
+  EXPECT_FALSE(started(options({}), callbacks()));
 }
 
 TEST_F(StreamTest, WithTlsFilesThatCannotBeReadItGoesOnTrying) {
   StreamOptions tls = options({"127.0.0.1:1"});
   tls.insecure_loopback = false;
   tls.tls = {"/nonexistent/ca", "/nonexistent/cert", "/nonexistent/key"};
-  auto stream = Stream::start(tls, callbacks());
+  auto stream = started(tls, callbacks());
   ASSERT_TRUE(stream);
   EXPECT_FALSE((*stream)->connected());
 }

@@ -14,6 +14,7 @@ inline constexpr const char* kVolumeUid = "5f0c7a3e-1111-4222-8333-444455556666"
 
 inline wire::DesiredObject volume_object(const std::string& uid, const std::string& digest) {
   wire::DesiredObject object;
+  object.set_id(uid);
   object.mutable_volume()->set_uid(uid);
   object.set_digest(digest);
   return object;
@@ -21,6 +22,7 @@ inline wire::DesiredObject volume_object(const std::string& uid, const std::stri
 
 inline wire::DesiredObject host_object(const std::string& uid, const std::string& digest) {
   wire::DesiredObject object;
+  object.set_id(uid);
   object.mutable_host()->set_uid(uid);
   object.set_digest(digest);
   return object;
@@ -29,6 +31,7 @@ inline wire::DesiredObject host_object(const std::string& uid, const std::string
 inline wire::DesiredObject target_object(const std::string& iqn, const std::string& volume,
                                          const std::string& host, const std::string& digest) {
   wire::DesiredObject object;
+  object.set_id(iqn);
   object.mutable_target()->set_iqn(iqn);
   object.mutable_target()->add_luns()->set_volume_uid(volume);
   object.mutable_target()->add_access()->set_host_uid(host);

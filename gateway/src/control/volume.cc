@@ -26,6 +26,11 @@ void Volume::mail(Change change) {
   wake_();
 }
 
+template <class Change>
+void Volume::mail_to(const std::weak_ptr<Volume>& volume, Change change) {
+  if (const std::shared_ptr<Volume> there = volume.lock()) there->mail(std::move(change));
+}
+
 Result<void> Volume::order(const wire::DesiredVolume& volume) {
   {
     const std::lock_guard lock(mutex_);
@@ -219,12 +224,13 @@ Nanos Volume::turn_owner(Nanos now) {
   if (!std::exchange(loading_, true)) {
     // A commit of this very epoch can only be one of a former life of this gateway.
     const uint64_t epoch = order_.epoch();
-    services_.load(uid_, epoch, record_->epoch >= epoch, [this, epoch](Loaded loaded) {
-      mail([&](Mail& m) {
-        m.loaded = std::move(loaded);
-        m.loaded_epoch = epoch;
-      });
-    });
+    services_.load(uid_, epoch, record_->epoch >= epoch,
+                   [me = weak_from_this(), epoch](Loaded loaded) {
+                     mail_to(me, [&](Mail& m) {
+                       m.loaded = std::move(loaded);
+                       m.loaded_epoch = epoch;
+                     });
+                   });
   }
   return kNever;
 }
@@ -277,12 +283,14 @@ void Volume::serve(uint64_t generation, lun::ReservationState state) {
 
 void Volume::begin_release() {
   phase_ = Phase::kReleasing;
-  unit_->release([this](bool flushed) { mail([&](Mail& m) { m.released = flushed; }); });
+  unit_->release([me = weak_from_this()](bool flushed) {
+    mail_to(me, [&](Mail& m) { m.released = flushed; });
+  });
 }
 
 void Volume::begin_fence() {
   phase_ = Phase::kFencing;
-  unit_->fence([this] { mail([](Mail& m) { m.fenced = true; }); });
+  unit_->fence([me = weak_from_this()] { mail_to(me, [](Mail& m) { m.fenced = true; }); });
 }
 
 void Volume::ended(wire::VolumeState state, const std::string& why) {

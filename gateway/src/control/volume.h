@@ -61,10 +61,10 @@ class VolumeServices {
   virtual void report(const wire::VolumeObserved& observed) = 0;
 };
 
-class Volume {
+class Volume : public std::enable_shared_from_this<Volume> {
  public:
   static constexpr Nanos kNever = -1;
-  // `wake`: turn() has something to do.
+  // `wake`: turn() has something to do. Made by make_shared: answers may come after its end.
   Volume(std::string uid, uint16_t self, std::unique_ptr<UnitDoor> unit, VolumeServices& services,
          std::function<void()> wake);
 
@@ -124,6 +124,9 @@ class Volume {
   void report(wire::VolumeState state, uint64_t epoch, const std::string& why);
   template <class Change>
   void mail(Change change);
+  // mail(), from a callback that may outlive this.
+  template <class Change>
+  static void mail_to(const std::weak_ptr<Volume>& volume, Change change);
 
   const std::string uid_;
   const uint16_t self_;
