@@ -48,6 +48,9 @@ const Fault kShape[] = {
      "backend path size block-size physical-block-size io write-cache read-only create product "
      "oui fault\n"
      "g.yaml:6: targets[0].luns[0].backend: no size; write null:1GiB"},
+    {"TargetsInACluster",
+     "targets: []\ncontrol-plane: {endpoints: [\"127.0.0.1:1\"], insecure-loopback: on}\n",
+     "g.yaml:1: targets: comes from the control plane; remove it here, or remove control-plane"},
     {"KeyTwice", "reactors: 1\nreactors: 2\n", "g.yaml:2: reactors: given twice"},
     {"NotYaml", "listen: [\n", "g.yaml:2: not YAML: end of sequence flow not found"},
     {"NotAMapping", "- a\n",

@@ -15,7 +15,7 @@ std::map<Key, std::string> Applier::apply(const Snapshot& next) {
   });
   now_ = next;
   for (const Action& action : actions) run(action);
-  if (peers) tell_peers();
+  if (peers && around_.peers) tell_peers();
   // What is refused may lack something that has come now.
   std::vector<Key> again;
   for (const auto& [key, reason] : refused_) {
@@ -90,7 +90,7 @@ Result<void> Applier::put_settings(const wire::DesiredSettings& settings) {
     return Error{"a gateway's number is 1 to 65535, not " + std::to_string(settings.number())};
   }
   volumes_.set_self(static_cast<uint16_t>(settings.number()));
-  around_.settings(settings);
+  if (around_.settings) around_.settings(settings);
   return {};
 }
 

@@ -131,7 +131,9 @@ class ClientImpl final : public Client {
         *m.mutable_volume_observed() = observed;
         stream_->observe(std::move(m));
       }
-      for (const wire::PeerObserved& observed : setup_.peers()) peer_found(observed);
+      if (setup_.peers) {
+        for (const wire::PeerObserved& observed : setup_.peers()) peer_found(observed);
+      }
       if (held().version != 0) acknowledge(held().version);
     });
     turns_.post(kSessions, [this] {

@@ -32,7 +32,7 @@ struct ClientSetup {
   // Units take this store; it is there before the first of them is made.
   std::function<std::unique_ptr<Units>(std::shared_ptr<lun::ReservationStore>)> units;
   iscsi::SessionLister sessions;
-  // Ends these sessions: Async Message, then close.
+  // Ends these sessions: Async Message, then close. May be empty, as `peers`.
   std::function<void(const std::vector<uint16_t>& tsihs)> evict;
   // How each peer is found; all that is known.
   std::function<std::vector<wire::PeerObserved>()> peers;
