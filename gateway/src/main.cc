@@ -1,6 +1,8 @@
 // The sluice-gateway program: composition only. What the parts do is told in their rooms.
 //
 //   flags -> configuration -> engine (nothing listens) -> exports -> portals open -> signals
+//
+// With a control plane, exports and portals come from there (cluster.h).
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -8,6 +10,7 @@
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
+#include <vector>
 
 #include "admin/client.h"
 #include "admin/health_watch.h"
@@ -16,6 +19,7 @@
 #include "admin/session_report.h"
 #include "base/log.h"
 #include "base/service_manager.h"
+#include "cluster.h"
 #include "config/apply.h"
 #include "config/complete.h"
 #include "config/flags.h"
@@ -132,9 +136,15 @@ class Gateway {
   }
 
  private:
+  bool clustered() const { return config_.control_plane.given(); }
+
   Result<void> start() {
-    for (auto step : {&Gateway::open_store, &Gateway::start_engine, &Gateway::show_exports,
-                      &Gateway::listen, &Gateway::start_metrics, &Gateway::start_admin}) {
+    using Steps = std::vector<Result<void> (Gateway::*)()>;
+    const Steps alone{&Gateway::open_store, &Gateway::start_engine,  &Gateway::show_exports,
+                      &Gateway::listen,     &Gateway::start_metrics, &Gateway::start_admin};
+    const Steps together{&Gateway::start_engine, &Gateway::start_metrics, &Gateway::start_admin,
+                         &Gateway::join};
+    for (auto step : clustered() ? together : alone) {
       Result<void> done = (this->*step)();
       if (!done) return done;
     }
@@ -202,6 +212,13 @@ class Gateway {
     return {};
   }
 
+  Result<void> join() {
+    auto client = join_cluster(config_, exports_, *engine_);
+    if (!client) return Error{client.error()};
+    client_ = std::move(client).value();
+    return {};
+  }
+
   Result<void> start_metrics() {
     if (config_.metrics.empty()) return {};
     auto endpoint = metrics::Endpoint::start(config_.metrics,
@@ -232,6 +249,10 @@ class Gateway {
   }
 
   void announce() {
+    if (clustered()) {
+      // Portals come with the first snapshot, from the control plane or from disk.
+      return service_manager::ready("gateway " + config_.control_plane.gateway + " of a cluster");
+    }
     std::string portals;
     for (const std::string& address : engine_->addresses()) {
       portals += (portals.empty() ? "" : ",") + address;
@@ -263,8 +284,10 @@ class Gateway {
     if (!next) return Error{next.error()};
     const Result<config::Changes> changes = config::diff(config_, next.value());
     if (!changes) return Error{changes.error()};
-    Result<void> done = config::apply(changes.value(), environment());
-    if (!done) return done;
+    if (!clustered()) {
+      Result<void> done = config::apply(changes.value(), environment());
+      if (!done) return done;
+    }
     config_ = changes.value().in_force;
     log::set_level(config_.log.level);
     for (const std::string& line : config::describe(changes.value())) {
@@ -281,12 +304,14 @@ class Gateway {
   bool stop() {
     service_manager::stopping();
     admin_.reset();
+    // Volumes go over to other gateways while hosts are still connected (DESIGN R7).
+    const bool left = client_ == nullptr || client_->stop(limits::kShutdownBound / 2);
     const bool looked = health_ == nullptr || health_->stop();
     const bool drained = engine_ == nullptr || engine_->stop(limits::kShutdownBound);
     metrics_.reset();
     // Units may still ask it; the reactors it answers on are about to go.
     if (drained && store_) store_->stop();
-    return looked && drained;
+    return left && looked && drained;
   }
 
   const Flags flags_;
@@ -294,6 +319,7 @@ class Gateway {
   std::shared_ptr<lun::ReservationStore> store_;
   lun::Exports exports_;
   std::unique_ptr<net::Engine> engine_;
+  std::unique_ptr<control::Client> client_;
   std::unique_ptr<admin::HealthWatch> health_;
   std::unique_ptr<metrics::Endpoint> metrics_;
   std::unique_ptr<admin::Server> admin_;

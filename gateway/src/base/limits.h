@@ -115,6 +115,32 @@ inline constexpr size_t kMinChapSecret = 12;      // bytes: 96 bits, RFC 7143 §
 inline constexpr size_t kMaxChapSecret = 255;
 inline constexpr size_t kMaxChapUser = 255;
 
+// --- the control plane (DESIGN §2)
+inline constexpr size_t kMaxEndpoints = 16;
+inline constexpr size_t kStreamQueue = 16384;  // messages to be sent; then the stream begins anew
+inline constexpr int kStreamMessageBytes = 64 << 20;
+inline constexpr Nanos kStreamOpening = 5 * kSecond;  // from the call to the welcome
+inline constexpr Nanos kStreamBackoffLeast = 100 * kMillisecond;
+inline constexpr Nanos kStreamBackoffMost = 5 * kSecond;
+inline constexpr Nanos kStreamSettled = 10 * kSecond;   // lived so long, it counts as a good one
+inline constexpr Nanos kStreamSilence = 2 * kSecond;    // then an HTTP/2 ping, answered within as long
+inline constexpr size_t kMaxDesiredObjects = 1u << 17;  // of one gateway
+inline constexpr size_t kMaxDesiredBytes = size_t{256} << 20;
+inline constexpr unsigned kControlThreads = 16;  // that may wait for disks and holders of locks
+inline constexpr Nanos kLockPollLeast = 5 * kMillisecond;
+inline constexpr Nanos kLockPollMost = 250 * kMillisecond;
+// An owner that can't have its volume's lock by then has failed to open it, for good in that epoch.
+inline constexpr Nanos kLockGivesUp = 10 * kSecond;
+inline constexpr Nanos kLoadAgain = 250 * kMillisecond;  // reservations that couldn't be loaded
+inline constexpr size_t kMaxHandoverRequest = 256;       // bytes of one request for a lock
+inline constexpr size_t kMaxVolumeRecord = size_t{64} << 20;
+inline constexpr size_t kMaxReservationState = size_t{1} << 20;  // bytes in a commit
+inline constexpr Nanos kApplyAgain = 5 * kSecond;                // what was refused
+inline constexpr Nanos kObserveSessions = 1 * kSecond;
+inline constexpr Nanos kObservePools = 10 * kSecond;
+inline constexpr size_t kMaxJobs = 256;           // waiting; more are not taken, and sent again
+inline constexpr size_t kMaxControlTasks = 4096;  // messages waiting for the control thread
+
 // --- admin socket and log
 inline constexpr size_t kMaxAdminRequest = 4096;      // bytes of one line
 inline constexpr unsigned kMaxAdminRequests = 64;     // per connection

@@ -63,6 +63,7 @@ class Differ {
 
   void globals() {
     Config& config = changes_.in_force;
+    keep(now_.control_plane, &config.control_plane, "control-plane");
     keep(now_.portals, &config.portals, "listen");
     keep(now_.gateway_number, &config.gateway_number, "gateway-number");
     keep(now_.reactors, &config.reactors, "reactors");

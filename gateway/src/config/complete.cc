@@ -81,8 +81,42 @@ void check_targets(const Config& config, Faults& faults) {
   }
 }
 
+std::string host_name() {
+  char name[256] = {};
+  return gethostname(name, sizeof name - 1) == 0 ? name : "localhost";
+}
+
+void check_control_plane(const ControlPlaneConfig& control, Faults& faults) {
+  if (!control.given()) return;
+  const int line = control.line.number;
+  for (size_t i = 0; i < control.endpoints.size(); ++i) {
+    const std::string& endpoint = control.endpoints[i];
+    const std::string at = fmt::format("control-plane.endpoints[{}]", i);
+    const size_t colon = endpoint.rfind(':');
+    if (colon == std::string::npos || colon == 0 || colon + 1 == endpoint.size() ||
+        endpoint.find_first_not_of("0123456789", colon + 1) != std::string::npos) {
+      faults.add(line, at, fmt::format("got '{}', allowed is host:port", endpoint));
+    } else if (const auto address = parse_socket_address(endpoint, 0);
+               control.insecure_loopback && (!address || !address.value().loopback())) {
+      faults.add(line, at, "without TLS only a numeric loopback address is allowed");
+    }
+  }
+  for (const auto& [key, path] :
+       {std::pair{"ca", control.ca}, {"certificate", control.certificate}, {"key", control.key}}) {
+    if (control.insecure_loopback != path.empty()) {
+      faults.add(line, fmt::format("control-plane.{}", key),
+                 path.empty() ? "is missing; TLS needs ca, certificate and key"
+                              : "has no use with insecure-loopback");
+    }
+  }
+}
+
 void fill_in(Config* config) {
-  if (config->portals.empty()) config->portals.emplace_back().address = "0.0.0.0:3260";
+  ControlPlaneConfig& control = config->control_plane;
+  if (control.given() && control.gateway.empty()) control.gateway = host_name();
+  if (control.given() && control.node.empty()) control.node = host_name();
+  if (config->portals.empty() && !control.given())
+    config->portals.emplace_back().address = "0.0.0.0:3260";
   if (config->reactors == 0) config->reactors = std::min(usable_cpus(), limits::kMaxReactors);
   if (!config->admin_socket_given) config->admin_socket = default_admin_socket();
   config->state_directory_given = !config->state_directory.empty();
@@ -108,6 +142,7 @@ Result<void> complete(Config* config, const std::string& file) {
   if (config->admin_socket.size() > 107) {
     faults.add(0, "admin-socket", "is longer than the 107 bytes a socket's path may have");
   }
+  check_control_plane(config->control_plane, faults);
   check_portals(*config, faults);
   check_targets(*config, faults);
   if (faults.none()) return {};

@@ -94,7 +94,23 @@ struct LogConfig {
   bool operator==(const LogConfig&) const = default;
 };
 
+// The control plane of the cluster that this gateway belongs to. With it, targets and portals come
+// from there.
+struct ControlPlaneConfig {
+  std::vector<std::string> endpoints;  // host:port; empty: there is none
+  std::string ca;                      // PEM files
+  std::string certificate;
+  std::string key;
+  bool insecure_loopback = false;
+  std::string gateway;  // name of the Gateway object; filled in: the host's name
+  std::string node;     // filled in: the host's name
+  Line line;
+  bool given() const { return !endpoints.empty(); }
+  bool operator==(const ControlPlaneConfig&) const = default;
+};
+
 struct Config {
+  ControlPlaneConfig control_plane;
   std::vector<PortalConfig> portals;
   uint16_t gateway_number = 1;                            // ALUA's target port group
   unsigned reactors = 0;                                  // 0 until complete(): one per CPU allowed

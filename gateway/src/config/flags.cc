@@ -7,6 +7,7 @@
 #include "config/complete.h"
 #include "config/default_name.h"
 #include "config/parse.h"
+#include "config/protected_file.h"
 #include "iscsi/names.h"
 
 #ifndef SLUICE_VERSION
@@ -44,6 +45,7 @@ struct Parser {
 
   Parser();
   void add_serving();
+  void add_control_plane();
   void add_asking();
   void finish();
   void gather_targets();
@@ -53,6 +55,7 @@ Parser::Parser() {
   app.set_version_flag("--version", "sluice-gateway " SLUICE_VERSION);
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::Throw);
   add_serving();
+  add_control_plane();
   add_asking();
 }
 
@@ -86,6 +89,30 @@ void Parser::add_serving() {
   level = app.add_option("--log-level", "debug, info, warning or error")->type_name("LEVEL");
   format = app.add_option("--log-format", "text or json")->type_name("FORMAT");
   app.add_flag("--core-dumps", flags.core_dumps, "Let a crash write a core file, secrets and all");
+}
+
+void Parser::add_control_plane() {
+  ControlPlaneConfig& control = flags.control_plane;
+  const auto option = [this](const char* name, auto& field, const char* meaning, const char* type) {
+    return app.add_option(name, field, meaning)->type_name(type);
+  };
+  CLI::Option* endpoints =
+      option("--control-plane", control.endpoints,
+             "Replica of the control plane, host:7460; may be repeated. Targets and portals come "
+             "from there",
+             "HOST:PORT")
+          ->allow_extra_args(false)
+          ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  for (CLI::Option* needs :
+       {option("--tls-ca", control.ca, "Authority of the replicas' certificates", "PEM"),
+        option("--tls-cert", control.certificate, "This gateway's certificate", "PEM"),
+        option("--tls-key", control.key, "Its private key", "PEM"),
+        option("--gateway-name", control.gateway, "Name of its Gateway object", "NAME"),
+        option("--node", control.node, "Name of its node", "NAME"),
+        app.add_flag("--insecure-loopback", control.insecure_loopback,
+                     "No TLS, to loopback addresses only")}) {
+    needs->needs(endpoints);
+  }
 }
 
 void Parser::add_asking() {
@@ -125,8 +152,15 @@ void Parser::finish() {
   if (lun_figures->parsed()) flags.command = Flags::Command::kLuns;
   const bool asking = sessions->parsed() || lun_figures->parsed();
   if (asking) return;
-  if (flags.config_file.empty() && flags.targets.empty()) {
-    throw CLI::ValidationError("nothing to export; give --config FILE, or --target and --lun");
+  const bool clustered = flags.control_plane.given();
+  if (flags.config_file.empty() && flags.targets.empty() && !clustered) {
+    throw CLI::ValidationError(
+        "nothing to export; give --config FILE, --target and --lun, or --control-plane");
+  }
+  if (clustered && (!flags.targets.empty() || !flags.listen.empty() || !flags.chap_file.empty())) {
+    throw CLI::ValidationError(
+        "--listen, --target, --lun and --chap-file come from the control plane; remove them, or "
+        "--control-plane");
   }
   const bool both = !flags.targets.empty() || !flags.listen.empty() || !flags.chap_file.empty();
   if (!flags.config_file.empty() && both) {
@@ -198,6 +232,15 @@ Result<Config> from_file(const std::string& path) {
 }
 
 Result<void> override_with(const Flags& flags, Config* config) {
+  if (flags.control_plane.given()) {
+    if (!config->targets.empty() || !config->portals.empty()) {
+      return Error{
+          "--control-plane: targets and portals come from the control plane; remove `targets` and "
+          "`listen` from " +
+          flags.config_file};
+    }
+    config->control_plane = flags.control_plane;
+  }
   if (flags.reactors) {
     if (*flags.reactors < 1 || *flags.reactors > limits::kMaxReactors) {
       return Error{"--reactors: got " + std::to_string(*flags.reactors) + ", allowed 1 to 64"};
@@ -253,6 +296,11 @@ Result<Config> load(const Flags& flags) {
   if (!config) return config;
   const Result<void> overridden = override_with(flags, &*config);
   if (!overridden) return Error{overridden.error()};
+  if (!config->control_plane.key.empty()) {
+    // One that isn't there yet may come; one that others can read is no secret any more.
+    const Result<FileText> key = read_file(config->control_plane.key, limits::kMaxConfigBytes);
+    if (key && !key.value().fault.empty()) return Error{key.value().fault};
+  }
   const Result<void> done =
       complete(&*config, flags.config_file.empty() ? "command line" : flags.config_file);
   if (!done) return Error{done.error()};

@@ -1,5 +1,6 @@
 // The command line. A gateway needs either --config or flags that say it all; flags that stand for
-// a top-level key of the file override it, at a reload too.
+// a top-level key of the file override it, at a reload too; --control-plane and what belongs to it
+// stand for a whole section.
 #pragma once
 
 #include <optional>
@@ -22,6 +23,7 @@ struct Flags {
   };
   std::vector<Target> targets;  // each --lun in the --target before it
   std::string chap_file;
+  ControlPlaneConfig control_plane;  // all of it, or none
   std::optional<unsigned> reactors;
   std::optional<std::string> metrics;
   std::optional<std::string> state_directory;

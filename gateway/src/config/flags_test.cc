@@ -86,10 +86,21 @@ TEST_P(WrongFlags, AreRefusedWithTheReason) {
 }
 
 const Mistake kMistakes[] = {
-    {"Nothing", {}, "nothing to export; give --config FILE, or --target and --lun"},
+    {"Nothing",
+     {},
+     "nothing to export; give --config FILE, --target and --lun, or --control-plane"},
     {"FileAndTarget",
      {"--config", "x", "--target", "iqn.2026-11.example:t"},
      "--config can't be joined by"},
+    {"ClusterAndTarget",
+     {"--control-plane", "c:7460", "--lun", "0=null:1GiB"},
+     "--listen, --target, --lun and --chap-file come from the control plane"},
+    {"ClusterWithoutTls", {"--control-plane", "c:7460"}, "control-plane.ca: is missing"},
+    {"ClusterPlainElsewhere",
+     {"--control-plane", "192.0.2.1:7460", "--insecure-loopback"},
+     "only a numeric loopback address is allowed"},
+    {"ClusterWithoutPort", {"--control-plane", "c", "--insecure-loopback"}, "allowed is host:port"},
+    {"NodeWithoutCluster", {"--node", "n", "--lun", "0=null:1GiB"}, "--control-plane"},
     {"Unknown", {"--frobnicate"}, "--frobnicate"},
     {"LunWithoutNumber", {"--lun", "null:1GiB"}, "--lun null:1GiB: write its number first"},
     {"LunWithWord", {"--lun", "x=null:1GiB"}, "--lun x=null:1GiB: write its number first"},

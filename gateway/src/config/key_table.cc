@@ -73,6 +73,27 @@ constexpr auto kTop = std::to_array<Key>({
     section("connections", "", "Bounds on connections."),
     section("discovery", "", "Authentication of discovery sessions; without it none is asked."),
     list("targets", 0, lim::kMaxTargets, "(none)", "What is exported."),
+    section("control-plane", "(none)",
+            "The cluster this gateway belongs to. With it, `listen`, `gateway-number`, `discovery` "
+            "and `targets` come from there and may not be given."),
+});
+
+constexpr auto kControlPlane = std::to_array<Key>({
+    texts(
+        "endpoints", 1, lim::kMaxEndpoints, kRequired,
+        "Replicas of the control plane as `host:port`, usually port 7460; each is tried in turn."),
+    text("ca", 1, lim::kMaxPathBytes, "(required without insecure-loopback)",
+         "PEM file of the authority whose certificates the replicas have."),
+    text("certificate", 1, lim::kMaxPathBytes, "(required without insecure-loopback)",
+         "PEM file of this gateway's certificate, chain included; it names the gateway."),
+    text("key", 1, lim::kMaxPathBytes, "(required without insecure-loopback)",
+         "PEM file of its private key, which nobody else may read. All three are read again for "
+         "every connection."),
+    on_off("insecure-loopback", "off",
+           "`on`: no TLS at all, to loopback addresses only; for trying out."),
+    text("gateway", 1, 253, "(the host's name)", "Name of this gateway's Gateway object."),
+    text("node", 1, 253, "(the host's name)",
+         "Name of the node, by which local pools find the gateways that can reach them."),
 });
 
 constexpr auto kListen = std::to_array<Key>({
@@ -210,6 +231,7 @@ constexpr auto kSchemas = std::to_array<Schema>({
     {"hosts", "targets: [{hosts: [...]}]", "One entry per host.", kHosts},
     {"chap", "chap and mutual", "The same keys wherever `chap` or `mutual` stands.", kChap},
     {"luns", "targets: [{luns: [...]}]", "One entry per LUN.", kLuns},
+    {"control-plane", "control-plane", "", kControlPlane},
     {"chap-file", "The file of --chap-file", "Hosts and secrets for a gateway run by flags alone.",
      kChapFile},
 });

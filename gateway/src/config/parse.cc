@@ -101,7 +101,26 @@ void read_connections(const Section& section, ConnectionConfig* connections) {
   }
 }
 
+void read_control_plane(const Section& top, ControlPlaneConfig* control) {
+  if (!top.has("control-plane")) return;
+  const Section section = top.section("control-plane", "control-plane");
+  control->line.number = section.line();
+  section.texts("endpoints", &control->endpoints);
+  section.text("ca", &control->ca);
+  section.text("certificate", &control->certificate);
+  section.text("key", &control->key);
+  section.on_off("insecure-loopback", &control->insecure_loopback);
+  section.text("gateway", &control->gateway);
+  section.text("node", &control->node);
+  for (const char* key : {"listen", "gateway-number", "discovery", "targets"}) {
+    if (top.has(key)) {
+      top.fault(key, "comes from the control plane; remove it here, or remove control-plane");
+    }
+  }
+}
+
 void read_top(const Section& top, Config* config) {
+  read_control_plane(top, &config->control_plane);
   read_portals(top, config);
   top.number_as("gateway-number", &config->gateway_number);
   top.number_as("reactors", &config->reactors);

@@ -19,7 +19,7 @@ using testing::HasSubstr;
 constexpr const char* kTopKeys =
     "Valid keys: listen gateway-number reactors reactor-cpus reactor-memory tcp-congestion "
     "busy-poll metrics admin-socket state-directory core-dumps log iscsi connections discovery "
-    "targets";
+    "targets control-plane";
 
 struct Fault {
   const char* name;
@@ -48,6 +48,9 @@ const Fault kShape[] = {
      "backend path size block-size physical-block-size io write-cache read-only create product "
      "oui fault\n"
      "g.yaml:6: targets[0].luns[0].backend: no size; write null:1GiB"},
+    {"TargetsInACluster",
+     "targets: []\ncontrol-plane: {endpoints: [\"127.0.0.1:1\"], insecure-loopback: on}\n",
+     "g.yaml:1: targets: comes from the control plane; remove it here, or remove control-plane"},
     {"KeyTwice", "reactors: 1\nreactors: 2\n", "g.yaml:2: reactors: given twice"},
     {"NotYaml", "listen: [\n", "g.yaml:2: not YAML: end of sequence flow not found"},
     {"NotAMapping", "- a\n",

@@ -56,11 +56,19 @@ std::string summary(const Config& config) {
                    portal.advertise.empty() ? "" : " advertised as " + portal.advertise,
                    portal.tpgt);
   }
-  fmt::format_to(to, "gateway {}, {} reactors, {} each\n", config.gateway_number, config.reactors,
+  if (const ControlPlaneConfig& control = config.control_plane; control.given()) {
+    fmt::format_to(to, "control plane {}{}\ngateway {} on node {}",
+                   fmt::join(control.endpoints, " "),
+                   control.insecure_loopback ? " without TLS" : "", control.gateway, control.node);
+  } else {
+    fmt::format_to(to, "gateway {}", config.gateway_number);
+  }
+  fmt::format_to(to, ", {} reactors, {} each\n", config.reactors,
                  backend::format_size(config.reactor_memory));
   fmt::format_to(to, "metrics {}\nadmin socket {}\nstate {}\n",
                  config.metrics.empty() ? "off" : config.metrics,
                  config.admin_socket.empty() ? "off" : config.admin_socket, config.state_directory);
+  if (config.control_plane.given()) return out;
   fmt::format_to(
       to, "discovery{}{}\n", config.discovery.chap.empty() ? ": no authentication" : "",
       chap_text("chap", config.discovery.chap) + chap_text("mutual", config.discovery.mutual));

@@ -25,6 +25,7 @@ Connection::Connection(Shard& shard, Wire& wire, uint64_t id, Ends ends)
       last_heard_(shard.now) {
   Login::Setup setup;
   setup.exports = shard.gateway->exports;
+  setup.sessions = shard.gateway->directory;
   setup.offer = shard.gateway->settings.offer;
   setup.tpgt = ends_.tpgt;
   setup.local_address = ends_.local_address;
@@ -233,8 +234,9 @@ void Connection::open_session(uint16_t tsih) {
   start.cmd_sn = login_->first_cmd_sn();
   start.stat_sn = login_stat_sn_ + 1;  // after the answer that is about to be sent
   if (!start.parameters.discovery) {
-    const lun::NexusId id{start.parameters.initiator_name, start.parameters.isid, ends_.tpgt,
-                          ends_.relative_port};
+    const lun::NexusId id{
+        start.parameters.initiator_name, start.parameters.isid, ends_.tpgt,
+        login_->target()->relative_port_of(ends_.tpgt).value_or(ends_.relative_port)};
     start.nexus = lun::Nexus::open(login_->target(), id, shard_.lane, start.parameters.read_only);
   }
   session_ = std::make_unique<Session>(shard_, *this, out_, std::move(start));

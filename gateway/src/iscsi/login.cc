@@ -62,7 +62,13 @@ Login::Outcome Login::on_request(const pdu::Bhs& header, ByteView text, LoginAns
   begin_answer(header, answer);
   Outcome outcome =
       state_->check_header(header) ? state_->take_request(header, text, answer) : Outcome::kFailed;
-  if (outcome == Outcome::kFailed) fail(answer, state_->status);
+  if (outcome == Outcome::kFailed) {
+    fail(answer, state_->status);
+    if (!state_->moved_to.empty()) {
+      append_pair(&answer->text, "TargetAddress", state_->moved_to);
+      answer->header.set_data_length(static_cast<uint32_t>(answer->text.size()));
+    }
+  }
   return outcome;
 }
 

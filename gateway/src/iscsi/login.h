@@ -20,6 +20,8 @@
 
 namespace sluice::iscsi {
 
+class SessionDirectory;
+
 // RFC 7143 §11.13.5: class << 8 | detail.
 enum class LoginStatus : uint16_t {
   kSuccess = 0x0000,
@@ -53,6 +55,7 @@ class Login {
  public:
   struct Setup {
     const lun::Exports* exports = nullptr;
+    const SessionDirectory* sessions = nullptr;  // null: no session is known, none is counted
     Offer offer;
     uint16_t tpgt = 1;          // of the portal the connection came to
     std::string local_address;  // "ip:port" the initiator connected to

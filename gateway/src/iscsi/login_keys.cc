@@ -5,6 +5,7 @@
 #include "iscsi/keys.h"
 #include "iscsi/login_state.h"
 #include "iscsi/names.h"
+#include "iscsi/session_directory.h"
 
 namespace sluice::iscsi {
 namespace {
@@ -134,7 +135,37 @@ bool Login::State::find_target(std::string_view name) {
                   who.initiator_name + " may not log in to " + *wanted);
   }
   who.target_name = *wanted;
-  return true;
+  return belongs_here() && has_room();
+}
+
+// Portals of a host that the control plane has balanced. The portal group tag tells them apart, in
+// all of the path set (DESIGN §1).
+bool Login::State::belongs_here() {
+  if (!access.redirect || access.portals.empty()) return true;
+  const std::string tag = "," + std::to_string(setup.tpgt);
+  if (std::any_of(access.portals.begin(), access.portals.end(),
+                  [&](const std::string& portal) { return portal.ends_with(tag); })) {
+    return true;
+  }
+  // A reused ISID is a reinstatement, and must find its session (DESIGN R9).
+  if (setup.sessions != nullptr &&
+      setup.sessions->has_session(who.initiator_name, isid, who.target_name)) {
+    return true;
+  }
+  const std::string& nearest = access.portals.front();
+  moved_to = nearest.substr(0, nearest.rfind(','));  // §13.8: without the tag when it redirects
+  return refuse(LoginStatus::kTargetMovedTemporarily, "the host's nearest portal is " + moved_to);
+}
+
+bool Login::State::has_room() {
+  if (access.max_sessions == 0 || setup.sessions == nullptr) return true;
+  const SessionKey key{who.initiator_name, isid, who.target_name, setup.tpgt};
+  const unsigned sessions = setup.sessions->sessions_of(access.initiators, key);
+  if (sessions < access.max_sessions) return true;
+  return refuse(LoginStatus::kOutOfResources,
+                "host " + access.host + " has " + std::to_string(sessions) +
+                    " sessions at this gateway already, and may have " +
+                    std::to_string(access.max_sessions));
 }
 
 bool Login::State::admit_to_discovery() {

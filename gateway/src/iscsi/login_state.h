@@ -39,6 +39,8 @@ struct Login::State {
   bool take_first_identity(std::span<const TextPair> pairs);
   bool check_repeated_identity(const TextPair& pair);
   bool find_target(std::string_view name);
+  bool belongs_here();
+  bool has_room();
   bool admit_to_discovery();
   bool take_security(std::span<const TextPair> pairs);
   bool choose_method(std::string_view offered);
@@ -81,6 +83,7 @@ struct Login::State {
   size_t response_sent = 0;
   bool sending = false;  // parts of it are still to come
 
+  std::string moved_to;  // host:port, with kTargetMovedTemporarily
   LoginStatus status = LoginStatus::kSuccess;
   std::string reason;
 };

@@ -76,11 +76,12 @@ void SendTargets::append(std::string* text, size_t size) {
     const std::shared_ptr<lun::Target> target = exports_->find(names_[next_]);
     if (target == nullptr) continue;
     lun::HostAccess access;
-    bool visible = own_only_ || target->access_for(initiator_, &access);
+    const bool admitted = target->access_for(initiator_, &access);
     wipe(&access);
-    if (!visible) continue;
+    if (!own_only_ && !admitted) continue;
     append_pair(text, "TargetName", target->iqn());
-    for (const std::string& address : addresses_) append_pair(text, "TargetAddress", address);
+    const auto& shown = access.portals.empty() ? addresses_ : access.portals;
+    for (const std::string& address : shown) append_pair(text, "TargetAddress", address);
   }
 }
 

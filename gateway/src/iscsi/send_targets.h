@@ -33,7 +33,7 @@ class SendTargets {
   size_t next_ = 0;
   std::string initiator_;
   bool own_only_ = false;               // the session's own target: it was admitted already
-  std::vector<std::string> addresses_;  // "address,tpgt" of every portal
+  std::vector<std::string> addresses_;  // "address,tpgt" of every portal, for hosts without a list
 };
 
 }  // namespace sluice::iscsi

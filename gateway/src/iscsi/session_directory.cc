@@ -82,6 +82,25 @@ uint16_t SessionDirectory::cid(const SessionKey& key) const {
   return it == slots_.end() ? uint16_t{0} : it->second.cid;
 }
 
+bool SessionDirectory::has_session(const std::string& initiator, const std::array<uint8_t, 6>& isid,
+                                   const std::string& target) const {
+  const std::lock_guard lock(mutex_);
+  return std::any_of(slots_.begin(), slots_.end(), [&](const auto& slot) {
+    const SessionKey& key = slot.first;
+    return key.initiator == initiator && key.isid == isid && key.target == target;
+  });
+}
+
+unsigned SessionDirectory::sessions_of(const std::vector<std::string>& initiators,
+                                       const SessionKey& except) const {
+  const std::lock_guard lock(mutex_);
+  return static_cast<unsigned>(std::count_if(slots_.begin(), slots_.end(), [&](const auto& slot) {
+    const SessionKey& key = slot.first;
+    return key != except &&
+           std::find(initiators.begin(), initiators.end(), key.initiator) != initiators.end();
+  }));
+}
+
 void SessionDirectory::tell_holders(const std::string& target,
                                     const std::function<void(ConnectionHandle)>& tell) {
   const std::lock_guard lock(mutex_);

@@ -16,6 +16,7 @@
 #include <mutex>
 #include <string>
 #include <tuple>
+#include <vector>
 
 #include "base/reactors.h"
 
@@ -61,6 +62,11 @@ class SessionDirectory {
   bool matches(const SessionKey& key, uint16_t tsih) const;
   // The CID of that session's connection; 0 without a session.
   uint16_t cid(const SessionKey& key) const;
+  // Whether this initiator port has a session with the target, by whatever portal (DESIGN R9).
+  bool has_session(const std::string& initiator, const std::array<uint8_t, 6>& isid,
+                   const std::string& target) const;
+  // Sessions of these initiators, with all targets, but for that of `except`.
+  unsigned sessions_of(const std::vector<std::string>& initiators, const SessionKey& except) const;
   // Ends every session of a target (TARGET COLD RESET).
   void end_all(const std::string& target);
   // After a change of who may be there: a claim granted later looks by itself.

@@ -36,6 +36,13 @@ struct HostAccess {
   ChapCredential chap;                  // asked from the initiator; empty: none asked
   ChapCredential mutual;                // given by us when the initiator asks; empty: refused
   bool read_only = false;
+  std::string host = {};  // the control plane's id of it; empty: there is none
+  // Portals that SendTargets shows, nearest first, as "host:port,portal-group-tag"; empty: all of
+  // this gateway.
+  std::vector<std::string> portals = {};
+  // A login at another portal of this gateway than those is sent to the first of them.
+  bool redirect = false;
+  unsigned max_sessions = 0;  // of each of its initiators with one target here; 0: no limit
 };
 
 // A port of a target anywhere in its path set (DESIGN §1).

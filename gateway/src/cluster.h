@@ -1,0 +1,17 @@
+// What makes this process a gateway of a cluster: the parts that the control room needs, wired.
+#pragma once
+
+#include <memory>
+
+#include "config/config.h"
+#include "control/client.h"
+#include "lun/exports.h"
+#include "net/engine.h"
+
+namespace sluice {
+
+// `exports` and `engine` outlive the client.
+Result<std::unique_ptr<control::Client>> join_cluster(const config::Config& config,
+                                                      lun::Exports& exports, net::Engine& engine);
+
+}  // namespace sluice

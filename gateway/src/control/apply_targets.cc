@@ -1,0 +1,142 @@
+// Targets: their LUNs, who may log in, and their ports.
+#include <algorithm>
+
+#include "base/limits.h"
+#include "control/applier.h"
+#include "iscsi/chap.h"
+
+namespace sluice::control {
+namespace {
+
+lun::ChapCredential credential_of(const wire::DesiredChap& chap) {
+  return {chap.username(), chap.password()};
+}
+
+std::string check_chap(const wire::DesiredHost& host) {
+  for (const wire::DesiredChap* chap : {&host.chap(), &host.mutual_chap()}) {
+    if (chap->username().empty()) continue;
+    const size_t size = chap->password().size();
+    if (size < limits::kMinChapSecret || size > limits::kMaxChapSecret) {
+      return "its CHAP secret has " + std::to_string(size) + " bytes, allowed are 12 to 255";
+    }
+  }
+  if (!host.mutual_chap().username().empty() && host.chap().username().empty()) {
+    return "mutual CHAP needs CHAP";
+  }
+  return {};
+}
+
+// An unchanged map must not raise 3F/0E (REPORTED LUNS DATA HAS CHANGED).
+bool same_map(const std::vector<lun::Target::LunEntry>& a,
+              const std::vector<lun::Target::LunEntry>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const auto& x, const auto& y) {
+    return x.lun == y.lun && x.unit == y.unit;
+  });
+}
+
+std::vector<lun::TargetPort> ports_of(const wire::DesiredTarget& target) {
+  std::vector<lun::TargetPort> ports;
+  for (const wire::DesiredPort& port : target.ports()) {
+    ports.push_back({static_cast<uint16_t>(port.gateway()),
+                     static_cast<uint16_t>(port.portal_group_tag()),
+                     static_cast<uint16_t>(port.relative_target_port_id())});
+  }
+  return ports;
+}
+
+}  // namespace
+
+// A LUN or host that can't be is left out, and told; the target is there for the others.
+Result<void> Applier::put_target(const wire::DesiredTarget& desired) {
+  const wire::DesiredSettings* settings = now_.settings();
+  if (settings == nullptr || settings->number() == 0) {
+    return Error{"this gateway's number has not come yet"};
+  }
+  std::string problem;
+  std::vector<lun::Target::LunEntry> luns = luns_of(desired, &problem);
+  std::vector<lun::HostAccess> hosts = hosts_of(desired, &problem);
+  std::shared_ptr<lun::Target> target = around_.exports.find(desired.iqn());
+  const bool added = target == nullptr;
+  if (added) {
+    target = std::make_shared<lun::Target>(desired.iqn(), std::string(),
+                                           static_cast<uint16_t>(settings->number()));
+  }
+  target->set_ports(ports_of(desired));
+  target->set_hosts(std::move(hosts));
+  if (added || !same_map(target->luns(), luns)) {
+    target->set_luns(std::move(luns), around_.reactors);
+  }
+  if (added) around_.exports.add(std::move(target));
+  around_.review(desired.iqn());
+  if (!problem.empty()) return Error{problem};
+  return {};
+}
+
+std::vector<lun::Target::LunEntry> Applier::luns_of(const wire::DesiredTarget& target,
+                                                    std::string* problem) const {
+  std::vector<lun::Target::LunEntry> luns;
+  for (const wire::DesiredLun& lun : target.luns()) {
+    const auto complain = [&](const std::string& what) {
+      *problem += (problem->empty() ? "LUN " : "; LUN ") + std::to_string(lun.id()) + ": " + what;
+    };
+    std::shared_ptr<lun::Unit> unit = volumes_.unit(lun.volume_uid());
+    if (lun.id() > limits::kMaxLunNumber) {
+      complain("numbers are 0 to 16383");
+    } else if (lun.read_only()) {
+      complain("this release can't export a volume read-only");
+    } else if (unit == nullptr) {
+      complain("there is no volume " + lun.volume_uid() + " here, or it is refused");
+    } else {
+      luns.push_back({lun.id(), std::move(unit)});
+    }
+  }
+  std::sort(luns.begin(), luns.end(), [](const auto& a, const auto& b) { return a.lun < b.lun; });
+  return luns;
+}
+
+std::vector<lun::HostAccess> Applier::hosts_of(const wire::DesiredTarget& target,
+                                               std::string* problem) const {
+  std::vector<lun::HostAccess> hosts;
+  for (const wire::DesiredAccess& access : target.access()) {
+    const auto complain = [&](const std::string& what) {
+      *problem += (problem->empty() ? "host " : "; host ") + access.host_uid() + ": " + what;
+    };
+    const wire::DesiredHost* host = now_.host(access.host_uid());
+    if (host == nullptr) {
+      complain("it is not known here");
+      continue;
+    }
+    const std::string bad = check_chap(*host);
+    // Without initiators an entry would let anybody in.
+    if (!bad.empty() || host->initiators().empty()) {
+      complain(bad.empty() ? "it has no initiators" : bad);
+      continue;
+    }
+    lun::HostAccess entry;
+    entry.host = host->uid();
+    entry.initiators.assign(host->initiators().begin(), host->initiators().end());
+    entry.chap = credential_of(host->chap());
+    entry.mutual = credential_of(host->mutual_chap());
+    entry.portals.assign(access.portals().begin(), access.portals().end());
+    entry.redirect = access.redirect();
+    entry.max_sessions = static_cast<unsigned>(std::max(host->max_sessions(), 0));
+    hosts.push_back(std::move(entry));
+  }
+  return hosts;
+}
+
+void Applier::remove_target(const std::string& iqn) {
+  if (const auto target = around_.exports.find(iqn)) target->set_luns({}, around_.reactors);
+  around_.exports.remove(iqn);
+  around_.review(iqn);
+}
+
+std::string Applier::host_of(const std::string& iqn, const std::string& initiator) const {
+  lun::HostAccess access;
+  const auto target = around_.exports.find(iqn);
+  if (!target || !target->access_for(initiator, &access)) return {};
+  iscsi::wipe(&access);
+  return access.host;
+}
+
+}  // namespace sluice::control

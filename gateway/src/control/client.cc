@@ -1,0 +1,368 @@
+#include "control/client.h"
+
+#include <sys/random.h>
+
+#include <atomic>
+#include <chrono>
+#include <mutex>
+#include <optional>
+
+#include "base/log.h"
+#include "control/desired_file.h"
+#include "control/jobs.h"
+#include "control/quiesce.h"
+#include "control/sessions.h"
+#include "lun/statistics.h"
+
+namespace sluice::control {
+namespace {
+
+constexpr uint32_t kProtocol = 1;
+constexpr Nanos kTick = 100 * kMillisecond;
+constexpr Nanos kPausePatience = 5 * kSecond;  // of a volume's commands, for a snapshot
+constexpr const char* kControl = "control";    // the lane in which the desired state is applied
+constexpr const char* kSessions = "sessions";
+
+int64_t now_ms() {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+class ClientImpl final : public Client {
+ public:
+  explicit ClientImpl(ClientSetup setup)
+      : setup_(std::move(setup)),
+        file_(setup_.state_directory),
+        self_(this_process(setup_.incarnation, {})),
+        turns_(limits::kControlThreads),
+        store_(std::make_shared<StreamReservations>(StreamReservations::Setup{
+            .request = [this](wire::ConnectRequest m) { return stream_->request(std::move(m)); },
+            .fenced = [this](const std::string& volume) { volumes_.fenced(volume); },
+            .turns = turns_})),
+        units_(setup_.units(store_)),
+        volumes_({.units = *units_,
+                  .turns = turns_,
+                  .reservations = *store_,
+                  .report =
+                      [this](const wire::VolumeObserved& observed) {
+                        wire::ConnectRequest m;
+                        *m.mutable_volume_observed() = observed;
+                        stream_->observe(std::move(m));
+                      },
+                  .incarnation = setup_.incarnation}),
+        applier_(setup_.around, volumes_),
+        sessions_([this](const std::string& iqn, const std::string& initiator) {
+          return applier_.host_of(iqn, initiator);
+        }) {}
+
+  ~ClientImpl() override { ClientImpl::stop(0); }
+
+  Result<void> begin() {
+    const Result<bool> loaded = file_.load(&desired_);
+    if (!loaded) log::error("no desired state from disk", {{"error", loaded.error()}});
+    StreamCallbacks callbacks;
+    callbacks.hello = [this] { return hello(); };
+    callbacks.connected = [this](const wire::StreamWelcome&) { connected(); };
+    callbacks.received = [this](wire::ConnectResponse m) { received(std::move(m)); };
+    callbacks.lost = [this](const std::string& why) { lost(why); };
+    callbacks.heartbeat = [this] { return heartbeat(); };
+    auto stream = Stream::create(setup_.stream, std::move(callbacks));
+    if (!stream) return Error{stream.error()};
+    stream_ = std::move(stream).value();
+    if (desired_.held().version != 0) {
+      log::info("desired state from disk", {{"version", desired_.held().version}});
+      turns_.post(kControl, [this] { applier_.apply(held()); });
+    }
+    stream_->begin();
+    every(kTick, "tick", [this] { store_->tick(); });
+    every(limits::kObserveSessions, kSessions, [this] { tell_sessions(); });
+    every(limits::kObservePools, "pools", [this] { tell_pools(); });
+    every(limits::kApplyAgain, kControl, [this] { apply_again(); });
+    return {};
+  }
+
+  bool stop(Nanos limit) override {
+    if (stopped_.exchange(true)) return true;
+    const bool released = volumes_.release_all(limit);
+    if (stream_) stream_->stop();
+    store_->stop();
+    turns_.stop();
+    return released;
+  }
+
+  void peer_found(const wire::PeerObserved& observed) override {
+    wire::ConnectRequest m;
+    *m.mutable_peer_observed() = observed;
+    stream_->observe(std::move(m));
+  }
+
+  void saw_epoch(const std::string& volume, uint64_t epoch) override {
+    volumes_.saw_epoch(volume, epoch);
+  }
+
+ private:
+  // --- the stream
+
+  wire::StreamHello hello() {
+    wire::StreamHello hello;
+    hello.set_gateway(setup_.gateway);
+    hello.set_incarnation(setup_.incarnation);
+    hello.set_node(setup_.node);
+    hello.set_boot_id(self_.boot_id);
+    hello.set_pid(self_.pid);
+    hello.set_pid_start_time(self_.start_time);
+    hello.set_software_version(setup_.version);
+    hello.set_min_protocol(kProtocol);
+    hello.set_max_protocol(kProtocol);
+    hello.add_capabilities("local");
+    hello.add_capabilities("reflink");
+    const std::lock_guard lock(mutex_);
+    desired_.forget_unfinished();
+    hello.set_held_version(desired_.version());
+    hello.set_held_digest(desired_.digest());
+    return hello;
+  }
+
+  void connected() {
+    turns_.post(kControl, [this] {
+      for (const wire::VolumeObserved& observed : volumes_.observed()) {
+        wire::ConnectRequest m;
+        *m.mutable_volume_observed() = observed;
+        stream_->observe(std::move(m));
+      }
+      if (setup_.peers) {
+        for (const wire::PeerObserved& observed : setup_.peers()) peer_found(observed);
+      }
+      if (held().version != 0) acknowledge(held().version);
+    });
+    turns_.post(kSessions, [this] {
+      wire::ConnectRequest m;
+      *m.mutable_sessions_observed() = sessions_.all(setup_.sessions(), now_ms());
+      stream_->observe(std::move(m));
+    });
+    turns_.post("pools", [this] { tell_pools(); });
+  }
+
+  void received(wire::ConnectResponse message) {
+    switch (message.message_case()) {
+      case wire::ConnectResponse::kUpdate:
+        return take_update(std::move(*message.mutable_update()));
+      case wire::ConnectResponse::kReservationOutcome:
+        return store_->received(message.reservation_outcome());
+      case wire::ConnectResponse::kReservationState:
+        return store_->received(message.reservation_state());
+      case wire::ConnectResponse::kJob:
+        return take_job(message.job());
+      case wire::ConnectResponse::kEvictSessions:
+        return setup_.evict(
+            {message.evict_sessions().tsihs().begin(), message.evict_sessions().tsihs().end()});
+      default:
+        return;  // of a later release
+    }
+  }
+
+  void lost(const std::string& why) { store_->stream_lost(why); }
+
+  // --- desired state
+
+  Snapshot held() {
+    const std::lock_guard lock(mutex_);
+    return desired_.held();
+  }
+
+  void take_update(wire::StreamUpdate update) {
+    Result<Desired::Taken> taken = Desired::Taken::kMore;
+    {
+      const std::lock_guard lock(mutex_);
+      taken = desired_.take(std::move(update));
+    }
+    if (!taken) return stream_->reconnect(taken.error());
+    if (taken.value() == Desired::Taken::kMore) return;
+    // Only the newest is applied: what one update brought the next one includes.
+    if (!apply_waits_.exchange(true)) {
+      turns_.post(kControl, [this] { apply(); });
+    }
+  }
+
+  void apply() {
+    apply_waits_ = false;
+    const Snapshot next = held();
+    applier_.apply(next);
+    acknowledge(next.version);
+    if (!save_waits_.exchange(true)) {
+      turns_.post("save", [this] {
+        save_waits_ = false;
+        const Result<void> saved = file_.save(held());
+        if (!saved) log::error("desired state can't be kept", {{"error", saved.error()}});
+      });
+    }
+  }
+
+  void apply_again() {
+    if (applier_.refused().empty()) return;
+    const auto before = applier_.refused();
+    if (applier_.apply_again() != before) acknowledge(held().version);
+  }
+
+  void acknowledge(uint64_t version) {
+    wire::ConnectRequest m;
+    m.mutable_ack()->set_version(version);
+    for (const auto& [key, reason] : applier_.refused()) {
+      wire::ObjectRefusal& refusal = *m.mutable_ack()->add_refused();
+      *refusal.mutable_key() = to_wire(key);
+      refusal.set_reason(reason);
+    }
+    stream_->observe(std::move(m));
+  }
+
+  // --- jobs
+
+  void take_job(const wire::Job& job) {
+    {
+      const std::lock_guard lock(mutex_);
+      // One that is under way already, or one too many: the control plane sends it again.
+      if (jobs_.size() >= limits::kMaxJobs || !jobs_.insert(job.id()).second) return;
+    }
+    turns_.post("jobs of " + job.pool_uid(), [this, job] {
+      const Result<std::shared_ptr<LocalPool>> pool = volumes_.pool(job.pool_uid());
+      const JobOutcome outcome =
+          pool ? run_job(*pool.value(), job,
+                         [this](const std::string& volume, const std::function<void()>& task) {
+                           return between(volume, task);
+                         })
+               : JobOutcome{pool.error(), false};
+      log::info("job", {{"id", job.id()}, {"problem", outcome.problem}});
+      {
+        const std::lock_guard lock(mutex_);
+        jobs_.erase(job.id());
+      }
+      wire::ConnectRequest m;
+      m.mutable_job_result()->set_id(job.id());
+      m.mutable_job_result()->set_done_permille(1000);
+      m.mutable_job_result()->set_problem(outcome.problem);
+      m.mutable_job_result()->set_unsupported(outcome.unsupported);
+      stream_->observe(std::move(m));
+    });
+  }
+
+  Result<void> between(const std::string& volume, const std::function<void()>& task) {
+    const std::shared_ptr<lun::Unit> unit = volumes_.unit(volume);
+    if (unit) return between_commands(unit, setup_.around.reactors, kPausePatience, task);
+    task();
+    return {};
+  }
+
+  // --- what is observed
+
+  void every(Nanos interval, const std::string& lane, std::function<void()> task) {
+    turns_.post(
+        lane,
+        [this, interval, lane, task = std::move(task)] {
+          task();
+          every(interval, lane, task);
+        },
+        interval);
+  }
+
+  void tell_sessions() {
+    if (!stream_->connected()) return;
+    const bool counters =
+        ++session_looks_ % (limits::kObservePools / limits::kObserveSessions) == 0;
+    wire::ConnectRequest m;
+    *m.mutable_sessions_observed() = sessions_.changes(setup_.sessions(), now_ms(), counters);
+    const wire::SessionsObserved& changes = m.sessions_observed();
+    session_count_ = sessions_.count();
+    if (changes.put_size() != 0 || changes.ended_size() != 0) stream_->observe(std::move(m));
+  }
+
+  // Each in a lane of its own: a filesystem may hang.
+  void tell_pools() {
+    if (!stream_->connected()) return;
+    for (const std::string& uid : volumes_.pools()) {
+      {
+        const std::lock_guard lock(mutex_);
+        if (!looked_at_.insert(uid).second) continue;  // still at it
+      }
+      turns_.post("look at " + uid, [this, uid] {
+        const Result<std::shared_ptr<LocalPool>> pool = volumes_.pool(uid);
+        wire::ConnectRequest m;
+        if (pool) {
+          *m.mutable_pool_observed() = look_at(uid, *pool.value());
+        } else {
+          m.mutable_pool_observed()->set_uid(uid);
+          m.mutable_pool_observed()->set_problem(pool.error());
+        }
+        stream_->observe(std::move(m));
+        const std::lock_guard lock(mutex_);
+        looked_at_.erase(uid);
+      });
+    }
+  }
+
+  wire::StreamHeartbeat heartbeat() {
+    wire::StreamHeartbeat beat;
+    const Nanos now = boot_time();
+    beat.set_boot_time_ms(static_cast<uint64_t>(now / kMillisecond));
+    beat.set_sessions(session_count_);
+    const uint64_t busy = setup_.busy_nanos();
+    const Nanos span = (now - std::exchange(beat_at_, now)) * setup_.around.reactors.count();
+    const uint64_t share = (busy - std::exchange(beat_busy_, busy)) * 1000 /
+                           static_cast<uint64_t>(std::max<Nanos>(span, 1));
+    beat.set_busy_permille(static_cast<uint32_t>(std::min<uint64_t>(share, 1000)));
+    for (const auto& unit : volumes_.units()) {
+      const lun::UnitSnapshot figures = unit->statistics().snapshot();
+      wire::VolumeLoad& load = *beat.add_loads();
+      load.set_uid(unit->uuid_text());
+      for (const uint64_t count : figures.operations) load.set_commands(load.commands() + count);
+      load.set_bytes(figures.read_bytes + figures.written_bytes);
+    }
+    return beat;
+  }
+
+  const ClientSetup setup_;
+  const DesiredFile file_;
+  const Holder self_;
+  std::atomic<bool> stopped_{false};
+  std::atomic<bool> apply_waits_{false};
+  std::atomic<bool> save_waits_{false};
+  std::atomic<uint32_t> session_count_{0};
+  uint64_t session_looks_ = 0;
+  Nanos beat_at_ = 0;  // the stream's writer
+  uint64_t beat_busy_ = 0;
+
+  std::mutex mutex_;
+  Desired desired_;
+  std::set<std::string> jobs_;
+  std::set<std::string> looked_at_;
+
+  std::unique_ptr<Stream> stream_;
+  Turns turns_;
+  const std::shared_ptr<StreamReservations> store_;
+  const std::unique_ptr<Units> units_;
+  Volumes volumes_;
+  Applier applier_;
+  SessionReport sessions_;  // its lane's
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Client>> Client::start(ClientSetup setup) {
+  auto client = std::make_unique<ClientImpl>(std::move(setup));
+  const Result<void> begun = client->begin();
+  if (!begun) return Error{begun.error()};
+  return std::unique_ptr<Client>(std::move(client));
+}
+
+std::string fresh_incarnation() {
+  uint8_t bytes[16] = {};
+  [[maybe_unused]] const ssize_t n = ::getrandom(bytes, sizeof bytes, 0);
+  std::string out;
+  for (const uint8_t byte : bytes) {
+    out += "0123456789abcdef"[byte >> 4];
+    out += "0123456789abcdef"[byte & 15];
+  }
+  return out;
+}
+
+}  // namespace sluice::control

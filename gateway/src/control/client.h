@@ -1,0 +1,60 @@
+// This gateway as a part of a cluster: keeps the stream, holds the desired state and makes it true,
+// reports what is there, does the jobs. The one thing that main.cc sees of this room.
+//
+//   start()  the state of the last life is applied from disk, then the stream brings news
+//   stop()   volumes are released in good order (R7), then the stream ends
+//
+// Threads: the stream's two and limits::kControlThreads for all that may wait; desired state is
+// applied by one at a time of them.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "control/applier.h"
+#include "control/stream.h"
+#include "control/units.h"
+#include "iscsi/session_view.h"
+#include "lun/reservation_contract.h"
+
+namespace sluice::control {
+
+struct ClientSetup {
+  StreamOptions stream;
+  std::string gateway;  // name of the Gateway object
+  std::string node;
+  std::string version;      // of this software
+  std::string incarnation;  // fresh_incarnation()
+  std::string state_directory;
+  Surroundings around;
+  // Units take this store; it is there before the first of them is made.
+  std::function<std::unique_ptr<Units>(std::shared_ptr<lun::ReservationStore>)> units;
+  iscsi::SessionLister sessions;
+  // Ends these sessions: Async Message, then close. May be empty, as `peers`.
+  std::function<void(const std::vector<uint16_t>& tsihs)> evict;
+  // How each peer is found; all that is known.
+  std::function<std::vector<wire::PeerObserved>()> peers;
+  // Time that reactors weren't asleep, all added up.
+  std::function<uint64_t()> busy_nanos;
+};
+
+class Client {
+ public:
+  static Result<std::unique_ptr<Client>> start(ClientSetup setup);
+  virtual ~Client() = default;
+
+  // False: some volume had not let go within `limit`; the process must end all the same.
+  virtual bool stop(Nanos limit) = 0;
+
+  // --- what the rest of the gateway finds out; any thread
+  virtual void peer_found(const wire::PeerObserved& observed) = 0;
+  // A forwarded command, or its answer, carried a newer epoch (R1).
+  virtual void saw_epoch(const std::string& volume_uid, uint64_t epoch) = 0;
+};
+
+// 32 random hexadecimal digits.
+std::string fresh_incarnation();
+
+}  // namespace sluice::control

@@ -1,0 +1,267 @@
+// A gateway's control room whole, but for sockets of initiators: a replica, a pool on disk, units.
+#include "control/client.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+
+#include "control/desired_file.h"
+#include "control/fake_replica.h"
+#include "control/owned_units.h"
+#include "control/test_objects.h"
+#include "lun/unit.h"
+
+namespace sluice::control {
+namespace {
+
+constexpr const char* kIqn = "iqn.2026-11.dev.sluice:t";
+constexpr const char* kHostUid = "11111111-2222-4333-8444-555566667777";
+
+class OneReactor final : public Reactors {
+ public:
+  OneReactor() : thread_([this] { run(); }) {}
+  ~OneReactor() override {
+    {
+      const std::lock_guard lock(mutex_);
+      stopping_ = true;
+    }
+    changed_.notify_all();
+    thread_.join();
+  }
+  unsigned count() const override { return 1; }
+  unsigned current() const override { return std::this_thread::get_id() == id_ ? 0 : 1; }
+  void post(unsigned, std::function<void()> task) override {
+    {
+      const std::lock_guard lock(mutex_);
+      tasks_.push_back(std::move(task));
+    }
+    changed_.notify_all();
+  }
+
+ private:
+  void run() {
+    std::unique_lock lock(mutex_);
+    id_ = std::this_thread::get_id();
+    for (;;) {
+      changed_.wait(lock, [this] { return stopping_ || !tasks_.empty(); });
+      if (tasks_.empty()) return;
+      const auto task = std::move(tasks_.front());
+      tasks_.pop_front();
+      lock.unlock();
+      task();
+      lock.lock();
+    }
+  }
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<std::function<void()>> tasks_;
+  bool stopping_ = false;
+  std::atomic<std::thread::id> id_;
+  std::thread thread_;
+};
+
+// As the gateway derives it from kVolumeUid (scsi/identity.cc).
+constexpr const char* kNaa = "35f0c7a3e1111222";
+
+class ClientTest : public testing::Test {
+ protected:
+  ~ClientTest() override {
+    if (client_) client_->stop(5 * kSecond);
+  }
+
+  static wire::DesiredObject object(const std::string& id, const std::string& digest) {
+    wire::DesiredObject object;
+    object.set_id(id);
+    object.set_digest(digest);
+    return object;
+  }
+
+  std::vector<wire::DesiredObject> desired(wire::VolumeRole role, uint64_t epoch, uint64_t order) {
+    wire::DesiredObject settings = object("", "s");
+    settings.mutable_settings()->set_number(3);
+    wire::DesiredObject listener = object("1", "l");
+    listener.mutable_listener()->set_portal_group_tag(31);
+    listener.mutable_listener()->set_listen("192.0.2.1:3260");
+    wire::DesiredObject pool = object("pool", "p");
+    pool.mutable_pool()->set_uid("pool");
+    pool.mutable_pool()->mutable_local()->set_directory(pool_.path());
+    wire::DesiredObject volume = object(kVolumeUid, "v" + std::to_string(order));
+    wire::DesiredVolume& v = *volume.mutable_volume();
+    v.set_uid(kVolumeUid);
+    v.set_role(role);
+    v.set_epoch(epoch);
+    v.set_order(order);
+    v.set_owner(3);
+    v.set_pool_uid("pool");
+    v.set_location("disk");
+    v.set_size_bytes(1 << 20);
+    v.set_block_size(512);
+    v.set_naa(naa_);
+    v.set_serial_number("5f0c7a3e111142228333444455556666");
+    wire::DesiredObject host = object(kHostUid, "h");
+    host.mutable_host()->set_uid(kHostUid);
+    host.mutable_host()->add_initiators("iqn.2026-11.test:host");
+    wire::DesiredObject target = target_object(kIqn, kVolumeUid, kHostUid, "t");
+    target.mutable_target()->mutable_luns(0)->set_id(5);
+    target.mutable_target()->mutable_access(0)->add_portals("192.0.2.1:3260,31");
+    wire::DesiredPort& port = *target.mutable_target()->add_ports();
+    port.set_gateway(3);
+    port.set_portal_group_tag(31);
+    port.set_relative_target_port_id(77);
+    return {settings, listener, pool, volume, host, target};
+  }
+
+  static void send(ServerStream& stream, const std::vector<wire::DesiredObject>& objects,
+                   uint64_t version) {
+    wire::ConnectResponse response;
+    *response.mutable_update() = full_update(version, objects);
+    stream.Write(response);
+  }
+
+  // Notes what the gateway says; answers loads with an empty state.
+  void listen(ServerStream& stream) {
+    wire::ConnectRequest message;
+    while (stream.Read(&message)) {
+      if (message.has_ack()) {
+        std::string text = "ack " + std::to_string(message.ack().version());
+        for (const auto& refused : message.ack().refused()) text += ": " + refused.reason();
+        told_.add(text);
+      }
+      if (message.has_volume_observed()) {
+        const wire::VolumeObserved& seen = message.volume_observed();
+        told_.add("volume " + wire::VolumeState_Name(seen.state()).substr(13) + " " +
+                  std::to_string(seen.epoch()) + " " + std::to_string(seen.order()) + " " +
+                  seen.reason());
+      }
+      if (message.has_reservation_load()) {
+        wire::ConnectResponse response;
+        wire::ReservationState& state = *response.mutable_reservation_state();
+        state.set_request_id(message.reservation_load().request_id());
+        state.set_result(wire::COMMIT_RESULT_COMMITTED);
+        stream.Write(response);
+      }
+      if (message.has_job_result()) told_.add("job " + message.job_result().problem());
+    }
+  }
+
+  void start(const std::string& endpoint) {
+    ClientSetup setup{
+        .stream = {},
+        .gateway = "g",
+        .node = "n",
+        .version = "1",
+        .incarnation = fresh_incarnation(),
+        .state_directory = state_.path(),
+        .around = {.exports = exports_,
+                   .reactors = reactor_,
+                   .settings = {},
+                   .peers = {},
+                   .open_portal =
+                       [this](const wire::DesiredListener& listener) {
+                         // R11: never before the LUNs are known.
+                         const auto target = exports_.find(kIqn);
+                         told_.add("portal with " +
+                                   std::to_string(target ? target->luns().size() : 0));
+                         return Result<std::string>(listener.listen());
+                       },
+                   .close_portal = [](const wire::DesiredListener&) {},
+                   .review = [](const std::string&) {}},
+        .units =
+            [this](std::shared_ptr<lun::ReservationStore> store) {
+              return owned_units(reactor_, std::move(store));
+            },
+        .sessions = [] { return std::vector<iscsi::SessionView>(); },
+        .evict = {},
+        .peers = {},
+        .busy_nanos = [] { return uint64_t{0}; }};
+    setup.stream.endpoints = {endpoint};
+    setup.stream.insecure_loopback = true;
+    setup.stream.backoff_least = setup.stream.backoff_most = kMillisecond;
+    auto client = Client::start(std::move(setup));
+    ASSERT_TRUE(client) << client.error();
+    client_ = std::move(client).value();
+  }
+
+  wire::ConnectResponse create_disk() const {
+    wire::ConnectResponse response;
+    response.mutable_job()->set_id("j");
+    response.mutable_job()->set_pool_uid("pool");
+    response.mutable_job()->mutable_create()->set_location("disk");
+    response.mutable_job()->mutable_create()->set_size_bytes(1 << 20);
+    return response;
+  }
+
+  std::string naa_ = kNaa;
+  TestDirectory pool_;
+  TestDirectory state_;
+  lun::Exports exports_;
+  OneReactor reactor_;
+  Events told_;
+  Events over_;
+  std::unique_ptr<Client> client_;
+};
+
+TEST_F(ClientTest, AVolumeIsMadeLockedServedAndGivenUpAsOrdered) {
+  Replica replica([this](const wire::StreamHello&, ServerStream& stream) {
+    welcome(stream);
+    std::vector<wire::DesiredObject> first = desired(wire::VOLUME_ROLE_FORWARDER, 1, 1);
+    send(stream, first, 1);
+    stream.Write(create_disk());
+    std::thread orders([&] {
+      EXPECT_EQ(told_.next("portal"), "portal with 1");
+      EXPECT_EQ(told_.next("ack 1"), "ack 1");
+      EXPECT_EQ(told_.next("job"), "job ");
+      send(stream, desired(wire::VOLUME_ROLE_ACQUIRING, 1, 2), 2);
+      EXPECT_EQ(told_.next("volume"), "volume LOCKED 1 2 ");
+      send(stream, desired(wire::VOLUME_ROLE_OWNER, 2, 3), 3);
+      EXPECT_EQ(told_.next("volume"), "volume SERVING 2 3 ");
+      send(stream, desired(wire::VOLUME_ROLE_RELEASING, 2, 4), 4);
+      EXPECT_EQ(told_.next("volume"), "volume RELEASED 2 4 ");
+      stream.Write([] {
+        wire::ConnectResponse goodbye;
+        goodbye.mutable_goodbye();
+        return goodbye;
+      }());
+      over_.add("over");
+    });
+    listen(stream);
+    orders.join();
+    return grpc::Status::OK;
+  });
+  start(replica.endpoint());
+  EXPECT_EQ(over_.next("over"), "over");
+}
+
+TEST_F(ClientTest, OneObjectThatCannotBeLeavesTheOthersAlone) {
+  naa_ = "3000000000000000";
+  Replica replica([this](const wire::StreamHello&, ServerStream& stream) {
+    welcome(stream);
+    send(stream, desired(wire::VOLUME_ROLE_FORWARDER, 1, 1), 1);
+    listen(stream);
+    return grpc::Status::OK;
+  });
+  start(replica.endpoint());
+  EXPECT_EQ(told_.next("portal"), "portal with 0");
+  const std::string ack = told_.next("ack 1");
+  EXPECT_NE(ack.find("NAA designator is 3000000000000000"), std::string::npos) << ack;
+  EXPECT_NE(ack.find("LUN 5: there is no volume"), std::string::npos) << ack;
+  const auto target = exports_.find(kIqn);
+  ASSERT_NE(target, nullptr);
+  EXPECT_EQ(target->relative_port_of(31), 77);
+  lun::HostAccess access;
+  ASSERT_TRUE(target->access_for("iqn.2026-11.test:host", &access));
+  EXPECT_EQ(access.host, kHostUid);
+  EXPECT_EQ(access.portals, std::vector<std::string>{"192.0.2.1:3260,31"});
+}
+
+TEST_F(ClientTest, WithoutAControlPlaneTheLastStateIsAppliedFromDisk) {
+  Desired desired_state;
+  ASSERT_TRUE(desired_state.take(full_update(9, desired(wire::VOLUME_ROLE_FORWARDER, 1, 1))));
+  ASSERT_TRUE(DesiredFile(state_.path()).save(desired_state.held()));
+  start("127.0.0.1:1");
+  EXPECT_EQ(told_.next("portal"), "portal with 1");
+}
+
+}  // namespace
+}  // namespace sluice::control

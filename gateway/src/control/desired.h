@@ -1,0 +1,75 @@
+// The desired state that this gateway holds: objects by key, brought up to date by StreamUpdates,
+// each as a whole when its last message has come, and proven by the sender's digest.
+//
+// Values only, one thread at a time. desired_file.h keeps it over restarts, diff.h compares.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "base/result.h"
+#include "control/wire.h"
+
+namespace sluice::control {
+
+// In the order that the digest goes over them: by kind, then by id, bytewise.
+struct Key {
+  wire::ObjectKind kind = wire::OBJECT_KIND_UNSPECIFIED;
+  std::string id;
+  auto operator<=>(const Key&) const = default;
+};
+
+// UNSPECIFIED: of no kind that this release knows.
+Key key_of(const wire::DesiredObject& object);
+wire::ObjectKey to_wire(const Key& key);
+std::string text_of(const Key& key);  // "volume 5f0c...", for messages
+
+using ObjectPtr = std::shared_ptr<const wire::DesiredObject>;
+using Objects = std::map<Key, ObjectPtr>;
+
+struct Snapshot {
+  uint64_t version = 0;  // 0: none
+  std::string digest;
+  Objects objects;
+
+  // nullptr: there is none, or it is of another kind.
+  const wire::DesiredSettings* settings() const;
+  const wire::DesiredVolume* volume(const std::string& uid) const;
+  const wire::DesiredHost* host(const std::string& uid) const;
+};
+
+// As gateway_stream.proto defines it (StreamUpdate.digest).
+std::string digest_of(const Objects& objects);
+
+class Desired {
+ public:
+  enum class Taken : uint8_t { kMore, kComplete };
+
+  // The error says why the update can't be used: what is held stays as it is and has no version to
+  // continue from any more, so that the next hello asks for a snapshot.
+  Result<Taken> take(wire::StreamUpdate update);
+  // A stream has ended: of an update that was under way the rest won't come.
+  void forget_unfinished();
+
+  const Snapshot& held() const { return held_; }
+  // For the hello: 0 where deltas are of no use.
+  uint64_t version() const { return distrusted_ ? 0 : held_.version; }
+  std::string digest() const { return distrusted_ ? std::string() : held_.digest; }
+
+ private:
+  Result<void> stage(wire::StreamUpdate& update);
+  Result<Taken> give_up(const std::string& why);
+
+  Snapshot held_;
+  bool distrusted_ = false;
+  // Of the update under way: the whole, not the difference.
+  bool staging_ = false;
+  uint64_t staged_version_ = 0;
+  size_t staged_bytes_ = 0;
+  Objects staged_;
+};
+
+}  // namespace sluice::control

@@ -1,0 +1,72 @@
+#include "control/desired_file.h"
+
+#include "base/limits.h"
+#include "control/files.h"
+
+namespace sluice::control {
+namespace {
+
+constexpr const char* kName = "desired-state";
+constexpr std::string_view kMagic = "sluice-desired ";
+constexpr std::string_view kVersion = "1\n";
+constexpr std::string_view kSeal = "crc32c ";
+constexpr size_t kSealBytes = 16;  // "crc32c 01234567\n"
+
+}  // namespace
+
+std::string format_desired(const Snapshot& snapshot) {
+  wire::StreamUpdate update;
+  update.set_version(snapshot.version);
+  update.set_full(true);
+  update.set_digest(snapshot.digest);
+  for (const auto& [key, object] : snapshot.objects) *update.add_put() = *object;
+  const std::string body = update.SerializeAsString();
+  return std::string(kMagic) + std::string(kVersion) + std::string(kSeal) + checksum_text(body) +
+         '\n' + body;
+}
+
+Result<void> parse_desired(const std::string& text, const std::string& path, Desired* desired) {
+  const auto broken = [&path](const std::string& what) {
+    return Error{path + ' ' + what + "; remove it, the control plane sends its contents again"};
+  };
+  if (!text.starts_with(kMagic)) return broken("is no desired state");
+  if (!std::string_view(text).substr(kMagic.size()).starts_with(kVersion)) {
+    return broken("was written by another release");
+  }
+  const size_t seal = kMagic.size() + kVersion.size();
+  const std::string_view body = text.size() < seal + kSealBytes
+                                    ? std::string_view()
+                                    : std::string_view(text).substr(seal + kSealBytes);
+  const std::string expected = std::string(kSeal) + checksum_text(body) + '\n';
+  if (text.compare(seal, kSealBytes, expected) != 0) return broken("is damaged (checksum)");
+  wire::StreamUpdate update;
+  if (!update.ParseFromArray(body.data(), static_cast<int>(body.size()))) {
+    return broken("is damaged (no message)");
+  }
+  if (!update.full() || update.more()) return broken("is damaged (no whole state)");
+  const Result<Desired::Taken> taken = desired->take(std::move(update));
+  if (!taken) return broken("is damaged (" + taken.error() + ")");
+  return {};
+}
+
+std::string DesiredFile::path() const { return directory_ + '/' + kName; }
+
+Result<void> DesiredFile::save(const Snapshot& snapshot) const {
+  const Result<FileDescriptor> directory = open_directory(directory_);
+  if (!directory) return Error{directory.error()};
+  return replace_file(directory.value().get(), kName, format_desired(snapshot), path());
+}
+
+Result<bool> DesiredFile::load(Desired* desired) const {
+  const Result<FileDescriptor> directory = open_directory(directory_);
+  if (!directory) return Error{directory.error()};
+  const Result<std::optional<std::string>> text =
+      read_small_file(directory.value().get(), kName, limits::kMaxDesiredBytes * 2, path());
+  if (!text) return Error{text.error()};
+  if (!text.value()) return false;
+  const Result<void> parsed = parse_desired(*text.value(), path(), desired);
+  if (!parsed) return Error{parsed.error()};
+  return true;
+}
+
+}  // namespace sluice::control

@@ -1,0 +1,161 @@
+#include "control/desired.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <fstream>
+#include <random>
+
+#include "control/desired_file.h"
+#include "control/diff.h"
+#include "control/test_objects.h"
+
+namespace sluice::control {
+namespace {
+
+using Taken = Desired::Taken;
+
+TEST(Desired, TheDigestIsTheOneTheContractDefines) {
+  // Computed apart: sha256(05 "v" 00 "D1" 06 "h" 00 "D2").
+  const Objects objects = objects_of({host_object("h", "D2"), volume_object("v", "D1")});
+  std::string hex;
+  for (const char c : digest_of(objects)) {
+    char text[3];
+    std::snprintf(text, sizeof text, "%02x", static_cast<unsigned char>(c));
+    hex += text;
+  }
+  EXPECT_EQ(hex, "b604403e7c231c89421c5dfd45cb7f7a2d6cf82e20747ecc9dae9fc519b374e4");
+}
+
+TEST(Desired, AnUpdateOfSeveralMessagesCountsOnlyWhenTheLastHasCome) {
+  Desired desired;
+  wire::StreamUpdate first = full_update(5, {volume_object("a", "1")});
+  first.set_more(true);
+  first.clear_digest();
+  wire::StreamUpdate second = full_update(5, {volume_object("a", "1"), host_object("b", "2")});
+  second.mutable_put()->erase(second.mutable_put()->begin());
+  ASSERT_TRUE(desired.take(first));
+  EXPECT_EQ(desired.version(), 0u);
+  const Result<Taken> last = desired.take(second);
+  ASSERT_TRUE(last) << last.error();
+  EXPECT_EQ(last.value(), Taken::kComplete);
+  EXPECT_EQ(desired.version(), 5u);
+  EXPECT_EQ(desired.held().objects.size(), 2u);
+}
+
+TEST(Desired, ADeltaPutsAndRemovesAndKeepsTheRest) {
+  Desired desired;
+  ASSERT_TRUE(desired.take(full_update(1, {volume_object("a", "1"), volume_object("b", "2")})));
+  wire::StreamUpdate delta;
+  delta.set_version(2);
+  *delta.add_put() = volume_object("c", "3");
+  *delta.add_removed() = to_wire({wire::OBJECT_KIND_VOLUME, "a"});
+  delta.set_digest(digest_of(objects_of({volume_object("b", "2"), volume_object("c", "3")})));
+  ASSERT_TRUE(desired.take(delta));
+  EXPECT_EQ(desired.held().volume("a"), nullptr);
+  EXPECT_NE(desired.held().volume("b"), nullptr);
+  EXPECT_NE(desired.held().volume("c"), nullptr);
+}
+
+TEST(Desired, AWrongDigestLeavesWhatIsHeldAndAsksForASnapshot) {
+  Desired desired;
+  ASSERT_TRUE(desired.take(full_update(1, {volume_object("a", "1")})));
+  wire::StreamUpdate delta;
+  delta.set_version(2);
+  *delta.add_put() = volume_object("b", "2");
+  delta.set_digest(std::string(32, 'x'));
+  EXPECT_FALSE(desired.take(delta));
+  EXPECT_EQ(desired.version(), 0u);  // what the hello says
+  EXPECT_TRUE(desired.digest().empty());
+  EXPECT_EQ(desired.held().version, 1u);
+  EXPECT_EQ(desired.held().objects.size(), 1u);
+  EXPECT_FALSE(desired.take(delta)) << "a delta to a state that is not trusted";
+  ASSERT_TRUE(desired.take(full_update(3, {volume_object("b", "2")})));
+  EXPECT_EQ(desired.version(), 3u);
+}
+
+TEST(Desired, AnUpdateCutOffByTheStreamsEndIsForgotten) {
+  Desired desired;
+  wire::StreamUpdate first = full_update(5, {volume_object("a", "1")});
+  first.set_more(true);
+  ASSERT_TRUE(desired.take(first));
+  desired.forget_unfinished();
+  ASSERT_TRUE(desired.take(full_update(4, {volume_object("b", "1")})));
+  EXPECT_EQ(desired.held().volume("a"), nullptr);
+}
+
+TEST(Desired, AnObjectOfAnUnknownKindIsRefusedWithTheUpdate) {
+  Desired desired;
+  EXPECT_FALSE(desired.take(full_update(1, {wire::DesiredObject()})));
+}
+
+std::vector<std::string> steps(const std::vector<Action>& actions) {
+  std::vector<std::string> out;
+  for (const Action& action : actions) {
+    const char* what = action.what == Action::What::kPut     ? "put "
+                       : action.what == Action::What::kAgain ? "again "
+                                                             : "remove ";
+    out.push_back(what + text_of(action.key));
+  }
+  return out;
+}
+
+TEST(Diff, ObjectsComeAfterThoseTheyReferToAndGoBeforeThem) {
+  const Objects all = objects_of(
+      {target_object("t", "v", "h", "1"), volume_object("v", "1"), host_object("h", "1")});
+  EXPECT_EQ(steps(diff({}, all)),
+            (std::vector<std::string>{"put volume v", "put host h", "put target t"}));
+  EXPECT_EQ(steps(diff(all, {})),
+            (std::vector<std::string>{"remove target t", "remove host h", "remove volume v"}));
+  EXPECT_TRUE(diff(all, all).empty());
+}
+
+TEST(Diff, WhatRefersToAChangedObjectIsLookedAtAgain) {
+  const auto with = [](const char* host_digest) {
+    return objects_of({target_object("t", "v", "h", "1"), target_object("u", "v", "i", "1"),
+                       volume_object("v", "1"), host_object("h", host_digest),
+                       host_object("i", "1")});
+  };
+  EXPECT_EQ(steps(diff(with("1"), with("2"))),
+            (std::vector<std::string>{"put host h", "again target t"}));
+}
+
+TEST(DesiredFile, WhatWasSavedIsLoadedAndNobodyElseMayReadIt) {
+  TestDirectory directory;
+  const DesiredFile file(directory.path());
+  Desired desired;
+  EXPECT_FALSE(file.load(&desired).value());
+  ASSERT_TRUE(desired.take(full_update(7, {volume_object("a", "1"), host_object("b", "2")})));
+  ASSERT_TRUE(file.save(desired.held()));
+  struct stat status{};
+  ASSERT_EQ(::stat(file.path().c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777, 0600u);
+  Desired again;
+  const Result<bool> loaded = file.load(&again);
+  ASSERT_TRUE(loaded) << loaded.error();
+  EXPECT_TRUE(loaded.value());
+  EXPECT_EQ(again.version(), 7u);
+  EXPECT_EQ(again.digest(), desired.digest());
+  EXPECT_NE(again.held().host("b"), nullptr);
+}
+
+TEST(DesiredFile, ABrokenFileIsAnErrorAndNeverASnapshot) {
+  Desired desired;
+  ASSERT_TRUE(desired.take(full_update(7, {volume_object("a", "1"), host_object("b", "2")})));
+  const std::string text = format_desired(desired.held());
+  for (size_t size = 0; size < text.size(); ++size) {
+    Desired loaded;
+    EXPECT_FALSE(parse_desired(text.substr(0, size), "f", &loaded)) << size;
+    EXPECT_EQ(loaded.version(), 0u);
+  }
+  for (size_t bit = 0; bit < text.size() * 8; ++bit) {
+    std::string flipped = text;
+    flipped[bit / 8] = static_cast<char>(flipped[bit / 8] ^ 1 << bit % 8);
+    Desired loaded;
+    EXPECT_FALSE(parse_desired(flipped, "f", &loaded)) << bit;
+    EXPECT_TRUE(loaded.held().objects.empty());
+  }
+}
+
+}  // namespace
+}  // namespace sluice::control

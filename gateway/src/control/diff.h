@@ -1,0 +1,26 @@
+// What to do to come from one desired state to another: a pure comparison.
+#pragma once
+
+#include <vector>
+
+#include "control/desired.h"
+
+namespace sluice::control {
+
+struct Action {
+  enum class What : uint8_t {
+    kPut,     // new, or another one than before
+    kAgain,   // the same, but something it refers to isn't
+    kRemove,  // `object` is the one that was
+  };
+  What what = What::kPut;
+  Key key;
+  ObjectPtr object;
+};
+
+// In the order they have to be done: an object comes after those it refers to, and is removed
+// before them. A host lets nobody in whom it no longer should before a LUN is shown to others:
+// targets, which both hang on, are put once, when hosts and volumes are there.
+std::vector<Action> diff(const Objects& now, const Objects& next);
+
+}  // namespace sluice::control

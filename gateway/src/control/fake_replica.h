@@ -1,0 +1,80 @@
+// A replica of the control plane in this process, which says what a test tells it to.
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "control/wire.h"
+#include "sluice/v1/gateway_stream.grpc.pb.h"
+
+namespace sluice::control {
+
+using ServerStream = grpc::ServerReaderWriter<wire::ConnectResponse, wire::ConnectRequest>;
+
+// What happened, in order; a test waits for the next of it.
+class Events {
+ public:
+  void add(const std::string& what) {
+    const std::lock_guard lock(mutex_);
+    list_.push_back(what);
+    changed_.notify_all();
+  }
+  // Skips what begins otherwise; empty after a while in which nothing came.
+  std::string next(const std::string& beginning) {
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      while (!list_.empty()) {
+        const std::string what = list_.front();
+        list_.pop_front();
+        if (what.starts_with(beginning)) return what;
+      }
+      if (changed_.wait_for(lock, std::chrono::seconds(20)) == std::cv_status::timeout) return {};
+    }
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<std::string> list_;
+};
+
+class Replica final : public ::sluice::v1::GatewayStreamService::Service {
+ public:
+  // Runs per stream, after the hello was read.
+  using Script = std::function<grpc::Status(const wire::StreamHello&, ServerStream&)>;
+
+  explicit Replica(Script script) : script_(std::move(script)) {
+    grpc::ServerBuilder builder;
+    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port_);
+    builder.RegisterService(this);
+    server_ = builder.BuildAndStart();
+  }
+  ~Replica() override { server_->Shutdown(std::chrono::system_clock::now()); }
+
+  grpc::Status Connect(grpc::ServerContext*, ServerStream* stream) override {
+    wire::ConnectRequest first;
+    if (!stream->Read(&first) || !first.has_hello()) return {grpc::INVALID_ARGUMENT, "no hello"};
+    return script_(first.hello(), *stream);
+  }
+  std::string endpoint() const { return "127.0.0.1:" + std::to_string(port_); }
+
+ private:
+  const Script script_;
+  int port_ = 0;
+  std::unique_ptr<grpc::Server> server_;
+};
+
+inline void welcome(ServerStream& stream, uint32_t number = 3) {
+  wire::ConnectResponse response;
+  response.mutable_welcome()->set_number(number);
+  response.mutable_welcome()->set_heartbeat_interval_ms(100);
+  stream.Write(response);
+}
+
+}  // namespace sluice::control

@@ -1,0 +1,107 @@
+#include "control/jobs.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <fstream>
+
+#include "control/test_objects.h"
+
+namespace sluice::control {
+namespace {
+
+class JobsTest : public testing::Test {
+ protected:
+  JobOutcome run(const wire::Job& job) {
+    return run_job(*pool_, job, [this](const std::string&, const std::function<void()>& task) {
+      ++pauses_;
+      task();
+      return Result<void>();
+    });
+  }
+  JobOutcome create(const std::string& location, int64_t size) {
+    wire::Job job;
+    job.mutable_create()->set_location(location);
+    job.mutable_create()->set_size_bytes(size);
+    return run(job);
+  }
+  int64_t size_of(const std::string& location) const {
+    struct stat status{};
+    return ::stat((directory_.path() + '/' + location).c_str(), &status) == 0 ? status.st_size : -1;
+  }
+  TestDirectory directory_;
+  std::shared_ptr<LocalPool> pool_ =
+      LocalPool::open(directory_.path(), "me", [](auto&&...) { return HolderAnswer(); }).value();
+  int pauses_ = 0;
+};
+
+TEST_F(JobsTest, CreatingGrowingAndDeletingTwiceIsHarmless) {
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(create("volumes/a/disk", 1 << 20).problem, "");
+    EXPECT_EQ(size_of("volumes/a/disk"), 1 << 20);
+  }
+  wire::Job resize;
+  resize.mutable_resize()->set_location("volumes/a/disk");
+  resize.mutable_resize()->set_size_bytes(2 << 20);
+  EXPECT_EQ(run(resize).problem, "");
+  EXPECT_EQ(size_of("volumes/a/disk"), 2 << 20);
+  resize.mutable_resize()->set_size_bytes(1 << 20);
+  EXPECT_EQ(run(resize).problem, "");
+  EXPECT_EQ(size_of("volumes/a/disk"), 2 << 20) << "never below the present size";
+  wire::Job remove;
+  remove.mutable_delete_()->set_location("volumes/a/disk");
+  EXPECT_EQ(run(remove).problem, "");
+  EXPECT_EQ(size_of("volumes/a/disk"), -1);
+  EXPECT_EQ(run(remove).problem, "");
+  remove.mutable_delete_()->set_location("never/was");
+  EXPECT_EQ(run(remove).problem, "");
+}
+
+TEST_F(JobsTest, PathsThatLeaveThePoolAreRefused) {
+  TestDirectory elsewhere;
+  ASSERT_EQ(::symlink(elsewhere.path().c_str(), (directory_.path() + "/out").c_str()), 0);
+  for (const std::string& bad :
+       {std::string("../x"), std::string("a/../../x"), std::string("/etc/x"), std::string("out/x"),
+        std::string(""), std::string(".sluice/x"), std::string("a/..")}) {
+    const JobOutcome outcome = create(bad, 4096);
+    EXPECT_FALSE(outcome.problem.empty()) << bad;
+  }
+  EXPECT_TRUE(std::filesystem::is_empty(elsewhere.path()));
+  std::ofstream(elsewhere.path() + "/kept") << "x";
+  wire::Job remove;
+  remove.mutable_delete_()->set_location("out/kept");
+  EXPECT_FALSE(run(remove).problem.empty());
+  EXPECT_TRUE(std::filesystem::exists(elsewhere.path() + "/kept"));
+}
+
+TEST_F(JobsTest, ASnapshotIsTakenInAPauseOrIsPlainlyUnsupported) {
+  ASSERT_EQ(create("disk", 1 << 20).problem, "");
+  wire::Job job;
+  job.mutable_snapshot()->set_volume_uid(kVolumeUid);
+  job.mutable_snapshot()->set_location("disk");
+  job.mutable_snapshot()->set_snapshot_location("snapshots/one");
+  const bool can = look_at("p", *pool_).snapshots_supported();
+  const JobOutcome outcome = run(job);
+  EXPECT_EQ(pauses_, 1);
+  EXPECT_EQ(outcome.unsupported, !can) << outcome.problem;
+  EXPECT_EQ(outcome.problem.empty(), can) << outcome.problem;
+  EXPECT_EQ(size_of("snapshots/one"), can ? 1 << 20 : -1);
+  EXPECT_EQ(size_of("snapshots/one.new"), -1);
+}
+
+TEST_F(JobsTest, APoolTellsItsSpace) {
+  const wire::PoolObserved observed = look_at("p", *pool_);
+  EXPECT_EQ(observed.uid(), "p");
+  EXPECT_GT(observed.capacity_bytes(), 0);
+  EXPECT_EQ(observed.problem(), "");
+}
+
+TEST_F(JobsTest, AJobOfALaterReleaseIsUnsupported) {
+  const JobOutcome outcome = run({});
+  EXPECT_TRUE(outcome.unsupported);
+  EXPECT_FALSE(outcome.problem.empty());
+}
+
+}  // namespace
+}  // namespace sluice::control

@@ -1,0 +1,165 @@
+#include "control/local_pool.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "backend/spec.h"
+#include "base/limits.h"
+
+namespace sluice::control {
+namespace {
+
+constexpr const char* kRecords = ".sluice";
+constexpr std::string_view kSocketEnd = ".sock";
+
+// Sockets of gateways that were killed: nobody listens on them any more.
+void remove_stale_sockets(int directory) {
+  const int copy = ::openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  DIR* list = copy < 0 ? nullptr : ::fdopendir(copy);
+  if (list == nullptr) return;
+  while (const dirent* entry = ::readdir(list)) {
+    const std::string name = entry->d_name;
+    if (!name.ends_with(kSocketEnd)) continue;
+    const FileDescriptor probe(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    const std::string path = "/proc/self/fd/" + std::to_string(directory) + '/' + name;
+    std::strncpy(address.sun_path, path.c_str(), sizeof address.sun_path - 1);
+    if (::connect(probe.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 &&
+        errno == ECONNREFUSED) {
+      ::unlinkat(directory, name.c_str(), 0);
+    }
+  }
+  ::closedir(list);
+}
+
+class LocalPlace final : public Place {
+ public:
+  LocalPlace(std::shared_ptr<LocalPool> pool, std::string volume, std::string location)
+      : pool_(std::move(pool)),
+        volume_(std::move(volume)),
+        location_(std::move(location)),
+        record_(pool_->records(), volume_,
+                pool_->path() + '/' + kRecords + '/' + volume_ + ".volume") {}
+
+  Opened open(const wire::DesiredVolume& volume) override {
+    std::string problem;
+    // Twice: it may have become free between the try and the look.
+    for (int tries = 0; tries < 2; ++tries) {
+      const Result<backend::Spec> spec = spec_of(volume);
+      if (!spec) return {nullptr, false, spec.error()};
+      Result<std::unique_ptr<backend::Backend>> opened = backend::open(spec.value());
+      if (opened) return {std::move(opened).value(), false, {}};
+      problem = opened.error();
+      if (is_held()) return {nullptr, true, problem};
+    }
+    return {nullptr, false, problem};
+  }
+
+  Result<std::optional<Record>> record() override { return record_.read(); }
+  Result<void> claim(const Record& record) override { return record_.claim(record); }
+  Result<void> update(const Record& record) override { return record_.update(record); }
+  HolderAnswer ask(const Record& record, uint64_t order) override {
+    return ask_holder(pool_->records(), record.holder, volume_, order, limits::kHolderPatience);
+  }
+  Result<void> kill(const Record& record) override {
+    return kill_holder(record.holder, pool_->self());
+  }
+  Holder self() const override { return pool_->self(); }
+
+  int64_t allocated_bytes() const override {
+    struct stat status{};
+    if (is_device() || ::fstatat(pool_->directory(), location_.c_str(), &status, 0) != 0) return 0;
+    return int64_t{status.st_blocks} * 512;
+  }
+
+ private:
+  bool is_device() const { return location_.starts_with('/'); }
+
+  Result<backend::Spec> spec_of(const wire::DesiredVolume& volume) const {
+    backend::Spec spec;
+    spec.block_size = static_cast<uint32_t>(volume.block_size());
+    spec.write_cache = volume.write_cache();
+    spec.create = false;
+    spec.size = static_cast<uint64_t>(volume.size_bytes());
+    if (is_device()) {
+      spec.kind = "block";
+      spec.path = location_;
+      return spec;
+    }
+    const Result<FileDescriptor> file =
+        open_beneath(pool_->directory(), location_, O_PATH, 0, pool_->path() + '/' + location_);
+    if (!file) return Error{file.error()};
+    struct stat status{};
+    if (::fstat(file.value().get(), &status) != 0 || !S_ISREG(status.st_mode)) {
+      return Error{pool_->path() + '/' + location_ + " is no regular file"};
+    }
+    spec.kind = "file";
+    spec.path = pool_->path() + '/' + location_;
+    // It has grown already, and word of that hasn't come here: volumes never shrink.
+    if (static_cast<uint64_t>(status.st_size) > spec.size) spec.size = 0;
+    return spec;
+  }
+
+  bool is_held() const {
+    if (is_device()) {
+      const FileDescriptor probe(::open(location_.c_str(), O_RDONLY | O_EXCL | O_CLOEXEC));
+      return !probe.valid() && errno == EBUSY;
+    }
+    const Result<FileDescriptor> probe =
+        open_beneath(pool_->directory(), location_, O_RDONLY, 0, "");
+    return probe && ::flock(probe.value().get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  }
+
+  const std::shared_ptr<LocalPool> pool_;
+  const std::string volume_;
+  const std::string location_;
+  const RecordFile record_;
+};
+
+}  // namespace
+
+LocalPool::LocalPool(std::string path, FileDescriptor directory, FileDescriptor records,
+                     Holder self)
+    : path_(std::move(path)),
+      directory_(std::move(directory)),
+      records_(std::move(records)),
+      self_(std::move(self)) {}
+
+Result<std::shared_ptr<LocalPool>> LocalPool::open(const std::string& directory,
+                                                   const std::string& incarnation,
+                                                   HandoverServer::Asked asked) {
+  Result<FileDescriptor> top = open_directory(directory);
+  if (!top) return Error{top.error()};
+  const std::string shown = directory + '/' + kRecords;
+  if (::mkdirat(top.value().get(), kRecords, 0700) != 0 && errno != EEXIST) {
+    return Error{"can't make the directory " + shown + ": " + reason_of(errno)};
+  }
+  Result<FileDescriptor> records =
+      open_beneath(top.value().get(), kRecords, O_RDONLY | O_DIRECTORY, 0, shown);
+  if (!records) return Error{records.error()};
+  remove_stale_sockets(records.value().get());
+  const std::string socket = incarnation + std::string(kSocketEnd);
+  std::shared_ptr<LocalPool> pool(new LocalPool(directory, std::move(top).value(),
+                                                std::move(records).value(),
+                                                this_process(incarnation, socket)));
+  Result<std::unique_ptr<HandoverServer>> server =
+      HandoverServer::start(pool->records(), socket, std::move(asked));
+  if (!server) return Error{directory + ": " + server.error()};
+  pool->server_ = std::move(server).value();
+  return pool;
+}
+
+std::shared_ptr<Place> LocalPool::place(const std::string& volume, const std::string& location) {
+  return std::make_shared<LocalPlace>(shared_from_this(), volume, location);
+}
+
+}  // namespace sluice::control

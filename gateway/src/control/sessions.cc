@@ -1,0 +1,101 @@
+#include "control/sessions.h"
+
+#include <set>
+
+namespace sluice::control {
+namespace {
+
+std::string hex(const std::array<uint8_t, 6>& isid) {
+  std::string out;
+  for (const uint8_t byte : isid) {
+    out += "0123456789abcdef"[byte >> 4];
+    out += "0123456789abcdef"[byte & 15];
+  }
+  return out;
+}
+
+const char* yes_no(bool yes) { return yes ? "Yes" : "No"; }
+const char* digest(bool on) { return on ? "CRC32C" : "None"; }
+
+// Keys as RFC 7143 §13 names them.
+void put_parameters(const iscsi::Parameters& p, wire::SessionObserved* session) {
+  auto& out = *session->mutable_parameters();
+  out["HeaderDigest"] = digest(p.header_digest);
+  out["DataDigest"] = digest(p.data_digest);
+  out["InitialR2T"] = yes_no(p.initial_r2t);
+  out["ImmediateData"] = yes_no(p.immediate_data);
+  out["MaxBurstLength"] = std::to_string(p.max_burst_length);
+  out["FirstBurstLength"] = std::to_string(p.first_burst_length);
+  out["MaxOutstandingR2T"] = std::to_string(p.max_outstanding_r2t);
+  out["AuthMethod"] = p.auth_method;
+}
+
+bool same_counts(const wire::SessionObserved& a, const wire::SessionObserved& b) {
+  return a.read_bytes() == b.read_bytes() && a.write_bytes() == b.write_bytes() &&
+         a.other_commands() == b.other_commands();
+}
+
+// A TSIH is given again; the ends of the connection tell its sessions apart.
+bool same_session(const wire::SessionObserved& a, const wire::SessionObserved& b) {
+  return a.initiator() == b.initiator() && a.isid() == b.isid() &&
+         a.target_iqn() == b.target_iqn() && a.initiator_address() == b.initiator_address();
+}
+
+}  // namespace
+
+wire::SessionObserved SessionReport::observe(const iscsi::SessionView& view, int64_t now_ms) const {
+  const iscsi::Parameters& p = view.parameters;
+  wire::SessionObserved session;
+  session.set_tsih(view.tsih);
+  session.set_target_iqn(p.target_name);
+  session.set_host_uid(host_of_(p.target_name, p.initiator_name));
+  session.set_initiator(p.initiator_name);
+  session.set_isid(hex(p.isid));
+  session.set_portal_group_tag(p.tpgt);
+  session.set_initiator_address(view.initiator_address);
+  session.set_portal_address(view.target_address);
+  session.set_login_time_ms(now_ms - view.uptime / kMillisecond);
+  session.set_read_bytes(view.data_in_bytes);
+  session.set_write_bytes(view.data_out_bytes);
+  session.set_other_commands(view.commands);
+  put_parameters(p, &session);
+  return session;
+}
+
+wire::SessionsObserved SessionReport::all(const std::vector<iscsi::SessionView>& views,
+                                          int64_t now_ms) {
+  told_.clear();
+  wire::SessionsObserved report = changes(views, now_ms, false);
+  report.set_full(true);
+  return report;
+}
+
+wire::SessionsObserved SessionReport::changes(const std::vector<iscsi::SessionView>& views,
+                                              int64_t now_ms, bool counters) {
+  wire::SessionsObserved report;
+  std::set<uint32_t> there;
+  for (const iscsi::SessionView& view : views) {
+    if (view.parameters.discovery) continue;
+    there.insert(view.tsih);
+    wire::SessionObserved session = observe(view, now_ms);
+    const auto told = told_.find(view.tsih);
+    if (told != told_.end() && same_session(told->second, session)) {
+      session.set_login_time_ms(told->second.login_time_ms());  // which a clock may have moved
+      const bool moved = told->second.host_uid() != session.host_uid();
+      if (!moved && !(counters && !same_counts(told->second, session))) continue;
+    }
+    *report.add_put() = session;
+    told_[view.tsih] = std::move(session);
+  }
+  for (auto at = told_.begin(); at != told_.end();) {
+    if (there.contains(at->first)) {
+      ++at;
+      continue;
+    }
+    report.add_ended(at->first);
+    at = told_.erase(at);
+  }
+  return report;
+}
+
+}  // namespace sluice::control
