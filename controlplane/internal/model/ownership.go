@@ -182,6 +182,24 @@ func (o Ownership) Retire() (Ownership, error) {
 	return Ownership{State: Unowned, Epoch: o.Epoch}, nil
 }
 
+// Raise takes up an epoch or an order that a gateway tells of and the store has lost, being restored from a backup.
+// Whoever serves in a lost epoch is its owner, for an epoch has one; otherwise nobody is known to own the volume.
+// Only for a local pool may the latter be raised: there the lock is the fence, whoever else was the owner.
+// Orders go on above the lost ones, or gateways would take new orders for old.
+func (o Ownership) Raise(by GatewayRef, epoch, order uint64, serving bool) (Ownership, error) {
+	if by.IsZero() || epoch <= o.Epoch && order <= o.Order {
+		return o.illegal("raise")
+	}
+	raised := o
+	if epoch > o.Epoch && serving {
+		raised = Ownership{State: Owned, Epoch: epoch, Owner: by}
+	} else if epoch > o.Epoch {
+		raised = Ownership{State: Orphaned, Epoch: epoch}
+	}
+	raised.Order = max(o.Order, order)
+	return raised, nil
+}
+
 // MayServe says whether a gateway may execute commands of the volume now, as far as the store knows.
 func (o Ownership) MayServe(gateway GatewayRef, epoch uint64) bool {
 	if gateway.IsZero() || gateway != o.Owner || epoch != o.Epoch {

@@ -170,3 +170,26 @@ func TestNoOrderOfChangesGivesTwoOwnersInOneEpoch(t *testing.T) {
 		}
 	}
 }
+
+// A store that was restored from a backup knows neither the last epochs nor the last orders; gateways do.
+func TestALostEpochIsTakenUpWithWhoeverServesInIt(t *testing.T) {
+	o := owned(t, one)
+	served, err := o.Raise(two, 7, 20, true)
+	served = step(t, served, err)
+	if !served.MayServe(two, 7) || served.MayServe(one, 1) || served.MayServe(one, 7) || served.Order != 20 {
+		t.Errorf("served by two: %+v", served)
+	}
+	orphan, err := o.Raise(two, 7, 20, false)
+	orphan = step(t, orphan, err)
+	if orphan.State != model.Orphaned || orphan.Epoch != 7 || orphan.MayServe(one, 7) || orphan.MayServe(two, 7) {
+		t.Errorf("served by nobody known: %+v", orphan)
+	}
+	order, err := o.Raise(two, o.Epoch, 20, true)
+	order = step(t, order, err)
+	if !order.MayServe(one, o.Epoch) || order.Order != 20 {
+		t.Errorf("only the order was lost: %+v", order)
+	}
+	if _, err := o.Raise(two, o.Epoch, o.Order, true); err == nil {
+		t.Error("nothing was lost, and somebody else owns it")
+	}
+}

@@ -19,5 +19,5 @@
 //	observed/peer/<number>/<reporter's number>   how a gateway finds another one
 //	incarnations/<gateway name>         the present incarnation and those that it replaced
 //	jobs/<id>                           management of images by gateways
-//	leader                              who leads, on a lease (see leader.go)
+//	leader/<lease>                      who leads, on a lease (see leader.go)
 package store

@@ -3,7 +3,9 @@ package store
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -32,7 +34,10 @@ const JobDone = 1000
 type Job struct {
 	// ID says what it is for (an object's uid and the action), so that asking twice is one job.
 	ID string `json:"id"`
-	// Gateway that does it, by number.
+	// Kind and Name of the object that it is for; its uid begins the ID, up to the first '.'.
+	Kind model.Kind `json:"kind,omitempty"`
+	Name string     `json:"name,omitempty"`
+	// Gateway that does it, by number; 0: nobody yet.
 	Gateway uint32    `json:"gateway"`
 	PoolUID string    `json:"poolUID"`
 	Action  JobAction `json:"action"`
@@ -84,29 +89,52 @@ func (s *Store) WatchJobs(ctx context.Context, after int64, tell func(RecordChan
 }
 
 // PutJob gives a job out: a new one where its Version is 0, or that version anew, to be done by the gateway named, with
-// one attempt more and no result. It returns what is stored. Errors: ErrBusy where another one was stored meanwhile.
+// one attempt more and no result. It returns what is stored. A job that makes something is given out only while its object
+// is there and not deleted; an object of which there are jobs is not removed. Errors: ErrBusy where another one was stored
+// meanwhile, or its object was deleted.
 func (s *Store) PutJob(ctx context.Context, job Job) (*Job, error) {
 	job.Attempt++
 	job.Result = JobResult{}
 	job.Since = s.now().UTC()
+	switch job.Action {
+	case JobCreateImage, JobCloneImage, JobResizeImage, JobCreateSnapshotImage:
+		uid, _, _ := strings.Cut(job.ID, ".")
+		return s.storeJob(ctx, job, clientv3.Compare(clientv3.Value(s.aliveKey(job.Kind, job.Name)), "=", uid))
+	}
 	return s.storeJob(ctx, job)
 }
 
-func (s *Store) storeJob(ctx context.Context, job Job) (*Job, error) {
+// withoutJobs lets an object be removed only when there are no jobs for it: what they make would be left behind.
+func (s *Store) withoutJobs(t *tx, kind model.Kind, meta *model.Meta) {
+	prefix := s.jobPrefix() + meta.UID + "."
+	t.compare(absent(prefix), func(ctx context.Context) error {
+		got, err := s.client.Get(ctx, prefix, clientv3.WithPrefix(), clientv3.WithCountOnly())
+		if err != nil || got.Count == 0 {
+			return err
+		}
+		return &ConflictError{kind, meta.Name}
+	})
+}
+
+func (s *Store) storeJob(ctx context.Context, job Job, guard ...clientv3.Cmp) (*Job, error) {
 	value, err := json.Marshal(job)
 	if err != nil {
 		return nil, err
 	}
 	key := s.jobKey(job.ID)
-	done, err := s.client.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(key), "=", job.Version)).
-		Then(clientv3.OpPut(key, string(value))).Commit()
-	if err != nil {
-		return nil, fmt.Errorf("store: %w", err)
+	var t tx
+	t.compare(clientv3.Compare(clientv3.ModRevision(key), "=", job.Version), nil)
+	for _, cmp := range guard {
+		t.compare(cmp, nil)
 	}
-	if !done.Succeeded {
+	t.put(key, string(value))
+	job.Version, err = s.commit(ctx, &t)
+	if errors.Is(err, errLost) {
 		return nil, ErrBusy
 	}
-	job.Version = done.Header.Revision
+	if err != nil {
+		return nil, err
+	}
 	return &job, nil
 }
 
@@ -132,7 +160,7 @@ func (c *Connection) StoreJobResult(ctx context.Context, id string, result JobRe
 		job.Result = result
 		job.Result.DonePermille = min(job.Result.DonePermille, JobDone)
 		job.Result.At = s.now().UTC()
-		if _, err = s.storeJob(ctx, *job); err == ErrBusy {
+		if _, err = s.storeJob(ctx, *job); errors.Is(err, ErrBusy) {
 			return errLost
 		}
 		return err
@@ -141,11 +169,11 @@ func (c *Connection) StoreJobResult(ctx context.Context, id string, result JobRe
 
 // DeleteJob forgets a job at a version; one that changed meanwhile stays.
 func (s *Store) DeleteJob(ctx context.Context, job *Job) error {
-	key := s.jobKey(job.ID)
-	_, err := s.client.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(key), "=", job.Version)).
-		Then(clientv3.OpDelete(key)).Commit()
-	if err != nil {
-		return fmt.Errorf("store: %w", err)
+	var t tx
+	t.compare(clientv3.Compare(clientv3.ModRevision(s.jobKey(job.ID)), "=", job.Version), nil)
+	t.delete(s.jobKey(job.ID))
+	if _, err := s.commit(ctx, &t); err != nil && !errors.Is(err, errLost) {
+		return err
 	}
 	return nil
 }

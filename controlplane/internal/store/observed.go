@@ -8,10 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
-	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"sluice.dev/sluice/controlplane/internal/model"
@@ -194,142 +192,6 @@ func decodeObserved(key string, value []byte, version int64) (Observed, error) {
 		return observed, fmt.Errorf("observed/%s in the store: %w", key, err)
 	}
 	return observed, nil
-}
-
-// incarnations remembers who was a gateway, so that a process that was replaced stays so.
-type incarnations struct {
-	Present  string   `json:"present"`
-	Replaced []string `json:"replaced,omitempty"`
-}
-
-// Connection is a gateway's stream as its replica holds it. Its methods may be called by several goroutines.
-type Connection struct {
-	store *Store
-	lease clientv3.LeaseID
-	key   string
-	// Ref is the gateway's number and the incarnation that is connected.
-	Ref model.GatewayRef
-
-	mutex sync.Mutex
-	// told is what was stored last by key, so that what repeats itself costs nothing.
-	told map[string]string
-	// loads is when loads were stored last.
-	loads time.Time
-}
-
-// ConnectGateway notes that a gateway has a stream: from here on it is connected until Close, or until KeepAlive was not
-// called for ConnectionTTL. It takes the place of any other connection of the gateway. Errors: NotFoundError,
-// ErrReplaced, ErrBusy.
-func (s *Store) ConnectGateway(ctx context.Context, gateway string, as GatewayConnection) (*Connection, error) {
-	object, err := s.Gateways.Get(ctx, gateway)
-	if err != nil {
-		return nil, err
-	}
-	as.Gateway, as.Ref.Number, as.Since = gateway, object.Status.Number, s.now().UTC()
-	if as.Ref.Incarnation == "" {
-		return nil, model.Precondition("incarnation", "is missing: each start of a gateway makes a new one")
-	}
-	value, err := json.Marshal(as)
-	if err != nil {
-		return nil, err
-	}
-	lease, err := s.client.Grant(ctx, int64(ConnectionTTL/time.Second))
-	if err != nil {
-		return nil, fmt.Errorf("store: %w", err)
-	}
-	c := &Connection{store: s, lease: lease.ID, key: s.connectionKey(gateway), Ref: as.Ref, told: map[string]string{}}
-	err = retry(ctx, func() error {
-		var t tx
-		t.compare(present(s.Gateways.key(gateway)), func(ctx context.Context) error {
-			_, err := s.Gateways.Get(ctx, gateway)
-			return err
-		})
-		if err := s.takePlace(ctx, &t, gateway, as.Ref.Incarnation); err != nil {
-			return err
-		}
-		t.writes = append(t.writes, clientv3.OpPut(c.key, string(value), clientv3.WithLease(lease.ID)))
-		_, err := s.commit(ctx, &t)
-		return err
-	})
-	if err != nil {
-		_, _ = s.client.Revoke(context.WithoutCancel(ctx), lease.ID) // nothing hangs on it; else it expires
-		return nil, err
-	}
-	return c, nil
-}
-
-// takePlace makes an incarnation the present one, unless it was replaced before.
-func (s *Store) takePlace(ctx context.Context, t *tx, gateway, incarnation string) error {
-	key := s.incarnationKey(gateway)
-	got, err := s.client.Get(ctx, key)
-	if err != nil {
-		return fmt.Errorf("store: %w", err)
-	}
-	var kept incarnations
-	var revision int64
-	if len(got.Kvs) > 0 {
-		revision = got.Kvs[0].ModRevision
-		if err := json.Unmarshal(got.Kvs[0].Value, &kept); err != nil {
-			return fmt.Errorf("%s in the store: %w", key, err)
-		}
-	}
-	t.compare(clientv3.Compare(clientv3.ModRevision(key), "=", revision), nil)
-	switch {
-	case slices.Contains(kept.Replaced, incarnation):
-		return ErrReplaced
-	case kept.Present == incarnation:
-		return nil
-	case kept.Present != "":
-		kept.Replaced = append(kept.Replaced, kept.Present)
-		kept.Replaced = kept.Replaced[max(0, len(kept.Replaced)-keptIncarnations):]
-	}
-	kept.Present = incarnation
-	value, err := json.Marshal(kept)
-	if err != nil {
-		return err
-	}
-	t.put(key, string(value))
-	return nil
-}
-
-// KeepAlive says that the gateway was heard just now; call it for every heartbeat. Errors: ErrReplaced, ErrExpired; after
-// either the stream shall end. Any other error leaves the connection as it was.
-func (c *Connection) KeepAlive(ctx context.Context) error {
-	if _, err := c.store.client.KeepAliveOnce(ctx, c.lease); errors.Is(err, rpctypes.ErrLeaseNotFound) {
-		return c.why(ctx)
-	} else if err != nil {
-		return fmt.Errorf("store: %w", err)
-	}
-	got, err := c.store.client.Get(ctx, c.key)
-	if err != nil {
-		return fmt.Errorf("store: %w", err)
-	}
-	if len(got.Kvs) == 0 || clientv3.LeaseID(got.Kvs[0].Lease) != c.lease {
-		return ErrReplaced
-	}
-	return nil
-}
-
-// Close says that the stream has ended. It never touches the connection of another stream.
-func (c *Connection) Close(ctx context.Context) error {
-	// The key goes with the lease, if it hangs on it still: a connection that took its place has its own.
-	_, err := c.store.client.Revoke(ctx, c.lease)
-	if err != nil && !errors.Is(err, rpctypes.ErrLeaseNotFound) {
-		return fmt.Errorf("store: %w", err)
-	}
-	return nil
-}
-
-// why a connection is no longer the present one.
-func (c *Connection) why(ctx context.Context) error {
-	got, err := c.store.client.Get(ctx, c.key)
-	if err != nil {
-		return fmt.Errorf("store: %w", err)
-	}
-	if len(got.Kvs) > 0 && clientv3.LeaseID(got.Kvs[0].Lease) != c.lease {
-		return ErrReplaced
-	}
-	return ErrExpired
 }
 
 // keyed is a record to be stored.

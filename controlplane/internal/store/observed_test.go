@@ -209,7 +209,7 @@ func TestAJobIsGivenOutOnceAndItsGatewaysResultCounts(t *testing.T) {
 	f := withGateways(t, 2)
 	a, b := connect(f, "gw-1", "one"), connect(f, "gw-2", "two")
 	ctx := t.Context()
-	job, err := f.PutJob(ctx, store.Job{ID: "x", Gateway: 1, Action: store.JobCreateImage})
+	job, err := f.PutJob(ctx, store.Job{ID: "x", Gateway: 1, Action: store.JobDeleteImage})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -254,5 +254,34 @@ func TestAJobIsGivenOutOnceAndItsGatewaysResultCounts(t *testing.T) {
 	}
 	if err := a.StoreJobResult(ctx, "x", store.JobResult{}); err != nil {
 		t.Errorf("a result that nobody waits for: %v", err)
+	}
+}
+
+func TestWhatIsMadeForAnObjectIsMadeBeforeItsDeletionAndDeletedBeforeItGoes(t *testing.T) {
+	f := withGateways(t, 1)
+	v := volume("orders")
+	must(f, f.Volumes, v)
+	ctx := t.Context()
+	create := store.Job{ID: v.Meta.UID + ".create", Action: store.JobCreateImage, Kind: model.KindVolume, Name: "orders"}
+	job, err := f.PutJob(ctx, create)
+	if err != nil {
+		t.Fatal(err)
+	}
+	deleted, err := f.Volumes.Delete(ctx, "orders", store.DeleteOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var conflict *store.ConflictError
+	if err := f.Volumes.Remove(ctx, deleted); !errors.As(err, &conflict) {
+		t.Errorf("removed with a job: %v", err)
+	}
+	if err := f.DeleteJob(ctx, job); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.PutJob(ctx, create); !errors.Is(err, store.ErrBusy) {
+		t.Errorf("made again after its deletion: %v", err)
+	}
+	if err := f.Volumes.Remove(ctx, deleted); err != nil {
+		t.Error(err)
 	}
 }

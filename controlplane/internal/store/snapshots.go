@@ -21,5 +21,6 @@ func (s *Store) snapshots() noun[*model.Snapshot] {
 			return to.ValidateUpdate(from).Err()
 		},
 		lingers: true,
+		removed: func(t *tx, x *model.Snapshot) { s.withoutJobs(t, model.KindSnapshot, &x.Meta) },
 	}
 }

@@ -39,9 +39,11 @@ func (t *tx) deleteAll(prefix string) {
 	t.writes = append(t.writes, clientv3.OpDelete(prefix, clientv3.WithPrefix()))
 }
 
-// commit returns the revision, errLost, or the cause of a comparison that failed for good.
+// commit returns the revision, errLost, or the cause of a comparison that failed for good; ErrDeposed for a leader that
+// is none any more (see Lead).
 func (s *Store) commit(ctx context.Context, t *tx) (int64, error) {
-	done, err := s.client.Txn(ctx).If(t.compares...).Then(t.writes...).Commit()
+	compares := compareTerm(ctx, s, t)
+	done, err := s.client.Txn(ctx).If(compares...).Then(t.writes...).Commit()
 	if err != nil {
 		return 0, committing(err)
 	}

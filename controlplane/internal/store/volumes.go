@@ -32,6 +32,7 @@ func (s *Store) volumes() noun[*model.Volume] {
 		},
 		lingers: true,
 		removed: func(t *tx, v *model.Volume) {
+			s.withoutJobs(t, model.KindVolume, &v.Meta)
 			t.delete(s.epochKey(v.Meta.UID))
 			t.delete(s.reservationKey(v.Meta.UID))
 			t.deleteAll(s.observedPrefix() + "volume/" + v.Meta.UID + "/")
@@ -103,7 +104,7 @@ func (s *Store) Own(ctx context.Context, volume string,
 			epoch = &next.Epoch
 		}
 		next.Since = s.now().UTC()
-		next.Order = v.Status.Ownership.Order + 1
+		next.Order = max(next.Order, v.Status.Ownership.Order) + 1
 		v.Status.Ownership = next
 		return true, nil
 	}
