@@ -1,0 +1,64 @@
+package orchestrator
+
+import (
+	"cmp"
+	"slices"
+
+	"sluice.dev/sluice/controlplane/internal/model"
+)
+
+// candidate is who could own the volume best, other than some incarnations. Where all have failed lately it says by the
+// decision's wait when one may be tried again.
+func (o *owning) candidate(but ...model.GatewayRef) (model.GatewayRef, bool) {
+	type choice struct {
+		ref          model.GatewayRef
+		failed, rank int
+	}
+	var all []choice
+	planned := o.plan.owners[o.volume.Meta.Name]
+	for _, name := range names(o.Gateways) {
+		g := o.Gateways[name]
+		ref, present := o.connected(g.Status.Number)
+		if !present || slices.Contains(but, ref) || !o.mayOwn(g, ref) {
+			continue
+		}
+		f := o.failures[o.volume.Meta.Name][ref.Number]
+		if left := backoff(f.count) - o.now.Sub(f.at); f.count > 0 && left > 0 {
+			o.d.wait(left)
+			continue
+		}
+		c := choice{ref: ref, failed: f.count}
+		if ref.Number != planned {
+			c.rank = 1
+		}
+		if leaves(g) {
+			c.rank = 2 // better than nobody
+		}
+		all = append(all, c)
+	}
+	if len(all) == 0 {
+		return model.GatewayRef{}, false
+	}
+	best := slices.MinFunc(all, func(a, b choice) int {
+		return cmp.Or(cmp.Compare(a.failed, b.failed), cmp.Compare(a.rank, b.rank),
+			cmp.Compare(len(o.holding(a.ref.Number)), len(o.holding(b.ref.Number))),
+			cmp.Compare(a.ref.Number, b.ref.Number))
+	})
+	return best.ref, true
+}
+
+// leaves says that a gateway takes nothing new.
+func leaves(g *model.Gateway) bool { return g.Spec.Cordoned || g.Status.Drain || g.Meta.Deleting() }
+
+// mayOwn says whether a gateway reaches the volume's data and exports its target. A volume that nobody exports any more
+// is taken by any gateway that reaches it, to be closed.
+func (o *owning) mayOwn(g *model.Gateway, ref model.GatewayRef) bool {
+	if ref.Incarnation == g.Status.FencedIncarnation {
+		return false
+	}
+	l := o.links[ref.Number]
+	if l == nil || l.connection == nil || !reaches(g, l.connection, o.pool) {
+		return false
+	}
+	return o.target == nil || slices.Contains(o.target.Status.PathSet, g.Status.Number)
+}

@@ -1,0 +1,161 @@
+package orchestrator
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"sluice.dev/sluice/controlplane/internal/model"
+	"sluice.dev/sluice/controlplane/internal/store"
+)
+
+// Reasons of jobs.
+const (
+	reasonJobFailed      = "JobFailed"
+	reasonJobUnsupported = "Unsupported"
+	reasonJobRuns        = "JobRunning"
+)
+
+// jobID names a job by the object that it is for, so that asking twice is one job.
+func jobID(uid, what string) string { return uid + "." + what }
+
+// progress is how far a job is: done, or why not.
+type progress struct {
+	done    *store.Job
+	reason  string
+	message string
+}
+
+// reaches says whether a gateway reaches a pool.
+func reaches(g *model.Gateway, c *store.GatewayConnection, pool *model.StoragePool) bool {
+	able := "rbd"
+	if pool.Spec.Local != nil {
+		if g.Spec.Node != pool.Spec.Local.Node {
+			return false
+		}
+		able = "local"
+	}
+	return len(c.Capabilities) == 0 || slices.Contains(c.Capabilities, able)
+}
+
+// worker is a gateway that can do a job in a pool: the one preferred, if it can, else that of the lowest number.
+func (v *View) worker(pool *model.StoragePool, preferred uint32) (uint32, bool) {
+	best := uint32(0)
+	for number, l := range v.links {
+		g := v.gateway(number)
+		if l.connection == nil || g == nil || !reaches(g, l.connection, pool) {
+			continue
+		}
+		if number == preferred {
+			return number, true
+		}
+		if best == 0 || number < best {
+			best = number
+		}
+	}
+	return best, best != 0
+}
+
+// pursue gives a job out until it is done; the caller drops it then. only: no other gateway than the preferred may do it.
+func (v *View) pursue(d *Decision, object model.Object, pool *model.StoragePool, job store.Job, preferred uint32,
+	only bool, now time.Time,
+) progress {
+	given := v.Jobs[job.ID]
+	job.PoolUID, job.Kind, job.Name = pool.Meta.UID, object.Kind(), object.Metadata().Name
+	if given != nil {
+		switch {
+		case given.Succeeded():
+			return progress{done: given}
+		case given.Ended() && given.Result.Unsupported:
+			return progress{nil, reasonJobUnsupported, given.Result.Problem}
+		case given.Ended():
+			failed := progress{nil, reasonJobFailed, given.Result.Problem}
+			if left := backoff(given.Attempt) - now.Sub(given.Result.At); left > 0 {
+				d.wait(left)
+				return failed
+			}
+		case !v.lostWorker(given, now, d):
+			return progress{nil, reasonJobRuns, fmt.Sprintf("gateway %d is at it: %d of 1000", given.Gateway,
+				given.Result.DonePermille)}
+		}
+		job.Version, job.Attempt = given.Version, given.Attempt
+	}
+	number, ok := v.worker(pool, preferred)
+	if !ok || only && number != preferred {
+		return progress{nil, reasonNoCandidate, "no gateway that reaches the storage pool has a stream"}
+	}
+	if given != nil && !given.Ended() && number == given.Gateway {
+		return progress{nil, reasonJobRuns, fmt.Sprintf("gateway %d is at it", given.Gateway)}
+	}
+	job.Gateway = number
+	a := about(object)
+	a.Job = &job
+	d.add(a)
+	return progress{nil, reasonJobRuns, fmt.Sprintf("gateway %d is asked for it", number)}
+}
+
+// lostWorker says that a job's gateway has been away for so long that another one may do the job.
+func (v *View) lostWorker(job *store.Job, now time.Time, d *Decision) bool {
+	if _, present := v.connected(job.Gateway); present {
+		return false
+	}
+	g := v.gateway(job.Gateway)
+	if g == nil || g.Status.Health == model.GatewayDead {
+		return true
+	}
+	left := ReconnectGrace - now.Sub(v.link(job.Gateway).lost)
+	d.wait(left)
+	return left <= 0
+}
+
+// callOff ends jobs that made something which is to be deleted, and says whether all are gone. Only then may it be
+// deleted, or it would be made again afterwards; and until the deletion is noted, as a job of nobody yet, they stay, for
+// they are what says that there is anything to delete.
+func (v *View) callOff(d *Decision, object model.Object, deletion store.Job, ids ...string) bool {
+	gone := true
+	for _, id := range ids {
+		job := v.Jobs[id]
+		if job == nil {
+			continue
+		}
+		gone = false
+		if v.Jobs[deletion.ID] != nil {
+			d.add(drop(object, job))
+		}
+	}
+	if !gone && v.Jobs[deletion.ID] == nil {
+		a := about(object)
+		a.Job = &deletion
+		d.add(a)
+	}
+	return gone
+}
+
+// drop is the action that forgets a job.
+func drop(object model.Object, job *store.Job) Action {
+	a := about(object)
+	a.DropJob = job
+	return a
+}
+
+// DecideJob forgets a job whose object is gone.
+func (v *View) DecideJob(id string) Decision {
+	var d Decision
+	job := v.Jobs[id]
+	if job == nil {
+		return d
+	}
+	uid, _, _ := strings.Cut(id, ".")
+	if _, known := v.uids[uid]; !known {
+		d.add(Action{Kind: KindJob, Name: id, DropJob: job})
+	}
+	return d
+}
+
+// JobObject is what a job is for, if that is there.
+func (v *View) JobObject(id string) (Key, bool) {
+	uid, _, _ := strings.Cut(id, ".")
+	key, ok := v.uids[uid]
+	return key, ok
+}

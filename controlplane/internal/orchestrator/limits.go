@@ -1,0 +1,43 @@
+package orchestrator
+
+import "time"
+
+// Bounds of the leader's loop. None of them is a fence: they say when to give up waiting, never who may write (R2).
+const (
+	// SilentLimit is how long peers must have heard nothing of a gateway without a stream for it to be dead (R1).
+	SilentLimit = 4 * time.Second
+	// ReconnectGrace is how long a stream that was gone before the leader began to look may take to come back: after an
+	// outage of the control plane nobody is dead for mere absence (R1).
+	ReconnectGrace = 10 * time.Second
+	// MaxDeadNodes is how many nodes may lose gateways to a verdict within DeathWindow. More at once is rather the
+	// control plane's own view that fails. A node that is dead already counts once.
+	MaxDeadNodes = 2
+	DeathWindow  = 30 * time.Second
+	// MoveTimeout is how long a planned move may take until it is called off (R7).
+	MoveTimeout = 5 * time.Second
+	// AcquireTimeout is how long a candidate may take for the lock before another one is asked: it asks a holder, and
+	// kills one that does not answer for 1 s (R2).
+	AcquireTimeout = 5 * time.Second
+	// OpenTimeout is how long an owner may take to open.
+	OpenTimeout = 15 * time.Second
+	// MinRetry doubles with every failure of a volume at a gateway up to MaxRetry.
+	MinRetry = time.Second
+	MaxRetry = time.Minute
+	// DrainMoves and RebalanceMoves bound how many volumes move at a time from a gateway that drains, and in the
+	// whole cluster where nothing forces a move.
+	DrainMoves     = 8
+	RebalanceMoves = 2
+	// PlanEvery is how often everything is planned anew where nothing has changed but loads.
+	PlanEvery = 30 * time.Second
+	// PlanPause is between two plans at least: a burst of changes is planned once.
+	PlanPause = 100 * time.Millisecond
+)
+
+// backoff is how long to wait after so many failures.
+func backoff(count int) time.Duration {
+	wait := MinRetry
+	for ; count > 1 && wait < MaxRetry; count-- {
+		wait *= 2
+	}
+	return min(wait, MaxRetry)
+}

@@ -1,0 +1,157 @@
+package orchestrator
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"sluice.dev/sluice/controlplane/internal/model"
+)
+
+// metrics of a leader; another replica's say 0.
+type metrics struct {
+	leads     prometheus.Gauge
+	changes   *prometheus.CounterVec
+	failover  prometheus.Histogram
+	refused   prometheus.Counter
+	failures  *prometheus.CounterVec
+	plan      prometheus.Histogram
+	imbalance prometheus.Gauge
+	gateways  *prometheus.GaugeVec
+	volumes   *prometheus.GaugeVec
+	alarms    *prometheus.GaugeVec
+}
+
+func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
+	gauge := func(name, help string) prometheus.GaugeOpts {
+		return prometheus.GaugeOpts{Namespace: "sluice", Subsystem: "orchestrator", Name: name, Help: help}
+	}
+	counter := func(name, help string) prometheus.CounterOpts { return prometheus.CounterOpts(gauge(name, help)) }
+	histogram := func(name, help string, first float64) prometheus.HistogramOpts {
+		return prometheus.HistogramOpts{Namespace: "sluice", Subsystem: "orchestrator", Name: name, Help: help,
+			Buckets: prometheus.ExponentialBuckets(first, 2, 14)}
+	}
+	m := &metrics{
+		leads: prometheus.NewGauge(gauge("leader", "1 where this replica is the leader.")),
+		changes: prometheus.NewCounterVec(counter("ownership_changes_total",
+			"Changes of volumes' ownership that were stored."), []string{"reason"}),
+		failover: prometheus.NewHistogram(histogram("failover_duration_seconds",
+			"From the owner's death being known to the next owner serving.", 0.01)),
+		refused: prometheus.NewCounter(counter("fencing_refused_total",
+			"Gateways that were not declared dead because too many were just before.")),
+		failures: prometheus.NewCounterVec(counter("failures_total", "Looks at an object that ended with an error."),
+			[]string{"kind"}),
+		plan: prometheus.NewHistogram(histogram("plan_duration_seconds", "Time that placement takes.", 0.0005)),
+		imbalance: prometheus.NewGauge(gauge("placement_imbalance",
+			"Most volumes for its weight that a gateway is to own, relative to the mean; 1 is even.")),
+		gateways: prometheus.NewGaugeVec(gauge("gateways", "Gateways by health."), []string{"health"}),
+		volumes:  prometheus.NewGaugeVec(gauge("volumes", "Volumes by state of ownership."), []string{"state"}),
+		alarms:   prometheus.NewGaugeVec(gauge("alarms", "Objects that need somebody's attention."), []string{"alarm"}),
+	}
+	for _, c := range []prometheus.Collector{m.leads, m.changes, m.failover, m.refused, m.failures, m.plan, m.imbalance,
+		m.gateways, m.volumes, m.alarms} {
+		if err := registerer.Register(c); err != nil {
+			return nil, err
+		}
+	}
+	return m, nil
+}
+
+// count sets what is counted of everything known.
+func (m *metrics) count(v *View, alarms map[Key]string) {
+	m.gateways.Reset()
+	m.volumes.Reset()
+	m.alarms.Reset()
+	for _, health := range []model.GatewayHealth{model.GatewayNew, model.GatewayReady, model.GatewayDisconnected,
+		model.GatewayDead, model.GatewayDraining, model.GatewayDrained} {
+		m.gateways.WithLabelValues(string(health))
+	}
+	for _, g := range v.Gateways {
+		m.gateways.WithLabelValues(string(g.Status.Health)).Inc()
+	}
+	for _, state := range []model.OwnershipState{model.Unowned, model.Acquiring, model.Opening, model.Owned, model.Moving,
+		model.Fencing, model.Orphaned} {
+		m.volumes.WithLabelValues(string(state))
+	}
+	for _, volume := range v.Volumes {
+		m.volumes.WithLabelValues(string(volume.Status.Ownership.State)).Inc()
+	}
+	for _, alarm := range []string{AlarmNoOwner, AlarmPathsNotRedundant, AlarmGatewayDead} {
+		m.alarms.WithLabelValues(alarm)
+	}
+	for _, alarm := range alarms {
+		m.alarms.WithLabelValues(alarm).Inc()
+	}
+	m.imbalance.Set(v.imbalance())
+}
+
+// none sets everything to what a replica that leads nobody says.
+func (m *metrics) none() {
+	m.leads.Set(0)
+	m.imbalance.Set(0)
+	m.gateways.Reset()
+	m.volumes.Reset()
+	m.alarms.Reset()
+}
+
+// imbalance is the most that a usable gateway is to own for its weight, relative to the mean; 0 where there is none.
+func (v *View) imbalance() float64 {
+	owned, sum, weights, most := map[uint32]float64{}, 0.0, 0.0, 0.0
+	for _, owner := range v.plan.owners {
+		owned[owner]++
+	}
+	for _, g := range v.Gateways {
+		if g.Status.Health == model.GatewayReady && !leaves(g) {
+			weight := float64(max(1, g.Spec.Weight))
+			sum, weights = sum+owned[g.Status.Number], weights+weight
+			most = max(most, owned[g.Status.Number]/weight)
+		}
+	}
+	if sum == 0 {
+		return 0
+	}
+	return most / (sum / weights)
+}
+
+// failovers measures from an owner's death to the next owner's service.
+type failovers struct {
+	// died is the last incarnation of each gateway that is known to be gone, and since when.
+	died  map[uint32]departed
+	since map[string]time.Time
+}
+
+type departed struct {
+	ref model.GatewayRef
+	at  time.Time
+}
+
+func newFailovers() failovers {
+	return failovers{died: map[uint32]departed{}, since: map[string]time.Time{}}
+}
+
+// gone notes that an incarnation is known to be gone, the first time that it is told.
+func (f failovers) gone(ref model.GatewayRef, now time.Time) {
+	if f.died[ref.Number].ref != ref {
+		f.died[ref.Number] = departed{ref, now}
+	}
+}
+
+// changed notes a change of ownership that was stored, and says how long a failover took that it ends.
+func (f failovers) changed(a Action, now time.Time) (time.Duration, bool) {
+	switch a.Own.Reason {
+	case reasonOwnerDead:
+		if _, runs := f.since[a.Name]; !runs {
+			f.since[a.Name] = now
+			if died := f.died[a.Own.From.Owner.Number]; died.ref == a.Own.From.Owner {
+				f.since[a.Name] = died.at
+			}
+		}
+	case reasonServing:
+		since, runs := f.since[a.Name]
+		delete(f.since, a.Name)
+		return now.Sub(since), runs
+	case reasonUnexported:
+		delete(f.since, a.Name)
+	}
+	return 0, false
+}

@@ -1,0 +1,381 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/errgroup"
+
+	"sluice.dev/sluice/controlplane/internal/model"
+	"sluice.dev/sluice/controlplane/internal/placement"
+	"sluice.dev/sluice/controlplane/internal/store"
+)
+
+const (
+	// workers decide and store for so many objects at a time.
+	workers = 8
+	// storeTimeout bounds one change; etcd that does not answer for so long is looked at again later.
+	storeTimeout = 5 * time.Second
+	// lookEvery is how often everything is looked at anew, whatever was heard.
+	lookEvery = 30 * time.Second
+	// againAfter is the pause before a watch, or a candidacy, that failed is tried again.
+	againAfter = 500 * time.Millisecond
+)
+
+// Config says how an Orchestrator runs.
+type Config struct {
+	Store *store.Store
+	// Replica names this process among the candidates; required.
+	Replica string
+	// Events, Log, Registerer, Clock and Policy may be left out; Fencer, too: then no pool but a local one fails over.
+	Events     Events
+	Log        *slog.Logger
+	Registerer prometheus.Registerer
+	Clock      func() time.Time
+	Fencer     Fencer
+	Policy     placement.Policy
+}
+
+// Orchestrator carries out what the objects ask for, in whichever replica leads.
+type Orchestrator struct {
+	Config
+	metrics *metrics
+}
+
+// New makes an Orchestrator. Run starts it.
+func New(config Config) (*Orchestrator, error) {
+	if config.Store == nil || config.Replica == "" {
+		return nil, errors.New("an orchestrator needs a store, and a name among the replicas")
+	}
+	if config.Events == nil {
+		config.Events = noEvents{}
+	}
+	if config.Log == nil {
+		config.Log = slog.New(slog.DiscardHandler)
+	}
+	if config.Registerer == nil {
+		config.Registerer = prometheus.NewRegistry()
+	}
+	if config.Clock == nil {
+		config.Clock = time.Now
+	}
+	if config.Fencer == nil {
+		config.Fencer = noFencer{}
+	}
+	m, err := newMetrics(config.Registerer)
+	if err != nil {
+		return nil, err
+	}
+	return &Orchestrator{config, m}, nil
+}
+
+// Run stands for election, leads when elected, and begins again when it lost, until the context ends.
+func (o *Orchestrator) Run(ctx context.Context) error {
+	for {
+		err := o.Store.Lead(ctx, o.Replica, o.lead)
+		o.metrics.none()
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		o.Log.Warn("not the leader", "replica", o.Replica, "reason", err)
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(againAfter):
+		}
+	}
+}
+
+// term is one time as the leader.
+type term struct {
+	*Orchestrator
+	queue *queue
+
+	mutex sync.Mutex
+	view  *View
+	// unsynced are the watches that have not told everything yet: until none is left, nothing is decided.
+	unsynced  map[model.Kind]bool
+	synced    chan struct{}
+	alarms    map[Key]string
+	limited   map[Key]bool
+	failovers failovers
+	replan    chan struct{}
+}
+
+const kindObserved model.Kind = "Observed"
+
+func (o *Orchestrator) lead(ctx context.Context, began store.Term) error {
+	t := &term{Orchestrator: o, queue: newQueue(), view: NewView(began.Version, o.Clock()),
+		unsynced: map[model.Kind]bool{}, synced: make(chan struct{}), alarms: map[Key]string{},
+		limited: map[Key]bool{}, failovers: newFailovers(), replan: make(chan struct{}, 1)}
+	o.Log.Info("leader", "replica", o.Replica, "term", began.Version)
+	o.metrics.leads.Set(1)
+	group, ctx := errgroup.WithContext(ctx)
+	t.watchAll(ctx, group)
+	for range workers {
+		group.Go(func() error { return t.work(ctx) })
+	}
+	group.Go(func() error { return t.planner(ctx) })
+	group.Go(func() error { return t.lookAgain(ctx) })
+	return group.Wait()
+}
+
+func (t *term) watchAll(ctx context.Context, group *errgroup.Group) {
+	s := t.Store
+	watchObjects(ctx, t, group, model.KindVolume, s.Volumes)
+	watchObjects(ctx, t, group, model.KindTarget, s.Targets)
+	watchObjects(ctx, t, group, model.KindHost, s.Hosts)
+	watchObjects(ctx, t, group, model.KindSnapshot, s.Snapshots)
+	watchObjects(ctx, t, group, model.KindStoragePool, s.StoragePools)
+	watchObjects(ctx, t, group, model.KindGateway, s.Gateways)
+	watchObjects(ctx, t, group, model.KindGatewayPool, s.GatewayPools)
+	watchObjects(ctx, t, group, model.KindFabric, s.Fabrics)
+	t.keepWatching(ctx, group, kindObserved, func() error {
+		return s.WatchObserved(ctx, 0, func(c store.RecordChange[store.Observed]) error { t.observed(c); return nil })
+	})
+	t.keepWatching(ctx, group, KindJob, func() error {
+		return s.WatchJobs(ctx, 0, func(c store.RecordChange[*store.Job]) error { t.job(c); return nil })
+	})
+}
+
+// keepWatching begins a watch anew whenever it ends; meanwhile nothing is decided.
+func (t *term) keepWatching(ctx context.Context, group *errgroup.Group, kind model.Kind, watch func() error) {
+	t.sync(kind, false)
+	group.Go(func() error {
+		for {
+			err := watch()
+			t.mutex.Lock()
+			t.sync(kind, false)
+			t.mutex.Unlock()
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			t.Log.Warn("a watch ended; nothing is decided until it is back", "kind", kind, "problem", err)
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-time.After(againAfter):
+			}
+		}
+	})
+}
+
+// sync notes whether a watch has told everything. When the last one has, everything is looked at. Under the mutex, but for
+// the first call.
+func (t *term) sync(kind model.Kind, told bool) {
+	switch {
+	case !told && len(t.unsynced) == 0:
+		t.unsynced[kind] = true
+		t.synced = make(chan struct{})
+	case !told:
+		t.unsynced[kind] = true
+	case t.unsynced[kind]:
+		delete(t.unsynced, kind)
+		if len(t.unsynced) == 0 {
+			close(t.synced)
+			t.queue.add(t.view.Everything()...)
+			t.plan()
+		}
+	}
+}
+
+func watchObjects[T model.Object](ctx context.Context, t *term, group *errgroup.Group, kind model.Kind,
+	all *store.Collection[T],
+) {
+	t.keepWatching(ctx, group, kind, func() error {
+		return all.Watch(ctx, 0, func(c store.Change[T]) error {
+			t.mutex.Lock()
+			defer t.mutex.Unlock()
+			switch c.Type {
+			case store.Reset:
+				t.sync(kind, false)
+				t.view.ResetKind(kind)
+			case store.Put:
+				t.put(c.Object)
+			case store.Deleted:
+				t.view.Delete(c.Object, c.Version)
+				delete(t.alarms, Key{kind, c.Object.Metadata().Name})
+				t.queue.add(t.view.touchedBy(nil, c.Object)...)
+				t.plan()
+			case store.Bookmark:
+				t.sync(kind, true)
+			}
+			return nil
+		})
+	})
+}
+
+// put takes up an object, told by a watch or stored just now. Under the mutex.
+func (t *term) put(object model.Object) {
+	before := t.view.object(object.Kind(), object.Metadata().Name)
+	t.view.Put(object)
+	if len(t.unsynced) == 0 {
+		t.queue.add(t.view.touchedBy(before, object)...)
+		t.plan()
+	}
+}
+
+func (t *term) observed(c store.RecordChange[store.Observed]) {
+	t.mutex.Lock()
+	defer t.mutex.Unlock()
+	now := t.Clock()
+	switch c.Type {
+	case store.Reset:
+		t.sync(kindObserved, false)
+		t.view.ResetObserved(now)
+		return
+	case store.Put:
+		if connection := c.Record.Connection; connection != nil {
+			t.restarted(connection.Ref, now)
+		}
+		t.view.Observe(c.Record, now)
+	case store.Deleted:
+		t.view.Unobserve(c.Record, now)
+	case store.Bookmark:
+		t.sync(kindObserved, true)
+		return
+	}
+	if len(t.unsynced) == 0 {
+		t.queue.add(t.view.touchedByRecord(c.Record)...)
+		if c.Record.Connection != nil {
+			t.plan()
+		}
+	}
+}
+
+// restarted notes since when an incarnation is known to be gone: another one has connected.
+func (t *term) restarted(ref model.GatewayRef, now time.Time) {
+	if g := t.view.gateway(ref.Number); g != nil && g.Status.Incarnation != ref.Incarnation {
+		t.failovers.gone(g.Ref(), now)
+	}
+}
+
+func (t *term) job(c store.RecordChange[*store.Job]) {
+	t.mutex.Lock()
+	defer t.mutex.Unlock()
+	switch c.Type {
+	case store.Reset:
+		t.sync(KindJob, false)
+		clear(t.view.Jobs)
+		return
+	case store.Put:
+		t.view.PutJob(c.Record)
+	case store.Deleted:
+		t.view.DeleteJob(c.Record.ID, c.Version)
+	case store.Bookmark:
+		t.sync(KindJob, true)
+		return
+	}
+	key, known := t.view.JobObject(c.Record.ID)
+	if !known {
+		key = Key{KindJob, c.Record.ID}
+	}
+	t.queue.add(key)
+}
+
+// plan asks for a plan, if anything has changed. Under the mutex.
+func (t *term) plan() {
+	if !t.view.Dirty() {
+		return
+	}
+	select {
+	case t.replan <- struct{}{}:
+	default:
+	}
+}
+
+// planner plans when something has changed, and now and then for what loads have become. It pauses for a multiple of the
+// time that a plan takes, so that it never takes more than a small part of a core.
+func (t *term) planner(ctx context.Context) error {
+	ticker := time.NewTicker(PlanEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-ticker.C:
+		case <-t.replan:
+		}
+		if err := t.whenSynced(ctx); err != nil {
+			return err
+		}
+		t.mutex.Lock()
+		cluster := t.view.Cluster()
+		t.view.NextPlan()
+		t.mutex.Unlock()
+		cluster.Policy = t.Policy
+		began := time.Now()
+		assignment := placement.Plan(cluster)
+		took := time.Since(began)
+		t.metrics.plan.Observe(took.Seconds())
+		t.mutex.Lock()
+		t.queue.add(t.view.TakePlan(assignment)...)
+		t.metrics.count(t.view, t.alarms)
+		t.mutex.Unlock()
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(max(PlanPause, 4*took)):
+		}
+	}
+}
+
+// lookAgain looks at everything now and then, whatever was heard.
+func (t *term) lookAgain(ctx context.Context) error {
+	ticker := time.NewTicker(lookEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-ticker.C:
+		}
+		t.mutex.Lock()
+		if len(t.unsynced) == 0 {
+			t.queue.add(t.view.Everything()...)
+		}
+		t.mutex.Unlock()
+	}
+}
+
+// whenSynced waits until every watch has told everything.
+func (t *term) whenSynced(ctx context.Context) error {
+	for {
+		t.mutex.Lock()
+		synced, waits := t.synced, len(t.unsynced) > 0
+		t.mutex.Unlock()
+		if !waits {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-synced:
+		}
+	}
+}
+
+func (t *term) work(ctx context.Context) error {
+	for {
+		key, ok := t.queue.next(ctx)
+		if !ok {
+			return ctx.Err()
+		}
+		if err := t.whenSynced(ctx); err != nil {
+			return err
+		}
+		wait, err := t.reconcile(ctx, key)
+		if errors.Is(err, store.ErrDeposed) {
+			return err
+		}
+		if err != nil && ctx.Err() == nil {
+			t.metrics.failures.WithLabelValues(string(key.Kind)).Inc()
+			t.Log.Warn("will be tried again", "kind", key.Kind, "name", key.Name, "problem", err)
+		}
+		t.queue.done(key, err != nil, wait)
+	}
+}

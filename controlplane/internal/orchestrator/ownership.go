@@ -1,0 +1,381 @@
+package orchestrator
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"sluice.dev/sluice/controlplane/internal/model"
+	"sluice.dev/sluice/controlplane/internal/store"
+)
+
+// Reasons of changes of ownership.
+const (
+	reasonEpochLost    = "EpochFromGateway"
+	reasonExported     = "Exported"
+	reasonUnexported   = "Unexported"
+	reasonLocked       = "Locked"
+	reasonServing      = "Serving"
+	reasonReleased     = "Released"
+	reasonFailed       = "OpenFailed"
+	reasonOwnerFenced  = "OwnerFenced"
+	reasonOwnerDead    = "OwnerDead"
+	reasonOwnerSlow    = "OwnerSlow"
+	reasonCandidate    = "CandidateGone"
+	reasonMoveRequest  = "MoveRequested"
+	reasonMoveTimeout  = "MoveTimeout"
+	reasonNextGone     = "NextOwnerGone"
+	reasonDrain        = "Drain"
+	reasonRebalance    = "Rebalance"
+	reasonFencedOut    = "Fenced"
+	reasonNoCandidate  = "NoGateway"
+	reasonPoolUnknown  = "StoragePoolMissing"
+	reasonEpochUnknown = "EpochUnknown"
+)
+
+// owning is what a decision on a volume's ownership goes by.
+type owning struct {
+	*View
+	volume *model.Volume
+	is     model.Ownership
+	pool   *model.StoragePool
+	target *model.Target
+	now    time.Time
+	d      *Decision
+}
+
+func (o *owning) local() bool { return o.pool.Spec.Local != nil }
+
+// wanted says that the volume should have an owner.
+func (o *owning) wanted() bool {
+	return o.target != nil && !o.volume.Meta.Deleting() && o.volume.Status.CapacityBytes > 0
+}
+
+// change is the one step to be made now.
+func (o *owning) change(reason string, f func(model.Ownership) (model.Ownership, error), event *Event) *Action {
+	a := about(o.volume)
+	a.Own, a.Event = &OwnChange{From: o.is, Change: f, Reason: reason}, event
+	return &a
+}
+
+// decideOwnership makes at most one step: what follows from it is decided on what is stored then.
+func (v *View) decideOwnership(volume *model.Volume, now time.Time, d *Decision) {
+	o := &owning{View: v, volume: volume, is: volume.Status.Ownership, now: now, d: d,
+		pool: v.StoragePools[volume.Spec.Pool], target: v.target(volume.Meta.Name)}
+	if o.pool == nil {
+		return
+	}
+	step := o.raise()
+	if step == nil && d.Alarm == "" {
+		step = o.step()
+		if request := volume.Status.MoveRequest; step == nil && d.Alarm != "" && request != nil {
+			step = o.endRequest(*request, Event{true, "MoveRefused", "no gateway can own the volume now"})
+		}
+	}
+	if step != nil {
+		d.add(*step)
+	}
+}
+
+// raise takes up an epoch above the stored one, or an order: the store was restored from a backup.
+func (o *owning) raise() *Action {
+	var newest store.VolumeReport
+	order := uint64(0)
+	for _, r := range o.reports[o.volume.Meta.UID] {
+		order = max(order, r.Order)
+		if newest.Gateway.IsZero() || r.Epoch > newest.Epoch || r.Epoch == newest.Epoch && r.State == store.VolumeServing {
+			newest = r
+		}
+	}
+	if newest.Epoch <= o.is.Epoch && order <= o.is.Order {
+		return nil
+	}
+	serving := newest.State == store.VolumeServing
+	if newest.Epoch > o.is.Epoch && !serving && !o.local() {
+		o.d.Alarm = AlarmNoOwner
+		return nil // whoever owns it in that epoch is not known, and could not be fenced (R2: no takeover)
+	}
+	by, epoch := newest.Gateway, newest.Epoch
+	return o.change(reasonEpochLost, func(is model.Ownership) (model.Ownership, error) {
+		return is.Raise(by, epoch, order, serving)
+	}, &Event{true, reasonEpochLost, fmt.Sprintf("gateway %d told of epoch %d, the store had %d; of order %d, the store "+
+		"had %d: was it restored from a backup?", by.Number, epoch, o.is.Epoch, order, o.is.Order)})
+}
+
+func (o *owning) step() *Action {
+	switch o.is.State {
+	case model.Unowned, model.Orphaned:
+		return o.stepUnowned()
+	case model.Acquiring:
+		return o.stepAcquiring()
+	case model.Opening:
+		return o.stepOpening()
+	case model.Owned:
+		return o.stepOwned()
+	case model.Moving:
+		return o.stepMoving()
+	case model.Fencing:
+		return o.stepFencing()
+	}
+	return nil
+}
+
+func (o *owning) stepUnowned() *Action {
+	switch {
+	case o.wanted():
+		return o.give(reasonExported)
+	case o.is.State == model.Orphaned:
+		return o.change(reasonUnexported, model.Ownership.Retire, nil)
+	case o.volume.Status.MoveRequest != nil:
+		return o.endRequest(*o.volume.Status.MoveRequest, Event{true, "MoveRefused", "no target exports the volume"})
+	}
+	return nil
+}
+
+// endRequest ends a request to move, unless somebody asked for another one meanwhile.
+func (o *owning) endRequest(asked model.MoveRequest, event Event) *Action {
+	a := modify(o.volume, func(object model.Object) bool {
+		status := &object.(*model.Volume).Status
+		if status.MoveRequest == nil || *status.MoveRequest != asked {
+			return false
+		}
+		status.MoveRequest = nil
+		return true
+	}, &event)
+	return &a
+}
+
+// give asks for an owner, the best that can be one; without any it is an alarm.
+func (o *owning) give(reason string) *Action {
+	next, ok := o.candidate()
+	if !ok {
+		o.d.Alarm = AlarmNoOwner
+		return nil
+	}
+	if o.local() {
+		return o.change(reason, func(is model.Ownership) (model.Ownership, error) { return is.Acquire(next) }, nil)
+	}
+	return o.change(reason, func(is model.Ownership) (model.Ownership, error) { return is.Assign(next) }, nil)
+}
+
+func (o *owning) stepAcquiring() *Action {
+	r, told := o.report(o.volume.Meta.UID, o.is.Next)
+	told = told && r.Order == o.is.Order && r.Epoch == o.is.Epoch
+	switch {
+	case told && r.State == store.VolumeLocked:
+		return o.change(reasonLocked, func(is model.Ownership) (model.Ownership, error) { return is.Locked(is.Next) }, nil)
+	case !o.wanted() && o.is.Owner.IsZero():
+		return o.change(reasonUnexported, model.Ownership.Abandon, nil)
+	case told && (r.State == store.VolumeFailed || r.State == store.VolumeFenced || r.State == store.VolumeReleased):
+		return o.giveUp(reasonFailed, r.Reason)
+	case o.Standing(o.is.Next) != Present:
+		return o.giveUp(reasonCandidate, "")
+	}
+	if left := AcquireTimeout - o.now.Sub(o.is.Since); left > 0 {
+		o.d.wait(left)
+		return nil
+	}
+	if next, ok := o.candidate(o.is.Next, o.is.Owner); ok {
+		return o.failed(o.is.Next, o.change(reasonOwnerSlow,
+			func(is model.Ownership) (model.Ownership, error) { return is.Acquire(next) }, nil))
+	}
+	// Nobody else can: it is asked again, by a newer order, for it may not have taken this one for news.
+	return o.giveUp(reasonOwnerSlow, "in time")
+}
+
+// giveUp ends the attempt of a candidate, whose turn comes again later.
+func (o *owning) giveUp(reason, why string) *Action {
+	a := o.change(reason, model.Ownership.Abandon, &Event{true, reason,
+		fmt.Sprintf("gateway %d did not get the volume's lock %s", o.is.Next.Number, why)})
+	return o.failed(o.is.Next, a)
+}
+
+// failed notes with an action that a gateway failed.
+func (o *owning) failed(by model.GatewayRef, a *Action) *Action {
+	name := o.volume.Meta.Name
+	a.Done = func(view *View, now time.Time) { view.fail(name, by.Number, now) }
+	return a
+}
+
+// ended is the owner's own word that it serves in this epoch no more, if there is one.
+func (o *owning) ended() (store.VolumeReport, bool) {
+	r, told := o.report(o.volume.Meta.UID, o.is.Owner)
+	return r, told && r.Epoch == o.is.Epoch &&
+		(r.State == store.VolumeReleased || r.State == store.VolumeFailed || r.State == store.VolumeFenced)
+}
+
+func (o *owning) released(reason string, event *Event) *Action {
+	return o.change(reason, func(is model.Ownership) (model.Ownership, error) { return is.Released(is.Owner, is.Epoch) },
+		event)
+}
+
+func (o *owning) stepOpening() *Action {
+	if r, ended := o.ended(); ended {
+		return o.failed(o.is.Owner, o.released(reasonFailed, &Event{true, reasonFailed,
+			fmt.Sprintf("gateway %d could not open the volume: %s", o.is.Owner.Number, r.Reason)}))
+	}
+	if r, told := o.report(o.volume.Meta.UID, o.is.Owner); told && r.Epoch == o.is.Epoch && r.State == store.VolumeServing {
+		a := o.change(reasonServing, func(is model.Ownership) (model.Ownership, error) {
+			return is.Serving(is.Owner, is.Epoch)
+		}, &Event{false, "Owned", fmt.Sprintf("gateway %d serves the volume in epoch %d", o.is.Owner.Number, o.is.Epoch)})
+		name, number := o.volume.Meta.Name, o.is.Owner.Number
+		a.Done = func(view *View, _ time.Time) { view.succeed(name, number) }
+		return a
+	}
+	if o.Standing(o.is.Owner) == Gone {
+		return o.replaceOwner()
+	}
+	if left := OpenTimeout - o.now.Sub(o.is.Since); left > 0 {
+		o.d.wait(left)
+		return nil
+	}
+	if !o.local() {
+		o.d.Alarm = AlarmNoOwner
+		return nil // it may open yet, and whoever may open must not be passed over without a fence
+	}
+	if next, ok := o.candidate(o.is.Owner); ok { // the lock is the fence
+		return o.failed(o.is.Owner, o.change(reasonOwnerSlow,
+			func(is model.Ownership) (model.Ownership, error) { return is.Acquire(next) }, nil))
+	}
+	o.d.Alarm = AlarmNoOwner
+	return nil
+}
+
+// replaceOwner is for an owner that is gone, and did not say that it released the volume.
+func (o *owning) replaceOwner() *Action {
+	event := &Event{true, reasonOwnerDead, fmt.Sprintf("gateway %s, the owner, is gone", o.is.Owner)}
+	if !o.local() {
+		o.outlaw()
+		return o.change(reasonOwnerDead, model.Ownership.BeginFence, event)
+	}
+	if o.is.State == model.Moving {
+		return o.change(reasonOwnerDead, model.Ownership.CancelMove, event)
+	}
+	next, ok := o.candidate(o.is.Owner)
+	if !ok {
+		if o.wanted() {
+			o.d.Alarm = AlarmNoOwner
+		}
+		return nil
+	}
+	return o.change(reasonOwnerDead, func(is model.Ownership) (model.Ownership, error) { return is.Acquire(next) }, event)
+}
+
+func (o *owning) stepOwned() *Action {
+	if r, ended := o.ended(); ended {
+		a := o.released(reasonOwnerFenced, &Event{true, reasonOwnerFenced,
+			fmt.Sprintf("gateway %d has given the volume up: %s", o.is.Owner.Number, r.Reason)})
+		if r.State == store.VolumeReleased {
+			return a // it closed it for a move that was called off: nothing is wrong with it
+		}
+		return o.failed(o.is.Owner, a)
+	}
+	switch o.Standing(o.is.Owner) {
+	case Gone:
+		return o.replaceOwner()
+	case Absent:
+		return nil // it serves on, and would not hear of a move
+	}
+	if !o.wanted() {
+		return o.change(reasonUnexported, func(is model.Ownership) (model.Ownership, error) {
+			return is.Move(model.GatewayRef{})
+		}, nil)
+	}
+	if o.volume.Status.MoveRequest != nil {
+		return o.carryOut(o.volume.Status.MoveRequest)
+	}
+	return o.planned()
+}
+
+// carryOut makes the move that somebody asked for, or ends the request with the reason why not.
+func (o *owning) carryOut(request *model.MoveRequest) *Action {
+	next, ok := model.GatewayRef{}, false
+	if request.Gateway == 0 {
+		next, ok = o.candidate(o.is.Owner)
+	} else if g := o.gateway(request.Gateway); g != nil && !leaves(g) {
+		var present bool
+		next, present = o.connected(request.Gateway)
+		ok = present && o.mayOwn(g, next)
+	}
+	if ok && next != o.is.Owner {
+		a := o.move(next, reasonMoveRequest)
+		a.Own.Request = request
+		return a
+	}
+	if ok {
+		return o.endRequest(*request, Event{false, "Moved",
+			fmt.Sprintf("gateway %d owns the volume already", next.Number)})
+	}
+	return o.endRequest(*request, Event{true, "MoveRefused", "no other gateway can own the volume: " +
+		"it has to have a stream, be in the target's path set, and reach the storage pool"})
+}
+
+func (o *owning) move(next model.GatewayRef, reason string) *Action {
+	return o.change(reason, func(is model.Ownership) (model.Ownership, error) { return is.Move(next) },
+		&Event{false, reason, fmt.Sprintf("moving from gateway %d to gateway %d", o.is.Owner.Number, next.Number)})
+}
+
+// planned makes the move that placement wants, a few at a time.
+func (o *owning) planned() *Action {
+	number := o.plan.owners[o.volume.Meta.Name]
+	g, from := o.gateway(number), o.gateway(o.is.Owner.Number)
+	if number == o.is.Owner.Number || g == nil || from == nil || leaves(g) {
+		return nil
+	}
+	next, present := o.connected(number)
+	if !present || !o.mayOwn(g, next) {
+		return nil
+	}
+	if f := o.failures[o.volume.Meta.Name][number]; f.count > 0 {
+		if left := backoff(f.count) - o.now.Sub(f.at); left > 0 {
+			o.d.wait(left)
+			return nil
+		}
+	}
+	reason, limit := reasonRebalance, RebalanceMoves
+	leaving := o.target != nil && !slices.Contains(o.plan.paths[o.target.Meta.Name].Gateways, from.Status.Number)
+	if leaves(from) || leaving {
+		reason, limit = reasonDrain, DrainMoves
+	}
+	if o.moving(reason, from.Status.Number) >= limit {
+		o.d.wait(MinRetry)
+		return nil
+	}
+	return o.move(next, reason)
+}
+
+// moving counts moves that have yet to end: from a gateway that drains, or in the whole cluster.
+func (v *View) moving(reason string, from uint32) int {
+	if reason == reasonDrain {
+		return v.moves[from]
+	}
+	count := 0
+	for _, moves := range v.moves {
+		count += moves
+	}
+	return count
+}
+
+func (o *owning) stepMoving() *Action {
+	nextGone := !o.is.Next.IsZero() && o.Standing(o.is.Next) != Present
+	if _, ended := o.ended(); ended && !nextGone {
+		return o.released(reasonReleased, nil)
+	} else if !ended && o.Standing(o.is.Owner) == Gone {
+		return o.replaceOwner()
+	}
+	if o.is.Next.IsZero() {
+		if o.wanted() {
+			return o.change(reasonExported, model.Ownership.CancelMove, nil)
+		}
+		return nil // it has all the time it needs
+	}
+	if nextGone {
+		return o.failed(o.is.Next, o.change(reasonNextGone, model.Ownership.CancelMove, nil))
+	}
+	if left := MoveTimeout - o.now.Sub(o.is.Since); left > 0 {
+		o.d.wait(left)
+		return nil
+	}
+	return o.failed(o.is.Next, o.change(reasonMoveTimeout, model.Ownership.CancelMove, &Event{true, reasonMoveTimeout,
+		fmt.Sprintf("gateway %d did not release the volume within %s: it keeps it", o.is.Owner.Number, MoveTimeout)}))
+}

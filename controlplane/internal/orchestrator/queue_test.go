@@ -1,0 +1,114 @@
+package orchestrator
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"sluice.dev/sluice/controlplane/internal/model"
+)
+
+var (
+	one = Key{model.KindVolume, "one"}
+	two = Key{model.KindVolume, "two"}
+)
+
+func given(t *testing.T, q *queue) Key {
+	t.Helper()
+	key, ok := q.next(t.Context())
+	if !ok {
+		t.Fatal("nothing is given out")
+	}
+	return key
+}
+
+func TestAKeyIsGivenToOneWorkerAndAgainIfItWasAddedMeanwhile(t *testing.T) {
+	q := newQueue()
+	q.add(one, one, two)
+	if given(t, q) != one || given(t, q) != two {
+		t.Fatal("each once, in order")
+	}
+	q.add(one)
+	if key, _, ok := q.take(time.Now()); ok {
+		t.Fatalf("%v is given to a second worker", key)
+	}
+	q.done(one, false, 0)
+	if given(t, q) != one {
+		t.Fatal("what was added meanwhile is lost")
+	}
+	q.done(one, false, 0)
+	q.done(two, false, 0)
+	if len(q.state) != 0 {
+		t.Errorf("%d keys are kept that nobody waits for", len(q.state))
+	}
+}
+
+func TestWhatFailsComesBackLaterAndLaterAndHoldsUpNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueue()
+		q.add(one)
+		began := time.Now()
+		for _, want := range []time.Duration{0, MinRetry, 2 * MinRetry, 4 * MinRetry} {
+			if given(t, q) != one || time.Since(began) != want {
+				t.Errorf("it came back after %s, wanted %s", time.Since(began), want)
+			}
+			q.done(one, true, 0)
+			began = time.Now()
+			q.add(two)
+			if given(t, q) != two || time.Since(began) != 0 { // R15
+				t.Fatal("another key waits for the one that fails")
+			}
+			q.done(two, false, 0)
+		}
+		given(t, q)
+		q.done(one, false, 3*time.Second) // it came right: it is looked at when the decision said
+		began = time.Now()
+		if given(t, q); time.Since(began) != 3*time.Second {
+			t.Errorf("looked at again after %s", time.Since(began))
+		}
+	})
+}
+
+func TestNothingIsDecidedUntilEveryWatchHasToldEverything(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, err := newMetrics(prometheus.NewRegistry())
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := &term{Orchestrator: &Orchestrator{metrics: m}, queue: newQueue(), view: NewView(1, time.Now()),
+			unsynced: map[model.Kind]bool{}, synced: make(chan struct{}), replan: make(chan struct{}, 1)}
+		w.view.Put(&model.Volume{Meta: model.Meta{Name: "one", Version: 1}})
+		w.sync(model.KindVolume, false)
+		w.sync(model.KindTarget, false)
+		waits := func() bool {
+			ctx, stop := context.WithCancel(t.Context())
+			defer stop()
+			done := make(chan error, 1)
+			go func() { done <- w.whenSynced(ctx) }()
+			synctest.Wait()
+			select {
+			case <-done:
+				return false
+			default:
+				stop()
+				<-done
+				return true
+			}
+		}
+		w.sync(model.KindVolume, true)
+		if !waits() {
+			t.Error("one watch has told nothing yet")
+		}
+		w.sync(model.KindTarget, true)
+		if waits() || given(t, w.queue) != one {
+			t.Error("everything was told, and is to be looked at")
+		}
+		w.sync(model.KindVolume, false)
+		if !waits() {
+			t.Error("a watch was lost")
+		}
+	})
+}

@@ -1,0 +1,100 @@
+package orchestrator
+
+import (
+	"cmp"
+	"time"
+
+	"sluice.dev/sluice/controlplane/internal/model"
+	"sluice.dev/sluice/controlplane/internal/store"
+)
+
+// DecideSnapshot takes a snapshot, through the volume's owner, and takes it away again when it was deleted.
+func (v *View) DecideSnapshot(name string, now time.Time) Decision {
+	var d Decision
+	snapshot := v.Snapshots[name]
+	if snapshot == nil {
+		return d
+	}
+	volume := v.Volumes[snapshot.Spec.Volume]
+	var pool *model.StoragePool
+	if volume != nil {
+		pool = v.StoragePools[volume.Spec.Pool]
+	}
+	var p progress
+	switch {
+	case snapshot.Meta.Deleting():
+		if p = v.deleteSnapshot(snapshot, volume, pool, now, &d); p.done != nil {
+			return d
+		}
+	case snapshot.Status.Ready:
+	case pool == nil || volume.Status.CapacityBytes == 0:
+		p = progress{reason: "SourceNotReady", message: "its volume is not ready"}
+	default:
+		p = v.takeSnapshot(snapshot, volume, pool, now, &d)
+	}
+	ready := snapshot.Status.Ready
+	c, needed := conditions(snapshot, []model.Condition{
+		condition(model.ConditionReady, ready, choose(ready, "Taken", cmp.Or(p.reason, "NotTaken")), p.message),
+		condition(model.ConditionProgressing, p.reason == reasonJobRuns, cmp.Or(p.reason, "Settled"), p.message),
+	}, now)
+	if needed && (len(d.Actions) == 0 || d.Actions[len(d.Actions)-1].Remove == nil) {
+		d.add(c)
+	}
+	return d
+}
+
+func (v *View) takeSnapshot(snapshot *model.Snapshot, volume *model.Volume, pool *model.StoragePool, now time.Time,
+	d *Decision,
+) progress {
+	is := volume.Status.Ownership
+	if is.State != model.Owned && is.State != model.Unowned {
+		return progress{reason: "WaitsForOwner", message: "it is taken by the volume's owner, between commands"}
+	}
+	job := store.Job{ID: jobID(snapshot.Meta.UID, "snapshot"), Action: store.JobCreateSnapshotImage,
+		VolumeUID: volume.Meta.UID, Location: store.VolumeLocation(volume),
+		SnapshotLocation: store.SnapshotLocation(snapshot), SizeBytes: volume.Status.CapacityBytes}
+	// Nobody but the owner may take it while there is one: only between its commands it is consistent.
+	p := v.pursue(d, snapshot, pool, job, is.Owner.Number, is.State == model.Owned, now)
+	if p.done != nil {
+		done := *p.done
+		d.add(modify(snapshot, func(o model.Object) bool {
+			status := &o.(*model.Snapshot).Status
+			taken := done.Result.At
+			status.Ready, status.SizeBytes, status.TakenTime = true, done.SizeBytes, &taken
+			return true
+		}, &Event{false, "Taken", "the snapshot can be used"}), drop(snapshot, p.done))
+	}
+	return p
+}
+
+// deleteSnapshot's progress is done when the snapshot is to be removed, which the decision then does.
+func (v *View) deleteSnapshot(snapshot *model.Snapshot, volume *model.Volume, pool *model.StoragePool, now time.Time,
+	d *Decision,
+) progress {
+	remove := about(snapshot)
+	remove.Remove = snapshot
+	if pool == nil || snapshot.Spec.ReclaimPolicy == model.ReclaimRetain {
+		for _, what := range []string{"snapshot", "delete"} {
+			if job := v.Jobs[jobID(snapshot.Meta.UID, what)]; job != nil {
+				d.add(drop(snapshot, job))
+			}
+		}
+		d.add(remove)
+		return progress{done: &store.Job{}}
+	}
+	deletion := store.Job{ID: jobID(snapshot.Meta.UID, "delete"), Action: store.JobDeleteSnapshotImage,
+		PoolUID: pool.Meta.UID, VolumeUID: volume.Meta.UID, Location: store.VolumeLocation(volume),
+		SnapshotLocation: store.SnapshotLocation(snapshot)}
+	if !v.callOff(d, snapshot, deletion, jobID(snapshot.Meta.UID, "snapshot")) {
+		return progress{reason: reasonJobRuns, message: "what was begun is called off"}
+	}
+	if !snapshot.Status.Ready && v.Jobs[deletion.ID] == nil {
+		d.add(remove)
+		return progress{done: &store.Job{}}
+	}
+	p := v.pursue(d, snapshot, pool, deletion, volume.Status.Ownership.Owner.Number, false, now)
+	if p.done != nil {
+		d.add(drop(snapshot, p.done), remove)
+	}
+	return p
+}

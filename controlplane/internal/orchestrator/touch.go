@@ -1,0 +1,162 @@
+package orchestrator
+
+import (
+	"slices"
+
+	"sluice.dev/sluice/controlplane/internal/model"
+	"sluice.dev/sluice/controlplane/internal/store"
+)
+
+// What a change makes worth a look, besides what changed. Too much costs time, too little a wait for the next look at
+// everything.
+
+// Everything known.
+func (v *View) Everything() []Key {
+	var all []Key
+	each := func(kind model.Kind, names []string) {
+		for _, name := range names {
+			all = append(all, Key{kind, name})
+		}
+	}
+	each(model.KindGateway, names(v.Gateways))
+	each(model.KindStoragePool, names(v.StoragePools))
+	each(model.KindTarget, names(v.Targets))
+	each(model.KindVolume, names(v.Volumes))
+	each(model.KindSnapshot, names(v.Snapshots))
+	each(KindJob, names(v.Jobs))
+	return all
+}
+
+// touchedBy says what a change of an object concerns; before is nil where it is new.
+func (v *View) touchedBy(before, object model.Object) []Key {
+	touched := []Key{{object.Kind(), object.Metadata().Name}}
+	switch o := object.(type) {
+	case *model.Volume:
+		touched = append(touched, v.touchedByVolume(before, o)...)
+	case *model.Target:
+		for _, t := range []model.Object{before, o} {
+			if t, ok := t.(*model.Target); ok && t != nil {
+				for _, lun := range t.Spec.Luns {
+					touched = append(touched, Key{model.KindVolume, lun.Volume})
+				}
+				touched = append(touched, v.leaving(t.Status.PathSet)...)
+			}
+		}
+	case *model.Gateway:
+		if was, ok := before.(*model.Gateway); !ok || was.Status.Health != o.Status.Health ||
+			was.Status.Incarnation != o.Status.Incarnation || was.Status.Drain != o.Status.Drain ||
+			was.Meta.Generation != o.Meta.Generation {
+			touched = append(touched, v.touchedByGateway(o.Status.Number)...)
+		}
+	case *model.StoragePool:
+		if before == nil {
+			for name, volume := range v.Volumes {
+				if volume.Spec.Pool == o.Meta.Name {
+					touched = append(touched, Key{model.KindVolume, name})
+				}
+			}
+		}
+	case *model.Snapshot:
+		for name, volume := range v.Volumes {
+			if volume.Spec.Source.Snapshot == o.Meta.Name && volume.Status.CapacityBytes == 0 {
+				touched = append(touched, Key{model.KindVolume, name})
+			}
+		}
+	}
+	return touched
+}
+
+func (v *View) touchedByVolume(before model.Object, volume *model.Volume) []Key {
+	var touched []Key
+	is := volume.Status.Ownership
+	parties := []uint32{is.Owner.Number, is.Next.Number}
+	if was, ok := before.(*model.Volume); ok {
+		if was.Status.Ownership == is && was.Status.CapacityBytes == volume.Status.CapacityBytes {
+			return nil
+		}
+		parties = append(parties, was.Status.Ownership.Owner.Number, was.Status.Ownership.Next.Number)
+	}
+	for _, t := range v.Targets {
+		if slices.ContainsFunc(t.Spec.Luns, func(l model.TargetLun) bool { return l.Volume == volume.Meta.Name }) {
+			touched = append(touched, Key{model.KindTarget, t.Meta.Name})
+		}
+	}
+	for name, snapshot := range v.Snapshots {
+		if snapshot.Spec.Volume == volume.Meta.Name {
+			touched = append(touched, Key{model.KindSnapshot, name})
+		}
+	}
+	for name, other := range v.Volumes {
+		if other.Spec.Source.Volume == volume.Meta.Name && other.Status.CapacityBytes == 0 {
+			touched = append(touched, Key{model.KindVolume, name})
+		}
+	}
+	return append(touched, v.leaving(parties)...)
+}
+
+// leaving are those gateways that are to be told drained once they hold nothing.
+func (v *View) leaving(numbers []uint32) []Key {
+	var touched []Key
+	for _, number := range numbers {
+		if g := v.gateway(number); g != nil && (g.Status.Drain || g.Meta.Deleting()) {
+			touched = append(touched, Key{model.KindGateway, g.Meta.Name})
+		}
+	}
+	return touched
+}
+
+// touchedByGateway is what may go on or has to change when a gateway comes, goes or is given up: what it holds, what
+// nobody serves, and what its peers wait to say.
+func (v *View) touchedByGateway(number uint32) []Key {
+	var touched []Key
+	for name, volume := range v.Volumes {
+		is := volume.Status.Ownership
+		held := is.Owner.Number == number || is.Next.Number == number
+		settled := is.State == model.Owned && v.Standing(is.Owner) != Gone ||
+			is.State == model.Unowned && volume.Status.CapacityBytes > 0 && v.target(name) == nil &&
+				!volume.Meta.Deleting()
+		if held || !settled {
+			touched = append(touched, Key{model.KindVolume, name})
+		}
+	}
+	for name, t := range v.Targets {
+		if slices.Contains(t.Status.PathSet, number) {
+			touched = append(touched, Key{model.KindTarget, name})
+		}
+	}
+	for name, snapshot := range v.Snapshots {
+		if !snapshot.Status.Ready || snapshot.Meta.Deleting() {
+			touched = append(touched, Key{model.KindSnapshot, name})
+		}
+	}
+	for name, g := range v.Gateways {
+		if _, present := v.connected(g.Status.Number); g.Status.Number == number || !present {
+			touched = append(touched, Key{model.KindGateway, name})
+		}
+	}
+	return touched
+}
+
+// touchedByRecord says what an observation concerns.
+func (v *View) touchedByRecord(o store.Observed) []Key {
+	switch {
+	case o.Connection != nil:
+		touched := []Key{{model.KindGateway, o.Connection.Gateway}}
+		return append(touched, v.touchedByGateway(o.Connection.Ref.Number)...)
+	case o.Volume != nil:
+		if key, known := v.uids[o.Volume.UID]; known {
+			return []Key{key}
+		}
+	case o.Peer != nil:
+		if g := v.gateway(o.Peer.Peer.Number); g != nil {
+			return []Key{{model.KindGateway, g.Meta.Name}}
+		}
+	case o.Pool != nil:
+		for name, pool := range v.StoragePools {
+			if pool.Meta.UID == o.Pool.UID {
+				return []Key{{model.KindStoragePool, name}}
+			}
+		}
+	}
+	return nil
+}
