@@ -1,0 +1,264 @@
+package simtest
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"sluice.dev/sluice/controlplane/internal/model"
+	"sluice.dev/sluice/controlplane/internal/orchestrator"
+	"sluice.dev/sluice/controlplane/internal/store"
+)
+
+func (w *World) violate(format string, args ...any) {
+	w.found = append(w.found, fmt.Sprintf(format, args...))
+}
+
+// Violations are the invariants that were found broken.
+func (w *World) Violations() []string { return w.found }
+
+func (w *World) servedBy(uid string) *process {
+	for _, name := range w.names {
+		for _, p := range w.past[name] {
+			if u := p.units[uid]; u != nil && u.serving != 0 && p.alive {
+				return p
+			}
+		}
+	}
+	return nil
+}
+
+// checkServing: one gateway an epoch, ever.
+func (w *World) checkServing(p *process, uid string, epoch uint64) {
+	key := epochKey{uid, epoch}
+	if by, known := w.served[key]; known && by != p.ref {
+		w.violate("%s serves %s in epoch %d, in which %s has", p.ref, uid, epoch, by)
+	}
+	w.served[key] = p.ref
+	if o := p.units[uid].heard; !o.MayServe(p.ref, epoch) {
+		w.violate("%s serves %s against its order", p.ref, uid)
+	}
+}
+
+// checkOwn: epochs never fall, each has one owner, none begins without the lock or the release, and no request is lost.
+func (w *World) checkOwn(a orchestrator.Action, before, after *model.Volume, next model.Ownership) {
+	uid, was := before.Meta.UID, before.Status.Ownership
+	if next.Epoch < was.Epoch {
+		w.violate("the epoch of %s falls from %d to %d", uid, was.Epoch, next.Epoch)
+	}
+	if !next.Owner.IsZero() {
+		key := epochKey{uid, next.Epoch}
+		if by, known := w.owners[key]; known && by != next.Owner {
+			w.violate("%s and %s own %s in epoch %d", by, next.Owner, uid, next.Epoch)
+		}
+		w.owners[key] = next.Owner
+	}
+	holder := w.disk(uid).holder // of an order that a restored store has lost, maybe
+	locked := was.State == model.Acquiring &&
+		(w.locked[lockKey{uid, next.Owner, was.Order}] || holder != nil && holder.ref == next.Owner)
+	if next.Epoch > was.Epoch && next.State == model.Opening && was.State != model.Moving && !locked {
+		w.violate("%s owns %s in epoch %d and did not have the lock", next.Owner, uid, next.Epoch)
+	}
+	released := was.State == model.Moving && next.State != model.Moving && next.State != model.Owned ||
+		next.State == model.Orphaned && !was.Owner.IsZero() && was.State != model.Acquiring
+	if released {
+		if p := w.process(was.Owner); p != nil && p.alive && p.units[uid] != nil && p.units[uid].serving == was.Epoch {
+			w.violate("%s was taken for released by %s, which serves it in epoch %d", uid, was.Owner, was.Epoch)
+		}
+	}
+	w.checkRequest(a, before, after)
+}
+
+func (w *World) process(ref model.GatewayRef) *process {
+	if ref.IsZero() {
+		return nil
+	}
+	past := w.past[w.names[ref.Number-1]]
+	if at := slices.IndexFunc(past, func(p *process) bool { return p.ref == ref }); at >= 0 {
+		return past[at]
+	}
+	return nil
+}
+
+// checkRequest: a request to move ends only by a decision on that very request.
+func (w *World) checkRequest(a orchestrator.Action, before, after *model.Volume) {
+	request := before.Status.MoveRequest
+	if request == nil || after.Status.MoveRequest != nil {
+		return
+	}
+	seen := a.Object.(*model.Volume).Status.MoveRequest
+	if seen == nil || *seen != *request {
+		w.violate("a request to move %s was lost", before.Meta.Name)
+	}
+}
+
+// checkModify: a gateway is given up only if it was in trouble when that was decided, and requests are not lost.
+func (w *World) checkModify(a orchestrator.Action, before, after model.Object, heard int) {
+	switch o := after.(type) {
+	case *model.Volume:
+		w.checkRequest(a, before.(*model.Volume), o)
+		if o.Spec != before.(*model.Volume).Spec || o.Status.Ownership != before.(*model.Volume).Status.Ownership {
+			w.violate("a change of the status of %s changed its spec or owner", o.Meta.Name)
+		}
+	case *model.Gateway:
+		if o.Status.Health != model.GatewayDead || before.(*model.Gateway).Status.Health == model.GatewayDead {
+			return
+		}
+		if !w.foundGone(o.Ref(), heard) {
+			w.violate("%s was given up, though no peer had said that it is gone", o.Ref())
+		}
+	}
+}
+
+// foundGone says whether some peer's last word on an incarnation, in what had been heard, was that it does not reach it.
+func (w *World) foundGone(ref model.GatewayRef, heard int) bool {
+	last := map[uint32]store.Reach{}
+	for _, c := range w.store.log[:heard] {
+		if r := c.record.Peer; r != nil && r.Peer == ref {
+			last[r.Reporter.Number] = r.Reach
+		}
+	}
+	for _, reach := range last {
+		if reach != store.PeerConnected {
+			return true
+		}
+	}
+	return false
+}
+
+// Recover ends all faults, and lets everything run for so long that all that can come right has: every process runs, one
+// replica leads, and everything is heard and stored in turn.
+func (w *World) Recover() {
+	w.faulty = false
+	clear(w.cut)
+	clear(w.cutPeers)
+	for _, name := range w.names {
+		p := w.running[name]
+		if p.frozen {
+			p.frozen = false
+		}
+		if !p.alive {
+			w.start(name)
+		}
+		if !p.stream {
+			w.connect(w.running[name])
+		}
+		if !w.running[name].stream {
+			w.start(name) // it was replaced, and begins anew
+		}
+	}
+	w.elect()
+	for _, old := range w.leaders { // a deposed one still stores what it had decided
+		for len(old.pending) > 0 {
+			old.carryOut(w, 0)
+		}
+	}
+	l := w.leaders[len(w.leaders)-1]
+	for quiet, turns := 0, 0; quiet < quietTurns && turns < maxTurns; turns++ {
+		revision := w.store.revision
+		w.turn(l)
+		quiet++
+		if w.store.revision != revision {
+			quiet = 0
+		} else {
+			w.now = w.now.Add(5 * time.Second) // it waits for the clock alone
+		}
+	}
+}
+
+// quietTurns are enough for the longest wait there is; maxTurns for anything to come right.
+const (
+	quietTurns = 16
+	maxTurns   = 600
+)
+
+// turn is a round in which everybody has a turn.
+func (w *World) turn(l *leader) {
+	w.now = w.now.Add(500 * time.Millisecond)
+	l.listen(w, len(w.store.log))
+	l.plan()
+	for _, key := range l.view.Everything() {
+		l.decide(w, key)
+	}
+	for len(l.pending) > 0 {
+		l.carryOut(w, 0)
+	}
+	for _, name := range w.names {
+		p := w.running[name]
+		w.hearAll(p)
+		for _, v := range w.volumes() {
+			w.act(p, v)
+		}
+		for p.stream && len(p.outbox) > 0 {
+			w.deliver(p)
+		}
+		w.work(p)
+		w.lookAtPeers(p)
+	}
+}
+
+// CheckRest says what has not come right though nothing is in its way.
+func (w *World) CheckRest() {
+	for _, v := range w.volumes() {
+		name, o := v.Meta.Name, v.Status.Ownership
+		if v.Meta.Deleting() {
+			w.violate("%s was deleted and is there still, %s", name, o.State)
+			continue
+		}
+		if v.Status.MoveRequest != nil {
+			w.violate("a request to move %s has not ended", name)
+		}
+		if v.Spec.SizeBytes != w.sizes[name] || v.Status.CapacityBytes != v.Spec.SizeBytes {
+			w.violate("%s has %d bytes, wanted are %d", name, v.Status.CapacityBytes, w.sizes[name])
+		}
+		t := w.mappedBy(name)
+		if t == nil {
+			if o.State != model.Unowned {
+				w.violate("%s is %s, though no target maps it", name, o.State)
+			}
+			continue
+		}
+		if !w.anyTakes(v.Spec.Pool) {
+			continue // whoever could own it drains
+		}
+		p := w.process(o.Owner)
+		if o.State != model.Owned || p == nil || !p.runs() || p.unit(v.Meta.UID).serving != o.Epoch {
+			w.violate("%s finds no owner: %+v", name, o)
+		} else if !slices.Contains(t.Status.PathSet, o.Owner.Number) {
+			w.violate("%s is owned by %s, which does not export it", name, o.Owner)
+		}
+	}
+	for _, name := range w.names {
+		g := get[*model.Gateway](w.store, model.KindGateway, name)
+		w.checkDrain(g)
+	}
+}
+
+// checkDrain: a gateway drains, unless nobody else can take what it owns, or a target would be left with one path.
+func (w *World) checkDrain(g *model.Gateway) {
+	if !g.Status.Drain {
+		if g.Status.Health != model.GatewayReady {
+			w.violate("%s is %s, though nothing is wrong with it", g.Meta.Name, g.Status.Health)
+		}
+		return
+	}
+	pool := get[*model.StoragePool](w.store, model.KindStoragePool, "pool-"+g.Spec.Node[len("node-"):])
+	taking := 0
+	for _, name := range w.names {
+		if !get[*model.Gateway](w.store, model.KindGateway, name).Status.Drain {
+			taking++
+		}
+	}
+	if w.anyTakes(pool.Meta.Name) && taking >= 2 && g.Status.Health != model.GatewayDrained {
+		w.violate("%s does not drain: %s", g.Meta.Name, g.Status.Health)
+	}
+}
+
+// anyTakes says that some gateway of a pool's node does not drain.
+func (w *World) anyTakes(pool string) bool {
+	node := get[*model.StoragePool](w.store, model.KindStoragePool, pool).Spec.Local.Node
+	return slices.ContainsFunc(w.names, func(name string) bool {
+		g := get[*model.Gateway](w.store, model.KindGateway, name)
+		return g.Spec.Node == node && !g.Status.Drain
+	})
+}

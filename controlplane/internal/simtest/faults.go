@@ -1,0 +1,149 @@
+package simtest
+
+import (
+	"slices"
+
+	"sluice.dev/sluice/controlplane/internal/model"
+)
+
+func (w *World) fault(p *process) {
+	name := p.name
+	switch w.random.IntN(12) {
+	case 0:
+		if p.alive {
+			w.crash(p)
+			w.trouble[name] = w.now
+		}
+	case 1, 2:
+		if !p.alive {
+			w.start(name)
+		}
+	case 3:
+		if p.runs() {
+			p.frozen = true
+			w.trouble[name] = w.now
+		}
+	case 4:
+		p.frozen = false
+	case 5:
+		w.cut[name] = true
+		w.disconnect(p)
+	case 6, 7:
+		delete(w.cut, name)
+		w.connect(p)
+	case 8:
+		w.cutPeers[name] = true
+		w.trouble[name] = w.now
+	case 9:
+		delete(w.cutPeers, name)
+	case 10:
+		if p.frozen {
+			w.disconnect(p) // its replica has heard no heartbeat
+		}
+	case 11:
+		if w.chance(4) {
+			w.elect()
+		} else if w.chance(4) {
+			w.restore()
+		}
+	}
+}
+
+// restore brings the ownership of a volume back to what it once was, as a backup does: the control plane begins anew, and
+// what gateways say of later epochs is all that is left of them.
+func (w *World) restore() {
+	volume := w.anyVolume()
+	if volume == nil {
+		return
+	}
+	var past []model.Ownership
+	for _, c := range w.store.log {
+		if v, ok := c.object.(*model.Volume); ok && v.Meta.UID == volume.Meta.UID {
+			past = append(past, v.Status.Ownership)
+		}
+	}
+	changed := copyOf(volume).(*model.Volume)
+	changed.Status.Ownership = pick(w, past)
+	changed.Status.MoveRequest = nil
+	w.restored[volume.Meta.UID] = true
+	w.store.put(changed)
+	for key := range w.owners {
+		if key.uid == volume.Meta.UID && key.epoch > changed.Status.Ownership.Epoch {
+			delete(w.owners, key)
+		}
+	}
+	for key := range w.locked {
+		if key.uid == volume.Meta.UID && key.order > changed.Status.Ownership.Order {
+			delete(w.locked, key)
+		}
+	}
+	w.leaders = nil
+	for _, name := range w.names {
+		w.disconnect(w.running[name])
+		w.store.forget(recordKey("volume", volume.Meta.UID, w.running[name].ref.Number))
+	}
+	w.elect()
+}
+
+// user changes what is wanted.
+func (w *World) user() {
+	volume := w.anyVolume()
+	g := get[*model.Gateway](w.store, model.KindGateway, pick(w, w.names))
+	if volume == nil || !w.chance(2) {
+		return
+	}
+	switch w.random.IntN(10) {
+	case 0, 1, 2:
+		if !volume.Meta.Deleting() && volume.Status.Ownership.State != model.Unowned {
+			v := copyOf(volume).(*model.Volume)
+			v.Status.MoveRequest = &model.MoveRequest{Gateway: uint32(w.random.IntN(5)), Since: w.now}
+			w.store.put(v)
+		}
+	case 3, 4:
+		if !volume.Meta.Deleting() {
+			v := copyOf(volume).(*model.Volume)
+			v.Spec.SizeBytes += 1 << 20
+			v.Meta.Generation++
+			w.sizes[v.Meta.Name] = v.Spec.SizeBytes
+			w.store.put(v)
+		}
+	case 5, 6, 7:
+		changed := copyOf(g).(*model.Gateway)
+		changed.Status.Drain = !changed.Status.Drain
+		w.store.put(changed)
+	case 8:
+		w.remap(volume)
+	case 9:
+		if !volume.Meta.Deleting() && w.mappedBy(volume.Meta.Name) == nil {
+			v := copyOf(volume).(*model.Volume)
+			at := w.now
+			v.Meta.DeleteTime = &at
+			w.store.put(v)
+		}
+	}
+}
+
+func (w *World) mappedBy(volume string) *model.Target {
+	for _, name := range []string{"t-1", "t-2"} {
+		t := get[*model.Target](w.store, model.KindTarget, name)
+		if slices.ContainsFunc(t.Spec.Luns, func(l model.TargetLun) bool { return l.Volume == volume }) {
+			return t
+		}
+	}
+	return nil
+}
+
+// remap takes a LUN away, or maps a volume that no target maps.
+func (w *World) remap(volume *model.Volume) {
+	if t := w.mappedBy(volume.Meta.Name); t != nil {
+		c := copyOf(t).(*model.Target)
+		c.Spec.Luns = slices.DeleteFunc(slices.Clone(t.Spec.Luns),
+			func(l model.TargetLun) bool { return l.Volume == volume.Meta.Name })
+		w.store.put(c)
+	} else if !volume.Meta.Deleting() {
+		c := copyOf(get[*model.Target](w.store, model.KindTarget, pick(w, []string{"t-1", "t-2"}))).(*model.Target)
+		c.Spec.Luns = append(slices.Clone(c.Spec.Luns), model.TargetLun{ID: int32(w.store.revision % 16384),
+			Volume: volume.Meta.Name})
+		w.store.put(c)
+	}
+}

@@ -1,0 +1,286 @@
+package simtest
+
+import (
+	"maps"
+	"slices"
+
+	"sluice.dev/sluice/controlplane/internal/model"
+	"sluice.dev/sluice/controlplane/internal/store"
+)
+
+// process is one incarnation of a gateway.
+type process struct {
+	ref    model.GatewayRef
+	name   string
+	node   string
+	alive  bool
+	frozen bool
+	// stream to the control plane; what it has said and has not been stored yet.
+	stream bool
+	outbox []store.VolumeReport
+	units  map[string]*unit
+}
+
+// unit is a volume at a gateway.
+type unit struct {
+	heard model.Ownership
+	// serving in this epoch, 0: not.
+	serving uint64
+	// final is the last epoch in which it closed the volume, or failed to open it.
+	final uint64
+	// yielded the lock to an order: it takes the lock again only for a newer one.
+	yielded uint64
+	told    store.VolumeReport
+}
+
+// disk is what lies beside a local volume's data, and its lock.
+type disk struct {
+	holder   *process
+	recorded uint64
+	by       model.GatewayRef
+}
+
+func (p *process) runs() bool { return p.alive && !p.frozen }
+
+func (p *process) unit(uid string) *unit {
+	if p.units[uid] == nil {
+		p.units[uid] = &unit{}
+	}
+	return p.units[uid]
+}
+
+// say puts a report on the stream, where it waits until the replica has stored it.
+func (p *process) say(uid string, state store.ObservedState, epoch, order uint64) {
+	u := p.unit(uid)
+	u.told = store.VolumeReport{UID: uid, Gateway: p.ref,
+		VolumeObservation: store.VolumeObservation{Epoch: epoch, Order: order, State: state, AllocatedBytes: -1}}
+	if p.stream {
+		p.outbox = append(p.outbox, u.told)
+	}
+}
+
+// hear takes up the ownership of a volume as it is stored now; how long that takes is up to who calls.
+func (w *World) hear(p *process, volume *model.Volume) {
+	if u := p.unit(volume.Meta.UID); volume.Status.Ownership.Order > u.heard.Order ||
+		volume.Status.Ownership.Epoch > u.heard.Epoch {
+		u.heard = volume.Status.Ownership
+	}
+}
+
+// act is one step of a gateway for one volume.
+func (w *World) act(p *process, volume *model.Volume) {
+	uid := volume.Meta.UID
+	u := p.unit(uid)
+	o := u.heard
+	switch {
+	case !p.runs():
+	case o.Owner == p.ref && o.State == model.Moving:
+		if u.final < o.Epoch {
+			w.close(p, uid)
+			u.final = o.Epoch
+		}
+		w.repeat(p, uid, store.VolumeReleased, o.Epoch, o.Order)
+	case o.Owner == p.ref && (o.State == model.Opening || o.State == model.Owned || o.State == model.Acquiring):
+		w.open(p, uid, o)
+	case o.Next == p.ref && o.State == model.Acquiring:
+		if u.told.State == store.VolumeLocked && u.told.Order == o.Order {
+			return
+		}
+		if w.chance(8) && w.faulty {
+			p.say(uid, store.VolumeFailed, o.Epoch, o.Order)
+		} else if w.lock(p, uid, o.Order) {
+			w.locked[lockKey{uid, p.ref, o.Order}] = true
+			p.say(uid, store.VolumeLocked, o.Epoch, o.Order)
+		}
+	default:
+		if u.serving != 0 {
+			epoch := u.serving
+			w.close(p, uid)
+			u.final = epoch
+			p.say(uid, store.VolumeFenced, epoch, o.Order)
+		} else if w.disk(uid).holder == p {
+			w.disk(uid).holder = nil
+			u.told = store.VolumeReport{}
+		}
+	}
+}
+
+// repeat says something again only where it is news.
+func (w *World) repeat(p *process, uid string, state store.ObservedState, epoch, order uint64) {
+	if told := p.unit(uid).told; told.State != state || told.Epoch != epoch {
+		p.say(uid, state, epoch, order)
+	}
+}
+
+func (w *World) open(p *process, uid string, o model.Ownership) {
+	u, d := p.unit(uid), w.disk(uid)
+	final := u.final >= o.Epoch
+	if w.broken == ReleaseIsNotFinal {
+		final = false
+	}
+	switch {
+	case u.serving == o.Epoch:
+		w.repeat(p, uid, store.VolumeServing, o.Epoch, o.Order)
+	case final:
+		w.repeat(p, uid, store.VolumeReleased, o.Epoch, o.Order)
+	case !w.lock(p, uid, o.Order):
+	case d.recorded > o.Epoch || d.recorded == o.Epoch && d.by != p.ref:
+		w.close(p, uid) // RECORD_WINS: the store was restored from a backup; what is beside the data is told
+		p.say(uid, store.VolumeFailed, d.recorded, o.Order)
+	case w.faulty && w.chance(6):
+		w.close(p, uid)
+		u.final = o.Epoch
+		p.say(uid, store.VolumeFailed, o.Epoch, o.Order)
+	default:
+		d.recorded, d.by = o.Epoch, p.ref
+		u.serving = o.Epoch
+		w.checkServing(p, uid, o.Epoch)
+		p.say(uid, store.VolumeServing, o.Epoch, o.Order)
+	}
+}
+
+// lock takes a volume's lock, if nobody holds it who may keep it: a dead holder's is free, a frozen one is killed, and one
+// that runs yields to an order that is not older than its own.
+func (w *World) lock(p *process, uid string, order uint64) bool {
+	d := w.disk(uid)
+	if p.unit(uid).yielded >= order {
+		return false
+	}
+	h := d.holder
+	if h == p {
+		return true
+	}
+	if h != nil && h.alive && h.frozen {
+		w.crash(h)
+	}
+	if h != nil && h.alive {
+		u := h.unit(uid)
+		if order < u.heard.Order {
+			return false
+		}
+		u.yielded = order
+		epoch := u.serving
+		w.close(h, uid)
+		if epoch != 0 {
+			u.final = epoch
+			h.say(uid, store.VolumeFenced, epoch, u.heard.Order)
+		} else {
+			u.told = store.VolumeReport{} // what it holds no more it does not tell again
+		}
+	}
+	d.holder = p
+	return true
+}
+
+func (w *World) close(p *process, uid string) {
+	p.unit(uid).serving = 0
+	if d := w.disk(uid); d.holder == p {
+		d.holder = nil
+	}
+}
+
+func (w *World) disk(uid string) *disk {
+	if w.disks[uid] == nil {
+		w.disks[uid] = &disk{}
+	}
+	return w.disks[uid]
+}
+
+func (w *World) crash(p *process) {
+	p.alive, p.frozen = false, false
+	w.disconnect(p)
+	for _, u := range p.units {
+		u.serving = 0
+	}
+	for _, d := range w.disks {
+		if d.holder == p {
+			d.holder = nil
+		}
+	}
+}
+
+// connect opens a stream: the volumes it has follow, as they are now.
+func (w *World) connect(p *process) {
+	g := get[*model.Gateway](w.store, model.KindGateway, p.name)
+	if g == nil || !p.runs() || w.cut[p.name] || w.store.replaced[p.ref.Incarnation] {
+		return
+	}
+	p.stream, p.outbox = true, nil
+	for _, q := range w.past[p.name] {
+		if q != p {
+			q.stream = false
+			w.store.replaced[q.ref.Incarnation] = true
+		}
+	}
+	w.store.record("connection/"+p.name, store.Observed{Connection: &store.GatewayConnection{Gateway: p.name, Ref: p.ref}})
+	for _, uid := range slices.Sorted(maps.Keys(p.units)) {
+		if told := p.units[uid].told; told.State != "" {
+			p.outbox = append(p.outbox, told)
+		}
+	}
+}
+
+// disconnect ends a stream; what was on it and not stored is lost.
+func (w *World) disconnect(p *process) {
+	if p.stream {
+		p.stream, p.outbox = false, nil
+		w.store.forget("connection/" + p.name)
+	}
+}
+
+// deliver stores the oldest report of a stream.
+func (w *World) deliver(p *process) {
+	if p.stream && len(p.outbox) > 0 {
+		r := p.outbox[0]
+		p.outbox = p.outbox[1:]
+		w.store.record(recordKey("volume", r.UID, p.ref.Number), store.Observed{Volume: &r})
+	}
+}
+
+// lookAtPeers reports how a gateway finds the others.
+func (w *World) lookAtPeers(p *process) {
+	if !p.runs() || !p.stream {
+		return
+	}
+	for _, name := range w.names {
+		q := w.running[name]
+		if q == p || q == nil {
+			continue
+		}
+		r := store.PeerReport{Reporter: p.ref, Peer: q.ref, Reach: store.PeerConnected}
+		switch {
+		case w.cutPeers[name] || w.cutPeers[p.name] || q.frozen:
+			r.Reach, r.Silent = store.PeerSilent, min(w.now.Sub(w.trouble[name]), w.now.Sub(w.trouble[p.name])+1<<40)
+		case !q.alive:
+			r.Reach = store.PeerRefused
+		}
+		key := recordKey("peer", q.ref.Number, "/", p.ref.Number)
+		if known, ok := w.store.records[key]; ok && *known.Peer == r {
+			continue
+		}
+		w.store.record(key, store.Observed{Peer: &r})
+	}
+}
+
+// work does the gateway's jobs.
+func (w *World) work(p *process) {
+	if !p.runs() || !p.stream {
+		return
+	}
+	for _, id := range slices.Sorted(maps.Keys(w.store.jobs)) {
+		j := *w.store.jobs[id]
+		if j.Gateway != p.ref.Number || j.Ended() {
+			continue
+		}
+		j.Result = store.JobResult{DonePermille: store.JobDone, At: w.now}
+		switch {
+		case w.faulty && w.chance(4):
+			j.Result = store.JobResult{Problem: "no luck", At: w.now}
+		case j.Action == store.JobDeleteImage:
+			delete(w.images, j.Location)
+		default:
+			w.images[j.Location] = max(w.images[j.Location], j.SizeBytes)
+		}
+		w.store.putJob(j)
+	}
+}

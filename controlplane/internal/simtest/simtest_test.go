@@ -1,0 +1,75 @@
+package simtest_test
+
+import (
+	"flag"
+	"strings"
+	"testing"
+
+	"sluice.dev/sluice/controlplane/internal/simtest"
+)
+
+var (
+	seed = flag.Uint64("seed", 0, "run this seed alone; 0: -runs of them, from 1")
+	runs = flag.Uint64("runs", 2000, "how many seeds to run")
+)
+
+const steps = 1500
+
+// run is a whole run: faults, and what comes of it when they are over. It ends at the first violation.
+func run(seed uint64, broken simtest.Rule, steps int) []string {
+	w := simtest.New(seed, broken)
+	for range steps {
+		if w.Step(); len(w.Violations()) > 0 {
+			return w.Violations()
+		}
+	}
+	w.Recover()
+	w.CheckRest()
+	return w.Violations()
+}
+
+func TestWhateverHappensOneGatewayServesAndInTheEndOneDoes(t *testing.T) {
+	first, last := uint64(1), *runs
+	if testing.Short() {
+		last = 200
+	}
+	if *seed != 0 {
+		first, last = *seed, *seed
+	}
+	for s := first; s <= last; s++ {
+		if found := run(s, simtest.Whole, steps); len(found) > 0 {
+			t.Fatalf("seed %d (again with -seed %d): %v", s, s, found)
+		}
+	}
+}
+
+// Each rule is needed: without it, some seed finds what it is there to prevent.
+func TestEachRuleThatIsBrokenIsFoundOut(t *testing.T) {
+	for name, broken := range map[string]struct {
+		rule  simtest.Rule
+		steps int
+		found []string // one of them
+	}{
+		"compare-and-swap":            {simtest.NoCompareAndSwap, steps, []string{"falls from", "own ", "was lost"}},
+		"the lock before the epoch":   {simtest.NoLock, steps, []string{"did not have the lock"}},
+		"the incarnation of a report": {simtest.NoIncarnation, steps, []string{"finds no owner"}},
+		"the order of a report":       {simtest.NoOrder, steps, []string{"did not have the lock"}},
+		"the epoch of a report":       {simtest.NoEpoch, 20 * steps, []string{"taken for released", "own "}},
+		"a release is final":          {simtest.ReleaseIsNotFinal, steps, []string{"taken for released", "serves"}},
+		"the peers' word":             {simtest.NoPeers, steps, []string{"was given up"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for s := uint64(1); s <= 2000; s++ {
+				for _, found := range run(s, broken.rule, broken.steps) {
+					for _, words := range broken.found {
+						if strings.Contains(found, words) {
+							t.Logf("seed %d: %s", s, found)
+							return
+						}
+					}
+				}
+			}
+			t.Error("2000 seeds did not find it out")
+		})
+	}
+}

@@ -1,0 +1,259 @@
+package simtest
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"sluice.dev/sluice/controlplane/internal/model"
+	"sluice.dev/sluice/controlplane/internal/orchestrator"
+	"sluice.dev/sluice/controlplane/internal/store"
+)
+
+// memory has the store's promises, and nothing else of it: a change is made whole, of the newest state, and moves the
+// revision; watches tell changes in their order, as late as they like.
+type memory struct {
+	revision int64
+	objects  map[orchestrator.Key]model.Object
+	records  map[string]store.Observed
+	jobs     map[string]*store.Job
+	log      []change
+	ports    uint32
+	replaced map[string]bool
+}
+
+// change is one entry of the log that watches follow.
+type change struct {
+	object  model.Object
+	record  store.Observed
+	job     *store.Job
+	deleted bool
+	version int64
+}
+
+func newMemory() *memory {
+	return &memory{objects: map[orchestrator.Key]model.Object{}, records: map[string]store.Observed{},
+		jobs: map[string]*store.Job{}, replaced: map[string]bool{}}
+}
+
+func keyOf(o model.Object) orchestrator.Key {
+	return orchestrator.Key{Kind: o.Kind(), Name: o.Metadata().Name}
+}
+
+// put stores an object as it is now.
+func (m *memory) put(o model.Object) {
+	m.revision++
+	o.Metadata().Version = m.revision
+	m.objects[keyOf(o)] = o
+	m.log = append(m.log, change{object: o, version: m.revision})
+}
+
+func (m *memory) remove(o model.Object) {
+	m.revision++
+	delete(m.objects, keyOf(o))
+	m.log = append(m.log, change{object: o, deleted: true, version: m.revision})
+}
+
+func (m *memory) record(key string, o store.Observed) {
+	m.revision++
+	o.Version = m.revision
+	m.records[key] = o
+	m.log = append(m.log, change{record: o, version: m.revision})
+}
+
+func (m *memory) forget(key string) {
+	o, known := m.records[key]
+	if !known {
+		return
+	}
+	m.revision++
+	o.Version = m.revision
+	delete(m.records, key)
+	m.log = append(m.log, change{record: o, deleted: true, version: m.revision})
+}
+
+func (m *memory) putJob(j store.Job) {
+	m.revision++
+	j.Version = m.revision
+	m.jobs[j.ID] = &j
+	m.log = append(m.log, change{job: &j, version: m.revision})
+}
+
+func (m *memory) dropJob(j *store.Job) {
+	m.revision++
+	delete(m.jobs, j.ID)
+	m.log = append(m.log, change{job: j, deleted: true, version: m.revision})
+}
+
+func get[T model.Object](m *memory, kind model.Kind, name string) T {
+	o, _ := m.objects[orchestrator.Key{Kind: kind, Name: name}].(T)
+	return o
+}
+
+// copyOf an object, so deep that its status can be changed.
+func copyOf(object model.Object) model.Object {
+	switch o := object.(type) {
+	case *model.Volume:
+		c := *o
+		c.Status.Conditions = slices.Clone(o.Status.Conditions)
+		return &c
+	case *model.Target:
+		c := *o
+		c.Status.Conditions = slices.Clone(o.Status.Conditions)
+		c.Status.Ports = slices.Clone(o.Status.Ports)
+		return &c
+	case *model.Gateway:
+		c := *o
+		c.Status.Conditions = slices.Clone(o.Status.Conditions)
+		return &c
+	case *model.StoragePool:
+		c := *o
+		c.Status.Conditions = slices.Clone(o.Status.Conditions)
+		return &c
+	}
+	return object
+}
+
+// tell brings a view up to a place in the log.
+func (m *memory) tell(v *orchestrator.View, from, to int, now time.Time, rewrite func(store.Observed) store.Observed) {
+	for _, c := range m.log[from:to] {
+		switch {
+		case c.object != nil && c.deleted:
+			v.Delete(c.object, c.version)
+		case c.object != nil:
+			v.Put(c.object)
+		case c.job != nil && c.deleted:
+			v.DeleteJob(c.job.ID, c.version)
+		case c.job != nil:
+			v.PutJob(c.job)
+		case c.deleted:
+			v.Unobserve(c.record, now)
+		default:
+			v.Observe(rewrite(c.record), now)
+		}
+	}
+}
+
+// tellAll is what a watch begins with.
+func (m *memory) tellAll(v *orchestrator.View, now time.Time, rewrite func(store.Observed) store.Observed) {
+	for _, o := range m.objects {
+		v.Put(o)
+	}
+	for _, key := range slices.Sorted(maps.Keys(m.records)) {
+		v.Observe(rewrite(m.records[key]), now)
+	}
+	for _, j := range m.jobs {
+		v.PutJob(j)
+	}
+}
+
+// apply carries an action out as the orchestrator does, and says whether it was stored. What a leader that was deposed
+// decided is refused, as the store does it; but changes of ownership are let through to their own compare-and-swap,
+// which has to be enough.
+func (w *World) apply(a orchestrator.Action, by *leader, heard int) bool {
+	m := w.store
+	if a.Own != nil {
+		return w.own(a)
+	}
+	if by != w.leaders[len(w.leaders)-1] {
+		return false
+	}
+	if a.Job != nil {
+		if known := m.jobs[a.Job.ID]; known != nil && known.Version != a.Job.Version || known == nil && a.Job.Version != 0 {
+			return false
+		}
+		if a.Job.Action != store.JobDeleteImage {
+			if o := m.objects[orchestrator.Key{Kind: a.Kind, Name: a.Name}]; o == nil || o.Metadata().Deleting() {
+				return false // nothing is made any more of what was deleted
+			}
+		}
+		j := *a.Job
+		j.Attempt++
+		j.Result, j.Since = store.JobResult{}, w.now
+		m.putJob(j)
+		return true
+	}
+	if a.DropJob != nil {
+		if known := m.jobs[a.DropJob.ID]; known != nil && known.Version == a.DropJob.Version {
+			m.dropJob(known)
+		}
+		return true
+	}
+	if a.Forget != 0 {
+		return true
+	}
+	object := m.objects[orchestrator.Key{Kind: a.Kind, Name: a.Name}]
+	if object == nil || object.Metadata().UID != a.UID {
+		return false
+	}
+	if a.Remove != nil {
+		return w.remove(a, object)
+	}
+	changed := copyOf(object)
+	if a.Ports != nil {
+		status := &changed.(*model.Target).Status
+		for _, port := range a.Ports {
+			m.ports++
+			port.RelativePortID = m.ports
+			status.Ports = append(status.Ports, port)
+		}
+	} else if !a.Modify(changed) {
+		return false
+	}
+	w.checkModify(a, object, changed, heard)
+	m.put(changed)
+	return true
+}
+
+func (w *World) own(a orchestrator.Action) bool {
+	volume := get[*model.Volume](w.store, model.KindVolume, a.Name)
+	if volume == nil {
+		return false
+	}
+	changed := copyOf(volume).(*model.Volume)
+	if w.broken == NoCompareAndSwap {
+		a.Own.From = volume.Status.Ownership
+		if seen, ok := a.Object.(*model.Volume); ok {
+			changed.Status.Ownership = seen.Status.Ownership
+			a.Own.From = seen.Status.Ownership
+		}
+	}
+	next, err := a.Owning(changed)
+	if err != nil {
+		return false
+	}
+	if w.broken == NoLock && next.State == model.Acquiring {
+		next, _ = next.Locked(next.Next)
+	}
+	next.Order, next.Since = max(next.Order, volume.Status.Ownership.Order)+1, w.now
+	w.checkOwn(a, volume, changed, next)
+	changed.Status.Ownership = next
+	w.store.put(changed)
+	return true
+}
+
+func (w *World) remove(a orchestrator.Action, object model.Object) bool {
+	if object.Metadata().Version != a.Remove.Metadata().Version || !object.Metadata().Deleting() {
+		return false
+	}
+	if volume, ok := object.(*model.Volume); ok {
+		for id := range w.store.jobs {
+			if strings.HasPrefix(id, volume.Meta.UID+".") {
+				return false
+			}
+		}
+		if volume.Spec.ReclaimPolicy == model.ReclaimDelete && w.images[store.VolumeLocation(volume)] != 0 {
+			w.violate("volume %s was removed before its image", a.Name)
+		}
+		// After a backup was restored nobody knows of an owner that has yet to connect, and the user asked for it.
+		if by := w.servedBy(volume.Meta.UID); by != nil && !w.restored[volume.Meta.UID] {
+			w.violate("volume %s was removed while %s serves it", a.Name, by.ref)
+		}
+	}
+	w.store.remove(object)
+	return true
+}
+
+func recordKey(what string, parts ...any) string { return what + "/" + fmt.Sprint(parts...) }

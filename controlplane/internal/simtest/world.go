@@ -1,0 +1,297 @@
+package simtest
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"sluice.dev/sluice/controlplane/internal/model"
+	"sluice.dev/sluice/controlplane/internal/orchestrator"
+	"sluice.dev/sluice/controlplane/internal/placement"
+	"sluice.dev/sluice/controlplane/internal/store"
+)
+
+// Rule is one that can be broken, to see that the invariants find it out.
+type Rule int
+
+// The rules.
+const (
+	// Whole: no rule is broken.
+	Whole Rule = iota
+	// NoCompareAndSwap stores a change of ownership over whatever is there.
+	NoCompareAndSwap
+	// NoLock begins a local volume's epoch before its candidate has the lock.
+	NoLock
+	// NoIncarnation takes a gateway that began anew for the one that it was before.
+	NoIncarnation
+	// NoOrder takes an old answer for the answer to the present order.
+	NoOrder
+	// NoEpoch takes a report of an earlier epoch for one of the present epoch.
+	NoEpoch
+	// ReleaseIsNotFinal lets a gateway serve again in an epoch in which it had closed the volume.
+	ReleaseIsNotFinal
+	// NoPeers gives a gateway up for the mere end of its stream.
+	NoPeers
+)
+
+// World is a cluster in which anything may happen, in an order that its seed decides.
+type World struct {
+	random *rand.Rand
+	now    time.Time
+	broken Rule
+	// faulty: things fail.
+	faulty bool
+
+	store   *memory
+	leaders []*leader
+	names   []string
+	nodes   map[string]string
+	running map[string]*process
+	past    map[string][]*process
+	disks   map[string]*disk
+	images  map[string]int64
+	// cut from the control plane, and from other gateways; trouble is when it last began to be unheard.
+	cut, cutPeers map[string]bool
+	trouble       map[string]time.Time
+
+	locked map[lockKey]bool
+	served map[epochKey]model.GatewayRef
+	owners map[epochKey]model.GatewayRef
+	sizes  map[string]int64
+	// restored are volumes whose ownership was brought back from a backup, by uid.
+	restored map[string]bool
+	found    []string
+	counter  int
+}
+
+type lockKey struct {
+	uid   string
+	by    model.GatewayRef
+	order uint64
+}
+
+type epochKey struct {
+	uid   string
+	epoch uint64
+}
+
+// leader is a replica that believes to lead. It hears as late as it likes, and stores what it decided as late.
+type leader struct {
+	view    *orchestrator.View
+	heard   int
+	pending []step
+}
+
+type step struct {
+	actions []orchestrator.Action
+	// heard is how much of the log it was decided on.
+	heard int
+}
+
+// New makes a cluster of two nodes with two gateways each, a local pool on either node, three volumes and two targets.
+func New(seed uint64, broken Rule) *World {
+	w := &World{random: rand.New(rand.NewPCG(seed, 1)), broken: broken, faulty: true,
+		now: time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC), store: newMemory(),
+		nodes: map[string]string{}, running: map[string]*process{}, past: map[string][]*process{},
+		disks: map[string]*disk{}, images: map[string]int64{}, cut: map[string]bool{}, cutPeers: map[string]bool{},
+		trouble: map[string]time.Time{}, locked: map[lockKey]bool{}, served: map[epochKey]model.GatewayRef{},
+		owners: map[epochKey]model.GatewayRef{}, sizes: map[string]int64{}, restored: map[string]bool{}}
+	w.store.put(&model.Fabric{Meta: model.Meta{Name: "red", UID: "red"}})
+	for i := range 4 {
+		name, node := fmt.Sprintf("gw-%d", i+1), fmt.Sprintf("node-%d", i/2+1)
+		w.names = append(w.names, name)
+		w.nodes[name] = node
+		w.store.put(&model.Gateway{Meta: model.Meta{Name: name, UID: name}, Spec: model.GatewaySpec{
+			GatewayPool: "default", Node: node, Weight: 100,
+			Portals: []model.Portal{{Fabric: "red", Advertised: fmt.Sprintf("192.0.2.%d:3260", i+1)}}},
+			Status: model.GatewayStatus{Number: uint32(i + 1), Health: model.GatewayNew,
+				PortalGroupTags: map[string]uint32{"red": uint32(i + 1)}}})
+	}
+	for i := range 2 {
+		name := fmt.Sprintf("pool-%d", i+1)
+		w.store.put(&model.StoragePool{Meta: model.Meta{Name: name, UID: name}, Spec: model.StoragePoolSpec{
+			Local: &model.LocalPool{Node: fmt.Sprintf("node-%d", i+1), Directory: "/srv"}, WarnPercent: 85}})
+	}
+	for i, pool := range []string{"pool-1", "pool-1", "pool-2"} {
+		name := fmt.Sprintf("v-%d", i+1)
+		w.sizes[name] = 1 << 30
+		w.store.put(&model.Volume{Meta: model.Meta{Name: name, UID: name + "-uid"},
+			Spec:   model.VolumeSpec{Pool: pool, SizeBytes: 1 << 30, ReclaimPolicy: model.ReclaimDelete},
+			Status: model.VolumeStatus{AllocatedBytes: -1, Ownership: model.Ownership{State: model.Unowned}}})
+	}
+	target := func(name string, volumes ...string) {
+		t := &model.Target{Meta: model.Meta{Name: name, UID: name}, Spec: model.TargetSpec{GatewayPool: "default", Paths: 2}}
+		for i, v := range volumes {
+			t.Spec.Luns = append(t.Spec.Luns, model.TargetLun{ID: int32(i), Volume: v})
+		}
+		w.store.put(t)
+	}
+	target("t-1", "v-1", "v-3")
+	target("t-2", "v-2")
+	for _, name := range w.names {
+		w.start(name)
+	}
+	w.elect()
+	return w
+}
+
+func (w *World) chance(in int) bool { return w.random.IntN(in) == 0 }
+
+func pick[T any](w *World, from []T) T { return from[w.random.IntN(len(from))] }
+
+func (w *World) start(name string) {
+	if old := w.running[name]; old != nil && old.alive {
+		w.crash(old)
+	}
+	w.counter++
+	number := uint32(slices.Index(w.names, name) + 1)
+	p := &process{name: name, node: w.nodes[name], alive: true, units: map[string]*unit{},
+		ref: model.GatewayRef{Number: number, Incarnation: fmt.Sprintf("%s.%d", name, w.counter)}}
+	w.running[name] = p
+	w.past[name] = append(w.past[name], p)
+	w.trouble[name] = w.now
+	w.connect(p)
+}
+
+// elect begins a new leader's term; those before may not have heard of it.
+func (w *World) elect() {
+	w.store.revision++
+	l := &leader{view: orchestrator.NewView(w.store.revision, w.now), heard: len(w.store.log)}
+	w.store.tellAll(l.view, w.now, w.rewrite)
+	w.leaders = append(w.leaders, l)
+	w.leaders = w.leaders[max(0, len(w.leaders)-2):]
+}
+
+// rewrite is what a leader with a broken rule makes of a record.
+func (w *World) rewrite(o store.Observed) store.Observed {
+	if o.Peer != nil && w.broken == NoPeers {
+		r := *o.Peer
+		r.Reach = store.PeerRefused
+		o.Peer = &r
+	}
+	if o.Connection != nil && w.broken == NoIncarnation {
+		c := *o.Connection
+		c.Ref = w.past[c.Gateway][0].ref
+		o.Connection = &c
+	}
+	if o.Volume == nil {
+		return o
+	}
+	r := *o.Volume
+	for _, object := range w.store.objects {
+		volume, ok := object.(*model.Volume)
+		if !ok || volume.Meta.UID != r.UID {
+			continue
+		}
+		is := volume.Status.Ownership
+		switch w.broken {
+		case NoOrder:
+			r.Order = is.Order
+		case NoEpoch:
+			r.Epoch = is.Epoch
+		}
+	}
+	o.Volume = &r
+	return o
+}
+
+func (l *leader) listen(w *World, to int) {
+	w.store.tell(l.view, l.heard, to, w.now, w.rewrite)
+	l.heard = to
+	if w.broken == NoOrder || w.broken == NoEpoch {
+		for _, key := range slices.Sorted(maps.Keys(w.store.records)) {
+			if r := w.store.records[key]; r.Volume != nil { // whatever was said, it is taken for an answer of now
+				l.view.Observe(w.rewrite(r), w.now)
+			}
+		}
+	}
+}
+
+func (l *leader) decide(w *World, key orchestrator.Key) {
+	if d := l.view.Decide(key, w.now); len(d.Actions) > 0 {
+		l.pending = append(l.pending, step{d.Actions, l.heard})
+	}
+}
+
+func (l *leader) plan() { l.view.TakePlan(placement.Plan(l.view.Cluster())) }
+
+// carryOut stores the decision at a place in the queue, action by action, until one cannot be stored.
+func (l *leader) carryOut(w *World, at int) {
+	s := l.pending[at]
+	l.pending = slices.Delete(l.pending, at, at+1)
+	for _, a := range s.actions {
+		if !w.apply(a, l, s.heard) {
+			return
+		}
+		if a.Done != nil {
+			a.Done(l.view, w.now)
+		}
+	}
+}
+
+// Step lets one thing happen.
+func (w *World) Step() {
+	p := w.running[pick(w, w.names)]
+	l := pick(w, w.leaders)
+	switch w.random.IntN(24) {
+	case 0:
+		w.now = w.now.Add(time.Duration(w.random.IntN(800)) * time.Millisecond)
+	case 1, 2, 3:
+		l.listen(w, l.heard+w.random.IntN(len(w.store.log)-l.heard+1))
+	case 4, 5, 6:
+		if keys := l.view.Everything(); len(keys) > 0 {
+			l.decide(w, pick(w, keys))
+		}
+	case 7, 8, 9, 10:
+		if len(l.pending) > 0 {
+			l.carryOut(w, w.random.IntN(len(l.pending)))
+		}
+	case 11:
+		l.plan()
+	case 12, 13:
+		if p.runs() && p.stream {
+			w.hearAll(p)
+		}
+	case 14, 15, 16:
+		if volume := w.anyVolume(); volume != nil {
+			w.act(p, volume)
+		}
+	case 17, 18, 19:
+		w.deliver(p)
+	case 20:
+		w.lookAtPeers(p)
+	case 21:
+		w.work(p)
+	case 22:
+		if w.broken != NoEpoch { // it takes moves to and fro to be found out, which faults get in the way of
+			w.fault(p)
+		}
+	case 23:
+		w.user()
+	}
+}
+
+func (w *World) volumes() []*model.Volume {
+	var all []*model.Volume
+	for i := range 3 {
+		if v := get[*model.Volume](w.store, model.KindVolume, fmt.Sprintf("v-%d", i+1)); v != nil {
+			all = append(all, v)
+		}
+	}
+	return all
+}
+
+func (w *World) anyVolume() *model.Volume {
+	if all := w.volumes(); len(all) > 0 {
+		return pick(w, all)
+	}
+	return nil
+}
+
+func (w *World) hearAll(p *process) {
+	for _, v := range w.volumes() {
+		w.hear(p, v)
+	}
+}
