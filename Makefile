@@ -136,6 +136,12 @@ bench-placement: ## package placement at full size: time, balance, moves, hops; 
 	@GOMAXPROCS=1 go run ./controlplane/internal/placement/simulate >build/bench/placement.jsonl
 	@go run ./bench/placement -records build/bench/placement.jsonl -out bench/reports
 
+bench-failover: build ## stalls of KILLS (100) kills, MOVES (100) planned moves, LOSSES (20) node losses with LUNS (1) LUNs, on a cluster of its own
+	@.ci/deps go faults
+	@mkdir -p build/tools
+	@go build -o build/tools/ ./bench/failover
+	@build/tools/failover -kills $(or $(KILLS),100) -moves $(or $(MOVES),100) -losses $(or $(LOSSES),20) -luns $(or $(LUNS),1)
+
 demo: build-gateway ## a gateway, a real Linux initiator on it, checksums, live figures; tears itself down
 	@.ci/deps guest clients
 	@tests/demo/run

@@ -30,7 +30,7 @@ type standalone struct {
 // original is still at work when its retry comes (R5).
 var standaloneLUNs = []string{
 	`backend: file, path: %s/lun0.img, size: 1MiB`,
-	`backend: file, path: %s/lun1.img, size: 1MiB, fault: "delay-every=25;delay-ms=1300"`,
+	`backend: file, path: %s/lun1.img, size: 1MiB, fault: "delay-every=60;delay-ms=1300"`,
 }
 
 const (
