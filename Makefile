@@ -92,7 +92,7 @@ test-operations: build-gateway ## starts that fail, reloads and stops under load
 	@.ci/deps clients
 	@.ci/tier operations tests/operations/run
 
-test-robustness: build-gateway ## SIGKILL, SIGSTOP, cut links, lost packets, resets under load: histories judged, 1 minute
+test-robustness: build ## SIGKILL, SIGSTOP, cut links, lost packets, resets under load: histories judged, 1 minute
 	@.ci/deps go faults
 	@.ci/tier robustness tests/robustness/run
 
@@ -114,11 +114,11 @@ fuzz: ## every fuzzer for FUZZ_SECONDS (60) seconds; findings go to build/fuzz/f
 	@.ci/compile fuzz
 	@tests/corpus/fuzz $(or $(FUZZ_SECONDS),60)
 
-robustness: build-gateway ## faults under load with a new seed, or SEED=N, for DURATION (45s): what test-robustness does, shown
+robustness: build ## faults under load with a new seed, or SEED=N, for DURATION (45s): what test-robustness does, shown
 	@.ci/deps go faults
 	@V=1 .ci/tier robustness tests/robustness/run $(if $(SEED),-seed $(SEED))
 
-robustness-long: build-gateway ## RUNS (40) runs of faults of DURATION (90s) each, from SEED on; ends at the first that fails
+robustness-long: build ## RUNS (40) runs of faults of DURATION (90s) each, from SEED on; ends at the first that fails
 	@.ci/deps go faults
 	@DURATION=$(or $(DURATION),90s) V=1 .ci/tier robustness tests/robustness/run $(if $(SEED),-seed $(SEED)) -runs $(or $(RUNS),40)
 

@@ -83,7 +83,7 @@ func (c *clustered) faults(hosts []*host.Multipath) []*fault {
 	}
 	for number, multipath := range hosts {
 		for _, path := range multipath.Paths {
-			all = append(all, hostFaults(path, number)...)
+			all = append(all, hostFaults(path, number, c.luns())...)
 		}
 	}
 	return all

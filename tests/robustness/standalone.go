@@ -114,7 +114,7 @@ func (s *standalone) faults(hosts []*host.Multipath) []*fault {
 	for i, fabric := range s.network.Fabrics {
 		all = append(all, linkFaults(s.network, gatewayNode, fabric, iscsiPort)...)
 		for j, multipath := range hosts {
-			all = append(all, hostFaults(multipath.Paths[i], j)...)
+			all = append(all, hostFaults(multipath.Paths[i], j, s.luns())...)
 		}
 	}
 	return all

@@ -128,10 +128,10 @@ func networkFault(name, on, kind string, shortest, longest time.Duration, do fun
 		undo: func(context.Context) error { return undo() }}
 }
 
-const unitResetTimeout = time.Second // the faults that follow don't wait for longer
+const unitResetTimeout = 2 * time.Second // the faults that follow don't wait for longer
 
 // hostFaults are what a host does to one of its paths.
-func hostFaults(path *host.Path, number int) []*fault {
+func hostFaults(path *host.Path, number int, luns []uint16) []*fault {
 	name := fmt.Sprintf("host %d, path %s", number+1, path.Portal)
 	return []*fault{
 		{name: name + ": reset by the host", on: name, kind: "reset by the host", weight: 1, do: func(context.Context) error {
@@ -140,17 +140,19 @@ func hostFaults(path *host.Path, number int) []*fault {
 			}
 			return nil
 		}},
-		{name: name + ": LOGICAL UNIT RESET", on: name, kind: "unit reset", weight: 1, do: func(ctx context.Context) error {
+		{name: name + ": LOGICAL UNIT RESET of each LUN", on: name, kind: "unit reset", weight: 1, do: func(ctx context.Context) error {
 			session := path.Session()
 			if session == nil {
 				return nil
 			}
 			ctx, cancel := context.WithTimeout(ctx, unitResetTimeout)
 			defer cancel()
-			if err := session.ResetUnit(ctx, 0); !isLost(err) {
-				return err
+			for _, lun := range luns {
+				if err := session.ResetUnit(ctx, lun); err != nil && !isLost(err) {
+					return err
+				}
 			}
-			return nil // the path went meanwhile
+			return nil // also where the path went meanwhile
 		}},
 	}
 }
