@@ -92,7 +92,7 @@ test-operations: build-gateway ## starts that fail, reloads and stops under load
 	@.ci/deps clients
 	@.ci/tier operations tests/operations/run
 
-test-robustness: build-gateway ## SIGKILL, SIGSTOP, cut links, lost packets, resets under load: histories judged, 1 minute
+test-robustness: build ## SIGKILL, SIGSTOP, cut links, lost packets, resets under load: histories judged, 1 minute
 	@.ci/deps go faults
 	@.ci/tier robustness tests/robustness/run
 
@@ -114,11 +114,11 @@ fuzz: ## every fuzzer for FUZZ_SECONDS (60) seconds; findings go to build/fuzz/f
 	@.ci/compile fuzz
 	@tests/corpus/fuzz $(or $(FUZZ_SECONDS),60)
 
-robustness: build-gateway ## faults under load with a new seed, or SEED=N, for DURATION (45s): what test-robustness does, shown
+robustness: build ## faults under load with a new seed, or SEED=N, for DURATION (45s): what test-robustness does, shown
 	@.ci/deps go faults
 	@V=1 .ci/tier robustness tests/robustness/run $(if $(SEED),-seed $(SEED))
 
-robustness-long: build-gateway ## RUNS (40) runs of faults of DURATION (90s) each, from SEED on; ends at the first that fails
+robustness-long: build ## RUNS (40) runs of faults of DURATION (90s) each, from SEED on; ends at the first that fails
 	@.ci/deps go faults
 	@DURATION=$(or $(DURATION),90s) V=1 .ci/tier robustness tests/robustness/run $(if $(SEED),-seed $(SEED)) -runs $(or $(RUNS),40)
 
@@ -135,6 +135,12 @@ bench-placement: ## package placement at full size: time, balance, moves, hops; 
 	@mkdir -p build/bench
 	@GOMAXPROCS=1 go run ./controlplane/internal/placement/simulate >build/bench/placement.jsonl
 	@go run ./bench/placement -records build/bench/placement.jsonl -out bench/reports
+
+bench-failover: build ## stalls of KILLS (100) kills, MOVES (100) planned moves, LOSSES (20) node losses with LUNS (1) LUNs, on a cluster of its own
+	@.ci/deps go faults
+	@mkdir -p build/tools
+	@go build -o build/tools/ ./bench/failover
+	@build/tools/failover -kills $(or $(KILLS),100) -moves $(or $(MOVES),100) -losses $(or $(LOSSES),20) -luns $(or $(LUNS),1)
 
 demo: build ## three gateways, a real Linux host with multipath, the owner killed under load: no error; KEEP=1 leaves it running
 	@.ci/deps guest clients

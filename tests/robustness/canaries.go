@@ -34,8 +34,8 @@ const canaryRuns = 12 // seeds until a canary counts as not found out
 func findOut(ctx context.Context, e experiment, directory string) bool {
 	good := true
 	for _, c := range canaries {
-		e.program = filepath.Join(directory, "sluice-gateway-"+c.name)
-		if _, err := os.Stat(e.program); err != nil {
+		e.gateway, e.clustered = filepath.Join(directory, "sluice-gateway-"+c.name), c.cluster
+		if _, err := os.Stat(e.gateway); err != nil {
 			fmt.Printf("SKIP canary %s (%s: %s): %v\n", c.name, c.rule, c.lacks, err)
 			continue
 		}

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -21,14 +22,20 @@ import (
 
 // experiment is one run: a system, hosts on it, faults, and the verdict.
 type experiment struct {
-	program  string
-	seed     uint64
-	duration time.Duration
+	// programs is the directory of all programs; gateway, if set, takes the place of the gateway there.
+	programs, gateway string
+	// clustered: a whole cluster; else one gateway alone.
+	clustered bool
+	etcd      string // program of tests/cluster/etcd
+	seed      uint64
+	duration  time.Duration
 	// resetWait of the hosts; see host.Config.
 	resetWait time.Duration
 	// out keeps what explains a failure.
 	out     string
 	verbose bool
+	// only faults whose name or kind matches are done.
+	only *regexp.Regexp
 }
 
 // verdict of an experiment. Its findings name what must not happen, by claim.
@@ -49,7 +56,7 @@ const (
 	claimWhole     claim = "no block is torn, misplaced or of another run"
 	claimAnswered  claim = "every operation ends well, whatever broke meanwhile"
 	claimRecovers  claim = "every path works again after the last fault"
-	claimLives     claim = "the gateway ends only when it is killed, or frozen for longer than its watchdog allows"
+	claimLives     claim = "no process ends by itself, all stop in order"
 	claimExercised claim = "every kind of fault was done, and operations were lost by them"
 )
 
@@ -88,7 +95,7 @@ func (e experiment) run(ctx context.Context) (*verdict, error) {
 	events := &timeline{began: time.Now()}
 	loud := func(format string, arguments ...any) { events.note(true, format, arguments...) }
 	quiet := func(format string, arguments ...any) { events.note(e.verbose, format, arguments...) }
-	system, err := startStandalone(ctx, e.program, directory, loud)
+	system, err := e.start(ctx, directory, loud)
 	if err != nil {
 		return nil, err
 	}
@@ -107,25 +114,38 @@ func (e experiment) run(ctx context.Context) (*verdict, error) {
 		return nil, fmt.Errorf("before any fault: %w", err)
 	}
 	events.began = time.Now()
-	all := plan(e.seed, e.duration, system.faults(w.hosts))
+	all := plan(e.seed, e.duration, slices.DeleteFunc(system.faults(w.hosts), func(f *fault) bool {
+		return e.only != nil && !e.only.MatchString(f.name) && !e.only.MatchString(f.kind)
+	}))
 	if err := e.breakWhileActing(ctx, w, all, loud); err != nil {
 		return nil, err
 	}
 	for _, p := range all {
 		v.faults[p.fault.kind]++
 	}
-	e.recover(ctx, w, v)
+	e.recover(ctx, system, w, v)
 	closeHosts()
 	e.finish(system, w, v)
 	e.judge(w, v, events)
 	return v, nil
 }
 
-func (e experiment) hosts(system *standalone, note noter) []*host.Multipath {
+func (e experiment) start(ctx context.Context, directory string, note noter) (system, error) {
+	if e.clustered {
+		return startCluster(ctx, e.programs, e.gateway, e.etcd, directory, note)
+	}
+	gateway := e.gateway
+	if gateway == "" {
+		gateway = filepath.Join(e.programs, "sluice-gateway")
+	}
+	return startStandalone(ctx, gateway, directory, note)
+}
+
+func (e experiment) hosts(system system, note noter) []*host.Multipath {
 	var all []*host.Multipath
 	for i := range hostCount {
-		all = append(all, host.Open(host.Config{Portals: system.portals, Target: target, LUNs: []uint16{0, 1},
-			Initiator: fmt.Sprintf("iqn.2026-11.dev.sluice:host%d", i+1), ResetWait: e.resetWait, AnyPath: 0.3, Note: note}))
+		all = append(all, host.Open(host.Config{Portals: system.portals(), Target: system.target(), LUNs: system.luns(),
+			Initiator: system.initiator(i), ResetWait: e.resetWait, AnyPath: 0.3, Note: note}))
 	}
 	return all
 }
@@ -157,8 +177,11 @@ func (e experiment) breakWhileActing(ctx context.Context, w *workload, all []pla
 	return err
 }
 
-func (e experiment) recover(ctx context.Context, w *workload, v *verdict) {
-	err := waitPaths(ctx, w.hosts)
+func (e experiment) recover(ctx context.Context, system system, w *workload, v *verdict) {
+	err := system.settle(ctx)
+	if err == nil {
+		err = waitPaths(ctx, w.hosts)
+	}
 	if err == nil {
 		ctx, cancel := context.WithTimeout(ctx, recoverTime)
 		defer cancel()
@@ -169,17 +192,10 @@ func (e experiment) recover(ctx context.Context, w *workload, v *verdict) {
 	}
 }
 
-func (e experiment) finish(system *standalone, w *workload, v *verdict) {
-	if err := system.end(); err != nil {
-		v.find(claimLives, err.Error()+"\n"+system.gateway.LogTail(20))
-	}
-	for _, status := range system.gateway.Unexpected() {
-		v.find(claimLives, "it ended by itself: "+status+"\n"+system.gateway.LogTail(40))
-	}
-	for lun := range standaloneLUNs {
-		if err := w.readDisk(uint16(lun), system.disk); err != nil {
-			v.find(claimWritten, "on disk: "+err.Error())
-		}
+func (e experiment) finish(system system, w *workload, v *verdict) {
+	v.findings[claimLives] = append(v.findings[claimLives], system.end()...)
+	if err := w.readDisk(system.disk); err != nil {
+		v.find(claimWritten, "on disk: "+err.Error())
 	}
 }
 

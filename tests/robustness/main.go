@@ -1,4 +1,4 @@
-// Command robustness breaks a gateway in every way it knows while hosts write and read single blocks over all paths,
+// Command robustness breaks a gateway, or a cluster, in every way it knows while hosts write and read single blocks over all paths,
 // and judges the history: each block must be linearizable, and no acknowledged write may be missing. Everything happens
 // in namespaces of its own. `make robustness` runs it; the same seed plans the same faults at the same times.
 package main
@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/signal"
+	"regexp"
 	"syscall"
 	"time"
 
@@ -20,7 +21,10 @@ func main() {
 	e := experiment{}
 	var canaries string
 	var runs int
-	flag.StringVar(&e.program, "gateway", "build/bin/sluice-gateway", "the gateway's program")
+	flag.StringVar(&e.programs, "programs", "build/bin", "directory of the programs")
+	flag.StringVar(&e.gateway, "gateway", "", "another gateway than the one there")
+	flag.BoolVar(&e.clustered, "cluster", false, "break a cluster of three gateways instead of one gateway alone")
+	flag.StringVar(&e.etcd, "etcd", "build/tools/etcd", "program of tests/cluster/etcd, for a cluster")
 	flag.Uint64Var(&e.seed, "seed", 0, "of faults and clients; 0: a new one")
 	flag.DurationVar(&e.duration, "duration", 45*time.Second, "how long clients act, for each run")
 	flag.IntVar(&runs, "runs", 1, "how many runs, each with the next seed")
@@ -28,6 +32,10 @@ func main() {
 	flag.StringVar(&e.out, "out", "build/robustness", "where the history of a run that fails goes")
 	flag.StringVar(&canaries, "canaries", "", "directory of gateways that each lack a rule: every one must be found out")
 	flag.BoolVar(&e.verbose, "v", false, "show what paths do")
+	flag.Func("only", "regular expression: only faults whose name or kind matches", func(text string) (err error) {
+		e.only, err = regexp.Compile(text)
+		return err
+	})
 	flag.Parse()
 	if e.seed == 0 {
 		e.seed = rand.Uint64N(1 << 32)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -15,90 +14,61 @@ import (
 	"sluice.dev/sluice/tests/world"
 )
 
-const (
-	target   = "iqn.2026-11.dev.sluice:robust"
-	lunBytes = 1 << 20
-)
+const standaloneTarget = "iqn.2026-11.dev.sluice:robust"
 
 // standalone is one gateway with two portals, each on a fabric of its own: a host has two paths to it.
 type standalone struct {
 	directory string
 	network   *world.Network
 	gateway   *world.Process
-	portals   []string
+	addresses []string
 	clock     string // file that shifts the gateway's wall clock; empty: no libfaketime here
-	held      atomic.Bool
-	stop      context.CancelFunc
-	over      chan struct{}
-	note      noter
+	keeper    *keeper
 }
 
-type noter func(format string, arguments ...any)
-
-// The second LUN has a slow disk.
+// The second LUN has a disk that is slow now and then: for longer than hosts wait with a retry after a reset, so that an
+// original is still at work when its retry comes (R5).
 var standaloneLUNs = []string{
 	`backend: file, path: %s/lun0.img, size: 1MiB`,
-	`backend: file, path: %s/lun1.img, size: 1MiB, fault: "delay-every=5;delay-ms=70"`,
+	`backend: file, path: %s/lun1.img, size: 1MiB, fault: "delay-every=60;delay-ms=1300"`,
 }
 
 const (
-	fabricRed, fabricBlue = "red", "blue"
-	gatewayNode           = "gw-1"
-	iscsiPort             = 3260
+	gatewayNode = "gw-1"
+	iscsiPort   = 3260
 )
 
-func startStandalone(ctx context.Context, program, directory string, note noter) (*standalone, error) {
-	network, err := world.NewNetwork([]string{fabricRed, fabricBlue}, []string{gatewayNode})
+func startStandalone(ctx context.Context, program, directory string, note noter) (system, error) {
+	network, err := world.NewNetwork([]string{"red", "blue"}, []string{gatewayNode})
 	if err != nil {
 		return nil, err
 	}
-	s := &standalone{directory: directory, network: network, note: note, over: make(chan struct{})}
-	setup := world.Standalone{Program: program, Name: gatewayNode, Node: gatewayNode, Directory: directory, Target: target}
+	s := &standalone{directory: directory, network: network}
+	setup := world.Standalone{Program: program, Name: gatewayNode, Node: gatewayNode, Directory: directory, Target: standaloneTarget}
 	for _, fabric := range network.Fabrics {
-		s.portals = append(s.portals, fmt.Sprintf("%s:%d", network.Address(gatewayNode, fabric), iscsiPort))
+		s.addresses = append(s.addresses, fmt.Sprintf("%s:%d", network.Address(gatewayNode, fabric), iscsiPort))
 	}
-	setup.Listen = s.portals
+	setup.Listen = s.addresses
 	for _, lun := range standaloneLUNs {
 		setup.LUNs = append(setup.LUNs, fmt.Sprintf(lun, directory))
 	}
-	if setup.Environment, err = s.fakeClock(); err != nil {
-		return nil, err
+	if setup.Environment, err = s.fakeClock(); err == nil {
+		s.gateway, err = setup.Process()
 	}
-	if s.gateway, err = setup.Process(); err != nil {
-		return nil, err
+	if err == nil {
+		err = s.gateway.Start()
 	}
-	if err := s.gateway.Start(); err != nil {
-		return nil, err
+	if err == nil {
+		err = world.UntilListens(ctx, s.gateway, s.addresses[0])
 	}
-	if err := world.UntilListens(ctx, s.gateway, s.portals[0]); err != nil {
-		return nil, err
+	if err != nil {
+		return nil, errors.Join(err, network.Close())
 	}
-	ctx, s.stop = context.WithCancel(context.Background())
-	go s.supervise(ctx)
+	s.keeper = keep([]*world.Process{s.gateway}, note)
 	return s, nil
 }
 
-// supervise starts the gateway again when it has ended by itself, as a service manager does.
-func (s *standalone) supervise(ctx context.Context) {
-	defer close(s.over)
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-s.gateway.Done():
-		}
-		if sleep(ctx, 100*time.Millisecond) != nil {
-			return
-		}
-		if !s.held.Load() && !s.gateway.Running() {
-			if err := s.gateway.Start(); err != nil {
-				s.note("%v", err)
-			}
-		}
-	}
-}
-
-// fakeClock lets libfaketime shift the gateway's CLOCK_REALTIME by what a file says; other clocks can't jump on a real machine.
+// fakeClock lets libfaketime shift the gateway's CLOCK_REALTIME by what a file says. Other clocks don't jump on real machines.
 func (s *standalone) fakeClock() ([]string, error) {
 	libraries, err := filepath.Glob("/usr/lib/*/faketime/libfaketime.so.1")
 	if err != nil || len(libraries) == 0 {
@@ -117,18 +87,19 @@ func (s *standalone) setClock(shift string) error {
 	return os.Rename(next, s.clock)
 }
 
+func (s *standalone) portals() []string { return s.addresses }
+func (s *standalone) target() string    { return standaloneTarget }
+func (s *standalone) initiator(i int) string {
+	return fmt.Sprintf("iqn.2026-11.dev.sluice:host%d", i+1)
+}
+func (s *standalone) luns() []uint16               { return []uint16{0, 1} }
+func (s *standalone) places() []history.Place      { return blocks(16, 6) }
+func (s *standalone) settle(context.Context) error { return nil }
+
 func (s *standalone) faults(hosts []*host.Multipath) []*fault {
 	all := []*fault{
-		{name: "SIGKILL of the gateway", on: gatewayNode, kind: "kill", weight: 2, shortest: 100 * time.Millisecond, longest: 3 * time.Second,
-			do: func(context.Context) error {
-				s.held.Store(true)
-				return s.gateway.Kill()
-			},
-			undo: func(context.Context) error {
-				s.held.Store(false)
-				return s.gateway.Start()
-			}},
-		{name: "SIGSTOP of the gateway", on: gatewayNode, kind: "freeze", weight: 2, shortest: 100 * time.Millisecond, longest: 9 * time.Second,
+		s.keeper.killed(s.gateway, 2, 3*time.Second),
+		{name: "SIGSTOP of " + gatewayNode, on: gatewayNode, kind: "freeze", weight: 2, shortest: 100 * time.Millisecond, longest: 9 * time.Second,
 			do:   s.gateway.Freeze,
 			undo: func(context.Context) error { return s.gateway.Signal(syscall.SIGCONT) }},
 	}
@@ -141,102 +112,40 @@ func (s *standalone) faults(hosts []*host.Multipath) []*fault {
 		}
 	}
 	for i, fabric := range s.network.Fabrics {
-		all = append(all, linkFaults(s.network, gatewayNode, fabric)...)
+		all = append(all, linkFaults(s.network, gatewayNode, fabric, iscsiPort)...)
 		for j, multipath := range hosts {
-			all = append(all, hostFaults(multipath.Paths[i], j)...)
+			all = append(all, hostFaults(multipath.Paths[i], j, s.luns())...)
 		}
 	}
 	return all
 }
 
-// linkFaults are those of one node's link to one fabric.
-func linkFaults(network *world.Network, node, fabric string) []*fault {
-	link := node + "'s link to " + fabric
-	broken := func(name, kind string, shortest, longest time.Duration, do func() (world.Undo, error)) *fault {
-		var undo world.Undo
-		return &fault{name: name, on: link, kind: kind, weight: 1, shortest: shortest, longest: longest,
-			do: func(context.Context) (err error) {
-				undo, err = do()
-				return err
-			},
-			undo: func(context.Context) error { return undo() }}
+const stopPatience = 15 * time.Second
+
+func (s *standalone) end() []string {
+	s.keeper.end()
+	var bad []string
+	if err := s.gateway.Stop(stopPatience); err != nil {
+		bad = append(bad, err.Error()+"\n"+s.gateway.LogTail(20))
 	}
-	const brief, long = 100 * time.Millisecond, 12 * time.Second
-	return []*fault{
-		broken("cut of "+link, "cut", brief, long, func() (world.Undo, error) { return network.CutLink(node, fabric) }),
-		broken("loss of all that comes in on "+link, "one-way loss", time.Second, long,
-			func() (world.Undo, error) { return network.Drop(node, fabric, 100, world.In) }),
-		broken("loss of all that goes out on "+link, "one-way loss", time.Second, long,
-			func() (world.Undo, error) { return network.Drop(node, fabric, 100, world.Out) }),
-		broken("loss of 30 % on "+link, "packet loss", time.Second, 6*time.Second,
-			func() (world.Undo, error) { return network.Drop(node, fabric, 30, world.In, world.Out) }),
-		broken("forged resets on "+link, "forged reset", 20*time.Millisecond, 300*time.Millisecond,
-			func() (world.Undo, error) { return network.ForgeResets(node, fabric, iscsiPort) }),
+	for _, status := range s.gateway.Unexpected() {
+		bad = append(bad, s.gateway.Name+" ended by itself: "+status+"\n"+s.gateway.LogTail(40))
 	}
+	return bad
 }
 
-const unitResetTimeout = time.Second // the faults that follow don't wait for longer
-
-// hostFaults are what a host does to one of its paths.
-func hostFaults(path *host.Path, number int) []*fault {
-	name := fmt.Sprintf("host %d, path %s", number+1, path.Portal)
-	return []*fault{
-		{name: name + ": reset by the host", on: name, kind: "reset by the host", weight: 1, do: func(context.Context) error {
-			if session := path.Session(); session != nil {
-				session.Reset()
-			}
-			return nil
-		}},
-		{name: name + ": LOGICAL UNIT RESET", on: name, kind: "unit reset", weight: 1, do: func(ctx context.Context) error {
-			session := path.Session()
-			if session == nil {
-				return nil
-			}
-			ctx, cancel := context.WithTimeout(ctx, unitResetTimeout)
-			defer cancel()
-			var lost *host.LostError
-			if err := session.ResetUnit(ctx, 0); !errors.As(err, &lost) {
-				return err
-			}
-			return nil // the path went meanwhile
-		}},
-	}
-}
-
-func (s *standalone) places() []history.Place { return blocks(16, 6) }
-
-// blocks are the first of LUN 0, 1 and so on: several of them share a physical block.
-func blocks(counts ...int) []history.Place {
-	var all []history.Place
-	for lun, count := range counts {
-		for block := range count {
-			all = append(all, history.Place{LUN: uint16(lun), Block: uint64(block)})
-		}
-	}
-	return all
-}
-
-// end stops the gateway in order and gives access to what it has left on disk.
-func (s *standalone) end() error {
-	s.held.Store(true)
-	s.stop()
-	<-s.over
-	return s.gateway.Stop(15 * time.Second)
-}
-
-func (s *standalone) disk(place history.Place) ([]byte, error) {
+func (s *standalone) disk(place history.Place) ([]byte, bool, error) {
 	file, err := os.Open(filepath.Join(s.directory, fmt.Sprintf("lun%d.img", place.LUN)))
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	defer func() { _ = file.Close() }() // it was only read
 	block := make([]byte, history.BlockSize)
 	_, err = file.ReadAt(block, int64(place.Block)*history.BlockSize)
-	return block, err
+	return block, true, err
 }
 
 func (s *standalone) close() error {
-	s.stop()
-	<-s.over
+	s.keeper.end()
 	return errors.Join(s.gateway.Kill(), s.network.Close())
 }

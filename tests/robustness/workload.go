@@ -181,20 +181,24 @@ func (w *workload) readAll(ctx context.Context) error {
 	return nil
 }
 
-// readDisk adds what stands in a file that a LUN is kept in.
-func (w *workload) readDisk(lun uint16, block func(place history.Place) ([]byte, error)) error {
+// readDisk adds what stands where the LUNs are kept, as far as that can be looked into.
+func (w *workload) readDisk(block func(place history.Place) ([]byte, bool, error)) error {
 	reader := client{workload: w, known: map[history.Place]history.Value{}}
 	for _, place := range w.places {
-		if place.LUN != lun {
-			continue
-		}
 		attempt := host.Attempt{Portal: "disk", Sent: time.Now()}
-		data, err := block(place)
+		data, told, err := block(place)
 		attempt.Ended = time.Now()
 		if err != nil {
 			return fmt.Errorf("%v: %w", place, err)
 		}
-		reader.found(place, data, attempt)
+		if told {
+			reader.found(place, data, attempt)
+		}
 	}
 	return nil
+}
+
+func isLost(err error) bool {
+	var lost *host.LostError
+	return errors.As(err, &lost)
 }

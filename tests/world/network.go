@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"time"
 )
 
 // Network is bridges, and nodes with one port on each. The host, on every bridge too, is the namespace that the
@@ -106,6 +107,28 @@ func (n *Network) Partition(node, other, fabric string) (Undo, error) {
 func (n *Network) ForgeResets(node, fabric string, tcpPort int) (Undo, error) {
 	return n.filter(node, map[Direction]string{
 		In: fmt.Sprintf("%s tcp dport %d reject with tcp reset", interfaceMatch(In, fabric), tcpPort)})
+}
+
+// DeliverLate loses all that comes to a node on a fabric; after `heals` only new connections are still kept out: what
+// hosts have left in their TCP queues comes then, however late, and finds the connection it was sent on, if it is still
+// open. The kernel's timers decide when: what is lost at the beginning comes about 6.2 s later.
+func (n *Network) DeliverLate(node, fabric string, heals time.Duration) (Undo, error) {
+	undoNew, err := n.filter(node, map[Direction]string{In: interfaceMatch(In, fabric) + " tcp flags & (syn | ack) == syn drop"})
+	if err != nil {
+		return nil, err
+	}
+	undoAll, err := n.Drop(node, fabric, 100, In)
+	if err != nil {
+		return nil, errors.Join(err, undoNew())
+	}
+	healed := make(chan error, 1)
+	timer := time.AfterFunc(heals, func() { healed <- undoAll() })
+	return func() error {
+		if timer.Stop() {
+			healed <- undoAll()
+		}
+		return errors.Join(<-healed, undoNew())
+	}, nil
 }
 
 func interfaceMatch(direction Direction, fabric string) string {

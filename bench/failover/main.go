@@ -1,0 +1,82 @@
+// Command failover measures how long a host's I/O stands still when a gateway is killed, when a volume is moved as
+// planned, and when a node is lost: the longest gap between acknowledged operations around the fault, as an initiator in
+// user space sees it that changes path on RST. `make bench-failover` runs it on a cluster of its own.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"sluice.dev/sluice/tests/world"
+)
+
+// settings of a run.
+type settings struct {
+	programs, out         string
+	kills, moves, losses  int
+	luns                  string
+	resetWait, beforeEach time.Duration
+}
+
+func main() {
+	s := settings{}
+	var summarise string
+	flag.StringVar(&s.programs, "programs", "build/bin", "directory of the programs")
+	flag.StringVar(&s.out, "out", "bench/reports", "directory of the report")
+	flag.IntVar(&s.kills, "kills", 100, "SIGKILLs of the owner, for each number of LUNs")
+	flag.IntVar(&s.moves, "moves", 100, "planned moves, likewise")
+	flag.IntVar(&s.losses, "losses", 20, "cuts of all links of the owner's node, likewise")
+	flag.StringVar(&s.luns, "luns", "1", "numbers of LUNs to measure with, as 1,100,1000")
+	flag.DurationVar(&s.resetWait, "reset-wait", 500*time.Millisecond, "how long the host waits with a write's retry after a reset: "+
+		"not less than a forwarded command's token lives")
+	flag.DurationVar(&s.beforeEach, "calm", time.Second, "undisturbed I/O before each fault")
+	flag.StringVar(&summarise, "summarise", "", "measure nothing: report on these records")
+	flag.Parse()
+	if err := run(s, summarise); err != nil {
+		fmt.Fprintln(os.Stderr, "failover:", err)
+		os.Exit(1)
+	}
+}
+
+func run(s settings, summarise string) error {
+	base := filepath.Join(s.out, time.Now().UTC().Format(time.DateOnly)+"-failover")
+	if summarise != "" {
+		records, err := readRecords(summarise)
+		if err != nil {
+			return err
+		}
+		return writeReport(records, base)
+	}
+	if err := world.Isolate(); err != nil {
+		return fmt.Errorf("this needs namespaces: %w", err)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	counts, err := numbers(s.luns)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(s.out, 0o755); err != nil {
+		return err
+	}
+	file, err := os.Create(base + ".jsonl")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = file.Close() }() // each record is written at once
+	var records []record
+	for _, luns := range counts {
+		measured, err := measure(ctx, s, luns, func(r record) error { return writeRecord(file, r) })
+		records = append(records, measured...)
+		if err != nil {
+			return err
+		}
+	}
+	return writeReport(records, base)
+}

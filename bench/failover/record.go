@@ -1,0 +1,122 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Kinds of faults.
+const (
+	kill     = "kill"
+	move     = "planned move"
+	nodeLoss = "node loss"
+)
+
+var kinds = []string{kill, move, nodeLoss}
+
+// record is one fault and what the host saw of it.
+type record struct {
+	Kind string `json:"kind"`
+	LUNs int    `json:"luns"`
+	// Gap is the longest time between two acknowledged operations on the volume around the fault, Longest the longest
+	// time that one operation took; both in seconds.
+	Gap     float64 `json:"gapSeconds"`
+	Longest float64 `json:"longestSeconds"`
+	// Beyond is Gap less the initiator's own detection of a silent path; for node loss only.
+	Beyond float64 `json:"beyondDetectionSeconds,omitempty"`
+	// Errors are operations that did not end well, Retries attempts besides the last ones.
+	Errors  int `json:"errors"`
+	Retries int `json:"retries"`
+}
+
+func writeRecord(to io.Writer, r record) error { return json.NewEncoder(to).Encode(r) }
+
+func readRecords(path string) ([]record, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = file.Close() }() // it was only read
+	var records []record
+	lines := bufio.NewScanner(file)
+	for lines.Scan() {
+		var r record
+		if err := json.Unmarshal(lines.Bytes(), &r); err != nil {
+			return nil, fmt.Errorf("%s, line %d: %w", path, len(records)+1, err)
+		}
+		records = append(records, r)
+	}
+	if len(records) == 0 && lines.Err() == nil {
+		return nil, fmt.Errorf("%s holds no records", path)
+	}
+	return records, lines.Err()
+}
+
+func numbers(text string) ([]int, error) {
+	var all []int
+	for _, part := range strings.Split(text, ",") {
+		n, err := strconv.Atoi(strings.TrimSpace(part))
+		if err != nil || n < 1 || n > 1024 {
+			return nil, fmt.Errorf("-luns %q: %q is not a number from 1 to 1024", text, part)
+		}
+		all = append(all, n)
+	}
+	return all, nil
+}
+
+// quantile of sorted values by the nearest rank: the smallest that at least that share does not exceed.
+func quantile(sorted []float64, share float64) float64 {
+	if len(sorted) == 0 {
+		return math.NaN()
+	}
+	rank := int(math.Ceil(share * float64(len(sorted))))
+	return sorted[min(max(rank, 1), len(sorted))-1]
+}
+
+// group is the records of one kind with one number of LUNs.
+type group struct {
+	kind            string
+	luns            int
+	gaps, beyond    []float64 // sorted
+	longest         float64
+	errors, retries int
+}
+
+func groups(records []record) []group {
+	var all []group
+	for _, kind := range kinds {
+		byLUNs := map[int]*group{}
+		var order []int
+		for _, r := range records {
+			if r.Kind != kind {
+				continue
+			}
+			g := byLUNs[r.LUNs]
+			if g == nil {
+				g = &group{kind: kind, luns: r.LUNs}
+				byLUNs[r.LUNs] = g
+				order = append(order, r.LUNs)
+			}
+			g.gaps = append(g.gaps, r.Gap)
+			g.beyond = append(g.beyond, r.Beyond)
+			g.longest = max(g.longest, r.Longest)
+			g.errors += r.Errors
+			g.retries += r.Retries
+		}
+		slices.Sort(order)
+		for _, luns := range order {
+			g := byLUNs[luns]
+			slices.Sort(g.gaps)
+			slices.Sort(g.beyond)
+			all = append(all, *g)
+		}
+	}
+	return all
+}

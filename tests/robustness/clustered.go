@@ -1,0 +1,164 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"sluice.dev/sluice/tests/cluster"
+	"sluice.dev/sluice/tests/host"
+	"sluice.dev/sluice/tests/robustness/history"
+	"sluice.dev/sluice/tests/world"
+)
+
+// clustered is a whole cluster: three gateways, two replicas of the control plane, three members of etcd.
+type clustered struct {
+	*cluster.Cluster
+	keeper *keeper
+	note   noter
+}
+
+const (
+	clusterGateways = 3
+	clusterReplicas = 2
+	clusterVolumes  = 2
+	forwardingPort  = 3261
+)
+
+func startCluster(ctx context.Context, programs, gateway, etcd, directory string, note noter) (system, error) {
+	ctx, cancel := context.WithTimeout(ctx, 2*recoverTime)
+	defer cancel()
+	absolute, err := filepath.Abs(programs)
+	if err != nil {
+		return nil, err
+	}
+	made, err := cluster.Start(ctx, cluster.Options{Programs: absolute, Gateway: gateway, Etcd: etcd, Directory: directory,
+		Gateways: clusterGateways, Volumes: clusterVolumes, Replicas: clusterReplicas})
+	if err != nil {
+		return nil, err
+	}
+	c := &clustered{Cluster: made, note: note}
+	if err := made.WaitReady(ctx); err != nil {
+		_ = made.Close() // why it is not ready counts more
+		return nil, err
+	}
+	c.keeper = keep(made.Processes(), note)
+	return c, nil
+}
+
+func (c *clustered) portals() []string       { return c.AllPortals() }
+func (c *clustered) target() string          { return cluster.Target }
+func (c *clustered) initiator(i int) string  { return fmt.Sprintf("%s%d", cluster.Initiator, i+1) }
+func (c *clustered) luns() []uint16          { return []uint16{0, 1} }
+func (c *clustered) places() []history.Place { return blocks(12, 8) }
+
+func (c *clustered) settle(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, recoverTime)
+	defer cancel()
+	return c.WaitReady(ctx)
+}
+
+func (c *clustered) faults(hosts []*host.Multipath) []*fault {
+	var all []*fault
+	for i, gateway := range c.Gateways {
+		all = append(all, c.keeper.killed(gateway, 3, 10*time.Second), frozen(gateway, 3, 20*time.Second))
+		for _, fabric := range []string{cluster.Red, cluster.Blue} {
+			all = append(all, linkFaults(c.Network, gateway.Node, fabric, iscsiPort)...)
+		}
+		all = append(all, linkFaults(c.Network, gateway.Node, cluster.Internal, forwardingPort)...)
+		for _, other := range append([]string{cluster.ControlNode}, nodes(c.Gateways[i+1:])...) {
+			pair := gateway.Node + " and " + other
+			all = append(all, networkFault("partition between "+pair, pair, "partition", 500*time.Millisecond, 12*time.Second,
+				func() (world.Undo, error) { return c.Network.Partition(gateway.Node, other, cluster.Internal) }))
+		}
+		all = append(all, c.drained(i))
+		for volume := range clusterVolumes {
+			all = append(all, c.moved(volume, i))
+		}
+	}
+	for _, process := range append(c.Replicas, c.Members...) {
+		all = append(all, c.keeper.killed(process, 1, 10*time.Second), frozen(process, 1, 10*time.Second))
+	}
+	for number, multipath := range hosts {
+		for _, path := range multipath.Paths {
+			all = append(all, hostFaults(path, number, c.luns())...)
+		}
+	}
+	return all
+}
+
+func nodes(processes []*world.Process) []string {
+	var all []string
+	for _, p := range processes {
+		all = append(all, p.Node)
+	}
+	return all
+}
+
+// frozen: who takes over a local volume may kill the one that stands still (R2); then there is nothing to go on.
+func frozen(p *world.Process, weight int, longest time.Duration) *fault {
+	return &fault{name: "SIGSTOP of " + p.Name, on: p.Name, kind: "freeze", weight: weight, shortest: 100 * time.Millisecond, longest: longest,
+		do: func(ctx context.Context) error {
+			ctx, cancel := context.WithTimeout(ctx, time.Second)
+			defer cancel()
+			_ = p.Freeze(ctx) // it may have been killed this moment, or be on its way up
+			return nil
+		},
+		undo: func(context.Context) error {
+			if p.Running() {
+				_ = p.Signal(syscall.SIGCONT) // as above
+			}
+			return nil
+		}}
+}
+
+// moved asks for a planned move. Refused, or with nobody there to ask, it is no fault.
+func (c *clustered) moved(volume, gateway int) *fault {
+	name := fmt.Sprintf("move of %s to %s", cluster.VolumeName(volume), cluster.GatewayName(gateway))
+	return &fault{name: name, on: cluster.VolumeName(volume), kind: "planned move", weight: 1, do: func(ctx context.Context) error {
+		if err := c.Move(ctx, volume, gateway); err != nil {
+			c.note("%s: %v", name, err)
+		}
+		return nil
+	}}
+}
+
+func (c *clustered) drained(gateway int) *fault {
+	name := cluster.GatewayName(gateway)
+	return &fault{name: "drain of " + name, on: "drain of " + name, kind: "drain", weight: 1, shortest: 500 * time.Millisecond, longest: 6 * time.Second,
+		do: func(ctx context.Context) error {
+			if err := c.Drain(ctx, gateway); err != nil {
+				c.note("drain of %s: %v", name, err)
+			}
+			return nil
+		},
+		undo: func(ctx context.Context) error {
+			return world.Until(ctx, func() error { return c.Undrain(ctx, gateway) })
+		}}
+}
+
+func (c *clustered) end() []string {
+	c.keeper.end()
+	var bad []string
+	if err := c.Stop(); err != nil {
+		bad = append(bad, err.Error())
+	}
+	for _, p := range c.Processes() {
+		for _, status := range p.Unexpected() {
+			if status != "signal: killed" { // its watchdog, or who takes over from it
+				bad = append(bad, p.Name+" ended by itself: "+status+"\n"+p.LogTail(40))
+			}
+		}
+	}
+	return bad
+}
+
+// disk: where a volume lies in its pool is the gateways' own business.
+func (c *clustered) disk(history.Place) ([]byte, bool, error) { return nil, false, nil }
+
+func (c *clustered) close() error {
+	c.keeper.end()
+	return c.Close()
+}

@@ -1,0 +1,158 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"sluice.dev/sluice/tests/host"
+	"sluice.dev/sluice/tests/robustness/history"
+	"sluice.dev/sluice/tests/world"
+)
+
+type noter func(format string, arguments ...any)
+
+// system is what is broken: one gateway, or a whole cluster.
+type system interface {
+	portals() []string
+	target() string
+	// initiator of host i, from 0, that the target lets in.
+	initiator(i int) string
+	luns() []uint16
+	places() []history.Place
+	faults(hosts []*host.Multipath) []*fault
+	// settle returns once the system itself says that all is well again.
+	settle(ctx context.Context) error
+	// end stops it in order and says what went wrong with its processes.
+	end() []string
+	// disk gives a block from where the LUN is kept; false: that can't be looked into.
+	disk(place history.Place) ([]byte, bool, error)
+	close() error
+}
+
+// blocks are the first of LUN 0, 1 and so on: several of them share a physical block.
+func blocks(counts ...int) []history.Place {
+	var all []history.Place
+	for lun, count := range counts {
+		for block := range count {
+			all = append(all, history.Place{LUN: uint16(lun), Block: uint64(block)})
+		}
+	}
+	return all
+}
+
+// keeper starts processes again when they have ended by themselves, as a service manager does.
+type keeper struct {
+	held map[*world.Process]*atomic.Bool
+	stop context.CancelFunc
+	over chan struct{}
+}
+
+const keeperLooks = 100 * time.Millisecond
+
+func keep(processes []*world.Process, note noter) *keeper {
+	ctx, stop := context.WithCancel(context.Background())
+	k := &keeper{held: map[*world.Process]*atomic.Bool{}, stop: stop, over: make(chan struct{})}
+	for _, p := range processes {
+		k.held[p] = &atomic.Bool{}
+	}
+	go func() {
+		defer close(k.over)
+		for sleep(ctx, keeperLooks) == nil {
+			for p, held := range k.held {
+				if held.Load() || p.Running() {
+					continue
+				}
+				note("%s has ended; it is started again", p.Name)
+				if err := p.Start(); err != nil {
+					note("%v", err)
+				}
+			}
+		}
+	}()
+	return k
+}
+
+// end lets go of all processes.
+func (k *keeper) end() {
+	k.stop()
+	<-k.over
+}
+
+// killed is a fault: SIGKILL, and a new start.
+func (k *keeper) killed(p *world.Process, weight int, longest time.Duration) *fault {
+	return &fault{name: "SIGKILL of " + p.Name, on: p.Name, kind: "kill", weight: weight, shortest: 100 * time.Millisecond, longest: longest,
+		do: func(context.Context) error {
+			k.held[p].Store(true)
+			return p.Kill()
+		},
+		undo: func(context.Context) error {
+			k.held[p].Store(false)
+			return nil
+		}}
+}
+
+// linkHeals is later than hosts give up a silent path, and earlier than TCP's fifth retransmission.
+const linkHeals = 5600 * time.Millisecond
+
+// linkFaults are those of one node's link to one fabric; resets are forged for one TCP port.
+func linkFaults(network *world.Network, node, fabric string, tcpPort int) []*fault {
+	link := node + "'s link to " + fabric
+	broken := func(name, kind string, shortest, longest time.Duration, do func() (world.Undo, error)) *fault {
+		return networkFault(name+link, link, kind, shortest, longest, do)
+	}
+	const brief, long = 100 * time.Millisecond, 12 * time.Second
+	return []*fault{
+		broken("cut of ", "cut", brief, long, func() (world.Undo, error) { return network.CutLink(node, fabric) }),
+		broken("loss of all that comes in on ", "one-way loss", time.Second, long,
+			func() (world.Undo, error) { return network.Drop(node, fabric, 100, world.In) }),
+		broken("loss of all that goes out on ", "one-way loss", time.Second, long,
+			func() (world.Undo, error) { return network.Drop(node, fabric, 100, world.Out) }),
+		broken("late delivery on ", "late delivery", 7*time.Second, 9*time.Second,
+			func() (world.Undo, error) { return network.DeliverLate(node, fabric, linkHeals) }),
+		broken("loss of 30 % on ", "packet loss", time.Second, 6*time.Second,
+			func() (world.Undo, error) { return network.Drop(node, fabric, 30, world.In, world.Out) }),
+		broken("forged resets on ", "forged reset", 20*time.Millisecond, 300*time.Millisecond,
+			func() (world.Undo, error) { return network.ForgeResets(node, fabric, tcpPort) }),
+	}
+}
+
+func networkFault(name, on, kind string, shortest, longest time.Duration, do func() (world.Undo, error)) *fault {
+	var undo world.Undo
+	return &fault{name: name, on: on, kind: kind, weight: 1, shortest: shortest, longest: longest,
+		do: func(context.Context) (err error) {
+			undo, err = do()
+			return err
+		},
+		undo: func(context.Context) error { return undo() }}
+}
+
+const unitResetTimeout = 2 * time.Second // the faults that follow don't wait for longer
+
+// hostFaults are what a host does to one of its paths.
+func hostFaults(path *host.Path, number int, luns []uint16) []*fault {
+	name := fmt.Sprintf("host %d, path %s", number+1, path.Portal)
+	return []*fault{
+		{name: name + ": reset by the host", on: name, kind: "reset by the host", weight: 1, do: func(context.Context) error {
+			if session := path.Session(); session != nil {
+				session.Reset()
+			}
+			return nil
+		}},
+		{name: name + ": LOGICAL UNIT RESET of each LUN", on: name, kind: "unit reset", weight: 1, do: func(ctx context.Context) error {
+			session := path.Session()
+			if session == nil {
+				return nil
+			}
+			ctx, cancel := context.WithTimeout(ctx, unitResetTimeout)
+			defer cancel()
+			for _, lun := range luns {
+				if err := session.ResetUnit(ctx, lun); err != nil && !isLost(err) {
+					return err
+				}
+			}
+			return nil // also where the path went meanwhile
+		}},
+	}
+}
