@@ -45,6 +45,13 @@ inline constexpr Nanos kHostChangesPath = 1 * kSecond;  // soonest after a reset
 inline constexpr Nanos kHoldCommands = 1 * kSecond;     // of a LUN in transition, then 02/04/0A
 inline constexpr Nanos kPeerSilence = 4 * kSecond;      // then a gateway calls a peer silent (R1)
 inline constexpr Nanos kHolderPatience = 1 * kSecond;  // for an answer to a request for a lock (R2)
+inline constexpr Nanos kDialBound = 1 * kSecond;       // for a connection to a peer
+inline constexpr Nanos kForwardingLogin = 2 * kSecond;  // from there to full feature phase
+inline constexpr Nanos kRedial = 200 * kMillisecond;    // between attempts
+inline constexpr unsigned kMaxForwardingKeys = 8;
+inline constexpr unsigned kMaxPeers = 1024;           // gateways that share path sets with this one
+inline constexpr unsigned kMaxFencedPeers = 4096;     // incarnations
+inline constexpr unsigned kMaxForwardFunctions = 16;  // task management in flight, per link
 static_assert(kDiscardSilence + kTokenLife < kHostGivesUp, "R6: a retry could be overtaken");
 static_assert(kTokenLife < kHostChangesPath,
               "R6: a retry could be overtaken by what was forwarded");
@@ -90,6 +97,8 @@ inline constexpr unsigned kMaxReservationCommits = 1024;  // waiting for the sto
 // RESERVE OUT (Linux: 60 s, Windows: 10 s) covers a commit, a look at what became of it, and one
 // that waited behind them.
 inline constexpr Nanos kReservationStoreBound = 3 * kSecond;
+// Commands of one nexus on their way to one owner, waiting ones included.
+inline constexpr unsigned kMaxLinkCommands = kMaxCommandWindow + kMaxImmediateCommands;
 inline constexpr unsigned kMaxUnitAttentions = 32;     // pending per I_T_L nexus
 inline constexpr unsigned kMaxInFlightPerUnit = 1024;  // per reactor; more wait
 // Waiting for an owner (more: BUSY) or for bandwidth (more: TASK SET FULL), all nexuses together.

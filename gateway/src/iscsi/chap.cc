@@ -65,11 +65,13 @@ struct Chap::Keys {
 };
 
 Chap::Chap(const lun::ChapCredential& expected, const lun::ChapCredential& mutual)
-    : expected_(expected), mutual_(mutual) {}
+    : pairs_{{expected, mutual}} {}
+
+Chap::Chap(std::vector<ChapPair> pairs, ChapAlgorithm only)
+    : pairs_(std::move(pairs)), only_(only) {}
 
 Chap::~Chap() {
-  wipe(&expected_);
-  wipe(&mutual_);
+  for (ChapPair& pair : pairs_) wipe(&pair);
 }
 
 Chap::Verdict Chap::refuse(std::string_view why) {
@@ -111,7 +113,8 @@ Chap::Verdict Chap::choose_algorithm(const Keys& keys, const Random& random, std
     if (!number || *number > 255) return violation("CHAP_A is not a list of numbers");
     auto candidate = static_cast<ChapAlgorithm>(*number);
     // The digest of the right length proves that OpenSSL's policy allows the algorithm.
-    if (!chap_response(candidate, 0, {}, {}).empty()) {
+    const bool allowed = only_ == ChapAlgorithm::kNone || candidate == only_;
+    if (allowed && !chap_response(candidate, 0, {}, {}).empty()) {
       algorithm_ = candidate;
       break;
     }
@@ -136,33 +139,37 @@ Chap::Verdict Chap::check_response(const Keys& keys, std::string* answers) {
   if (keys.n->size() > kMaxUserName) return violation("CHAP_N is longer than 255 bytes");
   std::optional<std::vector<uint8_t>> response = parse_binary(*keys.r, response_size(algorithm_));
   if (!response) return violation("CHAP_R is malformed or of the wrong length");
-  std::vector<uint8_t> right = chap_response(algorithm_, identifier_, expected_.secret, challenge_);
+  const auto named = std::find_if(pairs_.begin(), pairs_.end(), [&](const ChapPair& pair) {
+    return same_bytes(as_bytes(pair.expected.user), as_bytes(*keys.n));
+  });
+  const bool same_user = named != pairs_.end();
+  const ChapPair& pair = same_user ? *named : pairs_.front();
+  std::vector<uint8_t> right =
+      chap_response(algorithm_, identifier_, pair.expected.secret, challenge_);
   bool same_secret = !right.empty() && same_bytes(right, *response);
-  bool same_user = same_bytes(as_bytes(expected_.user), as_bytes(*keys.n));
   OPENSSL_cleanse(right.data(), right.size());
   if (!(static_cast<int>(same_secret) & static_cast<int>(same_user))) {
     return refuse("the CHAP name or response is wrong");
   }
   if (keys.c) {
-    Verdict verdict = answer_challenge(keys, answers);
+    Verdict verdict = answer_challenge(keys, pair, answers);
     if (verdict != Verdict::kGoOn) return verdict;
     answered_ = true;
   }
   user_ = *keys.n;
   turn_ = Turn::kDone;
-  wipe(&expected_);
-  wipe(&mutual_);
+  for (ChapPair& done : pairs_) wipe(&done);
   return Verdict::kProven;
 }
 
 // Called only for an initiator that has proven itself (§12.1.3): nobody else gets a response of
 // ours to work on.
-Chap::Verdict Chap::answer_challenge(const Keys& keys, std::string* answers) {
+Chap::Verdict Chap::answer_challenge(const Keys& keys, const ChapPair& pair, std::string* answers) {
   std::optional<uint64_t> identifier = parse_number(*keys.i);
   std::optional<std::vector<uint8_t>> challenge = parse_binary(*keys.c, kMaxChallenge);
   if (!identifier || *identifier > 255) return violation("CHAP_I is not a byte");
   if (!challenge || challenge->empty()) return violation("CHAP_C is malformed or too long");
-  if (mutual_.empty()) {
+  if (pair.mutual.empty()) {
     return refuse("the initiator asks for mutual CHAP, but no credential is configured for it");
   }
   // §9.2.1: a challenge of ours that comes back is a reflection attack.
@@ -170,13 +177,13 @@ Chap::Verdict Chap::answer_challenge(const Keys& keys, std::string* answers) {
     return refuse("the initiator sent our own CHAP challenge back");
   }
   // §9.2.1: one secret for both directions would let a response of one serve the other.
-  if (same_bytes(as_bytes(mutual_.secret), as_bytes(expected_.secret))) {
+  if (same_bytes(as_bytes(pair.mutual.secret), as_bytes(pair.expected.secret))) {
     return refuse("the CHAP secrets of both directions are the same; configure two");
   }
   std::vector<uint8_t> response =
-      chap_response(algorithm_, static_cast<uint8_t>(*identifier), mutual_.secret, *challenge);
+      chap_response(algorithm_, static_cast<uint8_t>(*identifier), pair.mutual.secret, *challenge);
   if (response.empty()) return refuse("the CHAP response could not be computed");
-  append_pair(answers, "CHAP_N", mutual_.user);
+  append_pair(answers, "CHAP_N", pair.mutual.user);
   append_pair(answers, "CHAP_R", binary_text(response));
   return Verdict::kGoOn;
 }
@@ -184,6 +191,11 @@ Chap::Verdict Chap::answer_challenge(const Keys& keys, std::string* answers) {
 void wipe(lun::ChapCredential* credential) {
   OPENSSL_cleanse(credential->secret.data(), credential->secret.size());
   credential->secret.clear();
+}
+
+void wipe(ChapPair* pair) {
+  wipe(&pair->expected);
+  wipe(&pair->mutual);
 }
 
 void wipe(lun::HostAccess* access) {

@@ -27,12 +27,21 @@ enum class ChapAlgorithm : uint8_t {  // numbers registered with IANA for PPP au
 std::vector<uint8_t> chap_response(ChapAlgorithm algorithm, uint8_t identifier,
                                    std::string_view secret, ByteView challenge);
 
+// A credential for each direction: `expected` proves the initiator, `mutual` the target.
+struct ChapPair {
+  lun::ChapCredential expected;
+  lun::ChapCredential mutual;
+};
+
 // One exchange: CHAP_A, then CHAP_N with CHAP_R and, for mutual authentication, CHAP_I and CHAP_C.
 // Holds copies of the secrets and wipes them when it goes.
 class Chap {
  public:
   using Random = std::function<void(uint8_t* out, size_t n)>;
   Chap(const lun::ChapCredential& expected, const lun::ChapCredential& mutual);
+  // Of several pairs (at least one) that with the user named by CHAP_N counts. `only`: no other
+  // algorithm will do; kNone: any that is supported.
+  Chap(std::vector<ChapPair> pairs, ChapAlgorithm only);
   ~Chap();
   Chap(const Chap&) = delete;
   Chap& operator=(const Chap&) = delete;
@@ -54,12 +63,12 @@ class Chap {
   struct Keys;
   Verdict choose_algorithm(const Keys& keys, const Random& random, std::string* answers);
   Verdict check_response(const Keys& keys, std::string* answers);
-  Verdict answer_challenge(const Keys& keys, std::string* answers);
+  Verdict answer_challenge(const Keys& keys, const ChapPair& pair, std::string* answers);
   Verdict refuse(std::string_view why);
   Verdict violation(std::string_view why);
 
-  lun::ChapCredential expected_;
-  lun::ChapCredential mutual_;
+  std::vector<ChapPair> pairs_;
+  const ChapAlgorithm only_ = ChapAlgorithm::kNone;
   Turn turn_ = Turn::kAlgorithm;
   ChapAlgorithm algorithm_ = ChapAlgorithm::kNone;
   uint8_t identifier_ = 0;
@@ -72,5 +81,6 @@ class Chap {
 // Overwrites the secrets of a copy that is done with.
 void wipe(lun::ChapCredential* credential);
 void wipe(lun::HostAccess* access);
+void wipe(ChapPair* pair);
 
 }  // namespace sluice::iscsi

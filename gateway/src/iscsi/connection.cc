@@ -30,6 +30,12 @@ Connection::Connection(Shard& shard, Wire& wire, uint64_t id, Ends ends)
   setup.tpgt = ends_.tpgt;
   setup.local_address = ends_.local_address;
   setup.random = shard.gateway->random;
+  if (ends_.forwarding) {
+    setup.forwarding = &shard.gateway->forwarding;
+    // What forwarders are made for (forwarding_wire.h); one that can't is no forwarder.
+    setup.offer.initial_r2t = false;
+    setup.offer.immediate_data = true;
+  }
   login_ = std::make_unique<Login>(std::move(setup));
   shard_.connections[id_] = this;
   shard_.gateway->connections.fetch_add(1, std::memory_order_relaxed);
@@ -58,7 +64,7 @@ void Connection::receive(Slice bytes) {
   shard_.counters->received_bytes.add(bytes.size);
   // DESIGN R6: its host may have retried over another path since.
   if (session_ && session_->answers_pings() &&
-      shard_.now - last_heard_ >= limits::kDiscardSilence) {
+      shard_.now - session_->heard_since() >= limits::kDiscardSilence) {
     shard_.counters->stale_discards.add(bytes.size);
     return drop("silent for too long, what it says now may be stale");
   }
@@ -158,7 +164,7 @@ void Connection::refuse_login(LoginStatus status, const char* reason) {
 
 SessionKey Connection::key() const {
   const Parameters& p = login_->parameters();
-  return {p.initiator_name, p.isid, p.target_name, p.tpgt};
+  return {p.initiator_name, p.isid, p.target_name, p.tpgt, p.forwarded_by};
 }
 
 void Connection::login_succeeded() {
@@ -168,6 +174,11 @@ void Connection::login_succeeded() {
     return open_session(shard_.gateway->directory->take_tsih());
   }
   key_ = key();
+  origin_ = login_->origin();
+  const NexusIncarnation nexus{origin_.incarnation, origin_.nexus};
+  if (ends_.forwarding && shard_.gateway->directory->outdated(key_, nexus)) {
+    return refuse_login(LoginStatus::kSessionDoesNotExist, "of a nexus that is no more");
+  }
   // TSIH != 0: a connection reinstatement, which with ERL 0 and one connection replaces the
   // session's only connection and so ends all its tasks (RFC 7143 §6.3.4).
   if (tsih != 0 && !shard_.gateway->directory->matches(key_, tsih)) {
@@ -179,7 +190,7 @@ void Connection::login_succeeded() {
   }
   state_ = State::kClaiming;
   claimed_ = true;
-  shard_.gateway->directory->claim(key_, {shard_.lane.reactor, id_}, tsih, cid_);
+  shard_.gateway->directory->claim(key_, {shard_.lane.reactor, id_}, tsih, cid_, nexus);
 }
 
 void Connection::granted(uint16_t tsih) {
@@ -193,13 +204,23 @@ void Connection::granted(uint16_t tsih) {
 LoginStatus Connection::barred(const Parameters& p, lun::HostAccess* access) const {
   const auto target = shard_.gateway->exports->find(p.target_name);
   if (!target || target != target_.lock()) return LoginStatus::kNotFound;
+  if (ends_.forwarding) {
+    access->read_only = origin_.read_only;
+    return from_fenced() ? LoginStatus::kAuthorizationFailure : LoginStatus::kSuccess;
+  }
   const bool admitted = target->access_for(p.initiator_name, access);
   wipe(access);  // what it takes to prove oneself is not asked again
   return admitted ? LoginStatus::kSuccess : LoginStatus::kAuthorizationFailure;
 }
 
+bool Connection::from_fenced() const {
+  return ends_.forwarding &&
+         shard_.gateway->forwarding.fenced(origin_.gateway, origin_.incarnation);
+}
+
 void Connection::review_access() {
   if (state_ != State::kFullFeature || leave_by_ != 0) return;
+  if (from_fenced()) return drop("the gateway that forwards is fenced");
   const Parameters& p = session_->parameters();
   lun::HostAccess access;
   const LoginStatus why = barred(p, &access);
@@ -234,10 +255,7 @@ void Connection::open_session(uint16_t tsih) {
   start.cmd_sn = login_->first_cmd_sn();
   start.stat_sn = login_stat_sn_ + 1;  // after the answer that is about to be sent
   if (!start.parameters.discovery) {
-    const lun::NexusId id{
-        start.parameters.initiator_name, start.parameters.isid, ends_.tpgt,
-        login_->target()->relative_port_of(ends_.tpgt).value_or(ends_.relative_port)};
-    start.nexus = lun::Nexus::open(login_->target(), id, shard_.lane, start.parameters.read_only);
+    start.nexus = open_nexus(start.parameters);
   }
   session_ = std::make_unique<Session>(shard_, *this, out_, std::move(start));
   state_ = State::kFullFeature;
@@ -248,6 +266,7 @@ void Connection::open_session(uint16_t tsih) {
   framer_.set_max_segment(p.max_recv_data_segment_length);
   framer_.set_max_ahs(limits::kMaxAhsBytes);
   framer_.set_digests(p.header_digest, p.data_digest);
+  session_->greet();
   (p.discovery ? shard_.counters->discovery_opened : shard_.counters->sessions_opened).add();
   count_login(login_slot(LoginStatus::kSuccess));
   log::info("session opened", {{"session", tsih},
@@ -257,6 +276,18 @@ void Connection::open_session(uint16_t tsih) {
                                {"portal", ends_.local_address},
                                {"auth", p.auth_method}});
   login_.reset();
+}
+
+// A forwarded nexus is that of the gateway its host is at, so it is never one of ours (DESIGN R9).
+std::shared_ptr<lun::Nexus> Connection::open_nexus(const Parameters& p) const {
+  lun::NexusId id{p.initiator_name, p.isid, ends_.tpgt,
+                  login_->target()->relative_port_of(ends_.tpgt).value_or(ends_.relative_port)};
+  if (ends_.forwarding) {
+    id.target_portal_group = origin_.tpgt;
+    id.relative_target_port = origin_.relative_port;
+  }
+  return lun::Nexus::open(login_->target(), std::move(id), shard_.lane, p.read_only,
+                          ends_.forwarding);
 }
 
 void Connection::drop(std::string why) {

@@ -18,42 +18,31 @@
 #include "iscsi/session_directory.h"
 #include "iscsi/session_view.h"
 #include "iscsi/shard.h"
+#include "iscsi/stream.h"
 #include "pdu/framer.h"
 
 namespace sluice::iscsi {
 
-// What a connection asks of its carrier.
-class Wire {
- public:
-  virtual ~Wire() = default;
-  // The outbox is ready(): send it when the present batch of input has been handled.
-  virtual void schedule_flush() = 0;
-  // No more input is wanted. `discard`: close at once, whatever waits in the outbox is dropped;
-  // else close once it is empty.
-  virtual void close(bool discard) = 0;
-  // over() may have become true.
-  virtual void over() = 0;
-};
-
-class Connection final : public SessionHost {
+class Connection final : public StreamEnd, public SessionHost {
  public:
   struct Ends {
     uint16_t tpgt = 1;  // of the portal
     uint16_t relative_port = 1;
     std::string local_address;  // "ip:port"
     std::string peer_address;
+    bool forwarding = false;  // a portal for gateways (forwarding_wire.h)
   };
   Connection(Shard& shard, Wire& wire, uint64_t id, Ends ends);
   ~Connection() override;
   Connection(const Connection&) = delete;
 
   // Bytes from the peer, in order; all of them are taken.
-  void receive(Slice bytes);
+  void receive(Slice bytes) override;
   // The carrier sent `bytes`: memory came back.
-  void on_sent(size_t bytes);
+  void on_sent(size_t bytes) override;
   // The peer closed or the socket failed, or the carrier closed it. Ends the session as lost.
-  void on_closed();
-  void tick();
+  void on_closed() override;
+  void tick() override;
   // The reactor has buffers again.
   void resume();
   // Graceful stop: asks the initiator to log out within `seconds`; ends a login at once.
@@ -66,9 +55,9 @@ class Connection final : public SessionHost {
   // after limits::kEvictionLogout.
   void review_access();
 
-  Outbox& outbox() { return out_; }
+  Outbox& outbox() override { return out_; }
   uint64_t id() const { return id_; }
-  bool over() const { return state_ == State::kOver; }
+  bool over() const override { return state_ == State::kOver; }
   bool in_full_feature() const { return session_ != nullptr; }
   void describe(SessionView* view) const;
 
@@ -88,6 +77,8 @@ class Connection final : public SessionHost {
   // What keeps `p`'s initiator from the target it came for; kSuccess: nothing, and *access is
   // what it may do now.
   LoginStatus barred(const Parameters& p, lun::HostAccess* access) const;
+  bool from_fenced() const;
+  std::shared_ptr<lun::Nexus> open_nexus(const Parameters& p) const;
   void open_session(uint16_t tsih);
   void refuse_login(LoginStatus status, const char* reason);
   void leave_login();
@@ -114,6 +105,7 @@ class Connection final : public SessionHost {
   uint32_t login_stat_sn_ = 0;
   uint32_t login_cmd_sn_ = 0;
   uint16_t cid_ = 0;
+  Origin origin_;  // of a forwarding session
   std::unique_ptr<Session> session_;
   std::weak_ptr<lun::Target> target_;  // the session's
   Nanos leave_by_ = 0;                 // asked to leave until then; 0: it may stay

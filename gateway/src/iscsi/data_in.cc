@@ -34,6 +34,23 @@ void Session::respond(Task* task) {
   end_task(task);
 }
 
+// forwarding_wire.h: an answer that is no SCSI status. The place in the window goes with the task.
+void Session::respond_for_forwarder(Task* task, uint8_t response) {
+  if (task->in_window) {
+    window_.release();
+    task->in_window = false;
+    ++immediate_tasks_;  // balanced in end_task()
+  }
+  pdu::Bhs& h = writer_.start(pdu::Opcode::kScsiResponse);
+  h.set_flags(pdu::kFlagFinal);
+  h.put8(2, response);
+  h.set_itt(task->itt);
+  stamp(h, true);
+  writer_.finish();
+  host_.output_ready();
+  end_task(task);
+}
+
 // Returns the number of PDUs.
 uint32_t Session::send_data_in(Task* task, uint32_t bytes, uint8_t residual_flag,
                                uint32_t residual) {

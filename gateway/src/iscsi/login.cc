@@ -44,6 +44,7 @@ Login::~Login() = default;
 
 const Parameters& Login::parameters() const { return state_->parameters; }
 const std::shared_ptr<lun::Target>& Login::target() const { return state_->target; }
+const Origin& Login::origin() const { return state_->origin; }
 uint16_t Login::requested_tsih() const { return state_->tsih; }
 uint16_t Login::cid() const { return state_->cid; }
 uint32_t Login::first_cmd_sn() const { return state_->first_cmd_sn; }
@@ -219,6 +220,7 @@ void Login::State::succeed() {
   parameters.auth_user = who.auth_user;
   parameters.mutual_auth = who.mutual_auth;
   parameters.read_only = access.read_only;
+  parameters.forwarded_by = origin.gateway;
   wipe(&access);
 }
 

@@ -13,6 +13,8 @@
 #include <vector>
 
 #include "base/bytes.h"
+#include "iscsi/forwarding_access.h"
+#include "iscsi/forwarding_wire.h"
 #include "iscsi/parameters.h"
 #include "iscsi/text_exchange.h"
 #include "lun/exports.h"
@@ -61,6 +63,8 @@ class Login {
     std::string local_address;  // "ip:port" the initiator connected to
     // Fills `n` unguessable bytes (CHAP challenge). Injected so that tests are deterministic.
     std::function<void(uint8_t* out, size_t n)> random;
+    // Of a forwarding port: gateways only, with X-dev.sluice.Origin and mutual CHAP. Null: hosts.
+    const ForwardingAccess* forwarding = nullptr;
   };
   explicit Login(Setup setup);
   ~Login();
@@ -78,6 +82,7 @@ class Login {
   // Valid after kSucceeded.
   const Parameters& parameters() const;
   const std::shared_ptr<lun::Target>& target() const;  // null for discovery
+  const Origin& origin() const;                        // of a forwarding port
   // From the first request on.
   uint16_t requested_tsih() const;  // not 0: the caller decides whether that session exists
   uint16_t cid() const;

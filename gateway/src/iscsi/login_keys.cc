@@ -83,8 +83,11 @@ bool Login::State::take_first_identity(std::span<const TextPair> pairs) {
   if (!who.discovery && wanted == nullptr) {
     return refuse(LoginStatus::kMissingParameter, "a normal session was asked without TargetName");
   }
-  if (who.discovery ? !admit_to_discovery() : !find_target(wanted->value)) return false;
-  authenticated = access.chap.empty();
+  if (!admit_gateway(pairs)) return false;
+  const bool gateway = setup.forwarding != nullptr;
+  if (!who.discovery && !find_target(wanted->value)) return false;
+  if (who.discovery && !gateway && !admit_to_discovery()) return false;
+  authenticated = !gateway && access.chap.empty();
   if (stage == kOperational && !authenticated) {
     return refuse(LoginStatus::kAuthenticationFailure,
                   "the initiator skipped the security stage, but CHAP is required");
@@ -129,7 +132,10 @@ bool Login::State::find_target(std::string_view name) {
   if (target == nullptr) {
     return refuse(LoginStatus::kNotFound, "there is no target " + *wanted + " here");
   }
-  if (!target->access_for(who.initiator_name, &access)) {
+  if (setup.forwarding != nullptr) {
+    // The gateway that its host is at has asked who it is.
+    access.read_only = origin.read_only;
+  } else if (!target->access_for(who.initiator_name, &access)) {
     target.reset();
     return refuse(LoginStatus::kAuthorizationFailure,
                   who.initiator_name + " may not log in to " + *wanted);
@@ -178,11 +184,41 @@ bool Login::State::admit_to_discovery() {
   return refuse(LoginStatus::kAuthorizationFailure, who.initiator_name + " may not discover here");
 }
 
+// Gateways come in by the forwarding port, hosts by the others.
+bool Login::State::admit_gateway(std::span<const TextPair> pairs) {
+  const auto said = std::find_if(pairs.begin(), pairs.end(),
+                                 [](const TextPair& pair) { return pair.key == kOriginKey; });
+  if (setup.forwarding == nullptr) {
+    if (said == pairs.end()) return true;
+    return refuse(LoginStatus::kInitiatorError, "a gateway came to a portal that is for hosts");
+  }
+  if (said == pairs.end()) {
+    return refuse(LoginStatus::kMissingParameter, "only gateways may log in to a forwarding port");
+  }
+  Result<Origin> given = parse_origin(said->value);
+  if (!given) return refuse(LoginStatus::kInitiatorError, given.error());
+  const ForwardingAccess::Identity self = setup.forwarding->identity();
+  if (self.number == 0 || given->owner != self.number ||
+      given->owner_incarnation != self.incarnation) {
+    return refuse(LoginStatus::kTargetRemoved, "meant for another gateway, or one that is gone");
+  }
+  if (setup.forwarding->fenced(given->gateway, given->incarnation)) {
+    return refuse(LoginStatus::kAuthorizationFailure, "the gateway is fenced");
+  }
+  if (setup.forwarding->credentials().empty()) {
+    return refuse(LoginStatus::kAuthenticationFailure, "no forwarding key is known yet");
+  }
+  origin = std::move(given).value();
+  who.tpgt = origin.tpgt;
+  return true;
+}
+
 bool Login::State::take_security(std::span<const TextPair> pairs) {
   for (const TextPair& pair : pairs) {
     const KeyRule* rule = find_key(pair.key);
     if (rule == nullptr) {
-      append_pair(&response, pair.key, "NotUnderstood");
+      const bool origin_said = setup.forwarding != nullptr && pair.key == kOriginKey;
+      if (!origin_said) append_pair(&response, pair.key, "NotUnderstood");
     } else if (rule->key == Key::kAuthMethod && !choose_method(pair.value)) {
       return false;
     }
@@ -195,7 +231,8 @@ bool Login::State::take_security(std::span<const TextPair> pairs) {
 bool Login::State::choose_method(std::string_view offered) {
   if (method_chosen) return refuse(LoginStatus::kInitiatorError, "AuthMethod was negotiated twice");
   method_chosen = true;
-  bool required = !access.chap.empty();
+  const bool gateway = setup.forwarding != nullptr;
+  bool required = gateway || !access.chap.empty();
   std::string_view wanted = required ? "CHAP" : "None";
   std::vector<std::string_view> methods = split_list(offered);
   if (std::find(methods.begin(), methods.end(), wanted) == methods.end()) {
@@ -204,7 +241,11 @@ bool Login::State::choose_method(std::string_view offered) {
                            : "the initiator insists on an authentication that is not configured");
   }
   append_pair(&response, rule_of(Key::kAuthMethod).name, wanted);
-  if (required) chap = std::make_unique<Chap>(access.chap, access.mutual);
+  if (gateway) {
+    chap = std::make_unique<Chap>(setup.forwarding->credentials(), ChapAlgorithm::kSha256);
+  } else if (required) {
+    chap = std::make_unique<Chap>(access.chap, access.mutual);
+  }
   return true;
 }
 
@@ -221,6 +262,10 @@ bool Login::State::run_chap(std::span<const TextPair> pairs) {
     case Chap::Verdict::kGoOn:
       return true;
     case Chap::Verdict::kProven:
+      if (setup.forwarding != nullptr && !chap->mutual()) {
+        return refuse(LoginStatus::kAuthenticationFailure,
+                      "a gateway must ask for mutual authentication");
+      }
       authenticated = true;
       who.auth_method = "CHAP";
       who.auth_user = chap->user();

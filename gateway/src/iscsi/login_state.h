@@ -42,6 +42,7 @@ struct Login::State {
   bool belongs_here();
   bool has_room();
   bool admit_to_discovery();
+  bool admit_gateway(std::span<const TextPair> pairs);
   bool take_security(std::span<const TextPair> pairs);
   bool choose_method(std::string_view offered);
   bool run_chap(std::span<const TextPair> pairs);
@@ -65,6 +66,7 @@ struct Login::State {
   Parameters who;  // names, session type, authentication: copied over the outcome at the end
   std::shared_ptr<lun::Target> target;
   lun::HostAccess access;
+  Origin origin;  // of a forwarding port
 
   // --- how it is proven
   bool method_chosen = false;

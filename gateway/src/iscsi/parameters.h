@@ -58,7 +58,8 @@ struct Parameters {
   std::string auth_method = "None";  // "None", "CHAP" (for `sessions`)
   std::string auth_user;             // CHAP_N of the initiator, empty for None
   bool mutual_auth = false;
-  bool read_only = false;  // the host may only read
+  bool read_only = false;     // the host may only read
+  uint16_t forwarded_by = 0;  // number of the gateway the host is at; 0: this one
 };
 
 }  // namespace sluice::iscsi

@@ -21,15 +21,17 @@ class PduWriter {
     data_digest_ = data;
   }
 
-  // A zeroed header to fill before finish().
-  pdu::Bhs& start(pdu::Opcode opcode) {
-    uint8_t* memory = out_.header(pdu::kBhsSize + (header_digest_ ? 4 : 0));
+  // A zeroed header to fill before finish(), and ahs() to fill, too: whole words.
+  pdu::Bhs& start(pdu::Opcode opcode, uint32_t ahs_size = 0) {
+    uint8_t* memory = out_.header(pdu::kBhsSize + ahs_size + (header_digest_ ? 4 : 0));
     header_ = new (memory) pdu::Bhs();
     header_->set_opcode(opcode);
+    header_->put8(4, static_cast<uint8_t>(ahs_size / 4));
     size_ = 0;
     if (data_digest_) digest_.reset();
     return *header_;
   }
+  uint8_t* ahs() { return header_->data() + pdu::kBhsSize; }
   // Only after the header's fields are complete, but for the data length.
   void data(Slice&& slice) {
     if (slice.size == 0) return;
@@ -56,8 +58,9 @@ class PduWriter {
  private:
   void close_header() {
     pdu::Digest d;
-    d.update(header_->data(), pdu::kBhsSize);
-    d.store(header_->data() + pdu::kBhsSize);
+    const uint32_t size = pdu::kBhsSize + header_->ahs_length();
+    d.update(header_->data(), size);
+    d.store(header_->data() + size);
   }
   void close_data() {
     const uint32_t padding = pdu::padded(size_) - size_;

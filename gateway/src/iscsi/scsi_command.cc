@@ -11,10 +11,17 @@ namespace {
 
 using pdu::RejectReason;
 
+struct Additional {
+  std::vector<uint8_t>* long_cdb = nullptr;
+  bool bidirectional = false;
+  bool forwarded = false;  // `by_forwarder` is there
+  Forwarded by_forwarder;
+};
+
 // Additional header segments (RFC 7143 §11.2.2): an extended CDB is taken, a bidirectional read
-// length noted. False when they are malformed.
-bool parse_ahs(ByteView ahs, ByteView first16, std::vector<uint8_t>* long_cdb,
-               bool* bidirectional) {
+// length noted, and what forwarders say (forwarding_wire.h) where one may be. False when they are
+// malformed.
+bool parse_ahs(ByteView ahs, ByteView first16, bool forwarding, Additional* out) {
   while (!ahs.empty()) {
     if (ahs.size() < 4) return false;
     const uint32_t length = load_be16(ahs.data());
@@ -22,12 +29,17 @@ bool parse_ahs(ByteView ahs, ByteView first16, std::vector<uint8_t>* long_cdb,
     if (length == 0 || whole > ahs.size()) return false;
     switch (ahs[2]) {
       case 1:  // extended CDB: one reserved byte, then bytes 16.. of the CDB
-        if (!long_cdb->empty()) return false;
-        long_cdb->assign(first16.begin(), first16.end());
-        long_cdb->insert(long_cdb->end(), ahs.begin() + 4, ahs.begin() + 3 + length);
+        if (!out->long_cdb->empty()) return false;
+        out->long_cdb->assign(first16.begin(), first16.end());
+        out->long_cdb->insert(out->long_cdb->end(), ahs.begin() + 4, ahs.begin() + 3 + length);
         break;
       case 2:
-        *bidirectional = true;
+        out->bidirectional = true;
+        break;
+      case kForwardedAhs:
+        if (!forwarding || out->forwarded) return false;
+        if (!load_forwarded(ahs, length, &out->by_forwarder)) return false;
+        out->forwarded = true;
         break;
       default:
         return false;
@@ -99,14 +111,22 @@ bool Session::accept_command(pdu::Pdu& pdu, Task* task) {
   c.lun_field = h.lun();
   std::memcpy(c.cdb.data(), h.data() + 32, 16);
   c.long_cdb = {};
-  bool bidirectional = task->read && task->write;
-  if (pdu.ahs_size != 0 && !parse_ahs(pdu.ahs_bytes(), c.cdb, &task->long_cdb, &bidirectional)) {
-    return false;
-  }
+  Additional more;
+  more.long_cdb = &task->long_cdb;
+  more.bidirectional = task->read && task->write;
+  if (pdu.ahs_size != 0 && !parse_ahs(pdu.ahs_bytes(), c.cdb, forwarding(), &more)) return false;
+  if (forwarding() && !more.forwarded) return false;
   if (!task->write && pdu.data_size != 0) return false;
   if (!task->long_cdb.empty()) c.long_cdb = task->long_cdb;
   // No command we know moves data both ways: an opcode nobody has gives the right refusal.
-  if (bidirectional) c.cdb[0] = 0xff;
+  if (more.bidirectional) c.cdb[0] = 0xff;
+  c.epoch = more.by_forwarder.epoch;
+  c.fresh_until = 0;
+  if (forwarding()) {
+    c.fresh_until = tokens_.fresh_until(more.by_forwarder.token);
+  } else if (answers_pings_) {
+    c.fresh_until = hearing_.since() + limits::kDiscardSilence;
+  }
   c.attribute = static_cast<lun::TaskAttribute>(flags & pdu::kAttributeMask);
   c.tag = task->itt;
   c.expected_data_in = task->read ? task->expected_length : 0;
@@ -114,7 +134,7 @@ bool Session::accept_command(pdu::Pdu& pdu, Task* task) {
   c.data_out_wanted = c.data_out_size = c.data_in_size = 0;
   c.sense_size = 0;
   c.status = scsi::Status::kGood;
-  c.aborted = c.task_aborted_status = c.drops_nexus = false;
+  c.aborted = c.task_aborted_status = c.drops_nexus = c.stale = c.not_owner = false;
   c.needs_stable_data = parameters_.data_digest;
   c.context = task;
   c.complete = &Session::on_complete;
@@ -148,8 +168,12 @@ void Session::refuse(Task* task, uint8_t asc, uint8_t ascq) {
 }
 
 void Session::start(Task* task) {
-  task->begun = true;
   lun::Command& c = task->command;
+  if (c.fresh_until != 0 && shard_.now > c.fresh_until) [[unlikely]] {
+    c.stale = true;  // it needs no range to know that
+    return complete(task);
+  }
+  task->begun = true;
   reads_running_ += c.expected_data_in;
   // Whatever comes for a command that runs without data is thrown away.
   const uint32_t announced = std::exchange(task->wanted, 0);
@@ -169,11 +193,7 @@ void Session::on_complete(lun::Command& command) {
 
 void Session::complete(Task* task) {
   lun::Command& c = task->command;
-  if (c.drops_nexus && !closing_) {
-    // DESIGN R3: no answer is a lie. Its host finds the path gone and asks anew.
-    end_task(task);
-    return host_.drop("nobody knows what became of a PERSISTENT RESERVE OUT");
-  }
+  if (end_unanswered(task)) return;
   if (task->failing && !task->aborted && !closing_) {
     task->failing = c.aborted = false;
     return refuse(task, task->fail_asc, task->fail_ascq);
@@ -192,6 +212,29 @@ void Session::complete(Task* task) {
     return;
   }
   respond(task);
+}
+
+// What no answer would be true for. True: the task may be gone.
+bool Session::end_unanswered(Task* task) {
+  const lun::Command& c = task->command;
+  if (closing_ || task->aborted || task->failing) return false;
+  if (forwarding()) {
+    uint8_t response = 0;
+    if (c.drops_nexus) response = kResponseUnknown;
+    if (c.not_owner) response = kResponseNotOwner;
+    if (c.stale) response = kResponseStale;
+    if (c.aborted && !c.task_aborted_status) response = kResponseAborted;
+    if (response == 0) return false;
+    respond_for_forwarder(task, response);
+    return true;
+  }
+  if (!c.drops_nexus && !c.stale) return false;
+  // DESIGN R3, R6: no answer is a lie. Its host finds the path gone and asks anew.
+  const bool stale = c.stale;
+  end_task(task);
+  host_.drop(stale ? "a command became stale before it could be submitted"
+                   : "nobody knows what became of a command that must not run twice");
+  return true;
 }
 
 }  // namespace sluice::iscsi

@@ -61,13 +61,19 @@ Session::Session(Shard& shard, SessionHost& host, Outbox& out, Start start)
       cid_(start.cid),
       stat_sn_(start.stat_sn),
       told_max_(window_.max()),
+      hearing_(shard.now),
       started_(shard.now) {
   writer_.set_digests(parameters_.header_digest, parameters_.data_digest);
+  answers_pings_ = forwarding() && !parameters_.discovery;  // a forwarder does
+  if (nexus_) nexus_->drop = [this](std::string why) { host_.drop(std::move(why)); };
 }
 
-Session::~Session() = default;
+Session::~Session() {
+  if (nexus_) nexus_->drop = nullptr;
+}
 
 void Session::stamp(pdu::Bhs& header, bool takes_stat_sn) {
+  if (takes_stat_sn) hearing_.said(stat_sn_, shard_.now);
   header.set_stat_sn(takes_stat_sn ? stat_sn_++ : stat_sn_);
   told_max_ = window_.max();
   header.set_window(window_.expected(), told_max_);
@@ -91,6 +97,7 @@ void Session::announce_window() {
 // Requests that carry a CmdSN are taken in its order; Data-Out and SNACK have none.
 void Session::on_pdu(pdu::Pdu& pdu) {
   if (closing_) return;
+  hearing_.confirmed(pdu.header.exp_stat_sn());
   const Opcode op = pdu.header.opcode();
   if (op == Opcode::kDataOut) return on_data_out(pdu);
   if (op == Opcode::kSnackRequest) {
@@ -253,23 +260,41 @@ void Session::end_task(Task* task) {
 void Session::tick(Nanos now, Nanos last_heard) {
   const Settings& s = shard_.gateway->settings;
   if (closing_) return;
+  if (nexus_) nexus_->tick();
+  if (closing_) return;
+  if (forwarding() && now - token_sent_ >= limits::kTokenInterval) send_token();
   if (parameters_.discovery) {
     // NOPs have no place there (RFC 7143 §4.3); it asks its question and leaves.
     if (now - last_heard >= limits::kDiscoverySilence) host_.drop("discovery session left idle");
     return;
   }
   announce_window();
+  keep_fresh();
   if (s.nop_silence == 0) return;
   if (ping_tag_ != pdu::kReservedTag) {
-    // DESIGN R6: a peer that answered pings before and is silent now is gone.
-    if (answers_pings_ && now - ping_sent_ >= s.nop_timeout && last_heard < ping_sent_) {
+    // DESIGN R6: a peer that answered pings before and doesn't now is gone, or doesn't hear us.
+    if (answers_pings_) {
+      if (now - ping_sent_ < s.nop_timeout || hearing_.since() >= ping_sent_) return;
       shard_.counters->nop_timeouts.add();
       return host_.drop("no answer to NOP-In");
     }
     if (last_heard < ping_sent_) return;
     ping_tag_ = pdu::kReservedTag;
   }
-  if (now - last_heard >= s.nop_silence) send_ping();
+  // The first ping goes out at once: whether it is answered is known before it counts.
+  const Nanos silence = now - (answers_pings_ ? hearing_.since() : last_heard);
+  if (ping_sent_ == 0 || silence >= s.nop_silence) send_ping();
+}
+
+// Commands that wait, for data or for a range, while their host is known to hear us are not stale;
+// nor is a forwarded one between its steps, once it has begun while its token was alive
+// (decisions/2026-11-21-forwarding.md).
+void Session::keep_fresh() {
+  if (!answers_pings_) return;
+  const Nanos until = hearing_.since() + limits::kDiscardSilence;
+  table_.for_each([until, this](Task* task) {
+    if (!forwarding() || task->command.submitted) task->command.fresh_until = until;
+  });
 }
 
 void Session::close(bool lost, std::function<void()> drained) {

@@ -19,10 +19,13 @@
 #include <vector>
 
 #include "iscsi/command_window.h"
+#include "iscsi/forwarding_wire.h"
+#include "iscsi/hearing.h"
 #include "iscsi/login.h"
 #include "iscsi/outbox.h"
 #include "iscsi/parameters.h"
 #include "iscsi/pdu_writer.h"
+#include "iscsi/ping_tokens.h"
 #include "iscsi/session_view.h"
 #include "iscsi/shard.h"
 #include "iscsi/task.h"
@@ -57,6 +60,8 @@ class Session {
   Session(Shard& shard, SessionHost& host, Outbox& out, Start start);
   ~Session();
 
+  // The login response is out.
+  void greet();
   void on_pdu(pdu::Pdu& pdu);
   void on_data_digest_error(const pdu::Pdu& pdu);
   // The outbox shrank or buffers came back: held commands may start.
@@ -74,6 +79,8 @@ class Session {
   uint32_t stat_sn() const { return stat_sn_; }
   // It answered a ping before; DESIGN R6 exempts those that never did.
   bool answers_pings() const { return answers_pings_; }
+  // See Hearing.
+  Nanos heard_since() const { return hearing_.since(); }
   void describe(SessionView* view) const;
 
  private:
@@ -86,6 +93,8 @@ class Session {
   bool needs_hold(const Task& task) const;
   void end_task(Task* task);
   void stamp(pdu::Bhs& header, bool takes_stat_sn);
+  void keep_fresh();
+  bool forwarding() const { return parameters_.forwarded_by != 0; }
   void all_drained();
 
   // --- scsi_command.cc
@@ -96,6 +105,7 @@ class Session {
   void refuse(Task* task, uint8_t asc, uint8_t ascq);
   static void on_complete(lun::Command& command);
   void complete(Task* task);
+  bool end_unanswered(Task* task);
 
   // --- data_out.cc
   void on_data_out(pdu::Pdu& pdu);
@@ -113,6 +123,7 @@ class Session {
 
   // --- data_in.cc
   void respond(Task* task);
+  void respond_for_forwarder(Task* task, uint8_t response);
   uint32_t send_data_in(Task* task, uint32_t bytes, uint8_t residual_flag, uint32_t residual);
   void send_response(Task* task, uint32_t pdus, uint8_t residual_flag, uint32_t residual);
 
@@ -133,6 +144,7 @@ class Session {
   void on_logout(const pdu::Pdu& pdu);
   void send_logout_response(uint32_t itt, uint8_t response);
   void send_ping();
+  void send_token();
   void reject(const pdu::Bhs& header, pdu::RejectReason reason);
 
   Shard& shard_;
@@ -177,6 +189,9 @@ class Session {
   uint32_t ping_tag_ = pdu::kReservedTag;  // TTT of the ping in flight
   Nanos ping_sent_ = 0;
   bool answers_pings_ = false;  // it answered one before (R6: else it is exempt)
+  Hearing hearing_;
+  PingTokens tokens_;  // of a forwarding session
+  Nanos token_sent_ = 0;
 
   Nanos started_;
   uint64_t commands_ = 0;

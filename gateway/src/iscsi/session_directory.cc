@@ -5,10 +5,10 @@
 namespace sluice::iscsi {
 
 void SessionDirectory::claim(const SessionKey& key, ConnectionHandle who, uint16_t kept_tsih,
-                             uint16_t cid) {
+                             uint16_t cid, const NexusIncarnation& nexus) {
   const std::lock_guard lock(mutex_);
   Slot& slot = slots_[key];
-  slot.waiting.push_back({who, kept_tsih, cid});
+  slot.waiting.push_back({who, kept_tsih, cid, nexus});
   if (slot.tsih == 0) {
     grant_locked(slot);
   } else if (slot.waiting.size() == 1) {
@@ -21,6 +21,7 @@ void SessionDirectory::grant_locked(Slot& slot) {
   slot.waiting.pop_front();
   slot.holder = claim.who;
   slot.cid = claim.cid;
+  slot.nexus = claim.nexus;
   if (claim.kept_tsih != 0 && tsihs_.count(claim.kept_tsih) == 0) {
     slot.tsih = claim.kept_tsih;
     tsihs_[slot.tsih] = true;
@@ -114,6 +115,26 @@ void SessionDirectory::end_all(const std::string& target) { tell_holders(target,
 
 void SessionDirectory::review_all(const std::string& target) {
   tell_holders(target, callbacks_.review);
+}
+
+void SessionDirectory::review_gateway(uint16_t gateway) {
+  const std::lock_guard lock(mutex_);
+  for (const auto& [key, slot] : slots_) {
+    if (key.gateway != gateway || slot.tsih == 0) continue;
+    reactors_.post(slot.holder.reactor, [this, h = slot.holder] { callbacks_.review(h); });
+  }
+}
+
+bool SessionDirectory::outdated(const SessionKey& key, const NexusIncarnation& nexus) const {
+  const std::lock_guard lock(mutex_);
+  const auto it = slots_.find(key);
+  if (it == slots_.end()) return false;
+  const auto later = [&](const NexusIncarnation& other) {
+    return other.gateway == nexus.gateway && other.nexus > nexus.nexus;
+  };
+  const auto& waiting = it->second.waiting;
+  return later(it->second.nexus) || std::any_of(waiting.begin(), waiting.end(),
+                                                [&](const Claim& c) { return later(c.nexus); });
 }
 
 }  // namespace sluice::iscsi

@@ -27,7 +27,14 @@ struct SessionKey {
   std::array<uint8_t, 6> isid{};
   std::string target;
   uint16_t tpgt = 1;
+  uint16_t gateway = 0;  // that forwards; 0: the host came here
   auto operator<=>(const SessionKey&) const = default;
+};
+
+// Of a forwarded nexus: of the gateway's process, and the count of its nexuses.
+struct NexusIncarnation {
+  std::string gateway;
+  uint64_t nexus = 0;
 };
 
 // A connection anywhere: the reactor it lives on and its id there.
@@ -51,7 +58,11 @@ class SessionDirectory {
       : reactors_(reactors), callbacks_(std::move(callbacks)) {}
 
   // kept_tsih: the TSIH to keep when this is a connection reinstatement, else 0.
-  void claim(const SessionKey& key, ConnectionHandle who, uint16_t kept_tsih, uint16_t cid = 0);
+  // `nexus`: incarnation of a forwarded nexus.
+  void claim(const SessionKey& key, ConnectionHandle who, uint16_t kept_tsih, uint16_t cid = 0,
+             const NexusIncarnation& nexus = {});
+  // Whether the gateway's process that holds this key, or waits for it, has opened a later nexus.
+  bool outdated(const SessionKey& key, const NexusIncarnation& nexus) const;
   // The session (or the waiting claim) of this connection is over, all its commands drained.
   void release(const SessionKey& key, ConnectionHandle who);
 
@@ -71,17 +82,21 @@ class SessionDirectory {
   void end_all(const std::string& target);
   // After a change of who may be there: a claim granted later looks by itself.
   void review_all(const std::string& target);
+  // After a gateway was fenced: what it forwards.
+  void review_gateway(uint16_t gateway);
 
  private:
   struct Claim {
     ConnectionHandle who;
     uint16_t kept_tsih = 0;
     uint16_t cid = 0;
+    NexusIncarnation nexus;
   };
   struct Slot {
     ConnectionHandle holder;
     uint16_t tsih = 0;  // 0: nobody holds it
     uint16_t cid = 0;
+    NexusIncarnation nexus;
     std::deque<Claim> waiting;
   };
   void grant_locked(Slot& slot);

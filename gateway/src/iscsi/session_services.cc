@@ -15,7 +15,9 @@ void Session::on_nop_out(pdu::Pdu& pdu) {
     // The answer to our ping, or a mere sign of life; neither is answered.
     if (h.target_transfer_tag() == pdu::kReservedTag) return;
     answers_pings_ = true;
-    if (h.target_transfer_tag() == ping_tag_) ping_tag_ = pdu::kReservedTag;
+    if (h.target_transfer_tag() != ping_tag_) return;
+    ping_tag_ = pdu::kReservedTag;
+    hearing_.heard(ping_sent_);
     return;
   }
   if (parameters_.discovery) return reject(h, RejectReason::kProtocolError);
@@ -45,6 +47,26 @@ void Session::send_ping() {
   h.set_itt(pdu::kReservedTag);
   h.set_target_transfer_tag(ping_tag_);
   stamp(h, false);  // a ping does not take a StatSN (RFC 7143 §11.19.1)
+  writer_.finish();
+  host_.output_ready();
+}
+
+void Session::greet() {
+  if (forwarding()) send_token();
+}
+
+// forwarding_wire.h. Nobody answers it; whether the forwarder is there, pings tell.
+void Session::send_token() {
+  std::array<uint8_t, kTokenSize> bytes;
+  shard_.gateway->random(bytes.data(), bytes.size());
+  tokens_.issue(load_be64(bytes.data()), shard_.now);
+  token_sent_ = shard_.now;
+  pdu::Bhs& h = writer_.start(Opcode::kNopIn);
+  h.set_flags(pdu::kFlagFinal);
+  h.set_itt(pdu::kReservedTag);
+  h.set_target_transfer_tag(pdu::kReservedTag);
+  stamp(h, false);
+  writer_.copy(bytes);
   writer_.finish();
   host_.output_ready();
 }

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/limits.h"
 #include "iscsi/counters.h"
+#include "iscsi/forwarding_access.h"
 #include "iscsi/parameters.h"
 #include "lun/exports.h"
 #include "lun/latency_log.h"
@@ -35,6 +36,7 @@ struct Gateway {
   Settings settings;
   lun::Exports* exports = nullptr;
   SessionDirectory* directory = nullptr;
+  ForwardingAccess forwarding;                         // for portals of gateways
   std::function<void(uint8_t* out, size_t n)> random;  // unguessable bytes
   std::atomic<unsigned> connections{0};
   std::atomic<unsigned> unauthenticated{0};

@@ -76,17 +76,18 @@ Nexus::Nexus(std::shared_ptr<Target> target, NexusId id, Lane lane)
 Nexus::~Nexus() = default;
 
 std::shared_ptr<Nexus> Nexus::open(std::shared_ptr<Target> target, NexusId id, Lane lane,
-                                   bool read_only) {
+                                   bool read_only, bool forwarded) {
   std::shared_ptr<Nexus> nexus(new Nexus(std::move(target), std::move(id), lane));
   nexus->read_only_ = read_only;
-  const UnitAttention first = nexus->target_->take_lost(nexus->id_) ? kNexusLoss : kPowerOn;
+  nexus->forwarded_ = forwarded;
+  const bool lost = nexus->target_->take_lost(nexus->id_);
   // Known to the target before its LUNs are read: a change in between then reaches the nexus.
   nexus->target_->add(nexus);
   for (const Target::LunEntry& entry : nexus->target_->luns()) {
     auto itl = std::make_shared<Itl>(entry.unit, nexus, entry.lun);
-    {
+    if (lost || !forwarded) {
       std::lock_guard lock(entry.unit->mutex());
-      itl->pending.push_back(first);
+      itl->pending.push_back(lost ? kNexusLoss : kPowerOn);
       itl->attention.store(true, std::memory_order_release);
     }
     nexus->place(std::move(itl));

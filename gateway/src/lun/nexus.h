@@ -122,8 +122,10 @@ class Nexus : public std::enable_shared_from_this<Nexus> {
   // Opens the I_T nexus on a target: I_T_L nexuses for its LUNs, each with 29/00 pending as after
   // power on, or 29/07 where an earlier nexus of the same id was lost.
   // `read_only`: this host may not write (HostAccess::read_only); every LUN is write protected.
+  // `forwarded`: the host is at another gateway, which has told it of 29/00; the nexus has 29/07
+  // pending at most.
   static std::shared_ptr<Nexus> open(std::shared_ptr<Target> target, NexusId id, Lane lane,
-                                     bool read_only = false);
+                                     bool read_only = false, bool forwarded = false);
   ~Nexus();
 
   // Starts a command. true: it waits for min(data_out_wanted, expected_data_out)
@@ -162,6 +164,7 @@ class Nexus : public std::enable_shared_from_this<Nexus> {
   Target& target() const { return *target_; }
   bool closed() const { return closed_; }
   bool read_only() const { return read_only_; }
+  bool forwarded() const { return forwarded_; }  // it came in through the forwarding port
 
   // The LUN inventory changed: takes up new LUNs, lets go of removed ones, raises 3F/0E. Posted by
   // Target to this reactor.
@@ -206,6 +209,7 @@ class Nexus : public std::enable_shared_from_this<Nexus> {
   std::vector<std::pair<uint16_t, std::shared_ptr<Link>>> links_;  // by owner
   bool closed_ = false;
   bool read_only_ = false;
+  bool forwarded_ = false;
 };
 
 }  // namespace sluice::lun

@@ -65,7 +65,10 @@ class EngineImpl final : public Engine, public Reactors {
   Result<void> open();
   Reactors& reactors() override { return *this; }
   Result<void> listen(const std::vector<net::Portal>& portals) override;
-  std::vector<std::string> addresses() const override { return addresses_; }
+  std::vector<std::string> addresses() const override;
+  void close_portals(const std::vector<std::string>& addresses) override;
+  forward::Peers& peers() override { return forwarder_->peers(); }
+  iscsi::ForwardingAccess& forwarding() override { return gateway_.forwarding; }
   void review_access(const std::string& target) override { directory_->review_all(target); }
   std::vector<iscsi::SessionView> sessions() override;
   iscsi::CountersSnapshot counters() const override;
@@ -84,11 +87,20 @@ class EngineImpl final : public Engine, public Reactors {
   iscsi::SessionDirectory::Callbacks directory_callbacks();
 
   Options options_;
+  struct OpenPortal {
+    std::string address;
+    unsigned reactor = 0;
+    int fd = -1;
+  };
+
   iscsi::Gateway gateway_;
+  std::unique_ptr<forward::Forwarder> forwarder_;
   std::vector<std::unique_ptr<Reactor>> reactors_;
   std::unique_ptr<iscsi::SessionDirectory> directory_;
   std::unique_ptr<Watchdog> watchdog_;
-  std::vector<std::string> addresses_;
+  mutable std::mutex portals_mutex_;
+  std::vector<OpenPortal> portals_;
+  unsigned next_listener_ = 0;  // reactors take turns
   bool stopped_ = false;
 };
 
@@ -98,6 +110,7 @@ EngineImpl::EngineImpl(Options options, lun::Exports& exports) : options_(std::m
   gateway_.random = random_bytes;
   directory_ = std::make_unique<iscsi::SessionDirectory>(*this, directory_callbacks());
   gateway_.directory = directory_.get();
+  forwarder_ = std::make_unique<forward::Forwarder>(gateway_, *this);
 }
 
 iscsi::SessionDirectory::Callbacks EngineImpl::directory_callbacks() {
@@ -130,7 +143,10 @@ Result<void> EngineImpl::open() {
     setup.busy_poll = options_.busy_poll;
     setup.reactors = this;
     setup.gateway = &gateway_;
+    setup.forwarder = forwarder_.get();
+    setup.tcp_congestion = options_.tcp_congestion;
     reactors_.push_back(std::make_unique<Reactor>(setup));
+    forwarder_->set_dialer(i, reactors_.back().get(), &reactors_.back()->shard().now);
   }
   for (const auto& reactor : reactors_) {
     auto started = reactor->start();
@@ -166,6 +182,11 @@ Result<int> EngineImpl::open_socket(const net::Portal& portal) {
   setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+  if (portal.forwarding) {
+    // Every connection that it accepts has it from its creation (DESIGN R6).
+    const linger reset{1, 0};
+    setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
+  }
   const std::string& cc = options_.tcp_congestion;
   if (!cc.empty() &&
       setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, cc.data(), static_cast<socklen_t>(cc.size()))) {
@@ -196,14 +217,34 @@ Result<void> EngineImpl::listen(const std::vector<net::Portal>& portals) {
     }
     fds.push_back(fd.value());
   }
+  const std::lock_guard lock(portals_mutex_);
   for (size_t i = 0; i < portals.size(); ++i) {
-    addresses_.push_back(local_address(fds[i]));
-    const unsigned reactor = static_cast<unsigned>(i % reactors_.size());
+    const unsigned reactor = next_listener_++ % static_cast<unsigned>(reactors_.size());
+    portals_.push_back({local_address(fds[i]), reactor, fds[i]});
     reactors_[reactor]->post([this, reactor, fd = fds[i], portal = portals[i]] {
       reactors_[reactor]->listen(fd, [this, portal](int s) { accepted(s, portal); });
     });
   }
   return {};
+}
+
+std::vector<std::string> EngineImpl::addresses() const {
+  const std::lock_guard lock(portals_mutex_);
+  std::vector<std::string> bound;
+  for (const OpenPortal& portal : portals_) bound.push_back(portal.address);
+  return bound;
+}
+
+void EngineImpl::close_portals(const std::vector<std::string>& addresses) {
+  const std::lock_guard lock(portals_mutex_);
+  std::erase_if(portals_, [&](const OpenPortal& portal) {
+    if (std::find(addresses.begin(), addresses.end(), portal.address) == addresses.end()) {
+      return false;
+    }
+    Reactor* reactor = reactors_[portal.reactor].get();
+    reactor->post([reactor, fd = portal.fd] { reactor->stop_listening(fd); });
+    return true;
+  });
 }
 
 unsigned EngineImpl::least_loaded() const {
@@ -228,10 +269,13 @@ void EngineImpl::accepted(int fd, const net::Portal& portal) {
   }
   const unsigned to = least_loaded();
   Reactor& reactor = *reactors_[to];
-  if (reactor.on_this_thread()) return reactor.adopt(fd, portal.tpgt, portal.relative_port);
-  reactor.post([&reactor, fd, tpgt = portal.tpgt, relative = portal.relative_port] {
-    reactor.adopt(fd, tpgt, relative);
-  });
+  iscsi::Connection::Ends ends;
+  ends.tpgt = portal.tpgt;
+  ends.relative_port = portal.relative_port;
+  ends.forwarding = portal.forwarding;
+  if (reactor.on_this_thread()) return reactor.adopt(fd, std::move(ends));
+  reactor.post(
+      [&reactor, fd, ends = std::move(ends)]() mutable { reactor.adopt(fd, std::move(ends)); });
 }
 
 std::vector<iscsi::SessionView> EngineImpl::sessions() {
@@ -245,8 +289,8 @@ std::vector<iscsi::SessionView> EngineImpl::sessions() {
     r->post([shared, reactor = r.get()] {
       std::vector<iscsi::SessionView> mine;
       reactor->for_each_connection([&](TcpConnection& c) {
-        if (!c.core().in_full_feature()) return;
-        c.core().describe(&mine.emplace_back());
+        if (!c.target() || !c.target()->in_full_feature()) return;
+        c.target()->describe(&mine.emplace_back());
       });
       {
         const std::lock_guard lock(shared->gather.mutex());
@@ -284,18 +328,26 @@ bool EngineImpl::stop(Nanos bound) {
   for (const auto& r : reactors_) {
     r->post([reactor = r.get(), seconds] {
       reactor->stop_listening();
-      reactor->for_each_connection([&](TcpConnection& c) { c.core().ask_logout(seconds); });
+      reactor->for_each_connection([&](TcpConnection& c) {
+        if (c.target()) c.target()->ask_logout(seconds);
+      });
     });
   }
   if (!wait_for_connections(start + logout)) {
     for (const auto& r : reactors_) {
       r->post([reactor = r.get()] {
-        reactor->for_each_connection([](TcpConnection& c) { c.core().end_session(); });
+        reactor->for_each_connection([](TcpConnection& c) {
+          if (c.target()) c.target()->end_session();
+        });
       });
     }
   }
   const bool clean = wait_for_connections(start + bound);
-  for (const auto& r : reactors_) r->stop(!clean);
+  // Sessions are over, and with them what their links had to do.
+  for (unsigned i = 0; i < reactors_.size(); ++i) {
+    reactors_[i]->post([this, i] { forwarder_->stop(i); });
+    reactors_[i]->stop(!clean);
+  }
   for (const auto& r : reactors_) r->join();
   watchdog_.reset();
   return clean;

@@ -3,7 +3,7 @@
 //
 //   Engine::start()  rings are set up and probed, reactor threads run, nothing listens
 //   ... the caller applies its configuration to lun::Exports ...
-//   listen()         portals open (DESIGN R11: never before the LUNs are known)
+//   listen()         portals open (DESIGN R11: never before the LUNs are known); more may later
 //   stop()           graceful end
 #pragma once
 
@@ -16,7 +16,9 @@
 #include "base/limits.h"
 #include "base/reactors.h"
 #include "base/result.h"
+#include "forward/peers.h"
 #include "iscsi/counters.h"
+#include "iscsi/forwarding_access.h"
 #include "iscsi/session_view.h"
 #include "iscsi/shard.h"
 #include "lun/exports.h"
@@ -28,6 +30,7 @@ struct Portal {
   std::string address;
   uint16_t tpgt = 1;
   uint16_t relative_port = 1;
+  bool forwarding = false;  // for other gateways; the numbers above mean nothing then
 };
 
 struct Options {
@@ -47,10 +50,17 @@ class Engine {
 
   virtual Reactors& reactors() = 0;
 
-  // Opens all portals or none. Error: the address and why.
+  // Opens all portals or none, beside those that are open. Error: the address and why.
   virtual Result<void> listen(const std::vector<Portal>& portals) = 0;
   // Addresses bound, in the order given to listen() (with the port the kernel chose).
   virtual std::vector<std::string> addresses() const = 0;
+  // Closes portals by their bound addresses, others are ignored. Sessions that came in stay.
+  virtual void close_portals(const std::vector<std::string>& addresses) = 0;
+
+  // Who the other gateways are, and how each is found; who we are to them, and the keys. Any
+  // thread, any time; forwarding begins when they are set.
+  virtual forward::Peers& peers() = 0;
+  virtual iscsi::ForwardingAccess& forwarding() = 0;
 
   // Who may be at this target has changed, or it is gone: its sessions are looked at anew.
   virtual void review_access(const std::string& target) = 0;

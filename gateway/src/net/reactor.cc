@@ -35,6 +35,8 @@ Reactor::Reactor(Setup setup) : setup_(setup), buffers_(setup.memory), guard_(se
   shard_.lane.reactor = setup.index;
   shard_.lane.now = &shard_.now;
   shard_.lane.latencies = &shard_.latencies;
+  shard_.lane.clock = setup.clock;
+  shard_.lane.forwarding = setup.forwarder;
 }
 
 Reactor::~Reactor() {
@@ -224,6 +226,7 @@ void Reactor::finish_batch() {
 void Reactor::on_tick() {
   // By index: a tick may end connections, which only queues them for burial.
   for (size_t i = 0; i < connections_.size(); ++i) connections_[i]->tick();
+  if (setup_.forwarder) setup_.forwarder->tick(setup_.index);
   for (const auto& listener : listeners_) {
     if (!listener->armed && !stopping_) arm_accept(listener.get());
   }
@@ -232,10 +235,7 @@ void Reactor::on_tick() {
   counters_.buffer_budget_bytes.set(buffers_.budget());
 }
 
-void Reactor::adopt(int fd, uint16_t tpgt, uint16_t relative_port) {
-  iscsi::Connection::Ends ends;
-  ends.tpgt = tpgt;
-  ends.relative_port = relative_port;
+void Reactor::adopt(int fd, iscsi::Connection::Ends ends) {
   ends.local_address = local_address(fd);
   ends.peer_address = peer_address(fd);
   connections_.push_back(
@@ -257,6 +257,12 @@ void Reactor::arm_accept(Listener* listener) {
 }
 
 void Reactor::on_accept(Listener* listener, int result, uint32_t flags) {
+  if (listener->fd < 0) {  // closed meanwhile
+    if (result >= 0) ::close(result);
+    if (flags & IORING_CQE_F_MORE) return;
+    std::erase_if(listeners_, [&](const auto& l) { return l.get() == listener; });
+    return;
+  }
   if (!(flags & IORING_CQE_F_MORE)) listener->armed = false;
   if (result >= 0) {
     listener->accepted(result);
@@ -267,9 +273,11 @@ void Reactor::on_accept(Listener* listener, int result, uint32_t flags) {
   }
 }
 
-void Reactor::stop_listening() {
+void Reactor::stop_listening() { stop_listening(-1); }
+
+void Reactor::stop_listening(int fd) {
   for (const auto& listener : listeners_) {
-    if (listener->fd < 0) continue;
+    if (listener->fd < 0 || (fd >= 0 && listener->fd != fd)) continue;
     ::shutdown(listener->fd, SHUT_RDWR);  // ends the multishot accept
     ::close(listener->fd);
     listener->fd = -1;
@@ -289,6 +297,7 @@ void Reactor::stop(bool now) {
 }
 
 void Reactor::tear_down() {
+  if (setup_.forwarder) setup_.forwarder->stop(setup_.index);
   connections_.clear();
   // Whatever is still posted holds references into this reactor; let it go here.
   run_posted();

@@ -20,6 +20,8 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "base/stall.h"
+#include "forward/forwarder.h"
+#include "iscsi/connection.h"
 #include "iscsi/counters.h"
 #include "iscsi/shard.h"
 #include "net/receive_ring.h"
@@ -31,7 +33,7 @@ class TcpConnection;
 
 Nanos clock_now();
 
-class Reactor final : public Aio {
+class Reactor final : public Aio, public forward::Dialer {
  public:
   struct Setup {
     unsigned index = 0;
@@ -40,6 +42,8 @@ class Reactor final : public Aio {
     Nanos busy_poll = 0;
     Reactors* reactors = nullptr;
     iscsi::Gateway* gateway = nullptr;
+    forward::Forwarder* forwarder = nullptr;  // null: nothing is forwarded
+    std::string tcp_congestion = {};          // of connections to other gateways
     Nanos (*clock)() = clock_now;
   };
   explicit Reactor(Setup setup);
@@ -69,14 +73,17 @@ class Reactor final : public Aio {
   static void* owner_of(uint64_t user_data) {
     return reinterpret_cast<void*>(user_data & ~uint64_t{7});  // NOLINT
   }
-  // Takes over a connected socket that came in through a portal.
-  void adopt(int fd, uint16_t tpgt, uint16_t relative_port);
+  // Takes over a connected socket that came in through a portal. Its addresses are filled in.
+  void adopt(int fd, iscsi::Connection::Ends ends);
+  void dial(const std::string& address, std::shared_ptr<forward::Caller> caller) override;
   void flush_later(TcpConnection* connection) { dirty_.push_back(connection); }
   void starve(TcpConnection* connection) { starved_.push_back(connection); }
   void bury_later(TcpConnection* connection) { graveyard_.push_back(connection); }
-  // Accepts on a listening socket; `accepted` gets each new descriptor.
+  // Accepts on a listening socket, which is the reactor's then; `accepted` gets each new
+  // descriptor. stop_listening(): on this one, or on all.
   void listen(int fd, std::function<void(int)> accepted);
   void stop_listening();
+  void stop_listening(int fd);
   void for_each_connection(const std::function<void(TcpConnection&)>& f);
 
   iscsi::Shard& shard() { return shard_; }

@@ -11,9 +11,60 @@
 namespace sluice::net {
 
 TcpConnection::TcpConnection(Reactor& reactor, int fd, uint64_t id, iscsi::Connection::Ends ends)
-    : reactor_(reactor), fd_(fd), core_(reactor.shard(), *this, id, std::move(ends)) {}
+    : reactor_(reactor),
+      fd_(fd),
+      resets_(ends.forwarding),
+      target_(std::make_unique<iscsi::Connection>(reactor.shard(), *this, id, std::move(ends))),
+      end_(*target_),
+      out_(end_.outbox()) {}
+
+TcpConnection::TcpConnection(Reactor& reactor, int fd, std::shared_ptr<forward::Caller> caller)
+    : reactor_(reactor),
+      fd_(fd),
+      resets_(true),
+      caller_(std::move(caller)),
+      end_(*caller_),
+      out_(end_.outbox()) {}
 
 TcpConnection::~TcpConnection() { ::close(fd_); }
+
+void TcpConnection::connect(const KernelAddress& address) {
+  address_ = address;
+  io_uring_sqe* sqe = reactor_.sqe();
+  io_uring_prep_connect(sqe, fd_, address_.get(), address_.size);
+  sqe->flags |= IOSQE_IO_LINK;
+  Reactor::tag(sqe, this, Reactor::Kind::kSend);
+  patience_.tv_sec = limits::kDialBound / kSecond;
+  patience_.tv_nsec = limits::kDialBound % kSecond;
+  sqe = reactor_.sqe();
+  io_uring_prep_link_timeout(sqe, &patience_, 0);
+  Reactor::tag(sqe, nullptr, Reactor::Kind::kIgnore);
+  connecting_ = sending_ = true;
+}
+
+void TcpConnection::on_connected(int result) {
+  connecting_ = sending_ = false;
+  if (result == 0 && !peer_closed_ && !end_.over()) {
+    arm_receive();
+    return caller_->connected(*this);
+  }
+  const bool told = std::exchange(peer_closed_, true);  // by abandon()
+  closing_ = discarding_ = true;
+  // A reset before the connection stood is a refusal, too.
+  const bool refused = result == -ECONNREFUSED || result == -ECONNRESET;
+  if (!told) caller_->unreachable(refused);
+  maybe_bury();
+}
+
+// Nothing is received or sent any more; what is in the kernel's queues of one that resets is gone.
+void TcpConnection::shut() {
+  if (resets_) {
+    sockaddr none{};
+    none.sa_family = AF_UNSPEC;
+    if (::connect(fd_, &none, sizeof none) == 0) return;
+  }
+  ::shutdown(fd_, SHUT_RDWR);
+}
 
 void TcpConnection::arm_receive() {
   io_uring_sqe* sqe = reactor_.sqe();
@@ -28,7 +79,7 @@ void TcpConnection::on_receive(int result, uint32_t flags) {
   if (!(flags & IORING_CQE_F_MORE)) receiving_ = false;
   if (result > 0) {
     Slice bytes = reactor_.receive_ring().take(static_cast<uint32_t>(result), flags);
-    if (!closing_) core_.receive(std::move(bytes));
+    if (!closing_) end_.receive(std::move(bytes));
   } else if (result == -ENOBUFS) {
     starved_ = true;
     starved_since_ = reactor_.now();
@@ -55,13 +106,16 @@ void TcpConnection::peer_gone() {
   discarding_ = true;  // ERL 0: a session does not outlive its connection in either direction
   // A send may have failed while the stream is whole (a borrowed page that is gone: EFAULT): the
   // peer has to hear of the end, and a receive or send in flight has to complete.
-  ::shutdown(fd_, SHUT_RDWR);
-  core_.on_closed();
+  shut();
+  end_.on_closed();
   maybe_bury();
 }
 
 void TcpConnection::abandon() {
-  if (!peer_closed_) peer_gone();
+  if (peer_closed_) return;
+  // Of the peer this says nothing.
+  if (caller_) caller_->drop("this gateway stood still");
+  peer_gone();
 }
 
 void TcpConnection::schedule_flush() {
@@ -73,8 +127,8 @@ void TcpConnection::schedule_flush() {
 void TcpConnection::flush() {
   dirty_ = false;
   // Being queued for this flush may have been all that kept a finished connection alive.
-  if (discarding_ || sending_ || !core_.outbox().ready()) return maybe_bury();
-  const std::span<iovec> vectors = core_.outbox().take(limits::kMaxSendVectors);
+  if (discarding_ || sending_ || !out_.ready()) return maybe_bury();
+  const std::span<iovec> vectors = out_.take(limits::kMaxSendVectors);
   message_.msg_iov = vectors.data();
   message_.msg_iovlen = vectors.size();
   io_uring_sqe* sqe = reactor_.sqe();
@@ -86,18 +140,19 @@ void TcpConnection::flush() {
 }
 
 void TcpConnection::on_send(int result) {
+  if (connecting_) return on_connected(result);
   sending_ = false;
   if (result < 0 && result != -EINTR && result != -EAGAIN) {
-    core_.outbox().sent(0);
+    out_.sent(0);
     if (!peer_closed_) return peer_gone();
     return maybe_bury();
   }
   const auto n = static_cast<size_t>(result > 0 ? result : 0);
-  core_.outbox().sent(n);
-  core_.on_sent(n);
-  if (core_.outbox().ready()) {
+  out_.sent(n);
+  end_.on_sent(n);
+  if (out_.ready()) {
     schedule_flush();
-  } else if (closing_ && !shut_ && core_.outbox().empty()) {
+  } else if (closing_ && !shut_ && out_.empty()) {
     // Everything is said. The peer reads it before it sees our FIN; closing now could reset it
     // away.
     shut_ = true;
@@ -112,9 +167,9 @@ void TcpConnection::close(bool discard) {
   if (discard) {
     discarding_ = true;
     // Completes the receive and a send that is in flight.
-    ::shutdown(fd_, SHUT_RDWR);
+    shut();
     shut_ = true;
-  } else if (core_.outbox().empty() && !shut_) {
+  } else if (out_.empty() && !shut_) {
     shut_ = true;
     ::shutdown(fd_, SHUT_WR);
   }
@@ -124,20 +179,20 @@ void TcpConnection::close(bool discard) {
 void TcpConnection::tick() {
   const Nanos now = reactor_.now();
   const bool lingers = closing_ && !discarding_ && now - closing_since_ > limits::kCloseLinger;
-  const bool stuck = sending_ && now - send_since_ > limits::kSendStall;
+  const bool stuck = sending_ && !connecting_ && now - send_since_ > limits::kSendStall;
   const bool hungry = starved_ && now - starved_since_ > limits::kStarvation;
   if (lingers) {
     close(true);
   } else if (!closing_ && (stuck || hungry)) {
-    core_.drop(stuck ? "the peer does not read" : "no receive memory");
+    end_.drop(stuck ? "the peer does not read" : "no receive memory");
   }
-  core_.tick();
+  end_.tick();
 }
 
 void TcpConnection::over() { maybe_bury(); }
 
 bool TcpConnection::dead() const {
-  return core_.over() && !receiving_ && !sending_ && !starved_ && !dirty_ &&
+  return end_.over() && !receiving_ && !sending_ && !starved_ && !dirty_ &&
          (peer_closed_ || discarding_);
 }
 

@@ -1,11 +1,17 @@
 // One TCP socket: receives into the reactor's buffer ring, sends what the protocol core queued
-// with one gathered send per batch. Owned by its reactor.
+// with one gathered send per batch. Owned by its reactor. It came in through a portal, or goes out
+// to another gateway; the latter, and what comes in at a forwarding port, is reset when it ends, so
+// that nothing is delivered after that (DESIGN R6).
 #pragma once
 
+#include <liburing.h>
 #include <sys/socket.h>
 
 #include <cstdint>
+#include <memory>
 
+#include "base/socket_address.h"
+#include "forward/dialer.h"
 #include "iscsi/connection.h"
 
 namespace sluice::net {
@@ -15,9 +21,13 @@ class Reactor;
 class TcpConnection final : public iscsi::Wire {
  public:
   TcpConnection(Reactor& reactor, int fd, uint64_t id, iscsi::Connection::Ends ends);
+  // Goes out: connect() next.
+  TcpConnection(Reactor& reactor, int fd, std::shared_ptr<forward::Caller> caller);
   ~TcpConnection() override;
 
   void start() { arm_receive(); }
+  // caller->connected() or unreachable() follows, within limits::kDialBound.
+  void connect(const KernelAddress& address);
   void on_receive(int result, uint32_t flags);
   void on_send(int result);
   // Sends what is queued, unless a send is in flight.
@@ -29,7 +39,8 @@ class TcpConnection final : public iscsi::Wire {
   // Closes the socket; what it holds is not read, what waits to be sent is not sent.
   void abandon();
 
-  iscsi::Connection& core() { return core_; }
+  // The target's end of what came in; null for what goes out.
+  iscsi::Connection* target() { return target_.get(); }
 
   // --- iscsi::Wire
   void schedule_flush() override;
@@ -38,6 +49,8 @@ class TcpConnection final : public iscsi::Wire {
 
  private:
   void arm_receive();
+  void on_connected(int result);
+  void shut();
   void peer_gone();
   void maybe_bury();
 
@@ -45,6 +58,8 @@ class TcpConnection final : public iscsi::Wire {
   int fd_;
   bool receiving_ = false;  // a multishot receive is armed
   bool sending_ = false;
+  bool connecting_ = false;
+  const bool resets_;  // ends by a reset
   bool dirty_ = false;
   bool starved_ = false;
   bool closing_ = false;     // nothing more is read for the core
@@ -56,7 +71,12 @@ class TcpConnection final : public iscsi::Wire {
   Nanos send_since_ = 0;
   Nanos starved_since_ = 0;
   msghdr message_{};
-  iscsi::Connection core_;
+  KernelAddress address_;  // while it connects
+  __kernel_timespec patience_{};
+  std::unique_ptr<iscsi::Connection> target_;
+  std::shared_ptr<forward::Caller> caller_;
+  iscsi::StreamEnd& end_;  // one of the two
+  iscsi::Outbox& out_;
 };
 
 }  // namespace sluice::net

@@ -56,7 +56,16 @@ TEST_F(Services, ASignOfLifeIsNotAnswered) {
   EXPECT_TRUE(host_.answers().empty());
 }
 
+TEST_F(Services, PingsAtOnceSoThatItIsKnownWhoAnswers) {
+  gateway_.advance(limits::kTick);
+  const auto ping = host_.answer();
+  ASSERT_TRUE(ping);
+  EXPECT_EQ(ping->header.opcode(), Opcode::kNopIn);
+}
+
 TEST_F(Services, PingsTheSilentAndTakesNoStatSn) {
+  gateway_.advance(limits::kTick);
+  answer_ping(*host_.answer());
   gateway_.advance(limits::kNopSilence - limits::kTick);
   EXPECT_TRUE(host_.answers().empty());
   gateway_.advance(2 * limits::kTick);
@@ -74,7 +83,7 @@ TEST_F(Services, PingsTheSilentAndTakesNoStatSn) {
 }
 
 TEST_F(Services, WhoAnsweredOnceAndFallsSilentIsDropped) {
-  gateway_.advance(limits::kNopSilence + limits::kTick);
+  gateway_.advance(limits::kTick);
   const auto ping = host_.answer();
   ASSERT_TRUE(ping);
   answer_ping(*ping);
@@ -84,6 +93,49 @@ TEST_F(Services, WhoAnsweredOnceAndFallsSilentIsDropped) {
   EXPECT_FALSE(host_.connection().closed());
   gateway_.advance(3 * limits::kTick);
   EXPECT_TRUE(host_.connection().ended());
+}
+
+// DESIGN R6: it gives the path up, however well it is heard.
+TEST_F(Services, WhoIsHeardButHearsNothingIsDropped) {
+  gateway_.advance(limits::kTick);
+  answer_ping(*host_.answer());
+  host_.connection().set_reading(false);
+  for (Nanos t = 0; t < limits::kNopSilence + limits::kNopTimeout; t += limits::kTick) {
+    EXPECT_FALSE(host_.connection().closed());
+    pdu::Bhs h = host_.request(Opcode::kNopOut, true);
+    h.set_itt(pdu::kReservedTag);
+    h.put32(20, pdu::kReservedTag);
+    host_.send(h);
+    gateway_.advance(limits::kTick);
+  }
+  gateway_.advance(limits::kTick);
+  EXPECT_TRUE(host_.connection().ended());
+}
+
+TEST_F(Services, WhoConfirmsAnswersNeedsNoPing) {
+  gateway_.advance(limits::kTick);
+  answer_ping(*host_.answer());
+  for (Nanos t = 0; t < 3 * limits::kNopSilence; t += limits::kTick) {
+    host_.send(host_.command(kTestUnitReady, pdu::kFlagFinal | 1, 0));
+    const auto a = host_.answer();
+    ASSERT_TRUE(a);
+    EXPECT_EQ(a->header.opcode(), Opcode::kScsiResponse);
+    gateway_.advance(limits::kTick);
+  }
+  EXPECT_TRUE(host_.answers().empty());
+}
+
+TEST_F(Services, ANexusThatIsDroppedEndsItsSessionAsLost) {
+  const auto nexus = gateway_.target().nexuses().at(0);
+  ASSERT_TRUE(nexus->drop);
+  nexus->drop("a newer epoch was seen");
+  gateway_.run();
+  EXPECT_TRUE(host_.connection().ended());
+  Initiator again(gateway_.connect());
+  ASSERT_TRUE(again.login());
+  const auto told = again.execute(kTestUnitReady, 0);
+  EXPECT_EQ(told.asc, 0x29);
+  EXPECT_EQ(told.ascq, 0x07);
 }
 
 TEST_F(Services, WhoNeverAnsweredIsLeftAlone) {

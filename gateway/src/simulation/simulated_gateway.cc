@@ -101,8 +101,8 @@ SimulatedGateway::SimulatedGateway(iscsi::Settings settings, unsigned reactors) 
     lane->shard.gateway = &gateway_;
     lane->shard.counters = &lane->counters;
     lane->shard.now = now_;
-    lane->shard.lane = {&lane->aio, &lane->buffers,   this,
-                        i,          &lane->shard.now, &lane->shard.latencies};
+    lane->shard.lane = {&lane->aio,       &lane->buffers,         this,    i,
+                        &lane->shard.now, &lane->shard.latencies, nullptr, nullptr};
     lanes_.push_back(std::move(lane));
   }
   target_ = std::make_shared<lun::Target>(kTarget, "simulated", uint16_t{1});
@@ -167,7 +167,18 @@ SimulatedGateway::~SimulatedGateway() {
 SimulatedConnection& SimulatedGateway::connect(unsigned reactor, uint16_t tpgt) {
   const uint64_t id = next_id_++;
   iscsi::Connection::Ends ends{tpgt, tpgt, "127.0.0.1:3260",
-                               "127.0.0.1:" + std::to_string(40000 + id)};
+                               "127.0.0.1:" + std::to_string(40000 + id), false};
+  connections_.push_back(
+      std::make_unique<SimulatedConnection>(*this, reactor, id, std::move(ends)));
+  return *connections_.back();
+}
+
+SimulatedConnection& SimulatedGateway::connect_gateway(unsigned reactor) {
+  const uint64_t id = next_id_++;
+  iscsi::Connection::Ends ends;
+  ends.local_address = "127.0.0.1:3261";
+  ends.peer_address = "127.0.0.1:" + std::to_string(40000 + id);
+  ends.forwarding = true;
   connections_.push_back(
       std::make_unique<SimulatedConnection>(*this, reactor, id, std::move(ends)));
   return *connections_.back();

@@ -74,6 +74,8 @@ class SimulatedGateway final : public Reactors {
   ~SimulatedGateway() override;
 
   SimulatedConnection& connect(unsigned reactor = 0, uint16_t tpgt = 1);
+  // A gateway comes in through the forwarding port.
+  SimulatedConnection& connect_gateway(unsigned reactor = 0);
   // Destroys a connection that has ended, as its carrier would.
   void forget(const SimulatedConnection& connection);
   // Until nothing is left to do.

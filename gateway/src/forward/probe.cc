@@ -1,0 +1,96 @@
+#include "forward/probe.h"
+
+#include <algorithm>
+
+#include "base/limits.h"
+#include "base/log.h"
+
+namespace sluice::forward {
+namespace {
+
+constexpr Nanos kSayAlive = 10 * kSecond;  // well within limits::kDiscoverySilence
+static_assert(2 * kSayAlive < limits::kDiscoverySilence);
+
+}  // namespace
+
+Probe::Probe(const Surroundings& around, Dialer& dialer, Peer peer, const Nanos* now)
+    : around_(around), dialer_(dialer), peer_(std::move(peer)), now_(now), heard_(*now) {}
+
+Probe::~Probe() {
+  if (stream_) stream_->close();
+}
+
+void Probe::found(Reach reach) {
+  const Nanos silence = reach == Reach::kSilent ? *now_ - heard_ : 0;
+  around_.peers->found(peer_.number, peer_.incarnation, reach,
+                       static_cast<uint32_t>(silence / kSecond * 1000));
+}
+
+void Probe::dial() {
+  if (stream_ || *now_ < dial_at_) return;
+  dial_at_ = *now_ + limits::kRedial;
+  InitiatorLogin::Setup setup = login_setup(around_, peer_);
+  if (setup.key.expected.empty() || setup.origin.gateway == 0) return;
+  setup.initiator_name = "iqn.2026-11.dev.sluice:gateway-" + std::to_string(setup.origin.gateway);
+  stream_ = std::make_shared<Stream>(*this, std::move(setup), now_);
+  dialer_.dial(peer_.address, stream_);
+}
+
+void Probe::tick() {
+  dial();
+  if (stream_ && stream_->open()) {
+    heard_ = stream_->last_heard();
+    if (*now_ - alive_said_ >= kSayAlive) say_alive();
+  }
+  if (*now_ - heard_ >= limits::kPeerSilence) found(Reach::kSilent);
+}
+
+// A NOP-Out that wants no answer (RFC 7143 §11.18).
+void Probe::say_alive() {
+  alive_said_ = *now_;
+  pdu::Bhs& h = stream_->writer().start(pdu::Opcode::kNopOut);
+  stream_->number(h, pdu::kReservedTag, true);
+  h.set_flags(pdu::kFlagFinal);
+  h.put32(20, pdu::kReservedTag);
+  stream_->writer().finish();
+  stream_->flush();
+}
+
+void Probe::on_open() {
+  heard_ = *now_;
+  alive_said_ = *now_;
+  complaint_.clear();
+  found(Reach::kConnected);
+}
+
+void Probe::on_pdu(pdu::Pdu&) { heard_ = *now_; }
+
+void Probe::on_ended(Ending why) {
+  const std::shared_ptr<Stream> gone = std::exchange(stream_, nullptr);
+  switch (why) {
+    case Ending::kRefused:
+      heard_ = *now_;
+      found(Reach::kRefused);
+      break;
+    case Ending::kLoginRefused: {
+      heard_ = *now_;
+      // Another process has the port, so this one has not (LoginStatus::kTargetRemoved). Else it
+      // is there, and only doesn't like us.
+      const bool replaced = gone->login_status() == 0x0204;
+      found(replaced ? Reach::kRefused : Reach::kConnected);
+      if (std::exchange(complaint_, gone->reason()) != gone->reason()) {
+        log::warning("a gateway refuses to be asked whether it is there",
+                     {{"peer", peer_.number}, {"reason", gone->reason()}});
+      }
+      break;
+    }
+    case Ending::kLost:  // a reset; what it is now, the next dial tells
+      dial_at_ = *now_;
+      dial();
+      break;
+    case Ending::kSilent:
+      break;  // tick() counts
+  }
+}
+
+}  // namespace sluice::forward

@@ -1,0 +1,46 @@
+// Finds out how one other gateway is reached: a session of its own, without a target, kept open and
+// listened to (DESIGN R1). The peer sends a token every limits::kTokenInterval; a process that was
+// killed resets the connection, and refuses the next.
+//
+// Threads: one reactor.
+#pragma once
+
+#include <memory>
+
+#include "forward/link.h"
+#include "forward/peers.h"
+#include "forward/stream.h"
+
+namespace sluice::forward {
+
+class Probe final : public StreamUser {
+ public:
+  Probe(const Surroundings& around, Dialer& dialer, Peer peer, const Nanos* now);
+  ~Probe() override;
+
+  const Peer& peer() const { return peer_; }
+  // Every limits::kTick.
+  void tick();
+
+  // --- StreamUser
+  void on_open() override;
+  void on_pdu(pdu::Pdu& pdu) override;
+  void on_ended(Ending why) override;
+
+ private:
+  void found(Reach reach);
+  void dial();
+  void say_alive();
+
+  const Surroundings& around_;
+  Dialer& dialer_;
+  const Peer peer_;
+  const Nanos* now_;
+  std::shared_ptr<Stream> stream_;
+  Nanos heard_;  // anything of the peer's process, or of its machine
+  Nanos dial_at_ = 0;
+  Nanos alive_said_ = 0;
+  std::string complaint_;  // the last one that was logged
+};
+
+}  // namespace sluice::forward

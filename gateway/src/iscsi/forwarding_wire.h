@@ -1,0 +1,73 @@
+// What gateways say to each other beyond RFC 7143, all of it, in one place (DESIGN R1, R6, R9). A
+// forwarding session is an iSCSI session from a gateway (the forwarder, as initiator) to the
+// forwarding port of the owner, one per I_T nexus of the forwarder and owner.
+//
+// Login: InitiatorName, ISID and TargetName are those of the origin, the nexus at the forwarder.
+// The first request also has (RFC 7143 §13.21)
+//
+//   X-dev.sluice.Origin=<version>,<gateway>,<incarnation>,<TPGT>,<relative target port>,
+//                       <nexus incarnation>,<rw|ro>,<owner>,<owner's incarnation>
+//
+// Nexus incarnation: grows with every nexus that a gateway opens, so that a login that lingered
+// is known. CHAP with SHA-256 is mandatory in both directions.
+//
+// Full feature phase: the owner sends a NOP-In with a token as its data every
+// limits::kTokenInterval, which is not answered. Every SCSI Command has this additional header
+// segment (§11.2.2), of a type that RFC 7143 has reserved and nobody uses:
+//
+//   0-1  17, what follows byte 2    2  3fh    3  reserved    4-11  token    12-19  epoch
+//
+// and may be answered with one of the Response codes below (§11.4.3: 80h-ffh are the vendor's),
+// whose status means nothing.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/bytes.h"
+#include "base/result.h"
+
+namespace sluice::iscsi {
+
+inline constexpr std::string_view kOriginKey = "X-dev.sluice.Origin";
+inline constexpr unsigned kForwardingVersion = 1;
+inline constexpr uint32_t kTokenSize = 8;  // bytes of data of a NOP-In with a token
+
+struct Origin {
+  uint16_t gateway = 0;     // number, 1..65535
+  std::string incarnation;  // of that gateway's process; 1..kMaxIncarnation characters
+  uint16_t tpgt = 1;
+  uint16_t relative_port = 1;
+  uint64_t nexus = 0;  // incarnation of the nexus
+  bool read_only = false;
+  uint16_t owner = 0;  // whom the forwarder believes to talk to
+  std::string owner_incarnation;
+  bool operator==(const Origin&) const = default;
+};
+inline constexpr size_t kMaxIncarnation = 64;
+
+std::string origin_text(const Origin& origin);
+// Error: what of it is malformed, or that the version is another one.
+Result<Origin> parse_origin(std::string_view text);
+
+inline constexpr uint8_t kForwardedAhs = 0x3f;
+inline constexpr uint32_t kForwardedAhsSize = 20;  // bytes, whole words
+struct Forwarded {
+  uint64_t token = 0;
+  uint64_t epoch = 0;  // of the volume as the forwarder knows it, not 0
+};
+void store_forwarded(const Forwarded& forwarded, uint8_t* ahs);
+// `length`: AHSLength. False: malformed.
+bool load_forwarded(ByteView ahs, uint32_t length, Forwarded* out);
+
+// Never submitted, and won't be: the token is too old or unknown.
+inline constexpr uint8_t kResponseStale = 0x80;
+// Never submitted, and won't be: this gateway doesn't own the volume in that epoch.
+inline constexpr uint8_t kResponseNotOwner = 0x81;
+// Nobody knows what became of it: the nexus has to be dropped (DESIGN R3).
+inline constexpr uint8_t kResponseUnknown = 0x82;
+// It was aborted, which a host would not be told (SAM-5, TAS=0); a forwarder has to know.
+inline constexpr uint8_t kResponseAborted = 0x83;
+
+}  // namespace sluice::iscsi

@@ -1,0 +1,236 @@
+// Connections to other gateways and the forwarding port, over real sockets on loopback.
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <condition_variable>
+#include <mutex>
+
+#include "base/socket_address.h"
+#include "net/engine.h"
+#include "net/reactor.h"
+
+namespace sluice::net {
+namespace {
+
+// Says what becomes of a dial, and echoes what it is sent.
+class Echo final : public forward::Caller {
+ public:
+  std::string wait() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return !outcome_.empty(); });
+    return outcome_;
+  }
+  std::string wait_closed() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return !closed_.empty(); });
+    return closed_;
+  }
+  void connected(iscsi::Wire& wire) override {
+    wire_ = &wire;
+    tell(&outcome_, "connected");
+  }
+  void unreachable(bool refused) override {
+    over_ = true;
+    tell(&outcome_, refused ? "refused" : "silent");
+  }
+  void receive(Slice bytes) override {
+    out_.payload(std::move(bytes));
+    wire_->schedule_flush();
+  }
+  void on_sent(size_t) override {}
+  void on_closed() override {
+    over_ = true;
+    tell(&closed_, "closed");
+  }
+  void tick() override {}
+  void drop(std::string) override {}
+  iscsi::Outbox& outbox() override { return out_; }
+  bool over() const override { return over_; }
+  // On the reactor.
+  void reset() {
+    over_ = true;
+    wire_->close(true);
+  }
+
+ private:
+  void tell(std::string* what, const char* how) {
+    const std::lock_guard lock(mutex_);
+    *what = how;
+    changed_.notify_all();
+  }
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::string outcome_;
+  std::string closed_;
+  bool over_ = false;
+  iscsi::Wire* wire_ = nullptr;
+  iscsi::Outbox out_;
+};
+
+class Listener {
+ public:
+  explicit Listener(int backlog = 8) {
+    const KernelAddress any = kernel_address(parse_socket_address("127.0.0.1:0", 0).value());
+    fd_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    EXPECT_EQ(::bind(fd_, any.get(), any.size), 0);
+    EXPECT_EQ(::listen(fd_, backlog), 0);
+  }
+  ~Listener() { close(); }
+  std::string address() const { return local_address(fd_); }
+  int accept() const { return ::accept(fd_, nullptr, nullptr); }
+  void close() {
+    if (fd_ >= 0) ::close(std::exchange(fd_, -1));
+  }
+
+ private:
+  int fd_ = -1;
+};
+
+class Dialling : public testing::Test {
+ protected:
+  void SetUp() override {
+    Reactor::Setup setup;
+    setup.memory = limits::kMinReactorMemory;
+    setup.gateway = &gateway_;
+    reactor_ = std::make_unique<Reactor>(setup);
+    const Result<void> up = reactor_->start();
+    if (!up) {
+      reactor_.reset();
+      GTEST_SKIP() << up.error();
+    }
+  }
+  void TearDown() override {
+    if (reactor_ == nullptr) return;
+    reactor_->stop(true);
+    reactor_->join();
+  }
+  std::shared_ptr<Echo> dial(const std::string& address) {
+    auto echo = std::make_shared<Echo>();
+    reactor_->post([this, address, echo] { reactor_->dial(address, echo); });
+    return echo;
+  }
+
+  iscsi::Gateway gateway_;
+  std::unique_ptr<Reactor> reactor_;
+};
+
+TEST_F(Dialling, BytesGoBothWays) {
+  const Listener there;
+  const auto echo = dial(there.address());
+  const int fd = there.accept();
+  EXPECT_EQ(echo->wait(), "connected");
+  ASSERT_EQ(::send(fd, "hello", 5, 0), 5);
+  char back[5];
+  ASSERT_EQ(::recv(fd, back, 5, MSG_WAITALL), 5);
+  EXPECT_EQ(std::string_view(back, 5), "hello");
+  ::close(fd);
+  EXPECT_EQ(echo->wait_closed(), "closed");
+}
+
+TEST_F(Dialling, WhereNobodyListensIsRefused) {
+  Listener there;
+  const std::string address = there.address();
+  there.close();
+  EXPECT_EQ(dial(address)->wait(), "refused");
+}
+
+TEST_F(Dialling, WhoDoesntAnswerIsSilent) {
+  const Listener there(0);  // room for one that nobody accepts, and its queue is full
+  std::vector<int> fillers;
+  const KernelAddress to = kernel_address(parse_socket_address(there.address(), 0).value());
+  for (int i = 0; i < 4; ++i) {
+    fillers.push_back(::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+    (void)::connect(fillers.back(), to.get(), to.size);
+  }
+  EXPECT_EQ(dial(there.address())->wait(), "silent");
+  for (const int fd : fillers) ::close(fd);
+}
+
+TEST_F(Dialling, AnAddressThatIsNoneIsSilentToo) { EXPECT_EQ(dial("nonsense")->wait(), "silent"); }
+
+// DESIGN R6: the peer sees a reset, not an end of stream behind what was still queued.
+TEST_F(Dialling, ItsEndIsAReset) {
+  const Listener there;
+  const auto echo = dial(there.address());
+  const int fd = there.accept();
+  EXPECT_EQ(echo->wait(), "connected");
+  reactor_->post([echo] { echo->reset(); });
+  char byte = 0;
+  EXPECT_EQ(::recv(fd, &byte, 1, 0), -1);
+  EXPECT_EQ(errno, ECONNRESET);
+  ::close(fd);
+}
+
+// Two gateways in one process: each probes the other over its forwarding port.
+class TwoEngines : public testing::Test {
+ protected:
+  struct Side {
+    lun::Exports exports;
+    std::unique_ptr<Engine> engine;
+    std::string address;
+  };
+  void SetUp() override {
+    for (uint16_t i = 0; i < 2; ++i) {
+      Options options;
+      options.reactor_memory = limits::kMinReactorMemory;
+      auto engine = Engine::start(std::move(options), sides_[i].exports);
+      if (!engine) GTEST_SKIP() << engine.error();
+      sides_[i].engine = std::move(engine).value();
+      Engine& e = *sides_[i].engine;
+      e.forwarding().set_identity({static_cast<uint16_t>(i + 1), "first"});
+      e.forwarding().set_keys({{"key", "a key between two gateways"}});
+      ASSERT_TRUE(e.listen({{.address = "127.0.0.1:0", .forwarding = true}}).ok());
+      sides_[i].address = e.addresses().at(0);
+    }
+  }
+  void TearDown() override {
+    for (Side& side : sides_) {
+      if (side.engine) side.engine->stop(limits::kShutdownBound);
+    }
+  }
+  void introduce(const std::string& incarnation = "first") {
+    sides_[0].engine->peers().set_on_reach(
+        [this](uint16_t, const std::string&, forward::Reach reach, uint32_t) {
+          const std::lock_guard lock(mutex_);
+          reach_ = reach;
+          changed_.notify_all();
+        });
+    sides_[0].engine->peers().set({{2, incarnation, sides_[1].address, false, ""}});
+  }
+  void wait_for(forward::Reach wanted) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return reach_ == wanted; });
+  }
+
+  Side sides_[2];
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  forward::Reach reach_ = forward::Reach::kUnknown;
+};
+
+TEST_F(TwoEngines, AProbeFindsThePeerAndThatItIsGone) {
+  introduce();
+  wait_for(forward::Reach::kConnected);
+  sides_[1].engine->stop(limits::kShutdownBound);
+  sides_[1].engine.reset();
+  wait_for(forward::Reach::kRefused);
+}
+
+TEST_F(TwoEngines, APortOfAnotherIncarnationIsARefusal) {
+  introduce("before");
+  wait_for(forward::Reach::kRefused);
+}
+
+TEST_F(TwoEngines, APortalClosedAtRunTimeIsRefusedAndOthersStay) {
+  Engine& engine = *sides_[1].engine;
+  ASSERT_TRUE(engine.listen({{.address = "127.0.0.1:0"}}).ok());
+  ASSERT_EQ(engine.addresses().size(), 2u);
+  engine.close_portals({sides_[1].address});
+  EXPECT_EQ(engine.addresses().size(), 1u);
+  introduce();
+  wait_for(forward::Reach::kRefused);
+}
+
+}  // namespace
+}  // namespace sluice::net

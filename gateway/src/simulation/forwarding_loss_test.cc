@@ -1,0 +1,319 @@
+// What becomes of forwarded commands when their session is lost, their token is old, their owner
+// fenced (DESIGN R6), and who gets in at a forwarding port.
+#include <gtest/gtest.h>
+
+#include "simulation/gateway_pair.h"
+#include "simulation/initiator.h"
+
+namespace sluice::simulation {
+namespace {
+
+using Bytes = std::vector<uint8_t>;
+using forward::Reach;
+
+constexpr std::array<uint8_t, 6> kReserve6{0x16};
+
+std::array<uint8_t, 16> compare_and_write() {
+  std::array<uint8_t, 16> cdb{0x89};
+  cdb[13] = 1;
+  return cdb;
+}
+
+std::array<uint8_t, 10> unmap() {
+  std::array<uint8_t, 10> cdb{0x42};
+  cdb[8] = 24;
+  return cdb;
+}
+
+// One descriptor: 8 blocks from 0.
+Bytes unmap_list() {
+  Bytes list(24, 0);
+  list[1] = 22;
+  list[3] = 16;
+  list[19] = 8;
+  return list;
+}
+
+class ForwardingLoss : public testing::Test {
+ protected:
+  void SetUp() override {
+    nexus_ = pair_.open_nexus();
+    link_ = pair_.link(nexus_);
+  }
+  // A command that waits in the owner's backend.
+  std::shared_ptr<ForwardedCommand> in_flight(ByteView cdb, uint32_t data_in, ByteView out = {}) {
+    pair_.owner.disk().hold(true);
+    auto c = pair_.run(*nexus_, cdb, data_in, out);
+    EXPECT_FALSE(c->ended);
+    return c;
+  }
+  // Changes that nobody hears of: the origin finds its connection gone and can't make another.
+  void cut() {
+    pair_.network = GatewayPair::Network::kSilent;
+    pair_.reset_connections(true);
+    pair_.settle();
+  }
+  void fence() {
+    forward::Peer peer = pair_.owner_peer();
+    peer.fenced = true;
+    pair_.set_owner(peer);
+  }
+
+  GatewayPair pair_;
+  std::shared_ptr<lun::Nexus> nexus_;
+  std::shared_ptr<lun::Link> link_;
+};
+
+TEST_F(ForwardingLoss, ANewLoginEndsWhatWasInFlightOnceTheOldSessionIsDrained) {
+  const auto w = in_flight(write16(0, 1), 0, Bytes(512, 1));
+  pair_.reset_connections();
+  pair_.settle();
+  EXPECT_FALSE(w->ended) << "it still runs";
+  pair_.advance(limits::kTick);
+  EXPECT_FALSE(w->ended);
+  pair_.owner.disk().release_all();
+  pair_.advance(2 * limits::kTick);
+  EXPECT_TRUE(w->ended);
+  EXPECT_TRUE(w->unavailable());
+}
+
+TEST_F(ForwardingLoss, WithoutOneTheTokensLifeEndsIt) {
+  const auto w = in_flight(write16(0, 1), 0, Bytes(512, 1));
+  cut();
+  pair_.advance(limits::kTokenLife);
+  EXPECT_FALSE(w->ended);
+  pair_.advance(2 * limits::kTick);
+  EXPECT_TRUE(w->unavailable());
+}
+
+TEST_F(ForwardingLoss, WhatWorksInStepsWaitsUntilTheOwnerHasNoticed) {
+  const auto u = in_flight(unmap(), 0, unmap_list());
+  cut();
+  pair_.advance(limits::kDiscardSilence + limits::kStallLimit);
+  EXPECT_FALSE(u->ended);
+  pair_.advance(kSecond);
+  EXPECT_TRUE(u->unavailable());
+}
+
+TEST_F(ForwardingLoss, AFencedOwnerEndsItAtOnce) {
+  const auto u = in_flight(unmap(), 0, unmap_list());
+  cut();
+  fence();
+  EXPECT_TRUE(u->unavailable());
+  EXPECT_TRUE(link_->ended());
+}
+
+TEST_F(ForwardingLoss, WhatMustNotRunTwiceDropsItsNexus) {
+  const auto c = in_flight(compare_and_write(), 0, Bytes(1024, 0));
+  cut();
+  fence();
+  ASSERT_TRUE(c->ended);
+  EXPECT_TRUE(c->command.drops_nexus);
+}
+
+TEST_F(ForwardingLoss, WhatWasNeverSentMayRunAgainWhateverItIs) {
+  pair_.network = GatewayPair::Network::kRefused;
+  const auto c = pair_.run(*nexus_, kReserve6, 0);
+  pair_.advance(2 * kSecond);
+  EXPECT_TRUE(c->unavailable());
+  EXPECT_FALSE(c->command.drops_nexus);
+}
+
+TEST_F(ForwardingLoss, AnotherIncarnationOfTheOwnerProvesNothing) {
+  const auto w = in_flight(write16(0, 1), 0, Bytes(512, 1));
+  forward::Peer peer = pair_.owner_peer();
+  peer.incarnation = "owner-b";
+  pair_.owner.gateway().forwarding.set_identity({GatewayPair::kOwner, "owner-b"});
+  pair_.set_owner(peer);
+  EXPECT_TRUE(link_->ended());
+  EXPECT_FALSE(w->ended);
+  pair_.advance(limits::kTokenLife + 2 * limits::kTick);
+  EXPECT_TRUE(w->unavailable());
+}
+
+TEST_F(ForwardingLoss, ALinkOpensItsSessionAnew) {
+  EXPECT_EQ(pair_.run(*nexus_, kTestUnitReady, 0)->command.status, scsi::Status::kGood);
+  pair_.reset_connections();
+  pair_.settle();
+  const auto again = pair_.run(*nexus_, kTestUnitReady, 0);
+  pair_.advance(limits::kRedial + limits::kTick);
+  ASSERT_TRUE(again->ended);
+  EXPECT_EQ(again->asc(), 0x29) << "the owner's nexus was lost";
+  EXPECT_EQ(again->ascq(), 0x07);
+}
+
+TEST_F(ForwardingLoss, CloseWaitsForWhatMayStillRun) {
+  const auto w = in_flight(write16(0, 1), 0, Bytes(512, 1));
+  cut();
+  bool done = false;
+  link_->close(true, [&] { done = true; });
+  pair_.settle();
+  EXPECT_FALSE(done);
+  pair_.advance(limits::kTokenLife + 2 * limits::kTick);
+  EXPECT_TRUE(w->ended);
+  EXPECT_TRUE(done);
+}
+
+TEST_F(ForwardingLoss, AFunctionIsRepeatedOnTheNextSession) {
+  const auto w = in_flight(write16(0, 1), 0, Bytes(512, 1));
+  int answers = 0;
+  link_->function(lun::LinkFunction::kLogicalUnitReset, 0,
+                  [&](bool answered) { answers += answered ? 1 : 100; });
+  pair_.settle();
+  pair_.reset_connections();
+  pair_.owner.disk().release_all();
+  pair_.advance(limits::kRedial + 2 * limits::kTick);
+  EXPECT_EQ(answers, 1);
+  EXPECT_TRUE(w->ended);
+}
+
+TEST_F(ForwardingLoss, AFunctionEndsUnansweredWhenTheOwnerIsFenced) {
+  const auto w = in_flight(write16(0, 1), 0, Bytes(512, 1));
+  int unanswered = 0;
+  link_->function(lun::LinkFunction::kAbortTaskSet, 0,
+                  [&](bool answered) { unanswered += answered ? 0 : 1; });
+  cut();
+  EXPECT_EQ(unanswered, 0);
+  fence();
+  EXPECT_EQ(unanswered, 1);
+  EXPECT_TRUE(w->ended);
+}
+
+// R6: the owner's clock has moved on since it gave the token out, and nothing was heard since.
+TEST_F(ForwardingLoss, AnOldTokenIsRefusedAndTheCommandRunsWithANewOneOnly) {
+  EXPECT_EQ(pair_.run(*nexus_, kTestUnitReady, 0)->command.status, scsi::Status::kGood);
+  pair_.owner.shard().now += limits::kTokenLife + 1;
+  const auto w = pair_.run(*nexus_, write16(0, 1), 0, Bytes(512, 0xee));
+  EXPECT_FALSE(w->ended);
+  Initiator direct(pair_.owner.connect());
+  ASSERT_TRUE(direct.login());
+  direct.clear_attention();
+  EXPECT_EQ(direct.execute(read16(0, 1), 512).data, Bytes(512, 0));
+  pair_.advance(2 * limits::kTick);
+  EXPECT_EQ(w->command.status, scsi::Status::kGood) << "with a new token";
+  EXPECT_EQ(direct.execute(read16(0, 1), 512).data, Bytes(512, 0xee));
+}
+
+TEST_F(ForwardingLoss, ACommandWhoseHostMayHaveLeftIsNotSent) {
+  EXPECT_EQ(pair_.run(*nexus_, kTestUnitReady, 0)->command.status, scsi::Status::kGood);
+  const uint64_t sent = pair_.sent();
+  auto w = pair_.command(write16(0, 1), 0, Bytes(512, 0xee));
+  w->command.fresh_until = pair_.origin.shard().now - 1;
+  pair_.begin(*nexus_, *w);
+  pair_.settle();
+  EXPECT_TRUE(w->ended);
+  EXPECT_TRUE(w->command.stale);
+  EXPECT_EQ(pair_.sent(), sent);
+}
+
+// What the origin may still have sent is over when kOwnerNotices (forward/link.cc) says so.
+TEST_F(ForwardingLoss, AnOwnerEndsASessionThatFallsSilent) {
+  EXPECT_EQ(pair_.run(*nexus_, kTestUnitReady, 0)->command.status, scsi::Status::kGood);
+  pair_.network = GatewayPair::Network::kSilent;
+  pair_.advance(limits::kDiscardSilence + 2 * limits::kTick);
+  EXPECT_TRUE(pair_.owner.target().nexuses().empty());
+}
+
+TEST_F(ForwardingLoss, AnIdleLinkStaysOpen) {
+  EXPECT_EQ(pair_.run(*nexus_, kTestUnitReady, 0)->command.status, scsi::Status::kGood);
+  pair_.advance(100 * kSecond);
+  EXPECT_EQ(pair_.run(*nexus_, kTestUnitReady, 0)->command.status, scsi::Status::kGood);
+  EXPECT_EQ(pair_.dialled(), 2u) << "the link's and the probe's";
+}
+
+TEST_F(ForwardingLoss, ALoginOfAnEarlierNexusIsRefused) {
+  EXPECT_EQ(pair_.run(*nexus_, kTestUnitReady, 0)->command.status, scsi::Status::kGood);
+  const auto later = pair_.open_nexus();
+  EXPECT_EQ(pair_.run(*later, kTestUnitReady, 0)->asc(), 0x29) << "it took the nexus over";
+  EXPECT_EQ(pair_.run(*later, kTestUnitReady, 0)->command.status, scsi::Status::kGood);
+  const auto earlier = pair_.run(*nexus_, kTestUnitReady, 0);
+  pair_.advance(2 * kSecond);
+  EXPECT_TRUE(earlier->unavailable());
+  EXPECT_EQ(pair_.run(*later, kTestUnitReady, 0)->command.status, scsi::Status::kGood);
+}
+
+TEST_F(ForwardingLoss, AnOwnerThatStopsIsLeftInPeaceAndCalledAgain) {
+  const auto w = in_flight(write16(0, 1), 0, Bytes(512, 1));
+  ASSERT_NE(pair_.far_end(), nullptr);
+  pair_.far_end()->core().ask_logout(3);
+  pair_.settle();
+  const auto waits = pair_.run(*nexus_, kTestUnitReady, 0);
+  EXPECT_FALSE(waits->ended);
+  pair_.owner.disk().hold(false);
+  pair_.owner.disk().release_all();
+  pair_.settle();
+  EXPECT_EQ(w->command.status, scsi::Status::kGood);
+  pair_.advance(limits::kRedial + limits::kTick);
+  EXPECT_EQ(waits->command.status, scsi::Status::kGood);
+}
+
+TEST_F(ForwardingLoss, KeysAreChangedOneGatewayAtATime) {
+  pair_.owner.gateway().forwarding.set_keys(
+      {{"key-2", "the key that is coming in now"}, {"key-1", "a forwarding key of some length"}});
+  EXPECT_EQ(pair_.run(*nexus_, kTestUnitReady, 0)->command.status, scsi::Status::kGood);
+  pair_.origin.gateway().forwarding.set_keys({{"key-2", "the key that is coming in now"}});
+  const auto other = pair_.open_nexus(2);
+  EXPECT_EQ(pair_.run(*other, kTestUnitReady, 0)->command.status, scsi::Status::kGood);
+}
+
+TEST_F(ForwardingLoss, AWrongKeyGetsNobodyIn) {
+  pair_.origin.gateway().forwarding.set_keys({{"key-1", "another key of the same length"}});
+  const auto c = pair_.run(*nexus_, kTestUnitReady, 0);
+  pair_.advance(2 * kSecond);
+  EXPECT_TRUE(c->unavailable());
+  EXPECT_TRUE(pair_.owner.target().nexuses().empty());
+}
+
+TEST_F(ForwardingLoss, WhoIsFencedIsNotLetInAndLosesItsSessions) {
+  EXPECT_EQ(pair_.run(*nexus_, kTestUnitReady, 0)->command.status, scsi::Status::kGood);
+  iscsi::Gateway& owner = pair_.owner.gateway();
+  ASSERT_TRUE(owner.forwarding.fence(GatewayPair::kOrigin, "origin-a"));
+  owner.directory->review_gateway(GatewayPair::kOrigin);
+  pair_.settle();
+  EXPECT_TRUE(pair_.owner.target().nexuses().empty());
+  const auto c = pair_.run(*nexus_, kTestUnitReady, 0);
+  pair_.advance(2 * kSecond);
+  EXPECT_TRUE(c->unavailable());
+}
+
+TEST_F(ForwardingLoss, APortalForHostsRefusesGatewaysAndTheOtherHosts) {
+  const std::string origin = "X-dev.sluice.Origin=1,1,a,1,1,1,rw,2,owner-a";
+  Initiator lost(pair_.owner.connect());
+  EXPECT_EQ(lost.login({origin})->header.u16(36), 0x0200);
+  Initiator host(pair_.owner.connect_gateway());
+  EXPECT_EQ(host.login()->header.u16(36), 0x0207);
+  Initiator curious(pair_.owner.connect_gateway());
+  EXPECT_EQ(curious.login({}, "")->header.u16(36), 0x0207);
+  Initiator misled(pair_.owner.connect_gateway());
+  EXPECT_EQ(misled.login({"X-dev.sluice.Origin=1,1,a,1,1,1,rw,2,owner-x"})->header.u16(36), 0x0204);
+  Initiator unproven(pair_.owner.connect_gateway());
+  EXPECT_EQ(unproven.login({origin})->header.u16(36), 0x0201);
+}
+
+TEST_F(ForwardingLoss, AProbeTellsWhoIsThere) {
+  std::vector<Reach> told;
+  pair_.forwarder.peers().set_on_reach(
+      [&](uint16_t number, const std::string& incarnation, Reach reach, uint32_t silent_ms) {
+        EXPECT_EQ(number, GatewayPair::kOwner);
+        EXPECT_EQ(incarnation, "owner-a");
+        EXPECT_EQ(silent_ms != 0, reach == Reach::kSilent);
+        if (told.empty() || told.back() != reach) told.push_back(reach);
+      });
+  pair_.advance(kSecond);
+  EXPECT_EQ(told, (std::vector{Reach::kConnected}));
+  pair_.network = GatewayPair::Network::kRefused;
+  pair_.reset_connections();
+  pair_.settle();
+  EXPECT_EQ(told, (std::vector{Reach::kConnected, Reach::kRefused})) << "at once";
+  pair_.network = GatewayPair::Network::kWhole;
+  pair_.advance(kSecond);
+  pair_.network = GatewayPair::Network::kSilent;
+  pair_.advance(limits::kPeerSilence - kSecond);
+  EXPECT_EQ(told.back(), Reach::kConnected);
+  pair_.advance(2 * kSecond);
+  EXPECT_EQ(told.back(), Reach::kSilent);
+  EXPECT_EQ(pair_.forwarder.peers().finding(GatewayPair::kOwner).silent_ms % 1000, 0u);
+}
+
+}  // namespace
+}  // namespace sluice::simulation

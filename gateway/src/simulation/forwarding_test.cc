@@ -1,0 +1,231 @@
+// A link at one gateway against the forwarding port of another (DESIGN R1, R5, R6, R9).
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "simulation/gateway_pair.h"
+#include "simulation/initiator.h"
+
+namespace sluice::simulation {
+namespace {
+
+using Bytes = std::vector<uint8_t>;
+
+Bytes pattern(size_t n) {
+  Bytes bytes(n);
+  for (size_t i = 0; i < n; ++i) bytes[i] = static_cast<uint8_t>(i * 7 + i / 509);
+  return bytes;
+}
+
+iscsi::Settings small_bursts() {
+  iscsi::Settings settings;
+  settings.offer.first_burst_length = 4096;
+  settings.offer.max_burst_length = 8192;
+  settings.offer.max_recv_data_segment_length = 2048;
+  return settings;
+}
+
+class Forwarding : public testing::Test {
+ protected:
+  void open(iscsi::Settings settings = {}) {
+    pair_ = std::make_unique<GatewayPair>(settings);
+    nexus_ = pair_->open_nexus();
+    link_ = pair_->link(nexus_);
+  }
+  void SetUp() override { open(); }
+
+  void expect_round_trip(uint32_t blocks, size_t piece) {
+    const Bytes data = pattern(size_t{blocks} * 512);
+    const auto w = pair_->run(*nexus_, write16(3, blocks), 0, data, 0, piece);
+    ASSERT_TRUE(w->ended) << blocks;
+    EXPECT_EQ(w->command.status, scsi::Status::kGood);
+    const auto r = pair_->run(*nexus_, read16(3, blocks), blocks * 512);
+    ASSERT_TRUE(r->ended) << blocks;
+    EXPECT_EQ(r->command.status, scsi::Status::kGood);
+    EXPECT_EQ(r->command.data_in_size, data.size());
+    EXPECT_TRUE(r->data_in() == data) << blocks;
+  }
+
+  std::unique_ptr<GatewayPair> pair_;
+  std::shared_ptr<lun::Nexus> nexus_;
+  std::shared_ptr<lun::Link> link_;
+};
+
+TEST_F(Forwarding, WhatIsWrittenThroughALinkIsReadThroughIt) {
+  for (const uint32_t blocks : {1u, 8u, 511u, 512u, 513u, 4096u}) expect_round_trip(blocks, 65536);
+}
+
+TEST_F(Forwarding, DataBeyondTheFirstBurstGoesByR2T) {
+  open(small_bursts());
+  for (const uint32_t blocks : {1u, 8u, 9u, 16u, 33u, 100u}) expect_round_trip(blocks, 1000);
+}
+
+TEST_F(Forwarding, DigestsCoverTheAdditionalHeader) {
+  iscsi::Settings settings = small_bursts();
+  settings.offer.header_digest = settings.offer.data_digest = iscsi::Offer::Digest::kRequire;
+  open(settings);
+  expect_round_trip(33, 1000);
+}
+
+TEST_F(Forwarding, CdbsLongerThan16BytesArriveWhole) {
+  Bytes read32(32, 0);
+  read32[0] = 0x7f;
+  read32[7] = 0x18;
+  read32[9] = 0x09;  // READ(32)
+  read32[31] = 2;    // blocks
+  const auto r = pair_->run(*nexus_, read32, 1024);
+  ASSERT_TRUE(r->ended);
+  if (r->command.status == scsi::Status::kGood) {
+    EXPECT_EQ(r->command.data_in_size, 1024u);
+  } else {
+    EXPECT_EQ(r->asc(), 0x20);  // an unknown command, not a malformed one
+  }
+}
+
+TEST_F(Forwarding, ResidualsAreAsAtTheOwner) {
+  const auto less = pair_->run(*nexus_, kInquiry, 4096);
+  EXPECT_EQ(less->command.status, scsi::Status::kGood);
+  EXPECT_EQ(less->command.data_in_size, less->data_in().size());
+  EXPECT_LT(less->command.data_in_size, 256u);
+  const auto more = pair_->run(*nexus_, read16(0, 4), 512);
+  EXPECT_EQ(more->data_in().size(), 512u);
+  EXPECT_EQ(more->command.data_in_size, 4 * 512u);
+  const auto nothing = pair_->run(*nexus_, kTestUnitReady, 0);
+  EXPECT_EQ(nothing->command.status, scsi::Status::kGood);
+}
+
+TEST_F(Forwarding, SenseIsTheOwners) {
+  const auto r = pair_->run(*nexus_, read16(uint64_t{1} << 40, 1), 512);
+  EXPECT_EQ(r->command.status, scsi::Status::kCheckCondition);
+  EXPECT_EQ(r->sense_key(), 5);
+  EXPECT_EQ(r->asc(), 0x21);
+}
+
+TEST_F(Forwarding, TheOriginHasToldOf2900NotTheOwner) {
+  EXPECT_EQ(pair_->run(*nexus_, kTestUnitReady, 0)->command.status, scsi::Status::kGood);
+}
+
+TEST_F(Forwarding, AHostThatMayOnlyReadMayNotWriteThere) {
+  const auto reader = pair_->open_nexus(2, true);
+  const auto w = pair_->run(*reader, write16(0, 1), 0, pattern(512));
+  EXPECT_EQ(w->sense_key(), 7);
+  EXPECT_EQ(pair_->run(*reader, read16(0, 1), 512)->command.status, scsi::Status::kGood);
+}
+
+TEST_F(Forwarding, ANexusNeverCollidesWithADirectOneOfTheSameNames) {
+  Initiator direct(pair_->owner.connect(0, 11));
+  direct.name = nexus_->id().initiator_name;
+  direct.isid = nexus_->id().isid;
+  ASSERT_TRUE(direct.login());
+  direct.clear_attention();
+  EXPECT_EQ(pair_->run(*nexus_, kTestUnitReady, 0)->command.status, scsi::Status::kGood);
+  EXPECT_EQ(direct.execute(kTestUnitReady, 0).status, 0);
+  EXPECT_EQ(pair_->owner.target().nexuses().size(), 2u);
+}
+
+TEST_F(Forwarding, MoreCommandsThanTheOwnersWindowWaitAndAllEnd) {
+  iscsi::Settings settings;
+  settings.command_window = 4;
+  open(settings);
+  pair_->owner.disk().hold(true);
+  std::vector<std::shared_ptr<ForwardedCommand>> all;
+  for (unsigned i = 0; i < 40; ++i) all.push_back(pair_->run(*nexus_, read16(i, 1), 512));
+  EXPECT_EQ(pair_->owner.disk().waiting(), 4u);
+  pair_->owner.disk().hold(false);
+  pair_->owner.disk().release_all();
+  pair_->settle();
+  for (const auto& c : all) EXPECT_TRUE(c->ended);
+}
+
+TEST_F(Forwarding, BeyondItsBoundALinkIsBusy) {
+  pair_->network = GatewayPair::Network::kSilent;
+  std::vector<std::shared_ptr<ForwardedCommand>> all;
+  for (unsigned i = 0; i < limits::kMaxLinkCommands; ++i) {
+    all.push_back(pair_->command(kTestUnitReady, 0));
+    pair_->begin(*nexus_, *all.back());
+  }
+  const auto one_more = pair_->run(*nexus_, kTestUnitReady, 0);
+  EXPECT_EQ(one_more->command.status, scsi::Status::kBusy);
+  pair_->advance(2 * kSecond);
+  for (const auto& c : all) EXPECT_TRUE(c->unavailable());
+}
+
+TEST_F(Forwarding, AnAbortEndsTheCommandWhenTheBackendHasLetGo) {
+  pair_->owner.disk().hold(true);
+  const auto r = pair_->run(*nexus_, read16(0, 1), 512);
+  nexus_->abort(r->command);
+  pair_->settle();
+  EXPECT_FALSE(r->ended);
+  pair_->owner.disk().release_all();
+  pair_->settle();
+  EXPECT_TRUE(r->ended);
+  EXPECT_TRUE(r->command.aborted);
+}
+
+TEST_F(Forwarding, AnAbortOfWhatWasNotSentEndsItAtOnce) {
+  pair_->network = GatewayPair::Network::kSilent;
+  const auto r = pair_->run(*nexus_, read16(0, 1), 512);
+  EXPECT_FALSE(r->ended);
+  nexus_->abort(r->command);
+  EXPECT_TRUE(r->ended);
+}
+
+TEST_F(Forwarding, AResetEndsTheLunsCommandsFirst) {
+  pair_->owner.disk().hold(true);
+  const auto r = pair_->run(*nexus_, read16(0, 1), 512);
+  bool done = false;
+  link_->function(lun::LinkFunction::kLogicalUnitReset, 0, [&](bool answered) {
+    done = answered;
+    EXPECT_TRUE(r->ended);
+  });
+  pair_->settle();
+  EXPECT_FALSE(done);
+  pair_->owner.disk().release_all();
+  pair_->settle();
+  EXPECT_TRUE(done);
+  EXPECT_TRUE(r->command.aborted);
+  const auto told = pair_->run(*nexus_, kTestUnitReady, 0);
+  EXPECT_EQ(told->asc(), 0x29);
+  EXPECT_EQ(told->ascq(), 0x03);
+}
+
+TEST_F(Forwarding, WhatAnotherHostsResetEndsIsToldAsTaskAborted) {
+  pair_->owner.disk().hold(true);
+  const auto r = pair_->run(*nexus_, read16(0, 1), 512);
+  Initiator direct(pair_->owner.connect());
+  ASSERT_TRUE(direct.login());
+  pdu::Bhs h = direct.request(pdu::Opcode::kTaskManagementRequest, true);
+  h.set_flags(pdu::kFlagFinal | static_cast<uint8_t>(pdu::TaskFunction::kLogicalUnitReset));
+  direct.send(h);
+  pair_->owner.disk().release_all();
+  pair_->settle();
+  EXPECT_TRUE(r->ended);
+  EXPECT_EQ(r->command.status, scsi::Status::kTaskAborted);
+}
+
+TEST_F(Forwarding, AtTheEndOfItsNexusTheOwnersEndsToo) {
+  pair_->owner.disk().hold(true);
+  const auto r = pair_->run(*nexus_, read16(0, 1), 512);
+  bool done = false;
+  link_->close(false, [&] { done = true; });
+  pair_->settle();
+  EXPECT_FALSE(done);
+  EXPECT_FALSE(r->ended);
+  pair_->owner.disk().release_all();
+  pair_->settle();
+  EXPECT_TRUE(done);
+  EXPECT_TRUE(r->ended);
+  EXPECT_TRUE(pair_->owner.target().nexuses().empty());
+}
+
+TEST_F(Forwarding, ClosingALinkThatNobodyUsedEndsAtOnceButNotInsideTheCall) {
+  bool done = false;
+  link_->close(true, [&] { done = true; });
+  EXPECT_FALSE(done);
+  pair_->settle();
+  EXPECT_TRUE(done);
+  EXPECT_EQ(pair_->dialled(), 0u);
+}
+
+}  // namespace
+}  // namespace sluice::simulation
