@@ -72,7 +72,7 @@ class ClientImpl final : public Client {
     stream_ = std::move(stream).value();
     if (desired_.held().version != 0) {
       log::info("desired state from disk", {{"version", desired_.held().version}});
-      turns_.post(kControl, [this] { applier_.apply(held()); });
+      turns_.post(kControl, [this] { apply_held(); });
     }
     stream_->begin();
     every(kTick, "tick", [this] { store_->tick(); });
@@ -134,7 +134,7 @@ class ClientImpl final : public Client {
       if (setup_.peers) {
         for (const wire::PeerObserved& observed : setup_.peers()) peer_found(observed);
       }
-      if (held().version != 0) acknowledge(held().version);
+      if (applied_ != 0) acknowledge();
     });
     turns_.post(kSessions, [this] {
       wire::ConnectRequest m;
@@ -153,7 +153,8 @@ class ClientImpl final : public Client {
       case wire::ConnectResponse::kReservationState:
         return store_->received(message.reservation_state());
       case wire::ConnectResponse::kJob:
-        return take_job(message.job());
+        // Its pool may have come in an update that still waits to be applied.
+        return turns_.post(kControl, [this, job = message.job()] { take_job(job); });
       case wire::ConnectResponse::kEvictSessions:
         return setup_.evict(
             {message.evict_sessions().tsihs().begin(), message.evict_sessions().tsihs().end()});
@@ -187,9 +188,8 @@ class ClientImpl final : public Client {
 
   void apply() {
     apply_waits_ = false;
-    const Snapshot next = held();
-    applier_.apply(next);
-    acknowledge(next.version);
+    apply_held();
+    acknowledge();
     if (!save_waits_.exchange(true)) {
       turns_.post("save", [this] {
         save_waits_ = false;
@@ -199,15 +199,22 @@ class ClientImpl final : public Client {
     }
   }
 
+  void apply_held() {
+    const Snapshot next = held();
+    applier_.apply(next);
+    applied_ = next.version;
+  }
+
   void apply_again() {
     if (applier_.refused().empty()) return;
     const auto before = applier_.refused();
-    if (applier_.apply_again() != before) acknowledge(held().version);
+    if (applier_.apply_again() != before) acknowledge();
   }
 
-  void acknowledge(uint64_t version) {
+  // What is applied; an update that has come meanwhile is answered for itself.
+  void acknowledge() {
     wire::ConnectRequest m;
-    m.mutable_ack()->set_version(version);
+    m.mutable_ack()->set_version(applied_);
     for (const auto& [key, reason] : applier_.refused()) {
       wire::ObjectRefusal& refusal = *m.mutable_ack()->add_refused();
       *refusal.mutable_key() = to_wire(key);
@@ -328,7 +335,8 @@ class ClientImpl final : public Client {
   std::atomic<bool> save_waits_{false};
   std::atomic<uint32_t> session_count_{0};
   uint64_t session_looks_ = 0;
-  Nanos beat_at_ = 0;  // the stream's writer
+  uint64_t applied_ = 0;  // version; the control lane's
+  Nanos beat_at_ = 0;     // the stream's writer
   uint64_t beat_busy_ = 0;
 
   std::mutex mutex_;

@@ -9,8 +9,6 @@
 namespace sluice::control {
 namespace {
 
-using State = wire::VolumeState;
-
 // What two gateways of a node share: the data's lock and the record.
 struct Disk {
   bool locked = false;
@@ -161,7 +159,9 @@ class VolumeTest : public testing::Test, public VolumeServices {
     std::exchange(unit_.released, nullptr)(true);
     volume_->turn(now_);
   }
-  const wire::VolumeObserved& last() const { return reports_.back(); }
+  wire::VolumeObserved last() const {
+    return reports_.empty() ? wire::VolumeObserved() : reports_.back();
+  }
 
   // --- VolumeServices
   Result<std::shared_ptr<Place>> place(const wire::DesiredVolume&) override {
