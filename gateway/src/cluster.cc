@@ -17,12 +17,97 @@ control::StreamOptions stream_options(const config::ControlPlaneConfig& config) 
   return options;
 }
 
-control::Surroundings surroundings(lun::Exports& exports, net::Engine& engine) {
+control::wire::PeerReach reach_of(forward::Reach reach) {
+  switch (reach) {
+    case forward::Reach::kConnected:
+      return control::wire::PEER_REACH_CONNECTED;
+    case forward::Reach::kRefused:
+      return control::wire::PEER_REACH_REFUSED;
+    case forward::Reach::kSilent:
+      return control::wire::PEER_REACH_SILENT;
+    case forward::Reach::kUnknown:
+      break;
+  }
+  return control::wire::PEER_REACH_UNSPECIFIED;
+}
+
+control::wire::PeerObserved observed(uint16_t number, const std::string& incarnation,
+                                     forward::Reach reach, uint32_t silent_ms) {
+  control::wire::PeerObserved out;
+  out.set_number(number);
+  out.set_incarnation(incarnation);
+  out.set_reach(reach_of(reach));
+  out.set_silent_ms(silent_ms);
+  return out;
+}
+
+std::vector<control::wire::PeerObserved> peers_found(net::Engine& engine) {
+  std::vector<control::wire::PeerObserved> all;
+  for (const forward::Peer& peer : engine.peers().all()) {
+    const forward::Peers::Finding found = engine.peers().finding(peer.number);
+    if (found.reach == forward::Reach::kUnknown) continue;
+    all.push_back(observed(peer.number, peer.incarnation, found.reach, found.silent_ms));
+  }
+  return all;
+}
+
+void set_peers(net::Engine& engine, const std::vector<control::wire::DesiredPeer>& desired) {
+  std::vector<forward::Peer> peers;
+  peers.reserve(desired.size());
+  for (const auto& peer : desired) {
+    peers.push_back({.number = static_cast<uint16_t>(peer.number()),
+                     .incarnation = peer.incarnation(),
+                     .address = peer.forwarding_address(),
+                     .fenced = peer.fenced(),
+                     .node = peer.node()});
+  }
+  engine.peers().set(peers);
+}
+
+// Who we are to other gateways, what we all prove ourselves with, and our port for them.
+class ForwardingPort {
+ public:
+  ForwardingPort(net::Engine& engine, std::string incarnation)
+      : engine_(engine), incarnation_(std::move(incarnation)) {}
+
+  void set(const control::wire::DesiredSettings& settings) {
+    std::vector<iscsi::ForwardingKey> keys;
+    for (const auto& key : settings.forwarding_keys()) keys.push_back({key.id(), key.key()});
+    engine_.forwarding().set_keys(keys);
+    engine_.forwarding().set_identity({static_cast<uint16_t>(settings.number()), incarnation_});
+    if (settings.forwarding_listen() == address_) return;
+    if (!bound_.empty()) engine_.close_portals({bound_});
+    bound_.clear();
+    address_ = settings.forwarding_listen();
+    if (address_.empty()) return;
+    const Result<void> open = engine_.listen({{.address = address_, .forwarding = true}});
+    if (!open) {
+      // Other gateways find it refused; its own volumes are served through its own portals.
+      log::error("the port for other gateways can't be opened", {{"error", open.error()}});
+      address_.clear();
+      return;
+    }
+    bound_ = engine_.addresses().back();
+    log::info("port for other gateways open", {{"address", bound_}});
+  }
+
+ private:
+  net::Engine& engine_;
+  const std::string incarnation_;
+  std::string address_;
+  std::string bound_;
+};
+
+control::Surroundings surroundings(lun::Exports& exports, net::Engine& engine,
+                                   const std::string& incarnation) {
+  auto port = std::make_shared<ForwardingPort>(engine, incarnation);
   return {
       .exports = exports,
       .reactors = engine.reactors(),
-      .settings = {},
-      .peers = {},
+      .settings = [port](const control::wire::DesiredSettings& settings) { port->set(settings); },
+      .peers = [&engine](const std::vector<control::wire::DesiredPeer>& peers) {
+        set_peers(engine, peers);
+      },
       .open_portal =
           [&engine](const control::wire::DesiredListener& listener) -> Result<std::string> {
         const auto tag = static_cast<uint16_t>(listener.portal_group_tag());
@@ -31,11 +116,7 @@ control::Surroundings surroundings(lun::Exports& exports, net::Engine& engine) {
         if (!open) return Error{open.error()};
         return engine.addresses().back();
       },
-      .close_portal =
-          [](const control::wire::DesiredListener& listener) {
-            log::warning("a portal that is no longer shown stays open until a restart",
-                         {{"portal", listener.listen()}});
-          },
+      .close_portal = [&engine](const std::string& bound) { engine.close_portals({bound}); },
       .review = [&engine](const std::string& iqn) { engine.review_access(iqn); },
   };
 }
@@ -55,25 +136,34 @@ Result<std::unique_ptr<control::Client>> join_cluster(const config::Config& conf
     return Error{"the state directory " + config.state_directory +
                  " can't be used: " + failed.message() + "; give --state-dir"};
   }
+  const std::string incarnation = control::fresh_incarnation();
   control::ClientSetup setup{
       .stream = stream_options(config.control_plane),
       .gateway = config.control_plane.gateway,
       .node = config.control_plane.node,
       .version = std::string(config::version()),
-      .incarnation = control::fresh_incarnation(),
+      .incarnation = incarnation,
       .state_directory = config.state_directory,
-      .around = surroundings(exports, engine),
+      .around = surroundings(exports, engine, incarnation),
       .units =
           [&engine](std::shared_ptr<lun::ReservationStore> store) {
             return control::owned_units(engine.reactors(), std::move(store));
           },
       .sessions = [&engine] { return engine.sessions(); },
-      .evict = {},
-      .peers = {},
+      .evict = [&engine](const std::vector<uint16_t>& tsihs) { engine.evict(tsihs); },
+      .peers = [&engine] { return peers_found(engine); },
       .busy_nanos = [&engine] { return engine.counters().total().busy_nanos; }};
   log::info("gateway of a cluster",
             {{"gateway", setup.gateway}, {"node", setup.node}, {"incarnation", setup.incarnation}});
-  return control::Client::start(std::move(setup));
+  auto client = control::Client::start(std::move(setup));
+  if (!client) return Error{client.error()};
+  // Callbacks come from reactors, which are gone before the client is (main.cc).
+  engine.peers().set_on_reach([told = client.value().get()](
+                                  uint16_t number, const std::string& found, forward::Reach reach,
+                                  uint32_t silent_ms) {
+    told->peer_found(observed(number, found, reach, silent_ms));
+  });
+  return std::move(client).value();
 }
 
 }  // namespace sluice

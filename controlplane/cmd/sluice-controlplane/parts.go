@@ -7,10 +7,12 @@ import (
 	"os"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 
 	"sluice.dev/sluice/controlplane/internal/dispatch"
 	"sluice.dev/sluice/controlplane/internal/model"
+	"sluice.dev/sluice/controlplane/internal/orchestrator"
 	"sluice.dev/sluice/controlplane/internal/server"
 	"sluice.dev/sluice/controlplane/internal/store"
 	"sluice.dev/sluice/controlplane/internal/view"
@@ -24,11 +26,12 @@ type parts struct {
 	store   *store.Store
 	view    *view.View
 	streams *dispatch.Service
+	leader  *orchestrator.Orchestrator
 	events  *events
 	log     *slog.Logger
 }
 
-func (s *settings) parts(kept *store.Store, log *slog.Logger) *parts {
+func (s *settings) parts(kept *store.Store, log *slog.Logger, registry prometheus.Registerer) (*parts, error) {
 	p := &parts{store: kept, view: view.New(kept, log), log: log,
 		events: &events{log: store.NewEventLog(kept), out: log}}
 	p.streams = dispatch.New(dispatch.Options{
@@ -40,7 +43,14 @@ func (s *settings) parts(kept *store.Store, log *slog.Logger) *parts {
 			return "" // plain, on loopback: nobody was asked for a certificate
 		},
 	})
-	return p
+	leader, err := orchestrator.New(orchestrator.Config{
+		Store: kept, Replica: s.replica(), Events: p.events, Log: log, Registerer: registry,
+	})
+	if err != nil {
+		return nil, err
+	}
+	p.leader = leader
+	return p, nil
 }
 
 // replica names this process in logs and in what gateways are told.
@@ -57,6 +67,7 @@ func (p *parts) run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return p.view.Run(ctx) })
 	group.Go(func() error { return p.streams.Run(ctx) })
+	group.Go(func() error { return p.leader.Run(ctx) })
 	group.Go(func() error { return p.prune(ctx) })
 	if err := group.Wait(); !errors.Is(err, context.Canceled) {
 		return err

@@ -99,7 +99,10 @@ func (s *settings) run(ctx context.Context) error {
 	registry.MustRegister(collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	etcd.Measure(client, registry)
-	beside := s.parts(kept, log)
+	beside, err := s.parts(kept, log, registry)
+	if err != nil {
+		return err
+	}
 	made, listener, err := s.api(kept, beside, log, registry)
 	if err != nil {
 		return err

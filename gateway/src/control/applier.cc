@@ -76,7 +76,7 @@ void Applier::remove(const Action& action) {
     case wire::OBJECT_KIND_LISTENER: {
       const auto at = listening_.find(action.key);
       if (at == listening_.end()) return;
-      around_.close_portal(at->second.listener);
+      around_.close_portal(at->second.bound);
       listening_.erase(at);
       return show_portals();
     }
@@ -116,7 +116,7 @@ Result<void> Applier::put_listener(const Key& key, const wire::DesiredListener& 
       show_portals();
       return {};
     }
-    around_.close_portal(now);
+    around_.close_portal(there->second.bound);
     listening_.erase(there);
     show_portals();
   }

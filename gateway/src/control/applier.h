@@ -29,8 +29,8 @@ struct Surroundings {
   std::function<void(const std::vector<wire::DesiredPeer>&)> peers;
   // The address bound, "ip:port".
   std::function<Result<std::string>(const wire::DesiredListener&)> open_portal;
-  // Connections that came in by it stay.
-  std::function<void(const wire::DesiredListener&)> close_portal;
+  // By the address bound; connections that came in by it stay.
+  std::function<void(const std::string& bound)> close_portal;
   // Sessions of this target may have lost their right to be there.
   std::function<void(const std::string& iqn)> review;
 };

@@ -77,6 +77,7 @@ class ClientImpl final : public Client {
     stream_->begin();
     every(kTick, "tick", [this] { store_->tick(); });
     every(limits::kObserveSessions, kSessions, [this] { tell_sessions(); });
+    every(limits::kObserveSessions, kControl, [this] { tell_lost_peers(); });
     every(limits::kObservePools, "pools", [this] { tell_pools(); });
     every(limits::kApplyAgain, kControl, [this] { apply_again(); });
     return {};
@@ -131,9 +132,7 @@ class ClientImpl final : public Client {
         *m.mutable_volume_observed() = observed;
         stream_->observe(std::move(m));
       }
-      if (setup_.peers) {
-        for (const wire::PeerObserved& observed : setup_.peers()) peer_found(observed);
-      }
+      for (const wire::PeerObserved& observed : setup_.peers()) peer_found(observed);
       if (applied_ != 0) acknowledge();
     });
     turns_.post(kSessions, [this] {
@@ -281,6 +280,14 @@ class ClientImpl final : public Client {
     const wire::SessionsObserved& changes = m.sessions_observed();
     session_count_ = sessions_.count();
     if (changes.put_size() != 0 || changes.ended_size() != 0) stream_->observe(std::move(m));
+  }
+
+  // Again and again while it is so: a leader counts only what it heard itself (R1).
+  void tell_lost_peers() {
+    if (!stream_->connected()) return;
+    for (const wire::PeerObserved& observed : setup_.peers()) {
+      if (observed.reach() != wire::PEER_REACH_CONNECTED) peer_found(observed);
+    }
   }
 
   // Each in a lane of its own: a filesystem may hang.

@@ -32,9 +32,9 @@ struct ClientSetup {
   // Units take this store; it is there before the first of them is made.
   std::function<std::unique_ptr<Units>(std::shared_ptr<lun::ReservationStore>)> units;
   iscsi::SessionLister sessions;
-  // Ends these sessions: Async Message, then close. May be empty, as `peers`.
+  // Ends these sessions: Async Message, then close.
   std::function<void(const std::vector<uint16_t>& tsihs)> evict;
-  // How each peer is found; all that is known.
+  // How each peer is found, those of which nothing is known left out.
   std::function<std::vector<wire::PeerObserved>()> peers;
   // Time that reactors weren't asleep, all added up.
   std::function<uint64_t()> busy_nanos;

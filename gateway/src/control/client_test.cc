@@ -165,15 +165,15 @@ class ClientTest : public testing::Test {
                                    std::to_string(target ? target->luns().size() : 0));
                          return Result<std::string>(listener.listen());
                        },
-                   .close_portal = [](const wire::DesiredListener&) {},
+                   .close_portal = [](const std::string&) {},
                    .review = [](const std::string&) {}},
         .units =
             [this](std::shared_ptr<lun::ReservationStore> store) {
               return owned_units(reactor_, std::move(store));
             },
         .sessions = [] { return std::vector<iscsi::SessionView>(); },
-        .evict = {},
-        .peers = {},
+        .evict = [](const std::vector<uint16_t>&) {},
+        .peers = [] { return std::vector<wire::PeerObserved>(); },
         .busy_nanos = [] { return uint64_t{0}; }};
     setup.stream.endpoints = {endpoint};
     setup.stream.insecure_loopback = true;

@@ -75,7 +75,8 @@ wire::SessionsObserved SessionReport::changes(const std::vector<iscsi::SessionVi
   wire::SessionsObserved report;
   std::set<uint32_t> there;
   for (const iscsi::SessionView& view : views) {
-    if (view.parameters.discovery) continue;
+    // A forwarded one is told by the gateway that its host is at.
+    if (view.parameters.discovery || view.parameters.forwarded_by != 0) continue;
     there.insert(view.tsih);
     wire::SessionObserved session = observe(view, now_ms);
     const auto told = told_.find(view.tsih);

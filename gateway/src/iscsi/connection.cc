@@ -227,12 +227,20 @@ void Connection::review_access() {
   const bool admitted = why == LoginStatus::kSuccess;
   // Had it logged in a moment later, it could not write.
   if (admitted && (p.read_only || !access.read_only)) return;
+  ask_to_leave(admitted ? "read-only" : login_slot_name(login_slot(why)));
+}
+
+void Connection::evict() {
+  if (state_ == State::kFullFeature && leave_by_ == 0) ask_to_leave("evicted");
+}
+
+void Connection::ask_to_leave(std::string_view why) {
   leave_by_ = shard_.now + limits::kEvictionLogout;
-  log::info("session asked to leave",
-            {{"session", tsih_},
-             {"initiator", p.initiator_name},
-             {"target", p.target_name},
-             {"reason", admitted ? "read-only" : login_slot_name(login_slot(why))}});
+  const Parameters& p = session_->parameters();
+  log::info("session asked to leave", {{"session", tsih_},
+                                       {"initiator", p.initiator_name},
+                                       {"target", p.target_name},
+                                       {"reason", why}});
   session_->ask_logout(static_cast<uint16_t>(limits::kEvictionLogout / kSecond));
 }
 

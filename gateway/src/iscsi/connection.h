@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "iscsi/login.h"
 #include "iscsi/outbox.h"
@@ -54,6 +55,9 @@ class Connection final : public StreamEnd, public SessionHost {
   // Targets or hosts changed: a session that no longer belongs is asked to log out, and dropped
   // after limits::kEvictionLogout.
   void review_access();
+  // An administrator wants the session ended: asked to log out, as there.
+  void evict();
+  uint16_t tsih() const { return tsih_; }  // 0 before full feature phase
 
   Outbox& outbox() override { return out_; }
   uint64_t id() const { return id_; }
@@ -81,6 +85,7 @@ class Connection final : public StreamEnd, public SessionHost {
   std::shared_ptr<lun::Nexus> open_nexus(const Parameters& p) const;
   void open_session(uint16_t tsih);
   void refuse_login(LoginStatus status, const char* reason);
+  void ask_to_leave(std::string_view why);
   void leave_login();
   void count_login(size_t slot);
   void begin_end(bool lost);

@@ -70,6 +70,7 @@ class EngineImpl final : public Engine, public Reactors {
   forward::Peers& peers() override { return forwarder_->peers(); }
   iscsi::ForwardingAccess& forwarding() override { return gateway_.forwarding; }
   void review_access(const std::string& target) override { directory_->review_all(target); }
+  void evict(const std::vector<uint16_t>& tsihs) override;
   std::vector<iscsi::SessionView> sessions() override;
   iscsi::CountersSnapshot counters() const override;
   bool stop(Nanos bound) override;
@@ -310,6 +311,18 @@ iscsi::CountersSnapshot EngineImpl::counters() const {
     snapshot.reactors.push_back(iscsi::read_counters(r->counters()));
   }
   return snapshot;
+}
+
+void EngineImpl::evict(const std::vector<uint16_t>& tsihs) {
+  for (const auto& r : reactors_) {
+    r->post([reactor = r.get(), tsihs] {
+      reactor->for_each_connection([&](TcpConnection& c) {
+        iscsi::Connection* connection = c.target();
+        if (!connection || !connection->in_full_feature()) return;
+        if (std::ranges::find(tsihs, connection->tsih()) != tsihs.end()) connection->evict();
+      });
+    });
+  }
 }
 
 bool EngineImpl::wait_for_connections(Nanos until) const {

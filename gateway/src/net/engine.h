@@ -64,6 +64,8 @@ class Engine {
 
   // Who may be at this target has changed, or it is gone: its sessions are looked at anew.
   virtual void review_access(const std::string& target) = 0;
+  // Asks these sessions to log out, by TSIH; ends them after limits::kEvictionLogout.
+  virtual void evict(const std::vector<uint16_t>& tsihs) = 0;
 
   // Asks every reactor; bounded wait. Not from a reactor.
   virtual std::vector<iscsi::SessionView> sessions() = 0;
