@@ -27,18 +27,34 @@ type house struct {
 type heard struct {
 	mutex sync.Mutex
 	count map[string]int
+	more  chan struct{}
 }
 
 func (h *heard) Record(_ context.Context, about model.Object, _ bool, reason, _ string) {
 	h.mutex.Lock()
 	defer h.mutex.Unlock()
 	h.count[string(about.Kind())+" "+reason]++
+	close(h.more)
+	h.more = make(chan struct{})
 }
 
-func (h *heard) of(what string) int {
-	h.mutex.Lock()
-	defer h.mutex.Unlock()
-	return h.count[what]
+// await waits until an event was recorded so often. The limit is only there so that a test that fails ends.
+func (h *heard) await(t *testing.T, what string, times int) {
+	t.Helper()
+	limit := time.After(60 * time.Second)
+	for {
+		h.mutex.Lock()
+		count, more := h.count[what], h.more
+		h.mutex.Unlock()
+		if count >= times {
+			return
+		}
+		select {
+		case <-more:
+		case <-limit:
+			t.Fatalf("%q was told %d times, wanted %d", what, count, times)
+		}
+	}
 }
 
 func open(t *testing.T) *house {
@@ -51,7 +67,7 @@ func open(t *testing.T) *house {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &house{Store: s, t: t, registry: prometheus.NewRegistry(), events: &heard{count: map[string]int{}}}
+	h := &house{Store: s, t: t, registry: prometheus.NewRegistry(), events: &heard{count: map[string]int{}, more: make(chan struct{})}}
 	must(h, s.Fabrics, &model.Fabric{Meta: model.Meta{Name: "red"}})
 	must(h, s.GatewayPools, &model.GatewayPool{Meta: model.Meta{Name: "default"},
 		Spec: model.GatewayPoolSpec{Fabrics: []string{"red"}}})

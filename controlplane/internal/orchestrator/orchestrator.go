@@ -126,6 +126,11 @@ func (o *Orchestrator) lead(ctx context.Context, began store.Term) error {
 
 func (t *term) watchAll(ctx context.Context, group *errgroup.Group) {
 	s := t.Store
+	// All of them are awaited before the first one begins.
+	for _, kind := range []model.Kind{model.KindVolume, model.KindTarget, model.KindHost, model.KindSnapshot,
+		model.KindStoragePool, model.KindGateway, model.KindGatewayPool, model.KindFabric, kindObserved, KindJob} {
+		t.unsynced[kind] = true
+	}
 	watchObjects(ctx, t, group, model.KindVolume, s.Volumes)
 	watchObjects(ctx, t, group, model.KindTarget, s.Targets)
 	watchObjects(ctx, t, group, model.KindHost, s.Hosts)
@@ -144,7 +149,6 @@ func (t *term) watchAll(ctx context.Context, group *errgroup.Group) {
 
 // keepWatching begins a watch anew whenever it ends; meanwhile nothing is decided.
 func (t *term) keepWatching(ctx context.Context, group *errgroup.Group, kind model.Kind, watch func() error) {
-	t.sync(kind, false)
 	group.Go(func() error {
 		for {
 			err := watch()
@@ -164,8 +168,7 @@ func (t *term) keepWatching(ctx context.Context, group *errgroup.Group, kind mod
 	})
 }
 
-// sync notes whether a watch has told everything. When the last one has, everything is looked at. Under the mutex, but for
-// the first call.
+// sync notes whether a watch has told everything. When the last one has, everything is looked at. Under the mutex.
 func (t *term) sync(kind model.Kind, told bool) {
 	switch {
 	case !told && len(t.unsynced) == 0:

@@ -86,9 +86,8 @@ func TestAnOwnerThatItsPeerFindsRefusedIsReplaced(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(h, h.Volumes, "orders", ownedBy(other.Ref))
-	if h.events.of("Gateway Dead") != 1 {
-		t.Error("nobody was told of the death")
-	}
+	h.events.await(t, "Gateway Dead", 1)
+	h.events.await(t, "Volume Owned", 2) // told after it was measured
 	families, err := h.registry.Gather()
 	if err != nil {
 		t.Fatal(err)
