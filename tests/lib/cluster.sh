@@ -58,8 +58,8 @@ cluster_gateway() {
     status=0
     # shellcheck disable=SC2016 # the inner shell expands it
     bash -c 'echo $$ >"$1"; shift; exec "$@"' gateway "$scratch/$name.pid" "$gateway" \
-      --control-plane "$api" --control-plane-ca "$certs/ca.crt" --control-plane-cert "$certs/$name.crt" \
-      --control-plane-key "$certs/$name.key" --gateway "$name" --node node-1 --reactors 1 \
+      --control-plane "$api" --tls-ca "$certs/ca.crt" --tls-cert "$certs/gateway-$name.crt" \
+      --tls-key "$certs/gateway-$name.key" --gateway-name "$name" --node node-1 --reactors 1 \
       --state-dir "$scratch/$name.state" --admin-socket "$scratch/$name.socket" \
       >>"$scratch/$name.log" 2>&1 </dev/null || status=$?
     echo "$status" >"$scratch/$name.exit"
