@@ -85,7 +85,6 @@ class Stream final : public Caller {
   uint32_t cmd_sn_ = 1;
   uint32_t max_cmd_sn_ = 0;
   uint32_t exp_stat_sn_ = 0;
-  uint16_t tsih_ = 0;
   Nanos since_;  // of the present state
   Nanos last_heard_;
   std::string reason_;

@@ -290,7 +290,7 @@ void Session::tick(Nanos now, Nanos last_heard) {
 // nor is a forwarded one between its steps, once it has begun while its token was alive
 // (decisions/2026-11-21-forwarding.md).
 void Session::keep_fresh() {
-  if (!answers_pings_) return;
+  if (!answers_pings_ || pool_.in_use() == 0) return;
   const Nanos until = hearing_.since() + limits::kDiscardSilence;
   table_.for_each([until, this](Task* task) {
     if (!forwarding() || task->command.submitted) task->command.fresh_until = until;

@@ -1,8 +1,6 @@
 // A link at one gateway against the forwarding port of another (DESIGN R1, R5, R6, R9).
 #include <gtest/gtest.h>
 
-#include <numeric>
-
 #include "simulation/gateway_pair.h"
 #include "simulation/initiator.h"
 
