@@ -281,34 +281,46 @@ func TestAWriteMovesToAnotherPathAfterAReset(t *testing.T) {
 	}
 }
 
+// noSessions returns once every path has noticed that its gateway is gone.
+func noSessions(t *testing.T, m *host.Multipath) {
+	t.Helper()
+	for _, path := range m.Paths {
+		if err := world.Until(soon(t), func() error {
+			if path.Session() != nil {
+				return errors.New("a path is up")
+			}
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 func TestPathsComeBackAfterARestart(t *testing.T) {
 	process, portals := gateway(t)
 	m := open(t, portals)
 	if err := process.Kill(); err != nil {
 		t.Fatal(err)
 	}
+	noSessions(t, m)
 	done := make(chan host.Result)
 	go func() { done <- m.Run(soon(t), host.Read(0, 0, 1, blockSize)) }()
-	// A killed process's io_uring lets go of the listening sockets a little after its end: a service manager tries again.
+	// A killed process's io_uring lets go of the listening sockets a little after its end, and a new one can't bind until
+	// then: a service manager tries again.
 	if err := world.Until(soon(t), func() error {
 		if !process.Running() {
 			if err := process.Start(); err != nil {
 				t.Fatal(err)
 			}
 		}
-		conn, err := net.Dial("tcp", portals[1])
-		if err == nil {
-			_ = conn.Close() // that it opened is all
-		}
-		return err
+		brief, cancel := context.WithTimeout(soon(t), 200*time.Millisecond)
+		defer cancel()
+		return m.WaitPaths(brief, 2)
 	}); err != nil {
-		t.Fatal(err)
+		t.Error(err, process.LogTail(20))
 	}
 	if result := <-done; result.Outcome != host.OK {
 		t.Errorf("a read over the restart: %v", result.Err)
-	}
-	if err := m.WaitPaths(soon(t), 2); err != nil {
-		t.Error(err, process.LogTail(20))
 	}
 }
 
@@ -326,16 +338,7 @@ func TestAnOperationWithoutPathsFailsAndOneWithoutAnswerIsUnknown(t *testing.T) 
 	if err := process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	for _, path := range m.Paths {
-		if err := world.Until(soon(t), func() error {
-			if path.Session() != nil {
-				return errors.New("a path is up")
-			}
-			return nil
-		}); err != nil {
-			t.Fatal(err)
-		}
-	}
+	noSessions(t, m)
 	brief, cancel = context.WithTimeout(soon(t), 100*time.Millisecond)
 	defer cancel()
 	if result := m.Run(brief, host.Write(0, 0, make([]byte, blockSize), blockSize)); result.Outcome != host.Failed {
