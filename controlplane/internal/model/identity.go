@@ -31,11 +31,12 @@ func IdentityFor(uid string, oui uint32) (DeviceIdentity, error) {
 	if raw, err := hex.DecodeString(digits); err != nil || len(raw) != 16 {
 		return DeviceIdentity{}, fmt.Errorf("uid %q is not a UUID", uid)
 	}
-	// Digits 12 and 16 hold the UUID's version and variant: the tail has the most randomness.
-	naa := "3" + digits[32-15:]
+	// Digit 12 is the UUID's version, the same in all. Gateways derive the same (gateway/src/scsi/identity.cc) and refuse
+	// a volume that says otherwise.
+	naa := "3" + digits[:12] + digits[13:16]
 	if oui != 0 {
 		// 24 bits of company, then 36 + 64 bits of our own.
-		naa = fmt.Sprintf("6%06x%s", oui&0xffffff, digits[32-15:]+digits[:10])
+		naa = fmt.Sprintf("6%06x%s", oui&0xffffff, digits[:9]+digits[16:])
 	}
 	return DeviceIdentity{NAA: naa, SerialNumber: digits}, nil
 }
