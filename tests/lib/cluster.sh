@@ -12,19 +12,14 @@ export SLUICE_TLS_CA=$certs/ca.crt SLUICE_TLS_CERT=$certs/admin.crt SLUICE_TLS_K
 
 ctl() { "$sluicectl" "$@"; }
 
-# cluster_networks : two fabrics and the network between the gateways, as addresses on devices that are there already
-# (wires to a guest) or dummies.
+# cluster_networks : two fabrics and the network between the gateways, as addresses on wires that a guest may hang on.
 cluster_networks() { # GATEWAYS
   local fabric i device
   for fabric in 1 2 9; do
     device=wire$fabric
     if ! ip link show "$device" >/dev/null 2>&1; then
-      if [ "$fabric" = 9 ]; then
-        ip link add "$device" type dummy
-      else
-        ip tuntap add dev "$device" mode tap
-        ip addr add "10.77.$fabric.1/24" dev "$device"
-      fi
+      ip tuntap add dev "$device" mode tap
+      ip addr add "10.77.$fabric.1/24" dev "$device"
       ip link set "$device" up
     fi
     for ((i = 1; i <= $1; i++)); do ip addr add "10.77.$fabric.1$i/24" dev "$device"; done
