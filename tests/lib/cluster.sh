@@ -37,7 +37,7 @@ controlplane_start() {
       --data-dir "$scratch/etcd" --tls-ca "$certs/ca.crt" --tls-cert "$certs/server.crt" --tls-key "$certs/server.key" \
       >>"$scratch/controlplane.log" 2>&1 </dev/null || status=$?
     echo "$status" >"$scratch/controlplane.exit"
-  ) &
+  ) 2>/dev/null & # bash would tell that a child was killed
   at_end+=("kill -KILL \$(cat '$scratch/controlplane.pid')")
   if ! until_true 30 controlplane_ready; then
     tail -n 20 "$scratch/controlplane.log" >&2
@@ -58,7 +58,7 @@ cluster_gateway() {
       --state-dir "$scratch/$name.state" --admin-socket "$scratch/$name.socket" \
       >>"$scratch/$name.log" 2>&1 </dev/null || status=$?
     echo "$status" >"$scratch/$name.exit"
-  ) &
+  ) 2>/dev/null &
   at_end+=("kill -KILL \$(cat '$scratch/$name.pid')")
 }
 
