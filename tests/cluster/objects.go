@@ -148,6 +148,21 @@ func (c *Cluster) Owner(ctx context.Context, volume int) (int, error) {
 	return 0, errors.New(VolumeName(volume) + " has no owner")
 }
 
+// Owned gives the epoch of a volume that has an owner which serves it.
+func (c *Cluster) Owned(ctx context.Context, volume int) (uint64, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	got, err := c.volumes().GetVolume(ctx, &pb.GetVolumeRequest{Name: VolumeName(volume)})
+	if err != nil {
+		return 0, err
+	}
+	status := got.GetVolume().GetStatus()
+	if status.GetOwnership() != pb.OwnershipState_OWNERSHIP_STATE_OWNED {
+		return 0, fmt.Errorf("%s is %v", VolumeName(volume), status.GetOwnership())
+	}
+	return status.GetEpoch(), nil
+}
+
 // Move asks for a planned move of a volume's ownership.
 func (c *Cluster) Move(ctx context.Context, volume, gateway int) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
