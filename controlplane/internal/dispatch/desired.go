@@ -139,7 +139,9 @@ func (m *maker) peer(number uint32) {
 	m.put(pb.ObjectKind_OBJECT_KIND_PEER, strconv.FormatUint(uint64(number), 10), &pb.DesiredObject{
 		Object: &pb.DesiredObject_Peer{Peer: &pb.DesiredPeer{
 			Number: number, Incarnation: peer.Status.Incarnation, ForwardingAddress: peer.Spec.ForwardingAddress,
-			Fenced: peer.Status.Health == model.GatewayDead, Node: peer.Spec.Node,
+			Fenced: peer.Status.Health == model.GatewayDead ||
+				peer.Status.FencedIncarnation == peer.Status.Incarnation,
+			Node: peer.Spec.Node,
 		}}})
 }
 

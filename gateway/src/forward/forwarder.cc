@@ -58,6 +58,9 @@ void Forwarder::peers_changed(const std::vector<Peer>& fenced) {
     if (!gateway_.forwarding.fence(peer.number, peer.incarnation)) continue;
     gateway_.directory->review_gateway(peer.number);
   }
+  for (const Peer& peer : peers_.all()) {
+    if (!peer.fenced) gateway_.forwarding.lift(peer.number, peer.incarnation);
+  }
   for (unsigned i = 0; i < reactors_.count(); ++i) {
     reactors_.post(i, [this, i] { look_at_peers(i); });
   }

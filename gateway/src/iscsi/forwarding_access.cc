@@ -52,6 +52,11 @@ bool ForwardingAccess::fence(uint16_t number, const std::string& incarnation) {
   return true;
 }
 
+void ForwardingAccess::lift(uint16_t number, const std::string& incarnation) {
+  const std::lock_guard lock(mutex_);
+  std::erase(fenced_, std::pair<uint16_t, std::string>{number, incarnation});
+}
+
 bool ForwardingAccess::fenced(uint16_t number, const std::string& incarnation) const {
   const std::lock_guard lock(mutex_);
   return std::any_of(fenced_.begin(), fenced_.end(),

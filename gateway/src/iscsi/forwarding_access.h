@@ -36,9 +36,12 @@ class ForwardingAccess {
   // `expected` proves the forwarder, `mutual` the owner.
   std::vector<ChapPair> credentials() const;
 
-  // A gateway that is fenced, by number and incarnation, stays fenced (DESIGN R4). The oldest is
-  // forgotten beyond limits::kMaxFencedPeers. True: it was not before.
+  // A gateway that is fenced, by number and incarnation, stays fenced (DESIGN R4) until the control
+  // plane says otherwise: one that was only cut off is the same client when it returns, where its
+  // volumes' locks are the fence (R2, local). The oldest is forgotten beyond
+  // limits::kMaxFencedPeers. True: it was not before.
   bool fence(uint16_t number, const std::string& incarnation);
+  void lift(uint16_t number, const std::string& incarnation);
   bool fenced(uint16_t number, const std::string& incarnation) const;
 
  private:
