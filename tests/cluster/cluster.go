@@ -265,7 +265,7 @@ func (c *Cluster) dial() error {
 func (c *Cluster) volumes() pb.VolumeServiceClient   { return pb.NewVolumeServiceClient(c.connection) }
 func (c *Cluster) gateways() pb.GatewayServiceClient { return pb.NewGatewayServiceClient(c.connection) }
 
-const stopPatience = 5 * time.Second
+const stopPatience = 15 * time.Second // a gateway takes 10 s at most (limits::kShutdownBound)
 
 // Close ends everything; what would not stop is killed. Data and logs stay in the directory.
 func (c *Cluster) Close() error {

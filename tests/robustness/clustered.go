@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
@@ -147,8 +148,8 @@ func (c *clustered) end() []string {
 	}
 	for _, p := range c.Processes() {
 		for _, status := range p.Unexpected() {
-			if status != "signal: killed" { // its watchdog, or who takes over from it
-				bad = append(bad, p.Name+" ended by itself: "+status+"\n"+p.LogTail(40))
+			if !strings.HasPrefix(status, "signal: killed") { // by its watchdog, or by who takes over from it
+				bad = append(bad, p.Name+" ended by itself: "+status)
 			}
 		}
 	}

@@ -129,7 +129,7 @@ func (s *standalone) end() []string {
 		bad = append(bad, err.Error()+"\n"+s.gateway.LogTail(20))
 	}
 	for _, status := range s.gateway.Unexpected() {
-		bad = append(bad, s.gateway.Name+" ended by itself: "+status+"\n"+s.gateway.LogTail(40))
+		bad = append(bad, s.gateway.Name+" ended by itself: "+status)
 	}
 	return bad
 }

@@ -63,12 +63,15 @@ func (p *Process) Start() error {
 	return nil
 }
 
+const lastWords = 25 // lines of the log
+
 func (p *Process) wait(command *exec.Cmd, done chan struct{}) {
 	_ = command.Wait() // the state says more
+	last := p.LogTail(lastWords)
 	p.mu.Lock()
 	p.status = command.ProcessState.String()
 	if !p.killed {
-		p.unexpected = append(p.unexpected, p.status)
+		p.unexpected = append(p.unexpected, p.status+"; its log ends:\n"+last)
 	}
 	p.mu.Unlock()
 	close(done)
@@ -94,7 +97,7 @@ func (p *Process) Running() bool {
 	return p.running()
 }
 
-// Unexpected lists the ends that nobody asked for.
+// Unexpected lists the ends that nobody asked for: the status, then the end of the log as it was then.
 func (p *Process) Unexpected() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
