@@ -70,25 +70,25 @@ class ForwardingPort {
   ForwardingPort(net::Engine& engine, std::string incarnation)
       : engine_(engine), incarnation_(std::move(incarnation)) {}
 
-  void set(const control::wire::DesiredSettings& settings) {
+  Result<void> set(const control::wire::DesiredSettings& settings) {
     std::vector<iscsi::ForwardingKey> keys;
     for (const auto& key : settings.forwarding_keys()) keys.push_back({key.id(), key.key()});
     engine_.forwarding().set_keys(keys);
     engine_.forwarding().set_identity({static_cast<uint16_t>(settings.number()), incarnation_});
-    if (settings.forwarding_listen() == address_) return;
+    if (settings.forwarding_listen() == address_) return {};
     if (!bound_.empty()) engine_.close_portals({bound_});
     bound_.clear();
     address_ = settings.forwarding_listen();
-    if (address_.empty()) return;
+    if (address_.empty()) return {};
     const Result<void> open = engine_.listen({{.address = address_, .forwarding = true}});
     if (!open) {
-      // Other gateways find it refused; its own volumes are served through its own portals.
-      log::error("the port for other gateways can't be opened", {{"error", open.error()}});
+      // A killed predecessor's port lives on for some milliseconds: it is tried again.
       address_.clear();
-      return;
+      return Error{"the port for other gateways: " + open.error()};
     }
     bound_ = engine_.addresses().back();
     log::info("port for other gateways open", {{"address", bound_}});
+    return {};
   }
 
  private:
@@ -104,10 +104,12 @@ control::Surroundings surroundings(lun::Exports& exports, net::Engine& engine,
   return {
       .exports = exports,
       .reactors = engine.reactors(),
-      .settings = [port](const control::wire::DesiredSettings& settings) { port->set(settings); },
-      .peers = [&engine](const std::vector<control::wire::DesiredPeer>& peers) {
-        set_peers(engine, peers);
-      },
+      .settings =
+          [port](const control::wire::DesiredSettings& settings) { return port->set(settings); },
+      .peers =
+          [&engine](const std::vector<control::wire::DesiredPeer>& peers) {
+            set_peers(engine, peers);
+          },
       .open_portal =
           [&engine](const control::wire::DesiredListener& listener) -> Result<std::string> {
         const auto tag = static_cast<uint16_t>(listener.portal_group_tag());
@@ -158,11 +160,11 @@ Result<std::unique_ptr<control::Client>> join_cluster(const config::Config& conf
   auto client = control::Client::start(std::move(setup));
   if (!client) return Error{client.error()};
   // Callbacks come from reactors, which are gone before the client is (main.cc).
-  engine.peers().set_on_reach([told = client.value().get()](
-                                  uint16_t number, const std::string& found, forward::Reach reach,
-                                  uint32_t silent_ms) {
-    told->peer_found(observed(number, found, reach, silent_ms));
-  });
+  engine.peers().set_on_reach(
+      [told = client.value().get()](uint16_t number, const std::string& found, forward::Reach reach,
+                                    uint32_t silent_ms) {
+        told->peer_found(observed(number, found, reach, silent_ms));
+      });
   return std::move(client).value();
 }
 

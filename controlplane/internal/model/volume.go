@@ -61,6 +61,8 @@ type VolumeStatus struct {
 	Ownership Ownership      `json:"ownership"`
 	// MoveRequest is a planned move that somebody asked for and the leader has yet to carry out.
 	MoveRequest *MoveRequest `json:"moveRequest,omitempty"`
+	// MovedAt is when a requested move began last: rebalancing leaves alone what somebody has placed, for RequestedMoveHolds.
+	MovedAt time.Time `json:"movedAt,omitzero"`
 	// CapacityBytes is what hosts see; it lags the spec while the volume grows.
 	CapacityBytes int64 `json:"capacityBytes"`
 	// AllocatedBytes is what the volume takes in its pool, -1 where the pool cannot tell.

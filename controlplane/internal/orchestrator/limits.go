@@ -23,6 +23,8 @@ const (
 	// MinRetry doubles with every failure of a volume at a gateway up to MaxRetry.
 	MinRetry = time.Second
 	MaxRetry = time.Minute
+	// RequestedMoveHolds is how long a volume that somebody asked to be moved stays where it is, unless it has to leave.
+	RequestedMoveHolds = time.Hour
 	// DrainMoves and RebalanceMoves bound how many volumes move at a time from a gateway that drains, and in the
 	// whole cluster where nothing forces a move.
 	DrainMoves     = 8

@@ -336,6 +336,9 @@ func (o *owning) planned() *Action {
 	leaving := o.target != nil && !slices.Contains(o.plan.paths[o.target.Meta.Name].Gateways, from.Status.Number)
 	if leaves(from) || leaving {
 		reason, limit = reasonDrain, DrainMoves
+	} else if left := RequestedMoveHolds - o.now.Sub(o.volume.Status.MovedAt); left > 0 {
+		o.d.wait(left)
+		return nil
 	}
 	if o.moving(reason, from.Status.Number) >= limit {
 		o.d.wait(MinRetry)

@@ -145,6 +145,7 @@ func (a Action) Owning(volume *model.Volume) (model.Ownership, error) {
 	next.Reason = a.Own.Reason
 	if request := volume.Status.MoveRequest; request != nil && a.Own.Request != nil && *request == *a.Own.Request {
 		volume.Status.MoveRequest = nil
+		volume.Status.MovedAt = request.Since
 	}
 	return next, nil
 }

@@ -90,8 +90,7 @@ Result<void> Applier::put_settings(const wire::DesiredSettings& settings) {
     return Error{"a gateway's number is 1 to 65535, not " + std::to_string(settings.number())};
   }
   volumes_.set_self(static_cast<uint16_t>(settings.number()));
-  if (around_.settings) around_.settings(settings);
-  return {};
+  return around_.settings(settings);
 }
 
 void Applier::tell_peers() {

@@ -23,8 +23,9 @@ namespace sluice::control {
 struct Surroundings {
   lun::Exports& exports;
   Reactors& reactors;
-  // This gateway's number, its forwarding port and the keys of all. May be empty, as `peers`.
-  std::function<void(const wire::DesiredSettings&)> settings;
+  // This gateway's number, its forwarding port and the keys of all. Error: the port can't be
+  // opened.
+  std::function<Result<void>(const wire::DesiredSettings&)> settings;
   // All peers, whenever one changed.
   std::function<void(const std::vector<wire::DesiredPeer>&)> peers;
   // The address bound, "ip:port".

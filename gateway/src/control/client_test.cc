@@ -155,8 +155,8 @@ class ClientTest : public testing::Test {
         .state_directory = state_.path(),
         .around = {.exports = exports_,
                    .reactors = reactor_,
-                   .settings = {},
-                   .peers = {},
+                   .settings = [](const wire::DesiredSettings&) { return Result<void>(); },
+                   .peers = [](const std::vector<wire::DesiredPeer>&) {},
                    .open_portal =
                        [this](const wire::DesiredListener& listener) {
                          // R11: never before the LUNs are known.

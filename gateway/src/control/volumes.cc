@@ -4,6 +4,7 @@
 #include <chrono>
 #include <thread>
 
+#include "base/log.h"
 #include "scsi/identity.h"
 
 namespace sluice::control {
@@ -235,7 +236,13 @@ bool Volumes::release_all(Nanos limit) {
       const std::lock_guard lock(mutex_);
       if (entries_.empty()) return true;
     }
-    if (boot_time() >= end) return false;
+    if (boot_time() >= end) {
+      const std::lock_guard lock(mutex_);
+      for (const auto& [uid, entry] : entries_) {
+        log::warning("a volume has not let go in time", {{"volume", uid}});
+      }
+      return false;
+    }
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
 }

@@ -41,8 +41,12 @@ void Reactor::on_stall(Nanos now) {
              {{"reactor", setup_.index},
               {"milliseconds", guard_.behind(now) / kMillisecond},
               {"connections", connections_.size()}});
-  // First, so that what is taken back ends as aborted and goes no further.
-  for (const auto& connection : connections_) connection->abandon();
+  // First, so that what is taken back ends as aborted and goes no further. Who is told that its
+  // connection is gone may make another one at once: that one is not of before the stall.
+  std::vector<TcpConnection*> before;
+  before.reserve(connections_.size());
+  for (const auto& connection : connections_) before.push_back(connection.get());
+  for (TcpConnection* connection : before) connection->abandon();
   withdraw();
   std::vector<AioOp*> ops;
   ops.swap(withdrawn_);
