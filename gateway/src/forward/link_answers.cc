@@ -176,7 +176,14 @@ void LinkToOwner::on_response(const pdu::Pdu& pdu) {
 void LinkToOwner::end_answered(Entry& entry, const pdu::Bhs& h, ByteView sense) {
   lun::Command& c = *entry.command;
   const bool reads = c.data_out_size == 0;
-  const uint32_t more = reads && (h.flags() & pdu::kFlagOverflow) ? h.u32(44) : 0;
+  const uint32_t residual = h.u32(44);
+  const uint32_t more = reads && (h.flags() & pdu::kFlagOverflow) ? residual : 0;
+  // The host is told the same of what it sent.
+  if (!reads && (h.flags() & pdu::kFlagUnderflow)) {
+    c.data_out_wanted = c.data_out_size - std::min(residual, c.data_out_size);
+  } else if (!reads && (h.flags() & pdu::kFlagOverflow)) {
+    c.data_out_wanted = c.data_out_size + residual;
+  }
   forget(entry);
   lun::finish_forwarded(c, static_cast<scsi::Status>(h.u8(3)), sense, std::move(c.data_in), more);
 }

@@ -90,6 +90,9 @@ TEST_F(Forwarding, ResidualsAreAsAtTheOwner) {
   EXPECT_EQ(more->command.data_in_size, 4 * 512u);
   const auto nothing = pair_->run(*nexus_, kTestUnitReady, 0);
   EXPECT_EQ(nothing->command.status, scsi::Status::kGood);
+  const auto too_much = pair_->run(*nexus_, write16(0, 1), 0, Bytes(1024, 7));
+  EXPECT_EQ(too_much->command.status, scsi::Status::kGood);
+  EXPECT_EQ(too_much->command.data_out_wanted, 512u);
 }
 
 TEST_F(Forwarding, SenseIsTheOwners) {
