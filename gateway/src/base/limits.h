@@ -131,8 +131,9 @@ inline constexpr int kStreamMessageBytes = 64 << 20;
 inline constexpr Nanos kStreamOpening = 5 * kSecond;  // from the call to the welcome
 inline constexpr Nanos kStreamBackoffLeast = 100 * kMillisecond;
 inline constexpr Nanos kStreamBackoffMost = 5 * kSecond;
-inline constexpr Nanos kStreamSettled = 10 * kSecond;   // lived so long, it counts as a good one
-inline constexpr Nanos kStreamSilence = 2 * kSecond;    // then an HTTP/2 ping, answered within as long
+inline constexpr Nanos kStreamSettled = 10 * kSecond;  // lived so long, it counts as a good one
+inline constexpr Nanos kStreamSilence =
+    2 * kSecond;  // then an HTTP/2 ping, answered within as long
 inline constexpr size_t kMaxDesiredObjects = 1u << 17;  // of one gateway
 inline constexpr size_t kMaxDesiredBytes = size_t{256} << 20;
 inline constexpr unsigned kControlThreads = 16;  // that may wait for disks and holders of locks

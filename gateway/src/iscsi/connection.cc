@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "base/log.h"
-#include "iscsi/chap.h"
 
 namespace sluice::iscsi {
 namespace {
@@ -199,49 +198,6 @@ void Connection::granted(uint16_t tsih) {
     return drained();
   }
   open_session(tsih);
-}
-
-LoginStatus Connection::barred(const Parameters& p, lun::HostAccess* access) const {
-  const auto target = shard_.gateway->exports->find(p.target_name);
-  if (!target || target != target_.lock()) return LoginStatus::kNotFound;
-  if (ends_.forwarding) {
-    access->read_only = origin_.read_only;
-    return from_fenced() ? LoginStatus::kAuthorizationFailure : LoginStatus::kSuccess;
-  }
-  const bool admitted = target->access_for(p.initiator_name, access);
-  wipe(access);  // what it takes to prove oneself is not asked again
-  return admitted ? LoginStatus::kSuccess : LoginStatus::kAuthorizationFailure;
-}
-
-bool Connection::from_fenced() const {
-  return ends_.forwarding &&
-         shard_.gateway->forwarding.fenced(origin_.gateway, origin_.incarnation);
-}
-
-void Connection::review_access() {
-  if (state_ != State::kFullFeature || leave_by_ != 0) return;
-  if (from_fenced()) return drop("the gateway that forwards is fenced");
-  const Parameters& p = session_->parameters();
-  lun::HostAccess access;
-  const LoginStatus why = barred(p, &access);
-  const bool admitted = why == LoginStatus::kSuccess;
-  // Had it logged in a moment later, it could not write.
-  if (admitted && (p.read_only || !access.read_only)) return;
-  ask_to_leave(admitted ? "read-only" : login_slot_name(login_slot(why)));
-}
-
-void Connection::evict() {
-  if (state_ == State::kFullFeature && leave_by_ == 0) ask_to_leave("evicted");
-}
-
-void Connection::ask_to_leave(std::string_view why) {
-  leave_by_ = shard_.now + limits::kEvictionLogout;
-  const Parameters& p = session_->parameters();
-  log::info("session asked to leave", {{"session", tsih_},
-                                       {"initiator", p.initiator_name},
-                                       {"target", p.target_name},
-                                       {"reason", why}});
-  session_->ask_logout(static_cast<uint16_t>(limits::kEvictionLogout / kSecond));
 }
 
 void Connection::open_session(uint16_t tsih) {
