@@ -276,6 +276,22 @@ TEST_F(ForwardingLoss, WhoIsFencedIsNotLetInAndLosesItsSessions) {
   EXPECT_TRUE(c->unavailable());
 }
 
+TEST_F(ForwardingLoss, WhoWasOnlyCutOffIsLetInAgainWhenTheControlPlaneSaysSo) {
+  iscsi::ForwardingAccess& access = pair_.owner.gateway().forwarding;
+  ASSERT_TRUE(access.fence(GatewayPair::kOrigin, "origin-a"));
+  access.lift(GatewayPair::kOrigin, "another");
+  EXPECT_TRUE(access.fenced(GatewayPair::kOrigin, "origin-a"));
+  access.lift(GatewayPair::kOrigin, "origin-a");
+  EXPECT_EQ(pair_.run(*nexus_, kTestUnitReady, 0)->command.status, scsi::Status::kGood);
+}
+
+TEST_F(ForwardingLoss, AFencedOwnerIsForwardedToAgainOnceItIsNoMore) {
+  fence();
+  EXPECT_TRUE(pair_.run(*nexus_, kTestUnitReady, 0)->unavailable());
+  pair_.set_owner(pair_.owner_peer());
+  EXPECT_EQ(pair_.run(*nexus_, kTestUnitReady, 0)->command.status, scsi::Status::kGood);
+}
+
 TEST_F(ForwardingLoss, APortalForHostsRefusesGatewaysAndTheOtherHosts) {
   const std::string origin = "X-dev.sluice.Origin=1,1,a,1,1,1,rw,2,owner-a";
   Initiator lost(pair_.owner.connect());
