@@ -241,6 +241,12 @@ func (c *Cluster) Control(ctx context.Context, arguments ...string) ([]byte, err
 	return c.run(ctx, "sluicectl", append(append([]string{"--server", c.endpoint(0)}, c.certificate("admin")...), arguments...)...)
 }
 
+// Restore fills the data directory of a replica that doesn't run from a backup.
+func (c *Cluster) Restore(ctx context.Context, backup, data string) error {
+	_, err := c.run(ctx, "sluice-controlplane", "restore", "--from", backup, "--data-dir", data)
+	return err
+}
+
 // dial makes the client that watches and moves: of whichever replica answers.
 func (c *Cluster) dial() error {
 	ca, err := os.ReadFile(c.path("certs", "ca.crt"))

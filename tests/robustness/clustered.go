@@ -28,7 +28,7 @@ const (
 	forwardingPort  = 3261
 )
 
-func startCluster(ctx context.Context, programs, gateway, etcd, directory string, note noter) (system, error) {
+func startCluster(ctx context.Context, programs, gateway, etcd, directory string, replicas int, note noter) (*clustered, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*recoverTime)
 	defer cancel()
 	absolute, err := filepath.Abs(programs)
@@ -36,7 +36,7 @@ func startCluster(ctx context.Context, programs, gateway, etcd, directory string
 		return nil, err
 	}
 	made, err := cluster.Start(ctx, cluster.Options{Programs: absolute, Gateway: gateway, Etcd: etcd, Directory: directory,
-		Gateways: clusterGateways, Volumes: clusterVolumes, Replicas: clusterReplicas})
+		Gateways: clusterGateways, Volumes: clusterVolumes, Replicas: replicas})
 	if err != nil {
 		return nil, err
 	}

@@ -26,9 +26,11 @@ type experiment struct {
 	programs, gateway string
 	// clustered: a whole cluster; else one gateway alone.
 	clustered bool
-	etcd      string // program of tests/cluster/etcd
-	seed      uint64
-	duration  time.Duration
+	// scenario, if set, takes the place of faults by chance.
+	scenario string
+	etcd     string // program of tests/cluster/etcd
+	seed     uint64
+	duration time.Duration
 	// resetWait of the hosts; see host.Config.
 	resetWait time.Duration
 	// out keeps what explains a failure.
@@ -114,6 +116,9 @@ func (e experiment) run(ctx context.Context) (*verdict, error) {
 		return nil, fmt.Errorf("before any fault: %w", err)
 	}
 	events.began = time.Now()
+	if s, ok := scenarios[e.scenario]; ok {
+		return v, e.follow(ctx, s.steps(system.(*clustered)), system, w, v, events, closeHosts)
+	}
 	all := plan(e.seed, e.duration, slices.DeleteFunc(system.faults(w.hosts), func(f *fault) bool {
 		return e.only != nil && !e.only.MatchString(f.name) && !e.only.MatchString(f.kind)
 	}))
@@ -130,9 +135,39 @@ func (e experiment) run(ctx context.Context) (*verdict, error) {
 	return v, nil
 }
 
+// follow plays a scenario while clients act, and judges it.
+func (e experiment) follow(ctx context.Context, steps []step, system system, w *workload, v *verdict, events *timeline,
+	closeHosts func(),
+) error {
+	acting, stop := context.WithCancel(ctx)
+	defer stop()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		w.act(acting)
+	}()
+	err := playSteps(ctx, steps, func(format string, arguments ...any) { events.note(true, format, arguments...) })
+	stop()
+	<-done
+	if err != nil {
+		return err
+	}
+	v.faults[e.scenario] = 1
+	e.recover(ctx, system, w, v)
+	closeHosts()
+	e.finish(system, w, v)
+	e.judge(w, v, events)
+	delete(v.findings, claimExercised) // steps that went wrong are errors; whether an operation was lost is no matter
+	return nil
+}
+
 func (e experiment) start(ctx context.Context, directory string, note noter) (system, error) {
 	if e.clustered {
-		return startCluster(ctx, e.programs, e.gateway, e.etcd, directory, note)
+		replicas := clusterReplicas
+		if s, ok := scenarios[e.scenario]; ok {
+			replicas = s.replicas
+		}
+		return startCluster(ctx, e.programs, e.gateway, e.etcd, directory, replicas, note)
 	}
 	gateway := e.gateway
 	if gateway == "" {

@@ -25,6 +25,8 @@ func main() {
 	flag.StringVar(&e.gateway, "gateway", "", "another gateway than the one there")
 	flag.BoolVar(&e.clustered, "cluster", false, "break a cluster of three gateways instead of one gateway alone")
 	flag.StringVar(&e.etcd, "etcd", "build/tools/etcd", "program of tests/cluster/etcd, for a cluster")
+	flag.StringVar(&e.scenario, "scenario", "", "instead of faults by chance, in a cluster: rolling-upgrade, switch-down, etcd-lost "+
+		"or controlplane-restored")
 	flag.Uint64Var(&e.seed, "seed", 0, "of faults and clients; 0: a new one")
 	flag.DurationVar(&e.duration, "duration", 45*time.Second, "how long clients act, for each run")
 	flag.IntVar(&runs, "runs", 1, "how many runs, each with the next seed")
@@ -37,6 +39,11 @@ func main() {
 		return err
 	})
 	flag.Parse()
+	if _, known := scenarios[e.scenario]; e.scenario != "" && !known {
+		fmt.Fprintf(os.Stderr, "-scenario %q: rolling-upgrade, switch-down, etcd-lost and controlplane-restored are possible\n", e.scenario)
+		os.Exit(2)
+	}
+	e.clustered = e.clustered || e.scenario != ""
 	if e.seed == 0 {
 		e.seed = rand.Uint64N(1 << 32)
 	}

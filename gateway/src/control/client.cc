@@ -172,6 +172,7 @@ class ClientImpl final : public Client {
   }
 
   void take_update(wire::StreamUpdate update) {
+    if (stopped_) return;  // volumes are on their way to others: nothing is taken up any more
     Result<Desired::Taken> taken = Desired::Taken::kMore;
     {
       const std::lock_guard lock(mutex_);
@@ -199,6 +200,7 @@ class ClientImpl final : public Client {
   }
 
   void apply_held() {
+    if (stopped_) return;
     const Snapshot next = held();
     applier_.apply(next);
     applied_ = next.version;

@@ -159,6 +159,16 @@ void Volumes::remove(const std::string& uid) {
   if (const auto volume = find(uid)) volume->remove([this, uid] { gone(uid); });
 }
 
+// The process ends. Hosts that are still logged in find the unit in transition, not gone: they
+// would take a LUN that is gone for lost, on every path.
+void Volumes::let_go(const std::string& uid) {
+  const std::lock_guard lock(mutex_);
+  const auto at = entries_.find(uid);
+  if (at == entries_.end()) return;
+  kept_.push_back(std::move(at->second));
+  entries_.erase(at);
+}
+
 void Volumes::gone(const std::string& uid) {
   Entry entry;
   const std::lock_guard lock(mutex_);
@@ -229,7 +239,9 @@ bool Volumes::release_all(Nanos limit) {
     const std::lock_guard lock(mutex_);
     for (const auto& [uid, entry] : entries_) uids.push_back(uid);
   }
-  for (const std::string& uid : uids) remove(uid);
+  for (const std::string& uid : uids) {
+    if (const auto volume = find(uid)) volume->remove([this, uid] { let_go(uid); });
+  }
   const Nanos end = boot_time() + limit;
   for (;;) {
     {

@@ -77,12 +77,14 @@ class Volumes final : private VolumeServices {
   std::shared_ptr<Volume> find(const std::string& uid) const;
   void wake(const std::string& uid, Nanos delay, uint64_t turn);
   void take_turn(const std::string& uid, uint64_t turn);
+  void let_go(const std::string& uid);
   void gone(const std::string& uid);
 
   const Setup setup_;
   uint16_t self_ = 0;
   mutable std::mutex mutex_;
   std::map<std::string, Entry> entries_;
+  std::vector<Entry> kept_;  // let go at the end
   std::map<std::string, std::shared_ptr<Pool>> pools_;
 };
 

@@ -1,0 +1,200 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"sluice.dev/sluice/tests/cluster"
+	"sluice.dev/sluice/tests/world"
+)
+
+// step of a scenario: what an operator does, or what breaks, and what has to come of it before the next one.
+type step struct {
+	name string
+	do   func(ctx context.Context) error
+}
+
+// scenario is a fixed sequence of steps in a cluster under load, judged by the same claims as faults by chance.
+type scenario struct {
+	replicas int
+	steps    func(*clustered) []step
+}
+
+var scenarios = map[string]scenario{
+	"rolling-upgrade":       {clusterReplicas, (*clustered).rollingUpgrade},
+	"switch-down":           {clusterReplicas, (*clustered).switchDown},
+	"etcd-lost":             {clusterReplicas, (*clustered).etcdLost},
+	"controlplane-restored": {1, (*clustered).controlPlaneRestored},
+}
+
+const (
+	stepTimeout = 40 * time.Second
+	// calm is how long hosts act between faults, so that what comes of one is not the next one's.
+	calm = 2 * time.Second
+	// outage of a switch is longer than hosts wait for a silent path; that of etcd is what the issue asks for.
+	switchOutage = 8 * time.Second
+	etcdOutage   = 60 * time.Second
+)
+
+// playSteps does one after the other; the first that fails ends the scenario.
+func playSteps(ctx context.Context, all []step, note noter) error {
+	for i, s := range all {
+		note("step %d: %s", i+1, s.name)
+		limited, cancel := context.WithTimeout(ctx, stepTimeout+etcdOutage)
+		err := s.do(limited)
+		cancel()
+		if err != nil {
+			return fmt.Errorf("step %d, %s: %w", i+1, s.name, err)
+		}
+		if err := sleep(ctx, calm); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// rollingUpgrade: each gateway is drained, stopped in good order, started again and taken into use.
+func (c *clustered) rollingUpgrade() []step {
+	var all []step
+	for i, gateway := range c.Gateways {
+		name := cluster.GatewayName(i)
+		all = append(all,
+			step{"drain " + name + " until it owns nothing", func(ctx context.Context) error {
+				if err := c.Drain(ctx, i); err != nil {
+					return err
+				}
+				return world.Until(ctx, func() error { return c.ownsNothing(ctx, i) })
+			}},
+			step{"stop " + name + " and start it again", func(ctx context.Context) error {
+				c.keeper.held[gateway].Store(true)
+				defer c.keeper.held[gateway].Store(false)
+				if err := gateway.Stop(stopBound); err != nil {
+					return err
+				}
+				return gateway.Start()
+			}},
+			step{"take " + name + " into use", func(ctx context.Context) error {
+				if err := world.Until(ctx, func() error { return c.Undrain(ctx, i) }); err != nil {
+					return err
+				}
+				return c.WaitReady(ctx)
+			}})
+	}
+	return all
+}
+
+const stopBound = 15 * time.Second
+
+func (c *clustered) ownsNothing(ctx context.Context, gateway int) error {
+	for volume := range clusterVolumes {
+		if _, err := c.Owned(ctx, volume); err != nil {
+			return err
+		}
+		if owner, err := c.Owner(ctx, volume); err != nil || owner == gateway {
+			return errors.Join(err, fmt.Errorf("%s is still owned there", cluster.VolumeName(volume)))
+		}
+	}
+	return nil
+}
+
+// switchDown: all links to one fabric fail at once, and heal; then those to the other.
+func (c *clustered) switchDown() []step {
+	var all []step
+	for _, fabric := range []string{cluster.Red, cluster.Blue} {
+		all = append(all, step{fmt.Sprintf("switch %s fails for %v", fabric, switchOutage), func(ctx context.Context) error {
+			var mends []world.Undo
+			defer func() {
+				for _, mend := range mends {
+					_ = mend() // the namespaces end with the run
+				}
+			}()
+			for _, gateway := range c.Gateways {
+				mend, err := c.Network.CutLink(gateway.Node, fabric)
+				if err != nil {
+					return err
+				}
+				mends = append(mends, mend)
+			}
+			return sleep(ctx, switchOutage)
+		}}, step{"all is as before", c.WaitReady})
+	}
+	return all
+}
+
+// etcdLost: every member of etcd is gone for a minute. Nothing changes for I/O (R3).
+func (c *clustered) etcdLost() []step {
+	return []step{
+		{fmt.Sprintf("all members of etcd are killed, for %v", etcdOutage), func(ctx context.Context) error {
+			for _, member := range c.Members {
+				c.keeper.held[member].Store(true)
+				defer c.keeper.held[member].Store(false)
+				if err := member.Kill(); err != nil {
+					return err
+				}
+			}
+			return sleep(ctx, etcdOutage)
+		}},
+		{"they come back, and with them the control plane", c.WaitReady},
+		{"a volume is moved", c.moveAny},
+	}
+}
+
+// controlPlaneRestored: the control plane and its store are lost and put back as of a while ago. Epochs that gateways have
+// reached since count more than what the store says.
+func (c *clustered) controlPlaneRestored() []step {
+	backup := filepath.Join(c.Directory, "backup.db")
+	data := filepath.Join(c.Directory, "cp-1")
+	var key []byte // of the secrets: kept apart from the data, as operators are told to
+	return []step{
+		{"backup", func(ctx context.Context) (err error) {
+			if key, err = os.ReadFile(filepath.Join(data, "secrets.key")); err != nil {
+				return err
+			}
+			_, err = c.Control(ctx, "backup", backup)
+			return err
+		}},
+		{"a volume is moved after the backup", c.moveAny},
+		{"the control plane is lost with its data and restored", func(ctx context.Context) error {
+			replica := c.Replicas[0]
+			c.keeper.held[replica].Store(true)
+			defer c.keeper.held[replica].Store(false)
+			if err := errors.Join(replica.Kill(), os.RemoveAll(data)); err != nil {
+				return err
+			}
+			if err := c.Restore(ctx, backup, data); err != nil {
+				return err
+			}
+			if err := os.WriteFile(filepath.Join(data, "secrets.key"), key, 0o600); err != nil {
+				return err
+			}
+			return replica.Start()
+		}},
+		{"all is as before", c.WaitReady},
+		{"a volume is moved", c.moveAny},
+	}
+}
+
+// moveAny moves the first volume to the next gateway, and waits until that one serves it.
+func (c *clustered) moveAny(ctx context.Context) error {
+	owner, err := c.Owner(ctx, 0)
+	if err != nil {
+		return err
+	}
+	next := (owner + 1) % clusterGateways
+	if err := c.Move(ctx, 0, next); err != nil {
+		return err
+	}
+	return world.Until(ctx, func() error {
+		if _, err := c.Owned(ctx, 0); err != nil {
+			return err
+		}
+		if now, err := c.Owner(ctx, 0); err != nil || now != next {
+			return errors.Join(err, fmt.Errorf("%s owns it", cluster.GatewayName(now)))
+		}
+		return nil
+	})
+}
