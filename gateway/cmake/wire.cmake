@@ -18,7 +18,10 @@ function(sluice_wire)
             --plugin=protoc-gen-grpc=${GRPC_PLUGIN} ${stem}.proto
     DEPENDS ${source}
     VERBATIM)
+  # For those who read the code without building it (make lint).
+  add_custom_target(sluice_wire_code DEPENDS ${stem}.pb.h ${stem}.grpc.pb.h)
   add_library(sluice_wire STATIC ${stem}.pb.cc ${stem}.grpc.pb.cc)
+  add_dependencies(sluice_wire sluice_wire_code)
   target_compile_options(sluice_wire PRIVATE -w)
   target_include_directories(sluice_wire SYSTEM PUBLIC ${tree})
   target_link_libraries(sluice_wire PUBLIC protobuf::libprotobuf PkgConfig::GRPC)

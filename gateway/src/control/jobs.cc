@@ -78,7 +78,7 @@ Result<void> grow(int file, int64_t size, const std::string& path) {
 Result<void> create(const LocalPool& pool, const wire::CreateImage& job) {
   const std::string path = shown(pool, job.location());
   if (job.size_bytes() <= 0) return Error{path + ": its size must be more than 0"};
-  const Result<void> fine = check_location(pool, job.location());
+  Result<void> fine = check_location(pool, job.location());
   if (!fine) return fine;
   std::string name;
   const Result<FileDescriptor> parent = parent_of(pool, job.location(), true, &name);
@@ -86,26 +86,26 @@ Result<void> create(const LocalPool& pool, const wire::CreateImage& job) {
   const Result<FileDescriptor> file =
       open_beneath(parent.value().get(), name, O_RDWR | O_CREAT, 0600, path);
   if (!file) return Error{file.error()};
-  const Result<void> grown = grow(file.value().get(), job.size_bytes(), path);
+  Result<void> grown = grow(file.value().get(), job.size_bytes(), path);
   if (!grown) return grown;
   return sync_with_name(file.value().get(), parent.value().get(), path);
 }
 
 Result<void> resize(const LocalPool& pool, const wire::ResizeImage& job) {
   const std::string path = shown(pool, job.location());
-  const Result<void> fine = check_location(pool, job.location());
+  Result<void> fine = check_location(pool, job.location());
   if (!fine) return fine;
   const Result<FileDescriptor> file =
       open_beneath(pool.directory(), job.location(), O_RDWR, 0, path);
   if (!file) return Error{file.error()};
-  const Result<void> grown = grow(file.value().get(), job.size_bytes(), path);
+  Result<void> grown = grow(file.value().get(), job.size_bytes(), path);
   if (!grown) return grown;
   if (::fsync(file.value().get()) != 0) return failed("sync", path);
   return {};
 }
 
 Result<void> remove_image(const LocalPool& pool, const std::string& location) {
-  const Result<void> fine = check_location(pool, location);
+  Result<void> fine = check_location(pool, location);
   if (!fine) return fine;
   std::string name;
   const Result<FileDescriptor> parent = parent_of(pool, location, false, &name);
@@ -129,7 +129,7 @@ bool cannot_reflink(int error) {
 JobOutcome reflink(const LocalPool& pool, const std::string& from, const std::string& to,
                    int64_t size) {
   for (const std::string* location : {&from, &to}) {
-    const Result<void> fine = check_location(pool, *location);
+    Result<void> fine = check_location(pool, *location);
     if (!fine) return outcome(fine);
   }
   const std::string path = shown(pool, to);
@@ -154,7 +154,7 @@ JobOutcome reflink(const LocalPool& pool, const std::string& from, const std::st
     }
     return {"can't copy " + shown(pool, from) + ": " + reason_of(error), false};
   }
-  const Result<void> grown = grow(copy.value().get(), size, path);
+  Result<void> grown = grow(copy.value().get(), size, path);
   if (!grown) return outcome(grown);
   if (::fsync(copy.value().get()) != 0 ||
       ::renameat(parent.value().get(), beside.c_str(), parent.value().get(), name.c_str()) != 0 ||

@@ -65,7 +65,7 @@ class Door final : public UnitDoor {
     // A host may have turned its cache on or off (MODE SELECT): that stays until the order changes.
     if (std::exchange(cache_, volume.write_cache()) != volume.write_cache() &&
         backend->write_cache() != volume.write_cache()) {
-      const Result<void> set = backend->set_write_cache(volume.write_cache());
+      Result<void> set = backend->set_write_cache(volume.write_cache());
       if (!set) return set;
       unit_->raise_attention(kModeParametersChanged, nullptr);
     }

@@ -177,7 +177,7 @@ void StreamReservations::written_too(const std::string& volume, uint64_t epoch, 
         }};
   }
   setup_.turns.post("record " + volume, [this, id, volume, epoch, generation, state] {
-    const Result<void> written = write(volume, epoch, generation, state);
+    Result<void> written = write(volume, epoch, generation, state);
     answered(id, written ? wire::COMMIT_RESULT_COMMITTED : wire::COMMIT_RESULT_UNSPECIFIED, nullptr,
              written.error());
   });
@@ -196,7 +196,7 @@ Result<void> StreamReservations::write(const std::string& volume, uint64_t epoch
   }
   next.generation = generation;
   next.reservations = state;
-  const Result<void> written = place->update(next);
+  Result<void> written = place->update(next);
   if (!written) return written;
   const std::lock_guard lock(mutex_);
   const auto at = owned_.find(volume);

@@ -147,7 +147,7 @@ Result<void> Volumes::put(const wire::DesiredVolume& volume) {
     const std::lock_guard lock(mutex_);
     entries_.emplace(uid, std::move(entry));
   }
-  const Result<void> ordered = there->order(volume);
+  Result<void> ordered = there->order(volume);
   if (!ordered) return ordered;
   const std::lock_guard lock(mutex_);
   const auto at = entries_.find(uid);
