@@ -166,6 +166,10 @@ func (s *Service) admit(stream pb.GatewayStreamService_ConnectServer, hello *pb.
 	if err != nil {
 		return nil, connectStatus(hello.GetGateway(), err)
 	}
+	if err := s.catchUp(ctx, hello.GetHeldVersion()); err != nil {
+		_ = connection.Close(ctx) // else its lease ends
+		return nil, status.Errorf(codes.Unavailable, "this replica is behind: connect to another one: %v", err)
+	}
 	if s.hub.forwardingKeys() == nil {
 		if _, err := s.hub.refreshKeys(ctx); err != nil {
 			return nil, status.Error(codes.Unavailable, err.Error())
@@ -178,6 +182,20 @@ func (s *Service) admit(stream pb.GatewayStreamService_ConnectServer, hello *pb.
 		log: s.options.Log.With("gateway", hello.GetGateway())}
 	s.hub.add(g)
 	return g, nil
+}
+
+// catchUp waits until the view knows all that was stored before the gateway came, and all that it was told by others: an
+// older state would take volumes away from it that it owns.
+func (s *Service) catchUp(ctx context.Context, held uint64) error {
+	revision, err := s.options.Store.Revision(ctx)
+	if err != nil {
+		return err
+	}
+	if held > uint64(revision) {
+		s.options.Log.Warn("a gateway was told more than the store holds: was it restored from a backup?",
+			"held", held, "stored", revision)
+	}
+	return s.options.View.WaitFor(ctx, revision)
 }
 
 func connectStatus(gateway string, err error) error {

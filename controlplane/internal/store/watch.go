@@ -55,6 +55,23 @@ func (c *Collection[T]) Watch(ctx context.Context, after int64, tell func(Change
 	}
 }
 
+// Revision is the store's present version, linearizably: what was stored by anybody before is in it.
+func (s *Store) Revision(ctx context.Context) (int64, error) {
+	got, err := s.client.Get(ctx, s.prefix+"revision", clientv3.WithKeysOnly())
+	if err != nil {
+		return 0, fmt.Errorf("store: %w", err)
+	}
+	return got.Header.Revision, nil
+}
+
+// AskProgress has every watch told a Bookmark soon, also those of kinds in which nothing happens.
+func (s *Store) AskProgress(ctx context.Context) error {
+	if err := s.client.RequestProgress(clientv3.WithRequireLeader(ctx)); err != nil {
+		return fmt.Errorf("store: %w", err)
+	}
+	return nil
+}
+
 func (c *Collection[T]) tellAll(ctx context.Context, tell func(Change[T]) error) (int64, error) {
 	objects, version, err := c.All(ctx)
 	if err != nil {

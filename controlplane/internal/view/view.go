@@ -2,6 +2,7 @@ package view
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"sync"
 	"time"
@@ -65,6 +66,30 @@ func (v *View) Run(ctx context.Context) error {
 
 // Ready is closed once every kind has been told in full.
 func (v *View) Ready() <-chan struct{} { return v.ready }
+
+// askEvery is how often the watches are asked for their progress while somebody waits for it.
+const askEvery = 50 * time.Millisecond
+
+// WaitFor returns once all that was stored up to a version has been told: who decides for somebody who may have been told
+// more already must not decide on less.
+func (v *View) WaitFor(ctx context.Context, version int64) error {
+	for {
+		v.mutex.RLock()
+		reached := v.objects.Version
+		v.mutex.RUnlock()
+		if reached >= version {
+			return nil
+		}
+		if err := v.store.AskProgress(ctx); err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("the watches have told %d of %d: %w", reached, version, ctx.Err())
+		case <-time.After(askEvery):
+		}
+	}
+}
 
 // Read gives what is held; nobody keeps or changes the maps.
 func (v *View) Read(use func(*Objects)) {

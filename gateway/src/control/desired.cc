@@ -94,7 +94,8 @@ std::string digest_of(const Objects& objects) {
     const char kind = static_cast<char>(key.kind);
     sha.update({&kind, 1});
     sha.update(key.id);
-    sha.update({"", 1});  // its terminating zero
+    const char zero = 0;
+    sha.update({&zero, 1});
     sha.update(object->digest());
   }
   return sha.finish();

@@ -56,8 +56,15 @@ BufferRef lend(std::shared_ptr<Unit> unit, std::shared_ptr<backend::Backend> bac
 }  // namespace
 
 Itl::Itl(std::shared_ptr<Unit> unit, std::shared_ptr<Nexus> nexus, uint64_t lun)
-    : unit_(std::move(unit)), nexus_(std::move(nexus)), lun_(lun), loan_(lend(unit_, nullptr)) {
-  unit_->attach(this);
+    : unit_(std::move(unit)), nexus_(std::move(nexus)), lun_(lun), loan_(lend(unit_, nullptr)) {}
+
+// Not in the constructor: the unit's other users take references to it (weak_from_this), which can
+// be had only of one that is made.
+std::shared_ptr<Itl> Itl::open(const std::shared_ptr<Unit>& unit,
+                               const std::shared_ptr<Nexus>& nexus, uint64_t lun) {
+  auto itl = std::make_shared<Itl>(unit, nexus, lun);
+  unit->attach(itl.get());
+  return itl;
 }
 
 Itl::~Itl() { unit_->detach(this); }
@@ -84,7 +91,7 @@ std::shared_ptr<Nexus> Nexus::open(std::shared_ptr<Target> target, NexusId id, L
   // Known to the target before its LUNs are read: a change in between then reaches the nexus.
   nexus->target_->add(nexus);
   for (const Target::LunEntry& entry : nexus->target_->luns()) {
-    auto itl = std::make_shared<Itl>(entry.unit, nexus, entry.lun);
+    auto itl = Itl::open(entry.unit, nexus, entry.lun);
     if (lost || !forwarded) {
       std::lock_guard lock(entry.unit->mutex());
       itl->pending.push_back(lost ? kNexusLoss : kPowerOn);
@@ -224,7 +231,7 @@ void Nexus::refresh_luns() {
   }
   for (const Target::LunEntry& entry : now) {
     if (find(scsi::lun_field(entry.lun))) continue;
-    place(std::make_shared<Itl>(entry.unit, shared_from_this(), entry.lun));
+    place(Itl::open(entry.unit, shared_from_this(), entry.lun));
     changed = true;
   }
   if (!changed) return;

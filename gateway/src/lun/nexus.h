@@ -67,6 +67,9 @@ struct Drain {
 // An I_T_L nexus. The fast path reads one atomic here; the queue behind it is the unit's.
 class Itl : public std::enable_shared_from_this<Itl> {
  public:
+  // Makes it known to its unit, too.
+  static std::shared_ptr<Itl> open(const std::shared_ptr<Unit>& unit,
+                                   const std::shared_ptr<Nexus>& nexus, uint64_t lun);
   Itl(std::shared_ptr<Unit> unit, std::shared_ptr<Nexus> nexus, uint64_t lun);
   ~Itl();
 
