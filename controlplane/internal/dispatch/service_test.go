@@ -300,6 +300,7 @@ func TestANewIncarnationTakesThePlaceOfTheOldWhichNeverReturns(t *testing.T) {
 func TestAReservationIsStoredForThePresentEpochAndGenerationOnly(t *testing.T) {
 	r := start(t)
 	g := r.connect(hello("first"))
+	g.update() // it is let in
 	commit := func(id, epoch, generation uint64) pb.CommitResult {
 		g.send(&pb.ConnectRequest{Message: &pb.ConnectRequest_ReservationCommit{ReservationCommit: &pb.ReservationCommit{
 			RequestId: id, VolumeUid: r.volume.Meta.UID, Epoch: epoch, ExpectedGeneration: generation, State: []byte("held")}}})
@@ -331,6 +332,7 @@ func TestAReservationIsStoredForThePresentEpochAndGenerationOnly(t *testing.T) {
 func TestWhatAGatewaySaysOfAVolumeIsStored(t *testing.T) {
 	r := start(t)
 	g := r.connect(hello("first"))
+	g.update() // it is let in
 	g.send(&pb.ConnectRequest{Message: &pb.ConnectRequest_VolumeObserved{VolumeObserved: &pb.VolumeObserved{
 		Uid: r.volume.Meta.UID, Epoch: 1, Order: 1, State: pb.VolumeState_VOLUME_STATE_SERVING}}})
 	err := r.WatchObserved(bounded(t), 0, func(change store.RecordChange[store.Observed]) error {
@@ -350,6 +352,7 @@ func TestWhatAGatewaySaysOfAVolumeIsStored(t *testing.T) {
 func TestASessionIsInTheRegisterAndEndsWhereThatIsAskedFor(t *testing.T) {
 	r := start(t)
 	g := r.connect(hello("first"))
+	g.update() // it is let in
 	g.send(&pb.ConnectRequest{Message: &pb.ConnectRequest_SessionsObserved{SessionsObserved: &pb.SessionsObserved{
 		Full: true, Put: []*pb.SessionObserved{{Tsih: 7, Isid: "400000000001", Initiator: "iqn.2026-11.example:web"}}}}})
 	var session *model.Session

@@ -135,7 +135,7 @@ Result<void> Volumes::put(const wire::DesiredVolume& volume) {
   if (self_ == 0) return Error{"this gateway's number has not come yet"};
   const Result<lun::UnitIdentity> identity = identity_of(volume);
   if (!identity) return Error{identity.error()};
-  const std::string uid = volume.uid();
+  const std::string& uid = volume.uid();
   std::shared_ptr<Volume> there = find(uid);
   if (!there) {
     Entry entry;
