@@ -26,6 +26,7 @@
 #include "config/summary.h"
 #include "lun/exports.h"
 #include "lun/reservation_store.h"
+#include "lun/unit.h"
 #include "metrics/endpoint.h"
 #include "net/engine.h"
 
@@ -180,6 +181,7 @@ class Gateway {
     return {.exports = exports_,
             .reactors = engine_->reactors(),
             .store = store_,
+            .leaving = &leaving_,
             .review = [this](const std::string& target) { engine_->review_access(target); }};
   }
 
@@ -318,6 +320,7 @@ class Gateway {
   Config config_;
   std::shared_ptr<lun::ReservationStore> store_;
   lun::Exports exports_;
+  std::vector<std::weak_ptr<lun::Unit>> leaving_;
   std::unique_ptr<net::Engine> engine_;
   std::unique_ptr<control::Client> client_;
   std::unique_ptr<admin::HealthWatch> health_;

@@ -113,7 +113,8 @@ inline constexpr unsigned kCopyChunksInFlight = 2;     // per copy
 
 // --- configuration
 inline constexpr size_t kMaxConfigBytes = size_t{4} << 20;  // one file
-inline constexpr size_t kMaxConfigErrors = 50;              // told at once
+inline constexpr Nanos kUnitLeaves = 2 * kSecond;  // for a removed LUN to let go of its file
+inline constexpr size_t kMaxConfigErrors = 50;     // told at once
 inline constexpr size_t kMaxPortals = 64;
 inline constexpr size_t kMaxTargets = 1024;
 inline constexpr size_t kMaxHosts = 1024;         // per target

@@ -1,8 +1,10 @@
 #include "config/apply.h"
 
 #include <algorithm>
+#include <chrono>
 #include <map>
 #include <set>
+#include <thread>
 
 #include "config/uuid.h"
 #include "lun/unit.h"
@@ -46,7 +48,21 @@ class Applier {
     return identity;
   }
 
+  // A LUN that went and comes again would find its file locked by itself.
+  void wait_for_leaving() {
+    if (!env_.leaving || changes_.opens.empty()) return;
+    std::vector<std::weak_ptr<lun::Unit>>& leaving = *env_.leaving;
+    const auto end =
+        std::chrono::steady_clock::now() + std::chrono::nanoseconds(limits::kUnitLeaves);
+    for (;;) {
+      std::erase_if(leaving, [](const auto& unit) { return unit.expired(); });
+      if (leaving.empty() || std::chrono::steady_clock::now() >= end) return;
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  }
+
   Result<void> open_all() {
+    wait_for_leaving();
     for (const TargetConfig& target : changes_.in_force.targets) {
       for (const LunConfig& lun : target.luns) {
         const auto kept = present_.find(lun.uuid);
@@ -133,7 +149,9 @@ class Applier {
     // A command on its way to a unit that nobody exports any more finds it gone.
     for (const auto& [uuid, unit] : present_) {
       const auto stays = units_.find(uuid);
-      if (stays == units_.end() || stays->second != unit) unit->raise_gate(lun::Unit::kRemoved);
+      if (stays != units_.end() && stays->second == unit) continue;
+      unit->raise_gate(lun::Unit::kRemoved);
+      if (env_.leaving) env_.leaving->push_back(unit);
     }
     for (const std::string& iqn : changes_.targets_removed) env_.review(iqn);
     for (const std::string& iqn : changes_.hosts_changed) env_.review(iqn);

@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "backend/backend.h"
 #include "base/reactors.h"
@@ -25,6 +26,10 @@ struct Environment {
   std::shared_ptr<lun::ReservationStore> store;  // may be null: no APTPL
   std::function<Result<std::unique_ptr<backend::Backend>>(const backend::Spec&)> open =
       backend::open;
+  // Units that earlier changes removed: what used them lets go of them in its own time, and with
+  // them goes the lock on their file. A change that opens files waits for that, limits::kUnitLeaves
+  // at most.
+  std::vector<std::weak_ptr<lun::Unit>>* leaving = nullptr;
   // Sessions of this target may have lost their right to be there; called when logins already
   // find what is new.
   std::function<void(const std::string& iqn)> review = [](const std::string&) {};
