@@ -116,11 +116,11 @@ fuzz: ## every fuzzer for FUZZ_SECONDS (60) seconds; findings go to build/fuzz/f
 
 robustness: build ## faults under load with a new seed, or SEED=N, for DURATION (45s): what test-robustness does, shown
 	@.ci/deps go faults
-	@V=1 .ci/tier robustness tests/robustness/run $(if $(SEED),-seed $(SEED))
+	@V=1 .ci/tier robustness tests/robustness/run -seed $(or $(SEED),0)
 
 robustness-long: build ## RUNS (40) runs of faults of DURATION (90s) each, from SEED on; ends at the first that fails
 	@.ci/deps go faults
-	@DURATION=$(or $(DURATION),90s) V=1 .ci/tier robustness tests/robustness/run $(if $(SEED),-seed $(SEED)) -runs $(or $(RUNS),40)
+	@DURATION=$(or $(DURATION),90s) V=1 .ci/tier robustness tests/robustness/run -seed $(or $(SEED),0) -runs $(or $(RUNS),40)
 
 scenarios: build ## in a cluster under load: rolling upgrade, a switch down, etcd lost for a minute, control plane restored; 4 minutes
 	@.ci/deps go faults
