@@ -303,8 +303,9 @@ class Session(Connection):
         return self.finish(pdu.tag, data, timeout)
 
     def good(self, cdb, lun, expect_in=0, data=b'', timeout=None):
-        """As run(), but unit attentions are passed over and anything else than GOOD is an error."""
-        for _ in range(8):
+        """As run(), but unit attentions are passed over and anything else than GOOD is an error. Reloads in a row
+        may raise new ones as fast as these are taken."""
+        for _ in range(200):
             status, answer = self.run(cdb, lun, expect_in, data, timeout)
             if status != CHECK_CONDITION or answer[2] & 0xf != 6:
                 break
