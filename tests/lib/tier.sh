@@ -83,6 +83,8 @@ isolate() {
     exec unshare "${as[@]}" --net --mount --pid --fork --kill-child --mount-proc "$@"
   fi
   ip link set lo up
+  # What is shared between processes goes with them, also when they were killed.
+  mount -t tmpfs tmpfs /dev/shm
 }
 
 # --- the end: children, loop devices, scratch
