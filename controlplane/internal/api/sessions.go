@@ -7,9 +7,6 @@ import (
 	"strconv"
 	"strings"
 
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
-
 	"sluice.dev/sluice/controlplane/internal/model"
 	"sluice.dev/sluice/controlplane/internal/store"
 	"sluice.dev/sluice/controlplane/internal/view"
@@ -81,10 +78,6 @@ func (x *Sessions) WatchSessions(r *pb.WatchSessionsRequest, stream pb.SessionSe
 
 // EvictSession implements SessionService.
 func (x *Sessions) EvictSession(ctx context.Context, r *pb.EvictSessionRequest) (*pb.EvictSessionResponse, error) {
-	if r.GetElsewhere() {
-		return nil, status.Error(codes.Unimplemented,
-			"elsewhere: which gateway a host is sent to follows from its portals; drain the gateway instead")
-	}
 	session, err := x.find(ctx, r.GetName())
 	if err != nil {
 		return nil, statusOf(err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"sync"
 	"time"
 
@@ -53,14 +54,18 @@ func New(s *store.Store, log *slog.Logger) *View {
 // Run follows the store until the context ends. A watch that fails begins anew; meanwhile what is held gets old.
 func (v *View) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return follow(ctx, v, v.store.Volumes, model.KindVolume) })
-	group.Go(func() error { return follow(ctx, v, v.store.Targets, model.KindTarget) })
-	group.Go(func() error { return follow(ctx, v, v.store.Hosts, model.KindHost) })
-	group.Go(func() error { return follow(ctx, v, v.store.Snapshots, model.KindSnapshot) })
-	group.Go(func() error { return follow(ctx, v, v.store.StoragePools, model.KindStoragePool) })
-	group.Go(func() error { return follow(ctx, v, v.store.Gateways, model.KindGateway) })
-	group.Go(func() error { return follow(ctx, v, v.store.GatewayPools, model.KindGatewayPool) })
-	group.Go(func() error { return follow(ctx, v, v.store.Fabrics, model.KindFabric) })
+	group.Go(func() error { return follow(ctx, v, v.store.Volumes, v.objects.Volumes, model.KindVolume) })
+	group.Go(func() error { return follow(ctx, v, v.store.Targets, v.objects.Targets, model.KindTarget) })
+	group.Go(func() error { return follow(ctx, v, v.store.Hosts, v.objects.Hosts, model.KindHost) })
+	group.Go(func() error { return follow(ctx, v, v.store.Snapshots, v.objects.Snapshots, model.KindSnapshot) })
+	group.Go(func() error {
+		return follow(ctx, v, v.store.StoragePools, v.objects.StoragePools, model.KindStoragePool)
+	})
+	group.Go(func() error { return follow(ctx, v, v.store.Gateways, v.objects.Gateways, model.KindGateway) })
+	group.Go(func() error {
+		return follow(ctx, v, v.store.GatewayPools, v.objects.GatewayPools, model.KindGatewayPool)
+	})
+	group.Go(func() error { return follow(ctx, v, v.store.Fabrics, v.objects.Fabrics, model.KindFabric) })
 	return group.Wait()
 }
 
@@ -113,8 +118,9 @@ func (v *View) Subscribe(tell func(Change)) func() {
 	}
 }
 
-// follow keeps one kind up to date.
-func follow[T model.Object](ctx context.Context, v *View, objects *store.Collection[T], kind model.Kind) error {
+// follow keeps one kind up to date, which is held in a map of Objects.
+func follow[T model.Object](ctx context.Context, v *View, objects *store.Collection[T], held map[string]T, kind model.Kind,
+) error {
 	after := int64(0)
 	// Objects told since a Reset: what is held beside them is gone.
 	var seen map[string]bool
@@ -129,12 +135,16 @@ func follow[T model.Object](ctx context.Context, v *View, objects *store.Collect
 				if seen != nil {
 					seen[change.Object.Metadata().Name] = true
 				}
-				v.put(change.Object)
+				put(v, held, change.Object)
 			case store.Deleted:
-				v.forget(kind, change.Object.Metadata().Name)
+				forget(v, held, kind, change.Object.Metadata().Name)
 			case store.Bookmark:
 				if seen != nil {
-					v.sweep(kind, seen)
+					for name := range maps.Clone(held) {
+						if !seen[name] {
+							forget(v, held, kind, name)
+						}
+					}
 					seen = nil
 				}
 				after = change.Version
@@ -154,16 +164,25 @@ func follow[T model.Object](ctx context.Context, v *View, objects *store.Collect
 	}
 }
 
-func (v *View) put(object model.Object) {
-	before := v.find(object.Kind(), object.Metadata().Name)
+func put[T model.Object](v *View, held map[string]T, object T) {
+	name := object.Metadata().Name
+	before := find(held, name)
 	v.objects.Put(object)
-	v.tell(Change{Kind: object.Kind(), Name: object.Metadata().Name, Before: before, After: object})
+	v.tell(Change{Kind: object.Kind(), Name: name, Before: before, After: object})
 }
 
-func (v *View) forget(kind model.Kind, name string) {
-	before := v.find(kind, name)
+func forget[T model.Object](v *View, held map[string]T, kind model.Kind, name string) {
+	before := find(held, name)
 	v.objects.Forget(kind, name)
 	v.tell(Change{Kind: kind, Name: name, Before: before})
+}
+
+// find returns a plain nil where there is nothing, not an interface around one.
+func find[T model.Object](held map[string]T, name string) model.Object {
+	if object, found := held[name]; found {
+		return object
+	}
+	return nil
 }
 
 func (v *View) tell(change Change) {

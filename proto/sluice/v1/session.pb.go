@@ -590,7 +590,6 @@ func (x *WatchSessionsResponse) GetResourceVersion() int64 {
 type EvictSessionRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	Elsewhere     bool                   `protobuf:"varint,2,opt,name=elsewhere,proto3" json:"elsewhere,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -630,13 +629,6 @@ func (x *EvictSessionRequest) GetName() string {
 		return x.Name
 	}
 	return ""
-}
-
-func (x *EvictSessionRequest) GetElsewhere() bool {
-	if x != nil {
-		return x.Elsewhere
-	}
-	return false
 }
 
 type EvictSessionResponse struct {
@@ -727,11 +719,10 @@ const file_sluice_v1_session_proto_rawDesc = "" +
 	"\x15WatchSessionsResponse\x12)\n" +
 	"\x04type\x18\x01 \x01(\x0e2\x15.sluice.v1.ChangeTypeR\x04type\x12,\n" +
 	"\asession\x18\x02 \x01(\v2\x12.sluice.v1.SessionR\asession\x12)\n" +
-	"\x10resource_version\x18\x03 \x01(\x03R\x0fresourceVersion\"S\n" +
+	"\x10resource_version\x18\x03 \x01(\x03R\x0fresourceVersion\"F\n" +
 	"\x13EvictSessionRequest\x12\x1e\n" +
 	"\x04name\x18\x01 \x01(\tB\n" +
-	"\xbaH\ar\x05\x10\x01\x18\xfd\x01R\x04name\x12\x1c\n" +
-	"\telsewhere\x18\x02 \x01(\bR\telsewhere\"\x16\n" +
+	"\xbaH\ar\x05\x10\x01\x18\xfd\x01R\x04nameJ\x04\b\x02\x10\x03R\telsewhere\"\x16\n" +
 	"\x14EvictSessionResponse2\xd3\x02\n" +
 	"\x0eSessionService\x12I\n" +
 	"\n" +

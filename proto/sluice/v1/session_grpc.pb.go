@@ -37,7 +37,7 @@ type SessionServiceClient interface {
 	ListSessions(ctx context.Context, in *ListSessionsRequest, opts ...grpc.CallOption) (*ListSessionsResponse, error)
 	WatchSessions(ctx context.Context, in *WatchSessionsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchSessionsResponse], error)
 	// Asks the initiator to log out (Async Message, RFC 7143 §11.9), then drops the connection. A host that may still
-	// log in will come back, by redirection to another gateway where `elsewhere` is set.
+	// log in will come back.
 	EvictSession(ctx context.Context, in *EvictSessionRequest, opts ...grpc.CallOption) (*EvictSessionResponse, error)
 }
 
@@ -110,7 +110,7 @@ type SessionServiceServer interface {
 	ListSessions(context.Context, *ListSessionsRequest) (*ListSessionsResponse, error)
 	WatchSessions(*WatchSessionsRequest, grpc.ServerStreamingServer[WatchSessionsResponse]) error
 	// Asks the initiator to log out (Async Message, RFC 7143 §11.9), then drops the connection. A host that may still
-	// log in will come back, by redirection to another gateway where `elsewhere` is set.
+	// log in will come back.
 	EvictSession(context.Context, *EvictSessionRequest) (*EvictSessionResponse, error)
 	mustEmbedUnimplementedSessionServiceServer()
 }
