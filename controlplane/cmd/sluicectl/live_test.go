@@ -3,18 +3,16 @@ package main
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"log/slog"
-	"os"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"go.uber.org/zap"
 
 	serving "sluice.dev/sluice/controlplane/internal/api"
 	"sluice.dev/sluice/controlplane/internal/etcd"
+	"sluice.dev/sluice/controlplane/internal/etcd/etcdtest"
 	"sluice.dev/sluice/controlplane/internal/model"
 	"sluice.dev/sluice/controlplane/internal/server"
 	"sluice.dev/sluice/controlplane/internal/store"
@@ -24,20 +22,7 @@ import (
 // shared serves all tests; each has a cluster of its own in it.
 var shared *etcd.Embedded
 
-func TestMain(m *testing.M) {
-	directory, err := os.MkdirTemp("", "sluicectl")
-	if err == nil {
-		shared, err = etcd.StartEmbedded(context.Background(), directory, zap.NewNop())
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	code := m.Run()
-	shared.Close()
-	_ = os.RemoveAll(directory)
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { etcdtest.Main(m, &shared) }
 
 // live is a control plane with a store that tests change as the leader and the gateways would.
 type live struct {

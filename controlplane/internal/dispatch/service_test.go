@@ -3,22 +3,17 @@ package dispatch
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net"
-	"os"
-	"sync"
 	"testing"
-	"time"
 
-	"go.uber.org/zap"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
-	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/test/bufconn"
 
 	"sluice.dev/sluice/controlplane/internal/etcd"
+	"sluice.dev/sluice/controlplane/internal/etcd/etcdtest"
 	"sluice.dev/sluice/controlplane/internal/model"
 	"sluice.dev/sluice/controlplane/internal/store"
 	"sluice.dev/sluice/controlplane/internal/view"
@@ -27,20 +22,7 @@ import (
 
 var shared *etcd.Embedded
 
-func TestMain(m *testing.M) {
-	directory, err := os.MkdirTemp("", "sluice-dispatch")
-	if err == nil {
-		shared, err = etcd.StartEmbedded(context.Background(), directory, zap.NewNop())
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	code := m.Run()
-	shared.Close()
-	_ = os.RemoveAll(directory)
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { etcdtest.Main(m, &shared) }
 
 type noEvents struct{}
 
@@ -130,103 +112,6 @@ func (r *replica) own(change func(model.Ownership) (model.Ownership, error)) {
 		r.t.Fatal(err)
 	}
 	r.volume = changed
-}
-
-// gateway is the other end of a stream.
-type gateway struct {
-	t      *testing.T
-	stream pb.GatewayStreamService_ConnectClient
-	mutex  sync.Mutex // of sending
-}
-
-func (r *replica) connect(hello *pb.StreamHello) *gateway {
-	r.t.Helper()
-	ctx, stop := context.WithTimeout(context.Background(), time.Minute)
-	r.t.Cleanup(stop)
-	stream, err := r.client.Connect(ctx)
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	g := &gateway{t: r.t, stream: stream}
-	g.send(&pb.ConnectRequest{Message: &pb.ConnectRequest_Hello{Hello: hello}})
-	go g.beat(ctx)
-	return g
-}
-
-// beat keeps the connection alive however slow the test is.
-func (g *gateway) beat(ctx context.Context) {
-	ticker := time.NewTicker(heartbeatInterval)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-		}
-		g.mutex.Lock()
-		err := g.stream.Send(&pb.ConnectRequest{Message: &pb.ConnectRequest_Heartbeat{Heartbeat: &pb.StreamHeartbeat{}}})
-		g.mutex.Unlock()
-		if err != nil {
-			return // it has ended: whoever waits for something of it finds out
-		}
-	}
-}
-
-func hello(incarnation string) *pb.StreamHello {
-	return &pb.StreamHello{Gateway: "gw-1", Incarnation: incarnation, MinProtocol: 1, MaxProtocol: 1}
-}
-
-func (g *gateway) send(message *pb.ConnectRequest) {
-	g.t.Helper()
-	g.mutex.Lock()
-	defer g.mutex.Unlock()
-	if err := g.stream.Send(message); err != nil {
-		g.t.Fatal(err)
-	}
-}
-
-// next returns the next message for which wanted is true; others are passed over.
-func (g *gateway) next(wanted func(*pb.ConnectResponse) bool) *pb.ConnectResponse {
-	g.t.Helper()
-	for {
-		message, err := g.stream.Recv()
-		if err != nil {
-			g.t.Fatalf("the stream ended: %v", err)
-		}
-		if wanted(message) {
-			return message
-		}
-	}
-}
-
-func (g *gateway) update() *pb.StreamUpdate {
-	g.t.Helper()
-	return g.next(func(m *pb.ConnectResponse) bool { return m.GetUpdate() != nil }).GetUpdate()
-}
-
-// ends says how the stream ended.
-func (g *gateway) ends() codes.Code {
-	for {
-		if _, err := g.stream.Recv(); err != nil {
-			return status.Code(err)
-		}
-	}
-}
-
-// bounded ends a wait for what never comes.
-func bounded(t *testing.T) context.Context {
-	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
-	t.Cleanup(stop)
-	return ctx
-}
-
-func find(update *pb.StreamUpdate, uid string) *pb.DesiredVolume {
-	for _, object := range update.GetPut() {
-		if v := object.GetVolume(); v.GetUid() == uid {
-			return v
-		}
-	}
-	return nil
 }
 
 func TestAGatewayHearsWhatItShallBeAndThenEveryChange(t *testing.T) {

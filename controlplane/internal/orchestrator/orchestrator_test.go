@@ -3,34 +3,19 @@ package orchestrator_test
 import (
 	"context"
 	"fmt"
-	"os"
 	"sync"
 	"testing"
 	"time"
 
-	"go.uber.org/zap"
-
 	"sluice.dev/sluice/controlplane/internal/etcd"
+	"sluice.dev/sluice/controlplane/internal/etcd/etcdtest"
 	"sluice.dev/sluice/controlplane/internal/model"
 	"sluice.dev/sluice/controlplane/internal/store"
 )
 
 var shared *etcd.Embedded
 
-func TestMain(m *testing.M) {
-	directory, err := os.MkdirTemp("", "sluice-orchestrator")
-	if err == nil {
-		shared, err = etcd.StartEmbedded(context.Background(), directory, zap.NewNop())
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	code := m.Run()
-	shared.Close()
-	_ = os.RemoveAll(directory)
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { etcdtest.Main(m, &shared) }
 
 func TestAVolumeIsMadeExportedOwnedAndTakenAwayAgain(t *testing.T) {
 	h := open(t)

@@ -2,18 +2,14 @@ package server_test
 
 import (
 	"bytes"
-	"context"
-	"fmt"
 	"log/slog"
 	"net"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"go.uber.org/zap"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -24,6 +20,7 @@ import (
 
 	"sluice.dev/sluice/controlplane/internal/certs"
 	"sluice.dev/sluice/controlplane/internal/etcd"
+	"sluice.dev/sluice/controlplane/internal/etcd/etcdtest"
 	"sluice.dev/sluice/controlplane/internal/model"
 	"sluice.dev/sluice/controlplane/internal/server"
 	"sluice.dev/sluice/controlplane/internal/store"
@@ -33,20 +30,7 @@ import (
 
 var shared *etcd.Embedded
 
-func TestMain(m *testing.M) {
-	directory, err := os.MkdirTemp("", "sluice-server")
-	if err == nil {
-		shared, err = etcd.StartEmbedded(context.Background(), directory, zap.NewNop())
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	code := m.Run()
-	shared.Close()
-	_ = os.RemoveAll(directory)
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { etcdtest.Main(m, &shared) }
 
 // lines is a log that may be read while it is written.
 type lines struct {

@@ -1,19 +1,17 @@
 package store_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
-	"go.uber.org/zap"
 
 	"sluice.dev/sluice/controlplane/internal/etcd"
+	"sluice.dev/sluice/controlplane/internal/etcd/etcdtest"
 	"sluice.dev/sluice/controlplane/internal/model"
 	"sluice.dev/sluice/controlplane/internal/store"
 )
@@ -21,20 +19,7 @@ import (
 // One etcd serves all tests; each has a cluster of its own in it.
 var shared *etcd.Embedded
 
-func TestMain(m *testing.M) {
-	directory, err := os.MkdirTemp("", "sluice-store")
-	if err == nil {
-		shared, err = etcd.StartEmbedded(context.Background(), directory, zap.NewNop())
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	code := m.Run()
-	shared.Close()
-	_ = os.RemoveAll(directory)
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { etcdtest.Main(m, &shared) }
 
 // clock is moved by hand.
 type clock struct {

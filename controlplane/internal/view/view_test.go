@@ -2,14 +2,11 @@ package view_test
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
-	"os"
 	"testing"
 
-	"go.uber.org/zap"
-
 	"sluice.dev/sluice/controlplane/internal/etcd"
+	"sluice.dev/sluice/controlplane/internal/etcd/etcdtest"
 	"sluice.dev/sluice/controlplane/internal/model"
 	"sluice.dev/sluice/controlplane/internal/store"
 	"sluice.dev/sluice/controlplane/internal/view"
@@ -17,20 +14,7 @@ import (
 
 var shared *etcd.Embedded
 
-func TestMain(m *testing.M) {
-	directory, err := os.MkdirTemp("", "sluice-view")
-	if err == nil {
-		shared, err = etcd.StartEmbedded(context.Background(), directory, zap.NewNop())
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	code := m.Run()
-	shared.Close()
-	_ = os.RemoveAll(directory)
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { etcdtest.Main(m, &shared) }
 
 func open(t *testing.T) *store.Store {
 	t.Helper()
