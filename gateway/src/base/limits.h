@@ -149,8 +149,7 @@ inline constexpr size_t kMaxReservationState = size_t{1} << 20;  // bytes in a c
 inline constexpr Nanos kApplyAgain = 5 * kSecond;                // what was refused
 inline constexpr Nanos kObserveSessions = 1 * kSecond;
 inline constexpr Nanos kObservePools = 10 * kSecond;
-inline constexpr size_t kMaxJobs = 256;           // waiting; more are not taken, and sent again
-inline constexpr size_t kMaxControlTasks = 4096;  // messages waiting for the control thread
+inline constexpr size_t kMaxJobs = 256;  // waiting; more are not taken, and sent again
 
 // --- admin socket and log
 inline constexpr size_t kMaxAdminRequest = 4096;      // bytes of one line

@@ -98,10 +98,6 @@ class ClientImpl final : public Client {
     stream_->observe(std::move(m));
   }
 
-  void saw_epoch(const std::string& volume, uint64_t epoch) override {
-    volumes_.saw_epoch(volume, epoch);
-  }
-
  private:
   // --- the stream
 

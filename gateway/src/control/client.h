@@ -50,8 +50,6 @@ class Client {
 
   // --- what the rest of the gateway finds out; any thread
   virtual void peer_found(const wire::PeerObserved& observed) = 0;
-  // A forwarded command, or its answer, carried a newer epoch (R1).
-  virtual void saw_epoch(const std::string& volume_uid, uint64_t epoch) = 0;
 };
 
 // 32 random hexadecimal digits.

@@ -143,6 +143,9 @@ Result<void> Volumes::put(const wire::DesiredVolume& volume) {
     entry.volume = std::make_shared<Volume>(uid, self_, setup_.units.door(entry.unit, self_),
                                             static_cast<VolumeServices&>(*this),
                                             [this, uid] { wake(uid, 0, kNow); });
+    entry.unit->watch_epochs([seen = std::weak_ptr(entry.volume)](uint64_t epoch) {
+      if (const auto fenced = seen.lock()) fenced->saw_epoch(epoch);
+    });
     there = entry.volume;
     const std::lock_guard lock(mutex_);
     entries_.emplace(uid, std::move(entry));

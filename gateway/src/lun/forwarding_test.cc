@@ -302,8 +302,11 @@ TEST_F(ForwardingTest, AForwardedCommandOfAnotherEpochIsRefusedAndNeverForwarded
   EXPECT_TRUE(links.links.empty());
   serve_here(8);
   forget_attentions(*nexus);
+  std::vector<uint64_t> told;
+  unit->watch_epochs([&told](uint64_t epoch) { told.push_back(epoch); });
   EXPECT_TRUE(of_epoch(7).command.not_owner);
   EXPECT_TRUE(of_epoch(9, true).command.not_owner);
+  EXPECT_EQ(told, std::vector<uint64_t>{9}) << "whoever sees a newer one is fenced (R1)";
   EXPECT_TRUE(backend->submitted.empty());
   EXPECT_FALSE(of_epoch(8).command.not_owner);
   EXPECT_EQ(backend->submitted.size(), 1u);

@@ -190,6 +190,7 @@ Sense inaccessible(Standing standing) {
 
 void finish_not_owner(Command& command) {
   command.not_owner = true;
+  command.itl->unit().tell_epoch(command.epoch);
   finish_status(command, scsi::Status::kBusy);
 }
 

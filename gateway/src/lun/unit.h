@@ -117,6 +117,12 @@ class Unit : public std::enable_shared_from_this<Unit> {
   Role role() const;
   // Of role(); on the far side of the gate it is the owner's, that is ours.
   uint64_t epoch() const { return epoch_.load(std::memory_order_relaxed); }
+  // Who is told of a newer epoch than ours, on any reactor: whoever sees one is fenced (R1). Set
+  // before the unit is exported.
+  void watch_epochs(std::function<void(uint64_t epoch)> told) { newer_epoch_ = std::move(told); }
+  void tell_epoch(uint64_t epoch) const {
+    if (epoch > this->epoch() && newer_epoch_) newer_epoch_(epoch);
+  }
   bool opened() const;  // it has a backend
   // Commands in this gateway's hands that wait; limits::kMaxHeldPerUnit. false: no more.
   bool hold();
@@ -219,6 +225,7 @@ class Unit : public std::enable_shared_from_this<Unit> {
   std::vector<Itl*> itls_;
   std::shared_ptr<RangeTable> ranges_;  // shared with wake-ups on their way to other reactors
   std::unique_ptr<Reservations> reservations_;
+  std::function<void(uint64_t)> newer_epoch_;
   mutable ChangeWatch changes_;
   std::unique_ptr<UnitStatistics> statistics_;
 };
