@@ -10,7 +10,7 @@ TIERS := unit go controlplane asan corpus model tsan libiscsi qemu hostile opera
 SUMMED := $(if $(filter lint,$(MAKECMDGOALS)),lint) $(TIERS)
 
 .PHONY: help deps build build-gateway build-go lint format test fuzz bench bench-full bench-placement bench-failover \
-        robustness robustness-long scenarios demo demo-single package \
+        robustness robustness-long robustness-canaries scenarios demo demo-single package \
         generate clean distclean $(addprefix test-,$(TIERS))
 
 help: ## this list
@@ -121,6 +121,11 @@ robustness: build ## faults under load with a new seed, or SEED=N, for DURATION 
 robustness-long: build ## RUNS (40) runs of faults of DURATION (90s) each, from SEED on; ends at the first that fails
 	@.ci/deps go faults
 	@DURATION=$(or $(DURATION),90s) V=1 .ci/tier robustness tests/robustness/run -seed $(or $(SEED),0) -runs $(or $(RUNS),40)
+
+robustness-canaries: build ## gateways that each lack a safety rule, CANARY (all) by regular expression: each must be found out; 20 minutes
+	@.ci/deps go faults
+	@.ci/compile canary sluice-gateway
+	@V=1 .ci/tier canaries tests/robustness/canaries $(or $(CANARY),.)
 
 scenarios: build ## in a cluster under load: rolling upgrade, a switch down, etcd lost for a minute, control plane restored; 4 minutes
 	@.ci/deps go faults

@@ -10,6 +10,7 @@
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
+#include <string_view>
 #include <vector>
 
 #include "admin/client.h"
@@ -17,6 +18,7 @@
 #include "admin/lun_report.h"
 #include "admin/server.h"
 #include "admin/session_report.h"
+#include "base/canary.h"
 #include "base/log.h"
 #include "base/service_manager.h"
 #include "cluster.h"
@@ -329,6 +331,7 @@ class Gateway {
 };
 
 int run(int argc, const char* const* argv) {
+  const std::string_view lacking = canary();
   const config::Invocation invocation = config::parse_flags(argc, argv);
   if (!invocation.flags) {
     std::FILE* out = invocation.exit_code == kFine ? stdout : stderr;
@@ -344,6 +347,7 @@ int run(int argc, const char* const* argv) {
   if (flags.command == Flags::Command::kCheck) {
     return std::printf("%s", config::summary(config.value()).c_str()) < 0 ? kFailed : kFine;
   }
+  if (!lacking.empty()) std::fprintf(stderr, "canary %s: loses data\n", lacking.data());
   harden(config->core_dumps);
   return Gateway(flags, std::move(config).value()).run();
 }

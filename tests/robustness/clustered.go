@@ -24,9 +24,11 @@ type clustered struct {
 const (
 	clusterGateways = 3
 	clusterReplicas = 2
-	clusterVolumes  = 2
+	clusterVolumes  = 2 // of the workload; one more, the last, is for reservations
 	forwardingPort  = 3261
 )
+
+var hostFabrics = []string{cluster.Red, cluster.Blue}
 
 func startCluster(ctx context.Context, programs, gateway, etcd, directory string, replicas int, note noter) (*clustered, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*recoverTime)
@@ -36,7 +38,7 @@ func startCluster(ctx context.Context, programs, gateway, etcd, directory string
 		return nil, err
 	}
 	made, err := cluster.Start(ctx, cluster.Options{Programs: absolute, Gateway: gateway, Etcd: etcd, Directory: directory,
-		Gateways: clusterGateways, Volumes: clusterVolumes, Replicas: replicas})
+		Gateways: clusterGateways, Volumes: clusterVolumes + 1, Replicas: replicas})
 	if err != nil {
 		return nil, err
 	}
@@ -65,7 +67,7 @@ func (c *clustered) faults(hosts []*host.Multipath) []*fault {
 	var all []*fault
 	for i, gateway := range c.Gateways {
 		all = append(all, c.keeper.killed(gateway, 3, 10*time.Second), frozen(gateway, 3, 20*time.Second))
-		for _, fabric := range []string{cluster.Red, cluster.Blue} {
+		for _, fabric := range hostFabrics {
 			all = append(all, linkFaults(c.Network, gateway.Node, fabric, iscsiPort)...)
 		}
 		all = append(all, linkFaults(c.Network, gateway.Node, cluster.Internal, forwardingPort)...)
@@ -74,7 +76,8 @@ func (c *clustered) faults(hosts []*host.Multipath) []*fault {
 			all = append(all, networkFault("partition between "+pair, pair, "partition", 500*time.Millisecond, 12*time.Second,
 				func() (world.Undo, error) { return c.Network.Partition(gateway.Node, other, cluster.Internal) }))
 		}
-		all = append(all, c.drained(i))
+		all = append(all, leftFrozen(c.Network, gateway, hostFabrics), leftOnTheWay(c.Network, gateway, hostFabrics),
+			isolated(c.Network, gateway.Node), c.drained(i))
 		for volume := range clusterVolumes {
 			all = append(all, c.moved(volume, i))
 		}

@@ -38,6 +38,8 @@ type experiment struct {
 	verbose bool
 	// only faults whose name or kind matches are done.
 	only *regexp.Regexp
+	// few: clients act on so many blocks of each LUN only, so that they meet more often; 0: on all that the system names.
+	few uint64
 }
 
 // verdict of an experiment. Its findings name what must not happen, by claim.
@@ -102,7 +104,7 @@ func (e experiment) run(ctx context.Context) (*verdict, error) {
 		return nil, err
 	}
 	defer func() { _ = system.close() }() // the namespaces end with this process in any case
-	w := &workload{seed: e.seed, run: uint64(time.Now().UnixNano()), clients: clientsOfHost, places: system.places(),
+	w := &workload{seed: e.seed, run: uint64(time.Now().UnixNano()), clients: clientsOfHost, places: e.places(system),
 		recorder: history.NewRecorder()}
 	w.hosts = e.hosts(system, quiet)
 	closeHosts := sync.OnceFunc(func() {
@@ -135,6 +137,10 @@ func (e experiment) run(ctx context.Context) (*verdict, error) {
 	return v, nil
 }
 
+func (e experiment) places(system system) []history.Place {
+	return slices.DeleteFunc(system.places(), func(p history.Place) bool { return e.few > 0 && p.Block >= e.few })
+}
+
 // follow plays a scenario while clients act, and judges it.
 func (e experiment) follow(ctx context.Context, steps []step, system system, w *workload, v *verdict, events *timeline,
 	closeHosts func(),
@@ -149,7 +155,10 @@ func (e experiment) follow(ctx context.Context, steps []step, system system, w *
 	err := playSteps(ctx, steps, func(format string, arguments ...any) { events.note(true, format, arguments...) })
 	stop()
 	<-done
-	if err != nil {
+	var broken brokenPromise
+	if errors.As(err, &broken) {
+		v.find(claimWritten, broken.Error())
+	} else if err != nil {
 		return err
 	}
 	v.faults[e.scenario] = 1

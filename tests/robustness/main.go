@@ -7,10 +7,13 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"os/signal"
 	"regexp"
+	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -19,20 +22,24 @@ import (
 
 func main() {
 	e := experiment{}
-	var canaries string
+	var chosen *regexp.Regexp // canaries
 	var runs int
 	flag.StringVar(&e.programs, "programs", "build/bin", "directory of the programs")
 	flag.StringVar(&e.gateway, "gateway", "", "another gateway than the one there")
 	flag.BoolVar(&e.clustered, "cluster", false, "break a cluster of three gateways instead of one gateway alone")
 	flag.StringVar(&e.etcd, "etcd", "build/tools/etcd", "program of tests/cluster/etcd, for a cluster")
-	flag.StringVar(&e.scenario, "scenario", "", "instead of faults by chance, in a cluster: rolling-upgrade, switch-down, etcd-lost "+
-		"or controlplane-restored")
+	flag.StringVar(&e.scenario, "scenario", "", "instead of faults by chance, in a cluster: rolling-upgrade, switch-down, etcd-lost, "+
+		"controlplane-restored or preempted")
 	flag.Uint64Var(&e.seed, "seed", 0, "of faults and clients; 0: a new one")
 	flag.DurationVar(&e.duration, "duration", 45*time.Second, "how long clients act, for each run")
 	flag.IntVar(&runs, "runs", 1, "how many runs, each with the next seed")
 	flag.DurationVar(&e.resetWait, "reset-wait", time.Second, "how long hosts wait with a write's retry after a reset")
 	flag.StringVar(&e.out, "out", "build/robustness", "where the history of a run that fails goes")
-	flag.StringVar(&canaries, "canaries", "", "directory of gateways that each lack a rule: every one must be found out")
+	flag.Func("canaries", "regular expression: the gateway given is a build of the preset `canary`, and each canary whose name matches must be "+
+		"found out; there are "+strings.Join(canaryNames(), ", "), func(text string) (err error) {
+		chosen, err = regexp.Compile(text)
+		return err
+	})
 	flag.BoolVar(&e.verbose, "v", false, "show what paths do")
 	flag.Func("only", "regular expression: only faults whose name or kind matches", func(text string) (err error) {
 		e.only, err = regexp.Compile(text)
@@ -40,7 +47,8 @@ func main() {
 	})
 	flag.Parse()
 	if _, known := scenarios[e.scenario]; e.scenario != "" && !known {
-		fmt.Fprintf(os.Stderr, "-scenario %q: rolling-upgrade, switch-down, etcd-lost and controlplane-restored are possible\n", e.scenario)
+		fmt.Fprintf(os.Stderr, "-scenario %q: %s are possible\n", e.scenario,
+			strings.Join(slices.Sorted(maps.Keys(scenarios)), ", "))
 		os.Exit(2)
 	}
 	e.clustered = e.clustered || e.scenario != ""
@@ -54,8 +62,8 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	good := false
-	if canaries != "" {
-		good = findOut(ctx, e, canaries)
+	if chosen != nil {
+		good = findOut(ctx, e, chosen)
 	} else {
 		good = repeat(ctx, e, runs)
 	}

@@ -29,6 +29,7 @@ var scenarios = map[string]scenario{
 	"switch-down":           {clusterReplicas, (*clustered).switchDown},
 	"etcd-lost":             {clusterReplicas, (*clustered).etcdLost},
 	"controlplane-restored": {1, (*clustered).controlPlaneRestored},
+	"preempted":             {clusterReplicas, (*clustered).preempted},
 }
 
 const (
@@ -104,7 +105,7 @@ func (c *clustered) ownsNothing(ctx context.Context, gateway int) error {
 // switchDown: all links to one fabric fail at once, and heal; then those to the other.
 func (c *clustered) switchDown() []step {
 	var all []step
-	for _, fabric := range []string{cluster.Red, cluster.Blue} {
+	for _, fabric := range hostFabrics {
 		all = append(all, step{fmt.Sprintf("switch %s fails for %v", fabric, switchOutage), func(ctx context.Context) error {
 			var mends []world.Undo
 			defer func() {

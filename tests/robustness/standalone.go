@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
@@ -30,12 +31,13 @@ type standalone struct {
 // original is still at work when its retry comes (R5).
 var standaloneLUNs = []string{
 	`backend: file, path: %s/lun0.img, size: 1MiB`,
-	`backend: file, path: %s/lun1.img, size: 1MiB, fault: "delay-every=60;delay-ms=1300"`,
+	`backend: file, path: %s/lun1.img, size: 1MiB, fault: "delay-every=90;delay-ms=2600"`,
 }
 
 const (
-	gatewayNode = "gw-1"
-	iscsiPort   = 3260
+	gatewayNode     = "gw-1"
+	gatewayReactors = 2 // package world starts as many
+	iscsiPort       = 3260
 )
 
 func startStandalone(ctx context.Context, program, directory string, note noter) (system, error) {
@@ -112,6 +114,9 @@ func (s *standalone) faults(hosts []*host.Multipath) []*fault {
 		}
 	}
 	for i, fabric := range s.network.Fabrics {
+		for reactor := range gatewayReactors {
+			all = append(all, leftHung(s.network, s.gateway, reactor, fabric))
+		}
 		all = append(all, linkFaults(s.network, gatewayNode, fabric, iscsiPort)...)
 		for j, multipath := range hosts {
 			all = append(all, hostFaults(multipath.Paths[i], j, s.luns())...)
@@ -129,7 +134,9 @@ func (s *standalone) end() []string {
 		bad = append(bad, err.Error()+"\n"+s.gateway.LogTail(20))
 	}
 	for _, status := range s.gateway.Unexpected() {
-		bad = append(bad, s.gateway.Name+" ended by itself: "+status)
+		if !strings.HasPrefix(status, "signal: killed") { // by its watchdog
+			bad = append(bad, s.gateway.Name+" ended by itself: "+status)
+		}
 	}
 	return bad
 }

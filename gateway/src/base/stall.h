@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "base/canary.h"
 #include "base/clock.h"
 #include "base/limits.h"
 
@@ -23,7 +24,10 @@ class StallGuard {
   }
   // Whether what this turn found may be older than limits::kStallLimit: its host may have asked
   // again elsewhere.
-  bool late(Nanos now) const { return now - previous_ > limits::kStallLimit; }
+  bool late(Nanos now) const {
+    if (lacks(Guard::kStall) || lacks(Guard::kStalledAlone)) return false;
+    return now - previous_ > limits::kStallLimit;
+  }
   Nanos behind(Nanos now) const { return now - previous_; }
   // All that was old is gone.
   void start_over(Nanos now) { previous_ = current_ = now; }
@@ -48,7 +52,7 @@ class PulseCheck {
       return false;
     }
     still_ += std::min(span, 2 * limits::kWatchdogLook);
-    return still_ >= limits::kWatchdogLimit;
+    return still_ >= limits::kWatchdogLimit && !lacks(Guard::kStalledAlone);
   }
 
  private:

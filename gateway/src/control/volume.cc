@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/canary.h"
 #include "base/limits.h"
 #include "base/log.h"
 
@@ -96,6 +97,9 @@ void Volume::take(Mail news) {
     }
     if (!ordered_ || news.order->order() != order_.order()) waits_since_ = 0;
     order_ = std::move(*news.order);
+    if (lacks(Guard::kOneOwner) && order_.role() == wire::VOLUME_ROLE_FORWARDER) {
+      order_.set_role(wire::VOLUME_ROLE_OWNER);
+    }
     ordered_ = true;
     const std::lock_guard lock(mutex_);
     acting_on_ = order_.order();
@@ -122,7 +126,9 @@ Nanos Volume::turn_serving() {
     const std::lock_guard lock(mutex_);
     newest_epoch = newest_epoch_;
   }
-  if (newest_epoch > serving_epoch_) {
+  if (lacks(Guard::kFence) && order_.role() != wire::VOLUME_ROLE_OWNER) {
+    report(wire::VOLUME_STATE_RELEASED, serving_epoch_, "a canary goes on");
+  } else if (newest_epoch > serving_epoch_) {
     begin_fence();
   } else if (gone_ || (yielded_to_ && *yielded_to_ >= order_.order())) {
     begin_release();
@@ -256,7 +262,8 @@ Nanos Volume::serve_with(Loaded loaded) {
   if (record_->epoch >= order_.epoch()) {  // static stability (R3)
     log::warning("reservations taken from beside the data",
                  {{"volume", uid_}, {"generation", record_->generation}, {"reason", loaded.why}});
-    serve(record_->generation, record_->reservations);
+    serve(record_->generation,
+          lacks(Guard::kRecord) ? lun::ReservationState() : record_->reservations);
     return kNever;
   }
   return limits::kLoadAgain;

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/canary.h"
 #include "base/log.h"
 
 namespace sluice::iscsi {
@@ -63,7 +64,7 @@ void Connection::receive(Slice bytes) {
   shard_.counters->received_bytes.add(bytes.size);
   // DESIGN R6: its host may have retried over another path since.
   if (session_ && session_->answers_pings() &&
-      shard_.now - session_->heard_since() >= limits::kDiscardSilence) {
+      shard_.now - session_->heard_since() >= limits::kDiscardSilence && !lacks(Guard::kSilence)) {
     shard_.counters->stale_discards.add(bytes.size);
     return drop("silent for too long, what it says now may be stale");
   }

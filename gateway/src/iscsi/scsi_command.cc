@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/canary.h"
 #include "base/limits.h"
 #include "iscsi/session.h"
 #include "scsi/sense.h"
@@ -123,8 +124,8 @@ bool Session::accept_command(pdu::Pdu& pdu, Task* task) {
   c.epoch = more.by_forwarder.epoch;
   c.fresh_until = 0;
   if (forwarding()) {
-    c.fresh_until = tokens_.fresh_until(more.by_forwarder.token);
-  } else if (answers_pings_) {
+    c.fresh_until = lacks(Guard::kToken) ? 0 : tokens_.fresh_until(more.by_forwarder.token);
+  } else if (answers_pings_ && !lacks(Guard::kSilence)) {
     c.fresh_until = hearing_.since() + limits::kDiscardSilence;
   }
   c.attribute = static_cast<lun::TaskAttribute>(flags & pdu::kAttributeMask);

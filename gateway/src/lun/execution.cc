@@ -1,5 +1,6 @@
 #include "lun/execution.h"
 
+#include "base/canary.h"
 #include "lun/forwarding.h"
 #include "lun/gate.h"
 #include "lun/handler.h"
@@ -142,10 +143,16 @@ void abort_command(Command& command, bool task_aborted_status) {
       return link->abort(command);
     }
     case Command::Stage::kRunning:
-      return;
+      return stay_in_range(command);
     default:
       return finish_aborted(command);
   }
+}
+
+void stay_in_range(Command& command) {
+  if (!lacks(Guard::kRange) || command.hold.state == RangeHold::State::kIdle) return;
+  const Lane& lane = command.nexus->lane();
+  command.itl->unit().ranges().cancel(lane.reactor, command.hold, lane.reactors);
 }
 
 void finish_aborted(Command& command) { finish_good(command); }

@@ -30,6 +30,10 @@ inline bool is_fresh(Command& command) {
   return command.fresh_until == 0 || is_fresh_slowly(command);
 }
 
+// Of a command that was marked aborted and is still at work. Its blocks stay its own (DESIGN R5);
+// not so in a canary.
+void stay_in_range(Command& command);
+
 // Ends a command that was marked aborted.
 void finish_aborted(Command& command);
 

@@ -114,6 +114,7 @@ void abort_all(Itl& itl, bool task_aborted_status, const Command* except) {
       link->abort(*c);
       c = itl.active_head;
     } else {
+      if (c->aborted && c->stage == Command::Stage::kRunning) stay_in_range(*c);
       c = c->next_active;
     }
   }

@@ -1,0 +1,34 @@
+// Canaries: gateways that lack one of DESIGN §3's rules, so that tests/robustness can show that it
+// would miss it. They exist only in the build of the preset `canary`; everywhere else lacks() is
+// false at compile time and whatever asks costs nothing.
+#pragma once
+
+#include <cstdint>
+
+namespace sluice {
+
+// What can be switched off, each by its name in the environment variable SLUICE_CANARY.
+enum class Guard : uint8_t {
+  kNone,
+  kOneOwner,      // r1-two-owners: who is told to forward opens the volume and serves it
+  kLock,          // r2-no-lock: volumes are opened without their lock
+  kRecord,        // r2-old-snapshot: reservations kept beside the data are not used
+  kFence,         // r4-serves-on: who has lost a volume says so, and goes on serving it
+  kRange,         // r5-ranges-freed: a command's blocks are free once its nexus or task is gone
+  kSilence,       // r6-late-delivery: who is silent is neither closed nor distrusted later
+  kStall,         // r6-frozen: after standing still a reactor goes on where it was
+  kStalledAlone,  // r6-hung-reactor: and nobody kills a process of which one reactor hangs
+  kToken,         // r6-old-tokens: forwarded commands are taken however old their token is
+};
+
+#ifdef SLUICE_CANARIES
+// Whether this process was started without it.
+bool lacks(Guard guard);
+// Ends the process if SLUICE_CANARY is set to no such name; gives it.
+const char* canary();
+#else
+constexpr bool lacks(Guard) { return false; }
+constexpr const char* canary() { return ""; }
+#endif
+
+}  // namespace sluice

@@ -1,0 +1,123 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"syscall"
+	"time"
+
+	"sluice.dev/sluice/tests/cluster"
+	"sluice.dev/sluice/tests/world"
+)
+
+// The faults below bring about by intent what single ones do by chance: a host is told that its connection is gone, while
+// what it sent there before still lies unread somewhere, and comes alive after the host has asked again elsewhere.
+
+const (
+	// unread is how long hosts go on sending to who stands still already.
+	unread = 200 * time.Millisecond
+	// Longer than hosts wait with a retry after a reset, and shorter than anybody is declared dead for.
+	comesAliveSoonest, comesAliveLatest = 1700 * time.Millisecond, 2800 * time.Millisecond
+	// What is lost on the forwarding network at once is sent again by the kernel after 0.2, 0.6 and 1.4 s: here by
+	// the last of these.
+	healsSoonest, healsLatest = 1050 * time.Millisecond, 1250 * time.Millisecond
+	// A gateway is silent after 4 s (limits::kPeerSilence).
+	isolatedShortest, isolatedLongest = 8 * time.Second, 12 * time.Second
+)
+
+// isolated: a gateway is cut off from the cluster for long enough to be declared dead, while hosts still reach it.
+func isolated(network *world.Network, node string) *fault {
+	link := node + "'s link to " + cluster.Internal
+	return networkFault("isolation of "+node, link, "isolation", isolatedShortest, isolatedLongest,
+		func() (world.Undo, error) { return network.Drop(node, cluster.Internal, 100, world.In, world.Out) })
+}
+
+// together undoes all, the last first.
+func together(undos ...world.Undo) world.Undo {
+	return func() error {
+		var all []error
+		for i := len(undos) - 1; i >= 0; i-- {
+			all = append(all, undos[i]())
+		}
+		return errors.Join(all...)
+	}
+}
+
+// forgeEverywhere answers all hosts of a node with resets that the node knows nothing of.
+func forgeEverywhere(network *world.Network, node string, fabrics []string) (world.Undo, error) {
+	var undos []world.Undo
+	for _, fabric := range fabrics {
+		undo, err := network.ForgeResets(node, fabric, iscsiPort)
+		if err != nil {
+			return nil, errors.Join(err, together(undos...)())
+		}
+		undos = append(undos, undo)
+	}
+	return together(undos...), nil
+}
+
+// leftBehind is a fault in two steps: what holds hosts' commands up, and a moment later resets to their hosts.
+func leftBehind(name, on, kind string, shortest, longest, between time.Duration, network *world.Network, node string, fabrics []string,
+	holdUp func(context.Context) (world.Undo, error),
+) *fault {
+	var undo world.Undo
+	return &fault{name: name, on: on, kind: kind, weight: 1, shortest: shortest, longest: longest,
+		do: func(ctx context.Context) error {
+			goOn, err := holdUp(ctx)
+			if err != nil {
+				undo = nil
+				return nil //nolint:nilerr // it was killed this moment, or is on its way up
+			}
+			if err := sleep(ctx, between); err != nil {
+				return errors.Join(err, goOn())
+			}
+			stop, err := forgeEverywhere(network, node, fabrics)
+			if err != nil {
+				return errors.Join(err, goOn())
+			}
+			undo = together(goOn, stop)
+			return nil
+		},
+		undo: func(context.Context) error {
+			if undo == nil {
+				return nil
+			}
+			return undo()
+		}}
+}
+
+// leftFrozen: a process stands still with commands unread, for longer than limits::kStallLimit.
+func leftFrozen(network *world.Network, p *world.Process, fabrics []string) *fault {
+	return leftBehind("SIGSTOP of "+p.Name+" and resets to its hosts", p.Name, "left frozen", comesAliveSoonest, comesAliveLatest, unread,
+		network, p.Node, fabrics, func(ctx context.Context) (world.Undo, error) {
+			ctx, cancel := context.WithTimeout(ctx, time.Second)
+			defer cancel()
+			goOn := func() error {
+				if p.Running() {
+					_ = p.Signal(syscall.SIGCONT) // it may have been killed this moment
+				}
+				return nil
+			}
+			if err := p.Freeze(ctx); err != nil {
+				return nil, errors.Join(err, goOn())
+			}
+			return goOn, nil
+		})
+}
+
+// leftHung: one reactor of a process stands still with commands unread while the others go on. Hosts on the other fabrics
+// may be with those.
+func leftHung(network *world.Network, p *world.Process, reactor int, fabric string) *fault {
+	thread := fmt.Sprintf("reactor-%d", reactor)
+	return leftBehind(fmt.Sprintf("a hung %s of %s and resets to its hosts on %s", thread, p.Name, fabric), p.Name, "left hung",
+		comesAliveSoonest, comesAliveLatest, unread, network, p.Node, []string{fabric}, func(context.Context) (world.Undo, error) { return p.HangThread(thread) })
+}
+
+// leftOnTheWay: what a gateway forwards is lost at first, and comes to the owner when its host has asked again.
+func leftOnTheWay(network *world.Network, p *world.Process, fabrics []string) *fault {
+	return leftBehind("loss of what "+p.Name+" forwards and resets to its hosts", p.Node+"'s link to "+cluster.Internal, "left on the way",
+		healsSoonest, healsLatest, 20*time.Millisecond, network, p.Node, fabrics, func(context.Context) (world.Undo, error) {
+			return network.Drop(p.Node, cluster.Internal, 100, world.Out)
+		})
+}

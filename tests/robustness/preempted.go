@@ -1,0 +1,125 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"sluice.dev/sluice/tests/cluster"
+	"sluice.dev/sluice/tests/host"
+	"sluice.dev/sluice/tests/robustness/history"
+	"sluice.dev/sluice/tests/world"
+)
+
+// brokenPromise: a scenario saw what must never happen, as opposed to a step that could not be done.
+type brokenPromise string
+
+func (b brokenPromise) Error() string { return string(b) }
+
+// reservedLUN is the volume that the workload leaves alone.
+const (
+	reservedLUN              = clusterVolumes
+	keyOfFirst, keyOfOther   = 0xa, 0xb
+	writeExclusiveRegistrant = 5 // SPC-5 table 220
+)
+
+// reserver is a host with one path, to the owner.
+type reserver struct {
+	initiator string
+	isid      [6]byte
+	session   *host.Session
+}
+
+func (r *reserver) logIn(ctx context.Context, portal string) error {
+	return world.Until(ctx, func() error {
+		session, err := host.Login(ctx, host.Options{Portal: portal, Target: cluster.Target, Initiator: r.initiator, ISID: r.isid})
+		if err != nil {
+			return err
+		}
+		if r.session = session; r.served(ctx) {
+			return nil
+		}
+		session.Close()
+		return errors.New(portal + " does not serve the volume")
+	})
+}
+
+func (r *reserver) served(ctx context.Context) bool {
+	_, err := r.session.Good(ctx, host.ReservationKeys(reservedLUN))
+	return err == nil
+}
+
+func (r *reserver) reserve(ctx context.Context, action byte, key, serviceKey uint64) error {
+	_, err := r.session.Good(ctx, host.PersistentReserve(reservedLUN, action, writeExclusiveRegistrant, key, serviceKey))
+	return err
+}
+
+// writes tells whether a write is done, or refused for a reservation.
+func (r *reserver) writes(ctx context.Context) (bool, error) {
+	_, err := r.session.Good(ctx, host.Write(reservedLUN, 0, make([]byte, history.BlockSize), history.BlockSize))
+	var answer *host.AnswerError
+	if errors.As(err, &answer) && answer.Response.Status == host.StatusReservationConflict {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// preempted: a host loses its reservation to another one, then the control plane goes, and the owner starts from what it
+// has on disk. The former holder must stay shut out (R2: the record beside the data wins).
+func (c *clustered) preempted() []step {
+	first := &reserver{initiator: c.initiator(hostCount), isid: [6]byte{0x80, 1}}
+	other := &reserver{initiator: c.initiator(hostCount + 1), isid: [6]byte{0x80, 2}}
+	var owner int
+	var portal string
+	expect := func(r *reserver, wanted bool) func(context.Context) error {
+		return func(ctx context.Context) error {
+			done, err := r.writes(ctx)
+			if err == nil && done != wanted {
+				return brokenPromise(fmt.Sprintf("a write of %s through %s is done: %v", r.initiator, portal, done))
+			}
+			return err
+		}
+	}
+	return []step{
+		{"two hosts register, the first one reserves", func(ctx context.Context) (err error) {
+			if owner, err = c.Owner(ctx, reservedLUN); err != nil {
+				return err
+			}
+			portal = c.Portals(owner)[0]
+			return errors.Join(first.logIn(ctx, portal), other.logIn(ctx, portal),
+				first.reserve(ctx, host.PRRegister, 0, keyOfFirst), other.reserve(ctx, host.PRRegister, 0, keyOfOther),
+				first.reserve(ctx, host.PRReserve, keyOfFirst, 0))
+		}},
+		{"the holder writes", expect(first, true)},
+		{"the other one preempts", func(ctx context.Context) error {
+			return other.reserve(ctx, host.PRPreempt, keyOfOther, keyOfFirst)
+		}},
+		{"who was preempted is shut out", expect(first, false)},
+		{"the control plane is lost, the owner killed and started again, the former holder writes", func(ctx context.Context) error {
+			for _, process := range append(c.Replicas, c.Gateways[owner]) {
+				c.keeper.held[process].Store(true)
+				defer c.keeper.held[process].Store(false)
+				if err := process.Kill(); err != nil {
+					return err
+				}
+			}
+			if err := c.Gateways[owner].Start(); err != nil {
+				return err
+			}
+			ctx, cancel := context.WithTimeout(ctx, servedAgain)
+			defer cancel()
+			if err := errors.Join(first.logIn(ctx, portal), other.logIn(ctx, portal)); err != nil {
+				return err
+			}
+			return errors.Join(expect(first, false)(ctx), expect(other, true)(ctx))
+		}},
+		{"the control plane is back", func(ctx context.Context) error {
+			first.session.LogOut()
+			other.session.LogOut()
+			return c.WaitReady(ctx)
+		}},
+	}
+}
+
+const servedAgain = 30 * time.Second
