@@ -214,7 +214,7 @@ func watchObjects[T model.Object](ctx context.Context, t *term, group *errgroup.
 
 // put takes up an object, told by a watch or stored just now. Under the mutex.
 func (t *term) put(object model.Object) {
-	before := t.view.object(object.Kind(), object.Metadata().Name)
+	before := t.view.Get(object.Kind(), object.Metadata().Name)
 	t.view.Put(object)
 	if len(t.unsynced) == 0 {
 		t.queue.add(t.view.touchedBy(before, object)...)
@@ -252,7 +252,7 @@ func (t *term) observed(c store.RecordChange[store.Observed]) {
 
 // restarted notes since when an incarnation is known to be gone: another one has connected.
 func (t *term) restarted(ref model.GatewayRef, now time.Time) {
-	if g := t.view.gateway(ref.Number); g != nil && g.Status.Incarnation != ref.Incarnation {
+	if g := t.view.GatewayByNumber(ref.Number); g != nil && g.Status.Incarnation != ref.Incarnation {
 		t.failovers.gone(g.Ref(), now)
 	}
 }

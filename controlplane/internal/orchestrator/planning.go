@@ -181,7 +181,7 @@ func (v *View) inUse(t *model.Target) []uint32 {
 func (v *View) missingPorts(t *model.Target, wanted []uint32) []model.TargetPort {
 	var missing []model.TargetPort
 	for _, number := range wanted {
-		g := v.gateway(number)
+		g := v.GatewayByNumber(number)
 		if g == nil {
 			continue
 		}

@@ -98,7 +98,7 @@ func (v *View) touchedByVolume(before model.Object, volume *model.Volume) []Key 
 func (v *View) leaving(numbers []uint32) []Key {
 	var touched []Key
 	for _, number := range numbers {
-		if g := v.gateway(number); g != nil && (g.Status.Drain || g.Meta.Deleting()) {
+		if g := v.GatewayByNumber(number); g != nil && (g.Status.Drain || g.Meta.Deleting()) {
 			touched = append(touched, Key{model.KindGateway, g.Meta.Name})
 		}
 	}
@@ -144,11 +144,11 @@ func (v *View) touchedByRecord(o store.Observed) []Key {
 		touched := []Key{{model.KindGateway, o.Connection.Gateway}}
 		return append(touched, v.touchedByGateway(o.Connection.Ref.Number)...)
 	case o.Volume != nil:
-		if key, known := v.uids[o.Volume.UID]; known {
-			return []Key{key}
+		if volume := v.VolumeByUID(o.Volume.UID); volume != nil {
+			return []Key{{model.KindVolume, volume.Meta.Name}}
 		}
 	case o.Peer != nil:
-		if g := v.gateway(o.Peer.Peer.Number); g != nil {
+		if g := v.GatewayByNumber(o.Peer.Peer.Number); g != nil {
 			return []Key{{model.KindGateway, g.Meta.Name}}
 		}
 	case o.Pool != nil:
