@@ -53,6 +53,10 @@ type TargetStatus struct {
 	Ports []TargetPort `json:"ports,omitempty"`
 	// PathSet are the numbers of the gateways that export the target now.
 	PathSet []uint32 `json:"pathSet,omitempty"`
+	// PathGeneration is +1 at every change of the path set.
+	PathGeneration int64 `json:"pathGeneration,omitempty"`
+	// Applied is which Export each gateway of the path set said it has applied, by number; one that refused it has none.
+	Applied map[uint32]string `json:"applied,omitempty"`
 	// Quarantine are numbers of LUNs that were unmapped not long ago.
 	Quarantine []QuarantinedLun `json:"quarantine,omitempty"`
 	Conditions []Condition      `json:"conditions,omitempty"`
@@ -73,6 +77,14 @@ type QuarantinedLun struct {
 	// Volume it showed: the same volume may have its number back at once.
 	Volume string `json:"volume"`
 }
+
+// Export names what gateways are to make of the target as it is now: another spec or path set has another name, for ever.
+func (t *Target) Export() string {
+	return fmt.Sprintf("%d.%d", t.Meta.Generation, t.Status.PathGeneration)
+}
+
+// AppliedBy says that a gateway of the path set has applied the target as it is now.
+func (t *Target) AppliedBy(gateway uint32) bool { return t.Status.Applied[gateway] == t.Export() }
 
 // Metadata implements Object.
 func (t *Target) Metadata() *Meta { return &t.Meta }

@@ -128,7 +128,8 @@ func conditions(object model.Object, wanted []model.Condition, now time.Time) (A
 	if !set(&have) {
 		return Action{}, false
 	}
-	return modify(object, func(o model.Object) bool { return set(conditionsOf(o)) }, nil), true
+	event := appliedEvent(*conditionsOf(object), wanted)
+	return modify(object, func(o model.Object) bool { return set(conditionsOf(o)) }, event), true
 }
 
 func conditionsOf(object model.Object) *[]model.Condition {

@@ -147,6 +147,9 @@ func (v *View) DecideTarget(name string, now time.Time) Decision {
 	}
 	d.add(pathSet(t, wanted)...)
 	if len(d.Actions) == 0 {
+		if a, needed := v.appliedPaths(t); needed {
+			d.add(a)
+		}
 		if c, needed := conditions(t, v.targetConditions(t, planned), now); needed {
 			d.add(c)
 		}
@@ -209,6 +212,7 @@ func pathSet(t *model.Target, wanted []uint32) []Action {
 			return false
 		}
 		status.PathSet = wanted
+		status.PathGeneration++
 		return true
 	}, &Event{false, "PathSetChanged", fmt.Sprintf("exported by gateways %v, before by %v", wanted, from)})}
 }
@@ -237,8 +241,8 @@ func (v *View) targetConditions(t *model.Target, planned placement.TargetPaths) 
 	return []model.Condition{
 		condition(model.ConditionReady, serving > 0, choose(serving > 0, "Exported", "NoPath"), message),
 		condition(model.ConditionProgressing, moving, choose(moving, "PathSetChanging", "Settled"), ""),
-		condition(model.ConditionDegraded, serving < wanted, choose(serving < wanted, "FewerPaths", "AllPaths"),
-			choose(serving < wanted, fewer, "")),
+		degradedBy(v.refusals(t), condition(model.ConditionDegraded, serving < wanted,
+			choose(serving < wanted, "FewerPaths", "AllPaths"), choose(serving < wanted, fewer, ""))),
 		redundant,
 	}
 }

@@ -151,11 +151,35 @@ func (v *View) touchedByRecord(o store.Observed) []Key {
 		if g := v.GatewayByNumber(o.Peer.Peer.Number); g != nil {
 			return []Key{{model.KindGateway, g.Meta.Name}}
 		}
+	case o.Applied != nil:
+		return v.touchedByApplied(*o.Applied)
+	case o.Load != nil:
+		if g := v.GatewayByNumber(o.Load.Gateway.Number); g != nil && g.Status.AppliedVersion != o.Load.AppliedVersion {
+			return []Key{{model.KindGateway, g.Meta.Name}}
+		}
 	case o.Pool != nil:
 		for name, pool := range v.StoragePools {
 			if pool.Meta.UID == o.Pool.UID {
 				return []Key{{model.KindStoragePool, name}}
 			}
+		}
+	}
+	return nil
+}
+
+func (v *View) touchedByApplied(r store.AppliedReport) []Key {
+	switch r.Kind {
+	case model.KindVolume:
+		if volume := v.VolumeByUID(r.UID); volume != nil {
+			return []Key{{r.Kind, volume.Meta.Name}}
+		}
+	case model.KindTarget:
+		if target := v.TargetByUID(r.UID); target != nil {
+			return []Key{{r.Kind, target.Meta.Name}}
+		}
+	case model.KindGateway:
+		if g := v.GatewayByNumber(r.Gateway.Number); g != nil {
+			return []Key{{r.Kind, g.Meta.Name}}
 		}
 	}
 	return nil

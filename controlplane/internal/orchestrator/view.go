@@ -25,6 +25,7 @@ type View struct {
 	peers   map[uint32]map[uint32]heard
 	pools   map[string]map[uint32]store.PoolReport
 	loads   map[uint32]load
+	applied map[objectID]map[uint32]store.AppliedReport
 
 	// holds are the volumes that a gateway owns or shall own, moves how many are moving away from it.
 	holds map[uint32]map[string]bool
@@ -67,6 +68,7 @@ func NewView(term int64, now time.Time) *View {
 		Objects: view.NewObjects(), Jobs: map[string]*store.Job{}, links: map[uint32]*link{},
 		reports: map[string]map[uint32]store.VolumeReport{}, peers: map[uint32]map[uint32]heard{},
 		pools: map[string]map[uint32]store.PoolReport{}, loads: map[uint32]load{},
+		applied:  map[objectID]map[uint32]store.AppliedReport{},
 		failures: map[string]map[uint32]failure{}, holds: map[uint32]map[string]bool{}, moves: map[uint32]int{},
 		dirty: true,
 	}
@@ -101,6 +103,7 @@ func (v *View) Delete(object model.Object, version int64) {
 		v.Forget(kind, name)
 		v.count(known, nil)
 	}
+	delete(v.applied, objectID{kind, object.Metadata().UID})
 	switch o := object.(type) {
 	case *model.Volume:
 		delete(v.reports, o.Meta.UID)

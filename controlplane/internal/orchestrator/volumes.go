@@ -200,8 +200,9 @@ func (v *View) volumeConditions(volume *model.Volume, image progress) []model.Co
 	return []model.Condition{
 		condition(model.ConditionReady, ready, reason, message),
 		condition(model.ConditionProgressing, busy, choose(busy, why, "Settled"), choose(busy, image.message, "")),
-		condition(model.ConditionDegraded, absent || image.reason == reasonJobFailed || image.reason == reasonJobUnsupported,
+		degradedBy(v.refusals(volume), condition(model.ConditionDegraded,
+			absent || image.reason == reasonJobFailed || image.reason == reasonJobUnsupported,
 			choose(absent, reasonNoStream, cmp.Or(image.reason, "AllWell")),
-			choose(absent, "its owner has no stream to the control plane; it serves on", image.message)),
+			choose(absent, "its owner has no stream to the control plane; it serves on", image.message))),
 	}
 }

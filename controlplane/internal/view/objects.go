@@ -24,6 +24,7 @@ type Objects struct {
 	snapshotNames map[string]string // of a uid
 	hostNames     map[string]string // of a uid
 	targetNames   map[string]string // of an IQN
+	targetUIDs    map[string]string // of a uid
 	gatewayNames  map[uint32]string // of a number
 	mappedBy      map[string]string // target of a volume
 }
@@ -36,7 +37,8 @@ func NewObjects() *Objects {
 		Gateways: map[string]*model.Gateway{}, GatewayPools: map[string]*model.GatewayPool{},
 		Fabrics:     map[string]*model.Fabric{},
 		volumeNames: map[string]string{}, snapshotNames: map[string]string{}, hostNames: map[string]string{},
-		targetNames: map[string]string{}, gatewayNames: map[uint32]string{}, mappedBy: map[string]string{},
+		targetNames: map[string]string{}, targetUIDs: map[string]string{},
+		gatewayNames: map[uint32]string{}, mappedBy: map[string]string{},
 	}
 }
 
@@ -50,6 +52,9 @@ func (o *Objects) SnapshotByUID(uid string) *model.Snapshot {
 
 // HostByUID returns nil where there is none.
 func (o *Objects) HostByUID(uid string) *model.Host { return o.Hosts[o.hostNames[uid]] }
+
+// TargetByUID returns nil where there is none.
+func (o *Objects) TargetByUID(uid string) *model.Target { return o.Targets[o.targetUIDs[uid]] }
 
 // TargetByIQN returns nil where there is none.
 func (o *Objects) TargetByIQN(iqn string) *model.Target { return o.Targets[o.targetNames[iqn]] }
@@ -70,7 +75,7 @@ func (o *Objects) Put(object model.Object) {
 	case *model.Volume:
 		o.Volumes[name], o.volumeNames[object.Meta.UID] = object, name
 	case *model.Target:
-		o.Targets[name], o.targetNames[object.Spec.IQN] = object, name
+		o.Targets[name], o.targetNames[object.Spec.IQN], o.targetUIDs[object.Meta.UID] = object, name, name
 		for _, lun := range object.Spec.Luns {
 			o.mappedBy[lun.Volume] = name
 		}
@@ -103,6 +108,7 @@ func (o *Objects) Forget(kind model.Kind, name string) {
 	case model.KindTarget:
 		if old := o.Targets[name]; old != nil {
 			forgetName(o.targetNames, old.Spec.IQN, name)
+			forgetName(o.targetUIDs, old.Meta.UID, name)
 			for _, lun := range old.Spec.Luns {
 				forgetName(o.mappedBy, lun.Volume, name)
 			}
