@@ -23,6 +23,7 @@ func (v *View) Everything() []Key {
 	each(model.KindTarget, names(v.Targets))
 	each(model.KindVolume, names(v.Volumes))
 	each(model.KindSnapshot, names(v.Snapshots))
+	each(model.KindHost, names(v.Hosts))
 	each(KindJob, names(v.Jobs))
 	return all
 }
@@ -54,6 +55,12 @@ func (v *View) touchedBy(before, object model.Object) []Key {
 				if volume.Spec.Pool == o.Meta.Name {
 					touched = append(touched, Key{model.KindVolume, name})
 				}
+			}
+		}
+	case *model.Host:
+		for name, t := range v.Targets {
+			if slices.Contains(t.Spec.Hosts, o.Meta.Name) { // it may be shown other portals
+				touched = append(touched, Key{model.KindTarget, name})
 			}
 		}
 	case *model.Snapshot:
@@ -183,4 +190,16 @@ func (v *View) touchedByApplied(r store.AppliedReport) []Key {
 		}
 	}
 	return nil
+}
+
+// touchedBySession is who counts it: its host, and the target that it may be on the wrong portal of.
+func (v *View) touchedBySession(s *model.Session) []Key {
+	var touched []Key
+	if host := v.HostByUID(s.HostUID); host != nil {
+		touched = append(touched, Key{model.KindHost, host.Meta.Name})
+	}
+	if target := v.TargetByIQN(s.TargetIQN); target != nil {
+		touched = append(touched, Key{model.KindTarget, target.Meta.Name})
+	}
+	return touched
 }

@@ -31,6 +31,7 @@ type View struct {
 	holds map[uint32]map[string]bool
 	moves map[uint32]int
 
+	sessions sessions
 	plan     plan
 	failures map[string]map[uint32]failure
 	deaths   []death
@@ -70,7 +71,7 @@ func NewView(term int64, now time.Time) *View {
 		pools: map[string]map[uint32]store.PoolReport{}, loads: map[uint32]load{},
 		applied:  map[objectID]map[uint32]store.AppliedReport{},
 		failures: map[string]map[uint32]failure{}, holds: map[uint32]map[string]bool{}, moves: map[uint32]int{},
-		dirty: true,
+		sessions: newSessions(), dirty: true,
 	}
 }
 
