@@ -211,7 +211,7 @@ func TestTheNextSessionOfAnInitiatorMovesOnceTheFirstHasHadTimeToComeBack(t *tes
 	targetNow(v)
 	first := v.DecideTarget("t", start)
 	done(v, first, start)
-	if got := asked(v.DecideTarget("t", start.Add(time.Minute))); len(got) != 0 {
+	if got := asked(v.DecideTarget("t", start.Add(2*orchestrator.RebalancePause))); len(got) != 0 {
 		t.Errorf("asked while the first is on its way: %v", got)
 	}
 	v.EndSession(&model.Session{GatewayNumber: 1, TSIH: 1})

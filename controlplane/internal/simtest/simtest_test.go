@@ -57,6 +57,10 @@ func TestEachRuleThatIsBrokenIsFoundOut(t *testing.T) {
 		"the epoch of a report":       {simtest.NoEpoch, 20 * steps, []string{"taken for released", "own "}},
 		"a release is final":          {simtest.ReleaseIsNotFinal, steps, []string{"taken for released", "serves"}},
 		"the peers' word":             {simtest.NoPeers, steps, []string{"was given up"}},
+		"the owner's snapshots":       {simtest.AnyoneSnapshots, steps, []string{"took a snapshot"}},
+		"references":                  {simtest.NoReferences, steps, []string{"while it is held by"}},
+		"jobs hold what they are for": {simtest.NoJobGuard, steps, []string{"left behind", "before its image"}},
+		"a gateway's finalizer":       {simtest.NoFinalizer, steps, []string{"while it owns", "while it exports"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for s := uint64(1); s <= 2000; s++ {
