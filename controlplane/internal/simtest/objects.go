@@ -114,32 +114,40 @@ func (w *World) deleteObject(object model.Object) {
 
 // userOfCopies takes snapshots, makes volumes of them and of others, and deletes what there is.
 func (w *World) userOfCopies() {
-	if !w.chance(2) {
-		return
-	}
-	switch w.random.IntN(10) {
-	case 0, 1:
+	switch w.random.IntN(14) {
+	case 0, 1, 2, 3:
 		if v := w.anyVolume(); v != nil && !v.Meta.Deleting() && len(all[*model.Snapshot](w)) < maxSnapshots {
 			name := w.name("s")
 			w.store.put(&model.Snapshot{Meta: model.Meta{Name: name, UID: name + "-uid"},
 				Spec: model.SnapshotSpec{Volume: v.Meta.Name, ReclaimPolicy: model.ReclaimDelete}})
 		}
-	case 2, 3, 4:
+	case 4, 5:
 		w.makeClone()
-	case 5, 6:
+	case 6, 7:
 		if s, found := anyOf[*model.Snapshot](w); found && (!w.madeFrom(s.Meta.Name) || w.broken == NoReferences) {
 			w.deleteObject(s)
 		}
-	case 7:
-		if t, found := anyOf[*model.Target](w); found && w.chance(2) {
+	case 8:
+		v := w.anyVolume()
+		if v != nil && v.Spec.Source != (model.VolumeSource{}) && len(w.referrers(v.Meta.Name)) == 0 {
+			w.deleteObject(v)
+		}
+	case 9:
+		if t, found := anyOf[*model.Target](w); found && w.chance(8) {
 			w.deleteObject(t)
 		}
-	case 8:
+	case 10:
 		if len(all[*model.Target](w)) < maxTargets {
 			w.makeTarget(w.name("t"))
 		}
-	case 9:
+	case 11:
 		w.deleteGateway()
+	case 12, 13:
+		if len(w.volumes()) < 3 {
+			name := w.name("v")
+			w.makeVolume(name, pick(w, []string{"pool-1", "pool-1", noReflink}), 1<<30, model.VolumeSource{})
+			w.remap(w.volume(name))
+		}
 	}
 }
 
@@ -163,7 +171,7 @@ func (w *World) deleteGateway() {
 	others := func(other *model.Gateway) bool {
 		return other != g && other.Spec.Node == g.Spec.Node && !other.Meta.Deleting()
 	}
-	if !w.chance(8) || !slices.ContainsFunc(all[*model.Gateway](w), others) {
+	if !w.chance(16) || !slices.ContainsFunc(all[*model.Gateway](w), others) {
 		return
 	}
 	w.deleteObject(g)

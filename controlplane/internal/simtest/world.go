@@ -243,7 +243,7 @@ func (l *leader) carryOut(w *World, at int) {
 func (w *World) Step() {
 	p := w.running[pick(w, w.names)]
 	l := pick(w, w.leaders)
-	switch w.random.IntN(25) {
+	switch w.random.IntN(26) {
 	case 0:
 		w.now = w.now.Add(time.Duration(w.random.IntN(800)) * time.Millisecond)
 	case 1, 2, 3:
@@ -278,7 +278,7 @@ func (w *World) Step() {
 		}
 	case 23:
 		w.user()
-	case 24:
+	case 24, 25:
 		w.userOfCopies()
 	}
 }
