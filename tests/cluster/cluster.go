@@ -57,6 +57,8 @@ type Options struct {
 	Directory string
 	Gateways  int
 	Volumes   int
+	// Paths of the target; 0: one by every gateway.
+	Paths int
 	// Replicas of the control plane: one has its etcd inside, several share one of three members.
 	Replicas int
 }

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -61,7 +62,7 @@ func (c *Cluster) makeObjects(ctx context.Context) error {
 		hosts = append(hosts, name)
 	}
 	object("Target", "cluster", fmt.Sprintf("iqn: %q, gatewayPool: default, paths: %d, luns: [%s], hosts: [%s]", Target,
-		c.Options.Gateways, strings.Join(luns, ", "), strings.Join(hosts, ", ")))
+		cmp.Or(c.Paths, c.Options.Gateways), strings.Join(luns, ", "), strings.Join(hosts, ", ")))
 	if err := os.WriteFile(c.path("objects.yaml"), []byte(text.String()), 0o600); err != nil {
 		return err
 	}

@@ -35,7 +35,7 @@ func (s *settings) parts(kept *store.Store, log *slog.Logger, registry prometheu
 	p := &parts{store: kept, view: view.New(kept, log), log: log,
 		events: &events{log: store.NewEventLog(kept), out: log}}
 	p.streams = dispatch.New(dispatch.Options{
-		Store: kept, View: p.view, Log: log, Events: p.events, Replica: s.replica(), ClusterID: s.cluster, OUI: s.oui,
+		Store: kept, View: p.view, Log: log, Replica: s.replica(), ClusterID: s.cluster, OUI: s.oui,
 		Caller: func(ctx context.Context) string {
 			if identity := server.IdentityOf(ctx); identity.Role == server.RoleGateway {
 				return identity.Name
@@ -96,7 +96,7 @@ type events struct {
 	out *slog.Logger
 }
 
-// Record implements dispatch.Events.
+// Record implements orchestrator.Events.
 func (e *events) Record(ctx context.Context, about model.Object, warning bool, reason, message string) {
 	severity := model.EventNormal
 	if warning {

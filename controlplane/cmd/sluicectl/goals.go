@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 
 	"google.golang.org/protobuf/proto"
@@ -69,6 +70,11 @@ func ownershipWord(status *pb.VolumeStatus) string {
 var unmadeTarget = missingOf(func(t *pb.Target) string {
 	if have, want := len(t.GetStatus().GetPaths()), int(t.GetSpec().GetPaths()); have < want {
 		return fmt.Sprintf("it has %d of %d paths", have, want)
+	}
+	for _, path := range t.GetStatus().GetPaths() {
+		if !path.GetApplied() {
+			return fmt.Sprintf("gateway %s has not applied it", cmp.Or(path.GetGateway(), number(path.GetTargetPortGroup())))
+		}
 	}
 	return ""
 })

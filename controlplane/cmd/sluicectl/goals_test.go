@@ -42,7 +42,8 @@ func TestAGoalIsReachedOnlyByWhatWasAskedFor(t *testing.T) {
 		"draining":                    {undrained, gateway(pb.GatewayHealth_GATEWAY_HEALTH_DRAINING), false},
 		"ready again":                 {unmadeGateway, gateway(pb.GatewayHealth_GATEWAY_HEALTH_READY), true},
 		"drained, not undrained":      {unmadeGateway, gateway(pb.GatewayHealth_GATEWAY_HEALTH_DRAINED), false},
-		"all paths":                   {unmadeTarget, targetOn(2, 1, 2), true},
+		"all paths":                   {unmadeTarget, appliedOn(2, 1, 2), true},
+		"all paths, not applied yet":  {unmadeTarget, targetOn(2, 1, 2), false},
 		"one path of two":             {unmadeTarget, targetOn(2, 1), false},
 		"taken":                       {unmadeSnapshot, &pb.Snapshot{Status: &pb.SnapshotStatus{Ready: true}}, true},
 		"not taken":                   {unmadeSnapshot, &pb.Snapshot{}, false},
@@ -124,4 +125,13 @@ func TestManyPartsPrintALineForEachTenth(t *testing.T) {
 	if lines := strings.Count(out.String(), "\n"); lines < 10 || lines > 13 {
 		t.Errorf("%d lines:\n%s", lines, out.String())
 	}
+}
+
+// appliedOn is a target whose gateways have applied it.
+func appliedOn(paths int32, gateways ...uint32) *pb.Target {
+	target := targetOn(paths, gateways...)
+	for _, path := range target.GetStatus().GetPaths() {
+		path.Applied = true
+	}
+	return target
 }

@@ -89,7 +89,7 @@ func showTarget(t *model.Target) *pb.Target {
 }
 
 func showPath(t *model.Target, gateway uint32) *pb.TargetPath {
-	path := &pb.TargetPath{TargetPortGroup: gateway}
+	path := &pb.TargetPath{TargetPortGroup: gateway, Applied: t.AppliedBy(gateway)}
 	for _, port := range t.Status.Ports {
 		if port.Gateway == gateway {
 			path.Ports = append(path.Ports, &pb.TargetPort{

@@ -9,14 +9,9 @@ import (
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
-// access says who may log in to a target and what each is shown: placement's answer for a cluster of this target alone, which
-// keeps path set and owners as they are.
+// access says who may log in to a target and what each is shown.
 func (m *maker) access(t *model.Target) []*pb.DesiredAccess {
-	assignment := placement.Plan(m.around(t))
-	shown := map[string][]placement.PortalRef{}
-	for _, access := range assignment.Access {
-		shown[access.Host] = access.Portals
-	}
+	shown := m.objects.Access(t)
 	var all []*pb.DesiredAccess
 	for _, name := range t.Spec.Hosts {
 		host := m.objects.Hosts[name]
@@ -47,32 +42,4 @@ func (m *maker) hides(portals []placement.PortalRef) bool {
 		}
 	}
 	return false
-}
-
-// around is the target with what Plan needs to know for it.
-func (m *maker) around(t *model.Target) placement.Cluster {
-	cluster := placement.Cluster{Policy: placement.Policy{MaxMoves: -1}}
-	for _, fabric := range m.objects.Fabrics {
-		cluster.Fabrics = append(cluster.Fabrics, placement.FabricFrom(fabric))
-	}
-	for _, number := range t.Status.PathSet {
-		if gateway := m.objects.GatewayByNumber(number); gateway != nil {
-			cluster.Gateways = append(cluster.Gateways, placement.GatewayFrom(gateway, 0))
-		}
-	}
-	for _, lun := range t.Spec.Luns {
-		if volume := m.objects.Volumes[lun.Volume]; volume != nil {
-			cluster.Volumes = append(cluster.Volumes,
-				placement.VolumeFrom(volume, m.objects.StoragePools[volume.Spec.Pool], 0))
-		}
-	}
-	for _, name := range t.Spec.Hosts {
-		if host := m.objects.Hosts[name]; host != nil {
-			cluster.Hosts = append(cluster.Hosts, placement.HostFrom(host))
-		}
-	}
-	target := placement.TargetFrom(t)
-	target.Paths = int32(len(t.Status.PathSet))
-	cluster.Targets = []placement.Target{target}
-	return cluster
 }

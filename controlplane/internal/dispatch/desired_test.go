@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"sluice.dev/sluice/controlplane/internal/model"
 	"sluice.dev/sluice/controlplane/internal/view"
@@ -150,6 +151,28 @@ func TestAVolumeThatIsNotMadeYetIsShownToNobody(t *testing.T) {
 	}
 	if state[objectKey{pb.ObjectKind_OBJECT_KIND_VOLUME, "volume-uid"}] != nil {
 		t.Error("the volume is told")
+	}
+}
+
+// R9: who is on a gateway that leaves stays until it is asked to go; who comes is sent to one that stays.
+func TestAGatewayThatLeavesExportsButIsShownToNobody(t *testing.T) {
+	o := cluster()
+	leaves := *o.Targets["db"]
+	leaves.Status.Leaving = map[uint32]time.Time{1: time.Unix(0, 0)}
+	o.Put(&leaves)
+	for name, redirect := range map[string]bool{"gw-1": true, "gw-2": false} {
+		target := of(o, name).target()
+		if len(target.GetAccess()) != 1 || len(target.GetPorts()) != 2 {
+			t.Fatalf("%s: %v", name, target)
+		}
+		access := target.GetAccess()[0]
+		if !slices.Equal(access.GetPortals(), []string{"192.0.2.2:3260,12"}) || access.GetRedirect() != redirect {
+			t.Errorf("%s shows %v and redirects: %v", name, access.GetPortals(), access.GetRedirect())
+		}
+	}
+	leaves.Status.Leaving = map[uint32]time.Time{1: time.Unix(0, 0), 2: time.Unix(0, 0)}
+	if shown := of(o, "gw-1").target().GetAccess()[0].GetPortals(); len(shown) != 2 {
+		t.Errorf("shown are %v where all leave: no way would be left", shown)
 	}
 }
 

@@ -33,11 +33,6 @@ const (
 	storeTimeout = 5 * time.Second
 )
 
-// Events are told what happened, for people.
-type Events interface {
-	Record(ctx context.Context, about model.Object, warning bool, reason, message string)
-}
-
 // Options of the service.
 type Options struct {
 	Store *store.Store
@@ -45,7 +40,6 @@ type Options struct {
 	Log   *slog.Logger
 	// Caller says which gateway a call comes from, as its certificate names it; empty where nobody was asked for one.
 	Caller func(context.Context) string
-	Events Events
 	// Replica names this process, ClusterID the system.
 	Replica, ClusterID string
 	OUI                uint32

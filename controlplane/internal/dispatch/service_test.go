@@ -24,10 +24,6 @@ var shared *etcd.Embedded
 
 func TestMain(m *testing.M) { etcdtest.Main(m, &shared) }
 
-type noEvents struct{}
-
-func (noEvents) Record(context.Context, model.Object, bool, string, string) {}
-
 // replica is a control plane of one replica with gateway gw-1 and volume orders, which it owns.
 type replica struct {
 	*store.Store
@@ -50,7 +46,7 @@ func start(t *testing.T) *replica {
 	r := &replica{Store: kept, t: t}
 	log := slog.New(slog.DiscardHandler)
 	seen := view.New(kept, log)
-	service := New(Options{Store: kept, View: seen, Log: log, Events: noEvents{}, Replica: "r", ClusterID: "c",
+	service := New(Options{Store: kept, View: seen, Log: log, Replica: "r", ClusterID: "c",
 		Caller: func(context.Context) string { return r.caller }})
 	ctx, stop := context.WithCancel(context.Background())
 	server := grpc.NewServer()

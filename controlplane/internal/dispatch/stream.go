@@ -49,6 +49,9 @@ type gatewayStream struct {
 	// exported are the names of volumes that it was told of, for hub.
 	exported atomic.Pointer[map[string]bool]
 	sessions sessionRecorder
+	applied  acknowledged
+	// version that was sent last; each update of a stream has a greater one, so that acknowledgements tell them apart.
+	version uint64
 }
 
 // wake has the desired state made anew; it never waits.
@@ -152,6 +155,7 @@ func (g *gatewayStream) send(ctx context.Context) error {
 func (g *gatewayStream) update() error {
 	var next desiredState
 	var version uint64
+	var about told
 	exported := map[string]bool{}
 	settings := Settings{ClusterID: g.service.options.ClusterID, OUI: g.service.options.OUI,
 		Keys: g.service.hub.forwardingKeys()}
@@ -161,7 +165,8 @@ func (g *gatewayStream) update() error {
 			return
 		}
 		next = desired(o, gateway, g.incarnation, settings)
-		version = uint64(max(o.Version, 1))
+		version = max(uint64(max(o.Version, 1)), g.version+1)
+		about = tellOf(o, gateway, next)
 		for _, object := range next {
 			if volume := object.GetVolume(); volume != nil {
 				exported[volume.GetName()] = true
@@ -176,13 +181,17 @@ func (g *gatewayStream) update() error {
 	if from == nil && len(g.heldDigest) > 0 && bytes.Equal(g.heldDigest, next.digest()) {
 		from = next // it holds just this already
 	}
-	told := updates(from, next, version)
-	if told == nil && g.sent == nil {
+	sent := updates(from, next, version)
+	if sent == nil && g.sent == nil {
 		// Even nothing new is news to a gateway that waits for its first update.
-		told = []*pb.StreamUpdate{{Version: version, Digest: next.digest()}}
+		sent = []*pb.StreamUpdate{{Version: version, Digest: next.digest()}}
 	}
 	g.sent = next
-	for _, update := range told {
+	if sent != nil {
+		g.version, about.version, about.at = version, version, time.Now()
+	}
+	g.applied.tell(about)
+	for _, update := range sent {
 		if err := g.stream.Send(&pb.ConnectResponse{Message: &pb.ConnectResponse_Update{Update: update}}); err != nil {
 			return err
 		}

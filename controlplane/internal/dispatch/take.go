@@ -22,7 +22,7 @@ func (g *gatewayStream) take(ctx context.Context, message *pb.ConnectRequest) er
 	var err error
 	switch m := message.GetMessage().(type) {
 	case *pb.ConnectRequest_Ack:
-		g.acknowledged(ctx, m.Ack)
+		err = g.acknowledged(ctx, m.Ack)
 	case *pb.ConnectRequest_Heartbeat:
 		err = g.heartbeat(ctx, m.Heartbeat)
 	case *pb.ConnectRequest_VolumeObserved:
@@ -66,25 +66,37 @@ func (g *gatewayStream) verdict(err error) error {
 	return nil
 }
 
-func (g *gatewayStream) acknowledged(ctx context.Context, ack *pb.StreamAck) {
+func (g *gatewayStream) acknowledged(ctx context.Context, ack *pb.StreamAck) error {
 	for _, refusal := range ack.GetRefused() {
 		key := refusal.GetKey()
 		g.log.Warn("the gateway could not apply an object", "kind", key.GetKind(), "id", key.GetId(), "reason", refusal.GetReason())
-		g.service.options.Events.Record(ctx, g.object(), true, "NotApplied",
-			key.GetKind().String()+" "+key.GetId()+": "+refusal.GetReason())
 	}
+	g.applied.take(ack)
+	return g.tellApplied(ctx)
 }
 
-// object is the gateway, as far as events need it.
-func (g *gatewayStream) object() *model.Gateway {
-	return &model.Gateway{Meta: model.Meta{Name: g.name}}
+// tellApplied stores what the gateway has applied, where that has changed.
+func (g *gatewayStream) tellApplied(ctx context.Context) error {
+	reports, changed := g.applied.reports(time.Now())
+	if !changed {
+		return nil
+	}
+	err := g.connection.ObserveApplied(ctx, reports)
+	if err != nil {
+		g.applied.again()
+	}
+	return err
 }
 
 func (g *gatewayStream) heartbeat(ctx context.Context, beat *pb.StreamHeartbeat) error {
 	if err := g.connection.KeepAlive(ctx); err != nil {
 		return err
 	}
-	report := store.LoadReport{Sessions: beat.GetSessions(), BusyPermille: beat.GetBusyPermille()}
+	if err := g.tellApplied(ctx); err != nil {
+		return err
+	}
+	report := store.LoadReport{Sessions: beat.GetSessions(), BusyPermille: beat.GetBusyPermille(),
+		AppliedVersion: g.applied.version()}
 	for _, load := range beat.GetLoads() {
 		report.Volumes = append(report.Volumes,
 			store.VolumeLoad{UID: load.GetUid(), Commands: load.GetCommands(), Bytes: load.GetBytes()})

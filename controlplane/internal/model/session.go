@@ -34,6 +34,12 @@ type Session struct {
 // Name is what people call it by.
 func (s *Session) Name() string { return fmt.Sprintf("%s.%d.%s", s.Gateway, s.TSIH, s.ISID) }
 
+// Same says that it is the session that was seen earlier, not one that was given its number since.
+func (s *Session) Same(earlier *Session) bool {
+	return s.GatewayNumber == earlier.GatewayNumber && s.TSIH == earlier.TSIH && s.ISID == earlier.ISID &&
+		s.Initiator == earlier.Initiator && s.LoginTime.Equal(earlier.LoginTime)
+}
+
 // EventSeverity is how bad an event is.
 type EventSeverity string
 

@@ -53,6 +53,13 @@ type TargetStatus struct {
 	Ports []TargetPort `json:"ports,omitempty"`
 	// PathSet are the numbers of the gateways that export the target now.
 	PathSet []uint32 `json:"pathSet,omitempty"`
+	// Leaving are the gateways of the path set that hosts are not shown any more, by number, each with since when: they stay
+	// until nothing is on them, or for as long as the leader waits for that.
+	Leaving map[uint32]time.Time `json:"leaving,omitempty"`
+	// PathGeneration is +1 at every change of the path set, and of who leaves it.
+	PathGeneration int64 `json:"pathGeneration,omitempty"`
+	// Applied is which Export each gateway of the path set said it has applied, by number; one that refused it has none.
+	Applied map[uint32]string `json:"applied,omitempty"`
 	// Quarantine are numbers of LUNs that were unmapped not long ago.
 	Quarantine []QuarantinedLun `json:"quarantine,omitempty"`
 	Conditions []Condition      `json:"conditions,omitempty"`
@@ -73,6 +80,28 @@ type QuarantinedLun struct {
 	// Volume it showed: the same volume may have its number back at once.
 	Volume string `json:"volume"`
 }
+
+// Export names what gateways are to make of the target as it is now: another spec or path set has another name, for ever.
+func (t *Target) Export() string {
+	return fmt.Sprintf("%d.%d", t.Meta.Generation, t.Status.PathGeneration)
+}
+
+// Shown are the gateways of the path set that hosts are shown, by number: all but those that leave it, if any stay.
+func (t *Target) Shown() []uint32 {
+	var shown []uint32
+	for _, number := range t.Status.PathSet {
+		if _, leaves := t.Status.Leaving[number]; !leaves {
+			shown = append(shown, number)
+		}
+	}
+	if len(shown) == 0 {
+		return t.Status.PathSet
+	}
+	return shown
+}
+
+// AppliedBy says that a gateway of the path set has applied the target as it is now.
+func (t *Target) AppliedBy(gateway uint32) bool { return t.Status.Applied[gateway] == t.Export() }
 
 // Metadata implements Object.
 func (t *Target) Metadata() *Meta { return &t.Meta }

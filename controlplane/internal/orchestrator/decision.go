@@ -41,6 +41,8 @@ type Action struct {
 	Remove model.Object
 	// Forget what a gateway of this number observed.
 	Forget uint32
+	// Evict asks a session to log out.
+	Evict *Eviction
 	// Fence shuts an incarnation out of a volume; then Own says so.
 	Fence *model.GatewayRef
 
@@ -48,6 +50,12 @@ type Action struct {
 	Event *Event
 	// Done tells the view what the store does not keep.
 	Done func(view *View, now time.Time)
+}
+
+// Eviction is a session that shall end, and why: one of the Evict… reasons.
+type Eviction struct {
+	Session *model.Session
+	Reason  string
 }
 
 // OwnChange is a change of ownership that holds for exactly one ownership, the one it was decided on.
@@ -128,7 +136,8 @@ func conditions(object model.Object, wanted []model.Condition, now time.Time) (A
 	if !set(&have) {
 		return Action{}, false
 	}
-	return modify(object, func(o model.Object) bool { return set(conditionsOf(o)) }, nil), true
+	event := appliedEvent(*conditionsOf(object), wanted)
+	return modify(object, func(o model.Object) bool { return set(conditionsOf(o)) }, event), true
 }
 
 func conditionsOf(object model.Object) *[]model.Condition {

@@ -27,7 +27,7 @@ func (noFencer) Fence(context.Context, *model.StoragePool, *model.Volume, model.
 
 // outlaw notes with the gateway which incarnation is being shut out: it is never given a volume again.
 func (o *owning) outlaw() {
-	g, incarnation := o.gateway(o.is.Owner.Number), o.is.Owner.Incarnation
+	g, incarnation := o.GatewayByNumber(o.is.Owner.Number), o.is.Owner.Incarnation
 	if g == nil || g.Status.FencedIncarnation == incarnation {
 		return
 	}

@@ -59,7 +59,7 @@ func (v *View) DecideGateway(name string, now time.Time) Decision {
 	if change, needed := v.gatewayStatus(g, found, now); needed {
 		d.add(change)
 	}
-	if c, needed := conditions(g, gatewayConditions(found), now); needed && len(d.Actions) == 0 {
+	if c, needed := conditions(g, v.gatewayConditions(g, found), now); needed && len(d.Actions) == 0 {
 		d.add(c)
 	}
 	return d
@@ -184,19 +184,23 @@ func (v *View) free(g *model.Gateway) bool {
 func (v *View) gatewayStatus(g *model.Gateway, found verdict, now time.Time) (Action, bool) {
 	connection := v.link(g.Status.Number).connection
 	wanted := func(s *model.GatewayStatus) bool {
-		before := [...]any{s.Health, s.Incarnation, s.BootID, s.PID, s.PIDStartTime, s.Version}
+		before := [...]any{s.Health, s.Incarnation, s.BootID, s.PID, s.PIDStartTime, s.Version, s.AppliedVersion}
 		s.Health = found.health
 		if c := connection; c != nil {
 			s.Incarnation, s.BootID, s.PID, s.PIDStartTime = c.Ref.Incarnation, c.BootID, c.PID, c.PIDStartTime
 			s.Version = c.Version
+			if load := v.loads[c.Ref.Number].last; load.Gateway == c.Ref && load.AppliedVersion != 0 {
+				s.AppliedVersion = load.AppliedVersion
+			}
 		}
-		return before != [...]any{s.Health, s.Incarnation, s.BootID, s.PID, s.PIDStartTime, s.Version}
+		return before != [...]any{s.Health, s.Incarnation, s.BootID, s.PID, s.PIDStartTime, s.Version, s.AppliedVersion}
 	}
 	status := g.Status
 	if !wanted(&status) {
 		return Action{}, false
 	}
 	from, incarnation := g.Status.Health, g.Status.Incarnation
+	told := v.gatewayConditions(g, found)
 	a := modify(g, func(o model.Object) bool {
 		s := &o.(*model.Gateway).Status
 		// A verdict is on one incarnation as it was seen: another one, or another verdict meanwhile, is news first.
@@ -204,12 +208,15 @@ func (v *View) gatewayStatus(g *model.Gateway, found verdict, now time.Time) (Ac
 			return false
 		}
 		s.LastSeen = now.UTC()
-		for _, c := range gatewayConditions(found) {
+		for _, c := range told {
 			c.ObservedGeneration = o.Metadata().Generation
 			setCondition(&s.Conditions, c, now)
 		}
 		return true
 	}, gatewayEvent(g, found, incarnation != "" && status.Incarnation != incarnation))
+	if a.Event == nil {
+		a.Event = appliedEvent(g.Status.Conditions, told)
+	}
 	return a, true
 }
 
@@ -224,11 +231,11 @@ func gatewayEvent(g *model.Gateway, found verdict, restarted bool) *Event {
 	return nil
 }
 
-func gatewayConditions(found verdict) []model.Condition {
+func (v *View) gatewayConditions(g *model.Gateway, found verdict) []model.Condition {
 	return []model.Condition{
 		condition(model.ConditionReady, found.health == model.GatewayReady, found.reason, found.message),
 		condition(model.ConditionProgressing, found.health == model.GatewayDraining, found.reason, found.message),
-		condition(model.ConditionDegraded, found.health == model.GatewayDead ||
-			found.health == model.GatewayDisconnected, found.reason, found.message),
+		degradedBy(v.refusals(g), condition(model.ConditionDegraded, found.health == model.GatewayDead ||
+			found.health == model.GatewayDisconnected, found.reason, found.message)),
 	}
 }

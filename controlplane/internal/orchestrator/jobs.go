@@ -43,7 +43,7 @@ func reaches(g *model.Gateway, c *store.GatewayConnection, pool *model.StoragePo
 func (v *View) worker(pool *model.StoragePool, preferred uint32) (uint32, bool) {
 	best := uint32(0)
 	for number, l := range v.links {
-		g := v.gateway(number)
+		g := v.GatewayByNumber(number)
 		if l.connection == nil || g == nil || !reaches(g, l.connection, pool) {
 			continue
 		}
@@ -100,7 +100,7 @@ func (v *View) lostWorker(job *store.Job, now time.Time, d *Decision) bool {
 	if _, present := v.connected(job.Gateway); present {
 		return false
 	}
-	g := v.gateway(job.Gateway)
+	g := v.GatewayByNumber(job.Gateway)
 	if g == nil || g.Status.Health == model.GatewayDead {
 		return true
 	}
@@ -146,8 +146,7 @@ func (v *View) DecideJob(id string) Decision {
 	if job == nil {
 		return d
 	}
-	uid, _, _ := strings.Cut(id, ".")
-	if _, known := v.uids[uid]; !known {
+	if _, known := v.JobObject(id); !known {
 		d.add(Action{Kind: KindJob, Name: id, DropJob: job})
 	}
 	return d
@@ -156,6 +155,11 @@ func (v *View) DecideJob(id string) Decision {
 // JobObject is what a job is for, if that is there.
 func (v *View) JobObject(id string) (Key, bool) {
 	uid, _, _ := strings.Cut(id, ".")
-	key, ok := v.uids[uid]
-	return key, ok
+	if volume := v.VolumeByUID(uid); volume != nil {
+		return Key{model.KindVolume, volume.Meta.Name}, true
+	}
+	if snapshot := v.SnapshotByUID(uid); snapshot != nil {
+		return Key{model.KindSnapshot, snapshot.Meta.Name}, true
+	}
+	return Key{}, false
 }

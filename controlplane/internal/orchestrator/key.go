@@ -28,6 +28,8 @@ func (v *View) Decide(key Key, now time.Time) Decision {
 		return v.DecideSnapshot(key.Name, now)
 	case model.KindStoragePool:
 		return v.DecidePool(key.Name, now)
+	case model.KindHost:
+		return v.DecideHost(key.Name, now)
 	case KindJob:
 		return v.DecideJob(key.Name)
 	}

@@ -29,6 +29,20 @@ const (
 	// whole cluster where nothing forces a move.
 	DrainMoves     = 8
 	RebalanceMoves = 2
+	// SessionGrace is how long a session may be beyond its host's limit: one that is lost counts until its gateway finds out,
+	// which takes 3 s (R6), and whoever took its place is no surplus.
+	SessionGrace = 5 * time.Second
+	// LeaveTimeout is how long a gateway that leaves a path set waits for sessions to move to portals that hosts are shown.
+	// Then it leaves, and asks who is left to log out.
+	LeaveTimeout = 30 * time.Second
+	// RebalancePause is between two sessions of an initiator to a target that are asked to move: the first has found its new
+	// portal before the next one leaves. It doubles each time up to MaxRebalancePause.
+	RebalancePause    = 5 * time.Second
+	MaxRebalancePause = 10 * time.Minute
+	// MaxRebalanced sessions are asked to move within RebalanceWindow in the whole cluster: each is a logout and a login, and
+	// then the host looks at all LUNs anew.
+	MaxRebalanced   = 32
+	RebalanceWindow = time.Second
 	// PlanEvery is how often everything is planned anew where nothing has changed but loads.
 	PlanEvery = 30 * time.Second
 	// PlanPause is between two plans at least: a burst of changes is planned once.

@@ -14,6 +14,7 @@ type metrics struct {
 	changes   *prometheus.CounterVec
 	failover  prometheus.Histogram
 	refused   prometheus.Counter
+	evicted   *prometheus.CounterVec
 	failures  *prometheus.CounterVec
 	plan      prometheus.Histogram
 	imbalance prometheus.Gauge
@@ -39,6 +40,9 @@ func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
 			"From the owner's death being known to the next owner serving.", 0.01)),
 		refused: prometheus.NewCounter(counter("fencing_refused_total",
 			"Gateways that were not declared dead because too many were just before.")),
+		evicted: prometheus.NewCounterVec(counter("sessions_asked_to_leave_total",
+			"Sessions that were asked to log out: beyond their host's limit, or at a portal that it is shown no more."),
+			[]string{"reason"}),
 		failures: prometheus.NewCounterVec(counter("failures_total", "Looks at an object that ended with an error."),
 			[]string{"kind"}),
 		plan: prometheus.NewHistogram(histogram("plan_duration_seconds", "Time that placement takes.", 0.0005)),
@@ -48,11 +52,14 @@ func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
 		volumes:  prometheus.NewGaugeVec(gauge("volumes", "Volumes by state of ownership."), []string{"state"}),
 		alarms:   prometheus.NewGaugeVec(gauge("alarms", "Objects that need somebody's attention."), []string{"alarm"}),
 	}
-	for _, c := range []prometheus.Collector{m.leads, m.changes, m.failover, m.refused, m.failures, m.plan, m.imbalance,
+	for _, c := range []prometheus.Collector{m.leads, m.changes, m.failover, m.refused, m.evicted, m.failures, m.plan, m.imbalance,
 		m.gateways, m.volumes, m.alarms} {
 		if err := registerer.Register(c); err != nil {
 			return nil, err
 		}
+	}
+	for _, reason := range []string{EvictLimit, EvictRebalance} {
+		m.evicted.WithLabelValues(reason)
 	}
 	return m, nil
 }

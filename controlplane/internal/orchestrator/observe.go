@@ -16,6 +16,7 @@ func (v *View) ResetObserved(now time.Time) {
 	clear(v.reports)
 	clear(v.peers)
 	clear(v.pools)
+	clear(v.applied)
 	v.dirty = true
 }
 
@@ -34,6 +35,8 @@ func (v *View) Observe(o store.Observed, now time.Time) {
 		put(v.pools, o.Pool.UID, o.Pool.Gateway.Number, *o.Pool)
 	case o.Load != nil:
 		v.observeLoad(*o.Load)
+	case o.Applied != nil:
+		put(v.applied, objectID{o.Applied.Kind, o.Applied.UID}, o.Applied.Gateway.Number, *o.Applied)
 	}
 }
 
@@ -52,6 +55,8 @@ func (v *View) Unobserve(o store.Observed, now time.Time) {
 		delete(v.pools[o.Pool.UID], o.Pool.Gateway.Number)
 	case o.Load != nil:
 		delete(v.loads, o.Load.Gateway.Number)
+	case o.Applied != nil:
+		delete(v.applied[objectID{o.Applied.Kind, o.Applied.UID}], o.Applied.Gateway.Number)
 	}
 }
 

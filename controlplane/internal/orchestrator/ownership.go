@@ -292,7 +292,7 @@ func (o *owning) carryOut(request *model.MoveRequest) *Action {
 	next, ok := model.GatewayRef{}, false
 	if request.Gateway == 0 {
 		next, ok = o.candidate(o.is.Owner)
-	} else if g := o.gateway(request.Gateway); g != nil && !leaves(g) {
+	} else if g := o.GatewayByNumber(request.Gateway); g != nil && !leaves(g) {
 		var present bool
 		next, present = o.connected(request.Gateway)
 		ok = present && o.mayOwn(g, next)
@@ -318,7 +318,7 @@ func (o *owning) move(next model.GatewayRef, reason string) *Action {
 // planned makes the move that placement wants, a few at a time.
 func (o *owning) planned() *Action {
 	number := o.plan.owners[o.volume.Meta.Name]
-	g, from := o.gateway(number), o.gateway(o.is.Owner.Number)
+	g, from := o.GatewayByNumber(number), o.GatewayByNumber(o.is.Owner.Number)
 	if number == o.is.Owner.Number || g == nil || from == nil || leaves(g) {
 		return nil
 	}

@@ -3,6 +3,7 @@ package orchestrator
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -125,7 +126,7 @@ func (v *View) DecideTarget(name string, now time.Time) Decision {
 			d.add(a)
 			return d
 		}
-		d.add(pathSet(t, kept)...)
+		d.add(pathSet(t, kept, nil)...)
 		return d
 	}
 	planned, ok := v.plan.paths[name]
@@ -133,9 +134,14 @@ func (v *View) DecideTarget(name string, now time.Time) Decision {
 		return d // it was not planned yet
 	}
 	wanted := slices.Clone(planned.Gateways)
-	for _, number := range kept {
+	leaving := map[uint32]time.Time{}
+	for _, number := range append(kept, v.waitsForSessions(t, now, &d)...) {
 		if !slices.Contains(wanted, number) {
 			wanted = append(wanted, number)
+			leaving[number] = now.UTC()
+			if since, leaves := t.Status.Leaving[number]; leaves {
+				leaving[number] = since
+			}
 		}
 	}
 	slices.Sort(wanted)
@@ -145,8 +151,12 @@ func (v *View) DecideTarget(name string, now time.Time) Decision {
 		d.add(a)
 		return d // then the path set, on what is stored
 	}
-	d.add(pathSet(t, wanted)...)
+	d.add(pathSet(t, wanted, leaving)...)
 	if len(d.Actions) == 0 {
+		v.rebalance(t, now, &d)
+		if a, needed := v.appliedPaths(t); needed {
+			d.add(a)
+		}
 		if c, needed := conditions(t, v.targetConditions(t, planned), now); needed {
 			d.add(c)
 		}
@@ -181,7 +191,7 @@ func (v *View) inUse(t *model.Target) []uint32 {
 func (v *View) missingPorts(t *model.Target, wanted []uint32) []model.TargetPort {
 	var missing []model.TargetPort
 	for _, number := range wanted {
-		g := v.gateway(number)
+		g := v.GatewayByNumber(number)
 		if g == nil {
 			continue
 		}
@@ -197,20 +207,25 @@ func (v *View) missingPorts(t *model.Target, wanted []uint32) []model.TargetPort
 	return missing
 }
 
-// pathSet is the change of a path set, if there is one, made only on the one that it was decided on.
-func pathSet(t *model.Target, wanted []uint32) []Action {
-	from := slices.Clone(t.Status.PathSet)
-	if slices.Equal(from, wanted) {
+// pathSet is the change of a path set and of who leaves it, if there is one, made only on the one that it was decided on.
+func pathSet(t *model.Target, wanted []uint32, leaving map[uint32]time.Time) []Action {
+	from, left := slices.Clone(t.Status.PathSet), maps.Clone(t.Status.Leaving)
+	if slices.Equal(from, wanted) && maps.Equal(left, leaving) {
 		return nil
+	}
+	message := fmt.Sprintf("exported by gateways %v, before by %v", wanted, from)
+	if len(leaving) > 0 {
+		message += fmt.Sprintf("; %v leave", slices.Sorted(maps.Keys(leaving)))
 	}
 	return []Action{modify(t, func(o model.Object) bool {
 		status := &o.(*model.Target).Status
-		if !slices.Equal(status.PathSet, from) {
+		if !slices.Equal(status.PathSet, from) || !maps.Equal(status.Leaving, left) {
 			return false
 		}
-		status.PathSet = wanted
+		status.PathSet, status.Leaving = wanted, leaving
+		status.PathGeneration++
 		return true
-	}, &Event{false, "PathSetChanged", fmt.Sprintf("exported by gateways %v, before by %v", wanted, from)})}
+	}, &Event{false, "PathSetChanged", message})}
 }
 
 func (v *View) targetConditions(t *model.Target, planned placement.TargetPaths) []model.Condition {
@@ -237,8 +252,8 @@ func (v *View) targetConditions(t *model.Target, planned placement.TargetPaths) 
 	return []model.Condition{
 		condition(model.ConditionReady, serving > 0, choose(serving > 0, "Exported", "NoPath"), message),
 		condition(model.ConditionProgressing, moving, choose(moving, "PathSetChanging", "Settled"), ""),
-		condition(model.ConditionDegraded, serving < wanted, choose(serving < wanted, "FewerPaths", "AllPaths"),
-			choose(serving < wanted, fewer, "")),
+		degradedBy(v.refusals(t), condition(model.ConditionDegraded, serving < wanted,
+			choose(serving < wanted, "FewerPaths", "AllPaths"), choose(serving < wanted, fewer, ""))),
 		redundant,
 	}
 }

@@ -127,6 +127,8 @@ func (t *term) store(ctx context.Context, a Action) (bool, error) {
 		return true, t.Store.ForgetGateway(ctx, a.Forget)
 	case a.Remove != nil:
 		return true, t.remove(ctx, a.Remove)
+	case a.Evict != nil:
+		return t.evict(ctx, a.Evict)
 	case a.Modify != nil:
 		return t.modify(ctx, a)
 	}
@@ -189,6 +191,19 @@ func modifyIn[T model.Object](ctx context.Context, t *term, all *store.Collectio
 		return false, err
 	}
 	return changed, t.take(object)
+}
+
+// evict says false where the session has ended meanwhile.
+func (t *term) evict(ctx context.Context, e *Eviction) (bool, error) {
+	err := t.Store.EvictSession(ctx, e.Session)
+	var over *model.PreconditionError
+	if errors.As(err, &over) {
+		return false, nil
+	}
+	if err == nil {
+		t.metrics.evicted.WithLabelValues(e.Reason).Inc()
+	}
+	return err == nil, err
 }
 
 func (t *term) remove(ctx context.Context, object model.Object) error {

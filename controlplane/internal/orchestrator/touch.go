@@ -23,6 +23,7 @@ func (v *View) Everything() []Key {
 	each(model.KindTarget, names(v.Targets))
 	each(model.KindVolume, names(v.Volumes))
 	each(model.KindSnapshot, names(v.Snapshots))
+	each(model.KindHost, names(v.Hosts))
 	each(KindJob, names(v.Jobs))
 	return all
 }
@@ -54,6 +55,12 @@ func (v *View) touchedBy(before, object model.Object) []Key {
 				if volume.Spec.Pool == o.Meta.Name {
 					touched = append(touched, Key{model.KindVolume, name})
 				}
+			}
+		}
+	case *model.Host:
+		for name, t := range v.Targets {
+			if slices.Contains(t.Spec.Hosts, o.Meta.Name) { // it may be shown other portals
+				touched = append(touched, Key{model.KindTarget, name})
 			}
 		}
 	case *model.Snapshot:
@@ -98,7 +105,7 @@ func (v *View) touchedByVolume(before model.Object, volume *model.Volume) []Key 
 func (v *View) leaving(numbers []uint32) []Key {
 	var touched []Key
 	for _, number := range numbers {
-		if g := v.gateway(number); g != nil && (g.Status.Drain || g.Meta.Deleting()) {
+		if g := v.GatewayByNumber(number); g != nil && (g.Status.Drain || g.Meta.Deleting()) {
 			touched = append(touched, Key{model.KindGateway, g.Meta.Name})
 		}
 	}
@@ -144,11 +151,17 @@ func (v *View) touchedByRecord(o store.Observed) []Key {
 		touched := []Key{{model.KindGateway, o.Connection.Gateway}}
 		return append(touched, v.touchedByGateway(o.Connection.Ref.Number)...)
 	case o.Volume != nil:
-		if key, known := v.uids[o.Volume.UID]; known {
-			return []Key{key}
+		if volume := v.VolumeByUID(o.Volume.UID); volume != nil {
+			return []Key{{model.KindVolume, volume.Meta.Name}}
 		}
 	case o.Peer != nil:
-		if g := v.gateway(o.Peer.Peer.Number); g != nil {
+		if g := v.GatewayByNumber(o.Peer.Peer.Number); g != nil {
+			return []Key{{model.KindGateway, g.Meta.Name}}
+		}
+	case o.Applied != nil:
+		return v.touchedByApplied(*o.Applied)
+	case o.Load != nil:
+		if g := v.GatewayByNumber(o.Load.Gateway.Number); g != nil && g.Status.AppliedVersion != o.Load.AppliedVersion {
 			return []Key{{model.KindGateway, g.Meta.Name}}
 		}
 	case o.Pool != nil:
@@ -159,4 +172,34 @@ func (v *View) touchedByRecord(o store.Observed) []Key {
 		}
 	}
 	return nil
+}
+
+func (v *View) touchedByApplied(r store.AppliedReport) []Key {
+	switch r.Kind {
+	case model.KindVolume:
+		if volume := v.VolumeByUID(r.UID); volume != nil {
+			return []Key{{r.Kind, volume.Meta.Name}}
+		}
+	case model.KindTarget:
+		if target := v.TargetByUID(r.UID); target != nil {
+			return []Key{{r.Kind, target.Meta.Name}}
+		}
+	case model.KindGateway:
+		if g := v.GatewayByNumber(r.Gateway.Number); g != nil {
+			return []Key{{r.Kind, g.Meta.Name}}
+		}
+	}
+	return nil
+}
+
+// touchedBySession is who counts it: its host, and the target that it may be on the wrong portal of.
+func (v *View) touchedBySession(s *model.Session) []Key {
+	var touched []Key
+	if host := v.HostByUID(s.HostUID); host != nil {
+		touched = append(touched, Key{model.KindHost, host.Meta.Name})
+	}
+	if target := v.TargetByIQN(s.TargetIQN); target != nil {
+		touched = append(touched, Key{model.KindTarget, target.Meta.Name})
+	}
+	return touched
 }

@@ -106,7 +106,7 @@ func (v *View) source(volume *model.Volume) (string, progress) {
 		return store.SnapshotLocation(snapshot), progress{}
 	case from.Volume != "":
 		source := v.Volumes[from.Volume]
-		if source == nil {
+		if source == nil || v.Jobs[jobID(source.Meta.UID, "delete")] != nil {
 			return "", missing
 		}
 		if source.Status.CapacityBytes == 0 {
@@ -123,11 +123,8 @@ func (v *View) decideDeletion(volume *model.Volume, now time.Time, d *Decision) 
 	if volume.Status.Ownership.State != model.Unowned {
 		return progress{reason: "Releasing", message: "its owner has yet to release it"}
 	}
-	for _, name := range names(v.Volumes) {
-		if other := v.Volumes[name]; other.Spec.Source.Volume == volume.Meta.Name && other.Status.CapacityBytes == 0 &&
-			!other.Meta.Deleting() && v.Jobs[jobID(other.Meta.UID, "create")] != nil {
-			return progress{reason: "Copying", message: "volume " + name + " is being made from it"}
-		}
+	if name := v.copiedBy(volume); name != "" {
+		return progress{reason: "Copying", message: "volume " + name + " is being made from it"}
 	}
 	pool := v.StoragePools[volume.Spec.Pool]
 	remove := about(volume)
@@ -155,6 +152,23 @@ func (v *View) decideDeletion(volume *model.Volume, now time.Time, d *Decision) 
 		d.add(drop(volume, p.done), remove)
 	}
 	return p
+}
+
+// copiedBy is a volume that is being made from another one, which has to stay meanwhile; empty: none. Once the other's image is
+// being deleted nothing can be made of it any more, and what its pool can't copy never will be.
+func (v *View) copiedBy(volume *model.Volume) string {
+	if v.Jobs[jobID(volume.Meta.UID, "delete")] != nil {
+		return ""
+	}
+	for _, name := range names(v.Volumes) {
+		other := v.Volumes[name]
+		copying := v.Jobs[jobID(other.Meta.UID, "create")]
+		if other.Spec.Source.Volume == volume.Meta.Name && other.Status.CapacityBytes == 0 && !other.Meta.Deleting() &&
+			copying != nil && !copying.Result.Unsupported {
+			return name
+		}
+	}
+	return ""
 }
 
 // allocated takes up what the owner reports, where it differs by more than noise.
@@ -200,8 +214,9 @@ func (v *View) volumeConditions(volume *model.Volume, image progress) []model.Co
 	return []model.Condition{
 		condition(model.ConditionReady, ready, reason, message),
 		condition(model.ConditionProgressing, busy, choose(busy, why, "Settled"), choose(busy, image.message, "")),
-		condition(model.ConditionDegraded, absent || image.reason == reasonJobFailed || image.reason == reasonJobUnsupported,
+		degradedBy(v.refusals(volume), condition(model.ConditionDegraded,
+			absent || image.reason == reasonJobFailed || image.reason == reasonJobUnsupported,
 			choose(absent, reasonNoStream, cmp.Or(image.reason, "AllWell")),
-			choose(absent, "its owner has no stream to the control plane; it serves on", image.message)),
+			choose(absent, "its owner has no stream to the control plane; it serves on", image.message))),
 	}
 }

@@ -55,7 +55,7 @@ func (w *World) checkOwn(a orchestrator.Action, before, after *model.Volume, nex
 	}
 	holder := w.disk(uid).holder // of an order that a restored store has lost, maybe
 	locked := was.State == model.Acquiring &&
-		(w.locked[lockKey{uid, next.Owner, was.Order}] || holder != nil && holder.ref == next.Owner)
+		(w.locked[lockKey{uid, next.Owner, was.Order}] || w.lost[lockKey{uid, next.Owner, was.Order}] || holder != nil && holder.ref == next.Owner)
 	if next.Epoch > was.Epoch && next.State == model.Opening && was.State != model.Moving && !locked {
 		w.violate("%s owns %s in epoch %d and did not have the lock", next.Owner, uid, next.Epoch)
 	}
@@ -134,6 +134,9 @@ func (w *World) Recover() {
 	clear(w.cutPeers)
 	for _, name := range w.names {
 		p := w.running[name]
+		if w.gateway(name) == nil {
+			continue
+		}
 		if p.frozen {
 			p.frozen = false
 		}
@@ -195,70 +198,4 @@ func (w *World) turn(l *leader) {
 		w.work(p)
 		w.lookAtPeers(p)
 	}
-}
-
-// CheckRest says what has not come right though nothing is in its way.
-func (w *World) CheckRest() {
-	for _, v := range w.volumes() {
-		name, o := v.Meta.Name, v.Status.Ownership
-		if v.Meta.Deleting() {
-			w.violate("%s was deleted and is there still, %s", name, o.State)
-			continue
-		}
-		if v.Status.MoveRequest != nil {
-			w.violate("a request to move %s has not ended", name)
-		}
-		if v.Spec.SizeBytes != w.sizes[name] || v.Status.CapacityBytes != v.Spec.SizeBytes {
-			w.violate("%s has %d bytes, wanted are %d", name, v.Status.CapacityBytes, w.sizes[name])
-		}
-		t := w.mappedBy(name)
-		if t == nil {
-			if o.State != model.Unowned {
-				w.violate("%s is %s, though no target maps it", name, o.State)
-			}
-			continue
-		}
-		if !w.anyTakes(v.Spec.Pool) {
-			continue // whoever could own it drains
-		}
-		p := w.process(o.Owner)
-		if o.State != model.Owned || p == nil || !p.runs() || p.unit(v.Meta.UID).serving != o.Epoch {
-			w.violate("%s finds no owner: %+v", name, o)
-		} else if !slices.Contains(t.Status.PathSet, o.Owner.Number) {
-			w.violate("%s is owned by %s, which does not export it", name, o.Owner)
-		}
-	}
-	for _, name := range w.names {
-		g := get[*model.Gateway](w.store, model.KindGateway, name)
-		w.checkDrain(g)
-	}
-}
-
-// checkDrain: a gateway drains, unless nobody else can take what it owns, or a target would be left with one path.
-func (w *World) checkDrain(g *model.Gateway) {
-	if !g.Status.Drain {
-		if g.Status.Health != model.GatewayReady {
-			w.violate("%s is %s, though nothing is wrong with it", g.Meta.Name, g.Status.Health)
-		}
-		return
-	}
-	pool := get[*model.StoragePool](w.store, model.KindStoragePool, "pool-"+g.Spec.Node[len("node-"):])
-	taking := 0
-	for _, name := range w.names {
-		if !get[*model.Gateway](w.store, model.KindGateway, name).Status.Drain {
-			taking++
-		}
-	}
-	if w.anyTakes(pool.Meta.Name) && taking >= 2 && g.Status.Health != model.GatewayDrained {
-		w.violate("%s does not drain: %s", g.Meta.Name, g.Status.Health)
-	}
-}
-
-// anyTakes says that some gateway of a pool's node does not drain.
-func (w *World) anyTakes(pool string) bool {
-	node := get[*model.StoragePool](w.store, model.KindStoragePool, pool).Spec.Local.Node
-	return slices.ContainsFunc(w.names, func(name string) bool {
-		g := get[*model.Gateway](w.store, model.KindGateway, name)
-		return g.Spec.Node == node && !g.Status.Drain
-	})
 }

@@ -75,6 +75,7 @@ func (w *World) restore() {
 	for key := range w.locked {
 		if key.uid == volume.Meta.UID && key.order > changed.Status.Ownership.Order {
 			delete(w.locked, key)
+			w.lost[key] = true
 		}
 	}
 	w.leaders = nil
@@ -88,8 +89,8 @@ func (w *World) restore() {
 // user changes what is wanted.
 func (w *World) user() {
 	volume := w.anyVolume()
-	g := get[*model.Gateway](w.store, model.KindGateway, pick(w, w.names))
-	if volume == nil || !w.chance(2) {
+	g := w.gateway(pick(w, w.names))
+	if volume == nil || g == nil || !w.chance(2) {
 		return
 	}
 	switch w.random.IntN(10) {
@@ -114,18 +115,14 @@ func (w *World) user() {
 	case 8:
 		w.remap(volume)
 	case 9:
-		if !volume.Meta.Deleting() && w.mappedBy(volume.Meta.Name) == nil {
-			v := copyOf(volume).(*model.Volume)
-			at := w.now
-			v.Meta.DeleteTime = &at
-			w.store.put(v)
+		if len(w.referrers(volume.Meta.Name)) == 0 || w.broken == NoReferences {
+			w.deleteObject(volume)
 		}
 	}
 }
 
 func (w *World) mappedBy(volume string) *model.Target {
-	for _, name := range []string{"t-1", "t-2"} {
-		t := get[*model.Target](w.store, model.KindTarget, name)
+	for _, t := range all[*model.Target](w) {
 		if slices.ContainsFunc(t.Spec.Luns, func(l model.TargetLun) bool { return l.Volume == volume }) {
 			return t
 		}
@@ -140,8 +137,8 @@ func (w *World) remap(volume *model.Volume) {
 		c.Spec.Luns = slices.DeleteFunc(slices.Clone(t.Spec.Luns),
 			func(l model.TargetLun) bool { return l.Volume == volume.Meta.Name })
 		w.store.put(c)
-	} else if !volume.Meta.Deleting() {
-		c := copyOf(get[*model.Target](w.store, model.KindTarget, pick(w, []string{"t-1", "t-2"}))).(*model.Target)
+	} else if to, found := anyOf[*model.Target](w); found && !to.Meta.Deleting() && !volume.Meta.Deleting() {
+		c := copyOf(to).(*model.Target)
 		c.Spec.Luns = append(slices.Clone(c.Spec.Luns), model.TargetLun{ID: int32(w.store.revision % 16384),
 			Volume: volume.Meta.Name})
 		w.store.put(c)

@@ -244,7 +244,7 @@ func (w *World) lookAtPeers(p *process) {
 	}
 	for _, name := range w.names {
 		q := w.running[name]
-		if q == p || q == nil {
+		if q == p || q == nil || w.gateway(name) == nil {
 			continue
 		}
 		r := store.PeerReport{Reporter: p.ref, Peer: q.ref, Reach: store.PeerConnected}
@@ -259,28 +259,5 @@ func (w *World) lookAtPeers(p *process) {
 			continue
 		}
 		w.store.record(key, store.Observed{Peer: &r})
-	}
-}
-
-// work does the gateway's jobs.
-func (w *World) work(p *process) {
-	if !p.runs() || !p.stream {
-		return
-	}
-	for _, id := range slices.Sorted(maps.Keys(w.store.jobs)) {
-		j := *w.store.jobs[id]
-		if j.Gateway != p.ref.Number || j.Ended() {
-			continue
-		}
-		j.Result = store.JobResult{DonePermille: store.JobDone, At: w.now}
-		switch {
-		case w.faulty && w.chance(4):
-			j.Result = store.JobResult{Problem: "no luck", At: w.now}
-		case j.Action == store.JobDeleteImage:
-			delete(w.images, j.Location)
-		default:
-			w.images[j.Location] = max(w.images[j.Location], j.SizeBytes)
-		}
-		w.store.putJob(j)
 	}
 }

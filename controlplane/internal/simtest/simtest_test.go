@@ -50,13 +50,17 @@ func TestEachRuleThatIsBrokenIsFoundOut(t *testing.T) {
 		steps int
 		found []string // one of them
 	}{
-		"compare-and-swap":            {simtest.NoCompareAndSwap, steps, []string{"falls from", "own ", "was lost"}},
+		"compare-and-swap":            {simtest.NoCompareAndSwap, 3 * steps, []string{"falls from", "own ", "was lost", "did not have the lock"}},
 		"the lock before the epoch":   {simtest.NoLock, steps, []string{"did not have the lock"}},
 		"the incarnation of a report": {simtest.NoIncarnation, steps, []string{"finds no owner"}},
 		"the order of a report":       {simtest.NoOrder, steps, []string{"did not have the lock"}},
 		"the epoch of a report":       {simtest.NoEpoch, 20 * steps, []string{"taken for released", "own "}},
 		"a release is final":          {simtest.ReleaseIsNotFinal, steps, []string{"taken for released", "serves"}},
 		"the peers' word":             {simtest.NoPeers, steps, []string{"was given up"}},
+		"the owner's snapshots":       {simtest.AnyoneSnapshots, 3 * steps, []string{"took a snapshot"}},
+		"references":                  {simtest.NoReferences, steps, []string{"while it is held by"}},
+		"jobs hold what they are for": {simtest.NoJobGuard, 3 * steps, []string{"left behind", "before its image"}},
+		"a gateway's finalizer":       {simtest.NoFinalizer, steps, []string{"while it owns", "while it exports"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for s := uint64(1); s <= 2000; s++ {

@@ -112,6 +112,10 @@ func copyOf(object model.Object) model.Object {
 		c := *o
 		c.Status.Conditions = slices.Clone(o.Status.Conditions)
 		return &c
+	case *model.Snapshot:
+		c := *o
+		c.Status.Conditions = slices.Clone(o.Status.Conditions)
+		return &c
 	}
 	return object
 }
@@ -155,7 +159,7 @@ func (m *memory) tellAll(v *orchestrator.View, now time.Time, rewrite func(store
 func (w *World) apply(a orchestrator.Action, by *leader, heard int) bool {
 	m := w.store
 	if a.Own != nil {
-		return w.own(a)
+		return w.own(a, heard)
 	}
 	if by != w.leaders[len(w.leaders)-1] {
 		return false
@@ -164,7 +168,7 @@ func (w *World) apply(a orchestrator.Action, by *leader, heard int) bool {
 		if known := m.jobs[a.Job.ID]; known != nil && known.Version != a.Job.Version || known == nil && a.Job.Version != 0 {
 			return false
 		}
-		if a.Job.Action != store.JobDeleteImage {
+		if !deletes(a.Job.Action) && w.broken != NoJobGuard {
 			if o := m.objects[orchestrator.Key{Kind: a.Kind, Name: a.Name}]; o == nil || o.Metadata().Deleting() {
 				return false // nothing is made any more of what was deleted
 			}
@@ -189,7 +193,7 @@ func (w *World) apply(a orchestrator.Action, by *leader, heard int) bool {
 		return false
 	}
 	if a.Remove != nil {
-		return w.remove(a, object)
+		return w.remove(a, object, heard)
 	}
 	changed := copyOf(object)
 	if a.Ports != nil {
@@ -207,7 +211,11 @@ func (w *World) apply(a orchestrator.Action, by *leader, heard int) bool {
 	return true
 }
 
-func (w *World) own(a orchestrator.Action) bool {
+func deletes(action store.JobAction) bool {
+	return action == store.JobDeleteImage || action == store.JobDeleteSnapshotImage
+}
+
+func (w *World) own(a orchestrator.Action, heard int) bool {
 	volume := get[*model.Volume](w.store, model.KindVolume, a.Name)
 	if volume == nil {
 		return false
@@ -229,28 +237,29 @@ func (w *World) own(a orchestrator.Action) bool {
 	}
 	next.Order, next.Since = max(next.Order, volume.Status.Ownership.Order)+1, w.now
 	w.checkOwn(a, volume, changed, next)
+	w.checkNotRemoved(volume, next, heard)
 	changed.Status.Ownership = next
 	w.store.put(changed)
 	return true
 }
 
-func (w *World) remove(a orchestrator.Action, object model.Object) bool {
+func (w *World) remove(a orchestrator.Action, object model.Object, heard int) bool {
 	if object.Metadata().Version != a.Remove.Metadata().Version || !object.Metadata().Deleting() {
 		return false
 	}
-	if volume, ok := object.(*model.Volume); ok {
-		for id := range w.store.jobs {
-			if strings.HasPrefix(id, volume.Meta.UID+".") {
-				return false
-			}
+	for id := range w.store.jobs {
+		if strings.HasPrefix(id, object.Metadata().UID+".") && w.broken != NoJobGuard {
+			return false
 		}
-		if volume.Spec.ReclaimPolicy == model.ReclaimDelete && w.images[store.VolumeLocation(volume)] != 0 {
-			w.violate("volume %s was removed before its image", a.Name)
-		}
-		// After a backup was restored nobody knows of an owner that has yet to connect, and the user asked for it.
-		if by := w.servedBy(volume.Meta.UID); by != nil && !w.restored[volume.Meta.UID] {
-			w.violate("volume %s was removed while %s serves it", a.Name, by.ref)
-		}
+	}
+	switch o := object.(type) {
+	case *model.Volume:
+		w.checkVolumeGoes(o)
+	case *model.Snapshot:
+		w.checkSnapshotGoes(o)
+	case *model.Gateway:
+		w.removeGateway(o, heard)
+		return true
 	}
 	w.store.remove(object)
 	return true

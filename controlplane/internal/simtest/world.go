@@ -34,6 +34,14 @@ const (
 	ReleaseIsNotFinal
 	// NoPeers gives a gateway up for the mere end of its stream.
 	NoPeers
+	// AnyoneSnapshots lets a gateway take a snapshot of a volume that it knows another one owns.
+	AnyoneSnapshots
+	// NoReferences lets users delete what others refer to: a volume that has snapshots or is exported.
+	NoReferences
+	// NoJobGuard gives out jobs for what was deleted, and removes what there are jobs for.
+	NoJobGuard
+	// NoFinalizer removes a gateway as soon as its deletion is asked for.
+	NoFinalizer
 )
 
 // World is a cluster in which anything may happen, in an order that its seed decides.
@@ -57,13 +65,20 @@ type World struct {
 	trouble       map[string]time.Time
 
 	locked map[lockKey]bool
+	// lost are locks that were told for orders that a restored store no longer knows: an order of the same number may come again
+	// before the leader hears of the first, and who was told it has the lock, or takes it when it opens.
+	lost   map[lockKey]bool
 	served map[epochKey]model.GatewayRef
 	owners map[epochKey]model.GatewayRef
 	sizes  map[string]int64
 	// restored are volumes whose ownership was brought back from a backup, by uid.
 	restored map[string]bool
-	found    []string
-	counter  int
+	// removed says since which place in the log a gateway is removed, by number.
+	removed map[uint32]int
+	found   []string
+	counter int
+	// made counts the volumes, snapshots and targets that were ever made, so that no name comes again.
+	made int
 }
 
 type lockKey struct {
@@ -96,8 +111,9 @@ func New(seed uint64, broken Rule) *World {
 		now: time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC), store: newMemory(),
 		nodes: map[string]string{}, running: map[string]*process{}, past: map[string][]*process{},
 		disks: map[string]*disk{}, images: map[string]int64{}, cut: map[string]bool{}, cutPeers: map[string]bool{},
-		trouble: map[string]time.Time{}, locked: map[lockKey]bool{}, served: map[epochKey]model.GatewayRef{},
-		owners: map[epochKey]model.GatewayRef{}, sizes: map[string]int64{}, restored: map[string]bool{}}
+		trouble: map[string]time.Time{}, locked: map[lockKey]bool{}, lost: map[lockKey]bool{}, served: map[epochKey]model.GatewayRef{},
+		owners: map[epochKey]model.GatewayRef{}, sizes: map[string]int64{}, restored: map[string]bool{},
+		removed: map[uint32]int{}, made: 3}
 	w.store.put(&model.Fabric{Meta: model.Meta{Name: "red", UID: "red"}})
 	for i := range 4 {
 		name, node := fmt.Sprintf("gw-%d", i+1), fmt.Sprintf("node-%d", i/2+1)
@@ -115,21 +131,10 @@ func New(seed uint64, broken Rule) *World {
 			Local: &model.LocalPool{Node: fmt.Sprintf("node-%d", i+1), Directory: "/srv"}, WarnPercent: 85}})
 	}
 	for i, pool := range []string{"pool-1", "pool-1", "pool-2"} {
-		name := fmt.Sprintf("v-%d", i+1)
-		w.sizes[name] = 1 << 30
-		w.store.put(&model.Volume{Meta: model.Meta{Name: name, UID: name + "-uid"},
-			Spec:   model.VolumeSpec{Pool: pool, SizeBytes: 1 << 30, ReclaimPolicy: model.ReclaimDelete},
-			Status: model.VolumeStatus{AllocatedBytes: -1, Ownership: model.Ownership{State: model.Unowned}}})
+		w.makeVolume(fmt.Sprintf("v-%d", i+1), pool, 1<<30, model.VolumeSource{})
 	}
-	target := func(name string, volumes ...string) {
-		t := &model.Target{Meta: model.Meta{Name: name, UID: name}, Spec: model.TargetSpec{GatewayPool: "default", Paths: 2}}
-		for i, v := range volumes {
-			t.Spec.Luns = append(t.Spec.Luns, model.TargetLun{ID: int32(i), Volume: v})
-		}
-		w.store.put(t)
-	}
-	target("t-1", "v-1", "v-3")
-	target("t-2", "v-2")
+	w.makeTarget("t-1", "v-1", "v-3")
+	w.makeTarget("t-2", "v-2")
 	for _, name := range w.names {
 		w.start(name)
 	}
@@ -142,6 +147,9 @@ func (w *World) chance(in int) bool { return w.random.IntN(in) == 0 }
 func pick[T any](w *World, from []T) T { return from[w.random.IntN(len(from))] }
 
 func (w *World) start(name string) {
+	if w.gateway(name) == nil {
+		return // nobody starts what was removed
+	}
 	if old := w.running[name]; old != nil && old.alive {
 		w.crash(old)
 	}
@@ -235,7 +243,7 @@ func (l *leader) carryOut(w *World, at int) {
 func (w *World) Step() {
 	p := w.running[pick(w, w.names)]
 	l := pick(w, w.leaders)
-	switch w.random.IntN(24) {
+	switch w.random.IntN(26) {
 	case 0:
 		w.now = w.now.Add(time.Duration(w.random.IntN(800)) * time.Millisecond)
 	case 1, 2, 3:
@@ -270,28 +278,7 @@ func (w *World) Step() {
 		}
 	case 23:
 		w.user()
-	}
-}
-
-func (w *World) volumes() []*model.Volume {
-	var all []*model.Volume
-	for i := range 3 {
-		if v := get[*model.Volume](w.store, model.KindVolume, fmt.Sprintf("v-%d", i+1)); v != nil {
-			all = append(all, v)
-		}
-	}
-	return all
-}
-
-func (w *World) anyVolume() *model.Volume {
-	if all := w.volumes(); len(all) > 0 {
-		return pick(w, all)
-	}
-	return nil
-}
-
-func (w *World) hearAll(p *process) {
-	for _, v := range w.volumes() {
-		w.hear(p, v)
+	case 24, 25:
+		w.userOfCopies()
 	}
 }

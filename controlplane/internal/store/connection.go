@@ -32,6 +32,8 @@ type Connection struct {
 	mutex sync.Mutex
 	// told is what was stored last by key, so that what repeats itself costs nothing.
 	told map[string]string
+	// applied are the keys that are stored of what it has applied; nil before they were read.
+	applied map[string]bool
 	// loads is when loads were stored last.
 	loads time.Time
 }

@@ -129,7 +129,9 @@ type LoadReport struct {
 	Gateway      model.GatewayRef `json:"gateway"`
 	Sessions     uint32           `json:"sessions"`
 	BusyPermille uint32           `json:"busyPermille"`
-	Volumes      []VolumeLoad     `json:"volumes,omitempty"`
+	// AppliedVersion of the desired state.
+	AppliedVersion uint64       `json:"appliedVersion,omitempty"`
+	Volumes        []VolumeLoad `json:"volumes,omitempty"`
 	// At is when the replica heard it, to make rates of two reports of the same incarnation.
 	At time.Time `json:"at"`
 }
@@ -143,6 +145,7 @@ type Observed struct {
 	Peer       *PeerReport
 	Pool       *PoolReport
 	Load       *LoadReport
+	Applied    *AppliedReport
 }
 
 func (s *Store) observedPrefix() string { return s.prefix + "observed/" }
@@ -185,6 +188,9 @@ func decodeObserved(key string, value []byte, version int64) (Observed, error) {
 	case "load":
 		observed.Load = &LoadReport{}
 		into = observed.Load
+	case "applied":
+		observed.Applied = &AppliedReport{}
+		into = observed.Applied
 	default:
 		return observed, fmt.Errorf("observed/%s in the store: a kind this program does not know", key)
 	}
@@ -282,7 +288,7 @@ func (c *Connection) ObserveLoads(ctx context.Context, report LoadReport) error 
 // ForgetGateway deletes what was observed by a gateway and of it. Called before the gateway is removed.
 func (s *Store) ForgetGateway(ctx context.Context, number uint32) error {
 	peers := fmt.Sprintf("%speer/%d/", s.observedPrefix(), number)
-	by := "/" + strconv.FormatUint(uint64(number), 10)
+	by, applied := "/"+strconv.FormatUint(uint64(number), 10), s.appliedPrefix(number)
 	var gone []clientv3.Op
 	from, end := s.observedPrefix(), clientv3.GetPrefixRangeEnd(s.observedPrefix())
 	connections := s.connectionKey("")
@@ -294,7 +300,8 @@ func (s *Store) ForgetGateway(ctx context.Context, number uint32) error {
 		for _, kv := range got.Kvs {
 			key := string(kv.Key)
 			from = key + "\x00"
-			if !strings.HasPrefix(key, connections) && (strings.HasPrefix(key, peers) || strings.HasSuffix(key, by)) {
+			if !strings.HasPrefix(key, connections) && (strings.HasPrefix(key, peers) ||
+				strings.HasPrefix(key, applied) || strings.HasSuffix(key, by)) {
 				gone = append(gone, clientv3.OpDelete(key))
 			}
 		}

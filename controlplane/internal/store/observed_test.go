@@ -50,6 +50,8 @@ func observed(f *fixture) map[string]bool {
 			known[fmt.Sprintf("pool %s", o.Pool.UID)] = true
 		case o.Load != nil:
 			known[fmt.Sprintf("load %s %d", o.Load.Gateway, o.Load.Sessions)] = true
+		case o.Applied != nil:
+			known[fmt.Sprintf("applied %s %s %s%s", o.Applied.Gateway, o.Applied.UID, o.Applied.Export, o.Applied.Refused)] = true
 		}
 		return nil
 	})

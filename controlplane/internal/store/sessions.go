@@ -98,18 +98,33 @@ func (s *Store) WatchSessions(ctx context.Context, after int64, tell func(Record
 	return s.sessionRecords().watch(ctx, after, tell)
 }
 
-// EvictSession asks the gateway of a session to end it.
+// EvictSession asks the gateway of a session to end it. Errors: PreconditionError where it is over, also where another one has
+// its number by now.
 func (s *Store) EvictSession(ctx context.Context, session *model.Session) error {
 	key := s.sessionKey(session.GatewayNumber, session.TSIH)
 	wish := s.evictionPrefix(session.GatewayNumber) + strconv.FormatUint(uint64(session.TSIH), 10)
-	done, err := s.client.Txn(ctx).If(present(key)).Then(clientv3.OpPut(wish, session.ISID)).Commit()
-	if err != nil {
-		return fmt.Errorf("store: %w", err)
-	}
-	if !done.Succeeded {
-		return model.Precondition("name", "session %s is over", session.Name())
-	}
-	return nil
+	return retry(ctx, func() error {
+		got, err := s.client.Get(ctx, key)
+		if err != nil {
+			return fmt.Errorf("store: %w", err)
+		}
+		over := model.Precondition("name", "session %s is over", session.Name())
+		if len(got.Kvs) == 0 {
+			return over
+		}
+		now, err := decodeSession(key, got.Kvs[0].Value, got.Kvs[0].ModRevision)
+		if err != nil {
+			return err
+		}
+		if !now.Same(session) {
+			return over
+		}
+		var t tx
+		t.compare(clientv3.Compare(clientv3.ModRevision(key), "=", now.Version), nil)
+		t.put(wish, session.ISID)
+		_, err = s.commit(ctx, &t)
+		return err
+	})
 }
 
 // WatchEvictions tells which sessions of a gateway shall end, by TSIH, at first and as they come.

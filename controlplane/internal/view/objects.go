@@ -1,6 +1,9 @@
 package view
 
 import (
+	"maps"
+	"slices"
+
 	"sluice.dev/sluice/controlplane/internal/model"
 )
 
@@ -17,9 +20,13 @@ type Objects struct {
 	// Version up to which all of it is told: the lowest of the watches'.
 	Version int64
 
-	volumeNames  map[string]string // of a uid
-	gatewayNames map[uint32]string // of a number
-	mappedBy     map[string]string // target of a volume
+	volumeNames   map[string]string // of a uid
+	snapshotNames map[string]string // of a uid
+	hostNames     map[string]string // of a uid
+	targetNames   map[string]string // of an IQN
+	targetUIDs    map[string]string // of a uid
+	gatewayNames  map[uint32]string // of a number
+	mappedBy      map[string]string // target of a volume
 }
 
 // NewObjects makes an empty set.
@@ -29,12 +36,28 @@ func NewObjects() *Objects {
 		Snapshots: map[string]*model.Snapshot{}, StoragePools: map[string]*model.StoragePool{},
 		Gateways: map[string]*model.Gateway{}, GatewayPools: map[string]*model.GatewayPool{},
 		Fabrics:     map[string]*model.Fabric{},
-		volumeNames: map[string]string{}, gatewayNames: map[uint32]string{}, mappedBy: map[string]string{},
+		volumeNames: map[string]string{}, snapshotNames: map[string]string{}, hostNames: map[string]string{},
+		targetNames: map[string]string{}, targetUIDs: map[string]string{},
+		gatewayNames: map[uint32]string{}, mappedBy: map[string]string{},
 	}
 }
 
 // VolumeByUID returns nil where there is none.
 func (o *Objects) VolumeByUID(uid string) *model.Volume { return o.Volumes[o.volumeNames[uid]] }
+
+// SnapshotByUID returns nil where there is none.
+func (o *Objects) SnapshotByUID(uid string) *model.Snapshot {
+	return o.Snapshots[o.snapshotNames[uid]]
+}
+
+// HostByUID returns nil where there is none.
+func (o *Objects) HostByUID(uid string) *model.Host { return o.Hosts[o.hostNames[uid]] }
+
+// TargetByUID returns nil where there is none.
+func (o *Objects) TargetByUID(uid string) *model.Target { return o.Targets[o.targetUIDs[uid]] }
+
+// TargetByIQN returns nil where there is none.
+func (o *Objects) TargetByIQN(iqn string) *model.Target { return o.Targets[o.targetNames[iqn]] }
 
 // GatewayByNumber returns nil where there is none.
 func (o *Objects) GatewayByNumber(number uint32) *model.Gateway {
@@ -52,14 +75,14 @@ func (o *Objects) Put(object model.Object) {
 	case *model.Volume:
 		o.Volumes[name], o.volumeNames[object.Meta.UID] = object, name
 	case *model.Target:
-		o.Targets[name] = object
+		o.Targets[name], o.targetNames[object.Spec.IQN], o.targetUIDs[object.Meta.UID] = object, name, name
 		for _, lun := range object.Spec.Luns {
 			o.mappedBy[lun.Volume] = name
 		}
 	case *model.Host:
-		o.Hosts[name] = object
+		o.Hosts[name], o.hostNames[object.Meta.UID] = object, name
 	case *model.Snapshot:
-		o.Snapshots[name] = object
+		o.Snapshots[name], o.snapshotNames[object.Meta.UID] = object, name
 	case *model.StoragePool:
 		o.StoragePools[name] = object
 	case *model.Gateway:
@@ -79,27 +102,33 @@ func (o *Objects) Forget(kind model.Kind, name string) {
 	switch kind {
 	case model.KindVolume:
 		if old := o.Volumes[name]; old != nil {
-			delete(o.volumeNames, old.Meta.UID)
+			forgetName(o.volumeNames, old.Meta.UID, name)
 		}
 		delete(o.Volumes, name)
 	case model.KindTarget:
 		if old := o.Targets[name]; old != nil {
+			forgetName(o.targetNames, old.Spec.IQN, name)
+			forgetName(o.targetUIDs, old.Meta.UID, name)
 			for _, lun := range old.Spec.Luns {
-				if o.mappedBy[lun.Volume] == name {
-					delete(o.mappedBy, lun.Volume)
-				}
+				forgetName(o.mappedBy, lun.Volume, name)
 			}
 		}
 		delete(o.Targets, name)
 	case model.KindHost:
+		if old := o.Hosts[name]; old != nil {
+			forgetName(o.hostNames, old.Meta.UID, name)
+		}
 		delete(o.Hosts, name)
 	case model.KindSnapshot:
+		if old := o.Snapshots[name]; old != nil {
+			forgetName(o.snapshotNames, old.Meta.UID, name)
+		}
 		delete(o.Snapshots, name)
 	case model.KindStoragePool:
 		delete(o.StoragePools, name)
 	case model.KindGateway:
 		if old := o.Gateways[name]; old != nil {
-			delete(o.gatewayNames, old.Status.Number)
+			forgetName(o.gatewayNames, old.Status.Number, name)
 		}
 		delete(o.Gateways, name)
 	case model.KindGatewayPool:
@@ -107,4 +136,73 @@ func (o *Objects) Forget(kind model.Kind, name string) {
 	case model.KindFabric:
 		delete(o.Fabrics, name)
 	}
+}
+
+// forgetName drops an entry of an index, unless another object has it by now.
+func forgetName[K comparable](index map[K]string, key K, name string) {
+	if index[key] == name {
+		delete(index, key)
+	}
+}
+
+// Reset drops all objects of a kind.
+func (o *Objects) Reset(kind model.Kind) {
+	for _, name := range o.names(kind) {
+		o.Forget(kind, name)
+	}
+}
+
+func (o *Objects) names(kind model.Kind) []string {
+	switch kind {
+	case model.KindVolume:
+		return keys(o.Volumes)
+	case model.KindTarget:
+		return keys(o.Targets)
+	case model.KindHost:
+		return keys(o.Hosts)
+	case model.KindSnapshot:
+		return keys(o.Snapshots)
+	case model.KindStoragePool:
+		return keys(o.StoragePools)
+	case model.KindGateway:
+		return keys(o.Gateways)
+	case model.KindGatewayPool:
+		return keys(o.GatewayPools)
+	case model.KindFabric:
+		return keys(o.Fabrics)
+	}
+	return nil
+}
+
+func keys[T any](all map[string]T) []string { return slices.Collect(maps.Keys(all)) }
+
+// Get returns an object of a kind, a plain nil where there is none of that name.
+func (o *Objects) Get(kind model.Kind, name string) model.Object {
+	switch kind {
+	case model.KindVolume:
+		return find(o.Volumes, name)
+	case model.KindTarget:
+		return find(o.Targets, name)
+	case model.KindHost:
+		return find(o.Hosts, name)
+	case model.KindSnapshot:
+		return find(o.Snapshots, name)
+	case model.KindStoragePool:
+		return find(o.StoragePools, name)
+	case model.KindGateway:
+		return find(o.Gateways, name)
+	case model.KindGatewayPool:
+		return find(o.GatewayPools, name)
+	case model.KindFabric:
+		return find(o.Fabrics, name)
+	}
+	return nil
+}
+
+// find returns a plain nil where there is nothing, not an interface around one.
+func find[T model.Object](held map[string]T, name string) model.Object {
+	if object, found := held[name]; found {
+		return object
+	}
+	return nil
 }

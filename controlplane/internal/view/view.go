@@ -177,14 +177,6 @@ func forget[T model.Object](v *View, held map[string]T, kind model.Kind, name st
 	v.tell(Change{Kind: kind, Name: name, Before: before})
 }
 
-// find returns a plain nil where there is nothing, not an interface around one.
-func find[T model.Object](held map[string]T, name string) model.Object {
-	if object, found := held[name]; found {
-		return object
-	}
-	return nil
-}
-
 func (v *View) tell(change Change) {
 	for _, tell := range v.told {
 		tell(change)

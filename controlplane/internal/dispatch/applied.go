@@ -1,0 +1,192 @@
+package dispatch
+
+import (
+	"bytes"
+	"cmp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"sluice.dev/sluice/controlplane/internal/model"
+	"sluice.dev/sluice/controlplane/internal/store"
+	"sluice.dev/sluice/controlplane/internal/view"
+	pb "sluice.dev/sluice/proto/sluice/v1"
+)
+
+const (
+	// maxUnacknowledged bounds the updates whose acknowledgement is awaited. Gateways take several together and answer for
+	// the newest, so those of older ones are not missed.
+	maxUnacknowledged = 16
+	// lateAck is when a target that was told again and not acknowledged yet no longer counts as applied as it was before: what
+	// is acknowledged sooner costs no write.
+	lateAck = 2 * time.Second
+)
+
+// acknowledged follows what a gateway says it has applied of what it was told. The sending and the listening side of
+// the stream both use it.
+type acknowledged struct {
+	mutex sync.Mutex
+	// unanswered are the updates that were sent and not acknowledged, oldest first; now is what it shall be, have what it has
+	// acknowledged.
+	unanswered []told
+	now, have  told
+	refused    map[objectKey]string
+	// exports are what is reported as applied of targets, by IQN.
+	exports map[string]string
+	changed bool
+}
+
+// told is what of a state acknowledgements are about.
+type told struct {
+	version uint64
+	at      time.Time
+	targets map[string]toldTarget // by IQN
+	volumes map[string]string     // names by uid
+	gateway string                // its uid
+}
+
+type toldTarget struct {
+	uid, export string
+	digest      []byte
+	volumes     []string // uids of its LUNs
+}
+
+// tellOf gathers it from a state and the objects that it was made of.
+func tellOf(o *view.Objects, gateway *model.Gateway, state desiredState) told {
+	t := told{targets: map[string]toldTarget{}, volumes: map[string]string{}, gateway: gateway.Meta.UID}
+	for _, object := range state {
+		if volume := object.GetVolume(); volume != nil {
+			t.volumes[volume.GetUid()] = volume.GetName()
+		}
+		message := object.GetTarget()
+		target := o.TargetByIQN(message.GetIqn())
+		if message == nil || target == nil {
+			continue
+		}
+		entry := toldTarget{uid: target.Meta.UID, export: target.Export(), digest: object.GetDigest()}
+		for _, lun := range message.GetLuns() {
+			entry.volumes = append(entry.volumes, lun.GetVolumeUid())
+		}
+		t.targets[message.GetIqn()] = entry
+	}
+	return t
+}
+
+// tell notes what the gateway shall be, and that an update to it is sent; version 0: none is needed.
+func (a *acknowledged) tell(t told) {
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	a.now, a.changed = t, true
+	if t.version != 0 {
+		a.unanswered = append(a.unanswered, t)
+		a.unanswered = a.unanswered[max(0, len(a.unanswered)-maxUnacknowledged):]
+	}
+}
+
+// take notes an acknowledgement. One of a version that this stream has not told is of an earlier stream.
+func (a *acknowledged) take(ack *pb.StreamAck) {
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	at := slices.IndexFunc(a.unanswered, func(t told) bool { return t.version == ack.GetVersion() })
+	if at < 0 && (a.have.version == 0 || a.have.version != ack.GetVersion()) {
+		return
+	}
+	if at >= 0 {
+		a.have = a.unanswered[at]
+		a.unanswered = slices.Delete(a.unanswered, 0, at+1)
+	}
+	a.refused = map[objectKey]string{}
+	for _, refusal := range ack.GetRefused() {
+		key := objectKey{refusal.GetKey().GetKind(), refusal.GetKey().GetId()}
+		a.refused[key] = cmp.Or(refusal.GetReason(), "the gateway does not say why")
+	}
+	a.changed = true
+}
+
+// version of the desired state that the gateway has applied; 0: it has not said so over this stream.
+func (a *acknowledged) version() uint64 {
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	return a.have.version
+}
+
+// reports are what is to be stored, if that may have changed.
+func (a *acknowledged) reports(now time.Time) ([]store.AppliedReport, bool) {
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	late := len(a.unanswered) > 0 && now.Sub(a.unanswered[0].at) >= lateAck
+	if a.have.version == 0 || !a.changed && !late {
+		return nil, false // before the first acknowledgement what an earlier stream has stored may well hold
+	}
+	a.changed = false
+	exports := map[string]string{}
+	var all []store.AppliedReport
+	for iqn, target := range a.now.targets {
+		report := store.AppliedReport{Kind: model.KindTarget, UID: target.uid, Refused: a.refusal(iqn, target)}
+		if report.Refused == "" {
+			report.Export = a.export(iqn, target, late)
+			exports[iqn] = report.Export
+		}
+		all = append(all, report)
+	}
+	a.exports = exports
+	return append(all, a.otherRefusals()...), true
+}
+
+// again has the reports made again: they could not be stored.
+func (a *acknowledged) again() {
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	a.changed = true
+}
+
+// export of a target that counts as applied.
+func (a *acknowledged) export(iqn string, target toldTarget, late bool) string {
+	have, known := a.have.targets[iqn]
+	lacks := func(uid string) bool { _, there := a.have.volumes[uid]; return !there }
+	switch {
+	case known && bytes.Equal(have.digest, target.digest) && !slices.ContainsFunc(target.volumes, lacks):
+		return target.export
+	case late:
+		return ""
+	}
+	return a.exports[iqn]
+}
+
+// refusal is why a target is not applied: it was refused, or a volume of it.
+func (a *acknowledged) refusal(iqn string, target toldTarget) string {
+	var all []string
+	if reason := a.refused[objectKey{pb.ObjectKind_OBJECT_KIND_TARGET, iqn}]; reason != "" {
+		all = append(all, reason)
+	}
+	for _, uid := range target.volumes {
+		if reason := a.refused[objectKey{pb.ObjectKind_OBJECT_KIND_VOLUME, uid}]; reason != "" {
+			all = append(all, "volume "+a.now.volumes[uid]+": "+reason)
+		}
+	}
+	return strings.Join(all, "; ")
+}
+
+// otherRefusals are those of volumes, and of what is nobody's but the gateway's.
+func (a *acknowledged) otherRefusals() []store.AppliedReport {
+	var all []store.AppliedReport
+	var own []string
+	for key, reason := range a.refused {
+		switch {
+		case key.kind == pb.ObjectKind_OBJECT_KIND_TARGET:
+		case key.kind == pb.ObjectKind_OBJECT_KIND_VOLUME:
+			if _, told := a.now.volumes[key.id]; told {
+				all = append(all, store.AppliedReport{Kind: model.KindVolume, UID: key.id, Refused: reason})
+			}
+		default:
+			what := strings.ToLower(strings.TrimPrefix(key.kind.String(), "OBJECT_KIND_"))
+			own = append(own, strings.TrimSpace(what+" "+key.id)+": "+reason)
+		}
+	}
+	if len(own) > 0 {
+		slices.Sort(own)
+		all = append(all, store.AppliedReport{Kind: model.KindGateway, UID: a.now.gateway, Refused: strings.Join(own, "; ")})
+	}
+	return all
+}

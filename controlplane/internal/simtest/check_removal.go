@@ -1,0 +1,68 @@
+package simtest
+
+import (
+	"slices"
+	"strings"
+
+	"sluice.dev/sluice/controlplane/internal/model"
+	"sluice.dev/sluice/controlplane/internal/store"
+)
+
+// checkVolumeGoes: a volume goes after its image, its owner and all that refers to it.
+func (w *World) checkVolumeGoes(v *model.Volume) {
+	name := v.Meta.Name
+	if v.Spec.ReclaimPolicy == model.ReclaimDelete && w.images[store.VolumeLocation(v)] != 0 {
+		w.violate("volume %s was removed before its image", name)
+	}
+	// After a backup was restored nobody knows of an owner that has yet to connect, and the user asked for it.
+	if by := w.servedBy(v.Meta.UID); by != nil && !w.restored[v.Meta.UID] {
+		w.violate("volume %s was removed while %s serves it", name, by.ref)
+	}
+	if who := w.referrers(name); len(who) > 0 {
+		w.violate("volume %s was removed while it is held by %s", name, strings.Join(who, ", "))
+	}
+}
+
+// checkSnapshotGoes: a snapshot goes after its image, and after the volumes that were made from it.
+func (w *World) checkSnapshotGoes(s *model.Snapshot) {
+	if w.images[store.SnapshotLocation(s)] != 0 {
+		w.violate("snapshot %s was removed before its image", s.Meta.Name)
+	}
+	if w.madeFrom(s.Meta.Name) {
+		w.violate("snapshot %s was removed while it is held by a volume made from it", s.Meta.Name)
+	}
+}
+
+// checkGatewayGoes: a gateway goes once it has nothing, as far as that was heard when it was decided. What is stored in between
+// is made good: checkRemoved sees to it.
+func (w *World) checkGatewayGoes(g *model.Gateway, heard int) {
+	number, known := g.Status.Number, w.store.log[heard-1].version
+	for _, v := range w.volumes() {
+		if o := v.Status.Ownership; v.Meta.Version <= known && o.Owner.Number == number && o.State != model.Acquiring && !w.restored[v.Meta.UID] {
+			w.violate("gateway %s was removed while it owns %s", g.Meta.Name, v.Meta.Name)
+		}
+	}
+	for _, t := range all[*model.Target](w) {
+		if t.Meta.Version <= known && slices.Contains(t.Status.PathSet, number) {
+			w.violate("gateway %s was removed while it exports %s", g.Meta.Name, t.Meta.Name)
+		}
+	}
+}
+
+// checkNotRemoved: who was removed is given nothing by anyone who has heard of it.
+func (w *World) checkNotRemoved(v *model.Volume, next model.Ownership, heard int) {
+	was := v.Status.Ownership
+	for _, ref := range []model.GatewayRef{next.Owner, next.Next} {
+		at, removed := w.removed[ref.Number]
+		if removed && heard >= at && ref != was.Owner && ref != was.Next {
+			w.violate("%s was given to gateway %d, which was removed", v.Meta.Name, ref.Number)
+		}
+	}
+}
+
+// checkSnapshotTaken: a volume's owner takes its snapshots, or anybody while there is none.
+func (w *World) checkSnapshotTaken(p *process, uid string) {
+	if by := w.servedBy(uid); by != nil && by != p && p.units[uid] != nil && p.units[uid].heard.Epoch != 0 {
+		w.violate("%s took a snapshot of %s, which %s serves", p.ref, uid, by.ref)
+	}
+}

@@ -1,0 +1,173 @@
+package simtest
+
+import (
+	"slices"
+
+	"sluice.dev/sluice/controlplane/internal/model"
+	"sluice.dev/sluice/controlplane/internal/store"
+)
+
+// CheckRest says what has not come right though nothing is in its way.
+func (w *World) CheckRest() {
+	for _, v := range w.volumes() {
+		name, o := v.Meta.Name, v.Status.Ownership
+		if v.Meta.Deleting() {
+			w.violate("%s was deleted and is there still, %s", name, o.State)
+			continue
+		}
+		if v.Status.MoveRequest != nil {
+			w.violate("a request to move %s has not ended", name)
+		}
+		if w.cannotBeMade(v) {
+			continue
+		}
+		if v.Spec.SizeBytes != w.sizes[name] || v.Status.CapacityBytes != v.Spec.SizeBytes {
+			w.violate("%s has %d bytes, wanted are %d", name, v.Status.CapacityBytes, w.sizes[name])
+		}
+		t := w.mappedBy(name)
+		if t == nil || t.Meta.Deleting() {
+			if o.State != model.Unowned {
+				w.violate("%s is %s, though no target maps it", name, o.State)
+			}
+			continue
+		}
+		if !w.anyTakes(v.Spec.Pool) {
+			continue // whoever could own it drains
+		}
+		p := w.process(o.Owner)
+		if o.State != model.Owned || p == nil || !p.runs() || p.unit(v.Meta.UID).serving != o.Epoch {
+			w.violate("%s finds no owner: %+v", name, o)
+		} else if !slices.Contains(t.Status.PathSet, o.Owner.Number) {
+			w.violate("%s is owned by %s, which does not export it", name, o.Owner)
+		}
+	}
+	for _, g := range all[*model.Gateway](w) {
+		w.checkDrain(g)
+	}
+	w.checkRemoved()
+	w.checkSnapshots()
+	w.checkImages()
+}
+
+// checkDrain: a gateway drains, unless nobody else can take what it owns, or a target would be left with one path.
+func (w *World) checkDrain(g *model.Gateway) {
+	if g.Meta.Deleting() {
+		if w.mayLeave(g) {
+			w.violate("%s was deleted and is there still, %s", g.Meta.Name, g.Status.Health)
+		}
+		return
+	}
+	if !g.Status.Drain {
+		if g.Status.Health != model.GatewayReady {
+			w.violate("%s is %s, though nothing is wrong with it", g.Meta.Name, g.Status.Health)
+		}
+		return
+	}
+	if w.mayLeave(g) && g.Status.Health != model.GatewayDrained {
+		w.violate("%s does not drain: %s", g.Meta.Name, g.Status.Health)
+	}
+}
+
+// mayLeave says that others can take what a gateway has: one of its node, and two for a target's paths.
+func (w *World) mayLeave(g *model.Gateway) bool {
+	taking := 0
+	for _, other := range all[*model.Gateway](w) {
+		if takes(other) {
+			taking++
+		}
+	}
+	return w.anyTakes("pool-"+g.Spec.Node[len("node-"):]) && taking >= 2
+}
+
+func takes(g *model.Gateway) bool { return !g.Status.Drain && !g.Meta.Deleting() }
+
+// anyTakes says that some gateway of a pool's node does not drain.
+func (w *World) anyTakes(pool string) bool {
+	node := get[*model.StoragePool](w.store, model.KindStoragePool, pool).Spec.Local.Node
+	return slices.ContainsFunc(all[*model.Gateway](w), func(g *model.Gateway) bool {
+		return g.Spec.Node == node && takes(g)
+	})
+}
+
+// cannotBeMade says that a volume has no image, and rightly so: its pool can't copy, or what it was to be made from is gone.
+func (w *World) cannotBeMade(v *model.Volume) bool {
+	from := v.Spec.Source
+	if v.Status.CapacityBytes != 0 || from.Snapshot == "" && from.Volume == "" {
+		return false
+	}
+	source := w.volume(from.Volume)
+	if s := get[*model.Snapshot](w.store, model.KindSnapshot, from.Snapshot); s != nil {
+		if !s.Status.Ready {
+			return true // which checkSnapshots looks at
+		}
+		source = w.volume(s.Spec.Volume)
+	}
+	if source == nil {
+		return reasonOf(v.Status.Conditions) == "SourceMissing"
+	}
+	return v.Spec.Pool == noReflink && reasonOf(v.Status.Conditions) == "Unsupported" || w.cannotBeMade(source)
+}
+
+// reasonOf the Ready condition.
+func reasonOf(conditions []model.Condition) string {
+	for _, c := range conditions {
+		if c.Type == model.ConditionReady {
+			return c.Reason
+		}
+	}
+	return ""
+}
+
+// checkSnapshots: each was taken, or its pool can't; each that was deleted is gone.
+func (w *World) checkSnapshots() {
+	for _, s := range all[*model.Snapshot](w) {
+		v := w.volume(s.Spec.Volume)
+		switch {
+		case s.Meta.Deleting():
+			w.violate("snapshot %s was deleted and is there still", s.Meta.Name)
+		case s.Status.Ready:
+			if w.images[store.SnapshotLocation(s)] == 0 {
+				w.violate("snapshot %s is said to be taken and has no image", s.Meta.Name)
+			}
+		case v == nil:
+			w.violate("snapshot %s has outlived its volume", s.Meta.Name)
+		case v.Status.CapacityBytes == 0 || !w.anyTakes(v.Spec.Pool):
+		case v.Spec.Pool != noReflink:
+			w.violate("snapshot %s was never taken: %s", s.Meta.Name, reasonOf(s.Status.Conditions))
+		case reasonOf(s.Status.Conditions) != "Unsupported":
+			w.violate("snapshot %s can't be taken, and is said to be %s", s.Meta.Name, reasonOf(s.Status.Conditions))
+		}
+	}
+}
+
+// checkImages: nothing is left of what was deleted.
+func (w *World) checkImages() {
+	known := map[string]bool{}
+	for _, v := range w.volumes() {
+		known[store.VolumeLocation(v)] = true
+	}
+	for _, s := range all[*model.Snapshot](w) {
+		known[store.SnapshotLocation(s)] = true
+	}
+	for location := range w.images {
+		if !known[location] {
+			w.violate("%s was left behind", location)
+		}
+	}
+}
+
+// checkRemoved: who was removed has nothing.
+func (w *World) checkRemoved() {
+	for number := range w.removed {
+		for _, v := range w.volumes() {
+			if o := v.Status.Ownership; o.Owner.Number == number || o.Next.Number == number {
+				w.violate("%s is %s by gateway %d, which was removed", v.Meta.Name, o.State, number)
+			}
+		}
+		for _, t := range all[*model.Target](w) {
+			if slices.Contains(t.Status.PathSet, number) {
+				w.violate("%s is exported by gateway %d, which was removed", t.Meta.Name, number)
+			}
+		}
+	}
+}

@@ -1,0 +1,73 @@
+package simtest
+
+import (
+	"maps"
+	"slices"
+
+	"sluice.dev/sluice/controlplane/internal/model"
+	"sluice.dev/sluice/controlplane/internal/store"
+)
+
+// work does the gateway's jobs.
+func (w *World) work(p *process) {
+	if !p.runs() || !p.stream {
+		return
+	}
+	for _, id := range slices.Sorted(maps.Keys(w.store.jobs)) {
+		j := *w.store.jobs[id]
+		if j.Gateway != p.ref.Number || j.Ended() {
+			continue
+		}
+		if w.faulty && w.chance(4) {
+			j.Result = store.JobResult{Problem: "no luck"}
+		} else {
+			j.Result = w.do(p, &j)
+		}
+		j.Result.At = w.now
+		w.store.putJob(j)
+	}
+}
+
+// do is what a gateway makes of a job: it is harmless to do it twice.
+func (w *World) do(p *process, j *store.Job) store.JobResult {
+	done := store.JobResult{DonePermille: store.JobDone}
+	switch j.Action {
+	case store.JobDeleteImage:
+		delete(w.images, j.Location)
+	case store.JobDeleteSnapshotImage:
+		delete(w.images, j.SnapshotLocation)
+	case store.JobCreateSnapshotImage:
+		if w.ownedElsewhere(p, j.VolumeUID) && w.broken != AnyoneSnapshots {
+			return store.JobResult{Problem: "another gateway owns the volume"}
+		}
+		result := w.reflink(j.Location, j.SnapshotLocation, j.PoolUID, j.SizeBytes)
+		if result == done {
+			w.checkSnapshotTaken(p, j.VolumeUID)
+		}
+		return result
+	case store.JobCloneImage:
+		return w.reflink(j.SourceLocation, j.Location, j.PoolUID, j.SizeBytes)
+	default:
+		w.images[j.Location] = max(w.images[j.Location], j.SizeBytes)
+	}
+	return done
+}
+
+// ownedElsewhere says that a gateway does not serve a volume of which it has heard that somebody does.
+func (w *World) ownedElsewhere(p *process, uid string) bool {
+	u := p.units[uid]
+	return u != nil && u.serving == 0 && u.heard.Epoch != 0 && u.heard.State != model.Unowned
+}
+
+func (w *World) reflink(from, to, pool string, size int64) store.JobResult {
+	switch {
+	case w.images[to] != 0: // it was done before
+	case pool == noReflink:
+		return store.JobResult{Problem: "the filesystem can't share blocks", Unsupported: true}
+	case w.images[from] == 0:
+		return store.JobResult{Problem: "no such file"}
+	default:
+		w.images[to] = max(size, 1)
+	}
+	return store.JobResult{DonePermille: store.JobDone}
+}

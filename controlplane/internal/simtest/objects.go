@@ -1,0 +1,189 @@
+package simtest
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"sluice.dev/sluice/controlplane/internal/model"
+)
+
+// Bounds of what users make: enough to meet each other.
+const (
+	maxVolumes   = 5
+	maxSnapshots = 3
+	maxTargets   = 2
+)
+
+// noReflink is the pool whose filesystem can't share blocks between files.
+const noReflink = "pool-2"
+
+// all objects of a kind, by name.
+func all[T model.Object](w *World) []T {
+	var found []T
+	for _, o := range w.store.objects {
+		if object, ok := o.(T); ok {
+			found = append(found, object)
+		}
+	}
+	slices.SortFunc(found, func(a, b T) int { return cmp.Compare(a.Metadata().Name, b.Metadata().Name) })
+	return found
+}
+
+// anyOf a kind, false where there is none.
+func anyOf[T model.Object](w *World) (T, bool) {
+	found := all[T](w)
+	if len(found) == 0 {
+		var none T
+		return none, false
+	}
+	return pick(w, found), true
+}
+
+func (w *World) volumes() []*model.Volume { return all[*model.Volume](w) }
+
+func (w *World) anyVolume() *model.Volume {
+	volume, _ := anyOf[*model.Volume](w)
+	return volume
+}
+
+// gateway is nil once it was removed.
+func (w *World) gateway(name string) *model.Gateway {
+	return get[*model.Gateway](w.store, model.KindGateway, name)
+}
+
+func (w *World) volume(name string) *model.Volume {
+	return get[*model.Volume](w.store, model.KindVolume, name)
+}
+
+func (w *World) hearAll(p *process) {
+	for _, v := range w.volumes() {
+		w.hear(p, v)
+	}
+}
+
+func (w *World) makeVolume(name, pool string, size int64, from model.VolumeSource) {
+	w.sizes[name] = size
+	w.store.put(&model.Volume{Meta: model.Meta{Name: name, UID: name + "-uid"},
+		Spec:   model.VolumeSpec{Pool: pool, SizeBytes: size, ReclaimPolicy: model.ReclaimDelete, Source: from},
+		Status: model.VolumeStatus{AllocatedBytes: -1, Ownership: model.Ownership{State: model.Unowned}}})
+}
+
+func (w *World) makeTarget(name string, volumes ...string) {
+	t := &model.Target{Meta: model.Meta{Name: name, UID: name}, Spec: model.TargetSpec{GatewayPool: "default", Paths: 2}}
+	for i, v := range volumes {
+		t.Spec.Luns = append(t.Spec.Luns, model.TargetLun{ID: int32(i), Volume: v})
+	}
+	w.store.put(t)
+}
+
+// name of something that is made now.
+func (w *World) name(what string) string {
+	w.made++
+	return fmt.Sprintf("%s-%d", what, w.made)
+}
+
+// referrers are the objects that hold a volume: snapshots of it, and the target that maps it.
+func (w *World) referrers(volume string) []string {
+	var who []string
+	for _, s := range all[*model.Snapshot](w) {
+		if s.Spec.Volume == volume {
+			who = append(who, "snapshot "+s.Meta.Name)
+		}
+	}
+	if t := w.mappedBy(volume); t != nil {
+		who = append(who, "target "+t.Meta.Name)
+	}
+	return who
+}
+
+// madeFrom says that a volume was made from a snapshot, and holds it.
+func (w *World) madeFrom(snapshot string) bool {
+	return slices.ContainsFunc(w.volumes(), func(v *model.Volume) bool { return v.Spec.Source.Snapshot == snapshot })
+}
+
+// deleteObject marks an object, as the store does.
+func (w *World) deleteObject(object model.Object) {
+	if object.Metadata().Deleting() {
+		return
+	}
+	marked, at := copyOf(object), w.now
+	marked.Metadata().DeleteTime = &at
+	w.store.put(marked)
+}
+
+// userOfCopies takes snapshots, makes volumes of them and of others, and deletes what there is.
+func (w *World) userOfCopies() {
+	switch w.random.IntN(14) {
+	case 0, 1, 2, 3:
+		if v := w.anyVolume(); v != nil && !v.Meta.Deleting() && len(all[*model.Snapshot](w)) < maxSnapshots {
+			name := w.name("s")
+			w.store.put(&model.Snapshot{Meta: model.Meta{Name: name, UID: name + "-uid"},
+				Spec: model.SnapshotSpec{Volume: v.Meta.Name, ReclaimPolicy: model.ReclaimDelete}})
+		}
+	case 4, 5:
+		w.makeClone()
+	case 6, 7:
+		if s, found := anyOf[*model.Snapshot](w); found && (!w.madeFrom(s.Meta.Name) || w.broken == NoReferences) {
+			w.deleteObject(s)
+		}
+	case 8:
+		v := w.anyVolume()
+		if v != nil && v.Spec.Source != (model.VolumeSource{}) && len(w.referrers(v.Meta.Name)) == 0 {
+			w.deleteObject(v)
+		}
+	case 9:
+		if t, found := anyOf[*model.Target](w); found && w.chance(8) {
+			w.deleteObject(t)
+		}
+	case 10:
+		if len(all[*model.Target](w)) < maxTargets {
+			w.makeTarget(w.name("t"))
+		}
+	case 11:
+		w.deleteGateway()
+	case 12, 13:
+		if len(w.volumes()) < 3 {
+			name := w.name("v")
+			w.makeVolume(name, pick(w, []string{"pool-1", "pool-1", noReflink}), 1<<30, model.VolumeSource{})
+			w.remap(w.volume(name))
+		}
+	}
+}
+
+// makeClone makes a volume from a snapshot, or from another volume.
+func (w *World) makeClone() {
+	if len(w.volumes()) >= maxVolumes {
+		return
+	}
+	if s, found := anyOf[*model.Snapshot](w); found && w.chance(2) {
+		if from := w.volume(s.Spec.Volume); from != nil && !s.Meta.Deleting() {
+			w.makeVolume(w.name("v"), from.Spec.Pool, from.Spec.SizeBytes, model.VolumeSource{Snapshot: s.Meta.Name})
+		}
+	} else if from := w.anyVolume(); from != nil && !from.Meta.Deleting() {
+		w.makeVolume(w.name("v"), from.Spec.Pool, from.Spec.SizeBytes, model.VolumeSource{Volume: from.Meta.Name})
+	}
+}
+
+// deleteGateway asks for the deletion of one whose node has another that stays.
+func (w *World) deleteGateway() {
+	g, _ := anyOf[*model.Gateway](w)
+	others := func(other *model.Gateway) bool {
+		return other != g && other.Spec.Node == g.Spec.Node && !other.Meta.Deleting()
+	}
+	if !w.chance(16) || !slices.ContainsFunc(all[*model.Gateway](w), others) {
+		return
+	}
+	w.deleteObject(g)
+	if w.broken == NoFinalizer {
+		w.removeGateway(w.gateway(g.Meta.Name), len(w.store.log))
+	}
+}
+
+// removeGateway takes it out of the store; its process is stopped by whoever asked for that.
+func (w *World) removeGateway(g *model.Gateway, heard int) {
+	w.checkGatewayGoes(g, heard)
+	w.store.remove(g)
+	w.removed[g.Status.Number] = len(w.store.log)
+	w.crash(w.running[g.Meta.Name])
+}

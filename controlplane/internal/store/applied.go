@@ -1,0 +1,96 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"sluice.dev/sluice/controlplane/internal/model"
+)
+
+// AppliedReport is what a gateway made of an object of its desired state: one for each target, and one for each volume
+// that it refused; what it refused otherwise is its own, of kind Gateway.
+type AppliedReport struct {
+	Kind    model.Kind       `json:"kind"`
+	UID     string           `json:"uid"`
+	Gateway model.GatewayRef `json:"gateway"`
+	// Export that it has applied of a target (model.Target.Export); empty: not as it is now.
+	Export string `json:"export,omitempty"`
+	// Refused is why it could not, empty where it could.
+	Refused string `json:"refused,omitempty"`
+}
+
+func (s *Store) appliedPrefix(gateway uint32) string {
+	return fmt.Sprintf("%sapplied/%d/", s.observedPrefix(), gateway)
+}
+
+// ObserveApplied stores all that there is to say of what the gateway has applied: what is not in it any more is forgotten,
+// what is stored as it is costs nothing. Gateway is set here. Errors: ErrReplaced, ErrExpired.
+func (c *Connection) ObserveApplied(ctx context.Context, reports []AppliedReport) error {
+	if err := c.readApplied(ctx); err != nil {
+		return err
+	}
+	prefix := c.store.appliedPrefix(c.Ref.Number)
+	all := map[string]keyed{}
+	for _, report := range reports {
+		report.Gateway = c.Ref
+		key := prefix + string(report.Kind) + "/" + report.UID
+		all[key] = keyed{key: key, record: report}
+	}
+	if err := c.observe(ctx, slices.Collect(maps.Values(all))); err != nil {
+		return err
+	}
+	return c.forgetApplied(ctx, all)
+}
+
+// readApplied learns, once, what an earlier stream of the gateway has stored: else nobody would take it back.
+func (c *Connection) readApplied(ctx context.Context) error {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	if c.applied != nil {
+		return nil
+	}
+	got, err := c.store.client.Get(ctx, c.store.appliedPrefix(c.Ref.Number), clientv3.WithPrefix())
+	if err != nil {
+		return fmt.Errorf("store: %w", err)
+	}
+	c.applied = map[string]bool{}
+	for _, kv := range got.Kvs {
+		c.applied[string(kv.Key)] = true
+		c.told[string(kv.Key)] = string(kv.Value)
+	}
+	return nil
+}
+
+// forgetApplied deletes the records that are not among those of now.
+func (c *Connection) forgetApplied(ctx context.Context, now map[string]keyed) error {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	var gone []string
+	for key := range c.applied {
+		if _, stays := now[key]; !stays {
+			gone = append(gone, key)
+		}
+	}
+	for key := range now {
+		c.applied[key] = true
+	}
+	for batch := range slices.Chunk(gone, observedBatch) {
+		var t tx
+		t.compare(clientv3.Compare(clientv3.LeaseValue(c.key), "=", c.lease), c.why)
+		for _, key := range batch {
+			t.delete(key)
+		}
+		if _, err := c.store.commit(ctx, &t); err != nil {
+			return err
+		}
+		for _, key := range batch {
+			delete(c.applied, key)
+			delete(c.told, key)
+		}
+	}
+	return nil
+}

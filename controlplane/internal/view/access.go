@@ -1,0 +1,45 @@
+package view
+
+import (
+	"sluice.dev/sluice/controlplane/internal/model"
+	"sluice.dev/sluice/controlplane/internal/placement"
+)
+
+// Access is what each host of a target is shown of it, nearest first, by the host's name: placement's answer for a cluster of
+// this target alone, which keeps path set and owners as they are. Gateways that leave the path set are not shown.
+func (o *Objects) Access(t *model.Target) map[string][]placement.PortalRef {
+	shown := map[string][]placement.PortalRef{}
+	for _, access := range placement.Plan(o.around(t)).Access {
+		shown[access.Host] = access.Portals
+	}
+	return shown
+}
+
+// around is the target with what Plan needs to know for it.
+func (o *Objects) around(t *model.Target) placement.Cluster {
+	cluster := placement.Cluster{Policy: placement.Policy{MaxMoves: -1}}
+	for _, fabric := range o.Fabrics {
+		cluster.Fabrics = append(cluster.Fabrics, placement.FabricFrom(fabric))
+	}
+	target := placement.TargetFrom(t)
+	target.PathSet = t.Shown()
+	target.Paths = int32(len(target.PathSet))
+	for _, number := range target.PathSet {
+		if gateway := o.GatewayByNumber(number); gateway != nil {
+			cluster.Gateways = append(cluster.Gateways, placement.GatewayFrom(gateway, 0))
+		}
+	}
+	for _, lun := range t.Spec.Luns {
+		if volume := o.Volumes[lun.Volume]; volume != nil {
+			cluster.Volumes = append(cluster.Volumes,
+				placement.VolumeFrom(volume, o.StoragePools[volume.Spec.Pool], 0))
+		}
+	}
+	for _, name := range t.Spec.Hosts {
+		if host := o.Hosts[name]; host != nil {
+			cluster.Hosts = append(cluster.Hosts, placement.HostFrom(host))
+		}
+	}
+	cluster.Targets = []placement.Target{target}
+	return cluster
+}
