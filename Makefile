@@ -88,7 +88,7 @@ test-hostile: build-gateway ## bad peers: each named attack, while another sessi
 	@.ci/deps clients
 	@.ci/tier hostile tests/hostile/run
 
-test-operations: build-gateway ## starts that fail, reloads and stops under load, figures, secrets; the benchmark's own tests
+test-operations: build ## starts that fail, reloads and stops under load, figures, secrets; the benchmark's own tests
 	@.ci/deps clients
 	@.ci/tier operations tests/operations/run
 
@@ -126,12 +126,12 @@ scenarios: build ## in a cluster under load: rolling upgrade, a switch down, etc
 	@.ci/deps go faults
 	@V=1 .ci/tier scenarios tests/scenarios/run
 
-bench: build-gateway ## the engine beside tgt and beside a bare echo, at most 15 minutes
-	@.ci/deps build bench
-	@bench/run.sh
+bench: build ## the engine beside tgt and a bare echo, a forwarder beside its owner, at most 15 minutes
+	@.ci/deps bench
+	@bench/run.sh --reports bench/reports
 
-bench-full: build-gateway ## the whole matrix
-	@.ci/deps build bench
+bench-full: build ## the whole matrix
+	@.ci/deps bench
 	@bench/run.sh --full
 
 bench-placement: ## package placement at full size: time, balance, moves, hops; under 2 minutes
