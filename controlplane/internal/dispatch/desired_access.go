@@ -60,8 +60,14 @@ func (m *maker) around(t *model.Target) placement.Cluster {
 			cluster.Gateways = append(cluster.Gateways, placement.GatewayFrom(gateway, 0))
 		}
 	}
+	target := placement.TargetFrom(t)
+	target.Paths = int32(len(t.Status.PathSet))
+	target.Volumes = nil
+	pools := map[string]bool{} // where volumes are is all that paths go by: one of each pool says that
 	for _, lun := range t.Spec.Luns {
-		if volume := m.objects.Volumes[lun.Volume]; volume != nil {
+		if volume := m.objects.Volumes[lun.Volume]; volume != nil && !pools[volume.Spec.Pool] {
+			pools[volume.Spec.Pool] = true
+			target.Volumes = append(target.Volumes, lun.Volume)
 			cluster.Volumes = append(cluster.Volumes,
 				placement.VolumeFrom(volume, m.objects.StoragePools[volume.Spec.Pool], 0))
 		}
@@ -71,8 +77,6 @@ func (m *maker) around(t *model.Target) placement.Cluster {
 			cluster.Hosts = append(cluster.Hosts, placement.HostFrom(host))
 		}
 	}
-	target := placement.TargetFrom(t)
-	target.Paths = int32(len(t.Status.PathSet))
 	cluster.Targets = []placement.Target{target}
 	return cluster
 }

@@ -23,6 +23,8 @@ import (
 const (
 	// outgoing bounds what waits to be sent beside updates.
 	outgoing = 256
+	// incoming bounds what was received and not stored yet.
+	incoming = 256
 	// maxCommits bounds reservation commits and loads of one gateway at a time.
 	maxCommits = 64
 )
@@ -46,9 +48,13 @@ type gatewayStream struct {
 	heldDigest []byte
 	// sent is what it was told last; nil before the first update.
 	sent desiredState
+	// made is what sent's volumes were made of.
+	made map[string]volumeMade
 	// exported are the names of volumes that it was told of, for hub.
 	exported atomic.Pointer[map[string]bool]
 	sessions sessionRecorder
+	// keptAlive is when the connection was last kept alive.
+	keptAlive time.Time
 }
 
 // wake has the desired state made anew; it never waits.
@@ -103,8 +109,12 @@ func (g *gatewayStream) listen(ctx context.Context, messages <-chan *pb.ConnectR
 		select {
 		case message := <-messages:
 			silence.Reset(silenceLimit)
-			if err := g.take(ctx, message); err != nil {
-				return err
+			for message != nil {
+				said, next := together(message, messages)
+				if err := g.take(ctx, message, said); err != nil {
+					return err
+				}
+				message = next
 			}
 		case err := <-failed:
 			if errors.Is(err, io.EOF) {
@@ -117,6 +127,29 @@ func (g *gatewayStream) listen(ctx context.Context, messages <-chan *pb.ConnectR
 			return nil
 		case <-ctx.Done():
 			return context.Cause(ctx)
+		}
+	}
+}
+
+// together gathers what a gateway says of several volumes, one after the other, so that it is stored at once; next is what came
+// after that and is to be taken then, nil: nothing. A volume is in it once: nothing that was said of it is passed over.
+func together(first *pb.ConnectRequest, messages <-chan *pb.ConnectRequest) (said []*pb.VolumeObserved, next *pb.ConnectRequest) {
+	message := first
+	seen := map[string]bool{}
+	for {
+		volume := message.GetVolumeObserved()
+		if volume == nil || seen[volume.GetUid()] || len(said) == incoming {
+			if message == first {
+				return nil, nil
+			}
+			return said, message
+		}
+		seen[volume.GetUid()] = true
+		said = append(said, volume)
+		select {
+		case message = <-messages:
+		default:
+			return said, nil
 		}
 	}
 }
@@ -160,12 +193,10 @@ func (g *gatewayStream) update() error {
 		if gateway == nil || gateway.Status.Number != g.number {
 			return
 		}
-		next = desired(o, gateway, g.incarnation, settings)
+		next, g.made = desired(o, gateway, g.incarnation, settings, g.made)
 		version = uint64(max(o.Version, 1))
-		for _, object := range next {
-			if volume := object.GetVolume(); volume != nil {
-				exported[volume.GetName()] = true
-			}
+		for _, made := range g.made {
+			exported[made.volume.Meta.Name] = true
 		}
 	})
 	if next == nil {
