@@ -89,6 +89,16 @@ func (c *Cluster) allVolumes(ctx context.Context) ([]*pb.Volume, error) {
 	}
 }
 
+// listShare is how many times as long as a list of all volumes takes nobody asks for the next one.
+const listShare = 4
+
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}
+
 // WaitReady returns once all gateways are Ready and all volumes Owned.
 func (c *Cluster) WaitReady(ctx context.Context) error {
 	err := world.Until(ctx, func() error {
@@ -104,7 +114,12 @@ func (c *Cluster) WaitReady(ctx context.Context) error {
 				ready++
 			}
 		}
-		volumes, err := c.allVolumes(limited)
+		if ready < c.Options.Gateways { // it is of no use to look at all volumes, and not for nothing
+			return fmt.Errorf("%d of %d gateways are ready", ready, c.Options.Gateways)
+		}
+		asked := time.Now()
+		volumes, err := c.allVolumes(ctx)
+		took := time.Since(asked)
 		if err != nil {
 			return err
 		}
@@ -114,8 +129,9 @@ func (c *Cluster) WaitReady(ctx context.Context) error {
 				owned++
 			}
 		}
-		if ready < c.Options.Gateways || owned < c.Volumes {
-			return fmt.Errorf("%d of %d gateways are ready, %d of %d volumes owned", ready, c.Options.Gateways, owned, c.Volumes)
+		if owned < c.Volumes {
+			pause(ctx, listShare*took)
+			return fmt.Errorf("all gateways are ready, %d of %d volumes owned", owned, c.Volumes)
 		}
 		return nil
 	})
