@@ -37,11 +37,15 @@ type volumeMade struct {
 	told   *pb.DesiredObject
 }
 
+// mostOthers is about how many objects there are besides volumes.
+const mostOthers = 32
+
 // desired makes it for a gateway that runs as `incarnation`. It is pure: the same objects give the same state. Volumes are many:
 // those that are as they were are taken over from `made`, by uid, where the result is kept for the next time.
 func desired(o *view.Objects, gateway *model.Gateway, incarnation string, settings Settings, made map[string]volumeMade,
 ) (desiredState, map[string]volumeMade) {
-	m := &maker{objects: o, gateway: gateway, state: desiredState{}, before: made, made: map[string]volumeMade{},
+	m := &maker{objects: o, gateway: gateway, state: make(desiredState, len(made)+mostOthers),
+		before: made, made: make(map[string]volumeMade, len(made)),
 		self: model.GatewayRef{Number: gateway.Status.Number, Incarnation: incarnation}}
 	m.settings(settings)
 	m.listeners()

@@ -25,6 +25,9 @@ const (
 	outgoing = 256
 	// incoming bounds what was received and not stored yet.
 	incoming = 256
+	// updateRest is how many times as long as an update took the next one waits: the first change is told at once, of a
+	// thousand that follow many are told together.
+	updateRest = 3
 	// maxCommits bounds reservation commits and loads of one gateway at a time.
 	maxCommits = 64
 )
@@ -162,12 +165,18 @@ func (g *gatewayStream) send(ctx context.Context) error {
 		return err
 	}
 	g.wake()
+	woken := g.woken
+	var rested <-chan time.Time
 	for {
 		select {
-		case <-g.woken:
+		case <-woken:
+			began := time.Now()
 			if err := g.update(); err != nil {
 				return err
 			}
+			woken, rested = nil, time.After(updateRest*time.Since(began))
+		case <-rested:
+			woken, rested = g.woken, nil
 		case message := <-g.out:
 			if err := g.stream.Send(message); err != nil {
 				return err
