@@ -9,7 +9,7 @@ TIERS := unit go controlplane asan corpus model tsan libiscsi qemu hostile opera
 # `make lint test` counts lint's checks in the closing line too.
 SUMMED := $(if $(filter lint,$(MAKECMDGOALS)),lint) $(TIERS)
 
-.PHONY: help deps build build-gateway build-go lint format test fuzz bench bench-full bench-placement bench-failover \
+.PHONY: help deps build build-gateway build-go lint format test fuzz bench bench-full bench-placement bench-failover bench-scale \
         robustness robustness-long scenarios demo demo-single package \
         generate clean distclean $(addprefix test-,$(TIERS))
 
@@ -140,11 +140,17 @@ bench-placement: ## package placement at full size: time, balance, moves, hops; 
 	@GOMAXPROCS=1 go run ./controlplane/internal/placement/simulate >build/bench/placement.jsonl
 	@go run ./bench/placement -records build/bench/placement.jsonl -out bench/reports
 
-bench-failover: build ## stalls of KILLS (100) kills, MOVES (100) planned moves, LOSSES (20) node losses with LUNS (1) LUNs, on a cluster of its own
+bench-failover: build ## stalls of KILLS (100) kills, MOVES (100) planned moves, LOSSES (20) node losses, fewer with more LUNs (LUNS=1,100,1000)
 	@.ci/deps go faults
 	@mkdir -p build/tools
 	@go build -o build/tools/ ./bench/failover
-	@build/tools/failover -kills $(or $(KILLS),100) -moves $(or $(MOVES),100) -losses $(or $(LOSSES),20) -luns $(or $(LUNS),1)
+	@build/tools/failover -kills $(or $(KILLS),100) -moves $(or $(MOVES),100) -losses $(or $(LOSSES),20) -luns $(or $(LUNS),1,100,1000)
+
+bench-scale: build ## 1,024 LUNs, 1,024 sessions, 16 gateways on one machine: memory, start, failover of a whole gateway
+	@.ci/deps go faults
+	@mkdir -p build/tools
+	@go build -o build/tools/ ./bench/scale
+	@build/tools/scale
 
 demo: build ## three gateways, a real Linux host with multipath, the owner killed under load: no error; KEEP=1 leaves it running
 	@.ci/deps guest clients

@@ -30,7 +30,13 @@ func balanced(endpoints []string) []grpc.DialOption {
 	return []grpc.DialOption{grpc.WithResolvers(fixed)}
 }
 
-// makeObjects creates, by the CLI, all that there is.
+// Grow makes the volumes so many, each a LUN of the target.
+func (c *Cluster) Grow(ctx context.Context, volumes int) error {
+	c.Volumes = volumes
+	return c.makeObjects(ctx)
+}
+
+// makeObjects creates, by the CLI, all that there is; what is there already stays as it is.
 func (c *Cluster) makeObjects(ctx context.Context) error {
 	if err := os.MkdirAll(c.path("pool"), 0o700); err != nil {
 		return err
