@@ -144,7 +144,7 @@ bench-failover: build ## stalls of KILLS (100) kills, MOVES (100) planned moves,
 	@.ci/deps go faults
 	@mkdir -p build/tools
 	@go build -o build/tools/ ./bench/failover
-	@build/tools/failover -kills $(or $(KILLS),100) -moves $(or $(MOVES),100) -losses $(or $(LOSSES),20) -luns $(or $(LUNS),1,100,1000)
+	@build/tools/failover -kills $(or $(KILLS),100) -moves $(or $(MOVES),100) -losses $(or $(LOSSES),20) $(if $(LUNS),-luns '$(LUNS)')
 
 bench-scale: build ## 1,024 LUNs, 1,024 sessions, 16 gateways on one machine: memory, start, failover of a whole gateway
 	@.ci/deps go faults

@@ -47,6 +47,8 @@ type figures struct {
 	Made, Login float64
 	Memory      []memory
 	Deaths      []death
+	// Failed is why the run ended before its end; empty: it did not.
+	Failed string
 }
 
 func (f *figures) at(stage string) (memory, bool) {
@@ -107,6 +109,10 @@ func (f *figures) markdown() string {
 	session, known = f.perSession(used)
 	row(fmt.Sprintf("a session that has used %d LUNs", usedLUNs), session, known)
 	f.deaths(&text)
+	if f.Failed != "" {
+		first, _, _ := strings.Cut(f.Failed, "\n")
+		fmt.Fprintf(&text, "\n**The run ended early**: %s\n", first)
+	}
 	return text.String()
 }
 

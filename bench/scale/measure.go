@@ -61,8 +61,9 @@ func measure(ctx context.Context, s settings) (*figures, error) {
 	sc := &scale{settings: s, Cluster: made, owners: made.FollowOwners(ctx),
 		figures: &figures{Gateways: s.gateways, LUNs: s.luns, Sessions: s.sessions}}
 	defer sc.logOut()
-	for _, step := range []func(context.Context) error{sc.start, sc.fill, sc.logIn, sc.use, sc.killEach} {
+	for _, step := range []func(context.Context) error{sc.start, sc.fill, sc.logIn, sc.killEach, sc.use} {
 		if err := step(ctx); err != nil {
+			sc.figures.Failed = err.Error()
 			return sc.figures, fmt.Errorf("%w\n%s", err, made.Logs(5))
 		}
 	}
@@ -116,13 +117,8 @@ func (s *scale) session(ctx context.Context, portal string, n, of int) (*host.Se
 
 func (s *scale) logIn(ctx context.Context) error {
 	began := time.Now()
-	portals := s.AllPortals()
 	s.sessions = make([]*host.Session, s.settings.sessions)
-	err := s.each(func(i int) (err error) {
-		s.sessions[i], err = s.session(ctx, portals[i%len(portals)], i/len(portals), 1)
-		return err
-	})
-	if err != nil {
+	if err := s.connect(ctx); err != nil {
 		return err
 	}
 	s.figures.Login = time.Since(began).Seconds()
@@ -130,11 +126,35 @@ func (s *scale) logIn(ctx context.Context) error {
 	return s.weigh(loggedIn, s.luns)
 }
 
-// use sends a command to some LUNs over each session, other ones over the next.
+// connect logs in whoever is not, or no more.
+func (s *scale) connect(ctx context.Context) error {
+	portals := s.AllPortals()
+	return s.each(func(i int) (err error) {
+		if s.sessions[i] == nil || s.sessions[i].Lost() != nil {
+			s.sessions[i], err = s.session(ctx, portals[i%len(portals)], i/len(portals), 1)
+		}
+		return err
+	})
+}
+
+// use sends a command to some LUNs over each session, other ones over the next. It comes last: each session then has
+// connections to the owners of what it uses, which are more than the sessions themselves.
 func (s *scale) use(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, readyTime)
+	defer cancel()
+	if err := s.WaitReady(ctx); err != nil {
+		return err
+	}
+	if err := s.connect(ctx); err != nil {
+		return err
+	}
 	err := s.each(func(i int) error {
 		for k := range min(usedLUNs, s.luns) {
-			if _, err := s.sessions[i].Good(ctx, host.TestUnitReady(uint16((i*usedLUNs+k)%s.luns))); err != nil {
+			err := world.Until(ctx, func() error { // a LUN may be on its way to another owner
+				_, err := s.sessions[i].Good(ctx, host.TestUnitReady(uint16((i*usedLUNs+k)%s.luns)))
+				return err
+			})
+			if err != nil {
 				return err
 			}
 		}

@@ -58,6 +58,14 @@ func TestTheReportHasEveryFigureAndTheRecordsToo(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
 	}
+	if strings.Contains(string(text), "early") {
+		t.Errorf("it says that the run failed:\n%s", text)
+	}
+	failed := some()
+	failed.Failed = "gw-3 is gone\nits log"
+	if !strings.Contains(failed.markdown(), "**The run ended early**: gw-3 is gone\n") {
+		t.Errorf("it does not say why the run ended:\n%s", failed.markdown())
+	}
 	lines, err := os.ReadFile(base + ".jsonl")
 	if err != nil || strings.Count(string(lines), "\n") != 7 {
 		t.Errorf("records: %v\n%s", err, lines)

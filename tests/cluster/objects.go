@@ -38,8 +38,12 @@ func (c *Cluster) Grow(ctx context.Context, volumes int) error {
 
 // makeObjects creates, by the CLI, all that there is; what is there already stays as it is.
 func (c *Cluster) makeObjects(ctx context.Context) error {
-	if err := os.MkdirAll(c.path("pool"), 0o700); err != nil {
-		return err
+	pool := c.Pool
+	if pool == "" {
+		pool = c.path("pool")
+		if err := os.MkdirAll(pool, 0o700); err != nil {
+			return err
+		}
 	}
 	var text strings.Builder
 	object := func(kind, name, spec string) {
@@ -55,7 +59,7 @@ func (c *Cluster) makeObjects(ctx context.Context) error {
 			"portals: [{fabric: %s, listen: %q}, {fabric: %s, listen: %q}], forwardingAddress: \"%s:%d\"",
 			Red, portals[0], Blue, portals[1], c.Network.Address(GatewayName(i), Internal), forwardingPort))
 	}
-	object("StoragePool", "local", fmt.Sprintf("local: {node: node-1, directory: %q}", c.path("pool")))
+	object("StoragePool", "local", fmt.Sprintf("local: {node: node-1, directory: %q}", pool))
 	var luns, hosts []string
 	for i := range c.Volumes {
 		object("Volume", VolumeName(i), fmt.Sprintf("pool: local, sizeBytes: %d", volumeMiB<<20))
