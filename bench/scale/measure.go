@@ -20,8 +20,8 @@ import (
 const (
 	readyTime = 5 * time.Minute // for all that has to come about once
 	faultTime = 2 * time.Minute
-	usedLUNs  = 16 // that each session sends a command to
-	atOnce    = 32 // logins
+	usedLUNs  = 4 // that each session sends a command to
+	atOnce    = 8 // sessions that log in, or send
 	// Hosts of such a number of sessions don't ask each whether it still lives, all the time.
 	pingAfter    = 30 * time.Second
 	silenceLimit = 90 * time.Second

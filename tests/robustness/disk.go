@@ -31,11 +31,11 @@ func mountDisk(backing, at string) (*disk, error) {
 		}
 	}
 	d := &disk{}
-	root := &fs.LoopbackRoot{Path: backing, NewNode: func(root *fs.LoopbackRoot, _ *fs.Inode, _ string, _ *syscall.Stat_t) fs.InodeEmbedder {
-		return &diskNode{LoopbackNode: fs.LoopbackNode{RootData: root}, disk: d}
-	}}
-	root.RootNode = root.NewNode(root, nil, "", nil)
-	server, err := fs.Mount(at, root.RootNode, &fs.Options{MountOptions: fuse.MountOptions{FsName: filepath.Base(at), Name: "slow",
+	root, err := fs.NewLoopbackRoot(backing)
+	if err != nil {
+		return nil, err
+	}
+	server, err := fs.Mount(at, &diskNode{root.(*fs.LoopbackNode), d}, &fs.Options{MountOptions: fuse.MountOptions{FsName: filepath.Base(at), Name: "slow",
 		DirectMount: true, DirectMountStrict: true, MaxWrite: diskMaxWrite}})
 	d.server = server
 	return d, err
@@ -89,8 +89,13 @@ const (
 
 // diskNode is a file or directory there.
 type diskNode struct {
-	fs.LoopbackNode
+	*fs.LoopbackNode
 	disk *disk
+}
+
+// WrapChild implements fs.NodeWrapChilder.
+func (n *diskNode) WrapChild(_ context.Context, ops fs.InodeEmbedder) fs.InodeEmbedder {
+	return &diskNode{ops.(*fs.LoopbackNode), n.disk}
 }
 
 // diskFile is an open one.
