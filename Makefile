@@ -9,7 +9,7 @@ TIERS := unit go controlplane asan corpus model tsan libiscsi qemu hostile opera
 # `make lint test` counts lint's checks in the closing line too.
 SUMMED := $(if $(filter lint,$(MAKECMDGOALS)),lint) $(TIERS)
 
-.PHONY: help deps build build-gateway build-go lint format test fuzz bench bench-full bench-placement bench-failover \
+.PHONY: help deps build build-gateway build-go lint format test fuzz bench bench-full bench-placement bench-failover bench-scale \
         robustness robustness-long robustness-canaries scenarios demo demo-single package \
         generate clean distclean $(addprefix test-,$(TIERS))
 
@@ -88,7 +88,7 @@ test-hostile: build-gateway ## bad peers: each named attack, while another sessi
 	@.ci/deps clients
 	@.ci/tier hostile tests/hostile/run
 
-test-operations: build-gateway ## starts that fail, reloads and stops under load, figures, secrets; the benchmark's own tests
+test-operations: build ## starts that fail, reloads and stops under load, figures, secrets; the benchmark's own tests
 	@.ci/deps clients
 	@.ci/tier operations tests/operations/run
 
@@ -131,12 +131,12 @@ scenarios: build ## in a cluster under load: rolling upgrade, a switch down, etc
 	@.ci/deps go faults
 	@V=1 .ci/tier scenarios tests/scenarios/run
 
-bench: build-gateway ## the engine beside tgt and beside a bare echo, at most 15 minutes
-	@.ci/deps build bench
-	@bench/run.sh
+bench: build ## the engine beside tgt and a bare echo, a forwarder beside its owner, at most 15 minutes
+	@.ci/deps bench
+	@bench/run.sh --reports bench/reports
 
-bench-full: build-gateway ## the whole matrix
-	@.ci/deps build bench
+bench-full: build ## the whole matrix
+	@.ci/deps bench
 	@bench/run.sh --full
 
 bench-placement: ## package placement at full size: time, balance, moves, hops; under 2 minutes
@@ -145,11 +145,17 @@ bench-placement: ## package placement at full size: time, balance, moves, hops; 
 	@GOMAXPROCS=1 go run ./controlplane/internal/placement/simulate >build/bench/placement.jsonl
 	@go run ./bench/placement -records build/bench/placement.jsonl -out bench/reports
 
-bench-failover: build ## stalls of KILLS (100) kills, MOVES (100) planned moves, LOSSES (20) node losses with LUNS (1) LUNs, on a cluster of its own
+bench-failover: build ## stalls of KILLS (100) kills, MOVES (100) planned moves, LOSSES (20) node losses, fewer with more LUNs (LUNS=1,100,1000)
 	@.ci/deps go faults
 	@mkdir -p build/tools
 	@go build -o build/tools/ ./bench/failover
-	@build/tools/failover -kills $(or $(KILLS),100) -moves $(or $(MOVES),100) -losses $(or $(LOSSES),20) -luns $(or $(LUNS),1)
+	@build/tools/failover -kills $(or $(KILLS),100) -moves $(or $(MOVES),100) -losses $(or $(LOSSES),20) $(if $(LUNS),-luns '$(LUNS)')
+
+bench-scale: build ## 1,024 LUNs, 1,024 sessions, 16 gateways on one machine: memory, start, failover of a whole gateway
+	@.ci/deps go faults
+	@mkdir -p build/tools
+	@go build -o build/tools/ ./bench/scale
+	@build/tools/scale
 
 demo: build ## three gateways, a real Linux host with multipath, the owner killed under load: no error; KEEP=1 leaves it running
 	@.ci/deps guest clients

@@ -8,6 +8,7 @@ import glob
 import json
 import os
 import re
+import shutil
 import signal
 import sys
 import time
@@ -60,12 +61,13 @@ def parse_args(argv):
     ):
         mode.add_argument(f"--{name}", dest="mode", action="store_const", const=name, help=text)
     p.set_defaults(mode="pruned")
-    p.add_argument("--targets", default="bare,bare-pread,sluice,tgt", help="names, by commas")
+    p.add_argument("--targets", default=",".join(report.ORDER), help="names, by commas")
     p.add_argument("--only", default="", help="measure only cells whose name matches this regex")
     p.add_argument("--budget", type=float, default=780, help="seconds the pruned run may take")
     p.add_argument("--rounds", type=int, help="rounds per cell")
     p.add_argument("--window", type=float, help="seconds measured per target, cell and round")
     p.add_argument("--output", help="directory for the results (default: bench/results/DATE)")
+    p.add_argument("--reports", help="directory that a copy of the report goes to, by its date")
     p.add_argument("--programs", default=os.path.join(ROOT, "build/bench/bin"))
     p.add_argument("--gateway", default=os.path.join(ROOT, "build/bin/sluice-gateway"))
     p.add_argument("--gateway-arg", action="append", default=[], help="more for sluice-gateway")
@@ -115,9 +117,13 @@ def make_file(path, size):
 
 def remove_stale_files():
     """What a killed run left; a live one's file bears the number of a live process."""
-    for path in glob.glob(f"{SHM}-*.img"):
-        number = re.search(r"-(\d+)\.img$", path)
-        if number and not processes.alive(number.group(1)):
+    for path in glob.glob(f"{SHM}-*.img*"):
+        number = re.search(r"-(\d+)\.img(\.cluster)?$", path)
+        if not number or processes.alive(number.group(1)):
+            continue
+        if number.group(2):
+            shutil.rmtree(path, ignore_errors=True)
+        else:
             with contextlib.suppress(OSError):
                 os.unlink(path)
 
@@ -180,6 +186,20 @@ def write_report(setup, records, facts, notes):
     if not plots.draw(summaries, setup.results):
         print("no plots: matplotlib is missing (apt-get install python3-matplotlib)")
     return path
+
+
+def keep_report(setup, directory):
+    """The report with its first plot, under names that last."""
+    os.makedirs(directory, exist_ok=True)
+    base = time.strftime("%Y-%m-%d-bench", time.gmtime())
+    with open(os.path.join(setup.results, "report.md")) as f:
+        text = f.read()
+    plot = os.path.join(setup.results, "cpu.svg")
+    if os.path.exists(plot):
+        shutil.copyfile(plot, os.path.join(directory, f"{base}-cpu.svg"))
+        text += f"\n![target CPU per command]({base}-cpu.svg)\n"
+    with open(os.path.join(directory, f"{base}.md"), "w") as f:
+        f.write(text)
 
 
 def assert_whole(setup, kinds):
@@ -249,6 +269,8 @@ def main(argv):
     if args.mode == "smoke":
         assert_whole(setup, kinds)
     print(f"written: {os.path.relpath(setup.results, ROOT)}/")
+    if args.reports:
+        keep_report(setup, args.reports)
     latest = os.path.join(ROOT, "bench/results/latest")
     if not args.output:
         with contextlib.suppress(OSError):

@@ -5,9 +5,12 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"sluice.dev/sluice/tests/cluster"
 )
 
 func TestTheStallIsTheLongestGapThatEndsAfterTheFault(t *testing.T) {
@@ -15,8 +18,33 @@ func TestTheStallIsTheLongestGapThatEndsAfterTheFault(t *testing.T) {
 	at := func(ms int) time.Time { return began.Add(time.Duration(ms) * time.Millisecond) }
 	p := &probe{acknowledged: []acknowledged{{at(-900), time.Millisecond}, {at(-100), 800 * time.Millisecond}, {at(-10), time.Millisecond},
 		{at(290), 250 * time.Millisecond}, {at(300), 310 * time.Millisecond}, {at(310), time.Millisecond}}}
-	if r := p.result(began); r.Gap != 0.3 || r.Longest != 0.31 {
+	if gap, ended, longest := p.stall(began); gap != 300*time.Millisecond || ended != at(290) || longest != 310*time.Millisecond {
+		t.Errorf("%v, %v, %v", gap, ended.Sub(began), longest)
+	}
+}
+
+func TestOnlyLUNsThatWereStruckCountAndAllGoOnWithTheLast(t *testing.T) {
+	began := time.Now()
+	at := func(ms int) time.Time { return began.Add(time.Duration(ms) * time.Millisecond) }
+	gap := func(lun uint16, until int) *probe {
+		return &probe{lun: lun, errors: 1, acknowledged: []acknowledged{{at(0), time.Millisecond}, {at(until), time.Millisecond}}}
+	}
+	probes := []*probe{gap(0, 100), gap(2, 300), gap(4, 900)}
+	struck := map[string]cluster.Ownership{"vol-0": {}, "vol-1": {}, "vol-2": {}}
+	r := summary(kill, 5, began, at(200), struck, probes)
+	if !slices.Equal(r.Stalls, []float64{0.1, 0.3}) || r.Gap != 0.3 || r.All != 0.3 || r.Struck != 3 || r.Errors != 3 {
 		t.Errorf("%+v", r)
+	}
+	if r := summary(kill, 5, began, at(700), struck, probes); r.All != 0.7 {
+		t.Errorf("the control plane was the last, and all go on after %v", r.All)
+	}
+}
+
+func TestTheSampleIsSpreadOverAllLUNs(t *testing.T) {
+	for luns, want := range map[int][]uint16{1: {0}, 3: {0, 1, 2}, 1000: {0, 125, 250, 375, 500, 625, 750, 875}} {
+		if got := sample(luns); !slices.Equal(got, want) {
+			t.Errorf("%d: %v", luns, got)
+		}
 	}
 }
 
@@ -62,10 +90,18 @@ func TestQuantilesAreByNearestRank(t *testing.T) {
 	}
 }
 
+func stalled(kind string, luns int, stalls ...float64) record {
+	r := record{Kind: kind, LUNs: luns, Struck: 9, Stalls: stalls, Gap: slices.Max(stalls), All: slices.Max(stalls)}
+	if kind == nodeLoss {
+		r.Beyond = r.Gap - silenceLimit.Seconds()
+	}
+	return r
+}
+
 func TestTheReportJudgesByTheAims(t *testing.T) {
 	var lines bytes.Buffer
-	for _, r := range []record{{Kind: kill, LUNs: 1, Gap: 0.2}, {Kind: kill, LUNs: 1, Gap: 1.9}, {Kind: kill, LUNs: 1, Gap: 0.3},
-		{Kind: kill, LUNs: 1000, Gap: 2.1}, {Kind: move, LUNs: 1, Gap: 0.1, Errors: 1}, {Kind: nodeLoss, LUNs: 1, Gap: 7, Beyond: 2}} {
+	for _, r := range []record{stalled(kill, 1, 0.2), stalled(kill, 1, 1.9), stalled(kill, 1, 0.3), stalled(kill, 1000, 2.1, 0.3),
+		{Kind: move, LUNs: 1, Struck: 1, Stalls: []float64{0.1}, All: 0.2, Errors: 1}, stalled(nodeLoss, 1, 7), stalled(nodeLoss, 1000, 8)} {
 		if err := writeRecord(&lines, r); err != nil {
 			t.Fatal(err)
 		}
@@ -87,10 +123,12 @@ func TestTheReportJudgesByTheAims(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"| kill | 1 | 3 | 0.300 | 1.900 | 1.900 | 0.000 | 0 | 0 | median ≤ 0.5 s, p99 ≤ 2 s, no errors | yes |",
-		"| kill | 1000 | 1 | 2.100 | 2.100 | 2.100 | 0.000 | 0 | 0 | median ≤ 0.5 s, p99 ≤ 2 s, no errors | **no** |",
-		"| planned move | 1 | 1 | 0.100 | 0.100 | 0.100 | 0.000 | 1 | 0 | p99 ≤ 0.3 s, no errors | **no** |",
+		"| kill | 1 | 9 | 3 | 0.300 | 1.900 | 1.900 | 0.300 | 1.900 | 0.000 | 0.000 | 0 | 0 | median ≤ 0.5 s, p99 ≤ 2 s, no errors | yes |",
+		"| kill | 1000 | 9 | 1 | 0.300 | 2.100 | 2.100 | 2.100 | 2.100 | 0.000 | 0.000 | 0 | 0 | median ≤ 0.5 s, p99 ≤ 2 s, no errors | **no** |",
+		"| planned move | 1 | 1 | 1 | 0.100 | 0.100 | 0.100 | 0.200 | 0.200 | 0.000 | 0.000 | 1 | 0 | p99 ≤ 0.3 s, no errors | **no** |",
 		"beyond the initiator's detection | yes |",
+		"| kill | 1, 1000 | 0.300, 0.300 | 1.00× | 0.300, 2.100 | 7.00× | yes |",
+		"| node loss | 1, 1000 | 7.000, 8.000 | 1.14× | 7.000, 8.000 | 1.14× | yes |",
 	} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("no %q in\n%s", want, text)

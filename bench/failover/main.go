@@ -1,10 +1,11 @@
 // Command failover measures how long a host's I/O stands still when a gateway is killed, when a volume is moved as
 // planned, and when a node is lost: the longest gap between acknowledged operations around the fault, as an initiator in
-// user space sees it that changes path on RST. `make bench-failover` runs it on a cluster of its own.
+// user space sees it that changes path on RST, with one LUN and with many. `make bench-failover` runs it on a cluster of its own.
 package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -18,24 +19,31 @@ import (
 
 // settings of a run.
 type settings struct {
-	programs, out         string
-	kills, moves, losses  int
-	luns                  string
-	resetWait, beforeEach time.Duration
+	programs, out string
+	// first is how often each fault is done with the first number of LUNs, others with the other ones.
+	first, others   counts
+	luns            string
+	resetWait, calm time.Duration
 }
+
+// counts of faults.
+type counts struct{ kills, moves, losses int }
 
 func main() {
 	s := settings{}
 	var summarise string
 	flag.StringVar(&s.programs, "programs", "build/bin", "directory of the programs")
 	flag.StringVar(&s.out, "out", "bench/reports", "directory of the report")
-	flag.IntVar(&s.kills, "kills", 100, "SIGKILLs of the owner, for each number of LUNs")
-	flag.IntVar(&s.moves, "moves", 100, "planned moves, likewise")
-	flag.IntVar(&s.losses, "losses", 20, "cuts of all links of the owner's node, likewise")
-	flag.StringVar(&s.luns, "luns", "1", "numbers of LUNs to measure with, as 1,100,1000")
+	flag.IntVar(&s.first.kills, "kills", 100, "SIGKILLs of the owner, with the first number of LUNs")
+	flag.IntVar(&s.first.moves, "moves", 100, "planned moves, likewise")
+	flag.IntVar(&s.first.losses, "losses", 20, "cuts of all links of the owner's node, likewise")
+	flag.IntVar(&s.others.kills, "other-kills", 10, "SIGKILLs with each other number of LUNs")
+	flag.IntVar(&s.others.moves, "other-moves", 10, "planned moves, likewise")
+	flag.IntVar(&s.others.losses, "other-losses", 3, "cuts, likewise")
+	flag.StringVar(&s.luns, "luns", "1,100,1000", "numbers of LUNs to measure with, the one with all faults first")
 	flag.DurationVar(&s.resetWait, "reset-wait", 500*time.Millisecond, "how long the host waits with a write's retry after a reset: "+
 		"not less than a forwarded command's token lives")
-	flag.DurationVar(&s.beforeEach, "calm", time.Second, "undisturbed I/O before each fault")
+	flag.DurationVar(&s.calm, "calm", 500*time.Millisecond, "undisturbed I/O before and after each fault")
 	flag.StringVar(&summarise, "summarise", "", "measure nothing: report on these records")
 	flag.Parse()
 	if err := run(s, summarise); err != nil {
@@ -58,7 +66,7 @@ func run(s settings, summarise string) error {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	counts, err := numbers(s.luns)
+	all, err := numbers(s.luns)
 	if err != nil {
 		return err
 	}
@@ -71,11 +79,15 @@ func run(s settings, summarise string) error {
 	}
 	defer func() { _ = file.Close() }() // each record is written at once
 	var records []record
-	for _, luns := range counts {
-		measured, err := measure(ctx, s, luns, func(r record) error { return writeRecord(file, r) })
+	for i, luns := range all {
+		times := s.others
+		if i == 0 {
+			times = s.first
+		}
+		measured, err := measure(ctx, s, luns, times, func(r record) error { return writeRecord(file, r) })
 		records = append(records, measured...)
-		if err != nil {
-			return err
+		if err != nil { // what there is is still worth telling
+			return errors.Join(err, writeReport(records, base))
 		}
 	}
 	return writeReport(records, base)

@@ -6,13 +6,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
-	"sync"
 	"time"
 
 	"sluice.dev/sluice/tests/cluster"
 	"sluice.dev/sluice/tests/host"
-	"sluice.dev/sluice/tests/world"
 )
 
 const (
@@ -20,21 +17,35 @@ const (
 	readyTime    = 3 * time.Minute
 	faultTime    = 60 * time.Second // until I/O must go on after a fault
 	silenceLimit = 5 * time.Second  // the initiator's own detection of a silent path
-	blockSize    = 512
-	clients      = 4 // half of them read, half write
+	share        = 80               // percent of an even share that each gateway owns before a fault
+	watchedLUNs  = 8                // at most; the control plane says of all whom they belong to
 )
 
-// bench is a cluster and a host on it, whose LUN 0 is watched.
+// bench is a cluster and a host on it.
 type bench struct {
 	settings
 	*cluster.Cluster
-	luns   int
-	host   *host.Multipath
-	report func(record) error
+	luns    int
+	host    *host.Multipath
+	watched []uint16
+	owners  *cluster.Owners
+	report  func(record) error
+}
+
+// sample are the LUNs to watch, spread over all of them; LUN 0, whose owner is struck, is the first.
+func sample(luns int) []uint16 {
+	count := min(luns, watchedLUNs)
+	all := make([]uint16, count)
+	for i := range all {
+		all[i] = uint16(i * luns / count)
+	}
+	return all
 }
 
 // measure does all faults with so many LUNs. What was measured is returned even with an error.
-func measure(ctx context.Context, s settings, luns int, report func(record) error) ([]record, error) {
+func measure(ctx context.Context, s settings, luns int, times counts, report func(record) error) ([]record, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	directory, err := os.MkdirTemp("", "sluice-failover-")
 	if err != nil {
 		return nil, err
@@ -44,36 +55,47 @@ func measure(ctx context.Context, s settings, luns int, report func(record) erro
 	if err != nil {
 		return nil, err
 	}
-	starting, cancel := context.WithTimeout(ctx, readyTime)
-	defer cancel()
+	starting, started := context.WithTimeout(ctx, readyTime)
+	defer started()
+	began := time.Now()
 	made, err := cluster.Start(starting, cluster.Options{Programs: programs, Directory: directory, Gateways: gateways,
 		Volumes: luns, Replicas: 1})
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = made.Close() }() // its namespaces end with this process in any case
-	b := &bench{settings: s, Cluster: made, luns: luns, report: report}
+	b := &bench{settings: s, Cluster: made, luns: luns, watched: sample(luns), report: report}
 	if err := made.WaitReady(starting); err != nil {
 		return nil, err
 	}
+	fmt.Printf("%d LUNs are made and owned after %.1f s\n", luns, time.Since(began).Seconds())
+	b.owners = made.FollowOwners(ctx)
 	b.host = host.Open(host.Config{Portals: made.AllPortals(), Target: cluster.Target, Initiator: cluster.Initiator + "1",
-		LUNs: []uint16{0}, ResetWait: s.resetWait, SilenceLimit: silenceLimit, ReconnectDelay: 50 * time.Millisecond})
+		LUNs: b.watched, ResetWait: s.resetWait, SilenceLimit: silenceLimit, ReconnectDelay: 50 * time.Millisecond})
 	defer b.host.Close()
+	all, err := b.faults(ctx, times)
+	if err != nil {
+		err = fmt.Errorf("%w\n%s", err, made.Logs(15))
+	}
+	return all, err
+}
+
+func (b *bench) faults(ctx context.Context, times counts) ([]record, error) {
 	var all []record
 	for _, step := range []struct {
 		kind  string
 		count int
-		fault func(ctx context.Context, owner int) (func() error, error)
-	}{{kill, s.kills, b.kill}, {move, s.moves, b.move}, {nodeLoss, s.losses, b.cut}} {
+		fault fault
+	}{{kill, times.kills, b.kill}, {move, times.moves, b.move}, {nodeLoss, times.losses, b.cut}} {
 		for i := range step.count {
 			r, err := b.one(ctx, step.kind, step.fault)
 			if err != nil {
-				return all, fmt.Errorf("%s %d: %w\n%s", step.kind, i+1, err, made.Logs(15))
+				return all, fmt.Errorf("%s %d: %w", step.kind, i+1, err)
 			}
 			all = append(all, r)
-			fmt.Printf("%-12s %4d of %d, %d LUNs: stall %.3f s, longest operation %.3f s, errors %d\n", step.kind, i+1,
-				step.count, luns, r.Gap, r.Longest, r.Errors)
-			if err := report(r); err != nil {
+			fmt.Printf("%-12s %4d of %d, %d LUNs, %d of them struck: stall %.3f s, all go on after %.3f s, longest operation %.3f s, errors %d\n",
+				step.kind, i+1, step.count, b.luns, r.Struck, r.Gap, r.All, r.Longest, r.Errors)
+			if err := b.report(r); err != nil {
 				return all, err
 			}
 		}
@@ -81,47 +103,107 @@ func measure(ctx context.Context, s settings, luns int, report func(record) erro
 	return all, nil
 }
 
-// one does one fault to the owner of LUN 0, and waits until all is well again.
-func (b *bench) one(ctx context.Context, kind string, fault func(context.Context, int) (func() error, error)) (record, error) {
-	ready, cancel := context.WithTimeout(ctx, readyTime)
+// fault strikes the owner of LUN 0; mend, which may be nil, makes the cluster whole again.
+type fault func(ctx context.Context, owner int) (mend func() error, err error)
+
+// whole waits until nothing is left of what was before: all gateways serve and have their share of the LUNs again, all
+// LUNs have owners, all paths are up.
+func (b *bench) whole(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, readyTime)
 	defer cancel()
-	if err := b.WaitReady(ready); err != nil {
+	if err := b.WaitReady(ctx); err != nil {
+		return err
+	}
+	for i := range gateways {
+		number, err := b.Number(ctx, i)
+		if err == nil {
+			err = b.owners.WaitShare(ctx, number, b.luns*share/100/gateways)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return b.host.WaitPaths(ctx, len(b.host.Paths))
+}
+
+// one does one fault, and waits until I/O of all LUNs that it struck goes on and is calm.
+func (b *bench) one(ctx context.Context, kind string, fault fault) (record, error) {
+	if err := b.whole(ctx); err != nil {
 		return record{}, err
 	}
-	if err := b.host.WaitPaths(ready, len(b.host.Paths)); err != nil {
-		return record{}, err
+	var probes []*probe
+	for _, lun := range b.watched {
+		probes = append(probes, &probe{host: b.host, lun: lun})
 	}
-	owner, err := b.Owner(ready, 0)
-	if err != nil {
-		return record{}, err
-	}
-	watched, stop := context.WithCancel(ctx)
+	stop := watch(ctx, probes)
 	defer stop()
-	p := &probe{host: b.host}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		p.run(watched)
-	}()
-	if err := pause(ctx, b.beforeEach); err != nil {
+	if err := pause(ctx, b.calm); err != nil {
+		return record{}, err
+	}
+	owner, struck, err := b.struck(ctx, kind)
+	if err != nil {
 		return record{}, err
 	}
 	began := time.Now()
 	mend, err := fault(ctx, owner)
+	var last time.Time
 	if err == nil {
-		err = p.untilCalm(ctx, began, b.beforeEach)
+		limited, cancel := context.WithTimeout(ctx, faultTime)
+		last, err = b.owners.WaitNewer(limited, struck)
+		cancel()
+	}
+	for _, p := range probes {
+		if err == nil {
+			err = p.untilCalm(ctx, began, b.calm)
+		}
 	}
 	stop()
-	<-done
 	if mend != nil {
 		err = errors.Join(err, mend())
 	}
-	r := p.result(began)
-	r.Kind, r.LUNs = kind, b.luns
+	return summary(kind, b.luns, began, last, struck, probes), err
+}
+
+// struck is the owner of LUN 0, and the volumes that the fault will concern: all that it owns, or that one.
+func (b *bench) struck(ctx context.Context, kind string) (int, map[string]cluster.Ownership, error) {
+	owner, err := b.Owner(ctx, 0)
+	if err != nil {
+		return 0, nil, err
+	}
+	number, err := b.Number(ctx, owner)
+	if err != nil {
+		return 0, nil, err
+	}
+	struck := b.owners.Of(number)
+	first := cluster.VolumeName(0)
+	if _, known := struck[first]; !known {
+		return 0, nil, errors.New("LUN 0 is on its way to another owner")
+	}
+	if kind == move {
+		struck = map[string]cluster.Ownership{first: struck[first]}
+	}
+	return owner, struck, nil
+}
+
+// summary of what the probes saw; last is when the control plane had an owner for every volume that was struck.
+func summary(kind string, luns int, began, last time.Time, struck map[string]cluster.Ownership, probes []*probe) record {
+	r := record{Kind: kind, LUNs: luns, Struck: len(struck), All: max(0, last.Sub(began).Seconds())}
+	for _, p := range probes {
+		gap, ended, longest := p.stall(began)
+		r.Errors += p.errors
+		r.Retries += p.retries
+		if _, hit := struck[cluster.VolumeName(int(p.lun))]; !hit {
+			continue
+		}
+		r.Stalls = append(r.Stalls, gap.Seconds())
+		r.Gap = max(r.Gap, gap.Seconds())
+		r.All = max(r.All, ended.Sub(began).Seconds())
+		r.Longest = max(r.Longest, longest.Seconds())
+	}
 	if kind == nodeLoss {
 		r.Beyond = max(0, r.Gap-silenceLimit.Seconds())
 	}
-	return r, err
+	return r
 }
 
 func (b *bench) kill(_ context.Context, owner int) (func() error, error) {
@@ -129,28 +211,13 @@ func (b *bench) kill(_ context.Context, owner int) (func() error, error) {
 }
 
 func (b *bench) move(ctx context.Context, owner int) (func() error, error) {
-	before, err := b.Owned(ctx, 0)
-	if err != nil {
-		return nil, err
-	}
-	if err := b.Move(ctx, 0, (owner+1)%gateways); err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithTimeout(ctx, faultTime)
-	defer cancel()
-	return nil, world.Until(ctx, func() error { // by the epoch: the cluster may have moved it on meanwhile
-		now, err := b.Owned(ctx, 0)
-		if err == nil && now == before {
-			err = errors.New("the volume has not moved")
-		}
-		return err
-	})
+	return nil, b.Move(ctx, 0, (owner+1)%gateways)
 }
 
 // cut pulls every cable of the owner's node. What stands in its way to come back is started again: whoever took over may
 // have killed it (DESIGN R2, local).
 func (b *bench) cut(_ context.Context, owner int) (func() error, error) {
-	var undo []world.Undo
+	var undo []func() error
 	var failed error
 	for _, fabric := range b.Network.Fabrics {
 		heal, err := b.Network.CutLink(cluster.GatewayName(owner), fabric)
@@ -167,114 +234,4 @@ func (b *bench) cut(_ context.Context, owner int) (func() error, error) {
 		}
 		return errors.Join(all...)
 	}, failed
-}
-
-// probe keeps a few operations under way and notes when each was acknowledged.
-type probe struct {
-	host *host.Multipath
-	mu   sync.Mutex
-	// acknowledged in order, each with how long it took.
-	acknowledged []acknowledged
-	errors       int
-	retries      int
-}
-
-type acknowledged struct {
-	at   time.Time
-	took time.Duration
-}
-
-func (p *probe) run(ctx context.Context) {
-	var all sync.WaitGroup
-	for i := range clients {
-		all.Go(func() {
-			data := make([]byte, blockSize)
-			for count := 0; ctx.Err() == nil; count++ {
-				command := host.Read(0, uint64(8*i), 1, blockSize)
-				if i%2 == 0 {
-					data[0], data[1] = byte(count), byte(count>>8)
-					command = host.Write(0, uint64(8*i), data, blockSize)
-				}
-				p.one(ctx, command)
-			}
-		})
-	}
-	all.Wait()
-}
-
-func (p *probe) one(ctx context.Context, command host.Command) {
-	limited, cancel := context.WithTimeout(ctx, faultTime)
-	defer cancel()
-	began := time.Now()
-	result := p.host.Run(limited, command)
-	now := time.Now()
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.retries += result.Retries
-	switch {
-	case result.Outcome == host.OK:
-		p.acknowledged = append(p.acknowledged, acknowledged{now, now.Sub(began)})
-	case ctx.Err() == nil:
-		p.errors++
-	}
-}
-
-// untilCalm waits until, after the fault, operations were acknowledged for as long as `calm` and none of them, nor any
-// gap between them, took half of that.
-func (p *probe) untilCalm(ctx context.Context, began time.Time, calm time.Duration) error {
-	ctx, cancel := context.WithTimeout(ctx, faultTime)
-	defer cancel()
-	return world.Until(ctx, func() error {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		now := time.Now()
-		last := now.Add(-calm)
-		if last.Before(began) {
-			return errors.New("it has only begun")
-		}
-		first, _ := slices.BinarySearchFunc(p.acknowledged, last, func(a acknowledged, t time.Time) int { return a.at.Compare(t) })
-		for _, a := range p.acknowledged[first:] {
-			if a.took > calm/2 || a.at.Sub(last) > calm/2 {
-				return errors.New("operations still take long")
-			}
-			last = a.at
-		}
-		if now.Sub(last) > calm/2 {
-			return errors.New("operations are not acknowledged")
-		}
-		return nil
-	})
-}
-
-// stall gives the longest gap between acknowledgements of which the later one came after a moment, and the longest
-// operation among those. The lock is held.
-func (p *probe) stall(since time.Time) (gap, longest time.Duration) {
-	for i, a := range p.acknowledged {
-		if a.at.Before(since) {
-			continue
-		}
-		longest = max(longest, a.took)
-		if i > 0 {
-			gap = max(gap, a.at.Sub(p.acknowledged[i-1].at))
-		}
-	}
-	return gap, longest
-}
-
-func (p *probe) result(began time.Time) record {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	gap, longest := p.stall(began)
-	return record{Gap: gap.Seconds(), Longest: longest.Seconds(), Errors: p.errors, Retries: p.retries}
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
-	}
 }

@@ -17,7 +17,7 @@ var colours = []color.Color{
 	color.RGBA{R: 0x18, G: 0x80, B: 0x38, A: 0xff}, color.RGBA{R: 0x9a, G: 0xa0, B: 0xa6, A: 0xff},
 }
 
-// writePlot writes an SVG with a panel for each kind of fault: which share of faults stalled I/O for at most how long.
+// writePlot writes an SVG with a panel for each kind of fault: which share of stalls was at most how long.
 func writePlot(records []record, path string) error {
 	var plots []*plot.Plot
 	for _, kind := range kinds {
@@ -49,7 +49,7 @@ func writePlot(records []record, path string) error {
 func shares(kind string, all []group) (*plot.Plot, error) {
 	p := plot.New()
 	p.Title.Text = kind
-	p.X.Label.Text, p.Y.Label.Text = "stall, seconds", "share of faults"
+	p.X.Label.Text, p.Y.Label.Text = "stall, seconds", "share of stalls"
 	p.X.Min, p.Y.Min, p.Y.Max = 0, 0, 1
 	p.Legend.Top = false
 	drawn := 0

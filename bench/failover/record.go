@@ -25,10 +25,16 @@ var kinds = []string{kill, move, nodeLoss}
 type record struct {
 	Kind string `json:"kind"`
 	LUNs int    `json:"luns"`
-	// Gap is the longest time between two acknowledged operations on the volume around the fault, Longest the longest
-	// time that one operation took; both in seconds.
-	Gap     float64 `json:"gapSeconds"`
-	Longest float64 `json:"longestSeconds"`
+	// Struck is how many LUNs the fault concerned.
+	Struck int `json:"struck"`
+	// Stalls are, for each watched LUN of those, the longest time between two acknowledged operations around the fault;
+	// Gap is the longest of them, Longest the longest time that one operation took; all in seconds.
+	Stalls  []float64 `json:"stallsSeconds"`
+	Gap     float64   `json:"gapSeconds"`
+	Longest float64   `json:"longestSeconds"`
+	// All is when, after the fault, the control plane had told of a new owner for every LUN struck and all watched ones
+	// went on, in seconds.
+	All float64 `json:"allSeconds"`
 	// Beyond is Gap less the initiator's own detection of a silent path; for node loss only.
 	Beyond float64 `json:"beyondDetectionSeconds,omitempty"`
 	// Errors are operations that did not end well, Retries attempts besides the last ones.
@@ -84,8 +90,11 @@ func quantile(sorted []float64, share float64) float64 {
 type group struct {
 	kind            string
 	luns            int
-	gaps, beyond    []float64 // sorted
-	longest         float64
+	times           int
+	struck          int       // at most
+	gaps            []float64 // of every fault and watched LUN; like the others sorted
+	all, beyond     []float64 // of every fault
+	longest         []float64
 	errors, retries int
 }
 
@@ -104,17 +113,21 @@ func groups(records []record) []group {
 				byLUNs[r.LUNs] = g
 				order = append(order, r.LUNs)
 			}
-			g.gaps = append(g.gaps, r.Gap)
+			g.times++
+			g.struck = max(g.struck, r.Struck)
+			g.gaps = append(g.gaps, r.Stalls...)
+			g.all = append(g.all, r.All)
 			g.beyond = append(g.beyond, r.Beyond)
-			g.longest = max(g.longest, r.Longest)
+			g.longest = append(g.longest, r.Longest)
 			g.errors += r.Errors
 			g.retries += r.Retries
 		}
 		slices.Sort(order)
 		for _, luns := range order {
 			g := byLUNs[luns]
-			slices.Sort(g.gaps)
-			slices.Sort(g.beyond)
+			for _, values := range [][]float64{g.gaps, g.all, g.beyond, g.longest} {
+				slices.Sort(values)
+			}
 			all = append(all, *g)
 		}
 	}

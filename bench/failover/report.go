@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 )
 
@@ -20,28 +19,78 @@ func (g group) aim() (text string, kept bool) {
 	}
 }
 
+const head = `# Failover as a host sees it
+
+The stall is the longest gap between two acknowledged operations on a LUN around a fault, seen by an initiator
+in user space that changes path on RST: reads at once, writes after the life of a forwarded command's token (0.5 s).
+Stalls are of every fault and every watched LUN that it struck (at most 8 LUNs are watched, spread over all). *All go on* is
+when the control plane had told of a new owner for every LUN struck and I/O of the watched ones went on. The longest
+operation of a fault is mostly a write that waited. Node loss is judged beyond the 5 s after which a host gives up a
+silent path.
+
+`
+
 func report(records []record, plot string) string {
 	var text strings.Builder
-	text.WriteString("# Failover as a host sees it\n\n" +
-		"The stall is the longest gap between two acknowledged operations on a volume around a fault, seen by an initiator\n" +
-		"in user space that changes path on RST: reads at once, writes after the life of a forwarded command's token.\n" +
-		"The longest operation is shown beside it. Node loss is judged beyond the 5 s after which a host gives up a silent path.\n\n" +
-		"| fault | LUNs | times | median s | p99 s | max s | longest operation s | errors | retries | aim | kept |\n" +
-		"|---|---|---|---|---|---|---|---|---|---|---|\n")
-	for _, g := range groups(records) {
+	text.WriteString(head)
+	text.WriteString("| fault | LUNs | struck | times | stall median s | p99 s | max s | all go on median s | max s | " +
+		"longest operation median s | max s | errors | retries | aim | kept |\n|" + strings.Repeat("---|", 15) + "\n")
+	all := groups(records)
+	for _, g := range all {
 		aim, kept := g.aim()
-		said := "**no**"
-		if kept {
-			said = "yes"
-		}
-		fmt.Fprintf(&text, "| %s | %d | %d | %.3f | %.3f | %.3f | %.3f | %d | %d | %s | %s |\n", g.kind, g.luns, len(g.gaps),
-			quantile(g.gaps, 0.5), quantile(g.gaps, 0.99), slices.Max(g.gaps), g.longest, g.errors, g.retries, aim, said)
+		fmt.Fprintf(&text, "| %s | %d | %d | %d | %.3f | %.3f | %.3f | %.3f | %.3f | %.3f | %.3f | %d | %d | %s | %s |\n", g.kind,
+			g.luns, g.struck, g.times, quantile(g.gaps, 0.5), quantile(g.gaps, 0.99), quantile(g.gaps, 1),
+			quantile(g.all, 0.5), quantile(g.all, 1), quantile(g.longest, 0.5), quantile(g.longest, 1), g.errors, g.retries,
+			aim, said(kept))
 	}
+	text.WriteString(flatness(all))
 	fmt.Fprintf(&text, "\n![stalls](%s)\n", plot)
 	return text.String()
 }
 
+func said(kept bool) string {
+	if kept {
+		return "yes"
+	}
+	return "**no**"
+}
+
+// flatTimes is how many times as long a stall may take with the most LUNs as with the fewest and still count as flat.
+const flatTimes = 1.5
+
+// flatness compares the medians of the most and the fewest LUNs, where there are several numbers of them.
+func flatness(all []group) string {
+	var text strings.Builder
+	for _, kind := range kinds {
+		var few, many group
+		for _, g := range all { // by rising number of LUNs
+			if g.kind != kind {
+				continue
+			}
+			if few.kind == "" {
+				few = g
+			}
+			many = g
+		}
+		if few.luns == many.luns {
+			continue
+		}
+		if text.Len() == 0 {
+			fmt.Fprintf(&text, "\n## Flatness\n\nMedians with the most LUNs over those with the fewest; flat is ≤ %.1f×.\n\n"+
+				"| fault | LUNs | stall s | ratio | all go on s | ratio | flat |\n|%s\n", flatTimes, strings.Repeat("---|", 7))
+		}
+		stalls := [2]float64{quantile(few.gaps, 0.5), quantile(many.gaps, 0.5)}
+		ends := [2]float64{quantile(few.all, 0.5), quantile(many.all, 0.5)}
+		fmt.Fprintf(&text, "| %s | %d, %d | %.3f, %.3f | %.2f× | %.3f, %.3f | %.2f× | %s |\n", kind, few.luns, many.luns,
+			stalls[0], stalls[1], stalls[1]/stalls[0], ends[0], ends[1], ends[1]/ends[0], said(stalls[1] <= flatTimes*stalls[0]))
+	}
+	return text.String()
+}
+
 func writeReport(records []record, base string) error {
+	if len(records) == 0 {
+		return nil
+	}
 	if err := os.MkdirAll(filepath.Dir(base), 0o755); err != nil {
 		return err
 	}

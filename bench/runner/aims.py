@@ -23,7 +23,7 @@ class Verdict:
 
 def cpu_bound(cell):
     """The most CPU per command a cell may cost, as a multiple of bare; None without an aim."""
-    if cell.digests or cell.sessions != 1 or cell.depth != 32:
+    if cell.digests or cell.sessions != 1 or cell.depth != 32 or cell.store == "volume":
         return None
     if cell.size == 4096 and cell.op == "read":
         return 1.35 if cell.store == "null" else 1.25
@@ -42,6 +42,13 @@ def latency_bound(cell):
     return 1.15 if one and cell.size == 4096 else None
 
 
+def forwarded_bound(cell):
+    """The most CPU per command of forwarder and owner together, as a multiple of the direct way."""
+    if cell.store != "volume" or cell.depth != 32 or cell.sessions != 1 or cell.digests:
+        return None
+    return {4096: 2.5, 131072: 2.2}.get(cell.size)
+
+
 TGT_TIMES = 5.0
 DIGEST_BOUND = 1.1
 
@@ -50,6 +57,7 @@ def judge(summaries):
     """All verdicts that the measured cells allow, given {cell: {target: Summary}}."""
     verdicts = []
     for cell, targets in summaries.items():
+        verdicts += judge_forwarded(cell, targets)
         bare, ours, tgt = (targets.get(name) for name in ("bare", "sluice", "tgt"))
         if not ours:
             continue
@@ -70,6 +78,15 @@ def judge(summaries):
             )
     digests = judge_digests(summaries)
     return verdicts + ([digests] if digests else [])
+
+
+def judge_forwarded(cell, targets):
+    direct, forwarded = targets.get("direct"), targets.get("forwarded")
+    bound, times = forwarded_bound(cell), stats.paired_ratio(forwarded, direct, "cpu_us")
+    if not bound or times is None:
+        return []
+    figures = (direct["cpu_us"], forwarded["cpu_us"], times, bound)
+    return [Verdict("CPU per command of forwarder and owner", cell.name, *figures)]
 
 
 def judge_digests(summaries):

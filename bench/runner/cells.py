@@ -3,11 +3,12 @@
 import dataclasses
 
 SIZES = (512, 4096, 8192, 16384, 32768, 65536, 131072)
+STORE_NAMES = {"null": "null", "file": "RAM file", "volume": "RAM file of a cluster"}
 
 
 @dataclasses.dataclass(frozen=True, order=True)
 class Shape:
-    store: str  # "null" or "file"
+    store: str  # "null", "file" or "volume", which is a file that a cluster serves
     op: str  # "read" or "write"
     size: int
     depth: int
@@ -26,7 +27,7 @@ class Cell(Shape):
         parts = [size_name(self.size), self.op, f"QD{self.depth}"]
         if self.sessions > 1:
             parts.insert(2, f"{self.sessions}×")
-        parts.append("RAM file" if self.store == "file" else "null")
+        parts.append(STORE_NAMES[self.store])
         if self.digests:
             parts.append("CRC32C")
         return " ".join(parts)
@@ -56,6 +57,9 @@ class Group:
         return [self.shape.cell(d) for d in self.digests]
 
 
+FORWARDED = (4096, 131072)  # sizes at which the way through a forwarder is measured
+
+
 def _group(store, op, size, depth, sessions, both=False):
     return Group(Shape(store, op, size, depth, sessions), (False, True) if both else (False,))
 
@@ -73,6 +77,7 @@ def aimed():
         _group("null", "read", 4096, 1, 1),
         _group("file", "read", 4096, 1, 1),
     ]
+    groups += [_group("volume", op, size, 32, 1) for size in FORWARDED for op in ("read", "write")]
     for size in (8192, 65536):
         for op in ("read", "write"):
             groups.append(_group("null", op, size, 32, 1, both=True))
@@ -104,13 +109,14 @@ def full():
         for op in ("read", "write")
     ]
     shapes = first + [s for s in rest if s not in first]
-    return [Group(shape, (False, True)) for shape in shapes]
+    return [Group(s, (False,) if s.store == "volume" else (False, True)) for s in shapes]
 
 
 def smoke():
     return [
         _group("null", "read", 4096, 32, 1, both=True),
         _group("file", "write", 4096, 1, 2),
+        _group("volume", "write", 4096, 32, 1),
     ]
 
 

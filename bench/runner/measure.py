@@ -24,7 +24,7 @@ def command(setup, target, cell):
         "--seconds", str(setup.window),
         "--congestion", setup.congestion,
         "--wait", setup.wait,
-        "--watch-pid", str(target.pid),
+        "--watch-pid", ",".join(str(pid) for pid in target.pids),
         "--watch-core", str(setup.target_core),
     ]  # fmt: skip
 

@@ -12,9 +12,16 @@ _PR_SET_PDEATHSIG = 1
 
 
 def spawn(
-    command, core, nice=0, realtime=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    command,
+    core,
+    nice=0,
+    realtime=False,
+    stdout=subprocess.DEVNULL,
+    stderr=subprocess.DEVNULL,
+    environment=None,
 ):
-    """Starts a child on one core; the kernel kills it if this process dies without cleaning up."""
+    """Starts a child on one core; the kernel kills it if this process dies without cleaning up.
+    `environment` adds to ours."""
 
     def prepare():
         _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -25,7 +32,12 @@ def spawn(
             os.setpriority(os.PRIO_PROCESS, 0, nice)
 
     return subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr, preexec_fn=prepare
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=stdout,
+        stderr=stderr,
+        env=os.environ | (environment or {}),
+        preexec_fn=prepare,
     )
 
 
@@ -47,16 +59,22 @@ def free_port():
         return s.getsockname()[1]
 
 
+def listening(port):
+    try:
+        socket.create_connection(("127.0.0.1", port), timeout=1).close()
+        return True
+    except OSError:
+        return False
+
+
 def wait_listening(process, port, patience=15.0):
     deadline = time.monotonic() + patience
     while time.monotonic() < deadline:
         if process.poll() is not None:
             return False
-        try:
-            socket.create_connection(("127.0.0.1", port), timeout=1).close()
+        if listening(port):
             return True
-        except OSError:
-            time.sleep(0.05)
+        time.sleep(0.05)
     return False
 
 

@@ -2,7 +2,7 @@
 
 from runner import aims, stats
 
-ORDER = ("bare", "bare-pread", "sluice", "tgt")
+ORDER = ("bare", "bare-pread", "sluice", "tgt", "direct", "forwarded")
 
 
 def number(value):
@@ -65,17 +65,20 @@ def cpu_section(summaries):
                 row.append("—")
                 continue
             text = f"{number(summary['cpu_us'])} ±{summary.figures['cpu_us'].spread:.0%}"
-            times = stats.paired_ratio(summary, targets.get("bare"), "cpu_us")
-            if name != "bare" and times is not None:
+            reference = "direct" if cell.store == "volume" else "bare"
+            times = stats.paired_ratio(summary, targets.get(reference), "cpu_us")
+            if name != reference and times is not None:
                 text += f" ({times:.2f}×)"
             row.append(text)
-        bound = aims.cpu_bound(cell)
+        bound = aims.cpu_bound(cell) or aims.forwarded_bound(cell)
         row.append(f"≤ {bound:g}×" if bound else "")
         rows.append(row)
     return (
         "## Target CPU, µs per command\n\nMedian ± half the range; in brackets the ratio to the"
         " limit (bare), the median of the rounds' own ratios. `bare` maps the RAM file,"
-        " `bare-pread` reads and writes it by preadv and pwritev.\n\n"
+        " `bare-pread` reads and writes it by preadv and pwritev. `direct` and `forwarded` are a"
+        " cluster's volume through its owner and through the other gateway, the CPU of both"
+        " gateways together; the ratio is `forwarded` to `direct`.\n\n"
         + table(["cell", *names, "aim (sluice)"], rows)
     )
 

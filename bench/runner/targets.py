@@ -5,13 +5,17 @@ import os
 import shutil
 import subprocess
 
-from runner import processes
+from runner import cluster, processes
 
 IQN = "iqn.2026-11.dev.sluice:bench"
 
 
 class StartError(Exception):
     pass
+
+
+# What a control plane's volume is; the others serve only files and nothing at all.
+STORES = ("null", "file")
 
 
 class Target:
@@ -27,11 +31,12 @@ class Target:
         self.log_path = os.path.join(setup.results, f"{self.name}.log")
 
     @property
-    def pid(self):
-        return self.process.pid
+    def pids(self):
+        """The processes whose CPU use counts, together."""
+        return [self.process.pid]
 
     def measures(self, cell):
-        return True
+        return cell.store in STORES
 
     def launch(self, command):
         with open(self.log_path, "wb") as log:
@@ -103,6 +108,45 @@ class Sluice(Iscsi):
         )  # fmt: skip
 
 
+class Direct(Target):
+    """A cluster's volume through its owner. Both gateways' CPU counts, as it does for Forwarded."""
+
+    name = "direct"
+    forwards = False
+
+    def __init__(self, setup, shared):
+        super().__init__(setup)
+        self.cluster = shared
+
+    @property
+    def pids(self):
+        return self.cluster.pids
+
+    def measures(self, cell):
+        return cell.store == "volume"
+
+    def start(self):
+        try:
+            self.cluster.start()
+        except cluster.ClusterError as e:
+            raise StartError(str(e)) from None
+
+    def stop(self):
+        self.cluster.stop()
+
+    def client_args(self, cell):
+        gateway = self.cluster.owner ^ self.forwards
+        return ["--port", str(self.cluster.ports[gateway]), "--initiator", cluster.INITIATOR,
+                "--target", cluster.VOLUME_IQN, "--lun", "0"]  # fmt: skip
+
+
+class Forwarded(Direct):
+    """The same volume through the other gateway."""
+
+    name = "forwarded"
+    forwards = True
+
+
 class Tgt(Iscsi):
     name = "tgt"
     every = 2  # a factor of five needs fewer rounds than one of 1.15
@@ -151,8 +195,17 @@ def available(setup, wanted):
     reasons = {}
     if not os.access(setup.gateway, os.X_OK):
         reasons["sluice"] = f"{setup.gateway} is not built"
+    shared = cluster.Cluster(setup)
+    missing = [p for p in cluster.PROGRAMS if not os.access(shared.program(p), os.X_OK)]
+    if missing:
+        why = f"{' and '.join(missing)} is not built beside the gateway"
+        reasons |= {"direct": why, "forwarded": why}
+    elif "sluice" in reasons:
+        reasons |= {"direct": reasons["sluice"], "forwarded": reasons["sluice"]}
     if not shutil.which("tgtd") or not shutil.which("tgtadm"):
         reasons["tgt"] = "tgtd is not installed (apt-get install tgt)"
     kinds = [Bare, BarePread, Sluice, Tgt]
     chosen = [k(setup) for k in kinds if k.name in wanted and k.name not in reasons]
+    ways = [k for k in (Direct, Forwarded) if k.name in wanted and k.name not in reasons]
+    chosen += [way(setup, shared) for way in ways]
     return chosen, {name: why for name, why in reasons.items() if name in wanted}

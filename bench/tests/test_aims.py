@@ -26,11 +26,23 @@ class BoundTest(unittest.TestCase):
         self.assertIsNone(bound("null", "read", 4096, 32, 1, True))
         self.assertEqual(aims.latency_bound(cells.Cell("null", "read", 4096, 1, 1, False)), 1.15)
 
+    def test_forwarding_has_bounds_for_small_and_large_commands(self):
+        def bound(*cell):
+            return aims.forwarded_bound(cells.Cell(*cell))
+
+        for op in ("read", "write"):
+            self.assertEqual(bound("volume", op, 4096, 32, 1, False), 2.5)
+            self.assertEqual(bound("volume", op, 131072, 32, 1, False), 2.2)
+        self.assertIsNone(bound("file", "read", 4096, 32, 1, False))
+        self.assertIsNone(bound("volume", "read", 4096, 1, 1, False))
+
     def test_every_aim_is_among_the_cells_measured_first(self):
         aimed = [c for g in cells.aimed() for c in g.cells]
         bounds = {aims.cpu_bound(c) for c in aimed} | {aims.latency_bound(c) for c in aimed}
         self.assertLessEqual({1.35, 1.25, 1.4, 2.0, 1.15}, bounds)
         self.assertTrue(any(c.digests for c in aimed))
+        forwarded = {(c.op, aims.forwarded_bound(c)) for c in aimed if c.store == "volume"}
+        self.assertEqual(forwarded, {(op, b) for op in ("read", "write") for b in (2.5, 2.2)})
 
 
 class JudgeTest(unittest.TestCase):
@@ -43,6 +55,15 @@ class JudgeTest(unittest.TestCase):
         for cpu, met in ((5.1, True), (4.9, False)):
             found = aims.judge(summaries(rounds("sluice", [1.0]), rounds("tgt", [cpu])))
             self.assertEqual(verdict(found, "work per core against tgt").met, met)
+
+    def test_forwarding_is_judged_against_the_direct_way_of_the_same_rounds(self):
+        for size, cpu, met in ((4096, 4.9, True), (4096, 5.1, False), (131072, 4.5, False)):
+            cell = cells.Cell("volume", "read", size, 32, 1, False)
+            found = aims.judge(
+                summaries(rounds("direct", [2.0, 4.0], cell=cell),
+                          rounds("forwarded", [cpu, 2 * cpu], cell=cell))
+            )  # fmt: skip
+            self.assertEqual([(v.ratio, v.met) for v in found], [(cpu / 2, met)])
 
     def test_latency_is_judged_with_one_command_in_flight(self):
         cell = cells.Cell("null", "read", 4096, 1, 1, False)

@@ -30,6 +30,15 @@ class MarkdownTest(unittest.TestCase):
         self.assertIn("(7.00×)", row)
         self.assertIn("≤ 1.35×", row)
 
+    def test_a_clusters_cell_has_its_ratio_to_the_direct_way_and_its_aim(self):
+        cell = cells.Cell("volume", "read", 4096, 32, 1, False)
+        records = rounds("direct", [2.0], cell=cell) + rounds("forwarded", [3.0], cell=cell)
+        found = stats.by_cell(records, cells.from_record)
+        text = report.markdown(FACTS, found, aims.judge(found), [])
+        row = next(l for l in text.splitlines() if l.startswith(f"| {cell.name} | 2.00"))
+        self.assertIn("3.00 ±0% (1.50×)", row)
+        self.assertIn("≤ 2.5×", row)
+
     def test_every_table_row_has_as_many_columns_as_its_head(self):
         width = None
         for line in self.render(notes=["a note"]).splitlines():

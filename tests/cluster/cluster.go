@@ -59,6 +59,10 @@ type Options struct {
 	Volumes   int
 	// Paths of the target; 0: one by every gateway.
 	Paths int
+	// GatewayEnvironment adds to a gateway's environment, if set; from 0.
+	GatewayEnvironment func(gateway int) ([]string, error)
+	// Pool is the directory of the volumes, which exists; empty: one in Directory.
+	Pool string
 	// Replicas of the control plane: one has its etcd inside, several share one of three members.
 	Replicas int
 }
@@ -210,14 +214,21 @@ func (c *Cluster) startEtcd() error {
 	return nil
 }
 
-func (c *Cluster) start(name, node string, command []string) (*world.Process, error) {
-	p := &world.Process{Name: name, Node: node, Arguments: command, Log: c.path(name + ".log")}
+func (c *Cluster) start(name, node string, command []string, environment ...string) (*world.Process, error) {
+	p := &world.Process{Name: name, Node: node, Arguments: command, Environment: environment, Log: c.path(name + ".log")}
 	return p, p.Start()
 }
 
 func (c *Cluster) startGateways(context.Context) error {
 	for i := range c.Options.Gateways {
-		p, err := c.start(GatewayName(i), GatewayName(i), c.gatewayCommand(i))
+		var environment []string
+		if c.GatewayEnvironment != nil {
+			var err error
+			if environment, err = c.GatewayEnvironment(i); err != nil {
+				return err
+			}
+		}
+		p, err := c.start(GatewayName(i), GatewayName(i), c.gatewayCommand(i), environment...)
 		c.Gateways = append(c.Gateways, p)
 		if err != nil {
 			return err

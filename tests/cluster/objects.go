@@ -31,10 +31,20 @@ func balanced(endpoints []string) []grpc.DialOption {
 	return []grpc.DialOption{grpc.WithResolvers(fixed)}
 }
 
-// makeObjects creates, by the CLI, all that there is.
+// Grow makes the volumes so many, each a LUN of the target.
+func (c *Cluster) Grow(ctx context.Context, volumes int) error {
+	c.Volumes = volumes
+	return c.makeObjects(ctx)
+}
+
+// makeObjects creates, by the CLI, all that there is; what is there already stays as it is.
 func (c *Cluster) makeObjects(ctx context.Context) error {
-	if err := os.MkdirAll(c.path("pool"), 0o700); err != nil {
-		return err
+	pool := c.Pool
+	if pool == "" {
+		pool = c.path("pool")
+		if err := os.MkdirAll(pool, 0o700); err != nil {
+			return err
+		}
 	}
 	var text strings.Builder
 	object := func(kind, name, spec string) {
@@ -50,7 +60,7 @@ func (c *Cluster) makeObjects(ctx context.Context) error {
 			"portals: [{fabric: %s, listen: %q}, {fabric: %s, listen: %q}], forwardingAddress: \"%s:%d\"",
 			Red, portals[0], Blue, portals[1], c.Network.Address(GatewayName(i), Internal), forwardingPort))
 	}
-	object("StoragePool", "local", fmt.Sprintf("local: {node: node-1, directory: %q}", c.path("pool")))
+	object("StoragePool", "local", fmt.Sprintf("local: {node: node-1, directory: %q}", pool))
 	var luns, hosts []string
 	for i := range c.Volumes {
 		object("Volume", VolumeName(i), fmt.Sprintf("pool: local, sizeBytes: %d", volumeMiB<<20))
@@ -90,6 +100,16 @@ func (c *Cluster) allVolumes(ctx context.Context) ([]*pb.Volume, error) {
 	}
 }
 
+// listShare is how many times as long as a list of all volumes takes nobody asks for the next one.
+const listShare = 4
+
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}
+
 // WaitReady returns once all gateways are Ready and all volumes Owned.
 func (c *Cluster) WaitReady(ctx context.Context) error {
 	err := world.Until(ctx, func() error {
@@ -105,7 +125,12 @@ func (c *Cluster) WaitReady(ctx context.Context) error {
 				ready++
 			}
 		}
-		volumes, err := c.allVolumes(limited)
+		if ready < c.Options.Gateways { // it is of no use to look at all volumes, and not for nothing
+			return fmt.Errorf("%d of %d gateways are ready", ready, c.Options.Gateways)
+		}
+		asked := time.Now()
+		volumes, err := c.allVolumes(ctx)
+		took := time.Since(asked)
 		if err != nil {
 			return err
 		}
@@ -115,8 +140,9 @@ func (c *Cluster) WaitReady(ctx context.Context) error {
 				owned++
 			}
 		}
-		if ready < c.Options.Gateways || owned < c.Volumes {
-			return fmt.Errorf("%d of %d gateways are ready, %d of %d volumes owned", ready, c.Options.Gateways, owned, c.Volumes)
+		if owned < c.Volumes {
+			pause(ctx, listShare*took)
+			return fmt.Errorf("all gateways are ready, %d of %d volumes owned", owned, c.Volumes)
 		}
 		return nil
 	})

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -19,6 +20,9 @@ type clustered struct {
 	*cluster.Cluster
 	keeper *keeper
 	note   noter
+	// clocks of the gateways, and the disk under the pool; nil where this machine can't have them.
+	clocks []*wallClock
+	pool   *disk
 }
 
 const (
@@ -37,14 +41,25 @@ func startCluster(ctx context.Context, programs, gateway, etcd, directory string
 	if err != nil {
 		return nil, err
 	}
-	made, err := cluster.Start(ctx, cluster.Options{Programs: absolute, Gateway: gateway, Etcd: etcd, Directory: directory,
-		Gateways: clusterGateways, Volumes: clusterVolumes + 1, Replicas: replicas})
-	if err != nil {
-		return nil, err
+	c := &clustered{note: note}
+	pool := filepath.Join(directory, "pool")
+	if c.pool, err = mountDisk(filepath.Join(directory, "disk"), pool); err != nil {
+		note("no slow disk here: %v", err)
+		c.pool = nil
 	}
-	c := &clustered{Cluster: made, note: note}
+	made, err := cluster.Start(ctx, cluster.Options{Programs: absolute, Gateway: gateway, Etcd: etcd, Directory: directory,
+		Gateways: clusterGateways, Volumes: clusterVolumes + 1, Replicas: replicas, Pool: pool,
+		GatewayEnvironment: func(i int) (environment []string, err error) {
+			clock, environment, err := newClock(directory, cluster.GatewayName(i))
+			c.clocks = append(c.clocks, clock)
+			return environment, err
+		}})
+	if err != nil {
+		return nil, errors.Join(err, c.pool.close())
+	}
+	c.Cluster = made
 	if err := made.WaitReady(ctx); err != nil {
-		_ = made.Close() // why it is not ready counts more
+		_ = c.close() // why it is not ready counts more
 		return nil, err
 	}
 	c.keeper = keep(made.Processes(), note)
@@ -78,6 +93,7 @@ func (c *clustered) faults(hosts []*host.Multipath) []*fault {
 		}
 		all = append(all, leftFrozen(c.Network, gateway, hostFabrics), leftOnTheWay(c.Network, gateway, hostFabrics),
 			isolated(c.Network, gateway.Node), c.drained(i))
+		all = append(all, c.clocks[i].jumps()...)
 		for volume := range clusterVolumes {
 			all = append(all, c.moved(volume, i))
 		}
@@ -85,6 +101,7 @@ func (c *clustered) faults(hosts []*host.Multipath) []*fault {
 	for _, process := range append(c.Replicas, c.Members...) {
 		all = append(all, c.keeper.killed(process, 1, 10*time.Second), frozen(process, 1, 10*time.Second))
 	}
+	all = append(all, c.pool.slowness("the pool")...)
 	for number, multipath := range hosts {
 		for _, path := range multipath.Paths {
 			all = append(all, hostFaults(path, number, c.luns())...)
@@ -163,6 +180,8 @@ func (c *clustered) end() []string {
 func (c *clustered) disk(history.Place) ([]byte, bool, error) { return nil, false, nil }
 
 func (c *clustered) close() error {
-	c.keeper.end()
-	return c.Close()
+	if c.keeper != nil {
+		c.keeper.end()
+	}
+	return errors.Join(c.Close(), c.pool.close())
 }

@@ -23,7 +23,7 @@ type standalone struct {
 	network   *world.Network
 	gateway   *world.Process
 	addresses []string
-	clock     string // file that shifts the gateway's wall clock; empty: no libfaketime here
+	clock     *wallClock
 	keeper    *keeper
 }
 
@@ -54,7 +54,7 @@ func startStandalone(ctx context.Context, program, directory string, note noter)
 	for _, lun := range standaloneLUNs {
 		setup.LUNs = append(setup.LUNs, fmt.Sprintf(lun, directory))
 	}
-	if setup.Environment, err = s.fakeClock(); err == nil {
+	if s.clock, setup.Environment, err = newClock(directory, gatewayNode); err == nil {
 		s.gateway, err = setup.Process()
 	}
 	if err == nil {
@@ -68,25 +68,6 @@ func startStandalone(ctx context.Context, program, directory string, note noter)
 	}
 	s.keeper = keep([]*world.Process{s.gateway}, note)
 	return s, nil
-}
-
-// fakeClock lets libfaketime shift the gateway's CLOCK_REALTIME by what a file says. Other clocks don't jump on real machines.
-func (s *standalone) fakeClock() ([]string, error) {
-	libraries, err := filepath.Glob("/usr/lib/*/faketime/libfaketime.so.1")
-	if err != nil || len(libraries) == 0 {
-		return nil, err
-	}
-	s.clock = filepath.Join(s.directory, "clock")
-	return []string{"LD_PRELOAD=" + libraries[0], "FAKETIME_TIMESTAMP_FILE=" + s.clock, "FAKETIME_NO_CACHE=1",
-		"FAKETIME_DONT_FAKE_MONOTONIC=1"}, s.setClock("+0")
-}
-
-func (s *standalone) setClock(shift string) error {
-	next := s.clock + ".new"
-	if err := os.WriteFile(next, []byte(shift+"\n"), 0o600); err != nil {
-		return err
-	}
-	return os.Rename(next, s.clock)
 }
 
 func (s *standalone) portals() []string { return s.addresses }
@@ -105,14 +86,7 @@ func (s *standalone) faults(hosts []*host.Multipath) []*fault {
 			do:   s.gateway.Freeze,
 			undo: func(context.Context) error { return s.gateway.Signal(syscall.SIGCONT) }},
 	}
-	if s.clock != "" {
-		for _, shift := range []string{"+3600", "-86400"} {
-			all = append(all, &fault{name: "wall clock of the gateway jumps by " + shift + " s", on: "clock", kind: "clock", weight: 1,
-				shortest: 100 * time.Millisecond, longest: 3 * time.Second,
-				do:   func(context.Context) error { return s.setClock(shift) },
-				undo: func(context.Context) error { return s.setClock("+0") }})
-		}
-	}
+	all = append(all, s.clock.jumps()...)
 	for i, fabric := range s.network.Fabrics {
 		for reactor := range gatewayReactors {
 			all = append(all, leftHung(s.network, s.gateway, reactor, fabric))

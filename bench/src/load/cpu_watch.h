@@ -1,12 +1,14 @@
-// How much CPU a process used between two moments, read from /proc without help from the process.
+// How much CPU processes used between two moments, read from /proc without help from them.
 #pragma once
 
 #include <cstdint>
 #include <map>
+#include <utility>
+#include <vector>
 
 namespace sluice::bench {
 
-struct CpuUse {
+struct CpuUse {          // of all processes watched, together
   uint64_t run_ns = 0;   // on a CPU, all threads
   uint64_t wait_ns = 0;  // runnable but not running: someone else had the core
   uint64_t slices = 0;   // times a thread was put on a CPU
@@ -21,12 +23,12 @@ struct CoreUse {  // of one core, in ns, 10 ms steps
 
 class CpuWatch {
  public:
-  // Process 0 is none; core -1 is none.
-  CpuWatch(int pid, int core) : pid_(pid), core_(core) {}
+  // Core -1 is none.
+  CpuWatch(std::vector<int> pids, int core) : pids_(std::move(pids)), core_(core) {}
   void start();
   void stop();
-  bool watching() const { return pid_ != 0; }
-  const CpuUse& process() const { return process_; }
+  bool watching() const { return !pids_.empty(); }
+  const CpuUse& processes() const { return processes_; }
   const CoreUse& core() const { return core_use_; }
 
  private:
@@ -35,18 +37,18 @@ class CpuWatch {
     uint64_t wait_ns = 0;
     uint64_t slices = 0;
   };
-  using Threads = std::map<int, Thread>;
+  using Threads = std::map<int, Thread>;  // by thread id, which is unique among processes
 
   Threads read_threads() const;
   uint64_t read_stat_ns() const;
   CoreUse read_core() const;
 
-  int pid_;
+  std::vector<int> pids_;
   int core_;
   Threads threads_at_start_;
   uint64_t stat_at_start_ = 0;
   CoreUse core_at_start_;
-  CpuUse process_;
+  CpuUse processes_;
   CoreUse core_use_;
 };
 

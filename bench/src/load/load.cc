@@ -88,7 +88,7 @@ void Load::fill() {
 }
 
 LoadResult Load::run(bool fill_first) {
-  own_ = CpuWatch(getpid(), -1);
+  own_ = CpuWatch({getpid()}, -1);
   polled_.clear();
   for (const auto& session : sessions_) {
     polled_.push_back({.fd = session->fd(), .events = POLLIN, .revents = 0});
@@ -123,8 +123,8 @@ LoadResult Load::run(bool fill_first) {
   const auto span = static_cast<double>(end - start);
   result_.seconds = span / 1e9;
   result_.busy = 1 - static_cast<double>(idle) / span;
-  result_.own_cpu = static_cast<double>(own_.process().run_ns) / span;
-  result_.own_wait = static_cast<double>(own_.process().wait_ns) / span;
+  result_.own_cpu = static_cast<double>(own_.processes().run_ns) / span;
+  result_.own_wait = static_cast<double>(own_.processes().wait_ns) / span;
   result_.errors += window.errors + outside.errors + (result_.drained ? 0 : 1);
   result_.mismatches = window.mismatches + outside.mismatches;
   std::string first = result_.tally.first_error;

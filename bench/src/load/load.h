@@ -18,7 +18,7 @@ struct LoadOptions {
   Wait wait = Wait::kPoll;
   double warmup_s = 0.3;
   double seconds = 1.0;
-  int watch_pid = 0;
+  std::vector<int> watch_pids;
   int watch_core = -1;
 };
 
@@ -39,8 +39,8 @@ class Load {
   Load(std::vector<std::unique_ptr<Session>> sessions, const LoadOptions& options)
       : sessions_(std::move(sessions)),
         options_(options),
-        watch_(options.watch_pid, options.watch_core),
-        own_(0, -1) {}
+        watch_(options.watch_pids, options.watch_core),
+        own_({}, -1) {}
 
   LoadResult run(bool fill);
   const CpuWatch& watch() const { return watch_; }

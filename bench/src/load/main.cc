@@ -70,7 +70,8 @@ void add_options(CLI::App& app, Options& o) {
   app.add_option("--seconds", o.load.seconds, "seconds of the window");
   app.add_option("--wait", o.wait, "how to wait for answers: poll and receive never sleep")
       ->check(CLI::IsMember({"poll", "receive", "sleep"}));
-  app.add_option("--watch-pid", o.load.watch_pid, "process whose CPU use to report");
+  app.add_option("--watch-pid", o.load.watch_pids, "processes whose CPU use to report, together")
+      ->delimiter(',');
   app.add_option("--watch-core", o.load.watch_core, "core whose use to report");
 }
 
@@ -143,7 +144,7 @@ json report(const Options& o, const LoadResult& r, const CpuWatch& watch) {
               {"filled", r.filled},
               {"first_error", t.first_error}};
   if (watch.watching()) {
-    const CpuUse& use = watch.process();
+    const CpuUse& use = watch.processes();
     const double ns = r.seconds * 1e9;
     out["target_cpu_us"] = ops == 0 ? 0 : us(static_cast<double>(use.run_ns)) / ops;
     out["target_cpu"] = static_cast<double>(use.run_ns) / ns;

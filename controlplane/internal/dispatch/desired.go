@@ -3,7 +3,6 @@ package dispatch
 import (
 	"cmp"
 	"crypto/sha256"
-	"maps"
 	"slices"
 	"strconv"
 
@@ -31,16 +30,29 @@ type objectKey struct {
 // desiredState is what a gateway shall be.
 type desiredState map[objectKey]*pb.DesiredObject
 
-// desired makes it for a gateway that runs as `incarnation`. It is pure: the same objects give the same state.
-func desired(o *view.Objects, gateway *model.Gateway, incarnation string, settings Settings) desiredState {
-	m := &maker{objects: o, gateway: gateway, state: desiredState{},
+// volumeMade is what a gateway was told of a volume, and what that was made of: objects of the view are replaced, never changed.
+type volumeMade struct {
+	volume *model.Volume
+	pool   *model.StoragePool
+	told   *pb.DesiredObject
+}
+
+// mostOthers is about how many objects there are besides volumes.
+const mostOthers = 32
+
+// desired makes it for a gateway that runs as `incarnation`. It is pure: the same objects give the same state. Volumes are many:
+// those that are as they were are taken over from `made`, by uid, where the result is kept for the next time.
+func desired(o *view.Objects, gateway *model.Gateway, incarnation string, settings Settings, made map[string]volumeMade,
+) (desiredState, map[string]volumeMade) {
+	m := &maker{objects: o, gateway: gateway, state: make(desiredState, len(made)+mostOthers),
+		before: made, made: make(map[string]volumeMade, len(made)),
 		self: model.GatewayRef{Number: gateway.Status.Number, Incarnation: incarnation}}
 	m.settings(settings)
 	m.listeners()
 	m.targets()
 	m.ownVolumes()
 	m.pools()
-	return m.state
+	return m.state, m.made
 }
 
 type maker struct {
@@ -48,6 +60,8 @@ type maker struct {
 	gateway *model.Gateway
 	self    model.GatewayRef
 	state   desiredState
+	// before and made: what volumes were told as the last time, and this time.
+	before, made map[string]volumeMade
 }
 
 func (m *maker) put(kind pb.ObjectKind, id string, object *pb.DesiredObject) {
@@ -168,34 +182,28 @@ func (m *maker) ownVolumes() {
 }
 
 func (m *maker) pools() {
-	for _, object := range slices.Collect(maps.Values(m.state)) {
-		if volume := object.GetVolume(); volume != nil {
-			m.pool(volume.GetPoolUid())
-		}
+	needed := map[*model.StoragePool]bool{}
+	for _, made := range m.made {
+		needed[made.pool] = true
 	}
-	// A gateway may be asked for jobs in any pool of its node, before a volume of it is exported.
 	for _, pool := range m.objects.StoragePools {
-		if pool.Spec.Local != nil && pool.Spec.Local.Node == m.gateway.Spec.Node {
-			m.pool(pool.Meta.UID)
+		// A gateway may be asked for jobs in any pool of its node, before a volume of it is exported.
+		if needed[pool] || pool.Spec.Local != nil && pool.Spec.Local.Node == m.gateway.Spec.Node {
+			m.pool(pool)
 		}
 	}
 }
 
-func (m *maker) pool(uid string) {
-	for _, pool := range m.objects.StoragePools {
-		if pool.Meta.UID != uid {
-			continue
-		}
-		message := &pb.DesiredPool{Uid: uid}
-		switch {
-		case pool.Spec.Local != nil:
-			message.Kind = &pb.DesiredPool_Local{Local: &pb.DesiredLocalPool{
-				Node: pool.Spec.Local.Node, Directory: pool.Spec.Local.Directory}}
-		case pool.Spec.RBD != nil:
-			rbd := pool.Spec.RBD
-			message.Kind = &pb.DesiredPool_Rbd{Rbd: &pb.DesiredRbdPool{Monitors: rbd.Monitors, User: rbd.User,
-				Key: rbd.Key.Reveal(), Pool: rbd.Pool, RadosNamespace: rbd.RadosNamespace, DataPool: rbd.DataPool}}
-		}
-		m.put(pb.ObjectKind_OBJECT_KIND_POOL, uid, &pb.DesiredObject{Object: &pb.DesiredObject_Pool{Pool: message}})
+func (m *maker) pool(pool *model.StoragePool) {
+	message := &pb.DesiredPool{Uid: pool.Meta.UID}
+	switch {
+	case pool.Spec.Local != nil:
+		message.Kind = &pb.DesiredPool_Local{Local: &pb.DesiredLocalPool{
+			Node: pool.Spec.Local.Node, Directory: pool.Spec.Local.Directory}}
+	case pool.Spec.RBD != nil:
+		rbd := pool.Spec.RBD
+		message.Kind = &pb.DesiredPool_Rbd{Rbd: &pb.DesiredRbdPool{Monitors: rbd.Monitors, User: rbd.User,
+			Key: rbd.Key.Reveal(), Pool: rbd.Pool, RadosNamespace: rbd.RadosNamespace, DataPool: rbd.DataPool}}
 	}
+	m.put(pb.ObjectKind_OBJECT_KIND_POOL, pool.Meta.UID, &pb.DesiredObject{Object: &pb.DesiredObject_Pool{Pool: message}})
 }

@@ -51,7 +51,8 @@ func volume(o model.Ownership) *model.Volume {
 func ref(number uint32) model.GatewayRef { return model.GatewayRef{Number: number, Incarnation: "i"} }
 
 func of(o *view.Objects, gateway string) desiredState {
-	return desired(o, o.Gateways[gateway], "i", Settings{ClusterID: "c"})
+	state, _ := desired(o, o.Gateways[gateway], "i", Settings{ClusterID: "c"}, nil)
+	return state
 }
 
 func (s desiredState) volume(t *testing.T) *pb.DesiredVolume {
@@ -113,9 +114,66 @@ func TestInEveryStateAtMostOneGatewayIsToldToServe(t *testing.T) {
 // A process that started anew is another client: what its predecessor owned it does not.
 func TestAnotherIncarnationOfTheOwnerIsNotToldToServe(t *testing.T) {
 	o := cluster()
-	v := desired(o, o.Gateways["gw-1"], "another", Settings{}).volume(t)
-	if v.GetRole() != pb.VolumeRole_VOLUME_ROLE_FORWARDER {
+	state, _ := desired(o, o.Gateways["gw-1"], "another", Settings{}, nil)
+	if v := state.volume(t); v.GetRole() != pb.VolumeRole_VOLUME_ROLE_FORWARDER {
 		t.Errorf("its role is %v", v.GetRole())
+	}
+}
+
+func TestWhatWasMadeBeforeIsTakenOverOnlyWhereNothingHasChanged(t *testing.T) {
+	o := cluster()
+	var made map[string]volumeMade
+	for _, change := range []struct {
+		what string
+		do   func()
+	}{
+		{"nothing", func() {}},
+		{"nothing again", func() {}},
+		{"the volume's owner", func() { o.Put(volume(model.Ownership{State: model.Owned, Epoch: 4, Order: 11, Owner: ref(2)})) }},
+		{"the pool", func() {
+			o.Put(&model.StoragePool{Meta: model.Meta{Name: "nvme", UID: "another-uid"},
+				Spec: model.StoragePoolSpec{Local: &model.LocalPool{Node: "node-1", Directory: "/srv"}}})
+		}},
+		{"the volume is gone", func() { delete(o.Volumes, "orders") }},
+	} {
+		change.do()
+		var state desiredState
+		state, made = desired(o, o.Gateways["gw-1"], "i", Settings{ClusterID: "c"}, made)
+		if fresh := of(o, "gw-1"); !bytes.Equal(state.digest(), fresh.digest()) {
+			t.Errorf("after %s has changed: %v, made anew %v", change.what, state, fresh)
+		}
+	}
+	if len(made) != 0 {
+		t.Errorf("still kept: %v", made)
+	}
+}
+
+func TestWhatIsSaidOfSeveralVolumesIsTakenTogetherInItsOrder(t *testing.T) {
+	of := func(uid string, order uint64) *pb.ConnectRequest {
+		return &pb.ConnectRequest{Message: &pb.ConnectRequest_VolumeObserved{VolumeObserved: &pb.VolumeObserved{Uid: uid, Order: order}}}
+	}
+	beat := &pb.ConnectRequest{Message: &pb.ConnectRequest_Heartbeat{Heartbeat: &pb.StreamHeartbeat{}}}
+	messages := make(chan *pb.ConnectRequest, 10)
+	for _, m := range []*pb.ConnectRequest{of("b", 1), of("a", 2), beat, of("c", 1)} {
+		messages <- m
+	}
+	var taken []string
+	for message := of("a", 1); message != nil; {
+		said, next := together(message, messages)
+		text := "beat"
+		if message.GetVolumeObserved() != nil {
+			text = ""
+			for _, o := range said {
+				text += fmt.Sprint(o.GetUid(), o.GetOrder(), " ")
+			}
+		}
+		taken = append(taken, text)
+		if message = next; message == nil && len(messages) > 0 {
+			message = <-messages
+		}
+	}
+	if want := []string{"a1 b1 ", "a2 ", "beat", "c1 "}; !slices.Equal(taken, want) {
+		t.Errorf("%q, not %q", taken, want)
 	}
 }
 

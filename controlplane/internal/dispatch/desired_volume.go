@@ -11,17 +11,28 @@ func (m *maker) volume(v *model.Volume) {
 	if pool == nil || v.Status.CapacityBytes == 0 {
 		return
 	}
+	uid := v.Meta.UID
+	if _, done := m.made[uid]; done {
+		return
+	}
+	if was := m.before[uid]; was.volume == v && was.pool == pool {
+		m.made[uid] = was
+		m.state[objectKey{pb.ObjectKind_OBJECT_KIND_VOLUME, uid}] = was.told
+		return
+	}
 	role, owner, transitioning := m.role(v.Status.Ownership)
-	m.put(pb.ObjectKind_OBJECT_KIND_VOLUME, v.Meta.UID, &pb.DesiredObject{Object: &pb.DesiredObject_Volume{
+	told := &pb.DesiredObject{Object: &pb.DesiredObject_Volume{
 		Volume: &pb.DesiredVolume{
-			Uid: v.Meta.UID, Name: v.Meta.Name, Epoch: v.Status.Ownership.Epoch, Order: v.Status.Ownership.Order,
+			Uid: uid, Name: v.Meta.Name, Epoch: v.Status.Ownership.Epoch, Order: v.Status.Ownership.Order,
 			Role: role, Owner: owner, Transitioning: transitioning,
 			PoolUid: pool.Meta.UID, Location: store.VolumeLocation(v),
 			SizeBytes: v.Status.CapacityBytes, BlockSize: v.Spec.BlockSize, WriteCache: v.Spec.WriteCache,
 			Naa: v.Status.Identity.NAA, SerialNumber: v.Status.Identity.SerialNumber,
 			Qos: &pb.DesiredQos{Iops: v.Spec.QoS.IOPS, IopsBurst: v.Spec.QoS.IOPSBurst,
 				BytesPerSecond: v.Spec.QoS.BytesPerSecond, BytesBurst: v.Spec.QoS.BytesBurst},
-		}}})
+		}}}
+	m.put(pb.ObjectKind_OBJECT_KIND_VOLUME, uid, told)
+	m.made[uid] = volumeMade{v, pool, told}
 }
 
 // role says what the gateway is to a volume, whom it forwards to, and whether a host should wait for an owner.

@@ -95,7 +95,7 @@ func (s *Service) Connect(stream pb.GatewayStreamService_ConnectServer) error {
 
 // receive hands a stream's messages on, until it fails or its call ends.
 func receive(stream pb.GatewayStreamService_ConnectServer) (<-chan *pb.ConnectRequest, <-chan error) {
-	messages, failed := make(chan *pb.ConnectRequest), make(chan error, 1)
+	messages, failed := make(chan *pb.ConnectRequest, incoming), make(chan error, 1)
 	go func() {
 		for {
 			message, err := stream.Recv()

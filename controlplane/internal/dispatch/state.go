@@ -16,6 +16,10 @@ func (s desiredState) keys() []objectKey {
 	for key := range s {
 		keys = append(keys, key)
 	}
+	return sorted(keys)
+}
+
+func sorted(keys []objectKey) []objectKey {
 	slices.SortFunc(keys, func(a, b objectKey) int {
 		return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.id, b.id))
 	})
@@ -47,22 +51,37 @@ func updates(from, to desiredState, version uint64) []*pb.StreamUpdate {
 			current, size = &pb.StreamUpdate{Version: version, Full: from == nil, More: true}, bytes
 		}
 	}
-	for _, key := range to.keys() {
-		object := to[key]
-		if old := from[key]; old == nil || !bytes.Equal(old.GetDigest(), object.GetDigest()) {
-			add(len(key.id) + proto.Size(object))
-			current.Put = append(current.Put, object)
-		}
-	}
-	for _, key := range from.keys() {
-		if to[key] == nil {
-			add(len(key.id) + 16)
-			current.Removed = append(current.Removed, &pb.ObjectKey{Kind: key.kind, Id: key.id})
-		}
-	}
-	if from != nil && len(all) == 0 && len(current.Put) == 0 && len(current.Removed) == 0 {
+	put, removed := differences(from, to)
+	if from != nil && len(put) == 0 && len(removed) == 0 {
 		return nil
+	}
+	for _, key := range put {
+		add(len(key.id) + proto.Size(to[key]))
+		current.Put = append(current.Put, to[key])
+	}
+	for _, key := range removed {
+		add(len(key.id) + 16)
+		current.Removed = append(current.Removed, &pb.ObjectKey{Kind: key.kind, Id: key.id})
 	}
 	current.More, current.Digest = false, to.digest()
 	return append(all, current)
+}
+
+// differences between two states, sorted: what is new or another in the second, and what it has no more.
+func differences(from, to desiredState) (put, removed []objectKey) {
+	for key, object := range to {
+		old := from[key]
+		if old == object { // taken over from the last time
+			continue
+		}
+		if old == nil || !bytes.Equal(old.GetDigest(), object.GetDigest()) {
+			put = append(put, key)
+		}
+	}
+	for key := range from {
+		if to[key] == nil {
+			removed = append(removed, key)
+		}
+	}
+	return sorted(put), sorted(removed)
 }

@@ -23,6 +23,11 @@ import (
 const (
 	// outgoing bounds what waits to be sent beside updates.
 	outgoing = 256
+	// incoming bounds what was received and not stored yet.
+	incoming = 256
+	// updateRest is how many times as long as an update took the next one waits: the first change is told at once, of a
+	// thousand that follow many are told together.
+	updateRest = 3
 	// maxCommits bounds reservation commits and loads of one gateway at a time.
 	maxCommits = 64
 )
@@ -46,12 +51,16 @@ type gatewayStream struct {
 	heldDigest []byte
 	// sent is what it was told last; nil before the first update.
 	sent desiredState
+	// made is what sent's volumes were made of.
+	made map[string]volumeMade
 	// exported are the names of volumes that it was told of, for hub.
 	exported atomic.Pointer[map[string]bool]
 	sessions sessionRecorder
 	applied  acknowledged
 	// version that was sent last; each update of a stream has a greater one, so that acknowledgements tell them apart.
 	version uint64
+	// keptAlive is when the connection was last kept alive.
+	keptAlive time.Time
 }
 
 // wake has the desired state made anew; it never waits.
@@ -106,8 +115,12 @@ func (g *gatewayStream) listen(ctx context.Context, messages <-chan *pb.ConnectR
 		select {
 		case message := <-messages:
 			silence.Reset(silenceLimit)
-			if err := g.take(ctx, message); err != nil {
-				return err
+			for message != nil {
+				said, next := together(message, messages)
+				if err := g.take(ctx, message, said); err != nil {
+					return err
+				}
+				message = next
 			}
 		case err := <-failed:
 			if errors.Is(err, io.EOF) {
@@ -124,6 +137,29 @@ func (g *gatewayStream) listen(ctx context.Context, messages <-chan *pb.ConnectR
 	}
 }
 
+// together gathers what a gateway says of several volumes, one after the other, so that it is stored at once; next is what came
+// after that and is to be taken then, nil: nothing. A volume is in it once: nothing that was said of it is passed over.
+func together(first *pb.ConnectRequest, messages <-chan *pb.ConnectRequest) (said []*pb.VolumeObserved, next *pb.ConnectRequest) {
+	message := first
+	seen := map[string]bool{}
+	for {
+		volume := message.GetVolumeObserved()
+		if volume == nil || seen[volume.GetUid()] || len(said) == incoming {
+			if message == first {
+				return nil, nil
+			}
+			return said, message
+		}
+		seen[volume.GetUid()] = true
+		said = append(said, volume)
+		select {
+		case message = <-messages:
+		default:
+			return said, nil
+		}
+	}
+}
+
 // send tells the gateway what it shall be whenever that changes, and what else waits.
 func (g *gatewayStream) send(ctx context.Context) error {
 	welcome := &pb.StreamWelcome{Number: g.number, Protocol: maxProtocol, Replica: g.service.options.Replica,
@@ -132,12 +168,18 @@ func (g *gatewayStream) send(ctx context.Context) error {
 		return err
 	}
 	g.wake()
+	woken := g.woken
+	var rested <-chan time.Time
 	for {
 		select {
-		case <-g.woken:
+		case <-woken:
+			began := time.Now()
 			if err := g.update(); err != nil {
 				return err
 			}
+			woken, rested = nil, time.After(updateRest*time.Since(began))
+		case <-rested:
+			woken, rested = g.woken, nil
 		case message := <-g.out:
 			if err := g.stream.Send(message); err != nil {
 				return err
@@ -164,13 +206,11 @@ func (g *gatewayStream) update() error {
 		if gateway == nil || gateway.Status.Number != g.number {
 			return
 		}
-		next = desired(o, gateway, g.incarnation, settings)
+		next, g.made = desired(o, gateway, g.incarnation, settings, g.made)
 		version = max(uint64(max(o.Version, 1)), g.version+1)
 		about = tellOf(o, gateway, next)
-		for _, object := range next {
-			if volume := object.GetVolume(); volume != nil {
-				exported[volume.GetName()] = true
-			}
+		for _, made := range g.made {
+			exported[made.volume.Meta.Name] = true
 		}
 	})
 	if next == nil {

@@ -14,11 +14,15 @@ import (
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
-// take stores what a message says. An error ends the stream; a store that does not answer does not, for the gateway serves
+// take stores what a message says, and `observed` in the place of one that tells of a volume. An error ends the stream; a store that does not answer does not, for the gateway serves
 // on without it (R3) and says everything again over the next stream.
-func (g *gatewayStream) take(ctx context.Context, message *pb.ConnectRequest) error {
+func (g *gatewayStream) take(ctx context.Context, message *pb.ConnectRequest, observed []*pb.VolumeObserved) error {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
+	// Whatever it says, it was heard: its heartbeat may stand behind a thousand other messages.
+	if err := g.verdict(g.keepAlive(ctx)); err != nil {
+		return err
+	}
 	var err error
 	switch m := message.GetMessage().(type) {
 	case *pb.ConnectRequest_Ack:
@@ -26,7 +30,11 @@ func (g *gatewayStream) take(ctx context.Context, message *pb.ConnectRequest) er
 	case *pb.ConnectRequest_Heartbeat:
 		err = g.heartbeat(ctx, m.Heartbeat)
 	case *pb.ConnectRequest_VolumeObserved:
-		err = g.connection.ObserveVolumes(ctx, map[string]store.VolumeObservation{m.VolumeObserved.GetUid(): volumeObservation(m.VolumeObserved)})
+		all := map[string]store.VolumeObservation{}
+		for _, o := range observed {
+			all[o.GetUid()] = volumeObservation(o)
+		}
+		err = g.connection.ObserveVolumes(ctx, all)
 	case *pb.ConnectRequest_SessionsObserved:
 		err = g.sessions.take(ctx, g, m.SessionsObserved)
 	case *pb.ConnectRequest_PeerObserved:
@@ -50,6 +58,15 @@ func (g *gatewayStream) take(ctx context.Context, message *pb.ConnectRequest) er
 	default: // of a newer protocol
 	}
 	return g.verdict(err)
+}
+
+// keepAlive says in the store that the gateway was heard, at every heartbeat and at whatever comes in its stead.
+func (g *gatewayStream) keepAlive(ctx context.Context) error {
+	if time.Since(g.keptAlive) < heartbeatInterval/2 {
+		return nil
+	}
+	g.keptAlive = time.Now()
+	return g.connection.KeepAlive(ctx)
 }
 
 // verdict says which failure ends the stream.
@@ -89,9 +106,6 @@ func (g *gatewayStream) tellApplied(ctx context.Context) error {
 }
 
 func (g *gatewayStream) heartbeat(ctx context.Context, beat *pb.StreamHeartbeat) error {
-	if err := g.connection.KeepAlive(ctx); err != nil {
-		return err
-	}
 	if err := g.tellApplied(ctx); err != nil {
 		return err
 	}

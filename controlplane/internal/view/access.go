@@ -29,8 +29,12 @@ func (o *Objects) around(t *model.Target) placement.Cluster {
 			cluster.Gateways = append(cluster.Gateways, placement.GatewayFrom(gateway, 0))
 		}
 	}
+	target.Volumes = nil
+	pools := map[string]bool{} // where volumes are is all that paths go by: one of each pool says that
 	for _, lun := range t.Spec.Luns {
-		if volume := o.Volumes[lun.Volume]; volume != nil {
+		if volume := o.Volumes[lun.Volume]; volume != nil && !pools[volume.Spec.Pool] {
+			pools[volume.Spec.Pool] = true
+			target.Volumes = append(target.Volumes, lun.Volume)
 			cluster.Volumes = append(cluster.Volumes,
 				placement.VolumeFrom(volume, o.StoragePools[volume.Spec.Pool], 0))
 		}

@@ -1,0 +1,139 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"sluice.dev/sluice/tests/host"
+	"sluice.dev/sluice/tests/world"
+)
+
+const (
+	blockSize = 512
+	clients   = 16                   // on all watched LUNs together, the same for any number of LUNs; half of them read
+	think     = 2 * time.Millisecond // between a client's operations: who measures leaves the processors to what is measured
+)
+
+// probe keeps a few operations on one LUN under way and notes when each was acknowledged.
+type probe struct {
+	host *host.Multipath
+	lun  uint16
+	mu   sync.Mutex
+	// acknowledged in order, each with how long it took.
+	acknowledged []acknowledged
+	errors       int
+	retries      int
+}
+
+type acknowledged struct {
+	at   time.Time
+	took time.Duration
+}
+
+// run acts with so many clients until ctx ends.
+func (p *probe) run(ctx context.Context, clients int) {
+	var all sync.WaitGroup
+	for i := range clients {
+		all.Go(func() {
+			data := make([]byte, blockSize)
+			for count := 0; ctx.Err() == nil; count++ {
+				command := host.Read(p.lun, uint64(8*i), 1, blockSize)
+				if i%2 == 0 {
+					data[0], data[1] = byte(count), byte(count>>8)
+					command = host.Write(p.lun, uint64(8*i), data, blockSize)
+				}
+				p.one(ctx, command)
+				_ = pause(ctx, think) // the loop looks at ctx
+			}
+		})
+	}
+	all.Wait()
+}
+
+func (p *probe) one(ctx context.Context, command host.Command) {
+	limited, cancel := context.WithTimeout(ctx, faultTime)
+	defer cancel()
+	began := time.Now()
+	result := p.host.Run(limited, command)
+	now := time.Now()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.retries += result.Retries
+	switch {
+	case result.Outcome == host.OK:
+		p.acknowledged = append(p.acknowledged, acknowledged{now, now.Sub(began)})
+	case ctx.Err() == nil:
+		p.errors++
+	}
+}
+
+// untilCalm waits until, after the fault, operations were acknowledged for as long as `calm` and none of them, nor any
+// gap between them, took half of that.
+func (p *probe) untilCalm(ctx context.Context, began time.Time, calm time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, faultTime)
+	defer cancel()
+	return world.Until(ctx, func() error {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		now := time.Now()
+		last := now.Add(-calm)
+		if last.Before(began) {
+			return errors.New("it has only begun")
+		}
+		first, _ := slices.BinarySearchFunc(p.acknowledged, last, func(a acknowledged, t time.Time) int { return a.at.Compare(t) })
+		for _, a := range p.acknowledged[first:] {
+			if a.took > calm/2 || a.at.Sub(last) > calm/2 {
+				return errors.New("operations still take long")
+			}
+			last = a.at
+		}
+		if now.Sub(last) > calm/2 {
+			return errors.New("operations are not acknowledged")
+		}
+		return nil
+	})
+}
+
+// stall gives the longest gap between acknowledgements of which the later one came after a moment, when that gap ended,
+// and the longest operation among those.
+func (p *probe) stall(since time.Time) (gap time.Duration, ended time.Time, longest time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i, a := range p.acknowledged {
+		if a.at.Before(since) {
+			continue
+		}
+		longest = max(longest, a.took)
+		if i > 0 && a.at.Sub(p.acknowledged[i-1].at) > gap {
+			gap, ended = a.at.Sub(p.acknowledged[i-1].at), a.at
+		}
+	}
+	return gap, ended, longest
+}
+
+// watch has probes on several LUNs act until the function returned is called.
+func watch(ctx context.Context, probes []*probe) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var all sync.WaitGroup
+	for _, p := range probes {
+		all.Go(func() { p.run(ctx, max(2, clients/len(probes))) })
+	}
+	return func() {
+		cancel()
+		all.Wait()
+	}
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}

@@ -1,0 +1,181 @@
+"""A control plane and two gateways with one volume, for what a forwarded command costs."""
+
+import json
+import os
+import shutil
+import subprocess
+import time
+
+from runner import processes
+
+INITIATOR = "iqn.2026-11.dev.sluice:iscsi-load"
+VOLUME_IQN = "iqn.2026-11.dev.sluice:bench-volume"
+NODE = "node-1"
+GATEWAYS = 2
+PROGRAMS = ("sluice-controlplane", "sluicectl")
+PATIENCE = 60.0  # seconds for whatever has to come about in the cluster
+
+
+class ClusterError(Exception):
+    pass
+
+
+class Cluster:
+    """`start` and `stop` may be called by each target that uses it; the first of them counts."""
+
+    def __init__(self, setup):
+        self.setup = setup
+        self.directory = f"{setup.file}.cluster"  # on the same tmpfs as the RAM file
+        self.children = []
+        self.gateways = []
+        self.ports = []
+        self.owner = -1
+        self.environment = {}
+
+    @property
+    def pids(self):
+        return [g.pid for g in self.gateways]
+
+    def program(self, name):
+        return os.path.join(os.path.dirname(self.setup.gateway), name)
+
+    def log_path(self, name):
+        return os.path.join(self.setup.results, f"{name}.log")
+
+    def spawn(self, name, command, core):
+        with open(self.log_path(name), "wb") as log:
+            child = processes.spawn(
+                command, core, self.setup.nice, self.setup.realtime, log, log, self.environment
+            )
+        self.children.append(child)
+        return child
+
+    def control(self, *arguments, text=None):
+        done = subprocess.run(
+            [self.program("sluicectl"), *arguments], input=text, capture_output=True, text=True,
+            timeout=PATIENCE, env=os.environ | self.environment, check=False,
+        )  # fmt: skip
+        if done.returncode != 0:
+            raise ClusterError(f"sluicectl {' '.join(arguments)}: {done.stderr.strip()}")
+        return done.stdout
+
+    def get(self, kind, name):
+        return json.loads(self.control(kind, "get", name, "-o", "json"))
+
+    def start(self):
+        if self.children:
+            return
+        os.makedirs(os.path.join(self.directory, "pool"), mode=0o700)
+        api = f"127.0.0.1:{processes.free_port()}"
+        self.start_control_plane(api)
+        self.ports = [processes.free_port() for _ in range(GATEWAYS)]
+        self.control("apply", "-f", "-", text=self.objects())
+        for i in range(GATEWAYS):
+            self.gateways.append(self.start_gateway(i, api))
+        self.until("the volume is owned", self.settled)
+        self.fill()
+
+    def certificate(self, name):
+        path = os.path.join(self.directory, "certs")
+        return ["--tls-ca", f"{path}/ca.crt", "--tls-cert", f"{path}/{name}.crt",
+                "--tls-key", f"{path}/{name}.key"]  # fmt: skip
+
+    def start_control_plane(self, api):
+        certs = os.path.join(self.directory, "certs")
+        names = [word for i in range(GATEWAYS) for word in ("--gateway", f"gw-{i + 1}")]
+        subprocess.run(
+            [self.program("sluice-controlplane"), "certs", "--directory", certs, *names],
+            check=True, capture_output=True, timeout=PATIENCE,
+        )  # fmt: skip
+        self.environment = {
+            "SLUICE_SERVER": api,
+            "SLUICE_TLS_CA": f"{certs}/ca.crt",
+            "SLUICE_TLS_CERT": f"{certs}/admin.crt",
+            "SLUICE_TLS_KEY": f"{certs}/admin.key",
+        }
+        # Beside the client: what is measured has its core for itself.
+        child = self.spawn(
+            "controlplane",
+            [self.program("sluice-controlplane"), "serve", "--listen", api, "--metrics", "",
+             "--data-dir", os.path.join(self.directory, "etcd"), *self.certificate("server")],
+            self.setup.client_core,
+        )  # fmt: skip
+        if not processes.wait_listening(child, int(api.rsplit(":", 1)[1])):
+            log = self.log_path("controlplane")
+            raise ClusterError(f"the control plane doesn't listen, see {log}")
+
+    def objects(self):
+        """What there is to serve, as `sluicectl apply` takes it."""
+        found = []
+
+        def add(kind, name, spec):
+            head = {"apiVersion": "sluice.dev/v1", "kind": kind, "meta": {"name": name}}
+            found.append(json.dumps(head | {"spec": spec}))
+
+        add("Fabric", "loopback", {})
+        add("GatewayPool", "default", {"fabrics": ["loopback"]})
+        for i, port in enumerate(self.ports):
+            portal = {"fabric": "loopback", "listen": f"127.0.0.1:{port}"}
+            forwarding = f"127.0.0.1:{processes.free_port()}"
+            add("Gateway", f"gw-{i + 1}", {"gatewayPool": "default", "node": NODE,
+                "portals": [portal], "forwardingAddress": forwarding})  # fmt: skip
+        pool = {"node": NODE, "directory": os.path.join(self.directory, "pool")}
+        add("StoragePool", "memory", {"local": pool})
+        add("Volume", "disk", {"pool": "memory", "sizeBytes": self.setup.file_size})
+        add("Host", "client", {"initiators": [INITIATOR], "allowUnauthenticated": True})
+        add("Target", "volume", {"iqn": VOLUME_IQN, "gatewayPool": "default", "paths": GATEWAYS,
+            "luns": [{"id": 0, "volume": "disk"}], "hosts": ["client"]})  # fmt: skip
+        return "\n---\n".join(found)
+
+    def start_gateway(self, i, api):
+        name = f"gw-{i + 1}"
+        path = os.path.join(self.directory, name)
+        return self.spawn(
+            name,
+            [self.setup.gateway, "--gateway-name", name, "--node", NODE, "--reactors", "1",
+             "--state-dir", f"{path}.state", "--admin-socket", f"{path}.socket",
+             "--control-plane", api, *self.certificate(f"gateway-{name}"),
+             *self.setup.gateway_args],
+            self.setup.target_core,
+        )  # fmt: skip
+
+    def settled(self):
+        owner = self.get("volume", "disk")["status"]
+        if owner.get("ownership") != "OWNERSHIP_STATE_OWNED":
+            return False
+        states = [self.get("gateway", f"gw-{i + 1}")["status"] for i in range(GATEWAYS)]
+        if any(s.get("health") != "GATEWAY_HEALTH_READY" for s in states):
+            return False
+        self.owner = [s["number"] for s in states].index(owner["ownerGateway"])
+        return all(processes.listening(port) for port in self.ports)
+
+    def until(self, what, holds):
+        deadline = time.monotonic() + PATIENCE
+        while not holds():
+            ended = [c for c in self.children if c.poll() is not None]
+            if ended or time.monotonic() > deadline:
+                why = f"{ended[0].args[0]} has ended" if ended else f"not within {PATIENCE:.0f} s"
+                raise ClusterError(f"{what}: {why}; the logs are in {self.setup.results}")
+            time.sleep(0.05)
+
+    def fill(self):
+        """Every page of the volume is present, as those of the RAM file are."""
+        pool = os.path.join(self.directory, "pool")
+        images = [
+            os.path.join(folder, name)
+            for folder, _, names in os.walk(pool)
+            for name in names
+            if os.path.getsize(os.path.join(folder, name)) == self.setup.file_size
+        ]
+        if len(images) != 1:
+            raise ClusterError(f"{pool} should hold one image of the volume's size, not {images}")
+        block = os.urandom(1 << 20)
+        with open(images[0], "r+b") as f:
+            for _ in range(self.setup.file_size >> 20):
+                f.write(block)
+
+    def stop(self):
+        for child in reversed(self.children):
+            processes.stop(child, patience=12.0)  # a gateway takes 10 s at most
+        self.children, self.gateways = [], []
+        shutil.rmtree(self.directory, ignore_errors=True)

@@ -1,0 +1,71 @@
+// Command scale fills a cluster on one machine: 16 gateways, 1,024 LUNs that all of them export, 1,024 sessions. It measures
+// what a LUN and a session cost in a gateway's memory, how long a gateway that starts takes until its portals are open, and
+// how long until all LUNs of a gateway that was killed have another owner. `make bench-scale` runs it.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"sluice.dev/sluice/tests/world"
+)
+
+// settings of a run.
+type settings struct {
+	programs, out            string
+	gateways, luns, sessions int
+	kills                    int
+}
+
+func main() {
+	s := settings{}
+	flag.StringVar(&s.programs, "programs", "build/bin", "directory of the programs")
+	flag.StringVar(&s.out, "out", "bench/reports", "directory of the report")
+	flag.IntVar(&s.gateways, "gateways", 16, "gateways, from 2 to 32, each of which exports every LUN")
+	flag.IntVar(&s.luns, "luns", 1024, "LUNs, from 2 to 1024")
+	flag.IntVar(&s.sessions, "sessions", 1024, "sessions, spread over all portals")
+	flag.IntVar(&s.kills, "kills", 5, "gateways that are killed and started again, each once")
+	flag.Parse()
+	if err := run(s); err != nil {
+		fmt.Fprintln(os.Stderr, "scale:", err)
+		os.Exit(1)
+	}
+}
+
+func (s settings) check() error {
+	switch {
+	case s.gateways < 2 || s.gateways > 32:
+		return fmt.Errorf("-gateways %d: 2 to 32 are possible", s.gateways)
+	case s.luns < 2 || s.luns > 1024:
+		return fmt.Errorf("-luns %d: 2 to 1024 are possible", s.luns)
+	case s.sessions < 1 || s.sessions > 4096:
+		return fmt.Errorf("-sessions %d: 1 to 4096 are possible", s.sessions)
+	case s.kills < 1 || s.kills > s.gateways:
+		return fmt.Errorf("-kills %d: 1 to %d are possible, each gateway once", s.kills, s.gateways)
+	}
+	return nil
+}
+
+func run(s settings) error {
+	if err := s.check(); err != nil {
+		return err
+	}
+	if err := world.Isolate(); err != nil {
+		return fmt.Errorf("this needs namespaces: %w", err)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	if err := os.MkdirAll(s.out, 0o755); err != nil {
+		return err
+	}
+	base := filepath.Join(s.out, time.Now().UTC().Format(time.DateOnly)+"-scale")
+	f, err := measure(ctx, s)
+	return errors.Join(err, write(f, base)) // what was measured before an error is worth telling
+}

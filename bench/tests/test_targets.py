@@ -1,0 +1,40 @@
+import types
+import unittest
+
+from runner import cells, targets
+
+SETUP = types.SimpleNamespace(results="/nowhere", gateway="/nowhere/gateway", file="/nowhere/file")
+VOLUME = cells.Cell("volume", "read", 4096, 32, 1, False)
+FILE = cells.Cell("file", "read", 4096, 32, 1, False)
+
+
+class WaysToAVolumeTest(unittest.TestCase):
+    def ways(self, owner):
+        gateways = types.SimpleNamespace(owner=owner, ports=[10, 11], pids=[70, 71])
+        return targets.Direct(SETUP, gateways), targets.Forwarded(SETUP, gateways)
+
+    def test_direct_goes_to_the_owner_and_forwarded_to_the_other_gateway(self):
+        for owner, ports in ((0, ["10", "11"]), (1, ["11", "10"])):
+            args = [way.client_args(VOLUME) for way in self.ways(owner)]
+            self.assertEqual([a[a.index("--port") + 1] for a in args], ports)
+
+    def test_the_cpu_of_both_gateways_counts_on_either_way(self):
+        self.assertEqual([way.pids for way in self.ways(0)], [[70, 71], [70, 71]])
+
+    def test_only_they_measure_a_clusters_cells_and_nothing_else(self):
+        for way in self.ways(0):
+            self.assertEqual((way.measures(VOLUME), way.measures(FILE)), (True, False))
+        for kind in (targets.Bare, targets.BarePread, targets.Sluice, targets.Tgt):
+            self.assertEqual((kind(SETUP).measures(VOLUME), kind(SETUP).measures(FILE)), (False, True))
+
+
+class AvailableTest(unittest.TestCase):
+    def test_without_a_control_plane_the_cluster_is_left_out_with_the_reason(self):
+        chosen, reasons = targets.available(SETUP, ["bare", "direct", "forwarded"])
+        self.assertEqual([t.name for t in chosen], ["bare"])
+        self.assertIn("sluice-controlplane", reasons["direct"])
+        self.assertEqual(sorted(reasons), ["direct", "forwarded"])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,150 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"sync"
+	"time"
+
+	pb "sluice.dev/sluice/proto/sluice/v1"
+)
+
+// Ownership of a volume as the control plane told it last.
+type Ownership struct {
+	// Gateway is the owner's number, 0: none.
+	Gateway uint32
+	Epoch   uint64
+	// Serves: it serves the volume (OWNED).
+	Serves bool
+	// Heard is when this was told.
+	Heard time.Time
+}
+
+// Owners is what the control plane tells of all volumes, as it happens: no polling, which would cost it more with every volume.
+type Owners struct {
+	mu      sync.Mutex
+	known   map[string]Ownership
+	changed chan struct{} // closed at each change
+}
+
+// FollowOwners begins to listen, until ctx ends; a watch that breaks begins again.
+func (c *Cluster) FollowOwners(ctx context.Context) *Owners {
+	o := &Owners{known: map[string]Ownership{}, changed: make(chan struct{})}
+	go func() {
+		for ctx.Err() == nil {
+			_ = c.watchOwners(ctx, o) // the control plane may be away: it begins again
+			select {
+			case <-ctx.Done():
+			case <-time.After(watchPause):
+			}
+		}
+	}()
+	return o
+}
+
+const watchPause = 100 * time.Millisecond
+
+func (c *Cluster) watchOwners(ctx context.Context, o *Owners) error {
+	stream, err := c.volumes().WatchVolumes(ctx, &pb.WatchVolumesRequest{})
+	if err != nil {
+		return err
+	}
+	for {
+		change, err := stream.Recv()
+		if err != nil {
+			return err
+		}
+		if volume := change.GetVolume(); volume != nil {
+			o.take(volume.GetMeta().GetName(), volume.GetStatus())
+		}
+	}
+}
+
+func (o *Owners) take(name string, status *pb.VolumeStatus) {
+	now := Ownership{Gateway: status.GetOwnerGateway(), Epoch: status.GetEpoch(),
+		Serves: status.GetOwnership() == pb.OwnershipState_OWNERSHIP_STATE_OWNED}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	was := o.known[name]
+	now.Heard = was.Heard
+	if now != was { // other news of a volume leaves the moment as it was
+		now.Heard = time.Now()
+		o.known[name] = now
+		close(o.changed)
+		o.changed = make(chan struct{})
+	}
+}
+
+// Now is all that is known, by volume.
+func (o *Owners) Now() map[string]Ownership {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return maps.Clone(o.known)
+}
+
+// Of are the volumes that a gateway, by its number, owns and serves.
+func (o *Owners) Of(number uint32) map[string]Ownership {
+	all := o.Now()
+	maps.DeleteFunc(all, func(_ string, is Ownership) bool { return is.Gateway != number || !is.Serves })
+	return all
+}
+
+// WaitShare returns once a gateway, by its number, owns and serves so many volumes.
+func (o *Owners) WaitShare(ctx context.Context, number uint32, volumes int) error {
+	for {
+		o.mu.Lock()
+		owned, changed := 0, o.changed
+		for _, is := range o.known {
+			if is.Gateway == number && is.Serves {
+				owned++
+			}
+		}
+		o.mu.Unlock()
+		if owned >= volumes {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return fmt.Errorf("gateway %d owns %d volumes, not %d: %w", number, owned, volumes, ctx.Err())
+		}
+	}
+}
+
+// WaitNewer returns once each of these volumes is served in a later epoch, and when the last of them was.
+func (o *Owners) WaitNewer(ctx context.Context, than map[string]Ownership) (time.Time, error) {
+	for {
+		last, left, changed := o.newer(than)
+		if left == 0 {
+			return last, nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return last, fmt.Errorf("%d of %d volumes are not served anew: %w", left, len(than), ctx.Err())
+		}
+	}
+}
+
+func (o *Owners) newer(than map[string]Ownership) (last time.Time, left int, changed <-chan struct{}) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for name, was := range than {
+		is := o.known[name]
+		if !is.Serves || is.Epoch <= was.Epoch {
+			left++
+		} else if is.Heard.After(last) {
+			last = is.Heard
+		}
+	}
+	return last, left, o.changed
+}
+
+// Number of a gateway, from 0, in what the control plane tells.
+func (c *Cluster) Number(ctx context.Context, gateway int) (uint32, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	got, err := c.gateways().GetGateway(ctx, &pb.GetGatewayRequest{Name: GatewayName(gateway)})
+	return got.GetGateway().GetStatus().GetNumber(), err
+}

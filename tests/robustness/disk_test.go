@@ -1,0 +1,99 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"sluice.dev/sluice/tests/world"
+)
+
+// TestMain gives mounts a place of their own, from which they are gone however the test ends.
+func TestMain(m *testing.M) {
+	if err := world.Isolate(); err != nil {
+		noMounts = err.Error()
+	}
+	os.Exit(m.Run())
+}
+
+var noMounts string
+
+func TestEverySoManythWriteWaitsWhileTheDiskIsSlowAndAllArrive(t *testing.T) {
+	if noMounts != "" {
+		t.Skip(noMounts)
+	}
+	directory := t.TempDir()
+	backing, at := filepath.Join(directory, "backing"), filepath.Join(directory, "at")
+	d, err := mountDisk(backing, at)
+	if err != nil {
+		t.Skip("no FUSE here: ", err)
+	}
+	t.Cleanup(func() {
+		if err := d.close(); err != nil {
+			t.Error(err)
+		}
+	})
+	file, err := os.Create(filepath.Join(at, "image"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = file.Close() }() // what was written was looked at
+	write := func(count int) {
+		t.Helper()
+		for i := range count {
+			if _, err := file.WriteAt(bytes.Repeat([]byte{byte(i + 1)}, 512), int64(i)*512); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	write(10)
+	if n := d.waited.Load(); n != 0 {
+		t.Errorf("%d waited before the disk was slow", n)
+	}
+	d.slow(3, time.Millisecond)
+	write(9)
+	if n := d.waited.Load(); n != 3 {
+		t.Errorf("%d of 9 waited", n)
+	}
+	d.slow(0, 0)
+	write(9)
+	if n := d.waited.Load(); n != 3 {
+		t.Errorf("%d waited after the disk was slow", n-3)
+	}
+	kept, err := os.ReadFile(filepath.Join(backing, "image"))
+	if err != nil || len(kept) != 10*512 || kept[8*512] != 9 {
+		t.Errorf("below the disk are %d bytes: %v", len(kept), err)
+	}
+}
+
+func TestAClockJumpsThereAndBackForItsOwnProcessOnly(t *testing.T) {
+	directory := t.TempDir()
+	one, environment, err := newClock(directory, "one")
+	if one == nil {
+		t.Skip("no libfaketime here: ", err)
+	}
+	other, _, err := newClock(directory, "other")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if environment[1] != "FAKETIME_TIMESTAMP_FILE="+one.file || one.file == other.file {
+		t.Errorf("%v", environment)
+	}
+	shift := func(c *wallClock) string {
+		text, err := os.ReadFile(c.file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	for _, f := range one.jumps() {
+		if err := f.do(t.Context()); err != nil || shift(one) == "+0\n" || shift(other) != "+0\n" {
+			t.Errorf("%s: %v, %q, %q", f.name, err, shift(one), shift(other))
+		}
+		if err := f.undo(t.Context()); err != nil || shift(one) != "+0\n" {
+			t.Errorf("end of %s: %v, %q", f.name, err, shift(one))
+		}
+	}
+}
