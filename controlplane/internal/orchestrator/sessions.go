@@ -112,8 +112,9 @@ func (v *View) DecideHost(name string, now time.Time) Decision {
 	}
 	var living []*seen
 	for _, s := range v.sessions.hosts[host.Meta.UID] {
-		if g := v.GatewayByNumber(s.GatewayNumber); g != nil && v.Standing(g.Ref()) != Gone {
-			living = append(living, s) // what is told of one that is gone ended with it
+		g := v.GatewayByNumber(s.GatewayNumber)
+		if _, present := v.connected(s.GatewayNumber); present || g != nil && v.Standing(g.Ref()) != Gone {
+			living = append(living, s) // what was told by one that is gone ended with it
 		}
 	}
 	limit := int(host.Spec.MaxSessions)

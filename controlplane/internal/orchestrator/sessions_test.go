@@ -103,6 +103,13 @@ func TestTheNewestSessionsBeyondAHostsLimitAreAskedToLeave(t *testing.T) {
 			four(v)
 			ends(v, 3, start)
 		}, after(60), []string{"1/13"}, false},
+		"those of a gateway that has only just connected do": {3, func(v *orchestrator.View) {
+			four(v)
+			g := *v.Gateways["gw-3"]
+			g.Meta.Version++
+			g.Status.Incarnation = "" // which is stored a moment later
+			v.Put(&g)
+		}, after(60), []string{"1/13"}, false},
 		"a number that was given again is another session": {3, func(v *orchestrator.View) {
 			four(v)
 			logsIn(v, 2, 10, 58)

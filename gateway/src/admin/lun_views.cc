@@ -19,7 +19,7 @@ LunView view_of(const lun::Target& target, const lun::Target::LunEntry& entry, s
           .product = unit.identity().product,
           .size_bytes = unit.blocks() * unit.block_size(),
           .block_size = unit.block_size(),
-          .read_only = unit.read_only(),
+          .read_only = unit.read_only() || entry.read_only,
           .write_cache = unit.write_cache(),
           .state = state_of(unit),
           .reserved = (unit.gate() & lun::Unit::kReserved) != 0,

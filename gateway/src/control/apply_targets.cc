@@ -30,7 +30,7 @@ std::string check_chap(const wire::DesiredHost& host) {
 bool same_map(const std::vector<lun::Target::LunEntry>& a,
               const std::vector<lun::Target::LunEntry>& b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const auto& x, const auto& y) {
-    return x.lun == y.lun && x.unit == y.unit;
+    return x.lun == y.lun && x.unit == y.unit && x.read_only == y.read_only;
   });
 }
 
@@ -82,12 +82,10 @@ std::vector<lun::Target::LunEntry> Applier::luns_of(const wire::DesiredTarget& t
     std::shared_ptr<lun::Unit> unit = volumes_.unit(lun.volume_uid());
     if (lun.id() > limits::kMaxLunNumber) {
       complain("numbers are 0 to 16383");
-    } else if (lun.read_only()) {
-      complain("this release can't export a volume read-only");
     } else if (unit == nullptr) {
       complain("there is no volume " + lun.volume_uid() + " here, or it is refused");
     } else {
-      luns.push_back({lun.id(), std::move(unit)});
+      luns.push_back({lun.id(), std::move(unit), lun.read_only()});
     }
   }
   std::sort(luns.begin(), luns.end(), [](const auto& a, const auto& b) { return a.lun < b.lun; });

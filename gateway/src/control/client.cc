@@ -252,6 +252,11 @@ class ClientImpl final : public Client {
 
   Result<void> between(const std::string& volume, const std::function<void()>& task) {
     const std::shared_ptr<lun::Unit> unit = volumes_.unit(volume);
+    // Between its own commands is not between the owner's.
+    if (unit && (unit->gate() & lun::Unit::kElsewhere) != 0 &&
+        unit->role().standing != lun::Standing::kUnavailable) {
+      return Error{"another gateway owns the volume; its owner takes the snapshot"};
+    }
     if (unit) return between_commands(unit, setup_.around.reactors, kPausePatience, task);
     task();
     return {};

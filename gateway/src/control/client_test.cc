@@ -233,6 +233,44 @@ TEST_F(ClientTest, AVolumeIsMadeLockedServedAndGivenUpAsOrdered) {
   EXPECT_EQ(over_.next("over"), "over");
 }
 
+TEST_F(ClientTest, ASnapshotOfAVolumeThatAnotherGatewayOwnsIsRefused) {
+  Replica replica([this](const wire::StreamHello&, ServerStream& stream) {
+    welcome(stream);
+    std::vector<wire::DesiredObject> objects = desired(wire::VOLUME_ROLE_FORWARDER, 1, 1);
+    objects[3].mutable_volume()->set_owner(7);
+    send(stream, objects, 1);
+    wire::ConnectResponse response;
+    wire::Job& job = *response.mutable_job();
+    job.set_id("s");
+    job.set_pool_uid("pool");
+    job.mutable_snapshot()->set_volume_uid(kVolumeUid);
+    job.mutable_snapshot()->set_location("disk");
+    job.mutable_snapshot()->set_snapshot_location("snapshot");
+    stream.Write(response);
+    listen(stream);
+    return grpc::Status::OK;
+  });
+  start(replica.endpoint());
+  EXPECT_EQ(told_.next("job"), "job another gateway owns the volume; its owner takes the snapshot");
+}
+
+TEST_F(ClientTest, ALunThatIsReadOnlyInItsTargetIsExportedSo) {
+  Replica replica([this](const wire::StreamHello&, ServerStream& stream) {
+    welcome(stream);
+    std::vector<wire::DesiredObject> objects = desired(wire::VOLUME_ROLE_FORWARDER, 1, 1);
+    objects[5].mutable_target()->mutable_luns(0)->set_read_only(true);
+    send(stream, objects, 1);
+    listen(stream);
+    return grpc::Status::OK;
+  });
+  start(replica.endpoint());
+  EXPECT_EQ(told_.next("ack 1"), "ack 1");
+  const auto target = exports_.find(kIqn);
+  ASSERT_NE(target, nullptr);
+  ASSERT_EQ(target->luns().size(), 1u);
+  EXPECT_TRUE(target->luns()[0].read_only);
+}
+
 TEST_F(ClientTest, OneObjectThatCannotBeLeavesTheOthersAlone) {
   naa_ = "3000000000000000";
   Replica replica([this](const wire::StreamHello&, ServerStream& stream) {

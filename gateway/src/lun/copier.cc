@@ -116,6 +116,14 @@ void Copier::acquire(Chunk& chunk) {
   if (unit.ranges().acquire(lane_.reactor, chunk.hold, lane_.reactors)) granted(chunk);
 }
 
+// As if the nexus wrote the LUN itself.
+static bool is_protected(const Nexus& nexus, const Unit& unit) {
+  const std::vector<Itl*> itls = nexus.itls();
+  return std::any_of(itls.begin(), itls.end(), [&unit](const Itl* itl) {
+    return &itl->unit() == &unit && itl->protection != Protection::kNone;
+  });
+}
+
 CopyFault Copier::refusal(const Chunk& chunk) const {
   CopyFault fault;
   if (command_.aborted) {
@@ -126,6 +134,10 @@ CopyFault Copier::refusal(const Chunk& chunk) const {
   if (const auto refused = copy_refusal(unit_of(chunk), command_.nexus->id(), chunk.writing)) {
     fault.conflict = refused->conflict;
     fault.sense = refused->sense;
+    return fault;
+  }
+  if (chunk.writing && is_protected(*command_.nexus, unit_of(chunk))) {
+    fault.sense = scsi::Sense::make(scsi::SenseKey::kDataProtect, 0x27, 0x00);
     return fault;
   }
   if (!chunk.writing && check_) fault.sense = check_();

@@ -65,6 +65,8 @@ class Target : public std::enable_shared_from_this<Target> {
   struct LunEntry {
     uint64_t lun = 0;
     std::shared_ptr<Unit> unit;
+    bool read_only = false;  // in this target: its medium is write protected
+    bool operator==(const LunEntry&) const = default;
   };
   std::vector<LunEntry> luns() const;                            // sorted by number
   std::shared_ptr<Unit> unit_by_naa(ByteView designator) const;  // for third-party copies

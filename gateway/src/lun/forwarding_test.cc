@@ -211,6 +211,15 @@ TEST_F(ForwardingTest, AHostThatMayOnlyReadIsRefusedHere) {
   EXPECT_EQ(start(*reader, read16(0, 8)).completions, 0);
 }
 
+TEST_F(ForwardingTest, AWriteToALunThatIsReadOnlyInItsTargetIsRefusedHere) {
+  target->set_luns({{0, unit, true}}, reactors);
+  auto reader = open("b");
+  EXPECT_EQ(start(*reader, write16(0, 8), Bytes(4096)).sense(), 0x072700u);
+  EXPECT_EQ(start(*reader, read16(0, 8)).completions, 0);
+  ASSERT_EQ(links.links.size(), 1u);
+  EXPECT_EQ(link().started.size(), 1u) << "the read alone is forwarded";
+}
+
 TEST_F(ForwardingTest, WhatTheOwnerRefusedUnexecutedWaitsForTheNextOwner) {
   Task& write = start(*nexus, write16(0, 8), Bytes(4096, 5));
   return_forwarded(forwarded(0));

@@ -71,8 +71,15 @@ bool passes_attention(Unit& unit, Command& command) {
   return false;
 }
 
-bool passes_read_only(Command& command) {
-  if (!command.itl->read_only || (command.info && !changes_unit(*command.info))) return true;
+bool passes_protection(Command& command) {
+  const Protection protection = command.itl->protection;
+  if (protection == Protection::kNone) return true;
+  if (protection == Protection::kMedium) {
+    // What is unknown is refused by whoever executes it.
+    if (!command.info || !(command.info->flags & scsi::kMediumWrite)) return true;
+  } else if (command.info && !changes_unit(*command.info)) {
+    return true;
+  }
   // INVALID COMMAND OPERATION CODE: who knows what an unknown one changes.
   finish_sense(command, command.info
                             ? scsi::Sense::make(scsi::SenseKey::kDataProtect, 0x27, 0x00)
@@ -101,7 +108,7 @@ bool still_passes_slowly(Unit& unit, Command& command) {
     finish_sense(command, scsi::Sense::make(scsi::SenseKey::kDataProtect, 0x27, 0x00));
     return false;
   }
-  return passes_read_only(command);
+  return passes_protection(command);
 }
 
 // SAM-5 §5.3.3 lets a unit attention precede RESERVATION CONFLICT, and that every other CHECK

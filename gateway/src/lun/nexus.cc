@@ -17,8 +17,9 @@
 namespace sluice::lun {
 namespace {
 
-constexpr UnitAttention kPowerOn{0x29, 0x00};           // POWER ON, RESET, OR BUS DEVICE RESET
-constexpr UnitAttention kNexusLoss{0x29, 0x07};         // I_T NEXUS LOSS OCCURRED
+constexpr UnitAttention kPowerOn{0x29, 0x00};    // POWER ON, RESET, OR BUS DEVICE RESET
+constexpr UnitAttention kNexusLoss{0x29, 0x07};  // I_T NEXUS LOSS OCCURRED
+constexpr UnitAttention kModeParametersChanged{0x2a, 0x01};
 constexpr UnitAttention kInventoryChanged{0x3f, 0x0e};  // REPORTED LUNS DATA HAS CHANGED
 
 void forget_last_answer(Command& command) {
@@ -97,13 +98,18 @@ std::shared_ptr<Nexus> Nexus::open(std::shared_ptr<Target> target, NexusId id, L
       itl->pending.push_back(lost ? kNexusLoss : kPowerOn);
       itl->attention.store(true, std::memory_order_release);
     }
+    itl->protection = nexus->protection_of(entry.read_only);
     nexus->place(std::move(itl));
   }
   return nexus;
 }
 
+Protection Nexus::protection_of(bool read_only) const {
+  if (read_only_) return Protection::kUnit;
+  return read_only ? Protection::kMedium : Protection::kNone;
+}
+
 void Nexus::place(std::shared_ptr<Itl> itl) {
-  itl->read_only = read_only_;
   const uint64_t lun = itl->lun();
   if (lun < low_.size()) {
     low_[lun] = std::move(itl);
@@ -206,6 +212,12 @@ void Nexus::retire(const std::shared_ptr<Itl>& itl) {
   if (busy) retired_.push_back(itl);
 }
 
+// Hosts keep what MODE SENSE said of write protection until they are told.
+void Nexus::protect(Itl& itl, Protection protection) {
+  if (std::exchange(itl.protection, protection) == protection) return;
+  itl.unit().raise_attention_for(id_, kModeParametersChanged);
+}
+
 void Nexus::refresh_luns() {
   if (closed_) return;
   bool changed = false;
@@ -230,8 +242,13 @@ void Nexus::refresh_luns() {
     changed = true;
   }
   for (const Target::LunEntry& entry : now) {
-    if (find(scsi::lun_field(entry.lun))) continue;
-    place(Itl::open(entry.unit, shared_from_this(), entry.lun));
+    if (Itl* itl = find(scsi::lun_field(entry.lun))) {
+      protect(*itl, protection_of(entry.read_only));
+      continue;
+    }
+    auto itl = Itl::open(entry.unit, shared_from_this(), entry.lun);
+    itl->protection = protection_of(entry.read_only);
+    place(std::move(itl));
     changed = true;
   }
   if (!changed) return;

@@ -64,6 +64,13 @@ struct Drain {
   std::function<void()> done;
 };
 
+// What a nexus may not do to a unit, whatever the unit itself allows.
+enum class Protection : uint8_t {
+  kNone,
+  kMedium,  // the LUN is read-only in its target: DATA PROTECT for what writes the medium
+  kUnit,    // and its host may only read: it changes nothing at all (HostAccess::read_only)
+};
+
 // An I_T_L nexus. The fast path reads one atomic here; the queue behind it is the unit's.
 class Itl : public std::enable_shared_from_this<Itl> {
  public:
@@ -94,7 +101,7 @@ class Itl : public std::enable_shared_from_this<Itl> {
   bool releasing = false;  // somebody further up the stack is looking already
   bool resuming = false;   // the same, of held ones
   bool removed = false;    // the LUN left the inventory while commands were active
-  bool read_only = false;  // for this host (HostAccess::read_only)
+  Protection protection = Protection::kNone;
   // What the gate found out: Unit::gate_word() under which nothing stands in this nexus's way, and
   // its rights under the reservations of Unit::gate_word() / Unit::kGateStep (lun/gate.cc).
   uint64_t open_gate = 0;
@@ -125,6 +132,7 @@ class Nexus : public std::enable_shared_from_this<Nexus> {
   // Opens the I_T nexus on a target: I_T_L nexuses for its LUNs, each with 29/00 pending as after
   // power on, or 29/07 where an earlier nexus of the same id was lost.
   // `read_only`: this host may not write (HostAccess::read_only); every LUN is write protected.
+  // Others are where their LUN is (Target::LunEntry::read_only).
   // `forwarded`: the host is at another gateway, which has told it of 29/00; the nexus has 29/07
   // pending at most.
   static std::shared_ptr<Nexus> open(std::shared_ptr<Target> target, NexusId id, Lane lane,
@@ -194,6 +202,9 @@ class Nexus : public std::enable_shared_from_this<Nexus> {
   Nexus(std::shared_ptr<Target> target, NexusId id, Lane lane);
 
   void place(std::shared_ptr<Itl> itl);
+  // Of a LUN, which may be read-only in its target.
+  Protection protection_of(bool read_only) const;
+  void protect(Itl& itl, Protection protection);
   void retire(const std::shared_ptr<Itl>& itl);
   void finish_close();
   // LOGICAL UNIT RESET of each; `done` is posted here after the last.

@@ -101,7 +101,7 @@ void forward(Command& command, const Role& role) {
     command.stage = Stage::kBlocked;
     return;
   }
-  if (!passes_read_only(command) || !is_fresh(command)) return;
+  if (!passes_protection(command) || !is_fresh(command)) return;
   Nexus& nexus = *command.nexus;
   command.link = nexus.link_to(role.owner);
   if (!command.link) return finish_sense(command, inaccessible(Standing::kTransitioning));

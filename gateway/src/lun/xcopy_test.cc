@@ -147,6 +147,15 @@ TEST_F(XcopyTest, TooManyOrUnknownDescriptorsAreRefused) {
   EXPECT_EQ(run(begin_copy(*a, bad)).sense(), 0x052609u);
 }
 
+TEST_F(XcopyTest, ALunThatIsReadOnlyInItsTargetIsNoDestination) {
+  target->set_luns({{0, unit}, {1, other, true}}, reactors);
+  a = open("reader");
+  const Bytes before = other_backend->data;
+  EXPECT_NE(copy({{0, 1, 8, 0, 0}}), 0u);
+  EXPECT_EQ(other_backend->data, before);
+  EXPECT_EQ(copy({{1, 0, 8, 0, 0}}, 2), 0u) << "but a source";
+}
+
 TEST_F(XcopyTest, WhatCannotBeReachedAbortsTheCopyThere) {
   EXPECT_EQ(copy({{0, 2, 8, 0, 0}}), 0x0a0804u) << "no such CSCD";
   Bytes stranger = cscd(*unit);
