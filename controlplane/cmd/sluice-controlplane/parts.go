@@ -11,7 +11,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"sluice.dev/sluice/controlplane/internal/dispatch"
-	"sluice.dev/sluice/controlplane/internal/model"
 	"sluice.dev/sluice/controlplane/internal/orchestrator"
 	"sluice.dev/sluice/controlplane/internal/server"
 	"sluice.dev/sluice/controlplane/internal/store"
@@ -33,7 +32,7 @@ type parts struct {
 
 func (s *settings) parts(kept *store.Store, log *slog.Logger, registry prometheus.Registerer) (*parts, error) {
 	p := &parts{store: kept, view: view.New(kept, log), log: log,
-		events: &events{log: store.NewEventLog(kept), out: log}}
+		events: newEvents(store.NewEventLog(kept), log)}
 	p.streams = dispatch.New(dispatch.Options{
 		Store: kept, View: p.view, Log: log, Replica: s.replica(), ClusterID: s.cluster, OUI: s.oui,
 		Caller: func(ctx context.Context) string {
@@ -69,6 +68,7 @@ func (p *parts) run(ctx context.Context) error {
 	group.Go(func() error { return p.streams.Run(ctx) })
 	group.Go(func() error { return p.leader.Run(ctx) })
 	group.Go(func() error { return p.prune(ctx) })
+	group.Go(func() error { return p.events.run(ctx) })
 	if err := group.Wait(); !errors.Is(err, context.Canceled) {
 		return err
 	}
@@ -87,28 +87,5 @@ func (p *parts) prune(ctx context.Context) error {
 			return ctx.Err()
 		case <-ticker.C:
 		}
-	}
-}
-
-// events keeps what happened, and says it in the log, too.
-type events struct {
-	log *store.EventLog
-	out *slog.Logger
-}
-
-// Record implements orchestrator.Events.
-func (e *events) Record(ctx context.Context, about model.Object, warning bool, reason, message string) {
-	severity := model.EventNormal
-	if warning {
-		severity = model.EventWarning
-	}
-	e.store(ctx, model.Event{Severity: severity, Object: about.Kind(), Name: about.Metadata().Name, Reason: reason,
-		Message: message})
-}
-
-func (e *events) store(ctx context.Context, event model.Event) {
-	e.out.Info("event", "kind", event.Object, "name", event.Name, "reason", event.Reason, "message", event.Message)
-	if err := e.log.Record(ctx, event); err != nil && ctx.Err() == nil {
-		e.out.Warn("an event could not be stored", "reason", event.Reason, "problem", err)
 	}
 }

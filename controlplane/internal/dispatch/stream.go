@@ -254,9 +254,10 @@ func (g *gatewayStream) watchJobs(ctx context.Context) func() {
 	go func() {
 		defer g.working.Done()
 		g.again(ctx, "jobs", func(ctx context.Context) error {
+			jobs := jobQueue{gateway: g.number, sent: map[string]int{}}
 			return g.service.options.Store.WatchJobs(ctx, 0, func(change store.RecordChange[*store.Job]) error {
-				if change.Type == store.Put && change.Record.Gateway == g.number && !change.Record.Ended() {
-					g.answer(ctx, &pb.ConnectResponse{Message: &pb.ConnectResponse_Job{Job: jobMessage(change.Record)}})
+				for _, job := range jobs.take(change) {
+					g.answer(ctx, &pb.ConnectResponse{Message: &pb.ConnectResponse_Job{Job: jobMessage(job)}})
 				}
 				return nil
 			})

@@ -1,0 +1,68 @@
+package dispatch
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"sluice.dev/sluice/controlplane/internal/store"
+)
+
+func job(id string, gateway uint32, attempt, done int) *store.Job {
+	j := &store.Job{ID: id, Gateway: gateway}
+	j.Attempt = attempt
+	j.Result.DonePermille = uint32(done)
+	return j
+}
+
+func TestAGatewayIsSentEveryJobOfItsOwnButNeverMoreThanItTakesAtATime(t *testing.T) {
+	q := jobQueue{gateway: 1}
+	var sent []string
+	take := func(kind store.ChangeType, j *store.Job) {
+		for _, next := range q.take(store.RecordChange[*store.Job]{Type: kind, Record: j}) {
+			sent = append(sent, next.ID)
+		}
+		if len(q.sent) > maxJobs {
+			t.Fatalf("%d jobs at a time", len(q.sent))
+		}
+	}
+	take(store.Reset, nil)
+	const count = 3 * maxJobs
+	var all []string
+	for i := range count {
+		all = append(all, fmt.Sprint("job-", i))
+		take(store.Put, job(all[i], 1, 1, 0))
+		take(store.Put, job(fmt.Sprint("other-", i), 2, 1, 0))
+	}
+	if !slices.Equal(sent, all[:maxJobs]) {
+		t.Errorf("at first %d are sent", len(sent))
+	}
+	for i, id := range all { // some end, some are gone, some become another gateway's
+		switch i % 3 {
+		case 0:
+			take(store.Put, job(id, 1, 1, store.JobDone))
+		case 1:
+			take(store.Deleted, job(id, 1, 1, 0))
+		default:
+			take(store.Put, job(id, 2, 2, 0))
+		}
+	}
+	if !slices.Equal(sent, all) {
+		t.Errorf("%d of %d are sent, or in another order", len(sent), count)
+	}
+	if len(q.sent)+len(q.waiting) != 0 {
+		t.Errorf("left: %v, %v", q.sent, q.waiting)
+	}
+}
+
+func TestAJobIsSentAgainWithItsNextAttemptOnly(t *testing.T) {
+	q := jobQueue{gateway: 1, sent: map[string]int{}}
+	for _, step := range []struct {
+		job  *store.Job
+		sent bool
+	}{{job("a", 1, 1, 0), true}, {job("a", 1, 1, 500), false}, {job("a", 1, 2, 0), true}, {job("a", 1, 2, store.JobDone), false}} {
+		if got := q.take(store.RecordChange[*store.Job]{Type: store.Put, Record: step.job}); (len(got) == 1) != step.sent {
+			t.Errorf("attempt %d: %v", step.job.Attempt, got)
+		}
+	}
+}
