@@ -1,0 +1,108 @@
+package cluster_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"sluice.dev/sluice/tests/cluster"
+	"sluice.dev/sluice/tests/host"
+	"sluice.dev/sluice/tests/world"
+)
+
+// xfs gives a directory on a file system that shares blocks between files.
+func xfs(t *testing.T) string {
+	t.Helper()
+	scratch := t.TempDir()
+	image, directory := filepath.Join(scratch, "disk"), filepath.Join(scratch, "pool")
+	if err := os.Mkdir(directory, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, words := range []string{"truncate -s 512M " + image, "mkfs.xfs -q -m reflink=1 " + image, "mount -o loop " + image + " " + directory} {
+		command := strings.Fields(words)
+		if output, err := exec.Command(command[0], command[1:]...).CombinedOutput(); err != nil {
+			t.Skipf("no XFS here: %s: %v: %s", words, err, output)
+		}
+	}
+	t.Cleanup(func() {
+		if output, err := exec.Command("umount", directory).CombinedOutput(); err != nil {
+			t.Errorf("umount: %v: %s", err, output)
+		}
+	})
+	return directory
+}
+
+const sectorSize = 512
+
+func writes(ctx context.Context, t *testing.T, session *host.Session, lun uint16, content byte) {
+	t.Helper()
+	if _, err := session.Good(ctx, host.Write(lun, 0, bytes.Repeat([]byte{content}, 8*sectorSize), sectorSize)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// reads waits until a LUN is there, and says what it holds.
+func reads(ctx context.Context, t *testing.T, session *host.Session, lun uint16) byte {
+	t.Helper()
+	var data []byte
+	if err := world.Until(ctx, func() (err error) {
+		data, err = session.Good(ctx, host.Read(lun, 0, 8, sectorSize))
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if len(bytes.TrimLeft(data, string(data[:1]))) != 0 {
+		t.Fatalf("LUN %d holds a mixture: % x", lun, data)
+	}
+	return data[0]
+}
+
+// A snapshot of a volume in use, and a volume made of it, on a real file system with reflinks: each holds what the other
+// one doesn't change.
+func TestASnapshotHoldsWhatWasThereAndAVolumeMadeOfItLivesByItself(t *testing.T) {
+	c, ctx := start(t, cluster.Options{Gateways: 2, Volumes: 1, Replicas: 1, Pool: xfs(t)})
+	if err := c.WaitReady(ctx); err != nil {
+		t.Fatal(err)
+	}
+	control := func(words string) {
+		t.Helper()
+		if _, err := c.Control(ctx, strings.Fields(words)...); err != nil {
+			t.Fatalf("sluicectl %s: %v", words, err)
+		}
+	}
+	owner, err := c.Owner(ctx, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	session := login(ctx, t, c, 1, owner)
+	writes(ctx, t, session, 0, 'a')
+	control("snapshot create before --volume " + cluster.VolumeName(0) + " --wait")
+	writes(ctx, t, session, 0, 'b')
+
+	objects := filepath.Join(c.Directory, "clone.yaml")
+	text := fmt.Sprintf("apiVersion: sluice.dev/v1\nkind: Volume\nmeta: {name: copy}\nspec: {pool: local, sizeBytes: 16777216, source: {snapshot: before}}\n---\n"+
+		"apiVersion: sluice.dev/v1\nkind: Target\nmeta: {name: cluster}\nspec: {iqn: %q, gatewayPool: default, paths: 2, hosts: [host-1], "+
+		"luns: [{id: 0, volume: %s}, {id: 7, volume: copy}]}\n", cluster.Target, cluster.VolumeName(0))
+	if err := os.WriteFile(objects, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	control("apply -f " + objects)
+	if found := reads(ctx, t, session, 7); found != 'a' {
+		t.Errorf("the volume made of the snapshot holds %q", found)
+	}
+	if found := reads(ctx, t, session, 0); found != 'b' {
+		t.Errorf("the volume itself holds %q", found)
+	}
+	writes(ctx, t, session, 7, 'c')
+	control("snapshot create after --volume copy --wait")
+	for lun, wanted := range map[uint16]byte{0: 'b', 7: 'c'} {
+		if found := reads(ctx, t, session, lun); found != wanted {
+			t.Errorf("LUN %d holds %q and not %q", lun, found, wanted)
+		}
+	}
+}
