@@ -30,7 +30,8 @@ type objectKey struct {
 // desiredState is what a gateway shall be.
 type desiredState map[objectKey]*pb.DesiredObject
 
-// volumeMade is what a gateway was told of a volume, and what that was made of: objects of the view are replaced, never changed.
+// volumeMade is what a gateway was told of a volume, nil where it can't be told of it yet, and what that was made of: objects of
+// the view are replaced, never changed.
 type volumeMade struct {
 	volume *model.Volume
 	pool   *model.StoragePool
@@ -184,7 +185,9 @@ func (m *maker) ownVolumes() {
 func (m *maker) pools() {
 	needed := map[*model.StoragePool]bool{}
 	for _, made := range m.made {
-		needed[made.pool] = true
+		if made.told != nil {
+			needed[made.pool] = true
+		}
 	}
 	for _, pool := range m.objects.StoragePools {
 		// A gateway may be asked for jobs in any pool of its node, before a volume of it is exported.

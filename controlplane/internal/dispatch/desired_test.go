@@ -148,6 +148,28 @@ func TestWhatWasMadeBeforeIsTakenOverOnlyWhereNothingHasChanged(t *testing.T) {
 	}
 }
 
+// The one that makes the image need not be this gateway, nor the one that owns it.
+func TestAGatewayIsConcernedByAVolumeOfItsTargetsBeforeThereIsAnythingToTell(t *testing.T) {
+	o := cluster()
+	unmade := volume(model.Ownership{})
+	unmade.Status.CapacityBytes = 0
+	o.Put(unmade)
+	state, made := desired(o, o.Gateways["gw-2"], "i", Settings{}, nil)
+	if state[objectKey{pb.ObjectKind_OBJECT_KIND_VOLUME, "volume-uid"}] != nil {
+		t.Error("it is told of a volume without an image")
+	}
+	exported := volumeNames(made)
+	g := &gatewayStream{}
+	g.exported.Store(&exported)
+	if !g.exports(view.Change{Kind: model.KindVolume, Name: "orders"}) {
+		t.Error("it would not hear that the image is made")
+	}
+	o.Put(volume(model.Ownership{}))
+	if again, _ := desired(o, o.Gateways["gw-2"], "i", Settings{}, made); again.volume(t).GetSizeBytes() == 0 {
+		t.Error("it is not told of the volume that was made")
+	}
+}
+
 func TestWhatIsSaidOfSeveralVolumesIsTakenTogetherInItsOrder(t *testing.T) {
 	of := func(uid string, order uint64) *pb.ConnectRequest {
 		return &pb.ConnectRequest{Message: &pb.ConnectRequest_VolumeObserved{VolumeObserved: &pb.VolumeObserved{Uid: uid, Order: order}}}

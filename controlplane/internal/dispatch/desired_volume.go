@@ -7,17 +7,20 @@ import (
 )
 
 func (m *maker) volume(v *model.Volume) {
-	pool := m.objects.StoragePools[v.Spec.Pool]
-	if pool == nil || v.Status.CapacityBytes == 0 {
-		return
-	}
 	uid := v.Meta.UID
+	pool := m.objects.StoragePools[v.Spec.Pool]
 	if _, done := m.made[uid]; done {
 		return
 	}
 	if was := m.before[uid]; was.volume == v && was.pool == pool {
 		m.made[uid] = was
-		m.state[objectKey{pb.ObjectKind_OBJECT_KIND_VOLUME, uid}] = was.told
+		if was.told != nil {
+			m.state[objectKey{pb.ObjectKind_OBJECT_KIND_VOLUME, uid}] = was.told
+		}
+		return
+	}
+	if pool == nil || v.Status.CapacityBytes == 0 { // not yet, but what becomes of it concerns the gateway
+		m.made[uid] = volumeMade{v, pool, nil}
 		return
 	}
 	role, owner, transitioning := m.role(v.Status.Ownership)

@@ -53,7 +53,7 @@ type gatewayStream struct {
 	sent desiredState
 	// made is what sent's volumes were made of.
 	made map[string]volumeMade
-	// exported are the names of volumes that it was told of, for hub.
+	// exported are the names of volumes that it was told of, or will be once they are made, for hub.
 	exported atomic.Pointer[map[string]bool]
 	sessions sessionRecorder
 	applied  acknowledged
@@ -71,7 +71,7 @@ func (g *gatewayStream) wake() {
 	}
 }
 
-// exports says whether a change is of a volume that the gateway was told of.
+// exports says whether a change is of a volume that the gateway was, or will be, told of.
 func (g *gatewayStream) exports(change view.Change) bool {
 	known := g.exported.Load()
 	return change.Kind == model.KindVolume && known != nil && (*known)[change.Name]
@@ -198,7 +198,6 @@ func (g *gatewayStream) update() error {
 	var next desiredState
 	var version uint64
 	var about told
-	exported := map[string]bool{}
 	settings := Settings{ClusterID: g.service.options.ClusterID, OUI: g.service.options.OUI,
 		Keys: g.service.hub.forwardingKeys()}
 	g.service.options.View.Read(func(o *view.Objects) {
@@ -209,13 +208,11 @@ func (g *gatewayStream) update() error {
 		next, g.made = desired(o, gateway, g.incarnation, settings, g.made)
 		version = max(uint64(max(o.Version, 1)), g.version+1)
 		about = tellOf(o, gateway, next)
-		for _, made := range g.made {
-			exported[made.volume.Meta.Name] = true
-		}
 	})
 	if next == nil {
 		return status.Errorf(codes.FailedPrecondition, "gateway %s was deleted", g.name)
 	}
+	exported := volumeNames(g.made)
 	g.exported.Store(&exported)
 	from := g.sent
 	if from == nil && len(g.heldDigest) > 0 && bytes.Equal(g.heldDigest, next.digest()) {
@@ -237,6 +234,14 @@ func (g *gatewayStream) update() error {
 		}
 	}
 	return nil
+}
+
+func volumeNames(made map[string]volumeMade) map[string]bool {
+	names := make(map[string]bool, len(made))
+	for _, made := range made {
+		names[made.volume.Meta.Name] = true
+	}
+	return names
 }
 
 // answer queues a message for the gateway; one that does not read loses its stream rather than our memory.
