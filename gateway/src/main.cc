@@ -10,7 +10,6 @@
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
-#include <string_view>
 #include <vector>
 
 #include "admin/client.h"
@@ -331,7 +330,7 @@ class Gateway {
 };
 
 int run(int argc, const char* const* argv) {
-  const std::string_view lacking = canary();
+  const char* lacking = canary();
   const config::Invocation invocation = config::parse_flags(argc, argv);
   if (!invocation.flags) {
     std::FILE* out = invocation.exit_code == kFine ? stdout : stderr;
@@ -347,7 +346,7 @@ int run(int argc, const char* const* argv) {
   if (flags.command == Flags::Command::kCheck) {
     return std::printf("%s", config::summary(config.value()).c_str()) < 0 ? kFailed : kFine;
   }
-  if (!lacking.empty()) std::fprintf(stderr, "canary %s: loses data\n", lacking.data());
+  if (*lacking != 0) std::fprintf(stderr, "canary %s: loses data\n", lacking);
   harden(config->core_dumps);
   return Gateway(flags, std::move(config).value()).run();
 }
