@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"sluice.dev/sluice/tests/cluster"
+	"sluice.dev/sluice/tests/world"
 )
 
 func TestTheStallIsTheLongestGapThatEndsAfterTheFault(t *testing.T) {
@@ -68,7 +69,7 @@ func TestCalmIsNotWhileAnOperationIsMissing(t *testing.T) {
 		defer close(done)
 		for ctx.Err() == nil {
 			acknowledge()
-			_ = pause(ctx, calm/40)
+			_ = world.Wait(ctx, calm/40)
 		}
 	}()
 	if err := p.untilCalm(ctx, began, calm); err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"sluice.dev/sluice/tests/cluster"
 	"sluice.dev/sluice/tests/host"
+	"sluice.dev/sluice/tests/world"
 )
 
 const (
@@ -137,7 +138,7 @@ func (b *bench) one(ctx context.Context, kind string, fault fault) (record, erro
 	}
 	stop := watch(ctx, probes)
 	defer stop()
-	if err := pause(ctx, b.calm); err != nil {
+	if err := world.Wait(ctx, b.calm); err != nil {
 		return record{}, err
 	}
 	owner, struck, err := b.struck(ctx, kind)

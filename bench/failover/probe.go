@@ -46,7 +46,7 @@ func (p *probe) run(ctx context.Context, clients int) {
 					command = host.Write(p.lun, uint64(8*i), data, blockSize)
 				}
 				p.one(ctx, command)
-				_ = pause(ctx, think) // the loop looks at ctx
+				_ = world.Wait(ctx, think) // the loop looks at ctx
 			}
 		})
 	}
@@ -124,16 +124,5 @@ func watch(ctx context.Context, probes []*probe) (stop func()) {
 	return func() {
 		cancel()
 		all.Wait()
-	}
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
 	}
 }

@@ -69,7 +69,7 @@ func leftBehind(name, on, kind string, shortest, longest, between time.Duration,
 				undo = nil
 				return nil //nolint:nilerr // it was killed this moment, or is on its way up
 			}
-			if err := sleep(ctx, between); err != nil {
+			if err := world.Wait(ctx, between); err != nil {
 				return errors.Join(err, goOn())
 			}
 			stop, err := forgeEverywhere(network, node, fabrics)

@@ -9,6 +9,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"time"
+
+	"sluice.dev/sluice/tests/world"
 )
 
 // fault is one thing that can go wrong, and how it ends.
@@ -96,7 +98,7 @@ func play(ctx context.Context, all []planned, note func(format string, arguments
 	var failed []error
 	under := map[int]bool{}
 	for _, s := range steps {
-		if err := sleep(ctx, time.Until(began.Add(s.at))); err != nil {
+		if err := world.Wait(ctx, time.Until(began.Add(s.at))); err != nil {
 			failed = append(failed, err)
 			break
 		}
@@ -132,14 +134,3 @@ func end(f *fault, note func(format string, arguments ...any)) error {
 }
 
 const undoTimeout = 20 * time.Second
-
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
-	}
-}

@@ -51,7 +51,7 @@ func playSteps(ctx context.Context, all []step, note noter) error {
 		if err != nil {
 			return fmt.Errorf("step %d, %s: %w", i+1, s.name, err)
 		}
-		if err := sleep(ctx, calm); err != nil {
+		if err := world.Wait(ctx, calm); err != nil {
 			return err
 		}
 	}
@@ -120,7 +120,7 @@ func (c *clustered) switchDown() []step {
 				}
 				mends = append(mends, mend)
 			}
-			return sleep(ctx, switchOutage)
+			return world.Wait(ctx, switchOutage)
 		}}, step{"all is as before", c.WaitReady})
 	}
 	return all
@@ -137,7 +137,7 @@ func (c *clustered) etcdLost() []step {
 					return err
 				}
 			}
-			return sleep(ctx, etcdOutage)
+			return world.Wait(ctx, etcdOutage)
 		}},
 		{"they come back, and with them the control plane", c.WaitReady},
 		{"a volume is moved", c.moveAny},

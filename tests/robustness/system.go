@@ -59,7 +59,7 @@ func keep(processes []*world.Process, note noter) *keeper {
 	}
 	go func() {
 		defer close(k.over)
-		for sleep(ctx, keeperLooks) == nil {
+		for world.Wait(ctx, keeperLooks) == nil {
 			for p, held := range k.held {
 				if held.Load() || p.Running() {
 					continue

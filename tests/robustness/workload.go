@@ -10,6 +10,7 @@ import (
 
 	"sluice.dev/sluice/tests/host"
 	"sluice.dev/sluice/tests/robustness/history"
+	"sluice.dev/sluice/tests/world"
 )
 
 // workload is clients on hosts that act on few blocks, so that they meet.
@@ -76,7 +77,7 @@ func (c *client) act(ctx context.Context) {
 		}
 		cancel()
 		c.tally(result, time.Since(began))
-		_ = sleep(ctx, time.Duration(c.random.Int64N(int64(thinkLongest)))) // the loop looks at ctx
+		_ = world.Wait(ctx, time.Duration(c.random.Int64N(int64(thinkLongest)))) // the loop looks at ctx
 	}
 }
 

@@ -26,6 +26,18 @@ func Until(ctx context.Context, condition func() error) error {
 	}
 }
 
+// Wait lets time pass, or ctx end, whichever is first: faults last as long as planned.
+func Wait(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}
+
 // UntilListens waits until the process listens at an address, or has ended.
 func UntilListens(ctx context.Context, p *Process, address string) error {
 	ctx, cancel := context.WithCancelCause(ctx)
