@@ -29,6 +29,7 @@
 #include "lun/unit.h"
 #include "metrics/endpoint.h"
 #include "net/engine.h"
+#include "rbd/rbd_backend.h"
 
 namespace sluice {
 namespace {
@@ -345,6 +346,7 @@ int run(int argc, const char* const* argv) {
     return std::printf("%s", config::summary(config.value()).c_str()) < 0 ? kFailed : kFine;
   }
   harden(config->core_dumps);
+  rbd::install();
   return Gateway(flags, std::move(config).value()).run();
 }
 
