@@ -46,8 +46,9 @@ std::vector<Setting> settings_of(const CephAccess& access) {
   std::vector<Setting> settings = {
       // Acknowledged is durable (DESIGN R12): librbd's cache acknowledges from memory.
       {"rbd_cache", "false"},
-      // Data stays where it was received until the write ends, so nobody needs a copy of it.
-      {"rbd_disable_zero_copy_writes", "false"},
+      // librbd's own copy of a write: without it (16.2) a write in flight to a blocklisted client's
+      // disk may never end, nor may the closing of its image (decisions/2026-11-21-rbd.md).
+      {"rbd_disable_zero_copy_writes", "true"},
       {"rbd_discard_granularity_bytes", "4096"},
       {"rbd_atime_update_interval", "0"},
       {"rbd_mtime_update_interval", "0"},

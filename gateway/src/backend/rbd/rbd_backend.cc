@@ -69,9 +69,12 @@ bool RbdBackend::submit(Io& io, Aio& aio) {
     io.result = refused;
     return true;
   }
-  ServedImage::Slot* slot = image_->enter(&refused);
-  if (!slot) [[unlikely]] {
-    io.result = refused;
+  ServedImage::Slot* slot = image_->enter();
+  if (!slot || slot->in_flight.fetch_add(1) >= limits::kMaxImageRequests) [[unlikely]] {
+    io.result = slot ? -EAGAIN : -ESHUTDOWN;
+    if (!slot) return true;
+    slot->in_flight.fetch_sub(1);
+    ServedImage::leave(*slot);
     return true;
   }
   io.priv.backend = this;
@@ -83,6 +86,7 @@ bool RbdBackend::submit(Io& io, Aio& aio) {
   io.aio.context = &io;
   aio.submit(io.aio);
   const int r = slot->image->start(io);
+  ServedImage::leave(*slot);
   if (r < 0) [[unlikely]]
     aio.complete(io.aio, r);
   return false;
@@ -91,7 +95,7 @@ bool RbdBackend::submit(Io& io, Aio& aio) {
 void RbdBackend::on_done(AioOp& op, int32_t result) {
   Io& io = *static_cast<Io*>(op.context);
   io.result = static_cast<RbdBackend*>(io.priv.backend)->settle(io, result);
-  ServedImage::leave(*static_cast<ServedImage::Slot*>(io.priv.p));
+  static_cast<ServedImage::Slot*>(io.priv.p)->in_flight.fetch_sub(1);
   io.done(io);
 }
 
@@ -99,10 +103,8 @@ int64_t RbdBackend::settle(const Io& io, int32_t result) const {
   if (result >= 0) [[likely]]
     return io.op == Op::kWrite ? static_cast<int64_t>(io.length) : result;
   // librbd says so when the lock was taken from us; whether we may write was looked at before.
-  const bool robbed = result == -EROFS;
-  if (result != -ESHUTDOWN && !robbed) return result;
-  image_->fence();
-  if (!robbed) static_cast<ServedImage::Slot*>(io.priv.p)->image->pool().client().note_fenced();
+  if (result != -ESHUTDOWN && result != -EROFS) return result;
+  image_->fence(result == -ESHUTDOWN);
   return -ESHUTDOWN;
 }
 

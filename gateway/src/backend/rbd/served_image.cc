@@ -60,7 +60,7 @@ Result<std::unique_ptr<Image>> ServedImage::open_image() {
   auto image = Image::open(std::move(*pool), name.image, access);
   if (!image) return image;
   (*client)->watch_fence([weak = weak_from_this()] {
-    if (auto self = weak.lock()) self->fence();
+    if (auto self = weak.lock()) self->fence(true);
   });
   if (spec_.read_only) return image;
   const Result<void> watched = (*image)->watch([weak = weak_from_this()] {
@@ -120,37 +120,35 @@ void ServedImage::serve(std::unique_ptr<Image> image) {
   current_.store(slots_.back().get());
 }
 
-ServedImage::Slot* ServedImage::enter(int* refusal) {
+ServedImage::Slot* ServedImage::enter() {
   Slot* slot = current_.load();
-  if (!slot || fenced()) [[unlikely]] {
-    *refusal = -ESHUTDOWN;
+  if (!slot || fenced()) [[unlikely]]
     return nullptr;
-  }
-  const uint32_t before = slot->in_flight.fetch_add(1);
-  if (before < limits::kMaxImageRequests && current_.load() == slot) [[likely]] {
+  slot->users.fetch_add(1);
+  if (current_.load() == slot) [[likely]]
     return slot;
-  }
-  *refusal = before < limits::kMaxImageRequests ? -ESHUTDOWN : -EAGAIN;
   leave(*slot);
   return nullptr;
 }
 
 void ServedImage::leave(Slot& slot) {
-  if (slot.in_flight.fetch_sub(1) == 1) slot.in_flight.notify_all();
+  if (slot.users.fetch_sub(1) == 1) slot.users.notify_all();
 }
 
+// Doesn't wait for requests: librbd ends those it still has when the image closes.
 void ServedImage::take_away() {
   Slot* slot = current_.exchange(nullptr);
   if (!slot) return;
-  for (uint32_t n = slot->in_flight.load(); n != 0; n = slot->in_flight.load()) {
-    slot->in_flight.wait(n);
-  }
+  for (uint32_t n = slot->users.load(); n != 0; n = slot->users.load()) slot->users.wait(n);
+  if (blocklisted_.exchange(false)) slot->image->pool().client().note_fenced();
   slot->image.reset();
 }
 
-void ServedImage::fence() {
+void ServedImage::fence(bool blocklisted) {
+  if (blocklisted) blocklisted_.store(true);
   if (fenced_.exchange(true, std::memory_order_acq_rel)) return;
-  log::error("fenced: this client of Ceph is blocklisted, or lost the image's lock",
+  log::error(blocklisted ? "fenced: this client of Ceph is blocklisted"
+                         : "fenced: the image's lock was taken from this gateway",
              {{"image", spec_.path}});
 }
 
@@ -176,8 +174,7 @@ void ServedImage::come_back() {
 
 void ServedImage::follow_size() {
   following_.store(false);
-  int refusal = 0;
-  Slot* slot = enter(&refusal);
+  Slot* slot = enter();
   if (!slot) return;
   Result<uint64_t> size = slot->image->size();
   leave(*slot);
@@ -189,8 +186,7 @@ void ServedImage::follow_size() {
 }
 
 Result<void> ServedImage::grow(uint64_t bytes) {
-  int refusal = 0;
-  Slot* slot = enter(&refusal);
+  Slot* slot = enter();
   if (!slot) return fail(spec_.path, "was fenced", "wait until it is back");
   const Result<void> grown = bytes == 0 ? Result<void>() : slot->image->grow(bytes);
   leave(*slot);
@@ -213,8 +209,7 @@ Result<void> ServedImage::check() {
     if (!why.empty()) return Error{why};
     return fail(spec_.path, "was fenced", "it comes back as a new client by itself");
   }
-  int refusal = 0;
-  if (Slot* slot = enter(&refusal)) {
+  if (Slot* slot = enter()) {
     Pool& pool = slot->image->pool();
     pool.client().prove(pool);
     leave(*slot);

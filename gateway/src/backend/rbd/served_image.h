@@ -29,12 +29,15 @@ class ServedImage : public std::enable_shared_from_this<ServedImage> {
   // finds the memory still there: slots are few and stay.
   struct Slot {
     std::unique_ptr<Image> image;
-    std::atomic<uint32_t> in_flight = 0;
+    std::atomic<uint32_t> users = 0;      // inside a call of librbd with it
+    std::atomic<uint32_t> in_flight = 0;  // requests that librbd hasn't ended
   };
-  // For one request, which ends with leave(); null: none, *refusal says why (negative errno).
-  Slot* enter(int* refusal);
+  // For calls of librbd until leave(). Null: there is no image, it is fenced or closed. A request
+  // may outlive leave(): librbd ends those it has when the image closes.
+  Slot* enter();
   static void leave(Slot& slot);
-  void fence();
+  // `blocklisted`: the client is lost, not only the image's lock.
+  void fence(bool blocklisted);
   bool fenced() const { return fenced_.load(std::memory_order_acquire); }
   uint64_t size() const { return size_.load(std::memory_order_acquire); }
   const backend::Spec& spec() const { return spec_; }
@@ -56,6 +59,7 @@ class ServedImage : public std::enable_shared_from_this<ServedImage> {
   std::atomic<uint64_t> size_ = 0;   // bytes; never less than hosts were told
   std::atomic<uint64_t> found_ = 0;  // bytes the image has
   std::atomic<bool> fenced_ = false;
+  std::atomic<bool> blocklisted_ = false;
   std::atomic<bool> coming_back_ = false;
   std::atomic<bool> following_ = false;
   std::mutex life_;  // held while the image is exchanged
