@@ -114,11 +114,12 @@ TEST_F(StandingStill, WhatOtherThreadsCompleteEndsOnTheReactorOnceEach) {
   constexpr int kThreads = 3;
   constexpr int kEach = 2000;
   struct Done {
-    Reactor* reactor;
+    Reactor* reactor = nullptr;
     std::atomic<int> elsewhere = 0;
     std::vector<int32_t> results;
     std::promise<void> all;
-  } seen{reactor_.get()};
+  } seen;
+  seen.reactor = reactor_.get();
   std::vector<AioOp> ops(size_t{kThreads} * kEach);
   for (AioOp& op : ops) {
     op.kind = AioOp::Kind::kExternal;

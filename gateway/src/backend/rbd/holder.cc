@@ -3,27 +3,32 @@
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <climits>
+#include <csignal>
 #include <fstream>
+#include <optional>
 #include <sstream>
 
 namespace sluice::rbd {
 namespace {
 
-// 0: there is no such process.
-unsigned long start_of(long pid) {
+// When it began; 0: it has ended, or is a zombie, whose sockets are closed. Nothing where /proc
+// hides it.
+std::optional<unsigned long> start_of(long pid) {
+  if (kill(static_cast<pid_t>(pid), 0) != 0 && errno == ESRCH) return 0;
   std::ifstream in("/proc/" + std::to_string(pid) + "/stat");
   std::string line;
   std::getline(in, line);
   // The name in parentheses may hold anything; 22 is starttime, the fields after it begin with 3.
   const size_t end = line.rfind(')');
-  if (end == std::string::npos) return 0;
+  if (end == std::string::npos) return std::nullopt;
   std::istringstream fields(line.substr(end + 1));
   std::string field;
-  for (int i = 3; i <= 22; ++i) fields >> field;
-  // A zombie has closed its sockets already.
-  const bool zombie = line.size() > end + 2 && line[end + 2] == 'Z';
-  return zombie || field.empty() ? 0 : std::stoul(field);
+  fields >> field;
+  if (field == "Z") return 0;
+  for (int i = 4; i <= 22; ++i) fields >> field;
+  return field.empty() ? 0 : std::stoul(field);
 }
 
 std::string this_boot() {
@@ -41,7 +46,7 @@ Holder Holder::self(const std::string& client) {
   std::array<char, HOST_NAME_MAX + 1> host{};
   gethostname(host.data(), host.size() - 1);
   const long pid = getpid();
-  return {client, host.data(), this_boot(), pid, start_of(pid)};
+  return {client, host.data(), this_boot(), pid, start_of(pid).value_or(0)};
 }
 
 std::string Holder::text() const {
@@ -60,7 +65,11 @@ std::optional<Holder> Holder::parse(const std::string& text) {
 
 bool Holder::is_alive() const { return boot == this_boot() && start_of(pid) == started; }
 
-bool Holder::is_dead() const { return boot == this_boot() && start_of(pid) != started; }
+bool Holder::is_dead() const {
+  if (boot != this_boot()) return false;
+  const std::optional<unsigned long> now = start_of(pid);
+  return now && *now != started;
+}
 
 bool Holder::is_self() const { return is_alive() && pid == getpid(); }
 
