@@ -3,6 +3,8 @@
 #pragma once
 
 #include <gtest/gtest.h>
+#include <rbd/librbd.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <memory>

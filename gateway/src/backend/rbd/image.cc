@@ -57,7 +57,7 @@ std::optional<Holder> holder_of(rbd_image_t image) {
   std::string text(kHolderBytes, '\0');
   size_t size = text.size();
   if (rbd_metadata_get(image, kHolderKey, text.data(), &size) < 0) return std::nullopt;
-  return Holder::parse(text.c_str());
+  return Holder::parse(text.substr(0, text.find('\0')));
 }
 
 bool is_watched_by(rbd_image_t image, const std::string& client) {
