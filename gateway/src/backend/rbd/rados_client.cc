@@ -52,9 +52,9 @@ std::vector<Setting> settings_of(const CephAccess& access) {
       {"rbd_discard_granularity_bytes", "4096"},
       {"rbd_atime_update_interval", "0"},
       {"rbd_mtime_update_interval", "0"},
-      // Whoever is robbed of a lock is blocklisted before, here and for good: librbd would do it
-      // for
-      // an hour, also to one that was blocklisted for years (Image::wait_for_turn).
+      // Whoever is robbed of a lock is blocklisted before, here and for good
+      // (Image::wait_for_turn).
+      // librbd would do it for an hour, and the first blocklisting of an address is what counts.
       {"rbd_blocklist_on_break_lock", "false"},
       {"client_mount_timeout", bound},
       {"rados_mon_op_timeout", bound},

@@ -48,8 +48,9 @@ class RadosClient : public std::enable_shared_from_this<RadosClient> {
   Result<std::shared_ptr<Pool>> pool(const std::string& name, const std::string& space);
 
   // Ends another client for `seconds`; years, where safety depends on it: the old owner may be
-  // asleep longer than anyone expects. When it returns, this client has the map that says so, and
-  // no request of the other one is executed after one of ours (DESIGN R2).
+  // asleep longer than anyone expects. One that is blocklisted already stays so for as long as it
+  // was told. When it returns, this client has the map that says so, and no request of the other
+  // one is executed after one of ours (DESIGN R2).
   Result<void> blocklist(const std::string& addresses, uint32_t seconds = kForGood);
   Result<void> wait_for_latest_map();
 

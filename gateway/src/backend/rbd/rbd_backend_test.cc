@@ -5,11 +5,13 @@
 
 #include <cerrno>
 #include <chrono>
+#include <ctime>
 #include <thread>
 
 #include "backend/test_driver.h"
 #include "base/limits.h"
 #include "rbd/ceph_fixture.h"
+#include "rbd/holder.h"
 
 namespace sluice::rbd {
 namespace {
@@ -131,6 +133,40 @@ TEST_F(RbdTest, WhoIsBlocklistedAnswersNothingAndComesBackAsAnotherClient) {
   EXPECT_NE(admin("ceph --name client.gateway --keyring " + gateway_access().keyring_file +
                   " osd blocklist rm " + before),
             0);
+}
+
+// In ten years, says the list of the blocklisted.
+TEST_F(RbdTest, WhoIsGoneIsFencedForGoodBeforeItsLockIsTaken) {
+  auto other = new_client();
+  auto pool = other->pool("rbd", place.space());
+  ASSERT_TRUE(pool.ok()) << pool.error();
+  auto held = Image::open(*pool, "disk", Image::Access::kOwned);
+  ASSERT_TRUE(held.ok()) << held.error();
+  // Of a process whose number is another's by now.
+  Holder gone = Holder::self(other->addresses());
+  ++gone.started;
+  ASSERT_EQ(rbd_metadata_set((*held)->handle(), "sluice.holder", gone.text().c_str()), 0);
+  auto backend = open(place.spec());
+  ASSERT_NE(backend, nullptr);
+  EXPECT_EQ(Driver(*backend).write(0, Bytes(4096)), 0);
+  Bytes late(4096);
+  EXPECT_EQ(rbd_write((*held)->handle(), 0, late.size(), reinterpret_cast<char*>(late.data())),
+            -ESHUTDOWN);
+  const std::time_t then = std::time(nullptr) + RadosClient::kForGood;
+  const std::string year = std::to_string(1900 + std::localtime(&then)->tm_year);
+  EXPECT_EQ(
+      admin("sh -c 'ceph osd blocklist ls | grep \"^" + other->addresses() + " " + year + "\"'"),
+      0);
+}
+
+TEST_F(RbdTest, ASecondOneIsToldWhichProcessHasIt) {
+  auto first = open(place.spec());
+  ASSERT_NE(first, nullptr);
+  backend::Spec second = place.spec();
+  second.ceph.monitors = "";
+  second.ceph.config_file = ceph_folder() + "/./ceph.conf";  // another client of the same cluster
+  EXPECT_THAT(refusal(second), HasSubstr("is in use by process " + std::to_string(getpid())));
+  EXPECT_TRUE(first->check().ok());
 }
 
 TEST_F(RbdTest, AnIdleOneLearnsThatItIsBlocklisted) {
