@@ -5,7 +5,7 @@ SHELL := /bin/bash
 export PATH := $(CURDIR)/build/toolchain/go/bin:$(PATH)
 
 # The tiers of `make test`, fast ones first. Each is also a target: make test-unit, ...
-TIERS := unit go controlplane asan corpus model tsan libiscsi qemu hostile operations robustness guest powercut package
+TIERS := unit go controlplane asan corpus model tsan libiscsi qemu ceph hostile operations robustness guest powercut package
 # `make lint test` counts lint's checks in the closing line too.
 SUMMED := $(if $(filter lint,$(MAKECMDGOALS)),lint) $(TIERS)
 
@@ -17,7 +17,7 @@ help: ## this list
 	@awk -F ' ## ' '/^[a-z-]+:.* ## / {split($$1, t, ":"); printf "  make %-18s %s\n", t[1], $$2}' Makefile
 
 deps: ## everything that building, testing and packaging need, from Debian's packages and a Go module
-	@.ci/deps build clang lint model clients guest bench package faults go
+	@.ci/deps build clang lint model clients guest bench package faults ceph go
 
 build: build-gateway build-go ## the programs, optimised, into build/bin/
 
@@ -83,6 +83,11 @@ test-libiscsi: build-gateway ## libiscsi's 230 conformance tests, one process ea
 test-qemu: build-gateway ## qemu-img and qemu-io over iscsi://, with and without CHAP
 	@.ci/deps clients
 	@.ci/tier qemu tests/qemu/run
+
+test-ceph: build-gateway ## a real Ceph: the backend's tests and conformance, then a gateway killed, fenced, without room, without disks
+	@.ci/deps build clients ceph
+	@.ci/compile release rbd_test
+	@.ci/tier ceph tests/ceph/run
 
 test-hostile: build-gateway ## bad peers: each named attack, while another session goes on
 	@.ci/deps clients

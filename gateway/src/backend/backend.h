@@ -2,6 +2,7 @@
 // a backend; backend/conformance.h holds the suite that every backend passes.
 //
 //   lun/unit -> [faulty] -> null | memory | file | block      -> Aio (net/) -> kernel
+//                           rbd (backend/rbd)                 -> librbd, whose threads end by Aio
 //
 // Threads: one Backend serves all reactors. submit() may run on several reactors at once for
 // different Io; what it touches is immutable after open or atomic. Everything else (resize,
@@ -56,7 +57,8 @@ struct Io {
   // >= 0: bytes transferred (kRead, kWrite; may be short, but whole logical blocks and not 0: the
   // submitter goes on from there) or 0 for the other ops. < 0: negative errno, the state of the
   // range is then undefined between old and new. -ENOSPC also stands for an exhausted quota;
-  // -EROFS: the backend is read-only; -EOPNOTSUPP: no kDiscard (Info::discard_granularity 0).
+  // -EROFS: the backend is read-only; -EOPNOTSUPP: no kDiscard (Info::discard_granularity 0);
+  // -ESHUTDOWN: fenced, somebody else may own the data by now (DESIGN R4): answer nothing.
   int64_t result = 0;
   void (*done)(Io& io) = nullptr;
   void* context = nullptr;  // the submitter's
@@ -98,7 +100,8 @@ class Backend {
 
   // Lets go of locks and descriptors, so that the next owner can have them (DESIGN R2), without a
   // flush. No Io is in flight and none follows. What borrow() lent stays where it is until the
-  // destructor.
+  // destructor. Never blocks: what needs the network (rbd) is done by a thread of its own, and the
+  // next open() of the same data in this process waits for it.
   virtual void close() {}
 
   virtual const Info& info() const = 0;
@@ -129,15 +132,26 @@ class Backend {
 
   // Whether the medium is there. Called about once a second off the I/O path: a vanished file or
   // device answers an error text, and the LUN becomes NOT READY (02/3A/00 is for removable media;
-  // the unit answers 02/04/00) until it returns ok again.
+  // the unit answers 02/04/00) until it returns ok again. A size that grew from outside is known
+  // when it returns.
   virtual Result<void> check() = 0;
+};
+
+// Where a Ceph cluster is, and who we are to it. A key is never part of a message.
+struct CephAccess {
+  std::string config_file;   // empty: none if `monitors` are given, else /etc/ceph/ceph.conf
+  std::string monitors;      // as mon_host: addresses separated by commas; empty: of config_file
+  std::string user;          // `sluice` of client.sluice; empty: admin
+  std::string keyring_file;  // empty: where config_file says
+  std::string key;           // the secret itself, base64; in place of a keyring
+  bool operator==(const CephAccess&) const = default;
 };
 
 // How a backend is named in a configuration. backend/spec.h reads the text form of it,
 // `file:/path,size=1GiB,io=buffered`, and documents the keys.
 struct Spec {
-  std::string kind;           // null | memory | file | block
-  std::string path;           // file, block
+  std::string kind;           // null | memory | file | block | rbd
+  std::string path;           // file, block; rbd: pool/image or pool/namespace/image
   uint64_t size = 0;          // bytes; multiple of block_size. 0: the file's or device's own
   uint32_t block_size = 512;  // logical: 512 or 4096
   bool direct = false;        // file: io=direct (O_DIRECT); block is always direct
@@ -146,10 +160,15 @@ struct Spec {
   bool create = true;  // file: create (sparse) when missing, needs size
   // faulty wrapper, tests only: backend/faulty.h documents the keys. Empty: none.
   std::string fault;
+  CephAccess ceph;  // rbd
 };
 
 // Opens and locks (DESIGN R2: flock on the very description that does the I/O, O_EXCL for block
-// devices). The error names the path, the cause and the mend.
+// devices, the exclusive lock of an image). The error names the path, the cause and the mend.
 Result<std::unique_ptr<Backend>> open(const Spec& spec);
+
+// Who opens images: the room backend/rbd, in programs that have it (rbd::install()).
+using Opener = Result<std::unique_ptr<Backend>> (*)(const Spec& spec);
+void set_rbd_opener(Opener opener);
 
 }  // namespace sluice::backend

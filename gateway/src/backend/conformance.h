@@ -22,7 +22,7 @@ struct Subject {
   Spec spec;
   std::string skip_reason;  // not empty: can't be had on this machine
   bool keeps_data = true;   // false: reads zeros whatever was written
-  bool locked = false;      // a second opener is refused
+  bool locked = false;      // a second opener is refused, and told who is the first
   bool lends = false;       // borrow() works
   bool grows = true;        // resize() alone can do it
 };

@@ -1,4 +1,7 @@
+#include <atomic>
+
 #include "backend/block.h"
+#include "backend/failure.h"
 #include "backend/faulty.h"
 #include "backend/file.h"
 #include "backend/memory.h"
@@ -9,14 +12,25 @@
 namespace sluice::backend {
 namespace {
 
+std::atomic<Opener> rbd_opener = nullptr;
+
+Result<std::unique_ptr<Backend>> open_image(const Spec& spec) {
+  const Opener opener = rbd_opener.load(std::memory_order_acquire);
+  if (opener) return opener(spec);
+  return fail(spec.path, "this program can't open images of Ceph", "use sluice-gateway");
+}
+
 Result<std::unique_ptr<Backend>> open_kind(const Spec& spec) {
   if (spec.kind == "memory") return Memory::open(spec);
   if (spec.kind == "file") return File::open(spec);
   if (spec.kind == "block") return Block::open(spec);
+  if (spec.kind == "rbd") return open_image(spec);
   return std::unique_ptr<Backend>(std::make_unique<Null>(spec));
 }
 
 }  // namespace
+
+void set_rbd_opener(Opener opener) { rbd_opener.store(opener, std::memory_order_release); }
 
 Result<std::unique_ptr<Backend>> open(const Spec& spec) {
   Result<void> valid = validate(spec);

@@ -16,6 +16,9 @@ constexpr std::array<std::string_view, 5> kPlainKeys = {"size", "block-size", "w
                                                         "read-only", "fault"};
 constexpr std::array<std::string_view, 7> kFileKeys = {
     "size", "block-size", "write-cache", "read-only", "fault", "io", "create"};
+constexpr std::array<std::string_view, 9> kImageKeys = {"size",      "block-size", "write-cache",
+                                                        "read-only", "fault",      "conf",
+                                                        "monitors",  "user",       "keyring"};
 
 Result<bool> parse_switch(std::string_view value) {
   if (value == "on") return true;
@@ -37,14 +40,26 @@ Result<void> set_size(uint64_t& target, std::string_view value) {
   return {};
 }
 
+// Empty where the key is none of these.
+std::string* text_of(std::string_view key, Spec& spec) {
+  if (key == "fault") return &spec.fault;
+  if (key == "conf") return &spec.ceph.config_file;
+  if (key == "monitors") return &spec.ceph.monitors;
+  if (key == "user") return &spec.ceph.user;
+  if (key == "keyring") return &spec.ceph.keyring_file;
+  return nullptr;
+}
+
 Result<void> apply(const Option& option, Spec& spec) {
   auto [key, value] = option;
   if (key == "size") return set_size(spec.size, value);
   if (key == "write-cache") return set_switch(spec.write_cache, value);
   if (key == "read-only") return set_switch(spec.read_only, value);
   if (key == "create") return set_switch(spec.create, value);
-  if (key == "fault") {
-    spec.fault = std::string(value);
+  if (std::string* text = text_of(key, spec)) {
+    *text = std::string(value);
+    // The comma separates options here.
+    if (key == "monitors") std::replace(text->begin(), text->end(), ';', ',');
     return {};
   }
   if (key == "block-size") {
@@ -64,14 +79,26 @@ Result<void> apply(const Option& option, Spec& spec) {
 
 std::span<const std::string_view> keys_of(const Spec& spec) {
   if (spec.kind == "file") return kFileKeys;
+  if (spec.kind == "rbd") return kImageKeys;
   return kPlainKeys;
 }
 
-bool has_path(const Spec& spec) { return spec.kind == "file" || spec.kind == "block"; }
+bool has_path(const Spec& spec) {
+  return spec.kind == "file" || spec.kind == "block" || spec.kind == "rbd";
+}
 
 Result<void> check_kind(const Spec& spec) {
   if (has_path(spec) || spec.kind == "null" || spec.kind == "memory") return {};
-  return Error{"unknown kind '" + spec.kind + "'; valid kinds: null memory file block"};
+  return Error{"unknown kind '" + spec.kind + "'; valid kinds: null memory file block rbd"};
+}
+
+// pool/image or pool/namespace/image; `@` would name a snapshot.
+Result<void> check_image(const std::string& path) {
+  const auto slashes = std::count(path.begin(), path.end(), '/');
+  const bool parts = !path.empty() && path.front() != '/' && path.back() != '/' &&
+                     path.find("//") == std::string::npos && path.find('@') == std::string::npos;
+  if (parts && (slashes == 1 || slashes == 2)) return {};
+  return Error{"'" + path + "' names no image; write rbd:pool/image or rbd:pool/namespace/image"};
 }
 
 }  // namespace
@@ -150,7 +177,12 @@ Result<void> validate(const Spec& spec) {
   Result<void> kind = check_kind(spec);
   if (!kind) return kind;
   if (has_path(spec) && spec.path.empty()) {
-    return Error{"no path; write " + spec.kind + ":/path/to/it"};
+    return Error{"no path; write " + spec.kind +
+                 (spec.kind == "rbd" ? ":pool/image" : ":/path/to/it")};
+  }
+  if (spec.kind == "rbd") {
+    Result<void> image = check_image(spec.path);
+    if (!image) return image;
   }
   if (!has_path(spec) && spec.size == 0) return Error{"no size; write " + spec.kind + ":1GiB"};
   if (spec.block_size != 512 && spec.block_size != 4096) {

@@ -4,6 +4,8 @@
 //   memory:256MiB,block-size=4096
 //   file:/path/disk.img,size=1GiB,io=buffered|direct,create=on|off
 //   block:/dev/nvme0n1,write-cache=on|off
+//   rbd:pool/image,conf=/etc/ceph/ceph.conf,user=sluice,keyring=/etc/sluice/ceph.keyring
+//   rbd:pool/namespace/image,monitors=192.0.2.1;192.0.2.2,user=sluice,keyring=/...
 //
 // Every kind also takes size=, block-size=512|4096, write-cache=on|off, read-only=on|off and
 // fault=<faults> (backend/faulty.h; its keys are separated by ';' here). A path can't contain a

@@ -81,6 +81,27 @@ TEST(SpecText, KnowsWhichKindTakesWhichKey) {
   EXPECT_TRUE(parse_spec("block:/dev/loop0,write-cache=on").ok());
 }
 
+TEST(SpecText, NamesAnImageAndItsCluster) {
+  auto spec = parse_spec("rbd:pool/disk,monitors=192.0.2.1;192.0.2.2:3300,user=gw,keyring=/k");
+  ASSERT_TRUE(spec.ok()) << spec.error();
+  EXPECT_EQ(spec->path, "pool/disk");
+  EXPECT_EQ(spec->ceph.monitors, "192.0.2.1,192.0.2.2:3300");
+  EXPECT_EQ(spec->ceph.user, "gw");
+  EXPECT_EQ(spec->ceph.keyring_file, "/k");
+  EXPECT_EQ(parse_spec("rbd:pool/space/disk,conf=/c").value().ceph.config_file, "/c");
+  for (const char* bad : {"rbd:disk", "rbd:/pool/disk", "rbd:pool/", "rbd:a/b/c/d", "rbd:a//b",
+                          "rbd:pool/disk@snap", "rbd:", "rbd:pool/disk,io=direct"}) {
+    EXPECT_FALSE(parse_spec(bad).ok()) << bad;
+  }
+  EXPECT_THAT(parse_spec("rbd:disk").error(), HasSubstr("rbd:pool/image"));
+}
+
+TEST(Open, OfAnImageSaysThatThisProgramHasNoCeph) {
+  auto opened = open(parse_spec("rbd:pool/disk").value());
+  ASSERT_FALSE(opened.ok());
+  EXPECT_THAT(opened.error(), HasSubstr("pool/disk: this program can't open images"));
+}
+
 TEST(SpecText, RefusesAKeyGivenTwice) {
   EXPECT_THAT(parse_spec("file:/x,size=1GiB,io=direct,size=2GiB").error(),
               HasSubstr("size is given twice"));
@@ -89,7 +110,7 @@ TEST(SpecText, RefusesAKeyGivenTwice) {
 }
 
 TEST(SpecText, RefusesWhatOpenWouldRefuse) {
-  EXPECT_THAT(parse_spec("flie:/x").error(), HasSubstr("null memory file block"));
+  EXPECT_THAT(parse_spec("flie:/x").error(), HasSubstr("null memory file block rbd"));
   EXPECT_THAT(parse_spec("file:").error(), HasSubstr("no path"));
   EXPECT_THAT(parse_spec("null").error(), HasSubstr("no size"));
   EXPECT_THAT(parse_spec("null:lots").error(), HasSubstr("'lots'"));

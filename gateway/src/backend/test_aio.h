@@ -1,5 +1,6 @@
 // An Aio for tests: queues operations and executes them with plain system calls when pumped, on
-// the pumping thread. Records what it was asked for. Timeouts complete at once, in their turn.
+// the pumping thread. Records what it was asked for. Timeouts complete at once, in their turn; what
+// other threads complete, by pumping too.
 #pragma once
 
 #include <fcntl.h>
@@ -10,8 +11,10 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <condition_variable>
 #include <deque>
 #include <functional>
+#include <mutex>
 #include <vector>
 
 #include "base/aio.h"
@@ -36,11 +39,29 @@ class TestAio : public Aio {
       aligned = aligned && (base | op.iov[i].iov_len) % 512 == 0;
     }
     records_.push_back({op.kind, op.rw_flags, op.mode, op.offset, op.length, aligned});
-    queue_.push_back(&op);
+    if (op.kind == AioOp::Kind::kExternal) {
+      ++external_;
+    } else {
+      queue_.push_back(&op);
+    }
   }
 
-  // Executes one operation; false when there is none.
+  void complete(AioOp& op, int32_t result) override {
+    const std::lock_guard lock(mutex_);
+    op.result = result;
+    completed_.push_back(&op);
+    completion_.notify_one();
+  }
+
+  // Executes one operation, or waits for one that another thread completes; false when there is
+  // neither.
   bool pump() {
+    if (external_ > 0) {
+      AioOp& op = wait_for_completed();
+      --external_;
+      op.done(op, op.result);
+      return true;
+    }
     if (queue_.empty()) return false;
     AioOp& op = *queue_.front();
     queue_.pop_front();
@@ -60,6 +81,14 @@ class TestAio : public Aio {
   }
 
  private:
+  AioOp& wait_for_completed() {
+    std::unique_lock lock(mutex_);
+    completion_.wait(lock, [this] { return !completed_.empty(); });
+    AioOp& op = *completed_.front();
+    completed_.pop_front();
+    return op;
+  }
+
   static int32_t execute(const AioOp& op) {
     const auto offset = static_cast<off_t>(op.offset);
     const auto length = static_cast<off_t>(op.length);
@@ -83,12 +112,17 @@ class TestAio : public Aio {
         break;
       }
       case AioOp::Kind::kTimeout:
+      case AioOp::Kind::kExternal:
         break;
     }
     return static_cast<int32_t>(n < 0 ? -errno : n);
   }
 
   std::deque<AioOp*> queue_;
+  size_t external_ = 0;  // submitted, not done
+  std::mutex mutex_;
+  std::condition_variable completion_;
+  std::deque<AioOp*> completed_;
   std::vector<Record> records_;
   std::function<int32_t(const AioOp&)> answer_;
 };

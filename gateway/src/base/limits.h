@@ -111,6 +111,16 @@ inline constexpr unsigned kMaxCopyRecords = 64;        // results kept per nexus
 inline constexpr uint32_t kCopyChunkBytes = 1u << 20;  // read, then written, as one
 inline constexpr unsigned kCopyChunksInFlight = 2;     // per copy
 
+// --- images of Ceph
+inline constexpr unsigned kMaxImageRequests = 4096;  // in librbd, per image; more: BUSY
+inline constexpr unsigned kImageThreads = 8;         // that may wait for Ceph, and what waits for
+inline constexpr unsigned kMaxImageTasks = 4096;     // them
+inline constexpr Nanos kCephConnect = 10 * kSecond;
+// An image's opening, lock and all: whoever died without a word is given up by Ceph after 30 s.
+inline constexpr Nanos kImageOpens = 45 * kSecond;
+inline constexpr Nanos kImageCloses = 5 * kSecond;    // at the end of the process
+inline constexpr unsigned kMaxPoolImages = 1u << 17;  // listed at once
+
 // --- configuration
 inline constexpr size_t kMaxConfigBytes = size_t{4} << 20;  // one file
 inline constexpr Nanos kUnitLeaves = 2 * kSecond;  // for a removed LUN to let go of its file

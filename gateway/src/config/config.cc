@@ -6,8 +6,10 @@ namespace sluice::config {
 namespace {
 
 auto fields(const backend::Spec& spec) {
-  const auto& [kind, path, size, block_size, direct, write_cache, read_only, create, fault] = spec;
-  return std::tie(kind, path, size, block_size, direct, write_cache, read_only, create, fault);
+  const auto& [kind, path, size, block_size, direct, write_cache, read_only, create, fault, ceph] =
+      spec;
+  return std::tie(kind, path, size, block_size, direct, write_cache, read_only, create, fault,
+                  ceph);
 }
 
 auto fields(const iscsi::Offer& offer) {

@@ -187,12 +187,13 @@ constexpr auto kLuns = std::to_array<Key>({
         "uuid", 36, 36, "(derived from iqn, id, backend and path)",
         "The volume's identity for ever; VPD designators and serial number follow from it. Set it: "
         "a derived one changes when the LUN is renamed or moved, and hosts then see another disk."),
-    choice("backend", "null|memory|file|block", kRequired,
+    choice("backend", "null|memory|file|block|rbd", kRequired,
            "Where the data lives: nowhere (reads zeros), in memory (lost at exit), in a file, on a "
-           "block device."),
+           "block device, in an image of Ceph."),
     text("path", 1, lim::kMaxPathBytes, "(none)",
          "File or device; required by `file` and `block`."),
-    size("size", 512, uint64_t{INT64_MAX}, "(the file's or device's own)",
+    section("rbd", "(none)", "The image and its cluster; required by `rbd`."),
+    size("size", 512, uint64_t{INT64_MAX}, "(the file's, device's or image's own)",
          "Capacity, a multiple of block-size; grows only. Required by `null` and `memory`, and by "
          "a `file` to be created."),
     choice("block-size", "512|4096", "512", "Logical block size in bytes."),
@@ -202,7 +203,7 @@ constexpr auto kLuns = std::to_array<Key>({
            "`direct` bypasses the page cache (O_DIRECT); `file` only, `block` always does."),
     on_off("write-cache", "off",
            "`off`: a write is acknowledged once it is durable. `on`: once it is taken; SYNCHRONIZE "
-           "CACHE and FUA are honoured."),
+           "CACHE and FUA are honoured. Images have no cache that could be turned on."),
     on_off("read-only", "off", "`on` write-protects the LUN for every host."),
     on_off("create", "on", "Whether a missing `file` is created, sparse; needs `size`."),
     text("product", 1, 16, "VOLUME", "INQUIRY's product identification, ASCII."),
@@ -211,6 +212,21 @@ constexpr auto kLuns = std::to_array<Key>({
          "assigned)."),
     text("fault", 0, 1024, "(none)",
          "For tests only: faults to inject, `read-error-every=100;delay-every=10`."),
+});
+
+constexpr auto kRbd = std::to_array<Key>({
+    text("pool", 1, 255, kRequired, "The pool the image is in."),
+    text("namespace", 1, 255, "(none)", "The namespace in that pool."),
+    text("image", 1, 255, kRequired,
+         "An image that exists. It needs the feature exclusive-lock, and must not have "
+         "object-map, fast-diff or journaling."),
+    texts("monitors", 1, 32, "(those of conf)", "Addresses of the cluster's monitors."),
+    text("conf", 1, lim::kMaxPathBytes, "(`/etc/ceph/ceph.conf`, unless monitors are given)",
+         "Configuration file of the cluster."),
+    text("user", 1, 255, "admin", "Who we are to Ceph: `sluice` of client.sluice."),
+    text("keyring", 1, lim::kMaxPathBytes, "(where conf says)",
+         "File with the user's key. It needs the capabilities `profile rbd` of monitors and of the "
+         "pool's OSDs."),
 });
 
 constexpr auto kChapFile = std::to_array<Key>({
@@ -231,6 +247,8 @@ constexpr auto kSchemas = std::to_array<Schema>({
     {"hosts", "targets: [{hosts: [...]}]", "One entry per host.", kHosts},
     {"chap", "chap and mutual", "The same keys wherever `chap` or `mutual` stands.", kChap},
     {"luns", "targets: [{luns: [...]}]", "One entry per LUN.", kLuns},
+    {"rbd", "targets: [{luns: [{rbd}]}]", "An image of Ceph. Lines of other keys apply as well.",
+     kRbd},
     {"control-plane", "control-plane", "", kControlPlane},
     {"chap-file", "The file of --chap-file", "Hosts and secrets for a gateway run by flags alone.",
      kChapFile},

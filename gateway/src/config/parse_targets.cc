@@ -116,6 +116,28 @@ uint32_t block_size(const Section& section, const char* key, uint32_t fallback) 
   return text == "4096" ? 4096 : 512;
 }
 
+void read_image(const Section& section, backend::Spec* spec) {
+  std::string pool, space, image;
+  section.text("pool", &pool);
+  section.text("namespace", &space);
+  section.text("image", &image);
+  for (const auto& [key, name] :
+       {std::pair{"pool", pool}, {"namespace", space}, {"image", image}}) {
+    if (name.find_first_of("/@") != std::string::npos) {
+      section.fault(key, "got '" + name + "'; '/' and '@' can't be part of it");
+    }
+  }
+  spec->path = pool + "/" + (space.empty() ? "" : space + "/") + image;
+  std::vector<std::string> monitors;
+  section.texts("monitors", &monitors);
+  for (const std::string& monitor : monitors) {
+    spec->ceph.monitors += (spec->ceph.monitors.empty() ? "" : ",") + monitor;
+  }
+  section.text("conf", &spec->ceph.config_file);
+  section.text("user", &spec->ceph.user);
+  section.text("keyring", &spec->ceph.keyring_file);
+}
+
 void read_spec(const Section& section, backend::Spec* spec) {
   section.choice("backend", &spec->kind);
   section.text("path", &spec->path);
@@ -131,6 +153,13 @@ void read_spec(const Section& section, backend::Spec* spec) {
   if (spec->kind.empty()) return;  // told already
   const bool has_path = spec->kind == "file" || spec->kind == "block";
   if (section.has("path") && !has_path) section.fault("path", spec->kind + " has no path");
+  if (section.has("rbd") && spec->kind != "rbd") section.fault("rbd", "is for rbd only");
+  if (spec->kind == "rbd") {
+    if (!section.has("rbd")) return section.fault("rbd", "is missing; name pool and image");
+    const size_t before = section.faults().count();
+    read_image(section.section("rbd", "rbd"), spec);
+    if (section.faults().count() != before) return;
+  }
   for (const char* key : {"io", "create"}) {
     if (section.has(key) && spec->kind != "file") section.fault(key, "is for file only");
   }

@@ -45,7 +45,7 @@ const Fault kShape[] = {
      "g.yaml:2: log: unknown key 'levle'; did you mean 'level'? Valid keys: level format"},
     {"UnknownKeyInAList", with_luns("  - id: 0\n    backend: 'null'\n    sise: 1GiB\n"),
      "g.yaml:7: targets[0].luns[0]: unknown key 'sise'; did you mean 'size'? Valid keys: id uuid "
-     "backend path size block-size physical-block-size io write-cache read-only create product "
+     "backend path rbd size block-size physical-block-size io write-cache read-only create product "
      "oui fault\n"
      "g.yaml:6: targets[0].luns[0].backend: no size; write null:1GiB"},
     {"TargetsInACluster",
@@ -110,6 +110,14 @@ const Fault kValues[] = {
          "' is not a UUID; write one as uuidgen prints it, xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx"},
     {"PathForNull", with_luns("  - {id: 0, backend: 'null', size: 1GiB, path: /x}\n"),
      "g.yaml:5: targets[0].luns[0].path: null has no path"},
+    {"RbdForAFile", with_luns("  - {id: 0, backend: file, path: /x, rbd: {pool: p, image: i}}\n"),
+     "g.yaml:5: targets[0].luns[0].rbd: is for rbd only"},
+    {"NoRbd", with_luns("  - {id: 0, backend: rbd}\n"),
+     "g.yaml:5: targets[0].luns[0].rbd: is missing; name pool and image"},
+    {"RbdWithoutImage", with_luns("  - {id: 0, backend: rbd, rbd: {pool: p}}\n"),
+     "g.yaml:5: targets[0].luns[0].rbd.image: is missing; allowed 1 to 255 bytes of text"},
+    {"RbdSnapshot", with_luns("  - {id: 0, backend: rbd, rbd: {pool: p, image: i@s}}\n"),
+     "g.yaml:5: targets[0].luns[0].rbd.image: got 'i@s'; '/' and '@' can't be part of it"},
     {"IoForBlock", with_luns("  - {id: 0, backend: block, path: /dev/x, io: direct}\n"),
      "g.yaml:5: targets[0].luns[0].io: is for file only"},
     {"FileWithoutPath", with_luns("  - {id: 0, backend: file, size: 1GiB}\n"),
@@ -215,6 +223,19 @@ TEST(Parse, DefaultsOfALunAreThoseOfTheTable) {
   const Result<Changes> changes = diff(plain.value(), given.value());
   ASSERT_TRUE(changes.ok());
   EXPECT_TRUE(changes.value().none() && changes.value().need_restart.empty());
+}
+
+TEST(Parse, AnImageOfCeph) {
+  const Result<Config> config = read_yaml(
+      with_luns("  - id: 0\n    backend: rbd\n    rbd: {pool: p, namespace: n, image: i, "
+                "monitors: ['192.0.2.1', '192.0.2.2:3300'], user: gw, keyring: /k, conf: /c}\n"));
+  ASSERT_TRUE(config.ok()) << config.error();
+  const backend::Spec& spec = config.value().targets[0].luns[0].spec;
+  EXPECT_EQ(spec.path, "p/n/i");
+  EXPECT_EQ(spec.ceph.monitors, "192.0.2.1,192.0.2.2:3300");
+  EXPECT_EQ(spec.ceph.user, "gw");
+  EXPECT_EQ(spec.ceph.keyring_file, "/k");
+  EXPECT_EQ(spec.ceph.config_file, "/c");
 }
 
 TEST(Parse, EveryBoundOfTheTableIsReachableAndEnforced) {

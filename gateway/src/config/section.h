@@ -23,6 +23,7 @@ class Faults {
   // "FILE:LINE: KEY: MESSAGE"; line 0 and an empty key are left out.
   void add(int line, std::string_view key, std::string_view message);
   bool none() const { return count_ == 0; }
+  size_t count() const { return count_; }
   std::string text() const;  // one per line
   const std::string& file() const { return file_; }
 

@@ -109,6 +109,19 @@ TEST_F(GateTest, AMissingMediumIsNotReadyUntilItIsBack) {
   EXPECT_EQ(start(*a, read16(0, 1)).command.status, Status::kGood);
 }
 
+TEST_F(GateTest, AMediumThatGrewByItselfIsToldAtTheNextLook) {
+  auto a = open("a");
+  const uint64_t before = unit->blocks();
+  backend->data.resize(2 * backend->data.size());
+  backend->allocated.resize(backend->data.size() / 4096 + 1);
+  EXPECT_EQ(start(*a, read16(before, 1)).sense(), 0x052100u);
+  unit->poll_health();
+  EXPECT_EQ(start(*a, test_unit_ready()).sense(), 0x062a09u);
+  EXPECT_EQ(start(*a, read16(before, 1)).command.status, Status::kGood);
+  unit->poll_health();
+  EXPECT_EQ(start(*a, test_unit_ready()).command.status, Status::kGood);
+}
+
 TEST_F(GateTest, AVanishedDeviceTakesTheUnitToNotReady) {
   auto a = open("a");
   backend->fail_with = -ENODEV;

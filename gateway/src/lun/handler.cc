@@ -176,6 +176,10 @@ void finish_forwarded(Command& command, Status status, ByteView sense, std::vect
 
 void finish_errno(Command& command, int negative_errno, backend::Op op) {
   const int error = -negative_errno;
+  if (error == ESHUTDOWN) {  // whether it was executed is the next owner's to say (DESIGN R4)
+    command.drops_nexus = true;
+    return finish_status(command, Status::kBusy);
+  }
   if (error == ENOMEM || error == EAGAIN) return finish_status(command, Status::kBusy);
   if (error == ENODEV || error == ENXIO || error == ENOENT || error == ESTALE) {
     command.itl->unit().medium_lost();

@@ -171,6 +171,14 @@ TEST_F(MediaTest, ErrnoValuesBecomeTheirSense) {
   EXPECT_EQ(start(*nexus, write16(0, 1), Bytes(512)).command.status, Status::kBusy);
 }
 
+TEST_F(MediaTest, WhatAFencedBackendRefusesIsNeverAnswered) {
+  backend->fail_with = -ESHUTDOWN;
+  EXPECT_TRUE(start(*nexus, write16(0, 1), Bytes(512)).command.drops_nexus);
+  EXPECT_TRUE(start(*nexus, read16(0, 1)).command.drops_nexus);
+  backend->fail_with = 0;
+  EXPECT_FALSE(start(*nexus, read16(0, 1)).command.drops_nexus);
+}
+
 TEST_F(MediaTest, WithoutMemoryAReadIsBusyAndTakesNothing) {
   BufferPool small(BufferPool::kLargest);
   NexusId id;

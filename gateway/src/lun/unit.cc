@@ -91,7 +91,7 @@ Result<void> Unit::resize(uint64_t bytes) {
   if (auto grown = backend->resize(bytes); !grown) return grown;
   const uint64_t blocks = backend->size_bytes() / identity_.block_size;
   if (blocks_.exchange(blocks, std::memory_order_acq_rel) != blocks) {
-    raise_attention({0x2a, 0x09}, nullptr);  // CAPACITY DATA HAS CHANGED
+    raise_attention(kCapacityChanged, nullptr);
   }
   return {};
 }
@@ -125,6 +125,12 @@ void Unit::poll_health() {
   if (backend != backend_) return;  // it was closed meanwhile
   medium_gone_ = gone;
   update_ready_locked();
+  // Somebody else may have made it larger (an image of Ceph).
+  const uint64_t now = backend->size_bytes() / identity_.block_size;
+  if (now > blocks_.load(std::memory_order_relaxed)) {
+    blocks_.store(now, std::memory_order_release);
+    raise_attention_locked(kCapacityChanged, nullptr);
+  }
 }
 
 void Unit::medium_lost() {

@@ -36,6 +36,8 @@ struct Closing;
 struct Qos;
 struct ReservationState;
 
+inline constexpr UnitAttention kCapacityChanged{0x2a, 0x09};  // CAPACITY DATA HAS CHANGED
+
 // Immutable for the life of the volume (DESIGN R13).
 struct UnitIdentity {
   std::array<uint8_t, 16> uuid{};

@@ -11,7 +11,6 @@ namespace sluice::lun {
 namespace {
 
 constexpr UnitAttention kAccessStateChanged{0x2a, 0x06};  // ASYMMETRIC ACCESS STATE CHANGED
-constexpr UnitAttention kCapacityChanged{0x2a, 0x09};     // CAPACITY DATA HAS CHANGED
 
 }  // namespace
 

@@ -94,6 +94,10 @@ void Reactor::post(std::function<void()> task) {
     const std::lock_guard lock(posted_mutex_);
     posted_.push_back(std::move(task));
   }
+  wake();
+}
+
+void Reactor::wake() {
   if (woken_.exchange(true, std::memory_order_acq_rel)) return;
   const uint64_t one = 1;
   [[maybe_unused]] const ssize_t n = ::write(wake_fd_, &one, sizeof one);
@@ -195,8 +199,9 @@ void Reactor::handle(const io_uring_cqe& cqe) {
 
 void Reactor::run_posted() {
   if (!woken_.load(std::memory_order_acquire)) return;
-  // Cleared before the list is taken: whoever posts after that wakes us again.
-  woken_.store(false, std::memory_order_release);
+  // Cleared before the lists are taken: whoever adds to them after that wakes us again.
+  woken_.exchange(false, std::memory_order_acq_rel);
+  run_completed();
   {
     const std::lock_guard lock(posted_mutex_);
     running_.swap(posted_);

@@ -3,7 +3,8 @@
 //   wait for completions -> hand each to its owner -> run what others posted -> one gathered send
 //   per connection -> refill receive buffers -> wait
 //
-// Threads: run() is the reactor's thread; only post() and the counters may be used from others.
+// Threads: run() is the reactor's thread; only post(), complete() and the counters may be used from
+// others.
 #pragma once
 
 #include <liburing.h>
@@ -63,6 +64,7 @@ class Reactor final : public Aio, public forward::Dialer {
 
   // --- reactor's thread only
   void submit(AioOp& op) override;
+  void complete(AioOp& op, int32_t result) override;  // any thread
   // A submission entry; submits what is queued when the ring is full.
   io_uring_sqe* sqe();
   enum class Kind : uint8_t { kAio, kReceive, kSend, kAccept, kWake, kTick, kIgnore, kTimer };
@@ -119,6 +121,8 @@ class Reactor final : public Aio, public forward::Dialer {
   void on_stall(Nanos now);
   void run_posted();
   void on_timer(Timer* timer);
+  void wake();
+  void run_completed();
   void tear_down();
 
   const Setup setup_;
@@ -137,6 +141,7 @@ class Reactor final : public Aio, public forward::Dialer {
   std::mutex posted_mutex_;
   std::vector<std::function<void()>> posted_;
   std::vector<std::function<void()>> running_;
+  std::atomic<AioOp*> completed_{nullptr};  // by complete(), the last first
 
   __kernel_timespec tick_interval_{};
   std::vector<std::unique_ptr<TcpConnection>> connections_;

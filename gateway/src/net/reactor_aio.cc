@@ -15,6 +15,10 @@ struct Reactor::Timer {
 };
 
 void Reactor::submit(AioOp& op) {
+  if (op.kind == AioOp::Kind::kExternal) {
+    ++operations_;
+    return;
+  }
   io_uring_sqe* e = sqe();
   switch (op.kind) {
     case AioOp::Kind::kReadv:
@@ -46,6 +50,8 @@ void Reactor::submit(AioOp& op) {
       ++operations_;
       return;
     }
+    case AioOp::Kind::kExternal:
+      break;  // above
   }
   tag(e, &op, Kind::kAio);
   ++operations_;
@@ -55,6 +61,33 @@ void Reactor::on_timer(Timer* timer) {
   const std::unique_ptr<Timer> owned(timer);
   --operations_;
   owned->op->done(*owned->op, 0);
+}
+
+void Reactor::complete(AioOp& op, int32_t result) {
+  op.result = result;
+  op.next = completed_.load(std::memory_order_relaxed);
+  while (!completed_.compare_exchange_weak(op.next, &op, std::memory_order_release,
+                                           std::memory_order_relaxed)) {
+  }
+  wake();
+}
+
+// What other threads completed, in the order in which they did.
+void Reactor::run_completed() {
+  AioOp* last = completed_.exchange(nullptr, std::memory_order_acquire);
+  AioOp* first = nullptr;
+  while (last) {
+    AioOp* before = last->next;
+    last->next = first;
+    first = last;
+    last = before;
+  }
+  while (first) {
+    AioOp& op = *first;
+    first = op.next;
+    --operations_;
+    op.done(op, op.result);
+  }
 }
 
 }  // namespace sluice::net

@@ -6,8 +6,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <future>
+#include <thread>
 
 namespace sluice::net {
 namespace {
@@ -106,6 +108,55 @@ TEST_F(StandingStill, WritesThatOverfillTheRingAreTakenBackToo) {
 
 TEST_F(StandingStill, AReadHarmsNobody) {
   EXPECT_EQ(one_turn(AioOp::Kind::kReadv, 1, 0, kTooLong), std::vector<int32_t>{1});
+}
+
+TEST_F(StandingStill, WhatOtherThreadsCompleteEndsOnTheReactorOnceEach) {
+  constexpr int kThreads = 3;
+  constexpr int kEach = 2000;
+  struct Done {
+    Reactor* reactor = nullptr;
+    std::atomic<int> elsewhere = 0;
+    std::vector<int32_t> results;
+    std::promise<void> all;
+  } seen;
+  seen.reactor = reactor_.get();
+  std::vector<AioOp> ops(size_t{kThreads} * kEach);
+  for (AioOp& op : ops) {
+    op.kind = AioOp::Kind::kExternal;
+    op.context = &seen;
+    op.done = [](AioOp& self, int32_t result) {
+      auto& mine = *static_cast<Done*>(self.context);
+      if (!mine.reactor->on_this_thread()) ++mine.elsewhere;
+      mine.results.push_back(result);
+      if (mine.results.size() == size_t{kThreads} * kEach) mine.all.set_value();
+    };
+  }
+  std::promise<void> submitted;
+  reactor_->post([&] {
+    for (AioOp& op : ops) reactor_->submit(op);
+    submitted.set_value();
+  });
+  submitted.get_future().wait();
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = t * kEach; i < (t + 1) * kEach; ++i) {
+        reactor_->complete(ops[static_cast<size_t>(i)], i);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  seen.all.get_future().wait();
+  EXPECT_EQ(seen.elsewhere, 0);
+  // Those of one thread in their order, and none twice or lost.
+  for (int t = 0; t < kThreads; ++t) {
+    std::vector<int32_t> mine;
+    for (const int32_t r : seen.results) {
+      if (r / kEach == t) mine.push_back(r);
+    }
+    ASSERT_EQ(mine.size(), size_t{kEach});
+    EXPECT_TRUE(std::is_sorted(mine.begin(), mine.end()));
+  }
 }
 
 TEST_F(StandingStill, EveryConnectionIsClosed) {

@@ -1,0 +1,256 @@
+#include "rbd/image.h"
+
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <optional>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "backend/failure.h"
+#include "backend/spec.h"
+#include "base/limits.h"
+#include "base/log.h"
+#include "rbd/holder.h"
+
+namespace sluice::rbd {
+namespace {
+
+using backend::fail;
+using backend::Io;
+using backend::Op;
+
+constexpr const char* kHolderKey = "sluice.holder";
+constexpr size_t kHolderBytes = 1024;
+constexpr int kMostOptions = 512;
+
+struct Unwanted {
+  uint64_t feature;
+  const char* name;
+};
+// In the order in which they can be disabled.
+constexpr std::array<Unwanted, 3> kUnwanted = {{{RBD_FEATURE_JOURNALING, "journaling"},
+                                                {RBD_FEATURE_FAST_DIFF, "fast-diff"},
+                                                {RBD_FEATURE_OBJECT_MAP, "object-map"}}};
+
+// By a thread of librbd.
+void completed(rbd_completion_t completion, void* argument) {
+  Io& io = *static_cast<Io*>(argument);
+  const auto result = static_cast<int32_t>(rbd_aio_get_return_value(completion));
+  rbd_aio_release(completion);
+  io.priv.aio->complete(io.aio, result);
+}
+
+// The address of the client that holds the managed lock; empty: nobody.
+std::string owner_of(rbd_image_t image) {
+  rbd_lock_mode_t mode{};
+  std::array<char*, 8> owners{};
+  size_t count = owners.size();
+  if (rbd_lock_get_owners(image, &mode, owners.data(), &count) < 0 || count == 0) return "";
+  std::string first = owners[0];
+  rbd_lock_get_owners_cleanup(owners.data(), count);
+  return first;
+}
+
+std::optional<Holder> holder_of(rbd_image_t image) {
+  std::string text(kHolderBytes, '\0');
+  size_t size = text.size();
+  if (rbd_metadata_get(image, kHolderKey, text.data(), &size) < 0) return std::nullopt;
+  return Holder::parse(text.substr(0, text.find('\0')));
+}
+
+bool is_watched_by(rbd_image_t image, const std::string& client) {
+  std::vector<rbd_image_watcher_t> watchers(64);
+  size_t count = watchers.size();
+  if (rbd_watchers_list(image, watchers.data(), &count) < 0) return true;
+  bool found = false;
+  for (size_t i = 0; i < count; ++i) found = found || client == watchers[i].addr;
+  rbd_watchers_list_cleanup(watchers.data(), count);
+  return found;
+}
+
+Error cannot_open(const std::string& name, int r) {
+  if (r == -ENOENT) return fail(name, "there is no such image", "create it with `rbd create`");
+  if (r == -EACCES || r == -EPERM) {
+    return fail(name, "may not be opened by this user",
+                "it needs `profile rbd` for monitors and for the OSDs of the pool");
+  }
+  return fail(name, "can't be opened: " + ceph_error(r), "look at `rbd info " + name + "`");
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Image>> Image::open(std::shared_ptr<Pool> pool, const std::string& image,
+                                           Access access) {
+  const std::string name = pool->name() + "/" + image;
+  const rados_ioctx_t context = pool->context();
+  std::unique_ptr<Image> opened(new Image(std::move(pool), name, access));
+  const int r = access == Access::kReadOnly
+                    ? rbd_open_read_only(context, image.c_str(), &opened->image_, nullptr)
+                    : rbd_open(context, image.c_str(), &opened->image_, nullptr);
+  if (r < 0) {
+    opened->image_ = nullptr;
+    return cannot_open(name, r);
+  }
+  for (auto step : {&Image::check, &Image::check_cache}) {
+    const Result<void> fine = ((*opened).*step)();
+    if (!fine) return Error{fine.error()};
+  }
+  if (access == Access::kOwned) {
+    const Result<void> locked = opened->lock();
+    if (!locked) return Error{locked.error()};
+  }
+  return opened;
+}
+
+// A fenced image closes at once; of others Ceph is told that lock and watch are given up.
+Image::~Image() {
+  if (!image_) return;
+  if (watched_) rbd_update_unwatch(image_, watch_);
+  const int r = rbd_close(image_);
+  if (r < 0 && r != -ESHUTDOWN) {
+    log::warning("image closed with an error", {{"image", name_}, {"error", ceph_error(r)}});
+  }
+}
+
+Result<void> Image::check() const {
+  uint64_t features = 0;
+  const int r = rbd_get_features(image_, &features);
+  if (r < 0) return cannot_open(name_, r);
+  std::string found;
+  for (const Unwanted& unwanted : kUnwanted) {
+    if (features & unwanted.feature)
+      found += (found.empty() ? "" : " ") + std::string(unwanted.name);
+  }
+  if (!found.empty()) {
+    return fail(name_, "has " + found + ", by which a cut-off gateway would answer from memory",
+                "rbd feature disable " + name_ + " " + found);
+  }
+  if (access_ == Access::kOwned && !(features & RBD_FEATURE_EXCLUSIVE_LOCK)) {
+    return fail(name_, "lacks exclusive-lock, so another could write it meanwhile",
+                "rbd feature enable " + name_ + " exclusive-lock");
+  }
+  return {};
+}
+
+// Metadata of image and pool (conf_*) win over what we set.
+Result<void> Image::check_cache() const {
+  std::vector<rbd_config_option_t> options(kMostOptions);
+  int count = kMostOptions;
+  const int r = rbd_config_image_list(image_, options.data(), &count);
+  if (r < 0) return fail(name_, "can't tell its configuration: " + ceph_error(r), "");
+  std::string value, from;
+  for (int i = 0; i < count; ++i) {
+    const rbd_config_option_t& option = options[static_cast<size_t>(i)];
+    if (std::string_view(option.name) != "rbd_cache") continue;
+    value = option.value;
+    const bool pools = option.source == RBD_CONFIG_SOURCE_POOL;
+    from = pools ? "pool rm " + name_.substr(0, name_.find('/')) : "image rm " + name_;
+  }
+  rbd_config_image_list_cleanup(options.data(), count);
+  if (value == "false") return {};
+  return fail(name_, "has rbd_cache turned on, which acknowledges writes that a crash would lose",
+              "rbd config " + from + " rbd_cache");
+}
+
+Error Image::in_use() const {
+  const std::string owner = owner_of(image_);
+  const std::optional<Holder> holder = holder_of(image_);
+  const std::string who = holder && holder->client == owner ? holder->describe() : "a client";
+  return fail(name_, "is in use by " + who + " (" + owner + ")",
+              "stop that one, or name another image");
+}
+
+// Returns when nobody has the lock, or only who has just been blocklisted: a write of the dead may
+// still be on its way (DESIGN R2). rbd_lock_acquire() alone would break a lock without that.
+Result<void> Image::wait_for_turn() {
+  using Clock = std::chrono::steady_clock;
+  RadosClient& client = pool_->client();
+  const auto end = Clock::now() + std::chrono::nanoseconds(limits::kImageOpens - 10 * kSecond);
+  for (;;) {
+    const std::string owner = owner_of(image_);
+    if (owner.empty() || owner == client.addresses()) return {};
+    const std::optional<Holder> holder = holder_of(image_);
+    const bool known = holder && holder->client == owner;
+    const bool ours = known && holder->is_self();
+    const bool gone = known && (ours ? !RadosClient::lives_here(owner) : holder->is_dead());
+    if (gone || !is_watched_by(image_, owner)) {
+      log::warning("who had the image is gone, and is fenced",
+                   {{"image", name_}, {"client", owner}});
+      return client.blocklist(owner);
+    }
+    if ((known && holder->is_alive()) || Clock::now() >= end) return in_use();
+    std::this_thread::sleep_for(std::chrono::milliseconds(250));
+  }
+}
+
+Result<void> Image::lock() {
+  Result<void> free = wait_for_turn();
+  if (!free) return free;
+  int r = rbd_lock_acquire(image_, RBD_LOCK_MODE_EXCLUSIVE);
+  if (r == -EROFS || r == -EBUSY) return in_use();
+  if (r < 0) {
+    return fail(name_, "can't be locked: " + ceph_error(r), "look at `rbd lock ls " + name_ + "`");
+  }
+  const std::string self = Holder::self(pool_->client().addresses()).text();
+  r = rbd_metadata_set(image_, kHolderKey, self.c_str());
+  if (r < 0)
+    return fail(name_, "can't be written: " + ceph_error(r), "check the pool and the rights");
+  // Requests of this client carry the map that fences whoever had it before.
+  return pool_->client().wait_for_latest_map();
+}
+
+Result<uint64_t> Image::size() const {
+  uint64_t bytes = 0;
+  const int r = rbd_get_size(image_, &bytes);
+  if (r < 0) return fail(name_, "can't tell its size: " + ceph_error(r), "");
+  return bytes;
+}
+
+Result<void> Image::grow(uint64_t bytes) {
+  const auto progress = [](uint64_t, uint64_t, void*) { return 0; };
+  const int r = rbd_resize2(image_, bytes, false, progress, nullptr);
+  if (r == 0) return {};
+  return fail(name_, "can't grow to " + backend::format_size(bytes) + ": " + ceph_error(r),
+              r == -EROFS ? "another client holds its lock" : "look at `rbd info " + name_ + "`");
+}
+
+Result<void> Image::watch(std::function<void()> changed) {
+  changed_ = std::move(changed);
+  const int r = rbd_update_watch(image_, &watch_, &Image::on_changed, this);
+  if (r < 0) return fail(name_, "can't be watched: " + ceph_error(r), "");
+  watched_ = true;
+  return {};
+}
+
+int Image::start(Io& io) {
+  rbd_completion_t completion = nullptr;
+  int r = rbd_aio_create_completion(&io, completed, &completion);
+  if (r < 0) return r;
+  const auto vectors = static_cast<int>(io.iovcnt);
+  switch (io.op) {
+    case Op::kRead:
+      r = rbd_aio_readv(image_, io.iov, vectors, io.offset, completion);
+      break;
+    case Op::kWrite:
+      r = rbd_aio_writev(image_, io.iov, vectors, io.offset, completion);
+      break;
+    case Op::kFlush:
+      r = rbd_aio_flush(image_, completion);
+      break;
+    case Op::kDiscard:
+    case Op::kWriteZeroes: {
+      // rbd_aio_discard leaves what doesn't fill 4 KiB as it was; this deallocates what it can and
+      // zeroes the rest.
+      const bool thick = io.op == Op::kWriteZeroes && !(io.flags & backend::kIoMayUnmap);
+      r = rbd_aio_write_zeroes(image_, io.offset, io.length, completion,
+                               thick ? RBD_WRITE_ZEROES_FLAG_THICK_PROVISION : 0, 0);
+      break;
+    }
+  }
+  if (r < 0) rbd_aio_release(completion);
+  return r;
+}
+
+}  // namespace sluice::rbd

@@ -1,0 +1,71 @@
+// An open image of Ceph.
+//
+// Threads: open(), size(), grow() and the destructor wait for Ceph: workers only. start() doesn't
+// wait.
+#pragma once
+
+#include <rbd/librbd.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "backend/backend.h"
+#include "base/result.h"
+#include "rbd/image_name.h"
+#include "rbd/rados_client.h"
+
+namespace sluice::rbd {
+
+class Image {
+ public:
+  enum class Access : uint8_t {
+    kOwned,     // with the exclusive lock, held until the image closes: never handed over on demand
+    kShared,    // to look, or to manage an image that nobody serves: librbd locks as it needs
+    kReadOnly,  // no lock, no watch; as large as it was when it was opened
+  };
+  // Checks that nothing answers from memory: librbd's cache is off whatever image and pool say, and
+  // there is neither object map nor fast-diff nor journal (DESIGN R2). Takes the lock,
+  // also from one who is gone: at once if it was a process of this node or a fenced client of this
+  // process, else when Ceph has given it up (30 s). It is blocklisted first, for good.
+  static Result<std::unique_ptr<Image>> open(std::shared_ptr<Pool> pool, const std::string& image,
+                                             Access access);
+  ~Image();
+  Image(const Image&) = delete;
+  Image& operator=(const Image&) = delete;
+
+  Pool& pool() const { return *pool_; }
+  const std::string& name() const { return name_; }  // pool/image
+  rbd_image_t handle() const { return image_; }
+
+  Result<uint64_t> size() const;  // bytes
+  Result<void> grow(uint64_t bytes);
+  // `changed` is called by a thread of librbd when size or snapshots may have changed; it must not
+  // call librbd. Once, before the first request.
+  Result<void> watch(std::function<void()> changed);
+
+  // Begins a request; its end calls `io.priv.aio->complete(io.aio, ...)` with bytes, 0 or a
+  // negative errno. Returns 0, or a negative errno where it never began.
+  int start(backend::Io& io);
+
+ private:
+  Image(std::shared_ptr<Pool> pool, std::string name, Access access)
+      : pool_(std::move(pool)), name_(std::move(name)), access_(access) {}
+  Result<void> check() const;
+  Result<void> check_cache() const;
+  Result<void> lock();
+  Result<void> wait_for_turn();
+  Error in_use() const;
+  static void on_changed(void* image) { static_cast<Image*>(image)->changed_(); }
+
+  const std::shared_ptr<Pool> pool_;
+  const std::string name_;
+  const Access access_;
+  rbd_image_t image_ = nullptr;
+  std::function<void()> changed_;
+  uint64_t watch_ = 0;
+  bool watched_ = false;
+};
+
+}  // namespace sluice::rbd

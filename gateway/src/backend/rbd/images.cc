@@ -1,0 +1,258 @@
+#include "rbd/images.h"
+
+#include <rbd/librbd.h>
+
+#include <cerrno>
+#include <string_view>
+#include <utility>
+
+#include "backend/failure.h"
+#include "backend/spec.h"
+#include "base/limits.h"
+#include "rbd/workers.h"
+
+namespace sluice::rbd {
+namespace {
+
+using backend::fail;
+using backend::format_size;
+
+constexpr std::string_view kPrefix = "sluice-";
+constexpr size_t kUuidText = 36;
+constexpr uint64_t kFeatures =
+    RBD_FEATURE_LAYERING | RBD_FEATURE_EXCLUSIVE_LOCK | RBD_FEATURE_DEEP_FLATTEN;
+constexpr uint64_t kCloneFormat = 2;
+
+class Options {
+ public:
+  explicit Options(const std::string& data_pool) {
+    rbd_image_options_create(&options_);
+    rbd_image_options_set_uint64(options_, RBD_IMAGE_OPTION_FORMAT, 2);
+    rbd_image_options_set_uint64(options_, RBD_IMAGE_OPTION_FEATURES, kFeatures);
+    if (data_pool.empty()) return;
+    rbd_image_options_set_string(options_, RBD_IMAGE_OPTION_DATA_POOL, data_pool.c_str());
+  }
+  ~Options() { rbd_image_options_destroy(options_); }
+  Options(const Options&) = delete;
+  Options& operator=(const Options&) = delete;
+  rbd_image_options_t get() const { return options_; }
+
+ private:
+  rbd_image_options_t options_ = nullptr;
+};
+
+int tell(uint64_t done, uint64_t total, void* progress) {
+  const auto& told = *static_cast<const Progress*>(progress);
+  if (told && total > 0) told(static_cast<unsigned>(done * 100 / total));
+  return 0;
+}
+
+void* pointer(const Progress& progress) { return const_cast<Progress*>(&progress); }  // NOLINT
+
+Error failed(const std::string& name, const std::string& what, int r) {
+  switch (-r) {
+    case EBUSY:
+      return fail(name, what + ": it is open somewhere, or clones need it",
+                  "`rbd status " + name + "` shows by whom");
+    case EROFS:
+      return fail(name, what + ": another client holds its lock",
+                  "`rbd lock ls " + name + "` shows which");
+    case ENOTEMPTY:
+      return fail(name, what + ": it has snapshots", "delete them first");
+    case EDQUOT:
+    case ENOSPC:
+      return fail(name, what + ": the pool is full", "make room, or raise its quota");
+    case EACCES:
+    case EPERM:
+      return fail(name, what + ": not allowed", "the user needs `profile rbd` for the pool's OSDs");
+    default:
+      return fail(name, what + ": " + ceph_error(r), "look at `rbd info " + name + "`");
+  }
+}
+
+// Of others than `image` itself.
+Result<bool> watched_by_others(Image& image) {
+  std::vector<rbd_image_watcher_t> watchers(64);
+  size_t count = watchers.size();
+  const int r = rbd_watchers_list(image.handle(), watchers.data(), &count);
+  if (r == -ERANGE) return true;
+  if (r < 0) return failed(image.name(), "can't tell who has it open", r);
+  bool others = false;
+  for (size_t i = 0; i < count; ++i) {
+    others = others || image.pool().client().addresses() != watchers[i].addr;
+  }
+  rbd_watchers_list_cleanup(watchers.data(), count);
+  return others || count > 1;
+}
+
+}  // namespace
+
+std::string image_of(const std::string& volume_uuid) { return std::string(kPrefix) + volume_uuid; }
+
+Result<void> Images::create(const std::string& image, const NewImage& wanted) {
+  const Options options(wanted.data_pool);
+  int r = rbd_create4(pool_->context(), image.c_str(), wanted.size, options.get());
+  if (r == -EEXIST) {
+    const Result<uint64_t> size = adopt(image);
+    if (!size) return Error{size.error()};
+    if (size.value() == wanted.size) return {};
+    return fail(
+        named(image),
+        "exists with " + format_size(size.value()) + " instead of " + format_size(wanted.size),
+        "remove it, or adopt it as it is");
+  }
+  if (r == -ENOENT && !wanted.data_pool.empty()) {
+    return fail(named(image), "there is no data pool " + wanted.data_pool, "create it");
+  }
+  if (r < 0) return failed(named(image), "can't be created", r);
+  return {};
+}
+
+Result<std::unique_ptr<Image>> Images::open(const std::string& image) {
+  return Image::open(pool_, image, Image::Access::kShared);
+}
+
+Result<uint64_t> Images::adopt(const std::string& image) {
+  auto opened = open(image);
+  if (!opened) return Error{opened.error()};
+  Result<uint64_t> size = (*opened)->size();
+  if (size && (*size == 0 || *size % 512 != 0)) {
+    return fail(named(image), std::to_string(*size) + " bytes are no whole blocks",
+                "rbd resize it to a multiple of 512 bytes");
+  }
+  return size;
+}
+
+Result<void> Images::grow(const std::string& image, uint64_t bytes) {
+  auto opened = open(image);
+  if (!opened) return Error{opened.error()};
+  Result<uint64_t> size = (*opened)->size();
+  if (!size) return Error{size.error()};
+  if (*size == bytes) return {};
+  if (*size > bytes) {
+    return fail(named(image),
+                "can't shrink from " + format_size(*size) + " to " + format_size(bytes) +
+                    ", data would be lost",
+                "make a smaller volume and copy");
+  }
+  return (*opened)->grow(bytes);
+}
+
+Result<void> Images::remove(const std::string& image) {
+  const int r = rbd_remove(pool_->context(), image.c_str());
+  if (r == 0 || r == -ENOENT) return {};
+  return failed(named(image), "can't be removed", r);
+}
+
+Result<void> Images::trash(const std::string& image, uint64_t seconds) {
+  const int r = rbd_trash_move(pool_->context(), image.c_str(), seconds);
+  if (r == 0 || r == -ENOENT) return {};
+  return failed(named(image), "can't be moved to the trash", r);
+}
+
+Result<void> Images::clone(const std::string& image, const std::string& snapshot,
+                           const std::string& copy, const std::string& data_pool) {
+  const Options options(data_pool);
+  rbd_image_options_set_uint64(options.get(), RBD_IMAGE_OPTION_CLONE_FORMAT, kCloneFormat);
+  const int r = rbd_clone3(pool_->context(), image.c_str(), snapshot.c_str(), pool_->context(),
+                           copy.c_str(), options.get());
+  if (r == 0 || r == -EEXIST) return {};
+  if (r == -ENOENT) return fail(named(image), "has no snapshot " + snapshot, "take it first");
+  return failed(named(copy), "can't be cloned from " + image + "@" + snapshot, r);
+}
+
+Result<std::vector<ImageFacts>> Images::list() {
+  std::vector<rbd_image_spec_t> images(1024);
+  size_t count = images.size();
+  int r = rbd_list2(pool_->context(), images.data(), &count);
+  while (r == -ERANGE && images.size() < limits::kMaxPoolImages) {
+    images.resize(2 * images.size());
+    count = images.size();
+    r = rbd_list2(pool_->context(), images.data(), &count);
+  }
+  if (r < 0) return failed(pool_->name(), "can't list its images", r);
+  std::vector<ImageFacts> ours;
+  for (size_t i = 0; i < count; ++i) {
+    const std::string name = images[i].name;
+    const bool by_uuid = name.starts_with(kPrefix) && name.size() == kPrefix.size() + kUuidText;
+    if (by_uuid) ours.push_back({name, name.substr(kPrefix.size())});
+  }
+  rbd_image_spec_list_cleanup(images.data(), count);
+  return ours;
+}
+
+Result<void> snapshot(Image& image, const std::string& name) {
+  const int r = rbd_snap_create(image.handle(), name.c_str());
+  if (r == 0 || r == -EEXIST) return {};
+  return failed(image.name() + "@" + name, "can't be taken", r);
+}
+
+Result<void> remove_snapshot(Image& image, const std::string& name) {
+  const int r = rbd_snap_remove(image.handle(), name.c_str());
+  if (r == 0 || r == -ENOENT) return {};
+  return failed(image.name() + "@" + name, "can't be removed", r);
+}
+
+Result<void> roll_back(Image& image, const std::string& name, const Progress& progress) {
+  Result<bool> busy = watched_by_others(image);
+  if (!busy) return Error{busy.error()};
+  if (*busy) {
+    return fail(image.name(), "is in use, and can't go back to " + name + " meanwhile",
+                "take it from its targets first");
+  }
+  const int r =
+      rbd_snap_rollback_with_progress(image.handle(), name.c_str(), tell, pointer(progress));
+  if (r == 0) return {};
+  if (r == -ENOENT) return fail(image.name(), "has no snapshot " + name, "choose one it has");
+  return failed(image.name(), "can't go back to " + name, r);
+}
+
+Result<void> flatten(Image& image, const Progress& progress) {
+  const int r = rbd_flatten_with_progress(image.handle(), tell, pointer(progress));
+  if (r == 0 || r == -EINVAL) return {};  // EINVAL: it shares nothing
+  return failed(image.name(), "can't be flattened", r);
+}
+
+namespace {
+
+Result<PoolFacts> look_at(const backend::CephAccess& access, const std::string& pool,
+                          const std::string& space, const std::string& data_pool) {
+  auto client = RadosClient::connect(access);
+  if (!client) return Error{client.error()};
+  auto opened = (*client)->pool(pool, space);
+  if (!opened) return Error{opened.error()};
+  const rados_ioctx_t context = (*opened)->context();
+  if (!space.empty()) {
+    bool exists = false;
+    const int r = rbd_namespace_exists(context, space.c_str(), &exists);
+    if (r < 0) return failed(pool, "can't tell its namespaces", r);
+    if (!exists) {
+      return fail((*opened)->name(), "there is no such namespace",
+                  "rbd namespace create " + (*opened)->name());
+    }
+  }
+  if (!data_pool.empty()) {
+    if (auto data = (*client)->pool(data_pool, ""); !data) return Error{data.error()};
+  }
+  size_t none = 0;
+  const int r = rbd_list2(context, nullptr, &none);
+  if (r < 0 && r != -ERANGE) return failed(pool, "can't be read", r);
+  PoolFacts facts;
+  facts.cluster = (*client)->cluster_id();
+  rados_cluster_stat_t cluster{};
+  if (rados_cluster_stat((*client)->handle(), &cluster) == 0)
+    facts.capacity_bytes = cluster.kb << 10;
+  rados_pool_stat_t used{};
+  if (rados_ioctx_pool_stat(context, &used) == 0) facts.used_bytes = used.num_bytes;
+  return facts;
+}
+
+}  // namespace
+
+Result<PoolFacts> probe(const backend::CephAccess& access, const std::string& pool,
+                        const std::string& space, const std::string& data_pool) {
+  return Workers::instance().run<PoolFacts>(
+      pool, 2 * limits::kCephConnect, [=] { return look_at(access, pool, space, data_pool); });
+}
+
+}  // namespace sluice::rbd

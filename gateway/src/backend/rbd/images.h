@@ -1,0 +1,86 @@
+// Management of the images in a pool, on the control plane's behalf: what its jobs are made of.
+// Each may come again: what is done already is done well. Calls wait for Ceph, as long as it takes:
+// workers only.
+//
+// Volumes' images are named by the volume's UUID (image_of), so that what nobody knows any more can
+// be found. An image that is served is managed by its owner through its own open image (the
+// functions on Image): from elsewhere a hung owner would be waited for, and then blocklisted.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "rbd/image.h"
+#include "rbd/rados_client.h"
+
+namespace sluice::rbd {
+
+// "sluice-" and the UUID as 8-4-4-4-12.
+std::string image_of(const std::string& volume_uuid);
+
+struct NewImage {
+  uint64_t size = 0;      // bytes
+  std::string data_pool;  // empty: the pool itself
+};
+
+struct ImageFacts {
+  std::string image;   // name
+  std::string volume;  // UUID of the volume, of a name by image_of(); else empty
+};
+
+// How far a long one is, 0 to 100.
+using Progress = std::function<void(unsigned percent)>;
+
+class Images {
+ public:
+  explicit Images(std::shared_ptr<Pool> pool) : pool_(std::move(pool)) {}
+
+  // Thin, with layering, exclusive-lock and deep-flatten. One that is there already must have that
+  // size.
+  Result<void> create(const std::string& image, const NewImage& wanted);
+  // An image that somebody made: looks whether it can be served, and returns its size in bytes.
+  Result<uint64_t> adopt(const std::string& image);
+  // Of an image that nobody serves. A smaller one than it has is refused.
+  Result<void> grow(const std::string& image, uint64_t bytes);
+  // Refused while it is open somewhere, or has snapshots.
+  Result<void> remove(const std::string& image);
+  // Out of sight, and removable by `rbd trash rm` once `seconds` are over.
+  Result<void> trash(const std::string& image, uint64_t seconds);
+  // A thin copy of a snapshot (clone format 2: the snapshot needs no protection, and may go first).
+  Result<void> clone(const std::string& image, const std::string& snapshot, const std::string& copy,
+                     const std::string& data_pool);
+  // Opens an image that nobody serves, for the functions below.
+  Result<std::unique_ptr<Image>> open(const std::string& image);
+  // Volumes' images, limits::kMaxPoolImages at most: whoever knows the volumes knows the orphans.
+  Result<std::vector<ImageFacts>> list();
+
+ private:
+  std::string named(const std::string& image) const { return pool_->name() + "/" + image; }
+  const std::shared_ptr<Pool> pool_;
+};
+
+Result<void> snapshot(Image& image, const std::string& name);
+// Where clones hang on it, Ceph keeps it in its trash until the last of them is gone or flattened.
+Result<void> remove_snapshot(Image& image, const std::string& name);
+// The image as it was. Refused while another client has it open: hosts would find other data under
+// their feet. Hosts of ours are the caller's to look at.
+Result<void> roll_back(Image& image, const std::string& name, const Progress& progress);
+// A clone gets its own copy of what it shares.
+Result<void> flatten(Image& image, const Progress& progress);
+
+struct PoolFacts {
+  std::string cluster;          // fsid
+  uint64_t capacity_bytes = 0;  // of the cluster; 0: it doesn't tell
+  uint64_t used_bytes = 0;
+};
+
+// Whether a pool can hold volumes, with an error that tells: no monitor answers, the user is
+// refused, there is no such pool, namespace or data pool. Bounded by limits::kCephConnect.
+Result<PoolFacts> probe(const backend::CephAccess& access, const std::string& pool,
+                        const std::string& space, const std::string& data_pool);
+
+}  // namespace sluice::rbd

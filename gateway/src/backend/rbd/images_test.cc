@@ -1,0 +1,172 @@
+#include "rbd/images.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "backend/test_driver.h"
+#include "rbd/ceph_fixture.h"
+#include "rbd/rbd_backend.h"
+
+namespace sluice::rbd {
+namespace {
+
+using backend::Bytes;
+using backend::Driver;
+using backend::pattern;
+using testing::HasSubstr;
+
+class ImagesTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    install();
+    ASSERT_NE(place.pool(), nullptr);
+  }
+  std::unique_ptr<Image> open(const std::string& image) {
+    auto opened = place.images().open(image);
+    EXPECT_TRUE(opened.ok()) << opened.error();
+    return opened ? std::move(*opened) : nullptr;
+  }
+  Bytes contents(const std::string& image) {
+    auto backend = backend::open(place.spec(image));
+    EXPECT_TRUE(backend.ok()) << backend.error();
+    return Driver(**backend).read(0, 65536);
+  }
+  void fill(const std::string& image, uint8_t salt) {
+    auto backend = backend::open(place.spec(image));
+    ASSERT_TRUE(backend.ok()) << backend.error();
+    ASSERT_EQ(Driver(**backend).write(0, pattern(0, 65536, salt)), 0);
+  }
+
+  CephPlace place;
+};
+
+TEST_F(ImagesTest, WhatIsMadeAgainIsThereOnce) {
+  const std::string name = image_of("0f7c3a52-8a3e-4c0f-9d51-1d2f6a1b7e90");
+  EXPECT_TRUE(place.images().create(name, {.size = kImageSize, .data_pool = ""}).ok());
+  EXPECT_TRUE(place.images().create(name, {.size = kImageSize, .data_pool = ""}).ok());
+  EXPECT_THAT(place.images().create(name, {.size = 2 * kImageSize, .data_pool = ""}).error(),
+              HasSubstr("exists with 8MiB instead of 16MiB"));
+  EXPECT_THAT(place.images().create("other", {.size = 4096, .data_pool = "nopool"}).error(),
+              HasSubstr("no data pool nopool"));
+  const auto listed = place.images().list();
+  ASSERT_TRUE(listed.ok()) << listed.error();
+  ASSERT_EQ(listed.value().size(), 1u);  // `disk` isn't named by a volume
+  EXPECT_EQ(listed.value()[0].volume, "0f7c3a52-8a3e-4c0f-9d51-1d2f6a1b7e90");
+  EXPECT_EQ(contents(name), Bytes(65536));
+}
+
+TEST_F(ImagesTest, ADataPoolHoldsTheDataAndNothingElse) {
+  ASSERT_EQ(admin("ceph osd pool create bulk 8"), 0);
+  ASSERT_EQ(admin("ceph osd pool application enable bulk rbd"), 0);
+  ASSERT_TRUE(place.images().create("wide", {.size = kImageSize, .data_pool = "bulk"}).ok());
+  fill("wide", 3);
+  EXPECT_EQ(admin("sh -c 'rados -p bulk --all ls | grep -q rbd_data'"), 0);
+  EXPECT_EQ(contents("wide"), pattern(0, 65536, 3));
+}
+
+TEST_F(ImagesTest, GrowsAndNeverShrinks) {
+  EXPECT_TRUE(place.images().grow("disk", 2 * kImageSize).ok());
+  EXPECT_TRUE(place.images().grow("disk", 2 * kImageSize).ok());
+  EXPECT_THAT(place.images().grow("disk", kImageSize).error(), HasSubstr("can't shrink"));
+  EXPECT_EQ(place.images().adopt("disk").value(), 2 * kImageSize);
+}
+
+TEST_F(ImagesTest, AnImageThatCannotBeServedIsNotAdopted) {
+  ASSERT_EQ(admin("rbd create --size 8M --image-feature layering,exclusive-lock,object-map " +
+                  place.path("mapped")),
+            0);
+  EXPECT_THAT(place.images().adopt("mapped").error(), HasSubstr("rbd feature disable"));
+  EXPECT_THAT(place.images().adopt("none").error(), HasSubstr("there is no such image"));
+}
+
+TEST_F(ImagesTest, ServedImagesAreNeitherRemovedNorRolledBack) {
+  fill("disk", 1);
+  ASSERT_TRUE(snapshot(*open("disk"), "before").ok());
+  fill("disk", 2);
+  auto backend = backend::open(place.spec());
+  ASSERT_TRUE(backend.ok()) << backend.error();
+  EXPECT_THAT(roll_back(*open("disk"), "before", {}).error(), HasSubstr("is in use"));
+  EXPECT_THAT(place.images().remove("disk").error(), HasSubstr("disk"));
+  EXPECT_EQ(Driver(**backend).read(0, 65536), pattern(0, 65536, 2));
+  (*backend)->close();
+  backend->reset();
+  EXPECT_EQ(contents("disk"), pattern(0, 65536, 2));
+}
+
+TEST_F(ImagesTest, RollingBackBringsBackWhatWasThere) {
+  fill("disk", 1);
+  ASSERT_TRUE(snapshot(*open("disk"), "before").ok());
+  fill("disk", 2);
+  ASSERT_EQ(contents("disk"), pattern(0, 65536, 2));
+  backend::open(place.spec()).value()->close();
+  // Closing takes its time; to open it again waits for that.
+  ASSERT_TRUE(backend::open(place.spec()).ok());
+  Result<void> back = roll_back(*open("disk"), "before", {});
+  for (int i = 0; i < 1000 && !back; ++i) back = roll_back(*open("disk"), "before", {});
+  ASSERT_TRUE(back.ok()) << back.error();
+  EXPECT_EQ(contents("disk"), pattern(0, 65536, 1));
+  EXPECT_THAT(roll_back(*open("disk"), "never", {}).error(), HasSubstr("no snapshot never"));
+}
+
+TEST_F(ImagesTest, ACloneLivesOnWithoutItsSourceOnceItIsFlat) {
+  fill("disk", 1);
+  {
+    auto disk = open("disk");
+    ASSERT_TRUE(snapshot(*disk, "s").ok());
+    ASSERT_TRUE(snapshot(*disk, "s").ok());
+  }
+  ASSERT_TRUE(place.images().clone("disk", "s", "copy", "").ok());
+  ASSERT_TRUE(place.images().clone("disk", "s", "copy", "").ok());
+  EXPECT_THAT(place.images().clone("disk", "t", "other", "").error(), HasSubstr("no snapshot t"));
+  fill("disk", 2);
+  EXPECT_EQ(contents("copy"), pattern(0, 65536, 1));
+  EXPECT_TRUE(remove_snapshot(*open("disk"), "s").ok());  // the clone keeps it in the trash
+  EXPECT_TRUE(remove_snapshot(*open("disk"), "s").ok());
+  EXPECT_EQ(contents("copy"), pattern(0, 65536, 1));
+  unsigned last = 0;
+  const Progress progress = [&](unsigned percent) { last = percent; };
+  EXPECT_TRUE(flatten(*open("copy"), progress).ok());
+  EXPECT_GT(last, 0u);
+  EXPECT_TRUE(flatten(*open("copy"), progress).ok());
+  fill("copy", 5);
+  EXPECT_EQ(contents("disk"), pattern(0, 65536, 2));
+}
+
+TEST_F(ImagesTest, RemovedOnceOrPutIntoTheTrash) {
+  ASSERT_TRUE(place.images().create("a", {.size = 4096, .data_pool = ""}).ok());
+  EXPECT_TRUE(place.images().remove("a").ok());
+  EXPECT_TRUE(place.images().remove("a").ok());
+  ASSERT_TRUE(place.images().create("b", {.size = 4096, .data_pool = ""}).ok());
+  EXPECT_TRUE(place.images().trash("b", 3600).ok());
+  EXPECT_TRUE(place.images().trash("b", 3600).ok());
+  EXPECT_FALSE(place.images().adopt("b").ok());
+  EXPECT_EQ(admin("sh -c 'rbd trash ls rbd/" + place.space() + " | grep -q b'"), 0);
+}
+
+TEST_F(ImagesTest, AProbeTellsWhichPartIsWrong) {
+  const backend::CephAccess good = gateway_access();
+  const auto fine = probe(good, "rbd", place.space(), "");
+  ASSERT_TRUE(fine.ok()) << fine.error();
+  EXPECT_EQ(fine.value().cluster, place.client().cluster_id());
+  EXPECT_THAT(probe(good, "nopool", "", "").error(), HasSubstr("there is no pool nopool"));
+  EXPECT_THAT(probe(good, "rbd", "", "nodata").error(), HasSubstr("there is no pool nodata"));
+  EXPECT_THAT(probe(good, "rbd", "nospace", "").error(), HasSubstr("no such namespace"));
+
+  backend::CephAccess bad = good;
+  bad.keyring_file.clear();
+  bad.key = "AQBZqyBpAAAAABAAq0sQm2PnbWLpQMXXHYXl2A==";
+  EXPECT_THAT(probe(bad, "rbd", "", "").error(), HasSubstr("refused client.gateway"));
+  EXPECT_THAT(probe(bad, "rbd", "", "").error(), testing::Not(HasSubstr(bad.key)));
+  bad = good;
+  bad.keyring_file = "/there/is/no/such";
+  EXPECT_THAT(probe(bad, "rbd", "", "").error(), HasSubstr("no key of client.gateway"));
+  bad = good;
+  bad.config_file.clear();
+  bad.monitors = "127.0.0.1:1";
+  EXPECT_THAT(probe(bad, "rbd", "", "").error(), HasSubstr("no monitor answered within 10 s"));
+}
+
+}  // namespace
+}  // namespace sluice::rbd

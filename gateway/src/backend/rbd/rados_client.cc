@@ -1,0 +1,274 @@
+#include "rbd/rados_client.h"
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <ctime>
+#include <map>
+#include <utility>
+
+#include "backend/failure.h"
+#include "base/limits.h"
+#include "base/log.h"
+
+namespace sluice::rbd {
+namespace {
+
+using backend::CephAccess;
+using backend::fail;
+
+constexpr Nanos kProofInterval = 500 * kMillisecond;
+
+Nanos boot_time() {
+  timespec t{};
+  clock_gettime(CLOCK_BOOTTIME, &t);
+  return t.tv_sec * kSecond + t.tv_nsec;
+}
+
+std::string user_of(const CephAccess& access) {
+  return "client." + (access.user.empty() ? "admin" : access.user);
+}
+
+std::string cluster_of(const CephAccess& access) {
+  if (!access.monitors.empty()) return "Ceph at " + access.monitors;
+  return "Ceph of " +
+         (access.config_file.empty() ? std::string("/etc/ceph/ceph.conf") : access.config_file);
+}
+
+struct Setting {
+  const char* name;
+  std::string value;
+};
+
+// Said after the files were read, so that no file changes them.
+std::vector<Setting> settings_of(const CephAccess& access) {
+  const std::string bound = std::to_string(limits::kCephConnect / kSecond);
+  std::vector<Setting> settings = {
+      // Acknowledged is durable (DESIGN R12): librbd's cache acknowledges from memory.
+      {"rbd_cache", "false"},
+      // librbd's own copy of a write: without it (16.2) a write in flight to a blocklisted client's
+      // disk may never end, nor may the closing of its image (decisions/2026-11-21-rbd.md).
+      {"rbd_disable_zero_copy_writes", "true"},
+      {"rbd_discard_granularity_bytes", "4096"},
+      {"rbd_atime_update_interval", "0"},
+      {"rbd_mtime_update_interval", "0"},
+      // Whoever is robbed of a lock is blocklisted before, here and for good
+      // (Image::wait_for_turn).
+      // librbd would do it for an hour, and the first blocklisting of an address is what counts.
+      {"rbd_blocklist_on_break_lock", "false"},
+      {"client_mount_timeout", bound},
+      {"rados_mon_op_timeout", bound},
+      // A write that was given up might still be executed.
+      {"rados_osd_op_timeout", "0"},
+      // Sooner than its 5 s and 10 s: notices a disk that came back.
+      {"objecter_tick_interval", "0.5"},
+      {"objecter_timeout", "1"},
+      {"admin_socket", ""},
+      {"log_file", ""},
+      {"log_to_stderr", "false"},
+      {"err_to_stderr", "false"},
+  };
+  if (!access.monitors.empty()) settings.push_back({"mon_host", access.monitors});
+  if (!access.keyring_file.empty()) settings.push_back({"keyring", access.keyring_file});
+  if (!access.key.empty()) settings.push_back({"key", access.key});
+  return settings;
+}
+
+Result<void> configure(rados_t cluster, const CephAccess& access) {
+  if (access.monitors.empty() || !access.config_file.empty()) {
+    const char* file = access.config_file.empty() ? nullptr : access.config_file.c_str();
+    const int r = rados_conf_read_file(cluster, file);
+    if (r < 0) {
+      return fail(cluster_of(access), "can't read its configuration: " + ceph_error(r),
+                  "name the monitors, or a file the gateway's user may read");
+    }
+  }
+  for (const auto& [name, value] : settings_of(access)) {
+    const int r = rados_conf_set(cluster, name, value.c_str());
+    if (r < 0) return fail(cluster_of(access), std::string("refuses ") + name, ceph_error(r));
+  }
+  return {};
+}
+
+Error explain(int r, const CephAccess& access) {
+  switch (-r) {
+    case ETIMEDOUT:
+      return fail(
+          cluster_of(access),
+          "no monitor answered within " + std::to_string(limits::kCephConnect / kSecond) + " s",
+          "check the monitors' addresses and the network to them");
+    case EACCES:
+    case EPERM:
+      return fail(cluster_of(access), "refused " + user_of(access),
+                  "check that this user exists and that its key is right (ceph auth get)");
+    case ENOENT:
+      return fail(cluster_of(access), "there is no key of " + user_of(access),
+                  "name a keyring that has it and that the gateway's user may read");
+    default:
+      return fail(cluster_of(access), "can't connect as " + user_of(access) + ": " + ceph_error(r),
+                  "check monitors, user and key");
+  }
+}
+
+}  // namespace
+
+// Clients of this process, by address.
+std::mutex RadosClient::living_mutex;
+std::map<std::string, std::shared_ptr<RadosClient::State>>& RadosClient::living() {
+  static auto& all = *new std::map<std::string, std::shared_ptr<State>>;  // outlives statics
+  return all;
+}
+
+std::string ceph_error(int negative_errno) {
+  if (negative_errno == -ESHUTDOWN) return "this client is blocklisted";
+  return std::strerror(-negative_errno);
+}
+
+Result<std::shared_ptr<RadosClient>> RadosClient::connect(const CephAccess& access) {
+  rados_t cluster = nullptr;
+  int r = rados_create2(&cluster, "ceph", user_of(access).c_str(), 0);
+  if (r < 0) return explain(r, access);
+  const Result<void> configured = configure(cluster, access);
+  r = configured ? rados_connect(cluster) : -EINVAL;
+  if (r < 0) {
+    rados_shutdown(cluster);
+    return configured ? explain(r, access) : Error{configured.error()};
+  }
+  char* addresses = nullptr;
+  r = rados_getaddrs(cluster, &addresses);
+  char id[64] = {};
+  if (r < 0 || rados_cluster_fsid(cluster, id, sizeof id) < 0) {
+    rados_shutdown(cluster);
+    return explain(r < 0 ? r : -EIO, access);
+  }
+  std::shared_ptr<RadosClient> client(new RadosClient(cluster, addresses, id));
+  rados_buffer_free(addresses);
+  {
+    const std::lock_guard lock(living_mutex);
+    living()[client->addresses_] = client->state_;
+  }
+  log::info("connected to Ceph", {{"cluster", client->cluster_id_},
+                                  {"user", user_of(access)},
+                                  {"client", client->addresses_}});
+  return client;
+}
+
+Result<std::shared_ptr<RadosClient>> RadosClient::shared(const CephAccess& access) {
+  using Key = std::array<std::string, 5>;
+  static std::mutex mutex;
+  static std::map<Key, std::weak_ptr<RadosClient>> clients;
+  // Held while connecting: two who come at once get one client.
+  const std::lock_guard lock(mutex);
+  std::erase_if(clients, [](const auto& entry) { return entry.second.expired(); });
+  std::weak_ptr<RadosClient>& known =
+      clients[{access.config_file, access.monitors, access.user, access.keyring_file, access.key}];
+  if (auto client = known.lock(); client && !client->fenced()) return client;
+  auto client = connect(access);
+  if (client) known = *client;
+  return client;
+}
+
+bool RadosClient::lives_here(const std::string& addresses) {
+  const std::lock_guard lock(living_mutex);
+  const auto known = living().find(addresses);
+  return known != living().end() && !known->second->fenced.load(std::memory_order_acquire);
+}
+
+RadosClient::~RadosClient() {
+  {
+    const std::lock_guard lock(living_mutex);
+    living().erase(addresses_);
+  }
+  rados_shutdown(cluster_);
+}
+
+Result<std::shared_ptr<Pool>> RadosClient::pool(const std::string& name, const std::string& space) {
+  const std::string full = space.empty() ? name : name + "/" + space;
+  rados_ioctx_t context = nullptr;
+  const int r = rados_ioctx_create(cluster_, name.c_str(), &context);
+  if (r == -ENOENT) {
+    return fail(full, "there is no pool " + name + " in this cluster",
+                "name one that `ceph osd pool ls` shows, or create it");
+  }
+  if (r < 0) return fail(full, "can't use the pool: " + ceph_error(r), "check the user's rights");
+  if (!space.empty()) rados_ioctx_set_namespace(context, space.c_str());
+  // A full pool refuses writes at once; hosts are told instead of left waiting.
+  rados_set_pool_full_try(context);
+  return std::make_shared<Pool>(shared_from_this(), context, full);
+}
+
+Result<void> RadosClient::blocklist(const std::string& addresses, uint32_t seconds) {
+  std::string copy = addresses;
+  const int r = rados_blocklist_add(cluster_, copy.data(), seconds);
+  if (r < 0) {
+    return fail("client " + addresses, "can't be blocklisted: " + ceph_error(r),
+                "the user needs `profile rbd` for monitors");
+  }
+  log::warning("client of Ceph blocklisted", {{"client", addresses}, {"by", addresses_}});
+  return wait_for_latest_map();
+}
+
+Result<void> RadosClient::wait_for_latest_map() {
+  const int r = rados_wait_for_latest_osdmap(cluster_);
+  if (r < 0)
+    return fail("Ceph", "can't get the latest map: " + ceph_error(r), "check the monitors");
+  return {};
+}
+
+void RadosClient::State::note_fenced() {
+  std::vector<std::function<void()>> all;
+  {
+    const std::lock_guard lock(mutex);
+    if (fenced.exchange(true, std::memory_order_acq_rel)) return;
+    all.swap(told);
+  }
+  for (const auto& one : all) one();
+}
+
+void RadosClient::watch_fence(std::function<void()> told) {
+  {
+    const std::lock_guard lock(state_->mutex);
+    if (!fenced()) return state_->told.push_back(std::move(told));
+  }
+  told();
+}
+
+struct RadosClient::Question {
+  std::shared_ptr<State> state;
+  Nanos asked;
+  uint64_t size = 0;
+  time_t time = 0;
+};
+
+void RadosClient::prove(Pool& pool) {
+  const Nanos now = boot_time();
+  if (now - state_->asked.load(std::memory_order_relaxed) < kProofInterval) return;
+  if (state_->asking.exchange(true, std::memory_order_acq_rel)) return;
+  state_->asked.store(now, std::memory_order_relaxed);
+  auto question = std::make_unique<Question>(Question{state_, now});
+  rados_completion_t completion = nullptr;
+  if (rados_aio_create_completion2(question.get(), &RadosClient::answered, &completion) == 0) {
+    Question* asked = question.release();
+    const int r =
+        rados_aio_stat(pool.context(), "rbd_directory", completion, &asked->size, &asked->time);
+    rados_aio_release(completion);
+    if (r == 0) return;
+    question.reset(asked);
+  }
+  state_->asking.store(false, std::memory_order_release);
+}
+
+// By a thread of librados. That there is no such object is an answer, too.
+void RadosClient::answered(rados_completion_t completion, void* argument) {
+  const std::unique_ptr<Question> question(static_cast<Question*>(argument));
+  State& state = *question->state;
+  const int r = rados_aio_get_return_value(completion);
+  state.asking.store(false, std::memory_order_release);
+  if (r == 0 || r == -ENOENT) {
+    state.proven.store(question->asked, std::memory_order_release);
+  } else if (r == -ESHUTDOWN) {
+    state.note_fenced();
+  }
+}
+
+}  // namespace sluice::rbd

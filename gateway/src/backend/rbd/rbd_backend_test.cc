@@ -1,0 +1,254 @@
+#include "rbd/rbd_backend.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cerrno>
+#include <chrono>
+#include <ctime>
+#include <thread>
+
+#include "backend/test_driver.h"
+#include "base/limits.h"
+#include "rbd/ceph_fixture.h"
+#include "rbd/holder.h"
+
+namespace sluice::rbd {
+namespace {
+
+using backend::Backend;
+using backend::Bytes;
+using backend::Driver;
+using backend::Io;
+using backend::Op;
+using backend::pattern;
+using testing::HasSubstr;
+
+class RbdTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    install();
+    ASSERT_NE(place.pool(), nullptr);
+  }
+  std::unique_ptr<Backend> open(const backend::Spec& spec) {
+    auto opened = backend::open(spec);
+    EXPECT_TRUE(opened.ok()) << opened.error();
+    return opened ? std::move(*opened) : nullptr;
+  }
+  static std::string refusal(const backend::Spec& spec) {
+    auto opened = backend::open(spec);
+    return opened ? "was opened" : opened.error();
+  }
+  // Looks as the gateway does, until `holds`; a minute at most.
+  template <class Condition>
+  static bool comes_true(Backend& backend, Condition holds) {
+    for (int i = 0; i < 6000; ++i) {
+      const bool fine = backend.check().ok();
+      if (holds(fine)) return true;
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    return false;
+  }
+  // The client that serves this process's images.
+  static std::string served_by() {
+    return RadosClient::shared(gateway_access()).value()->addresses();
+  }
+
+  CephPlace place;
+};
+
+TEST_F(RbdTest, WhatWouldAnswerFromMemoryIsRefusedWithItsMend) {
+  ASSERT_EQ(
+      admin("rbd create --size 8M --image-feature layering,exclusive-lock,object-map,fast-diff " +
+            place.path("mapped")),
+      0);
+  EXPECT_THAT(refusal(place.spec("mapped")),
+              HasSubstr("rbd feature disable " + place.path("mapped") + " fast-diff object-map"));
+  ASSERT_EQ(admin("rbd feature disable " + place.path("mapped") + " fast-diff object-map"), 0);
+  EXPECT_NE(open(place.spec("mapped")), nullptr);
+}
+
+TEST_F(RbdTest, AnImageWithoutItsLockIsRefused) {
+  ASSERT_EQ(admin("rbd create --size 8M --image-feature layering " + place.path("unlocked")), 0);
+  EXPECT_THAT(refusal(place.spec("unlocked")),
+              HasSubstr("rbd feature enable " + place.path("unlocked") + " exclusive-lock"));
+}
+
+TEST_F(RbdTest, ACacheThatImageOrPoolTurnOnIsRefused) {
+  ASSERT_EQ(admin("rbd config image set " + place.path() + " rbd_cache true"), 0);
+  EXPECT_THAT(refusal(place.spec()),
+              HasSubstr("rbd config image rm " + place.path() + " rbd_cache"));
+  ASSERT_EQ(admin("rbd config image rm " + place.path() + " rbd_cache"), 0);
+  auto backend = open(place.spec());
+  ASSERT_NE(backend, nullptr);
+  EXPECT_FALSE(backend->write_cache());
+  EXPECT_FALSE(backend->set_write_cache(true).ok());
+}
+
+TEST_F(RbdTest, RefusalsNameWhatIsWrong) {
+  EXPECT_THAT(refusal(place.spec("none")),
+              HasSubstr(place.path("none") + ": there is no such image"));
+  backend::Spec spec = place.spec();
+  spec.path = "nopool/disk";
+  EXPECT_THAT(refusal(spec), HasSubstr("there is no pool nopool"));
+  spec = place.spec();
+  spec.size = 4096;
+  EXPECT_THAT(refusal(spec), HasSubstr("holds 8MiB, more than size=4KiB"));
+  spec = place.spec();
+  spec.ceph.config_file = "/there/is/no/such.conf";
+  EXPECT_THAT(refusal(spec), HasSubstr("can't read its configuration"));
+}
+
+TEST_F(RbdTest, ASizeThatIsSaidIsTakenOnByTheImage) {
+  backend::Spec spec = place.spec();
+  spec.size = 2 * kImageSize;
+  EXPECT_EQ(open(spec)->size_bytes(), 2 * kImageSize);
+  EXPECT_EQ(place.images().adopt("disk").value(), 2 * kImageSize);
+}
+
+TEST_F(RbdTest, WhoIsBlocklistedAnswersNothingAndComesBackAsAnotherClient) {
+  auto backend = open(place.spec());
+  ASSERT_NE(backend, nullptr);
+  Driver driver(*backend);
+  const Bytes data = pattern(0, 65536, 1);
+  ASSERT_EQ(driver.write(0, data), 0);
+  const std::string before = served_by();
+  ASSERT_TRUE(place.client().blocklist(before).ok());
+  // A disk learns of it with the first request that knows of it.
+  Bytes back(4096);
+  const auto read = [&] { return driver.submit(Op::kRead, 0, 4096, {{back.data(), 4096}}); };
+  int64_t answer = read();
+  for (int i = 0; i < 1000000 && answer == 4096; ++i) answer = read();
+  EXPECT_EQ(answer, -ESHUTDOWN);
+  EXPECT_EQ(read(), -ESHUTDOWN);
+  EXPECT_EQ(driver.write(0, Bytes(4096)), -ESHUTDOWN);
+  EXPECT_EQ(driver.flush(), -ESHUTDOWN);
+  EXPECT_EQ(driver.discard(0, 4096), -ESHUTDOWN);
+  ASSERT_TRUE(comes_true(*backend, [](bool fine) { return fine; })) << backend->check().error();
+  EXPECT_EQ(driver.read(0, data.size()), data);
+  EXPECT_EQ(driver.write(0, data), 0);
+  EXPECT_NE(served_by(), before);
+  // It was not forgiven, and a gateway could not do that.
+  EXPECT_EQ(admin("ceph osd blocklist ls 2>&1 | grep -q " + before), 0);
+  EXPECT_NE(admin("ceph --name client.gateway --keyring " + gateway_access().keyring_file +
+                  " osd blocklist rm " + before),
+            0);
+}
+
+// In ten years, says the list of the blocklisted.
+TEST_F(RbdTest, WhoIsGoneIsFencedForGoodBeforeItsLockIsTaken) {
+  auto other = new_client();
+  auto pool = other->pool("rbd", place.space());
+  ASSERT_TRUE(pool.ok()) << pool.error();
+  auto held = Image::open(*pool, "disk", Image::Access::kOwned);
+  ASSERT_TRUE(held.ok()) << held.error();
+  // Of a process whose number is another's by now.
+  Holder gone = Holder::self(other->addresses());
+  ++gone.started;
+  ASSERT_EQ(rbd_metadata_set((*held)->handle(), "sluice.holder", gone.text().c_str()), 0);
+  auto backend = open(place.spec());
+  ASSERT_NE(backend, nullptr);
+  EXPECT_EQ(Driver(*backend).write(0, Bytes(4096)), 0);
+  Bytes late(4096);
+  EXPECT_EQ(rbd_write((*held)->handle(), 0, late.size(), reinterpret_cast<char*>(late.data())),
+            -ESHUTDOWN);
+  const std::time_t then = std::time(nullptr) + RadosClient::kForGood;
+  const std::string year = std::to_string(1900 + std::localtime(&then)->tm_year);
+  EXPECT_EQ(
+      admin("sh -c 'ceph osd blocklist ls | grep \"^" + other->addresses() + " " + year + "\"'"),
+      0);
+}
+
+TEST_F(RbdTest, ASecondOneIsToldWhichProcessHasIt) {
+  auto first = open(place.spec());
+  ASSERT_NE(first, nullptr);
+  backend::Spec second = place.spec();
+  second.ceph.monitors = "";
+  second.ceph.config_file = ceph_folder() + "/./ceph.conf";  // another client of the same cluster
+  EXPECT_THAT(refusal(second), HasSubstr("is in use by process " + std::to_string(getpid())));
+  EXPECT_TRUE(first->check().ok());
+}
+
+TEST_F(RbdTest, AnIdleOneLearnsThatItIsBlocklisted) {
+  auto backend = open(place.spec());
+  ASSERT_NE(backend, nullptr);
+  ASSERT_TRUE(comes_true(
+      *backend, [](bool) { return RadosClient::shared(gateway_access()).value()->proven() != 0; }));
+  ASSERT_TRUE(place.client().blocklist(served_by()).ok());
+  EXPECT_TRUE(comes_true(*backend, [](bool fine) { return !fine; }));
+  EXPECT_TRUE(comes_true(*backend, [](bool fine) { return fine; }));
+}
+
+TEST_F(RbdTest, ASizeThatChangedFromOutsideIsSeen) {
+  auto backend = open(place.spec());
+  ASSERT_NE(backend, nullptr);
+  ASSERT_EQ(admin("rbd resize --size 16M " + place.path()), 0);
+  EXPECT_TRUE(comes_true(
+      *backend, [&](bool fine) { return fine && backend->size_bytes() == 2 * kImageSize; }));
+  Driver driver(*backend);
+  EXPECT_EQ(driver.write(2 * kImageSize - 4096, Bytes(4096)), 0);
+  ASSERT_EQ(admin("rbd resize --allow-shrink --size 8M " + place.path()), 0);
+  EXPECT_TRUE(comes_true(*backend, [](bool fine) { return !fine; }));
+  EXPECT_THAT(backend->check().error(), HasSubstr("shrank from 16MiB to 8MiB"));
+  EXPECT_EQ(backend->size_bytes(), 2 * kImageSize);
+}
+
+// Objects of the data, as Ceph counts them.
+unsigned objects(const CephPlace& place) {
+  rados_list_ctx_t list = nullptr;
+  EXPECT_EQ(rados_nobjects_list_open(place.pool()->context(), &list), 0);
+  unsigned count = 0;
+  const char* name = nullptr;
+  while (rados_nobjects_list_next(list, &name, nullptr, nullptr) == 0) {
+    if (std::string(name).starts_with("rbd_data.")) ++count;
+  }
+  rados_nobjects_list_close(list);
+  return count;
+}
+
+TEST_F(RbdTest, DiscardGivesSpaceBackAndZerosThatMustNotDoSoKeepIt) {
+  auto backend = open(place.spec());
+  ASSERT_NE(backend, nullptr);
+  Driver driver(*backend);
+  ASSERT_EQ(driver.write(0, pattern(0, kImageSize, 1)), 0);
+  const unsigned full = objects(place);
+  EXPECT_EQ(full, 2u);  // of 4 MiB
+  ASSERT_EQ(driver.write_zeroes(0, kImageSize), 0);
+  EXPECT_EQ(objects(place), full);
+  ASSERT_EQ(driver.discard(0, kImageSize), 0);
+  EXPECT_EQ(objects(place), 0u);
+  ASSERT_EQ(driver.write(0, pattern(0, kImageSize, 1)), 0);
+  ASSERT_EQ(driver.write_zeroes(0, kImageSize / 2, backend::kIoMayUnmap), 0);
+  EXPECT_EQ(objects(place), full / 2);
+}
+
+TEST_F(RbdTest, MoreThanTheBoundIsBusy) {
+  auto backend = open(place.spec());
+  ASSERT_NE(backend, nullptr);
+  backend::TestAio aio;
+  struct Request {
+    Io io;
+    Bytes data = Bytes(512);
+    iovec iov{};
+  };
+  unsigned completed = 0;
+  std::vector<Request> requests(limits::kMaxImageRequests + 1);
+  for (size_t i = 0; i < requests.size(); ++i) {
+    Request& request = requests[i];
+    request.iov = {request.data.data(), 512};
+    request.io.iov = &request.iov;
+    request.io.iovcnt = 1;
+    request.io.length = 512;
+    request.io.context = &completed;
+    request.io.done = [](Io& io) { *static_cast<unsigned*>(io.context) += io.result == 512; };
+    const bool last = i == limits::kMaxImageRequests;
+    ASSERT_EQ(backend->submit(request.io, aio), last);
+  }
+  EXPECT_EQ(requests.back().io.result, -EAGAIN);
+  while (aio.pump()) {
+  }
+  EXPECT_EQ(completed, limits::kMaxImageRequests);
+}
+
+}  // namespace
+}  // namespace sluice::rbd

@@ -1,0 +1,235 @@
+#include "rbd/served_image.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <condition_variable>
+#include <set>
+#include <utility>
+
+#include "backend/failure.h"
+#include "backend/spec.h"
+#include "base/limits.h"
+#include "base/log.h"
+#include "rbd/workers.h"
+
+namespace sluice::rbd {
+namespace {
+
+using backend::fail;
+using backend::format_size;
+
+// Images on their way out, by name.
+class Closing {
+ public:
+  void add(const std::string& name) {
+    const std::lock_guard lock(mutex_);
+    names_.insert(name);
+  }
+  void remove(const std::string& name) {
+    const std::lock_guard lock(mutex_);
+    names_.erase(names_.find(name));
+    changed_.notify_all();
+  }
+  void wait_for(const std::string& name) {
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, std::chrono::nanoseconds(limits::kImageOpens / 2),
+                      [&] { return !names_.contains(name); });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::multiset<std::string> names_;
+};
+
+Closing& closing() {
+  static Closing& all = *new Closing;  // workers may outlive statics
+  return all;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Image>> ServedImage::open_image() {
+  const ImageName name = ImageName::parse(spec_.path);
+  auto client = RadosClient::shared(spec_.ceph);
+  if (!client) return fail(spec_.path, client.error(), "");
+  auto pool = (*client)->pool(name.pool, name.space);
+  if (!pool) return Error{pool.error()};
+  const auto access = spec_.read_only ? Image::Access::kReadOnly : Image::Access::kOwned;
+  auto image = Image::open(std::move(*pool), name.image, access);
+  if (!image) return image;
+  (*client)->watch_fence([weak = weak_from_this()] {
+    if (auto self = weak.lock()) self->fence(true);
+  });
+  if (spec_.read_only) return image;
+  const Result<void> watched = (*image)->watch([weak = weak_from_this()] {
+    const auto self = weak.lock();
+    if (!self || self->following_.exchange(true)) return;
+    const bool posted = Workers::instance().post([self] { self->follow_size(); });
+    if (!posted) self->following_.store(false);
+  });
+  if (!watched) return Error{watched.error()};
+  return image;
+}
+
+// A size in the configuration is the desired state, as for files.
+Result<void> ServedImage::adopt_size(Image& image) {
+  Result<uint64_t> size = image.size();
+  if (!size) return Error{size.error()};
+  const uint64_t wanted = std::max(spec_.size, size_.load());
+  if (*size > spec_.size && spec_.size != 0 && size_ == 0) {
+    return fail(spec_.path,
+                "holds " + format_size(*size) + ", more than size=" + format_size(spec_.size) +
+                    ", and shrinking would lose data",
+                "raise size= or leave it out");
+  }
+  if (*size < size_) {
+    return fail(spec_.path, "shrank from " + format_size(size_) + " to " + format_size(*size),
+                "grow it again");
+  }
+  if (*size < wanted) {
+    if (spec_.read_only) {
+      return fail(spec_.path, "is smaller than size=" + format_size(wanted),
+                  "leave size= out or open it writable to grow it");
+    }
+    Result<void> grown = image.grow(wanted);
+    if (!grown) return grown;
+    size = wanted;
+  }
+  if (*size < spec_.block_size) return fail(spec_.path, "is empty", "say size=");
+  found_ = *size;
+  size_.store(*size, std::memory_order_release);
+  return {};
+}
+
+Result<void> ServedImage::open() {
+  closing().wait_for(spec_.path);
+  const std::lock_guard lock(life_);
+  auto image = open_image();
+  if (!image) return Error{image.error()};
+  Result<void> adopted = adopt_size(**image);
+  if (!adopted) return adopted;
+  serve(std::move(*image));
+  return {};
+}
+
+void ServedImage::serve(std::unique_ptr<Image> image) {
+  slots_.push_back(std::make_unique<Slot>());
+  slots_.back()->image = std::move(image);
+  current_.store(slots_.back().get());
+}
+
+ServedImage::Slot* ServedImage::enter() {
+  Slot* slot = current_.load();
+  if (!slot || fenced()) [[unlikely]]
+    return nullptr;
+  slot->users.fetch_add(1);
+  if (current_.load() == slot) [[likely]]
+    return slot;
+  leave(*slot);
+  return nullptr;
+}
+
+void ServedImage::leave(Slot& slot) {
+  if (slot.users.fetch_sub(1) == 1) slot.users.notify_all();
+}
+
+// Doesn't wait for requests: librbd ends those it still has when the image closes.
+void ServedImage::take_away() {
+  Slot* slot = current_.exchange(nullptr);
+  if (!slot) return;
+  for (uint32_t n = slot->users.load(); n != 0; n = slot->users.load()) slot->users.wait(n);
+  if (blocklisted_.exchange(false)) slot->image->pool().client().note_fenced();
+  slot->image.reset();
+}
+
+void ServedImage::fence(bool blocklisted) {
+  if (blocklisted) blocklisted_.store(true);
+  if (fenced_.exchange(true, std::memory_order_acq_rel)) return;
+  log::error(blocklisted ? "fenced: this client of Ceph is blocklisted"
+                         : "fenced: the image's lock was taken from this gateway",
+             {{"image", spec_.path}});
+}
+
+void ServedImage::come_back() {
+  const std::lock_guard lock(life_);
+  if (!closed_) {
+    take_away();
+    auto image = open_image();
+    Result<void> adopted = image ? adopt_size(**image) : Error{image.error()};
+    {
+      const std::lock_guard guard(problem_mutex_);
+      problem_ = adopted ? "" : adopted.error();
+    }
+    if (adopted) {
+      log::info("came back as a new client of Ceph",
+                {{"image", spec_.path}, {"client", (*image)->pool().client().addresses()}});
+      serve(std::move(*image));
+      fenced_.store(false, std::memory_order_release);
+    }
+  }
+  coming_back_.store(false);
+}
+
+void ServedImage::follow_size() {
+  following_.store(false);
+  Slot* slot = enter();
+  if (!slot) return;
+  Result<uint64_t> size = slot->image->size();
+  leave(*slot);
+  if (!size) return;
+  found_ = *size;
+  uint64_t before = size_.load();
+  while (before < *size && !size_.compare_exchange_weak(before, *size)) {
+  }
+}
+
+Result<void> ServedImage::grow(uint64_t bytes) {
+  Slot* slot = enter();
+  if (!slot) return fail(spec_.path, "was fenced", "wait until it is back");
+  const Result<void> grown = bytes == 0 ? Result<void>() : slot->image->grow(bytes);
+  leave(*slot);
+  if (grown) follow_size();
+  return grown;
+}
+
+std::string ServedImage::problem() const {
+  const std::lock_guard lock(problem_mutex_);
+  return problem_;
+}
+
+Result<void> ServedImage::check() {
+  if (fenced()) {
+    if (!coming_back_.exchange(true)) {
+      const auto back = [self = shared_from_this()] { self->come_back(); };
+      if (!Workers::instance().post(back)) coming_back_.store(false);
+    }
+    const std::string why = problem();
+    if (!why.empty()) return Error{why};
+    return fail(spec_.path, "was fenced", "it comes back as a new client by itself");
+  }
+  if (Slot* slot = enter()) {
+    Pool& pool = slot->image->pool();
+    pool.client().prove(pool);
+    leave(*slot);
+  }
+  if (found_ < size_) {
+    return fail(spec_.path, "shrank from " + format_size(size_) + " to " + format_size(found_),
+                "grow it again");
+  }
+  return {};
+}
+
+void ServedImage::begin_closing() { closing().add(spec_.path); }
+
+void ServedImage::shut() {
+  {
+    const std::lock_guard lock(life_);
+    closed_ = true;
+    take_away();
+  }
+  closing().remove(spec_.path);
+}
+
+}  // namespace sluice::rbd

@@ -1,0 +1,54 @@
+#include "rbd/workers.h"
+
+#include <chrono>
+
+#include "base/limits.h"
+
+namespace sluice::rbd {
+
+Workers& Workers::instance() {
+  static Workers workers;
+  return workers;
+}
+
+bool Workers::post(std::function<void()> task) {
+  const std::lock_guard lock(shared_->mutex);
+  if (shared_->tasks.size() >= limits::kMaxImageTasks) return false;
+  shared_->tasks.push_back(std::move(task));
+  if (shared_->idle < shared_->tasks.size() && shared_->threads < limits::kImageThreads) {
+    ++shared_->threads;
+    std::thread([shared = shared_] { work(shared); }).detach();
+  }
+  shared_->changed.notify_one();
+  return true;
+}
+
+void Workers::work(const std::shared_ptr<Shared>& shared) {
+  std::unique_lock lock(shared->mutex);
+  for (;;) {
+    ++shared->idle;
+    shared->changed.wait(lock, [&] { return !shared->tasks.empty() || shared->stopping; });
+    --shared->idle;
+    if (shared->tasks.empty()) break;
+    {
+      const std::function<void()> task = std::move(shared->tasks.front());
+      shared->tasks.pop_front();
+      lock.unlock();
+      task();
+    }
+    lock.lock();
+  }
+  --shared->threads;
+  shared->changed.notify_all();
+}
+
+// Images that were being closed give up their locks, so that the next process need not wait.
+Workers::~Workers() {
+  std::unique_lock lock(shared_->mutex);
+  shared_->stopping = true;
+  shared_->changed.notify_all();
+  shared_->changed.wait_for(lock, std::chrono::nanoseconds(limits::kImageCloses),
+                            [&] { return shared_->threads == 0; });
+}
+
+}  // namespace sluice::rbd
