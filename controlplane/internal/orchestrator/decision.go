@@ -66,6 +66,12 @@ type OwnChange struct {
 	Reason string
 	// Request that this change carries out or ends, nil where there is none.
 	Request *model.MoveRequest
+	// Counted says that it was decided on by how many other moves are under way: few are decided on at the same time.
+	Counted bool
+
+	// conditions that hold with it, as of a time; none: they are told apart from it.
+	conditions []model.Condition
+	at         time.Time
 }
 
 // Event is for people, about an object.

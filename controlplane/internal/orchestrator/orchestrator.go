@@ -16,8 +16,10 @@ import (
 )
 
 const (
-	// workers decide and store for so many objects at a time.
-	workers = 8
+	// workers decide and store for so many objects at a time: what they store together costs etcd one sync of its disk.
+	workers = 64
+	// movers of them decide at a time on moves that count those under way: each may count the same, and be one too many.
+	movers = 8
 	// storeTimeout bounds one change; etcd that does not answer for so long is looked at again later.
 	storeTimeout = 5 * time.Second
 	// lookEvery is how often everything is looked at anew, whatever was heard.
@@ -95,6 +97,8 @@ type term struct {
 	*Orchestrator
 	queue *queue
 
+	movers chan struct{}
+
 	mutex sync.Mutex
 	view  *View
 	// unsynced are the watches that have not told everything yet: until none is left, nothing is decided.
@@ -107,7 +111,7 @@ type term struct {
 }
 
 func (o *Orchestrator) lead(ctx context.Context, began store.Term) error {
-	t := &term{Orchestrator: o, queue: newQueue(), view: NewView(began.Version, o.Clock()),
+	t := &term{Orchestrator: o, queue: newQueue(), movers: make(chan struct{}, movers), view: NewView(began.Version, o.Clock()),
 		unsynced: map[model.Kind]bool{}, synced: make(chan struct{}), alarms: map[Key]string{},
 		limited: map[Key]bool{}, failovers: newFailovers(), replan: make(chan struct{}, 1)}
 	o.Log.Info("leader", "replica", o.Replica, "term", began.Version)

@@ -73,6 +73,9 @@ func (v *View) decideOwnership(volume *model.Volume, now time.Time, d *Decision)
 		}
 	}
 	if step != nil {
+		if step.Own != nil {
+			v.tellWith(step.Own, volume, now)
+		}
 		d.add(*step)
 	}
 }
@@ -344,7 +347,9 @@ func (o *owning) planned() *Action {
 		o.d.wait(MinRetry)
 		return nil
 	}
-	return o.move(next, reason)
+	a := o.move(next, reason)
+	a.Own.Counted = true
+	return a
 }
 
 // moving counts moves that have yet to end: from a gateway that drains, or in the whole cluster.

@@ -3,6 +3,7 @@ package orchestrator
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"sluice.dev/sluice/controlplane/internal/model"
@@ -17,10 +18,16 @@ const staleWait = 200 * time.Millisecond
 
 // reconcile decides on one object and stores what follows.
 func (t *term) reconcile(ctx context.Context, key Key) (time.Duration, error) {
-	t.mutex.Lock()
-	decision := t.view.Decide(key, t.Clock())
-	t.note(key, decision)
-	t.mutex.Unlock()
+	decision := t.decide(key)
+	if slices.ContainsFunc(decision.Actions, func(a Action) bool { return a.Own != nil && a.Own.Counted }) {
+		select {
+		case t.movers <- struct{}{}:
+		case <-ctx.Done():
+			return 0, ctx.Err()
+		}
+		defer func() { <-t.movers }()
+		decision = t.decide(key) // by what was stored meanwhile
+	}
 	for _, action := range decision.Actions {
 		err := t.carryOut(ctx, action)
 		var missing *store.NotFoundError
@@ -33,6 +40,14 @@ func (t *term) reconcile(ctx context.Context, key Key) (time.Duration, error) {
 		}
 	}
 	return decision.Wait, nil
+}
+
+func (t *term) decide(key Key) Decision {
+	t.mutex.Lock()
+	defer t.mutex.Unlock()
+	decision := t.view.Decide(key, t.Clock())
+	t.note(key, decision)
+	return decision
 }
 
 // note keeps what metrics show. Under the mutex.
@@ -102,7 +117,7 @@ func (t *term) fence(ctx context.Context, a Action) error {
 func (t *term) store(ctx context.Context, a Action) (bool, error) {
 	switch {
 	case a.Own != nil:
-		volume, err := t.Store.Own(ctx, a.Name, a.Owning)
+		volume, err := t.own(ctx, a)
 		if err != nil {
 			return false, err
 		}
@@ -133,23 +148,6 @@ func (t *term) store(ctx context.Context, a Action) (bool, error) {
 		return t.modify(ctx, a)
 	}
 	return false, nil
-}
-
-// Owning is the change of a volume that store.Own makes: only of the ownership that it was decided on.
-func (a Action) Owning(volume *model.Volume) (model.Ownership, error) {
-	if volume.Meta.UID != a.UID || volume.Status.Ownership != a.Own.From {
-		return volume.Status.Ownership, ErrStale
-	}
-	next, err := a.Own.Change(volume.Status.Ownership)
-	if err != nil {
-		return next, err
-	}
-	next.Reason = a.Own.Reason
-	if request := volume.Status.MoveRequest; request != nil && a.Own.Request != nil && *request == *a.Own.Request {
-		volume.Status.MoveRequest = nil
-		volume.Status.MovedAt = request.Since
-	}
-	return next, nil
 }
 
 // take puts what was stored into the view at once, so that the next step needs no watch.

@@ -224,9 +224,16 @@ func difference[E any](from, to []E, key func(E) string) (gone, come []E) {
 func (c *Collection[T]) Modify(ctx context.Context, name string, change func(T) (bool, error),
 	more ...func(*tx) error,
 ) (T, error) {
+	return c.modify(ctx, func() (T, error) { return c.Get(ctx, name) }, change, more...)
+}
+
+// modify is Modify of whatever `newest` gives, which is asked for it anew after each try that lost.
+func (c *Collection[T]) modify(ctx context.Context, newest func() (T, error), change func(T) (bool, error),
+	more ...func(*tx) error,
+) (T, error) {
 	var last T
 	err := retry(ctx, func() error {
-		object, err := c.Get(ctx, name)
+		object, err := newest()
 		if err != nil {
 			return err
 		}
@@ -235,7 +242,8 @@ func (c *Collection[T]) Modify(ctx context.Context, name string, change func(T) 
 			return err
 		}
 		var t tx
-		t.compare(clientv3.Compare(clientv3.ModRevision(c.key(name)), "=", object.Metadata().Version), nil)
+		meta := object.Metadata()
+		t.compare(clientv3.Compare(clientv3.ModRevision(c.key(meta.Name)), "=", meta.Version), nil)
 		for _, step := range more {
 			if err := step(&t); err != nil {
 				return err

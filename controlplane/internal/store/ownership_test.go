@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"errors"
+	"slices"
 	"sync"
 	"testing"
 
@@ -40,6 +41,31 @@ func TestOfManyWhoAssignAVolumeOneWins(t *testing.T) {
 	got, _ := f.Volumes.Get(t.Context(), "orders")
 	if won != 1 || got.Status.Ownership.Epoch != 1 || got.Status.Ownership.State != model.Opening {
 		t.Fatalf("%d won: %+v", won, got.Status.Ownership)
+	}
+}
+
+// R1: what a caller has seen of a volume saves a read, no more.
+func TestAnOwnerIsSetOnTheNewestStateWhateverTheCallerHasSeen(t *testing.T) {
+	f := open(t)
+	f.house()
+	seen := volume("orders")
+	must(f, f.Volumes, seen)
+	owned, err := f.OwnSeen(t.Context(), seen, assign(ref(1)))
+	if err != nil || owned.Status.Ownership.Owner != ref(1) || seen.Status.Ownership.State != model.Unowned {
+		t.Fatalf("%+v, %v; seen %+v", owned.Status.Ownership, err, seen.Status.Ownership)
+	}
+	var looked []model.OwnershipState
+	_, err = f.OwnSeen(t.Context(), seen, func(v *model.Volume) (model.Ownership, error) {
+		looked = append(looked, v.Status.Ownership.State)
+		return v.Status.Ownership.Assign(ref(2))
+	})
+	var illegal *model.IllegalTransition
+	if !errors.As(err, &illegal) || !slices.Equal(looked, []model.OwnershipState{model.Unowned, model.Opening}) {
+		t.Fatalf("%v after %v", err, looked)
+	}
+	got, _ := f.Volumes.Get(t.Context(), "orders")
+	if got.Status.Ownership != owned.Status.Ownership || got.Meta.Version != owned.Meta.Version {
+		t.Fatalf("%+v, told %+v", got.Status.Ownership, owned.Status.Ownership)
 	}
 }
 

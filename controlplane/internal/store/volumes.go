@@ -92,6 +92,30 @@ func fits(v *model.Volume, pool string, size int64) error {
 func (s *Store) Own(ctx context.Context, volume string,
 	change func(*model.Volume) (model.Ownership, error),
 ) (*model.Volume, error) {
+	return s.own(ctx, func() (*model.Volume, error) { return s.Volumes.Get(ctx, volume) }, change)
+}
+
+// OwnSeen is Own of a volume as somebody has seen it: where it is the newest still, nothing is read before the transaction,
+// which a failover of many volumes has to wait for. Where it is not, the change sees the newest next. What is given stays as
+// it is.
+func (s *Store) OwnSeen(ctx context.Context, seen *model.Volume,
+	change func(*model.Volume) (model.Ownership, error),
+) (*model.Volume, error) {
+	name, tried := seen.Meta.Name, false
+	return s.own(ctx, func() (*model.Volume, error) {
+		if tried {
+			return s.Volumes.Get(ctx, name)
+		}
+		tried = true
+		volume := *seen
+		volume.Status.Conditions = slices.Clone(seen.Status.Conditions)
+		return &volume, nil
+	}, change)
+}
+
+func (s *Store) own(ctx context.Context, newest func() (*model.Volume, error),
+	change func(*model.Volume) (model.Ownership, error),
+) (*model.Volume, error) {
 	var epoch *uint64
 	var uid string
 	step := func(v *model.Volume) (bool, error) {
@@ -108,7 +132,7 @@ func (s *Store) Own(ctx context.Context, volume string,
 		v.Status.Ownership = next
 		return true, nil
 	}
-	return s.Volumes.Modify(ctx, volume, step, func(t *tx) error {
+	return s.Volumes.modify(ctx, newest, step, func(t *tx) error {
 		if epoch != nil {
 			t.put(s.epochKey(uid), strconv.FormatUint(*epoch, 10))
 		}

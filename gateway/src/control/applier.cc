@@ -6,14 +6,14 @@
 
 namespace sluice::control {
 
-std::map<Key, std::string> Applier::apply(const Snapshot& next) {
+std::map<Key, std::string> Applier::apply(Snapshot next) {
   std::vector<Action> actions = diff(now_.objects, next.objects);
   std::set<Key> in_it;
   for (const Action& action : actions) in_it.insert(action.key);
   const bool peers = std::any_of(actions.begin(), actions.end(), [](const Action& action) {
     return action.key.kind == wire::OBJECT_KIND_PEER;
   });
-  now_ = next;
+  std::swap(now_, next);
   for (const Action& action : actions) run(action);
   if (peers && around_.peers) tell_peers();
   // What is refused may lack something that has come now.

@@ -42,7 +42,7 @@ class Applier {
       : around_(std::move(surroundings)), volumes_(volumes) {}
 
   // From what was applied before to `next`. All that is refused now.
-  std::map<Key, std::string> apply(const Snapshot& next);
+  std::map<Key, std::string> apply(Snapshot next);
   // Tries again what is refused.
   std::map<Key, std::string> apply_again();
   const std::map<Key, std::string>& refused() const { return refused_; }

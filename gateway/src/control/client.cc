@@ -2,6 +2,7 @@
 
 #include <sys/random.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <mutex>
@@ -20,6 +21,7 @@ namespace {
 constexpr uint32_t kProtocol = 1;
 constexpr Nanos kTick = 100 * kMillisecond;
 constexpr Nanos kPausePatience = 5 * kSecond;  // of a volume's commands, for a snapshot
+constexpr Nanos kSaveRest = kSecond;           // between two savings of the desired state
 constexpr const char* kControl = "control";    // the lane in which the desired state is applied
 constexpr const char* kSessions = "sessions";
 
@@ -89,6 +91,7 @@ class ClientImpl final : public Client {
     if (stream_) stream_->stop();
     store_->stop();
     turns_.stop();
+    if (save_waits_) save();
     return released;
   }
 
@@ -186,20 +189,26 @@ class ClientImpl final : public Client {
     apply_waits_ = false;
     apply_held();
     acknowledge();
+    // A failover of many volumes brings many updates: the file may lag, the records beside the data
+    // don't.
     if (!save_waits_.exchange(true)) {
-      turns_.post("save", [this] {
-        save_waits_ = false;
-        const Result<void> saved = file_.save(held());
-        if (!saved) log::error("desired state can't be kept", {{"error", saved.error()}});
-      });
+      const Nanos rest = std::max<Nanos>(0, saved_at_ + kSaveRest - boot_time());
+      turns_.post("save", [this] { save(); }, rest);
     }
+  }
+
+  void save() {
+    save_waits_ = false;
+    const Result<void> saved = file_.save(held());
+    if (!saved) log::error("desired state can't be kept", {{"error", saved.error()}});
+    saved_at_ = boot_time();
   }
 
   void apply_held() {
     if (stopped_) return;
-    const Snapshot next = held();
-    applier_.apply(next);
+    Snapshot next = held();
     applied_ = next.version;
+    applier_.apply(std::move(next));
   }
 
   void apply_again() {
@@ -343,6 +352,7 @@ class ClientImpl final : public Client {
   std::atomic<bool> stopped_{false};
   std::atomic<bool> apply_waits_{false};
   std::atomic<bool> save_waits_{false};
+  std::atomic<Nanos> saved_at_{0};
   std::atomic<uint32_t> session_count_{0};
   uint64_t session_looks_ = 0;
   uint64_t applied_ = 0;  // version; the control lane's

@@ -293,6 +293,25 @@ TEST_F(ClientTest, OneObjectThatCannotBeLeavesTheOthersAlone) {
   EXPECT_EQ(access.portals, std::vector<std::string>{"192.0.2.1:3260,31"});
 }
 
+TEST_F(ClientTest, AStateThatCameRightAfterAnotherIsOnDiskAtTheEnd) {
+  Replica replica([this](const wire::StreamHello&, ServerStream& stream) {
+    welcome(stream);
+    send(stream, desired(wire::VOLUME_ROLE_FORWARDER, 1, 1), 1);
+    wire::ConnectRequest message;
+    while (stream.Read(&message) && !message.has_ack()) {
+    }
+    send(stream, desired(wire::VOLUME_ROLE_FORWARDER, 1, 2), 2);
+    listen(stream);
+    return grpc::Status::OK;
+  });
+  start(replica.endpoint());
+  told_.next("ack 2");
+  client_->stop(kSecond);
+  Desired saved;
+  ASSERT_TRUE(DesiredFile(state_.path()).load(&saved));
+  EXPECT_EQ(saved.held().version, 2u);
+}
+
 TEST_F(ClientTest, WithoutAControlPlaneTheLastStateIsAppliedFromDisk) {
   Desired desired_state;
   ASSERT_TRUE(desired_state.take(full_update(9, desired(wire::VOLUME_ROLE_FORWARDER, 1, 1))));

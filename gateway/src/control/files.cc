@@ -93,7 +93,7 @@ Result<FileDescriptor> open_beneath(int directory, const std::string& path, int 
 }
 
 Result<void> replace_file(int directory, const std::string& name, std::string_view text,
-                          const std::string& shown, bool* renamed) {
+                          const std::string& shown, bool* renamed, Outlasts outlasts) {
   if (renamed != nullptr) *renamed = false;
   const std::string beside = name + ".new";
   Result<void> written = write_synced(directory, beside, text, shown);
@@ -102,7 +102,8 @@ Result<void> replace_file(int directory, const std::string& name, std::string_vi
   if (::renameat(directory, beside.c_str(), directory, name.c_str()) != 0) {
     return failed("rename to", shown);
   }
-  if (::fsync(directory) != 0) return failed("sync the directory of", shown);
+  if (outlasts == Outlasts::kPowerCut && ::fsync(directory) != 0)
+    return failed("sync the directory of", shown);
   return {};
 }
 

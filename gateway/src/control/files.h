@@ -22,11 +22,16 @@ Result<FileDescriptor> open_directory(const std::string& path);
 Result<FileDescriptor> open_beneath(int directory, const std::string& path, int flags, mode_t mode,
                                     const std::string& shown);
 
+// What a text that was written outlasts for certain.
+enum class Outlasts : uint8_t { kProcess, kPowerCut };
+
 // Replaces `name` so that a power cut leaves the old text or the new one: written beside it with
-// mode 0600, synced, renamed, directory synced. *renamed (may be null): whether the new text may
-// already be what the name shows, though an error came.
+// mode 0600, synced, renamed, and the directory synced where the new one has to outlast a power
+// cut. *renamed (may be null): whether the new text may already be what the name shows, though an
+// error came.
 Result<void> replace_file(int directory, const std::string& name, std::string_view text,
-                          const std::string& shown, bool* renamed = nullptr);
+                          const std::string& shown, bool* renamed = nullptr,
+                          Outlasts outlasts = Outlasts::kPowerCut);
 
 // nullopt: there is no such file.
 Result<std::optional<std::string>> read_small_file(int directory, const std::string& name,

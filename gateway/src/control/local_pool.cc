@@ -65,7 +65,9 @@ class LocalPlace final : public Place {
   }
 
   Result<std::optional<Record>> record() override { return record_.read(); }
-  Result<void> claim(const Record& record) override { return record_.claim(record); }
+  Result<void> claim(const Record& record, Outlasts outlasts) override {
+    return record_.claim(record, outlasts);
+  }
   Result<void> update(const Record& record) override { return record_.update(record); }
   HolderAnswer ask(const Record& record, uint64_t order) override {
     return ask_holder(pool_->records(), record.holder, volume_, order, limits::kHolderPatience);

@@ -23,7 +23,7 @@ class Place {
   // Opens the data and takes the lock on the description that will do the I/O; waits for neither.
   virtual Opened open(const wire::DesiredVolume& volume) = 0;
   virtual Result<std::optional<Record>> record() = 0;
-  virtual Result<void> claim(const Record& record) = 0;
+  virtual Result<void> claim(const Record& record, Outlasts outlasts) = 0;
   virtual Result<void> update(const Record& record) = 0;
   virtual HolderAnswer ask(const Record& record, uint64_t order) = 0;  // waits kHolderPatience
   virtual Result<void> kill(const Record& record) = 0;

@@ -168,11 +168,12 @@ Result<FileDescriptor> RecordFile::guard() const {
   return file;
 }
 
-Result<void> RecordFile::write(const Record& record) const {
-  return replace_file(directory_, volume_ + ".volume", format_record(record), shown_);
+Result<void> RecordFile::write(const Record& record, Outlasts outlasts) const {
+  return replace_file(directory_, volume_ + ".volume", format_record(record), shown_, nullptr,
+                      outlasts);
 }
 
-Result<void> RecordFile::claim(const Record& record) const {
+Result<void> RecordFile::claim(const Record& record, Outlasts outlasts) const {
   const Result<FileDescriptor> guarded = guard();
   if (!guarded) return Error{guarded.error()};
   const Result<std::optional<Record>> present = read();
@@ -181,7 +182,7 @@ Result<void> RecordFile::claim(const Record& record) const {
     return Error{shown_ + " is of epoch " + std::to_string(present.value()->epoch) +
                  ", newer than the order's " + std::to_string(record.epoch)};
   }
-  return write(record);
+  return write(record, outlasts);
 }
 
 Result<void> RecordFile::update(const Record& record) const {
@@ -193,7 +194,7 @@ Result<void> RecordFile::update(const Record& record) const {
       present.value()->epoch != record.epoch) {
     return Error{shown_ + " is another gateway's by now"};
   }
-  return write(record);
+  return write(record, Outlasts::kPowerCut);
 }
 
 }  // namespace sluice::control

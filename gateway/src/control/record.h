@@ -64,14 +64,14 @@ class RecordFile {
   Result<std::optional<Record>> read() const;
   // By whoever holds the lock on the data, and only then. An older epoch than the recorded one is
   // refused.
-  Result<void> claim(const Record& record) const;
+  Result<void> claim(const Record& record, Outlasts outlasts) const;
   // Refused unless this very process is recorded as holder, in this epoch: a writer that a dying
   // disk held up until another gateway had the lock changes nothing any more.
   Result<void> update(const Record& record) const;
 
  private:
   Result<FileDescriptor> guard() const;
-  Result<void> write(const Record& record) const;
+  Result<void> write(const Record& record, Outlasts outlasts) const;
 
   const int directory_;
   const std::string volume_;

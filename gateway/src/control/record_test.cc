@@ -54,25 +54,25 @@ class RecordFileTest : public testing::Test {
 TEST_F(RecordFileTest, NoneIsNotAnErrorAndAClaimIsRead) {
   ASSERT_TRUE(file_.read());
   EXPECT_FALSE(file_.read().value());
-  ASSERT_TRUE(file_.claim(some_record()));
+  ASSERT_TRUE(file_.claim(some_record(), Outlasts::kPowerCut));
   EXPECT_EQ(file_.read().value(), some_record());
 }
 
 TEST_F(RecordFileTest, AnOlderEpochNeverReplacesANewerOne) {
-  ASSERT_TRUE(file_.claim(some_record()));
+  ASSERT_TRUE(file_.claim(some_record(), Outlasts::kPowerCut));
   Record older = some_record();
   older.epoch = 6;
-  EXPECT_FALSE(file_.claim(older));
+  EXPECT_FALSE(file_.claim(older, Outlasts::kPowerCut));
   EXPECT_EQ(file_.read().value()->epoch, 7u);
 }
 
 TEST_F(RecordFileTest, AWriterThatWasHeldUpChangesNothingOfItsSuccessors) {
-  ASSERT_TRUE(file_.claim(some_record()));
+  ASSERT_TRUE(file_.claim(some_record(), Outlasts::kPowerCut));
   Record late = some_record();
   late.reservations = {};
   Record successor = some_record();
   successor.holder.incarnation = "incarnation-2";
-  ASSERT_TRUE(file_.claim(successor));
+  ASSERT_TRUE(file_.claim(successor, Outlasts::kPowerCut));
   EXPECT_FALSE(file_.update(late));
   EXPECT_EQ(file_.read().value(), successor);
   EXPECT_TRUE(file_.update(successor));

@@ -43,7 +43,7 @@ class PaperPlace final : public Place {
  public:
   Opened open(const wire::DesiredVolume&) override { return {}; }
   Result<std::optional<Record>> record() override { return std::optional(record_); }
-  Result<void> claim(const Record&) override { return {}; }
+  Result<void> claim(const Record&, Outlasts) override { return {}; }
   Result<void> update(const Record& record) override {
     if (!problem.empty()) return Error{problem};
     record_ = record;

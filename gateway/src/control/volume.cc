@@ -277,7 +277,7 @@ void Volume::serve(uint64_t generation, lun::ReservationState state) {
   record.generation = generation;
   record.holder = place_->self();
   record.reservations = state;
-  const Result<void> claimed = place_->claim(record);
+  const Result<void> claimed = place_->claim(record, Outlasts::kPowerCut);
   if (!claimed) return fail(claimed.error());
   services_.open_commits(std::move(record), place_);
   phase_ = Phase::kServing;

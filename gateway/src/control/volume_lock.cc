@@ -46,7 +46,8 @@ Volume::Lock Volume::taken(std::unique_ptr<backend::Backend> backend, std::strin
   record.volume = uid_;
   record.holder = place_->self();
   record.order = order_.order();
-  const Result<void> claimed = place_->claim(record);
+  // After a power cut there is nobody to ask: who serves says so again, for good.
+  const Result<void> claimed = place_->claim(record, Outlasts::kProcess);
   if (!claimed) {
     *problem = claimed.error();
     return Lock::kFailed;

@@ -11,13 +11,12 @@ namespace {
 
 // What two gateways of a node share: the data's lock and the record.
 struct Disk {
-  bool locked = false;
-  bool broken = false;
+  bool locked = false, broken = false;
   std::optional<Record> record;
+  Outlasts outlasts{};
   HolderAnswer answer;  // of whoever holds the lock
   std::string kill_problem;
-  int asked = 0;
-  int killed = 0;
+  int asked = 0, killed = 0;
 };
 
 // Lets go of the lock when it is destroyed, as a closed description does.
@@ -53,9 +52,10 @@ class FakePlace final : public Place {
     return {std::make_unique<LockedBackend>(disk_), false, {}};
   }
   Result<std::optional<Record>> record() override { return disk_.record; }
-  Result<void> claim(const Record& record) override {
+  Result<void> claim(const Record& record, Outlasts outlasts) override {
     EXPECT_TRUE(disk_.locked) << "claimed without the lock";
     disk_.record = record;
+    disk_.outlasts = outlasts;
     return {};
   }
   Result<void> update(const Record& record) override {
@@ -178,8 +178,7 @@ class VolumeTest : public testing::Test, public VolumeServices {
 
   Disk disk_;
   UnitLog unit_;
-  Nanos now_ = kSecond;
-  Nanos next_ = 0;
+  Nanos now_ = kSecond, next_ = 0;
   std::function<void(Loaded)> load_done_;
   bool settle_ = false;
   int loads_ = 0;
@@ -192,7 +191,7 @@ TEST_F(VolumeTest, AcquiringTakesTheLockTellsItsOrderAndServesNothing) {
   give(order(wire::VOLUME_ROLE_ACQUIRING, 5, 10, kOther));
   EXPECT_EQ(last().state(), wire::VOLUME_STATE_LOCKED);
   EXPECT_EQ(last().order(), 10u);
-  EXPECT_TRUE(disk_.locked);
+  EXPECT_TRUE(disk_.locked && disk_.outlasts == Outlasts::kProcess);
   EXPECT_EQ(unit_.serving, 0u);
   EXPECT_EQ(disk_.record->holder.incarnation, "me");
   EXPECT_EQ(unit_.role->standing, lun::Standing::kForwarder);
@@ -201,6 +200,7 @@ TEST_F(VolumeTest, AcquiringTakesTheLockTellsItsOrderAndServesNothing) {
   EXPECT_EQ(last().state(), wire::VOLUME_STATE_SERVING);
   EXPECT_EQ(unit_.serving, 6u);
   EXPECT_EQ(unit_.pr_generation, 77u);
+  EXPECT_EQ(disk_.outlasts, Outlasts::kPowerCut);
   EXPECT_EQ(disk_.record->epoch, 6u);
   EXPECT_EQ(disk_.record->generation, 4u);
   EXPECT_EQ(commits_->generation, 4u);

@@ -1,0 +1,59 @@
+package orchestrator
+
+import (
+	"context"
+	"time"
+
+	"sluice.dev/sluice/controlplane/internal/model"
+)
+
+// Owning is the change of a volume that store.Own makes: only of the ownership that it was decided on.
+func (a Action) Owning(volume *model.Volume) (model.Ownership, error) {
+	if volume.Meta.UID != a.UID || volume.Status.Ownership != a.Own.From {
+		return volume.Status.Ownership, ErrStale
+	}
+	next, err := a.Own.Change(volume.Status.Ownership)
+	if err != nil {
+		return next, err
+	}
+	next.Reason = a.Own.Reason
+	for _, c := range a.Own.conditions {
+		setCondition(&volume.Status.Conditions, c, a.Own.at)
+	}
+	if request := volume.Status.MoveRequest; request != nil && a.Own.Request != nil && *request == *a.Own.Request {
+		volume.Status.MoveRequest = nil
+		volume.Status.MovedAt = request.Since
+	}
+	return next, nil
+}
+
+// own stores a change of ownership of the volume that it was decided on.
+func (t *term) own(ctx context.Context, a Action) (*model.Volume, error) {
+	if seen, ok := a.Object.(*model.Volume); ok {
+		return t.Store.OwnSeen(ctx, seen, a.Owning)
+	}
+	return t.Store.Own(ctx, a.Name, a.Owning)
+}
+
+// tellWith has the conditions that follow from a change of ownership stored with it: apart from it they would be as many writes
+// again, in the way of those that hosts wait for. What is to be told of the volume's image takes a look of its own, and so does
+// what calls for an event.
+func (v *View) tellWith(change *OwnChange, volume *model.Volume, now time.Time) {
+	if volume.Meta.Deleting() || volume.Status.CapacityBytes < max(volume.Spec.SizeBytes, 1) {
+		return
+	}
+	next, err := change.Change(change.From)
+	if err != nil {
+		return
+	}
+	owned := *volume
+	owned.Status.Ownership = next
+	wanted := v.volumeConditions(&owned, v.decideImage(&owned, now, &Decision{}))
+	if appliedEvent(volume.Status.Conditions, wanted) != nil {
+		return
+	}
+	for i := range wanted {
+		wanted[i].ObservedGeneration = volume.Meta.Generation
+	}
+	change.conditions, change.at = wanted, now
+}
