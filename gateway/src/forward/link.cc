@@ -102,6 +102,7 @@ LinkToOwner::Entry* LinkToOwner::take_entry() {
 // The command is about to end, which may start the next in here.
 void LinkToOwner::forget(Entry& entry) {
   if (entry.stage == Entry::Stage::kWaiting) std::erase(waiting_, &entry);
+  if (entry.aborting) --aborting_;
   entry.command = nullptr;
   free_.push_back(&entry);
 }

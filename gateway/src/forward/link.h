@@ -96,6 +96,8 @@ class LinkToOwner final : public lun::Link,
   Nanos now() const { return *lane_.now; }
   Entry* take_entry();
   void forget(Entry& entry);
+  // False: it was before.
+  bool mark_aborting(Entry& entry);
   Entry* find(uint32_t tag);
   Entry* find(const lun::Command& command);
   void dial();
@@ -147,6 +149,7 @@ class LinkToOwner final : public lun::Link,
   std::vector<std::unique_ptr<Entry>> entries_;
   std::vector<Entry*> free_;
   std::deque<Entry*> waiting_;
+  size_t aborting_ = 0;  // entries that are `aborting`: every PDU asks whether there are any
   std::deque<Function> functions_;
   uint32_t functions_sent_ = 0;
   uint32_t next_tag_ = 0;

@@ -33,10 +33,16 @@ void LinkToOwner::end_aborted(Entry& entry) {
   lun::finish_good(c);
 }
 
+bool LinkToOwner::mark_aborting(Entry& entry) {
+  if (std::exchange(entry.aborting, true)) return false;
+  ++aborting_;
+  return true;
+}
+
 void LinkToOwner::abort(lun::Command& command) {
   const auto alive = shared_from_this();
   Entry* entry = find(command);
-  if (!entry || std::exchange(entry->aborting, true)) return;
+  if (!entry || !mark_aborting(*entry)) return;
   if (entry->stage == Entry::Stage::kWaiting) return end_aborted(*entry);
   if (open()) pump_functions();
 }
@@ -75,6 +81,7 @@ bool LinkToOwner::send_function(uint8_t function, uint64_t lun_field, uint32_t a
 }
 
 void LinkToOwner::pump_functions() {
+  if (aborting_ == 0 && functions_.empty()) return;
   uint32_t unused = 0;
   for (const auto& entry : entries_) {
     if (!entry->command || !entry->aborting || entry->abort_tag != 0) continue;
@@ -151,7 +158,7 @@ void LinkToOwner::close(bool, std::function<void()> done) {
   for (size_t i = 0; i < entries_.size(); ++i) {
     Entry& entry = *entries_[i];
     if (!entry.command) continue;
-    entry.aborting = true;
+    mark_aborting(entry);
     if (entry.stage == Entry::Stage::kWaiting) end_aborted(entry);
   }
   if (open()) return log_out();
