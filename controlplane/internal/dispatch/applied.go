@@ -52,23 +52,32 @@ type toldTarget struct {
 	volumes     []string // uids of its LUNs
 }
 
-// tellOf gathers it from a state and the objects that it was made of.
-func tellOf(o *view.Objects, gateway *model.Gateway, state desiredState) told {
-	t := told{targets: map[string]toldTarget{}, volumes: map[string]string{}, gateway: gateway.Meta.UID}
-	for _, object := range state {
-		if volume := object.GetVolume(); volume != nil {
-			t.volumes[volume.GetUid()] = volume.GetName()
+// tellOf gathers it from a state and the objects that it was made of. Volumes are many and change often without another one
+// coming or going: what is as it was in `before`, of a state with the same keys, is taken over from it.
+func tellOf(o *view.Objects, gateway *model.Gateway, state desiredState, before told, sameKeys bool) told {
+	t := told{targets: map[string]toldTarget{}, volumes: before.volumes, gateway: gateway.Meta.UID}
+	if !sameKeys || before.volumes == nil {
+		t.volumes = map[string]string{}
+		for _, object := range state {
+			if volume := object.GetVolume(); volume != nil {
+				t.volumes[volume.GetUid()] = volume.GetName()
+			}
 		}
-		message := object.GetTarget()
-		target := o.TargetByIQN(message.GetIqn())
-		if message == nil || target == nil {
+	}
+	for _, target := range o.Targets {
+		object := state[objectKey{pb.ObjectKind_OBJECT_KIND_TARGET, target.Spec.IQN}]
+		if object == nil {
 			continue
 		}
 		entry := toldTarget{uid: target.Meta.UID, export: target.Export(), digest: object.GetDigest()}
-		for _, lun := range message.GetLuns() {
-			entry.volumes = append(entry.volumes, lun.GetVolumeUid())
+		if was, known := before.targets[target.Spec.IQN]; known && bytes.Equal(was.digest, entry.digest) {
+			entry.volumes = was.volumes
+		} else {
+			for _, lun := range object.GetTarget().GetLuns() {
+				entry.volumes = append(entry.volumes, lun.GetVolumeUid())
+			}
 		}
-		t.targets[message.GetIqn()] = entry
+		t.targets[target.Spec.IQN] = entry
 	}
 	return t
 }

@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"context"
+	"reflect"
 	"testing"
 	"time"
 
@@ -86,6 +87,48 @@ func TestATargetCountsAsAppliedOnceItIsAcknowledgedAsItIsNow(t *testing.T) {
 				t.Errorf("export %q refused %q, want %q and %q", got.Export, got.Refused, c.export, c.refused)
 			}
 		})
+	}
+}
+
+func TestWhatAnAcknowledgementIsAboutIsTakenOverOnlyWhereItIsTheSame(t *testing.T) {
+	o := cluster()
+	gateway := o.Gateways["gw-1"]
+	var before told
+	var sent desiredState
+	for _, change := range []struct {
+		what string
+		do   func()
+	}{
+		{"nothing", func() {}},
+		{"the volume's owner", func() { o.Put(volume(model.Ownership{State: model.Owned, Epoch: 4, Order: 11, Owner: ref(2)})) }},
+		{"the volume has no image any more", func() {
+			unmade := volume(model.Ownership{})
+			unmade.Status.CapacityBytes = 0
+			o.Put(unmade)
+		}},
+		{"the volume is back", func() { o.Put(volume(model.Ownership{})) }},
+		{"the target is gone", func() { clear(o.Targets) }},
+	} {
+		change.do()
+		state := of(o, "gw-1")
+		next := tellOf(o, gateway, state, before, sent.sameKeys(state))
+		if fresh := tellOf(o, gateway, state, told{}, false); !reflect.DeepEqual(next, fresh) {
+			t.Errorf("after %s: %+v, made anew %+v", change.what, next, fresh)
+		}
+		before, sent = next, state
+	}
+	if len(before.targets) != 0 {
+		t.Errorf("still told of: %+v", before.targets)
+	}
+}
+
+func TestTheRestAfterAnUpdateIsInProportionAndNotMuchLongerWhereItTookLong(t *testing.T) {
+	for took, want := range map[time.Duration]time.Duration{
+		0: 0, time.Millisecond: 8 * time.Millisecond, 10 * time.Millisecond: 50 * time.Millisecond, time.Second: 3 * time.Second,
+	} {
+		if got := restAfter(took); got != want {
+			t.Errorf("after %s: %s, want %s", took, got, want)
+		}
 	}
 }
 

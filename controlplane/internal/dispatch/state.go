@@ -19,6 +19,19 @@ func (s desiredState) keys() []objectKey {
 	return sorted(keys)
 }
 
+// sameKeys says whether another state is of the same objects.
+func (s desiredState) sameKeys(other desiredState) bool {
+	if len(s) != len(other) {
+		return false
+	}
+	for key := range other {
+		if s[key] == nil {
+			return false
+		}
+	}
+	return true
+}
+
 func sorted(keys []objectKey) []objectKey {
 	slices.SortFunc(keys, func(a, b objectKey) int {
 		return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.id, b.id))

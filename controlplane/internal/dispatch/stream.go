@@ -26,8 +26,10 @@ const (
 	// incoming bounds what was received and not stored yet.
 	incoming = 256
 	// updateRest is how many times as long as an update took the next one waits: the first change is told at once, of a
-	// thousand that follow many are told together.
-	updateRest = 3
+	// thousand that follow many are told together. At least leastRest times, where it took long; see restAfter.
+	updateRest = 8
+	leastRest  = 3
+	longRest   = 50 * time.Millisecond
 	// maxCommits bounds reservation commits and loads of one gateway at a time.
 	maxCommits = 64
 )
@@ -51,6 +53,8 @@ type gatewayStream struct {
 	heldDigest []byte
 	// sent is what it was told last; nil before the first update.
 	sent desiredState
+	// about is what of it acknowledgements are about.
+	about told
 	// made is what sent's volumes were made of.
 	made map[string]volumeMade
 	// exported are the names of volumes that it was told of, or will be once they are made, for hub.
@@ -177,7 +181,7 @@ func (g *gatewayStream) send(ctx context.Context) error {
 			if err := g.update(); err != nil {
 				return err
 			}
-			woken, rested = nil, time.After(updateRest*time.Since(began))
+			woken, rested = nil, time.After(restAfter(time.Since(began)))
 		case <-rested:
 			woken, rested = g.woken, nil
 		case message := <-g.out:
@@ -191,6 +195,12 @@ func (g *gatewayStream) send(ctx context.Context) error {
 			return context.Cause(ctx)
 		}
 	}
+}
+
+// restAfter is how long the next update waits after one that took so long: each costs the gateway about as much as this
+// process, and hosts wait while a failover keeps both busy. What took long for another reason is no cause to wait longer.
+func restAfter(took time.Duration) time.Duration {
+	return max(leastRest*took, min(updateRest*took, longRest))
 }
 
 // update sends what has changed since the last one. A gateway that is no longer in the store is told to go.
@@ -207,7 +217,7 @@ func (g *gatewayStream) update() error {
 		}
 		next, g.made = desired(o, gateway, g.incarnation, settings, g.made)
 		version = max(uint64(max(o.Version, 1)), g.version+1)
-		about = tellOf(o, gateway, next)
+		about = tellOf(o, gateway, next, g.about, g.sent.sameKeys(next))
 	})
 	if next == nil {
 		return status.Errorf(codes.FailedPrecondition, "gateway %s was deleted", g.name)
@@ -227,6 +237,7 @@ func (g *gatewayStream) update() error {
 	if sent != nil {
 		g.version, about.version, about.at = version, version, time.Now()
 	}
+	g.about = about
 	g.applied.tell(about)
 	for _, update := range sent {
 		if err := g.stream.Send(&pb.ConnectResponse{Message: &pb.ConnectResponse_Update{Update: update}}); err != nil {

@@ -199,9 +199,9 @@ class ClientImpl final : public Client {
 
   void save() {
     save_waits_ = false;
+    saved_at_ = boot_time();
     const Result<void> saved = file_.save(held());
     if (!saved) log::error("desired state can't be kept", {{"error", saved.error()}});
-    saved_at_ = boot_time();
   }
 
   void apply_held() {

@@ -297,8 +297,8 @@ TEST_F(ClientTest, AStateThatCameRightAfterAnotherIsOnDiskAtTheEnd) {
   Replica replica([this](const wire::StreamHello&, ServerStream& stream) {
     welcome(stream);
     send(stream, desired(wire::VOLUME_ROLE_FORWARDER, 1, 1), 1);
-    wire::ConnectRequest message;
-    while (stream.Read(&message) && !message.has_ack()) {
+    for (Desired first; first.held().version != 1;) {
+      (void)DesiredFile(state_.path()).load(&first);
     }
     send(stream, desired(wire::VOLUME_ROLE_FORWARDER, 1, 2), 2);
     listen(stream);
