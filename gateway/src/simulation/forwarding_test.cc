@@ -53,6 +53,18 @@ TEST_F(Forwarding, WhatIsWrittenThroughALinkIsReadThroughIt) {
   for (const uint32_t blocks : {1u, 8u, 511u, 512u, 513u, 4096u}) expect_round_trip(blocks, 65536);
 }
 
+// What the owner asks for with an R2T costs a way there and back.
+TEST_F(Forwarding, AWriteOfOneFirstBurstIsOnePduWithoutR2T) {
+  ASSERT_EQ(pair_->run(*nexus_, kTestUnitReady, 0)->command.status, scsi::Status::kGood);
+  for (const uint32_t blocks : {8u, 256u, 512u}) {
+    const uint64_t before = pair_->sent();
+    const auto w = pair_->run(*nexus_, write16(0, blocks), 0, pattern(size_t{blocks} * 512));
+    EXPECT_EQ(w->command.status, scsi::Status::kGood);
+    const uint64_t data = uint64_t{blocks} * 512;
+    EXPECT_EQ(pair_->sent() - before, pdu::kBhsSize + iscsi::kForwardedAhsSize + data) << blocks;
+  }
+}
+
 TEST_F(Forwarding, DataBeyondTheFirstBurstGoesByR2T) {
   open(small_bursts());
   for (const uint32_t blocks : {1u, 8u, 9u, 16u, 33u, 100u}) expect_round_trip(blocks, 1000);
@@ -161,6 +173,23 @@ TEST_F(Forwarding, AnAbortEndsTheCommandWhenTheBackendHasLetGo) {
   pair_->settle();
   EXPECT_TRUE(r->ended);
   EXPECT_TRUE(r->command.aborted);
+}
+
+TEST_F(Forwarding, EachAbortReachesTheOwnerWhateverEndedBefore) {
+  pair_->owner.disk().hold(true);
+  for (unsigned i = 0; i < 3; ++i) {
+    const auto first = pair_->run(*nexus_, read16(0, 1), 512);
+    const auto second = pair_->run(*nexus_, read16(8, 1), 512);
+    const uint64_t before = pair_->sent();
+    nexus_->abort(second->command);
+    nexus_->abort(first->command);
+    pair_->settle();
+    EXPECT_EQ(pair_->sent() - before, 2 * pdu::kBhsSize) << i;
+    pair_->owner.disk().release_all();
+    pair_->settle();
+    EXPECT_TRUE(first->ended && first->command.aborted) << i;
+    EXPECT_TRUE(second->ended && second->command.aborted) << i;
+  }
 }
 
 TEST_F(Forwarding, AnAbortOfWhatWasNotSentEndsItAtOnce) {
