@@ -55,7 +55,11 @@ func main() {
 	if e.seed == 0 {
 		e.seed = rand.Uint64N(1 << 32)
 	}
-	if err := world.Isolate(); err != nil {
+	err := world.Isolate()
+	if err == nil {
+		err = world.OwnSharedMemory()
+	}
+	if err != nil {
 		fmt.Println("SKIP robustness:", err)
 		return
 	}

@@ -50,6 +50,10 @@ func Isolate() error {
 	return nil
 }
 
+// OwnSharedMemory gives this program, once isolated, a /dev/shm of its own: libfaketime leaves files there when what it is
+// loaded into is killed.
+func OwnSharedMemory() error { return run("mount", "-t", "tmpfs", "tmpfs", "/dev/shm") }
+
 func run(words ...string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), commandTimeout)
 	defer cancel()
