@@ -116,7 +116,7 @@ class ClientTest : public testing::Test {
                    uint64_t version) {
     wire::ConnectResponse response;
     *response.mutable_update() = full_update(version, objects);
-    stream.Write(response);
+    write(stream, response);
   }
 
   // Notes what the gateway says; answers loads with an empty state.
@@ -139,7 +139,7 @@ class ClientTest : public testing::Test {
         wire::ReservationState& state = *response.mutable_reservation_state();
         state.set_request_id(message.reservation_load().request_id());
         state.set_result(wire::COMMIT_RESULT_COMMITTED);
-        stream.Write(response);
+        write(stream, response);
       }
       if (message.has_job_result()) told_.add("job " + message.job_result().problem());
     }
@@ -210,7 +210,7 @@ TEST_F(ClientTest, AVolumeIsMadeLockedServedAndGivenUpAsOrdered) {
     welcome(stream);
     std::vector<wire::DesiredObject> first = desired(wire::VOLUME_ROLE_FORWARDER, 1, 1);
     send(stream, first, 1);
-    stream.Write(create_disk());
+    write(stream, create_disk());
     std::thread orders([&] {
       EXPECT_EQ(told_.next("portal"), "portal with 1");
       EXPECT_EQ(told_.next("ack 1"), "ack 1");
@@ -221,7 +221,7 @@ TEST_F(ClientTest, AVolumeIsMadeLockedServedAndGivenUpAsOrdered) {
       EXPECT_EQ(told_.next("volume"), "volume SERVING 2 3 ");
       send(stream, desired(wire::VOLUME_ROLE_RELEASING, 2, 4), 4);
       EXPECT_EQ(told_.next("volume"), "volume RELEASED 2 4 ");
-      stream.Write([] {
+      write(stream, [] {
         wire::ConnectResponse goodbye;
         goodbye.mutable_goodbye();
         return goodbye;
@@ -249,7 +249,7 @@ TEST_F(ClientTest, ASnapshotOfAVolumeThatAnotherGatewayOwnsIsRefused) {
     job.mutable_snapshot()->set_volume_uid(kVolumeUid);
     job.mutable_snapshot()->set_location("disk");
     job.mutable_snapshot()->set_snapshot_location("snapshot");
-    stream.Write(response);
+    write(stream, response);
     listen(stream);
     return grpc::Status::OK;
   });

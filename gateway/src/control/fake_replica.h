@@ -17,6 +17,13 @@ namespace sluice::control {
 
 using ServerStream = grpc::ServerReaderWriter<wire::ConnectResponse, wire::ConnectRequest>;
 
+// A stream takes one writer at a time, and a script may have several.
+inline void write(ServerStream& stream, const wire::ConnectResponse& response) {
+  static std::mutex one_at_a_time;
+  const std::lock_guard lock(one_at_a_time);
+  stream.Write(response);
+}
+
 // What happened, in order; a test waits for the next of it.
 class Events {
  public:
@@ -74,7 +81,7 @@ inline void welcome(ServerStream& stream, uint32_t number = 3) {
   wire::ConnectResponse response;
   response.mutable_welcome()->set_number(number);
   response.mutable_welcome()->set_heartbeat_interval_ms(100);
-  stream.Write(response);
+  write(stream, response);
 }
 
 }  // namespace sluice::control

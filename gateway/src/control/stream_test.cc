@@ -54,7 +54,7 @@ TEST_F(StreamTest, HelloThenWelcomeThenMessagesBothWaysAndHeartbeats) {
     welcome(stream);
     wire::ConnectResponse job;
     job.mutable_job()->set_id("j");
-    stream.Write(job);
+    write(stream, job);
     wire::ConnectRequest message;
     while (stream.Read(&message)) {
       if (message.has_ack()) server_.add("ack");
@@ -86,7 +86,7 @@ TEST_F(StreamTest, AnotherEndpointIsTriedAfterOneThatRefusesOrSaysGoodbye) {
     welcome(stream);
     wire::ConnectResponse goodbye;
     goodbye.mutable_goodbye()->set_reason("upgrade");
-    stream.Write(goodbye);
+    write(stream, goodbye);
     wire::ConnectRequest message;
     while (stream.Read(&message)) {
     }
