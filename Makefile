@@ -130,7 +130,7 @@ robustness-long: build ## RUNS (40) runs of faults of DURATION (90s) each, from 
 robustness-canaries: build ## gateways that each lack a safety rule, CANARY (all) by regular expression: each must be found out; 20 minutes
 	@.ci/deps go faults
 	@.ci/compile canary sluice-gateway
-	@V=1 .ci/tier canaries tests/robustness/canaries $(or $(CANARY),.)
+	@V=1 .ci/tier canaries tests/robustness/canaries '$(or $(CANARY),.)'
 
 scenarios: build ## in a cluster under load: rolling upgrade, a switch down, etcd lost for a minute, control plane restored; 4 minutes
 	@.ci/deps go faults
