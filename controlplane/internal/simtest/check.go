@@ -55,7 +55,7 @@ func (w *World) checkOwn(a orchestrator.Action, before, after *model.Volume, nex
 	}
 	holder := w.disk(uid).holder // of an order that a restored store has lost, maybe
 	locked := was.State == model.Acquiring &&
-		(w.locked[lockKey{uid, next.Owner, was.Order}] || w.lost[lockKey{uid, next.Owner, was.Order}] || holder != nil && holder.ref == next.Owner)
+		(w.locked[lockKey{uid, next.Owner, was.Order}] || holder != nil && holder.ref == next.Owner)
 	if next.Epoch > was.Epoch && next.State == model.Opening && was.State != model.Moving && !locked {
 		w.violate("%s owns %s in epoch %d and did not have the lock", next.Owner, uid, next.Epoch)
 	}

@@ -75,7 +75,6 @@ func (w *World) restore() {
 	for key := range w.locked {
 		if key.uid == volume.Meta.UID && key.order > changed.Status.Ownership.Order {
 			delete(w.locked, key)
-			w.lost[key] = true
 		}
 	}
 	w.leaders = nil

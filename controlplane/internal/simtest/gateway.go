@@ -214,8 +214,12 @@ func (w *World) connect(p *process) {
 	}
 	w.store.record("connection/"+p.name, store.Observed{Connection: &store.GatewayConnection{Gateway: p.name, Ref: p.ref}})
 	for _, uid := range slices.Sorted(maps.Keys(p.units)) {
-		if told := p.units[uid].told; told.State != "" {
+		told := p.units[uid].told
+		if told.State != "" {
 			p.outbox = append(p.outbox, told)
+		}
+		if told.State == store.VolumeLocked { // it holds the lock still
+			w.locked[lockKey{uid, p.ref, told.Order}] = true
 		}
 	}
 }

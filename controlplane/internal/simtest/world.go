@@ -65,9 +65,6 @@ type World struct {
 	trouble       map[string]time.Time
 
 	locked map[lockKey]bool
-	// lost are locks that were told for orders that a restored store no longer knows: an order of the same number may come again
-	// before the leader hears of the first, and who was told it has the lock, or takes it when it opens.
-	lost   map[lockKey]bool
 	served map[epochKey]model.GatewayRef
 	owners map[epochKey]model.GatewayRef
 	sizes  map[string]int64
@@ -111,7 +108,7 @@ func New(seed uint64, broken Rule) *World {
 		now: time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC), store: newMemory(),
 		nodes: map[string]string{}, running: map[string]*process{}, past: map[string][]*process{},
 		disks: map[string]*disk{}, images: map[string]int64{}, cut: map[string]bool{}, cutPeers: map[string]bool{},
-		trouble: map[string]time.Time{}, locked: map[lockKey]bool{}, lost: map[lockKey]bool{}, served: map[epochKey]model.GatewayRef{},
+		trouble: map[string]time.Time{}, locked: map[lockKey]bool{}, served: map[epochKey]model.GatewayRef{},
 		owners: map[epochKey]model.GatewayRef{}, sizes: map[string]int64{}, restored: map[string]bool{},
 		removed: map[uint32]int{}, made: 3}
 	w.store.put(&model.Fabric{Meta: model.Meta{Name: "red", UID: "red"}})

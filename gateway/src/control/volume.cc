@@ -325,9 +325,10 @@ void Volume::close_epoch(wire::VolumeState state, const std::string& why) {
 // The role came back in an epoch that is over for this gateway.
 void Volume::say_closed() {
   const std::optional<wire::VolumeObserved> told = observed();
-  if (!told || told->order() == order_.order()) return;
-  report(told->epoch() == closed_epoch_ ? told->state() : wire::VOLUME_STATE_RELEASED,
-         closed_epoch_, told->reason());
+  if (told && told->order() == order_.order()) return;
+  const bool again = told && told->epoch() == closed_epoch_;
+  report(again ? told->state() : wire::VOLUME_STATE_RELEASED, closed_epoch_,
+         told ? told->reason() : std::string());
 }
 
 void Volume::note_problem(const Result<void>& done) {

@@ -104,6 +104,9 @@ void Volume::unlock() {
   waits_since_ = 0;
   const std::lock_guard lock(mutex_);
   holds_ = false;
+  // It is told again over each new stream. Where the store was restored from a backup, an order of
+  // the same number may come again, and this would be taken for the answer.
+  if (observed_ && observed_->state() == wire::VOLUME_STATE_LOCKED) observed_.reset();
 }
 
 }  // namespace sluice::control

@@ -280,6 +280,29 @@ TEST_F(VolumeTest, AHolderYieldsToTheSameOrNewerOrderAndRefusesAnOlder) {
   EXPECT_EQ(volume_->asked(11).yield, Yield::kNotHeld);
 }
 
+TEST_F(VolumeTest, ALockThatWasGivenUpIsNotToldAgain) {
+  give(order(wire::VOLUME_ROLE_ACQUIRING, 5, 10, kOther));
+  ASSERT_EQ(volume_->observed()->state(), wire::VOLUME_STATE_LOCKED);
+  EXPECT_EQ(volume_->asked(11).yield, Yield::kYielding);
+  volume_->turn(now_);
+  EXPECT_FALSE(disk_.locked);
+  EXPECT_FALSE(volume_->observed());
+}
+
+TEST_F(VolumeTest, WhoGaveALockUpInAnEpochThatItHadClosedSaysThatItIsClosed) {
+  own(5, 10);
+  EXPECT_EQ(volume_->asked(11).yield, Yield::kYielding);
+  volume_->turn(now_);
+  release_done();
+  give(order(wire::VOLUME_ROLE_ACQUIRING, 5, 12));
+  ASSERT_EQ(last().state(), wire::VOLUME_STATE_LOCKED);
+  EXPECT_EQ(volume_->asked(13).yield, Yield::kYielding);
+  volume_->turn(now_);
+  give(order(wire::VOLUME_ROLE_OWNER, 5, 14));
+  EXPECT_EQ(last().state(), wire::VOLUME_STATE_RELEASED);
+  EXPECT_EQ(last().order(), 14u);
+}
+
 TEST_F(VolumeTest, WhoYieldedTakesTheLockAgainOnlyWithANewerOrder) {
   give(order(wire::VOLUME_ROLE_ACQUIRING, 5, 10, 0));
   EXPECT_EQ(volume_->asked(11).yield, Yield::kYielding);

@@ -23,6 +23,14 @@ bool medium_is_gone(int error) {
   return error == ENODEV || error == ENXIO || error == ENOENT || error == ESTALE;
 }
 
+// As if the nexus wrote the LUN itself.
+bool is_protected(const Nexus& nexus, const Unit& unit) {
+  const std::vector<Itl*> itls = nexus.itls();
+  return std::any_of(itls.begin(), itls.end(), [&unit](const Itl* itl) {
+    return &itl->unit() == &unit && itl->protection != Protection::kNone;
+  });
+}
+
 }  // namespace
 
 Copier::Copier(Command& command) : command_(command), lane_(command.nexus->lane()) {
@@ -114,14 +122,6 @@ void Copier::acquire(Chunk& chunk) {
     c.copier->granted(c);
   };
   if (unit.ranges().acquire(lane_.reactor, chunk.hold, lane_.reactors)) granted(chunk);
-}
-
-// As if the nexus wrote the LUN itself.
-static bool is_protected(const Nexus& nexus, const Unit& unit) {
-  const std::vector<Itl*> itls = nexus.itls();
-  return std::any_of(itls.begin(), itls.end(), [&unit](const Itl* itl) {
-    return &itl->unit() == &unit && itl->protection != Protection::kNone;
-  });
 }
 
 CopyFault Copier::refusal(const Chunk& chunk) const {

@@ -1,5 +1,6 @@
 #include "rbd/image.h"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
@@ -58,16 +59,6 @@ std::optional<Holder> holder_of(rbd_image_t image) {
   size_t size = text.size();
   if (rbd_metadata_get(image, kHolderKey, text.data(), &size) < 0) return std::nullopt;
   return Holder::parse(text.substr(0, text.find('\0')));
-}
-
-bool is_watched_by(rbd_image_t image, const std::string& client) {
-  std::vector<rbd_image_watcher_t> watchers(64);
-  size_t count = watchers.size();
-  if (rbd_watchers_list(image, watchers.data(), &count) < 0) return true;
-  bool found = false;
-  for (size_t i = 0; i < count; ++i) found = found || client == watchers[i].addr;
-  rbd_watchers_list_cleanup(watchers.data(), count);
-  return found;
 }
 
 Error cannot_open(const std::string& name, int r) {
@@ -175,7 +166,9 @@ Result<void> Image::wait_for_turn() {
     const bool known = holder && holder->client == owner;
     const bool ours = known && holder->is_self();
     const bool gone = known && (ours ? !RadosClient::lives_here(owner) : holder->is_dead());
-    if (gone || !is_watched_by(image_, owner)) {
+    const Result<std::vector<std::string>> watchers = this->watchers();
+    const bool watched = !watchers || std::ranges::count(watchers.value(), owner) != 0;
+    if (gone || !watched) {
       log::warning("who had the image is gone, and is fenced",
                    {{"image", name_}, {"client", owner}});
       return client.blocklist(owner);
@@ -199,6 +192,21 @@ Result<void> Image::lock() {
     return fail(name_, "can't be written: " + ceph_error(r), "check the pool and the rights");
   // Requests of this client carry the map that fences whoever had it before.
   return pool_->client().wait_for_latest_map();
+}
+
+Result<std::vector<std::string>> Image::watchers() const {
+  std::vector<rbd_image_watcher_t> found(64);
+  size_t count = found.size();
+  int r = rbd_watchers_list(image_, found.data(), &count);
+  if (r == -ERANGE) {  // `count` says how many there are
+    found.resize(count);
+    r = rbd_watchers_list(image_, found.data(), &count);
+  }
+  if (r < 0) return fail(name_, "can't tell who has it open: " + ceph_error(r), "");
+  std::vector<std::string> clients;
+  for (size_t i = 0; i < count; ++i) clients.emplace_back(found[i].addr);
+  rbd_watchers_list_cleanup(found.data(), count);
+  return clients;
 }
 
 Result<uint64_t> Image::size() const {

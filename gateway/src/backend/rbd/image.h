@@ -10,6 +10,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "backend/backend.h"
 #include "base/result.h"
@@ -40,6 +41,8 @@ class Image {
   rbd_image_t handle() const { return image_; }
 
   Result<uint64_t> size() const;  // bytes
+  // Addresses of the clients that have it open for writing, this one among them.
+  Result<std::vector<std::string>> watchers() const;
   Result<void> grow(uint64_t bytes);
   // `changed` is called by a thread of librbd when size or snapshots may have changed; it must not
   // call librbd. Once, before the first request.

@@ -18,7 +18,6 @@ struct ImageName {
     if (last != first) name.space = text.substr(first + 1, last - first - 1);
     return name;
   }
-  std::string text() const { return pool + "/" + (space.empty() ? "" : space + "/") + image; }
 };
 
 }  // namespace sluice::rbd

@@ -70,21 +70,6 @@ Error failed(const std::string& name, const std::string& what, int r) {
   }
 }
 
-// Of others than `image` itself.
-Result<bool> watched_by_others(Image& image) {
-  std::vector<rbd_image_watcher_t> watchers(64);
-  size_t count = watchers.size();
-  const int r = rbd_watchers_list(image.handle(), watchers.data(), &count);
-  if (r == -ERANGE) return true;
-  if (r < 0) return failed(image.name(), "can't tell who has it open", r);
-  bool others = false;
-  for (size_t i = 0; i < count; ++i) {
-    others = others || image.pool().client().addresses() != watchers[i].addr;
-  }
-  rbd_watchers_list_cleanup(watchers.data(), count);
-  return others || count > 1;
-}
-
 }  // namespace
 
 std::string image_of(const std::string& volume_uuid) { return std::string(kPrefix) + volume_uuid; }
@@ -194,9 +179,10 @@ Result<void> remove_snapshot(Image& image, const std::string& name) {
 }
 
 Result<void> roll_back(Image& image, const std::string& name, const Progress& progress) {
-  Result<bool> busy = watched_by_others(image);
-  if (!busy) return Error{busy.error()};
-  if (*busy) {
+  Result<std::vector<std::string>> watchers = image.watchers();
+  if (!watchers) return Error{watchers.error()};
+  const bool ours = watchers->size() == 1 && watchers->front() == image.pool().client().addresses();
+  if (!watchers->empty() && !ours) {
     return fail(image.name(), "is in use, and can't go back to " + name + " meanwhile",
                 "take it from its targets first");
   }
