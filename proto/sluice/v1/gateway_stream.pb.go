@@ -351,6 +351,7 @@ type ConnectRequest struct {
 	//	*ConnectRequest_ReservationCommit
 	//	*ConnectRequest_ReservationLoad
 	//	*ConnectRequest_JobResult
+	//	*ConnectRequest_RadosClientCommit
 	Message       isConnectRequest_Message `protobuf_oneof:"message"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -483,6 +484,15 @@ func (x *ConnectRequest) GetJobResult() *JobResult {
 	return nil
 }
 
+func (x *ConnectRequest) GetRadosClientCommit() *RadosClientCommit {
+	if x != nil {
+		if x, ok := x.Message.(*ConnectRequest_RadosClientCommit); ok {
+			return x.RadosClientCommit
+		}
+	}
+	return nil
+}
+
 type isConnectRequest_Message interface {
 	isConnectRequest_Message()
 }
@@ -527,6 +537,10 @@ type ConnectRequest_JobResult struct {
 	JobResult *JobResult `protobuf:"bytes,10,opt,name=job_result,json=jobResult,proto3,oneof"`
 }
 
+type ConnectRequest_RadosClientCommit struct {
+	RadosClientCommit *RadosClientCommit `protobuf:"bytes,11,opt,name=rados_client_commit,json=radosClientCommit,proto3,oneof"`
+}
+
 func (*ConnectRequest_Hello) isConnectRequest_Message() {}
 
 func (*ConnectRequest_Ack) isConnectRequest_Message() {}
@@ -547,6 +561,8 @@ func (*ConnectRequest_ReservationLoad) isConnectRequest_Message() {}
 
 func (*ConnectRequest_JobResult) isConnectRequest_Message() {}
 
+func (*ConnectRequest_RadosClientCommit) isConnectRequest_Message() {}
+
 // ConnectResponse is one message to the gateway.
 type ConnectResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -559,6 +575,7 @@ type ConnectResponse struct {
 	//	*ConnectResponse_Job
 	//	*ConnectResponse_EvictSessions
 	//	*ConnectResponse_Goodbye
+	//	*ConnectResponse_RadosClientOutcome
 	Message       isConnectResponse_Message `protobuf_oneof:"message"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -664,6 +681,15 @@ func (x *ConnectResponse) GetGoodbye() *StreamGoodbye {
 	return nil
 }
 
+func (x *ConnectResponse) GetRadosClientOutcome() *RadosClientOutcome {
+	if x != nil {
+		if x, ok := x.Message.(*ConnectResponse_RadosClientOutcome); ok {
+			return x.RadosClientOutcome
+		}
+	}
+	return nil
+}
+
 type isConnectResponse_Message interface {
 	isConnectResponse_Message()
 }
@@ -696,6 +722,10 @@ type ConnectResponse_Goodbye struct {
 	Goodbye *StreamGoodbye `protobuf:"bytes,7,opt,name=goodbye,proto3,oneof"`
 }
 
+type ConnectResponse_RadosClientOutcome struct {
+	RadosClientOutcome *RadosClientOutcome `protobuf:"bytes,8,opt,name=rados_client_outcome,json=radosClientOutcome,proto3,oneof"`
+}
+
 func (*ConnectResponse_Welcome) isConnectResponse_Message() {}
 
 func (*ConnectResponse_Update) isConnectResponse_Message() {}
@@ -709,6 +739,8 @@ func (*ConnectResponse_Job) isConnectResponse_Message() {}
 func (*ConnectResponse_EvictSessions) isConnectResponse_Message() {}
 
 func (*ConnectResponse_Goodbye) isConnectResponse_Message() {}
+
+func (*ConnectResponse_RadosClientOutcome) isConnectResponse_Message() {}
 
 // StreamHello says who is there.
 type StreamHello struct {
@@ -1592,7 +1624,9 @@ type DesiredPool struct {
 	//
 	//	*DesiredPool_Local
 	//	*DesiredPool_Rbd
-	Kind          isDesiredPool_Kind `protobuf_oneof:"kind"`
+	Kind isDesiredPool_Kind `protobuf_oneof:"kind"`
+	// More than the pool's threshold is used: its LUNs tell hosts so, once (38/07, SBC-4 §4.7.3.7).
+	NearlyFull    bool `protobuf:"varint,4,opt,name=nearly_full,json=nearlyFull,proto3" json:"nearly_full,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1657,6 +1691,13 @@ func (x *DesiredPool) GetRbd() *DesiredRbdPool {
 		}
 	}
 	return nil
+}
+
+func (x *DesiredPool) GetNearlyFull() bool {
+	if x != nil {
+		return x.NearlyFull
+	}
+	return false
 }
 
 type isDesiredPool_Kind interface {
@@ -1837,7 +1878,10 @@ type DesiredVolume struct {
 	// +1 at every change of ownership, also where the role reads the same. A request to a holder for its lock carries
 	// it: a holder yields to the same or a newer one, refuses an older one, and does not take the lock again before
 	// it has a newer order itself.
-	Order         uint64 `protobuf:"varint,15,opt,name=order,proto3" json:"order,omitempty"`
+	Order uint64 `protobuf:"varint,15,opt,name=order,proto3" json:"order,omitempty"`
+	// RBD: clients of former owners that are blocklisted, as far as it took that to come to this epoch. Whoever of them
+	// still has the image's lock has lost it: the next owner need not wait for, nor blocklist it.
+	FencedClients []string `protobuf:"bytes,16,rep,name=fenced_clients,json=fencedClients,proto3" json:"fenced_clients,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1975,6 +2019,13 @@ func (x *DesiredVolume) GetOrder() uint64 {
 		return x.Order
 	}
 	return 0
+}
+
+func (x *DesiredVolume) GetFencedClients() []string {
+	if x != nil {
+		return x.FencedClients
+	}
+	return nil
 }
 
 // DesiredQos: 0 is unlimited; bursts are always given.
@@ -3399,6 +3450,133 @@ func (x *ReservationState) GetState() []byte {
 	return nil
 }
 
+// RadosClientCommit asks to record a client of a Ceph cluster before any image is opened by it (R2): whoever takes over
+// from this incarnation blocklists all that are recorded, and nobody takes over from one of which none is. It is
+// asked again over each new stream. A volume is served by it only after its reservations were loaded in the
+// present epoch, later than this was answered.
+type RadosClientCommit struct {
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	RequestId uint64                 `protobuf:"varint,1,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	PoolUid   string                 `protobuf:"bytes,2,opt,name=pool_uid,json=poolUid,proto3" json:"pool_uid,omitempty"`
+	// Addresses and nonce as a blocklist names them, `192.0.2.1:0/3452894869`. At most 255 bytes.
+	Client        string `protobuf:"bytes,3,opt,name=client,proto3" json:"client,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RadosClientCommit) Reset() {
+	*x = RadosClientCommit{}
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[36]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RadosClientCommit) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RadosClientCommit) ProtoMessage() {}
+
+func (x *RadosClientCommit) ProtoReflect() protoreflect.Message {
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[36]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RadosClientCommit.ProtoReflect.Descriptor instead.
+func (*RadosClientCommit) Descriptor() ([]byte, []int) {
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{36}
+}
+
+func (x *RadosClientCommit) GetRequestId() uint64 {
+	if x != nil {
+		return x.RequestId
+	}
+	return 0
+}
+
+func (x *RadosClientCommit) GetPoolUid() string {
+	if x != nil {
+		return x.PoolUid
+	}
+	return ""
+}
+
+func (x *RadosClientCommit) GetClient() string {
+	if x != nil {
+		return x.Client
+	}
+	return ""
+}
+
+// RadosClientOutcome answers: COMMITTED; FENCED where that client has been shut out: come back as a new one;
+// NOT_COMMITTED where this incarnation has used too many.
+type RadosClientOutcome struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	RequestId     uint64                 `protobuf:"varint,1,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	Result        CommitResult           `protobuf:"varint,2,opt,name=result,proto3,enum=sluice.v1.CommitResult" json:"result,omitempty"`
+	Reason        string                 `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RadosClientOutcome) Reset() {
+	*x = RadosClientOutcome{}
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[37]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RadosClientOutcome) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RadosClientOutcome) ProtoMessage() {}
+
+func (x *RadosClientOutcome) ProtoReflect() protoreflect.Message {
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[37]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RadosClientOutcome.ProtoReflect.Descriptor instead.
+func (*RadosClientOutcome) Descriptor() ([]byte, []int) {
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{37}
+}
+
+func (x *RadosClientOutcome) GetRequestId() uint64 {
+	if x != nil {
+		return x.RequestId
+	}
+	return 0
+}
+
+func (x *RadosClientOutcome) GetResult() CommitResult {
+	if x != nil {
+		return x.Result
+	}
+	return CommitResult_COMMIT_RESULT_UNSPECIFIED
+}
+
+func (x *RadosClientOutcome) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
 // Job is management of images and files, done by a gateway that reaches the pool. Sent again after a reconnection until its
 // result is stored: doing it twice must be harmless.
 type Job struct {
@@ -3413,6 +3591,11 @@ type Job struct {
 	//	*Job_Snapshot
 	//	*Job_DeleteSnapshot
 	//	*Job_Clone
+	//	*Job_FenceClients
+	//	*Job_Flatten
+	//	*Job_Adopt
+	//	*Job_RollBack
+	//	*Job_ListImages
 	Action        isJob_Action `protobuf_oneof:"action"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -3420,7 +3603,7 @@ type Job struct {
 
 func (x *Job) Reset() {
 	*x = Job{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[36]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3432,7 +3615,7 @@ func (x *Job) String() string {
 func (*Job) ProtoMessage() {}
 
 func (x *Job) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[36]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3445,7 +3628,7 @@ func (x *Job) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Job.ProtoReflect.Descriptor instead.
 func (*Job) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{36}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *Job) GetId() string {
@@ -3523,6 +3706,51 @@ func (x *Job) GetClone() *CloneImage {
 	return nil
 }
 
+func (x *Job) GetFenceClients() *FenceClients {
+	if x != nil {
+		if x, ok := x.Action.(*Job_FenceClients); ok {
+			return x.FenceClients
+		}
+	}
+	return nil
+}
+
+func (x *Job) GetFlatten() *FlattenImage {
+	if x != nil {
+		if x, ok := x.Action.(*Job_Flatten); ok {
+			return x.Flatten
+		}
+	}
+	return nil
+}
+
+func (x *Job) GetAdopt() *AdoptImage {
+	if x != nil {
+		if x, ok := x.Action.(*Job_Adopt); ok {
+			return x.Adopt
+		}
+	}
+	return nil
+}
+
+func (x *Job) GetRollBack() *RollBackImage {
+	if x != nil {
+		if x, ok := x.Action.(*Job_RollBack); ok {
+			return x.RollBack
+		}
+	}
+	return nil
+}
+
+func (x *Job) GetListImages() *ListImages {
+	if x != nil {
+		if x, ok := x.Action.(*Job_ListImages); ok {
+			return x.ListImages
+		}
+	}
+	return nil
+}
+
 type isJob_Action interface {
 	isJob_Action()
 }
@@ -3551,6 +3779,26 @@ type Job_Clone struct {
 	Clone *CloneImage `protobuf:"bytes,8,opt,name=clone,proto3,oneof"`
 }
 
+type Job_FenceClients struct {
+	FenceClients *FenceClients `protobuf:"bytes,9,opt,name=fence_clients,json=fenceClients,proto3,oneof"`
+}
+
+type Job_Flatten struct {
+	Flatten *FlattenImage `protobuf:"bytes,10,opt,name=flatten,proto3,oneof"`
+}
+
+type Job_Adopt struct {
+	Adopt *AdoptImage `protobuf:"bytes,11,opt,name=adopt,proto3,oneof"`
+}
+
+type Job_RollBack struct {
+	RollBack *RollBackImage `protobuf:"bytes,12,opt,name=roll_back,json=rollBack,proto3,oneof"`
+}
+
+type Job_ListImages struct {
+	ListImages *ListImages `protobuf:"bytes,13,opt,name=list_images,json=listImages,proto3,oneof"`
+}
+
 func (*Job_Create) isJob_Action() {}
 
 func (*Job_Resize) isJob_Action() {}
@@ -3563,6 +3811,16 @@ func (*Job_DeleteSnapshot) isJob_Action() {}
 
 func (*Job_Clone) isJob_Action() {}
 
+func (*Job_FenceClients) isJob_Action() {}
+
+func (*Job_Flatten) isJob_Action() {}
+
+func (*Job_Adopt) isJob_Action() {}
+
+func (*Job_RollBack) isJob_Action() {}
+
+func (*Job_ListImages) isJob_Action() {}
+
 type CreateImage struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Location      string                 `protobuf:"bytes,1,opt,name=location,proto3" json:"location,omitempty"`
@@ -3573,7 +3831,7 @@ type CreateImage struct {
 
 func (x *CreateImage) Reset() {
 	*x = CreateImage{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[37]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3585,7 +3843,7 @@ func (x *CreateImage) String() string {
 func (*CreateImage) ProtoMessage() {}
 
 func (x *CreateImage) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[37]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3598,7 +3856,7 @@ func (x *CreateImage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateImage.ProtoReflect.Descriptor instead.
 func (*CreateImage) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{37}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *CreateImage) GetLocation() string {
@@ -3626,7 +3884,7 @@ type ResizeImage struct {
 
 func (x *ResizeImage) Reset() {
 	*x = ResizeImage{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[38]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3638,7 +3896,7 @@ func (x *ResizeImage) String() string {
 func (*ResizeImage) ProtoMessage() {}
 
 func (x *ResizeImage) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[38]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3651,7 +3909,7 @@ func (x *ResizeImage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResizeImage.ProtoReflect.Descriptor instead.
 func (*ResizeImage) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{38}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *ResizeImage) GetLocation() string {
@@ -3668,16 +3926,19 @@ func (x *ResizeImage) GetSizeBytes() int64 {
 	return 0
 }
 
+// DeleteImage of a volume that nobody serves. Done where there is none.
 type DeleteImage struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Location      string                 `protobuf:"bytes,1,opt,name=location,proto3" json:"location,omitempty"`
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	Location string                 `protobuf:"bytes,1,opt,name=location,proto3" json:"location,omitempty"`
+	// RBD: it goes to the pool's trash, and can be restored for so long; 0: it is removed at once.
+	TrashSeconds  int64 `protobuf:"varint,2,opt,name=trash_seconds,json=trashSeconds,proto3" json:"trash_seconds,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *DeleteImage) Reset() {
 	*x = DeleteImage{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[39]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3689,7 +3950,7 @@ func (x *DeleteImage) String() string {
 func (*DeleteImage) ProtoMessage() {}
 
 func (x *DeleteImage) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[39]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3702,7 +3963,7 @@ func (x *DeleteImage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteImage.ProtoReflect.Descriptor instead.
 func (*DeleteImage) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{39}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *DeleteImage) GetLocation() string {
@@ -3710,6 +3971,13 @@ func (x *DeleteImage) GetLocation() string {
 		return x.Location
 	}
 	return ""
+}
+
+func (x *DeleteImage) GetTrashSeconds() int64 {
+	if x != nil {
+		return x.TrashSeconds
+	}
+	return 0
 }
 
 // CreateSnapshotImage is sent to the owner, which takes it between commands.
@@ -3724,7 +3992,7 @@ type CreateSnapshotImage struct {
 
 func (x *CreateSnapshotImage) Reset() {
 	*x = CreateSnapshotImage{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[40]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3736,7 +4004,7 @@ func (x *CreateSnapshotImage) String() string {
 func (*CreateSnapshotImage) ProtoMessage() {}
 
 func (x *CreateSnapshotImage) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[40]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3749,7 +4017,7 @@ func (x *CreateSnapshotImage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateSnapshotImage.ProtoReflect.Descriptor instead.
 func (*CreateSnapshotImage) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{40}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *CreateSnapshotImage) GetVolumeUid() string {
@@ -3783,7 +4051,7 @@ type DeleteSnapshotImage struct {
 
 func (x *DeleteSnapshotImage) Reset() {
 	*x = DeleteSnapshotImage{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[41]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3795,7 +4063,7 @@ func (x *DeleteSnapshotImage) String() string {
 func (*DeleteSnapshotImage) ProtoMessage() {}
 
 func (x *DeleteSnapshotImage) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[41]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3808,7 +4076,7 @@ func (x *DeleteSnapshotImage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteSnapshotImage.ProtoReflect.Descriptor instead.
 func (*DeleteSnapshotImage) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{41}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *DeleteSnapshotImage) GetLocation() string {
@@ -3831,13 +4099,15 @@ type CloneImage struct {
 	SourceLocation string `protobuf:"bytes,1,opt,name=source_location,json=sourceLocation,proto3" json:"source_location,omitempty"`
 	Location       string `protobuf:"bytes,2,opt,name=location,proto3" json:"location,omitempty"`
 	SizeBytes      int64  `protobuf:"varint,3,opt,name=size_bytes,json=sizeBytes,proto3" json:"size_bytes,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// RBD: the image that source_location is a snapshot of; empty: source_location is an image, copied as it is now.
+	SnapshotOf    string `protobuf:"bytes,4,opt,name=snapshot_of,json=snapshotOf,proto3" json:"snapshot_of,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *CloneImage) Reset() {
 	*x = CloneImage{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[42]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3849,7 +4119,7 @@ func (x *CloneImage) String() string {
 func (*CloneImage) ProtoMessage() {}
 
 func (x *CloneImage) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[42]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3862,7 +4132,7 @@ func (x *CloneImage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CloneImage.ProtoReflect.Descriptor instead.
 func (*CloneImage) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{42}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *CloneImage) GetSourceLocation() string {
@@ -3886,6 +4156,263 @@ func (x *CloneImage) GetSizeBytes() int64 {
 	return 0
 }
 
+func (x *CloneImage) GetSnapshotOf() string {
+	if x != nil {
+		return x.SnapshotOf
+	}
+	return ""
+}
+
+// FenceClients blocklists clients of the pool's Ceph cluster. Done when the cluster's map says so; one that is blocklisted
+// already stays so for as long as it was told.
+type FenceClients struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Clients       []string               `protobuf:"bytes,1,rep,name=clients,proto3" json:"clients,omitempty"`
+	ExpireSeconds int64                  `protobuf:"varint,2,opt,name=expire_seconds,json=expireSeconds,proto3" json:"expire_seconds,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FenceClients) Reset() {
+	*x = FenceClients{}
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[45]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FenceClients) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FenceClients) ProtoMessage() {}
+
+func (x *FenceClients) ProtoReflect() protoreflect.Message {
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[45]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FenceClients.ProtoReflect.Descriptor instead.
+func (*FenceClients) Descriptor() ([]byte, []int) {
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{45}
+}
+
+func (x *FenceClients) GetClients() []string {
+	if x != nil {
+		return x.Clients
+	}
+	return nil
+}
+
+func (x *FenceClients) GetExpireSeconds() int64 {
+	if x != nil {
+		return x.ExpireSeconds
+	}
+	return 0
+}
+
+// FlattenImage gives a clone its own copy of what it shares with its parent. Sent to the owner, if there is one.
+type FlattenImage struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Location      string                 `protobuf:"bytes,1,opt,name=location,proto3" json:"location,omitempty"`
+	VolumeUid     string                 `protobuf:"bytes,2,opt,name=volume_uid,json=volumeUid,proto3" json:"volume_uid,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FlattenImage) Reset() {
+	*x = FlattenImage{}
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[46]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FlattenImage) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FlattenImage) ProtoMessage() {}
+
+func (x *FlattenImage) ProtoReflect() protoreflect.Message {
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[46]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FlattenImage.ProtoReflect.Descriptor instead.
+func (*FlattenImage) Descriptor() ([]byte, []int) {
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{46}
+}
+
+func (x *FlattenImage) GetLocation() string {
+	if x != nil {
+		return x.Location
+	}
+	return ""
+}
+
+func (x *FlattenImage) GetVolumeUid() string {
+	if x != nil {
+		return x.VolumeUid
+	}
+	return ""
+}
+
+// AdoptImage makes an image that somebody else made a volume's: it is renamed, once it was found fit to be served.
+type AdoptImage struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Image         string                 `protobuf:"bytes,1,opt,name=image,proto3" json:"image,omitempty"`
+	Location      string                 `protobuf:"bytes,2,opt,name=location,proto3" json:"location,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AdoptImage) Reset() {
+	*x = AdoptImage{}
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[47]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AdoptImage) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AdoptImage) ProtoMessage() {}
+
+func (x *AdoptImage) ProtoReflect() protoreflect.Message {
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[47]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AdoptImage.ProtoReflect.Descriptor instead.
+func (*AdoptImage) Descriptor() ([]byte, []int) {
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{47}
+}
+
+func (x *AdoptImage) GetImage() string {
+	if x != nil {
+		return x.Image
+	}
+	return ""
+}
+
+func (x *AdoptImage) GetLocation() string {
+	if x != nil {
+		return x.Location
+	}
+	return ""
+}
+
+// RollBackImage makes a volume that nobody serves what it was at a snapshot.
+type RollBackImage struct {
+	state            protoimpl.MessageState `protogen:"open.v1"`
+	Location         string                 `protobuf:"bytes,1,opt,name=location,proto3" json:"location,omitempty"`
+	SnapshotLocation string                 `protobuf:"bytes,2,opt,name=snapshot_location,json=snapshotLocation,proto3" json:"snapshot_location,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
+}
+
+func (x *RollBackImage) Reset() {
+	*x = RollBackImage{}
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[48]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RollBackImage) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RollBackImage) ProtoMessage() {}
+
+func (x *RollBackImage) ProtoReflect() protoreflect.Message {
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[48]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RollBackImage.ProtoReflect.Descriptor instead.
+func (*RollBackImage) Descriptor() ([]byte, []int) {
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{48}
+}
+
+func (x *RollBackImage) GetLocation() string {
+	if x != nil {
+		return x.Location
+	}
+	return ""
+}
+
+func (x *RollBackImage) GetSnapshotLocation() string {
+	if x != nil {
+		return x.SnapshotLocation
+	}
+	return ""
+}
+
+// ListImages names the images in the pool that are volumes' by their names, so that those without a volume are found.
+type ListImages struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListImages) Reset() {
+	*x = ListImages{}
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[49]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListImages) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListImages) ProtoMessage() {}
+
+func (x *ListImages) ProtoReflect() protoreflect.Message {
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[49]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListImages.ProtoReflect.Descriptor instead.
+func (*ListImages) Descriptor() ([]byte, []int) {
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{49}
+}
+
 // JobResult says what became of a job.
 type JobResult struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -3895,14 +4422,18 @@ type JobResult struct {
 	// Empty: well. A job with a problem has ended.
 	Problem string `protobuf:"bytes,3,opt,name=problem,proto3" json:"problem,omitempty"`
 	// The pool can never do this (no reflink, say): do not try again.
-	Unsupported   bool `protobuf:"varint,4,opt,name=unsupported,proto3" json:"unsupported,omitempty"`
+	Unsupported bool `protobuf:"varint,4,opt,name=unsupported,proto3" json:"unsupported,omitempty"`
+	// AdoptImage: the image's size.
+	SizeBytes int64 `protobuf:"varint,5,opt,name=size_bytes,json=sizeBytes,proto3" json:"size_bytes,omitempty"`
+	// ListImages: their names, at most 4096.
+	Images        []string `protobuf:"bytes,6,rep,name=images,proto3" json:"images,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *JobResult) Reset() {
 	*x = JobResult{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[43]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3914,7 +4445,7 @@ func (x *JobResult) String() string {
 func (*JobResult) ProtoMessage() {}
 
 func (x *JobResult) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[43]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3927,7 +4458,7 @@ func (x *JobResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobResult.ProtoReflect.Descriptor instead.
 func (*JobResult) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{43}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *JobResult) GetId() string {
@@ -3958,6 +4489,20 @@ func (x *JobResult) GetUnsupported() bool {
 	return false
 }
 
+func (x *JobResult) GetSizeBytes() int64 {
+	if x != nil {
+		return x.SizeBytes
+	}
+	return 0
+}
+
+func (x *JobResult) GetImages() []string {
+	if x != nil {
+		return x.Images
+	}
+	return nil
+}
+
 // EvictSessions ends sessions by Async Message, then by closing.
 type EvictSessions struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -3968,7 +4513,7 @@ type EvictSessions struct {
 
 func (x *EvictSessions) Reset() {
 	*x = EvictSessions{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[44]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3980,7 +4525,7 @@ func (x *EvictSessions) String() string {
 func (*EvictSessions) ProtoMessage() {}
 
 func (x *EvictSessions) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[44]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3993,7 +4538,7 @@ func (x *EvictSessions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EvictSessions.ProtoReflect.Descriptor instead.
 func (*EvictSessions) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{44}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *EvictSessions) GetTsihs() []uint32 {
@@ -4007,7 +4552,7 @@ var File_sluice_v1_gateway_stream_proto protoreflect.FileDescriptor
 
 const file_sluice_v1_gateway_stream_proto_rawDesc = "" +
 	"\n" +
-	"\x1esluice/v1/gateway_stream.proto\x12\tsluice.v1\"\x92\x05\n" +
+	"\x1esluice/v1/gateway_stream.proto\x12\tsluice.v1\"\xe2\x05\n" +
 	"\x0eConnectRequest\x12.\n" +
 	"\x05hello\x18\x01 \x01(\v2\x16.sluice.v1.StreamHelloH\x00R\x05hello\x12(\n" +
 	"\x03ack\x18\x02 \x01(\v2\x14.sluice.v1.StreamAckH\x00R\x03ack\x12:\n" +
@@ -4020,8 +4565,9 @@ const file_sluice_v1_gateway_stream_proto_rawDesc = "" +
 	"\x10reservation_load\x18\t \x01(\v2\x1a.sluice.v1.ReservationLoadH\x00R\x0freservationLoad\x125\n" +
 	"\n" +
 	"job_result\x18\n" +
-	" \x01(\v2\x14.sluice.v1.JobResultH\x00R\tjobResultB\t\n" +
-	"\amessage\"\xc0\x03\n" +
+	" \x01(\v2\x14.sluice.v1.JobResultH\x00R\tjobResult\x12N\n" +
+	"\x13rados_client_commit\x18\v \x01(\v2\x1c.sluice.v1.RadosClientCommitH\x00R\x11radosClientCommitB\t\n" +
+	"\amessage\"\x93\x04\n" +
 	"\x0fConnectResponse\x124\n" +
 	"\awelcome\x18\x01 \x01(\v2\x18.sluice.v1.StreamWelcomeH\x00R\awelcome\x121\n" +
 	"\x06update\x18\x02 \x01(\v2\x17.sluice.v1.StreamUpdateH\x00R\x06update\x12P\n" +
@@ -4029,7 +4575,8 @@ const file_sluice_v1_gateway_stream_proto_rawDesc = "" +
 	"\x11reservation_state\x18\x04 \x01(\v2\x1b.sluice.v1.ReservationStateH\x00R\x10reservationState\x12\"\n" +
 	"\x03job\x18\x05 \x01(\v2\x0e.sluice.v1.JobH\x00R\x03job\x12A\n" +
 	"\x0eevict_sessions\x18\x06 \x01(\v2\x18.sluice.v1.EvictSessionsH\x00R\revictSessions\x124\n" +
-	"\agoodbye\x18\a \x01(\v2\x18.sluice.v1.StreamGoodbyeH\x00R\agoodbyeB\t\n" +
+	"\agoodbye\x18\a \x01(\v2\x18.sluice.v1.StreamGoodbyeH\x00R\agoodbye\x12Q\n" +
+	"\x14rados_client_outcome\x18\b \x01(\v2\x1d.sluice.v1.RadosClientOutcomeH\x00R\x12radosClientOutcomeB\t\n" +
 	"\amessage\"\x87\x03\n" +
 	"\vStreamHello\x12\x18\n" +
 	"\agateway\x18\x01 \x01(\tR\agateway\x12 \n" +
@@ -4097,11 +4644,13 @@ const file_sluice_v1_gateway_stream_proto_rawDesc = "" +
 	"\vincarnation\x18\x02 \x01(\tR\vincarnation\x12-\n" +
 	"\x12forwarding_address\x18\x03 \x01(\tR\x11forwardingAddress\x12\x16\n" +
 	"\x06fenced\x18\x04 \x01(\bR\x06fenced\x12\x12\n" +
-	"\x04node\x18\x05 \x01(\tR\x04node\"\x8b\x01\n" +
+	"\x04node\x18\x05 \x01(\tR\x04node\"\xac\x01\n" +
 	"\vDesiredPool\x12\x10\n" +
 	"\x03uid\x18\x01 \x01(\tR\x03uid\x123\n" +
 	"\x05local\x18\x02 \x01(\v2\x1b.sluice.v1.DesiredLocalPoolH\x00R\x05local\x12-\n" +
-	"\x03rbd\x18\x03 \x01(\v2\x19.sluice.v1.DesiredRbdPoolH\x00R\x03rbdB\x06\n" +
+	"\x03rbd\x18\x03 \x01(\v2\x19.sluice.v1.DesiredRbdPoolH\x00R\x03rbd\x12\x1f\n" +
+	"\vnearly_full\x18\x04 \x01(\bR\n" +
+	"nearlyFullB\x06\n" +
 	"\x04kind\"D\n" +
 	"\x10DesiredLocalPool\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12\x1c\n" +
@@ -4112,7 +4661,7 @@ const file_sluice_v1_gateway_stream_proto_rawDesc = "" +
 	"\x03key\x18\x03 \x01(\tB\x03\x80\x01\x01R\x03key\x12\x12\n" +
 	"\x04pool\x18\x04 \x01(\tR\x04pool\x12'\n" +
 	"\x0frados_namespace\x18\x05 \x01(\tR\x0eradosNamespace\x12\x1b\n" +
-	"\tdata_pool\x18\x06 \x01(\tR\bdataPool\"\xbe\x03\n" +
+	"\tdata_pool\x18\x06 \x01(\tR\bdataPool\"\xe5\x03\n" +
 	"\rDesiredVolume\x12\x10\n" +
 	"\x03uid\x18\x01 \x01(\tR\x03uid\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x14\n" +
@@ -4132,7 +4681,8 @@ const file_sluice_v1_gateway_stream_proto_rawDesc = "" +
 	"\x03naa\x18\f \x01(\tR\x03naa\x12#\n" +
 	"\rserial_number\x18\r \x01(\tR\fserialNumber\x12'\n" +
 	"\x03qos\x18\x0e \x01(\v2\x15.sluice.v1.DesiredQosR\x03qos\x12\x14\n" +
-	"\x05order\x18\x0f \x01(\x04R\x05order\"\x8a\x01\n" +
+	"\x05order\x18\x0f \x01(\x04R\x05order\x12%\n" +
+	"\x0efenced_clients\x18\x10 \x03(\tR\rfencedClients\"\x8a\x01\n" +
 	"\n" +
 	"DesiredQos\x12\x12\n" +
 	"\x04iops\x18\x01 \x01(\x03R\x04iops\x12\x1d\n" +
@@ -4264,7 +4814,17 @@ const file_sluice_v1_gateway_stream_proto_rawDesc = "" +
 	"\n" +
 	"generation\x18\x03 \x01(\x04R\n" +
 	"generation\x12\x14\n" +
-	"\x05state\x18\x04 \x01(\fR\x05state\"\x88\x03\n" +
+	"\x05state\x18\x04 \x01(\fR\x05state\"e\n" +
+	"\x11RadosClientCommit\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x01 \x01(\x04R\trequestId\x12\x19\n" +
+	"\bpool_uid\x18\x02 \x01(\tR\apoolUid\x12\x16\n" +
+	"\x06client\x18\x03 \x01(\tR\x06client\"|\n" +
+	"\x12RadosClientOutcome\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x01 \x01(\x04R\trequestId\x12/\n" +
+	"\x06result\x18\x02 \x01(\x0e2\x17.sluice.v1.CommitResultR\x06result\x12\x16\n" +
+	"\x06reason\x18\x03 \x01(\tR\x06reason\"\x9f\x05\n" +
 	"\x03Job\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x19\n" +
 	"\bpool_uid\x18\x02 \x01(\tR\apoolUid\x120\n" +
@@ -4273,7 +4833,14 @@ const file_sluice_v1_gateway_stream_proto_rawDesc = "" +
 	"\x06delete\x18\x05 \x01(\v2\x16.sluice.v1.DeleteImageH\x00R\x06delete\x12<\n" +
 	"\bsnapshot\x18\x06 \x01(\v2\x1e.sluice.v1.CreateSnapshotImageH\x00R\bsnapshot\x12I\n" +
 	"\x0fdelete_snapshot\x18\a \x01(\v2\x1e.sluice.v1.DeleteSnapshotImageH\x00R\x0edeleteSnapshot\x12-\n" +
-	"\x05clone\x18\b \x01(\v2\x15.sluice.v1.CloneImageH\x00R\x05cloneB\b\n" +
+	"\x05clone\x18\b \x01(\v2\x15.sluice.v1.CloneImageH\x00R\x05clone\x12>\n" +
+	"\rfence_clients\x18\t \x01(\v2\x17.sluice.v1.FenceClientsH\x00R\ffenceClients\x123\n" +
+	"\aflatten\x18\n" +
+	" \x01(\v2\x17.sluice.v1.FlattenImageH\x00R\aflatten\x12-\n" +
+	"\x05adopt\x18\v \x01(\v2\x15.sluice.v1.AdoptImageH\x00R\x05adopt\x127\n" +
+	"\troll_back\x18\f \x01(\v2\x18.sluice.v1.RollBackImageH\x00R\brollBack\x128\n" +
+	"\vlist_images\x18\r \x01(\v2\x15.sluice.v1.ListImagesH\x00R\n" +
+	"listImagesB\b\n" +
 	"\x06action\"H\n" +
 	"\vCreateImage\x12\x1a\n" +
 	"\blocation\x18\x01 \x01(\tR\blocation\x12\x1d\n" +
@@ -4282,9 +4849,10 @@ const file_sluice_v1_gateway_stream_proto_rawDesc = "" +
 	"\vResizeImage\x12\x1a\n" +
 	"\blocation\x18\x01 \x01(\tR\blocation\x12\x1d\n" +
 	"\n" +
-	"size_bytes\x18\x02 \x01(\x03R\tsizeBytes\")\n" +
+	"size_bytes\x18\x02 \x01(\x03R\tsizeBytes\"N\n" +
 	"\vDeleteImage\x12\x1a\n" +
-	"\blocation\x18\x01 \x01(\tR\blocation\"}\n" +
+	"\blocation\x18\x01 \x01(\tR\blocation\x12#\n" +
+	"\rtrash_seconds\x18\x02 \x01(\x03R\ftrashSeconds\"}\n" +
 	"\x13CreateSnapshotImage\x12\x1d\n" +
 	"\n" +
 	"volume_uid\x18\x01 \x01(\tR\tvolumeUid\x12\x1a\n" +
@@ -4292,18 +4860,39 @@ const file_sluice_v1_gateway_stream_proto_rawDesc = "" +
 	"\x11snapshot_location\x18\x03 \x01(\tR\x10snapshotLocation\"^\n" +
 	"\x13DeleteSnapshotImage\x12\x1a\n" +
 	"\blocation\x18\x01 \x01(\tR\blocation\x12+\n" +
-	"\x11snapshot_location\x18\x02 \x01(\tR\x10snapshotLocation\"p\n" +
+	"\x11snapshot_location\x18\x02 \x01(\tR\x10snapshotLocation\"\x91\x01\n" +
 	"\n" +
 	"CloneImage\x12'\n" +
 	"\x0fsource_location\x18\x01 \x01(\tR\x0esourceLocation\x12\x1a\n" +
 	"\blocation\x18\x02 \x01(\tR\blocation\x12\x1d\n" +
 	"\n" +
-	"size_bytes\x18\x03 \x01(\x03R\tsizeBytes\"|\n" +
+	"size_bytes\x18\x03 \x01(\x03R\tsizeBytes\x12\x1f\n" +
+	"\vsnapshot_of\x18\x04 \x01(\tR\n" +
+	"snapshotOf\"O\n" +
+	"\fFenceClients\x12\x18\n" +
+	"\aclients\x18\x01 \x03(\tR\aclients\x12%\n" +
+	"\x0eexpire_seconds\x18\x02 \x01(\x03R\rexpireSeconds\"I\n" +
+	"\fFlattenImage\x12\x1a\n" +
+	"\blocation\x18\x01 \x01(\tR\blocation\x12\x1d\n" +
+	"\n" +
+	"volume_uid\x18\x02 \x01(\tR\tvolumeUid\">\n" +
+	"\n" +
+	"AdoptImage\x12\x14\n" +
+	"\x05image\x18\x01 \x01(\tR\x05image\x12\x1a\n" +
+	"\blocation\x18\x02 \x01(\tR\blocation\"X\n" +
+	"\rRollBackImage\x12\x1a\n" +
+	"\blocation\x18\x01 \x01(\tR\blocation\x12+\n" +
+	"\x11snapshot_location\x18\x02 \x01(\tR\x10snapshotLocation\"\f\n" +
+	"\n" +
+	"ListImages\"\xb3\x01\n" +
 	"\tJobResult\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12#\n" +
 	"\rdone_permille\x18\x02 \x01(\rR\fdonePermille\x12\x18\n" +
 	"\aproblem\x18\x03 \x01(\tR\aproblem\x12 \n" +
-	"\vunsupported\x18\x04 \x01(\bR\vunsupported\"%\n" +
+	"\vunsupported\x18\x04 \x01(\bR\vunsupported\x12\x1d\n" +
+	"\n" +
+	"size_bytes\x18\x05 \x01(\x03R\tsizeBytes\x12\x16\n" +
+	"\x06images\x18\x06 \x03(\tR\x06images\"%\n" +
 	"\rEvictSessions\x12\x14\n" +
 	"\x05tsihs\x18\x01 \x03(\rR\x05tsihs*\xcf\x01\n" +
 	"\n" +
@@ -4357,7 +4946,7 @@ func file_sluice_v1_gateway_stream_proto_rawDescGZIP() []byte {
 }
 
 var file_sluice_v1_gateway_stream_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
-var file_sluice_v1_gateway_stream_proto_msgTypes = make([]protoimpl.MessageInfo, 46)
+var file_sluice_v1_gateway_stream_proto_msgTypes = make([]protoimpl.MessageInfo, 53)
 var file_sluice_v1_gateway_stream_proto_goTypes = []any{
 	(ObjectKind)(0),             // 0: sluice.v1.ObjectKind
 	(VolumeRole)(0),             // 1: sluice.v1.VolumeRole
@@ -4400,16 +4989,23 @@ var file_sluice_v1_gateway_stream_proto_goTypes = []any{
 	(*ReservationLoad)(nil),     // 38: sluice.v1.ReservationLoad
 	(*ReservationOutcome)(nil),  // 39: sluice.v1.ReservationOutcome
 	(*ReservationState)(nil),    // 40: sluice.v1.ReservationState
-	(*Job)(nil),                 // 41: sluice.v1.Job
-	(*CreateImage)(nil),         // 42: sluice.v1.CreateImage
-	(*ResizeImage)(nil),         // 43: sluice.v1.ResizeImage
-	(*DeleteImage)(nil),         // 44: sluice.v1.DeleteImage
-	(*CreateSnapshotImage)(nil), // 45: sluice.v1.CreateSnapshotImage
-	(*DeleteSnapshotImage)(nil), // 46: sluice.v1.DeleteSnapshotImage
-	(*CloneImage)(nil),          // 47: sluice.v1.CloneImage
-	(*JobResult)(nil),           // 48: sluice.v1.JobResult
-	(*EvictSessions)(nil),       // 49: sluice.v1.EvictSessions
-	nil,                         // 50: sluice.v1.SessionObserved.ParametersEntry
+	(*RadosClientCommit)(nil),   // 41: sluice.v1.RadosClientCommit
+	(*RadosClientOutcome)(nil),  // 42: sluice.v1.RadosClientOutcome
+	(*Job)(nil),                 // 43: sluice.v1.Job
+	(*CreateImage)(nil),         // 44: sluice.v1.CreateImage
+	(*ResizeImage)(nil),         // 45: sluice.v1.ResizeImage
+	(*DeleteImage)(nil),         // 46: sluice.v1.DeleteImage
+	(*CreateSnapshotImage)(nil), // 47: sluice.v1.CreateSnapshotImage
+	(*DeleteSnapshotImage)(nil), // 48: sluice.v1.DeleteSnapshotImage
+	(*CloneImage)(nil),          // 49: sluice.v1.CloneImage
+	(*FenceClients)(nil),        // 50: sluice.v1.FenceClients
+	(*FlattenImage)(nil),        // 51: sluice.v1.FlattenImage
+	(*AdoptImage)(nil),          // 52: sluice.v1.AdoptImage
+	(*RollBackImage)(nil),       // 53: sluice.v1.RollBackImage
+	(*ListImages)(nil),          // 54: sluice.v1.ListImages
+	(*JobResult)(nil),           // 55: sluice.v1.JobResult
+	(*EvictSessions)(nil),       // 56: sluice.v1.EvictSessions
+	nil,                         // 57: sluice.v1.SessionObserved.ParametersEntry
 }
 var file_sluice_v1_gateway_stream_proto_depIdxs = []int32{
 	7,  // 0: sluice.v1.ConnectRequest.hello:type_name -> sluice.v1.StreamHello
@@ -4421,56 +5017,64 @@ var file_sluice_v1_gateway_stream_proto_depIdxs = []int32{
 	36, // 6: sluice.v1.ConnectRequest.pool_observed:type_name -> sluice.v1.PoolObserved
 	37, // 7: sluice.v1.ConnectRequest.reservation_commit:type_name -> sluice.v1.ReservationCommit
 	38, // 8: sluice.v1.ConnectRequest.reservation_load:type_name -> sluice.v1.ReservationLoad
-	48, // 9: sluice.v1.ConnectRequest.job_result:type_name -> sluice.v1.JobResult
-	8,  // 10: sluice.v1.ConnectResponse.welcome:type_name -> sluice.v1.StreamWelcome
-	10, // 11: sluice.v1.ConnectResponse.update:type_name -> sluice.v1.StreamUpdate
-	39, // 12: sluice.v1.ConnectResponse.reservation_outcome:type_name -> sluice.v1.ReservationOutcome
-	40, // 13: sluice.v1.ConnectResponse.reservation_state:type_name -> sluice.v1.ReservationState
-	41, // 14: sluice.v1.ConnectResponse.job:type_name -> sluice.v1.Job
-	49, // 15: sluice.v1.ConnectResponse.evict_sessions:type_name -> sluice.v1.EvictSessions
-	9,  // 16: sluice.v1.ConnectResponse.goodbye:type_name -> sluice.v1.StreamGoodbye
-	12, // 17: sluice.v1.StreamUpdate.put:type_name -> sluice.v1.DesiredObject
-	11, // 18: sluice.v1.StreamUpdate.removed:type_name -> sluice.v1.ObjectKey
-	0,  // 19: sluice.v1.ObjectKey.kind:type_name -> sluice.v1.ObjectKind
-	13, // 20: sluice.v1.DesiredObject.settings:type_name -> sluice.v1.DesiredSettings
-	15, // 21: sluice.v1.DesiredObject.listener:type_name -> sluice.v1.DesiredListener
-	16, // 22: sluice.v1.DesiredObject.peer:type_name -> sluice.v1.DesiredPeer
-	17, // 23: sluice.v1.DesiredObject.pool:type_name -> sluice.v1.DesiredPool
-	20, // 24: sluice.v1.DesiredObject.volume:type_name -> sluice.v1.DesiredVolume
-	22, // 25: sluice.v1.DesiredObject.host:type_name -> sluice.v1.DesiredHost
-	24, // 26: sluice.v1.DesiredObject.target:type_name -> sluice.v1.DesiredTarget
-	14, // 27: sluice.v1.DesiredSettings.forwarding_keys:type_name -> sluice.v1.ForwardingKey
-	18, // 28: sluice.v1.DesiredPool.local:type_name -> sluice.v1.DesiredLocalPool
-	19, // 29: sluice.v1.DesiredPool.rbd:type_name -> sluice.v1.DesiredRbdPool
-	1,  // 30: sluice.v1.DesiredVolume.role:type_name -> sluice.v1.VolumeRole
-	21, // 31: sluice.v1.DesiredVolume.qos:type_name -> sluice.v1.DesiredQos
-	23, // 32: sluice.v1.DesiredHost.chap:type_name -> sluice.v1.DesiredChap
-	23, // 33: sluice.v1.DesiredHost.mutual_chap:type_name -> sluice.v1.DesiredChap
-	25, // 34: sluice.v1.DesiredTarget.luns:type_name -> sluice.v1.DesiredLun
-	26, // 35: sluice.v1.DesiredTarget.access:type_name -> sluice.v1.DesiredAccess
-	27, // 36: sluice.v1.DesiredTarget.ports:type_name -> sluice.v1.DesiredPort
-	29, // 37: sluice.v1.StreamAck.refused:type_name -> sluice.v1.ObjectRefusal
-	11, // 38: sluice.v1.ObjectRefusal.key:type_name -> sluice.v1.ObjectKey
-	31, // 39: sluice.v1.StreamHeartbeat.loads:type_name -> sluice.v1.VolumeLoad
-	2,  // 40: sluice.v1.VolumeObserved.state:type_name -> sluice.v1.VolumeState
-	34, // 41: sluice.v1.SessionsObserved.put:type_name -> sluice.v1.SessionObserved
-	50, // 42: sluice.v1.SessionObserved.parameters:type_name -> sluice.v1.SessionObserved.ParametersEntry
-	3,  // 43: sluice.v1.PeerObserved.reach:type_name -> sluice.v1.PeerReach
-	4,  // 44: sluice.v1.ReservationOutcome.result:type_name -> sluice.v1.CommitResult
-	4,  // 45: sluice.v1.ReservationState.result:type_name -> sluice.v1.CommitResult
-	42, // 46: sluice.v1.Job.create:type_name -> sluice.v1.CreateImage
-	43, // 47: sluice.v1.Job.resize:type_name -> sluice.v1.ResizeImage
-	44, // 48: sluice.v1.Job.delete:type_name -> sluice.v1.DeleteImage
-	45, // 49: sluice.v1.Job.snapshot:type_name -> sluice.v1.CreateSnapshotImage
-	46, // 50: sluice.v1.Job.delete_snapshot:type_name -> sluice.v1.DeleteSnapshotImage
-	47, // 51: sluice.v1.Job.clone:type_name -> sluice.v1.CloneImage
-	5,  // 52: sluice.v1.GatewayStreamService.Connect:input_type -> sluice.v1.ConnectRequest
-	6,  // 53: sluice.v1.GatewayStreamService.Connect:output_type -> sluice.v1.ConnectResponse
-	53, // [53:54] is the sub-list for method output_type
-	52, // [52:53] is the sub-list for method input_type
-	52, // [52:52] is the sub-list for extension type_name
-	52, // [52:52] is the sub-list for extension extendee
-	0,  // [0:52] is the sub-list for field type_name
+	55, // 9: sluice.v1.ConnectRequest.job_result:type_name -> sluice.v1.JobResult
+	41, // 10: sluice.v1.ConnectRequest.rados_client_commit:type_name -> sluice.v1.RadosClientCommit
+	8,  // 11: sluice.v1.ConnectResponse.welcome:type_name -> sluice.v1.StreamWelcome
+	10, // 12: sluice.v1.ConnectResponse.update:type_name -> sluice.v1.StreamUpdate
+	39, // 13: sluice.v1.ConnectResponse.reservation_outcome:type_name -> sluice.v1.ReservationOutcome
+	40, // 14: sluice.v1.ConnectResponse.reservation_state:type_name -> sluice.v1.ReservationState
+	43, // 15: sluice.v1.ConnectResponse.job:type_name -> sluice.v1.Job
+	56, // 16: sluice.v1.ConnectResponse.evict_sessions:type_name -> sluice.v1.EvictSessions
+	9,  // 17: sluice.v1.ConnectResponse.goodbye:type_name -> sluice.v1.StreamGoodbye
+	42, // 18: sluice.v1.ConnectResponse.rados_client_outcome:type_name -> sluice.v1.RadosClientOutcome
+	12, // 19: sluice.v1.StreamUpdate.put:type_name -> sluice.v1.DesiredObject
+	11, // 20: sluice.v1.StreamUpdate.removed:type_name -> sluice.v1.ObjectKey
+	0,  // 21: sluice.v1.ObjectKey.kind:type_name -> sluice.v1.ObjectKind
+	13, // 22: sluice.v1.DesiredObject.settings:type_name -> sluice.v1.DesiredSettings
+	15, // 23: sluice.v1.DesiredObject.listener:type_name -> sluice.v1.DesiredListener
+	16, // 24: sluice.v1.DesiredObject.peer:type_name -> sluice.v1.DesiredPeer
+	17, // 25: sluice.v1.DesiredObject.pool:type_name -> sluice.v1.DesiredPool
+	20, // 26: sluice.v1.DesiredObject.volume:type_name -> sluice.v1.DesiredVolume
+	22, // 27: sluice.v1.DesiredObject.host:type_name -> sluice.v1.DesiredHost
+	24, // 28: sluice.v1.DesiredObject.target:type_name -> sluice.v1.DesiredTarget
+	14, // 29: sluice.v1.DesiredSettings.forwarding_keys:type_name -> sluice.v1.ForwardingKey
+	18, // 30: sluice.v1.DesiredPool.local:type_name -> sluice.v1.DesiredLocalPool
+	19, // 31: sluice.v1.DesiredPool.rbd:type_name -> sluice.v1.DesiredRbdPool
+	1,  // 32: sluice.v1.DesiredVolume.role:type_name -> sluice.v1.VolumeRole
+	21, // 33: sluice.v1.DesiredVolume.qos:type_name -> sluice.v1.DesiredQos
+	23, // 34: sluice.v1.DesiredHost.chap:type_name -> sluice.v1.DesiredChap
+	23, // 35: sluice.v1.DesiredHost.mutual_chap:type_name -> sluice.v1.DesiredChap
+	25, // 36: sluice.v1.DesiredTarget.luns:type_name -> sluice.v1.DesiredLun
+	26, // 37: sluice.v1.DesiredTarget.access:type_name -> sluice.v1.DesiredAccess
+	27, // 38: sluice.v1.DesiredTarget.ports:type_name -> sluice.v1.DesiredPort
+	29, // 39: sluice.v1.StreamAck.refused:type_name -> sluice.v1.ObjectRefusal
+	11, // 40: sluice.v1.ObjectRefusal.key:type_name -> sluice.v1.ObjectKey
+	31, // 41: sluice.v1.StreamHeartbeat.loads:type_name -> sluice.v1.VolumeLoad
+	2,  // 42: sluice.v1.VolumeObserved.state:type_name -> sluice.v1.VolumeState
+	34, // 43: sluice.v1.SessionsObserved.put:type_name -> sluice.v1.SessionObserved
+	57, // 44: sluice.v1.SessionObserved.parameters:type_name -> sluice.v1.SessionObserved.ParametersEntry
+	3,  // 45: sluice.v1.PeerObserved.reach:type_name -> sluice.v1.PeerReach
+	4,  // 46: sluice.v1.ReservationOutcome.result:type_name -> sluice.v1.CommitResult
+	4,  // 47: sluice.v1.ReservationState.result:type_name -> sluice.v1.CommitResult
+	4,  // 48: sluice.v1.RadosClientOutcome.result:type_name -> sluice.v1.CommitResult
+	44, // 49: sluice.v1.Job.create:type_name -> sluice.v1.CreateImage
+	45, // 50: sluice.v1.Job.resize:type_name -> sluice.v1.ResizeImage
+	46, // 51: sluice.v1.Job.delete:type_name -> sluice.v1.DeleteImage
+	47, // 52: sluice.v1.Job.snapshot:type_name -> sluice.v1.CreateSnapshotImage
+	48, // 53: sluice.v1.Job.delete_snapshot:type_name -> sluice.v1.DeleteSnapshotImage
+	49, // 54: sluice.v1.Job.clone:type_name -> sluice.v1.CloneImage
+	50, // 55: sluice.v1.Job.fence_clients:type_name -> sluice.v1.FenceClients
+	51, // 56: sluice.v1.Job.flatten:type_name -> sluice.v1.FlattenImage
+	52, // 57: sluice.v1.Job.adopt:type_name -> sluice.v1.AdoptImage
+	53, // 58: sluice.v1.Job.roll_back:type_name -> sluice.v1.RollBackImage
+	54, // 59: sluice.v1.Job.list_images:type_name -> sluice.v1.ListImages
+	5,  // 60: sluice.v1.GatewayStreamService.Connect:input_type -> sluice.v1.ConnectRequest
+	6,  // 61: sluice.v1.GatewayStreamService.Connect:output_type -> sluice.v1.ConnectResponse
+	61, // [61:62] is the sub-list for method output_type
+	60, // [60:61] is the sub-list for method input_type
+	60, // [60:60] is the sub-list for extension type_name
+	60, // [60:60] is the sub-list for extension extendee
+	0,  // [0:60] is the sub-list for field type_name
 }
 
 func init() { file_sluice_v1_gateway_stream_proto_init() }
@@ -4489,6 +5093,7 @@ func file_sluice_v1_gateway_stream_proto_init() {
 		(*ConnectRequest_ReservationCommit)(nil),
 		(*ConnectRequest_ReservationLoad)(nil),
 		(*ConnectRequest_JobResult)(nil),
+		(*ConnectRequest_RadosClientCommit)(nil),
 	}
 	file_sluice_v1_gateway_stream_proto_msgTypes[1].OneofWrappers = []any{
 		(*ConnectResponse_Welcome)(nil),
@@ -4498,6 +5103,7 @@ func file_sluice_v1_gateway_stream_proto_init() {
 		(*ConnectResponse_Job)(nil),
 		(*ConnectResponse_EvictSessions)(nil),
 		(*ConnectResponse_Goodbye)(nil),
+		(*ConnectResponse_RadosClientOutcome)(nil),
 	}
 	file_sluice_v1_gateway_stream_proto_msgTypes[7].OneofWrappers = []any{
 		(*DesiredObject_Settings)(nil),
@@ -4512,13 +5118,18 @@ func file_sluice_v1_gateway_stream_proto_init() {
 		(*DesiredPool_Local)(nil),
 		(*DesiredPool_Rbd)(nil),
 	}
-	file_sluice_v1_gateway_stream_proto_msgTypes[36].OneofWrappers = []any{
+	file_sluice_v1_gateway_stream_proto_msgTypes[38].OneofWrappers = []any{
 		(*Job_Create)(nil),
 		(*Job_Resize)(nil),
 		(*Job_Delete)(nil),
 		(*Job_Snapshot)(nil),
 		(*Job_DeleteSnapshot)(nil),
 		(*Job_Clone)(nil),
+		(*Job_FenceClients)(nil),
+		(*Job_Flatten)(nil),
+		(*Job_Adopt)(nil),
+		(*Job_RollBack)(nil),
+		(*Job_ListImages)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -4526,7 +5137,7 @@ func file_sluice_v1_gateway_stream_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_sluice_v1_gateway_stream_proto_rawDesc), len(file_sluice_v1_gateway_stream_proto_rawDesc)),
 			NumEnums:      5,
-			NumMessages:   46,
+			NumMessages:   53,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

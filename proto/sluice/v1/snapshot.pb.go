@@ -711,6 +711,102 @@ func (x *DeleteSnapshotResponse) GetSnapshot() *Snapshot {
 	return nil
 }
 
+type RollBackSnapshotRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	DryRun        bool                   `protobuf:"varint,2,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RollBackSnapshotRequest) Reset() {
+	*x = RollBackSnapshotRequest{}
+	mi := &file_sluice_v1_snapshot_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RollBackSnapshotRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RollBackSnapshotRequest) ProtoMessage() {}
+
+func (x *RollBackSnapshotRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_sluice_v1_snapshot_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RollBackSnapshotRequest.ProtoReflect.Descriptor instead.
+func (*RollBackSnapshotRequest) Descriptor() ([]byte, []int) {
+	return file_sluice_v1_snapshot_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *RollBackSnapshotRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *RollBackSnapshotRequest) GetDryRun() bool {
+	if x != nil {
+		return x.DryRun
+	}
+	return false
+}
+
+type RollBackSnapshotResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Snapshot      *Snapshot              `protobuf:"bytes,1,opt,name=snapshot,proto3" json:"snapshot,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RollBackSnapshotResponse) Reset() {
+	*x = RollBackSnapshotResponse{}
+	mi := &file_sluice_v1_snapshot_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RollBackSnapshotResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RollBackSnapshotResponse) ProtoMessage() {}
+
+func (x *RollBackSnapshotResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_sluice_v1_snapshot_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RollBackSnapshotResponse.ProtoReflect.Descriptor instead.
+func (*RollBackSnapshotResponse) Descriptor() ([]byte, []int) {
+	return file_sluice_v1_snapshot_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *RollBackSnapshotResponse) GetSnapshot() *Snapshot {
+	if x != nil {
+		return x.Snapshot
+	}
+	return nil
+}
+
 type WatchSnapshotsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Options       *WatchOptions          `protobuf:"bytes,1,opt,name=options,proto3" json:"options,omitempty"`
@@ -720,7 +816,7 @@ type WatchSnapshotsRequest struct {
 
 func (x *WatchSnapshotsRequest) Reset() {
 	*x = WatchSnapshotsRequest{}
-	mi := &file_sluice_v1_snapshot_proto_msgTypes[13]
+	mi := &file_sluice_v1_snapshot_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -732,7 +828,7 @@ func (x *WatchSnapshotsRequest) String() string {
 func (*WatchSnapshotsRequest) ProtoMessage() {}
 
 func (x *WatchSnapshotsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_snapshot_proto_msgTypes[13]
+	mi := &file_sluice_v1_snapshot_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -745,7 +841,7 @@ func (x *WatchSnapshotsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchSnapshotsRequest.ProtoReflect.Descriptor instead.
 func (*WatchSnapshotsRequest) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_snapshot_proto_rawDescGZIP(), []int{13}
+	return file_sluice_v1_snapshot_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *WatchSnapshotsRequest) GetOptions() *WatchOptions {
@@ -766,7 +862,7 @@ type WatchSnapshotsResponse struct {
 
 func (x *WatchSnapshotsResponse) Reset() {
 	*x = WatchSnapshotsResponse{}
-	mi := &file_sluice_v1_snapshot_proto_msgTypes[14]
+	mi := &file_sluice_v1_snapshot_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -778,7 +874,7 @@ func (x *WatchSnapshotsResponse) String() string {
 func (*WatchSnapshotsResponse) ProtoMessage() {}
 
 func (x *WatchSnapshotsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_snapshot_proto_msgTypes[14]
+	mi := &file_sluice_v1_snapshot_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -791,7 +887,7 @@ func (x *WatchSnapshotsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchSnapshotsResponse.ProtoReflect.Descriptor instead.
 func (*WatchSnapshotsResponse) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_snapshot_proto_rawDescGZIP(), []int{14}
+	return file_sluice_v1_snapshot_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *WatchSnapshotsResponse) GetType() ChangeType {
@@ -866,19 +962,26 @@ const file_sluice_v1_snapshot_proto_rawDesc = "" +
 	"\aoptions\x18\x02 \x01(\v2\x18.sluice.v1.DeleteOptionsR\aoptions\x12\x17\n" +
 	"\adry_run\x18\x03 \x01(\bR\x06dryRun\"I\n" +
 	"\x16DeleteSnapshotResponse\x12/\n" +
+	"\bsnapshot\x18\x01 \x01(\v2\x13.sluice.v1.SnapshotR\bsnapshot\"R\n" +
+	"\x17RollBackSnapshotRequest\x12\x1e\n" +
+	"\x04name\x18\x01 \x01(\tB\n" +
+	"\xbaH\ar\x05\x10\x01\x18\xfd\x01R\x04name\x12\x17\n" +
+	"\adry_run\x18\x02 \x01(\bR\x06dryRun\"K\n" +
+	"\x18RollBackSnapshotResponse\x12/\n" +
 	"\bsnapshot\x18\x01 \x01(\v2\x13.sluice.v1.SnapshotR\bsnapshot\"J\n" +
 	"\x15WatchSnapshotsRequest\x121\n" +
 	"\aoptions\x18\x01 \x01(\v2\x17.sluice.v1.WatchOptionsR\aoptions\"\x9f\x01\n" +
 	"\x16WatchSnapshotsResponse\x12)\n" +
 	"\x04type\x18\x01 \x01(\x0e2\x15.sluice.v1.ChangeTypeR\x04type\x12/\n" +
 	"\bsnapshot\x18\x02 \x01(\v2\x13.sluice.v1.SnapshotR\bsnapshot\x12)\n" +
-	"\x10resource_version\x18\x03 \x01(\x03R\x0fresourceVersion2\x91\x04\n" +
+	"\x10resource_version\x18\x03 \x01(\x03R\x0fresourceVersion2\xee\x04\n" +
 	"\x0fSnapshotService\x12U\n" +
 	"\x0eCreateSnapshot\x12 .sluice.v1.CreateSnapshotRequest\x1a!.sluice.v1.CreateSnapshotResponse\x12L\n" +
 	"\vGetSnapshot\x12\x1d.sluice.v1.GetSnapshotRequest\x1a\x1e.sluice.v1.GetSnapshotResponse\x12R\n" +
 	"\rListSnapshots\x12\x1f.sluice.v1.ListSnapshotsRequest\x1a .sluice.v1.ListSnapshotsResponse\x12U\n" +
 	"\x0eUpdateSnapshot\x12 .sluice.v1.UpdateSnapshotRequest\x1a!.sluice.v1.UpdateSnapshotResponse\x12U\n" +
-	"\x0eDeleteSnapshot\x12 .sluice.v1.DeleteSnapshotRequest\x1a!.sluice.v1.DeleteSnapshotResponse\x12W\n" +
+	"\x0eDeleteSnapshot\x12 .sluice.v1.DeleteSnapshotRequest\x1a!.sluice.v1.DeleteSnapshotResponse\x12[\n" +
+	"\x10RollBackSnapshot\x12\".sluice.v1.RollBackSnapshotRequest\x1a#.sluice.v1.RollBackSnapshotResponse\x12W\n" +
 	"\x0eWatchSnapshots\x12 .sluice.v1.WatchSnapshotsRequest\x1a!.sluice.v1.WatchSnapshotsResponse0\x01B,Z*sluice.dev/sluice/proto/sluice/v1;sluicev1b\x06proto3"
 
 var (
@@ -893,70 +996,75 @@ func file_sluice_v1_snapshot_proto_rawDescGZIP() []byte {
 	return file_sluice_v1_snapshot_proto_rawDescData
 }
 
-var file_sluice_v1_snapshot_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
+var file_sluice_v1_snapshot_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
 var file_sluice_v1_snapshot_proto_goTypes = []any{
-	(*Snapshot)(nil),               // 0: sluice.v1.Snapshot
-	(*SnapshotSpec)(nil),           // 1: sluice.v1.SnapshotSpec
-	(*SnapshotStatus)(nil),         // 2: sluice.v1.SnapshotStatus
-	(*CreateSnapshotRequest)(nil),  // 3: sluice.v1.CreateSnapshotRequest
-	(*CreateSnapshotResponse)(nil), // 4: sluice.v1.CreateSnapshotResponse
-	(*GetSnapshotRequest)(nil),     // 5: sluice.v1.GetSnapshotRequest
-	(*GetSnapshotResponse)(nil),    // 6: sluice.v1.GetSnapshotResponse
-	(*ListSnapshotsRequest)(nil),   // 7: sluice.v1.ListSnapshotsRequest
-	(*ListSnapshotsResponse)(nil),  // 8: sluice.v1.ListSnapshotsResponse
-	(*UpdateSnapshotRequest)(nil),  // 9: sluice.v1.UpdateSnapshotRequest
-	(*UpdateSnapshotResponse)(nil), // 10: sluice.v1.UpdateSnapshotResponse
-	(*DeleteSnapshotRequest)(nil),  // 11: sluice.v1.DeleteSnapshotRequest
-	(*DeleteSnapshotResponse)(nil), // 12: sluice.v1.DeleteSnapshotResponse
-	(*WatchSnapshotsRequest)(nil),  // 13: sluice.v1.WatchSnapshotsRequest
-	(*WatchSnapshotsResponse)(nil), // 14: sluice.v1.WatchSnapshotsResponse
-	(*ObjectMeta)(nil),             // 15: sluice.v1.ObjectMeta
-	(ReclaimPolicy)(0),             // 16: sluice.v1.ReclaimPolicy
-	(*timestamppb.Timestamp)(nil),  // 17: google.protobuf.Timestamp
-	(*Condition)(nil),              // 18: sluice.v1.Condition
-	(*ListOptions)(nil),            // 19: sluice.v1.ListOptions
-	(*fieldmaskpb.FieldMask)(nil),  // 20: google.protobuf.FieldMask
-	(*DeleteOptions)(nil),          // 21: sluice.v1.DeleteOptions
-	(*WatchOptions)(nil),           // 22: sluice.v1.WatchOptions
-	(ChangeType)(0),                // 23: sluice.v1.ChangeType
+	(*Snapshot)(nil),                 // 0: sluice.v1.Snapshot
+	(*SnapshotSpec)(nil),             // 1: sluice.v1.SnapshotSpec
+	(*SnapshotStatus)(nil),           // 2: sluice.v1.SnapshotStatus
+	(*CreateSnapshotRequest)(nil),    // 3: sluice.v1.CreateSnapshotRequest
+	(*CreateSnapshotResponse)(nil),   // 4: sluice.v1.CreateSnapshotResponse
+	(*GetSnapshotRequest)(nil),       // 5: sluice.v1.GetSnapshotRequest
+	(*GetSnapshotResponse)(nil),      // 6: sluice.v1.GetSnapshotResponse
+	(*ListSnapshotsRequest)(nil),     // 7: sluice.v1.ListSnapshotsRequest
+	(*ListSnapshotsResponse)(nil),    // 8: sluice.v1.ListSnapshotsResponse
+	(*UpdateSnapshotRequest)(nil),    // 9: sluice.v1.UpdateSnapshotRequest
+	(*UpdateSnapshotResponse)(nil),   // 10: sluice.v1.UpdateSnapshotResponse
+	(*DeleteSnapshotRequest)(nil),    // 11: sluice.v1.DeleteSnapshotRequest
+	(*DeleteSnapshotResponse)(nil),   // 12: sluice.v1.DeleteSnapshotResponse
+	(*RollBackSnapshotRequest)(nil),  // 13: sluice.v1.RollBackSnapshotRequest
+	(*RollBackSnapshotResponse)(nil), // 14: sluice.v1.RollBackSnapshotResponse
+	(*WatchSnapshotsRequest)(nil),    // 15: sluice.v1.WatchSnapshotsRequest
+	(*WatchSnapshotsResponse)(nil),   // 16: sluice.v1.WatchSnapshotsResponse
+	(*ObjectMeta)(nil),               // 17: sluice.v1.ObjectMeta
+	(ReclaimPolicy)(0),               // 18: sluice.v1.ReclaimPolicy
+	(*timestamppb.Timestamp)(nil),    // 19: google.protobuf.Timestamp
+	(*Condition)(nil),                // 20: sluice.v1.Condition
+	(*ListOptions)(nil),              // 21: sluice.v1.ListOptions
+	(*fieldmaskpb.FieldMask)(nil),    // 22: google.protobuf.FieldMask
+	(*DeleteOptions)(nil),            // 23: sluice.v1.DeleteOptions
+	(*WatchOptions)(nil),             // 24: sluice.v1.WatchOptions
+	(ChangeType)(0),                  // 25: sluice.v1.ChangeType
 }
 var file_sluice_v1_snapshot_proto_depIdxs = []int32{
-	15, // 0: sluice.v1.Snapshot.meta:type_name -> sluice.v1.ObjectMeta
+	17, // 0: sluice.v1.Snapshot.meta:type_name -> sluice.v1.ObjectMeta
 	1,  // 1: sluice.v1.Snapshot.spec:type_name -> sluice.v1.SnapshotSpec
 	2,  // 2: sluice.v1.Snapshot.status:type_name -> sluice.v1.SnapshotStatus
-	16, // 3: sluice.v1.SnapshotSpec.reclaim_policy:type_name -> sluice.v1.ReclaimPolicy
-	17, // 4: sluice.v1.SnapshotStatus.taken_time:type_name -> google.protobuf.Timestamp
-	18, // 5: sluice.v1.SnapshotStatus.conditions:type_name -> sluice.v1.Condition
+	18, // 3: sluice.v1.SnapshotSpec.reclaim_policy:type_name -> sluice.v1.ReclaimPolicy
+	19, // 4: sluice.v1.SnapshotStatus.taken_time:type_name -> google.protobuf.Timestamp
+	20, // 5: sluice.v1.SnapshotStatus.conditions:type_name -> sluice.v1.Condition
 	0,  // 6: sluice.v1.CreateSnapshotRequest.snapshot:type_name -> sluice.v1.Snapshot
 	0,  // 7: sluice.v1.CreateSnapshotResponse.snapshot:type_name -> sluice.v1.Snapshot
 	0,  // 8: sluice.v1.GetSnapshotResponse.snapshot:type_name -> sluice.v1.Snapshot
-	19, // 9: sluice.v1.ListSnapshotsRequest.options:type_name -> sluice.v1.ListOptions
+	21, // 9: sluice.v1.ListSnapshotsRequest.options:type_name -> sluice.v1.ListOptions
 	0,  // 10: sluice.v1.ListSnapshotsResponse.snapshots:type_name -> sluice.v1.Snapshot
 	0,  // 11: sluice.v1.UpdateSnapshotRequest.snapshot:type_name -> sluice.v1.Snapshot
-	20, // 12: sluice.v1.UpdateSnapshotRequest.update_mask:type_name -> google.protobuf.FieldMask
+	22, // 12: sluice.v1.UpdateSnapshotRequest.update_mask:type_name -> google.protobuf.FieldMask
 	0,  // 13: sluice.v1.UpdateSnapshotResponse.snapshot:type_name -> sluice.v1.Snapshot
-	21, // 14: sluice.v1.DeleteSnapshotRequest.options:type_name -> sluice.v1.DeleteOptions
+	23, // 14: sluice.v1.DeleteSnapshotRequest.options:type_name -> sluice.v1.DeleteOptions
 	0,  // 15: sluice.v1.DeleteSnapshotResponse.snapshot:type_name -> sluice.v1.Snapshot
-	22, // 16: sluice.v1.WatchSnapshotsRequest.options:type_name -> sluice.v1.WatchOptions
-	23, // 17: sluice.v1.WatchSnapshotsResponse.type:type_name -> sluice.v1.ChangeType
-	0,  // 18: sluice.v1.WatchSnapshotsResponse.snapshot:type_name -> sluice.v1.Snapshot
-	3,  // 19: sluice.v1.SnapshotService.CreateSnapshot:input_type -> sluice.v1.CreateSnapshotRequest
-	5,  // 20: sluice.v1.SnapshotService.GetSnapshot:input_type -> sluice.v1.GetSnapshotRequest
-	7,  // 21: sluice.v1.SnapshotService.ListSnapshots:input_type -> sluice.v1.ListSnapshotsRequest
-	9,  // 22: sluice.v1.SnapshotService.UpdateSnapshot:input_type -> sluice.v1.UpdateSnapshotRequest
-	11, // 23: sluice.v1.SnapshotService.DeleteSnapshot:input_type -> sluice.v1.DeleteSnapshotRequest
-	13, // 24: sluice.v1.SnapshotService.WatchSnapshots:input_type -> sluice.v1.WatchSnapshotsRequest
-	4,  // 25: sluice.v1.SnapshotService.CreateSnapshot:output_type -> sluice.v1.CreateSnapshotResponse
-	6,  // 26: sluice.v1.SnapshotService.GetSnapshot:output_type -> sluice.v1.GetSnapshotResponse
-	8,  // 27: sluice.v1.SnapshotService.ListSnapshots:output_type -> sluice.v1.ListSnapshotsResponse
-	10, // 28: sluice.v1.SnapshotService.UpdateSnapshot:output_type -> sluice.v1.UpdateSnapshotResponse
-	12, // 29: sluice.v1.SnapshotService.DeleteSnapshot:output_type -> sluice.v1.DeleteSnapshotResponse
-	14, // 30: sluice.v1.SnapshotService.WatchSnapshots:output_type -> sluice.v1.WatchSnapshotsResponse
-	25, // [25:31] is the sub-list for method output_type
-	19, // [19:25] is the sub-list for method input_type
-	19, // [19:19] is the sub-list for extension type_name
-	19, // [19:19] is the sub-list for extension extendee
-	0,  // [0:19] is the sub-list for field type_name
+	0,  // 16: sluice.v1.RollBackSnapshotResponse.snapshot:type_name -> sluice.v1.Snapshot
+	24, // 17: sluice.v1.WatchSnapshotsRequest.options:type_name -> sluice.v1.WatchOptions
+	25, // 18: sluice.v1.WatchSnapshotsResponse.type:type_name -> sluice.v1.ChangeType
+	0,  // 19: sluice.v1.WatchSnapshotsResponse.snapshot:type_name -> sluice.v1.Snapshot
+	3,  // 20: sluice.v1.SnapshotService.CreateSnapshot:input_type -> sluice.v1.CreateSnapshotRequest
+	5,  // 21: sluice.v1.SnapshotService.GetSnapshot:input_type -> sluice.v1.GetSnapshotRequest
+	7,  // 22: sluice.v1.SnapshotService.ListSnapshots:input_type -> sluice.v1.ListSnapshotsRequest
+	9,  // 23: sluice.v1.SnapshotService.UpdateSnapshot:input_type -> sluice.v1.UpdateSnapshotRequest
+	11, // 24: sluice.v1.SnapshotService.DeleteSnapshot:input_type -> sluice.v1.DeleteSnapshotRequest
+	13, // 25: sluice.v1.SnapshotService.RollBackSnapshot:input_type -> sluice.v1.RollBackSnapshotRequest
+	15, // 26: sluice.v1.SnapshotService.WatchSnapshots:input_type -> sluice.v1.WatchSnapshotsRequest
+	4,  // 27: sluice.v1.SnapshotService.CreateSnapshot:output_type -> sluice.v1.CreateSnapshotResponse
+	6,  // 28: sluice.v1.SnapshotService.GetSnapshot:output_type -> sluice.v1.GetSnapshotResponse
+	8,  // 29: sluice.v1.SnapshotService.ListSnapshots:output_type -> sluice.v1.ListSnapshotsResponse
+	10, // 30: sluice.v1.SnapshotService.UpdateSnapshot:output_type -> sluice.v1.UpdateSnapshotResponse
+	12, // 31: sluice.v1.SnapshotService.DeleteSnapshot:output_type -> sluice.v1.DeleteSnapshotResponse
+	14, // 32: sluice.v1.SnapshotService.RollBackSnapshot:output_type -> sluice.v1.RollBackSnapshotResponse
+	16, // 33: sluice.v1.SnapshotService.WatchSnapshots:output_type -> sluice.v1.WatchSnapshotsResponse
+	27, // [27:34] is the sub-list for method output_type
+	20, // [20:27] is the sub-list for method input_type
+	20, // [20:20] is the sub-list for extension type_name
+	20, // [20:20] is the sub-list for extension extendee
+	0,  // [0:20] is the sub-list for field type_name
 }
 
 func init() { file_sluice_v1_snapshot_proto_init() }
@@ -972,7 +1080,7 @@ func file_sluice_v1_snapshot_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_sluice_v1_snapshot_proto_rawDesc), len(file_sluice_v1_snapshot_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   15,
+			NumMessages:   17,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

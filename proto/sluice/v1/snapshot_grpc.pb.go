@@ -19,12 +19,13 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	SnapshotService_CreateSnapshot_FullMethodName = "/sluice.v1.SnapshotService/CreateSnapshot"
-	SnapshotService_GetSnapshot_FullMethodName    = "/sluice.v1.SnapshotService/GetSnapshot"
-	SnapshotService_ListSnapshots_FullMethodName  = "/sluice.v1.SnapshotService/ListSnapshots"
-	SnapshotService_UpdateSnapshot_FullMethodName = "/sluice.v1.SnapshotService/UpdateSnapshot"
-	SnapshotService_DeleteSnapshot_FullMethodName = "/sluice.v1.SnapshotService/DeleteSnapshot"
-	SnapshotService_WatchSnapshots_FullMethodName = "/sluice.v1.SnapshotService/WatchSnapshots"
+	SnapshotService_CreateSnapshot_FullMethodName   = "/sluice.v1.SnapshotService/CreateSnapshot"
+	SnapshotService_GetSnapshot_FullMethodName      = "/sluice.v1.SnapshotService/GetSnapshot"
+	SnapshotService_ListSnapshots_FullMethodName    = "/sluice.v1.SnapshotService/ListSnapshots"
+	SnapshotService_UpdateSnapshot_FullMethodName   = "/sluice.v1.SnapshotService/UpdateSnapshot"
+	SnapshotService_DeleteSnapshot_FullMethodName   = "/sluice.v1.SnapshotService/DeleteSnapshot"
+	SnapshotService_RollBackSnapshot_FullMethodName = "/sluice.v1.SnapshotService/RollBackSnapshot"
+	SnapshotService_WatchSnapshots_FullMethodName   = "/sluice.v1.SnapshotService/WatchSnapshots"
 )
 
 // SnapshotServiceClient is the client API for SnapshotService service.
@@ -41,6 +42,9 @@ type SnapshotServiceClient interface {
 	UpdateSnapshot(ctx context.Context, in *UpdateSnapshotRequest, opts ...grpc.CallOption) (*UpdateSnapshotResponse, error)
 	// Refused while a volume depends on it.
 	DeleteSnapshot(ctx context.Context, in *DeleteSnapshotRequest, opts ...grpc.CallOption) (*DeleteSnapshotResponse, error)
+	// Makes the volume what it was when the snapshot was taken. FAILED_PRECONDITION while a target maps the volume: its
+	// data would change under its hosts. Returns when it is asked for; the volume's condition Progressing tells the rest.
+	RollBackSnapshot(ctx context.Context, in *RollBackSnapshotRequest, opts ...grpc.CallOption) (*RollBackSnapshotResponse, error)
 	WatchSnapshots(ctx context.Context, in *WatchSnapshotsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchSnapshotsResponse], error)
 }
 
@@ -102,6 +106,16 @@ func (c *snapshotServiceClient) DeleteSnapshot(ctx context.Context, in *DeleteSn
 	return out, nil
 }
 
+func (c *snapshotServiceClient) RollBackSnapshot(ctx context.Context, in *RollBackSnapshotRequest, opts ...grpc.CallOption) (*RollBackSnapshotResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(RollBackSnapshotResponse)
+	err := c.cc.Invoke(ctx, SnapshotService_RollBackSnapshot_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *snapshotServiceClient) WatchSnapshots(ctx context.Context, in *WatchSnapshotsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchSnapshotsResponse], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	stream, err := c.cc.NewStream(ctx, &SnapshotService_ServiceDesc.Streams[0], SnapshotService_WatchSnapshots_FullMethodName, cOpts...)
@@ -135,6 +149,9 @@ type SnapshotServiceServer interface {
 	UpdateSnapshot(context.Context, *UpdateSnapshotRequest) (*UpdateSnapshotResponse, error)
 	// Refused while a volume depends on it.
 	DeleteSnapshot(context.Context, *DeleteSnapshotRequest) (*DeleteSnapshotResponse, error)
+	// Makes the volume what it was when the snapshot was taken. FAILED_PRECONDITION while a target maps the volume: its
+	// data would change under its hosts. Returns when it is asked for; the volume's condition Progressing tells the rest.
+	RollBackSnapshot(context.Context, *RollBackSnapshotRequest) (*RollBackSnapshotResponse, error)
 	WatchSnapshots(*WatchSnapshotsRequest, grpc.ServerStreamingServer[WatchSnapshotsResponse]) error
 	mustEmbedUnimplementedSnapshotServiceServer()
 }
@@ -160,6 +177,9 @@ func (UnimplementedSnapshotServiceServer) UpdateSnapshot(context.Context, *Updat
 }
 func (UnimplementedSnapshotServiceServer) DeleteSnapshot(context.Context, *DeleteSnapshotRequest) (*DeleteSnapshotResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method DeleteSnapshot not implemented")
+}
+func (UnimplementedSnapshotServiceServer) RollBackSnapshot(context.Context, *RollBackSnapshotRequest) (*RollBackSnapshotResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method RollBackSnapshot not implemented")
 }
 func (UnimplementedSnapshotServiceServer) WatchSnapshots(*WatchSnapshotsRequest, grpc.ServerStreamingServer[WatchSnapshotsResponse]) error {
 	return status.Error(codes.Unimplemented, "method WatchSnapshots not implemented")
@@ -275,6 +295,24 @@ func _SnapshotService_DeleteSnapshot_Handler(srv interface{}, ctx context.Contex
 	return interceptor(ctx, in, info, handler)
 }
 
+func _SnapshotService_RollBackSnapshot_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RollBackSnapshotRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(SnapshotServiceServer).RollBackSnapshot(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: SnapshotService_RollBackSnapshot_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(SnapshotServiceServer).RollBackSnapshot(ctx, req.(*RollBackSnapshotRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _SnapshotService_WatchSnapshots_Handler(srv interface{}, stream grpc.ServerStream) error {
 	m := new(WatchSnapshotsRequest)
 	if err := stream.RecvMsg(m); err != nil {
@@ -312,6 +350,10 @@ var SnapshotService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "DeleteSnapshot",
 			Handler:    _SnapshotService_DeleteSnapshot_Handler,
+		},
+		{
+			MethodName: "RollBackSnapshot",
+			Handler:    _SnapshotService_RollBackSnapshot_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{

@@ -340,6 +340,10 @@ type StoragePoolStatus struct {
 	// The pool's file system or cluster can make snapshots and clones.
 	SnapshotsSupported bool         `protobuf:"varint,4,opt,name=snapshots_supported,json=snapshotsSupported,proto3" json:"snapshots_supported,omitempty"`
 	Conditions         []*Condition `protobuf:"bytes,5,rep,name=conditions,proto3" json:"conditions,omitempty"`
+	// Images named as volumes' that no volume of this system has: left by a volume that was retained, or by another
+	// system. At most 100 of them, and how many there are.
+	OrphanedImages     []string `protobuf:"bytes,6,rep,name=orphaned_images,json=orphanedImages,proto3" json:"orphaned_images,omitempty"`
+	OrphanedImageCount int32    `protobuf:"varint,7,opt,name=orphaned_image_count,json=orphanedImageCount,proto3" json:"orphaned_image_count,omitempty"`
 	unknownFields      protoimpl.UnknownFields
 	sizeCache          protoimpl.SizeCache
 }
@@ -407,6 +411,20 @@ func (x *StoragePoolStatus) GetConditions() []*Condition {
 		return x.Conditions
 	}
 	return nil
+}
+
+func (x *StoragePoolStatus) GetOrphanedImages() []string {
+	if x != nil {
+		return x.OrphanedImages
+	}
+	return nil
+}
+
+func (x *StoragePoolStatus) GetOrphanedImageCount() int32 {
+	if x != nil {
+		return x.OrphanedImageCount
+	}
+	return 0
 }
 
 type CreateStoragePoolRequest struct {
@@ -1040,7 +1058,7 @@ const file_sluice_v1_storage_pool_proto_rawDesc = "" +
 	"\x04pool\x18\x04 \x01(\tB\n" +
 	"\xbaH\ar\x05\x10\x01\x18\xff\x01R\x04pool\x121\n" +
 	"\x0frados_namespace\x18\x05 \x01(\tB\b\xbaH\x05r\x03\x18\xff\x01R\x0eradosNamespace\x12%\n" +
-	"\tdata_pool\x18\x06 \x01(\tB\b\xbaH\x05r\x03\x18\xff\x01R\bdataPool\"\xda\x01\n" +
+	"\tdata_pool\x18\x06 \x01(\tB\b\xbaH\x05r\x03\x18\xff\x01R\bdataPool\"\xb5\x02\n" +
 	"\x11StoragePoolStatus\x12%\n" +
 	"\x0ecapacity_bytes\x18\x01 \x01(\x03R\rcapacityBytes\x12\x1d\n" +
 	"\n" +
@@ -1049,7 +1067,9 @@ const file_sluice_v1_storage_pool_proto_rawDesc = "" +
 	"\x13snapshots_supported\x18\x04 \x01(\bR\x12snapshotsSupported\x124\n" +
 	"\n" +
 	"conditions\x18\x05 \x03(\v2\x14.sluice.v1.ConditionR\n" +
-	"conditions\"v\n" +
+	"conditions\x12'\n" +
+	"\x0forphaned_images\x18\x06 \x03(\tR\x0eorphanedImages\x120\n" +
+	"\x14orphaned_image_count\x18\a \x01(\x05R\x12orphanedImageCount\"v\n" +
 	"\x18CreateStoragePoolRequest\x12A\n" +
 	"\fstorage_pool\x18\x01 \x01(\v2\x16.sluice.v1.StoragePoolB\x06\xbaH\x03\xc8\x01\x01R\vstoragePool\x12\x17\n" +
 	"\adry_run\x18\x02 \x01(\bR\x06dryRun\"V\n" +

@@ -80,6 +80,8 @@ const (
 	ReclaimPolicy_RECLAIM_POLICY_DELETE ReclaimPolicy = 1
 	// The data stays in the pool, for a person to look after.
 	ReclaimPolicy_RECLAIM_POLICY_RETAIN ReclaimPolicy = 2
+	// RBD: the data goes to the pool's trash, and can be restored for seven days (`rbd trash restore`).
+	ReclaimPolicy_RECLAIM_POLICY_TRASH ReclaimPolicy = 3
 )
 
 // Enum value maps for ReclaimPolicy.
@@ -88,11 +90,13 @@ var (
 		0: "RECLAIM_POLICY_UNSPECIFIED",
 		1: "RECLAIM_POLICY_DELETE",
 		2: "RECLAIM_POLICY_RETAIN",
+		3: "RECLAIM_POLICY_TRASH",
 	}
 	ReclaimPolicy_value = map[string]int32{
 		"RECLAIM_POLICY_UNSPECIFIED": 0,
 		"RECLAIM_POLICY_DELETE":      1,
 		"RECLAIM_POLICY_RETAIN":      2,
+		"RECLAIM_POLICY_TRASH":       3,
 	}
 )
 
@@ -438,6 +442,7 @@ type VolumeSource struct {
 	//
 	//	*VolumeSource_Snapshot
 	//	*VolumeSource_Volume
+	//	*VolumeSource_Image
 	Source        isVolumeSource_Source `protobuf_oneof:"source"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -498,6 +503,15 @@ func (x *VolumeSource) GetVolume() string {
 	return ""
 }
 
+func (x *VolumeSource) GetImage() string {
+	if x != nil {
+		if x, ok := x.Source.(*VolumeSource_Image); ok {
+			return x.Image
+		}
+	}
+	return ""
+}
+
 type isVolumeSource_Source interface {
 	isVolumeSource_Source()
 }
@@ -512,9 +526,17 @@ type VolumeSource_Volume struct {
 	Volume string `protobuf:"bytes,2,opt,name=volume,proto3,oneof"`
 }
 
+type VolumeSource_Image struct {
+	// RBD: an image in the pool that nobody uses. It becomes the volume's, with all it holds, and is renamed. The volume's
+	// size is at least the image's.
+	Image string `protobuf:"bytes,3,opt,name=image,proto3,oneof"`
+}
+
 func (*VolumeSource_Snapshot) isVolumeSource_Source() {}
 
 func (*VolumeSource_Volume) isVolumeSource_Source() {}
+
+func (*VolumeSource_Image) isVolumeSource_Source() {}
 
 // VolumeStatus is what is observed.
 type VolumeStatus struct {
@@ -1353,12 +1375,13 @@ const file_sluice_v1_volume_proto_rawDesc = "" +
 	"iops_burst\x18\x02 \x01(\x03B\f\xbaH\t\"\a\x18\x80\xc2\xd7/(\x00R\tiopsBurst\x128\n" +
 	"\x10bytes_per_second\x18\x03 \x01(\x03B\x0e\xbaH\v\"\t\x18\x80\xa0\x94\xa5\x8d\x1d(\x00R\x0ebytesPerSecond\x12/\n" +
 	"\vbytes_burst\x18\x04 \x01(\x03B\x0e\xbaH\v\"\t\x18\x80\xa0\x94\xa5\x8d\x1d(\x00R\n" +
-	"bytesBurst\"o\n" +
+	"bytesBurst\"\x92\x01\n" +
 	"\fVolumeSource\x12(\n" +
 	"\bsnapshot\x18\x01 \x01(\tB\n" +
 	"\xbaH\ar\x05\x10\x01\x18\xfd\x01H\x00R\bsnapshot\x12$\n" +
 	"\x06volume\x18\x02 \x01(\tB\n" +
-	"\xbaH\ar\x05\x10\x01\x18\xfd\x01H\x00R\x06volumeB\x0f\n" +
+	"\xbaH\ar\x05\x10\x01\x18\xfd\x01H\x00R\x06volume\x12!\n" +
+	"\x05image\x18\x03 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18`H\x00R\x05imageB\x0f\n" +
 	"\x06source\x12\x05\xbaH\x02\b\x01\"\xbf\x02\n" +
 	"\fVolumeStatus\x12\x10\n" +
 	"\x03naa\x18\x01 \x01(\tR\x03naa\x12#\n" +
@@ -1417,11 +1440,12 @@ const file_sluice_v1_volume_proto_rawDesc = "" +
 	"WriteCache\x12\x1b\n" +
 	"\x17WRITE_CACHE_UNSPECIFIED\x10\x00\x12\x18\n" +
 	"\x14WRITE_CACHE_DISABLED\x10\x01\x12\x17\n" +
-	"\x13WRITE_CACHE_ENABLED\x10\x02*e\n" +
+	"\x13WRITE_CACHE_ENABLED\x10\x02*\x7f\n" +
 	"\rReclaimPolicy\x12\x1e\n" +
 	"\x1aRECLAIM_POLICY_UNSPECIFIED\x10\x00\x12\x19\n" +
 	"\x15RECLAIM_POLICY_DELETE\x10\x01\x12\x19\n" +
-	"\x15RECLAIM_POLICY_RETAIN\x10\x02*\xfc\x01\n" +
+	"\x15RECLAIM_POLICY_RETAIN\x10\x02\x12\x18\n" +
+	"\x14RECLAIM_POLICY_TRASH\x10\x03*\xfc\x01\n" +
 	"\x0eOwnershipState\x12\x1f\n" +
 	"\x1bOWNERSHIP_STATE_UNSPECIFIED\x10\x00\x12\x1b\n" +
 	"\x17OWNERSHIP_STATE_UNOWNED\x10\x01\x12\x1b\n" +
@@ -1540,6 +1564,7 @@ func file_sluice_v1_volume_proto_init() {
 	file_sluice_v1_volume_proto_msgTypes[3].OneofWrappers = []any{
 		(*VolumeSource_Snapshot)(nil),
 		(*VolumeSource_Volume)(nil),
+		(*VolumeSource_Image)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
