@@ -11,12 +11,13 @@ import (
 // Snapshots serves SnapshotService.
 type Snapshots struct {
 	pb.UnimplementedSnapshotServiceServer
-	kind kind[*model.Snapshot, *pb.Snapshot]
+	kind  kind[*model.Snapshot, *pb.Snapshot]
+	store *store.Store
 }
 
 // NewSnapshots makes the service.
 func NewSnapshots(s *store.Store) *Snapshots {
-	return &Snapshots{kind: kind[*model.Snapshot, *pb.Snapshot]{
+	return &Snapshots{store: s, kind: kind[*model.Snapshot, *pb.Snapshot]{
 		objects: s.Snapshots, read: readSnapshot, show: showSnapshot,
 	}}
 }
@@ -49,6 +50,15 @@ func (x *Snapshots) UpdateSnapshot(ctx context.Context, r *pb.UpdateSnapshotRequ
 func (x *Snapshots) DeleteSnapshot(ctx context.Context, r *pb.DeleteSnapshotRequest) (*pb.DeleteSnapshotResponse, error) {
 	gone, err := x.kind.delete(ctx, r.GetName(), r.GetOptions(), r.GetDryRun())
 	return &pb.DeleteSnapshotResponse{Snapshot: gone}, err
+}
+
+// RollBackSnapshot implements SnapshotService.
+func (x *Snapshots) RollBackSnapshot(ctx context.Context, r *pb.RollBackSnapshotRequest) (*pb.RollBackSnapshotResponse, error) {
+	snapshot, err := x.store.RequestRollBack(ctx, r.GetName(), r.GetDryRun())
+	if err != nil {
+		return nil, statusOf(err)
+	}
+	return &pb.RollBackSnapshotResponse{Snapshot: showSnapshot(snapshot)}, nil
 }
 
 // WatchSnapshots implements SnapshotService.

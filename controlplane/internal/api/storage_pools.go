@@ -84,6 +84,7 @@ func showStoragePool(p *model.StoragePool) *pb.StoragePool {
 		Status: &pb.StoragePoolStatus{
 			CapacityBytes: p.Status.CapacityBytes, UsedBytes: p.Status.UsedBytes,
 			SnapshotsSupported: p.Status.SnapshotsSupported, Conditions: showConditions(p.Status.Conditions),
+			OrphanedImages: p.Status.OrphanedImages, OrphanedImageCount: p.Status.OrphanedImageCount,
 		},
 	}
 	if local := p.Spec.Local; local != nil {

@@ -78,7 +78,8 @@ func readVolume(m *pb.Volume) *model.Volume {
 			IOPS: spec.GetQos().GetIops(), IOPSBurst: spec.GetQos().GetIopsBurst(),
 			BytesPerSecond: spec.GetQos().GetBytesPerSecond(), BytesBurst: spec.GetQos().GetBytesBurst(),
 		},
-		Source:        model.VolumeSource{Snapshot: spec.GetSource().GetSnapshot(), Volume: spec.GetSource().GetVolume()},
+		Source: model.VolumeSource{Snapshot: spec.GetSource().GetSnapshot(), Volume: spec.GetSource().GetVolume(),
+			Image: spec.GetSource().GetImage()},
 		ReclaimPolicy: readReclaimPolicy(spec.GetReclaimPolicy()),
 	}}
 }
@@ -109,6 +110,8 @@ func showVolume(v *model.Volume) *pb.Volume {
 		shown.Spec.Source = &pb.VolumeSource{Source: &pb.VolumeSource_Snapshot{Snapshot: s.Snapshot}}
 	} else if s.Volume != "" {
 		shown.Spec.Source = &pb.VolumeSource{Source: &pb.VolumeSource_Volume{Volume: s.Volume}}
+	} else if s.Image != "" {
+		shown.Spec.Source = &pb.VolumeSource{Source: &pb.VolumeSource_Image{Image: s.Image}}
 	}
 	return shown
 }
@@ -124,15 +127,21 @@ var ownershipStates = map[model.OwnershipState]pb.OwnershipState{
 }
 
 func readReclaimPolicy(p pb.ReclaimPolicy) model.ReclaimPolicy {
-	if p == pb.ReclaimPolicy_RECLAIM_POLICY_RETAIN {
+	switch p {
+	case pb.ReclaimPolicy_RECLAIM_POLICY_RETAIN:
 		return model.ReclaimRetain
+	case pb.ReclaimPolicy_RECLAIM_POLICY_TRASH:
+		return model.ReclaimTrash
 	}
 	return model.ReclaimDelete
 }
 
 func showReclaimPolicy(p model.ReclaimPolicy) pb.ReclaimPolicy {
-	if p == model.ReclaimRetain {
+	switch p {
+	case model.ReclaimRetain:
 		return pb.ReclaimPolicy_RECLAIM_POLICY_RETAIN
+	case model.ReclaimTrash:
+		return pb.ReclaimPolicy_RECLAIM_POLICY_TRASH
 	}
 	return pb.ReclaimPolicy_RECLAIM_POLICY_DELETE
 }

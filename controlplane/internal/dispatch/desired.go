@@ -41,13 +41,20 @@ type volumeMade struct {
 // mostOthers is about how many objects there are besides volumes.
 const mostOthers = 32
 
-// desired makes it for a gateway that runs as `incarnation`. It is pure: the same objects give the same state. Volumes are many:
+// process is a gateway's, as its hello told.
+type process struct {
+	incarnation string
+	// rbd says that it can open images of Ceph.
+	rbd bool
+}
+
+// desired makes it for a gateway that runs as this process. It is pure: the same objects give the same state. Volumes are many:
 // those that are as they were are taken over from `made`, by uid, where the result is kept for the next time.
-func desired(o *view.Objects, gateway *model.Gateway, incarnation string, settings Settings, made map[string]volumeMade,
+func desired(o *view.Objects, gateway *model.Gateway, runs process, settings Settings, made map[string]volumeMade,
 ) (desiredState, map[string]volumeMade) {
 	m := &maker{objects: o, gateway: gateway, state: make(desiredState, len(made)+mostOthers),
-		before: made, made: make(map[string]volumeMade, len(made)),
-		self: model.GatewayRef{Number: gateway.Status.Number, Incarnation: incarnation}}
+		before: made, made: make(map[string]volumeMade, len(made)), rbd: runs.rbd,
+		self: model.GatewayRef{Number: gateway.Status.Number, Incarnation: runs.incarnation}}
 	m.settings(settings)
 	m.listeners()
 	m.targets()
@@ -60,6 +67,7 @@ type maker struct {
 	objects *view.Objects
 	gateway *model.Gateway
 	self    model.GatewayRef
+	rbd     bool
 	state   desiredState
 	// before and made: what volumes were told as the last time, and this time.
 	before, made map[string]volumeMade
@@ -154,9 +162,7 @@ func (m *maker) peer(number uint32) {
 	m.put(pb.ObjectKind_OBJECT_KIND_PEER, strconv.FormatUint(uint64(number), 10), &pb.DesiredObject{
 		Object: &pb.DesiredObject_Peer{Peer: &pb.DesiredPeer{
 			Number: number, Incarnation: peer.Status.Incarnation, ForwardingAddress: peer.Spec.ForwardingAddress,
-			Fenced: peer.Status.Health == model.GatewayDead ||
-				peer.Status.FencedIncarnation == peer.Status.Incarnation,
-			Node: peer.Spec.Node,
+			Fenced: peer.Status.Health == model.GatewayDead, Node: peer.Spec.Node,
 		}}})
 }
 
@@ -190,15 +196,16 @@ func (m *maker) pools() {
 		}
 	}
 	for _, pool := range m.objects.StoragePools {
-		// A gateway may be asked for jobs in any pool of its node, before a volume of it is exported.
-		if needed[pool] || pool.Spec.Local != nil && pool.Spec.Local.Node == m.gateway.Spec.Node {
+		// A gateway may be asked for jobs in any pool that it reaches, before a volume of it is exported; and it is given no
+		// volume in Ceph before its client is recorded.
+		if needed[pool] || pool.Spec.Local != nil && pool.Spec.Local.Node == m.gateway.Spec.Node || pool.Spec.RBD != nil && m.rbd {
 			m.pool(pool)
 		}
 	}
 }
 
 func (m *maker) pool(pool *model.StoragePool) {
-	message := &pb.DesiredPool{Uid: pool.Meta.UID}
+	message := &pb.DesiredPool{Uid: pool.Meta.UID, NearlyFull: pool.NearlyFull()}
 	switch {
 	case pool.Spec.Local != nil:
 		message.Kind = &pb.DesiredPool_Local{Local: &pb.DesiredLocalPool{

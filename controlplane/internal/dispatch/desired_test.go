@@ -51,7 +51,7 @@ func volume(o model.Ownership) *model.Volume {
 func ref(number uint32) model.GatewayRef { return model.GatewayRef{Number: number, Incarnation: "i"} }
 
 func of(o *view.Objects, gateway string) desiredState {
-	state, _ := desired(o, o.Gateways[gateway], "i", Settings{ClusterID: "c"}, nil)
+	state, _ := desired(o, o.Gateways[gateway], process{incarnation: "i"}, Settings{ClusterID: "c"}, nil)
 	return state
 }
 
@@ -114,7 +114,7 @@ func TestInEveryStateAtMostOneGatewayIsToldToServe(t *testing.T) {
 // A process that started anew is another client: what its predecessor owned it does not.
 func TestAnotherIncarnationOfTheOwnerIsNotToldToServe(t *testing.T) {
 	o := cluster()
-	state, _ := desired(o, o.Gateways["gw-1"], "another", Settings{}, nil)
+	state, _ := desired(o, o.Gateways["gw-1"], process{incarnation: "another"}, Settings{}, nil)
 	if v := state.volume(t); v.GetRole() != pb.VolumeRole_VOLUME_ROLE_FORWARDER {
 		t.Errorf("its role is %v", v.GetRole())
 	}
@@ -138,7 +138,7 @@ func TestWhatWasMadeBeforeIsTakenOverOnlyWhereNothingHasChanged(t *testing.T) {
 	} {
 		change.do()
 		var state desiredState
-		state, made = desired(o, o.Gateways["gw-1"], "i", Settings{ClusterID: "c"}, made)
+		state, made = desired(o, o.Gateways["gw-1"], process{incarnation: "i"}, Settings{ClusterID: "c"}, made)
 		if fresh := of(o, "gw-1"); !bytes.Equal(state.digest(), fresh.digest()) {
 			t.Errorf("after %s has changed: %v, made anew %v", change.what, state, fresh)
 		}
@@ -154,7 +154,7 @@ func TestAGatewayIsConcernedByAVolumeOfItsTargetsBeforeThereIsAnythingToTell(t *
 	unmade := volume(model.Ownership{})
 	unmade.Status.CapacityBytes = 0
 	o.Put(unmade)
-	state, made := desired(o, o.Gateways["gw-2"], "i", Settings{}, nil)
+	state, made := desired(o, o.Gateways["gw-2"], process{incarnation: "i"}, Settings{}, nil)
 	if state[objectKey{pb.ObjectKind_OBJECT_KIND_VOLUME, "volume-uid"}] != nil {
 		t.Error("it is told of a volume without an image")
 	}
@@ -165,7 +165,7 @@ func TestAGatewayIsConcernedByAVolumeOfItsTargetsBeforeThereIsAnythingToTell(t *
 		t.Error("it would not hear that the image is made")
 	}
 	o.Put(volume(model.Ownership{}))
-	if again, _ := desired(o, o.Gateways["gw-2"], "i", Settings{}, made); again.volume(t).GetSizeBytes() == 0 {
+	if again, _ := desired(o, o.Gateways["gw-2"], process{incarnation: "i"}, Settings{}, made); again.volume(t).GetSizeBytes() == 0 {
 		t.Error("it is not told of the volume that was made")
 	}
 }
@@ -352,4 +352,29 @@ func kindOf(object *pb.DesiredObject) pb.ObjectKind {
 		return pb.ObjectKind_OBJECT_KIND_TARGET
 	}
 	return pb.ObjectKind_OBJECT_KIND_UNSPECIFIED
+}
+
+func TestAGatewayThatCanOpenImagesIsToldOfEveryPoolInCephBeforeItHasAVolumeThere(t *testing.T) {
+	o := cluster()
+	o.Put(&model.StoragePool{Meta: model.Meta{Name: "ceph", UID: "ceph-uid"}, Spec: model.StoragePoolSpec{WarnPercent: 80,
+		RBD: &model.RBDPool{Monitors: []string{"192.0.2.9:3300"}, User: "sluice", Pool: "rbd"}},
+		Status: model.StoragePoolStatus{CapacityBytes: 1000, UsedBytes: 900}})
+	for _, able := range []bool{true, false} {
+		state, _ := desired(o, o.Gateways["gw-3"], process{"i", able}, Settings{}, nil)
+		pool := state[objectKey{pb.ObjectKind_OBJECT_KIND_POOL, "ceph-uid"}]
+		if told := pool != nil; told != able {
+			t.Errorf("able %v: told %v", able, told)
+		}
+		if able && (!pool.GetPool().GetNearlyFull() || pool.GetPool().GetRbd().GetPool() != "rbd") {
+			t.Errorf("%+v", pool)
+		}
+	}
+}
+
+func TestAnOrderNamesTheClientsThatWereFencedForIt(t *testing.T) {
+	o := cluster()
+	o.Put(volume(model.Ownership{State: model.Opening, Epoch: 5, Order: 12, Owner: ref(2), FencedClients: "a b"}))
+	if got := of(o, "gw-2").volume(t).GetFencedClients(); !slices.Equal(got, []string{"a", "b"}) {
+		t.Errorf("%v", got)
+	}
 }

@@ -1,6 +1,8 @@
 package dispatch
 
 import (
+	"strings"
+
 	"sluice.dev/sluice/controlplane/internal/model"
 	"sluice.dev/sluice/controlplane/internal/store"
 	pb "sluice.dev/sluice/proto/sluice/v1"
@@ -29,7 +31,8 @@ func (m *maker) volume(v *model.Volume) {
 			Uid: uid, Name: v.Meta.Name, Epoch: v.Status.Ownership.Epoch, Order: v.Status.Ownership.Order,
 			Role: role, Owner: owner, Transitioning: transitioning,
 			PoolUid: pool.Meta.UID, Location: store.VolumeLocation(v),
-			SizeBytes: v.Status.CapacityBytes, BlockSize: v.Spec.BlockSize, WriteCache: v.Spec.WriteCache,
+			FencedClients: strings.Fields(v.Status.Ownership.FencedClients),
+			SizeBytes:     v.Status.CapacityBytes, BlockSize: v.Spec.BlockSize, WriteCache: v.Spec.WriteCache,
 			Naa: v.Status.Identity.NAA, SerialNumber: v.Status.Identity.SerialNumber,
 			Qos: &pb.DesiredQos{Iops: v.Spec.QoS.IOPS, IopsBurst: v.Spec.QoS.IOPSBurst,
 				BytesPerSecond: v.Spec.QoS.BytesPerSecond, BytesBurst: v.Spec.QoS.BytesBurst},

@@ -4,11 +4,15 @@ import (
 	"slices"
 
 	"sluice.dev/sluice/controlplane/internal/store"
+	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
 // maxJobs bounds the jobs that a gateway is given at a time: half of what it takes (limits::kMaxJobs). What is beyond that it
 // would drop.
 const maxJobs = 128
+
+// maxImages bounds what is kept of a list of images.
+const maxImages = 4096
 
 // jobQueue says which of a gateway's jobs it is to be sent, and keeps the others until some have ended.
 type jobQueue struct {
@@ -44,4 +48,36 @@ func (q *jobQueue) take(change store.RecordChange[*store.Job]) []*store.Job {
 		q.sent[job.ID] = job.Attempt
 	}
 	return next
+}
+
+func jobMessage(j *store.Job) *pb.Job {
+	message := &pb.Job{Id: j.ID, PoolUid: j.PoolUID}
+	switch j.Action {
+	case store.JobCreateImage:
+		message.Action = &pb.Job_Create{Create: &pb.CreateImage{Location: j.Location, SizeBytes: j.SizeBytes}}
+	case store.JobResizeImage:
+		message.Action = &pb.Job_Resize{Resize: &pb.ResizeImage{Location: j.Location, SizeBytes: j.SizeBytes}}
+	case store.JobDeleteImage:
+		message.Action = &pb.Job_Delete{Delete: &pb.DeleteImage{Location: j.Location, TrashSeconds: j.TrashSeconds}}
+	case store.JobCreateSnapshotImage:
+		message.Action = &pb.Job_Snapshot{Snapshot: &pb.CreateSnapshotImage{VolumeUid: j.VolumeUID, Location: j.Location,
+			SnapshotLocation: j.SnapshotLocation}}
+	case store.JobDeleteSnapshotImage:
+		message.Action = &pb.Job_DeleteSnapshot{DeleteSnapshot: &pb.DeleteSnapshotImage{Location: j.Location,
+			SnapshotLocation: j.SnapshotLocation}}
+	case store.JobCloneImage:
+		message.Action = &pb.Job_Clone{Clone: &pb.CloneImage{SourceLocation: j.SourceLocation, Location: j.Location,
+			SizeBytes: j.SizeBytes, SnapshotOf: j.SnapshotOf}}
+	case store.JobFlattenImage:
+		message.Action = &pb.Job_Flatten{Flatten: &pb.FlattenImage{Location: j.Location, VolumeUid: j.VolumeUID}}
+	case store.JobAdoptImage:
+		message.Action = &pb.Job_Adopt{Adopt: &pb.AdoptImage{Image: j.Image, Location: j.Location}}
+	case store.JobRollBackImage:
+		message.Action = &pb.Job_RollBack{RollBack: &pb.RollBackImage{Location: j.Location, SnapshotLocation: j.SnapshotLocation}}
+	case store.JobListImages:
+		message.Action = &pb.Job_ListImages{ListImages: &pb.ListImages{}}
+	case store.JobFenceClients:
+		message.Action = &pb.Job_FenceClients{FenceClients: &pb.FenceClients{Clients: j.Clients, ExpireSeconds: j.ExpireSeconds}}
+	}
+	return message
 }

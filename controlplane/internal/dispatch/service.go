@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -86,10 +87,10 @@ func (s *Service) Connect(stream pb.GatewayStreamService_ConnectServer) error {
 		return err
 	}
 	defer g.close()
-	s.options.Log.Info("gateway connected", "gateway", g.name, "number", g.number, "incarnation", g.incarnation,
+	s.options.Log.Info("gateway connected", "gateway", g.name, "number", g.number, "incarnation", g.runs.incarnation,
 		"version", hello.GetSoftwareVersion())
 	err = g.serve(messages, failed)
-	s.options.Log.Info("gateway disconnected", "gateway", g.name, "incarnation", g.incarnation, "why", err)
+	s.options.Log.Info("gateway disconnected", "gateway", g.name, "incarnation", g.runs.incarnation, "why", err)
 	return err
 }
 
@@ -170,8 +171,9 @@ func (s *Service) admit(stream pb.GatewayStreamService_ConnectServer, hello *pb.
 		}
 	}
 	g := &gatewayStream{service: s, stream: stream, connection: connection, name: hello.GetGateway(),
-		number: connection.Ref.Number, incarnation: hello.GetIncarnation(),
-		woken: make(chan struct{}, 1), out: make(chan *pb.ConnectResponse, outgoing),
+		number: connection.Ref.Number,
+		runs:   process{hello.GetIncarnation(), slices.Contains(hello.GetCapabilities(), "rbd")},
+		woken:  make(chan struct{}, 1), out: make(chan *pb.ConnectResponse, outgoing),
 		commits: make(chan struct{}, maxCommits), heldDigest: hello.GetHeldDigest(),
 		log: s.options.Log.With("gateway", hello.GetGateway())}
 	s.hub.add(g)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"slices"
 	"testing"
 
 	"google.golang.org/grpc"
@@ -207,6 +208,45 @@ func TestAReservationIsStoredForThePresentEpochAndGenerationOnly(t *testing.T) {
 	state := g.next(func(m *pb.ConnectResponse) bool { return m.GetReservationState() != nil }).GetReservationState()
 	if state.GetGeneration() != 2 || string(state.GetState()) != "held" {
 		t.Errorf("loaded: %v", state)
+	}
+}
+
+// R2: what is answered as recorded is.
+func TestAClientOfCephIsRecordedBeforeItsGatewayIsToldSo(t *testing.T) {
+	r := start(t)
+	g := r.connect(hello("first"))
+	g.update() // it is let in
+	commit := func(id uint64, client string) pb.CommitResult {
+		g.send(&pb.ConnectRequest{Message: &pb.ConnectRequest_RadosClientCommit{RadosClientCommit: &pb.RadosClientCommit{
+			RequestId: id, PoolUid: "p", Client: client}}})
+		outcome := g.next(func(m *pb.ConnectResponse) bool { return m.GetRadosClientOutcome() != nil }).GetRadosClientOutcome()
+		if outcome.GetRequestId() != id {
+			t.Errorf("request %d was answered as %d", id, outcome.GetRequestId())
+		}
+		return outcome.GetResult()
+	}
+	if got := commit(1, "192.0.2.1:0/1"); got != pb.CommitResult_COMMIT_RESULT_COMMITTED {
+		t.Fatalf("%v", got)
+	}
+	var stored *store.RadosClients
+	err := r.WatchRadosClients(bounded(t), 0, func(change store.RecordChange[*store.RadosClients]) error {
+		if stored = change.Record; change.Type == store.Put {
+			return context.Canceled
+		}
+		return nil
+	})
+	if !errors.Is(err, context.Canceled) || stored.Gateway.Incarnation != "first" ||
+		!slices.Equal(stored.Open(), []string{"192.0.2.1:0/1"}) {
+		t.Fatalf("stored: %+v, %v", stored, err)
+	}
+	if _, err := r.FenceRadosClients(t.Context(), stored, stored.All()); err != nil {
+		t.Fatal(err)
+	}
+	if got := commit(2, "192.0.2.1:0/1"); got != pb.CommitResult_COMMIT_RESULT_FENCED {
+		t.Errorf("a client that was fenced: %v", got)
+	}
+	if got := commit(3, ""); got != pb.CommitResult_COMMIT_RESULT_NOT_COMMITTED {
+		t.Errorf("no client at all: %v", got)
 	}
 }
 

@@ -37,13 +37,13 @@ const (
 // gatewayStream is one gateway's stream. Its messages come in order; what is stored of them is stored in that order, but for
 // reservations, which gateways order themselves.
 type gatewayStream struct {
-	service     *Service
-	stream      pb.GatewayStreamService_ConnectServer
-	connection  *store.Connection
-	name        string
-	number      uint32
-	incarnation string
-	log         *slog.Logger
+	service    *Service
+	stream     pb.GatewayStreamService_ConnectServer
+	connection *store.Connection
+	name       string
+	number     uint32
+	runs       process
+	log        *slog.Logger
 
 	woken   chan struct{}
 	out     chan *pb.ConnectResponse
@@ -215,7 +215,7 @@ func (g *gatewayStream) update() error {
 		if gateway == nil || gateway.Status.Number != g.number {
 			return
 		}
-		next, g.made = desired(o, gateway, g.incarnation, settings, g.made)
+		next, g.made = desired(o, gateway, g.runs, settings, g.made)
 		version = max(uint64(max(o.Version, 1)), g.version+1)
 		about = tellOf(o, gateway, next, g.about, g.sent.sameKeys(next))
 	})
@@ -306,26 +306,4 @@ func (g *gatewayStream) again(ctx context.Context, what string, run func(context
 		case <-time.After(heartbeatInterval):
 		}
 	}
-}
-
-func jobMessage(j *store.Job) *pb.Job {
-	message := &pb.Job{Id: j.ID, PoolUid: j.PoolUID}
-	switch j.Action {
-	case store.JobCreateImage:
-		message.Action = &pb.Job_Create{Create: &pb.CreateImage{Location: j.Location, SizeBytes: j.SizeBytes}}
-	case store.JobResizeImage:
-		message.Action = &pb.Job_Resize{Resize: &pb.ResizeImage{Location: j.Location, SizeBytes: j.SizeBytes}}
-	case store.JobDeleteImage:
-		message.Action = &pb.Job_Delete{Delete: &pb.DeleteImage{Location: j.Location}}
-	case store.JobCreateSnapshotImage:
-		message.Action = &pb.Job_Snapshot{Snapshot: &pb.CreateSnapshotImage{VolumeUid: j.VolumeUID, Location: j.Location,
-			SnapshotLocation: j.SnapshotLocation}}
-	case store.JobDeleteSnapshotImage:
-		message.Action = &pb.Job_DeleteSnapshot{DeleteSnapshot: &pb.DeleteSnapshotImage{Location: j.Location,
-			SnapshotLocation: j.SnapshotLocation}}
-	case store.JobCloneImage:
-		message.Action = &pb.Job_Clone{Clone: &pb.CloneImage{SourceLocation: j.SourceLocation, Location: j.Location,
-			SizeBytes: j.SizeBytes}}
-	}
-	return message
 }

@@ -49,10 +49,13 @@ func (g *gatewayStream) take(ctx context.Context, message *pb.ConnectRequest, ob
 		g.apart(func(ctx context.Context) { g.commitReservations(ctx, m.ReservationCommit) })
 	case *pb.ConnectRequest_ReservationLoad:
 		g.apart(func(ctx context.Context) { g.loadReservations(ctx, m.ReservationLoad) })
+	case *pb.ConnectRequest_RadosClientCommit:
+		g.apart(func(ctx context.Context) { g.recordRadosClient(ctx, m.RadosClientCommit) })
 	case *pb.ConnectRequest_JobResult:
 		r := m.JobResult
 		err = g.connection.StoreJobResult(ctx, r.GetId(), store.JobResult{DonePermille: r.GetDonePermille(),
-			Problem: r.GetProblem(), Unsupported: r.GetUnsupported()})
+			Problem: r.GetProblem(), Unsupported: r.GetUnsupported(), SizeBytes: r.GetSizeBytes(),
+			Images: r.GetImages()[:min(len(r.GetImages()), maxImages)]})
 	case *pb.ConnectRequest_Hello:
 		return status.Error(codes.InvalidArgument, "a stream has one hello")
 	default: // of a newer protocol
@@ -172,12 +175,22 @@ func (g *gatewayStream) loadReservations(ctx context.Context, l *pb.ReservationL
 	g.answer(g.stream.Context(), &pb.ConnectResponse{Message: &pb.ConnectResponse_ReservationState{ReservationState: state}})
 }
 
+func (g *gatewayStream) recordRadosClient(ctx context.Context, c *pb.RadosClientCommit) {
+	err := g.connection.RecordRadosClient(ctx, c.GetPoolUid(), c.GetClient())
+	outcome := &pb.RadosClientOutcome{RequestId: c.GetRequestId()}
+	outcome.Result, outcome.Reason = commitResult(err)
+	g.answer(g.stream.Context(), &pb.ConnectResponse{Message: &pb.ConnectResponse_RadosClientOutcome{RadosClientOutcome: outcome}})
+}
+
 // commitResult: what is not proven is not said (R3).
 func commitResult(err error) (pb.CommitResult, string) {
+	var unmet *model.PreconditionError
 	switch {
 	case err == nil:
 		return pb.CommitResult_COMMIT_RESULT_COMMITTED, ""
-	case errors.Is(err, store.ErrFenced):
+	case errors.Is(err, store.ErrTooManyClients), errors.As(err, &unmet):
+		return pb.CommitResult_COMMIT_RESULT_NOT_COMMITTED, err.Error()
+	case errors.Is(err, store.ErrFenced), errors.Is(err, store.ErrClientFenced):
 		return pb.CommitResult_COMMIT_RESULT_FENCED, err.Error()
 	case errors.Is(err, store.ErrGeneration):
 		return pb.CommitResult_COMMIT_RESULT_CONFLICT, err.Error()

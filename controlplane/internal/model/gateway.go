@@ -72,16 +72,14 @@ type GatewayStatus struct {
 	// Drain was asked for and holds until it is taken back.
 	Drain bool `json:"drain,omitempty"`
 	// Incarnation is the process that had a stream last; the process below names it to whoever must kill it.
-	Incarnation  string `json:"incarnation,omitempty"`
-	BootID       string `json:"bootID,omitempty"`
-	PID          int64  `json:"pid,omitempty"`
-	PIDStartTime uint64 `json:"pidStartTime,omitempty"`
-	Version      string `json:"version,omitempty"`
-	// FencedIncarnation was shut out of volumes (R2) and is never given one again.
-	FencedIncarnation string      `json:"fencedIncarnation,omitempty"`
-	AppliedVersion    uint64      `json:"appliedVersion,omitempty"`
-	LastSeen          time.Time   `json:"lastSeen,omitzero"`
-	Conditions        []Condition `json:"conditions,omitempty"`
+	Incarnation    string      `json:"incarnation,omitempty"`
+	BootID         string      `json:"bootID,omitempty"`
+	PID            int64       `json:"pid,omitempty"`
+	PIDStartTime   uint64      `json:"pidStartTime,omitempty"`
+	Version        string      `json:"version,omitempty"`
+	AppliedVersion uint64      `json:"appliedVersion,omitempty"`
+	LastSeen       time.Time   `json:"lastSeen,omitzero"`
+	Conditions     []Condition `json:"conditions,omitempty"`
 }
 
 // Ref names the present incarnation.

@@ -2,8 +2,13 @@ package model
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 )
+
+// maxFencedClients bounds Ownership.FencedClients: of many, the last ones may have the lock.
+const maxFencedClients = 64
 
 // OwnershipState is where a volume stands between owners.
 type OwnershipState string
@@ -49,6 +54,9 @@ type Ownership struct {
 	Next GatewayRef `json:"next,omitzero"`
 	// Fence is who has to be shut out before anyone opens (Fencing).
 	Fence GatewayRef `json:"fence,omitzero"`
+	// FencedClients are the clients of Ceph, apart by spaces, that were blocklisted since the volume was served last. One
+	// of them may still have the image's lock; whoever opens the image next passes it over.
+	FencedClients string `json:"fencedClients,omitempty"`
 	// Order is +1 at every change that was stored, also one that reads the same: gateways compare it to tell which of two
 	// orders is the newer. Set by the store alone.
 	Order uint64 `json:"order,omitempty"`
@@ -73,7 +81,12 @@ func (o Ownership) illegal(change string) (Ownership, error) {
 
 // epochFor begins a new epoch with an owner that has yet to open.
 func (o Ownership) epochFor(owner GatewayRef) Ownership {
-	return Ownership{State: Opening, Epoch: o.Epoch + 1, Owner: owner}
+	return Ownership{State: Opening, Epoch: o.Epoch + 1, Owner: owner, FencedClients: o.FencedClients}
+}
+
+// orphan is the same without an owner.
+func (o Ownership) orphan() Ownership {
+	return Ownership{State: Orphaned, Epoch: o.Epoch, FencedClients: o.FencedClients}
 }
 
 // Assign gives a volume that nobody can be serving to a gateway.
@@ -106,7 +119,7 @@ func (o Ownership) Serving(by GatewayRef, epoch uint64) (Ownership, error) {
 	if o.State != Opening || by != o.Owner || epoch != o.Epoch {
 		return o.illegal("serving")
 	}
-	o.State = Owned
+	o.State, o.FencedClients = Owned, ""
 	return o, nil
 }
 
@@ -141,7 +154,7 @@ func (o Ownership) Released(by GatewayRef, epoch uint64) (Ownership, error) {
 		}
 		return Ownership{State: Unowned, Epoch: o.Epoch}, nil
 	case Opening, Owned:
-		return Ownership{State: Orphaned, Epoch: o.Epoch}, nil
+		return o.orphan(), nil
 	}
 	return o.illegal("released")
 }
@@ -152,15 +165,26 @@ func (o Ownership) BeginFence() (Ownership, error) {
 	if o.Owner.IsZero() || (o.State != Opening && o.State != Owned && o.State != Moving) {
 		return o.illegal("begin fence")
 	}
-	return Ownership{State: Fencing, Epoch: o.Epoch + 1, Fence: o.Owner}, nil
+	return Ownership{State: Fencing, Epoch: o.Epoch + 1, Fence: o.Owner, FencedClients: o.FencedClients}, nil
 }
 
-// Fenced is the proof that the old owner is shut out. The volume has no owner, and any gateway may be given it.
-func (o Ownership) Fenced(fenced GatewayRef) (Ownership, error) {
+// Fenced is the proof that the old owner is shut out, by its own word (no clients) or because these clients of it, which are
+// all it has, are blocklisted. Any gateway may own the volume from now on: next does, zero leaves it without an owner.
+func (o Ownership) Fenced(fenced GatewayRef, clients []string, next GatewayRef) (Ownership, error) {
 	if o.State != Fencing || fenced != o.Fence {
 		return o.illegal("fenced")
 	}
-	return Ownership{State: Orphaned, Epoch: o.Epoch}, nil
+	all := strings.Fields(o.FencedClients)
+	for _, client := range clients {
+		if !slices.Contains(all, client) {
+			all = append(all, client)
+		}
+	}
+	o.FencedClients = strings.Join(all[max(0, len(all)-maxFencedClients):], " ")
+	if next.IsZero() {
+		return o.orphan(), nil
+	}
+	return o.epochFor(next), nil
 }
 
 // Abandon gives up a candidate that died before it reported the lock; whoever held the lock before still may.
@@ -179,7 +203,7 @@ func (o Ownership) Retire() (Ownership, error) {
 	if o.State != Orphaned {
 		return o.illegal("retire")
 	}
-	return Ownership{State: Unowned, Epoch: o.Epoch}, nil
+	return Ownership{State: Unowned, Epoch: o.Epoch, FencedClients: o.FencedClients}, nil
 }
 
 // Raise takes up an epoch or an order that a gateway tells of and the store has lost, being restored from a backup.

@@ -60,10 +60,10 @@ func TestNobodyMayServeWhileTheOldOwnerIsBeingFenced(t *testing.T) {
 		if _, err := o.Assign(two); err == nil {
 			t.Fatal("assigned before the fence was proven")
 		}
-		if _, err := o.Fenced(again); err == nil {
+		if _, err := o.Fenced(again, nil, two); err == nil {
 			t.Fatal("the fence of another incarnation was taken for its fence")
 		}
-		o, err = o.Fenced(one)
+		o, err = o.Fenced(one, nil, model.GatewayRef{})
 		o = step(t, o, err)
 		if _, err := o.Assign(two); err != nil {
 			t.Fatal(err)
@@ -132,7 +132,7 @@ func transition(random *rand.Rand, o model.Ownership) (model.Ownership, error) {
 	case 7:
 		return o.BeginFence()
 	case 8:
-		return o.Fenced(who)
+		return o.Fenced(who, nil, refs[random.IntN(len(refs))])
 	case 9:
 		return o.Abandon()
 	case 10:

@@ -5,6 +5,7 @@ import (
 	"net"
 	"path"
 	"strings"
+	"time"
 )
 
 // Limits of a storage pool.
@@ -12,6 +13,7 @@ const (
 	MaxPoolDevices     = 256
 	MaxMonitors        = 15
 	DefaultWarnPercent = 85
+	MaxOrphansShown    = 100
 	maxPath            = 4096
 )
 
@@ -55,6 +57,16 @@ type StoragePoolStatus struct {
 	UsedBytes          int64       `json:"usedBytes"`
 	SnapshotsSupported bool        `json:"snapshotsSupported"`
 	Conditions         []Condition `json:"conditions,omitempty"`
+	// OrphanedImages are named as volumes' and are no volume's, MaxOrphansShown of them; OrphanedImageCount says how many there
+	// are, as of ImagesListed.
+	OrphanedImages     []string  `json:"orphanedImages,omitempty"`
+	OrphanedImageCount int32     `json:"orphanedImageCount,omitempty"`
+	ImagesListed       time.Time `json:"imagesListed,omitzero"`
+}
+
+// NearlyFull says that more than the threshold is used: hosts and people are told.
+func (p *StoragePool) NearlyFull() bool {
+	return p.Status.CapacityBytes > 0 && p.Status.UsedBytes >= p.Status.CapacityBytes/100*int64(p.Spec.WarnPercent)
 }
 
 // Metadata implements Object.

@@ -17,7 +17,12 @@ type ReclaimPolicy string
 const (
 	ReclaimDelete ReclaimPolicy = "Delete"
 	ReclaimRetain ReclaimPolicy = "Retain"
+	// ReclaimTrash moves an RBD image to its pool's trash, where it can be restored for TrashKeeps.
+	ReclaimTrash ReclaimPolicy = "Trash"
 )
+
+// TrashKeeps is how long what went to a pool's trash can be restored.
+const TrashKeeps = 7 * 24 * time.Hour
 
 // Volume is a virtual disk in a storage pool.
 type Volume struct {
@@ -49,10 +54,23 @@ type QoS struct {
 	BytesBurst     int64 `json:"bytesBurst,omitempty"`
 }
 
-// VolumeSource is what a volume is made from: nothing, a snapshot or a volume. Immutable.
+// VolumeSource is what a volume is made from: nothing, a snapshot, a volume, or an image that becomes the volume's.
+// Immutable.
 type VolumeSource struct {
 	Snapshot string `json:"snapshot,omitempty"`
 	Volume   string `json:"volume,omitempty"`
+	// Image in the RBD pool that nobody uses; it is renamed.
+	Image string `json:"image,omitempty"`
+}
+
+func (s VolumeSource) count() int {
+	n := 0
+	for _, name := range []string{s.Snapshot, s.Volume, s.Image} {
+		if name != "" {
+			n++
+		}
+	}
+	return n
 }
 
 // VolumeStatus is what is observed.
@@ -63,6 +81,10 @@ type VolumeStatus struct {
 	MoveRequest *MoveRequest `json:"moveRequest,omitempty"`
 	// MovedAt is when a requested move began last: rebalancing leaves alone what somebody has placed, for RequestedMoveHolds.
 	MovedAt time.Time `json:"movedAt,omitzero"`
+	// RollBack is asked for and has yet to be done; until then nobody is given the volume.
+	RollBack *RollBackRequest `json:"rollBack,omitempty"`
+	// SharesWith is the uid of the volume whose blocks this one's RBD image still shares; empty: it stands alone.
+	SharesWith string `json:"sharesWith,omitempty"`
 	// CapacityBytes is what hosts see; it lags the spec while the volume grows.
 	CapacityBytes int64 `json:"capacityBytes"`
 	// AllocatedBytes is what the volume takes in its pool, -1 where the pool cannot tell.
@@ -75,6 +97,13 @@ type MoveRequest struct {
 	// Gateway to own the volume by number; 0: whichever placement prefers other than the present owner.
 	Gateway uint32    `json:"gateway,omitempty"`
 	Since   time.Time `json:"since"`
+}
+
+// RollBackRequest asks that a volume be made what it was at a snapshot.
+type RollBackRequest struct {
+	// Snapshot by uid.
+	Snapshot string    `json:"snapshot"`
+	Since    time.Time `json:"since"`
 }
 
 // Metadata implements Object.
@@ -107,11 +136,11 @@ func (v *Volume) Validate() Violations {
 		found.Addf("spec.sizeBytes", "is %d; 1 MiB (%d) to 64 TiB (%d) are possible",
 			v.Spec.SizeBytes, int64(MinVolumeSize), int64(MaxVolumeSize))
 	}
-	if v.Spec.Source.Snapshot != "" && v.Spec.Source.Volume != "" {
-		found.Add("spec.source", "names a snapshot and a volume; a copy has one source")
+	if v.Spec.Source.count() > 1 {
+		found.Add("spec.source", "names more than one of snapshot, volume and image; a volume has one source")
 	}
-	if p := v.Spec.ReclaimPolicy; p != ReclaimDelete && p != ReclaimRetain {
-		found.Addf("spec.reclaimPolicy", "is %q; Delete and Retain are possible", p)
+	if p := v.Spec.ReclaimPolicy; p != ReclaimDelete && p != ReclaimRetain && p != ReclaimTrash {
+		found.Addf("spec.reclaimPolicy", "is %q; Delete, Retain and, in an RBD pool, Trash are possible", p)
 	}
 	return append(found, v.Spec.QoS.validate()...)
 }

@@ -53,12 +53,12 @@ func leaves(g *model.Gateway) bool { return g.Spec.Cordoned || g.Status.Drain ||
 // mayOwn says whether a gateway reaches the volume's data and exports its target. A volume that nobody exports any more
 // is taken by any gateway that reaches it, to be closed.
 func (o *owning) mayOwn(g *model.Gateway, ref model.GatewayRef) bool {
-	if ref.Incarnation == g.Status.FencedIncarnation {
-		return false
-	}
 	l := o.links[ref.Number]
 	if l == nil || l.connection == nil || !reaches(g, l.connection, o.pool) {
 		return false
+	}
+	if !o.local() && !o.hasClient(o.pool, ref) {
+		return false // it could not be shut out
 	}
 	return o.target == nil || slices.Contains(o.target.Status.PathSet, g.Status.Number)
 }

@@ -20,7 +20,7 @@ type Decision struct {
 	RateLimited bool
 }
 
-// Action is one change of the store, made for an object as it was seen. Exactly one of Own … Fence is set.
+// Action is one change of the store, made for an object as it was seen. Exactly one of Own … DropClients is set.
 type Action struct {
 	Kind model.Kind
 	Name string
@@ -43,8 +43,11 @@ type Action struct {
 	Forget uint32
 	// Evict asks a session to log out.
 	Evict *Eviction
-	// Fence shuts an incarnation out of a volume; then Own says so.
-	Fence *model.GatewayRef
+	// FenceClients is a record of which Clients are blocklisted by now.
+	FenceClients *store.RadosClients
+	Clients      []string
+	// DropClients is a record that nothing waits for any more.
+	DropClients *store.RadosClients
 
 	// Event to record when it is done.
 	Event *Event
@@ -66,6 +69,8 @@ type OwnChange struct {
 	Reason string
 	// Request that this change carries out or ends, nil where there is none.
 	Request *model.MoveRequest
+	// Fenced is the record of whoever is shut out: the change holds only while it is as it was seen.
+	Fenced *store.RadosClients
 	// Counted says that it was decided on by how many other moves are under way: few are decided on at the same time.
 	Counted bool
 

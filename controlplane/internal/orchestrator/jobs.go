@@ -39,9 +39,21 @@ func reaches(g *model.Gateway, c *store.GatewayConnection, pool *model.StoragePo
 	return len(c.Capabilities) == 0 || slices.Contains(c.Capabilities, able)
 }
 
-// worker is a gateway that can do a job in a pool: the one preferred, if it can, else that of the lowest number.
-func (v *View) worker(pool *model.StoragePool, preferred uint32) (uint32, bool) {
-	best := uint32(0)
+// whom a job is for.
+type whom struct {
+	// preferred does it if it can, by number.
+	preferred uint32
+	// only says that nobody else may.
+	only bool
+}
+
+// anyone may do the job.
+var anyone whom
+
+// worker is a gateway that can do a job in a pool: the one preferred, if it can, else one that finds the pool well and did not
+// just fail, that of the lowest number.
+func (v *View) worker(pool *model.StoragePool, preferred, failed uint32) (uint32, bool) {
+	best, bestRank := uint32(0), 0
 	for number, l := range v.links {
 		g := v.GatewayByNumber(number)
 		if l.connection == nil || g == nil || !reaches(g, l.connection, pool) {
@@ -50,18 +62,24 @@ func (v *View) worker(pool *model.StoragePool, preferred uint32) (uint32, bool) 
 		if number == preferred {
 			return number, true
 		}
-		if best == 0 || number < best {
-			best = number
+		rank := 0
+		if r, told := v.pools[pool.Meta.UID][number]; told && r.Problem != "" {
+			rank = 2
+		}
+		if number == failed {
+			rank++
+		}
+		if best == 0 || rank < bestRank || rank == bestRank && number < best {
+			best, bestRank = number, rank
 		}
 	}
 	return best, best != 0
 }
 
-// pursue gives a job out until it is done; the caller drops it then. only: no other gateway than the preferred may do it.
-func (v *View) pursue(d *Decision, object model.Object, pool *model.StoragePool, job store.Job, preferred uint32,
-	only bool, now time.Time,
+// pursue gives a job out until it is done; the caller drops it then.
+func (v *View) pursue(d *Decision, object model.Object, pool *model.StoragePool, job store.Job, to whom, now time.Time,
 ) progress {
-	given := v.Jobs[job.ID]
+	given, failed := v.Jobs[job.ID], uint32(0)
 	job.PoolUID, job.Kind, job.Name = pool.Meta.UID, object.Kind(), object.Metadata().Name
 	if given != nil {
 		switch {
@@ -70,19 +88,19 @@ func (v *View) pursue(d *Decision, object model.Object, pool *model.StoragePool,
 		case given.Ended() && given.Result.Unsupported:
 			return progress{nil, reasonJobUnsupported, given.Result.Problem}
 		case given.Ended():
-			failed := progress{nil, reasonJobFailed, given.Result.Problem}
 			if left := backoff(given.Attempt) - now.Sub(given.Result.At); left > 0 {
 				d.wait(left)
-				return failed
+				return progress{nil, reasonJobFailed, given.Result.Problem}
 			}
+			failed = given.Gateway
 		case !v.lostWorker(given, now, d):
 			return progress{nil, reasonJobRuns, fmt.Sprintf("gateway %d is at it: %d of 1000", given.Gateway,
 				given.Result.DonePermille)}
 		}
 		job.Version, job.Attempt = given.Version, given.Attempt
 	}
-	number, ok := v.worker(pool, preferred)
-	if !ok || only && number != preferred {
+	number, ok := v.worker(pool, to.preferred, failed)
+	if !ok || to.only && number != to.preferred {
 		return progress{nil, reasonNoCandidate, "no gateway that reaches the storage pool has a stream"}
 	}
 	if given != nil && !given.Ended() && number == given.Gateway {
@@ -160,6 +178,9 @@ func (v *View) JobObject(id string) (Key, bool) {
 	}
 	if snapshot := v.SnapshotByUID(uid); snapshot != nil {
 		return Key{model.KindSnapshot, snapshot.Meta.Name}, true
+	}
+	if pool := v.StoragePoolByUID(uid); pool != nil {
+		return Key{model.KindStoragePool, pool.Meta.Name}, true
 	}
 	return Key{}, false
 }

@@ -20,6 +20,15 @@ const (
 	AcquireTimeout = 5 * time.Second
 	// OpenTimeout is how long an owner may take to open.
 	OpenTimeout = 15 * time.Second
+	// FenceOpening is how long an owner in Ceph, which has no lock that another could ask for, may take before it is shut
+	// out for another one.
+	FenceOpening = 2 * time.Minute
+	// BlocklistFor is how long a client of Ceph that was shut out stays so: nobody knows how long its process sleeps. An entry
+	// costs the cluster's map some 50 bytes.
+	BlocklistFor = 10 * 365 * 24 * time.Hour
+	MinBlocklist = 365 * 24 * time.Hour
+	// ListImagesEvery is between two looks for images that no volume has.
+	ListImagesEvery = time.Hour
 	// MinRetry doubles with every failure of a volume at a gateway up to MaxRetry.
 	MinRetry = time.Second
 	MaxRetry = time.Minute

@@ -3,6 +3,7 @@ package orchestrator
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"sync"
 	"time"
@@ -33,13 +34,14 @@ type Config struct {
 	Store *store.Store
 	// Replica names this process among the candidates; required.
 	Replica string
-	// Events, Log, Registerer, Clock and Policy may be left out; Fencer, too: then no pool but a local one fails over.
+	// Events, Log, Registerer, Clock, Policy and BlocklistFor may be left out.
 	Events     Events
 	Log        *slog.Logger
 	Registerer prometheus.Registerer
 	Clock      func() time.Time
-	Fencer     Fencer
 	Policy     placement.Policy
+	// BlocklistFor is how long clients of Ceph that are shut out stay so: MinBlocklist at least, 0 means BlocklistFor.
+	BlocklistFor time.Duration
 }
 
 // Orchestrator carries out what the objects ask for, in whichever replica leads.
@@ -65,8 +67,12 @@ func New(config Config) (*Orchestrator, error) {
 	if config.Clock == nil {
 		config.Clock = time.Now
 	}
-	if config.Fencer == nil {
-		config.Fencer = noFencer{}
+	if config.BlocklistFor == 0 {
+		config.BlocklistFor = BlocklistFor
+	}
+	if config.BlocklistFor < MinBlocklist {
+		return nil, fmt.Errorf("clients of Ceph blocklisted for %v: a former owner may sleep longer than that; %v at least",
+			config.BlocklistFor, MinBlocklist)
 	}
 	m, err := newMetrics(config.Registerer)
 	if err != nil {
@@ -114,6 +120,7 @@ func (o *Orchestrator) lead(ctx context.Context, began store.Term) error {
 	t := &term{Orchestrator: o, queue: newQueue(), movers: make(chan struct{}, movers), view: NewView(began.Version, o.Clock()),
 		unsynced: map[model.Kind]bool{}, synced: make(chan struct{}), alarms: map[Key]string{},
 		limited: map[Key]bool{}, failovers: newFailovers(), replan: make(chan struct{}, 1)}
+	t.view.BlocklistFor = o.BlocklistFor
 	o.Log.Info("leader", "replica", o.Replica, "term", began.Version)
 	o.metrics.leads.Set(1)
 	group, ctx := errgroup.WithContext(ctx)

@@ -2,7 +2,6 @@ package orchestrator
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	"sluice.dev/sluice/controlplane/internal/model"
@@ -30,7 +29,7 @@ const (
 	reasonFencedOut    = "Fenced"
 	reasonNoCandidate  = "NoGateway"
 	reasonPoolUnknown  = "StoragePoolMissing"
-	reasonEpochUnknown = "EpochUnknown"
+	reasonSourceLarger = "SourceLarger"
 )
 
 // owning is what a decision on a volume's ownership goes by.
@@ -48,7 +47,7 @@ func (o *owning) local() bool { return o.pool.Spec.Local != nil }
 
 // wanted says that the volume should have an owner.
 func (o *owning) wanted() bool {
-	return o.target != nil && !o.volume.Meta.Deleting() && o.volume.Status.CapacityBytes > 0
+	return o.target != nil && !o.volume.Meta.Deleting() && o.volume.Status.CapacityBytes > 0 && o.volume.Status.RollBack == nil
 }
 
 // change is the one step to be made now.
@@ -169,7 +168,7 @@ func (o *owning) stepAcquiring() *Action {
 		return o.change(reasonLocked, func(is model.Ownership) (model.Ownership, error) { return is.Locked(is.Next) }, nil)
 	case !o.wanted() && o.is.Owner.IsZero():
 		return o.change(reasonUnexported, model.Ownership.Abandon, nil)
-	case told && (r.State == store.VolumeFailed || r.State == store.VolumeFenced || r.State == store.VolumeReleased):
+	case told && ends(r.State):
 		return o.giveUp(reasonFailed, r.Reason)
 	case o.Standing(o.is.Next) != Present:
 		return o.giveUp(reasonCandidate, "")
@@ -203,8 +202,12 @@ func (o *owning) failed(by model.GatewayRef, a *Action) *Action {
 // ended is the owner's own word that it serves in this epoch no more, if there is one.
 func (o *owning) ended() (store.VolumeReport, bool) {
 	r, told := o.report(o.volume.Meta.UID, o.is.Owner)
-	return r, told && r.Epoch == o.is.Epoch &&
-		(r.State == store.VolumeReleased || r.State == store.VolumeFailed || r.State == store.VolumeFenced)
+	return r, told && r.Epoch == o.is.Epoch && ends(r.State)
+}
+
+// ends says that whoever reports it reaches the volume no more in that epoch.
+func ends(state store.ObservedState) bool {
+	return state == store.VolumeReleased || state == store.VolumeFailed || state == store.VolumeFenced
 }
 
 func (o *owning) released(reason string, event *Event) *Action {
@@ -232,11 +235,11 @@ func (o *owning) stepOpening() *Action {
 		o.d.wait(left)
 		return nil
 	}
+	next, ok := o.candidate(o.is.Owner)
 	if !o.local() {
-		o.d.Alarm = AlarmNoOwner
-		return nil // it may open yet, and whoever may open must not be passed over without a fence
+		return o.replaceOpening(ok)
 	}
-	if next, ok := o.candidate(o.is.Owner); ok { // the lock is the fence
+	if ok { // the lock is the fence
 		return o.failed(o.is.Owner, o.change(reasonOwnerSlow,
 			func(is model.Ownership) (model.Ownership, error) { return is.Acquire(next) }, nil))
 	}
@@ -244,11 +247,22 @@ func (o *owning) stepOpening() *Action {
 	return nil
 }
 
+// replaceOpening: it may open yet, and whoever may open must not be passed over without a fence; which ends its other
+// volumes, too, and is therefore the last resort.
+func (o *owning) replaceOpening(others bool) *Action {
+	o.d.Alarm = AlarmNoOwner
+	if left := FenceOpening - o.now.Sub(o.is.Since); left > 0 || !others {
+		o.d.wait(left)
+		return nil
+	}
+	return o.failed(o.is.Owner, o.change(reasonOwnerSlow, model.Ownership.BeginFence, &Event{true, reasonOwnerSlow,
+		fmt.Sprintf("gateway %d could not open the volume within %s: it is shut out", o.is.Owner.Number, FenceOpening)}))
+}
+
 // replaceOwner is for an owner that is gone, and did not say that it released the volume.
 func (o *owning) replaceOwner() *Action {
 	event := &Event{true, reasonOwnerDead, fmt.Sprintf("gateway %s, the owner, is gone", o.is.Owner)}
 	if !o.local() {
-		o.outlaw()
 		return o.change(reasonOwnerDead, model.Ownership.BeginFence, event)
 	}
 	if o.is.State == model.Moving {
@@ -288,102 +302,4 @@ func (o *owning) stepOwned() *Action {
 		return o.carryOut(o.volume.Status.MoveRequest)
 	}
 	return o.planned()
-}
-
-// carryOut makes the move that somebody asked for, or ends the request with the reason why not.
-func (o *owning) carryOut(request *model.MoveRequest) *Action {
-	next, ok := model.GatewayRef{}, false
-	if request.Gateway == 0 {
-		next, ok = o.candidate(o.is.Owner)
-	} else if g := o.GatewayByNumber(request.Gateway); g != nil && !leaves(g) {
-		var present bool
-		next, present = o.connected(request.Gateway)
-		ok = present && o.mayOwn(g, next)
-	}
-	if ok && next != o.is.Owner {
-		a := o.move(next, reasonMoveRequest)
-		a.Own.Request = request
-		return a
-	}
-	if ok {
-		return o.endRequest(*request, Event{false, "Moved",
-			fmt.Sprintf("gateway %d owns the volume already", next.Number)})
-	}
-	return o.endRequest(*request, Event{true, "MoveRefused", "no other gateway can own the volume: " +
-		"it has to have a stream, be in the target's path set, and reach the storage pool"})
-}
-
-func (o *owning) move(next model.GatewayRef, reason string) *Action {
-	return o.change(reason, func(is model.Ownership) (model.Ownership, error) { return is.Move(next) },
-		&Event{false, reason, fmt.Sprintf("moving from gateway %d to gateway %d", o.is.Owner.Number, next.Number)})
-}
-
-// planned makes the move that placement wants, a few at a time.
-func (o *owning) planned() *Action {
-	number := o.plan.owners[o.volume.Meta.Name]
-	g, from := o.GatewayByNumber(number), o.GatewayByNumber(o.is.Owner.Number)
-	if number == o.is.Owner.Number || g == nil || from == nil || leaves(g) {
-		return nil
-	}
-	next, present := o.connected(number)
-	if !present || !o.mayOwn(g, next) {
-		return nil
-	}
-	if f := o.failures[o.volume.Meta.Name][number]; f.count > 0 {
-		if left := backoff(f.count) - o.now.Sub(f.at); left > 0 {
-			o.d.wait(left)
-			return nil
-		}
-	}
-	reason, limit := reasonRebalance, RebalanceMoves
-	leaving := o.target != nil && !slices.Contains(o.plan.paths[o.target.Meta.Name].Gateways, from.Status.Number)
-	if leaves(from) || leaving {
-		reason, limit = reasonDrain, DrainMoves
-	} else if left := RequestedMoveHolds - o.now.Sub(o.volume.Status.MovedAt); left > 0 {
-		o.d.wait(left)
-		return nil
-	}
-	if o.moving(reason, from.Status.Number) >= limit {
-		o.d.wait(MinRetry)
-		return nil
-	}
-	a := o.move(next, reason)
-	a.Own.Counted = true
-	return a
-}
-
-// moving counts moves that have yet to end: from a gateway that drains, or in the whole cluster.
-func (v *View) moving(reason string, from uint32) int {
-	if reason == reasonDrain {
-		return v.moves[from]
-	}
-	count := 0
-	for _, moves := range v.moves {
-		count += moves
-	}
-	return count
-}
-
-func (o *owning) stepMoving() *Action {
-	nextGone := !o.is.Next.IsZero() && o.Standing(o.is.Next) != Present
-	if _, ended := o.ended(); ended && !nextGone {
-		return o.released(reasonReleased, nil)
-	} else if !ended && o.Standing(o.is.Owner) == Gone {
-		return o.replaceOwner()
-	}
-	if o.is.Next.IsZero() {
-		if o.wanted() {
-			return o.change(reasonExported, model.Ownership.CancelMove, nil)
-		}
-		return nil // it has all the time it needs
-	}
-	if nextGone {
-		return o.failed(o.is.Next, o.change(reasonNextGone, model.Ownership.CancelMove, nil))
-	}
-	if left := MoveTimeout - o.now.Sub(o.is.Since); left > 0 {
-		o.d.wait(left)
-		return nil
-	}
-	return o.failed(o.is.Next, o.change(reasonMoveTimeout, model.Ownership.CancelMove, &Event{true, reasonMoveTimeout,
-		fmt.Sprintf("gateway %d did not release the volume within %s: it keeps it", o.is.Owner.Number, MoveTimeout)}))
 }

@@ -3,55 +3,138 @@ package orchestrator
 import (
 	"cmp"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"sluice.dev/sluice/controlplane/internal/model"
 	"sluice.dev/sluice/controlplane/internal/store"
 )
 
-// DecidePool brings a storage pool's status up to what a gateway that has a stream reports of it.
+// DecidePool brings a storage pool's status up to what gateways that have a stream report of it, has former owners shut out of
+// it, and looks for images that no volume has.
 func (v *View) DecidePool(name string, now time.Time) Decision {
 	var d Decision
 	pool := v.StoragePools[name]
 	if pool == nil {
 		return d
 	}
+	if pool.Spec.RBD != nil {
+		v.decideFences(pool, now, &d)
+	}
+	found, failing := v.poolReports(pool)
+	if found != nil {
+		if a, needed := poolUse(pool, *found); needed {
+			d.add(a)
+		}
+	}
+	if c, needed := conditions(pool, poolConditions(pool, found, failing), now); needed {
+		d.add(c)
+	}
+	if pool.Spec.RBD != nil && found != nil && found.Problem == "" {
+		v.findOrphans(pool, now, &d)
+	}
+	return d
+}
+
+// poolReports are the report to go by, of a gateway that finds the pool well if there is one, and those of gateways that do not.
+func (v *View) poolReports(pool *model.StoragePool) (*store.PoolReport, []store.PoolReport) {
 	var found *store.PoolReport
-	for number, r := range v.pools[pool.Meta.UID] {
-		if by, present := v.connected(number); present && by == r.Gateway &&
-			(found == nil || number < found.Gateway.Number) {
+	var failing []store.PoolReport
+	reports := v.pools[pool.Meta.UID]
+	for _, number := range slices.Sorted(maps.Keys(reports)) {
+		r := reports[number]
+		if by, present := v.connected(number); !present || by != r.Gateway {
+			continue
+		}
+		if r.Problem != "" {
+			failing = append(failing, r)
+		}
+		if found == nil || found.Problem != "" && r.Problem == "" {
 			found = &r
 		}
 	}
-	if found == nil {
-		c, needed := conditions(pool, []model.Condition{condition(model.ConditionReady, false, reasonNoCandidate,
-			"no gateway that has a stream reports it")}, now)
-		if needed {
-			d.add(c)
-		}
-		return d
-	}
+	return found, failing
+}
+
+// poolUse takes up how full the pool is, where that differs by more than noise.
+func poolUse(pool *model.StoragePool, found store.PoolReport) (Action, bool) {
 	have := pool.Status
 	noise := found.CapacityBytes / 256
-	if have.CapacityBytes != found.CapacityBytes || have.SnapshotsSupported != found.SnapshotsSupported ||
-		max(have.UsedBytes-found.UsedBytes, found.UsedBytes-have.UsedBytes) > noise {
-		report := *found
-		d.add(modify(pool, func(o model.Object) bool {
-			status := &o.(*model.StoragePool).Status
-			status.CapacityBytes, status.UsedBytes = report.CapacityBytes, report.UsedBytes
-			status.SnapshotsSupported = report.SnapshotsSupported
-			return true
-		}, nil))
+	if found.Problem != "" || have.CapacityBytes == found.CapacityBytes && have.SnapshotsSupported == found.SnapshotsSupported &&
+		max(have.UsedBytes-found.UsedBytes, found.UsedBytes-have.UsedBytes) <= noise {
+		return Action{}, false
 	}
-	full := found.CapacityBytes > 0 && found.UsedBytes >= found.CapacityBytes/100*int64(pool.Spec.WarnPercent)
-	well := found.Problem == ""
-	c, needed := conditions(pool, []model.Condition{
+	now := *pool
+	use := func(p *model.StoragePool) {
+		p.Status.CapacityBytes, p.Status.UsedBytes = found.CapacityBytes, found.UsedBytes
+		p.Status.SnapshotsSupported = found.SnapshotsSupported
+	}
+	use(&now)
+	var event *Event
+	if now.NearlyFull() && !pool.NearlyFull() {
+		event = &Event{true, "NearlyFull", fmt.Sprintf("%d of %d bytes are used, more than %d%%: make room, or add to it",
+			found.UsedBytes, found.CapacityBytes, pool.Spec.WarnPercent)}
+	}
+	return modify(pool, func(o model.Object) bool {
+		use(o.(*model.StoragePool))
+		return true
+	}, event), true
+}
+
+func poolConditions(pool *model.StoragePool, found *store.PoolReport, failing []store.PoolReport) []model.Condition {
+	if found == nil {
+		return []model.Condition{condition(model.ConditionReady, false, reasonNoCandidate,
+			"no gateway that has a stream reports it")}
+	}
+	well, full := found.Problem == "", pool.NearlyFull()
+	var wrong []string
+	if full {
+		wrong = append(wrong, fmt.Sprintf("more than %d%% are used", pool.Spec.WarnPercent))
+	}
+	for _, r := range failing {
+		wrong = append(wrong, fmt.Sprintf("gateway %d: %s", r.Gateway.Number, r.Problem))
+	}
+	reason := "AllWell"
+	switch {
+	case len(failing) > 0:
+		reason = "Problem"
+	case full:
+		reason = "NearlyFull"
+	}
+	return []model.Condition{
 		condition(model.ConditionReady, well, choose(well, "Reachable", "Problem"), cmp.Or(found.Problem, "gateways reach it")),
-		condition(model.ConditionDegraded, full, choose(full, "NearlyFull", "EnoughSpace"),
-			choose(full, fmt.Sprintf("more than %d%% are used", pool.Spec.WarnPercent), "")),
-	}, now)
-	if needed {
-		d.add(c)
+		condition(model.ConditionDegraded, len(wrong) > 0, reason, strings.Join(wrong, "; ")),
 	}
-	return d
+}
+
+// findOrphans has a gateway list the images that are named as volumes', now and then, and keeps those that are no volume's.
+func (v *View) findOrphans(pool *model.StoragePool, now time.Time, d *Decision) {
+	id := jobID(pool.Meta.UID, "images")
+	if left := ListImagesEvery - now.Sub(pool.Status.ImagesListed); left > 0 && v.Jobs[id] == nil {
+		d.wait(left)
+		return
+	}
+	p := v.pursue(d, pool, pool, store.Job{ID: id, Action: store.JobListImages}, anyone, now)
+	if p.done == nil {
+		return
+	}
+	ours := map[string]bool{}
+	for _, volume := range v.Volumes {
+		ours[store.VolumeLocation(volume)] = true
+	}
+	orphans := slices.DeleteFunc(slices.Sorted(slices.Values(p.done.Result.Images)), func(image string) bool { return ours[image] })
+	count, listed := len(orphans), p.done.Result.At
+	orphans = orphans[:min(count, model.MaxOrphansShown)]
+	var event *Event
+	if count > int(pool.Status.OrphanedImageCount) {
+		event = &Event{true, "OrphanedImages", fmt.Sprintf("%d images are named as volumes' and are no volume's, such as %s: adopt "+
+			"or remove them", count, orphans[0])}
+	}
+	d.add(modify(pool, func(o model.Object) bool {
+		status := &o.(*model.StoragePool).Status
+		status.OrphanedImages, status.OrphanedImageCount, status.ImagesListed = orphans, int32(count), listed
+		return true
+	}, event), drop(pool, p.done))
 }

@@ -69,11 +69,6 @@ func (t *term) note(key Key, d Decision) {
 func (t *term) carryOut(ctx context.Context, a Action) error {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
-	if a.Fence != nil {
-		if err := t.fence(ctx, a); err != nil {
-			return err
-		}
-	}
 	changed, err := t.store(ctx, a)
 	if err != nil || !changed {
 		return err
@@ -97,20 +92,6 @@ func (t *term) carryOut(ctx context.Context, a Action) error {
 		t.Events.Record(ctx, a.Object, a.Event.Warning, a.Event.Reason, a.Event.Message)
 	}
 	return nil
-}
-
-func (t *term) fence(ctx context.Context, a Action) error {
-	t.mutex.Lock()
-	volume := t.view.Volumes[a.Name]
-	var pool *model.StoragePool
-	if volume != nil {
-		pool = t.view.StoragePools[volume.Spec.Pool]
-	}
-	t.mutex.Unlock()
-	if pool == nil || volume.Meta.UID != a.UID {
-		return ErrStale
-	}
-	return t.Fencer.Fence(ctx, pool, volume, *a.Fence)
 }
 
 // store makes an action's change, and says whether it changed anything.
@@ -144,6 +125,17 @@ func (t *term) store(ctx context.Context, a Action) (bool, error) {
 		return true, t.remove(ctx, a.Remove)
 	case a.Evict != nil:
 		return t.evict(ctx, a.Evict)
+	case a.FenceClients != nil:
+		record, err := t.Store.FenceRadosClients(ctx, a.FenceClients, a.Clients)
+		if err == nil {
+			t.mutex.Lock()
+			t.view.PutRadosClients(record)
+			t.queue.add(t.view.touchedByRadosClients(record)...)
+			t.mutex.Unlock()
+		}
+		return err == nil, err
+	case a.DropClients != nil:
+		return true, t.Store.DropRadosClients(ctx, a.DropClients)
 	case a.Modify != nil:
 		return t.modify(ctx, a)
 	}

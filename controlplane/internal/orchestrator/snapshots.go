@@ -54,7 +54,7 @@ func (v *View) takeSnapshot(snapshot *model.Snapshot, volume *model.Volume, pool
 		VolumeUID: volume.Meta.UID, Location: store.VolumeLocation(volume),
 		SnapshotLocation: store.SnapshotLocation(snapshot), SizeBytes: volume.Status.CapacityBytes}
 	// Nobody but the owner may take it while there is one: only between its commands it is consistent.
-	p := v.pursue(d, snapshot, pool, job, is.Owner.Number, is.State == model.Owned, now)
+	p := v.pursue(d, snapshot, pool, job, whom{is.Owner.Number, is.State == model.Owned}, now)
 	if p.done != nil {
 		done := *p.done
 		d.add(modify(snapshot, func(o model.Object) bool {
@@ -88,11 +88,14 @@ func (v *View) deleteSnapshot(snapshot *model.Snapshot, volume *model.Volume, po
 	if !v.callOff(d, snapshot, deletion, jobID(snapshot.Meta.UID, "snapshot")) {
 		return progress{reason: reasonJobRuns, message: "what was begun is called off"}
 	}
+	if r := volume.Status.RollBack; r != nil && r.Snapshot == snapshot.Meta.UID {
+		return progress{reason: reasonJobRuns, message: "its volume is being rolled back to it"}
+	}
 	if !snapshot.Status.Ready && v.Jobs[deletion.ID] == nil {
 		d.add(remove)
 		return progress{done: &store.Job{}}
 	}
-	p := v.pursue(d, snapshot, pool, deletion, volume.Status.Ownership.Owner.Number, false, now)
+	p := v.pursue(d, snapshot, pool, deletion, v.manager(volume), now)
 	if p.done != nil {
 		d.add(drop(snapshot, p.done), remove)
 	}

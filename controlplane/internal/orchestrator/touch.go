@@ -78,10 +78,16 @@ func (v *View) touchedByVolume(before model.Object, volume *model.Volume) []Key 
 	is := volume.Status.Ownership
 	parties := []uint32{is.Owner.Number, is.Next.Number}
 	if was, ok := before.(*model.Volume); ok {
+		if other := v.VolumeByUID(was.Status.SharesWith); other != nil && volume.Status.SharesWith == "" {
+			touched = append(touched, Key{model.KindVolume, other.Meta.Name}) // its deletion may wait for that
+		}
 		if was.Status.Ownership == is && was.Status.CapacityBytes == volume.Status.CapacityBytes {
-			return nil
+			return touched
 		}
 		parties = append(parties, was.Status.Ownership.Owner.Number, was.Status.Ownership.Next.Number)
+	}
+	if is.State == model.Fencing {
+		touched = append(touched, Key{model.KindStoragePool, volume.Spec.Pool})
 	}
 	for _, t := range v.Targets {
 		if slices.ContainsFunc(t.Spec.Luns, func(l model.TargetLun) bool { return l.Volume == volume.Meta.Name }) {
@@ -165,10 +171,8 @@ func (v *View) touchedByRecord(o store.Observed) []Key {
 			return []Key{{model.KindGateway, g.Meta.Name}}
 		}
 	case o.Pool != nil:
-		for name, pool := range v.StoragePools {
-			if pool.Meta.UID == o.Pool.UID {
-				return []Key{{model.KindStoragePool, name}}
-			}
+		if pool := v.StoragePoolByUID(o.Pool.UID); pool != nil {
+			return []Key{{model.KindStoragePool, pool.Meta.Name}}
 		}
 	}
 	return nil

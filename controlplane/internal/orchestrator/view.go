@@ -17,6 +17,9 @@ type View struct {
 	Term  int64
 	Since time.Time
 
+	// BlocklistFor is how long clients that are shut out of Ceph stay so.
+	BlocklistFor time.Duration
+
 	*view.Objects
 	Jobs map[string]*store.Job
 
@@ -26,6 +29,7 @@ type View struct {
 	pools   map[string]map[uint32]store.PoolReport
 	loads   map[uint32]load
 	applied map[objectID]map[uint32]store.AppliedReport
+	clients map[string]map[model.GatewayRef]*store.RadosClients
 
 	// holds are the volumes that a gateway owns or shall own, moves how many are moving away from it.
 	holds map[uint32]map[string]bool
@@ -65,11 +69,12 @@ type failure struct {
 // NewView knows nothing yet; its term began now, at that version of the store.
 func NewView(term int64, now time.Time) *View {
 	return &View{
-		Term: term, Since: now,
+		Term: term, Since: now, BlocklistFor: BlocklistFor,
 		Objects: view.NewObjects(), Jobs: map[string]*store.Job{}, links: map[uint32]*link{},
 		reports: map[string]map[uint32]store.VolumeReport{}, peers: map[uint32]map[uint32]heard{},
 		pools: map[string]map[uint32]store.PoolReport{}, loads: map[uint32]load{},
 		applied:  map[objectID]map[uint32]store.AppliedReport{},
+		clients:  map[string]map[model.GatewayRef]*store.RadosClients{},
 		failures: map[string]map[uint32]failure{}, holds: map[uint32]map[string]bool{}, moves: map[uint32]int{},
 		sessions: newSessions(), dirty: true,
 	}
@@ -113,6 +118,7 @@ func (v *View) Delete(object model.Object, version int64) {
 		delete(v.plan.paths, name)
 	case *model.StoragePool:
 		delete(v.pools, o.Meta.UID)
+		delete(v.clients, o.Meta.UID)
 	case *model.Gateway:
 		delete(v.links, o.Status.Number)
 		delete(v.peers, o.Status.Number)
@@ -208,6 +214,11 @@ func (v *View) fail(volume string, gateway uint32, now time.Time) {
 
 // succeed forgets what went wrong.
 func (v *View) succeed(volume string, gateway uint32) { delete(v.failures[volume], gateway) }
+
+// compareRefs orders incarnations.
+func compareRefs(a, b model.GatewayRef) int {
+	return cmp.Or(cmp.Compare(a.Number, b.Number), cmp.Compare(a.Incarnation, b.Incarnation))
+}
 
 // names in order, so that decisions are the same however maps are walked.
 func names[T any](all map[string]T) []string {

@@ -49,6 +49,10 @@ func (v *View) decideImage(volume *model.Volume, now time.Time, d *Decision) pro
 	case pool.Spec.Local != nil && len(pool.Spec.Local.Devices) > 0:
 		return progress{reason: reasonJobUnsupported,
 			message: "volumes on whole devices are not made by the control plane: use a pool with a directory"}
+	case volume.Status.RollBack != nil:
+		return v.rollBack(volume, pool, now, d)
+	case have >= want && volume.Status.SharesWith != "":
+		return v.flatten(volume, pool, now, d)
 	case have >= want:
 		return v.finish(volume, d)
 	}
@@ -56,36 +60,72 @@ func (v *View) decideImage(volume *model.Volume, now time.Time, d *Decision) pro
 		Location: store.VolumeLocation(volume), SizeBytes: want}
 	if have == 0 {
 		job.ID, job.Action = jobID(volume.Meta.UID, "create"), store.JobCreateImage
-		source, problem := v.source(volume)
-		if problem.reason != "" {
+		if problem := v.fromSource(volume, pool, &job); problem.reason != "" {
 			return problem
 		}
-		if source != "" {
-			job.Action, job.SourceLocation = store.JobCloneImage, source
+	}
+	p := v.pursue(d, volume, pool, job, v.manager(volume), now)
+	if p.done == nil {
+		return p
+	}
+	size, sharesWith := p.done.SizeBytes, ""
+	if p.done.Action == store.JobAdoptImage {
+		if size = p.done.Result.SizeBytes; size > want {
+			return progress{nil, reasonSourceLarger, fmt.Sprintf("the image has %d bytes, more than spec.sizeBytes, and is not "+
+				"cut off: ask for as many", size)}
 		}
+	} else if source := v.Volumes[volume.Spec.Source.Volume]; have == 0 && pool.Spec.RBD != nil && source != nil {
+		sharesWith = source.Meta.UID
 	}
-	p := v.pursue(d, volume, pool, job, volume.Status.Ownership.Owner.Number, false, now)
-	if p.done != nil {
-		size := p.done.SizeBytes
-		d.add(modify(volume, func(o model.Object) bool {
-			status := &o.(*model.Volume).Status
-			if status.CapacityBytes >= size {
-				return false
-			}
-			status.CapacityBytes = size
-			return true
-		}, &Event{false, choose(have == 0, "Created", "Grown"), fmt.Sprintf("its image has %d bytes", size)}),
-			drop(volume, p.done))
-	}
+	d.add(modify(volume, func(o model.Object) bool {
+		status := &o.(*model.Volume).Status
+		if status.CapacityBytes >= size {
+			return false
+		}
+		status.CapacityBytes = size
+		if sharesWith != "" {
+			status.SharesWith = sharesWith
+		}
+		return true
+	}, &Event{false, choose(have == 0, "Created", "Grown"), fmt.Sprintf("its image has %d bytes", size)}),
+		drop(volume, p.done))
 	return p
 }
 
 // finish forgets jobs that were done before their result could be dropped.
 func (v *View) finish(volume *model.Volume, d *Decision) progress {
-	for _, what := range []string{"create", "resize"} {
+	for _, what := range []string{"create", "resize", "rollback", "flatten"} {
 		if job := v.Jobs[jobID(volume.Meta.UID, what)]; job != nil && job.Ended() {
 			d.add(drop(volume, job))
 		}
+	}
+	return progress{}
+}
+
+// manager is who manages a volume's image. One in Ceph that is served is its owner's alone: from elsewhere a hung owner would
+// be waited for.
+func (v *View) manager(volume *model.Volume) whom {
+	pool, is := v.StoragePools[volume.Spec.Pool], volume.Status.Ownership
+	return whom{is.Owner.Number, pool != nil && pool.Spec.RBD != nil && is.State == model.Owned}
+}
+
+// fromSource has a job make the image from what the volume is to be made from. The progress says why it can't be.
+func (v *View) fromSource(volume *model.Volume, pool *model.StoragePool, job *store.Job) progress {
+	if image := volume.Spec.Source.Image; image != "" {
+		job.Action, job.Image = store.JobAdoptImage, image
+		return progress{}
+	}
+	source, problem := v.source(volume)
+	if source == "" {
+		return problem
+	}
+	job.Action, job.SourceLocation = store.JobCloneImage, source
+	if snapshot := v.Snapshots[volume.Spec.Source.Snapshot]; snapshot != nil && pool.Spec.RBD != nil {
+		of := v.Volumes[snapshot.Spec.Volume]
+		if of == nil {
+			return progress{reason: "SourceMissing", message: "the volume that the snapshot is of is not there any more"}
+		}
+		job.SnapshotOf = store.VolumeLocation(of)
 	}
 	return progress{}
 }
@@ -130,7 +170,7 @@ func (v *View) decideDeletion(volume *model.Volume, now time.Time, d *Decision) 
 	remove := about(volume)
 	remove.Remove = volume
 	if pool == nil || volume.Spec.ReclaimPolicy == model.ReclaimRetain {
-		for _, what := range []string{"create", "resize", "delete"} {
+		for _, what := range []string{"create", "resize", "rollback", "flatten", "delete"} {
 			if job := v.Jobs[jobID(volume.Meta.UID, what)]; job != nil {
 				d.add(drop(volume, job))
 			}
@@ -140,22 +180,75 @@ func (v *View) decideDeletion(volume *model.Volume, now time.Time, d *Decision) 
 	}
 	deletion := store.Job{ID: jobID(volume.Meta.UID, "delete"), Action: store.JobDeleteImage,
 		PoolUID: pool.Meta.UID, Location: store.VolumeLocation(volume)}
-	if !v.callOff(d, volume, deletion, jobID(volume.Meta.UID, "create"), jobID(volume.Meta.UID, "resize")) {
+	if volume.Spec.ReclaimPolicy == model.ReclaimTrash {
+		deletion.TrashSeconds = int64(model.TrashKeeps / time.Second)
+	}
+	uid := volume.Meta.UID
+	if !v.callOff(d, volume, deletion, jobID(uid, "create"), jobID(uid, "resize"), jobID(uid, "rollback"),
+		jobID(uid, "flatten")) {
 		return progress{reason: reasonJobRuns, message: "what was begun is called off"}
 	}
 	if volume.Status.CapacityBytes == 0 && v.Jobs[deletion.ID] == nil {
 		d.add(remove)
 		return progress{}
 	}
-	p := v.pursue(d, volume, pool, deletion, 0, false, now)
+	p := v.pursue(d, volume, pool, deletion, anyone, now)
 	if p.done != nil {
 		d.add(drop(volume, p.done), remove)
 	}
 	return p
 }
 
-// copiedBy is a volume that is being made from another one, which has to stay meanwhile; empty: none. Once the other's image is
-// being deleted nothing can be made of it any more, and what its pool can't copy never will be.
+// rollBack makes a volume what it was at a snapshot. Nobody has it meanwhile: it is not given to anyone before.
+func (v *View) rollBack(volume *model.Volume, pool *model.StoragePool, now time.Time, d *Decision) progress {
+	request := *volume.Status.RollBack
+	end := func(event Event) Action {
+		return modify(volume, func(o model.Object) bool {
+			status := &o.(*model.Volume).Status
+			if status.RollBack == nil || *status.RollBack != request {
+				return false
+			}
+			status.RollBack = nil
+			return true
+		}, &event)
+	}
+	snapshot := v.SnapshotByUID(request.Snapshot)
+	if snapshot == nil {
+		d.add(end(Event{true, "RollBackFailed", "the snapshot is not there any more"}))
+		return progress{reason: "RollBackFailed", message: "the snapshot is not there any more"}
+	}
+	if volume.Status.Ownership.State != model.Unowned {
+		return progress{reason: "Releasing", message: "its owner has yet to release it"}
+	}
+	p := v.pursue(d, volume, pool, store.Job{ID: jobID(volume.Meta.UID, "rollback"), Action: store.JobRollBackImage,
+		Location: store.VolumeLocation(volume), SnapshotLocation: store.SnapshotLocation(snapshot)}, anyone, now)
+	switch {
+	case p.done != nil:
+		d.add(end(Event{false, "RolledBack", "it is what it was at snapshot " + snapshot.Meta.Name}), drop(volume, p.done))
+	case p.reason == reasonJobUnsupported:
+		d.add(end(Event{true, "RollBackFailed", p.message}))
+	}
+	return p
+}
+
+// flatten has a copy of a volume in Ceph stand alone, so that the other one can be deleted.
+func (v *View) flatten(volume *model.Volume, pool *model.StoragePool, now time.Time, d *Decision) progress {
+	p := v.pursue(d, volume, pool, store.Job{ID: jobID(volume.Meta.UID, "flatten"), Action: store.JobFlattenImage,
+		VolumeUID: volume.Meta.UID, Location: store.VolumeLocation(volume)}, v.manager(volume), now)
+	if p.done != nil {
+		d.add(modify(volume, func(o model.Object) bool {
+			status := &o.(*model.Volume).Status
+			had := status.SharesWith != ""
+			status.SharesWith = ""
+			return had
+		}, &Event{false, "Flattened", "it shares nothing any more with the volume that it was made from"}),
+			drop(volume, p.done))
+	}
+	return p
+}
+
+// copiedBy is a volume that is being made from another one, or shares its image still, which has to stay meanwhile; empty: none.
+// Once the other's image is being deleted nothing can be made of it any more, and what its pool can't copy never will be.
 func (v *View) copiedBy(volume *model.Volume) string {
 	if v.Jobs[jobID(volume.Meta.UID, "delete")] != nil {
 		return ""
@@ -163,6 +256,9 @@ func (v *View) copiedBy(volume *model.Volume) string {
 	for _, name := range names(v.Volumes) {
 		other := v.Volumes[name]
 		copying := v.Jobs[jobID(other.Meta.UID, "create")]
+		if other.Status.SharesWith == volume.Meta.UID {
+			return name
+		}
 		if other.Spec.Source.Volume == volume.Meta.Name && other.Status.CapacityBytes == 0 && !other.Meta.Deleting() &&
 			copying != nil && !copying.Result.Unsupported {
 			return name
@@ -198,7 +294,9 @@ func (v *View) volumeConditions(volume *model.Volume, image progress) []model.Co
 		reason, message = cmp.Or(image.reason, "NoImage"), image.message
 	case ready:
 	case is.State == model.Fencing:
-		reason, message = "Fencing", fmt.Sprintf("gateway %s, the owner, is gone and has yet to be shut out", is.Fence)
+		reason, message = "Fencing", v.whyFencing(volume)
+	case volume.Status.RollBack != nil:
+		reason, message = "RollingBack", image.message
 	case serves:
 		reason, message = reasonOwnerDead, "its owner is gone, and no other gateway that reaches its data has a stream"
 	case is.State == model.Opening, is.State == model.Acquiring:
@@ -206,7 +304,8 @@ func (v *View) volumeConditions(volume *model.Volume, image progress) []model.Co
 	default:
 		reason, message = reasonNoCandidate, "no gateway that reaches its data and exports its target has a stream"
 	}
-	growing := made && volume.Status.CapacityBytes < volume.Spec.SizeBytes
+	growing := made && (volume.Status.CapacityBytes < volume.Spec.SizeBytes || volume.Status.RollBack != nil ||
+		volume.Status.SharesWith != "")
 	busy := wanted && (is.State == model.Moving || is.State == model.Opening || is.State == model.Acquiring) ||
 		growing || volume.Meta.Deleting()
 	why := choose(growing || volume.Meta.Deleting(), cmp.Or(image.reason, "Growing"), string(is.State))

@@ -14,6 +14,7 @@ import (
 const (
 	kindObserved model.Kind = "Observed"
 	kindSession  model.Kind = "Session"
+	kindClients  model.Kind = "RadosClients"
 )
 
 func (t *term) watchAll(ctx context.Context, group *errgroup.Group) {
@@ -21,7 +22,7 @@ func (t *term) watchAll(ctx context.Context, group *errgroup.Group) {
 	// All of them are awaited before the first one begins.
 	for _, kind := range []model.Kind{model.KindVolume, model.KindTarget, model.KindHost, model.KindSnapshot,
 		model.KindStoragePool, model.KindGateway, model.KindGatewayPool, model.KindFabric, kindObserved, KindJob,
-		kindSession} {
+		kindSession, kindClients} {
 		t.unsynced[kind] = true
 	}
 	watchObjects(ctx, t, group, model.KindVolume, s.Volumes)
@@ -37,6 +38,9 @@ func (t *term) watchAll(ctx context.Context, group *errgroup.Group) {
 	})
 	t.keepWatching(ctx, group, kindSession, func() error {
 		return s.WatchSessions(ctx, 0, func(c store.RecordChange[*model.Session]) error { t.session(c); return nil })
+	})
+	t.keepWatching(ctx, group, kindClients, func() error {
+		return s.WatchRadosClients(ctx, 0, func(c store.RecordChange[*store.RadosClients]) error { t.clients(c); return nil })
 	})
 	t.keepWatching(ctx, group, KindJob, func() error {
 		return s.WatchJobs(ctx, 0, func(c store.RecordChange[*store.Job]) error { t.job(c); return nil })
@@ -174,6 +178,27 @@ func (t *term) job(c store.RecordChange[*store.Job]) {
 		key = Key{KindJob, c.Record.ID}
 	}
 	t.queue.add(key)
+}
+
+func (t *term) clients(c store.RecordChange[*store.RadosClients]) {
+	t.mutex.Lock()
+	defer t.mutex.Unlock()
+	switch c.Type {
+	case store.Reset:
+		t.sync(kindClients, false)
+		t.view.ResetRadosClients()
+		return
+	case store.Put:
+		t.view.PutRadosClients(c.Record)
+	case store.Deleted:
+		t.view.DeleteRadosClients(c.Record, c.Version)
+	case store.Bookmark:
+		t.sync(kindClients, true)
+		return
+	}
+	if len(t.unsynced) == 0 {
+		t.queue.add(t.view.touchedByRadosClients(c.Record)...)
+	}
 }
 
 func (t *term) session(c store.RecordChange[*model.Session]) {

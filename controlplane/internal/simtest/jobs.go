@@ -41,7 +41,7 @@ func (w *World) do(p *process, j *store.Job) store.JobResult {
 			return store.JobResult{Problem: "another gateway owns the volume"}
 		}
 		result := w.reflink(j.Location, j.SnapshotLocation, j.PoolUID, j.SizeBytes)
-		if result == done {
+		if result.Problem == "" {
 			w.checkSnapshotTaken(p, j.VolumeUID)
 		}
 		return result

@@ -24,6 +24,11 @@ const (
 	JobCreateSnapshotImage JobAction = "CreateSnapshotImage"
 	JobDeleteSnapshotImage JobAction = "DeleteSnapshotImage"
 	JobCloneImage          JobAction = "CloneImage"
+	JobFlattenImage        JobAction = "FlattenImage"
+	JobAdoptImage          JobAction = "AdoptImage"
+	JobRollBackImage       JobAction = "RollBackImage"
+	JobListImages          JobAction = "ListImages"
+	JobFenceClients        JobAction = "FenceClients"
 )
 
 // JobDone ends a job: all thousandths of it are done.
@@ -47,6 +52,15 @@ type Job struct {
 	SourceLocation   string `json:"sourceLocation,omitempty"`
 	SnapshotLocation string `json:"snapshotLocation,omitempty"`
 	SizeBytes        int64  `json:"sizeBytes,omitempty"`
+	// SnapshotOf is the image that SourceLocation is a snapshot of, in an RBD pool.
+	SnapshotOf string `json:"snapshotOf,omitempty"`
+	// Image that is adopted.
+	Image string `json:"image,omitempty"`
+	// TrashSeconds is how long what is deleted can be restored; 0: it is not kept.
+	TrashSeconds int64 `json:"trashSeconds,omitempty"`
+	// Clients to be blocklisted, for ExpireSeconds.
+	Clients       []string `json:"clients,omitempty"`
+	ExpireSeconds int64    `json:"expireSeconds,omitempty"`
 	// Attempt is +1 each time it is given out anew.
 	Attempt int       `json:"attempt"`
 	Since   time.Time `json:"since"`
@@ -62,6 +76,9 @@ type JobResult struct {
 	// Problem ends a job; Unsupported says that trying again is no use.
 	Problem     string `json:"problem,omitempty"`
 	Unsupported bool   `json:"unsupported,omitempty"`
+	// SizeBytes of an image that was adopted, Images in a pool.
+	SizeBytes int64    `json:"sizeBytes,omitempty"`
+	Images    []string `json:"images,omitempty"`
 	// At is when the result was stored.
 	At time.Time `json:"at,omitzero"`
 }
@@ -97,7 +114,7 @@ func (s *Store) PutJob(ctx context.Context, job Job) (*Job, error) {
 	job.Result = JobResult{}
 	job.Since = s.now().UTC()
 	switch job.Action {
-	case JobCreateImage, JobCloneImage, JobResizeImage, JobCreateSnapshotImage:
+	case JobCreateImage, JobCloneImage, JobResizeImage, JobCreateSnapshotImage, JobFlattenImage, JobAdoptImage, JobRollBackImage:
 		uid, _, _ := strings.Cut(job.ID, ".")
 		return s.storeJob(ctx, job, clientv3.Compare(clientv3.Value(s.aliveKey(job.Kind, job.Name)), "=", uid))
 	}

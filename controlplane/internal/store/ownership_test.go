@@ -50,12 +50,12 @@ func TestAnOwnerIsSetOnTheNewestStateWhateverTheCallerHasSeen(t *testing.T) {
 	f.house()
 	seen := volume("orders")
 	must(f, f.Volumes, seen)
-	owned, err := f.OwnSeen(t.Context(), seen, assign(ref(1)))
+	owned, err := f.OwnSeen(t.Context(), seen, nil, assign(ref(1)))
 	if err != nil || owned.Status.Ownership.Owner != ref(1) || seen.Status.Ownership.State != model.Unowned {
 		t.Fatalf("%+v, %v; seen %+v", owned.Status.Ownership, err, seen.Status.Ownership)
 	}
 	var looked []model.OwnershipState
-	_, err = f.OwnSeen(t.Context(), seen, func(v *model.Volume) (model.Ownership, error) {
+	_, err = f.OwnSeen(t.Context(), seen, nil, func(v *model.Volume) (model.Ownership, error) {
 		looked = append(looked, v.Status.Ownership.State)
 		return v.Status.Ownership.Assign(ref(2))
 	})

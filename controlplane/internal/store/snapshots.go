@@ -24,3 +24,46 @@ func (s *Store) snapshots() noun[*model.Snapshot] {
 		removed: func(t *tx, x *model.Snapshot) { s.withoutJobs(t, model.KindSnapshot, &x.Meta) },
 	}
 }
+
+// RequestRollBack asks that a snapshot's volume be made what it was when the snapshot was taken; nobody is given the volume
+// before that is done. Errors: PreconditionError while a target maps the volume, or somebody has it still.
+func (s *Store) RequestRollBack(ctx context.Context, name string, dryRun bool) (*model.Snapshot, error) {
+	snapshot, err := s.Snapshots.Get(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	if !snapshot.Status.Ready || snapshot.Meta.Deleting() {
+		return nil, model.Precondition("name", "snapshot %s is not ready, or is being deleted", name)
+	}
+	mapping := s.claimKey(claim{what: "mapping", value: snapshot.Spec.Volume})
+	exported := func(ctx context.Context) error {
+		got, err := s.client.Get(ctx, mapping)
+		if err != nil || len(got.Kvs) == 0 {
+			return err
+		}
+		return model.Precondition("name", "volume %s is mapped by %s: its data would change under its hosts; take it from "+
+			"there first", snapshot.Spec.Volume, got.Kvs[0].Value)
+	}
+	if err := exported(ctx); err != nil {
+		return nil, err
+	}
+	request := model.RollBackRequest{Snapshot: snapshot.Meta.UID, Since: s.now().UTC()}
+	_, err = s.Volumes.Modify(ctx, snapshot.Spec.Volume, func(v *model.Volume) (bool, error) {
+		if v.Status.Ownership.State != model.Unowned {
+			return false, model.Precondition("name", "volume %s is still held by a gateway (%s): try again when it is not",
+				v.Meta.Name, v.Status.Ownership.State)
+		}
+		if r := v.Status.RollBack; r != nil && r.Snapshot != request.Snapshot {
+			return false, model.Precondition("name", "volume %s is being rolled back to another snapshot", v.Meta.Name)
+		} else if r != nil || dryRun {
+			return false, nil
+		}
+		v.Status.RollBack = &request
+		return true, nil
+	}, func(t *tx) error {
+		t.compare(missing(mapping), exported)
+		t.compare(present(s.aliveKey(model.KindSnapshot, name)), nil)
+		return nil
+	})
+	return snapshot, err
+}

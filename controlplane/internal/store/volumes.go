@@ -65,6 +65,9 @@ func (s *Store) createVolume(ctx context.Context, t *tx, v *model.Volume) error 
 			return err
 		}
 	}
+	if err := s.suitsPool(ctx, v); err != nil {
+		return err
+	}
 	v.Status = model.VolumeStatus{AllocatedBytes: -1, Ownership: model.Ownership{State: model.Unowned}}
 	identity, err := model.IdentityFor(v.Meta.UID, s.oui)
 	if err != nil {
@@ -73,6 +76,24 @@ func (s *Store) createVolume(ctx context.Context, t *tx, v *model.Volume) error 
 	v.Status.Identity = identity
 	t.put(s.epochKey(v.Meta.UID), "0")
 	return nil
+}
+
+// suitsPool refuses what only a pool of the other kind can do.
+func (s *Store) suitsPool(ctx context.Context, v *model.Volume) error {
+	if v.Spec.Source.Image == "" && v.Spec.ReclaimPolicy != model.ReclaimTrash {
+		return nil
+	}
+	pool, err := s.StoragePools.Get(ctx, v.Spec.Pool)
+	if err != nil {
+		return asPrecondition(err, "spec.pool")
+	}
+	switch {
+	case pool.Spec.RBD != nil:
+		return nil
+	case v.Spec.Source.Image != "":
+		return model.Precondition("spec.source.image", "can be adopted in an RBD pool only, and %s is a local one", v.Spec.Pool)
+	}
+	return model.Precondition("spec.reclaimPolicy", "is Trash, which only an RBD pool has, and %s is a local one", v.Spec.Pool)
 }
 
 func fits(v *model.Volume, pool string, size int64) error {
@@ -92,17 +113,18 @@ func fits(v *model.Volume, pool string, size int64) error {
 func (s *Store) Own(ctx context.Context, volume string,
 	change func(*model.Volume) (model.Ownership, error),
 ) (*model.Volume, error) {
-	return s.own(ctx, func() (*model.Volume, error) { return s.Volumes.Get(ctx, volume) }, change)
+	return s.own(ctx, nil, func() (*model.Volume, error) { return s.Volumes.Get(ctx, volume) }, change)
 }
 
 // OwnSeen is Own of a volume as somebody has seen it: where it is the newest still, nothing is read before the transaction,
 // which a failover of many volumes has to wait for. Where it is not, the change sees the newest next. What is given stays as
-// it is.
-func (s *Store) OwnSeen(ctx context.Context, seen *model.Volume,
+// it is. A change that goes by which clients of a former owner are fenced gives their record: it is stored only while that is
+// as it was seen, else ErrBusy.
+func (s *Store) OwnSeen(ctx context.Context, seen *model.Volume, fenced *RadosClients,
 	change func(*model.Volume) (model.Ownership, error),
 ) (*model.Volume, error) {
 	name, tried := seen.Meta.Name, false
-	return s.own(ctx, func() (*model.Volume, error) {
+	return s.own(ctx, fenced, func() (*model.Volume, error) {
 		if tried {
 			return s.Volumes.Get(ctx, name)
 		}
@@ -113,7 +135,7 @@ func (s *Store) OwnSeen(ctx context.Context, seen *model.Volume,
 	}, change)
 }
 
-func (s *Store) own(ctx context.Context, newest func() (*model.Volume, error),
+func (s *Store) own(ctx context.Context, fenced *RadosClients, newest func() (*model.Volume, error),
 	change func(*model.Volume) (model.Ownership, error),
 ) (*model.Volume, error) {
 	var epoch *uint64
@@ -133,6 +155,15 @@ func (s *Store) own(ctx context.Context, newest func() (*model.Volume, error),
 		return true, nil
 	}
 	return s.Volumes.modify(ctx, newest, step, func(t *tx) error {
+		if fenced != nil {
+			t.compare(s.radosClientsAt(fenced), func(ctx context.Context) error {
+				got, err := s.client.Get(ctx, s.radosClientKey(fenced.PoolUID, fenced.Gateway))
+				if err == nil && (len(got.Kvs) == 0 || got.Kvs[0].ModRevision != fenced.Version) {
+					return ErrBusy
+				}
+				return err
+			})
+		}
 		if epoch != nil {
 			t.put(s.epochKey(uid), strconv.FormatUint(*epoch, 10))
 		}

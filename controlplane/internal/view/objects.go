@@ -21,6 +21,7 @@ type Objects struct {
 	Version int64
 
 	volumeNames   map[string]string // of a uid
+	poolNames     map[string]string // of a uid
 	snapshotNames map[string]string // of a uid
 	hostNames     map[string]string // of a uid
 	targetNames   map[string]string // of an IQN
@@ -36,7 +37,7 @@ func NewObjects() *Objects {
 		Snapshots: map[string]*model.Snapshot{}, StoragePools: map[string]*model.StoragePool{},
 		Gateways: map[string]*model.Gateway{}, GatewayPools: map[string]*model.GatewayPool{},
 		Fabrics:     map[string]*model.Fabric{},
-		volumeNames: map[string]string{}, snapshotNames: map[string]string{}, hostNames: map[string]string{},
+		volumeNames: map[string]string{}, poolNames: map[string]string{}, snapshotNames: map[string]string{}, hostNames: map[string]string{},
 		targetNames: map[string]string{}, targetUIDs: map[string]string{},
 		gatewayNames: map[uint32]string{}, mappedBy: map[string]string{},
 	}
@@ -44,6 +45,11 @@ func NewObjects() *Objects {
 
 // VolumeByUID returns nil where there is none.
 func (o *Objects) VolumeByUID(uid string) *model.Volume { return o.Volumes[o.volumeNames[uid]] }
+
+// StoragePoolByUID returns nil where there is none.
+func (o *Objects) StoragePoolByUID(uid string) *model.StoragePool {
+	return o.StoragePools[o.poolNames[uid]]
+}
 
 // SnapshotByUID returns nil where there is none.
 func (o *Objects) SnapshotByUID(uid string) *model.Snapshot {
@@ -84,7 +90,7 @@ func (o *Objects) Put(object model.Object) {
 	case *model.Snapshot:
 		o.Snapshots[name], o.snapshotNames[object.Meta.UID] = object, name
 	case *model.StoragePool:
-		o.StoragePools[name] = object
+		o.StoragePools[name], o.poolNames[object.Meta.UID] = object, name
 	case *model.Gateway:
 		o.Gateways[name] = object
 		if object.Status.Number != 0 {
@@ -125,6 +131,9 @@ func (o *Objects) Forget(kind model.Kind, name string) {
 		}
 		delete(o.Snapshots, name)
 	case model.KindStoragePool:
+		if old := o.StoragePools[name]; old != nil {
+			forgetName(o.poolNames, old.Meta.UID, name)
+		}
 		delete(o.StoragePools, name)
 	case model.KindGateway:
 		if old := o.Gateways[name]; old != nil {

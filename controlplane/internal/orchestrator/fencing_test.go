@@ -1,0 +1,229 @@
+package orchestrator_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"sluice.dev/sluice/controlplane/internal/model"
+	"sluice.dev/sluice/controlplane/internal/orchestrator"
+	"sluice.dev/sluice/controlplane/internal/store"
+)
+
+// recorded are all clients that an incarnation has in the pool, as of a version.
+func recorded(v *orchestrator.View, by model.GatewayRef, version int64, clients ...store.RadosClient) {
+	v.PutRadosClients(&store.RadosClients{PoolUID: "p", Gateway: by, Clients: clients, Version: version})
+}
+
+var (
+	unfenced = store.RadosClient{Client: "c1"}
+	fenced   = store.RadosClient{Client: "c1", Fenced: true}
+	shut     = model.Ownership{State: model.Fencing, Epoch: 4, Fence: ref(1), Order: 8, Since: start}
+)
+
+// fencing is a volume in Ceph whose owner, gw-1, has died.
+func fencing(gateways int) *orchestrator.View {
+	v := known(gateways)
+	exported(v, shut, true)
+	ends(v, 1, start)
+	return v
+}
+
+// job that a decision on the pool gives out, nil where it gives out none.
+func job(v *orchestrator.View, now time.Time) *store.Job {
+	for _, a := range v.DecidePool("pool", now).Actions {
+		if a.Job != nil && a.Job.Action == store.JobFenceClients {
+			return a.Job
+		}
+	}
+	return nil
+}
+
+// R2: nobody owns the volume before every client that its owner has recorded is blocklisted; and then at once.
+func TestAVolumeInCephHasANewOwnerOnlyWhenAllClientsOfTheOldOneAreFenced(t *testing.T) {
+	v := fencing(2)
+	if is, d := next(t, v, start); is != shut || d.Alarm != orchestrator.AlarmNoOwner {
+		t.Fatalf("before the fence: %+v", is)
+	}
+	recorded(v, ref(1), 2, fenced, store.RadosClient{Client: "another"})
+	if is, _ := next(t, v, start); is != shut {
+		t.Fatalf("one of two is fenced: %+v", is)
+	}
+	recorded(v, ref(1), 3, fenced, store.RadosClient{Client: "another", Fenced: true})
+	is, d := next(t, v, start)
+	if is.State != model.Opening || is.Owner != ref(2) || is.Epoch != 5 || is.FencedClients != "c1 another" {
+		t.Fatalf("all are fenced: %+v", is)
+	}
+	if record := d.Actions[0].Own.Fenced; record == nil || record.Version != 3 {
+		t.Errorf("it is stored whatever has become of the record: %+v", record)
+	}
+}
+
+func TestAGatewayIsShutOutOfAPoolOnceForAllItsVolumes(t *testing.T) {
+	v := fencing(3)
+	v.Put(&model.Volume{Meta: model.Meta{Name: "w", UID: "x", Version: 1}, Spec: model.VolumeSpec{Pool: "pool", SizeBytes: 1},
+		Status: model.VolumeStatus{CapacityBytes: 1, Ownership: shut}})
+	given := job(v, start)
+	if given == nil || !slices.Equal(given.Clients, []string{"c1"}) || given.PoolUID != "p" ||
+		given.ExpireSeconds < 365*86400 {
+		t.Fatalf("%+v", given)
+	}
+	given.Version, given.Attempt = 9, 1
+	v.PutJob(given)
+	if again := job(v, start); again != nil {
+		t.Fatalf("asked twice: %+v", again)
+	}
+	done := *given
+	done.Version, done.Result = 10, store.JobResult{DonePermille: store.JobDone, At: start}
+	v.PutJob(&done)
+	d := v.DecidePool("pool", start)
+	if a := d.Actions[0]; a.FenceClients == nil || a.FenceClients.Version != 1 || !slices.Equal(a.Clients, []string{"c1"}) {
+		t.Fatalf("what is done is not noted: %+v", d.Actions)
+	}
+	if d.Actions[1].DropJob == nil {
+		t.Error("a job that is done stays")
+	}
+}
+
+func TestAFenceThatFailsIsAnotherGatewaysToTryAndIsTold(t *testing.T) {
+	v := fencing(3)
+	given := job(v, start)
+	given.Version, given.Attempt, given.Gateway = 9, 1, 2
+	given.Result = store.JobResult{Problem: "no monitor answered", At: start}
+	v.PutJob(given)
+	if again := job(v, start); again != nil {
+		t.Fatalf("at once: %+v", again)
+	}
+	if again := job(v, start.Add(orchestrator.MinRetry)); again == nil || again.Gateway != 3 {
+		t.Fatalf("later: %+v", again)
+	}
+	told := false
+	for _, a := range v.DecideVolume("v", start).Actions {
+		volume := *v.Volumes["v"]
+		if a.Modify != nil && a.Modify(&volume) {
+			told = told || strings.Contains(volume.Status.Conditions[0].Message, "gateway 2 failed to: no monitor answered")
+		}
+	}
+	if !told {
+		t.Error("nobody is told why")
+	}
+}
+
+// R2: an instance that nobody knows cannot be shut out, so nobody takes over.
+func TestNobodyTakesOverFromAGatewayWhoseClientsAreUnknown(t *testing.T) {
+	v := fencing(2)
+	v.ResetRadosClients()
+	recorded(v, ref(2), 1, store.RadosClient{Client: "c2"})
+	if is, d := next(t, v, start.Add(time.Hour)); is != shut || d.Alarm != orchestrator.AlarmNoOwner {
+		t.Errorf("%+v", is)
+	}
+	if given := job(v, start); given != nil {
+		t.Errorf("%+v", given)
+	}
+}
+
+func TestTheOwnersOwnWordThatItHasLetGoEndsAFence(t *testing.T) {
+	for name, c := range map[string]struct {
+		by    model.GatewayRef
+		state store.ObservedState
+		epoch uint64
+		want  model.OwnershipState
+	}{
+		"released in the epoch before":     {ref(1), store.VolumeReleased, 3, model.Opening},
+		"fenced in the epoch before":       {ref(1), store.VolumeFenced, 3, model.Opening},
+		"released in an older one":         {ref(1), store.VolumeReleased, 2, model.Fencing},
+		"serves in it":                     {ref(1), store.VolumeServing, 3, model.Fencing},
+		"another incarnation has released": {model.GatewayRef{Number: 1, Incarnation: "j"}, store.VolumeReleased, 3, model.Fencing},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := fencing(2)
+			observed(v, c.by, c.state, c.epoch, 8)
+			if is, _ := next(t, v, start); is.State != c.want {
+				t.Errorf("%+v", is)
+			}
+		})
+	}
+}
+
+func TestOnlyAGatewayThatCouldBeShutOutIsGivenAVolumeInCeph(t *testing.T) {
+	for name, c := range map[string]struct {
+		clients []store.RadosClient
+		want    model.OwnershipState
+	}{
+		"one whose client is recorded":             {[]store.RadosClient{unfenced}, model.Opening},
+		"none whose only client is fenced":         {[]store.RadosClient{fenced}, model.Unowned},
+		"one that has come back as another client": {[]store.RadosClient{fenced, {Client: "new"}}, model.Opening},
+		"none of which nothing is recorded":        {nil, model.Unowned},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := known(1)
+			exported(v, model.Ownership{State: model.Unowned}, true)
+			recorded(v, ref(1), 2, c.clients...)
+			if is, _ := next(t, v, start); is.State != c.want {
+				t.Errorf("%+v", is)
+			}
+		})
+	}
+}
+
+func TestAnOwnerInCephThatDoesNotLetGoInTimeIsShutOut(t *testing.T) {
+	v := known(2)
+	exported(v, model.Ownership{State: model.Moving, Epoch: 3, Owner: ref(1), Next: ref(2), Order: 7, Since: start}, true)
+	if is, _ := next(t, v, start.Add(orchestrator.MoveTimeout-time.Second)); is.State != model.Moving {
+		t.Errorf("too soon: %+v", is)
+	}
+	if is, _ := next(t, v, start.Add(orchestrator.MoveTimeout)); is.State != model.Fencing || is.Fence != ref(1) {
+		t.Errorf("%+v", is)
+	}
+}
+
+func TestARecordOfClientsIsForgottenOnceItsGatewayIsGoneAndNothingWaitsForIt(t *testing.T) {
+	drops := func(v *orchestrator.View) bool {
+		return slices.ContainsFunc(v.DecidePool("pool", start).Actions, func(a orchestrator.Action) bool {
+			return a.DropClients != nil && a.DropClients.Gateway == ref(1)
+		})
+	}
+	v := fencing(2)
+	recorded(v, ref(1), 2, fenced)
+	connected(v, 1, "j")
+	if drops(v) {
+		t.Error("a volume waits for it")
+	}
+	stored(v, model.Ownership{State: model.Owned, Epoch: 5, Owner: ref(2), Order: 10}, 2)
+	if !drops(v) {
+		t.Error("nothing waits for it")
+	}
+	v = known(2)
+	exported(v, model.Ownership{State: model.Owned, Epoch: 5, Owner: ref(2), Order: 10}, true)
+	if drops(v) {
+		t.Error("its gateway is there")
+	}
+}
+
+func TestImagesThatAreNoVolumesAreTold(t *testing.T) {
+	v := known(1)
+	exported(v, model.Ownership{State: model.Unowned}, true)
+	v.Observe(store.Observed{Version: term + 1, Pool: &store.PoolReport{UID: "p", Gateway: ref(1), CapacityBytes: 1 << 30}}, start)
+	var listing *store.Job
+	for _, a := range v.DecidePool("pool", start).Actions {
+		if a.Job != nil {
+			listing = a.Job
+		}
+	}
+	if listing == nil || listing.Action != store.JobListImages {
+		t.Fatal("nobody is asked")
+	}
+	listing.Version = 9
+	listing.Result = store.JobResult{DonePermille: store.JobDone, At: start, Images: []string{"volume-u", "volume-gone"}}
+	v.PutJob(listing)
+	pool := *v.StoragePools["pool"]
+	for _, a := range v.DecidePool("pool", start).Actions {
+		if a.Modify != nil {
+			a.Modify(&pool)
+		}
+	}
+	if s := pool.Status; s.OrphanedImageCount != 1 || !slices.Equal(s.OrphanedImages, []string{"volume-gone"}) {
+		t.Errorf("%+v", s)
+	}
+}

@@ -1,0 +1,127 @@
+package store_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"sluice.dev/sluice/controlplane/internal/model"
+	"sluice.dev/sluice/controlplane/internal/store"
+)
+
+// radosClients are all records, by gateway.
+func radosClients(f *fixture) map[model.GatewayRef]*store.RadosClients {
+	f.t.Helper()
+	known := map[model.GatewayRef]*store.RadosClients{}
+	err := f.WatchRadosClients(f.t.Context(), 0, func(c store.RecordChange[*store.RadosClients]) error {
+		if c.Type == store.Bookmark {
+			return errEnough
+		}
+		if c.Type == store.Put {
+			known[c.Record.Gateway] = c.Record
+		}
+		return nil
+	})
+	if !errors.Is(err, errEnough) {
+		f.t.Fatal(err)
+	}
+	return known
+}
+
+func recordClient(f *fixture, c *store.Connection, client string) {
+	f.t.Helper()
+	if err := c.RecordRadosClient(f.t.Context(), "p", client); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+func TestAClientIsRecordedOnceForItsIncarnationAndNotAgainAfterItWasFenced(t *testing.T) {
+	f := withGateways(t, 1)
+	c := connect(f, "gw-1", "one")
+	recordClient(f, c, "192.0.2.1:0/1")
+	recordClient(f, c, "192.0.2.1:0/1")
+	seen := radosClients(f)[c.Ref]
+	if seen == nil || !slices.Equal(seen.Open(), []string{"192.0.2.1:0/1"}) {
+		t.Fatalf("%+v", seen)
+	}
+	now, err := f.FenceRadosClients(t.Context(), seen, []string{"192.0.2.1:0/1"})
+	if err != nil || len(now.Open()) != 0 {
+		t.Fatalf("%+v, %v", now, err)
+	}
+	if err := c.RecordRadosClient(t.Context(), "p", "192.0.2.1:0/1"); !errors.Is(err, store.ErrClientFenced) {
+		t.Errorf("a fenced client: %v", err)
+	}
+	recordClient(f, c, "192.0.2.1:0/2")
+	if seen := radosClients(f)[c.Ref]; !slices.Equal(seen.Open(), []string{"192.0.2.1:0/2"}) || len(seen.All()) != 2 {
+		t.Errorf("%+v", seen)
+	}
+}
+
+func TestAReplacedStreamRecordsNoClient(t *testing.T) {
+	f := withGateways(t, 1)
+	first := connect(f, "gw-1", "one")
+	connect(f, "gw-1", "two")
+	if err := first.RecordRadosClient(t.Context(), "p", "192.0.2.1:0/1"); !errors.Is(err, store.ErrReplaced) {
+		t.Errorf("%v", err)
+	}
+	if known := radosClients(f); len(known) != 0 {
+		t.Errorf("%v", known)
+	}
+}
+
+func TestClientsOfOneIncarnationAreBounded(t *testing.T) {
+	f := withGateways(t, 1)
+	c := connect(f, "gw-1", "one")
+	for n := range store.MaxRadosClients {
+		recordClient(f, c, fmt.Sprintf("192.0.2.1:0/%d", n+1))
+	}
+	if err := c.RecordRadosClient(t.Context(), "p", "192.0.2.1:0/999"); !errors.Is(err, store.ErrTooManyClients) {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestAFenceIsNotNotedOfARecordThatHasChanged(t *testing.T) {
+	f := withGateways(t, 1)
+	c := connect(f, "gw-1", "one")
+	recordClient(f, c, "192.0.2.1:0/1")
+	seen := radosClients(f)[c.Ref]
+	recordClient(f, c, "192.0.2.1:0/2")
+	if _, err := f.FenceRadosClients(t.Context(), seen, seen.All()); !errors.Is(err, store.ErrBusy) {
+		t.Errorf("fenced: %v", err)
+	}
+	if err := f.DropRadosClients(t.Context(), seen); err != nil {
+		t.Fatal(err)
+	}
+	if known := radosClients(f); known[c.Ref] == nil {
+		t.Error("it was dropped")
+	}
+}
+
+// R2: what is stored of a fence holds for the clients that were fenced, and one that was recorded meanwhile is none of them.
+func TestAVolumeIsNotTakenOverFromAGatewayThatHasRecordedAnotherClientMeanwhile(t *testing.T) {
+	f := withGateways(t, 1)
+	must(f, f.Volumes, volume("v"))
+	c := connect(f, "gw-1", "one")
+	recordClient(f, c, "192.0.2.1:0/1")
+	seen, err := f.Own(t.Context(), "v", assign(c.Ref))
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen, err = f.Own(t.Context(), "v", func(v *model.Volume) (model.Ownership, error) { return v.Status.Ownership.BeginFence() })
+	if err != nil {
+		t.Fatal(err)
+	}
+	fenced := func(v *model.Volume) (model.Ownership, error) {
+		return v.Status.Ownership.Fenced(c.Ref, []string{"192.0.2.1:0/1"}, model.GatewayRef{})
+	}
+	clients := radosClients(f)[c.Ref]
+	recordClient(f, c, "192.0.2.1:0/2")
+	if _, err := f.OwnSeen(t.Context(), seen, clients, fenced); !errors.Is(err, store.ErrBusy) {
+		t.Errorf("with a client more: %v", err)
+	}
+	owned, err := f.OwnSeen(t.Context(), seen, radosClients(f)[c.Ref], fenced)
+	if err != nil || owned.Status.Ownership.State != model.Orphaned {
+		t.Errorf("%+v, %v", owned, err)
+	}
+}
