@@ -44,6 +44,7 @@ func (s *settings) parts(kept *store.Store, log *slog.Logger, registry prometheu
 	})
 	leader, err := orchestrator.New(orchestrator.Config{
 		Store: kept, Replica: s.replica(), Events: p.events, Log: log, Registerer: registry,
+		BlocklistFor: s.blocklistFor,
 	})
 	if err != nil {
 		return nil, err

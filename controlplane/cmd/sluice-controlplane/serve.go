@@ -22,6 +22,7 @@ import (
 
 	"sluice.dev/sluice/controlplane/internal/api"
 	"sluice.dev/sluice/controlplane/internal/etcd"
+	"sluice.dev/sluice/controlplane/internal/orchestrator"
 	"sluice.dev/sluice/controlplane/internal/server"
 	"sluice.dev/sluice/controlplane/internal/store"
 )
@@ -39,6 +40,7 @@ type settings struct {
 	etcdTLS                                    server.Files
 	etcdUser, etcdPasswordFile                 string
 	logLevel, logFormat                        string
+	blocklistFor                               time.Duration
 }
 
 func serveCommand() *cobra.Command {
@@ -70,6 +72,8 @@ func serveCommand() *cobra.Command {
 	flags.StringVar(&s.etcdTLS.Key, "etcd-key", "", "its key (PEM)")
 	flags.StringVar(&s.etcdUser, "etcd-user", "", "user at the external etcd, where it has authentication")
 	flags.StringVar(&s.etcdPasswordFile, "etcd-password-file", "", "file that holds that user's password")
+	flags.DurationVar(&s.blocklistFor, "blocklist-for", orchestrator.BlocklistFor, "how long clients of Ceph that are shut out stay so; "+
+		"a former owner may be asleep for longer than anyone expects, so at least a year")
 	flags.StringVar(&s.logLevel, "log-level", "info", "debug, info, warn or error")
 	flags.StringVar(&s.logFormat, "log-format", "text", "text or json")
 	return command

@@ -1,11 +1,13 @@
 package main
 
 import (
+	"context"
 	"os"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
 
 	pb "sluice.dev/sluice/proto/sluice/v1"
@@ -80,6 +82,37 @@ func readChap(user, file string) (*pb.ChapCredentials, error) {
 		return nil, &usageError{err}
 	}
 	return &pb.ChapCredentials{Username: user, Password: strings.TrimRight(string(text), "\r\n")}, nil
+}
+
+func rollBackSnapshot(k *kind, g *globals) *cobra.Command {
+	var dryRun, wait bool
+	command := &cobra.Command{
+		Use: "rollback NAME", Short: "Make a snapshot's volume what it was then; no target may map it", Args: cobra.ExactArgs(1),
+		ValidArgsFunction: k.completeNames(g),
+		RunE: func(command *cobra.Command, names []string) error {
+			return with(command, g, func(ctx context.Context, connection *grpc.ClientConn) error {
+				response, err := pb.NewSnapshotServiceClient(connection).RollBackSnapshot(ctx,
+					&pb.RollBackSnapshotRequest{Name: names[0], DryRun: dryRun})
+				if err != nil {
+					return err
+				}
+				volume, err := pb.NewVolumeServiceClient(connection).GetVolume(ctx,
+					&pb.GetVolumeRequest{Name: response.GetSnapshot().GetSpec().GetVolume()})
+				if err != nil {
+					return err
+				}
+				what := "is to be rolled back to " + names[0]
+				if wait {
+					what = "has been rolled back to " + names[0]
+				}
+				back := goal{kind: volumeKind, from: volume.GetVolume(), missing: unrolled}
+				return g.waited(ctx, command, connection, back, what, wait && !dryRun, dryRun)
+			})
+		},
+	}
+	command.Flags().BoolVar(&dryRun, "dry-run", false, "have it validated; change nothing")
+	addWait(command, &wait, "wait until the volume is what it was")
+	return command
 }
 
 func createSnapshot(command *cobra.Command) func(*pb.ObjectMeta) (proto.Message, error) {

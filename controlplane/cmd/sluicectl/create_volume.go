@@ -22,8 +22,8 @@ func readSize(flag, text string) (int64, error) {
 }
 
 func createVolume(command *cobra.Command) func(*pb.ObjectMeta) (proto.Message, error) {
-	var capacity, fromSnapshot, fromVolume string
-	var writeCache, retain bool
+	var capacity, fromSnapshot, fromVolume, fromImage string
+	var writeCache, retain, trash bool
 	spec := &pb.VolumeSpec{Qos: &pb.Qos{}}
 	flags := command.Flags()
 	flags.StringVar(&spec.Pool, "pool", "", "storage pool it lives in")
@@ -31,12 +31,15 @@ func createVolume(command *cobra.Command) func(*pb.ObjectMeta) (proto.Message, e
 	flags.Int32Var(&spec.BlockSize, "block-size", 512, "logical block size, 512 or 4096")
 	flags.BoolVar(&writeCache, "write-cache", false, "report a volatile write cache: hosts flush what has to be safe")
 	flags.BoolVar(&retain, "retain", false, "keep the data when the volume is deleted")
+	flags.BoolVar(&trash, "trash", false, "rbd: move the data to the pool's trash when the volume is deleted, for seven days")
 	flags.StringVar(&fromSnapshot, "from-snapshot", "", "begin with a snapshot's content")
 	flags.StringVar(&fromVolume, "from-volume", "", "begin with a copy of a volume")
+	flags.StringVar(&fromImage, "from-image", "", "rbd: adopt an image that nobody uses, with its content; it is renamed")
 	flags.Int64Var(&spec.Qos.Iops, "iops", 0, "commands per second; 0: unlimited")
 	flags.Int64Var(&spec.Qos.BytesPerSecond, "bytes-per-second", 0, "payload bytes per second; 0: unlimited")
 	required(command, "pool", "size")
-	command.MarkFlagsMutuallyExclusive("from-snapshot", "from-volume")
+	command.MarkFlagsMutuallyExclusive("from-snapshot", "from-volume", "from-image")
+	command.MarkFlagsMutuallyExclusive("retain", "trash")
 	return func(meta *pb.ObjectMeta) (proto.Message, error) {
 		bytes, err := readSize("--size", capacity)
 		if err != nil {
@@ -46,13 +49,19 @@ func createVolume(command *cobra.Command) func(*pb.ObjectMeta) (proto.Message, e
 		if writeCache {
 			spec.WriteCache = pb.WriteCache_WRITE_CACHE_ENABLED
 		}
-		if retain {
+		switch {
+		case retain:
 			spec.ReclaimPolicy = pb.ReclaimPolicy_RECLAIM_POLICY_RETAIN
+		case trash:
+			spec.ReclaimPolicy = pb.ReclaimPolicy_RECLAIM_POLICY_TRASH
 		}
-		if fromSnapshot != "" {
+		switch {
+		case fromSnapshot != "":
 			spec.Source = &pb.VolumeSource{Source: &pb.VolumeSource_Snapshot{Snapshot: fromSnapshot}}
-		} else if fromVolume != "" {
+		case fromVolume != "":
 			spec.Source = &pb.VolumeSource{Source: &pb.VolumeSource_Volume{Volume: fromVolume}}
+		case fromImage != "":
+			spec.Source = &pb.VolumeSource{Source: &pb.VolumeSource_Image{Image: fromImage}}
 		}
 		return &pb.Volume{Meta: meta, Spec: spec}, nil
 	}

@@ -86,12 +86,29 @@ var unmadeSnapshot = missingOf(func(s *pb.Snapshot) string {
 	return ""
 })
 
+var unrolled = missingOf(func(v *pb.Volume) string {
+	if !v.GetStatus().GetRollingBack() {
+		return ""
+	}
+	return cmp.Or(conditionOf(v.GetStatus().GetConditions(), "Progressing").GetMessage(), "it is being rolled back")
+})
+
 var unmadePool = missingOf(func(p *pb.StoragePool) string {
-	if p.GetStatus().GetCapacityBytes() <= 0 {
-		return "no gateway has reported its capacity yet"
+	if ready := conditionOf(p.GetStatus().GetConditions(), "Ready"); ready.GetStatus() != pb.ConditionStatus_CONDITION_STATUS_TRUE {
+		return cmp.Or(ready.GetMessage(), "no gateway has reported it yet")
 	}
 	return ""
 })
+
+// conditionOf a type, nil where there is none.
+func conditionOf(all []*pb.Condition, kind string) *pb.Condition {
+	for _, c := range all {
+		if c.GetType() == kind {
+			return c
+		}
+	}
+	return nil
+}
 
 // unmadeGateway is what undrain waits for, too.
 var unmadeGateway = missingOf(func(g *pb.Gateway) string {

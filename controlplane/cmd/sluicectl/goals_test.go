@@ -14,6 +14,11 @@ func volumeWith(state pb.OwnershipState, owner uint32, capacity int64) *pb.Volum
 		Status: &pb.VolumeStatus{Ownership: state, OwnerGateway: owner, CapacityBytes: capacity}}
 }
 
+func poolThatIs(ready pb.ConditionStatus) *pb.StoragePool {
+	return &pb.StoragePool{Status: &pb.StoragePoolStatus{
+		Conditions: []*pb.Condition{{Type: "Degraded"}, {Type: "Ready", Status: ready}}}}
+}
+
 func TestAGoalIsReachedOnlyByWhatWasAskedFor(t *testing.T) {
 	owned, moving := pb.OwnershipState_OWNERSHIP_STATE_OWNED, pb.OwnershipState_OWNERSHIP_STATE_MOVING
 	unowned, opening := pb.OwnershipState_OWNERSHIP_STATE_UNOWNED, pb.OwnershipState_OWNERSHIP_STATE_OPENING
@@ -47,7 +52,10 @@ func TestAGoalIsReachedOnlyByWhatWasAskedFor(t *testing.T) {
 		"one path of two":             {unmadeTarget, targetOn(2, 1), false},
 		"taken":                       {unmadeSnapshot, &pb.Snapshot{Status: &pb.SnapshotStatus{Ready: true}}, true},
 		"not taken":                   {unmadeSnapshot, &pb.Snapshot{}, false},
-		"a pool whose size is known":  {unmadePool, &pb.StoragePool{Status: &pb.StoragePoolStatus{CapacityBytes: 1}}, true},
+		"a pool that gateways reach":  {unmadePool, poolThatIs(pb.ConditionStatus_CONDITION_STATUS_TRUE), true},
+		"a pool with a problem":       {unmadePool, poolThatIs(pb.ConditionStatus_CONDITION_STATUS_FALSE), false},
+		"rolled back":                 {unrolled, volumeWith(unowned, 0, 1), true},
+		"being rolled back":           {unrolled, &pb.Volume{Status: &pb.VolumeStatus{RollingBack: true}}, false},
 		"a pool nobody has reached":   {unmadePool, &pb.StoragePool{}, false},
 		"deleted and gone":            {undeleted, nil, true},
 		"still there":                 {undeleted, &pb.Volume{}, false},

@@ -102,6 +102,7 @@ var kinds = []*kind{
 		name: "snapshot", aliases: []string{"snapshots", "snap"},
 		message: "Snapshot", messages: "Snapshots", field: "snapshot", fields: "snapshots", create: createSnapshot,
 		refers: map[string]string{"volume": "volume"}, unmade: unmadeSnapshot,
+		more: []func(*kind, *globals) *cobra.Command{rollBackSnapshot},
 		columns: []column{
 			of("VOLUME", func(s *pb.Snapshot) string { return s.GetSpec().GetVolume() }),
 			of("READY", func(s *pb.Snapshot) string { return strconv.FormatBool(s.GetStatus().GetReady()) }),
@@ -117,6 +118,12 @@ var kinds = []*kind{
 			of("PLACE", poolPlace),
 			of("USED", func(p *pb.StoragePool) string { return size(p.GetStatus().GetUsedBytes()) }),
 			of("CAPACITY", func(p *pb.StoragePool) string { return size(p.GetStatus().GetCapacityBytes()) }),
+			of("READY", func(p *pb.StoragePool) string {
+				return word(conditionOf(p.GetStatus().GetConditions(), "Ready").GetStatus(), "CONDITION_STATUS_")
+			}),
+			wide("ORPHANED-IMAGES", func(p *pb.StoragePool) string {
+				return strconv.Itoa(int(p.GetStatus().GetOrphanedImageCount()))
+			}),
 		},
 	},
 	{

@@ -96,6 +96,7 @@ func showVolume(v *model.Volume) *pb.Volume {
 			Ownership: ownershipStates[v.Status.Ownership.State], OwnerGateway: v.Status.Ownership.Owner.Number,
 			Epoch: v.Status.Ownership.Epoch, CapacityBytes: v.Status.CapacityBytes,
 			AllocatedBytes: v.Status.AllocatedBytes, Conditions: showConditions(v.Status.Conditions),
+			RollingBack: v.Status.RollBack != nil,
 		},
 	}
 	if v.Spec.WriteCache {

@@ -104,11 +104,11 @@ func TestAVolumeIsNotTakenOverFromAGatewayThatHasRecordedAnotherClientMeanwhile(
 	must(f, f.Volumes, volume("v"))
 	c := connect(f, "gw-1", "one")
 	recordClient(f, c, "192.0.2.1:0/1")
-	seen, err := f.Own(t.Context(), "v", assign(c.Ref))
+	_, err := f.Own(t.Context(), "v", assign(c.Ref))
 	if err != nil {
 		t.Fatal(err)
 	}
-	seen, err = f.Own(t.Context(), "v", func(v *model.Volume) (model.Ownership, error) { return v.Status.Ownership.BeginFence() })
+	seen, err := f.Own(t.Context(), "v", func(v *model.Volume) (model.Ownership, error) { return v.Status.Ownership.BeginFence() })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -555,8 +555,10 @@ type VolumeStatus struct {
 	// Bytes that the volume takes in its pool; -1 where the pool cannot tell.
 	AllocatedBytes int64        `protobuf:"varint,7,opt,name=allocated_bytes,json=allocatedBytes,proto3" json:"allocated_bytes,omitempty"`
 	Conditions     []*Condition `protobuf:"bytes,8,rep,name=conditions,proto3" json:"conditions,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// It is being made what it was at a snapshot; no gateway is given it before that is done.
+	RollingBack   bool `protobuf:"varint,9,opt,name=rolling_back,json=rollingBack,proto3" json:"rolling_back,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *VolumeStatus) Reset() {
@@ -643,6 +645,13 @@ func (x *VolumeStatus) GetConditions() []*Condition {
 		return x.Conditions
 	}
 	return nil
+}
+
+func (x *VolumeStatus) GetRollingBack() bool {
+	if x != nil {
+		return x.RollingBack
+	}
+	return false
 }
 
 type CreateVolumeRequest struct {
@@ -1382,7 +1391,7 @@ const file_sluice_v1_volume_proto_rawDesc = "" +
 	"\x06volume\x18\x02 \x01(\tB\n" +
 	"\xbaH\ar\x05\x10\x01\x18\xfd\x01H\x00R\x06volume\x12!\n" +
 	"\x05image\x18\x03 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18`H\x00R\x05imageB\x0f\n" +
-	"\x06source\x12\x05\xbaH\x02\b\x01\"\xbf\x02\n" +
+	"\x06source\x12\x05\xbaH\x02\b\x01\"\xe2\x02\n" +
 	"\fVolumeStatus\x12\x10\n" +
 	"\x03naa\x18\x01 \x01(\tR\x03naa\x12#\n" +
 	"\rserial_number\x18\x02 \x01(\tR\fserialNumber\x127\n" +
@@ -1393,7 +1402,8 @@ const file_sluice_v1_volume_proto_rawDesc = "" +
 	"\x0fallocated_bytes\x18\a \x01(\x03R\x0eallocatedBytes\x124\n" +
 	"\n" +
 	"conditions\x18\b \x03(\v2\x14.sluice.v1.ConditionR\n" +
-	"conditions\"a\n" +
+	"conditions\x12!\n" +
+	"\frolling_back\x18\t \x01(\bR\vrollingBack\"a\n" +
 	"\x13CreateVolumeRequest\x121\n" +
 	"\x06volume\x18\x01 \x01(\v2\x11.sluice.v1.VolumeB\x06\xbaH\x03\xc8\x01\x01R\x06volume\x12\x17\n" +
 	"\adry_run\x18\x02 \x01(\bR\x06dryRun\"A\n" +
