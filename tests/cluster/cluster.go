@@ -63,6 +63,8 @@ type Options struct {
 	GatewayEnvironment func(gateway int) ([]string, error)
 	// Pool is the directory of the volumes, which exists; empty: one in Directory.
 	Pool string
+	// Ceph has the volumes, if set, in place of a directory.
+	Ceph *Ceph
 	// Replicas of the control plane: one has its etcd inside, several share one of three members.
 	Replicas int
 }
@@ -88,7 +90,7 @@ func VolumeName(i int) string { return fmt.Sprintf("vol-%d", i) }
 // runs when it fails is ended.
 func Start(ctx context.Context, options Options) (*Cluster, error) {
 	c := &Cluster{Options: options}
-	for _, step := range []func(context.Context) error{c.wire, c.startControlPlane, c.makeObjects, c.startGateways} {
+	for _, step := range []func(context.Context) error{c.wire, c.startCeph, c.startControlPlane, c.makeObjects, c.startGateways} {
 		if err := step(ctx); err != nil {
 			return nil, errors.Join(err, c.Close())
 		}
@@ -101,7 +103,11 @@ func (c *Cluster) wire(context.Context) (err error) {
 	for i := range c.Options.Gateways {
 		nodes = append(nodes, GatewayName(i))
 	}
-	c.Network, err = world.NewNetwork([]string{Red, Blue, Internal}, nodes)
+	fabrics := []string{Red, Blue, Internal}
+	if c.Ceph != nil {
+		fabrics, nodes = append(fabrics, Storage), append(nodes, CephNode)
+	}
+	c.Network, err = world.NewNetwork(fabrics, nodes)
 	return err
 }
 
@@ -134,13 +140,21 @@ func (c *Cluster) AllPortals() []string {
 	return all
 }
 
+// nodeOf a gateway: one for all where the pool is a directory of a node, else one each.
+func (c *Cluster) nodeOf(gateway int) string {
+	if c.Ceph != nil {
+		return fmt.Sprintf("node-%d", gateway+1)
+	}
+	return "node-1"
+}
+
 // gatewayCommand is the only place that knows a gateway's command line.
 func (c *Cluster) gatewayCommand(i int) []string {
 	program, name := c.Gateway, GatewayName(i)
 	if program == "" {
 		program = c.program("sluice-gateway")
 	}
-	words := []string{program, "--gateway-name", name, "--node", "node-1", "--reactors", "1",
+	words := []string{program, "--gateway-name", name, "--node", c.nodeOf(i), "--reactors", "1",
 		"--state-dir", c.path(name + ".state"), "--admin-socket", c.path(name + ".socket")}
 	for replica := range c.Options.Replicas {
 		words = append(words, "--control-plane", c.endpoint(replica))
@@ -295,6 +309,7 @@ func (c *Cluster) Close() error {
 	for _, p := range c.Processes() {
 		all = append(all, p.Kill())
 	}
+	all = append(all, c.endCeph())
 	if c.Network != nil {
 		all = append(all, c.Network.Close())
 	}

@@ -37,14 +37,29 @@ func (c *Cluster) Grow(ctx context.Context, volumes int) error {
 	return c.makeObjects(ctx)
 }
 
+// PoolName is the name of the storage pool that volumes live in.
+const PoolName = "pool"
+
+// poolSpec, as YAML.
+func (c *Cluster) poolSpec() (string, error) {
+	if c.Ceph != nil {
+		return c.CephPool("rbd", "")
+	}
+	directory := c.Pool
+	if directory == "" {
+		directory = c.path("pool")
+		if err := os.MkdirAll(directory, 0o700); err != nil {
+			return "", err
+		}
+	}
+	return fmt.Sprintf("local: {node: %s, directory: %q}", c.nodeOf(0), directory), nil
+}
+
 // makeObjects creates, by the CLI, all that there is; what is there already stays as it is.
 func (c *Cluster) makeObjects(ctx context.Context) error {
-	pool := c.Pool
-	if pool == "" {
-		pool = c.path("pool")
-		if err := os.MkdirAll(pool, 0o700); err != nil {
-			return err
-		}
+	pool, err := c.poolSpec()
+	if err != nil {
+		return err
 	}
 	var text strings.Builder
 	object := func(kind, name, spec string) {
@@ -56,14 +71,14 @@ func (c *Cluster) makeObjects(ctx context.Context) error {
 	object("GatewayPool", "default", fmt.Sprintf("fabrics: [%s, %s]", Red, Blue))
 	for i := range c.Options.Gateways {
 		portals := c.Portals(i)
-		object("Gateway", GatewayName(i), fmt.Sprintf("gatewayPool: default, node: node-1, "+
+		object("Gateway", GatewayName(i), fmt.Sprintf("gatewayPool: default, node: %s, "+
 			"portals: [{fabric: %s, listen: %q}, {fabric: %s, listen: %q}], forwardingAddress: \"%s:%d\"",
-			Red, portals[0], Blue, portals[1], c.Network.Address(GatewayName(i), Internal), forwardingPort))
+			c.nodeOf(i), Red, portals[0], Blue, portals[1], c.Network.Address(GatewayName(i), Internal), forwardingPort))
 	}
-	object("StoragePool", "local", fmt.Sprintf("local: {node: node-1, directory: %q}", pool))
+	object("StoragePool", PoolName, pool)
 	var luns, hosts []string
 	for i := range c.Volumes {
-		object("Volume", VolumeName(i), fmt.Sprintf("pool: local, sizeBytes: %d", volumeMiB<<20))
+		object("Volume", VolumeName(i), fmt.Sprintf("pool: %s, sizeBytes: %d", PoolName, volumeMiB<<20))
 		luns = append(luns, fmt.Sprintf("{id: %d, volume: %s}", i, VolumeName(i)))
 	}
 	for i := range MaxHosts {
@@ -76,7 +91,7 @@ func (c *Cluster) makeObjects(ctx context.Context) error {
 	if err := os.WriteFile(c.path("objects.yaml"), []byte(text.String()), 0o600); err != nil {
 		return err
 	}
-	_, err := c.Control(ctx, "apply", "-f", c.path("objects.yaml"))
+	_, err = c.Control(ctx, "apply", "-f", c.path("objects.yaml"))
 	return err
 }
 

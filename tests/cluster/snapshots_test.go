@@ -85,7 +85,7 @@ func TestASnapshotHoldsWhatWasThereAndAVolumeMadeOfItLivesByItself(t *testing.T)
 	writes(ctx, t, session, 0, 'b')
 
 	objects := filepath.Join(c.Directory, "clone.yaml")
-	text := fmt.Sprintf("apiVersion: sluice.dev/v1\nkind: Volume\nmeta: {name: copy}\nspec: {pool: local, sizeBytes: 16777216, source: {snapshot: before}}\n---\n"+
+	text := fmt.Sprintf("apiVersion: sluice.dev/v1\nkind: Volume\nmeta: {name: copy}\nspec: {pool: pool, sizeBytes: 16777216, source: {snapshot: before}}\n---\n"+
 		"apiVersion: sluice.dev/v1\nkind: Target\nmeta: {name: cluster}\nspec: {iqn: %q, gatewayPool: default, paths: 2, hosts: [host-1], "+
 		"luns: [{id: 0, volume: %s}, {id: 7, volume: copy}]}\n", cluster.Target, cluster.VolumeName(0))
 	if err := os.WriteFile(objects, []byte(text), 0o600); err != nil {

@@ -137,6 +137,9 @@ const (
 	PRRegisterAndIgnore = 0x06
 )
 
+// WriteExclusiveRegistrantsOnly is a type of reservation, SPC-5 table 65.
+const WriteExclusiveRegistrantsOnly = 0x05
+
 // PersistentReserve is PERSISTENT RESERVE OUT.
 func PersistentReserve(lun uint16, action, kind byte, key, serviceKey uint64) Command {
 	list := make([]byte, 24)

@@ -19,9 +19,8 @@ func (b brokenPromise) Error() string { return string(b) }
 
 // reservedLUN is the volume that the workload leaves alone.
 const (
-	reservedLUN              = clusterVolumes
-	keyOfFirst, keyOfOther   = 0xa, 0xb
-	writeExclusiveRegistrant = 5 // SPC-5 table 220
+	reservedLUN            = clusterVolumes
+	keyOfFirst, keyOfOther = 0xa, 0xb
 )
 
 // reserver is a host with one path, to the owner.
@@ -51,7 +50,7 @@ func (r *reserver) served(ctx context.Context) bool {
 }
 
 func (r *reserver) reserve(ctx context.Context, action byte, key, serviceKey uint64) error {
-	_, err := r.session.Good(ctx, host.PersistentReserve(reservedLUN, action, writeExclusiveRegistrant, key, serviceKey))
+	_, err := r.session.Good(ctx, host.PersistentReserve(reservedLUN, action, host.WriteExclusiveRegistrantsOnly, key, serviceKey))
 	return err
 }
 
