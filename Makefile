@@ -162,9 +162,9 @@ bench-scale: build ## 1,024 LUNs, 1,024 sessions, 16 gateways on one machine: me
 	@go build -o build/tools/ ./bench/scale
 	@build/tools/scale
 
-demo: build ## three gateways, a real Linux host with multipath, the owner killed under load: no error; KEEP=1 leaves it running
-	@.ci/deps guest clients
-	@tests/demo/cluster $(if $(KEEP),--keep)
+demo: build ## three gateways, a real Linux host with multipath, the owner killed under load: no error; KEEP=1 leaves it running, BACKEND=rbd does it on a real Ceph
+	@.ci/deps guest clients $(if $(filter rbd,$(BACKEND)),ceph)
+	@BACKEND=$(or $(BACKEND),local) tests/demo/cluster $(if $(KEEP),--keep)
 
 demo-single: build-gateway ## one gateway without a control plane, a real Linux initiator on it, checksums, live figures
 	@.ci/deps guest clients

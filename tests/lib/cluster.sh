@@ -54,7 +54,7 @@ cluster_gateway() {
     # shellcheck disable=SC2016 # the inner shell expands it
     bash -c 'echo $$ >"$1"; shift; exec "$@"' gateway "$scratch/$name.pid" "$gateway" \
       --control-plane "$api" --tls-ca "$certs/ca.crt" --tls-cert "$certs/gateway-$name.crt" \
-      --tls-key "$certs/gateway-$name.key" --gateway-name "$name" --node node-1 --reactors 1 \
+      --tls-key "$certs/gateway-$name.key" --gateway-name "$name" --node "$(node_of "$1")" --reactors 1 \
       --state-dir "$scratch/$name.state" --admin-socket "$scratch/$name.socket" \
       >>"$scratch/$name.log" 2>&1 </dev/null || status=$?
     echo "$status" >"$scratch/$name.exit"
@@ -77,19 +77,44 @@ volume_owned() { [ "$(field status.ownership volume "$1")" = OWNERSHIP_STATE_OWN
 volume_owner() { field status.ownerGateway volume "$1"; }
 owned_by_another() { volume_owned "$1" && [ "$(volume_owner "$1")" != "$2" ]; } # VOLUME GATEWAY
 
-# cluster_start GATEWAYS : certificates, control plane, fabrics, gateways, a local pool `local` of their node.
+# Where volumes live: `local`, a directory of the one node that all gateways are on, or `rbd`, a real Ceph (lib/mini-ceph)
+# that each gateway reaches from a node of its own. The storage pool has that name.
+backend=${BACKEND:-local}
+case $backend in
+  local | rbd) ;;
+  *)
+    echo "BACKEND=$backend: local and rbd are possible" >&2
+    exit 2
+    ;;
+esac
+
+node_of() { if [ "$backend" = rbd ]; then echo "node-$1"; else echo node-1; fi; } # GATEWAY
+
+cluster_pool() {
+  if [ "$backend" = local ]; then
+    mkdir -p "$scratch/pool"
+    ctl pool create local --node node-1 --directory "$scratch/pool"
+    return
+  fi
+  at_end+=("'$root/tests/lib/mini-ceph' destroy '$scratch/ceph'")
+  OSD_MIB=4096 "$root/tests/lib/mini-ceph" start "$scratch/ceph"
+  sed -n 's/^\s*key = //p' "$scratch/ceph/gateway.keyring" >"$scratch/ceph.key"
+  ctl pool create rbd --monitor "$(sed -n 's/^mon_host = \[v2:\([0-9.:]*\)\].*/\1/p' "$scratch/ceph/ceph.conf")" --user gateway \
+    --ceph-key-file "$scratch/ceph.key" --ceph-pool rbd
+}
+
+# cluster_start GATEWAYS : certificates, control plane, fabrics, gateways, and the pool.
 cluster_start() {
   local i names=()
-  mkdir -p "$scratch/pool"
   for ((i = 1; i <= $1; i++)); do names+=(--gateway "gw-$i"); done
   "$controlplane" certs --directory "$certs" "${names[@]}" >/dev/null
   controlplane_start
   ctl fabric create red --subnet 10.77.1.0/24
   ctl fabric create blue --subnet 10.77.2.0/24
   ctl gatewaypool create default --fabric red --fabric blue
-  ctl pool create local --node node-1 --directory "$scratch/pool"
+  cluster_pool
   for ((i = 1; i <= $1; i++)); do
-    ctl gateway create "gw-$i" --pool default --node node-1 --forwarding-address "10.77.9.1$i:3261" \
+    ctl gateway create "gw-$i" --pool default --node "$(node_of "$i")" --forwarding-address "10.77.9.1$i:3261" \
       --portal "fabric=red,listen=10.77.1.1$i:3260" --portal "fabric=blue,listen=10.77.2.1$i:3260"
     cluster_gateway "$i"
   done

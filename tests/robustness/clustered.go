@@ -34,26 +34,28 @@ const (
 
 var hostFabrics = []string{cluster.Red, cluster.Blue}
 
-func startCluster(ctx context.Context, programs, gateway, etcd, directory string, replicas int, note noter) (*clustered, error) {
+func startCluster(ctx context.Context, options cluster.Options, note noter) (*clustered, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*recoverTime)
 	defer cancel()
-	absolute, err := filepath.Abs(programs)
-	if err != nil {
+	var err error
+	if options.Programs, err = filepath.Abs(options.Programs); err != nil {
 		return nil, err
 	}
 	c := &clustered{note: note}
-	pool := filepath.Join(directory, "pool")
-	if c.pool, err = mountDisk(filepath.Join(directory, "disk"), pool); err != nil {
-		note("no slow disk here: %v", err)
-		c.pool = nil
+	if options.Ceph == nil {
+		options.Pool = filepath.Join(options.Directory, "pool")
+		if c.pool, err = mountDisk(filepath.Join(options.Directory, "disk"), options.Pool); err != nil {
+			note("no slow disk here: %v", err)
+			c.pool = nil
+		}
 	}
-	made, err := cluster.Start(ctx, cluster.Options{Programs: absolute, Gateway: gateway, Etcd: etcd, Directory: directory,
-		Gateways: clusterGateways, Volumes: clusterVolumes + 1, Replicas: replicas, Pool: pool,
-		GatewayEnvironment: func(i int) (environment []string, err error) {
-			clock, environment, err := newClock(directory, cluster.GatewayName(i))
-			c.clocks = append(c.clocks, clock)
-			return environment, err
-		}})
+	options.Gateways, options.Volumes = clusterGateways, clusterVolumes+1
+	options.GatewayEnvironment = func(i int) (environment []string, err error) {
+		clock, environment, err := newClock(options.Directory, cluster.GatewayName(i))
+		c.clocks = append(c.clocks, clock)
+		return environment, err
+	}
+	made, err := cluster.Start(ctx, options)
 	if err != nil {
 		return nil, errors.Join(err, c.pool.close())
 	}
@@ -101,7 +103,7 @@ func (c *clustered) faults(hosts []*host.Multipath) []*fault {
 	for _, process := range append(c.Replicas, c.Members...) {
 		all = append(all, c.keeper.killed(process, 1, 10*time.Second), frozen(process, 1, 10*time.Second))
 	}
-	all = append(all, c.pool.slowness("the pool")...)
+	all = append(append(all, c.pool.slowness("the pool")...), c.cephFaults()...)
 	for number, multipath := range hosts {
 		for _, path := range multipath.Paths {
 			all = append(all, hostFaults(path, number, c.luns())...)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/anishathalye/porcupine"
 
+	"sluice.dev/sluice/tests/cluster"
 	"sluice.dev/sluice/tests/host"
 	"sluice.dev/sluice/tests/robustness/history"
 )
@@ -29,6 +30,8 @@ type experiment struct {
 	// scenario, if set, takes the place of faults by chance.
 	scenario string
 	etcd     string // program of tests/cluster/etcd
+	// ceph is tests/lib/mini-ceph, where the volumes shall live in one; empty: in a directory.
+	ceph     string
 	seed     uint64
 	duration time.Duration
 	// resetWait of the hosts; see host.Config.
@@ -176,7 +179,12 @@ func (e experiment) start(ctx context.Context, directory string, note noter) (sy
 		if s, ok := scenarios[e.scenario]; ok {
 			replicas = s.replicas
 		}
-		return startCluster(ctx, e.programs, e.gateway, e.etcd, directory, replicas, note)
+		ceph, err := e.cephOf()
+		if err != nil {
+			return nil, err
+		}
+		return startCluster(ctx, cluster.Options{Programs: e.programs, Gateway: e.gateway, Etcd: e.etcd, Directory: directory,
+			Replicas: replicas, Ceph: ceph}, note)
 	}
 	gateway := e.gateway
 	if gateway == "" {

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"sluice.dev/sluice/tests/cluster"
+	"sluice.dev/sluice/tests/world"
+)
+
+// Faults of a cluster whose volumes live in a real Ceph: of its daemons, of the way to it, and somebody who blocklists.
+
+// cephOf is where the volumes live: in Ceph, by the script that makes one, or in a directory (nil).
+func (e experiment) cephOf() (*cluster.Ceph, error) {
+	if e.ceph == "" {
+		return nil, nil
+	}
+	script, err := filepath.Abs(e.ceph)
+	if err == nil {
+		_, err = os.Stat(script)
+	}
+	return &cluster.Ceph{Script: script}, err
+}
+
+const (
+	daemonAwayShortest, daemonAwayLongest = 500 * time.Millisecond, 5 * time.Second
+	// Longer than any run; gateways are fenced for ten years.
+	blocklistedFor = "31536000"
+)
+
+func (c *clustered) cephFaults() []*fault {
+	if c.Ceph == nil {
+		return nil
+	}
+	all := []*fault{c.daemonKilled("osd.0"), c.daemonKilled("mon.0")}
+	for i, gateway := range c.Gateways {
+		pair := gateway.Node + " and Ceph"
+		all = append(all, c.blocklisted(i), networkFault("partition between "+pair, pair, "partition from Ceph", 500*time.Millisecond, 12*time.Second,
+			func() (world.Undo, error) {
+				return c.Network.Partition(gateway.Node, cluster.CephNode, cluster.Storage)
+			}))
+	}
+	return all
+}
+
+func (c *clustered) daemonKilled(daemon string) *fault {
+	return &fault{name: "SIGKILL of " + daemon, on: "Ceph", kind: "kill of Ceph's", weight: 1, shortest: daemonAwayShortest, longest: daemonAwayLongest,
+		do:   func(ctx context.Context) error { return c.MiniCeph(ctx, "down", daemon, "KILL") },
+		undo: func(ctx context.Context) error { return c.MiniCeph(ctx, "up", daemon) }}
+}
+
+// blocklisted: somebody shuts a gateway out of Ceph that nothing is wrong with. It has to find out, and come back.
+func (c *clustered) blocklisted(gateway int) *fault {
+	name := "blocklisting of " + cluster.GatewayName(gateway)
+	return &fault{name: name, on: "Ceph", kind: "blocklisting", weight: 1, do: func(ctx context.Context) error {
+		address := c.Network.Address(cluster.GatewayName(gateway), cluster.Storage)
+		clients, err := c.clientsAt(ctx, address)
+		for _, client := range clients {
+			if err == nil {
+				_, err = c.Rados(ctx, "ceph", "osd", "blocklist", "add", client, blocklistedFor)
+			}
+		}
+		if err != nil || len(clients) == 0 {
+			c.note("%s: it holds nothing there, or nobody can tell (%v)", name, err)
+		}
+		return nil
+	}}
+}
+
+// clientsAt are the clients at an address that hold an image's lock.
+func (c *clustered) clientsAt(ctx context.Context, address string) ([]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, blocklistPatience)
+	defer cancel()
+	images, err := c.Rados(ctx, "rbd", "ls", "rbd")
+	if err != nil {
+		return nil, err
+	}
+	found := map[string]bool{}
+	for _, image := range strings.Fields(images) {
+		locks, err := c.Rados(ctx, "rbd", "lock", "ls", "rbd/"+image)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", image, err)
+		}
+		for _, word := range strings.Fields(locks) {
+			if strings.HasPrefix(word, address+":") {
+				found[word] = true
+			}
+		}
+	}
+	var clients []string
+	for client := range found {
+		clients = append(clients, client)
+	}
+	return clients, nil
+}
+
+const blocklistPatience = 5 * time.Second
