@@ -150,11 +150,12 @@ bench-placement: ## package placement at full size: time, balance, moves, hops; 
 	@GOMAXPROCS=1 go run ./controlplane/internal/placement/simulate >build/bench/placement.jsonl
 	@go run ./bench/placement -records build/bench/placement.jsonl -out bench/reports
 
-bench-failover: build ## stalls of KILLS (100) kills, MOVES (100) planned moves, LOSSES (20) node losses, fewer with more LUNs (LUNS=1,100,1000)
-	@.ci/deps go faults
+bench-failover: build ## stalls of KILLS (100) kills, MOVES (100) planned moves, LOSSES (20) node losses, fewer with more LUNs (LUNS=1,100,1000); BACKEND=rbd: on a real Ceph
+	@.ci/deps go faults $(if $(filter rbd,$(BACKEND)),ceph)
 	@mkdir -p build/tools
 	@go build -o build/tools/ ./bench/failover
-	@build/tools/failover -kills $(or $(KILLS),100) -moves $(or $(MOVES),100) -losses $(or $(LOSSES),20) $(if $(LUNS),-luns '$(LUNS)')
+	@build/tools/failover -kills $(or $(KILLS),100) -moves $(or $(MOVES),100) -losses $(or $(LOSSES),20) $(if $(LUNS),-luns '$(LUNS)') \
+	  $(if $(filter rbd,$(BACKEND)),-ceph tests/lib/mini-ceph)
 
 bench-scale: build ## 1,024 LUNs, 1,024 sessions, 16 gateways on one machine: memory, start, failover of a whole gateway
 	@.ci/deps go faults

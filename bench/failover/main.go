@@ -20,6 +20,8 @@ import (
 // settings of a run.
 type settings struct {
 	programs, out string
+	// ceph is tests/lib/mini-ceph, where the volumes shall live in a real Ceph; empty: in a directory.
+	ceph string
 	// first is how often each fault is done with the first number of LUNs, others with the other ones.
 	first, others   counts
 	luns            string
@@ -34,6 +36,7 @@ func main() {
 	var summarise string
 	flag.StringVar(&s.programs, "programs", "build/bin", "directory of the programs")
 	flag.StringVar(&s.out, "out", "bench/reports", "directory of the report")
+	flag.StringVar(&s.ceph, "ceph", "", "tests/lib/mini-ceph: the volumes live in a real Ceph, and the report is of that")
 	flag.IntVar(&s.first.kills, "kills", 100, "SIGKILLs of the owner, with the first number of LUNs")
 	flag.IntVar(&s.first.moves, "moves", 100, "planned moves, likewise")
 	flag.IntVar(&s.first.losses, "losses", 20, "cuts of all links of the owner's node, likewise")
@@ -54,6 +57,9 @@ func main() {
 
 func run(s settings, summarise string) error {
 	base := filepath.Join(s.out, time.Now().UTC().Format(time.DateOnly)+"-failover")
+	if s.ceph != "" {
+		base += "-rbd"
+	}
 	if summarise != "" {
 		records, err := readRecords(summarise)
 		if err != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"sluice.dev/sluice/tests/cluster"
@@ -59,8 +60,15 @@ func measure(ctx context.Context, s settings, luns int, times counts, report fun
 	starting, started := context.WithTimeout(ctx, readyTime)
 	defer started()
 	began := time.Now()
-	made, err := cluster.Start(starting, cluster.Options{Programs: programs, Directory: directory, Gateways: gateways,
-		Volumes: luns, Replicas: 1})
+	options := cluster.Options{Programs: programs, Directory: directory, Gateways: gateways, Volumes: luns, Replicas: 1}
+	if s.ceph != "" {
+		script, err := filepath.Abs(s.ceph)
+		if err != nil {
+			return nil, err
+		}
+		options.Ceph = &cluster.Ceph{Script: script}
+	}
+	made, err := cluster.Start(starting, options)
 	if err != nil {
 		return nil, err
 	}
@@ -162,7 +170,9 @@ func (b *bench) one(ctx context.Context, kind string, fault fault) (record, erro
 	if mend != nil {
 		err = errors.Join(err, mend())
 	}
-	return summary(kind, b.luns, began, last, struck, probes), err
+	r := summary(kind, b.luns, began, last, struck, probes)
+	r.Takeovers = takeovers(b.owners.Now(), struck, began)
+	return r, err
 }
 
 // struck is the owner of LUN 0, and the volumes that the fault will concern: all that it owns, or that one.
@@ -205,6 +215,18 @@ func summary(kind string, luns int, began, last time.Time, struck map[string]clu
 		r.Beyond = max(0, r.Gap-silenceLimit.Seconds())
 	}
 	return r
+}
+
+// takeovers say how long each volume struck took from the moment its owner began to be shut out until the next one served it.
+func takeovers(now, struck map[string]cluster.Ownership, began time.Time) []float64 {
+	var all []float64
+	for name := range struck {
+		if is := now[name]; is.FenceBegan.After(began) {
+			all = append(all, is.Heard.Sub(is.FenceBegan).Seconds())
+		}
+	}
+	slices.Sort(all)
+	return all
 }
 
 func (b *bench) kill(_ context.Context, owner int) (func() error, error) {

@@ -37,6 +37,9 @@ type record struct {
 	All float64 `json:"allSeconds"`
 	// Beyond is Gap less the initiator's own detection of a silent path; for node loss only.
 	Beyond float64 `json:"beyondDetectionSeconds,omitempty"`
+	// Takeovers are, for each LUN struck whose owner had to be shut out, the time from the beginning of that until the next
+	// owner served it, in seconds, sorted: the part of a failover that storage takes.
+	Takeovers []float64 `json:"takeoversSeconds,omitempty"`
 	// Errors are operations that did not end well, Retries attempts besides the last ones.
 	Errors  int `json:"errors"`
 	Retries int `json:"retries"`
@@ -94,6 +97,7 @@ type group struct {
 	struck          int       // at most
 	gaps            []float64 // of every fault and watched LUN; like the others sorted
 	all, beyond     []float64 // of every fault
+	takeovers       []float64 // of every fault and LUN struck
 	longest         []float64
 	errors, retries int
 }
@@ -117,6 +121,7 @@ func groups(records []record) []group {
 			g.struck = max(g.struck, r.Struck)
 			g.gaps = append(g.gaps, r.Stalls...)
 			g.all = append(g.all, r.All)
+			g.takeovers = append(g.takeovers, r.Takeovers...)
 			g.beyond = append(g.beyond, r.Beyond)
 			g.longest = append(g.longest, r.Longest)
 			g.errors += r.Errors
@@ -125,7 +130,7 @@ func groups(records []record) []group {
 		slices.Sort(order)
 		for _, luns := range order {
 			g := byLUNs[luns]
-			for _, values := range [][]float64{g.gaps, g.all, g.beyond, g.longest} {
+			for _, values := range [][]float64{g.gaps, g.all, g.beyond, g.longest, g.takeovers} {
 				slices.Sort(values)
 			}
 			all = append(all, *g)

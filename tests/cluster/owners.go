@@ -19,6 +19,8 @@ type Ownership struct {
 	Serves bool
 	// Heard is when this was told.
 	Heard time.Time
+	// FenceBegan is when the last owner that had to be shut out began to be; zero: none had to.
+	FenceBegan time.Time
 }
 
 // Owners is what the control plane tells of all volumes, as it happens: no polling, which would cost it more with every volume.
@@ -67,9 +69,12 @@ func (o *Owners) take(name string, status *pb.VolumeStatus) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	was := o.known[name]
-	now.Heard = was.Heard
+	now.Heard, now.FenceBegan = was.Heard, was.FenceBegan
 	if now != was { // other news of a volume leaves the moment as it was
 		now.Heard = time.Now()
+		if status.GetOwnership() == pb.OwnershipState_OWNERSHIP_STATE_FENCING {
+			now.FenceBegan = now.Heard
+		}
 		o.known[name] = now
 		close(o.changed)
 		o.changed = make(chan struct{})
