@@ -119,16 +119,16 @@ fuzz: ## every fuzzer for FUZZ_SECONDS (60) seconds; findings go to build/fuzz/f
 	@.ci/compile fuzz
 	@tests/corpus/fuzz $(or $(FUZZ_SECONDS),60)
 
-robustness: build ## faults under load with a new seed, or SEED=N, for DURATION (45s): what test-robustness does, shown
-	@.ci/deps go faults
-	@V=1 .ci/tier robustness tests/robustness/run -seed $(or $(SEED),0)
+robustness: build ## faults under load with a new seed, or SEED=N, for DURATION (45s): what test-robustness does, and the same on a real Ceph, shown
+	@.ci/deps go faults ceph
+	@SLUICE_RBD=1 V=1 .ci/tier robustness tests/robustness/run -seed $(or $(SEED),0)
 
 robustness-long: build ## RUNS (40) runs of faults of DURATION (90s) each, from SEED on; ends at the first that fails
-	@.ci/deps go faults
-	@DURATION=$(or $(DURATION),90s) V=1 .ci/tier robustness tests/robustness/run -seed $(or $(SEED),0) -runs $(or $(RUNS),40)
+	@.ci/deps go faults ceph
+	@SLUICE_RBD=1 DURATION=$(or $(DURATION),90s) V=1 .ci/tier robustness tests/robustness/run -seed $(or $(SEED),0) -runs $(or $(RUNS),40)
 
 robustness-canaries: build ## gateways that each lack a safety rule, CANARY (all) by regular expression: each must be found out; 20 minutes
-	@.ci/deps go faults
+	@.ci/deps go faults ceph
 	@.ci/compile canary sluice-gateway
 	@V=1 .ci/tier canaries tests/robustness/canaries '$(or $(CANARY),.)'
 

@@ -20,6 +20,8 @@ type canary struct {
 	lacks string
 	// cluster: it shows only where several gateways serve a volume.
 	cluster bool
+	// rbd: it shows only where volumes live in Ceph.
+	rbd bool
 	// only are the faults, by kind, that the rule is made for: others may keep the canary from showing.
 	only string
 	// scenario, if set, takes the place of faults.
@@ -39,6 +41,9 @@ var canaries = []canary{
 	{name: "r6-late-delivery", rule: "R6", lacks: "who is silent is neither closed nor distrusted later", only: "^late delivery$"},
 	{name: "r6-frozen", rule: "R6", lacks: "after standing still a reactor goes on where it was", cluster: true, only: "^left frozen$"},
 	{name: "r6-hung-reactor", rule: "R6", lacks: "a hung reactor goes on where it was, and nobody kills its process", only: "^left hung$"},
+	{name: "r2-no-blocklist", rule: "R2", lacks: "the lock of an image is broken and its holder not blocklisted", rbd: true, only: "^isolation$"},
+	{name: "r2-lock-on-demand", rule: "R2", lacks: "an image's lock is the only fence, and goes to whoever writes next", rbd: true, only: "^isolation$"},
+	{name: "r12-rbd-cache", rule: "R12", lacks: "images acknowledge writes from a cache in memory", rbd: true, only: "^kill$"},
 	{name: "r6-old-tokens", rule: "R6", lacks: "forwarded commands are taken however old their token is", cluster: true, only: "^left on the way$"},
 }
 
@@ -81,7 +86,7 @@ func findOutOne(ctx context.Context, e experiment, c canary) bool {
 		return false
 	}
 	defer func() { _ = os.Unsetenv(canaryVariable) }()
-	e.clustered, e.scenario, e.few = c.cluster, c.scenario, canaryBlocks
+	e.clustered, e.rbd, e.scenario, e.few = c.cluster || c.rbd, c.rbd, c.scenario, canaryBlocks
 	if c.only != "" {
 		e.only = regexp.MustCompile(c.only)
 	}

@@ -16,10 +16,10 @@ import (
 
 // cephOf is where the volumes live: in Ceph, by the script that makes one, or in a directory (nil).
 func (e experiment) cephOf() (*cluster.Ceph, error) {
-	if e.ceph == "" {
+	if !e.rbd {
 		return nil, nil
 	}
-	script, err := filepath.Abs(e.ceph)
+	script, err := filepath.Abs(e.miniCeph)
 	if err == nil {
 		_, err = os.Stat(script)
 	}

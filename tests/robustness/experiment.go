@@ -30,8 +30,9 @@ type experiment struct {
 	// scenario, if set, takes the place of faults by chance.
 	scenario string
 	etcd     string // program of tests/cluster/etcd
-	// ceph is tests/lib/mini-ceph, where the volumes shall live in one; empty: in a directory.
-	ceph     string
+	// rbd: the volumes live in a real Ceph, which the script miniCeph makes; else in a directory.
+	rbd      bool
+	miniCeph string
 	seed     uint64
 	duration time.Duration
 	// resetWait of the hosts; see host.Config.

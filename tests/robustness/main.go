@@ -28,7 +28,8 @@ func main() {
 	flag.StringVar(&e.gateway, "gateway", "", "another gateway than the one there")
 	flag.BoolVar(&e.clustered, "cluster", false, "break a cluster of three gateways instead of one gateway alone")
 	flag.StringVar(&e.etcd, "etcd", "build/tools/etcd", "program of tests/cluster/etcd, for a cluster")
-	flag.StringVar(&e.ceph, "ceph", "", "tests/lib/mini-ceph: the cluster's volumes live in a real Ceph")
+	flag.BoolVar(&e.rbd, "rbd", false, "a cluster whose volumes live in a real Ceph")
+	flag.StringVar(&e.miniCeph, "mini-ceph", "tests/lib/mini-ceph", "script that makes one")
 	flag.StringVar(&e.scenario, "scenario", "", "instead of faults by chance, in a cluster: rolling-upgrade, switch-down, etcd-lost, "+
 		"controlplane-restored or preempted")
 	flag.Uint64Var(&e.seed, "seed", 0, "of faults and clients; 0: a new one")
@@ -52,7 +53,7 @@ func main() {
 			strings.Join(slices.Sorted(maps.Keys(scenarios)), ", "))
 		os.Exit(2)
 	}
-	e.clustered = e.clustered || e.scenario != "" || e.ceph != ""
+	e.clustered = e.clustered || e.scenario != "" || e.rbd
 	if e.seed == 0 {
 		e.seed = rand.Uint64N(1 << 32)
 	}
