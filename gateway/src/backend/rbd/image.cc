@@ -11,6 +11,7 @@
 
 #include "backend/failure.h"
 #include "backend/spec.h"
+#include "base/canary.h"
 #include "base/limits.h"
 #include "base/log.h"
 #include "rbd/holder.h"
@@ -43,17 +44,6 @@ void completed(rbd_completion_t completion, void* argument) {
   io.priv.aio->complete(io.aio, result);
 }
 
-// The address of the client that holds the managed lock; empty: nobody.
-std::string owner_of(rbd_image_t image) {
-  rbd_lock_mode_t mode{};
-  std::array<char*, 8> owners{};
-  size_t count = owners.size();
-  if (rbd_lock_get_owners(image, &mode, owners.data(), &count) < 0 || count == 0) return "";
-  std::string first = owners[0];
-  rbd_lock_get_owners_cleanup(owners.data(), count);
-  return first;
-}
-
 std::optional<Holder> holder_of(rbd_image_t image) {
   std::string text(kHolderBytes, '\0');
   size_t size = text.size();
@@ -73,7 +63,7 @@ Error cannot_open(const std::string& name, int r) {
 }  // namespace
 
 Result<std::unique_ptr<Image>> Image::open(std::shared_ptr<Pool> pool, const std::string& image,
-                                           Access access) {
+                                           Access access, const Takeover& takeover) {
   const std::string name = pool->name() + "/" + image;
   const rados_ioctx_t context = pool->context();
   std::unique_ptr<Image> opened(new Image(std::move(pool), name, access));
@@ -89,7 +79,7 @@ Result<std::unique_ptr<Image>> Image::open(std::shared_ptr<Pool> pool, const std
     if (!fine) return Error{fine.error()};
   }
   if (access == Access::kOwned) {
-    const Result<void> locked = opened->lock();
+    const Result<void> locked = opened->lock(takeover);
     if (!locked) return Error{locked.error()};
   }
   return opened;
@@ -127,6 +117,7 @@ Result<void> Image::check() const {
 
 // Metadata of image and pool (conf_*) win over what we set.
 Result<void> Image::check_cache() const {
+  if (lacks(Guard::kRbdCache)) return {};
   std::vector<rbd_config_option_t> options(kMostOptions);
   int count = kMostOptions;
   const int r = rbd_config_image_list(image_, options.data(), &count);
@@ -145,8 +136,18 @@ Result<void> Image::check_cache() const {
               "rbd config " + from + " rbd_cache");
 }
 
+std::string Image::lock_owner() const {
+  rbd_lock_mode_t mode{};
+  std::array<char*, 8> owners{};
+  size_t count = owners.size();
+  if (rbd_lock_get_owners(image_, &mode, owners.data(), &count) < 0 || count == 0) return "";
+  std::string first = owners[0];
+  rbd_lock_get_owners_cleanup(owners.data(), count);
+  return first;
+}
+
 Error Image::in_use() const {
-  const std::string owner = owner_of(image_);
+  const std::string owner = lock_owner();
   const std::optional<Holder> holder = holder_of(image_);
   const std::string who = holder && holder->client == owner ? holder->describe() : "a client";
   return fail(name_, "is in use by " + who + " (" + owner + ")",
@@ -155,13 +156,20 @@ Error Image::in_use() const {
 
 // Returns when nobody has the lock, or only who has just been blocklisted: a write of the dead may
 // still be on its way (DESIGN R2). rbd_lock_acquire() alone would break a lock without that.
-Result<void> Image::wait_for_turn() {
+Result<void> Image::wait_for_turn(const Takeover& takeover) {
   using Clock = std::chrono::steady_clock;
   RadosClient& client = pool_->client();
-  const auto end = Clock::now() + std::chrono::nanoseconds(limits::kImageOpens - 10 * kSecond);
+  const auto start = Clock::now();
   for (;;) {
-    const std::string owner = owner_of(image_);
+    const std::string owner = lock_owner();
     if (owner.empty() || owner == client.addresses()) return {};
+    // Disks drop its watch with that map, and librbd its lock for want of one.
+    if (std::ranges::count(takeover.fenced, owner) != 0) {
+      if (lacks(Guard::kBlocklist)) {
+        rbd_lock_break(image_, RBD_LOCK_MODE_EXCLUSIVE, owner.c_str());
+      }
+      return client.wait_for_latest_map();
+    }
     const std::optional<Holder> holder = holder_of(image_);
     const bool known = holder && holder->client == owner;
     const bool ours = known && holder->is_self();
@@ -173,13 +181,15 @@ Result<void> Image::wait_for_turn() {
                    {{"image", name_}, {"client", owner}});
       return client.blocklist(owner);
     }
-    if ((known && holder->is_alive()) || Clock::now() >= end) return in_use();
-    std::this_thread::sleep_for(std::chrono::milliseconds(250));
+    const Nanos patience = known && holder->is_alive() ? takeover.of_living : takeover.of_silent;
+    if (Clock::now() - start >= std::chrono::nanoseconds(patience)) return in_use();
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
   }
 }
 
-Result<void> Image::lock() {
-  Result<void> free = wait_for_turn();
+Result<void> Image::lock(const Takeover& takeover) {
+  if (lacks(Guard::kRbdLockMode)) return pool_->client().wait_for_latest_map();
+  Result<void> free = wait_for_turn(takeover);
   if (!free) return free;
   int r = rbd_lock_acquire(image_, RBD_LOCK_MODE_EXCLUSIVE);
   if (r == -EROFS || r == -EBUSY) return in_use();

@@ -126,7 +126,10 @@ TEST_F(ImagesTest, ACloneLivesOnWithoutItsSourceOnceItIsFlat) {
   EXPECT_TRUE(remove_snapshot(*open("disk"), "s").ok());
   EXPECT_EQ(contents("copy"), pattern(0, 65536, 1));
   unsigned last = 0;
-  const Progress progress = [&](unsigned percent) { last = percent; };
+  const Progress progress = [&](unsigned permille) {
+    last = permille;
+    return true;
+  };
   EXPECT_TRUE(flatten(*open("copy"), progress).ok());
   EXPECT_GT(last, 0u);
   EXPECT_TRUE(flatten(*open("copy"), progress).ok());

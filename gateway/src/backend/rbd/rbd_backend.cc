@@ -38,8 +38,7 @@ Result<std::unique_ptr<Backend>> RbdBackend::open(const Spec& spec) {
   const Result<void> opened = Workers::instance().run<void>(spec.path, limits::kImageOpens,
                                                             [image] { return image->open(); });
   if (!opened) return Error{opened.error()};
-  return Result<std::unique_ptr<Backend>>(
-      std::unique_ptr<Backend>(new RbdBackend(std::move(image))));
+  return Result<std::unique_ptr<Backend>>(std::make_unique<RbdBackend>(std::move(image)));
 }
 
 RbdBackend::~RbdBackend() { close(); }

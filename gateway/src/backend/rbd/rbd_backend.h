@@ -20,6 +20,8 @@ void install();
 class RbdBackend final : public backend::Backend {
  public:
   static Result<std::unique_ptr<backend::Backend>> open(const backend::Spec& spec);
+  // Of an image that is open.
+  explicit RbdBackend(std::shared_ptr<ServedImage> image);
   ~RbdBackend() override;
 
   const backend::Info& info() const override { return info_; }
@@ -34,7 +36,6 @@ class RbdBackend final : public backend::Backend {
   Result<void> check() override;
 
  private:
-  explicit RbdBackend(std::shared_ptr<ServedImage> image);
   int refusal(const backend::Io& io) const;
   int64_t settle(const backend::Io& io, int32_t result) const;
   static void on_done(AioOp& op, int32_t result);

@@ -15,14 +15,19 @@
 
 #include "backend/failure.h"
 #include "base/clock.h"
+#include "base/limits.h"
 #include "base/result.h"
 
 namespace sluice::rbd {
 
 class Workers {
  public:
-  // The process's own; limits::kImageThreads at most, made when needed. At the end of the process
-  // what was posted has limits::kImageCloses to end.
+  // Threads are made when they are needed, `threads` at most.
+  explicit Workers(unsigned threads) : threads_(threads) {}
+  Workers(const Workers&) = delete;
+  Workers& operator=(const Workers&) = delete;
+  // The process's own, limits::kImageThreads. At the end of the process what was posted has
+  // limits::kImageCloses to end.
   static Workers& instance();
 
   // False: limits::kMaxImageTasks wait already, `task` was dropped.
@@ -44,7 +49,10 @@ class Workers {
     return result.get();
   }
 
-  ~Workers();
+  // No thread stays for what may come. False: what was posted has not ended within `bound`.
+  bool stop(Nanos bound);
+
+  ~Workers() { stop(limits::kImageCloses); }
 
  private:
   // Outlives the process's statics where a thread hangs in Ceph.
@@ -58,6 +66,7 @@ class Workers {
   };
   static void work(const std::shared_ptr<Shared>& shared);
 
+  const unsigned threads_;
   const std::shared_ptr<Shared> shared_ = std::make_shared<Shared>();
 };
 
