@@ -17,6 +17,7 @@
 #include <sys/uio.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -102,7 +103,10 @@ class Backend {
   // flush. No Io is in flight and none follows. What borrow() lent stays where it is until the
   // destructor. Never blocks: what needs the network (rbd) is done by a thread of its own, and the
   // next open() of the same data in this process waits for it.
-  virtual void close() {}
+  // `closed` is called exactly once, as soon as nothing is held any more: inside the call, or later
+  // by any thread, perhaps after the destructor. Who closes again is told again. The destructor of
+  // one that wasn't closed does the same and tells nobody.
+  virtual void close(std::function<void()> closed) { closed(); }
 
   virtual const Info& info() const = 0;
   virtual uint64_t size_bytes() const = 0;  // atomic

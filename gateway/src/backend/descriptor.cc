@@ -74,12 +74,14 @@ Descriptor::~Descriptor() {
 
 // The mapping keeps the open file and with it its lock, so that is given up by name. The number of
 // the descriptor stays ours, for a check() on another thread must not hit on somebody else's file.
-void Descriptor::close() {
-  if (closed_.exchange(true, std::memory_order_relaxed)) return;
-  flock(fd_.get(), LOCK_UN);
-  const FileDescriptor nothing(::open("/dev/null", O_PATH | O_CLOEXEC));
-  // Without a descriptor to spare the file stays open until the destructor, unlocked.
-  if (nothing.valid()) dup3(nothing.get(), fd_.get(), O_CLOEXEC);
+void Descriptor::close(std::function<void()> closed) {
+  if (!closed_.exchange(true, std::memory_order_relaxed)) {
+    flock(fd_.get(), LOCK_UN);
+    const FileDescriptor nothing(::open("/dev/null", O_PATH | O_CLOEXEC));
+    // Without a descriptor to spare the file stays open until the destructor, unlocked.
+    if (nothing.valid()) dup3(nothing.get(), fd_.get(), O_CLOEXEC);
+  }
+  closed();
 }
 
 bool Descriptor::submit(Io& io, Aio& aio) {

@@ -136,6 +136,7 @@ class Unit : public std::enable_shared_from_this<Unit> {
   void reshape_locked(Shape shape);
   void set_role_locked(const Role& role);  // and the gate with it; raises 2A/06 where R10 wants it
   bool opened_locked() const { return opened_; }
+  bool vacant_locked() const { return !opened_ && !closing_; }  // nothing of a backend is left
   // Transitioning; `draining`: commands that were started complete here.
   void stop_serving_locked(bool draining);
   std::shared_ptr<Closing>& closing_locked() { return closing_; }

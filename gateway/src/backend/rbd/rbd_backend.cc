@@ -8,7 +8,6 @@
 #include "backend/range.h"
 #include "backend/spec.h"
 #include "base/limits.h"
-#include "base/log.h"
 #include "rbd/workers.h"
 
 namespace sluice::rbd {
@@ -42,15 +41,17 @@ Result<std::unique_ptr<Backend>> RbdBackend::open(const Spec& spec) {
       std::unique_ptr<Backend>(new RbdBackend(std::move(image))));
 }
 
-RbdBackend::~RbdBackend() { close(); }
+RbdBackend::~RbdBackend() {
+  if (!closed_) close([] {});
+}
 
-void RbdBackend::close() {
-  if (std::exchange(closed_, true)) return;
+void RbdBackend::close(std::function<void()> closed) {
+  closed_ = true;
   image_->begin_closing();
-  if (!Workers::instance().post([image = image_] { image->shut(); })) {
-    log::error("image stays open: too much waits for Ceph already",
-               {{"image", image_->spec().path}});
-  }
+  Workers::instance().post_always([image = image_, closed = std::move(closed)] {
+    image->shut();
+    closed();
+  });
 }
 
 int RbdBackend::refusal(const Io& io) const {

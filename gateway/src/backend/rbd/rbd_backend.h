@@ -7,6 +7,8 @@
 // lock.
 #pragma once
 
+#include <atomic>
+#include <functional>
 #include <memory>
 
 #include "backend/backend.h"
@@ -25,7 +27,7 @@ class RbdBackend final : public backend::Backend {
   const backend::Info& info() const override { return info_; }
   uint64_t size_bytes() const override { return image_->size(); }
   bool submit(backend::Io& io, Aio& aio) override;
-  void close() override;
+  void close(std::function<void()> closed) override;
   bool write_cache() const override { return false; }
   Result<void> set_write_cache(bool on) override;
   // All of it: only an object map could tell, and that is refused.
@@ -41,7 +43,7 @@ class RbdBackend final : public backend::Backend {
 
   backend::Info info_;
   const std::shared_ptr<ServedImage> image_;
-  bool closed_ = false;
+  std::atomic<bool> closed_ = false;
 };
 
 }  // namespace sluice::rbd

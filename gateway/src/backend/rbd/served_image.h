@@ -22,7 +22,7 @@ class ServedImage : public std::enable_shared_from_this<ServedImage> {
   Result<void> open();
   Result<void> grow(uint64_t bytes);  // 0: to what the image has by now
   void come_back();                   // as a new client, with a new lock
-  void shut();                        // for good; nothing is in flight
+  void shut();                        // for good; nothing is in flight. Again: waits for the first
 
   // --- any thread: these don't
   // Requests look at the current slot without a lock. One that looks at a slot that is out of use
