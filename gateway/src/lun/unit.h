@@ -233,4 +233,13 @@ class Unit : public std::enable_shared_from_this<Unit> {
   std::unique_ptr<UnitStatistics> statistics_;
 };
 
+// The storage pool of a thin unit has passed the threshold that its administrator set: raises 38/07
+// (THIN PROVISIONING SOFT THRESHOLD REACHED) on every nexus. To be called on every gateway that
+// exports the unit, opened there or not, once each time the pool passes it; any thread. Linux logs
+// it and sends a uevent, ESXi warns of the datastore. Hosts can neither read nor set that
+// threshold: VPD B2h says THRESHOLD EXPONENT 0 and there is no mode page 1Ch/02h, by which SBC-4
+// obliges to nothing, and SAM-5 §5.14 leaves it to us what a host should be told. So the sense data
+// has no INFORMATION, which would point into that page.
+void tell_threshold_reached(Unit& unit);
+
 }  // namespace sluice::lun
