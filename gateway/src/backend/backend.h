@@ -36,6 +36,9 @@ enum class Op : uint8_t {
   kDiscard,      // deallocate whole discard_granularity units inside the range; with
                  // Info::discard_zeroes the *whole* range reads zeros afterwards
   kWriteZeroes,  // the range reads zeros; kIoMayUnmap allows deallocation
+  kVouch,  // offset, length ignored; moves nothing. 0: since it was submitted there was a moment at
+           // which nobody else could own the data, so what is known of it may be answered from
+           // memory (DESIGN R2); -ESHUTDOWN: fenced. At once where a lock of this node says so.
 };
 
 enum : uint8_t {
@@ -54,7 +57,7 @@ struct Io {
   uint32_t iovcnt = 0;   // 1..IOV_MAX for kRead and kWrite, else 0
   iovec* iov = nullptr;  // sum of lengths == length for kRead and kWrite; not modified
   uint64_t offset = 0;   // bytes, multiple of the LUN's logical block size
-  uint64_t length = 0;   // bytes, > 0 except for kFlush
+  uint64_t length = 0;   // bytes, > 0 except for kFlush and kVouch
   // >= 0: bytes transferred (kRead, kWrite; may be short, but whole logical blocks and not 0: the
   // submitter goes on from there) or 0 for the other ops. < 0: negative errno, the state of the
   // range is then undefined between old and new. -ENOSPC also stands for an exhausted quota;

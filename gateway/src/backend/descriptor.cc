@@ -87,9 +87,9 @@ void Descriptor::close(std::function<void()> closed) {
 bool Descriptor::submit(Io& io, Aio& aio) {
   io.priv.backend = this;
   io.priv.aio = &aio;
-  if (io.op == Op::kFlush) {
+  if (io.op == Op::kFlush || io.op == Op::kVouch) {
     io.result = 0;
-    if (ephemeral_ || info_.read_only) return true;
+    if (io.op == Op::kVouch || ephemeral_ || info_.read_only) return true;
     return sync(io, 0);
   }
   if (io.length == 0 || !within(io.offset, io.length, size_bytes())) {

@@ -115,6 +115,7 @@ void count_failure(Command& command, Failure failure) {
 Sense sense_of_errno(int error, backend::Op op) {
   switch (error) {
     case EIO:  // UNRECOVERED READ ERROR, WRITE ERROR
+      if (op == backend::Op::kVouch) break;
       return Sense::make(SenseKey::kMediumError, op == backend::Op::kRead ? 0x11 : 0x0c, 0x00);
     case ENOSPC:
     case EDQUOT:  // SPACE ALLOCATION FAILED WRITE PROTECT
@@ -130,9 +131,10 @@ Sense sense_of_errno(int error, backend::Op op) {
       return Sense::make(SenseKey::kAbortedCommand, 0x4b, 0x06);
     case EOPNOTSUPP:
       return Sense::make(SenseKey::kIllegalRequest, 0x20, 0x00);
-    default:  // INTERNAL TARGET FAILURE
-      return Sense::make(SenseKey::kHardwareError, 0x44, 0x00);
+    default:
+      break;
   }
+  return Sense::make(SenseKey::kHardwareError, 0x44, 0x00);  // INTERNAL TARGET FAILURE
 }
 
 void finish_good(Command& command) {

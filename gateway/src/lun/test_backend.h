@@ -121,7 +121,7 @@ class TestBackend : public backend::Backend {
       }
       io.result = static_cast<int64_t>(total);
       if (write) mark(io.offset, total, true);
-    } else if (io.op != backend::Op::kFlush) {
+    } else if (io.op != backend::Op::kFlush && io.op != backend::Op::kVouch) {
       fill(io.offset, io.length, 0);
       if (io.op == backend::Op::kDiscard) mark(io.offset, io.length, false);
     }
