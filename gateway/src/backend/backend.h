@@ -142,6 +142,8 @@ class Backend {
   // the unit answers 02/04/00) until it returns ok again. A size that grew from outside is known
   // when it returns.
   virtual Result<void> check() = 0;
+  // Whether it answers -ESHUTDOWN by now, as far as it knows; any thread, never blocks.
+  virtual bool fenced() const { return false; }
 };
 
 // Where a Ceph cluster is, and who we are to it. A key is never part of a message.
@@ -168,6 +170,9 @@ struct Spec {
   // faulty wrapper, tests only: backend/faulty.h documents the keys. Empty: none.
   std::string fault;
   CephAccess ceph;  // rbd
+  // rbd: once fenced, check() makes it come back, as a new client. Not in a cluster: whose the
+  // image is by then, the control plane knows alone (DESIGN R4).
+  bool comes_back = true;
 };
 
 // Opens and locks (DESIGN R2: flock on the very description that does the I/O, O_EXCL for block

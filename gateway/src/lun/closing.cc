@@ -10,6 +10,7 @@
 #include "lun/closing.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <utility>
 
 #include "base/log.h"
@@ -97,6 +98,7 @@ void detach(const ClosingPtr& closing, bool flushed) {
 void flushed(backend::Io& io) {
   const ClosingPtr closing = static_cast<Closing*>(io.context)->alive;
   const auto error = static_cast<int>(-io.result);
+  if (error == ESHUTDOWN) closing->unit->tell_loss();
   if (error > 0) {
     log::error("flush failed while a volume was given up",
                {{"unit", closing->unit->uuid_text()}, {"errno", error}});

@@ -3,8 +3,8 @@
 //   submit -> Image::start -> librbd ... -> a thread of librbd -> Aio::complete -> reactor -> done
 //
 // Fenced (blocklisted, or robbed of its lock), it answers -ESHUTDOWN from then on (DESIGN R4). In a
-// gateway without a control plane check() then begins to come back: as a new client, with a new
-// lock.
+// gateway without a control plane (Spec::comes_back) check() then begins to come back: as a new
+// client, with a new lock.
 #pragma once
 
 #include <atomic>
@@ -34,6 +34,7 @@ class RbdBackend final : public backend::Backend {
   Result<backend::Extent> allocation(uint64_t offset, uint64_t limit) const override;
   Result<void> resize(uint64_t new_size) override;
   Result<void> check() override;
+  bool fenced() const override { return image_->fenced(); }
 
  private:
   explicit RbdBackend(std::shared_ptr<ServedImage> image);

@@ -41,7 +41,7 @@ class ServedImage : public std::enable_shared_from_this<ServedImage> {
   bool fenced() const { return fenced_.load(std::memory_order_acquire); }
   uint64_t size() const { return size_.load(std::memory_order_acquire); }
   const backend::Spec& spec() const { return spec_; }
-  // What keeps it from being served; a fenced one begins to come back.
+  // What keeps it from being served; a fenced one begins to come back, if Spec::comes_back.
   Result<void> check();
   // From now on open() of the same image, in this process, waits until shut() ended.
   void begin_closing();
