@@ -4,6 +4,8 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <ctime>
+#include <memory>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -15,6 +17,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "rbd/holder.h"
+#include "rbd/workers.h"
 
 namespace sluice::rbd {
 namespace {
@@ -42,6 +45,23 @@ void completed(rbd_completion_t completion, void* argument) {
   const auto result = static_cast<int32_t>(rbd_aio_get_return_value(completion));
   rbd_aio_release(completion);
   io.priv.aio->complete(io.aio, result);
+}
+
+struct Vouch {
+  std::shared_ptr<Pool> pool;  // and its client, which must outlive the question
+  Io* io = nullptr;
+  uint64_t size = 0;
+  time_t time = 0;
+};
+
+// By a thread of librados, which can't end the client that it is of. That there is no such object
+// is an answer, too.
+void vouched(rados_completion_t completion, void* argument) {
+  const std::unique_ptr<Vouch> vouch(static_cast<Vouch*>(argument));
+  const int r = rados_aio_get_return_value(completion);
+  Workers::instance().post_always([pool = std::move(vouch->pool)] {});
+  Io& io = *vouch->io;
+  io.priv.aio->complete(io.aio, r == -ENOENT ? 0 : r);
 }
 
 std::optional<Holder> holder_of(rbd_image_t image) {
@@ -73,6 +93,10 @@ Result<std::unique_ptr<Image>> Image::open(std::shared_ptr<Pool> pool, const std
   if (r < 0) {
     opened->image_ = nullptr;
     return cannot_open(name, r);
+  }
+  std::array<char, 256> id{};
+  if (rbd_get_id(opened->image_, id.data(), id.size()) == 0) {
+    opened->header_ = std::string("rbd_header.") + id.data();
   }
   for (auto step : {&Image::check, &Image::check_cache}) {
     const Result<void> fine = ((*opened).*step)();
@@ -242,7 +266,22 @@ Result<void> Image::watch(std::function<void()> changed) {
   return {};
 }
 
+// Asks the disk that has the header. Whoever takes the image over takes its lock there, with a map
+// that fences this client, before it serves: nothing of ours is answered from there after that.
+int Image::vouch(Io& io) {
+  auto vouch = std::make_unique<Vouch>(Vouch{pool_, &io});
+  rados_completion_t completion = nullptr;
+  int r = rados_aio_create_completion2(vouch.get(), vouched, &completion);
+  if (r < 0) return r;
+  Vouch* const asked = vouch.release();
+  r = rados_aio_stat(pool_->context(), header_.c_str(), completion, &asked->size, &asked->time);
+  rados_aio_release(completion);
+  if (r < 0) vouch.reset(asked);
+  return r;
+}
+
 int Image::start(Io& io) {
+  if (io.op == Op::kVouch) return vouch(io);
   rbd_completion_t completion = nullptr;
   int r = rbd_aio_create_completion(&io, completed, &completion);
   if (r < 0) return r;
@@ -266,6 +305,8 @@ int Image::start(Io& io) {
                                thick ? RBD_WRITE_ZEROES_FLAG_THICK_PROVISION : 0, 0);
       break;
     }
+    case Op::kVouch:
+      break;
   }
   if (r < 0) rbd_aio_release(completion);
   return r;

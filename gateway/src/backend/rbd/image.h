@@ -59,8 +59,8 @@ class Image {
   // call librbd. Once, before the first request.
   Result<void> watch(std::function<void()> changed);
 
-  // Begins a request; its end calls `io.priv.aio->complete(io.aio, ...)` with bytes, 0 or a
-  // negative errno. Returns 0, or a negative errno where it never began.
+  // Begins a request, kVouch among them; its end calls `io.priv.aio->complete(io.aio, ...)` with
+  // bytes, 0 or a negative errno. Returns 0, or a negative errno where it never began.
   int start(backend::Io& io);
 
  private:
@@ -71,12 +71,14 @@ class Image {
   Result<void> lock(const Takeover& takeover);
   Result<void> wait_for_turn(const Takeover& takeover);
   Error in_use() const;
+  int vouch(backend::Io& io);
   static void on_changed(void* image) { static_cast<Image*>(image)->changed_(); }
 
   const std::shared_ptr<Pool> pool_;
   const std::string name_;
   const Access access_;
   rbd_image_t image_ = nullptr;
+  std::string header_ = "rbd_directory";  // one that is too old to have an id: any object will do
   std::function<void()> changed_;
   uint64_t watch_ = 0;
   bool watched_ = false;

@@ -221,8 +221,10 @@ std::string ServedImage::problem() const {
 }
 
 Result<void> ServedImage::check() {
-  if (fenced() && given_) return {};  // its volume lets go of it, and says so
   if (fenced()) {
+    if (!spec_.comes_back) {
+      return fail(spec_.path, "was fenced", "the control plane decides who serves it now");
+    }
     if (!coming_back_.exchange(true)) {
       const auto back = [self = shared_from_this()] { self->come_back(); };
       if (!Workers::instance().post(back)) coming_back_.store(false);

@@ -34,7 +34,7 @@ class ServedImage : public std::enable_shared_from_this<ServedImage> {
   Result<void> open();
   Result<void> grow(uint64_t bytes);  // 0: to what the image has by now
   void come_back();                   // as a new client, with a new lock
-  void shut();                        // for good; nothing is in flight
+  void shut();                        // for good; nothing is in flight. Again: waits for the first
   // Error: it is fenced or closed. It closes only after `work`, which must therefore be short.
   Result<void> use(const std::function<Result<void>(Image&)>& work);
 
@@ -55,7 +55,7 @@ class ServedImage : public std::enable_shared_from_this<ServedImage> {
   bool fenced() const { return fenced_.load(std::memory_order_acquire); }
   uint64_t size() const { return size_.load(std::memory_order_acquire); }
   const backend::Spec& spec() const { return spec_; }
-  // What keeps it from being served; a fenced one begins to come back, but for one of a cluster.
+  // What keeps it from being served; a fenced one begins to come back, if Spec::comes_back.
   Result<void> check();
   // From now on open() of the same image, in this process, waits until shut() ended.
   void begin_closing();

@@ -12,13 +12,22 @@ Workers& Workers::instance() {
 bool Workers::post(std::function<void()> task) {
   const std::lock_guard lock(shared_->mutex);
   if (shared_->tasks.size() >= limits::kMaxImageTasks) return false;
+  add_locked(std::move(task));
+  return true;
+}
+
+void Workers::post_always(std::function<void()> task) {
+  const std::lock_guard lock(shared_->mutex);
+  add_locked(std::move(task));
+}
+
+void Workers::add_locked(std::function<void()> task) {
   shared_->tasks.push_back(std::move(task));
   if (shared_->idle < shared_->tasks.size() && shared_->threads < threads_) {
     ++shared_->threads;
     std::thread([shared = shared_] { work(shared); }).detach();
   }
   shared_->changed.notify_one();
-  return true;
 }
 
 void Workers::work(const std::shared_ptr<Shared>& shared) {

@@ -32,6 +32,9 @@ class Workers {
 
   // False: limits::kMaxImageTasks wait already, `task` was dropped.
   bool post(std::function<void()> task);
+  // Beyond that bound, too: for what somebody waits for and an earlier task has paid for, as an
+  // image that was opened must close.
+  void post_always(std::function<void()> task);
 
   // Runs `work`, which returns a Result<T>, on a worker and waits for it, `bound` at most. What
   // comes later is destroyed there.
@@ -64,6 +67,7 @@ class Workers {
     unsigned idle = 0;
     bool stopping = false;
   };
+  void add_locked(std::function<void()> task);
   static void work(const std::shared_ptr<Shared>& shared);
 
   const unsigned threads_;

@@ -83,6 +83,7 @@ Result<void> RbdPlace::open_image(const std::shared_ptr<rbd::Pool>& pool,
   spec.path = pool_->name() + '/' + location_;
   spec.size = static_cast<uint64_t>(volume.size_bytes());
   spec.block_size = static_cast<uint32_t>(volume.block_size());
+  spec.comes_back = false;
   rbd::ServedImage::Given given;
   given.pool = pool;
   given.takeover.fenced.assign(volume.fenced_clients().begin(), volume.fenced_clients().end());
@@ -135,7 +136,7 @@ void RbdPlace::image_lost(bool blocklisted) {
   }
   // One image has found out what is true of all. This may be a reactor.
   if (blocklisted && client) {
-    rbd::Workers::instance().post([client = std::move(client)] { client->note_fenced(); });
+    rbd::Workers::instance().post_always([client = std::move(client)] { client->note_fenced(); });
   }
   wake();
 }

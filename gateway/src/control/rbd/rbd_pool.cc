@@ -40,7 +40,7 @@ RbdPool::~RbdPool() {
   if (!client_) return;
   const std::string client = client_->addresses();
   outlet().run([&] { commits_.remove(desired_.uid(), client); });
-  rbd::Workers::instance().post(
+  rbd::Workers::instance().post_always(
       [client = std::move(client_), pool = std::move(pool_)]() mutable { pool.reset(); });
 }
 
@@ -90,7 +90,7 @@ void RbdPool::connect_now() {
   });
   // Whoever learns it may be a thread of librados, which can't end its own client.
   (*client)->watch_fence([weak, address] {
-    rbd::Workers::instance().post([weak, address] {
+    rbd::Workers::instance().post_always([weak, address] {
       if (const auto self = weak.lock()) self->client_gone(address);
     });
   });
@@ -112,7 +112,7 @@ void RbdPool::told(const std::string& client, ClientCommits::State state, const 
   }
   if (fenced) {
     log::error("a client of Ceph is shut out", {{"pool", name_}, {"client", client}});
-    rbd::Workers::instance().post([fenced = std::move(fenced)] { fenced->note_fenced(); });
+    rbd::Workers::instance().post_always([fenced = std::move(fenced)] { fenced->note_fenced(); });
     return;
   }
   wake_places();

@@ -75,7 +75,7 @@ TEST_F(RbdPoolTest, WhoIsFencedComesBackAsANewClientThatIsRecordedAgain) {
   one.until([&] { return one.asked().back() != before; });
   EXPECT_FALSE(first->at_rest());
   EXPECT_EQ(Driver(*old).write(0, Bytes(4096)), -ESHUTDOWN) << "came back by itself";
-  EXPECT_TRUE(old->check().ok());
+  EXPECT_FALSE(old->check().ok());
   old.reset();
   first->let_go();
   one.until([&] { return first->at_rest(); });
