@@ -86,7 +86,7 @@ test-qemu: build-gateway ## qemu-img and qemu-io over iscsi://, with and without
 
 test-ceph: build-gateway ## a real Ceph: the backend's tests and conformance, then a gateway killed, fenced, without room, without disks
 	@.ci/deps build clients ceph
-	@.ci/compile release rbd_test
+	@.ci/compile release rbd_test control_rbd_test
 	@.ci/tier ceph tests/ceph/run
 
 test-hostile: build-gateway ## bad peers: each named attack, while another session goes on

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "config/flags.h"
 #include "control/owned_units.h"
+#include "control_rbd/rbd_pool.h"
 
 namespace sluice {
 namespace {
@@ -151,6 +152,7 @@ Result<std::unique_ptr<control::Client>> join_cluster(const config::Config& conf
           [&engine](std::shared_ptr<lun::ReservationStore> store) {
             return control::owned_units(engine.reactors(), std::move(store));
           },
+      .rbd = control::rbd_pools(),
       .sessions = [&engine] { return engine.sessions(); },
       .evict = [&engine](const std::vector<uint16_t>& tsihs) { engine.evict(tsihs); },
       .peers = [&engine] { return peers_found(engine); },

@@ -17,6 +17,7 @@
 #include <sys/uio.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -35,6 +36,9 @@ enum class Op : uint8_t {
   kDiscard,      // deallocate whole discard_granularity units inside the range; with
                  // Info::discard_zeroes the *whole* range reads zeros afterwards
   kWriteZeroes,  // the range reads zeros; kIoMayUnmap allows deallocation
+  kVouch,  // offset, length ignored; moves nothing. 0: since it was submitted there was a moment at
+           // which nobody else could own the data, so what is known of it may be answered from
+           // memory (DESIGN R2); -ESHUTDOWN: fenced. At once where a lock of this node says so.
 };
 
 enum : uint8_t {
@@ -53,7 +57,7 @@ struct Io {
   uint32_t iovcnt = 0;   // 1..IOV_MAX for kRead and kWrite, else 0
   iovec* iov = nullptr;  // sum of lengths == length for kRead and kWrite; not modified
   uint64_t offset = 0;   // bytes, multiple of the LUN's logical block size
-  uint64_t length = 0;   // bytes, > 0 except for kFlush
+  uint64_t length = 0;   // bytes, > 0 except for kFlush and kVouch
   // >= 0: bytes transferred (kRead, kWrite; may be short, but whole logical blocks and not 0: the
   // submitter goes on from there) or 0 for the other ops. < 0: negative errno, the state of the
   // range is then undefined between old and new. -ENOSPC also stands for an exhausted quota;
@@ -102,7 +106,10 @@ class Backend {
   // flush. No Io is in flight and none follows. What borrow() lent stays where it is until the
   // destructor. Never blocks: what needs the network (rbd) is done by a thread of its own, and the
   // next open() of the same data in this process waits for it.
-  virtual void close() {}
+  // `closed` is called exactly once, as soon as nothing is held any more: inside the call, or later
+  // by any thread, perhaps after the destructor. Who closes again is told again. The destructor of
+  // one that wasn't closed does the same and tells nobody.
+  virtual void close(std::function<void()> closed) { closed(); }
 
   virtual const Info& info() const = 0;
   virtual uint64_t size_bytes() const = 0;  // atomic
@@ -135,6 +142,8 @@ class Backend {
   // the unit answers 02/04/00) until it returns ok again. A size that grew from outside is known
   // when it returns.
   virtual Result<void> check() = 0;
+  // Whether it answers -ESHUTDOWN by now, as far as it knows; any thread, never blocks.
+  virtual bool fenced() const { return false; }
 };
 
 // Where a Ceph cluster is, and who we are to it. A key is never part of a message.
@@ -161,6 +170,9 @@ struct Spec {
   // faulty wrapper, tests only: backend/faulty.h documents the keys. Empty: none.
   std::string fault;
   CephAccess ceph;  // rbd
+  // rbd: once fenced, check() makes it come back, as a new client. Not in a cluster: whose the
+  // image is by then, the control plane knows alone (DESIGN R4).
+  bool comes_back = true;
 };
 
 // Opens and locks (DESIGN R2: flock on the very description that does the I/O, O_EXCL for block

@@ -1,6 +1,7 @@
 // Of the suite in conformance.h: who may have a medium open (DESIGN R2).
 #include <unistd.h>
 
+#include <atomic>
 #include <string>
 
 #include "backend/conformance.h"
@@ -24,17 +25,37 @@ TEST_P(Conformance, ASecondOpenerIsRefusedUntilTheFirstCloses) {
 TEST_P(Conformance, CloseLetsTheNextOwnerInAndLeavesWhatWasLent) {
   ASSERT_EQ(driver_->write(65536, pattern(65536, 65536, 9)), 0);
   const uint8_t* lent = backend().borrow(65536, 65536);
-  backend().close();
+  close_and_wait(backend());
   auto second = open(subject_->spec);
   EXPECT_TRUE(second.ok()) << second.error();
   if (lent) {
     EXPECT_EQ(Bytes(lent, lent + 65536), expected(pattern(65536, 65536, 9)));
   }
-  backend().close();
+  close_and_wait(backend());
   backend_.reset();  // must not take the second one's lock or descriptor with it
   if (subject_->locked) {
     EXPECT_FALSE(open(subject_->spec).ok());
   }
+}
+
+// What was told may be gone by the time of a second call.
+TEST_P(Conformance, WhoClosesIsToldOnceThatItIsDoneHoweverOften) {
+  std::atomic<unsigned> told[2] = {0, 0};
+  for (auto& count : told) {
+    backend().close([&count] {
+      ++count;
+      count.notify_all();
+    });
+  }
+  driver_.reset();
+  backend_.reset();
+  for (auto& count : told) {
+    count.wait(0);
+    EXPECT_EQ(count, 1u);
+  }
+  ASSERT_NO_FATAL_FAILURE(reopen([](Spec&) {}));
+  close_and_wait(backend());
+  for (const auto& count : told) EXPECT_EQ(count, 1u);
 }
 
 }  // namespace sluice::backend

@@ -74,20 +74,22 @@ Descriptor::~Descriptor() {
 
 // The mapping keeps the open file and with it its lock, so that is given up by name. The number of
 // the descriptor stays ours, for a check() on another thread must not hit on somebody else's file.
-void Descriptor::close() {
-  if (closed_.exchange(true, std::memory_order_relaxed)) return;
-  flock(fd_.get(), LOCK_UN);
-  const FileDescriptor nothing(::open("/dev/null", O_PATH | O_CLOEXEC));
-  // Without a descriptor to spare the file stays open until the destructor, unlocked.
-  if (nothing.valid()) dup3(nothing.get(), fd_.get(), O_CLOEXEC);
+void Descriptor::close(std::function<void()> closed) {
+  if (!closed_.exchange(true, std::memory_order_relaxed)) {
+    flock(fd_.get(), LOCK_UN);
+    const FileDescriptor nothing(::open("/dev/null", O_PATH | O_CLOEXEC));
+    // Without a descriptor to spare the file stays open until the destructor, unlocked.
+    if (nothing.valid()) dup3(nothing.get(), fd_.get(), O_CLOEXEC);
+  }
+  closed();
 }
 
 bool Descriptor::submit(Io& io, Aio& aio) {
   io.priv.backend = this;
   io.priv.aio = &aio;
-  if (io.op == Op::kFlush) {
+  if (io.op == Op::kFlush || io.op == Op::kVouch) {
     io.result = 0;
-    if (ephemeral_ || info_.read_only) return true;
+    if (io.op == Op::kVouch || ephemeral_ || info_.read_only) return true;
     return sync(io, 0);
   }
   if (io.length == 0 || !within(io.offset, io.length, size_bytes())) {

@@ -52,7 +52,7 @@ class Descriptor : public Backend {
   uint64_t size_bytes() const override { return size_.load(std::memory_order_acquire); }
   bool submit(Io& io, Aio& aio) override;
   const uint8_t* borrow(uint64_t offset, uint64_t length) const override;
-  void close() override;
+  void close(std::function<void()> closed) override;
   bool write_cache() const override { return write_cache_.load(std::memory_order_relaxed); }
   Result<void> set_write_cache(bool on) override;
 

@@ -51,7 +51,7 @@ class Faulty final : public Backend {
   uint64_t size_bytes() const override { return inner_->size_bytes(); }
   bool submit(Io& io, Aio& aio) override;
   const uint8_t* borrow(uint64_t offset, uint64_t length) const override;
-  void close() override { inner_->close(); }
+  void close(std::function<void()> closed) override { inner_->close(std::move(closed)); }
   bool write_cache() const override { return inner_->write_cache(); }
   Result<void> set_write_cache(bool on) override { return inner_->set_write_cache(on); }
   Result<Extent> allocation(uint64_t offset, uint64_t limit) const override {
@@ -60,6 +60,7 @@ class Faulty final : public Backend {
   uint64_t free_bytes() const override { return inner_->free_bytes(); }
   Result<void> resize(uint64_t new_size) override { return inner_->resize(new_size); }
   Result<void> check() override;
+  bool fenced() const override { return inner_->fenced(); }
 
  private:
   struct Verdict {

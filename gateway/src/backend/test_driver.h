@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <future>
 #include <vector>
 
 #include "backend/backend.h"
@@ -22,6 +23,14 @@ inline Bytes pattern(uint64_t offset, uint64_t length, uint8_t salt) {
     bytes[i] = static_cast<uint8_t>((at * 31 + (at >> 9) * 7 + salt * 101) % 251 + 1);
   }
   return bytes;
+}
+
+// Returns when it has let go of everything.
+inline void close_and_wait(Backend& backend) {
+  std::promise<void> closed;  // throws where it is called twice
+  std::future<void> done = closed.get_future();
+  backend.close([&closed] { closed.set_value(); });
+  done.wait();
 }
 
 class Driver {

@@ -11,7 +11,7 @@
 namespace sluice {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, Guard>, 9> kNames = {{
+constexpr std::array<std::pair<std::string_view, Guard>, 12> kNames = {{
     {"r1-two-owners", Guard::kOneOwner},
     {"r2-no-lock", Guard::kLock},
     {"r2-old-snapshot", Guard::kRecord},
@@ -21,6 +21,9 @@ constexpr std::array<std::pair<std::string_view, Guard>, 9> kNames = {{
     {"r6-frozen", Guard::kStall},
     {"r6-hung-reactor", Guard::kStalledAlone},
     {"r6-old-tokens", Guard::kToken},
+    {"r2-no-blocklist", Guard::kBlocklist},
+    {"r2-lock-on-demand", Guard::kRbdLockMode},
+    {"r12-rbd-cache", Guard::kRbdCache},
 }};
 
 Guard named(std::string_view text) {

@@ -113,8 +113,12 @@ inline constexpr unsigned kCopyChunksInFlight = 2;     // per copy
 
 // --- images of Ceph
 inline constexpr unsigned kMaxImageRequests = 4096;  // in librbd, per image; more: BUSY
-inline constexpr unsigned kImageThreads = 8;         // that may wait for Ceph, and what waits for
-inline constexpr unsigned kMaxImageTasks = 4096;     // them
+inline constexpr unsigned kImageThreads = 32;        // that may wait for Ceph, and what waits for
+inline constexpr unsigned kMaxImageTasks = 1u << 16;  // them
+inline constexpr unsigned kImageJobThreads = 4;  // of short jobs, of long ones, of fences: each
+inline constexpr unsigned kMaxImageUpdates = 64;  // of a volume's record, waiting
+// For a lock that its holder is about to give up; who keeps it longer is left alone.
+inline constexpr Nanos kImageHandover = 2 * kSecond;
 inline constexpr Nanos kCephConnect = 10 * kSecond;
 // An image's opening, lock and all: whoever died without a word is given up by Ceph after 30 s.
 inline constexpr Nanos kImageOpens = 45 * kSecond;
@@ -152,6 +156,8 @@ inline constexpr Nanos kLockPollLeast = 5 * kMillisecond;
 inline constexpr Nanos kLockPollMost = 250 * kMillisecond;
 // An owner that can't have its volume's lock by then has failed to open it, for good in that epoch.
 inline constexpr Nanos kLockGivesUp = 10 * kSecond;
+inline constexpr Nanos kClientAgain = 5 * kSecond;       // a client of Ceph that isn't recorded
+inline constexpr Nanos kPoolAgain = 2 * kSecond;         // a pool that couldn't be reached
 inline constexpr Nanos kLoadAgain = 250 * kMillisecond;  // reservations that couldn't be loaded
 inline constexpr size_t kMaxHandoverRequest = 256;       // bytes of one request for a lock
 inline constexpr size_t kMaxVolumeRecord = size_t{64} << 20;

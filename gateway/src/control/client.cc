@@ -9,9 +9,9 @@
 #include <optional>
 
 #include "base/log.h"
+#include "control/client_commits.h"
 #include "control/desired_file.h"
-#include "control/jobs.h"
-#include "control/quiesce.h"
+#include "control/job_desk.h"
 #include "control/sessions.h"
 #include "lun/statistics.h"
 
@@ -20,7 +20,6 @@ namespace {
 
 constexpr uint32_t kProtocol = 1;
 constexpr Nanos kTick = 100 * kMillisecond;
-constexpr Nanos kPausePatience = 5 * kSecond;  // of a volume's commands, for a snapshot
 constexpr Nanos kSaveRest = kSecond;           // between two savings of the desired state
 constexpr const char* kControl = "control";    // the lane in which the desired state is applied
 constexpr const char* kSessions = "sessions";
@@ -38,6 +37,7 @@ class ClientImpl final : public Client {
         file_(setup_.state_directory),
         self_(this_process(setup_.incarnation, {})),
         turns_(limits::kControlThreads),
+        commits_([this](wire::ConnectRequest m) { return stream_->request(std::move(m)); }),
         store_(std::make_shared<StreamReservations>(StreamReservations::Setup{
             .request = [this](wire::ConnectRequest m) { return stream_->request(std::move(m)); },
             .fenced = [this](const std::string& volume) { volumes_.fenced(volume); },
@@ -52,7 +52,18 @@ class ClientImpl final : public Client {
                         *m.mutable_volume_observed() = observed;
                         stream_->observe(std::move(m));
                       },
-                  .incarnation = setup_.incarnation}),
+                  .services = {.commits = commits_, .incarnation = setup_.incarnation},
+                  .rbd = setup_.rbd,
+                  .nearly_full = setup_.nearly_full}),
+        jobs_({.volumes = volumes_,
+               .turns = turns_,
+               .reactors = setup_.around.reactors,
+               .tell =
+                   [this](const wire::JobResult& result) {
+                     wire::ConnectRequest m;
+                     *m.mutable_job_result() = result;
+                     stream_->observe(std::move(m));
+                   }}),
         applier_(setup_.around, volumes_),
         sessions_([this](const std::string& iqn, const std::string& initiator) {
           return applier_.host_of(iqn, initiator);
@@ -77,7 +88,11 @@ class ClientImpl final : public Client {
       turns_.post(kControl, [this] { apply_held(); });
     }
     stream_->begin();
-    every(kTick, "tick", [this] { store_->tick(); });
+    every(kTick, "tick", [this] {
+      store_->tick();
+      commits_.tick();
+    });
+    every(limits::kObserveSessions, "pools", [this] { volumes_.tick_pools(); });
     every(limits::kObserveSessions, kSessions, [this] { tell_sessions(); });
     every(limits::kObserveSessions, kControl, [this] { tell_lost_peers(); });
     every(limits::kObservePools, "pools", [this] { tell_pools(); });
@@ -88,11 +103,12 @@ class ClientImpl final : public Client {
   bool stop(Nanos limit) override {
     if (stopped_.exchange(true)) return true;
     const bool released = volumes_.release_all(limit);
+    const bool quiet = !setup_.rbd || setup_.rbd->stop();
     if (stream_) stream_->stop();
     store_->stop();
     turns_.stop();
     if (save_waits_) save();
-    return released;
+    return released && quiet;
   }
 
   void peer_found(const wire::PeerObserved& observed) override {
@@ -117,6 +133,7 @@ class ClientImpl final : public Client {
     hello.set_max_protocol(kProtocol);
     hello.add_capabilities("local");
     hello.add_capabilities("reflink");
+    if (setup_.rbd) hello.add_capabilities("rbd");
     const std::lock_guard lock(mutex_);
     desired_.forget_unfinished();
     hello.set_held_version(desired_.version());
@@ -125,6 +142,7 @@ class ClientImpl final : public Client {
   }
 
   void connected() {
+    commits_.connected();
     turns_.post(kControl, [this] {
       for (const wire::VolumeObserved& observed : volumes_.observed()) {
         wire::ConnectRequest m;
@@ -150,9 +168,11 @@ class ClientImpl final : public Client {
         return store_->received(message.reservation_outcome());
       case wire::ConnectResponse::kReservationState:
         return store_->received(message.reservation_state());
+      case wire::ConnectResponse::kRadosClientOutcome:
+        return commits_.received(message.rados_client_outcome());
       case wire::ConnectResponse::kJob:
         // Its pool may have come in an update that still waits to be applied.
-        return turns_.post(kControl, [this, job = message.job()] { take_job(job); });
+        return turns_.post(kControl, [this, job = message.job()] { jobs_.take(job); });
       case wire::ConnectResponse::kEvictSessions:
         return setup_.evict(
             {message.evict_sessions().tsihs().begin(), message.evict_sessions().tsihs().end()});
@@ -161,7 +181,10 @@ class ClientImpl final : public Client {
     }
   }
 
-  void lost(const std::string& why) { store_->stream_lost(why); }
+  void lost(const std::string& why) {
+    store_->stream_lost(why);
+    commits_.lost();
+  }
 
   // --- desired state
 
@@ -229,48 +252,6 @@ class ClientImpl final : public Client {
     stream_->observe(std::move(m));
   }
 
-  // --- jobs
-
-  void take_job(const wire::Job& job) {
-    {
-      const std::lock_guard lock(mutex_);
-      // One that is under way already, or one too many: the control plane sends it again.
-      if (jobs_.size() >= limits::kMaxJobs || !jobs_.insert(job.id()).second) return;
-    }
-    turns_.post("jobs of " + job.pool_uid(), [this, job] {
-      const Result<std::shared_ptr<LocalPool>> pool = volumes_.pool(job.pool_uid());
-      const JobOutcome outcome =
-          pool ? run_job(*pool.value(), job,
-                         [this](const std::string& volume, const std::function<void()>& task) {
-                           return between(volume, task);
-                         })
-               : JobOutcome{pool.error(), false};
-      log::info("job", {{"id", job.id()}, {"problem", outcome.problem}});
-      {
-        const std::lock_guard lock(mutex_);
-        jobs_.erase(job.id());
-      }
-      wire::ConnectRequest m;
-      m.mutable_job_result()->set_id(job.id());
-      m.mutable_job_result()->set_done_permille(1000);
-      m.mutable_job_result()->set_problem(outcome.problem);
-      m.mutable_job_result()->set_unsupported(outcome.unsupported);
-      stream_->observe(std::move(m));
-    });
-  }
-
-  Result<void> between(const std::string& volume, const std::function<void()>& task) {
-    const std::shared_ptr<lun::Unit> unit = volumes_.unit(volume);
-    // Between its own commands is not between the owner's.
-    if (unit && (unit->gate() & lun::Unit::kElsewhere) != 0 &&
-        unit->role().standing != lun::Standing::kUnavailable) {
-      return Error{"another gateway owns the volume; its owner takes the snapshot"};
-    }
-    if (unit) return between_commands(unit, setup_.around.reactors, kPausePatience, task);
-    task();
-    return {};
-  }
-
   // --- what is observed
 
   void every(Nanos interval, const std::string& lane, std::function<void()> task) {
@@ -311,15 +292,20 @@ class ClientImpl final : public Client {
         if (!looked_at_.insert(uid).second) continue;  // still at it
       }
       turns_.post("look at " + uid, [this, uid] {
-        const Result<std::shared_ptr<LocalPool>> pool = volumes_.pool(uid);
-        wire::ConnectRequest m;
+        const auto tell = [this](const wire::PoolObserved& observed) {
+          wire::ConnectRequest m;
+          *m.mutable_pool_observed() = observed;
+          stream_->observe(std::move(m));
+        };
+        const Result<std::shared_ptr<StoragePool>> pool = volumes_.pool(uid);
         if (pool) {
-          *m.mutable_pool_observed() = look_at(uid, *pool.value());
+          pool.value()->look_at(uid, tell);
         } else {
-          m.mutable_pool_observed()->set_uid(uid);
-          m.mutable_pool_observed()->set_problem(pool.error());
+          wire::PoolObserved observed;
+          observed.set_uid(uid);
+          observed.set_problem(pool.error());
+          tell(observed);
         }
-        stream_->observe(std::move(m));
         const std::lock_guard lock(mutex_);
         looked_at_.erase(uid);
       });
@@ -361,14 +347,15 @@ class ClientImpl final : public Client {
 
   std::mutex mutex_;
   Desired desired_;
-  std::set<std::string> jobs_;
   std::set<std::string> looked_at_;
 
   std::unique_ptr<Stream> stream_;
   Turns turns_;
+  ClientCommits commits_;
   const std::shared_ptr<StreamReservations> store_;
   const std::unique_ptr<Units> units_;
   Volumes volumes_;
+  JobDesk jobs_;
   Applier applier_;
   SessionReport sessions_;  // its lane's
 };

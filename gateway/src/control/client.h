@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "control/applier.h"
+#include "control/storage_pool.h"
 #include "control/stream.h"
 #include "control/units.h"
 #include "iscsi/session_view.h"
@@ -31,6 +32,10 @@ struct ClientSetup {
   Surroundings around;
   // Units take this store; it is there before the first of them is made.
   std::function<std::unique_ptr<Units>(std::shared_ptr<lun::ReservationStore>)> units;
+  // Pools of Ceph; null: this gateway has none.
+  std::shared_ptr<PoolKind> rbd;
+  // A unit's pool has become nearly full; may be empty.
+  std::function<void(lun::Unit&)> nearly_full;
   iscsi::SessionLister sessions;
   // Ends these sessions: Async Message, then close.
   std::function<void(const std::vector<uint16_t>& tsihs)> evict;

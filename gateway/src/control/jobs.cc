@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <linux/fs.h>
+#include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -16,8 +17,12 @@ std::string shown(const LocalPool& pool, const std::string& location) {
   return pool.path() + '/' + location;
 }
 
+JobOutcome problem(std::string why) { return {.problem = std::move(why)}; }
+
+JobOutcome never(std::string why) { return {.problem = std::move(why), .unsupported = true}; }
+
 JobOutcome outcome(const Result<void>& done) {
-  return {done ? std::string() : done.error(), false};
+  return problem(done ? std::string() : done.error());
 }
 
 Error failed(const char* what, const std::string& path) {
@@ -125,9 +130,12 @@ bool cannot_reflink(int error) {
   return error == EOPNOTSUPP || error == EINVAL || error == EXDEV || error == ENOTTY;
 }
 
+// What is done where `to` is there already.
+enum class Over : uint8_t { kKeeps, kReplaces };
+
 // Made under another name first, so that a copy that was cut short never passes for one.
 JobOutcome reflink(const LocalPool& pool, const std::string& from, const std::string& to,
-                   int64_t size) {
+                   int64_t size, Over over = Over::kKeeps) {
   for (const std::string* location : {&from, &to}) {
     Result<void> fine = check_location(pool, *location);
     if (!fine) return outcome(fine);
@@ -135,33 +143,48 @@ JobOutcome reflink(const LocalPool& pool, const std::string& from, const std::st
   const std::string path = shown(pool, to);
   std::string name;
   const Result<FileDescriptor> parent = parent_of(pool, to, true, &name);
-  if (!parent) return {parent.error(), false};
-  if (::faccessat(parent.value().get(), name.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) == 0) return {};
+  if (!parent) return problem(parent.error());
+  const bool there =
+      ::faccessat(parent.value().get(), name.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+  if (there && over == Over::kKeeps) return {};
   const Result<FileDescriptor> source =
       open_beneath(pool.directory(), from, O_RDONLY, 0, shown(pool, from));
-  if (!source) return {source.error(), false};
+  if (!source) return problem(source.error());
   const std::string beside = name + ".new";
   const Result<FileDescriptor> copy =
       open_beneath(parent.value().get(), beside, O_RDWR | O_CREAT | O_TRUNC, 0600, path);
-  if (!copy) return {copy.error(), false};
+  if (!copy) return problem(copy.error());
   if (::ioctl(copy.value().get(), FICLONE, source.value().get()) != 0) {
     const int error = errno;
     ::unlinkat(parent.value().get(), beside.c_str(), 0);
     if (cannot_reflink(error)) {
-      return {"the filesystem of " + pool.path() +
-                  " can't share blocks between files (reflink); put the pool on XFS or Btrfs",
-              true};
+      return never("the filesystem of " + pool.path() +
+                   " can't share blocks between files (reflink); put the pool on XFS or Btrfs");
     }
-    return {"can't copy " + shown(pool, from) + ": " + reason_of(error), false};
+    return problem("can't copy " + shown(pool, from) + ": " + reason_of(error));
   }
   Result<void> grown = grow(copy.value().get(), size, path);
   if (!grown) return outcome(grown);
   if (::fsync(copy.value().get()) != 0 ||
       ::renameat(parent.value().get(), beside.c_str(), parent.value().get(), name.c_str()) != 0 ||
       ::fsync(parent.value().get()) != 0) {
-    return {failed("finish", path).message, false};
+    return problem(failed("finish", path).message);
   }
   return {};
+}
+
+// A gateway that has the volume open has its lock, on the very file that would be replaced.
+JobOutcome roll_back(const LocalPool& pool, const wire::RollBackImage& job) {
+  const std::string path = shown(pool, job.location());
+  const Result<FileDescriptor> file =
+      open_beneath(pool.directory(), job.location(), O_RDONLY, 0, path);
+  if (!file) return problem(file.error());
+  struct stat status{};
+  if (::fstat(file.value().get(), &status) != 0) return problem(failed("look at", path).message);
+  if (::flock(file.value().get(), LOCK_EX | LOCK_NB) != 0) {
+    return problem(path + " is in use; take the volume from its targets first");
+  }
+  return reflink(pool, job.snapshot_location(), job.location(), status.st_size, Over::kReplaces);
 }
 
 JobOutcome snapshot(const LocalPool& pool, const wire::CreateSnapshotImage& job,
@@ -169,7 +192,7 @@ JobOutcome snapshot(const LocalPool& pool, const wire::CreateSnapshotImage& job,
   JobOutcome taken;
   const Result<void> held = between(
       job.volume_uid(), [&] { taken = reflink(pool, job.location(), job.snapshot_location(), 0); });
-  if (!held) return {held.error(), false};
+  if (!held) return problem(held.error());
   return taken;
 }
 
@@ -202,10 +225,17 @@ JobOutcome run_job(const LocalPool& pool, const wire::Job& job, const BetweenCom
     case wire::Job::kClone:
       return reflink(pool, job.clone().source_location(), job.clone().location(),
                      job.clone().size_bytes());
+    case wire::Job::kRollBack:
+      return roll_back(pool, job.roll_back());
+    case wire::Job::kFenceClients:
+    case wire::Job::kFlatten:
+    case wire::Job::kAdopt:
+    case wire::Job::kListImages:
+      return never("a local pool has no such thing; it is a job for pools of Ceph");
     case wire::Job::ACTION_NOT_SET:
       break;
   }
-  return {"this release doesn't know what the job asks for", true};
+  return never("this release doesn't know what the job asks for");
 }
 
 wire::PoolObserved look_at(const std::string& uid, const LocalPool& pool) {

@@ -15,16 +15,6 @@
 
 namespace sluice::control {
 
-struct JobOutcome {
-  std::string problem;       // empty: done
-  bool unsupported = false;  // the pool can never do this
-};
-
-// Runs `task` while no command of the volume's hosts changes or reads anything; at once where this
-// gateway doesn't serve it. Error: it could not be held in time.
-using BetweenCommands =
-    std::function<Result<void>(const std::string& volume, std::function<void()> task)>;
-
 // Blocks for as long as the filesystem takes.
 JobOutcome run_job(const LocalPool& pool, const wire::Job& job, const BetweenCommands& between);
 

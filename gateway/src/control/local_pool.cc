@@ -13,6 +13,7 @@
 
 #include "backend/spec.h"
 #include "base/limits.h"
+#include "control/jobs.h"
 
 namespace sluice::control {
 namespace {
@@ -65,10 +66,14 @@ class LocalPlace final : public Place {
   }
 
   Result<std::optional<Record>> record() override { return record_.read(); }
-  Result<void> claim(const Record& record, Outlasts outlasts) override {
-    return record_.claim(record, outlasts);
+  Result<Claim> claim(const Record& record, Outlasts outlasts) override {
+    const Result<void> claimed = record_.claim(record, outlasts);
+    if (!claimed) return Error{claimed.error()};
+    return Claim::kDone;
   }
-  Result<void> update(const Record& record) override { return record_.update(record); }
+  void update(const Record& record, std::function<void(Result<void>)> done) override {
+    done(record_.update(record));
+  }
   HolderAnswer ask(const Record& record, uint64_t order) override {
     return ask_holder(pool_->records(), record.holder, volume_, order, limits::kHolderPatience);
   }
@@ -162,6 +167,20 @@ Result<std::shared_ptr<LocalPool>> LocalPool::open(const std::string& directory,
 
 std::shared_ptr<Place> LocalPool::place(const std::string& volume, const std::string& location) {
   return std::make_shared<LocalPlace>(shared_from_this(), volume, location);
+}
+
+Result<std::shared_ptr<Place>> LocalPool::place(const wire::DesiredVolume& volume,
+                                                std::function<void()> /*wake*/) {
+  return place(volume.uid(), volume.location());
+}
+
+void LocalPool::run_job(const wire::Job& job, const JobServices& services,
+                        std::function<void(JobOutcome)> done) {
+  done(control::run_job(*this, job, services.between));
+}
+
+void LocalPool::look_at(const std::string& uid, std::function<void(wire::PoolObserved)> done) {
+  done(control::look_at(uid, *this));
 }
 
 }  // namespace sluice::control

@@ -8,11 +8,11 @@
 #include <string>
 
 #include "control/lock_handover.h"
-#include "control/place.h"
+#include "control/storage_pool.h"
 
 namespace sluice::control {
 
-class LocalPool : public std::enable_shared_from_this<LocalPool> {
+class LocalPool : public StoragePool, public std::enable_shared_from_this<LocalPool> {
  public:
   // Makes `.sluice` if need be and listens there for requests for locks.
   static Result<std::shared_ptr<LocalPool>> open(const std::string& directory,
@@ -21,6 +21,13 @@ class LocalPool : public std::enable_shared_from_this<LocalPool> {
 
   // A volume at a path below the directory or, where the location is absolute, on a device.
   std::shared_ptr<Place> place(const std::string& volume, const std::string& location);
+
+  // --- StoragePool
+  Result<std::shared_ptr<Place>> place(const wire::DesiredVolume& volume,
+                                       std::function<void()> wake) override;
+  void run_job(const wire::Job& job, const JobServices& services,
+               std::function<void(JobOutcome)> done) override;
+  void look_at(const std::string& uid, std::function<void(wire::PoolObserved)> done) override;
 
   const std::string& path() const { return path_; }
   int directory() const { return directory_.get(); }

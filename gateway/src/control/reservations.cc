@@ -177,31 +177,39 @@ void StreamReservations::written_too(const std::string& volume, uint64_t epoch, 
         }};
   }
   setup_.turns.post("record " + volume, [this, id, volume, epoch, generation, state] {
-    Result<void> written = write(volume, epoch, generation, state);
-    answered(id, written ? wire::COMMIT_RESULT_COMMITTED : wire::COMMIT_RESULT_UNSPECIFIED, nullptr,
-             written.error());
+    write(volume, epoch, generation, state, [this, id](const Result<void>& written) {
+      answered(id, written ? wire::COMMIT_RESULT_COMMITTED : wire::COMMIT_RESULT_UNSPECIFIED,
+               nullptr, written.error());
+    });
   });
 }
 
-Result<void> StreamReservations::write(const std::string& volume, uint64_t epoch,
-                                       uint64_t generation, const lun::ReservationState& state) {
+void StreamReservations::write(const std::string& volume, uint64_t epoch, uint64_t generation,
+                               const lun::ReservationState& state,
+                               std::function<void(Result<void>)> done) {
   Record next;
   std::shared_ptr<Place> place;
   {
     const std::lock_guard lock(mutex_);
     const auto at = owned_.find(volume);
-    if (at == owned_.end() || at->second.record.epoch != epoch) return Error{kNotOwner};
-    next = at->second.record;
-    place = at->second.place;
+    if (at != owned_.end() && at->second.record.epoch == epoch) {
+      next = at->second.record;
+      place = at->second.place;
+    }
   }
+  if (!place) return done(Error{kNotOwner});
   next.generation = generation;
   next.reservations = state;
-  Result<void> written = place->update(next);
-  if (!written) return written;
-  const std::lock_guard lock(mutex_);
-  const auto at = owned_.find(volume);
-  if (at != owned_.end() && at->second.record.epoch == epoch) at->second.record = std::move(next);
-  return {};
+  place->update(next, [this, volume, epoch, next, done = std::move(done)](Result<void> written) {
+    if (written) {
+      const std::lock_guard lock(mutex_);
+      const auto at = owned_.find(volume);
+      const bool newest = at != owned_.end() && at->second.record.epoch == epoch &&
+                          at->second.record.generation <= next.generation;
+      if (newest) at->second.record = next;
+    }
+    done(std::move(written));
+  });
 }
 
 // --- reads

@@ -84,8 +84,8 @@ class StreamReservations final : public lun::ReservationStore {
   void written_too(const std::string& volume, uint64_t epoch, uint64_t generation,
                    const lun::ReservationState& state, Nanos deadline,
                    std::function<void(Result<void>)> done);
-  Result<void> write(const std::string& volume, uint64_t epoch, uint64_t generation,
-                     const lun::ReservationState& state);
+  void write(const std::string& volume, uint64_t epoch, uint64_t generation,
+             const lun::ReservationState& state, std::function<void(Result<void>)> done);
   void settle(const std::string& volume, uint64_t epoch, Loaded loaded, Nanos deadline,
               std::function<void(Loaded)> done);
   void load_until(const std::string& volume, uint64_t epoch, bool settle, Nanos deadline,

@@ -43,11 +43,11 @@ class PaperPlace final : public Place {
  public:
   Opened open(const wire::DesiredVolume&) override { return {}; }
   Result<std::optional<Record>> record() override { return std::optional(record_); }
-  Result<void> claim(const Record&, Outlasts) override { return {}; }
-  Result<void> update(const Record& record) override {
-    if (!problem.empty()) return Error{problem};
+  Result<Claim> claim(const Record&, Outlasts) override { return Claim::kDone; }
+  void update(const Record& record, std::function<void(Result<void>)> done) override {
+    if (!problem.empty()) return done(Error{problem});
     record_ = record;
-    return {};
+    done({});
   }
   HolderAnswer ask(const Record&, uint64_t) override { return {}; }
   Result<void> kill(const Record&) override { return {}; }

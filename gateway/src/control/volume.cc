@@ -32,6 +32,10 @@ void Volume::mail_to(const std::weak_ptr<Volume>& volume, Change change) {
   if (const std::shared_ptr<Volume> there = volume.lock()) there->mail(std::move(change));
 }
 
+std::function<void()> Volume::waker() {
+  return [me = weak_from_this()] { mail_to(me, [](Mail&) {}); };
+}
+
 Result<void> Volume::order(const wire::DesiredVolume& volume) {
   {
     const std::lock_guard lock(mutex_);
@@ -85,6 +89,7 @@ Nanos Volume::turn(Nanos now) {
   }
   take(std::move(news));
   if (phase_ == Phase::kServing) return turn_serving();
+  if (phase_ == Phase::kClosing) return turn_closing(now);
   if (phase_ != Phase::kIdle) return kNever;  // until the unit has let go
   return turn_idle(now);
 }
@@ -94,6 +99,7 @@ void Volume::take(Mail news) {
     if (ordered_ && news.order->epoch() != order_.epoch()) {
       loading_ = false;
       loaded_.reset();
+      claim_.reset();
     }
     if (!ordered_ || news.order->order() != order_.order()) waits_since_ = 0;
     order_ = std::move(*news.order);
@@ -116,7 +122,7 @@ void Volume::take(Mail news) {
                    : ended(wire::VOLUME_STATE_FENCED, "its last flush failed");
   }
   if (news.fenced && phase_ == Phase::kFencing) {
-    ended(wire::VOLUME_STATE_FENCED, "a newer epoch was seen");
+    ended(wire::VOLUME_STATE_FENCED, fence_reason_);
   }
 }
 
@@ -129,7 +135,9 @@ Nanos Volume::turn_serving() {
   if (lacks(Guard::kFence) && order_.role() != wire::VOLUME_ROLE_OWNER) {
     report(wire::VOLUME_STATE_RELEASED, serving_epoch_, "a canary goes on");
   } else if (newest_epoch > serving_epoch_) {
-    begin_fence();
+    begin_fence("a newer epoch was seen");
+  } else if (std::string lost = place_->lost(); !lost.empty() && !lacks(Guard::kFence)) {
+    begin_fence(lost);
   } else if (gone_ || (yielded_to_ && *yielded_to_ >= order_.order())) {
     begin_release();
   } else if (order_.role() == wire::VOLUME_ROLE_RELEASING ||
@@ -148,20 +156,20 @@ Nanos Volume::turn_serving() {
 
 Nanos Volume::turn_idle(Nanos now) {
   if (gone_) {
-    unlock();
+    if (!unlocked()) return kNever;
     std::exchange(gone_, nullptr)();
     return kNever;
   }
   if (!ordered_) return kNever;
-  if (backend_ && yielded_to_ && *yielded_to_ >= order_.order()) unlock();
+  if (backend_ && yielded_to_ && *yielded_to_ >= order_.order() && !unlocked()) return kNever;
   switch (order_.role()) {
     case wire::VOLUME_ROLE_ACQUIRING:
       return turn_acquiring(now);
     case wire::VOLUME_ROLE_OWNER:
       return turn_owner(now);
     case wire::VOLUME_ROLE_RELEASING:
-      unlock();
       follow(lun::Standing::kTransitioning);
+      if (!unlocked()) return kNever;
       if (order_.epoch() > closed_epoch_) {
         close_epoch(wire::VOLUME_STATE_RELEASED, "it was not open");
       } else {
@@ -169,9 +177,9 @@ Nanos Volume::turn_idle(Nanos now) {
       }
       return kNever;
     default:
-      unlock();
       follow_owner();
       note_problem(unit_->shape(order_, false));
+      unlocked();
       return kNever;
   }
 }
@@ -184,6 +192,7 @@ Nanos Volume::turn_acquiring(Nanos now) {
     if (yielded_to_ && *yielded_to_ >= order_.order()) return kNever;  // until a newer order
     std::string problem;
     const Lock lock = try_lock(now, &problem);
+    if (lock == Lock::kPending) return kNever;
     if (lock != Lock::kLocked) {
       const bool final = lock == Lock::kFailed;
       const bool late = now - waits_since_ >= 2 * limits::kHolderPatience;
@@ -201,14 +210,13 @@ Nanos Volume::turn_acquiring(Nanos now) {
 
 Nanos Volume::turn_owner(Nanos now) {
   if (order_.epoch() <= closed_epoch_) {
-    unlock();
     follow_owner();
-    say_closed();
+    if (unlocked()) say_closed();
     return kNever;
   }
   if (yielded_to_ && *yielded_to_ >= order_.order()) {
-    unlock();
     follow_owner();
+    if (!unlocked()) return kNever;
     close_epoch(wire::VOLUME_STATE_RELEASED, "its lock was asked for with a newer order");
     return kNever;
   }
@@ -216,12 +224,18 @@ Nanos Volume::turn_owner(Nanos now) {
     follow(lun::Standing::kTransitioning);
     std::string problem;
     const Lock lock = try_lock(now, &problem);
+    if (lock == Lock::kPending) return kNever;
     if (lock == Lock::kWaiting && now - waits_since_ < limits::kLockGivesUp) return poll_;
     if (lock != Lock::kLocked) {
       fail(problem);
       return kNever;
     }
   }
+  if (const std::string lost = place_->lost(); !lost.empty()) {
+    fail(lost);
+    return kNever;
+  }
+  if (claim_) return claim_and_serve();
   if (loaded_) {
     Loaded loaded = std::move(*loaded_);
     loaded_.reset();
@@ -256,36 +270,46 @@ Nanos Volume::serve_with(Loaded loaded) {
           {{"volume", uid_}, {"record", record_->generation}, {"stored", loaded.generation}});
       loaded.state = record_->reservations;
     }
-    serve(loaded.generation, std::move(loaded.state));
-    return kNever;
+    begin_claim(loaded.generation, std::move(loaded.state));
+    return claim_and_serve();
   }
-  if (record_->epoch >= order_.epoch()) {  // static stability (R3)
+  if (record_->epoch >= order_.epoch() && place_->record_suffices()) {  // static stability (R3)
     log::warning("reservations taken from beside the data",
                  {{"volume", uid_}, {"generation", record_->generation}, {"reason", loaded.why}});
-    serve(record_->generation,
-          lacks(Guard::kRecord) ? lun::ReservationState() : record_->reservations);
-    return kNever;
+    begin_claim(record_->generation,
+                lacks(Guard::kRecord) ? lun::ReservationState() : record_->reservations);
+    return claim_and_serve();
   }
   return limits::kLoadAgain;
 }
 
-void Volume::serve(uint64_t generation, lun::ReservationState state) {
-  Record record;
+void Volume::begin_claim(uint64_t generation, lun::ReservationState state) {
+  Record& record = claim_.emplace();
   record.volume = uid_;
   record.epoch = order_.epoch();
   record.order = order_.order();
   record.generation = generation;
   record.holder = place_->self();
-  record.reservations = state;
-  const Result<void> claimed = place_->claim(record, Outlasts::kPowerCut);
-  if (!claimed) return fail(claimed.error());
-  services_.open_commits(std::move(record), place_);
+  record.reservations = std::move(state);
+}
+
+Nanos Volume::claim_and_serve() {
+  const Result<Place::Claim> claimed = place_->claim(*claim_, Outlasts::kPowerCut);
+  if (!claimed) {
+    fail(claimed.error());
+    return kNever;
+  }
+  if (claimed.value() == Place::Claim::kPending) return kNever;
+  lun::ReservationState state = claim_->reservations;
+  services_.open_commits(std::move(*claim_), place_);
+  claim_.reset();
   phase_ = Phase::kServing;
   serving_epoch_ = order_.epoch();
   role_ = lun::Role{lun::Standing::kOwner, serving_epoch_, self_};
   unit_->serve(std::move(backend_), std::move(state), serving_epoch_);
   note_problem(unit_->shape(order_, true));
   report(wire::VOLUME_STATE_SERVING, serving_epoch_, problem());
+  return kNever;
 }
 
 void Volume::begin_release() {
@@ -295,26 +319,41 @@ void Volume::begin_release() {
   });
 }
 
-void Volume::begin_fence() {
+void Volume::begin_fence(const std::string& why) {
   phase_ = Phase::kFencing;
+  fence_reason_ = why;
   unit_->fence([me = weak_from_this()] { mail_to(me, [](Mail& m) { m.fenced = true; }); });
 }
 
 void Volume::ended(wire::VolumeState state, const std::string& why) {
-  phase_ = Phase::kIdle;
   role_.reset();
   services_.close_commits(uid_);
   unlock();
   closed_epoch_ = serving_epoch_;
-  report(state, serving_epoch_, why);
+  ending_ = Ending{state, serving_epoch_, why};
+  phase_ = Phase::kClosing;
+}
+
+// What the unit had is closed, or what was taken before it served: now nothing of it is there.
+Nanos Volume::turn_closing(Nanos now) {
+  if (place_ && !place_->at_rest()) return kNever;
+  place_.reset();
+  phase_ = Phase::kIdle;
+  if (ending_) report(ending_->state, ending_->epoch, ending_->why);
+  ending_.reset();
+  return turn_idle(now);
 }
 
 void Volume::fail(const std::string& why) {
-  unlock();
   log::error("volume can't be served",
              {{"volume", uid_}, {"epoch", order_.epoch()}, {"reason", why}});
   follow(order_.transitioning() ? lun::Standing::kTransitioning : lun::Standing::kUnavailable);
-  close_epoch(wire::VOLUME_STATE_FAILED, why);
+  closed_epoch_ = order_.epoch();
+  if (unlocked()) {
+    report(wire::VOLUME_STATE_FAILED, closed_epoch_, why);
+  } else {
+    ending_ = Ending{wire::VOLUME_STATE_FAILED, closed_epoch_, why};
+  }
 }
 
 void Volume::close_epoch(wire::VolumeState state, const std::string& why) {

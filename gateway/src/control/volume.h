@@ -1,9 +1,12 @@
 // One volume of this gateway, and what makes its role true (DESIGN R1, R2, R4, R7). A state machine
 // without threads or clock of its own: turn() does what can be done now and says when to come back.
 //
-//   ACQUIRING: lock -> LOCKED              OWNER: lock -> record -> reservations -> serve ->
-//   SERVING RELEASING, another owner in this epoch, or a yielded lock: release -> RELEASED a newer
-//   epoch: fence -> FENCED         anything that can't be done -> FAILED
+//   ACQUIRING: lock -> LOCKED
+//   OWNER: lock -> record -> reservations -> claim -> serve -> SERVING
+//   RELEASING, another owner in this epoch, or a yielded lock: release -> RELEASED
+//   a newer epoch, or the lock is lost: fence -> FENCED         anything that can't be done -> FAILED
+//
+// Closed is told only once the place is at rest: the lock is free by then.
 //
 // Final for the epoch is what closes the volume or fails to open it as owner: it is not served
 // again in that epoch, whatever the role becomes, and the report is repeated instead (the rule
@@ -50,8 +53,9 @@ struct Loaded {
 class VolumeServices {
  public:
   virtual ~VolumeServices() = default;
-  // Error: the pool can't be used, and why.
-  virtual Result<std::shared_ptr<Place>> place(const wire::DesiredVolume& volume) = 0;
+  // Error: the pool can't be used, and why. `wake`: of the place.
+  virtual Result<std::shared_ptr<Place>> place(const wire::DesiredVolume& volume,
+                                               std::function<void()> wake) = 0;
   // Linearizable. `settle`: a commit of this epoch may be on its way from an earlier life.
   virtual void load(const std::string& volume, uint64_t epoch, bool settle,
                     std::function<void(Loaded)> done) = 0;
@@ -95,8 +99,15 @@ class Volume : public std::enable_shared_from_this<Volume> {
     std::optional<Loaded> loaded;
     uint64_t loaded_epoch = 0;
   };
-  enum class Phase : uint8_t { kIdle, kServing, kReleasing, kFencing };
-  enum class Lock : uint8_t { kLocked, kWaiting, kFailed };
+  // kClosing: until the place is at rest.
+  enum class Phase : uint8_t { kIdle, kServing, kReleasing, kFencing, kClosing };
+  enum class Lock : uint8_t { kLocked, kWaiting, kPending, kFailed };
+  // What is told when the place is at rest.
+  struct Ending {
+    wire::VolumeState state{};
+    uint64_t epoch = 0;
+    std::string why;
+  };
 
   void take(Mail mail);
   Nanos turn_serving();
@@ -104,7 +115,8 @@ class Volume : public std::enable_shared_from_this<Volume> {
   Nanos turn_acquiring(Nanos now);
   Nanos turn_owner(Nanos now);
   void begin_release();
-  void begin_fence();
+  void begin_fence(const std::string& why);
+  Nanos turn_closing(Nanos now);
   void ended(wire::VolumeState state, const std::string& why);
   void say_closed();
   void note_problem(const Result<void>& done);
@@ -114,14 +126,19 @@ class Volume : public std::enable_shared_from_this<Volume> {
   // False: the order is older than the holder's.
   bool ask_for_it(Nanos now, std::string* problem);
   void unlock();
+  // False: the place is on its way to rest, and a turn comes when it is there.
+  bool unlocked();
   Nanos serve_with(Loaded loaded);
-  void serve(uint64_t generation, lun::ReservationState state);
+  void begin_claim(uint64_t generation, lun::ReservationState state);
+  Nanos claim_and_serve();
   void fail(const std::string& why);
   void close_epoch(wire::VolumeState state, const std::string& why);
 
   void follow(lun::Standing standing);
   void follow_owner();
   void report(wire::VolumeState state, uint64_t epoch, const std::string& why);
+  // Brings a turn about, from wherever it is called.
+  std::function<void()> waker();
   template <class Change>
   void mail(Change change);
   // mail(), from a callback that may outlive this.
@@ -146,6 +163,9 @@ class Volume : public std::enable_shared_from_this<Volume> {
   std::shared_ptr<Place> place_;
   std::unique_ptr<backend::Backend> backend_;  // with the lock, before it serves
   std::optional<Record> record_;               // as found under the lock
+  std::optional<Record> claim_;                // on its way to be this
+  std::optional<Ending> ending_;
+  std::string fence_reason_;
   bool loading_ = false;
   std::optional<Loaded> loaded_;
   Nanos waits_since_ = 0;

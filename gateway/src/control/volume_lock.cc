@@ -1,4 +1,4 @@
-// How a volume comes by the lock of a local pool's data.
+// How a volume comes by the lock of its data, and lets go of it.
 #include <algorithm>
 
 #include "base/limits.h"
@@ -9,7 +9,7 @@ namespace sluice::control {
 
 Volume::Lock Volume::try_lock(Nanos now, std::string* problem) {
   if (!place_) {
-    Result<std::shared_ptr<Place>> place = services_.place(order_);
+    Result<std::shared_ptr<Place>> place = services_.place(order_, waker());
     if (!place) {
       *problem = place.error();
       return Lock::kFailed;
@@ -21,6 +21,7 @@ Volume::Lock Volume::try_lock(Nanos now, std::string* problem) {
     poll_ = limits::kLockPollLeast;
   }
   Place::Opened opened = place_->open(order_);
+  if (opened.pending) return Lock::kPending;
   if (opened.backend) return taken(std::move(opened.backend), problem);
   *problem = opened.problem;
   if (!opened.held) return Lock::kFailed;
@@ -47,7 +48,7 @@ Volume::Lock Volume::taken(std::unique_ptr<backend::Backend> backend, std::strin
   record.holder = place_->self();
   record.order = order_.order();
   // After a power cut there is nobody to ask: who serves says so again, for good.
-  const Result<void> claimed = place_->claim(record, Outlasts::kProcess);
+  const Result<Place::Claim> claimed = place_->claim(record, Outlasts::kProcess);
   if (!claimed) {
     *problem = claimed.error();
     return Lock::kFailed;
@@ -98,7 +99,8 @@ bool Volume::ask_for_it(Nanos now, std::string* problem) {
 void Volume::unlock() {
   backend_.reset();
   record_.reset();
-  place_.reset();
+  claim_.reset();
+  if (place_) place_->let_go();
   loaded_.reset();
   loading_ = false;
   waits_since_ = 0;
@@ -107,6 +109,16 @@ void Volume::unlock() {
   // It is told again over each new stream. Where the store was restored from a backup, an order of
   // the same number may come again, and this would be taken for the answer.
   if (observed_ && observed_->state() == wire::VOLUME_STATE_LOCKED) observed_.reset();
+}
+
+bool Volume::unlocked() {
+  unlock();
+  if (place_ && !place_->at_rest()) {
+    phase_ = Phase::kClosing;
+    return false;
+  }
+  place_.reset();
+  return true;
 }
 
 }  // namespace sluice::control

@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "base/log.h"
+#include "control/local_pool.h"
 #include "scsi/identity.h"
 
 namespace sluice::control {
@@ -34,6 +35,13 @@ bool parse_uid(const std::string& text, std::array<uint8_t, 16>* uuid) {
     ++at;
   }
   return true;
+}
+
+// Else it is opened anew; volumes that are open keep what they have.
+bool is_same_place(const wire::DesiredPool& one, const wire::DesiredPool& other) {
+  if (one.has_local() != other.has_local()) return false;
+  if (one.has_local()) return one.local().directory() == other.local().directory();
+  return one.rbd().SerializeAsString() == other.rbd().SerializeAsString();
 }
 
 std::string hex_of(ByteView bytes) {
@@ -84,20 +92,36 @@ Result<lun::UnitIdentity> identity_of(const wire::DesiredVolume& volume) {
 // --- pools
 
 Result<void> Volumes::put_pool(const wire::DesiredPool& pool) {
-  if (!pool.has_local()) {
+  if (!pool.has_local() && !(pool.has_rbd() && setup_.rbd)) {
     return Error{
-        "this gateway knows local pools only; assign the pool to gateways that have its kind"};
+        "this gateway doesn't know pools of this kind; assign the pool to gateways that do"};
   }
-  if (!pool.local().directory().starts_with('/')) {
+  if (pool.has_local() && !pool.local().directory().starts_with('/')) {
     return Error{
         "a local pool needs an absolute directory, for volumes or at least for their records"};
   }
-  const std::lock_guard lock(mutex_);
-  std::shared_ptr<Pool>& entry = pools_[pool.uid()];
-  if (entry && entry->desired.local().directory() == pool.local().directory()) return {};
-  entry = std::make_shared<Pool>();
-  entry->desired = pool;
+  bool was_nearly_full = false;
+  {
+    const std::lock_guard lock(mutex_);
+    std::shared_ptr<Pool>& entry = pools_[pool.uid()];
+    was_nearly_full = entry && entry->desired.nearly_full();
+    if (!entry || !is_same_place(entry->desired, pool)) entry = std::make_shared<Pool>();
+    entry->desired = pool;
+  }
+  if (pool.nearly_full() && !was_nearly_full) tell_nearly_full(pool.uid());
   return {};
+}
+
+void Volumes::tell_nearly_full(const std::string& pool) {
+  if (!setup_.nearly_full) return;
+  std::vector<std::shared_ptr<lun::Unit>> units;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [uid, entry] : entries_) {
+      if (entry.pool == pool) units.push_back(entry.unit);
+    }
+  }
+  for (const auto& unit : units) setup_.nearly_full(*unit);
 }
 
 void Volumes::remove_pool(const std::string& uid) {
@@ -105,21 +129,42 @@ void Volumes::remove_pool(const std::string& uid) {
   pools_.erase(uid);  // volumes that are being released keep what they have open
 }
 
-Result<std::shared_ptr<LocalPool>> Volumes::pool(const std::string& uid) {
+Result<std::shared_ptr<StoragePool>> Volumes::pool(const std::string& uid) {
   std::shared_ptr<Pool> entry;
+  wire::DesiredPool desired;
   {
     const std::lock_guard lock(mutex_);
     const auto at = pools_.find(uid);
     if (at == pools_.end()) return Error{"pool " + uid + " is not known to this gateway"};
     entry = at->second;
+    desired = entry->desired;
   }
   const std::lock_guard lock(entry->mutex);
   if (entry->open) return entry->open;
-  auto opened = LocalPool::open(
-      entry->desired.local().directory(), setup_.incarnation,
-      [this](const std::string& volume, uint64_t order) { return asked(volume, order); });
+  Result<std::shared_ptr<StoragePool>> opened = open_pool(desired);
   if (opened) entry->open = opened.value();
   return opened;
+}
+
+Result<std::shared_ptr<StoragePool>> Volumes::open_pool(const wire::DesiredPool& pool) {
+  if (pool.has_rbd()) return setup_.rbd->open(pool, setup_.services);
+  auto opened = LocalPool::open(
+      pool.local().directory(), setup_.services.incarnation,
+      [this](const std::string& volume, uint64_t order) { return asked(volume, order); });
+  if (!opened) return Error{opened.error()};
+  return std::shared_ptr<StoragePool>(std::move(opened).value());
+}
+
+void Volumes::tick_pools() {
+  std::vector<std::shared_ptr<Pool>> pools;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [uid, pool] : pools_) pools.push_back(pool);
+  }
+  for (const auto& pool : pools) {
+    const std::unique_lock lock(pool->mutex, std::try_to_lock);
+    if (lock && pool->open) pool->open->tick();
+  }
 }
 
 std::vector<std::string> Volumes::pools() const {
@@ -139,6 +184,7 @@ Result<void> Volumes::put(const wire::DesiredVolume& volume) {
   std::shared_ptr<Volume> there = find(uid);
   if (!there) {
     Entry entry;
+    entry.pool = volume.pool_uid();
     entry.unit = setup_.units.open(identity.value(), volume);
     entry.volume = std::make_shared<Volume>(uid, self_, setup_.units.door(entry.unit, self_),
                                             static_cast<VolumeServices&>(*this),
@@ -289,10 +335,11 @@ void Volumes::take_turn(const std::string& uid, uint64_t turn) {
 
 // --- what volumes ask for
 
-Result<std::shared_ptr<Place>> Volumes::place(const wire::DesiredVolume& volume) {
-  const Result<std::shared_ptr<LocalPool>> where = pool(volume.pool_uid());
+Result<std::shared_ptr<Place>> Volumes::place(const wire::DesiredVolume& volume,
+                                              std::function<void()> wake) {
+  const Result<std::shared_ptr<StoragePool>> where = pool(volume.pool_uid());
   if (!where) return Error{where.error()};
-  return where.value()->place(volume.uid(), volume.location());
+  return where.value()->place(volume, std::move(wake));
 }
 
 void Volumes::load(const std::string& volume, uint64_t epoch, bool settle,

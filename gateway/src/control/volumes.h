@@ -10,6 +10,7 @@
 
 #include "control/local_pool.h"
 #include "control/reservations.h"
+#include "control/storage_pool.h"
 #include "control/turns.h"
 #include "control/units.h"
 #include "control/volume.h"
@@ -27,7 +28,10 @@ class Volumes final : private VolumeServices {
     Turns& turns;
     StreamReservations& reservations;
     std::function<void(const wire::VolumeObserved&)> report;
-    std::string incarnation;
+    PoolServices services;
+    std::shared_ptr<PoolKind> rbd;  // null: this gateway has no pools of Ceph
+    // A volume's pool has become nearly full; may be empty.
+    std::function<void(lun::Unit&)> nearly_full;
   };
   explicit Volumes(Setup setup) : setup_(std::move(setup)) {}
 
@@ -43,8 +47,10 @@ class Volumes final : private VolumeServices {
   std::vector<std::shared_ptr<lun::Unit>> units() const;
   std::vector<wire::VolumeObserved> observed() const;
   // Error: it is none of this gateway's, or can't be used.
-  Result<std::shared_ptr<LocalPool>> pool(const std::string& uid);
+  Result<std::shared_ptr<StoragePool>> pool(const std::string& uid);
   std::vector<std::string> pools() const;
+  // Of pools that are open; about once a second.
+  void tick_pools();
 
   // A command, a peer or the store has shown a newer epoch.
   void saw_epoch(const std::string& uid, uint64_t epoch);
@@ -55,6 +61,7 @@ class Volumes final : private VolumeServices {
 
  private:
   struct Entry {
+    std::string pool;
     std::shared_ptr<lun::Unit> unit;
     std::shared_ptr<Volume> volume;
     uint64_t epoch = 0;
@@ -63,17 +70,20 @@ class Volumes final : private VolumeServices {
   struct Pool {
     wire::DesiredPool desired;
     std::mutex mutex;
-    std::shared_ptr<LocalPool> open;
+    std::shared_ptr<StoragePool> open;
   };
 
   // --- VolumeServices
-  Result<std::shared_ptr<Place>> place(const wire::DesiredVolume& volume) override;
+  Result<std::shared_ptr<Place>> place(const wire::DesiredVolume& volume,
+                                       std::function<void()> wake) override;
   void load(const std::string& volume, uint64_t epoch, bool settle,
             std::function<void(Loaded)> done) override;
   void open_commits(Record record, std::shared_ptr<Place> place) override;
   void close_commits(const std::string& volume) override;
   void report(const wire::VolumeObserved& observed) override;
 
+  Result<std::shared_ptr<StoragePool>> open_pool(const wire::DesiredPool& pool);
+  void tell_nearly_full(const std::string& pool);
   std::shared_ptr<Volume> find(const std::string& uid) const;
   void wake(const std::string& uid, Nanos delay, uint64_t turn);
   void take_turn(const std::string& uid, uint64_t turn);

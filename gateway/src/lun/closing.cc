@@ -3,12 +3,14 @@
 //   gate closes -> commands that were started complete, on every reactor
 //               -> an exclusive hold on all blocks: third-party copies that came by other units
 //                  are through too, and later ones find the gate closed
-//               -> flush (release only) -> detach -> close -> done
+//               -> flush (release only) -> detach -> close, which may take its time -> done
 //
-// A fence drops the nexuses first, which aborts what wasn't started. It may overtake a release.
+// A fence drops the nexuses first, which aborts what wasn't started. It may overtake a release,
+// also while that closes.
 #include "lun/closing.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <utility>
 
 #include "base/log.h"
@@ -61,33 +63,42 @@ void tell(const ClosingPtr& closing, std::vector<std::function<void(bool)>> done
   drop_nexuses(closing, "its volume was taken away from this gateway", all);
 }
 
+// On reactor 0. Only now can the volume be somebody else's (DESIGN R2).
+void closed(const ClosingPtr& closing, bool flushed) {
+  std::vector<std::function<void(bool)>> done;
+  bool fenced = false;
+  {
+    const std::lock_guard lock(closing->unit->mutex());
+    closing->unit->closing_locked().reset();
+    done = std::move(closing->done);
+    fenced = closing->fenced;
+  }
+  tell(closing, std::move(done), fenced, flushed && !fenced);
+}
+
 // On reactor 0, nothing of the unit is in flight.
 void detach(const ClosingPtr& closing, bool flushed) {
   const std::shared_ptr<Unit>& unit = closing->unit;
   std::shared_ptr<backend::Backend> backend;
-  std::vector<std::function<void(bool)>> done;
-  bool fenced = false;
   {
     const std::lock_guard lock(unit->mutex());
     backend = unit->close_locked();
     unit->lower_gate(Unit::kDraining);
-    unit->closing_locked().reset();
-    done = std::move(closing->done);
-    fenced = closing->fenced;
-    flushed = flushed && !fenced;
   }
   // Blocks change without our knowledge from now on: no token stands for them any more.
   unit->changes().changing(0, UINT64_MAX, INT64_MAX);
-  backend->close();
   unit->ranges().release(kHere, closing->look, closing->reactors);
   on_every_itl(*unit, *closing->reactors, [](Itl& itl) { itl.forget_backend(); });
-  tell(closing, std::move(done), fenced, flushed);
+  backend->close([closing, flushed] {
+    closing->reactors->post(kHere, [closing, flushed] { closed(closing, flushed); });
+  });
   closing->alive.reset();
 }
 
 void flushed(backend::Io& io) {
   const ClosingPtr closing = static_cast<Closing*>(io.context)->alive;
   const auto error = static_cast<int>(-io.result);
+  if (error == ESHUTDOWN) closing->unit->tell_loss();
   if (error > 0) {
     log::error("flush failed while a volume was given up",
                {{"unit", closing->unit->uuid_text()}, {"errno", error}});

@@ -1,6 +1,8 @@
 // How a gateway lets go of a unit: planned, or fenced (DESIGN R2, R4, R5, R7).
 #include <gtest/gtest.h>
 
+#include <thread>
+
 #include "lun/cluster_fixture.h"
 #include "lun/range_table.h"
 #include "lun/third_party.h"
@@ -181,6 +183,72 @@ TEST_F(ClosingTest, WhatWasLentStaysWhileTheLockIsGone) {
   EXPECT_EQ(read.answer(), Bytes(4096, 7));
   read.command.data_in.clear();
   EXPECT_EQ(first->destroyed, 1u);
+}
+
+TEST_F(ClosingTest, AReleaseIsDoneOnlyWhenTheBackendHasClosed) {
+  fate->closes_late = true;
+  const auto one = release_unit();
+  reactors.run();
+  EXPECT_EQ(fate->closed, 1u);
+  EXPECT_EQ(fate->destroyed, 1u) << "it may go before that";
+  const auto two = release_unit();
+  reactors.run();
+  EXPECT_EQ(*one, -1);
+  EXPECT_EQ(*two, -1);
+  std::thread(fate->closing.front()).join();
+  EXPECT_EQ(*one, -1) << "on a reactor";
+  reactors.run();
+  EXPECT_EQ(*one, 1);
+  EXPECT_EQ(*two, 1);
+  EXPECT_EQ(fate->closed, 1u);
+  EXPECT_EQ(drops, 0u);
+}
+
+TEST_F(ClosingTest, AFenceIsDoneOnlyWhenTheBackendHasClosed) {
+  fate->closes_late = true;
+  const auto fenced = fence_unit();
+  reactors.run();
+  EXPECT_EQ(fate->closed, 1u);
+  EXPECT_EQ(*fenced, -1);
+  fate->closing.front()();
+  reactors.run();
+  EXPECT_EQ(*fenced, 1);
+}
+
+TEST_F(ClosingTest, AFenceWhileAReleaseClosesDropsAtOnceAndWaitsForTheSameClose) {
+  fate->closes_late = true;
+  const auto released = release_unit();
+  reactors.run();
+  Task& held = start(*nexus, write16(0, 8), Bytes(4096, 1));
+  const auto fenced = fence_unit();
+  reactors.run();
+  EXPECT_EQ(drops, 2u);
+  EXPECT_TRUE(held.done() && held.command.aborted);
+  EXPECT_EQ(*released, -1);
+  EXPECT_EQ(*fenced, -1);
+  fate->closing.front()();
+  reactors.run();
+  EXPECT_EQ(*released, 0);
+  EXPECT_EQ(*fenced, 1);
+  EXPECT_EQ(fate->closed, 1u);
+}
+
+TEST_F(ClosingTest, WhileABackendClosesThereIsNoOtherRoleAndWhatComesIsHeld) {
+  fate->closes_late = true;
+  const auto first = fate;
+  release_unit();
+  reactors.run();
+  Task& held = start(*nexus, write16(0, 8), Bytes(4096, 1));
+  follow_to(2, 2);
+  EXPECT_EQ(unit->role(), (Role{Standing::kTransitioning, 1, kSelf}));
+  serve_here(2);
+  EXPECT_EQ(fate->destroyed, 1u) << "refused";
+  EXPECT_FALSE(unit->opened());
+  EXPECT_EQ(held.completions, 0);
+  first->closing.front()();
+  reactors.run();
+  serve_here(2);
+  EXPECT_EQ(held.command.status, scsi::Status::kGood);
 }
 
 // Of a copy that a nexus sent to another unit this one's task sets know nothing.

@@ -1,6 +1,7 @@
 // A unit of a cluster as one gateway (number 1) has it, and links that do what a test says.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -60,6 +61,8 @@ class FakeForwarding : public Forwarding {
 // What became of a backend, told after its end too.
 struct Fate {
   unsigned closed = 0;
+  bool closes_late = false;  // when a test calls what is in `closing`
+  std::vector<std::function<void()>> closing;
   unsigned destroyed = 0;
   unsigned late = 0;  // requests after close()
   unsigned flushes = 0;
@@ -70,7 +73,11 @@ class OwnedBackend : public TestBackend {
   OwnedBackend(uint64_t size, std::shared_ptr<Fate> fate)
       : TestBackend(size), fate_(std::move(fate)) {}
   ~OwnedBackend() override { ++fate_->destroyed; }
-  void close() override { ++fate_->closed; }
+  void close(std::function<void()> closed) override {
+    ++fate_->closed;
+    if (!fate_->closes_late) return closed();
+    fate_->closing.push_back(std::move(closed));
+  }
   bool submit(backend::Io& io, Aio& aio) override {
     if (fate_->closed) ++fate_->late;
     if (io.op == backend::Op::kFlush) ++fate_->flushes;

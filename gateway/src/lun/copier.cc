@@ -213,7 +213,10 @@ bool Copier::take_result(Chunk& chunk) {
   }
   const int error = io.result < 0 ? static_cast<int>(-io.result) : EIO;
   if (medium_is_gone(error)) unit_of(chunk).medium_lost();
-  if (error == ESHUTDOWN) command_.drops_nexus = true;  // fenced: never answered (DESIGN R4)
+  if (error == ESHUTDOWN) {  // fenced: never answered (DESIGN R4)
+    command_.drops_nexus = true;
+    unit_of(chunk).tell_loss();
+  }
   CopyFault fault;
   fault.where = chunk.writing ? CopyFault::Where::kDestination : CopyFault::Where::kSource;
   fault.sense = sense_of_errno(error, io.op);

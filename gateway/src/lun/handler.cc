@@ -115,6 +115,7 @@ void count_failure(Command& command, Failure failure) {
 Sense sense_of_errno(int error, backend::Op op) {
   switch (error) {
     case EIO:  // UNRECOVERED READ ERROR, WRITE ERROR
+      if (op == backend::Op::kVouch) break;
       return Sense::make(SenseKey::kMediumError, op == backend::Op::kRead ? 0x11 : 0x0c, 0x00);
     case ENOSPC:
     case EDQUOT:  // SPACE ALLOCATION FAILED WRITE PROTECT
@@ -130,9 +131,10 @@ Sense sense_of_errno(int error, backend::Op op) {
       return Sense::make(SenseKey::kAbortedCommand, 0x4b, 0x06);
     case EOPNOTSUPP:
       return Sense::make(SenseKey::kIllegalRequest, 0x20, 0x00);
-    default:  // INTERNAL TARGET FAILURE
-      return Sense::make(SenseKey::kHardwareError, 0x44, 0x00);
+    default:
+      break;
   }
+  return Sense::make(SenseKey::kHardwareError, 0x44, 0x00);  // INTERNAL TARGET FAILURE
 }
 
 void finish_good(Command& command) {
@@ -178,6 +180,7 @@ void finish_errno(Command& command, int negative_errno, backend::Op op) {
   const int error = -negative_errno;
   if (error == ESHUTDOWN) {  // whether it was executed is the next owner's to say (DESIGN R4)
     command.drops_nexus = true;
+    command.itl->unit().tell_loss();
     return finish_status(command, Status::kBusy);
   }
   if (error == ENOMEM || error == EAGAIN) return finish_status(command, Status::kBusy);

@@ -97,6 +97,16 @@ TEST_F(OdxTest, ATokenOfSeveralRangesIsReadFromAnyOffset) {
   EXPECT_TRUE(same(*other_backend, 4052 * 512, backend->data, 100 * 512, 512));
 }
 
+TEST_F(OdxTest, AFencedBackendIsToldOfAndNothingIsAnswered) {
+  unsigned told = 0;
+  unit->watch_loss([](uint64_t) { ADD_FAILURE() << "the source is fine"; });
+  other->watch_loss([&told](uint64_t) { ++told; });
+  const Bytes token = populate({{0, 3000}});
+  other_backend->fail_with = -ESHUTDOWN;
+  EXPECT_TRUE(run(begin_write(*a, token, {{0, 3000}})).command.drops_nexus);
+  EXPECT_EQ(told, 1u);
+}
+
 TEST_F(OdxTest, WithinOneLunItCopiesTooButNotOntoItself) {
   const Bytes token = populate({{0, 100}});
   EXPECT_EQ(run(begin_write(*a, token, {{99, 50}}, 0)).sense(), 0x052600u);

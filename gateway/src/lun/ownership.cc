@@ -40,7 +40,7 @@ void serve(Unit& unit, Reactors& reactors, std::unique_ptr<backend::Backend> bac
   std::shared_ptr<backend::Backend> taken = std::move(backend);
   {
     const std::lock_guard lock(unit.mutex());
-    if (unit.opened_locked()) {
+    if (!unit.vacant_locked()) {
       log::error("served twice: give it up first", {{"unit", unit.uuid_text()}});
       return;
     }
@@ -54,7 +54,7 @@ void serve(Unit& unit, Reactors& reactors, std::unique_ptr<backend::Backend> bac
 void follow(Unit& unit, Reactors& reactors, Role role) {
   {
     const std::lock_guard lock(unit.mutex());
-    if (unit.opened_locked()) return;
+    if (!unit.vacant_locked()) return;
     unit.set_role_locked(role);
   }
   on_every_itl(unit, reactors, resume);

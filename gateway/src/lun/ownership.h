@@ -5,7 +5,8 @@
 // own it; the caller opens and locks the backend; serve(). Of a planned move (R7): release(), then
 // follow(). Of a fenced owner (R4): fence(), then follow().
 //
-// Threads: one control thread calls; reactors do. `done` runs on a reactor.
+// Threads: one control thread calls; reactors do. `done` runs on a reactor; the reactors live until
+// then, for a backend may end its close() on a thread of its own.
 #pragma once
 
 #include <functional>
@@ -36,16 +37,17 @@ void serve(Unit& unit, Reactors& reactors, std::unique_ptr<backend::Backend> bac
 void follow(Unit& unit, Reactors& reactors, Role role);
 
 // Planned (R7): holds new commands (kTransitioning), waits until all that run have completed,
-// flushes, closes the backend and with it its lock. What the backend lent to slow peers stays
-// valid. `done(true)`: nothing of this gateway can reach the volume any more, lock and all.
-// `done(false)`: a flush failed, or a fence() came in between; the nexuses were dropped, and the
-// rest is true too. Role: kTransitioning of the same epoch and owner, until follow() or serve(). Of
-// a unit without a backend: done(true).
+// flushes, closes the backend and with it its lock, and waits for that. What the backend lent to
+// slow peers stays valid. `done(true)`: nothing of this gateway can reach the volume any more, lock
+// and all. `done(false)`: a flush failed, or a fence() came in between; the nexuses were dropped,
+// and the rest is true too. Role: kTransitioning of the same epoch and owner, until follow() or
+// serve(). Of a unit without a backend: done(true).
 void release(Unit& unit, Reactors& reactors, std::function<void(bool flushed)> done);
 
 // Fenced (R4): answers nothing more, ends every nexus that has the unit, as lost, through
 // `drop_nexus` of their transports, waits until the backend has let go of every command (R5),
-// closes it without a flush. May come while a release() is under way. Role as after release().
+// closes it without a flush, and waits for that. May come while a release() is under way. Role as
+// after release().
 void fence(Unit& unit, Reactors& reactors, std::function<void()> done);
 
 // Grows the size that an unopened unit tells; raises 2A/09. An opened one: Unit::resize().

@@ -68,9 +68,10 @@ class WatchedBackend : public backend::Backend {
   }
   Result<void> resize(uint64_t) override { return {}; }
   Result<void> check() override { return {}; }
-  void close() override {
+  void close(std::function<void()> closed) override {
     if (in_flight_ != 0) ++late_;
     closed_ = true;
+    reactors_.post(reactors_.count() - 1, std::move(closed));
   }
 
   struct ReactorAio : NoAio {

@@ -10,6 +10,10 @@
 // One change of a unit is under way at a time; I/O goes on meanwhile under the old state. The turn
 // ends before PREEMPT AND ABORT waits for the commands it aborts: those may wait for a backend,
 // which the next change need not.
+//
+// A commit proves that this gateway is the owner (DESIGN R8). What is answered from memory, as
+// PERSISTENT RESERVE IN and changes that change nothing, the backend vouches for first (DESIGN R2;
+// decisions/2026-11-22-proof-of-life.md).
 #include <memory>
 #include <string>
 #include <vector>
@@ -33,6 +37,11 @@ using scsi::Status;
 const NexusId& nexus_of(const Command& command) { return command.itl->nexus().id(); }
 const Lane& lane_of(const Command& command) { return command.itl->nexus().lane(); }
 
+// GOOD, if this is still the owner.
+void vouch_for_good(Unit& unit, Command& command) {
+  run_io(unit, command, backend::Op::kVouch, 0, 0, 0, [](Unit&, Command& c) { finish_good(c); });
+}
+
 // --- RESERVE(6)
 
 void reserve6_turn(Unit& unit, Command& command) {
@@ -43,7 +52,8 @@ void reserve6_turn(Unit& unit, Command& command) {
     unit.reservations_changed();
   }
   pass_turn(unit);
-  finish_status(command, granted ? Status::kGood : Status::kReservationConflict);
+  if (granted) return vouch_for_good(unit, command);
+  finish_status(command, Status::kReservationConflict);
 }
 
 // --- PERSISTENT RESERVE OUT
@@ -60,6 +70,8 @@ void answer(const Change& change) {
   Command& command = *change.command;
   if (change.decision.status == Status::kCheckCondition) {
     finish_sense(command, change.decision.sense);
+  } else if (change.decision.status == Status::kGood && !change.decision.changed) {
+    vouch_for_good(*change.unit, command);
   } else {
     finish_status(command, change.decision.status);
   }
@@ -185,6 +197,11 @@ std::vector<uint64_t> keys_of(const ReservationState& state) {
   return keys;
 }
 
+bool in_doubt(Unit& unit) {
+  const std::lock_guard lock(unit.mutex());
+  return unit.reservations().doubtful();
+}
+
 void show(Unit& unit, Command& command) {
   const uint32_t room = scsi::allocation_length(*command.info, command.full_cdb());
   std::vector<uint8_t> data(room);
@@ -214,6 +231,16 @@ void show(Unit& unit, Command& command) {
   finish_data(command, ByteView(data).first(size), room);
 }
 
+void show_if_certain(Unit& unit, Command& command) {
+  // A change may have come into doubt while the backend was asked.
+  if (in_doubt(unit)) return handle_persistent_reserve_in(unit, command);
+  show(unit, command);
+}
+
+void vouch_and_show(Unit& unit, Command& command) {
+  run_io(unit, command, backend::Op::kVouch, 0, 0, 0, show_if_certain);
+}
+
 // --- RELEASE(6)
 
 void release6_now(Unit& unit, Command& command) {
@@ -223,18 +250,14 @@ void release6_now(Unit& unit, Command& command) {
     good = unit.reservations().release6(nexus_of(command));
     unit.reservations_changed();
   }
-  finish_status(command, good ? Status::kGood : Status::kReservationConflict);
+  if (good) return vouch_for_good(unit, command);
+  finish_status(command, Status::kReservationConflict);
 }
 
 // Calls `go` now, or, while the state is in doubt, when that is over.
 template <Handler go>
 void once_certain(Unit& unit, Command& command) {
-  bool doubtful = false;
-  {
-    const std::lock_guard lock(unit.mutex());
-    doubtful = unit.reservations().doubtful();
-  }
-  if (!doubtful) return go(unit, command);
+  if (!in_doubt(unit)) return go(unit, command);
   take_turn(unit, command, [](Unit& u, Command& c) {
     pass_turn(u);
     go(u, c);
@@ -248,7 +271,7 @@ void handle_reserve6(Unit& unit, Command& command) { take_turn(unit, command, re
 void handle_release6(Unit& unit, Command& command) { once_certain<release6_now>(unit, command); }
 
 void handle_persistent_reserve_in(Unit& unit, Command& command) {
-  once_certain<show>(unit, command);
+  once_certain<vouch_and_show>(unit, command);
 }
 
 void handle_persistent_reserve_out(Unit& unit, Command& command) {

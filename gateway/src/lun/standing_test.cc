@@ -26,6 +26,36 @@ TEST_F(StandingTest, InTransitionMediumCommandsWaitAndOthersAnswerAtOnce) {
   EXPECT_EQ(unit->statistics().snapshot().in_flight, 1u);
 }
 
+TEST_F(StandingTest, APoolThatRunsFullIsToldOncePerNexusByTheOwnerAndByForwarders) {
+  constexpr uint32_t kThresholdReached = 0x063807;
+  auto here = open("a");
+  auto there = open("b", 1);
+  const auto tell_all = [&](const std::string& name) {
+    tell_threshold_reached(*unit);
+    tell_threshold_reached(*unit);  // one that waits to be told is enough
+    auto late = open_fresh(name);
+    for (Nexus* nexus : {here.get(), there.get()}) {
+      EXPECT_EQ(start(*nexus, read16(0, 8)).sense(), kThresholdReached);
+      EXPECT_EQ(start(*nexus, inquiry()).command.status, scsi::Status::kGood);
+    }
+    EXPECT_EQ(start(*late, read16(0, 8)).sense(), 0x062900u) << "29/00 says look at everything";
+  };
+  follow_to(2, 1);
+  forget_attentions(*here);
+  forget_attentions(*there);
+  tell_all("c");
+  Task& forwarded = start(*here, read16(0, 8));
+  EXPECT_EQ(forwarded.completions, 0);
+  ASSERT_EQ(links.last().started.size(), 1u);
+  finish_forwarded(*links.last().started[0].first, scsi::Status::kGood, {}, {});
+  serve_here(2);
+  forget_attentions(*here);
+  forget_attentions(*there);
+  tell_all("d");
+  EXPECT_EQ(start(*there, read16(0, 8)).command.status, scsi::Status::kGood);
+  EXPECT_EQ(start(*here, read16(0, 8)).command.status, scsi::Status::kGood);
+}
+
 TEST_F(StandingTest, HeldCommandsRunInOrderOnceTheUnitIsServed) {
   auto nexus = open("a");
   Task& first = start(*nexus, write16(0, 8), Bytes(4096, 1));

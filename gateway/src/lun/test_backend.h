@@ -48,6 +48,8 @@ class TestBackend : public backend::Backend {
     return {};
   }
 
+  bool fenced() const override { return fenced_now; }
+
   bool submit(backend::Io& io, Aio&) override {
     submitted.push_back({io.op, io.flags, io.offset, io.length, io.iovcnt});
     if (holds) {
@@ -93,6 +95,7 @@ class TestBackend : public backend::Backend {
   bool cache = false;
   bool cache_changeable = true;
   bool gone = false;
+  bool fenced_now = false;
   bool holds = false;
   int64_t fail_with = 0;              // negative errno for every request
   uint64_t most_per_io = UINT64_MAX;  // bytes, of reads and writes
@@ -121,7 +124,7 @@ class TestBackend : public backend::Backend {
       }
       io.result = static_cast<int64_t>(total);
       if (write) mark(io.offset, total, true);
-    } else if (io.op != backend::Op::kFlush) {
+    } else if (io.op != backend::Op::kFlush && io.op != backend::Op::kVouch) {
       fill(io.offset, io.length, 0);
       if (io.op == backend::Op::kDiscard) mark(io.offset, io.length, false);
     }

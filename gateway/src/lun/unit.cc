@@ -121,12 +121,21 @@ void Unit::update_ready_locked() {
 void Unit::poll_health() {
   const auto backend = shared_backend();
   const bool gone = !backend->check().ok();
-  std::lock_guard lock(mutex_);
-  if (backend != backend_) return;  // it was closed meanwhile
+  std::optional<uint64_t> lost;
+  {
+    const std::lock_guard lock(mutex_);
+    if (backend != backend_) return;  // it was closed meanwhile
+    take_health_locked(gone);
+    if (backend->fenced()) lost = note_loss_locked();
+  }
+  if (lost && lost_) lost_(*lost);
+}
+
+void Unit::take_health_locked(bool gone) {
   medium_gone_ = gone;
   update_ready_locked();
   // Somebody else may have made it larger (an image of Ceph).
-  const uint64_t now = backend->size_bytes() / identity_.block_size;
+  const uint64_t now = backend_->size_bytes() / identity_.block_size;
   if (now > blocks_.load(std::memory_order_relaxed)) {
     blocks_.store(now, std::memory_order_release);
     raise_attention_locked(kCapacityChanged, nullptr);

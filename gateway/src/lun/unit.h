@@ -13,6 +13,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -125,6 +126,11 @@ class Unit : public std::enable_shared_from_this<Unit> {
   void tell_epoch(uint64_t epoch) const {
     if (epoch > this->epoch() && newer_epoch_) newer_epoch_(epoch);
   }
+  // Who is told, on any thread, that the backend of this unit was fenced (DESIGN R4): a request
+  // ended with -ESHUTDOWN or poll_health() found it so. Once per opening, with the epoch of that;
+  // the unit stays as it is until fence(). Set before the unit is exported.
+  void watch_loss(std::function<void(uint64_t epoch)> told) { lost_ = std::move(told); }
+  void tell_loss();     // without the mutex
   bool opened() const;  // it has a backend
   // Commands in this gateway's hands that wait; limits::kMaxHeldPerUnit. false: no more.
   bool hold();
@@ -136,6 +142,7 @@ class Unit : public std::enable_shared_from_this<Unit> {
   void reshape_locked(Shape shape);
   void set_role_locked(const Role& role);  // and the gate with it; raises 2A/06 where R10 wants it
   bool opened_locked() const { return opened_; }
+  bool vacant_locked() const { return !opened_ && !closing_; }  // nothing of a backend is left
   // Transitioning; `draining`: commands that were started complete here.
   void stop_serving_locked(bool draining);
   std::shared_ptr<Closing>& closing_locked() { return closing_; }
@@ -198,8 +205,11 @@ class Unit : public std::enable_shared_from_this<Unit> {
   bool descriptor_sense() const { return descriptor_sense_.load(std::memory_order_relaxed); }
 
  private:
+  // The epoch of which lost_ is to be told; nullopt: of nothing.
+  std::optional<uint64_t> note_loss_locked();
   void update_ready_locked();
   void take_info_locked();
+  void take_health_locked(bool gone);
   scsi::Provisioning provisioning_of(const backend::Info& info) const;
 
   const UnitIdentity identity_;
@@ -228,8 +238,19 @@ class Unit : public std::enable_shared_from_this<Unit> {
   std::shared_ptr<RangeTable> ranges_;  // shared with wake-ups on their way to other reactors
   std::unique_ptr<Reservations> reservations_;
   std::function<void(uint64_t)> newer_epoch_;
+  std::function<void(uint64_t)> lost_;
+  bool loss_told_ = false;  // of this opening
   mutable ChangeWatch changes_;
   std::unique_ptr<UnitStatistics> statistics_;
 };
+
+// The storage pool of a thin unit has passed the threshold that its administrator set: raises 38/07
+// (THIN PROVISIONING SOFT THRESHOLD REACHED) on every nexus. To be called on every gateway that
+// exports the unit, opened there or not, once each time the pool passes it; any thread. Linux logs
+// it and sends a uevent, ESXi warns of the datastore. Hosts can neither read nor set that
+// threshold: VPD B2h says THRESHOLD EXPONENT 0 and there is no mode page 1Ch/02h, by which SBC-4
+// obliges to nothing, and SAM-5 §5.14 leaves it to us what a host should be told. So the sense data
+// has no INFORMATION, which would point into that page.
+void tell_threshold_reached(Unit& unit);
 
 }  // namespace sluice::lun

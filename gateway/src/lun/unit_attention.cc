@@ -75,4 +75,6 @@ void Unit::clear_attention(Itl& itl, UnitAttention ua) {
   if (itl.pending.empty()) itl.attention.store(false, std::memory_order_release);
 }
 
+void tell_threshold_reached(Unit& unit) { unit.raise_attention({0x38, 0x07}, nullptr); }
+
 }  // namespace sluice::lun

@@ -4,6 +4,8 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <ctime>
+#include <memory>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -11,9 +13,11 @@
 
 #include "backend/failure.h"
 #include "backend/spec.h"
+#include "base/canary.h"
 #include "base/limits.h"
 #include "base/log.h"
 #include "rbd/holder.h"
+#include "rbd/workers.h"
 
 namespace sluice::rbd {
 namespace {
@@ -43,15 +47,21 @@ void completed(rbd_completion_t completion, void* argument) {
   io.priv.aio->complete(io.aio, result);
 }
 
-// The address of the client that holds the managed lock; empty: nobody.
-std::string owner_of(rbd_image_t image) {
-  rbd_lock_mode_t mode{};
-  std::array<char*, 8> owners{};
-  size_t count = owners.size();
-  if (rbd_lock_get_owners(image, &mode, owners.data(), &count) < 0 || count == 0) return "";
-  std::string first = owners[0];
-  rbd_lock_get_owners_cleanup(owners.data(), count);
-  return first;
+struct Vouch {
+  std::shared_ptr<Pool> pool;  // and its client, which must outlive the question
+  Io* io = nullptr;
+  uint64_t size = 0;
+  time_t time = 0;
+};
+
+// By a thread of librados, which can't end the client that it is of. That there is no such object
+// is an answer, too.
+void vouched(rados_completion_t completion, void* argument) {
+  const std::unique_ptr<Vouch> vouch(static_cast<Vouch*>(argument));
+  const int r = rados_aio_get_return_value(completion);
+  Workers::instance().post_always([pool = std::move(vouch->pool)] {});
+  Io& io = *vouch->io;
+  io.priv.aio->complete(io.aio, r == -ENOENT ? 0 : r);
 }
 
 std::optional<Holder> holder_of(rbd_image_t image) {
@@ -73,7 +83,7 @@ Error cannot_open(const std::string& name, int r) {
 }  // namespace
 
 Result<std::unique_ptr<Image>> Image::open(std::shared_ptr<Pool> pool, const std::string& image,
-                                           Access access) {
+                                           Access access, const Takeover& takeover) {
   const std::string name = pool->name() + "/" + image;
   const rados_ioctx_t context = pool->context();
   std::unique_ptr<Image> opened(new Image(std::move(pool), name, access));
@@ -84,12 +94,16 @@ Result<std::unique_ptr<Image>> Image::open(std::shared_ptr<Pool> pool, const std
     opened->image_ = nullptr;
     return cannot_open(name, r);
   }
+  std::array<char, 256> id{};
+  if (rbd_get_id(opened->image_, id.data(), id.size()) == 0) {
+    opened->header_ = std::string("rbd_header.") + id.data();
+  }
   for (auto step : {&Image::check, &Image::check_cache}) {
     const Result<void> fine = ((*opened).*step)();
     if (!fine) return Error{fine.error()};
   }
   if (access == Access::kOwned) {
-    const Result<void> locked = opened->lock();
+    const Result<void> locked = opened->lock(takeover);
     if (!locked) return Error{locked.error()};
   }
   return opened;
@@ -127,6 +141,7 @@ Result<void> Image::check() const {
 
 // Metadata of image and pool (conf_*) win over what we set.
 Result<void> Image::check_cache() const {
+  if (lacks(Guard::kRbdCache)) return {};
   std::vector<rbd_config_option_t> options(kMostOptions);
   int count = kMostOptions;
   const int r = rbd_config_image_list(image_, options.data(), &count);
@@ -145,8 +160,18 @@ Result<void> Image::check_cache() const {
               "rbd config " + from + " rbd_cache");
 }
 
+std::string Image::lock_owner() const {
+  rbd_lock_mode_t mode{};
+  std::array<char*, 8> owners{};
+  size_t count = owners.size();
+  if (rbd_lock_get_owners(image_, &mode, owners.data(), &count) < 0 || count == 0) return "";
+  std::string first = owners[0];
+  rbd_lock_get_owners_cleanup(owners.data(), count);
+  return first;
+}
+
 Error Image::in_use() const {
-  const std::string owner = owner_of(image_);
+  const std::string owner = lock_owner();
   const std::optional<Holder> holder = holder_of(image_);
   const std::string who = holder && holder->client == owner ? holder->describe() : "a client";
   return fail(name_, "is in use by " + who + " (" + owner + ")",
@@ -155,13 +180,20 @@ Error Image::in_use() const {
 
 // Returns when nobody has the lock, or only who has just been blocklisted: a write of the dead may
 // still be on its way (DESIGN R2). rbd_lock_acquire() alone would break a lock without that.
-Result<void> Image::wait_for_turn() {
+Result<void> Image::wait_for_turn(const Takeover& takeover) {
   using Clock = std::chrono::steady_clock;
   RadosClient& client = pool_->client();
-  const auto end = Clock::now() + std::chrono::nanoseconds(limits::kImageOpens - 10 * kSecond);
+  const auto start = Clock::now();
   for (;;) {
-    const std::string owner = owner_of(image_);
+    const std::string owner = lock_owner();
     if (owner.empty() || owner == client.addresses()) return {};
+    // Disks drop its watch with that map, and librbd its lock for want of one.
+    if (std::ranges::count(takeover.fenced, owner) != 0) {
+      if (lacks(Guard::kBlocklist)) {
+        rbd_lock_break(image_, RBD_LOCK_MODE_EXCLUSIVE, owner.c_str());
+      }
+      return client.wait_for_latest_map();
+    }
     const std::optional<Holder> holder = holder_of(image_);
     const bool known = holder && holder->client == owner;
     const bool ours = known && holder->is_self();
@@ -173,13 +205,15 @@ Result<void> Image::wait_for_turn() {
                    {{"image", name_}, {"client", owner}});
       return client.blocklist(owner);
     }
-    if ((known && holder->is_alive()) || Clock::now() >= end) return in_use();
-    std::this_thread::sleep_for(std::chrono::milliseconds(250));
+    const Nanos patience = known && holder->is_alive() ? takeover.of_living : takeover.of_silent;
+    if (Clock::now() - start >= std::chrono::nanoseconds(patience)) return in_use();
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
   }
 }
 
-Result<void> Image::lock() {
-  Result<void> free = wait_for_turn();
+Result<void> Image::lock(const Takeover& takeover) {
+  if (lacks(Guard::kRbdLockMode)) return pool_->client().wait_for_latest_map();
+  Result<void> free = wait_for_turn(takeover);
   if (!free) return free;
   int r = rbd_lock_acquire(image_, RBD_LOCK_MODE_EXCLUSIVE);
   if (r == -EROFS || r == -EBUSY) return in_use();
@@ -232,7 +266,22 @@ Result<void> Image::watch(std::function<void()> changed) {
   return {};
 }
 
+// Asks the disk that has the header. Whoever takes the image over takes its lock there, with a map
+// that fences this client, before it serves: nothing of ours is answered from there after that.
+int Image::vouch(Io& io) {
+  auto vouch = std::make_unique<Vouch>(Vouch{pool_, &io});
+  rados_completion_t completion = nullptr;
+  int r = rados_aio_create_completion2(vouch.get(), vouched, &completion);
+  if (r < 0) return r;
+  Vouch* const asked = vouch.release();
+  r = rados_aio_stat(pool_->context(), header_.c_str(), completion, &asked->size, &asked->time);
+  rados_aio_release(completion);
+  if (r < 0) vouch.reset(asked);
+  return r;
+}
+
 int Image::start(Io& io) {
+  if (io.op == Op::kVouch) return vouch(io);
   rbd_completion_t completion = nullptr;
   int r = rbd_aio_create_completion(&io, completed, &completion);
   if (r < 0) return r;
@@ -256,6 +305,8 @@ int Image::start(Io& io) {
                                thick ? RBD_WRITE_ZEROES_FLAG_THICK_PROVISION : 0, 0);
       break;
     }
+    case Op::kVouch:
+      break;
   }
   if (r < 0) rbd_aio_release(completion);
   return r;

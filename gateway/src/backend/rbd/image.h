@@ -13,11 +13,20 @@
 #include <vector>
 
 #include "backend/backend.h"
+#include "base/limits.h"
 #include "base/result.h"
 #include "rbd/image_name.h"
 #include "rbd/rados_client.h"
 
 namespace sluice::rbd {
+
+// From whom an image's lock may be taken, beyond who is gone.
+struct Takeover {
+  // Clients that are blocklisted by now: their lock is taken at once, with no other blocklisting.
+  std::vector<std::string> fenced = {};
+  Nanos of_living = 0;                                   // waited for who is there, then refused
+  Nanos of_silent = limits::kImageOpens - 10 * kSecond;  // for Ceph to give up who may be gone
+};
 
 class Image {
  public:
@@ -31,7 +40,7 @@ class Image {
   // also from one who is gone: at once if it was a process of this node or a fenced client of this
   // process, else when Ceph has given it up (30 s). It is blocklisted first, for good.
   static Result<std::unique_ptr<Image>> open(std::shared_ptr<Pool> pool, const std::string& image,
-                                             Access access);
+                                             Access access, const Takeover& takeover = {});
   ~Image();
   Image(const Image&) = delete;
   Image& operator=(const Image&) = delete;
@@ -41,6 +50,8 @@ class Image {
   rbd_image_t handle() const { return image_; }
 
   Result<uint64_t> size() const;  // bytes
+  // Address of the client that has the exclusive lock; empty: nobody.
+  std::string lock_owner() const;
   // Addresses of the clients that have it open for writing, this one among them.
   Result<std::vector<std::string>> watchers() const;
   Result<void> grow(uint64_t bytes);
@@ -48,8 +59,8 @@ class Image {
   // call librbd. Once, before the first request.
   Result<void> watch(std::function<void()> changed);
 
-  // Begins a request; its end calls `io.priv.aio->complete(io.aio, ...)` with bytes, 0 or a
-  // negative errno. Returns 0, or a negative errno where it never began.
+  // Begins a request, kVouch among them; its end calls `io.priv.aio->complete(io.aio, ...)` with
+  // bytes, 0 or a negative errno. Returns 0, or a negative errno where it never began.
   int start(backend::Io& io);
 
  private:
@@ -57,15 +68,17 @@ class Image {
       : pool_(std::move(pool)), name_(std::move(name)), access_(access) {}
   Result<void> check() const;
   Result<void> check_cache() const;
-  Result<void> lock();
-  Result<void> wait_for_turn();
+  Result<void> lock(const Takeover& takeover);
+  Result<void> wait_for_turn(const Takeover& takeover);
   Error in_use() const;
+  int vouch(backend::Io& io);
   static void on_changed(void* image) { static_cast<Image*>(image)->changed_(); }
 
   const std::shared_ptr<Pool> pool_;
   const std::string name_;
   const Access access_;
   rbd_image_t image_ = nullptr;
+  std::string header_ = "rbd_directory";  // one that is too old to have an id: any object will do
   std::function<void()> changed_;
   uint64_t watch_ = 0;
   bool watched_ = false;

@@ -17,7 +17,7 @@ namespace {
 using backend::fail;
 using backend::format_size;
 
-constexpr std::string_view kPrefix = "sluice-";
+constexpr std::string_view kPrefix = "volume-";
 constexpr size_t kUuidText = 36;
 constexpr uint64_t kFeatures =
     RBD_FEATURE_LAYERING | RBD_FEATURE_EXCLUSIVE_LOCK | RBD_FEATURE_DEEP_FLATTEN;
@@ -43,8 +43,8 @@ class Options {
 
 int tell(uint64_t done, uint64_t total, void* progress) {
   const auto& told = *static_cast<const Progress*>(progress);
-  if (told && total > 0) told(static_cast<unsigned>(done * 100 / total));
-  return 0;
+  if (!told || total == 0) return 0;
+  return told(static_cast<unsigned>(done * 1000 / total)) ? 0 : -ECANCELED;
 }
 
 void* pointer(const Progress& progress) { return const_cast<Progress*>(&progress); }  // NOLINT
@@ -57,6 +57,9 @@ Error failed(const std::string& name, const std::string& what, int r) {
     case EROFS:
       return fail(name, what + ": another client holds its lock",
                   "`rbd lock ls " + name + "` shows which");
+    case ECANCELED:
+    case ERESTART:
+      return fail(name, what + ": it was stopped, as the image is needed elsewhere", "try again");
     case ENOTEMPTY:
       return fail(name, what + ": it has snapshots", "delete them first");
     case EDQUOT:
@@ -73,6 +76,11 @@ Error failed(const std::string& name, const std::string& what, int r) {
 }  // namespace
 
 std::string image_of(const std::string& volume_uuid) { return std::string(kPrefix) + volume_uuid; }
+
+std::string volume_of(const std::string& image) {
+  const bool ours = image.starts_with(kPrefix) && image.size() == kPrefix.size() + kUuidText;
+  return ours ? image.substr(kPrefix.size()) : "";
+}
 
 Result<void> Images::create(const std::string& image, const NewImage& wanted) {
   const Options options(wanted.data_pool);
@@ -106,6 +114,29 @@ Result<uint64_t> Images::adopt(const std::string& image) {
                 "rbd resize it to a multiple of 512 bytes");
   }
   return size;
+}
+
+Result<uint64_t> Images::adopt_as(const std::string& image, const std::string& name) {
+  if (!exists(image) && exists(name)) return adopt(name);
+  if (exists(name)) {
+    return fail(named(image), "can't be renamed: there is another image " + name, "remove that one");
+  }
+  Result<uint64_t> size = adopt(image);
+  if (!size) return size;
+  const Takeover from_nobody{.of_silent = 0};
+  auto owned = Image::open(pool_, image, Image::Access::kOwned, from_nobody);
+  if (!owned) return Error{owned.error()};
+  owned->reset();
+  const int r = rbd_rename(pool_->context(), image.c_str(), name.c_str());
+  if (r < 0) return failed(named(image), "can't be renamed", r);
+  return size;
+}
+
+bool Images::exists(const std::string& image) {
+  rbd_image_t opened = nullptr;
+  if (rbd_open_read_only(pool_->context(), image.c_str(), &opened, nullptr) < 0) return false;
+  rbd_close(opened);
+  return true;
 }
 
 Result<void> Images::grow(const std::string& image, uint64_t bytes) {
@@ -159,8 +190,8 @@ Result<std::vector<ImageFacts>> Images::list() {
   std::vector<ImageFacts> ours;
   for (size_t i = 0; i < count; ++i) {
     const std::string name = images[i].name;
-    const bool by_uuid = name.starts_with(kPrefix) && name.size() == kPrefix.size() + kUuidText;
-    if (by_uuid) ours.push_back({name, name.substr(kPrefix.size())});
+    const std::string volume = volume_of(name);
+    if (!volume.empty()) ours.push_back({name, volume});
   }
   rbd_image_spec_list_cleanup(images.data(), count);
   return ours;
@@ -199,13 +230,9 @@ Result<void> flatten(Image& image, const Progress& progress) {
   return failed(image.name(), "can't be flattened", r);
 }
 
-namespace {
-
-Result<PoolFacts> look_at(const backend::CephAccess& access, const std::string& pool,
-                          const std::string& space, const std::string& data_pool) {
-  auto client = RadosClient::connect(access);
-  if (!client) return Error{client.error()};
-  auto opened = (*client)->pool(pool, space);
+Result<PoolFacts> look_at(RadosClient& client, const std::string& pool, const std::string& space,
+                          const std::string& data_pool) {
+  auto opened = client.pool(pool, space);
   if (!opened) return Error{opened.error()};
   const rados_ioctx_t context = (*opened)->context();
   if (!space.empty()) {
@@ -218,27 +245,28 @@ Result<PoolFacts> look_at(const backend::CephAccess& access, const std::string& 
     }
   }
   if (!data_pool.empty()) {
-    if (auto data = (*client)->pool(data_pool, ""); !data) return Error{data.error()};
+    if (auto data = client.pool(data_pool, ""); !data) return Error{data.error()};
   }
   size_t none = 0;
   const int r = rbd_list2(context, nullptr, &none);
   if (r < 0 && r != -ERANGE) return failed(pool, "can't be read", r);
   PoolFacts facts;
-  facts.cluster = (*client)->cluster_id();
+  facts.cluster = client.cluster_id();
   rados_cluster_stat_t cluster{};
-  if (rados_cluster_stat((*client)->handle(), &cluster) == 0)
-    facts.capacity_bytes = cluster.kb << 10;
+  if (rados_cluster_stat(client.handle(), &cluster) == 0) facts.capacity_bytes = cluster.kb << 10;
   rados_pool_stat_t used{};
   if (rados_ioctx_pool_stat(context, &used) == 0) facts.used_bytes = used.num_bytes;
   return facts;
 }
 
-}  // namespace
-
 Result<PoolFacts> probe(const backend::CephAccess& access, const std::string& pool,
                         const std::string& space, const std::string& data_pool) {
   return Workers::instance().run<PoolFacts>(
-      pool, 2 * limits::kCephConnect, [=] { return look_at(access, pool, space, data_pool); });
+      pool, 2 * limits::kCephConnect, [=]() -> Result<PoolFacts> {
+        auto client = RadosClient::connect(access);
+        if (!client) return Error{client.error()};
+        return look_at(**client, pool, space, data_pool);
+      });
 }
 
 }  // namespace sluice::rbd

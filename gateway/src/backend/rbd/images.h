@@ -19,8 +19,10 @@
 
 namespace sluice::rbd {
 
-// "sluice-" and the UUID as 8-4-4-4-12.
+// "volume-" and the UUID as 8-4-4-4-12.
 std::string image_of(const std::string& volume_uuid);
+// The other way round; empty: no volume's image is called that.
+std::string volume_of(const std::string& image);
 
 struct NewImage {
   uint64_t size = 0;      // bytes
@@ -32,8 +34,8 @@ struct ImageFacts {
   std::string volume;  // UUID of the volume, of a name by image_of(); else empty
 };
 
-// How far a long one is, 0 to 100.
-using Progress = std::function<void(unsigned percent)>;
+// How far a long one is, 0 to 1000. False: it is to stop, which it does as soon as it can.
+using Progress = std::function<bool(unsigned permille)>;
 
 class Images {
  public:
@@ -42,8 +44,11 @@ class Images {
   // Thin, with layering, exclusive-lock and deep-flatten. One that is there already must have that
   // size.
   Result<void> create(const std::string& image, const NewImage& wanted);
-  // An image that somebody made: looks whether it can be served, and returns its size in bytes.
+  // Whether it can be served, as far as can be told while somebody does: its size in bytes.
   Result<uint64_t> adopt(const std::string& image);
+  // An image that somebody made gets another name, once it was opened as an owner would. Its size
+  // in bytes; also where that was done before.
+  Result<uint64_t> adopt_as(const std::string& image, const std::string& name);
   // Of an image that nobody serves. A smaller one than it has is refused.
   Result<void> grow(const std::string& image, uint64_t bytes);
   // Refused while it is open somewhere, or has snapshots.
@@ -55,6 +60,7 @@ class Images {
                      const std::string& data_pool);
   // Opens an image that nobody serves, for the functions below.
   Result<std::unique_ptr<Image>> open(const std::string& image);
+  bool exists(const std::string& image);
   // Volumes' images, limits::kMaxPoolImages at most: whoever knows the volumes knows the orphans.
   Result<std::vector<ImageFacts>> list();
 
@@ -77,6 +83,10 @@ struct PoolFacts {
   uint64_t capacity_bytes = 0;  // of the cluster; 0: it doesn't tell
   uint64_t used_bytes = 0;
 };
+
+// As `client` finds the pool. May wait for as long as the pool's disks hang.
+Result<PoolFacts> look_at(RadosClient& client, const std::string& pool, const std::string& space,
+                          const std::string& data_pool);
 
 // Whether a pool can hold volumes, with an error that tells: no monitor answers, the user is
 // refused, there is no such pool, namespace or data pool. Bounded by limits::kCephConnect.

@@ -90,7 +90,7 @@ TEST_F(ImagesTest, ServedImagesAreNeitherRemovedNorRolledBack) {
   EXPECT_THAT(roll_back(*open("disk"), "before", {}).error(), HasSubstr("is in use"));
   EXPECT_THAT(place.images().remove("disk").error(), HasSubstr("disk"));
   EXPECT_EQ(Driver(**backend).read(0, 65536), pattern(0, 65536, 2));
-  (*backend)->close();
+  close_and_wait(**backend);
   backend->reset();
   EXPECT_EQ(contents("disk"), pattern(0, 65536, 2));
 }
@@ -100,7 +100,7 @@ TEST_F(ImagesTest, RollingBackBringsBackWhatWasThere) {
   ASSERT_TRUE(snapshot(*open("disk"), "before").ok());
   fill("disk", 2);
   ASSERT_EQ(contents("disk"), pattern(0, 65536, 2));
-  backend::open(place.spec()).value()->close();
+  backend::open(place.spec()).value()->close([] {});
   // Closing takes its time; to open it again waits for that.
   ASSERT_TRUE(backend::open(place.spec()).ok());
   Result<void> back = roll_back(*open("disk"), "before", {});
@@ -126,7 +126,10 @@ TEST_F(ImagesTest, ACloneLivesOnWithoutItsSourceOnceItIsFlat) {
   EXPECT_TRUE(remove_snapshot(*open("disk"), "s").ok());
   EXPECT_EQ(contents("copy"), pattern(0, 65536, 1));
   unsigned last = 0;
-  const Progress progress = [&](unsigned percent) { last = percent; };
+  const Progress progress = [&](unsigned permille) {
+    last = permille;
+    return true;
+  };
   EXPECT_TRUE(flatten(*open("copy"), progress).ok());
   EXPECT_GT(last, 0u);
   EXPECT_TRUE(flatten(*open("copy"), progress).ok());

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "backend/failure.h"
+#include "base/canary.h"
 #include "base/limits.h"
 #include "base/log.h"
 
@@ -45,7 +46,8 @@ std::vector<Setting> settings_of(const CephAccess& access) {
   const std::string bound = std::to_string(limits::kCephConnect / kSecond);
   std::vector<Setting> settings = {
       // Acknowledged is durable (DESIGN R12): librbd's cache acknowledges from memory.
-      {"rbd_cache", "false"},
+      {"rbd_cache", lacks(Guard::kRbdCache) ? "true" : "false"},
+      {"rbd_cache_writethrough_until_flush", lacks(Guard::kRbdCache) ? "false" : "true"},
       // librbd's own copy of a write: without it (16.2) a write in flight to a blocklisted client's
       // disk may never end, nor may the closing of its image (decisions/2026-11-21-rbd.md).
       {"rbd_disable_zero_copy_writes", "true"},

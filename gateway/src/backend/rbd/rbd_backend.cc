@@ -8,7 +8,6 @@
 #include "backend/range.h"
 #include "backend/spec.h"
 #include "base/limits.h"
-#include "base/log.h"
 #include "rbd/workers.h"
 
 namespace sluice::rbd {
@@ -38,23 +37,24 @@ Result<std::unique_ptr<Backend>> RbdBackend::open(const Spec& spec) {
   const Result<void> opened = Workers::instance().run<void>(spec.path, limits::kImageOpens,
                                                             [image] { return image->open(); });
   if (!opened) return Error{opened.error()};
-  return Result<std::unique_ptr<Backend>>(
-      std::unique_ptr<Backend>(new RbdBackend(std::move(image))));
+  return Result<std::unique_ptr<Backend>>(std::make_unique<RbdBackend>(std::move(image)));
 }
 
-RbdBackend::~RbdBackend() { close(); }
+RbdBackend::~RbdBackend() {
+  if (!closed_) close([] {});
+}
 
-void RbdBackend::close() {
-  if (std::exchange(closed_, true)) return;
+void RbdBackend::close(std::function<void()> closed) {
+  closed_ = true;
   image_->begin_closing();
-  if (!Workers::instance().post([image = image_] { image->shut(); })) {
-    log::error("image stays open: too much waits for Ceph already",
-               {{"image", image_->spec().path}});
-  }
+  Workers::instance().post_always([image = image_, closed = std::move(closed)] {
+    image->shut();
+    closed();
+  });
 }
 
 int RbdBackend::refusal(const Io& io) const {
-  if (io.op == Op::kFlush) return 0;
+  if (io.op == Op::kFlush || io.op == Op::kVouch) return 0;
   if (io.length == 0 || !backend::within(io.offset, io.length, size_bytes())) return -EINVAL;
   if (io.op != Op::kRead && info_.read_only) return -EROFS;
   if (io.op == Op::kWrite && (io.flags & backend::kIoAtomic)) return -EOPNOTSUPP;
@@ -100,6 +100,7 @@ void RbdBackend::on_done(AioOp& op, int32_t result) {
 }
 
 int64_t RbdBackend::settle(const Io& io, int32_t result) const {
+  if (io.op == Op::kVouch && image_->fenced()) return -ESHUTDOWN;
   if (result >= 0) [[likely]]
     return io.op == Op::kWrite ? static_cast<int64_t>(io.length) : result;
   // librbd says so when the lock was taken from us; whether we may write was looked at before.

@@ -3,10 +3,12 @@
 //   submit -> Image::start -> librbd ... -> a thread of librbd -> Aio::complete -> reactor -> done
 //
 // Fenced (blocklisted, or robbed of its lock), it answers -ESHUTDOWN from then on (DESIGN R4). In a
-// gateway without a control plane check() then begins to come back: as a new client, with a new
-// lock.
+// gateway without a control plane (Spec::comes_back) check() then begins to come back: as a new
+// client, with a new lock.
 #pragma once
 
+#include <atomic>
+#include <functional>
 #include <memory>
 
 #include "backend/backend.h"
@@ -20,28 +22,30 @@ void install();
 class RbdBackend final : public backend::Backend {
  public:
   static Result<std::unique_ptr<backend::Backend>> open(const backend::Spec& spec);
+  // Of an image that is open.
+  explicit RbdBackend(std::shared_ptr<ServedImage> image);
   ~RbdBackend() override;
 
   const backend::Info& info() const override { return info_; }
   uint64_t size_bytes() const override { return image_->size(); }
   bool submit(backend::Io& io, Aio& aio) override;
-  void close() override;
+  void close(std::function<void()> closed) override;
   bool write_cache() const override { return false; }
   Result<void> set_write_cache(bool on) override;
   // All of it: only an object map could tell, and that is refused.
   Result<backend::Extent> allocation(uint64_t offset, uint64_t limit) const override;
   Result<void> resize(uint64_t new_size) override;
   Result<void> check() override;
+  bool fenced() const override { return image_->fenced(); }
 
  private:
-  explicit RbdBackend(std::shared_ptr<ServedImage> image);
   int refusal(const backend::Io& io) const;
   int64_t settle(const backend::Io& io, int32_t result) const;
   static void on_done(AioOp& op, int32_t result);
 
   backend::Info info_;
   const std::shared_ptr<ServedImage> image_;
-  bool closed_ = false;
+  std::atomic<bool> closed_ = false;
 };
 
 }  // namespace sluice::rbd

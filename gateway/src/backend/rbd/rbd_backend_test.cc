@@ -135,6 +135,35 @@ TEST_F(RbdTest, WhoIsBlocklistedAnswersNothingAndComesBackAsAnotherClient) {
             0);
 }
 
+// As a takeover goes: the next owner touches the image with the map that fences this client. From
+// then on the very first question tells (DESIGN R2), and a gateway of a cluster doesn't come back.
+TEST_F(RbdTest, WhoIsBlocklistedVouchesForNothingOnceTheNextOwnerHasLookedAtTheImage) {
+  backend::Spec spec = place.spec();
+  spec.comes_back = false;
+  auto backend = open(spec);
+  ASSERT_NE(backend, nullptr);
+  Driver driver(*backend);
+  EXPECT_EQ(driver.submit(Op::kVouch, 0, 0), 0);
+  EXPECT_FALSE(backend->fenced());
+  const std::string before = served_by();
+  ASSERT_TRUE(place.client().blocklist(before).ok());
+  ASSERT_TRUE(Image::open(place.pool(), "disk", Image::Access::kReadOnly).ok());
+  EXPECT_EQ(driver.submit(Op::kVouch, 0, 0), -ESHUTDOWN);
+  EXPECT_TRUE(backend->fenced());
+  EXPECT_EQ(driver.submit(Op::kVouch, 0, 0), -ESHUTDOWN);
+  EXPECT_THAT(backend->check().error(), HasSubstr("the control plane decides"));
+  EXPECT_EQ(driver.write(0, Bytes(4096)), -ESHUTDOWN);
+}
+
+TEST_F(RbdTest, WhoIsToldThatItIsClosedFindsNoLock) {
+  const std::string locks = "sh -c '[ -n \"$(rbd lock ls " + place.path() + ")\" ]'";
+  auto backend = open(place.spec());
+  ASSERT_NE(backend, nullptr);
+  EXPECT_EQ(admin(locks), 0);
+  close_and_wait(*backend);
+  EXPECT_NE(admin(locks), 0);
+}
+
 // In ten years, says the list of the blocklisted.
 TEST_F(RbdTest, WhoIsGoneIsFencedForGoodBeforeItsLockIsTaken) {
   auto other = new_client();

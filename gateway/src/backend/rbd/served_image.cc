@@ -50,7 +50,8 @@ Closing& closing() {
 
 }  // namespace
 
-Result<std::unique_ptr<Image>> ServedImage::open_image() {
+// By a client that all images of this process share.
+Result<std::unique_ptr<Image>> ServedImage::open_shared() {
   const ImageName name = ImageName::parse(spec_.path);
   auto client = RadosClient::shared(spec_.ceph);
   if (!client) return fail(spec_.path, client.error(), "");
@@ -62,7 +63,14 @@ Result<std::unique_ptr<Image>> ServedImage::open_image() {
   (*client)->watch_fence([weak = weak_from_this()] {
     if (auto self = weak.lock()) self->fence(true);
   });
-  if (spec_.read_only) return image;
+  return image;
+}
+
+Result<std::unique_ptr<Image>> ServedImage::open_image() {
+  auto image = given_ ? Image::open(given_->pool, ImageName::parse(spec_.path).image,
+                                    Image::Access::kOwned, given_->takeover)
+                      : open_shared();
+  if (!image || spec_.read_only) return image;
   const Result<void> watched = (*image)->watch([weak = weak_from_this()] {
     const auto self = weak.lock();
     if (!self || self->following_.exchange(true)) return;
@@ -78,7 +86,8 @@ Result<void> ServedImage::adopt_size(Image& image) {
   Result<uint64_t> size = image.size();
   if (!size) return Error{size.error()};
   const uint64_t wanted = std::max(spec_.size, size_.load());
-  if (*size > spec_.size && spec_.size != 0 && size_ == 0) {
+  // A volume never shrinks: word that it has grown may not have come yet.
+  if (*size > spec_.size && spec_.size != 0 && size_ == 0 && !given_) {
     return fail(spec_.path,
                 "holds " + format_size(*size) + ", more than size=" + format_size(spec_.size) +
                     ", and shrinking would lose data",
@@ -96,6 +105,10 @@ Result<void> ServedImage::adopt_size(Image& image) {
     Result<void> grown = image.grow(wanted);
     if (!grown) return grown;
     size = wanted;
+  }
+  if (*size % spec_.block_size != 0) {
+    return fail(spec_.path, std::to_string(*size) + " bytes are no whole blocks",
+                "rbd resize it to a multiple of " + std::to_string(spec_.block_size) + " bytes");
   }
   if (*size < spec_.block_size) return fail(spec_.path, "is empty", "say size=");
   found_ = *size;
@@ -150,6 +163,7 @@ void ServedImage::fence(bool blocklisted) {
   log::error(blocklisted ? "fenced: this client of Ceph is blocklisted"
                          : "fenced: the image's lock was taken from this gateway",
              {{"image", spec_.path}});
+  if (given_ && given_->lost) given_->lost(blocklisted);
 }
 
 void ServedImage::come_back() {
@@ -185,11 +199,18 @@ void ServedImage::follow_size() {
   }
 }
 
-Result<void> ServedImage::grow(uint64_t bytes) {
+Result<void> ServedImage::use(const std::function<Result<void>(Image&)>& work) {
   Slot* slot = enter();
   if (!slot) return fail(spec_.path, "was fenced", "wait until it is back");
-  const Result<void> grown = bytes == 0 ? Result<void>() : slot->image->grow(bytes);
+  Result<void> done = work(*slot->image);
   leave(*slot);
+  return done;
+}
+
+Result<void> ServedImage::grow(uint64_t bytes) {
+  Result<void> grown = use([bytes](Image& image) {
+    return bytes == 0 ? Result<void>() : image.grow(bytes);
+  });
   if (grown) follow_size();
   return grown;
 }
@@ -201,6 +222,9 @@ std::string ServedImage::problem() const {
 
 Result<void> ServedImage::check() {
   if (fenced()) {
+    if (!spec_.comes_back) {
+      return fail(spec_.path, "was fenced", "the control plane decides who serves it now");
+    }
     if (!coming_back_.exchange(true)) {
       const auto back = [self = shared_from_this()] { self->come_back(); };
       if (!Workers::instance().post(back)) coming_back_.store(false);
@@ -224,12 +248,15 @@ Result<void> ServedImage::check() {
 void ServedImage::begin_closing() { closing().add(spec_.path); }
 
 void ServedImage::shut() {
+  std::shared_ptr<Pool> pool;  // its client may go with it, which takes a while: here
   {
     const std::lock_guard lock(life_);
     closed_ = true;
     take_away();
+    if (given_) pool = std::move(given_->pool);
   }
   closing().remove(spec_.path);
+  if (given_ && given_->closed) given_->closed();
 }
 
 }  // namespace sluice::rbd

@@ -1,9 +1,11 @@
 // The image behind a LUN, and how it comes, is lost to a fence, comes back and goes. Tasks of the
-// workers share it with the backend and may outlive that.
+// workers share it with the backend and may outlive that. In a cluster it is opened by a client that
+// it is given, and never comes back: its volume's next epoch opens another.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -16,13 +18,25 @@ namespace sluice::rbd {
 
 class ServedImage : public std::enable_shared_from_this<ServedImage> {
  public:
+  struct Given {
+    std::shared_ptr<Pool> pool;  // of the client that the control plane has recorded
+    Takeover takeover;
+    // Fenced: once, by any thread, which must not wait. The client itself is the giver's to watch.
+    std::function<void(bool blocklisted)> lost;
+    std::function<void()> closed;  // by a worker, once shut() has closed it
+  };
+
   explicit ServedImage(const backend::Spec& spec) : spec_(spec) {}
+  ServedImage(const backend::Spec& spec, Given given)
+      : spec_(spec), given_(std::make_unique<Given>(std::move(given))) {}
 
   // --- workers: these wait for Ceph
   Result<void> open();
   Result<void> grow(uint64_t bytes);  // 0: to what the image has by now
   void come_back();                   // as a new client, with a new lock
-  void shut();                        // for good; nothing is in flight
+  void shut();                        // for good; nothing is in flight. Again: waits for the first
+  // Error: it is fenced or closed. It closes only after `work`, which must therefore be short.
+  Result<void> use(const std::function<Result<void>(Image&)>& work);
 
   // --- any thread: these don't
   // Requests look at the current slot without a lock. One that looks at a slot that is out of use
@@ -41,13 +55,14 @@ class ServedImage : public std::enable_shared_from_this<ServedImage> {
   bool fenced() const { return fenced_.load(std::memory_order_acquire); }
   uint64_t size() const { return size_.load(std::memory_order_acquire); }
   const backend::Spec& spec() const { return spec_; }
-  // What keeps it from being served; a fenced one begins to come back.
+  // What keeps it from being served; a fenced one begins to come back, if Spec::comes_back.
   Result<void> check();
   // From now on open() of the same image, in this process, waits until shut() ended.
   void begin_closing();
 
  private:
   Result<std::unique_ptr<Image>> open_image();
+  Result<std::unique_ptr<Image>> open_shared();
   Result<void> adopt_size(Image& image);
   void serve(std::unique_ptr<Image> image);
   void take_away();
@@ -55,6 +70,7 @@ class ServedImage : public std::enable_shared_from_this<ServedImage> {
   std::string problem() const;
 
   const backend::Spec spec_;
+  const std::unique_ptr<Given> given_;  // null: no cluster
   std::atomic<Slot*> current_ = nullptr;
   std::atomic<uint64_t> size_ = 0;   // bytes; never less than hosts were told
   std::atomic<uint64_t> found_ = 0;  // bytes the image has

@@ -2,25 +2,32 @@
 
 #include <chrono>
 
-#include "base/limits.h"
-
 namespace sluice::rbd {
 
 Workers& Workers::instance() {
-  static Workers workers;
+  static Workers workers(limits::kImageThreads);
   return workers;
 }
 
 bool Workers::post(std::function<void()> task) {
   const std::lock_guard lock(shared_->mutex);
   if (shared_->tasks.size() >= limits::kMaxImageTasks) return false;
+  add_locked(std::move(task));
+  return true;
+}
+
+void Workers::post_always(std::function<void()> task) {
+  const std::lock_guard lock(shared_->mutex);
+  add_locked(std::move(task));
+}
+
+void Workers::add_locked(std::function<void()> task) {
   shared_->tasks.push_back(std::move(task));
-  if (shared_->idle < shared_->tasks.size() && shared_->threads < limits::kImageThreads) {
+  if (shared_->idle < shared_->tasks.size() && shared_->threads < threads_) {
     ++shared_->threads;
     std::thread([shared = shared_] { work(shared); }).detach();
   }
   shared_->changed.notify_one();
-  return true;
 }
 
 void Workers::work(const std::shared_ptr<Shared>& shared) {
@@ -43,12 +50,12 @@ void Workers::work(const std::shared_ptr<Shared>& shared) {
 }
 
 // Images that were being closed give up their locks, so that the next process need not wait.
-Workers::~Workers() {
+bool Workers::stop(Nanos bound) {
   std::unique_lock lock(shared_->mutex);
   shared_->stopping = true;
   shared_->changed.notify_all();
-  shared_->changed.wait_for(lock, std::chrono::nanoseconds(limits::kImageCloses),
-                            [&] { return shared_->threads == 0; });
+  return shared_->changed.wait_for(lock, std::chrono::nanoseconds(bound),
+                                   [&] { return shared_->threads == 0; });
 }
 
 }  // namespace sluice::rbd

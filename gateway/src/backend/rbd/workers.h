@@ -15,18 +15,26 @@
 
 #include "backend/failure.h"
 #include "base/clock.h"
+#include "base/limits.h"
 #include "base/result.h"
 
 namespace sluice::rbd {
 
 class Workers {
  public:
-  // The process's own; limits::kImageThreads at most, made when needed. At the end of the process
-  // what was posted has limits::kImageCloses to end.
+  // Threads are made when they are needed, `threads` at most.
+  explicit Workers(unsigned threads) : threads_(threads) {}
+  Workers(const Workers&) = delete;
+  Workers& operator=(const Workers&) = delete;
+  // The process's own, limits::kImageThreads. At the end of the process what was posted has
+  // limits::kImageCloses to end.
   static Workers& instance();
 
   // False: limits::kMaxImageTasks wait already, `task` was dropped.
   bool post(std::function<void()> task);
+  // Beyond that bound, too: for what somebody waits for and an earlier task has paid for, as an
+  // image that was opened must close.
+  void post_always(std::function<void()> task);
 
   // Runs `work`, which returns a Result<T>, on a worker and waits for it, `bound` at most. What
   // comes later is destroyed there.
@@ -44,7 +52,10 @@ class Workers {
     return result.get();
   }
 
-  ~Workers();
+  // No thread stays for what may come. False: what was posted has not ended within `bound`.
+  bool stop(Nanos bound);
+
+  ~Workers() { stop(limits::kImageCloses); }
 
  private:
   // Outlives the process's statics where a thread hangs in Ceph.
@@ -56,8 +67,10 @@ class Workers {
     unsigned idle = 0;
     bool stopping = false;
   };
+  void add_locked(std::function<void()> task);
   static void work(const std::shared_ptr<Shared>& shared);
 
+  const unsigned threads_;
   const std::shared_ptr<Shared> shared_ = std::make_shared<Shared>();
 };
 

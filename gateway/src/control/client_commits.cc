@@ -1,0 +1,78 @@
+#include "control/client_commits.h"
+
+#include <vector>
+
+#include "base/limits.h"
+
+namespace sluice::control {
+
+void ClientCommits::add(const std::string& pool, const std::string& client, Told told) {
+  {
+    const std::lock_guard lock(mutex_);
+    Entry& entry = entries_[{pool, client}];
+    entry = Entry();
+    entry.told = std::make_shared<const Told>(std::move(told));
+  }
+  ask_all(false);
+}
+
+void ClientCommits::remove(const std::string& pool, const std::string& client) {
+  const std::lock_guard lock(mutex_);
+  entries_.erase({pool, client});
+}
+
+// Asks for those that have no answer, nor a question under way.
+void ClientCommits::ask_all(bool recorded_too) {
+  std::vector<wire::ConnectRequest> messages;
+  const Nanos now = now_();
+  {
+    const std::lock_guard lock(mutex_);
+    for (auto& [key, entry] : entries_) {
+      if (entry.request != 0 || entry.state == State::kFenced) continue;
+      if (!recorded_too && (entry.state == State::kRecorded || now < entry.again)) continue;
+      entry.request = next_request_++;
+      entry.again = now + limits::kClientAgain;
+      wire::RadosClientCommit& commit = *messages.emplace_back().mutable_rados_client_commit();
+      commit.set_request_id(entry.request);
+      commit.set_pool_uid(key.first);
+      commit.set_client(key.second);
+    }
+  }
+  for (wire::ConnectRequest& message : messages) {
+    const uint64_t id = message.rados_client_commit().request_id();
+    if (request_(std::move(message))) continue;
+    const std::lock_guard lock(mutex_);  // there is no stream
+    for (auto& [key, entry] : entries_) {
+      if (entry.request == id) entry.request = 0;
+    }
+  }
+}
+
+void ClientCommits::connected() { ask_all(true); }
+
+void ClientCommits::received(const wire::RadosClientOutcome& outcome) {
+  std::shared_ptr<const Told> told;
+  State state = State::kAsked;
+  {
+    const std::lock_guard lock(mutex_);
+    for (auto& [key, entry] : entries_) {
+      if (outcome.request_id() == 0 || entry.request != outcome.request_id()) continue;
+      entry.request = 0;
+      if (outcome.result() == wire::COMMIT_RESULT_COMMITTED) entry.state = State::kRecorded;
+      if (outcome.result() == wire::COMMIT_RESULT_FENCED) entry.state = State::kFenced;
+      state = entry.state;
+      told = entry.told;
+    }
+  }
+  if (told) (*told)(state, outcome.reason());
+}
+
+// What was asked over that stream has no answer, and gets none.
+void ClientCommits::lost() {
+  const std::lock_guard lock(mutex_);
+  for (auto& [key, entry] : entries_) entry.request = 0;
+}
+
+void ClientCommits::tick() { ask_all(false); }
+
+}  // namespace sluice::control

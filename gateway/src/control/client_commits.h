@@ -1,0 +1,64 @@
+// The clients of Ceph that this process has recorded by the control plane before it opens images by
+// them (DESIGN R2): whoever takes over from this gateway blocklists what is recorded, and a client
+// that isn't could not be shut out.
+//
+//   add -> asked over this stream, again over each new one, and now and then while the answer is no
+//       COMMITTED  recorded: stays so while the process lives, whatever becomes of the stream
+//       FENCED     final: that client is shut out
+//
+// Threads: any.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "control/turns.h"
+#include "control/wire.h"
+
+namespace sluice::control {
+
+class ClientCommits {
+ public:
+  enum class State : uint8_t { kAsked, kRecorded, kFenced };
+  // `why`: of a refusal, for people.
+  using Told = std::function<void(State state, const std::string& why)>;
+
+  // `request`: Stream::request; `now`: of a clock that goes on.
+  explicit ClientCommits(std::function<bool(wire::ConnectRequest)> request,
+                         std::function<Nanos()> now = boot_time)
+      : request_(std::move(request)), now_(std::move(now)) {}
+
+  // Asks for `client` to be recorded for the pool. `told` comes with every answer, on any thread;
+  // it must not wait.
+  void add(const std::string& pool, const std::string& client, Told told);
+  // Nothing is told of it any more, but for what is being told right now.
+  void remove(const std::string& pool, const std::string& client);
+
+  // --- the stream's
+  void connected();
+  void received(const wire::RadosClientOutcome& outcome);
+  void lost();
+  void tick();  // a few times a second
+
+ private:
+  using Key = std::pair<std::string, std::string>;  // pool, client
+  struct Entry {
+    State state = State::kAsked;
+    uint64_t request = 0;  // under way; 0: none
+    Nanos again = 0;       // not before
+    std::shared_ptr<const Told> told;
+  };
+  void ask_all(bool recorded_too);
+
+  const std::function<bool(wire::ConnectRequest)> request_;
+  const std::function<Nanos()> now_;
+  std::mutex mutex_;
+  std::map<Key, Entry> entries_;
+  uint64_t next_request_ = 1;
+};
+
+}  // namespace sluice::control

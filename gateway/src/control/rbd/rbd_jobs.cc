@@ -1,0 +1,232 @@
+#include "control_rbd/rbd_jobs.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "backend/failure.h"
+#include "base/canary.h"
+#include "control_rbd/record_object.h"
+#include "rbd/images.h"
+#include "rbd/served_image.h"
+
+namespace sluice::control {
+namespace {
+
+using rbd::Image;
+using rbd::Images;
+
+constexpr uint32_t kToldEvery = 10;  // permille
+constexpr size_t kMostListed = 4096;  // JobResult.images
+
+// One job on one pool, by the pool's recorded client.
+class Work {
+ public:
+  Work(std::shared_ptr<RbdPool> pool, std::shared_ptr<rbd::Pool> by)
+      : pool_(std::move(pool)), by_(std::move(by)), images_(by_) {}
+
+  Result<void> create(const wire::CreateImage& job) {
+    const auto size = static_cast<uint64_t>(job.size_bytes());
+    if (job.size_bytes() <= 0) return Error{shown(job.location()) + ": its size must be more than 0"};
+    return images_.create(job.location(),
+                          {.size = size, .data_pool = pool_->desired().data_pool()});
+  }
+
+  Result<void> resize(const wire::ResizeImage& job) {
+    return grow(job.location(), static_cast<uint64_t>(job.size_bytes()));
+  }
+
+  Result<void> remove(const wire::DeleteImage& job) {
+    if (pool_->served(job.location())) return served_here(job.location());
+    const RbdPool::Use use(pool_, job.location());
+    const auto seconds = static_cast<uint64_t>(std::max<int64_t>(job.trash_seconds(), 0));
+    Result<void> removed = seconds == 0 ? images_.remove(job.location())
+                                        : images_.trash(job.location(), seconds);
+    const std::string volume = rbd::volume_of(job.location());
+    if (!removed || volume.empty()) return removed;
+    return RecordObject(by_, volume).remove();
+  }
+
+  Result<void> snapshot(const std::string& location, const std::string& name) {
+    Result<void> fine = check_name(name);
+    if (!fine) return fine;
+    return with_image(location, [&](Image& image) { return rbd::snapshot(image, name); });
+  }
+
+  Result<void> delete_snapshot(const std::string& location, const std::string& name) {
+    Result<void> done = with_image(
+        location, [&](Image& image) { return rbd::remove_snapshot(image, name); });
+    if (done || images_.exists(location)) return done;
+    return {};  // it went with its image
+  }
+
+  // What was cut short is done again from its snapshot on; a copy that is there was made whole.
+  Result<void> clone(const wire::CloneImage& job) {
+    const std::string& of = job.snapshot_of().empty() ? job.source_location() : job.snapshot_of();
+    const std::string name =
+        job.snapshot_of().empty() ? "for-" + job.location() : job.source_location();
+    if (!images_.exists(job.location())) {
+      if (job.snapshot_of().empty()) {
+        Result<void> taken = snapshot(of, name);
+        if (!taken) return taken;
+      }
+      Result<void> cloned = images_.clone(of, name, job.location(), pool_->desired().data_pool());
+      if (!cloned) return cloned;
+    }
+    if (job.snapshot_of().empty()) {
+      Result<void> removed = delete_snapshot(of, name);
+      if (!removed) return removed;
+    }
+    return grow(job.location(), static_cast<uint64_t>(job.size_bytes()));
+  }
+
+  // By an open image of its own, also where it is served here: it takes long, and the served one
+  // may have to close meanwhile. Ceph hands the work to whichever has the lock.
+  Result<void> flatten(const wire::FlattenImage& job,
+                       const std::function<void(uint32_t)>& progress) {
+    const RbdPool::Use use(pool_, job.location());
+    auto image = open(job.location());
+    if (!image) return Error{image.error()};
+    uint32_t told = 0;
+    return rbd::flatten(**image, [&](unsigned permille) {
+      if (permille >= told + kToldEvery) progress(told = permille);
+      return !use.stopped();
+    });
+  }
+
+  Result<void> roll_back(const wire::RollBackImage& job,
+                         const std::function<void(uint32_t)>& progress) {
+    if (pool_->served(job.location())) return served_here(job.location());
+    const RbdPool::Use use(pool_, job.location());
+    auto image = open(job.location());
+    if (!image) return Error{image.error()};
+    uint32_t told = 0;
+    return rbd::roll_back(**image, job.snapshot_location(), [&](unsigned permille) {
+      if (permille >= told + kToldEvery) progress(told = permille);
+      return true;  // half of it would be neither
+    });
+  }
+
+  JobOutcome adopt(const wire::AdoptImage& job) {
+    if (pool_->served(job.image())) return {.problem = served_here(job.image()).message};
+    const RbdPool::Use use(pool_, job.image());
+    const Result<uint64_t> size = images_.adopt_as(job.image(), job.location());
+    if (!size) return {.problem = size.error()};
+    return {.size_bytes = static_cast<int64_t>(size.value())};
+  }
+
+  JobOutcome list() {
+    const auto found = images_.list();
+    if (!found) return {.problem = found.error()};
+    JobOutcome outcome;
+    for (const rbd::ImageFacts& facts : found.value()) {
+      if (outcome.images.size() < kMostListed) outcome.images.push_back(facts.image);
+    }
+    return outcome;
+  }
+
+ private:
+  std::string shown(const std::string& location) const { return by_->name() + '/' + location; }
+
+  Error served_here(const std::string& location) const {
+    return backend::fail(shown(location), "is served by this gateway",
+                         "take the volume from its targets first");
+  }
+
+  Result<void> check_name(const std::string& snapshot) const {
+    if (!snapshot.empty() && snapshot.find_first_of("/@") == std::string::npos) return {};
+    return Error{"\"" + snapshot + "\" is no name of a snapshot"};
+  }
+
+  // Of an image that no other client has the lock of: a hung one would be waited for, and robbed.
+  Result<std::unique_ptr<Image>> open(const std::string& location) {
+    auto image = images_.open(location);
+    if (!image) return image;
+    const std::string owner = (*image)->lock_owner();
+    if (owner.empty() || owner == by_->client().addresses()) return image;
+    return backend::fail(shown(location), "is open by another client of Ceph (" + owner + ")",
+                         "its owner does this, or close it there");
+  }
+
+  Result<void> with_image(const std::string& location,
+                          const std::function<Result<void>(Image&)>& work) {
+    if (const auto served = pool_->served(location)) return served->use(work);
+    const RbdPool::Use use(pool_, location);
+    auto image = open(location);
+    if (!image) return Error{image.error()};
+    return work(**image);
+  }
+
+  Result<void> grow(const std::string& location, uint64_t bytes) {
+    return with_image(location, [&](Image& image) -> Result<void> {
+      const Result<uint64_t> size = image.size();
+      if (!size) return Error{size.error()};
+      return size.value() >= bytes ? Result<void>() : image.grow(bytes);
+    });
+  }
+
+  const std::shared_ptr<RbdPool> pool_;
+  const std::shared_ptr<rbd::Pool> by_;
+  Images images_;
+};
+
+// By any client: it opens no image, and whoever takes over must not wait for being recorded.
+Result<void> fence(RbdPool& pool, const wire::FenceClients& job) {
+  if (lacks(Guard::kBlocklist) || lacks(Guard::kRbdLockMode)) return {};
+  auto by = pool.connected();
+  if (!by) return Error{by.error()};
+  const auto seconds = static_cast<uint32_t>(
+      std::clamp<int64_t>(job.expire_seconds(), 1, rbd::RadosClient::kForGood));
+  for (const std::string& client : job.clients()) {
+    Result<void> done = (*by)->client().blocklist(client, seconds);
+    if (!done) return done;
+  }
+  return (*by)->client().wait_for_latest_map();
+}
+
+JobOutcome outcome(const Result<void>& done) {
+  return {.problem = done ? std::string() : done.error()};
+}
+
+}  // namespace
+
+JobOutcome run_rbd_job(const std::shared_ptr<RbdPool>& pool, const wire::Job& job,
+                       const std::function<void(uint32_t permille)>& progress) {
+  if (job.has_fence_clients()) return outcome(fence(*pool, job.fence_clients()));
+  std::string problem;
+  Nanos since = 0;
+  const std::shared_ptr<rbd::Pool> by = pool->recorded(&problem, &since);
+  if (!by) {
+    if (problem.empty()) problem = "its client of Ceph is not recorded by the control plane yet";
+    return {.problem = pool->name() + ": " + problem};
+  }
+  Work work(pool, by);
+  switch (job.action_case()) {
+    case wire::Job::kCreate:
+      return outcome(work.create(job.create()));
+    case wire::Job::kResize:
+      return outcome(work.resize(job.resize()));
+    case wire::Job::kDelete:
+      return outcome(work.remove(job.delete_()));
+    case wire::Job::kSnapshot:
+      return outcome(work.snapshot(job.snapshot().location(), job.snapshot().snapshot_location()));
+    case wire::Job::kDeleteSnapshot:
+      return outcome(work.delete_snapshot(job.delete_snapshot().location(),
+                                          job.delete_snapshot().snapshot_location()));
+    case wire::Job::kClone:
+      return outcome(work.clone(job.clone()));
+    case wire::Job::kFlatten:
+      return outcome(work.flatten(job.flatten(), progress));
+    case wire::Job::kAdopt:
+      return work.adopt(job.adopt());
+    case wire::Job::kRollBack:
+      return outcome(work.roll_back(job.roll_back(), progress));
+    case wire::Job::kListImages:
+      return work.list();
+    case wire::Job::kFenceClients:
+    case wire::Job::ACTION_NOT_SET:
+      break;
+  }
+  return {.problem = "this release doesn't know what the job asks for", .unsupported = true};
+}
+
+}  // namespace sluice::control

@@ -1,0 +1,251 @@
+#include "control_rbd/rbd_place.h"
+
+#include <utility>
+
+#include "backend/failure.h"
+#include "base/limits.h"
+#include "rbd/rbd_backend.h"
+#include "rbd/workers.h"
+
+namespace sluice::control {
+namespace {
+
+constexpr const char* kTooMuch = "too much waits for Ceph already; try again";
+
+}  // namespace
+
+RbdPlace::RbdPlace(std::shared_ptr<RbdPool> pool, const wire::DesiredVolume& volume,
+                   std::function<void()> wake)
+    : pool_(std::move(pool)),
+      volume_(volume.uid()),
+      location_(volume.location()),
+      wake_(std::move(wake)) {}
+
+void RbdPlace::wake() { pool_->outlet().run(wake_); }
+
+// --- opening
+
+Place::Opened RbdPlace::open(const wire::DesiredVolume& volume) {
+  const std::lock_guard lock(mutex_);
+  if (opening_) return {.pending = true};
+  if (opened_ && opened_->problem.empty()) {
+    opened_.reset();
+    return {.backend = std::make_unique<rbd::RbdBackend>(image_)};
+  }
+  // What an earlier order failed with, this one may know better: it names other fenced clients.
+  if (opened_ && opened_->order == volume.order()) {
+    return {.problem = std::exchange(opened_, std::nullopt)->problem};
+  }
+  opened_.reset();
+  std::string problem;
+  Nanos since = 0;
+  std::shared_ptr<rbd::Pool> pool = pool_->recorded(&problem, &since);
+  if (!pool) {
+    // Without a stream nothing is recorded: that is waited for. A cluster that can't be reached
+    // from here is another gateway's to serve.
+    if (waits_since_ == 0) waits_since_ = boot_time();
+    const Nanos begin = std::max(since, waits_since_);
+    if (!problem.empty() && boot_time() - begin >= limits::kLockGivesUp) {
+      return {.problem = problem};
+    }
+    return {.pending = true};
+  }
+  opening_ = rbd::Workers::instance().post(
+      [self = shared_from_this(), pool, volume] { self->open_now(pool, volume); });
+  if (!opening_) return {.problem = kTooMuch};
+  return {.pending = true};
+}
+
+void RbdPlace::open_now(const std::shared_ptr<rbd::Pool>& pool,
+                        const wire::DesiredVolume& volume) {
+  const Result<void> done = open_image(pool, volume);
+  std::shared_ptr<rbd::ServedImage> unwanted;
+  {
+    const std::lock_guard lock(mutex_);
+    opened_ = Opening{volume.order(), done ? std::string() : done.error()};
+    if (let_go_ || !done) unwanted = image_;
+  }
+  if (unwanted) {
+    unwanted->begin_closing();
+    unwanted->shut();  // image_ goes by closed()
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    opening_ = false;
+  }
+  wake();
+}
+
+Result<void> RbdPlace::open_image(const std::shared_ptr<rbd::Pool>& pool,
+                                  const wire::DesiredVolume& volume) {
+  backend::Spec spec;
+  spec.kind = "rbd";
+  spec.path = pool_->name() + '/' + location_;
+  spec.size = static_cast<uint64_t>(volume.size_bytes());
+  spec.block_size = static_cast<uint32_t>(volume.block_size());
+  spec.comes_back = false;
+  rbd::ServedImage::Given given;
+  given.pool = pool;
+  given.takeover.fenced.assign(volume.fenced_clients().begin(), volume.fenced_clients().end());
+  given.takeover.of_living = given.takeover.of_silent = limits::kImageHandover;
+  given.lost = [weak = weak_from_this()](bool blocklisted) {
+    if (const auto self = weak.lock()) self->image_lost(blocklisted);
+  };
+  given.closed = [weak = weak_from_this()] {
+    if (const auto self = weak.lock()) self->closed();
+  };
+  auto image = std::make_shared<rbd::ServedImage>(spec, std::move(given));
+  Result<void> opened = image->open();
+  if (!opened) return opened;
+  {
+    const std::lock_guard lock(mutex_);
+    image_ = image;
+    client_ = pool->client().shared_from_this();
+  }
+  if (pool->client().fenced()) image->fence(true);  // it may have missed that
+  // Read by the client that holds the lock, and after it has it.
+  auto records = pool->client().pool(pool_->desired().pool(), pool_->desired().rados_namespace());
+  if (!records) return Error{records.error()};
+  auto object = std::make_shared<RecordObject>(std::move(records).value(), volume_);
+  Result<std::optional<Record>> record = object->read();
+  if (!record) return Error{record.error()};
+  const std::lock_guard lock(mutex_);
+  object_ = std::move(object);
+  record_ = std::move(record).value();
+  return {};
+}
+
+Result<std::optional<Record>> RbdPlace::record() {
+  const std::lock_guard lock(mutex_);
+  return record_;
+}
+
+Result<void> RbdPlace::kill(const Record& /*record*/) {
+  return Error{"an image's holder is fenced by the control plane, not killed"};
+}
+
+// --- losing, closing
+
+void RbdPlace::image_lost(bool blocklisted) {
+  std::shared_ptr<rbd::RadosClient> client;
+  {
+    const std::lock_guard lock(mutex_);
+    client = client_;
+    lost_ = blocklisted ? "its client of Ceph is blocklisted, as for a volume that has another owner"
+                        : "the image's lock was taken from this gateway";
+  }
+  // One image has found out what is true of all. This may be a reactor.
+  if (blocklisted && client) {
+    rbd::Workers::instance().post_always([client = std::move(client)] { client->note_fenced(); });
+  }
+  wake();
+}
+
+std::string RbdPlace::lost() const {
+  const std::lock_guard lock(mutex_);
+  return lost_;
+}
+
+void RbdPlace::fence(const rbd::RadosClient& client) {
+  std::shared_ptr<rbd::ServedImage> image;
+  {
+    const std::lock_guard lock(mutex_);
+    if (client_.get() == &client) image = image_;
+  }
+  if (image) image->fence(true);
+}
+
+std::shared_ptr<rbd::ServedImage> RbdPlace::image() const {
+  const std::lock_guard lock(mutex_);
+  return image_;
+}
+
+void RbdPlace::closed() {
+  {
+    const std::lock_guard lock(mutex_);
+    image_.reset();
+    client_.reset();
+  }
+  wake();
+}
+
+void RbdPlace::let_go() {
+  pool_->stop_uses(location_);
+  const std::lock_guard lock(mutex_);
+  let_go_ = true;
+  // Opened, but never fetched: a backend closes it as it goes.
+  if (!opening_ && opened_ && opened_->problem.empty()) {
+    const rbd::RbdBackend unwanted(image_);
+  }
+  if (!opening_) opened_.reset();
+}
+
+bool RbdPlace::at_rest() const {
+  if (pool_->is_used(location_)) return false;
+  const std::lock_guard lock(mutex_);
+  return !opening_ && !image_ && !writing_;
+}
+
+// --- the record
+
+Result<Place::Claim> RbdPlace::claim(const Record& record, Outlasts outlasts) {
+  // Whom to ask for the lock the image says itself.
+  if (outlasts == Outlasts::kProcess) return Claim::kDone;
+  {
+    const std::lock_guard lock(mutex_);
+    if (claiming_ == record) {
+      if (!claimed_) return Claim::kPending;
+      const Result<void> claimed = *std::exchange(claimed_, std::nullopt);
+      claiming_.reset();
+      if (!claimed) return Error{claimed.error()};
+      return Claim::kDone;
+    }
+    claiming_ = record;
+    claimed_.reset();
+  }
+  const bool posted = post_write([self = shared_from_this(), record](RecordObject& object) {
+    Result<void> done = object.claim(record);
+    {
+      const std::lock_guard lock(self->mutex_);
+      if (self->claiming_ == record) self->claimed_ = std::move(done);
+    }
+    self->wake();
+  });
+  if (!posted) return Error{kTooMuch};
+  return Claim::kPending;
+}
+
+void RbdPlace::update(const Record& record, std::function<void(Result<void>)> done) {
+  const bool posted = post_write([self = shared_from_this(), record, done](RecordObject& object) {
+    Result<void> updated = object.update(record);
+    self->pool_->outlet().run([&] { done(std::move(updated)); });
+  });
+  if (!posted) done(Error{kTooMuch});
+}
+
+bool RbdPlace::post_write(std::function<void(RecordObject&)> write) {
+  const std::lock_guard lock(mutex_);
+  if (!object_ || writes_.size() >= limits::kMaxImageUpdates) return false;
+  writes_.push_back(std::move(write));
+  if (writing_) return true;
+  writing_ = rbd::Workers::instance().post([self = shared_from_this()] { self->write_next(); });
+  if (!writing_) writes_.pop_back();
+  return writing_;
+}
+
+void RbdPlace::write_next() {
+  for (;;) {
+    std::function<void(RecordObject&)> write;
+    {
+      const std::lock_guard lock(mutex_);
+      writing_ = !writes_.empty();
+      if (!writing_) break;
+      write = std::move(writes_.front());
+      writes_.pop_front();
+    }
+    write(*object_);
+  }
+  wake();
+}
+
+}  // namespace sluice::control

@@ -1,0 +1,81 @@
+// A volume's image: opened and locked by the pool's recorded client, with the record beside it
+// (record_object.h). All that asks Ceph is done by workers, for many volumes at once.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "control_rbd/rbd_pool.h"
+#include "control_rbd/record_object.h"
+#include "rbd/served_image.h"
+
+namespace sluice::control {
+
+class RbdPlace final : public Place, public std::enable_shared_from_this<RbdPlace> {
+ public:
+  RbdPlace(std::shared_ptr<RbdPool> pool, const wire::DesiredVolume& volume,
+           std::function<void()> wake);
+
+  // --- Place
+  Opened open(const wire::DesiredVolume& volume) override;
+  Result<std::optional<Record>> record() override;
+  Result<Claim> claim(const Record& record, Outlasts outlasts) override;
+  void update(const Record& record, std::function<void(Result<void>)> done) override;
+  HolderAnswer ask(const Record&, uint64_t) override { return {}; }
+  Result<void> kill(const Record& record) override;
+  Holder self() const override { return pool_->self(); }
+  int64_t allocated_bytes() const override { return 0; }
+  // Another gateway may have had it since.
+  bool record_suffices() const override { return false; }
+  std::string lost() const override;
+  void let_go() override;
+  bool at_rest() const override;
+
+  // --- the pool's
+  void wake();
+  // Null: it isn't open.
+  std::shared_ptr<rbd::ServedImage> image() const;
+  // The pool's client is blocklisted.
+  void fence(const rbd::RadosClient& client);
+
+ private:
+  // What became of an opening.
+  struct Opening {
+    uint64_t order = 0;
+    std::string problem;  // empty: it is open
+  };
+  void open_now(const std::shared_ptr<rbd::Pool>& pool, const wire::DesiredVolume& volume);
+  Result<void> open_image(const std::shared_ptr<rbd::Pool>& pool,
+                          const wire::DesiredVolume& volume);
+  void closed();
+  void image_lost(bool blocklisted);
+  // Runs `write` on a worker after those before it. False: too many wait.
+  bool post_write(std::function<void(RecordObject&)> write);
+  void write_next();
+
+  const std::shared_ptr<RbdPool> pool_;
+  const std::string volume_;
+  const std::string location_;
+  const std::function<void()> wake_;
+
+  mutable std::mutex mutex_;
+  Nanos waits_since_ = 0;  // for a client that is recorded
+  bool let_go_ = false;
+  bool opening_ = false;
+  std::optional<Opening> opened_;             // not fetched yet
+  std::shared_ptr<rbd::ServedImage> image_;   // until it is closed
+  std::shared_ptr<rbd::RadosClient> client_;  // that it is open by
+  std::shared_ptr<RecordObject> object_;
+  std::optional<Record> record_;
+  std::string lost_;
+  std::optional<Record> claiming_;
+  std::optional<Result<void>> claimed_;  // of claiming_
+  std::deque<std::function<void(RecordObject&)>> writes_;
+  bool writing_ = false;
+};
+
+}  // namespace sluice::control

@@ -1,0 +1,357 @@
+#include "control_rbd/rbd_pool.h"
+
+#include <utility>
+
+#include "base/log.h"
+#include "control_rbd/rbd_jobs.h"
+#include "control_rbd/rbd_place.h"
+#include "rbd/images.h"
+
+namespace sluice::control {
+namespace {
+
+std::string name_of(const wire::DesiredRbdPool& pool) {
+  return pool.rados_namespace().empty() ? pool.pool() : pool.pool() + '/' + pool.rados_namespace();
+}
+
+backend::CephAccess access_of(const wire::DesiredRbdPool& pool) {
+  backend::CephAccess access;
+  for (const std::string& monitor : pool.monitors()) {
+    access.monitors += (access.monitors.empty() ? "" : ",") + monitor;
+  }
+  access.user = pool.user();
+  access.key = pool.key();
+  return access;
+}
+
+}  // namespace
+
+RbdPool::RbdPool(wire::DesiredPool desired, const PoolServices& services,
+                 std::shared_ptr<RbdShared> shared)
+    : desired_(std::move(desired)),
+      name_(name_of(desired_.rbd())),
+      access_(access_of(desired_.rbd())),
+      self_(this_process(services.incarnation, {})),
+      commits_(services.commits),
+      shared_(std::move(shared)) {}
+
+// The client may be the last of its kind: its end takes a while.
+RbdPool::~RbdPool() {
+  if (!client_) return;
+  const std::string client = client_->addresses();
+  outlet().run([&] { commits_.remove(desired_.uid(), client); });
+  rbd::Workers::instance().post_always(
+      [client = std::move(client_), pool = std::move(pool_)]() mutable { pool.reset(); });
+}
+
+void RbdPool::begin() { connect(); }
+
+// --- its client
+
+void RbdPool::connect() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (connecting_ || client_) return;
+    connecting_ = true;
+    tried_ = boot_time();
+  }
+  const bool posted =
+      rbd::Workers::instance().post([self = shared_from_this()] { self->connect_now(); });
+  if (posted) return;
+  const std::lock_guard lock(mutex_);
+  connecting_ = false;
+}
+
+void RbdPool::connect_now() {
+  auto client = rbd::RadosClient::shared(access_);
+  auto pool = client ? (*client)->pool(desired().pool(), desired().rados_namespace())
+                     : Result<std::shared_ptr<rbd::Pool>>(Error{client.error()});
+  {
+    const std::lock_guard lock(mutex_);
+    connecting_ = false;
+    recorded_ = false;
+    if (!pool) {
+      if (problem_.empty()) problem_since_ = boot_time();
+      problem_ = pool.error();
+    } else {
+      problem_.clear();
+      client_ = *client;
+      pool_ = *pool;
+    }
+  }
+  if (!pool) return look();
+  const std::string address = (*client)->addresses();
+  const auto weak = weak_from_this();
+  outlet().run([&] {
+    commits_.add(desired_.uid(), address,
+                 [weak, address](ClientCommits::State state, const std::string& why) {
+                   if (const auto self = weak.lock()) self->told(address, state, why);
+                 });
+  });
+  // Whoever learns it may be a thread of librados, which can't end its own client.
+  (*client)->watch_fence([weak, address] {
+    rbd::Workers::instance().post_always([weak, address] {
+      if (const auto self = weak.lock()) self->client_gone(address);
+    });
+  });
+}
+
+void RbdPool::told(const std::string& client, ClientCommits::State state, const std::string& why) {
+  std::shared_ptr<rbd::RadosClient> fenced;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!client_ || client_->addresses() != client) return;
+    if (state == ClientCommits::State::kFenced) fenced = client_;
+    if (state == ClientCommits::State::kRecorded) {
+      recorded_ = true;
+      problem_.clear();
+    } else if (!why.empty()) {
+      if (problem_.empty()) problem_since_ = boot_time();
+      problem_ = "its client " + client + " is not recorded by the control plane: " + why;
+    }
+  }
+  if (fenced) {
+    log::error("a client of Ceph is shut out", {{"pool", name_}, {"client", client}});
+    rbd::Workers::instance().post_always([fenced = std::move(fenced)] { fenced->note_fenced(); });
+    return;
+  }
+  wake_places();
+  look();
+}
+
+// R4: what was open by it answers nothing more, and comes back by no means of its own. The next
+// client is a new one, for later epochs.
+void RbdPool::client_gone(const std::string& client) {
+  std::shared_ptr<rbd::RadosClient> gone;
+  std::shared_ptr<rbd::Pool> pool;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!client_ || client_->addresses() != client) return;
+    gone = std::move(client_);
+    pool = std::move(pool_);
+    client_.reset();
+    pool_.reset();
+    recorded_ = false;
+  }
+  for (const auto& place : places()) place->fence(*gone);
+  outlet().run([&] { commits_.remove(desired_.uid(), client); });
+  connect();
+}
+
+std::shared_ptr<rbd::Pool> RbdPool::recorded(std::string* problem, Nanos* since) const {
+  const std::lock_guard lock(mutex_);
+  if (pool_ && recorded_ && !client_->fenced()) return pool_;
+  *problem = problem_;
+  *since = problem_since_;
+  return nullptr;
+}
+
+Result<std::shared_ptr<rbd::Pool>> RbdPool::connected() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (pool_ && !client_->fenced()) return pool_;
+  }
+  auto client = rbd::RadosClient::shared(access_);
+  if (!client) return Error{client.error()};
+  return (*client)->pool(desired().pool(), desired().rados_namespace());
+}
+
+void RbdPool::tick() {
+  bool again = false, problem = false;
+  {
+    const std::lock_guard lock(mutex_);
+    problem = !problem_.empty();
+    again = !client_ && !connecting_ && boot_time() - tried_ >= limits::kPoolAgain;
+  }
+  if (again) connect();
+  if (problem) wake_places();  // to look how long it has been so
+}
+
+// --- places
+
+Result<std::shared_ptr<Place>> RbdPool::place(const wire::DesiredVolume& volume,
+                                              std::function<void()> wake) {
+  if (volume.location().empty() || volume.location().find_first_of("/@") != std::string::npos) {
+    return Error{"\"" + volume.location() + "\" is no name of an image"};
+  }
+  auto place = std::make_shared<RbdPlace>(shared_from_this(), volume, std::move(wake));
+  const std::lock_guard lock(mutex_);
+  std::erase_if(places_, [](const auto& entry) { return entry.second.expired(); });
+  places_.emplace(volume.location(), place);
+  return std::shared_ptr<Place>(std::move(place));
+}
+
+std::vector<std::shared_ptr<RbdPlace>> RbdPool::places(const std::string* location) const {
+  std::vector<std::shared_ptr<RbdPlace>> all;
+  const std::lock_guard lock(mutex_);
+  const auto range = location ? places_.equal_range(*location)
+                              : std::pair(places_.begin(), places_.end());
+  for (auto at = range.first; at != range.second; ++at) {
+    if (auto place = at->second.lock()) all.push_back(std::move(place));
+  }
+  return all;
+}
+
+void RbdPool::wake_places() {
+  for (const auto& place : places()) place->wake();
+}
+
+std::shared_ptr<rbd::ServedImage> RbdPool::served(const std::string& location) {
+  for (const auto& place : places(&location)) {
+    if (auto image = place->image()) return image;
+  }
+  return nullptr;
+}
+
+// --- jobs
+
+RbdPool::Use::Use(std::shared_ptr<RbdPool> pool, std::string location)
+    : pool_(std::move(pool)),
+      location_(std::move(location)),
+      stopped_(std::make_shared<std::atomic<bool>>(false)) {
+  const std::lock_guard lock(pool_->mutex_);
+  pool_->uses_.emplace(location_, stopped_);
+}
+
+RbdPool::Use::~Use() {
+  {
+    const std::lock_guard lock(pool_->mutex_);
+    std::erase_if(pool_->uses_, [&](const auto& entry) { return entry.second == stopped_; });
+  }
+  for (const auto& place : pool_->places(&location_)) place->wake();
+}
+
+void RbdPool::stop_uses(const std::string& location) {
+  const std::lock_guard lock(mutex_);
+  const auto range = uses_.equal_range(location);
+  for (auto at = range.first; at != range.second; ++at) *at->second = true;
+}
+
+bool RbdPool::is_used(const std::string& location) const {
+  const std::lock_guard lock(mutex_);
+  return uses_.contains(location);
+}
+
+void RbdPool::run_job(const wire::Job& job, const JobServices& services,
+                      std::function<void(JobOutcome)> done) {
+  rbd::Workers* workers = &shared_->jobs;
+  if (job.has_fence_clients()) workers = &shared_->fences;
+  if (job.has_flatten() || job.has_roll_back() || job.has_delete_()) workers = &shared_->long_jobs;
+  const bool posted = workers->post([self = shared_from_this(), job, services, done] {
+    JobOutcome outcome = run_rbd_job(self, job, [&](uint32_t permille) {
+      self->outlet().run([&] { services.progress(permille); });
+    });
+    self->outlet().run([&] { done(std::move(outcome)); });
+  });
+  if (!posted) done({.problem = "too many jobs wait for Ceph already; try again"});
+}
+
+// --- how it is found
+
+void RbdPool::look_at(const std::string& uid, std::function<void(wire::PoolObserved)> done) {
+  Nanos since = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    looking_.uid = uid;
+    looking_.done = done;
+    since = looking_.since;
+  }
+  if (since == 0) return look();
+  wire::PoolObserved observed;
+  observed.set_uid(uid);
+  observed.set_snapshots_supported(true);
+  observed.set_problem(name_ + ": Ceph has not answered for " +
+                       std::to_string((boot_time() - since) / kSecond) +
+                       " s; look at `ceph -s`: placement groups may be inactive");
+  done(std::move(observed));
+}
+
+void RbdPool::look() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!looking_.done || looking_.since != 0 || connecting_) return;
+    looking_.since = boot_time();
+  }
+  const bool posted =
+      rbd::Workers::instance().post([self = shared_from_this()] { self->look_now(); });
+  if (posted) return;
+  const std::lock_guard lock(mutex_);
+  looking_.since = 0;
+}
+
+void RbdPool::look_now() {
+  wire::PoolObserved observed = observe();
+  std::function<void(wire::PoolObserved)> done;
+  {
+    const std::lock_guard lock(mutex_);
+    looking_.since = 0;
+    done = looking_.done;
+    observed.set_uid(looking_.uid);
+  }
+  outlet().run([&] { done(std::move(observed)); });
+}
+
+wire::PoolObserved RbdPool::observe() {
+  std::shared_ptr<rbd::RadosClient> client;
+  bool recorded = false;
+  wire::PoolObserved observed;
+  observed.set_snapshots_supported(true);
+  {
+    const std::lock_guard lock(mutex_);
+    client = client_;
+    recorded = recorded_;
+    observed.set_problem(problem_);
+  }
+  if (!client) {
+    if (observed.problem().empty()) observed.set_problem(name_ + ": is not connected to Ceph yet");
+    return observed;
+  }
+  const auto facts = rbd::look_at(*client, desired().pool(), desired().rados_namespace(),
+                                  desired().data_pool());
+  if (!facts) {
+    observed.set_problem(facts.error());
+    return observed;
+  }
+  observed.set_capacity_bytes(static_cast<int64_t>(facts.value().capacity_bytes));
+  observed.set_used_bytes(static_cast<int64_t>(facts.value().used_bytes));
+  if (!recorded && observed.problem().empty()) {
+    observed.set_problem(name_ + ": its client " + client->addresses() +
+                         " is not recorded by the control plane yet; volumes wait for that");
+  }
+  return observed;
+}
+
+// --- the kind
+
+namespace {
+
+class RbdPools final : public PoolKind {
+ public:
+  Result<std::shared_ptr<StoragePool>> open(const wire::DesiredPool& pool,
+                                            const PoolServices& services) override {
+    if (pool.rbd().pool().empty()) return Error{"a pool of Ceph needs the name of its pool"};
+    if (pool.rbd().monitors().empty()) return Error{"a pool of Ceph needs addresses of monitors"};
+    auto opened = std::make_shared<RbdPool>(pool, services, shared_);
+    opened->begin();
+    return std::shared_ptr<StoragePool>(std::move(opened));
+  }
+
+  bool stop() override {
+    shared_->outlet.shut();
+    bool quiet = true;
+    for (rbd::Workers* workers : {&shared_->jobs, &shared_->long_jobs, &shared_->fences}) {
+      quiet = workers->stop(kPatience) && quiet;
+    }
+    return quiet;
+  }
+
+ private:
+  static constexpr Nanos kPatience = kSecond;
+  const std::shared_ptr<RbdShared> shared_ = std::make_shared<RbdShared>();
+};
+
+}  // namespace
+
+std::shared_ptr<PoolKind> rbd_pools() { return std::make_shared<RbdPools>(); }
+
+}  // namespace sluice::control

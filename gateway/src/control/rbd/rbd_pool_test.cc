@@ -1,0 +1,170 @@
+// Volumes' places in a real Ceph (ceph_fixture.h): clients that are recorded first, takeovers,
+// records, fences.
+#include "control_rbd/rbd_pool.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "control_rbd/pool_fixture.h"
+#include "control_rbd/record_object.h"
+
+namespace sluice::control {
+namespace {
+
+using backend::Bytes;
+using backend::Driver;
+using backend::pattern;
+using testing::HasSubstr;
+
+class RbdPoolTest : public PoolTest {};
+
+TEST_F(RbdPoolTest, NothingIsOpenedBeforeTheClientIsRecorded) {
+  Gateway one(*this, "one");
+  one.answers = wire::COMMIT_RESULT_UNSPECIFIED;
+  auto place = one.place(volume(1));
+  EXPECT_TRUE(place->open(volume(1)).pending);
+  EXPECT_THAT(one.look(), HasSubstr("is not recorded by the control plane yet"));
+  EXPECT_TRUE(place->open(volume(1)).pending);
+  EXPECT_EQ(owner(), "") << "opened by a client that nobody could shut out";
+  one.answers = wire::COMMIT_RESULT_COMMITTED;
+  one.reconnect();
+  const auto backend = one.open(*place, volume(1));
+  ASSERT_NE(backend, nullptr);
+  EXPECT_EQ(owner(), one.asked().back());
+  EXPECT_EQ(one.look(), "");
+}
+
+TEST_F(RbdPoolTest, AFormerOwnersLockIsTakenAtOnceOnceItsClientIsFenced) {
+  Gateway one(*this, "one"), two(*this, "two");
+  auto first = one.place(volume(1));
+  auto old = one.open(*first, volume(1));
+  ASSERT_NE(old, nullptr);
+  ASSERT_EQ(Driver(*old).write(0, pattern(0, 4096, 1)), 0);
+  ASSERT_EQ(one.claim(*first, record(1, "one")), "");
+
+  auto second = two.place(volume(2));
+  EXPECT_THAT(two.problem(*second, volume(2)), HasSubstr("is in use by")) << "robbed the living";
+  ASSERT_EQ(Driver(*old).write(0, pattern(0, 4096, 1)), 0);
+
+  EXPECT_EQ(two.run(fence_job(one.asked())).problem, "");
+  EXPECT_EQ(two.run(fence_job(one.asked())).problem, "") << "twice is harmless";
+  wire::DesiredVolume order = volume(3);
+  for (const std::string& client : one.asked()) order.add_fenced_clients(client);
+  second = two.place(order);
+  const auto taken = two.open(*second, order);
+  ASSERT_NE(taken, nullptr);
+  EXPECT_EQ(Driver(*taken).read(0, 4096), pattern(0, 4096, 1));
+  ASSERT_EQ(two.claim(*second, record(3, "two")), "");
+
+  EXPECT_EQ(Driver(*old).write(0, pattern(0, 4096, 9)), -ESHUTDOWN);
+  EXPECT_THAT(one.update(*first, record(1, "one")), HasSubstr("this client is blocklisted"));
+  one.until([&] { return !first->lost().empty(); });
+  EXPECT_THAT(first->lost(), HasSubstr("blocklisted"));
+  EXPECT_EQ(Driver(*taken).read(0, 4096), pattern(0, 4096, 1));
+  EXPECT_EQ(second->lost(), "");
+}
+
+TEST_F(RbdPoolTest, WhoIsFencedComesBackAsANewClientThatIsRecordedAgain) {
+  Gateway one(*this, "one"), two(*this, "two");
+  auto first = one.place(volume(1));
+  auto old = one.open(*first, volume(1));
+  ASSERT_NE(old, nullptr);
+  const std::string before = one.asked().back();
+  ASSERT_EQ(two.run(fence_job({before})).problem, "");
+  EXPECT_EQ(Driver(*old).write(0, Bytes(4096)), -ESHUTDOWN);
+  one.until([&] { return one.asked().back() != before; });
+  EXPECT_FALSE(first->at_rest());
+  EXPECT_EQ(Driver(*old).write(0, Bytes(4096)), -ESHUTDOWN) << "came back by itself";
+  EXPECT_FALSE(old->check().ok());
+  old.reset();
+  first->let_go();
+  one.until([&] { return first->at_rest(); });
+  wire::DesiredVolume order = volume(2);
+  order.add_fenced_clients(before);
+  first = one.place(order);
+  old = one.open(*first, order);
+  ASSERT_NE(old, nullptr);
+  EXPECT_EQ(owner(), one.asked().back());
+  EXPECT_EQ(Driver(*old).write(0, Bytes(4096)), 0);
+}
+
+TEST_F(RbdPoolTest, AnAnswerThatItIsShutOutFencesWhatIsServed) {
+  Gateway one(*this, "one");
+  auto place = one.place(volume(1));
+  const auto backend = one.open(*place, volume(1));
+  ASSERT_NE(backend, nullptr);
+  one.answers = wire::COMMIT_RESULT_FENCED;
+  one.reconnect();
+  one.until([&] { return !place->lost().empty(); });
+  EXPECT_EQ(Driver(*backend).write(0, Bytes(4096)), -ESHUTDOWN);
+}
+
+TEST_F(RbdPoolTest, ALostStreamStopsNothing) {
+  Gateway one(*this, "one");
+  auto place = one.place(volume(1));
+  const auto backend = one.open(*place, volume(1));
+  ASSERT_NE(backend, nullptr);
+  one.lose_stream();
+  EXPECT_EQ(Driver(*backend).write(0, Bytes(4096)), 0);
+  EXPECT_EQ(one.claim(*place, record(1, "one")), "");
+  auto other = one.place(volume(1, "other"));
+  EXPECT_NE(one.open(*other, volume(1, "other")), nullptr) << "once recorded is recorded";
+}
+
+TEST_F(RbdPoolTest, TheRecordWinsOverAnOlderEpochAndIsItsOwnersOnly) {
+  Gateway one(*this, "one");
+  auto place = one.place(volume(5));
+  const auto backend = one.open(*place, volume(5));
+  ASSERT_NE(backend, nullptr);
+  EXPECT_FALSE(place->record().value());
+  EXPECT_FALSE(place->record_suffices());
+  Record five = record(5, "one");
+  ASSERT_EQ(one.claim(*place, five), "");
+  five.generation = 7;
+  five.reservations.generation = 42;
+  EXPECT_EQ(one.update(*place, five), "");
+  EXPECT_THAT(one.claim(*place, record(4, "one")), HasSubstr("is of epoch 5, newer than"));
+  EXPECT_THAT(one.update(*place, record(5, "two")), HasSubstr("is another gateway's by now"));
+  EXPECT_THAT(one.update(*place, record(6, "one")), HasSubstr("is another gateway's by now"));
+  RecordObject object(place_.pool(), kVolumeUid);
+  EXPECT_EQ(object.read().value(), five);
+  EXPECT_TRUE(object.claim(record(6, "two")).ok());
+  EXPECT_THAT(one.update(*place, five), HasSubstr("is another gateway's by now"));
+}
+
+TEST_F(RbdPoolTest, AnOpeningThatIsNotWantedAnyMoreLeavesNoLock) {
+  Gateway one(*this, "one");
+  auto place = one.place(volume(1));
+  EXPECT_TRUE(place->open(volume(1)).pending);
+  place->let_go();
+  one.until([&] { return place->at_rest(); });
+  EXPECT_EQ(owner(), "");
+}
+
+TEST_F(RbdPoolTest, AtRestMeansThatTheLockIsFree) {
+  Gateway one(*this, "one"), two(*this, "two");
+  auto first = one.place(volume(1));
+  auto backend = one.open(*first, volume(1));
+  ASSERT_NE(backend, nullptr);
+  EXPECT_FALSE(first->at_rest());
+  backend.reset();
+  first->let_go();
+  one.until([&] { return first->at_rest(); });
+  EXPECT_EQ(owner(), "");
+  auto second = two.place(volume(2));
+  EXPECT_NE(two.open(*second, volume(2)), nullptr);
+}
+
+TEST_F(RbdPoolTest, APoolThatCannotBeUsedSaysWhy) {
+  wire::DesiredPool wrong = desired();
+  wrong.mutable_rbd()->set_pool("nopool");
+  Gateway one(*this, "one", wrong);
+  one.until([&] { return one.look().find("there is no pool nopool") != std::string::npos; });
+  wrong = desired();
+  wrong.mutable_rbd()->set_key("AQBZqyBpAAAAABAAq0sQm2PnbWLpQMXXHYXl2A==");
+  Gateway two(*this, "two", wrong);
+  two.until([&] { return two.look().find("refused client.gateway") != std::string::npos; });
+}
+
+}  // namespace
+}  // namespace sluice::control
