@@ -6,6 +6,7 @@
 #include "config/flags.h"
 #include "control/owned_units.h"
 #include "control_rbd/rbd_pool.h"
+#include "lun/unit.h"
 
 namespace sluice {
 namespace {
@@ -153,6 +154,7 @@ Result<std::unique_ptr<control::Client>> join_cluster(const config::Config& conf
             return control::owned_units(engine.reactors(), std::move(store));
           },
       .rbd = control::rbd_pools(),
+      .nearly_full = lun::tell_threshold_reached,
       .sessions = [&engine] { return engine.sessions(); },
       .evict = [&engine](const std::vector<uint16_t>& tsihs) { engine.evict(tsihs); },
       .peers = [&engine] { return peers_found(engine); },

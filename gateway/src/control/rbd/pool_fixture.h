@@ -74,14 +74,19 @@ class PoolTest : public testing::Test {
         ++changes_;
         changed_.notify_all();
       });
-      until([&] { return problem.has_value(); });
+      until([&] {
+        const std::lock_guard lock(mutex_);
+        return problem.has_value();
+      });
       return *problem;
     }
     JobOutcome run(const wire::Job& job) {
       std::optional<JobOutcome> outcome;
       const JobServices services{.between = {}, .progress = [this](uint32_t permille) {
                                    const std::lock_guard lock(mutex_);
-                                   progress.push_back(permille);
+                                   progress_.push_back(permille);
+                                   ++changes_;
+                                   changed_.notify_all();
                                  }};
       pool_->run_job(job, services, [&](JobOutcome ended) {
         const std::lock_guard lock(mutex_);
@@ -89,7 +94,10 @@ class PoolTest : public testing::Test {
         ++changes_;
         changed_.notify_all();
       });
-      until([&] { return outcome.has_value(); });
+      until([&] {
+        const std::lock_guard lock(mutex_);
+        return outcome.has_value();
+      });
       return *outcome;
     }
     std::string look() {
@@ -101,7 +109,10 @@ class PoolTest : public testing::Test {
         ++changes_;
         changed_.notify_all();
       });
-      until([&] { return problem.has_value(); });
+      until([&] {
+        const std::lock_guard lock(mutex_);
+        return problem.has_value();
+      });
       pool_->look_at("pool", [](const wire::PoolObserved&) {});
       return *problem;
     }
@@ -137,8 +148,13 @@ class PoolTest : public testing::Test {
       return asked_;
     }
 
+    // Of jobs, as it came.
+    std::vector<uint32_t> progress() {
+      const std::lock_guard lock(mutex_);
+      return progress_;
+    }
+
     std::atomic<wire::CommitResult> answers = wire::COMMIT_RESULT_COMMITTED;
-    std::vector<uint32_t> progress;
 
    private:
     void changed() {
@@ -164,6 +180,7 @@ class PoolTest : public testing::Test {
     std::condition_variable changed_;
     unsigned changes_ = 0;
     std::vector<std::string> asked_;
+    std::vector<uint32_t> progress_;
     std::atomic<bool> stream_ = true;
     ClientCommits commits_{
         [this](const wire::ConnectRequest& m) { return request(m.rados_client_commit()); }};

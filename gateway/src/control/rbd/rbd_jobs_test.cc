@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <thread>
+
 #include "control_rbd/pool_fixture.h"
 #include "control_rbd/record_object.h"
 
@@ -188,10 +190,32 @@ TEST_F(RbdJobsTest, FlatteningTellsItsProgressAlsoWhileTheImageIsServed) {
     EXPECT_EQ(driver.write(4096, pattern(4096, 4096, 9)), 0);
     EXPECT_EQ(driver.read(0, 4096), pattern(0, 4096, 1));
   });
-  EXPECT_FALSE(one_->progress.empty());
-  EXPECT_LE(one_->progress.back(), 1000u);
+  EXPECT_FALSE(one_->progress().empty());
+  EXPECT_LE(one_->progress().back(), 1000u);
   EXPECT_EQ(twice(flatten("copy")), "");
   EXPECT_NE(rbd::admin("sh -c 'rbd info " + place_.path("copy") + " | grep -q parent:'"), 0);
+}
+
+TEST_F(RbdJobsTest, AFlatteningStopsWhenItsVolumeMovesOnAndLeavesNoLock) {
+  constexpr int64_t kLarge = int64_t{64} << 30;  // 16384 objects of 4 MiB
+  ASSERT_EQ(one_->run(create("large", kLarge)).problem, "");
+  wire::Job copy = clone("large", "", "copy");
+  copy.mutable_clone()->set_size_bytes(kLarge);
+  ASSERT_EQ(one_->run(copy).problem, "");
+  wire::DesiredVolume order = volume(1, "copy");
+  order.set_size_bytes(kLarge);
+  auto place = one_->place(order);
+  auto backend = one_->open(*place, order);
+  ASSERT_NE(backend, nullptr);
+  JobOutcome outcome;
+  std::thread job([&] { outcome = one_->run(flatten("copy")); });
+  one_->until([&] { return !one_->progress().empty(); });
+  backend.reset();
+  place->let_go();
+  one_->until([&] { return place->at_rest(); });
+  EXPECT_EQ(owner("copy"), "");
+  job.join();
+  EXPECT_THAT(outcome.problem, HasSubstr("it was stopped"));
 }
 
 TEST_F(RbdJobsTest, AdoptionRenamesWhatIsFitToBeServedAndNamesWhatIsNot) {

@@ -94,6 +94,7 @@ void RbdPool::connect_now() {
       if (const auto self = weak.lock()) self->client_gone(address);
     });
   });
+  look();
 }
 
 void RbdPool::told(const std::string& client, ClientCommits::State state, const std::string& why) {
