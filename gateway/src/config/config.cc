@@ -6,10 +6,10 @@ namespace sluice::config {
 namespace {
 
 auto fields(const backend::Spec& spec) {
-  const auto& [kind, path, size, block_size, direct, write_cache, read_only, create, fault, ceph] =
-      spec;
-  return std::tie(kind, path, size, block_size, direct, write_cache, read_only, create, fault,
-                  ceph);
+  const auto& [kind, path, size, block_size, direct, write_cache, read_only, create, fault, ceph,
+               comes_back] = spec;
+  return std::tie(kind, path, size, block_size, direct, write_cache, read_only, create, fault, ceph,
+                  comes_back);
 }
 
 auto fields(const iscsi::Offer& offer) {
