@@ -71,12 +71,16 @@ func (o *owning) stepFencing() *Action {
 	record := o.clients[o.pool.Meta.UID][fence]
 	r, told := o.report(o.volume.Meta.UID, fence)
 	itself := told && r.Epoch+1 == o.is.Epoch && ends(r.State)
+	if record == nil && o.volume.Meta.Deleting() {
+		// Nobody takes over, and an image that is open is not removed.
+		record = &store.RadosClients{PoolUID: o.pool.Meta.UID, Gateway: fence}
+	}
 	if !itself && (record == nil || len(record.Open()) > 0) {
 		return nil // DecidePool sees to it
 	}
 	var clients []string
 	if record != nil {
-		clients = record.All()
+		clients = record.Fenced()
 	}
 	var next model.GatewayRef
 	if o.wanted() {
@@ -130,11 +134,27 @@ func (v *View) decideFences(pool *model.StoragePool, now time.Time, d *Decision)
 			d.add(a)
 		}
 	}
+	for _, id := range names(v.Jobs) { // a job that was given out late, or whose record a restored store has lost
+		job := v.Jobs[id]
+		if job.Action == store.JobFenceClients && job.PoolUID == pool.Meta.UID && !v.fencedBy(pool, id) {
+			d.add(drop(pool, job))
+		}
+	}
+}
+
+// fencedBy says that a job is for a record that is there.
+func (v *View) fencedBy(pool *model.StoragePool, id string) bool {
+	for ref := range v.clients[pool.Meta.UID] {
+		if fenceID(pool, ref) == id {
+			return true
+		}
+	}
+	return false
 }
 
 func (v *View) fence(pool *model.StoragePool, record *store.RadosClients, now time.Time, d *Decision) {
 	p := v.pursue(d, pool, pool, store.Job{ID: fenceID(pool, record.Gateway), Action: store.JobFenceClients,
-		Clients: record.Open(), ExpireSeconds: int64(v.BlocklistFor / time.Second)}, anyone, now)
+		Clients: record.Open(), ExpireSeconds: int64(v.BlocklistFor / time.Second)}, whom{last: record.Gateway.Number}, now)
 	if p.done == nil {
 		return
 	}

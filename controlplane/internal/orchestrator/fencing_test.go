@@ -86,6 +86,17 @@ func TestAGatewayIsShutOutOfAPoolOnceForAllItsVolumes(t *testing.T) {
 	}
 }
 
+// Whoever is shut out may hang, and would not do it; alone it may have come back as another process.
+func TestAGatewayIsAskedToShutItselfOutOnlyWhereNobodyElseCan(t *testing.T) {
+	for gateways, want := range map[int]uint32{1: 1, 2: 2} {
+		v := known(gateways)
+		exported(v, shut, true)
+		if given := job(v, start); given == nil || given.Gateway != want {
+			t.Errorf("%d gateways: %+v", gateways, given)
+		}
+	}
+}
+
 func TestAFenceThatFailsIsAnotherGatewaysToTryAndIsTold(t *testing.T) {
 	v := fencing(3)
 	given := job(v, start)
@@ -146,6 +157,35 @@ func TestTheOwnersOwnWordThatItHasLetGoEndsAFence(t *testing.T) {
 	}
 }
 
+// The next owner passes over the lock of those that are told to be fenced: one that lives is none of them.
+func TestAfterTheOwnersOwnWordOnlyClientsThatAreFencedAreToldToBe(t *testing.T) {
+	v := fencing(2)
+	recorded(v, ref(1), 2, fenced, store.RadosClient{Client: "lives"})
+	observed(v, ref(1), store.VolumeReleased, 3, 8)
+	if is, _ := next(t, v, start); is.State != model.Opening || is.FencedClients != "c1" {
+		t.Errorf("%+v", is)
+	}
+}
+
+func TestADeletedVolumeWaitsForNobodyWhoseClientsAreUnknown(t *testing.T) {
+	v := fencing(2)
+	v.ResetRadosClients()
+	volume, deleted := *v.Volumes["v"], start
+	volume.Meta.Version, volume.Meta.DeleteTime = volume.Meta.Version+1, &deleted
+	v.Put(&volume)
+	is, d := next(t, v, start)
+	if is.State != model.Orphaned {
+		t.Fatalf("%+v", is)
+	}
+	if record := d.Actions[0].Own.Fenced; record == nil || record.Version != 0 || record.Gateway != ref(1) {
+		t.Errorf("it is stored though a record came meanwhile: %+v", record)
+	}
+	recorded(v, ref(1), 2, unfenced)
+	if is, _ := next(t, v, start); is != shut {
+		t.Errorf("one that is known is fenced first: %+v", is)
+	}
+}
+
 func TestOnlyAGatewayThatCouldBeShutOutIsGivenAVolumeInCeph(t *testing.T) {
 	for name, c := range map[string]struct {
 		clients []store.RadosClient
@@ -198,6 +238,25 @@ func TestARecordOfClientsIsForgottenOnceItsGatewayIsGoneAndNothingWaitsForIt(t *
 	exported(v, model.Ownership{State: model.Owned, Epoch: 5, Owner: ref(2), Order: 10}, true)
 	if drops(v) {
 		t.Error("its gateway is there")
+	}
+}
+
+func TestAFenceWhoseRecordIsGoneIsForgotten(t *testing.T) {
+	v := fencing(2)
+	given := job(v, start)
+	given.Version = 9
+	v.PutJob(given)
+	drops := func() bool {
+		return slices.ContainsFunc(v.DecidePool("pool", start).Actions, func(a orchestrator.Action) bool {
+			return a.DropJob != nil && a.DropJob.ID == given.ID
+		})
+	}
+	if drops() {
+		t.Error("it has yet to be done")
+	}
+	v.ResetRadosClients()
+	if !drops() {
+		t.Error("it stays for ever")
 	}
 }
 

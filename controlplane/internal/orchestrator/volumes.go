@@ -106,7 +106,7 @@ func (v *View) finish(volume *model.Volume, d *Decision) progress {
 // be waited for.
 func (v *View) manager(volume *model.Volume) whom {
 	pool, is := v.StoragePools[volume.Spec.Pool], volume.Status.Ownership
-	return whom{is.Owner.Number, pool != nil && pool.Spec.RBD != nil && is.State == model.Owned}
+	return whom{preferred: is.Owner.Number, only: pool != nil && pool.Spec.RBD != nil && is.State == model.Owned}
 }
 
 // fromSource has a job make the image from what the volume is to be made from. The progress says why it can't be.

@@ -45,7 +45,7 @@ type RadosClient struct {
 	Fenced bool `json:"fenced,omitempty"`
 }
 
-// Open are the clients that are not fenced; All are all.
+// Open are the clients that are not fenced, Fenced those that are; All are all.
 func (r *RadosClients) Open() []string {
 	var open []string
 	for _, c := range r.Clients {
@@ -54,6 +54,17 @@ func (r *RadosClients) Open() []string {
 		}
 	}
 	return open
+}
+
+// Fenced are the clients that are known to be blocklisted.
+func (r *RadosClients) Fenced() []string {
+	var fenced []string
+	for _, c := range r.Clients {
+		if c.Fenced {
+			fenced = append(fenced, c.Client)
+		}
+	}
+	return fenced
 }
 
 // All are the names of all clients.

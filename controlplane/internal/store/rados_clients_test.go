@@ -98,6 +98,27 @@ func TestAFenceIsNotNotedOfARecordThatHasChanged(t *testing.T) {
 	}
 }
 
+func TestAChangeThatGoesByAnUnknownRecordIsNotStoredOnceThereIsOne(t *testing.T) {
+	f := withGateways(t, 1)
+	must(f, f.Volumes, volume("v"))
+	c := connect(f, "gw-1", "one")
+	seen, err := f.Own(t.Context(), "v", assign(c.Ref))
+	if err != nil {
+		t.Fatal(err)
+	}
+	unknown := &store.RadosClients{PoolUID: "p", Gateway: c.Ref}
+	begin := func(v *model.Volume) (model.Ownership, error) { return v.Status.Ownership.BeginFence() }
+	if seen, err = f.OwnSeen(t.Context(), seen, unknown, begin); err != nil {
+		t.Fatal("nothing is recorded:", err)
+	}
+	recordClient(f, c, "192.0.2.1:0/1")
+	if _, err := f.OwnSeen(t.Context(), seen, unknown, func(v *model.Volume) (model.Ownership, error) {
+		return v.Status.Ownership.Fenced(c.Ref, nil, model.GatewayRef{})
+	}); !errors.Is(err, store.ErrBusy) {
+		t.Errorf("a client is recorded: %v", err)
+	}
+}
+
 // R2: what is stored of a fence holds for the clients that were fenced, and one that was recorded meanwhile is none of them.
 func TestAVolumeIsNotTakenOverFromAGatewayThatHasRecordedAnotherClientMeanwhile(t *testing.T) {
 	f := withGateways(t, 1)
