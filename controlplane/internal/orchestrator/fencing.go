@@ -61,7 +61,22 @@ func (v *View) touchedByRadosClients(record *store.RadosClients) []Key {
 // hasClient says whether an incarnation has a client by which it can open images of a pool.
 func (v *View) hasClient(pool *model.StoragePool, ref model.GatewayRef) bool {
 	record := v.clients[pool.Meta.UID][ref]
-	return record != nil && len(record.Open()) > 0
+	return record != nil && !record.Leaving && len(record.Open()) > 0
+}
+
+// given has a change hold only while the clients of those whom it gives the volume to are as they were seen: a record may be
+// forgotten meanwhile, and whoever is not recorded could not be shut out.
+func (o *owning) given(change *OwnChange) {
+	next, err := change.Change(change.From)
+	if err != nil {
+		return
+	}
+	for _, ref := range []model.GatewayRef{next.Owner, next.Next} {
+		record := o.clients[o.pool.Meta.UID][ref]
+		if record != nil && ref != o.is.Owner && ref != o.is.Next {
+			change.Records = append(change.Records, record)
+		}
+	}
 }
 
 // stepFencing gives the volume on once nothing of its former owner can reach it.
@@ -89,7 +104,7 @@ func (o *owning) stepFencing() *Action {
 	a := o.change(reasonFencedOut, func(is model.Ownership) (model.Ownership, error) { return is.Fenced(fence, clients, next) },
 		&Event{false, reasonFencedOut, fmt.Sprintf("gateway %s is shut out", fence)})
 	if !itself {
-		a.Own.Fenced = record
+		a.Own.Records = append(a.Own.Records, record)
 	}
 	return a
 }

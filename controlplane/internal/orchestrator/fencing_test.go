@@ -55,8 +55,9 @@ func TestAVolumeInCephHasANewOwnerOnlyWhenAllClientsOfTheOldOneAreFenced(t *test
 	if is.State != model.Opening || is.Owner != ref(2) || is.Epoch != 5 || is.FencedClients != "c1 another" {
 		t.Fatalf("all are fenced: %+v", is)
 	}
-	if record := d.Actions[0].Own.Fenced; record == nil || record.Version != 3 {
-		t.Errorf("it is stored whatever has become of the record: %+v", record)
+	records := d.Actions[0].Own.Records
+	if len(records) != 2 || records[0].Version != 3 || records[1].Gateway != ref(2) {
+		t.Errorf("it is stored whatever has become of the records: %+v", records)
 	}
 }
 
@@ -177,8 +178,8 @@ func TestADeletedVolumeWaitsForNobodyWhoseClientsAreUnknown(t *testing.T) {
 	if is.State != model.Orphaned {
 		t.Fatalf("%+v", is)
 	}
-	if record := d.Actions[0].Own.Fenced; record == nil || record.Version != 0 || record.Gateway != ref(1) {
-		t.Errorf("it is stored though a record came meanwhile: %+v", record)
+	if records := d.Actions[0].Own.Records; len(records) != 1 || records[0].Version != 0 || records[0].Gateway != ref(1) {
+		t.Errorf("it is stored though a record came meanwhile: %+v", records)
 	}
 	recorded(v, ref(1), 2, unfenced)
 	if is, _ := next(t, v, start); is != shut {
@@ -214,6 +215,38 @@ func TestAnOwnerInCephThatDoesNotLetGoInTimeIsShutOut(t *testing.T) {
 		t.Errorf("too soon: %+v", is)
 	}
 	if is, _ := next(t, v, start.Add(orchestrator.MoveTimeout)); is.State != model.Fencing || is.Fence != ref(1) {
+		t.Errorf("%+v", is)
+	}
+}
+
+// The record of whoever is given a volume may be forgotten meanwhile, and then nobody could ever shut it out.
+func TestAVolumeInCephIsGivenOnlyToWhomIsRecordedStillWhenThatIsStored(t *testing.T) {
+	for name, is := range map[string]model.Ownership{
+		"nobody's": {State: model.Unowned, Epoch: 3, Order: 7},
+		"a move":   {State: model.Owned, Epoch: 3, Order: 7, Owner: ref(1), Since: start},
+	} {
+		v := known(2)
+		exported(v, is, true)
+		if is.State == model.Owned {
+			volume := *v.Volumes["v"]
+			volume.Meta.Version++
+			volume.Status.MoveRequest = &model.MoveRequest{Gateway: 2, Since: start}
+			v.Put(&volume)
+		}
+		_, d := next(t, v, start)
+		records := d.Actions[0].Own.Records
+		if len(records) != 1 || records[0].Version == 0 || name == "a move" && records[0].Gateway != ref(2) {
+			t.Errorf("%s: %+v", name, records)
+		}
+	}
+}
+
+func TestNobodyIsGivenAVolumeInCephWhileItsRecordIsBeingForgotten(t *testing.T) {
+	v := known(1)
+	exported(v, model.Ownership{State: model.Unowned}, true)
+	v.PutRadosClients(&store.RadosClients{PoolUID: "p", Gateway: ref(1), Leaving: true, Version: 2,
+		Clients: []store.RadosClient{unfenced}})
+	if is, _ := next(t, v, start); is.State != model.Unowned {
 		t.Errorf("%+v", is)
 	}
 }
