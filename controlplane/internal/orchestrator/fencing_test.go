@@ -293,6 +293,26 @@ func TestAFenceWhoseRecordIsGoneIsForgotten(t *testing.T) {
 	}
 }
 
+// Ceph does not remove what a clone shares its blocks with, so the clone has to be taken up, and flattened.
+func TestAVolumeThatIsMadeIsTakenUpThoughItsSourceIsBeingDeletedByNow(t *testing.T) {
+	v := known(1)
+	exported(v, model.Ownership{State: model.Unowned}, true)
+	v.Put(&model.Volume{Meta: model.Meta{Name: "w", UID: "x", Version: 1}, Spec: model.VolumeSpec{Pool: "pool", SizeBytes: 1,
+		Source: model.VolumeSource{Volume: "v"}}, Status: model.VolumeStatus{Ownership: model.Ownership{State: model.Unowned}}})
+	v.PutJob(&store.Job{ID: "u.delete", Action: store.JobDeleteImage, Gateway: 1, Version: 2})
+	v.PutJob(&store.Job{ID: "x.create", Action: store.JobCloneImage, Gateway: 1, Version: 3, SizeBytes: 1,
+		Result: store.JobResult{DonePermille: store.JobDone, At: start}})
+	made := *v.Volumes["w"]
+	for _, a := range v.DecideVolume("w", start).Actions {
+		if a.Modify != nil {
+			a.Modify(&made)
+		}
+	}
+	if made.Status.CapacityBytes != 1 || made.Status.SharesWith != "u" {
+		t.Errorf("%+v", made.Status)
+	}
+}
+
 func TestImagesThatAreNoVolumesAreTold(t *testing.T) {
 	v := known(1)
 	exported(v, model.Ownership{State: model.Unowned}, true)

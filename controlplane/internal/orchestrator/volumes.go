@@ -60,7 +60,8 @@ func (v *View) decideImage(volume *model.Volume, now time.Time, d *Decision) pro
 		Location: store.VolumeLocation(volume), SizeBytes: want}
 	if have == 0 {
 		job.ID, job.Action = jobID(volume.Meta.UID, "create"), store.JobCreateImage
-		if problem := v.fromSource(volume, pool, &job); problem.reason != "" {
+		made := v.Jobs[job.ID] != nil && v.Jobs[job.ID].Succeeded() // then its source may go, or wait for it to be flattened
+		if problem := v.fromSource(volume, pool, &job); problem.reason != "" && !made {
 			return problem
 		}
 	}
