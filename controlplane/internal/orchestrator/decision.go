@@ -69,8 +69,9 @@ type OwnChange struct {
 	Reason string
 	// Request that this change carries out or ends, nil where there is none.
 	Request *model.MoveRequest
-	// Fenced is the record of whoever is shut out: the change holds only while it is as it was seen.
-	Fenced *store.RadosClients
+	// Records are of the clients of whoever is shut out, and of whoever is given a volume in Ceph: the change holds only while
+	// they are as they were seen.
+	Records []*store.RadosClients
 	// Counted says that it was decided on by how many other moves are under way: few are decided on at the same time.
 	Counted bool
 

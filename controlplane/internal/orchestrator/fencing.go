@@ -61,7 +61,22 @@ func (v *View) touchedByRadosClients(record *store.RadosClients) []Key {
 // hasClient says whether an incarnation has a client by which it can open images of a pool.
 func (v *View) hasClient(pool *model.StoragePool, ref model.GatewayRef) bool {
 	record := v.clients[pool.Meta.UID][ref]
-	return record != nil && len(record.Open()) > 0
+	return record != nil && !record.Leaving && len(record.Open()) > 0
+}
+
+// given has a change hold only while the clients of those whom it gives the volume to are as they were seen: a record may be
+// forgotten meanwhile, and whoever is not recorded could not be shut out.
+func (o *owning) given(change *OwnChange) {
+	next, err := change.Change(change.From)
+	if err != nil {
+		return
+	}
+	for _, ref := range []model.GatewayRef{next.Owner, next.Next} {
+		record := o.clients[o.pool.Meta.UID][ref]
+		if record != nil && ref != o.is.Owner && ref != o.is.Next {
+			change.Records = append(change.Records, record)
+		}
+	}
 }
 
 // stepFencing gives the volume on once nothing of its former owner can reach it.
@@ -71,12 +86,16 @@ func (o *owning) stepFencing() *Action {
 	record := o.clients[o.pool.Meta.UID][fence]
 	r, told := o.report(o.volume.Meta.UID, fence)
 	itself := told && r.Epoch+1 == o.is.Epoch && ends(r.State)
+	if record == nil && o.volume.Meta.Deleting() {
+		// Nobody takes over, and an image that is open is not removed.
+		record = &store.RadosClients{PoolUID: o.pool.Meta.UID, Gateway: fence}
+	}
 	if !itself && (record == nil || len(record.Open()) > 0) {
 		return nil // DecidePool sees to it
 	}
 	var clients []string
 	if record != nil {
-		clients = record.All()
+		clients = record.Fenced()
 	}
 	var next model.GatewayRef
 	if o.wanted() {
@@ -85,7 +104,7 @@ func (o *owning) stepFencing() *Action {
 	a := o.change(reasonFencedOut, func(is model.Ownership) (model.Ownership, error) { return is.Fenced(fence, clients, next) },
 		&Event{false, reasonFencedOut, fmt.Sprintf("gateway %s is shut out", fence)})
 	if !itself {
-		a.Own.Fenced = record
+		a.Own.Records = append(a.Own.Records, record)
 	}
 	return a
 }
@@ -130,11 +149,27 @@ func (v *View) decideFences(pool *model.StoragePool, now time.Time, d *Decision)
 			d.add(a)
 		}
 	}
+	for _, id := range names(v.Jobs) { // a job that was given out late, or whose record a restored store has lost
+		job := v.Jobs[id]
+		if job.Action == store.JobFenceClients && job.PoolUID == pool.Meta.UID && !v.fencedBy(pool, id) {
+			d.add(drop(pool, job))
+		}
+	}
+}
+
+// fencedBy says that a job is for a record that is there.
+func (v *View) fencedBy(pool *model.StoragePool, id string) bool {
+	for ref := range v.clients[pool.Meta.UID] {
+		if fenceID(pool, ref) == id {
+			return true
+		}
+	}
+	return false
 }
 
 func (v *View) fence(pool *model.StoragePool, record *store.RadosClients, now time.Time, d *Decision) {
 	p := v.pursue(d, pool, pool, store.Job{ID: fenceID(pool, record.Gateway), Action: store.JobFenceClients,
-		Clients: record.Open(), ExpireSeconds: int64(v.BlocklistFor / time.Second)}, anyone, now)
+		Clients: record.Open(), ExpireSeconds: int64(v.BlocklistFor / time.Second)}, whom{last: record.Gateway.Number}, now)
 	if p.done == nil {
 		return
 	}

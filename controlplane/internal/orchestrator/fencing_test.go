@@ -55,8 +55,9 @@ func TestAVolumeInCephHasANewOwnerOnlyWhenAllClientsOfTheOldOneAreFenced(t *test
 	if is.State != model.Opening || is.Owner != ref(2) || is.Epoch != 5 || is.FencedClients != "c1 another" {
 		t.Fatalf("all are fenced: %+v", is)
 	}
-	if record := d.Actions[0].Own.Fenced; record == nil || record.Version != 3 {
-		t.Errorf("it is stored whatever has become of the record: %+v", record)
+	records := d.Actions[0].Own.Records
+	if len(records) != 2 || records[0].Version != 3 || records[1].Gateway != ref(2) {
+		t.Errorf("it is stored whatever has become of the records: %+v", records)
 	}
 }
 
@@ -83,6 +84,17 @@ func TestAGatewayIsShutOutOfAPoolOnceForAllItsVolumes(t *testing.T) {
 	}
 	if d.Actions[1].DropJob == nil {
 		t.Error("a job that is done stays")
+	}
+}
+
+// Whoever is shut out may hang, and would not do it; alone it may have come back as another process.
+func TestAGatewayIsAskedToShutItselfOutOnlyWhereNobodyElseCan(t *testing.T) {
+	for gateways, want := range map[int]uint32{1: 1, 2: 2} {
+		v := known(gateways)
+		exported(v, shut, true)
+		if given := job(v, start); given == nil || given.Gateway != want {
+			t.Errorf("%d gateways: %+v", gateways, given)
+		}
 	}
 }
 
@@ -146,6 +158,35 @@ func TestTheOwnersOwnWordThatItHasLetGoEndsAFence(t *testing.T) {
 	}
 }
 
+// The next owner passes over the lock of those that are told to be fenced: one that lives is none of them.
+func TestAfterTheOwnersOwnWordOnlyClientsThatAreFencedAreToldToBe(t *testing.T) {
+	v := fencing(2)
+	recorded(v, ref(1), 2, fenced, store.RadosClient{Client: "lives"})
+	observed(v, ref(1), store.VolumeReleased, 3, 8)
+	if is, _ := next(t, v, start); is.State != model.Opening || is.FencedClients != "c1" {
+		t.Errorf("%+v", is)
+	}
+}
+
+func TestADeletedVolumeWaitsForNobodyWhoseClientsAreUnknown(t *testing.T) {
+	v := fencing(2)
+	v.ResetRadosClients()
+	volume, deleted := *v.Volumes["v"], start
+	volume.Meta.Version, volume.Meta.DeleteTime = volume.Meta.Version+1, &deleted
+	v.Put(&volume)
+	is, d := next(t, v, start)
+	if is.State != model.Orphaned {
+		t.Fatalf("%+v", is)
+	}
+	if records := d.Actions[0].Own.Records; len(records) != 1 || records[0].Version != 0 || records[0].Gateway != ref(1) {
+		t.Errorf("it is stored though a record came meanwhile: %+v", records)
+	}
+	recorded(v, ref(1), 2, unfenced)
+	if is, _ := next(t, v, start); is != shut {
+		t.Errorf("one that is known is fenced first: %+v", is)
+	}
+}
+
 func TestOnlyAGatewayThatCouldBeShutOutIsGivenAVolumeInCeph(t *testing.T) {
 	for name, c := range map[string]struct {
 		clients []store.RadosClient
@@ -178,6 +219,38 @@ func TestAnOwnerInCephThatDoesNotLetGoInTimeIsShutOut(t *testing.T) {
 	}
 }
 
+// The record of whoever is given a volume may be forgotten meanwhile, and then nobody could ever shut it out.
+func TestAVolumeInCephIsGivenOnlyToWhomIsRecordedStillWhenThatIsStored(t *testing.T) {
+	for name, is := range map[string]model.Ownership{
+		"nobody's": {State: model.Unowned, Epoch: 3, Order: 7},
+		"a move":   {State: model.Owned, Epoch: 3, Order: 7, Owner: ref(1), Since: start},
+	} {
+		v := known(2)
+		exported(v, is, true)
+		if is.State == model.Owned {
+			volume := *v.Volumes["v"]
+			volume.Meta.Version++
+			volume.Status.MoveRequest = &model.MoveRequest{Gateway: 2, Since: start}
+			v.Put(&volume)
+		}
+		_, d := next(t, v, start)
+		records := d.Actions[0].Own.Records
+		if len(records) != 1 || records[0].Version == 0 || name == "a move" && records[0].Gateway != ref(2) {
+			t.Errorf("%s: %+v", name, records)
+		}
+	}
+}
+
+func TestNobodyIsGivenAVolumeInCephWhileItsRecordIsBeingForgotten(t *testing.T) {
+	v := known(1)
+	exported(v, model.Ownership{State: model.Unowned}, true)
+	v.PutRadosClients(&store.RadosClients{PoolUID: "p", Gateway: ref(1), Leaving: true, Version: 2,
+		Clients: []store.RadosClient{unfenced}})
+	if is, _ := next(t, v, start); is.State != model.Unowned {
+		t.Errorf("%+v", is)
+	}
+}
+
 func TestARecordOfClientsIsForgottenOnceItsGatewayIsGoneAndNothingWaitsForIt(t *testing.T) {
 	drops := func(v *orchestrator.View) bool {
 		return slices.ContainsFunc(v.DecidePool("pool", start).Actions, func(a orchestrator.Action) bool {
@@ -198,6 +271,45 @@ func TestARecordOfClientsIsForgottenOnceItsGatewayIsGoneAndNothingWaitsForIt(t *
 	exported(v, model.Ownership{State: model.Owned, Epoch: 5, Owner: ref(2), Order: 10}, true)
 	if drops(v) {
 		t.Error("its gateway is there")
+	}
+}
+
+func TestAFenceWhoseRecordIsGoneIsForgotten(t *testing.T) {
+	v := fencing(2)
+	given := job(v, start)
+	given.Version = 9
+	v.PutJob(given)
+	drops := func() bool {
+		return slices.ContainsFunc(v.DecidePool("pool", start).Actions, func(a orchestrator.Action) bool {
+			return a.DropJob != nil && a.DropJob.ID == given.ID
+		})
+	}
+	if drops() {
+		t.Error("it has yet to be done")
+	}
+	v.ResetRadosClients()
+	if !drops() {
+		t.Error("it stays for ever")
+	}
+}
+
+// Ceph does not remove what a clone shares its blocks with, so the clone has to be taken up, and flattened.
+func TestAVolumeThatIsMadeIsTakenUpThoughItsSourceIsBeingDeletedByNow(t *testing.T) {
+	v := known(1)
+	exported(v, model.Ownership{State: model.Unowned}, true)
+	v.Put(&model.Volume{Meta: model.Meta{Name: "w", UID: "x", Version: 1}, Spec: model.VolumeSpec{Pool: "pool", SizeBytes: 1,
+		Source: model.VolumeSource{Volume: "v"}}, Status: model.VolumeStatus{Ownership: model.Ownership{State: model.Unowned}}})
+	v.PutJob(&store.Job{ID: "u.delete", Action: store.JobDeleteImage, Gateway: 1, Version: 2})
+	v.PutJob(&store.Job{ID: "x.create", Action: store.JobCloneImage, Gateway: 1, Version: 3, SizeBytes: 1,
+		Result: store.JobResult{DonePermille: store.JobDone, At: start}})
+	made := *v.Volumes["w"]
+	for _, a := range v.DecideVolume("w", start).Actions {
+		if a.Modify != nil {
+			a.Modify(&made)
+		}
+	}
+	if made.Status.CapacityBytes != 1 || made.Status.SharesWith != "u" {
+		t.Errorf("%+v", made.Status)
 	}
 }
 

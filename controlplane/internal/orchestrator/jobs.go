@@ -45,6 +45,8 @@ type whom struct {
 	preferred uint32
 	// only says that nobody else may.
 	only bool
+	// last does it only where nobody else can, by number.
+	last uint32
 }
 
 // anyone may do the job.
@@ -52,14 +54,14 @@ var anyone whom
 
 // worker is a gateway that can do a job in a pool: the one preferred, if it can, else one that finds the pool well and did not
 // just fail, that of the lowest number.
-func (v *View) worker(pool *model.StoragePool, preferred, failed uint32) (uint32, bool) {
+func (v *View) worker(pool *model.StoragePool, to whom, failed uint32) (uint32, bool) {
 	best, bestRank := uint32(0), 0
 	for number, l := range v.links {
 		g := v.GatewayByNumber(number)
 		if l.connection == nil || g == nil || !reaches(g, l.connection, pool) {
 			continue
 		}
-		if number == preferred {
+		if number == to.preferred {
 			return number, true
 		}
 		rank := 0
@@ -68,6 +70,9 @@ func (v *View) worker(pool *model.StoragePool, preferred, failed uint32) (uint32
 		}
 		if number == failed {
 			rank++
+		}
+		if number == to.last {
+			rank += 4
 		}
 		if best == 0 || rank < bestRank || rank == bestRank && number < best {
 			best, bestRank = number, rank
@@ -99,7 +104,7 @@ func (v *View) pursue(d *Decision, object model.Object, pool *model.StoragePool,
 		}
 		job.Version, job.Attempt = given.Version, given.Attempt
 	}
-	number, ok := v.worker(pool, to.preferred, failed)
+	number, ok := v.worker(pool, to, failed)
 	if !ok || to.only && number != to.preferred {
 		return progress{nil, reasonNoCandidate, "no gateway that reaches the storage pool has a stream"}
 	}

@@ -73,6 +73,7 @@ func (v *View) decideOwnership(volume *model.Volume, now time.Time, d *Decision)
 	}
 	if step != nil {
 		if step.Own != nil {
+			o.given(step.Own)
 			v.tellWith(step.Own, volume, now)
 		}
 		d.add(*step)

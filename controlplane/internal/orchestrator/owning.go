@@ -30,7 +30,7 @@ func (a Action) Owning(volume *model.Volume) (model.Ownership, error) {
 // own stores a change of ownership of the volume that it was decided on.
 func (t *term) own(ctx context.Context, a Action) (*model.Volume, error) {
 	if seen, ok := a.Object.(*model.Volume); ok {
-		return t.Store.OwnSeen(ctx, seen, a.Own.Fenced, a.Owning)
+		return t.Store.OwnSeen(ctx, seen, a.Own.Records, a.Owning)
 	}
 	return t.Store.Own(ctx, a.Name, a.Owning)
 }

@@ -54,7 +54,7 @@ func (v *View) takeSnapshot(snapshot *model.Snapshot, volume *model.Volume, pool
 		VolumeUID: volume.Meta.UID, Location: store.VolumeLocation(volume),
 		SnapshotLocation: store.SnapshotLocation(snapshot), SizeBytes: volume.Status.CapacityBytes}
 	// Nobody but the owner may take it while there is one: only between its commands it is consistent.
-	p := v.pursue(d, snapshot, pool, job, whom{is.Owner.Number, is.State == model.Owned}, now)
+	p := v.pursue(d, snapshot, pool, job, whom{preferred: is.Owner.Number, only: is.State == model.Owned}, now)
 	if p.done != nil {
 		done := *p.done
 		d.add(modify(snapshot, func(o model.Object) bool {

@@ -60,7 +60,8 @@ func (v *View) decideImage(volume *model.Volume, now time.Time, d *Decision) pro
 		Location: store.VolumeLocation(volume), SizeBytes: want}
 	if have == 0 {
 		job.ID, job.Action = jobID(volume.Meta.UID, "create"), store.JobCreateImage
-		if problem := v.fromSource(volume, pool, &job); problem.reason != "" {
+		made := v.Jobs[job.ID] != nil && v.Jobs[job.ID].Succeeded() // then its source may go, or wait for it to be flattened
+		if problem := v.fromSource(volume, pool, &job); problem.reason != "" && !made {
 			return problem
 		}
 	}
@@ -106,7 +107,7 @@ func (v *View) finish(volume *model.Volume, d *Decision) progress {
 // be waited for.
 func (v *View) manager(volume *model.Volume) whom {
 	pool, is := v.StoragePools[volume.Spec.Pool], volume.Status.Ownership
-	return whom{is.Owner.Number, pool != nil && pool.Spec.RBD != nil && is.State == model.Owned}
+	return whom{preferred: is.Owner.Number, only: pool != nil && pool.Spec.RBD != nil && is.State == model.Owned}
 }
 
 // fromSource has a job make the image from what the volume is to be made from. The progress says why it can't be.

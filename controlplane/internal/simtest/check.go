@@ -3,7 +3,6 @@ package simtest
 import (
 	"fmt"
 	"slices"
-	"time"
 
 	"sluice.dev/sluice/controlplane/internal/model"
 	"sluice.dev/sluice/controlplane/internal/orchestrator"
@@ -20,7 +19,7 @@ func (w *World) Violations() []string { return w.found }
 func (w *World) servedBy(uid string) *process {
 	for _, name := range w.names {
 		for _, p := range w.past[name] {
-			if u := p.units[uid]; u != nil && u.serving != 0 && p.alive {
+			if u := p.units[uid]; u != nil && u.serving != 0 && p.alive && !w.ceph.blocklisted[u.open] {
 				return p
 			}
 		}
@@ -52,6 +51,11 @@ func (w *World) checkOwn(a orchestrator.Action, before, after *model.Volume, nex
 			w.violate("%s and %s own %s in epoch %d", by, next.Owner, uid, next.Epoch)
 		}
 		w.owners[key] = next.Owner
+	}
+	if inCeph(before) {
+		w.checkOwnInCeph(before, was, next)
+		w.checkRequest(a, before, after)
+		return
 	}
 	holder := w.disk(uid).holder // of an order that a restored store has lost, maybe
 	locked := was.State == model.Acquiring &&
@@ -124,78 +128,4 @@ func (w *World) foundGone(ref model.GatewayRef, heard int) bool {
 		}
 	}
 	return false
-}
-
-// Recover ends all faults, and lets everything run for so long that all that can come right has: every process runs, one
-// replica leads, and everything is heard and stored in turn.
-func (w *World) Recover() {
-	w.faulty = false
-	clear(w.cut)
-	clear(w.cutPeers)
-	for _, name := range w.names {
-		p := w.running[name]
-		if w.gateway(name) == nil {
-			continue
-		}
-		if p.frozen {
-			p.frozen = false
-		}
-		if !p.alive {
-			w.start(name)
-		}
-		if !p.stream {
-			w.connect(w.running[name])
-		}
-		if !w.running[name].stream {
-			w.start(name) // it was replaced, and begins anew
-		}
-	}
-	w.elect()
-	for _, old := range w.leaders { // a deposed one still stores what it had decided
-		for len(old.pending) > 0 {
-			old.carryOut(w, 0)
-		}
-	}
-	l := w.leaders[len(w.leaders)-1]
-	for quiet, turns := 0, 0; quiet < quietTurns && turns < maxTurns; turns++ {
-		revision := w.store.revision
-		w.turn(l)
-		quiet++
-		if w.store.revision != revision {
-			quiet = 0
-		} else {
-			w.now = w.now.Add(5 * time.Second) // it waits for the clock alone
-		}
-	}
-}
-
-// quietTurns are enough for the longest wait there is; maxTurns for anything to come right.
-const (
-	quietTurns = 16
-	maxTurns   = 600
-)
-
-// turn is a round in which everybody has a turn.
-func (w *World) turn(l *leader) {
-	w.now = w.now.Add(500 * time.Millisecond)
-	l.listen(w, len(w.store.log))
-	l.plan()
-	for _, key := range l.view.Everything() {
-		l.decide(w, key)
-	}
-	for len(l.pending) > 0 {
-		l.carryOut(w, 0)
-	}
-	for _, name := range w.names {
-		p := w.running[name]
-		w.hearAll(p)
-		for _, v := range w.volumes() {
-			w.act(p, v)
-		}
-		for p.stream && len(p.outbox) > 0 {
-			w.deliver(p)
-		}
-		w.work(p)
-		w.lookAtPeers(p)
-	}
 }

@@ -11,7 +11,9 @@ import (
 // checkVolumeGoes: a volume goes after its image, its owner and all that refers to it.
 func (w *World) checkVolumeGoes(v *model.Volume) {
 	name := v.Meta.Name
-	if v.Spec.ReclaimPolicy == model.ReclaimDelete && w.images[store.VolumeLocation(v)] != 0 {
+	if v.Spec.ReclaimPolicy == model.ReclaimRetain {
+		w.kept[store.VolumeLocation(v)] = true
+	} else if w.images[store.VolumeLocation(v)] != 0 {
 		w.violate("volume %s was removed before its image", name)
 	}
 	// After a backup was restored nobody knows of an owner that has yet to connect, and the user asked for it.

@@ -1,7 +1,9 @@
 package simtest
 
 import (
+	"maps"
 	"slices"
+	"strings"
 
 	"sluice.dev/sluice/controlplane/internal/model"
 	"sluice.dev/sluice/controlplane/internal/store"
@@ -18,7 +20,7 @@ func (w *World) CheckRest() {
 		if v.Status.MoveRequest != nil {
 			w.violate("a request to move %s has not ended", name)
 		}
-		if w.cannotBeMade(v) {
+		if w.cannotBeMade(v) || w.cannotBeFenced(v) {
 			continue
 		}
 		if v.Spec.SizeBytes != w.sizes[name] || v.Status.CapacityBytes != v.Spec.SizeBytes {
@@ -47,6 +49,7 @@ func (w *World) CheckRest() {
 	w.checkRemoved()
 	w.checkSnapshots()
 	w.checkImages()
+	w.checkRestOfCeph()
 }
 
 // checkDrain: a gateway drains, unless nobody else can take what it owns, or a target would be left with one path.
@@ -81,17 +84,20 @@ func (w *World) mayLeave(g *model.Gateway) bool {
 
 func takes(g *model.Gateway) bool { return !g.Status.Drain && !g.Meta.Deleting() }
 
-// anyTakes says that some gateway of a pool's node does not drain.
+// anyTakes says that some gateway that reaches a pool does not drain.
 func (w *World) anyTakes(pool string) bool {
-	node := get[*model.StoragePool](w.store, model.KindStoragePool, pool).Spec.Local.Node
+	local := get[*model.StoragePool](w.store, model.KindStoragePool, pool).Spec.Local
 	return slices.ContainsFunc(all[*model.Gateway](w), func(g *model.Gateway) bool {
-		return g.Spec.Node == node && takes(g)
+		return (local == nil || g.Spec.Node == local.Node) && takes(g)
 	})
 }
 
 // cannotBeMade says that a volume has no image, and rightly so: its pool can't copy, or what it was to be made from is gone.
 func (w *World) cannotBeMade(v *model.Volume) bool {
 	from := v.Spec.Source
+	if v.Status.CapacityBytes == 0 && from.Image != "" {
+		return v.Spec.SizeBytes < maxForeign && reasonOf(v.Status.Conditions) == "SourceLarger"
+	}
 	if v.Status.CapacityBytes != 0 || from.Snapshot == "" && from.Volume == "" {
 		return false
 	}
@@ -131,7 +137,7 @@ func (w *World) checkSnapshots() {
 			}
 		case v == nil:
 			w.violate("snapshot %s has outlived its volume", s.Meta.Name)
-		case v.Status.CapacityBytes == 0 || !w.anyTakes(v.Spec.Pool):
+		case v.Status.CapacityBytes == 0 || !w.anyTakes(v.Spec.Pool) || w.cannotBeFenced(v):
 		case v.Spec.Pool != noReflink:
 			w.violate("snapshot %s was never taken: %s", s.Meta.Name, reasonOf(s.Status.Conditions))
 		case reasonOf(s.Status.Conditions) != "Unsupported":
@@ -142,7 +148,7 @@ func (w *World) checkSnapshots() {
 
 // checkImages: nothing is left of what was deleted.
 func (w *World) checkImages() {
-	known := map[string]bool{}
+	known := maps.Clone(w.kept)
 	for _, v := range w.volumes() {
 		known[store.VolumeLocation(v)] = true
 	}
@@ -150,7 +156,7 @@ func (w *World) checkImages() {
 		known[store.SnapshotLocation(s)] = true
 	}
 	for location := range w.images {
-		if !known[location] {
+		if !known[location] && !strings.HasPrefix(location, foreign) {
 			w.violate("%s was left behind", location)
 		}
 	}

@@ -4,11 +4,12 @@ import (
 	"slices"
 
 	"sluice.dev/sluice/controlplane/internal/model"
+	"sluice.dev/sluice/controlplane/internal/orchestrator"
 )
 
 func (w *World) fault(p *process) {
 	name := p.name
-	switch w.random.IntN(12) {
+	switch w.random.IntN(15) {
 	case 0:
 		if p.alive {
 			w.crash(p)
@@ -46,6 +47,30 @@ func (w *World) fault(p *process) {
 		} else if w.chance(4) {
 			w.restore()
 		}
+	case 12, 13:
+		w.fallSilent(p)
+	case 14: // somebody else's command
+		if w.chance(2) && p.rados.client != "" {
+			w.ceph.blocklisted[p.rados.client] = true
+		}
+	}
+}
+
+// fallSilent has a process end, or sleep for long, and its peers find that out.
+func (w *World) fallSilent(p *process) {
+	if !p.runs() {
+		return
+	}
+	w.trouble[p.name] = w.now
+	if w.chance(3) {
+		w.crash(p)
+	} else {
+		p.frozen = true
+		w.disconnect(p)
+		w.now = w.now.Add(orchestrator.SilentLimit)
+	}
+	for _, name := range w.names {
+		w.lookAtPeers(w.running[name])
 	}
 }
 
@@ -72,10 +97,18 @@ func (w *World) restore() {
 			delete(w.owners, key)
 		}
 	}
+	for key := range w.served {
+		if inCeph(volume) && key.uid == volume.Meta.UID && key.epoch > changed.Status.Ownership.Epoch {
+			delete(w.served, key) // nothing beside its data tells of that epoch
+		}
+	}
 	for key := range w.locked {
 		if key.uid == volume.Meta.UID && key.order > changed.Status.Ownership.Order {
 			delete(w.locked, key)
 		}
+	}
+	if inCeph(volume) {
+		w.restoreClients()
 	}
 	w.leaders = nil
 	for _, name := range w.names {

@@ -19,6 +19,9 @@ type process struct {
 	stream bool
 	outbox []store.VolumeReport
 	units  map[string]*unit
+	rados  rados
+	// requests and their answers are on the stream, too.
+	requests, answers []request
 }
 
 // unit is a volume at a gateway.
@@ -31,6 +34,9 @@ type unit struct {
 	// yielded the lock to an order: it takes the lock again only for a newer one.
 	yielded uint64
 	told    store.VolumeReport
+	// open by this client of Ceph; loading and loaded are the epochs in which its reservations were asked for, and told.
+	open            string
+	loading, loaded uint64
 }
 
 // disk is what lies beside a local volume's data, and its lock.
@@ -74,6 +80,8 @@ func (w *World) act(p *process, volume *model.Volume) {
 	o := u.heard
 	switch {
 	case !p.runs():
+	case inCeph(volume):
+		w.actInCeph(p, uid)
 	case o.Owner == p.ref && o.State == model.Moving:
 		if u.final < o.Epoch {
 			w.close(p, uid)
@@ -190,7 +198,7 @@ func (w *World) crash(p *process) {
 	p.alive, p.frozen = false, false
 	w.disconnect(p)
 	for _, u := range p.units {
-		u.serving = 0
+		u.serving, u.open = 0, ""
 	}
 	for _, d := range w.disks {
 		if d.holder == p {
@@ -205,7 +213,8 @@ func (w *World) connect(p *process) {
 	if g == nil || !p.runs() || w.cut[p.name] || w.store.replaced[p.ref.Incarnation] {
 		return
 	}
-	p.stream, p.outbox = true, nil
+	p.stream, p.outbox, p.requests, p.answers = true, nil, nil, nil
+	p.rados.recorded, p.rados.asked = false, false
 	for _, q := range w.past[p.name] {
 		if q != p {
 			q.stream = false
@@ -214,6 +223,7 @@ func (w *World) connect(p *process) {
 	}
 	w.store.record("connection/"+p.name, store.Observed{Connection: &store.GatewayConnection{Gateway: p.name, Ref: p.ref}})
 	for _, uid := range slices.Sorted(maps.Keys(p.units)) {
+		p.units[uid].loading = 0
 		told := p.units[uid].told
 		if told.State != "" {
 			p.outbox = append(p.outbox, told)
@@ -227,7 +237,7 @@ func (w *World) connect(p *process) {
 // disconnect ends a stream; what was on it and not stored is lost.
 func (w *World) disconnect(p *process) {
 	if p.stream {
-		p.stream, p.outbox = false, nil
+		p.stream, p.outbox, p.requests, p.answers = false, nil, nil, nil
 		w.store.forget("connection/" + p.name)
 	}
 }

@@ -18,10 +18,16 @@ func (w *World) work(p *process) {
 		if j.Gateway != p.ref.Number || j.Ended() {
 			continue
 		}
-		if w.faulty && w.chance(4) {
+		switch {
+		case w.faulty && w.chance(4):
 			j.Result = store.JobResult{Problem: "no luck"}
-		} else {
+		case j.PoolUID == cephPool:
+			j.Result = w.doInCeph(p, &j)
+		default:
 			j.Result = w.do(p, &j)
+		}
+		if w.faulty && w.chance(8) {
+			continue // its result is lost
 		}
 		j.Result.At = w.now
 		w.store.putJob(j)

@@ -10,7 +10,7 @@ import (
 
 // Bounds of what users make: enough to meet each other.
 const (
-	maxVolumes   = 5
+	maxVolumes   = 7
 	maxSnapshots = 3
 	maxTargets   = 2
 )
@@ -143,9 +143,9 @@ func (w *World) userOfCopies() {
 	case 11:
 		w.deleteGateway()
 	case 12, 13:
-		if len(w.volumes()) < 3 {
+		if len(w.volumes()) < 5 {
 			name := w.name("v")
-			w.makeVolume(name, pick(w, []string{"pool-1", "pool-1", noReflink}), 1<<30, model.VolumeSource{})
+			w.makeVolume(name, pick(w, []string{"pool-1", "pool-1", noReflink, cephPool, cephPool}), 1<<30, model.VolumeSource{})
 			w.remap(w.volume(name))
 		}
 	}

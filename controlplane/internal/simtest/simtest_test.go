@@ -57,10 +57,15 @@ func TestEachRuleThatIsBrokenIsFoundOut(t *testing.T) {
 		"the epoch of a report":       {simtest.NoEpoch, 20 * steps, []string{"taken for released", "own "}},
 		"a release is final":          {simtest.ReleaseIsNotFinal, steps, []string{"taken for released", "serves"}},
 		"the peers' word":             {simtest.NoPeers, steps, []string{"was given up"}},
-		"the owner's snapshots":       {simtest.AnyoneSnapshots, 3 * steps, []string{"took a snapshot"}},
+		"the owner's snapshots":       {simtest.AnyoneSnapshots, 20 * steps, []string{"took a snapshot"}},
 		"references":                  {simtest.NoReferences, steps, []string{"while it is held by"}},
 		"jobs hold what they are for": {simtest.NoJobGuard, 3 * steps, []string{"left behind", "before its image"}},
 		"a gateway's finalizer":       {simtest.NoFinalizer, steps, []string{"while it owns", "while it exports"}},
+		"a record as it was seen":     {simtest.NoRecordGuard, steps, []string{"is taken for", "may write"}},
+		"a fence that is done":        {simtest.NoFence, steps, []string{"is noted to be fenced"}},
+		"a client that is recorded":   {simtest.NoRecord, steps, []string{"is taken for", "may write"}},
+		"the load before serving":     {simtest.NoLoad, 3 * steps, []string{"which is over", "may write"}},
+		"clients that are known":      {simtest.UnknownIsFenced, steps, []string{"not known"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for s := uint64(1); s <= 2000; s++ {

@@ -20,8 +20,11 @@ type memory struct {
 	records  map[string]store.Observed
 	jobs     map[string]*store.Job
 	log      []change
-	ports    uint32
-	replaced map[string]bool
+	clients  map[model.GatewayRef]*store.RadosClients
+	// clientLog tells of clients.
+	clientLog []clientChange
+	ports     uint32
+	replaced  map[string]bool
 }
 
 // change is one entry of the log that watches follow.
@@ -35,7 +38,7 @@ type change struct {
 
 func newMemory() *memory {
 	return &memory{objects: map[orchestrator.Key]model.Object{}, records: map[string]store.Observed{},
-		jobs: map[string]*store.Job{}, replaced: map[string]bool{}}
+		jobs: map[string]*store.Job{}, clients: map[model.GatewayRef]*store.RadosClients{}, replaced: map[string]bool{}}
 }
 
 func keyOf(o model.Object) orchestrator.Key {
@@ -151,6 +154,9 @@ func (m *memory) tellAll(v *orchestrator.View, now time.Time, rewrite func(store
 	for _, j := range m.jobs {
 		v.PutJob(j)
 	}
+	for _, r := range m.clients {
+		v.PutRadosClients(r)
+	}
 }
 
 // apply carries an action out as the orchestrator does, and says whether it was stored. What a leader that was deposed
@@ -164,11 +170,14 @@ func (w *World) apply(a orchestrator.Action, by *leader, heard int) bool {
 	if by != w.leaders[len(w.leaders)-1] {
 		return false
 	}
+	if a.FenceClients != nil || a.DropClients != nil {
+		return w.applyClients(a)
+	}
 	if a.Job != nil {
 		if known := m.jobs[a.Job.ID]; known != nil && known.Version != a.Job.Version || known == nil && a.Job.Version != 0 {
 			return false
 		}
-		if !deletes(a.Job.Action) && w.broken != NoJobGuard {
+		if makes(a.Job.Action) && w.broken != NoJobGuard {
 			if o := m.objects[orchestrator.Key{Kind: a.Kind, Name: a.Name}]; o == nil || o.Metadata().Deleting() {
 				return false // nothing is made any more of what was deleted
 			}
@@ -176,6 +185,12 @@ func (w *World) apply(a orchestrator.Action, by *leader, heard int) bool {
 		j := *a.Job
 		j.Attempt++
 		j.Result, j.Since = store.JobResult{}, w.now
+		if j.Action == store.JobFenceClients {
+			w.checkFence(a)
+			if w.broken == NoFence {
+				j.Result = store.JobResult{DonePermille: store.JobDone, At: w.now}
+			}
+		}
 		m.putJob(j)
 		return true
 	}
@@ -211,8 +226,13 @@ func (w *World) apply(a orchestrator.Action, by *leader, heard int) bool {
 	return true
 }
 
-func deletes(action store.JobAction) bool {
-	return action == store.JobDeleteImage || action == store.JobDeleteSnapshotImage
+// makes says that a job is given out only while its object is there.
+func makes(action store.JobAction) bool {
+	switch action {
+	case store.JobDeleteImage, store.JobDeleteSnapshotImage, store.JobFenceClients, store.JobListImages:
+		return false
+	}
+	return true
 }
 
 func (w *World) own(a orchestrator.Action, heard int) bool {
@@ -230,6 +250,10 @@ func (w *World) own(a orchestrator.Action, heard int) bool {
 	}
 	next, err := a.Owning(changed)
 	if err != nil {
+		return false
+	}
+	gone := func(r *store.RadosClients) bool { return !w.store.isStill(r) }
+	if slices.ContainsFunc(a.Own.Records, gone) && w.broken != NoRecordGuard && w.broken != UnknownIsFenced {
 		return false
 	}
 	if w.broken == NoLock && next.State == model.Acquiring {

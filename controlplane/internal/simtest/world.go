@@ -42,6 +42,16 @@ const (
 	NoJobGuard
 	// NoFinalizer removes a gateway as soon as its deletion is asked for.
 	NoFinalizer
+	// NoRecordGuard takes a gateway for shut out by a record of its clients that has changed meanwhile.
+	NoRecordGuard
+	// NoFence takes a fence for done when its job is given out.
+	NoFence
+	// NoRecord lets a gateway open images by a client that is not recorded yet.
+	NoRecord
+	// NoLoad lets a gateway serve a volume in Ceph without having loaded its reservations in the present epoch.
+	NoLoad
+	// UnknownIsFenced takes a gateway of which no client is known for shut out.
+	UnknownIsFenced
 )
 
 // World is a cluster in which anything may happen, in an order that its seed decides.
@@ -60,6 +70,7 @@ type World struct {
 	past    map[string][]*process
 	disks   map[string]*disk
 	images  map[string]int64
+	ceph    *cluster
 	// cut from the control plane, and from other gateways; trouble is when it last began to be unheard.
 	cut, cutPeers map[string]bool
 	trouble       map[string]time.Time
@@ -72,6 +83,11 @@ type World struct {
 	restored map[string]bool
 	// removed says since which place in the log a gateway is removed, by number.
 	removed map[uint32]int
+	// over is the last epoch of a volume in Ceph that nobody can write in any more, by uid; fences counts those of a client.
+	over   map[string]uint64
+	fences map[string]int
+	// kept are images that stay without their volumes, by location.
+	kept    map[string]bool
 	found   []string
 	counter int
 	// made counts the volumes, snapshots and targets that were ever made, so that no name comes again.
@@ -91,9 +107,11 @@ type epochKey struct {
 
 // leader is a replica that believes to lead. It hears as late as it likes, and stores what it decided as late.
 type leader struct {
-	view    *orchestrator.View
-	heard   int
-	pending []step
+	view  *orchestrator.View
+	heard int
+	// heardClients is the same for records of clients, which another watch tells.
+	heardClients int
+	pending      []step
 }
 
 type step struct {
@@ -102,7 +120,8 @@ type step struct {
 	heard int
 }
 
-// New makes a cluster of two nodes with two gateways each, a local pool on either node, three volumes and two targets.
+// New makes a cluster of two nodes with two gateways each, a local pool on either node and one in Ceph, five volumes and two
+// targets.
 func New(seed uint64, broken Rule) *World {
 	w := &World{random: rand.New(rand.NewPCG(seed, 1)), broken: broken, faulty: true,
 		now: time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC), store: newMemory(),
@@ -110,7 +129,8 @@ func New(seed uint64, broken Rule) *World {
 		disks: map[string]*disk{}, images: map[string]int64{}, cut: map[string]bool{}, cutPeers: map[string]bool{},
 		trouble: map[string]time.Time{}, locked: map[lockKey]bool{}, served: map[epochKey]model.GatewayRef{},
 		owners: map[epochKey]model.GatewayRef{}, sizes: map[string]int64{}, restored: map[string]bool{},
-		removed: map[uint32]int{}, made: 3}
+		removed: map[uint32]int{}, over: map[string]uint64{}, fences: map[string]int{}, kept: map[string]bool{},
+		ceph: newCluster(), made: 5}
 	w.store.put(&model.Fabric{Meta: model.Meta{Name: "red", UID: "red"}})
 	for i := range 4 {
 		name, node := fmt.Sprintf("gw-%d", i+1), fmt.Sprintf("node-%d", i/2+1)
@@ -127,11 +147,13 @@ func New(seed uint64, broken Rule) *World {
 		w.store.put(&model.StoragePool{Meta: model.Meta{Name: name, UID: name}, Spec: model.StoragePoolSpec{
 			Local: &model.LocalPool{Node: fmt.Sprintf("node-%d", i+1), Directory: "/srv"}, WarnPercent: 85}})
 	}
-	for i, pool := range []string{"pool-1", "pool-1", "pool-2"} {
+	w.store.put(&model.StoragePool{Meta: model.Meta{Name: cephPool, UID: cephPool},
+		Spec: model.StoragePoolSpec{RBD: &model.RBDPool{Pool: "rbd"}, WarnPercent: 85}})
+	for i, pool := range []string{"pool-1", "pool-1", noReflink, cephPool, cephPool} {
 		w.makeVolume(fmt.Sprintf("v-%d", i+1), pool, 1<<30, model.VolumeSource{})
 	}
-	w.makeTarget("t-1", "v-1", "v-3")
-	w.makeTarget("t-2", "v-2")
+	w.makeTarget("t-1", "v-1", "v-3", "v-4")
+	w.makeTarget("t-2", "v-2", "v-5")
 	for _, name := range w.names {
 		w.start(name)
 	}
@@ -163,7 +185,8 @@ func (w *World) start(name string) {
 // elect begins a new leader's term; those before may not have heard of it.
 func (w *World) elect() {
 	w.store.revision++
-	l := &leader{view: orchestrator.NewView(w.store.revision, w.now), heard: len(w.store.log)}
+	l := &leader{view: orchestrator.NewView(w.store.revision, w.now), heard: len(w.store.log),
+		heardClients: len(w.store.clientLog)}
 	w.store.tellAll(l.view, w.now, w.rewrite)
 	w.leaders = append(w.leaders, l)
 	w.leaders = w.leaders[max(0, len(w.leaders)-2):]
@@ -205,6 +228,9 @@ func (w *World) rewrite(o store.Observed) store.Observed {
 func (l *leader) listen(w *World, to int) {
 	w.store.tell(l.view, l.heard, to, w.now, w.rewrite)
 	l.heard = to
+	if w.broken == UnknownIsFenced {
+		w.inventClients(l)
+	}
 	if w.broken == NoOrder || w.broken == NoEpoch {
 		for _, key := range slices.Sorted(maps.Keys(w.store.records)) {
 			if r := w.store.records[key]; r.Volume != nil { // whatever was said, it is taken for an answer of now
@@ -212,6 +238,21 @@ func (l *leader) listen(w *World, to int) {
 			}
 		}
 	}
+}
+
+// inventClients is what a leader makes of unknown clients that takes them for fenced.
+func (w *World) inventClients(l *leader) {
+	for _, v := range w.volumes() {
+		fence := v.Status.Ownership.Fence
+		if inCeph(v) && !fence.IsZero() && w.store.clients[fence] == nil {
+			l.view.PutRadosClients(&store.RadosClients{PoolUID: cephPool, Gateway: fence, Version: w.store.revision})
+		}
+	}
+}
+
+func (l *leader) listenOfClients(w *World, to int) {
+	w.store.tellClients(l.view, l.heardClients, to)
+	l.heardClients = to
 }
 
 func (l *leader) decide(w *World, key orchestrator.Key) {
@@ -236,21 +277,32 @@ func (l *leader) carryOut(w *World, at int) {
 	}
 }
 
-// Step lets one thing happen.
+// Step lets one thing happen, and one between a gateway and Ceph.
 func (w *World) Step() {
+	for range w.stepsInCeph() {
+		w.stepInCeph(w.running[pick(w, w.names)])
+	}
 	p := w.running[pick(w, w.names)]
 	l := pick(w, w.leaders)
-	switch w.random.IntN(26) {
+	switch w.random.IntN(27) {
 	case 0:
 		w.now = w.now.Add(time.Duration(w.random.IntN(800)) * time.Millisecond)
 	case 1, 2, 3:
 		l.listen(w, l.heard+w.random.IntN(len(w.store.log)-l.heard+1))
+		if w.chance(3) {
+			l.listenOfClients(w, l.heardClients+w.random.IntN(len(w.store.clientLog)-l.heardClients+1))
+		}
 	case 4, 5, 6:
 		if keys := l.view.Everything(); len(keys) > 0 {
 			l.decide(w, pick(w, keys))
+			if w.chance(2) {
+				l.decide(w, orchestrator.Key{Kind: model.KindStoragePool, Name: cephPool})
+			} else {
+				l.decide(w, pick(w, keys))
+			}
 		}
 	case 7, 8, 9, 10:
-		if len(l.pending) > 0 {
+		for range min(2, len(l.pending)) {
 			l.carryOut(w, w.random.IntN(len(l.pending)))
 		}
 	case 11:
@@ -277,5 +329,7 @@ func (w *World) Step() {
 		w.user()
 	case 24, 25:
 		w.userOfCopies()
+	case 26:
+		w.userOfCeph()
 	}
 }

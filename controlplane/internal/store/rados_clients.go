@@ -33,6 +33,8 @@ type RadosClients struct {
 	Gateway model.GatewayRef `json:"gateway"`
 	// Clients in the order in which they came.
 	Clients []RadosClient `json:"clients"`
+	// Leaving says that the record is about to be forgotten: its incarnation is given nothing, unless it is back.
+	Leaving bool `json:"leaving,omitempty"`
 	// Version is the store's.
 	Version int64 `json:"-"`
 }
@@ -45,7 +47,7 @@ type RadosClient struct {
 	Fenced bool `json:"fenced,omitempty"`
 }
 
-// Open are the clients that are not fenced; All are all.
+// Open are the clients that are not fenced, Fenced those that are; All are all.
 func (r *RadosClients) Open() []string {
 	var open []string
 	for _, c := range r.Clients {
@@ -54,6 +56,17 @@ func (r *RadosClients) Open() []string {
 		}
 	}
 	return open
+}
+
+// Fenced are the clients that are known to be blocklisted.
+func (r *RadosClients) Fenced() []string {
+	var fenced []string
+	for _, c := range r.Clients {
+		if c.Fenced {
+			fenced = append(fenced, c.Client)
+		}
+	}
+	return fenced
 }
 
 // All are the names of all clients.
@@ -106,12 +119,14 @@ func (c *Connection) RecordRadosClient(ctx context.Context, pool, client string)
 		switch {
 		case at >= 0 && record.Clients[at].Fenced:
 			return ErrClientFenced
-		case at >= 0:
+		case at >= 0 && !record.Leaving:
 			return nil
-		case len(record.Clients) >= MaxRadosClients:
+		case at < 0 && len(record.Clients) >= MaxRadosClients:
 			return ErrTooManyClients
 		}
-		record.Clients = append(record.Clients, RadosClient{Client: client})
+		if record.Leaving = false; at < 0 {
+			record.Clients = append(record.Clients, RadosClient{Client: client})
+		}
 		return s.putRadosClients(ctx, record, func(t *tx) {
 			t.compare(clientv3.Compare(clientv3.LeaseValue(c.key), "=", c.lease), c.why)
 		})
@@ -151,12 +166,34 @@ func (s *Store) radosClientsAt(seen *RadosClients) clientv3.Cmp {
 }
 
 // DropRadosClients forgets a record, as it was seen: of an incarnation that is gone and that nobody takes over from any more.
+// It is marked first, so that no volume is given to its incarnation by who has seen it before; whoever was given one meanwhile
+// keeps it, or it could never be shut out.
 func (s *Store) DropRadosClients(ctx context.Context, seen *RadosClients) error {
-	var t tx
-	t.compare(s.radosClientsAt(seen), nil)
-	t.delete(s.radosClientKey(seen.PoolUID, seen.Gateway))
-	if _, err := s.commit(ctx, &t); err != nil && !errors.Is(err, errLost) {
+	record := *seen
+	record.Leaving = true
+	if err := s.putRadosClients(ctx, &record, func(*tx) {}); err != nil {
+		return unlessLost(err)
+	}
+	volumes, _, err := s.Volumes.All(ctx)
+	if err != nil {
 		return err
 	}
-	return nil
+	for _, v := range volumes {
+		if o := v.Status.Ownership; o.Owner == seen.Gateway || o.Next == seen.Gateway || o.Fence == seen.Gateway {
+			return nil
+		}
+	}
+	var t tx
+	t.compare(s.radosClientsAt(&record), nil)
+	t.delete(s.radosClientKey(seen.PoolUID, seen.Gateway))
+	_, err = s.commit(ctx, &t)
+	return unlessLost(err)
+}
+
+// unlessLost is the error of what is not worth a second attempt where somebody else was faster.
+func unlessLost(err error) error {
+	if errors.Is(err, errLost) {
+		return nil
+	}
+	return err
 }

@@ -98,6 +98,27 @@ func TestAFenceIsNotNotedOfARecordThatHasChanged(t *testing.T) {
 	}
 }
 
+func TestAChangeThatGoesByAnUnknownRecordIsNotStoredOnceThereIsOne(t *testing.T) {
+	f := withGateways(t, 1)
+	must(f, f.Volumes, volume("v"))
+	c := connect(f, "gw-1", "one")
+	seen, err := f.Own(t.Context(), "v", assign(c.Ref))
+	if err != nil {
+		t.Fatal(err)
+	}
+	unknown := &store.RadosClients{PoolUID: "p", Gateway: c.Ref}
+	begin := func(v *model.Volume) (model.Ownership, error) { return v.Status.Ownership.BeginFence() }
+	if seen, err = f.OwnSeen(t.Context(), seen, []*store.RadosClients{unknown}, begin); err != nil {
+		t.Fatal("nothing is recorded:", err)
+	}
+	recordClient(f, c, "192.0.2.1:0/1")
+	if _, err := f.OwnSeen(t.Context(), seen, []*store.RadosClients{unknown}, func(v *model.Volume) (model.Ownership, error) {
+		return v.Status.Ownership.Fenced(c.Ref, nil, model.GatewayRef{})
+	}); !errors.Is(err, store.ErrBusy) {
+		t.Errorf("a client is recorded: %v", err)
+	}
+}
+
 // R2: what is stored of a fence holds for the clients that were fenced, and one that was recorded meanwhile is none of them.
 func TestAVolumeIsNotTakenOverFromAGatewayThatHasRecordedAnotherClientMeanwhile(t *testing.T) {
 	f := withGateways(t, 1)
@@ -117,11 +138,48 @@ func TestAVolumeIsNotTakenOverFromAGatewayThatHasRecordedAnotherClientMeanwhile(
 	}
 	clients := radosClients(f)[c.Ref]
 	recordClient(f, c, "192.0.2.1:0/2")
-	if _, err := f.OwnSeen(t.Context(), seen, clients, fenced); !errors.Is(err, store.ErrBusy) {
+	if _, err := f.OwnSeen(t.Context(), seen, []*store.RadosClients{clients}, fenced); !errors.Is(err, store.ErrBusy) {
 		t.Errorf("with a client more: %v", err)
 	}
-	owned, err := f.OwnSeen(t.Context(), seen, radosClients(f)[c.Ref], fenced)
+	owned, err := f.OwnSeen(t.Context(), seen, []*store.RadosClients{radosClients(f)[c.Ref]}, fenced)
 	if err != nil || owned.Status.Ownership.State != model.Orphaned {
 		t.Errorf("%+v, %v", owned, err)
+	}
+}
+
+func TestARecordIsNotForgottenWhileItsIncarnationHasAVolumeAndWhoIsBackIsRecordedAgain(t *testing.T) {
+	f := withGateways(t, 1)
+	must(f, f.Volumes, volume("v"))
+	c := connect(f, "gw-1", "one")
+	recordClient(f, c, "192.0.2.1:0/1")
+	before := radosClients(f)[c.Ref]
+	given, err := f.Own(t.Context(), "v", assign(c.Ref))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.DropRadosClients(t.Context(), before); err != nil {
+		t.Fatal(err)
+	}
+	if seen := radosClients(f)[c.Ref]; seen == nil || !seen.Leaving || len(seen.Open()) != 1 {
+		t.Fatalf("it has a volume: %+v", seen)
+	}
+	move := func(v *model.Volume) (model.Ownership, error) { return v.Status.Ownership.Serving(c.Ref, 1) }
+	if _, err := f.OwnSeen(t.Context(), given, []*store.RadosClients{before}, move); !errors.Is(err, store.ErrBusy) {
+		t.Errorf("by a record as it was before: %v", err)
+	}
+	recordClient(f, c, "192.0.2.1:0/1")
+	seen := radosClients(f)[c.Ref]
+	if seen.Leaving || len(seen.All()) != 1 {
+		t.Errorf("it is back: %+v", seen)
+	}
+	gone, err := f.Volumes.Delete(t.Context(), "v", store.DeleteOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Volumes.Remove(t.Context(), gone); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.DropRadosClients(t.Context(), seen); err != nil || radosClients(f)[c.Ref] != nil {
+		t.Errorf("it has nothing: %v", err)
 	}
 }

@@ -118,13 +118,13 @@ func (s *Store) Own(ctx context.Context, volume string,
 
 // OwnSeen is Own of a volume as somebody has seen it: where it is the newest still, nothing is read before the transaction,
 // which a failover of many volumes has to wait for. Where it is not, the change sees the newest next. What is given stays as
-// it is. A change that goes by which clients of a former owner are fenced gives their record: it is stored only while that is
-// as it was seen, else ErrBusy.
-func (s *Store) OwnSeen(ctx context.Context, seen *model.Volume, fenced *RadosClients,
+// it is. A change that goes by records of clients, of who is shut out and of who takes over, gives them: it is stored only while
+// they are as they were seen, else ErrBusy.
+func (s *Store) OwnSeen(ctx context.Context, seen *model.Volume, records []*RadosClients,
 	change func(*model.Volume) (model.Ownership, error),
 ) (*model.Volume, error) {
 	name, tried := seen.Meta.Name, false
-	return s.own(ctx, fenced, func() (*model.Volume, error) {
+	return s.own(ctx, records, func() (*model.Volume, error) {
 		if tried {
 			return s.Volumes.Get(ctx, name)
 		}
@@ -135,7 +135,7 @@ func (s *Store) OwnSeen(ctx context.Context, seen *model.Volume, fenced *RadosCl
 	}, change)
 }
 
-func (s *Store) own(ctx context.Context, fenced *RadosClients, newest func() (*model.Volume, error),
+func (s *Store) own(ctx context.Context, records []*RadosClients, newest func() (*model.Volume, error),
 	change func(*model.Volume) (model.Ownership, error),
 ) (*model.Volume, error) {
 	var epoch *uint64
@@ -155,10 +155,10 @@ func (s *Store) own(ctx context.Context, fenced *RadosClients, newest func() (*m
 		return true, nil
 	}
 	return s.Volumes.modify(ctx, newest, step, func(t *tx) error {
-		if fenced != nil {
-			t.compare(s.radosClientsAt(fenced), func(ctx context.Context) error {
-				got, err := s.client.Get(ctx, s.radosClientKey(fenced.PoolUID, fenced.Gateway))
-				if err == nil && (len(got.Kvs) == 0 || got.Kvs[0].ModRevision != fenced.Version) {
+		for _, record := range records {
+			t.compare(s.radosClientsAt(record), func(ctx context.Context) error {
+				got, err := s.client.Get(ctx, s.radosClientKey(record.PoolUID, record.Gateway))
+				if err == nil && (len(got.Kvs) == 0 || got.Kvs[0].ModRevision != record.Version) {
 					return ErrBusy
 				}
 				return err

@@ -1,0 +1,309 @@
+package simtest
+
+import (
+	"slices"
+
+	"sluice.dev/sluice/controlplane/internal/model"
+	"sluice.dev/sluice/controlplane/internal/store"
+)
+
+// cephPool is the pool in Ceph, which all gateways reach.
+const cephPool = "ceph"
+
+// cluster is what Ceph keeps.
+type cluster struct {
+	// blocklisted clients, for good: nobody lifts it.
+	blocklisted map[string]bool
+	// locks of images, by the volume's uid.
+	locks map[string]imageLock
+	// parents are the images whose blocks a clone shares, by the clone's location.
+	parents map[string]string
+	// written is the newest epoch that was written in, by the volume's uid.
+	written map[string]uint64
+}
+
+// imageLock is an image's exclusive lock, which stays after its client's death.
+type imageLock struct {
+	by     *process
+	client string
+}
+
+func newCluster() *cluster {
+	return &cluster{blocklisted: map[string]bool{}, locks: map[string]imageLock{}, parents: map[string]string{},
+		written: map[string]uint64{}}
+}
+
+func inCeph(v *model.Volume) bool { return v.Spec.Pool == cephPool }
+
+// rados is a gateway's client of Ceph.
+type rados struct {
+	// client that is connected; empty: none.
+	client string
+	// recorded says that the answer was heard over this stream, asked that a request is on its way.
+	recorded, asked bool
+	// used are all clients by which it has ever opened an image.
+	used []string
+}
+
+// request is a question to the control plane, and its answer: of a client to be recorded, or, where there is a volume, of its
+// reservations in an epoch.
+type request struct {
+	client string
+	uid    string
+	epoch  uint64
+	err    error
+	// unknown: the store did not answer.
+	unknown bool
+}
+
+// stepsInCeph at a time: a record changes between a decision and what is stored of it only where gateways are fast.
+func (w *World) stepsInCeph() int {
+	if w.broken == NoRecordGuard {
+		return 6
+	}
+	return 1
+}
+
+// stepInCeph lets one thing happen between a gateway and Ceph, or what it asks for that.
+func (w *World) stepInCeph(p *process) {
+	switch w.random.IntN(7) {
+	case 0:
+		w.tend(p)
+	case 1:
+		w.answer(p)
+	case 2:
+		w.listen(p)
+	case 3, 4:
+		if v := w.anyVolume(); v != nil && inCeph(v) {
+			w.act(p, v)
+		}
+	case 5:
+		w.write(p)
+	case 6:
+		if p.frozen && w.chance(24) { // and goes on where it was
+			p.frozen = false
+			w.connect(p)
+		}
+	}
+}
+
+// tend has a gateway connect a client, and asks for it to be recorded.
+func (w *World) tend(p *process) {
+	if !p.runs() {
+		return
+	}
+	if p.rados.client == "" {
+		w.counter++
+		p.rados.client = recordKey("client", w.counter)
+	}
+	if w.blocklisted(p) && (w.chance(4) || !w.faulty) {
+		w.lose(p) // it looks at its pools now and then, and at nothing else while it serves nothing
+		return
+	}
+	if !p.rados.recorded && !p.rados.asked && p.stream {
+		p.rados.asked = true
+		p.requests = append(p.requests, request{client: p.rados.client})
+	}
+}
+
+// answer has the store take up the oldest request of a stream.
+func (w *World) answer(p *process) {
+	if !p.stream || len(p.requests) == 0 {
+		return
+	}
+	r := p.requests[0]
+	p.requests = p.requests[1:]
+	if w.faulty && w.chance(8) {
+		r.unknown = true
+	}
+	switch {
+	case r.unknown && w.chance(2): // it never came
+	case r.uid == "":
+		r.err = w.store.recordClient(p.ref, r.client)
+	default:
+		if v := w.volumeByUID(r.uid); v == nil || v.Status.Ownership.Epoch != r.epoch {
+			r.err = store.ErrFenced
+		}
+	}
+	p.answers = append(p.answers, r)
+}
+
+func (w *World) volumeByUID(uid string) *model.Volume {
+	return w.volume(uid[:len(uid)-len("-uid")])
+}
+
+// listen takes up the oldest answer.
+func (w *World) listen(p *process) {
+	if !p.runs() || len(p.answers) == 0 {
+		return
+	}
+	r := p.answers[0]
+	p.answers = p.answers[1:]
+	if r.uid == "" {
+		if r.client == p.rados.client {
+			w.listenOfRecord(p, r)
+		}
+		return
+	}
+	u := p.unit(r.uid)
+	if u.loading = 0; r.unknown || r.client != p.rados.client || r.epoch != u.heard.Epoch {
+		return
+	}
+	if u.loaded = r.epoch; r.err != nil {
+		w.shut(p, r.uid)
+		u.final = r.epoch
+		p.say(r.uid, store.VolumeFenced, r.epoch, u.heard.Order)
+	}
+}
+
+func (w *World) listenOfRecord(p *process, r request) {
+	p.rados.asked = false
+	switch {
+	case r.unknown:
+	case r.err == store.ErrTooManyClients:
+		w.start(p.name)
+	case r.err != nil:
+		w.lose(p)
+	default:
+		p.rados.recorded = true
+	}
+}
+
+// actInCeph is one step of a gateway for one volume in Ceph.
+func (w *World) actInCeph(p *process, uid string) {
+	u := p.unit(uid)
+	o := u.heard
+	owner := o.Owner == p.ref && (o.State == model.Opening || o.State == model.Owned)
+	releasing := o.Owner == p.ref && o.State == model.Moving
+	switch {
+	case u.open != "" && !(owner && u.serving == o.Epoch) && w.blocklisted(p):
+		w.lose(p)
+	case u.serving != 0 && (u.serving != o.Epoch || !owner && !releasing): // a newer epoch fences it
+		epoch := u.serving
+		w.shut(p, uid)
+		u.final = epoch
+		p.say(uid, store.VolumeFenced, epoch, o.Order)
+	case releasing:
+		w.shut(p, uid)
+		u.final = max(u.final, o.Epoch)
+		w.repeat(p, uid, store.VolumeReleased, o.Epoch, o.Order)
+	case !owner:
+		w.shut(p, uid)
+	case u.final >= o.Epoch && w.broken != ReleaseIsNotFinal:
+		w.repeat(p, uid, store.VolumeReleased, o.Epoch, o.Order)
+	case u.serving != 0:
+		w.repeat(p, uid, store.VolumeServing, o.Epoch, o.Order)
+	default:
+		w.takeUp(p, uid, o)
+	}
+}
+
+// takeUp is the gateway's protocol: a recorded client opens the image, and after a load in the present epoch it is served.
+func (w *World) takeUp(p *process, uid string, o model.Ownership) {
+	u := p.unit(uid)
+	switch {
+	case p.rados.client == "" || !p.rados.recorded && w.broken != NoRecord:
+	case u.open == "":
+		w.openImage(p, uid, o)
+	case u.loaded != o.Epoch && w.broken != NoLoad:
+		if u.loading != o.Epoch && p.stream {
+			u.loading = o.Epoch
+			p.requests = append(p.requests, request{client: p.rados.client, uid: uid, epoch: o.Epoch})
+		}
+	default:
+		u.serving = o.Epoch
+		w.checkServing(p, uid, o.Epoch)
+		w.checkServingInCeph(p, uid, o.Epoch)
+		p.say(uid, store.VolumeServing, o.Epoch, o.Order)
+	}
+}
+
+// openImage opens it with its lock: nobody hands that over, but who is gone is blocklisted, and then has none.
+func (w *World) openImage(p *process, uid string, o model.Ownership) {
+	u, held := p.unit(uid), w.ceph.locks[uid]
+	gone := held.by != nil && (!held.by.alive || held.by.frozen && w.chance(2))
+	v := w.volumeByUID(uid)
+	switch {
+	case w.blocklisted(p):
+		w.lose(p)
+	case v == nil || w.images[store.VolumeLocation(v)] == 0:
+	case held.by != nil && held.client != p.rados.client && !w.ceph.blocklisted[held.client] && !gone,
+		w.faulty && w.chance(6):
+		u.final = o.Epoch
+		p.say(uid, store.VolumeFailed, o.Epoch, o.Order)
+	default:
+		if held.by != nil && held.client != p.rados.client {
+			w.ceph.blocklisted[held.client] = true
+		}
+		w.ceph.locks[uid] = imageLock{p, p.rados.client}
+		u.open, u.loaded = p.rados.client, 0
+		if !slices.Contains(p.rados.used, u.open) {
+			p.rados.used = append(p.rados.used, u.open)
+		}
+	}
+}
+
+func (w *World) blocklisted(p *process) bool { return w.ceph.blocklisted[p.rados.client] }
+
+// shut closes an image.
+func (w *World) shut(p *process, uid string) {
+	u := p.unit(uid)
+	if u.open != "" && w.ceph.locks[uid].client == u.open && !w.ceph.blocklisted[u.open] {
+		delete(w.ceph.locks, uid)
+	}
+	u.serving, u.open, u.loaded = 0, "", 0
+}
+
+// lose is what follows when a gateway finds that its client is blocklisted: nothing is answered any more of what was open by it,
+// and it comes back as another one (R4).
+func (w *World) lose(p *process) {
+	for _, v := range w.volumes() {
+		uid := v.Meta.UID
+		u := p.units[uid]
+		if u == nil || u.open == "" {
+			continue
+		}
+		epoch := u.serving
+		if w.shut(p, uid); epoch != 0 {
+			u.final = epoch
+			p.say(uid, store.VolumeFenced, epoch, u.heard.Order)
+		}
+	}
+	p.rados.client, p.rados.recorded, p.rados.asked = "", false, false
+}
+
+// write is a command of some host, to all that a gateway serves in Ceph: whoever is blocklisted finds out now.
+func (w *World) write(p *process) {
+	if !p.runs() {
+		return
+	}
+	for _, v := range w.volumes() {
+		u := p.units[v.Meta.UID]
+		switch {
+		case u == nil || u.serving == 0 || !inCeph(v):
+		case w.blocklisted(p):
+			w.lose(p)
+			return
+		default:
+			w.checkWrite(p, v)
+		}
+	}
+}
+
+// mayWrite says that what a gateway sends to a volume is executed.
+func (w *World) mayWrite(p *process, v *model.Volume) bool {
+	u := p.units[v.Meta.UID]
+	return u != nil && p.alive && u.serving != 0 && !w.ceph.blocklisted[u.open]
+}
+
+// writer of a volume, other than a process; nil: nobody.
+func (w *World) writer(v *model.Volume, but *process) *process {
+	for _, name := range w.names {
+		for _, p := range w.past[name] {
+			if p != but && w.mayWrite(p, v) {
+				return p
+			}
+		}
+	}
+	return nil
+}

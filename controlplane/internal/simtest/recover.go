@@ -1,0 +1,125 @@
+package simtest
+
+import "time"
+
+// Recover ends all faults, and lets everything run for so long that all that can come right has: every process runs, one
+// replica leads, and everything is heard and stored in turn.
+func (w *World) Recover() {
+	w.faulty = false
+	clear(w.cut)
+	clear(w.cutPeers)
+	var asleep []*process
+	for _, name := range w.names {
+		if p := w.running[name]; w.gateway(name) != nil && p.frozen {
+			w.disconnect(p)
+			asleep = append(asleep, p)
+		} else if w.gateway(name) != nil {
+			w.comeBack(name)
+		}
+	}
+	w.elect()
+	for _, old := range w.leaders { // a deposed one still stores what it had decided
+		for len(old.pending) > 0 {
+			old.carryOut(w, 0)
+		}
+	}
+	l := w.leaders[len(w.leaders)-1]
+	if len(asleep) > 0 {
+		w.outlive(l, asleep)
+	}
+	for quiet, turns := 0, 0; quiet < quietTurns && turns < maxTurns; turns++ {
+		revision := w.store.revision
+		w.turn(l)
+		quiet++
+		if w.store.revision != revision {
+			quiet = 0
+		} else {
+			w.now = w.now.Add(10 * time.Second) // it waits for the clock alone
+		}
+	}
+}
+
+// comeBack has a gateway run, and have a stream.
+func (w *World) comeBack(name string) {
+	if !w.running[name].alive {
+		w.start(name)
+	}
+	if !w.running[name].stream {
+		w.connect(w.running[name])
+	}
+	if !w.running[name].stream {
+		w.start(name) // it was replaced, and begins anew
+	}
+}
+
+// outlive has the others go on while some sleep, for so long that they are given up. Then those wake up, and go on where they
+// were before they hear anything.
+func (w *World) outlive(l *leader, asleep []*process) {
+	for range sleepTurns {
+		w.now = w.now.Add(time.Second)
+		w.turn(l)
+	}
+	for _, p := range asleep {
+		p.frozen = false
+		if w.gateway(p.name) == nil {
+			continue
+		}
+		w.comeBack(p.name)
+		for range 3 {
+			w.tend(p)
+			w.talk(p)
+			for _, v := range w.volumes() {
+				w.act(p, v)
+			}
+		}
+		w.write(p)
+	}
+}
+
+// talk ends all that a gateway has asked, and is told.
+func (w *World) talk(p *process) {
+	for range len(p.requests) {
+		w.answer(p)
+	}
+	for p.stream && p.runs() && len(p.answers) > 0 {
+		w.listen(p)
+	}
+}
+
+// sleepTurns are enough for a sleeper to be given up, and shut out. quietTurns are enough for the longest wait there is; maxTurns for anything to come right.
+const (
+	sleepTurns = 16
+	quietTurns = 16
+	maxTurns   = 600
+)
+
+// turn is a round in which everybody has a turn.
+func (w *World) turn(l *leader) {
+	w.now = w.now.Add(500 * time.Millisecond)
+	l.listen(w, len(w.store.log))
+	l.listenOfClients(w, len(w.store.clientLog))
+	l.plan()
+	for _, key := range l.view.Everything() {
+		l.decide(w, key)
+	}
+	for len(l.pending) > 0 {
+		l.carryOut(w, 0)
+	}
+	for _, name := range w.names {
+		p := w.running[name]
+		if p.runs() {
+			w.hearAll(p)
+		}
+		w.tend(p)
+		for _, v := range w.volumes() {
+			w.act(p, v)
+		}
+		for p.stream && len(p.outbox) > 0 {
+			w.deliver(p)
+		}
+		w.talk(p)
+		w.write(p)
+		w.work(p)
+		w.lookAtPeers(p)
+	}
+}
