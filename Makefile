@@ -84,7 +84,7 @@ test-qemu: build-gateway ## qemu-img and qemu-io over iscsi://, with and without
 	@.ci/deps clients
 	@.ci/tier qemu tests/qemu/run
 
-test-ceph: build-gateway ## a real Ceph: the backend's tests and conformance, then a gateway killed, fenced, without room, without disks
+test-ceph: build-gateway ## a real Ceph: the backend's tests and conformance; a gateway killed, fenced, without room, disks, monitors, network
 	@.ci/deps build clients ceph
 	@.ci/compile release rbd_test
 	@.ci/tier ceph tests/ceph/run
