@@ -15,11 +15,12 @@ import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
-from runner import aims, cells, check, machine, measure, plots, processes, report, stats, targets
+from runner import (
+    aims, cells, ceph, check, machine, measure, plots, processes, report, stats, targets,
+)  # fmt: skip
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 SHM = "/dev/shm/sluice-bench"
-OVERHEAD = 0.15  # seconds a measurement takes beyond its window: start, login, drain
 MODES = {  # rounds, window, warm-up, seconds
     "pruned": (5, 0.8, 0.2),
     "full": (5, 0.8, 0.2),
@@ -97,14 +98,22 @@ def groups_for(args, kinds, setup, rounds):
         ]
 
     def cost(group):
-        runs = sum(
-            len(range(0, rounds, t.every)) for c in group.cells for t in kinds if t.measures(c)
+        return sum(
+            len(range(0, rounds, t.every)) * (setup.window * t.windows + setup.warmup + t.overhead)
+            for c in group.cells
+            for t in kinds
+            if t.measures(c)
         )
-        return runs * (setup.window + setup.warmup + OVERHEAD)
 
     if args.mode != "pruned":
-        return groups, sum(cost(g) for g in groups)
-    return cells.prune(groups, len(cells.aimed()), cost, args.budget)
+        return _ceph_last(groups), sum(cost(g) for g in groups)
+    kept, seconds = cells.prune(groups, len(cells.aimed()), cost, args.budget)
+    return _ceph_last(kept), seconds
+
+
+def _ceph_last(groups):
+    """Once it runs it would disturb the others."""
+    return sorted(groups, key=lambda g: g.shape.store == "rbd")
 
 
 def make_file(path, size):
@@ -118,10 +127,12 @@ def make_file(path, size):
 def remove_stale_files():
     """What a killed run left; a live one's file bears the number of a live process."""
     for path in glob.glob(f"{SHM}-*.img*"):
-        number = re.search(r"-(\d+)\.img(\.cluster)?$", path)
+        number = re.search(r"-(\d+)\.img(\.cluster|\.ceph)?$", path)
         if not number or processes.alive(number.group(1)):
             continue
-        if number.group(2):
+        if number.group(2) == ".ceph":
+            ceph.destroy(ROOT, path)
+        elif number.group(2):
             shutil.rmtree(path, ignore_errors=True)
         else:
             with contextlib.suppress(OSError):
@@ -140,7 +151,7 @@ def run_group(setup, group, kinds, rounds, sink, notes):
                 if not target.measures(cell):
                     continue
                 try:
-                    record = measure.measure(setup, target, cell)
+                    record = target.measure(cell)
                 except measure.MeasureError as e:
                     note = f"{target.name}, {cell.name}: {e}"
                     if note not in notes:
