@@ -24,6 +24,7 @@ class BoundTest(unittest.TestCase):
         self.assertEqual(bound("file", "write", 131072, 32, 1, False), 1.15)
         self.assertIsNone(bound("null", "read", 131072, 32, 1, False))
         self.assertIsNone(bound("null", "read", 4096, 32, 1, True))
+        self.assertIsNone(bound("rbd", "read", 4096, 32, 1, False))
         self.assertEqual(aims.latency_bound(cells.Cell("null", "read", 4096, 1, 1, False)), 1.15)
 
     def test_forwarding_has_bounds_for_small_and_large_commands(self):
