@@ -136,8 +136,8 @@ scenarios: build ## in a cluster under load: rolling upgrade, a switch down, etc
 	@.ci/deps go faults
 	@V=1 .ci/tier scenarios tests/scenarios/run
 
-bench: build ## the engine beside tgt and a bare echo, a forwarder beside its owner, at most 15 minutes
-	@.ci/deps bench
+bench: build ## the engine beside tgt and a bare echo, a forwarder beside its owner, an image beside librbd, at most 15 minutes
+	@.ci/deps bench ceph
 	@bench/run.sh --reports bench/reports
 
 bench-full: build ## the whole matrix

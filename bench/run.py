@@ -16,7 +16,8 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 from runner import (
-    aims, cells, ceph, check, machine, measure, plots, processes, report, stats, targets,
+    aims, cells, ceph, check, machine, measure, plots, processes, report, stats, takeover,
+    targets,
 )  # fmt: skip
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -186,9 +187,22 @@ def run_all(setup, args, kinds, rounds, notes):
     return records
 
 
-def write_report(setup, records, facts, notes):
+def take_over(kinds, count, notes):
+    """Of an image of Ceph, where that was measured."""
+    found = []
+    for target in kinds:
+        if target.name != "rbd" or not target.ceph.started:
+            continue
+        try:
+            found.append(takeover.verdict(takeover.measure(target, count)))
+        except (measure.MeasureError, targets.StartError, ValueError) as e:
+            notes.append(f"takeovers: {e}")
+    return found
+
+
+def write_report(setup, records, facts, notes, more_verdicts):
     summaries = stats.by_cell(records, cells.from_record)
-    verdicts = aims.judge(summaries)
+    verdicts = aims.judge(summaries) + more_verdicts
     path = os.path.join(setup.results, "report.md")
     with open(path, "w") as f:
         f.write(report.markdown(facts, summaries, verdicts, notes))
@@ -271,9 +285,10 @@ def main(argv):
             cleanup.callback(target.stop)
             target.start()
         records = run_all(setup, args, kinds, rounds, notes)
+        verdicts = take_over(kinds, 1 if args.mode == "smoke" else takeover.COUNT, notes)
     if not records:
         sys.exit("run.py: nothing was measured")
-    path = write_report(setup, records, facts, notes)
+    path = write_report(setup, records, facts, notes, verdicts)
     with open(path) as f:
         text = f.read()
     print(text if args.mode != "smoke" else "", end="")

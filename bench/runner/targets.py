@@ -203,8 +203,7 @@ class Rbd(Librbd):
 
     name = "rbd"
 
-    def measure(self, cell):
-        self.need_ceph()
+    def serve(self):
         self.port = processes.free_port()
         image = f"{ceph.POOL}/{ceph.IMAGE}"
         access = f"conf={self.ceph.conf},user={ceph.USER},keyring={self.ceph.keyring}"
@@ -213,6 +212,10 @@ class Rbd(Librbd):
              "--lun", f"0=rbd:{image},{access}", "--reactors", "1", "--admin-socket", "off",
              "--state-dir", f"{self.ceph.directory}/gateway", *self.setup.gateway_args]
         )  # fmt: skip
+
+    def measure(self, cell):
+        self.need_ceph()
+        self.serve()
         try:
             # A client that never sleeps would take the core from the gateway.
             beside = dataclasses.replace(
