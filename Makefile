@@ -84,7 +84,7 @@ test-qemu: build-gateway ## qemu-img and qemu-io over iscsi://, with and without
 	@.ci/deps clients
 	@.ci/tier qemu tests/qemu/run
 
-test-ceph: build-gateway ## a real Ceph: the backend's tests and conformance, then a gateway killed, fenced, without room, without disks
+test-ceph: build-gateway ## a real Ceph: the backend's tests and conformance; a gateway killed, fenced, without room, disks, monitors, network
 	@.ci/deps build clients ceph
 	@.ci/compile release rbd_test control_rbd_test
 	@.ci/tier ceph tests/ceph/run
@@ -136,8 +136,8 @@ scenarios: build ## in a cluster under load: rolling upgrade, a switch down, etc
 	@.ci/deps go faults
 	@V=1 .ci/tier scenarios tests/scenarios/run
 
-bench: build ## the engine beside tgt and a bare echo, a forwarder beside its owner, at most 15 minutes
-	@.ci/deps bench
+bench: build ## the engine beside tgt and a bare echo, a forwarder beside its owner, an image beside librbd, at most 15 minutes
+	@.ci/deps bench ceph
 	@bench/run.sh --reports bench/reports
 
 bench-full: build ## the whole matrix

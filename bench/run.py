@@ -15,11 +15,13 @@ import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
-from runner import aims, cells, check, machine, measure, plots, processes, report, stats, targets
+from runner import (
+    aims, cells, ceph, check, machine, measure, plots, processes, report, stats, takeover,
+    targets,
+)  # fmt: skip
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 SHM = "/dev/shm/sluice-bench"
-OVERHEAD = 0.15  # seconds a measurement takes beyond its window: start, login, drain
 MODES = {  # rounds, window, warm-up, seconds
     "pruned": (5, 0.8, 0.2),
     "full": (5, 0.8, 0.2),
@@ -97,14 +99,22 @@ def groups_for(args, kinds, setup, rounds):
         ]
 
     def cost(group):
-        runs = sum(
-            len(range(0, rounds, t.every)) for c in group.cells for t in kinds if t.measures(c)
+        return sum(
+            len(range(0, rounds, t.every)) * (setup.window * t.windows + setup.warmup + t.overhead)
+            for c in group.cells
+            for t in kinds
+            if t.measures(c)
         )
-        return runs * (setup.window + setup.warmup + OVERHEAD)
 
     if args.mode != "pruned":
-        return groups, sum(cost(g) for g in groups)
-    return cells.prune(groups, len(cells.aimed()), cost, args.budget)
+        return _ceph_last(groups), sum(cost(g) for g in groups)
+    kept, seconds = cells.prune(groups, len(cells.aimed()), cost, args.budget)
+    return _ceph_last(kept), seconds
+
+
+def _ceph_last(groups):
+    """Once it runs it would disturb the others."""
+    return sorted(groups, key=lambda g: g.shape.store == "rbd")
 
 
 def make_file(path, size):
@@ -118,10 +128,12 @@ def make_file(path, size):
 def remove_stale_files():
     """What a killed run left; a live one's file bears the number of a live process."""
     for path in glob.glob(f"{SHM}-*.img*"):
-        number = re.search(r"-(\d+)\.img(\.cluster)?$", path)
+        number = re.search(r"-(\d+)\.img(\.cluster|\.ceph)?$", path)
         if not number or processes.alive(number.group(1)):
             continue
-        if number.group(2):
+        if number.group(2) == ".ceph":
+            ceph.destroy(ROOT, path)
+        elif number.group(2):
             shutil.rmtree(path, ignore_errors=True)
         else:
             with contextlib.suppress(OSError):
@@ -140,7 +152,7 @@ def run_group(setup, group, kinds, rounds, sink, notes):
                 if not target.measures(cell):
                     continue
                 try:
-                    record = measure.measure(setup, target, cell)
+                    record = target.measure(cell)
                 except measure.MeasureError as e:
                     note = f"{target.name}, {cell.name}: {e}"
                     if note not in notes:
@@ -175,9 +187,22 @@ def run_all(setup, args, kinds, rounds, notes):
     return records
 
 
-def write_report(setup, records, facts, notes):
+def take_over(kinds, count, notes):
+    """Of an image of Ceph, where that was measured."""
+    found = []
+    for target in kinds:
+        if target.name != "rbd" or not target.ceph.started:
+            continue
+        try:
+            found.append(takeover.verdict(takeover.measure(target, count)))
+        except (measure.MeasureError, targets.StartError, ValueError) as e:
+            notes.append(f"takeovers: {e}")
+    return found
+
+
+def write_report(setup, records, facts, notes, more_verdicts):
     summaries = stats.by_cell(records, cells.from_record)
-    verdicts = aims.judge(summaries)
+    verdicts = aims.judge(summaries) + more_verdicts
     path = os.path.join(setup.results, "report.md")
     with open(path, "w") as f:
         f.write(report.markdown(facts, summaries, verdicts, notes))
@@ -260,9 +285,10 @@ def main(argv):
             cleanup.callback(target.stop)
             target.start()
         records = run_all(setup, args, kinds, rounds, notes)
+        verdicts = take_over(kinds, 1 if args.mode == "smoke" else takeover.COUNT, notes)
     if not records:
         sys.exit("run.py: nothing was measured")
-    path = write_report(setup, records, facts, notes)
+    path = write_report(setup, records, facts, notes, verdicts)
     with open(path) as f:
         text = f.read()
     print(text if args.mode != "smoke" else "", end="")

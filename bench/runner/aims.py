@@ -23,7 +23,7 @@ class Verdict:
 
 def cpu_bound(cell):
     """The most CPU per command a cell may cost, as a multiple of bare; None without an aim."""
-    if cell.digests or cell.sessions != 1 or cell.depth != 32 or cell.store == "volume":
+    if cell.digests or cell.sessions != 1 or cell.depth != 32 or cell.store in ("volume", "rbd"):
         return None
     if cell.size == 4096 and cell.op == "read":
         return 1.35 if cell.store == "null" else 1.25
@@ -51,6 +51,7 @@ def forwarded_bound(cell):
 
 TGT_TIMES = 5.0
 DIGEST_BOUND = 1.1
+IMAGE_BOUND = 0.9  # of librbd's IOPS and MB/s
 
 
 def judge(summaries):
@@ -58,6 +59,7 @@ def judge(summaries):
     verdicts = []
     for cell, targets in summaries.items():
         verdicts += judge_forwarded(cell, targets)
+        verdicts += judge_image(cell, targets)
         bare, ours, tgt = (targets.get(name) for name in ("bare", "sluice", "tgt"))
         if not ours:
             continue
@@ -87,6 +89,17 @@ def judge_forwarded(cell, targets):
         return []
     figures = (direct["cpu_us"], forwarded["cpu_us"], times, bound)
     return [Verdict("CPU per command of forwarder and owner", cell.name, *figures)]
+
+
+def judge_image(cell, targets):
+    """What small commands are counted by is IOPS, what large ones are is MB/s."""
+    librbd, ours = targets.get("librbd"), targets.get("rbd")
+    metric, unit = ("iops", "IOPS") if cell.size < 65536 else ("mb_per_s", "MB/s")
+    times = stats.paired_ratio(ours, librbd, metric)
+    if times is None:
+        return []
+    figures = (librbd[metric], ours[metric], times, IMAGE_BOUND)
+    return [Verdict(f"{unit} beside librbd", cell.name, *figures, at_most=False, unit=unit)]
 
 
 def judge_digests(summaries):

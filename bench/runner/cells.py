@@ -3,19 +3,25 @@
 import dataclasses
 
 SIZES = (512, 4096, 8192, 16384, 32768, 65536, 131072)
-STORE_NAMES = {"null": "null", "file": "RAM file", "volume": "RAM file of a cluster"}
+STORE_NAMES = {
+    "null": "null",
+    "file": "RAM file",
+    "volume": "RAM file of a cluster",
+    "rbd": "image of Ceph",
+}
 
 
 @dataclasses.dataclass(frozen=True, order=True)
 class Shape:
-    store: str  # "null", "file" or "volume", which is a file that a cluster serves
+    store: str  # "null", "file", "volume", which is a file that a cluster serves, or "rbd"
     op: str  # "read" or "write"
     size: int
     depth: int
     sessions: int
+    sequential: bool = dataclasses.field(default=False, kw_only=True)
 
     def cell(self, digests):
-        return Cell(*dataclasses.astuple(self), digests)
+        return Cell(**dataclasses.asdict(self), digests=digests)
 
 
 @dataclasses.dataclass(frozen=True, order=True)
@@ -27,6 +33,8 @@ class Cell(Shape):
         parts = [size_name(self.size), self.op, f"QD{self.depth}"]
         if self.sessions > 1:
             parts.insert(2, f"{self.sessions}×")
+        if self.sequential:
+            parts.insert(1, "sequential")
         parts.append(STORE_NAMES[self.store])
         if self.digests:
             parts.append("CRC32C")
@@ -34,7 +42,9 @@ class Cell(Shape):
 
     @property
     def shape(self):
-        return Shape(self.store, self.op, self.size, self.depth, self.sessions)
+        fields = dataclasses.asdict(self)
+        del fields["digests"]
+        return Shape(**fields)
 
 
 def size_name(size):
@@ -58,10 +68,22 @@ class Group:
 
 
 FORWARDED = (4096, 131072)  # sizes at which the way through a forwarder is measured
+IMAGE_DEPTHS = {4096: 32, 131072: 8}  # sizes at which an image of Ceph is measured
 
 
-def _group(store, op, size, depth, sessions, both=False):
-    return Group(Shape(store, op, size, depth, sessions), (False, True) if both else (False,))
+def _group(store, op, size, depth, sessions, both=False, sequential=False):
+    shape = Shape(store, op, size, depth, sessions, sequential=sequential)
+    return Group(shape, (False, True) if both else (False,))
+
+
+def _images():
+    """An image of Ceph; large commands are sequential, as they are in life."""
+    return [
+        _group("rbd", op, size, depth, 1, sequential=sequential)
+        for size, depth in IMAGE_DEPTHS.items()
+        for sequential in ((False, True) if size == 4096 else (True,))
+        for op in ("read", "write")
+    ]
 
 
 def aimed():
@@ -78,6 +100,7 @@ def aimed():
         _group("file", "read", 4096, 1, 1),
     ]
     groups += [_group("volume", op, size, 32, 1) for size in FORWARDED for op in ("read", "write")]
+    groups += _images()
     for size in (8192, 65536):
         for op in ("read", "write"):
             groups.append(_group("null", op, size, 32, 1, both=True))
@@ -109,7 +132,7 @@ def full():
         for op in ("read", "write")
     ]
     shapes = first + [s for s in rest if s not in first]
-    return [Group(s, (False,) if s.store == "volume" else (False, True)) for s in shapes]
+    return [Group(s, (False,) if s.store in ("volume", "rbd") else (False, True)) for s in shapes]
 
 
 def smoke():
@@ -117,6 +140,7 @@ def smoke():
         _group("null", "read", 4096, 32, 1, both=True),
         _group("file", "write", 4096, 1, 2),
         _group("volume", "write", 4096, 32, 1),
+        _group("rbd", "write", 4096, 32, 1),
     ]
 
 

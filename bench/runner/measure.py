@@ -15,13 +15,14 @@ def command(setup, target, cell):
         setup.program("iscsi-load"),
         *target.client_args(cell),
         "--op", cell.op,
+        "--pattern", "sequential" if cell.sequential else "random",
         "--size", str(cell.size),
         "--depth", str(cell.depth),
         "--sessions", str(cell.sessions),
         *(["--digests"] if cell.digests else []),
-        "--span", str(setup.span),
+        "--span", str(target.span),
         "--warmup", str(setup.warmup),
-        "--seconds", str(setup.window),
+        "--seconds", str(setup.window * target.windows),
         "--congestion", setup.congestion,
         "--wait", setup.wait,
         "--watch-pid", ",".join(str(pid) for pid in target.pids),
@@ -40,7 +41,7 @@ def measure(setup, target, cell):
         stderr=subprocess.PIPE,
     )
     try:
-        out, err = child.communicate(timeout=setup.warmup + setup.window + 30)
+        out, err = child.communicate(timeout=setup.warmup + setup.window * target.windows + 30)
     except subprocess.TimeoutExpired:
         raise MeasureError("the client doesn't end") from None
     finally:

@@ -6,7 +6,8 @@ import os
 from runner.report import ORDER
 
 COLOURS = {"bare": "#9aa0a6", "bare-pread": "#c8ccd0", "sluice": "#1a73e8", "tgt": "#e8710a",
-           "direct": "#188038", "forwarded": "#81c995"}  # fmt: skip
+           "direct": "#188038", "forwarded": "#81c995", "librbd": "#a142f4",
+           "rbd": "#d7aefb"}  # fmt: skip
 PLOTS = {
     "cpu": [("cpu_us", "target CPU, µs per command")],
     "iops": [("iops", "IOPS")],

@@ -2,7 +2,8 @@
 
 from runner import aims, stats
 
-ORDER = ("bare", "bare-pread", "sluice", "tgt", "direct", "forwarded")
+REFERENCES = {"volume": "direct", "rbd": "librbd"}  # of the others it is bare
+ORDER = ("bare", "bare-pread", "sluice", "tgt", "direct", "forwarded", "librbd", "rbd")
 
 
 def number(value):
@@ -65,7 +66,7 @@ def cpu_section(summaries):
                 row.append("—")
                 continue
             text = f"{number(summary['cpu_us'])} ±{summary.figures['cpu_us'].spread:.0%}"
-            reference = "direct" if cell.store == "volume" else "bare"
+            reference = REFERENCES.get(cell.store, "bare")
             times = stats.paired_ratio(summary, targets.get(reference), "cpu_us")
             if name != reference and times is not None:
                 text += f" ({times:.2f}×)"
@@ -78,7 +79,8 @@ def cpu_section(summaries):
         " limit (bare), the median of the rounds' own ratios. `bare` maps the RAM file,"
         " `bare-pread` reads and writes it by preadv and pwritev. `direct` and `forwarded` are a"
         " cluster's volume through its owner and through the other gateway, the CPU of both"
-        " gateways together; the ratio is `forwarded` to `direct`.\n\n"
+        " gateways together; the ratio is `forwarded` to `direct`. `librbd` is fio with its rbd"
+        " engine, `rbd` the gateway on the same image; the ratio is `rbd` to `librbd`.\n\n"
         + table(["cell", *names, "aim (sluice)"], rows)
     )
 

@@ -1,11 +1,12 @@
 """The programs under load: how each is started, and how the client must speak to it."""
 
 import contextlib
+import dataclasses
 import os
 import shutil
 import subprocess
 
-from runner import cluster, processes
+from runner import ceph, cluster, fio, measure, processes
 
 IQN = "iqn.2026-11.dev.sluice:bench"
 
@@ -19,10 +20,13 @@ STORES = ("null", "file")
 
 
 class Target:
-    """`name` is its column; `every`: it takes part in each so-manyth round."""
+    """`name` is its column; `every`: it takes part in each so-manyth round; `overhead`: seconds a
+    measurement takes beyond its window: start, login, drain; `windows`: how long that is."""
 
     name = ""
     every = 1
+    overhead = 0.15
+    windows = 1
 
     def __init__(self, setup):
         self.setup = setup
@@ -35,8 +39,17 @@ class Target:
         """The processes whose CPU use counts, together."""
         return [self.process.pid]
 
+    @property
+    def span(self):
+        """Bytes of the LUN in use."""
+        return self.setup.span
+
     def measures(self, cell):
         return cell.store in STORES
+
+    def measure(self, cell):
+        """A record, as iscsi-load makes it."""
+        return measure.measure(self.setup, self, cell)
 
     def launch(self, command):
         with open(self.log_path, "wb") as log:
@@ -147,6 +160,75 @@ class Forwarded(Direct):
     forwards = True
 
 
+class Librbd(Target):
+    """librbd itself, by fio, on the core that is a target's. Ceph is on the client's."""
+
+    name = "librbd"
+    every = 2
+    overhead = 0.6
+    windows = 2  # a disk of Ceph is less steady than a RAM file
+
+    def __init__(self, setup, shared):
+        super().__init__(setup)
+        self.ceph = shared
+
+    @property
+    def span(self):
+        return ceph.SIZE
+
+    def measures(self, cell):
+        return cell.store == "rbd"
+
+    def measure(self, cell):
+        self.need_ceph()
+        return fio.run(self.setup, self, cell)
+
+    # Not before its cells are measured: Ceph always has something to do.
+    def start(self):
+        pass
+
+    def need_ceph(self):
+        try:
+            self.ceph.start()
+        except ceph.CephError as e:
+            raise measure.MeasureError(str(e)) from None
+
+    def stop(self):
+        self.ceph.stop()
+
+
+class Rbd(Librbd):
+    """The gateway and its client, both on the core that fio has. It runs for a measurement only:
+    the image is the same one, and has one owner at a time."""
+
+    name = "rbd"
+
+    def serve(self):
+        self.port = processes.free_port()
+        image = f"{ceph.POOL}/{ceph.IMAGE}"
+        access = f"conf={self.ceph.conf},user={ceph.USER},keyring={self.ceph.keyring}"
+        self.launch(
+            [self.setup.gateway, "--listen", f"127.0.0.1:{self.port}", "--target", IQN,
+             "--lun", f"0=rbd:{image},{access}", "--reactors", "1", "--admin-socket", "off",
+             "--state-dir", f"{self.ceph.directory}/gateway", *self.setup.gateway_args]
+        )  # fmt: skip
+
+    def measure(self, cell):
+        self.need_ceph()
+        self.serve()
+        try:
+            # A client that never sleeps would take the core from the gateway.
+            beside = dataclasses.replace(
+                self.setup, client_core=self.setup.target_core, wait="sleep"
+            )
+            return measure.measure(beside, self, cell)
+        finally:
+            processes.stop(self.process, patience=12.0)
+
+    def client_args(self, cell):
+        return ["--port", str(self.port), "--target", IQN, "--lun", "0"]
+
+
 class Tgt(Iscsi):
     name = "tgt"
     every = 2  # a factor of five needs fewer rounds than one of 1.15
@@ -204,8 +286,17 @@ def available(setup, wanted):
         reasons |= {"direct": reasons["sluice"], "forwarded": reasons["sluice"]}
     if not shutil.which("tgtd") or not shutil.which("tgtadm"):
         reasons["tgt"] = "tgtd is not installed (apt-get install tgt)"
+    lacking = ceph.missing()
+    if lacking:
+        why = f"{' and '.join(lacking)} is not installed (.ci/deps bench ceph)"
+        reasons |= {"librbd": why, "rbd": why}
+    elif "sluice" in reasons:
+        reasons["rbd"] = reasons["sluice"]
     kinds = [Bare, BarePread, Sluice, Tgt]
     chosen = [k(setup) for k in kinds if k.name in wanted and k.name not in reasons]
     ways = [k for k in (Direct, Forwarded) if k.name in wanted and k.name not in reasons]
     chosen += [way(setup, shared) for way in ways]
+    cluster_of_images = ceph.Ceph(setup)
+    ways = [k for k in (Librbd, Rbd) if k.name in wanted and k.name not in reasons]
+    chosen += [way(setup, cluster_of_images) for way in ways]
     return chosen, {name: why for name, why in reasons.items() if name in wanted}

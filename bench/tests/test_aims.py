@@ -24,6 +24,7 @@ class BoundTest(unittest.TestCase):
         self.assertEqual(bound("file", "write", 131072, 32, 1, False), 1.15)
         self.assertIsNone(bound("null", "read", 131072, 32, 1, False))
         self.assertIsNone(bound("null", "read", 4096, 32, 1, True))
+        self.assertIsNone(bound("rbd", "read", 4096, 32, 1, False))
         self.assertEqual(aims.latency_bound(cells.Cell("null", "read", 4096, 1, 1, False)), 1.15)
 
     def test_forwarding_has_bounds_for_small_and_large_commands(self):
@@ -64,6 +65,17 @@ class JudgeTest(unittest.TestCase):
                           rounds("forwarded", [cpu, 2 * cpu], cell=cell))
             )  # fmt: skip
             self.assertEqual([(v.ratio, v.met) for v in found], [(cpu / 2, met)])
+
+    def test_an_image_of_ceph_is_held_to_librbds_rate_of_the_same_rounds(self):
+        for size, unit in ((4096, "IOPS"), (131072, "MB/s")):
+            for cpu, met in ((1.1, True), (1.12, False)):  # the records' rates are its inverse
+                cell = cells.Cell("rbd", "read", size, 32, 1, False)
+                found = aims.judge(
+                    summaries(rounds("librbd", [1.0, 2.0], cell=cell),
+                              rounds("rbd", [cpu, 2 * cpu], cell=cell))
+                )  # fmt: skip
+                self.assertEqual([(v.unit, v.met) for v in found], [(unit, met)])
+                self.assertAlmostEqual(found[0].ratio, 1 / cpu)
 
     def test_latency_is_judged_with_one_command_in_flight(self):
         cell = cells.Cell("null", "read", 4096, 1, 1, False)

@@ -1,7 +1,8 @@
 import types
 import unittest
+import unittest.mock
 
-from runner import cells, targets
+from runner import ceph, cells, targets
 
 SETUP = types.SimpleNamespace(results="/nowhere", gateway="/nowhere/gateway", file="/nowhere/file")
 VOLUME = cells.Cell("volume", "read", 4096, 32, 1, False)
@@ -28,7 +29,27 @@ class WaysToAVolumeTest(unittest.TestCase):
             self.assertEqual((kind(SETUP).measures(VOLUME), kind(SETUP).measures(FILE)), (False, True))
 
 
+class ImageTest(unittest.TestCase):
+    def test_only_librbd_and_the_gateway_over_it_measure_an_image_of_ceph(self):
+        image = cells.Cell("rbd", "read", 4096, 32, 1, False)
+        shared = types.SimpleNamespace()
+        for kind in (targets.Librbd, targets.Rbd):
+            self.assertEqual(
+                [kind(SETUP, shared).measures(c) for c in (image, VOLUME, FILE)],
+                [True, False, False],
+            )
+        for kind in (targets.Bare, targets.BarePread, targets.Sluice, targets.Tgt):
+            self.assertFalse(kind(SETUP).measures(image))
+
+
 class AvailableTest(unittest.TestCase):
+    def test_without_ceph_its_targets_are_left_out_with_the_reason(self):
+        with unittest.mock.patch.object(ceph, "missing", return_value=["ceph-osd"]):
+            chosen, reasons = targets.available(SETUP, ["bare", "librbd", "rbd"])
+        self.assertEqual([t.name for t in chosen], ["bare"])
+        self.assertEqual(sorted(reasons), ["librbd", "rbd"])
+        self.assertIn("ceph-osd", reasons["rbd"])
+
     def test_without_a_control_plane_the_cluster_is_left_out_with_the_reason(self):
         chosen, reasons = targets.available(SETUP, ["bare", "direct", "forwarded"])
         self.assertEqual([t.name for t in chosen], ["bare"])

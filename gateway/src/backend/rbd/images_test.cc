@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <fstream>
+#include <thread>
 
 #include "backend/test_driver.h"
 #include "rbd/ceph_fixture.h"
@@ -169,6 +171,32 @@ TEST_F(ImagesTest, AProbeTellsWhichPartIsWrong) {
   bad.config_file.clear();
   bad.monitors = "127.0.0.1:1";
   EXPECT_THAT(probe(bad, "rbd", "", "").error(), HasSubstr("no monitor answered within 10 s"));
+}
+
+// The cluster's manager counts once a second.
+TEST_F(ImagesTest, AProbeTellsWhatTheClusterHoldsAndWhatIsUsedOfIt) {
+  PoolFacts facts;
+  const auto becomes = [&](auto holds) {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    while (std::chrono::steady_clock::now() < end) {
+      auto found = probe(gateway_access(), "rbd", "", "");
+      if (!found) return false;
+      facts = *found;
+      if (holds()) return true;
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    }
+    return false;
+  };
+  ASSERT_TRUE(becomes([&] { return facts.capacity_bytes > 0; }));
+  EXPECT_LT(facts.used_bytes, facts.capacity_bytes);
+  const uint64_t capacity = facts.capacity_bytes;
+  const uint64_t before = facts.used_bytes;
+  constexpr uint64_t kMore = uint64_t{32} << 20;
+  ASSERT_EQ(admin("sh -c 'head -c 32M /dev/urandom | rados -p rbd put filler -'"), 0);
+  EXPECT_TRUE(becomes([&] { return facts.used_bytes >= before + kMore; }));
+  EXPECT_EQ(facts.capacity_bytes, capacity);
+  ASSERT_EQ(admin("rados -p rbd rm filler"), 0);
+  EXPECT_TRUE(becomes([&] { return facts.used_bytes < before + kMore; }));
 }
 
 }  // namespace
