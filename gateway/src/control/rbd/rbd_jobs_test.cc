@@ -93,9 +93,7 @@ class RbdJobsTest : public PoolTest {
     one_->until([&] { return place->at_rest(); });
   }
   void fill(const std::string& image, uint8_t salt) {
-    served(image, [&](Driver& driver) {
-      ASSERT_EQ(driver.write(0, pattern(0, 65536, salt)), 0);
-    });
+    served(image, [&](Driver& driver) { ASSERT_EQ(driver.write(0, pattern(0, 65536, salt)), 0); });
   }
   void expect(const std::string& image, uint8_t salt) {
     served(image, [&](Driver& driver) {
@@ -159,7 +157,8 @@ TEST_F(RbdJobsTest, WhatAnotherClientServesIsLeftToThatOne) {
   auto backend = two.open(*place, volume(1));
   ASSERT_NE(backend, nullptr);
   for (const wire::Job& job : {snapshot("disk", "s"), roll_back("disk", "s"), flatten("disk")}) {
-    EXPECT_THAT(one_->run(job).problem, HasSubstr("is open by another client")) << job.DebugString();
+    EXPECT_THAT(one_->run(job).problem, HasSubstr("is open by another client"))
+        << job.DebugString();
   }
   EXPECT_THAT(one_->run(remove("disk", 0)).problem, HasSubstr("it is open somewhere"));
   EXPECT_EQ(Driver(*backend).write(0, Bytes(4096)), 0);
