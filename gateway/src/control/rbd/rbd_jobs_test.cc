@@ -181,7 +181,7 @@ TEST_F(RbdJobsTest, ClonesOfASnapshotAndOfAnImageAsItIs) {
       << "its snapshot is left";
 }
 
-TEST_F(RbdJobsTest, FlatteningTellsItsProgressAlsoWhileTheImageIsServed) {
+TEST_F(RbdJobsTest, AServedImageIsFlattenedToo) {
   fill("disk", 1);
   ASSERT_EQ(twice(clone("disk", "", "copy")), "");
   served("copy", [&](Driver& driver) {
@@ -189,13 +189,11 @@ TEST_F(RbdJobsTest, FlatteningTellsItsProgressAlsoWhileTheImageIsServed) {
     EXPECT_EQ(driver.write(4096, pattern(4096, 4096, 9)), 0);
     EXPECT_EQ(driver.read(0, 4096), pattern(0, 4096, 1));
   });
-  EXPECT_FALSE(one_->progress().empty());
-  EXPECT_LE(one_->progress().back(), 1000u);
   EXPECT_EQ(twice(flatten("copy")), "");
   EXPECT_NE(rbd::admin("sh -c 'rbd info " + place_.path("copy") + " | grep -q parent:'"), 0);
 }
 
-TEST_F(RbdJobsTest, AFlatteningStopsWhenItsVolumeMovesOnAndLeavesNoLock) {
+TEST_F(RbdJobsTest, AFlatteningTellsItsProgressAndStopsWhenItsVolumeMovesOn) {
   constexpr int64_t kLarge = int64_t{64} << 30;  // 16384 objects of 4 MiB
   ASSERT_EQ(one_->run(create("large", kLarge)).problem, "");
   wire::Job copy = clone("large", "", "copy");
