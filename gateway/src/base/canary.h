@@ -20,8 +20,8 @@ enum class Guard : uint8_t {
   kStalledAlone,  // r6-hung-reactor: and nobody kills a process of which one reactor hangs
   kToken,         // r6-old-tokens: forwarded commands are taken however old their token is
   kBlocklist,     // r2-no-blocklist: an image's lock is broken, its holder not blocklisted
-  kRbdLockMode,   // r2-lock-on-demand: an image's lock is the only fence, and goes to whoever writes
-  kRbdCache,      // r12-rbd-cache: images acknowledge writes from a cache in memory
+  kRbdLockMode,  // r2-lock-on-demand: an image's lock is the only fence, and goes to whoever writes
+  kRbdCache,     // r12-rbd-cache: images acknowledge writes from a cache in memory
 };
 
 #ifdef SLUICE_CANARIES

@@ -112,10 +112,10 @@ inline constexpr uint32_t kCopyChunkBytes = 1u << 20;  // read, then written, as
 inline constexpr unsigned kCopyChunksInFlight = 2;     // per copy
 
 // --- images of Ceph
-inline constexpr unsigned kMaxImageRequests = 4096;  // in librbd, per image; more: BUSY
-inline constexpr unsigned kImageThreads = 32;        // that may wait for Ceph, and what waits for
+inline constexpr unsigned kMaxImageRequests = 4096;   // in librbd, per image; more: BUSY
+inline constexpr unsigned kImageThreads = 32;         // that may wait for Ceph, and what waits for
 inline constexpr unsigned kMaxImageTasks = 1u << 16;  // them
-inline constexpr unsigned kImageJobThreads = 4;  // of short jobs, of long ones, of fences: each
+inline constexpr unsigned kImageJobThreads = 4;   // of short jobs, of long ones, of fences: each
 inline constexpr unsigned kMaxImageUpdates = 64;  // of a volume's record, waiting
 // For a lock that its holder is about to give up; who keeps it longer is left alone.
 inline constexpr Nanos kImageHandover = 2 * kSecond;

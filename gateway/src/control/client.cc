@@ -20,8 +20,8 @@ namespace {
 
 constexpr uint32_t kProtocol = 1;
 constexpr Nanos kTick = 100 * kMillisecond;
-constexpr Nanos kSaveRest = kSecond;           // between two savings of the desired state
-constexpr const char* kControl = "control";    // the lane in which the desired state is applied
+constexpr Nanos kSaveRest = kSecond;         // between two savings of the desired state
+constexpr const char* kControl = "control";  // the lane in which the desired state is applied
 constexpr const char* kSessions = "sessions";
 
 int64_t now_ms() {

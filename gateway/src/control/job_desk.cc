@@ -30,9 +30,8 @@ void JobDesk::begin(const wire::Job& job) {
       .between = [this](const std::string& volume,
                         const std::function<void()>& task) { return between(volume, task); },
       .progress = [this, id = job.id()](uint32_t permille) { goes_on(id, permille); }};
-  pool.value()->run_job(job, services, [this, id = job.id()](const JobOutcome& outcome) {
-    done(id, outcome);
-  });
+  pool.value()->run_job(job, services,
+                        [this, id = job.id()](const JobOutcome& outcome) { done(id, outcome); });
 }
 
 // Never the end: that is done()'s.

@@ -21,9 +21,9 @@ class Place {
  public:
   struct Opened {
     std::unique_ptr<backend::Backend> backend = nullptr;  // null: not opened
-    bool held = false;         // by somebody else's lock; try again
-    std::string problem = {};  // why it is not, and the mend
-    bool pending = false;      // being opened; asked again after `wake`
+    bool held = false;                                    // by somebody else's lock; try again
+    std::string problem = {};                             // why it is not, and the mend
+    bool pending = false;                                 // being opened; asked again after `wake`
   };
   enum class Claim : uint8_t { kDone, kPending };
 

@@ -18,9 +18,9 @@ class ClientCommits;
 
 // What became of a job (gateway_stream.proto, JobResult).
 struct JobOutcome {
-  std::string problem = {};        // empty: done
-  bool unsupported = false;        // the pool can never do this
-  int64_t size_bytes = 0;          // AdoptImage
+  std::string problem = {};              // empty: done
+  bool unsupported = false;              // the pool can never do this
+  int64_t size_bytes = 0;                // AdoptImage
   std::vector<std::string> images = {};  // ListImages
 };
 

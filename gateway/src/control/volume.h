@@ -4,7 +4,8 @@
 //   ACQUIRING: lock -> LOCKED
 //   OWNER: lock -> record -> reservations -> claim -> serve -> SERVING
 //   RELEASING, another owner in this epoch, or a yielded lock: release -> RELEASED
-//   a newer epoch, or the lock is lost: fence -> FENCED         anything that can't be done -> FAILED
+//   a newer epoch, or the lock is lost: fence -> FENCED         anything that can't be done ->
+//   FAILED
 //
 // Closed is told only once the place is at rest: the lock is free by then.
 //

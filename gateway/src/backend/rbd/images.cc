@@ -119,7 +119,8 @@ Result<uint64_t> Images::adopt(const std::string& image) {
 Result<uint64_t> Images::adopt_as(const std::string& image, const std::string& name) {
   if (!exists(image) && exists(name)) return adopt(name);
   if (exists(name)) {
-    return fail(named(image), "can't be renamed: there is another image " + name, "remove that one");
+    return fail(named(image), "can't be renamed: there is another image " + name,
+                "remove that one");
   }
   Result<uint64_t> size = adopt(image);
   if (!size) return size;
@@ -261,12 +262,12 @@ Result<PoolFacts> look_at(RadosClient& client, const std::string& pool, const st
 
 Result<PoolFacts> probe(const backend::CephAccess& access, const std::string& pool,
                         const std::string& space, const std::string& data_pool) {
-  return Workers::instance().run<PoolFacts>(
-      pool, 2 * limits::kCephConnect, [=]() -> Result<PoolFacts> {
-        auto client = RadosClient::connect(access);
-        if (!client) return Error{client.error()};
-        return look_at(**client, pool, space, data_pool);
-      });
+  return Workers::instance().run<PoolFacts>(pool, 2 * limits::kCephConnect,
+                                            [=]() -> Result<PoolFacts> {
+                                              auto client = RadosClient::connect(access);
+                                              if (!client) return Error{client.error()};
+                                              return look_at(**client, pool, space, data_pool);
+                                            });
 }
 
 }  // namespace sluice::rbd

@@ -208,9 +208,8 @@ Result<void> ServedImage::use(const std::function<Result<void>(Image&)>& work) {
 }
 
 Result<void> ServedImage::grow(uint64_t bytes) {
-  Result<void> grown = use([bytes](Image& image) {
-    return bytes == 0 ? Result<void>() : image.grow(bytes);
-  });
+  Result<void> grown =
+      use([bytes](Image& image) { return bytes == 0 ? Result<void>() : image.grow(bytes); });
   if (grown) follow_size();
   return grown;
 }

@@ -1,6 +1,6 @@
 // The image behind a LUN, and how it comes, is lost to a fence, comes back and goes. Tasks of the
-// workers share it with the backend and may outlive that. In a cluster it is opened by a client that
-// it is given, and never comes back: its volume's next epoch opens another.
+// workers share it with the backend and may outlive that. In a cluster it is opened by a client
+// that it is given, and never comes back: its volume's next epoch opens another.
 #pragma once
 
 #include <atomic>

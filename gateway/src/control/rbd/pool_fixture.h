@@ -25,8 +25,7 @@ class PoolTest : public testing::Test {
   // What the control plane and the rest of a gateway do.
   class Gateway {
    public:
-    Gateway(PoolTest& test, const std::string& name, wire::DesiredPool pool)
-        : kind_(rbd_pools()) {
+    Gateway(PoolTest& test, const std::string& name, wire::DesiredPool pool) : kind_(rbd_pools()) {
       // What reads otherwise is another access, and gets a client of its own.
       *pool.mutable_rbd()->mutable_monitors(0) += std::string(++test.gateways_, ' ');
       pool_ = kind_->open(pool, {.commits = commits_, .incarnation = name}).value();

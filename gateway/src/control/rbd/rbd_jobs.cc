@@ -15,7 +15,7 @@ namespace {
 using rbd::Image;
 using rbd::Images;
 
-constexpr uint32_t kToldEvery = 10;  // permille
+constexpr uint32_t kToldEvery = 10;   // permille
 constexpr size_t kMostListed = 4096;  // JobResult.images
 
 // One job on one pool, by the pool's recorded client.
@@ -26,7 +26,8 @@ class Work {
 
   Result<void> create(const wire::CreateImage& job) {
     const auto size = static_cast<uint64_t>(job.size_bytes());
-    if (job.size_bytes() <= 0) return Error{shown(job.location()) + ": its size must be more than 0"};
+    if (job.size_bytes() <= 0)
+      return Error{shown(job.location()) + ": its size must be more than 0"};
     return images_.create(job.location(),
                           {.size = size, .data_pool = pool_->desired().data_pool()});
   }
@@ -39,8 +40,8 @@ class Work {
     if (pool_->served(job.location())) return served_here(job.location());
     const RbdPool::Use use(pool_, job.location());
     const auto seconds = static_cast<uint64_t>(std::max<int64_t>(job.trash_seconds(), 0));
-    Result<void> removed = seconds == 0 ? images_.remove(job.location())
-                                        : images_.trash(job.location(), seconds);
+    Result<void> removed =
+        seconds == 0 ? images_.remove(job.location()) : images_.trash(job.location(), seconds);
     const std::string volume = rbd::volume_of(job.location());
     if (!removed || volume.empty()) return removed;
     return RecordObject(by_, volume).remove();
@@ -53,8 +54,8 @@ class Work {
   }
 
   Result<void> delete_snapshot(const std::string& location, const std::string& name) {
-    Result<void> done = with_image(
-        location, [&](Image& image) { return rbd::remove_snapshot(image, name); });
+    Result<void> done =
+        with_image(location, [&](Image& image) { return rbd::remove_snapshot(image, name); });
     if (done || images_.exists(location)) return done;
     return {};  // it went with its image
   }

@@ -93,9 +93,7 @@ class RbdJobsTest : public PoolTest {
     one_->until([&] { return place->at_rest(); });
   }
   void fill(const std::string& image, uint8_t salt) {
-    served(image, [&](Driver& driver) {
-      ASSERT_EQ(driver.write(0, pattern(0, 65536, salt)), 0);
-    });
+    served(image, [&](Driver& driver) { ASSERT_EQ(driver.write(0, pattern(0, 65536, salt)), 0); });
   }
   void expect(const std::string& image, uint8_t salt) {
     served(image, [&](Driver& driver) {
@@ -159,7 +157,8 @@ TEST_F(RbdJobsTest, WhatAnotherClientServesIsLeftToThatOne) {
   auto backend = two.open(*place, volume(1));
   ASSERT_NE(backend, nullptr);
   for (const wire::Job& job : {snapshot("disk", "s"), roll_back("disk", "s"), flatten("disk")}) {
-    EXPECT_THAT(one_->run(job).problem, HasSubstr("is open by another client")) << job.DebugString();
+    EXPECT_THAT(one_->run(job).problem, HasSubstr("is open by another client"))
+        << job.DebugString();
   }
   EXPECT_THAT(one_->run(remove("disk", 0)).problem, HasSubstr("it is open somewhere"));
   EXPECT_EQ(Driver(*backend).write(0, Bytes(4096)), 0);
@@ -182,7 +181,7 @@ TEST_F(RbdJobsTest, ClonesOfASnapshotAndOfAnImageAsItIs) {
       << "its snapshot is left";
 }
 
-TEST_F(RbdJobsTest, FlatteningTellsItsProgressAlsoWhileTheImageIsServed) {
+TEST_F(RbdJobsTest, AServedImageIsFlattenedToo) {
   fill("disk", 1);
   ASSERT_EQ(twice(clone("disk", "", "copy")), "");
   served("copy", [&](Driver& driver) {
@@ -190,13 +189,11 @@ TEST_F(RbdJobsTest, FlatteningTellsItsProgressAlsoWhileTheImageIsServed) {
     EXPECT_EQ(driver.write(4096, pattern(4096, 4096, 9)), 0);
     EXPECT_EQ(driver.read(0, 4096), pattern(0, 4096, 1));
   });
-  EXPECT_FALSE(one_->progress().empty());
-  EXPECT_LE(one_->progress().back(), 1000u);
   EXPECT_EQ(twice(flatten("copy")), "");
   EXPECT_NE(rbd::admin("sh -c 'rbd info " + place_.path("copy") + " | grep -q parent:'"), 0);
 }
 
-TEST_F(RbdJobsTest, AFlatteningStopsWhenItsVolumeMovesOnAndLeavesNoLock) {
+TEST_F(RbdJobsTest, AFlatteningTellsItsProgressAndStopsWhenItsVolumeMovesOn) {
   constexpr int64_t kLarge = int64_t{64} << 30;  // 16384 objects of 4 MiB
   ASSERT_EQ(one_->run(create("large", kLarge)).problem, "");
   wire::Job copy = clone("large", "", "copy");

@@ -56,8 +56,7 @@ Place::Opened RbdPlace::open(const wire::DesiredVolume& volume) {
   return {.pending = true};
 }
 
-void RbdPlace::open_now(const std::shared_ptr<rbd::Pool>& pool,
-                        const wire::DesiredVolume& volume) {
+void RbdPlace::open_now(const std::shared_ptr<rbd::Pool>& pool, const wire::DesiredVolume& volume) {
   const Result<void> done = open_image(pool, volume);
   std::shared_ptr<rbd::ServedImage> unwanted;
   {
@@ -131,8 +130,9 @@ void RbdPlace::image_lost(bool blocklisted) {
   {
     const std::lock_guard lock(mutex_);
     client = client_;
-    lost_ = blocklisted ? "its client of Ceph is blocklisted, as for a volume that has another owner"
-                        : "the image's lock was taken from this gateway";
+    lost_ = blocklisted
+                ? "its client of Ceph is blocklisted, as for a volume that has another owner"
+                : "the image's lock was taken from this gateway";
   }
   // One image has found out what is true of all. This may be a reactor.
   if (blocklisted && client) {

@@ -185,8 +185,8 @@ Result<std::shared_ptr<Place>> RbdPool::place(const wire::DesiredVolume& volume,
 std::vector<std::shared_ptr<RbdPlace>> RbdPool::places(const std::string* location) const {
   std::vector<std::shared_ptr<RbdPlace>> all;
   const std::lock_guard lock(mutex_);
-  const auto range = location ? places_.equal_range(*location)
-                              : std::pair(places_.begin(), places_.end());
+  const auto range =
+      location ? places_.equal_range(*location) : std::pair(places_.begin(), places_.end());
   for (auto at = range.first; at != range.second; ++at) {
     if (auto place = at->second.lock()) all.push_back(std::move(place));
   }
@@ -307,8 +307,8 @@ wire::PoolObserved RbdPool::observe() {
     if (observed.problem().empty()) observed.set_problem(name_ + ": is not connected to Ceph yet");
     return observed;
   }
-  const auto facts = rbd::look_at(*client, desired().pool(), desired().rados_namespace(),
-                                  desired().data_pool());
+  const auto facts =
+      rbd::look_at(*client, desired().pool(), desired().rados_namespace(), desired().data_pool());
   if (!facts) {
     observed.set_problem(facts.error());
     return observed;

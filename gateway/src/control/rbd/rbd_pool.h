@@ -116,11 +116,11 @@ class RbdPool final : public StoragePool, public std::enable_shared_from_this<Rb
   std::shared_ptr<rbd::Pool> pool_;
   bool recorded_ = false;
   bool connecting_ = false;
-  std::string problem_;      // of connecting or of being recorded
+  std::string problem_;  // of connecting or of being recorded
   Nanos problem_since_ = 0;
   Nanos tried_ = 0;
   Looking looking_;
-  std::multimap<std::string, std::weak_ptr<RbdPlace>> places_;                        // by location
+  std::multimap<std::string, std::weak_ptr<RbdPlace>> places_;           // by location
   std::multimap<std::string, std::shared_ptr<std::atomic<bool>>> uses_;  // by location
 };
 
