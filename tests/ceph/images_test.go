@@ -204,15 +204,20 @@ func TestAPoolThatCannotBeUsedSaysWhy(t *testing.T) {
 		t.Fatal(err)
 	}
 	missing, _ := c.CephPool("none", "")
-	wrong, _ := c.CephPool("rbd", "AQBAAAAAAAAAABAAAAAAAAAAAAAAAAAAAAAAAA==")
+	wrong, _ := c.CephPool("rbd", "AQBZqyBpAAAAABAAq0sQm2PnbWLpQMXXHYXl2A==")
 	for name, wanted := range map[string]struct{ spec, words string }{
 		"missing":     {missing, "there is no pool none"},
 		"wrong-key":   {wrong, "refused client.gateway"},
 		"unreachable": {strings.Replace(good, c.Network.Address(cluster.CephNode, cluster.Storage), c.Network.HostAddress(cluster.Storage), 1), "no monitor answered"},
 	} {
 		create(ctx, t, c, name, wanted.spec)
+		said := ""
 		if err := world.Until(ctx, func() error {
-			if said := control(ctx, t, c, "pool", "get", name, "-o", "json"); !strings.Contains(said, wanted.words) {
+			shown, err := c.Control(ctx, "pool", "get", name, "-o", "json")
+			if err != nil {
+				return fmt.Errorf("%w; before it said %s", err, said)
+			}
+			if said = string(shown); !strings.Contains(said, wanted.words) {
 				return fmt.Errorf("it says %s", said)
 			}
 			return nil

@@ -50,7 +50,8 @@ func (v *View) touchedByRadosClients(record *store.RadosClients) []Key {
 	touched := []Key{{model.KindStoragePool, pool.Meta.Name}}
 	for name, volume := range v.Volumes {
 		is := volume.Status.Ownership
-		waits := is.State == model.Orphaned || is.State == model.Unowned && v.target(name) != nil || is.Fence == record.Gateway
+		waits := is.State == model.Orphaned || is.State == model.Unowned && v.target(name) != nil || is.Fence == record.Gateway ||
+			volume.Status.CapacityBytes < volume.Spec.SizeBytes || volume.Meta.Deleting()
 		if volume.Spec.Pool == pool.Meta.Name && waits {
 			touched = append(touched, Key{model.KindVolume, name})
 		}

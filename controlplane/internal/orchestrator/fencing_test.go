@@ -26,6 +26,7 @@ var (
 func fencing(gateways int) *orchestrator.View {
 	v := known(gateways)
 	exported(v, shut, true)
+	recorded(v, ref(3), 1, store.RadosClient{Client: "c3"})
 	ends(v, 1, start)
 	return v
 }

@@ -58,7 +58,8 @@ func (v *View) worker(pool *model.StoragePool, to whom, failed uint32) (uint32, 
 	best, bestRank := uint32(0), 0
 	for number, l := range v.links {
 		g := v.GatewayByNumber(number)
-		if l.connection == nil || g == nil || !reaches(g, l.connection, pool) {
+		if l.connection == nil || g == nil || !reaches(g, l.connection, pool) ||
+			pool.Spec.RBD != nil && !v.hasClient(pool, l.connection.Ref) { // it has yet to reach it
 			continue
 		}
 		if number == to.preferred {
