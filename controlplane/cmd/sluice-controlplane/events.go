@@ -14,6 +14,9 @@ const (
 	waitingEvents = 8192
 	// eventTimeout bounds the storing of one, and of what is left when the process ends.
 	eventTimeout = 3 * time.Second
+	// eventRest is how many times as long as an event took to store the next one waits: what etcd is busy with while many volumes
+	// change their owners is what hosts wait for.
+	eventRest = 4
 )
 
 // events says what happened in the log, and keeps it in the store beside whoever tells of it: a failover has no time to wait
@@ -48,7 +51,12 @@ func (e *events) run(ctx context.Context) error {
 	for {
 		select {
 		case event := <-e.waiting:
-			e.store(ctx, event)
+			began := time.Now()
+			e.store(context.WithoutCancel(ctx), event) // it waits no more: what is left is what waits
+			select {
+			case <-time.After(eventRest * time.Since(began)):
+			case <-ctx.Done():
+			}
 		case <-ctx.Done():
 			left, cancel := context.WithTimeout(context.WithoutCancel(ctx), eventTimeout)
 			defer cancel()

@@ -38,6 +38,19 @@ type volumeMade struct {
 	told   *pb.DesiredObject
 }
 
+// targetMade is what it was told of a target, by the layout that this was made of.
+type targetMade struct {
+	layout uint64
+	told   *pb.DesiredObject
+}
+
+// makings are what is kept for the next time, volumes by uid and targets by IQN: there are many of the ones, and much hangs on
+// the others.
+type makings struct {
+	volumes map[string]volumeMade
+	targets map[string]targetMade
+}
+
 // mostOthers is about how many objects there are besides volumes.
 const mostOthers = 32
 
@@ -48,12 +61,11 @@ type process struct {
 	rbd bool
 }
 
-// desired makes it for a gateway that runs as this process. It is pure: the same objects give the same state. Volumes are many:
-// those that are as they were are taken over from `made`, by uid, where the result is kept for the next time.
-func desired(o *view.Objects, gateway *model.Gateway, runs process, settings Settings, made map[string]volumeMade,
-) (desiredState, map[string]volumeMade) {
-	m := &maker{objects: o, gateway: gateway, state: make(desiredState, len(made)+mostOthers),
-		before: made, made: make(map[string]volumeMade, len(made)), rbd: runs.rbd,
+// desired makes it for a gateway that runs as this process. It is pure: the same objects give the same state. What is as it was
+// is taken over from `made`, where the result is kept for the next time.
+func desired(o *view.Objects, gateway *model.Gateway, runs process, settings Settings, made makings) (desiredState, makings) {
+	m := &maker{objects: o, gateway: gateway, state: make(desiredState, len(made.volumes)+mostOthers),
+		before: made, made: makings{make(map[string]volumeMade, len(made.volumes)), map[string]targetMade{}}, rbd: runs.rbd,
 		self: model.GatewayRef{Number: gateway.Status.Number, Incarnation: runs.incarnation}}
 	m.settings(settings)
 	m.listeners()
@@ -69,8 +81,8 @@ type maker struct {
 	self    model.GatewayRef
 	rbd     bool
 	state   desiredState
-	// before and made: what volumes were told as the last time, and this time.
-	before, made map[string]volumeMade
+	// before and made: what was told the last time, and this time.
+	before, made makings
 }
 
 func (m *maker) put(kind pb.ObjectKind, id string, object *pb.DesiredObject) {
@@ -130,6 +142,16 @@ func (m *maker) targets() {
 }
 
 func (m *maker) target(t *model.Target) {
+	key := objectKey{pb.ObjectKind_OBJECT_KIND_TARGET, t.Spec.IQN}
+	was, known := m.before.targets[key.id]
+	if !known || was.layout != m.objects.Layout() {
+		m.makeTarget(t)
+		was = targetMade{m.objects.Layout(), m.state[key]}
+	}
+	m.state[key], m.made.targets[key.id] = was.told, was
+}
+
+func (m *maker) makeTarget(t *model.Target) {
 	message := &pb.DesiredTarget{Iqn: t.Spec.IQN, Access: m.access(t)}
 	for _, lun := range t.Spec.Luns {
 		if volume := m.objects.Volumes[lun.Volume]; volume != nil && shown(volume) {
@@ -190,7 +212,7 @@ func (m *maker) ownVolumes() {
 
 func (m *maker) pools() {
 	needed := map[*model.StoragePool]bool{}
-	for _, made := range m.made {
+	for _, made := range m.made.volumes {
 		if made.told != nil {
 			needed[made.pool] = true
 		}

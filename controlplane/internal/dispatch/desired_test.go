@@ -51,7 +51,7 @@ func volume(o model.Ownership) *model.Volume {
 func ref(number uint32) model.GatewayRef { return model.GatewayRef{Number: number, Incarnation: "i"} }
 
 func of(o *view.Objects, gateway string) desiredState {
-	state, _ := desired(o, o.Gateways[gateway], process{incarnation: "i"}, Settings{ClusterID: "c"}, nil)
+	state, _ := desired(o, o.Gateways[gateway], process{incarnation: "i"}, Settings{ClusterID: "c"}, makings{})
 	return state
 }
 
@@ -114,7 +114,7 @@ func TestInEveryStateAtMostOneGatewayIsToldToServe(t *testing.T) {
 // A process that started anew is another client: what its predecessor owned it does not.
 func TestAnotherIncarnationOfTheOwnerIsNotToldToServe(t *testing.T) {
 	o := cluster()
-	state, _ := desired(o, o.Gateways["gw-1"], process{incarnation: "another"}, Settings{}, nil)
+	state, _ := desired(o, o.Gateways["gw-1"], process{incarnation: "another"}, Settings{}, makings{})
 	if v := state.volume(t); v.GetRole() != pb.VolumeRole_VOLUME_ROLE_FORWARDER {
 		t.Errorf("its role is %v", v.GetRole())
 	}
@@ -122,7 +122,7 @@ func TestAnotherIncarnationOfTheOwnerIsNotToldToServe(t *testing.T) {
 
 func TestWhatWasMadeBeforeIsTakenOverOnlyWhereNothingHasChanged(t *testing.T) {
 	o := cluster()
-	var made map[string]volumeMade
+	var made makings
 	for _, change := range []struct {
 		what string
 		do   func()
@@ -134,7 +134,38 @@ func TestWhatWasMadeBeforeIsTakenOverOnlyWhereNothingHasChanged(t *testing.T) {
 			o.Put(&model.StoragePool{Meta: model.Meta{Name: "nvme", UID: "another-uid"},
 				Spec: model.StoragePoolSpec{Local: &model.LocalPool{Node: "node-1", Directory: "/srv"}}})
 		}},
-		{"the volume is gone", func() { delete(o.Volumes, "orders") }},
+		{"the host", func() {
+			o.Put(&model.Host{Meta: model.Meta{Name: "web", UID: "host-uid"},
+				Spec: model.HostSpec{Initiators: []string{"iqn.2026-11.example:another"}}})
+		}},
+		{"the host's uid", func() {
+			o.Put(&model.Host{Meta: model.Meta{Name: "web", UID: "another-host"},
+				Spec: model.HostSpec{Initiators: []string{"iqn.2026-11.example:another"}}})
+		}},
+		{"a portal of another gateway", func() {
+			gateway := *o.Gateways["gw-2"]
+			gateway.Spec.Portals = []model.Portal{{Listen: "10.0.0.2:3260", Advertised: "192.0.2.99:3260", Fabric: "red"}}
+			o.Put(&gateway)
+		}},
+		{"whether the volume is made", func() {
+			unmade := *o.Volumes["orders"]
+			unmade.Status.CapacityBytes = 0
+			o.Put(&unmade)
+		}},
+		{"whether the volume is made, again", func() {
+			o.Put(volume(model.Ownership{State: model.Owned, Epoch: 5, Order: 12, Owner: ref(1)}))
+		}},
+		{"the volume's uid", func() {
+			another := volume(model.Ownership{State: model.Owned, Epoch: 5, Order: 12, Owner: ref(1)})
+			another.Meta.UID = "another-volume"
+			o.Put(another)
+		}},
+		{"the path set", func() {
+			target := *o.Targets["db"]
+			target.Status.PathSet = []uint32{1, 2, 3}
+			o.Put(&target)
+		}},
+		{"the volume is gone", func() { o.Forget(model.KindVolume, "orders") }},
 	} {
 		change.do()
 		var state desiredState
@@ -143,7 +174,7 @@ func TestWhatWasMadeBeforeIsTakenOverOnlyWhereNothingHasChanged(t *testing.T) {
 			t.Errorf("after %s has changed: %v, made anew %v", change.what, state, fresh)
 		}
 	}
-	if len(made) != 0 {
+	if len(made.volumes) != 0 {
 		t.Errorf("still kept: %v", made)
 	}
 }
@@ -154,11 +185,11 @@ func TestAGatewayIsConcernedByAVolumeOfItsTargetsBeforeThereIsAnythingToTell(t *
 	unmade := volume(model.Ownership{})
 	unmade.Status.CapacityBytes = 0
 	o.Put(unmade)
-	state, made := desired(o, o.Gateways["gw-2"], process{incarnation: "i"}, Settings{}, nil)
+	state, made := desired(o, o.Gateways["gw-2"], process{incarnation: "i"}, Settings{}, makings{})
 	if state[objectKey{pb.ObjectKind_OBJECT_KIND_VOLUME, "volume-uid"}] != nil {
 		t.Error("it is told of a volume without an image")
 	}
-	exported := volumeNames(made)
+	exported := volumeNames(made.volumes)
 	g := &gatewayStream{}
 	g.exported.Store(&exported)
 	if !g.exports(view.Change{Kind: model.KindVolume, Name: "orders"}) {
@@ -250,7 +281,9 @@ func TestAGatewayThatLeavesExportsButIsShownToNobody(t *testing.T) {
 			t.Errorf("%s shows %v and redirects: %v", name, access.GetPortals(), access.GetRedirect())
 		}
 	}
-	leaves.Status.Leaving = map[uint32]time.Time{1: time.Unix(0, 0), 2: time.Unix(0, 0)}
+	all := leaves
+	all.Status.Leaving = map[uint32]time.Time{1: time.Unix(0, 0), 2: time.Unix(0, 0)}
+	o.Put(&all)
 	if shown := of(o, "gw-1").target().GetAccess()[0].GetPortals(); len(shown) != 2 {
 		t.Errorf("shown are %v where all leave: no way would be left", shown)
 	}
@@ -360,7 +393,7 @@ func TestAGatewayThatCanOpenImagesIsToldOfEveryPoolInCephBeforeItHasAVolumeThere
 		RBD: &model.RBDPool{Monitors: []string{"192.0.2.9:3300"}, User: "sluice", Pool: "rbd"}},
 		Status: model.StoragePoolStatus{CapacityBytes: 1000, UsedBytes: 900}})
 	for _, able := range []bool{true, false} {
-		state, _ := desired(o, o.Gateways["gw-3"], process{"i", able}, Settings{}, nil)
+		state, _ := desired(o, o.Gateways["gw-3"], process{"i", able}, Settings{}, makings{})
 		pool := state[objectKey{pb.ObjectKind_OBJECT_KIND_POOL, "ceph-uid"}]
 		if told := pool != nil; told != able {
 			t.Errorf("able %v: told %v", able, told)

@@ -11,18 +11,18 @@ import (
 func (m *maker) volume(v *model.Volume) {
 	uid := v.Meta.UID
 	pool := m.objects.StoragePools[v.Spec.Pool]
-	if _, done := m.made[uid]; done {
+	if _, done := m.made.volumes[uid]; done {
 		return
 	}
-	if was := m.before[uid]; was.volume == v && was.pool == pool {
-		m.made[uid] = was
+	if was := m.before.volumes[uid]; was.volume == v && was.pool == pool {
+		m.made.volumes[uid] = was
 		if was.told != nil {
 			m.state[objectKey{pb.ObjectKind_OBJECT_KIND_VOLUME, uid}] = was.told
 		}
 		return
 	}
 	if pool == nil || v.Status.CapacityBytes == 0 { // not yet, but what becomes of it concerns the gateway
-		m.made[uid] = volumeMade{v, pool, nil}
+		m.made.volumes[uid] = volumeMade{v, pool, nil}
 		return
 	}
 	role, owner, transitioning := m.role(v.Status.Ownership)
@@ -38,7 +38,7 @@ func (m *maker) volume(v *model.Volume) {
 				BytesPerSecond: v.Spec.QoS.BytesPerSecond, BytesBurst: v.Spec.QoS.BytesBurst},
 		}}}
 	m.put(pb.ObjectKind_OBJECT_KIND_VOLUME, uid, told)
-	m.made[uid] = volumeMade{v, pool, told}
+	m.made.volumes[uid] = volumeMade{v, pool, told}
 }
 
 // role says what the gateway is to a volume, whom it forwards to, and whether a host should wait for an owner.

@@ -55,8 +55,8 @@ type gatewayStream struct {
 	sent desiredState
 	// about is what of it acknowledgements are about.
 	about told
-	// made is what sent's volumes were made of.
-	made map[string]volumeMade
+	// made is what sent was made of.
+	made makings
 	// exported are the names of volumes that it was told of, or will be once they are made, for hub.
 	exported atomic.Pointer[map[string]bool]
 	sessions sessionRecorder
@@ -222,7 +222,7 @@ func (g *gatewayStream) update() error {
 	if next == nil {
 		return status.Errorf(codes.FailedPrecondition, "gateway %s was deleted", g.name)
 	}
-	exported := volumeNames(g.made)
+	exported := volumeNames(g.made.volumes)
 	g.exported.Store(&exported)
 	from := g.sent
 	if from == nil && len(g.heldDigest) > 0 && bytes.Equal(g.heldDigest, next.digest()) {

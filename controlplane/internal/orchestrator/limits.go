@@ -13,6 +13,9 @@ const (
 	// control plane's own view that fails. A node that is dead already counts once.
 	MaxDeadNodes = 2
 	DeathWindow  = 30 * time.Second
+	// NoStreamTold is how long an owner has been without a stream before its volumes tell so: mostly it is dead and replaced, or
+	// back, by then, and a failover of many volumes has no time for as many writes that are wrong a moment later.
+	NoStreamTold = 2 * time.Second
 	// MoveTimeout is how long a planned move may take until it is called off (R7).
 	MoveTimeout = 5 * time.Second
 	// AcquireTimeout is how long a candidate may take for the lock before another one is asked: it asks a holder, and

@@ -48,7 +48,7 @@ func (v *View) tellWith(change *OwnChange, volume *model.Volume, now time.Time) 
 	}
 	owned := *volume
 	owned.Status.Ownership = next
-	wanted := v.volumeConditions(&owned, v.decideImage(&owned, now, &Decision{}))
+	wanted := v.volumeConditions(&owned, v.decideImage(&owned, now, &Decision{}), now, &Decision{})
 	if appliedEvent(volume.Status.Conditions, wanted) != nil {
 		return
 	}

@@ -3,8 +3,11 @@ package orchestrator
 import (
 	"container/heap"
 	"context"
+	"slices"
 	"sync"
 	"time"
+
+	"sluice.dev/sluice/controlplane/internal/model"
 )
 
 // queue holds the keys that have to be looked at, each at most once however often it is added, so it is bounded by the number of
@@ -12,14 +15,32 @@ import (
 type queue struct {
 	mutex sync.Mutex
 	wake  chan struct{}
-	ready []Key
-	state map[Key]*queued
-	later timetable
+	// ready are given out in this order, of each list the first first: see place.
+	ready [places][]Key
+	// passed counts for each list the keys of others that were given out while one of its own was ready.
+	passed [places]int
+	state  map[Key]*queued
+	later  timetable
 }
 
+// The lists of what is ready.
+const (
+	// inHand: how a gateway is, or what one said of a volume that is on its way to it; a volume that has begun to change its
+	// owner gets there before the next one begins.
+	inHand = iota
+	// inTurn is all else that may change who owns a volume.
+	inTurn
+	// behind is what follows from many changes of volumes, decided once for all that came together.
+	behind
+	places
+)
+
+// atMostPassed keys go before one that is ready.
+const atMostPassed = 256
+
 type queued struct {
-	waiting, working bool
-	failures         int
+	waiting, working, hurry bool
+	failures                int
 	// due is when it is to be looked at again, zero: not at all; at is its place in the timetable, -1: none.
 	due time.Time
 	key Key
@@ -38,10 +59,19 @@ func (q *queue) entry(key Key) *queued {
 }
 
 // add gives a key out as soon as a worker is free.
-func (q *queue) add(keys ...Key) {
+func (q *queue) add(keys ...Key) { q.put(false, keys) }
+
+// hurry gives a key out before those that were added.
+func (q *queue) hurry(keys ...Key) { q.put(true, keys) }
+
+func (q *queue) put(hurry bool, keys []Key) {
 	q.mutex.Lock()
 	for _, key := range keys {
-		q.push(q.entry(key))
+		e := q.entry(key)
+		if hurry && !e.hurry {
+			q.overtake(e)
+		}
+		q.push(e)
 	}
 	q.mutex.Unlock()
 	q.ring()
@@ -53,8 +83,34 @@ func (q *queue) push(e *queued) {
 	}
 	e.waiting = true
 	if !e.working {
-		q.ready = append(q.ready, e.key)
+		q.line(e)
 	}
+}
+
+// overtake gives a key a place before those that are in no hurry.
+func (q *queue) overtake(e *queued) {
+	listed := e.waiting && !e.working
+	if listed {
+		from := &q.ready[e.place()]
+		*from = slices.Delete(*from, slices.Index(*from, e.key), slices.Index(*from, e.key)+1)
+	}
+	e.hurry = true
+	if listed {
+		q.line(e)
+	}
+}
+
+// line puts a key that nobody works on where it is given out.
+func (q *queue) line(e *queued) { q.ready[e.place()] = append(q.ready[e.place()], e.key) }
+
+func (e *queued) place() int {
+	switch {
+	case e.hurry || e.key.Kind == model.KindGateway:
+		return inHand
+	case e.key.Kind == model.KindTarget || e.key.Kind == model.KindSnapshot || e.key.Kind == model.KindHost:
+		return behind
+	}
+	return inTurn
 }
 
 func (q *queue) ring() {
@@ -92,10 +148,10 @@ func (q *queue) take(now time.Time) (Key, time.Duration, bool) {
 		e.due = time.Time{}
 		q.push(e)
 	}
-	if len(q.ready) > 0 {
-		e := q.state[q.ready[0]]
-		q.ready = q.ready[1:]
-		e.waiting, e.working = false, true
+	if list := q.choose(); list < places {
+		e := q.state[q.ready[list][0]]
+		q.ready[list] = q.ready[list][1:]
+		e.waiting, e.working, e.hurry = false, true, false
 		return e.key, 0, true
 	}
 	wait := time.Hour
@@ -103,6 +159,24 @@ func (q *queue) take(now time.Time) (Key, time.Duration, bool) {
 		wait = q.later[0].due.Sub(now)
 	}
 	return Key{}, wait, false
+}
+
+// choose says which list's turn it is; places: all are empty.
+func (q *queue) choose() int {
+	chosen := places
+	for list := range places {
+		if len(q.ready[list]) > 0 && (chosen == places || q.passed[list] >= atMostPassed) {
+			chosen = list
+		}
+	}
+	for list := range places {
+		if list == chosen {
+			q.passed[list] = 0
+		} else if len(q.ready[list]) > 0 {
+			q.passed[list]++
+		}
+	}
+	return chosen
 }
 
 // done takes a key back. failed: it comes again after a while that doubles each time; else after the wait, 0: not by itself.
@@ -125,7 +199,7 @@ func (q *queue) done(key Key, failed bool, wait time.Duration) {
 		heap.Push(&q.later, e)
 	}
 	if e.waiting {
-		q.ready = append(q.ready, key)
+		q.line(e)
 	} else if wait == 0 {
 		delete(q.state, key)
 	}

@@ -46,6 +46,51 @@ func TestAKeyIsGivenToOneWorkerAndAgainIfItWasAddedMeanwhile(t *testing.T) {
 	}
 }
 
+var (
+	ofTarget  = Key{model.KindTarget, "db"}
+	ofGateway = Key{model.KindGateway, "gw-1"}
+)
+
+// A volume that is on its way to its next owner gets there before another one sets out, and what follows from all is last.
+func TestWhatAGatewayWaitsForIsGivenOutFirstAndWhatFollowsFromManyLast(t *testing.T) {
+	q := newQueue()
+	q.add(ofTarget, one, two, ofGateway)
+	q.hurry(two)
+	for _, want := range []Key{ofGateway, two, one, ofTarget} {
+		if got := given(t, q); got != want {
+			t.Errorf("%v is given out, wanted %v", got, want)
+		}
+	}
+	q.add(one)
+	q.hurry(two) // while they are worked on
+	q.done(one, false, 0)
+	q.done(two, false, 0)
+	if given(t, q) != two || given(t, q) != one {
+		t.Error("a hurry of a key in hand is forgotten")
+	}
+	q.add(one, two)
+	q.done(one, false, 0)
+	q.done(two, false, 0)
+	if given(t, q) != one {
+		t.Error("a key that was in a hurry once is so for ever")
+	}
+}
+
+func TestWhateverGoesFirstHoldsUpTheRestForSoLongOnly(t *testing.T) {
+	q := newQueue()
+	q.add(one, ofTarget)
+	waiting := map[Key]bool{one: true, ofTarget: true}
+	for turn := 0; len(waiting) > 0; turn++ {
+		if turn > 2*(atMostPassed+1) {
+			t.Fatalf("after %d turns of others these are not given out: %v", turn, waiting)
+		}
+		q.hurry(two)
+		key := given(t, q)
+		delete(waiting, key)
+		q.done(key, false, 0)
+	}
+}
+
 func TestWhatFailsComesBackLaterAndLaterAndHoldsUpNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newQueue()

@@ -89,10 +89,8 @@ func (v *View) touchedByVolume(before model.Object, volume *model.Volume) []Key 
 	if is.State == model.Fencing {
 		touched = append(touched, Key{model.KindStoragePool, volume.Spec.Pool})
 	}
-	for _, t := range v.Targets {
-		if slices.ContainsFunc(t.Spec.Luns, func(l model.TargetLun) bool { return l.Volume == volume.Meta.Name }) {
-			touched = append(touched, Key{model.KindTarget, t.Meta.Name})
-		}
+	if t := v.TargetOf(volume.Meta.Name); t != nil {
+		touched = append(touched, Key{model.KindTarget, t.Meta.Name})
 	}
 	for name, snapshot := range v.Snapshots {
 		if snapshot.Spec.Volume == volume.Meta.Name {

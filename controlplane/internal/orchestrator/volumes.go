@@ -33,7 +33,7 @@ func (v *View) DecideVolume(name string, now time.Time) Decision {
 	if a, needed := v.allocated(volume); needed {
 		d.add(a)
 	}
-	if c, needed := conditions(volume, v.volumeConditions(volume, image), now); needed {
+	if c, needed := conditions(volume, v.volumeConditions(volume, image, now, &d), now); needed {
 		d.add(c)
 	}
 	return d
@@ -282,7 +282,7 @@ func (v *View) allocated(volume *model.Volume) (Action, bool) {
 	}, nil), true
 }
 
-func (v *View) volumeConditions(volume *model.Volume, image progress) []model.Condition {
+func (v *View) volumeConditions(volume *model.Volume, image progress, now time.Time, d *Decision) []model.Condition {
 	is := volume.Status.Ownership
 	wanted := v.target(volume.Meta.Name) != nil && !volume.Meta.Deleting()
 	made := volume.Status.CapacityBytes > 0
@@ -311,6 +311,10 @@ func (v *View) volumeConditions(volume *model.Volume, image progress) []model.Co
 		growing || volume.Meta.Deleting()
 	why := choose(growing || volume.Meta.Deleting(), cmp.Or(image.reason, "Growing"), string(is.State))
 	absent := serves && present == Absent
+	if left := NoStreamTold - now.Sub(v.link(is.Owner.Number).lost); absent && left > 0 {
+		absent = false
+		d.wait(left)
+	}
 	return []model.Condition{
 		condition(model.ConditionReady, ready, reason, message),
 		condition(model.ConditionProgressing, busy, choose(busy, why, "Settled"), choose(busy, image.message, "")),

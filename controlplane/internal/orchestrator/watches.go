@@ -143,7 +143,12 @@ func (t *term) observed(c store.RecordChange[store.Observed]) {
 		return
 	}
 	if len(t.unsynced) == 0 {
-		t.queue.add(t.view.touchedByRecord(c.Record)...)
+		touched := t.view.touchedByRecord(c.Record)
+		if c.Record.Volume != nil {
+			t.queue.hurry(touched...)
+		} else {
+			t.queue.add(touched...)
+		}
 		if c.Record.Connection != nil {
 			t.plan()
 		}

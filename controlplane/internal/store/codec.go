@@ -9,32 +9,31 @@ import (
 
 // envelope is an object as it is stored: itself, and apart from it its secrets, encrypted, in the
 // order in which the noun lists them.
-type envelope struct {
-	Object  json.RawMessage `json:"object"`
-	Secrets []sealed        `json:"secrets,omitempty"`
+type envelope[T model.Object] struct {
+	Object  T        `json:"object"`
+	Secrets []sealed `json:"secrets,omitempty"`
 }
 
 func (c *Collection[T]) encode(object T) ([]byte, error) {
-	var kept envelope
+	kept := envelope[T]{Object: object}
 	for i, secret := range c.secrets(object) {
 		kept.Secrets = append(kept.Secrets, c.store.keyring.seal(secret.Reveal(), place(object, i)))
 	}
-	raw, err := json.Marshal(object)
+	value, err := json.Marshal(kept)
 	if err != nil {
 		return nil, fmt.Errorf("%s %s: %w", c.kind, object.Metadata().Name, err)
 	}
-	kept.Object = raw
-	return json.Marshal(kept)
+	return value, nil
 }
 
 func (c *Collection[T]) decode(key string, value []byte, version int64) (T, error) {
-	var kept envelope
-	object := c.empty()
+	var kept envelope[T]
 	if err := json.Unmarshal(value, &kept); err != nil {
-		return object, fmt.Errorf("%s in the store: %w", key, err)
+		return c.empty(), fmt.Errorf("%s in the store: %w", key, err)
 	}
-	if err := json.Unmarshal(kept.Object, object); err != nil {
-		return object, fmt.Errorf("%s in the store: %w", key, err)
+	object := kept.Object
+	if none := *new(T); any(object) == any(none) {
+		return c.empty(), fmt.Errorf("%s in the store holds no object", key)
 	}
 	for i, secret := range c.secrets(object) {
 		if i >= len(kept.Secrets) {

@@ -135,3 +135,16 @@ func (f *fixture) raw() string {
 	}
 	return all.String()
 }
+
+func TestWhatIsNoObjectIsAnErrorNotAnEmptyOne(t *testing.T) {
+	f := open(t)
+	for _, value := range []string{"", "{}", `{"object":null}`, `{"object":[]}`, `{"secrets":[]}`} {
+		key := "/sluice/" + f.name + "/objects/" + string(model.KindVolume) + "/broken"
+		if _, err := shared.Client.Put(t.Context(), key, value); err != nil {
+			t.Fatal(err)
+		}
+		if object, err := f.Volumes.Get(t.Context(), "broken"); err == nil {
+			t.Errorf("%q is taken for %v", value, object)
+		}
+	}
+}

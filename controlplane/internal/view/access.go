@@ -1,13 +1,50 @@
 package view
 
 import (
+	"sync"
+
 	"sluice.dev/sluice/controlplane/internal/model"
 	"sluice.dev/sluice/controlplane/internal/placement"
 )
 
+// answers are those of Access that hold still: several readers of the same Objects may ask at a time.
+type answers struct {
+	mutex sync.Mutex
+	of    map[string]answer // by the target's name
+}
+
+type answer struct {
+	target *model.Target
+	layout uint64
+	shown  map[string][]placement.PortalRef
+}
+
 // Access is what each host of a target is shown of it, nearest first, by the host's name: placement's answer for a cluster of
-// this target alone, which keeps path set and owners as they are. Gateways that leave the path set are not shown.
+// this target alone, which keeps path set and owners as they are. Gateways that leave the path set are not shown. The answer is
+// kept until the layout is another: nobody changes it.
 func (o *Objects) Access(t *model.Target) map[string][]placement.PortalRef {
+	o.answers.mutex.Lock()
+	kept, known := o.answers.of[t.Meta.Name]
+	o.answers.mutex.Unlock()
+	if known && kept.target == t && kept.layout == o.layout {
+		return kept.shown
+	}
+	shown := o.access(t)
+	o.answers.mutex.Lock()
+	defer o.answers.mutex.Unlock()
+	if o.Targets[t.Meta.Name] == t { // else nobody would forget it
+		o.answers.of[t.Meta.Name] = answer{t, o.layout, shown}
+	}
+	return shown
+}
+
+func (a *answers) forget(target string) {
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	delete(a.of, target)
+}
+
+func (o *Objects) access(t *model.Target) map[string][]placement.PortalRef {
 	shown := map[string][]placement.PortalRef{}
 	for _, access := range placement.Plan(o.around(t)).Access {
 		shown[access.Host] = access.Portals

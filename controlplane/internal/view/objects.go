@@ -28,6 +28,9 @@ type Objects struct {
 	targetUIDs    map[string]string // of a uid
 	gatewayNames  map[uint32]string // of a number
 	mappedBy      map[string]string // target of a volume
+
+	layout  uint64
+	answers answers
 }
 
 // NewObjects makes an empty set.
@@ -40,6 +43,7 @@ func NewObjects() *Objects {
 		volumeNames: map[string]string{}, poolNames: map[string]string{}, snapshotNames: map[string]string{}, hostNames: map[string]string{},
 		targetNames: map[string]string{}, targetUIDs: map[string]string{},
 		gatewayNames: map[uint32]string{}, mappedBy: map[string]string{},
+		answers: answers{of: map[string]answer{}},
 	}
 }
 
@@ -73,9 +77,31 @@ func (o *Objects) GatewayByNumber(number uint32) *model.Gateway {
 // TargetOf returns the target that maps a volume, nil where none does.
 func (o *Objects) TargetOf(volume string) *model.Target { return o.Targets[o.mappedBy[volume]] }
 
+// Layout is another number whenever anything is another but who owns volumes, and how they and snapshots are: what is made of
+// the layout alone need not be made anew for each step of a failover.
+func (o *Objects) Layout() uint64 { return o.layout }
+
+// sameLayout says that an object in the place of another leaves the layout as it is.
+func sameLayout(before, object model.Object) bool {
+	switch now := object.(type) {
+	case *model.Snapshot:
+		return true
+	case *model.Volume:
+		was, known := before.(*model.Volume)
+		return known && was.Meta.UID == now.Meta.UID && was.Spec.Pool == now.Spec.Pool &&
+			(was.Status.CapacityBytes > 0) == (now.Status.CapacityBytes > 0)
+	}
+	return false
+}
+
 // Put takes up an object in its newest state.
 func (o *Objects) Put(object model.Object) {
+	layout := o.layout
+	if !sameLayout(o.Get(object.Kind(), object.Metadata().Name), object) {
+		layout++
+	}
 	o.Forget(object.Kind(), object.Metadata().Name)
+	o.layout = layout
 	name := object.Metadata().Name
 	switch object := object.(type) {
 	case *model.Volume:
@@ -105,6 +131,7 @@ func (o *Objects) Put(object model.Object) {
 
 // Forget drops an object.
 func (o *Objects) Forget(kind model.Kind, name string) {
+	o.layout++
 	switch kind {
 	case model.KindVolume:
 		if old := o.Volumes[name]; old != nil {
@@ -120,6 +147,7 @@ func (o *Objects) Forget(kind model.Kind, name string) {
 			}
 		}
 		delete(o.Targets, name)
+		o.answers.forget(name)
 	case model.KindHost:
 		if old := o.Hosts[name]; old != nil {
 			forgetName(o.hostNames, old.Meta.UID, name)

@@ -120,6 +120,20 @@ TEST(Diff, WhatRefersToAChangedObjectIsLookedAtAgain) {
             (std::vector<std::string>{"put host h", "again target t"}));
 }
 
+// A failover changes hundreds of one target: it would be put again for each lot of them.
+TEST(Diff, ATargetIsLookedAtAgainForVolumesThatComeOrGoNotForTheirChanges) {
+  const Objects without = objects_of({target_object("t", "v", "h", "1"), host_object("h", "1")});
+  const auto with = [](const char* volume_digest) {
+    return objects_of({target_object("t", "v", "h", "1"), host_object("h", "1"),
+                       volume_object("v", volume_digest)});
+  };
+  EXPECT_EQ(steps(diff(with("1"), with("2"))), (std::vector<std::string>{"put volume v"}));
+  EXPECT_EQ(steps(diff(without, with("1"))),
+            (std::vector<std::string>{"put volume v", "again target t"}));
+  EXPECT_EQ(steps(diff(with("1"), without)),
+            (std::vector<std::string>{"again target t", "remove volume v"}));
+}
+
 TEST(DesiredFile, WhatWasSavedIsLoadedAndNobodyElseMayReadIt) {
   TestDirectory directory;
   const DesiredFile file(directory.path());

@@ -50,7 +50,9 @@ std::vector<Action> diff(const Objects& now, const Objects& next) {
     for (auto at = next.lower_bound({kind, {}}); at != next.end() && at->first.kind == kind; ++at) {
       const auto before = now.find(at->first);
       if (before == now.end() || !same(*before->second, *at->second)) {
-        changed.insert(at->first);
+        // A target shows a volume's unit, which lives as long as the volume: what becomes of that
+        // is the volume's own affair, and a failover changes hundreds of one target.
+        if (kind != wire::OBJECT_KIND_VOLUME || before == now.end()) changed.insert(at->first);
         actions.push_back({Action::What::kPut, at->first, at->second});
       } else if (refers_to(*at->second, changed)) {
         actions.push_back({Action::What::kAgain, at->first, at->second});

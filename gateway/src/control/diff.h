@@ -10,7 +10,7 @@ namespace sluice::control {
 struct Action {
   enum class What : uint8_t {
     kPut,     // new, or another one than before
-    kAgain,   // the same, but something it refers to isn't
+    kAgain,   // the same, but something it refers to isn't: for a target's volumes, came or went
     kRemove,  // `object` is the one that was
   };
   What what = What::kPut;
