@@ -244,7 +244,7 @@ func (x *LocalPool) GetDevices() []string {
 // RbdPool is a pool in a Ceph cluster.
 type RbdPool struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Monitors as address:port, 1…15.
+	// Monitors as address:port, 1…15. Port 6789 speaks Ceph's messenger protocol v1, any other v2 (3300, as a rule).
 	Monitors []string `protobuf:"bytes,1,rep,name=monitors,proto3" json:"monitors,omitempty"`
 	// Ceph user without the `client.` in front.
 	User string `protobuf:"bytes,2,opt,name=user,proto3" json:"user,omitempty"`

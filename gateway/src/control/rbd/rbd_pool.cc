@@ -14,10 +14,20 @@ std::string name_of(const wire::DesiredRbdPool& pool) {
   return pool.rados_namespace().empty() ? pool.pool() : pool.pool() + '/' + pool.rados_namespace();
 }
 
+// Of an address without a protocol librados tries both: the wrong one is waited for, and whatever
+// the other has answered, a refused key for one, ends as if nobody had.
+std::string with_protocol(const std::string& monitor) {
+  const size_t colon = monitor.rfind(':');
+  const std::string host = monitor.substr(0, colon);
+  const bool literal = host.starts_with('[') || host.find_first_not_of("0123456789.") == host.npos;
+  if (colon == monitor.npos || !literal) return monitor;
+  return (monitor.substr(colon + 1) == "6789" ? "v1:" : "v2:") + monitor;
+}
+
 backend::CephAccess access_of(const wire::DesiredRbdPool& pool) {
   backend::CephAccess access;
   for (const std::string& monitor : pool.monitors()) {
-    access.monitors += (access.monitors.empty() ? "" : ",") + monitor;
+    access.monitors += (access.monitors.empty() ? "" : ",") + with_protocol(monitor);
   }
   access.user = pool.user();
   access.key = pool.key();
