@@ -84,8 +84,8 @@ test-qemu: build-gateway ## qemu-img and qemu-io over iscsi://, with and without
 	@.ci/deps clients
 	@.ci/tier qemu tests/qemu/run
 
-test-ceph: build-gateway ## a real Ceph: the backend's tests and conformance; a gateway killed, fenced, without room, disks, monitors, network
-	@.ci/deps build clients ceph
+test-ceph: build ## a real Ceph: the backend's tests and conformance; a gateway killed, fenced, without room, disks, monitors, network; a cluster over it
+	@.ci/deps build clients ceph go faults
 	@.ci/compile release rbd_test control_rbd_test
 	@.ci/tier ceph tests/ceph/run
 

@@ -205,12 +205,15 @@ func TestAPoolThatCannotBeUsedSaysWhy(t *testing.T) {
 	}
 	missing, _ := c.CephPool("none", "")
 	wrong, _ := c.CephPool("rbd", "AQBZqyBpAAAAABAAq0sQm2PnbWLpQMXXHYXl2A==")
-	for name, wanted := range map[string]struct{ spec, words string }{
+	pools := map[string]struct{ spec, words string }{
 		"missing":     {missing, "there is no pool none"},
 		"wrong-key":   {wrong, "refused client.gateway"},
 		"unreachable": {strings.Replace(good, c.Network.Address(cluster.CephNode, cluster.Storage), c.Network.HostAddress(cluster.Storage), 1), "no monitor answered"},
-	} {
+	}
+	for name, wanted := range pools {
 		create(ctx, t, c, name, wanted.spec)
+	}
+	for name, wanted := range pools {
 		said := ""
 		if err := world.Until(ctx, func() error {
 			shown, err := c.Control(ctx, "pool", "get", name, "-o", "json")
