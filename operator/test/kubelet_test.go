@@ -42,6 +42,10 @@ func startCluster(t *testing.T, nodes int) *cluster {
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("n%d", i),
 			Annotations: map[string]string{v1alpha1.AnnotationSwitch + "red": "red"}}}
 		create(t, node)
+		node.Spec.Taints = nil // the API server holds new nodes for not ready
+		if err := the.client.Update(t.Context(), node); err != nil {
+			t.Fatal(err)
+		}
 		node.Status.Addresses = []corev1.NodeAddress{
 			{Type: corev1.NodeInternalIP, Address: fmt.Sprintf("127.0.1.%d", i)}, {Type: corev1.NodeInternalIP, Address: fmt.Sprintf("127.0.2.%d", i)},
 		}

@@ -95,9 +95,8 @@ func TestAPoolsTemplateIsRolledOutOneDrainedGatewayAtATimeAndIdentitiesStay(t *t
 		}
 		for name := range pods {
 			pod, err := podOf(t, name)
-			if err != nil || pod.Spec.Containers[0].Image != "sluice:2" || pod.UID == pods[name] {
-				return fmt.Errorf("%s: %v %s; pool %+v, gateway %+v", name, err, pod.Spec.Containers[0].Image, pool.Status.Conditions,
-					gatewayOf(t, name).Status)
+			if err != nil || pod.UID == pods[name] || pod.Spec.Containers[0].Image != "sluice:2" {
+				return fmt.Errorf("%s has its old pod: %v; pool %+v, gateway %+v", name, err, pool.Status.Conditions, gatewayOf(t, name).Status)
 			}
 		}
 		if pool.Status.UpdatedReplicas != 3 || pool.Status.ReadyReplicas != 3 {

@@ -5,12 +5,14 @@ package gatewaypool
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 
 	"google.golang.org/grpc"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -58,7 +60,8 @@ func Setup(mgr manager.Manager, connection grpc.ClientConnInterface, namespace s
 var cordonChanged = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 	from, _ := e.ObjectOld.(*corev1.Node)
 	to, _ := e.ObjectNew.(*corev1.Node)
-	return from == nil || to == nil || from.Spec.Unschedulable != to.Spec.Unschedulable
+	return from == nil || to == nil || from.Spec.Unschedulable != to.Spec.Unschedulable ||
+		!equality.Semantic.DeepEqual(from.Spec.Taints, to.Spec.Taints) || !maps.Equal(from.Labels, to.Labels)
 }}
 
 func every(ctx context.Context, c client.Client) []reconcile.Request {
