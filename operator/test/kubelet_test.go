@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"sluice.dev/sluice/operator/api/v1alpha1"
+	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
 // cluster is what runs pods: a scheduler that knows of pins, anti-affinity and cordons, and a kubelet whose containers are
@@ -30,6 +31,8 @@ type cluster struct {
 	// most counts, for each pool, how many of its pods were ever missing at one time once all had run.
 	most map[string]int
 	full map[string]int
+	// undrained are gateways whose pod was to end while something was on them.
+	undrained []string
 }
 
 // startCluster makes nodes n1…nN, with an address on 127.0.1.0/24 and one on 127.0.2.0/24.
@@ -85,6 +88,7 @@ func (c *cluster) look(ctx context.Context) {
 		switch p := c.processes[pod.UID]; {
 		case pod.DeletionTimestamp != nil:
 			if p != nil {
+				c.noteUndrained(ctx, pod)
 				p.stop()
 				delete(c.processes, pod.UID)
 			}
@@ -107,11 +111,28 @@ func (c *cluster) look(ctx context.Context) {
 	}
 }
 
+// noteUndrained asks the control plane whether anything is on the gateway of a pod that is about to end.
+func (c *cluster) noteUndrained(ctx context.Context, pod *corev1.Pod) {
+	got, err := pb.NewGatewayServiceClient(the.connection).GetGateway(ctx, &pb.GetGatewayRequest{Name: pod.Name})
+	if err != nil || got.GetGateway().GetStatus().GetHealth() == pb.GatewayHealth_GATEWAY_HEALTH_DRAINED {
+		return // drained, or deleted by the control plane, which is more
+	}
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	c.undrained = append(c.undrained, pod.Name)
+}
+
 // watchPool notes from now on how many of a pool's pods are missing at a time.
 func (c *cluster) watchPool(pool string, full int) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
-	c.full[pool], c.most[pool] = full, 0
+	c.full[pool], c.most[pool], c.undrained = full, 0, nil
+}
+
+func (c *cluster) endedUndrained() []string {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	return c.undrained
 }
 
 func (c *cluster) missing(pool string) int {

@@ -107,6 +107,9 @@ func TestAPoolsTemplateIsRolledOutOneDrainedGatewayAtATimeAndIdentitiesStay(t *t
 	if most := nodes.missing("rolled"); most != 1 {
 		t.Errorf("%d of 3 gateways were away at one time", most)
 	}
+	if wrong := nodes.endedUndrained(); len(wrong) > 0 {
+		t.Errorf("pods of gateways that were not drained were ended: %v", wrong)
+	}
 	for name, was := range before {
 		if is := identity(gatewayOf(t, name)); is != was {
 			t.Errorf("%s is another one: %s, before %s", name, is, was)
@@ -191,9 +194,12 @@ func TestACordonedNodesGatewayIsDrainedAndOnlyThenMayBeEvicted(t *testing.T) {
 		})
 	}
 	counted(2)
-	if g := gatewayOf(t, "cordoned-0"); g.Status.Health != "Drained" || g.Spec.Drain {
-		t.Errorf("%+v", g)
-	}
+	eventually(t, func() error {
+		if g := gatewayOf(t, "cordoned-0"); g.Status.Health != "Drained" || !g.Spec.Maintenance {
+			return fmt.Errorf("%+v %+v", g.Spec, g.Status)
+		}
+		return nil
+	})
 	if err := change(t, node, func(n *corev1.Node) { n.Spec.Unschedulable = false }); err != nil {
 		t.Fatal(err)
 	}

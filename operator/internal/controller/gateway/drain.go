@@ -26,10 +26,8 @@ func (g *gateways) settle(ctx context.Context, r *v1alpha1.Gateway, have *pb.Gat
 	if err != nil {
 		return err
 	}
-	r.Status.Pod, r.Status.Node, r.Status.Template = "", "", ""
-	if pod != nil && pod.DeletionTimestamp == nil {
-		r.Status.Pod, r.Status.Node = pod.Namespace+"/"+pod.Name, pod.Spec.NodeName
-		r.Status.Template = pod.Annotations[annotationTemplate]
+	note(r, pod)
+	if r.Status.Pod != "" {
 		if err := g.mark(ctx, pod, have); err != nil {
 			return err
 		}

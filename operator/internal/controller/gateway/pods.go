@@ -26,6 +26,7 @@ func (g *gateways) pods(ctx context.Context, r *v1alpha1.Gateway, have *pb.Gatew
 	if err != nil {
 		return err
 	}
+	note(r, pod)
 	switch {
 	case pod == nil:
 		err := g.client.Create(ctx, g.render(r))
@@ -53,6 +54,15 @@ func (g *gateways) pod(ctx context.Context, r *v1alpha1.Gateway) (*corev1.Pod, e
 		return nil, nil
 	}
 	return pod, err
+}
+
+// note tells in the status where the gateway runs; its node's news are its own from then on.
+func note(r *v1alpha1.Gateway, pod *corev1.Pod) {
+	r.Status.Pod, r.Status.Node, r.Status.Template = "", "", ""
+	if pod != nil && pod.DeletionTimestamp == nil {
+		r.Status.Pod, r.Status.Node = pod.Namespace+"/"+pod.Name, pod.Spec.NodeName
+		r.Status.Template = pod.Annotations[annotationTemplate]
+	}
 }
 
 func owned(object client.Object, r *v1alpha1.Gateway) bool {
