@@ -248,6 +248,28 @@ func TestARolloutWaitsForATargetThatLacksAPath(t *testing.T) {
 	}
 }
 
+func TestAGatewayThatCannotBeDrainedKeepsItsPod(t *testing.T) {
+	fabrics(t)
+	startCluster(t, 1)
+	pool := gatewayPool(t, "alone", ", replicas: 1")
+	create(t, pool)
+	ready(t, pool, metav1.ConditionTrue, "", "")
+	target := read(t, &v1alpha1.Target{}, "metadata: {namespace: shop, name: alone}\nspec: {gatewayPool: alone, paths: 1}")
+	create(t, target)
+	ready(t, target, metav1.ConditionTrue, "Exported", "1 of 1")
+	before, err := podOf(t, "alone-0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := change(t, pool, func(p *v1alpha1.GatewayPool) { p.Spec.Template.Image = "sluice:2" }); err != nil {
+		t.Fatal(err)
+	}
+	ready(t, gatewayOf(t, "alone-0"), metav1.ConditionFalse, "Draining", "its pod is replaced: ")
+	if after, err := podOf(t, "alone-0"); err != nil || after.UID != before.UID || after.DeletionTimestamp != nil {
+		t.Errorf("its pod went though it was not drained: %v", err)
+	}
+}
+
 func TestANodeWithoutAnAddressOnAFabricIsToldHowToGiveOne(t *testing.T) {
 	create(t, read(t, &v1alpha1.Fabric{}, "metadata: {name: far}\nspec: {subnets: [198.51.100.0/24]}"))
 	startCluster(t, 1)
