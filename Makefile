@@ -5,7 +5,7 @@ SHELL := /bin/bash
 export PATH := $(CURDIR)/build/toolchain/go/bin:$(PATH)
 
 # The tiers of `make test`, fast ones first. Each is also a target: make test-unit, ...
-TIERS := unit go controlplane asan corpus model tsan libiscsi qemu ceph hostile operations robustness guest powercut package
+TIERS := unit go controlplane operator asan corpus model tsan libiscsi qemu ceph hostile operations robustness guest powercut package
 # `make lint test` counts lint's checks in the closing line too.
 SUMMED := $(if $(filter lint,$(MAKECMDGOALS)),lint) $(TIERS)
 
@@ -56,6 +56,11 @@ test-go: ## the Go parts' own tests, under the race detector
 test-controlplane: build-go ## control plane and CLI as people use them: certificates, restart, backup and restore
 	@.ci/deps clients
 	@.ci/tier controlplane tests/controlplane/run
+
+test-operator: build ## the operator against a real Kubernetes API server, control plane and gateways (the first time 10 minutes more)
+	@.ci/deps clients
+	@.ci/kubernetes/build
+	@.ci/tier operator tests/operator/run
 
 test-asan: ## the same under AddressSanitizer and UndefinedBehaviorSanitizer
 	@.ci/deps build clang

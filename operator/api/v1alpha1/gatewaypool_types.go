@@ -1,0 +1,211 @@
+package v1alpha1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// GatewayPoolSpec is what is wanted.
+// +kubebuilder:validation:XValidation:rule="self.placement != 'Pinned' || self.template.network == 'HostNetwork'",message="pinned gateways use the host network: their node's addresses are theirs",fieldPath=".template.network"
+// +kubebuilder:validation:XValidation:rule="self.template.network != 'Multus' || self.portals.all(p, has(p.networkAttachment))",message="with Multus each portal names its networkAttachment",fieldPath=".portals"
+// +kubebuilder:validation:XValidation:rule="self.template.network == 'Multus' || self.portals.all(p, !has(p.networkAttachment))",message="networkAttachment is for the network Multus",fieldPath=".portals"
+type GatewayPoolSpec struct {
+	// Gateways wanted, 0 to 1000. Fewer: the last ones are drained, then they go, one at a time.
+	// +optional
+	// +kubebuilder:default=2
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000
+	Replicas int32 `json:"replicas"`
+	// Floating: a gateway runs on whichever node the scheduler takes, as volumes in Ceph allow. Pinned: each stays on one
+	// node, as volumes on a node's own disks need it. Immutable.
+	// +optional
+	// +kubebuilder:default=Floating
+	// +kubebuilder:validation:Enum=Floating;Pinned
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="placement is immutable: make a new GatewayPool"
+	Placement Placement `json:"placement,omitempty"`
+	// Sessions at a time on one gateway, 1 to 65536.
+	// +optional
+	// +kubebuilder:default=4096
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=65536
+	MaxSessionsPerGateway int32 `json:"maxSessionsPerGateway,omitempty"`
+	// Portals of each gateway, 1 to 16, one for each fabric. Their fabrics are immutable: a gateway's portal group tags are
+	// given with it.
+	// +listType=map
+	// +listMapKey=fabric
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:XValidation:rule="self.size() == oldSelf.size() && self.all(p, oldSelf.exists(o, o.fabric == p.fabric))",message="the fabrics of a pool are immutable: make a new GatewayPool"
+	Portals []PortalTemplate `json:"portals"`
+	// What each gateway's pod is made of. A change is rolled out one gateway at a time, each drained first.
+	Template GatewayTemplate `json:"template"`
+	// How changes are rolled out.
+	// +optional
+	Rollout Rollout `json:"rollout,omitempty"`
+}
+
+// Placement says whether gateways stay on a node.
+type Placement string
+
+// The placements.
+const (
+	PlacementFloating Placement = "Floating"
+	PlacementPinned   Placement = "Pinned"
+)
+
+// PortalTemplate is one portal of each gateway of a pool.
+type PortalTemplate struct {
+	// Fabric the portal is on.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Fabric string `json:"fabric"`
+	// TCP port to listen on, 1024 to 65535.
+	// +optional
+	// +kubebuilder:default=3260
+	// +kubebuilder:validation:Minimum=1024
+	// +kubebuilder:validation:Maximum=65535
+	Port int32 `json:"port,omitempty"`
+	// Multus: NetworkAttachmentDefinition whose interface the portal listens on, as `<namespace>/<name>`, or `<name>` in the
+	// gateways' namespace.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=317
+	NetworkAttachment string `json:"networkAttachment,omitempty"`
+	// LoadBalancer: annotations of each gateway's Service, as load balancers want them.
+	// +optional
+	ServiceAnnotations map[string]string `json:"serviceAnnotations,omitempty"`
+	// LoadBalancer: class of each gateway's Service; unset: the cluster's own. Immutable.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	LoadBalancerClass *string `json:"loadBalancerClass,omitempty"`
+}
+
+// GatewayTemplate is what a gateway's pod is made of.
+type GatewayTemplate struct {
+	// Image that holds sluice-gateway.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	Image string `json:"image"`
+	// +optional
+	// +kubebuilder:validation:Enum=Always;IfNotPresent;Never
+	ImagePullPolicy corev1.PullPolicy `json:"imagePullPolicy,omitempty"`
+	// Secrets for the image's registry, in the gateways' namespace.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	ImagePullSecrets []corev1.LocalObjectReference `json:"imagePullSecrets,omitempty"`
+	// HostNetwork: portals are addresses of the node. Multus: portals are addresses of networks that are attached to the pod.
+	// LoadBalancer: a Service for each gateway and fabric; hosts are told its address.
+	// +optional
+	// +kubebuilder:default=HostNetwork
+	// +kubebuilder:validation:Enum=HostNetwork;Multus;LoadBalancer
+	Network Network `json:"network,omitempty"`
+	// Port of the forwarding between gateways, on the cluster network, 1024 to 65535.
+	// +optional
+	// +kubebuilder:default=3261
+	// +kubebuilder:validation:Minimum=1024
+	// +kubebuilder:validation:Maximum=65535
+	ForwardingPort int32 `json:"forwardingPort,omitempty"`
+	// Port of metrics, 1024 to 65535.
+	// +optional
+	// +kubebuilder:default=7462
+	// +kubebuilder:validation:Minimum=1024
+	// +kubebuilder:validation:Maximum=65535
+	MetricsPort int32 `json:"metricsPort,omitempty"`
+	// Labels of nodes that gateways may run on.
+	// +optional
+	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
+	// +optional
+	// +listType=atomic
+	Tolerations []corev1.Toleration `json:"tolerations,omitempty"`
+	// +optional
+	Resources corev1.ResourceRequirements `json:"resources,omitempty"`
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	PriorityClassName string `json:"priorityClassName,omitempty"`
+	// Directories of the node that local pools live in; the pod sees each under the same path.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MaxLength=4096
+	// +kubebuilder:validation:items:Pattern=`^(/[^/]+)+$`
+	LocalDirectories []string `json:"localDirectories,omitempty"`
+	// Local pools use block devices: the pod sees the node's /dev, which takes a privileged container.
+	// +optional
+	BlockDevices bool `json:"blockDevices,omitempty"`
+	// What the container runtime's filter of system calls lets through. It has to let io_uring through, which many runtimes'
+	// own profile does not; unset: no filter.
+	// +optional
+	SeccompProfile *corev1.SeccompProfile `json:"seccompProfile,omitempty"`
+}
+
+// Network says how a gateway's portals get their addresses.
+type Network string
+
+// The networks.
+const (
+	NetworkHost         Network = "HostNetwork"
+	NetworkMultus       Network = "Multus"
+	NetworkLoadBalancer Network = "LoadBalancer"
+)
+
+// Rollout says how changes are rolled out.
+type Rollout struct {
+	// Nothing is begun while it is set: no gateway gets a new template, none is drained for its node's sake.
+	// +optional
+	Paused bool `json:"paused,omitempty"`
+	// Go on although a target of the pool has fewer paths than it asks for. Hosts may lose their last one.
+	// +optional
+	IgnoreRedundancy bool `json:"ignoreRedundancy,omitempty"`
+}
+
+// GatewayPoolStatus is what is observed.
+type GatewayPoolStatus struct {
+	CommonStatus `json:",inline"`
+	// Gateways there are.
+	// +optional
+	Replicas int32 `json:"replicas"`
+	// Of them those that serve.
+	// +optional
+	ReadyReplicas int32 `json:"readyReplicas"`
+	// Of them those that have the newest template.
+	// +optional
+	UpdatedReplicas int32 `json:"updatedReplicas"`
+	// Label selector of the gateways' pods, for the scale subresource.
+	// +optional
+	Selector string `json:"selector,omitempty"`
+	// Largest load of a gateway over the mean, times 1000.
+	// +optional
+	ImbalancePermille int32 `json:"imbalancePermille,omitempty"`
+}
+
+// GatewayPool is a set of gateways that export the same targets.
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:subresource:scale:specpath=.spec.replicas,statuspath=.status.replicas,selectorpath=.status.selector
+// +kubebuilder:resource:scope=Cluster,shortName=sgwp,categories=sluice
+// +kubebuilder:printcolumn:name="Wanted",type=integer,JSONPath=`.spec.replicas`
+// +kubebuilder:printcolumn:name="Present",type=integer,JSONPath=`.status.readyReplicas`
+// +kubebuilder:printcolumn:name="Updated",type=integer,JSONPath=`.status.updatedReplicas`
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
+// +kubebuilder:printcolumn:name="Rollout",type=string,JSONPath=`.status.conditions[?(@.type=="Progressing")].reason`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 50",message="a pool's name has at most 50 characters: gateways and their pods are named after it"
+type GatewayPool struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+	Spec              GatewayPoolSpec `json:"spec"`
+	// +optional
+	Status GatewayPoolStatus `json:"status,omitempty"`
+}
+
+// GatewayPoolList is a list of them.
+// +kubebuilder:object:root=true
+type GatewayPoolList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []GatewayPool `json:"items"`
+}

@@ -1,0 +1,144 @@
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// StoragePoolSpec is what is wanted. The kind and what identifies the place are immutable.
+// +kubebuilder:validation:XValidation:rule="has(self.local) != has(self.rbd)",message="a pool is exactly one of local and rbd"
+// +kubebuilder:validation:XValidation:rule="has(self.local) == has(oldSelf.local)",message="the kind of a pool is immutable: make a new StoragePool"
+type StoragePoolSpec struct {
+	// Storage of one node; any gateway on that node can own its volumes, none elsewhere can.
+	// +optional
+	Local *LocalPool `json:"local,omitempty"`
+	// A pool in a Ceph cluster.
+	// +optional
+	Rbd *RbdPool `json:"rbd,omitempty"`
+	// Used share of the pool, in percent, above which LUNs report 38/07 and an event is raised, 1 to 99.
+	// +optional
+	// +kubebuilder:default=85
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=99
+	WarnPercent int32 `json:"warnPercent,omitempty"`
+}
+
+// LocalPool is storage of one node.
+// +kubebuilder:validation:XValidation:rule="has(self.directory) != has(self.devices)",message="a local pool has exactly one of directory and devices"
+// +kubebuilder:validation:XValidation:rule="has(self.directory) == has(oldSelf.directory)",message="where a pool lives is immutable: make a new StoragePool"
+type LocalPool struct {
+	// Name of the Node. Immutable.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="node is immutable: make a new StoragePool"
+	Node string `json:"node"`
+	// Absolute path of a directory on XFS or ext4; volumes are sparse files in it. Immutable.
+	// +optional
+	// +kubebuilder:validation:MaxLength=4096
+	// +kubebuilder:validation:XValidation:rule="self.matches('^(/[^/]+)+$') && !self.matches('/[.][.]?(/|$)')",message="directory must be a clean absolute path, as in /srv/sluice"
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="directory is immutable: make a new StoragePool"
+	Directory string `json:"directory,omitempty"`
+	// Or block devices by absolute path, at most 256, each used whole by one volume.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=256
+	// +kubebuilder:validation:items:MaxLength=4096
+	// +kubebuilder:validation:items:Pattern=`^/dev(/[^/]+)+$`
+	Devices []string `json:"devices,omitempty"`
+}
+
+// RbdPool is a pool in a Ceph cluster.
+type RbdPool struct {
+	// Monitors as address:port, 1 to 15.
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=15
+	// +kubebuilder:validation:items:MaxLength=260
+	// +kubebuilder:validation:items:Pattern=`^(\[[0-9a-fA-F:.]+\]|[^\[\]:/ ]+):[0-9]{1,5}$`
+	Monitors []string `json:"monitors"`
+	// Ceph user without the `client.` in front.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=255
+	// +kubebuilder:validation:XValidation:rule="!self.startsWith('client.')",message="user is without the client. in front"
+	User string `json:"user"`
+	// Secret that holds that user's key, in base64 as `ceph auth print-key` gives it. A change of it is taken over at once.
+	KeySecretRef NamespacedSecretKeyReference `json:"keySecretRef"`
+	// Pool in Ceph. Immutable.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=255
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="pool is immutable: make a new StoragePool"
+	Pool string `json:"pool"`
+	// RADOS namespace; empty: the default one. Immutable.
+	// +optional
+	// +kubebuilder:default=""
+	// +kubebuilder:validation:MaxLength=255
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="radosNamespace is immutable: make a new StoragePool"
+	RadosNamespace string `json:"radosNamespace"`
+	// Pool for the data of new images (erasure coded, say); empty: the same pool.
+	// +optional
+	// +kubebuilder:validation:MaxLength=255
+	DataPool string `json:"dataPool,omitempty"`
+}
+
+// NamespacedSecretKeyReference names a key of a Secret.
+type NamespacedSecretKeyReference struct {
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Namespace string `json:"namespace"`
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+	// +optional
+	// +kubebuilder:default=key
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Key string `json:"key,omitempty"`
+}
+
+// StoragePoolStatus is what is observed.
+type StoragePoolStatus struct {
+	CommonStatus `json:",inline"`
+	// Version of the Secret that the control plane has been given last.
+	// +optional
+	SecretVersions string `json:"secretVersions,omitempty"`
+	// Capacity in bytes.
+	// +optional
+	CapacityBytes int64 `json:"capacityBytes,omitempty"`
+	// Bytes in use.
+	// +optional
+	UsedBytes int64 `json:"usedBytes,omitempty"`
+	// Volumes in it.
+	// +optional
+	Volumes int32 `json:"volumes,omitempty"`
+	// The pool's file system or cluster can make snapshots and clones.
+	// +optional
+	SnapshotsSupported bool `json:"snapshotsSupported,omitempty"`
+	// Images named as volumes' that no volume of this system has.
+	// +optional
+	OrphanedImageCount int32 `json:"orphanedImageCount,omitempty"`
+}
+
+// StoragePool is where volumes live.
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:scope=Cluster,shortName=spool,categories=sluice
+// +kubebuilder:printcolumn:name="Node",type=string,JSONPath=`.spec.local.node`
+// +kubebuilder:printcolumn:name="Ceph",type=string,JSONPath=`.spec.rbd.pool`
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
+// +kubebuilder:printcolumn:name="Volumes",type=integer,JSONPath=`.status.volumes`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type StoragePool struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+	Spec              StoragePoolSpec `json:"spec"`
+	// +optional
+	Status StoragePoolStatus `json:"status,omitempty"`
+}
+
+// StoragePoolList is a list of them.
+// +kubebuilder:object:root=true
+type StoragePoolList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []StoragePool `json:"items"`
+}

@@ -1,0 +1,165 @@
+// Command sluice-operator keeps Sluice's custom resources and the control plane alike, and runs gateways as pods.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"sluice.dev/sluice/operator/api/v1alpha1"
+	"sluice.dev/sluice/operator/internal/controller/events"
+	"sluice.dev/sluice/operator/internal/controller/fabric"
+	"sluice.dev/sluice/operator/internal/controller/gateway"
+	"sluice.dev/sluice/operator/internal/controller/gatewaypool"
+	"sluice.dev/sluice/operator/internal/controller/host"
+	"sluice.dev/sluice/operator/internal/controller/snapshot"
+	"sluice.dev/sluice/operator/internal/controller/storagepool"
+	"sluice.dev/sluice/operator/internal/controller/target"
+	"sluice.dev/sluice/operator/internal/controller/volume"
+	"sluice.dev/sluice/operator/internal/controlplane"
+)
+
+// resync is the backstop: every resource is compared with the control plane this often, whatever watches have told.
+const resync = 10 * time.Minute
+
+// settings are the flags.
+type settings struct {
+	controlPlane          controlplane.Options
+	gateways              gateway.Options
+	kubeconfig            string
+	metrics, probes       string
+	elect                 bool
+	lease, renew, attempt time.Duration
+	logLevel              string
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := command().ExecuteContext(ctx); err != nil {
+		os.Exit(1)
+	}
+}
+
+func command() *cobra.Command {
+	s := &settings{}
+	command := &cobra.Command{
+		Use: "sluice-operator", Short: "Keep Sluice's custom resources and the control plane alike, and run gateways as pods",
+		Args: cobra.NoArgs, SilenceUsage: true,
+		RunE: func(command *cobra.Command, _ []string) error { return s.run(command.Context()) },
+	}
+	flags := command.Flags()
+	flags.StringVar(&s.controlPlane.Server, "server", "127.0.0.1:7460", "host:port of the control plane")
+	flags.StringVar(&s.controlPlane.CA, "tls-ca", "", "CA of the control plane (PEM)")
+	flags.StringVar(&s.controlPlane.Certificate, "tls-cert", "", "the operator's certificate, of the organization sluice:operator (PEM)")
+	flags.StringVar(&s.controlPlane.Key, "tls-key", "", "its key (PEM)")
+	flags.BoolVar(&s.controlPlane.Insecure, "insecure", false, "a control plane without TLS, on loopback only; for gateways, too")
+	flags.StringSliceVar(&s.gateways.ControlPlane, "gateway-control-plane", nil,
+		"replicas of the control plane that gateways connect to, as host:port; none: as --server")
+	flags.StringVar(&s.gateways.Namespace, "namespace", os.Getenv("POD_NAMESPACE"),
+		"namespace of gateways' pods, their certificates (Secrets named <gateway>-tls) and the leader's lease ($POD_NAMESPACE)")
+	flags.StringVar(&s.kubeconfig, "kubeconfig", "", "how to reach Kubernetes; empty: as a pod does, or $KUBECONFIG")
+	flags.StringVar(&s.metrics, "metrics", ":7463", "host:port of metrics; 0: none")
+	flags.StringVar(&s.probes, "probes", ":7464", "host:port of /healthz and /readyz; 0: none")
+	flags.BoolVar(&s.elect, "leader-elect", true, "of several replicas one works")
+	flags.DurationVar(&s.lease, "leader-lease", 15*time.Second, "how long a leader that is silent is waited for")
+	flags.DurationVar(&s.renew, "leader-renew", 10*time.Second, "how long a leader goes on without renewing its lease")
+	flags.DurationVar(&s.attempt, "leader-retry", 2*time.Second, "time between attempts to get or renew the lease")
+	flags.StringVar(&s.logLevel, "log-level", "info", "debug, info, warn or error")
+	return command
+}
+
+func (s *settings) run(ctx context.Context) error {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(s.logLevel)); err != nil {
+		return fmt.Errorf("--log-level: %w", err)
+	}
+	ctrl.SetLogger(logr.FromSlogHandler(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level})))
+	if s.gateways.Namespace == "" {
+		return errors.New("--namespace is missing: the namespace of gateways' pods")
+	}
+	s.gateways.Insecure = s.controlPlane.Insecure
+	if len(s.gateways.ControlPlane) == 0 {
+		s.gateways.ControlPlane = []string{s.controlPlane.Server}
+	}
+	connection, err := controlplane.Connect(s.controlPlane)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = connection.Close() }()
+	mgr, err := s.manager()
+	if err != nil {
+		return err
+	}
+	for _, add := range []func() error{
+		func() error { return fabric.Setup(mgr, connection) },
+		func() error { return storagepool.Setup(mgr, connection) },
+		func() error { return volume.Setup(mgr, connection) },
+		func() error { return snapshot.Setup(mgr, connection) },
+		func() error { return host.Setup(mgr, connection) },
+		func() error { return target.Setup(mgr, connection) },
+		func() error { return gatewaypool.Setup(mgr, connection, s.gateways.Namespace) },
+		func() error { return gateway.Setup(mgr, connection, s.gateways) },
+		func() error { return events.Setup(mgr, connection) },
+		func() error { return mgr.AddHealthzCheck("alive", healthz.Ping) },
+		func() error { return mgr.AddReadyzCheck("ready", healthz.Ping) },
+	} {
+		if err := add(); err != nil {
+			return err
+		}
+	}
+	return mgr.Start(ctx)
+}
+
+// +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,verbs=get;create;update;patch
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+
+func (s *settings) manager() (manager.Manager, error) {
+	config, err := s.kubernetes()
+	if err != nil {
+		return nil, fmt.Errorf("kubernetes: %w", err)
+	}
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return nil, err
+		}
+	}
+	every := resync
+	here := map[string]cache.Config{s.gateways.Namespace: {}}
+	return manager.New(config, manager.Options{
+		Scheme: scheme,
+		Cache: cache.Options{SyncPeriod: &every, ByObject: map[client.Object]cache.ByObject{
+			&corev1.Pod{}: {Namespaces: here}, &corev1.Service{}: {Namespaces: here},
+		}},
+		Metrics: metricsserver.Options{BindAddress: s.metrics}, HealthProbeBindAddress: s.probes,
+		LeaderElection: s.elect, LeaderElectionID: "sluice-operator", LeaderElectionNamespace: s.gateways.Namespace,
+		LeaderElectionReleaseOnCancel: true, LeaseDuration: &s.lease, RenewDeadline: &s.renew, RetryPeriod: &s.attempt,
+	})
+}
+
+func (s *settings) kubernetes() (*rest.Config, error) {
+	if s.kubeconfig == "" {
+		return ctrl.GetConfig()
+	}
+	return clientcmd.BuildConfigFromFlags("", s.kubeconfig)
+}

@@ -1,0 +1,87 @@
+// Package events tells of what happens in the control plane to what a resource stands for, a failover above all, as Events of
+// that resource.
+package events
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"google.golang.org/grpc"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"sluice.dev/sluice/operator/internal/controller/mirror"
+	pb "sluice.dev/sluice/proto/sluice/v1"
+)
+
+// again is the time between two attempts to listen, on average.
+const again = 2 * time.Second
+
+// teller runs where the leader is.
+type teller struct {
+	service  pb.EventServiceClient
+	client   client.Client
+	recorder events.EventRecorder
+	// version is that of the last event told.
+	version int64
+}
+
+// Setup adds it to a manager.
+func Setup(mgr manager.Manager, connection grpc.ClientConnInterface) error {
+	return mgr.Add(&teller{
+		service: pb.NewEventServiceClient(connection), client: mgr.GetClient(), recorder: mgr.GetEventRecorder("sluice-control-plane"),
+	})
+}
+
+// Start implements manager.Runnable. What happened before it is not told again.
+func (t *teller) Start(ctx context.Context) error {
+	for ctx.Err() == nil {
+		err := t.listen(ctx)
+		log.FromContext(ctx).V(1).Info("the control plane's events are not heard", "problem", err)
+		select {
+		case <-ctx.Done():
+		case <-time.After(again/2 + rand.N(again)):
+		}
+	}
+	return nil
+}
+
+func (t *teller) listen(ctx context.Context) error {
+	if t.version == 0 {
+		page, err := t.service.ListEvents(ctx, &pb.ListEventsRequest{Options: &pb.ListOptions{PageSize: 1}})
+		if err != nil {
+			return err
+		}
+		t.version = page.GetResourceVersion()
+	}
+	stream, err := t.service.WatchEvents(ctx, &pb.WatchEventsRequest{Options: &pb.WatchOptions{ResourceVersion: t.version}})
+	if err != nil {
+		return err
+	}
+	for {
+		response, err := stream.Recv()
+		if err != nil {
+			return err
+		}
+		t.version = max(t.version, response.GetResourceVersion())
+		if event := response.GetEvent(); event != nil {
+			t.tell(ctx, event)
+		}
+	}
+}
+
+func (t *teller) tell(ctx context.Context, event *pb.Event) {
+	resource := mirror.Find(ctx, t.client, event.GetKind(), event.GetName())
+	if resource == nil {
+		return // it has none, as what was made with sluicectl
+	}
+	kind := corev1.EventTypeNormal
+	if event.GetSeverity() != pb.EventSeverity_EVENT_SEVERITY_NORMAL {
+		kind = corev1.EventTypeWarning
+	}
+	mirror.Tell(t.recorder, resource, kind, event.GetReason(), event.GetMessage())
+}

@@ -1,0 +1,122 @@
+// Package gateway is the controller of Gateways: each has a pod, and outlives it. In reading order: controller.go (what the
+// control plane is told), pods.go (making and replacing the pod), drain.go (nothing is on a gateway when its pod goes),
+// portals.go (addresses), render.go (the pod itself), services.go (load balancers).
+package gateway
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"google.golang.org/grpc"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"sluice.dev/sluice/operator/api/v1alpha1"
+	"sluice.dev/sluice/operator/internal/controller/mirror"
+	"sluice.dev/sluice/operator/internal/controlplane"
+	pb "sluice.dev/sluice/proto/sluice/v1"
+)
+
+// +kubebuilder:rbac:groups=sluice.dev,resources=gateways,verbs=get;list;watch;update;patch
+// +kubebuilder:rbac:groups=sluice.dev,resources=gateways/status;gateways/finalizers,verbs=get;update;patch
+// +kubebuilder:rbac:groups="",resources=pods;services,verbs=get;list;watch;create;update;patch;delete
+// +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch
+
+// Options say how gateways are run.
+type Options struct {
+	// Namespace of gateways' pods and Services.
+	Namespace string
+	// ControlPlane are the replicas that gateways connect to, as host:port.
+	ControlPlane []string
+	// Insecure lets gateways connect to a control plane on loopback without certificates.
+	Insecure bool
+}
+
+type gateways struct {
+	Options
+	client  client.Client
+	service pb.GatewayServiceClient
+}
+
+// Setup adds the controller to a manager.
+func Setup(mgr manager.Manager, connection grpc.ClientConnInterface, options Options) error {
+	g := &gateways{Options: options, client: mgr.GetClient(), service: pb.NewGatewayServiceClient(connection)}
+	return mirror.Setup(mgr, mirror.Kind[*v1alpha1.Gateway, *pb.Gateway]{
+		Noun: controlplane.Gateways(connection),
+		New:  func() *v1alpha1.Gateway { return &v1alpha1.Gateway{} },
+		List: func() client.ObjectList { return &v1alpha1.GatewayList{} },
+		Want: g.want, Show: show,
+		Before: g.pods, After: g.settle, Leave: g.leave, Gone: g.gone,
+	}, func(b *builder.Builder, c client.Client) {
+		b.Owns(&corev1.Pod{}).Owns(&corev1.Service{}).
+			Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, node client.Object) []reconcile.Request {
+				return onNode(ctx, c, node.GetName())
+			}), builder.WithPredicates(nodeChanged))
+	})
+}
+
+// onNode are the gateways whose pod runs on a node.
+func onNode(ctx context.Context, c client.Client, node string) []reconcile.Request {
+	var all v1alpha1.GatewayList
+	if err := c.List(ctx, &all); err != nil {
+		return nil // the cache has stopped
+	}
+	var found []reconcile.Request
+	for _, r := range all.Items {
+		if r.Status.Node == node {
+			found = append(found, reconcile.Request{NamespacedName: types.NamespacedName{Name: r.Name}})
+		}
+	}
+	return found
+}
+
+// want is the gateway as its pod runs. While there is no pod that has addresses, what the control plane was told last holds.
+func (g *gateways) want(ctx context.Context, r *v1alpha1.Gateway) (*pb.Gateway, string, error) {
+	spec := &pb.GatewaySpec{GatewayPool: r.Spec.GatewayPool, Weight: r.Spec.Weight, Cordoned: r.Spec.Cordoned}
+	pod, err := g.pod(ctx, r)
+	if err != nil {
+		return nil, "", err
+	}
+	at, err := g.place(ctx, r, pod)
+	if err != nil {
+		return nil, "", err
+	}
+	if at == nil {
+		known, err := g.service.GetGateway(ctx, &pb.GetGatewayRequest{Name: r.Name})
+		if controlplane.IsNotFound(err) {
+			return nil, "", waitsFor(pod)
+		} else if err != nil {
+			return nil, "", err
+		}
+		was := known.GetGateway().GetSpec()
+		spec.Node, spec.Portals, spec.ForwardingAddress = was.GetNode(), was.GetPortals(), was.GetForwardingAddress()
+		return &pb.Gateway{Spec: spec}, "", nil
+	}
+	spec.Node, spec.Portals, spec.ForwardingAddress = at.node, at.portals, at.forwarding
+	return &pb.Gateway{Spec: spec}, "", nil
+}
+
+func show(r *v1alpha1.Gateway, have *pb.Gateway) {
+	s := have.GetStatus()
+	r.Status.Number, r.Status.Health, r.Status.Version = int64(s.GetNumber()), controlplane.Word(s.GetHealth()), s.GetVersion()
+	r.Status.Sessions, r.Status.VolumesOwned = s.GetSessions(), s.GetVolumesOwned()
+	r.Status.Portals = nil
+	for i, portal := range have.GetSpec().GetPortals() {
+		shown := v1alpha1.GatewayPortal{
+			Fabric: portal.GetFabric(), Listen: portal.GetListen(), Advertised: portal.GetAdvertised(), Switch: portal.GetSwitch(),
+		}
+		if i < len(s.GetPortalGroupTags()) {
+			shown.PortalGroupTag = int64(s.GetPortalGroupTags()[i])
+		}
+		r.Status.Portals = append(r.Status.Portals, shown)
+	}
+	slices.SortFunc(r.Status.Portals, func(a, b v1alpha1.GatewayPortal) int {
+		return strings.Compare(a.Fabric, b.Fabric)
+	})
+}

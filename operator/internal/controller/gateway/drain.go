@@ -1,0 +1,120 @@
+package gateway
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"sluice.dev/sluice/operator/api/v1alpha1"
+	"sluice.dev/sluice/operator/internal/controller/mirror"
+	pb "sluice.dev/sluice/proto/sluice/v1"
+)
+
+// empty says that nothing is on a gateway: it was drained, has never connected, or is given up and fenced.
+func empty(have *pb.Gateway) bool {
+	switch have.GetStatus().GetHealth() {
+	case pb.GatewayHealth_GATEWAY_HEALTH_NEW, pb.GatewayHealth_GATEWAY_HEALTH_DRAINED, pb.GatewayHealth_GATEWAY_HEALTH_DEAD:
+		return true
+	}
+	return false
+}
+
+// settle drains a gateway that shall leave, takes a drain back where it shall not, and says what of its pod is not well.
+func (g *gateways) settle(ctx context.Context, r *v1alpha1.Gateway, have *pb.Gateway) error {
+	pod, err := g.pod(ctx, r)
+	if err != nil {
+		return err
+	}
+	note(r, pod)
+	if r.Status.Pod != "" {
+		if err := g.mark(ctx, pod, have); err != nil {
+			return err
+		}
+	}
+	replaced := pod != nil && outdated(r, pod)
+	away := r.Spec.Drain || r.Spec.Maintenance || replaced
+	if away || r.Status.Pod != "" { // a drain is taken back once there is a pod again
+		if err := g.steer(ctx, r, have, away); err != nil {
+			return err
+		}
+	}
+	switch {
+	case replaced && !empty(have):
+		return draining(have, "its pod is replaced")
+	case pod == nil || pod.DeletionTimestamp != nil:
+		return mirror.Problemf("PodPending", "its pod is being replaced")
+	case have.GetStatus().GetHealth() != pb.GatewayHealth_GATEWAY_HEALTH_READY && trouble(pod) != "":
+		return mirror.Problemf("PodNotRunning", "pod %s/%s: %s", pod.Namespace, pod.Name, trouble(pod))
+	}
+	return nil
+}
+
+// steer tells the control plane whether the gateway shall be drained. What is wanted is told where it may not be known.
+func (g *gateways) steer(ctx context.Context, r *v1alpha1.Gateway, have *pb.Gateway, away bool) error {
+	health := have.GetStatus().GetHealth()
+	is := health == pb.GatewayHealth_GATEWAY_HEALTH_DRAINING || health == pb.GatewayHealth_GATEWAY_HEALTH_DRAINED
+	switch {
+	case away && !is:
+		_, err := g.service.DrainGateway(ctx, &pb.DrainGatewayRequest{Name: r.Name})
+		return err
+	case !away && (is || health == pb.GatewayHealth_GATEWAY_HEALTH_NEW):
+		_, err := g.service.UndrainGateway(ctx, &pb.UndrainGatewayRequest{Name: r.Name})
+		return err
+	}
+	return nil
+}
+
+// mark tells the disruption budget by a label whether anything is on the pod: one that is drained may be evicted.
+func (g *gateways) mark(ctx context.Context, pod *corev1.Pod, have *pb.Gateway) error {
+	drained := have.GetStatus().GetHealth() == pb.GatewayHealth_GATEWAY_HEALTH_DRAINED
+	if (pod.Labels[v1alpha1.LabelDrained] == "true") == drained {
+		return nil
+	}
+	before := pod.DeepCopy()
+	if drained {
+		pod.Labels[v1alpha1.LabelDrained] = "true"
+	} else {
+		delete(pod.Labels, v1alpha1.LabelDrained)
+	}
+	return client.IgnoreNotFound(g.client.Patch(ctx, pod, client.MergeFrom(before)))
+}
+
+// draining says what a drain waits for, in the control plane's words.
+func draining(have *pb.Gateway, why string) error {
+	message := "ownership and paths are being moved away"
+	for _, condition := range have.GetStatus().GetConditions() {
+		if condition.GetType() == v1alpha1.ConditionProgressing && condition.GetMessage() != "" {
+			message = condition.GetMessage()
+		}
+	}
+	return mirror.Problemf("Draining", "%s: %s", why, message)
+}
+
+// leave drains the gateway before it is deleted.
+func (g *gateways) leave(ctx context.Context, r *v1alpha1.Gateway, have *pb.Gateway) error {
+	if empty(have) {
+		return nil
+	}
+	if err := g.steer(ctx, r, have, true); err != nil {
+		return err
+	}
+	return draining(have, "it is deleted once it is drained")
+}
+
+// gone takes the pod away once the control plane has nothing to do with the gateway any more.
+func (g *gateways) gone(ctx context.Context, r *v1alpha1.Gateway) error {
+	pod, err := g.pod(ctx, r)
+	if err != nil || pod == nil || !owned(pod, r) {
+		return err
+	}
+	if pod.DeletionTimestamp == nil {
+		if err := g.deletePod(ctx, pod); err != nil {
+			return err
+		}
+	}
+	if left, err := g.pod(ctx, r); err != nil || left == nil {
+		return err
+	}
+	return mirror.Problemf(mirror.ReasonDeleting, "pod %s/%s is ending", pod.Namespace, pod.Name)
+}

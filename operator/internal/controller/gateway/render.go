@@ -1,0 +1,165 @@
+package gateway
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"sluice.dev/sluice/operator/api/v1alpha1"
+)
+
+// annotationTemplate on a pod says what it was made of.
+const annotationTemplate = "sluice.dev/template"
+
+// Places inside a gateway's container.
+const (
+	statePath = "/var/lib/sluice"
+	tlsPath   = "/etc/sluice/tls"
+)
+
+// endGrace is how long a gateway has to ask its initiators to log out and to finish what is in flight, in seconds.
+const endGrace int64 = 30
+
+// Digest names what a gateway's pod is made of: another name, another pod.
+func Digest(spec *v1alpha1.GatewaySpec) string {
+	made, err := json.Marshal([]any{spec.Template, spec.Portals, spec.Node})
+	if err != nil {
+		panic(err) // these types can always be encoded
+	}
+	sum := sha256.Sum256(made)
+	return hex.EncodeToString(sum[:8])
+}
+
+// render makes the gateway's pod.
+func (g *gateways) render(r *v1alpha1.Gateway) *corev1.Pod {
+	template := &r.Spec.Template
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: g.Namespace, Name: r.Name,
+			Labels: map[string]string{
+				"app.kubernetes.io/name": "sluice-gateway", v1alpha1.LabelGateway: r.Name, v1alpha1.LabelGatewayPool: r.Spec.GatewayPool,
+			},
+			Annotations: map[string]string{annotationTemplate: Digest(&r.Spec)},
+			OwnerReferences: []metav1.OwnerReference{
+				*metav1.NewControllerRef(r, v1alpha1.GroupVersion.WithKind("Gateway")),
+			},
+		},
+		Spec: corev1.PodSpec{
+			HostNetwork: template.Network == v1alpha1.NetworkHost, NodeSelector: template.NodeSelector,
+			Tolerations: template.Tolerations, PriorityClassName: template.PriorityClassName,
+			ImagePullSecrets: template.ImagePullSecrets, AutomountServiceAccountToken: new(bool),
+			TerminationGracePeriodSeconds: new(endGrace), RestartPolicy: corev1.RestartPolicyAlways,
+			Containers: []corev1.Container{g.container(r)},
+		},
+	}
+	if pod.Spec.HostNetwork {
+		pod.Spec.DNSPolicy = corev1.DNSClusterFirstWithHostNet
+	}
+	g.apart(r, pod)
+	if r.Spec.Node != "" {
+		pin(pod, r.Spec.Node)
+	}
+	g.volumes(r, pod)
+	if template.Network == v1alpha1.NetworkMultus {
+		var networks []string
+		for _, portal := range r.Spec.Portals {
+			networks = append(networks, qualified(g.Namespace, portal.NetworkAttachment))
+		}
+		pod.Annotations[annotationNetworks] = strings.Join(networks, ",")
+	}
+	return pod
+}
+
+func (g *gateways) container(r *v1alpha1.Gateway) corev1.Container {
+	template := &r.Spec.Template
+	arguments := []string{"--gateway-name", r.Name, "--node", "$(NODE_NAME)", "--state-dir", statePath,
+		"--admin-socket", statePath + "/gateway.sock", "--metrics", fmt.Sprintf("$(POD_IP):%d", template.MetricsPort)}
+	for _, replica := range g.ControlPlane {
+		arguments = append(arguments, "--control-plane", replica)
+	}
+	if g.Insecure {
+		arguments = append(arguments, "--insecure-loopback")
+	} else {
+		arguments = append(arguments, "--tls-ca", tlsPath+"/ca.crt", "--tls-cert", tlsPath+"/tls.crt", "--tls-key", tlsPath+"/tls.key")
+	}
+	field := func(name, path string) corev1.EnvVar {
+		return corev1.EnvVar{Name: name, ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: path}}}
+	}
+	container := corev1.Container{
+		Name: "gateway", Image: template.Image, ImagePullPolicy: template.ImagePullPolicy,
+		Command: []string{"sluice-gateway"}, Args: arguments, Resources: template.Resources,
+		Env:             []corev1.EnvVar{field("NODE_NAME", "spec.nodeName"), field("POD_IP", "status.podIP")},
+		SecurityContext: security(template),
+	}
+	container.Ports = append(container.Ports,
+		corev1.ContainerPort{Name: "metrics", ContainerPort: template.MetricsPort, Protocol: corev1.ProtocolTCP})
+	return container
+}
+
+// security takes away what a gateway does not need. Buffers that io_uring knows are locked memory.
+func security(template *v1alpha1.GatewayTemplate) *corev1.SecurityContext {
+	profile := template.SeccompProfile
+	if profile == nil {
+		profile = &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeUnconfined}
+	}
+	if template.BlockDevices {
+		return &corev1.SecurityContext{Privileged: new(true), SeccompProfile: profile}
+	}
+	return &corev1.SecurityContext{
+		AllowPrivilegeEscalation: new(false), SeccompProfile: profile,
+		Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}, Add: []corev1.Capability{"IPC_LOCK"}},
+	}
+}
+
+// apart keeps gateways of a pool on different nodes: on one they fail together, and on the host network take each other's ports.
+func (g *gateways) apart(r *v1alpha1.Gateway, pod *corev1.Pod) {
+	term := corev1.PodAffinityTerm{
+		TopologyKey: corev1.LabelHostname, LabelSelector: &metav1.LabelSelector{
+			MatchLabels: map[string]string{v1alpha1.LabelGatewayPool: r.Spec.GatewayPool},
+		},
+	}
+	affinity := &corev1.PodAntiAffinity{}
+	if pod.Spec.HostNetwork {
+		affinity.RequiredDuringSchedulingIgnoredDuringExecution = []corev1.PodAffinityTerm{term}
+	} else {
+		affinity.PreferredDuringSchedulingIgnoredDuringExecution = []corev1.WeightedPodAffinityTerm{{Weight: 100, PodAffinityTerm: term}}
+	}
+	pod.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: affinity}
+}
+
+// pin keeps a pod on a node, by the scheduler: the node's taints and its being cordoned count.
+func pin(pod *corev1.Pod, node string) {
+	pod.Spec.Affinity.NodeAffinity = &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+		NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchFields: []corev1.NodeSelectorRequirement{{
+			Key: metav1.ObjectNameField, Operator: corev1.NodeSelectorOpIn, Values: []string{node},
+		}}}},
+	}}
+	// Who takes a local volume's lock over may have to kill the process that holds it (R2): they have to see each other.
+	pod.Spec.HostPID = true
+}
+
+func (g *gateways) volumes(r *v1alpha1.Gateway, pod *corev1.Pod) {
+	container := &pod.Spec.Containers[0]
+	add := func(name, path string, from corev1.VolumeSource, readOnly bool) {
+		pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: name, VolumeSource: from})
+		container.VolumeMounts = append(container.VolumeMounts, corev1.VolumeMount{Name: name, MountPath: path, ReadOnly: readOnly})
+	}
+	// Reservations are the control plane's and stand beside the data: nothing here has to outlive the pod.
+	add("state", statePath, corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}, false)
+	if !g.Insecure {
+		add("tls", tlsPath, corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: r.Name + "-tls"}}, true)
+	}
+	directory := corev1.HostPathDirectory
+	for i, path := range r.Spec.Template.LocalDirectories {
+		add(fmt.Sprintf("local-%d", i), path, corev1.VolumeSource{
+			HostPath: &corev1.HostPathVolumeSource{Path: path, Type: &directory}}, false)
+	}
+	if r.Spec.Template.BlockDevices {
+		add("devices", "/dev", corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/dev", Type: &directory}}, false)
+	}
+}

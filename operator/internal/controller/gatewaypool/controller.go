@@ -1,0 +1,179 @@
+// Package gatewaypool is the controller of GatewayPools. In reading order: controller.go (the phases of a pool), gateways.go
+// (making Gateways), rollout.go (what is taken out of service next, one at a time), gate.go (whether anything may be),
+// budget.go (what Kubernetes may evict).
+package gatewaypool
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+
+	"google.golang.org/grpc"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"sluice.dev/sluice/operator/api/v1alpha1"
+	"sluice.dev/sluice/operator/internal/controller/mirror"
+	"sluice.dev/sluice/operator/internal/controlplane"
+	pb "sluice.dev/sluice/proto/sluice/v1"
+)
+
+// +kubebuilder:rbac:groups=sluice.dev,resources=gatewaypools,verbs=get;list;watch;update;patch
+// +kubebuilder:rbac:groups=sluice.dev,resources=gatewaypools/status;gatewaypools/finalizers,verbs=get;update;patch
+// +kubebuilder:rbac:groups=sluice.dev,resources=gateways,verbs=get;list;watch;create;update;patch;delete
+// +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=get;list;watch;create;update;patch;delete
+// +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch
+
+type pools struct {
+	client    client.Client
+	targets   pb.TargetServiceClient
+	namespace string
+}
+
+// Setup adds the controller to a manager; gateways' pods are in the namespace.
+func Setup(mgr manager.Manager, connection grpc.ClientConnInterface, namespace string) error {
+	p := &pools{client: mgr.GetClient(), targets: pb.NewTargetServiceClient(connection), namespace: namespace}
+	return mirror.Setup(mgr, mirror.Kind[*v1alpha1.GatewayPool, *pb.GatewayPool]{
+		Noun: controlplane.GatewayPools(connection),
+		New:  func() *v1alpha1.GatewayPool { return &v1alpha1.GatewayPool{} },
+		List: func() client.ObjectList { return &v1alpha1.GatewayPoolList{} },
+		Want: want, Show: show, After: p.after, Leave: p.leave,
+	}, func(b *builder.Builder, c client.Client) {
+		all := handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, _ client.Object) []reconcile.Request { return every(ctx, c) })
+		b.Owns(&v1alpha1.Gateway{}).Owns(&policyv1.PodDisruptionBudget{}).
+			Watches(&corev1.Node{}, all, builder.WithPredicates(cordonChanged))
+	})
+}
+
+// cordonChanged lets through nodes that come, go, or may (not) take pods.
+var cordonChanged = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+	from, _ := e.ObjectOld.(*corev1.Node)
+	to, _ := e.ObjectNew.(*corev1.Node)
+	return from == nil || to == nil || from.Spec.Unschedulable != to.Spec.Unschedulable ||
+		!equality.Semantic.DeepEqual(from.Spec.Taints, to.Spec.Taints) || !maps.Equal(from.Labels, to.Labels)
+}}
+
+func every(ctx context.Context, c client.Client) []reconcile.Request {
+	var all v1alpha1.GatewayPoolList
+	if err := c.List(ctx, &all); err != nil {
+		return nil // the cache has stopped
+	}
+	var found []reconcile.Request
+	for _, r := range all.Items {
+		found = append(found, reconcile.Request{NamespacedName: types.NamespacedName{Name: r.Name}})
+	}
+	return found
+}
+
+func want(_ context.Context, r *v1alpha1.GatewayPool) (*pb.GatewayPool, string, error) {
+	spec := &pb.GatewayPoolSpec{MaxSessionsPerGateway: r.Spec.MaxSessionsPerGateway}
+	for _, portal := range r.Spec.Portals {
+		spec.Fabrics = append(spec.Fabrics, portal.Fabric)
+	}
+	return &pb.GatewayPool{Spec: spec}, "", nil
+}
+
+func show(r *v1alpha1.GatewayPool, have *pb.GatewayPool) {
+	r.Status.ImbalancePermille = have.GetStatus().GetImbalancePermille()
+}
+
+// after makes the pool's gateways, then takes at most one step that takes one of them out of service.
+func (p *pools) after(ctx context.Context, r *v1alpha1.GatewayPool, _ *pb.GatewayPool) error {
+	r.Status.Selector = v1alpha1.LabelGatewayPool + "=" + r.Name
+	if err := p.budget(ctx, r); err != nil {
+		return err
+	}
+	gateways, err := p.gateways(ctx, r)
+	if err != nil {
+		return err
+	}
+	count(r, gateways)
+	if err := p.make(ctx, r, gateways); err != nil {
+		return err
+	}
+	if err := p.rollOut(ctx, r, gateways); err != nil {
+		return err
+	}
+	return wellness(r)
+}
+
+// gateways are the pool's, by ordinal.
+func (p *pools) gateways(ctx context.Context, r *v1alpha1.GatewayPool) ([]v1alpha1.Gateway, error) {
+	var all v1alpha1.GatewayList
+	if err := p.client.List(ctx, &all); err != nil {
+		return nil, err
+	}
+	ours := slices.DeleteFunc(all.Items, func(g v1alpha1.Gateway) bool { return g.Spec.GatewayPool != r.Name })
+	slices.SortFunc(ours, func(a, b v1alpha1.Gateway) int {
+		if n := ordinal(a.Name) - ordinal(b.Name); n != 0 {
+			return n
+		}
+		return strings.Compare(a.Name, b.Name)
+	})
+	return ours, nil
+}
+
+func count(r *v1alpha1.GatewayPool, gateways []v1alpha1.Gateway) {
+	r.Status.Replicas, r.Status.ReadyReplicas, r.Status.UpdatedReplicas = int32(len(gateways)), 0, 0
+	for i := range gateways {
+		if well(&gateways[i]) {
+			r.Status.ReadyReplicas++
+		}
+		if updated(r, &gateways[i]) && current(&gateways[i]) {
+			r.Status.UpdatedReplicas++
+		}
+	}
+}
+
+// wellness says whether the pool has the gateways that are wanted.
+func wellness(r *v1alpha1.GatewayPool) error {
+	if ready, wanted := r.Status.ReadyReplicas, r.Spec.Replicas; ready < wanted {
+		mirror.Condition(r, v1alpha1.ConditionDegraded, metav1.ConditionTrue, "FewerGateways",
+			"fewer gateways serve than are wanted; `kubectl get gateways` says why", r.Generation)
+		return mirror.Problemf("GatewaysNotReady", "%d of %d gateways are ready", ready, wanted)
+	}
+	mirror.Condition(r, v1alpha1.ConditionDegraded, metav1.ConditionFalse, "AllGateways", "", r.Generation)
+	return nil
+}
+
+// leave deletes the pool's gateways, unless a target still needs them.
+func (p *pools) leave(ctx context.Context, r *v1alpha1.GatewayPool, _ *pb.GatewayPool) error {
+	targets, err := p.exported(ctx, r.Name)
+	if err != nil {
+		return err
+	}
+	if len(targets) > 0 {
+		var names []string
+		for _, t := range targets[:min(3, len(targets))] {
+			names = append(names, "Target "+t.GetMeta().GetName())
+		}
+		return mirror.Problemf(mirror.ReasonDeletionBlocked, "%d targets are exported by this pool (%s): delete them, or let another "+
+			"pool export them, first", len(targets), strings.Join(names, ", "))
+	}
+	gateways, err := p.gateways(ctx, r)
+	if err != nil {
+		return err
+	}
+	for i := range gateways {
+		if gateways[i].DeletionTimestamp == nil {
+			if err := p.client.Delete(ctx, &gateways[i]); client.IgnoreNotFound(err) != nil {
+				return err
+			}
+		}
+	}
+	if len(gateways) > 0 {
+		return mirror.Problemf(mirror.ReasonDeleting, "%d gateways are being drained and deleted", len(gateways))
+	}
+	return nil
+}

@@ -1,0 +1,82 @@
+package gatewaypool
+
+import (
+	"context"
+	"fmt"
+
+	"sluice.dev/sluice/operator/api/v1alpha1"
+	pb "sluice.dev/sluice/proto/sluice/v1"
+)
+
+// pageSize is how many targets are asked for at a time.
+const pageSize = 500
+
+// exported are the targets that a pool's gateways export, those without a resource, too.
+func (p *pools) exported(ctx context.Context, pool string) ([]*pb.Target, error) {
+	var found []*pb.Target
+	options := &pb.ListOptions{PageSize: pageSize}
+	for {
+		page, err := p.targets.ListTargets(ctx, &pb.ListTargetsRequest{Options: options})
+		if err != nil {
+			return nil, err
+		}
+		for _, t := range page.GetTargets() {
+			if t.GetSpec().GetGatewayPool() == pool {
+				found = append(found, t)
+			}
+		}
+		if page.GetNextPageToken() == "" {
+			return found, nil
+		}
+		options.PageToken = page.GetNextPageToken()
+	}
+}
+
+// blocked says why a gateway must not be taken out of service now; empty: it may. One that does not serve anyway may always.
+func (p *pools) blocked(ctx context.Context, r *v1alpha1.GatewayPool, g *v1alpha1.Gateway) (string, error) {
+	if r.Spec.Rollout.IgnoreRedundancy || g.Status.Health == "" || g.Status.Health == "New" {
+		return "", nil
+	}
+	targets, err := p.exported(ctx, r.Name)
+	if err != nil {
+		return "", err
+	}
+	for _, t := range targets {
+		if why := lacks(t); why != "" {
+			return fmt.Sprintf("target %s would lose a path it cannot spare: %s. (rollout.ignoreRedundancy goes on all the same)",
+				t.GetMeta().GetName(), why), nil
+		}
+	}
+	return "", nil
+}
+
+// lacks says what a target lacks to spare a path. Where it has every path it asks for and is not redundant all the same, what
+// is missing is another switch or node: no order of a rollout mends that, and planned moves do not need it.
+func lacks(t *pb.Target) string {
+	if t.GetSpec().GetPaths() < 2 {
+		return "" // it has none to spare at any time: its user wants it so
+	}
+	conditions := map[string]*pb.Condition{}
+	for _, c := range t.GetStatus().GetConditions() {
+		conditions[c.GetType()] = c
+	}
+	redundant := conditions[v1alpha1.ConditionPathsRedundant]
+	if redundant.GetStatus() == pb.ConditionStatus_CONDITION_STATUS_TRUE {
+		return ""
+	}
+	applied := int32(0)
+	for _, path := range t.GetStatus().GetPaths() {
+		if path.GetApplied() {
+			applied++
+		}
+	}
+	if applied < t.GetSpec().GetPaths() {
+		return fmt.Sprintf("%d of %d gateways export it", applied, t.GetSpec().GetPaths())
+	}
+	for _, kind := range []string{v1alpha1.ConditionDegraded, v1alpha1.ConditionProgressing} {
+		if c := conditions[kind]; c.GetStatus() != pb.ConditionStatus_CONDITION_STATUS_FALSE {
+			return kind + ": " + c.GetReason() + " " + c.GetMessage()
+		}
+	}
+	return ""
+}

@@ -1,0 +1,173 @@
+package gatewaypool
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"sluice.dev/sluice/operator/api/v1alpha1"
+	"sluice.dev/sluice/operator/internal/controller/gateway"
+	"sluice.dev/sluice/operator/internal/controller/mirror"
+)
+
+// step takes one gateway out of service, for a while or for ever.
+type step struct {
+	gateway *v1alpha1.Gateway
+	why     string
+	take    func(context.Context) error
+}
+
+// rollOut takes the next step, if there is one and it may be taken, and tells what is under way.
+func (p *pools) rollOut(ctx context.Context, r *v1alpha1.GatewayPool, gateways []v1alpha1.Gateway) error {
+	cordoned, err := p.cordoned(ctx, gateways)
+	if err != nil {
+		return err
+	}
+	if err := p.backInService(ctx, gateways, cordoned); err != nil {
+		return err
+	}
+	next := p.next(r, gateways, cordoned)
+	out := outOfService(r, gateways, next)
+	switch {
+	case next == nil && out == "":
+		mirror.Condition(r, v1alpha1.ConditionProgressing, metav1.ConditionFalse, "Settled", "", r.Generation)
+		return nil
+	case next == nil:
+		p.progress(r, "InProgress", out)
+		return nil
+	case r.Spec.Rollout.Paused:
+		p.progress(r, "Paused", next.why+" waits: rollout.paused is set")
+		return nil
+	case out != "":
+		p.progress(r, "InProgress", fmt.Sprintf("%s waits: %s", next.why, out))
+		return nil
+	}
+	if why, err := p.blocked(ctx, r, next.gateway); err != nil {
+		return err
+	} else if why != "" {
+		p.progress(r, "WaitsForRedundancy", fmt.Sprintf("%s waits: %s", next.why, why))
+		return &mirror.Problem{Reason: "RolloutBlocked", Message: fmt.Sprintf("%s waits: %s", next.why, why)}
+	}
+	p.progress(r, "InProgress", next.why)
+	return next.take(ctx)
+}
+
+func (p *pools) progress(r *v1alpha1.GatewayPool, reason, message string) {
+	mirror.Condition(r, v1alpha1.ConditionProgressing, metav1.ConditionTrue, reason, message, r.Generation)
+}
+
+// next is what to do next: fewer gateways, then nodes that shall be empty, then a new template; of those with an old one, first
+// the ones that do not serve anyway, so that a template that does not work can be mended.
+func (p *pools) next(r *v1alpha1.GatewayPool, gateways []v1alpha1.Gateway, cordoned map[string]bool) *step {
+	if surplus := len(gateways) - int(r.Spec.Replicas); surplus > 0 {
+		last := &gateways[len(gateways)-1]
+		if last.DeletionTimestamp != nil {
+			return nil // one at a time
+		}
+		return &step{last, "deleting gateway " + last.Name, func(ctx context.Context) error {
+			return client.IgnoreNotFound(p.client.Delete(ctx, last))
+		}}
+	}
+	for i := range gateways {
+		if g := &gateways[i]; cordoned[g.Name] && !g.Spec.Maintenance {
+			return &step{g, "draining gateway " + g.Name + ", whose node is cordoned", func(ctx context.Context) error {
+				return p.change(ctx, g, func() { g.Spec.Maintenance = true })
+			}}
+		}
+	}
+	var old *v1alpha1.Gateway
+	for i := range gateways {
+		if g := &gateways[i]; !updated(r, g) && g.DeletionTimestamp == nil && (old == nil || well(old) && !well(g)) {
+			old = g
+		}
+	}
+	if old == nil {
+		return nil
+	}
+	return &step{old, "giving gateway " + old.Name + " the new template", func(ctx context.Context) error {
+		return p.change(ctx, old, func() { old.Spec.Template, old.Spec.Portals = r.Spec.Template, r.Spec.Portals })
+	}}
+}
+
+func (p *pools) change(ctx context.Context, g *v1alpha1.Gateway, how func()) error {
+	before := g.DeepCopy()
+	how()
+	return p.client.Patch(ctx, g, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+}
+
+// cordoned are the gateways whose pod runs on a node that shall take no pods.
+func (p *pools) cordoned(ctx context.Context, gateways []v1alpha1.Gateway) (map[string]bool, error) {
+	found := map[string]bool{}
+	for _, g := range gateways {
+		if g.Status.Node == "" {
+			continue
+		}
+		node := &corev1.Node{}
+		if err := p.client.Get(ctx, types.NamespacedName{Name: g.Status.Node}, node); client.IgnoreNotFound(err) != nil {
+			return nil, err
+		}
+		found[g.Name] = node.Spec.Unschedulable
+	}
+	return found, nil
+}
+
+// backInService takes back what was set for a node's sake, once the gateway runs on one that takes pods.
+func (p *pools) backInService(ctx context.Context, gateways []v1alpha1.Gateway, cordoned map[string]bool) error {
+	for i := range gateways {
+		g := &gateways[i]
+		if g.Spec.Maintenance && g.Status.Node != "" && !cordoned[g.Name] && g.DeletionTimestamp == nil {
+			if err := p.change(ctx, g, func() { g.Spec.Maintenance = false }); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// outOfService says which gateway is out of service already; empty: none but the one that is next.
+func outOfService(r *v1alpha1.GatewayPool, gateways []v1alpha1.Gateway, next *step) string {
+	for i := range gateways {
+		g := &gateways[i]
+		if next != nil && next.gateway == g {
+			continue
+		}
+		switch {
+		case g.DeletionTimestamp != nil:
+			return fmt.Sprintf("gateway %s is being deleted", g.Name)
+		case g.Spec.Maintenance:
+			return fmt.Sprintf("gateway %s is drained for its node's sake", g.Name)
+		case !well(g) || !current(g):
+			return fmt.Sprintf("gateway %s is not ready: %s", g.Name, condition(g).Message)
+		}
+	}
+	if short := int(r.Spec.Replicas) - len(gateways); short > 0 {
+		return fmt.Sprintf("%d gateways have yet to be made", short)
+	}
+	return ""
+}
+
+func condition(g *v1alpha1.Gateway) metav1.Condition {
+	if c := apimeta.FindStatusCondition(g.Status.Conditions, v1alpha1.ConditionReady); c != nil {
+		return *c
+	}
+	return metav1.Condition{Status: metav1.ConditionUnknown, Message: "it is being made"}
+}
+
+// well says that a gateway serves.
+func well(g *v1alpha1.Gateway) bool {
+	return g.DeletionTimestamp == nil && condition(g).Status == metav1.ConditionTrue
+}
+
+// updated says that a gateway has been given the pool's template.
+func updated(r *v1alpha1.GatewayPool, g *v1alpha1.Gateway) bool {
+	return equality.Semantic.DeepEqual(g.Spec.Template, r.Spec.Template) && equality.Semantic.DeepEqual(g.Spec.Portals, r.Spec.Portals)
+}
+
+// current says that a gateway's pod is made of the template that the gateway has.
+func current(g *v1alpha1.Gateway) bool { return g.Status.Template == gateway.Digest(&g.Spec) }

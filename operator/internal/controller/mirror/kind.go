@@ -1,0 +1,104 @@
+package mirror
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"sluice.dev/sluice/operator/api/v1alpha1"
+	"sluice.dev/sluice/operator/internal/controlplane"
+	pb "sluice.dev/sluice/proto/sluice/v1"
+)
+
+// Kind is what is particular to one kind: R is the custom resource, P the control plane's object. Nil functions mean that there
+// is nothing of the sort.
+type Kind[R v1alpha1.Resource, P controlplane.Object] struct {
+	Noun controlplane.Noun[P]
+	// New makes an empty resource, List an empty list of them.
+	New  func() R
+	List func() client.ObjectList
+	// Want makes the object that the control plane should have, whole, defaults included. Its name and labels are filled in.
+	// With it comes which versions of Secrets went into it.
+	Want func(ctx context.Context, r R) (P, string, error)
+	// Hide takes away from what is wanted what the control plane never shows: secrets.
+	Hide func(P)
+	// SecretVersions is where the resource keeps what Want said of Secrets.
+	SecretVersions func(R) *string
+	// Show brings the status up to the object.
+	Show func(r R, have P)
+	// HoldsData says that an object that is gone took data with it: another one of its name is not made in its place.
+	HoldsData bool
+	// Before runs before Want: what the object is made of may have to be made first. The object is nil where there is none.
+	Before func(ctx context.Context, r R, have P) error
+	// After runs once the object is as it should be.
+	After func(ctx context.Context, r R, have P) error
+	// Leave runs before an object is deleted, and has to be done first.
+	Leave func(ctx context.Context, r R, have P) error
+	// Gone runs once the object is gone, before the resource goes; it has to be done first.
+	Gone func(ctx context.Context, r R) error
+}
+
+// Problem keeps a resource from being as it is written. It is told in the condition Ready.
+type Problem struct {
+	Reason  string
+	Message string
+	// Wait is when to look again though nothing has told of a change; 0: when the backstop says so.
+	Wait time.Duration
+}
+
+func (p *Problem) Error() string { return p.Reason + ": " + p.Message }
+
+// Problemf makes one.
+func Problemf(reason, format string, args ...any) *Problem {
+	return &Problem{Reason: reason, Message: fmt.Sprintf(format, args...)}
+}
+
+// Labels of the control plane's objects that say whose they are.
+const (
+	labelUID      = "sluice.dev/uid"
+	labelResource = "sluice.dev/resource"
+)
+
+// Name is what a resource is called in the control plane.
+func Name(r client.Object) string {
+	return NameIn(r.GetNamespace(), r.GetName())
+}
+
+// NameIn is what a resource of a namespace, empty for none, is called in the control plane. A namespace has no dot in it, so
+// the name can be read back.
+func NameIn(namespace, name string) string {
+	if namespace == "" {
+		return name
+	}
+	return namespace + "." + name
+}
+
+// resourceOf is the way back; false for a name that no resource has.
+func resourceOf(name string, namespaced bool) (types.NamespacedName, bool) {
+	if !namespaced {
+		return types.NamespacedName{Name: name}, true
+	}
+	namespace, name, whole := strings.Cut(name, ".")
+	return types.NamespacedName{Namespace: namespace, Name: name}, whole
+}
+
+// meta is the head of the object that stands for a resource.
+func meta(r client.Object) *pb.ObjectMeta {
+	return &pb.ObjectMeta{Name: Name(r), Labels: map[string]string{
+		labelUID: string(r.GetUID()), labelResource: strings.TrimPrefix(r.GetNamespace()+"/"+r.GetName(), "/"),
+	}}
+}
+
+// Find reads the resource of a kind by the name it has in the control plane; nil: there is none.
+func Find(ctx context.Context, reader client.Reader, kind, name string) v1alpha1.Resource {
+	key, ok := resourceOf(name, NamespacedKind(kind))
+	resource := resources()[kind]
+	if !ok || resource == nil || reader.Get(ctx, key, asObject(resource)) != nil {
+		return nil
+	}
+	return resource
+}

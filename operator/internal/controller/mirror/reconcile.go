@@ -1,0 +1,133 @@
+package mirror
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"reflect"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"sluice.dev/sluice/operator/api/v1alpha1"
+	"sluice.dev/sluice/operator/internal/controlplane"
+)
+
+// lookAgain is the backstop for what waits on something that no watch tells of; changes that are watched come at once.
+const lookAgain = 20 * time.Second
+
+// Mirror reconciles the resources of one kind.
+type Mirror[R v1alpha1.Resource, P controlplane.Object] struct {
+	Kind[R, P]
+	client   client.Client
+	recorder events.EventRecorder
+}
+
+// Reconcile implements reconcile.Reconciler.
+func (m *Mirror[R, P]) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	r := m.New()
+	if err := m.client.Get(ctx, request.NamespacedName, r); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	before := r.DeepCopyObject().(R)
+
+	have, err := m.phases(ctx, r)
+	if r.GetDeletionTimestamp() != nil && !controllerutil.ContainsFinalizer(r, v1alpha1.Finalizer) {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if apierrors.IsConflict(err) { // the cache is behind: what is newer comes by itself
+		return reconcile.Result{RequeueAfter: time.Second}, nil
+	}
+	result, err := m.after(r, have, err)
+	if told := m.report(ctx, before, r); told != nil {
+		return reconcile.Result{}, told
+	}
+	return result, err
+}
+
+// phases are the way of a resource: what is there is observed, then it is deleted, or created, or updated.
+func (m *Mirror[R, P]) phases(ctx context.Context, r R) (P, error) {
+	have, err := m.observe(ctx, r)
+	if err != nil {
+		return have, err
+	}
+	if r.GetDeletionTimestamp() != nil {
+		return have, m.remove(ctx, r, have)
+	}
+	if err := m.hold(ctx, r); err != nil {
+		return have, err
+	}
+	if m.Before != nil {
+		if err := m.Before(ctx, r, have); err != nil {
+			return have, err
+		}
+	}
+	want, versions, err := m.Want(ctx, r)
+	if err != nil {
+		return have, err
+	}
+	have, err = m.put(ctx, r, have, want, versions)
+	if err != nil || m.After == nil {
+		return have, err
+	}
+	return have, m.After(ctx, r, have)
+}
+
+// observe reads the object; none is nil.
+func (m *Mirror[R, P]) observe(ctx context.Context, r R) (P, error) {
+	have, err := m.Noun.Get(ctx, Name(r))
+	if err != nil {
+		var none P
+		if controlplane.IsNotFound(err) {
+			return none, nil
+		}
+		return none, err
+	}
+	return have, nil
+}
+
+// hold sets the finalizer before anything is made that would be left behind without it.
+func (m *Mirror[R, P]) hold(ctx context.Context, r R) error {
+	before := r.DeepCopyObject().(R)
+	if !controllerutil.AddFinalizer(r, v1alpha1.Finalizer) {
+		return nil
+	}
+	return m.client.Patch(ctx, r, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+}
+
+// after turns the outcome into conditions, and into when to look again.
+func (m *Mirror[R, P]) after(r R, have P, err error) (reconcile.Result, error) {
+	if !isNil(have) {
+		m.show(r, have)
+	}
+	if err == nil {
+		return reconcile.Result{}, nil
+	}
+	var problem *Problem
+	if !errors.As(err, &problem) {
+		if apierrors.ReasonForError(err) != "" {
+			return reconcile.Result{}, err // Kubernetes' own: tried again with backoff
+		}
+		refusal := controlplane.Explain(err)
+		problem = &Problem{Reason: refusal.Reason, Message: refusal.Message}
+		if !refusal.Lasting() {
+			unreachable(r, problem)
+			return reconcile.Result{}, err // with backoff
+		}
+	}
+	notReady(r, problem)
+	wait := problem.Wait
+	if wait == 0 {
+		wait = lookAgain
+	}
+	return reconcile.Result{RequeueAfter: wait/2 + rand.N(wait)}, nil
+}
+
+func isNil(object any) bool {
+	value := reflect.ValueOf(object)
+	return !value.IsValid() || value.IsNil()
+}

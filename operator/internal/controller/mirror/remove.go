@@ -1,0 +1,81 @@
+package mirror
+
+import (
+	"context"
+
+	"google.golang.org/grpc/codes"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"sluice.dev/sluice/operator/api/v1alpha1"
+	"sluice.dev/sluice/operator/internal/controlplane"
+)
+
+// Reasons of the condition Ready while a resource is being deleted.
+const (
+	ReasonDeleting        = "Deleting"
+	ReasonDeletionBlocked = "DeletionBlocked"
+)
+
+// remove deletes the object, and lets the resource go once it is gone. What becomes of data is the reclaim policy's, which the
+// object has.
+func (m *Mirror[R, P]) remove(ctx context.Context, r R, have P) error {
+	if !controllerutil.ContainsFinalizer(r, v1alpha1.Finalizer) {
+		return nil
+	}
+	if r.GetAnnotations()[v1alpha1.AnnotationAbandon] == "true" {
+		m.tell(r, corev1.EventTypeWarning, "Abandoned", "the resource goes; what stands for it in the control plane stays there")
+		return m.release(ctx, r)
+	}
+	ours := !isNil(have) && have.GetMeta().GetLabels()[labelUID] == string(r.GetUID())
+	if !ours { // gone, or never this resource's
+		if m.Gone != nil {
+			if err := m.Gone(ctx, r); err != nil {
+				return err
+			}
+		}
+		return m.release(ctx, r)
+	}
+	if have.GetMeta().GetDeleteTime() == nil {
+		if m.Leave != nil {
+			if err := m.Leave(ctx, r, have); err != nil {
+				return err
+			}
+		}
+		if err := m.delete(ctx, have); err != nil {
+			return err
+		}
+	}
+	if left, err := m.observe(ctx, r); err != nil {
+		return err
+	} else if !isNil(left) {
+		return Problemf(ReasonDeleting, "the control plane is deleting %s %s", m.Noun.Kind, Name(r))
+	}
+	if m.Gone != nil {
+		if err := m.Gone(ctx, r); err != nil {
+			return err
+		}
+	}
+	return m.release(ctx, r)
+}
+
+func (m *Mirror[R, P]) delete(ctx context.Context, have P) error {
+	head := have.GetMeta()
+	_, err := m.Noun.Delete(ctx, head.GetName(), head.GetUid())
+	if err == nil || controlplane.IsNotFound(err) {
+		return nil
+	}
+	refusal := controlplane.Explain(err)
+	if refusal.Code != codes.FailedPrecondition {
+		return err
+	}
+	return Problemf(ReasonDeletionBlocked, "%s; it goes as soon as nothing uses it. (Annotating %s=true lets this resource go and "+
+		"leaves the object in the control plane.)", refusal.Message, v1alpha1.AnnotationAbandon)
+}
+
+func (m *Mirror[R, P]) release(ctx context.Context, r R) error {
+	before := r.DeepCopyObject().(R)
+	controllerutil.RemoveFinalizer(r, v1alpha1.Finalizer)
+	return client.IgnoreNotFound(m.client.Patch(ctx, r, client.MergeFrom(before)))
+}

@@ -1,0 +1,119 @@
+package mirror
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"sluice.dev/sluice/operator/api/v1alpha1"
+	pb "sluice.dev/sluice/proto/sluice/v1"
+)
+
+// Reasons for which a resource waits or is well.
+const (
+	reasonAccepted = "Accepted"
+	reasonSettled  = "Settled"
+	reasonWaiting  = "Waiting"
+)
+
+// maxMessage bounds a condition's message, as the API server does.
+const maxMessage = 32768
+
+// conditioned is a status of the control plane that has conditions.
+type conditioned interface{ GetConditions() []*pb.Condition }
+
+// show brings the status up to the object.
+func (m *Mirror[R, P]) show(r R, have P) {
+	if m.Show != nil {
+		m.Show(r, have)
+	}
+	message := have.ProtoReflect()
+	status, _ := message.Get(message.Descriptor().Fields().ByName("status")).Message().Interface().(conditioned)
+	told := map[string]bool{}
+	if status != nil {
+		for _, c := range status.GetConditions() {
+			told[c.GetType()] = true
+			seen := r.GetGeneration()
+			if r.Common().ObservedGeneration != seen || c.GetObservedGeneration() < have.GetMeta().GetGeneration() {
+				seen = observed(r, c.GetType()) // the control plane has yet to look at what it was told
+			}
+			Condition(r, c.GetType(), statuses[c.GetStatus()], c.GetReason(), c.GetMessage(), seen)
+		}
+	}
+	if !told[v1alpha1.ConditionReady] {
+		Condition(r, v1alpha1.ConditionReady, metav1.ConditionTrue, reasonAccepted, "the control plane has it", r.GetGeneration())
+	}
+	if !told[v1alpha1.ConditionProgressing] {
+		Condition(r, v1alpha1.ConditionProgressing, metav1.ConditionFalse, reasonSettled, "", r.GetGeneration())
+	}
+}
+
+var statuses = map[pb.ConditionStatus]metav1.ConditionStatus{
+	pb.ConditionStatus_CONDITION_STATUS_UNSPECIFIED: metav1.ConditionUnknown,
+	pb.ConditionStatus_CONDITION_STATUS_TRUE:        metav1.ConditionTrue,
+	pb.ConditionStatus_CONDITION_STATUS_FALSE:       metav1.ConditionFalse,
+	pb.ConditionStatus_CONDITION_STATUS_UNKNOWN:     metav1.ConditionUnknown,
+}
+
+func observed(r v1alpha1.Resource, kind string) int64 {
+	if c := apimeta.FindStatusCondition(r.Common().Conditions, kind); c != nil {
+		return c.ObservedGeneration
+	}
+	return 0
+}
+
+// Condition sets a condition of a resource, as of a generation of it.
+func Condition(r v1alpha1.Resource, kind string, status metav1.ConditionStatus, reason, message string, generation int64) {
+	if reason == "" {
+		reason = "Unspecified" // the API server wants one
+	}
+	apimeta.SetStatusCondition(&r.Common().Conditions, metav1.Condition{
+		Type: kind, Status: status, Reason: reason, Message: message[:min(len(message), maxMessage)], ObservedGeneration: generation,
+	})
+}
+
+// notReady tells what keeps the resource from being as it is written, which is looked at again.
+func notReady(r v1alpha1.Resource, problem *Problem) {
+	Condition(r, v1alpha1.ConditionReady, metav1.ConditionFalse, problem.Reason, problem.Message, r.GetGeneration())
+	Condition(r, v1alpha1.ConditionProgressing, metav1.ConditionTrue, reasonWaiting, problem.Message, r.GetGeneration())
+}
+
+// unreachable tells that nobody knows: losing the control plane stops no I/O (R3).
+func unreachable(r v1alpha1.Resource, problem *Problem) {
+	Condition(r, v1alpha1.ConditionReady, metav1.ConditionUnknown, problem.Reason, problem.Message, r.GetGeneration())
+}
+
+// report stores the status where it has changed, and tells of a new problem.
+func (m *Mirror[R, P]) report(ctx context.Context, before, r R) error {
+	was := apimeta.FindStatusCondition(before.Common().Conditions, v1alpha1.ConditionReady)
+	is := apimeta.FindStatusCondition(r.Common().Conditions, v1alpha1.ConditionReady)
+	if is != nil && is.Status != metav1.ConditionTrue && (was == nil || was.Reason != is.Reason) {
+		m.tell(r, corev1.EventTypeWarning, is.Reason, is.Message)
+	}
+	// What phases have stored of the metadata meanwhile is no part of the difference.
+	before.SetResourceVersion(r.GetResourceVersion())
+	before.SetFinalizers(r.GetFinalizers())
+	before.SetManagedFields(r.GetManagedFields())
+	difference := client.MergeFrom(before)
+	if data, err := difference.Data(r); err != nil || string(data) == "{}" {
+		return err
+	}
+	return client.IgnoreNotFound(m.client.Status().Patch(ctx, r, difference))
+}
+
+// tell records an Event of the resource.
+func (m *Mirror[R, P]) tell(r R, kind, reason, message string) {
+	Tell(m.recorder, r, kind, reason, message)
+}
+
+// maxEventNote bounds an Event's note, as the API server does.
+const maxEventNote = 1024
+
+// Tell records an Event of a resource.
+func Tell(recorder events.EventRecorder, r v1alpha1.Resource, kind, reason, message string) {
+	recorder.Eventf(r, nil, kind, reason, "Reconcile", "%s", message[:min(len(message), maxEventNote)])
+}

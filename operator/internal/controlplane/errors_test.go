@@ -1,0 +1,44 @@
+package controlplane
+
+import (
+	"testing"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	pb "sluice.dev/sluice/proto/sluice/v1"
+)
+
+func TestARefusalNamesItsFields(t *testing.T) {
+	with, err := status.New(codes.InvalidArgument, "all in one").WithDetails(&errdetails.BadRequest{
+		FieldViolations: []*errdetails.BadRequest_FieldViolation{{Field: "spec.pool", Description: "is missing"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if told := Explain(with.Err()); told.Reason != ReasonInvalid || told.Message != "spec.pool: is missing" || !told.Lasting() {
+		t.Errorf("%+v", told)
+	}
+	if told := Explain(status.Error(codes.Unavailable, "gone")); told.Lasting() {
+		t.Errorf("a control plane that is away was taken for an answer: %+v", told)
+	}
+}
+
+func TestEnumerationsAreReadAsWords(t *testing.T) {
+	for value, want := range map[pb.GatewayHealth]string{
+		pb.GatewayHealth_GATEWAY_HEALTH_DRAINED: "Drained", pb.GatewayHealth_GATEWAY_HEALTH_UNSPECIFIED: "", 77: "",
+	} {
+		if got := Word(value); got != want {
+			t.Errorf("%v reads %q, not %q", value, got, want)
+		}
+	}
+}
+
+func TestAPlainConnectionIsForLoopbackOnly(t *testing.T) {
+	if _, err := Connect(Options{Server: "192.0.2.1:7460", Insecure: true}); err == nil {
+		t.Error("it was made")
+	}
+	if _, err := Connect(Options{Server: "127.0.0.1:7460"}); err == nil {
+		t.Error("without TLS and without --insecure it was made")
+	}
+}

@@ -1,0 +1,73 @@
+package controlplane
+
+import (
+	"context"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	pb "sluice.dev/sluice/proto/sluice/v1"
+)
+
+// Bounds of the time between two attempts to watch.
+const (
+	watchAgainFirst = 200 * time.Millisecond
+	watchAgainLast  = 10 * time.Second
+)
+
+// Follow tells the names of objects as they change, until the context ends. After a break it goes on where it was; where that
+// is not known any more, all objects are told.
+func (n Noun[P]) Follow(ctx context.Context, tell func(name string)) {
+	var version int64
+	pause := watchAgainFirst
+	for ctx.Err() == nil {
+		heard, err := n.follow(ctx, &version, tell)
+		watchConnected.WithLabelValues(n.Kind).Set(0)
+		if heard {
+			pause = watchAgainFirst
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		if status.Code(err) == codes.InvalidArgument { // a restored store may be behind the version
+			version = 0
+		}
+		log.FromContext(ctx).V(1).Info("the watch of the control plane ended", "kind", n.Kind, "problem", err)
+		select {
+		case <-ctx.Done():
+		case <-time.After(pause/2 + rand.N(pause)):
+		}
+		pause = min(2*pause, watchAgainLast)
+	}
+}
+
+func (n Noun[P]) follow(ctx context.Context, version *int64, tell func(name string)) (heard bool, err error) {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	next, err := n.Watch(ctx, *version)
+	if err != nil {
+		return false, err
+	}
+	for {
+		change, err := next()
+		if errors.Is(err, io.EOF) {
+			return heard, nil
+		}
+		if err != nil {
+			return heard, err
+		}
+		heard = true
+		watchConnected.WithLabelValues(n.Kind).Set(1)
+		switch change.Type {
+		case pb.ChangeType_CHANGE_TYPE_PUT, pb.ChangeType_CHANGE_TYPE_DELETED:
+			tell(change.Object.GetMeta().GetName())
+		case pb.ChangeType_CHANGE_TYPE_BOOKMARK:
+			*version = change.Version
+		}
+	}
+}

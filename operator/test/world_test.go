@@ -1,0 +1,322 @@
+package test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/yaml"
+
+	"github.com/go-logr/logr"
+
+	"sluice.dev/sluice/operator/api/v1alpha1"
+	pb "sluice.dev/sluice/proto/sluice/v1"
+)
+
+// Where gateways' pods are, and how long something that has to come about is waited for.
+const (
+	systemNamespace = "sluice-system"
+	patience        = 90 * time.Second
+)
+
+// world is everything that runs; one for all tests.
+type world struct {
+	client     client.Client
+	kubeconfig string
+	bin        string
+	scratch    string
+	server     string
+	metrics    string
+	connection *grpc.ClientConn
+	plane      *process
+	operator   *process
+}
+
+var the *world
+
+func TestMain(m *testing.M) {
+	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
+		fmt.Println("not run: KUBEBUILDER_ASSETS is not set; `make test-operator` builds an API server and sets it")
+		os.Exit(0)
+	}
+	log.SetLogger(logr.Discard())
+	os.Exit(run(m))
+}
+
+func run(m *testing.M) int {
+	scratch, err := os.MkdirTemp("", "sluice-operator.")
+	if err != nil {
+		panic(err)
+	}
+	defer func() { _ = os.RemoveAll(scratch) }()
+	kubernetes := &envtest.Environment{CRDDirectoryPaths: []string{"../config/crd/bases"}, ErrorIfCRDPathMissing: true,
+		ControlPlaneStartTimeout: 5 * time.Minute}
+	// The tier has no network but loopback, and the API server takes no loopback address for the one it tells others.
+	kubernetes.ControlPlane.GetAPIServer().Configure().Set("advertise-address", "192.0.2.1")
+	config, err := kubernetes.Start()
+	if err != nil {
+		panic(err)
+	}
+	defer func() { _ = kubernetes.Stop() }()
+	scheme := runtime.NewScheme()
+	must(clientgoscheme.AddToScheme(scheme))
+	must(v1alpha1.AddToScheme(scheme))
+	c, err := client.New(config, client.Options{Scheme: scheme})
+	must(err)
+	the = &world{client: c, scratch: scratch, bin: binaries(), server: freeAddress()}
+	must(the.prepare(kubernetes))
+	the.connection, err = grpc.NewClient(the.server, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	must(err)
+	must(the.startControlPlane())
+	defer func() { the.plane.stop() }()
+	must(the.startOperator())
+	defer func() { the.operator.stop() }()
+	code := m.Run()
+	if code != 0 {
+		fmt.Printf("--- operator's log (its end)\n%s\n", tail(the.operator.log))
+	}
+	return code
+}
+
+func must(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
+
+func binaries() string {
+	if at := os.Getenv("SLUICE_BIN"); at != "" {
+		return at
+	}
+	at, err := filepath.Abs("../../build/bin")
+	must(err)
+	return at
+}
+
+func freeAddress() string {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	must(err)
+	defer func() { _ = listener.Close() }()
+	return listener.Addr().String()
+}
+
+// prepare makes namespaces, and a user with the operator's role.
+func (w *world) prepare(kubernetes *envtest.Environment) error {
+	ctx := context.Background()
+	for _, name := range []string{systemNamespace, "shop"} {
+		if err := w.client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
+			return err
+		}
+	}
+	user, err := kubernetes.AddUser(envtest.User{Name: "sluice-operator"}, nil)
+	if err != nil {
+		return err
+	}
+	text, err := user.KubeConfig()
+	if err != nil {
+		return err
+	}
+	w.kubeconfig = filepath.Join(w.scratch, "kubeconfig")
+	if err := os.WriteFile(w.kubeconfig, text, 0o600); err != nil {
+		return err
+	}
+	role := &rbacv1.ClusterRole{}
+	if text, err = os.ReadFile("../config/rbac/role.yaml"); err != nil {
+		return err
+	}
+	if err := yaml.Unmarshal(text, role); err != nil {
+		return err
+	}
+	if err := w.client.Create(ctx, role); err != nil {
+		return err
+	}
+	return w.client.Create(ctx, &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: role.Name},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: "sluice-operator"}},
+	})
+}
+
+// process is a program that runs.
+type process struct {
+	*exec.Cmd
+	log  string
+	done chan struct{}
+}
+
+func (w *world) start(name, program string, arguments ...string) (*process, error) {
+	p := &process{Cmd: exec.Command(filepath.Join(w.bin, program), arguments...), log: filepath.Join(w.scratch, name+".log"),
+		done: make(chan struct{})}
+	file, err := os.OpenFile(p.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	p.Stdout, p.Stderr = file, file
+	p.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	err = p.Start()
+	_ = file.Close()
+	if err != nil {
+		return nil, err
+	}
+	go func() { _ = p.Wait(); close(p.done) }()
+	return p, nil
+}
+
+func (p *process) stop() {
+	_ = p.Process.Signal(syscall.SIGTERM)
+	select {
+	case <-p.done:
+	case <-time.After(20 * time.Second):
+		_ = p.Process.Kill()
+		<-p.done
+	}
+}
+
+func (p *process) over() bool {
+	select {
+	case <-p.done:
+		return true
+	default:
+		return false
+	}
+}
+
+func (w *world) startControlPlane() (err error) {
+	w.plane, err = w.start("controlplane", "sluice-controlplane", "serve", "--insecure", "--listen", w.server, "--metrics", "",
+		"--data-dir", filepath.Join(w.scratch, "data"))
+	if err != nil {
+		return err
+	}
+	return until(func() error {
+		if w.plane.over() {
+			return fmt.Errorf("the control plane ended: %s", tail(w.plane.log))
+		}
+		_, err := pb.NewFabricServiceClient(w.connection).ListFabrics(context.Background(), &pb.ListFabricsRequest{})
+		return err
+	})
+}
+
+func (w *world) startOperator() (err error) {
+	w.metrics = freeAddress()
+	w.operator, err = w.runOperator("operator", w.metrics)
+	return err
+}
+
+func (w *world) runOperator(name, metrics string) (*process, error) {
+	return w.start(name, "sluice-operator", "--server", w.server, "--insecure", "--kubeconfig", w.kubeconfig,
+		"--namespace", systemNamespace, "--metrics", metrics, "--probes", "0", "--log-level", "debug")
+}
+
+func tail(path string) string {
+	text, _ := os.ReadFile(path)
+	return string(text[max(0, len(text)-12000):])
+}
+
+// until tries until it succeeds or patience is over.
+func until(try func() error) error {
+	end := time.Now().Add(patience)
+	for {
+		err := try()
+		if err == nil || time.Now().After(end) {
+			return err
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+func eventually(t *testing.T, try func() error) {
+	t.Helper()
+	if err := until(try); err != nil {
+		t.Fatalf("not in %s: %v", patience, err)
+	}
+}
+
+// create makes resources from YAML, and deletes them when the test ends.
+func create(t *testing.T, objects ...client.Object) {
+	t.Helper()
+	for _, object := range objects {
+		if err := the.client.Create(t.Context(), object); err != nil {
+			t.Fatalf("%T %s: %v", object, object.GetName(), err)
+		}
+		t.Cleanup(func() { remove(t, object) })
+	}
+}
+
+// remove deletes an object and waits until it is gone.
+func remove(t *testing.T, object client.Object) {
+	t.Helper()
+	ctx := context.Background()
+	err := until(func() error {
+		if err := the.client.Delete(ctx, object); client.IgnoreNotFound(err) != nil {
+			return err
+		}
+		err := the.client.Get(ctx, client.ObjectKeyFromObject(object), object)
+		if err == nil {
+			return fmt.Errorf("%T %s is still there: %v", object, object.GetName(), conditionsOf(object))
+		}
+		return client.IgnoreNotFound(err)
+	})
+	if err != nil {
+		t.Errorf("not deleted in %s: %v", patience, err)
+	}
+}
+
+func conditionsOf(object client.Object) []metav1.Condition {
+	if r, ok := object.(v1alpha1.Resource); ok {
+		return r.Common().Conditions
+	}
+	return nil
+}
+
+// read reads YAML into a resource.
+func read[T client.Object](t *testing.T, object T, text string) T {
+	t.Helper()
+	if err := yaml.UnmarshalStrict([]byte(text), object); err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	return object
+}
+
+// ready waits until Ready has a status, a reason and a message that holds the text.
+func ready(t *testing.T, r client.Object, status metav1.ConditionStatus, reason, text string) {
+	t.Helper()
+	eventually(t, func() error {
+		if err := the.client.Get(t.Context(), client.ObjectKeyFromObject(r), r); err != nil {
+			return err
+		}
+		c := apimeta.FindStatusCondition(conditionsOf(r), v1alpha1.ConditionReady)
+		if c == nil || c.Status != status || reason != "" && c.Reason != reason || !bytes.Contains([]byte(c.Message), []byte(text)) {
+			return fmt.Errorf("%T %s: wanted Ready=%s %s %q, have %+v", r, r.GetName(), status, reason, text, conditionsOf(r))
+		}
+		return nil
+	})
+}
+
+// change changes the newest version of an object.
+func change[T client.Object](t *testing.T, object T, how func(T)) error {
+	t.Helper()
+	if err := the.client.Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil {
+		t.Fatal(err)
+	}
+	before := object.DeepCopyObject().(T)
+	how(object)
+	return the.client.Patch(t.Context(), object, client.MergeFrom(before))
+}
