@@ -12,6 +12,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -28,7 +29,7 @@ type cluster struct {
 	done      chan struct{}
 	mutex     sync.Mutex
 	processes map[types.UID]*process
-	// most counts, for each pool, how many of its pods were ever missing at one time once all had run.
+	// most counts, for each pool, how many of its pods were missing, or its gateways not ready, at one time, since it is watched.
 	most map[string]int
 	full map[string]int
 	// undrained are gateways whose pod was to end while something was on them.
@@ -104,10 +105,20 @@ func (c *cluster) look(ctx context.Context) {
 			running[pod.Labels[v1alpha1.LabelGatewayPool]]++
 		}
 	}
+	var gateways v1alpha1.GatewayList
+	if the.client.List(ctx, &gateways) != nil {
+		return
+	}
+	serving := map[string]int{}
+	for _, g := range gateways.Items {
+		if apimeta.IsStatusConditionTrue(g.Status.Conditions, v1alpha1.ConditionReady) {
+			serving[g.Spec.GatewayPool]++
+		}
+	}
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	for pool, full := range c.full {
-		c.most[pool] = max(c.most[pool], full-running[pool])
+		c.most[pool] = max(c.most[pool], full-running[pool], full-serving[pool])
 	}
 }
 
