@@ -192,7 +192,9 @@ Result<void> Image::wait_for_turn(const Takeover& takeover) {
       if (lacks(Guard::kBlocklist)) {
         rbd_lock_break(image_, RBD_LOCK_MODE_EXCLUSIVE, owner.c_str());
       }
-      return client.wait_for_latest_map();
+      Result<void> known = client.wait_for_latest_map();
+      if (known) wait_until_unwatched(owner);
+      return known;
     }
     const std::optional<Holder> holder = holder_of(image_);
     const bool known = holder && holder->client == owner;
@@ -203,11 +205,26 @@ Result<void> Image::wait_for_turn(const Takeover& takeover) {
     if (gone || !watched) {
       log::warning("who had the image is gone, and is fenced",
                    {{"image", name_}, {"client", owner}});
-      return client.blocklist(owner);
+      Result<void> fenced = client.blocklist(owner);
+      if (fenced) wait_until_unwatched(owner);
+      return fenced;
     }
     const Nanos patience = known && holder->is_alive() ? takeover.of_living : takeover.of_silent;
     if (Clock::now() - start >= std::chrono::nanoseconds(patience)) return in_use();
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+}
+
+// Its disk drops the watch of a client that is blocklisted a moment after it has the map. Where it
+// is still there librbd takes the client for alive, asks it for the lock and waits 5 s for an
+// answer.
+void Image::wait_until_unwatched(const std::string& client) const {
+  const auto end =
+      std::chrono::steady_clock::now() + std::chrono::nanoseconds(limits::kImageHandover);
+  while (std::chrono::steady_clock::now() < end) {
+    const Result<std::vector<std::string>> found = watchers();
+    if (!found || std::ranges::count(found.value(), client) == 0) return;
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
 }
 

@@ -70,6 +70,7 @@ class Image {
   Result<void> check_cache() const;
   Result<void> lock(const Takeover& takeover);
   Result<void> wait_for_turn(const Takeover& takeover);
+  void wait_until_unwatched(const std::string& client) const;
   Error in_use() const;
   int vouch(backend::Io& io);
   static void on_changed(void* image) { static_cast<Image*>(image)->changed_(); }
