@@ -19,8 +19,9 @@ std::string name_of(const wire::DesiredRbdPool& pool) {
 std::string with_protocol(const std::string& monitor) {
   const size_t colon = monitor.rfind(':');
   const std::string host = monitor.substr(0, colon);
-  const bool literal = host.starts_with('[') || host.find_first_not_of("0123456789.") == host.npos;
-  if (colon == monitor.npos || !literal) return monitor;
+  const bool literal =
+      host.starts_with('[') || host.find_first_not_of("0123456789.") == std::string::npos;
+  if (colon == std::string::npos || !literal) return monitor;
   return (monitor.substr(colon + 1) == "6789" ? "v1:" : "v2:") + monitor;
 }
 
