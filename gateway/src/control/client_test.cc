@@ -171,6 +171,8 @@ class ClientTest : public testing::Test {
             [this](std::shared_ptr<lun::ReservationStore> store) {
               return owned_units(reactor_, std::move(store));
             },
+        .rbd = nullptr,  // without Ceph
+        .nearly_full = nullptr,
         .sessions = [] { return std::vector<iscsi::SessionView>(); },
         .evict = [](const std::vector<uint16_t>&) {},
         .peers = [] { return std::vector<wire::PeerObserved>(); },
