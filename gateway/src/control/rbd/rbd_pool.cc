@@ -19,9 +19,11 @@ std::string name_of(const wire::DesiredRbdPool& pool) {
 std::string with_protocol(const std::string& monitor) {
   const size_t colon = monitor.rfind(':');
   const std::string host = monitor.substr(0, colon);
+  const bool named =
+      monitor.find("v1:") != std::string::npos || monitor.find("v2:") != std::string::npos;
   const bool literal =
       host.starts_with('[') || host.find_first_not_of("0123456789.") == std::string::npos;
-  if (colon == std::string::npos || !literal) return monitor;
+  if (colon == std::string::npos || named || !literal) return monitor;
   return (monitor.substr(colon + 1) == "6789" ? "v1:" : "v2:") + monitor;
 }
 
