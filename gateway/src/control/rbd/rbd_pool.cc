@@ -172,12 +172,19 @@ Result<std::shared_ptr<rbd::Pool>> RbdPool::connected() {
 
 void RbdPool::tick() {
   bool again = false, problem = false;
+  std::shared_ptr<rbd::RadosClient> client;
+  std::shared_ptr<rbd::Pool> pool;
   {
     const std::lock_guard lock(mutex_);
     problem = !problem_.empty();
     again = !client_ && !connecting_ && boot_time() - tried_ >= limits::kPoolAgain;
+    client = client_;
+    pool = pool_;
   }
   if (again) connect();
+  // Who serves nothing asks no disk: it would never learn that it is shut out, nor be given
+  // anything again.
+  if (client && pool) client->prove(*pool);
   if (problem) wake_places();  // to look how long it has been so
 }
 
