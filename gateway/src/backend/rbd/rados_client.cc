@@ -62,9 +62,8 @@ std::vector<Setting> settings_of(const CephAccess& access) {
       {"rados_mon_op_timeout", bound},
       // A write that was given up might still be executed.
       {"rados_osd_op_timeout", "0"},
-      // A monitor that has no answer for a newcomer at this moment is asked again after so long; 3
-      // s
-      // and more by itself, which several that connect at once had to wait.
+      // A monitor that isn't ready for a newcomer at this moment is asked again after so long; by
+      // itself after 3 s and more, which several that connected at once had to wait.
       {"mon_client_hunt_interval", "0.5"},
       // Sooner than its 5 s and 10 s: notices a disk that came back.
       {"objecter_tick_interval", "0.5"},
