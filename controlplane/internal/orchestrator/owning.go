@@ -29,10 +29,11 @@ func (a Action) Owning(volume *model.Volume) (model.Ownership, error) {
 
 // own stores a change of ownership of the volume that it was decided on.
 func (t *term) own(ctx context.Context, a Action) (*model.Volume, error) {
-	if seen, ok := a.Object.(*model.Volume); ok {
-		return t.Store.OwnSeen(ctx, seen, a.Own.Records, a.Owning)
+	seen, ok := a.Object.(*model.Volume)
+	if !ok {
+		return nil, ErrStale // without the volume as it was seen nothing would hold the records that it was decided by
 	}
-	return t.Store.Own(ctx, a.Name, a.Owning)
+	return t.Store.OwnSeen(ctx, seen, a.Own.Records, a.Owning)
 }
 
 // tellWith has the conditions that follow from a change of ownership stored with it: apart from it they would be as many writes

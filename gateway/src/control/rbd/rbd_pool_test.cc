@@ -88,6 +88,15 @@ TEST_F(RbdPoolTest, WhoIsFencedComesBackAsANewClientThatIsRecordedAgain) {
   EXPECT_EQ(Driver(*old).write(0, Bytes(4096)), 0);
 }
 
+TEST_F(RbdPoolTest, WhoServesNothingFindsOutThatItIsFencedAndComesBack) {
+  Gateway idle(*this, "idle"), other(*this, "other");
+  idle.until([&] { return !idle.asked().empty(); });
+  other.until([&] { return !other.asked().empty(); });
+  const std::string before = idle.asked().back();
+  ASSERT_EQ(other.run(fence_job({before})).problem, "");
+  idle.until([&] { return idle.asked().back() != before; });
+}
+
 TEST_F(RbdPoolTest, AnAnswerThatItIsShutOutFencesWhatIsServed) {
   Gateway one(*this, "one");
   auto place = one.place(volume(1));
