@@ -210,8 +210,7 @@ func TestAReservationOutlivesItsOwner(t *testing.T) {
 // login opens a session of a host, by number, to a gateway's portal on the red fabric.
 func login(ctx context.Context, t *testing.T, c *cluster.Cluster, number, gateway int) *host.Session {
 	t.Helper()
-	session, err := host.Login(ctx, host.Options{Portal: c.Portals(gateway)[0], Target: cluster.Target,
-		Initiator: fmt.Sprintf("%s%d", cluster.Initiator, number), ISID: [6]byte{0x80, 0, 0, 0, byte(number), byte(gateway)}})
+	session, err := c.Login(ctx, number, gateway)
 	if err != nil {
 		t.Fatal(err)
 	}
