@@ -102,6 +102,7 @@ func stalled(kind string, luns int, stalls ...float64) record {
 func TestTheReportJudgesByTheAims(t *testing.T) {
 	var lines bytes.Buffer
 	for _, r := range []record{stalled(kill, 1, 0.2), stalled(kill, 1, 1.9), stalled(kill, 1, 0.3), stalled(kill, 1000, 2.1, 0.3),
+		stalled(linuxKill, 1, 2.9), stalled(linuxKill, 1, 3.1),
 		{Kind: move, LUNs: 1, Struck: 1, Stalls: []float64{0.1}, All: 0.2, Errors: 1}, stalled(nodeLoss, 1, 7), stalled(nodeLoss, 1000, 8)} {
 		if err := writeRecord(&lines, r); err != nil {
 			t.Fatal(err)
@@ -126,6 +127,7 @@ func TestTheReportJudgesByTheAims(t *testing.T) {
 	for _, want := range []string{
 		"| kill | 1 | 9 | 3 | 0.300 | 1.900 | 1.900 | 0.300 | 1.900 | 0.000 | 0.000 | 0 | 0 | median ≤ 0.5 s, p99 ≤ 2 s, no errors | yes |",
 		"| kill | 1000 | 9 | 1 | 0.300 | 2.100 | 2.100 | 2.100 | 2.100 | 0.000 | 0.000 | 0 | 0 | median ≤ 0.5 s, p99 ≤ 2 s, no errors | **no** |",
+		"| kill, a Linux host | 1 | 9 | 2 | 2.900 | 3.100 | 3.100 | 2.900 | 3.100 | 0.000 | 0.000 | 0 | 0 | all ≤ 3 s, no errors | **no** |",
 		"| planned move | 1 | 1 | 1 | 0.100 | 0.100 | 0.100 | 0.200 | 0.200 | 0.000 | 0.000 | 1 | 0 | p99 ≤ 0.3 s, no errors | **no** |",
 		"beyond the initiator's detection | yes |",
 		"| kill | 1, 1000 | 0.300, 0.300 | 1.00× | 0.300, 2.100 | 7.00× | yes |",

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -33,7 +34,7 @@ type counts struct{ kills, moves, losses int }
 
 func main() {
 	s := settings{}
-	var summarise string
+	var summarise, also string
 	flag.StringVar(&s.programs, "programs", "build/bin", "directory of the programs")
 	flag.StringVar(&s.out, "out", "bench/reports", "directory of the report")
 	flag.StringVar(&s.ceph, "ceph", "", "tests/lib/mini-ceph: the volumes live in a real Ceph, and the report is of that")
@@ -48,14 +49,15 @@ func main() {
 		"not less than a forwarded command's token lives")
 	flag.DurationVar(&s.calm, "calm", 500*time.Millisecond, "undisturbed I/O before and after each fault")
 	flag.StringVar(&summarise, "summarise", "", "measure nothing: report on these records")
+	flag.StringVar(&also, "also", "", "records measured elsewhere (tests/demo/cluster), to be reported on, too")
 	flag.Parse()
-	if err := run(s, summarise); err != nil {
+	if err := run(s, summarise, also); err != nil {
 		fmt.Fprintln(os.Stderr, "failover:", err)
 		os.Exit(1)
 	}
 }
 
-func run(s settings, summarise string) error {
+func run(s settings, summarise, also string) error {
 	base := filepath.Join(s.out, time.Now().UTC().Format(time.DateOnly)+"-failover")
 	if s.ceph != "" {
 		base += "-rbd"
@@ -84,7 +86,10 @@ func run(s settings, summarise string) error {
 		return err
 	}
 	defer func() { _ = file.Close() }() // each record is written at once
-	var records []record
+	records, err := elsewhere(also, file)
+	if err != nil {
+		return err
+	}
 	for i, luns := range all {
 		times := s.others
 		if i == 0 {
@@ -97,4 +102,16 @@ func run(s settings, summarise string) error {
 		}
 	}
 	return writeReport(records, base)
+}
+
+// elsewhere reads the records of a file, if one is named, and adds them to this run's.
+func elsewhere(path string, to io.Writer) ([]record, error) {
+	if path == "" {
+		return nil, nil
+	}
+	records, err := readRecords(path)
+	for _, r := range records {
+		err = errors.Join(err, writeRecord(to, r))
+	}
+	return records, err
 }

@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
+	"os"
 	"slices"
 	"sync"
 	"time"
@@ -66,6 +68,10 @@ func (p *probe) one(ctx context.Context, command host.Command) {
 	case result.Outcome == host.OK:
 		p.acknowledged = append(p.acknowledged, acknowledged{now, now.Sub(began)})
 	case ctx.Err() == nil:
+		if p.errors == 0 { // the first one tells what they are
+			fmt.Fprintf(os.Stderr, "LUN %d: an operation begun at %v ended badly after %v: %v\n", p.lun,
+				began.Format(time.StampMilli), now.Sub(began), result.Err)
+		}
 		p.errors++
 	}
 }

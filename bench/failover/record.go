@@ -17,9 +17,11 @@ const (
 	kill     = "kill"
 	move     = "planned move"
 	nodeLoss = "node loss"
+	// linuxKill is a kill as a real Linux host with dm-multipath sees it; tests/demo/cluster writes such records.
+	linuxKill = "kill, a Linux host"
 )
 
-var kinds = []string{kill, move, nodeLoss}
+var kinds = []string{kill, linuxKill, move, nodeLoss}
 
 // record is one fault and what the host saw of it.
 type record struct {

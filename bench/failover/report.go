@@ -12,6 +12,8 @@ func (g group) aim() (text string, kept bool) {
 	switch median, p99 := quantile(g.gaps, 0.5), quantile(g.gaps, 0.99); g.kind {
 	case kill:
 		return "median ≤ 0.5 s, p99 ≤ 2 s, no errors", median <= 0.5 && p99 <= 2 && g.errors == 0
+	case linuxKill:
+		return "all ≤ 3 s, no errors", quantile(g.gaps, 1) <= 3 && g.errors == 0
 	case move:
 		return "p99 ≤ 0.3 s, no errors", p99 <= 0.3 && g.errors == 0
 	default:
@@ -27,6 +29,10 @@ Stalls are of every fault and every watched LUN that it struck (at most 8 LUNs a
 when the control plane had told of a new owner for every LUN struck and I/O of the watched ones went on. The longest
 operation of a fault is mostly a write that waited. Node loss is judged beyond the 5 s after which a host gives up a
 silent path.
+
+A Linux host's stall is the longest time that one I/O of fio's took on a dm-multipath map, with the settings that
+` + "`sluicectl host-config linux`" + ` recommends (NOP-Out every 2 s, 3 s to answer; fast_io_fail_tmo 1). It runs in an emulated guest:
+its CPU is slower by an order than a real one.
 
 `
 

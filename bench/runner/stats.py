@@ -74,11 +74,16 @@ def _paired(ours, reference, metric):
     return [(ours.by_round[r][metric], reference.by_round[r][metric]) for r in sorted(used)]
 
 
+def paired_ratios(ours, reference, metric):
+    """The rounds' own ratios."""
+    if ours is None or reference is None:
+        return []
+    return [a / b for a, b in _paired(ours, reference, metric) if b]
+
+
 def paired_ratio(ours, reference, metric):
     """The median of the rounds' own ratios; None if there is nothing to compare."""
-    if ours is None or reference is None:
-        return None
-    ratios = [a / b for a, b in _paired(ours, reference, metric) if b]
+    ratios = paired_ratios(ours, reference, metric)
     return statistics.median(ratios) if ratios else None
 
 
