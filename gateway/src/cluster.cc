@@ -148,6 +148,7 @@ Result<std::unique_ptr<control::Client>> join_cluster(const config::Config& conf
       .version = std::string(config::version()),
       .incarnation = incarnation,
       .state_directory = config.state_directory,
+      .device_records = config.control_plane.device_records,
       .around = surroundings(exports, engine, incarnation),
       .units =
           [&engine](std::shared_ptr<lun::ReservationStore> store) {

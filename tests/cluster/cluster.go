@@ -63,6 +63,8 @@ type Options struct {
 	GatewayEnvironment func(gateway int) ([]string, error)
 	// Pool is the directory of the volumes, which exists; empty: one in Directory.
 	Pool string
+	// Devices have a volume each, if set, in place of a directory.
+	Devices []string
 	// Ceph has the volumes, if set, in place of a directory.
 	Ceph *Ceph
 	// Replicas of the control plane: one has its etcd inside, several share one of three members.
@@ -155,7 +157,8 @@ func (c *Cluster) gatewayCommand(i int) []string {
 		program = c.program("sluice-gateway")
 	}
 	words := []string{program, "--gateway-name", name, "--node", c.nodeOf(i), "--reactors", "1",
-		"--state-dir", c.path(name + ".state"), "--admin-socket", c.path(name + ".socket")}
+		"--state-dir", c.path(name + ".state"), "--admin-socket", c.path(name + ".socket"),
+		"--device-records", c.path("devices")}
 	for replica := range c.Options.Replicas {
 		words = append(words, "--control-plane", c.endpoint(replica))
 	}

@@ -113,3 +113,28 @@ func TestGatewaysBecomeReadyAndVolumesOwnedThenMoved(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Nobody else can own the volume: whoever waits for its move is told, long before the limit.
+func TestWaitingForAMoveThatComesToNothingEndsAndSaysWhy(t *testing.T) {
+	c, ctx := start(t, cluster.Options{Gateways: 2, Volumes: 1, Replicas: 1})
+	if err := c.WaitReady(ctx); err != nil {
+		t.Fatal(err)
+	}
+	owner, err := c.Owner(ctx, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Gateways[1-owner].Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_, err = c.Control(ctx, "volume", "move", cluster.VolumeName(0), "--wait")
+	var ended *exec.ExitError
+	if !errors.As(err, &ended) || ended.ExitCode() != 5 || !strings.Contains(err.Error(), "it does not move: ") {
+		t.Fatalf("exit code 5 was wanted: %v", err)
+	}
+	t.Log(err)
+	shown, err := c.Control(ctx, "volume", "describe", cluster.VolumeName(0))
+	if err != nil || !strings.Contains(string(shown), "MoveRefused") && !strings.Contains(string(shown), "MoveFailed") {
+		t.Fatalf("the volume does not show it: %v\n%s", err, shown)
+	}
+}

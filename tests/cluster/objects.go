@@ -45,6 +45,9 @@ func (c *Cluster) poolSpec() (string, error) {
 	if c.Ceph != nil {
 		return c.CephPool("rbd", "")
 	}
+	if len(c.Devices) > 0 {
+		return fmt.Sprintf("local: {node: %s, devices: [%s]}", c.nodeOf(0), strings.Join(c.Devices, ", ")), nil
+	}
 	directory := c.Pool
 	if directory == "" {
 		directory = c.path("pool")

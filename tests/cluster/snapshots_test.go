@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -18,20 +17,13 @@ import (
 // xfs gives a directory on a file system that shares blocks between files.
 func xfs(t *testing.T) string {
 	t.Helper()
-	scratch := t.TempDir()
-	image, directory := filepath.Join(scratch, "disk"), filepath.Join(scratch, "pool")
-	if err := os.Mkdir(directory, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	for _, words := range []string{"truncate -s 512M " + image, "mkfs.xfs -q -m reflink=1 " + image, "mount -o loop " + image + " " + directory} {
-		command := strings.Fields(words)
-		if output, err := exec.Command(command[0], command[1:]...).CombinedOutput(); err != nil {
-			t.Skipf("no XFS here: %s: %v: %s", words, err, output)
-		}
+	directory, unmount, err := world.XFS(t.TempDir())
+	if err != nil {
+		t.Skipf("no XFS here: %v", err)
 	}
 	t.Cleanup(func() {
-		if output, err := exec.Command("umount", directory).CombinedOutput(); err != nil {
-			t.Errorf("umount: %v: %s", err, output)
+		if err := unmount(); err != nil {
+			t.Error(err)
 		}
 	})
 	return directory

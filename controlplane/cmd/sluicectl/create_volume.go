@@ -138,13 +138,13 @@ func moveVolume(k *kind, g *globals) *cobra.Command {
 					what = "has moved"
 				}
 				moved := goal{kind: k, from: response.GetVolume(),
-					missing: unmoved(number, response.GetVolume().GetStatus())}
+					missing: unmoved(number, response.GetVolume().GetStatus()), refused: moveRefused}
 				return g.waited(ctx, command, connection, moved, what, wait, false)
 			})
 		},
 	}
 	command.Flags().StringVar(&to, "to", "", "gateway to own it; empty: whichever suits best")
-	addWait(command, &wait, "wait until the other gateway owns it")
+	addWait(command, &wait, "wait until the other gateway owns it; exit code 5 where nothing comes of it")
 	return command
 }
 

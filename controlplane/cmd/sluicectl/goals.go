@@ -63,6 +63,18 @@ func unmoved(to uint32, before *pb.VolumeStatus) func(proto.Message) string {
 	})
 }
 
+// moveRefused is why the control plane has refused or given up the move that was asked for last. A request forgets what the one
+// before it came to, so none of that is taken for this one's.
+func moveRefused(object proto.Message) string {
+	volume, _ := object.(*pb.Volume)
+	told := conditionOf(volume.GetStatus().GetConditions(), "Progressing")
+	switch told.GetReason() {
+	case "MoveRefused", "MoveFailed":
+		return "it does not move: " + told.GetMessage()
+	}
+	return ""
+}
+
 func ownershipWord(status *pb.VolumeStatus) string {
 	return word(status.GetOwnership(), "OWNERSHIP_STATE_")
 }

@@ -27,6 +27,8 @@ type goal struct {
 	from proto.Message
 	// missing says what the object still lacks, "" for nothing; nil is an object that is gone.
 	missing func(proto.Message) string
+	// refused says why what was asked for never comes about, "" while it may; nil where that cannot be told.
+	refused func(proto.Message) string
 	// steps are objects of another kind that are to be done on the way; nil where there are none to count.
 	steps *steps
 }
@@ -163,6 +165,12 @@ func (w *waiting) look(shown *progress) (bool, error) {
 	for i, wanted := range w.goals {
 		if w.last[i] == nil && wanted.missing(nil) != "" {
 			return false, status.Errorf(codes.NotFound, "%s: %s", wanted, wanted.missing(nil))
+		}
+		if wanted.refused == nil || w.last[i] == nil || wanted.missing(w.last[i]) == "" {
+			continue
+		}
+		if why := wanted.refused(w.last[i]); why != "" {
+			return false, status.Errorf(codes.FailedPrecondition, "%s: %s", wanted, why)
 		}
 	}
 	shown.says(strings.Join(missing, "; "))

@@ -103,3 +103,25 @@ func TestAnInterruptedWaitSaysWhatGoesOn(t *testing.T) {
 		t.Fatalf("exit code %d: %v", exitCode(err), err)
 	}
 }
+
+func TestWaitingForAMoveThatIsRefusedEndsWithExitCode5AndSaysWhy(t *testing.T) {
+	l := start(t)
+	l.house()
+	l.must("volume", "create", "orders", "--pool", "nvme", "--size", "1Gi")
+	refused := func(why string) {
+		modify(l, l.Volumes, "orders", func(v *model.Volume) {
+			v.Status.Ownership = model.Ownership{State: model.Owned, Epoch: 1, Owner: model.GatewayRef{Number: 1}}
+			v.Status.MoveRequest, v.Status.MoveRefusal = nil, &model.MoveRefusal{Reason: "MoveRefused", Message: why}
+			v.Status.Conditions = []model.Condition{{Type: model.ConditionProgressing, Status: model.ConditionFalse,
+				Reason: "MoveRefused", Message: why}}
+		})
+	}
+	refused("what an earlier request came to")
+	r := l.begin(t.Context(), "volume", "move", "orders", "--wait")
+	r.err.until(t, "its owner gateway number 1")
+	refused("gateway gw-2 has no stream")
+	err := <-r.ended
+	if exitCode(err) != exitNotNow || !strings.Contains(err.Error(), "volume orders: it does not move: gateway gw-2 has no stream") {
+		t.Fatalf("exit code %d: %v", exitCode(err), err)
+	}
+}

@@ -25,7 +25,7 @@ func (m *maker) volume(v *model.Volume) {
 		m.made.volumes[uid] = volumeMade{v, pool, nil}
 		return
 	}
-	role, owner, transitioning := m.role(v.Status.Ownership)
+	role, owner, transitioning := m.role(v)
 	told := &pb.DesiredObject{Object: &pb.DesiredObject_Volume{
 		Volume: &pb.DesiredVolume{
 			Uid: uid, Name: v.Meta.Name, Epoch: v.Status.Ownership.Epoch, Order: v.Status.Ownership.Order,
@@ -42,7 +42,8 @@ func (m *maker) volume(v *model.Volume) {
 }
 
 // role says what the gateway is to a volume, whom it forwards to, and whether a host should wait for an owner.
-func (m *maker) role(o model.Ownership) (role pb.VolumeRole, owner uint32, transitioning bool) {
+func (m *maker) role(v *model.Volume) (role pb.VolumeRole, owner uint32, transitioning bool) {
+	o := v.Status.Ownership
 	switch o.State {
 	case model.Opening:
 		if o.Owner == m.self {
@@ -53,6 +54,9 @@ func (m *maker) role(o model.Ownership) (role pb.VolumeRole, owner uint32, trans
 	case model.Owned:
 		if o.Owner == m.self {
 			return pb.VolumeRole_VOLUME_ROLE_OWNER, o.Owner.Number, false
+		}
+		if v.Stranded() {
+			return pb.VolumeRole_VOLUME_ROLE_FORWARDER, 0, false
 		}
 		return pb.VolumeRole_VOLUME_ROLE_FORWARDER, o.Owner.Number, false
 	case model.Moving:

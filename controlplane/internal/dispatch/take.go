@@ -44,7 +44,8 @@ func (g *gatewayStream) take(ctx context.Context, message *pb.ConnectRequest, ob
 	case *pb.ConnectRequest_PoolObserved:
 		p := m.PoolObserved
 		err = g.connection.ObservePool(ctx, store.PoolReport{UID: p.GetUid(), CapacityBytes: p.GetCapacityBytes(),
-			UsedBytes: p.GetUsedBytes(), SnapshotsSupported: p.GetSnapshotsSupported(), Problem: p.GetProblem()})
+			UsedBytes: p.GetUsedBytes(), SnapshotsSupported: p.GetSnapshotsSupported(), Problem: p.GetProblem(),
+			UnusableDevices: p.GetUnusableDevices()[:min(len(p.GetUnusableDevices()), model.MaxPoolDevices)]})
 	case *pb.ConnectRequest_ReservationCommit:
 		g.apart(func(ctx context.Context) { g.commitReservations(ctx, m.ReservationCommit) })
 	case *pb.ConnectRequest_ReservationLoad:

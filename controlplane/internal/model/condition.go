@@ -1,6 +1,9 @@
 package model
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // ConditionStatus is Kubernetes': true, false, or nobody can tell.
 type ConditionStatus string
@@ -28,4 +31,23 @@ type Condition struct {
 	Message            string          `json:"message,omitempty"`
 	ObservedGeneration int64           `json:"observedGeneration"`
 	LastTransitionTime time.Time       `json:"lastTransitionTime"`
+}
+
+// SetCondition puts a condition in its place and says whether that changed anything but times.
+func SetCondition(all *[]Condition, c Condition, now time.Time) bool {
+	c.LastTransitionTime = now.UTC()
+	at := slices.IndexFunc(*all, func(have Condition) bool { return have.Type == c.Type })
+	if at < 0 {
+		*all = append(*all, c)
+		return true
+	}
+	have := (*all)[at]
+	if have.Status == c.Status {
+		c.LastTransitionTime = have.LastTransitionTime
+	}
+	if have == c {
+		return false
+	}
+	(*all)[at] = c
+	return true
 }

@@ -69,6 +69,11 @@ func (p *StoragePool) NearlyFull() bool {
 	return p.Status.CapacityBytes > 0 && p.Status.UsedBytes >= p.Status.CapacityBytes/100*int64(p.Spec.WarnPercent)
 }
 
+// ListsImages says whether gateways can tell which volumes' data is in the pool, for data that is left to be found.
+func (p *StoragePool) ListsImages() bool {
+	return p.Spec.RBD != nil || p.Spec.Local != nil && len(p.Spec.Local.Devices) > 0
+}
+
 // Metadata implements Object.
 func (p *StoragePool) Metadata() *Meta { return &p.Meta }
 

@@ -1,6 +1,9 @@
 package model
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Limits of a volume, in bytes.
 const (
@@ -79,6 +82,10 @@ type VolumeStatus struct {
 	Ownership Ownership      `json:"ownership"`
 	// MoveRequest is a planned move that somebody asked for and the leader has yet to carry out.
 	MoveRequest *MoveRequest `json:"moveRequest,omitempty"`
+	// Move is the requested one that is being carried out.
+	Move *RequestedMove `json:"move,omitempty"`
+	// MoveRefusal says why the move that was requested last came to nothing; the next request forgets it.
+	MoveRefusal *MoveRefusal `json:"moveRefusal,omitempty"`
 	// MovedAt is when a requested move began last: rebalancing leaves alone what somebody has placed, for RequestedMoveHolds.
 	MovedAt time.Time `json:"movedAt,omitzero"`
 	// RollBack is asked for and has yet to be done; until then nobody is given the volume.
@@ -99,6 +106,20 @@ type MoveRequest struct {
 	Since   time.Time `json:"since"`
 }
 
+// RequestedMove has begun, and ends once the volume has an owner again.
+type RequestedMove struct {
+	// To is the gateway that was chosen, by number.
+	To uint32 `json:"to"`
+	// Trouble is what went wrong last on the way; empty: nothing so far.
+	Trouble string `json:"trouble,omitempty"`
+}
+
+// MoveRefusal is a condition's reason and message.
+type MoveRefusal struct {
+	Reason  string `json:"reason"`
+	Message string `json:"message"`
+}
+
 // RollBackRequest asks that a volume be made what it was at a snapshot.
 type RollBackRequest struct {
 	// Snapshot by uid.
@@ -107,6 +128,19 @@ type RollBackRequest struct {
 }
 
 // Metadata implements Object.
+// ReasonMoveRequested of a volume's Progressing condition: somebody asked for a move, which is not over.
+const ReasonMoveRequested = "MoveRequested"
+
+// ReasonOwnerDead of a volume's Ready condition: its owner is gone, and nobody who could take over is there.
+const ReasonOwnerDead = "OwnerDead"
+
+// Stranded says that the leader has found the owner gone and nobody to take over: hosts would wait in vain (R11).
+func (v *Volume) Stranded() bool {
+	return v.Status.Ownership.State == Owned && slices.ContainsFunc(v.Status.Conditions, func(c Condition) bool {
+		return c.Type == ConditionReady && c.Status == ConditionFalse && c.Reason == ReasonOwnerDead
+	})
+}
+
 func (v *Volume) Metadata() *Meta { return &v.Meta }
 
 // Kind implements Object.

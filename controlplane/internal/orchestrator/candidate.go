@@ -52,13 +52,20 @@ func leaves(g *model.Gateway) bool { return g.Spec.Cordoned || g.Status.Drain ||
 
 // mayOwn says whether a gateway reaches the volume's data and exports its target. A volume that nobody exports any more
 // is taken by any gateway that reaches it, to be closed.
-func (o *owning) mayOwn(g *model.Gateway, ref model.GatewayRef) bool {
+func (o *owning) mayOwn(g *model.Gateway, ref model.GatewayRef) bool { return o.obstacle(g, ref) == "" }
+
+// obstacle is why a gateway may not own the volume; empty: it may.
+func (o *owning) obstacle(g *model.Gateway, ref model.GatewayRef) string {
 	l := o.links[ref.Number]
-	if l == nil || l.connection == nil || !reaches(g, l.connection, o.pool) {
-		return false
+	switch {
+	case l == nil || l.connection == nil:
+		return "has no stream to the control plane"
+	case !reaches(g, l.connection, o.pool):
+		return "does not reach the storage pool"
+	case !o.local() && !o.hasClient(o.pool, ref):
+		return "could not be shut out of the storage pool: it has not told its client there"
+	case o.target != nil && !slices.Contains(o.target.Status.PathSet, g.Status.Number):
+		return "is not in the target's path set"
 	}
-	if !o.local() && !o.hasClient(o.pool, ref) {
-		return false // it could not be shut out
-	}
-	return o.target == nil || slices.Contains(o.target.Status.PathSet, g.Status.Number)
+	return ""
 }

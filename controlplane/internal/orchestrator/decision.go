@@ -114,25 +114,6 @@ func modify(object model.Object, change func(model.Object) bool, event *Event) A
 	return a
 }
 
-// setCondition puts a condition in its place and says whether that changed anything but times.
-func setCondition(all *[]model.Condition, c model.Condition, now time.Time) bool {
-	c.LastTransitionTime = now.UTC()
-	at := slices.IndexFunc(*all, func(have model.Condition) bool { return have.Type == c.Type })
-	if at < 0 {
-		*all = append(*all, c)
-		return true
-	}
-	have := (*all)[at]
-	if have.Status == c.Status {
-		c.LastTransitionTime = have.LastTransitionTime
-	}
-	if have == c {
-		return false
-	}
-	(*all)[at] = c
-	return true
-}
-
 // conditions is an action that brings an object's conditions up to date, and whether it is needed.
 func conditions(object model.Object, wanted []model.Condition, now time.Time) (Action, bool) {
 	generation := object.Metadata().Generation
@@ -140,7 +121,7 @@ func conditions(object model.Object, wanted []model.Condition, now time.Time) (A
 		changed := false
 		for _, c := range wanted {
 			c.ObservedGeneration = generation
-			changed = setCondition(all, c, now) || changed
+			changed = model.SetCondition(all, c, now) || changed
 		}
 		return changed
 	}

@@ -210,7 +210,7 @@ func (v *View) gatewayStatus(g *model.Gateway, found verdict, now time.Time) (Ac
 		s.LastSeen = now.UTC()
 		for _, c := range told {
 			c.ObservedGeneration = o.Metadata().Generation
-			setCondition(&s.Conditions, c, now)
+			model.SetCondition(&s.Conditions, c, now)
 		}
 		return true
 	}, gatewayEvent(g, found, incarnation != "" && status.Incarnation != incarnation))

@@ -7,29 +7,6 @@ import (
 	"sluice.dev/sluice/controlplane/internal/model"
 )
 
-// carryOut makes the move that somebody asked for, or ends the request with the reason why not.
-func (o *owning) carryOut(request *model.MoveRequest) *Action {
-	next, ok := model.GatewayRef{}, false
-	if request.Gateway == 0 {
-		next, ok = o.candidate(o.is.Owner)
-	} else if g := o.GatewayByNumber(request.Gateway); g != nil && !leaves(g) {
-		var present bool
-		next, present = o.connected(request.Gateway)
-		ok = present && o.mayOwn(g, next)
-	}
-	if ok && next != o.is.Owner {
-		a := o.move(next, reasonMoveRequest)
-		a.Own.Request = request
-		return a
-	}
-	if ok {
-		return o.endRequest(*request, Event{false, "Moved",
-			fmt.Sprintf("gateway %d owns the volume already", next.Number)})
-	}
-	return o.endRequest(*request, Event{true, "MoveRefused", "no other gateway can own the volume: " +
-		"it has to have a stream, be in the target's path set, and reach the storage pool"})
-}
-
 func (o *owning) move(next model.GatewayRef, reason string) *Action {
 	return o.change(reason, func(is model.Ownership) (model.Ownership, error) { return is.Move(next) },
 		&Event{false, reason, fmt.Sprintf("moving from gateway %d to gateway %d", o.is.Owner.Number, next.Number)})
@@ -95,7 +72,8 @@ func (o *owning) stepMoving() *Action {
 		return nil // it has all the time it needs
 	}
 	if nextGone {
-		return o.failed(o.is.Next, o.change(reasonNextGone, model.Ownership.CancelMove, nil))
+		return o.failed(o.is.Next, o.change(reasonNextGone, model.Ownership.CancelMove, &Event{true, reasonNextGone,
+			fmt.Sprintf("gateway %s, the next owner, is gone", o.is.Next)}))
 	}
 	if left := MoveTimeout - o.now.Sub(o.is.Since); left > 0 {
 		o.d.wait(left)

@@ -18,10 +18,10 @@ const (
 	reasonReleased     = "Released"
 	reasonFailed       = "OpenFailed"
 	reasonOwnerFenced  = "OwnerFenced"
-	reasonOwnerDead    = "OwnerDead"
+	reasonOwnerDead    = model.ReasonOwnerDead
 	reasonOwnerSlow    = "OwnerSlow"
 	reasonCandidate    = "CandidateGone"
-	reasonMoveRequest  = "MoveRequested"
+	reasonMoveRequest  = model.ReasonMoveRequested
 	reasonMoveTimeout  = "MoveTimeout"
 	reasonNextGone     = "NextOwnerGone"
 	reasonDrain        = "Drain"
@@ -68,13 +68,13 @@ func (v *View) decideOwnership(volume *model.Volume, now time.Time, d *Decision)
 	if step == nil && d.Alarm == "" {
 		step = o.step()
 		if request := volume.Status.MoveRequest; step == nil && d.Alarm != "" && request != nil {
-			step = o.endRequest(*request, Event{true, "MoveRefused", "no gateway can own the volume now"})
+			step = o.refuse(*request, "no gateway can own the volume now. See what is wrong: sluicectl doctor")
 		}
 	}
 	if step != nil {
 		if step.Own != nil {
 			o.given(step.Own)
-			v.tellWith(step.Own, volume, now)
+			v.tellWith(step, volume, now)
 		}
 		d.add(*step)
 	}
@@ -130,22 +130,9 @@ func (o *owning) stepUnowned() *Action {
 	case o.is.State == model.Orphaned:
 		return o.change(reasonUnexported, model.Ownership.Retire, nil)
 	case o.volume.Status.MoveRequest != nil:
-		return o.endRequest(*o.volume.Status.MoveRequest, Event{true, "MoveRefused", "no target exports the volume"})
+		return o.refuse(*o.volume.Status.MoveRequest, "no target exports the volume: it needs no owner")
 	}
 	return nil
-}
-
-// endRequest ends a request to move, unless somebody asked for another one meanwhile.
-func (o *owning) endRequest(asked model.MoveRequest, event Event) *Action {
-	a := modify(o.volume, func(object model.Object) bool {
-		status := &object.(*model.Volume).Status
-		if status.MoveRequest == nil || *status.MoveRequest != asked {
-			return false
-		}
-		status.MoveRequest = nil
-		return true
-	}, &event)
-	return &a
 }
 
 // give asks for an owner, the best that can be one; without any it is an alarm.

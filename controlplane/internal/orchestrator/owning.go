@@ -18,12 +18,9 @@ func (a Action) Owning(volume *model.Volume) (model.Ownership, error) {
 	}
 	next.Reason = a.Own.Reason
 	for _, c := range a.Own.conditions {
-		setCondition(&volume.Status.Conditions, c, a.Own.at)
+		model.SetCondition(&volume.Status.Conditions, c, a.Own.at)
 	}
-	if request := volume.Status.MoveRequest; request != nil && a.Own.Request != nil && *request == *a.Own.Request {
-		volume.Status.MoveRequest = nil
-		volume.Status.MovedAt = request.Since
-	}
+	a.Own.follow(&volume.Status, next, a.Event)
 	return next, nil
 }
 
@@ -39,16 +36,18 @@ func (t *term) own(ctx context.Context, a Action) (*model.Volume, error) {
 // tellWith has the conditions that follow from a change of ownership stored with it: apart from it they would be as many writes
 // again, in the way of those that hosts wait for. What is to be told of the volume's image takes a look of its own, and so does
 // what calls for an event.
-func (v *View) tellWith(change *OwnChange, volume *model.Volume, now time.Time) {
+func (v *View) tellWith(step *Action, volume *model.Volume, now time.Time) {
 	if volume.Meta.Deleting() || volume.Status.CapacityBytes < max(volume.Spec.SizeBytes, 1) {
 		return
 	}
+	change := step.Own
 	next, err := change.Change(change.From)
 	if err != nil {
 		return
 	}
 	owned := *volume
 	owned.Status.Ownership = next
+	change.follow(&owned.Status, next, step.Event)
 	wanted := v.volumeConditions(&owned, v.decideImage(&owned, now, &Decision{}), now, &Decision{})
 	if appliedEvent(volume.Status.Conditions, wanted) != nil {
 		return

@@ -32,7 +32,7 @@ func (v *View) DecidePool(name string, now time.Time) Decision {
 	if c, needed := conditions(pool, poolConditions(pool, found, failing), now); needed {
 		d.add(c)
 	}
-	if pool.Spec.RBD != nil && found != nil && found.Problem == "" {
+	if pool.ListsImages() && found != nil && found.Problem == "" {
 		v.findOrphans(pool, now, &d)
 	}
 	return d
@@ -89,7 +89,7 @@ func poolConditions(pool *model.StoragePool, found *store.PoolReport, failing []
 			"no gateway that has a stream reports it")}
 	}
 	well, full := found.Problem == "", pool.NearlyFull()
-	var wrong []string
+	wrong := slices.Clone(found.UnusableDevices)
 	if full {
 		wrong = append(wrong, fmt.Sprintf("more than %d%% are used", pool.Spec.WarnPercent))
 	}
@@ -102,6 +102,8 @@ func poolConditions(pool *model.StoragePool, found *store.PoolReport, failing []
 		reason = "Problem"
 	case full:
 		reason = "NearlyFull"
+	case len(wrong) > 0:
+		reason = "DevicesUnusable"
 	}
 	return []model.Condition{
 		condition(model.ConditionReady, well, choose(well, "Reachable", "Problem"), cmp.Or(found.Problem, "gateways reach it")),
@@ -129,8 +131,9 @@ func (v *View) findOrphans(pool *model.StoragePool, now time.Time, d *Decision) 
 	orphans = orphans[:min(count, model.MaxOrphansShown)]
 	var event *Event
 	if count > int(pool.Status.OrphanedImageCount) {
-		event = &Event{true, "OrphanedImages", fmt.Sprintf("%d images are named as volumes' and are no volume's, such as %s: adopt "+
-			"or remove them", count, orphans[0])}
+		event = &Event{true, "OrphanedImages", fmt.Sprintf("%d images are named as volumes' and are no volume's, such as %s: %s",
+			count, orphans[0], choose(pool.Spec.RBD != nil, "adopt or remove them", "`blkdiscard -z` the devices that say so once "+
+				"nobody needs the data, or take them out of the pool"))}
 	}
 	d.add(modify(pool, func(o model.Object) bool {
 		status := &o.(*model.StoragePool).Status

@@ -46,9 +46,6 @@ func (v *View) decideImage(volume *model.Volume, now time.Time, d *Decision) pro
 	switch {
 	case pool == nil:
 		return progress{reason: reasonPoolUnknown, message: "storage pool " + volume.Spec.Pool + " is not there"}
-	case pool.Spec.Local != nil && len(pool.Spec.Local.Devices) > 0:
-		return progress{reason: reasonJobUnsupported,
-			message: "volumes on whole devices are not made by the control plane: use a pool with a directory"}
 	case volume.Status.RollBack != nil:
 		return v.rollBack(volume, pool, now, d)
 	case have >= want && volume.Status.SharesWith != "":
@@ -305,11 +302,6 @@ func (v *View) volumeConditions(volume *model.Volume, image progress, now time.T
 	default:
 		reason, message = reasonNoCandidate, "no gateway that reaches its data and exports its target has a stream"
 	}
-	growing := made && (volume.Status.CapacityBytes < volume.Spec.SizeBytes || volume.Status.RollBack != nil ||
-		volume.Status.SharesWith != "")
-	busy := wanted && (is.State == model.Moving || is.State == model.Opening || is.State == model.Acquiring) ||
-		growing || volume.Meta.Deleting()
-	why := choose(growing || volume.Meta.Deleting(), cmp.Or(image.reason, "Growing"), string(is.State))
 	absent := serves && present == Absent
 	if left := NoStreamTold - now.Sub(v.link(is.Owner.Number).lost); absent && left > 0 {
 		absent = false
@@ -317,10 +309,33 @@ func (v *View) volumeConditions(volume *model.Volume, image progress, now time.T
 	}
 	return []model.Condition{
 		condition(model.ConditionReady, ready, reason, message),
-		condition(model.ConditionProgressing, busy, choose(busy, why, "Settled"), choose(busy, image.message, "")),
+		progressing(volume, wanted, image),
 		degradedBy(v.refusals(volume), condition(model.ConditionDegraded,
 			absent || image.reason == reasonJobFailed || image.reason == reasonJobUnsupported,
 			choose(absent, reasonNoStream, cmp.Or(image.reason, "AllWell")),
 			choose(absent, "its owner has no stream to the control plane; it serves on", image.message))),
 	}
+}
+
+// progressing says what is under way. A requested move that came to nothing is told until the next request, whatever else is.
+func progressing(volume *model.Volume, wanted bool, image progress) model.Condition {
+	status := &volume.Status
+	state, deleting := status.Ownership.State, volume.Meta.Deleting()
+	growing := status.CapacityBytes > 0 &&
+		(status.CapacityBytes < volume.Spec.SizeBytes || status.RollBack != nil || status.SharesWith != "")
+	busy, reason, message := true, "", ""
+	switch {
+	case growing || deleting:
+		reason, message = cmp.Or(image.reason, "Growing"), image.message
+	case wanted && (state == model.Moving || state == model.Opening || state == model.Acquiring):
+		reason, message = string(state), image.message
+	case status.MoveRequest != nil || status.Move != nil:
+		reason = reasonMoveRequest
+	default:
+		busy, reason = false, "Settled"
+	}
+	if r := status.MoveRefusal; r != nil && status.RollBack == nil && !deleting {
+		reason, message = r.Reason, r.Message+choose(message == "", "", "; "+message)
+	}
+	return condition(model.ConditionProgressing, busy, reason, message)
 }

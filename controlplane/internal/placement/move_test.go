@@ -3,6 +3,7 @@ package placement
 import (
 	"math"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -205,6 +206,19 @@ func TestADrainThatNobodyCanTakeOverIsBlockedAndReported(t *testing.T) {
 	}
 	if !reports(a, ReasonDrainBlocked) {
 		t.Error("nobody is told that the drain is blocked")
+	}
+}
+
+func TestTheMendOfABlockedDrainNamesANodeOnlyWhereVolumesNeedThat(t *testing.T) {
+	c := plainCluster(2, 1, 2)
+	c.Volumes[0].PoolKind, c.Volumes[0].Node = LocalPool, "node-1"
+	c = applied(c, Plan(c))
+	for gateway, want := range map[uint32]string{1: `on node "node-1"`, 2: "or lower spec.paths"} {
+		problems := Plan(withHealth(c, gateway, Draining)).Problems
+		if i := slices.IndexFunc(problems, func(p Problem) bool { return p.Reason == ReasonDrainBlocked }); i < 0 ||
+			!strings.HasSuffix(problems[i].Mend, want) {
+			t.Errorf("gateway %d drains, and the mend does not end with %q: %+v", gateway, want, problems)
+		}
 	}
 }
 

@@ -225,7 +225,7 @@ func (p *planner) pad(t *target) {
 			p.problems.add(model.KindTarget, t.Name, ReasonDrainBlocked,
 				fmt.Sprintf("gateway %s should leave its path set, and no other can take its place",
 					gatewayName(p.gateways[g].Gateway)),
-				fmt.Sprintf("it stays: add a usable gateway to pool %s%s", t.GatewayPool, onNodes(t)))
+				p.mendOfBlockedDrain(t, g))
 		}
 	}
 	if serving < t.want {
@@ -235,9 +235,10 @@ func (p *planner) pad(t *target) {
 	}
 }
 
-func onNodes(t *target) string {
-	if len(t.nodes) == 0 {
-		return ""
+// mendOfBlockedDrain: a gateway that local volumes need has to be replaced on its node, any other anywhere, or not at all.
+func (p *planner) mendOfBlockedDrain(t *target, g int32) string {
+	if p.needed(t, g) {
+		return fmt.Sprintf("it stays: add a usable gateway to pool %s on node %q", t.GatewayPool, p.gateways[g].Node)
 	}
-	return fmt.Sprintf(" on nodes %q", t.nodes)
+	return fmt.Sprintf("it stays: add a usable gateway to pool %s, or lower spec.paths", t.GatewayPool)
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"syscall"
 )
 
 // Keyring encrypts secrets at rest with AES-256-GCM. Its first key encrypts, all of them decrypt: a key is rotated by
@@ -25,14 +26,23 @@ const KeySize = 32
 // maxKeys bounds a key file.
 const maxKeys = 16
 
+// private says that a file is for its owner alone; one of root's may be read by a group, too, for a process that is not root:
+// that is how a pod is given a Secret.
+func private(info os.FileInfo, user int) bool {
+	if stat, ok := info.Sys().(*syscall.Stat_t); ok && stat.Uid == 0 && user != 0 {
+		return info.Mode().Perm()&0o037 == 0
+	}
+	return info.Mode().Perm()&0o077 == 0
+}
+
 // ReadKeyring reads a file of lines `<id>:<32 bytes in base64>`, the newest key first. Empty lines and
-// lines that begin with # are left out. The file must not be readable by others.
+// lines that begin with # are left out. Only its owner may read the file, or a group if it is root's and the process is not.
 func ReadKeyring(path string) (*Keyring, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, fmt.Errorf("key file: %w", err)
 	}
-	if info.Mode().Perm()&0o077 != 0 {
+	if !private(info, os.Getuid()) {
 		return nil, fmt.Errorf("key file %s has mode %#o: others can read it; chmod 600", path, info.Mode().Perm())
 	}
 	text, err := os.ReadFile(path)

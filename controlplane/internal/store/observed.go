@@ -115,6 +115,8 @@ type PoolReport struct {
 	SnapshotsSupported bool             `json:"snapshotsSupported"`
 	// Problem is empty where the pool is well.
 	Problem string `json:"problem,omitempty"`
+	// UnusableDevices of the pool, each with why and the mend.
+	UnusableDevices []string `json:"unusableDevices,omitempty"`
 }
 
 // VolumeLoad counts since the gateway opened the volume.
@@ -285,11 +287,14 @@ func (c *Connection) ObserveLoads(ctx context.Context, report LoadReport) error 
 	return c.observe(ctx, []keyed{{key: key, record: report}})
 }
 
-// ForgetGateway deletes what was observed by a gateway and of it. Called before the gateway is removed.
+// ForgetGateway deletes what was observed by a gateway and of it, its sessions included. Called before the gateway is removed.
 func (s *Store) ForgetGateway(ctx context.Context, number uint32) error {
 	peers := fmt.Sprintf("%speer/%d/", s.observedPrefix(), number)
 	by, applied := "/"+strconv.FormatUint(uint64(number), 10), s.appliedPrefix(number)
-	var gone []clientv3.Op
+	gone := []clientv3.Op{
+		clientv3.OpDelete(s.sessionKeyPrefix(number), clientv3.WithPrefix()),
+		clientv3.OpDelete(s.evictionPrefix(number), clientv3.WithPrefix()),
+	}
 	from, end := s.observedPrefix(), clientv3.GetPrefixRangeEnd(s.observedPrefix())
 	connections := s.connectionKey("")
 	for {

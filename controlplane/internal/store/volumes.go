@@ -196,7 +196,15 @@ func (s *Store) RequestMove(ctx context.Context, volume, gateway string) (*model
 		if v.Status.Ownership.State == model.Unowned {
 			return false, model.Precondition("name", "%s has no owner: no target exports it", volume)
 		}
-		v.Status.MoveRequest = &model.MoveRequest{Gateway: number, Since: s.now().UTC()}
+		now := s.now().UTC()
+		v.Status.MoveRequest, v.Status.MoveRefusal = &model.MoveRequest{Gateway: number, Since: now}, nil
+		told := model.Condition{Type: model.ConditionProgressing, Status: model.ConditionTrue, Reason: model.ReasonMoveRequested}
+		for _, c := range v.Status.Conditions {
+			if c.Type == told.Type { // whoever waits from here on must not take an older refusal for this one's
+				told.ObservedGeneration = c.ObservedGeneration
+				model.SetCondition(&v.Status.Conditions, told, now)
+			}
+		}
 		return true, nil
 	})
 }

@@ -142,8 +142,6 @@ class Backend {
   // the unit answers 02/04/00) until it returns ok again. A size that grew from outside is known
   // when it returns.
   virtual Result<void> check() = 0;
-  // Whether it answers -ESHUTDOWN by now, as far as it knows; any thread, never blocks.
-  virtual bool fenced() const { return false; }
 };
 
 // Where a Ceph cluster is, and who we are to it. A key is never part of a message.

@@ -39,10 +39,16 @@ Result<uint64_t> size_of(int fd, const std::string& path) {
   return fail(path, "can't tell its size: " + why(errno), "check that the device is connected");
 }
 
-Result<uint64_t> adopt_size(int fd, const Spec& spec) {
+// What a LUN can have of a device, in bytes: whole blocks, behind what is reserved at its start.
+uint64_t usable_of(uint64_t device, uint64_t reserved, uint32_t block_size) {
+  const uint64_t rest = device > reserved ? device - reserved : 0;
+  return rest - rest % block_size;
+}
+
+Result<uint64_t> adopt_size(int fd, const Spec& spec, uint64_t reserved) {
   Result<uint64_t> device = size_of(fd, spec.path);
   if (!device) return device;
-  const uint64_t usable = *device - *device % spec.block_size;
+  const uint64_t usable = usable_of(*device, reserved, spec.block_size);
   if (usable == 0) return fail(spec.path, "is empty", "attach a medium");
   if (spec.size > usable) {
     return fail(spec.path,
@@ -52,14 +58,22 @@ Result<uint64_t> adopt_size(int fd, const Spec& spec) {
   return spec.size != 0 ? spec.size : usable;
 }
 
-Info describe(const Spec& spec, const BlockQueue& queue) {
+// Where the first unit of deallocation starts, counted from the LUN's first byte.
+uint64_t discard_alignment(const BlockQueue& queue, uint64_t reserved) {
+  const uint64_t unit = queue.discard_granularity;
+  if (unit == 0) return queue.discard_alignment;
+  return (queue.discard_alignment % unit + unit - reserved % unit) % unit;
+}
+
+Info describe(const Spec& spec, const BlockQueue& queue, uint64_t reserved) {
   Info info;
   info.memory_alignment = queue.dma_alignment;
   info.read_only = spec.read_only;
   info.rotational = queue.rotational;
   if (queue.discard_max > 0 && !spec.read_only) {
     info.discard_granularity = std::max(queue.discard_granularity, spec.block_size);
-    info.discard_alignment = queue.discard_alignment;
+    info.discard_alignment =
+        reserved == 0 ? queue.discard_alignment : discard_alignment(queue, reserved);
     info.thin = true;
     // BLKDISCARD promises nothing about contents, a deallocating write of zeros does.
     info.discard_zeroes = queue.write_zeroes_unmaps;
@@ -69,7 +83,7 @@ Info describe(const Spec& spec, const BlockQueue& queue) {
 
 }  // namespace
 
-Result<std::unique_ptr<Backend>> Block::open(const Spec& spec) {
+Result<std::unique_ptr<Backend>> Block::open(const Spec& spec, uint64_t reserved) {
   if (!zeros()) return fail(spec.path, "no address space left", "free memory");
   struct stat status;
   if (stat(spec.path.c_str(), &status) != 0) {
@@ -89,12 +103,13 @@ Result<std::unique_ptr<Backend>> Block::open(const Spec& spec) {
                     " bytes, more than block-size=" + std::to_string(spec.block_size),
                 "use block-size=" + std::to_string(queue->logical_block_size));
   }
-  Result<uint64_t> size = adopt_size(fd->get(), spec);
+  Result<uint64_t> size = adopt_size(fd->get(), spec, reserved);
   if (!size) return Error{size.error()};
 
   Setup setup;
   setup.fd = std::move(*fd);
-  setup.info = describe(spec, *queue);
+  setup.info = describe(spec, *queue, reserved);
+  setup.base = reserved;
   const AtomicWrites atomic = atomic_writes_of(setup.fd.get(), spec.block_size);
   setup.info.atomic_write_bytes = atomic.bytes;
   setup.atomic_segments = atomic.segments;
@@ -120,16 +135,23 @@ Result<Extent> Block::allocation(uint64_t offset, uint64_t limit) const {
   return Extent{std::min(limit, size - offset), true};
 }
 
-Result<uint64_t> Block::device_size() const { return size_of(fd(), path()); }
+Result<uint64_t> Block::usable_size() const {
+  Result<uint64_t> device = size_of(fd(), path());
+  if (!device) return device;
+  return usable_of(*device, base(), block_size());
+}
 
 Result<void> Block::resize(uint64_t new_size) {
-  Result<uint64_t> device = device_size();
-  if (!device) return Error{device.error()};
-  const uint64_t usable = *device - *device % block_size();
-  if (new_size != 0 && new_size != usable) {
+  Result<uint64_t> found = usable_size();
+  if (!found) return Error{found.error()};
+  const uint64_t usable = *found;
+  if (new_size > usable || (new_size != usable && new_size != 0 && !is_part_)) {
     return fail(path(),
                 "the device holds " + format_size(usable) + ", not " + format_size(new_size),
                 "resize the device first");
+  }
+  if (new_size != 0 && new_size < size_bytes()) {
+    return fail(path(), "a LUN only grows, and this one has " + format_size(size_bytes()), "");
   }
   if (usable < size_bytes()) {
     return fail(
@@ -137,7 +159,7 @@ Result<void> Block::resize(uint64_t new_size) {
         "the device shrank from " + format_size(size_bytes()) + " to " + format_size(usable),
         "grow it again");
   }
-  set_size(usable);
+  set_size(new_size != 0 ? new_size : usable);
   return {};
 }
 
@@ -152,7 +174,7 @@ Result<void> Block::check() {
   if (std::getline(state_file, state) && (state == "offline" || state == "transport-offline")) {
     return fail(path(), "the device is " + state, "check its cables and power");
   }
-  Result<uint64_t> device = device_size();
+  Result<uint64_t> device = usable_size();
   if (!device) return Error{device.error()};
   if (*device < size_bytes()) {
     return fail(path(), "the device shrank to " + format_size(*device), "grow it again");

@@ -1,4 +1,5 @@
-// A LUN on a block device: exclusive (O_EXCL, DESIGN R2) and always past the page cache.
+// A LUN on a block device, or on the part of it behind what is reserved: exclusive (O_EXCL, DESIGN
+// R2) and always past the page cache.
 #pragma once
 
 #include "backend/block_queue.h"
@@ -8,7 +9,8 @@ namespace sluice::backend {
 
 class Block final : public Descriptor {
  public:
-  static Result<std::unique_ptr<Backend>> open(const Spec& spec);
+  // `reserved`: bytes at its start that aren't the LUN's; a multiple of 1 MiB.
+  static Result<std::unique_ptr<Backend>> open(const Spec& spec, uint64_t reserved = 0);
 
   // Refuses to turn on the cache of a drive that has none.
   Result<void> set_write_cache(bool on) override;
@@ -20,10 +22,14 @@ class Block final : public Descriptor {
 
  private:
   Block(const Spec& spec, Setup setup, dev_t device, bool write_back)
-      : Descriptor(spec, std::move(setup)), device_(device), write_back_(write_back) {}
-  Result<uint64_t> device_size() const;
+      : Descriptor(spec, std::move(setup)),
+        device_(device),
+        is_part_(spec.size != 0),
+        write_back_(write_back) {}
+  Result<uint64_t> usable_size() const;
 
   const dev_t device_;
+  const bool is_part_;  // its size was asked for, and may be less than the device's
   const bool write_back_;
 };
 

@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <fstream>
+
 #include "backend/spec.h"
 #include "backend/test_driver.h"
 #include "backend/test_places.h"
@@ -53,6 +56,33 @@ TEST_F(BlockTest, TakesOverTheDevicesNewSize) {
   EXPECT_EQ(backend->size_bytes(), 2 * kSize);
   Driver driver(*backend);
   EXPECT_EQ(driver.write(2 * kSize - 4096, Bytes(4096)), 0);
+}
+
+TEST_F(BlockTest, WhatIsReservedAtItsStartIsOutOfReach) {
+  constexpr uint64_t kReserved = 1 << 20;
+  const Bytes label(kReserved, 0xa5);
+  std::fstream raw(loop_.path(), std::ios::in | std::ios::out | std::ios::binary);
+  raw.write(reinterpret_cast<const char*>(label.data()), kReserved).flush();
+  Spec spec;
+  spec.kind = "block";
+  spec.path = loop_.path();
+  spec.size = kSize / 2;
+  auto opened = Block::open(spec, kReserved);
+  ASSERT_TRUE(opened.ok()) << opened.error();
+  Driver driver(**opened);
+  ASSERT_EQ(driver.write(0, Bytes(8192, 7)), 0);
+  ASSERT_EQ(driver.discard(4096, kSize / 2 - 4096), 0);
+  EXPECT_LT(driver.write(kSize / 2, Bytes(4096, 7)), 0) << "beyond what was asked for";
+  EXPECT_FALSE((*opened)->resize(kSize).ok()) << "the device has less";
+  EXPECT_FALSE((*opened)->resize(kSize / 4).ok());
+  EXPECT_TRUE((*opened)->resize(kSize - kReserved).ok());
+  EXPECT_EQ(driver.write(kSize - kReserved - 4096, Bytes(4096, 9)), 0);
+  opened->reset();
+  Bytes all(kSize);
+  std::ifstream(loop_.path(), std::ios::binary).read(reinterpret_cast<char*>(all.data()), kSize);
+  EXPECT_TRUE(std::equal(label.begin(), label.end(), all.begin()));
+  EXPECT_EQ(all[kReserved], 7);
+  EXPECT_EQ(all[kSize - 1], 9);
 }
 
 TEST_F(BlockTest, AShrunkDeviceFailsItsCheckUntilItGrowsAgain) {

@@ -57,6 +57,7 @@ Descriptor::Descriptor(const Spec& spec, Setup setup)
       info_(setup.info),
       path_(spec.path),
       block_size_(spec.block_size),
+      base_(setup.base),
       atomic_segments_(setup.atomic_segments),
       inline_io_(setup.inline_io),
       discard_(setup.discard),
@@ -136,7 +137,7 @@ bool Descriptor::transfer(Io& io) {
   const bool dsync =
       write && must_be_durable(io) && !dsync_refused_.load(std::memory_order_relaxed);
   op.rw_flags = (dsync ? RWF_DSYNC : 0) | (atomic ? kRwfAtomic : 0);
-  op.offset = io.offset;
+  op.offset = base_ + io.offset;
   op.iov = io.priv.p ? &io.priv.iov : io.iov;
   op.iovcnt = io.priv.p ? 1 : io.iovcnt;
   op.length = io.priv.p ? io.priv.iov.iov_len : io.length;
@@ -201,7 +202,7 @@ bool Descriptor::try_inline(Io& io) {
   if (io.length > kInlineLimit) return false;
   if (window_ && try_mapped(io)) return true;
   if (inline_io_ == Inline::kNowait) return try_nowait(io);
-  const auto offset = static_cast<off_t>(io.offset);
+  const auto offset = static_cast<off_t>(base_ + io.offset);
   const int count = static_cast<int>(io.iovcnt);
   ssize_t n = 0;
   do {
@@ -229,7 +230,7 @@ bool Descriptor::try_nowait(Io& io) {
     skip_nowait_.store(skip - 1, std::memory_order_relaxed);
     return false;
   }
-  const auto offset = static_cast<off_t>(io.offset);
+  const auto offset = static_cast<off_t>(base_ + io.offset);
   const int count = static_cast<int>(io.iovcnt);
   const ssize_t n = write ? pwritev2(fd(), io.iov, count, offset, RWF_NOWAIT)
                           : preadv2(fd(), io.iov, count, offset, RWF_NOWAIT);

@@ -62,6 +62,7 @@ class Descriptor : public Backend {
     FileDescriptor fd;
     Info info;
     uint64_t size = 0;             // bytes
+    uint64_t base = 0;             // bytes of the medium in front of the LUN's first
     uint32_t atomic_segments = 0;  // vectors of a kIoAtomic write
     Inline inline_io = Inline::kNever;
     RangeMethod discard = RangeMethod::kPunchHole;
@@ -74,6 +75,7 @@ class Descriptor : public Backend {
   int fd() const { return fd_.get(); }
   const std::string& path() const { return path_; }
   uint32_t block_size() const { return block_size_; }
+  uint64_t base() const { return base_; }
   MappedWindow* window() const { return window_.get(); }
   void set_size(uint64_t bytes) { size_.store(bytes, std::memory_order_release); }
   void refuse(RangeMethod method) {
@@ -110,6 +112,7 @@ class Descriptor : public Backend {
   const Info info_;
   const std::string path_;
   const uint32_t block_size_;
+  const uint64_t base_;
   const uint32_t atomic_segments_;
   const Inline inline_io_;
   const RangeMethod discard_;

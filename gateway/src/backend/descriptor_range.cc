@@ -51,7 +51,7 @@ bool Descriptor::range_step(Io& io) {
     method = static_cast<RangeMethod>(static_cast<unsigned>(method) + 1);
   }
   io.priv.b = static_cast<uint64_t>(method);
-  const uint64_t offset = io.offset + io.priv.a;
+  const uint64_t offset = base_ + io.offset + io.priv.a;
   uint64_t length = io.length - io.priv.a;
   const bool run_inline = inline_io_ == Inline::kAlways && io.length <= kWriteStep;
   const auto at = static_cast<off_t>(offset);

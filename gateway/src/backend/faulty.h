@@ -60,7 +60,6 @@ class Faulty final : public Backend {
   uint64_t free_bytes() const override { return inner_->free_bytes(); }
   Result<void> resize(uint64_t new_size) override { return inner_->resize(new_size); }
   Result<void> check() override;
-  bool fenced() const override { return inner_->fenced(); }
 
  private:
   struct Verdict {

@@ -162,7 +162,9 @@ inline constexpr Nanos kLoadAgain = 250 * kMillisecond;  // reservations that co
 inline constexpr size_t kMaxHandoverRequest = 256;       // bytes of one request for a lock
 inline constexpr size_t kMaxVolumeRecord = size_t{64} << 20;
 inline constexpr size_t kMaxReservationState = size_t{1} << 20;  // bytes in a commit
-inline constexpr Nanos kApplyAgain = 5 * kSecond;                // what was refused
+// How long the control plane has, after a start, until the last life's desired state is applied.
+inline constexpr Nanos kStateFromDisk = 2 * kSecond;
+inline constexpr Nanos kApplyAgain = 5 * kSecond;  // what was refused
 inline constexpr Nanos kObserveSessions = 1 * kSecond;
 inline constexpr Nanos kObservePools = 10 * kSecond;
 inline constexpr size_t kMaxJobs = 256;  // waiting; more are not taken, and sent again

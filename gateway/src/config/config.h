@@ -104,6 +104,8 @@ struct ControlPlaneConfig {
   bool insecure_loopback = false;
   std::string gateway;  // name of the Gateway object; filled in: the host's name
   std::string node;     // filled in: the host's name
+  // Records of volumes on whole devices, the same directory for all gateways of the node.
+  std::string device_records = "/var/lib/sluice/devices";
   Line line;
   bool given() const { return !endpoints.empty(); }
   bool operator==(const ControlPlaneConfig&) const = default;

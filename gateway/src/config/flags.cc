@@ -109,6 +109,8 @@ void Parser::add_control_plane() {
         option("--tls-key", control.key, "Its private key", "PEM"),
         option("--gateway-name", control.gateway, "Name of its Gateway object", "NAME"),
         option("--node", control.node, "Name of its node", "NAME"),
+        option("--device-records", control.device_records,
+               "Records of volumes on whole devices; the node's gateways share it", "DIR"),
         app.add_flag("--insecure-loopback", control.insecure_loopback,
                      "No TLS, to loopback addresses only")}) {
     needs->needs(endpoints);

@@ -94,6 +94,10 @@ constexpr auto kControlPlane = std::to_array<Key>({
     text("gateway", 1, 253, "(the host's name)", "Name of this gateway's Gateway object."),
     text("node", 1, 253, "(the host's name)",
          "Name of the node, by which local pools find the gateways that can reach them."),
+    text(
+        "device-records", 1, lim::kMaxPathBytes, "/var/lib/sluice/devices",
+        "Directory for records of volumes on whole devices; all gateways of the node share it, and "
+        "it outlasts a power cut."),
 });
 
 constexpr auto kListen = std::to_array<Key>({

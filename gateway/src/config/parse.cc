@@ -40,7 +40,7 @@ void read_log(const Section& section, LogConfig* log) {
   std::string format = "text";
   section.choice("level", &level);
   section.choice("format", &format);
-  log->level = parse_level(level).value();
+  if (const auto parsed = parse_level(level)) log->level = parsed.value();
   log->format = format == "json" ? log::Format::kJson : log::Format::kText;
 }
 
@@ -112,6 +112,7 @@ void read_control_plane(const Section& top, ControlPlaneConfig* control) {
   section.on_off("insecure-loopback", &control->insecure_loopback);
   section.text("gateway", &control->gateway);
   section.text("node", &control->node);
+  section.text("device-records", &control->device_records);
   for (const char* key : {"listen", "gateway-number", "discovery", "targets"}) {
     if (top.has(key)) {
       top.fault(key, "comes from the control plane; remove it here, or remove control-plane");

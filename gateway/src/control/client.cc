@@ -54,7 +54,8 @@ class ClientImpl final : public Client {
                       },
                   .services = {.commits = commits_, .incarnation = setup_.incarnation},
                   .rbd = setup_.rbd,
-                  .nearly_full = setup_.nearly_full}),
+                  .nearly_full = setup_.nearly_full,
+                  .device_records = setup_.device_records}),
         jobs_({.volumes = volumes_,
                .turns = turns_,
                .reactors = setup_.around.reactors,
@@ -84,8 +85,7 @@ class ClientImpl final : public Client {
     if (!stream) return Error{stream.error()};
     stream_ = std::move(stream).value();
     if (desired_.held().version != 0) {
-      log::info("desired state from disk", {{"version", desired_.held().version}});
-      turns_.post(kControl, [this] { apply_held(); });
+      turns_.post(kControl, [this] { apply_from_disk(); }, setup_.state_from_disk);
     }
     stream_->begin();
     every(kTick, "tick", [this] {
@@ -225,6 +225,14 @@ class ClientImpl final : public Client {
     saved_at_ = boot_time();
     const Result<void> saved = file_.save(held());
     if (!saved) log::error("desired state can't be kept", {{"error", saved.error()}});
+  }
+
+  // Not before a control plane that is there had time to answer: what the disk has may be of long
+  // ago, without LUNs that hosts use by now, and with hosts that nobody should let in any more.
+  void apply_from_disk() {
+    if (applied_ != 0) return;
+    log::info("desired state from disk", {{"version", held().version}});
+    apply_held();
   }
 
   void apply_held() {

@@ -1,7 +1,8 @@
 // This gateway as a part of a cluster: keeps the stream, holds the desired state and makes it true,
 // reports what is there, does the jobs. The one thing that main.cc sees of this room.
 //
-//   start()  the state of the last life is applied from disk, then the stream brings news
+//   start()  the stream brings the desired state; where it brings none in time, the last life's is
+//            applied from disk (DESIGN R3)
 //   stop()   volumes are released in good order (R7), then the stream ends
 //
 // Threads: the stream's two and limits::kControlThreads for all that may wait; desired state is
@@ -29,6 +30,8 @@ struct ClientSetup {
   std::string version;      // of this software
   std::string incarnation;  // fresh_incarnation()
   std::string state_directory;
+  Nanos state_from_disk = limits::kStateFromDisk;
+  std::string device_records = {};  // records of volumes on devices; shared by the node's gateways
   Surroundings around;
   // Units take this store; it is there before the first of them is made.
   std::function<std::unique_ptr<Units>(std::shared_ptr<lun::ReservationStore>)> units;

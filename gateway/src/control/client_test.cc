@@ -112,6 +112,13 @@ class ClientTest : public testing::Test {
     return {settings, listener, pool, volume, host, target};
   }
 
+  // As the last life left it.
+  void save(const std::vector<wire::DesiredObject>& objects) {
+    Desired state;
+    ASSERT_TRUE(state.take(full_update(9, objects)));
+    ASSERT_TRUE(DesiredFile(state_.path()).save(state.held()));
+  }
+
   static void send(ServerStream& stream, const std::vector<wire::DesiredObject>& objects,
                    uint64_t version) {
     wire::ConnectResponse response;
@@ -153,6 +160,7 @@ class ClientTest : public testing::Test {
         .version = "1",
         .incarnation = fresh_incarnation(),
         .state_directory = state_.path(),
+        .state_from_disk = state_from_disk_,
         .around = {.exports = exports_,
                    .reactors = reactor_,
                    .settings = [](const wire::DesiredSettings&) { return Result<void>(); },
@@ -201,6 +209,7 @@ class ClientTest : public testing::Test {
   OneReactor reactor_;
   Events told_;
   Events over_;
+  Nanos state_from_disk_ = 10 * kSecond;
   std::unique_ptr<Client> client_;
 };
 
@@ -318,10 +327,25 @@ TEST_F(ClientTest, AStateThatCameRightAfterAnotherIsOnDiskAtTheEnd) {
 }
 
 TEST_F(ClientTest, WithoutAControlPlaneTheLastStateIsAppliedFromDisk) {
-  Desired desired_state;
-  ASSERT_TRUE(desired_state.take(full_update(9, desired(wire::VOLUME_ROLE_FORWARDER, 1, 1))));
-  ASSERT_TRUE(DesiredFile(state_.path()).save(desired_state.held()));
+  save(desired(wire::VOLUME_ROLE_FORWARDER, 1, 1));
+  state_from_disk_ = kMillisecond;
   start("127.0.0.1:1");
+  EXPECT_EQ(told_.next("portal"), "portal with 1");
+}
+
+// Hosts would be told that a LUN which they use doesn't exist.
+TEST_F(ClientTest, APortalOpensWithWhatTheControlPlaneSaysAndNotWithAnOlderState) {
+  std::vector<wire::DesiredObject> before = desired(wire::VOLUME_ROLE_FORWARDER, 1, 1);
+  before.back().mutable_target()->clear_luns();
+  before.back().set_digest("before");
+  save(before);
+  Replica replica([this](const wire::StreamHello&, ServerStream& stream) {
+    welcome(stream);
+    send(stream, desired(wire::VOLUME_ROLE_FORWARDER, 1, 2), 10);
+    listen(stream);
+    return grpc::Status::OK;
+  });
+  start(replica.endpoint());
   EXPECT_EQ(told_.next("portal"), "portal with 1");
 }
 

@@ -12,6 +12,8 @@ namespace {
 
 constexpr Nanos kPausePatience = 5 * kSecond;  // of a volume's commands, for a snapshot
 
+std::string lane_of(const wire::Job& job) { return "jobs of " + job.pool_uid(); }
+
 }  // namespace
 
 void JobDesk::take(const wire::Job& job) {
@@ -20,7 +22,7 @@ void JobDesk::take(const wire::Job& job) {
     // One that is under way already, or one too many: the control plane sends it again.
     if (jobs_.size() >= limits::kMaxJobs || !jobs_.insert(job.id()).second) return;
   }
-  setup_.turns.post("jobs of " + job.pool_uid(), [this, job] { begin(job); });
+  setup_.turns.post(lane_of(job), [this, job] { begin(job); });
 }
 
 void JobDesk::begin(const wire::Job& job) {
@@ -29,7 +31,9 @@ void JobDesk::begin(const wire::Job& job) {
   const JobServices services{
       .between = [this](const std::string& volume,
                         const std::function<void()>& task) { return between(volume, task); },
-      .progress = [this, id = job.id()](uint32_t permille) { goes_on(id, permille); }};
+      .progress = [this, id = job.id()](uint32_t permille) { goes_on(id, permille); },
+      .again = [this, lane = lane_of(job)](
+                   std::function<void()> task) { setup_.turns.post(lane, std::move(task)); }};
   pool.value()->run_job(job, services,
                         [this, id = job.id()](const JobOutcome& outcome) { done(id, outcome); });
 }

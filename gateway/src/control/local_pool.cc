@@ -14,6 +14,7 @@
 #include "backend/spec.h"
 #include "base/limits.h"
 #include "control/jobs.h"
+#include "control/node_place.h"
 
 namespace sluice::control {
 namespace {
@@ -42,14 +43,10 @@ void remove_stale_sockets(int directory) {
   ::closedir(list);
 }
 
-class LocalPlace final : public Place {
+class LocalPlace final : public NodePlace {
  public:
   LocalPlace(std::shared_ptr<LocalPool> pool, std::string volume, std::string location)
-      : pool_(std::move(pool)),
-        volume_(std::move(volume)),
-        location_(std::move(location)),
-        record_(pool_->records(), volume_,
-                pool_->path() + '/' + kRecords + '/' + volume_ + ".volume") {}
+      : NodePlace(std::move(pool), std::move(volume)), location_(std::move(location)) {}
 
   Opened open(const wire::DesiredVolume& volume) override {
     std::string problem;
@@ -65,71 +62,41 @@ class LocalPlace final : public Place {
     return {nullptr, false, problem};
   }
 
-  Result<std::optional<Record>> record() override { return record_.read(); }
-  Result<Claim> claim(const Record& record, Outlasts outlasts) override {
-    const Result<void> claimed = record_.claim(record, outlasts);
-    if (!claimed) return Error{claimed.error()};
-    return Claim::kDone;
-  }
-  void update(const Record& record, std::function<void(Result<void>)> done) override {
-    done(record_.update(record));
-  }
-  HolderAnswer ask(const Record& record, uint64_t order) override {
-    return ask_holder(pool_->records(), record.holder, volume_, order, limits::kHolderPatience);
-  }
-  Result<void> kill(const Record& record) override {
-    return kill_holder(record.holder, pool_->self());
-  }
-  Holder self() const override { return pool_->self(); }
-
   int64_t allocated_bytes() const override {
     struct stat status{};
-    if (is_device() || ::fstatat(pool_->directory(), location_.c_str(), &status, 0) != 0) return 0;
+    if (::fstatat(home().directory(), location_.c_str(), &status, 0) != 0) return 0;
     return int64_t{status.st_blocks} * 512;
   }
 
  private:
-  bool is_device() const { return location_.starts_with('/'); }
-
   Result<backend::Spec> spec_of(const wire::DesiredVolume& volume) const {
     backend::Spec spec;
     spec.block_size = static_cast<uint32_t>(volume.block_size());
     spec.write_cache = volume.write_cache();
     spec.create = false;
     spec.size = static_cast<uint64_t>(volume.size_bytes());
-    if (is_device()) {
-      spec.kind = "block";
-      spec.path = location_;
-      return spec;
-    }
+    const std::string path = home().path() + '/' + location_;
     const Result<FileDescriptor> file =
-        open_beneath(pool_->directory(), location_, O_PATH, 0, pool_->path() + '/' + location_);
+        open_beneath(home().directory(), location_, O_PATH, 0, path);
     if (!file) return Error{file.error()};
     struct stat status{};
     if (::fstat(file.value().get(), &status) != 0 || !S_ISREG(status.st_mode)) {
-      return Error{pool_->path() + '/' + location_ + " is no regular file"};
+      return Error{path + " is no regular file"};
     }
     spec.kind = "file";
-    spec.path = pool_->path() + '/' + location_;
+    spec.path = path;
     // It has grown already, and word of that hasn't come here: volumes never shrink.
     if (static_cast<uint64_t>(status.st_size) > spec.size) spec.size = 0;
     return spec;
   }
 
   bool is_held() const {
-    if (is_device()) {
-      const FileDescriptor probe(::open(location_.c_str(), O_RDONLY | O_EXCL | O_CLOEXEC));
-      return !probe.valid() && errno == EBUSY;
-    }
     const Result<FileDescriptor> probe =
-        open_beneath(pool_->directory(), location_, O_RDONLY, 0, "");
+        open_beneath(home().directory(), location_, O_RDONLY, 0, "");
     return probe && ::flock(probe.value().get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
   }
 
-  const std::shared_ptr<LocalPool> pool_;
-  const std::string volume_;
   const std::string location_;
-  const RecordFile record_;
 };
 
 }  // namespace

@@ -19,7 +19,7 @@ class LocalPool : public StoragePool, public std::enable_shared_from_this<LocalP
                                                  const std::string& incarnation,
                                                  HandoverServer::Asked asked);
 
-  // A volume at a path below the directory or, where the location is absolute, on a device.
+  // A volume at a path below the directory.
   std::shared_ptr<Place> place(const std::string& volume, const std::string& location);
 
   // --- StoragePool

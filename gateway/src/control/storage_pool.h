@@ -32,6 +32,9 @@ using BetweenCommands =
 struct JobServices {
   BetweenCommands between;
   std::function<void(uint32_t permille)> progress;  // of a long job; any thread
+  // Runs the task when the pool's other jobs have had their turns; not at all once the gateway
+  // ends, and then the job comes again.
+  std::function<void(std::function<void()> task)> again = {};
 };
 
 class StoragePool {

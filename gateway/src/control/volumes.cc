@@ -5,7 +5,7 @@
 #include <thread>
 
 #include "base/log.h"
-#include "control/local_pool.h"
+#include "control/device_pool.h"
 #include "scsi/identity.h"
 
 namespace sluice::control {
@@ -40,7 +40,11 @@ bool parse_uid(const std::string& text, std::array<uint8_t, 16>* uuid) {
 // Else it is opened anew; volumes that are open keep what they have.
 bool is_same_place(const wire::DesiredPool& one, const wire::DesiredPool& other) {
   if (one.has_local() != other.has_local()) return false;
-  if (one.has_local()) return one.local().directory() == other.local().directory();
+  if (one.has_local()) {
+    return one.local().directory() == other.local().directory() &&
+           std::equal(one.local().devices().begin(), one.local().devices().end(),
+                      other.local().devices().begin(), other.local().devices().end());
+  }
   return one.rbd().SerializeAsString() == other.rbd().SerializeAsString();
 }
 
@@ -96,9 +100,9 @@ Result<void> Volumes::put_pool(const wire::DesiredPool& pool) {
     return Error{
         "this gateway doesn't know pools of this kind; assign the pool to gateways that do"};
   }
-  if (pool.has_local() && !pool.local().directory().starts_with('/')) {
-    return Error{
-        "a local pool needs an absolute directory, for volumes or at least for their records"};
+  if (pool.has_local() && pool.local().devices().empty() &&
+      !pool.local().directory().starts_with('/')) {
+    return Error{"a local pool needs an absolute directory, or devices"};
   }
   bool was_nearly_full = false;
   {
@@ -148,9 +152,17 @@ Result<std::shared_ptr<StoragePool>> Volumes::pool(const std::string& uid) {
 
 Result<std::shared_ptr<StoragePool>> Volumes::open_pool(const wire::DesiredPool& pool) {
   if (pool.has_rbd()) return setup_.rbd->open(pool, setup_.services);
-  auto opened = LocalPool::open(
-      pool.local().directory(), setup_.services.incarnation,
-      [this](const std::string& volume, uint64_t order) { return asked(volume, order); });
+  const auto asked_for = [this](const std::string& volume, uint64_t order) {
+    return asked(volume, order);
+  };
+  if (!pool.local().devices().empty()) {
+    auto devices = DevicePool::open({pool.local().devices().begin(), pool.local().devices().end()},
+                                    setup_.device_records + '/' + pool.uid(),
+                                    setup_.services.incarnation, asked_for);
+    if (!devices) return Error{devices.error()};
+    return std::shared_ptr<StoragePool>(std::move(devices).value());
+  }
+  auto opened = LocalPool::open(pool.local().directory(), setup_.services.incarnation, asked_for);
   if (!opened) return Error{opened.error()};
   return std::shared_ptr<StoragePool>(std::move(opened).value());
 }

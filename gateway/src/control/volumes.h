@@ -32,6 +32,7 @@ class Volumes final : private VolumeServices {
     std::shared_ptr<PoolKind> rbd;  // null: this gateway has no pools of Ceph
     // A volume's pool has become nearly full; may be empty.
     std::function<void(lun::Unit&)> nearly_full;
+    std::string device_records = {};  // ControlPlaneConfig::device_records
   };
   explicit Volumes(Setup setup) : setup_(std::move(setup)) {}
 

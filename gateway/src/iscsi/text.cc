@@ -57,7 +57,7 @@ std::optional<std::vector<uint8_t>> parse_hex_binary(std::string_view digits, si
 
 std::optional<std::vector<uint8_t>> parse_base64_binary(std::string_view digits, size_t max_bytes) {
   if (digits.size() % 4 != 0) return std::nullopt;
-  size_t padding = digits.ends_with("==") ? 2 : digits.ends_with("=") ? 1 : 0;
+  size_t padding = digits.ends_with("==") ? 2 : digits.ends_with('=') ? 1 : 0;
   size_t size = digits.size() / 4 * 3 - padding;
   if (size > max_bytes) return std::nullopt;
   std::vector<uint8_t> bytes;

@@ -41,6 +41,15 @@ class Bandwidth {
     return true;
   }
 
+  // More bytes of a command that was let in: a piece of a copy.
+  bool take_bytes(Nanos now, uint64_t bytes) {
+    const std::lock_guard lock(mutex_);
+    bytes_.fill(now);
+    if (bytes_.empty()) return false;
+    bytes_.spend(bytes);
+    return true;
+  }
+
  private:
   class Bucket {
    public:

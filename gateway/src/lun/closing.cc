@@ -98,7 +98,6 @@ void detach(const ClosingPtr& closing, bool flushed) {
 void flushed(backend::Io& io) {
   const ClosingPtr closing = static_cast<Closing*>(io.context)->alive;
   const auto error = static_cast<int>(-io.result);
-  if (error == ESHUTDOWN) closing->unit->tell_loss();
   if (error > 0) {
     log::error("flush failed while a volume was given up",
                {{"unit", closing->unit->uuid_text()}, {"errno", error}});

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <utility>
 
+#include "lun/bandwidth.h"
 #include "lun/handler.h"
 #include "lun/range_table.h"
 
@@ -109,7 +110,20 @@ Unit& Copier::unit_of(const Chunk& chunk) const {
   return chunk.writing ? *extent_.destination : *extent_.source;
 }
 
+// Zeros move nothing, as UNMAP. A planned move waits for the copies at the units it is about: those
+// go on, limited no more.
+bool Copier::take_bandwidth(const Chunk& chunk) const {
+  const Unit& unit = unit_of(chunk);
+  if (!extent_.source || command_.aborted || fault_ || !(unit.gate() & Unit::kLimited)) return true;
+  const uint64_t gates =
+      command_.itl->unit().gate() | extent_.source->gate() | extent_.destination->gate();
+  return unit.bandwidth().take_bytes(*lane_.now, step_bytes(chunk)) || (gates & Unit::kElsewhere);
+}
+
 void Copier::acquire(Chunk& chunk) {
+  if (!take_bandwidth(chunk)) {
+    return command_.nexus->after_tick([this, &chunk] { acquire(chunk); });
+  }
   Unit& unit = unit_of(chunk);
   const uint64_t offset =
       (chunk.writing ? extent_.destination_offset : extent_.source_offset) + chunk.at;
@@ -213,10 +227,7 @@ bool Copier::take_result(Chunk& chunk) {
   }
   const int error = io.result < 0 ? static_cast<int>(-io.result) : EIO;
   if (medium_is_gone(error)) unit_of(chunk).medium_lost();
-  if (error == ESHUTDOWN) {  // fenced: never answered (DESIGN R4)
-    command_.drops_nexus = true;
-    unit_of(chunk).tell_loss();
-  }
+  if (error == ESHUTDOWN) command_.drops_nexus = true;  // fenced: never answered (DESIGN R4)
   CopyFault fault;
   fault.where = chunk.writing ? CopyFault::Where::kDestination : CopyFault::Where::kSource;
   fault.sense = sense_of_errno(error, io.op);

@@ -5,7 +5,8 @@
 // while it writes, never both: whoever waits for blocks here holds none, so copies in opposite
 // directions can't lock each other up. Rights are looked at under the hold, so that a PREEMPT AND
 // ABORT on either unit, which waits for the writers it finds, is never outrun by a later chunk.
-// Threads: the command's reactor.
+// Each of the two pays for the bytes it moves out of its unit's bandwidth, before it holds blocks:
+// a copy that waits for bandwidth keeps nobody else waiting. Threads: the command's reactor.
 #pragma once
 
 #include <array>
@@ -75,6 +76,7 @@ class Copier {
   void pump();
   void start(Chunk& chunk);
   Unit& unit_of(const Chunk& chunk) const;
+  bool take_bandwidth(const Chunk& chunk) const;
   void acquire(Chunk& chunk);
   void granted(Chunk& chunk);
   CopyFault refusal(const Chunk& chunk) const;

@@ -180,7 +180,6 @@ void finish_errno(Command& command, int negative_errno, backend::Op op) {
   const int error = -negative_errno;
   if (error == ESHUTDOWN) {  // whether it was executed is the next owner's to say (DESIGN R4)
     command.drops_nexus = true;
-    command.itl->unit().tell_loss();
     return finish_status(command, Status::kBusy);
   }
   if (error == ENOMEM || error == EAGAIN) return finish_status(command, Status::kBusy);

@@ -20,7 +20,7 @@ void finish_sense(Command& command, const scsi::Sense& sense);
 // Maps an errno of the backend to sense data and counts it: EIO 03/11/00 (read) 03/0C/00 (write),
 // ENOSPC/EDQUOT 07/27/07, EROFS 07/27/00, ENODEV/ENXIO/ENOENT/ESTALE 02/04/00 (and the unit goes
 // NOT READY), ETIMEDOUT 0B/4B/06, EOPNOTSUPP 05/20/00, ENOMEM/EAGAIN status BUSY, others 04/44/00.
-// ESHUTDOWN (fenced) is never answered: the nexus is dropped, Unit::tell_loss() tells (R4).
+// ESHUTDOWN (fenced) is never answered: the nexus is dropped (R4).
 void finish_errno(Command& command, int negative_errno, backend::Op op);
 // A Link's ways to end a command, beside finish_sense() (lun/forwarding.h). The first with what the
 // owner answered: `sense` as it came, `data_in` as much as the initiator has room for, and

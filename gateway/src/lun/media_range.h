@@ -23,6 +23,9 @@ inline uint8_t write_flags(const Command& command) {
   return command.range.fua ? uint8_t{backend::kIoFua} : uint8_t{0};
 }
 
+// Of a WRITE SAME whose data is here: whether its blocks become zeros.
+bool writes_zeros(Command& command);
+
 // Bytes of data_out that make whole blocks.
 inline uint64_t whole_blocks_sent(const Unit& unit, const Command& command) {
   return command.data_out_size - command.data_out_size % unit.block_size();

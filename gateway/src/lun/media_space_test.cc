@@ -1,6 +1,7 @@
 // WRITE SAME, UNMAP, GET LBA STATUS, SYNCHRONIZE CACHE, PRE-FETCH, START STOP UNIT.
 #include <gtest/gtest.h>
 
+#include "lun/bandwidth.h"
 #include "lun/lun_fixture.h"
 
 namespace sluice::lun {
@@ -199,6 +200,36 @@ TEST_F(ThickTest, WithoutDeallocationThereIsNoUnmapAndNoUnmapBit) {
   EXPECT_EQ(unmap({{0, 8}}).sense(), 0x052000u);
   EXPECT_EQ(start(*nexus, write_same(0, 8, 0x08), Bytes(512)).sense(), 0x052400u);
   EXPECT_EQ(start(*nexus, write_same(0, 8), Bytes(512)).command.status, Status::kGood);
+}
+
+TEST_F(SpaceTest, UnmapTakesOneCommandOfALimitedUnitAndNoBytes) {
+  unit->set_qos({.iops = 10, .iops_burst = 1, .bytes_per_second = 4096});
+  EXPECT_TRUE(unmap({{0, 1000}, {1000, 1000}}).done());
+  Task& second = unmap({{0, 8}});
+  nexus->tick();
+  EXPECT_EQ(second.completions, 0);
+  now += 100 * kMillisecond;
+  nexus->tick();
+  EXPECT_TRUE(second.done());
+  now += 100 * kMillisecond;
+  EXPECT_TRUE(start(*nexus, read16(0, 1)).done()) << "bytes are left";
+}
+
+TEST_F(SpaceTest, WriteSameTakesTheBytesItWritesAndNoneWhereItUnmaps) {
+  const auto taken = [this](uint8_t flags, uint8_t pattern) {
+    unit->set_qos({.bytes_per_second = 4096});
+    EXPECT_TRUE(start(*nexus, write_same(0, 16, flags), Bytes(512, pattern)).done());
+    Task& next = start(*nexus, read16(0, 1));
+    const bool held = next.completions == 0;
+    now += 10 * kSecond;
+    nexus->tick();
+    EXPECT_TRUE(next.done());
+    return held;
+  };
+  EXPECT_TRUE(taken(0, 1));
+  EXPECT_TRUE(taken(0x08, 1)) << "a pattern that no deallocation leaves is written";
+  EXPECT_TRUE(taken(0, 0));
+  EXPECT_FALSE(taken(0x08, 0));
 }
 
 }  // namespace

@@ -151,6 +151,10 @@ class Nexus : public std::enable_shared_from_this<Nexus> {
   // calls it every limits::kTick.
   void tick();
 
+  // Calls `go_on` once, at the next tick or when the nexus closes: for a command at work that waits
+  // for bandwidth. At most limits::kCopyChunksInFlight per command.
+  void after_tick(std::function<void()> go_on) { starved_.push_back(std::move(go_on)); }
+
   // Task management (SAM-5 §7). `done` runs on this nexus's reactor once every affected command,
   // of whatever nexus, has completed, at the unit's owner too (DESIGN R9). They return false for a
   // LUN that does not exist (the transport answers "LUN does not exist") and then don't call
@@ -220,6 +224,7 @@ class Nexus : public std::enable_shared_from_this<Nexus> {
   std::vector<std::pair<uint64_t, std::shared_ptr<Itl>>> high_;  // 256.., sorted
   std::vector<std::shared_ptr<Itl>> retired_;                    // removed, with commands active
   CopyRecords copies_;
+  std::vector<std::function<void()>> starved_;                     // of after_tick()
   std::vector<std::pair<uint16_t, std::shared_ptr<Link>>> links_;  // by owner
   bool closed_ = false;
   bool read_only_ = false;

@@ -123,6 +123,9 @@ void Nexus::close(bool lost, std::function<void()> done) {
   });
   for (const std::shared_ptr<Itl>& itl : mine) abort_all(*itl, false, nullptr);
   for (const std::shared_ptr<Itl>& itl : mine) wait_for(*itl, all);
+  for (auto& go_on : std::exchange(starved_, {})) {
+    lane_.reactors->post(lane_.reactor, std::move(go_on));
+  }
   for (size_t i = 0; i < links_.size(); ++i) {
     all->begin();
     links_[i].second->close(lost, [all] { all->through(); });

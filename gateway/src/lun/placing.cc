@@ -1,6 +1,7 @@
 #include "lun/placing.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "base/limits.h"
 #include "lun/bandwidth.h"
@@ -8,6 +9,7 @@
 #include "lun/forwarding.h"
 #include "lun/gate.h"
 #include "lun/handlers.h"
+#include "lun/media_range.h"
 #include "lun/task_set.h"
 
 namespace sluice::lun {
@@ -111,6 +113,23 @@ void forward(Command& command, const Role& role) {
   link->start(command, role.epoch);
 }
 
+// What a command takes of a limited unit, in bytes and besides itself; nullopt: nothing at all.
+// Copies pay for their bytes piece by piece, at both units (lun/copier.h).
+std::optional<uint64_t> cost(const Unit& unit, Command& command) {
+  switch (command.info->operation) {
+    case Operation::kUnmap:
+    case Operation::kExtendedCopy:
+    case Operation::kWriteUsingToken:
+      return 0;
+    case Operation::kWriteSame:  // as UNMAP does, or it is written
+      if (command.range.unmap && writes_zeros(command)) return 0;
+      break;
+    default:
+      if (!command.wants_hold) return std::nullopt;
+  }
+  return command.range.blocks * unit.block_size();
+}
+
 // false: it waits for bandwidth.
 bool run_here(Unit& unit, Command& command) {
   if (command.epoch != 0 && command.epoch != unit.epoch()) {
@@ -122,9 +141,9 @@ bool run_here(Unit& unit, Command& command) {
   } else if (!prepare(unit, command)) {
     return true;
   }
-  if ((unit.gate() & Unit::kLimited) && command.wants_hold) {
-    const uint64_t bytes = command.range.blocks * unit.block_size();
-    if (!unit.bandwidth().take(*command.nexus->lane().now, bytes)) return false;
+  if (unit.gate() & Unit::kLimited) {
+    const std::optional<uint64_t> bytes = cost(unit, command);
+    if (bytes && !unit.bandwidth().take(*command.nexus->lane().now, *bytes)) return false;
   }
   dispatch(unit, command);
   return true;

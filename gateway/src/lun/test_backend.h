@@ -48,8 +48,6 @@ class TestBackend : public backend::Backend {
     return {};
   }
 
-  bool fenced() const override { return fenced_now; }
-
   bool submit(backend::Io& io, Aio&) override {
     submitted.push_back({io.op, io.flags, io.offset, io.length, io.iovcnt});
     if (holds) {
@@ -95,7 +93,6 @@ class TestBackend : public backend::Backend {
   bool cache = false;
   bool cache_changeable = true;
   bool gone = false;
-  bool fenced_now = false;
   bool holds = false;
   int64_t fail_with = 0;              // negative errno for every request
   uint64_t most_per_io = UINT64_MAX;  // bytes, of reads and writes

@@ -121,14 +121,8 @@ void Unit::update_ready_locked() {
 void Unit::poll_health() {
   const auto backend = shared_backend();
   const bool gone = !backend->check().ok();
-  std::optional<uint64_t> lost;
-  {
-    const std::lock_guard lock(mutex_);
-    if (backend != backend_) return;  // it was closed meanwhile
-    take_health_locked(gone);
-    if (backend->fenced()) lost = note_loss_locked();
-  }
-  if (lost && lost_) lost_(*lost);
+  const std::lock_guard lock(mutex_);
+  if (backend == backend_) take_health_locked(gone);  // else it was closed meanwhile
 }
 
 void Unit::take_health_locked(bool gone) {

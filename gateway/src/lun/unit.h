@@ -126,11 +126,6 @@ class Unit : public std::enable_shared_from_this<Unit> {
   void tell_epoch(uint64_t epoch) const {
     if (epoch > this->epoch() && newer_epoch_) newer_epoch_(epoch);
   }
-  // Who is told, on any thread, that the backend of this unit was fenced (DESIGN R4): a request
-  // ended with -ESHUTDOWN or poll_health() found it so. Once per opening, with the epoch of that;
-  // the unit stays as it is until fence(). Set before the unit is exported.
-  void watch_loss(std::function<void(uint64_t epoch)> told) { lost_ = std::move(told); }
-  void tell_loss();     // without the mutex
   bool opened() const;  // it has a backend
   // Commands in this gateway's hands that wait; limits::kMaxHeldPerUnit. false: no more.
   bool hold();
@@ -205,8 +200,6 @@ class Unit : public std::enable_shared_from_this<Unit> {
   bool descriptor_sense() const { return descriptor_sense_.load(std::memory_order_relaxed); }
 
  private:
-  // The epoch of which lost_ is to be told; nullopt: of nothing.
-  std::optional<uint64_t> note_loss_locked();
   void update_ready_locked();
   void take_info_locked();
   void take_health_locked(bool gone);
@@ -238,8 +231,6 @@ class Unit : public std::enable_shared_from_this<Unit> {
   std::shared_ptr<RangeTable> ranges_;  // shared with wake-ups on their way to other reactors
   std::unique_ptr<Reservations> reservations_;
   std::function<void(uint64_t)> newer_epoch_;
-  std::function<void(uint64_t)> lost_;
-  bool loss_told_ = false;  // of this opening
   mutable ChangeWatch changes_;
   std::unique_ptr<UnitStatistics> statistics_;
 };

@@ -49,7 +49,6 @@ void Unit::open_locked(std::shared_ptr<backend::Backend> backend,
   backend_ = std::move(backend);
   store_ = std::move(store);
   opened_ = true;
-  loss_told_ = false;
   medium_gone_ = false;
   stopped_.store(false, std::memory_order_relaxed);
   update_ready_locked();
@@ -71,20 +70,6 @@ std::shared_ptr<backend::Backend> Unit::close_locked() {
   const Shape shape{backend_->size_bytes(), backend_->write_cache()};
   auto stand_in = std::make_shared<Unopened>(shape, backend_->info());
   return std::exchange(backend_, std::move(stand_in));
-}
-
-std::optional<uint64_t> Unit::note_loss_locked() {
-  if (!opened_ || std::exchange(loss_told_, true)) return std::nullopt;
-  return role_.epoch;
-}
-
-void Unit::tell_loss() {
-  std::optional<uint64_t> epoch;
-  {
-    const std::lock_guard lock(mutex_);
-    epoch = note_loss_locked();
-  }
-  if (epoch && lost_) lost_(*epoch);
 }
 
 void Unit::reshape_locked(Shape shape) {

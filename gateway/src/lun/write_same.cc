@@ -42,6 +42,12 @@ bool all_zero(ByteView block) {
 
 }  // namespace
 
+bool writes_zeros(Command& command) {
+  if (command.range.ndob) return true;
+  if (command.data_out_size == 0 || command.data_out_size < command.data_out_wanted) return false;
+  return all_zero(gather_data_out(command));
+}
+
 // UNMAP asks that blocks be deallocated where they then read as the pattern. Zeros may come from
 // deallocation; for any other pattern every block is written, which the standard allows.
 void handle_write_same(Unit& unit, Command& command) {
@@ -49,11 +55,11 @@ void handle_write_same(Unit& unit, Command& command) {
   const uint64_t offset = byte_offset(unit, command);
   const uint64_t length = command.range.blocks * block;
   if (command.data_out_size < command.data_out_wanted) return finish_short_data(command);
-  const ByteView pattern = gather_data_out(command);
-  if (command.range.ndob || all_zero(pattern)) {
+  if (writes_zeros(command)) {
     const uint8_t flags = command.range.unmap ? uint8_t{backend::kIoMayUnmap} : uint8_t{0};
     return run_io(unit, command, backend::Op::kWriteZeroes, flags, offset, length, zeroed);
   }
+  const ByteView pattern = gather_data_out(command);
   const uint64_t chunk = std::min(kChunk, length);
   if (!allocate_data_in(command, chunk)) return finish_status(command, scsi::Status::kBusy);
   const Slice& fill = command.data_in.front();

@@ -29,6 +29,16 @@ constexpr std::array<CommandInfo, kCount> kRows = join_rows();
 constexpr uint8_t kNoEntry = 0xff;
 static_assert(kCount < kNoEntry);
 
+// Where SCSI-2 had the LUN, in byte 1 of every CDB. Nobody evaluates it, and of INQUIRY it is let
+// pass: Linux takes a target for SCSI-2 until the first LUN that it scans has answered one, and
+// hosts that scan single LUNs may begin with any.
+constexpr uint8_t kLunOfScsi2 = 0xe0;
+
+constexpr uint8_t passed_bits(const CommandInfo& info, const uint8_t* usage, size_t byte) {
+  const bool lun = info.operation == Operation::kInquiry && byte == 1;
+  return static_cast<uint8_t>(usage[byte] | (lun ? kLunOfScsi2 : 0));
+}
+
 // A CDB is checked as two words: forbidden bits are those its command doesn't use. Bytes beyond
 // the command's length are padding and may hold anything.
 struct Words {
@@ -43,7 +53,7 @@ constexpr Words to_words(const std::array<uint8_t, 16>& bytes) {
 constexpr Words forbidden_bits(const CommandInfo& info) {
   std::array<uint8_t, 16> bytes{};
   for (size_t i = 0; i < info.cdb_length && i < bytes.size(); ++i) {
-    bytes[i] = static_cast<uint8_t>(~info.usage[i]);
+    bytes[i] = static_cast<uint8_t>(~passed_bits(info, info.usage, i));
   }
   return to_words(bytes);
 }
@@ -86,9 +96,9 @@ uint8_t entry_of(uint8_t opcode, uint16_t service_action) {
 }
 
 // Field pointer at the most significant forbidden bit that is set (SPC-5 §4.4.2.4.2).
-Sense reserved_bit(ByteView cdb, const uint8_t* usage, size_t length) {
-  for (size_t i = 0; i < length; ++i) {
-    const auto wrong = static_cast<uint8_t>(cdb[i] & ~usage[i]);
+Sense reserved_bit(ByteView cdb, const CommandInfo& info, const uint8_t* usage) {
+  for (size_t i = 0; i < info.cdb_length; ++i) {
+    const auto wrong = static_cast<uint8_t>(cdb[i] & ~passed_bits(info, usage, i));
     if (wrong != 0) {
       return Sense::invalid_field_in_cdb(static_cast<uint16_t>(i), std::bit_width(wrong) - 1);
     }
@@ -177,7 +187,7 @@ const CommandInfo* find_command(ByteView cdb, Sense* sense) {
   }
   const Words& forbidden = kIndex.forbidden[entry];
   if (((words.low & forbidden.low) | (words.high & forbidden.high)) != 0) [[unlikely]] {
-    *sense = reserved_bit(cdb, info.usage, info.cdb_length);
+    *sense = reserved_bit(cdb, info, info.usage);
     return nullptr;
   }
   return &info;
@@ -200,7 +210,7 @@ const CommandInfo* find_command(ByteView cdb, const Support& support, Sense* sen
     uint8_t usage[16];
     usage_of(*info, support, usage);
     if ((cdb[1] & ~usage[1]) != 0) {
-      *sense = reserved_bit(cdb, usage, info->cdb_length);
+      *sense = reserved_bit(cdb, *info, usage);
       return nullptr;
     }
   }

@@ -2,14 +2,11 @@ package controlplane
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
-	"errors"
 	"fmt"
 	"net"
-	"os"
 	"time"
 
+	"github.com/spf13/pflag"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
@@ -29,11 +26,20 @@ const (
 type Options struct {
 	// Server is host:port.
 	Server string
-	// CA, Certificate and Key are files in PEM; the certificate's organization is sluice:operator. Key and certificate are
-	// read anew for each connection, so that renewal needs no restart.
+	// CA, Certificate and Key are files in PEM; the certificate's organization is sluice:operator. They are read
+	// anew when they change: renewal needs no restart.
 	CA, Certificate, Key string
 	// Insecure does without TLS, to a loopback address only.
 	Insecure bool
+}
+
+// AddFlags adds the flags that set the options; what is said before each usage tells whom they are for.
+func (o *Options) AddFlags(flags *pflag.FlagSet, whose string) {
+	flags.StringVar(&o.Server, "server", "127.0.0.1:7460", whose+"host:port of the control plane")
+	flags.StringVar(&o.CA, "tls-ca", "", whose+"CA of the control plane (PEM)")
+	flags.StringVar(&o.Certificate, "tls-cert", "", whose+"the own certificate, of the organization sluice:operator (PEM)")
+	flags.StringVar(&o.Key, "tls-key", "", whose+"its key (PEM)")
+	flags.BoolVar(&o.Insecure, "insecure", false, whose+"a control plane without TLS, on loopback only; for gateways, too")
 }
 
 // Connect makes a connection, which is opened when it is used and again when it breaks.
@@ -63,26 +69,7 @@ func (o Options) credentials() (credentials.TransportCredentials, error) {
 	if o.Insecure {
 		return insecure.NewCredentials(), o.loopback()
 	}
-	if o.CA == "" || o.Certificate == "" || o.Key == "" {
-		return nil, errors.New("no certificate: give --tls-ca, --tls-cert and --tls-key (`sluice-controlplane certs` makes " +
-			"an operator's), or --insecure for a control plane without TLS on loopback")
-	}
-	text, err := os.ReadFile(o.CA)
-	if err != nil {
-		return nil, fmt.Errorf("TLS CA: %w", err)
-	}
-	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM(text) {
-		return nil, fmt.Errorf("TLS CA %s holds no certificate in PEM", o.CA)
-	}
-	own := func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
-		pair, err := tls.LoadX509KeyPair(o.Certificate, o.Key)
-		return &pair, err
-	}
-	if _, err := own(nil); err != nil {
-		return nil, fmt.Errorf("TLS certificate %s: %w", o.Certificate, err)
-	}
-	return credentials.NewTLS(&tls.Config{MinVersion: tls.VersionTLS13, RootCAs: pool, GetClientCertificate: own}), nil
+	return newTrust(o)
 }
 
 func (o Options) loopback() error {

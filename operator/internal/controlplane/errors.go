@@ -15,6 +15,7 @@ const (
 	ReasonTaken       = "AlreadyTaken"
 	ReasonForbidden   = "NotAllowed"
 	ReasonUnreachable = "ControlPlaneUnreachable"
+	ReasonUntrusted   = "ControlPlaneNotTrusted"
 	ReasonExhausted   = "Exhausted"
 )
 
@@ -54,6 +55,12 @@ func Explain(err error) Refusal {
 	case codes.FailedPrecondition, codes.Aborted:
 		refusal.Reason = ReasonNotPossible
 	default:
+		if told.Code() == codes.Unavailable && untrusted(told.Message()) {
+			refusal.Reason = ReasonUntrusted
+			refusal.Message = "no trusted connection to the control plane: " + refusal.Message + "; --tls-ca has to hold the CA of the " +
+				"control plane's certificate, and --tls-cert a certificate that the control plane's own --tls-ca has signed"
+			break
+		}
 		refusal.Reason = ReasonUnreachable
 		refusal.Message = "the control plane does not answer: " + refusal.Message
 	}
@@ -61,7 +68,17 @@ func Explain(err error) Refusal {
 }
 
 // Lasting says that trying again at once would bring nothing: the resource, or what it refers to, has to change first.
-func (r Refusal) Lasting() bool { return r.Reason != ReasonUnreachable }
+func (r Refusal) Lasting() bool { return r.Reason != ReasonUnreachable && r.Reason != ReasonUntrusted }
+
+// untrusted says that TLS is what failed, here or over there. gRPC tells of it in words only.
+func untrusted(message string) bool {
+	for _, sign := range []string{"authentication handshake failed", "tls: ", "x509: "} {
+		if strings.Contains(message, sign) {
+			return true
+		}
+	}
+	return false
+}
 
 // IsNotFound says that an object is not there.
 func IsNotFound(err error) bool { return status.Code(err) == codes.NotFound }

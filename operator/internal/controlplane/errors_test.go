@@ -42,3 +42,18 @@ func TestAPlainConnectionIsForLoopbackOnly(t *testing.T) {
 		t.Error("without TLS and without --insecure it was made")
 	}
 }
+
+func TestABrokenTrustIsToldApartFromAControlPlaneThatIsAway(t *testing.T) {
+	for message, want := range map[string]string{
+		`connection error: desc = "transport: authentication handshake failed: tls: failed to verify certificate: x509: unknown"`: ReasonUntrusted,
+		`connection error: desc = "error reading server preface: remote error: tls: unknown certificate authority"`:               ReasonUntrusted,
+		`connection error: desc = "transport: Error while dialing: dial tcp 127.0.0.1:1: connect: connection refused"`:            ReasonUnreachable,
+	} {
+		if told := Explain(status.Error(codes.Unavailable, message)); told.Reason != want || told.Lasting() {
+			t.Errorf("%s: %+v", message, told)
+		}
+	}
+	if told := Explain(status.Error(codes.Unknown, "tls: whatever")); told.Reason != ReasonUnreachable {
+		t.Errorf("%+v", told)
+	}
+}

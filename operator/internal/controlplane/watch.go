@@ -25,6 +25,7 @@ const (
 func (n Noun[P]) Follow(ctx context.Context, tell func(name string)) {
 	var version int64
 	pause := watchAgainFirst
+	last := ""
 	for ctx.Err() == nil {
 		heard, err := n.follow(ctx, &version, tell)
 		watchConnected.WithLabelValues(n.Kind).Set(0)
@@ -37,7 +38,15 @@ func (n Noun[P]) Follow(ctx context.Context, tell func(name string)) {
 		if status.Code(err) == codes.InvalidArgument { // a restored store may be behind the version
 			version = 0
 		}
-		log.FromContext(ctx).V(1).Info("the watch of the control plane ended", "kind", n.Kind, "problem", err)
+		problem := "the control plane has ended the stream"
+		if err != nil {
+			problem = Explain(err).Message
+		}
+		level := 1 // a watch ends now and then; what keeps it from beginning is for everybody, once
+		if !heard && problem != last {
+			level, last = 0, problem
+		}
+		log.FromContext(ctx).V(level).Info("changes of the control plane are not heard", "kind", n.Kind, "problem", problem)
 		select {
 		case <-ctx.Done():
 		case <-time.After(pause/2 + rand.N(pause)):

@@ -1717,9 +1717,12 @@ func (*DesiredPool_Local) isDesiredPool_Kind() {}
 func (*DesiredPool_Rbd) isDesiredPool_Kind() {}
 
 type DesiredLocalPool struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Node          string                 `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`
-	Directory     string                 `protobuf:"bytes,2,opt,name=directory,proto3" json:"directory,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Node  string                 `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`
+	// Of volumes' files; empty: the pool has devices.
+	Directory string `protobuf:"bytes,2,opt,name=directory,proto3" json:"directory,omitempty"`
+	// Block devices by absolute path, each the whole of one volume. Which one is whose stands on the device itself.
+	Devices       []string `protobuf:"bytes,3,rep,name=devices,proto3" json:"devices,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1766,6 +1769,13 @@ func (x *DesiredLocalPool) GetDirectory() string {
 		return x.Directory
 	}
 	return ""
+}
+
+func (x *DesiredLocalPool) GetDevices() []string {
+	if x != nil {
+		return x.Devices
+	}
+	return nil
 }
 
 type DesiredRbdPool struct {
@@ -3109,9 +3119,11 @@ type PoolObserved struct {
 	UsedBytes          int64                  `protobuf:"varint,3,opt,name=used_bytes,json=usedBytes,proto3" json:"used_bytes,omitempty"`
 	SnapshotsSupported bool                   `protobuf:"varint,4,opt,name=snapshots_supported,json=snapshotsSupported,proto3" json:"snapshots_supported,omitempty"`
 	// Empty: well.
-	Problem       string `protobuf:"bytes,5,opt,name=problem,proto3" json:"problem,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Problem string `protobuf:"bytes,5,opt,name=problem,proto3" json:"problem,omitempty"`
+	// Devices of the pool that are neither volumes' nor can be made to: each with why, and the mend.
+	UnusableDevices []string `protobuf:"bytes,6,rep,name=unusable_devices,json=unusableDevices,proto3" json:"unusable_devices,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *PoolObserved) Reset() {
@@ -3177,6 +3189,13 @@ func (x *PoolObserved) GetProblem() string {
 		return x.Problem
 	}
 	return ""
+}
+
+func (x *PoolObserved) GetUnusableDevices() []string {
+	if x != nil {
+		return x.UnusableDevices
+	}
+	return nil
 }
 
 // ReservationCommit asks to store a volume's persistent reservations before GOOD is sent (R8): registrations and
@@ -4651,10 +4670,11 @@ const file_sluice_v1_gateway_stream_proto_rawDesc = "" +
 	"\x03rbd\x18\x03 \x01(\v2\x19.sluice.v1.DesiredRbdPoolH\x00R\x03rbd\x12\x1f\n" +
 	"\vnearly_full\x18\x04 \x01(\bR\n" +
 	"nearlyFullB\x06\n" +
-	"\x04kind\"D\n" +
+	"\x04kind\"^\n" +
 	"\x10DesiredLocalPool\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12\x1c\n" +
-	"\tdirectory\x18\x02 \x01(\tR\tdirectory\"\xb1\x01\n" +
+	"\tdirectory\x18\x02 \x01(\tR\tdirectory\x12\x18\n" +
+	"\adevices\x18\x03 \x03(\tR\adevices\"\xb1\x01\n" +
 	"\x0eDesiredRbdPool\x12\x1a\n" +
 	"\bmonitors\x18\x01 \x03(\tR\bmonitors\x12\x12\n" +
 	"\x04user\x18\x02 \x01(\tR\x04user\x12\x15\n" +
@@ -4780,14 +4800,15 @@ const file_sluice_v1_gateway_stream_proto_rawDesc = "" +
 	"\x06number\x18\x01 \x01(\rR\x06number\x12 \n" +
 	"\vincarnation\x18\x02 \x01(\tR\vincarnation\x12*\n" +
 	"\x05reach\x18\x03 \x01(\x0e2\x14.sluice.v1.PeerReachR\x05reach\x12\x1b\n" +
-	"\tsilent_ms\x18\x04 \x01(\rR\bsilentMs\"\xb1\x01\n" +
+	"\tsilent_ms\x18\x04 \x01(\rR\bsilentMs\"\xdc\x01\n" +
 	"\fPoolObserved\x12\x10\n" +
 	"\x03uid\x18\x01 \x01(\tR\x03uid\x12%\n" +
 	"\x0ecapacity_bytes\x18\x02 \x01(\x03R\rcapacityBytes\x12\x1d\n" +
 	"\n" +
 	"used_bytes\x18\x03 \x01(\x03R\tusedBytes\x12/\n" +
 	"\x13snapshots_supported\x18\x04 \x01(\bR\x12snapshotsSupported\x12\x18\n" +
-	"\aproblem\x18\x05 \x01(\tR\aproblem\"\xae\x01\n" +
+	"\aproblem\x18\x05 \x01(\tR\aproblem\x12)\n" +
+	"\x10unusable_devices\x18\x06 \x03(\tR\x0funusableDevices\"\xae\x01\n" +
 	"\x11ReservationCommit\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\x01 \x01(\x04R\trequestId\x12\x1d\n" +

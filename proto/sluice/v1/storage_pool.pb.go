@@ -184,7 +184,9 @@ type LocalPool struct {
 	Node string `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`
 	// Absolute path of a directory on XFS or ext4; volumes are sparse files in it.
 	Directory string `protobuf:"bytes,2,opt,name=directory,proto3" json:"directory,omitempty"`
-	// Or block devices by absolute path, each used whole by one volume.
+	// Or block devices by absolute path, each used whole by one volume: the smallest that is large enough and holds nothing that is
+	// known (file systems, partition tables, LVM and the like). A device that is a volume's says so itself, by whatever path.
+	// No snapshots or copies.
 	Devices       []string `protobuf:"bytes,3,rep,name=devices,proto3" json:"devices,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -340,7 +342,7 @@ type StoragePoolStatus struct {
 	// The pool's file system or cluster can make snapshots and clones.
 	SnapshotsSupported bool         `protobuf:"varint,4,opt,name=snapshots_supported,json=snapshotsSupported,proto3" json:"snapshots_supported,omitempty"`
 	Conditions         []*Condition `protobuf:"bytes,5,rep,name=conditions,proto3" json:"conditions,omitempty"`
-	// Images named as volumes' that no volume of this system has: left by a volume that was retained, or by another
+	// RBD, and devices: images named as volumes' that no volume of this system has: left by a volume that was retained, or by another
 	// system. At most 100 of them, and how many there are.
 	OrphanedImages     []string `protobuf:"bytes,6,rep,name=orphaned_images,json=orphanedImages,proto3" json:"orphaned_images,omitempty"`
 	OrphanedImageCount int32    `protobuf:"varint,7,opt,name=orphaned_image_count,json=orphanedImageCount,proto3" json:"orphaned_image_count,omitempty"`

@@ -363,13 +363,18 @@ func (x *VolumeSpec) GetReclaimPolicy() ReclaimPolicy {
 }
 
 // Qos limits a volume at its owner. Token buckets: sustained rate and how much may be saved up.
+//
+// Every command on blocks counts as one, whatever its length. In bytes count: what READ, WRITE, VERIFY and their like are about,
+// COMPARE AND WRITE once; WRITE SAME all it writes, as if it had been sent; a copy (EXTENDED COPY, WRITE USING TOKEN) what it
+// reads at its source and what it writes at its destination, each at that volume's own limits, and it waits there for both.
+// UNMAP, WRITE SAME of zeros with UNMAP, and copies of the zero token count as a command without bytes: they free blocks.
 type Qos struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Commands per second, reads and writes together; 0: unlimited.
+	// Commands per second, of whatever kind; 0: unlimited.
 	Iops int64 `protobuf:"varint,1,opt,name=iops,proto3" json:"iops,omitempty"`
 	// Commands that may be saved up; 0: one second's worth.
 	IopsBurst int64 `protobuf:"varint,2,opt,name=iops_burst,json=iopsBurst,proto3" json:"iops_burst,omitempty"`
-	// Payload bytes per second, both directions together; 0: unlimited, else at least 1 MiB/s.
+	// Bytes per second, both directions together; 0: unlimited, else at least 1 MiB/s.
 	BytesPerSecond int64 `protobuf:"varint,3,opt,name=bytes_per_second,json=bytesPerSecond,proto3" json:"bytes_per_second,omitempty"`
 	// Bytes that may be saved up; 0: one second's worth.
 	BytesBurst    int64 `protobuf:"varint,4,opt,name=bytes_burst,json=bytesBurst,proto3" json:"bytes_burst,omitempty"`

@@ -36,7 +36,6 @@ class RbdBackend final : public backend::Backend {
   Result<backend::Extent> allocation(uint64_t offset, uint64_t limit) const override;
   Result<void> resize(uint64_t new_size) override;
   Result<void> check() override;
-  bool fenced() const override { return image_->fenced(); }
 
  private:
   int refusal(const backend::Io& io) const;

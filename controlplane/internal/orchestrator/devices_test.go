@@ -1,0 +1,89 @@
+package orchestrator_test
+
+import (
+	"strings"
+	"testing"
+
+	"sluice.dev/sluice/controlplane/internal/model"
+	"sluice.dev/sluice/controlplane/internal/orchestrator"
+	"sluice.dev/sluice/controlplane/internal/store"
+)
+
+// onDevices is a view with a pool of devices on node-1 and a volume in it that has yet to be made.
+func onDevices() *orchestrator.View {
+	v := known(1)
+	v.Put(&model.StoragePool{Meta: model.Meta{Name: "pool", UID: "p", Version: 1}, Spec: model.StoragePoolSpec{WarnPercent: 85,
+		Local: &model.LocalPool{Node: "node-1", Devices: []string{"/dev/a", "/dev/b"}}}})
+	v.Put(&model.Volume{Meta: model.Meta{Name: "v", UID: "u", Version: 1},
+		Spec: model.VolumeSpec{Pool: "pool", SizeBytes: 1 << 20}, Status: model.VolumeStatus{Ownership: model.Ownership{State: model.Unowned}}})
+	return v
+}
+
+func jobsOf(d orchestrator.Decision) []*store.Job {
+	var jobs []*store.Job
+	for _, a := range d.Actions {
+		if a.Job != nil {
+			jobs = append(jobs, a.Job)
+		}
+	}
+	return jobs
+}
+
+func TestAVolumeOnADeviceIsMadeByAGatewayOfTheNode(t *testing.T) {
+	v := onDevices()
+	jobs := jobsOf(v.DecideVolume("v", start))
+	if len(jobs) != 1 || jobs[0].Action != store.JobCreateImage || jobs[0].Location != "volume-u" || jobs[0].SizeBytes != 1<<20 {
+		t.Fatalf("%+v", jobs)
+	}
+	jobs[0].Version, jobs[0].Result = 9, store.JobResult{DonePermille: store.JobDone, At: start}
+	v.PutJob(jobs[0])
+	made := *v.Volumes["v"]
+	for _, a := range v.DecideVolume("v", start).Actions {
+		if a.Modify != nil {
+			a.Modify(&made)
+		}
+	}
+	if made.Status.CapacityBytes != 1<<20 {
+		t.Errorf("%+v", made.Status)
+	}
+}
+
+func TestDevicesThatCannotBeUsedDegradeTheirPoolAndWhatIsLeftOnOthersIsTold(t *testing.T) {
+	v := onDevices()
+	v.Observe(store.Observed{Version: term + 1, Pool: &store.PoolReport{UID: "p", Gateway: ref(1), CapacityBytes: 1 << 30,
+		UnusableDevices: []string{"/dev/b: holds data that is not Sluice's: ext4"}}}, start)
+	decision := v.DecidePool("pool", start)
+	pool := *v.StoragePools["pool"]
+	for _, a := range decision.Actions {
+		if a.Modify != nil {
+			a.Modify(&pool)
+		}
+	}
+	for _, c := range pool.Status.Conditions {
+		switch c.Type {
+		case model.ConditionReady:
+			if c.Status != model.ConditionTrue {
+				t.Errorf("%+v", c)
+			}
+		case model.ConditionDegraded:
+			if c.Status != model.ConditionTrue || c.Reason != "DevicesUnusable" || !strings.Contains(c.Message, "ext4") {
+				t.Errorf("%+v", c)
+			}
+		}
+	}
+	jobs := jobsOf(decision)
+	if len(jobs) != 1 || jobs[0].Action != store.JobListImages {
+		t.Fatalf("nobody is asked what is on the devices: %+v", jobs)
+	}
+	jobs[0].Version = 9
+	jobs[0].Result = store.JobResult{DonePermille: store.JobDone, At: start, Images: []string{"volume-u", "volume-retained"}}
+	v.PutJob(jobs[0])
+	for _, a := range v.DecidePool("pool", start).Actions {
+		if a.Modify != nil {
+			a.Modify(&pool)
+		}
+	}
+	if s := pool.Status; s.OrphanedImageCount != 1 || s.OrphanedImages[0] != "volume-retained" {
+		t.Errorf("%+v", s)
+	}
+}

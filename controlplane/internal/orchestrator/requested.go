@@ -1,0 +1,110 @@
+package orchestrator
+
+import (
+	"cmp"
+	"fmt"
+
+	"sluice.dev/sluice/controlplane/internal/model"
+)
+
+// Reasons of a volume's Progressing condition that a requested move has left, until the next request.
+const (
+	// The move was not begun.
+	reasonMoveRefused = "MoveRefused"
+	// It was begun, and another gateway owns the volume in the end.
+	reasonMoveFailed = "MoveFailed"
+)
+
+const askAgain = "; then ask again: sluicectl volume move"
+
+// carryOut makes the move that somebody asked for, or ends the request with the reason why not.
+func (o *owning) carryOut(request *model.MoveRequest) *Action {
+	next, refusal := o.destination(request.Gateway)
+	switch {
+	case refusal != "":
+		return o.refuse(*request, refusal)
+	case next == o.is.Owner:
+		return o.endRequest(*request, nil, Event{false, "Moved",
+			fmt.Sprintf("gateway %d owns the volume already", next.Number)})
+	}
+	a := o.move(next, reasonMoveRequest)
+	a.Own.Request = request
+	return a
+}
+
+// destination of a requested move by number, 0 for the best that is not the owner; or why there is none and what to do.
+func (o *owning) destination(number uint32) (next model.GatewayRef, refusal string) {
+	if number == 0 {
+		next, ok := o.candidate(o.is.Owner)
+		if !ok {
+			refusal = "no other gateway can own the volume now: it has to have a stream, be in the target's path set, reach " +
+				"the storage pool, and not have failed to open the volume just before. See what is wrong: sluicectl doctor"
+		}
+		return next, refusal
+	}
+	g := o.GatewayByNumber(number)
+	if g == nil {
+		return next, fmt.Sprintf("gateway %d is not there any more: name another one", number)
+	}
+	name := g.Meta.Name
+	if leaves(g) {
+		return next, fmt.Sprintf("gateway %s is cordoned or drained: sluicectl gateway undrain %s%s", name, name, askAgain)
+	}
+	next, present := o.connected(number)
+	if !present {
+		return next, fmt.Sprintf("gateway %s has no stream to the control plane. See why: sluicectl gateway describe %s%s",
+			name, name, askAgain)
+	}
+	if obstacle := o.obstacle(g, next); obstacle != "" {
+		return next, fmt.Sprintf("gateway %s %s: name another one, or let it come to that%s", name, obstacle, askAgain)
+	}
+	return next, ""
+}
+
+// refuse ends a request that nothing comes of.
+func (o *owning) refuse(asked model.MoveRequest, why string) *Action {
+	return o.endRequest(asked, &model.MoveRefusal{Reason: reasonMoveRefused, Message: why}, Event{true, reasonMoveRefused, why})
+}
+
+// endRequest ends a request to move, unless somebody asked for another one meanwhile. A refusal stays in the volume's status.
+func (o *owning) endRequest(asked model.MoveRequest, refusal *model.MoveRefusal, event Event) *Action {
+	a := modify(o.volume, func(object model.Object) bool {
+		status := &object.(*model.Volume).Status
+		if status.MoveRequest == nil || *status.MoveRequest != asked {
+			return false
+		}
+		status.MoveRequest, status.MoveRefusal = nil, refusal
+		return true
+	}, &event)
+	return &a
+}
+
+// follow brings what is kept of requested moves up to date with a change of ownership to next: the change carries one out, or is
+// a step of the one that is under way.
+func (c *OwnChange) follow(status *model.VolumeStatus, next model.Ownership, event *Event) {
+	if request := status.MoveRequest; request != nil && c.Request != nil && *request == *c.Request {
+		status.MoveRequest, status.MovedAt = nil, request.Since
+		status.Move = &model.RequestedMove{To: next.Next.Number}
+		return
+	}
+	if status.Move == nil {
+		return
+	}
+	move := *status.Move
+	if event != nil && event.Warning {
+		move.Trouble = event.Message
+	}
+	status.Move = &move
+	switch next.State {
+	case model.Owned:
+		status.Move = nil
+		if next.Owner.Number != move.To {
+			status.MoveRefusal = &model.MoveRefusal{Reason: reasonMoveFailed, Message: fmt.Sprintf(
+				"gateway %d was to own the volume, and gateway %d does: %s%s", move.To, next.Owner.Number,
+				cmp.Or(move.Trouble, "it was given to that one meanwhile"), askAgain)}
+		}
+	case model.Unowned:
+		status.Move = nil
+		status.MoveRefusal = &model.MoveRefusal{Reason: reasonMoveFailed, Message: "no target exports the volume any more"}
+	}
+}

@@ -1,0 +1,155 @@
+package orchestrator_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"sluice.dev/sluice/controlplane/internal/model"
+	"sluice.dev/sluice/controlplane/internal/orchestrator"
+	"sluice.dev/sluice/controlplane/internal/store"
+)
+
+// requested has a volume's move requested as the store does it.
+func requested(v *orchestrator.View, gateway uint32) {
+	volume := *v.Volumes["v"]
+	volume.Meta.Version++
+	volume.Status.MoveRequest, volume.Status.MoveRefusal = &model.MoveRequest{Gateway: gateway, Since: start}, nil
+	v.Put(&volume)
+}
+
+// settle stores what is decided until there is nothing more to decide, and returns the condition Progressing.
+func settle(t *testing.T, v *orchestrator.View, now time.Time) model.Condition {
+	t.Helper()
+	for range 10 {
+		d := v.DecideVolume("v", now)
+		if len(d.Actions) == 0 {
+			for _, c := range v.Volumes["v"].Status.Conditions {
+				if c.Type == model.ConditionProgressing {
+					return c
+				}
+			}
+			t.Fatal("nothing is told")
+		}
+		for _, a := range d.Actions {
+			volume := *v.Volumes["v"]
+			volume.Status.Conditions = append([]model.Condition(nil), volume.Status.Conditions...)
+			volume.Meta.Version++
+			if a.Own != nil {
+				is, err := a.Owning(&volume)
+				if err != nil {
+					t.Fatal(err)
+				}
+				is.Order, is.Since = volume.Status.Ownership.Order+1, now
+				volume.Status.Ownership = is
+			} else if !a.Modify(&volume) {
+				continue
+			}
+			v.Put(&volume)
+		}
+	}
+	t.Fatal("it does not come to rest")
+	return model.Condition{}
+}
+
+var atOne = model.Ownership{State: model.Owned, Epoch: 3, Owner: ref(1), Order: 7, Since: start}
+
+func TestAMoveThatIsRefusedIsToldWithWhatToDoUntilTheNextRequest(t *testing.T) {
+	for name, c := range map[string]struct {
+		happens func(*orchestrator.View)
+		to      uint32
+		says    string
+	}{
+		"to one that drains": {func(v *orchestrator.View) {
+			g := *v.Gateways["gw-2"]
+			g.Status.Drain, g.Meta.Version = true, 2
+			v.Put(&g)
+		}, 2, "sluicectl gateway undrain gw-2"},
+		"to one without a stream":     {func(v *orchestrator.View) { ends(v, 2, start) }, 2, "sluicectl gateway describe gw-2"},
+		"to one outside the path set": {func(*orchestrator.View) {}, 3, "gateway gw-3 is not in the target's path set"},
+		"to one that was removed":     {func(*orchestrator.View) {}, 9, "gateway 9 is not there any more"},
+		"anywhere, with nobody else": {func(v *orchestrator.View) { ends(v, 2, start) }, 0,
+			"no other gateway can own the volume now"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := known(3)
+			exported(v, atOne, true)
+			recorded(v, ref(3), 1, store.RadosClient{Client: "c3"})
+			c.happens(v)
+			requested(v, c.to)
+			told := settle(t, v, start)
+			if told.Status != model.ConditionFalse || told.Reason != "MoveRefused" || !strings.Contains(told.Message, c.says) {
+				t.Errorf("%+v", told)
+			}
+			if v.Volumes["v"].Status.MoveRequest != nil || v.Volumes["v"].Status.Ownership != atOne {
+				t.Errorf("%+v", v.Volumes["v"].Status)
+			}
+			requested(v, 1) // it owns it already: nothing is wrong
+			if told := settle(t, v, start); told.Reason != "Settled" || told.Message != "" {
+				t.Errorf("after the next request: %+v", told)
+			}
+		})
+	}
+}
+
+func TestARequestedMoveIsUnderWayUntilItsGatewayServes(t *testing.T) {
+	v := known(2)
+	exported(v, atOne, true)
+	requested(v, 2)
+	if told := settle(t, v, start); told.Status != model.ConditionTrue || told.Reason != "Moving" {
+		t.Fatalf("%+v", told)
+	}
+	is := v.Volumes["v"].Status.Ownership
+	observed(v, ref(1), store.VolumeReleased, is.Epoch, is.Order)
+	if told := settle(t, v, start); told.Reason != "Opening" {
+		t.Fatalf("%+v", told)
+	}
+	is = v.Volumes["v"].Status.Ownership
+	observed(v, ref(2), store.VolumeServing, is.Epoch, is.Order)
+	if told := settle(t, v, start); told.Reason != "Settled" || v.Volumes["v"].Status.Move != nil {
+		t.Fatalf("%+v, %+v", told, v.Volumes["v"].Status)
+	}
+}
+
+func TestAMoveThatIsGivenUpOnTheWayIsToldWithItsTrouble(t *testing.T) {
+	for name, c := range map[string]struct {
+		happens func(v *orchestrator.View, is model.Ownership)
+		rbd     bool
+		at      time.Time
+		says    string
+	}{
+		"its gateway is gone": {func(v *orchestrator.View, _ model.Ownership) { ends(v, 2, start) }, true, start,
+			"the next owner, is gone"},
+		"its gateway cannot open it": {func(v *orchestrator.View, is model.Ownership) {
+			observed(v, ref(1), store.VolumeReleased, is.Epoch, is.Order)
+			settle(t, v, start)
+			is = v.Volumes["v"].Status.Ownership
+			observed(v, ref(2), store.VolumeFailed, is.Epoch, is.Order)
+			settle(t, v, start)
+			is = v.Volumes["v"].Status.Ownership
+			observed(v, ref(1), store.VolumeServing, is.Epoch, is.Order)
+		}, true, start, "gateway 2 could not open the volume"},
+		"the owner does not let go": {func(*orchestrator.View, model.Ownership) {}, false,
+			start.Add(orchestrator.MoveTimeout), "gateway 1 did not release the volume within"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := known(2)
+			exported(v, atOne, c.rbd)
+			if !c.rbd {
+				g := *v.Gateways["gw-2"]
+				g.Spec.Node, g.Meta.Version = "node-1", 2
+				v.Put(&g)
+			}
+			requested(v, 2)
+			if told := settle(t, v, start); told.Reason != "Moving" {
+				t.Fatalf("%+v", told)
+			}
+			c.happens(v, v.Volumes["v"].Status.Ownership)
+			told := settle(t, v, c.at)
+			if told.Status != model.ConditionFalse || told.Reason != "MoveFailed" || !strings.Contains(told.Message, c.says) ||
+				!strings.Contains(told.Message, "gateway 2 was to own the volume, and gateway 1 does") {
+				t.Errorf("%+v", told)
+			}
+		})
+	}
+}
