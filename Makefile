@@ -5,16 +5,16 @@ SHELL := /bin/bash
 export PATH := $(CURDIR)/build/toolchain/go/bin:$(PATH)
 
 # The tiers of `make test`, fast ones first. Each is also a target: make test-unit, ...
-TIERS := unit go controlplane operator asan corpus model tsan libiscsi qemu ceph hostile operations robustness guest powercut package
+TIERS := unit go controlplane cluster charts operator csi asan corpus model tsan libiscsi qemu ceph hostile operations robustness guest powercut package
 # `make lint test` counts lint's checks in the closing line too.
 SUMMED := $(if $(filter lint,$(MAKECMDGOALS)),lint) $(TIERS)
 
 .PHONY: help deps build build-gateway build-go lint format test fuzz bench bench-full bench-placement bench-failover bench-scale \
-        robustness robustness-long robustness-canaries scenarios demo demo-single package \
-        generate clean distclean $(addprefix test-,$(TIERS))
+        robustness robustness-long robustness-canaries scenarios demo demo-single package images test-images e2e-k8s \
+        generate clean distclean test-csi-node $(addprefix test-,$(TIERS))
 
 help: ## this list
-	@awk -F ' ## ' '/^[a-z-]+:.* ## / {split($$1, t, ":"); printf "  make %-18s %s\n", t[1], $$2}' Makefile
+	@awk -F ' ## ' '/^[a-z0-9-]+:.* ## / {split($$1, t, ":"); printf "  make %-18s %s\n", t[1], $$2}' Makefile
 
 deps: ## everything that building, testing and packaging need, from Debian's packages and a Go module
 	@.ci/deps build clang lint model clients guest bench package faults ceph go
@@ -57,10 +57,27 @@ test-controlplane: build-go ## control plane and CLI as people use them: certifi
 	@.ci/deps clients
 	@.ci/tier controlplane tests/controlplane/run
 
+test-cluster: build ## clusters of real processes: planned moves, rebalancing, whole devices, snapshots, read-only LUNs
+	@.ci/deps go faults
+	@.ci/tier cluster tests/cluster/run
+
+test-charts: ## the Helm charts: what they render, refuse and alert on; schemas, metrics, every value (the first time 3 minutes more)
+	@.ci/deps go charts
+	@.ci/charts/build
+	@.ci/tier charts tests/charts/run
+
 test-operator: build ## the operator against a real Kubernetes API server, control plane and gateways (the first time 10 minutes more)
-	@.ci/deps clients
+	@.ci/deps clients faults
 	@.ci/kubernetes/build
 	@.ci/tier operator tests/operator/run
+
+test-csi: build ## the CSI driver's controller: csi-sanity and its own rules, against a real control plane and gateways
+	@.ci/deps clients faults
+	@.ci/tier csi tests/csi/run
+
+test-csi-node: build ## the CSI driver's node service on a real Linux initiator with dm-multipath, in a QEMU guest; 10 minutes
+	@.ci/deps guest clients
+	@.ci/tier csi-node tests/csi/node-run
 
 test-asan: ## the same under AddressSanitizer and UndefinedBehaviorSanitizer
 	@.ci/deps build clang
@@ -155,12 +172,16 @@ bench-placement: ## package placement at full size: time, balance, moves, hops; 
 	@GOMAXPROCS=1 go run ./controlplane/internal/placement/simulate >build/bench/placement.jsonl
 	@go run ./bench/placement -records build/bench/placement.jsonl -out bench/reports
 
-bench-failover: build ## stalls of KILLS (100) kills, MOVES (100) planned moves, LOSSES (20) node losses, fewer with more LUNs (LUNS=1,100,1000); BACKEND=rbd: on a real Ceph
-	@.ci/deps go faults $(if $(filter rbd,$(BACKEND)),ceph)
+bench-failover: build ## stalls of KILLS (100) kills, MOVES (100) planned moves, LOSSES (20) node losses, fewer with more LUNs (LUNS=1,100,1000), and of a Linux host at GUEST_KILLS (5) kills; BACKEND=rbd: on a real Ceph
+	@.ci/deps go faults guest $(if $(filter rbd,$(BACKEND)),ceph)
 	@mkdir -p build/tools
 	@go build -o build/tools/ ./bench/failover
+ifneq ($(GUEST_KILLS),0)
+	@mkdir -p build/results && rm -f build/results/linux-stalls.jsonl
+	@BACKEND=$(or $(BACKEND),local) KILLS=$(or $(GUEST_KILLS),5) SLUICE_STALLS=$(CURDIR)/build/results/linux-stalls.jsonl tests/demo/cluster
+endif
 	@build/tools/failover -kills $(or $(KILLS),100) -moves $(or $(MOVES),100) -losses $(or $(LOSSES),20) $(if $(LUNS),-luns '$(LUNS)') \
-	  $(if $(filter rbd,$(BACKEND)),-ceph tests/lib/mini-ceph)
+	  $(if $(filter-out 0,$(or $(GUEST_KILLS),5)),-also build/results/linux-stalls.jsonl) $(if $(filter rbd,$(BACKEND)),-ceph tests/lib/mini-ceph)
 
 bench-scale: build ## 1,024 LUNs, 1,024 sessions, 16 gateways on one machine: memory, start, failover of a whole gateway
 	@.ci/deps go faults
@@ -176,11 +197,26 @@ demo-single: build-gateway ## one gateway without a control plane, a real Linux 
 	@.ci/deps guest clients
 	@tests/demo/run
 
+images: build ## container images and what is in them, into build/images/ (docker-archives; no Docker, no registry)
+	@.ci/deps images
+	@.ci/images
+
+test-images: build ## two builds of the images are the same bytes, their programs start, their lists are whole; 5 minutes
+	@.ci/deps images
+	@.ci/tier images tests/images/run
+
+e2e-k8s: images ## Sluice in a real Kubernetes, with a real host, under faults (the first time half an hour more); FAULTS='kill-pod scale', KEEP=1
+	@.ci/deps guest clients ceph cluster go
+	@.ci/charts/build
+	@.ci/kubernetes/build cluster
+	@.ci/kubernetes/images
+	@V=1 .ci/tier e2e-k8s tests/kubernetes/run $(FAULTS)
+
 package: build ## Debian packages into build/packages/
 	@.ci/deps package
 	@gateway/packaging/build
 
-generate: ## generates the code that is committed again; fails where it was not current
+generate: ## generates what is committed and made from something else again; fails where it was not current
 	@.ci/deps go
 	@.ci/generate
 

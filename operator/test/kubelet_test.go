@@ -34,6 +34,8 @@ type cluster struct {
 	full map[string]int
 	// undrained are gateways whose pod was to end while something was on them.
 	undrained []string
+	// early are gateways that passed for ready before they had connected for the first time.
+	early []string
 }
 
 // startCluster makes nodes n1…nN, with an address on 127.0.1.0/24 and one on 127.0.2.0/24.
@@ -110,13 +112,16 @@ func (c *cluster) look(ctx context.Context) {
 		return
 	}
 	serving := map[string]int{}
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
 	for _, g := range gateways.Items {
 		if apimeta.IsStatusConditionTrue(g.Status.Conditions, v1alpha1.ConditionReady) {
 			serving[g.Spec.GatewayPool]++
+			if g.Status.Health == "New" {
+				c.early = append(c.early, g.Name)
+			}
 		}
 	}
-	c.mutex.Lock()
-	defer c.mutex.Unlock()
 	for pool, full := range c.full {
 		c.most[pool] = max(c.most[pool], full-running[pool], full-serving[pool])
 	}
@@ -138,6 +143,12 @@ func (c *cluster) watchPool(pool string, full int) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	c.full[pool], c.most[pool], c.undrained = full, 0, nil
+}
+
+func (c *cluster) readyEarly() []string {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	return c.early
 }
 
 func (c *cluster) endedUndrained() []string {

@@ -29,6 +29,11 @@ func stored(t *testing.T, name string) *pb.Volume {
 	return got.GetVolume()
 }
 
+func deleteVolume(ctx context.Context, name string) error {
+	_, err := volumes().DeleteVolume(ctx, &pb.DeleteVolumeRequest{Name: name})
+	return err
+}
+
 func storagePool(t *testing.T, name string) *v1alpha1.StoragePool {
 	return read(t, &v1alpha1.StoragePool{}, fmt.Sprintf(`
 metadata: {name: %s}
@@ -261,21 +266,27 @@ spec: {initiators: ["iqn.2026-11.org.example:chap"], chap: {username: web, secre
 		}
 		return got.GetHost().GetMeta().GetGeneration()
 	}
-	before := generation()
-	if err := change(t, secret, func(s *corev1.Secret) { s.Data["password"] = []byte("open sesame 43") }); err != nil {
-		t.Fatal(err)
+	followed(t, generation, func() {
+		if err := change(t, secret, func(s *corev1.Secret) { s.Data["password"] = []byte("open sesame 43") }); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if strings.Contains(tail(the.operator.log), "open sesame") {
+		t.Error("the secret is in the log")
 	}
+}
+
+// followed waits until what a Secret holds anew has reached the control plane, which then counts another generation.
+func followed(t *testing.T, generation func() int64, renew func()) {
+	t.Helper()
+	before := generation()
+	renew()
 	eventually(t, func() error {
 		if generation() == before {
-			return fmt.Errorf("the new password was not given")
+			return fmt.Errorf("the new secret was not given")
 		}
 		return nil
 	})
-	for _, log := range []string{the.operator.log} {
-		if strings.Contains(tail(log), "open sesame") {
-			t.Error("the secret is in the log")
-		}
-	}
 }
 
 func TestAPoolInCephTakesItsKeyFromASecret(t *testing.T) {
@@ -284,9 +295,29 @@ metadata: {name: ceph}
 spec: {rbd: {monitors: ["192.0.2.1:6789"], user: sluice, pool: rbd, keySecretRef: {namespace: shop, name: ceph}}}`)
 	create(t, r)
 	ready(t, r, metav1.ConditionFalse, "SecretMissing", "spec.rbd.keySecretRef: there is no Secret shop/ceph")
-	create(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "ceph"},
-		Data: map[string][]byte{"key": []byte("AQD2c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0cw==")}})
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "ceph"},
+		Data: map[string][]byte{"other": []byte("x")}}
+	create(t, secret)
+	ready(t, r, metav1.ConditionFalse, "SecretMissing", `the Secret shop/ceph has no key "key"`)
+	holds := func(key string) {
+		t.Helper()
+		if err := change(t, secret, func(s *corev1.Secret) { s.Data = map[string][]byte{"key": []byte(key)} }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	generation := func() int64 {
+		got, err := pb.NewStoragePoolServiceClient(the.connection).GetStoragePool(t.Context(), &pb.GetStoragePoolRequest{Name: "ceph"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got.GetStoragePool().GetMeta().GetGeneration()
+	}
+	holds("AQD2c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0cw==\n")
 	told(t, r)
+	followed(t, generation, func() { holds("AQD3c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0cw==") })
+	if strings.Contains(tail(the.operator.log), "c2VjcmV0") {
+		t.Error("the key is in the log")
+	}
 }
 
 func TestAFabricIsMirroredWithItsLinks(t *testing.T) {

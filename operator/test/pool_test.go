@@ -30,6 +30,26 @@ metadata: {name: %s}
 spec: {portals: [{fabric: red, port: 3270}, {fabric: blue, port: 3270}], template: {image: "sluice:1"}%s}`, name, more))
 }
 
+// serving makes a pool of gateways in a cluster of so many nodes, and waits until they serve.
+func serving(t *testing.T, nodes int, name, more string) (*cluster, *v1alpha1.GatewayPool) {
+	t.Helper()
+	fabrics(t)
+	c, pool := startCluster(t, nodes), gatewayPool(t, name, more)
+	create(t, pool)
+	ready(t, pool, metav1.ConditionTrue, "", "")
+	if early := c.readyEarly(); len(early) > 0 {
+		t.Errorf("gateways passed for ready that had never connected: %v", early)
+	}
+	return c, pool
+}
+
+func newImage(t *testing.T, pool *v1alpha1.GatewayPool) {
+	t.Helper()
+	if err := change(t, pool, func(p *v1alpha1.GatewayPool) { p.Spec.Template.Image = "sluice:2" }); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func gatewayOf(t *testing.T, name string) *v1alpha1.Gateway {
 	t.Helper()
 	g := &v1alpha1.Gateway{}
@@ -67,28 +87,20 @@ func identity(g *v1alpha1.Gateway) string {
 	return text
 }
 
-func TestAPoolsTemplateIsRolledOutOneDrainedGatewayAtATimeAndIdentitiesStay(t *testing.T) {
-	fabrics(t)
-	nodes := startCluster(t, 3)
-	pool := gatewayPool(t, "rolled", ", replicas: 3")
-	create(t, pool)
-	ready(t, pool, metav1.ConditionTrue, "", "")
-	target := exported(t, "rolled")
-	before := map[string]string{}
-	pods := map[string]types.UID{}
-	for i := range 3 {
-		name := fmt.Sprintf("rolled-%d", i)
-		before[name] = identity(gatewayOf(t, name))
+// rollOut gives a pool another template, and sees that every gateway has a new pod in the end and no two were away at one time.
+func rollOut(t *testing.T, nodes *cluster, pool *v1alpha1.GatewayPool) {
+	t.Helper()
+	replicas, pods := pool.Spec.Replicas, map[string]types.UID{}
+	for i := range replicas {
+		name := fmt.Sprintf("%s-%d", pool.Name, i)
 		pod, err := podOf(t, name)
 		if err != nil {
 			t.Fatal(err)
 		}
 		pods[name] = pod.UID
 	}
-	nodes.watchPool("rolled", 3)
-	if err := change(t, pool, func(p *v1alpha1.GatewayPool) { p.Spec.Template.Image = "sluice:2" }); err != nil {
-		t.Fatal(err)
-	}
+	nodes.watchPool(pool.Name, int(replicas))
+	newImage(t, pool)
 	eventually(t, func() error {
 		if err := the.client.Get(t.Context(), client.ObjectKeyFromObject(pool), pool); err != nil {
 			return err
@@ -99,14 +111,25 @@ func TestAPoolsTemplateIsRolledOutOneDrainedGatewayAtATimeAndIdentitiesStay(t *t
 				return fmt.Errorf("%s has its old pod: %v; pool %+v, gateway %+v", name, err, pool.Status.Conditions, gatewayOf(t, name).Status)
 			}
 		}
-		if pool.Status.UpdatedReplicas != 3 || pool.Status.ReadyReplicas != 3 {
+		if pool.Status.UpdatedReplicas != replicas || pool.Status.ReadyReplicas != replicas {
 			return fmt.Errorf("pool %+v", pool.Status)
 		}
 		return nil
 	})
-	if most := nodes.missing("rolled"); most != 1 {
-		t.Errorf("%d of 3 gateways were away at one time", most)
+	if most := nodes.missing(pool.Name); most != 1 {
+		t.Errorf("%d of %d gateways were away at one time", most, replicas)
 	}
+}
+
+func TestAPoolsTemplateIsRolledOutOneDrainedGatewayAtATimeAndIdentitiesStay(t *testing.T) {
+	nodes, pool := serving(t, 3, "rolled", ", replicas: 3")
+	target := exported(t, "rolled")
+	before := map[string]string{}
+	for i := range 3 {
+		name := fmt.Sprintf("rolled-%d", i)
+		before[name] = identity(gatewayOf(t, name))
+	}
+	rollOut(t, nodes, pool)
 	if wrong := nodes.endedUndrained(); len(wrong) > 0 {
 		t.Errorf("pods of gateways that were not drained were ended: %v", wrong)
 	}
@@ -119,11 +142,7 @@ func TestAPoolsTemplateIsRolledOutOneDrainedGatewayAtATimeAndIdentitiesStay(t *t
 }
 
 func TestScalingDownDrainsTheLastGatewayAndTakesItsPod(t *testing.T) {
-	fabrics(t)
-	startCluster(t, 3)
-	pool := gatewayPool(t, "scaled", ", replicas: 3")
-	create(t, pool)
-	ready(t, pool, metav1.ConditionTrue, "", "")
+	_, pool := serving(t, 3, "scaled", ", replicas: 3")
 	number := gatewayOf(t, "scaled-2").Status.Number
 	exported(t, "scaled")
 	scale := func(replicas int32) {
@@ -160,11 +179,7 @@ func TestScalingDownDrainsTheLastGatewayAndTakesItsPod(t *testing.T) {
 }
 
 func TestACordonedNodesGatewayIsDrainedAndOnlyThenMayBeEvicted(t *testing.T) {
-	fabrics(t)
-	startCluster(t, 3)
-	pool := gatewayPool(t, "cordoned", ", replicas: 3, placement: Pinned")
-	create(t, pool)
-	ready(t, pool, metav1.ConditionTrue, "", "")
+	serving(t, 3, "cordoned", ", replicas: 3, placement: Pinned")
 	exported(t, "cordoned")
 	budget := &policyv1.PodDisruptionBudget{}
 	if err := the.client.Get(t.Context(), types.NamespacedName{Namespace: systemNamespace, Name: "cordoned"}, budget); err != nil {
@@ -215,11 +230,7 @@ func TestAPinnedPoolWithoutEnoughNodesSaysSo(t *testing.T) {
 }
 
 func TestAPoolInUseIsNotDeleted(t *testing.T) {
-	fabrics(t)
-	startCluster(t, 2)
-	pool := gatewayPool(t, "needed", ", replicas: 2")
-	create(t, pool)
-	ready(t, pool, metav1.ConditionTrue, "", "")
+	_, pool := serving(t, 2, "needed", ", replicas: 2")
 	target := exported(t, "needed")
 	if err := the.client.Delete(t.Context(), pool); err != nil {
 		t.Fatal(err)
@@ -230,18 +241,12 @@ func TestAPoolInUseIsNotDeleted(t *testing.T) {
 }
 
 func TestARolloutWaitsForATargetThatLacksAPath(t *testing.T) {
-	fabrics(t)
-	startCluster(t, 1)
-	pool := gatewayPool(t, "lacking", ", replicas: 1")
-	create(t, pool)
-	ready(t, pool, metav1.ConditionTrue, "", "")
+	_, pool := serving(t, 1, "lacking", ", replicas: 1")
 	create(t, read(t, &v1alpha1.Target{}, "metadata: {namespace: shop, name: lacking}\nspec: {gatewayPool: lacking}"))
 	target := &v1alpha1.Target{}
 	target.Namespace, target.Name = "shop", "lacking"
 	ready(t, target, metav1.ConditionTrue, "Exported", "1 of 2")
-	if err := change(t, pool, func(p *v1alpha1.GatewayPool) { p.Spec.Template.Image = "sluice:2" }); err != nil {
-		t.Fatal(err)
-	}
+	newImage(t, pool)
 	ready(t, pool, metav1.ConditionFalse, "RolloutBlocked", "target shop.lacking would lose a path it cannot spare")
 	if g := gatewayOf(t, "lacking-0"); g.Spec.Template.Image != "sluice:1" {
 		t.Errorf("rolled out all the same: %s", g.Spec.Template.Image)
@@ -249,11 +254,7 @@ func TestARolloutWaitsForATargetThatLacksAPath(t *testing.T) {
 }
 
 func TestAGatewayThatCannotBeDrainedKeepsItsPod(t *testing.T) {
-	fabrics(t)
-	startCluster(t, 1)
-	pool := gatewayPool(t, "alone", ", replicas: 1")
-	create(t, pool)
-	ready(t, pool, metav1.ConditionTrue, "", "")
+	_, pool := serving(t, 1, "alone", ", replicas: 1")
 	target := read(t, &v1alpha1.Target{}, "metadata: {namespace: shop, name: alone}\nspec: {gatewayPool: alone, paths: 1}")
 	create(t, target)
 	ready(t, target, metav1.ConditionTrue, "Exported", "1 of 1")
@@ -261,12 +262,39 @@ func TestAGatewayThatCannotBeDrainedKeepsItsPod(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := change(t, pool, func(p *v1alpha1.GatewayPool) { p.Spec.Template.Image = "sluice:2" }); err != nil {
-		t.Fatal(err)
-	}
-	ready(t, gatewayOf(t, "alone-0"), metav1.ConditionFalse, "Draining", "its pod is replaced: ")
+	newImage(t, pool)
+	ready(t, gatewayOf(t, "alone-0"), metav1.ConditionFalse, "Draining", "rollout.ignoreRedundancy")
 	if after, err := podOf(t, "alone-0"); err != nil || after.UID != before.UID || after.DeletionTimestamp != nil {
 		t.Errorf("its pod went though it was not drained: %v", err)
+	}
+	if err := change(t, pool, func(p *v1alpha1.GatewayPool) { p.Spec.Rollout.IgnoreRedundancy = true }); err != nil {
+		t.Fatal(err)
+	}
+	ready(t, pool, metav1.ConditionTrue, "", "")
+	if after, err := podOf(t, "alone-0"); err != nil || after.UID == before.UID {
+		t.Errorf("its pod stays though redundancy shall be ignored: %v", err)
+	}
+}
+
+func TestGatewaysThatEachHaveAPathOfATargetAreReplacedOneAtATimeWhileTheOtherServes(t *testing.T) {
+	nodes, pool := serving(t, 2, "pair", ", replicas: 2, placement: Pinned")
+	target := exported(t, "pair")
+	rollOut(t, nodes, pool)
+	ready(t, target, metav1.ConditionTrue, "Exported", "2 of 2")
+	node := &corev1.Node{}
+	node.Name = gatewayOf(t, "pair-0").Spec.Node
+	if err := change(t, node, func(n *corev1.Node) { n.Spec.Unschedulable = true }); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func() error {
+		pod, err := podOf(t, "pair-0")
+		if err != nil || pod.Labels[v1alpha1.LabelDrained] != "true" {
+			return fmt.Errorf("the budget keeps the cordoned node's pod: %v %v; %+v", pod.Labels, err, gatewayOf(t, "pair-0").Status)
+		}
+		return nil
+	})
+	if pod, err := podOf(t, "pair-1"); err != nil || pod.Labels[v1alpha1.LabelDrained] == "true" {
+		t.Errorf("the last gateway that serves might be evicted: %v", err)
 	}
 }
 

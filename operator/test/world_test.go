@@ -3,11 +3,14 @@ package test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -39,6 +42,7 @@ const (
 
 // world is everything that runs; one for all tests.
 type world struct {
+	kubernetes *envtest.Environment
 	client     client.Client
 	kubeconfig string
 	bin        string
@@ -81,7 +85,7 @@ func run(m *testing.M) int {
 	must(v1alpha1.AddToScheme(scheme))
 	c, err := client.New(config, client.Options{Scheme: scheme})
 	must(err)
-	the = &world{client: c, scratch: scratch, bin: binaries(), server: freeAddress()}
+	the = &world{kubernetes: kubernetes, client: c, scratch: scratch, bin: binaries(), server: freeAddress()}
 	must(the.prepare(kubernetes))
 	the.connection, err = grpc.NewClient(the.server, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	must(err)
@@ -111,11 +115,14 @@ func binaries() string {
 	return at
 }
 
+// freeAddress is below the ports that the kernel gives to outgoing connections: one of those might have it before the server does.
 func freeAddress() string {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	must(err)
-	defer func() { _ = listener.Close() }()
-	return listener.Addr().String()
+	for {
+		if listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 20000+rand.IntN(10000))); err == nil {
+			defer func() { _ = listener.Close() }()
+			return listener.Addr().String()
+		}
+	}
 }
 
 // prepare makes namespaces, and a user with the operator's role.
@@ -138,20 +145,36 @@ func (w *world) prepare(kubernetes *envtest.Environment) error {
 	if err := os.WriteFile(w.kubeconfig, text, 0o600); err != nil {
 		return err
 	}
-	role := &rbacv1.ClusterRole{}
-	if text, err = os.ReadFile("../config/rbac/role.yaml"); err != nil {
+	return w.allow(ctx)
+}
+
+// allow gives the operator the roles of config/rbac, and no more.
+func (w *world) allow(ctx context.Context) error {
+	text, err := os.ReadFile("../config/rbac/role.yaml")
+	if err != nil {
 		return err
 	}
-	if err := yaml.Unmarshal(text, role); err != nil {
+	cluster, here, found := bytes.Cut(bytes.TrimPrefix(text, []byte("---\n")), []byte("---\n"))
+	if !found {
+		return errors.New("role.yaml has no role of the namespace")
+	}
+	role, namespaced := &rbacv1.ClusterRole{}, &rbacv1.Role{}
+	if err := errors.Join(yaml.Unmarshal(cluster, role), yaml.Unmarshal(here, namespaced)); err != nil {
 		return err
 	}
-	if err := w.client.Create(ctx, role); err != nil {
-		return err
+	subjects := []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: "sluice-operator"}}
+	for _, object := range []client.Object{role, namespaced, &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespaced.Namespace, Name: namespaced.Name},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: namespaced.Name}, Subjects: subjects,
+	}} {
+		if err := w.client.Create(ctx, object); err != nil {
+			return err
+		}
 	}
 	return w.client.Create(ctx, &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: role.Name},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
-		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: "sluice-operator"}},
+		Subjects:   subjects,
 	})
 }
 
@@ -220,9 +243,13 @@ func (w *world) startOperator() (err error) {
 	return err
 }
 
-func (w *world) runOperator(name, metrics string) (*process, error) {
-	return w.start(name, "sluice-operator", "--server", w.server, "--insecure", "--kubeconfig", w.kubeconfig,
-		"--namespace", systemNamespace, "--metrics", metrics, "--probes", "0", "--log-level", "debug")
+// runOperator starts one; without flags to say where, for everybody's control plane.
+func (w *world) runOperator(name, metrics string, flags ...string) (*process, error) {
+	if len(flags) == 0 {
+		flags = []string{"--server", w.server, "--insecure", "--log-level", "debug"}
+	}
+	return w.start(name, "sluice-operator", append(flags, "--kubeconfig", w.kubeconfig, "--namespace", systemNamespace,
+		"--metrics", metrics, "--probes", "0")...)
 }
 
 func tail(path string) string {
@@ -298,13 +325,19 @@ func read[T client.Object](t *testing.T, object T, text string) T {
 // ready waits until Ready has a status, a reason and a message that holds the text.
 func ready(t *testing.T, r client.Object, status metav1.ConditionStatus, reason, text string) {
 	t.Helper()
+	shows(t, r, v1alpha1.ConditionReady, status, reason, text)
+}
+
+// shows is ready for a condition of any type.
+func shows(t *testing.T, r client.Object, kind string, status metav1.ConditionStatus, reason, text string) {
+	t.Helper()
 	eventually(t, func() error {
 		if err := the.client.Get(t.Context(), client.ObjectKeyFromObject(r), r); err != nil {
 			return err
 		}
-		c := apimeta.FindStatusCondition(conditionsOf(r), v1alpha1.ConditionReady)
-		if c == nil || c.Status != status || reason != "" && c.Reason != reason || !bytes.Contains([]byte(c.Message), []byte(text)) {
-			return fmt.Errorf("%T %s: wanted Ready=%s %s %q, have %+v", r, r.GetName(), status, reason, text, conditionsOf(r))
+		c := apimeta.FindStatusCondition(conditionsOf(r), kind)
+		if c == nil || c.Status != status || reason != "" && c.Reason != reason || !strings.Contains(c.Message, text) {
+			return fmt.Errorf("%T %s: wanted %s=%s %s %q, have %+v", r, r.GetName(), kind, status, reason, text, conditionsOf(r))
 		}
 		return nil
 	})

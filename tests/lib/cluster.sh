@@ -6,7 +6,7 @@
 controlplane=${SLUICE_CONTROLPLANE:-$root/build/bin/sluice-controlplane}
 sluicectl=${SLUICE_SLUICECTL:-$root/build/bin/sluicectl}
 certs=$scratch/certs
-api=127.0.0.1:7460
+api=${SLUICE_API:-127.0.0.1:7460} # an address of a wire, where a guest has to reach it
 export SLUICE_SERVER=$api
 export SLUICE_TLS_CA=$certs/ca.crt SLUICE_TLS_CERT=$certs/admin.crt SLUICE_TLS_KEY=$certs/admin.key
 
@@ -34,7 +34,7 @@ controlplane_start() {
     status=0
     # shellcheck disable=SC2016 # the inner shell expands it
     bash -c 'echo $$ >"$1"; shift; exec "$@"' controlplane "$scratch/controlplane.pid" "$controlplane" serve \
-      --data-dir "$scratch/etcd" --tls-ca "$certs/ca.crt" --tls-cert "$certs/server.crt" --tls-key "$certs/server.key" \
+      --listen "$api" --data-dir "$scratch/etcd" --tls-ca "$certs/ca.crt" --tls-cert "$certs/server.crt" --tls-key "$certs/server.key" \
       >>"$scratch/controlplane.log" 2>&1 </dev/null || status=$?
     echo "$status" >"$scratch/controlplane.exit"
   ) 2>/dev/null & # bash would tell that a child was killed
@@ -107,7 +107,7 @@ cluster_pool() {
 cluster_start() {
   local i names=()
   for ((i = 1; i <= $1; i++)); do names+=(--gateway "gw-$i"); done
-  "$controlplane" certs --directory "$certs" "${names[@]}" >/dev/null
+  "$controlplane" certs --directory "$certs" --host "${api%:*}" "${names[@]}" >/dev/null
   controlplane_start
   ctl fabric create red --subnet 10.77.1.0/24
   ctl fabric create blue --subnet 10.77.2.0/24

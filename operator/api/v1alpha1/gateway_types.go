@@ -16,9 +16,13 @@ const (
 	AnnotationListen = "listen.sluice.dev/"
 	// AnnotationAdvertised is host:port (or only the host) that hosts are told, where it is another one, as behind NAT.
 	AnnotationAdvertised = "advertised.sluice.dev/"
-	// AnnotationSwitch is the switch of the fabric that the node is attached to.
-	AnnotationSwitch = "switch.sluice.dev/"
+	// AnnotationSwitch is the switch of the fabric that the node is attached to, where LabelSwitch does not say it.
+	AnnotationSwitch = LabelSwitch
 )
+
+// LabelSwitch on a node, followed by a fabric's name, is the switch of the fabric that the node is attached to. As a label the
+// scheduler knows it, too, and spreads the gateways of a pool over switches.
+const LabelSwitch = "switch.sluice.dev/"
 
 // GatewaySpec is what is wanted. A GatewayPool writes it; drain, cordoned and weight are for people.
 // +kubebuilder:validation:XValidation:rule="has(self.node) == has(oldSelf.node)",message="node is immutable: a pinned gateway stays on its node"

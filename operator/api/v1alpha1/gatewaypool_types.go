@@ -155,7 +155,8 @@ type Rollout struct {
 	// Nothing is begun while it is set: no gateway gets a new template, none is drained for its node's sake.
 	// +optional
 	Paused bool `json:"paused,omitempty"`
-	// Go on although a target of the pool has fewer paths than it asks for. Hosts may lose their last one.
+	// Go on although a target of the pool has fewer paths than it asks for, or a gateway has volumes that no other one can serve:
+	// these are away while its pod is replaced. Hosts may lose their last path.
 	// +optional
 	IgnoreRedundancy bool `json:"ignoreRedundancy,omitempty"`
 }

@@ -29,6 +29,10 @@ type SnapshotStatus struct {
 	// When it was taken.
 	// +optional
 	TakenTime *metav1.Time `json:"takenTime,omitempty"`
+	// Epoch of the volume at which it was, or is being, rolled back to this snapshot, as the annotation sluice.dev/roll-back
+	// asks; the condition RolledBack tells how that goes.
+	// +optional
+	RolledBackAtEpoch string `json:"rolledBackAtEpoch,omitempty"`
 }
 
 // Snapshot is a volume's content at one moment, crash-consistent.

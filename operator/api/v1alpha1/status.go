@@ -15,6 +15,8 @@ const (
 	ConditionDegraded = "Degraded"
 	// ConditionPathsRedundant says that no single failure takes all paths of a host.
 	ConditionPathsRedundant = "PathsRedundant"
+	// ConditionRolledBack on a Snapshot says that its volume is what it was at the snapshot, as somebody has asked.
+	ConditionRolledBack = "RolledBack"
 )
 
 // Annotations a user may set.
@@ -25,6 +27,10 @@ const (
 	// AnnotationAbandon set to "true" lets a resource that is being deleted go at once. What it stands for stays in the
 	// control plane (and a gateway's pod goes undrained), for a person to look after.
 	AnnotationAbandon = "sluice.dev/abandon"
+	// AnnotationRollBack on a Snapshot has its volume made what it was at the snapshot, once. The value is the volume's epoch
+	// (its status tells it), so that it says which content may go: once a host can have written again the volume has another
+	// one, and the annotation, wherever it is applied again, does nothing.
+	AnnotationRollBack = "sluice.dev/roll-back"
 )
 
 // Finalizer keeps a resource until the control plane has deleted what it stands for.
@@ -38,7 +44,7 @@ type CommonStatus struct {
 	// What stands for the resource in the control plane.
 	// +optional
 	ControlPlane *ControlPlaneObject `json:"controlPlane,omitempty"`
-	// Ready, Progressing, Degraded, and for a Target PathsRedundant.
+	// Ready, Progressing, Degraded, for a Target PathsRedundant, and for a Snapshot RolledBack.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

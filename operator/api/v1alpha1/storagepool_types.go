@@ -111,7 +111,13 @@ type StoragePoolStatus struct {
 	// The pool's file system or cluster can make snapshots and clones.
 	// +optional
 	SnapshotsSupported bool `json:"snapshotsSupported,omitempty"`
-	// Images named as volumes' that no volume of this system has.
+	// Images named as volumes' that no volume of this system has: left by a volume that was retained, or by another system.
+	// At most 100 of them; orphanedImageCount says how many there are. A Volume takes one over by source.image.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=100
+	OrphanedImages []string `json:"orphanedImages,omitempty"`
+	// How many there are.
 	// +optional
 	OrphanedImageCount int32 `json:"orphanedImageCount,omitempty"`
 }

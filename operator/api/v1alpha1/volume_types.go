@@ -135,6 +135,9 @@ type VolumeStatus struct {
 	// Bytes that the volume takes in its pool; unset where the pool cannot tell.
 	// +optional
 	AllocatedBytes *int64 `json:"allocatedBytes,omitempty"`
+	// It is being made what it was at a snapshot; no gateway is given it before that is done.
+	// +optional
+	RollingBack bool `json:"rollingBack,omitempty"`
 }
 
 // Volume is a virtual disk in a storage pool.
@@ -146,6 +149,7 @@ type VolumeStatus struct {
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
 // +kubebuilder:printcolumn:name="Owner",type=integer,JSONPath=`.status.ownerGateway`
+// +kubebuilder:printcolumn:name="Epoch",type=integer,priority=1,JSONPath=`.status.epoch`
 // +kubebuilder:printcolumn:name="NAA",type=string,priority=1,JSONPath=`.status.naa`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 189",message="a name has at most 189 characters: with its namespace it is a name in the control plane"

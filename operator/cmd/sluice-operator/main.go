@@ -43,13 +43,14 @@ const resync = 10 * time.Minute
 
 // settings are the flags.
 type settings struct {
-	controlPlane          controlplane.Options
-	gateways              gateway.Options
-	kubeconfig            string
-	metrics, probes       string
-	elect                 bool
-	lease, renew, attempt time.Duration
-	logLevel              string
+	controlPlane            controlplane.Options
+	gateways                gateway.Options
+	kubeconfig              string
+	metrics, probes         string
+	elect                   bool
+	lease, renewal, attempt time.Duration
+	logLevel                slog.Level
+	renew                   []string
 }
 
 func main() {
@@ -68,11 +69,11 @@ func command() *cobra.Command {
 		RunE: func(command *cobra.Command, _ []string) error { return s.run(command.Context()) },
 	}
 	flags := command.Flags()
-	flags.StringVar(&s.controlPlane.Server, "server", "127.0.0.1:7460", "host:port of the control plane")
-	flags.StringVar(&s.controlPlane.CA, "tls-ca", "", "CA of the control plane (PEM)")
-	flags.StringVar(&s.controlPlane.Certificate, "tls-cert", "", "the operator's certificate, of the organization sluice:operator (PEM)")
-	flags.StringVar(&s.controlPlane.Key, "tls-key", "", "its key (PEM)")
-	flags.BoolVar(&s.controlPlane.Insecure, "insecure", false, "a control plane without TLS, on loopback only; for gateways, too")
+	s.controlPlane.AddFlags(flags, "")
+	flags.StringVar(&s.gateways.Authority, "authority", "", "Secret of the authority that signs gateways' certificates; "+
+		"none: somebody else makes the Secrets <gateway>-tls")
+	flags.StringSliceVar(&s.renew, "renew", nil,
+		"renew the system's own certificates, too; the names that the control plane is reached by")
 	flags.StringSliceVar(&s.gateways.ControlPlane, "gateway-control-plane", nil,
 		"replicas of the control plane that gateways connect to, as host:port; none: as --server")
 	flags.StringVar(&s.gateways.Namespace, "namespace", os.Getenv("POD_NAMESPACE"),
@@ -82,18 +83,15 @@ func command() *cobra.Command {
 	flags.StringVar(&s.probes, "probes", ":7464", "host:port of /healthz and /readyz; 0: none")
 	flags.BoolVar(&s.elect, "leader-elect", true, "of several replicas one works")
 	flags.DurationVar(&s.lease, "leader-lease", 15*time.Second, "how long a leader that is silent is waited for")
-	flags.DurationVar(&s.renew, "leader-renew", 10*time.Second, "how long a leader goes on without renewing its lease")
+	flags.DurationVar(&s.renewal, "leader-renew", 10*time.Second, "how long a leader goes on without renewing its lease")
 	flags.DurationVar(&s.attempt, "leader-retry", 2*time.Second, "time between attempts to get or renew the lease")
-	flags.StringVar(&s.logLevel, "log-level", "info", "debug, info, warn or error")
+	command.AddCommand(prepareCommand(), unusedCommand(), portalsCommand(), keepFileCommand())
+	flags.TextVar(&s.logLevel, "log-level", slog.LevelInfo, "debug, info, warn or error")
 	return command
 }
 
 func (s *settings) run(ctx context.Context) error {
-	var level slog.Level
-	if err := level.UnmarshalText([]byte(s.logLevel)); err != nil {
-		return fmt.Errorf("--log-level: %w", err)
-	}
-	ctrl.SetLogger(logr.FromSlogHandler(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level})))
+	ctrl.SetLogger(logr.FromSlogHandler(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: s.logLevel})))
 	if s.gateways.Namespace == "" {
 		return errors.New("--namespace is missing: the namespace of gateways' pods")
 	}
@@ -120,6 +118,7 @@ func (s *settings) run(ctx context.Context) error {
 		func() error { return gatewaypool.Setup(mgr, connection, s.gateways.Namespace) },
 		func() error { return gateway.Setup(mgr, connection, s.gateways) },
 		func() error { return events.Setup(mgr, connection) },
+		func() error { return s.renewing(mgr) },
 		func() error { return mgr.AddHealthzCheck("alive", healthz.Ping) },
 		func() error { return mgr.AddReadyzCheck("ready", healthz.Ping) },
 	} {
@@ -134,7 +133,7 @@ func (s *settings) run(ctx context.Context) error {
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 func (s *settings) manager() (manager.Manager, error) {
-	config, err := s.kubernetes()
+	config, err := kubernetes(s.kubeconfig)
 	if err != nil {
 		return nil, fmt.Errorf("kubernetes: %w", err)
 	}
@@ -153,13 +152,13 @@ func (s *settings) manager() (manager.Manager, error) {
 		}},
 		Metrics: metricsserver.Options{BindAddress: s.metrics}, HealthProbeBindAddress: s.probes,
 		LeaderElection: s.elect, LeaderElectionID: "sluice-operator", LeaderElectionNamespace: s.gateways.Namespace,
-		LeaderElectionReleaseOnCancel: true, LeaseDuration: &s.lease, RenewDeadline: &s.renew, RetryPeriod: &s.attempt,
+		LeaderElectionReleaseOnCancel: true, LeaseDuration: &s.lease, RenewDeadline: &s.renewal, RetryPeriod: &s.attempt,
 	})
 }
 
-func (s *settings) kubernetes() (*rest.Config, error) {
-	if s.kubeconfig == "" {
+func kubernetes(kubeconfig string) (*rest.Config, error) {
+	if kubeconfig == "" {
 		return ctrl.GetConfig()
 	}
-	return clientcmd.BuildConfigFromFlags("", s.kubeconfig)
+	return clientcmd.BuildConfigFromFlags("", kubeconfig)
 }

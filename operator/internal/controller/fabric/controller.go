@@ -5,7 +5,6 @@ import (
 	"context"
 
 	"google.golang.org/grpc"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"sluice.dev/sluice/operator/api/v1alpha1"
@@ -21,13 +20,11 @@ import (
 func Setup(mgr manager.Manager, connection grpc.ClientConnInterface) error {
 	return mirror.Setup(mgr, mirror.Kind[*v1alpha1.Fabric, *pb.Fabric]{
 		Noun: controlplane.Fabrics(connection),
-		New:  func() *v1alpha1.Fabric { return &v1alpha1.Fabric{} },
-		List: func() client.ObjectList { return &v1alpha1.FabricList{} },
 		Want: want, Show: show,
 	}, nil)
 }
 
-func want(_ context.Context, r *v1alpha1.Fabric) (*pb.Fabric, string, error) {
+func want(_ context.Context, r *v1alpha1.Fabric, _ *mirror.SecretReader) (*pb.Fabric, error) {
 	spec := &pb.FabricSpec{Subnets: r.Spec.Subnets, Switches: r.Spec.Switches}
 	if len(spec.Switches) == 0 {
 		spec.Switches = []string{mirror.Name(r)}
@@ -35,7 +32,7 @@ func want(_ context.Context, r *v1alpha1.Fabric) (*pb.Fabric, string, error) {
 	for _, link := range r.Spec.Links {
 		spec.Links = append(spec.Links, &pb.FabricLink{A: link.A, B: link.B, Cost: link.Cost})
 	}
-	return &pb.Fabric{Spec: spec}, "", nil
+	return &pb.Fabric{Spec: spec}, nil
 }
 
 func show(r *v1alpha1.Fabric, have *pb.Fabric) {

@@ -1,6 +1,7 @@
 // Package gateway is the controller of Gateways: each has a pod, and outlives it. In reading order: controller.go (what the
-// control plane is told), pods.go (making and replacing the pod), drain.go (nothing is on a gateway when its pod goes),
-// portals.go (addresses), render.go (the pod itself), services.go (load balancers).
+// control plane is told), pods.go (making and replacing the pod), drain.go (nothing is on a gateway when its pod goes), spare.go (or
+// nothing that would be missed), portals.go (addresses), render.go (the pod itself), spread.go (over which domains of failure),
+// services.go (load balancers).
 package gateway
 
 import (
@@ -34,6 +35,8 @@ type Options struct {
 	Namespace string
 	// ControlPlane are the replicas that gateways connect to, as host:port.
 	ControlPlane []string
+	// Authority is the Secret of the authority that signs gateways' certificates; empty: their Secrets are made by somebody else.
+	Authority string
 	// Insecure lets gateways connect to a control plane on loopback without certificates.
 	Insecure bool
 }
@@ -42,16 +45,16 @@ type gateways struct {
 	Options
 	client  client.Client
 	service pb.GatewayServiceClient
+	targets pb.TargetServiceClient
 }
 
 // Setup adds the controller to a manager.
 func Setup(mgr manager.Manager, connection grpc.ClientConnInterface, options Options) error {
-	g := &gateways{Options: options, client: mgr.GetClient(), service: pb.NewGatewayServiceClient(connection)}
+	g := &gateways{Options: options, client: mgr.GetClient(), service: pb.NewGatewayServiceClient(connection),
+		targets: pb.NewTargetServiceClient(connection)}
 	return mirror.Setup(mgr, mirror.Kind[*v1alpha1.Gateway, *pb.Gateway]{
 		Noun: controlplane.Gateways(connection),
-		New:  func() *v1alpha1.Gateway { return &v1alpha1.Gateway{} },
-		List: func() client.ObjectList { return &v1alpha1.GatewayList{} },
-		Want: g.want, Show: show,
+		Want: g.want, Show: show, Judged: true,
 		Before: g.pods, After: g.settle, Leave: g.leave, Gone: g.gone,
 	}, func(b *builder.Builder, c client.Client) {
 		b.Owns(&corev1.Pod{}).Owns(&corev1.Service{}).
@@ -77,29 +80,29 @@ func onNode(ctx context.Context, c client.Client, node string) []reconcile.Reque
 }
 
 // want is the gateway as its pod runs. While there is no pod that has addresses, what the control plane was told last holds.
-func (g *gateways) want(ctx context.Context, r *v1alpha1.Gateway) (*pb.Gateway, string, error) {
+func (g *gateways) want(ctx context.Context, r *v1alpha1.Gateway, _ *mirror.SecretReader) (*pb.Gateway, error) {
 	spec := &pb.GatewaySpec{GatewayPool: r.Spec.GatewayPool, Weight: r.Spec.Weight, Cordoned: r.Spec.Cordoned}
 	pod, err := g.pod(ctx, r)
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
 	at, err := g.place(ctx, r, pod)
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
 	if at == nil {
 		known, err := g.service.GetGateway(ctx, &pb.GetGatewayRequest{Name: r.Name})
 		if controlplane.IsNotFound(err) {
-			return nil, "", waitsFor(pod)
+			return nil, waitsFor(pod)
 		} else if err != nil {
-			return nil, "", err
+			return nil, err
 		}
 		was := known.GetGateway().GetSpec()
 		spec.Node, spec.Portals, spec.ForwardingAddress = was.GetNode(), was.GetPortals(), was.GetForwardingAddress()
-		return &pb.Gateway{Spec: spec}, "", nil
+		return &pb.Gateway{Spec: spec}, nil
 	}
 	spec.Node, spec.Portals, spec.ForwardingAddress = at.node, at.portals, at.forwarding
-	return &pb.Gateway{Spec: spec}, "", nil
+	return &pb.Gateway{Spec: spec}, nil
 }
 
 func show(r *v1alpha1.Gateway, have *pb.Gateway) {

@@ -28,13 +28,15 @@ func (g *gateways) settle(ctx context.Context, r *v1alpha1.Gateway, have *pb.Gat
 	}
 	note(r, pod)
 	if r.Status.Pod != "" {
-		if err := g.mark(ctx, pod, have); err != nil {
+		if err := g.mark(ctx, r, pod, have); err != nil {
 			return err
 		}
 	}
 	replaced := pod != nil && outdated(r, pod)
 	away := r.Spec.Drain || r.Spec.Maintenance || replaced
-	if away || r.Status.Pod != "" { // a drain is taken back once there is a pod again
+	// A drain is taken back once a pod runs again: before that, what the control plane has of the gateway may be the stream of
+	// the process that just ended, and the gateway would pass for one that serves.
+	if away || r.Status.Pod != "" && serves(pod) {
 		if err := g.steer(ctx, r, have, away); err != nil {
 			return err
 		}
@@ -65,9 +67,15 @@ func (g *gateways) steer(ctx context.Context, r *v1alpha1.Gateway, have *pb.Gate
 	return nil
 }
 
-// mark tells the disruption budget by a label whether anything is on the pod: one that is drained may be evicted.
-func (g *gateways) mark(ctx context.Context, pod *corev1.Pod, have *pb.Gateway) error {
+// mark tells the disruption budget by a label whether anything is on the pod that would be missed: otherwise it may be evicted.
+func (g *gateways) mark(ctx context.Context, r *v1alpha1.Gateway, pod *corev1.Pod, have *pb.Gateway) error {
 	drained := have.GetStatus().GetHealth() == pb.GatewayHealth_GATEWAY_HEALTH_DRAINED
+	if drainBlocked(have) {
+		var err error
+		if drained, err = g.spare(ctx, r, have); err != nil {
+			return err
+		}
+	}
 	if (pod.Labels[v1alpha1.LabelDrained] == "true") == drained {
 		return nil
 	}
@@ -83,6 +91,9 @@ func (g *gateways) mark(ctx context.Context, pod *corev1.Pod, have *pb.Gateway) 
 // draining says what a drain waits for, in the control plane's words.
 func draining(have *pb.Gateway, why string) error {
 	message := "ownership and paths are being moved away"
+	if drainBlocked(have) {
+		why += " (rollout.ignoreRedundancy of its pool ends the pod all the same, and what only it can serve waits for the new one)"
+	}
 	for _, condition := range have.GetStatus().GetConditions() {
 		if condition.GetType() == v1alpha1.ConditionProgressing && condition.GetMessage() != "" {
 			message = condition.GetMessage()

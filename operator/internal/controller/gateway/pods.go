@@ -13,6 +13,7 @@ import (
 
 	"sluice.dev/sluice/operator/api/v1alpha1"
 	"sluice.dev/sluice/operator/internal/controller/mirror"
+	"sluice.dev/sluice/operator/internal/controlplane"
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
@@ -22,6 +23,9 @@ func (g *gateways) pods(ctx context.Context, r *v1alpha1.Gateway, have *pb.Gatew
 	if err := g.services(ctx, r); err != nil {
 		return err
 	}
+	if err := g.certify(ctx, r); err != nil {
+		return err
+	}
 	pod, err := g.pod(ctx, r)
 	if err != nil {
 		return err
@@ -29,7 +33,14 @@ func (g *gateways) pods(ctx context.Context, r *v1alpha1.Gateway, have *pb.Gatew
 	note(r, pod)
 	switch {
 	case pod == nil:
-		err := g.client.Create(ctx, g.render(r))
+		if err := g.inPool(ctx, r); err != nil {
+			return err
+		}
+		spread, err := g.spread(ctx, r)
+		if err != nil {
+			return err
+		}
+		err = g.client.Create(ctx, g.render(r, spread))
 		if apierrors.IsAlreadyExists(err) {
 			return nil // the cache is behind
 		}
@@ -42,8 +53,23 @@ func (g *gateways) pods(ctx context.Context, r *v1alpha1.Gateway, have *pb.Gatew
 		return g.deletePod(ctx, pod)
 	case outdated(r, pod) && (have == nil || empty(have) || !serves(pod)):
 		return g.deletePod(ctx, pod)
+	case outdated(r, pod):
+		if may, err := g.spare(ctx, r, have); err != nil || !may {
+			return err
+		}
+		return g.deletePod(ctx, pod)
 	}
 	return nil
+}
+
+// inPool says that a gateway's pool is there: without it the pod would run, and the control plane take it from nobody.
+func (g *gateways) inPool(ctx context.Context, r *v1alpha1.Gateway) error {
+	err := g.client.Get(ctx, types.NamespacedName{Name: r.Spec.GatewayPool}, &v1alpha1.GatewayPool{})
+	if apierrors.IsNotFound(err) {
+		return mirror.Problemf(controlplane.ReasonNotPossible, "spec.gatewayPool: there is no GatewayPool named %q; its pod is made "+
+			"once there is", r.Spec.GatewayPool)
+	}
+	return err
 }
 
 // pod returns the gateway's pod, nil where there is none.
@@ -120,8 +146,8 @@ func trouble(pod *corev1.Pod) string {
 	return ""
 }
 
-// nodeChanged lets through what changes addresses: the node's own and its annotations.
-var nodeChanged = predicate.Or[client.Object](predicate.AnnotationChangedPredicate{}, predicate.Funcs{
+// nodeChanged lets through what changes addresses and switches: the node's own addresses, its annotations and labels.
+var nodeChanged = predicate.Or[client.Object](predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{}, predicate.Funcs{
 	UpdateFunc: func(e event.UpdateEvent) bool {
 		from, _ := e.ObjectOld.(*corev1.Node)
 		to, _ := e.ObjectNew.(*corev1.Node)

@@ -52,7 +52,7 @@ func (g *gateways) place(ctx context.Context, r *v1alpha1.Gateway, pod *corev1.P
 		if err != nil || portal == nil {
 			return nil, err
 		}
-		portal.Fabric, portal.Switch = wanted.Fabric, node.Annotations[v1alpha1.AnnotationSwitch+wanted.Fabric]
+		portal.Fabric, portal.Switch = wanted.Fabric, switchOf(node, wanted.Fabric)
 		at.portals = append(at.portals, portal)
 	}
 	return at, nil

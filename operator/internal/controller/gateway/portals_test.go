@@ -18,7 +18,7 @@ func multusPod(status string) (*gateways, *v1alpha1.Gateway, *corev1.Pod, *corev
 		GatewayPool: "pool", Template: v1alpha1.GatewayTemplate{Image: "sluice", Network: v1alpha1.NetworkMultus},
 		Portals: []v1alpha1.PortalTemplate{{Fabric: "red", Port: 3260, NetworkAttachment: "storage/red"}, {Fabric: "blue", Port: 3260, NetworkAttachment: "blue"}},
 	}}
-	pod := g.render(r)
+	pod := g.render(r, nil)
 	pod.Annotations[annotationNetworkStatus] = status
 	return g, r, pod, &corev1.Node{}
 }
@@ -65,7 +65,7 @@ func TestAPinnedGatewayStaysOnItsNodeBesideNoOtherOfItsPool(t *testing.T) {
 	g := &gateways{}
 	r := &v1alpha1.Gateway{Spec: v1alpha1.GatewaySpec{Node: "n1", GatewayPool: "pool", Template: v1alpha1.GatewayTemplate{
 		Network: v1alpha1.NetworkHost, LocalDirectories: []string{"/srv/sluice"}}}}
-	pod := g.render(r)
+	pod := g.render(r, nil)
 	affinity := pod.Spec.Affinity
 	if affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[0].MatchFields[0].Values[0] != "n1" ||
 		len(affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution) != 1 || pod.Spec.NodeName != "" {

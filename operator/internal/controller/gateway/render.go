@@ -19,10 +19,16 @@ const annotationTemplate = "sluice.dev/template"
 // Places inside a gateway's container.
 const (
 	statePath = "/var/lib/sluice"
-	tlsPath   = "/etc/sluice/tls"
+	// The gateway's default for --device-records, on the node.
+	deviceRecordsPath = "/var/lib/sluice/devices"
+	tlsPath           = "/etc/sluice/tls"
 )
 
-// endGrace is how long a gateway has to ask its initiators to log out and to finish what is in flight, in seconds.
+// ownerReads is the mode of secret files: r--------.
+const ownerReads int32 = 0o400
+
+// endGrace is how long a gateway has to hand its volumes over (R7), to ask its initiators to log out and to finish what is in
+// flight, in seconds. Each step has a bound of its own; together they take up to 20 s.
 const endGrace int64 = 30
 
 // Digest names what a gateway's pod is made of: another name, another pod.
@@ -35,8 +41,8 @@ func Digest(spec *v1alpha1.GatewaySpec) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// render makes the gateway's pod.
-func (g *gateways) render(r *v1alpha1.Gateway) *corev1.Pod {
+// render makes the gateway's pod, spread as its pool's gateways are.
+func (g *gateways) render(r *v1alpha1.Gateway, spread []corev1.TopologySpreadConstraint) *corev1.Pod {
 	template := &r.Spec.Template
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
@@ -53,6 +59,7 @@ func (g *gateways) render(r *v1alpha1.Gateway) *corev1.Pod {
 			HostNetwork: template.Network == v1alpha1.NetworkHost, NodeSelector: template.NodeSelector,
 			Tolerations: template.Tolerations, PriorityClassName: template.PriorityClassName,
 			ImagePullSecrets: template.ImagePullSecrets, AutomountServiceAccountToken: new(bool),
+			TopologySpreadConstraints:     spread,
 			TerminationGracePeriodSeconds: new(endGrace), RestartPolicy: corev1.RestartPolicyAlways,
 			Containers: []corev1.Container{g.container(r)},
 		},
@@ -152,7 +159,9 @@ func (g *gateways) volumes(r *v1alpha1.Gateway, pod *corev1.Pod) {
 	// Reservations are the control plane's and stand beside the data: nothing here has to outlive the pod.
 	add("state", statePath, corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}, false)
 	if !g.Insecure {
-		add("tls", tlsPath, corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: r.Name + "-tls"}}, true)
+		// A gateway refuses a key that others than its owner can read.
+		add("tls", tlsPath, corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{
+			SecretName: secretName(r.Name), DefaultMode: new(ownerReads)}}, true)
 	}
 	directory := corev1.HostPathDirectory
 	for i, path := range r.Spec.Template.LocalDirectories {
@@ -161,5 +170,9 @@ func (g *gateways) volumes(r *v1alpha1.Gateway, pod *corev1.Pod) {
 	}
 	if r.Spec.Template.BlockDevices {
 		add("devices", "/dev", corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/dev", Type: &directory}}, false)
+		// What is known beside volumes on devices outlives the pod, and all gateways of the node share it.
+		made := corev1.HostPathDirectoryOrCreate
+		add("device-records", deviceRecordsPath, corev1.VolumeSource{
+			HostPath: &corev1.HostPathVolumeSource{Path: deviceRecordsPath, Type: &made}}, false)
 	}
 }

@@ -46,8 +46,6 @@ func Setup(mgr manager.Manager, connection grpc.ClientConnInterface, namespace s
 	p := &pools{client: mgr.GetClient(), targets: pb.NewTargetServiceClient(connection), namespace: namespace}
 	return mirror.Setup(mgr, mirror.Kind[*v1alpha1.GatewayPool, *pb.GatewayPool]{
 		Noun: controlplane.GatewayPools(connection),
-		New:  func() *v1alpha1.GatewayPool { return &v1alpha1.GatewayPool{} },
-		List: func() client.ObjectList { return &v1alpha1.GatewayPoolList{} },
 		Want: want, Show: show, After: p.after, Leave: p.leave,
 	}, func(b *builder.Builder, c client.Client) {
 		all := handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, _ client.Object) []reconcile.Request { return every(ctx, c) })
@@ -76,12 +74,12 @@ func every(ctx context.Context, c client.Client) []reconcile.Request {
 	return found
 }
 
-func want(_ context.Context, r *v1alpha1.GatewayPool) (*pb.GatewayPool, string, error) {
+func want(_ context.Context, r *v1alpha1.GatewayPool, _ *mirror.SecretReader) (*pb.GatewayPool, error) {
 	spec := &pb.GatewayPoolSpec{MaxSessionsPerGateway: r.Spec.MaxSessionsPerGateway}
 	for _, portal := range r.Spec.Portals {
 		spec.Fabrics = append(spec.Fabrics, portal.Fabric)
 	}
-	return &pb.GatewayPool{Spec: spec}, "", nil
+	return &pb.GatewayPool{Spec: spec}, nil
 }
 
 func show(r *v1alpha1.GatewayPool, have *pb.GatewayPool) {
@@ -149,7 +147,7 @@ func wellness(r *v1alpha1.GatewayPool) error {
 
 // leave deletes the pool's gateways, unless a target still needs them.
 func (p *pools) leave(ctx context.Context, r *v1alpha1.GatewayPool, _ *pb.GatewayPool) error {
-	targets, err := p.exported(ctx, r.Name)
+	targets, err := controlplane.ExportedBy(ctx, p.targets, r.Name)
 	if err != nil {
 		return err
 	}

@@ -5,39 +5,16 @@ import (
 	"fmt"
 
 	"sluice.dev/sluice/operator/api/v1alpha1"
+	"sluice.dev/sluice/operator/internal/controlplane"
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
-
-// pageSize is how many targets are asked for at a time.
-const pageSize = 500
-
-// exported are the targets that a pool's gateways export, those without a resource, too.
-func (p *pools) exported(ctx context.Context, pool string) ([]*pb.Target, error) {
-	var found []*pb.Target
-	options := &pb.ListOptions{PageSize: pageSize}
-	for {
-		page, err := p.targets.ListTargets(ctx, &pb.ListTargetsRequest{Options: options})
-		if err != nil {
-			return nil, err
-		}
-		for _, t := range page.GetTargets() {
-			if t.GetSpec().GetGatewayPool() == pool {
-				found = append(found, t)
-			}
-		}
-		if page.GetNextPageToken() == "" {
-			return found, nil
-		}
-		options.PageToken = page.GetNextPageToken()
-	}
-}
 
 // blocked says why a gateway must not be taken out of service now; empty: it may. One that does not serve anyway may always.
 func (p *pools) blocked(ctx context.Context, r *v1alpha1.GatewayPool, g *v1alpha1.Gateway) (string, error) {
 	if r.Spec.Rollout.IgnoreRedundancy || g.Status.Health == "" || g.Status.Health == "New" {
 		return "", nil
 	}
-	targets, err := p.exported(ctx, r.Name)
+	targets, err := controlplane.ExportedBy(ctx, p.targets, r.Name)
 	if err != nil {
 		return "", err
 	}

@@ -7,7 +7,6 @@ import (
 
 	"google.golang.org/grpc"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"sluice.dev/sluice/operator/api/v1alpha1"
@@ -18,47 +17,39 @@ import (
 
 // +kubebuilder:rbac:groups=sluice.dev,resources=hosts,verbs=get;list;watch;update;patch
 // +kubebuilder:rbac:groups=sluice.dev,resources=hosts/status;hosts/finalizers,verbs=get;update;patch
-// +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch
 
 // Setup adds the controller to a manager.
 func Setup(mgr manager.Manager, connection grpc.ClientConnInterface) error {
-	hosts := &hosts{secrets: mgr.GetAPIReader()}
 	return mirror.Setup(mgr, mirror.Kind[*v1alpha1.Host, *pb.Host]{
 		Noun: controlplane.Hosts(connection),
-		New:  func() *v1alpha1.Host { return &v1alpha1.Host{} },
-		List: func() client.ObjectList { return &v1alpha1.HostList{} },
-		Want: hosts.want, Hide: hide, Show: show,
+		Want: want, Hide: hide, Show: show,
 		SecretVersions: func(r *v1alpha1.Host) *string { return &r.Status.SecretVersions },
 	}, nil)
 }
 
-type hosts struct{ secrets client.Reader }
-
-func (h *hosts) want(ctx context.Context, r *v1alpha1.Host) (*pb.Host, string, error) {
+func want(ctx context.Context, r *v1alpha1.Host, secrets *mirror.SecretReader) (*pb.Host, error) {
 	spec := &pb.HostSpec{
 		Initiators: r.Spec.Initiators, AllowUnauthenticated: r.Spec.AllowUnauthenticated, MaxSessions: r.Spec.MaxSessions,
 	}
 	for _, place := range r.Spec.Switches {
 		spec.Switches = append(spec.Switches, place.Fabric+"/"+place.Switch)
 	}
-	var versions []string
 	credentials := func(field string, from *v1alpha1.ChapCredentials) (*pb.ChapCredentials, error) {
 		if from == nil {
 			return nil, nil
 		}
 		name := types.NamespacedName{Namespace: r.Namespace, Name: from.SecretRef.Name}
-		password, version, err := mirror.ReadSecret(ctx, h.secrets, field+".secretRef", name, from.SecretRef.Key)
-		versions = append(versions, version)
+		password, err := secrets.Read(ctx, field+".secretRef", name, from.SecretRef.Key)
 		return &pb.ChapCredentials{Username: from.Username, Password: strings.TrimRight(password, "\r\n")}, err
 	}
 	var err error
 	if spec.Chap, err = credentials("spec.chap", r.Spec.Chap); err != nil {
-		return nil, "", err
+		return nil, err
 	}
 	if spec.MutualChap, err = credentials("spec.mutualChap", r.Spec.MutualChap); err != nil {
-		return nil, "", err
+		return nil, err
 	}
-	return &pb.Host{Spec: spec}, strings.Join(versions, " "), nil
+	return &pb.Host{Spec: spec}, nil
 }
 
 func hide(host *pb.Host) {

@@ -18,18 +18,16 @@ import (
 // is nothing of the sort.
 type Kind[R v1alpha1.Resource, P controlplane.Object] struct {
 	Noun controlplane.Noun[P]
-	// New makes an empty resource, List an empty list of them.
-	New  func() R
-	List func() client.ObjectList
 	// Want makes the object that the control plane should have, whole, defaults included. Its name and labels are filled in.
-	// With it comes which versions of Secrets went into it.
-	Want func(ctx context.Context, r R) (P, string, error)
+	Want func(ctx context.Context, r R, secrets *SecretReader) (P, error)
 	// Hide takes away from what is wanted what the control plane never shows: secrets.
 	Hide func(P)
-	// SecretVersions is where the resource keeps what Want said of Secrets.
+	// SecretVersions is where the resource keeps which versions of Secrets the control plane was given.
 	SecretVersions func(R) *string
 	// Show brings the status up to the object.
 	Show func(r R, have P)
+	// Judged says that the control plane tells whether an object is ready. Until it has, nobody knows.
+	Judged bool
 	// HoldsData says that an object that is gone took data with it: another one of its name is not made in its place.
 	HoldsData bool
 	// Before runs before Want: what the object is made of may have to be made first. The object is nil where there is none.
@@ -51,6 +49,14 @@ type Problem struct {
 }
 
 func (p *Problem) Error() string { return p.Reason + ": " + p.Message }
+
+// Later is no problem: something is under way that no watch tells of, and is looked at again after a while.
+type Later struct {
+	// Wait is for how long; 0: as a Problem's.
+	Wait time.Duration
+}
+
+func (l *Later) Error() string { return "to be looked at again in " + l.Wait.String() }
 
 // Problemf makes one.
 func Problemf(reason, format string, args ...any) *Problem {

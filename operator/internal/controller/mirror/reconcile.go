@@ -5,12 +5,14 @@ import (
 	"errors"
 	"math/rand/v2"
 	"reflect"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"sluice.dev/sluice/operator/api/v1alpha1"
@@ -24,12 +26,13 @@ const lookAgain = 20 * time.Second
 type Mirror[R v1alpha1.Resource, P controlplane.Object] struct {
 	Kind[R, P]
 	client   client.Client
+	secrets  client.Reader
 	recorder events.EventRecorder
 }
 
 // Reconcile implements reconcile.Reconciler.
 func (m *Mirror[R, P]) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	r := m.New()
+	r := empty[R]()
 	if err := m.client.Get(ctx, request.NamespacedName, r); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
@@ -42,7 +45,7 @@ func (m *Mirror[R, P]) Reconcile(ctx context.Context, request reconcile.Request)
 	if apierrors.IsConflict(err) { // the cache is behind: what is newer comes by itself
 		return reconcile.Result{RequeueAfter: time.Second}, nil
 	}
-	result, err := m.after(r, have, err)
+	result, err := m.after(ctx, r, have, err)
 	if told := m.report(ctx, before, r); told != nil {
 		return reconcile.Result{}, told
 	}
@@ -51,6 +54,10 @@ func (m *Mirror[R, P]) Reconcile(ctx context.Context, request reconcile.Request)
 
 // phases are the way of a resource: what is there is observed, then it is deleted, or created, or updated.
 func (m *Mirror[R, P]) phases(ctx context.Context, r R) (P, error) {
+	if abandoned(r) { // also while the control plane is away
+		var none P
+		return none, m.abandon(ctx, r)
+	}
 	have, err := m.observe(ctx, r)
 	if err != nil {
 		return have, err
@@ -66,11 +73,12 @@ func (m *Mirror[R, P]) phases(ctx context.Context, r R) (P, error) {
 			return have, err
 		}
 	}
-	want, versions, err := m.Want(ctx, r)
+	secrets := &SecretReader{reader: m.secrets}
+	want, err := m.Want(ctx, r, secrets)
 	if err != nil {
 		return have, err
 	}
-	have, err = m.put(ctx, r, have, want, versions)
+	have, err = m.put(ctx, r, have, want, strings.Join(secrets.versions, " "))
 	if err != nil || m.After == nil {
 		return have, err
 	}
@@ -100,12 +108,16 @@ func (m *Mirror[R, P]) hold(ctx context.Context, r R) error {
 }
 
 // after turns the outcome into conditions, and into when to look again.
-func (m *Mirror[R, P]) after(r R, have P, err error) (reconcile.Result, error) {
+func (m *Mirror[R, P]) after(ctx context.Context, r R, have P, err error) (reconcile.Result, error) {
 	if !isNil(have) {
 		m.show(r, have)
 	}
 	if err == nil {
 		return reconcile.Result{}, nil
+	}
+	var later *Later
+	if errors.As(err, &later) {
+		return again(later.Wait), nil
 	}
 	var problem *Problem
 	if !errors.As(err, &problem) {
@@ -116,16 +128,24 @@ func (m *Mirror[R, P]) after(r R, have P, err error) (reconcile.Result, error) {
 		problem = &Problem{Reason: refusal.Reason, Message: refusal.Message}
 		if !refusal.Lasting() {
 			unreachable(r, problem)
-			return reconcile.Result{}, err // with backoff
+			return reconcile.Result{}, errors.New(refusal.Message) // with backoff, and logged
+		}
+		if refusal.Reason == controlplane.ReasonForbidden { // is for whoever runs the operator, not who wrote the resource
+			log.FromContext(ctx).Error(err, refusal.Message)
 		}
 	}
 	notReady(r, problem)
-	wait := problem.Wait
+	return again(problem.Wait), nil
+}
+
+func again(wait time.Duration) reconcile.Result {
 	if wait == 0 {
 		wait = lookAgain
 	}
-	return reconcile.Result{RequeueAfter: wait/2 + rand.N(wait)}, nil
+	return reconcile.Result{RequeueAfter: wait/2 + rand.N(wait)}
 }
+
+func empty[R v1alpha1.Resource]() R { return reflect.New(reflect.TypeFor[R]().Elem()).Interface().(R) }
 
 func isNil(object any) bool {
 	value := reflect.ValueOf(object)

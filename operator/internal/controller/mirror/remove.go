@@ -18,15 +18,24 @@ const (
 	ReasonDeletionBlocked = "DeletionBlocked"
 )
 
+// abandoned says that a resource is to go at once, whatever becomes of its object.
+func abandoned(r v1alpha1.Resource) bool {
+	return r.GetDeletionTimestamp() != nil && r.GetAnnotations()[v1alpha1.AnnotationAbandon] == "true"
+}
+
+func (m *Mirror[R, P]) abandon(ctx context.Context, r R) error {
+	if !controllerutil.ContainsFinalizer(r, v1alpha1.Finalizer) {
+		return nil
+	}
+	m.tell(r, corev1.EventTypeWarning, "Abandoned", "the resource goes; what stands for it in the control plane stays there")
+	return m.release(ctx, r)
+}
+
 // remove deletes the object, and lets the resource go once it is gone. What becomes of data is the reclaim policy's, which the
 // object has.
 func (m *Mirror[R, P]) remove(ctx context.Context, r R, have P) error {
 	if !controllerutil.ContainsFinalizer(r, v1alpha1.Finalizer) {
 		return nil
-	}
-	if r.GetAnnotations()[v1alpha1.AnnotationAbandon] == "true" {
-		m.tell(r, corev1.EventTypeWarning, "Abandoned", "the resource goes; what stands for it in the control plane stays there")
-		return m.release(ctx, r)
 	}
 	ours := !isNil(have) && have.GetMeta().GetLabels()[labelUID] == string(r.GetUID())
 	if !ours { // gone, or never this resource's

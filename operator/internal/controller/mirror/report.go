@@ -44,7 +44,12 @@ func (m *Mirror[R, P]) show(r R, have P) {
 			Condition(r, c.GetType(), statuses[c.GetStatus()], c.GetReason(), c.GetMessage(), seen)
 		}
 	}
-	if !told[v1alpha1.ConditionReady] {
+	switch {
+	case told[v1alpha1.ConditionReady]:
+	case m.Judged:
+		Condition(r, v1alpha1.ConditionReady, metav1.ConditionUnknown, reasonAccepted,
+			"the control plane has it, and has yet to look at it", r.GetGeneration())
+	default:
 		Condition(r, v1alpha1.ConditionReady, metav1.ConditionTrue, reasonAccepted, "the control plane has it", r.GetGeneration())
 	}
 	if !told[v1alpha1.ConditionProgressing] {
@@ -91,7 +96,7 @@ func unreachable(r v1alpha1.Resource, problem *Problem) {
 func (m *Mirror[R, P]) report(ctx context.Context, before, r R) error {
 	was := apimeta.FindStatusCondition(before.Common().Conditions, v1alpha1.ConditionReady)
 	is := apimeta.FindStatusCondition(r.Common().Conditions, v1alpha1.ConditionReady)
-	if is != nil && is.Status != metav1.ConditionTrue && (was == nil || was.Reason != is.Reason) {
+	if is != nil && is.Status != metav1.ConditionTrue && is.Reason != reasonAccepted && (was == nil || was.Reason != is.Reason) {
 		m.tell(r, corev1.EventTypeWarning, is.Reason, is.Message)
 	}
 	// What phases have stored of the metadata meanwhile is no part of the difference.

@@ -9,20 +9,28 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// ReadSecret reads a key of a Secret, from the API server itself: the operator keeps no copies of Secrets. With the value
-// comes which version of it that is.
-func ReadSecret(ctx context.Context, reader client.Reader, field string, name types.NamespacedName, key string,
-) (value, version string, err error) {
+// +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch
+
+// SecretReader reads the Secrets of one resource, from the API server itself: the operator keeps no copies of Secrets. It notes
+// which versions it has read.
+type SecretReader struct {
+	reader   client.Reader
+	versions []string
+}
+
+// Read reads a key of the Secret that a field of the resource names. An error names the field, the Secret and the key.
+func (s *SecretReader) Read(ctx context.Context, field string, name types.NamespacedName, key string) (string, error) {
 	var secret corev1.Secret
-	if err := reader.Get(ctx, name, &secret); err != nil {
+	if err := s.reader.Get(ctx, name, &secret); err != nil {
 		if apierrors.IsNotFound(err) {
-			return "", "", Problemf("SecretMissing", "%s: there is no Secret %s; make it, with the key %q", field, name, key)
+			return "", Problemf("SecretMissing", "%s: there is no Secret %s; make it, with the key %q", field, name, key)
 		}
-		return "", "", err
+		return "", err
 	}
 	held, ok := secret.Data[key]
 	if !ok {
-		return "", "", Problemf("SecretMissing", "%s: the Secret %s has no key %q", field, name, key)
+		return "", Problemf("SecretMissing", "%s: the Secret %s has no key %q", field, name, key)
 	}
-	return string(held), string(secret.UID) + "/" + secret.ResourceVersion, nil
+	s.versions = append(s.versions, string(secret.UID)+"/"+secret.ResourceVersion)
+	return string(held), nil
 }

@@ -54,9 +54,9 @@ func Setup[R v1alpha1.Resource, P controlplane.Object](mgr manager.Manager, kind
 	more func(*builder.Builder, client.Client),
 ) error {
 	name := kind.Noun.Kind
-	m := &Mirror[R, P]{Kind: kind, client: mgr.GetClient(), recorder: mgr.GetEventRecorder("sluice-operator")}
+	m := &Mirror[R, P]{Kind: kind, client: mgr.GetClient(), secrets: mgr.GetAPIReader(), recorder: mgr.GetEventRecorder("sluice-operator")}
 	index := mgr.GetFieldIndexer()
-	err := index.IndexField(context.Background(), asObject(kind.New()), indexReferences, func(o client.Object) []string {
+	err := index.IndexField(context.Background(), asObject(empty[R]()), indexReferences, func(o client.Object) []string {
 		var keys []string
 		for _, reference := range References(o) {
 			keys = append(keys, reference.key())
@@ -67,7 +67,7 @@ func Setup[R v1alpha1.Resource, P controlplane.Object](mgr manager.Manager, kind
 		return fmt.Errorf("%s: index of references: %w", name, err)
 	}
 	b := builder.ControllerManagedBy(mgr).Named(strings.ToLower(name)).
-		For(asObject(kind.New()), builder.WithPredicates(predicate.Or[client.Object](
+		For(asObject(empty[R]()), builder.WithPredicates(predicate.Or[client.Object](
 			predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, resynced))).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: workers,
@@ -82,7 +82,7 @@ func Setup[R v1alpha1.Resource, P controlplane.Object](mgr manager.Manager, kind
 		}
 	}
 	if kind.SecretVersions != nil {
-		err := index.IndexField(context.Background(), asObject(kind.New()), indexSecrets, func(o client.Object) []string {
+		err := index.IndexField(context.Background(), asObject(empty[R]()), indexSecrets, func(o client.Object) []string {
 			var keys []string
 			for _, secret := range Secrets(o) {
 				keys = append(keys, secret.String())
@@ -141,7 +141,11 @@ func (m *Mirror[R, P]) relatives(kind string) handler.MapFunc {
 }
 
 func (m *Mirror[R, P]) indexed(ctx context.Context, index, key string) []reconcile.Request {
-	list := m.List()
+	made, err := m.client.Scheme().New(v1alpha1.GroupVersion.WithKind(m.Noun.Kind + "List"))
+	if err != nil {
+		return nil // every kind is in the scheme
+	}
+	list := made.(client.ObjectList)
 	if err := m.client.List(ctx, list, client.MatchingFields{index: key}); err != nil {
 		return nil // the cache has stopped
 	}

@@ -1,4 +1,4 @@
-// Package snapshot is the controller of Snapshots.
+// Package snapshot is the controller of Snapshots. rollback.go makes a volume what it was at one.
 package snapshot
 
 import (
@@ -7,7 +7,6 @@ import (
 	"google.golang.org/grpc"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"sluice.dev/sluice/operator/api/v1alpha1"
@@ -21,22 +20,24 @@ import (
 
 // Setup adds the controller to a manager.
 func Setup(mgr manager.Manager, connection grpc.ClientConnInterface) error {
+	s := &snapshots{
+		snapshots: pb.NewSnapshotServiceClient(connection), volumes: pb.NewVolumeServiceClient(connection),
+		events: pb.NewEventServiceClient(connection),
+	}
 	return mirror.Setup(mgr, mirror.Kind[*v1alpha1.Snapshot, *pb.Snapshot]{
 		Noun: controlplane.Snapshots(connection),
-		New:  func() *v1alpha1.Snapshot { return &v1alpha1.Snapshot{} },
-		List: func() client.ObjectList { return &v1alpha1.SnapshotList{} },
-		Want: want, Show: show, HoldsData: true,
+		Want: want, Show: show, Judged: true, HoldsData: true, After: s.rollBack,
 	}, nil)
 }
 
-func want(_ context.Context, r *v1alpha1.Snapshot) (*pb.Snapshot, string, error) {
+func want(_ context.Context, r *v1alpha1.Snapshot, _ *mirror.SecretReader) (*pb.Snapshot, error) {
 	policy := pb.ReclaimPolicy_RECLAIM_POLICY_DELETE
 	if r.Spec.ReclaimPolicy == v1alpha1.ReclaimRetain {
 		policy = pb.ReclaimPolicy_RECLAIM_POLICY_RETAIN
 	}
 	return &pb.Snapshot{Spec: &pb.SnapshotSpec{
 		Volume: mirror.NameIn(r.Namespace, r.Spec.Volume), ReclaimPolicy: policy,
-	}}, "", nil
+	}}, nil
 }
 
 func show(r *v1alpha1.Snapshot, have *pb.Snapshot) {

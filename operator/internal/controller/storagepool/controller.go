@@ -7,7 +7,6 @@ import (
 
 	"google.golang.org/grpc"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"sluice.dev/sluice/operator/api/v1alpha1"
@@ -18,41 +17,35 @@ import (
 
 // +kubebuilder:rbac:groups=sluice.dev,resources=storagepools,verbs=get;list;watch;update;patch
 // +kubebuilder:rbac:groups=sluice.dev,resources=storagepools/status;storagepools/finalizers,verbs=get;update;patch
-// +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch
 
 // Setup adds the controller to a manager.
 func Setup(mgr manager.Manager, connection grpc.ClientConnInterface) error {
-	pools := &pools{secrets: mgr.GetAPIReader()}
 	return mirror.Setup(mgr, mirror.Kind[*v1alpha1.StoragePool, *pb.StoragePool]{
 		Noun: controlplane.StoragePools(connection),
-		New:  func() *v1alpha1.StoragePool { return &v1alpha1.StoragePool{} },
-		List: func() client.ObjectList { return &v1alpha1.StoragePoolList{} },
-		Want: pools.want, Hide: hide, Show: show,
+		Want: want, Hide: hide, Show: show, Judged: true,
 		SecretVersions: func(r *v1alpha1.StoragePool) *string { return &r.Status.SecretVersions },
 	}, nil)
 }
 
-type pools struct{ secrets client.Reader }
-
-func (p *pools) want(ctx context.Context, r *v1alpha1.StoragePool) (*pb.StoragePool, string, error) {
+func want(ctx context.Context, r *v1alpha1.StoragePool, secrets *mirror.SecretReader) (*pb.StoragePool, error) {
 	spec := &pb.StoragePoolSpec{WarnPercent: r.Spec.WarnPercent}
 	if local := r.Spec.Local; local != nil {
 		spec.Kind = &pb.StoragePoolSpec_Local{Local: &pb.LocalPool{
 			Node: local.Node, Directory: local.Directory, Devices: local.Devices,
 		}}
-		return &pb.StoragePool{Spec: spec}, "", nil
+		return &pb.StoragePool{Spec: spec}, nil
 	}
 	rbd := r.Spec.Rbd
 	name := types.NamespacedName{Namespace: rbd.KeySecretRef.Namespace, Name: rbd.KeySecretRef.Name}
-	key, version, err := mirror.ReadSecret(ctx, p.secrets, "spec.rbd.keySecretRef", name, rbd.KeySecretRef.Key)
+	key, err := secrets.Read(ctx, "spec.rbd.keySecretRef", name, rbd.KeySecretRef.Key)
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
 	spec.Kind = &pb.StoragePoolSpec_Rbd{Rbd: &pb.RbdPool{
 		Monitors: rbd.Monitors, User: rbd.User, Key: strings.TrimSpace(key), Pool: rbd.Pool,
 		RadosNamespace: rbd.RadosNamespace, DataPool: rbd.DataPool,
 	}}
-	return &pb.StoragePool{Spec: spec}, version, nil
+	return &pb.StoragePool{Spec: spec}, nil
 }
 
 func hide(pool *pb.StoragePool) {
@@ -65,4 +58,5 @@ func show(r *v1alpha1.StoragePool, have *pb.StoragePool) {
 	s := have.GetStatus()
 	r.Status.CapacityBytes, r.Status.UsedBytes, r.Status.Volumes = s.GetCapacityBytes(), s.GetUsedBytes(), s.GetVolumes()
 	r.Status.SnapshotsSupported, r.Status.OrphanedImageCount = s.GetSnapshotsSupported(), s.GetOrphanedImageCount()
+	r.Status.OrphanedImages = s.GetOrphanedImages()
 }

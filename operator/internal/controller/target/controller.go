@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"google.golang.org/grpc"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"sluice.dev/sluice/operator/api/v1alpha1"
@@ -25,13 +24,11 @@ const iqnStart = "iqn.2026-11.dev.sluice:"
 func Setup(mgr manager.Manager, connection grpc.ClientConnInterface) error {
 	return mirror.Setup(mgr, mirror.Kind[*v1alpha1.Target, *pb.Target]{
 		Noun: controlplane.Targets(connection),
-		New:  func() *v1alpha1.Target { return &v1alpha1.Target{} },
-		List: func() client.ObjectList { return &v1alpha1.TargetList{} },
-		Want: want, Show: show,
+		Want: want, Show: show, Judged: true,
 	}, nil)
 }
 
-func want(_ context.Context, r *v1alpha1.Target) (*pb.Target, string, error) {
+func want(_ context.Context, r *v1alpha1.Target, _ *mirror.SecretReader) (*pb.Target, error) {
 	spec := &pb.TargetSpec{Iqn: r.Spec.IQN, GatewayPool: r.Spec.GatewayPool, Paths: r.Spec.Paths}
 	if spec.Iqn == "" {
 		spec.Iqn = iqnStart + mirror.Name(r)
@@ -44,7 +41,7 @@ func want(_ context.Context, r *v1alpha1.Target) (*pb.Target, string, error) {
 	for _, host := range r.Spec.Hosts {
 		spec.Hosts = append(spec.Hosts, mirror.NameIn(r.Namespace, host))
 	}
-	return &pb.Target{Spec: spec}, "", nil
+	return &pb.Target{Spec: spec}, nil
 }
 
 func show(r *v1alpha1.Target, have *pb.Target) {

@@ -25,17 +25,15 @@ func Setup(mgr manager.Manager, connection grpc.ClientConnInterface) error {
 	volumes := &volumes{client: mgr.GetClient()}
 	return mirror.Setup(mgr, mirror.Kind[*v1alpha1.Volume, *pb.Volume]{
 		Noun: controlplane.Volumes(connection),
-		New:  func() *v1alpha1.Volume { return &v1alpha1.Volume{} },
-		List: func() client.ObjectList { return &v1alpha1.VolumeList{} },
-		Want: volumes.want, Show: show, HoldsData: true,
+		Want: volumes.want, Show: show, Judged: true, HoldsData: true,
 	}, nil)
 }
 
 type volumes struct{ client client.Client }
 
-func (v *volumes) want(ctx context.Context, r *v1alpha1.Volume) (*pb.Volume, string, error) {
+func (v *volumes) want(ctx context.Context, r *v1alpha1.Volume, _ *mirror.SecretReader) (*pb.Volume, error) {
 	if err := v.cycle(ctx, r); err != nil {
-		return nil, "", err
+		return nil, err
 	}
 	spec := &pb.VolumeSpec{
 		Pool: r.Spec.Pool, SizeBytes: r.Spec.Size.Value(), BlockSize: r.Spec.BlockSize,
@@ -56,7 +54,7 @@ func (v *volumes) want(ctx context.Context, r *v1alpha1.Volume) (*pb.Volume, str
 	default:
 		spec.Source = &pb.VolumeSource{Source: &pb.VolumeSource_Image{Image: s.Image}}
 	}
-	return &pb.Volume{Spec: spec}, "", nil
+	return &pb.Volume{Spec: spec}, nil
 }
 
 var reclaimPolicies = map[v1alpha1.ReclaimPolicy]pb.ReclaimPolicy{
@@ -107,6 +105,7 @@ func show(r *v1alpha1.Volume, have *pb.Volume) {
 	r.Status.NAA, r.Status.SerialNumber = s.GetNaa(), s.GetSerialNumber()
 	r.Status.Ownership = controlplane.Word(s.GetOwnership())
 	r.Status.OwnerGateway, r.Status.Epoch = int64(s.GetOwnerGateway()), int64(s.GetEpoch())
+	r.Status.RollingBack = s.GetRollingBack()
 	r.Status.Capacity, r.Status.AllocatedBytes = nil, nil
 	if s.GetCapacityBytes() > 0 {
 		r.Status.Capacity = resource.NewQuantity(s.GetCapacityBytes(), resource.BinarySI)

@@ -1,0 +1,126 @@
+// Command sluice-csi is Sluice's CSI driver: the controller plugin turns claims into volumes of the control plane, the node plugin
+// makes devices and mounts of them.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/spf13/cobra"
+	"google.golang.org/grpc"
+
+	"sluice.dev/sluice/operator/internal/controlplane"
+	"sluice.dev/sluice/operator/internal/csi/controller"
+	"sluice.dev/sluice/operator/internal/csi/endpoint"
+	"sluice.dev/sluice/operator/internal/csi/host"
+	"sluice.dev/sluice/operator/internal/csi/identity"
+	"sluice.dev/sluice/operator/internal/csi/node"
+)
+
+// version of the program; set when it is built for a release.
+var version = "0.1.0"
+
+// settings are the flags.
+type settings struct {
+	endpoint, mode, nodeID string
+	hostRoot, stateDir     string
+	metrics                string
+	controlPlane           controlplane.Options
+	logLevel               slog.Level
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := command().ExecuteContext(ctx); err != nil {
+		os.Exit(1)
+	}
+}
+
+func command() *cobra.Command {
+	s := &settings{}
+	command := &cobra.Command{
+		Use: "sluice-csi", Short: "Sluice's CSI driver: controller plugin or node plugin", Version: version,
+		Args: cobra.NoArgs, SilenceUsage: true,
+		RunE: func(command *cobra.Command, _ []string) error { return s.run(command.Context()) },
+	}
+	flags := command.Flags()
+	flags.StringVar(&s.endpoint, "endpoint", "unix:///csi/csi.sock", "socket to serve CSI on")
+	flags.StringVar(&s.mode, "mode", "", "controller or node")
+	flags.StringVar(&s.nodeID, "node-id", os.Getenv("NODE_NAME"), "node: name of the Kubernetes node ($NODE_NAME)")
+	flags.StringVar(&s.hostRoot, "host-root", "/host", "node: where the machine's / is mounted; `/` where the plugin runs outside a container")
+	flags.StringVar(&s.stateDir, "state-dir", "", "node: directory on the machine for what is staged; empty: `volumes` beside the socket")
+	flags.StringVar(&s.metrics, "metrics", "", "host:port of metrics; empty: none")
+	s.controlPlane.AddFlags(flags, "controller: ")
+	flags.TextVar(&s.logLevel, "log-level", slog.LevelInfo, "debug, info, warn or error")
+	return command
+}
+
+func (s *settings) run(ctx context.Context) error {
+	slog.SetDefault(slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: s.logLevel})))
+	socket, err := endpoint.Path(s.endpoint)
+	if err != nil {
+		return err
+	}
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	switch s.mode {
+	case "controller":
+		return s.controller(ctx, socket, registry)
+	case "node":
+		return s.node(ctx, socket, registry)
+	}
+	return fmt.Errorf("--mode is %q: controller and node are possible", s.mode)
+}
+
+func (s *settings) controller(ctx context.Context, socket string, registry *prometheus.Registry) error {
+	connection, err := controlplane.Connect(s.controlPlane)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = connection.Close() }()
+	service := controller.New(connection)
+	if err := endpoint.ServeMetrics(ctx, s.metrics, registry); err != nil {
+		return err
+	}
+	return endpoint.Serve(ctx, socket, registry, func(server grpc.ServiceRegistrar) {
+		csi.RegisterIdentityServer(server, &identity.Service{Version: version, Controller: true, Works: service.Works})
+		csi.RegisterControllerServer(server, service)
+	})
+}
+
+func (s *settings) node(ctx context.Context, socket string, registry *prometheus.Registry) error {
+	if s.nodeID == "" {
+		return errors.New("--node-id is missing: the name of the Kubernetes node")
+	}
+	machine := host.Machine{Root: s.hostRoot}
+	if err := machine.Check(); err != nil {
+		return err
+	}
+	if s.stateDir == "" {
+		s.stateDir = filepath.Join(filepath.Dir(socket), "volumes")
+	}
+	service, err := node.New(s.nodeID, machine, s.stateDir)
+	if err != nil {
+		return err
+	}
+	registry.MustRegister(service.Metrics())
+	if err := endpoint.ServeMetrics(ctx, s.metrics, registry); err != nil {
+		return err
+	}
+	go service.Keep(ctx)
+	return endpoint.Serve(ctx, socket, registry, func(server grpc.ServiceRegistrar) {
+		// The controller service is another plugin's, but the driver has one: kubelet's registrar asks here.
+		csi.RegisterIdentityServer(server, &identity.Service{Version: version, Controller: true, Works: service.Works})
+		csi.RegisterNodeServer(server, service)
+	})
+}

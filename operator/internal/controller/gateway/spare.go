@@ -1,0 +1,70 @@
+package gateway
+
+import (
+	"context"
+	"slices"
+
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"sluice.dev/sluice/operator/api/v1alpha1"
+	"sluice.dev/sluice/operator/internal/controlplane"
+	pb "sluice.dev/sluice/proto/sluice/v1"
+)
+
+// reasonDrainBlocked is the control plane's: what is left on a gateway has nowhere to go.
+const reasonDrainBlocked = "DrainBlocked"
+
+// spare says that the gateway's pod may go for a while, though the gateway is not drained: whatever can move has moved, it owns no
+// volume, and every target that it exports is served by another gateway, too. rollout.ignoreRedundancy makes do without these.
+func (g *gateways) spare(ctx context.Context, r *v1alpha1.Gateway, have *pb.Gateway) (bool, error) {
+	if !drainBlocked(have) {
+		return false, nil // its drain is under way
+	}
+	pool := &v1alpha1.GatewayPool{}
+	if err := g.client.Get(ctx, types.NamespacedName{Name: r.Spec.GatewayPool}, pool); client.IgnoreNotFound(err) != nil {
+		return false, err
+	}
+	if pool.Spec.Rollout.IgnoreRedundancy {
+		return true, nil
+	}
+	if have.GetStatus().GetVolumesOwned() > 0 {
+		return false, nil
+	}
+	targets, err := controlplane.ExportedBy(ctx, g.targets, r.Spec.GatewayPool)
+	if err != nil {
+		return false, err
+	}
+	for _, t := range targets {
+		if alone, err := g.onlyOne(ctx, r.Name, t); err != nil || alone {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+func drainBlocked(have *pb.Gateway) bool {
+	return slices.ContainsFunc(have.GetStatus().GetConditions(), func(c *pb.Condition) bool {
+		return c.GetType() == v1alpha1.ConditionProgressing && c.GetReason() == reasonDrainBlocked
+	})
+}
+
+// onlyOne says that a gateway exports a target and no other one that serves does.
+func (g *gateways) onlyOne(ctx context.Context, name string, target *pb.Target) (bool, error) {
+	exports := false
+	for _, path := range target.GetStatus().GetPaths() {
+		if path.GetGateway() == name {
+			exports = true
+			continue
+		}
+		other := &v1alpha1.Gateway{}
+		if err := g.client.Get(ctx, types.NamespacedName{Name: path.GetGateway()}, other); client.IgnoreNotFound(err) != nil {
+			return false, err
+		}
+		if path.GetApplied() && apimeta.IsStatusConditionTrue(other.Status.Conditions, v1alpha1.ConditionReady) {
+			return false, nil
+		}
+	}
+	return exports, nil
+}

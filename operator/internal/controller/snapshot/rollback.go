@@ -1,0 +1,123 @@
+package snapshot
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"sluice.dev/sluice/operator/api/v1alpha1"
+	"sluice.dev/sluice/operator/internal/controller/mirror"
+	"sluice.dev/sluice/operator/internal/controlplane"
+	pb "sluice.dev/sluice/proto/sluice/v1"
+)
+
+// Reasons of the condition RolledBack. Those of the control plane's Events are reasons, too.
+const (
+	reasonDone       = "RolledBack"
+	reasonFailed     = "RollBackFailed"
+	reasonUnderWay   = "RollingBack"
+	reasonOtherEpoch = "OtherEpoch"
+	reasonUnknown    = "OutcomeNotKnown"
+)
+
+// underWay is how often a volume that is being rolled back is looked at.
+const underWay = 2 * time.Second
+
+type snapshots struct {
+	snapshots pb.SnapshotServiceClient
+	volumes   pb.VolumeServiceClient
+	events    pb.EventServiceClient
+}
+
+// rollBack makes the volume what it was at the snapshot, once for each value of the annotation, which is the volume's epoch. The
+// control plane asks for an epoch of nobody; but a volume that can be rolled back has no owner, so its epoch stays until then.
+func (s *snapshots) rollBack(ctx context.Context, r *v1alpha1.Snapshot, have *pb.Snapshot) error {
+	asked := r.Annotations[v1alpha1.AnnotationRollBack]
+	if asked == "" {
+		r.Status.RolledBackAtEpoch = ""
+		apimeta.RemoveStatusCondition(&r.Status.Conditions, v1alpha1.ConditionRolledBack)
+		return nil
+	}
+	got, err := s.volumes.GetVolume(ctx, &pb.GetVolumeRequest{Name: have.GetSpec().GetVolume()})
+	if err != nil {
+		return err
+	}
+	volume := got.GetVolume()
+	if asked == r.Status.RolledBackAtEpoch {
+		return s.follow(ctx, r, volume)
+	}
+	if epoch := strconv.FormatUint(volume.GetStatus().GetEpoch(), 10); asked != epoch {
+		condition(r, false, reasonOtherEpoch, "volume "+r.Spec.Volume+" is at epoch "+epoch+", not "+strconv.Quote(asked)+": hosts may "+
+			"have written since. If what is in it now may go, annotate this snapshot with "+v1alpha1.AnnotationRollBack+"="+epoch)
+		return &mirror.Later{} // the epoch may yet come
+	}
+	if _, err := s.snapshots.RollBackSnapshot(ctx, &pb.RollBackSnapshotRequest{Name: mirror.Name(r)}); err != nil {
+		refusal := controlplane.Explain(err)
+		if !refusal.Lasting() {
+			return err
+		}
+		condition(r, false, refusal.Reason, refusal.Message)
+		return &mirror.Later{}
+	}
+	r.Status.RolledBackAtEpoch = asked
+	condition(r, false, reasonUnderWay, "the control plane has been asked")
+	return &mirror.Later{Wait: underWay}
+}
+
+// follow tells how a roll-back goes that was asked for.
+func (s *snapshots) follow(ctx context.Context, r *v1alpha1.Snapshot, volume *pb.Volume) error {
+	if volume.GetStatus().GetRollingBack() {
+		message := "the control plane has been asked"
+		for _, c := range volume.GetStatus().GetConditions() {
+			if c.GetType() == v1alpha1.ConditionProgressing && c.GetMessage() != "" {
+				message = c.GetMessage()
+			}
+		}
+		condition(r, false, reasonUnderWay, message)
+		return &mirror.Later{Wait: underWay}
+	}
+	if c := apimeta.FindStatusCondition(r.Status.Conditions, v1alpha1.ConditionRolledBack); c != nil && c.Reason != reasonUnderWay {
+		return nil // told already
+	}
+	end, err := s.outcome(ctx, volume.GetMeta().GetName())
+	switch {
+	case err != nil:
+		return err
+	case end == nil:
+		condition(r, false, reasonUnknown, "it is over, and the control plane does not know any more how it ended")
+	default:
+		condition(r, end.GetReason() == reasonDone, end.GetReason(), end.GetMessage())
+	}
+	return nil
+}
+
+// outcome is the newest event that tells of the end of a roll-back of a volume.
+func (s *snapshots) outcome(ctx context.Context, volume string) (*pb.Event, error) {
+	var newest *pb.Event
+	request := &pb.ListEventsRequest{Kind: "Volume", Name: volume, Options: &pb.ListOptions{}}
+	for {
+		page, err := s.events.ListEvents(ctx, request)
+		if err != nil {
+			return nil, err
+		}
+		for _, event := range page.GetEvents() {
+			if event.GetReason() == reasonDone || event.GetReason() == reasonFailed {
+				newest = event
+			}
+		}
+		if request.Options.PageToken = page.GetNextPageToken(); request.Options.PageToken == "" {
+			return newest, nil
+		}
+	}
+}
+
+func condition(r *v1alpha1.Snapshot, done bool, reason, message string) {
+	status := metav1.ConditionFalse
+	if done {
+		status = metav1.ConditionTrue
+	}
+	mirror.Condition(r, v1alpha1.ConditionRolledBack, status, reason, message, r.GetGeneration())
+}

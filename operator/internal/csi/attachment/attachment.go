@@ -1,0 +1,111 @@
+// Package attachment is what the controller tells the node: how a volume is reached, and which device it is.
+package attachment
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// Driver is the name of the CSI driver.
+const Driver = "csi.sluice.dev"
+
+// TopologyKey names the Kubernetes node that a volume of a local pool is pinned to.
+const TopologyKey = "topology." + Driver + "/node"
+
+// Keys of a publish context. It holds no secret: Kubernetes keeps it in the VolumeAttachment for everybody to read.
+const (
+	keyIQN     = "iqn"
+	keyLUN     = "lun"
+	keyNAA     = "naa"
+	keyPortals = "portals"
+)
+
+// maxLUN is the largest number of flat space addressing (SAM-5 §4.7.7.3).
+const maxLUN = 16383
+
+// Attachment is a volume as one node reaches it.
+type Attachment struct {
+	// IQN of the target.
+	IQN string
+	// LUN is the volume's number in it.
+	LUN int32
+	// NAA is the volume's designator in hexadecimal digits (SPC-5 §7.7.6.6): 16, or 32 where an OUI is configured.
+	NAA string
+	// Portals are the addresses (host:port) that answered when the volume was published. The node asks them for the present
+	// ones: gateways come and go while a volume is attached.
+	Portals []string
+}
+
+// Context is the publish context that says so.
+func (a Attachment) Context() map[string]string {
+	return map[string]string{keyIQN: a.IQN, keyLUN: strconv.Itoa(int(a.LUN)), keyNAA: a.NAA,
+		keyPortals: strings.Join(a.Portals, ",")}
+}
+
+var naa = regexp.MustCompile(`^([0-9a-f]{16}|[0-9a-f]{32})$`)
+
+// Read reads a publish context. The error says which key is wrong.
+func Read(context map[string]string) (Attachment, error) {
+	a := Attachment{IQN: context[keyIQN], NAA: context[keyNAA]}
+	lun, err := strconv.ParseUint(context[keyLUN], 10, 16)
+	a.LUN = int32(lun)
+	for portal := range strings.SplitSeq(context[keyPortals], ",") {
+		if portal != "" {
+			a.Portals = append(a.Portals, portal)
+		}
+	}
+	switch {
+	case a.IQN == "":
+		return a, missing(keyIQN)
+	case err != nil || lun > maxLUN:
+		return a, fmt.Errorf("publish context: %s is %q and no number from 0 to %d", keyLUN, context[keyLUN], maxLUN)
+	case !naa.MatchString(a.NAA):
+		return a, fmt.Errorf("publish context: %s is %q and not 16 or 32 hexadecimal digits", keyNAA, context[keyNAA])
+	case len(a.Portals) == 0:
+		return a, missing(keyPortals)
+	}
+	return a, nil
+}
+
+func missing(key string) error {
+	return fmt.Errorf("publish context: %s is missing; was the volume published by %s?", key, Driver)
+}
+
+// maxNodeID is what Kubernetes accepts as a node's id.
+const maxNodeID = 192
+
+// Node is who a volume is published to. Its id holds the initiator name, so that the controller needs no word with the node.
+type Node struct {
+	// Name is the Kubernetes node's.
+	Name string
+	// Initiator is the name its iscsid logs in with.
+	Initiator string
+}
+
+// ID of the node. The error says how to mend names that are too long.
+func (n Node) ID() (string, error) {
+	switch {
+	case n.Name == "" || strings.Contains(n.Name, "/"):
+		return "", fmt.Errorf("the node's name is %q: give --node-id", n.Name)
+	case n.Initiator == "":
+		return "", errors.New("the node has no initiator name: write one to /etc/iscsi/initiatorname.iscsi (`iscsi-iname` makes one)")
+	}
+	id := n.Name + "/" + n.Initiator
+	if len(id) > maxNodeID {
+		return "", fmt.Errorf("node name and initiator name have %d bytes together, and Kubernetes takes %d: shorten the name "+
+			"in /etc/iscsi/initiatorname.iscsi", len(id), maxNodeID)
+	}
+	return id, nil
+}
+
+// ParseNode reads an id.
+func ParseNode(id string) (Node, error) {
+	name, initiator, ok := strings.Cut(id, "/")
+	if !ok || name == "" || initiator == "" {
+		return Node{}, fmt.Errorf("node id %q is not <node>/<initiator name>, as this driver's NodeGetInfo gives it", id)
+	}
+	return Node{Name: name, Initiator: initiator}, nil
+}

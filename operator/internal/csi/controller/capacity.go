@@ -1,0 +1,49 @@
+package controller
+
+import (
+	"context"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	pb "sluice.dev/sluice/proto/sluice/v1"
+)
+
+// eachPool tells all storage pools.
+func (s *Service) eachPool(ctx context.Context, tell func(*pb.StoragePool)) error {
+	options := &pb.ListOptions{}
+	for {
+		list, err := s.pools.ListStoragePools(ctx, &pb.ListStoragePoolsRequest{Options: options})
+		if err != nil {
+			return told(err)
+		}
+		for _, pool := range list.GetStoragePools() {
+			tell(pool)
+		}
+		if options.PageToken = list.GetNextPageToken(); options.PageToken == "" {
+			return nil
+		}
+	}
+}
+
+// GetCapacity implements csi.ControllerServer: what is free in the class's pool as seen from a topology. Volumes are thin, so
+// more than this can be promised.
+func (s *Service) GetCapacity(ctx context.Context, r *csi.GetCapacityRequest) (*csi.GetCapacityResponse, error) {
+	p, err := readParameters(r.GetParameters())
+	if err != nil {
+		return nil, err
+	}
+	response := &csi.GetCapacityResponse{MaximumVolumeSize: wrapperspb.Int64(maximumSize),
+		MinimumVolumeSize: wrapperspb.Int64(minimumSize)}
+	for _, capability := range r.GetVolumeCapabilities() {
+		if unsupported(capability) != "" {
+			return response, nil
+		}
+	}
+	return response, s.eachPool(ctx, func(pool *pb.StoragePool) {
+		if p.pool != "" && p.pool != pool.GetMeta().GetName() || !within(segments(pool, p.topology), r.GetAccessibleTopology()) {
+			return
+		}
+		response.AvailableCapacity += max(0, pool.GetStatus().GetCapacityBytes()-pool.GetStatus().GetUsedBytes())
+	})
+}

@@ -1,0 +1,115 @@
+package controller
+
+import (
+	"context"
+	"slices"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"sluice.dev/sluice/operator/internal/csi/attachment"
+	pb "sluice.dev/sluice/proto/sluice/v1"
+)
+
+// maxSessions of a node's Host: its targets, one for each pool, times their portals.
+const maxSessions = 1024
+
+func hostName(node string) string { return tidy("csi-", "csi."+node) }
+
+// ensureHost gives the name of the Host with the node's initiator name: the one that people made, with what they said of its
+// fabrics, or one of ours.
+func (s *Service) ensureHost(ctx context.Context, node attachment.Node, chap attachment.CHAP) (string, error) {
+	for range casTries {
+		host, err := s.hostOf(ctx, node)
+		if err != nil {
+			return "", err
+		}
+		if host != nil {
+			err = s.updateHost(ctx, host, chap)
+		} else if host, err = s.ownHost(ctx, node); err == nil {
+			err = s.renewHost(ctx, host, node, chap)
+		}
+		if code := status.Code(err); code == codes.Aborted || code == codes.AlreadyExists {
+			continue // somebody else made or changed it this moment
+		}
+		return host.GetMeta().GetName(), told(err)
+	}
+	return "", status.Errorf(codes.Aborted, "the Host of node %s changes all the time; try again", node.Name)
+}
+
+// hostOf finds the Host that has the node's initiator name; nil: none has.
+func (s *Service) hostOf(ctx context.Context, node attachment.Node) (*pb.Host, error) {
+	got, err := s.hosts.GetHost(ctx, &pb.GetHostRequest{Name: hostName(node.Name)})
+	if err == nil && slices.Contains(got.GetHost().GetSpec().GetInitiators(), node.Initiator) {
+		return got.GetHost(), nil
+	}
+	if err != nil && !absent(err) {
+		return nil, told(err)
+	}
+	options := &pb.ListOptions{}
+	for {
+		list, err := s.hosts.ListHosts(ctx, &pb.ListHostsRequest{Options: options})
+		if err != nil {
+			return nil, told(err)
+		}
+		for _, host := range list.GetHosts() {
+			if slices.Contains(host.GetSpec().GetInitiators(), node.Initiator) {
+				return host, nil
+			}
+		}
+		if options.PageToken = list.GetNextPageToken(); options.PageToken == "" {
+			return nil, nil
+		}
+	}
+}
+
+// ownHost is the node's Host as it is stored, or as it would be new.
+func (s *Service) ownHost(ctx context.Context, node attachment.Node) (*pb.Host, error) {
+	got, err := s.hosts.GetHost(ctx, &pb.GetHostRequest{Name: hostName(node.Name)})
+	if !absent(err) {
+		return got.GetHost(), err
+	}
+	return &pb.Host{
+		Meta: &pb.ObjectMeta{Name: hostName(node.Name), Labels: map[string]string{labelMadeBy: madeBy, labelNode: node.Name}},
+		Spec: &pb.HostSpec{MaxSessions: maxSessions, AllowUnauthenticated: true},
+	}, nil
+}
+
+// renewHost stores a Host of ours with the node's initiator name: a node that was installed anew has another one.
+func (s *Service) renewHost(ctx context.Context, host *pb.Host, node attachment.Node, chap attachment.CHAP) error {
+	if host.GetMeta().GetLabels()[labelMadeBy] != madeBy {
+		return precondition("Host %s has another initiator name than node %s, %s, and was not made by %s: add the name to it",
+			host.GetMeta().GetName(), node.Name, node.Initiator, madeBy)
+	}
+	host.Spec.Initiators = []string{node.Initiator}
+	if host.GetMeta().GetUid() != "" {
+		setCHAP(host.GetSpec(), chap)
+		_, err := s.hosts.UpdateHost(ctx, &pb.UpdateHostRequest{Host: host})
+		return err
+	}
+	setCHAP(host.GetSpec(), chap)
+	_, err := s.hosts.CreateHost(ctx, &pb.CreateHostRequest{Host: host})
+	return err
+}
+
+// updateHost gives a Host of ours the credentials of the call. A Host that people made keeps its own.
+func (s *Service) updateHost(ctx context.Context, host *pb.Host, chap attachment.CHAP) error {
+	if chap.Own == nil || host.GetMeta().GetLabels()[labelMadeBy] != madeBy {
+		return nil
+	}
+	setCHAP(host.GetSpec(), chap)
+	_, err := s.hosts.UpdateHost(ctx, &pb.UpdateHostRequest{Host: host})
+	return err
+}
+
+func setCHAP(spec *pb.HostSpec, chap attachment.CHAP) {
+	if chap.Own == nil {
+		return
+	}
+	spec.AllowUnauthenticated = false
+	spec.Chap = &pb.ChapCredentials{Username: chap.Own.User, Password: chap.Own.Secret}
+	spec.MutualChap = nil
+	if chap.Mutual != nil {
+		spec.MutualChap = &pb.ChapCredentials{Username: chap.Mutual.User, Password: chap.Mutual.Secret}
+	}
+}

@@ -1,0 +1,118 @@
+package controller
+
+import (
+	"context"
+	"slices"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	pb "sluice.dev/sluice/proto/sluice/v1"
+)
+
+// maxPage is the most objects that the control plane gives at a time.
+const maxPage = 1000
+
+var ours = map[string]string{labelMadeBy: madeBy}
+
+// page turns CSI's way of paging into the control plane's.
+func page(entries int32, token string) (*pb.ListOptions, error) {
+	if entries < 0 {
+		return nil, invalid("max entries is %d", entries)
+	}
+	return &pb.ListOptions{PageSize: min(entries, maxPage), PageToken: token, LabelSelector: ours}, nil
+}
+
+// listed turns the refusal of a token into the one that CSI has for it.
+func listed(err error, token string) error {
+	if token != "" && status.Code(err) == codes.InvalidArgument {
+		return status.Errorf(codes.Aborted, "starting token %.80q is none of ours: begin anew", token)
+	}
+	return told(err)
+}
+
+// ListVolumes implements csi.ControllerServer. Volumes that were made by other means are not listed.
+func (s *Service) ListVolumes(ctx context.Context, r *csi.ListVolumesRequest) (*csi.ListVolumesResponse, error) {
+	options, err := page(r.GetMaxEntries(), r.GetStartingToken())
+	if err != nil {
+		return nil, err
+	}
+	response, topologies := &csi.ListVolumesResponse{}, map[string]*csi.Volume{}
+	for {
+		list, err := s.volumes.ListVolumes(ctx, &pb.ListVolumesRequest{Options: options})
+		if err != nil {
+			return nil, listed(err, r.GetStartingToken())
+		}
+		for _, volume := range list.GetVolumes() {
+			entry, err := s.entry(ctx, volume, topologies)
+			if err != nil {
+				return nil, err
+			}
+			response.Entries = append(response.Entries, entry)
+		}
+		options.PageToken = list.GetNextPageToken()
+		if options.PageToken == "" || r.GetMaxEntries() > 0 {
+			response.NextToken = options.PageToken
+			return response, nil
+		}
+	}
+}
+
+// entry of a list. Pools are asked for their topology once.
+func (s *Service) entry(ctx context.Context, volume *pb.Volume, known map[string]*csi.Volume,
+) (*csi.ListVolumesResponse_Entry, error) {
+	like := volume.GetSpec().GetPool() + " " + volume.GetMeta().GetLabels()[labelTopology]
+	if known[like] == nil {
+		one, err := s.tell(ctx, volume)
+		if err != nil {
+			return nil, err
+		}
+		known[like] = one
+	}
+	return &csi.ListVolumesResponse_Entry{
+		Volume: &csi.Volume{VolumeId: volume.GetMeta().GetName(), CapacityBytes: volume.GetSpec().GetSizeBytes(),
+			AccessibleTopology: known[like].GetAccessibleTopology()},
+		Status: &csi.ListVolumesResponse_VolumeStatus{PublishedNodeIds: published(volume)},
+	}, nil
+}
+
+func published(volume *pb.Volume) []string {
+	nodes := publishedTo(volume.GetMeta().GetLabels())
+	slices.Sort(nodes)
+	return nodes
+}
+
+// ControllerGetVolume implements csi.ControllerServer.
+func (s *Service) ControllerGetVolume(ctx context.Context, r *csi.ControllerGetVolumeRequest,
+) (*csi.ControllerGetVolumeResponse, error) {
+	if r.GetVolumeId() == "" {
+		return nil, invalid("volume id is missing")
+	}
+	volume, err := s.volume(ctx, r.GetVolumeId())
+	if err != nil {
+		return nil, err
+	}
+	shown, err := s.tell(ctx, volume)
+	if err != nil {
+		return nil, err
+	}
+	return &csi.ControllerGetVolumeResponse{Volume: shown, Status: &csi.ControllerGetVolumeResponse_VolumeStatus{
+		PublishedNodeIds: published(volume)}}, nil
+}
+
+// volume by its id: NotFound also where nothing can have such a name.
+func (s *Service) volume(ctx context.Context, id string) (*pb.Volume, error) {
+	got, err := s.volumes.GetVolume(ctx, &pb.GetVolumeRequest{Name: id})
+	if err != nil {
+		return nil, sourceless(id, err)
+	}
+	return got.GetVolume(), nil
+}
+
+func sourceless(id string, err error) error {
+	if !objectName.MatchString(id) {
+		return status.Errorf(codes.NotFound, "there is no %q", id)
+	}
+	return told(err)
+}

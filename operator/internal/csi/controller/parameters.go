@@ -1,0 +1,142 @@
+package controller
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	pb "sluice.dev/sluice/proto/sluice/v1"
+)
+
+// parameters of a StorageClass.
+type parameters struct {
+	pool        string // StoragePool that volumes live in
+	gatewayPool string // GatewayPool whose gateways export them; unset: the only one
+	paths       string // gateways of a path set; unset: the control plane's default
+	target      string // Target that volumes become LUNs of; unset: one for each node and pool
+	reclaim     pb.ReclaimPolicy
+	blockSize   int32
+	writeCache  pb.WriteCache
+	topology    string
+}
+
+// Values of the parameter topology.
+const (
+	topologyNode = "node" // pods run on the node of a local pool; the default
+	topologyAny  = "any"  // pods run anywhere; what they read and write crosses the network
+)
+
+// Parameters of CSI's sidecars have this prefix, and are theirs.
+const sidecarPrefix = "csi.storage.k8s.io/"
+
+const maxPaths = 32
+
+func readParameters(given map[string]string) (p parameters, err error) {
+	p.topology = topologyNode
+	for key, value := range given {
+		switch key {
+		case "pool":
+			p.pool = value
+		case "gatewayPool":
+			p.gatewayPool = value
+		case "target":
+			p.target = value
+		case "paths":
+			n, wrong := strconv.Atoi(value)
+			if wrong != nil || n < 1 || n > maxPaths {
+				return p, invalid("parameter paths is %q and no number from 1 to %d", value, maxPaths)
+			}
+			p.paths = value
+		case "reclaim":
+			p.reclaim, err = choice(key, value, map[string]pb.ReclaimPolicy{"delete": pb.ReclaimPolicy_RECLAIM_POLICY_DELETE,
+				"retain": pb.ReclaimPolicy_RECLAIM_POLICY_RETAIN, "trash": pb.ReclaimPolicy_RECLAIM_POLICY_TRASH})
+		case "blockSize":
+			p.blockSize, err = choice(key, value, map[string]int32{"512": 512, "4096": 4096})
+		case "writeCache":
+			p.writeCache, err = choice(key, value, map[string]pb.WriteCache{"enabled": pb.WriteCache_WRITE_CACHE_ENABLED,
+				"disabled": pb.WriteCache_WRITE_CACHE_DISABLED})
+		case "topology":
+			p.topology, err = choice(key, value, map[string]string{topologyNode: topologyNode, topologyAny: topologyAny})
+		default:
+			if !strings.HasPrefix(key, sidecarPrefix) {
+				return p, invalid("unknown parameter %q; known are pool, target, gatewayPool, paths, reclaim, blockSize, "+
+					"writeCache, topology", key)
+			}
+		}
+		if err != nil {
+			return p, err
+		}
+	}
+	return p, nil
+}
+
+func choice[T any](key, value string, of map[string]T) (T, error) {
+	chosen, ok := of[strings.ToLower(value)]
+	if !ok {
+		var words []string
+		for word := range of {
+			words = append(words, word)
+		}
+		slices.Sort(words)
+		return chosen, invalid("parameter %s is %q; possible: %s", key, value, strings.Join(words, ", "))
+	}
+	return chosen, nil
+}
+
+// complete fills in what the class leaves open, where there is only one choice.
+func (s *Service) complete(ctx context.Context, p *parameters) error {
+	if p.pool == "" {
+		var names []string
+		err := s.eachPool(ctx, func(pool *pb.StoragePool) { names = append(names, pool.GetMeta().GetName()) })
+		if err != nil {
+			return err
+		}
+		if p.pool, err = only("pool", names); err != nil {
+			return err
+		}
+	}
+	if p.target != "" {
+		target, err := s.targets.GetTarget(ctx, &pb.GetTargetRequest{Name: p.target})
+		if err != nil {
+			return status.Errorf(codes.InvalidArgument, "parameter target: %s", status.Convert(told(err)).Message())
+		}
+		p.gatewayPool = target.GetTarget().GetSpec().GetGatewayPool()
+	}
+	if p.gatewayPool == "" {
+		list, err := s.gatewayPools.ListGatewayPools(ctx, &pb.ListGatewayPoolsRequest{})
+		if err != nil {
+			return told(err)
+		}
+		var names []string
+		for _, pool := range list.GetGatewayPools() {
+			names = append(names, pool.GetMeta().GetName())
+		}
+		p.gatewayPool, err = only("gatewayPool", names)
+		return err
+	}
+	return nil
+}
+
+func only(parameter string, names []string) (string, error) {
+	if len(names) == 1 {
+		return names[0], nil
+	}
+	return "", invalid("the parameter %s of the class is missing, and there is not just one: %s", parameter,
+		strings.Join(names, ", "))
+}
+
+// labels that a volume keeps of its class.
+func (p parameters) labels(name string) map[string]string {
+	labels := map[string]string{labelMadeBy: madeBy, labelName: name, labelGatewayPool: p.gatewayPool, labelTopology: p.topology}
+	if p.target != "" {
+		labels[labelTarget] = p.target
+	}
+	if p.paths != "" {
+		labels[labelPaths] = p.paths
+	}
+	return labels
+}

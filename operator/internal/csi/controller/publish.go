@@ -1,0 +1,161 @@
+package controller
+
+import (
+	"context"
+	"slices"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/fieldmaskpb"
+
+	"sluice.dev/sluice/operator/internal/csi/attachment"
+	pb "sluice.dev/sluice/proto/sluice/v1"
+)
+
+// casTries bounds how often a change is tried anew because the object has changed meanwhile.
+const casTries = 16
+
+// ControllerPublishVolume implements csi.ControllerServer: the volume becomes a LUN of a target that the node may log in to.
+// Which portals that has is looked up now.
+func (s *Service) ControllerPublishVolume(ctx context.Context, r *csi.ControllerPublishVolumeRequest,
+) (*csi.ControllerPublishVolumeResponse, error) {
+	if r.GetVolumeId() == "" || r.GetNodeId() == "" {
+		return nil, invalid("volume id or node id is missing")
+	}
+	if r.GetVolumeCapability() == nil {
+		return nil, invalid("volume capability is missing")
+	}
+	if why := unsupported(r.GetVolumeCapability()); why != "" {
+		return nil, invalid("%s", why)
+	}
+	chap, err := attachment.ReadCHAP(r.GetSecrets())
+	if err != nil {
+		return nil, invalid("%s", err)
+	}
+	done, err := s.busy.Begin(r.GetVolumeId())
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	if _, err := s.volume(ctx, r.GetVolumeId()); err != nil {
+		return nil, err
+	}
+	node, err := attachment.ParseNode(r.GetNodeId())
+	if err != nil {
+		return nil, status.Error(codes.NotFound, err.Error())
+	}
+	shared := slices.Contains(multiNode, r.GetVolumeCapability().GetAccessMode().GetMode())
+	volume, err := s.claim(ctx, r.GetVolumeId(), r.GetNodeId(), shared)
+	if err != nil {
+		return nil, err
+	}
+	host, err := s.ensureHost(ctx, node, chap)
+	if err != nil {
+		return nil, err
+	}
+	target, err := s.show(ctx, volume, node, host, shared, r.GetReadonly())
+	if err != nil {
+		return nil, err
+	}
+	reached, err := s.reached(ctx, target, volume)
+	if err != nil {
+		return nil, err
+	}
+	return &csi.ControllerPublishVolumeResponse{PublishContext: reached.Context()}, nil
+}
+
+// claim notes on the volume that it is published to a node, unless it is to another one and cannot be shared. Whoever notes it
+// first has it: the note is stored by compare-and-swap.
+func (s *Service) claim(ctx context.Context, name, node string, shared bool) (volume *pb.Volume, err error) {
+	err = s.relabel(ctx, name, func(labels map[string]string) (bool, error) {
+		nodes := publishedTo(labels)
+		if slices.Contains(nodes, node) {
+			return false, nil
+		}
+		if len(nodes) > 0 && !shared {
+			return false, precondition("volume %s is published to %v, and one node at a time may have it", name, nodes)
+		}
+		labels[publishedLabel(node)] = node
+		return true, nil
+	}, &volume)
+	return volume, err
+}
+
+// relabel changes a volume's labels; the change says whether there is one.
+func (s *Service) relabel(ctx context.Context, name string, change func(map[string]string) (bool, error), into **pb.Volume) error {
+	return s.changeVolume(ctx, name, "meta.labels", func(volume *pb.Volume) (bool, error) {
+		if *into = volume; volume.GetMeta().Labels == nil {
+			volume.Meta.Labels = map[string]string{}
+		}
+		return change(volume.GetMeta().GetLabels())
+	})
+}
+
+// changeVolume changes a field of a volume as it is now, anew where it has changed meanwhile: the control plane itself does that,
+// too. The change says whether there is one.
+func (s *Service) changeVolume(ctx context.Context, name, field string, change func(*pb.Volume) (bool, error)) error {
+	for range casTries {
+		volume, err := s.volume(ctx, name)
+		if err != nil {
+			return err
+		}
+		changed, err := change(volume)
+		if err != nil || !changed {
+			return err
+		}
+		_, err = s.volumes.UpdateVolume(ctx, &pb.UpdateVolumeRequest{Volume: volume,
+			UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{field}}})
+		if status.Code(err) != codes.Aborted {
+			return told(err)
+		}
+	}
+	return status.Errorf(codes.Aborted, "volume %s changes all the time; try again", name)
+}
+
+// ControllerUnpublishVolume implements csi.ControllerServer. It succeeds once no gateway that may still serve lets the node at
+// the volume: only then may another node have it.
+func (s *Service) ControllerUnpublishVolume(ctx context.Context, r *csi.ControllerUnpublishVolumeRequest,
+) (*csi.ControllerUnpublishVolumeResponse, error) {
+	if r.GetVolumeId() == "" {
+		return nil, invalid("volume id is missing")
+	}
+	done, err := s.busy.Begin(r.GetVolumeId())
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	gone := &csi.ControllerUnpublishVolumeResponse{}
+	volume, err := s.volume(ctx, r.GetVolumeId())
+	if absent(err) {
+		return gone, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range publishedTo(volume.GetMeta().GetLabels()) {
+		if r.GetNodeId() != "" && r.GetNodeId() != id {
+			continue
+		}
+		if err := s.withdraw(ctx, volume, id); err != nil {
+			return nil, err
+		}
+	}
+	return gone, nil
+}
+
+// withdraw takes a volume from a node; the note that it was published goes last.
+func (s *Service) withdraw(ctx context.Context, volume *pb.Volume, id string) error {
+	node, err := attachment.ParseNode(id)
+	if err != nil {
+		return status.Error(codes.Internal, err.Error())
+	}
+	if err := s.hide(ctx, volume, node, id); err != nil {
+		return err
+	}
+	return s.relabel(ctx, volume.GetMeta().GetName(), func(labels map[string]string) (bool, error) {
+		_, noted := labels[publishedLabel(id)]
+		delete(labels, publishedLabel(id))
+		return noted, nil
+	}, &volume)
+}

@@ -1,0 +1,85 @@
+// Package endpoint serves a plugin's gRPC services on its Unix socket.
+package endpoint
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// maxCalls bounds the calls that are served at a time.
+const maxCalls = 256
+
+const directoryMode = 0o750
+
+// Path of the socket that an endpoint names: unix:///csi/csi.sock, unix:/csi/csi.sock or /csi/csi.sock.
+func Path(endpoint string) (string, error) {
+	file := strings.TrimPrefix(strings.TrimPrefix(endpoint, "unix:"), "//")
+	if !filepath.IsAbs(file) {
+		return "", fmt.Errorf("--endpoint %q is not unix:///<absolute path of a socket>", endpoint)
+	}
+	return file, nil
+}
+
+// Serve listens on the socket and serves what `register` registers, until the context ends; calls that run are finished. A
+// socket that a process left behind is replaced. The registry gets the metrics of the calls.
+func Serve(ctx context.Context, socket string, registry prometheus.Registerer, register func(grpc.ServiceRegistrar)) error {
+	if err := os.MkdirAll(filepath.Dir(socket), directoryMode); err != nil {
+		return err
+	}
+	if err := os.Remove(socket); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	listener, err := net.Listen("unix", socket)
+	if err != nil {
+		return err
+	}
+	server := grpc.NewServer(grpc.ChainUnaryInterceptor(measured(registry), logged), grpc.MaxConcurrentStreams(maxCalls))
+	register(server)
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		<-ctx.Done()
+		server.GracefulStop()
+	}()
+	slog.InfoContext(ctx, "serving", "socket", socket)
+	if err := server.Serve(listener); err != nil {
+		return err
+	}
+	<-stopped
+	return nil
+}
+
+// logged says which calls were made and what became of them. Of a request it says only which volume is meant: requests hold
+// secrets.
+func logged(ctx context.Context, request any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
+	begun := time.Now()
+	response, err := handle(ctx, request)
+	level := slog.LevelDebug
+	words := []any{"call", path.Base(info.FullMethod), "took", time.Since(begun).Round(time.Millisecond)}
+	if one, ok := request.(interface{ GetVolumeId() string }); ok {
+		words = append(words, "volume", one.GetVolumeId())
+		level = slog.LevelInfo
+	}
+	if err != nil {
+		level = slog.LevelWarn
+		if code := status.Code(err); code == codes.Internal || code == codes.Unknown {
+			level = slog.LevelError
+		}
+		words = append(words, "problem", err)
+	}
+	slog.Log(ctx, level, "called", words...)
+	return response, err
+}

@@ -1,0 +1,58 @@
+package endpoint
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"path"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/status"
+)
+
+// headerBound is how long a request for metrics may take to say what it wants.
+const headerBound = 5 * time.Second
+
+// measured makes an interceptor that counts calls and their time.
+func measured(registry prometheus.Registerer) grpc.UnaryServerInterceptor {
+	calls := prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name:    "sluice_csi_call_duration_seconds",
+		Help:    "CSI calls, by method and gRPC code.",
+		Buckets: prometheus.ExponentialBuckets(0.001, 2, 18), // to two minutes: the longest a call may take
+	}, []string{"method", "code"})
+	registry.MustRegister(calls)
+	return func(ctx context.Context, request any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
+		begun := time.Now()
+		response, err := handle(ctx, request)
+		calls.WithLabelValues(path.Base(info.FullMethod), status.Code(err).String()).Observe(time.Since(begun).Seconds())
+		return response, err
+	}
+}
+
+// ServeMetrics answers /metrics at an address (host:port) until the context ends. Empty: it does nothing.
+func ServeMetrics(ctx context.Context, address string, registry *prometheus.Registry) error {
+	if address == "" {
+		return nil
+	}
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return fmt.Errorf("--metrics: %w", err)
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	web := &http.Server{Handler: mux, ReadHeaderTimeout: headerBound}
+	context.AfterFunc(ctx, func() { _ = web.Close() })
+	go func() {
+		if err := web.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			slog.ErrorContext(ctx, "metrics are no longer served", "problem", err)
+		}
+	}()
+	slog.InfoContext(ctx, "serving", "metrics", listener.Addr().String())
+	return nil
+}

@@ -1,0 +1,182 @@
+// Package host runs commands and looks at files as the machine itself does, from inside a container. The machine's own iscsiadm
+// and multipath are used, since they have to fit its daemons.
+package host
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Host is the machine.
+type Host interface {
+	// Run runs a command to its end and gives what it printed. An error is an *ExitError where the command itself failed.
+	Run(ctx context.Context, command Command) (string, error)
+	// Do calls a function in the machine's namespaces: paths in it are the machine's.
+	Do(call func() error) error
+}
+
+// Command is a command line.
+type Command struct {
+	Name      string
+	Arguments []string
+	// Secret are the places in Arguments that are not logged.
+	Secret []int
+}
+
+// New command line.
+func New(name string, arguments ...string) Command { return Command{Name: name, Arguments: arguments} }
+
+// String is the command line as it may be shown.
+func (c Command) String() string {
+	shown := append([]string{c.Name}, c.Arguments...)
+	for _, i := range c.Secret {
+		shown[1+i] = "***"
+	}
+	return strings.Join(shown, " ")
+}
+
+// ExitError is a command that failed.
+type ExitError struct {
+	Command string
+	// Status it ended with; -1: it was killed, or time was over.
+	Status int
+	// Said is the end of what it printed.
+	Said string
+}
+
+func (e *ExitError) Error() string {
+	return fmt.Sprintf("`%s` ended with status %d: %s", e.Command, e.Status, e.Said)
+}
+
+// Status of a command that failed, -1 for any other error, 0 for none.
+func Status(err error) int {
+	var failed *ExitError
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &failed):
+		return failed.Status
+	}
+	return -1
+}
+
+// Bounds of a command.
+const (
+	// patience is how long a command runs at most, whatever its caller allows: one that hangs in the kernel holds no call for ever.
+	patience = 2 * time.Minute
+	// lastWords is how long its output is waited for once it was killed.
+	lastWords = time.Second
+	maxSaid   = 2000
+)
+
+// Machine is the real one.
+type Machine struct {
+	// Root is where the machine's file system is seen in the container; `/`: this process is on the machine itself.
+	Root string
+}
+
+// namespaces to enter: mounts; the network, since iscsid and multipathd listen on abstract sockets; IPC, since device-mapper
+// waits for udev on a semaphore.
+var namespaces = []struct {
+	name string
+	flag int
+}{{"ipc", unix.CLONE_NEWIPC}, {"net", unix.CLONE_NEWNET}, {"mnt", unix.CLONE_NEWNS}}
+
+// Check says whether the machine can be reached.
+func (m Machine) Check() error {
+	return m.Do(func() error {
+		if _, err := os.Stat("/proc/self"); err != nil {
+			return fmt.Errorf("the machine's namespaces: %w", err)
+		}
+		return nil
+	})
+}
+
+// Do implements Host. The thread that enters the namespaces is given up afterwards: nothing else ever runs on it.
+func (m Machine) Do(call func() error) error {
+	if m.Root == "/" {
+		return call()
+	}
+	done := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread() // and never unlocked: the thread ends with the goroutine
+		if err := m.enter(); err != nil {
+			done <- err
+			return
+		}
+		done <- call()
+	}()
+	return <-done
+}
+
+func (m Machine) enter() error {
+	if err := unix.Unshare(unix.CLONE_FS); err != nil { // threads share their root: mounts cannot be entered with that
+		return fmt.Errorf("unshare: %w", err)
+	}
+	var files []int
+	defer func() {
+		for _, file := range files {
+			_ = unix.Close(file)
+		}
+	}()
+	for _, namespace := range namespaces {
+		path := filepath.Join(m.Root, "proc/1/ns", namespace.name)
+		file, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+		if err != nil {
+			return fmt.Errorf("%s: %w (the machine's / has to be mounted at --host-root, and the container be privileged)", path, err)
+		}
+		files = append(files, file)
+	}
+	for i, namespace := range namespaces {
+		if err := unix.Setns(files[i], namespace.flag); err != nil {
+			return fmt.Errorf("enter the machine's %s namespace: %w", namespace.name, err)
+		}
+	}
+	return nil
+}
+
+const searched = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+// Run implements Host.
+func (m Machine) Run(ctx context.Context, command Command) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	var said bytes.Buffer
+	begun := time.Now()
+	err := m.Do(func() error {
+		// Through env: a program is looked for on the machine, not in the container.
+		process := exec.CommandContext(ctx, "/usr/bin/env", append([]string{command.Name}, command.Arguments...)...)
+		process.Env = []string{searched, "LC_ALL=C"}
+		process.Dir = "/"
+		process.Stdout, process.Stderr = &said, &said
+		process.WaitDelay = lastWords
+		return process.Run()
+	})
+	slog.DebugContext(ctx, "ran", "command", command.String(), "took", time.Since(begun).Round(time.Millisecond), "problem", err)
+	if err == nil {
+		return said.String(), nil
+	}
+	failed := &ExitError{Command: command.String(), Status: -1, Said: err.Error()}
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		failed.Status = exit.ExitCode()
+	}
+	if text := strings.TrimSpace(said.String()); text != "" {
+		failed.Said = text[max(0, len(text)-maxSaid):]
+	}
+	if ctx.Err() != nil {
+		failed.Said = "not done in time; " + failed.Said
+	}
+	return said.String(), failed
+}

@@ -1,0 +1,51 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"sluice.dev/sluice/operator/internal/csi/attachment"
+)
+
+const initiatorFile = "/etc/iscsi/initiatorname.iscsi"
+
+// initiator is the name that the machine's iscsid logs in with.
+func (s *Service) initiator() (name string, err error) {
+	err = s.host.Do(func() error {
+		text, err := os.ReadFile(initiatorFile)
+		if errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("%s is not there: install open-iscsi on the node", initiatorFile)
+		}
+		if err != nil {
+			return err
+		}
+		for line := range strings.Lines(string(text)) {
+			if value, ok := strings.CutPrefix(strings.TrimSpace(line), "InitiatorName="); ok {
+				name = strings.TrimSpace(value)
+			}
+		}
+		return nil
+	})
+	return name, err
+}
+
+// NodeGetInfo implements csi.NodeServer.
+func (s *Service) NodeGetInfo(context.Context, *csi.NodeGetInfoRequest) (*csi.NodeGetInfoResponse, error) {
+	initiator, err := s.initiator()
+	if err != nil {
+		return nil, status.Error(codes.FailedPrecondition, err.Error())
+	}
+	id, err := attachment.Node{Name: s.name, Initiator: initiator}.ID()
+	if err != nil {
+		return nil, status.Error(codes.FailedPrecondition, err.Error())
+	}
+	return &csi.NodeGetInfoResponse{NodeId: id, MaxVolumesPerNode: maxVolumes,
+		AccessibleTopology: &csi.Topology{Segments: map[string]string{attachment.TopologyKey: s.name}}}, nil
+}

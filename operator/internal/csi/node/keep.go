@@ -1,0 +1,135 @@
+package node
+
+import (
+	"context"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"time"
+)
+
+// Bounds of looking for portals that came later.
+const (
+	// A target is looked at every minute to minute and a half: nodes that started together do not ask together.
+	lookEvery  = time.Minute
+	lookJitter = 30 * time.Second
+	// lookGap is between two looks at a target, however many calls ask for one.
+	lookGap = 10 * time.Second
+	// A portal that refuses is left alone for a minute, then twice as long each time.
+	firstRest   = time.Minute
+	longestRest = 32 * time.Minute
+)
+
+// watch is what Keep knows of a target.
+type watch struct {
+	looked, due time.Time          // looked: at first when its first volume was staged
+	refusals    map[string]refusal // by portal
+}
+
+// refusal is a portal that did not let in.
+type refusal struct {
+	rest  time.Duration
+	until time.Time
+}
+
+// counts are numbers by a target's name.
+type counts struct {
+	mutex sync.Mutex
+	of    map[string]int
+}
+
+// set a number; 0 forgets it.
+func (c *counts) set(iqn string, number int) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	if c.of == nil {
+		c.of = map[string]int{}
+	}
+	if c.of[iqn] = number; number == 0 {
+		delete(c.of, iqn)
+	}
+}
+
+func (c *counts) get(iqn string) int {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	return c.of[iqn]
+}
+
+// look asks Keep to look at a target soon. It never waits: where too many are asked for already, their time comes anyway.
+func (s *Service) look(iqn string) {
+	select {
+	case s.asked <- iqn:
+	default:
+	}
+}
+
+// Keep looks from time to time, and soon after a call for a volume, whether the targets of what is staged have portals that there
+// is no session with, until the context ends. One target at a time: there is never a second discovery of one.
+func (s *Service) Keep(ctx context.Context) {
+	watched := map[string]*watch{}
+	for {
+		timer := time.NewTimer(time.Until(s.round(ctx, watched)))
+		select {
+		case <-ctx.Done():
+		case iqn := <-s.asked:
+			if one := watched[iqn]; one != nil {
+				one.due = earlier(one.due, one.looked.Add(lookGap))
+			}
+		case <-timer.C:
+		}
+		timer.Stop()
+		if ctx.Err() != nil {
+			return
+		}
+	}
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// round looks at the targets whose time has come, and says when the next one's comes.
+func (s *Service) round(ctx context.Context, watched map[string]*watch) time.Time {
+	next := time.Now().Add(lookEvery)
+	volumes, err := s.volumesOf()
+	if err != nil {
+		slog.WarnContext(ctx, "not all that is staged is known", "problem", err)
+	}
+	for iqn := range watched {
+		if volumes[iqn] == nil {
+			delete(watched, iqn)
+		}
+	}
+	for iqn := range volumes {
+		one := watched[iqn]
+		if one == nil {
+			one = &watch{looked: time.Now(), due: time.Now().Add(rand.N(lookEvery)), refusals: map[string]refusal{}}
+			watched[iqn] = one
+		}
+		if !one.due.After(time.Now()) && ctx.Err() == nil {
+			if err := s.renew(ctx, iqn, one.refusals); err != nil {
+				slog.WarnContext(ctx, "portals that came later", "target", iqn, "problem", err)
+			}
+			one.looked = time.Now()
+			one.due = one.looked.Add(lookEvery + rand.N(lookJitter))
+		}
+		next = earlier(next, one.due)
+	}
+	return next
+}
+
+// volumesOf are the volumes that stay staged, by target; the error says which records cannot be read.
+func (s *Service) volumesOf() (map[string][]*record, error) {
+	staged, err := s.state.all()
+	volumes := map[string][]*record{}
+	for _, one := range staged {
+		if !one.Leaving {
+			volumes[one.IQN] = append(volumes[one.IQN], one)
+		}
+	}
+	return volumes, err
+}

@@ -1,0 +1,194 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"sluice.dev/sluice/operator/internal/csi/attachment"
+	"sluice.dev/sluice/operator/internal/csi/host"
+)
+
+// Bounds of a login, and of asking a portal for the others. A portal that is silent must not use up the call's time: another
+// one may answer.
+const (
+	loginBound     = 40 * time.Second
+	discoveryBound = 10 * time.Second
+	// statusNoObject is how iscsiadm says that there is nothing to work on (ISCSI_ERR_NO_OBJS_FOUND).
+	statusNoObject = 21
+	// statusSession says that there is a session already (ISCSI_ERR_SESS_EXISTS).
+	statusSession = 15
+)
+
+// settings of a node record: nothing logs in by itself, and nothing is scanned but the LUN of a volume that is staged; a silent
+// path is given up after 5 s, and never sooner, since gateways rely on that.
+var settings = [][2]string{
+	{"node.startup", "manual"},
+	{"node.session.scan", "manual"},
+	{"node.session.initial_login_retry_max", "1"},
+	{"node.conn[0].timeo.login_timeout", "5"},
+	{"node.conn[0].timeo.noop_out_interval", "2"},
+	{"node.conn[0].timeo.noop_out_timeout", "3"},
+	{"node.session.timeo.replacement_timeout", "5"},
+}
+
+func iscsiadm(arguments ...string) host.Command { return host.New("iscsiadm", arguments...) }
+
+// ask asks a portal which ones the target has now.
+func (s *Service) ask(ctx context.Context, iqn, portal string) []string {
+	ctx, cancel := context.WithTimeout(ctx, discoveryBound)
+	defer cancel()
+	said, err := s.host.Run(ctx, iscsiadm("-m", "discovery", "-t", "sendtargets", "-p", portal, "-o", "nonpersistent"))
+	if err != nil && ctx.Err() == nil {
+		slog.WarnContext(ctx, "a portal does not answer", "portal", portal, "problem", err)
+	}
+	return portalsOf(said, iqn)
+}
+
+// discover asks the portals, all at once; the first answer counts. Where none answers the ones that are known are all there is.
+func (s *Service) discover(ctx context.Context, a attachment.Attachment) []string {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	answers := make(chan []string, len(a.Portals))
+	for _, portal := range a.Portals {
+		go func() { answers <- s.ask(ctx, a.IQN, portal) }()
+	}
+	for range a.Portals {
+		if portals := <-answers; len(portals) > 0 {
+			s.portals.set(a.IQN, len(portals))
+			return portals
+		}
+	}
+	return a.Portals
+}
+
+// portalsOf reads lines as `10.0.0.1:3260,1 iqn.2026-11.dev.sluice:a`.
+func portalsOf(said, iqn string) []string {
+	var portals []string
+	for line := range strings.Lines(said) {
+		address, name, _ := strings.Cut(strings.TrimSpace(line), " ")
+		portal, _, tagged := strings.Cut(address, ",")
+		if name == iqn && tagged && portal != "" && !slices.Contains(portals, portal) {
+			portals = append(portals, portal)
+		}
+	}
+	return portals
+}
+
+// connect logs in to all portals of a target that there is no session with. It is enough that one session is there in the end.
+func (s *Service) connect(ctx context.Context, a attachment.Attachment, chap attachment.CHAP) error {
+	portals := s.discover(ctx, a)
+	s.logins.Lock()
+	defer s.logins.Unlock()
+	have, err := s.sessions(a.IQN)
+	if err != nil {
+		return err
+	}
+	var said []string
+	for _, problem := range s.enter(ctx, a.IQN, lacking(portals, have), chap) {
+		said = append(said, problem.Error())
+	}
+	if have, err = s.sessions(a.IQN); err != nil {
+		return err
+	}
+	if len(loggedIn(have)) == 0 {
+		slices.Sort(said)
+		return fmt.Errorf("no session with %s by any of %s: %s", a.IQN, strings.Join(portals, ", "), strings.Join(said, "; "))
+	}
+	return nil
+}
+
+// lacking are portals that there is no session with. One that is broken counts as one: iscsid mends it.
+func lacking(portals []string, have []session) []string {
+	return slices.DeleteFunc(slices.Clone(portals), func(portal string) bool {
+		return slices.ContainsFunc(have, func(one session) bool { return one.portal == portal })
+	})
+}
+
+// enter logs in to portals, all at once, and gives those that failed. Its caller has the lock of logins.
+func (s *Service) enter(ctx context.Context, iqn string, portals []string, chap attachment.CHAP) map[string]error {
+	var logins sync.WaitGroup
+	problems := make([]error, len(portals))
+	for i, portal := range portals {
+		logins.Go(func() { problems[i] = s.login(ctx, iqn, portal, chap) })
+	}
+	logins.Wait()
+	failed := map[string]error{}
+	for i, problem := range problems {
+		if problem != nil {
+			slog.WarnContext(ctx, "no login", "portal", portals[i], "target", iqn, "problem", problem)
+			failed[portals[i]] = problem
+		}
+	}
+	return failed
+}
+
+func (s *Service) login(ctx context.Context, iqn, portal string, chap attachment.CHAP) error {
+	ctx, cancel := context.WithTimeout(ctx, loginBound)
+	defer cancel()
+	of := []string{"-m", "node", "-T", iqn, "-p", portal}
+	if _, err := s.host.Run(ctx, iscsiadm(append(slices.Clone(of), "-o", "new")...)); err != nil {
+		return err
+	}
+	update := iscsiadm(append(slices.Clone(of), "-o", "update")...)
+	for _, setting := range append(slices.Clone(settings), credentials(chap)...) {
+		update.Arguments = append(update.Arguments, "-n", setting[0], "-v", setting[1])
+		if strings.HasPrefix(setting[0], "node.session.auth.password") {
+			update.Secret = append(update.Secret, len(update.Arguments)-1)
+		}
+	}
+	if _, err := s.host.Run(ctx, update); err != nil {
+		return err
+	}
+	_, err := s.host.Run(ctx, iscsiadm(append(slices.Clone(of), "--login")...))
+	if host.Status(err) == statusSession {
+		return nil
+	}
+	return err
+}
+
+func credentials(chap attachment.CHAP) [][2]string {
+	if chap.Own == nil {
+		return nil
+	}
+	all := [][2]string{{"node.session.auth.authmethod", "CHAP"}, {"node.session.auth.username", chap.Own.User},
+		{"node.session.auth.password", chap.Own.Secret}}
+	if chap.Mutual != nil {
+		all = append(all, [2]string{"node.session.auth.username_in", chap.Mutual.User},
+			[2]string{"node.session.auth.password_in", chap.Mutual.Secret})
+	}
+	return all
+}
+
+// leave forgets a volume that was detached, and logs out of its target unless another volume of it is staged here. All of it is one
+// step among the logins: of two volumes that go at once the second one sees that it is the last.
+func (s *Service) leave(ctx context.Context, gone *record) error {
+	s.logins.Lock()
+	defer s.logins.Unlock()
+	staged, err := s.state.all()
+	last := !slices.ContainsFunc(staged, func(other *record) bool { return other.Volume != gone.Volume && other.IQN == gone.IQN })
+	if err != nil { // what cannot be read may be of this target
+		slog.WarnContext(ctx, "sessions are kept", "target", gone.IQN, "problem", err)
+	} else if last {
+		if err := s.logout(ctx, gone.IQN); err != nil {
+			return err
+		}
+		s.portals.set(gone.IQN, 0)
+	}
+	return s.state.remove(gone.Volume)
+}
+
+// logout of a target, whose node records go, too.
+func (s *Service) logout(ctx context.Context, iqn string) error {
+	for _, last := range [][]string{{"--logout"}, {"-o", "delete"}} {
+		_, err := s.host.Run(ctx, iscsiadm(append([]string{"-m", "node", "-T", iqn}, last...)...))
+		if status := host.Status(err); status != 0 && status != statusNoObject {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,233 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"sluice.dev/sluice/operator/internal/csi/host"
+)
+
+// machine is a host.Host whose commands are noted and act on a kernel that is a folder. Each can be made to do something else.
+type machine struct {
+	kernel
+	mutex sync.Mutex
+	ran   []string
+	// portals of the target, and whether they answer.
+	portals map[string]bool
+	// records are iscsiadm's, by portal.
+	records map[string]map[string]string
+	// instead is done in place of a command whose line holds the key.
+	instead map[string]func(host.Command) (string, error)
+	mounted []mount
+}
+
+const (
+	iqn      = "iqn.2026-11.dev.sluice:a"
+	naaRight = "3000000000000005"
+	naaWrong = "3000000000000099"
+	one, two = "10.0.0.1:3260", "10.0.1.1:3260"
+	sectors  = 2048
+)
+
+// newMachine has a target of two portals with one volume, LUN 5.
+func newMachine(t *testing.T) *machine {
+	return &machine{kernel: kernel{t: t, root: t.TempDir(), shows: map[int]string{5: naaRight}, sectors: map[int]int{5: sectors}},
+		portals: map[string]bool{one: true, two: true}, records: map[string]map[string]string{},
+		instead: map[string]func(host.Command) (string, error){}}
+}
+
+// start makes a plugin of the machine. What one before it has left in the state directory is there.
+func (m *machine) start() *Service {
+	m.t.Helper()
+	s, err := New("node-1", m, filepath.Join(m.root, "state"))
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	s.sysfs, s.udevData, s.mountTable = m.sys(), filepath.Join(m.root, "udev"), filepath.Join(m.root, "mounts")
+	m.tell()
+	return s
+}
+
+// Do implements host.Host.
+func (m *machine) Do(call func() error) error {
+	err := call()
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	m.settle()
+	return err
+}
+
+// Run implements host.Host.
+func (m *machine) Run(ctx context.Context, command host.Command) (string, error) {
+	line := command.Name + " " + strings.Join(command.Arguments, " ")
+	m.mutex.Lock()
+	m.ran = append(m.ran, command.String())
+	var other func(host.Command) (string, error)
+	for part, do := range m.instead {
+		if do != nil && strings.Contains(line, part) {
+			other = do
+		}
+	}
+	m.mutex.Unlock()
+	if ctx.Err() != nil {
+		return "", failed(command, -1, "not done in time")
+	}
+	if other != nil {
+		return other(command)
+	}
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	switch command.Name {
+	case "iscsiadm":
+		return m.iscsiadm(command)
+	case "multipathd", "multipath":
+		return m.multipath(command)
+	case "mount":
+		m.mount(command.Arguments)
+	case "umount":
+		m.mounted = slices.DeleteFunc(m.mounted, func(one mount) bool { return one.point == command.Arguments[0] })
+	case "blkid":
+		return "TYPE=ext4\n", nil
+	}
+	m.tell()
+	return "", nil
+}
+
+func failed(command host.Command, status int, said string) error {
+	return &host.ExitError{Command: command.String(), Status: status, Said: said}
+}
+
+// tell writes the mount table.
+func (m *machine) tell() {
+	var table strings.Builder
+	for i, one := range m.mounted {
+		fmt.Fprintf(&table, "%d 1 %s %s %s rw - ext4 none rw\n", i, one.number, one.root, one.point)
+	}
+	m.put(table.String(), filepath.Join(m.root, "mounts"))
+}
+
+// mount does what mount(8) is told: a device's file system, a folder once more, or the file of a device.
+func (m *machine) mount(told []string) {
+	what, point := told[len(told)-2], told[len(told)-1]
+	made := mount{text(m.sys("block", filepath.Base(what), "dev")), "/", point}
+	if told[0] == "--bind" && made.number != "" {
+		made = mount{"0:5", "/" + filepath.Base(what), point} // of devtmpfs
+	}
+	for _, at := range m.mounted {
+		if at.point == what {
+			made.number = at.number
+		}
+	}
+	m.mounted = append(m.mounted, made)
+}
+
+func (m *machine) iscsiadm(command host.Command) (string, error) {
+	line := command.Arguments
+	after := func(flag string) string {
+		if at := slices.Index(line, flag); at >= 0 {
+			return line[at+1]
+		}
+		return ""
+	}
+	portal := after("-p")
+	switch {
+	case slices.Contains(line, "sendtargets"):
+		return m.sendTargets(command, portal)
+	case after("-o") == "new":
+		m.records[portal] = map[string]string{}
+	case after("-o") == "update":
+		for i, word := range line {
+			if word == "-n" {
+				m.records[portal][line[i+1]] = line[i+3]
+			}
+		}
+	case after("-o") == "show":
+		return m.show(command, portal)
+	case slices.Contains(line, "--login"):
+		if !m.portals[portal] {
+			return "", failed(command, 8, "connection timed out")
+		}
+		m.login(after("-T"), portal)
+	case slices.Contains(line, "--logout"):
+		if m.logout(after("-T")) == 0 {
+			return "", failed(command, statusNoObject, "No matching sessions found")
+		}
+	case after("-o") == "delete":
+		clear(m.records)
+	}
+	return "", nil
+}
+
+func (m *machine) sendTargets(command host.Command, portal string) (said string, err error) {
+	if !m.portals[portal] {
+		return "", failed(command, 4, "cannot make connection")
+	}
+	for other := range m.portals {
+		said += other + ",1 " + iqn + "\n"
+	}
+	return said, nil
+}
+
+func (m *machine) show(command host.Command, portal string) (said string, err error) {
+	record, is := m.records[portal]
+	if !is {
+		return "", failed(command, statusNoObject, "No records found")
+	}
+	for key, value := range record {
+		said += key + " = " + value + "\n"
+	}
+	return said, nil
+}
+
+func (m *machine) multipath(command host.Command) (string, error) {
+	last := command.Arguments[len(command.Arguments)-1]
+	switch strings.Join(command.Arguments[:len(command.Arguments)-1], " ") {
+	case "add path":
+		disk, err := os.Readlink(m.sys("block", last, "device"))
+		if err != nil {
+			return "fail", nil
+		}
+		page, _ := os.ReadFile(filepath.Join(disk, "vpd_pg83"))
+		m.join(last, "3"+naaOf(page))
+		return "ok\n", nil
+	case "resize map":
+		for _, dm := range m.glob("block/dm-*") {
+			for _, slave := range m.glob("block", filepath.Base(dm), "slaves/*") {
+				m.put(text(m.sys("block", filepath.Base(slave), "size")), filepath.Join(dm, "size"))
+			}
+		}
+	case "-f":
+		if !m.unmap(last) {
+			return "", failed(command, 1, "no such map")
+		}
+	}
+	return "", nil
+}
+
+// commands that were run whose line holds a text.
+func (m *machine) commands(part string) (found []string) {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	for _, line := range m.ran {
+		if strings.Contains(line, part) {
+			found = append(found, line)
+		}
+	}
+	return found
+}
+
+// nothingLeft checks that no trace of a volume is left: neither on the machine nor in the plugin's memory.
+func (m *machine) nothingLeft() {
+	m.t.Helper()
+	left := slices.Concat(m.glob("class/iscsi_session/*"), m.glob("block/*"))
+	state, _ := filepath.Glob(filepath.Join(m.root, "state/*"))
+	if left = append(left, state...); len(left)+len(m.mounted)+len(m.records) > 0 {
+		m.t.Errorf("left behind: %v, mounts %v, node records %v", left, m.mounted, m.records)
+	}
+}

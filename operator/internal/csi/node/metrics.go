@@ -1,0 +1,98 @@
+package node
+
+import (
+	"log/slog"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// figures are what Prometheus is told of staged volumes, counted when it asks.
+type figures struct {
+	service         *Service
+	volumes         prometheus.Gauge
+	sessions, paths *prometheus.GaugeVec
+}
+
+// States of sessions and paths: those that work, and those that portals are there for.
+const (
+	stateLive    = "live"
+	stateLacking = "lacking"
+)
+
+// Metrics of what is staged. Lacking is measured by the portals that targets had when they were last asked.
+func (s *Service) Metrics() prometheus.Collector {
+	return &figures{
+		service: s,
+		volumes: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "sluice_csi_staged_volumes",
+			Help: "Volumes that are staged on the node.",
+		}),
+		sessions: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "sluice_csi_sessions",
+			Help: "iSCSI sessions with targets of staged volumes: live, and lacking, where a portal has none that works.",
+		}, []string{"state"}),
+		paths: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "sluice_csi_paths",
+			Help: "Paths of staged volumes: live, and lacking, where a portal leads to none that works.",
+		}, []string{"state"}),
+	}
+}
+
+// Describe implements prometheus.Collector.
+func (f *figures) Describe(into chan<- *prometheus.Desc) {
+	f.volumes.Describe(into)
+	f.sessions.Describe(into)
+	f.paths.Describe(into)
+}
+
+// tally of sessions or paths.
+type tally struct{ live, lacking int }
+
+func (t *tally) add(live, wanted int) {
+	t.live += live
+	t.lacking += max(0, wanted-live)
+}
+
+func (t *tally) tell(into *prometheus.GaugeVec) {
+	into.WithLabelValues(stateLive).Set(float64(t.live))
+	into.WithLabelValues(stateLacking).Set(float64(t.lacking))
+}
+
+// Collect implements prometheus.Collector.
+func (f *figures) Collect(into chan<- prometheus.Metric) {
+	volumes, sessions, paths, err := f.service.count()
+	if err != nil {
+		slog.Warn("metrics", "problem", err)
+	}
+	f.volumes.Set(float64(volumes))
+	sessions.tell(f.sessions)
+	paths.tell(f.paths)
+	f.volumes.Collect(into)
+	f.sessions.Collect(into)
+	f.paths.Collect(into)
+}
+
+// count what is staged; with an error it is what could be seen.
+func (s *Service) count() (volumes int, sessions, paths tally, err error) {
+	staged, err := s.volumesOf()
+	for iqn, all := range staged {
+		have, problem := s.sessions(iqn)
+		if problem != nil {
+			return volumes, sessions, paths, problem
+		}
+		wanted := max(s.portals.get(iqn), len(have))
+		sessions.add(len(loggedIn(have)), wanted)
+		for _, one := range all {
+			found, problem := s.find(one.Attachment)
+			if problem != nil {
+				return volumes, sessions, paths, problem
+			}
+			volumes++
+			if found == nil {
+				found = &multipathMap{}
+			}
+			paths.add(found.running, wanted)
+		}
+	}
+	return volumes, sessions, paths, err
+}

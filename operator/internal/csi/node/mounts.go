@@ -1,0 +1,113 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"sluice.dev/sluice/operator/internal/csi/host"
+)
+
+// mount is a line of mountinfo (proc(5)).
+type mount struct {
+	number string // major:minor
+	root   string
+	point  string
+}
+
+const (
+	fieldNumber, fieldRoot, fieldPoint = 2, 3, 4
+	leastFields                        = 6
+)
+
+var unescape = strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`)
+
+func parseMounts(table string) []mount {
+	var all []mount
+	for line := range strings.Lines(table) {
+		fields := strings.Fields(line)
+		if len(fields) < leastFields {
+			continue
+		}
+		all = append(all, mount{fields[fieldNumber], unescape.Replace(fields[fieldRoot]), unescape.Replace(fields[fieldPoint])})
+	}
+	return all
+}
+
+func (s *Service) mounts() (all []mount, err error) {
+	err = s.host.Do(func() error {
+		table, err := os.ReadFile(s.mountTable)
+		all = parseMounts(string(table))
+		return err
+	})
+	return all, err
+}
+
+// mountedAt is what is mounted at a path, the topmost; nil: nothing is.
+func (s *Service) mountedAt(point string) (*mount, error) {
+	all, err := s.mounts()
+	var top *mount
+	for i := range all {
+		if all[i].point == filepath.Clean(point) {
+			top = &all[i]
+		}
+	}
+	return top, err
+}
+
+// mostMounts bounds how many mounts upon each other are taken off.
+const mostMounts = 16
+
+// unmount takes off whatever is mounted at a path.
+func (s *Service) unmount(ctx context.Context, point string) error {
+	for range mostMounts {
+		at, err := s.mountedAt(point)
+		if err != nil || at == nil {
+			return err
+		}
+		if _, err := s.host.Run(ctx, host.New("umount", point)); err != nil {
+			return err
+		}
+	}
+	return errors.New("something is mounted at " + point + " again and again")
+}
+
+const directoryMode = 0o750
+
+// makePoint makes a place to mount at: a directory, or a file for a device.
+func (s *Service) makePoint(point string, block bool) error {
+	return s.host.Do(func() error {
+		if !block {
+			return os.MkdirAll(point, directoryMode)
+		}
+		if err := os.MkdirAll(filepath.Dir(point), directoryMode); err != nil {
+			return err
+		}
+		file, err := os.OpenFile(point, os.O_CREATE|os.O_RDONLY, fileMode)
+		if err != nil {
+			return err
+		}
+		return file.Close()
+	})
+}
+
+// removePoint removes such a place again. It holds nothing: what does is not ours.
+func (s *Service) removePoint(point string) error {
+	return s.host.Do(func() error {
+		err := os.Remove(point)
+		if errors.Is(err, os.ErrNotExist) {
+			return nil
+		}
+		return err
+	})
+}
+
+// usage of a mounted file system.
+func (s *Service) usage(point string) (of unix.Statfs_t, err error) {
+	err = s.host.Do(func() error { return unix.Statfs(point, &of) })
+	return of, err
+}

@@ -1,0 +1,223 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"sluice.dev/sluice/operator/internal/csi/attachment"
+	"sluice.dev/sluice/operator/internal/csi/host"
+)
+
+// multipathMap is a volume's device: dm-multipath's map of all its paths.
+type multipathMap struct {
+	// device is dm-3, name what device-mapper calls it.
+	device, name string
+	// number is major:minor.
+	number string
+	// paths are the disks below it, running how many of them the kernel takes for well.
+	paths   []string
+	running int
+	bytes   int64
+}
+
+func (m *multipathMap) node() string { return "/dev/" + m.device }
+
+const sectorSize = 512
+
+// find the map of a volume; nil: there is none.
+func (s *Service) find(a attachment.Attachment) (found *multipathMap, err error) {
+	err = s.host.Do(func() error {
+		names, err := filepath.Glob(filepath.Join(s.sysfs, "block/dm-*"))
+		for _, directory := range names {
+			if !isMapOf(text(directory, "dm/uuid"), a) {
+				continue
+			}
+			sectors, _ := strconv.ParseInt(text(directory, "size"), 10, 64) // gone: 0
+			found = &multipathMap{device: filepath.Base(directory), name: text(directory, "dm/name"), number: text(directory, "dev"),
+				bytes: sectors * sectorSize}
+			slaves, err := filepath.Glob(filepath.Join(directory, "slaves/*"))
+			if err != nil {
+				return err
+			}
+			for _, slave := range slaves {
+				name := filepath.Base(slave)
+				found.paths = append(found.paths, name)
+				if text(s.sysfs, "block", name, "device/state") == "running" {
+					found.running++
+				}
+			}
+		}
+		return err
+	})
+	return found, err
+}
+
+// isMapOf says by a map's UUID that it is of a volume. Its WWID comes from whichever designator this machine's udev rules prefer,
+// the NAA one (3<digits>) or the SCSI name string (8naa.<digits>); both hold the same digits.
+func isMapOf(uuid string, a attachment.Attachment) bool {
+	wwid, ok := strings.CutPrefix(strings.ToLower(uuid), "mpath-")
+	return ok && (wwid == "3"+a.NAA || wwid == "8naa."+a.NAA)
+}
+
+// Bounds of waiting for a map. multipathd is told again meanwhile: it forgets a path that it could not open just then.
+const (
+	joinBound = 10 * time.Second
+	joinTries = 4
+)
+
+// assemble waits for the map of paths that were verified.
+func (s *Service) assemble(ctx context.Context, a attachment.Attachment, all []path) (found *multipathMap, err error) {
+	if err := s.known(ctx, all); err != nil {
+		return nil, err
+	}
+	var said []string
+	for range joinTries {
+		if found, err = s.find(a); err != nil {
+			return nil, err
+		}
+		said = s.tell(ctx, found, all)
+		if found, err = s.joined(ctx, a, all); err != nil {
+			return nil, err
+		}
+		if found != nil && found.bytes > 0 {
+			return found, nil // a path that has not joined does when it is well again
+		}
+	}
+	return nil, fmt.Errorf("multipathd makes no map of NAA %s: does it run, and does /etc/multipath.conf let it have devices of "+
+		"vendor SLUICE? %s", a.NAA, strings.Join(said, "; "))
+}
+
+// known waits until udev knows the disks: multipath takes their WWID from it, and another one where it is asked too early.
+func (s *Service) known(ctx context.Context, all []path) error {
+	ctx, cancel := context.WithTimeout(ctx, appearBound)
+	defer cancel()
+	return until(ctx, func() (missing string, err error) {
+		err = s.host.Do(func() error {
+			for _, one := range all {
+				record := filepath.Join(s.udevData, "b"+text(s.sysfs, "block", one.name, "dev"))
+				if _, err := os.Stat(record); err != nil {
+					missing = "udev does not know " + one.name + " yet; does it run?"
+				}
+			}
+			return nil
+		})
+		return missing, err
+	})
+}
+
+// tell tells multipathd of paths that are not in the map, and what it says to that: left alone it may ignore them
+// (`find_multipaths`), or not have looked yet.
+func (s *Service) tell(ctx context.Context, have *multipathMap, all []path) (said []string) {
+	run := func(command host.Command) {
+		out, err := s.host.Run(ctx, command)
+		if err != nil {
+			said = append(said, err.Error())
+		} else if out = strings.TrimSpace(out); out != "ok" && out != "" {
+			said = append(said, command.String()+": "+out)
+		}
+	}
+	if have == nil {
+		run(host.New("multipath", "-a", "/dev/"+all[0].name))
+	}
+	for _, one := range all {
+		if have == nil || !slices.Contains(have.paths, one.name) {
+			run(host.New("multipathd", "add", "path", one.name))
+		}
+	}
+	return said
+}
+
+// joined waits a while until all paths have joined the map, and gives it as it is then.
+func (s *Service) joined(ctx context.Context, a attachment.Attachment, all []path) (found *multipathMap, err error) {
+	ctx, cancel := context.WithTimeout(ctx, joinBound)
+	defer cancel()
+	_ = until(ctx, func() (string, error) {
+		if found, err = s.find(a); err != nil || found == nil {
+			return "no map", err
+		}
+		for _, one := range all {
+			if !slices.Contains(found.paths, one.name) {
+				return "path " + one.name, nil
+			}
+		}
+		return "", nil
+	})
+	return found, err
+}
+
+// unqueue makes what waits for a path fail, where there is none left: else unmounting would wait for ever.
+func (s *Service) unqueue(ctx context.Context, found *multipathMap) {
+	if found == nil || found.running > 0 {
+		return
+	}
+	slog.WarnContext(ctx, "no path is left: what was not written is lost", "map", found.name)
+	if _, err := s.host.Run(ctx, host.New("multipathd", "disablequeueing", "map", found.name)); err != nil {
+		slog.WarnContext(ctx, "multipathd", "problem", err)
+	}
+	if _, err := s.host.Run(ctx, host.New("dmsetup", "message", found.name, "0", "fail_if_no_path")); err != nil {
+		slog.WarnContext(ctx, "dmsetup", "problem", err)
+	}
+}
+
+// unmap removes multipath maps of these disks, where nobody has one open: multipathd makes one of any disk if it is set up so, also
+// of one that is not the volume. The map of a volume that is staged here stays.
+func (s *Service) unmap(ctx context.Context, all []path) error {
+	staged, err := s.state.all()
+	if err != nil {
+		slog.WarnContext(ctx, "maps of others are kept", "problem", err)
+		return nil
+	}
+	var names []string
+	err = s.host.Do(func() error {
+		for _, one := range all {
+			holders, err := filepath.Glob(filepath.Join(s.sysfs, "block", one.name, "holders/dm-*"))
+			if err != nil {
+				return err
+			}
+			for _, holder := range holders {
+				directory := filepath.Join(s.sysfs, "block", filepath.Base(holder))
+				uuid, name := text(directory, "dm/uuid"), text(directory, "dm/name")
+				isOf := func(r *record) bool { return isMapOf(uuid, r.Attachment) }
+				if strings.HasPrefix(uuid, "mpath-") && !slices.ContainsFunc(staged, isOf) && !slices.Contains(names, name) {
+					names = append(names, name)
+				}
+			}
+		}
+		return nil
+	})
+	for _, name := range names {
+		if _, problem := s.host.Run(ctx, host.New("multipath", "-f", name)); problem != nil {
+			slog.WarnContext(ctx, "a map that is no volume's", "map", name, "problem", problem) // forget says who holds what
+		}
+	}
+	return err
+}
+
+// flush writes out what the map still holds and removes it. It is tried anew while somebody has it open: udev does for a moment.
+func (s *Service) flush(ctx context.Context, a attachment.Attachment) error {
+	return until(ctx, func() (string, error) {
+		found, err := s.find(a)
+		if err != nil || found == nil {
+			return "", err
+		}
+		if found.running > 0 {
+			if _, err := s.host.Run(ctx, host.New("blockdev", "--flushbufs", found.node())); err != nil {
+				return "", err
+			}
+		}
+		if _, err := s.host.Run(ctx, host.New("multipath", "-f", found.name)); err != nil {
+			return err.Error(), nil
+		}
+		if found, err = s.find(a); err != nil || found == nil {
+			return "", err
+		}
+		return "map " + found.name + " is still there", nil
+	})
+}

@@ -1,0 +1,213 @@
+package node
+
+import (
+	"bytes"
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"sluice.dev/sluice/operator/internal/csi/attachment"
+)
+
+// path is a SCSI disk: a LUN as one session sees it.
+type path struct {
+	// directory of the SCSI device in sysfs.
+	directory string
+	// name of the block device, as sda.
+	name string
+}
+
+// flatSpace is what Linux adds to a number in flat space addressing (SAM-5 §4.7.7.3).
+const (
+	flatSpace    = 0x4000
+	plainNumbers = 256
+)
+
+// kernelLUN is a LUN's number as Linux writes it.
+func kernelLUN(lun int32) string {
+	if lun >= plainNumbers {
+		lun |= flatSpace
+	}
+	return strconv.Itoa(int(lun))
+}
+
+const lookAgain = 100 * time.Millisecond
+
+// until looks again and again until it is so, or the call's time is over. The kernel tells most of this to udev only, which a
+// container does not hear.
+func until(ctx context.Context, is func() (missing string, err error)) error {
+	for {
+		missing, err := is()
+		if err != nil || missing == "" {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("not in time: %s", missing)
+		case <-time.After(lookAgain):
+			if ctx.Err() != nil { // what is missing says more than what fails for want of time
+				return fmt.Errorf("not in time: %s", missing)
+			}
+		}
+	}
+}
+
+// scan makes the kernel look at one LUN through all sessions, and no other.
+func (s *Service) scan(a attachment.Attachment) error {
+	sessions, err := s.sessions(a.IQN)
+	if err != nil {
+		return err
+	}
+	return s.host.Do(func() error {
+		var problems []error
+		for _, one := range loggedIn(sessions) {
+			file := filepath.Join(s.sysfs, "class/scsi_host/host"+one.scsiHost, "scan")
+			problems = append(problems, write(file, "- - "+kernelLUN(a.LUN)))
+		}
+		return errors.Join(problems...)
+	})
+}
+
+// write writes to a file of sysfs. One that is gone is no problem: its device went.
+func write(file, content string) error {
+	err := os.WriteFile(file, []byte(content), 0)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// paths of a LUN that are there now.
+func (s *Service) paths(a attachment.Attachment) (found []path, err error) {
+	sessions, err := s.sessions(a.IQN)
+	if err != nil {
+		return nil, err
+	}
+	err = s.host.Do(func() error {
+		for _, one := range sessions {
+			directories, err := filepath.Glob(filepath.Join(one.directory, "target*/*:"+kernelLUN(a.LUN)))
+			if err != nil {
+				return err
+			}
+			for _, directory := range directories {
+				blocks, err := filepath.Glob(filepath.Join(directory, "block/*"))
+				if err != nil {
+					return err
+				}
+				for _, block := range blocks {
+					found = append(found, path{directory: directory, name: filepath.Base(block)})
+				}
+			}
+		}
+		return nil
+	})
+	return found, err
+}
+
+// appear waits for a path through each session.
+func (s *Service) appear(ctx context.Context, a attachment.Attachment) (found []path, err error) {
+	ctx, cancel := context.WithTimeout(ctx, appearBound)
+	defer cancel()
+	var scanned time.Time
+	err = until(ctx, func() (string, error) {
+		if time.Since(scanned) > scanAgain {
+			if err := s.scan(a); err != nil {
+				return "", err
+			}
+			scanned = time.Now()
+		}
+		sessions, err := s.sessions(a.IQN)
+		if err != nil {
+			return "", err
+		}
+		if found, err = s.paths(a); err != nil {
+			return "", err
+		}
+		if want := len(loggedIn(sessions)); len(found) < want || want == 0 {
+			return fmt.Sprintf("LUN %d of %s is seen by %d of %d sessions", a.LUN, a.IQN, len(found), want), nil
+		}
+		return "", nil
+	})
+	if len(found) > 0 {
+		return found, nil // a path that fails now joins the map when it comes back
+	}
+	return nil, err
+}
+
+// scanAgain is how long after a scan the next one may find what that one did not: a gateway may not have had the LUN yet.
+const scanAgain = 2 * time.Second
+
+// appearBound is how long all paths are waited for; a session that breaks while they appear must not hold up the others.
+const appearBound = 40 * time.Second
+
+// MismatchError is a device that is not the volume.
+type MismatchError struct{ device, is, want string }
+
+func (e *MismatchError) Error() string {
+	return fmt.Sprintf("%s is %s and not the volume, %s: a stale device, or the wrong target; it is not touched", e.device, e.is, e.want)
+}
+
+// verify makes sure that each path leads to the volume, by what the device itself says. The kernel keeps what it said when it
+// was found, so it is asked anew.
+func (s *Service) verify(a attachment.Attachment, all []path) error {
+	return s.host.Do(func() error {
+		for _, one := range all {
+			if err := write(filepath.Join(one.directory, "rescan"), "1"); err != nil {
+				return fmt.Errorf("rescan %s: %w", one.name, err)
+			}
+			page, err := os.ReadFile(filepath.Join(one.directory, "vpd_pg83"))
+			if err != nil {
+				return fmt.Errorf("what %s is cannot be read: %w", one.name, err)
+			}
+			if is := naaOf(page); is != a.NAA {
+				return &MismatchError{one.name, "NAA " + is, "NAA " + a.NAA}
+			}
+		}
+		return nil
+	})
+}
+
+// Fields of a designation descriptor (SPC-5 §7.7.6.1).
+const (
+	descriptorHeader   = 4
+	typeMask, typeNAA  = 0x0f, 3
+	associationMask    = 0x30 // 0: the logical unit
+	pageLengthOffset   = 2
+	designatorLengthAt = 3
+)
+
+// naaOf finds the NAA designator of the logical unit in the Device Identification VPD page, in hexadecimal digits.
+func naaOf(page []byte) string {
+	if len(page) < descriptorHeader {
+		return ""
+	}
+	length := int(page[pageLengthOffset])<<8 | int(page[pageLengthOffset+1])
+	rest := page[descriptorHeader:min(len(page), descriptorHeader+length)]
+	for len(rest) >= descriptorHeader {
+		size := int(rest[designatorLengthAt])
+		if len(rest) < descriptorHeader+size {
+			return ""
+		}
+		if rest[1]&typeMask == typeNAA && rest[1]&associationMask == 0 {
+			return hex.EncodeToString(bytes.Clone(rest[descriptorHeader : descriptorHeader+size]))
+		}
+		rest = rest[descriptorHeader+size:]
+	}
+	return ""
+}
+
+// remove makes the kernel forget SCSI disks.
+func (s *Service) remove(all []path) error {
+	return s.host.Do(func() error {
+		var problems []error
+		for _, one := range all {
+			problems = append(problems, write(filepath.Join(one.directory, "delete"), "1"))
+		}
+		return errors.Join(problems...)
+	})
+}

@@ -1,0 +1,115 @@
+package node
+
+import (
+	"context"
+	"path/filepath"
+	"strings"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"sluice.dev/sluice/operator/internal/csi/host"
+)
+
+// NodePublishVolume implements csi.NodeServer: the file system, or the device, is seen at one more path.
+func (s *Service) NodePublishVolume(ctx context.Context, r *csi.NodePublishVolumeRequest) (*csi.NodePublishVolumeResponse, error) {
+	switch {
+	case r.GetVolumeId() == "":
+		return nil, invalid("volume id is missing")
+	case r.GetTargetPath() == "":
+		return nil, invalid("target path is missing")
+	case r.GetVolumeCapability() == nil:
+		return nil, invalid("volume capability is missing")
+	}
+	ctx, staged, done, err := s.work(ctx, r.GetVolumeId())
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	if staged == nil || r.GetStagingTargetPath() == "" {
+		return nil, status.Errorf(codes.FailedPrecondition, "volume %s is not staged", r.GetVolumeId())
+	}
+	if staged.Block != (r.GetVolumeCapability().GetBlock() != nil) {
+		return nil, invalid("volume %s is staged as %s, and asked for in the other way", staged.Volume, staged.kind())
+	}
+	s.look(staged.IQN)
+	return &csi.NodePublishVolumeResponse{}, internalOr(s.publish(ctx, staged, r))
+}
+
+func (r *record) kind() string {
+	if r.Block {
+		return "raw block"
+	}
+	return r.FileSystem
+}
+
+func (s *Service) publish(ctx context.Context, staged *record, r *csi.NodePublishVolumeRequest) error {
+	found, err := s.find(staged.Attachment)
+	if err != nil {
+		return err
+	}
+	if found == nil {
+		return status.Errorf(codes.FailedPrecondition, "volume %s has no device: its map of NAA %s is gone", staged.Volume, staged.NAA)
+	}
+	all, err := s.mounts()
+	if err != nil {
+		return err
+	}
+	point := filepath.Clean(r.GetTargetPath())
+	single := r.GetVolumeCapability().GetAccessMode().GetMode() == csi.VolumeCapability_AccessMode_SINGLE_NODE_SINGLE_WRITER
+	for _, at := range all {
+		is := shows(at, staged, found)
+		switch {
+		case at.point == point && is:
+			return nil
+		case at.point == point:
+			return status.Errorf(codes.Internal, "something else is mounted at %s", point)
+		case single && is && at.point != filepath.Clean(staged.Staging):
+			return status.Errorf(codes.FailedPrecondition, "volume %s is published at %s, and one pod at a time may have it", staged.Volume, at.point)
+		}
+	}
+	if err := s.makePoint(point, staged.Block); err != nil {
+		return err
+	}
+	from := staged.Staging
+	if staged.Block {
+		from = found.node()
+	}
+	if _, err := s.host.Run(ctx, host.New("mount", "--bind", from, point)); err != nil {
+		return err
+	}
+	if !r.GetReadonly() || staged.Block { // a device's file is read-only by its LUN, not by its mount
+		return nil
+	}
+	if _, err := s.host.Run(ctx, host.New("mount", "-o", "remount,bind,ro", point)); err != nil {
+		_ = s.unmount(ctx, point) // writable it must not be
+		return err
+	}
+	return nil
+}
+
+// shows says that a mount is of the volume: its file system, or the file of its device.
+func shows(at mount, staged *record, found *multipathMap) bool {
+	if staged.Block {
+		return strings.HasSuffix(at.root, "/"+found.device)
+	}
+	return at.number == found.number
+}
+
+// NodeUnpublishVolume implements csi.NodeServer.
+func (s *Service) NodeUnpublishVolume(ctx context.Context, r *csi.NodeUnpublishVolumeRequest,
+) (*csi.NodeUnpublishVolumeResponse, error) {
+	if r.GetVolumeId() == "" || r.GetTargetPath() == "" {
+		return nil, invalid("volume id or target path is missing")
+	}
+	done, err := s.busy.Begin(r.GetVolumeId())
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	if err := s.unmount(ctx, r.GetTargetPath()); err != nil {
+		return nil, internal(err)
+	}
+	return &csi.NodeUnpublishVolumeResponse{}, internalOr(s.removePoint(r.GetTargetPath()))
+}

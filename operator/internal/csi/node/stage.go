@@ -1,0 +1,169 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"sluice.dev/sluice/operator/internal/csi/attachment"
+)
+
+func invalid(format string, words ...any) error {
+	return status.Errorf(codes.InvalidArgument, format, words...)
+}
+
+// wanted reads what a request asks for.
+func wanted(r *csi.NodeStageVolumeRequest) (*record, attachment.CHAP, error) {
+	capability := r.GetVolumeCapability()
+	switch {
+	case r.GetVolumeId() == "":
+		return nil, attachment.CHAP{}, invalid("volume id is missing")
+	case r.GetStagingTargetPath() == "":
+		return nil, attachment.CHAP{}, invalid("staging target path is missing")
+	case capability == nil:
+		return nil, attachment.CHAP{}, invalid("volume capability is missing")
+	}
+	a, err := attachment.Read(r.GetPublishContext())
+	if err != nil {
+		return nil, attachment.CHAP{}, invalid("%s", err)
+	}
+	chap, err := attachment.ReadCHAP(r.GetSecrets())
+	if err != nil {
+		return nil, chap, invalid("%s", err)
+	}
+	kind := capability.GetMount().GetFsType()
+	switch {
+	case capability.GetBlock() != nil:
+		kind = ""
+	case kind == "":
+		kind = ext4
+	case kind != ext4 && kind != xfs:
+		return nil, chap, invalid("file system %q is not possible: ext4 and xfs are", kind)
+	}
+	return &record{Volume: r.GetVolumeId(), Attachment: a, Staging: r.GetStagingTargetPath(),
+		Block: capability.GetBlock() != nil, FileSystem: kind}, chap, nil
+}
+
+// NodeStageVolume implements csi.NodeServer.
+func (s *Service) NodeStageVolume(ctx context.Context, r *csi.NodeStageVolumeRequest) (*csi.NodeStageVolumeResponse, error) {
+	want, chap, err := wanted(r)
+	if err != nil {
+		return nil, err
+	}
+	ctx, is, done, err := s.work(ctx, want.Volume)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	if err := expect(is, want); err != nil {
+		return nil, err
+	}
+	// Before anything is done: whatever happens now, unstaging finds what to take back.
+	if err := s.state.put(want); err != nil {
+		return nil, status.Errorf(codes.Internal, "state: %s", err)
+	}
+	found, err := s.attach(ctx, want.Attachment, chap)
+	if err == nil && !want.Block {
+		mode := r.GetVolumeCapability().GetAccessMode().GetMode()
+		readOnly := slices.Contains(readerModes, mode)
+		err = s.mount(ctx, want, found, r.GetVolumeCapability().GetMount().GetMountFlags(), readOnly)
+	}
+	if err == nil {
+		s.look(want.IQN)
+		return &csi.NodeStageVolumeResponse{}, nil
+	}
+	var wrong *MismatchError
+	if errors.As(err, &wrong) {
+		return nil, status.Error(codes.FailedPrecondition, err.Error())
+	}
+	return nil, internal(err)
+}
+
+var readerModes = []csi.VolumeCapability_AccessMode_Mode{csi.VolumeCapability_AccessMode_SINGLE_NODE_READER_ONLY,
+	csi.VolumeCapability_AccessMode_MULTI_NODE_READER_ONLY}
+
+func internal(err error) error {
+	if code := status.Code(err); code != codes.Unknown {
+		return err
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		return status.Error(codes.DeadlineExceeded, err.Error())
+	}
+	return status.Error(codes.Internal, err.Error())
+}
+
+// expect refuses to stage a volume in another way than it is staged, if it is. Where it is reached by another target now, since
+// it was unpublished while the node was away, what is left of the old one has to go first.
+func expect(is, want *record) error {
+	switch {
+	case is == nil:
+		return nil
+	case is.Staging != want.Staging || is.Block != want.Block || is.FileSystem != want.FileSystem:
+		return status.Errorf(codes.AlreadyExists, "volume %s is staged at %s as %q", want.Volume, is.Staging, is.FileSystem)
+	case is.IQN != want.IQN || is.LUN != want.LUN || is.NAA != want.NAA:
+		return status.Errorf(codes.FailedPrecondition, "volume %s is staged as LUN %d of %s and now published as LUN %d of %s: "+
+			"unstage it first", want.Volume, is.LUN, is.IQN, want.LUN, want.IQN)
+	}
+	return nil
+}
+
+// attach makes the volume's device: sessions, paths that are known to lead to it, the map of them. What leads elsewhere is taken
+// back.
+func (s *Service) attach(ctx context.Context, a attachment.Attachment, chap attachment.CHAP) (*multipathMap, error) {
+	if err := s.connect(ctx, a, chap); err != nil {
+		return nil, err
+	}
+	for again := false; ; again = true {
+		found, err := s.appear(ctx, a)
+		if err != nil {
+			return nil, err
+		}
+		err = s.verify(a, found)
+		var wrong *MismatchError
+		if !errors.As(err, &wrong) {
+			if err != nil {
+				return nil, err
+			}
+			return s.assemble(ctx, a, found)
+		}
+		// A device that is left of another volume under this number: nobody holds it, or the kernel would not let it go.
+		slog.WarnContext(ctx, "wrong device", "problem", err)
+		if problem := s.forget(ctx, found); problem != nil || again {
+			return nil, errors.Join(err, problem)
+		}
+	}
+}
+
+// mount puts the file system, which is made where there is none, at the staging path, and makes it as large as the volume: one
+// that was copied may be smaller.
+func (s *Service) mount(ctx context.Context, want *record, found *multipathMap, flags []string, readOnly bool) error {
+	at, err := s.mountedAt(want.Staging)
+	if err != nil {
+		return err
+	}
+	if at != nil && at.number == found.number {
+		return nil
+	}
+	if at != nil {
+		return status.Errorf(codes.Internal, "at %s device %s is mounted, and not the volume's %s", want.Staging, at.number, found.number)
+	}
+	if err := s.format(ctx, found.node(), want.FileSystem, readOnly); err != nil {
+		return err
+	}
+	if err := s.makePoint(want.Staging, false); err != nil {
+		return err
+	}
+	options := mountOptions(want.FileSystem, flags, readOnly)
+	if err := s.mountDevice(ctx, found.node(), want.Staging, want.FileSystem, options); err != nil {
+		return err
+	}
+	if readOnly {
+		return nil
+	}
+	return s.grow(ctx, found.node(), want.Staging, want.FileSystem)
+}

@@ -1,0 +1,114 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"sluice.dev/sluice/operator/internal/csi/host"
+)
+
+// NodeUnstageVolume implements csi.NodeServer. It goes by the record and by what the kernel has, never by whether the device
+// still answers: all of it has to go, above all where the device is gone.
+func (s *Service) NodeUnstageVolume(ctx context.Context, r *csi.NodeUnstageVolumeRequest) (*csi.NodeUnstageVolumeResponse, error) {
+	if r.GetVolumeId() == "" || r.GetStagingTargetPath() == "" {
+		return nil, invalid("volume id or staging target path is missing")
+	}
+	ctx, staged, done, err := s.work(ctx, r.GetVolumeId())
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	if staged == nil {
+		return &csi.NodeUnstageVolumeResponse{}, internalOr(s.unmount(ctx, r.GetStagingTargetPath()))
+	}
+	staged.Leaving = true
+	if err := s.state.put(staged); err != nil {
+		return nil, status.Errorf(codes.Internal, "state: %s", err)
+	}
+	if err := s.detach(ctx, staged); err != nil {
+		return nil, internal(err)
+	}
+	return &csi.NodeUnstageVolumeResponse{}, internalOr(s.leave(ctx, staged))
+}
+
+func internalOr(err error) error {
+	if err == nil {
+		return nil
+	}
+	return internal(err)
+}
+
+// detach takes back what attach and mount have made but for the sessions, or as much of it as there is.
+func (s *Service) detach(ctx context.Context, staged *record) error {
+	found, err := s.find(staged.Attachment)
+	if err != nil {
+		return err
+	}
+	s.unqueue(ctx, found)
+	if !staged.Block {
+		if err := s.unmount(ctx, staged.Staging); err != nil {
+			return err
+		}
+	}
+	paths, err := s.paths(staged.Attachment)
+	if err != nil {
+		return err
+	}
+	if found != nil { // those, too, whose session has ended
+		for _, name := range found.paths {
+			if !slices.ContainsFunc(paths, func(one path) bool { return one.name == name }) {
+				paths = append(paths, path{directory: filepath.Join(s.sysfs, "block", name, "device"), name: name})
+			}
+		}
+	}
+	if err := s.flush(ctx, staged.Attachment); err != nil {
+		return err
+	}
+	if err := s.forget(ctx, paths); err != nil {
+		return err
+	}
+	// multipathd may have made the map anew between the two: without paths it cannot again.
+	return s.flush(ctx, staged.Attachment)
+}
+
+// forget removes disks that nobody holds, and multipathd's memory of them.
+func (s *Service) forget(ctx context.Context, all []path) error {
+	if err := s.unmap(ctx, all); err != nil {
+		return err
+	}
+	err := s.host.Do(func() error {
+		for _, one := range all {
+			holders, err := os.ReadDir(filepath.Join(s.sysfs, "block", one.name, "holders"))
+			if err == nil && len(holders) > 0 {
+				return fmt.Errorf("%s is held by %s", one.name, holders[0].Name())
+			}
+		}
+		return nil
+	})
+	if err != nil || len(all) == 0 {
+		return err
+	}
+	// Only tidiness: the file of known WWIDs would grow with every volume.
+	_, _ = s.host.Run(ctx, host.New("multipath", "-w", "/dev/"+all[0].name))
+	if err := s.remove(all); err != nil {
+		return err
+	}
+	return until(ctx, func() (missing string, err error) {
+		err = s.host.Do(func() error {
+			for _, one := range all {
+				if _, err := os.Stat(filepath.Join(s.sysfs, "block", one.name)); err == nil {
+					missing = one.name + " is still there"
+				}
+			}
+			return nil
+		})
+		return missing, err
+	})
+}

@@ -1,0 +1,193 @@
+package node_test
+
+import (
+	"context"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+const mebibyte = 1 << 20
+
+// volume as a pod has it.
+type volume struct {
+	t          *testing.T
+	id         string
+	capability *csi.VolumeCapability
+	context    map[string]string // of its publication
+	staging    string
+	target     string
+}
+
+func fileSystem(kind string) *csi.VolumeCapability {
+	return &csi.VolumeCapability{
+		AccessMode: &csi.VolumeCapability_AccessMode{Mode: csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER},
+		AccessType: &csi.VolumeCapability_Mount{Mount: &csi.VolumeCapability_MountVolume{FsType: kind}}}
+}
+
+func rawBlock() *csi.VolumeCapability {
+	return &csi.VolumeCapability{
+		AccessMode: &csi.VolumeCapability_AccessMode{Mode: csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER},
+		AccessType: &csi.VolumeCapability_Block{Block: &csi.VolumeCapability_BlockVolume{}}}
+}
+
+// newVolume makes a volume; with the test it goes, however that ends.
+func newVolume(t *testing.T, capability *csi.VolumeCapability, mebibytes int64) *volume {
+	t.Helper()
+	made, err := the.controller.CreateVolume(t.Context(), &csi.CreateVolumeRequest{Name: strings.ToLower(strings.ReplaceAll(t.Name(), "/", "-")) +
+		"-" + filepath.Base(t.TempDir()), VolumeCapabilities: []*csi.VolumeCapability{capability},
+		CapacityRange: &csi.CapacityRange{RequiredBytes: mebibytes * mebibyte}, Parameters: map[string]string{"topology": "any"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := &volume{t: t, id: made.GetVolume().GetVolumeId(), capability: capability}
+	v.staging, v.target = filepath.Join(kubelet, v.id, "staging"), filepath.Join(kubelet, v.id, "pod", "target")
+	t.Cleanup(func() {
+		if t.Failed() {
+			seen, _ := exec.Command("lsscsi", "-i").CombinedOutput()
+			told, _ := exec.Command("dmesg").CombinedOutput()
+			t.Logf("published as %v; the kernel has\n%s\n%s", v.context, seen, told[max(0, len(told)-2500):])
+		}
+		ctx := context.Background()
+		_, unpublished := the.node.NodeUnpublishVolume(ctx, &csi.NodeUnpublishVolumeRequest{VolumeId: v.id, TargetPath: v.target})
+		_, unstaged := the.node.NodeUnstageVolume(ctx, &csi.NodeUnstageVolumeRequest{VolumeId: v.id, StagingTargetPath: v.staging})
+		_, withdrawn := the.controller.ControllerUnpublishVolume(ctx, &csi.ControllerUnpublishVolumeRequest{VolumeId: v.id})
+		_, deleted := the.controller.DeleteVolume(ctx, &csi.DeleteVolumeRequest{VolumeId: v.id})
+		for _, err := range []error{unpublished, unstaged, withdrawn, deleted} {
+			if err != nil {
+				t.Error("clean up:", err)
+			}
+		}
+	})
+	return v
+}
+
+func (v *volume) attach() {
+	v.t.Helper()
+	published, err := the.controller.ControllerPublishVolume(v.t.Context(), &csi.ControllerPublishVolumeRequest{VolumeId: v.id,
+		NodeId: the.nodeID, VolumeCapability: v.capability})
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	v.context = published.GetPublishContext()
+}
+
+// again calls as kubelet does: it comes again while something else works on the volume, a path that came later perhaps.
+func (v *volume) again(call func(ctx context.Context) error) (err error) {
+	v.t.Helper()
+	ctx, cancel := context.WithTimeout(v.t.Context(), patience)
+	defer cancel()
+	for {
+		if err = call(ctx); status.Code(err) != codes.Aborted {
+			return err
+		}
+		time.Sleep(comeAgain)
+	}
+}
+
+const comeAgain = 500 * time.Millisecond // as kubelet at first
+
+func (v *volume) tryStage() error {
+	return v.again(func(ctx context.Context) error {
+		_, err := the.node.NodeStageVolume(ctx, &csi.NodeStageVolumeRequest{VolumeId: v.id, StagingTargetPath: v.staging,
+			VolumeCapability: v.capability, PublishContext: v.context})
+		return err
+	})
+}
+
+// mount stages and publishes, both twice: kubelet comes again when it is not sure.
+func (v *volume) mount() {
+	v.t.Helper()
+	for range 2 {
+		if err := v.tryStage(); err != nil {
+			v.t.Fatal(err)
+		}
+	}
+	for range 2 {
+		err := v.again(func(ctx context.Context) error {
+			_, err := the.node.NodePublishVolume(ctx, &csi.NodePublishVolumeRequest{VolumeId: v.id, StagingTargetPath: v.staging,
+				TargetPath: v.target, VolumeCapability: v.capability, PublishContext: v.context})
+			return err
+		})
+		if err != nil {
+			v.t.Fatal(err)
+		}
+	}
+}
+
+func (v *volume) unpublish() {
+	v.t.Helper()
+	for range 2 {
+		err := v.again(func(ctx context.Context) error {
+			_, err := the.node.NodeUnpublishVolume(ctx, &csi.NodeUnpublishVolumeRequest{VolumeId: v.id, TargetPath: v.target})
+			return err
+		})
+		if err != nil {
+			v.t.Fatal(err)
+		}
+	}
+}
+
+func (v *volume) unstage() {
+	v.t.Helper()
+	err := v.again(func(ctx context.Context) error {
+		_, err := the.node.NodeUnstageVolume(ctx, &csi.NodeUnstageVolumeRequest{VolumeId: v.id, StagingTargetPath: v.staging})
+		return err
+	})
+	if err != nil {
+		v.t.Fatal(err)
+	}
+}
+
+func (v *volume) unmount() {
+	v.t.Helper()
+	v.unpublish()
+	for range 2 {
+		v.unstage()
+	}
+}
+
+func (v *volume) detach() {
+	v.t.Helper()
+	_, err := the.controller.ControllerUnpublishVolume(v.t.Context(), &csi.ControllerUnpublishVolumeRequest{VolumeId: v.id, NodeId: the.nodeID})
+	if err != nil {
+		v.t.Fatal(err)
+	}
+}
+
+// grow to so many MiB, in use.
+func (v *volume) grow(mebibytes int64) {
+	v.t.Helper()
+	size := &csi.CapacityRange{RequiredBytes: mebibytes * mebibyte}
+	grown, err := the.controller.ControllerExpandVolume(v.t.Context(), &csi.ControllerExpandVolumeRequest{VolumeId: v.id, CapacityRange: size})
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	if !grown.GetNodeExpansionRequired() {
+		v.t.Error("the node is not asked to expand")
+	}
+	err = v.again(func(ctx context.Context) error {
+		_, err := the.node.NodeExpandVolume(ctx, &csi.NodeExpandVolumeRequest{VolumeId: v.id, VolumePath: v.target,
+			StagingTargetPath: v.staging, CapacityRange: size})
+		return err
+	})
+	if err != nil {
+		v.t.Fatal(err)
+	}
+}
+
+// bytes that the pod has.
+func (v *volume) bytes() int64 {
+	v.t.Helper()
+	stats, err := the.node.NodeGetVolumeStats(v.t.Context(), &csi.NodeGetVolumeStatsRequest{VolumeId: v.id, VolumePath: v.target})
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	return stats.GetUsage()[0].GetTotal()
+}

@@ -1,0 +1,59 @@
+# Sourced after cluster.sh: Sluice in the cluster, and a Ceph beside it.
+# shellcheck shell=bash disable=SC2154 # root and scratch come from tier.sh, control from cluster.sh
+
+ceph_start() {
+  at_end+=("'$root/tests/lib/mini-ceph' destroy '$scratch/ceph'")
+  ADDRESS=$control OSD_MIB=4096 "$root/tests/lib/mini-ceph" start "$scratch/ceph"
+}
+
+helm() { KUBECONFIG=$pki/admin.conf HELM_CACHE_HOME=$scratch/helm HELM_CONFIG_HOME=$scratch/helm HELM_DATA_HOME=$scratch/helm "$root/build/tools/helm" "$@"; }
+
+# chart VERB ARGUMENT... : install or upgrade of the release, and waits until control plane and operator serve.
+chart() {
+  helm "$1" sluice "$root/charts/sluice" --namespace sluice-system --values "$root/tests/kubernetes/manifests/values.yaml" --wait \
+    --timeout 8m "${@:2}"
+}
+
+sluice_install() {
+  kubectl create namespace sluice-system
+  helm install sluice-crds "$root/charts/sluice-crds" --namespace sluice-system
+  chart install
+}
+
+# sluice_uninstall : as the chart's README says.
+sluice_uninstall() {
+  kubectl delete targets,hosts,snapshots,volumes --all --all-namespaces --timeout=240s
+  kubectl delete gatewaypools,storagepools,fabrics --all --timeout=240s
+  helm uninstall sluice --namespace sluice-system --wait --timeout 4m || { kubectl -n sluice-system logs job/sluice-uninstall-guard; return 1; }
+}
+
+# sluice_leaves : what is left of a release is what keeps a system's identity and data, and what is Kubernetes' own.
+sluice_leaves() {
+  local left
+  until_true 60 no_pods
+  left=$(
+    kubectl -n sluice-system get pods,jobs,deployments,statefulsets,daemonsets,services,configmaps,secrets,persistentvolumeclaims,\
+serviceaccounts,roles,rolebindings,networkpolicies,poddisruptionbudgets,leases -o name
+    kubectl get clusterroles,clusterrolebindings,csidrivers,storageclasses,customresourcedefinitions -o name | grep sluice
+  )
+  diff <(sort "$root/tests/kubernetes/manifests/stays") <(sort <<<"$left") &&
+    [ -z "$(CEPH_CONF=$scratch/ceph/ceph.conf rbd ls rbd)" ] # reclaimPolicy was Delete
+}
+no_pods() { [ -z "$(kubectl -n sluice-system get pods -o name)" ]; }
+
+# ready KIND/NAME... : all of them, in their users' namespace
+ready() { kubectl -n shop wait --for=condition=Ready --timeout="${limit:-240}s" "$@"; }
+
+storage_apply() {
+  local monitor key
+  monitor=$(sed -n 's/^mon_host = \[v2:\([0-9.:]*\)\].*/\1/p' "$scratch/ceph/ceph.conf")
+  key=$(sed -n 's/^\s*key = //p' "$scratch/ceph/gateway.keyring")
+  sed -e "s|@MONITOR@|$monitor|; s|@CEPH_KEY@|$key|" "$root/tests/kubernetes/manifests/storage.yaml.in" | kubectl apply -f -
+}
+
+gateways_ready() { # HOW-MANY : as many are wanted, and all of them serve from the newest template
+  local told
+  told=$(kubectl get gatewaypool gateways -o \
+    'jsonpath={.status.replicas} {.status.readyReplicas} {.status.updatedReplicas} {.status.conditions[?(@.type=="Progressing")].status}')
+  [ "$told" = "$1 $1 $1 False" ]
+}
