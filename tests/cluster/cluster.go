@@ -300,6 +300,7 @@ func (c *Cluster) dial() error {
 
 func (c *Cluster) volumes() pb.VolumeServiceClient   { return pb.NewVolumeServiceClient(c.connection) }
 func (c *Cluster) gateways() pb.GatewayServiceClient { return pb.NewGatewayServiceClient(c.connection) }
+func (c *Cluster) targets() pb.TargetServiceClient   { return pb.NewTargetServiceClient(c.connection) }
 
 const stopPatience = 15 * time.Second // a gateway takes 10 s at most (limits::kShutdownBound)
 

@@ -37,6 +37,8 @@ func (c *Cluster) Grow(ctx context.Context, volumes int) error {
 	return c.makeObjects(ctx)
 }
 
+const targetName = "cluster"
+
 // PoolName is the name of the storage pool that volumes live in.
 const PoolName = "pool"
 
@@ -89,8 +91,8 @@ func (c *Cluster) makeObjects(ctx context.Context) error {
 		object("Host", name, fmt.Sprintf("initiators: [\"%s%d\"], allowUnauthenticated: true", Initiator, i+1))
 		hosts = append(hosts, name)
 	}
-	object("Target", "cluster", fmt.Sprintf("iqn: %q, gatewayPool: default, paths: %d, luns: [%s], hosts: [%s]", Target,
-		cmp.Or(c.Paths, c.Options.Gateways), strings.Join(luns, ", "), strings.Join(hosts, ", ")))
+	object("Target", targetName, fmt.Sprintf("iqn: %q, gatewayPool: default, paths: %d, luns: [%s], hosts: [%s]", Target,
+		c.paths(), strings.Join(luns, ", "), strings.Join(hosts, ", ")))
 	if err := os.WriteFile(c.path("objects.yaml"), []byte(text.String()), 0o600); err != nil {
 		return err
 	}
@@ -128,7 +130,33 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// WaitReady returns once all gateways are Ready and all volumes Owned.
+// paths that the target has, one by each gateway that exports it.
+func (c *Cluster) paths() int {
+	return min(cmp.Or(c.Paths, c.Options.Gateways), c.Options.Gateways)
+}
+
+// exported fails until every gateway of the path set serves the target as it is now: the first ones that are ready make a
+// shorter set first, and a login before a gateway has applied it is refused.
+func (c *Cluster) exported(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	got, err := c.targets().GetTarget(ctx, &pb.GetTargetRequest{Name: targetName})
+	if err != nil {
+		return err
+	}
+	applied := 0
+	for _, path := range got.GetTarget().GetStatus().GetPaths() {
+		if path.GetApplied() {
+			applied++
+		}
+	}
+	if applied < c.paths() {
+		return fmt.Errorf("%d of %d gateways have applied the target", applied, c.paths())
+	}
+	return nil
+}
+
+// WaitReady returns once all gateways are Ready, the target has all its paths, and all volumes are Owned.
 func (c *Cluster) WaitReady(ctx context.Context) error {
 	err := world.Until(ctx, func() error {
 		limited, cancel := context.WithTimeout(ctx, callTimeout)
@@ -145,6 +173,9 @@ func (c *Cluster) WaitReady(ctx context.Context) error {
 		}
 		if ready < c.Options.Gateways { // it is of no use to look at all volumes, and not for nothing
 			return fmt.Errorf("%d of %d gateways are ready", ready, c.Options.Gateways)
+		}
+		if err := c.exported(ctx); err != nil {
+			return err
 		}
 		asked := time.Now()
 		volumes, err := c.allVolumes(ctx)

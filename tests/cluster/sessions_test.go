@@ -81,6 +81,20 @@ func exporting(ctx context.Context, t *testing.T, c *cluster.Cluster, left strin
 	return all
 }
 
+// appliedBy waits until a gateway that joins the path set serves the target: logins before that are refused.
+func appliedBy(ctx context.Context, t *testing.T, c *cluster.Cluster, gateway int) {
+	t.Helper()
+	if err := world.Until(ctx, func() error {
+		applied, all, err := paths(ctx, c)
+		if err == nil && !slices.Contains(applied, cluster.GatewayName(gateway)) {
+			err = fmt.Errorf("%v have applied it of %v", applied, all)
+		}
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // numberOf a gateway, from 0.
 func numberOf(gateway string) int {
 	return slices.IndexFunc([]int{0, 1, 2}, func(i int) bool { return cluster.GatewayName(i) == gateway })
@@ -117,7 +131,9 @@ func TestSessionsLeaveADrainingGatewayOnlyWhileAnotherOneStays(t *testing.T) {
 	if lost := alone.Lost(); lost != nil {
 		t.Fatalf("the only session of a host ended: %v", lost)
 	}
-	joins := login(ctx, t, c, 2, 3-drains-other)
+	third := 3 - drains - other
+	appliedBy(ctx, t, c, third)
+	joins := login(ctx, t, c, 2, third)
 	leftByLogout(ctx, t, alone)
 	for _, session := range []*host.Session{stays, joins} {
 		if _, err := session.Do(ctx, host.Command{CDB: make([]byte, 6)}); err != nil { // TEST UNIT READY
