@@ -66,7 +66,7 @@ func (x *Events) WatchEvents(r *pb.WatchEventsRequest, stream pb.EventService_Wa
 			if change.Type != store.Put || !concerns(change.Record, r.GetKind(), r.GetName()) {
 				return nil
 			}
-			return stream.Send(&pb.WatchEventsResponse{Event: showEvent(change.Record), ResourceVersion: change.Version})
+			return stream.Send(&pb.WatchEventsResponse{Event: showEvent(change.Record), ResourceVersion: change.Resume})
 		}))
 }
 

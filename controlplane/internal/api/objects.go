@@ -135,9 +135,9 @@ func watch[T model.Object, P proto.Message, R any](k kind[T, P], stream grpc.Ser
 		var none P
 		switch change.Type {
 		case store.Reset:
-			return stream.Send(response(pb.ChangeType_CHANGE_TYPE_RESET, none, change.Version))
+			return stream.Send(response(pb.ChangeType_CHANGE_TYPE_RESET, none, change.Resume))
 		case store.Bookmark:
-			return stream.Send(response(pb.ChangeType_CHANGE_TYPE_BOOKMARK, none, change.Version))
+			return stream.Send(response(pb.ChangeType_CHANGE_TYPE_BOOKMARK, none, change.Resume))
 		}
 		told := pb.ChangeType_CHANGE_TYPE_PUT
 		if change.Type == store.Deleted || !change.Object.Metadata().Matches(labels) {
@@ -147,7 +147,7 @@ func watch[T model.Object, P proto.Message, R any](k kind[T, P], stream grpc.Ser
 		if err != nil {
 			return err
 		}
-		return stream.Send(response(told, message, change.Version))
+		return stream.Send(response(told, message, change.Resume))
 	}
 	return statusOf(k.objects.Watch(stream.Context(), options.GetResourceVersion(), tell))
 }

@@ -15,6 +15,7 @@ type RecordChange[T any] struct {
 	Type    ChangeType
 	Record  T
 	Version int64
+	Resume  int64
 }
 
 // records are all keys below a prefix, and how one is read.
@@ -53,7 +54,7 @@ func (r records[T]) tellAll(ctx context.Context, tell func(RecordChange[T]) erro
 		}
 		if version == 0 {
 			version = got.Header.Revision
-			if err := tell(RecordChange[T]{Type: Reset, Version: version}); err != nil {
+			if err := tell(RecordChange[T]{Type: Reset, Version: version, Resume: version}); err != nil {
 				return 0, err
 			}
 		}
@@ -62,13 +63,13 @@ func (r records[T]) tellAll(ctx context.Context, tell func(RecordChange[T]) erro
 			if err != nil {
 				return 0, err
 			}
-			if err := tell(RecordChange[T]{Type: Put, Record: record, Version: kv.ModRevision}); err != nil {
+			if err := tell(RecordChange[T]{Type: Put, Record: record, Version: kv.ModRevision, Resume: kv.ModRevision}); err != nil {
 				return 0, err
 			}
 			from = string(kv.Key) + "\x00"
 		}
 		if !got.More {
-			return version, tell(RecordChange[T]{Type: Bookmark, Version: version})
+			return version, tell(RecordChange[T]{Type: Bookmark, Version: version, Resume: version})
 		}
 	}
 }
@@ -85,8 +86,8 @@ func (r records[T]) follow(ctx context.Context, after *int64, tell func(RecordCh
 		if err := batch.Err(); err != nil {
 			return fmt.Errorf("store: %w", err)
 		}
-		for _, event := range batch.Events {
-			change := RecordChange[T]{Type: Put, Version: event.Kv.ModRevision}
+		for i, event := range batch.Events {
+			change := RecordChange[T]{Type: Put, Version: event.Kv.ModRevision, Resume: resume(batch.Events, i)}
 			value := event.Kv.Value
 			if event.Type == clientv3.EventTypeDelete {
 				if event.PrevKv == nil {
@@ -103,7 +104,7 @@ func (r records[T]) follow(ctx context.Context, after *int64, tell func(RecordCh
 			}
 		}
 		*after = batch.Header.Revision
-		if err := tell(RecordChange[T]{Type: Bookmark, Version: *after}); err != nil {
+		if err := tell(RecordChange[T]{Type: Bookmark, Version: *after, Resume: *after}); err != nil {
 			return err
 		}
 	}

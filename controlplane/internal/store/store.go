@@ -18,6 +18,7 @@ type Clock func() time.Time
 // Store is the control plane's state. It is safe for use by many goroutines.
 type Store struct {
 	client  *clientv3.Client
+	groups  *groups
 	prefix  string
 	keyring *Keyring
 	now     Clock
@@ -54,7 +55,7 @@ func Open(ctx context.Context, client *clientv3.Client, options Options) (*Store
 	if !model.ValidName(options.Cluster) {
 		return nil, fmt.Errorf("cluster name %q: letters, digits, '-' and '.' are possible", options.Cluster)
 	}
-	s := &Store{client: client, prefix: "/sluice/" + options.Cluster + "/", keyring: options.Keyring,
+	s := &Store{client: client, groups: &groups{client: client, patience: groupPatience}, prefix: "/sluice/" + options.Cluster + "/", keyring: options.Keyring,
 		now: options.Now, oui: options.OUI}
 	if s.now == nil {
 		s.now = time.Now

@@ -19,6 +19,8 @@ type tx struct {
 	// causes explain why a compare may fail: looked into, in order, when the transaction did not
 	// succeed. One that finds nothing wrong returns nil.
 	causes []func(context.Context) error
+	// grouped: it may go to etcd with others in one request, and then has their revision.
+	grouped bool
 }
 
 // errLost says that the transaction lost against another writer, and nothing else is wrong.
@@ -43,12 +45,12 @@ func (t *tx) deleteAll(prefix string) {
 // is none any more (see Lead).
 func (s *Store) commit(ctx context.Context, t *tx) (int64, error) {
 	compares := compareTerm(ctx, s, t)
-	done, err := s.client.Txn(ctx).If(compares...).Then(t.writes...).Commit()
+	revision, succeeded, err := s.send(ctx, compares, t)
 	if err != nil {
 		return 0, committing(err)
 	}
-	if done.Succeeded {
-		return done.Header.Revision, nil
+	if succeeded {
+		return revision, nil
 	}
 	for _, cause := range t.causes {
 		if err := cause(ctx); err != nil {
@@ -56,6 +58,17 @@ func (s *Store) commit(ctx context.Context, t *tx) (int64, error) {
 		}
 	}
 	return 0, errLost
+}
+
+func (s *Store) send(ctx context.Context, compares []clientv3.Cmp, t *tx) (revision int64, succeeded bool, err error) {
+	if t.grouped {
+		return s.groups.commit(ctx, compares, t.writes)
+	}
+	done, err := s.client.Txn(ctx).If(compares...).Then(t.writes...).Commit()
+	if err != nil {
+		return 0, false, err
+	}
+	return done.Header.Revision, done.Succeeded, nil
 }
 
 // What an external etcd has to be started with for the largest objects; the embedded one is.

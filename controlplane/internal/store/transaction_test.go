@@ -3,43 +3,23 @@ package store_test
 import (
 	"fmt"
 	"testing"
-	"time"
 
 	"go.etcd.io/etcd/server/v3/embed"
-	"go.etcd.io/etcd/server/v3/etcdserver/api/v3client"
-	"go.uber.org/zap"
 
 	"sluice.dev/sluice/controlplane/internal/etcd"
+	"sluice.dev/sluice/controlplane/internal/etcd/etcdtest"
 	"sluice.dev/sluice/controlplane/internal/model"
 	"sluice.dev/sluice/controlplane/internal/store"
 )
 
-// limited is an etcd that is started with small bounds and listens nowhere.
+// limited is a store in an etcd that is started with small bounds.
 func limited(t *testing.T, change func(*embed.Config)) *fixture {
 	t.Helper()
-	config := embed.NewConfig()
-	config.Dir = t.TempDir()
-	config.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zap.NewNop())
-	config.ListenClientUrls, config.ListenPeerUrls = nil, nil
-	config.InitialCluster = config.Name + "=" + config.AdvertisePeerUrls[0].String()
-	change(config)
-	server, err := embed.StartEtcd(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(server.Close)
-	select {
-	case <-server.Server.ReadyNotify():
-	case <-time.After(time.Minute):
-		t.Fatal("etcd does not get ready")
-	}
-	client := v3client.New(server.Server)
-	t.Cleanup(func() { _ = client.Close() })
 	ring, err := store.ParseKeyring(store.GenerateKey("a"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	opened, err := store.Open(t.Context(), client, store.Options{Cluster: "small", Keyring: ring})
+	opened, err := store.Open(t.Context(), etcdtest.Start(t, change), store.Options{Cluster: "small", Keyring: ring})
 	if err != nil {
 		t.Fatal(err)
 	}

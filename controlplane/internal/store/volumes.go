@@ -155,6 +155,7 @@ func (s *Store) own(ctx context.Context, records []*RadosClients, newest func() 
 		return true, nil
 	}
 	return s.Volumes.modify(ctx, newest, step, func(t *tx) error {
+		t.grouped = true
 		for _, record := range records {
 			t.compare(s.radosClientsAt(record), func(ctx context.Context) error {
 				got, err := s.client.Get(ctx, s.radosClientKey(record.PoolUID, record.Gateway))

@@ -33,6 +33,18 @@ type Change[T model.Object] struct {
 	// Object is nil for Reset and Bookmark.
 	Object  T
 	Version int64
+	// Resume is the version after which a watch goes on once this change has been dealt with: an older one than Version while
+	// others of the same version are still to come.
+	Resume int64
+}
+
+// resume gives Change.Resume for an event of a batch, which holds all events of a version.
+func resume(batch []*clientv3.Event, event int) int64 {
+	version := batch[event].Kv.ModRevision
+	if event+1 < len(batch) && batch[event+1].Kv.ModRevision == version {
+		return version - 1
+	}
+	return version
 }
 
 // Watch tells every change after a version, in order, by calling tell until that fails or the context
@@ -77,15 +89,15 @@ func (c *Collection[T]) tellAll(ctx context.Context, tell func(Change[T]) error)
 	if err != nil {
 		return 0, err
 	}
-	if err := tell(Change[T]{Type: Reset, Version: version}); err != nil {
+	if err := tell(Change[T]{Type: Reset, Version: version, Resume: version}); err != nil {
 		return 0, err
 	}
 	for _, object := range objects {
-		if err := tell(Change[T]{Type: Put, Object: object, Version: object.Metadata().Version}); err != nil {
+		if err := tell(Change[T]{Type: Put, Object: object, Version: object.Metadata().Version, Resume: object.Metadata().Version}); err != nil {
 			return 0, err
 		}
 	}
-	return version, tell(Change[T]{Type: Bookmark, Version: version})
+	return version, tell(Change[T]{Type: Bookmark, Version: version, Resume: version})
 }
 
 // follow tells what happens after *after and keeps it up to date. It returns rpctypes.ErrCompacted where that is
@@ -102,17 +114,18 @@ func (c *Collection[T]) follow(ctx context.Context, after *int64, tell func(Chan
 		if err := batch.Err(); err != nil {
 			return fmt.Errorf("store: %w", err)
 		}
-		for _, event := range batch.Events {
+		for i, event := range batch.Events {
 			change, err := c.change(event)
 			if err != nil {
 				return err
 			}
+			change.Resume = resume(batch.Events, i)
 			if err := tell(change); err != nil {
 				return err
 			}
 		}
 		*after = batch.Header.Revision
-		if err := tell(Change[T]{Type: Bookmark, Version: *after}); err != nil {
+		if err := tell(Change[T]{Type: Bookmark, Version: *after, Resume: *after}); err != nil {
 			return err
 		}
 	}

@@ -42,8 +42,8 @@ std::string mend_of(int error) {
   }
 }
 
-Result<void> write_synced(int directory, const std::string& name, std::string_view text,
-                          const std::string& shown) {
+Result<void> write_whole(int directory, const std::string& name, std::string_view text,
+                         const std::string& shown, Outlasts outlasts) {
   const FileDescriptor file(::openat(directory, name.c_str(),
                                      O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!file.valid()) return failed("create", shown);
@@ -53,7 +53,7 @@ Result<void> write_synced(int directory, const std::string& name, std::string_vi
     if (n < 0) return failed("write", shown);
     text.remove_prefix(static_cast<size_t>(n));
   }
-  if (::fsync(file.get()) != 0) return failed("sync", shown);
+  if (outlasts == Outlasts::kPowerCut && ::fsync(file.get()) != 0) return failed("sync", shown);
   return {};
 }
 
@@ -96,7 +96,7 @@ Result<void> replace_file(int directory, const std::string& name, std::string_vi
                           const std::string& shown, bool* renamed, Outlasts outlasts) {
   if (renamed != nullptr) *renamed = false;
   const std::string beside = name + ".new";
-  Result<void> written = write_synced(directory, beside, text, shown);
+  Result<void> written = write_whole(directory, beside, text, shown, outlasts);
   if (!written) return written;
   if (renamed != nullptr) *renamed = true;
   if (::renameat(directory, beside.c_str(), directory, name.c_str()) != 0) {

@@ -25,10 +25,10 @@ Result<FileDescriptor> open_beneath(int directory, const std::string& path, int 
 // What a text that was written outlasts for certain.
 enum class Outlasts : uint8_t { kProcess, kPowerCut };
 
-// Replaces `name` so that a power cut leaves the old text or the new one: written beside it with
-// mode 0600, synced, renamed, and the directory synced where the new one has to outlast a power
-// cut. *renamed (may be null): whether the new text may already be what the name shows, though an
-// error came.
+// Replaces `name`, whole for whoever reads it: written beside it with mode 0600 and renamed. What
+// has to outlast a power cut is synced before, and the directory after, so that the cut leaves the
+// old text or the new one; else the cut may leave anything. *renamed (may be null): whether the new
+// text may already be what the name shows, though an error came.
 Result<void> replace_file(int directory, const std::string& name, std::string_view text,
                           const std::string& shown, bool* renamed = nullptr,
                           Outlasts outlasts = Outlasts::kPowerCut);

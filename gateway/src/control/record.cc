@@ -21,6 +21,7 @@ namespace sluice::control {
 namespace {
 
 constexpr std::string_view kMagic = "sluice-volume 1\n";
+constexpr const char* kNote = ".holder";
 constexpr size_t kSealBytes = 16;  // "crc32c 01234567\n"
 
 // Takes "name value\n" lines off the front; any mistake makes it bad for good.
@@ -73,6 +74,19 @@ std::string first_line(const char* path) {
   return line;
 }
 
+const std::string& boot_id() {
+  static const std::string id = first_line("/proc/sys/kernel/random/boot_id");
+  return id;
+}
+
+// Whether all that a note can say is all that is new.
+bool only_held_anew(const Record& record, const Record& next) {
+  Record held = record;
+  held.holder = next.holder;
+  held.order = next.order;
+  return held == next && next.order >= record.order && !next.holder.boot_id.empty();
+}
+
 }  // namespace
 
 Holder this_process(const std::string& incarnation, const std::string& socket) {
@@ -80,7 +94,7 @@ Holder this_process(const std::string& incarnation, const std::string& socket) {
   holder.pid = ::getpid();
   holder.incarnation = incarnation;
   holder.socket = socket;
-  holder.boot_id = first_line("/proc/sys/kernel/random/boot_id");
+  holder.boot_id = boot_id();
   const std::string stat = first_line("/proc/self/stat");
   // The name in parentheses may hold anything; the start time is the 20th field after it.
   std::istringstream fields(stat.substr(std::min(stat.rfind(')') + 1, stat.size())));
@@ -146,7 +160,30 @@ Result<std::optional<Record>> RecordFile::read() const {
   if (!text.value()) return std::optional<Record>();
   Result<Record> record = parse_record(*text.value(), volume_, shown_);
   if (!record) return Error{record.error()};
+  read_note(&record.value());
   return std::optional(std::move(record).value());
+}
+
+// An order only ever grows (R1), and who writes the record noted itself under the same lock before:
+// a note of an older order is one that the record has overtaken.
+void RecordFile::read_note(Record* record) const {
+  const Result<std::optional<std::string>> text =
+      read_small_file(directory_, volume_ + kNote, limits::kMaxVolumeRecord, shown_);
+  if (!text || !text.value()) return;
+  Result<Record> note = parse_record(*text.value(), volume_, shown_);
+  if (!note || note.value().epoch != record->epoch || note.value().order < record->order ||
+      note.value().holder.boot_id != boot_id()) {
+    return;
+  }
+  record->holder = std::move(note.value().holder);
+  record->order = note.value().order;
+}
+
+Result<void> RecordFile::note(const Record& record) const {
+  Record short_one = record;
+  short_one.reservations = {};
+  return replace_file(directory_, volume_ + kNote, format_record(short_one), shown_, nullptr,
+                      Outlasts::kProcess);
 }
 
 // Writers of the record exclude each other, whatever they hold besides.
@@ -168,9 +205,12 @@ Result<FileDescriptor> RecordFile::guard() const {
   return file;
 }
 
-Result<void> RecordFile::write(const Record& record, Outlasts outlasts) const {
-  return replace_file(directory_, volume_ + ".volume", format_record(record), shown_, nullptr,
-                      outlasts);
+Result<void> RecordFile::write(const Record& record) const {
+  const Result<void> written =
+      replace_file(directory_, volume_ + ".volume", format_record(record), shown_);
+  // It says nothing any more that the record doesn't.
+  if (written) ::unlinkat(directory_, (volume_ + kNote).c_str(), 0);
+  return written;
 }
 
 Result<void> RecordFile::claim(const Record& record, Outlasts outlasts) const {
@@ -182,7 +222,9 @@ Result<void> RecordFile::claim(const Record& record, Outlasts outlasts) const {
     return Error{shown_ + " is of epoch " + std::to_string(present.value()->epoch) +
                  ", newer than the order's " + std::to_string(record.epoch)};
   }
-  return write(record, outlasts);
+  if (outlasts == Outlasts::kProcess && present.value() && only_held_anew(*present.value(), record))
+    return note(record);
+  return write(record);
 }
 
 Result<void> RecordFile::update(const Record& record) const {
@@ -194,7 +236,7 @@ Result<void> RecordFile::update(const Record& record) const {
       present.value()->epoch != record.epoch) {
     return Error{shown_ + " is another gateway's by now"};
   }
-  return write(record, Outlasts::kPowerCut);
+  return write(record);
 }
 
 }  // namespace sluice::control

@@ -1,6 +1,10 @@
 // What is known beside the data of a local volume: who holds its lock and how to ask for it, the
 // epoch, the reservations (DESIGN R2). It wins over any older word of the control plane.
 //
+// Who has just got the lock and has no new epoch yet says so in a file of its own, which is not
+// synced (`.holder`, in the same form): only its holder and order count, and only until the next
+// boot. Everything else, and what has to be there after a power cut, is in the record.
+//
 //   sluice-volume 1
 //   volume 5f0c7a3e-...
 //   epoch 7
@@ -60,7 +64,8 @@ class RecordFile {
   RecordFile(int directory, std::string volume, std::string shown);
 
   // nullopt: there is none yet. A record that can't be trusted is an error: hosts rely on the
-  // reservations in it.
+  // reservations in it. A note of a holder that can't be used is as none: whoever is named wrongly
+  // is asked in vain, and the lock itself decides.
   Result<std::optional<Record>> read() const;
   // By whoever holds the lock on the data, and only then. An older epoch than the recorded one is
   // refused.
@@ -71,7 +76,9 @@ class RecordFile {
 
  private:
   Result<FileDescriptor> guard() const;
-  Result<void> write(const Record& record, Outlasts outlasts) const;
+  Result<void> write(const Record& record) const;
+  Result<void> note(const Record& record) const;
+  void read_note(Record* record) const;
 
   const int directory_;
   const std::string volume_;

@@ -6,7 +6,11 @@ import (
 	"fmt"
 	"os"
 	"testing"
+	"time"
 
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/server/v3/embed"
+	"go.etcd.io/etcd/server/v3/etcdserver/api/v3client"
 	"go.uber.org/zap"
 
 	"sluice.dev/sluice/controlplane/internal/etcd"
@@ -27,4 +31,28 @@ func Main(m *testing.M, shared **etcd.Embedded) {
 	(*shared).Close()
 	_ = os.RemoveAll(directory)
 	os.Exit(code)
+}
+
+// Start gives a test an etcd of its own with other settings, which listens nowhere.
+func Start(t *testing.T, change func(*embed.Config)) *clientv3.Client {
+	t.Helper()
+	config := embed.NewConfig()
+	config.Dir = t.TempDir()
+	config.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zap.NewNop())
+	config.ListenClientUrls, config.ListenPeerUrls = nil, nil
+	config.InitialCluster = config.Name + "=" + config.AdvertisePeerUrls[0].String()
+	change(config)
+	server, err := embed.StartEtcd(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Close)
+	select {
+	case <-server.Server.ReadyNotify():
+	case <-time.After(time.Minute):
+		t.Fatal("etcd does not get ready")
+	}
+	client := v3client.New(server.Server)
+	t.Cleanup(func() { _ = client.Close() })
+	return client
 }

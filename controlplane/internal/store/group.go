@@ -1,0 +1,196 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+const (
+	// groupsAtOnce is how many groups are under way before what comes next waits and gathers.
+	groupsAtOnce = 2
+	// groupPatience is how long a group that etcd has not answered keeps others waiting: a member of etcd that hangs
+	// must not stop what another one would answer.
+	groupPatience = 50 * time.Millisecond
+	// groupSize bounds the transactions of a group, and groupOps the comparisons and writes of one that joins, both below
+	// etcd's own default bound (128, for each level of nesting).
+	groupSize = 32
+	groupOps  = 32
+	// groupBytes bounds what a group writes, below etcd's own default bound for a request (1.5 MiB).
+	groupBytes = 512 << 10
+)
+
+// groups sends transactions that are on hand at the same moment to etcd as one, each nested with its own comparisons:
+// a failover of many volumes takes as many of them as there are volumes, several times over, and for most of that time
+// etcd is busy with requests, not with what they write. Nobody waits for company: while fewer than groupsAtOnce are under
+// way, whoever comes goes alone. The nested ones succeed and fail each by itself. All comparisons of a group are made
+// before its first write, so one that compares or writes what another one writes goes in a later group.
+type groups struct {
+	client   *clientv3.Client
+	patience time.Duration
+	mutex    sync.Mutex
+	waiting  []*member
+	flying   int
+}
+
+// member is a transaction, and where its caller waits for the outcome.
+type member struct {
+	ctx      context.Context
+	compares []clientv3.Cmp
+	writes   []clientv3.Op
+	landed   chan outcome
+}
+
+type outcome struct {
+	revision  int64
+	succeeded bool
+	err       error
+}
+
+// commit is Txn(ctx).If(compares...).Then(writes...).Commit(). A caller whose context ends does not know the outcome, as
+// with any request to etcd.
+func (g *groups) commit(ctx context.Context, compares []clientv3.Cmp, writes []clientv3.Op) (int64, bool, error) {
+	m := &member{ctx: ctx, compares: compares, writes: writes, landed: make(chan outcome, 1)}
+	g.mutex.Lock()
+	g.waiting = append(g.waiting, m)
+	g.depart()
+	g.mutex.Unlock()
+	select {
+	case o := <-m.landed:
+		return o.revision, o.succeeded, o.err
+	case <-ctx.Done():
+		g.mutex.Lock()
+		g.waiting = slices.DeleteFunc(g.waiting, func(other *member) bool { return other == m })
+		g.mutex.Unlock()
+		return 0, false, ctx.Err()
+	}
+}
+
+// depart sends groups while there may be more of them under way; the mutex is held.
+func (g *groups) depart() {
+	for len(g.waiting) > 0 && g.flying < groupsAtOnce {
+		group := g.take()
+		g.flying++
+		go g.fly(group)
+	}
+}
+
+// take removes from what waits, the oldest first, what can go as one; the mutex is held.
+func (g *groups) take() (group []*member) {
+	read, written, bytes := map[string]bool{}, map[string]bool{}, 0
+	g.waiting = slices.DeleteFunc(g.waiting, func(m *member) bool {
+		size := m.bytes()
+		if len(group) > 0 && (len(group) == groupSize || bytes+size > groupBytes || m.large() || group[0].large() ||
+			m.meets(read, written)) {
+			return false
+		}
+		for i := range m.compares {
+			read[string(m.compares[i].KeyBytes())] = true
+		}
+		for i := range m.writes {
+			written[string(m.writes[i].KeyBytes())] = true
+		}
+		group, bytes = append(group, m), bytes+size
+		return true
+	})
+	return group
+}
+
+func (m *member) bytes() (sum int) {
+	for i := range m.writes {
+		sum += len(m.writes[i].KeyBytes()) + len(m.writes[i].ValueBytes())
+	}
+	return sum
+}
+
+// large says that a transaction goes alone: it has many parts, or some that are about more than one key.
+func (m *member) large() bool {
+	ranges := slices.ContainsFunc(m.compares, func(c clientv3.Cmp) bool { return len(c.GetCompare().GetRangeEnd()) > 0 }) ||
+		slices.ContainsFunc(m.writes, func(o clientv3.Op) bool { return len(o.RangeBytes()) > 0 })
+	return ranges || max(len(m.compares), len(m.writes)) > groupOps
+}
+
+// meets says that a transaction compares what is written, or writes what is compared or written.
+func (m *member) meets(read, written map[string]bool) bool {
+	return slices.ContainsFunc(m.compares, func(c clientv3.Cmp) bool { return written[string(c.KeyBytes())] }) ||
+		slices.ContainsFunc(m.writes, func(o clientv3.Op) bool {
+			key := string(o.KeyBytes())
+			return read[key] || written[key]
+		})
+}
+
+// fly commits a group and tells each of its members the outcome.
+func (g *groups) fly(group []*member) {
+	land := sync.OnceFunc(func() {
+		g.mutex.Lock()
+		defer g.mutex.Unlock()
+		g.flying--
+		g.depart()
+	})
+	defer land()
+	defer time.AfterFunc(g.patience, land).Stop()
+	ctx, stop := whileOneWaits(group)
+	defer stop()
+	if len(group) > 1 && g.flyTogether(ctx, group) {
+		return
+	}
+	for _, m := range group {
+		done, err := g.client.Txn(ctx).If(m.compares...).Then(m.writes...).Commit()
+		if err != nil {
+			m.landed <- outcome{err: err}
+			continue
+		}
+		m.landed <- outcome{revision: done.Header.Revision, succeeded: done.Succeeded}
+	}
+}
+
+// flyTogether returns false where etcd finds the whole too large, and nothing was done: its bounds may be smaller than the default.
+func (g *groups) flyTogether(ctx context.Context, group []*member) bool {
+	var nested []clientv3.Op
+	for _, m := range group {
+		nested = append(nested, clientv3.OpTxn(m.compares, m.writes, nil))
+	}
+	done, err := g.client.Txn(ctx).Then(nested...).Commit()
+	switch {
+	case errors.Is(err, rpctypes.ErrTooManyOps), errors.Is(err, rpctypes.ErrRequestTooLarge):
+		return false
+	case err == nil && len(done.Responses) != len(group):
+		err = fmt.Errorf("etcd answered %d of %d transactions", len(done.Responses), len(group))
+	}
+	for i, m := range group {
+		if err != nil {
+			m.landed <- outcome{err: err}
+			continue
+		}
+		m.landed <- outcome{revision: done.Header.Revision, succeeded: done.Responses[i].GetResponseTxn().GetSucceeded()}
+	}
+	return true
+}
+
+// whileOneWaits is a context that ends when those of all members have.
+func whileOneWaits(group []*member) (context.Context, func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var left atomic.Int64
+	left.Store(int64(len(group)))
+	stops := []func(){cancel}
+	for _, m := range group {
+		stop := context.AfterFunc(m.ctx, func() {
+			if left.Add(-1) == 0 {
+				cancel()
+			}
+		})
+		stops = append(stops, func() { stop() })
+	}
+	return ctx, func() {
+		for _, stop := range stops {
+			stop()
+		}
+	}
+}
