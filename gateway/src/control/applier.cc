@@ -7,7 +7,7 @@
 namespace sluice::control {
 
 std::map<Key, std::string> Applier::apply(Snapshot next) {
-  std::vector<Action> actions = diff(now_.objects, next.objects);
+  std::vector<Action> actions = diff(*now_.objects, *next.objects);
   std::set<Key> in_it;
   for (const Action& action : actions) in_it.insert(action.key);
   const bool peers = std::any_of(actions.begin(), actions.end(), [](const Action& action) {
@@ -22,8 +22,8 @@ std::map<Key, std::string> Applier::apply(Snapshot next) {
     if (!in_it.contains(key)) again.push_back(key);
   }
   for (const Key& key : again) {
-    const auto at = now_.objects.find(key);
-    if (at != now_.objects.end()) run({Action::What::kAgain, key, at->second});
+    const auto at = now_.objects->find(key);
+    if (at != now_.objects->end()) run({Action::What::kAgain, key, at->second});
   }
   return refused_;
 }
@@ -95,7 +95,7 @@ Result<void> Applier::put_settings(const wire::DesiredSettings& settings) {
 
 void Applier::tell_peers() {
   std::vector<wire::DesiredPeer> peers;
-  for (const auto& [key, object] : now_.objects) {
+  for (const auto& [key, object] : *now_.objects) {
     if (object->has_peer()) peers.push_back(object->peer());
   }
   around_.peers(peers);

@@ -74,17 +74,17 @@ std::string text_of(const Key& key) {
 }
 
 const wire::DesiredSettings* Snapshot::settings() const {
-  const auto* object = find(objects, wire::OBJECT_KIND_SETTINGS, {});
+  const auto* object = find(*objects, wire::OBJECT_KIND_SETTINGS, {});
   return object == nullptr ? nullptr : &object->settings();
 }
 
 const wire::DesiredVolume* Snapshot::volume(const std::string& uid) const {
-  const auto* object = find(objects, wire::OBJECT_KIND_VOLUME, uid);
+  const auto* object = find(*objects, wire::OBJECT_KIND_VOLUME, uid);
   return object == nullptr ? nullptr : &object->volume();
 }
 
 const wire::DesiredHost* Snapshot::host(const std::string& uid) const {
-  const auto* object = find(objects, wire::OBJECT_KIND_HOST, uid);
+  const auto* object = find(*objects, wire::OBJECT_KIND_HOST, uid);
   return object == nullptr ? nullptr : &object->host();
 }
 
@@ -108,7 +108,7 @@ Result<Desired::Taken> Desired::take(wire::StreamUpdate update) {
     staged_bytes_ = 0;
     if (!update.full() && version() == 0)
       return give_up("a delta came with nothing to apply it to");
-    staged_ = update.full() ? Objects() : held_.objects;
+    staged_ = update.full() ? Objects() : *held_.objects;
   } else if (update.version() != staged_version_) {
     return give_up("an update of another version came before the last one was whole");
   }
@@ -119,7 +119,7 @@ Result<Desired::Taken> Desired::take(wire::StreamUpdate update) {
     return give_up("the desired state at version " + std::to_string(staged_version_) +
                    " has another digest here than at the control plane");
   }
-  held_ = {staged_version_, update.digest(), std::move(staged_)};
+  held_ = {staged_version_, update.digest(), std::make_shared<const Objects>(std::move(staged_))};
   distrusted_ = false;
   forget_unfinished();
   return Taken::kComplete;

@@ -33,7 +33,8 @@ using Objects = std::map<Key, ObjectPtr>;
 struct Snapshot {
   uint64_t version = 0;  // 0: none
   std::string digest;
-  Objects objects;
+  // Of all copies of a snapshot the same, and never null: there may be thousands of them.
+  std::shared_ptr<const Objects> objects = std::make_shared<const Objects>();
 
   // nullptr: there is none, or it is of another kind.
   const wire::DesiredSettings* settings() const;

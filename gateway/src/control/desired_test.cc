@@ -40,7 +40,7 @@ TEST(Desired, AnUpdateOfSeveralMessagesCountsOnlyWhenTheLastHasCome) {
   ASSERT_TRUE(last) << last.error();
   EXPECT_EQ(last.value(), Taken::kComplete);
   EXPECT_EQ(desired.version(), 5u);
-  EXPECT_EQ(desired.held().objects.size(), 2u);
+  EXPECT_EQ(desired.held().objects->size(), 2u);
 }
 
 TEST(Desired, ADeltaPutsAndRemovesAndKeepsTheRest) {
@@ -68,7 +68,7 @@ TEST(Desired, AWrongDigestLeavesWhatIsHeldAndAsksForASnapshot) {
   EXPECT_EQ(desired.version(), 0u);  // what the hello says
   EXPECT_TRUE(desired.digest().empty());
   EXPECT_EQ(desired.held().version, 1u);
-  EXPECT_EQ(desired.held().objects.size(), 1u);
+  EXPECT_EQ(desired.held().objects->size(), 1u);
   EXPECT_FALSE(desired.take(delta)) << "a delta to a state that is not trusted";
   ASSERT_TRUE(desired.take(full_update(3, {volume_object("b", "2")})));
   EXPECT_EQ(desired.version(), 3u);
@@ -167,7 +167,7 @@ TEST(DesiredFile, ABrokenFileIsAnErrorAndNeverASnapshot) {
     flipped[bit / 8] = static_cast<char>(flipped[bit / 8] ^ 1 << bit % 8);
     Desired loaded;
     EXPECT_FALSE(parse_desired(flipped, "f", &loaded)) << bit;
-    EXPECT_TRUE(loaded.held().objects.empty());
+    EXPECT_TRUE(loaded.held().objects->empty());
   }
 }
 

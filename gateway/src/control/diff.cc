@@ -13,9 +13,22 @@ constexpr wire::ObjectKind kOrder[] = {
     wire::OBJECT_KIND_LISTENER,
 };
 
-bool same(const wire::DesiredObject& a, const wire::DesiredObject& b) {
-  if (!a.digest().empty() || !b.digest().empty()) return a.digest() == b.digest();
-  return a.SerializeAsString() == b.SerializeAsString();
+// An update leaves most objects of thousands as they are: the very ones, not others that read
+// alike.
+bool same(const ObjectPtr& a, const ObjectPtr& b) {
+  if (a == b) return true;
+  if (!a->digest().empty() || !b->digest().empty()) return a->digest() == b->digest();
+  return a->SerializeAsString() == b->SerializeAsString();
+}
+
+std::vector<Objects::const_iterator> only_in(const Objects& one, const Objects& other) {
+  std::vector<Objects::const_iterator> found;
+  auto there = other.begin();
+  for (auto at = one.begin(); at != one.end(); ++at) {
+    while (there != other.end() && there->first < at->first) ++there;
+    if (there == other.end() || there->first != at->first) found.push_back(at);
+  }
+  return found;
 }
 
 // Whether what this object is made into depends on one of `changed`.
@@ -43,16 +56,17 @@ bool refers_to(const wire::DesiredObject& object, const std::set<Key>& changed) 
 std::vector<Action> diff(const Objects& now, const Objects& next) {
   std::vector<Action> actions;
   std::set<Key> changed;
-  for (const auto& [key, object] : now) {
-    if (!next.contains(key)) changed.insert(key);
-  }
+  std::vector<Objects::const_iterator> gone = only_in(now, next);
+  for (const auto& at : gone) changed.insert(at->first);
   for (const wire::ObjectKind kind : kOrder) {
+    auto before = now.lower_bound({kind, {}});
     for (auto at = next.lower_bound({kind, {}}); at != next.end() && at->first.kind == kind; ++at) {
-      const auto before = now.find(at->first);
-      if (before == now.end() || !same(*before->second, *at->second)) {
+      while (before != now.end() && before->first < at->first) ++before;
+      const bool known = before != now.end() && before->first == at->first;
+      if (!known || !same(before->second, at->second)) {
         // A target shows a volume's unit, which lives as long as the volume: what becomes of that
         // is the volume's own affair, and a failover changes hundreds of one target.
-        if (kind != wire::OBJECT_KIND_VOLUME || before == now.end()) changed.insert(at->first);
+        if (kind != wire::OBJECT_KIND_VOLUME || !known) changed.insert(at->first);
         actions.push_back({Action::What::kPut, at->first, at->second});
       } else if (refers_to(*at->second, changed)) {
         actions.push_back({Action::What::kAgain, at->first, at->second});
@@ -60,10 +74,9 @@ std::vector<Action> diff(const Objects& now, const Objects& next) {
     }
   }
   for (auto kind = std::rbegin(kOrder); kind != std::rend(kOrder); ++kind) {
-    for (auto at = now.lower_bound({*kind, {}}); at != now.end() && at->first.kind == *kind; ++at) {
-      if (!next.contains(at->first)) {
-        actions.push_back({Action::What::kRemove, at->first, at->second});
-      }
+    for (const auto& at : gone) {
+      if (at->first.kind != *kind) continue;
+      actions.push_back({Action::What::kRemove, at->first, at->second});
     }
   }
   return actions;
