@@ -121,8 +121,7 @@ func (m *member) large() bool {
 func (m *member) meets(read, written map[string]bool) bool {
 	return slices.ContainsFunc(m.compares, func(c clientv3.Cmp) bool { return written[string(c.KeyBytes())] }) ||
 		slices.ContainsFunc(m.writes, func(o clientv3.Op) bool {
-			key := string(o.KeyBytes())
-			return read[key] || written[key]
+			return read[string(o.KeyBytes())] || written[string(o.KeyBytes())]
 		})
 }
 
