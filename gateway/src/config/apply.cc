@@ -6,6 +6,7 @@
 #include <set>
 #include <thread>
 
+#include "backend/spec.h"
 #include "config/uuid.h"
 #include "lun/unit.h"
 
