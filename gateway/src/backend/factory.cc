@@ -16,9 +16,11 @@ namespace {
 
 struct Installed {
   std::string_view kind;
+  std::string_view what;  // in words
   std::atomic<Opener> opener = nullptr;
 };
-std::array<Installed, 3> installed = {{{"rbd"}, {"sg"}, {"nvme"}}};
+std::array<Installed, 3> installed = {
+    {{"rbd", "images of Ceph"}, {"sg", "SCSI devices"}, {"nvme", "NVMe namespaces"}}};
 
 Installed* installed_of(std::string_view kind) {
   const auto found = std::find_if(installed.begin(), installed.end(),
@@ -32,7 +34,8 @@ Result<std::unique_ptr<Backend>> open_kind(const Spec& spec) {
   if (spec.kind == "block") return Block::open(spec);
   if (const Installed* room = installed_of(spec.kind)) {
     if (const Opener opener = room->opener.load(std::memory_order_acquire)) return opener(spec);
-    return fail(spec.path, "this program can't open " + spec.kind + ":", "use sluice-gateway");
+    return fail(spec.path, "this program can't open " + std::string(room->what),
+                "use sluice-gateway");
   }
   return std::unique_ptr<Backend>(std::make_unique<Null>(spec));
 }
