@@ -1,6 +1,7 @@
 #include "passthrough/claim.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 
 #include <cerrno>
@@ -52,12 +53,12 @@ Result<Claim> claim(const std::string& path, int mode, bool read_only, const std
   }
   Claim claim;
   claim.device = status.st_rdev;
-  claim.fd = FileDescriptor(::open(path.c_str(), mode | O_CLOEXEC | O_NONBLOCK));
-  if (!claim.fd.valid()) {
+  claim.fd = std::make_shared<FileDescriptor>(::open(path.c_str(), mode | O_CLOEXEC | O_NONBLOCK));
+  if (!claim.fd->valid()) {
     const int error = errno;
     return fail(path, "can't open: " + why(error), mend_of(error));
   }
-  if (Result<void> locked = backend::lock_file(claim.fd.get(), path, read_only); !locked) {
+  if (Result<void> locked = backend::lock_file(claim.fd->get(), path, read_only); !locked) {
     return Error{locked.error()};
   }
   claim.block_name = find_block(claim.device);
@@ -66,6 +67,12 @@ Result<Claim> claim(const std::string& path, int mode, bool read_only, const std
   if (!block) return Error{block.error()};
   claim.block = std::move(*block);
   return claim;
+}
+
+void Claim::release() {
+  if (fd) flock(fd->get(), LOCK_UN);
+  fd.reset();
+  block = FileDescriptor();
 }
 
 uint64_t queue_number(const std::string& block_name, const char* file, uint64_t otherwise) {

@@ -5,6 +5,7 @@
 
 #include <sys/types.h>
 
+#include <memory>
 #include <string>
 
 #include "backend/descriptor.h"
@@ -13,10 +14,13 @@
 namespace sluice::passthrough {
 
 struct Claim {
-  backend::FileDescriptor fd;     // the character device
+  // The character device. Shared with questions that are being asked: who closes doesn't wait.
+  std::shared_ptr<backend::FileDescriptor> fd;
   backend::FileDescriptor block;  // may be none: a SCSI device without a driver
   dev_t device = 0;               // of fd
   std::string block_name;         // sda, nvme0n1; empty: none
+
+  void release();  // the locks at once, descriptors as soon as nobody uses them
 };
 
 // Finds the block device that belongs to a character device, by name below /dev; empty: none.

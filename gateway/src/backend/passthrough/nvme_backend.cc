@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <filesystem>
 
 #include "backend/failure.h"
 #include "backend/spec.h"
@@ -69,7 +68,7 @@ NvmeBackend::NvmeBackend(const Spec& spec, Claim claim)
     : path_(spec.path),
       claim_(std::move(claim)),
       channels_([this](Aio& aio) { return NvmeChannel::open(aio, shared_); }) {
-  shared_.fd = claim_.fd.get();
+  shared_.fd = claim_.fd->get();
   shared_.write_cache = spec.write_cache;
 }
 
@@ -85,9 +84,14 @@ Result<std::unique_ptr<backend::Backend>> NvmeBackend::open(const Spec& spec) {
   return Result<std::unique_ptr<backend::Backend>>(std::move(made));
 }
 
-Result<NvmeNamespace> NvmeBackend::identify_namespace() const {
+std::shared_ptr<backend::FileDescriptor> NvmeBackend::descriptor() const {
+  const std::lock_guard lock(control_);
+  return claim_.fd;
+}
+
+Result<NvmeNamespace> NvmeBackend::identify_namespace(const backend::FileDescriptor& fd) const {
   Page page;
-  const int error = identify(claim_.fd.get(), kNamespace, shared_.traits.nsid, page);
+  const int error = identify(fd.get(), kNamespace, shared_.traits.nsid, page);
   if (error != 0) return fail(path_, why_not(error), mend_of(error));
   Result<NvmeNamespace> found = parse_namespace(page);
   if (!found) return fail(path_, found.error(), "");
@@ -95,13 +99,13 @@ Result<NvmeNamespace> NvmeBackend::identify_namespace() const {
 }
 
 Result<void> NvmeBackend::probe(const Spec& spec) {
-  const int nsid = ioctl(claim_.fd.get(), NVME_IOCTL_ID);
+  const int nsid = ioctl(shared_.fd, NVME_IOCTL_ID);
   if (nsid <= 0) {
     return fail(path_, "is no NVMe namespace", "name an NVMe generic device (/dev/ng0n1)");
   }
   NvmeTraits& traits = shared_.traits;
   traits.nsid = static_cast<uint32_t>(nsid);
-  Result<NvmeNamespace> space = identify_namespace();
+  Result<NvmeNamespace> space = identify_namespace(*claim_.fd);
   if (!space) return Error{space.error()};
   if (space->block_size != spec.block_size) {
     return fail(path_, "has logical blocks of " + std::to_string(space->block_size) + " bytes",
@@ -111,12 +115,12 @@ Result<void> NvmeBackend::probe(const Spec& spec) {
     return fail(path_, "is write protected", "use read-only=on");
   }
   Page page;
-  const int error = identify(claim_.fd.get(), kController, 0, page);
+  const int error = identify(shared_.fd, kController, 0, page);
   if (error != 0) return fail(path_, why_not(error), mend_of(error));
   Result<NvmeController> controller = parse_controller(page);
   if (!controller) return fail(path_, controller.error(), "");
   // Drives before NVMe 2.0 don't know it, and then have no such limit.
-  const uint64_t zeroes_limit = identify(claim_.fd.get(), kNvmController, 0, page) == 0
+  const uint64_t zeroes_limit = identify(shared_.fd, kNvmController, 0, page) == 0
                                     ? parse_write_zeroes_limit(page)
                                     : uint64_t{0};
 
@@ -162,9 +166,8 @@ bool NvmeBackend::submit(Io& io, Aio& aio) {
 void NvmeBackend::close(std::function<void()> closed) {
   {
     const std::lock_guard lock(control_);
-    closed_ = true;
     channels_.clear();
-    claim_ = Claim();
+    claim_.release();
   }
   closed();
 }
@@ -182,17 +185,17 @@ Result<backend::Extent> NvmeBackend::allocation(uint64_t offset, uint64_t limit)
 }
 
 Result<void> NvmeBackend::resize(uint64_t new_size) {
-  const std::lock_guard lock(control_);
-  if (closed_) return fail(path_, "is closed", "");
-  Result<NvmeNamespace> space = identify_namespace();
+  const auto fd = descriptor();
+  if (!fd) return fail(path_, "is closed", "");
+  Result<NvmeNamespace> space = identify_namespace(*fd);
   if (!space) return Error{space.error()};
   return follow_size(path_, space->blocks * space->block_size, new_size, size_);
 }
 
 Result<void> NvmeBackend::check() {
-  const std::lock_guard lock(control_);
-  if (closed_) return {};
-  Result<NvmeNamespace> space = identify_namespace();
+  const auto fd = descriptor();
+  if (!fd) return {};
+  Result<NvmeNamespace> space = identify_namespace(*fd);
   if (!space) return Error{space.error()};
   if (space->block_size != shared_.traits.block_size) {
     return fail(path_, "was formatted with other blocks", "restart the gateway");

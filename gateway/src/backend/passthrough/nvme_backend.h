@@ -36,15 +36,16 @@ class NvmeBackend final : public backend::Backend {
  private:
   NvmeBackend(const backend::Spec& spec, Claim claim);
   Result<void> probe(const backend::Spec& spec);
-  Result<NvmeNamespace> identify_namespace() const;
+  // Null once closed.
+  std::shared_ptr<backend::FileDescriptor> descriptor() const;
+  Result<NvmeNamespace> identify_namespace(const backend::FileDescriptor& fd) const;
 
   const std::string path_;
   backend::Info info_;
   Claim claim_;
   NvmeShared shared_;
   std::atomic<uint64_t> size_ = 0;
-  std::mutex control_;  // check(), resize(), close()
-  bool closed_ = false;
+  mutable std::mutex control_;  // of claim_.fd, once open
   Channels channels_;
 };
 

@@ -64,7 +64,7 @@ SgBackend::SgBackend(const Spec& spec, Claim claim)
     : path_(spec.path),
       claim_(std::move(claim)),
       channels_([this](Aio& aio) { return SgChannel::open(aio, shared_); }) {
-  shared_.fd = claim_.fd.get();
+  shared_.fd = claim_.fd->get();
   shared_.queue_depth = depth_of(claim_.device);
   shared_.write_cache = spec.write_cache;
 }
@@ -128,9 +128,8 @@ bool SgBackend::submit(Io& io, Aio& aio) {
 void SgBackend::close(std::function<void()> closed) {
   {
     const std::lock_guard lock(control_);
-    closed_ = true;
     channels_.clear();
-    claim_ = Claim();
+    claim_.release();
   }
   closed();
 }
@@ -147,8 +146,13 @@ Result<backend::Extent> SgBackend::allocation(uint64_t offset, uint64_t limit) c
   return all_allocated(*this, offset, limit);
 }
 
-Result<uint64_t> SgBackend::present_size() const {
-  Result<ScsiMedium> found = SgDevice(shared_.fd, path_).capacity();
+std::shared_ptr<backend::FileDescriptor> SgBackend::descriptor() const {
+  const std::lock_guard lock(control_);
+  return claim_.fd;
+}
+
+Result<uint64_t> SgBackend::present_size(const backend::FileDescriptor& fd) const {
+  Result<ScsiMedium> found = SgDevice(fd.get(), path_).capacity();
   if (!found) return Error{found.error()};
   if (found->block_size != shared_.traits.medium.block_size) {
     return fail(path_, "was formatted with other blocks", "restart the gateway");
@@ -157,17 +161,17 @@ Result<uint64_t> SgBackend::present_size() const {
 }
 
 Result<void> SgBackend::resize(uint64_t new_size) {
-  const std::lock_guard lock(control_);
-  if (closed_) return fail(path_, "is closed", "");
-  Result<uint64_t> found = present_size();
+  const auto fd = descriptor();
+  if (!fd) return fail(path_, "is closed", "");
+  Result<uint64_t> found = present_size(*fd);
   if (!found) return Error{found.error()};
   return follow_size(path_, *found, new_size, size_);
 }
 
 Result<void> SgBackend::check() {
-  const std::lock_guard lock(control_);
-  if (closed_) return {};
-  Result<uint64_t> found = present_size();
+  const auto fd = descriptor();
+  if (!fd) return {};
+  Result<uint64_t> found = present_size(*fd);
   if (!found) return Error{found.error()};
   return follow_size(path_, *found, 0, size_);
 }

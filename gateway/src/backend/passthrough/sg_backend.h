@@ -35,15 +35,16 @@ class SgBackend final : public backend::Backend {
  private:
   SgBackend(const backend::Spec& spec, Claim claim);
   Result<void> probe(const backend::Spec& spec);
-  Result<uint64_t> present_size() const;
+  // Null once closed.
+  std::shared_ptr<backend::FileDescriptor> descriptor() const;
+  Result<uint64_t> present_size(const backend::FileDescriptor& fd) const;
 
   const std::string path_;
   backend::Info info_;
   Claim claim_;
   SgShared shared_;
   std::atomic<uint64_t> size_ = 0;
-  std::mutex control_;  // check(), resize(), close()
-  bool closed_ = false;
+  mutable std::mutex control_;  // of claim_.fd, once open
   Channels channels_;
 };
 
