@@ -5,7 +5,7 @@ SHELL := /bin/bash
 export PATH := $(CURDIR)/build/toolchain/go/bin:$(PATH)
 
 # The tiers of `make test`, fast ones first. Each is also a target: make test-unit, ...
-TIERS := unit go controlplane cluster charts operator csi asan corpus model tsan libiscsi qemu ceph hostile operations robustness guest powercut package
+TIERS := unit go controlplane cluster charts operator csi asan corpus model tsan libiscsi qemu ceph hostile operations robustness guest passthrough powercut package
 # `make lint test` counts lint's checks in the closing line too.
 SUMMED := $(if $(filter lint,$(MAKECMDGOALS)),lint) $(TIERS)
 
@@ -126,6 +126,11 @@ test-robustness: build ## SIGKILL, SIGSTOP, cut links, lost packets, resets unde
 test-guest: build-gateway ## the Linux initiator in a QEMU guest: mkfs, fio verify, fstrim, resize, CHAP
 	@.ci/deps guest clients
 	@.ci/tier guest tests/guest/run
+
+test-passthrough: build-gateway ## SCSI devices and NVMe namespaces in a QEMU guest: conformance, a gateway on them, a LUN exported again
+	@.ci/deps guest clients
+	@.ci/compile release passthrough_conformance
+	@.ci/tier passthrough tests/passthrough/run
 
 test-powercut: build-gateway ## the gateway's machine loses power under load: what was acknowledged is there
 	@.ci/deps guest clients

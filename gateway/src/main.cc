@@ -30,6 +30,7 @@
 #include "lun/unit.h"
 #include "metrics/endpoint.h"
 #include "net/engine.h"
+#include "passthrough/install.h"
 #include "rbd/rbd_backend.h"
 
 namespace sluice {
@@ -350,6 +351,7 @@ int run(int argc, const char* const* argv) {
   if (*lacking != 0) std::fprintf(stderr, "canary %s: loses data\n", lacking);
   harden(config->core_dumps);
   rbd::install();
+  passthrough::install();
   return Gateway(flags, std::move(config).value()).run();
 }
 

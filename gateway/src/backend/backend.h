@@ -3,6 +3,7 @@
 //
 //   lun/unit -> [faulty] -> null | memory | file | block      -> Aio (net/) -> kernel
 //                           rbd (backend/rbd)                 -> librbd, whose threads end by Aio
+//                           sg | nvme (backend/passthrough)   -> the device's own commands
 //
 // Threads: one Backend serves all reactors. submit() may run on several reactors at once for
 // different Io; what it touches is immutable after open or atomic. Everything else (resize,
@@ -16,10 +17,12 @@
 
 #include <sys/uio.h>
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/aio.h"
@@ -39,6 +42,8 @@ enum class Op : uint8_t {
   kVouch,  // offset, length ignored; moves nothing. 0: since it was submitted there was a moment at
            // which nobody else could own the data, so what is known of it may be answered from
            // memory (DESIGN R2); -ESHUTDOWN: fenced. At once where a lock of this node says so.
+  kCdb,    // only where Info::takes_cdbs: the device executes Io::cdb, which changes nothing and
+           // answers at most `length` bytes into iov; offset ignored. Result: bytes, 0 too.
 };
 
 enum : uint8_t {
@@ -64,6 +69,14 @@ struct Io {
   // -EROFS: the backend is read-only; -EOPNOTSUPP: no kDiscard (Info::discard_granularity 0);
   // -ESHUTDOWN: fenced, somebody else may own the data by now (DESIGN R4): answer nothing.
   int64_t result = 0;
+  std::array<uint8_t, 16> cdb;  // kCdb
+  // How the device put it, where result < 0 and it answers in SCSI's words (sg), or in such as
+  // there is a standard translation for (nvme). The submitter sets status to 0 before.
+  struct Answer {
+    uint8_t status = 0;      // SAM-5 §5.3; 0: the device said nothing, result is all there is
+    uint8_t sense_size = 0;  // bytes
+    std::array<uint8_t, 96> sense;  // as it came; SPC-5 §4.4
+  } answer;
   void (*done)(Io& io) = nullptr;
   void* context = nullptr;  // the submitter's
   // Backend's own, valid between submit and done; the submitter need not initialise it.
@@ -91,6 +104,7 @@ struct Info {
                                     // nobody vouches for more than a logical block
   bool rotational = false;
   bool lends_constants = false;  // what borrow() lends never changes, so a digest over it holds
+  bool takes_cdbs = false;       // kCdb
 };
 
 struct Extent {
@@ -157,8 +171,8 @@ struct CephAccess {
 // How a backend is named in a configuration. backend/spec.h reads the text form of it,
 // `file:/path,size=1GiB,io=buffered`, and documents the keys.
 struct Spec {
-  std::string kind;           // null | memory | file | block | rbd
-  std::string path;           // file, block; rbd: pool/image or pool/namespace/image
+  std::string kind;           // null | memory | file | block | sg | nvme | rbd
+  std::string path;           // file, device; rbd: pool/image or pool/namespace/image
   uint64_t size = 0;          // bytes; multiple of block_size. 0: the file's or device's own
   uint32_t block_size = 512;  // logical: 512 or 4096
   bool direct = false;        // file: io=direct (O_DIRECT); block is always direct
@@ -177,8 +191,9 @@ struct Spec {
 // devices, the exclusive lock of an image). The error names the path, the cause and the mend.
 Result<std::unique_ptr<Backend>> open(const Spec& spec);
 
-// Who opens images: the room backend/rbd, in programs that have it (rbd::install()).
+// Who opens a kind that a room of its own knows (rbd::install(), passthrough::install()), in
+// programs that have it. `kind`: rbd, sg or nvme.
 using Opener = Result<std::unique_ptr<Backend>> (*)(const Spec& spec);
-void set_rbd_opener(Opener opener);
+void set_opener(std::string_view kind, Opener opener);
 
 }  // namespace sluice::backend

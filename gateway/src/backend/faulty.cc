@@ -184,7 +184,8 @@ Faulty::Verdict Faulty::judge(const Io& io) {
 
 bool Faulty::submit(Io& io, Aio& aio) {
   // Who owns the data is no business of its medium.
-  if (io.op == Op::kVouch) return inner_->submit(io, aio);
+  // And what a device says of itself isn't planned here.
+  if (io.op == Op::kVouch || io.op == Op::kCdb) return inner_->submit(io, aio);
   // Never makes a bad request look good: half of it might fit.
   if (io.op != Op::kFlush && !within(io.offset, io.length, size_bytes())) {
     return inner_->submit(io, aio);

@@ -83,13 +83,11 @@ std::span<const std::string_view> keys_of(const Spec& spec) {
   return kPlainKeys;
 }
 
-bool has_path(const Spec& spec) {
-  return spec.kind == "file" || spec.kind == "block" || spec.kind == "rbd";
-}
+bool has_path(const Spec& spec) { return spec.kind == "rbd" || is_file_or_device(spec); }
 
 Result<void> check_kind(const Spec& spec) {
   if (has_path(spec) || spec.kind == "null" || spec.kind == "memory") return {};
-  return Error{"unknown kind '" + spec.kind + "'; valid kinds: null memory file block rbd"};
+  return Error{"unknown kind '" + spec.kind + "'; valid kinds: null memory file block sg nvme rbd"};
 }
 
 // pool/image or pool/namespace/image; `@` would name a snapshot.
@@ -102,6 +100,12 @@ Result<void> check_image(const std::string& path) {
 }
 
 }  // namespace
+
+bool is_device(const Spec& spec) {
+  return spec.kind == "block" || spec.kind == "sg" || spec.kind == "nvme";
+}
+
+bool is_file_or_device(const Spec& spec) { return spec.kind == "file" || is_device(spec); }
 
 Result<uint64_t> parse_size(std::string_view text) {
   const std::string quoted = "'" + std::string(text) + "'";
@@ -183,6 +187,9 @@ Result<void> validate(const Spec& spec) {
   if (spec.kind == "rbd") {
     Result<void> image = check_image(spec.path);
     if (!image) return image;
+  }
+  if ((spec.kind == "sg" || spec.kind == "nvme") && spec.size != 0) {
+    return Error{"size can't be given: the device is exported whole; use block: for a part of it"};
   }
   if (!has_path(spec) && spec.size == 0) return Error{"no size; write " + spec.kind + ":1GiB"};
   if (spec.block_size != 512 && spec.block_size != 4096) {

@@ -4,6 +4,8 @@
 //   memory:256MiB,block-size=4096
 //   file:/path/disk.img,size=1GiB,io=buffered|direct,create=on|off
 //   block:/dev/nvme0n1,write-cache=on|off
+//   sg:/dev/sg2,write-cache=on|off
+//   nvme:/dev/ng0n1,block-size=4096,write-cache=on|off
 //   rbd:pool/image,conf=/etc/ceph/ceph.conf,user=sluice,keyring=/etc/sluice/ceph.keyring
 //   rbd:pool/namespace/image,monitors=192.0.2.1;192.0.2.2,user=sluice,keyring=/...
 //
@@ -28,6 +30,10 @@ Result<uint64_t> parse_size(std::string_view text);
 std::string format_size(uint64_t bytes);
 
 Result<Spec> parse_spec(std::string_view text);
+
+// Kinds whose path is a device's; a device or a file's.
+bool is_device(const Spec& spec);
+bool is_file_or_device(const Spec& spec);
 
 // What open() and parse_spec() ask of a Spec, whoever filled it in.
 Result<void> validate(const Spec& spec);

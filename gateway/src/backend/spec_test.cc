@@ -102,6 +102,13 @@ TEST(Open, OfAnImageSaysThatThisProgramHasNoCeph) {
   EXPECT_THAT(opened.error(), HasSubstr("pool/disk: this program can't open images"));
 }
 
+TEST(Open, OfADeviceByItsOwnCommandsSaysThatThisProgramHasNone) {
+  EXPECT_THAT(open(parse_spec("sg:/dev/sg0").value()).error(),
+              HasSubstr("can't open SCSI devices"));
+  EXPECT_THAT(open(parse_spec("nvme:/dev/ng0n1").value()).error(),
+              HasSubstr("can't open NVMe namespaces"));
+}
+
 TEST(SpecText, RefusesAKeyGivenTwice) {
   EXPECT_THAT(parse_spec("file:/x,size=1GiB,io=direct,size=2GiB").error(),
               HasSubstr("size is given twice"));
@@ -110,7 +117,7 @@ TEST(SpecText, RefusesAKeyGivenTwice) {
 }
 
 TEST(SpecText, RefusesWhatOpenWouldRefuse) {
-  EXPECT_THAT(parse_spec("flie:/x").error(), HasSubstr("null memory file block rbd"));
+  EXPECT_THAT(parse_spec("flie:/x").error(), HasSubstr("null memory file block sg nvme rbd"));
   EXPECT_THAT(parse_spec("file:").error(), HasSubstr("no path"));
   EXPECT_THAT(parse_spec("null").error(), HasSubstr("no size"));
   EXPECT_THAT(parse_spec("null:lots").error(), HasSubstr("'lots'"));
@@ -119,6 +126,9 @@ TEST(SpecText, RefusesWhatOpenWouldRefuse) {
   EXPECT_THAT(parse_spec("null:1GiB,read-only=yes").error(), HasSubstr("on nor off"));
   EXPECT_THAT(parse_spec("file:/x,io=fast").error(), HasSubstr("buffered"));
   EXPECT_THAT(parse_spec("null:1GiB,fault=explode=1").error(), HasSubstr("read-error-every"));
+  EXPECT_THAT(parse_spec("sg:").error(), HasSubstr("no path"));
+  EXPECT_THAT(parse_spec("nvme:/dev/ng0n1,size=1GiB").error(), HasSubstr("exported whole"));
+  EXPECT_THAT(parse_spec("sg:/dev/sg0,io=direct").error(), HasSubstr("unknown key 'io'"));
   EXPECT_THAT(parse_spec("").error(), HasSubstr("valid kinds"));
   EXPECT_FALSE(parse_spec("null:16777215TiB").ok());
 }

@@ -5,6 +5,7 @@
 
 #include <fcntl.h>
 #include <linux/fs.h>
+#include <poll.h>
 #include <sys/ioctl.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -109,6 +110,12 @@ class TestAio : public Aio {
       case AioOp::Kind::kDiscard: {
         uint64_t range[2] = {op.offset, op.length};
         n = ioctl(op.fd, BLKDISCARD, range);
+        break;
+      }
+      case AioOp::Kind::kPoll: {
+        pollfd polled{op.fd, POLLIN, 0};
+        n = ::poll(&polled, 1, -1);
+        if (n > 0) n = polled.revents;
         break;
       }
       case AioOp::Kind::kTimeout:

@@ -22,6 +22,7 @@ struct AioOp {
     kFallocate,  // fallocate(fd, mode, offset, length)
     kDiscard,    // BLKDISCARD of [offset, offset+length): ring command where the kernel has it
     kTimeout,    // completes with 0 after `length` nanoseconds; fd unused
+    kPoll,       // poll(fd, POLLIN), once: completes with the events, POLLHUP and POLLERR included
     kExternal,   // ends by Aio::complete(), whoever calls that; nothing goes to the kernel
   };
   Kind kind = Kind::kReadv;

@@ -88,8 +88,10 @@ inline constexpr uint32_t kMaxUnmapDescriptors = 256;
 inline constexpr uint64_t kMaxUnmapBytes = uint64_t{512} << 20;  // 1 Mi blocks of 512 bytes
 inline constexpr uint64_t kMaxWriteSameBytes = uint64_t{1} << 32;
 inline constexpr uint32_t kMaxParameterList = 65536;  // PR OUT, MODE SELECT, XCOPY, UNMAP
-inline constexpr unsigned kMaxLuns = 1024;            // per target (LUN 0..16383 addressable)
-inline constexpr unsigned kMaxRegistrations = 4096;   // persistent reservations per unit
+// What a device that answers itself may answer to one command; its allocation length.
+inline constexpr uint32_t kMaxPassedData = 256u << 10;  // bytes
+inline constexpr unsigned kMaxLuns = 1024;              // per target (LUN 0..16383 addressable)
+inline constexpr unsigned kMaxRegistrations = 4096;     // persistent reservations per unit
 inline constexpr unsigned kMaxReservationChanges =
     64;  // waiting for their turn, per unit; then BUSY
 inline constexpr unsigned kMaxReservationCommits = 1024;  // waiting for the store, per gateway

@@ -6,6 +6,7 @@
 #include <set>
 #include <thread>
 
+#include "backend/spec.h"
 #include "config/uuid.h"
 #include "lun/unit.h"
 
@@ -106,7 +107,7 @@ class Applier {
     for (const TargetConfig& target : changes_.in_force.targets) {
       for (const LunConfig& lun : target.luns) {
         const bool follows =
-            (lun.spec.kind == "block" || lun.spec.kind == "rbd") && lun.spec.size == 0;
+            (backend::is_device(lun.spec) || lun.spec.kind == "rbd") && lun.spec.size == 0;
         if (!follows || changes_.opens.contains(lun.uuid)) continue;
         Result<void> done = resize(LunRef{target.iqn, lun.id, {}}.text(), *units_.at(lun.uuid), 0);
         if (!done) return done;

@@ -191,11 +191,12 @@ constexpr auto kLuns = std::to_array<Key>({
         "uuid", 36, 36, "(derived from iqn, id, backend and path)",
         "The volume's identity for ever; VPD designators and serial number follow from it. Set it: "
         "a derived one changes when the LUN is renamed or moved, and hosts then see another disk."),
-    choice("backend", "null|memory|file|block|rbd", kRequired,
+    choice("backend", "null|memory|file|block|sg|nvme|rbd", kRequired,
            "Where the data lives: nowhere (reads zeros), in memory (lost at exit), in a file, on a "
-           "block device, in an image of Ceph."),
+           "block device, on a SCSI device or NVMe namespace that is handed commands of its own "
+           "kind, in an image of Ceph."),
     text("path", 1, lim::kMaxPathBytes, "(none)",
-         "File or device; required by `file` and `block`."),
+         "File or device; required by `file`, `block`, `sg` (/dev/sgN) and `nvme` (/dev/ngXnY)."),
     section("rbd", "(none)", "The image and its cluster; required by `rbd`."),
     size("size", 512, uint64_t{INT64_MAX}, "(the file's, device's or image's own)",
          "Capacity, a multiple of block-size; grows only. Required by `null` and `memory`, and by "

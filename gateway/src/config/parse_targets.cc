@@ -151,7 +151,7 @@ void read_spec(const Section& section, backend::Spec* spec) {
   section.on_off("create", &spec->create);
   section.text("fault", &spec->fault);
   if (spec->kind.empty()) return;  // told already
-  const bool has_path = spec->kind == "file" || spec->kind == "block";
+  const bool has_path = backend::is_file_or_device(*spec);
   if (section.has("path") && !has_path) section.fault("path", spec->kind + " has no path");
   if (section.has("rbd") && spec->kind != "rbd") section.fault("rbd", "is for rbd only");
   if (spec->kind == "rbd") {

@@ -176,6 +176,12 @@ void finish_forwarded(Command& command, Status status, ByteView sense, std::vect
   end(command);
 }
 
+void finish_answered(Command& command, const backend::Io::Answer& answer) {
+  drop_data_in(command);
+  finish_forwarded(command, static_cast<Status>(answer.status),
+                   ByteView(answer.sense).first(answer.sense_size), {});
+}
+
 void finish_errno(Command& command, int negative_errno, backend::Op op) {
   const int error = -negative_errno;
   if (error == ESHUTDOWN) {  // whether it was executed is the next owner's to say (DESIGN R4)

@@ -28,6 +28,8 @@ void finish_errno(Command& command, int negative_errno, backend::Op op);
 // (a residual), the link sets command.data_out_wanted before. TASK ABORTED ends it like any status.
 void finish_forwarded(Command& command, scsi::Status status, ByteView sense,
                       std::vector<Slice> data_in, uint32_t overflow = 0);
+// And with what the medium's own device answered, as it came.
+void finish_answered(Command& command, const backend::Io::Answer& answer);
 // The second where the owner refused it and nothing of it was or will be submitted: it waits for
 // the next owner, and ends with 02/04/0A when that takes too long.
 void return_forwarded(Command& command);

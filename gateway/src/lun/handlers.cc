@@ -44,7 +44,8 @@ constexpr void add_information(Dispatch& d) {
   d.set(Operation::kRequestSense, handle_request_sense);
   d.set(Operation::kModeSense, handle_mode_sense);
   d.set(Operation::kModeSelect, handle_mode_select);
-  d.set(Operation::kLogSense, handle_log_sense);
+  d.set(Operation::kLogSense, handle_log_sense, prepare_log_sense);
+  d.set(Operation::kPassThrough, handle_pass_through, prepare_pass_through);
   d.set(Operation::kReadCapacity, handle_read_capacity);
   d.set(Operation::kReportTargetPortGroups, handle_report_target_port_groups);
   d.set(Operation::kSetTargetPortGroups, handle_set_target_port_groups);

@@ -32,6 +32,11 @@ void handle_pre_fetch(Unit& unit, Command& command);
 void handle_synchronize_cache(Unit& unit, Command& command);
 void handle_start_stop_unit(Unit& unit, Command& command);
 
+// --- pass_through.cc: what a SCSI device behind the unit answers itself
+bool prepare_log_sense(Unit& unit, Command& command, scsi::Sense* sense);
+bool prepare_pass_through(Unit& unit, Command& command, scsi::Sense* sense);
+void handle_pass_through(Unit& unit, Command& command);
+
 // --- info_*.cc: what the unit tells about itself
 void handle_test_unit_ready(Unit& unit, Command& command);
 void handle_inquiry(Unit& unit, Command& command);

@@ -51,6 +51,7 @@ void handle_mode_select(Unit& unit, Command& command) {
 }
 
 void handle_log_sense(Unit& unit, Command& command) {
+  if (unit.support().pass_through) return handle_pass_through(unit, command);
   scsi::LogUnit log;
   log.has_provisioning = unit.provisioning().thin;
   log.available_bytes = unit.backend().free_bytes();

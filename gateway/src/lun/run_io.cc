@@ -50,6 +50,12 @@ bool submit(Command& command) {
   io.iovcnt = 0;
   io.done = on_done;
   io.context = &command;
+  io.answer.status = 0;
+  if (progress.op == backend::Op::kCdb) [[unlikely]] {
+    io.cdb = command.cdb;
+    io.iov = command.iov.data();
+    io.iovcnt = static_cast<uint32_t>(command.iov.size());
+  }
   if (moves_data(progress.op)) {
     io.iov = command.iov.data() + progress.vector;
     const size_t left = command.iov.size() - progress.vector;
@@ -78,6 +84,7 @@ void go_on(Command& command) {
     const backend::Io& io = command.io;
     const bool stuck = io.result == 0 && moves_data(io.op);
     if (io.result < 0 || stuck) [[unlikely]] {
+      if (io.answer.status != 0) return finish_answered(command, io.answer);
       return finish_errno(command, stuck ? -EIO : static_cast<int>(io.result), io.op);
     }
     const bool more = advance(command);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <deque>
@@ -94,8 +95,11 @@ class TestBackend : public backend::Backend {
   bool cache_changeable = true;
   bool gone = false;
   bool holds = false;
-  int64_t fail_with = 0;              // negative errno for every request
-  uint64_t most_per_io = UINT64_MAX;  // bytes, of reads and writes
+  int64_t fail_with = 0;               // negative errno for every request
+  backend::Io::Answer answer{};        // ... and what the device says with it
+  std::vector<uint8_t> cdb_data;       // what a kCdb reads
+  uint64_t most_per_io = UINT64_MAX;   // bytes, of reads and writes
+  std::array<uint8_t, 16> last_cdb{};  // of a kCdb
   std::deque<backend::Io*> held;
   std::vector<Record> submitted;
 
@@ -103,6 +107,7 @@ class TestBackend : public backend::Backend {
   void execute(backend::Io& io) {
     if (fail_with < 0) {
       io.result = fail_with;
+      io.answer = answer;
       return;
     }
     io.result = 0;
@@ -121,6 +126,11 @@ class TestBackend : public backend::Backend {
       }
       io.result = static_cast<int64_t>(total);
       if (write) mark(io.offset, total, true);
+    } else if (io.op == backend::Op::kCdb) {
+      last_cdb = io.cdb;
+      const size_t size = std::min<size_t>(cdb_data.size(), io.length);
+      if (size > 0) std::memcpy(io.iov[0].iov_base, cdb_data.data(), size);
+      io.result = static_cast<int64_t>(size);
     } else if (io.op != backend::Op::kFlush && io.op != backend::Op::kVouch) {
       fill(io.offset, io.length, 0);
       if (io.op == backend::Op::kDiscard) mark(io.offset, io.length, false);

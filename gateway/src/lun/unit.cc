@@ -103,6 +103,7 @@ void Unit::take_info_locked() {
   support_.unmap = info.thin && info.discard_granularity != 0;
   limits_ = limits_of(identity_, info, support_.unmap);
   support_.write_atomic = limits_.max_atomic_transfer != 0;
+  support_.pass_through = info.takes_cdbs;
   if (info.read_only) {
     raise_gate(kWriteProtected);
   } else {

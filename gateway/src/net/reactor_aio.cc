@@ -1,5 +1,6 @@
 // The reactor as the backends' door to the kernel (base/aio.h).
 #include <linux/falloc.h>
+#include <poll.h>
 
 #include <cerrno>
 #include <memory>
@@ -50,6 +51,9 @@ void Reactor::submit(AioOp& op) {
       ++operations_;
       return;
     }
+    case AioOp::Kind::kPoll:
+      io_uring_prep_poll_add(e, op.fd, POLLIN);
+      break;
     case AioOp::Kind::kExternal:
       break;  // above
   }

@@ -91,6 +91,25 @@ BlockRange decode_block_range(const CommandInfo& info, ByteView view) {
   return r;
 }
 
+namespace {
+
+uint32_t passed_length(const uint8_t* cdb) {
+  switch (cdb[0]) {
+    case 0x1c:
+      return load_be16(cdb + 3);
+    case 0x37:
+      return load_be16(cdb + 7);
+    case 0x3c:
+      return load_be24(cdb + 6);
+    case 0x9e:
+      return load_be32(cdb + 10);
+    default:  // a3h, b7h
+      return load_be32(cdb + 6);
+  }
+}
+
+}  // namespace
+
 uint32_t allocation_length(const CommandInfo& info, ByteView view) {
   const uint8_t* cdb = view.data();
   switch (info.operation) {
@@ -122,6 +141,8 @@ uint32_t allocation_length(const CommandInfo& info, ByteView view) {
     case Operation::kWriteUsingToken:
     case Operation::kReceiveRodTokenInformation:
       return load_be32(cdb + 10);
+    case Operation::kPassThrough:
+      return passed_length(cdb);
     default:
       return 0;
   }

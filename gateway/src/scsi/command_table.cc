@@ -7,18 +7,21 @@
 
 #include "scsi/block_commands.h"
 #include "scsi/command_rows.h"
+#include "scsi/pass_through_commands.h"
 #include "scsi/primary_commands.h"
 
 namespace sluice::scsi {
 namespace {
 
-constexpr size_t kCount = std::size(rows::kPrimaryCommands) + std::size(rows::kBlockCommands);
+constexpr size_t kCount = std::size(rows::kPrimaryCommands) + std::size(rows::kBlockCommands) +
+                          std::size(rows::kPassThroughCommands);
 
 constexpr std::array<CommandInfo, kCount> join_rows() {
   std::array<CommandInfo, kCount> all{};
   auto end =
       std::copy(std::begin(rows::kPrimaryCommands), std::end(rows::kPrimaryCommands), all.begin());
-  std::copy(std::begin(rows::kBlockCommands), std::end(rows::kBlockCommands), end);
+  end = std::copy(std::begin(rows::kBlockCommands), std::end(rows::kBlockCommands), end);
+  std::copy(std::begin(rows::kPassThroughCommands), std::end(rows::kPassThroughCommands), end);
   std::sort(all.begin(), all.end(), [](const CommandInfo& a, const CommandInfo& b) {
     return a.opcode != b.opcode ? a.opcode < b.opcode : a.service_action < b.service_action;
   });
@@ -127,6 +130,8 @@ bool supported(const CommandInfo& info, const Support& support) {
     case Operation::kWriteUsingToken:
     case Operation::kReceiveRodTokenInformation:
       return support.tokens;
+    case Operation::kPassThrough:
+      return support.pass_through;
     default:
       return true;
   }

@@ -50,6 +50,7 @@ enum class Operation : uint8_t {
   kReportSupportedTaskManagementFunctions,
   kReportTimestamp,               // may stay unused
   kReportIdentifyingInformation,  // may stay unused
+  kPassThrough,                   // rows of pass_through_commands.h
   kCount,
 };
 
@@ -100,6 +101,7 @@ struct Support {
   bool tokens = true;            // POPULATE TOKEN, WRITE USING TOKEN, RECEIVE ROD TOKEN INFORMATION
   bool write_same_unmap = true;  // the UNMAP bit of WRITE SAME
   bool anchor = false;           // the ANCHOR bit of WRITE SAME and UNMAP
+  bool pass_through = false;     // the medium is a SCSI device that answers for itself
   bool operator==(const Support&) const = default;
 };
 bool supported(const CommandInfo& info, const Support& support);

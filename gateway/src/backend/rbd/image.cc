@@ -323,6 +323,7 @@ int Image::start(Io& io) {
       break;
     }
     case Op::kVouch:
+    case Op::kCdb:
       break;
   }
   if (r < 0) rbd_aio_release(completion);

@@ -23,7 +23,7 @@ constexpr uint32_t kDiscardUnit = 4096;  // bytes; as RadosClient sets rbd_disca
 
 }  // namespace
 
-void install() { backend::set_rbd_opener(&RbdBackend::open); }
+void install() { backend::set_opener("rbd", &RbdBackend::open); }
 
 RbdBackend::RbdBackend(std::shared_ptr<ServedImage> image) : image_(std::move(image)) {
   info_.discard_granularity = std::max(kDiscardUnit, image_->spec().block_size);

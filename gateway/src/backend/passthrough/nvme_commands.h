@@ -1,0 +1,47 @@
+// Requests of a backend as commands of the NVM command set (NVM Command Set Specification 1.0
+// §3.2). Pure.
+#pragma once
+
+#include <linux/nvme_ioctl.h>
+
+#include <cstdint>
+
+#include "backend/backend.h"
+#include "passthrough/progress.h"
+
+namespace sluice::passthrough {
+
+// What commands depend on; fixed while open.
+struct NvmeTraits {
+  uint32_t nsid = 0;
+  uint32_t block_size = 512;          // bytes
+  uint64_t max_transfer = 128 << 10;  // bytes, whole blocks
+  uint64_t max_zeroes = 32 << 20;     // bytes of one Write Zeroes, whole blocks
+  bool volatile_cache = false;
+  bool deallocates = false;         // Dataset Management
+  bool writes_zeroes = false;       // Write Zeroes
+  bool discards_by_zeroes = false;  // deallocates with Write Zeroes, so that zeros are promised
+};
+
+// Dataset Management's range, as on the wire (little-endian).
+struct NvmeRange {
+  uint32_t attributes = 0;
+  uint32_t blocks = 0;
+  uint64_t first = 0;
+};
+
+struct NvmeStep {
+  nvme_uring_cmd command = {};  // but for address and length of its data
+  uint64_t bytes = 0;           // of the request, that it takes care of
+  Source source = Source::kNone;
+  NvmeRange range;  // kList
+};
+
+// The next command of a request. `durable`: must be on the medium when the request is complete.
+// kWrite must still fit the namespace, kCdb and kVouch never come here.
+NvmeStep next_step(backend::Io& io, const NvmeTraits& traits, bool durable);
+
+// Whether a Flush must follow once all data is done.
+bool needs_flush(const backend::Io& io, const NvmeTraits& traits, bool durable);
+
+}  // namespace sluice::passthrough
