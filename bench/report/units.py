@@ -4,6 +4,7 @@ LABELS = {
     "iops": "IOPS",
     "bytes_per_second": "throughput",
     "target_cpu_s_per_command": "target CPU per command",
+    "target_cpu_s_per_megabyte": "target CPU per megabyte",
     "target_cpu_share": "target CPU (1 core = 100 %)",
     "latency_mean_s": "mean",
     "latency_p50_s": "p50",
@@ -46,7 +47,7 @@ def text(figure, value):
         return f"{value:.2f}×"
     if figure.endswith("bytes_per_second"):
         return f"{digits(value / 1e6)} MB/s"
-    if figure.endswith("_s_per_command"):
+    if "_s_per_" in figure:
         return f"{digits(value * 1e6)} µs"
     if figure.endswith(("_s", "_seconds")):
         return _scaled(value, SECONDS)
@@ -57,7 +58,7 @@ def text(figure, value):
 
 def axis(figure):
     """A plot's label and what its values are multiplied with."""
-    if figure.endswith("_s_per_command"):
+    if "_s_per_" in figure:
         return f"{label(figure)}, µs", 1e6
     if figure.endswith("bytes_per_second"):
         return "MB/s" if figure == "bytes_per_second" else f"{label(figure)}, MB/s", 1e-6
@@ -82,7 +83,7 @@ def parameters(values, without=()):
     for name, value in values.items():
         if name in without:
             continue
-        if name in ("op", "store", "way", "pattern"):
+        if name in ("test", "op", "store", "way", "pattern"):
             words.append(str(value))
         elif name == "size" and isinstance(value, int):
             words.append(size(value))

@@ -191,6 +191,12 @@ class Librbd(Target):
         self.need_ceph()
         return fio.run(self.setup, self, cell)
 
+    def fio_job(self, _):
+        return ceph.fio_job()
+
+    def fio_environment(self):
+        return {"CEPH_CONF": self.ceph.librbd_conf}
+
     # Not before its cells are measured: Ceph always has something to do.
     def start(self):
         pass

@@ -110,13 +110,18 @@ class Options:
     def start(self, target):
         """Until the end of the run; False, and a note, if a peer can't run here."""
         why = subjects.missing(target.name)
-        if why:
-            self.emit({"skipped": why})
-            print(f"  ! {why}", flush=True)
-            return False
         self.cleanup.callback(target.stop)
-        target.start()
-        return True
+        if not why:
+            try:
+                target.start()
+                return True
+            except targets.StartError as e:
+                if target.name not in subjects.PROGRAMS:
+                    raise
+                why = str(e)
+        self.emit({"skipped": why})
+        print(f"  ! {why}", flush=True)
+        return False
 
     def alternate(self, loads, kinds, parameters_of, rounds=None, extra=None):
         """Measures all loads against all targets by turns. `parameters_of(load)` names the cell in

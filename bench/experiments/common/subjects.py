@@ -4,19 +4,21 @@ import dataclasses
 import os
 import shutil
 
-from runner import processes, targets
+from runner import fio, processes, targets
 
 
 @dataclasses.dataclass(frozen=True)
 class Store:
     """What stands behind a LUN. `kind`: null, file or block; `path` and `size` (bytes) of the last
-    two; `direct`: past the page cache."""
+    two; `direct`: past the page cache; `write_cache`: a write is acknowledged once it is taken, as
+    tgt and istgt have it, not once it is durable, which is the gateway's default."""
 
     name: str
     kind: str
     path: str = ""
     size: int = 1 << 30
     direct: bool = False
+    write_cache: bool = True
 
 
 class _Stores:
@@ -51,14 +53,17 @@ class Sluice(_Stores, targets.Sluice):
     def _backend(store):
         if store.kind == "null":
             return f"null:{store.size}"
+        cache = f"write-cache={'on' if store.write_cache else 'off'}"
         if store.kind == "block":
-            return f"block:{store.path}"
-        return f"file:{store.path},size={store.size},io={'direct' if store.direct else 'buffered'}"
+            return f"block:{store.path},{cache}"
+        way = "direct" if store.direct else "buffered"
+        return f"file:{store.path},size={store.size},io={way},{cache}"
 
     def start(self):
         self.metrics_port = processes.free_port()
+        os.makedirs(f"{self.setup.results}/{self.name}", exist_ok=True)
         own = ("--metrics", f"127.0.0.1:{self.metrics_port}", "--admin-socket", "off",
-               "--state-dir", self.setup.results)  # fmt: skip
+               "--state-dir", f"{self.setup.results}/{self.name}")  # fmt: skip
         self.setup = dataclasses.replace(
             self.setup, gateway_args=(*self.setup.gateway_args, *own)
         )
@@ -97,13 +102,14 @@ class Bare(_Stores, targets.Bare):
 
 
 class Istgt(_Stores, targets.Iscsi):
-    """Its page cache is its only way; it has no null device, and insists on InitialR2T=Yes."""
+    """The page cache is its only way, to devices too; it has no null device, and insists on
+    InitialR2T=Yes."""
 
     name = "istgt"
     every = 2
 
     def takes(self, store):
-        return store.kind != "null" and not store.direct
+        return store.kind == "block" or (store.kind == "file" and not store.direct)
 
     def start(self):
         self.port = processes.free_port()
@@ -121,6 +127,7 @@ class Istgt(_Stores, targets.Iscsi):
             f"  LUN{lun} Storage {store.path} {store.size}" for lun, store in self.numbered.items()
         )
         base, _, disk = targets.IQN.partition(":")
+        control = processes.free_port()
         return f"""[Global]
   NodeBase "{base}"
   PidFile {folder}/istgt.pid
@@ -138,11 +145,15 @@ class Istgt(_Stores, targets.Iscsi):
   FirstBurstLength 1048576
   MaxBurstLength 1048576
   MaxRecvDataSegmentLength 262144
-  InitialR2T No
+  InitialR2T Yes
   ImmediateData Yes
   DataPDUInOrder Yes
   DataSequenceInOrder Yes
   ErrorRecoveryLevel 0
+[UnitControl]
+  AuthMethod None
+  Portal UC1 127.0.0.1:{control}
+  Netmask 127.0.0.1
 [PortalGroup1]
   Portal DA1 127.0.0.1:{self.port}
 [InitiatorGroup1]
@@ -159,10 +170,39 @@ class Istgt(_Stores, targets.Iscsi):
 """
 
 
-PROGRAMS = {"tgt": ("tgtd", "tgtadm"), "istgt": ("istgt",)}
+class Local(_Stores, targets.Target):
+    """No target at all: fio on the file or device itself, on the target's core."""
+
+    name = "local"
+    overhead = 0.6
+
+    def takes(self, store):
+        return store.kind != "null"
+
+    def start(self):
+        pass
+
+    def stop(self):
+        pass
+
+    def measure(self, load):
+        return fio.run(self.setup, self, load)
+
+    def fio_job(self, load):
+        store = self.numbered[self.luns[load.store]]
+        return [
+            "--name=local", "--ioengine=io_uring", f"--filename={store.path}",
+            f"--size={store.size}", f"--direct={int(store.direct)}", "--thread=1",
+        ]  # fmt: skip
+
+    def fio_environment(self):
+        return {}
+
+
+PROGRAMS = {"local": ("fio",), "tgt": ("tgtd", "tgtadm"), "istgt": ("istgt",)}
 
 
 def missing(name):
     """Why a peer can't run here; empty if it can."""
     lacking = [p for p in PROGRAMS.get(name, ()) if not shutil.which(p)]
-    return f"{name} is not installed (apt-get install {name})" if lacking else ""
+    return f"{lacking[0]} is not installed (.ci/deps bench)" if lacking else ""
