@@ -34,6 +34,7 @@ def parse_args(argv):
         mode.add_argument(f"--{name}", dest="mode", action="store_const", const=name)
     p.set_defaults(mode="short")
     p.add_argument("--rounds", type=int)
+    p.add_argument("--budget", type=float, help="seconds; none starts when they are over")
     p.add_argument("--bin", default=os.path.join(setup.ROOT, "build/bin"))
     p.add_argument("--out", help="folder for lines and report (default: bench/results/DATE)")
     p.add_argument("--reports", help="folder that gets a copy of them, by their date")
@@ -83,6 +84,19 @@ def run_one(name, args, path):
     return status
 
 
+def run_all(args, path):
+    """Those that broke."""
+    started, broken = time.monotonic(), []
+    for name in args.names or known():
+        if args.budget and time.monotonic() - started > args.budget:
+            why = f"the budget of {args.budget:.0f} s was used up (--budget)"
+            append(path, {"experiment": name, "skipped": why})
+            print(f"== {name}: {why}", flush=True)
+        elif run_one(name, args, path) not in (0, 2):
+            broken.append(name)
+    return broken
+
+
 def main(argv):
     args = parse_args(argv)
     if args.list:
@@ -96,7 +110,7 @@ def main(argv):
     with open(path, "w"):
         pass  # lines of an earlier run would count as further rounds
     append(path, {"facts": facts()})
-    broken = [n for n in args.names or known() if run_one(n, args, path) not in (0, 2)]
+    broken = run_all(args, path)
     written = build.build([path], out)
     print(f"written: {written}")
     if args.reports:
