@@ -6,7 +6,7 @@ import tempfile
 import unittest
 import unittest.mock
 
-from experiments.common import counters, drive, load
+from experiments.frame import counters, drive, load
 from report import build, lines, plot, sections, study, units
 from runner import plots
 

@@ -9,13 +9,13 @@ import tempfile
 import time
 import unittest
 
-from experiments.common import drive
+from experiments.frame import drive
 from report import lines, study
 from runner.setup import ROOT, SHM
 
 PROGRAMS = os.path.join(ROOT, "build/bench/bin/iscsi-load")
 GATEWAY = os.path.join(ROOT, "build/bin/sluice-gateway")
-COMMON = os.path.join(drive.FOLDER, "common", "start")
+COMMON = os.path.join(drive.FOLDER, "frame", "start")
 
 
 def folder(name, *more):

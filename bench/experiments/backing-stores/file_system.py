@@ -5,7 +5,8 @@ import os
 import subprocess
 import time
 
-from experiments.common import frame, storage
+from experiments.frame import storage
+from experiments.frame.stopping import CannotRun
 from runner import processes, sampling, targets
 
 PROGRAMS = ("qemu-storage-daemon", "mkfs.ext4", "losetup", "mount", "umount", "dd", "cmp", "taskset")
@@ -53,7 +54,7 @@ class Initiator:
             if self.daemon.poll() is not None or time.monotonic() > end:
                 with open(log, errors="replace") as f:
                     why = f.read().strip()
-                raise frame.CannotRun(f"qemu-storage-daemon: {why} (qemu-block-extra, /dev/fuse)")
+                raise CannotRun(f"qemu-storage-daemon: {why} (qemu-block-extra, /dev/fuse)")
             time.sleep(0.02)
 
     def mount(self):
@@ -107,7 +108,7 @@ def measure_one(options, kind, store, source, size, round_number):
 def measure(options, kinds, stores):
     lacking = storage.missing(*PROGRAMS)
     if lacking:
-        raise frame.CannotRun(f"{' and '.join(lacking)} is not installed (.ci/deps clients guest)")
+        raise CannotRun(f"{' and '.join(lacking)} is not installed (.ci/deps clients guest)")
     size = options.choose(16 << 20, 64 << 20, 512 << 20)
     source = options.ram_file(size)
     storage.private_mounts()

@@ -3,7 +3,8 @@
 import importlib.util
 import os
 
-from experiments.common import frame, load, storage, subjects
+from experiments.frame import load, storage, subjects
+from experiments.frame.stopping import CannotRun
 
 MEGABYTE = 1e6
 RAW_SIZE, RAW_DEPTH = 512 << 10, 4  # the study's dd: bs=512K
@@ -46,7 +47,7 @@ def make_stores(options, purpose, size):
     try:
         device = storage.loop_device(options, loop)
         found.append(subjects.Store("block", "block", device, size, True, write_cache=cached))
-    except frame.CannotRun as e:
+    except CannotRun as e:
         options.emit({"skipped": f"block device: {e}"})
     return found
 
@@ -125,7 +126,7 @@ def run(options):
                 place = {"test": "file system", "op": op, "store": store.name}
                 if options.series("sluice", place):
                     tell(options, place)
-    except frame.CannotRun as e:
+    except CannotRun as e:
         options.emit({"skipped": f"through a file system: {e}"})
         print(f"  ! through a file system: {e}", flush=True)
     judge(options, stores)

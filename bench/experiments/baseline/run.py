@@ -1,6 +1,7 @@
 """The same load on local storage, and through targets that serve it: what share arrives."""
 
-from experiments.common import frame, load, storage, subjects
+from experiments.frame import load, storage, subjects
+from experiments.frame.stopping import CannotRun
 
 CPU = "target_cpu_s_per_command"
 
@@ -16,7 +17,7 @@ def stores(options):
     try:
         device = storage.loop_device(options, storage.disk_file(options, "loop.img", size))
         found.append(subjects.Store("block", "block", device, size, True))
-    except frame.CannotRun as e:
+    except CannotRun as e:
         options.emit({"skipped": f"block device: {e}"})
     return found, size
 

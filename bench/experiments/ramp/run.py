@@ -2,7 +2,7 @@
 
 import statistics
 
-from experiments.common import counters, load, subjects
+from experiments.frame import counters, load, subjects
 
 LARGE, SMALL = 131072, 512
 FIGURE = {LARGE: "bytes_per_second", SMALL: "iops"}

@@ -2,7 +2,7 @@
 
 import statistics
 
-from experiments.common import load, subjects
+from experiments.frame import load, subjects
 
 STORE = subjects.Store("null", "null")
 SIZES = (4096, 8192, 16384, 32768, 65536)

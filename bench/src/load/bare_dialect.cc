@@ -6,8 +6,7 @@
 
 namespace sluice::bench {
 
-BareDialect::BareDialect(int fd, bare::Store store, DigestChoice digests)
-    : digests_(digests) {
+BareDialect::BareDialect(int fd, bare::Store store, DigestChoice digests) : digests_(digests) {
   bare::Header hello;
   hello.set_op(bare::Op::kHello);
   hello.set_store(store);

@@ -10,7 +10,8 @@ using pdu::Bhs;
 using pdu::Opcode;
 
 IscsiDialect::IscsiDialect(const IscsiState& state, std::unique_ptr<IscsiLink> link,
-                           std::vector<uint64_t> luns, uint32_t block_size, uint32_t slots, bool constant_payload)
+                           std::vector<uint64_t> luns, uint32_t block_size, uint32_t slots,
+                           bool constant_payload)
     : link_(std::move(link)),
       parameters_(state.parameters),
       luns_(std::move(luns)),

@@ -12,8 +12,8 @@ class IscsiDialect : public Dialect {
  public:
   // `link` says good-bye in the end (none: nobody does); `luns` in their 8-byte form, at least one:
   // a command's slot says which of them it goes to.
-  IscsiDialect(const IscsiState& state, std::unique_ptr<IscsiLink> link,
-               std::vector<uint64_t> luns, uint32_t block_size, uint32_t slots, bool constant_payload);
+  IscsiDialect(const IscsiState& state, std::unique_ptr<IscsiLink> link, std::vector<uint64_t> luns,
+               uint32_t block_size, uint32_t slots, bool constant_payload);
 
   bool issue(const Command& command, TxQueue& tx) override;
   uint32_t header_size() const override {

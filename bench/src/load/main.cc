@@ -127,13 +127,12 @@ std::unique_ptr<Dialect> open_iscsi(Options& o, int fd, uint32_t session, Agreed
   const IscsiParameters& p = link->parameters();
   agreed->session = link->session();
   agreed->parameters = {{"header_digest", p.header_digest},   {"data_digest", p.data_digest},
-             {"initial_r2t", p.initial_r2t},       {"immediate_data", p.immediate_data},
-             {"target_segment", p.target_segment}, {"max_burst", p.max_burst},
-             {"first_burst", p.first_burst},       {"block_size", capacity.block_size}};
+                        {"initial_r2t", p.initial_r2t},       {"immediate_data", p.immediate_data},
+                        {"target_segment", p.target_segment}, {"max_burst", p.max_burst},
+                        {"first_burst", p.first_burst},       {"block_size", capacity.block_size}};
   const IscsiState state = link->state();
   return std::make_unique<IscsiDialect>(state, std::move(link), std::move(luns),
-                                        capacity.block_size, o.workload.depth,
-                                        !o.workload.verify);
+                                        capacity.block_size, o.workload.depth, !o.workload.verify);
 }
 
 json report(const Options& o, const LoadResult& r, const CpuWatch& watch) {

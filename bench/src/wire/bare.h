@@ -18,8 +18,9 @@ enum class Op : uint8_t { kHello = 1, kRead = 2, kWrite = 3 };
 enum class Store : uint8_t { kNull = 0, kMapped = 1, kPread = 2 };
 enum class Status : uint8_t { kGood = 0, kRefused = 1, kDigestError = 2, kMediumError = 3 };
 
-// Both directions use one layout. Offsets: 0 op, 1 status or (hello) store, 2 digests (hello; 1: header, 2: data),
-// 4 bytes of payload that follow, 8 byte offset in the store, 16 tag, 20 bytes asked for.
+// Both directions use one layout. Offsets: 0 op, 1 status or (hello) store, 2 digests (hello; 1:
+// header, 2: data), 4 bytes of payload that follow, 8 byte offset in the store, 16 tag, 20 bytes
+// asked for.
 struct Header : pdu::Bhs {
   Op op() const { return static_cast<Op>(bytes[0]); }
   Status status() const { return static_cast<Status>(bytes[1]); }

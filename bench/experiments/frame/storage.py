@@ -5,7 +5,7 @@ import os
 import shutil
 import subprocess
 
-from experiments.common import frame
+from experiments.frame.stopping import CannotRun
 
 _CLONE_NEWNS = 0x00020000
 
@@ -15,11 +15,11 @@ def command(*words, timeout=60):
     try:
         done = subprocess.run(words, capture_output=True, text=True, timeout=timeout)
     except FileNotFoundError:
-        raise frame.CannotRun(f"{words[0]} is not installed") from None
+        raise CannotRun(f"{words[0]} is not installed") from None
     except subprocess.TimeoutExpired:
-        raise frame.CannotRun(f"{' '.join(words)}: no end within {timeout} s") from None
+        raise CannotRun(f"{' '.join(words)}: no end within {timeout} s") from None
     if done.returncode != 0:
-        raise frame.CannotRun(f"{' '.join(words)}: {done.stderr.strip() or done.returncode}")
+        raise CannotRun(f"{' '.join(words)}: {done.stderr.strip() or done.returncode}")
     return done.stdout.strip()
 
 
@@ -53,7 +53,7 @@ def private_mounts():
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.unshare(_CLONE_NEWNS) != 0:
         why = os.strerror(ctypes.get_errno())
-        raise frame.CannotRun(f"a mount namespace: {why} (it takes root)")
+        raise CannotRun(f"a mount namespace: {why} (it takes root)")
     command("mount", "--make-rprivate", "/")
 
 

@@ -5,7 +5,6 @@ import argparse
 import contextlib
 import importlib.util
 import os
-import signal
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -13,7 +12,7 @@ BENCH = os.path.dirname(os.path.dirname(HERE))
 ROOT = os.path.dirname(BENCH)
 sys.path.insert(0, BENCH)
 
-from experiments.common import frame  # noqa: E402
+from experiments.frame import options, stopping  # noqa: E402
 from runner import machine  # noqa: E402
 
 
@@ -22,7 +21,7 @@ def parse_args(argv):
     p.add_argument("name", help="the experiment's folder")
     p.add_argument("--out", required=True, help="file that the lines are appended to")
     mode = p.add_mutually_exclusive_group()
-    for name in frame.ROUNDS:
+    for name in options.ROUNDS:
         mode.add_argument(f"--{name}", dest="mode", action="store_const", const=name)
     p.set_defaults(mode="short")
     p.add_argument("--rounds", type=int, help="rounds per cell")
@@ -47,29 +46,28 @@ def experiment(name):
 
 def main(argv):
     args = parse_args(argv)
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, lambda *_: sys.exit(1))  # so that everything is cleaned up
+    stopping.install()
     if not {args.target_core, args.client_core} <= os.sched_getaffinity(0):
-        raise frame.CannotRun("target and client need a core each (--target-core, --client-core)")
+        raise options.CannotRun("target and client need a core each (--target-core, --client-core)")
     gateway = os.path.join(args.bin, "sluice-gateway")
     if not os.access(gateway, os.X_OK):
-        raise frame.CannotRun(f"{gateway} is not built (make build-gateway, or --bin)")
+        raise options.CannotRun(f"{gateway} is not built (make build-gateway, or --bin)")
     private = os.environ.get("SLUICE_BENCH_PRIVATE_NETWORK") == "1"
     congestion = machine.fix_congestion(private)
     with contextlib.ExitStack() as cleanup:
-        options = frame.make_options(args, congestion, cleanup)
-        options.emit(
+        chosen = options.make_options(args, congestion, cleanup)
+        chosen.emit(
             {"facts": {"congestion": congestion, "private_network": private, "mode": args.mode,
-                       "rounds": options.rounds}}
+                       "rounds": chosen.rounds}}
         )  # fmt: skip
-        experiment(args.name).run(options)
+        experiment(args.name).run(chosen)
     return 0
 
 
 if __name__ == "__main__":
     try:
         sys.exit(main(sys.argv[1:]))
-    except frame.FAILURES as e:
+    except options.FAILURES as e:
         print(f"{sys.argv[1]}: can't run: {e}", file=sys.stderr)
         sys.exit(2)
     except KeyboardInterrupt:

@@ -11,15 +11,12 @@ import tempfile
 from report import lines
 from runner import measure, setup, targets
 
-from experiments.common import load, subjects
+from experiments.frame import load, subjects
+from experiments.frame.stopping import CannotRun
 
 WINDOWS = {"smoke": (0.1, 0.05), "short": (0.4, 0.1), "full": (0.8, 0.2)}  # window, warm-up, s
 ROUNDS = {"smoke": 1, "short": 3, "full": 5}
 BOUNDS = {">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": operator.lt}
-
-
-class CannotRun(Exception):
-    """Why, and what would be needed."""
 
 
 @dataclasses.dataclass

@@ -12,6 +12,7 @@ import types
 BENCH = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, BENCH)
 
+from experiments.frame import stopping  # noqa: E402
 from report import build  # noqa: E402
 from runner import machine, setup  # noqa: E402
 
@@ -65,7 +66,8 @@ def run_one(name, args, path):
         command += ["--rounds", str(args.rounds)]
     started = time.monotonic()
     print(f"== {name}", flush=True)
-    child = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    child = subprocess.Popen(command, stderr=subprocess.PIPE, text=True,
+                             env=os.environ | {"SLUICE_BENCH_BUILT": "1"})  # fmt: skip
     said = []
     try:
         for text in child.stderr:
@@ -74,6 +76,10 @@ def run_one(name, args, path):
         status = child.wait()
     except KeyboardInterrupt:
         child.wait()  # it got the same signal, and cleans up
+        raise
+    except SystemExit:
+        child.terminate()
+        child.wait()
         raise
     took = time.monotonic() - started
     print(f"== {name}: {took:.0f} s, status {status}", flush=True)
@@ -99,6 +105,7 @@ def run_all(args, path):
 
 def main(argv):
     args = parse_args(argv)
+    stopping.install()
     if args.list:
         print("\n".join(known()))
         return 0
