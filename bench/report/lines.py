@@ -112,6 +112,14 @@ class Experiment:
             found |= dict.fromkeys(cell)
         return list(found)
 
+    def constant(self):
+        """The parameters that are the same in all of several cells."""
+        every = [next(iter(cell.values())).parameters for cell in self.cells.values()]
+        if len(every) < 2:
+            return {}
+        shared = set.intersection(*(set(key(p)) for p in every))
+        return {n: value for n, value in every[0].items() if (n, _plain(value)) in shared}
+
     def figures(self):
         found = {}
         for cell in self.cells.values():

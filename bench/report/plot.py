@@ -10,7 +10,7 @@ MOST_CELLS = 40  # more bars than that nobody reads
 
 
 def draw(experiment, settings, directory):
-    """Writes DIRECTORY/NAME.svg; its name, or none where there is nothing to draw or no matplotlib."""
+    """Writes DIRECTORY/NAME.svg; its name, or none where nothing is to be drawn or matplotlib lacks."""
     figure_name = sections.quoted(experiment, settings) if "figure" not in settings else None
     name = settings.get("figure", figure_name)
     if not name or name not in experiment.figures() or not plots.possible():
@@ -54,7 +54,8 @@ def _bars(pyplot, experiment, name, settings):
         axis.barh([r + i * thickness for r, _ in rows], medians, thickness, xerr=error,
                   label=subject, color=COLOURS.get(subject), error_kw={"lw": 0.6})  # fmt: skip
     axis.set_yticks([row + 0.4 - thickness / 2 for row in range(len(cells))])
-    names = [units.parameters(next(iter(c.values())).parameters) for c in cells]
+    places = [next(iter(c.values())).parameters for c in cells]
+    names = [units.parameters(place, experiment.constant()) for place in places]
     axis.set_yticklabels(names, fontsize=8)
     axis.invert_yaxis()
     axis.margins(y=0.01)

@@ -52,13 +52,13 @@ def aims(experiment):
     return f"### Aims: {kept} of {len(rows)} kept\n\n" + table(head, rows)
 
 
-def beside_limit(experiment, figure):
+def beside_limit(experiment, figure, limits=LIMITS):
     """One figure of all cells, subjects side by side."""
     subjects = ordered([s for s in experiment.subjects() if _has(experiment, s, figure)])
-    limit = next((name for name in LIMITS if name in subjects), None)
+    limit = next((name for name in limits if name in subjects), None)
     rows = []
     for cell in experiment.cells.values():
-        row = [units.parameters(next(iter(cell.values())).parameters)]
+        row = [units.parameters(next(iter(cell.values())).parameters, experiment.constant())]
         for name in subjects:
             series = cell.get(name)
             text = shown(figure, series.figure(figure) if series else None)
@@ -116,7 +116,7 @@ def details(experiment, leave_out):
         for subject in ordered(cell):
             series = cell[subject]
             values = [series.figure(n) for n in names]
-            row = [units.parameters(series.parameters), subject]
+            row = [units.parameters(series.parameters, experiment.constant()), subject]
             row += [units.text(n, v.median) if v else DASH for n, v in zip(names, values)]
             row.append(f"{len(series.quiet())}/{len(series.by_round)}")
             rows.append(row)
@@ -168,12 +168,15 @@ def section(experiment, folder, picture):
     """`picture`: file name of its plot, or none."""
     plot = plot_settings(folder)
     figure = quoted(experiment, plot)
+    tables = dict.fromkeys([figure, *plot.get("also", ())])
+    limits = (plot["limit"],) if "limit" in plot else LIMITS
+    constant = experiment.constant()
     parts = [
         f"## {title(folder, experiment.name)}\n\n`bench/experiments/{experiment.name}`: what the"
         " study did and how to read this.",
         aims(experiment),
-        beside_limit(experiment, figure) if figure else "",
-        *(beside_limit(experiment, more) for more in plot.get("also", ())),
+        f"All cells: {units.parameters(constant)}." if constant else "",
+        *(beside_limit(experiment, name, limits) for name in tables if name),
         f"![{experiment.name}]({picture})" if picture else "",
         beside_study(experiment, study.load(folder)),
         details(experiment, None if plot.get("also") else figure),

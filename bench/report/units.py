@@ -77,6 +77,10 @@ def size(count):
     return f"{count} B"
 
 
+def _word(name):
+    return name.replace("_", " ")
+
+
 def parameters(values, without=()):
     """A cell's parameters as words, in the order the experiment gave them."""
     words = []
@@ -88,7 +92,7 @@ def parameters(values, without=()):
         elif name == "size" and isinstance(value, int):
             words.append(size(value))
         elif value is True:
-            words.append(name)
+            words.append(_word(name))
         elif value is not False:
-            words.append(f"{name} {value}")
+            words.append(f"{_word(name)} {value}")
     return " ".join(words) or "all"

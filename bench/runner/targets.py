@@ -122,7 +122,8 @@ class Sluice(Iscsi):
 
     def start(self):
         self.port = processes.free_port()
-        luns = [w for lun, backend in self.backends().items() for w in ("--lun", f"{lun}={backend}")]
+        given = [f"{lun}={backend}" for lun, backend in self.backends().items()]
+        luns = [word for lun in given for word in ("--lun", lun)]
         self.launch(
             [self.setup.gateway, "--listen", f"127.0.0.1:{self.port}", "--target", IQN, *luns,
              "--reactors", str(self.reactors), *self.setup.gateway_args]

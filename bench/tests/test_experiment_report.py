@@ -179,6 +179,13 @@ class ReportTest(unittest.TestCase):
             row, "| read 4k | 1.50 µs ±33% | 1.95 µs ±23% (1.35×) | 17.0 µs (17.00×) |"
         )
 
+    def test_what_all_cells_share_is_said_once(self):
+        self.write(*(line(parameters={"op": op, "block_size": 512}, iops=7) for op in "ab"))
+        text = self.report()
+        self.assertIn("All cells: block size 512.", text)
+        self.assertIn("| a | 7 |", text)
+        self.assertIn("| b | 7 |", text)
+
     def test_aims_machine_session_notes_and_what_is_missing_are_told(self):
         text = self.report()
         for words in ("Aims: 1 of 2 kept", "| low | 1.35 | <= 1.4 | kept |", "**missed**",

@@ -1,5 +1,5 @@
 """A file system at the initiator: QEMU's storage daemon logs in by libiscsi and shows the LUN as a
-file (FUSE), over which stands a loop device with ext4. Everything of the initiator is on its core."""
+file (FUSE), over which stands a loop device with ext4. dd and daemon have the initiator's core."""
 
 import os
 import subprocess
@@ -9,7 +9,8 @@ from experiments.frame import storage
 from experiments.frame.stopping import CannotRun
 from runner import processes, sampling, targets
 
-PROGRAMS = ("qemu-storage-daemon", "mkfs.ext4", "losetup", "mount", "umount", "dd", "cmp", "taskset")
+PROGRAMS = ("qemu-storage-daemon", "mkfs.ext4", "losetup", "mount", "umount", "dd", "cmp",
+            "taskset")  # fmt: skip
 MEGABYTE = 1e6
 
 

@@ -35,9 +35,8 @@ class Durable(subjects.Sluice):
 
 def make_stores(options, purpose, size):
     """One of each kind. A target has files of its own where another must not have them open."""
-    buffered, direct, loop = (
-        storage.disk_file(options, f"{purpose}-{n}.img", size) for n in ("buffered", "direct", "loop")
-    )
+    names = [f"{purpose}-{kind}.img" for kind in ("buffered", "direct", "loop")]
+    buffered, direct, loop = (storage.disk_file(options, name, size) for name in names)
     cached = purpose != "durable"
     found = [
         subjects.Store("null", "null", size=size),

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs one experiment: main.py NAME --out FILE [--short | --full | --smoke] ... See ../README.md."""
+"""Runs one experiment: main.py NAME --out FILE [--short | --full | --smoke] ... (../README.md)."""
 
 import argparse
 import contextlib
