@@ -25,6 +25,20 @@ def overview(experiments):
     return table(["experiment", "cells", "subjects", "aims kept"], rows)
 
 
+def noise(experiments):
+    """A warning where most rounds were the neighbours' as well."""
+    every = [s for e in experiments.values() for cell in e.cells.values() for s in cell.values()]
+    rounds = sum(len(s.by_round) for s in every)
+    noisy = rounds - sum(len(s.calm()) for s in every)
+    if noisy * 2 <= rounds:
+        return ""
+    return (
+        f"**The machine was busy: {noisy} of {rounds} measurements waited for their cores more than"
+        " 3 % of the time.** Their IOPS, MB/s and latencies say little, their CPU per command and its"
+        " ratios are what is left, with a spread."
+    )
+
+
 def markdown(machine, experiments, pictures):
     """The whole report; `pictures`: {experiment: file name of its plot}."""
     facts = [[k.replace("_", " "), str(v)] for k, v in machine.items()]
@@ -32,6 +46,7 @@ def markdown(machine, experiments, pictures):
         "# What published studies measured, measured on Sluice",
         "All subjects of an experiment alternate in one run. Figures to quote are target CPU per"
         " command and ratios; IOPS and MB/s are this machine's and its neighbours' as well.",
+        noise(experiments),
         overview(experiments),
         *(
             sections.section(e, os.path.join(BENCH, "experiments", e.name), pictures.get(e.name))

@@ -63,11 +63,13 @@ class Series:
             found |= dict.fromkeys(figures)
         return list(found)
 
+    def calm(self):
+        """The rounds without noise."""
+        return {r for r, f in self.by_round.items() if f.get("noise_share", 0.0) <= stats.QUIET}
+
     def quiet(self):
         """The rounds that count: those without noise if there are at least two of them."""
-        calm = {
-            r for r, f in self.by_round.items() if f.get("noise_share", 0.0) <= stats.QUIET
-        }
+        calm = self.calm()
         return calm if len(calm) >= 2 else set(self.by_round)
 
     def figure(self, name):

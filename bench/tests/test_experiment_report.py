@@ -179,6 +179,13 @@ class ReportTest(unittest.TestCase):
             row, "| read 4k | 1.50 µs ±33% | 1.95 µs ±23% (1.35×) | 17.0 µs (17.00×) |"
         )
 
+    def test_a_busy_machine_is_told_where_most_measurements_were_noisy(self):
+        for noisy, told in ((1, False), (2, True)):
+            self.write(*(line(round_number=r, iops=7, noise_share=0.5 if r <= noisy else 0.0)
+                         for r in (1, 2, 3)))  # fmt: skip
+            text = self.report()
+            self.assertEqual(f"The machine was busy: {noisy} of 3 measurements" in text, told)
+
     def test_what_all_cells_share_is_said_once(self):
         self.write(*(line(parameters={"op": op, "block_size": 512}, iops=7) for op in "ab"))
         text = self.report()

@@ -78,7 +78,10 @@ def added(options, name, kind, groups):
 def judge(options, groups):
     for kind in ("header", "data", "both"):
         ours, limits = (added(options, name, kind, groups) for name in ("sluice", "bare"))
-        if ours is None or limits is None or limits <= 0:
+        if ours is None or limits is None:
+            continue
+        if limits <= 0:
+            options.emit({"skipped": f"the aim, {kind}: what they add to the limit is lost in noise"})
             continue
         text = f"CPU that digests ({kind}) add, sum over sizes and directions, beside the limit's"
         options.aim(text, ours / limits, f"<= {BOUND}")
