@@ -126,6 +126,9 @@ class Options:
 
         def sink(record):
             one = load.Load(**record["cell"])
+            if not record["commands"] or not record["target_cpu_us"]:
+                self.emit({"skipped": f"a round of {record['target']}, {one.name}: no command ended"})
+                return
             figures = load.figures(record)
             if extra:
                 figures |= extra(record["target"], record)

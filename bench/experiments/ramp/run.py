@@ -28,6 +28,8 @@ class Counted(subjects.Sluice):
         inside = counters.grown(counters.gateway(self.metrics_port), before)
         payload = inside["payload_read"] + inside["payload_write"]
         wire = inside["wire_send"] + inside["wire_receive"]
+        if not payload:  # the machine had no time for us: there is nothing to relate
+            return record
         record["bytes"] = {
             "wire_bytes_per_second": record["mb_per_s"] * 1e6 * wire / payload,
             "payload_of_wire_ratio": payload / wire,
