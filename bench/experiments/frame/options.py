@@ -56,9 +56,11 @@ class Options:
 
     def figures(self, subject, parameters, round_number, figures, session=None, notes=None):
         """One measurement."""
+        kept = {name: float(f"{value:.6g}") for name, value in figures.items()}
         line = {"subject": subject, "parameters": parameters, "round": round_number,
-                "figures": figures}  # fmt: skip
-        if session:
+                "figures": kept}  # fmt: skip
+        before = self.series(subject, parameters)
+        if session and (not before or before.session != session):
             line["session"] = session
         if notes:
             line["notes"] = notes

@@ -1,5 +1,6 @@
 """Sizes × read and write × digests over a null LUN."""
 
+import math
 import statistics
 
 from experiments.frame import load, subjects
@@ -73,11 +74,14 @@ def added(options, name, kind, groups):
 
 def total(cells):
     """A single cell's difference drowns in its noise: the sum over all of them, of each the median
-    of its rounds; and how far the rounds' own sums lie apart, half their range by the sum."""
+    of its rounds; and how far the rounds' own sums lie apart, half their range by the sum. None
+    where less than two rounds can tell, or nothing was added."""
     value = sum(statistics.median(c.values()) for c in cells)
     rounds = set.intersection(*(set(c) for c in cells))
+    if len(rounds) < 2 or value <= 0:
+        return None
     sums = [sum(c[r] for c in cells) for r in rounds]
-    return value, (max(sums) - min(sums)) / 2 / abs(value) if value and sums else 0.0
+    return value, (max(sums) - min(sums)) / 2 / value
 
 
 def judge(options, groups):
@@ -85,12 +89,14 @@ def judge(options, groups):
         found = [added(options, name, kind, groups) for name in ("sluice", "bare")]
         if None in found:
             continue
-        (ours, our_spread), (limits, limits_spread) = map(total, found)
-        spread = max(our_spread, limits_spread)
-        if limits <= 0 or spread > MOST_SPREAD:
-            options.emit({"skipped": f"the aim, digests {kind}: what they add is lost in noise"
-                                     f" (rounds differ by ±{spread:.0%})"})  # fmt: skip
+        totals = [total(cells) for cells in found]
+        spread = max(t[1] for t in totals) if all(totals) else math.inf
+        if spread > MOST_SPREAD:
+            how_far = f"rounds differ by ±{spread:.0%}" if all(totals) else "it isn't above zero"
+            why = f"the aim, digests {kind}: what they add is lost in noise ({how_far})"
+            options.emit({"skipped": why})
             continue
+        (ours, _), (limits, _) = totals
         text = f"CPU that digests ({kind}) add, sum over sizes and directions, beside the limit's"
         options.aim(f"{text} (rounds ±{spread:.0%})", ours / limits, f"<= {BOUND}")
 
