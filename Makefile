@@ -163,13 +163,15 @@ scenarios: build ## in a cluster under load: rolling upgrade, a switch down, etc
 	@.ci/deps go faults
 	@V=1 .ci/tier scenarios tests/scenarios/run
 
-bench: build ## the engine beside tgt and a bare echo, a forwarder beside its owner, an image beside librbd, at most 15 minutes
+bench: build ## engine, forwarder and image beside tgt, librbd and a bare echo, then short experiments; at most 15 minutes
 	@.ci/deps bench ceph
-	@bench/run.sh --reports bench/reports
+	@bench/run.sh --rounds 3 --window 0.4 --budget 170 --reports bench/reports
+	@bench/experiments/run --short --budget 480 --reports bench/reports
 
-bench-full: build ## the whole matrix
-	@.ci/deps bench
+bench-full: build ## the whole matrix, and every experiment at full length; hours
+	@.ci/deps bench ceph
 	@bench/run.sh --full
+	@bench/experiments/run --full
 
 bench-placement: ## package placement at full size: time, balance, moves, hops; under 2 minutes
 	@.ci/deps go

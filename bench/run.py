@@ -4,7 +4,6 @@
 import argparse
 import contextlib
 import dataclasses
-import glob
 import json
 import os
 import re
@@ -16,41 +15,15 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 from runner import (
-    aims, cells, ceph, check, machine, measure, plots, processes, report, stats, takeover,
-    targets,
+    aims, cells, check, machine, measure, plots, report, stats, takeover, targets,
 )  # fmt: skip
+from runner.setup import ROOT, SHM, Setup, make_file, remove_stale_files
 
-ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-SHM = "/dev/shm/sluice-bench"
 MODES = {  # rounds, window, warm-up, seconds
     "pruned": (5, 0.8, 0.2),
     "full": (5, 0.8, 0.2),
     "smoke": (1, 0.1, 0.05),
 }
-
-
-@dataclasses.dataclass
-class Setup:
-    root: str
-    results: str
-    programs: str
-    gateway: str
-    file: str
-    file_size: int
-    span: int
-    window: float
-    warmup: float
-    target_core: int
-    client_core: int
-    nice: int
-    realtime: bool
-    wait: str
-    congestion: str = "auto"
-    bare_args: tuple = ()
-    gateway_args: tuple = ()
-
-    def program(self, name):
-        return os.path.join(self.programs, name)
 
 
 def parse_args(argv):
@@ -117,52 +90,6 @@ def _ceph_last(groups):
     return sorted(groups, key=lambda g: g.shape.store == "rbd")
 
 
-def make_file(path, size):
-    """A file on tmpfs with every page present: holes would read as the one zero page."""
-    block = os.urandom(1 << 20)
-    with open(path, "wb") as f:
-        for _ in range(size >> 20):
-            f.write(block)
-
-
-def remove_stale_files():
-    """What a killed run left; a live one's file bears the number of a live process."""
-    for path in glob.glob(f"{SHM}-*.img*"):
-        number = re.search(r"-(\d+)\.img(\.cluster|\.ceph)?$", path)
-        if not number or processes.alive(number.group(1)):
-            continue
-        if number.group(2) == ".ceph":
-            ceph.destroy(ROOT, path)
-        elif number.group(2):
-            shutil.rmtree(path, ignore_errors=True)
-        else:
-            with contextlib.suppress(OSError):
-                os.unlink(path)
-
-
-def run_group(setup, group, kinds, rounds, sink, notes):
-    """All rounds of one shape. The order turns by one each round, so that no target always
-    follows the same other."""
-    for r in range(rounds):
-        turned = kinds[r % len(kinds) :] + kinds[: r % len(kinds)]
-        for target in turned:
-            if r % target.every != 0:
-                continue
-            for cell in group.cells:
-                if not target.measures(cell):
-                    continue
-                try:
-                    record = target.measure(cell)
-                except measure.MeasureError as e:
-                    note = f"{target.name}, {cell.name}: {e}"
-                    if note not in notes:
-                        notes.append(note)
-                        print(f"  ! {note}", flush=True)
-                    continue
-                record.update(target=target.name, round=r, cell=dataclasses.asdict(cell))
-                sink(record)
-
-
 def run_all(setup, args, kinds, rounds, notes):
     groups, seconds = groups_for(args, kinds, setup, rounds)
     count = sum(len(g.cells) for g in groups)
@@ -177,7 +104,7 @@ def run_all(setup, args, kinds, rounds, notes):
 
         for i, group in enumerate(groups):
             started = time.monotonic()
-            run_group(setup, group, kinds, rounds, sink, notes)
+            measure.alternate(group.cells, kinds, rounds, sink, notes)
             mine = [r for r in records if cells.from_record(r) in group.cells]
             for cell, found in stats.by_cell(mine, cells.from_record).items():
                 text = ", ".join(f"{n} {s['cpu_us']:.2f}" for n, s in found.items())

@@ -3,8 +3,8 @@
 # Options are those of run.py (--help); --no-build skips building. See README.md.
 set -euo pipefail
 
-root=$(cd "$(dirname "$0")/.." && pwd)
-build=$root/build/bench
+. "$(dirname "$(readlink -f "$0")")/lib.sh"
+root=$bench_root
 test_first=no
 make=yes
 args=()
@@ -16,41 +16,12 @@ for arg in "$@"; do
   esac
 done
 
-if [ "$make" = yes ]; then
-  cmake -S "$root/bench" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo >/dev/null
-  cmake --build "$build" --parallel 2 -- --quiet
-fi
-
-# The first interpreter that can plot; Debian's matplotlib belongs to Debian's python3.
-python=python3
-for candidate in python3 /usr/bin/python3; do
-  if "$candidate" -c 'import matplotlib' 2>/dev/null; then
-    python=$candidate
-    break
-  fi
-done
-
-# A network namespace of our own: the congestion control of every socket can be fixed there without
-# touching the machine's, ports are free, and nobody else's packets run on our loopback.
-network=()
-if unshare --net true 2>/dev/null; then
-  network=(unshare --net)
-elif unshare --map-root-user --net true 2>/dev/null; then
-  network=(unshare --map-root-user --net)
-fi
-
-# shellcheck disable=SC2016  # expanded by the inner shell
-inside='if [ -n "$SLUICE_BENCH_PRIVATE_NETWORK" ]; then ip link set lo up; fi; exec "$@"'
-run_in() {
-  if [ ${#network[@]} -gt 0 ]; then
-    SLUICE_BENCH_PRIVATE_NETWORK=1 exec "${network[@]}" -- sh -c "$inside" sh "$@"
-  fi
-  SLUICE_BENCH_PRIVATE_NETWORK='' exec "$@"
-}
+if [ "$make" = yes ]; then build_programs; fi
+python=$(python_that_plots)
 
 if [ "$test_first" = yes ]; then
-  ctest --test-dir "$build" --output-on-failure --no-tests=error
+  ctest --test-dir "$root/build/bench" --output-on-failure --no-tests=error
   cd "$root/bench"
-  (run_in "$python" -m unittest discover --start-directory tests --top-level-directory .)
+  (run_in_network "$python" -m unittest discover --start-directory tests --top-level-directory .)
 fi
-run_in "$python" "$root/bench/run.py" "${args[@]}"
+run_in_network "$python" "$root/bench/run.py" "${args[@]}"

@@ -41,6 +41,11 @@ class Cell(Shape):
         return " ".join(parts)
 
     @property
+    def more_args(self):
+        """What iscsi-load is to be told beyond size, depth and the like."""
+        return ["--digests"] if self.digests else []
+
+    @property
     def shape(self):
         fields = dataclasses.asdict(self)
         del fields["digests"]

@@ -1,4 +1,4 @@
-"""fio's rbd engine as its own client and target: what librbd costs with nothing around it."""
+"""fio as its own client and target: what librbd, or a local file, costs with nothing around it."""
 
 import json
 import os
@@ -6,23 +6,11 @@ import subprocess
 import tempfile
 import time
 
-from runner import ceph, measure, processes
+from runner import measure, processes
+from runner.sampling import Sample
 
 PATIENCE = 30.0  # seconds
 BEGUN, ANSWER = "begun", "answer.json"
-
-
-def _threads(pids):
-    """{thread: (ns on a CPU, ns waiting for one, times put on one)} of processes."""
-    found = {}
-    for pid in pids:
-        try:
-            for thread in os.listdir(f"/proc/{pid}/task"):
-                with open(f"/proc/{pid}/task/{thread}/schedstat") as f:
-                    found[thread] = tuple(int(word) for word in f.read().split())
-        except FileNotFoundError:
-            continue
-    return found
 
 
 def _children(pid):
@@ -30,38 +18,11 @@ def _children(pid):
         return [pid, *(int(word) for word in f.read().split())]
 
 
-def _core(core):
-    """Busy, in soft interrupts, stolen: seconds so far."""
-    with open("/proc/stat") as f:
-        words = next(line for line in f if line.startswith(f"cpu{core} ")).split()[1:]
-    ticks = os.sysconf("SC_CLK_TCK")
-    user, nice, system, _, _, irq, soft, steal = (int(word) / ticks for word in words[:8])
-    return user + nice + system + irq + soft, soft, steal
-
-
-class _Sample:
-    def __init__(self, pids, core):
-        self.at = time.monotonic()
-        self.threads = _threads(pids)
-        self.core = _core(core)
-
-    def since(self, then):
-        """As shares of the time between."""
-        passed = self.at - then.at
-        grown = [
-            [now - before for now, before in zip(values, then.threads.get(thread, (0, 0, 0)))]
-            for thread, values in self.threads.items()
-        ]
-        run, wait, slices = (sum(column) for column in zip(*grown))
-        cores = [(now - before) / passed for now, before in zip(self.core, then.core)]
-        return run / 1e9 / passed, wait / 1e9 / passed, slices, *cores
-
-
-def _command(setup, cell, window, folder):
+def _command(setup, target, cell, window, folder):
     """In `folder` it leaves BEGUN when it begins and its ANSWER when it has ended."""
     mode = ("" if cell.sequential else "rand") + cell.op
     return [
-        "env", "-C", folder, "fio", *ceph.fio_job(), f"--rw={mode}", f"--bs={cell.size}",
+        "env", "-C", folder, "fio", *target.fio_job(cell), f"--rw={mode}", f"--bs={cell.size}",
         f"--iodepth={cell.depth}", "--norandommap", "--time_based",
         f"--ramp_time={round(setup.warmup * 1000)}ms",
         f"--runtime={round(window * 1000)}ms", f"--exec_prerun=touch {BEGUN}",
@@ -78,21 +39,22 @@ def _wait_for(path, child):
 
 
 def run(setup, target, cell):
-    """A record as iscsi-load makes it. CPU time and I/O are both taken as rates of one steady
-    state: fio counts its I/O itself, its threads' time is sampled within the same window."""
+    """A record as iscsi-load makes it, of the job that the target's `fio_job(cell)` says. CPU time
+    and I/O are both taken as rates of one steady state: fio counts its I/O itself, its threads'
+    time is sampled within the same window."""
     window = setup.window * target.windows
     with tempfile.TemporaryDirectory() as folder:
         child = processes.spawn(
-            _command(setup, cell, window, folder), setup.target_core, setup.nice, setup.realtime,
-            stderr=subprocess.PIPE, environment={"CEPH_CONF": target.ceph.librbd_conf},
+            _command(setup, target, cell, window, folder), setup.target_core, setup.nice,
+            setup.realtime, stderr=subprocess.PIPE, environment=target.fio_environment(),
         )  # fmt: skip
         try:
             _wait_for(os.path.join(folder, BEGUN), child)
             time.sleep(setup.warmup)
             pids = _children(child.pid)
-            first = _Sample(pids, setup.target_core)
+            first = Sample(pids, setup.target_core)
             time.sleep(window * 0.9)
-            use = _Sample(pids, setup.target_core).since(first)
+            use = Sample(pids, setup.target_core).since(first)
             _, err = child.communicate(timeout=PATIENCE)
         except subprocess.TimeoutExpired:
             raise measure.MeasureError("fio doesn't end") from None

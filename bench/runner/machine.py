@@ -56,7 +56,7 @@ def facts(setup, private_network):
         "cpu": cpu_model(),
         "cores": os.cpu_count(),
         "memory_gib": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1),
-        "load_average": os.getloadavg()[0],
+        "load_average": round(os.getloadavg()[0], 2),
         "congestion": setup.congestion,
         "private_network": private_network,
         "target_core": setup.target_core,

@@ -1,5 +1,6 @@
-"""One measurement: the client against one target, for one cell."""
+"""Measurements: the client against one target, for one cell; and all targets by turns."""
 
+import dataclasses
 import json
 import subprocess
 
@@ -19,7 +20,7 @@ def command(setup, target, cell):
         "--size", str(cell.size),
         "--depth", str(cell.depth),
         "--sessions", str(cell.sessions),
-        *(["--digests"] if cell.digests else []),
+        *cell.more_args,
         "--span", str(target.span),
         "--warmup", str(setup.warmup),
         "--seconds", str(setup.window * target.windows),
@@ -53,3 +54,26 @@ def measure(setup, target, cell):
     if record["errors"]:
         raise MeasureError(f"{record['errors']} errors, first: {record['first_error']}")
     return record
+
+
+def alternate(cells, kinds, rounds, sink, notes):
+    """All rounds of cells that belong together; `sink` gets each record, `notes` what failed. The
+    order turns by one each round, so that no target always follows the same other."""
+    for r in range(rounds):
+        turned = kinds[r % len(kinds) :] + kinds[: r % len(kinds)]
+        for target in turned:
+            if r % target.every != 0:
+                continue
+            for cell in cells:
+                if not target.measures(cell):
+                    continue
+                try:
+                    record = target.measure(cell)
+                except MeasureError as e:
+                    note = f"{target.name}, {cell.name}: {e}"
+                    if note not in notes:
+                        notes.append(note)
+                        print(f"  ! {note}", flush=True)
+                    continue
+                record.update(target=target.name, round=r, cell=dataclasses.asdict(cell))
+                sink(record)

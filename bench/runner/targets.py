@@ -111,13 +111,22 @@ class Sluice(Iscsi):
     name = "sluice"
     luns = {"null": 0, "file": 1}
 
+    reactors = 1
+
+    def backends(self):
+        """By LUN."""
+        return {
+            0: "null:1GiB",
+            1: f"file:{self.setup.file},size={self.setup.file_size},io=buffered",
+        }
+
     def start(self):
         self.port = processes.free_port()
-        file_lun = f"1=file:{self.setup.file},size={self.setup.file_size},io=buffered"
+        given = [f"{lun}={backend}" for lun, backend in self.backends().items()]
+        luns = [word for lun in given for word in ("--lun", lun)]
         self.launch(
-            [self.setup.gateway, "--listen", f"127.0.0.1:{self.port}", "--target", IQN,
-             "--lun", "0=null:1GiB", "--lun", file_lun, "--reactors", "1",
-             *self.setup.gateway_args]
+            [self.setup.gateway, "--listen", f"127.0.0.1:{self.port}", "--target", IQN, *luns,
+             "--reactors", str(self.reactors), *self.setup.gateway_args]
         )  # fmt: skip
 
 
@@ -182,6 +191,12 @@ class Librbd(Target):
     def measure(self, cell):
         self.need_ceph()
         return fio.run(self.setup, self, cell)
+
+    def fio_job(self, _):
+        return ceph.fio_job()
+
+    def fio_environment(self):
+        return {"CEPH_CONF": self.ceph.librbd_conf}
 
     # Not before its cells are measured: Ceph always has something to do.
     def start(self):
@@ -250,13 +265,18 @@ class Tgt(Iscsi):
             ["tgtd", "-f", "-C", self.control, "--iscsi", f"portal=127.0.0.1:{self.port}"]
         )
         self.admin("target", "new", "--tid", "1", "-T", IQN)
-        self.admin("logicalunit", "new", "--tid", "1", "--lun", "1", "--bstype", "null",
-                   "-b", "/dev/null")  # fmt: skip
-        self.admin("logicalunit", "new", "--tid", "1", "--lun", "2", "--bstype", "rdwr",
-                   "-b", self.setup.file)  # fmt: skip
+        for lun, backing in self.backings().items():
+            self.admin("logicalunit", "new", "--tid", "1", "--lun", str(lun), *backing)
         for key, value in self.settings.items():
             self.admin("target", "update", "--tid", "1", "--name", key, "--value", value)
         self.admin("target", "bind", "--tid", "1", "-I", "ALL")
+
+    def backings(self):
+        """By LUN, as tgtadm takes them."""
+        return {
+            1: ("--bstype", "null", "-b", "/dev/null"),
+            2: ("--bstype", "rdwr", "-b", self.setup.file),
+        }
 
     def admin(self, mode, op, *rest):
         command = ["tgtadm", "-C", self.control, "--lld", "iscsi", "--mode", mode, "--op", op]

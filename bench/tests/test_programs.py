@@ -43,6 +43,8 @@ class ProgramsTest(unittest.TestCase):
             self.assertIn(said["congestion"], ("cubic", "reno"))
             for extra in (
                 ("--store", "mapped", "--digests", "--sessions", "3"),
+                ("--store", "mapped", "--header-digest"),
+                ("--store", "pread", "--data-digest"),
                 ("--store", "pread", "--size", "256k", "--depth", "5"),
             ):
                 with self.subTest(receive=receive, extra=extra):

@@ -38,11 +38,11 @@ void Batch::append(const uint8_t* data, uint32_t size) {
   parts_[part_count_++] = {const_cast<uint8_t*>(data), size};
 }
 
-void Batch::add(const bare::Header& header, const uint8_t* payload, bool digests) {
+void Batch::add(const bare::Header& header, const uint8_t* payload, DigestChoice digests) {
   uint8_t* head = own(bare::kHeaderSize);
   std::memcpy(head, header.data(), bare::kHeaderSize);
   append(head, bare::kHeaderSize);
-  if (digests) {
+  if (digests.header) {
     uint8_t* digest = own(kDigestSize);
     digest_store(digest, digest_extend(kDigestStart, head, bare::kHeaderSize));
     append(digest, kDigestSize);
@@ -50,7 +50,7 @@ void Batch::add(const bare::Header& header, const uint8_t* payload, bool digests
   const uint32_t size = header.payload();
   if (size > 0) {
     append(payload, size);
-    if (digests) {
+    if (digests.data) {
       uint8_t* digest = own(kDigestSize);
       digest_store(digest, digest_extend(kDigestStart, payload, size));
       append(digest, kDigestSize);

@@ -29,7 +29,7 @@ class Batch {
   void clear();
 
   // Adds an answer; `payload` has `header.payload()` bytes and must outlive the send.
-  void add(const bare::Header& header, const uint8_t* payload, bool digests);
+  void add(const bare::Header& header, const uint8_t* payload, DigestChoice digests);
   // Memory for a payload of this batch; reserved on first use, touched only as far as used.
   uint8_t* scratch(uint32_t size);
 

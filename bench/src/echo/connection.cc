@@ -25,7 +25,7 @@ bool Connection::input(const uint8_t* data, uint32_t size) {
       take_payload(data, taken);
       payload_left_ -= taken;
       if (payload_left_ == 0) {
-        if (digests_) {
+        if (digests_.data) {
           state_ = State::kPayloadDigest;
         } else if (!finish_write()) {
           return false;
@@ -34,7 +34,7 @@ bool Connection::input(const uint8_t* data, uint32_t size) {
     } else {
       const uint32_t need = state_ == State::kPayloadDigest
                                 ? kDigestSize
-                                : bare::kHeaderSize + (digests_ ? kDigestSize : 0);
+                                : bare::kHeaderSize + (digests_.header ? kDigestSize : 0);
       taken = collect(data, size, need);
       if (partial_size_ == need) {
         partial_size_ = 0;
@@ -49,7 +49,7 @@ bool Connection::input(const uint8_t* data, uint32_t size) {
 
 bool Connection::execute() {
   std::memcpy(request_.data(), partial_.data(), bare::kHeaderSize);
-  if (digests_) {
+  if (digests_.header) {
     const uint32_t state = digest_extend(kDigestStart, partial_.data(), bare::kHeaderSize);
     if (!digest_matches(partial_.data() + bare::kHeaderSize, state)) return false;
   }
@@ -60,7 +60,7 @@ bool Connection::execute() {
       return answer(Status::kRefused, nullptr, 0);
     }
     greeted_ = true;
-    const bool digests = request_.digests();
+    const DigestChoice digests = request_.digests();
     store_ = request_.store();
     const bool queued = answer(Status::kGood, nullptr, 0);
     digests_ = digests;  // from the next message on, in both directions
@@ -96,7 +96,7 @@ bool Connection::begin_write() {
 }
 
 void Connection::take_payload(const uint8_t* data, uint32_t size) {
-  if (digests_) payload_digest_ = digest_extend(payload_digest_, data, size);
+  if (digests_.data) payload_digest_ = digest_extend(payload_digest_, data, size);
   if (store_ == Store::kNull || write_status_ != Status::kGood) return;
   if (store_ == Store::kMapped) {
     std::memcpy(stores_.mapped(write_at_), data, size);
@@ -108,7 +108,7 @@ void Connection::take_payload(const uint8_t* data, uint32_t size) {
 
 bool Connection::finish_write() {
   state_ = State::kHeader;
-  if (digests_ && !digest_matches(partial_.data(), payload_digest_)) {
+  if (digests_.data && !digest_matches(partial_.data(), payload_digest_)) {
     write_status_ = Status::kDigestError;
   }
   return answer(write_status_, nullptr, 0);

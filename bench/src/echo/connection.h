@@ -37,7 +37,7 @@ class Connection {
   int filling_ = 0;
   State state_ = State::kHeader;
   bool greeted_ = false;
-  bool digests_ = false;
+  DigestChoice digests_;
   bare::Store store_ = bare::Store::kNull;
   bare::Status write_status_ = bare::Status::kGood;
   bare::Header request_;

@@ -16,31 +16,34 @@ using bare::Status;
 using bare::Store;
 using Bytes = std::vector<uint8_t>;
 
-Bytes encode(const Header& header, const Bytes& payload, bool digests) {
+constexpr DigestChoice kNone;
+constexpr DigestChoice kBoth{.header = true, .data = true};
+
+Bytes encode(const Header& header, const Bytes& payload, DigestChoice digests) {
   Bytes out(header.bytes.begin(), header.bytes.end());
   const auto digest_of = [](const uint8_t* data, size_t size) {
     Bytes digest(kDigestSize);
     digest_store(digest.data(), digest_extend(kDigestStart, data, static_cast<uint32_t>(size)));
     return digest;
   };
-  if (digests) {
+  if (digests.header) {
     const Bytes digest = digest_of(header.data(), bare::kHeaderSize);
     out.insert(out.end(), digest.begin(), digest.end());
   }
   out.insert(out.end(), payload.begin(), payload.end());
-  if (digests && !payload.empty()) {
+  if (digests.data && !payload.empty()) {
     const Bytes digest = digest_of(payload.data(), payload.size());
     out.insert(out.end(), digest.begin(), digest.end());
   }
   return out;
 }
 
-Bytes hello(Store store, bool digests) {
+Bytes hello(Store store, DigestChoice digests) {
   Header header;
   header.set_op(Op::kHello);
   header.set_store(store);
   header.set_digests(digests);
-  return encode(header, {}, false);
+  return encode(header, {}, kNone);
 }
 
 Header request(Op op, uint64_t offset, uint32_t size, uint32_t tag) {
@@ -91,7 +94,7 @@ class ConnectionTest : public testing::Test {
   bool feed(const Bytes& bytes) {
     return connection_->input(bytes.data(), static_cast<uint32_t>(bytes.size()));
   }
-  void greet(Store store, bool digests) {
+  void greet(Store store, DigestChoice digests) {
     ASSERT_TRUE(feed(hello(store, digests)));
     const Bytes answer = drain(*connection_);
     ASSERT_EQ(answer.size(), bare::kHeaderSize);
@@ -106,13 +109,13 @@ class ConnectionTest : public testing::Test {
 TEST_F(ConnectionTest, WhatIsWrittenIsReadBackFromEitherFileStore) {
   for (const Store store : {Store::kMapped, Store::kPread}) {
     connection_ = std::make_unique<Connection>(*stores_);
-    greet(store, false);
+    greet(store, kNone);
     const Bytes data(512, static_cast<uint8_t>(0x30 + static_cast<int>(store)));
-    ASSERT_TRUE(feed(encode(request(Op::kWrite, 1024, 512, 7), data, false)));
+    ASSERT_TRUE(feed(encode(request(Op::kWrite, 1024, 512, 7), data, kNone)));
     const Bytes written = drain(*connection_);
     ASSERT_EQ(written.size(), bare::kHeaderSize);
     EXPECT_EQ(header_at(written, 0).tag(), 7u);
-    ASSERT_TRUE(feed(encode(request(Op::kRead, 1024, 512, 8), {}, false)));
+    ASSERT_TRUE(feed(encode(request(Op::kRead, 1024, 512, 8), {}, kNone)));
     const Bytes answer = drain(*connection_);
     ASSERT_EQ(answer.size(), bare::kHeaderSize + 512);
     EXPECT_EQ(header_at(answer, 0).payload(), 512u);
@@ -121,7 +124,8 @@ TEST_F(ConnectionTest, WhatIsWrittenIsReadBackFromEitherFileStore) {
 }
 
 TEST_F(ConnectionTest, InputInSingleBytesMeansTheSameAsWhole) {
-  for (const bool digests : {false, true}) {
+  for (const DigestChoice digests :
+       {kNone, DigestChoice{.header = true}, DigestChoice{.data = true}, kBoth}) {
     connection_ = std::make_unique<Connection>(*stores_);
     greet(Store::kMapped, digests);
     Bytes stream = encode(request(Op::kWrite, 0, 32, 1), Bytes(32, 0xab), digests);
@@ -143,39 +147,39 @@ TEST_F(ConnectionTest, InputInSingleBytesMeansTheSameAsWhole) {
 }
 
 TEST_F(ConnectionTest, ABadPayloadDigestIsReportedAndABadHeaderDigestEndsTheConnection) {
-  greet(Store::kNull, true);
-  Bytes stream = encode(request(Op::kWrite, 0, 64, 1), Bytes(64, 1), true);
+  greet(Store::kNull, kBoth);
+  Bytes stream = encode(request(Op::kWrite, 0, 64, 1), Bytes(64, 1), kBoth);
   stream.back() ^= 1;
   ASSERT_TRUE(feed(stream));
   EXPECT_EQ(header_at(drain(*connection_), 0).status(), Status::kDigestError);
-  stream = encode(request(Op::kRead, 0, 64, 2), {}, true);
+  stream = encode(request(Op::kRead, 0, 64, 2), {}, kBoth);
   stream[bare::kHeaderSize] ^= 1;
   EXPECT_FALSE(feed(stream));
 }
 
 TEST_F(ConnectionTest, NothingIsTouchedOutsideOfTheFile) {
-  greet(Store::kMapped, false);
+  greet(Store::kMapped, kNone);
   for (const uint64_t offset : {kFileSize - 256, kFileSize, ~size_t{0} - 100}) {
-    ASSERT_TRUE(feed(encode(request(Op::kWrite, offset, 512, 1), Bytes(512, 1), false)));
+    ASSERT_TRUE(feed(encode(request(Op::kWrite, offset, 512, 1), Bytes(512, 1), kNone)));
     EXPECT_EQ(header_at(drain(*connection_), 0).status(), Status::kRefused);
-    ASSERT_TRUE(feed(encode(request(Op::kRead, offset, 512, 1), {}, false)));
+    ASSERT_TRUE(feed(encode(request(Op::kRead, offset, 512, 1), {}, kNone)));
     EXPECT_EQ(header_at(drain(*connection_), 0).status(), Status::kRefused);
   }
 }
 
 TEST_F(ConnectionTest, NonsenseEndsTheConnection) {
-  EXPECT_FALSE(feed(encode(request(Op::kRead, 0, 512, 1), {}, false))) << "before hello";
+  EXPECT_FALSE(feed(encode(request(Op::kRead, 0, 512, 1), {}, kNone))) << "before hello";
   connection_ = std::make_unique<Connection>(*stores_);
-  greet(Store::kNull, false);
-  EXPECT_FALSE(feed(encode(request(Op::kRead, 0, bare::kMaxPayload + 1, 1), {}, false)));
+  greet(Store::kNull, kNone);
+  EXPECT_FALSE(feed(encode(request(Op::kRead, 0, bare::kMaxPayload + 1, 1), {}, kNone)));
   connection_ = std::make_unique<Connection>(*stores_);
-  greet(Store::kNull, false);
+  greet(Store::kNull, kNone);
   EXPECT_FALSE(feed(Bytes(bare::kHeaderSize, 0xff)));
 }
 
 TEST_F(ConnectionTest, MoreInFlightThanABatchHoldsEndsTheConnection) {
-  greet(Store::kNull, false);
-  const Bytes read = encode(request(Op::kRead, 0, 512, 1), {}, false);
+  greet(Store::kNull, kNone);
+  const Bytes read = encode(request(Op::kRead, 0, 512, 1), {}, kNone);
   for (uint32_t i = 0; i < Batch::kMaxAnswers; ++i) ASSERT_TRUE(feed(read));
   EXPECT_FALSE(feed(read));
 }
@@ -185,8 +189,8 @@ TEST(Batch, AShortSendGoesOnWhereItStopped) {
   Header header;
   header.set_payload(100);
   const Bytes payload(100, 0x77);
-  batch.add(header, payload.data(), false);
-  batch.add(header, payload.data(), false);
+  batch.add(header, payload.data(), kNone);
+  batch.add(header, payload.data(), kNone);
   EXPECT_FALSE(batch.advance(bare::kHeaderSize + 30));
   size_t left = 0;
   const msghdr* message = batch.message();

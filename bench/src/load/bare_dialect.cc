@@ -6,7 +6,7 @@
 
 namespace sluice::bench {
 
-BareDialect::BareDialect(int fd, bare::Store store, bool digests) : digests_(digests) {
+BareDialect::BareDialect(int fd, bare::Store store, DigestChoice digests) : digests_(digests) {
   bare::Header hello;
   hello.set_op(bare::Op::kHello);
   hello.set_store(store);
@@ -37,7 +37,7 @@ const char* BareDialect::parse(const uint8_t* bytes, Incoming* in, TxQueue&) {
   std::memcpy(header.data(), bytes, bare::kHeaderSize);
   if (header.op() != bare::Op::kRead && header.op() != bare::Op::kWrite) return "unknown answer";
   in->data = header.payload();
-  in->data_digest = digests_ && in->data > 0;
+  in->data_digest = digests_.data && in->data > 0;
   in->slot = header.tag();
   in->payload = true;
   in->done = true;

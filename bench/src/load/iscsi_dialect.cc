@@ -9,11 +9,12 @@ namespace sluice::bench {
 using pdu::Bhs;
 using pdu::Opcode;
 
-IscsiDialect::IscsiDialect(const IscsiState& state, std::unique_ptr<IscsiLink> link, uint64_t lun,
-                           uint32_t block_size, uint32_t slots, bool constant_payload)
+IscsiDialect::IscsiDialect(const IscsiState& state, std::unique_ptr<IscsiLink> link,
+                           std::vector<uint64_t> luns, uint32_t block_size, uint32_t slots,
+                           bool constant_payload)
     : link_(std::move(link)),
       parameters_(state.parameters),
-      lun_(lun),
+      luns_(std::move(luns)),
       block_shift_(static_cast<uint32_t>(std::countr_zero(block_size))),
       constant_payload_(constant_payload),
       commands_(slots),
@@ -32,7 +33,7 @@ bool IscsiDialect::issue(const Command& command, TxQueue& tx) {
   commands_[command.slot] = command;
   Bhs h;
   h.set_opcode(Opcode::kScsiCommand);
-  h.set_lun(lun_);
+  h.set_lun(lun_of(command.slot));
   h.set_itt(command.slot);
   h.put32(20, command.size);
   h.put32(24, cmd_sn_++);
@@ -70,7 +71,7 @@ void IscsiDialect::send_data(const Burst& burst, TxQueue& tx) {
     h.set_opcode(Opcode::kDataOut);
     h.set_flags(sent + size == burst.size ? pdu::kFlagFinal : 0);
     h.set_data_length(size);
-    h.set_lun(lun_);
+    h.set_lun(lun_of(burst.slot));
     h.set_itt(burst.slot);
     h.put32(20, burst.transfer_tag);
     h.put32(28, exp_stat_sn_);

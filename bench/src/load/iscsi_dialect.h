@@ -10,8 +10,9 @@ namespace sluice::bench {
 
 class IscsiDialect : public Dialect {
  public:
-  // `link` says good-bye in the end (none: nobody does); `lun` in its 8-byte form.
-  IscsiDialect(const IscsiState& state, std::unique_ptr<IscsiLink> link, uint64_t lun,
+  // `link` says good-bye in the end (none: nobody does); `luns` in their 8-byte form, at least one:
+  // a command's slot says which of them it goes to.
+  IscsiDialect(const IscsiState& state, std::unique_ptr<IscsiLink> link, std::vector<uint64_t> luns,
                uint32_t block_size, uint32_t slots, bool constant_payload);
 
   bool issue(const Command& command, TxQueue& tx) override;
@@ -30,6 +31,7 @@ class IscsiDialect : public Dialect {
     uint32_t size = 0;
   };
 
+  uint64_t lun_of(uint32_t slot) const { return luns_[slot % luns_.size()]; }
   void send_data(const Burst& burst, TxQueue& tx);
   const char* parse_data_in(const pdu::Bhs& h, Incoming* in);
   const char* parse_r2t(const pdu::Bhs& h, TxQueue& tx);
@@ -38,7 +40,7 @@ class IscsiDialect : public Dialect {
 
   std::unique_ptr<IscsiLink> link_;
   IscsiParameters parameters_;
-  uint64_t lun_;
+  std::vector<uint64_t> luns_;
   uint32_t block_shift_;
   bool constant_payload_;
   std::vector<Command> commands_;  // by slot

@@ -28,7 +28,7 @@ class IscsiDialectTest : public testing::Test {
   void open(const IscsiParameters& parameters, uint32_t window = 32) {
     const IscsiState state{
         .parameters = parameters, .cmd_sn = 1, .exp_stat_sn = 5, .max_cmd_sn = window};
-    dialect_ = std::make_unique<IscsiDialect>(state, nullptr, uint64_t{3} << 48, 512, 4, false);
+    dialect_ = std::make_unique<IscsiDialect>(state, nullptr, luns_, 512, 4, false);
   }
   Command write_of(uint32_t size) {
     return {.slot = 2, .write = true, .offset = 1024, .size = size, .data = data_.data()};
@@ -61,6 +61,7 @@ class IscsiDialectTest : public testing::Test {
 
   int ends_[2] = {};
   TxQueue tx_;
+  std::vector<uint64_t> luns_ = {uint64_t{3} << 48};
   std::unique_ptr<IscsiDialect> dialect_;
   std::vector<uint8_t> data_ = std::vector<uint8_t>(65536, 7);
 };
@@ -81,6 +82,19 @@ TEST_F(IscsiDialectTest, AReadCarriesItsPlaceAndNumbers) {
   EXPECT_EQ(h.u8(32), 0x88);
   EXPECT_EQ(load_be64(h.data() + 34), 8u);
   EXPECT_EQ(h.u32(42), 16u);
+}
+
+TEST_F(IscsiDialectTest, ItsSlotSaysWhichLunACommandAndItsDataGoTo) {
+  luns_ = {uint64_t{3} << 48, uint64_t{4} << 48};
+  open({.initial_r2t = false, .immediate_data = false});
+  ASSERT_TRUE(dialect_->issue({.slot = 1, .size = 512}, tx_));
+  ASSERT_TRUE(dialect_->issue(write_of(4096), tx_));  // slot 2
+  const auto pdus = sent();
+  ASSERT_EQ(pdus.size(), 3u);
+  EXPECT_EQ(pdus[0].header.lun(), uint64_t{4} << 48);
+  EXPECT_EQ(pdus[1].header.lun(), uint64_t{3} << 48);
+  EXPECT_EQ(pdus[2].header.opcode(), Opcode::kDataOut);
+  EXPECT_EQ(pdus[2].header.lun(), uint64_t{3} << 48);
 }
 
 TEST_F(IscsiDialectTest, AWriteSendsWhatItMayUnaskedAndTheRestWhenAsked) {

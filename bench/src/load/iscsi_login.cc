@@ -20,6 +20,7 @@ constexpr uint8_t kSecurity = 0;
 constexpr uint8_t kOperational = 1;
 constexpr uint8_t kFullFeature = 3;
 constexpr uint32_t kLoginTag = 0x10adu;
+constexpr const char* kDeclared = "MaxRecvDataSegmentLength";  // by each side, for itself
 
 void add_key(std::string* text, std::string_view key, std::string_view value) {
   text->append(key).append("=").append(value).push_back('\0');
@@ -27,6 +28,18 @@ void add_key(std::string* text, std::string_view key, std::string_view value) {
 void add_key(std::string* text, std::string_view key, uint32_t value) {
   add_key(text, key, std::to_string(value));
 }
+// The key=value pairs of a text, each ended by a zero byte (RFC 7143 §6.1).
+template <typename Take>
+void for_each_pair(const std::string& text, const Take& take) {
+  size_t at = 0;
+  while (at < text.size()) {
+    const std::string pair = text.c_str() + at;
+    at += pair.size() + 1;
+    const size_t equals = pair.find('=');
+    if (equals != std::string::npos) take(pair.substr(0, equals), pair.substr(equals + 1));
+  }
+}
+
 const char* yes_no(bool b) { return b ? "Yes" : "No"; }
 
 std::string operational_keys(const IscsiOffer& offer) {
@@ -35,7 +48,7 @@ std::string operational_keys(const IscsiOffer& offer) {
   add_key(&text, "DataDigest", offer.data_digest ? "CRC32C" : "None");
   add_key(&text, "InitialR2T", yes_no(offer.initial_r2t));
   add_key(&text, "ImmediateData", yes_no(offer.immediate_data));
-  add_key(&text, "MaxRecvDataSegmentLength", offer.segment);
+  add_key(&text, kDeclared, offer.segment);
   add_key(&text, "MaxBurstLength", offer.max_burst);
   add_key(&text, "FirstBurstLength", offer.first_burst);
   add_key(&text, "MaxOutstandingR2T", offer.max_r2t);
@@ -68,6 +81,7 @@ IscsiLink::IscsiLink(int fd, const IscsiOffer& offer, uint32_t session) : fd_(fd
 
 void IscsiLink::login_stage(uint32_t session, uint8_t current, uint8_t next,
                             const std::string& text) {
+  offer(text);
   std::string to_send = text;
   for (int rounds = 0; rounds < 8; ++rounds) {
     Bhs request;
@@ -98,24 +112,25 @@ void IscsiLink::login_stage(uint32_t session, uint8_t current, uint8_t next,
   die("login goes on for ever");
 }
 
+// A key without an answer keeps the value offered.
+void IscsiLink::offer(const std::string& text) {
+  for_each_pair(text, [&](const std::string& key, const std::string& value) {
+    session_[key == kDeclared ? "initiator " + key : key] = value;
+  });
+}
+
 void IscsiLink::learn(const std::string& text) {
-  size_t at = 0;
-  while (at < text.size()) {
-    const std::string pair = text.c_str() + at;
-    at += pair.size() + 1;
-    const size_t equals = pair.find('=');
-    if (equals == std::string::npos) continue;
-    const std::string key = pair.substr(0, equals);
-    const std::string value = pair.substr(equals + 1);
+  for_each_pair(text, [&](const std::string& key, const std::string& value) {
+    session_[key == kDeclared ? "target " + key : key] = value;
     const auto number = static_cast<uint32_t>(std::strtoul(value.c_str(), nullptr, 0));
     if (key == "HeaderDigest") parameters_.header_digest = value == "CRC32C";
     if (key == "DataDigest") parameters_.data_digest = value == "CRC32C";
     if (key == "InitialR2T") parameters_.initial_r2t = value == "Yes";
     if (key == "ImmediateData") parameters_.immediate_data = value == "Yes";
-    if (key == "MaxRecvDataSegmentLength" && number > 0) parameters_.target_segment = number;
+    if (key == kDeclared && number > 0) parameters_.target_segment = number;
     if (key == "MaxBurstLength" && number > 0) parameters_.max_burst = number;
     if (key == "FirstBurstLength" && number > 0) parameters_.first_burst = number;
-  }
+  });
 }
 
 void IscsiLink::send(const Bhs& header, const std::string& data) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -47,6 +48,9 @@ class IscsiLink {
   IscsiLink(int fd, const IscsiOffer& offer, uint32_t session);
 
   const IscsiParameters& parameters() const { return parameters_; }
+  // Every key of the session and its value, as text: what was agreed; what each side declares of
+  // itself bears the side's name before it.
+  const std::map<std::string, std::string>& session() const { return session_; }
   IscsiState state() const {
     return {.parameters = parameters_,
             .cmd_sn = cmd_sn_,
@@ -74,6 +78,7 @@ class IscsiLink {
   };
 
   void login_stage(uint32_t session, uint8_t current, uint8_t next, const std::string& text);
+  void offer(const std::string& text);
   void learn(const std::string& text);
   void send(const pdu::Bhs& header, const std::string& data);
   bool receive(Answer* answer);
@@ -81,6 +86,7 @@ class IscsiLink {
 
   int fd_;
   IscsiParameters parameters_;
+  std::map<std::string, std::string> session_;
   bool header_digest_on_ = false;  // digests start with the full feature phase
   bool data_digest_on_ = false;
   uint32_t cmd_sn_ = 1;

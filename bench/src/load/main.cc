@@ -22,11 +22,13 @@ struct Options {
   std::string congestion = "auto";
   std::string store = "null";
   uint64_t lun = 0;
+  uint32_t luns = 1;
   std::string op = "read";
   uint32_t write_percent = 50;
   std::string pattern = "random";
   std::string wait = "poll";
   bool digests = false;
+  DigestChoice digest;
   bool fill = true;
   uint64_t span = 0;
   IscsiOffer offer;
@@ -45,6 +47,8 @@ void add_options(CLI::App& app, Options& o) {
   app.add_option("--target", o.offer.target, "iscsi: target name");
   app.add_option("--initiator", o.offer.initiator, "iscsi: initiator name");
   app.add_option("--lun", o.lun, "iscsi: logical unit number")->check(CLI::Range(0, 255));
+  app.add_option("--luns", o.luns, "iscsi: so many from --lun on, each session uses all")
+      ->check(CLI::Range(1, 256));
   app.add_option("--op", o.op)->check(CLI::IsMember({"read", "write", "mix"}));
   app.add_option("--write-percent", o.write_percent, "share of writes in mix")
       ->check(CLI::Range(0, 100));
@@ -60,6 +64,8 @@ void add_options(CLI::App& app, Options& o) {
   app.add_flag("--fill,!--no-fill", o.fill, "verify: no-fill trusts an earlier run's contents");
   app.add_flag("--discard", o.workload.discard, "don't copy large payloads out of the socket");
   app.add_flag("--digests", o.digests, "CRC32C over headers and data");
+  app.add_flag("--header-digest", o.digest.header, "CRC32C over headers");
+  app.add_flag("--data-digest", o.digest.data, "CRC32C over data");
   app.add_flag("--initial-r2t,!--no-initial-r2t", o.offer.initial_r2t);
   app.add_flag("--immediate,!--no-immediate", o.offer.immediate_data);
   app.add_option("--segment", o.offer.segment, "MaxRecvDataSegmentLength")->transform(size);
@@ -89,24 +95,44 @@ std::unique_ptr<Dialect> open_bare(const Options& o, int fd) {
   const bare::Store store = o.store == "null"     ? bare::Store::kNull
                             : o.store == "mapped" ? bare::Store::kMapped
                                                   : bare::Store::kPread;
-  return std::make_unique<BareDialect>(fd, store, o.digests);
+  return std::make_unique<BareDialect>(fd, store, o.digest);
 }
 
-std::unique_ptr<Dialect> open_iscsi(Options& o, int fd, uint32_t session, json* agreed) {
+struct Agreed {
+  json parameters = json::object();
+  json session = json::object();
+};
+
+// The smallest of the LUNs' capacities; none may differ in its block size.
+IscsiLink::Capacity capacity_of(IscsiLink& link, const std::vector<uint64_t>& luns) {
+  IscsiLink::Capacity common = link.capacity(luns[0]);
+  for (size_t i = 1; i < luns.size(); ++i) {
+    const IscsiLink::Capacity one = link.capacity(luns[i]);
+    if (one.block_size != common.block_size) die("the LUNs differ in block size");
+    common.blocks = std::min(common.blocks, one.blocks);
+  }
+  return common;
+}
+
+std::unique_ptr<Dialect> open_iscsi(Options& o, int fd, uint32_t session, Agreed* agreed) {
   auto link = std::make_unique<IscsiLink>(fd, o.offer, session);
-  const uint64_t lun = o.lun << 48;  // peripheral device addressing (SAM-5 §4.7.7.2)
-  const IscsiLink::Capacity capacity = link->capacity(lun);
+  std::vector<uint64_t> luns;
+  for (uint64_t lun = o.lun; lun < o.lun + o.luns; ++lun) {
+    luns.push_back(lun << 48);  // peripheral device addressing (SAM-5 §4.7.7.2)
+  }
+  const IscsiLink::Capacity capacity = capacity_of(*link, luns);
   if (!std::has_single_bit(capacity.block_size)) die("odd block size");
   if (o.workload.size % capacity.block_size != 0) die("--size isn't a multiple of the block size");
   if (session == 0) settle_span(o, capacity.blocks * capacity.block_size);
   const IscsiParameters& p = link->parameters();
-  *agreed = {{"header_digest", p.header_digest},   {"data_digest", p.data_digest},
-             {"initial_r2t", p.initial_r2t},       {"immediate_data", p.immediate_data},
-             {"target_segment", p.target_segment}, {"max_burst", p.max_burst},
-             {"first_burst", p.first_burst},       {"block_size", capacity.block_size}};
+  agreed->session = link->session();
+  agreed->parameters = {{"header_digest", p.header_digest},   {"data_digest", p.data_digest},
+                        {"initial_r2t", p.initial_r2t},       {"immediate_data", p.immediate_data},
+                        {"target_segment", p.target_segment}, {"max_burst", p.max_burst},
+                        {"first_burst", p.first_burst},       {"block_size", capacity.block_size}};
   const IscsiState state = link->state();
-  return std::make_unique<IscsiDialect>(state, std::move(link), lun, capacity.block_size,
-                                        o.workload.depth, !o.workload.verify);
+  return std::make_unique<IscsiDialect>(state, std::move(link), std::move(luns),
+                                        capacity.block_size, o.workload.depth, !o.workload.verify);
 }
 
 json report(const Options& o, const LoadResult& r, const CpuWatch& watch) {
@@ -120,7 +146,10 @@ json report(const Options& o, const LoadResult& r, const CpuWatch& watch) {
               {"size", o.workload.size},
               {"depth", o.workload.depth},
               {"sessions", o.workload.sessions},
-              {"digests", o.digests},
+              {"luns", o.luns},
+              {"header_digest", o.digest.header},
+              {"data_digest", o.digest.data},
+              {"digests", o.digest.header && o.digest.data},
               {"span", o.workload.span},
               {"wait", o.wait},
               {"seconds", r.seconds},
@@ -165,12 +194,16 @@ int run(Options& o) {
   Workload& w = o.workload;
   w.random = o.pattern == "random";
   w.write_percent = o.op == "write" ? 100 : o.op == "mix" ? o.write_percent : 0;
-  o.offer.header_digest = o.offer.data_digest = o.digests;
+  if (o.digests) o.digest = {.header = true, .data = true};
+  o.offer.header_digest = o.digest.header;
+  o.offer.data_digest = o.digest.data;
   o.load.wait = o.wait == "poll"      ? Wait::kPoll
                 : o.wait == "receive" ? Wait::kReceive
                                       : Wait::kSleep;
   const bool bare = o.protocol == "bare";
   if (!bare && o.offer.target.empty()) die("--target is needed");
+  if (o.lun + o.luns > 256) die("--lun and --luns: the last LUN is 255");
+  if (o.luns > 1 && w.verify) die("--verify knows one LUN only");
   if (w.verify && bare && o.store == "null") die("a null store keeps nothing to verify");
   if (w.size == 0 || w.size > bare::kMaxPayload || w.size % 4 != 0) die("bad --size");
   if (bare) settle_span(o, 0);
@@ -179,7 +212,7 @@ int run(Options& o) {
   std::mt19937 random(1);
   for (uint8_t& byte : shared) byte = static_cast<uint8_t>(random());
   std::string congestion;
-  json agreed = json::object();
+  Agreed agreed;
   std::vector<std::unique_ptr<Session>> sessions;
   for (uint32_t i = 0; i < w.sessions; ++i) {
     const int fd = connect_to(o.address, o.port, o.congestion, &congestion);
@@ -190,7 +223,8 @@ int run(Options& o) {
   const LoadResult result = load.run(w.verify && o.fill);
   json line = report(o, result, load.watch());
   line["congestion"] = congestion;
-  line["agreed"] = agreed;
+  line["agreed"] = agreed.parameters;
+  line["session"] = agreed.session;
   std::printf("%s\n", line.dump().c_str());
   return result.errors == 0 ? 0 : 2;
 }

@@ -1,12 +1,13 @@
 // The bare protocol: what the limit speaks. A request is 48 bytes, plus its payload if it writes;
 // an answer is 48 bytes, plus its payload if it read. The sizes are iSCSI's, the meaning is none:
-// the header says how many bytes to move and that is all. With digests on, the header and each
-// non-empty payload are followed by their CRC32C, as iSCSI would have it.
+// the header says how many bytes to move and that is all. Where the peer asked for digests, the
+// header, each non-empty payload, or both are followed by their CRC32C, as iSCSI would have it.
 #pragma once
 
 #include <cstdint>
 
 #include "pdu/bhs.h"
+#include "wire/digest.h"
 
 namespace sluice::bench::bare {
 
@@ -17,13 +18,16 @@ enum class Op : uint8_t { kHello = 1, kRead = 2, kWrite = 3 };
 enum class Store : uint8_t { kNull = 0, kMapped = 1, kPread = 2 };
 enum class Status : uint8_t { kGood = 0, kRefused = 1, kDigestError = 2, kMediumError = 3 };
 
-// Both directions use one layout. Offsets: 0 op, 1 status or (hello) store, 2 digests (hello),
-// 4 bytes of payload that follow, 8 byte offset in the store, 16 tag, 20 bytes asked for.
+// Both directions use one layout. Offsets: 0 op, 1 status or (hello) store, 2 digests (hello; 1:
+// header, 2: data), 4 bytes of payload that follow, 8 byte offset in the store, 16 tag, 20 bytes
+// asked for.
 struct Header : pdu::Bhs {
   Op op() const { return static_cast<Op>(bytes[0]); }
   Status status() const { return static_cast<Status>(bytes[1]); }
   Store store() const { return static_cast<Store>(bytes[1]); }
-  bool digests() const { return bytes[2] != 0; }
+  DigestChoice digests() const {
+    return {.header = (bytes[2] & 1) != 0, .data = (bytes[2] & 2) != 0};
+  }
   uint32_t payload() const { return u32(4); }
   uint64_t offset() const { return load_be64(&bytes[8]); }
   uint32_t tag() const { return u32(16); }
@@ -32,7 +36,9 @@ struct Header : pdu::Bhs {
   void set_op(Op op) { bytes[0] = static_cast<uint8_t>(op); }
   void set_status(Status s) { bytes[1] = static_cast<uint8_t>(s); }
   void set_store(Store s) { bytes[1] = static_cast<uint8_t>(s); }
-  void set_digests(bool on) { bytes[2] = on ? 1 : 0; }
+  void set_digests(DigestChoice d) {
+    bytes[2] = static_cast<uint8_t>((d.header ? 1 : 0) | (d.data ? 2 : 0));
+  }
   void set_payload(uint32_t n) { put32(4, n); }
   void set_offset(uint64_t at) { store_be64(&bytes[8], at); }
   void set_tag(uint32_t t) { put32(16, t); }

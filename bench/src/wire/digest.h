@@ -12,6 +12,12 @@ namespace sluice::bench {
 inline constexpr uint32_t kDigestStart = 0xffffffff;
 inline constexpr uint32_t kDigestSize = 4;
 
+// HeaderDigest and DataDigest are negotiated apart (RFC 7143 §13.1).
+struct DigestChoice {
+  bool header = false;
+  bool data = false;
+};
+
 inline uint32_t digest_extend(uint32_t state, const uint8_t* data, uint32_t size) {
   // ISA-L declares its input as non-const but only reads it.
   return crc32_iscsi(const_cast<uint8_t*>(data), static_cast<int>(size), state);

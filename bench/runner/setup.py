@@ -1,0 +1,60 @@
+"""What a run is made with, and the RAM file it works on."""
+
+import contextlib
+import dataclasses
+import glob
+import os
+import re
+import shutil
+
+from runner import ceph, processes
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+SHM = "/dev/shm/sluice-bench"
+
+
+@dataclasses.dataclass
+class Setup:
+    root: str
+    results: str
+    programs: str
+    gateway: str
+    file: str
+    file_size: int
+    span: int
+    window: float
+    warmup: float
+    target_core: int
+    client_core: int
+    nice: int
+    realtime: bool
+    wait: str
+    congestion: str = "auto"
+    bare_args: tuple = ()
+    gateway_args: tuple = ()
+
+    def program(self, name):
+        return os.path.join(self.programs, name)
+
+
+def make_file(path, size):
+    """A file on tmpfs with every page present: holes would read as the one zero page."""
+    block = os.urandom(1 << 20)
+    with open(path, "wb") as f:
+        for _ in range(size >> 20):
+            f.write(block)
+
+
+def remove_stale_files():
+    """What a killed run left; a live one's file bears the number of a live process."""
+    for path in glob.glob(f"{SHM}-*.img*"):
+        number = re.search(r"-(\d+)\.img(\.cluster|\.ceph)?$", path)
+        if not number or processes.alive(number.group(1)):
+            continue
+        if number.group(2) == ".ceph":
+            ceph.destroy(ROOT, path)
+        elif number.group(2):
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            with contextlib.suppress(OSError):
+                os.unlink(path)
