@@ -70,15 +70,17 @@ func (c *Cluster) makeObjects(ctx context.Context) error {
 	object := func(kind, name, spec string) {
 		fmt.Fprintf(&text, "---\napiVersion: sluice.dev/v1\nkind: %s\nmeta: {name: %s}\nspec: {%s}\n", kind, name, spec)
 	}
-	for _, fabric := range []string{Red, Blue} {
+	for _, fabric := range c.fabrics() {
 		object("Fabric", fabric, "")
 	}
-	object("GatewayPool", "default", fmt.Sprintf("fabrics: [%s, %s]", Red, Blue))
+	object("GatewayPool", "default", fmt.Sprintf("fabrics: [%s]", strings.Join(c.fabrics(), ", ")))
 	for i := range c.Options.Gateways {
-		portals := c.Portals(i)
-		object("Gateway", GatewayName(i), fmt.Sprintf("gatewayPool: default, node: %s, "+
-			"portals: [{fabric: %s, listen: %q}, {fabric: %s, listen: %q}], forwardingAddress: \"%s:%d\"",
-			c.nodeOf(i), Red, portals[0], Blue, portals[1], c.Network.Address(GatewayName(i), Internal), forwardingPort))
+		var portals []string
+		for on, listen := range c.Portals(i) {
+			portals = append(portals, fmt.Sprintf("{fabric: %s, listen: %q}", c.fabrics()[on], listen))
+		}
+		object("Gateway", GatewayName(i), fmt.Sprintf("gatewayPool: default, node: %s, portals: [%s], forwardingAddress: \"%s:%d\"",
+			c.nodeOf(i), strings.Join(portals, ", "), c.Network.Address(GatewayName(i), Internal), forwardingPort))
 	}
 	object("StoragePool", PoolName, pool)
 	var luns, hosts []string

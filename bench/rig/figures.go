@@ -1,0 +1,58 @@
+package rig
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+)
+
+// Values are a figure of all measurements so far whose subject and parameters hold what is wanted, in their order.
+func (b *Bench) Values(figure, subject string, wanted map[string]any) []float64 {
+	var found []float64
+	for _, m := range b.said {
+		if value, has := m.Figures[figure]; has && m.Subject == subject && matches(m.Parameters, wanted) {
+			found = append(found, value)
+		}
+	}
+	return found
+}
+
+func matches(has, wanted map[string]any) bool {
+	for key, value := range wanted {
+		if fmt.Sprint(has[key]) != fmt.Sprint(value) {
+			return false
+		}
+	}
+	return true
+}
+
+// Median of values; 0 of none.
+func Median(values []float64) float64 {
+	if len(values) == 0 {
+		return 0
+	}
+	sorted := slices.Sorted(slices.Values(values))
+	middle := len(sorted) / 2
+	if len(sorted)%2 == 1 {
+		return sorted[middle]
+	}
+	return (sorted[middle-1] + sorted[middle]) / 2
+}
+
+// Ratios of values measured in the same rounds, in order; what a round's measurements share cancels.
+func Ratios(ours, reference []float64) []float64 {
+	var all []float64
+	for i := range min(len(ours), len(reference)) {
+		if reference[i] != 0 {
+			all = append(all, ours[i]/reference[i])
+		}
+	}
+	return all
+}
+
+// With adds to parameters.
+func With(parameters, more map[string]any) map[string]any {
+	all := maps.Clone(parameters)
+	maps.Copy(all, more)
+	return all
+}
