@@ -38,14 +38,17 @@ func AddNode(node string) error {
 	return Steady(node)
 }
 
-// Steady fixes the congestion control of a node's sockets, those that are made from now on. BBR, some machines' default,
+// Steady fixes the congestion control of a node's sockets (empty: ours), those that are made from now on. BBR, some machines' default,
 // measures a link instead of filling it. Reno is what every kernel lets a namespace choose.
 func Steady(node string) error {
-	const set = " sysctl -qw net.ipv4.tcp_congestion_control="
-	if lines("ip netns exec "+node+set+"cubic") == nil {
+	set := "sysctl -qw net.ipv4.tcp_congestion_control="
+	if node != "" {
+		set = "ip netns exec " + node + " " + set
+	}
+	if lines(set+"cubic") == nil {
 		return nil
 	}
-	return lines("ip netns exec " + node + set + "reno")
+	return lines(set + "reno")
 }
 
 // SteadyGateways is cluster.Options.GatewayEnvironment: it is called before a gateway starts, and so opens its portals.

@@ -162,7 +162,7 @@ func (b *Bench) RoundsOr(smoke, short, full int) int {
 func (b *Bench) Record(m Measurement) error {
 	m.Experiment = b.Name
 	b.said = append(b.said, m)
-	return json.NewEncoder(b.out).Encode(m)
+	return b.write(m)
 }
 
 // Aim appends what was aimed at. Bound is a comparison and a number, as `>= 1.95`.
@@ -172,7 +172,13 @@ func (b *Bench) Aim(text string, value float64, bound string) error {
 		return err
 	}
 	fmt.Printf("%-5v %s: %.4g, %s\n", map[bool]string{true: "kept", false: "MISSED"}[kept], text, value, bound)
-	return json.NewEncoder(b.out).Encode(Aim{b.Name, text, value, bound, kept})
+	return b.write(Aim{b.Name, text, value, bound, kept})
+}
+
+func (b *Bench) write(line any) error {
+	encoder := json.NewEncoder(b.out)
+	encoder.SetEscapeHTML(false)
+	return encoder.Encode(line)
 }
 
 func holds(value float64, bound string) (bool, error) {

@@ -109,13 +109,14 @@ func (p *plant) measure(ctx context.Context, round int, c command, switches int,
 	}
 	figures := rig.Sum(results)
 	figures["hops_mean"] = float64(hops) / hosts
+	figures["forwarded_hosts"] = float64(forwarded)
 	figures["portals_used"] = float64(len(used))
-	figures["share_of_ports"] = figures["bytes_per_second"] / (hosts * rig.Payload(portRate))
+	figures["ports_share"] = figures["bytes_per_second"] / (hosts * rig.Payload(portRate))
 	fmt.Printf("round %d, %-5s %7d, %d switches, portals %-8s: %5.1f MB/s, %.0f %% of the ports, %.1f hops, %d portals, %d forwarded\n", round+1, c.op,
-		c.size, switches, way, figures["bytes_per_second"]/1e6, 100*figures["share_of_ports"], figures["hops_mean"], len(used), forwarded)
+		c.size, switches, way, figures["bytes_per_second"]/1e6, 100*figures["ports_share"], figures["hops_mean"], len(used), forwarded)
 	return p.Record(rig.Measurement{Subject: "sluice", Round: round + 1, Figures: figures, Session: results[0].Negotiated(),
 		Parameters: map[string]any{"op": c.op, "size": c.size, "depth": 8, "switches": switches, "portals": way, "hosts": hosts,
-			"gateways": hosts, "forwarded_hosts": forwarded, "port_bits_per_second": portRate, "link_bits_per_second": linkRate}})
+			"gateways": hosts, "port_bits_per_second": portRate, "link_bits_per_second": linkRate}})
 }
 
 func (p *plant) aims() error {
