@@ -28,6 +28,9 @@ type Load struct {
 	Warmup, Seconds   float64
 	// Watch are processes whose CPU use is reported, together.
 	Watch []int
+	// Core that the client stays on, if Pinned.
+	Core   int
+	Pinned bool
 }
 
 // Result is what a client reports.
@@ -52,6 +55,9 @@ func (b *Bench) arguments(l Load) ([]string, error) {
 	var words []string
 	if l.Node != "" {
 		words = []string{"ip", "netns", "exec", l.Node}
+	}
+	if l.Pinned {
+		words = append(words, "taskset", "-c", strconv.Itoa(l.Core))
 	}
 	pattern := map[bool]string{true: "sequential", false: "random"}[l.Sequential]
 	words = append(words, b.Client+"/iscsi-load", "--address", host, "--port", port, "--target", l.Target, "--initiator", l.Initiator,
