@@ -72,6 +72,8 @@ type Options struct {
 	Replicas int
 	// Fabrics of hosts, on each of which every gateway has a portal; empty: red and blue.
 	Fabrics []string
+	// VolumeMiB is the size of a volume; 0: 16.
+	VolumeMiB int
 }
 
 // Cluster that runs.

@@ -46,7 +46,7 @@ type plan struct {
 }
 
 func planOf(b *rig.Bench) plan {
-	return plan{rounds: b.RoundsOr(1, 2, 7), seconds: rig.Pick(b.Mode, 0.2, 0.5, 1.5),
+	return plan{rounds: b.RoundsOr(1, 3, 7), seconds: rig.Pick(b.Mode, 0.2, 0.4, 1.5),
 		operations: rig.Pick(b.Mode, []string{"read"}, []string{"read"}, []string{"read", "write"}),
 		gateways:   rig.Pick(b.Mode, []int{2}, []int{1, 2, 4}, []int{1, 2, 4, 8, 16}),
 		luns:       rig.Pick(b.Mode, []int{1, 8}, []int{1, 64, 512}, []int{1, 16, 128, 1024, 2048, 4096}),

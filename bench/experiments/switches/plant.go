@@ -178,7 +178,7 @@ func (p *plant) portals(ctx context.Context, fabric, way string, order []int) ([
 			continue
 		}
 		gateway := order[i]
-		if err := p.bring(ctx, i, gateway); err != nil {
+		if err := p.Bring(ctx, i, gateway); err != nil {
 			return nil, err
 		}
 		all = append(all, path{portal: p.Portals(gateway)[slices.Index(fabrics, fabric)], target: cluster.Target, lun: i, owner: true,
@@ -209,26 +209,6 @@ func opposite(fabric string) []int {
 		}
 	}
 	return order
-}
-
-// bring moves a volume of the cluster's own target to a gateway, if it isn't there.
-func (p *plant) bring(ctx context.Context, volume, gateway int) error {
-	if at, err := p.Owner(ctx, volume); err == nil && at == gateway {
-		return nil
-	}
-	if err := p.Move(ctx, volume, gateway); err != nil {
-		return err
-	}
-	return world.Until(ctx, func() error {
-		at, err := p.Owner(ctx, volume)
-		if err == nil && at != gateway {
-			err = fmt.Errorf("%s is still with %s", cluster.VolumeName(volume), cluster.GatewayName(at))
-		}
-		if err == nil {
-			_, err = p.Owned(ctx, volume)
-		}
-		return err
-	})
 }
 
 // shown is where a host goes that knows nothing but what SendTargets shows it of its own target. A gateway shows what it
