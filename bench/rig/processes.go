@@ -12,15 +12,29 @@ import (
 
 // Resident gives a process's memory, in bytes; PSS counts what it shares with others in part.
 func Resident(pid int) (rss, pss int64, err error) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", pid))
+	found, err := rollup(pid)
 	if err != nil {
 		return 0, 0, err
 	}
-	return resident(string(text))
+	return found["Rss:"], found["Pss:"], nil
 }
 
-// resident reads bytes from /proc/PID/smaps_rollup (proc(5)).
-func resident(text string) (rss, pss int64, err error) {
+// Memory gives a process's PSS without what lies in tmpfs: volumes in RAM that it has mapped are a disk here.
+func Memory(pid int) (int64, error) {
+	found, err := rollup(pid)
+	return found["Pss:"] - found["Pss_Shmem:"], err
+}
+
+func rollup(pid int) (map[string]int64, error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", pid))
+	if err != nil {
+		return nil, err
+	}
+	return parseRollup(string(text))
+}
+
+// parseRollup reads bytes from /proc/PID/smaps_rollup (proc(5)).
+func parseRollup(text string) (map[string]int64, error) {
 	found := map[string]int64{}
 	for line := range strings.Lines(text) {
 		words := strings.Fields(line)
@@ -30,11 +44,10 @@ func resident(text string) (rss, pss int64, err error) {
 			}
 		}
 	}
-	rss, pss = found["Rss:"], found["Pss:"]
-	if rss == 0 || pss == 0 {
-		return 0, 0, errors.New("smaps_rollup has no Rss or Pss: is the process gone?")
+	if found["Rss:"] == 0 || found["Pss:"] == 0 {
+		return nil, errors.New("smaps_rollup has no Rss or Pss: is the process gone?")
 	}
-	return rss, pss, nil
+	return found, nil
 }
 
 // CPU is the time that all threads of processes have spent on CPUs (proc(5), schedstat).

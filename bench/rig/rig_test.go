@@ -10,11 +10,12 @@ import (
 )
 
 func TestMemoryIsReadAsTheKernelTellsIt(t *testing.T) {
-	const text = "55d0c0000000-7ffd00000000 ---p 00000000 00:00 0  [rollup]\nRss:              5020 kB\nPss:              1000 kB\nPss_Dirty:  7 kB\n"
-	if rss, pss, err := resident(text); err != nil || rss != 5020<<10 || pss != 1000<<10 {
-		t.Errorf("%d, %d, %v", rss, pss, err)
+	const text = "55d0c0000000-7ffd00000000 ---p 00000000 00:00 0  [rollup]\nRss:              5020 kB\nPss:              1000 kB\nPss_Shmem:  7 kB\n"
+	found, err := parseRollup(text)
+	if err != nil || found["Rss:"] != 5020<<10 || found["Pss:"] != 1000<<10 || found["Pss_Shmem:"] != 7<<10 {
+		t.Errorf("%v, %v", found, err)
 	}
-	if _, _, err := resident(""); err == nil {
+	if _, err := parseRollup(""); err == nil {
 		t.Error("a process that is gone has memory")
 	}
 }

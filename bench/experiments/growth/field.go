@@ -148,8 +148,8 @@ func (f *field) weigh(ctx context.Context) (map[string]float64, error) {
 		return nil, err
 	}
 	share := (after - before).Seconds() / time.Since(began).Seconds()
-	_, pss, err := rig.Resident(pid[0])
-	return map[string]float64{"target_memory_bytes": float64(pss), "idle_cpu_share": share}, err
+	memory, err := rig.Memory(pid[0])
+	return map[string]float64{"target_memory_bytes": float64(memory), "idle_cpu_share": share}, err
 }
 
 // moreLUNs makes them so many: of the cluster's target, and of others where that one is full.
