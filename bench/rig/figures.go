@@ -3,14 +3,31 @@ package rig
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 )
 
+// quiet is the most of a window that anybody may have waited for a core: above it, a measurement says more about neighbours.
+const quiet = 0.03
+
 // Values are a figure of all measurements so far whose subject and parameters hold what is wanted, in their order.
 func (b *Bench) Values(figure, subject string, wanted map[string]any) []float64 {
+	return b.values(figure, subject, wanted, math.Inf(1))
+}
+
+// Quiet are those of the quiet rounds if there are at least two of them, else all.
+func (b *Bench) Quiet(figure, subject string, wanted map[string]any) []float64 {
+	if found := b.values(figure, subject, wanted, quiet); len(found) >= 2 {
+		return found
+	}
+	return b.Values(figure, subject, wanted)
+}
+
+func (b *Bench) values(figure, subject string, wanted map[string]any, noise float64) []float64 {
 	var found []float64
 	for _, m := range b.said {
-		if value, has := m.Figures[figure]; has && m.Subject == subject && matches(m.Parameters, wanted) {
+		value, has := m.Figures[figure]
+		if has && m.Subject == subject && matches(m.Parameters, wanted) && m.Figures["noise_share"] <= noise {
 			found = append(found, value)
 		}
 	}

@@ -40,6 +40,9 @@ type Result struct {
 	Errors     int     `json:"errors"`
 	FirstError string  `json:"first_error"`
 	TargetCPU  float64 `json:"target_cpu"` // seconds per second
+	// Shares of the window in which target and client could have run, and had no core.
+	TargetWait float64 `json:"target_wait"`
+	ClientWait float64 `json:"client_wait"`
 	Latency    struct {
 		Mean float64 `json:"mean"`
 		P99  float64 `json:"p99"`
@@ -107,19 +110,20 @@ func drive(ctx context.Context, words []string) (Result, error) {
 // Sum is what clients did together. All of them watched the same processes, in windows that begin and end nearly together:
 // the processes' CPU use is the mean of what they saw, and is shared by all their commands.
 func Sum(results []Result) map[string]float64 {
-	var iops, bytes, cpu, latency, p99, least float64
+	var iops, bytes, cpu, latency, p99, least, noise float64
 	for i, r := range results {
 		iops += r.IOPS
 		bytes += r.MBPerS * 1e6
 		cpu += r.TargetCPU / float64(len(results))
 		latency += r.Latency.Mean * r.IOPS
 		p99 = max(p99, r.Latency.P99)
+		noise = max(noise, r.TargetWait+r.ClientWait)
 		if rate := r.MBPerS * 1e6; i == 0 || rate < least {
 			least = rate
 		}
 	}
 	figures := map[string]float64{"iops": iops, "bytes_per_second": bytes, "slowest_client_bytes_per_second": least,
-		"latency_p99_s": p99 / 1e6}
+		"latency_p99_s": p99 / 1e6, "noise_share": noise}
 	if iops > 0 {
 		figures["latency_mean_s"] = latency / iops / 1e6
 		if cpu > 0 {
