@@ -17,10 +17,12 @@ import (
 
 const blockSize = 512
 
-// measureSpread sends reads to all LUNs in turn, those that the first LUN's owner owns, or over all sessions in turn.
+// measureSpread sends reads to all LUNs in turn, those that the first LUN's owner owns, or over all sessions in turn. Over
+// one session they go one at a time: how many come with one receive would be chance, and costs more than anything else.
 func (f *field) measureSpread(ctx context.Context, s stage) error {
-	luns, sessions := []uint16{0}, f.sessions
+	luns, sessions, workers := []uint16{0}, f.sessions, workers
 	if s.axis == byLUNs {
+		workers = 1
 		luns = f.owned(ctx)
 		session, err := f.logIn(ctx, f.Portals(f.owner)[0], 0)
 		if err != nil {
@@ -33,7 +35,7 @@ func (f *field) measureSpread(ctx context.Context, s stage) error {
 		return err
 	}
 	for round := range f.plan.rounds {
-		figures, err := f.turns(ctx, sessions, luns)
+		figures, err := f.turns(ctx, sessions, luns, workers)
 		if err != nil {
 			return fmt.Errorf("%+v, all used: %w", s, err)
 		}
@@ -98,7 +100,7 @@ func lunsIn(volumes map[string]cluster.Ownership) []uint16 {
 }
 
 // turns lets workers read, each time over the next session from the next LUN.
-func (f *field) turns(ctx context.Context, sessions []*host.Session, luns []uint16) (map[string]float64, error) {
+func (f *field) turns(ctx context.Context, sessions []*host.Session, luns []uint16, workers int) (map[string]float64, error) {
 	var next, done atomic.Int64
 	var failed atomic.Pointer[error]
 	acting, stop := context.WithCancel(ctx)
