@@ -68,6 +68,9 @@ func (p *plant) prepare(ctx context.Context) error {
 			return err
 		}
 		p.numbers = append(p.numbers, number)
+		if err := p.Bring(ctx, i, i); err != nil { // LUN i is gateway i's
+			return err
+		}
 	}
 	file := filepath.Join(p.Bench.Directory, "switches.yaml")
 	if err := os.WriteFile(file, []byte(p.objects()), 0o600); err != nil {
@@ -161,8 +164,8 @@ func (p *plant) objects() string {
 	return text.String()
 }
 
-// portals that hosts go to on a fabric. By the other ways than the one shown, hosts follow their volume to whichever gateway
-// owns it: it is moved there, each to another one, as the order says.
+// portals that hosts go to on a fabric. By the other ways than the one shown, each host uses the LUN of the cluster's own target
+// that the gateway drawn for it owns. Nothing is moved while the run goes on: other volumes would move, too, for balance.
 func (p *plant) portals(ctx context.Context, fabric, way string, order []int) ([]path, error) {
 	if way == farthest {
 		order = opposite(fabric)
@@ -178,10 +181,7 @@ func (p *plant) portals(ctx context.Context, fabric, way string, order []int) ([
 			continue
 		}
 		gateway := order[i]
-		if err := p.Bring(ctx, i, gateway); err != nil {
-			return nil, err
-		}
-		all = append(all, path{portal: p.Portals(gateway)[slices.Index(fabrics, fabric)], target: cluster.Target, lun: i, owner: true,
+		all = append(all, path{portal: p.Portals(gateway)[slices.Index(fabrics, fabric)], target: cluster.Target, lun: gateway, owner: true,
 			initiator: fmt.Sprintf("%s%d", cluster.Initiator, i+1), hops: hopsBetween(fabric, i, gateway)})
 	}
 	return all, nil
