@@ -111,6 +111,7 @@ func (p *plant) measure(ctx context.Context, round int, c command, switches int,
 	figures["hops_mean"] = float64(hops) / hosts
 	figures["forwarded_hosts"] = float64(forwarded)
 	figures["portals_used"] = float64(len(used))
+	figures["used_ports_share"] = figures["bytes_per_second"] / (float64(len(used)) * rig.Payload(portRate))
 	figures["ports_share"] = figures["bytes_per_second"] / (hosts * rig.Payload(portRate))
 	fmt.Printf("round %d, %-5s %7d, %d switches, portals %-8s: %5.1f MB/s, %.0f %% of the ports, %.1f hops, %d portals, %d forwarded\n", round+1, c.op,
 		c.size, switches, way, figures["bytes_per_second"]/1e6, 100*figures["ports_share"], figures["hops_mean"], len(used), forwarded)
@@ -120,13 +121,18 @@ func (p *plant) measure(ctx context.Context, round int, c command, switches int,
 }
 
 func (p *plant) aims() error {
-	of := func(switches int, way string) []float64 {
-		return p.Values("bytes_per_second", "sluice",
-			map[string]any{"op": "read", "size": 256 << 10, "switches": switches, "portals": way})
+	values := func(figure string, switches int, way string) []float64 {
+		return p.Values(figure, "sluice", map[string]any{"op": "read", "size": 256 << 10, "switches": switches, "portals": way})
 	}
+	of := func(switches int, way string) []float64 { return values("bytes_per_second", switches, way) }
 	for _, switches := range []int{2, 3} {
 		if err := p.Aim(fmt.Sprintf("256 KiB reads by the portals shown on %d switches, of those on one", switches),
 			rig.Median(rig.Ratios(of(switches, nearest), of(1, nearest))), ">= 0.95"); err != nil {
+			return err
+		}
+		const inUse = "used_ports_share"
+		if err := p.Aim(fmt.Sprintf("the same by port in use: nothing is lost between %d switches", switches),
+			rig.Median(rig.Ratios(values(inUse, switches, nearest), values(inUse, 1, nearest))), ">= 0.95"); err != nil {
 			return err
 		}
 	}

@@ -21,6 +21,8 @@ type plant struct {
 	*cluster.Cluster
 	// numbers of the gateways, as the control plane gives them.
 	numbers []uint32
+	// lunOf a gateway is the LUN of the cluster's own target that it owns.
+	lunOf []int
 }
 
 // path is where a host goes.
@@ -68,9 +70,6 @@ func (p *plant) prepare(ctx context.Context) error {
 			return err
 		}
 		p.numbers = append(p.numbers, number)
-		if err := p.Bring(ctx, i, i); err != nil { // LUN i is gateway i's
-			return err
-		}
 	}
 	file := filepath.Join(p.Bench.Directory, "switches.yaml")
 	if err := os.WriteFile(file, []byte(p.objects()), 0o600); err != nil {
@@ -88,6 +87,34 @@ func (p *plant) prepare(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
+		}
+	}
+	return p.dealOut(ctx)
+}
+
+// dealOut finds a LUN of the cluster's own target for each gateway. The control plane gives each gateway one; where it did not,
+// one is moved.
+func (p *plant) dealOut(ctx context.Context) error {
+	p.lunOf = slices.Repeat([]int{-1}, hosts)
+	var spare []int
+	for lun := range hosts {
+		owner, err := p.Owner(ctx, lun)
+		if err != nil {
+			return err
+		}
+		if p.lunOf[owner] < 0 {
+			p.lunOf[owner] = lun
+		} else {
+			spare = append(spare, lun)
+		}
+	}
+	for gateway, lun := range p.lunOf {
+		if lun >= 0 {
+			continue
+		}
+		p.lunOf[gateway], spare = spare[0], spare[1:]
+		if err := p.Bring(ctx, p.lunOf[gateway], gateway); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -181,7 +208,7 @@ func (p *plant) portals(ctx context.Context, fabric, way string, order []int) ([
 			continue
 		}
 		gateway := order[i]
-		all = append(all, path{portal: p.Portals(gateway)[slices.Index(fabrics, fabric)], target: cluster.Target, lun: gateway, owner: true,
+		all = append(all, path{portal: p.Portals(gateway)[slices.Index(fabrics, fabric)], target: cluster.Target, lun: p.lunOf[gateway], owner: true,
 			initiator: fmt.Sprintf("%s%d", cluster.Initiator, i+1), hops: hopsBetween(fabric, i, gateway)})
 	}
 	return all, nil
