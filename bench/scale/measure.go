@@ -7,11 +7,10 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 
+	"sluice.dev/sluice/bench/rig"
 	"sluice.dev/sluice/tests/cluster"
 	"sluice.dev/sluice/tests/host"
 	"sluice.dev/sluice/tests/world"
@@ -270,11 +269,7 @@ func (s *scale) weigh(stage string, luns int) error {
 		m.Sessions++
 	}
 	for _, gateway := range s.Gateways {
-		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", gateway.Pid()))
-		if err != nil {
-			return err
-		}
-		rss, pss, err := resident(string(text))
+		rss, pss, err := rig.Resident(gateway.Pid())
 		if err != nil {
 			return fmt.Errorf("%s: %w", gateway.Name, err)
 		}
@@ -284,22 +279,4 @@ func (s *scale) weigh(stage string, luns int) error {
 	fmt.Printf("%s: RSS %d MiB, PSS %d MiB\n", stage, m.RSS>>20, m.PSS>>20)
 	s.figures.Memory = append(s.figures.Memory, m)
 	return nil
-}
-
-// resident reads bytes from /proc/PID/smaps_rollup (proc(5)).
-func resident(text string) (rss, pss int64, err error) {
-	found := map[string]int64{}
-	for line := range strings.Lines(text) {
-		words := strings.Fields(line)
-		if len(words) == 3 && words[2] == "kB" {
-			if n, err := strconv.ParseInt(words[1], 10, 64); err == nil {
-				found[words[0]] = n << 10
-			}
-		}
-	}
-	rss, pss = found["Rss:"], found["Pss:"]
-	if rss == 0 || pss == 0 {
-		return 0, 0, errors.New("smaps_rollup has no Rss or Pss: is the process gone?")
-	}
-	return rss, pss, nil
 }

@@ -7,16 +7,6 @@ import (
 	"testing"
 )
 
-func TestMemoryIsReadAsTheKernelTellsIt(t *testing.T) {
-	const text = "55d0c0000000-7ffd00000000 ---p 00000000 00:00 0  [rollup]\nRss:              5020 kB\nPss:              1000 kB\nPss_Dirty:  7 kB\n"
-	if rss, pss, err := resident(text); err != nil || rss != 5020<<10 || pss != 1000<<10 {
-		t.Errorf("%d, %d, %v", rss, pss, err)
-	}
-	if _, _, err := resident(""); err == nil {
-		t.Error("a process that is gone has memory")
-	}
-}
-
 func some() *figures {
 	weighed := func(stage string, luns, sessions int, pss int64) memory {
 		return memory{What: "memory", Stage: stage, Gateways: 4, LUNs: luns, Sessions: sessions, RSS: 2 * pss, PSS: pss}

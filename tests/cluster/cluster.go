@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -69,6 +70,10 @@ type Options struct {
 	Ceph *Ceph
 	// Replicas of the control plane: one has its etcd inside, several share one of three members.
 	Replicas int
+	// Fabrics of hosts, on each of which every gateway has a portal; empty: red and blue.
+	Fabrics []string
+	// VolumeMiB is the size of a volume; 0: 16.
+	VolumeMiB int
 }
 
 // Cluster that runs.
@@ -105,7 +110,7 @@ func (c *Cluster) wire(context.Context) (err error) {
 	for i := range c.Options.Gateways {
 		nodes = append(nodes, GatewayName(i))
 	}
-	fabrics := []string{Red, Blue, Internal}
+	fabrics := append(slices.Clone(c.fabrics()), Internal)
 	if c.Ceph != nil {
 		fabrics, nodes = append(fabrics, Storage), append(nodes, CephNode)
 	}
@@ -126,11 +131,20 @@ func (c *Cluster) endpoint(replica int) string {
 	return fmt.Sprintf("%s:%d", c.Network.Address(ControlNode, Internal), apiPort+replica)
 }
 
-// Portals of a gateway, red and blue.
+func (c *Cluster) fabrics() []string {
+	if len(c.Options.Fabrics) > 0 {
+		return c.Options.Fabrics
+	}
+	return []string{Red, Blue}
+}
+
+// Portals of a gateway, one on each fabric of hosts: red, then blue, if none are named.
 func (c *Cluster) Portals(gateway int) []string {
-	name := GatewayName(gateway)
-	return []string{fmt.Sprintf("%s:%d", c.Network.Address(name, Red), iscsiPort),
-		fmt.Sprintf("%s:%d", c.Network.Address(name, Blue), iscsiPort)}
+	var portals []string
+	for _, fabric := range c.fabrics() {
+		portals = append(portals, fmt.Sprintf("%s:%d", c.Network.Address(GatewayName(gateway), fabric), iscsiPort))
+	}
+	return portals
 }
 
 // AllPortals of all gateways.

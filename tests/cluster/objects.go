@@ -70,20 +70,22 @@ func (c *Cluster) makeObjects(ctx context.Context) error {
 	object := func(kind, name, spec string) {
 		fmt.Fprintf(&text, "---\napiVersion: sluice.dev/v1\nkind: %s\nmeta: {name: %s}\nspec: {%s}\n", kind, name, spec)
 	}
-	for _, fabric := range []string{Red, Blue} {
+	for _, fabric := range c.fabrics() {
 		object("Fabric", fabric, "")
 	}
-	object("GatewayPool", "default", fmt.Sprintf("fabrics: [%s, %s]", Red, Blue))
+	object("GatewayPool", "default", fmt.Sprintf("fabrics: [%s]", strings.Join(c.fabrics(), ", ")))
 	for i := range c.Options.Gateways {
-		portals := c.Portals(i)
-		object("Gateway", GatewayName(i), fmt.Sprintf("gatewayPool: default, node: %s, "+
-			"portals: [{fabric: %s, listen: %q}, {fabric: %s, listen: %q}], forwardingAddress: \"%s:%d\"",
-			c.nodeOf(i), Red, portals[0], Blue, portals[1], c.Network.Address(GatewayName(i), Internal), forwardingPort))
+		var portals []string
+		for on, listen := range c.Portals(i) {
+			portals = append(portals, fmt.Sprintf("{fabric: %s, listen: %q}", c.fabrics()[on], listen))
+		}
+		object("Gateway", GatewayName(i), fmt.Sprintf("gatewayPool: default, node: %s, portals: [%s], forwardingAddress: \"%s:%d\"",
+			c.nodeOf(i), strings.Join(portals, ", "), c.Network.Address(GatewayName(i), Internal), forwardingPort))
 	}
 	object("StoragePool", PoolName, pool)
 	var luns, hosts []string
 	for i := range c.Volumes {
-		object("Volume", VolumeName(i), fmt.Sprintf("pool: %s, sizeBytes: %d", PoolName, volumeMiB<<20))
+		object("Volume", VolumeName(i), fmt.Sprintf("pool: %s, sizeBytes: %d", PoolName, cmp.Or(c.VolumeMiB, volumeMiB)<<20))
 		luns = append(luns, fmt.Sprintf("{id: %d, volume: %s}", i, VolumeName(i)))
 	}
 	for i := range MaxHosts {
@@ -245,6 +247,26 @@ func (c *Cluster) Move(ctx context.Context, volume, gateway int) error {
 	defer cancel()
 	_, err := c.volumes().MoveVolume(ctx, &pb.MoveVolumeRequest{Name: VolumeName(volume), Gateway: GatewayName(gateway)})
 	return err
+}
+
+// Bring moves a volume to a gateway, if it isn't there, and returns once it is served there.
+func (c *Cluster) Bring(ctx context.Context, volume, gateway int) error {
+	if at, err := c.Owner(ctx, volume); err == nil && at == gateway {
+		return nil
+	}
+	if err := c.Move(ctx, volume, gateway); err != nil {
+		return err
+	}
+	return world.Until(ctx, func() error {
+		at, err := c.Owner(ctx, volume)
+		if err == nil && at != gateway {
+			err = fmt.Errorf("%s is still with %s", VolumeName(volume), GatewayName(at))
+		}
+		if err == nil {
+			_, err = c.Owned(ctx, volume)
+		}
+		return err
+	})
 }
 
 // Drain asks that everything be moved off a gateway; Undrain takes it back.

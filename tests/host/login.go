@@ -93,6 +93,9 @@ func loginOnce(ctx context.Context, options Options) (*Session, string, error) {
 
 func (l *login) run() error {
 	names := []string{"InitiatorName=" + l.options.Initiator, "TargetName=" + l.options.Target, "SessionType=Normal"}
+	if l.options.Target == "" {
+		names = []string{"InitiatorName=" + l.options.Initiator, "SessionType=Discovery"}
+	}
 	if l.options.CHAP != nil {
 		if err := l.prove(names); err != nil {
 			return err

@@ -12,12 +12,14 @@ const (
 	opCommand         = 0x01
 	opTask            = 0x02
 	opLogin           = 0x03
+	opText            = 0x04
 	opDataOut         = 0x05
 	opLogout          = 0x06
 	opNopIn           = 0x20
 	opCommandResponse = 0x21
 	opTaskResponse    = 0x22
 	opLoginResponse   = 0x23
+	opTextResponse    = 0x24
 	opDataIn          = 0x25
 	opLogoutResponse  = 0x26
 	opR2T             = 0x31

@@ -205,7 +205,9 @@ int run(Options& o) {
   if (o.lun + o.luns > 256) die("--lun and --luns: the last LUN is 255");
   if (o.luns > 1 && w.verify) die("--verify knows one LUN only");
   if (w.verify && bare && o.store == "null") die("a null store keeps nothing to verify");
-  if (w.size == 0 || w.size > bare::kMaxPayload || w.size % 4 != 0) die("bad --size");
+  constexpr uint32_t kMaxCommand = 16u << 20;  // bytes; a target's MaxBurstLength may be less
+  const uint32_t most = bare ? bare::kMaxPayload : kMaxCommand;
+  if (w.size == 0 || w.size > most || w.size % 4 != 0) die("bad --size");
   if (bare) settle_span(o, 0);
 
   std::vector<uint8_t> shared(w.size);

@@ -1,0 +1,297 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"sluice.dev/sluice/bench/rig"
+	"sluice.dev/sluice/tests/cluster"
+	"sluice.dev/sluice/tests/host"
+	"sluice.dev/sluice/tests/world"
+)
+
+const (
+	// Where a process is, and what it shares a core with, decides how many commands come with one receive.
+	targetCore, clientCore = 0, 1
+	// A gateway takes as many LUNs per target (limits::kMaxLuns).
+	lunsPerTarget = 1024
+	workers       = 32 // operations in flight where all sessions are used
+	loginsAtOnce  = 8
+	maxSessions   = 4096 // of a host
+	warmup        = 0.1  // seconds
+	// Hosts of such a number of sessions don't ask each whether it still lives, all the time.
+	pingAfter, silenceLimit, loginTimeout = 30 * time.Second, 90 * time.Second, 30 * time.Second
+)
+
+// alone is a gateway without a control plane, with one LUN: what the machine does in the same round.
+type alone struct {
+	process *world.Process
+	portal  string
+}
+
+const aloneTarget = "iqn.2026-11.dev.sluice:alone"
+
+func startAlone(ctx context.Context, b *rig.Bench) (*alone, error) {
+	a := &alone{portal: "127.0.0.1:3270"}
+	path := func(name string) string { return filepath.Join(b.Directory, name) }
+	a.process = &world.Process{Name: "alone", Log: path("alone.log"), Arguments: []string{b.Programs + "/sluice-gateway", "--listen", a.portal,
+		"--target", aloneTarget, "--lun", fmt.Sprintf("0=file:%s,size=%d,io=buffered", path("alone.img"), span), "--reactors", "1",
+		"--state-dir", path("alone.state"), "--admin-socket", "off"}}
+	return a, a.start(ctx)
+}
+
+func (a *alone) start(ctx context.Context) error {
+	if err := a.process.Start(); err != nil {
+		return err
+	}
+	if err := world.UntilListens(ctx, a.process, a.portal); err != nil {
+		return err
+	}
+	return rig.Pin(a.process.Pid(), targetCore)
+}
+
+// field is a cluster that grows.
+type field struct {
+	*rig.Bench
+	*cluster.Cluster
+	plan     plan
+	alone    *alone
+	gateways int
+	owners   *cluster.Owners
+	// owner of the first LUN, and another gateway if there is one.
+	owner, other int
+	sessions     []*host.Session
+	filled       bool
+	// standing is the share of a core that the owner used last when idle.
+	standing float64
+}
+
+func start(ctx context.Context, b *rig.Bench, p plan, a *alone, gateways int) (*field, error) {
+	ctx, cancel := context.WithTimeout(ctx, readyTime)
+	defer cancel()
+	directory := filepath.Join(b.Directory, fmt.Sprintf("of-%d", gateways))
+	if err := os.Mkdir(directory, 0o700); err != nil {
+		return nil, err
+	}
+	made, err := cluster.Start(ctx, cluster.Options{Programs: b.Programs, Directory: directory, Gateways: gateways, Volumes: 1,
+		Replicas: 1, GatewayEnvironment: rig.SteadyGateways})
+	if err != nil {
+		return nil, err
+	}
+	return &field{Bench: b, Cluster: made, plan: p, alone: a, gateways: gateways}, made.WaitReady(ctx)
+}
+
+// locate finds the owner of the first LUN, and keeps the gateways that are measured on a core.
+func (f *field) locate(ctx context.Context) error {
+	owner, err := f.Owner(ctx, 0)
+	if err != nil {
+		return err
+	}
+	f.owner, f.other = owner, (owner+1)%f.gateways
+	for _, at := range []int{f.owner, f.other} {
+		if err := rig.Pin(f.Gateways[at].Pid(), targetCore); err != nil {
+			return err
+		}
+	}
+	if f.filled {
+		return nil
+	}
+	f.filled = true // every block is there, in both: a hole is read otherwise
+	for _, way := range []string{"standalone", "direct"} {
+		load := f.load(way, "write")
+		load.Sequential, load.Size, load.Warmup, load.Seconds = true, 256<<10, 0, 0.5
+		if _, err := f.Drive(ctx, []rig.Load{load}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (f *field) load(way, op string) rig.Load {
+	load := rig.Load{Op: op, Size: size, Depth: depth, Span: span, Warmup: warmup, Seconds: f.plan.seconds, Core: clientCore, Pinned: true}
+	if way == "standalone" {
+		load.Portal, load.Target, load.Initiator = f.alone.portal, aloneTarget, cluster.Initiator+"1"
+		load.Watch = []int{f.alone.process.Pid()}
+		return load
+	}
+	load.Target, load.Initiator = cluster.Target, cluster.Initiator+"1"
+	load.Portal, load.Watch = f.Portals(f.owner)[0], []int{f.Gateways[f.owner].Pid()}
+	if f.other != f.owner { // both count in both ways
+		load.Watch = append(load.Watch, f.Gateways[f.other].Pid())
+	}
+	if way == "forwarded" {
+		load.Portal = f.Portals(f.other)[0]
+	}
+	return load
+}
+
+func (f *field) drive(ctx context.Context, way, op string) (map[string]float64, error) {
+	results, err := f.Drive(ctx, []rig.Load{f.load(way, op)})
+	if err != nil && !f.alone.process.Running() {
+		// A gateway that had no core for 2 s has ended itself, as it should (limits::kWatchdogLimit): this machine is busy.
+		fmt.Printf("the standalone gateway has ended, and is started again: %s\n", f.alone.process.LogTail(1))
+		if err := f.alone.start(ctx); err != nil {
+			return nil, err
+		}
+		results, err = f.Drive(ctx, []rig.Load{f.load(way, op)})
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w\n%s", err, f.alone.process.LogTail(5))
+	}
+	return rig.Sum(results), nil
+}
+
+// weigh gives memory and CPU use of the owner while nobody asks it anything: the least of a few windows, since what has just
+// grown is still told to the control plane.
+func (f *field) weigh(ctx context.Context) (map[string]float64, error) {
+	owner := []int{f.Gateways[f.owner].Pid()}
+	least, both := math.Inf(1), math.Inf(1)
+	for range rig.Pick(f.Mode, 1, 2, 5) {
+		shares, err := idle(ctx, owner, f.load("direct", "read").Watch)
+		if err != nil {
+			return nil, err
+		}
+		least, both = min(least, shares[0]), min(both, shares[1])
+	}
+	f.standing = least
+	memory, err := rig.Memory(owner[0])
+	return map[string]float64{"target_memory_bytes": float64(memory), "idle_cpu_share": least, "pair_idle_cpu_share": both}, err
+}
+
+// idle is the share of a core that each group of processes uses in a second, in which each tells the control plane of itself.
+func idle(ctx context.Context, groups ...[]int) ([]float64, error) {
+	before, shares := make([]time.Duration, len(groups)), make([]float64, len(groups))
+	began := time.Now()
+	for i, pids := range groups {
+		var err error
+		if before[i], err = rig.CPU(pids); err != nil {
+			return nil, err
+		}
+	}
+	if err := world.Wait(ctx, time.Second); err != nil {
+		return nil, err
+	}
+	for i, pids := range groups {
+		after, err := rig.CPU(pids)
+		if err != nil {
+			return nil, err
+		}
+		shares[i] = (after - before[i]).Seconds() / time.Since(began).Seconds()
+	}
+	return shares, nil
+}
+
+// moreLUNs makes them so many: of the cluster's target, and of others where that one is full.
+func (f *field) moreLUNs(ctx context.Context, luns int) error {
+	ctx, cancel := context.WithTimeout(ctx, readyTime)
+	defer cancel()
+	if err := f.Grow(ctx, min(luns, lunsPerTarget)); err != nil {
+		return err
+	}
+	if luns > lunsPerTarget {
+		if err := f.apply(ctx, moreTargets(luns)); err != nil {
+			return err
+		}
+	}
+	f.Volumes = luns
+	if err := f.WaitReady(ctx); err != nil {
+		return err
+	}
+	if f.owners == nil {
+		f.owners = f.FollowOwners(context.WithoutCancel(ctx)) // ends with the cluster's process
+	}
+	return f.eachLUN(ctx, f.Portals(0)[0])
+}
+
+// eachLUN waits until the last LUN of the cluster's target answers.
+func (f *field) eachLUN(ctx context.Context, portal string) error {
+	session, err := f.logIn(ctx, portal, 0)
+	if err != nil {
+		return err
+	}
+	defer session.LogOut()
+	return world.Until(ctx, func() error {
+		_, err := session.Good(ctx, host.TestUnitReady(uint16(min(f.Volumes, lunsPerTarget)-1)))
+		return err
+	})
+}
+
+func object(text *strings.Builder, kind, name, spec string) {
+	fmt.Fprintf(text, "---\napiVersion: sluice.dev/v1\nkind: %s\nmeta: {name: %s}\nspec: {%s}\n", kind, name, spec)
+}
+
+// moreTargets have the LUNs beyond those of the first target.
+func moreTargets(luns int) string {
+	var text strings.Builder
+	for from := lunsPerTarget; from < luns; from += lunsPerTarget {
+		var mapped []string
+		for i := from; i < min(luns, from+lunsPerTarget); i++ {
+			object(&text, "Volume", cluster.VolumeName(i), fmt.Sprintf("pool: %s, sizeBytes: %d", cluster.PoolName, span))
+			mapped = append(mapped, fmt.Sprintf("{id: %d, volume: %s}", i-from, cluster.VolumeName(i)))
+		}
+		name := fmt.Sprintf("more-%d", from/lunsPerTarget)
+		object(&text, "Target", name, fmt.Sprintf("iqn: \"iqn.2026-11.dev.sluice:%s\", gatewayPool: default, paths: 2, luns: [%s], hosts: [host-1]",
+			name, strings.Join(mapped, ", ")))
+	}
+	return text.String()
+}
+
+func (f *field) apply(ctx context.Context, objects string) error {
+	file := filepath.Join(f.Bench.Directory, "objects.yaml")
+	if err := os.WriteFile(file, []byte(objects), 0o600); err != nil {
+		return err
+	}
+	_, err := f.Control(ctx, "apply", "-f", file)
+	return err
+}
+
+func (f *field) logIn(ctx context.Context, portal string, n int) (*host.Session, error) {
+	return host.Login(ctx, host.Options{Portal: portal, Target: cluster.Target, LoginTimeout: loginTimeout,
+		Initiator: fmt.Sprintf("%s%d", cluster.Initiator, 2+n%(cluster.MaxHosts-1)), ISID: [6]byte{0x80, 0, 0, 0, byte(n >> 8), byte(n)},
+		PingAfter: pingAfter, SilenceLimit: silenceLimit})
+}
+
+// moreSessions makes them so many, all with the owner of the first LUN.
+func (f *field) moreSessions(ctx context.Context, sessions int) error {
+	ctx, cancel := context.WithTimeout(ctx, readyTime)
+	defer cancel()
+	if len(f.sessions) == 0 {
+		var text strings.Builder
+		for i := range cluster.MaxHosts {
+			object(&text, "Host", fmt.Sprintf("host-%d", i+1), fmt.Sprintf("initiators: [\"%s%d\"], allowUnauthenticated: true, maxSessions: %d",
+				cluster.Initiator, i+1, maxSessions))
+		}
+		if err := f.apply(ctx, text.String()); err != nil {
+			return err
+		}
+	}
+	from := len(f.sessions)
+	f.sessions = append(f.sessions, make([]*host.Session, sessions-from)...)
+	portals := f.Portals(f.owner)
+	var all sync.WaitGroup
+	var failed atomic.Pointer[error]
+	turns := make(chan struct{}, loginsAtOnce)
+	for i := from; i < sessions; i++ {
+		turns <- struct{}{}
+		all.Go(func() {
+			defer func() { <-turns }()
+			session, err := f.logIn(ctx, portals[i%len(portals)], 1+i)
+			if err != nil {
+				failed.Store(&err)
+			}
+			f.sessions[i] = session
+		})
+	}
+	all.Wait()
+	if err := failed.Load(); err != nil {
+		return *err
+	}
+	return nil
+}

@@ -1,0 +1,155 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"sluice.dev/sluice/bench/rig"
+	"sluice.dev/sluice/tests/cluster"
+	"sluice.dev/sluice/tests/host"
+	"sluice.dev/sluice/tests/world"
+)
+
+const blockSize = 512
+
+// measureSpread sends reads to all LUNs in turn, those that the first LUN's owner owns, or over all sessions in turn. Over
+// one session they go one at a time: how many come with one receive would be chance, and costs more than anything else.
+func (f *field) measureSpread(ctx context.Context, s stage) error {
+	luns, sessions, workers := []uint16{0}, f.sessions, workers
+	if s.axis == byLUNs {
+		workers = 1
+		luns = f.owned(ctx)
+		session, err := f.logIn(ctx, f.Portals(f.owner)[0], 0)
+		if err != nil {
+			return err
+		}
+		defer session.LogOut()
+		sessions = []*host.Session{session}
+	}
+	if err := ready(ctx, sessions, luns); err != nil {
+		return err
+	}
+	for round := range f.plan.rounds {
+		figures, err := f.turns(ctx, sessions, luns, workers)
+		if err != nil {
+			return fmt.Errorf("%+v, all used: %w", s, err)
+		}
+		fmt.Printf("%s: %d LUNs, %d sessions, all used, round %d: %.2f us of the gateway per read, %.2f net, %.0f IOPS\n", s.axis, len(luns),
+			len(sessions), round+1, 1e6*figures["target_cpu_s_per_command"], 1e6*figures["net_cpu_s_per_command"], figures["iops"])
+		parameters := rig.With(s.parameters("read"), map[string]any{"depth": workers, "used": "all"})
+		if err := f.Record(rig.Measurement{Subject: "direct", Parameters: parameters, Round: round + 1, Figures: figures,
+			Notes: "the host of tests/host, which costs the gateway more small receives than iscsi-load"}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// area of each LUN that is read: all of them together are as large as one is alone, so that more LUNs don't mean more memory to
+// read from.
+func area(luns int) int { return max(size, span/luns/size*size) }
+
+const writeSize = 256 << 10
+
+// ready takes all unit attentions, and writes what will be read: a hole costs more the first time.
+func ready(ctx context.Context, sessions []*host.Session, luns []uint16) error {
+	data := make([]byte, writeSize)
+	for i, session := range sessions {
+		for _, lun := range luns {
+			if _, err := session.Good(ctx, host.TestUnitReady(lun)); err != nil {
+				return err
+			}
+			for at := 0; i == 0 && at < area(len(luns)); at += writeSize {
+				part := data[:min(writeSize, area(len(luns))-at)]
+				if _, err := session.Good(ctx, host.Write(lun, uint64(at/blockSize), part, blockSize)); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// owned are the LUNs of the cluster's target that the owner of the first LUN owns.
+func (f *field) owned(ctx context.Context) []uint16 {
+	number, err := f.Number(ctx, f.owner)
+	if err != nil {
+		return []uint16{0}
+	}
+	limited, cancel := context.WithTimeout(ctx, readyTime)
+	defer cancel()
+	_ = f.owners.WaitShare(limited, number, f.Volumes/f.gateways/2) // what is owned later isn't used
+	return lunsIn(f.owners.Of(number))
+}
+
+// lunsIn gives the LUNs of volumes by their names, those of the cluster's own target; LUN 0 is always there.
+func lunsIn(volumes map[string]cluster.Ownership) []uint16 {
+	luns := []uint16{0}
+	for name := range volumes {
+		number, err := strconv.Atoi(strings.TrimPrefix(name, "vol-"))
+		if err == nil && number > 0 && number < lunsPerTarget {
+			luns = append(luns, uint16(number))
+		}
+	}
+	return luns
+}
+
+// turns lets workers read, each time over the next session from the next LUN.
+func (f *field) turns(ctx context.Context, sessions []*host.Session, luns []uint16, workers int) (map[string]float64, error) {
+	var next, done atomic.Int64
+	var failed atomic.Pointer[error]
+	acting, stop := context.WithCancel(ctx)
+	defer stop()
+	var all sync.WaitGroup
+	for range workers {
+		all.Go(func() {
+			for acting.Err() == nil {
+				n := int(next.Add(1))
+				at := uint64(n/len(luns)*7%(area(len(luns))/size)) * (size / blockSize)
+				command := host.Read(luns[n%len(luns)], at, size/blockSize, blockSize)
+				if _, err := sessions[n%len(sessions)].Good(ctx, command); err != nil {
+					failed.Store(&err)
+					return
+				}
+				done.Add(1)
+			}
+		})
+	}
+	figures, err := f.window(ctx, &done)
+	stop()
+	all.Wait()
+	if lost := failed.Load(); lost != nil {
+		return nil, *lost
+	}
+	return figures, err
+}
+
+// window counts what is done in a while, and the owner's CPU time.
+func (f *field) window(ctx context.Context, done *atomic.Int64) (map[string]float64, error) {
+	pid := []int{f.Gateways[f.owner].Pid()}
+	if err := world.Wait(ctx, time.Duration(warmup*float64(time.Second))); err != nil {
+		return nil, err
+	}
+	before, err := rig.CPU(pid)
+	if err != nil {
+		return nil, err
+	}
+	began, first := time.Now(), done.Load()
+	if err := world.Wait(ctx, time.Duration(f.plan.seconds*float64(time.Second))); err != nil {
+		return nil, err
+	}
+	after, err := rig.CPU(pid)
+	count := float64(done.Load() - first)
+	if err != nil || count == 0 {
+		return nil, fmt.Errorf("no read was answered: %w", err)
+	}
+	seconds := time.Since(began).Seconds()
+	spent := (after - before).Seconds()
+	return map[string]float64{"iops": count / seconds, "bytes_per_second": size * count / seconds,
+		"target_cpu_s_per_command": spent / count, "net_cpu_s_per_command": (spent - f.standing*seconds) / count}, nil
+}

@@ -1,0 +1,105 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"sluice.dev/sluice/bench/rig"
+	"sluice.dev/sluice/tests/cluster"
+)
+
+// plant is a cluster of one gateway that uses all four ports, and of four that use one each, with eight clients.
+type plant struct {
+	*rig.Bench
+	*cluster.Cluster
+}
+
+func fabric(i int) string     { return fmt.Sprintf("port%d", i+1) }
+func clientNode(i int) string { return fmt.Sprintf("h%d", i+1) }
+
+// portOf a client: they are dealt out to the ports in turn.
+func portOf(client int) int { return client % ports }
+
+func (p *plant) prepare(ctx context.Context) error {
+	for i := range clients {
+		at := portOf(i)
+		if err := rig.AddNode(clientNode(i)); err != nil {
+			return err
+		}
+		if err := rig.Plug(clientNode(i), fabric(at), "br-"+fabric(at), fmt.Sprintf("10.%d.0.%d", 1+at, 100+i), portRate); err != nil {
+			return err
+		}
+	}
+	for i := range 1 + ports {
+		for at := range ports {
+			if err := rig.ShapeBoth(cluster.GatewayName(i), fabric(at), portRate); err != nil {
+				return err
+			}
+		}
+	}
+	if err := p.WaitReady(ctx); err != nil {
+		return err
+	}
+	for volume := range p.Volumes {
+		if err := p.Bring(ctx, volume, home(volume)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// home of a volume.
+func home(volume int) int {
+	if volume < ports {
+		return 0
+	}
+	return 1 + volume - ports
+}
+
+// way of a client to its LUN number n: the portal of the owner on the client's fabric.
+func (p *plant) way(c cell, client, n int) (portal string, lun int) {
+	at := portOf(client)
+	if c.gateways == fourGateways {
+		return p.Portals(1 + at)[at], ports + at
+	}
+	return p.Portals(0)[at], (at + n) % ports
+}
+
+// loads: each client has its processes on one LUN, or divided among several where it is alone.
+func (p *plant) loads(c cell) []rig.Load {
+	var pids []int
+	for i := range 1 + ports {
+		if (i == 0) == (c.gateways == oneGateway) {
+			pids = append(pids, p.Gateways[i].Pid())
+		}
+	}
+	warmup, seconds := p.windows(c)
+	luns := 1
+	if c.clients == 1 && c.processes == 10 {
+		luns = c.luns
+	}
+	var all []rig.Load
+	for client := range c.clients {
+		for n := range luns {
+			portal, lun := p.way(c, client, n)
+			depth := c.processes*(n+1)/luns - c.processes*n/luns
+			all = append(all, rig.Load{Node: clientNode(client), Portal: portal, Target: cluster.Target, LUN: lun,
+				Initiator: fmt.Sprintf("%s%d", cluster.Initiator, client+1), Op: c.op, Size: c.size, Depth: depth, Sequential: true,
+				Span: span, Warmup: warmup, Seconds: seconds, Watch: pids})
+		}
+	}
+	return all
+}
+
+// large commands come in few: their rate is told by how long they take.
+const large = 1 << 20
+
+// windows before and while it counts. The first commands of all processes, sent at once, are over when it counts, and it sees
+// as many again.
+func (p *plant) windows(c cell) (warmup, seconds float64) {
+	turn := float64(c.size*c.processes) / rig.Payload(portRate)
+	return rig.Pick(p.Mode, 0.3, 0.4, 1) + turn, rig.Pick(p.Mode, 0.4, 0.8, 3) + 2*turn
+}
+
+// rate of what is in flight all the time, by Little's law.
+func rate(c cell, latency float64) float64 { return float64(c.processes*c.size) / latency }
