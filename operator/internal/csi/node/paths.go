@@ -41,18 +41,20 @@ const lookAgain = 100 * time.Millisecond
 // until looks again and again until it is so, or the call's time is over. The kernel tells most of this to udev only, which a
 // container does not hear.
 func until(ctx context.Context, is func() (missing string, err error)) error {
+	var last string
 	for {
 		missing, err := is()
+		if last != "" && ctx.Err() != nil && (err != nil || missing != "") {
+			missing, err = last, nil // says more than what failed for want of time
+		}
 		if err != nil || missing == "" {
 			return err
 		}
+		last = missing
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("not in time: %s", missing)
+			return fmt.Errorf("not in time: %s", last)
 		case <-time.After(lookAgain):
-			if ctx.Err() != nil { // what is missing says more than what fails for want of time
-				return fmt.Errorf("not in time: %s", missing)
-			}
 		}
 	}
 }
