@@ -308,3 +308,45 @@ func TestAWatchThatBreaksBetweenTwoChangesOfOneTransactionGoesOnWithTheSecond(t 
 		t.Errorf("after %d only %v is told", resumed, heard)
 	}
 }
+
+// The objects that were not told yet have older versions, or newer ones: only all of them again are all of them.
+func TestAWatchThatBreaksWhileEverythingIsToldBeginsAnew(t *testing.T) {
+	ring, err := ParseKeyring(GenerateKey("a"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := Open(t.Context(), etcdtest.Start(t, func(*embed.Config) {}), Options{Cluster: "one", Keyring: ring})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"red", "blue"} { // blue is told first, and is the newer one
+		if err := s.Fabrics.Create(t.Context(), &model.Fabric{Meta: model.Meta{Name: name}}, false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	broken := errors.New("broken")
+	resumed, heard := int64(-1), map[string]bool{}
+	until := func(end ChangeType) func(Change[*model.Fabric]) error {
+		return func(c Change[*model.Fabric]) error {
+			if c.Type == Put {
+				heard[c.Object.Meta.Name] = true
+			}
+			resumed = c.Resume
+			if c.Type == end {
+				return broken
+			}
+			return nil
+		}
+	}
+	if err := s.Fabrics.Watch(t.Context(), 0, until(Put)); !errors.Is(err, broken) || len(heard) != 1 {
+		t.Fatalf("%v after %v", err, heard)
+	}
+	ctx, stop := context.WithTimeout(t.Context(), 20*time.Second)
+	defer stop()
+	if err := s.Fabrics.Watch(ctx, resumed, until(Bookmark)); !errors.Is(err, broken) || !heard["red"] {
+		t.Errorf("%v after %v", err, heard)
+	}
+	if resumed == 0 {
+		t.Error("all is told, and the next watch would begin anew")
+	}
+}

@@ -54,7 +54,7 @@ func (r records[T]) tellAll(ctx context.Context, tell func(RecordChange[T]) erro
 		}
 		if version == 0 {
 			version = got.Header.Revision
-			if err := tell(RecordChange[T]{Type: Reset, Version: version, Resume: version}); err != nil {
+			if err := tell(RecordChange[T]{Type: Reset, Version: version}); err != nil {
 				return 0, err
 			}
 		}
@@ -63,7 +63,7 @@ func (r records[T]) tellAll(ctx context.Context, tell func(RecordChange[T]) erro
 			if err != nil {
 				return 0, err
 			}
-			if err := tell(RecordChange[T]{Type: Put, Record: record, Version: kv.ModRevision, Resume: kv.ModRevision}); err != nil {
+			if err := tell(RecordChange[T]{Type: Put, Record: record, Version: kv.ModRevision}); err != nil {
 				return 0, err
 			}
 			from = string(kv.Key) + "\x00"

@@ -34,7 +34,7 @@ type Change[T model.Object] struct {
 	Object  T
 	Version int64
 	// Resume is the version after which a watch goes on once this change has been dealt with: an older one than Version while
-	// others of the same version are still to come.
+	// others of the same version are still to come, and 0, which begins anew, from a Reset to its Bookmark.
 	Resume int64
 }
 
@@ -89,11 +89,11 @@ func (c *Collection[T]) tellAll(ctx context.Context, tell func(Change[T]) error)
 	if err != nil {
 		return 0, err
 	}
-	if err := tell(Change[T]{Type: Reset, Version: version, Resume: version}); err != nil {
+	if err := tell(Change[T]{Type: Reset, Version: version}); err != nil {
 		return 0, err
 	}
 	for _, object := range objects {
-		if err := tell(Change[T]{Type: Put, Object: object, Version: object.Metadata().Version, Resume: object.Metadata().Version}); err != nil {
+		if err := tell(Change[T]{Type: Put, Object: object, Version: object.Metadata().Version}); err != nil {
 			return 0, err
 		}
 	}
