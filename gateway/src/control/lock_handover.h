@@ -12,6 +12,7 @@
 #include <string>
 
 #include "base/clock.h"
+#include "control/files.h"
 #include "control/record.h"
 
 namespace sluice::control {

@@ -7,6 +7,7 @@
 
 #include "base/limits.h"
 #include "control/local_pool.h"
+#include "control/record_file.h"
 
 namespace sluice::control {
 

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "backend/backend.h"
+#include "control/files.h"
 #include "control/lock_handover.h"
 #include "control/record.h"
 #include "control/wire.h"

@@ -1,27 +1,20 @@
 #include "control/record.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <charconv>
-#include <chrono>
 #include <fstream>
-#include <iterator>
 #include <sstream>
-#include <thread>
 
-#include "base/limits.h"
+#include "control/files.h"
 #include "lun/reservation_store.h"
 
 namespace sluice::control {
 namespace {
 
 constexpr std::string_view kMagic = "sluice-volume 1\n";
-constexpr const char* kNote = ".holder";
 constexpr size_t kSealBytes = 16;  // "crc32c 01234567\n"
 
 // Takes "name value\n" lines off the front; any mistake makes it bad for good.
@@ -74,27 +67,19 @@ std::string first_line(const char* path) {
   return line;
 }
 
-const std::string& boot_id() {
+}  // namespace
+
+const std::string& this_boot() {
   static const std::string id = first_line("/proc/sys/kernel/random/boot_id");
   return id;
 }
-
-// Whether all that a note can say is all that is new.
-bool only_held_anew(const Record& record, const Record& next) {
-  Record held = record;
-  held.holder = next.holder;
-  held.order = next.order;
-  return held == next && next.order >= record.order && !next.holder.boot_id.empty();
-}
-
-}  // namespace
 
 Holder this_process(const std::string& incarnation, const std::string& socket) {
   Holder holder;
   holder.pid = ::getpid();
   holder.incarnation = incarnation;
   holder.socket = socket;
-  holder.boot_id = boot_id();
+  holder.boot_id = this_boot();
   const std::string stat = first_line("/proc/self/stat");
   // The name in parentheses may hold anything; the start time is the 20th field after it.
   std::istringstream fields(stat.substr(std::min(stat.rfind(')') + 1, stat.size())));
@@ -148,95 +133,6 @@ Result<Record> parse_record(std::string_view text, const std::string& volume,
   if (!state) return broken("is damaged (" + state.error() + ")");
   record.reservations = std::move(state).value();
   return record;
-}
-
-RecordFile::RecordFile(int directory, std::string volume, std::string shown)
-    : directory_(directory), volume_(std::move(volume)), shown_(std::move(shown)) {}
-
-Result<std::optional<Record>> RecordFile::read() const {
-  const Result<std::optional<std::string>> text =
-      read_small_file(directory_, volume_ + ".volume", limits::kMaxVolumeRecord, shown_);
-  if (!text) return Error{text.error()};
-  if (!text.value()) return std::optional<Record>();
-  Result<Record> record = parse_record(*text.value(), volume_, shown_);
-  if (!record) return Error{record.error()};
-  read_note(&record.value());
-  return std::optional(std::move(record).value());
-}
-
-// An order only ever grows (R1), and who writes the record noted itself under the same lock before:
-// a note of an older order is one that the record has overtaken.
-void RecordFile::read_note(Record* record) const {
-  const Result<std::optional<std::string>> text =
-      read_small_file(directory_, volume_ + kNote, limits::kMaxVolumeRecord, shown_);
-  if (!text || !text.value()) return;
-  Result<Record> note = parse_record(*text.value(), volume_, shown_);
-  if (!note || note.value().epoch != record->epoch || note.value().order < record->order ||
-      note.value().holder.boot_id != boot_id()) {
-    return;
-  }
-  record->holder = std::move(note.value().holder);
-  record->order = note.value().order;
-}
-
-Result<void> RecordFile::note(const Record& record) const {
-  Record short_one = record;
-  short_one.reservations = {};
-  return replace_file(directory_, volume_ + kNote, format_record(short_one), shown_, nullptr,
-                      Outlasts::kProcess);
-}
-
-// Writers of the record exclude each other, whatever they hold besides.
-Result<FileDescriptor> RecordFile::guard() const {
-  FileDescriptor file(::openat(directory_, (volume_ + ".guard").c_str(),
-                               O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (!file.valid()) return Error{"can't guard " + shown_ + ": " + reason_of(errno)};
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(1);
-  while (::flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
-    if (errno != EWOULDBLOCK && errno != EINTR) {
-      return Error{"can't guard " + shown_ + ": " + reason_of(errno)};
-    }
-    if (std::chrono::steady_clock::now() >= end) {
-      return Error{"can't write " + shown_ +
-                   ": a writer of it has hung for more than a second; check the disk"};
-    }
-    std::this_thread::sleep_for(std::chrono::milliseconds(2));
-  }
-  return file;
-}
-
-Result<void> RecordFile::write(const Record& record) const {
-  const Result<void> written =
-      replace_file(directory_, volume_ + ".volume", format_record(record), shown_);
-  // It says nothing any more that the record doesn't.
-  if (written) ::unlinkat(directory_, (volume_ + kNote).c_str(), 0);
-  return written;
-}
-
-Result<void> RecordFile::claim(const Record& record, Outlasts outlasts) const {
-  const Result<FileDescriptor> guarded = guard();
-  if (!guarded) return Error{guarded.error()};
-  const Result<std::optional<Record>> present = read();
-  if (!present) return Error{present.error()};
-  if (present.value() && present.value()->epoch > record.epoch) {
-    return Error{shown_ + " is of epoch " + std::to_string(present.value()->epoch) +
-                 ", newer than the order's " + std::to_string(record.epoch)};
-  }
-  if (outlasts == Outlasts::kProcess && present.value() && only_held_anew(*present.value(), record))
-    return note(record);
-  return write(record);
-}
-
-Result<void> RecordFile::update(const Record& record) const {
-  const Result<FileDescriptor> guarded = guard();
-  if (!guarded) return Error{guarded.error()};
-  const Result<std::optional<Record>> present = read();
-  if (!present) return Error{present.error()};
-  if (!present.value() || present.value()->holder != record.holder ||
-      present.value()->epoch != record.epoch) {
-    return Error{shown_ + " is another gateway's by now"};
-  }
-  return write(record);
 }
 
 }  // namespace sluice::control

@@ -1,10 +1,6 @@
 // What is known beside the data of a local volume: who holds its lock and how to ask for it, the
 // epoch, the reservations (DESIGN R2). It wins over any older word of the control plane.
 //
-// Who has just got the lock and has no new epoch yet says so in a file of its own, which is not
-// synced (`.holder`, in the same form): only its holder and order count, and only until the next
-// boot. Everything else, and what has to be there after a power cut, is in the record.
-//
 //   sluice-volume 1
 //   volume 5f0c7a3e-...
 //   epoch 7
@@ -20,11 +16,11 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
-#include <optional>
 #include <string>
+#include <string_view>
+#include <tuple>
 
-#include "control/files.h"
+#include "base/result.h"
 #include "lun/reservations.h"
 
 namespace sluice::control {
@@ -40,6 +36,8 @@ struct Holder {
   bool operator==(const Holder&) const = default;
 };
 
+// What the kernel calls this boot; empty where /proc doesn't say.
+const std::string& this_boot();
 // This process; 0 and empty where /proc doesn't say.
 Holder this_process(const std::string& incarnation, const std::string& socket);
 
@@ -53,36 +51,15 @@ struct Record {
   bool operator==(const Record&) const = default;
 };
 
+// What a record is newer by: order numbers never come again while the epoch is the same, unless the
+// control plane's store was put back in time.
+inline std::tuple<uint64_t, uint64_t> age_of(const Record& record) {
+  return {record.epoch, record.order};
+}
+
 std::string format_record(const Record& record);
 // `shown` is how errors call the record.
 Result<Record> parse_record(std::string_view text, const std::string& volume,
                             const std::string& shown);
-
-class RecordFile {
- public:
-  // `directory` is `.sluice` in the pool, open for the life of this object.
-  RecordFile(int directory, std::string volume, std::string shown);
-
-  // nullopt: there is none yet. A record that can't be trusted is an error: hosts rely on the
-  // reservations in it. A note of a holder that can't be used is as none: whoever is named wrongly
-  // is asked in vain, and the lock itself decides.
-  Result<std::optional<Record>> read() const;
-  // By whoever holds the lock on the data, and only then. An older epoch than the recorded one is
-  // refused.
-  Result<void> claim(const Record& record, Outlasts outlasts) const;
-  // Refused unless this very process is recorded as holder, in this epoch: a writer that a dying
-  // disk held up until another gateway had the lock changes nothing any more.
-  Result<void> update(const Record& record) const;
-
- private:
-  Result<FileDescriptor> guard() const;
-  Result<void> write(const Record& record) const;
-  Result<void> note(const Record& record) const;
-  void read_note(Record* record) const;
-
-  const int directory_;
-  const std::string volume_;
-  const std::string shown_;
-};
 
 }  // namespace sluice::control
