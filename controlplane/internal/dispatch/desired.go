@@ -36,6 +36,8 @@ type volumeMade struct {
 	volume *model.Volume
 	pool   *model.StoragePool
 	told   *pb.DesiredObject
+	// exported: a target shows it through this gateway, whoever owns it.
+	exported bool
 }
 
 // targetMade is what it was told of a target, by the layout that this was made of.
@@ -130,7 +132,7 @@ func (m *maker) targets() {
 		}
 		for _, lun := range target.Spec.Luns {
 			if volume := m.objects.Volumes[lun.Volume]; volume != nil {
-				m.volume(volume)
+				m.volume(volume, true)
 			}
 		}
 		for _, name := range target.Spec.Hosts {
@@ -205,7 +207,7 @@ func (m *maker) ownVolumes() {
 	for _, volume := range m.objects.Volumes {
 		o := volume.Status.Ownership
 		if o.Owner == m.self || o.Next == m.self {
-			m.volume(volume)
+			m.volume(volume, false)
 		}
 	}
 }

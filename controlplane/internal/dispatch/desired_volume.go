@@ -8,13 +8,14 @@ import (
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
-func (m *maker) volume(v *model.Volume) {
+func (m *maker) volume(v *model.Volume, exported bool) {
 	uid := v.Meta.UID
 	pool := m.objects.StoragePools[v.Spec.Pool]
 	if _, done := m.made.volumes[uid]; done {
 		return
 	}
 	if was := m.before.volumes[uid]; was.volume == v && was.pool == pool {
+		was.exported = exported
 		m.made.volumes[uid] = was
 		if was.told != nil {
 			m.state[objectKey{pb.ObjectKind_OBJECT_KIND_VOLUME, uid}] = was.told
@@ -22,7 +23,7 @@ func (m *maker) volume(v *model.Volume) {
 		return
 	}
 	if pool == nil || v.Status.CapacityBytes == 0 { // not yet, but what becomes of it concerns the gateway
-		m.made.volumes[uid] = volumeMade{v, pool, nil}
+		m.made.volumes[uid] = volumeMade{v, pool, nil, exported}
 		return
 	}
 	role, owner, transitioning := m.role(v)
@@ -38,7 +39,7 @@ func (m *maker) volume(v *model.Volume) {
 				BytesPerSecond: v.Spec.QoS.BytesPerSecond, BytesBurst: v.Spec.QoS.BytesBurst},
 		}}}
 	m.put(pb.ObjectKind_OBJECT_KIND_VOLUME, uid, told)
-	m.made.volumes[uid] = volumeMade{v, pool, told}
+	m.made.volumes[uid] = volumeMade{v, pool, told, exported}
 }
 
 // role says what the gateway is to a volume, whom it forwards to, and whether a host should wait for an owner.

@@ -86,6 +86,9 @@ func (h *hub) changed(change view.Change) {
 	defer h.mutex.Unlock()
 	for stream := range h.streams {
 		if every || stream.exports(change) || slices.Contains(numbers, stream.number) {
+			if change.Kind == model.KindVolume {
+				stream.touched.add(change.Name)
+			}
 			stream.wake()
 		}
 	}

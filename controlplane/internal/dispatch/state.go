@@ -40,9 +40,12 @@ func sorted(keys []objectKey) []objectKey {
 }
 
 // digest names the whole state; gateway_stream.proto says what it is made of.
-func (s desiredState) digest() []byte {
+func (s desiredState) digest() []byte { return s.digestOf(s.keys()) }
+
+// digestOf is the digest of a state with these keys.
+func (s desiredState) digestOf(keys []objectKey) []byte {
 	sum := sha256.New()
-	for _, key := range s.keys() {
+	for _, key := range keys {
 		sum.Write([]byte{byte(key.kind)})
 		sum.Write([]byte(key.id))
 		sum.Write([]byte{0})
@@ -56,17 +59,23 @@ const updateBytes = 512 << 10
 
 // updates lead from one state to another; from nil means a full one. None: there is nothing to tell.
 func updates(from, to desiredState, version uint64) []*pb.StreamUpdate {
-	var all []*pb.StreamUpdate
-	current, size := &pb.StreamUpdate{Version: version, Full: from == nil, More: true}, 0
-	add := func(bytes int) {
-		if size += bytes; size > updateBytes {
-			all = append(all, current)
-			current, size = &pb.StreamUpdate{Version: version, Full: from == nil, More: true}, bytes
-		}
-	}
 	put, removed := differences(from, to)
 	if from != nil && len(put) == 0 && len(removed) == 0 {
 		return nil
+	}
+	return updatesOf(to, put, removed, &pb.StreamUpdate{Version: version, Full: from == nil, Digest: to.digest()})
+}
+
+// updatesOf is what the last of them says, in as many parts as it takes to say all that was put and removed.
+func updatesOf(to desiredState, put, removed []objectKey, last *pb.StreamUpdate) []*pb.StreamUpdate {
+	var all []*pb.StreamUpdate
+	part := func() *pb.StreamUpdate { return &pb.StreamUpdate{Version: last.Version, Full: last.Full, More: true} }
+	current, size := part(), 0
+	add := func(bytes int) {
+		if size += bytes; size > updateBytes {
+			all = append(all, current)
+			current, size = part(), bytes
+		}
 	}
 	for _, key := range put {
 		add(len(key.id) + proto.Size(to[key]))
@@ -76,7 +85,7 @@ func updates(from, to desiredState, version uint64) []*pb.StreamUpdate {
 		add(len(key.id) + 16)
 		current.Removed = append(current.Removed, &pb.ObjectKey{Kind: key.kind, Id: key.id})
 	}
-	current.More, current.Digest = false, to.digest()
+	current.More, current.Digest = false, last.Digest
 	return append(all, current)
 }
 

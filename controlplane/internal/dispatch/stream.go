@@ -55,8 +55,10 @@ type gatewayStream struct {
 	sent desiredState
 	// about is what of it acknowledgements are about.
 	about told
-	// made is what sent was made of.
-	made makings
+	// made is what sent was made of, basis what else it was made of, touched what has changed since.
+	made    makings
+	basis   basis
+	touched touched
 	// exported are the names of volumes that it was told of, or will be once they are made, for hub.
 	exported atomic.Pointer[map[string]bool]
 	sessions sessionRecorder
@@ -205,9 +207,8 @@ func restAfter(took time.Duration) time.Duration {
 
 // update sends what has changed since the last one. A gateway that is no longer in the store is told to go.
 func (g *gatewayStream) update() error {
-	var next desiredState
-	var version uint64
-	var about told
+	var sent []*pb.StreamUpdate
+	known := false
 	settings := Settings{ClusterID: g.service.options.ClusterID, OUI: g.service.options.OUI,
 		Keys: g.service.hub.forwardingKeys()}
 	g.service.options.View.Read(func(o *view.Objects) {
@@ -215,36 +216,46 @@ func (g *gatewayStream) update() error {
 		if gateway == nil || gateway.Status.Number != g.number {
 			return
 		}
-		next, g.made = desired(o, gateway, g.runs, settings, g.made)
-		version = max(uint64(max(o.Version, 1)), g.version+1)
-		about = tellOf(o, gateway, next, g.about, g.sent.sameKeys(next))
+		known = true
+		version := max(uint64(max(o.Version, 1)), g.version+1)
+		volumes := g.touched.take()
+		var amended bool
+		if sent, amended = g.amend(o, gateway, settings, volumes, version); !amended {
+			sent = g.renew(o, gateway, settings, version)
+		}
+		if sent != nil {
+			g.version, g.about.version, g.about.at = version, version, time.Now()
+		} else {
+			g.about.version = 0
+		}
 	})
-	if next == nil {
+	if !known {
 		return status.Errorf(codes.FailedPrecondition, "gateway %s was deleted", g.name)
 	}
-	exported := volumeNames(g.made.volumes)
-	g.exported.Store(&exported)
-	from := g.sent
-	if from == nil && len(g.heldDigest) > 0 && bytes.Equal(g.heldDigest, next.digest()) {
-		from = next // it holds just this already
-	}
-	sent := updates(from, next, version)
-	if sent == nil && g.sent == nil {
-		// Even nothing new is news to a gateway that waits for its first update.
-		sent = []*pb.StreamUpdate{{Version: version, Digest: next.digest()}}
-	}
-	g.sent = next
-	if sent != nil {
-		g.version, about.version, about.at = version, version, time.Now()
-	}
-	g.about = about
-	g.applied.tell(about)
+	g.applied.tell(g.about)
 	for _, update := range sent {
 		if err := g.stream.Send(&pb.ConnectResponse{Message: &pb.ConnectResponse_Update{Update: update}}); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// renew makes the state anew, and what leads to it from the one that was sent.
+func (g *gatewayStream) renew(o *view.Objects, gateway *model.Gateway, settings Settings, version uint64) []*pb.StreamUpdate {
+	var next desiredState
+	next, g.made = desired(o, gateway, g.runs, settings, g.made)
+	g.about = tellOf(o, gateway, next, g.about, g.sent.sameKeys(next))
+	g.basis = basis{o.Layout(), settings, next.keys()}
+	exported := volumeNames(g.made.volumes)
+	g.exported.Store(&exported)
+	from := g.sent
+	g.sent = next
+	if from == nil && len(g.heldDigest) > 0 && bytes.Equal(g.heldDigest, next.digest()) {
+		// It holds just this already; but even nothing new is news to a gateway that waits for its first update.
+		return []*pb.StreamUpdate{{Version: version, Digest: next.digest()}}
+	}
+	return updates(from, next, version)
 }
 
 func volumeNames(made map[string]volumeMade) map[string]bool {

@@ -1,0 +1,166 @@
+package dispatch
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"sluice.dev/sluice/controlplane/internal/model"
+	"sluice.dev/sluice/controlplane/internal/view"
+	pb "sluice.dev/sluice/proto/sluice/v1"
+)
+
+// listener is gateway gw-1 at the end of its stream, with what it was told.
+type listener struct {
+	t       *testing.T
+	objects *view.Objects
+	hub     *hub
+	stream  *gatewayStream
+	held    desiredState
+}
+
+func listen(t *testing.T) *listener {
+	stream := &gatewayStream{name: "gw-1", number: 1, runs: process{incarnation: "i"}, woken: make(chan struct{}, 1)}
+	l := &listener{t: t, objects: cluster(), held: desiredState{}, stream: stream,
+		hub: &hub{streams: map[*gatewayStream]bool{stream: true}}}
+	target := *l.objects.Targets["db"]
+	for i := range 20 {
+		l.put(l.volume(i, model.Ownership{State: model.Owned, Epoch: 1, Owner: ref(uint32(i%3 + 1))}))
+		if i < 16 {
+			target.Spec.Luns = append(target.Spec.Luns, model.TargetLun{ID: int32(i + 1), Volume: fmt.Sprintf("v%d", i)})
+		}
+	}
+	l.put(&target)
+	l.hear(Settings{ClusterID: "c"})
+	return l
+}
+
+func (l *listener) volume(i int, o model.Ownership) *model.Volume {
+	v := volume(o)
+	v.Meta.Name, v.Meta.UID = fmt.Sprintf("v%d", i), fmt.Sprintf("uid-%d", i)
+	return v
+}
+
+// put changes an object as the view does.
+func (l *listener) put(object model.Object) {
+	kind, name := object.Kind(), object.Metadata().Name
+	before := l.objects.Get(kind, name)
+	l.objects.Put(object)
+	l.hub.changed(view.Change{Kind: kind, Name: name, Before: before, After: object})
+}
+
+func (l *listener) forget(kind model.Kind, name string) {
+	before := l.objects.Get(kind, name)
+	l.objects.Forget(kind, name)
+	l.hub.changed(view.Change{Kind: kind, Name: name, Before: before})
+}
+
+// hear has the gateway told what has changed, if the stream was woken, and says whether that was amended alone.
+func (l *listener) hear(settings Settings) (told []*pb.StreamUpdate, amended bool) {
+	l.t.Helper()
+	select {
+	case <-l.stream.woken:
+	default:
+		return nil, false
+	}
+	gateway := l.objects.Gateways["gw-1"]
+	told, amended = l.stream.amend(l.objects, gateway, settings, l.stream.touched.take(), 7)
+	if !amended {
+		told = l.stream.renew(l.objects, gateway, settings, 7)
+	}
+	for _, update := range told {
+		apply(l.held, update)
+	}
+	fresh, _ := desired(l.objects, gateway, l.stream.runs, settings, makings{})
+	if !bytes.Equal(l.held.digest(), fresh.digest()) {
+		l.t.Fatalf("it holds %v, made anew it is %v", l.held, fresh)
+	}
+	if len(told) > 0 && !bytes.Equal(told[len(told)-1].GetDigest(), fresh.digest()) {
+		l.t.Fatal("the digest told is another than that of the state made anew")
+	}
+	return told, amended
+}
+
+func TestAStepOfAFailoverIsToldWithoutMakingAllAnew(t *testing.T) {
+	l := listen(t)
+	for i, step := range []struct {
+		ownership model.Ownership
+		told      int
+	}{
+		{model.Ownership{State: model.Acquiring, Epoch: 1, Order: 2, Owner: ref(2), Next: ref(1)}, 2},
+		{model.Ownership{State: model.Opening, Epoch: 2, Order: 3, Owner: ref(1)}, 2},
+		{model.Ownership{State: model.Owned, Epoch: 2, Order: 3, Owner: ref(1)}, 0}, // as it said itself
+	} {
+		l.put(l.volume(1, step.ownership))
+		l.put(l.volume(4, step.ownership))
+		told, amended := l.hear(Settings{ClusterID: "c"})
+		if !amended {
+			t.Errorf("step %d: all was made anew", i)
+		}
+		put := 0
+		for _, update := range told {
+			put += len(update.GetPut())
+		}
+		if put != step.told || (len(told) > 0) != (step.told > 0) {
+			t.Errorf("step %d: %v is told", i, told)
+		}
+	}
+}
+
+func TestWhateverChangesAGatewayHoldsWhatIsMadeAnew(t *testing.T) {
+	for seed := range uint64(30) {
+		random := rand.New(rand.NewPCG(seed, 1))
+		l := listen(t)
+		settings := Settings{ClusterID: "c"}
+		amendments := 0
+		for range 200 {
+			for range random.IntN(4) {
+				change(l, random)
+			}
+			if random.IntN(20) == 0 {
+				settings.Keys = []model.ForwardingKey{{ID: fmt.Sprint(random.Int()), Key: model.NewSecret("k")}}
+				l.stream.wake() // as the hub does
+			}
+			if _, amended := l.hear(settings); amended {
+				amendments++
+			}
+		}
+		if amendments == 0 {
+			t.Errorf("seed %d: all was made anew each time", seed)
+		}
+	}
+}
+
+func change(l *listener, random *rand.Rand) {
+	i := random.IntN(22)
+	states := []model.OwnershipState{model.Unowned, model.Acquiring, model.Opening, model.Owned, model.Moving, model.Fencing,
+		model.Orphaned}
+	ownership := model.Ownership{State: states[random.IntN(len(states))], Epoch: random.Uint64N(5), Order: random.Uint64N(9),
+		Owner: ref(random.Uint32N(4)), Next: ref(random.Uint32N(4))}
+	switch v := l.volume(i, ownership); random.IntN(30) {
+	case 0:
+		v.Status.CapacityBytes = 0
+		l.put(v)
+	case 1:
+		v.Meta.UID += "-again"
+		l.put(v)
+	case 2:
+		v.Spec.Pool = "another"
+		l.put(v)
+	case 3:
+		l.forget(model.KindVolume, v.Meta.Name)
+	case 4:
+		target := *l.objects.Targets["db"]
+		target.Status.PathSet = [][]uint32{{1, 2}, {1, 3}, {2, 3}}[random.IntN(3)]
+		l.put(&target)
+	case 5:
+		l.put(&model.StoragePool{Meta: model.Meta{Name: "another", UID: fmt.Sprint("pool-", random.IntN(3))},
+			Spec: model.StoragePoolSpec{Local: &model.LocalPool{Node: "node-1", Directory: "/srv"}}})
+	case 6:
+		v.Status.CapacityBytes <<= 1
+		l.put(v)
+	default:
+		l.put(v)
+	}
+}
