@@ -123,11 +123,21 @@ func TestWhatAnAcknowledgementIsAboutIsTakenOverOnlyWhereItIsTheSame(t *testing.
 }
 
 func TestTheRestAfterAnUpdateIsInProportionAndNotMuchLongerWhereItTookLong(t *testing.T) {
-	for took, want := range map[time.Duration]time.Duration{
-		0: 0, time.Millisecond: 8 * time.Millisecond, 10 * time.Millisecond: 50 * time.Millisecond, time.Second: 3 * time.Second,
+	for _, c := range []struct {
+		took    time.Duration
+		objects int
+		want    time.Duration
+	}{
+		{0, 0, 0},
+		{time.Millisecond, 20, 8 * time.Millisecond},
+		{10 * time.Millisecond, 20, 50 * time.Millisecond},
+		{time.Second, 20, 3 * time.Second},
+		{0, 1000, 8 * time.Millisecond},
+		{0, 100_000, 50 * time.Millisecond},
+		{2 * time.Millisecond, 1000, 16 * time.Millisecond},
 	} {
-		if got := restAfter(took); got != want {
-			t.Errorf("after %s: %s, want %s", took, got, want)
+		if got := restAfter(c.took, c.objects); got != c.want {
+			t.Errorf("after %s with %d objects: %s, want %s", c.took, c.objects, got, c.want)
 		}
 	}
 }

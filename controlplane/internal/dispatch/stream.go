@@ -30,6 +30,8 @@ const (
 	updateRest = 8
 	leastRest  = 3
 	longRest   = 50 * time.Millisecond
+	// objectCost is what each object of its state costs a gateway with every update: it proves the whole by its digest.
+	objectCost = time.Microsecond
 	// maxCommits bounds reservation commits and loads of one gateway at a time.
 	maxCommits = 64
 )
@@ -183,7 +185,7 @@ func (g *gatewayStream) send(ctx context.Context) error {
 			if err := g.update(); err != nil {
 				return err
 			}
-			woken, rested = nil, time.After(restAfter(time.Since(began)))
+			woken, rested = nil, time.After(restAfter(time.Since(began), len(g.sent)))
 		case <-rested:
 			woken, rested = g.woken, nil
 		case message := <-g.out:
@@ -199,10 +201,10 @@ func (g *gatewayStream) send(ctx context.Context) error {
 	}
 }
 
-// restAfter is how long the next update waits after one that took so long: each costs the gateway about as much as this
-// process, and hosts wait while a failover keeps both busy. What took long for another reason is no cause to wait longer.
-func restAfter(took time.Duration) time.Duration {
-	return max(leastRest*took, min(updateRest*took, longRest))
+// restAfter is how long the next update waits after one that took so long, of a state of so many objects: hosts wait while a
+// failover keeps both the gateway and this process busy. What took long for another reason is no cause to wait longer.
+func restAfter(took time.Duration, objects int) time.Duration {
+	return max(leastRest*took, min(updateRest*max(took, time.Duration(objects)*objectCost), longRest))
 }
 
 // update sends what has changed since the last one. A gateway that is no longer in the store is told to go.
