@@ -122,26 +122,6 @@ func TestWhatAnAcknowledgementIsAboutIsTakenOverOnlyWhereItIsTheSame(t *testing.
 	}
 }
 
-func TestTheRestAfterAnUpdateIsInProportionAndNotMuchLongerWhereItTookLong(t *testing.T) {
-	for _, c := range []struct {
-		took    time.Duration
-		objects int
-		want    time.Duration
-	}{
-		{0, 0, 0},
-		{time.Millisecond, 20, 8 * time.Millisecond},
-		{10 * time.Millisecond, 20, 50 * time.Millisecond},
-		{time.Second, 20, 3 * time.Second},
-		{0, 1000, 8 * time.Millisecond},
-		{0, 100_000, 50 * time.Millisecond},
-		{2 * time.Millisecond, 1000, 16 * time.Millisecond},
-	} {
-		if got := restAfter(c.took, c.objects); got != c.want {
-			t.Errorf("after %s with %d objects: %s, want %s", c.took, c.objects, got, c.want)
-		}
-	}
-}
-
 func TestNothingIsSaidOfAnEarlierStreamsAnswer(t *testing.T) {
 	a := &acknowledged{}
 	a.tell(about(5, "1.1", "x"))

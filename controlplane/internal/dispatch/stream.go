@@ -25,13 +25,6 @@ const (
 	outgoing = 256
 	// incoming bounds what was received and not stored yet.
 	incoming = 256
-	// updateRest is how many times as long as an update took the next one waits: the first change is told at once, of a
-	// thousand that follow many are told together. At least leastRest times, where it took long; see restAfter.
-	updateRest = 8
-	leastRest  = 3
-	longRest   = 50 * time.Millisecond
-	// objectCost is what each object of its state costs a gateway with every update: it proves the whole by its digest.
-	objectCost = time.Microsecond
 	// maxCommits bounds reservation commits and loads of one gateway at a time.
 	maxCommits = 64
 )
@@ -178,6 +171,7 @@ func (g *gatewayStream) send(ctx context.Context) error {
 	g.wake()
 	woken := g.woken
 	var rested <-chan time.Time
+	var pace pace
 	for {
 		select {
 		case <-woken:
@@ -185,7 +179,7 @@ func (g *gatewayStream) send(ctx context.Context) error {
 			if err := g.update(); err != nil {
 				return err
 			}
-			woken, rested = nil, time.After(restAfter(time.Since(began), len(g.sent)))
+			woken, rested = nil, time.After(pace.rest(time.Now(), time.Since(began), len(g.sent)))
 		case <-rested:
 			woken, rested = g.woken, nil
 		case message := <-g.out:
@@ -199,12 +193,6 @@ func (g *gatewayStream) send(ctx context.Context) error {
 			return context.Cause(ctx)
 		}
 	}
-}
-
-// restAfter is how long the next update waits after one that took so long, of a state of so many objects: hosts wait while a
-// failover keeps both the gateway and this process busy. What took long for another reason is no cause to wait longer.
-func restAfter(took time.Duration, objects int) time.Duration {
-	return max(leastRest*took, min(updateRest*max(took, time.Duration(objects)*objectCost), longRest))
 }
 
 // update sends what has changed since the last one. A gateway that is no longer in the store is told to go.
