@@ -307,13 +307,14 @@ func (v *View) volumeConditions(volume *model.Volume, image progress, now time.T
 		absent = false
 		d.wait(left)
 	}
+	takenOut := v.takenOut(volume, v.StoragePools[volume.Spec.Pool])
 	return []model.Condition{
 		condition(model.ConditionReady, ready, reason, message),
 		progressing(volume, wanted, image),
 		degradedBy(v.refusals(volume), condition(model.ConditionDegraded,
-			absent || image.reason == reasonJobFailed || image.reason == reasonJobUnsupported,
-			choose(absent, reasonNoStream, cmp.Or(image.reason, "AllWell")),
-			choose(absent, "its owner has no stream to the control plane; it serves on", image.message))),
+			takenOut != "" || absent || image.reason == reasonJobFailed || image.reason == reasonJobUnsupported,
+			choose(takenOut != "", reasonTakenOut, choose(absent, reasonNoStream, cmp.Or(image.reason, "AllWell"))),
+			cmp.Or(takenOut, choose(absent, "its owner has no stream to the control plane; it serves on", image.message)))),
 	}
 }
 

@@ -86,8 +86,18 @@ std::string none_is_free(const std::vector<SurveyedDevice>& all, int64_t wanted)
 
 }  // namespace
 
-Result<std::shared_ptr<DevicePool>> DevicePool::open(std::vector<std::string> devices,
-                                                     const std::string& directory,
+DevicePool::Devices DevicePool::Devices::become(std::vector<std::string> now) const {
+  Devices next{.here = std::move(now)};
+  for (const auto* some : {&taken_out, &here}) {
+    for (const std::string& device : *some) {
+      const auto& in = next.here;
+      if (std::find(in.begin(), in.end(), device) == in.end()) next.taken_out.push_back(device);
+    }
+  }
+  return next;
+}
+
+Result<std::shared_ptr<DevicePool>> DevicePool::open(Devices devices, const std::string& directory,
                                                      const std::string& incarnation,
                                                      HandoverServer::Asked asked) {
   std::error_code failed;
@@ -213,7 +223,19 @@ void DevicePool::look_at(const std::string& uid, std::function<void(wire::PoolOb
   observed.set_uid(uid);
   uint64_t capacity = 0;
   uint64_t used = 0;
-  for (const SurveyedDevice& device : survey(devices_)) {
+  // Together: one that only goes by another name now is not taken out.
+  std::vector<std::string> both = devices_;
+  both.insert(both.end(), taken_out_.begin(), taken_out_.end());
+  const std::vector<SurveyedDevice> all = survey(both);
+  for (size_t i = 0; i < all.size(); ++i) {
+    const SurveyedDevice& device = all[i];
+    if (i >= devices_.size()) {
+      if (!device.problem.empty() || !device.label) continue;
+      wire::TakenOutDevice& taken = *observed.add_taken_out_devices();
+      taken.set_path(device.path);
+      taken.set_location(device.label->location);
+      continue;
+    }
     if (!device.problem.empty()) {
       observed.add_unusable_devices(device.problem);
       continue;
