@@ -177,7 +177,7 @@ func (v *View) decideDeletion(volume *model.Volume, now time.Time, d *Decision) 
 		return progress{}
 	}
 	deletion := store.Job{ID: jobID(volume.Meta.UID, "delete"), Action: store.JobDeleteImage,
-		PoolUID: pool.Meta.UID, Location: store.VolumeLocation(volume)}
+		PoolUID: pool.Meta.UID, Location: store.VolumeLocation(volume), VolumeUID: volume.Meta.UID}
 	if volume.Spec.ReclaimPolicy == model.ReclaimTrash {
 		deletion.TrashSeconds = int64(model.TrashKeeps / time.Second)
 	}

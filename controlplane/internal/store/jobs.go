@@ -46,7 +46,7 @@ type Job struct {
 	Gateway uint32    `json:"gateway"`
 	PoolUID string    `json:"poolUID"`
 	Action  JobAction `json:"action"`
-	// VolumeUID is set for snapshots: their owner takes them between commands.
+	// VolumeUID is set for snapshots, which their owner takes between commands, and for deletions: records beside the data go by it.
 	VolumeUID        string `json:"volumeUID,omitempty"`
 	Location         string `json:"location"`
 	SourceLocation   string `json:"sourceLocation,omitempty"`

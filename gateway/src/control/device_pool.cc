@@ -15,6 +15,7 @@
 #include "base/limits.h"
 #include "control/client.h"
 #include "control/device_place.h"
+#include "control/record_files.h"
 
 namespace sluice::control {
 namespace {
@@ -167,26 +168,32 @@ JobOutcome DevicePool::grow(const wire::ResizeImage& job) const {
 }
 
 // In slices, so that the pool's other jobs have their turns.
-void DevicePool::remove(const std::string& location, const JobServices& services,
+void DevicePool::remove(const wire::DeleteImage& job, const JobServices& services,
                         std::function<void(JobOutcome)> done) const {
   const std::vector<SurveyedDevice> all = survey(devices_);
-  const SurveyedDevice* device = find(all, location);
-  if (device == nullptr) return done({});
+  const SurveyedDevice* device = find(all, job.location());
+  const auto wiped = [home = home_, uid = job.volume_uid(), done] {
+    if (uid.empty()) return done({});
+    const Result<void> gone = remove_records(home->records(), uid, home->path() + "/.sluice");
+    done(problem(gone ? std::string() : gone.error()));
+  };
+  if (device == nullptr) return wiped();
   Result<std::unique_ptr<DeviceWipe>> begun = DeviceWipe::begin(device->path);
   if (!begun) return done(problem(begun.error()));
   struct Going {
     std::shared_ptr<DeviceWipe> wipe;
     JobServices services;
     std::function<void(JobOutcome)> done;
+    std::function<void()> wiped;
     void operator()() const {
       const Result<bool> ended = wipe->go_on();
       if (!ended) return done(problem(ended.error()));
-      if (ended.value()) return done({});
+      if (ended.value()) return wiped();
       services.progress(wipe->permille());
       services.again(*this);
     }
   };
-  Going{std::move(begun).value(), services, std::move(done)}();
+  Going{std::move(begun).value(), services, std::move(done), wiped}();
 }
 
 JobOutcome DevicePool::list() const {
@@ -205,7 +212,7 @@ void DevicePool::run_job(const wire::Job& job, const JobServices& services,
     case wire::Job::kResize:
       return done(grow(job.resize()));
     case wire::Job::kDelete:
-      return remove(job.delete_().location(), services, std::move(done));
+      return remove(job.delete_(), services, std::move(done));
     case wire::Job::kListImages:
       return done(list());
     case wire::Job::kDeleteSnapshot:

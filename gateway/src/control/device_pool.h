@@ -40,7 +40,7 @@ class DevicePool final : public StoragePool, public std::enable_shared_from_this
 
   JobOutcome create(const wire::CreateImage& job) const;
   JobOutcome grow(const wire::ResizeImage& job) const;
-  void remove(const std::string& location, const JobServices& services,
+  void remove(const wire::DeleteImage& job, const JobServices& services,
               std::function<void(JobOutcome)> done) const;
   JobOutcome list() const;
   Result<void> take(const SurveyedDevice& device, const std::string& location) const;

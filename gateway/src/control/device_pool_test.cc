@@ -59,6 +59,7 @@ class DevicePoolTest : public testing::Test {
   static JobOutcome remove(DevicePool& pool, const std::string& location) {
     wire::Job job;
     job.mutable_delete_()->set_location(location);
+    job.mutable_delete_()->set_volume_uid(kVolumeUid);
     return run(pool, job);
   }
   static wire::PoolObserved seen(DevicePool& pool) {

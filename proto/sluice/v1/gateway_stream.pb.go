@@ -4012,7 +4012,10 @@ type DeleteImage struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
 	Location string                 `protobuf:"bytes,1,opt,name=location,proto3" json:"location,omitempty"`
 	// RBD: it goes to the pool's trash, and can be restored for so long; 0: it is removed at once.
-	TrashSeconds  int64 `protobuf:"varint,2,opt,name=trash_seconds,json=trashSeconds,proto3" json:"trash_seconds,omitempty"`
+	TrashSeconds int64 `protobuf:"varint,2,opt,name=trash_seconds,json=trashSeconds,proto3" json:"trash_seconds,omitempty"`
+	// Local pools: what is recorded of it beside the data goes, too, after the data. Empty (control planes before it was told):
+	// not known, the records stay.
+	VolumeUid     string `protobuf:"bytes,3,opt,name=volume_uid,json=volumeUid,proto3" json:"volume_uid,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4059,6 +4062,13 @@ func (x *DeleteImage) GetTrashSeconds() int64 {
 		return x.TrashSeconds
 	}
 	return 0
+}
+
+func (x *DeleteImage) GetVolumeUid() string {
+	if x != nil {
+		return x.VolumeUid
+	}
+	return ""
 }
 
 // CreateSnapshotImage is sent to the owner, which takes it between commands.
@@ -4936,10 +4946,12 @@ const file_sluice_v1_gateway_stream_proto_rawDesc = "" +
 	"\vResizeImage\x12\x1a\n" +
 	"\blocation\x18\x01 \x01(\tR\blocation\x12\x1d\n" +
 	"\n" +
-	"size_bytes\x18\x02 \x01(\x03R\tsizeBytes\"N\n" +
+	"size_bytes\x18\x02 \x01(\x03R\tsizeBytes\"m\n" +
 	"\vDeleteImage\x12\x1a\n" +
 	"\blocation\x18\x01 \x01(\tR\blocation\x12#\n" +
-	"\rtrash_seconds\x18\x02 \x01(\x03R\ftrashSeconds\"}\n" +
+	"\rtrash_seconds\x18\x02 \x01(\x03R\ftrashSeconds\x12\x1d\n" +
+	"\n" +
+	"volume_uid\x18\x03 \x01(\tR\tvolumeUid\"}\n" +
 	"\x13CreateSnapshotImage\x12\x1d\n" +
 	"\n" +
 	"volume_uid\x18\x01 \x01(\tR\tvolumeUid\x12\x1a\n" +
