@@ -114,7 +114,7 @@ func (s *Store) PutJob(ctx context.Context, job Job) (*Job, error) {
 	job.Result = JobResult{}
 	job.Since = s.now().UTC()
 	switch job.Action {
-	case JobCreateImage, JobCloneImage, JobResizeImage, JobCreateSnapshotImage, JobFlattenImage, JobAdoptImage, JobRollBackImage:
+	case JobCreateImage, JobCloneImage, JobResizeImage, JobCreateSnapshotImage, JobAdoptImage, JobRollBackImage:
 		uid, _, _ := strings.Cut(job.ID, ".")
 		return s.storeJob(ctx, job, clientv3.Compare(clientv3.Value(s.aliveKey(job.Kind, job.Name)), "=", uid))
 	}
