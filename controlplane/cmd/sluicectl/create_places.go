@@ -113,7 +113,7 @@ func gatewayVerb(k *kind, g *globals, verb, short string, missing func(proto.Mes
 				if wait {
 					what = verb + " is complete"
 				}
-				wanted := goal{kind: k, from: gateway, missing: missing}
+				wanted := goal{kind: k, from: gateway, missing: missing, replaced: k.replaced}
 				if verb == "drain" {
 					wanted.steps = volumesOf(gateway.GetStatus().GetNumber())
 				}

@@ -97,7 +97,8 @@ func resizeVolume(k *kind, g *globals) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				grown := goal{kind: k, from: response.GetVolume(), missing: ungrown}
+				grown := goal{kind: k, from: response.GetVolume(), missing: ungrown(response.GetVolume().GetSpec().GetSizeBytes()),
+					replaced: resizedAgain}
 				return g.waited(ctx, command, connection, grown, grows(bytes, wait), wait && !dryRun, dryRun)
 			})
 		},
@@ -138,7 +139,8 @@ func moveVolume(k *kind, g *globals) *cobra.Command {
 					what = "has moved"
 				}
 				moved := goal{kind: k, from: response.GetVolume(),
-					missing: unmoved(number, response.GetVolume().GetStatus()), refused: moveRefused}
+					missing: unmoved(number, response.GetVolume().GetStatus()), refused: moveRefused,
+					replaced: movedAgain}
 				return g.waited(ctx, command, connection, moved, what, wait, false)
 			})
 		},

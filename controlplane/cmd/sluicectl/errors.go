@@ -22,6 +22,7 @@ const (
 	exitNotAllowed     = 6
 	exitNotReachable   = 7
 	exitDeadlineIsOver = 8
+	exitReplaced       = 9
 )
 
 // usageError is a command line that cannot be meant.
@@ -32,6 +33,7 @@ func usagef(format string, args ...any) error { return &usageError{fmt.Errorf(fo
 func exitCode(err error) int {
 	var usage *usageError
 	var alarms *alarmError
+	var replaced *replacedError
 	switch {
 	case err == nil:
 		return exitDone
@@ -39,6 +41,8 @@ func exitCode(err error) int {
 		return exitUsage
 	case errors.As(err, &alarms):
 		return exitNotNow
+	case errors.As(err, &replaced):
+		return exitReplaced
 	case errors.Is(err, context.DeadlineExceeded):
 		return exitDeadlineIsOver
 	}

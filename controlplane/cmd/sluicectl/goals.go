@@ -43,12 +43,23 @@ var unmadeVolume = missingOf(func(v *pb.Volume) string {
 	return "its ownership is " + ownershipWord(v.GetStatus())
 })
 
-var ungrown = missingOf(func(v *pb.Volume) string {
-	if have, want := v.GetStatus().GetCapacityBytes(), v.GetSpec().GetSizeBytes(); have != want {
-		return fmt.Sprintf("hosts see %s of %s", orDash(size(have)), size(want))
+// ungrown waits for a capacity, which is another one than the spec's when somebody has resized the volume again.
+func ungrown(to int64) func(proto.Message) string {
+	return missingOf(func(v *pb.Volume) string {
+		if have := v.GetStatus().GetCapacityBytes(); have != to {
+			return fmt.Sprintf("hosts see %s of %s", orDash(size(have)), size(to))
+		}
+		return ""
+	})
+}
+
+func resizedAgain(from, now proto.Message) string {
+	asked, instead := from.(*pb.Volume).GetSpec().GetSizeBytes(), now.(*pb.Volume).GetSpec().GetSizeBytes()
+	if asked == instead {
+		return ""
 	}
-	return ""
-})
+	return fmt.Sprintf("somebody has asked for %s meanwhile, not %s", size(instead), size(asked))
+}
 
 // unmoved waits for a gateway by number, or for 0 any but the one that owned the volume before.
 func unmoved(to uint32, before *pb.VolumeStatus) func(proto.Message) string {
@@ -73,6 +84,26 @@ func moveRefused(object proto.Message) string {
 		return "it does not move: " + told.GetMessage()
 	}
 	return ""
+}
+
+// movedAgain compares the move that was asked for with the one that is asked for now. A control plane from before it told of them
+// has none to compare.
+func movedAgain(from, now proto.Message) string {
+	before, status := from.(*pb.Volume).GetStatus(), now.(*pb.Volume).GetStatus()
+	asked, instead := before.GetRequestedMove(), status.GetRequestedMove()
+	switch {
+	case asked == nil || proto.Equal(asked.GetRequestTime(), instead.GetRequestTime()):
+		return ""
+	case instead == nil:
+		return fmt.Sprintf("no move is asked for any more; its ownership is %s, its owner gateway number %s",
+			ownershipWord(status), number(status.GetOwnerGateway()))
+	case instead.GetGateway() == asked.GetGateway(),
+		asked.GetGateway() == 0 && instead.GetGateway() != before.GetOwnerGateway(): // that is what was wanted, too
+		return ""
+	case instead.GetGateway() == 0:
+		return "somebody has asked meanwhile to move it to whichever gateway suits best"
+	}
+	return fmt.Sprintf("somebody has asked meanwhile to move it to gateway number %d", instead.GetGateway())
 }
 
 func ownershipWord(status *pb.VolumeStatus) string {
@@ -130,6 +161,18 @@ var unmadeGateway = missingOf(func(g *pb.Gateway) string {
 var undrained = missingOf(func(g *pb.Gateway) string {
 	return healthUnlike(g, pb.GatewayHealth_GATEWAY_HEALTH_DRAINED)
 })
+
+// drainedOrNot is what is wanted of a gateway, which one may ask for and another take back.
+func drainedOrNot(from, now proto.Message) string {
+	asked, instead := from.(*pb.Gateway).GetStatus().GetDrainRequested(), now.(*pb.Gateway).GetStatus().GetDrainRequested()
+	switch {
+	case asked == instead:
+		return ""
+	case instead:
+		return "somebody has asked to drain it meanwhile"
+	}
+	return "somebody has asked to undrain it meanwhile"
+}
 
 func healthUnlike(g *pb.Gateway, wanted pb.GatewayHealth) string {
 	status := g.GetStatus()

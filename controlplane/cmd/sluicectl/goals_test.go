@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
@@ -35,8 +36,8 @@ func TestAGoalIsReachedOnlyByWhatWasAskedFor(t *testing.T) {
 		"made and owned":              {unmadeVolume, volumeWith(owned, 1, 1), true},
 		"mapped but opening":          {unmadeVolume, volumeWith(opening, 1, 1), false},
 		"without capacity":            {unmadeVolume, volumeWith(owned, 1, 0), false},
-		"grown":                       {ungrown, volumeWith(owned, 1, 2<<30), true},
-		"still smaller":               {ungrown, volumeWith(owned, 1, 1<<30), false},
+		"grown":                       {ungrown(2 << 30), volumeWith(owned, 1, 2<<30), true},
+		"still smaller":               {ungrown(2 << 30), volumeWith(owned, 1, 1<<30), false},
 		"moved anywhere":              {unmoved(0, before), volumeWith(owned, 2, 1), true},
 		"not moved yet":               {unmoved(0, before), volumeWith(owned, 1, 1), false},
 		"moved to another than asked": {unmoved(3, before), volumeWith(owned, 2, 1), false},
@@ -59,10 +60,37 @@ func TestAGoalIsReachedOnlyByWhatWasAskedFor(t *testing.T) {
 		"a pool nobody has reached":   {unmadePool, &pb.StoragePool{}, false},
 		"deleted and gone":            {undeleted, nil, true},
 		"still there":                 {undeleted, &pb.Volume{}, false},
-		"gone, but wanted":            {ungrown, nil, false},
+		"gone, but wanted":            {ungrown(2 << 30), nil, false},
 	} {
 		if got := c.missing(c.object); (got == "") != c.reached {
 			t.Errorf("%s: missing %q", name, got)
+		}
+	}
+}
+
+func TestAMoveIsReplacedOnlyByOneThatWantsSomethingElse(t *testing.T) {
+	volume := func(owner uint32, move *pb.RequestedMove) *pb.Volume {
+		return &pb.Volume{Status: &pb.VolumeStatus{OwnerGateway: owner, RequestedMove: move}}
+	}
+	to := func(gateway uint32, second int64) *pb.RequestedMove {
+		return &pb.RequestedMove{Gateway: gateway, RequestTime: &timestamppb.Timestamp{Seconds: second}}
+	}
+	for name, c := range map[string]struct {
+		asked, now *pb.RequestedMove
+		told       string
+	}{
+		"none told, by an older control plane":         {nil, to(3, 2), ""},
+		"the same":                                     {to(2, 1), to(2, 1), ""},
+		"the same, whose gateway was chosen":           {to(0, 1), to(3, 1), ""},
+		"another one to the same gateway":              {to(2, 1), to(2, 2), ""},
+		"another one to another gateway":               {to(2, 1), to(3, 2), "to gateway number 3"},
+		"another one to any gateway":                   {to(2, 1), to(0, 2), "whichever gateway suits best"},
+		"to one gateway, where any but this is wanted": {to(0, 1), to(3, 2), ""},
+		"back, where any but this is wanted":           {to(0, 1), to(1, 2), "to gateway number 1"},
+		"over":                                         {to(2, 1), nil, "no move is asked for any more"},
+	} {
+		if told := movedAgain(volume(1, c.asked), volume(1, c.now)); (told == "") != (c.told == "") || !strings.Contains(told, c.told) {
+			t.Errorf("%s: %q", name, told)
 		}
 	}
 }

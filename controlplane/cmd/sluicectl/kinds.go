@@ -32,6 +32,8 @@ type kind struct {
 	filter func(*cobra.Command) func(proto.Message) bool
 	// unmade says what a new object still lacks before it can be used, "" for nothing; nil where creating is all there is.
 	unmade func(proto.Message) string
+	// replaced says what somebody asked for meanwhile that keeps a new object from being used (goal).
+	replaced func(from, now proto.Message) string
 	// more are commands that only this kind has.
 	more []func(*kind, *globals) *cobra.Command
 }
@@ -129,7 +131,7 @@ var kinds = []*kind{
 	{
 		name: "gateway", aliases: []string{"gateways", "gw"},
 		message: "Gateway", messages: "Gateways", field: "gateway", fields: "gateways", create: createGateway,
-		refers: map[string]string{"pool": "gatewaypool"}, unmade: unmadeGateway,
+		refers: map[string]string{"pool": "gatewaypool"}, unmade: unmadeGateway, replaced: drainedOrNot,
 		more: []func(*kind, *globals) *cobra.Command{drainGateway, undrainGateway},
 		columns: []column{
 			of("NUMBER", func(g *pb.Gateway) string { return number(g.GetStatus().GetNumber()) }),

@@ -183,7 +183,7 @@ func createCommand(k *kind, g *globals) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			made := goal{kind: k, from: k.objectIn(response), missing: k.unmade}
+			made := goal{kind: k, from: k.objectIn(response), missing: k.unmade, replaced: k.replaced}
 			return g.waited(ctx, command, connection, made, "created", wait && !dryRun, dryRun)
 		})
 	}

@@ -29,6 +29,9 @@ type goal struct {
 	missing func(proto.Message) string
 	// refused says why what was asked for never comes about, "" while it may; nil where that cannot be told.
 	refused func(proto.Message) string
+	// replaced says what somebody asked for after the change that left from, so that what was asked for there never comes about; ""
+	// for nothing. nil where there is nothing but the deletion.
+	replaced func(from, now proto.Message) string
 	// steps are objects of another kind that are to be done on the way; nil where there are none to count.
 	steps *steps
 }
@@ -58,21 +61,30 @@ func (e *waitError) Error() string {
 
 func (e *waitError) Unwrap() error { return e.cause }
 
+// replacedError says what somebody else asked for, so that waiting on is in vain.
+type replacedError struct{ wanted, instead, look string }
+
+func (e *replacedError) Error() string {
+	return fmt.Sprintf("%s: this is not waited for any more: %s; look: sluicectl %s", e.wanted, e.instead, e.look)
+}
+
 func addWait(command *cobra.Command, wait *bool, usage string) {
-	command.Flags().BoolVar(wait, "wait", false, usage+" (exit code 8 when --timeout is over)")
+	command.Flags().BoolVar(wait, "wait", false, usage+" (exit code 8 when --timeout is over, 9 when somebody asks for something else)")
 }
 
 // waiting is what waitAll knows: of every goal the object as it was told last, nil where it is gone.
 type waiting struct {
 	goals []goal
 	last  []proto.Message
-	after int64
+	// another says of which goals there is another object of that name.
+	another []bool
+	after   int64
 	// told are the objects that were told since a Reset: what is not among them is gone.
 	told map[string]bool
 }
 
 func newWaiting(goals []goal) *waiting {
-	w := &waiting{goals: goals}
+	w := &waiting{goals: goals, another: make([]bool, len(goals))}
 	for _, wanted := range goals {
 		w.last = append(w.last, wanted.from)
 		if version := metaOf(wanted.from).GetResourceVersion(); w.after == 0 || version < w.after {
@@ -149,8 +161,9 @@ func (w *waiting) take(told change) bool {
 				continue
 			}
 			w.last[i] = told.object
-			if told.kind == pb.ChangeType_CHANGE_TYPE_DELETED ||
-				metaOf(told.object).GetUid() != metaOf(wanted.from).GetUid() { // another one of that name
+			there := told.kind == pb.ChangeType_CHANGE_TYPE_PUT
+			w.another[i] = there && metaOf(told.object).GetUid() != metaOf(wanted.from).GetUid()
+			if !there || w.another[i] {
 				w.last[i] = nil
 			}
 			return w.told == nil
@@ -163,14 +176,16 @@ func (w *waiting) take(told change) bool {
 func (w *waiting) look(shown *progress) (bool, error) {
 	missing := w.missing()
 	for i, wanted := range w.goals {
-		if w.last[i] == nil && wanted.missing(nil) != "" {
-			return false, status.Errorf(codes.NotFound, "%s: %s", wanted, wanted.missing(nil))
-		}
-		if wanted.refused == nil || w.last[i] == nil || wanted.missing(w.last[i]) == "" {
+		if wanted.missing(w.last[i]) == "" {
 			continue
 		}
-		if why := wanted.refused(w.last[i]); why != "" {
-			return false, status.Errorf(codes.FailedPrecondition, "%s: %s", wanted, why)
+		if wanted.refused != nil && w.last[i] != nil {
+			if why := wanted.refused(w.last[i]); why != "" {
+				return false, status.Errorf(codes.FailedPrecondition, "%s: %s", wanted, why)
+			}
+		}
+		if instead, look := w.instead(i); instead != "" {
+			return false, &replacedError{wanted.String(), instead, look}
 		}
 	}
 	shown.says(strings.Join(missing, "; "))
@@ -178,6 +193,23 @@ func (w *waiting) look(shown *progress) (bool, error) {
 		shown.count(int64(len(w.goals)-len(missing)), int64(len(w.goals)))
 	}
 	return len(missing) == 0, nil
+}
+
+// instead says what somebody asked for that keeps a goal from being reached, "" for nothing, and the command to look by.
+func (w *waiting) instead(i int) (what, look string) {
+	wanted, last := w.goals[i], w.last[i]
+	describe := wanted.kind.name + " describe " + metaOf(wanted.from).GetName()
+	switch {
+	case w.another[i]:
+		return gone + ", and made another one of that name", describe
+	case last == nil:
+		return gone, wanted.kind.name + " list"
+	case metaOf(last).GetDeleteTime() != nil && metaOf(wanted.from).GetDeleteTime() == nil:
+		return "somebody has asked for its deletion meanwhile", describe
+	case wanted.replaced != nil:
+		return wanted.replaced(wanted.from, last), describe
+	}
+	return "", ""
 }
 
 // missing says what is missing of which object, and what its conditions say of it.

@@ -3,11 +3,14 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"strings"
 	"testing"
 
+	"google.golang.org/protobuf/proto"
+
 	"sluice.dev/sluice/controlplane/internal/model"
-	"sluice.dev/sluice/controlplane/internal/store"
+	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
 func TestCreateWaitsUntilTheVolumeHasItsCapacity(t *testing.T) {
@@ -41,35 +44,127 @@ func TestDeleteWaitsUntilAllAreGone(t *testing.T) {
 	}
 	r := l.begin(t.Context(), "volume", "delete", "a", "b", "--wait")
 	r.err.until(t, "0 of 2")
-	for _, name := range []string{"a", "b"} {
-		volume, err := l.Volumes.Get(t.Context(), name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := l.Volumes.Remove(t.Context(), volume); err != nil {
-			t.Fatal(err)
-		}
-	}
+	l.remove("a")
+	l.remove("b")
 	if err := <-r.ended; err != nil || !strings.Contains(r.out.String(), "volume b is gone") {
 		t.Fatalf("%v\n%s", err, r.out)
 	}
 }
 
-func TestWaitingForWhatIsDeletedMeanwhileEndsAsNotFound(t *testing.T) {
+// replacedBy holds a wait to its end: exit code 9, what was asked instead, and a command that is one.
+func (r *running) replacedBy(t *testing.T, instead, look string) {
+	t.Helper()
+	select {
+	case err := <-r.ended:
+		if exitCode(err) != exitReplaced || !strings.Contains(err.Error(), instead) || !strings.HasSuffix(err.Error(), "; look: "+look) {
+			t.Fatalf("exit code %d: %v", exitCode(err), err)
+		}
+	case <-t.Context().Done():
+		t.Fatalf("it waits on: %s", r.err)
+	}
+}
+
+func (l *live) remove(volume string) {
+	l.t.Helper()
+	got, err := l.Volumes.Get(l.t.Context(), volume)
+	if err == nil {
+		err = l.Volumes.Remove(l.t.Context(), got)
+	}
+	if err != nil {
+		l.t.Fatal(err)
+	}
+}
+
+func TestWaitingForAVolumeThatSomebodyDeletesEndsAtOnce(t *testing.T) {
 	l := start(t)
 	l.house()
 	r := l.begin(t.Context(), "volume", "create", "orders", "--pool", "nvme", "--size", "1Gi", "--wait")
 	r.err.until(t, "no capacity")
-	volume, err := l.Volumes.Delete(t.Context(), "orders", store.DeleteOptions{})
-	if err != nil {
-		t.Fatal(err)
+	l.must("volume", "delete", "orders")
+	r.replacedBy(t, "volume orders: this is not waited for any more: somebody has asked for its deletion",
+		"sluicectl volume describe orders")
+}
+
+func TestWaitingForAnObjectThatIsGoneOrAnotherByNowEndsAtOnce(t *testing.T) {
+	snapshot := func(uid string) proto.Message { return &pb.Snapshot{Meta: &pb.ObjectMeta{Name: "monday", Uid: uid}} }
+	volume := func(uid string) proto.Message {
+		return &pb.Volume{Meta: &pb.ObjectMeta{Name: "orders", Uid: uid}, Status: &pb.VolumeStatus{RollingBack: true}}
 	}
-	if err := l.Volumes.Remove(t.Context(), volume); err != nil {
-		t.Fatal(err)
+	for name, c := range map[string]struct {
+		made          func(uid string) proto.Message
+		missing       func(proto.Message) string
+		again         bool
+		instead, look string
+	}{
+		"snapshot create, gone":      {snapshot, unmadeSnapshot, false, "somebody has deleted it", "sluicectl snapshot list"},
+		"snapshot rollback, another": {volume, unrolled, true, "made another one of that name", "sluicectl volume describe orders"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			kind := kindNamed(string(c.made("").ProtoReflect().Descriptor().Name()))
+			w := newWaiting([]goal{{kind: kind, from: c.made("a"), missing: c.missing}})
+			w.take(change{kind: pb.ChangeType_CHANGE_TYPE_DELETED, object: c.made("a")})
+			if c.again {
+				w.take(change{kind: pb.ChangeType_CHANGE_TYPE_PUT, object: c.made("b")})
+			}
+			_, err := w.look(newProgress(io.Discard))
+			r := &running{ended: make(chan error, 1)}
+			r.ended <- err
+			r.replacedBy(t, c.instead, c.look)
+		})
 	}
-	if err := <-r.ended; exitCode(err) != exitNotFound {
-		t.Fatalf("exit code %d: %v", exitCode(err), err)
-	}
+}
+
+func TestWaitingForASizeEndsWhenSomebodyAsksForAnother(t *testing.T) {
+	l := start(t)
+	l.house()
+	l.must("volume", "create", "orders", "--pool", "nvme", "--size", "1Gi")
+	modify(l, l.Volumes, "orders", func(v *model.Volume) { v.Status.CapacityBytes = 1 << 30 })
+	r := l.begin(t.Context(), "volume", "resize", "orders", "--size", "10Gi", "--wait")
+	r.err.until(t, "hosts see 1Gi of 10Gi")
+	l.must("volume", "resize", "orders", "--size", "20Gi")
+	r.replacedBy(t, "somebody has asked for 20Gi meanwhile, not 10Gi", "sluicectl volume describe orders")
+}
+
+func TestWaitingForAMoveEndsWhenSomebodyAsksForAnother(t *testing.T) {
+	l := start(t)
+	l.house()
+	l.must("volume", "create", "orders", "--pool", "nvme", "--size", "1Gi")
+	l.must("target", "create", "db", "--lun", "0=orders")
+	modify(l, l.Targets, "db", func(o *model.Target) { o.Status.PathSet = []uint32{1, 2} })
+	modify(l, l.Volumes, "orders", func(v *model.Volume) {
+		v.Status.Ownership = model.Ownership{State: model.Owned, Epoch: 1, Owner: model.GatewayRef{Number: 1}}
+	})
+	r := l.begin(t.Context(), "volume", "move", "orders", "--to", "gw-2", "--wait")
+	r.err.until(t, "its owner gateway number 1")
+	modify(l, l.Volumes, "orders", func(v *model.Volume) { // it is being carried out
+		v.Status.MovedAt, v.Status.MoveRequest, v.Status.Move = v.Status.MoveRequest.Since, nil, &model.RequestedMove{To: 2}
+		v.Status.Ownership.State = model.Moving
+	})
+	r.err.until(t, "its ownership is Moving")
+	l.must("volume", "move", "orders", "--to", "gw-1")
+	r.replacedBy(t, "to move it to gateway number 1", "sluicectl volume describe orders")
+}
+
+func TestWaitingForADrainEndsWhenSomebodyUndrainsAndTheOtherWayRound(t *testing.T) {
+	l := start(t)
+	l.house()
+	drain := l.begin(t.Context(), "gateway", "drain", "gw-1", "--wait")
+	drain.err.until(t, "its health is New")
+	undrain := l.begin(t.Context(), "gateway", "undrain", "gw-1", "--wait")
+	drain.replacedBy(t, "asked to undrain it", "sluicectl gateway describe gw-1")
+	undrain.err.until(t, "its health is New")
+	l.must("gateway", "drain", "gw-1")
+	undrain.replacedBy(t, "asked to drain it", "sluicectl gateway describe gw-1")
+}
+
+func TestWaitingForANewGatewayEndsWhenSomebodyDrainsIt(t *testing.T) {
+	l := start(t)
+	l.house()
+	r := l.begin(t.Context(), "gateway", "create", "gw-3", "--node", "node-3", "--portal", "fabric=red,listen=192.0.2.3:3260",
+		"--forwarding-address", "192.0.2.3:3261", "--wait")
+	r.err.until(t, "its health is New")
+	l.must("gateway", "drain", "gw-3")
+	r.replacedBy(t, "asked to drain it", "sluicectl gateway describe gw-3")
 }
 
 func TestDrainWaitsUntilDrainedAndCountsVolumes(t *testing.T) {

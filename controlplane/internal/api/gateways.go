@@ -108,7 +108,7 @@ func showGateway(g *model.Gateway) *pb.Gateway {
 		Status: &pb.GatewayStatus{
 			Number: g.Status.Number, Health: healths[g.Status.Health], Version: g.Status.Version,
 			AppliedVersion: g.Status.AppliedVersion, LastSeenTime: showTime(g.Status.LastSeen),
-			Conditions: showConditions(g.Status.Conditions),
+			Conditions: showConditions(g.Status.Conditions), DrainRequested: g.Status.Drain,
 		},
 	}
 	for _, portal := range g.Spec.Portals {

@@ -96,7 +96,7 @@ func showVolume(v *model.Volume) *pb.Volume {
 			Ownership: ownershipStates[v.Status.Ownership.State], OwnerGateway: v.Status.Ownership.Owner.Number,
 			Epoch: v.Status.Ownership.Epoch, CapacityBytes: v.Status.CapacityBytes,
 			AllocatedBytes: v.Status.AllocatedBytes, Conditions: showConditions(v.Status.Conditions),
-			RollingBack: v.Status.RollBack != nil,
+			RollingBack: v.Status.RollBack != nil, RequestedMove: showRequestedMove(&v.Status),
 		},
 	}
 	if v.Spec.WriteCache {
@@ -125,6 +125,17 @@ var ownershipStates = map[model.OwnershipState]pb.OwnershipState{
 	model.Moving:    pb.OwnershipState_OWNERSHIP_STATE_MOVING,
 	model.Fencing:   pb.OwnershipState_OWNERSHIP_STATE_FENCING,
 	model.Orphaned:  pb.OwnershipState_OWNERSHIP_STATE_ORPHANED,
+}
+
+// showRequestedMove shows what was asked for last: what the leader has yet to carry out, else what it carries out.
+func showRequestedMove(s *model.VolumeStatus) *pb.RequestedMove {
+	switch {
+	case s.MoveRequest != nil:
+		return &pb.RequestedMove{Gateway: s.MoveRequest.Gateway, RequestTime: showTime(s.MoveRequest.Since)}
+	case s.Move != nil:
+		return &pb.RequestedMove{Gateway: s.Move.To, RequestTime: showTime(s.MovedAt)}
+	}
+	return nil
 }
 
 func readReclaimPolicy(p pb.ReclaimPolicy) model.ReclaimPolicy {

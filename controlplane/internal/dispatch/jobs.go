@@ -58,7 +58,8 @@ func jobMessage(j *store.Job) *pb.Job {
 	case store.JobResizeImage:
 		message.Action = &pb.Job_Resize{Resize: &pb.ResizeImage{Location: j.Location, SizeBytes: j.SizeBytes}}
 	case store.JobDeleteImage:
-		message.Action = &pb.Job_Delete{Delete: &pb.DeleteImage{Location: j.Location, TrashSeconds: j.TrashSeconds}}
+		message.Action = &pb.Job_Delete{Delete: &pb.DeleteImage{Location: j.Location, TrashSeconds: j.TrashSeconds,
+			VolumeUid: j.VolumeUID}}
 	case store.JobCreateSnapshotImage:
 		message.Action = &pb.Job_Snapshot{Snapshot: &pb.CreateSnapshotImage{VolumeUid: j.VolumeUID, Location: j.Location,
 			SnapshotLocation: j.SnapshotLocation}}

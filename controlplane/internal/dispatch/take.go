@@ -43,9 +43,13 @@ func (g *gatewayStream) take(ctx context.Context, message *pb.ConnectRequest, ob
 		err = g.connection.ObservePeer(ctx, peer, reachOf(p.GetReach()), time.Duration(p.GetSilentMs())*time.Millisecond)
 	case *pb.ConnectRequest_PoolObserved:
 		p := m.PoolObserved
+		takenOut := map[string]string{}
+		for _, d := range p.GetTakenOutDevices()[:min(len(p.GetTakenOutDevices()), model.MaxPoolDevices)] {
+			takenOut[d.GetLocation()] = d.GetPath()
+		}
 		err = g.connection.ObservePool(ctx, store.PoolReport{UID: p.GetUid(), CapacityBytes: p.GetCapacityBytes(),
 			UsedBytes: p.GetUsedBytes(), SnapshotsSupported: p.GetSnapshotsSupported(), Problem: p.GetProblem(),
-			UnusableDevices: p.GetUnusableDevices()[:min(len(p.GetUnusableDevices()), model.MaxPoolDevices)]})
+			UnusableDevices: p.GetUnusableDevices()[:min(len(p.GetUnusableDevices()), model.MaxPoolDevices)], TakenOut: takenOut})
 	case *pb.ConnectRequest_ReservationCommit:
 		g.apart(func(ctx context.Context) { g.commitReservations(ctx, m.ReservationCommit) })
 	case *pb.ConnectRequest_ReservationLoad:

@@ -48,6 +48,56 @@ func TestAVolumeOnADeviceIsMadeByAGatewayOfTheNode(t *testing.T) {
 	}
 }
 
+func degradedOf(conditions []model.Condition) model.Condition {
+	for _, c := range conditions {
+		if c.Type == model.ConditionDegraded {
+			return c
+		}
+	}
+	return model.Condition{}
+}
+
+func TestADeviceThatIsTakenOutFromUnderAVolumeIsToldAtPoolAndVolume(t *testing.T) {
+	v := onDevices()
+	report := func(number uint32, takenOut map[string]string) {
+		v.Observe(store.Observed{Version: term + 1, Pool: &store.PoolReport{UID: "p", Gateway: ref(number), CapacityBytes: 1 << 30,
+			TakenOut: takenOut}}, start)
+	}
+	made := *v.Volumes["v"]
+	made.Status.CapacityBytes = made.Spec.SizeBytes
+	v.Put(&made)
+	look := func() (*model.StoragePool, *model.Volume) {
+		pool, volume := *v.StoragePools["pool"], *v.Volumes["v"]
+		for _, a := range v.DecidePool("pool", start).Actions {
+			if a.Modify != nil {
+				a.Modify(&pool)
+			}
+		}
+		for _, a := range v.DecideVolume("v", start).Actions {
+			if a.Modify != nil {
+				a.Modify(&volume)
+			}
+		}
+		return &pool, &volume
+	}
+	report(1, map[string]string{"volume-u": "/dev/b", "volume-retained": "/dev/c"})
+	pool, volume := look()
+	for _, c := range []model.Condition{degradedOf(pool.Status.Conditions), degradedOf(volume.Status.Conditions)} {
+		if c.Status != model.ConditionTrue || c.Reason != "DeviceTakenOut" || strings.Contains(c.Message, "/dev/c") ||
+			!strings.Contains(c.Message, "device /dev/b was taken out of pool pool and holds volume v, ") ||
+			!strings.Contains(c.Message, "put it back into spec.local.devices") {
+			t.Errorf("%+v", c)
+		}
+	}
+	report(1, nil)
+	pool, volume = look()
+	for _, c := range []model.Condition{degradedOf(pool.Status.Conditions), degradedOf(volume.Status.Conditions)} {
+		if c.Status != model.ConditionFalse {
+			t.Errorf("it is back: %+v", c)
+		}
+	}
+}
+
 func TestDevicesThatCannotBeUsedDegradeTheirPoolAndWhatIsLeftOnOthersIsTold(t *testing.T) {
 	v := onDevices()
 	v.Observe(store.Observed{Version: term + 1, Pool: &store.PoolReport{UID: "p", Gateway: ref(1), CapacityBytes: 1 << 30,

@@ -29,7 +29,7 @@ func (v *View) DecidePool(name string, now time.Time) Decision {
 			d.add(a)
 		}
 	}
-	if c, needed := conditions(pool, poolConditions(pool, found, failing), now); needed {
+	if c, needed := conditions(pool, v.poolConditions(pool, found, failing), now); needed {
 		d.add(c)
 	}
 	if pool.ListsImages() && found != nil && found.Problem == "" {
@@ -83,13 +83,42 @@ func poolUse(pool *model.StoragePool, found store.PoolReport) (Action, bool) {
 	}, event), true
 }
 
-func poolConditions(pool *model.StoragePool, found *store.PoolReport, failing []store.PoolReport) []model.Condition {
+// reasonTakenOut of a pool's and a volume's Degraded condition.
+const reasonTakenOut = "DeviceTakenOut"
+
+// takenOut says that a volume's device was taken out of its pool, and the mend; "" where it was not. Its owner serves it on, and
+// nobody can open it again.
+func (v *View) takenOut(volume *model.Volume, pool *model.StoragePool) string {
+	if pool == nil {
+		return ""
+	}
+	reports := v.pools[pool.Meta.UID]
+	for _, number := range slices.Sorted(maps.Keys(reports)) {
+		r := reports[number]
+		if by, present := v.connected(number); !present || by != r.Gateway {
+			continue
+		}
+		if device, is := r.TakenOut[store.VolumeLocation(volume)]; is {
+			return fmt.Sprintf("device %s was taken out of pool %s and holds volume %s, which can't be opened again: put it back into "+
+				"spec.local.devices, or copy the data elsewhere and delete the volume", device, pool.Meta.Name, volume.Meta.Name)
+		}
+	}
+	return ""
+}
+
+func (v *View) poolConditions(pool *model.StoragePool, found *store.PoolReport, failing []store.PoolReport) []model.Condition {
 	if found == nil {
 		return []model.Condition{condition(model.ConditionReady, false, reasonNoCandidate,
 			"no gateway that has a stream reports it")}
 	}
 	well, full := found.Problem == "", pool.NearlyFull()
-	wrong := slices.Clone(found.UnusableDevices)
+	var taken []string
+	for _, name := range slices.Sorted(maps.Keys(v.Volumes)) {
+		if told := v.takenOut(v.Volumes[name], pool); told != "" && v.Volumes[name].Spec.Pool == pool.Meta.Name {
+			taken = append(taken, told)
+		}
+	}
+	wrong := append(taken, found.UnusableDevices...)
 	if full {
 		wrong = append(wrong, fmt.Sprintf("more than %d%% are used", pool.Spec.WarnPercent))
 	}
@@ -100,6 +129,8 @@ func poolConditions(pool *model.StoragePool, found *store.PoolReport, failing []
 	switch {
 	case len(failing) > 0:
 		reason = "Problem"
+	case len(taken) > 0:
+		reason = reasonTakenOut
 	case full:
 		reason = "NearlyFull"
 	case len(wrong) > 0:

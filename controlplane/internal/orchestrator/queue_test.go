@@ -2,6 +2,7 @@ package orchestrator
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -156,4 +157,20 @@ func TestNothingIsDecidedUntilEveryWatchHasToldEverything(t *testing.T) {
 			t.Error("a watch was lost")
 		}
 	})
+}
+
+func TestAPoolThatBeginsToLackAVolumesDeviceHasItsVolumesLookedAt(t *testing.T) {
+	v := NewView(1, time.Time{})
+	pool := func(degraded model.ConditionStatus) *model.StoragePool {
+		return &model.StoragePool{Meta: model.Meta{Name: "pool"}, Status: model.StoragePoolStatus{
+			Conditions: []model.Condition{{Type: model.ConditionDegraded, Status: degraded}}}}
+	}
+	v.Put(&model.Volume{Meta: model.Meta{Name: "v", UID: "u"}, Spec: model.VolumeSpec{Pool: "pool"}})
+	wanted := Key{model.KindVolume, "v"}
+	if !slices.Contains(v.touchedBy(pool(model.ConditionFalse), pool(model.ConditionTrue)), wanted) {
+		t.Error("nobody looks at the volume")
+	}
+	if slices.Contains(v.touchedBy(pool(model.ConditionTrue), pool(model.ConditionTrue)), wanted) {
+		t.Error("every change of a pool has all its volumes looked at")
+	}
 }

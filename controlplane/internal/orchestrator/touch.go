@@ -50,7 +50,8 @@ func (v *View) touchedBy(before, object model.Object) []Key {
 			touched = append(touched, v.touchedByGateway(o.Status.Number)...)
 		}
 	case *model.StoragePool:
-		if before == nil {
+		was, _ := before.(*model.StoragePool)
+		if was == nil || degraded(was.Status.Conditions) != degraded(o.Status.Conditions) { // a device was taken out, or is back
 			for name, volume := range v.Volumes {
 				if volume.Spec.Pool == o.Meta.Name {
 					touched = append(touched, Key{model.KindVolume, name})

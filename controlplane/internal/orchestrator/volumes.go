@@ -75,6 +75,10 @@ func (v *View) decideImage(volume *model.Volume, now time.Time, d *Decision) pro
 	} else if source := v.Volumes[volume.Spec.Source.Volume]; have == 0 && pool.Spec.RBD != nil && source != nil {
 		sharesWith = source.Meta.UID
 	}
+	if size <= have { // it was taken up before, when it could not be dropped; since then somebody wants more
+		d.add(drop(volume, p.done))
+		return p
+	}
 	d.add(modify(volume, func(o model.Object) bool {
 		status := &o.(*model.Volume).Status
 		if status.CapacityBytes >= size {
@@ -167,7 +171,15 @@ func (v *View) decideDeletion(volume *model.Volume, now time.Time, d *Decision) 
 	pool := v.StoragePools[volume.Spec.Pool]
 	remove := about(volume)
 	remove.Remove = volume
-	if pool == nil || volume.Spec.ReclaimPolicy == model.ReclaimRetain {
+	policy := volume.Spec.ReclaimPolicy
+	if volume.Status.CapacityBytes == 0 && volume.Spec.Source.Image == "" {
+		policy = model.ReclaimDelete // nobody has written to it
+	}
+	if pool != nil && policy != model.ReclaimDelete && volume.Status.SharesWith != "" {
+		// What stays has to stand alone, or what it was made from could never be deleted.
+		return v.flatten(volume, pool, now, d)
+	}
+	if pool == nil || policy == model.ReclaimRetain {
 		for _, what := range []string{"create", "resize", "rollback", "flatten", "delete"} {
 			if job := v.Jobs[jobID(volume.Meta.UID, what)]; job != nil {
 				d.add(drop(volume, job))
@@ -177,8 +189,8 @@ func (v *View) decideDeletion(volume *model.Volume, now time.Time, d *Decision) 
 		return progress{}
 	}
 	deletion := store.Job{ID: jobID(volume.Meta.UID, "delete"), Action: store.JobDeleteImage,
-		PoolUID: pool.Meta.UID, Location: store.VolumeLocation(volume)}
-	if volume.Spec.ReclaimPolicy == model.ReclaimTrash {
+		PoolUID: pool.Meta.UID, Location: store.VolumeLocation(volume), VolumeUID: volume.Meta.UID}
+	if policy == model.ReclaimTrash {
 		deletion.TrashSeconds = int64(model.TrashKeeps / time.Second)
 	}
 	uid := volume.Meta.UID
@@ -222,7 +234,8 @@ func (v *View) rollBack(volume *model.Volume, pool *model.StoragePool, now time.
 		Location: store.VolumeLocation(volume), SnapshotLocation: store.SnapshotLocation(snapshot)}, anyone, now)
 	switch {
 	case p.done != nil:
-		d.add(end(Event{false, "RolledBack", "it is what it was at snapshot " + snapshot.Meta.Name}), drop(volume, p.done))
+		// The job goes first: left over, it would be taken for the next request's. To roll back twice is harmless.
+		d.add(drop(volume, p.done), end(Event{false, "RolledBack", "it is what it was at snapshot " + snapshot.Meta.Name}))
 	case p.reason == reasonJobUnsupported:
 		d.add(end(Event{true, "RollBackFailed", p.message}))
 	}
@@ -307,13 +320,14 @@ func (v *View) volumeConditions(volume *model.Volume, image progress, now time.T
 		absent = false
 		d.wait(left)
 	}
+	takenOut := v.takenOut(volume, v.StoragePools[volume.Spec.Pool])
 	return []model.Condition{
 		condition(model.ConditionReady, ready, reason, message),
 		progressing(volume, wanted, image),
 		degradedBy(v.refusals(volume), condition(model.ConditionDegraded,
-			absent || image.reason == reasonJobFailed || image.reason == reasonJobUnsupported,
-			choose(absent, reasonNoStream, cmp.Or(image.reason, "AllWell")),
-			choose(absent, "its owner has no stream to the control plane; it serves on", image.message))),
+			takenOut != "" || absent || image.reason == reasonJobFailed || image.reason == reasonJobUnsupported,
+			choose(takenOut != "", reasonTakenOut, choose(absent, reasonNoStream, cmp.Or(image.reason, "AllWell"))),
+			cmp.Or(takenOut, choose(absent, "its owner has no stream to the control plane; it serves on", image.message)))),
 	}
 }
 

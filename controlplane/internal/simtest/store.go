@@ -229,7 +229,7 @@ func (w *World) apply(a orchestrator.Action, by *leader, heard int) bool {
 // makes says that a job is given out only while its object is there.
 func makes(action store.JobAction) bool {
 	switch action {
-	case store.JobDeleteImage, store.JobDeleteSnapshotImage, store.JobFenceClients, store.JobListImages:
+	case store.JobDeleteImage, store.JobDeleteSnapshotImage, store.JobFenceClients, store.JobListImages, store.JobFlattenImage:
 		return false
 	}
 	return true

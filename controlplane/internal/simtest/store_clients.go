@@ -66,7 +66,9 @@ func (w *World) applyClients(a orchestrator.Action) bool {
 			o := v.Status.Ownership
 			return o.Owner == seen.Gateway || o.Next == seen.Gateway || o.Fence == seen.Gateway
 		}
-		if m.isStill(seen) && !slices.ContainsFunc(w.volumes(), used) {
+		stream := m.records["connection/"+w.names[seen.Gateway.Number-1]].Connection
+		connected := stream != nil && stream.Ref == seen.Gateway
+		if m.isStill(seen) && !connected && !slices.ContainsFunc(w.volumes(), used) {
 			m.dropClients(seen)
 		}
 		return true

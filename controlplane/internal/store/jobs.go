@@ -46,7 +46,7 @@ type Job struct {
 	Gateway uint32    `json:"gateway"`
 	PoolUID string    `json:"poolUID"`
 	Action  JobAction `json:"action"`
-	// VolumeUID is set for snapshots: their owner takes them between commands.
+	// VolumeUID is set for snapshots, which their owner takes between commands, and for deletions: records beside the data go by it.
 	VolumeUID        string `json:"volumeUID,omitempty"`
 	Location         string `json:"location"`
 	SourceLocation   string `json:"sourceLocation,omitempty"`
@@ -114,7 +114,7 @@ func (s *Store) PutJob(ctx context.Context, job Job) (*Job, error) {
 	job.Result = JobResult{}
 	job.Since = s.now().UTC()
 	switch job.Action {
-	case JobCreateImage, JobCloneImage, JobResizeImage, JobCreateSnapshotImage, JobFlattenImage, JobAdoptImage, JobRollBackImage:
+	case JobCreateImage, JobCloneImage, JobResizeImage, JobCreateSnapshotImage, JobAdoptImage, JobRollBackImage:
 		uid, _, _ := strings.Cut(job.ID, ".")
 		return s.storeJob(ctx, job, clientv3.Compare(clientv3.Value(s.aliveKey(job.Kind, job.Name)), "=", uid))
 	}

@@ -117,6 +117,8 @@ type PoolReport struct {
 	Problem string `json:"problem,omitempty"`
 	// UnusableDevices of the pool, each with why and the mend.
 	UnusableDevices []string `json:"unusableDevices,omitempty"`
+	// TakenOut of the pool are devices that hold data, by its location.
+	TakenOut map[string]string `json:"takenOut,omitempty"`
 }
 
 // VolumeLoad counts since the gateway opened the volume.

@@ -167,11 +167,16 @@ func (s *Store) radosClientsAt(seen *RadosClients) clientv3.Cmp {
 
 // DropRadosClients forgets a record, as it was seen: of an incarnation that is gone and that nobody takes over from any more.
 // It is marked first, so that no volume is given to its incarnation by who has seen it before; whoever was given one meanwhile
-// keeps it, or it could never be shut out.
+// keeps it, or it could never be shut out. Of one that has a stream nothing is forgotten: records and streams are heard of apart,
+// and it would take itself for recorded.
 func (s *Store) DropRadosClients(ctx context.Context, seen *RadosClients) error {
+	absent, err := s.withoutStream(ctx, seen.Gateway)
+	if err != nil || absent == nil {
+		return err
+	}
 	record := *seen
 	record.Leaving = true
-	if err := s.putRadosClients(ctx, &record, func(*tx) {}); err != nil {
+	if err := s.putRadosClients(ctx, &record, absent); err != nil {
 		return unlessLost(err)
 	}
 	volumes, _, err := s.Volumes.All(ctx)
@@ -185,9 +190,36 @@ func (s *Store) DropRadosClients(ctx context.Context, seen *RadosClients) error 
 	}
 	var t tx
 	t.compare(s.radosClientsAt(&record), nil)
+	absent(&t)
 	t.delete(s.radosClientKey(seen.PoolUID, seen.Gateway))
 	_, err = s.commit(ctx, &t)
 	return unlessLost(err)
+}
+
+// withoutStream compares that an incarnation has no stream; nil where it has one.
+func (s *Store) withoutStream(ctx context.Context, ref model.GatewayRef) (func(*tx), error) {
+	gateways, _, err := s.Gateways.All(ctx)
+	at := slices.IndexFunc(gateways, func(g *model.Gateway) bool { return g.Status.Number == ref.Number })
+	if err != nil || at < 0 { // nobody connects as a gateway that was removed
+		return func(*tx) {}, err
+	}
+	key := s.connectionKey(gateways[at].Meta.Name)
+	got, err := s.client.Get(ctx, key)
+	if err != nil {
+		return nil, fmt.Errorf("store: %w", err)
+	}
+	var revision int64
+	for _, kv := range got.Kvs {
+		var connection GatewayConnection
+		if err := json.Unmarshal(kv.Value, &connection); err != nil {
+			return nil, fmt.Errorf("%s in the store: %w", key, err)
+		}
+		if connection.Ref == ref {
+			return nil, nil
+		}
+		revision = kv.ModRevision
+	}
+	return func(t *tx) { t.compare(clientv3.Compare(clientv3.ModRevision(key), "=", revision), nil) }, nil
 }
 
 // unlessLost is the error of what is not worth a second attempt where somebody else was faster.

@@ -81,6 +81,13 @@ func TestClientsOfOneIncarnationAreBounded(t *testing.T) {
 	}
 }
 
+func disconnect(f *fixture, c *store.Connection) {
+	f.t.Helper()
+	if err := c.Close(f.t.Context()); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
 func TestAFenceIsNotNotedOfARecordThatHasChanged(t *testing.T) {
 	f := withGateways(t, 1)
 	c := connect(f, "gw-1", "one")
@@ -90,6 +97,7 @@ func TestAFenceIsNotNotedOfARecordThatHasChanged(t *testing.T) {
 	if _, err := f.FenceRadosClients(t.Context(), seen, seen.All()); !errors.Is(err, store.ErrBusy) {
 		t.Errorf("fenced: %v", err)
 	}
+	disconnect(f, c)
 	if err := f.DropRadosClients(t.Context(), seen); err != nil {
 		t.Fatal(err)
 	}
@@ -157,6 +165,10 @@ func TestARecordIsNotForgottenWhileItsIncarnationHasAVolumeAndWhoIsBackIsRecorde
 	if err != nil {
 		t.Fatal(err)
 	}
+	if err := f.DropRadosClients(t.Context(), before); err != nil || radosClients(f)[c.Ref].Leaving {
+		t.Fatalf("it has a stream, and takes itself for recorded: %v", err)
+	}
+	disconnect(f, c)
 	if err := f.DropRadosClients(t.Context(), before); err != nil {
 		t.Fatal(err)
 	}
@@ -167,6 +179,7 @@ func TestARecordIsNotForgottenWhileItsIncarnationHasAVolumeAndWhoIsBackIsRecorde
 	if _, err := f.OwnSeen(t.Context(), given, []*store.RadosClients{before}, move); !errors.Is(err, store.ErrBusy) {
 		t.Errorf("by a record as it was before: %v", err)
 	}
+	c = connect(f, "gw-1", "one")
 	recordClient(f, c, "192.0.2.1:0/1")
 	seen := radosClients(f)[c.Ref]
 	if seen.Leaving || len(seen.All()) != 1 {
@@ -179,6 +192,10 @@ func TestARecordIsNotForgottenWhileItsIncarnationHasAVolumeAndWhoIsBackIsRecorde
 	if err := f.Volumes.Remove(t.Context(), gone); err != nil {
 		t.Fatal(err)
 	}
+	if err := f.DropRadosClients(t.Context(), seen); err != nil || radosClients(f)[c.Ref] == nil {
+		t.Errorf("it has a stream: %v", err)
+	}
+	connect(f, "gw-1", "two") // in its place
 	if err := f.DropRadosClients(t.Context(), seen); err != nil || radosClients(f)[c.Ref] != nil {
 		t.Errorf("it has nothing: %v", err)
 	}

@@ -15,6 +15,7 @@
 #include "base/limits.h"
 #include "control/client.h"
 #include "control/device_place.h"
+#include "control/record_files.h"
 
 namespace sluice::control {
 namespace {
@@ -86,8 +87,18 @@ std::string none_is_free(const std::vector<SurveyedDevice>& all, int64_t wanted)
 
 }  // namespace
 
-Result<std::shared_ptr<DevicePool>> DevicePool::open(std::vector<std::string> devices,
-                                                     const std::string& directory,
+DevicePool::Devices DevicePool::Devices::become(std::vector<std::string> now) const {
+  Devices next{.here = std::move(now)};
+  for (const auto* some : {&taken_out, &here}) {
+    for (const std::string& device : *some) {
+      const auto& in = next.here;
+      if (std::find(in.begin(), in.end(), device) == in.end()) next.taken_out.push_back(device);
+    }
+  }
+  return next;
+}
+
+Result<std::shared_ptr<DevicePool>> DevicePool::open(Devices devices, const std::string& directory,
                                                      const std::string& incarnation,
                                                      HandoverServer::Asked asked) {
   std::error_code failed;
@@ -157,26 +168,32 @@ JobOutcome DevicePool::grow(const wire::ResizeImage& job) const {
 }
 
 // In slices, so that the pool's other jobs have their turns.
-void DevicePool::remove(const std::string& location, const JobServices& services,
+void DevicePool::remove(const wire::DeleteImage& job, const JobServices& services,
                         std::function<void(JobOutcome)> done) const {
   const std::vector<SurveyedDevice> all = survey(devices_);
-  const SurveyedDevice* device = find(all, location);
-  if (device == nullptr) return done({});
+  const SurveyedDevice* device = find(all, job.location());
+  const auto wiped = [home = home_, uid = job.volume_uid(), done] {
+    if (uid.empty()) return done({});
+    const Result<void> gone = remove_records(home->records(), uid, home->path() + "/.sluice");
+    done(problem(gone ? std::string() : gone.error()));
+  };
+  if (device == nullptr) return wiped();
   Result<std::unique_ptr<DeviceWipe>> begun = DeviceWipe::begin(device->path);
   if (!begun) return done(problem(begun.error()));
   struct Going {
     std::shared_ptr<DeviceWipe> wipe;
     JobServices services;
     std::function<void(JobOutcome)> done;
+    std::function<void()> wiped;
     void operator()() const {
       const Result<bool> ended = wipe->go_on();
       if (!ended) return done(problem(ended.error()));
-      if (ended.value()) return done({});
+      if (ended.value()) return wiped();
       services.progress(wipe->permille());
       services.again(*this);
     }
   };
-  Going{std::move(begun).value(), services, std::move(done)}();
+  Going{std::move(begun).value(), services, std::move(done), wiped}();
 }
 
 JobOutcome DevicePool::list() const {
@@ -195,7 +212,7 @@ void DevicePool::run_job(const wire::Job& job, const JobServices& services,
     case wire::Job::kResize:
       return done(grow(job.resize()));
     case wire::Job::kDelete:
-      return remove(job.delete_().location(), services, std::move(done));
+      return remove(job.delete_(), services, std::move(done));
     case wire::Job::kListImages:
       return done(list());
     case wire::Job::kDeleteSnapshot:
@@ -213,7 +230,19 @@ void DevicePool::look_at(const std::string& uid, std::function<void(wire::PoolOb
   observed.set_uid(uid);
   uint64_t capacity = 0;
   uint64_t used = 0;
-  for (const SurveyedDevice& device : survey(devices_)) {
+  // Together: one that only goes by another name now is not taken out.
+  std::vector<std::string> both = devices_;
+  both.insert(both.end(), taken_out_.begin(), taken_out_.end());
+  const std::vector<SurveyedDevice> all = survey(both);
+  for (size_t i = 0; i < all.size(); ++i) {
+    const SurveyedDevice& device = all[i];
+    if (i >= devices_.size()) {
+      if (!device.problem.empty() || !device.label) continue;
+      wire::TakenOutDevice& taken = *observed.add_taken_out_devices();
+      taken.set_path(device.path);
+      taken.set_location(device.label->location);
+      continue;
+    }
     if (!device.problem.empty()) {
       observed.add_unusable_devices(device.problem);
       continue;

@@ -14,9 +14,13 @@ namespace sluice::control {
 
 class DevicePool final : public StoragePool, public std::enable_shared_from_this<DevicePool> {
  public:
+  struct Devices {
+    std::vector<std::string> here;
+    std::vector<std::string> taken_out = {};  // of the pool, and volumes may be on them
+    Devices become(std::vector<std::string> now) const;
+  };
   // `directory` is made if need be.
-  static Result<std::shared_ptr<DevicePool>> open(std::vector<std::string> devices,
-                                                  const std::string& directory,
+  static Result<std::shared_ptr<DevicePool>> open(Devices devices, const std::string& directory,
                                                   const std::string& incarnation,
                                                   HandoverServer::Asked asked);
 
@@ -28,17 +32,21 @@ class DevicePool final : public StoragePool, public std::enable_shared_from_this
   void look_at(const std::string& uid, std::function<void(wire::PoolObserved)> done) override;
 
  private:
-  DevicePool(std::vector<std::string> devices, std::shared_ptr<LocalPool> home, std::string records)
-      : devices_(std::move(devices)), home_(std::move(home)), records_(std::move(records)) {}
+  DevicePool(Devices devices, std::shared_ptr<LocalPool> home, std::string records)
+      : devices_(std::move(devices.here)),
+        taken_out_(std::move(devices.taken_out)),
+        home_(std::move(home)),
+        records_(std::move(records)) {}
 
   JobOutcome create(const wire::CreateImage& job) const;
   JobOutcome grow(const wire::ResizeImage& job) const;
-  void remove(const std::string& location, const JobServices& services,
+  void remove(const wire::DeleteImage& job, const JobServices& services,
               std::function<void(JobOutcome)> done) const;
   JobOutcome list() const;
   Result<void> take(const SurveyedDevice& device, const std::string& location) const;
 
   const std::vector<std::string> devices_;
+  const std::vector<std::string> taken_out_;
   const std::shared_ptr<LocalPool> home_;
   const std::string records_;  // id of home_
 };

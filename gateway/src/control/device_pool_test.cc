@@ -31,8 +31,8 @@ class DevicePoolTest : public testing::Test {
   }
   std::shared_ptr<DevicePool> pool(const std::string& incarnation,
                                    const std::string& records = "r") {
-    auto opened = DevicePool::open(paths_, directory_.path() + '/' + records, incarnation,
-                                   [](auto&&...) { return HolderAnswer(); });
+    auto opened = DevicePool::open(devices_.become(paths_), directory_.path() + '/' + records,
+                                   incarnation, [](auto&&...) { return HolderAnswer(); });
     EXPECT_TRUE(opened.ok()) << opened.error();
     return std::move(opened).value();
   }
@@ -59,6 +59,7 @@ class DevicePoolTest : public testing::Test {
   static JobOutcome remove(DevicePool& pool, const std::string& location) {
     wire::Job job;
     job.mutable_delete_()->set_location(location);
+    job.mutable_delete_()->set_volume_uid(kVolumeUid);
     return run(pool, job);
   }
   static wire::PoolObserved seen(DevicePool& pool) {
@@ -103,6 +104,7 @@ class DevicePoolTest : public testing::Test {
   TestDirectory directory_;
   backend::Place place_{"/var/tmp"};
   std::deque<backend::LoopDevice> loops_;
+  DevicePool::Devices devices_;  // as the pool was before paths_
   std::vector<std::string> paths_;
 };
 
@@ -252,6 +254,29 @@ TEST_F(DevicePoolTest, TwoNamesOfOneDeviceAreOneAndACopyOfAVolumeIsNeverServed) 
   auto b = pool("b");
   EXPECT_THAT(seen(*b).unusable_devices(0), HasSubstr("is the same device as " + paths_[0]));
   EXPECT_NE(b->place(wanted, {}).value()->open(wanted).backend, nullptr);
+}
+
+TEST_F(DevicePoolTest, ADeviceThatWasTakenOutIsToldWithWhatItHoldsUntilItIsBack) {
+  auto a = pool("a");
+  EXPECT_EQ(create(*a, "volume-1", 6 * kMiB).problem, "");
+  const Place::Opened mine =
+      a->place(volume("volume-1", 6 * kMiB), {}).value()->open(volume("volume-1", 6 * kMiB));
+  ASSERT_NE(mine.backend, nullptr) << mine.problem;
+  devices_ = devices_.become(paths_);
+  const std::string holds = paths_[1];
+  paths_ = {paths_[0]};  // the third is free
+  const wire::PoolObserved without = seen(*pool("b"));
+  ASSERT_EQ(without.taken_out_devices_size(), 1);
+  EXPECT_EQ(without.taken_out_devices(0).path(), holds);
+  EXPECT_EQ(without.taken_out_devices(0).location(), "volume-1");
+  EXPECT_EQ(without.unusable_devices_size(), 0);
+  EXPECT_EQ(without.capacity_bytes(), int64_t{15 * kMiB});
+
+  devices_ = devices_.become(paths_);
+  const std::string alias = directory_.path() + "/alias";
+  ASSERT_EQ(::symlink(holds.c_str(), alias.c_str()), 0);
+  paths_.push_back(alias);
+  EXPECT_EQ(seen(*pool("c")).taken_out_devices_size(), 0) << "it is back by another name";
 }
 
 }  // namespace

@@ -10,6 +10,8 @@
 
 #include <cerrno>
 
+#include "control/record_files.h"
+
 namespace sluice::control {
 namespace {
 
@@ -126,6 +128,17 @@ Result<void> remove_image(const LocalPool& pool, const std::string& location) {
   return {};
 }
 
+// The records go after the data, and stay where somebody still has it open, who may yet write them.
+// The lock is kept meanwhile: nobody takes the data up.
+Result<void> remove_volume(const LocalPool& pool, const wire::DeleteImage& job) {
+  const Result<FileDescriptor> image =
+      open_beneath(pool.directory(), job.location(), O_RDONLY | O_NONBLOCK, 0, "");
+  const bool held = image && ::flock(image.value().get(), LOCK_EX | LOCK_NB) != 0;
+  Result<void> removed = remove_image(pool, job.location());
+  if (!removed || held || job.volume_uid().empty()) return removed;
+  return remove_records(pool.records(), job.volume_uid(), shown(pool, ".sluice"));
+}
+
 bool cannot_reflink(int error) {
   return error == EOPNOTSUPP || error == EINVAL || error == EXDEV || error == ENOTTY;
 }
@@ -217,7 +230,7 @@ JobOutcome run_job(const LocalPool& pool, const wire::Job& job, const BetweenCom
     case wire::Job::kResize:
       return outcome(resize(pool, job.resize()));
     case wire::Job::kDelete:
-      return outcome(remove_image(pool, job.delete_().location()));
+      return outcome(remove_volume(pool, job.delete_()));
     case wire::Job::kSnapshot:
       return snapshot(pool, job.snapshot(), between);
     case wire::Job::kDeleteSnapshot:

@@ -1,11 +1,15 @@
 #include "control/jobs.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <fstream>
 
+#include "control/record.h"
 #include "control/test_objects.h"
 
 namespace sluice::control {
@@ -29,6 +33,13 @@ class JobsTest : public testing::Test {
   int64_t size_of(const std::string& location) const {
     struct stat status{};
     return ::stat((directory_.path() + '/' + location).c_str(), &status) == 0 ? status.st_size : -1;
+  }
+  size_t records() const {  // of kVolumeUid
+    size_t found = 0;
+    for (const auto& entry : std::filesystem::directory_iterator(directory_.path() + "/.sluice")) {
+      found += entry.path().filename().string().starts_with(kVolumeUid) ? 1 : 0;
+    }
+    return found;
   }
   TestDirectory directory_;
   std::shared_ptr<LocalPool> pool_ =
@@ -56,6 +67,55 @@ TEST_F(JobsTest, CreatingGrowingAndDeletingTwiceIsHarmless) {
   EXPECT_EQ(run(remove).problem, "");
   remove.mutable_delete_()->set_location("never/was");
   EXPECT_EQ(run(remove).problem, "");
+}
+
+TEST_F(JobsTest, AVolumesRecordsGoAfterItsDataAndAreMadeByNobodyElse) {
+  const RecordFile file(pool_->records(), kVolumeUid, "record");
+  Record record;
+  record.volume = kVolumeUid;
+  record.epoch = 1;
+  record.order = 1;
+  record.holder = pool_->self();
+  wire::Job remove;
+  remove.mutable_delete_()->set_location("disk");
+  const auto record_it = [&] {
+    ASSERT_EQ(create("disk", 4096).problem, "");
+    for (record.order = 1; record.order < 3; ++record.order) {  // the second time in a note
+      ASSERT_TRUE(file.claim(record, Outlasts::kProcess).ok());
+    }
+  };
+  record_it();
+  ASSERT_EQ(records(), 3u) << "record, note and guard";
+  EXPECT_EQ(run(remove).problem, "");
+  EXPECT_EQ(records(), 3u) << "whose it is was not said";
+  remove.mutable_delete_()->set_volume_uid(kVolumeUid);
+  EXPECT_EQ(run(remove).problem, "") << "again, after the data alone was deleted";
+  EXPECT_EQ(records(), 0u);
+
+  record_it();
+  {
+    const FileDescriptor owner(::open((directory_.path() + "/disk").c_str(), O_RDWR | O_CLOEXEC));
+    ASSERT_EQ(::flock(owner.get(), LOCK_EX | LOCK_NB), 0);
+    EXPECT_EQ(run(remove).problem, "");
+    EXPECT_EQ(size_of("disk"), -1);
+    EXPECT_EQ(records(), 3u) << "whoever has the data may yet write its record";
+  }
+  const FileDescriptor writer(
+      ::openat(pool_->records(), (std::string(kVolumeUid) + ".guard").c_str(), O_RDWR | O_CLOEXEC));
+  ASSERT_EQ(::flock(writer.get(), LOCK_EX | LOCK_NB), 0);
+  EXPECT_NE(run(remove).problem, "") << "a writer is at it: the job comes again";
+  EXPECT_EQ(records(), 3u);
+  ASSERT_EQ(::flock(writer.get(), LOCK_UN), 0);
+  EXPECT_EQ(run(remove).problem, "");
+  EXPECT_EQ(records(), 0u);
+  EXPECT_FALSE(file.update(record).ok()) << "who was held up brings nothing back";
+}
+
+TEST_F(JobsTest, AUidThatIsAPathDeletesNothing) {
+  wire::Job remove;
+  remove.mutable_delete_()->set_location("disk");
+  remove.mutable_delete_()->set_volume_uid("../disk");
+  EXPECT_NE(run(remove).problem, "");
 }
 
 TEST_F(JobsTest, PathsThatLeaveThePoolAreRefused) {

@@ -5,7 +5,6 @@
 #include <thread>
 
 #include "base/log.h"
-#include "control/device_pool.h"
 #include "scsi/identity.h"
 
 namespace sluice::control {
@@ -109,7 +108,13 @@ Result<void> Volumes::put_pool(const wire::DesiredPool& pool) {
     const std::lock_guard lock(mutex_);
     std::shared_ptr<Pool>& entry = pools_[pool.uid()];
     was_nearly_full = entry && entry->desired.nearly_full();
-    if (!entry || !is_same_place(entry->desired, pool)) entry = std::make_shared<Pool>();
+    if (!entry || !is_same_place(entry->desired, pool)) {
+      const auto changed = std::make_shared<Pool>();
+      changed->devices =
+          (entry ? entry->devices : DevicePool::Devices())
+              .become({pool.local().devices().begin(), pool.local().devices().end()});
+      entry = changed;
+    }
     entry->desired = pool;
   }
   if (pool.nearly_full() && !was_nearly_full) tell_nearly_full(pool.uid());
@@ -145,22 +150,22 @@ Result<std::shared_ptr<StoragePool>> Volumes::pool(const std::string& uid) {
   }
   const std::lock_guard lock(entry->mutex);
   if (entry->open) return entry->open;
-  Result<std::shared_ptr<StoragePool>> opened = open_pool(desired);
+  Result<std::shared_ptr<StoragePool>> opened = open_pool(desired, entry->devices);
   if (opened) entry->open = opened.value();
   return opened;
 }
 
-Result<std::shared_ptr<StoragePool>> Volumes::open_pool(const wire::DesiredPool& pool) {
+Result<std::shared_ptr<StoragePool>> Volumes::open_pool(const wire::DesiredPool& pool,
+                                                        const DevicePool::Devices& devices) {
   if (pool.has_rbd()) return setup_.rbd->open(pool, setup_.services);
   const auto asked_for = [this](const std::string& volume, uint64_t order) {
     return asked(volume, order);
   };
   if (!pool.local().devices().empty()) {
-    auto devices = DevicePool::open({pool.local().devices().begin(), pool.local().devices().end()},
-                                    setup_.device_records + '/' + pool.uid(),
-                                    setup_.services.incarnation, asked_for);
-    if (!devices) return Error{devices.error()};
-    return std::shared_ptr<StoragePool>(std::move(devices).value());
+    auto opened = DevicePool::open(devices, setup_.device_records + '/' + pool.uid(),
+                                   setup_.services.incarnation, asked_for);
+    if (!opened) return Error{opened.error()};
+    return std::shared_ptr<StoragePool>(std::move(opened).value());
   }
   auto opened = LocalPool::open(pool.local().directory(), setup_.services.incarnation, asked_for);
   if (!opened) return Error{opened.error()};

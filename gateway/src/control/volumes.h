@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "control/device_pool.h"
 #include "control/local_pool.h"
 #include "control/reservations.h"
 #include "control/storage_pool.h"
@@ -70,6 +71,7 @@ class Volumes final : private VolumeServices {
   };
   struct Pool {
     wire::DesiredPool desired;
+    DevicePool::Devices devices;
     std::mutex mutex;
     std::shared_ptr<StoragePool> open;
   };
@@ -83,7 +85,8 @@ class Volumes final : private VolumeServices {
   void close_commits(const std::string& volume) override;
   void report(const wire::VolumeObserved& observed) override;
 
-  Result<std::shared_ptr<StoragePool>> open_pool(const wire::DesiredPool& pool);
+  Result<std::shared_ptr<StoragePool>> open_pool(const wire::DesiredPool& pool,
+                                                 const DevicePool::Devices& devices);
   void tell_nearly_full(const std::string& pool);
   std::shared_ptr<Volume> find(const std::string& uid) const;
   void wake(const std::string& uid, Nanos delay, uint64_t turn);

@@ -330,6 +330,8 @@ type GatewayStatus struct {
 	AppliedVersion uint64                 `protobuf:"varint,7,opt,name=applied_version,json=appliedVersion,proto3" json:"applied_version,omitempty"`
 	LastSeenTime   *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=last_seen_time,json=lastSeenTime,proto3" json:"last_seen_time,omitempty"`
 	Conditions     []*Condition           `protobuf:"bytes,9,rep,name=conditions,proto3" json:"conditions,omitempty"`
+	// Draining was asked for and not taken back; health tells how far it is.
+	DrainRequested bool `protobuf:"varint,10,opt,name=drain_requested,json=drainRequested,proto3" json:"drain_requested,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -425,6 +427,13 @@ func (x *GatewayStatus) GetConditions() []*Condition {
 		return x.Conditions
 	}
 	return nil
+}
+
+func (x *GatewayStatus) GetDrainRequested() bool {
+	if x != nil {
+		return x.DrainRequested
+	}
+	return false
 }
 
 type CreateGatewayRequest struct {
@@ -1236,7 +1245,7 @@ const file_sluice_v1_gateway_proto_rawDesc = "" +
 	"advertised\x12\"\n" +
 	"\x06fabric\x18\x03 \x01(\tB\n" +
 	"\xbaH\ar\x05\x10\x01\x18\xfd\x01R\x06fabric\x12 \n" +
-	"\x06switch\x18\x04 \x01(\tB\b\xbaH\x05r\x03\x18\xfd\x01R\x06switch\"\x81\x03\n" +
+	"\x06switch\x18\x04 \x01(\tB\b\xbaH\x05r\x03\x18\xfd\x01R\x06switch\"\xaa\x03\n" +
 	"\rGatewayStatus\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\rR\x06number\x12*\n" +
 	"\x11portal_group_tags\x18\x02 \x03(\rR\x0fportalGroupTags\x120\n" +
@@ -1248,7 +1257,9 @@ const file_sluice_v1_gateway_proto_rawDesc = "" +
 	"\x0elast_seen_time\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\flastSeenTime\x124\n" +
 	"\n" +
 	"conditions\x18\t \x03(\v2\x14.sluice.v1.ConditionR\n" +
-	"conditions\"e\n" +
+	"conditions\x12'\n" +
+	"\x0fdrain_requested\x18\n" +
+	" \x01(\bR\x0edrainRequested\"e\n" +
 	"\x14CreateGatewayRequest\x124\n" +
 	"\agateway\x18\x01 \x01(\v2\x12.sluice.v1.GatewayB\x06\xbaH\x03\xc8\x01\x01R\agateway\x12\x17\n" +
 	"\adry_run\x18\x02 \x01(\bR\x06dryRun\"E\n" +

@@ -3122,6 +3122,8 @@ type PoolObserved struct {
 	Problem string `protobuf:"bytes,5,opt,name=problem,proto3" json:"problem,omitempty"`
 	// Devices of the pool that are neither volumes' nor can be made to: each with why, and the mend.
 	UnusableDevices []string `protobuf:"bytes,6,rep,name=unusable_devices,json=unusableDevices,proto3" json:"unusable_devices,omitempty"`
+	// Devices that were taken out of the pool since this process knew it, and say whose data they hold.
+	TakenOutDevices []*TakenOutDevice `protobuf:"bytes,7,rep,name=taken_out_devices,json=takenOutDevices,proto3" json:"taken_out_devices,omitempty"`
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -3198,6 +3200,66 @@ func (x *PoolObserved) GetUnusableDevices() []string {
 	return nil
 }
 
+func (x *PoolObserved) GetTakenOutDevices() []*TakenOutDevice {
+	if x != nil {
+		return x.TakenOutDevices
+	}
+	return nil
+}
+
+type TakenOutDevice struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Path  string                 `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`
+	// As in DesiredVolume.
+	Location      string `protobuf:"bytes,2,opt,name=location,proto3" json:"location,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TakenOutDevice) Reset() {
+	*x = TakenOutDevice{}
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[32]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TakenOutDevice) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TakenOutDevice) ProtoMessage() {}
+
+func (x *TakenOutDevice) ProtoReflect() protoreflect.Message {
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[32]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TakenOutDevice.ProtoReflect.Descriptor instead.
+func (*TakenOutDevice) Descriptor() ([]byte, []int) {
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{32}
+}
+
+func (x *TakenOutDevice) GetPath() string {
+	if x != nil {
+		return x.Path
+	}
+	return ""
+}
+
+func (x *TakenOutDevice) GetLocation() string {
+	if x != nil {
+		return x.Location
+	}
+	return ""
+}
+
 // ReservationCommit asks to store a volume's persistent reservations before GOOD is sent (R8): registrations and
 // reservation in the gateway's own encoding. It is stored only if the volume's epoch and generation are still the ones
 // named.
@@ -3216,7 +3278,7 @@ type ReservationCommit struct {
 
 func (x *ReservationCommit) Reset() {
 	*x = ReservationCommit{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[32]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3228,7 +3290,7 @@ func (x *ReservationCommit) String() string {
 func (*ReservationCommit) ProtoMessage() {}
 
 func (x *ReservationCommit) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[32]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3241,7 +3303,7 @@ func (x *ReservationCommit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReservationCommit.ProtoReflect.Descriptor instead.
 func (*ReservationCommit) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{32}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *ReservationCommit) GetRequestId() uint64 {
@@ -3291,7 +3353,7 @@ type ReservationLoad struct {
 
 func (x *ReservationLoad) Reset() {
 	*x = ReservationLoad{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[33]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3303,7 +3365,7 @@ func (x *ReservationLoad) String() string {
 func (*ReservationLoad) ProtoMessage() {}
 
 func (x *ReservationLoad) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[33]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3316,7 +3378,7 @@ func (x *ReservationLoad) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReservationLoad.ProtoReflect.Descriptor instead.
 func (*ReservationLoad) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{33}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *ReservationLoad) GetRequestId() uint64 {
@@ -3351,7 +3413,7 @@ type ReservationOutcome struct {
 
 func (x *ReservationOutcome) Reset() {
 	*x = ReservationOutcome{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[34]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3363,7 +3425,7 @@ func (x *ReservationOutcome) String() string {
 func (*ReservationOutcome) ProtoMessage() {}
 
 func (x *ReservationOutcome) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[34]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3376,7 +3438,7 @@ func (x *ReservationOutcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReservationOutcome.ProtoReflect.Descriptor instead.
 func (*ReservationOutcome) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{34}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *ReservationOutcome) GetRequestId() uint64 {
@@ -3413,7 +3475,7 @@ type ReservationState struct {
 
 func (x *ReservationState) Reset() {
 	*x = ReservationState{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[35]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3425,7 +3487,7 @@ func (x *ReservationState) String() string {
 func (*ReservationState) ProtoMessage() {}
 
 func (x *ReservationState) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[35]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3438,7 +3500,7 @@ func (x *ReservationState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReservationState.ProtoReflect.Descriptor instead.
 func (*ReservationState) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{35}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *ReservationState) GetRequestId() uint64 {
@@ -3485,7 +3547,7 @@ type RadosClientCommit struct {
 
 func (x *RadosClientCommit) Reset() {
 	*x = RadosClientCommit{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[36]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3497,7 +3559,7 @@ func (x *RadosClientCommit) String() string {
 func (*RadosClientCommit) ProtoMessage() {}
 
 func (x *RadosClientCommit) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[36]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3510,7 +3572,7 @@ func (x *RadosClientCommit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RadosClientCommit.ProtoReflect.Descriptor instead.
 func (*RadosClientCommit) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{36}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *RadosClientCommit) GetRequestId() uint64 {
@@ -3547,7 +3609,7 @@ type RadosClientOutcome struct {
 
 func (x *RadosClientOutcome) Reset() {
 	*x = RadosClientOutcome{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[37]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3559,7 +3621,7 @@ func (x *RadosClientOutcome) String() string {
 func (*RadosClientOutcome) ProtoMessage() {}
 
 func (x *RadosClientOutcome) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[37]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3572,7 +3634,7 @@ func (x *RadosClientOutcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RadosClientOutcome.ProtoReflect.Descriptor instead.
 func (*RadosClientOutcome) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{37}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *RadosClientOutcome) GetRequestId() uint64 {
@@ -3622,7 +3684,7 @@ type Job struct {
 
 func (x *Job) Reset() {
 	*x = Job{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[38]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3634,7 +3696,7 @@ func (x *Job) String() string {
 func (*Job) ProtoMessage() {}
 
 func (x *Job) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[38]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3647,7 +3709,7 @@ func (x *Job) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Job.ProtoReflect.Descriptor instead.
 func (*Job) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{38}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *Job) GetId() string {
@@ -3850,7 +3912,7 @@ type CreateImage struct {
 
 func (x *CreateImage) Reset() {
 	*x = CreateImage{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[39]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3862,7 +3924,7 @@ func (x *CreateImage) String() string {
 func (*CreateImage) ProtoMessage() {}
 
 func (x *CreateImage) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[39]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3875,7 +3937,7 @@ func (x *CreateImage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateImage.ProtoReflect.Descriptor instead.
 func (*CreateImage) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{39}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *CreateImage) GetLocation() string {
@@ -3903,7 +3965,7 @@ type ResizeImage struct {
 
 func (x *ResizeImage) Reset() {
 	*x = ResizeImage{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[40]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3915,7 +3977,7 @@ func (x *ResizeImage) String() string {
 func (*ResizeImage) ProtoMessage() {}
 
 func (x *ResizeImage) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[40]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3928,7 +3990,7 @@ func (x *ResizeImage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResizeImage.ProtoReflect.Descriptor instead.
 func (*ResizeImage) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{40}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *ResizeImage) GetLocation() string {
@@ -3950,14 +4012,17 @@ type DeleteImage struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
 	Location string                 `protobuf:"bytes,1,opt,name=location,proto3" json:"location,omitempty"`
 	// RBD: it goes to the pool's trash, and can be restored for so long; 0: it is removed at once.
-	TrashSeconds  int64 `protobuf:"varint,2,opt,name=trash_seconds,json=trashSeconds,proto3" json:"trash_seconds,omitempty"`
+	TrashSeconds int64 `protobuf:"varint,2,opt,name=trash_seconds,json=trashSeconds,proto3" json:"trash_seconds,omitempty"`
+	// Local pools: what is recorded of it beside the data goes, too, after the data. Empty (control planes before it was told):
+	// not known, the records stay.
+	VolumeUid     string `protobuf:"bytes,3,opt,name=volume_uid,json=volumeUid,proto3" json:"volume_uid,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *DeleteImage) Reset() {
 	*x = DeleteImage{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[41]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3969,7 +4034,7 @@ func (x *DeleteImage) String() string {
 func (*DeleteImage) ProtoMessage() {}
 
 func (x *DeleteImage) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[41]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3982,7 +4047,7 @@ func (x *DeleteImage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteImage.ProtoReflect.Descriptor instead.
 func (*DeleteImage) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{41}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *DeleteImage) GetLocation() string {
@@ -3999,6 +4064,13 @@ func (x *DeleteImage) GetTrashSeconds() int64 {
 	return 0
 }
 
+func (x *DeleteImage) GetVolumeUid() string {
+	if x != nil {
+		return x.VolumeUid
+	}
+	return ""
+}
+
 // CreateSnapshotImage is sent to the owner, which takes it between commands.
 type CreateSnapshotImage struct {
 	state            protoimpl.MessageState `protogen:"open.v1"`
@@ -4011,7 +4083,7 @@ type CreateSnapshotImage struct {
 
 func (x *CreateSnapshotImage) Reset() {
 	*x = CreateSnapshotImage{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[42]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4023,7 +4095,7 @@ func (x *CreateSnapshotImage) String() string {
 func (*CreateSnapshotImage) ProtoMessage() {}
 
 func (x *CreateSnapshotImage) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[42]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4036,7 +4108,7 @@ func (x *CreateSnapshotImage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateSnapshotImage.ProtoReflect.Descriptor instead.
 func (*CreateSnapshotImage) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{42}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *CreateSnapshotImage) GetVolumeUid() string {
@@ -4070,7 +4142,7 @@ type DeleteSnapshotImage struct {
 
 func (x *DeleteSnapshotImage) Reset() {
 	*x = DeleteSnapshotImage{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[43]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4082,7 +4154,7 @@ func (x *DeleteSnapshotImage) String() string {
 func (*DeleteSnapshotImage) ProtoMessage() {}
 
 func (x *DeleteSnapshotImage) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[43]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4095,7 +4167,7 @@ func (x *DeleteSnapshotImage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteSnapshotImage.ProtoReflect.Descriptor instead.
 func (*DeleteSnapshotImage) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{43}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *DeleteSnapshotImage) GetLocation() string {
@@ -4126,7 +4198,7 @@ type CloneImage struct {
 
 func (x *CloneImage) Reset() {
 	*x = CloneImage{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[44]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4138,7 +4210,7 @@ func (x *CloneImage) String() string {
 func (*CloneImage) ProtoMessage() {}
 
 func (x *CloneImage) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[44]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4151,7 +4223,7 @@ func (x *CloneImage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CloneImage.ProtoReflect.Descriptor instead.
 func (*CloneImage) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{44}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *CloneImage) GetSourceLocation() string {
@@ -4194,7 +4266,7 @@ type FenceClients struct {
 
 func (x *FenceClients) Reset() {
 	*x = FenceClients{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[45]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4206,7 +4278,7 @@ func (x *FenceClients) String() string {
 func (*FenceClients) ProtoMessage() {}
 
 func (x *FenceClients) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[45]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4219,7 +4291,7 @@ func (x *FenceClients) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FenceClients.ProtoReflect.Descriptor instead.
 func (*FenceClients) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{45}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *FenceClients) GetClients() []string {
@@ -4247,7 +4319,7 @@ type FlattenImage struct {
 
 func (x *FlattenImage) Reset() {
 	*x = FlattenImage{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[46]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4259,7 +4331,7 @@ func (x *FlattenImage) String() string {
 func (*FlattenImage) ProtoMessage() {}
 
 func (x *FlattenImage) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[46]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4272,7 +4344,7 @@ func (x *FlattenImage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FlattenImage.ProtoReflect.Descriptor instead.
 func (*FlattenImage) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{46}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *FlattenImage) GetLocation() string {
@@ -4300,7 +4372,7 @@ type AdoptImage struct {
 
 func (x *AdoptImage) Reset() {
 	*x = AdoptImage{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[47]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4312,7 +4384,7 @@ func (x *AdoptImage) String() string {
 func (*AdoptImage) ProtoMessage() {}
 
 func (x *AdoptImage) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[47]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4325,7 +4397,7 @@ func (x *AdoptImage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdoptImage.ProtoReflect.Descriptor instead.
 func (*AdoptImage) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{47}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *AdoptImage) GetImage() string {
@@ -4353,7 +4425,7 @@ type RollBackImage struct {
 
 func (x *RollBackImage) Reset() {
 	*x = RollBackImage{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[48]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4365,7 +4437,7 @@ func (x *RollBackImage) String() string {
 func (*RollBackImage) ProtoMessage() {}
 
 func (x *RollBackImage) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[48]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4378,7 +4450,7 @@ func (x *RollBackImage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RollBackImage.ProtoReflect.Descriptor instead.
 func (*RollBackImage) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{48}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *RollBackImage) GetLocation() string {
@@ -4404,7 +4476,7 @@ type ListImages struct {
 
 func (x *ListImages) Reset() {
 	*x = ListImages{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[49]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4416,7 +4488,7 @@ func (x *ListImages) String() string {
 func (*ListImages) ProtoMessage() {}
 
 func (x *ListImages) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[49]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4429,7 +4501,7 @@ func (x *ListImages) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListImages.ProtoReflect.Descriptor instead.
 func (*ListImages) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{49}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{50}
 }
 
 // JobResult says what became of a job.
@@ -4452,7 +4524,7 @@ type JobResult struct {
 
 func (x *JobResult) Reset() {
 	*x = JobResult{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[50]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4464,7 +4536,7 @@ func (x *JobResult) String() string {
 func (*JobResult) ProtoMessage() {}
 
 func (x *JobResult) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[50]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4477,7 +4549,7 @@ func (x *JobResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobResult.ProtoReflect.Descriptor instead.
 func (*JobResult) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{50}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *JobResult) GetId() string {
@@ -4532,7 +4604,7 @@ type EvictSessions struct {
 
 func (x *EvictSessions) Reset() {
 	*x = EvictSessions{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[51]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4544,7 +4616,7 @@ func (x *EvictSessions) String() string {
 func (*EvictSessions) ProtoMessage() {}
 
 func (x *EvictSessions) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[51]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4557,7 +4629,7 @@ func (x *EvictSessions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EvictSessions.ProtoReflect.Descriptor instead.
 func (*EvictSessions) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{51}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *EvictSessions) GetTsihs() []uint32 {
@@ -4800,7 +4872,7 @@ const file_sluice_v1_gateway_stream_proto_rawDesc = "" +
 	"\x06number\x18\x01 \x01(\rR\x06number\x12 \n" +
 	"\vincarnation\x18\x02 \x01(\tR\vincarnation\x12*\n" +
 	"\x05reach\x18\x03 \x01(\x0e2\x14.sluice.v1.PeerReachR\x05reach\x12\x1b\n" +
-	"\tsilent_ms\x18\x04 \x01(\rR\bsilentMs\"\xdc\x01\n" +
+	"\tsilent_ms\x18\x04 \x01(\rR\bsilentMs\"\xa3\x02\n" +
 	"\fPoolObserved\x12\x10\n" +
 	"\x03uid\x18\x01 \x01(\tR\x03uid\x12%\n" +
 	"\x0ecapacity_bytes\x18\x02 \x01(\x03R\rcapacityBytes\x12\x1d\n" +
@@ -4808,7 +4880,11 @@ const file_sluice_v1_gateway_stream_proto_rawDesc = "" +
 	"used_bytes\x18\x03 \x01(\x03R\tusedBytes\x12/\n" +
 	"\x13snapshots_supported\x18\x04 \x01(\bR\x12snapshotsSupported\x12\x18\n" +
 	"\aproblem\x18\x05 \x01(\tR\aproblem\x12)\n" +
-	"\x10unusable_devices\x18\x06 \x03(\tR\x0funusableDevices\"\xae\x01\n" +
+	"\x10unusable_devices\x18\x06 \x03(\tR\x0funusableDevices\x12E\n" +
+	"\x11taken_out_devices\x18\a \x03(\v2\x19.sluice.v1.TakenOutDeviceR\x0ftakenOutDevices\"@\n" +
+	"\x0eTakenOutDevice\x12\x12\n" +
+	"\x04path\x18\x01 \x01(\tR\x04path\x12\x1a\n" +
+	"\blocation\x18\x02 \x01(\tR\blocation\"\xae\x01\n" +
 	"\x11ReservationCommit\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\x01 \x01(\x04R\trequestId\x12\x1d\n" +
@@ -4870,10 +4946,12 @@ const file_sluice_v1_gateway_stream_proto_rawDesc = "" +
 	"\vResizeImage\x12\x1a\n" +
 	"\blocation\x18\x01 \x01(\tR\blocation\x12\x1d\n" +
 	"\n" +
-	"size_bytes\x18\x02 \x01(\x03R\tsizeBytes\"N\n" +
+	"size_bytes\x18\x02 \x01(\x03R\tsizeBytes\"m\n" +
 	"\vDeleteImage\x12\x1a\n" +
 	"\blocation\x18\x01 \x01(\tR\blocation\x12#\n" +
-	"\rtrash_seconds\x18\x02 \x01(\x03R\ftrashSeconds\"}\n" +
+	"\rtrash_seconds\x18\x02 \x01(\x03R\ftrashSeconds\x12\x1d\n" +
+	"\n" +
+	"volume_uid\x18\x03 \x01(\tR\tvolumeUid\"}\n" +
 	"\x13CreateSnapshotImage\x12\x1d\n" +
 	"\n" +
 	"volume_uid\x18\x01 \x01(\tR\tvolumeUid\x12\x1a\n" +
@@ -4967,7 +5045,7 @@ func file_sluice_v1_gateway_stream_proto_rawDescGZIP() []byte {
 }
 
 var file_sluice_v1_gateway_stream_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
-var file_sluice_v1_gateway_stream_proto_msgTypes = make([]protoimpl.MessageInfo, 53)
+var file_sluice_v1_gateway_stream_proto_msgTypes = make([]protoimpl.MessageInfo, 54)
 var file_sluice_v1_gateway_stream_proto_goTypes = []any{
 	(ObjectKind)(0),             // 0: sluice.v1.ObjectKind
 	(VolumeRole)(0),             // 1: sluice.v1.VolumeRole
@@ -5006,27 +5084,28 @@ var file_sluice_v1_gateway_stream_proto_goTypes = []any{
 	(*SessionObserved)(nil),     // 34: sluice.v1.SessionObserved
 	(*PeerObserved)(nil),        // 35: sluice.v1.PeerObserved
 	(*PoolObserved)(nil),        // 36: sluice.v1.PoolObserved
-	(*ReservationCommit)(nil),   // 37: sluice.v1.ReservationCommit
-	(*ReservationLoad)(nil),     // 38: sluice.v1.ReservationLoad
-	(*ReservationOutcome)(nil),  // 39: sluice.v1.ReservationOutcome
-	(*ReservationState)(nil),    // 40: sluice.v1.ReservationState
-	(*RadosClientCommit)(nil),   // 41: sluice.v1.RadosClientCommit
-	(*RadosClientOutcome)(nil),  // 42: sluice.v1.RadosClientOutcome
-	(*Job)(nil),                 // 43: sluice.v1.Job
-	(*CreateImage)(nil),         // 44: sluice.v1.CreateImage
-	(*ResizeImage)(nil),         // 45: sluice.v1.ResizeImage
-	(*DeleteImage)(nil),         // 46: sluice.v1.DeleteImage
-	(*CreateSnapshotImage)(nil), // 47: sluice.v1.CreateSnapshotImage
-	(*DeleteSnapshotImage)(nil), // 48: sluice.v1.DeleteSnapshotImage
-	(*CloneImage)(nil),          // 49: sluice.v1.CloneImage
-	(*FenceClients)(nil),        // 50: sluice.v1.FenceClients
-	(*FlattenImage)(nil),        // 51: sluice.v1.FlattenImage
-	(*AdoptImage)(nil),          // 52: sluice.v1.AdoptImage
-	(*RollBackImage)(nil),       // 53: sluice.v1.RollBackImage
-	(*ListImages)(nil),          // 54: sluice.v1.ListImages
-	(*JobResult)(nil),           // 55: sluice.v1.JobResult
-	(*EvictSessions)(nil),       // 56: sluice.v1.EvictSessions
-	nil,                         // 57: sluice.v1.SessionObserved.ParametersEntry
+	(*TakenOutDevice)(nil),      // 37: sluice.v1.TakenOutDevice
+	(*ReservationCommit)(nil),   // 38: sluice.v1.ReservationCommit
+	(*ReservationLoad)(nil),     // 39: sluice.v1.ReservationLoad
+	(*ReservationOutcome)(nil),  // 40: sluice.v1.ReservationOutcome
+	(*ReservationState)(nil),    // 41: sluice.v1.ReservationState
+	(*RadosClientCommit)(nil),   // 42: sluice.v1.RadosClientCommit
+	(*RadosClientOutcome)(nil),  // 43: sluice.v1.RadosClientOutcome
+	(*Job)(nil),                 // 44: sluice.v1.Job
+	(*CreateImage)(nil),         // 45: sluice.v1.CreateImage
+	(*ResizeImage)(nil),         // 46: sluice.v1.ResizeImage
+	(*DeleteImage)(nil),         // 47: sluice.v1.DeleteImage
+	(*CreateSnapshotImage)(nil), // 48: sluice.v1.CreateSnapshotImage
+	(*DeleteSnapshotImage)(nil), // 49: sluice.v1.DeleteSnapshotImage
+	(*CloneImage)(nil),          // 50: sluice.v1.CloneImage
+	(*FenceClients)(nil),        // 51: sluice.v1.FenceClients
+	(*FlattenImage)(nil),        // 52: sluice.v1.FlattenImage
+	(*AdoptImage)(nil),          // 53: sluice.v1.AdoptImage
+	(*RollBackImage)(nil),       // 54: sluice.v1.RollBackImage
+	(*ListImages)(nil),          // 55: sluice.v1.ListImages
+	(*JobResult)(nil),           // 56: sluice.v1.JobResult
+	(*EvictSessions)(nil),       // 57: sluice.v1.EvictSessions
+	nil,                         // 58: sluice.v1.SessionObserved.ParametersEntry
 }
 var file_sluice_v1_gateway_stream_proto_depIdxs = []int32{
 	7,  // 0: sluice.v1.ConnectRequest.hello:type_name -> sluice.v1.StreamHello
@@ -5036,18 +5115,18 @@ var file_sluice_v1_gateway_stream_proto_depIdxs = []int32{
 	33, // 4: sluice.v1.ConnectRequest.sessions_observed:type_name -> sluice.v1.SessionsObserved
 	35, // 5: sluice.v1.ConnectRequest.peer_observed:type_name -> sluice.v1.PeerObserved
 	36, // 6: sluice.v1.ConnectRequest.pool_observed:type_name -> sluice.v1.PoolObserved
-	37, // 7: sluice.v1.ConnectRequest.reservation_commit:type_name -> sluice.v1.ReservationCommit
-	38, // 8: sluice.v1.ConnectRequest.reservation_load:type_name -> sluice.v1.ReservationLoad
-	55, // 9: sluice.v1.ConnectRequest.job_result:type_name -> sluice.v1.JobResult
-	41, // 10: sluice.v1.ConnectRequest.rados_client_commit:type_name -> sluice.v1.RadosClientCommit
+	38, // 7: sluice.v1.ConnectRequest.reservation_commit:type_name -> sluice.v1.ReservationCommit
+	39, // 8: sluice.v1.ConnectRequest.reservation_load:type_name -> sluice.v1.ReservationLoad
+	56, // 9: sluice.v1.ConnectRequest.job_result:type_name -> sluice.v1.JobResult
+	42, // 10: sluice.v1.ConnectRequest.rados_client_commit:type_name -> sluice.v1.RadosClientCommit
 	8,  // 11: sluice.v1.ConnectResponse.welcome:type_name -> sluice.v1.StreamWelcome
 	10, // 12: sluice.v1.ConnectResponse.update:type_name -> sluice.v1.StreamUpdate
-	39, // 13: sluice.v1.ConnectResponse.reservation_outcome:type_name -> sluice.v1.ReservationOutcome
-	40, // 14: sluice.v1.ConnectResponse.reservation_state:type_name -> sluice.v1.ReservationState
-	43, // 15: sluice.v1.ConnectResponse.job:type_name -> sluice.v1.Job
-	56, // 16: sluice.v1.ConnectResponse.evict_sessions:type_name -> sluice.v1.EvictSessions
+	40, // 13: sluice.v1.ConnectResponse.reservation_outcome:type_name -> sluice.v1.ReservationOutcome
+	41, // 14: sluice.v1.ConnectResponse.reservation_state:type_name -> sluice.v1.ReservationState
+	44, // 15: sluice.v1.ConnectResponse.job:type_name -> sluice.v1.Job
+	57, // 16: sluice.v1.ConnectResponse.evict_sessions:type_name -> sluice.v1.EvictSessions
 	9,  // 17: sluice.v1.ConnectResponse.goodbye:type_name -> sluice.v1.StreamGoodbye
-	42, // 18: sluice.v1.ConnectResponse.rados_client_outcome:type_name -> sluice.v1.RadosClientOutcome
+	43, // 18: sluice.v1.ConnectResponse.rados_client_outcome:type_name -> sluice.v1.RadosClientOutcome
 	12, // 19: sluice.v1.StreamUpdate.put:type_name -> sluice.v1.DesiredObject
 	11, // 20: sluice.v1.StreamUpdate.removed:type_name -> sluice.v1.ObjectKey
 	0,  // 21: sluice.v1.ObjectKey.kind:type_name -> sluice.v1.ObjectKind
@@ -5073,29 +5152,30 @@ var file_sluice_v1_gateway_stream_proto_depIdxs = []int32{
 	31, // 41: sluice.v1.StreamHeartbeat.loads:type_name -> sluice.v1.VolumeLoad
 	2,  // 42: sluice.v1.VolumeObserved.state:type_name -> sluice.v1.VolumeState
 	34, // 43: sluice.v1.SessionsObserved.put:type_name -> sluice.v1.SessionObserved
-	57, // 44: sluice.v1.SessionObserved.parameters:type_name -> sluice.v1.SessionObserved.ParametersEntry
+	58, // 44: sluice.v1.SessionObserved.parameters:type_name -> sluice.v1.SessionObserved.ParametersEntry
 	3,  // 45: sluice.v1.PeerObserved.reach:type_name -> sluice.v1.PeerReach
-	4,  // 46: sluice.v1.ReservationOutcome.result:type_name -> sluice.v1.CommitResult
-	4,  // 47: sluice.v1.ReservationState.result:type_name -> sluice.v1.CommitResult
-	4,  // 48: sluice.v1.RadosClientOutcome.result:type_name -> sluice.v1.CommitResult
-	44, // 49: sluice.v1.Job.create:type_name -> sluice.v1.CreateImage
-	45, // 50: sluice.v1.Job.resize:type_name -> sluice.v1.ResizeImage
-	46, // 51: sluice.v1.Job.delete:type_name -> sluice.v1.DeleteImage
-	47, // 52: sluice.v1.Job.snapshot:type_name -> sluice.v1.CreateSnapshotImage
-	48, // 53: sluice.v1.Job.delete_snapshot:type_name -> sluice.v1.DeleteSnapshotImage
-	49, // 54: sluice.v1.Job.clone:type_name -> sluice.v1.CloneImage
-	50, // 55: sluice.v1.Job.fence_clients:type_name -> sluice.v1.FenceClients
-	51, // 56: sluice.v1.Job.flatten:type_name -> sluice.v1.FlattenImage
-	52, // 57: sluice.v1.Job.adopt:type_name -> sluice.v1.AdoptImage
-	53, // 58: sluice.v1.Job.roll_back:type_name -> sluice.v1.RollBackImage
-	54, // 59: sluice.v1.Job.list_images:type_name -> sluice.v1.ListImages
-	5,  // 60: sluice.v1.GatewayStreamService.Connect:input_type -> sluice.v1.ConnectRequest
-	6,  // 61: sluice.v1.GatewayStreamService.Connect:output_type -> sluice.v1.ConnectResponse
-	61, // [61:62] is the sub-list for method output_type
-	60, // [60:61] is the sub-list for method input_type
-	60, // [60:60] is the sub-list for extension type_name
-	60, // [60:60] is the sub-list for extension extendee
-	0,  // [0:60] is the sub-list for field type_name
+	37, // 46: sluice.v1.PoolObserved.taken_out_devices:type_name -> sluice.v1.TakenOutDevice
+	4,  // 47: sluice.v1.ReservationOutcome.result:type_name -> sluice.v1.CommitResult
+	4,  // 48: sluice.v1.ReservationState.result:type_name -> sluice.v1.CommitResult
+	4,  // 49: sluice.v1.RadosClientOutcome.result:type_name -> sluice.v1.CommitResult
+	45, // 50: sluice.v1.Job.create:type_name -> sluice.v1.CreateImage
+	46, // 51: sluice.v1.Job.resize:type_name -> sluice.v1.ResizeImage
+	47, // 52: sluice.v1.Job.delete:type_name -> sluice.v1.DeleteImage
+	48, // 53: sluice.v1.Job.snapshot:type_name -> sluice.v1.CreateSnapshotImage
+	49, // 54: sluice.v1.Job.delete_snapshot:type_name -> sluice.v1.DeleteSnapshotImage
+	50, // 55: sluice.v1.Job.clone:type_name -> sluice.v1.CloneImage
+	51, // 56: sluice.v1.Job.fence_clients:type_name -> sluice.v1.FenceClients
+	52, // 57: sluice.v1.Job.flatten:type_name -> sluice.v1.FlattenImage
+	53, // 58: sluice.v1.Job.adopt:type_name -> sluice.v1.AdoptImage
+	54, // 59: sluice.v1.Job.roll_back:type_name -> sluice.v1.RollBackImage
+	55, // 60: sluice.v1.Job.list_images:type_name -> sluice.v1.ListImages
+	5,  // 61: sluice.v1.GatewayStreamService.Connect:input_type -> sluice.v1.ConnectRequest
+	6,  // 62: sluice.v1.GatewayStreamService.Connect:output_type -> sluice.v1.ConnectResponse
+	62, // [62:63] is the sub-list for method output_type
+	61, // [61:62] is the sub-list for method input_type
+	61, // [61:61] is the sub-list for extension type_name
+	61, // [61:61] is the sub-list for extension extendee
+	0,  // [0:61] is the sub-list for field type_name
 }
 
 func init() { file_sluice_v1_gateway_stream_proto_init() }
@@ -5139,7 +5219,7 @@ func file_sluice_v1_gateway_stream_proto_init() {
 		(*DesiredPool_Local)(nil),
 		(*DesiredPool_Rbd)(nil),
 	}
-	file_sluice_v1_gateway_stream_proto_msgTypes[38].OneofWrappers = []any{
+	file_sluice_v1_gateway_stream_proto_msgTypes[39].OneofWrappers = []any{
 		(*Job_Create)(nil),
 		(*Job_Resize)(nil),
 		(*Job_Delete)(nil),
@@ -5158,7 +5238,7 @@ func file_sluice_v1_gateway_stream_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_sluice_v1_gateway_stream_proto_rawDesc), len(file_sluice_v1_gateway_stream_proto_rawDesc)),
 			NumEnums:      5,
-			NumMessages:   53,
+			NumMessages:   54,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

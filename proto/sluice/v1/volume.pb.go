@@ -11,6 +11,7 @@ import (
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	fieldmaskpb "google.golang.org/protobuf/types/known/fieldmaskpb"
+	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	reflect "reflect"
 	sync "sync"
 	unsafe "unsafe"
@@ -561,7 +562,9 @@ type VolumeStatus struct {
 	AllocatedBytes int64        `protobuf:"varint,7,opt,name=allocated_bytes,json=allocatedBytes,proto3" json:"allocated_bytes,omitempty"`
 	Conditions     []*Condition `protobuf:"bytes,8,rep,name=conditions,proto3" json:"conditions,omitempty"`
 	// It is being made what it was at a snapshot; no gateway is given it before that is done.
-	RollingBack   bool `protobuf:"varint,9,opt,name=rolling_back,json=rollingBack,proto3" json:"rolling_back,omitempty"`
+	RollingBack bool `protobuf:"varint,9,opt,name=rolling_back,json=rollingBack,proto3" json:"rolling_back,omitempty"`
+	// The planned move that was asked for last, until it is over (R7); a later request takes an earlier one's place.
+	RequestedMove *RequestedMove `protobuf:"bytes,10,opt,name=requested_move,json=requestedMove,proto3" json:"requested_move,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -659,6 +662,68 @@ func (x *VolumeStatus) GetRollingBack() bool {
 	return false
 }
 
+func (x *VolumeStatus) GetRequestedMove() *RequestedMove {
+	if x != nil {
+		return x.RequestedMove
+	}
+	return nil
+}
+
+// RequestedMove is a move that somebody asked for.
+type RequestedMove struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Number of the gateway to own the volume; 0: any other than its owner, which has yet to be chosen.
+	Gateway uint32 `protobuf:"varint,1,opt,name=gateway,proto3" json:"gateway,omitempty"`
+	// When it was asked for.
+	RequestTime   *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=request_time,json=requestTime,proto3" json:"request_time,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RequestedMove) Reset() {
+	*x = RequestedMove{}
+	mi := &file_sluice_v1_volume_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RequestedMove) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RequestedMove) ProtoMessage() {}
+
+func (x *RequestedMove) ProtoReflect() protoreflect.Message {
+	mi := &file_sluice_v1_volume_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RequestedMove.ProtoReflect.Descriptor instead.
+func (*RequestedMove) Descriptor() ([]byte, []int) {
+	return file_sluice_v1_volume_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *RequestedMove) GetGateway() uint32 {
+	if x != nil {
+		return x.Gateway
+	}
+	return 0
+}
+
+func (x *RequestedMove) GetRequestTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.RequestTime
+	}
+	return nil
+}
+
 type CreateVolumeRequest struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Volume *Volume                `protobuf:"bytes,1,opt,name=volume,proto3" json:"volume,omitempty"`
@@ -670,7 +735,7 @@ type CreateVolumeRequest struct {
 
 func (x *CreateVolumeRequest) Reset() {
 	*x = CreateVolumeRequest{}
-	mi := &file_sluice_v1_volume_proto_msgTypes[5]
+	mi := &file_sluice_v1_volume_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -682,7 +747,7 @@ func (x *CreateVolumeRequest) String() string {
 func (*CreateVolumeRequest) ProtoMessage() {}
 
 func (x *CreateVolumeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_volume_proto_msgTypes[5]
+	mi := &file_sluice_v1_volume_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -695,7 +760,7 @@ func (x *CreateVolumeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateVolumeRequest.ProtoReflect.Descriptor instead.
 func (*CreateVolumeRequest) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_volume_proto_rawDescGZIP(), []int{5}
+	return file_sluice_v1_volume_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *CreateVolumeRequest) GetVolume() *Volume {
@@ -721,7 +786,7 @@ type CreateVolumeResponse struct {
 
 func (x *CreateVolumeResponse) Reset() {
 	*x = CreateVolumeResponse{}
-	mi := &file_sluice_v1_volume_proto_msgTypes[6]
+	mi := &file_sluice_v1_volume_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -733,7 +798,7 @@ func (x *CreateVolumeResponse) String() string {
 func (*CreateVolumeResponse) ProtoMessage() {}
 
 func (x *CreateVolumeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_volume_proto_msgTypes[6]
+	mi := &file_sluice_v1_volume_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -746,7 +811,7 @@ func (x *CreateVolumeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateVolumeResponse.ProtoReflect.Descriptor instead.
 func (*CreateVolumeResponse) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_volume_proto_rawDescGZIP(), []int{6}
+	return file_sluice_v1_volume_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *CreateVolumeResponse) GetVolume() *Volume {
@@ -765,7 +830,7 @@ type GetVolumeRequest struct {
 
 func (x *GetVolumeRequest) Reset() {
 	*x = GetVolumeRequest{}
-	mi := &file_sluice_v1_volume_proto_msgTypes[7]
+	mi := &file_sluice_v1_volume_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -777,7 +842,7 @@ func (x *GetVolumeRequest) String() string {
 func (*GetVolumeRequest) ProtoMessage() {}
 
 func (x *GetVolumeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_volume_proto_msgTypes[7]
+	mi := &file_sluice_v1_volume_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -790,7 +855,7 @@ func (x *GetVolumeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetVolumeRequest.ProtoReflect.Descriptor instead.
 func (*GetVolumeRequest) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_volume_proto_rawDescGZIP(), []int{7}
+	return file_sluice_v1_volume_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *GetVolumeRequest) GetName() string {
@@ -809,7 +874,7 @@ type GetVolumeResponse struct {
 
 func (x *GetVolumeResponse) Reset() {
 	*x = GetVolumeResponse{}
-	mi := &file_sluice_v1_volume_proto_msgTypes[8]
+	mi := &file_sluice_v1_volume_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -821,7 +886,7 @@ func (x *GetVolumeResponse) String() string {
 func (*GetVolumeResponse) ProtoMessage() {}
 
 func (x *GetVolumeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_volume_proto_msgTypes[8]
+	mi := &file_sluice_v1_volume_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -834,7 +899,7 @@ func (x *GetVolumeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetVolumeResponse.ProtoReflect.Descriptor instead.
 func (*GetVolumeResponse) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_volume_proto_rawDescGZIP(), []int{8}
+	return file_sluice_v1_volume_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *GetVolumeResponse) GetVolume() *Volume {
@@ -853,7 +918,7 @@ type ListVolumesRequest struct {
 
 func (x *ListVolumesRequest) Reset() {
 	*x = ListVolumesRequest{}
-	mi := &file_sluice_v1_volume_proto_msgTypes[9]
+	mi := &file_sluice_v1_volume_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -865,7 +930,7 @@ func (x *ListVolumesRequest) String() string {
 func (*ListVolumesRequest) ProtoMessage() {}
 
 func (x *ListVolumesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_volume_proto_msgTypes[9]
+	mi := &file_sluice_v1_volume_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -878,7 +943,7 @@ func (x *ListVolumesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListVolumesRequest.ProtoReflect.Descriptor instead.
 func (*ListVolumesRequest) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_volume_proto_rawDescGZIP(), []int{9}
+	return file_sluice_v1_volume_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ListVolumesRequest) GetOptions() *ListOptions {
@@ -900,7 +965,7 @@ type ListVolumesResponse struct {
 
 func (x *ListVolumesResponse) Reset() {
 	*x = ListVolumesResponse{}
-	mi := &file_sluice_v1_volume_proto_msgTypes[10]
+	mi := &file_sluice_v1_volume_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -912,7 +977,7 @@ func (x *ListVolumesResponse) String() string {
 func (*ListVolumesResponse) ProtoMessage() {}
 
 func (x *ListVolumesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_volume_proto_msgTypes[10]
+	mi := &file_sluice_v1_volume_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -925,7 +990,7 @@ func (x *ListVolumesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListVolumesResponse.ProtoReflect.Descriptor instead.
 func (*ListVolumesResponse) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_volume_proto_rawDescGZIP(), []int{10}
+	return file_sluice_v1_volume_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ListVolumesResponse) GetVolumes() []*Volume {
@@ -961,7 +1026,7 @@ type UpdateVolumeRequest struct {
 
 func (x *UpdateVolumeRequest) Reset() {
 	*x = UpdateVolumeRequest{}
-	mi := &file_sluice_v1_volume_proto_msgTypes[11]
+	mi := &file_sluice_v1_volume_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -973,7 +1038,7 @@ func (x *UpdateVolumeRequest) String() string {
 func (*UpdateVolumeRequest) ProtoMessage() {}
 
 func (x *UpdateVolumeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_volume_proto_msgTypes[11]
+	mi := &file_sluice_v1_volume_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -986,7 +1051,7 @@ func (x *UpdateVolumeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateVolumeRequest.ProtoReflect.Descriptor instead.
 func (*UpdateVolumeRequest) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_volume_proto_rawDescGZIP(), []int{11}
+	return file_sluice_v1_volume_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *UpdateVolumeRequest) GetVolume() *Volume {
@@ -1019,7 +1084,7 @@ type UpdateVolumeResponse struct {
 
 func (x *UpdateVolumeResponse) Reset() {
 	*x = UpdateVolumeResponse{}
-	mi := &file_sluice_v1_volume_proto_msgTypes[12]
+	mi := &file_sluice_v1_volume_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1031,7 +1096,7 @@ func (x *UpdateVolumeResponse) String() string {
 func (*UpdateVolumeResponse) ProtoMessage() {}
 
 func (x *UpdateVolumeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_volume_proto_msgTypes[12]
+	mi := &file_sluice_v1_volume_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1044,7 +1109,7 @@ func (x *UpdateVolumeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateVolumeResponse.ProtoReflect.Descriptor instead.
 func (*UpdateVolumeResponse) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_volume_proto_rawDescGZIP(), []int{12}
+	return file_sluice_v1_volume_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *UpdateVolumeResponse) GetVolume() *Volume {
@@ -1065,7 +1130,7 @@ type DeleteVolumeRequest struct {
 
 func (x *DeleteVolumeRequest) Reset() {
 	*x = DeleteVolumeRequest{}
-	mi := &file_sluice_v1_volume_proto_msgTypes[13]
+	mi := &file_sluice_v1_volume_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1077,7 +1142,7 @@ func (x *DeleteVolumeRequest) String() string {
 func (*DeleteVolumeRequest) ProtoMessage() {}
 
 func (x *DeleteVolumeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_volume_proto_msgTypes[13]
+	mi := &file_sluice_v1_volume_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1090,7 +1155,7 @@ func (x *DeleteVolumeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteVolumeRequest.ProtoReflect.Descriptor instead.
 func (*DeleteVolumeRequest) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_volume_proto_rawDescGZIP(), []int{13}
+	return file_sluice_v1_volume_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *DeleteVolumeRequest) GetName() string {
@@ -1124,7 +1189,7 @@ type DeleteVolumeResponse struct {
 
 func (x *DeleteVolumeResponse) Reset() {
 	*x = DeleteVolumeResponse{}
-	mi := &file_sluice_v1_volume_proto_msgTypes[14]
+	mi := &file_sluice_v1_volume_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1136,7 +1201,7 @@ func (x *DeleteVolumeResponse) String() string {
 func (*DeleteVolumeResponse) ProtoMessage() {}
 
 func (x *DeleteVolumeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_volume_proto_msgTypes[14]
+	mi := &file_sluice_v1_volume_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1149,7 +1214,7 @@ func (x *DeleteVolumeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteVolumeResponse.ProtoReflect.Descriptor instead.
 func (*DeleteVolumeResponse) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_volume_proto_rawDescGZIP(), []int{14}
+	return file_sluice_v1_volume_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *DeleteVolumeResponse) GetVolume() *Volume {
@@ -1168,7 +1233,7 @@ type WatchVolumesRequest struct {
 
 func (x *WatchVolumesRequest) Reset() {
 	*x = WatchVolumesRequest{}
-	mi := &file_sluice_v1_volume_proto_msgTypes[15]
+	mi := &file_sluice_v1_volume_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1180,7 +1245,7 @@ func (x *WatchVolumesRequest) String() string {
 func (*WatchVolumesRequest) ProtoMessage() {}
 
 func (x *WatchVolumesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_volume_proto_msgTypes[15]
+	mi := &file_sluice_v1_volume_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1193,7 +1258,7 @@ func (x *WatchVolumesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchVolumesRequest.ProtoReflect.Descriptor instead.
 func (*WatchVolumesRequest) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_volume_proto_rawDescGZIP(), []int{15}
+	return file_sluice_v1_volume_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *WatchVolumesRequest) GetOptions() *WatchOptions {
@@ -1214,7 +1279,7 @@ type WatchVolumesResponse struct {
 
 func (x *WatchVolumesResponse) Reset() {
 	*x = WatchVolumesResponse{}
-	mi := &file_sluice_v1_volume_proto_msgTypes[16]
+	mi := &file_sluice_v1_volume_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1226,7 +1291,7 @@ func (x *WatchVolumesResponse) String() string {
 func (*WatchVolumesResponse) ProtoMessage() {}
 
 func (x *WatchVolumesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_volume_proto_msgTypes[16]
+	mi := &file_sluice_v1_volume_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1239,7 +1304,7 @@ func (x *WatchVolumesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchVolumesResponse.ProtoReflect.Descriptor instead.
 func (*WatchVolumesResponse) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_volume_proto_rawDescGZIP(), []int{16}
+	return file_sluice_v1_volume_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *WatchVolumesResponse) GetType() ChangeType {
@@ -1274,7 +1339,7 @@ type MoveVolumeRequest struct {
 
 func (x *MoveVolumeRequest) Reset() {
 	*x = MoveVolumeRequest{}
-	mi := &file_sluice_v1_volume_proto_msgTypes[17]
+	mi := &file_sluice_v1_volume_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1286,7 +1351,7 @@ func (x *MoveVolumeRequest) String() string {
 func (*MoveVolumeRequest) ProtoMessage() {}
 
 func (x *MoveVolumeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_volume_proto_msgTypes[17]
+	mi := &file_sluice_v1_volume_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1299,7 +1364,7 @@ func (x *MoveVolumeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MoveVolumeRequest.ProtoReflect.Descriptor instead.
 func (*MoveVolumeRequest) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_volume_proto_rawDescGZIP(), []int{17}
+	return file_sluice_v1_volume_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *MoveVolumeRequest) GetName() string {
@@ -1325,7 +1390,7 @@ type MoveVolumeResponse struct {
 
 func (x *MoveVolumeResponse) Reset() {
 	*x = MoveVolumeResponse{}
-	mi := &file_sluice_v1_volume_proto_msgTypes[18]
+	mi := &file_sluice_v1_volume_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1337,7 +1402,7 @@ func (x *MoveVolumeResponse) String() string {
 func (*MoveVolumeResponse) ProtoMessage() {}
 
 func (x *MoveVolumeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_volume_proto_msgTypes[18]
+	mi := &file_sluice_v1_volume_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1350,7 +1415,7 @@ func (x *MoveVolumeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MoveVolumeResponse.ProtoReflect.Descriptor instead.
 func (*MoveVolumeResponse) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_volume_proto_rawDescGZIP(), []int{18}
+	return file_sluice_v1_volume_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *MoveVolumeResponse) GetVolume() *Volume {
@@ -1364,7 +1429,7 @@ var File_sluice_v1_volume_proto protoreflect.FileDescriptor
 
 const file_sluice_v1_volume_proto_rawDesc = "" +
 	"\n" +
-	"\x16sluice/v1/volume.proto\x12\tsluice.v1\x1a\x1bbuf/validate/validate.proto\x1a google/protobuf/field_mask.proto\x1a\x14sluice/v1/meta.proto\"\x9f\x01\n" +
+	"\x16sluice/v1/volume.proto\x12\tsluice.v1\x1a\x1bbuf/validate/validate.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x14sluice/v1/meta.proto\"\x9f\x01\n" +
 	"\x06Volume\x121\n" +
 	"\x04meta\x18\x01 \x01(\v2\x15.sluice.v1.ObjectMetaB\x06\xbaH\x03\xc8\x01\x01R\x04meta\x121\n" +
 	"\x04spec\x18\x02 \x01(\v2\x15.sluice.v1.VolumeSpecB\x06\xbaH\x03\xc8\x01\x01R\x04spec\x12/\n" +
@@ -1396,7 +1461,7 @@ const file_sluice_v1_volume_proto_rawDesc = "" +
 	"\x06volume\x18\x02 \x01(\tB\n" +
 	"\xbaH\ar\x05\x10\x01\x18\xfd\x01H\x00R\x06volume\x12!\n" +
 	"\x05image\x18\x03 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18`H\x00R\x05imageB\x0f\n" +
-	"\x06source\x12\x05\xbaH\x02\b\x01\"\xe2\x02\n" +
+	"\x06source\x12\x05\xbaH\x02\b\x01\"\xa3\x03\n" +
 	"\fVolumeStatus\x12\x10\n" +
 	"\x03naa\x18\x01 \x01(\tR\x03naa\x12#\n" +
 	"\rserial_number\x18\x02 \x01(\tR\fserialNumber\x127\n" +
@@ -1408,7 +1473,12 @@ const file_sluice_v1_volume_proto_rawDesc = "" +
 	"\n" +
 	"conditions\x18\b \x03(\v2\x14.sluice.v1.ConditionR\n" +
 	"conditions\x12!\n" +
-	"\frolling_back\x18\t \x01(\bR\vrollingBack\"a\n" +
+	"\frolling_back\x18\t \x01(\bR\vrollingBack\x12?\n" +
+	"\x0erequested_move\x18\n" +
+	" \x01(\v2\x18.sluice.v1.RequestedMoveR\rrequestedMove\"h\n" +
+	"\rRequestedMove\x12\x18\n" +
+	"\agateway\x18\x01 \x01(\rR\agateway\x12=\n" +
+	"\frequest_time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\vrequestTime\"a\n" +
 	"\x13CreateVolumeRequest\x121\n" +
 	"\x06volume\x18\x01 \x01(\v2\x11.sluice.v1.VolumeB\x06\xbaH\x03\xc8\x01\x01R\x06volume\x12\x17\n" +
 	"\adry_run\x18\x02 \x01(\bR\x06dryRun\"A\n" +
@@ -1493,7 +1563,7 @@ func file_sluice_v1_volume_proto_rawDescGZIP() []byte {
 }
 
 var file_sluice_v1_volume_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_sluice_v1_volume_proto_msgTypes = make([]protoimpl.MessageInfo, 19)
+var file_sluice_v1_volume_proto_msgTypes = make([]protoimpl.MessageInfo, 20)
 var file_sluice_v1_volume_proto_goTypes = []any{
 	(WriteCache)(0),               // 0: sluice.v1.WriteCache
 	(ReclaimPolicy)(0),            // 1: sluice.v1.ReclaimPolicy
@@ -1503,30 +1573,32 @@ var file_sluice_v1_volume_proto_goTypes = []any{
 	(*Qos)(nil),                   // 5: sluice.v1.Qos
 	(*VolumeSource)(nil),          // 6: sluice.v1.VolumeSource
 	(*VolumeStatus)(nil),          // 7: sluice.v1.VolumeStatus
-	(*CreateVolumeRequest)(nil),   // 8: sluice.v1.CreateVolumeRequest
-	(*CreateVolumeResponse)(nil),  // 9: sluice.v1.CreateVolumeResponse
-	(*GetVolumeRequest)(nil),      // 10: sluice.v1.GetVolumeRequest
-	(*GetVolumeResponse)(nil),     // 11: sluice.v1.GetVolumeResponse
-	(*ListVolumesRequest)(nil),    // 12: sluice.v1.ListVolumesRequest
-	(*ListVolumesResponse)(nil),   // 13: sluice.v1.ListVolumesResponse
-	(*UpdateVolumeRequest)(nil),   // 14: sluice.v1.UpdateVolumeRequest
-	(*UpdateVolumeResponse)(nil),  // 15: sluice.v1.UpdateVolumeResponse
-	(*DeleteVolumeRequest)(nil),   // 16: sluice.v1.DeleteVolumeRequest
-	(*DeleteVolumeResponse)(nil),  // 17: sluice.v1.DeleteVolumeResponse
-	(*WatchVolumesRequest)(nil),   // 18: sluice.v1.WatchVolumesRequest
-	(*WatchVolumesResponse)(nil),  // 19: sluice.v1.WatchVolumesResponse
-	(*MoveVolumeRequest)(nil),     // 20: sluice.v1.MoveVolumeRequest
-	(*MoveVolumeResponse)(nil),    // 21: sluice.v1.MoveVolumeResponse
-	(*ObjectMeta)(nil),            // 22: sluice.v1.ObjectMeta
-	(*Condition)(nil),             // 23: sluice.v1.Condition
-	(*ListOptions)(nil),           // 24: sluice.v1.ListOptions
-	(*fieldmaskpb.FieldMask)(nil), // 25: google.protobuf.FieldMask
-	(*DeleteOptions)(nil),         // 26: sluice.v1.DeleteOptions
-	(*WatchOptions)(nil),          // 27: sluice.v1.WatchOptions
-	(ChangeType)(0),               // 28: sluice.v1.ChangeType
+	(*RequestedMove)(nil),         // 8: sluice.v1.RequestedMove
+	(*CreateVolumeRequest)(nil),   // 9: sluice.v1.CreateVolumeRequest
+	(*CreateVolumeResponse)(nil),  // 10: sluice.v1.CreateVolumeResponse
+	(*GetVolumeRequest)(nil),      // 11: sluice.v1.GetVolumeRequest
+	(*GetVolumeResponse)(nil),     // 12: sluice.v1.GetVolumeResponse
+	(*ListVolumesRequest)(nil),    // 13: sluice.v1.ListVolumesRequest
+	(*ListVolumesResponse)(nil),   // 14: sluice.v1.ListVolumesResponse
+	(*UpdateVolumeRequest)(nil),   // 15: sluice.v1.UpdateVolumeRequest
+	(*UpdateVolumeResponse)(nil),  // 16: sluice.v1.UpdateVolumeResponse
+	(*DeleteVolumeRequest)(nil),   // 17: sluice.v1.DeleteVolumeRequest
+	(*DeleteVolumeResponse)(nil),  // 18: sluice.v1.DeleteVolumeResponse
+	(*WatchVolumesRequest)(nil),   // 19: sluice.v1.WatchVolumesRequest
+	(*WatchVolumesResponse)(nil),  // 20: sluice.v1.WatchVolumesResponse
+	(*MoveVolumeRequest)(nil),     // 21: sluice.v1.MoveVolumeRequest
+	(*MoveVolumeResponse)(nil),    // 22: sluice.v1.MoveVolumeResponse
+	(*ObjectMeta)(nil),            // 23: sluice.v1.ObjectMeta
+	(*Condition)(nil),             // 24: sluice.v1.Condition
+	(*timestamppb.Timestamp)(nil), // 25: google.protobuf.Timestamp
+	(*ListOptions)(nil),           // 26: sluice.v1.ListOptions
+	(*fieldmaskpb.FieldMask)(nil), // 27: google.protobuf.FieldMask
+	(*DeleteOptions)(nil),         // 28: sluice.v1.DeleteOptions
+	(*WatchOptions)(nil),          // 29: sluice.v1.WatchOptions
+	(ChangeType)(0),               // 30: sluice.v1.ChangeType
 }
 var file_sluice_v1_volume_proto_depIdxs = []int32{
-	22, // 0: sluice.v1.Volume.meta:type_name -> sluice.v1.ObjectMeta
+	23, // 0: sluice.v1.Volume.meta:type_name -> sluice.v1.ObjectMeta
 	4,  // 1: sluice.v1.Volume.spec:type_name -> sluice.v1.VolumeSpec
 	7,  // 2: sluice.v1.Volume.status:type_name -> sluice.v1.VolumeStatus
 	0,  // 3: sluice.v1.VolumeSpec.write_cache:type_name -> sluice.v1.WriteCache
@@ -1534,40 +1606,42 @@ var file_sluice_v1_volume_proto_depIdxs = []int32{
 	6,  // 5: sluice.v1.VolumeSpec.source:type_name -> sluice.v1.VolumeSource
 	1,  // 6: sluice.v1.VolumeSpec.reclaim_policy:type_name -> sluice.v1.ReclaimPolicy
 	2,  // 7: sluice.v1.VolumeStatus.ownership:type_name -> sluice.v1.OwnershipState
-	23, // 8: sluice.v1.VolumeStatus.conditions:type_name -> sluice.v1.Condition
-	3,  // 9: sluice.v1.CreateVolumeRequest.volume:type_name -> sluice.v1.Volume
-	3,  // 10: sluice.v1.CreateVolumeResponse.volume:type_name -> sluice.v1.Volume
-	3,  // 11: sluice.v1.GetVolumeResponse.volume:type_name -> sluice.v1.Volume
-	24, // 12: sluice.v1.ListVolumesRequest.options:type_name -> sluice.v1.ListOptions
-	3,  // 13: sluice.v1.ListVolumesResponse.volumes:type_name -> sluice.v1.Volume
-	3,  // 14: sluice.v1.UpdateVolumeRequest.volume:type_name -> sluice.v1.Volume
-	25, // 15: sluice.v1.UpdateVolumeRequest.update_mask:type_name -> google.protobuf.FieldMask
-	3,  // 16: sluice.v1.UpdateVolumeResponse.volume:type_name -> sluice.v1.Volume
-	26, // 17: sluice.v1.DeleteVolumeRequest.options:type_name -> sluice.v1.DeleteOptions
-	3,  // 18: sluice.v1.DeleteVolumeResponse.volume:type_name -> sluice.v1.Volume
-	27, // 19: sluice.v1.WatchVolumesRequest.options:type_name -> sluice.v1.WatchOptions
-	28, // 20: sluice.v1.WatchVolumesResponse.type:type_name -> sluice.v1.ChangeType
-	3,  // 21: sluice.v1.WatchVolumesResponse.volume:type_name -> sluice.v1.Volume
-	3,  // 22: sluice.v1.MoveVolumeResponse.volume:type_name -> sluice.v1.Volume
-	8,  // 23: sluice.v1.VolumeService.CreateVolume:input_type -> sluice.v1.CreateVolumeRequest
-	10, // 24: sluice.v1.VolumeService.GetVolume:input_type -> sluice.v1.GetVolumeRequest
-	12, // 25: sluice.v1.VolumeService.ListVolumes:input_type -> sluice.v1.ListVolumesRequest
-	14, // 26: sluice.v1.VolumeService.UpdateVolume:input_type -> sluice.v1.UpdateVolumeRequest
-	16, // 27: sluice.v1.VolumeService.DeleteVolume:input_type -> sluice.v1.DeleteVolumeRequest
-	18, // 28: sluice.v1.VolumeService.WatchVolumes:input_type -> sluice.v1.WatchVolumesRequest
-	20, // 29: sluice.v1.VolumeService.MoveVolume:input_type -> sluice.v1.MoveVolumeRequest
-	9,  // 30: sluice.v1.VolumeService.CreateVolume:output_type -> sluice.v1.CreateVolumeResponse
-	11, // 31: sluice.v1.VolumeService.GetVolume:output_type -> sluice.v1.GetVolumeResponse
-	13, // 32: sluice.v1.VolumeService.ListVolumes:output_type -> sluice.v1.ListVolumesResponse
-	15, // 33: sluice.v1.VolumeService.UpdateVolume:output_type -> sluice.v1.UpdateVolumeResponse
-	17, // 34: sluice.v1.VolumeService.DeleteVolume:output_type -> sluice.v1.DeleteVolumeResponse
-	19, // 35: sluice.v1.VolumeService.WatchVolumes:output_type -> sluice.v1.WatchVolumesResponse
-	21, // 36: sluice.v1.VolumeService.MoveVolume:output_type -> sluice.v1.MoveVolumeResponse
-	30, // [30:37] is the sub-list for method output_type
-	23, // [23:30] is the sub-list for method input_type
-	23, // [23:23] is the sub-list for extension type_name
-	23, // [23:23] is the sub-list for extension extendee
-	0,  // [0:23] is the sub-list for field type_name
+	24, // 8: sluice.v1.VolumeStatus.conditions:type_name -> sluice.v1.Condition
+	8,  // 9: sluice.v1.VolumeStatus.requested_move:type_name -> sluice.v1.RequestedMove
+	25, // 10: sluice.v1.RequestedMove.request_time:type_name -> google.protobuf.Timestamp
+	3,  // 11: sluice.v1.CreateVolumeRequest.volume:type_name -> sluice.v1.Volume
+	3,  // 12: sluice.v1.CreateVolumeResponse.volume:type_name -> sluice.v1.Volume
+	3,  // 13: sluice.v1.GetVolumeResponse.volume:type_name -> sluice.v1.Volume
+	26, // 14: sluice.v1.ListVolumesRequest.options:type_name -> sluice.v1.ListOptions
+	3,  // 15: sluice.v1.ListVolumesResponse.volumes:type_name -> sluice.v1.Volume
+	3,  // 16: sluice.v1.UpdateVolumeRequest.volume:type_name -> sluice.v1.Volume
+	27, // 17: sluice.v1.UpdateVolumeRequest.update_mask:type_name -> google.protobuf.FieldMask
+	3,  // 18: sluice.v1.UpdateVolumeResponse.volume:type_name -> sluice.v1.Volume
+	28, // 19: sluice.v1.DeleteVolumeRequest.options:type_name -> sluice.v1.DeleteOptions
+	3,  // 20: sluice.v1.DeleteVolumeResponse.volume:type_name -> sluice.v1.Volume
+	29, // 21: sluice.v1.WatchVolumesRequest.options:type_name -> sluice.v1.WatchOptions
+	30, // 22: sluice.v1.WatchVolumesResponse.type:type_name -> sluice.v1.ChangeType
+	3,  // 23: sluice.v1.WatchVolumesResponse.volume:type_name -> sluice.v1.Volume
+	3,  // 24: sluice.v1.MoveVolumeResponse.volume:type_name -> sluice.v1.Volume
+	9,  // 25: sluice.v1.VolumeService.CreateVolume:input_type -> sluice.v1.CreateVolumeRequest
+	11, // 26: sluice.v1.VolumeService.GetVolume:input_type -> sluice.v1.GetVolumeRequest
+	13, // 27: sluice.v1.VolumeService.ListVolumes:input_type -> sluice.v1.ListVolumesRequest
+	15, // 28: sluice.v1.VolumeService.UpdateVolume:input_type -> sluice.v1.UpdateVolumeRequest
+	17, // 29: sluice.v1.VolumeService.DeleteVolume:input_type -> sluice.v1.DeleteVolumeRequest
+	19, // 30: sluice.v1.VolumeService.WatchVolumes:input_type -> sluice.v1.WatchVolumesRequest
+	21, // 31: sluice.v1.VolumeService.MoveVolume:input_type -> sluice.v1.MoveVolumeRequest
+	10, // 32: sluice.v1.VolumeService.CreateVolume:output_type -> sluice.v1.CreateVolumeResponse
+	12, // 33: sluice.v1.VolumeService.GetVolume:output_type -> sluice.v1.GetVolumeResponse
+	14, // 34: sluice.v1.VolumeService.ListVolumes:output_type -> sluice.v1.ListVolumesResponse
+	16, // 35: sluice.v1.VolumeService.UpdateVolume:output_type -> sluice.v1.UpdateVolumeResponse
+	18, // 36: sluice.v1.VolumeService.DeleteVolume:output_type -> sluice.v1.DeleteVolumeResponse
+	20, // 37: sluice.v1.VolumeService.WatchVolumes:output_type -> sluice.v1.WatchVolumesResponse
+	22, // 38: sluice.v1.VolumeService.MoveVolume:output_type -> sluice.v1.MoveVolumeResponse
+	32, // [32:39] is the sub-list for method output_type
+	25, // [25:32] is the sub-list for method input_type
+	25, // [25:25] is the sub-list for extension type_name
+	25, // [25:25] is the sub-list for extension extendee
+	0,  // [0:25] is the sub-list for field type_name
 }
 
 func init() { file_sluice_v1_volume_proto_init() }
@@ -1587,7 +1661,7 @@ func file_sluice_v1_volume_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_sluice_v1_volume_proto_rawDesc), len(file_sluice_v1_volume_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   19,
+			NumMessages:   20,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -1,0 +1,97 @@
+package orchestrator_test
+
+import (
+	"testing"
+
+	"sluice.dev/sluice/controlplane/internal/model"
+	"sluice.dev/sluice/controlplane/internal/orchestrator"
+	"sluice.dev/sluice/controlplane/internal/store"
+)
+
+// What was taken up of a job may be stored, and its being dropped not; the next wish must not be taken for done, nor wait for ever.
+func TestAVolumeGrowsAgainThoughTheJobThatGrewItBeforeIsStillThere(t *testing.T) {
+	v := onDevices()
+	volume := *v.Volumes["v"]
+	volume.Meta.Version, volume.Spec.SizeBytes, volume.Status.CapacityBytes = 2, 3<<20, 2<<20
+	v.Put(&volume)
+	old := &store.Job{ID: "u.resize", Action: store.JobResizeImage, Gateway: 1, Version: 3, SizeBytes: 2 << 20,
+		Result: store.JobResult{DonePermille: store.JobDone, At: start}}
+	v.PutJob(old)
+	for _, a := range v.DecideVolume("v", start).Actions { // each is made only when the one before it was
+		if a.DropJob == old {
+			v.DeleteJob(old.ID, 4)
+			break
+		}
+		if same := volume; a.Modify != nil && !a.Modify(&same) {
+			t.Fatal("what changes nothing stands before the drop of the job")
+		}
+	}
+	if jobs := jobsOf(v.DecideVolume("v", start)); len(jobs) != 1 || jobs[0].SizeBytes != 3<<20 {
+		t.Errorf("%+v", jobs)
+	}
+}
+
+func TestTheJobOfARollbackIsDroppedBeforeTheRequestEnds(t *testing.T) {
+	v := copyInCeph(func(volume *model.Volume) {
+		volume.Meta.DeleteTime, volume.Status.RollBack = nil, &model.RollBackRequest{Snapshot: "s", Since: start}
+	})
+	v.Put(&model.Snapshot{Meta: model.Meta{Name: "monday", UID: "s", Version: 1}, Spec: model.SnapshotSpec{Volume: "v"}})
+	v.PutJob(&store.Job{ID: "u.rollback", Action: store.JobRollBackImage, Version: 3,
+		Result: store.JobResult{DonePermille: store.JobDone, At: start}})
+	actions := v.DecideVolume("v", start).Actions
+	if len(actions) < 2 || actions[0].DropJob == nil || actions[1].Event == nil || actions[1].Event.Reason != "RolledBack" {
+		t.Errorf("left over, it would be taken for the next request's: %+v", actions)
+	}
+}
+
+// copyInCeph is a view with a volume in Ceph that was made from another one and is deleted.
+func copyInCeph(change func(*model.Volume)) *orchestrator.View {
+	v := known(1)
+	v.Put(&model.StoragePool{Meta: model.Meta{Name: "pool", UID: "p", Version: 1}, Spec: model.StoragePoolSpec{WarnPercent: 85,
+		RBD: &model.RBDPool{Pool: "rbd"}}})
+	v.PutRadosClients(&store.RadosClients{PoolUID: "p", Gateway: ref(1), Clients: []store.RadosClient{{Client: "c"}}, Version: 1})
+	deleted := start
+	volume := &model.Volume{Meta: model.Meta{Name: "v", UID: "u", Version: 1, DeleteTime: &deleted},
+		Spec: model.VolumeSpec{Pool: "pool", SizeBytes: 1 << 20, Source: model.VolumeSource{Volume: "origin"}},
+		Status: model.VolumeStatus{CapacityBytes: 1 << 20, Ownership: model.Ownership{State: model.Unowned},
+			SharesWith: "o"}}
+	change(volume)
+	v.Put(volume)
+	return v
+}
+
+func TestWhatStaysOfADeletedCopyIsMadeToStandAloneFirst(t *testing.T) {
+	for _, policy := range []model.ReclaimPolicy{model.ReclaimRetain, model.ReclaimTrash} {
+		v := copyInCeph(func(volume *model.Volume) { volume.Spec.ReclaimPolicy = policy })
+		d := v.DecideVolume("v", start)
+		if jobs := jobsOf(d); len(jobs) != 1 || jobs[0].Action != store.JobFlattenImage {
+			t.Errorf("%s: %+v", policy, jobs)
+		}
+		for _, a := range d.Actions {
+			if a.Remove != nil {
+				t.Errorf("%s: it goes while the other one can't be deleted", policy)
+			}
+		}
+	}
+	v := copyInCeph(func(volume *model.Volume) { volume.Spec.ReclaimPolicy = model.ReclaimDelete })
+	if jobs := jobsOf(v.DecideVolume("v", start)); len(jobs) != 1 || jobs[0].Action != store.JobDeleteImage || jobs[0].VolumeUID != "u" {
+		t.Errorf("what goes anyway is flattened: %+v", jobs)
+	}
+}
+
+func TestWhatWasNeverAVolumeGoesWhateverIsToBecomeOfTheData(t *testing.T) {
+	for _, policy := range []model.ReclaimPolicy{model.ReclaimRetain, model.ReclaimTrash} {
+		for image, kept := range map[string]bool{"": false, "image-1": true} {
+			v := copyInCeph(func(volume *model.Volume) {
+				volume.Spec.ReclaimPolicy, volume.Spec.Source = policy, model.VolumeSource{Image: image}
+				volume.Status.CapacityBytes, volume.Status.SharesWith = 0, ""
+			})
+			v.PutJob(&store.Job{ID: "u.delete", Action: store.JobDeleteImage, Version: 2, Result: store.JobResult{At: start}})
+			jobs := jobsOf(v.DecideVolume("v", start))
+			removed := len(jobs) == 1 && jobs[0].Action == store.JobDeleteImage && jobs[0].TrashSeconds == 0
+			if removed == kept {
+				t.Errorf("%s, from image %q: %+v", policy, image, jobs)
+			}
+		}
+	}
+}
