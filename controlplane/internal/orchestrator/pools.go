@@ -89,7 +89,7 @@ const reasonTakenOut = "DeviceTakenOut"
 // takenOut says that a volume's device was taken out of its pool, and the mend; "" where it was not. Its owner serves it on, and
 // nobody can open it again.
 func (v *View) takenOut(volume *model.Volume, pool *model.StoragePool) string {
-	if pool == nil {
+	if pool == nil || pool.Spec.Local == nil || len(pool.Spec.Local.Devices) == 0 {
 		return ""
 	}
 	reports := v.pools[pool.Meta.UID]
@@ -113,11 +113,15 @@ func (v *View) poolConditions(pool *model.StoragePool, found *store.PoolReport, 
 	}
 	well, full := found.Problem == "", pool.NearlyFull()
 	var taken []string
-	for _, name := range slices.Sorted(maps.Keys(v.Volumes)) {
-		if told := v.takenOut(v.Volumes[name], pool); told != "" && v.Volumes[name].Spec.Pool == pool.Meta.Name {
+	for _, volume := range v.Volumes {
+		if volume.Spec.Pool != pool.Meta.Name {
+			continue
+		}
+		if told := v.takenOut(volume, pool); told != "" {
 			taken = append(taken, told)
 		}
 	}
+	slices.Sort(taken)
 	wrong := append(taken, found.UnusableDevices...)
 	if full {
 		wrong = append(wrong, fmt.Sprintf("more than %d%% are used", pool.Spec.WarnPercent))

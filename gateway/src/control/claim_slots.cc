@@ -5,6 +5,8 @@
 
 #include <cerrno>
 
+#include "control/record_files.h"
+
 namespace sluice::control {
 namespace {
 
@@ -15,7 +17,7 @@ constexpr size_t kSlotBytes = 4096;  // a page: written whole or, after a power 
 ClaimSlots::ClaimSlots(int directory, std::string volume, std::string shown)
     : directory_(directory),
       volume_(std::move(volume)),
-      name_(volume_ + ".holder"),
+      name_(volume_ + kClaimsFile),
       shown_(std::move(shown)) {}
 
 std::optional<ClaimSlots::Slots> ClaimSlots::read() const {

@@ -9,7 +9,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "control/record.h"
+#include "control/record_file.h"
 #include "control/test_objects.h"
 
 namespace sluice::control {
@@ -80,12 +80,12 @@ TEST_F(JobsTest, AVolumesRecordsGoAfterItsDataAndAreMadeByNobodyElse) {
   remove.mutable_delete_()->set_location("disk");
   const auto record_it = [&] {
     ASSERT_EQ(create("disk", 4096).problem, "");
-    for (record.order = 1; record.order < 3; ++record.order) {  // the second time in a note
+    for (record.order = 1; record.order < 3; ++record.order) {  // the second time in a slot
       ASSERT_TRUE(file.claim(record, Outlasts::kProcess).ok());
     }
   };
   record_it();
-  ASSERT_EQ(records(), 3u) << "record, note and guard";
+  ASSERT_EQ(records(), 3u) << "record, claims and guard";
   EXPECT_EQ(run(remove).problem, "");
   EXPECT_EQ(records(), 3u) << "whose it is was not said";
   remove.mutable_delete_()->set_volume_uid(kVolumeUid);

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "base/limits.h"
+#include "control/record_files.h"
 
 namespace sluice::control {
 namespace {
@@ -35,7 +36,7 @@ RecordFile::RecordFile(int directory, std::string volume, std::string shown)
 
 Result<std::optional<Record>> RecordFile::read() const {
   const Result<std::optional<std::string>> text =
-      read_small_file(directory_, volume_ + ".volume", limits::kMaxVolumeRecord, shown_);
+      read_small_file(directory_, volume_ + kRecordFile, limits::kMaxVolumeRecord, shown_);
   if (!text) return Error{text.error()};
   if (!text.value()) return std::optional<Record>();
   Result<Record> record = parse_record(*text.value(), volume_, shown_);
@@ -47,7 +48,7 @@ Result<std::optional<Record>> RecordFile::read() const {
 
 // Writers of the record exclude each other, whatever they hold besides.
 Result<FileDescriptor> RecordFile::guard() const {
-  FileDescriptor file(::openat(directory_, (volume_ + ".guard").c_str(),
+  FileDescriptor file(::openat(directory_, (volume_ + kGuardFile).c_str(),
                                O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!file.valid()) return Error{"can't guard " + shown_ + ": " + reason_of(errno)};
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(1);
@@ -65,7 +66,7 @@ Result<FileDescriptor> RecordFile::guard() const {
 }
 
 Result<void> RecordFile::write(const Record& record) const {
-  return replace_file(directory_, volume_ + ".volume", format_record(record), shown_);
+  return replace_file(directory_, volume_ + kRecordFile, format_record(record), shown_);
 }
 
 Result<void> RecordFile::claim(const Record& record, Outlasts outlasts) const {
