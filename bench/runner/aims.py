@@ -25,15 +25,9 @@ def cpu_bound(cell):
     """The most CPU per command a cell may cost, as a multiple of bare; None without an aim."""
     if cell.digests or cell.sessions != 1 or cell.depth != 32 or cell.store in ("volume", "rbd"):
         return None
-    if cell.size == 4096 and cell.op == "read":
-        return 1.35 if cell.store == "null" else 1.25
     if cell.size == 4096:
-        return 1.4
-    if cell.size == 512 and cell.op == "read":
-        return 2.0
-    if cell.size == 131072 and cell.store == "file":
-        return 1.15
-    return None
+        return 1.25 if cell.op == "read" else 1.35
+    return {512: 1.8, 131072: 1.1}.get(cell.size)
 
 
 def latency_bound(cell):
@@ -50,6 +44,7 @@ def forwarded_bound(cell):
 
 
 TGT_TIMES = 5.0
+SESSIONS_BOUND = 1.05  # of one session's multiple of bare
 DIGEST_BOUND = 1.1
 IMAGE_BOUND = 0.9  # of librbd's IOPS and MB/s
 
@@ -60,6 +55,7 @@ def judge(summaries):
     for cell, targets in summaries.items():
         verdicts += judge_forwarded(cell, targets)
         verdicts += judge_image(cell, targets)
+        verdicts += judge_sessions(cell, summaries)
         bare, ours, tgt = (targets.get(name) for name in ("bare", "sluice", "tgt"))
         if not ours:
             continue
@@ -100,6 +96,22 @@ def judge_image(cell, targets):
         return []
     figures = (librbd[metric], ours[metric], times, IMAGE_BOUND)
     return [Verdict(f"{unit} beside librbd", cell.name, *figures, at_most=False, unit=unit)]
+
+
+def judge_sessions(cell, summaries):
+    """Many sessions against one. Bare gets slower with them, too: each side is a multiple of bare's
+    own in its cell and round."""
+    if cell.sessions == 1 or cell.depth != 32 or cell.digests:
+        return []
+    alone = dataclasses.replace(cell, sessions=1)
+    many, one = (
+        stats.paired_ratio(targets.get("sluice"), targets.get("bare"), "cpu_us")
+        for targets in (summaries[cell], summaries.get(alone, {}))
+    )
+    if not many or not one:
+        return []
+    text = f"CPU per command, {cell.sessions} sessions against one"
+    return [Verdict(text, cell.name, one, many, many / one, SESSIONS_BOUND, unit="× bare")]
 
 
 def judge_digests(summaries):

@@ -2,6 +2,7 @@
 
 import dataclasses
 
+OPS = ("read", "write")
 SIZES = (512, 4096, 8192, 16384, 32768, 65536, 131072)
 STORE_NAMES = {
     "null": "null",
@@ -87,7 +88,7 @@ def _images():
         _group("rbd", op, size, depth, 1, sequential=sequential)
         for size, depth in IMAGE_DEPTHS.items()
         for sequential in ((False, True) if size == 4096 else (True,))
-        for op in ("read", "write")
+        for op in OPS
     ]
 
 
@@ -99,29 +100,28 @@ def aimed():
         _group("null", "write", 4096, 32, 1, both=True),
         _group("file", "write", 4096, 32, 1),
         _group("null", "read", 512, 32, 1),
+        _group("null", "write", 512, 32, 1),
         _group("file", "read", 131072, 32, 1),
         _group("file", "write", 131072, 32, 1),
-        _group("null", "read", 4096, 1, 1),
-        _group("file", "read", 4096, 1, 1),
     ]
-    groups += [_group("volume", op, size, 32, 1) for size in FORWARDED for op in ("read", "write")]
+    groups += [_group(store, op, 4096, 32, 8) for store in ("null", "file") for op in OPS]
+    groups += [_group(store, "read", 4096, 1, 1) for store in ("null", "file")]
+    groups += [_group("volume", op, size, 32, 1) for size in FORWARDED for op in OPS]
     groups += _images()
-    for size in (8192, 65536):
-        for op in ("read", "write"):
-            groups.append(_group("null", op, size, 32, 1, both=True))
+    groups += [_group("null", op, 8192, 32, 1, both=True) for op in OPS]
     return groups
 
 
 def further():
     """What the pruned run adds while its budget lasts, the most telling first."""
-    groups = [_group("null", op, 4096, 32, 8) for op in ("read", "write")]
-    groups += [_group("null", op, 131072, 32, 1) for op in ("read", "write")]
-    groups += [_group("file", op, 4096, 32, 8) for op in ("read", "write")]
-    groups += [_group("file", "read", 512, 32, 1), _group("null", "write", 4096, 1, 1)]
+    groups = [_group("null", op, 131072, 32, 1) for op in OPS]
+    groups += [_group("file", op, 512, 32, 1) for op in OPS]
+    groups += [_group("null", op, 65536, 32, 1, both=True) for op in OPS]
+    groups += [_group("null", "write", 4096, 1, 1)]
     for size in (16384, 32768):
-        groups += [_group("null", op, size, 32, 1) for op in ("read", "write")]
+        groups += [_group("null", op, size, 32, 1) for op in OPS]
     for size in (8192, 65536, 16384, 32768):
-        groups += [_group("file", op, size, 32, 1) for op in ("read", "write")]
+        groups += [_group("file", op, size, 32, 1) for op in OPS]
     return groups
 
 
@@ -134,7 +134,7 @@ def full():
         for sessions in (1, 8)
         for store in ("null", "file")
         for size in SIZES
-        for op in ("read", "write")
+        for op in OPS
     ]
     shapes = first + [s for s in rest if s not in first]
     return [Group(s, (False,) if s.store in ("volume", "rbd") else (False, True)) for s in shapes]

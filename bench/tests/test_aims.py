@@ -1,3 +1,4 @@
+import dataclasses
 import unittest
 
 from runner import aims, cells, stats
@@ -17,12 +18,15 @@ class BoundTest(unittest.TestCase):
         def bound(*cell):
             return aims.cpu_bound(cells.Cell(*cell))
 
-        self.assertEqual(bound("null", "read", 4096, 32, 1, False), 1.35)
-        self.assertEqual(bound("file", "read", 4096, 32, 1, False), 1.25)
-        self.assertEqual(bound("null", "write", 4096, 32, 1, False), 1.4)
-        self.assertEqual(bound("null", "read", 512, 32, 1, False), 2.0)
-        self.assertEqual(bound("file", "write", 131072, 32, 1, False), 1.15)
-        self.assertIsNone(bound("null", "read", 131072, 32, 1, False))
+        for store in ("null", "file"):
+            self.assertEqual(bound(store, "read", 4096, 32, 1, False), 1.25)
+            self.assertEqual(bound(store, "write", 4096, 32, 1, False), 1.35)
+            for op in ("read", "write"):
+                self.assertEqual(bound(store, op, 512, 32, 1, False), 1.8)
+                self.assertEqual(bound(store, op, 131072, 32, 1, False), 1.1)
+        self.assertIsNone(bound("null", "read", 8192, 32, 1, False))
+        self.assertIsNone(bound("null", "read", 4096, 1, 1, False))
+        self.assertIsNone(bound("null", "read", 4096, 32, 8, False))
         self.assertIsNone(bound("null", "read", 4096, 32, 1, True))
         self.assertIsNone(bound("rbd", "read", 4096, 32, 1, False))
         self.assertEqual(aims.latency_bound(cells.Cell("null", "read", 4096, 1, 1, False)), 1.15)
@@ -40,7 +44,9 @@ class BoundTest(unittest.TestCase):
     def test_every_aim_is_among_the_cells_measured_first(self):
         aimed = [c for g in cells.aimed() for c in g.cells]
         bounds = {aims.cpu_bound(c) for c in aimed} | {aims.latency_bound(c) for c in aimed}
-        self.assertLessEqual({1.35, 1.25, 1.4, 2.0, 1.15}, bounds)
+        self.assertLessEqual({1.25, 1.35, 1.8, 1.1, 1.15}, bounds)
+        many = {(c.store, c.op) for c in aimed if c.sessions == 8 and c.depth == 32}
+        self.assertEqual(many, {(s, op) for s in ("null", "file") for op in ("read", "write")})
         self.assertTrue(any(c.digests for c in aimed))
         forwarded = {(c.op, aims.forwarded_bound(c)) for c in aimed if c.store == "volume"}
         self.assertEqual(forwarded, {(op, b) for op in ("read", "write") for b in (2.5, 2.2)})
@@ -48,9 +54,28 @@ class BoundTest(unittest.TestCase):
 
 class JudgeTest(unittest.TestCase):
     def test_a_ratio_within_its_bound_is_met_and_one_beyond_is_missed(self):
-        for cpu, met in ((1.34, True), (1.36, False)):
+        for cpu, met in ((1.24, True), (1.26, False)):
             found = aims.judge(summaries(rounds("bare", [1.0]), rounds("sluice", [cpu])))
             self.assertEqual(verdict(found, "CPU per command").met, met)
+
+    def test_many_sessions_are_judged_by_what_they_make_of_one_sessions_multiple_of_bare(self):
+        many = dataclasses.replace(READ_4K, sessions=8)
+        for cpu, met in ((2.5, True), (2.6, False)):  # of 2 in bare; one session costs 1.2 times
+            found = aims.judge(
+                summaries(rounds("bare", [1.0, 3.0]), rounds("sluice", [1.2, 3.6]),
+                          rounds("bare", [2.0, 4.0], cell=many),
+                          rounds("sluice", [cpu, 2 * cpu], cell=many))
+            )  # fmt: skip
+            judged = verdict(found, "CPU per command, 8 sessions against one")
+            self.assertEqual((judged.cell, judged.met), (many.name, met))
+            self.assertAlmostEqual(judged.ratio, cpu / 2 / 1.2)
+
+    def test_many_sessions_without_one_to_compare_with_are_not_judged(self):
+        many = dataclasses.replace(READ_4K, sessions=8)
+        found = aims.judge(
+            summaries(rounds("bare", [1.0], cell=many), rounds("sluice", [9.0], cell=many))
+        )
+        self.assertEqual(found, [])
 
     def test_tgt_must_cost_five_times_as_much(self):
         for cpu, met in ((5.1, True), (4.9, False)):
