@@ -54,6 +54,9 @@ func (w *World) checkGatewayGoes(g *model.Gateway, heard int) {
 // checkNotRemoved: who was removed is given nothing by anyone who has heard of it.
 func (w *World) checkNotRemoved(v *model.Volume, next model.Ownership, heard int) {
 	was := v.Status.Ownership
+	if w.restored[v.Meta.UID] && next.State == model.Owned && next.Epoch > was.Epoch {
+		return // it told that it serves, which a restored store did not know: so it is taken up, and then shut out
+	}
 	for _, ref := range []model.GatewayRef{next.Owner, next.Next} {
 		at, removed := w.removed[ref.Number]
 		if removed && heard >= at && ref != was.Owner && ref != was.Next {

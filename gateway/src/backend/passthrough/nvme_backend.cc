@@ -18,8 +18,6 @@ namespace sluice::passthrough {
 namespace {
 
 using backend::fail;
-using backend::Io;
-using backend::Op;
 using backend::Spec;
 using backend::why;
 
@@ -65,14 +63,11 @@ std::string mend_of(int error) {
 }  // namespace
 
 NvmeBackend::NvmeBackend(const Spec& spec, Claim claim)
-    : path_(spec.path),
-      claim_(std::move(claim)),
-      channels_([this](Aio& aio) { return NvmeChannel::open(aio, shared_); }) {
+    : DeviceBackend(spec.path, std::move(claim),
+                    [this](Aio& aio) { return NvmeChannel::open(aio, shared_); }) {
   shared_.fd = claim_.fd->get();
   shared_.write_cache = spec.write_cache;
 }
-
-NvmeBackend::~NvmeBackend() = default;
 
 Result<std::unique_ptr<backend::Backend>> NvmeBackend::open(const Spec& spec) {
   if (!backend::zeros()) return fail(spec.path, "no address space left", "free memory");
@@ -84,14 +79,9 @@ Result<std::unique_ptr<backend::Backend>> NvmeBackend::open(const Spec& spec) {
   return Result<std::unique_ptr<backend::Backend>>(std::move(made));
 }
 
-std::shared_ptr<backend::FileDescriptor> NvmeBackend::descriptor() const {
-  const std::lock_guard lock(control_);
-  return claim_.fd;
-}
-
-Result<NvmeNamespace> NvmeBackend::identify_namespace(const backend::FileDescriptor& fd) const {
+Result<NvmeNamespace> NvmeBackend::identify_namespace(int fd) const {
   Page page;
-  const int error = identify(fd.get(), kNamespace, shared_.traits.nsid, page);
+  const int error = identify(fd, kNamespace, shared_.traits.nsid, page);
   if (error != 0) return fail(path_, why_not(error), mend_of(error));
   Result<NvmeNamespace> found = parse_namespace(page);
   if (!found) return fail(path_, found.error(), "");
@@ -105,7 +95,7 @@ Result<void> NvmeBackend::probe(const Spec& spec) {
   }
   NvmeTraits& traits = shared_.traits;
   traits.nsid = static_cast<uint32_t>(nsid);
-  Result<NvmeNamespace> space = identify_namespace(*claim_.fd);
+  Result<NvmeNamespace> space = identify_namespace(shared_.fd);
   if (!space) return Error{space.error()};
   if (space->block_size != spec.block_size) {
     return fail(path_, "has logical blocks of " + std::to_string(space->block_size) + " bytes",
@@ -134,7 +124,7 @@ Result<void> NvmeBackend::probe(const Spec& spec) {
   traits.max_transfer = most / kPage * kPage;
   traits.max_zeroes = zeroes_limit != 0 ? std::min(zeroes_limit, kMostZeroes) : kMostZeroes;
   traits.block_size = space->block_size;
-  traits.volatile_cache = controller->volatile_cache;
+  traits.volatile_cache = volatile_cache_ = controller->volatile_cache;
   traits.deallocates = controller->deallocates;
   traits.writes_zeroes = controller->writes_zeroes;
   traits.discards_by_zeroes =
@@ -150,57 +140,21 @@ Result<void> NvmeBackend::probe(const Spec& spec) {
   return {};
 }
 
-bool NvmeBackend::submit(Io& io, Aio& aio) {
-  if (const auto refused = refuse(io, *this)) {
-    io.result = *refused;
-    return true;
-  }
-  // Nothing is ever only in the drive's memory.
-  if (io.op == Op::kFlush && !shared_.traits.volatile_cache) {
-    io.result = 0;
-    return true;
-  }
-  return submit_to(channels_.of(aio), io);
-}
-
-void NvmeBackend::close(std::function<void()> closed) {
-  {
-    const std::lock_guard lock(control_);
-    channels_.clear();
-    claim_.release();
-  }
-  closed();
-}
-
 Result<void> NvmeBackend::set_write_cache(bool on) {
-  if (on && !shared_.traits.volatile_cache) {
+  if (on && !volatile_cache_) {
     return fail(path_, "the drive has no volatile write cache", "leave the write cache off");
   }
   shared_.write_cache.store(on, std::memory_order_relaxed);
   return {};
 }
 
-Result<backend::Extent> NvmeBackend::allocation(uint64_t offset, uint64_t limit) const {
-  return all_allocated(*this, offset, limit);
-}
-
-Result<void> NvmeBackend::resize(uint64_t new_size) {
-  const auto fd = descriptor();
-  if (!fd) return fail(path_, "is closed", "");
-  Result<NvmeNamespace> space = identify_namespace(*fd);
-  if (!space) return Error{space.error()};
-  return follow_size(path_, space->blocks * space->block_size, new_size, size_);
-}
-
-Result<void> NvmeBackend::check() {
-  const auto fd = descriptor();
-  if (!fd) return {};
-  Result<NvmeNamespace> space = identify_namespace(*fd);
+Result<uint64_t> NvmeBackend::present_size(int fd) const {
+  Result<NvmeNamespace> space = identify_namespace(fd);
   if (!space) return Error{space.error()};
   if (space->block_size != shared_.traits.block_size) {
     return fail(path_, "was formatted with other blocks", "restart the gateway");
   }
-  return follow_size(path_, space->blocks * space->block_size, 0, size_);
+  return space->blocks * space->block_size;
 }
 
 }  // namespace sluice::passthrough

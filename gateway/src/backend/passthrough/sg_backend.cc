@@ -19,8 +19,6 @@ namespace sluice::passthrough {
 namespace {
 
 using backend::fail;
-using backend::Io;
-using backend::Op;
 using backend::Spec;
 
 constexpr uint64_t kMostTransfer = uint64_t{1} << 20;  // bytes
@@ -61,9 +59,8 @@ uint64_t transfer_of(int fd, const ScsiMedium& medium) {
 }  // namespace
 
 SgBackend::SgBackend(const Spec& spec, Claim claim)
-    : path_(spec.path),
-      claim_(std::move(claim)),
-      channels_([this](Aio& aio) { return SgChannel::open(aio, shared_); }) {
+    : DeviceBackend(spec.path, std::move(claim),
+                    [this](Aio& aio) { return SgChannel::open(aio, shared_); }) {
   shared_.fd = claim_.fd->get();
   shared_.queue_depth = depth_of(claim_.device);
   shared_.write_cache = spec.write_cache;
@@ -96,6 +93,7 @@ Result<void> SgBackend::probe(const Spec& spec) {
     return fail(path_, "is write protected", "use read-only=on");
   }
   shared_.traits.medium = medium;
+  volatile_cache_ = medium.volatile_cache;
   shared_.traits.max_transfer = transfer_of(shared_.fd, medium);
   shared_.traits.discards_by_write_same =
       medium.thin && medium.reads_zeros && medium.write_same_unmap;
@@ -112,68 +110,21 @@ Result<void> SgBackend::probe(const Spec& spec) {
   return {};
 }
 
-bool SgBackend::submit(Io& io, Aio& aio) {
-  if (const auto refused = refuse(io, *this)) {
-    io.result = *refused;
-    return true;
-  }
-  // Nothing is ever only in the device's memory.
-  if (io.op == Op::kFlush && !shared_.traits.medium.volatile_cache) {
-    io.result = 0;
-    return true;
-  }
-  return submit_to(channels_.of(aio), io);
-}
-
-void SgBackend::close(std::function<void()> closed) {
-  {
-    const std::lock_guard lock(control_);
-    channels_.clear();
-    claim_.release();
-  }
-  closed();
-}
-
 Result<void> SgBackend::set_write_cache(bool on) {
-  if (on && !shared_.traits.medium.volatile_cache) {
+  if (on && !volatile_cache_) {
     return fail(path_, "the device's own write cache is off", "turn that on first (sdparm)");
   }
   shared_.write_cache.store(on, std::memory_order_relaxed);
   return {};
 }
 
-Result<backend::Extent> SgBackend::allocation(uint64_t offset, uint64_t limit) const {
-  return all_allocated(*this, offset, limit);
-}
-
-std::shared_ptr<backend::FileDescriptor> SgBackend::descriptor() const {
-  const std::lock_guard lock(control_);
-  return claim_.fd;
-}
-
-Result<uint64_t> SgBackend::present_size(const backend::FileDescriptor& fd) const {
-  Result<ScsiMedium> found = SgDevice(fd.get(), path_).capacity();
+Result<uint64_t> SgBackend::present_size(int fd) const {
+  Result<ScsiMedium> found = SgDevice(fd, path_).capacity();
   if (!found) return Error{found.error()};
   if (found->block_size != shared_.traits.medium.block_size) {
     return fail(path_, "was formatted with other blocks", "restart the gateway");
   }
   return found->blocks * found->block_size;
-}
-
-Result<void> SgBackend::resize(uint64_t new_size) {
-  const auto fd = descriptor();
-  if (!fd) return fail(path_, "is closed", "");
-  Result<uint64_t> found = present_size(*fd);
-  if (!found) return Error{found.error()};
-  return follow_size(path_, *found, new_size, size_);
-}
-
-Result<void> SgBackend::check() {
-  const auto fd = descriptor();
-  if (!fd) return {};
-  Result<uint64_t> found = present_size(*fd);
-  if (!found) return Error{found.error()};
-  return follow_size(path_, *found, 0, size_);
 }
 
 }  // namespace sluice::passthrough
