@@ -102,6 +102,7 @@ inline constexpr Nanos kReservationStoreBound = 3 * kSecond;
 // Commands of one nexus on their way to one owner, waiting ones included.
 inline constexpr unsigned kMaxLinkCommands = kMaxCommandWindow + kMaxImmediateCommands;
 inline constexpr unsigned kMaxUnitAttentions = 32;     // pending per I_T_L nexus
+inline constexpr unsigned kMaxNamedAttentions = 64;    // kept per unit for who hasn't used it yet
 inline constexpr unsigned kMaxInFlightPerUnit = 1024;  // per reactor; more wait
 // Waiting for an owner (more: BUSY) or for bandwidth (more: TASK SET FULL), all nexuses together.
 inline constexpr unsigned kMaxHeldPerUnit = 4096;

@@ -150,7 +150,7 @@ class ClusterTest : public LunTest {
   }
   void forget_attentions(Nexus& nexus) {
     UnitAttention ua;
-    while (unit->pop_attention(*nexus.find(0), &ua)) {
+    while (unit->pop_attention(*nexus.use(0), &ua)) {
     }
   }
 

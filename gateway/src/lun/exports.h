@@ -69,6 +69,7 @@ class Target : public std::enable_shared_from_this<Target> {
     bool operator==(const LunEntry&) const = default;
   };
   std::vector<LunEntry> luns() const;                            // sorted by number
+  std::shared_ptr<const LunMap> lun_map() const;                 // the same, not copied
   std::shared_ptr<Unit> unit_by_naa(ByteView designator) const;  // for third-party copies
   std::vector<HostAccess> hosts() const;
   void set_hosts(std::vector<HostAccess> hosts);  // future logins only
@@ -103,7 +104,7 @@ class Target : public std::enable_shared_from_this<Target> {
   const std::string alias_;
   const uint16_t group_;
   mutable std::mutex mutex_;
-  std::vector<LunEntry> luns_;
+  std::shared_ptr<const LunMap> luns_;
   std::vector<HostAccess> hosts_;
   std::vector<uint16_t> relative_ports_;
   std::vector<TargetPort> ports_;
@@ -111,6 +112,15 @@ class Target : public std::enable_shared_from_this<Target> {
   std::vector<NexusId> lost_;  // bounded; oldest forgotten first
   std::unique_ptr<TokenStore> tokens_;
 };
+
+// A LUN, and since when it has been as it is (AttentionLog::now()): what a nexus is told of it
+// counts from there.
+struct MappedLun : Target::LunEntry {
+  uint64_t since = 0;            // this unit under this number
+  uint64_t protected_since = 0;  // read-only or not; not before `since`
+};
+
+const MappedLun* find_lun(const LunMap& map, uint64_t lun);  // nullptr: there is none
 
 // A portal as discovery shows it (DESIGN §1: listen and advertised addresses may differ).
 struct PortalInfo {

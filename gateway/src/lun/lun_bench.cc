@@ -55,7 +55,7 @@ struct House {
     nexus = Nexus::open(target, {"iqn.2026-11.bench:host"},
                         {&aio, &pool, &reactors, 0, &now, &latencies});
     UnitAttention ua;
-    while (unit->pop_attention(*nexus->find(0), &ua)) {
+    while (unit->pop_attention(*nexus->use(0), &ua)) {
     }
   }
   ~House() {

@@ -14,6 +14,7 @@
 #include "lun/test_backend.h"
 #include "lun/test_reactors.h"
 #include "lun/unit.h"
+#include "scsi/report_luns.h"
 
 namespace sluice::lun {
 
@@ -102,11 +103,12 @@ class LunTest : public testing::Test {
     tasks.clear();
   }
 
-  // A nexus whose first unit attention is gone.
+  // A nexus that has used every LUN, so that its first unit attention is gone.
   std::shared_ptr<Nexus> open(const std::string& name, unsigned reactor = 0) {
     auto nexus = open_fresh(name, reactor);
     UnitAttention ua;
-    for (Itl* itl : nexus->itls()) {
+    for (const uint64_t lun : nexus->lun_numbers()) {
+      Itl* itl = nexus->use(scsi::lun_field(lun));
       while (itl->unit().pop_attention(*itl, &ua)) {
       }
     }

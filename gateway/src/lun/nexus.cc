@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "lun/attention_log.h"
 #include "lun/execution.h"
 #include "lun/exports.h"
 #include "lun/forwarding.h"
@@ -62,9 +63,10 @@ Itl::Itl(std::shared_ptr<Unit> unit, std::shared_ptr<Nexus> nexus, uint64_t lun)
 // Not in the constructor: the unit's other users take references to it (weak_from_this), which can
 // be had only of one that is made.
 std::shared_ptr<Itl> Itl::open(const std::shared_ptr<Unit>& unit,
-                               const std::shared_ptr<Nexus>& nexus, uint64_t lun) {
+                               const std::shared_ptr<Nexus>& nexus, uint64_t lun,
+                               const std::vector<UnitAttention>& first, uint64_t since) {
   auto itl = std::make_shared<Itl>(unit, nexus, lun);
-  unit->attach(itl.get());
+  unit->attach(*itl, first, since);
   return itl;
 }
 
@@ -79,7 +81,10 @@ const BufferRef& Itl::backend_loan() {
 }
 
 Nexus::Nexus(std::shared_ptr<Target> target, NexusId id, Lane lane)
-    : id_(std::move(id)), lane_(lane), target_(std::move(target)) {}
+    : id_(std::move(id)),
+      lane_(lane),
+      target_(std::move(target)),
+      luns_(std::make_shared<LunMap>()) {}
 
 Nexus::~Nexus() = default;
 
@@ -91,22 +96,47 @@ std::shared_ptr<Nexus> Nexus::open(std::shared_ptr<Target> target, NexusId id, L
   const bool lost = nexus->target_->take_lost(nexus->id_);
   // Known to the target before its LUNs are read: a change in between then reaches the nexus.
   nexus->target_->add(nexus);
-  for (const Target::LunEntry& entry : nexus->target_->luns()) {
-    auto itl = Itl::open(entry.unit, nexus, entry.lun);
-    if (lost || !forwarded) {
-      std::lock_guard lock(entry.unit->mutex());
-      itl->pending.push_back(lost ? kNexusLoss : kPowerOn);
-      itl->attention.store(true, std::memory_order_release);
-    }
-    itl->protection = nexus->protection_of(entry.read_only);
-    nexus->place(std::move(itl));
-  }
+  nexus->luns_ = nexus->target_->lun_map();
+  nexus->opened_at_ = AttentionLog::now();  // not before any of these LUNs was there
+  if (lost || !forwarded) nexus->first_attention_ = lost ? kNexusLoss : kPowerOn;
   return nexus;
 }
 
 Protection Nexus::protection_of(bool read_only) const {
   if (read_only_) return Protection::kUnit;
   return read_only ? Protection::kMedium : Protection::kNone;
+}
+
+const MappedLun* Nexus::listed(uint64_t lun_field) const {
+  uint64_t lun = 0;
+  return scsi::lun_number(lun_field, &lun) ? find_lun(*luns_, lun) : nullptr;
+}
+
+Itl* Nexus::use(uint64_t lun_field) {
+  if (Itl* itl = find(lun_field)) return itl;
+  const MappedLun* lun = closed_ ? nullptr : listed(lun_field);
+  return lun ? open_itl(*lun) : nullptr;
+}
+
+void Nexus::use_luns_of(const Unit& unit) {
+  for (const MappedLun& lun : *luns_) {
+    if (lun.unit.get() == &unit) use(scsi::lun_field(lun.lun));
+  }
+}
+
+// As it would be had it been there since the session began, or since the LUN came.
+Itl* Nexus::open_itl(const MappedLun& lun) {
+  const uint64_t since = std::max(opened_at_, lun.since);
+  std::vector<UnitAttention> first;
+  if (first_attention_ && lun.since <= opened_at_) first.push_back(*first_attention_);
+  if (inventory_changed_) first.push_back(kInventoryChanged);
+  // Protected from everything all the time, a host that may only read notices no change.
+  if (lun.protected_since > since && !read_only_) first.push_back(kModeParametersChanged);
+  auto itl = Itl::open(lun.unit, shared_from_this(), lun.lun, first, since);
+  itl->protection = protection_of(lun.read_only);
+  Itl* opened = itl.get();
+  place(std::move(itl));
+  return opened;
 }
 
 void Nexus::place(std::shared_ptr<Itl> itl) {
@@ -141,7 +171,8 @@ std::vector<Itl*> Nexus::itls() const {
 
 std::vector<uint64_t> Nexus::lun_numbers() const {
   std::vector<uint64_t> numbers;
-  for (const Itl* itl : itls()) numbers.push_back(itl->lun());
+  numbers.reserve(luns_->size());
+  for (const MappedLun& lun : *luns_) numbers.push_back(lun.lun);
   return numbers;
 }
 
@@ -156,8 +187,11 @@ bool Nexus::begin(Command& command) {
     return false;
   }
   if (!command.itl) [[unlikely]] {
-    answer_without_unit(*this, command);
-    return false;
+    command.itl = use(command.lun_field);
+    if (!command.itl) {
+      answer_without_unit(*this, command);
+      return false;
+    }
   }
   Unit& unit = command.itl->unit();
   unit.statistics().lane(lane_.reactor).begun.add(1);
@@ -190,11 +224,11 @@ void Nexus::data_ready(Command& command) {
 void Nexus::abort(Command& command) { abort_command(command, false); }
 
 bool Nexus::has_lun(uint64_t lun_field) const {
-  return find(lun_field) != nullptr || lun_field == scsi::kReportLunsWellKnownLun;
+  return listed(lun_field) != nullptr || lun_field == scsi::kReportLunsWellKnownLun;
 }
 
-bool Nexus::peek_unit_attention(uint64_t lun_field, UnitAttention* out) const {
-  const Itl* itl = find(lun_field);
+bool Nexus::peek_unit_attention(uint64_t lun_field, UnitAttention* out) {
+  const Itl* itl = use(lun_field);
   if (!itl || !itl->attention.load(std::memory_order_acquire)) return false;
   std::lock_guard lock(itl->unit().mutex());
   if (itl->pending.empty()) return false;
@@ -215,44 +249,37 @@ void Nexus::retire(const std::shared_ptr<Itl>& itl) {
 // Hosts keep what MODE SENSE said of write protection until they are told.
 void Nexus::protect(Itl& itl, Protection protection) {
   if (std::exchange(itl.protection, protection) == protection) return;
-  itl.unit().raise_attention_for(id_, kModeParametersChanged);
+  itl.unit().raise_attention_for(itl, kModeParametersChanged);
 }
 
 void Nexus::refresh_luns() {
   if (closed_) return;
-  bool changed = false;
-  const std::vector<Target::LunEntry> now = target_->luns();
-  const auto listed = [&now](const Itl& itl) {
-    return std::any_of(now.begin(), now.end(), [&itl](const Target::LunEntry& e) {
-      return e.lun == itl.lun() && e.unit.get() == &itl.unit();
-    });
+  const std::shared_ptr<const LunMap> before = std::exchange(luns_, target_->lun_map());
+  const auto stays = [this](Itl& itl) {
+    const MappedLun* lun = find_lun(*luns_, itl.lun());
+    if (!lun || lun->unit.get() != &itl.unit()) return false;
+    protect(itl, protection_of(lun->read_only));
+    return true;
   };
   for (auto& itl : low_) {
-    if (!itl || listed(*itl)) continue;
-    retire(std::exchange(itl, nullptr));
-    changed = true;
+    if (itl && !stays(*itl)) retire(std::exchange(itl, nullptr));
   }
-  for (size_t i = 0; i < high_.size();) {
-    if (listed(*high_[i].second)) {
-      ++i;
-      continue;
-    }
-    retire(high_[i].second);
-    high_.erase(high_.begin() + static_cast<ptrdiff_t>(i));
-    changed = true;
-  }
-  for (const Target::LunEntry& entry : now) {
-    if (Itl* itl = find(scsi::lun_field(entry.lun))) {
-      protect(*itl, protection_of(entry.read_only));
-      continue;
-    }
-    auto itl = Itl::open(entry.unit, shared_from_this(), entry.lun);
-    itl->protection = protection_of(entry.read_only);
-    place(std::move(itl));
-    changed = true;
-  }
-  if (!changed) return;
-  for (Itl* itl : itls()) itl->unit().raise_attention_for(id_, kInventoryChanged);
+  std::erase_if(high_, [&](const auto& entry) {
+    if (stays(*entry.second)) return false;
+    retire(entry.second);
+    return true;
+  });
+  const auto same = [](const MappedLun& a, const MappedLun& b) {
+    return a.lun == b.lun && a.unit == b.unit && a.since == b.since;
+  };
+  if (std::ranges::equal(*before, *luns_, same)) return;
+  inventory_changed_ = true;
+  for (Itl* itl : itls()) itl->unit().raise_attention_for(*itl, kInventoryChanged);
+}
+
+void Nexus::inventory_reported() {
+  inventory_changed_ = false;
+  for (Itl* itl : itls()) itl->unit().clear_attention(*itl, kInventoryChanged);
 }
 
 }  // namespace sluice::lun

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,8 @@ class LatencyLog;
 class Unit;
 class Target;
 class Nexus;
+struct MappedLun;
+using LunMap = std::vector<MappedLun>;  // sorted by LUN; lun/exports.h
 
 // Names the two ports. Persistent reservations are kept under this key (SPC-5 §5.14.1).
 struct NexusId {
@@ -71,12 +74,15 @@ enum class Protection : uint8_t {
   kUnit,    // and its host may only read: it changes nothing at all (HostAccess::read_only)
 };
 
-// An I_T_L nexus. The fast path reads one atomic here; the queue behind it is the unit's.
+// An I_T_L nexus, made at the first use of its LUN. The fast path reads one atomic here; the queue
+// behind it is the unit's.
 class Itl : public std::enable_shared_from_this<Itl> {
  public:
-  // Makes it known to its unit, too.
+  // Makes it known to its unit, too. Pending are `first`, and what the unit has raised after
+  // `since` (AttentionLog::now()).
   static std::shared_ptr<Itl> open(const std::shared_ptr<Unit>& unit,
-                                   const std::shared_ptr<Nexus>& nexus, uint64_t lun);
+                                   const std::shared_ptr<Nexus>& nexus, uint64_t lun,
+                                   const std::vector<UnitAttention>& first, uint64_t since);
   Itl(std::shared_ptr<Unit> unit, std::shared_ptr<Nexus> nexus, uint64_t lun);
   ~Itl();
 
@@ -129,8 +135,8 @@ class Itl : public std::enable_shared_from_this<Itl> {
 // reactor it stays on.
 class Nexus : public std::enable_shared_from_this<Nexus> {
  public:
-  // Opens the I_T nexus on a target: I_T_L nexuses for its LUNs, each with 29/00 pending as after
-  // power on, or 29/07 where an earlier nexus of the same id was lost.
+  // Opens the I_T nexus on a target: each of its LUNs has 29/00 pending as after power on, or 29/07
+  // where an earlier nexus of the same id was lost. Their I_T_L nexuses come with their first use.
   // `read_only`: this host may not write (HostAccess::read_only); every LUN is write protected.
   // Others are where their LUN is (Target::LunEntry::read_only).
   // `forwarded`: the host is at another gateway, which has told it of 29/00; the nexus has 29/07
@@ -167,7 +173,7 @@ class Nexus : public std::enable_shared_from_this<Nexus> {
   // Whether the LUN exists, for QUERY TASK and ABORT TASK checks.
   bool has_lun(uint64_t lun_field) const;
   // Pending unit attention for QUERY ASYNCHRONOUS EVENT; false when there is none.
-  bool peek_unit_attention(uint64_t lun_field, UnitAttention* out) const;
+  bool peek_unit_attention(uint64_t lun_field, UnitAttention* out);
 
   // Nexus loss (SAM-5 §6.3.4): aborts every command, releases RESERVE(6), drops pending unit
   // attentions; persistent reservations stay. `done` runs here when all commands have completed.
@@ -185,10 +191,16 @@ class Nexus : public std::enable_shared_from_this<Nexus> {
   // Target to this reactor.
   void refresh_luns();
 
-  // An I_T_L nexus by LUN field; nullptr when there is none. Well-known LUNs have none.
+  // The I_T_L nexus of a LUN that has been used; nullptr: there is none.
   Itl* find(uint64_t lun_field) const;
-  std::vector<uint64_t> lun_numbers() const;  // sorted
-  std::vector<Itl*> itls() const;             // sorted by LUN
+  // The same, made where this is the first use. nullptr: there is no such LUN. Well-known LUNs have
+  // none.
+  Itl* use(uint64_t lun_field);
+  void use_luns_of(const Unit& unit);         // every LUN by which it is reached
+  std::vector<uint64_t> lun_numbers() const;  // of all LUNs, sorted
+  std::vector<Itl*> itls() const;             // of those that have been used, sorted by LUN
+  // All LUNs' 3F/0E are taken away: the host has been told the inventory.
+  void inventory_reported();
 
   // The way to a gateway that owns units; opened where there is none, or none that lives. nullptr:
   // nobody knows that gateway.
@@ -205,22 +217,28 @@ class Nexus : public std::enable_shared_from_this<Nexus> {
  private:
   Nexus(std::shared_ptr<Target> target, NexusId id, Lane lane);
 
+  const MappedLun* listed(uint64_t lun_field) const;
+  Itl* open_itl(const MappedLun& lun);
   void place(std::shared_ptr<Itl> itl);
   // Of a LUN, which may be read-only in its target.
   Protection protection_of(bool read_only) const;
   void protect(Itl& itl, Protection protection);
   void retire(const std::shared_ptr<Itl>& itl);
   void finish_close();
-  // LOGICAL UNIT RESET of each; `done` is posted here after the last.
-  void reset_units(std::vector<std::shared_ptr<Unit>> units, std::function<void()> done);
-  void function_at_owner(LinkFunction function, const Itl& itl, uint64_t lun_field,
+  // LOGICAL UNIT RESET of each one's unit; `done` is posted here after the last.
+  void reset_units(const LunMap& luns, std::function<void()> done);
+  void function_at_owner(LinkFunction function, const Unit& unit, uint64_t lun_field,
                          const std::shared_ptr<Countdown>& all);
   std::shared_ptr<Link> open_link(uint16_t owner) const;  // one that lives already, or nullptr
 
   NexusId id_;
   Lane lane_;
   std::shared_ptr<Target> target_;
-  std::array<std::shared_ptr<Itl>, 256> low_;                    // LUN 0..255
+  std::shared_ptr<const LunMap> luns_;  // as this nexus knows them, the target may be ahead
+  uint64_t opened_at_ = 0;              // AttentionLog::now()
+  std::optional<UnitAttention> first_attention_;  // of every LUN that was there then
+  bool inventory_changed_ = false;                // LUNs not used yet have 3F/0E pending
+  std::array<std::shared_ptr<Itl>, 256> low_;     // LUN 0..255
   std::vector<std::pair<uint64_t, std::shared_ptr<Itl>>> high_;  // 256.., sorted
   std::vector<std::shared_ptr<Itl>> retired_;                    // removed, with commands active
   CopyRecords copies_;

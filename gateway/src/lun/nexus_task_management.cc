@@ -34,13 +34,13 @@ void wait_for(Itl& itl, const Handle& all) {
 }  // namespace
 
 bool Nexus::abort_task_set(uint64_t lun_field, std::function<void()> done) {
-  Itl* itl = find(lun_field);
+  Itl* itl = use(lun_field);
   if (!itl) return false;
   const Handle all = count_down_to(lane_, std::move(done));
   const std::shared_ptr<Itl> alive = itl->shared_from_this();
   abort_all(*itl, false, nullptr);
   wait_for(*itl, all);
-  function_at_owner(LinkFunction::kAbortTaskSet, *itl, lun_field, all);
+  function_at_owner(LinkFunction::kAbortTaskSet, itl->unit(), lun_field, all);
   all->through();
   return true;
 }
@@ -52,24 +52,24 @@ bool Nexus::clear_task_set(uint64_t lun_field, std::function<void()> done) {
 }
 
 bool Nexus::logical_unit_reset(uint64_t lun_field, std::function<void()> done) {
-  Itl* itl = find(lun_field);
-  if (!itl) return false;
-  reset_units({itl->shared_unit()}, std::move(done));
+  const MappedLun* lun = listed(lun_field);
+  if (!lun) return false;
+  reset_units({*lun}, std::move(done));
   return true;
 }
 
 void Nexus::target_reset(std::function<void()> done) {
-  std::vector<std::shared_ptr<Unit>> units;
-  for (const Itl* itl : itls()) units.push_back(itl->shared_unit());
-  std::sort(units.begin(), units.end());
-  units.erase(std::unique(units.begin(), units.end()), units.end());
-  reset_units(std::move(units), std::move(done));
+  LunMap luns = *luns_;
+  std::ranges::sort(luns, {}, [](const MappedLun& lun) { return std::pair(lun.unit, lun.lun); });
+  const auto again = std::ranges::unique(luns, {}, &MappedLun::unit);
+  luns.erase(again.begin(), again.end());
+  reset_units(luns, std::move(done));
 }
 
 // The same function for what the owner has of this nexus, if anything.
-void Nexus::function_at_owner(LinkFunction function, const Itl& itl, uint64_t lun_field,
+void Nexus::function_at_owner(LinkFunction function, const Unit& unit, uint64_t lun_field,
                               const std::shared_ptr<Countdown>& all) {
-  const Role role = itl.unit().role();
+  const Role role = unit.role();
   if (role.standing != Standing::kForwarder) return;
   const std::shared_ptr<Link> link =
       function == LinkFunction::kLogicalUnitReset ? link_to(role.owner) : open_link(role.owner);
@@ -81,10 +81,10 @@ void Nexus::function_at_owner(LinkFunction function, const Itl& itl, uint64_t lu
 
 // SAM-5 §6.3.3: every I_T nexus is told, the one that asked too. Where there is an owner elsewhere,
 // it is the owner that aborts everybody's commands and tells everybody (DESIGN R9).
-void Nexus::reset_units(std::vector<std::shared_ptr<Unit>> units, std::function<void()> done) {
+void Nexus::reset_units(const LunMap& luns, std::function<void()> done) {
   const Handle all = count_down_to(lane_, std::move(done));
-  for (const std::shared_ptr<Unit>& unit : units) {
-    bool forwarded = false;
+  for (const MappedLun& lun : luns) {
+    const std::shared_ptr<Unit>& unit = lun.unit;
     // Its own commands end now, not when a posted task runs: the function does not affect those
     // that come after it (RFC 7143 §11.5.1).
     for (Itl* itl : itls()) {
@@ -92,10 +92,8 @@ void Nexus::reset_units(std::vector<std::shared_ptr<Unit>> units, std::function<
       const std::shared_ptr<Itl> alive = itl->shared_from_this();
       abort_all(*itl, false, nullptr);
       wait_for(*itl, all);
-      if (!std::exchange(forwarded, true)) {
-        function_at_owner(LinkFunction::kLogicalUnitReset, *itl, scsi::lun_field(itl->lun()), all);
-      }
     }
+    function_at_owner(LinkFunction::kLogicalUnitReset, *unit, scsi::lun_field(lun.lun), all);
     if (unit->role().standing == Standing::kForwarder) continue;
     all->begin();
     unit->abort_everywhere(*lane_.reactors, lane_.reactor, this, false, nullptr,
@@ -112,14 +110,15 @@ void Nexus::close(bool lost, std::function<void()> done) {
   if (lost) target_->note_lost(id_);
   std::vector<std::shared_ptr<Itl>> mine = retired_;
   for (Itl* itl : itls()) mine.push_back(itl->shared_from_this());
-  // `done` keeps the I_T_L nexuses until it runs, at the top of the stack: the last command may end
-  // underneath functions of a unit that lives through them only.
-  auto all = std::make_shared<Countdown>([self = shared_from_this(), mine, done]() mutable {
+  // `done` keeps the I_T_L nexuses and the LUNs until it runs, at the top of the stack: the last
+  // command may end underneath functions of a unit that lives through them only.
+  auto all = std::make_shared<Countdown>([self = shared_from_this(), mine, luns = luns_,
+                                          done]() mutable {
     self->finish_close();
     // The links too: this may run underneath one of their functions.
-    self->lane_.reactors->post(self->lane_.reactor,
-                               [self, mine = std::move(mine), links = std::move(self->links_),
-                                done = std::move(done)] { done(); });
+    self->lane_.reactors->post(
+        self->lane_.reactor, [self, mine = std::move(mine), luns = std::move(luns),
+                              links = std::move(self->links_), done = std::move(done)] { done(); });
   });
   for (const std::shared_ptr<Itl>& itl : mine) abort_all(*itl, false, nullptr);
   for (const std::shared_ptr<Itl>& itl : mine) wait_for(*itl, all);
@@ -135,13 +134,15 @@ void Nexus::close(bool lost, std::function<void()> done) {
 
 // SAM-5 §6.3.4: RESERVE(6) goes with the nexus, persistent reservations stay.
 void Nexus::finish_close() {
-  for (Itl* itl : itls()) {
-    Unit& unit = itl->unit();
-    unit.detach(itl);
-    std::lock_guard lock(unit.mutex());
+  for (Itl* itl : itls()) itl->unit().detach(itl);
+  for (const MappedLun& lun : *luns_) {
+    Unit& unit = *lun.unit;
+    if (!(unit.gate() & Unit::kReserved)) continue;
+    const std::lock_guard lock(unit.mutex());
     unit.reservations().release6(id_);
     unit.reservations_changed();
   }
+  luns_ = std::make_shared<LunMap>();
   for (auto& itl : low_) itl.reset();
   high_.clear();
   retired_.clear();

@@ -16,8 +16,7 @@ void raise_attentions_locked(Unit& unit, const PrDecision& decision, const Nexus
     for (const PrDecision::Attention& a : decision.attentions) {
       if (a.what == what) whom.push_back(a.who);
     }
-    if (whom.empty()) continue;
-    unit.raise_attention_where_locked(covered_by(std::move(whom), by), what);
+    if (!whom.empty()) unit.raise_attention_for_locked(whom, by, what);
   }
 }
 

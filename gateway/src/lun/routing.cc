@@ -43,7 +43,7 @@ void answer_request_sense(Command& command, bool well_known) {
 }  // namespace
 
 void answer_report_luns(Nexus& nexus, Command& command) {
-  for (Itl* itl : nexus.itls()) itl->unit().clear_attention(*itl, {0x3f, 0x0e});
+  nexus.inventory_reported();
   const std::vector<uint64_t> numbers = nexus.lun_numbers();
   std::vector<uint8_t> out(8 + 8 * (numbers.size() + 1));
   const auto size = scsi::build_report_luns(command.full_cdb(), numbers, out);

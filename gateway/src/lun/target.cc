@@ -2,6 +2,7 @@
 #include <array>
 
 #include "base/limits.h"
+#include "lun/attention_log.h"
 #include "lun/exports.h"
 #include "lun/tokens.h"
 #include "lun/unit.h"
@@ -15,15 +16,27 @@ constexpr size_t kMaxLost = limits::kMaxConnections;
 
 }  // namespace
 
+const MappedLun* find_lun(const LunMap& map, uint64_t lun) {
+  const auto at = std::lower_bound(map.begin(), map.end(), lun,
+                                   [](const MappedLun& m, uint64_t l) { return m.lun < l; });
+  return at != map.end() && at->lun == lun ? &*at : nullptr;
+}
+
 Target::Target(std::string iqn, std::string alias, uint16_t group)
     : iqn_(std::move(iqn)),
       alias_(std::move(alias)),
       group_(group),
+      luns_(std::make_shared<LunMap>()),
       tokens_(std::make_unique<TokenStore>()) {}
 
 Target::~Target() = default;
 
 std::vector<Target::LunEntry> Target::luns() const {
+  const std::shared_ptr<const LunMap> map = lun_map();
+  return {map->begin(), map->end()};
+}
+
+std::shared_ptr<const LunMap> Target::lun_map() const {
   std::lock_guard lock(mutex_);
   return luns_;
 }
@@ -65,9 +78,21 @@ bool Target::access_for(std::string_view initiator, HostAccess* out) const {
 void Target::set_luns(std::vector<LunEntry> luns, Reactors& reactors) {
   std::sort(luns.begin(), luns.end(),
             [](const LunEntry& a, const LunEntry& b) { return a.lun < b.lun; });
+  auto map = std::make_shared<LunMap>();
+  map->reserve(luns.size());
   {
     std::lock_guard lock(mutex_);
-    luns_ = std::move(luns);
+    const uint64_t now = AttentionLog::next();
+    for (LunEntry& entry : luns) {
+      MappedLun lun{std::move(entry), now, now};
+      const MappedLun* before = find_lun(*luns_, lun.lun);
+      if (before && before->unit == lun.unit) {
+        lun.since = before->since;
+        if (before->read_only == lun.read_only) lun.protected_since = before->protected_since;
+      }
+      map->push_back(std::move(lun));
+    }
+    luns_ = std::move(map);
   }
   for (const std::shared_ptr<Nexus>& nexus : nexuses()) {
     reactors.post(nexus->lane().reactor, [nexus] { nexus->refresh_luns(); });

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/limits.h"
+#include "lun/attention_log.h"
 #include "lun/bandwidth.h"
 #include "lun/range_table.h"
 #include "lun/reservations.h"
@@ -50,6 +51,7 @@ Unit::Unit(UnitIdentity identity, std::unique_ptr<backend::Backend> backend, uns
       store_(std::move(store)),
       default_write_cache_(backend_->write_cache()),
       bandwidth_(std::make_unique<Bandwidth>()),
+      attentions_(std::make_unique<AttentionLog>()),
       // 4 KiB is what most commands keep to.
       ranges_(std::make_shared<RangeTable>(reactors, identity_.block_size >= 4096 ? 0 : 3)),
       reservations_(std::make_unique<Reservations>()),

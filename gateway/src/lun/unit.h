@@ -28,6 +28,7 @@
 
 namespace sluice::lun {
 
+class AttentionLog;
 class Bandwidth;
 class RangeTable;
 class Reservations;
@@ -35,6 +36,7 @@ class ReservationStore;
 class UnitStatistics;
 struct Closing;
 struct Qos;
+struct Registration;
 struct ReservationState;
 
 inline constexpr UnitAttention kCapacityChanged{0x2a, 0x09};  // CAPACITY DATA HAS CHANGED
@@ -150,19 +152,20 @@ class Unit : public std::enable_shared_from_this<Unit> {
   Bandwidth& bandwidth() const { return *bandwidth_; }
 
   // --- unit attention (DESIGN R10: at least once, at most one pending per nexus and condition)
-  // Queues `ua` for every I_T_L nexus but `except` (may be null). Takes the mutex.
+  // Queues `ua` for every I_T_L nexus but `except` (may be null), those included that are not
+  // there yet (lun/attention_log.h). Takes the mutex.
   void raise_attention(UnitAttention ua, const Itl* except);
   // As the others here, with the mutex held by the caller.
   void raise_attention_locked(UnitAttention ua, const Itl* except);
-  void raise_attention_for(const NexusId& id, UnitAttention ua);
-  void raise_attention_for_locked(const NexusId& id, UnitAttention ua);
-  // For every I_T_L nexus that `which` accepts: registrations may cover several (ALL_TG_PT).
-  void raise_attention_where_locked(const std::function<bool(const NexusId&)>& which,
-                                    UnitAttention ua);
+  void raise_attention_for(Itl& itl, UnitAttention ua);
+  // For every nexus but `by` that one of them covers. `by` is there.
+  void raise_attention_for_locked(const std::vector<Registration>& whom, const NexusId& by,
+                                  UnitAttention ua);
   // Takes the oldest pending attention of `itl`; false: there is none.
   bool pop_attention(Itl& itl, UnitAttention* out);
   void clear_attention(Itl& itl, UnitAttention ua);  // if pending
-  void attach(Itl* itl);                             // registers an I_T_L nexus
+  // Registers an I_T_L nexus; what is pending for it: Itl::open().
+  void attach(Itl& itl, const std::vector<UnitAttention>& first, uint64_t since);
   void detach(Itl* itl);
 
   // --- changes from outside
@@ -228,6 +231,7 @@ class Unit : public std::enable_shared_from_this<Unit> {
   bool medium_gone_ = false;
   ModeParameters mode_;
   std::vector<Itl*> itls_;
+  std::unique_ptr<AttentionLog> attentions_;
   std::shared_ptr<RangeTable> ranges_;  // shared with wake-ups on their way to other reactors
   std::unique_ptr<Reservations> reservations_;
   std::function<void(uint64_t)> newer_epoch_;

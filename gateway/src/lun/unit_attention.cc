@@ -2,6 +2,8 @@
 #include <algorithm>
 
 #include "base/limits.h"
+#include "lun/attention_log.h"
+#include "lun/reservation_effects.h"
 #include "lun/unit.h"
 
 namespace sluice::lun {
@@ -20,10 +22,13 @@ void queue(Itl& itl, UnitAttention ua) {
 
 }  // namespace
 
-void Unit::attach(Itl* itl) {
+// In one step: what is raised meanwhile is found in the log, or raised for it.
+void Unit::attach(Itl& itl, const std::vector<UnitAttention>& first, uint64_t since) {
   std::lock_guard lock(mutex_);
-  itls_.push_back(itl);
-  lane_ = itl->nexus().lane();
+  itls_.push_back(&itl);
+  lane_ = itl.nexus().lane();
+  for (const UnitAttention ua : first) queue(itl, ua);
+  for (const UnitAttention ua : attentions_->raised_after(since, itl.nexus().id())) queue(itl, ua);
 }
 
 void Unit::detach(Itl* itl) {
@@ -40,24 +45,21 @@ void Unit::raise_attention_locked(UnitAttention ua, const Itl* except) {
   for (Itl* itl : itls_) {
     if (itl != except) queue(*itl, ua);
   }
+  attentions_->add(ua);
 }
 
-void Unit::raise_attention_for(const NexusId& id, UnitAttention ua) {
+void Unit::raise_attention_for(Itl& itl, UnitAttention ua) {
   std::lock_guard lock(mutex_);
-  raise_attention_for_locked(id, ua);
+  queue(itl, ua);
 }
 
-void Unit::raise_attention_for_locked(const NexusId& id, UnitAttention ua) {
+void Unit::raise_attention_for_locked(const std::vector<Registration>& whom, const NexusId& by,
+                                      UnitAttention ua) {
+  const auto concerned = covered_by(whom, by);
   for (Itl* itl : itls_) {
-    if (itl->nexus().id() == id) queue(*itl, ua);
+    if (concerned(itl->nexus().id())) queue(*itl, ua);
   }
-}
-
-void Unit::raise_attention_where_locked(const std::function<bool(const NexusId&)>& which,
-                                        UnitAttention ua) {
-  for (Itl* itl : itls_) {
-    if (which(itl->nexus().id())) queue(*itl, ua);
-  }
+  attentions_->add(ua, whom);
 }
 
 bool Unit::pop_attention(Itl& itl, UnitAttention* out) {

@@ -1,6 +1,7 @@
 // EXTENDED COPY and RECEIVE COPY RESULTS as a host sees them.
 #include <gtest/gtest.h>
 
+#include "lun/ownership.h"
 #include "lun/reservations.h"
 #include "lun/xcopy_fixture.h"
 
@@ -323,6 +324,35 @@ TEST_F(MixedXcopyTest, ARestIsPaddedIfAllowedElseRefused) {
   EXPECT_EQ(run(begin_copy(*a, cut)).sense(), 0u);
   EXPECT_TRUE(same(*backend, 1000 * 512, other_backend->data, 100 * 4096, 9 * 512));
   EXPECT_TRUE(same(*backend, 1009 * 512, before, 1009 * 512, 512));
+}
+
+class FencedCopyTest : public XcopyTest {
+ protected:
+  std::shared_ptr<backend::Backend> kept;  // until the test looks at it no more
+};
+
+// Its nexus has no command of its own at the other unit: still a fence of that must find it.
+TEST_F(FencedCopyTest, ACopyIsAUseOfSourceAndDestination) {
+  kept = other->shared_backend();
+  const Segment write{0, 1, 8, 0, 0};
+  const Segment read{1, 0, 8, 0, 0};
+  other_backend->holds = true;
+  std::vector<Task*> copies;
+  int dropped = 0;
+  for (const Segment& segment : {read, write}) {
+    auto fresh = open_fresh("fresh" + std::to_string(copies.size()));
+    start(*fresh, test_unit_ready());
+    ASSERT_EQ(fresh->itls().size(), 1u);
+    fresh->drop = [&](const std::string&) { ++dropped; };
+    copies.push_back(&begin_copy(*fresh, both({segment})));
+    reactors.run();
+    ASSERT_EQ(copies.back()->completions, 0);
+  }
+  fence(*other, reactors, [] {});
+  reactors.run();
+  EXPECT_EQ(dropped, 2) << "DESIGN R4, R5";
+  other_backend->release_all();
+  for (Task* copy : copies) run(*copy);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // A link at one gateway against the forwarding port of another (DESIGN R1, R5, R6, R9).
 #include <gtest/gtest.h>
 
+#include "lun/unit.h"
 #include "simulation/gateway_pair.h"
 #include "simulation/initiator.h"
 
@@ -246,6 +247,26 @@ TEST_F(Forwarding, AtTheEndOfItsNexusTheOwnersEndsToo) {
   EXPECT_TRUE(done);
   EXPECT_TRUE(r->ended);
   EXPECT_TRUE(pair_->owner.target().nexuses().empty());
+}
+
+TEST_F(Forwarding, TheOwnerHasNexusesForTheLunsThatWereUsedOnly) {
+  pair_->run(*nexus_, read16(0, 1), 512, {}, 1);
+  const auto sessions = pair_->owner.target().nexuses();
+  ASSERT_EQ(sessions.size(), 1u);
+  EXPECT_EQ(sessions[0]->lun_numbers().size(), 2u);
+  ASSERT_EQ(sessions[0]->itls().size(), 1u);
+  EXPECT_EQ(sessions[0]->itls()[0]->lun(), 1u);
+}
+
+TEST_F(Forwarding, WhatTheOwnerRaisedBeforeALunWasUsedIsToldAtItsFirstUse) {
+  pair_->run(*nexus_, read16(0, 1), 512, {}, 1);
+  pair_->owner.unit(0)->raise_attention(lun::kCapacityChanged, nullptr);
+  const auto told = pair_->run(*nexus_, read16(0, 1), 512);
+  EXPECT_EQ(told->command.status, scsi::Status::kCheckCondition);
+  EXPECT_EQ(told->command.sense[2] & 0x0f, 0x06);
+  EXPECT_EQ(told->command.sense[12], 0x2a);
+  EXPECT_EQ(told->command.sense[13], 0x09);
+  EXPECT_EQ(pair_->run(*nexus_, read16(0, 1), 512)->command.status, scsi::Status::kGood);
 }
 
 TEST_F(Forwarding, ClosingALinkThatNobodyUsedEndsAtOnceButNotInsideTheCall) {

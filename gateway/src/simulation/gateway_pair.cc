@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "lun/unit.h"
+#include "scsi/report_luns.h"
 
 namespace sluice::simulation {
 
@@ -84,7 +85,8 @@ std::shared_ptr<lun::Nexus> GatewayPair::open_nexus(uint8_t isid, bool read_only
   id.relative_target_port = 21;
   auto nexus = lun::Nexus::open(origin.exports().find(SimulatedGateway::kTarget), id,
                                 origin.shard().lane, read_only);
-  for (lun::Itl* itl : nexus->itls()) {
+  for (const uint64_t lun : nexus->lun_numbers()) {
+    lun::Itl* itl = nexus->use(scsi::lun_field(lun));
     const std::lock_guard lock(itl->unit().mutex());
     itl->pending.clear();
     itl->attention = false;

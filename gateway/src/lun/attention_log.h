@@ -1,0 +1,43 @@
+// The unit attentions that were raised on a unit, for nexuses that come to it later than their
+// session began: the first command finds them as if the nexus had been there all the time
+// (SAM-5 §5.14). Told to whom they concern; told to all where that would be too much to keep.
+//
+// Threads: with the unit's mutex held, but for now() and next().
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "lun/reservations.h"
+
+namespace sluice::lun {
+
+class AttentionLog {
+ public:
+  // Of one clock for all units of the process, so that one number says when a session began.
+  using Moment = uint64_t;
+  static Moment now();
+  static Moment next();  // later than every now() before
+
+  void add(UnitAttention ua) { add({next(), ua, std::nullopt}); }
+  void add(UnitAttention ua, const std::vector<Registration>& whom);
+
+  // What `id` is to be told that was raised after `since`, oldest first.
+  std::vector<UnitAttention> raised_after(Moment since, const NexusId& id) const;
+
+  size_t size() const { return entries_.size(); }
+
+ private:
+  struct Entry {
+    Moment at;
+    UnitAttention what;
+    std::optional<Registration> who;  // nullopt: everybody
+  };
+  void add(Entry entry);
+  void tell_all(UnitAttention ua);
+
+  std::vector<Entry> entries_;  // oldest first; one for each `what` and `who`
+};
+
+}  // namespace sluice::lun
