@@ -15,6 +15,7 @@
 
 #include "base/log.h"
 #include "lun/countdown.h"
+#include "lun/exports.h"
 #include "lun/ownership.h"
 #include "lun/range_table.h"
 #include "lun/task_set.h"
@@ -26,30 +27,41 @@ using ClosingPtr = std::shared_ptr<Closing>;
 
 constexpr unsigned kHere = 0;  // the reactor on which a unit is closed
 
-// R4: everybody who has the unit is cut off, unanswered.
-void drop_nexus(Itl& itl, const char* why) {
-  const std::shared_ptr<Itl> alive = itl.shared_from_this();
-  abort_all(itl, false, nullptr);
-  Nexus& nexus = itl.nexus();
+void drop_nexus(Nexus& nexus, const char* why) {
   if (!nexus.closed() && nexus.drop) nexus.drop(why);
 }
 
+// R4: everybody who has the unit is cut off, unanswered; who has not used it yet as well, since its
+// first command for it may be on its way here from before.
 void drop_nexuses(const ClosingPtr& closing, const char* why, std::function<void()> done) {
   auto all = std::make_shared<Countdown>([closing, done = std::move(done)]() mutable {
     closing->reactors->post(kHere, std::move(done));
   });
   std::vector<std::shared_ptr<Itl>> itls;
+  std::vector<std::shared_ptr<Target>> targets;
   {
     const std::lock_guard lock(closing->unit->mutex());
     itls = closing->unit->living_itls_locked();
+    targets = closing->unit->targets_locked();
   }
   for (auto& itl : itls) {
     all->begin();
     const unsigned reactor = itl->nexus().lane().reactor;
     closing->reactors->post(reactor, [itl = std::move(itl), all, why] {
-      drop_nexus(*itl, why);
+      abort_all(*itl, false, nullptr);
+      drop_nexus(itl->nexus(), why);
       all->through();
     });
+  }
+  for (const auto& target : targets) {
+    for (auto& nexus : target->nexuses()) {
+      all->begin();
+      const unsigned reactor = nexus->lane().reactor;
+      closing->reactors->post(reactor, [nexus = std::move(nexus), closing, all, why] {
+        if (nexus->reaches_unused(*closing->unit)) drop_nexus(*nexus, why);
+        all->through();
+      });
+    }
   }
   all->through();
 }

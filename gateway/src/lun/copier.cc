@@ -57,8 +57,7 @@ bool Copier::reserve_memory() {
 }
 
 void Copier::run(const CopyExtent& extent, std::function<void(const CopyFault&)> done) {
-  // Both units must know the nexus: a fence drops whom it finds (DESIGN R4), and a release flushes
-  // by the lane of whoever was there.
+  // Both units must know the nexus: a release flushes by the lane of whoever was there.
   if (extent.source) command_.nexus->use_luns_of(*extent.source);
   command_.nexus->use_luns_of(*extent.destination);
   extent_ = extent;

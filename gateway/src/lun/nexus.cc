@@ -118,6 +118,12 @@ Itl* Nexus::use(uint64_t lun_field) {
   return lun ? open_itl(*lun) : nullptr;
 }
 
+bool Nexus::reaches_unused(const Unit& unit) const {
+  const auto all = itls();
+  return std::ranges::any_of(*luns_, [&](const MappedLun& l) { return l.unit.get() == &unit; }) &&
+         std::ranges::none_of(all, [&](const Itl* itl) { return &itl->unit() == &unit; });
+}
+
 void Nexus::use_luns_of(const Unit& unit) {
   for (const MappedLun& lun : *luns_) {
     if (lun.unit.get() == &unit) use(scsi::lun_field(lun.lun));

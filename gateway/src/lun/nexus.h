@@ -196,7 +196,8 @@ class Nexus : public std::enable_shared_from_this<Nexus> {
   // The same, made where this is the first use. nullptr: there is no such LUN. Well-known LUNs have
   // none.
   Itl* use(uint64_t lun_field);
-  void use_luns_of(const Unit& unit);         // every LUN by which it is reached
+  void use_luns_of(const Unit& unit);  // every LUN by which it is reached
+  bool reaches_unused(const Unit& unit) const;
   std::vector<uint64_t> lun_numbers() const;  // of all LUNs, sorted
   std::vector<Itl*> itls() const;             // of those that have been used, sorted by LUN
   // All LUNs' 3F/0E are taken away: the host has been told the inventory.

@@ -94,6 +94,7 @@ void Target::set_luns(std::vector<LunEntry> luns, Reactors& reactors) {
     }
     luns_ = std::move(map);
   }
+  for (const MappedLun& lun : *lun_map()) lun.unit->add_target(shared_from_this());
   for (const std::shared_ptr<Nexus>& nexus : nexuses()) {
     reactors.post(nexus->lane().reactor, [nexus] { nexus->refresh_luns(); });
   }

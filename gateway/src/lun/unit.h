@@ -167,6 +167,9 @@ class Unit : public std::enable_shared_from_this<Unit> {
   // Registers an I_T_L nexus; what is pending for it: Itl::open().
   void attach(Itl& itl, const std::vector<UnitAttention>& first, uint64_t since);
   void detach(Itl* itl);
+  // A target that shows this unit, or has done so.
+  void add_target(const std::shared_ptr<Target>& target);
+  std::vector<std::shared_ptr<Target>> targets_locked() const;
 
   // --- changes from outside
   Result<void> resize(uint64_t bytes);  // grows; raises 2A/09 everywhere
@@ -231,6 +234,7 @@ class Unit : public std::enable_shared_from_this<Unit> {
   bool medium_gone_ = false;
   ModeParameters mode_;
   std::vector<Itl*> itls_;
+  std::vector<std::weak_ptr<Target>> targets_;
   std::unique_ptr<AttentionLog> attentions_;
   std::shared_ptr<RangeTable> ranges_;  // shared with wake-ups on their way to other reactors
   std::unique_ptr<Reservations> reservations_;

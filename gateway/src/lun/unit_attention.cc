@@ -36,6 +36,23 @@ void Unit::detach(Itl* itl) {
   std::erase(itls_, itl);
 }
 
+void Unit::add_target(const std::shared_ptr<Target>& target) {
+  std::lock_guard lock(mutex_);
+  std::erase_if(targets_, [&target](const std::weak_ptr<Target>& known) {
+    const auto alive = known.lock();
+    return !alive || alive == target;
+  });
+  targets_.push_back(target);
+}
+
+std::vector<std::shared_ptr<Target>> Unit::targets_locked() const {
+  std::vector<std::shared_ptr<Target>> living;
+  for (const auto& target : targets_) {
+    if (auto alive = target.lock()) living.push_back(std::move(alive));
+  }
+  return living;
+}
+
 void Unit::raise_attention(UnitAttention ua, const Itl* except) {
   std::lock_guard lock(mutex_);
   raise_attention_locked(ua, except);
