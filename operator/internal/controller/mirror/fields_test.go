@@ -23,6 +23,7 @@ var elsewhere = map[string]string{
 	"GatewayPoolStatus.gateways_ready": "readyReplicas",
 	"GatewaySpec.forwarding_address":   "- the pod's address, with template.forwardingPort",
 	"GatewayStatus.applied_version":    "- changes all the time; Target paths' `applied` tells what matters of it",
+	"GatewayStatus.drain_requested":    "- health tells what comes of it; it is for who waits for it",
 	"GatewayStatus.last_seen_time":     "- changes all the time; health tells what matters of it",
 	"GatewayStatus.portal_group_tags":  "portals",
 	"Portal.advertised":                "- where the pod runs, or its Service, decides; the status tells",
@@ -33,6 +34,7 @@ var elsewhere = map[string]string{
 	"SnapshotStatus.size_bytes":        "size",
 	"VolumeSpec.size_bytes":            "size",
 	"VolumeStatus.capacity_bytes":      "capacity",
+	"VolumeStatus.requested_move":      "- the condition Progressing tells of it",
 }
 
 // impossible are values of an enumeration that the control plane refuses in this field.
