@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// updates that end one after the other, each after a rest of its own, told as soon as they may be.
-func rests(p *pace, from time.Time, count int, took time.Duration, objects int) (all []time.Duration) {
+// rests of updates that end one after the other, told as soon as they may be.
+func rests(p *pace, from time.Time, count int, took time.Duration, objects, told int) (all []time.Duration) {
 	for range count {
 		from = from.Add(took)
-		rest := p.rest(from, took, objects)
+		rest := p.rest(from, took, objects, told)
 		all = append(all, rest)
 		from = from.Add(rest)
 	}
@@ -17,7 +17,7 @@ func rests(p *pace, from time.Time, count int, took time.Duration, objects int) 
 }
 
 func TestTheFewUpdatesOfAMoveDoNotWaitForEachOther(t *testing.T) {
-	for i, rest := range rests(&pace{}, noon, 5, 100*time.Microsecond, 1000) {
+	for i, rest := range rests(&pace{}, noon, 5, 100*time.Microsecond, 1000, 1) {
 		if rest > time.Millisecond {
 			t.Errorf("after update %d: %s", i, rest)
 		}
@@ -30,24 +30,31 @@ func TestTheManyUpdatesOfAFailoverRestInProportionToWhatTheyCost(t *testing.T) {
 		objects int
 		want    time.Duration
 	}{
-		{100 * time.Microsecond, 1000, 8 * time.Millisecond},
-		{2 * time.Millisecond, 1000, 14 * time.Millisecond},
+		{100 * time.Microsecond, 1000, 32 * time.Millisecond},
+		{2 * time.Millisecond, 20, 16 * time.Millisecond},
 		{100 * time.Microsecond, 100_000, 50 * time.Millisecond},
 		{10 * time.Millisecond, 20, 50 * time.Millisecond},
 		{time.Second, 20, 3 * time.Second},
 	} {
-		all := rests(&pace{}, noon, 40, c.took, c.objects)
-		last := all[len(all)-1]
-		if low, high := c.want*9/10, c.want*11/10; last < low || last > high {
-			t.Errorf("%s with %d objects: %s in the end, want about %s", c.took, c.objects, last, c.want)
+		for _, told := range []int{1, few + 1} {
+			all := rests(&pace{}, noon, 400, c.took, c.objects, told)
+			if last := all[len(all)-1]; last < c.want*4/5 || last > c.want*6/5 {
+				t.Errorf("%s with %d objects, %d told: %s in the end, want about %s", c.took, c.objects, told, last, c.want)
+			}
 		}
+	}
+}
+
+func TestALargeUpdateRestsAtOnce(t *testing.T) {
+	if rest := (&pace{}).rest(noon, 0, 1000, few+1); rest != 32*time.Millisecond {
+		t.Errorf("%s", rest)
 	}
 }
 
 func TestWhatUpdatesCostIsForgottenInTime(t *testing.T) {
 	p := &pace{}
-	rests(p, noon, 100, 0, 1000)
-	if rest := p.rest(noon.Add(time.Minute), 0, 1000); rest > 0 {
+	rests(p, noon, 100, 0, 1000, 1)
+	if rest := p.rest(noon.Add(time.Minute), 0, 1000, 1); rest > 0 {
 		t.Errorf("a minute later: %s", rest)
 	}
 }

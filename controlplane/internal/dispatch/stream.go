@@ -176,10 +176,11 @@ func (g *gatewayStream) send(ctx context.Context) error {
 		select {
 		case <-woken:
 			began := time.Now()
-			if err := g.update(); err != nil {
+			told, err := g.update()
+			if err != nil {
 				return err
 			}
-			woken, rested = nil, time.After(pace.rest(time.Now(), time.Since(began), len(g.sent)))
+			woken, rested = nil, time.After(pace.rest(time.Now(), time.Since(began), len(g.sent), told))
 		case <-rested:
 			woken, rested = g.woken, nil
 		case message := <-g.out:
@@ -195,8 +196,9 @@ func (g *gatewayStream) send(ctx context.Context) error {
 	}
 }
 
-// update sends what has changed since the last one. A gateway that is no longer in the store is told to go.
-func (g *gatewayStream) update() error {
+// update sends what has changed since the last one, and returns how much that was. A gateway that is no longer in the store is told
+// to go.
+func (g *gatewayStream) update() (told int, err error) {
 	var sent []*pb.StreamUpdate
 	known := false
 	settings := Settings{ClusterID: g.service.options.ClusterID, OUI: g.service.options.OUI,
@@ -220,15 +222,16 @@ func (g *gatewayStream) update() error {
 		}
 	})
 	if !known {
-		return status.Errorf(codes.FailedPrecondition, "gateway %s was deleted", g.name)
+		return 0, status.Errorf(codes.FailedPrecondition, "gateway %s was deleted", g.name)
 	}
 	g.applied.tell(g.about)
 	for _, update := range sent {
 		if err := g.stream.Send(&pb.ConnectResponse{Message: &pb.ConnectResponse_Update{Update: update}}); err != nil {
-			return err
+			return 0, err
 		}
+		told += len(update.GetPut()) + len(update.GetRemoved())
 	}
-	return nil
+	return told, nil
 }
 
 // renew makes the state anew, and what leads to it from the one that was sent.
