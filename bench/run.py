@@ -211,6 +211,7 @@ def main(argv):
         for target in kinds:
             cleanup.callback(target.stop)
             target.start()
+        measure.read_files_once(setup, kinds, notes)
         records = run_all(setup, args, kinds, rounds, notes)
         verdicts = take_over(kinds, 1 if args.mode == "smoke" else takeover.COUNT, notes)
     if not records:

@@ -4,7 +4,9 @@ import dataclasses
 import json
 import subprocess
 
-from runner import processes
+from runner import cells, processes
+
+SLOWEST_READ = 600e6  # bytes per second
 
 
 class MeasureError(Exception):
@@ -77,3 +79,18 @@ def alternate(cells, kinds, rounds, sink, notes):
                     continue
                 record.update(target=target.name, round=r, cell=dataclasses.asdict(cell))
                 sink(record)
+
+
+def read_files_once(setup, kinds, notes):
+    """What first touches of a RAM file's pages cost is no command's, and the limit has its file mapped
+    populated. So every target reads its file once."""
+    once = dataclasses.replace(setup, warmup=0, window=setup.file_size / SLOWEST_READ)
+    for store in ("file", "volume"):
+        cell = cells.Shape(store, "read", 131072, 32, 1, sequential=True).cell(False)
+        for target in kinds:
+            if not target.measures(cell):
+                continue
+            try:
+                measure(once, target, cell)
+            except MeasureError as e:
+                notes.append(f"{target.name} didn't read its file before: {e}")
