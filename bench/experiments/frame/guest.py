@@ -11,7 +11,6 @@ from experiments.frame.stopping import CannotRun
 
 ROOT = os.path.realpath(os.path.join(os.path.dirname(__file__), "../../.."))
 ISOLATED = "SLUICE_EXPERIMENT_ISOLATED"
-DIED = 125  # tests/guest/boot: the guest didn't end by itself
 
 
 def check(programs, *files):
@@ -39,7 +38,15 @@ def isolate():
     done = subprocess.run([os.path.join(ROOT, "tests/guest/image")], stdout=sys.stderr)
     if done.returncode != 0:
         raise CannotRun("the guest's image can't be made (tests/guest/image)")
-    os.execvpe("unshare", ["unshare", *ways, sys.executable, *sys.argv], os.environ | {ISOLATED: "1"})
+    # unshare is deaf to signals: who is asked to end ends it, and with it everything inside.
+    child = subprocess.Popen(
+        ["unshare", *ways, sys.executable, *sys.argv], env=os.environ | {ISOLATED: "1"}, preexec_fn=die_with_us
+    )
+    try:
+        sys.exit(child.wait())
+    finally:
+        child.kill()
+        child.wait()
 
 
 def call(line):
@@ -52,13 +59,14 @@ def die_with_us():
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
 
 
-def boot(options, script, measured, environment=None):
-    """`options` of tests/guest/boot, `script` with its arguments. `measured`: a file that it leaves."""
+def boot(options, script, begun, environment=None):
+    """`options` of tests/guest/boot, `script` with its arguments. `begun`: what the script leaves once it runs."""
     done = subprocess.run(
         [os.path.join(ROOT, "tests/guest/boot"), *map(str, options), *map(str, script)],
         env=os.environ | (environment or {}), stdin=subprocess.DEVNULL,
     )  # fmt: skip
-    if done.returncode == DIED and not os.path.exists(measured):
-        raise CannotRun("no guest boots here")
-    if done.returncode != 0:
-        raise RuntimeError(f"the guest ended with {done.returncode}")
+    if done.returncode == 0:
+        return
+    if not os.path.exists(begun):
+        raise CannotRun(f"no guest boots here (status {done.returncode}): it needs QEMU's x86-64 emulation and 1 GiB of memory")
+    raise RuntimeError(f"the guest ended with {done.returncode}")
