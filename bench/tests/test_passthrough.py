@@ -10,13 +10,13 @@ records = importlib.util.module_from_spec(SPEC)
 SPEC.loader.exec_module(records)
 
 FIO = """local : Saving output of prerun in local.prerun.txt
-{"jobs": [{"error": 0, "read": {"bw_bytes": 20000000, "iops": 152.6, "total_ios": 457, "lat_ns": {"mean": 1e8}},
+{"jobs": [{"error": 0, "read": {"bw_bytes": 19660800, "iops": 144.6, "total_ios": 457, "lat_ns": {"mean": 1e8}},
            "write": {"bw_bytes": 0, "iops": 0.0, "total_ios": 0, "lat_ns": {"mean": 0.0}}}]}"""
 LOAD = """{"errors": 0, "first_error": "", "commands": 450, "mb_per_s": 19.0, "iops": 150.0, "latency_us": {"mean": 104000.0},
  "session": {"InitialR2T": "No"}}"""
 BEFORE = "uptime 10.00\ncpu  100 0 50 800 50 0 0 0 0 0\ncpu0 50 0 25 400 25 0 0 0 0 0\nthread 1000000000 5 6\nthread 500000000 5 6\n"
 AFTER = "uptime 12.00\ncpu  150 0 100 1080 70 0 0 0 0 0\ncpu0 75 0 50 540 35 0 0 0 0 0\nthread 1500000000 5 6\nthread 600000000 5 6\n"
-RATES = {"nvme": 20_000_000, "sg": 13_107_200}
+RATES = {"nvme": 19_660_800, "sg": 13_107_200}
 
 
 def measured(subject, turn, rate, idle=0.6, device=1.0, core=0.4, op="read"):
@@ -44,8 +44,8 @@ class ParsingTest(unittest.TestCase):
         with self.assertRaises(ValueError):
             records.use_of(BEFORE, AFTER.split("thread")[0])
 
-    def test_a_note_before_fios_report_is_passed_over(self):
-        self.assertEqual(records.done_by_fio(FIO, "read"), {"bytes_per_second": 20000000, "iops": 152.6, "latency_mean_s": 0.1})
+    def test_a_note_before_fios_report_is_passed_over_and_its_iops_are_those_of_its_bytes(self):
+        self.assertEqual(records.done_by_fio(FIO, "read"), {"bytes_per_second": 19660800, "iops": 150.0, "latency_mean_s": 0.1})
 
     def test_a_load_that_failed_or_did_nothing_is_an_error(self):
         with self.assertRaises(ValueError):
@@ -67,7 +67,7 @@ class ParsingTest(unittest.TestCase):
             local, ours = records.turns(folder, RATES)
         self.assertEqual((local["subject"], ours["subject"]), ("local", "sluice"))
         self.assertEqual(local["parameters"], ours["parameters"])
-        self.assertEqual(local["parameters"]["device_bytes_per_second"], 20_000_000)
+        self.assertEqual(local["parameters"]["device_bytes_per_second"], 19_660_800)
         self.assertEqual(local["figures"]["share_of_device_ratio"], 1.0)
         self.assertNotIn("target_cpu_share", local["figures"])
         self.assertEqual(ours["session"], {"InitialR2T": "No"})
