@@ -94,6 +94,9 @@ func movedAgain(from, now proto.Message) string {
 	switch {
 	case asked == nil || proto.Equal(asked.GetRequestTime(), instead.GetRequestTime()):
 		return ""
+	case instead == nil && (status.GetOwnership() != pb.OwnershipState_OWNERSHIP_STATE_OWNED ||
+		status.GetOwnerGateway() == before.GetOwnerGateway()):
+		return "" // refused or given up, perhaps: why is told a moment after the request is over
 	case instead == nil:
 		return fmt.Sprintf("no move is asked for any more; its ownership is %s, its owner gateway number %s",
 			ownershipWord(status), number(status.GetOwnerGateway()))

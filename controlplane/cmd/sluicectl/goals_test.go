@@ -87,11 +87,16 @@ func TestAMoveIsReplacedOnlyByOneThatWantsSomethingElse(t *testing.T) {
 		"another one to any gateway":                   {to(2, 1), to(0, 2), "whichever gateway suits best"},
 		"to one gateway, where any but this is wanted": {to(0, 1), to(3, 2), ""},
 		"back, where any but this is wanted":           {to(0, 1), to(1, 2), "to gateway number 1"},
-		"over":                                         {to(2, 1), nil, "no move is asked for any more"},
+		"over, and why is about to be told":            {to(2, 1), nil, ""},
 	} {
 		if told := movedAgain(volume(1, c.asked), volume(1, c.now)); (told == "") != (c.told == "") || !strings.Contains(told, c.told) {
 			t.Errorf("%s: %q", name, told)
 		}
+	}
+	elsewhere := volume(3, nil)
+	elsewhere.Status.Ownership = pb.OwnershipState_OWNERSHIP_STATE_OWNED
+	if told := movedAgain(volume(1, to(2, 1)), elsewhere); !strings.Contains(told, "no move is asked for any more") {
+		t.Errorf("somebody else's move is over: %q", told)
 	}
 }
 
