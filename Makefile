@@ -163,10 +163,13 @@ scenarios: build ## in a cluster under load: rolling upgrade, a switch down, etc
 	@.ci/deps go faults
 	@V=1 .ci/tier scenarios tests/scenarios/run
 
+# All but passthrough, whose aims take longer windows than fifteen minutes have room for.
+SHORT_EXPERIMENTS := backing-stores baseline growth ramp scale sweep switches two-lines
+
 bench: build ## engine, forwarder and image beside tgt, librbd and a bare echo, then short experiments; at most 15 minutes
 	@.ci/deps bench ceph
 	@bench/run.sh --rounds 3 --window 0.4 --budget 170 --reports bench/reports
-	@bench/experiments/run --short --budget 480 --reports bench/reports
+	@bench/experiments/run --short --budget 600 --reports bench/reports $(SHORT_EXPERIMENTS)
 
 bench-full: build ## the whole matrix, and every experiment at full length; hours
 	@.ci/deps bench ceph
