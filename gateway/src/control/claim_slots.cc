@@ -20,10 +20,11 @@ ClaimSlots::ClaimSlots(int directory, std::string volume, std::string shown)
       name_(volume_ + kClaimsFile),
       shown_(std::move(shown)) {}
 
-std::optional<ClaimSlots::Slots> ClaimSlots::read() const {
+Result<std::optional<ClaimSlots::Slots>> ClaimSlots::read() const {
   const Result<std::optional<std::string>> text =
       read_small_file(directory_, name_, kSlots * kSlotBytes, shown_);
-  if (!text || !text.value() || text.value()->size() != kSlots * kSlotBytes) return std::nullopt;
+  if (!text) return Error{text.error()};
+  if (!text.value() || text.value()->size() != kSlots * kSlotBytes) return std::optional<Slots>();
   Slots slots;
   size_t unread = 0;
   for (size_t i = 0; i < kSlots; ++i) {
@@ -40,12 +41,14 @@ std::optional<ClaimSlots::Slots> ClaimSlots::read() const {
   // Nobody whom another boot's note names runs any more, and nothing in it was synced.
   if (slots.records[0] && slots.records[0]->holder.boot_id != this_boot()) slots.records[0].reset();
   slots.damaged = unread == kSlots - 1;
-  return slots;
+  return std::optional(std::move(slots));
 }
 
 // Who has the lock has noted itself first: of two that are as old, the note is the newer.
 Result<void> ClaimSlots::bring_up(Record* record) const {
-  std::optional<Slots> slots = read();
+  Result<std::optional<Slots>> found = read();
+  if (!found) return Error{found.error()};
+  std::optional<Slots>& slots = found.value();
   if (!slots) return {};
   if (slots->damaged) {
     return Error{shown_ + ": the claims beside it (" + name_ +
@@ -70,10 +73,11 @@ Result<bool> ClaimSlots::write(const Record& record, Outlasts outlasts) const {
   Record short_one = record;
   short_one.reservations = {};
   std::string text = format_record(short_one);
-  const std::optional<Slots> slots = read();
-  if (!slots || text.size() > kSlotBytes) return false;
+  const Result<std::optional<Slots>> slots = read();
+  if (!slots) return Error{slots.error()};
+  if (!slots.value() || text.size() > kSlotBytes) return false;
   text.resize(kSlotBytes);
-  const auto& [note, first, second] = slots->records;
+  const auto& [note, first, second] = slots.value()->records;
   const bool over_second = first && (!second || age_of(*second) < age_of(*first));
   const size_t slot = outlasts == Outlasts::kProcess ? 0 : over_second ? 2 : 1;
   const FileDescriptor file(::openat(directory_, name_.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW));

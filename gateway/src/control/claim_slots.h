@@ -36,7 +36,7 @@ class ClaimSlots {
     std::array<std::optional<Record>, kSlots> records;
     bool damaged = false;
   };
-  std::optional<Slots> read() const;  // nullopt: there is no such file
+  Result<std::optional<Slots>> read() const;  // nullopt: there is no such file
 
   const int directory_;
   const std::string volume_;

@@ -150,6 +150,14 @@ TEST_F(RecordFileTest, SyncedClaimsThatAreAllDamagedAreAnError) {
   EXPECT_FALSE(file_.claim(served_anew(10), Outlasts::kPowerCut));
 }
 
+TEST_F(RecordFileTest, ClaimsThatCannotBeReadAreAnErrorAndNotNone) {
+  ASSERT_TRUE(file_.claim(some_record(), Outlasts::kPowerCut));
+  remove(".holder");
+  ASSERT_EQ(::mkdir(path(".holder").c_str(), 0700), 0);
+  EXPECT_FALSE(file_.read());
+  EXPECT_FALSE(file_.claim(served_anew(8), Outlasts::kPowerCut));
+}
+
 // What else is new is in the record, and has to be there after a power cut as well.
 TEST_F(RecordFileTest, AClaimThatChangesMoreThanASlotSaysIsARecord) {
   for (const Outlasts outlasts : {Outlasts::kProcess, Outlasts::kPowerCut}) {
