@@ -84,9 +84,9 @@ Result<void> RecordFile::claim(const Record& record, Outlasts outlasts) const {
     if (in_slot.value()) return {};
   }
   // What is in slots beside no record belongs to one that was removed.
-  const Result<void> cleared = present.value() ? Result<void>() : slots_.clear();
+  Result<void> cleared = present.value() ? Result<void>() : slots_.clear();
   if (!cleared) return cleared;
-  const Result<void> written = write(record);
+  Result<void> written = write(record);
   if (!written) return written;
   // No slot may have a word against the record any more, one of the same age with the former holder
   // for example.
