@@ -2,14 +2,10 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <chrono>
 #include <filesystem>
-#include <thread>
 
 #include "backend/spec.h"
 #include "base/limits.h"
@@ -28,17 +24,7 @@ JobOutcome problem(std::string why) { return {.problem = std::move(why)}; }
 
 // Whoever makes a device a volume's is alone in that on the node.
 Result<FileDescriptor> guard(const LocalPool& home) {
-  FileDescriptor file(
-      ::openat(home.records(), kGuard, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (!file.valid()) return Error{"can't guard " + home.path() + ": " + reason_of(errno)};
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(5);
-  while (::flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
-    if ((errno != EWOULDBLOCK && errno != EINTR) || std::chrono::steady_clock::now() >= end) {
-      return Error{"can't guard " + home.path() + ": " + reason_of(errno)};
-    }
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
-  return file;
+  return guard_file(home.records(), kGuard, home.path(), 5 * kSecond);
 }
 
 // The directory's own name for itself, the same for every gateway by whatever path it sees it.

@@ -3,12 +3,15 @@
 #include <fcntl.h>
 #include <isa-l/crc.h>
 #include <linux/openat2.h>
+#include <sys/file.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <thread>
 
 namespace sluice::control {
 namespace {
@@ -125,6 +128,23 @@ Result<std::optional<std::string>> read_small_file(int directory, const std::str
       return failed("read", shown);
     }
   }
+}
+
+Result<FileDescriptor> guard_file(int directory, const std::string& name, const std::string& shown,
+                                  Nanos patience) {
+  FileDescriptor file(
+      ::openat(directory, name.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!file.valid()) return failed("guard", shown);
+  const auto end = std::chrono::steady_clock::now() + std::chrono::nanoseconds(patience);
+  while (::flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK && errno != EINTR) return failed("guard", shown);
+    if (std::chrono::steady_clock::now() >= end) {
+      return Error{"can't write " + shown +
+                   ": another writer of it is at it still; check the disk"};
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  return file;
 }
 
 }  // namespace sluice::control

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "backend/descriptor.h"
+#include "base/clock.h"
 #include "base/result.h"
 
 namespace sluice::control {
@@ -36,6 +37,11 @@ Result<void> replace_file(int directory, const std::string& name, std::string_vi
 // nullopt: there is no such file.
 Result<std::optional<std::string>> read_small_file(int directory, const std::string& name,
                                                    size_t limit, const std::string& shown);
+
+// The lock of a file that is there for nothing else, made if need be: who holds it is alone in what
+// it guards. Waits for as long as `patience` (0: not at all); `shown` is what is guarded.
+Result<FileDescriptor> guard_file(int directory, const std::string& name, const std::string& shown,
+                                  Nanos patience);
 
 // "no space left on device; free space on the filesystem or add to it", for the errno given.
 std::string reason_of(int error);

@@ -1,12 +1,5 @@
 #include "control/record_file.h"
 
-#include <fcntl.h>
-#include <sys/file.h>
-
-#include <cerrno>
-#include <chrono>
-#include <thread>
-
 #include "base/limits.h"
 #include "control/record_files.h"
 
@@ -48,21 +41,7 @@ Result<std::optional<Record>> RecordFile::read() const {
 
 // Writers of the record exclude each other, whatever they hold besides.
 Result<FileDescriptor> RecordFile::guard() const {
-  FileDescriptor file(::openat(directory_, (volume_ + kGuardFile).c_str(),
-                               O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (!file.valid()) return Error{"can't guard " + shown_ + ": " + reason_of(errno)};
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(1);
-  while (::flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
-    if (errno != EWOULDBLOCK && errno != EINTR) {
-      return Error{"can't guard " + shown_ + ": " + reason_of(errno)};
-    }
-    if (std::chrono::steady_clock::now() >= end) {
-      return Error{"can't write " + shown_ +
-                   ": a writer of it has hung for more than a second; check the disk"};
-    }
-    std::this_thread::sleep_for(std::chrono::milliseconds(2));
-  }
-  return file;
+  return guard_file(directory_, volume_ + kGuardFile, shown_, kSecond);
 }
 
 Result<void> RecordFile::write(const Record& record) const {

@@ -1,7 +1,5 @@
 #include "control/record_files.h"
 
-#include <fcntl.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -17,11 +15,8 @@ Result<void> remove_records(int directory, const std::string& volume, const std:
     return Error{"\"" + volume + "\" is no uid of a volume"};
   }
   // A writer that has hung is not waited for: the job comes again.
-  const FileDescriptor guard(::openat(directory, (volume + kGuardFile).c_str(),
-                                      O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (!guard.valid() || ::flock(guard.get(), LOCK_EX | LOCK_NB) != 0) {
-    return Error{"can't guard the records " + path + ".*: " + reason_of(errno)};
-  }
+  const Result<FileDescriptor> guarded = guard_file(directory, volume + kGuardFile, path + ".*", 0);
+  if (!guarded) return Error{guarded.error()};
   for (const char* name : kRecordFiles) {
     if (::unlinkat(directory, (volume + name).c_str(), 0) != 0 && errno != ENOENT) {
       return Error{"can't delete " + path + name + ": " + reason_of(errno)};
