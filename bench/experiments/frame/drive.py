@@ -18,6 +18,9 @@ from runner import machine, setup  # noqa: E402
 
 FOLDER = os.path.join(BENCH, "experiments")
 LINES = "experiments.jsonl"
+# Seconds that an experiment has after Ctrl-C, which it gets as well, to clean up; a signal to this process alone, or a
+# second one while it cleans up, would leave it running.
+INTERRUPTED = 30
 
 
 def known():
@@ -75,7 +78,11 @@ def run_one(name, args, path):
             said.append(text.strip())
         status = child.wait()
     except KeyboardInterrupt:
-        child.wait()  # it got the same signal, and cleans up
+        try:
+            child.wait(timeout=INTERRUPTED)
+        except subprocess.TimeoutExpired:
+            child.terminate()
+            child.wait()
         raise
     except SystemExit:
         child.terminate()
