@@ -12,6 +12,7 @@ void Outbox::Batch::clear() {
   arena_left = 0;
   bytes = 0;
   first = 0;
+  numbered = 0;
   // One busy moment must not keep its memory for the life of the connection.
   if (arena.size() > 4) arena.resize(4);
 }
@@ -24,10 +25,29 @@ void Outbox::next_chunk() {
   filling_.arena_left = kArenaChunk;
 }
 
+void Outbox::seal() {
+  waiting_bytes_ += filling_.bytes;
+  waiting_.push_back(std::exchange(filling_, Batch()));
+}
+
+uint32_t Outbox::overtaken() const {
+  uint32_t count = filling_.numbered;
+  for (const Batch& batch : waiting_) count += batch.numbered;
+  return count;
+}
+
 std::span<iovec> Outbox::take(size_t limit) {
   if (sending_.bytes == 0) {
     sending_.clear();
-    std::swap(filling_, sending_);
+    if (urgent_.bytes != 0) {
+      std::swap(urgent_, sending_);
+    } else if (waiting_.empty()) {
+      std::swap(filling_, sending_);
+    } else {
+      sending_ = std::move(waiting_.front());
+      waiting_.pop_front();
+      waiting_bytes_ -= sending_.bytes;
+    }
   }
   in_flight_ = true;
   const size_t n = std::min(limit, sending_.vectors.size() - sending_.first);

@@ -1,15 +1,17 @@
 // Bytes on their way to one peer: headers in a small arena, payloads by reference, all sent with
 // one gathered send per batch (DESIGN §5: one send per response costs six times as much).
 //
-//   protocol core  --header()/payload()-->  filling batch  --take()-->  sending batch  --sent()-->
+//   protocol core  --begin()/header()/payload()-->  filling batch  --take()-->  sending batch  --sent()-->
 //
-// While one batch is in flight the next one fills; no memory of either moves.
+// While one batch is in flight the next one fills; no memory of either moves. What fills beyond kBatch
+// waits as further batches: what is urgent overtakes those, but never a send in flight.
 #pragma once
 
 #include <sys/uio.h>
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <span>
 #include <utility>
@@ -22,6 +24,25 @@ namespace sluice::iscsi {
 
 class Outbox {
  public:
+  // A PDU follows.
+  void begin() {
+    if (filling_.bytes >= kBatch) [[unlikely]]
+      seal();
+  }
+  // It has a StatSN.
+  void numbered() { ++filling_.numbered; }
+  // The PDUs that `write` writes, none of them with a StatSN, go before all others that are not being
+  // sent, and in the order in which they came here.
+  template <class Write>
+  void ahead(Write&& write) {
+    if (filling_.bytes == 0 && waiting_.empty()) return write();
+    std::swap(filling_, urgent_);
+    write();
+    std::swap(filling_, urgent_);
+  }
+  // How many PDUs with a StatSN wait that ahead() goes before.
+  uint32_t overtaken() const;
+
   // `size` bytes (1..kArenaChunk) of 8-byte aligned memory that stays put until sent. The caller
   // fills them before the batch is taken.
   uint8_t* header(uint32_t size) {
@@ -39,9 +60,11 @@ class Outbox {
     if (slice.owner) filling_.owners.push_back(std::move(slice.owner));
   }
 
-  size_t bytes() const { return filling_.bytes + sending_.bytes; }
+  size_t bytes() const {
+    return filling_.bytes + waiting_bytes_ + urgent_.bytes + sending_.bytes;
+  }
   bool in_flight() const { return in_flight_; }
-  bool ready() const { return !in_flight_ && (filling_.bytes != 0 || sending_.bytes != 0); }
+  bool ready() const { return !in_flight_ && bytes() != 0; }
   bool empty() const { return bytes() == 0; }
 
   // The next vectors to send, at most `limit` of them; valid until sent(). Call when ready().
@@ -50,6 +73,9 @@ class Outbox {
   void sent(size_t n);
 
   static constexpr uint32_t kArenaChunk = 4096;
+  // A batch takes no further PDU once it has so many bytes. A send of more would save nothing
+  // that can be measured, and hold up what is urgent.
+  static constexpr size_t kBatch = size_t{2} << 20;
 
  private:
   struct Batch {
@@ -61,6 +87,7 @@ class Outbox {
     uint32_t arena_left = 0;
     size_t bytes = 0;  // not sent yet
     size_t first = 0;  // vectors already sent
+    uint32_t numbered = 0;
     void clear();
   };
   void append(uint8_t* p, uint32_t n) {
@@ -75,8 +102,12 @@ class Outbox {
     filling_.vectors.push_back({p, n});
   }
   void next_chunk();
+  void seal();
 
   Batch filling_;
+  std::deque<Batch> waiting_;  // between the two, the next to be sent first
+  size_t waiting_bytes_ = 0;
+  Batch urgent_;
   Batch sending_;
   bool in_flight_ = false;
 };

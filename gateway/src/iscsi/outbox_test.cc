@@ -85,5 +85,58 @@ TEST(Outbox, HoldsPayloadsUntilTheirBatchIsSent) {
   EXPECT_EQ(pool.in_use(), 0u);
 }
 
+// A send of a batch without an end would hold up what is urgent.
+TEST(Outbox, ABatchEndsBetweenTwoPdus) {
+  Outbox out;
+  std::string payload(Outbox::kBatch, 'p');
+  for (int i = 0; i < 3; ++i) {
+    out.begin();
+    put(out, "head");
+    out.payload({BufferRef(), reinterpret_cast<uint8_t*>(payload.data()), Outbox::kBatch});
+    put(out, "end");
+  }
+  EXPECT_EQ(out.bytes(), 3 * (Outbox::kBatch + 7));
+  for (int i = 0; i < 3; ++i) {
+    size_t n = 0;
+    for (const iovec& v : out.take(64)) n += v.iov_len;
+    EXPECT_EQ(n, Outbox::kBatch + 7);
+    out.sent(n);
+  }
+  EXPECT_TRUE(out.empty());
+}
+
+TEST(Outbox, WhatIsUrgentGoesBeforeAllThatIsNotBeingSent) {
+  Outbox out;
+  std::string large(Outbox::kBatch, 'l');
+  const auto add = [&out](const std::string& text) {
+    out.begin();
+    put(out, text);
+    out.numbered();
+  };
+  add("in flight,");
+  EXPECT_EQ(out.take(8).size(), 1u);
+  EXPECT_EQ(out.overtaken(), 0u);
+  add("waits,");
+  out.payload({BufferRef(), reinterpret_cast<uint8_t*>(large.data()), Outbox::kBatch});
+  add("last,");
+  EXPECT_EQ(out.overtaken(), 2u);
+  out.ahead([&] { put(out, "first,"); });
+  out.ahead([&] { put(out, "second,"); });
+  EXPECT_EQ(out.overtaken(), 2u);
+  EXPECT_FALSE(out.ready());
+  out.sent(3);
+  EXPECT_EQ(drain(out, 8, 100000), "flight,first,second,waits," + large + "last,");
+}
+
+TEST(Outbox, WhatIsUrgentWaitsForNothingWhereNothingWaits) {
+  Outbox out;
+  out.ahead([&] { put(out, "urgent,"); });
+  out.begin();
+  put(out, "next");
+  EXPECT_EQ(out.take(8).size(), 2u) << "one send takes both";
+  out.sent(11);
+  EXPECT_TRUE(out.empty());
+}
+
 }  // namespace
 }  // namespace sluice::iscsi

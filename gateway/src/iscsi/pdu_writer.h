@@ -23,6 +23,7 @@ class PduWriter {
 
   // A zeroed header to fill before finish(), and ahs() to fill, too: whole words.
   pdu::Bhs& start(pdu::Opcode opcode, uint32_t ahs_size = 0) {
+    out_.begin();
     uint8_t* memory = out_.header(pdu::kBhsSize + ahs_size + (header_digest_ ? 4 : 0));
     header_ = new (memory) pdu::Bhs();
     header_->set_opcode(opcode);

@@ -74,7 +74,10 @@ Session::~Session() {
 }
 
 void Session::stamp(pdu::Bhs& header, bool takes_stat_sn) {
-  if (takes_stat_sn) hearing_.said(stat_sn_, shard_.now);
+  if (takes_stat_sn) {
+    hearing_.said(stat_sn_, shard_.now);
+    out_.numbered();
+  }
   header.set_stat_sn(takes_stat_sn ? stat_sn_++ : stat_sn_);
   told_max_ = window_.max();
   header.set_window(window_.expected(), told_max_);

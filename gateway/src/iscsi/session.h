@@ -144,6 +144,7 @@ class Session {
   void on_logout(const pdu::Pdu& pdu);
   void send_logout_response(uint32_t itt, uint8_t response);
   void send_ping();
+  void send_sign(uint32_t transfer_tag, ByteView data);
   void send_token();
   void reject(const pdu::Bhs& header, pdu::RejectReason reason);
 

@@ -42,12 +42,29 @@ void Session::send_ping() {
   if (next_transfer_tag_ == pdu::kReservedTag) next_transfer_tag_ = 1;
   ping_tag_ = next_transfer_tag_++;
   ping_sent_ = shard_.now;
-  pdu::Bhs& h = writer_.start(Opcode::kNopIn);
-  h.set_flags(pdu::kFlagFinal);
-  h.set_itt(pdu::kReservedTag);
-  h.set_target_transfer_tag(ping_tag_);
-  stamp(h, false);  // a ping does not take a StatSN (RFC 7143 §11.19.1)
-  writer_.finish();
+  send_sign(ping_tag_, {});
+}
+
+// A NOP-In of our own. What it asks or tells hangs on when it arrives, so it waits behind nothing but
+// the send in flight: megabytes of data on a slow line must not look like a host that is gone.
+void Session::send_sign(uint32_t transfer_tag, ByteView data) {
+  const uint32_t overtaken = out_.overtaken();
+  const auto write = [&](uint32_t stat_sn) {
+    pdu::Bhs& h = writer_.start(Opcode::kNopIn);
+    h.set_flags(pdu::kFlagFinal);
+    h.set_itt(pdu::kReservedTag);
+    h.set_target_transfer_tag(transfer_tag);
+    stamp(h, false);
+    h.set_stat_sn(stat_sn);  // the next one, which it does not take (RFC 7143 §11.19.1)
+    writer_.copy(data);
+    writer_.finish();
+  };
+  // Not before the Login Response, which the host has if it has heard anything of this session.
+  if (hearing_.since() > started_) {
+    out_.ahead([&] { write(stat_sn_ - overtaken); });
+  } else {
+    write(stat_sn_);
+  }
   host_.output_ready();
 }
 
@@ -61,14 +78,7 @@ void Session::send_token() {
   shard_.gateway->random(bytes.data(), bytes.size());
   tokens_.issue(load_be64(bytes.data()), shard_.now);
   token_sent_ = shard_.now;
-  pdu::Bhs& h = writer_.start(Opcode::kNopIn);
-  h.set_flags(pdu::kFlagFinal);
-  h.set_itt(pdu::kReservedTag);
-  h.set_target_transfer_tag(pdu::kReservedTag);
-  stamp(h, false);
-  writer_.copy(bytes);
-  writer_.finish();
-  host_.output_ready();
+  send_sign(pdu::kReservedTag, bytes);
 }
 
 void Session::on_text(const pdu::Pdu& pdu) {

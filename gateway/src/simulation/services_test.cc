@@ -112,6 +112,40 @@ TEST_F(Services, WhoIsHeardButHearsNothingIsDropped) {
   EXPECT_TRUE(host_.connection().ended());
 }
 
+// Megabytes of data on a slow line are no silence.
+TEST_F(Services, APingGoesBeforeTheDataThatWaits) {
+  gateway_.advance(limits::kTick);
+  answer_ping(*host_.answer());
+  gateway_.advance(limits::kTick);
+  host_.connection().set_reading(false);
+  for (int i = 0; i < 4; ++i) {
+    host_.send(host_.command(read16(0, 4096), pdu::kFlagFinal | pdu::kFlagRead | 1, 2 << 20));
+  }
+  gateway_.advance(limits::kNopSilence + limits::kTick);
+  host_.connection().set_reading(true);
+  gateway_.run();
+  const auto answers = host_.answers();
+  const pdu::Bhs& ping = answers.at(0).header;
+  EXPECT_EQ(ping.opcode(), Opcode::kNopIn);
+  uint32_t statuses = 0;
+  for (const Answer& a : answers) {
+    if (a.header.opcode() != Opcode::kDataIn || !(a.header.flags() & pdu::kFlagStatus)) continue;
+    EXPECT_EQ(a.header.u32(24), ping.u32(24) + statuses++) << "StatSN: the ping told the next";
+  }
+  EXPECT_EQ(statuses, 4u);
+}
+
+TEST_F(Services, NoPingGoesBeforeTheLoginResponse) {
+  Initiator slow(gateway_.connect());
+  slow.connection().set_reading(false);
+  slow.isid[5] = 2;
+  EXPECT_FALSE(slow.login()) << "nothing is read yet";
+  gateway_.advance(limits::kNopSilence + limits::kTick);
+  slow.connection().set_reading(true);
+  gateway_.run();
+  EXPECT_EQ(slow.answers().at(0).header.opcode(), Opcode::kLoginResponse);
+}
+
 TEST_F(Services, WhoConfirmsAnswersNeedsNoPing) {
   gateway_.advance(limits::kTick);
   answer_ping(*host_.answer());
