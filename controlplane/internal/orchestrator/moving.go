@@ -69,7 +69,7 @@ func (o *owning) stepMoving() *Action {
 		if o.wanted() {
 			return o.change(reasonExported, model.Ownership.CancelMove, nil)
 		}
-		return nil // it has all the time it needs
+		return o.renew() // otherwise it has all the time it needs
 	}
 	if nextGone {
 		return o.failed(o.is.Next, o.change(reasonNextGone, model.Ownership.CancelMove, &Event{true, reasonNextGone,

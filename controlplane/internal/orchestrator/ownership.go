@@ -30,6 +30,7 @@ const (
 	reasonNoCandidate  = "NoGateway"
 	reasonPoolUnknown  = "StoragePoolMissing"
 	reasonSourceLarger = "SourceLarger"
+	reasonRestored     = "StoreRestored"
 )
 
 // owning is what a decision on a volume's ownership goes by.
@@ -103,6 +104,26 @@ func (o *owning) raise() *Action {
 		return is.Raise(by, epoch, order, serving)
 	}, &Event{true, reasonEpochLost, fmt.Sprintf("gateway %d told of epoch %d, the store had %d; of order %d, the store "+
 		"had %d: was it restored from a backup?", by.Number, epoch, o.is.Epoch, order, o.is.Order)})
+}
+
+// renew gives the volume to its owner anew where the store was restored and the owner does not say that it serves in this epoch. It may
+// have heard of a later one that is lost, and then it takes no order of this one, and says nothing.
+func (o *owning) renew() *Action {
+	r, told := o.report(o.volume.Meta.UID, o.is.Owner)
+	if !o.is.Lost() || told && r.Epoch == o.is.Epoch || o.Standing(o.is.Owner) != Present {
+		return nil
+	}
+	since := o.links[o.is.Owner.Number].since
+	if o.is.Since.After(since) {
+		since = o.is.Since
+	}
+	if left := OpenTimeout - o.now.Sub(since); left > 0 {
+		o.d.wait(left)
+		return nil
+	}
+	return o.change(reasonRestored, model.Ownership.Renew, &Event{true, reasonRestored, fmt.Sprintf("gateway %d, the owner, says nothing of "+
+		"epoch %d, and the store was restored from a backup: it is asked to serve the volume in a new epoch",
+		o.is.Owner.Number, o.is.Epoch)})
 }
 
 func (o *owning) step() *Action {
@@ -219,6 +240,9 @@ func (o *owning) stepOpening() *Action {
 	if o.Standing(o.is.Owner) == Gone {
 		return o.replaceOwner()
 	}
+	if a := o.renew(); a != nil {
+		return a
+	}
 	if left := OpenTimeout - o.now.Sub(o.is.Since); left > 0 {
 		o.d.wait(left)
 		return nil
@@ -280,6 +304,9 @@ func (o *owning) stepOwned() *Action {
 		return o.replaceOwner()
 	case Absent:
 		return nil // it serves on, and would not hear of a move
+	}
+	if a := o.renew(); a != nil {
+		return a
 	}
 	if !o.wanted() {
 		return o.change(reasonUnexported, func(is model.Ownership) (model.Ownership, error) {

@@ -47,6 +47,8 @@ type link struct {
 	name       string
 	connection *store.GatewayConnection
 	version    int64
+	// since is when the leader heard of the stream, by its own clock.
+	since time.Time
 	// lost is when the leader saw the stream gone, by its own clock.
 	lost time.Time
 	// seen says that it saw the stream end; otherwise there was none when it began to look.

@@ -149,9 +149,7 @@ func (s *Store) own(ctx context.Context, records []*RadosClients, newest func() 
 		if next.Epoch != v.Status.Ownership.Epoch {
 			epoch = &next.Epoch
 		}
-		next.Since = s.now().UTC()
-		next.Order = max(next.Order, v.Status.Ownership.Order) + 1
-		v.Status.Ownership = next
+		v.Status.Ownership = v.Status.Ownership.Ordered(next, s.now().UTC())
 		return true, nil
 	}
 	return s.Volumes.modify(ctx, newest, step, func(t *tx) error {
