@@ -38,8 +38,10 @@ type View struct {
 	sessions sessions
 	plan     plan
 	failures map[string]map[uint32]failure
-	deaths   []death
-	dirty    bool
+	// stays says of volumes that have to leave their owner, by name, why they cannot.
+	stays  map[string]string
+	deaths []death
+	dirty  bool
 }
 
 // link is what is known of a gateway's stream.
@@ -77,7 +79,7 @@ func NewView(term int64, now time.Time) *View {
 		pools: map[string]map[uint32]store.PoolReport{}, loads: map[uint32]load{},
 		applied:  map[objectID]map[uint32]store.AppliedReport{},
 		clients:  map[string]map[model.GatewayRef]*store.RadosClients{},
-		failures: map[string]map[uint32]failure{}, holds: map[uint32]map[string]bool{}, moves: map[uint32]int{},
+		failures: map[string]map[uint32]failure{}, stays: map[string]string{}, holds: map[uint32]map[string]bool{}, moves: map[uint32]int{},
 		sessions: newSessions(), dirty: true,
 	}
 }
@@ -116,6 +118,7 @@ func (v *View) Delete(object model.Object, version int64) {
 	case *model.Volume:
 		delete(v.reports, o.Meta.UID)
 		delete(v.failures, name)
+		delete(v.stays, name)
 	case *model.Target:
 		delete(v.plan.paths, name)
 	case *model.StoragePool:
