@@ -96,7 +96,7 @@ func (v *View) pursue(d *Decision, object model.Object, pool *model.StoragePool,
 		case given.Ended() && given.Result.Unsupported:
 			return progress{reason: reasonJobUnsupported, message: given.Result.Problem}
 		case given.Ended():
-			if left := backoff(given.Attempt) - now.Sub(given.Result.At); left > 0 {
+			if left := backoff(given.Attempt) - now.Sub(v.since(Key{KindJob, job.ID}, uint64(given.Version), now)); left > 0 {
 				d.wait(left)
 				return progress{reason: reasonJobFailed, message: given.Result.Problem}
 			}

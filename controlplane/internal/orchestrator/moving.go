@@ -108,7 +108,7 @@ func (o *owning) stepMoving() *Action {
 		return o.failed(o.is.Next, o.change(reasonNextGone, model.Ownership.CancelMove, &Event{true, reasonNextGone,
 			fmt.Sprintf("gateway %s, the next owner, is gone", o.is.Next)}))
 	}
-	if left := MoveTimeout - o.now.Sub(o.is.Since); left > 0 {
+	if left := MoveTimeout - o.now.Sub(o.since); left > 0 {
 		o.d.wait(left)
 		return nil
 	}

@@ -40,8 +40,10 @@ type owning struct {
 	is     model.Ownership
 	pool   *model.StoragePool
 	target *model.Target
-	now    time.Time
-	d      *Decision
+	// since is when this leader began to decide on the ownership as it is.
+	since time.Time
+	now   time.Time
+	d     *Decision
 }
 
 func (o *owning) local() bool { return o.pool.Spec.Local != nil }
@@ -61,7 +63,7 @@ func (o *owning) change(reason string, f func(model.Ownership) (model.Ownership,
 // decideOwnership makes at most one step: what follows from it is decided on what is stored then.
 func (v *View) decideOwnership(volume *model.Volume, now time.Time, d *Decision) {
 	o := &owning{View: v, volume: volume, is: volume.Status.Ownership, now: now, d: d,
-		pool: v.StoragePools[volume.Spec.Pool], target: v.target(volume.Meta.Name)}
+		since: v.since(Key{model.KindVolume, volume.Meta.Name}, volume.Status.Ownership.Order, now), pool: v.StoragePools[volume.Spec.Pool], target: v.target(volume.Meta.Name)}
 	if o.pool == nil {
 		return
 	}
@@ -114,8 +116,8 @@ func (o *owning) renew() *Action {
 		return nil
 	}
 	since := o.links[o.is.Owner.Number].since
-	if o.is.Since.After(since) {
-		since = o.is.Since
+	if o.since.After(since) {
+		since = o.since
 	}
 	if left := OpenTimeout - o.now.Sub(since); left > 0 {
 		o.d.wait(left)
@@ -182,7 +184,7 @@ func (o *owning) stepAcquiring() *Action {
 	case o.Standing(o.is.Next) != Present:
 		return o.giveUp(reasonCandidate, "")
 	}
-	if left := AcquireTimeout - o.now.Sub(o.is.Since); left > 0 {
+	if left := AcquireTimeout - o.now.Sub(o.since); left > 0 {
 		o.d.wait(left)
 		return nil
 	}
@@ -243,7 +245,7 @@ func (o *owning) stepOpening() *Action {
 	if a := o.renew(); a != nil {
 		return a
 	}
-	if left := OpenTimeout - o.now.Sub(o.is.Since); left > 0 {
+	if left := OpenTimeout - o.now.Sub(o.since); left > 0 {
 		o.d.wait(left)
 		return nil
 	}
@@ -263,7 +265,7 @@ func (o *owning) stepOpening() *Action {
 // volumes, too, and is therefore the last resort.
 func (o *owning) replaceOpening(others bool) *Action {
 	o.d.Alarm = AlarmNoOwner
-	if left := FenceOpening - o.now.Sub(o.is.Since); left > 0 || !others {
+	if left := FenceOpening - o.now.Sub(o.since); left > 0 || !others {
 		o.d.wait(left)
 		return nil
 	}

@@ -198,6 +198,7 @@ func stored(v *orchestrator.View, is model.Ownership, version int64) {
 	v.Put(&model.Volume{Meta: model.Meta{Name: "v", UID: "u", Version: version},
 		Spec:   model.VolumeSpec{Pool: "pool", SizeBytes: 1 << 20},
 		Status: model.VolumeStatus{CapacityBytes: 1 << 20, Ownership: is}})
+	v.DecideVolume("v", start) // the leader has seen it then
 }
 
 // next is the ownership that the decision on the volume stores; the same where it stores none.
