@@ -96,7 +96,9 @@ func (v *View) pursue(d *Decision, object model.Object, pool *model.StoragePool,
 		case given.Ended() && given.Result.Unsupported:
 			return progress{reason: reasonJobUnsupported, message: given.Result.Problem}
 		case given.Ended():
-			if left := backoff(given.Attempt) - now.Sub(v.since(Key{KindJob, job.ID}, uint64(given.Version), now)); left > 0 {
+			pause := backoff(given.Attempt)
+			// More is left where the clock that stored it was ahead: then it counts for nothing.
+			if left := pause - now.Sub(given.Result.At); left > 0 && left <= pause {
 				d.wait(left)
 				return progress{reason: reasonJobFailed, message: given.Result.Problem}
 			}

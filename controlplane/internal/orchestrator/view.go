@@ -183,7 +183,6 @@ func (v *View) PutJob(job *store.Job) {
 func (v *View) DeleteJob(id string, version int64) {
 	if known := v.Jobs[id]; known != nil && known.Version <= version {
 		delete(v.Jobs, id)
-		delete(v.sighted, Key{KindJob, id})
 	}
 }
 
