@@ -60,8 +60,11 @@ type Options struct {
 	Volumes   int
 	// Paths of the target; 0: one by every gateway.
 	Paths int
-	// GatewayEnvironment adds to a gateway's environment, if set; from 0.
+	// GatewayEnvironment adds to a gateway's environment, if set; from 0. ReplicaEnvironment is the same for replicas.
 	GatewayEnvironment func(gateway int) ([]string, error)
+	ReplicaEnvironment func(replica int) ([]string, error)
+	// Replica is another control plane than the one among Programs, if set.
+	Replica string
 	// Pool is the directory of the volumes, which exists; empty: one in Directory.
 	Pool string
 	// Devices have a volume each, if set, in place of a directory.
@@ -180,7 +183,11 @@ func (c *Cluster) gatewayCommand(i int) []string {
 }
 
 func (c *Cluster) controlPlaneCommand(i int) []string {
-	words := []string{c.program("sluice-controlplane"), "serve", "--listen", c.endpoint(i), "--metrics", "",
+	program := c.Replica
+	if program == "" {
+		program = c.program("sluice-controlplane")
+	}
+	words := []string{program, "serve", "--listen", c.endpoint(i), "--metrics", "",
 		"--data-dir", c.path(fmt.Sprintf("cp-%d", i+1))}
 	if len(c.Members) > 0 {
 		words = append(words, "--key-file", c.path("secrets.key"))
@@ -216,7 +223,14 @@ func (c *Cluster) startControlPlane(ctx context.Context) error {
 		}
 	}
 	for i := range c.Options.Replicas {
-		p, err := c.start(fmt.Sprintf("cp-%d", i+1), ControlNode, c.controlPlaneCommand(i))
+		var environment []string
+		if c.ReplicaEnvironment != nil {
+			var err error
+			if environment, err = c.ReplicaEnvironment(i); err != nil {
+				return err
+			}
+		}
+		p, err := c.start(fmt.Sprintf("cp-%d", i+1), ControlNode, c.controlPlaneCommand(i), environment...)
 		c.Replicas = append(c.Replicas, p)
 		if err == nil {
 			err = world.UntilListens(ctx, p, c.endpoint(i))

@@ -20,8 +20,9 @@ type clustered struct {
 	*cluster.Cluster
 	keeper *keeper
 	note   noter
-	// clocks of the gateways, and the disk under the pool; nil where this machine can't have them.
+	// clocks of the gateways, those of the replicas, and the disk under the pool; nil where they can't be had here.
 	clocks []*wallClock
+	times  []*wallClock
 	pool   *disk
 }
 
@@ -54,6 +55,13 @@ func startCluster(ctx context.Context, options cluster.Options, note noter) (*cl
 		clock, environment, err := newClock(options.Directory, cluster.GatewayName(i))
 		c.clocks = append(c.clocks, clock)
 		return environment, err
+	}
+	if options.Replica != "" {
+		options.ReplicaEnvironment = func(i int) (environment []string, err error) {
+			clock, environment, err := newGoClock(options.Directory, fmt.Sprintf("cp-%d", i+1))
+			c.times = append(c.times, clock)
+			return environment, err
+		}
 	}
 	made, err := cluster.Start(ctx, options)
 	if err != nil {
@@ -95,13 +103,16 @@ func (c *clustered) faults(hosts []*host.Multipath) []*fault {
 		}
 		all = append(all, leftFrozen(c.Network, gateway, hostFabrics), leftOnTheWay(c.Network, gateway, hostFabrics),
 			isolated(c.Network, gateway.Node), c.drained(i))
-		all = append(all, c.clocks[i].jumps()...)
+		all = append(all, c.clocks[i].jumps(longestJump)...)
 		for volume := range clusterVolumes {
 			all = append(all, c.moved(volume, i))
 		}
 	}
 	for _, process := range append(c.Replicas, c.Members...) {
 		all = append(all, c.keeper.killed(process, 1, 10*time.Second), frozen(process, 1, 10*time.Second))
+	}
+	for _, clock := range c.times {
+		all = append(all, clock.jumps(longestJumpOfReplica)...)
 	}
 	all = append(append(all, c.pool.slowness("the pool")...), c.cephFaults()...)
 	for number, multipath := range hosts {

@@ -88,7 +88,7 @@ func TestAClockJumpsThereAndBackForItsOwnProcessOnly(t *testing.T) {
 		}
 		return string(text)
 	}
-	for _, f := range one.jumps() {
+	for _, f := range one.jumps(longestJump) {
 		if err := f.do(t.Context()); err != nil || shift(one) == "+0\n" || shift(other) != "+0\n" {
 			t.Errorf("%s: %v, %q, %q", f.name, err, shift(one), shift(other))
 		}

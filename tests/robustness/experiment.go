@@ -25,6 +25,8 @@ import (
 type experiment struct {
 	// programs is the directory of all programs; gateway, if set, takes the place of the gateway there.
 	programs, gateway string
+	// replica, if set, is the control plane of a cluster: one whose wall clock can be set (tests/cluster/wallclock).
+	replica string
 	// clustered: a whole cluster; else one gateway alone.
 	clustered bool
 	// scenario, if set, takes the place of faults by chance.
@@ -185,7 +187,7 @@ func (e experiment) start(ctx context.Context, directory string, note noter) (sy
 			return nil, err
 		}
 		return startCluster(ctx, cluster.Options{Programs: e.programs, Gateway: e.gateway, Etcd: e.etcd, Directory: directory,
-			Replicas: replicas, Ceph: ceph}, note)
+			Replicas: replicas, Replica: e.replica, Ceph: ceph}, note)
 	}
 	gateway := e.gateway
 	if gateway == "" {

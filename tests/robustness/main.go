@@ -26,6 +26,7 @@ func main() {
 	var runs int
 	flag.StringVar(&e.programs, "programs", "build/bin", "directory of the programs")
 	flag.StringVar(&e.gateway, "gateway", "", "another gateway than the one there")
+	flag.StringVar(&e.replica, "replica", "", "in a cluster, a control plane made by tests/cluster/wallclock/build: then its wall clocks jump, too")
 	flag.BoolVar(&e.clustered, "cluster", false, "break a cluster of three gateways instead of one gateway alone")
 	flag.StringVar(&e.etcd, "etcd", "build/tools/etcd", "program of tests/cluster/etcd, for a cluster")
 	flag.BoolVar(&e.rbd, "rbd", false, "a cluster whose volumes live in a real Ceph")

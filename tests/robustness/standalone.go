@@ -86,7 +86,7 @@ func (s *standalone) faults(hosts []*host.Multipath) []*fault {
 			do:   s.gateway.Freeze,
 			undo: func(context.Context) error { return s.gateway.Signal(syscall.SIGCONT) }},
 	}
-	all = append(all, s.clock.jumps()...)
+	all = append(all, s.clock.jumps(longestJump)...)
 	for i, fabric := range s.network.Fabrics {
 		for reactor := range gatewayReactors {
 			all = append(all, leftHung(s.network, s.gateway, reactor, fabric))

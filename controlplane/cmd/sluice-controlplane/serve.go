@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 	"google.golang.org/grpc/health/grpc_health_v1"
@@ -65,6 +66,16 @@ func serveCommand() *cobra.Command {
 	flags.StringVar(&s.tls.Certificate, "tls-cert", "", "certificate of this server (PEM)")
 	flags.StringVar(&s.tls.Key, "tls-key", "", "its key (PEM)")
 	flags.Uint32Var(&s.oui, "oui", 0, "IEEE company id for device identities of new volumes (NAA 6); 0: NAA 3, locally assigned")
+	s.externalFlags(flags)
+	flags.DurationVar(&s.blocklistFor, "blocklist-for", orchestrator.BlocklistFor, "how long clients of Ceph that are shut out stay so; "+
+		"a former owner may be asleep for longer than anyone expects, so at least a year")
+	flags.StringVar(&s.logLevel, "log-level", "info", "debug, info, warn or error")
+	flags.StringVar(&s.logFormat, "log-format", "text", "text or json")
+	return command
+}
+
+// externalFlags say how an etcd outside is reached.
+func (s *settings) externalFlags(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&s.etcdEndpoints, "etcd-endpoints", nil, "external etcd, as https://host:port; started with "+
 		fmt.Sprintf("--max-txn-ops=%d --max-request-bytes=%d", etcd.MaxTxnOps, etcd.MaxRequestBytes))
 	flags.StringVar(&s.etcdTLS.CA, "etcd-ca", "", "CA of the external etcd (PEM)")
@@ -72,11 +83,6 @@ func serveCommand() *cobra.Command {
 	flags.StringVar(&s.etcdTLS.Key, "etcd-key", "", "its key (PEM)")
 	flags.StringVar(&s.etcdUser, "etcd-user", "", "user at the external etcd, where it has authentication")
 	flags.StringVar(&s.etcdPasswordFile, "etcd-password-file", "", "file that holds that user's password")
-	flags.DurationVar(&s.blocklistFor, "blocklist-for", orchestrator.BlocklistFor, "how long clients of Ceph that are shut out stay so; "+
-		"a former owner may be asleep for longer than anyone expects, so at least a year")
-	flags.StringVar(&s.logLevel, "log-level", "info", "debug, info, warn or error")
-	flags.StringVar(&s.logFormat, "log-format", "text", "text or json")
-	return command
 }
 
 func (s *settings) run(ctx context.Context) error {

@@ -105,7 +105,7 @@ func rollBackSnapshot(k *kind, g *globals) *cobra.Command {
 				if wait {
 					what = "has been rolled back to " + names[0]
 				}
-				back := goal{kind: volumeKind, from: volume.GetVolume(), missing: unrolled}
+				back := goal{kind: volumeKind, from: volume.GetVolume(), missing: unrolled, refused: rollBackFailed}
 				return g.waited(ctx, command, connection, back, what, wait && !dryRun, dryRun)
 			})
 		},

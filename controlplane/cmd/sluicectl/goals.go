@@ -133,11 +133,21 @@ var unmadeSnapshot = missingOf(func(s *pb.Snapshot) string {
 })
 
 var unrolled = missingOf(func(v *pb.Volume) string {
-	if !v.GetStatus().GetRollingBack() {
-		return ""
+	if why := rollBackFailed(v); why != "" || !v.GetStatus().GetRollingBack() {
+		return why
 	}
 	return cmp.Or(conditionOf(v.GetStatus().GetConditions(), "Progressing").GetMessage(), "it is being rolled back")
 })
+
+// rollBackFailed is why the rollback that was asked for last came to nothing. A request forgets what the one before it came to.
+func rollBackFailed(object proto.Message) string {
+	volume, _ := object.(*pb.Volume)
+	told := conditionOf(volume.GetStatus().GetConditions(), "Progressing")
+	if volume.GetStatus().GetRollingBack() || told.GetReason() != "RollBackFailed" {
+		return ""
+	}
+	return "it was not rolled back, and is what it was before: " + told.GetMessage()
+}
 
 var unmadePool = missingOf(func(p *pb.StoragePool) string {
 	if ready := conditionOf(p.GetStatus().GetConditions(), "Ready"); ready.GetStatus() != pb.ConditionStatus_CONDITION_STATUS_TRUE {

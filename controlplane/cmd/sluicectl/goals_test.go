@@ -57,10 +57,12 @@ func TestAGoalIsReachedOnlyByWhatWasAskedFor(t *testing.T) {
 		"a pool with a problem":       {unmadePool, poolThatIs(pb.ConditionStatus_CONDITION_STATUS_FALSE), false},
 		"rolled back":                 {unrolled, volumeWith(unowned, 0, 1), true},
 		"being rolled back":           {unrolled, &pb.Volume{Status: &pb.VolumeStatus{RollingBack: true}}, false},
-		"a pool nobody has reached":   {unmadePool, &pb.StoragePool{}, false},
-		"deleted and gone":            {undeleted, nil, true},
-		"still there":                 {undeleted, &pb.Volume{}, false},
-		"gone, but wanted":            {ungrown(2 << 30), nil, false},
+		"a rollback that failed": {unrolled, &pb.Volume{Status: &pb.VolumeStatus{Conditions: []*pb.Condition{{Type: "Progressing",
+			Reason: "RollBackFailed"}}}}, false},
+		"a pool nobody has reached": {unmadePool, &pb.StoragePool{}, false},
+		"deleted and gone":          {undeleted, nil, true},
+		"still there":               {undeleted, &pb.Volume{}, false},
+		"gone, but wanted":          {ungrown(2 << 30), nil, false},
 	} {
 		if got := c.missing(c.object); (got == "") != c.reached {
 			t.Errorf("%s: missing %q", name, got)

@@ -206,7 +206,7 @@ func TestWaitingForAMoveThatIsRefusedEndsWithExitCode5AndSaysWhy(t *testing.T) {
 	refused := func(why string) {
 		modify(l, l.Volumes, "orders", func(v *model.Volume) {
 			v.Status.Ownership = model.Ownership{State: model.Owned, Epoch: 1, Owner: model.GatewayRef{Number: 1}}
-			v.Status.MoveRequest, v.Status.MoveRefusal = nil, &model.MoveRefusal{Reason: "MoveRefused", Message: why}
+			v.Status.MoveRequest, v.Status.Refusal = nil, &model.Refusal{Reason: "MoveRefused", Message: why}
 			v.Status.Conditions = []model.Condition{{Type: model.ConditionProgressing, Status: model.ConditionFalse,
 				Reason: "MoveRefused", Message: why}}
 		})
@@ -217,6 +217,30 @@ func TestWaitingForAMoveThatIsRefusedEndsWithExitCode5AndSaysWhy(t *testing.T) {
 	refused("gateway gw-2 has no stream")
 	err := <-r.ended
 	if exitCode(err) != exitNotNow || !strings.Contains(err.Error(), "volume orders: it does not move: gateway gw-2 has no stream") {
+		t.Fatalf("exit code %d: %v", exitCode(err), err)
+	}
+}
+
+func TestWaitingForARollbackThatFailsEndsWithExitCode5AndSaysWhy(t *testing.T) {
+	l := start(t)
+	l.house()
+	l.must("volume", "create", "orders", "--pool", "nvme", "--size", "1Gi")
+	l.must("snapshot", "create", "monday", "--volume", "orders")
+	modify(l, l.Snapshots, "monday", func(s *model.Snapshot) { s.Status.Ready = true })
+	failed := func(why string) {
+		modify(l, l.Volumes, "orders", func(v *model.Volume) {
+			v.Status.RollBack, v.Status.Refusal = nil, &model.Refusal{Reason: "RollBackFailed", Message: why}
+			v.Status.Conditions = []model.Condition{{Type: model.ConditionProgressing, Status: model.ConditionFalse,
+				Reason: "RollBackFailed", Message: why}}
+		})
+	}
+	failed("what an earlier request came to")
+	r := l.begin(t.Context(), "snapshot", "rollback", "monday", "--wait")
+	r.err.until(t, "it is being rolled back")
+	failed("the pool can't go back")
+	err := <-r.ended
+	if exitCode(err) != exitNotNow || !strings.Contains(err.Error(), "volume orders: it was not rolled back, and is what it was "+
+		"before: the pool can't go back") {
 		t.Fatalf("exit code %d: %v", exitCode(err), err)
 	}
 }

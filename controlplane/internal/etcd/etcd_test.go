@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
@@ -64,10 +65,11 @@ func TestABackupIsRestoredAndOldPositionsAreKnownToBeGone(t *testing.T) {
 	}
 
 	directory := t.TempDir()
-	if err := etcd.Restore(backup, directory); err != nil {
+	now := time.Now()
+	if err := etcd.Restore(backup, directory, now); err != nil {
 		t.Fatal(err)
 	}
-	if err := etcd.Restore(backup, directory); err == nil {
+	if err := etcd.Restore(backup, directory, now); err == nil {
 		t.Fatal("restored over data that was there")
 	}
 	second, err := etcd.StartEmbedded(ctx, directory, zap.NewNop())
@@ -83,6 +85,9 @@ func TestABackupIsRestoredAndOldPositionsAreKnownToBeGone(t *testing.T) {
 	if watched.CompactRevision == 0 {
 		t.Fatalf("a position of before the restore was taken for one of now: %+v", watched)
 	}
+	if got.Header.Revision < now.UnixMilli() {
+		t.Fatalf("revisions go on from %d: restored from the same backup an hour later, some would come again", got.Header.Revision)
+	}
 }
 
 func TestABrokenBackupIsRefused(t *testing.T) {
@@ -90,7 +95,7 @@ func TestABrokenBackupIsRefused(t *testing.T) {
 	if err := os.WriteFile(backup, []byte("not a backup"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := etcd.Restore(backup, t.TempDir()); err == nil {
+	if err := etcd.Restore(backup, t.TempDir(), time.Now()); err == nil {
 		t.Fatal("restored from nonsense")
 	}
 }

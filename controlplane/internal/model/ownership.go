@@ -60,6 +60,9 @@ type Ownership struct {
 	// Order is +1 at every change that was stored, also one that reads the same: gateways compare it to tell which of two
 	// orders is the newer. Set by the store alone.
 	Order uint64 `json:"order,omitempty"`
+	// Floor is of a store that was restored from a backup: at least the last epoch, and the last order, that the one that was lost
+	// can have given. What is given next lies above it. 0: no epoch up to the present one was lost.
+	Floor uint64 `json:"floor,omitempty"`
 	// Reason of the last change, one CamelCase word, and when it was.
 	Reason string    `json:"reason,omitempty"`
 	Since  time.Time `json:"since,omitzero"`
@@ -79,14 +82,21 @@ func (o Ownership) illegal(change string) (Ownership, error) {
 	return o, &IllegalTransition{o.State, change}
 }
 
-// epochFor begins a new epoch with an owner that has yet to open.
-func (o Ownership) epochFor(owner GatewayRef) Ownership {
-	return Ownership{State: Opening, Epoch: o.Epoch + 1, Owner: owner, FencedClients: o.FencedClients}
+// within is another state in the same epoch, with nobody in it yet.
+func (o Ownership) within(state OwnershipState) Ownership {
+	return Ownership{State: state, Epoch: o.Epoch, Floor: o.Floor}
 }
 
-// orphan is the same without an owner.
+// epochFor begins a new epoch with an owner that has yet to open.
+func (o Ownership) epochFor(owner GatewayRef) Ownership {
+	return Ownership{State: Opening, Epoch: max(o.Epoch, o.Floor) + 1, Owner: owner, FencedClients: o.FencedClients}
+}
+
+// orphan is a volume that should have an owner and has none.
 func (o Ownership) orphan() Ownership {
-	return Ownership{State: Orphaned, Epoch: o.Epoch, FencedClients: o.FencedClients}
+	next := o.within(Orphaned)
+	next.FencedClients = o.FencedClients
+	return next
 }
 
 // Assign gives a volume that nobody can be serving to a gateway.
@@ -98,12 +108,18 @@ func (o Ownership) Assign(owner GatewayRef) (Ownership, error) {
 }
 
 // Acquire asks a gateway of a local pool's node for the lock. The epoch stays and so does the owner that may yet live: the lock is
-// the fence. Asking another candidate replaces the first: at most one can hold the lock.
+// the fence. Asking another candidate replaces the first: at most one can hold the lock. Only in a restored store the epoch moves
+// as well: a candidate that has heard of a lost one takes no order of an earlier.
 func (o Ownership) Acquire(next GatewayRef) (Ownership, error) {
 	if next.IsZero() || next == o.Owner || o.State == Moving || o.State == Fencing {
 		return o.illegal("acquire")
 	}
-	return Ownership{State: Acquiring, Epoch: o.Epoch, Owner: o.Owner, Next: next}, nil
+	acquiring := o.within(Acquiring)
+	acquiring.Owner, acquiring.Next = o.Owner, next
+	if o.Lost() {
+		acquiring.Epoch, acquiring.Floor = o.Floor+1, 0
+	}
+	return acquiring, nil
 }
 
 // Locked is the candidate's report that it holds the lock: its epoch begins.
@@ -128,7 +144,9 @@ func (o Ownership) Move(next GatewayRef) (Ownership, error) {
 	if o.State != Owned || next == o.Owner {
 		return o.illegal("move")
 	}
-	return Ownership{State: Moving, Epoch: o.Epoch, Owner: o.Owner, Next: next}, nil
+	moving := o.within(Moving)
+	moving.Owner, moving.Next = o.Owner, next
+	return moving, nil
 }
 
 // CancelMove leaves the volume with its owner. Legal while the owner has not reported the release, for until
@@ -138,7 +156,14 @@ func (o Ownership) CancelMove() (Ownership, error) {
 	if o.State != Moving {
 		return o.illegal("cancel move")
 	}
-	return Ownership{State: Owned, Epoch: o.Epoch, Owner: o.Owner}, nil
+	return o.kept(), nil
+}
+
+// kept by the owner, as if nobody had asked it for anything.
+func (o Ownership) kept() Ownership {
+	owned := o.within(Owned)
+	owned.Owner = o.Owner
+	return owned
 }
 
 // Released is the owner's own report that nothing of it can reach the volume any more: drained and closed, never opened, or
@@ -152,7 +177,7 @@ func (o Ownership) Released(by GatewayRef, epoch uint64) (Ownership, error) {
 		if !o.Next.IsZero() {
 			return o.epochFor(o.Next), nil
 		}
-		return Ownership{State: Unowned, Epoch: o.Epoch}, nil
+		return o.within(Unowned), nil
 	case Opening, Owned:
 		return o.orphan(), nil
 	}
@@ -165,7 +190,9 @@ func (o Ownership) BeginFence() (Ownership, error) {
 	if o.Owner.IsZero() || (o.State != Opening && o.State != Owned && o.State != Moving) {
 		return o.illegal("begin fence")
 	}
-	return Ownership{State: Fencing, Epoch: o.Epoch + 1, Fence: o.Owner, FencedClients: o.FencedClients}, nil
+	fencing := o.within(Fencing)
+	fencing.Epoch, fencing.Fence, fencing.FencedClients = o.Epoch+1, o.Owner, o.FencedClients
+	return fencing, nil
 }
 
 // Fenced is the proof that the old owner is shut out, by its own word (no clients) or because these clients of it, which are
@@ -193,9 +220,9 @@ func (o Ownership) Abandon() (Ownership, error) {
 		return o.illegal("abandon")
 	}
 	if o.Owner.IsZero() {
-		return Ownership{State: Orphaned, Epoch: o.Epoch}, nil
+		return o.within(Orphaned), nil
 	}
-	return Ownership{State: Owned, Epoch: o.Epoch, Owner: o.Owner}, nil
+	return o.kept(), nil
 }
 
 // Retire ends an orphan that no target exports any more.
@@ -203,7 +230,9 @@ func (o Ownership) Retire() (Ownership, error) {
 	if o.State != Orphaned {
 		return o.illegal("retire")
 	}
-	return Ownership{State: Unowned, Epoch: o.Epoch, FencedClients: o.FencedClients}, nil
+	retired := o.within(Unowned)
+	retired.FencedClients = o.FencedClients
+	return retired, nil
 }
 
 // Raise takes up an epoch or an order that a gateway tells of and the store has lost, being restored from a backup.
@@ -216,12 +245,37 @@ func (o Ownership) Raise(by GatewayRef, epoch, order uint64, serving bool) (Owne
 	}
 	raised := o
 	if epoch > o.Epoch && serving {
-		raised = Ownership{State: Owned, Epoch: epoch, Owner: by}
+		raised = Ownership{State: Owned, Epoch: epoch, Owner: by, Floor: o.Floor}
 	} else if epoch > o.Epoch {
-		raised = Ownership{State: Orphaned, Epoch: epoch}
+		raised = Ownership{State: Orphaned, Epoch: epoch, Floor: o.Floor}
 	}
 	raised.Order = max(o.Order, order)
 	return raised, nil
+}
+
+// Restored notes that the store was restored from a backup, and lost epochs and orders up to a floor at most. Who owns the volume
+// stays: whoever it is, it may be serving.
+func (o Ownership) Restored(floor uint64) Ownership {
+	o.Floor = max(o.Floor, floor)
+	return o
+}
+
+// Lost says that epochs above the present one may have been given, which nothing but gateways knows of.
+func (o Ownership) Lost() bool { return o.Floor > o.Epoch }
+
+// Renew gives the volume to its owner anew, above all lost epochs: it may have heard of one, and take no order of an earlier. To
+// the owner alone that is harmless in whatever epoch it serves: it lets go, and opens again.
+func (o Ownership) Renew() (Ownership, error) {
+	if !o.Lost() || o.Owner.IsZero() || (o.State != Opening && o.State != Owned && o.State != Moving) {
+		return o.illegal("renew")
+	}
+	return o.epochFor(o.Owner), nil
+}
+
+// Ordered is what follows upon o, with its order and time, as it is stored.
+func (o Ownership) Ordered(next Ownership, at time.Time) Ownership {
+	next.Order, next.Since = max(next.Order, o.Order, o.Floor)+1, at
+	return next
 }
 
 // MayServe says whether a gateway may execute commands of the volume now, as far as the store knows.

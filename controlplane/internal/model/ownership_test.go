@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"testing"
+	"time"
 
 	"sluice.dev/sluice/controlplane/internal/model"
 )
@@ -191,5 +192,58 @@ func TestALostEpochIsTakenUpWithWhoeverServesInIt(t *testing.T) {
 	}
 	if _, err := o.Raise(two, o.Epoch, o.Order, true); err == nil {
 		t.Error("nothing was lost, and somebody else owns it")
+	}
+}
+
+// R1, over the loss of what was stored after a backup: whatever follows, no epoch up to the floor has an owner that it had not when the
+// store was restored, and no order up to it is given.
+func TestARestoredStoreGivesNoEpochAndNoOrderAgain(t *testing.T) {
+	const floor, seeds = 1000, 2000
+	renewed := 0
+	for seed := range uint64(seeds) {
+		random := rand.New(rand.NewPCG(seed, 2))
+		o := model.Ownership{State: model.Unowned}
+		for range random.IntN(30) {
+			next, _ := transition(random, o)
+			o = o.Ordered(next, time.Time{})
+		}
+		backup := o
+		o = o.Restored(floor)
+		if o.State != backup.State || o.Epoch != backup.Epoch || o.Owner != backup.Owner || o.Order != backup.Order {
+			t.Fatalf("seed %d: restoring alone made %+v of %+v", seed, o, backup)
+		}
+		for range 30 {
+			next, err := transition(random, o)
+			if random.IntN(8) == 0 {
+				if next, err = o.Renew(); err == nil {
+					renewed++
+				}
+			}
+			if err != nil {
+				continue
+			}
+			o = o.Ordered(next, time.Time{})
+			if o.Order <= floor {
+				t.Fatalf("seed %d: order %d is given again: %+v", seed, o.Order, o)
+			}
+			if o.Epoch <= floor && !o.Owner.IsZero() && (o.Epoch != backup.Epoch || o.Owner != backup.Owner) {
+				t.Fatalf("seed %d: epoch %d is given again: %+v", seed, o.Epoch, o)
+			}
+		}
+	}
+	if renewed == 0 {
+		t.Error("no volume was given to its owner anew")
+	}
+}
+
+func TestOnlyWhereEpochsWereLostAnOwnerIsAskedAnew(t *testing.T) {
+	o := owned(t, one)
+	if _, err := o.Renew(); err == nil {
+		t.Error("renewed, and nothing was lost")
+	}
+	anew, err := o.Restored(10).Renew()
+	anew = step(t, anew, err)
+	if anew.State != model.Opening || anew.Owner != one || anew.Epoch != 11 || anew.Lost() {
+		t.Errorf("renewed: %+v", anew)
 	}
 }

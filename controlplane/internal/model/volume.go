@@ -84,8 +84,8 @@ type VolumeStatus struct {
 	MoveRequest *MoveRequest `json:"moveRequest,omitempty"`
 	// Move is the requested one that is being carried out.
 	Move *RequestedMove `json:"move,omitempty"`
-	// MoveRefusal says why the move that was requested last came to nothing; the next request forgets it.
-	MoveRefusal *MoveRefusal `json:"moveRefusal,omitempty"`
+	// Refusal says why what was requested last, a move or a rollback, came to nothing; the next request forgets it.
+	Refusal *Refusal `json:"moveRefusal,omitempty"`
 	// MovedAt is when a requested move began last: rebalancing leaves alone what somebody has placed, for RequestedMoveHolds.
 	MovedAt time.Time `json:"movedAt,omitzero"`
 	// RollBack is asked for and has yet to be done; until then nobody is given the volume.
@@ -114,8 +114,8 @@ type RequestedMove struct {
 	Trouble string `json:"trouble,omitempty"`
 }
 
-// MoveRefusal is a condition's reason and message.
-type MoveRefusal struct {
+// Refusal is a condition's reason and message.
+type Refusal struct {
 	Reason  string `json:"reason"`
 	Message string `json:"message"`
 }
@@ -130,6 +130,9 @@ type RollBackRequest struct {
 // Metadata implements Object.
 // ReasonMoveRequested of a volume's Progressing condition: somebody asked for a move, which is not over.
 const ReasonMoveRequested = "MoveRequested"
+
+// ReasonRollBackRequested of a volume's Progressing condition: somebody asked for a rollback, which is not over.
+const ReasonRollBackRequested = "RollBackRequested"
 
 // ReasonOwnerDead of a volume's Ready condition: its owner is gone, and nobody who could take over is there.
 const ReasonOwnerDead = "OwnerDead"

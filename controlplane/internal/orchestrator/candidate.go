@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"sluice.dev/sluice/controlplane/internal/model"
+	"sluice.dev/sluice/controlplane/internal/store"
 )
 
 // candidate is who could own the volume best, other than some incarnations. Where all have failed lately it says by the
@@ -34,6 +35,9 @@ func (o *owning) candidate(but ...model.GatewayRef) (model.GatewayRef, bool) {
 		if leaves(g) {
 			c.rank = 2 // better than nobody
 		}
+		if o.cutOff(g, ref) != "" {
+			c.rank = 3 // what it has told of the pool may be over
+		}
 		all = append(all, c)
 	}
 	if len(all) == 0 {
@@ -57,15 +61,47 @@ func (o *owning) mayOwn(g *model.Gateway, ref model.GatewayRef) bool { return o.
 // obstacle is why a gateway may not own the volume; empty: it may.
 func (o *owning) obstacle(g *model.Gateway, ref model.GatewayRef) string {
 	l := o.links[ref.Number]
+	unable := ""
+	if l != nil && l.connection != nil {
+		unable = o.unable(g, l.connection)
+	}
 	switch {
 	case l == nil || l.connection == nil:
 		return "has no stream to the control plane"
-	case !reaches(g, l.connection, o.pool):
-		return "does not reach the storage pool"
-	case !o.local() && !o.hasClient(o.pool, ref):
-		return "could not be shut out of the storage pool: it has not told its client there"
+	case unable != "":
+		return unable
 	case o.target != nil && !slices.Contains(o.target.Status.PathSet, g.Status.Number):
 		return "is not in the target's path set"
+	}
+	return ""
+}
+
+// unable is why a gateway that has a stream cannot have any volume of the pool.
+func (o *owning) unable(g *model.Gateway, c *store.GatewayConnection) string {
+	switch {
+	case !reaches(g, c, o.pool):
+		return "does not reach the storage pool"
+	case !o.local() && !o.hasClient(o.pool, c.Ref):
+		return "could not be shut out of the storage pool: it has not told its client there"
+	}
+	return ""
+}
+
+// cutOff is unable, or what a gateway has told last of the pool in Ceph, which may be over: nothing is moved there without need.
+func (o *owning) cutOff(g *model.Gateway, ref model.GatewayRef) string {
+	unable := o.unable(g, o.links[ref.Number].connection)
+	r, told := o.pools[o.pool.Meta.UID][ref.Number]
+	problem := ""
+	if told && r.Gateway == ref && !o.local() {
+		problem = r.Problem
+	}
+	switch {
+	case unable != "" && problem != "":
+		return unable + " (" + problem + ")"
+	case unable != "":
+		return unable
+	case problem != "":
+		return "has a problem with the storage pool: " + problem
 	}
 	return ""
 }

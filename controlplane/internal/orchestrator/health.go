@@ -3,6 +3,7 @@ package orchestrator
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"sluice.dev/sluice/controlplane/internal/model"
@@ -78,15 +79,41 @@ func (v *View) judge(g *model.Gateway, now time.Time) verdict {
 	case v.free(g):
 		return verdict{model.GatewayDrained, reasonDrained, "it owns no volume and exports no target", 0}
 	}
-	for _, p := range v.plan.problems {
-		if p.Kind == model.KindTarget && p.Reason == placement.ReasonDrainBlocked &&
-			slices.Contains(v.plan.paths[p.Name].Gateways, g.Status.Number) {
-			return verdict{model.GatewayDraining, reasonDrainBlocked, p.Wrong + "; " + p.Mend, 0}
-		}
+	if blocked := v.drainBlocked(g); blocked != "" {
+		return verdict{model.GatewayDraining, reasonDrainBlocked, blocked, StayRetry}
 	}
 	return verdict{model.GatewayDraining, reasonDraining,
 		fmt.Sprintf("%d volumes and %d targets have yet to leave it", len(v.holding(g.Status.Number)),
-			v.exports(g.Status.Number)), 0}
+			v.exports(g.Status.Number)), StayRetry}
+}
+
+// drainBlocked says what can't leave a gateway, why, and how to mend it; empty: nothing that is known.
+func (v *View) drainBlocked(g *model.Gateway) string {
+	for _, p := range v.plan.problems {
+		if p.Reason != placement.ReasonDrainBlocked {
+			continue
+		}
+		if p.Kind == model.KindTarget && slices.Contains(v.plan.paths[p.Name].Gateways, g.Status.Number) ||
+			p.Kind == model.KindVolume && v.plan.owners[p.Name] == g.Status.Number {
+			return fmt.Sprintf("%s %s: %s; %s", strings.ToLower(string(p.Kind)), p.Name, p.Wrong, p.Mend)
+		}
+	}
+	held, first, count := v.holding(g.Status.Number), "", 0
+	for name := range v.stays {
+		if !held[name] {
+			continue
+		}
+		if count++; first == "" || name < first {
+			first = name
+		}
+	}
+	switch count {
+	case 0:
+		return ""
+	case 1:
+		return "volume " + first + " can't leave it: " + v.stays[first] + ". See what is wrong: sluicectl doctor"
+	}
+	return fmt.Sprintf("%d volumes can't leave it; volume %s: %s. See what is wrong: sluicectl doctor", count, first, v.stays[first])
 }
 
 func (v *View) judgeAbsent(g *model.Gateway, l link, now time.Time) verdict {

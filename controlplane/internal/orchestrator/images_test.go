@@ -44,6 +44,50 @@ func TestTheJobOfARollbackIsDroppedBeforeTheRequestEnds(t *testing.T) {
 	}
 }
 
+// Each action may be the last that is stored: in none of the states in between the rollback looks as if it had come about, and
+// the next request finds nothing of this one.
+func TestARollbackThatFailsIsToldWithItsEnd(t *testing.T) {
+	for name, c := range map[string]struct {
+		snapshot bool
+		job      *store.Job
+		why      string
+	}{
+		"the pool can't": {true, &store.Job{ID: "u.rollback", Action: store.JobRollBackImage, Version: 3,
+			Result: store.JobResult{Problem: "no such thing here", Unsupported: true, At: start}}, "no such thing here"},
+		"the snapshot is gone": {false, nil, "the snapshot is not there any more"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := copyInCeph(func(volume *model.Volume) {
+				volume.Meta.DeleteTime, volume.Status.RollBack = nil, &model.RollBackRequest{Snapshot: "s", Since: start}
+				volume.Status.SharesWith = ""
+			})
+			if c.snapshot {
+				v.Put(&model.Snapshot{Meta: model.Meta{Name: "monday", UID: "s", Version: 1}, Spec: model.SnapshotSpec{Volume: "v"}})
+			}
+			if c.job != nil {
+				v.PutJob(c.job)
+			}
+			volume, dropped := *v.Volumes["v"], false
+			for _, a := range v.DecideVolume("v", start).Actions {
+				dropped = dropped || a.DropJob != nil
+				if a.Modify != nil && !a.Modify(&volume) {
+					t.Fatal("an action that changes nothing ends the decision")
+				}
+				if volume.Status.RollBack != nil {
+					continue
+				}
+				told := conditionOf(t, volume.Status.Conditions, model.ConditionProgressing)
+				if told.Reason != "RollBackFailed" || told.Message != c.why || told.Status != model.ConditionFalse {
+					t.Fatalf("over, and %+v is told", told)
+				}
+			}
+			if volume.Status.RollBack != nil || dropped != (c.job != nil) {
+				t.Fatalf("the request is %v, the job was dropped: %v", volume.Status.RollBack, dropped)
+			}
+		})
+	}
+}
+
 // copyInCeph is a view with a volume in Ceph that was made from another one and is deleted.
 func copyInCeph(change func(*model.Volume)) *orchestrator.View {
 	v := known(1)

@@ -25,6 +25,8 @@ type progress struct {
 	done    *store.Job
 	reason  string
 	message string
+	// refused is why what somebody asked for comes to nothing; nil where it may yet.
+	refused *model.Refusal
 }
 
 // reaches says whether a gateway reaches a pool.
@@ -92,31 +94,33 @@ func (v *View) pursue(d *Decision, object model.Object, pool *model.StoragePool,
 		case given.Succeeded():
 			return progress{done: given}
 		case given.Ended() && given.Result.Unsupported:
-			return progress{nil, reasonJobUnsupported, given.Result.Problem}
+			return progress{reason: reasonJobUnsupported, message: given.Result.Problem}
 		case given.Ended():
-			if left := backoff(given.Attempt) - now.Sub(given.Result.At); left > 0 {
+			pause := backoff(given.Attempt)
+			// More is left where the clock that stored it was ahead: then it counts for nothing.
+			if left := pause - now.Sub(given.Result.At); left > 0 && left <= pause {
 				d.wait(left)
-				return progress{nil, reasonJobFailed, given.Result.Problem}
+				return progress{reason: reasonJobFailed, message: given.Result.Problem}
 			}
 			failed = given.Gateway
 		case !v.lostWorker(given, now, d):
-			return progress{nil, reasonJobRuns, fmt.Sprintf("gateway %d is at it: %d of 1000", given.Gateway,
+			return progress{reason: reasonJobRuns, message: fmt.Sprintf("gateway %d is at it: %d of 1000", given.Gateway,
 				given.Result.DonePermille)}
 		}
 		job.Version, job.Attempt = given.Version, given.Attempt
 	}
 	number, ok := v.worker(pool, to, failed)
 	if !ok || to.only && number != to.preferred {
-		return progress{nil, reasonNoCandidate, "no gateway that reaches the storage pool has a stream"}
+		return progress{reason: reasonNoCandidate, message: "no gateway that reaches the storage pool has a stream"}
 	}
 	if given != nil && !given.Ended() && number == given.Gateway {
-		return progress{nil, reasonJobRuns, fmt.Sprintf("gateway %d is at it", given.Gateway)}
+		return progress{reason: reasonJobRuns, message: fmt.Sprintf("gateway %d is at it", given.Gateway)}
 	}
 	job.Gateway = number
 	a := about(object)
 	a.Job = &job
 	d.add(a)
-	return progress{nil, reasonJobRuns, fmt.Sprintf("gateway %d is asked for it", number)}
+	return progress{reason: reasonJobRuns, message: fmt.Sprintf("gateway %d is asked for it", number)}
 }
 
 // lostWorker says that a job's gateway has been away for so long that another one may do the job.

@@ -41,6 +41,9 @@ const (
 	// whole cluster where nothing forces a move.
 	DrainMoves     = 8
 	RebalanceMoves = 2
+	// StayRetry is between two looks for a way out for a volume that has to leave its owner and cannot, and at what keeps a gateway
+	// from being drained.
+	StayRetry = 3 * time.Second
 	// SessionGrace is how long a session may be beyond its host's limit: one that is lost counts until its gateway finds out,
 	// which takes 3 s (R6), and whoever took its place is no surplus.
 	SessionGrace = 5 * time.Second

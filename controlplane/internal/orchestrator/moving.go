@@ -12,26 +12,42 @@ func (o *owning) move(next model.GatewayRef, reason string) *Action {
 		&Event{false, reason, fmt.Sprintf("moving from gateway %d to gateway %d", o.is.Owner.Number, next.Number)})
 }
 
-// planned makes the move that placement wants, a few at a time.
+// planned makes the move that placement wants, a few at a time. Placement does not know which gateways reach a pool: where the one that it
+// has chosen does not, a volume that has to leave goes to another one.
 func (o *owning) planned() *Action {
+	delete(o.stays, o.volume.Meta.Name)
 	number := o.plan.owners[o.volume.Meta.Name]
 	g, from := o.GatewayByNumber(number), o.GatewayByNumber(o.is.Owner.Number)
 	if number == o.is.Owner.Number || g == nil || from == nil || leaves(g) {
 		return nil
 	}
+	leaving := leaves(from) ||
+		o.target != nil && !slices.Contains(o.plan.paths[o.target.Meta.Name].Gateways, from.Status.Number)
 	next, present := o.connected(number)
-	if !present || !o.mayOwn(g, next) {
+	switch {
+	case present && o.cutOff(g, next) != "":
+		if !leaving {
+			return nil
+		}
+		if next, present = o.another(); !present {
+			o.stay(fmt.Sprintf("gateway %s, which is to own it, %s, and no other gateway can own it now", g.Meta.Name,
+				o.cutOff(g, o.links[number].connection.Ref)))
+			return nil
+		}
+	case leaving && !present:
+		o.stay(fmt.Sprintf("gateway %s, which is to own it, has no stream to the control plane", g.Meta.Name))
+		return nil
+	case !present || !o.mayOwn(g, next):
 		return nil
 	}
-	if f := o.failures[o.volume.Meta.Name][number]; f.count > 0 {
+	if f := o.failures[o.volume.Meta.Name][next.Number]; f.count > 0 {
 		if left := backoff(f.count) - o.now.Sub(f.at); left > 0 {
 			o.d.wait(left)
 			return nil
 		}
 	}
 	reason, limit := reasonRebalance, RebalanceMoves
-	leaving := o.target != nil && !slices.Contains(o.plan.paths[o.target.Meta.Name].Gateways, from.Status.Number)
-	if leaves(from) || leaving {
+	if leaving {
 		reason, limit = reasonDrain, DrainMoves
 	} else if left := RequestedMoveHolds - o.now.Sub(o.volume.Status.MovedAt); left > 0 {
 		o.d.wait(left)
@@ -44,6 +60,23 @@ func (o *owning) planned() *Action {
 	a := o.move(next, reason)
 	a.Own.Counted = true
 	return a
+}
+
+// another is who can take a volume that has to leave its owner, in place of the gateway that is planned.
+func (o *owning) another() (model.GatewayRef, bool) {
+	but := []model.GatewayRef{o.is.Owner}
+	for _, g := range o.Gateways {
+		if ref, present := o.connected(g.Status.Number); present && (leaves(g) || o.cutOff(g, ref) != "") {
+			but = append(but, ref)
+		}
+	}
+	return o.candidate(but...)
+}
+
+// stay notes why the volume does not leave its owner, for whoever waits for that one to be drained.
+func (o *owning) stay(why string) {
+	o.stays[o.volume.Meta.Name] = why
+	o.d.wait(StayRetry)
 }
 
 // moving counts moves that have yet to end: from a gateway that drains, or in the whole cluster.
@@ -69,13 +102,13 @@ func (o *owning) stepMoving() *Action {
 		if o.wanted() {
 			return o.change(reasonExported, model.Ownership.CancelMove, nil)
 		}
-		return nil // it has all the time it needs
+		return o.renew() // otherwise it has all the time it needs
 	}
 	if nextGone {
 		return o.failed(o.is.Next, o.change(reasonNextGone, model.Ownership.CancelMove, &Event{true, reasonNextGone,
 			fmt.Sprintf("gateway %s, the next owner, is gone", o.is.Next)}))
 	}
-	if left := MoveTimeout - o.now.Sub(o.is.Since); left > 0 {
+	if left := MoveTimeout - o.now.Sub(o.since); left > 0 {
 		o.d.wait(left)
 		return nil
 	}

@@ -25,7 +25,7 @@ func (v *View) Observe(o store.Observed, now time.Time) {
 	switch {
 	case o.Connection != nil:
 		number := o.Connection.Ref.Number
-		v.links[number] = &link{name: o.Connection.Gateway, connection: o.Connection, version: o.Version}
+		v.links[number] = &link{name: o.Connection.Gateway, connection: o.Connection, version: o.Version, since: now}
 		v.dirty = true
 	case o.Volume != nil:
 		put(v.reports, o.Volume.UID, o.Volume.Gateway.Number, *o.Volume)

@@ -30,6 +30,7 @@ const (
 	reasonNoCandidate  = "NoGateway"
 	reasonPoolUnknown  = "StoragePoolMissing"
 	reasonSourceLarger = "SourceLarger"
+	reasonRestored     = "StoreRestored"
 )
 
 // owning is what a decision on a volume's ownership goes by.
@@ -39,8 +40,10 @@ type owning struct {
 	is     model.Ownership
 	pool   *model.StoragePool
 	target *model.Target
-	now    time.Time
-	d      *Decision
+	// since is when this leader began to decide on the ownership as it is.
+	since time.Time
+	now   time.Time
+	d     *Decision
 }
 
 func (o *owning) local() bool { return o.pool.Spec.Local != nil }
@@ -60,7 +63,7 @@ func (o *owning) change(reason string, f func(model.Ownership) (model.Ownership,
 // decideOwnership makes at most one step: what follows from it is decided on what is stored then.
 func (v *View) decideOwnership(volume *model.Volume, now time.Time, d *Decision) {
 	o := &owning{View: v, volume: volume, is: volume.Status.Ownership, now: now, d: d,
-		pool: v.StoragePools[volume.Spec.Pool], target: v.target(volume.Meta.Name)}
+		since: v.since(Key{model.KindVolume, volume.Meta.Name}, volume.Status.Ownership.Order, now), pool: v.StoragePools[volume.Spec.Pool], target: v.target(volume.Meta.Name)}
 	if o.pool == nil {
 		return
 	}
@@ -103,6 +106,26 @@ func (o *owning) raise() *Action {
 		return is.Raise(by, epoch, order, serving)
 	}, &Event{true, reasonEpochLost, fmt.Sprintf("gateway %d told of epoch %d, the store had %d; of order %d, the store "+
 		"had %d: was it restored from a backup?", by.Number, epoch, o.is.Epoch, order, o.is.Order)})
+}
+
+// renew gives the volume to its owner anew where the store was restored and the owner does not say that it serves in this epoch. It may
+// have heard of a later one that is lost, and then it takes no order of this one, and says nothing.
+func (o *owning) renew() *Action {
+	r, told := o.report(o.volume.Meta.UID, o.is.Owner)
+	if !o.is.Lost() || told && r.Epoch == o.is.Epoch || o.Standing(o.is.Owner) != Present {
+		return nil
+	}
+	since := o.links[o.is.Owner.Number].since
+	if o.since.After(since) {
+		since = o.since
+	}
+	if left := OpenTimeout - o.now.Sub(since); left > 0 {
+		o.d.wait(left)
+		return nil
+	}
+	return o.change(reasonRestored, model.Ownership.Renew, &Event{true, reasonRestored, fmt.Sprintf("gateway %d, the owner, says nothing of "+
+		"epoch %d, and the store was restored from a backup: it is asked to serve the volume in a new epoch",
+		o.is.Owner.Number, o.is.Epoch)})
 }
 
 func (o *owning) step() *Action {
@@ -161,7 +184,7 @@ func (o *owning) stepAcquiring() *Action {
 	case o.Standing(o.is.Next) != Present:
 		return o.giveUp(reasonCandidate, "")
 	}
-	if left := AcquireTimeout - o.now.Sub(o.is.Since); left > 0 {
+	if left := AcquireTimeout - o.now.Sub(o.since); left > 0 {
 		o.d.wait(left)
 		return nil
 	}
@@ -219,7 +242,10 @@ func (o *owning) stepOpening() *Action {
 	if o.Standing(o.is.Owner) == Gone {
 		return o.replaceOwner()
 	}
-	if left := OpenTimeout - o.now.Sub(o.is.Since); left > 0 {
+	if a := o.renew(); a != nil {
+		return a
+	}
+	if left := OpenTimeout - o.now.Sub(o.since); left > 0 {
 		o.d.wait(left)
 		return nil
 	}
@@ -239,7 +265,7 @@ func (o *owning) stepOpening() *Action {
 // volumes, too, and is therefore the last resort.
 func (o *owning) replaceOpening(others bool) *Action {
 	o.d.Alarm = AlarmNoOwner
-	if left := FenceOpening - o.now.Sub(o.is.Since); left > 0 || !others {
+	if left := FenceOpening - o.now.Sub(o.since); left > 0 || !others {
 		o.d.wait(left)
 		return nil
 	}
@@ -280,6 +306,9 @@ func (o *owning) stepOwned() *Action {
 		return o.replaceOwner()
 	case Absent:
 		return nil // it serves on, and would not hear of a move
+	}
+	if a := o.renew(); a != nil {
+		return a
 	}
 	if !o.wanted() {
 		return o.change(reasonUnexported, func(is model.Ownership) (model.Ownership, error) {

@@ -149,7 +149,8 @@ func (v *View) poolConditions(pool *model.StoragePool, found *store.PoolReport, 
 // findOrphans has a gateway list the images that are named as volumes', now and then, and keeps those that are no volume's.
 func (v *View) findOrphans(pool *model.StoragePool, now time.Time, d *Decision) {
 	id := jobID(pool.Meta.UID, "images")
-	if left := ListImagesEvery - now.Sub(pool.Status.ImagesListed); left > 0 && v.Jobs[id] == nil {
+	left := ListImagesEvery - now.Sub(pool.Status.ImagesListed) // more: that replica's clock was ahead
+	if left > 0 && left <= ListImagesEvery && v.Jobs[id] == nil {
 		d.wait(left)
 		return
 	}

@@ -7,12 +7,14 @@ import (
 	"sluice.dev/sluice/controlplane/internal/model"
 )
 
-// Reasons of a volume's Progressing condition that a requested move has left, until the next request.
+// Reasons of a volume's Progressing condition that what was requested has left, until the next request.
 const (
 	// The move was not begun.
 	reasonMoveRefused = "MoveRefused"
 	// It was begun, and another gateway owns the volume in the end.
 	reasonMoveFailed = "MoveFailed"
+	// The same of a rollback: the volume is what it was before.
+	reasonRollBackFailed = "RollBackFailed"
 )
 
 const askAgain = "; then ask again: sluicectl volume move"
@@ -63,17 +65,17 @@ func (o *owning) destination(number uint32) (next model.GatewayRef, refusal stri
 
 // refuse ends a request that nothing comes of.
 func (o *owning) refuse(asked model.MoveRequest, why string) *Action {
-	return o.endRequest(asked, &model.MoveRefusal{Reason: reasonMoveRefused, Message: why}, Event{true, reasonMoveRefused, why})
+	return o.endRequest(asked, &model.Refusal{Reason: reasonMoveRefused, Message: why}, Event{true, reasonMoveRefused, why})
 }
 
 // endRequest ends a request to move, unless somebody asked for another one meanwhile. A refusal stays in the volume's status.
-func (o *owning) endRequest(asked model.MoveRequest, refusal *model.MoveRefusal, event Event) *Action {
+func (o *owning) endRequest(asked model.MoveRequest, refusal *model.Refusal, event Event) *Action {
 	a := modify(o.volume, func(object model.Object) bool {
 		status := &object.(*model.Volume).Status
 		if status.MoveRequest == nil || *status.MoveRequest != asked {
 			return false
 		}
-		status.MoveRequest, status.MoveRefusal = nil, refusal
+		status.MoveRequest, status.Refusal = nil, refusal
 		return true
 	}, &event)
 	return &a
@@ -99,12 +101,12 @@ func (c *OwnChange) follow(status *model.VolumeStatus, next model.Ownership, eve
 	case model.Owned:
 		status.Move = nil
 		if next.Owner.Number != move.To {
-			status.MoveRefusal = &model.MoveRefusal{Reason: reasonMoveFailed, Message: fmt.Sprintf(
+			status.Refusal = &model.Refusal{Reason: reasonMoveFailed, Message: fmt.Sprintf(
 				"gateway %d was to own the volume, and gateway %d does: %s%s", move.To, next.Owner.Number,
 				cmp.Or(move.Trouble, "it was given to that one meanwhile"), askAgain)}
 		}
 	case model.Unowned:
 		status.Move = nil
-		status.MoveRefusal = &model.MoveRefusal{Reason: reasonMoveFailed, Message: "no target exports the volume any more"}
+		status.Refusal = &model.Refusal{Reason: reasonMoveFailed, Message: "no target exports the volume any more"}
 	}
 }

@@ -14,7 +14,7 @@ import (
 func requested(v *orchestrator.View, gateway uint32) {
 	volume := *v.Volumes["v"]
 	volume.Meta.Version++
-	volume.Status.MoveRequest, volume.Status.MoveRefusal = &model.MoveRequest{Gateway: gateway, Since: start}, nil
+	volume.Status.MoveRequest, volume.Status.Refusal = &model.MoveRequest{Gateway: gateway, Since: start}, nil
 	v.Put(&volume)
 }
 

@@ -38,8 +38,12 @@ type View struct {
 	sessions sessions
 	plan     plan
 	failures map[string]map[uint32]failure
-	deaths   []death
-	dirty    bool
+	// sighted is what was seen first by this leader, and when by its own clock.
+	sighted map[Key]sighting
+	// stays says of volumes that have to leave their owner, by name, why they cannot.
+	stays  map[string]string
+	deaths []death
+	dirty  bool
 }
 
 // link is what is known of a gateway's stream.
@@ -47,6 +51,8 @@ type link struct {
 	name       string
 	connection *store.GatewayConnection
 	version    int64
+	// since is when the leader heard of the stream, by its own clock.
+	since time.Time
 	// lost is when the leader saw the stream gone, by its own clock.
 	lost time.Time
 	// seen says that it saw the stream end; otherwise there was none when it began to look.
@@ -66,6 +72,21 @@ type failure struct {
 	at    time.Time
 }
 
+// sighting is when something was decided on first as it is by a mark.
+type sighting struct {
+	mark uint64
+	at   time.Time
+}
+
+// since is when something was decided on first as it is, which its mark tells from what it was before. What was stored with it is the
+// wall clock of another replica, or of this one before it was set: nothing is waited for by that.
+func (v *View) since(key Key, mark uint64, now time.Time) time.Time {
+	if known, ok := v.sighted[key]; !ok || known.mark != mark {
+		v.sighted[key] = sighting{mark, now}
+	}
+	return v.sighted[key].at
+}
+
 // NewView knows nothing yet; its term began now, at that version of the store.
 func NewView(term int64, now time.Time) *View {
 	return &View{
@@ -75,7 +96,8 @@ func NewView(term int64, now time.Time) *View {
 		pools: map[string]map[uint32]store.PoolReport{}, loads: map[uint32]load{},
 		applied:  map[objectID]map[uint32]store.AppliedReport{},
 		clients:  map[string]map[model.GatewayRef]*store.RadosClients{},
-		failures: map[string]map[uint32]failure{}, holds: map[uint32]map[string]bool{}, moves: map[uint32]int{},
+		failures: map[string]map[uint32]failure{}, stays: map[string]string{}, sighted: map[Key]sighting{},
+		holds: map[uint32]map[string]bool{}, moves: map[uint32]int{},
 		sessions: newSessions(), dirty: true,
 	}
 }
@@ -114,6 +136,8 @@ func (v *View) Delete(object model.Object, version int64) {
 	case *model.Volume:
 		delete(v.reports, o.Meta.UID)
 		delete(v.failures, name)
+		delete(v.stays, name)
+		delete(v.sighted, Key{kind, name})
 	case *model.Target:
 		delete(v.plan.paths, name)
 	case *model.StoragePool:

@@ -198,6 +198,7 @@ func stored(v *orchestrator.View, is model.Ownership, version int64) {
 	v.Put(&model.Volume{Meta: model.Meta{Name: "v", UID: "u", Version: version},
 		Spec:   model.VolumeSpec{Pool: "pool", SizeBytes: 1 << 20},
 		Status: model.VolumeStatus{CapacityBytes: 1 << 20, Ownership: is}})
+	v.DecideVolume("v", start) // the leader has seen it then
 }
 
 // next is the ownership that the decision on the volume stores; the same where it stores none.
@@ -229,6 +230,8 @@ func TestOneStepOfOwnershipFollowsFromEachObservation(t *testing.T) {
 	opening := model.Ownership{State: model.Opening, Epoch: 3, Owner: ref(1), Order: 7, Since: start}
 	acquiring := model.Ownership{State: model.Acquiring, Epoch: 3, Next: ref(1), Order: 7, Since: start}
 	moving := model.Ownership{State: model.Moving, Epoch: 3, Owner: ref(1), Next: ref(2), Order: 7, Since: start}
+	lost, lostMoving := owned.Restored(1000), moving.Restored(1000)
+	lostMoving.Next = model.GatewayRef{}
 	late := start.Add(time.Minute)
 	for name, c := range map[string]struct {
 		is      model.Ownership
@@ -294,6 +297,19 @@ func TestOneStepOfOwnershipFollowsFromEachObservation(t *testing.T) {
 		"an epoch that the store has lost, rbd, and no owner is known": {owned, true, func(v *orchestrator.View) {
 			observed(v, ref(2), store.VolumeFenced, 9, 20)
 		}, start, model.Owned, 3, orchestrator.AlarmNoOwner},
+		"restored, and the owner serves": {lost, true, func(v *orchestrator.View) {
+			observed(v, ref(1), store.VolumeServing, 3, 7)
+		}, late, model.Owned, 3, ""},
+		"restored, and the owner may yet say that it serves": {lost, true, nil, start.Add(orchestrator.OpenTimeout - 1),
+			model.Owned, 3, ""},
+		"restored, and the owner says nothing": {lost, true, nil, late, model.Opening, 1001, ""},
+		"restored, and the owner has no stream": {lost, true, func(v *orchestrator.View) { ends(v, 1, start) }, late,
+			model.Owned, 3, ""},
+		"restored, and the owner of before says nothing while it lets go": {lostMoving, true, func(v *orchestrator.View) {
+			v.Delete(v.Targets["t"], term)
+		}, late, model.Opening, 1001, ""},
+		"restored, local, and the owner began anew": {lost, false, func(v *orchestrator.View) { connected(v, 1, "j") }, start,
+			model.Acquiring, 1001, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := known(2)

@@ -33,7 +33,13 @@ func (v *View) DecideVolume(name string, now time.Time) Decision {
 	if a, needed := v.allocated(volume); needed {
 		d.add(a)
 	}
-	if c, needed := conditions(volume, v.volumeConditions(volume, image, now, &d), now); needed {
+	told := volume
+	if image.refused != nil { // the request ends with this very decision
+		ended := *volume
+		ended.Status.RollBack, ended.Status.Refusal = nil, image.refused
+		told, image = &ended, progress{}
+	}
+	if c, needed := conditions(volume, v.volumeConditions(told, image, now, &d), now); needed {
 		d.add(c)
 	}
 	return d
@@ -69,7 +75,7 @@ func (v *View) decideImage(volume *model.Volume, now time.Time, d *Decision) pro
 	size, sharesWith := p.done.SizeBytes, ""
 	if p.done.Action == store.JobAdoptImage {
 		if size = p.done.Result.SizeBytes; size > want {
-			return progress{nil, reasonSourceLarger, fmt.Sprintf("the image has %d bytes, more than spec.sizeBytes, and is not "+
+			return progress{reason: reasonSourceLarger, message: fmt.Sprintf("the image has %d bytes, more than spec.sizeBytes, and is not "+
 				"cut off: ask for as many", size)}
 		}
 	} else if source := v.Volumes[volume.Spec.Source.Volume]; have == 0 && pool.Spec.RBD != nil && source != nil {
@@ -211,21 +217,9 @@ func (v *View) decideDeletion(volume *model.Volume, now time.Time, d *Decision) 
 
 // rollBack makes a volume what it was at a snapshot. Nobody has it meanwhile: it is not given to anyone before.
 func (v *View) rollBack(volume *model.Volume, pool *model.StoragePool, now time.Time, d *Decision) progress {
-	request := *volume.Status.RollBack
-	end := func(event Event) Action {
-		return modify(volume, func(o model.Object) bool {
-			status := &o.(*model.Volume).Status
-			if status.RollBack == nil || *status.RollBack != request {
-				return false
-			}
-			status.RollBack = nil
-			return true
-		}, &event)
-	}
-	snapshot := v.SnapshotByUID(request.Snapshot)
+	snapshot := v.SnapshotByUID(volume.Status.RollBack.Snapshot)
 	if snapshot == nil {
-		d.add(end(Event{true, "RollBackFailed", "the snapshot is not there any more"}))
-		return progress{reason: "RollBackFailed", message: "the snapshot is not there any more"}
+		return rollBackFailed(volume, nil, "the snapshot is not there any more", now, d)
 	}
 	if volume.Status.Ownership.State != model.Unowned {
 		return progress{reason: "Releasing", message: "its owner has yet to release it"}
@@ -235,11 +229,41 @@ func (v *View) rollBack(volume *model.Volume, pool *model.StoragePool, now time.
 	switch {
 	case p.done != nil:
 		// The job goes first: left over, it would be taken for the next request's. To roll back twice is harmless.
-		d.add(drop(volume, p.done), end(Event{false, "RolledBack", "it is what it was at snapshot " + snapshot.Meta.Name}))
+		d.add(drop(volume, p.done), endRollBack(volume, nil, Event{false, "RolledBack",
+			"it is what it was at snapshot " + snapshot.Meta.Name}, now))
 	case p.reason == reasonJobUnsupported:
-		d.add(end(Event{true, "RollBackFailed", p.message}))
+		return rollBackFailed(volume, v.Jobs[jobID(volume.Meta.UID, "rollback")], p.message, now, d)
 	}
 	return p
+}
+
+// endRollBack ends the request, unless somebody asked for another one meanwhile. A refusal is told in the same transaction: whoever waits
+// would take an end without one for a success.
+func endRollBack(volume *model.Volume, refused *model.Refusal, event Event, now time.Time) Action {
+	request := *volume.Status.RollBack
+	return modify(volume, func(o model.Object) bool {
+		v := o.(*model.Volume)
+		if v.Status.RollBack == nil || *v.Status.RollBack != request {
+			return false
+		}
+		v.Status.RollBack, v.Status.Refusal = nil, refused
+		if refused != nil {
+			c := condition(model.ConditionProgressing, false, refused.Reason, refused.Message)
+			c.ObservedGeneration = v.Meta.Generation
+			model.SetCondition(&v.Status.Conditions, c, now)
+		}
+		return true
+	}, &event)
+}
+
+// rollBackFailed ends a request that nothing can come of, after the job that found that out.
+func rollBackFailed(volume *model.Volume, job *store.Job, why string, now time.Time, d *Decision) progress {
+	refused := &model.Refusal{Reason: reasonRollBackFailed, Message: why}
+	if job != nil {
+		d.add(drop(volume, job))
+	}
+	d.add(endRollBack(volume, refused, Event{true, reasonRollBackFailed, why}, now))
+	return progress{reason: reasonRollBackFailed, message: why, refused: refused}
 }
 
 // flatten has a copy of a volume in Ceph stand alone, so that the other one can be deleted.
@@ -348,7 +372,7 @@ func progressing(volume *model.Volume, wanted bool, image progress) model.Condit
 	default:
 		busy, reason = false, "Settled"
 	}
-	if r := status.MoveRefusal; r != nil && status.RollBack == nil && !deleting {
+	if r := status.Refusal; r != nil && status.RollBack == nil && !deleting {
 		reason, message = r.Reason, r.Message+choose(message == "", "", "; "+message)
 	}
 	return condition(model.ConditionProgressing, busy, reason, message)

@@ -88,25 +88,11 @@ func (w *World) restore() {
 		}
 	}
 	changed := copyOf(volume).(*model.Volume)
-	changed.Status.Ownership = pick(w, past)
+	// No order or epoch was ever given without a change of the store.
+	changed.Status.Ownership = pick(w, past).Restored(uint64(w.store.revision))
 	changed.Status.MoveRequest = nil
 	w.restored[volume.Meta.UID] = true
 	w.store.put(changed)
-	for key := range w.owners {
-		if key.uid == volume.Meta.UID && key.epoch > changed.Status.Ownership.Epoch {
-			delete(w.owners, key)
-		}
-	}
-	for key := range w.served {
-		if inCeph(volume) && key.uid == volume.Meta.UID && key.epoch > changed.Status.Ownership.Epoch {
-			delete(w.served, key) // nothing beside its data tells of that epoch
-		}
-	}
-	for key := range w.locked {
-		if key.uid == volume.Meta.UID && key.order > changed.Status.Ownership.Order {
-			delete(w.locked, key)
-		}
-	}
 	if inCeph(volume) {
 		w.restoreClients()
 	}

@@ -65,10 +65,11 @@ func (p *process) say(uid string, state store.ObservedState, epoch, order uint64
 	}
 }
 
-// hear takes up the ownership of a volume as it is stored now; how long that takes is up to who calls.
+// hear takes up the ownership of a volume as it is stored now; how long that takes is up to who calls. An order that is older than
+// one that it has heard is refused, and so is one of an older epoch.
 func (w *World) hear(p *process, volume *model.Volume) {
-	if u := p.unit(volume.Meta.UID); volume.Status.Ownership.Order > u.heard.Order ||
-		volume.Status.Ownership.Epoch > u.heard.Epoch {
+	if u := p.unit(volume.Meta.UID); volume.Status.Ownership.Order >= u.heard.Order &&
+		volume.Status.Ownership.Epoch >= u.heard.Epoch {
 		u.heard = volume.Status.Ownership
 	}
 }

@@ -2,6 +2,7 @@ package simtest_test
 
 import (
 	"flag"
+	"slices"
 	"strings"
 	"testing"
 
@@ -14,6 +15,9 @@ var (
 )
 
 const steps = 1500
+
+// known have found something once; most lie beyond those that run each time.
+var known = []uint64{1561, 7535, 15754, 18237}
 
 // run is a whole run: faults, and what comes of it when they are over. It ends at the first violation.
 func run(seed uint64, broken simtest.Rule, steps int) []string {
@@ -29,14 +33,18 @@ func run(seed uint64, broken simtest.Rule, steps int) []string {
 }
 
 func TestWhateverHappensOneGatewayServesAndInTheEndOneDoes(t *testing.T) {
-	first, last := uint64(1), *runs
+	last := *runs
 	if testing.Short() {
 		last = 200
 	}
-	if *seed != 0 {
-		first, last = *seed, *seed
+	seeds := []uint64{*seed}
+	if *seed == 0 {
+		seeds = slices.Clone(known)
+		for s := uint64(1); s <= last; s++ {
+			seeds = append(seeds, s)
+		}
 	}
-	for s := first; s <= last; s++ {
+	for _, s := range seeds {
 		if found := run(s, simtest.Whole, steps); len(found) > 0 {
 			t.Fatalf("seed %d (again with -seed %d): %v", s, s, found)
 		}

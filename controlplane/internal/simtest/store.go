@@ -259,7 +259,7 @@ func (w *World) own(a orchestrator.Action, heard int) bool {
 	if w.broken == NoLock && next.State == model.Acquiring {
 		next, _ = next.Locked(next.Next)
 	}
-	next.Order, next.Since = max(next.Order, volume.Status.Ownership.Order)+1, w.now
+	next = volume.Status.Ownership.Ordered(next, w.now)
 	w.checkOwn(a, volume, changed, next)
 	w.checkNotRemoved(volume, next, heard)
 	changed.Status.Ownership = next

@@ -58,7 +58,8 @@ func (s *Store) RequestRollBack(ctx context.Context, name string, dryRun bool) (
 		} else if r != nil || dryRun {
 			return false, nil
 		}
-		v.Status.RollBack = &request
+		v.Status.RollBack, v.Status.Refusal = &request, nil
+		underWay(v, model.ReasonRollBackRequested, request.Since)
 		return true, nil
 	}, func(t *tx) error {
 		t.compare(missing(mapping), exported)

@@ -52,10 +52,15 @@ func Open(ctx context.Context, client *clientv3.Client, options Options) (*Store
 	if options.Keyring == nil {
 		return nil, errors.New("a store needs a keyring: secrets are not kept in the clear")
 	}
+	return bind(ctx, client, options)
+}
+
+// bind is Open; without a keyring for objects alone that have no secrets.
+func bind(ctx context.Context, client *clientv3.Client, options Options) (*Store, error) {
 	if !model.ValidName(options.Cluster) {
 		return nil, fmt.Errorf("cluster name %q: letters, digits, '-' and '.' are possible", options.Cluster)
 	}
-	s := &Store{client: client, groups: &groups{client: client, patience: groupPatience}, prefix: "/sluice/" + options.Cluster + "/", keyring: options.Keyring,
+	s := &Store{client: client, groups: &groups{client: client, patience: groupPatience}, prefix: home + options.Cluster + "/", keyring: options.Keyring,
 		now: options.Now, oui: options.OUI}
 	if s.now == nil {
 		s.now = time.Now

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -149,9 +150,7 @@ func (s *Store) own(ctx context.Context, records []*RadosClients, newest func() 
 		if next.Epoch != v.Status.Ownership.Epoch {
 			epoch = &next.Epoch
 		}
-		next.Since = s.now().UTC()
-		next.Order = max(next.Order, v.Status.Ownership.Order) + 1
-		v.Status.Ownership = next
+		v.Status.Ownership = v.Status.Ownership.Ordered(next, s.now().UTC())
 		return true, nil
 	}
 	return s.Volumes.modify(ctx, newest, step, func(t *tx) error {
@@ -198,16 +197,21 @@ func (s *Store) RequestMove(ctx context.Context, volume, gateway string) (*model
 			return false, model.Precondition("name", "%s has no owner: no target exports it", volume)
 		}
 		now := s.now().UTC()
-		v.Status.MoveRequest, v.Status.MoveRefusal = &model.MoveRequest{Gateway: number, Since: now}, nil
-		told := model.Condition{Type: model.ConditionProgressing, Status: model.ConditionTrue, Reason: model.ReasonMoveRequested}
-		for _, c := range v.Status.Conditions {
-			if c.Type == told.Type { // whoever waits from here on must not take an older refusal for this one's
-				told.ObservedGeneration = c.ObservedGeneration
-				model.SetCondition(&v.Status.Conditions, told, now)
-			}
-		}
+		v.Status.MoveRequest, v.Status.Refusal = &model.MoveRequest{Gateway: number, Since: now}, nil
+		underWay(v, model.ReasonMoveRequested, now)
 		return true, nil
 	})
+}
+
+// underWay tells that something was asked for: whoever waits from here on must not take an older refusal for this one's.
+func underWay(v *model.Volume, reason string, now time.Time) {
+	told := model.Condition{Type: model.ConditionProgressing, Status: model.ConditionTrue, Reason: reason}
+	for _, c := range v.Status.Conditions {
+		if c.Type == told.Type {
+			told.ObservedGeneration = c.ObservedGeneration
+			model.SetCondition(&v.Status.Conditions, told, now)
+		}
+	}
 }
 
 // TargetOf returns the target that maps a volume. Errors: PreconditionError where none does.

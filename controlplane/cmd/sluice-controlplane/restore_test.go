@@ -1,0 +1,107 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"go.uber.org/zap"
+
+	"sluice.dev/sluice/controlplane/internal/etcd"
+	"sluice.dev/sluice/controlplane/internal/model"
+	"sluice.dev/sluice/controlplane/internal/store"
+)
+
+// A backup is taken, more happens, and the backup is restored: twice, for the first restored store is lost as well.
+func TestWhatIsRestoredGivesNoEpochTwiceHoweverOftenItIs(t *testing.T) {
+	backup := filepath.Join(t.TempDir(), "backup")
+	owner := model.GatewayRef{Number: 1, Incarnation: "i"}
+	directory := t.TempDir()
+	withStore(t, directory, func(s *store.Store) {
+		volumeOf(t, s)
+		file, err := os.Create(backup)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = file.Close() }()
+		if err := s.Backup(t.Context(), file); err != nil {
+			t.Fatal(err)
+		}
+		assigned(t, s, owner)
+	})
+	epoch := uint64(1)
+	for range 2 {
+		restored := t.TempDir()
+		if volumes, err := restoreEmbedded(t.Context(), backup, restored); err != nil || volumes != 1 {
+			t.Fatalf("%d volumes, %v", volumes, err)
+		}
+		if _, err := os.Stat(filepath.Join(restored, staging)); !os.IsNotExist(err) {
+			t.Errorf("something is left aside: %v", err)
+		}
+		withStore(t, restored, func(s *store.Store) {
+			is := assigned(t, s, owner)
+			if is.Epoch <= epoch {
+				t.Errorf("epoch %d follows epoch %d", is.Epoch, epoch)
+			}
+			epoch = is.Epoch
+		})
+	}
+}
+
+func TestABackupThatIsBrokenLeavesNothingBehind(t *testing.T) {
+	backup, directory := filepath.Join(t.TempDir(), "backup"), t.TempDir()
+	if err := os.WriteFile(backup, []byte("nonsense"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := restoreEmbedded(t.Context(), backup, directory); err == nil || !strings.Contains(err.Error(), backup) {
+		t.Errorf("got %v, wanted an error that names the backup", err)
+	}
+	if left, err := os.ReadDir(directory); err != nil || len(left) > 0 {
+		t.Errorf("%v is left, %v", left, err)
+	}
+}
+
+// withStore opens what is in a directory, for as long as something uses it.
+func withStore(t *testing.T, directory string, use func(*store.Store)) {
+	t.Helper()
+	embedded, err := etcd.StartEmbedded(t.Context(), directory, zap.NewNop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer embedded.Close()
+	ring, err := store.ParseKeyring(store.GenerateKey("a"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := store.Open(t.Context(), embedded.Client, store.Options{Cluster: "c", Keyring: ring})
+	if err != nil {
+		t.Fatal(err)
+	}
+	use(s)
+}
+
+func volumeOf(t *testing.T, s *store.Store) {
+	t.Helper()
+	pool := &model.StoragePool{Meta: model.Meta{Name: "nvme"}, Spec: model.StoragePoolSpec{WarnPercent: 85,
+		Local: &model.LocalPool{Node: "node-1", Directory: "/srv"}}}
+	if err := s.StoragePools.Create(t.Context(), pool, false); err != nil {
+		t.Fatal(err)
+	}
+	volume := &model.Volume{Meta: model.Meta{Name: "orders"}, Spec: model.VolumeSpec{Pool: "nvme", SizeBytes: 1 << 30,
+		BlockSize: 512}}
+	if err := s.Volumes.Create(t.Context(), volume, false); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func assigned(t *testing.T, s *store.Store, to model.GatewayRef) model.Ownership {
+	t.Helper()
+	volume, err := s.Own(t.Context(), "orders", func(v *model.Volume) (model.Ownership, error) {
+		return v.Status.Ownership.Assign(to)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return volume.Status.Ownership
+}
