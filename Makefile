@@ -154,7 +154,7 @@ robustness-long: build ## RUNS (40) runs of faults of DURATION (90s) each, from 
 	@.ci/deps go faults ceph
 	@SLUICE_RBD=1 DURATION=$(or $(DURATION),90s) V=1 .ci/tier robustness tests/robustness/run -seed $(or $(SEED),0) -runs $(or $(RUNS),40)
 
-robustness-canaries: build ## gateways that each lack a safety rule, CANARY (all) by regular expression: each must be found out; 20 minutes
+robustness-canaries: build ## gateways that each lack a safety rule, CANARY (all) by regular expression: each must be found out; 40 minutes
 	@.ci/deps go faults ceph
 	@.ci/compile canary sluice-gateway
 	@V=1 .ci/tier canaries tests/robustness/canaries '$(or $(CANARY),.)'

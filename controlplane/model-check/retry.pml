@@ -20,19 +20,24 @@
 #define RESET_DELAY 9    /* the host changes path at once when its connection is reset */
 #define PING_BOUND 10    /* pings too late */
 #define ANSWER_BOUND 11  /* waits too long for the answer to a ping */
+#define CLOSE_BOUND 12   /* a connection whose host doesn't answer pings stays open */
+#define SILENCE 13       /* that, and what comes over it is executed: 12 and 1 */
 
 byte broken;
 bool forwarded; /* path 1 leads to a forwarder, not to the owner */
 bool one_outage; /* the mildest world: one outage, both ways, and what heals heals at once */
 bool hearsay;    /* silence is counted from when the host was heard, as the gateway does */
+bool ring;      /* a turn that took too long hands nothing to the kernel (all but rbd and tmpfs) */
 bool healthy;   /* nothing goes wrong: is anything discarded that need not be? */
 #define KEPT(rule) (broken != rule)
 
 /* In ticks, rounded up: no bound becomes shorter than it is. */
 #define TICKS(ms) (((ms) + TICK - 1) / TICK)
 #define FOREVER 100
-#define DISCARD (KEPT(DISCARD_BOUND) -> TICKS(DISCARD_SILENCE) : FOREVER)
+#define DISCARD (KEPT(DISCARD_BOUND) && KEPT(SILENCE) -> TICKS(DISCARD_SILENCE) : FOREVER)
 #define STALL (KEPT(STALL_BOUND) -> TICKS(STALL_LIMIT) : FOREVER)
+#define CLOSE (KEPT(CLOSE_BOUND) && KEPT(SILENCE) && !hearsay -> \
+               TICKS(NOP_SILENCE + NOP_TIMEOUT) : FOREVER)
 #define WATCH (KEPT(WATCHDOG) -> TICKS(WATCHDOG_LIMIT) : FOREVER)
 #define TOKEN_AGE (KEPT(TOKEN) -> TICKS(TOKEN_LIFE) : FOREVER)
 #define RESET (KEPT(RESET_DELAY) -> TICKS(RESET_GIVES_UP) : 0)
@@ -144,6 +149,8 @@ proctype gateway() {
        (looped < now || chatter == socket || a == unread) ->
        if
        :: now > looped + STALL -> close()
+       /* No answer to a ping. At the latest: it may know less of what the host has heard. */
+       :: now > host_heard + CLOSE -> close()
        :: else ->
          looped = now;
          if
@@ -176,7 +183,7 @@ proctype gateway() {
   :: d_step { !closed && !forwarded && a == checked -> a = submitted }
   :: d_step { !closed && !forwarded && a == held ->
        if
-       :: FRESH(now) -> a = submitted
+       :: FRESH(now) && (!ring || now <= looped + STALL) -> a = submitted
        :: else -> close()
        fi }
   /* Forwarder: takes the token, looks at the clock, sends. */
@@ -249,7 +256,7 @@ init {
   atomic {
 #ifdef BROKEN
     broken = BROKEN; forwarded = FORWARDED; one_outage = ONE_OUTAGE;
-    hearsay = HEARSAY; healthy = HEALTHY;
+    hearsay = HEARSAY; healthy = HEALTHY; ring = RING;
 #else
     c_code {
       now.broken = atoi(getenv("BROKEN"));
@@ -257,6 +264,7 @@ init {
       now.one_outage = atoi(getenv("ONE_OUTAGE"));
       now.hearsay = atoi(getenv("HEARSAY"));
       now.healthy = atoi(getenv("HEALTHY"));
+      now.ring = atoi(getenv("RING"));
     };
     skip; skip; skip; skip;
 #endif

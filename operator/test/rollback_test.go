@@ -19,16 +19,16 @@ import (
 // reflinked mounts a file system that can take snapshots.
 func reflinked(t *testing.T) string {
 	t.Helper()
-	directory, unmount, err := machine.XFS(t.TempDir())
+	made, err := machine.XFS(t.TempDir())
 	if err != nil {
 		t.Skipf("no XFS here: %v", err)
 	}
 	t.Cleanup(func() { // gateways may have it open for a moment longer
-		if err := until(unmount); err != nil {
+		if err := until(made.Unmount); err != nil {
 			t.Error(err)
 		}
 	})
-	return directory
+	return made.Directory
 }
 
 // disk is the file of a volume in a pool's directory.

@@ -15,18 +15,18 @@ import (
 )
 
 // xfs gives a directory on a file system that shares blocks between files.
-func xfs(t *testing.T) string {
+func xfs(t *testing.T) *world.FileSystem {
 	t.Helper()
-	directory, unmount, err := world.XFS(t.TempDir())
+	made, err := world.XFS(t.TempDir())
 	if err != nil {
 		t.Skipf("no XFS here: %v", err)
 	}
 	t.Cleanup(func() {
-		if err := unmount(); err != nil {
+		if err := made.Unmount(); err != nil {
 			t.Error(err)
 		}
 	})
-	return directory
+	return made
 }
 
 const sectorSize = 512
@@ -57,7 +57,7 @@ func reads(ctx context.Context, t *testing.T, session *host.Session, lun uint16)
 // A snapshot of a volume in use, and a volume made of it, on a real file system with reflinks: each holds what the other
 // one doesn't change.
 func TestASnapshotHoldsWhatWasThereAndAVolumeMadeOfItLivesByItself(t *testing.T) {
-	c, ctx := start(t, cluster.Options{Gateways: 2, Volumes: 1, Replicas: 1, Pool: xfs(t)})
+	c, ctx := start(t, cluster.Options{Gateways: 2, Volumes: 1, Replicas: 1, Pool: xfs(t).Directory})
 	if err := c.WaitReady(ctx); err != nil {
 		t.Fatal(err)
 	}

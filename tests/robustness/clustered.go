@@ -102,7 +102,7 @@ func (c *clustered) faults(hosts []*host.Multipath) []*fault {
 				func() (world.Undo, error) { return c.Network.Partition(gateway.Node, other, cluster.Internal) }))
 		}
 		all = append(all, leftFrozen(c.Network, gateway, hostFabrics), leftOnTheWay(c.Network, gateway, hostFabrics),
-			isolated(c.Network, gateway.Node), c.drained(i))
+			leftByTheDead(c.Network, c.keeper, gateway), isolated(c.Network, gateway.Node), c.drained(i))
 		all = append(all, c.clocks[i].jumps(longestJump)...)
 		for volume := range clusterVolumes {
 			all = append(all, c.moved(volume, i))

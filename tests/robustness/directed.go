@@ -22,6 +22,8 @@ const (
 	// What is lost on the forwarding network at once is sent again by the kernel after 0.2, 0.6 and 1.4 s: here by
 	// the last of these.
 	healsSoonest, healsLatest = 1050 * time.Millisecond, 1250 * time.Millisecond
+	// The watchdog kills within 2.5 s (limits::kWatchdogLimit).
+	noticedSoonest, noticedLatest = 3 * time.Second, 5 * time.Second
 	// A gateway is silent after 4 s (limits::kPeerSilence).
 	isolatedShortest, isolatedLongest = 8 * time.Second, 12 * time.Second
 )
@@ -112,6 +114,43 @@ func leftHung(network *world.Network, p *world.Process, reactor int, fabric stri
 	thread := fmt.Sprintf("reactor-%d", reactor)
 	return leftBehind(fmt.Sprintf("a hung %s of %s and resets to its hosts on %s", thread, p.Name, fabric), p.Name, "left hung",
 		comesAliveSoonest, comesAliveLatest, unread, network, p.Node, []string{fabric}, func(context.Context) (world.Undo, error) { return p.HangThread(thread) })
+}
+
+// hungForGood: one reactor of a process stands still and never goes on. What it has in flight holds its blocks (R5) until
+// somebody ends the process.
+func hungForGood(p *world.Process, reactor int, keep func(world.Undo)) *fault {
+	thread := fmt.Sprintf("reactor-%d", reactor)
+	return &fault{name: thread + " of " + p.Name + " hangs for good", on: p.Name, kind: "hung for good", weight: 1,
+		shortest: noticedSoonest, longest: noticedLatest,
+		do: func(context.Context) error {
+			release, err := p.HangThread(thread)
+			if err == nil {
+				keep(release)
+			}
+			return nil // it was killed this moment, or is on its way up
+		}}
+}
+
+// leftByTheDead: what a gateway forwards is lost at first, then its process is killed: its hosts are told so by its machine, and
+// ask again elsewhere before the network heals. What it had sent lies in queues that have no process any more.
+func leftByTheDead(network *world.Network, k *keeper, p *world.Process) *fault {
+	var heal world.Undo
+	return &fault{name: "loss of what " + p.Name + " forwards, and its SIGKILL", on: p.Name, kind: "left by the dead", weight: 1,
+		shortest: healsSoonest, longest: healsLatest,
+		do: func(ctx context.Context) (err error) {
+			if heal, err = network.Drop(p.Node, cluster.Internal, 100, world.Out); err != nil {
+				return err
+			}
+			if err := world.Wait(ctx, unread); err != nil {
+				return errors.Join(err, heal())
+			}
+			k.held[p].Store(true)
+			return p.Kill()
+		},
+		undo: func(context.Context) error {
+			k.held[p].Store(false)
+			return heal()
+		}}
 }
 
 // leftOnTheWay: what a gateway forwards is lost at first, and comes to the owner when its host has asked again.

@@ -25,6 +25,7 @@ type standalone struct {
 	addresses []string
 	clock     *wallClock
 	keeper    *keeper
+	hung      []world.Undo // reactors that hang for good
 }
 
 // The second LUN has a disk that is slow now and then: for longer than hosts wait with a retry after a reset, so that an
@@ -87,6 +88,9 @@ func (s *standalone) faults(hosts []*host.Multipath) []*fault {
 			undo: func(context.Context) error { return s.gateway.Signal(syscall.SIGCONT) }},
 	}
 	all = append(all, s.clock.jumps(longestJump)...)
+	for reactor := range gatewayReactors {
+		all = append(all, hungForGood(s.gateway, reactor, func(release world.Undo) { s.hung = append(s.hung, release) }))
+	}
 	for i, fabric := range s.network.Fabrics {
 		for reactor := range gatewayReactors {
 			all = append(all, leftHung(s.network, s.gateway, reactor, fabric))
@@ -107,6 +111,12 @@ func (s *standalone) end() []string {
 	if err := s.gateway.Stop(stopPatience); err != nil {
 		bad = append(bad, err.Error()+"\n"+s.gateway.LogTail(20))
 	}
+	for _, release := range s.hung { // for their tracers' sake: the process has ended
+		if err := release(); err != nil {
+			bad = append(bad, err.Error())
+		}
+	}
+	s.hung = nil
 	for _, status := range s.gateway.Unexpected() {
 		if !strings.HasPrefix(status, "signal: killed") { // by its watchdog
 			bad = append(bad, s.gateway.Name+" ended by itself: "+status)

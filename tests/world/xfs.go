@@ -1,31 +1,69 @@
 package world
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
-// XFS mounts a new file system that shares blocks between files (reflink), of 512 MiB, in a folder. What it gives back takes it
-// away again. An error where the machine cannot: no mkfs.xfs, no loop devices, not root.
-func XFS(scratch string) (directory string, unmount func() error, err error) {
-	image, directory := filepath.Join(scratch, "disk"), filepath.Join(scratch, "pool")
-	if err := os.Mkdir(directory, 0o700); err != nil {
-		return "", nil, err
+// FileSystem is an XFS of 512 MiB in a file, mounted. It shares blocks between files (reflink).
+type FileSystem struct {
+	// Directory that it is mounted at.
+	Directory string
+	image     string
+}
+
+// XFS makes one in a folder. An error where the machine cannot: no mkfs.xfs, no loop devices, not root.
+func XFS(scratch string) (*FileSystem, error) {
+	f := &FileSystem{Directory: filepath.Join(scratch, "pool"), image: filepath.Join(scratch, "disk")}
+	if err := os.Mkdir(f.Directory, 0o700); err != nil {
+		return nil, err
 	}
-	run := func(command string, arguments ...string) error {
-		if output, err := exec.Command(command, arguments...).CombinedOutput(); err != nil {
-			return fmt.Errorf("%s %s: %w: %s", command, strings.Join(arguments, " "), err, output)
+	for _, words := range [][]string{{"truncate", "-s", "512M", f.image}, {"mkfs.xfs", "-q", "-m", "reflink=1", f.image}} {
+		if err := command(words...); err != nil {
+			return nil, err
 		}
-		return nil
 	}
-	for _, words := range []string{"truncate -s 512M " + image, "mkfs.xfs -q -m reflink=1 " + image, "mount -o loop " + image + " " + directory} {
-		command := strings.Fields(words)
-		if err := run(command[0], command[1:]...); err != nil {
-			return "", nil, err
-		}
+	return f, f.mount()
+}
+
+func command(words ...string) error {
+	if output, err := exec.Command(words[0], words[1:]...).CombinedOutput(); err != nil {
+		return fmt.Errorf("%s: %w: %s", strings.Join(words, " "), err, output)
 	}
-	return directory, func() error { return run("umount", directory) }, nil
+	return nil
+}
+
+func (f *FileSystem) mount() error { return command("mount", "-o", "loop", f.image, f.Directory) }
+
+// Unmount takes it away again.
+func (f *FileSystem) Unmount() error { return command("umount", f.Directory) }
+
+// The kernel's XFS_IOC_GOINGDOWN, and XFS_FSOP_GOING_FLAGS_NOLOGFLUSH (fs/xfs/libxfs/xfs_fs.h).
+const (
+	goingDown  = 0x8004587d
+	noLogFlush = 2
+)
+
+// CutPower: from now on nothing reaches the disk, neither what is in the page cache nor the journal's own buffers. Whoever
+// uses the file system meets errors.
+func (f *FileSystem) CutPower() error {
+	directory, err := os.Open(f.Directory)
+	if err != nil {
+		return err
+	}
+	return errors.Join(unix.IoctlSetPointerInt(int(directory.Fd()), goingDown, noLogFlush), directory.Close())
+}
+
+// PowerOn mounts it as the cut left it, by its journal. Nobody has a file of it open any more.
+func (f *FileSystem) PowerOn() error {
+	if err := f.Unmount(); err != nil {
+		return err
+	}
+	return f.mount()
 }

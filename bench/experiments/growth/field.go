@@ -20,7 +20,7 @@ import (
 const (
 	// Where a process is, and what it shares a core with, decides how many commands come with one receive.
 	targetCore, clientCore = 0, 1
-	// A gateway takes as many LUNs per target (limits::kMaxLuns).
+	// Fewer than a target may have (limits::kMaxLuns): so many had all sessions of the reports before.
 	lunsPerTarget = 1024
 	workers       = 32 // operations in flight where all sessions are used
 	loginsAtOnce  = 8

@@ -6,30 +6,41 @@
 #include <cstdio>
 #include <cstdlib>
 #include <string_view>
-#include <utility>
 
 namespace sluice {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, Guard>, 12> kNames = {{
+struct Canary {
+  std::string_view name;
+  Guard lacks;
+  Guard also = Guard::kNone;
+};
+
+constexpr std::array<Canary, 18> kCanaries = {{
     {"r1-two-owners", Guard::kOneOwner},
     {"r2-no-lock", Guard::kLock},
     {"r2-old-snapshot", Guard::kRecord},
     {"r4-serves-on", Guard::kFence},
     {"r5-ranges-freed", Guard::kRange},
-    {"r6-late-delivery", Guard::kSilence},
+    {"r6-no-pings", Guard::kPing},
+    {"r6-never-closed", Guard::kClose},
+    {"r6-age-unlooked", Guard::kAge},
+    {"r6-late-delivery", Guard::kClose, Guard::kAge},
     {"r6-frozen", Guard::kStall},
-    {"r6-hung-reactor", Guard::kStalledAlone},
+    {"r6-no-watchdog", Guard::kWatchdog},
+    {"r6-hung-reactor", Guard::kStall, Guard::kWatchdog},
     {"r6-old-tokens", Guard::kToken},
+    {"r6-lingering", Guard::kLinger},
+    {"r6-orphans", Guard::kToken, Guard::kLinger},
     {"r2-no-blocklist", Guard::kBlocklist},
     {"r2-lock-on-demand", Guard::kRbdLockMode},
     {"r12-rbd-cache", Guard::kRbdCache},
 }};
 
-Guard named(std::string_view text) {
-  if (text.empty()) return Guard::kNone;
-  for (const auto& [name, guard] : kNames) {
-    if (name == text) return guard;
+Canary named(std::string_view text) {
+  if (text.empty()) return {text, Guard::kNone};
+  for (const Canary& canary : kCanaries) {
+    if (canary.name == text) return canary;
   }
   std::fprintf(stderr, "SLUICE_CANARY: no canary has this name\n");
   std::exit(2);
@@ -45,8 +56,8 @@ const char* canary() {
 }
 
 bool lacks(Guard guard) {
-  static const Guard off = named(canary());
-  return guard == off;
+  static const Canary self = named(canary());
+  return guard == self.lacks || guard == self.also;
 }
 
 }  // namespace sluice

@@ -90,7 +90,7 @@ inline constexpr uint64_t kMaxWriteSameBytes = uint64_t{1} << 32;
 inline constexpr uint32_t kMaxParameterList = 65536;  // PR OUT, MODE SELECT, XCOPY, UNMAP
 // What a device that answers itself may answer to one command; its allocation length.
 inline constexpr uint32_t kMaxPassedData = 256u << 10;  // bytes
-inline constexpr unsigned kMaxLuns = 1024;              // per target (LUN 0..16383 addressable)
+inline constexpr unsigned kMaxLuns = 4096;              // per target (LUN 0..16383 addressable)
 inline constexpr unsigned kMaxRegistrations = 4096;     // persistent reservations per unit
 inline constexpr unsigned kMaxReservationChanges =
     64;  // waiting for their turn, per unit; then BUSY

@@ -25,7 +25,7 @@ class StallGuard {
   // Whether what this turn found may be older than limits::kStallLimit: its host may have asked
   // again elsewhere.
   bool late(Nanos now) const {
-    if (lacks(Guard::kStall) || lacks(Guard::kStalledAlone)) return false;
+    if (lacks(Guard::kStall)) return false;
     return now - previous_ > limits::kStallLimit;
   }
   Nanos behind(Nanos now) const { return now - previous_; }
@@ -52,7 +52,7 @@ class PulseCheck {
       return false;
     }
     still_ += std::min(span, 2 * limits::kWatchdogLook);
-    return still_ >= limits::kWatchdogLimit && !lacks(Guard::kStalledAlone);
+    return still_ >= limits::kWatchdogLimit && !lacks(Guard::kWatchdog);
   }
 
  private:

@@ -257,6 +257,25 @@ TEST(Parse, EveryBoundOfTheTableIsReachableAndEnforced) {
   }
 }
 
+TEST(Parse, ATargetHasAsManyLunsAsTheControlPlaneAllowsAndNoMore) {
+  const auto read = [](unsigned count) {
+    std::string luns;
+    for (unsigned id = 0; id < count; ++id) {
+      luns += "  - {id: " + std::to_string(id) + ", backend: 'null', size: 1GiB}\n";
+    }
+    return read_yaml(with_luns(luns));
+  };
+  const Result<Config> most = read(4096);  // MaxLuns of controlplane/internal/model
+  ASSERT_TRUE(most.ok()) << most.error();
+  EXPECT_EQ(most.value().targets[0].luns.size(), 4096u);
+  EXPECT_EQ(most.value().targets[0].luns.back().id, 4095u);
+  const Result<Config> more = read(4097);
+  ASSERT_FALSE(more.ok());
+  EXPECT_THAT(more.error(), HasSubstr("targets[0].luns: "));
+  EXPECT_THAT(more.error(), HasSubstr("4097"));
+  EXPECT_THAT(more.error(), HasSubstr("0 to 4096"));
+}
+
 TEST(Parse, AFullTargetIsReadAsWritten) {
   const Result<Config> config = read_yaml(R"(
 listen:

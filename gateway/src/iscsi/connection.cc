@@ -64,7 +64,7 @@ void Connection::receive(Slice bytes) {
   shard_.counters->received_bytes.add(bytes.size);
   // DESIGN R6: its host may have retried over another path since.
   if (session_ && session_->answers_pings() &&
-      shard_.now - session_->heard_since() >= limits::kDiscardSilence && !lacks(Guard::kSilence)) {
+      shard_.now - session_->heard_since() >= limits::kDiscardSilence && !lacks(Guard::kAge)) {
     shard_.counters->stale_discards.add(bytes.size);
     return drop("silent for too long, what it says now may be stale");
   }

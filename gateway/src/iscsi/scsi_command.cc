@@ -125,7 +125,7 @@ bool Session::accept_command(pdu::Pdu& pdu, Task* task) {
   c.fresh_until = 0;
   if (forwarding()) {
     c.fresh_until = lacks(Guard::kToken) ? 0 : tokens_.fresh_until(more.by_forwarder.token);
-  } else if (answers_pings_ && !lacks(Guard::kSilence)) {
+  } else if (answers_pings_ && !lacks(Guard::kAge)) {
     c.fresh_until = hearing_.since() + limits::kDiscardSilence;
   }
   c.attribute = static_cast<lun::TaskAttribute>(flags & pdu::kAttributeMask);

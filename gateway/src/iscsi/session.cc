@@ -274,12 +274,12 @@ void Session::tick(Nanos now, Nanos last_heard) {
   }
   announce_window();
   keep_fresh();
-  if (s.nop_silence == 0) return;
+  if (s.nop_silence == 0 || lacks(Guard::kPing)) return;
   if (ping_tag_ != pdu::kReservedTag) {
     // DESIGN R6: a peer that answered pings before and doesn't now is gone, or doesn't hear us.
     if (answers_pings_) {
       if (now - ping_sent_ < s.nop_timeout || hearing_.since() >= ping_sent_) return;
-      if (lacks(Guard::kSilence)) return;
+      if (lacks(Guard::kClose)) return;
       shard_.counters->nop_timeouts.add();
       return host_.drop("no answer to NOP-In");
     }
@@ -295,7 +295,7 @@ void Session::tick(Nanos now, Nanos last_heard) {
 // nor is a forwarded one between its steps, once it has begun while its token was alive
 // (decisions/2026-11-21-forwarding.md).
 void Session::keep_fresh() {
-  if (!answers_pings_ || pool_.in_use() == 0 || lacks(Guard::kSilence)) return;
+  if (!answers_pings_ || pool_.in_use() == 0 || lacks(Guard::kAge)) return;
   const Nanos until = hearing_.since() + limits::kDiscardSilence;
   table_.for_each([until, this](Task* task) {
     if (!forwarding() || task->command.submitted) task->command.fresh_until = until;

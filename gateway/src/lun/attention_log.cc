@@ -26,7 +26,7 @@ AttentionLog::Moment AttentionLog::next() {
 
 void AttentionLog::add(UnitAttention ua, const std::vector<Registration>& whom) {
   if (whom.size() > limits::kMaxNamedAttentions) return tell_all(ua);
-  for (const Registration& who : whom) add({next(), ua, who});
+  for (const Registration& who : whom) add({next(), ua, who, false, {}});
 }
 
 void AttentionLog::add(Entry entry) {
@@ -41,7 +41,7 @@ void AttentionLog::add(Entry entry) {
 
 void AttentionLog::tell_all(UnitAttention ua) {
   std::erase_if(entries_, [ua](const Entry& e) { return e.what == ua; });
-  entries_.push_back({next(), ua, std::nullopt});
+  entries_.push_back({next(), ua, std::nullopt, true, {}});
 }
 
 std::vector<UnitAttention> AttentionLog::raised_after(Moment since, const NexusId& id) const {
@@ -50,6 +50,26 @@ std::vector<UnitAttention> AttentionLog::raised_after(Moment since, const NexusI
     if (e.at > since && (!e.who || e.who->covers(id))) raised.push_back(e.what);
   }
   return raised;
+}
+
+std::vector<UnitAttention> AttentionLog::raised_for_forwarded(Moment since,
+                                                              const NexusId& id) const {
+  std::vector<UnitAttention> raised;
+  for (const Entry& e : entries_) {
+    const bool untold = e.who ? e.untold(id) : e.names_lost || e.at > since;
+    if (untold) raised.push_back(e.what);
+  }
+  return raised;
+}
+
+void AttentionLog::told(UnitAttention ua, const NexusId& id) {
+  for (Entry& e : entries_) {
+    if (e.what == ua && e.who && e.untold(id)) e.told.push_back(id.relative_target_port);
+  }
+}
+
+bool AttentionLog::Entry::untold(const NexusId& id) const {
+  return who->covers(id) && std::ranges::find(told, id.relative_target_port) == told.end();
 }
 
 }  // namespace sluice::lun

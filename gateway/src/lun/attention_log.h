@@ -20,11 +20,18 @@ class AttentionLog {
   static Moment now();
   static Moment next();  // later than every now() before
 
-  void add(UnitAttention ua) { add({next(), ua, std::nullopt}); }
+  void add(UnitAttention ua) { add({next(), ua, std::nullopt, false, {}}); }
   void add(UnitAttention ua, const std::vector<Registration>& whom);
 
   // What `id` is to be told that was raised after `since`, oldest first.
   std::vector<UnitAttention> raised_after(Moment since, const NexusId& id) const;
+
+  // The same for a nexus that is forwarded. Its host may have been there for long when its first
+  // command opened the session `since` which it is here: it is told, too, what concerned it by name
+  // at any time and was not told() yet, and what all are told because the names were too many.
+  std::vector<UnitAttention> raised_for_forwarded(Moment since, const NexusId& id) const;
+  // A forwarded nexus has been.
+  void told(UnitAttention ua, const NexusId& id);
 
   size_t size() const { return entries_.size(); }
 
@@ -33,6 +40,9 @@ class AttentionLog {
     Moment at;
     UnitAttention what;
     std::optional<Registration> who;  // nullopt: everybody
+    bool names_lost = false;          // everybody, as there were too many
+    std::vector<uint16_t> told;       // relative target ports of forwarded nexuses of `who`
+    bool untold(const NexusId& id) const;
   };
   void add(Entry entry);
   void tell_all(UnitAttention ua);

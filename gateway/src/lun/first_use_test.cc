@@ -41,9 +41,10 @@ class FirstUseTest : public ReservationCommandsTest {
     target->set_luns(std::move(luns), reactors);
     reactors.run();
   }
-  std::shared_ptr<Nexus> open_forwarded(const std::string& name) {
+  std::shared_ptr<Nexus> open_forwarded(const std::string& name, uint16_t port = 1) {
     NexusId id;
     id.initiator_name = "iqn.2026-11.test:" + name;
+    id.relative_target_port = port;
     auto nexus =
         Nexus::open(target, id, {&aio, &pool, &reactors, 0, &now, &latencies}, false, true);
     nexuses.push_back(nexus);
@@ -53,7 +54,7 @@ class FirstUseTest : public ReservationCommandsTest {
 
 using Told = std::vector<uint32_t>;
 
-TEST_F(FirstUseTest, ASessionOf1024LunsHasAsManyNexusesAsItUsed) {
+TEST_F(FirstUseTest, ASessionOfTheMostLunsHasAsManyNexusesAsItUsed) {
   std::vector<Target::LunEntry> luns;
   for (uint64_t lun = 0; lun < limits::kMaxLuns; ++lun) luns.push_back({lun, unit});
   map(luns);
@@ -64,11 +65,11 @@ TEST_F(FirstUseTest, ASessionOf1024LunsHasAsManyNexusesAsItUsed) {
       load_be32(start(*fresh, report_luns(), {}, scsi::kReportLunsWellKnownLun).answer().data()),
       8 * limits::kMaxLuns);
   EXPECT_EQ(fresh->itls().size(), 0u);
-  for (const uint64_t lun : {uint64_t{0}, uint64_t{255}, uint64_t{1023}}) {
+  for (const uint64_t lun : {uint64_t{0}, uint64_t{255}, uint64_t{limits::kMaxLuns - 1}}) {
     EXPECT_EQ(told(*fresh, scsi::lun_field(lun)), Told{kPowerOn});
   }
   start(*fresh, read16(0, 1));
-  start(*fresh, test_unit_ready(), {}, scsi::lun_field(1024));
+  start(*fresh, test_unit_ready(), {}, scsi::lun_field(limits::kMaxLuns));
   EXPECT_EQ(fresh->itls().size(), 3u);
   map(luns);
   EXPECT_EQ(fresh->itls().size(), 3u) << "nor does a reload make any";
@@ -187,6 +188,79 @@ TEST_F(FirstUseTest, AReleaseBeforeTheFirstUseIsToldToRegistrants) {
   EXPECT_EQ(told(*open_fresh("b", 1)), Told{kPowerOn}) << "a later session";
 }
 
+// The session that forwards begins with the first command, though the host has been at the other
+// gateway since before.
+TEST_F(FirstUseTest, APreemptBeforeTheFirstForwardedCommandIsToldToWhoWasRegistered) {
+  auto far = open_forwarded("far");
+  enlist(*far, 2);
+  reserve(*far, 2, scsi::PrType::kWriteExclusive);
+  far->close(false, [] {});
+  reactors.run();
+  enlist(*a, 1);
+  ASSERT_EQ(out(*a, PrOutAction::kPreempt,
+                {.key = 1, .service_action_key = 2, .type = scsi::PrType::kWriteExclusive}),
+            Status::kGood);
+  EXPECT_EQ(told(*open_forwarded("another")), Told{}) << "it was never registered";
+  auto again = open_forwarded("far");
+  EXPECT_EQ(told(*again), Told{0x062a05}) << "REGISTRATIONS PREEMPTED";
+  again->close(false, [] {});
+  reactors.run();
+  EXPECT_EQ(told(*open_forwarded("far")), Told{}) << "it has been told";
+}
+
+TEST_F(FirstUseTest, AReleaseBeforeTheFirstForwardedCommandIsToldToRegistrants) {
+  enlist(*a, 1);
+  auto far = open_forwarded("far");
+  enlist(*far, 2);
+  far->close(false, [] {});
+  reactors.run();
+  const auto release = [this] {
+    reserve(*a, 1, scsi::PrType::kWriteExclusiveRegistrantsOnly);
+    ASSERT_EQ(out(*a, PrOutAction::kRelease,
+                  {.key = 1, .type = scsi::PrType::kWriteExclusiveRegistrantsOnly}),
+              Status::kGood);
+  };
+  release();
+  EXPECT_EQ(told(*open_forwarded("far")), Told{0x062a04}) << "RESERVATIONS RELEASED";
+  release();
+  EXPECT_EQ(told(*open_forwarded("far")), Told{0x062a04}) << "another one";
+}
+
+TEST_F(FirstUseTest, EachPortOfARegistrationForAllPortsIsToldByItself) {
+  auto first = open_forwarded("far", 1);
+  ASSERT_EQ(out(*first, PrOutAction::kRegisterAndIgnoreExistingKey,
+                {.service_action_key = 2, .flags = 0x04}),
+            Status::kGood);
+  first->close(false, [] {});
+  reactors.run();
+  enlist(*a, 1);
+  ASSERT_EQ(out(*a, PrOutAction::kPreempt,
+                {.key = 1, .service_action_key = 2, .type = scsi::PrType::kWriteExclusive}),
+            Status::kGood);
+  for (const uint16_t port : {uint16_t{1}, uint16_t{2}}) {
+    EXPECT_EQ(told(*open_forwarded("far", port)), Told{0x062a05});
+    EXPECT_EQ(told(*open_forwarded("far", port)), Told{});
+  }
+}
+
+// Its session may end before it asked again.
+TEST_F(FirstUseTest, WhatAForwardedNexusDidNotFetchIsToldToTheNext) {
+  auto far = open_forwarded("far");
+  enlist(*far, 2);
+  enlist(*a, 1);
+  ASSERT_EQ(out(*a, PrOutAction::kPreempt,
+                {.key = 1, .service_action_key = 2, .type = scsi::PrType::kWriteExclusive}),
+            Status::kGood);
+  for (int time = 0; time < 2; ++time) {
+    far->close(false, [] {});
+    reactors.run();
+    far = open_forwarded("far");
+    ASSERT_NE(far->use(0), nullptr);
+  }
+  EXPECT_EQ(told(*far), Told{0x062a05});
+  EXPECT_EQ(told(*open_forwarded("far")), Told{});
+}
+
 TEST_F(FirstUseTest, AReservationTakenBeforeTheFirstUseConflicts) {
   auto fresh = open_fresh("fresh");
   ASSERT_EQ(reserve6(*a), Status::kGood);
@@ -284,6 +358,7 @@ TEST_F(FirstUseTest, MoreNamesThanAreKeptAreToldToAll) {
   log.add(released, {whom[0]});
   EXPECT_EQ(log.size(), 1u);
   EXPECT_EQ(log.raised_after(before, fresh->id()), std::vector{released});
+  EXPECT_EQ(log.raised_for_forwarded(AttentionLog::now(), fresh->id()), std::vector{released});
   EXPECT_TRUE(log.raised_after(AttentionLog::now(), fresh->id()).empty());
 }
 

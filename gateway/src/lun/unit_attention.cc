@@ -28,7 +28,10 @@ void Unit::attach(Itl& itl, const std::vector<UnitAttention>& first, uint64_t si
   itls_.push_back(&itl);
   lane_ = itl.nexus().lane();
   for (const UnitAttention ua : first) queue(itl, ua);
-  for (const UnitAttention ua : attentions_->raised_after(since, itl.nexus().id())) queue(itl, ua);
+  const NexusId& id = itl.nexus().id();
+  const auto raised = itl.nexus().forwarded() ? attentions_->raised_for_forwarded(since, id)
+                                              : attentions_->raised_after(since, id);
+  for (const UnitAttention ua : raised) queue(itl, ua);
 }
 
 void Unit::detach(Itl* itl) {
@@ -84,6 +87,7 @@ bool Unit::pop_attention(Itl& itl, UnitAttention* out) {
   if (itl.pending.empty()) return false;
   *out = itl.pending.front();
   itl.pending.erase(itl.pending.begin());
+  if (itl.nexus().forwarded()) attentions_->told(*out, itl.nexus().id());
   if (itl.pending.empty()) itl.attention.store(false, std::memory_order_release);
   return true;
 }

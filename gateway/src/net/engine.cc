@@ -15,6 +15,7 @@
 #include <mutex>
 #include <thread>
 
+#include "base/canary.h"
 #include "base/log.h"
 #include "base/socket_address.h"
 #include "iscsi/session_directory.h"
@@ -183,7 +184,7 @@ Result<int> EngineImpl::open_socket(const net::Portal& portal) {
   setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
-  if (portal.forwarding) {
+  if (portal.forwarding && !lacks(Guard::kLinger)) {
     // Every connection that it accepts has it from its creation (DESIGN R6).
     const linger reset{1, 0};
     setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);

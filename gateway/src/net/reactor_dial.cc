@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/canary.h"
 #include "base/log.h"
 #include "base/socket_address.h"
 #include "net/reactor.h"
@@ -27,7 +28,9 @@ void Reactor::dial(const std::string& address, std::shared_ptr<forward::Caller> 
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   // DESIGN R6: from creation, so that it also holds for a process that is killed.
   const linger reset{1, 0};
-  setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
+  if (!lacks(Guard::kLinger)) {
+    setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
+  }
   const std::string& cc = setup_.tcp_congestion;
   if (!cc.empty()) {
     setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, cc.data(), static_cast<socklen_t>(cc.size()));

@@ -5,18 +5,19 @@
 // reservations or other initiators, and it leaves the device as it was. LOG SENSE is among them by
 // its handler. On purpose not here, so refused 05/20/00 like every unknown code:
 //   FORMAT UNIT 04h, SANITIZE 48h, REASSIGN BLOCKS 07h, WRITE LONG 3Fh/9Fh-11h, REMOVE ELEMENT AND
-//   TRUNCATE 9Eh-18h (SBC-4 §5): destroy data, of every initiator, past its reservations' words
+//   TRUNCATE 9Eh-18h (all of SBC-4): destroy data, of every initiator, past its reservations' words
 //   WRITE BUFFER 3Bh, SEND DIAGNOSTIC 1Dh, LOG SELECT 4Ch, SET TIMESTAMP A4h-0Fh, SET IDENTIFYING
 //   INFORMATION A4h-06h, BACKGROUND CONTROL 9Eh-15h: change the device (firmware, self-tests)
 //   READ BUFFER modes but 02h and 03h: vendor specific, echo buffers shared between initiators,
-//   error history whose reading locks it (SPC-5 §6.18)
+//   error history whose reading locks it (SPC-5, READ BUFFER(10) command)
 //   SECURITY PROTOCOL IN/OUT A2h/B5h, ATA PASS-THROUGH 85h/A1h, variable-length CDBs 7Fh: carry
 //   commands of other protocols, which nobody here could look at
 //   REPORT IDENTIFYING INFORMATION A3h-05h, READ MEDIA SERIAL NUMBER ABh-01h, REPORT ALIASES
 //   A3h-0Bh: identity is ours (DESIGN R13)
 //   RESERVE, RELEASE, PERSISTENT RESERVE, EXTENDED COPY, target port groups: ours, in other rows
-// Reservations: where SPC-5 §5.14.1 and SBC-4 §4.17 let each kind of command through under a
-// reservation of another nexus, the stricter reading is taken: none, or WRITE EXCLUSIVE only.
+// Reservations: where the tables of commands that are allowed beside a reservation of another nexus
+// (SPC-5 and SBC-4, Reservations) let each kind of command through, the stricter reading is taken:
+// none, or WRITE EXCLUSIVE only.
 #pragma once
 
 #include "scsi/command_rows.h"
@@ -24,7 +25,7 @@
 namespace sluice::scsi::rows {
 
 inline constexpr CommandInfo kPassThroughCommands[] = {
-    // SPC-5 §6.28
+    // SPC-5, RECEIVE DIAGNOSTIC RESULTS command
     {0x1c,
      kNone,
      6,
@@ -33,7 +34,7 @@ inline constexpr CommandInfo kPassThroughCommands[] = {
      {0x1c, 0x01, kAll, kAll, kAll},
      kMedium,
      "RECEIVE DIAGNOSTIC RESULTS"},
-    // SBC-4 §5.19
+    // SBC-4, READ DEFECT DATA (10) command
     {0x37,
      kNone,
      10,
@@ -42,7 +43,7 @@ inline constexpr CommandInfo kPassThroughCommands[] = {
      {0x37, 0, 0x1f, 0, 0, 0, 0, kAll, kAll},
      kMedium,
      "READ DEFECT DATA(10)"},
-    // SPC-5 §6.18; modes 02h (data) and 03h (descriptor), lun/pass_through.cc
+    // SPC-5, READ BUFFER(10) command; modes 02h (data) and 03h (descriptor), lun/pass_through.cc
     {0x3c,
      kNone,
      10,
@@ -51,7 +52,7 @@ inline constexpr CommandInfo kPassThroughCommands[] = {
      {0x3c, 0x03, kAll, kAll, kAll, kAll, kAll, kAll, kAll},
      kMedium,
      "READ BUFFER(10)"},
-    // SBC-4 §5.8
+    // SBC-4, GET STREAM STATUS command
     {0x9e,
      0x16,
      16,
@@ -60,7 +61,7 @@ inline constexpr CommandInfo kPassThroughCommands[] = {
      {0x9e, 0x16, 0, 0, kAll, kAll, 0, 0, 0, 0, kAll, kAll, kAll, kAll},
      kQuick,
      "GET STREAM STATUS"},
-    // SBC-4 §5.7
+    // SBC-4, GET PHYSICAL ELEMENT STATUS command
     {0x9e,
      0x17,
      16,
@@ -69,7 +70,7 @@ inline constexpr CommandInfo kPassThroughCommands[] = {
      {0x9e, 0x17, 0, 0, 0, 0, kAll, kAll, kAll, kAll, kAll, kAll, kAll, kAll, 0xcf},
      kQuick,
      "GET PHYSICAL ELEMENT STATUS"},
-    // SPC-5 §6.38
+    // SPC-5, REPORT TIMESTAMP command
     {0xa3,
      0x0f,
      12,
@@ -78,7 +79,7 @@ inline constexpr CommandInfo kPassThroughCommands[] = {
      {0xa3, 0x0f, 0, 0, 0, 0, kAll, kAll, kAll, kAll},
      kQuick,
      "REPORT TIMESTAMP"},
-    // SBC-4 §5.20
+    // SBC-4, READ DEFECT DATA (12) command
     {0xb7,
      kNone,
      12,

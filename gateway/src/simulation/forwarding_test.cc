@@ -93,6 +93,35 @@ TEST_F(Forwarding, CdbsLongerThan16BytesArriveWhole) {
   }
 }
 
+// SPC-5, PREEMPT: a unit attention for every I_T nexus that lost its registration. The host was at
+// the other gateway all the time, its session with the owner begins with its command.
+TEST_F(Forwarding, ARegistrationPreemptedBeforeTheFirstForwardedCommandIsTold) {
+  const Bytes reserve_out = {0x5f, 6, 0, 0, 0, 0, 0, 0, 24, 0};
+  Bytes list(24);
+  list[15] = 0x0a;  // SERVICE ACTION RESERVATION KEY
+  const auto registered = pair_->run(*nexus_, reserve_out, 0, list);
+  ASSERT_EQ(registered->command.status, scsi::Status::kGood);
+  nexus_->close(false, [] {});
+  pair_->settle();
+  nexus_ = pair_->open_nexus();
+
+  Initiator other(pair_->owner.connect());
+  ASSERT_TRUE(other.login());
+  other.clear_attention();
+  list[15] = 0x0b;
+  ASSERT_EQ(other.execute(reserve_out, 0, list).status, 0);
+  list[7] = 0x0b;
+  list[15] = 0x0a;
+  const Bytes preempt = {0x5f, 4, 1, 0, 0, 0, 0, 0, 24, 0};
+  ASSERT_EQ(other.execute(preempt, 0, list).status, 0);
+
+  const auto first = pair_->run(*nexus_, kTestUnitReady, 0);
+  EXPECT_EQ(first->sense_key(), 6);
+  EXPECT_EQ(first->asc(), 0x2a);
+  EXPECT_EQ(first->ascq(), 0x05) << "REGISTRATIONS PREEMPTED";
+  EXPECT_EQ(pair_->run(*nexus_, kTestUnitReady, 0)->command.status, scsi::Status::kGood);
+}
+
 TEST_F(Forwarding, ResidualsAreAsAtTheOwner) {
   const auto less = pair_->run(*nexus_, kInquiry, 4096);
   EXPECT_EQ(less->command.status, scsi::Status::kGood);

@@ -69,7 +69,7 @@ const (
 // +kubebuilder:validation:XValidation:rule="!has(self.iopsBurst) || self.iopsBurst == 0 || (has(self.iops) && self.iops > 0)",message="iopsBurst has no iops to exceed: give iops, too"
 // +kubebuilder:validation:XValidation:rule="!has(self.bytesBurst) || self.bytesBurst == 0 || (has(self.bytesPerSecond) && self.bytesPerSecond > 0)",message="bytesBurst has no rate to exceed: give bytesPerSecond, too"
 type Qos struct {
-	// Commands per second, reads and writes together; 0: unlimited.
+	// Commands on blocks per second, of whatever kind and length (reads, writes, UNMAP, copies); 0: unlimited.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=100000000
@@ -79,7 +79,8 @@ type Qos struct {
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=100000000
 	IOPSBurst int64 `json:"iopsBurst,omitempty"`
-	// Payload bytes per second, both directions together; 0: unlimited, else at least 1048576.
+	// Bytes per second, both directions together; 0: unlimited, else at least 1048576. WRITE SAME counts all it writes, a copy what
+	// it reads or writes here; UNMAP, and WRITE SAME of zeros with UNMAP, count none.
 	// +optional
 	// +kubebuilder:validation:Maximum=1000000000000
 	// +kubebuilder:validation:XValidation:rule="self == 0 || self >= 1048576",message="bytesPerSecond must be 0 (unlimited) or at least 1048576: below it one large command waits for minutes"

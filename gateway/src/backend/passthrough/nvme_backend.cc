@@ -24,8 +24,6 @@ using backend::why;
 enum Identify : uint32_t { kNamespace = 0x00, kController = 0x01, kNvmController = 0x06 };
 
 constexpr uint32_t kIdentifyTimeout = 5000;  // milliseconds
-constexpr uint64_t kMostTransfer = uint64_t{1} << 20;
-constexpr uint64_t kMostZeroes = uint64_t{32} << 20;
 constexpr uint64_t kPage = 4096;
 
 // "ng0n1" is the character device of "nvme0n1".
@@ -94,7 +92,7 @@ Result<void> NvmeBackend::probe(const Spec& spec) {
     return fail(path_, "is no NVMe namespace", "name an NVMe generic device (/dev/ng0n1)");
   }
   NvmeTraits& traits = shared_.traits;
-  traits.nsid = static_cast<uint32_t>(nsid);
+  traits.nsid = static_cast<uint32_t>(nsid);  // identify_namespace() asks for it
   Result<NvmeNamespace> space = identify_namespace(shared_.fd);
   if (!space) return Error{space.error()};
   if (space->block_size != spec.block_size) {
@@ -118,17 +116,9 @@ Result<void> NvmeBackend::probe(const Spec& spec) {
   // aligned takes one segment more.
   const uint64_t segments = queue_number(claim_.block_name, "max_segments", 33);
   const uint64_t sectors = queue_number(claim_.block_name, "max_hw_sectors_kb", 128);
-  uint64_t most = std::min({kMostTransfer, (std::max<uint64_t>(segments, 2) - 1) * kPage,
-                            std::max<uint64_t>(sectors << 10, kPage)});
-  if (controller->max_transfer != 0) most = std::min(most, controller->max_transfer);
-  traits.max_transfer = most / kPage * kPage;
-  traits.max_zeroes = zeroes_limit != 0 ? std::min(zeroes_limit, kMostZeroes) : kMostZeroes;
-  traits.block_size = space->block_size;
-  traits.volatile_cache = volatile_cache_ = controller->volatile_cache;
-  traits.deallocates = controller->deallocates;
-  traits.writes_zeroes = controller->writes_zeroes;
-  traits.discards_by_zeroes =
-      space->reads_zeros && space->zeroes_deallocate && controller->writes_zeroes;
+  const uint64_t queue = std::min((std::max<uint64_t>(segments, 2) - 1) * kPage, sectors << 10);
+  traits = traits_of(traits.nsid, *controller, *space, zeroes_limit, queue);
+  volatile_cache_ = traits.volatile_cache;
 
   size_ = space->blocks * space->block_size;
   info_.read_only = spec.read_only;

@@ -18,10 +18,13 @@ enum Opcode : uint8_t {
   kDatasetManagement = 0x09,
 };
 
-constexpr uint32_t kFua = 1u << 30;             // CDW12
-constexpr uint32_t kDeallocate = 1u << 25;      // CDW12 of Write Zeroes
-constexpr uint32_t kRangeDeallocate = 1u << 2;  // CDW11 of Dataset Management
-constexpr uint64_t kMostBlocks = 65536;         // NLB has 16 bits and is 0's based
+constexpr uint32_t kFua = 1u << 30;                    // CDW12
+constexpr uint32_t kDeallocate = 1u << 25;             // CDW12 of Write Zeroes
+constexpr uint32_t kRangeDeallocate = 1u << 2;         // CDW11 of Dataset Management
+constexpr uint64_t kMostTransfer = uint64_t{1} << 20;  // bytes
+constexpr uint64_t kMostZeroes = uint64_t{32} << 20;   // bytes
+constexpr uint64_t kPage = 4096;
+constexpr uint64_t kMostBlocks = 65536;  // NLB has 16 bits and is 0's based
 // A drive may take its time to deallocate or to write back a cache.
 constexpr uint32_t kTimeout = 30'000;      // milliseconds
 constexpr uint32_t kLongTimeout = 60'000;  // milliseconds
@@ -62,6 +65,23 @@ void deallocate(NvmeStep& step, const Io& io, const NvmeTraits& traits) {
 }
 
 }  // namespace
+
+NvmeTraits traits_of(uint32_t nsid, const NvmeController& controller, const NvmeNamespace& space,
+                     uint64_t zeroes_limit, uint64_t queue) {
+  NvmeTraits traits;
+  traits.nsid = nsid;
+  uint64_t most = std::min(kMostTransfer, std::max(queue, kPage));
+  if (controller.max_transfer != 0) most = std::min(most, controller.max_transfer);
+  traits.max_transfer = most / kPage * kPage;
+  traits.max_zeroes = zeroes_limit != 0 ? std::min(zeroes_limit, kMostZeroes) : kMostZeroes;
+  traits.block_size = space.block_size;
+  traits.volatile_cache = controller.volatile_cache;
+  traits.deallocates = controller.deallocates;
+  traits.writes_zeroes = controller.writes_zeroes;
+  traits.discards_by_zeroes =
+      space.reads_zeros && space.zeroes_deallocate && controller.writes_zeroes;
+  return traits;
+}
 
 NvmeStep next_step(Io& io, const NvmeTraits& traits, bool durable) {
   NvmeStep step;

@@ -1,5 +1,5 @@
-// Requests of a backend as commands of the NVM command set (NVM Command Set Specification 1.0
-// §3.2). Pure.
+// Requests of a backend as commands of the NVM command set (NVM Command Set Specification 1.0,
+// NVM Command Set Commands). Pure.
 #pragma once
 
 #include <linux/nvme_ioctl.h>
@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "backend/backend.h"
+#include "passthrough/nvme_identify.h"
 #include "passthrough/progress.h"
 
 namespace sluice::passthrough {
@@ -22,6 +23,10 @@ struct NvmeTraits {
   bool writes_zeroes = false;       // Write Zeroes
   bool discards_by_zeroes = false;  // deallocates with Write Zeroes, so that zeros are promised
 };
+
+// `zeroes_limit`: parse_write_zeroes_limit(). `queue`: bytes that the kernel takes at once.
+NvmeTraits traits_of(uint32_t nsid, const NvmeController& controller, const NvmeNamespace& space,
+                     uint64_t zeroes_limit, uint64_t queue);
 
 // Dataset Management's range, as on the wire (little-endian).
 struct NvmeRange {

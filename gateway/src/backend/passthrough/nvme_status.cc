@@ -22,7 +22,8 @@ struct Row {
 };
 
 // The reference gives aborted commands the status TASK ABORTED; that means "by another initiator"
-// (SAM-5 §5.3.1) and can't carry sense, so they are CHECK CONDITION here, with the same sense.
+// (SAM-5, Status codes) and can't carry sense, so they are CHECK CONDITION here, with the same
+// sense.
 constexpr Row kRows[] = {
     // Generic command status
     {0x001, EOPNOTSUPP, SenseKey::kIllegalRequest, 0x20, 0x00},  // Invalid Command Opcode

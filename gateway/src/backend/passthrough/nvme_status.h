@@ -1,6 +1,6 @@
 // The status of an NVMe command in SCSI's words, as the NVM Express SCSI Translation Reference 1.5
-// §7 (Status Code Translations) has it, with what later NVMe specifications added; and as an errno
-// for those who ask a backend without SCSI. Pure.
+// (Status Code Translations) has it, with what later NVMe specifications added; and as an errno for
+// those who ask a backend without SCSI. Pure.
 #pragma once
 
 #include <cstdint>

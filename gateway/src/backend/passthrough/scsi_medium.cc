@@ -68,6 +68,11 @@ Result<void> parse_capacity10(ByteView data, ScsiMedium& medium) {
   return take_capacity(last, load_be32(data.data() + 4), medium);
 }
 
+uint32_t discard_granularity(const ScsiMedium& medium) {
+  const uint64_t bytes = uint64_t{medium.unmap_granularity} * medium.block_size;
+  return bytes > UINT32_MAX ? 0 : static_cast<uint32_t>(bytes);
+}
+
 bool lists_page(ByteView data, uint8_t page) {
   const ByteView pages = page_of(data, 0x00);
   return pages.size() > 4 && std::find(pages.begin() + 4, pages.end(), page) != pages.end();

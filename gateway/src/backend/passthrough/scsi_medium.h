@@ -1,6 +1,8 @@
 // What a SCSI block device tells of itself: INQUIRY, READ CAPACITY, vital product data, caching
-// mode page (SPC-5 §6.7, §7.7; SBC-4 §5.20, §6.5, §6.6). Pure: bytes in, facts or an error out; bad
-// data from a device gives an error, and what it may leave out is as if it had nothing of it.
+// mode page (SPC-5: INQUIRY command, Vital product data parameters; SBC-4: READ CAPACITY commands,
+// Mode parameters for direct access block devices, Vital product data parameters of the same).
+// Pure: bytes in, facts or an error out; bad data from a device gives an error, and what it may
+// leave out is as if it had nothing of it.
 #pragma once
 
 #include <cstdint>
@@ -35,6 +37,9 @@ Result<std::string> parse_inquiry(ByteView data);
 // READ CAPACITY(16), or (10) where it is refused. Refuses other block sizes than 512 and 4096.
 Result<void> parse_capacity16(ByteView data, ScsiMedium& medium);
 Result<void> parse_capacity10(ByteView data, ScsiMedium& medium);
+
+// Bytes, a multiple of the block size; 0 where it is beyond 4 GiB: no host would ever unmap that.
+uint32_t discard_granularity(const ScsiMedium& medium);
 
 bool lists_page(ByteView supported_pages, uint8_t page);         // VPD 00h
 void parse_block_limits(ByteView data, ScsiMedium& medium);      // VPD B0h

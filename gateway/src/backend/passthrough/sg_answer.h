@@ -10,7 +10,7 @@
 namespace sluice::passthrough {
 
 // Key, code and qualifier of sense data in fixed (70h, 71h) or descriptor format (72h, 73h); zeros
-// where it is too short or of another kind (SPC-5 §4.4).
+// where it is too short or of another kind (SPC-5, Sense data).
 struct SenseCode {
   uint8_t key = 0;
   uint8_t asc = 0;

@@ -21,8 +21,6 @@ namespace {
 using backend::fail;
 using backend::Spec;
 
-constexpr uint64_t kMostTransfer = uint64_t{1} << 20;  // bytes
-constexpr uint64_t kPage = 4096;
 constexpr unsigned kUsualDepth = 16;
 
 std::string device_directory(dev_t device) {
@@ -45,15 +43,10 @@ unsigned depth_of(dev_t device) {
   return in >> depth && depth > 0 ? depth : kUsualDepth;
 }
 
-// Bytes that one command may move: what the device and its queue take.
-uint64_t transfer_of(int fd, const ScsiMedium& medium) {
-  int queue = 0;  // bytes; of the sg driver
-  uint64_t most = kMostTransfer;
-  if (ioctl(fd, BLKSECTGET, &queue) == 0 && queue > 0) {
-    most = std::min(most, static_cast<uint64_t>(queue));
-  }
-  if (medium.max_transfer != 0) most = std::min(most, medium.max_transfer * medium.block_size);
-  return std::max<uint64_t>(most / kPage * kPage, kPage);
+// Bytes that the sg driver takes at once; 0: it doesn't say.
+uint64_t queue_of(int fd) {
+  int queue = 0;
+  return ioctl(fd, BLKSECTGET, &queue) == 0 && queue > 0 ? static_cast<uint64_t>(queue) : 0;
 }
 
 }  // namespace
@@ -92,18 +85,15 @@ Result<void> SgBackend::probe(const Spec& spec) {
   if (medium.write_protected && !spec.read_only) {
     return fail(path_, "is write protected", "use read-only=on");
   }
-  shared_.traits.medium = medium;
+  shared_.traits = traits_of(medium, queue_of(shared_.fd));
   volatile_cache_ = medium.volatile_cache;
-  shared_.traits.max_transfer = transfer_of(shared_.fd, medium);
-  shared_.traits.discards_by_write_same =
-      medium.thin && medium.reads_zeros && medium.write_same_unmap;
   size_ = medium.blocks * medium.block_size;
   info_.takes_cdbs = true;
   info_.read_only = spec.read_only;
   info_.rotational = medium.rotational;
   info_.thin = medium.thin;
   if (!spec.read_only && medium.thin && (medium.unmap || medium.write_same_unmap)) {
-    info_.discard_granularity = medium.unmap_granularity * medium.block_size;
+    info_.discard_granularity = discard_granularity(medium);
     info_.discard_alignment = uint64_t{medium.unmap_alignment} * medium.block_size;
     info_.discard_zeroes = shared_.traits.discards_by_write_same;
   }

@@ -15,6 +15,9 @@ constexpr uint32_t kTimeout = 30'000;         // milliseconds
 constexpr uint32_t kFlushTimeout = 60'000;    // milliseconds
 constexpr uint32_t kZeroesTimeout = 120'000;  // milliseconds
 
+constexpr uint64_t kMostTransfer = uint64_t{1} << 20;  // bytes
+constexpr uint64_t kPage = 4096;
+
 constexpr uint8_t kFua = 0x08;
 constexpr uint8_t kUnmapBit = 0x08;                   // of WRITE SAME
 constexpr uint64_t kMostZeroes = uint64_t{32} << 20;  // bytes of one WRITE SAME or UNMAP
@@ -85,7 +88,7 @@ void unmap(SgStep& step, const Io& io, const SgTraits& traits) {
   set_length(step, 10, kZeroesTimeout);
 }
 
-uint8_t length_of(uint8_t opcode) {  // SPC-5 §4.2.5.1
+uint8_t length_of(uint8_t opcode) {  // by its GROUP CODE: SPC-5, OPERATION CODE field
   if (opcode < 0x20) return 6;
   if (opcode < 0x60) return 10;
   return opcode >= 0xa0 && opcode < 0xc0 ? 12 : 16;
@@ -109,6 +112,18 @@ bool forced(const SgTraits& traits, bool durable) {
 }
 
 }  // namespace
+
+SgTraits traits_of(const ScsiMedium& medium, uint64_t queue) {
+  SgTraits traits;
+  traits.medium = medium;
+  uint64_t most = kMostTransfer;
+  if (queue != 0) most = std::min(most, queue);
+  if (medium.max_transfer != 0) most = std::min(most, medium.max_transfer * medium.block_size);
+  const uint64_t unit = most < kPage ? medium.block_size : kPage;
+  traits.max_transfer = std::max(most / unit * unit, unit);
+  traits.discards_by_write_same = medium.thin && medium.reads_zeros && medium.write_same_unmap;
+  return traits;
+}
 
 SgStep next_step(Io& io, const SgTraits& traits, bool durable, bool may_write_same) {
   SgStep step;

@@ -1,4 +1,4 @@
-// Requests of a backend as CDBs (SBC-4 §5). Pure.
+// Requests of a backend as CDBs (SBC-4, Commands for direct access block devices). Pure.
 #pragma once
 
 #include <array>
@@ -15,6 +15,9 @@ struct SgTraits {
   uint64_t max_transfer = 128 << 10;    // bytes, whole blocks
   bool discards_by_write_same = false;  // deallocates with WRITE SAME, so that zeros are promised
 };
+
+// `queue`: bytes that the sg driver takes at once; 0: it doesn't say.
+SgTraits traits_of(const ScsiMedium& medium, uint64_t queue);
 
 struct SgStep {
   std::array<uint8_t, 16> cdb{};

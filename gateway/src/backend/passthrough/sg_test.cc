@@ -85,6 +85,16 @@ TEST(ScsiMedium, PagesAreTakenWhenTheyAreWhatTheySay) {
   EXPECT_FALSE(lists_page(pages, 0xb2));
 }
 
+TEST(ScsiMedium, AGranularityBeyondFourGibibytesIsNone) {
+  ScsiMedium medium;
+  medium.block_size = 512;
+  EXPECT_EQ(discard_granularity(medium), 512u);
+  medium.unmap_granularity = 0x7fffff;
+  EXPECT_EQ(discard_granularity(medium), 0xfffffe00u);
+  medium.unmap_granularity = 0x800001;
+  EXPECT_EQ(discard_granularity(medium), 0u) << "would be 512 by 32 bits";
+}
+
 TEST(ScsiMedium, CachingPage) {
   Bytes mode = {0, 26, 0, 0x90, 0, 0, 0, 0, 0x88, 0x12, 0x04};
   ScsiMedium medium;
@@ -137,6 +147,21 @@ Io request(Op op, uint64_t offset, uint64_t length, uint8_t flags = 0) {
   io.flags = flags;
   Progress::begin(io);
   return io;
+}
+
+TEST(SgCommands, NoCommandMovesMoreThanDeviceAndDriverTake) {
+  const auto most = [](uint64_t device, uint64_t driver, uint32_t block = 512) {
+    ScsiMedium medium;
+    medium.block_size = block;
+    medium.max_transfer = device;
+    return traits_of(medium, driver).max_transfer;
+  };
+  EXPECT_EQ(most(0, 0), 1u << 20);
+  EXPECT_EQ(most(0, 128 << 10), 128u << 10);
+  EXPECT_EQ(most(255, 0), 126976u) << "whole pages";
+  EXPECT_EQ(most(7, 0), 3584u) << "less than a page";
+  EXPECT_EQ(most(1, 1 << 20), 512u);
+  EXPECT_EQ(most(1, 0, 4096), 4096u);
 }
 
 TEST(SgCommands, TenBytesWhereTheyReachAndSixteenBeyond) {
