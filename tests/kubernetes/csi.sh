@@ -63,14 +63,14 @@ patch_claim() { kubectl -n pods patch pvc "$1" --type=merge -p "{\"spec\":$2}"; 
 
 pods_begin() {
   kubectl apply -f "$root/tests/kubernetes/manifests/csi.yaml"
-  kubectl -n pods wait --for=condition=Ready --timeout=240s pod/writer
+  kubectl -n pods wait --for=condition=Ready --timeout=600s pod/writer
   local name
   for name in files disk shared; do [ "$(claim "$name" '{.status.phase}')" = Bound ]; done
 }
 
-# Three volumes by each of six portals, as the guest's kernel has them; and with whose name it logged in.
+# Three volumes by each of four portals, as the guest's kernel has them; and with whose name it logged in.
 pods_paths() {
-  [ "$(in_pod writer '/busybox ls -d /sys/block/dm-*/slaves/* | /busybox wc -l')" = 18 ]
+  [ "$(in_pod writer '/busybox ls -d /sys/block/dm-*/slaves/* | /busybox wc -l')" = 12 ]
 }
 pods_authenticated() { [ "$(in_pod writer '/busybox cat /sys/class/iscsi_session/session*/username' | sort -u)" = nodes ]; }
 
@@ -82,7 +82,7 @@ pods_write() {
 pods_expand() {
   local name
   for name in files disk; do patch_claim "$name" '{"resources":{"requests":{"storage":"128Mi"}}}'; done
-  for name in files disk; do until_true 120 expanded "$name"; done
+  for name in files disk; do until_true 400 expanded "$name"; done
   [ "$(in_pod writer '/busybox blockdev --getsize64 /dev/disk')" = $((128 << 20)) ]
   [ "$(in_pod writer '/busybox df -k /files' | awk 'END {print $2}')" -gt $((96 << 10)) ]
 }
@@ -93,7 +93,7 @@ expanded() {
 
 pods_limit() {
   patch_claim files '{"volumeAttributesClassName":"slow"}'
-  until_true 120 limited
+  until_true 400 limited
 }
 limited() {
   [ "$(claim files '{.status.currentVolumeAttributesClassName}')" = slow ] &&
@@ -105,10 +105,10 @@ pods_copy() {
   local sum
   sum=$(in_pod writer '/busybox sha256sum </files/data')
   kubectl apply -f "$root/tests/kubernetes/manifests/csi-copies.yaml"
-  kubectl -n pods wait --for=jsonpath='{.status.readyToUse}'=true --timeout=120s volumesnapshot/moment
-  until_true 120 claim_is clone Bound
+  kubectl -n pods wait --for=jsonpath='{.status.readyToUse}'=true --timeout=400s volumesnapshot/moment
+  until_true 400 claim_is clone Bound
   in_pod writer '/busybox dd if=/dev/urandom of=/files/data bs=1M count=8 && /busybox sync'
-  kubectl -n pods wait --for=condition=Ready --timeout=240s pod/reader
+  kubectl -n pods wait --for=condition=Ready --timeout=600s pod/reader
   [ "$(in_pod reader '/busybox sha256sum </restored/data')" = "$sum" ]
   [ "$(in_pod reader '/busybox sha256sum </clone/data')" = "$sum" ]
 }
@@ -117,9 +117,9 @@ claim_is() { [ "$(claim "$1" '{.status.phase}')" = "$2" ]; } # CLAIM PHASE
 # A second node is given the shared disk, and where it cannot be put together the pod's events say why.
 pods_shared() {
   kubectl apply -f "$root/tests/kubernetes/manifests/csi-elsewhere.yaml"
-  until_true 120 attached shared node-1
+  until_true 400 attached shared node-1
   attached shared guest
-  until_true 120 told_why
+  until_true 400 told_why
 }
 told_why() {
   kubectl -n pods get events --field-selector involvedObject.name=elsewhere,reason=FailedMapVolume -o 'jsonpath={.items[*].message}' |
@@ -127,7 +127,7 @@ told_why() {
 }
 
 pods_topology() {
-  until_true 120 claim_is local Bound
+  until_true 400 claim_is local Bound
   [ "$(kubectl get pv "$(bound_to local)" -o 'jsonpath={.spec.nodeAffinity.required.nodeSelectorTerms[*].matchExpressions[*]}')" = \
     '{"key":"topology.csi.sluice.dev/node","operator":"In","values":["node-1"]}' ]
   [ -z "$(kubectl get pv "$(bound_to files)" -o 'jsonpath={.spec.nodeAffinity}')" ]
@@ -137,9 +137,9 @@ pods_plugin_restarts() {
   local name new
   name=$(plugin_of guest)
   kubectl -n sluice-system delete pod "$name" --wait
-  until_true 60 plugin_of guest
+  until_true 200 plugin_of guest
   new=$(plugin_of guest)
-  kubectl -n sluice-system wait --for=condition=Ready --timeout=120s "pod/$new"
+  kubectl -n sluice-system wait --for=condition=Ready --timeout=400s "pod/$new"
   in_pod writer '/busybox dd if=/dev/urandom of=/files/later bs=1M count=1 && /busybox sync && /busybox cmp -n 1 /files/data /files/data'
 }
 plugin_of() { # NODE
@@ -153,10 +153,10 @@ pods_end() {
   local kept
   kept=$(bound_to kept)
   [ -n "$kept" ]
-  kubectl -n pods delete pods --all --timeout=240s
-  kubectl -n pods delete volumesnapshots --all --timeout=120s
-  kubectl -n pods delete pvc --all --timeout=120s
-  until_true 240 only_volume "$kept"
+  kubectl -n pods delete pods --all --timeout=600s
+  kubectl -n pods delete volumesnapshots --all --timeout=400s
+  kubectl -n pods delete pvc --all --timeout=400s
+  until_true 400 only_volume "$kept"
   [ "$(kubectl get pv "$kept" -o 'jsonpath={.status.phase}')" = Released ]
   sluice volume get "$kept"
   kubectl patch pv "$kept" --type=merge -p '{"spec":{"persistentVolumeReclaimPolicy":"Delete"}}'
@@ -171,7 +171,7 @@ no_volume() { [ -z "$(made)" ] && [ -z "$(stored)" ]; }
 
 guest_leaves() {
   touch "$guest/shared/leave"
-  until_true 120 test -s "$guest/shared/status"
+  until_true 300 test -s "$guest/shared/status"
   kubectl delete node guest
 }
 
@@ -185,7 +185,7 @@ csi_say() {
 }
 
 pods_scenario() {
-  check "each by all six portals" pods_paths
+  check "each by the four portals of two gateways" pods_paths
   check "with the name of the class's CHAP secret" pods_authenticated
   check "the pod reads what it wrote" pods_write
   check "claims are expanded in use: the volumes, the disk, the file system" pods_expand
@@ -199,11 +199,11 @@ pods_scenario() {
 
 csi_scenario() {
   check "one more node: a guest whose kernel has iSCSI and dm-multipath" guest_disk
-  "$root/tests/guest/boot" -n 2 -m 3072 -t "${GUEST_LIMIT:-1200}" -d "$guest/shared" -q -drive -q "file=$guest/disk,format=raw,if=virtio,cache=unsafe" \
+  "$root/tests/guest/boot" -n 2 -m 3072 -t "${GUEST_LIMIT:-2400}" -d "$guest/shared" -q -drive -q "file=$guest/disk,format=raw,if=virtio,cache=unsafe" \
     "$root/tests/kubernetes/csi.guest" >"$guest/log" 2>&1 &
   check "sluicectl reaches the control plane as the chart's notes say" admin_connected
-  check "it joins" until_true 240 guest_ready
-  check "the registrar told every kubelet of the driver" until_true 180 driver_known node-1 node-2 node-3 guest
+  check "it joins" until_true 600 guest_ready
+  check "the registrar told every kubelet of the driver" until_true 600 driver_known node-1 node-2 node-3 guest
   check "the provisioner makes volumes of claims: a pod has a file system, a disk, and a disk that is shared" pods_begin
   if ! grep -q '^FAIL' "$results"; then pods_scenario; fi
   if grep -q '^FAIL' "$results"; then csi_say; fi
