@@ -68,11 +68,19 @@ pods_begin() {
   for name in files disk shared; do [ "$(claim "$name" '{.status.phase}')" = Bound ]; done
 }
 
-# Three volumes by each of four portals, as the guest's kernel has them; and with whose name it logged in.
-pods_paths() {
-  [ "$(in_pod writer '/busybox ls -d /sys/block/dm-*/slaves/* | /busybox wc -l')" = 12 ]
+# Three maps, each of the four portals of two gateways at least: the kernel's own word. A path that was late is added within minutes.
+pods_paths() { until_true 400 maps_whole; }
+maps_whole() {
+  in_pod writer 'for each in /sys/block/dm-*/slaves; do /busybox ls "$each" | /busybox wc -l; done' | awk '$1 < 4 {exit 1} END {exit NR != 3}'
 }
-pods_authenticated() { [ "$(in_pod writer '/busybox cat /sys/class/iscsi_session/session*/username' | sort -u)" = nodes ]; }
+# The control plane lets the node in with that name and its password only, and it is in.
+pods_authenticated() {
+  sluice host get csi.guest -o json | python3 -c '
+import json, sys
+host = json.load(sys.stdin)
+assert host["spec"]["chap"] == {"passwordSet": True, "username": "nodes"} and "allowUnauthenticated" not in host["spec"], host
+assert host["status"]["sessions"] >= 8, host'
+}
 
 pods_write() {
   in_pod writer '/busybox dd if=/dev/urandom of=/files/data bs=1M count=8 && /busybox dd if=/files/data of=/dev/disk bs=1M && /busybox sync'
