@@ -93,7 +93,7 @@ pods_expand() {
   for name in files disk; do patch_claim "$name" '{"resources":{"requests":{"storage":"128Mi"}}}'; done
   for name in files disk; do until_true 400 expanded "$name"; done
   [ "$(in_pod writer '/busybox blockdev --getsize64 /dev/disk')" = $((128 << 20)) ]
-  [ "$(in_pod writer '/busybox df -k /files' | awk 'END {print $2}')" -gt $((96 << 10)) ]
+  [ "$(in_pod writer '/busybox df -k /files' | awk 'END {print $(NF - 4)}')" -gt $((96 << 10)) ]
 }
 expanded() {
   [ "$(claim "$1" '{.status.capacity.storage}')" = 128Mi ] &&
