@@ -215,12 +215,15 @@ test-images: build ## two builds of the images are the same bytes, their program
 	@.ci/deps images
 	@.ci/tier images tests/images/run
 
-e2e-k8s: images ## Sluice in a real Kubernetes, with a real host, under faults (the first time half an hour more); FAULTS='kill-pod scale', KEEP=1
+e2e-k8s: images ## Sluice in a real Kubernetes, with a real host, under faults (the first time half an hour more); FAULTS='csi kill-pod scale readme', KEEP=1, BEFORE=REVISION to upgrade from
 	@.ci/deps guest clients ceph cluster go
 	@.ci/charts/build
 	@.ci/kubernetes/build cluster
 	@.ci/kubernetes/images
-	@V=1 .ci/tier e2e-k8s tests/kubernetes/run $(FAULTS)
+ifneq ($(BEFORE),)
+	@.ci/kubernetes/before $(BEFORE)
+endif
+	@V=1 BEFORE=$(BEFORE) .ci/tier e2e-k8s tests/kubernetes/run $(FAULTS)
 
 package: build ## Debian packages into build/packages/
 	@.ci/deps package

@@ -31,15 +31,18 @@ fault_uncordon_node() {
   limit=120 ready target/disks
 }
 
-# The same programs under another version, as a release is. The gateway beside the local volume has nobody to give it to: the
-# rollout says so, and waits for a word.
+# To what is there now from BEFORE, or else to the same programs under another version. The gateway beside the local volume has
+# nobody to give it to: the rollout says so, and waits for a word.
 fault_upgrade() {
-  chart upgrade --set image.tag=0.1.1
+  local to=(--set image.tag=0.1.1)
+  if [ -n "${BEFORE:-}" ]; then to=(); fi
+  helm upgrade sluice-crds "$root/charts/sluice-crds" --namespace sluice-system
+  chart upgrade "${to[@]}"
   until_true 480 rollout_waits
   [ "$(volume scratch '{.status.ownership}')" = Owned ]
-  chart upgrade --set image.tag=0.1.1 --set gatewayPool.rollout.ignoreRedundancy=true
+  chart upgrade "${to[@]}" --set gatewayPool.rollout.ignoreRedundancy=true
   until_true 480 gateways_ready 3
-  chart upgrade --set image.tag=0.1.1
+  chart upgrade "${to[@]}"
 }
 rollout_waits() { kubectl get gateways -o yaml | grep -q 'its pod is replaced (rollout.ignoreRedundancy'; }
 

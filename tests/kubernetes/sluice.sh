@@ -14,10 +14,19 @@ chart() {
     --timeout 8m "${@:2}"
 }
 
+# sluice_install : what is there now, or an earlier revision of it, with the values that it was tested with then.
 sluice_install() {
+  local earlier=$programs/before/current
   kubectl create namespace sluice-system
-  helm install sluice-crds "$root/charts/sluice-crds" --namespace sluice-system
-  chart install
+  kubectl -n sluice-system create secret generic nodes-chap --type=kubernetes.io/iscsi-chap \
+    --from-literal=node.session.auth.username=nodes --from-literal="node.session.auth.password=$(openssl rand -hex 8)"
+  if [ -n "${BEFORE:-}" ]; then
+    helm install sluice-crds "$earlier/charts/sluice-crds" --namespace sluice-system
+    helm install sluice "$earlier/charts/sluice" --namespace sluice-system --values "$earlier/values.yaml" --set image.tag=before --wait --timeout 8m
+  else
+    helm install sluice-crds "$root/charts/sluice-crds" --namespace sluice-system
+    chart install
+  fi
 }
 
 # sluice_uninstall : as the chart's README says.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/kubernetes-csi/csi-test/v5/pkg/sanity"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 )
@@ -240,6 +241,7 @@ func TestTheNodePassesCSISanity(t *testing.T) {
 	_ = flag.Set("ginkgo.no-color", "true")
 	config := sanity.NewTestConfig()
 	config.Address, config.ControllerAddress = "unix:"+sockets+"/node.sock", "unix:"+sockets+"/controller.sock"
+	config.DialOptions = append(config.DialOptions, grpc.WithUnaryInterceptor(comesAgain))
 	config.TargetPath, config.StagingPath = kubelet+"/sanity-target", kubelet+"/sanity-staging"
 	config.TestVolumeSize, config.TestVolumeExpandSize = 64*mebibyte, 128*mebibyte
 	config.TestVolumeParameters = map[string]string{"topology": "any"}

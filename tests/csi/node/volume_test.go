@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 )
@@ -79,9 +80,8 @@ func (v *volume) attach() {
 }
 
 // again calls as kubelet does: it comes again while something else works on the volume, a path that came later perhaps.
-func (v *volume) again(call func(ctx context.Context) error) (err error) {
-	v.t.Helper()
-	ctx, cancel := context.WithTimeout(v.t.Context(), patience)
+func again(ctx context.Context, call func(ctx context.Context) error) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	for {
 		if err = call(ctx); status.Code(err) != codes.Aborted {
@@ -91,10 +91,16 @@ func (v *volume) again(call func(ctx context.Context) error) (err error) {
 	}
 }
 
+// comesAgain is the same for a client that takes ABORTED for a failure, as csi-sanity does.
+func comesAgain(ctx context.Context, method string, request, reply any, connection *grpc.ClientConn, invoke grpc.UnaryInvoker,
+	options ...grpc.CallOption) error {
+	return again(ctx, func(ctx context.Context) error { return invoke(ctx, method, request, reply, connection, options...) })
+}
+
 const comeAgain = 500 * time.Millisecond // as kubelet at first
 
 func (v *volume) tryStage() error {
-	return v.again(func(ctx context.Context) error {
+	return again(v.t.Context(), func(ctx context.Context) error {
 		_, err := the.node.NodeStageVolume(ctx, &csi.NodeStageVolumeRequest{VolumeId: v.id, StagingTargetPath: v.staging,
 			VolumeCapability: v.capability, PublishContext: v.context})
 		return err
@@ -110,7 +116,7 @@ func (v *volume) mount() {
 		}
 	}
 	for range 2 {
-		err := v.again(func(ctx context.Context) error {
+		err := again(v.t.Context(), func(ctx context.Context) error {
 			_, err := the.node.NodePublishVolume(ctx, &csi.NodePublishVolumeRequest{VolumeId: v.id, StagingTargetPath: v.staging,
 				TargetPath: v.target, VolumeCapability: v.capability, PublishContext: v.context})
 			return err
@@ -124,7 +130,7 @@ func (v *volume) mount() {
 func (v *volume) unpublish() {
 	v.t.Helper()
 	for range 2 {
-		err := v.again(func(ctx context.Context) error {
+		err := again(v.t.Context(), func(ctx context.Context) error {
 			_, err := the.node.NodeUnpublishVolume(ctx, &csi.NodeUnpublishVolumeRequest{VolumeId: v.id, TargetPath: v.target})
 			return err
 		})
@@ -136,7 +142,7 @@ func (v *volume) unpublish() {
 
 func (v *volume) unstage() {
 	v.t.Helper()
-	err := v.again(func(ctx context.Context) error {
+	err := again(v.t.Context(), func(ctx context.Context) error {
 		_, err := the.node.NodeUnstageVolume(ctx, &csi.NodeUnstageVolumeRequest{VolumeId: v.id, StagingTargetPath: v.staging})
 		return err
 	})
@@ -172,7 +178,7 @@ func (v *volume) grow(mebibytes int64) {
 	if !grown.GetNodeExpansionRequired() {
 		v.t.Error("the node is not asked to expand")
 	}
-	err = v.again(func(ctx context.Context) error {
+	err = again(v.t.Context(), func(ctx context.Context) error {
 		_, err := the.node.NodeExpandVolume(ctx, &csi.NodeExpandVolumeRequest{VolumeId: v.id, VolumePath: v.target,
 			StagingTargetPath: v.staging, CapacityRange: size})
 		return err

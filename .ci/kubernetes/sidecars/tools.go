@@ -1,0 +1,12 @@
+//go:build tools
+
+// Package sidecars pins what stands beside the CSI driver in the end-to-end test.
+package sidecars
+
+import (
+	_ "github.com/kubernetes-csi/external-attacher/v4/cmd/csi-attacher"
+	_ "github.com/kubernetes-csi/external-provisioner/v6/cmd/csi-provisioner"
+	_ "github.com/kubernetes-csi/external-resizer/v2/cmd/csi-resizer"
+	_ "github.com/kubernetes-csi/external-snapshotter/v8/cmd/csi-snapshotter"
+	_ "github.com/kubernetes-csi/external-snapshotter/v8/cmd/snapshot-controller"
+)
