@@ -20,7 +20,11 @@ const (
 	faultTime    = 60 * time.Second // until I/O must go on after a fault
 	silenceLimit = 5 * time.Second  // the initiator's own detection of a silent path
 	share        = 80               // percent of an even share that each gateway owns before a fault
-	watchedLUNs  = 8                // at most; the control plane says of all whom they belong to
+	// The control plane finds so many nodes dead within a window, and waits with the next (DESIGN R1): over Ceph each gateway
+	// is a node of its own, and faults keep to that.
+	deadNodes   = 2
+	deathWindow = 30 * time.Second
+	watchedLUNs = 8 // at most; the control plane says of all whom they belong to
 )
 
 // bench is a cluster and a host on it.
@@ -31,6 +35,7 @@ type bench struct {
 	host    *host.Multipath
 	watched []uint16
 	owners  *cluster.Owners
+	deaths  []time.Time // the last deadNodes of them
 	report  func(record) error
 }
 
@@ -140,6 +145,9 @@ func (b *bench) one(ctx context.Context, kind string, fault fault) (record, erro
 	if err := b.whole(ctx); err != nil {
 		return record{}, err
 	}
+	if err := b.mayDie(ctx, kind); err != nil {
+		return record{}, err
+	}
 	var probes []*probe
 	for _, lun := range b.watched {
 		probes = append(probes, &probe{host: b.host, lun: lun})
@@ -173,6 +181,22 @@ func (b *bench) one(ctx context.Context, kind string, fault fault) (record, erro
 	r := summary(kind, b.luns, began, last, struck, probes)
 	r.Takeovers = takeovers(b.owners.Now(), struck, began)
 	return r, err
+}
+
+// mayDie waits until the control plane takes another node for dead at once, and counts it.
+func (b *bench) mayDie(ctx context.Context, kind string) error {
+	if b.ceph == "" || kind == move {
+		return nil
+	}
+	if len(b.deaths) == deadNodes {
+		if err := world.Wait(ctx, time.Until(b.deaths[0].Add(deathWindow))); err != nil {
+			return err
+		}
+		b.deaths = b.deaths[1:]
+	}
+	// The verdict comes later than the fault: a node loss takes the initiator's own detection and longer.
+	b.deaths = append(b.deaths, time.Now().Add(b.calm+silenceLimit))
+	return nil
 }
 
 // struck is the owner of LUN 0, and the volumes that the fault will concern: all that it owns, or that one.

@@ -195,13 +195,23 @@ func content(number uint64) []byte {
 // more waits until every LUN has so many more writes acknowledged.
 func (w *writers) more(ctx context.Context, writes uint64) {
 	w.t.Helper()
+	all := make([]int, len(w.luns))
+	for i := range all {
+		all[i] = i
+	}
+	w.moreOf(ctx, all, writes)
+}
+
+// moreOf waits until these LUNs have so many more writes acknowledged.
+func (w *writers) moreOf(ctx context.Context, luns []int, writes uint64) {
+	w.t.Helper()
 	before := w.progress()
 	for {
 		w.mu.Lock()
 		changed := w.changed
 		w.mu.Unlock()
 		now, done := w.progress(), true
-		for i := range now {
+		for _, i := range luns {
 			done = done && now[i] >= before[i]+writes
 		}
 		if done {

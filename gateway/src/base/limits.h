@@ -123,6 +123,11 @@ inline constexpr unsigned kMaxImageUpdates = 64;  // of a volume's record, waiti
 // For a lock that its holder is about to give up; who keeps it longer is left alone.
 inline constexpr Nanos kImageHandover = 2 * kSecond;
 inline constexpr Nanos kCephConnect = 10 * kSecond;
+// How often a client of Ceph looks after its disks and watches: with few images, and at least so
+// often with many; in between so that it asks after kCephAsks images a second.
+inline constexpr Nanos kCephTick = 500 * kMillisecond;
+inline constexpr Nanos kCephTickOfMany = 4 * kSecond;
+inline constexpr unsigned kCephAsks = 100;
 // An image's opening, lock and all: whoever died without a word is given up by Ceph after 30 s.
 inline constexpr Nanos kImageOpens = 45 * kSecond;
 inline constexpr Nanos kImageCloses = 5 * kSecond;    // at the end of the process

@@ -94,6 +94,7 @@ Result<std::unique_ptr<Image>> Image::open(std::shared_ptr<Pool> pool, const std
     opened->image_ = nullptr;
     return cannot_open(name, r);
   }
+  opened->pool_->client().opened();
   std::array<char, 256> id{};
   if (rbd_get_id(opened->image_, id.data(), id.size()) == 0) {
     opened->header_ = std::string("rbd_header.") + id.data();
@@ -112,6 +113,7 @@ Result<std::unique_ptr<Image>> Image::open(std::shared_ptr<Pool> pool, const std
 // A fenced image closes at once; of others Ceph is told that lock and watch are given up.
 Image::~Image() {
   if (!image_) return;
+  pool_->client().closed();
   if (watched_) rbd_update_unwatch(image_, watch_);
   const int r = rbd_close(image_);
   if (r < 0 && r != -ESHUTDOWN) {
@@ -237,10 +239,12 @@ Result<void> Image::lock(const Takeover& takeover) {
   if (r < 0) {
     return fail(name_, "can't be locked: " + ceph_error(r), "look at `rbd lock ls " + name_ + "`");
   }
-  const std::string self = Holder::self(pool_->client().addresses()).text();
-  r = rbd_metadata_set(image_, kHolderKey, self.c_str());
-  if (r < 0)
-    return fail(name_, "can't be written: " + ceph_error(r), "check the pool and the rights");
+  if (takeover.signs) {
+    const std::string self = Holder::self(pool_->client().addresses()).text();
+    r = rbd_metadata_set(image_, kHolderKey, self.c_str());
+    if (r < 0)
+      return fail(name_, "can't be written: " + ceph_error(r), "check the pool and the rights");
+  }
   // Requests of this client carry the map that fences whoever had it before.
   return pool_->client().wait_for_latest_map();
 }

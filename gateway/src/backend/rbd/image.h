@@ -26,6 +26,9 @@ struct Takeover {
   std::vector<std::string> fenced = {};
   Nanos of_living = 0;                                   // waited for who is there, then refused
   Nanos of_silent = limits::kImageOpens - 10 * kSecond;  // for Ceph to give up who may be gone
+  // The image tells whose it is (Holder), for who is refused it or finds it left behind. A control
+  // plane knows that without.
+  bool signs = true;
 };
 
 class Image {

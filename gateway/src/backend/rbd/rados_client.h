@@ -20,6 +20,7 @@
 
 #include "backend/backend.h"
 #include "base/clock.h"
+#include "base/limits.h"
 #include "base/result.h"
 
 namespace sluice::rbd {
@@ -62,6 +63,11 @@ class RadosClient : public std::enable_shared_from_this<RadosClient> {
   // Asks a disk of `pool` something small, if nothing was asked just now. The answer tells that
   // this client is fenced, or that it wasn't when it asked.
   void prove(Pool& pool);
+  // Images that it has open, each of which it asks Ceph about at each of its ticks: those become
+  // rarer with many.
+  void opened() { set_tick(state_->images.fetch_add(1) + 1); }
+  void closed() { set_tick(state_->images.fetch_sub(1) - 1); }
+
   // Until when it is proven that it wasn't fenced (CLOCK_BOOTTIME); 0: not at all.
   Nanos proven() const { return state_->proven.load(std::memory_order_acquire); }
 
@@ -73,6 +79,8 @@ class RadosClient : public std::enable_shared_from_this<RadosClient> {
     std::atomic<Nanos> proven = 0;
     std::atomic<Nanos> asked = 0;
     std::atomic<bool> asking = false;
+    std::atomic<unsigned> images = 0;
+    std::atomic<Nanos> tick = limits::kCephTick;
     std::mutex mutex;
     std::vector<std::function<void()>> told;
     void note_fenced();
@@ -81,6 +89,7 @@ class RadosClient : public std::enable_shared_from_this<RadosClient> {
 
   RadosClient(rados_t cluster, std::string addresses, std::string cluster_id)
       : cluster_(cluster), addresses_(std::move(addresses)), cluster_id_(std::move(cluster_id)) {}
+  void set_tick(unsigned images);
   static std::mutex living_mutex;
   static std::map<std::string, std::shared_ptr<State>>& living();
   static void answered(rados_completion_t completion, void* question);

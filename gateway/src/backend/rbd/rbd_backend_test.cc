@@ -3,9 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <ctime>
+#include <string>
 #include <thread>
 
 #include "backend/test_driver.h"
@@ -247,6 +249,25 @@ TEST_F(RbdTest, DiscardGivesSpaceBackAndZerosThatMustNotDoSoKeepIt) {
   ASSERT_EQ(driver.write(0, pattern(0, kImageSize, 1)), 0);
   ASSERT_EQ(driver.write_zeroes(0, kImageSize / 2, backend::kIoMayUnmap), 0);
   EXPECT_EQ(objects(place), full / 2);
+}
+
+TEST_F(RbdTest, AClientWithManyImagesAsksAfterThemLessOften) {
+  const auto client = new_client();
+  const auto tick = [&] {
+    std::array<char, 32> text{};
+    EXPECT_EQ(rados_conf_get(client->handle(), "objecter_tick_interval", text.data(), text.size()),
+              0);
+    return static_cast<Nanos>(std::stod(text.data()) * static_cast<double>(kSecond));
+  };
+  EXPECT_EQ(tick(), limits::kCephTick);
+  for (unsigned images = 1; images <= 1000; ++images) {
+    client->opened();
+    if (tick() == limits::kCephTickOfMany) continue;
+    ASSERT_LE(images, limits::kCephAsks * tick() / kSecond) << tick();
+  }
+  EXPECT_EQ(tick(), limits::kCephTickOfMany);
+  for (unsigned images = 1000; images > 0; --images) client->closed();
+  EXPECT_EQ(tick(), limits::kCephTick);
 }
 
 TEST_F(RbdTest, MoreThanTheBoundIsBusy) {

@@ -16,13 +16,20 @@ bool Workers::post(std::function<void()> task) {
   return true;
 }
 
+bool Workers::post_next(std::function<void()> task) {
+  const std::lock_guard lock(shared_->mutex);
+  if (shared_->tasks.size() >= limits::kMaxImageTasks) return false;
+  add_locked(std::move(task), true);
+  return true;
+}
+
 void Workers::post_always(std::function<void()> task) {
   const std::lock_guard lock(shared_->mutex);
   add_locked(std::move(task));
 }
 
-void Workers::add_locked(std::function<void()> task) {
-  shared_->tasks.push_back(std::move(task));
+void Workers::add_locked(std::function<void()> task, bool next) {
+  shared_->tasks.insert(next ? shared_->tasks.begin() : shared_->tasks.end(), std::move(task));
   if (shared_->idle < shared_->tasks.size() && shared_->threads < threads_) {
     ++shared_->threads;
     std::thread([shared = shared_] { work(shared); }).detach();

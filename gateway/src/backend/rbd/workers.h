@@ -32,6 +32,9 @@ class Workers {
 
   // False: limits::kMaxImageTasks wait already, `task` was dropped.
   bool post(std::function<void()> task);
+  // The same, before all that waits: for the next step of what was begun, which would else wait for
+  // the first steps of all others.
+  bool post_next(std::function<void()> task);
   // Beyond that bound, too: for what somebody waits for and an earlier task has paid for, as an
   // image that was opened must close.
   void post_always(std::function<void()> task);
@@ -67,7 +70,7 @@ class Workers {
     unsigned idle = 0;
     bool stopping = false;
   };
-  void add_locked(std::function<void()> task);
+  void add_locked(std::function<void()> task, bool next = false);
   static void work(const std::shared_ptr<Shared>& shared);
 
   const unsigned threads_;

@@ -47,5 +47,17 @@ TEST(Workers, BeyondTheBoundOnlyWhatMustBeDoneIsTaken) {
   while (done != taken + 1) std::this_thread::yield();
 }
 
+TEST(Workers, TheNextStepOfWhatWasBegunGoesBeforeTheFirstOfOthers) {
+  Workers one(1);
+  std::promise<void> go;
+  std::string order;
+  one.post([gone = go.get_future().share()] { gone.wait(); });
+  one.post([&] { order += "first "; });
+  one.post_next([&] { order += "next "; });
+  go.set_value();
+  ASSERT_TRUE(one.stop(60 * kSecond));
+  EXPECT_EQ(order, "next first ");
+}
+
 }  // namespace
 }  // namespace sluice::rbd

@@ -87,6 +87,7 @@ Result<void> RbdPlace::open_image(const std::shared_ptr<rbd::Pool>& pool,
   given.pool = pool;
   given.takeover.fenced.assign(volume.fenced_clients().begin(), volume.fenced_clients().end());
   given.takeover.of_living = given.takeover.of_silent = limits::kImageHandover;
+  given.takeover.signs = false;
   given.lost = [weak = weak_from_this()](bool blocklisted) {
     if (const auto self = weak.lock()) self->image_lost(blocklisted);
   };
@@ -228,7 +229,9 @@ bool RbdPlace::post_write(std::function<void(RecordObject&)> write) {
   if (!object_ || writes_.size() >= limits::kMaxImageUpdates) return false;
   writes_.push_back(std::move(write));
   if (writing_) return true;
-  writing_ = rbd::Workers::instance().post([self = shared_from_this()] { self->write_next(); });
+  // A volume that has its lock is served before the next one is opened.
+  writing_ =
+      rbd::Workers::instance().post_next([self = shared_from_this()] { self->write_next(); });
   if (!writing_) writes_.pop_back();
   return writing_;
 }

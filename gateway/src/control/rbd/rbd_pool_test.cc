@@ -141,6 +141,28 @@ TEST_F(RbdPoolTest, TheRecordWinsOverAnOlderEpochAndIsItsOwnersOnly) {
   EXPECT_THAT(one.update(*place, five), HasSubstr("is another gateway's by now"));
 }
 
+TEST_F(RbdPoolTest, WhatWasReadBeforeAClaimIsReadAgainWhereOthersWroteMeanwhile) {
+  RecordObject mine(place_.pool(), kVolumeUid),
+      theirs(place_.client().pool("rbd", place_.space()).value(), kVolumeUid);
+  EXPECT_FALSE(mine.read().value());
+  ASSERT_TRUE(theirs.claim(record(6, "two")).ok());
+  EXPECT_THAT(mine.claim(record(5, "one")).error(), HasSubstr("is of epoch 6, newer than"));
+  ASSERT_TRUE(mine.claim(record(7, "one")).ok());
+  EXPECT_EQ(theirs.read().value(), record(7, "one"));
+}
+
+TEST_F(RbdPoolTest, ALargeRecordIsReadWhole) {
+  Record large = record(1, "one");
+  for (uint64_t key = 1; key <= 4000; ++key) {
+    lun::Registration& registration = large.reservations.registrations.emplace_back();
+    registration.key = key;
+    registration.nexus.initiator_name = "iqn.2026-11.dev.sluice:host-" + std::to_string(key);
+  }
+  RecordObject object(place_.pool(), kVolumeUid);
+  ASSERT_TRUE(object.claim(large).ok());
+  EXPECT_EQ(object.read().value(), large);
+}
+
 TEST_F(RbdPoolTest, AnOpeningThatIsNotWantedAnyMoreLeavesNoLock) {
   Gateway one(*this, "one");
   auto place = one.place(volume(1));

@@ -11,6 +11,7 @@ namespace {
 
 // A record at its largest: reservations, and what is around them.
 constexpr size_t kMaxBytes = limits::kMaxReservationState + (size_t{1} << 20);
+constexpr size_t kMostBytes = 64 << 10;  // of nearly every record
 constexpr int kTries = 3;
 
 }  // namespace
@@ -27,8 +28,12 @@ Error RecordObject::failed(const std::string& what, int r) const {
 }
 
 Result<RecordObject::Found> RecordObject::find() {
-  std::string text(kMaxBytes, '\0');
-  const int r = rados_read(pool_->context(), object_.c_str(), text.data(), text.size(), 0);
+  std::string text(kMostBytes, '\0');
+  int r = rados_read(pool_->context(), object_.c_str(), text.data(), text.size(), 0);
+  if (r == static_cast<int>(text.size())) {
+    text.resize(kMaxBytes);
+    r = rados_read(pool_->context(), object_.c_str(), text.data(), text.size(), 0);
+  }
   if (r == -ENOENT) return Found();
   if (r < 0) return failed("can't be read", r);
   text.resize(static_cast<size_t>(r));
@@ -56,12 +61,14 @@ Result<bool> RecordObject::replace(const Found& found, const Record& record) {
 Result<std::optional<Record>> RecordObject::read() {
   Result<Found> found = find();
   if (!found) return Error{found.error()};
+  read_ = found.value();
   return std::move(found.value().record);
 }
 
 Result<void> RecordObject::claim(const Record& record) {
   for (int i = 0; i < kTries; ++i) {
-    const Result<Found> found = find();
+    // What was read when the image was opened is there still, or can't be replaced.
+    const Result<Found> found = read_ ? Result<Found>(*std::exchange(read_, std::nullopt)) : find();
     if (!found) return Error{found.error()};
     const std::optional<Record>& present = found.value().record;
     if (present && present->epoch > record.epoch) {

@@ -40,6 +40,7 @@ class RecordObject {
   const std::string volume_;
   const std::string object_;
   const std::string shown_;
+  std::optional<Found> read_;  // by read(), until it is replaced
 };
 
 }  // namespace sluice::control

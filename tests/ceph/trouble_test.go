@@ -1,0 +1,154 @@
+package ceph_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"sluice.dev/sluice/tests/cluster"
+	"sluice.dev/sluice/tests/host"
+)
+
+// epochs in which the volumes are served.
+func epochs(ctx context.Context, t *testing.T, c *cluster.Cluster) []uint64 {
+	t.Helper()
+	var all []uint64
+	for volume := range c.Volumes {
+		epoch, err := c.Owned(ctx, volume)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, epoch)
+	}
+	return all
+}
+
+// Ceph in trouble is no gateway's fault: I/O through owners and forwarders waits and goes on, nobody is shut out, nothing moves.
+func TestDisksMonitorsAndAllOfCephMayGoAndComeBackUnderACluster(t *testing.T) {
+	c, ctx := start(t, cluster.Options{Gateways: 3, Volumes: 3, Ceph: &cluster.Ceph{Monitors: 3, Disks: 3, DiskMiB: 2048}})
+	w := write(ctx, t, c)
+	before := epochs(ctx, t, c)
+	ceph := func(action string, words ...string) {
+		if err := c.MiniCeph(ctx, action, words...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, daemon := range []string{"osd.0", "mon.0"} { // mon.0 leads
+		ceph("down", daemon, "KILL")
+		w.more(ctx, 10)
+		ceph("up", daemon)
+		w.more(ctx, 10)
+	}
+	ceph("stop")
+	ceph("start")
+	w.more(ctx, 10)
+	w.end(ctx)
+	if now := epochs(ctx, t, c); !slices.Equal(now, before) {
+		t.Errorf("volumes were given to others: epochs %v before, %v now", before, now)
+	}
+	if clients := blocklisted(ctx, t, c); len(clients) != 0 {
+		t.Errorf("blocklisted: %v", clients)
+	}
+}
+
+// One gateway without a way to Ceph: its hosts wait, those of the others don't. It is given back its way, and all goes on.
+// A volume that is moved from it meanwhile can't be released by it: it is shut out, and comes back as a new client.
+func TestAnOwnerCutFromCephKeepsItsHostsWaitingUntilItIsBackOrItsVolumeIsMoved(t *testing.T) {
+	c, ctx := start(t, cluster.Options{Gateways: 3, Volumes: 3})
+	w := write(ctx, t, c)
+	before := epochs(ctx, t, c)
+	owner := ownerOf(ctx, t, c, 0)
+	var spared []int
+	for volume := range c.Volumes {
+		if !slices.Contains(volumesOf(ctx, t, c, owner), volume) {
+			spared = append(spared, volume)
+		}
+	}
+	cut := func() (heal func() error) {
+		heal, err := c.Network.Partition(cluster.GatewayName(owner), cluster.CephNode, cluster.Storage)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return heal
+	}
+	heal := cut()
+	stood := w.progress()[0]
+	w.moreOf(ctx, spared, 100)
+	if now := w.progress()[0]; now > stood+2 { // one was on its way, and one more at most
+		t.Errorf("%d writes were acknowledged without a way to Ceph", now-stood)
+	}
+	if err := heal(); err != nil {
+		t.Fatal(err)
+	}
+	w.more(ctx, 10)
+	if now := epochs(ctx, t, c); !slices.Equal(now, before) {
+		t.Errorf("volumes were given to others for a cut of some seconds: epochs %v before, %v now", before, now)
+	}
+	if clients := blocklisted(ctx, t, c); len(clients) != 0 {
+		t.Errorf("blocklisted: %v", clients)
+	}
+
+	heal = cut()
+	other := (owner + 1) % len(c.Gateways)
+	control(ctx, t, c, "volume", "move", cluster.VolumeName(0), "--to", cluster.GatewayName(other), "--wait")
+	w.moreOf(ctx, []int{0}, 20)
+	if now := ownerOf(ctx, t, c, 0); now != other {
+		t.Errorf("%s owns it", cluster.GatewayName(now))
+	}
+	if clients := blocklisted(ctx, t, c); len(clients) != 1 {
+		t.Errorf("the client that could not release it is to be blocklisted, these are: %v", clients)
+	}
+	if err := heal(); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.WaitReady(ctx); err != nil {
+		t.Fatal(err)
+	}
+	w.more(ctx, 10)
+	w.end(ctx)
+	if unexpected := c.Gateways[owner].Unexpected(); len(unexpected) > 0 {
+		t.Errorf("it ended: %v", unexpected)
+	}
+}
+
+// Where a pool has no room, what needs some is refused (DATA PROTECT, SPACE ALLOCATION FAILED WRITE PROTECT), through owner and
+// forwarder alike, and takes it again once there is room.
+func TestVolumesWithoutRoomRefuseWritesUntilThereIsSome(t *testing.T) {
+	c, ctx := start(t, cluster.Options{Gateways: 2, Volumes: 1, VolumeMiB: 256, Ceph: &cluster.Ceph{Manager: true, DiskMiB: 2048}})
+	noRoom := host.Sense{Key: 0x7, Code: 0x27, Qualifier: 0x07}
+	data := make([]byte, 64*blockSize)
+	place := uint64(0)
+	for gateway := range c.Gateways {
+		session := login(ctx, t, c, 1, gateway)
+		writes(ctx, t, session, 0, 1)
+		// Each write goes where nothing was written before.
+		next := func() (full bool, err error) {
+			place += 64
+			response, err := session.Do(ctx, host.Write(0, place, data, blockSize))
+			if err == nil && response.Status != host.StatusGood && response.Sense != noRoom {
+				err = fmt.Errorf("the host was told %s", response)
+			}
+			return err == nil && response.Sense == noRoom, err
+		}
+		rados(ctx, t, c, "ceph osd pool set-quota rbd max_bytes 1")
+		until(ctx, t, func() error {
+			full, err := next()
+			if err == nil && !full {
+				err = errors.New("it is not full yet")
+			}
+			return err
+		})
+		reads(ctx, t, session, 0, 1)
+		rados(ctx, t, c, "ceph osd pool set-quota rbd max_bytes 0")
+		until(ctx, t, func() error {
+			full, err := next()
+			if err == nil && full {
+				err = errors.New("it is full still")
+			}
+			return err
+		})
+		reads(ctx, t, session, 0, 1)
+	}
+}
