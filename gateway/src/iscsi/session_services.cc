@@ -45,8 +45,8 @@ void Session::send_ping() {
   send_sign(ping_tag_, {});
 }
 
-// A NOP-In of our own. What it asks or tells hangs on when it arrives, so it waits behind nothing but
-// the send in flight: megabytes of data on a slow line must not look like a host that is gone.
+// A NOP-In of our own. What it asks or tells hangs on when it arrives, so it waits behind nothing
+// but the send in flight: megabytes of data on a slow line must not look like a host that is gone.
 void Session::send_sign(uint32_t transfer_tag, ByteView data) {
   const uint32_t overtaken = out_.overtaken();
   const auto write = [&](uint32_t stat_sn) {
