@@ -1,10 +1,11 @@
 // Bytes on their way to one peer: headers in a small arena, payloads by reference, all sent with
 // one gathered send per batch (DESIGN §5: one send per response costs six times as much).
 //
-//   protocol core  --begin()/header()/payload()-->  filling batch  --take()-->  sending batch  --sent()-->
+//   protocol core  --begin()/header()/payload()-->  filling batch  --take()-->  sending batch
+//   --sent()-->
 //
-// While one batch is in flight the next one fills; no memory of either moves. What fills beyond kBatch
-// waits as further batches: what is urgent overtakes those, but never a send in flight.
+// While one batch is in flight the next one fills; no memory of either moves. What fills beyond
+// kBatch waits as further batches: what is urgent overtakes those, but never a send in flight.
 #pragma once
 
 #include <sys/uio.h>
@@ -31,8 +32,8 @@ class Outbox {
   }
   // It has a StatSN.
   void numbered() { ++filling_.numbered; }
-  // The PDUs that `write` writes, none of them with a StatSN, go before all others that are not being
-  // sent, and in the order in which they came here.
+  // The PDUs that `write` writes, none of them with a StatSN, go before all others that are not
+  // being sent, and in the order in which they came here.
   template <class Write>
   void ahead(Write&& write) {
     if (filling_.bytes == 0 && waiting_.empty()) return write();
@@ -60,9 +61,7 @@ class Outbox {
     if (slice.owner) filling_.owners.push_back(std::move(slice.owner));
   }
 
-  size_t bytes() const {
-    return filling_.bytes + waiting_bytes_ + urgent_.bytes + sending_.bytes;
-  }
+  size_t bytes() const { return filling_.bytes + waiting_bytes_ + urgent_.bytes + sending_.bytes; }
   bool in_flight() const { return in_flight_; }
   bool ready() const { return !in_flight_ && bytes() != 0; }
   bool empty() const { return bytes() == 0; }
