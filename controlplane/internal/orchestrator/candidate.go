@@ -28,15 +28,18 @@ func (o *owning) candidate(but ...model.GatewayRef) (model.GatewayRef, bool) {
 			o.d.wait(left)
 			continue
 		}
-		c := choice{ref: ref, failed: f.count}
-		if ref.Number != planned {
+		c := choice{ref: ref, failed: f.count, rank: 2}
+		if ref.Number == planned {
 			c.rank = 1
 		}
+		if move := o.volume.Status.Move; move != nil && move.To == ref.Number {
+			c.rank = 0 // somebody asked for it; the owner that was to hand over is shut out by now
+		}
 		if leaves(g) {
-			c.rank = 2 // better than nobody
+			c.rank = 3 // better than nobody
 		}
 		if o.cutOff(g, ref) != "" {
-			c.rank = 3 // what it has told of the pool may be over
+			c.rank = 4 // what it has told of the pool may be over
 		}
 		all = append(all, c)
 	}

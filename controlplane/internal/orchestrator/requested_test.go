@@ -46,6 +46,9 @@ func settle(t *testing.T, v *orchestrator.View, now time.Time) model.Condition {
 				continue
 			}
 			v.Put(&volume)
+			if a.Done != nil {
+				a.Done(v, now)
+			}
 		}
 	}
 	t.Fatal("it does not come to rest")
@@ -108,6 +111,32 @@ func TestARequestedMoveIsUnderWayUntilItsGatewayServes(t *testing.T) {
 	observed(v, ref(2), store.VolumeServing, is.Epoch, is.Order)
 	if told := settle(t, v, start); told.Reason != "Settled" || v.Volumes["v"].Status.Move != nil {
 		t.Fatalf("%+v, %+v", told, v.Volumes["v"].Status)
+	}
+}
+
+// The way of a move whose owner is shut out leads over nobody; who is asked then is not whom placement likes best.
+func TestARequestedMoveEndsWhereItWasAskedForThoughItsOwnerHadToBeShutOut(t *testing.T) {
+	v := known(3)
+	exported(v, atOne, true)
+	target := *v.Targets["t"]
+	target.Status.PathSet, target.Meta.Version = []uint32{1, 2, 3}, 2
+	v.Put(&target)
+	recorded(v, ref(3), 1, store.RadosClient{Client: "c3"})
+	requested(v, 3)
+	if told := settle(t, v, start); told.Reason != "Moving" {
+		t.Fatalf("%+v", told)
+	}
+	late := start.Add(orchestrator.MoveTimeout)
+	settle(t, v, late)
+	if is := v.Volumes["v"].Status.Ownership; is.State != model.Fencing {
+		t.Fatalf("%+v", is)
+	}
+	recorded(v, ref(1), 2, fenced)
+	if told := settle(t, v, late); told.Reason != "Opening" {
+		t.Fatalf("%+v", told)
+	}
+	if is := v.Volumes["v"].Status.Ownership; is.Owner != ref(3) {
+		t.Errorf("%+v", is)
 	}
 }
 
