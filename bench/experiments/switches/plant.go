@@ -285,12 +285,18 @@ func (p *plant) optimized(at path, portals []string, fabric string, i int, owner
 	return at, nil
 }
 
-func (p *plant) ownerOf(ctx context.Context, volume string) (uint32, error) {
-	text, err := p.Control(ctx, "volume", "get", volume, "-o", "json")
-	if err != nil {
-		return 0, err
-	}
-	return ownerIn(text, volume)
+// ownerOf a volume, once it has one: loads may have just been balanced.
+func (p *plant) ownerOf(ctx context.Context, volume string) (owner uint32, err error) {
+	ctx, cancel := context.WithTimeout(ctx, readyTime)
+	defer cancel()
+	err = world.Until(ctx, func() error {
+		text, err := p.Control(ctx, "volume", "get", volume, "-o", "json")
+		if err == nil {
+			owner, err = ownerIn(text, volume)
+		}
+		return err
+	})
+	return owner, err
 }
 
 func ownerIn(text []byte, volume string) (uint32, error) {
