@@ -163,6 +163,9 @@ pods_end() {
   kept=$(bound_to kept)
   [ -n "$kept" ]
   kubectl -n pods delete pods --all --timeout=600s
+  # A snapshot is in use as long as a volume that was made of it shares its blocks, and a volume goes after its snapshots.
+  kubectl -n pods delete pvc restored clone --timeout=400s
+  until_true 400 made_are 5
   kubectl -n pods delete volumesnapshots --all --timeout=400s
   kubectl -n pods delete pvc --all --timeout=400s
   until_true 400 only_volume "$kept"
@@ -175,6 +178,7 @@ pods_end() {
 }
 made() { kubectl get pv -o 'jsonpath={range .items[?(@.spec.csi.driver=="csi.sluice.dev")]}{.metadata.name}{"\n"}{end}'; }
 stored() { sluice volume list -o json | grep -o '"pvc-[^"]*"' | tr -d '"' | sort -u; }
+made_are() { [ "$(made | wc -l)" = "$1" ]; } # NUMBER
 only_volume() { [ "$(made)" = "$1" ] && [ "$(stored)" = "$1" ]; } # NAME
 no_volume() { [ -z "$(made)" ] && [ -z "$(stored)" ]; }
 
