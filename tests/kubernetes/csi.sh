@@ -159,7 +159,7 @@ plugin_of() { # NODE
 }
 
 pods_end() {
-  local kept
+  local kept kind name
   kept=$(bound_to kept)
   [ -n "$kept" ]
   kubectl -n pods delete pods --all --timeout=600s
@@ -175,6 +175,10 @@ pods_end() {
   until_true 120 no_volume
   [ -z "$(kubectl get volumeattachments -o name)" ]
   kubectl delete namespace pods
+  # What the chart's README tells to do before a pool of gateways goes: the driver keeps its targets and hosts for the next claims.
+  for kind in target host; do
+    for name in $(sluice "$kind" list | awk '/^csi\./ {print $1}'); do sluice "$kind" delete "$name" --wait; done
+  done
 }
 made() { kubectl get pv -o 'jsonpath={range .items[?(@.spec.csi.driver=="csi.sluice.dev")]}{.metadata.name}{"\n"}{end}'; }
 stored() { sluice volume list -o json | grep -o '"pvc-[^"]*"' | tr -d '"' | sort -u; }
