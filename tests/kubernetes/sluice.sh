@@ -40,12 +40,12 @@ sluice_uninstall() {
 sluice_leaves() {
   local left
   until_true 60 no_pods
+  # Each upgrade of the CRDs is a release of its own.
   left=$(
     kubectl -n sluice-system get pods,jobs,deployments,statefulsets,daemonsets,services,configmaps,secrets,persistentvolumeclaims,\
-serviceaccounts,roles,rolebindings,networkpolicies,poddisruptionbudgets,leases -o name
+serviceaccounts,roles,rolebindings,networkpolicies,poddisruptionbudgets,leases -o name | sed 's/\(sluice-crds\.v\)[0-9]*$/\11/'
     kubectl get clusterroles,clusterrolebindings,csidrivers,storageclasses,customresourcedefinitions -o name | grep sluice
   )
-  left=$(sed 's/\(sluice-crds\.v\)[0-9]*$/\11/' <<<"$left") # each upgrade of the CRDs is a release of its own
   diff <(sort "$root/tests/kubernetes/manifests/stays") <(sort -u <<<"$left") &&
     [ -z "$(CEPH_CONF=$scratch/ceph/ceph.conf rbd ls rbd)" ] # reclaimPolicy was Delete
 }
