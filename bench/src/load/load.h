@@ -61,6 +61,7 @@ class Load {
   std::vector<pollfd> polled_;
   uint64_t idle_ns_ = 0;
   uint64_t turned_at_ = 0;
+  uint64_t worked_at_ = 0;  // when something last came or could be sent
   LoadResult result_;
 };
 
