@@ -4,16 +4,6 @@
 
 way=$scratch/way
 
-# cluster_anew : nothing of an earlier release is left, as in a cluster that never had one.
-cluster_anew() {
-  helm uninstall sluice-crds --namespace sluice-system
-  kubectl get crds -o name | grep 'sluice\.dev$' | xargs "$programs/kubectl" --kubeconfig "$pki/admin.conf" delete
-  kubectl delete namespace sluice-system shop --timeout=120s
-  kubectl delete pv etcd --timeout=60s
-  rm -rf "$kube/node-2/local/etcd"/*
-  kubectl apply -f "$root/tests/kubernetes/manifests/kubernetes.yaml"
-}
-
 # way_in_cluster : where kubectl, helm and ceph are, and the files that they leave for the host.
 way_in_cluster() {
   local monitor
@@ -49,5 +39,4 @@ readme_scenario() {
     take_results "$way/said"
     echo "README path: $(((SECONDS - begun) / 60)) min $(((SECONDS - begun) % 60)) s, from the first command to the multipathed disk"
   fi
-  if grep -q '^FAIL' "$results"; then kubernetes_say; fi
 }

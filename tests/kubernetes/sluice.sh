@@ -14,12 +14,16 @@ chart() {
     --timeout 8m "${@:2}"
 }
 
-# sluice_install : what is there now, or an earlier revision of it, with the values that it was tested with then.
-sluice_install() {
-  local earlier=$programs/before/current
+namespace_make() {
   kubectl create namespace sluice-system
   kubectl -n sluice-system create secret generic nodes-chap --type=kubernetes.io/iscsi-chap \
     --from-literal=node.session.auth.username=nodes --from-literal="node.session.auth.password=$(openssl rand -hex 8)"
+}
+
+# sluice_install : what is there now, or an earlier revision of it, with the values that it was tested with then.
+sluice_install() {
+  local earlier=$programs/before/current
+  namespace_make
   if [ -n "${BEFORE:-}" ]; then
     helm install sluice-crds "$earlier/charts/sluice-crds" --namespace sluice-system
     helm install sluice "$earlier/charts/sluice" --namespace sluice-system --values "$earlier/values.yaml" --set image.tag=before --wait --timeout 8m
@@ -53,6 +57,16 @@ no_pods() { [ -z "$(kubectl -n sluice-system get pods -o name)" ]; }
 
 # ready KIND/NAME... : all of them, in their users' namespace
 ready() { kubectl -n shop wait --for=condition=Ready --timeout="${limit:-240}s" "$@"; }
+
+# cluster_anew : nothing of an earlier release is left, as in a cluster that never had one.
+cluster_anew() {
+  helm uninstall sluice-crds --namespace sluice-system
+  kubectl get crds -o name | grep 'sluice\.dev$' | xargs "$programs/kubectl" --kubeconfig "$pki/admin.conf" delete
+  kubectl delete namespace sluice-system shop --timeout=120s
+  kubectl delete pv etcd --timeout=60s
+  rm -rf "$kube/node-2/local/etcd"/*
+  kubectl apply -f "$root/tests/kubernetes/manifests/kubernetes.yaml"
+}
 
 storage_apply() {
   local monitor key
