@@ -150,11 +150,11 @@ func (s *Service) sharedTarget(ctx context.Context, wanted *pb.Target) (*pb.Targ
 	if err != nil {
 		return nil, err
 	}
-	for _, target := range mine {
-		if target.GetMeta().GetDeleteTime() != nil {
-			return nil, beingDeleted(target)
+	if len(mine) > 0 {
+		if mine[0].GetMeta().GetDeleteTime() != nil {
+			return nil, beingDeleted(mine[0])
 		}
-		return target, nil
+		return mine[0], nil
 	}
 	free, err := s.sharedBy(ctx, nobodys)
 	if err != nil {
