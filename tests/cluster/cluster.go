@@ -326,6 +326,9 @@ func (c *Cluster) dial() error {
 	return err
 }
 
+// Connection to the control plane, as an administrator.
+func (c *Cluster) Connection() grpc.ClientConnInterface { return c.connection }
+
 func (c *Cluster) volumes() pb.VolumeServiceClient   { return pb.NewVolumeServiceClient(c.connection) }
 func (c *Cluster) gateways() pb.GatewayServiceClient { return pb.NewGatewayServiceClient(c.connection) }
 func (c *Cluster) targets() pb.TargetServiceClient   { return pb.NewTargetServiceClient(c.connection) }

@@ -159,7 +159,7 @@ plugin_of() { # NODE
 }
 
 pods_end() {
-  local kept kind name
+  local kept
   kept=$(bound_to kept)
   [ -n "$kept" ]
   kubectl -n pods delete pods --all --timeout=600s
@@ -174,11 +174,16 @@ pods_end() {
   kubectl patch pv "$kept" --type=merge -p '{"spec":{"persistentVolumeReclaimPolicy":"Delete"}}'
   until_true 120 no_volume
   [ -z "$(kubectl get volumeattachments -o name)" ]
+  [ -z "$(drivers host)" ] # who has no volume may not log in
   kubectl delete namespace pods
-  # What the chart's README tells to do before a pool of gateways goes: the driver keeps its targets and hosts for the next claims.
-  for kind in target host; do
-    for name in $(sluice "$kind" list | awk '/^csi\./ {print $1}'); do sluice "$kind" delete "$name" --wait; done
-  done
+}
+drivers() { sluice "$1" list | awk '/^csi\./ {print $1}'; } # target|host : those that the driver made
+# nothing_kept : the targets that the driver keeps have gone with the pools of gateways.
+nothing_kept() {
+  admin_connected
+  [ -z "$(drivers target)" ]
+  [ -z "$(drivers host)" ]
+  ended port-forward
 }
 made() { kubectl get pv -o 'jsonpath={range .items[?(@.spec.csi.driver=="csi.sluice.dev")]}{.metadata.name}{"\n"}{end}'; }
 stored() { sluice volume list -o json | grep -o '"pvc-[^"]*"' | tr -d '"' | sort -u; }

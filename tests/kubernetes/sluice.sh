@@ -37,6 +37,7 @@ sluice_install() {
 sluice_uninstall() {
   kubectl delete targets,hosts,snapshots,volumes --all --all-namespaces --timeout=240s
   kubectl delete gatewaypools,storagepools,fabrics --all --timeout=240s
+  if [ -d "$guest/admin" ]; then nothing_kept; fi # pods have had disks
   helm uninstall sluice --namespace sluice-system --wait --timeout 4m || { kubectl -n sluice-system logs job/sluice-uninstall-guard; return 1; }
 }
 

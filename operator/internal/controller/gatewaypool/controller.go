@@ -5,9 +5,11 @@ package gatewaypool
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"google.golang.org/grpc"
 	corev1 "k8s.io/api/core/v1"
@@ -26,6 +28,7 @@ import (
 	"sluice.dev/sluice/operator/api/v1alpha1"
 	"sluice.dev/sluice/operator/internal/controller/mirror"
 	"sluice.dev/sluice/operator/internal/controlplane"
+	"sluice.dev/sluice/operator/internal/csi/kept"
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
@@ -38,12 +41,14 @@ import (
 type pools struct {
 	client    client.Client
 	targets   pb.TargetServiceClient
+	hosts     pb.HostServiceClient
 	namespace string
 }
 
 // Setup adds the controller to a manager; gateways' pods are in the namespace.
 func Setup(mgr manager.Manager, connection grpc.ClientConnInterface, namespace string) error {
-	p := &pools{client: mgr.GetClient(), targets: pb.NewTargetServiceClient(connection), namespace: namespace}
+	p := &pools{client: mgr.GetClient(), targets: pb.NewTargetServiceClient(connection),
+		hosts: pb.NewHostServiceClient(connection), namespace: namespace}
 	return mirror.Setup(mgr, mirror.Kind[*v1alpha1.GatewayPool, *pb.GatewayPool]{
 		Noun: controlplane.GatewayPools(connection),
 		Want: want, Show: show, After: p.after, Leave: p.leave,
@@ -145,19 +150,13 @@ func wellness(r *v1alpha1.GatewayPool) error {
 	return nil
 }
 
+// goingAgain is when to look again for targets that are being deleted, of which no watch tells here.
+const goingAgain = time.Second
+
 // leave deletes the pool's gateways, unless a target still needs them.
 func (p *pools) leave(ctx context.Context, r *v1alpha1.GatewayPool, _ *pb.GatewayPool) error {
-	targets, err := controlplane.ExportedBy(ctx, p.targets, r.Name)
-	if err != nil {
+	if err := p.exportNothing(ctx, r); err != nil {
 		return err
-	}
-	if len(targets) > 0 {
-		var names []string
-		for _, t := range targets[:min(3, len(targets))] {
-			names = append(names, "Target "+t.GetMeta().GetName())
-		}
-		return mirror.Problemf(mirror.ReasonDeletionBlocked, "%d targets are exported by this pool (%s): delete them, or let another "+
-			"pool export them, first", len(targets), strings.Join(names, ", "))
 	}
 	gateways, err := p.gateways(ctx, r)
 	if err != nil {
@@ -174,4 +173,38 @@ func (p *pools) leave(ctx context.Context, r *v1alpha1.GatewayPool, _ *pb.Gatewa
 		return mirror.Problemf(mirror.ReasonDeleting, "%d gateways are being drained and deleted", len(gateways))
 	}
 	return nil
+}
+
+// exportNothing says which targets still need the pool. Where none does but those that the CSI driver keeps for volumes to come,
+// these go, and the driver's hosts with them.
+func (p *pools) exportNothing(ctx context.Context, r *v1alpha1.GatewayPool) error {
+	all, err := controlplane.ExportedBy(ctx, p.targets, r.Name)
+	if err != nil {
+		return err
+	}
+	var needed []string
+	pods := ""
+	for _, t := range all {
+		if kept.Idle(t) {
+			continue
+		}
+		needed = append(needed, "Target "+t.GetMeta().GetName())
+		if kept.Mine(t.GetMeta()) {
+			pods = "; for csi.*, end the pods that have their volumes"
+		}
+	}
+	if len(needed) > 0 {
+		return mirror.Problemf(mirror.ReasonDeletionBlocked, "%d targets are exported by this pool (%s): delete them, or let another "+
+			"pool export them, first%s", len(needed), strings.Join(needed[:min(3, len(needed))], ", "), pods)
+	}
+	for _, t := range all {
+		if err := kept.Release(ctx, p.targets, t); err != nil {
+			return err
+		}
+	}
+	if len(all) > 0 {
+		return &mirror.Problem{Reason: mirror.ReasonDeleting, Wait: goingAgain,
+			Message: fmt.Sprintf("%d targets that the CSI driver kept are being deleted", len(all))}
+	}
+	return kept.ReleaseHosts(ctx, p.hosts)
 }

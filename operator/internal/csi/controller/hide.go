@@ -5,94 +5,122 @@ import (
 	"slices"
 
 	"sluice.dev/sluice/operator/internal/csi/attachment"
+	"sluice.dev/sluice/operator/internal/csi/kept"
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
-// hide takes a volume from a node, in whichever target that has it, and waits until the gateways have done so.
+// hide takes a volume from a node, in whichever target that has it, and waits until the gateways have done so: also where a call
+// before this one took it, and did not see the end of it.
 func (s *Service) hide(ctx context.Context, volume *pb.Volume, node attachment.Node, id string) error {
-	name := volume.GetMeta().GetName()
-	target, err := s.showing(ctx, volume, node)
-	if err != nil || target == nil {
+	targets, err := s.candidates(ctx, volume, node)
+	if err != nil {
 		return err
 	}
 	host, err := s.hostOf(ctx, node)
 	if err != nil {
 		return err
 	}
-	others := len(publishedTo(volume.GetMeta().GetLabels())) > 1
-	dropHost := others
-	shares := target.GetMeta().GetLabels()[labelShares]
-	if shares != "" {
-		dropHost = true
-	} else if volume.GetMeta().GetLabels()[labelTarget] != "" {
-		if dropHost, err = s.lastOf(ctx, volume, id); err != nil {
+	shows := func(target *pb.Target) bool {
+		return target.GetMeta().GetLabels()[labelShares] == volume.GetMeta().GetName() || has(target, volume)
+	}
+	if at := slices.IndexFunc(targets, shows); at >= 0 {
+		targets = targets[at : at+1]
+		if err := s.take(ctx, targets[0], volume, host, id); err != nil {
 			return err
 		}
 	}
-	changed, err := s.change(ctx, target.GetMeta().GetName(), func(target *pb.Target, _ int) error {
+	for _, target := range targets {
+		if err := s.settled(ctx, target.GetMeta().GetName()); err != nil {
+			return err
+		}
+	}
+	return s.setFree(ctx, targets, volume)
+}
+
+// take takes a volume out of a target unless another node has it, too, and the node's host where nothing there is for it any more.
+func (s *Service) take(ctx context.Context, from *pb.Target, volume *pb.Volume, host *pb.Host, id string) error {
+	name := volume.GetMeta().GetName()
+	others := len(publishedTo(volume.GetMeta().GetLabels())) > 1
+	_, err := s.change(ctx, from.GetMeta().GetName(), func(target *pb.Target, _ int) error {
 		if !others {
 			target.Spec.Luns = slices.DeleteFunc(target.GetSpec().GetLuns(), func(lun *pb.TargetLun) bool { return lun.GetVolume() == name })
-			if shares != "" {
-				target.Meta.Labels[labelShares] = nobodys
-			}
 		}
-		if dropHost && host != nil {
-			target.Spec.Hosts = slices.DeleteFunc(target.GetSpec().GetHosts(), func(one string) bool { return one == host.GetMeta().GetName() })
+		needed, err := s.needs(ctx, target, volume, id)
+		if err != nil || needed || host == nil {
+			return err
 		}
+		target.Spec.Hosts = slices.DeleteFunc(target.GetSpec().GetHosts(), func(one string) bool { return one == host.GetMeta().GetName() })
 		return nil
 	})
-	if err != nil {
-		return err
+	if absent(err) { // the whole target is gone
+		return nil
 	}
-	return s.settled(ctx, changed.GetMeta().GetName())
+	return err
 }
 
-// showing is the target that has the volume for a node; nil: none has.
-func (s *Service) showing(ctx context.Context, volume *pb.Volume, node attachment.Node) (*pb.Target, error) {
-	name := volume.GetMeta().GetName()
-	candidates := []*pb.Target{}
-	for _, one := range []string{volume.GetMeta().GetLabels()[labelTarget], nodeTarget(volume, node)} {
-		if one == "" {
-			continue
-		}
-		got, err := s.targets.GetTarget(ctx, &pb.GetTargetRequest{Name: one})
-		if err != nil && !absent(err) {
-			return nil, told(err)
-		}
-		if err == nil {
-			candidates = append(candidates, got.GetTarget())
-		}
+// needs says that a node has another volume of a target. It is asked of a target that has just been read, and what it says goes for
+// that version only: a volume is noted as published before it becomes a LUN, so one that is a LUN is found.
+func (s *Service) needs(ctx context.Context, target *pb.Target, but *pb.Volume, id string) (bool, error) {
+	if kept.Mine(target.GetMeta()) { // one node's, or one volume's
+		return slices.ContainsFunc(target.GetSpec().GetLuns(), func(lun *pb.TargetLun) bool {
+			return lun.GetVolume() != but.GetMeta().GetName()
+		}), nil
 	}
-	shared, err := s.targets.ListTargets(ctx, &pb.ListTargetsRequest{Options: &pb.ListOptions{
-		LabelSelector: map[string]string{labelMadeBy: madeBy, labelShares: name}}})
-	if err != nil {
-		return nil, told(err)
-	}
-	for _, target := range append(candidates, shared.GetTargets()...) {
-		maps := func(lun *pb.TargetLun) bool { return lun.GetVolume() == name }
-		if target.GetMeta().GetLabels()[labelShares] == name || slices.ContainsFunc(target.GetSpec().GetLuns(), maps) {
-			return target, nil
-		}
-	}
-	return nil, nil
-}
-
-// lastOf says that a node has no other volume of the Target that the class names.
-func (s *Service) lastOf(ctx context.Context, volume *pb.Volume, id string) (bool, error) {
-	options := &pb.ListOptions{LabelSelector: map[string]string{labelMadeBy: madeBy,
-		labelTarget: volume.GetMeta().GetLabels()[labelTarget], publishedLabel(id): id}}
+	options := &pb.ListOptions{LabelSelector: map[string]string{labelMadeBy: madeBy, publishedLabel(id): id}}
 	for {
 		list, err := s.volumes.ListVolumes(ctx, &pb.ListVolumesRequest{Options: options})
 		if err != nil {
 			return false, told(err)
 		}
 		for _, other := range list.GetVolumes() {
-			if other.GetMeta().GetName() != volume.GetMeta().GetName() {
-				return false, nil
+			if other.GetMeta().GetName() != but.GetMeta().GetName() && has(target, other) {
+				return true, nil
 			}
 		}
 		if options.PageToken = list.GetNextPageToken(); options.PageToken == "" {
-			return true, nil
+			return false, nil
 		}
 	}
+}
+
+// setFree lets the next volume that is shared have the target that was this one's. Until then calls for this one find it by its name.
+func (s *Service) setFree(ctx context.Context, targets []*pb.Target, volume *pb.Volume) error {
+	if len(publishedTo(volume.GetMeta().GetLabels())) > 1 {
+		return nil
+	}
+	for _, target := range targets {
+		if target.GetMeta().GetLabels()[labelShares] != volume.GetMeta().GetName() {
+			continue
+		}
+		_, err := s.change(ctx, target.GetMeta().GetName(), func(target *pb.Target, _ int) error {
+			if target.GetMeta().GetDeleteTime() == nil {
+				target.Meta.Labels[labelShares] = nobodys
+			}
+			return nil
+		})
+		if err != nil && !absent(err) {
+			return err
+		}
+	}
+	return nil
+}
+
+// candidates are the targets that may have the volume for a node, or had it.
+func (s *Service) candidates(ctx context.Context, volume *pb.Volume, node attachment.Node) ([]*pb.Target, error) {
+	names := nodeTargets(volume, node)
+	if named := volume.GetMeta().GetLabels()[labelTarget]; named != "" {
+		names = append([]string{named}, names...)
+	}
+	var found []*pb.Target
+	for _, one := range names {
+		got, err := s.targets.GetTarget(ctx, &pb.GetTargetRequest{Name: one})
+		if err != nil && !absent(err) {
+			return nil, told(err)
+		}
+		if err == nil {
+			found = append(found, got.GetTarget())
+		}
+	}
+	shared, err := s.sharedBy(ctx, volume.GetMeta().GetName())
+	return append(found, shared...), err
 }

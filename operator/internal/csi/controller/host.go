@@ -8,6 +8,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"sluice.dev/sluice/operator/internal/csi/attachment"
+	"sluice.dev/sluice/operator/internal/csi/kept"
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
@@ -29,8 +30,8 @@ func (s *Service) ensureHost(ctx context.Context, node attachment.Node, chap att
 		} else if host, err = s.ownHost(ctx, node); err == nil {
 			err = s.renewHost(ctx, host, node, chap)
 		}
-		if code := status.Code(err); code == codes.Aborted || code == codes.AlreadyExists {
-			continue // somebody else made or changed it this moment
+		if code := status.Code(err); code == codes.Aborted || code == codes.AlreadyExists || code == codes.NotFound {
+			continue // somebody else made, changed or deleted it this moment
 		}
 		return host.GetMeta().GetName(), told(err)
 	}
@@ -112,4 +113,17 @@ func setCHAP(spec *pb.HostSpec, chap attachment.CHAP) {
 	if chap.Mutual != nil {
 		spec.MutualChap = &pb.ChapCredentials{Username: chap.Mutual.User, Password: chap.Mutual.Secret}
 	}
+}
+
+// forget deletes a node's Host, if it is ours and no target names it: a node that has no volume has nobody to log in as, and may be
+// gone for good.
+func (s *Service) forget(ctx context.Context, node attachment.Node) error {
+	got, err := s.hosts.GetHost(ctx, &pb.GetHostRequest{Name: hostName(node.Name)})
+	if absent(err) {
+		return nil
+	}
+	if err != nil {
+		return told(err)
+	}
+	return told(kept.ReleaseHost(ctx, s.hosts, got.GetHost()))
 }

@@ -2,10 +2,6 @@ package controller
 
 import (
 	"hash/fnv"
-	"strings"
-
-	"google.golang.org/genproto/googleapis/rpc/errdetails"
-	"google.golang.org/grpc/status"
 
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
@@ -46,15 +42,4 @@ func number(volume *pb.Volume, target *pb.Target, refused int) int32 {
 }
 
 // numberRefused says that the control plane refuses a number, because it was another volume's not long ago.
-func numberRefused(err error) bool {
-	for _, detail := range status.Convert(err).Details() {
-		if bad, ok := detail.(*errdetails.BadRequest); ok {
-			for _, violation := range bad.GetFieldViolations() {
-				if strings.HasPrefix(violation.GetField(), "spec.luns[") && strings.HasSuffix(violation.GetField(), "].id") {
-					return true
-				}
-			}
-		}
-	}
-	return false
-}
+func numberRefused(err error) bool { return refusedField(err, "spec.luns[", "].id") }

@@ -10,13 +10,13 @@ import (
 	"google.golang.org/grpc/status"
 
 	"sluice.dev/sluice/operator/internal/csi/attachment"
+	"sluice.dev/sluice/operator/internal/csi/kept"
 )
 
 // Labels of the objects that this driver makes.
 const (
-	// labelMadeBy, with madeBy, is on all of them.
-	labelMadeBy = "app.kubernetes.io/managed-by"
-	madeBy      = attachment.Driver
+	labelMadeBy = kept.LabelMadeBy
+	madeBy      = kept.MadeBy
 	// labelName is the name that CSI gave a volume or a snapshot.
 	labelName = attachment.Driver + "/name"
 	// labelGatewayPool and labelPaths are of a volume: which gateways export it, and how many.
@@ -31,7 +31,7 @@ const (
 	nobodys     = "-"
 	// labelPublished, followed by a hash of a node's id, is of a volume that is published to it; its value is that id.
 	labelPublished = "published." + attachment.Driver + "/"
-	// labelNode is of a Host: the Kubernetes node.
+	// labelNode is of a Host, and of a Target that one node has: the Kubernetes node.
 	labelNode = attachment.Driver + "/node"
 )
 

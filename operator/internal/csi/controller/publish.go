@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
@@ -50,11 +51,7 @@ func (s *Service) ControllerPublishVolume(ctx context.Context, r *csi.Controller
 	if err != nil {
 		return nil, err
 	}
-	host, err := s.ensureHost(ctx, node, chap)
-	if err != nil {
-		return nil, err
-	}
-	target, err := s.show(ctx, volume, node, host, shared, r.GetReadonly())
+	target, err := s.admit(ctx, volume, node, chap, shared, r.GetReadonly())
 	if err != nil {
 		return nil, err
 	}
@@ -63,6 +60,23 @@ func (s *Service) ControllerPublishVolume(ctx context.Context, r *csi.Controller
 		return nil, err
 	}
 	return &csi.ControllerPublishVolumeResponse{PublishContext: reached.Context()}, nil
+}
+
+// admit shows the volume to the node's Host. Where that goes at the same time, with the node's last volume before this one, it is
+// made anew.
+func (s *Service) admit(ctx context.Context, volume *pb.Volume, node attachment.Node, chap attachment.CHAP, shared, readOnly bool,
+) (*pb.Target, error) {
+	for range casTries {
+		host, err := s.ensureHost(ctx, node, chap)
+		if err != nil {
+			return nil, err
+		}
+		target, err := s.show(ctx, volume, node, host, shared, readOnly)
+		if !errors.Is(err, errNoHost) {
+			return target, err
+		}
+	}
+	return nil, errNoHost
 }
 
 // claim notes on the volume that it is published to a node, unless it is to another one and cannot be shared. Whoever notes it
@@ -144,13 +158,16 @@ func (s *Service) ControllerUnpublishVolume(ctx context.Context, r *csi.Controll
 	return gone, nil
 }
 
-// withdraw takes a volume from a node; the note that it was published goes last.
+// withdraw takes a volume from a node, whose Host goes with its last one; the note that it was published goes last.
 func (s *Service) withdraw(ctx context.Context, volume *pb.Volume, id string) error {
 	node, err := attachment.ParseNode(id)
 	if err != nil {
 		return status.Error(codes.Internal, err.Error())
 	}
 	if err := s.hide(ctx, volume, node, id); err != nil {
+		return err
+	}
+	if err := s.forget(ctx, node); err != nil {
 		return err
 	}
 	return s.relabel(ctx, volume.GetMeta().GetName(), func(labels map[string]string) (bool, error) {

@@ -2,44 +2,58 @@ package controller
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strconv"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/fieldmaskpb"
 
 	"sluice.dev/sluice/operator/internal/csi/attachment"
+	"sluice.dev/sluice/operator/internal/csi/kept"
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
-// nodeTarget is the name of the target by which a node has volumes of a pool that it shares with nobody.
-func nodeTarget(volume *pb.Volume, node attachment.Node) string {
-	gateways := volume.GetMeta().GetLabels()[labelGatewayPool]
-	return tidy("csi-", "csi."+gateways+"."+volume.GetSpec().GetPool()+"."+node.Name)
+// defaultPaths is how many gateways a target has where nobody says (TargetSpec.paths).
+const defaultPaths = 2
+
+// pathsOf is how many gateways the class of a volume wants.
+func pathsOf(volume *pb.Volume) int32 {
+	paths, err := strconv.ParseInt(volume.GetMeta().GetLabels()[labelPaths], 10, 32)
+	if err != nil {
+		return defaultPaths
+	}
+	return int32(paths)
 }
 
-// show makes the volume a LUN of a target that the host may log in to.
+// nodeTargets are the names of targets by which a node may have a volume of a pool that it shares with nobody, the right one first.
+// Classes with another number of paths have another target. The second is where volumes of such a class were before that was so.
+func nodeTargets(volume *pb.Volume, node attachment.Node) []string {
+	gateways, paths := volume.GetMeta().GetLabels()[labelGatewayPool], pathsOf(volume)
+	name := "csi." + gateways + "." + volume.GetSpec().GetPool() + "." + node.Name
+	if paths == defaultPaths {
+		return []string{tidy("csi-", name)}
+	}
+	return []string{tidy("csi-", fmt.Sprintf("%s.paths-%d", name, paths)), tidy("csi-", name)}
+}
+
+// show makes the volume a LUN of a target that the host may log in to. The error is errNoHost where the host is not there any more.
 func (s *Service) show(ctx context.Context, volume *pb.Volume, node attachment.Node, host string, shared, readOnly bool,
 ) (*pb.Target, error) {
 	name := volume.GetMeta().GetName()
-	lun := &pb.TargetLun{Volume: name, ReadOnly: readOnly}
-	var target *pb.Target
-	var err error
-	switch {
-	case volume.GetMeta().GetLabels()[labelTarget] != "":
-		var got *pb.GetTargetResponse
-		got, err = s.targets.GetTarget(ctx, &pb.GetTargetRequest{Name: volume.GetMeta().GetLabels()[labelTarget]})
-		target = got.GetTarget()
-	case shared:
-		target, err = s.sharedTarget(ctx, volume)
-	default:
-		target, err = s.ensureTarget(ctx, s.fresh(volume, nodeTarget(volume, node), nil))
-	}
+	target, err := s.place(ctx, volume, node, host, shared, readOnly)
 	if err != nil {
-		return nil, told(err)
+		return nil, err
 	}
-	return s.change(ctx, target.GetMeta().GetName(), func(target *pb.Target, tried int) error {
+	shown, err := s.change(ctx, target.GetMeta().GetName(), func(target *pb.Target, tried int) error {
+		if target.GetMeta().GetDeleteTime() != nil {
+			return beingDeleted(target)
+		}
+		if kept.Idle(target) {
+			target.Spec.Paths = pathsOf(volume) // one from before names told how many
+		}
 		if !slices.Contains(target.GetSpec().GetHosts(), host) {
 			target.Spec.Hosts = append(target.Spec.Hosts, host)
 		}
@@ -51,75 +65,145 @@ func (s *Service) show(ctx context.Context, volume *pb.Volume, node attachment.N
 				return nil
 			}
 		}
-		lun.Id = number(volume, target, tried)
-		target.Spec.Luns = append(target.Spec.Luns, lun)
+		target.Spec.Luns = append(target.Spec.Luns, &pb.TargetLun{Id: number(volume, target, tried), Volume: name, ReadOnly: readOnly})
 		return nil
 	})
-}
-
-// fresh is a target of ours that is not stored yet.
-func (s *Service) fresh(volume *pb.Volume, name string, labels map[string]string) *pb.Target {
-	all := map[string]string{labelMadeBy: madeBy}
-	for key, value := range labels {
-		all[key] = value
+	if absent(err) {
+		return nil, beingDeleted(target)
 	}
-	paths, _ := strconv.ParseInt(volume.GetMeta().GetLabels()[labelPaths], 10, 32) // none: the control plane's default
-	return &pb.Target{Meta: &pb.ObjectMeta{Name: name, Labels: all},
-		Spec: &pb.TargetSpec{GatewayPool: volume.GetMeta().GetLabels()[labelGatewayPool], Paths: int32(paths)}}
+	return shown, err
 }
 
+// place finds or makes the target that a volume belongs in. One that is made has the volume and the host from the beginning: it gets
+// ports on no gateway that it has no use for, and never looks as if nobody needed it.
+func (s *Service) place(ctx context.Context, volume *pb.Volume, node attachment.Node, host string, shared, readOnly bool,
+) (*pb.Target, error) {
+	if named := volume.GetMeta().GetLabels()[labelTarget]; named != "" {
+		got, err := s.targets.GetTarget(ctx, &pb.GetTargetRequest{Name: named})
+		return got.GetTarget(), told(err)
+	}
+	fresh := &pb.Target{
+		Meta: &pb.ObjectMeta{Labels: map[string]string{labelMadeBy: madeBy}},
+		Spec: &pb.TargetSpec{GatewayPool: volume.GetMeta().GetLabels()[labelGatewayPool], Paths: pathsOf(volume), Hosts: []string{host}},
+	}
+	fresh.Spec.Luns = []*pb.TargetLun{{Id: number(volume, fresh, 0), Volume: volume.GetMeta().GetName(), ReadOnly: readOnly}}
+	if shared {
+		fresh.Meta.Name = "csi.shared." + volume.GetMeta().GetUid()
+		fresh.Meta.Labels[labelShares] = volume.GetMeta().GetName()
+		return s.sharedTarget(ctx, fresh)
+	}
+	fresh.Meta.Labels[labelNode] = node.Name
+	names := nodeTargets(volume, node)
+	for _, name := range names[1:] { // a volume that is published stays where it is
+		got, err := s.targets.GetTarget(ctx, &pb.GetTargetRequest{Name: name})
+		if err != nil && !absent(err) {
+			return nil, told(err)
+		}
+		if err == nil && has(got.GetTarget(), volume) {
+			return got.GetTarget(), nil
+		}
+	}
+	fresh.Meta.Name = names[0]
+	return s.ensureTarget(ctx, fresh)
+}
+
+// ensureTarget finds the target of that name, or makes it.
 func (s *Service) ensureTarget(ctx context.Context, wanted *pb.Target) (*pb.Target, error) {
-	got, err := s.targets.GetTarget(ctx, &pb.GetTargetRequest{Name: wanted.GetMeta().GetName()})
-	if err == nil && got.GetTarget().GetMeta().GetLabels()[labelMadeBy] != madeBy {
-		return nil, precondition("target %s was not made by %s, which needs its name", wanted.GetMeta().GetName(), madeBy)
+	name := wanted.GetMeta().GetName()
+	got, err := s.targets.GetTarget(ctx, &pb.GetTargetRequest{Name: name})
+	if absent(err) {
+		return s.createTarget(ctx, wanted)
 	}
-	if !absent(err) {
-		return got.GetTarget(), err
+	if err != nil {
+		return nil, told(err)
 	}
-	created, err := s.targets.CreateTarget(ctx, &pb.CreateTargetRequest{Target: wanted})
-	if status.Code(err) == codes.AlreadyExists {
-		return nil, status.Errorf(codes.Aborted, "target %s was made this moment; try again", wanted.GetMeta().GetName())
+	node := got.GetTarget().GetMeta().GetLabels()[labelNode]
+	switch {
+	case !kept.Mine(got.GetTarget().GetMeta()):
+		return nil, precondition("target %s was not made by %s, which needs its name", name, madeBy)
+	case node != "" && node != wanted.GetMeta().GetLabels()[labelNode]: // `a.b` and `c` make the same name as `a` and `b.c`
+		return nil, precondition("target %s is node %s's, and node %s would need its name: rename the node, or a pool", name, node,
+			wanted.GetMeta().GetLabels()[labelNode])
 	}
-	return created.GetTarget(), err
+	return got.GetTarget(), nil
 }
 
-// sharedTarget is a target for this one volume: the nodes that share it share no other. Such targets are used again and again,
-// by one volume after the other: each new one would take relative port identifiers, of which there are 65,535 for ever.
-func (s *Service) sharedTarget(ctx context.Context, volume *pb.Volume) (*pb.Target, error) {
-	name := volume.GetMeta().GetName()
-	wanted := s.fresh(volume, "csi.shared."+volume.GetMeta().GetUid(), map[string]string{labelShares: name})
-	mine, err := s.targets.ListTargets(ctx, &pb.ListTargetsRequest{Options: &pb.ListOptions{
-		LabelSelector: map[string]string{labelMadeBy: madeBy, labelShares: name}}})
-	if err != nil || len(mine.GetTargets()) > 0 {
-		return first(mine.GetTargets()), err
+func (s *Service) createTarget(ctx context.Context, wanted *pb.Target) (*pb.Target, error) {
+	created, err := s.targets.CreateTarget(ctx, &pb.CreateTargetRequest{Target: wanted})
+	switch {
+	case status.Code(err) == codes.AlreadyExists && refusedField(err, "spec.luns[", ""):
+		return nil, precondition("%s", status.Convert(told(err)).Message()) // another target maps the volume
+	case status.Code(err) == codes.AlreadyExists:
+		return nil, status.Errorf(codes.Aborted, "target %s was made this moment; try again", wanted.GetMeta().GetName())
+	case hostRefused(err):
+		return nil, errNoHost
 	}
-	free, err := s.targets.ListTargets(ctx, &pb.ListTargetsRequest{Options: &pb.ListOptions{
-		LabelSelector: map[string]string{labelMadeBy: madeBy, labelShares: nobodys}}})
+	return created.GetTarget(), told(err)
+}
+
+// sharedTarget is a target for the one volume of `wanted`: the nodes that share it share no other. Such targets are used again and
+// again, by one volume after the other that wants as many paths: each new one would take relative port identifiers, of which there
+// are 65,535 for ever.
+func (s *Service) sharedTarget(ctx context.Context, wanted *pb.Target) (*pb.Target, error) {
+	name := wanted.GetMeta().GetLabels()[labelShares]
+	mine, err := s.sharedBy(ctx, name)
 	if err != nil {
 		return nil, err
 	}
-	for _, target := range free.GetTargets() {
-		if target.GetSpec().GetGatewayPool() != wanted.GetSpec().GetGatewayPool() {
+	if len(mine) > 0 {
+		if mine[0].GetMeta().GetDeleteTime() != nil {
+			return nil, beingDeleted(mine[0])
+		}
+		return mine[0], nil
+	}
+	free, err := s.sharedBy(ctx, nobodys)
+	if err != nil {
+		return nil, err
+	}
+	for _, target := range free {
+		if target.GetMeta().GetDeleteTime() != nil || target.GetSpec().GetGatewayPool() != wanted.GetSpec().GetGatewayPool() ||
+			target.GetSpec().GetPaths() != wanted.GetSpec().GetPaths() {
 			continue
 		}
 		target.Meta.Labels[labelShares] = name
 		taken, err := s.targets.UpdateTarget(ctx, &pb.UpdateTargetRequest{Target: target,
 			UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{"meta.labels"}}})
-		if status.Code(err) != codes.Aborted { // else somebody else took it
-			return taken.GetTarget(), err
+		if code := status.Code(err); code != codes.Aborted && code != codes.NotFound { // else somebody else took it, or it went
+			return taken.GetTarget(), told(err)
 		}
 	}
 	return s.ensureTarget(ctx, wanted)
 }
 
-func first(targets []*pb.Target) *pb.Target {
-	if len(targets) == 0 {
-		return nil
+// sharedBy are the targets for one volume that several nodes reach; nobodys: those that wait for one.
+func (s *Service) sharedBy(ctx context.Context, volume string) ([]*pb.Target, error) {
+	options := &pb.ListOptions{LabelSelector: map[string]string{labelMadeBy: madeBy, labelShares: volume}}
+	var all []*pb.Target
+	for {
+		list, err := s.targets.ListTargets(ctx, &pb.ListTargetsRequest{Options: options})
+		if err != nil {
+			return nil, told(err)
+		}
+		all = append(all, list.GetTargets()...)
+		if options.PageToken = list.GetNextPageToken(); options.PageToken == "" {
+			return all, nil
+		}
 	}
-	return targets[0]
 }
 
-// change changes LUNs, hosts and labels of a target as they are now, and says how often a number of a LUN was refused.
+// has says that the volume is a LUN of a target.
+func has(target *pb.Target, volume *pb.Volume) bool {
+	return slices.ContainsFunc(target.GetSpec().GetLuns(), func(lun *pb.TargetLun) bool {
+		return lun.GetVolume() == volume.GetMeta().GetName()
+	})
+}
+
+func beingDeleted(target *pb.Target) error {
+	return status.Errorf(codes.Aborted, "target %s is being deleted, as its gateway pool may be; try again", target.GetMeta().GetName())
+}
+
+// change changes spec and labels of a target as they are now, where it changes anything, and says how often a number of a LUN was
+// refused. The error is errNoHost where a host is not there any more.
 func (s *Service) change(ctx context.Context, name string, how func(target *pb.Target, refused int) error) (*pb.Target, error) {
 	refused := 0
 	for tries := 0; tries < casTries; {
@@ -127,15 +211,20 @@ func (s *Service) change(ctx context.Context, name string, how func(target *pb.T
 		if err != nil {
 			return nil, told(err)
 		}
-		target := got.GetTarget()
+		target := proto.Clone(got.GetTarget()).(*pb.Target)
 		if err := how(target, refused); err != nil {
 			return nil, err
 		}
+		if proto.Equal(target, got.GetTarget()) {
+			return target, nil
+		}
 		changed, err := s.targets.UpdateTarget(ctx, &pb.UpdateTargetRequest{Target: target, UpdateMask: &fieldmaskpb.FieldMask{
-			Paths: []string{"spec.luns", "spec.hosts", "meta.labels"}}})
+			Paths: []string{"spec.luns", "spec.hosts", "spec.paths", "meta.labels"}}})
 		switch {
 		case numberRefused(err) && refused < numbersTried:
 			refused++
+		case hostRefused(err):
+			return nil, errNoHost
 		case status.Code(err) == codes.Aborted:
 			tries++
 		case status.Code(err) == codes.AlreadyExists:

@@ -1,0 +1,61 @@
+package controller
+
+import (
+	"context"
+	"testing"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"sluice.dev/sluice/operator/internal/csi/attachment"
+	pb "sluice.dev/sluice/proto/sluice/v1"
+)
+
+// leaving is a control plane with one target, which is deleted once it has been read so many times, and goes some reads later.
+type leaving struct {
+	pb.TargetServiceClient
+	reads, deleted, gone int
+}
+
+func (l *leaving) read() *pb.Target {
+	l.reads++
+	target := &pb.Target{Meta: &pb.ObjectMeta{Name: "csi.a", Labels: map[string]string{labelMadeBy: madeBy, labelShares: "v"}}, Spec: &pb.TargetSpec{}}
+	if l.reads > l.deleted {
+		target.Meta.DeleteTime = timestamppb.Now()
+	}
+	return target
+}
+
+func (l *leaving) GetTarget(context.Context, *pb.GetTargetRequest, ...grpc.CallOption) (*pb.GetTargetResponse, error) {
+	if target := l.read(); l.reads <= l.gone {
+		return &pb.GetTargetResponse{Target: target}, nil
+	}
+	return nil, status.Error(codes.NotFound, "there is none")
+}
+
+func (l *leaving) ListTargets(context.Context, *pb.ListTargetsRequest, ...grpc.CallOption) (*pb.ListTargetsResponse, error) {
+	return &pb.ListTargetsResponse{Targets: []*pb.Target{l.read()}}, nil
+}
+
+func (l *leaving) UpdateTarget(context.Context, *pb.UpdateTargetRequest, ...grpc.CallOption) (*pb.UpdateTargetResponse, error) {
+	return nil, status.Error(codes.FailedPrecondition, "it is being deleted")
+}
+
+func TestAVolumeWhoseTargetIsBeingDeletedIsToBePublishedAgain(t *testing.T) {
+	volume := &pb.Volume{Meta: &pb.ObjectMeta{Name: "v", Uid: "1"}, Spec: &pb.VolumeSpec{Pool: "p"}}
+	for what, plane := range map[string]leaving{
+		"when it is found":       {deleted: 0, gone: 9},
+		"once it was found":      {deleted: 1, gone: 9},
+		"and is gone since then": {deleted: 1, gone: 1},
+	} {
+		for _, shared := range []bool{false, true} {
+			plane := plane
+			s := &Service{targets: &plane}
+			if _, err := s.show(t.Context(), volume, attachment.Node{Name: "n"}, "h", shared, false); status.Code(err) != codes.Aborted {
+				t.Errorf("deleted %s, shared is %v: %v", what, shared, err)
+			}
+		}
+	}
+}
