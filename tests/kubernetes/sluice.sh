@@ -61,6 +61,7 @@ ready() { kubectl -n shop wait --for=condition=Ready --timeout="${limit:-240}s" 
 
 # cluster_anew : nothing of an earlier release is left, as in a cluster that never had one.
 cluster_anew() {
+  rm -rf "$guest/admin" # what connected to the control plane before
   helm uninstall sluice-crds --namespace sluice-system
   kubectl get crds -o name | grep 'sluice\.dev$' | xargs "$programs/kubectl" --kubeconfig "$pki/admin.conf" delete
   kubectl delete namespace sluice-system shop --timeout=120s
