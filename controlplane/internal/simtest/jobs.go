@@ -39,6 +39,9 @@ func (w *World) do(p *process, j *store.Job) store.JobResult {
 	done := store.JobResult{DonePermille: store.JobDone}
 	switch j.Action {
 	case store.JobDeleteImage:
+		if h := w.disk(j.VolumeUID).holder; h != nil && h.alive {
+			return store.JobResult{Problem: "not deleted: in use"}
+		}
 		delete(w.images, j.Location)
 	case store.JobDeleteSnapshotImage:
 		delete(w.images, j.SnapshotLocation)

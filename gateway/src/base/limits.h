@@ -48,6 +48,12 @@ inline constexpr Nanos kHolderPatience = 1 * kSecond;  // for an answer to a req
 inline constexpr Nanos kDialBound = 1 * kSecond;       // for a connection to a peer
 inline constexpr Nanos kForwardingLogin = 2 * kSecond;  // from there to full feature phase
 inline constexpr Nanos kRedial = 200 * kMillisecond;    // between attempts
+// How much later than it was told a forwarded host's age may be counted from, at most: dialling and
+// login come in between, two reactors' clocks of their batches, and two machines' clocks that are
+// slewed by 500 ppm each.
+constexpr Nanos host_age_slack(Nanos age) {
+  return kDialBound + kForwardingLogin + 2 * kStallLimit + age / 1000;
+}
 inline constexpr unsigned kMaxForwardingKeys = 8;
 inline constexpr unsigned kMaxPeers = 1024;           // gateways that share path sets with this one
 inline constexpr unsigned kMaxFencedPeers = 4096;     // incarnations
@@ -103,6 +109,7 @@ inline constexpr Nanos kReservationStoreBound = 3 * kSecond;
 inline constexpr unsigned kMaxLinkCommands = kMaxCommandWindow + kMaxImmediateCommands;
 inline constexpr unsigned kMaxUnitAttentions = 32;     // pending per I_T_L nexus
 inline constexpr unsigned kMaxNamedAttentions = 64;    // kept per unit for who hasn't used it yet
+inline constexpr unsigned kMaxToldNexuses = 64;        // forwarded ones, kept per unit attention
 inline constexpr unsigned kMaxInFlightPerUnit = 1024;  // per reactor; more wait
 // Waiting for an owner (more: BUSY) or for bandwidth (more: TASK SET FULL), all nexuses together.
 inline constexpr unsigned kMaxHeldPerUnit = 4096;

@@ -10,6 +10,7 @@
 
 #include <cerrno>
 
+#include "backend/lock.h"
 #include "control/record_files.h"
 
 namespace sluice::control {
@@ -128,14 +129,34 @@ Result<void> remove_image(const LocalPool& pool, const std::string& location) {
   return {};
 }
 
-// The records go after the data, and stay where somebody still has it open, who may yet write them.
-// The lock is kept meanwhile: nobody takes the data up.
+// An image that nobody has the lock of, with its lock; invalid: there is none. Its lock is what
+// whoever serves it has: a gateway that is to be asked no more, cut off or hung, too (DESIGN R2).
+Result<FileDescriptor> unheld(const LocalPool& pool, const std::string& location) {
+  const std::string path = shown(pool, location);
+  Result<FileDescriptor> image =
+      open_beneath(pool.directory(), location, O_RDONLY | O_NONBLOCK, 0, path);
+  if (!image) {
+    const bool none =
+        ::faccessat(pool.directory(), location.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) != 0 &&
+        errno == ENOENT;
+    if (none) return FileDescriptor();
+    return image;
+  }
+  const Result<void> locked = backend::lock_file(image.value().get(), path, false);
+  if (!locked) return Error{"not deleted: " + locked.error()};
+  return image;
+}
+
+// Nothing while somebody holds the data, who would go on to serve what nobody finds any more, and
+// write its records anew: the job comes again. The records go after the data, and the lock is kept
+// until both are gone: nobody takes the data up meanwhile.
 Result<void> remove_volume(const LocalPool& pool, const wire::DeleteImage& job) {
-  const Result<FileDescriptor> image =
-      open_beneath(pool.directory(), job.location(), O_RDONLY | O_NONBLOCK, 0, "");
-  const bool held = image && ::flock(image.value().get(), LOCK_EX | LOCK_NB) != 0;
+  Result<void> fine = check_location(pool, job.location());
+  if (!fine) return fine;
+  const Result<FileDescriptor> image = unheld(pool, job.location());
+  if (!image) return Error{image.error()};
   Result<void> removed = remove_image(pool, job.location());
-  if (!removed || held || job.volume_uid().empty()) return removed;
+  if (!removed || job.volume_uid().empty()) return removed;
   return remove_records(pool.records(), job.volume_uid(), shown(pool, ".sluice"));
 }
 

@@ -93,22 +93,61 @@ TEST_F(JobsTest, AVolumesRecordsGoAfterItsDataAndAreMadeByNobodyElse) {
   EXPECT_EQ(records(), 0u);
 
   record_it();
-  {
-    const FileDescriptor owner(::open((directory_.path() + "/disk").c_str(), O_RDWR | O_CLOEXEC));
-    ASSERT_EQ(::flock(owner.get(), LOCK_EX | LOCK_NB), 0);
-    EXPECT_EQ(run(remove).problem, "");
-    EXPECT_EQ(size_of("disk"), -1);
-    EXPECT_EQ(records(), 3u) << "whoever has the data may yet write its record";
-  }
   const FileDescriptor writer(
       ::openat(pool_->records(), (std::string(kVolumeUid) + ".guard").c_str(), O_RDWR | O_CLOEXEC));
   ASSERT_EQ(::flock(writer.get(), LOCK_EX | LOCK_NB), 0);
   EXPECT_NE(run(remove).problem, "") << "a writer is at it: the job comes again";
+  EXPECT_EQ(size_of("disk"), -1);
   EXPECT_EQ(records(), 3u);
   ASSERT_EQ(::flock(writer.get(), LOCK_UN), 0);
   EXPECT_EQ(run(remove).problem, "");
   EXPECT_EQ(records(), 0u);
   EXPECT_FALSE(file.update(record).ok()) << "who was held up brings nothing back";
+}
+
+TEST_F(JobsTest, NothingOfAVolumeGoesWhileSomebodyHoldsItsData) {
+  const RecordFile file(pool_->records(), kVolumeUid, "record");
+  Record record;
+  record.volume = kVolumeUid;
+  record.epoch = record.order = 1;
+  record.holder = pool_->self();
+  wire::Job remove;
+  remove.mutable_delete_()->set_location("disk");
+  remove.mutable_delete_()->set_volume_uid(kVolumeUid);
+  for (const int kind : {LOCK_EX, LOCK_SH}) {
+    ASSERT_EQ(create("disk", 4096).problem, "");
+    ASSERT_TRUE(file.claim(record, Outlasts::kProcess).ok());
+    const size_t before = records();
+    {
+      const FileDescriptor owner(::open((directory_.path() + "/disk").c_str(), O_RDWR | O_CLOEXEC));
+      ASSERT_EQ(::flock(owner.get(), kind | LOCK_NB), 0);
+      const JobOutcome refused = run(remove);
+      EXPECT_TRUE(refused.problem.starts_with("not deleted: " + directory_.path() + "/disk"))
+          << refused.problem;
+      EXPECT_NE(refused.problem.find("process " + std::to_string(::getpid())), std::string::npos)
+          << refused.problem;
+      EXPECT_FALSE(refused.unsupported) << "it is to come again";
+      EXPECT_EQ(size_of("disk"), 4096);
+      EXPECT_EQ(records(), before);
+      EXPECT_TRUE(file.update(record).ok()) << "whoever has the data may yet write its record";
+    }
+    EXPECT_EQ(run(remove).problem, "");
+    EXPECT_EQ(size_of("disk"), -1);
+    EXPECT_EQ(records(), 0u);
+  }
+}
+
+// Whether somebody holds it can't be told then.
+TEST_F(JobsTest, WhatCantBeOpenedIsNotDeleted) {
+  ASSERT_EQ(create("disk", 4096).problem, "");
+  ASSERT_EQ(::symlink("disk", (directory_.path() + "/link").c_str()), 0);
+  wire::Job remove;
+  remove.mutable_delete_()->set_location("link");
+  EXPECT_NE(run(remove).problem, "");
+  EXPECT_TRUE(std::filesystem::is_symlink(directory_.path() + "/link"));
+  ASSERT_EQ(::mkdir((directory_.path() + "/.sluice/kept").c_str(), 0700), 0);
+  remove.mutable_delete_()->set_location(".sluice/kept");
+  EXPECT_NE(run(remove).problem.find("is no place for an image"), std::string::npos);
 }
 
 TEST_F(JobsTest, AUidThatIsAPathDeletesNothing) {

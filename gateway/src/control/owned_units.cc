@@ -3,6 +3,7 @@
 #include <mutex>
 #include <utility>
 
+#include "control/turns.h"
 #include "lun/bandwidth.h"
 #include "lun/ownership.h"
 
@@ -67,7 +68,7 @@ class Door final : public UnitDoor {
         backend->write_cache() != volume.write_cache()) {
       Result<void> set = backend->set_write_cache(volume.write_cache());
       if (!set) return set;
-      unit_->raise_attention(kModeParametersChanged, nullptr);
+      unit_->raise_owners_attention(kModeParametersChanged, nullptr, boot_time());
     }
     if (shape.size_bytes <= backend->size_bytes()) return {};
     return unit_->resize(shape.size_bytes);

@@ -44,6 +44,7 @@ InitiatorLogin::Request InitiatorLogin::first() {
   } else {
     append_pair(&r.text, "SessionType", "Normal");
     append_pair(&r.text, "TargetName", setup_.target_name);
+    append_pair(&r.text, iscsi::kHostAgeKey, iscsi::host_age_text(setup_.host_age));
   }
   append_pair(&r.text, iscsi::kOriginKey, iscsi::origin_text(setup_.origin));
   append_pair(&r.text, "AuthMethod", "CHAP");

@@ -24,6 +24,7 @@ class InitiatorLogin {
     std::array<uint8_t, 6> isid{};
     std::string target_name;  // empty: a session that only finds out whether the peer is there
     iscsi::Origin origin;
+    Nanos host_age = 0;  // of that nexus
     iscsi::ChapPair key;
     iscsi::Offer offer;
     std::function<void(uint8_t* out, size_t n)> random;

@@ -68,6 +68,7 @@ LinkToOwner::LinkToOwner(const Surroundings& around, Dialer& dialer,
       id_(nexus->id()),
       target_(nexus->target().iqn()),
       read_only_(nexus->read_only()),
+      host_since_(nexus->host_since()),
       owner_(std::move(owner)),
       incarnation_(incarnation) {}
 
@@ -147,6 +148,7 @@ void LinkToOwner::dial() {
   setup.origin.relative_port = id_.relative_target_port;
   setup.origin.nexus = incarnation_;
   setup.origin.read_only = read_only_;
+  setup.host_age = now() - host_since_;
   token_ = 0;
   leaving_ = logout_sent_ = false;
   stream_ = std::make_shared<Stream>(*this, std::move(setup), lane_.now);

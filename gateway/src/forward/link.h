@@ -136,6 +136,7 @@ class LinkToOwner final : public lun::Link,
   const lun::NexusId id_;
   const std::string target_;
   const bool read_only_;
+  const Nanos host_since_;
   const Peer owner_;
   const uint64_t incarnation_;
 

@@ -252,7 +252,7 @@ std::shared_ptr<lun::Nexus> Connection::open_nexus(const Parameters& p) const {
     id.relative_target_port = origin_.relative_port;
   }
   return lun::Nexus::open(login_->target(), std::move(id), shard_.lane, p.read_only,
-                          ends_.forwarding);
+                          ends_.forwarding ? std::optional(p.host_age) : std::nullopt);
 }
 
 void Connection::drop(std::string why) {

@@ -45,6 +45,19 @@ TEST(ForwardingWire, AnotherVersionIsNamed) {
   EXPECT_NE(read.error().find("version 2"), std::string::npos);
 }
 
+TEST(ForwardingWire, AHostsAgeIsReadAsItWasWrittenAndNeverYounger) {
+  for (const Nanos age : {Nanos{0}, kMillisecond, 3 * kSecond, kMaxHostAge}) {
+    EXPECT_EQ(parse_host_age(host_age_text(age)).value(), age);
+  }
+  EXPECT_EQ(parse_host_age(host_age_text(1)).value(), kMillisecond);
+  EXPECT_EQ(parse_host_age(host_age_text(-kSecond)).value(), 0);
+  EXPECT_EQ(parse_host_age(host_age_text(INT64_MAX)).value(), kMaxHostAge);
+  EXPECT_EQ(parse_host_age("18446744073709551615").value(), kMaxHostAge);
+  for (const char* text : {"", "-1", "1s", "18446744073709551616"}) {
+    EXPECT_FALSE(parse_host_age(text).ok()) << text;
+  }
+}
+
 TEST(ForwardingWire, TheAdditionalHeaderHasOneFormOnly) {
   std::array<uint8_t, kForwardedAhsSize> ahs;
   store_forwarded({0x1122334455667788, 42}, ahs.data());
@@ -131,8 +144,10 @@ class ForwardingLogin : public testing::Test, public LoginDialogue {
     setup.forwarding = &access_;
   }
   Keys first(const std::string& method) {
-    return names(kPrivateTarget, {std::string(kOriginKey) + "=" + origin_text(some_origin()),
-                                  "AuthMethod=" + method});
+    Keys keys = {std::string(kOriginKey) + "=" + origin_text(some_origin()),
+                 "AuthMethod=" + method};
+    if (!age_.empty()) keys.push_back(std::string(kHostAgeKey) + "=" + age_);
+    return names(kPrivateTarget, keys);
   }
   // Up to the proof; `mutual`: keys that ask for the target's.
   Reply prove(const Keys& mutual) {
@@ -148,7 +163,35 @@ class ForwardingLogin : public testing::Test, public LoginDialogue {
     return send(kSecurityToOperational, keys);
   }
   ForwardingAccess access_;
+  std::string age_;  // as the forwarder says it
 };
+
+TEST_F(ForwardingLogin, HowLongTheHostHasBeenThereIsTold) {
+  const Keys proof = {"CHAP_I=1", "CHAP_C=0x00112233445566778899aabbccddeeff"};
+  for (const auto& [said, age] : {std::pair("", Nanos{0}), std::pair("1500", 3 * kSecond / 2)}) {
+    again();
+    age_ = said;
+    const Reply asked = send(kSecurityStays, first("CHAP"));
+    EXPECT_EQ(asked.answer.text.find(kHostAgeKey), std::string::npos) << "declared, not negotiated";
+    again();
+    EXPECT_EQ(prove(proof).status(), 0);
+    EXPECT_EQ(send(kOperationalToFull, {}).outcome, Login::Outcome::kSucceeded);
+    EXPECT_EQ(login().parameters().host_age, age);
+  }
+  again();
+  age_ = "a while";
+  EXPECT_EQ(send(kSecurityStays, first("CHAP")).status(), 0x0200);
+}
+
+// An older gateway that is the owner knows no key of a newer forwarder's.
+TEST_F(ForwardingLogin, KeysOfALaterReleaseAreNotUnderstoodAndDoNoHarm) {
+  Keys keys = first("CHAP");
+  keys.push_back("X-dev.sluice.Later=1");
+  const Reply reply = send(kSecurityStays, keys);
+  EXPECT_EQ(reply.status(), 0);
+  EXPECT_NE(reply.answer.text.find("X-dev.sluice.Later=NotUnderstood"), std::string::npos);
+  EXPECT_NE(reply.answer.text.find("AuthMethod=CHAP"), std::string::npos);
+}
 
 TEST_F(ForwardingLogin, TheHostsAreTheOriginsToAdmit) {
   const Reply reply = prove({"CHAP_I=1", "CHAP_C=0x00112233445566778899aabbccddeeff"});

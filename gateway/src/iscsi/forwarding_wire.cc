@@ -31,6 +31,17 @@ bool take_incarnation(std::string_view text, std::string* out) {
 
 }  // namespace
 
+std::string host_age_text(Nanos age) {
+  return std::to_string((std::clamp<Nanos>(age, 0, kMaxHostAge) + kMillisecond - 1) / kMillisecond);
+}
+
+Result<Nanos> parse_host_age(std::string_view text) {
+  const std::optional<uint64_t> milliseconds = parse_number(text);
+  if (!milliseconds) return Error{"X-dev.sluice.HostAge is malformed"};
+  return static_cast<Nanos>(std::min<uint64_t>(*milliseconds, kMaxHostAge / kMillisecond)) *
+         kMillisecond;
+}
+
 std::string origin_text(const Origin& o) {
   return fmt::format("{},{},{},{},{},{},{},{},{}", kForwardingVersion, o.gateway, o.incarnation,
                      o.tpgt, o.relative_port, o.nexus, o.read_only ? "ro" : "rw", o.owner,

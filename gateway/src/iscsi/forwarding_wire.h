@@ -11,6 +11,11 @@
 // Nexus incarnation: grows with every nexus that a gateway opens, so that a login that lingered
 // is known. CHAP with SHA-256 is mandatory in both directions.
 //
+//   X-dev.sluice.HostAge=<milliseconds>     how long the host has had its nexus at the forwarder
+//
+// A gateway that doesn't know it answers NotUnderstood and goes on (RFC 7143 §6.2); where it is
+// missing it is 0.
+//
 // Full feature phase: the owner sends a NOP-In with a token as its data every
 // limits::kTokenInterval, which is not answered. Every SCSI Command has this additional header
 // segment (§11.2.2), of a type that RFC 7143 has reserved and nobody uses:
@@ -26,6 +31,7 @@
 #include <string_view>
 
 #include "base/bytes.h"
+#include "base/clock.h"
 #include "base/result.h"
 
 namespace sluice::iscsi {
@@ -46,6 +52,13 @@ struct Origin {
   bool operator==(const Origin&) const = default;
 };
 inline constexpr size_t kMaxIncarnation = 64;
+
+inline constexpr std::string_view kHostAgeKey = "X-dev.sluice.HostAge";
+inline constexpr Nanos kMaxHostAge = 100 * int64_t{365} * 86400 * kSecond;
+
+// Rounded up. An age beyond kMaxHostAge is taken for that.
+std::string host_age_text(Nanos age);
+Result<Nanos> parse_host_age(std::string_view text);
 
 std::string origin_text(const Origin& origin);
 // Error: what of it is malformed, or that the version is another one.

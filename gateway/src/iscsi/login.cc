@@ -221,6 +221,7 @@ void Login::State::succeed() {
   parameters.mutual_auth = who.mutual_auth;
   parameters.read_only = access.read_only;
   parameters.forwarded_by = origin.gateway;
+  parameters.host_age = host_age;
   wipe(&access);
 }
 

@@ -208,6 +208,13 @@ bool Login::State::admit_gateway(std::span<const TextPair> pairs) {
   if (setup.forwarding->credentials().empty()) {
     return refuse(LoginStatus::kAuthenticationFailure, "no forwarding key is known yet");
   }
+  const auto age = std::find_if(pairs.begin(), pairs.end(),
+                                [](const TextPair& pair) { return pair.key == kHostAgeKey; });
+  if (age != pairs.end()) {
+    const Result<Nanos> read = parse_host_age(age->value);
+    if (!read) return refuse(LoginStatus::kInitiatorError, read.error());
+    host_age = read.value();
+  }
   origin = std::move(given).value();
   who.tpgt = origin.tpgt;
   return true;
@@ -217,8 +224,9 @@ bool Login::State::take_security(std::span<const TextPair> pairs) {
   for (const TextPair& pair : pairs) {
     const KeyRule* rule = find_key(pair.key);
     if (rule == nullptr) {
-      const bool origin_said = setup.forwarding != nullptr && pair.key == kOriginKey;
-      if (!origin_said) append_pair(&response, pair.key, "NotUnderstood");
+      const bool of_gateways =
+          setup.forwarding != nullptr && (pair.key == kOriginKey || pair.key == kHostAgeKey);
+      if (!of_gateways) append_pair(&response, pair.key, "NotUnderstood");
     } else if (rule->key == Key::kAuthMethod && !choose_method(pair.value)) {
       return false;
     }

@@ -67,6 +67,7 @@ struct Login::State {
   std::shared_ptr<lun::Target> target;
   lun::HostAccess access;
   Origin origin;  // of a forwarding port
+  Nanos host_age = 0;
 
   // --- how it is proven
   bool method_chosen = false;

@@ -60,6 +60,7 @@ struct Parameters {
   bool mutual_auth = false;
   bool read_only = false;     // the host may only read
   uint16_t forwarded_by = 0;  // number of the gateway the host is at; 0: this one
+  Nanos host_age = 0;         // of a forwarded nexus: how long the host has had it there
 };
 
 }  // namespace sluice::iscsi

@@ -26,12 +26,19 @@ AttentionLog::Moment AttentionLog::next() {
 
 void AttentionLog::add(UnitAttention ua, const std::vector<Registration>& whom) {
   if (whom.size() > limits::kMaxNamedAttentions) return tell_all(ua);
-  for (const Registration& who : whom) add({next(), ua, who, false, {}});
+  for (const Registration& who : whom) add({.at = next(), .what = ua, .who = who});
+}
+
+void AttentionLog::add_here(UnitAttention ua, Nanos now, const NexusId* by) {
+  Entry entry{.at = next(), .what = ua, .here = now};
+  if (by) entry.note(*by);
+  add(std::move(entry));
 }
 
 void AttentionLog::add(Entry entry) {
   std::erase_if(entries_, [&entry](const Entry& e) {
-    return e.what == entry.what && same_nexuses(e.who, entry.who);
+    return e.what == entry.what && e.here.has_value() == entry.here.has_value() &&
+           same_nexuses(e.who, entry.who);
   });
   const auto named = std::count_if(entries_.begin(), entries_.end(),
                                    [](const Entry& e) { return e.who.has_value(); });
@@ -41,7 +48,7 @@ void AttentionLog::add(Entry entry) {
 
 void AttentionLog::tell_all(UnitAttention ua) {
   std::erase_if(entries_, [ua](const Entry& e) { return e.what == ua; });
-  entries_.push_back({next(), ua, std::nullopt, true, {}});
+  entries_.push_back({.at = next(), .what = ua, .names_lost = true});
 }
 
 std::vector<UnitAttention> AttentionLog::raised_after(Moment since, const NexusId& id) const {
@@ -52,24 +59,34 @@ std::vector<UnitAttention> AttentionLog::raised_after(Moment since, const NexusI
   return raised;
 }
 
-std::vector<UnitAttention> AttentionLog::raised_for_forwarded(Moment since,
+std::vector<UnitAttention> AttentionLog::raised_for_forwarded(Moment since, Nanos host_since,
                                                               const NexusId& id) const {
   std::vector<UnitAttention> raised;
   for (const Entry& e : entries_) {
-    const bool untold = e.who ? e.untold(id) : e.names_lost || e.at > since;
-    if (untold) raised.push_back(e.what);
+    if (e.concerns_forwarded(since, host_since, id)) raised.push_back(e.what);
   }
   return raised;
 }
 
 void AttentionLog::told(UnitAttention ua, const NexusId& id) {
   for (Entry& e : entries_) {
-    if (e.what == ua && e.who && e.untold(id)) e.told.push_back(id.relative_target_port);
+    if (e.what == ua && (e.here || (e.who && e.who->covers(id)))) e.note(id);
   }
 }
 
-bool AttentionLog::Entry::untold(const NexusId& id) const {
-  return who->covers(id) && std::ranges::find(told, id.relative_target_port) == told.end();
+void AttentionLog::Entry::note(const NexusId& id) {
+  if (!was_told(id) && told.size() < limits::kMaxToldNexuses) told.push_back(id);
+}
+
+bool AttentionLog::Entry::was_told(const NexusId& id) const {
+  return std::ranges::find(told, id) != told.end();
+}
+
+bool AttentionLog::Entry::concerns_forwarded(Moment since, Nanos host_since,
+                                             const NexusId& id) const {
+  if (who) return who->covers(id) && !was_told(id);
+  if (here) return *here >= host_since && !was_told(id);
+  return names_lost || at > since;
 }
 
 }  // namespace sluice::lun

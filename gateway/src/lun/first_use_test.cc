@@ -41,14 +41,34 @@ class FirstUseTest : public ReservationCommandsTest {
     target->set_luns(std::move(luns), reactors);
     reactors.run();
   }
-  std::shared_ptr<Nexus> open_forwarded(const std::string& name, uint16_t port = 1) {
+  // Its host has been at the other gateway for `age`.
+  std::shared_ptr<Nexus> open_forwarded(const std::string& name, uint16_t port = 1, Nanos age = 0) {
     NexusId id;
     id.initiator_name = "iqn.2026-11.test:" + name;
     id.relative_target_port = port;
-    auto nexus =
-        Nexus::open(target, id, {&aio, &pool, &reactors, 0, &now, &latencies}, false, true);
+    auto nexus = Nexus::open(target, id, {&aio, &pool, &reactors, 0, &now, &latencies}, false, age);
     nexuses.push_back(nexus);
     return nexus;
+  }
+  // MODE SENSE(6) of the control page, and MODE SELECT(6) of the same with the other SWP.
+  void toggle_write_protection(Nexus& by) {
+    told(by);
+    Bytes page = start(by, {0x1a, 0x08, 0x0a, 0, 252, 0}).answer();
+    ASSERT_GE(page.size(), 16u);
+    page[0] = page[2] = 0;
+    page[4 + 4] ^= 0x08;
+    Task& select = start(by, {0x15, 0x10, 0, 0, static_cast<uint8_t>(page.size()), 0}, page);
+    ASSERT_EQ(select.command.status, Status::kGood) << std::hex << select.sense();
+  }
+  void reset_by(Nexus& nexus) {
+    bool done = false;
+    ASSERT_TRUE(nexus.logical_unit_reset(0, [&] { done = true; }));
+    reactors.run();
+    ASSERT_TRUE(done);
+  }
+  void leave(Nexus& nexus) {
+    nexus.close(false, [] {});
+    reactors.run();
   }
 };
 
@@ -101,23 +121,14 @@ TEST_F(FirstUseTest, AChangedCapacityIsToldOnceAtTheFirstUse) {
 
 TEST_F(FirstUseTest, ModeParametersThatAnotherChangedAreTold) {
   auto fresh = open_fresh("fresh");
-  // MODE SENSE(6) of the control page, and MODE SELECT(6) of the same with SWP.
-  Bytes page = start(*a, {0x1a, 0x08, 0x0a, 0, 252, 0}).answer();
-  ASSERT_GE(page.size(), 16u);
-  page[0] = page[2] = 0;
-  page[4 + 4] |= 0x08;
-  Task& select = start(*a, {0x15, 0x10, 0, 0, static_cast<uint8_t>(page.size()), 0}, page);
-  ASSERT_EQ(select.command.status, Status::kGood) << std::hex << select.sense();
+  toggle_write_protection(*a);
   EXPECT_EQ(told(*fresh), (Told{kPowerOn, kModeChanged}));
   EXPECT_EQ(told(*a), Told{}) << "who changed them";
 }
 
 TEST_F(FirstUseTest, AResetBeforeTheFirstUseIsTold) {
   auto fresh = open_fresh("fresh");
-  bool done = false;
-  ASSERT_TRUE(a->logical_unit_reset(0, [&] { done = true; }));
-  reactors.run();
-  EXPECT_TRUE(done);
+  reset_by(*a);
   EXPECT_EQ(told(*fresh), (Told{kPowerOn, kDeviceReset}));
 }
 
@@ -261,6 +272,91 @@ TEST_F(FirstUseTest, WhatAForwardedNexusDidNotFetchIsToldToTheNext) {
   EXPECT_EQ(told(*open_forwarded("far")), Told{});
 }
 
+// As AResetBeforeTheFirstUseIsTold and ModeParametersThatAnotherChangedAreTold, of a host that
+// logged in at the other gateway before, or after.
+TEST_F(FirstUseTest, WhatOnlyTheOwnerKnowsIsToldToForwardedHostsThatWereThereAlready) {
+  now = 1000 * kSecond;
+  reset_by(*a);
+  now += 10 * kSecond;
+  toggle_write_protection(*a);
+  now += 10 * kSecond;
+  EXPECT_EQ(told(*open_forwarded("before both", 1, 25 * kSecond)),
+            (Told{kDeviceReset, kModeChanged}));
+  EXPECT_EQ(told(*open_forwarded("at the first", 1, 20 * kSecond)),
+            (Told{kDeviceReset, kModeChanged}));
+  ASSERT_LT(limits::host_age_slack(11 * kSecond), 9 * kSecond);
+  EXPECT_EQ(told(*open_forwarded("between", 1, 11 * kSecond)), Told{kModeChanged});
+  EXPECT_EQ(told(*open_forwarded("late", 1, kSecond)), Told{});
+}
+
+// The age was told before the login, by another clock.
+TEST_F(FirstUseTest, AnAgeIsCountedFromNoLaterThanItWasTold) {
+  now = 1000 * kSecond;
+  toggle_write_protection(*a);
+  now += 500 * kSecond;
+  const Nanos slack = limits::host_age_slack(400 * kSecond);
+  EXPECT_EQ(told(*open_forwarded("in doubt", 1, 500 * kSecond - slack)), Told{kModeChanged});
+  EXPECT_EQ(told(*open_forwarded("later", 1, 500 * kSecond - slack - kSecond)), Told{});
+  EXPECT_GT(slack, limits::kDialBound + limits::kForwardingLogin);
+}
+
+TEST_F(FirstUseTest, AForwardedHostIsToldOnceHoweverOftenItsSessionBeginsAnew) {
+  now = 1000 * kSecond;
+  auto idle = open_forwarded("idle", 1, kSecond);
+  ASSERT_NE(idle->use(0), nullptr);
+  auto far = open_forwarded("far", 1, kSecond);
+  ASSERT_NE(far->use(0), nullptr);
+  reset_by(*a);
+  EXPECT_EQ(told(*far), Told{kDeviceReset});
+  leave(*far);
+  leave(*idle);
+  EXPECT_EQ(told(*open_forwarded("far", 1, kSecond)), Told{});
+  EXPECT_EQ(told(*open_forwarded("far", 2, kSecond)), Told{kDeviceReset}) << "another nexus";
+  EXPECT_EQ(told(*open_forwarded("idle", 1, kSecond)), Told{kDeviceReset}) << "it never asked";
+  reset_by(*a);
+  EXPECT_EQ(told(*open_forwarded("far", 1, kSecond)), Told{kDeviceReset}) << "another one";
+}
+
+TEST_F(FirstUseTest, AForwardedHostIsNotToldOfTheModeParametersThatItChangedItself) {
+  auto far = open_forwarded("far", 1, kSecond);
+  toggle_write_protection(*far);
+  leave(*far);
+  EXPECT_EQ(told(*open_forwarded("far", 1, kSecond)), Told{});
+  EXPECT_EQ(told(*open_forwarded("another", 1, kSecond)), Told{kModeChanged});
+}
+
+// Its own gateway raises it for it.
+TEST_F(FirstUseTest, WhatEveryGatewayTellsOfItselfIsNotToldToForwardedHostsThatWereThere) {
+  now = 1000 * kSecond;
+  ASSERT_TRUE(unit->resize(2 * kBlocks * block).ok());
+  unit->raise_attention({0x2a, 0x01}, nullptr);
+  EXPECT_EQ(told(*open_forwarded("far", 1, 100 * kSecond)), Told{});
+  toggle_write_protection(*a);
+  unit->raise_attention({0x2a, 0x01}, nullptr);
+  EXPECT_EQ(told(*open_forwarded("far", 1, 100 * kSecond)), Told{kModeChanged})
+      << "one doesn't hide the other";
+}
+
+TEST_F(FirstUseTest, MoreForwardedNexusesThanAreKeptAreToldAgain) {
+  AttentionLog log;
+  const UnitAttention reset{0x29, 0x03};
+  log.add_here(reset, kSecond, nullptr);
+  const auto port = [&](size_t number) {
+    NexusId id = a->id();
+    id.relative_target_port = static_cast<uint16_t>(number);
+    return id;
+  };
+  const auto is_told = [&](size_t number) {
+    return !log.raised_for_forwarded(AttentionLog::now(), 0, port(number)).empty();
+  };
+  for (size_t i = 0; i <= limits::kMaxToldNexuses; ++i) {
+    EXPECT_TRUE(is_told(i));
+    for (int time = 0; time < 2; ++time) log.told(reset, port(i));
+  }
+  for (size_t i = 0; i < limits::kMaxToldNexuses; ++i) EXPECT_FALSE(is_told(i)) << i;
+  EXPECT_TRUE(is_told(limits::kMaxToldNexuses));
+}
+
 TEST_F(FirstUseTest, AReservationTakenBeforeTheFirstUseConflicts) {
   auto fresh = open_fresh("fresh");
   ASSERT_EQ(reserve6(*a), Status::kGood);
@@ -358,7 +454,7 @@ TEST_F(FirstUseTest, MoreNamesThanAreKeptAreToldToAll) {
   log.add(released, {whom[0]});
   EXPECT_EQ(log.size(), 1u);
   EXPECT_EQ(log.raised_after(before, fresh->id()), std::vector{released});
-  EXPECT_EQ(log.raised_for_forwarded(AttentionLog::now(), fresh->id()), std::vector{released});
+  EXPECT_EQ(log.raised_for_forwarded(AttentionLog::now(), now, fresh->id()), std::vector{released});
   EXPECT_TRUE(log.raised_after(AttentionLog::now(), fresh->id()).empty());
 }
 

@@ -46,7 +46,7 @@ void handle_mode_select(Unit& unit, Command& command) {
     return finish_sense(command, scsi::Sense::make(scsi::SenseKey::kIllegalRequest, 0x26, 0x00));
   }
   unit.set_mode({.descriptor_sense = now.d_sense, .software_write_protect = now.swp});
-  unit.raise_attention(kModeChanged, command.itl);
+  unit.raise_owners_attention(kModeChanged, command.itl, *command.nexus->lane().now);
   finish_good(command);
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/limits.h"
 #include "lun/attention_log.h"
 #include "lun/execution.h"
 #include "lun/exports.h"
@@ -89,10 +90,12 @@ Nexus::Nexus(std::shared_ptr<Target> target, NexusId id, Lane lane)
 Nexus::~Nexus() = default;
 
 std::shared_ptr<Nexus> Nexus::open(std::shared_ptr<Target> target, NexusId id, Lane lane,
-                                   bool read_only, bool forwarded) {
+                                   bool read_only, std::optional<Nanos> forwarded) {
   std::shared_ptr<Nexus> nexus(new Nexus(std::move(target), std::move(id), lane));
   nexus->read_only_ = read_only;
-  nexus->forwarded_ = forwarded;
+  nexus->forwarded_ = forwarded.has_value();
+  nexus->host_since_ = *nexus->lane_.now;
+  if (forwarded) nexus->host_since_ -= *forwarded + limits::host_age_slack(*forwarded);
   const bool lost = nexus->target_->take_lost(nexus->id_);
   // Known to the target before its LUNs are read: a change in between then reaches the nexus.
   nexus->target_->add(nexus);

@@ -139,10 +139,12 @@ class Nexus : public std::enable_shared_from_this<Nexus> {
   // where an earlier nexus of the same id was lost. Their I_T_L nexuses come with their first use.
   // `read_only`: this host may not write (HostAccess::read_only); every LUN is write protected.
   // Others are where their LUN is (Target::LunEntry::read_only).
-  // `forwarded`: the host is at another gateway, which has told it of 29/00; the nexus has 29/07
-  // pending at most.
+  // `forwarded`: the host is at another gateway, where it has had this nexus for so long. That
+  // gateway has told it of 29/00; the nexus has 29/07 pending at most, and what only this gateway
+  // raised meanwhile.
   static std::shared_ptr<Nexus> open(std::shared_ptr<Target> target, NexusId id, Lane lane,
-                                     bool read_only = false, bool forwarded = false);
+                                     bool read_only = false,
+                                     std::optional<Nanos> forwarded = std::nullopt);
   ~Nexus();
 
   // Starts a command. true: it waits for min(data_out_wanted, expected_data_out)
@@ -186,6 +188,9 @@ class Nexus : public std::enable_shared_from_this<Nexus> {
   bool closed() const { return closed_; }
   bool read_only() const { return read_only_; }
   bool forwarded() const { return forwarded_; }  // it came in through the forwarding port
+  // Since when (*lane().now) the host has had this nexus, here or at the gateway it is at; of a
+  // forwarded one no later than that.
+  Nanos host_since() const { return host_since_; }
 
   // The LUN inventory changed: takes up new LUNs, lets go of removed ones, raises 3F/0E. Posted by
   // Target to this reactor.
@@ -248,6 +253,7 @@ class Nexus : public std::enable_shared_from_this<Nexus> {
   bool closed_ = false;
   bool read_only_ = false;
   bool forwarded_ = false;
+  Nanos host_since_ = 0;
 };
 
 }  // namespace sluice::lun

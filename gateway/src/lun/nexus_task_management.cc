@@ -98,7 +98,7 @@ void Nexus::reset_units(const LunMap& luns, std::function<void()> done) {
     all->begin();
     unit->abort_everywhere(*lane_.reactors, lane_.reactor, this, false, nullptr,
                            [unit, all] { all->through(); });
-    unit->reset_state(nullptr, kDeviceReset);
+    unit->reset_state(kDeviceReset, *lane_.now);
   }
   all->through();
 }

@@ -246,7 +246,7 @@ TEST_F(StandingTest, AUnitWithoutABackendCopesWithHealthPollsResizesAndModeReset
   EXPECT_TRUE(unit->check_medium().ok());
   EXPECT_FALSE(unit->write_cache());
   EXPECT_FALSE(unit->resize(1 << 20).ok());
-  unit->reset_state(nullptr, {0x29, 0x03});
+  unit->reset_state({0x29, 0x03}, now);
   EXPECT_EQ(unit->blocks(), kBlocks);
 }
 

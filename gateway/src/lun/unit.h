@@ -155,6 +155,9 @@ class Unit : public std::enable_shared_from_this<Unit> {
   // Queues `ua` for every I_T_L nexus but `except` (may be null), those included that are not
   // there yet (lun/attention_log.h). Takes the mutex.
   void raise_attention(UnitAttention ua, const Itl* except);
+  // The same for what the owner alone knows of, at the time `now` (Lane::now): it tells the hosts
+  // of the gateways that forward, too, from when they logged in there on.
+  void raise_owners_attention(UnitAttention ua, const Itl* except, Nanos now);
   // As the others here, with the mutex held by the caller.
   void raise_attention_locked(UnitAttention ua, const Itl* except);
   void raise_attention_for(Itl& itl, UnitAttention ua);
@@ -192,8 +195,9 @@ class Unit : public std::enable_shared_from_this<Unit> {
   void abort_everywhere(Reactors& reactors, unsigned reply_to, const Nexus* by, bool include_own,
                         std::function<bool(const NexusId&)> which, std::function<void()> done,
                         const Command* except = nullptr);
-  // LOGICAL UNIT RESET's effects beside aborting: RESERVE(6) released, saved mode pages, 29/xx.
-  void reset_state(const Itl* by, UnitAttention ua);
+  // LOGICAL UNIT RESET's effects beside aborting: RESERVE(6) released, saved mode pages, 29/xx for
+  // everybody. `now`: Lane::now.
+  void reset_state(UnitAttention ua, Nanos now);
 
   // --- mode parameters, guarded by mutex(); copies for reading
   struct ModeParameters {

@@ -28,9 +28,10 @@ void Unit::attach(Itl& itl, const std::vector<UnitAttention>& first, uint64_t si
   itls_.push_back(&itl);
   lane_ = itl.nexus().lane();
   for (const UnitAttention ua : first) queue(itl, ua);
-  const NexusId& id = itl.nexus().id();
-  const auto raised = itl.nexus().forwarded() ? attentions_->raised_for_forwarded(since, id)
-                                              : attentions_->raised_after(since, id);
+  const Nexus& nexus = itl.nexus();
+  const auto raised = nexus.forwarded()
+                          ? attentions_->raised_for_forwarded(since, nexus.host_since(), nexus.id())
+                          : attentions_->raised_after(since, nexus.id());
   for (const UnitAttention ua : raised) queue(itl, ua);
 }
 
@@ -66,6 +67,14 @@ void Unit::raise_attention_locked(UnitAttention ua, const Itl* except) {
     if (itl != except) queue(*itl, ua);
   }
   attentions_->add(ua);
+}
+
+void Unit::raise_owners_attention(UnitAttention ua, const Itl* except, Nanos now) {
+  std::lock_guard lock(mutex_);
+  for (Itl* itl : itls_) {
+    if (itl != except) queue(*itl, ua);
+  }
+  attentions_->add_here(ua, now, except ? &except->nexus().id() : nullptr);
 }
 
 void Unit::raise_attention_for(Itl& itl, UnitAttention ua) {

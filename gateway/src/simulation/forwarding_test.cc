@@ -122,6 +122,44 @@ TEST_F(Forwarding, ARegistrationPreemptedBeforeTheFirstForwardedCommandIsTold) {
   EXPECT_EQ(pair_->run(*nexus_, kTestUnitReady, 0)->command.status, scsi::Status::kGood);
 }
 
+// A host that is at the owner is told of them at its first use of the LUN; so is one whose first
+// command opens the session by which it is forwarded, if it was there already.
+TEST_F(Forwarding, ResetsAndChangedModeParametersBeforeAHostsFirstCommandAreToldToIt) {
+  pair_->advance(kSecond);
+  Initiator other(pair_->owner.connect());
+  ASSERT_TRUE(other.login());
+  other.clear_attention();
+  pdu::Bhs h = other.request(pdu::Opcode::kTaskManagementRequest, true);
+  h.set_flags(pdu::kFlagFinal | static_cast<uint8_t>(pdu::TaskFunction::kLogicalUnitReset));
+  other.send(h);
+  ASSERT_TRUE(other.answer());
+  other.clear_attention();
+  Bytes page =
+      other.execute(Bytes{0x1a, 0x08, 0x0a, 0, 252, 0}, 252).data;  // MODE SENSE(6): control
+  ASSERT_GE(page.size(), 16u);
+  page[0] = page[2] = 0;
+  page[4 + 4] |= 0x08;  // SWP
+  const Bytes select = {0x15, 0x10, 0, 0, static_cast<uint8_t>(page.size()), 0};
+  ASSERT_EQ(other.execute(select, 0, page).status, 0);
+
+  pair_->advance(limits::host_age_slack(0) + kSecond);
+  const auto late = pair_->open_nexus(2);
+  const auto told = [this](const std::shared_ptr<lun::Nexus>& nexus) {
+    const auto c = pair_->run(*nexus, kTestUnitReady, 0);
+    EXPECT_TRUE(c->ended);
+    return c->sense_key() << 16 | c->asc() << 8 | c->ascq();
+  };
+  EXPECT_EQ(told(nexus_), 0x062903) << "BUS DEVICE RESET FUNCTION OCCURRED";
+  EXPECT_EQ(told(nexus_), 0x062a01) << "MODE PARAMETERS CHANGED";
+  EXPECT_EQ(told(nexus_), 0);
+  EXPECT_EQ(told(late), 0) << "it came after both";
+
+  pair_->reset_connections();
+  pair_->advance(limits::kRedial + limits::kTick);
+  EXPECT_EQ(told(nexus_), 0x062907) << "the session by which it is forwarded was lost";
+  EXPECT_EQ(told(nexus_), 0) << "it has been told of the others";
+}
+
 TEST_F(Forwarding, ResidualsAreAsAtTheOwner) {
   const auto less = pair_->run(*nexus_, kInquiry, 4096);
   EXPECT_EQ(less->command.status, scsi::Status::kGood);

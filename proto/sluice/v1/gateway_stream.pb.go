@@ -4007,7 +4007,8 @@ func (x *ResizeImage) GetSizeBytes() int64 {
 	return 0
 }
 
-// DeleteImage of a volume that nobody serves. Done where there is none.
+// DeleteImage of a volume that nobody serves. Done where there is none. Local pools: fails, and deletes nothing, while somebody
+// holds the data: it is to be sent again.
 type DeleteImage struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
 	Location string                 `protobuf:"bytes,1,opt,name=location,proto3" json:"location,omitempty"`
