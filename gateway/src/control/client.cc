@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <map>
 #include <mutex>
 #include <optional>
+#include <utility>
 
 #include "base/log.h"
 #include "control/client_commits.h"
@@ -95,7 +97,7 @@ class ClientImpl final : public Client {
     every(limits::kObserveSessions, "pools", [this] { volumes_.tick_pools(); });
     every(limits::kObserveSessions, kSessions, [this] { tell_sessions(); });
     every(limits::kObserveSessions, kControl, [this] { tell_lost_peers(); });
-    every(limits::kObservePools, "pools", [this] { tell_pools(); });
+    every(setup_.observe_pools, "pools", [this] { tell_pools(volumes_.pools()); });
     every(limits::kApplyAgain, kControl, [this] { apply_again(); });
     return {};
   }
@@ -157,7 +159,7 @@ class ClientImpl final : public Client {
       *m.mutable_sessions_observed() = sessions_.all(setup_.sessions(), now_ms());
       stream_->observe(std::move(m));
     });
-    turns_.post("pools", [this] { tell_pools(); });
+    turns_.post("pools", [this] { tell_pools(volumes_.pools()); });
   }
 
   void received(wire::ConnectResponse message) {
@@ -240,6 +242,10 @@ class ClientImpl final : public Client {
     Snapshot next = held();
     applied_ = next.version;
     applier_.apply(std::move(next));
+    // A pool of Ceph connects when it is first looked at, and gets no volumes before.
+    std::vector<std::string> pools = volumes_.take_new_pools();
+    if (pools.empty()) return;
+    turns_.post("pools", [this, pools = std::move(pools)] { tell_pools(pools); });
   }
 
   void apply_again() {
@@ -292,32 +298,46 @@ class ClientImpl final : public Client {
   }
 
   // Each in a lane of its own: a filesystem may hang.
-  void tell_pools() {
+  void tell_pools(const std::vector<std::string>& uids) {
     if (!stream_->connected()) return;
-    for (const std::string& uid : volumes_.pools()) {
+    for (const std::string& uid : uids) {
       {
         const std::lock_guard lock(mutex_);
-        if (!looked_at_.insert(uid).second) continue;  // still at it
-      }
-      turns_.post("look at " + uid, [this, uid] {
-        const auto tell = [this](const wire::PoolObserved& observed) {
-          wire::ConnectRequest m;
-          *m.mutable_pool_observed() = observed;
-          stream_->observe(std::move(m));
-        };
-        const Result<std::shared_ptr<StoragePool>> pool = volumes_.pool(uid);
-        if (pool) {
-          pool.value()->look_at(uid, tell);
-        } else {
-          wire::PoolObserved observed;
-          observed.set_uid(uid);
-          observed.set_problem(pool.error());
-          tell(observed);
+        const auto [look, first] = looks_.try_emplace(uid, false);
+        if (!first) {  // still at it; it may have seen the pool as it was before
+          look->second = true;
+          continue;
         }
-        const std::lock_guard lock(mutex_);
-        looked_at_.erase(uid);
-      });
+      }
+      look_at(uid);
     }
+  }
+
+  void look_at(const std::string& uid) {
+    turns_.post("look at " + uid, [this, uid] {
+      const auto tell = [this](const wire::PoolObserved& observed) {
+        wire::ConnectRequest m;
+        *m.mutable_pool_observed() = observed;
+        stream_->observe(std::move(m));
+      };
+      const Result<std::shared_ptr<StoragePool>> pool = volumes_.pool(uid);
+      if (pool) {
+        pool.value()->look_at(uid, tell);
+      } else {
+        wire::PoolObserved observed;
+        observed.set_uid(uid);
+        observed.set_problem(pool.error());
+        tell(observed);
+      }
+      {
+        const std::lock_guard lock(mutex_);
+        if (!std::exchange(looks_[uid], false)) {
+          looks_.erase(uid);
+          return;
+        }
+      }
+      look_at(uid);
+    });
   }
 
   wire::StreamHeartbeat heartbeat() {
@@ -355,7 +375,7 @@ class ClientImpl final : public Client {
 
   std::mutex mutex_;
   Desired desired_;
-  std::set<std::string> looked_at_;
+  std::map<std::string, bool> looks_;  // at pools, under way; whether another one is to follow
 
   std::unique_ptr<Stream> stream_;
   Turns turns_;
