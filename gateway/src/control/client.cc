@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <map>
 #include <mutex>
 #include <optional>
 #include <utility>
@@ -14,6 +13,7 @@
 #include "control/client_commits.h"
 #include "control/desired_file.h"
 #include "control/job_desk.h"
+#include "control/pool_looks.h"
 #include "control/sessions.h"
 #include "lun/statistics.h"
 
@@ -67,6 +67,12 @@ class ClientImpl final : public Client {
                      *m.mutable_job_result() = result;
                      stream_->observe(std::move(m));
                    }}),
+        looks_(volumes_, turns_,
+               [this](const wire::PoolObserved& observed) {
+                 wire::ConnectRequest m;
+                 *m.mutable_pool_observed() = observed;
+                 stream_->observe(std::move(m));
+               }),
         applier_(setup_.around, volumes_),
         sessions_([this](const std::string& iqn, const std::string& initiator) {
           return applier_.host_of(iqn, initiator);
@@ -297,47 +303,8 @@ class ClientImpl final : public Client {
     }
   }
 
-  // Each in a lane of its own: a filesystem may hang.
   void tell_pools(const std::vector<std::string>& uids) {
-    if (!stream_->connected()) return;
-    for (const std::string& uid : uids) {
-      {
-        const std::lock_guard lock(mutex_);
-        const auto [look, first] = looks_.try_emplace(uid, false);
-        if (!first) {  // still at it; it may have seen the pool as it was before
-          look->second = true;
-          continue;
-        }
-      }
-      look_at(uid);
-    }
-  }
-
-  void look_at(const std::string& uid) {
-    turns_.post("look at " + uid, [this, uid] {
-      const auto tell = [this](const wire::PoolObserved& observed) {
-        wire::ConnectRequest m;
-        *m.mutable_pool_observed() = observed;
-        stream_->observe(std::move(m));
-      };
-      const Result<std::shared_ptr<StoragePool>> pool = volumes_.pool(uid);
-      if (pool) {
-        pool.value()->look_at(uid, tell);
-      } else {
-        wire::PoolObserved observed;
-        observed.set_uid(uid);
-        observed.set_problem(pool.error());
-        tell(observed);
-      }
-      {
-        const std::lock_guard lock(mutex_);
-        if (!std::exchange(looks_[uid], false)) {
-          looks_.erase(uid);
-          return;
-        }
-      }
-      look_at(uid);
-    });
+    if (stream_->connected()) looks_.look(uids);
   }
 
   wire::StreamHeartbeat heartbeat() {
@@ -375,7 +342,6 @@ class ClientImpl final : public Client {
 
   std::mutex mutex_;
   Desired desired_;
-  std::map<std::string, bool> looks_;  // at pools, under way; whether another one is to follow
 
   std::unique_ptr<Stream> stream_;
   Turns turns_;
@@ -384,6 +350,7 @@ class ClientImpl final : public Client {
   const std::unique_ptr<Units> units_;
   Volumes volumes_;
   JobDesk jobs_;
+  PoolLooks looks_;
   Applier applier_;
   SessionReport sessions_;  // its lane's
 };
