@@ -133,7 +133,7 @@ void RbdPlace::image_lost(bool blocklisted) {
     client = client_;
     lost_ = blocklisted
                 ? "its client of Ceph is blocklisted, as for a volume that has another owner"
-                : "the image's lock was taken from this gateway";
+                : "the image's lock was taken, or not kept while Ceph was out of reach";
   }
   // One image has found out what is true of all. This may be a reactor.
   if (blocklisted && client) {
