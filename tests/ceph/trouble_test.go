@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"sluice.dev/sluice/tests/cluster"
@@ -150,5 +151,47 @@ func TestVolumesWithoutRoomRefuseWritesUntilThereIsSome(t *testing.T) {
 			return err
 		})
 		reads(ctx, t, session, 0, 1)
+	}
+}
+
+// Ceph gives up the watches of a gateway that it hasn't heard of for a while. Back again it goes on, or lets go of a volume whose lock
+// librbd could not keep (decisions/2026-11-23-lock-lost-for-a-moment.md); either way nobody is shut out, and its hosts go on.
+func TestAnOwnerCutFromCephForLongerThanAWatchLivesGoesOnOrBeginsANewEpoch(t *testing.T) {
+	c, ctx := start(t, cluster.Options{Gateways: 2, Volumes: 2})
+	rados(ctx, t, c, "ceph config set osd osd_client_watch_timeout 3")
+	owner := (ownerOf(ctx, t, c, 0) + 1) % len(c.Gateways) // who opens the image from here on
+	control(ctx, t, c, "volume", "move", cluster.VolumeName(0), "--to", cluster.GatewayName(owner), "--wait")
+	w := write(ctx, t, c)
+	before := epochs(ctx, t, c)
+	image, err := c.ImageOf(ctx, cluster.VolumeName(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := c.Network.Address(cluster.GatewayName(owner), cluster.Storage)
+	heal, err := c.Network.Partition(cluster.GatewayName(owner), cluster.CephNode, cluster.Storage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	until(ctx, t, func() error {
+		if status := rados(ctx, t, c, "rbd status rbd/"+image); strings.Contains(status, "watcher="+address+":") {
+			return errors.New("it is still watched: " + status)
+		}
+		return nil
+	})
+	if err := heal(); err != nil {
+		t.Fatal(err)
+	}
+	w.more(ctx, 10)
+	if err := c.WaitReady(ctx); err != nil {
+		t.Fatal(err)
+	}
+	w.more(ctx, 10)
+	w.end(ctx)
+	t.Logf("epochs %v before, %v now", before, epochs(ctx, t, c))
+	if clients := blocklisted(ctx, t, c); len(clients) != 0 {
+		t.Errorf("blocklisted: %v", clients)
+	}
+	if unexpected := c.Gateways[owner].Unexpected(); len(unexpected) > 0 {
+		t.Errorf("it ended: %v", unexpected)
 	}
 }

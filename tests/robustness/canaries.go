@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -24,6 +25,10 @@ type canary struct {
 	rbd bool
 	// only are the faults, by kind, that the rule is made for: others may keep the canary from showing.
 	only string
+	// blocks of each LUN that hosts act on; 0: canaryBlocks.
+	blocks uint64
+	// swaps are so many of ten operations of a host; 0: as ever.
+	swaps int
 	// scenario, if set, takes the place of faults.
 	scenario string
 	// service: it breaks no promise about data, but hosts wait for ever.
@@ -49,8 +54,9 @@ var canaries = []canary{
 	{name: "r6-frozen", rule: "R6", lacks: "after standing still a reactor goes on where it was", cluster: true, only: "^left frozen$"},
 	{name: "r6-hung-reactor", rule: "R6", lacks: "a hung reactor goes on where it was, and nobody kills its process", only: "^left hung$"},
 	{name: "r6-no-watchdog", rule: "R6", lacks: "nobody kills a process of which one reactor hangs", only: "^hung for good$", service: true},
-	{name: "r2-no-blocklist", rule: "R2", lacks: "the lock of an image is broken and its holder not blocklisted", rbd: true, only: "^isolation$"},
-	{name: "r2-lock-on-demand", rule: "R2", lacks: "an image's lock is the only fence, and goes to whoever writes next", rbd: true, only: "^isolation$"},
+	{name: "r2-no-blocklist", rule: "R2", lacks: "the lock of an image is broken and its holder not blocklisted", rbd: true, only: "^left before Ceph$", blocks: 12},
+	{name: "r2-lock-on-demand", rule: "R2", lacks: "an image's lock is the only fence, and goes to whoever writes next", rbd: true, only: "^isolation$",
+		blocks: 1, swaps: 6},
 	{name: "r12-rbd-cache", rule: "R12", lacks: "images acknowledge writes from a cache in memory", rbd: true, only: "^kill$"},
 	{name: "r6-old-tokens", rule: "R6", lacks: "forwarded commands are taken however old their token is", cluster: true, only: "^left on the way$"},
 	{name: "r6-lingering", rule: "R6", lacks: "what a forwarding socket holds outlives its process", cluster: true,
@@ -108,7 +114,8 @@ func findOutOne(ctx context.Context, e experiment, c canary) bool {
 		return false
 	}
 	defer func() { _ = os.Unsetenv(canaryVariable) }()
-	e.clustered, e.rbd, e.scenario, e.few = c.cluster || c.rbd, c.rbd, c.scenario, canaryBlocks
+	e.clustered, e.rbd, e.scenario, e.few = c.cluster || c.rbd, c.rbd, c.scenario, cmp.Or(c.blocks, canaryBlocks)
+	e.swaps = c.swaps
 	if c.only != "" {
 		e.only = regexp.MustCompile(c.only)
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -30,6 +31,8 @@ const (
 	daemonAwayShortest, daemonAwayLongest = 500 * time.Millisecond, 5 * time.Second
 	// Longer than any run; gateways are fenced for ten years.
 	blocklistedFor = "31536000"
+	// Somebody else serves within 12 s, also where processors are few.
+	takenOverSoonest, takenOverLatest = 12 * time.Second, 15 * time.Second
 )
 
 func (c *clustered) cephFaults() []*fault {
@@ -39,7 +42,7 @@ func (c *clustered) cephFaults() []*fault {
 	all := []*fault{c.daemonKilled("osd.0"), c.daemonKilled("mon.0")}
 	for i, gateway := range c.Gateways {
 		pair := gateway.Node + " and Ceph"
-		all = append(all, c.blocklisted(i), networkFault("partition between "+pair, pair, "partition from Ceph", 500*time.Millisecond, 12*time.Second,
+		all = append(all, c.blocklisted(i), leftBeforeCeph(c.Network, gateway, hostFabrics), networkFault("partition between "+pair, pair, "partition from Ceph", 500*time.Millisecond, 12*time.Second,
 			func() (world.Undo, error) {
 				return c.Network.Partition(gateway.Node, cluster.CephNode, cluster.Storage)
 			}))
@@ -51,6 +54,23 @@ func (c *clustered) daemonKilled(daemon string) *fault {
 	return &fault{name: "SIGKILL of " + daemon, on: "Ceph", kind: "kill of Ceph's", weight: 1, shortest: daemonAwayShortest, longest: daemonAwayLongest,
 		do:   func(ctx context.Context) error { return c.MiniCeph(ctx, "down", daemon, "KILL") },
 		undo: func(ctx context.Context) error { return c.MiniCeph(ctx, "up", daemon) }}
+}
+
+// leftBeforeCeph: what a gateway asks of Ceph is held back on its machine until its volumes have long had another owner and its hosts
+// have asked again there. Then it comes to the disks, which alone can refuse it (R2).
+func leftBeforeCeph(network *world.Network, p *world.Process, fabrics []string) *fault {
+	return leftBehind("what "+p.Name+" asks of Ceph held back, its isolation and resets to its hosts", p.Node+"'s link to "+cluster.Internal,
+		"left before Ceph", takenOverSoonest, takenOverLatest, unread, network, p.Node, fabrics, func(context.Context) (world.Undo, error) {
+			online, err := network.Drop(p.Node, cluster.Internal, 100, world.In, world.Out)
+			if err != nil {
+				return nil, err
+			}
+			send, err := network.HoldBack(p.Node, cluster.Storage)
+			if err != nil {
+				return nil, errors.Join(err, online())
+			}
+			return together(online, send), nil
+		})
 }
 
 // blocklisted: somebody shuts a gateway out of Ceph that nothing is wrong with. It has to find out, and come back.

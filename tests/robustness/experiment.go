@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -46,6 +47,8 @@ type experiment struct {
 	only *regexp.Regexp
 	// few: clients act on so many blocks of each LUN only, so that they meet more often; 0: on all that the system names.
 	few uint64
+	// swaps are so many of ten operations of a client; 0: swapsOfTen.
+	swaps int
 }
 
 // verdict of an experiment. Its findings name what must not happen, by claim.
@@ -75,6 +78,7 @@ var claims = []claim{claimLinear, claimWritten, claimWhole, claimAnswered, claim
 const (
 	hostCount     = 2
 	clientsOfHost = 4
+	swapsOfTen    = 1
 	recoverTime   = 30 * time.Second
 	searchTime    = 60 * time.Second // of one block's history
 )
@@ -110,7 +114,7 @@ func (e experiment) run(ctx context.Context) (*verdict, error) {
 		return nil, err
 	}
 	defer func() { _ = system.close() }() // the namespaces end with this process in any case
-	w := &workload{seed: e.seed, run: uint64(time.Now().UnixNano()), clients: clientsOfHost, places: e.places(system),
+	w := &workload{seed: e.seed, run: uint64(time.Now().UnixNano()), clients: clientsOfHost, swaps: cmp.Or(e.swaps, swapsOfTen), places: e.places(system),
 		recorder: history.NewRecorder()}
 	w.hosts = e.hosts(system, quiet)
 	closeHosts := sync.OnceFunc(func() {

@@ -19,6 +19,7 @@ type workload struct {
 	run      uint64 // names the run in its blocks
 	hosts    []*host.Multipath
 	clients  int // for each host
+	swaps    int // of ten operations
 	places   []history.Place
 	recorder *history.Recorder
 
@@ -68,12 +69,16 @@ func (c *client) act(ctx context.Context) {
 		began := time.Now()
 		var result host.Result
 		switch {
+		case what >= 10-c.swaps: // what it saw there some time ago others have changed by now
+			if result = c.read(limited, place); result.Outcome == host.OK {
+				c.tally(result, time.Since(began))
+				began = time.Now()
+				result = c.swap(limited, place)
+			}
 		case what < 5:
 			result = c.read(limited, place)
-		case what < 9:
-			result = c.write(limited, place)
 		default:
-			result = c.swap(limited, place)
+			result = c.write(limited, place)
 		}
 		cancel()
 		c.tally(result, time.Since(began))

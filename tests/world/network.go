@@ -131,6 +131,15 @@ func (n *Network) DeliverLate(node, fabric string, heals time.Duration) (Undo, e
 	}, nil
 }
 
+// HoldBack keeps what a node sends on a fabric in a queue, but for one packet and 10 bytes a second, until Undo: then it is sent, in
+// order, when the node sends the next packet. What comes to the node comes as before.
+func (n *Network) HoldBack(node, fabric string) (Undo, error) {
+	queue := func(action, rate string) error {
+		return commands("ip netns exec " + node + " tc qdisc " + action + " dev " + fabric + " root tbf limit 16mb rate " + rate)
+	}
+	return func() error { return queue("change", "10gbit burst 64kb") }, queue("replace", "80bit burst 1540")
+}
+
 func interfaceMatch(direction Direction, fabric string) string {
 	if direction == In {
 		return "iifname " + fabric

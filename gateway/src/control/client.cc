@@ -7,11 +7,13 @@
 #include <chrono>
 #include <mutex>
 #include <optional>
+#include <utility>
 
 #include "base/log.h"
 #include "control/client_commits.h"
 #include "control/desired_file.h"
 #include "control/job_desk.h"
+#include "control/pool_looks.h"
 #include "control/sessions.h"
 #include "lun/statistics.h"
 
@@ -65,6 +67,12 @@ class ClientImpl final : public Client {
                      *m.mutable_job_result() = result;
                      stream_->observe(std::move(m));
                    }}),
+        looks_(volumes_, turns_,
+               [this](const wire::PoolObserved& observed) {
+                 wire::ConnectRequest m;
+                 *m.mutable_pool_observed() = observed;
+                 stream_->observe(std::move(m));
+               }),
         applier_(setup_.around, volumes_),
         sessions_([this](const std::string& iqn, const std::string& initiator) {
           return applier_.host_of(iqn, initiator);
@@ -95,7 +103,7 @@ class ClientImpl final : public Client {
     every(limits::kObserveSessions, "pools", [this] { volumes_.tick_pools(); });
     every(limits::kObserveSessions, kSessions, [this] { tell_sessions(); });
     every(limits::kObserveSessions, kControl, [this] { tell_lost_peers(); });
-    every(limits::kObservePools, "pools", [this] { tell_pools(); });
+    every(setup_.observe_pools, "pools", [this] { tell_pools(volumes_.pools()); });
     every(limits::kApplyAgain, kControl, [this] { apply_again(); });
     return {};
   }
@@ -157,7 +165,7 @@ class ClientImpl final : public Client {
       *m.mutable_sessions_observed() = sessions_.all(setup_.sessions(), now_ms());
       stream_->observe(std::move(m));
     });
-    turns_.post("pools", [this] { tell_pools(); });
+    turns_.post("pools", [this] { tell_pools(volumes_.pools()); });
   }
 
   void received(wire::ConnectResponse message) {
@@ -240,6 +248,10 @@ class ClientImpl final : public Client {
     Snapshot next = held();
     applied_ = next.version;
     applier_.apply(std::move(next));
+    // A pool of Ceph connects when it is first looked at, and gets no volumes before.
+    std::vector<std::string> pools = volumes_.take_new_pools();
+    if (pools.empty()) return;
+    turns_.post("pools", [this, pools = std::move(pools)] { tell_pools(pools); });
   }
 
   void apply_again() {
@@ -291,33 +303,8 @@ class ClientImpl final : public Client {
     }
   }
 
-  // Each in a lane of its own: a filesystem may hang.
-  void tell_pools() {
-    if (!stream_->connected()) return;
-    for (const std::string& uid : volumes_.pools()) {
-      {
-        const std::lock_guard lock(mutex_);
-        if (!looked_at_.insert(uid).second) continue;  // still at it
-      }
-      turns_.post("look at " + uid, [this, uid] {
-        const auto tell = [this](const wire::PoolObserved& observed) {
-          wire::ConnectRequest m;
-          *m.mutable_pool_observed() = observed;
-          stream_->observe(std::move(m));
-        };
-        const Result<std::shared_ptr<StoragePool>> pool = volumes_.pool(uid);
-        if (pool) {
-          pool.value()->look_at(uid, tell);
-        } else {
-          wire::PoolObserved observed;
-          observed.set_uid(uid);
-          observed.set_problem(pool.error());
-          tell(observed);
-        }
-        const std::lock_guard lock(mutex_);
-        looked_at_.erase(uid);
-      });
-    }
+  void tell_pools(const std::vector<std::string>& uids) {
+    if (stream_->connected()) looks_.look(uids);
   }
 
   wire::StreamHeartbeat heartbeat() {
@@ -355,7 +342,6 @@ class ClientImpl final : public Client {
 
   std::mutex mutex_;
   Desired desired_;
-  std::set<std::string> looked_at_;
 
   std::unique_ptr<Stream> stream_;
   Turns turns_;
@@ -364,6 +350,7 @@ class ClientImpl final : public Client {
   const std::unique_ptr<Units> units_;
   Volumes volumes_;
   JobDesk jobs_;
+  PoolLooks looks_;
   Applier applier_;
   SessionReport sessions_;  // its lane's
 };

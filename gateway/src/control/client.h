@@ -31,6 +31,7 @@ struct ClientSetup {
   std::string incarnation;  // fresh_incarnation()
   std::string state_directory;
   Nanos state_from_disk = limits::kStateFromDisk;
+  Nanos observe_pools = limits::kObservePools;  // between two looks at each
   std::string device_records = {};  // records of volumes on devices; shared by the node's gateways
   Surroundings around;
   // Units take this store; it is there before the first of them is made.

@@ -148,6 +148,7 @@ class ClientTest : public testing::Test {
         state.set_result(wire::COMMIT_RESULT_COMMITTED);
         write(stream, response);
       }
+      if (message.has_pool_observed()) told_.add("pool " + message.pool_observed().uid());
       if (message.has_job_result()) told_.add("job " + message.job_result().problem());
     }
   }
@@ -161,6 +162,7 @@ class ClientTest : public testing::Test {
         .incarnation = fresh_incarnation(),
         .state_directory = state_.path(),
         .state_from_disk = state_from_disk_,
+        .observe_pools = observe_pools_,
         .around = {.exports = exports_,
                    .reactors = reactor_,
                    .settings = [](const wire::DesiredSettings&) { return Result<void>(); },
@@ -210,6 +212,7 @@ class ClientTest : public testing::Test {
   Events told_;
   Events over_;
   Nanos state_from_disk_ = 10 * kSecond;
+  Nanos observe_pools_ = limits::kObservePools;
   std::unique_ptr<Client> client_;
 };
 
@@ -237,6 +240,36 @@ TEST_F(ClientTest, AVolumeIsMadeLockedServedAndGivenUpAsOrdered) {
         goodbye.mutable_goodbye();
         return goodbye;
       }());
+      over_.add("over");
+    });
+    listen(stream);
+    orders.join();
+    return grpc::Status::OK;
+  });
+  start(replica.endpoint());
+  EXPECT_EQ(over_.next("over"), "over");
+}
+
+// A pool of Ceph connects when it is looked at.
+TEST_F(ClientTest, APoolIsLookedAtWhenItComesAndWhenItsPlaceChanges) {
+  observe_pools_ = kSecond * 3600;
+  const TestDirectory elsewhere;
+  Replica replica([this, &elsewhere](const wire::StreamHello&, ServerStream& stream) {
+    welcome(stream);
+    std::vector<wire::DesiredObject> objects = desired(wire::VOLUME_ROLE_FORWARDER, 1, 1);
+    send(stream, objects, 1);
+    std::thread orders([&] {
+      EXPECT_EQ(told_.next("pool"), "pool pool");  // it may have been there when the stream was
+      wire::DesiredObject other = object("other", "o");
+      other.mutable_pool()->set_uid("other");
+      other.mutable_pool()->mutable_local()->set_directory(pool_.path());
+      objects.push_back(other);
+      send(stream, objects, 2);
+      EXPECT_EQ(told_.next("pool other"), "pool other");
+      objects.back().set_digest("changed");
+      objects.back().mutable_pool()->mutable_local()->set_directory(elsewhere.path());
+      send(stream, objects, 3);
+      EXPECT_EQ(told_.next("pool other"), "pool other");
       over_.add("over");
     });
     listen(stream);

@@ -27,6 +27,7 @@ class Place {
     bool pending = false;                                 // being opened; asked again after `wake`
   };
   enum class Claim : uint8_t { kDone, kPending };
+  enum class Growth : uint8_t { kDone, kPending };
 
   virtual ~Place() = default;
   // Opens the data and takes its lock: the one on the description that will do the I/O, or the
@@ -39,6 +40,9 @@ class Place {
   virtual Result<Claim> claim(const Record& record, Outlasts outlasts) = 0;
   // Refused unless this process is recorded, in this epoch. `done` comes on any thread.
   virtual void update(const Record& record, std::function<void(Result<void>)> done) = 0;
+  // Makes what is open at least `bytes` large, where that means asking another machine; else
+  // nothing is done here, and the backend grows at once. Pending: asked again after `wake`.
+  virtual Result<Growth> grow(uint64_t /*bytes*/) { return Growth::kDone; }
   virtual HolderAnswer ask(const Record& record, uint64_t order) = 0;  // waits kHolderPatience
   virtual Result<void> kill(const Record& record) = 0;
   virtual Holder self() const = 0;

@@ -144,10 +144,10 @@ Nanos Volume::turn_serving() {
              order_.role() == wire::VOLUME_ROLE_FORWARDER) {
     begin_release();
   } else {
-    note_problem(unit_->shape(order_, true));
+    shape_served();
     const std::optional<wire::VolumeObserved> told = observed();
     // An order of a newer version is news even if it reads the same.
-    if (!told || told->order() != order_.order() || told->capacity_bytes() != order_.size_bytes()) {
+    if (!told || told->order() != order_.order() || told->capacity_bytes() != capacity()) {
       report(wire::VOLUME_STATE_SERVING, serving_epoch_, problem());
     }
   }
@@ -315,6 +315,23 @@ void Volume::say_closed() {
          told ? told->reason() : std::string());
 }
 
+// A growth that takes a while holds up neither what else is ordered nor word of it.
+void Volume::shape_served() {
+  const Result<Place::Growth> grown = place_->grow(static_cast<uint64_t>(order_.size_bytes()));
+  growing_ = grown && grown.value() == Place::Growth::kPending;
+  if (grown && !growing_) return note_problem(unit_->shape(order_, true));
+  wire::DesiredVolume rest = order_;
+  rest.clear_size_bytes();
+  const Result<void> shaped = unit_->shape(rest, true);
+  note_problem(grown ? shaped : Result<void>(Error{grown.error()}));
+}
+
+int64_t Volume::capacity() const {
+  if (!growing_) return order_.size_bytes();
+  const std::lock_guard lock(mutex_);
+  return observed_ ? observed_->capacity_bytes() : 0;
+}
+
 void Volume::note_problem(const Result<void>& done) {
   const std::lock_guard lock(mutex_);
   problem_ = done ? std::string() : done.error();
@@ -342,7 +359,7 @@ void Volume::report(wire::VolumeState state, uint64_t epoch, const std::string& 
   observed.set_state(state);
   observed.set_reason(why);
   observed.set_order(order_.order());
-  observed.set_capacity_bytes(order_.size_bytes());
+  observed.set_capacity_bytes(capacity());
   if (place_) observed.set_allocated_bytes(place_->allocated_bytes());
   {
     const std::lock_guard lock(mutex_);

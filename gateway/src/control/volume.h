@@ -120,6 +120,8 @@ class Volume : public std::enable_shared_from_this<Volume> {
   Nanos turn_closing(Nanos now);
   void ended(wire::VolumeState state, const std::string& why);
   void say_closed();
+  void shape_served();
+  int64_t capacity() const;  // as told to the control plane
   void note_problem(const Result<void>& done);
 
   Lock try_lock(Nanos now, std::string* problem);
@@ -167,6 +169,7 @@ class Volume : public std::enable_shared_from_this<Volume> {
   std::optional<Record> claim_;                // on its way to be this
   std::optional<Ending> ending_;
   std::string fence_reason_;
+  bool growing_ = false;  // the place is at it
   bool loading_ = false;
   std::optional<Loaded> loaded_;
   Nanos waits_since_ = 0;

@@ -21,7 +21,8 @@ struct Disk {
   int asked = 0, killed = 0;
   // --- as an image of Ceph is: asked, and answered later
   bool remote = false;
-  bool opening = false, claiming = false, closing = false;
+  bool opening = false, claiming = false, closing = false, growing = false;
+  std::string no_growth;
   std::string lost;
   std::function<void()> wake;
 };
@@ -67,6 +68,10 @@ class FakePlace final : public Place {
     disk_.outlasts = outlasts;
     return Claim::kDone;
   }
+  Result<Growth> grow(uint64_t) override {
+    if (!disk_.no_growth.empty()) return Error{disk_.no_growth};
+    return disk_.growing ? Growth::kPending : Growth::kDone;
+  }
   void update(const Record& record, std::function<void(Result<void>)> done) override {
     disk_.record = record;
     done({});
@@ -103,6 +108,7 @@ struct UnitLog {
   std::optional<lun::Role> role;
   std::function<void(bool)> released;
   std::function<void()> fenced;
+  wire::DesiredVolume shape;  // as last served
 };
 
 class FakeUnit final : public UnitDoor {
@@ -120,7 +126,10 @@ class FakeUnit final : public UnitDoor {
   }
   void release(std::function<void(bool)> done) override { log_.released = std::move(done); }
   void fence(std::function<void()> done) override { log_.fenced = std::move(done); }
-  Result<void> shape(const wire::DesiredVolume&, bool) override { return {}; }
+  Result<void> shape(const wire::DesiredVolume& volume, bool serving) override {
+    if (serving) log_.shape = volume;
+    return {};
+  }
 
  private:
   UnitLog& log_;

@@ -78,6 +78,38 @@ TEST_F(RemoteVolumeTest, WhatIsLostIsFencedForGoodInThatEpoch) {
   EXPECT_EQ(unit_.serving, 6u);
 }
 
+TEST_F(RemoteVolumeTest, AGrowthThatTakesAWhileHoldsUpNothingElseThatIsOrdered) {
+  own(5, 10);
+  disk_.growing = true;
+  wire::DesiredVolume larger = order(wire::VOLUME_ROLE_OWNER, 5, 11);
+  larger.set_size_bytes(2 << 20);
+  larger.mutable_qos()->set_iops(100);
+  give(larger);
+  EXPECT_EQ(unit_.shape.size_bytes(), 0) << "the unit was to grow, and would have waited";
+  EXPECT_EQ(unit_.shape.qos().iops(), 100);
+  EXPECT_EQ(last().order(), 11u);
+  EXPECT_EQ(last().state(), wire::VOLUME_STATE_SERVING);
+  EXPECT_EQ(last().capacity_bytes(), 1 << 20) << "told before it was so";
+  const size_t told = reports_.size();
+  turn();
+  EXPECT_EQ(reports_.size(), told);
+  disk_.growing = false;
+  turn();
+  EXPECT_EQ(unit_.shape.size_bytes(), 2 << 20);
+  EXPECT_EQ(last().capacity_bytes(), 2 << 20);
+}
+
+TEST_F(RemoteVolumeTest, WhyAVolumeHasNotGrownIsTold) {
+  own(5, 10);
+  disk_.no_growth = "no room";
+  wire::DesiredVolume larger = order(wire::VOLUME_ROLE_OWNER, 5, 11);
+  larger.set_size_bytes(2 << 20);
+  give(larger);
+  EXPECT_EQ(unit_.shape.size_bytes(), 0);
+  EXPECT_EQ(last().state(), wire::VOLUME_STATE_SERVING);
+  EXPECT_EQ(last().reason(), "no room");
+}
+
 TEST_F(RemoteVolumeTest, WhatIsLostBeforeItServesHasFailed) {
   give(order(wire::VOLUME_ROLE_OWNER, 5, 10));
   disk_.lost = "blocklisted";

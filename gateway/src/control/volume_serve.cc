@@ -56,7 +56,7 @@ Nanos Volume::claim_and_serve() {
   serving_epoch_ = order_.epoch();
   role_ = lun::Role{lun::Standing::kOwner, serving_epoch_, self_};
   unit_->serve(std::move(backend_), std::move(state), serving_epoch_);
-  note_problem(unit_->shape(order_, true));
+  shape_served();
   report(wire::VOLUME_STATE_SERVING, serving_epoch_, problem());
   return kNever;
 }

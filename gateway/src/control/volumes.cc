@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <thread>
+#include <utility>
 
 #include "base/log.h"
 #include "scsi/identity.h"
@@ -114,6 +115,7 @@ Result<void> Volumes::put_pool(const wire::DesiredPool& pool) {
           (entry ? entry->devices : DevicePool::Devices())
               .become({pool.local().devices().begin(), pool.local().devices().end()});
       entry = changed;
+      new_pools_.insert(pool.uid());
     }
     entry->desired = pool;
   }
@@ -135,6 +137,7 @@ void Volumes::tell_nearly_full(const std::string& pool) {
 
 void Volumes::remove_pool(const std::string& uid) {
   const std::lock_guard lock(mutex_);
+  new_pools_.erase(uid);
   pools_.erase(uid);  // volumes that are being released keep what they have open
 }
 
@@ -189,6 +192,12 @@ std::vector<std::string> Volumes::pools() const {
   std::vector<std::string> uids;
   for (const auto& [uid, pool] : pools_) uids.push_back(uid);
   return uids;
+}
+
+std::vector<std::string> Volumes::take_new_pools() {
+  const std::lock_guard lock(mutex_);
+  const std::set<std::string> taken = std::exchange(new_pools_, {});
+  return {taken.begin(), taken.end()};
 }
 
 // --- volumes

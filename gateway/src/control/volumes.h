@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -51,6 +52,8 @@ class Volumes final : private VolumeServices {
   // Error: it is none of this gateway's, or can't be used.
   Result<std::shared_ptr<StoragePool>> pool(const std::string& uid);
   std::vector<std::string> pools() const;
+  // Those that have come, or have another place, since this was asked last.
+  std::vector<std::string> take_new_pools();
   // Of pools that are open; about once a second.
   void tick_pools();
 
@@ -100,6 +103,7 @@ class Volumes final : private VolumeServices {
   std::map<std::string, Entry> entries_;
   std::vector<Entry> kept_;  // let go at the end
   std::map<std::string, std::shared_ptr<Pool>> pools_;
+  std::set<std::string> new_pools_;
 };
 
 }  // namespace sluice::control

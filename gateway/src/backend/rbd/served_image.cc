@@ -160,8 +160,9 @@ void ServedImage::take_away() {
 void ServedImage::fence(bool blocklisted) {
   if (blocklisted) blocklisted_.store(true);
   if (fenced_.exchange(true, std::memory_order_acq_rel)) return;
-  log::error(blocklisted ? "fenced: this client of Ceph is blocklisted"
-                         : "fenced: the image's lock was taken from this gateway",
+  log::error(blocklisted
+                 ? "fenced: this client of Ceph is blocklisted"
+                 : "fenced: the image's lock was taken, or not kept while Ceph was out of reach",
              {{"image", spec_.path}});
   if (given_ && given_->lost) given_->lost(blocklisted);
 }

@@ -133,7 +133,7 @@ void RbdPlace::image_lost(bool blocklisted) {
     client = client_;
     lost_ = blocklisted
                 ? "its client of Ceph is blocklisted, as for a volume that has another owner"
-                : "the image's lock was taken from this gateway";
+                : "the image's lock was taken, or not kept while Ceph was out of reach";
   }
   // One image has found out what is true of all. This may be a reactor.
   if (blocklisted && client) {
@@ -184,7 +184,30 @@ void RbdPlace::let_go() {
 bool RbdPlace::at_rest() const {
   if (pool_->is_used(location_)) return false;
   const std::lock_guard lock(mutex_);
-  return !opening_ && !image_ && !writing_;
+  return !opening_ && !image_ && !writing_ && !growing_;
+}
+
+// --- growing
+
+Result<Place::Growth> RbdPlace::grow(uint64_t bytes) {
+  const std::lock_guard lock(mutex_);
+  if (growing_) return Growth::kPending;
+  const std::optional<Result<void>> grown = std::exchange(grown_, std::nullopt);
+  if (!image_ || image_->size() >= bytes) return Growth::kDone;
+  if (grown && !*grown) return Error{grown->error()};
+  growing_ = rbd::Workers::instance().post([self = shared_from_this(), image = image_, bytes] {
+    // A job has grown it elsewhere, as a rule, and the watch hasn't told of it yet.
+    Result<void> done = image->grow(0);
+    if (done && image->size() < bytes) done = image->grow(bytes);
+    {
+      const std::lock_guard guard(self->mutex_);
+      self->growing_ = false;
+      self->grown_ = std::move(done);
+    }
+    self->wake();
+  });
+  if (!growing_) return Error{kTooMuch};
+  return Growth::kPending;
 }
 
 // --- the record

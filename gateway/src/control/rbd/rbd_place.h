@@ -25,6 +25,7 @@ class RbdPlace final : public Place, public std::enable_shared_from_this<RbdPlac
   Result<std::optional<Record>> record() override;
   Result<Claim> claim(const Record& record, Outlasts outlasts) override;
   void update(const Record& record, std::function<void(Result<void>)> done) override;
+  Result<Growth> grow(uint64_t bytes) override;
   HolderAnswer ask(const Record&, uint64_t) override { return {}; }
   Result<void> kill(const Record& record) override;
   Holder self() const override { return pool_->self(); }
@@ -74,6 +75,8 @@ class RbdPlace final : public Place, public std::enable_shared_from_this<RbdPlac
   std::string lost_;
   std::optional<Record> claiming_;
   std::optional<Result<void>> claimed_;  // of claiming_
+  bool growing_ = false;
+  std::optional<Result<void>> grown_;  // how the last growth ended; not fetched yet
   std::deque<std::function<void(RecordObject&)>> writes_;
   bool writing_ = false;
 };

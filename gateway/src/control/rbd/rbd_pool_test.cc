@@ -163,6 +163,48 @@ TEST_F(RbdPoolTest, ALargeRecordIsReadWhole) {
   EXPECT_EQ(object.read().value(), large);
 }
 
+TEST_F(RbdPoolTest, AnImageGrowsWhileNobodyWaitsForIt) {
+  Gateway one(*this, "one");
+  auto place = one.place(volume(1));
+  const auto backend = one.open(*place, volume(1));
+  ASSERT_NE(backend, nullptr);
+  EXPECT_EQ(place->grow(rbd::kImageSize).value(), Place::Growth::kDone);
+  EXPECT_EQ(place->grow(2 * rbd::kImageSize).value(), Place::Growth::kPending);
+  one.until([&] { return place->grow(2 * rbd::kImageSize).value() == Place::Growth::kDone; });
+  EXPECT_EQ(backend->size_bytes(), 2 * rbd::kImageSize);
+  auto found = place_.images().open("disk");
+  ASSERT_TRUE(found);
+  EXPECT_EQ((*found)->size().value(), 2 * rbd::kImageSize);
+}
+
+TEST_F(RbdPoolTest, WhatAnotherHasGrownIsFollowed) {
+  Gateway one(*this, "one");
+  auto place = one.place(volume(1));
+  const auto backend = one.open(*place, volume(1));
+  ASSERT_NE(backend, nullptr);
+  auto other = place_.images().open("disk");
+  ASSERT_TRUE(other);
+  ASSERT_TRUE((*other)->grow(3 * rbd::kImageSize).ok());
+  one.until([&] { return place->grow(2 * rbd::kImageSize).value() == Place::Growth::kDone; });
+  EXPECT_EQ(backend->size_bytes(), 3 * rbd::kImageSize) << "made smaller, or not seen";
+}
+
+TEST_F(RbdPoolTest, AGrowthThatFailsSaysWhyAndIsTriedAgain) {
+  Gateway one(*this, "one"), two(*this, "two");
+  auto place = one.place(volume(1));
+  const auto backend = one.open(*place, volume(1));
+  ASSERT_NE(backend, nullptr);
+  ASSERT_EQ(two.run(fence_job(one.asked())).problem, "");
+  std::string problem;
+  one.until([&] {
+    const auto grown = place->grow(2 * rbd::kImageSize);
+    problem = grown ? "" : grown.error();
+    return !grown;
+  });
+  EXPECT_NE(problem, "");
+  EXPECT_EQ(place->grow(2 * rbd::kImageSize).value(), Place::Growth::kPending);
+}
+
 TEST_F(RbdPoolTest, AnOpeningThatIsNotWantedAnyMoreLeavesNoLock) {
   Gateway one(*this, "one");
   auto place = one.place(volume(1));
