@@ -165,6 +165,23 @@ TEST_F(IscsiDialectTest, AClosedWindowHoldsCommandsBackUntilAnAnswerOpensIt) {
   EXPECT_EQ(sent().back().header.exp_stat_sn(), 6u);
 }
 
+TEST_F(IscsiDialectTest, TheAnswerToAPingDoesNotWaitForDataThatWasAskedFor) {
+  open({.initial_r2t = true, .immediate_data = false});
+  ASSERT_TRUE(dialect_->issue(write_of(8192), tx_));
+  sent();
+  Incoming in;
+  ASSERT_EQ(answer(r2t(0, 8192), &in), nullptr);
+  Bhs ping;
+  ping.set_opcode(Opcode::kNopIn);
+  ping.set_itt(pdu::kReservedTag);
+  ping.put32(20, 1234);
+  ASSERT_EQ(answer(ping, &in), nullptr);
+  const auto pdus = sent();
+  ASSERT_GE(pdus.size(), 2u);
+  EXPECT_EQ(pdus[0].header.opcode(), Opcode::kNopOut);
+  EXPECT_EQ(pdus[1].header.opcode(), Opcode::kDataOut);
+}
+
 TEST_F(IscsiDialectTest, APingIsAnsweredAndAFailedCommandIsSeen) {
   open({});
   Bhs h;

@@ -19,7 +19,16 @@ uint32_t TxQueue::data_digest(const uint8_t* data, uint32_t size) {
 }
 
 void TxQueue::add(const pdu::Bhs& header, const uint8_t* data, uint32_t size) {
-  Message& m = messages_.emplace_back();
+  fill(messages_.emplace_back(), header, data, size);
+}
+
+void TxQueue::add_next(const pdu::Bhs& header) {
+  const size_t at = std::max(first_ + (first_sent_ > 0 ? 1 : 0), urgent_end_);
+  fill(*messages_.emplace(messages_.begin() + static_cast<ptrdiff_t>(at)), header, nullptr, 0);
+  urgent_end_ = at + 1;
+}
+
+void TxQueue::fill(Message& m, const pdu::Bhs& header, const uint8_t* data, uint32_t size) {
   std::memcpy(m.head.data(), header.data(), pdu::kBhsSize);
   m.head_size = pdu::kBhsSize;
   if (digests_.header) {
@@ -66,9 +75,10 @@ void TxQueue::drop(uint64_t sent) {
   first_sent_ = static_cast<uint32_t>(sent);
   if (first_ == messages_.size()) {
     messages_.clear();
-    first_ = 0;
+    first_ = urgent_end_ = 0;
   } else if (first_ >= kMaxMessages) {
     messages_.erase(messages_.begin(), messages_.begin() + static_cast<ptrdiff_t>(first_));
+    urgent_end_ -= std::min(urgent_end_, first_);
     first_ = 0;
   }
 }

@@ -24,6 +24,9 @@ class TxQueue {
   void set_digests(const Digests& digests) { digests_ = digests; }
   // `data` must stay unchanged until sent.
   void add(const pdu::Bhs& header, const uint8_t* data, uint32_t size);
+  // Goes before all that is not partly sent, but after what came by add_next() earlier: the answer
+  // to a ping, which must not wait for data.
+  void add_next(const pdu::Bhs& header);
   bool empty() const { return first_ == messages_.size(); }
   // Sends what the socket takes now. False when the connection is gone.
   bool flush(int fd);
@@ -47,12 +50,14 @@ class TxQueue {
   static constexpr uint32_t kMaxMessages = 256;  // per send; three parts each stay under IOV_MAX
 
   uint32_t data_digest(const uint8_t* data, uint32_t size);
+  void fill(Message& m, const pdu::Bhs& header, const uint8_t* data, uint32_t size);
   uint32_t gather();
   void drop(uint64_t sent);
 
   Digests digests_;
   std::vector<Message> messages_;
   size_t first_ = 0;
+  size_t urgent_end_ = 0;  // behind the last that came by add_next()
   uint32_t first_sent_ = 0;
   std::vector<Known> known_;
   std::array<iovec, size_t{kMaxMessages} * 3> parts_;

@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <cstring>
 #include <vector>
 
 namespace sluice::bench {
@@ -75,6 +76,84 @@ TEST(TxQueue, NothingIsLostOrReorderedWhenTheSocketIsFull) {
     at += 48 + (i % 3 == 0 ? 50004 : 0);
   }
   EXPECT_EQ(at, got.size());
+}
+
+std::vector<uint32_t> tags_of(const Bytes& sent) {
+  std::vector<uint32_t> tags;
+  for (size_t at = 0; at + 48 <= sent.size();) {
+    pdu::Bhs header;
+    std::memcpy(header.data(), &sent[at], 48);
+    tags.push_back(header.itt());
+    at += 48 + pdu::padded(header.data_length());
+  }
+  return tags;
+}
+
+TEST(TxQueue, WhatIsAddedNextGoesBeforeAllThatIsNotPartlySent) {
+  Pipe pipe;
+  TxQueue queue;
+  const Bytes data(1000000, 0);
+  const auto add = [&](uint32_t tag) {
+    pdu::Bhs header = header_of(tag);
+    header.set_data_length(1000000);
+    queue.add(header, data.data(), 1000000);
+  };
+  queue.add_next(header_of(100));
+  add(1);
+  queue.add_next(header_of(101));  // nothing was sent yet
+  Bytes got;
+  ASSERT_TRUE(queue.flush(pipe.ends[0]));
+  ASSERT_FALSE(queue.empty()) << "the first is partly sent";
+  add(2);
+  queue.add_next(header_of(102));
+  add(3);
+  queue.add_next(header_of(103));
+  const auto drain = [&] {
+    do {
+      const Bytes more = pipe.take();
+      got.insert(got.end(), more.begin(), more.end());
+      ASSERT_TRUE(queue.flush(pipe.ends[0]));
+    } while (!queue.empty());
+    const Bytes more = pipe.take();
+    got.insert(got.end(), more.begin(), more.end());
+  };
+  drain();
+  EXPECT_EQ(tags_of(got), (std::vector<uint32_t>{100, 101, 1, 102, 103, 2, 3}));
+  // And nothing of that is remembered.
+  got.clear();
+  add(4);
+  queue.add_next(header_of(104));
+  drain();
+  EXPECT_EQ(tags_of(got), (std::vector<uint32_t>{104, 4}));
+}
+
+TEST(TxQueue, WhatIsAddedNextKeepsItsPlaceWhenOldMessagesAreDropped) {
+  Pipe pipe;
+  TxQueue queue;
+  const Bytes data(1024, 0);
+  std::vector<uint32_t> want;
+  Bytes got;
+  const auto add = [&](uint32_t tag) {
+    pdu::Bhs header = header_of(tag);
+    header.set_data_length(1024);
+    queue.add(header, data.data(), 1024);
+  };
+  // More than one send gathers, so that the head of the queue is cut off in between.
+  for (uint32_t i = 0; i < 600; ++i) add(i);
+  uint32_t urgent = 0;
+  while (!queue.empty()) {
+    queue.add_next(header_of(10000 + urgent++));
+    ASSERT_TRUE(queue.flush(pipe.ends[0]));
+    const Bytes more = pipe.take();
+    got.insert(got.end(), more.begin(), more.end());
+  }
+  const std::vector<uint32_t> tags = tags_of(got);
+  ASSERT_EQ(tags.size(), 600u + urgent);
+  ASSERT_GT(urgent, 2u);
+  uint32_t data_next = 0;
+  uint32_t urgent_next = 10000;
+  for (const uint32_t tag : tags) EXPECT_EQ(tag, tag < 10000 ? data_next++ : urgent_next++);
+  EXPECT_NE(tags.back(), 10000 + urgent - 1) << "the last did not wait for all data";
 }
 
 TEST(TxQueue, AGoneConnectionIsReported) {

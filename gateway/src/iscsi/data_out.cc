@@ -1,5 +1,5 @@
-// Data from the initiator: unsolicited (RFC 7143 §11.7, within FirstBurstLength) and solicited by
-// R2T (§11.8). DataPDUInOrder and DataSequenceInOrder are Yes, so every byte has one right place.
+// Data from the initiator (RFC 7143 §11.7): unsolicited, within FirstBurstLength, and solicited by
+// R2T (r2t.cc). DataPDUInOrder and DataSequenceInOrder are Yes, so every byte has one right place.
 #include <algorithm>
 
 #include "base/limits.h"
@@ -27,9 +27,16 @@ void Session::on_data_out(pdu::Pdu& pdu) {
   // The task may have been aborted or answered while its data was on the way: not an error.
   if (!task || task->aborted) return;
   if (!task->write) return reject(pdu.header, pdu::RejectReason::kProtocolError);
-  if (task->fail_asc != 0) return discard_failed(task, pdu.header);
-  if (pdu.header.target_transfer_tag() == pdu::kReservedTag) return accept_unsolicited(pdu, task);
-  accept_solicited(pdu, task);
+  const bool solicited = pdu.header.target_transfer_tag() != pdu::kReservedTag;
+  if (solicited) came(task, pdu.data_size);
+  if (task->fail_asc != 0) {
+    discard_failed(task, pdu.header);
+  } else if (solicited) {
+    accept_solicited(pdu, task);
+  } else {
+    accept_unsolicited(pdu, task);
+  }
+  request_bursts();
 }
 
 void Session::accept_unsolicited(pdu::Pdu& pdu, Task* task) {
@@ -110,34 +117,6 @@ void Session::charge(Task* task, uint32_t bytes) {
   data_held_ += bytes;
 }
 
-// Hands the data over when it is complete, else asks for more.
-void Session::pump_data_out(Task* task) {
-  if (!task->gathering || task->unsolicited_open) return;
-  if (task->received >= task->wanted) return hand_over_data(task);
-  if (!task->admitted && !admit(task)) return;
-  while (task->bursts < parameters_.max_outstanding_r2t && task->solicited < task->wanted) {
-    request_burst(task);
-  }
-}
-
-// A task is asked for its data only when the budget has room for all of it: tasks that each hold a
-// part and wait for the rest would wait for each other. The first is always let in.
-bool Session::admit(Task* task) {
-  const uint32_t need = task->wanted - task->solicited;
-  if (!task->waits_for_budget) {
-    if (!budget_waiters_.empty() ||
-        (admitted_ != 0 && data_held_ + need > limits::kSessionMemory)) {
-      budget_waiters_.push_back(task);
-      task->waits_for_budget = true;
-      return false;
-    }
-  }
-  charge(task, need);
-  task->admitted = true;
-  ++admitted_;
-  return true;
-}
-
 void Session::hand_over_data(Task* task) {
   lun::Command& c = task->command;
   task->gathering = false;
@@ -155,39 +134,6 @@ void Session::hand_over_data(Task* task) {
   nexus_->data_ready(c);
 }
 
-void Session::request_burst(Task* task) {
-  const uint32_t length = std::min(parameters_.max_burst_length, task->wanted - task->solicited);
-  if (next_transfer_tag_ == pdu::kReservedTag) next_transfer_tag_ = 1;
-  const Burst burst{next_transfer_tag_++, task->solicited, length};
-  if (task->bursts == 0) task->data_sn = task->in_burst = 0;
-  task->burst[task->bursts++] = burst;
-  task->solicited += length;
-
-  pdu::Bhs& h = writer_.start(pdu::Opcode::kR2t);
-  h.set_flags(pdu::kFlagFinal);
-  h.set_lun(task->command.lun_field);
-  h.set_itt(task->itt);
-  h.set_target_transfer_tag(burst.transfer_tag);
-  stamp(h, false);
-  h.put32(36, task->r2t_sn++);
-  h.put32(40, burst.offset);
-  h.put32(44, burst.length);
-  writer_.finish();
-  host_.output_ready();
-}
-
-void Session::resume_budget_waiters() {
-  while (!budget_waiters_.empty() && !closing_) {
-    Task* task = budget_waiters_.front();
-    const uint32_t need = task->wanted - task->solicited;
-    if (admitted_ != 0 && data_held_ + need > limits::kSessionMemory) return;
-    budget_waiters_.erase(budget_waiters_.begin());
-    admit(task);
-    task->waits_for_budget = false;
-    pump_data_out(task);
-  }
-}
-
 // A sequence or digest error at ERL 0 (RFC 7143 §7.8, §7.9): the task ends with CHECK CONDITION,
 // but only when all data that was announced or asked for has gone by: its tag is in use until then.
 void Session::fail_data(Task* task, uint8_t asc, uint8_t ascq, const pdu::Bhs& header) {
@@ -202,6 +148,7 @@ void Session::fail_data(Task* task, uint8_t asc, uint8_t ascq, const pdu::Bhs& h
   task->fail_ascq = ascq;
   if (!task->begun) unhold(task);  // it was held back for memory
   task->command.data_out.clear();
+  stop_asking(task);
   discard_failed(task, header);
 }
 

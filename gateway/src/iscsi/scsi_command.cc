@@ -99,11 +99,11 @@ bool Session::accept_command(pdu::Pdu& pdu, Task* task) {
   task->write = flags & pdu::kFlagWrite;
   task->in_window = !h.immediate();
   task->begun = task->gathering = task->aborted = task->answered = false;
-  task->waits_for_budget = task->admitted = task->failing = false;
+  task->waits_for_budget = task->waits_for_burst = task->admitted = task->failing = false;
   task->fail_asc = task->fail_ascq = 0;
   task->unsolicited_open = task->write && !(flags & pdu::kFlagFinal);
   task->unsolicited = task->received = task->solicited = task->data_sn = task->r2t_sn = 0;
-  task->in_burst = task->charged = 0;
+  task->in_burst = task->charged = task->outstanding = 0;
   task->bursts = 0;
   task->wanted = task->write ? task->expected_length : 0;
   task->long_cdb.clear();

@@ -211,8 +211,13 @@ void Session::on_data_digest_error(const pdu::Pdu& pdu) {
   if (pdu.header.opcode() != Opcode::kDataOut) return;
   Task* task = table_.find(pdu.header.itt());
   if (!task || task->aborted || !task->write) return;
-  if (task->fail_asc != 0) return discard_failed(task, pdu.header);
-  fail_data(task, 0x47, 0x05, pdu.header);
+  if (pdu.header.target_transfer_tag() != pdu::kReservedTag) came(task, pdu.data_size);
+  if (task->fail_asc != 0) {
+    discard_failed(task, pdu.header);
+  } else {
+    fail_data(task, 0x47, 0x05, pdu.header);
+  }
+  request_bursts();
 }
 
 bool Session::needs_hold(const Task& task) const {
@@ -249,6 +254,9 @@ void Session::end_task(Task* task) {
   task->charged = 0;
   if (std::exchange(task->admitted, false)) --admitted_;
   if (task->waits_for_budget) std::erase(budget_waiters_, task);
+  const bool cut_off = task->command.aborted || task->outstanding != 0 || task->waits_for_burst;
+  stop_asking(task);
+  came(task, task->outstanding);  // or never will: what still does is of no task
   task->command.data_out.clear();
   task->command.data_in.clear();
   task->session = nullptr;
@@ -258,6 +266,7 @@ void Session::end_task(Task* task) {
   task->abort_itts.clear();
   pool_.give_back(task);
   announce_window();
+  if (cut_off) return ask_others_later();
   if (!budget_waiters_.empty()) resume_budget_waiters();
 }
 

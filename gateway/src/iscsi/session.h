@@ -4,6 +4,7 @@
 //   session.cc            ordering: CmdSN window, dispatch, memory bounds
 //   scsi_command.cc       a task from its command PDU to its response
 //   data_out.cc           immediate, unsolicited and solicited data
+//   r2t.cc                what is asked for, and when
 //   data_in.cc            Data-In, SCSI Response, residuals
 //   task_management.cc    aborts and resets
 //   session_services.cc   NOP, Text, Logout, Async Message, Reject
@@ -112,14 +113,22 @@ class Session {
   void accept_unsolicited(pdu::Pdu& pdu, Task* task);
   void accept_solicited(pdu::Pdu& pdu, Task* task);
   void append_data(pdu::Pdu& pdu, Task* task, bool charged);
-  void pump_data_out(Task* task);
   void hand_over_data(Task* task);
-  bool admit(Task* task);
-  void request_burst(Task* task);
   void fail_data(Task* task, uint8_t asc, uint8_t ascq, const pdu::Bhs& header);
   void discard_failed(Task* task, const pdu::Bhs& header);
   void charge(Task* task, uint32_t bytes);
+
+  // --- r2t.cc
+  void pump_data_out(Task* task);
+  bool admit(Task* task);
   void resume_budget_waiters();
+  uint32_t next_burst(const Task& task) const;
+  void wait_for_burst(Task* task);
+  void stop_asking(Task* task);
+  void request_bursts();
+  void request_burst(Task* task);
+  void came(Task* task, uint32_t bytes);
+  void ask_others_later();
 
   // --- data_in.cc
   void respond(Task* task);
@@ -181,7 +190,11 @@ class Session {
   Task* held_tail_ = nullptr;
   std::vector<Task*> budget_waiters_;  // wait to send their first R2T, oldest first
   uint32_t admitted_ = 0;              // tasks whose R2Ts the budget covers
+  uint64_t admissions_ = 0;            // so far
   size_t data_held_ = 0;               // data-out bytes charged to this session
+  std::vector<Task*> burst_waiters_;   // admitted, may have another R2T; first admitted first
+  uint32_t outstanding_ = 0;           // the sum of all tasks'
+  bool asks_later_ = false;            // ask_others_later() has posted
   size_t reads_running_ = 0;           // data-in bytes that running commands may produce
   uint32_t immediate_tasks_ = 0;
   uint32_t functions_running_ = 0;  // task management not answered yet

@@ -52,6 +52,9 @@ struct Task {
   uint8_t bursts = 0;     // R2Ts in flight, oldest first
   std::array<Burst, limits::kMaxOutstandingR2t> burst;
   bool waits_for_budget = false;
+  uint64_t admission = 0;        // when the budget let it in: counts up
+  uint32_t outstanding = 0;      // bytes asked for by R2Ts that have not come
+  bool waits_for_burst = false;  // it may have another R2T, the session may not
 
   std::vector<uint8_t> long_cdb;  // CDBs above 16 bytes
   Task* next = nullptr;           // free list, held list
