@@ -233,8 +233,13 @@ TEST_F(Solicited, AnAbortedWriteGivesItsRoomBackOnce) {
   }
   look();
   EXPECT_EQ(outstanding(third), 0u);
+  // The second's goes to the third as the first's went to the second.
+  forget(second);
+  host_->send(function(TaskFunction::kAbortTask, second));
+  look();
+  EXPECT_EQ(outstanding(third), limits::kMaxSolicited);
   send_all();
-  EXPECT_EQ(statuses_.size(), 2u);
+  EXPECT_EQ(statuses_.size(), 1u);
   expect_all_room_is_free();
 }
 
@@ -272,20 +277,25 @@ TEST_F(Solicited, AFunctionOnAllWritesAsksNoneOfThemForMore) {
 }
 
 TEST_F(Solicited, AWriteWhoseDataWentWrongIsAskedForNoMoreAndGivesItsRoomBack) {
-  log_in(kMiB, 2);
+  log_in(kMiB, 8);
+  const uint32_t first = start_write(2 * kMiB);
   const uint32_t bad = start_write(4 * kMiB);
   const uint32_t good = start_write(4 * kMiB);
-  ASSERT_EQ(outstanding(bad), 2 * kMiB);
+  ASSERT_EQ(outstanding(bad), 2 * kMiB) << "and it waits for more";
   // At the wrong place, and with less than was asked for.
-  const Asked wrong = asked_[0];
-  asked_.erase(asked_.begin());
+  const Asked wrong = asked_[2];
+  asked_.erase(asked_.begin() + 2);
   host_->send(host_->data_out(bad, wrong.tag, 0, wrong.offset + 512, true),
               ByteView(zeros_).first(512));
   look();
   EXPECT_EQ(outstanding(bad), kMiB);
   send_some(0, kMiB);
-  EXPECT_EQ(outstanding(bad), 0u);
+  EXPECT_EQ(outstanding(first), kMiB);
+  EXPECT_EQ(outstanding(bad), kMiB);
+  EXPECT_EQ(outstanding(good), kMiB);
+  send_some(1, kMiB);
   EXPECT_EQ(statuses_[bad], 2);
+  EXPECT_EQ(outstanding(good), 3 * kMiB) << "what never came of the bad one is given back";
   send_all();
   EXPECT_EQ(statuses_[good], 0);
   expect_all_room_is_free();
@@ -311,16 +321,23 @@ TEST_F(Solicited, DamagedDataMakesRoomAsGoodDataDoes) {
 }
 
 TEST_F(Solicited, MoreDataThanWasAskedForMakesNoMoreRoomThanThat) {
-  log_in(kMiB, 4);
-  const uint32_t bad = start_write(kMiB);
+  log_in(kMiB, 2);
+  const uint32_t bad = start_write(2 * kMiB);
+  start_write(4 * kMiB);
   start_write(4 * kMiB);
   const uint32_t last = start_write(4 * kMiB);
-  const Asked a = asked_[0];
+  ASSERT_EQ(outstanding(bad), 2 * kMiB);
+  const std::vector<Asked> both(asked_.begin(), asked_.begin() + 2);
   forget(bad);
-  host_->send(host_->data_out(bad, a.tag, 0, a.offset, true), ByteView(zeros_).first(2 * kMiB));
+  // More than both of its R2Ts asked for, in the name of the first; it waits for the second's.
+  host_->send(host_->data_out(bad, both[0].tag, 0, 0, true), ByteView(zeros_).first(3 * kMiB));
+  look();
+  EXPECT_FALSE(statuses_.contains(bad));
+  EXPECT_EQ(outstanding(), limits::kMaxSolicited);
+  EXPECT_EQ(outstanding(last), 0u);
+  host_->send(host_->data_out(bad, both[1].tag, 0, kMiB, true), ByteView(zeros_).first(kMiB));
   look();
   EXPECT_EQ(statuses_[bad], 2);
-  EXPECT_EQ(outstanding(), limits::kMaxSolicited);
   EXPECT_EQ(outstanding(last), 0u);
   send_all();
   expect_all_room_is_free();
