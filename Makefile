@@ -215,7 +215,7 @@ test-images: build ## two builds of the images are the same bytes, their program
 	@.ci/deps images
 	@.ci/tier images tests/images/run
 
-e2e-k8s: images ## Sluice in a real Kubernetes, with a real host, under faults (the first time half an hour more); FAULTS='csi kill-pod scale readme', KEEP=1, BEFORE=REVISION to upgrade from
+e2e-k8s: images ## Sluice in a real Kubernetes, with a real host, under faults (the first time half an hour more); FAULTS='csi kill-pod scale neighbours readme', KEEP=1, BEFORE=REVISION to upgrade from
 	@.ci/deps guest clients ceph cluster go
 	@.ci/charts/build
 	@.ci/kubernetes/build cluster
