@@ -58,7 +58,7 @@ attached() { # CLAIM NODE
   kubectl get volumeattachments -o 'jsonpath={range .items[*]}{.spec.source.persistentVolumeName} {.spec.nodeName} {.status.attached}{"\n"}{end}' |
     grep -qx "$(bound_to "$1") $2 true"
 }
-in_pod() { kubectl -n pods exec "$1" -- /busybox sh -c "$2"; } # POD SCRIPT
+in_pod() { kubectl -n pods exec "$1" -- /bin/busybox sh -c "$2"; } # POD SCRIPT
 patch_claim() { kubectl -n pods patch pvc "$1" --type=merge -p "{\"spec\":$2}"; } # CLAIM SPEC
 
 pods_begin() {
@@ -72,7 +72,7 @@ pods_begin() {
 pods_paths() { until_true 400 maps_whole; }
 maps_whole() {
   # shellcheck disable=SC2016 # the pod's shell expands it
-  in_pod writer 'for each in /sys/block/dm-*/slaves; do /busybox ls "$each" | /busybox wc -l; done' | awk '$1 < 4 {exit 1} END {exit NR != 3}'
+  in_pod writer 'for each in /sys/block/dm-*/slaves; do /bin/busybox ls "$each" | /bin/busybox wc -l; done' | awk '$1 < 4 {exit 1} END {exit NR != 3}'
 }
 # The control plane lets the node in with that name and its password only, and it is in.
 pods_authenticated() {
@@ -84,16 +84,16 @@ assert host["status"]["sessions"] >= 8, host'
 }
 
 pods_write() {
-  in_pod writer '/busybox dd if=/dev/urandom of=/files/data bs=1M count=8 && /busybox dd if=/files/data of=/dev/disk bs=1M && /busybox sync'
-  in_pod writer '/busybox cmp -n 8388608 /files/data /dev/disk'
+  in_pod writer '/bin/busybox dd if=/dev/urandom of=/files/data bs=1M count=8 && /bin/busybox dd if=/files/data of=/dev/disk bs=1M && /bin/busybox sync'
+  in_pod writer '/bin/busybox cmp -n 8388608 /files/data /dev/disk'
 }
 
 pods_expand() {
   local name
   for name in files disk; do patch_claim "$name" '{"resources":{"requests":{"storage":"128Mi"}}}'; done
   for name in files disk; do until_true 400 expanded "$name"; done
-  [ "$(in_pod writer '/busybox blockdev --getsize64 /dev/disk')" = $((128 << 20)) ]
-  [ "$(in_pod writer '/busybox df -k /files' | awk 'END {print $(NF - 4)}')" -gt $((96 << 10)) ]
+  [ "$(in_pod writer '/bin/busybox blockdev --getsize64 /dev/disk')" = $((128 << 20)) ]
+  [ "$(in_pod writer '/bin/busybox df -k /files' | awk 'END {print $(NF - 4)}')" -gt $((96 << 10)) ]
 }
 expanded() {
   [ "$(claim "$1" '{.status.capacity.storage}')" = 128Mi ] &&
@@ -112,14 +112,14 @@ limited() {
 # The copies are of what was there: what the writer changes afterwards is not in them.
 pods_copy() {
   local sum
-  sum=$(in_pod writer '/busybox sha256sum </files/data')
+  sum=$(in_pod writer '/bin/busybox sha256sum </files/data')
   kubectl apply -f "$root/tests/kubernetes/manifests/csi-copies.yaml"
   kubectl -n pods wait --for=jsonpath='{.status.readyToUse}'=true --timeout=400s volumesnapshot/moment
   until_true 400 claim_is clone Bound
-  in_pod writer '/busybox dd if=/dev/urandom of=/files/data bs=1M count=8 && /busybox sync'
+  in_pod writer '/bin/busybox dd if=/dev/urandom of=/files/data bs=1M count=8 && /bin/busybox sync'
   kubectl -n pods wait --for=condition=Ready --timeout=600s pod/reader
-  [ "$(in_pod reader '/busybox sha256sum </restored/data')" = "$sum" ]
-  [ "$(in_pod reader '/busybox sha256sum </clone/data')" = "$sum" ]
+  [ "$(in_pod reader '/bin/busybox sha256sum </restored/data')" = "$sum" ]
+  [ "$(in_pod reader '/bin/busybox sha256sum </clone/data')" = "$sum" ]
 }
 claim_is() { [ "$(claim "$1" '{.status.phase}')" = "$2" ]; } # CLAIM PHASE
 
@@ -149,7 +149,7 @@ pods_plugin_restarts() {
   until_true 200 plugin_of guest
   new=$(plugin_of guest)
   kubectl -n sluice-system wait --for=condition=Ready --timeout=400s "pod/$new"
-  in_pod writer '/busybox dd if=/dev/urandom of=/files/later bs=1M count=1 && /busybox sync && /busybox cmp -n 1 /files/data /files/data'
+  in_pod writer '/bin/busybox dd if=/dev/urandom of=/files/later bs=1M count=1 && /bin/busybox sync && /bin/busybox cmp -n 1 /files/data /files/data'
 }
 plugin_of() { # NODE
   local name

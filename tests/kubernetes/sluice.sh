@@ -41,18 +41,19 @@ sluice_uninstall() {
   helm uninstall sluice --namespace sluice-system --wait --timeout 4m || { kubectl -n sluice-system logs job/sluice-uninstall-guard; return 1; }
 }
 
-# sluice_leaves : what is left of a release is what keeps a system's identity and data, and what is Kubernetes' own.
+# sluice_leaves : what is left of a release is what keeps a system's identity and data, and what is Kubernetes' own. What was a gateway's
+# goes with it when Kubernetes' collector of garbage gets there.
 sluice_leaves() {
-  local left
   until_true 60 no_pods
+  until_true 120 only_stays >/dev/null || { only_stays; return 1; }
+  [ -z "$(CEPH_CONF=$scratch/ceph/ceph.conf rbd ls rbd)" ] # reclaimPolicy was Delete
+}
+only_stays() { diff <(sort "$root/tests/kubernetes/manifests/stays") <(left_over | sort -u); }
+left_over() {
   # Each upgrade of the CRDs is a release of its own.
-  left=$(
-    kubectl -n sluice-system get pods,jobs,deployments,statefulsets,daemonsets,services,configmaps,secrets,persistentvolumeclaims,\
+  kubectl -n sluice-system get pods,jobs,deployments,statefulsets,daemonsets,services,configmaps,secrets,persistentvolumeclaims,\
 serviceaccounts,roles,rolebindings,networkpolicies,poddisruptionbudgets,leases -o name | sed 's/\(sluice-crds\.v\)[0-9]*$/\11/'
-    kubectl get clusterroles,clusterrolebindings,csidrivers,storageclasses,customresourcedefinitions -o name | grep sluice
-  )
-  diff <(sort "$root/tests/kubernetes/manifests/stays") <(sort -u <<<"$left") &&
-    [ -z "$(CEPH_CONF=$scratch/ceph/ceph.conf rbd ls rbd)" ] # reclaimPolicy was Delete
+  kubectl get clusterroles,clusterrolebindings,csidrivers,storageclasses,customresourcedefinitions -o name | grep sluice
 }
 no_pods() { [ -z "$(kubectl -n sluice-system get pods -o name)" ]; }
 
