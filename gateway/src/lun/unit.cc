@@ -167,17 +167,4 @@ void Unit::set_mode(ModeParameters mode) {
   }
 }
 
-void Unit::reset_state(UnitAttention ua, Nanos now) {
-  // Mode parameters go back to their defaults (SPC-5 §5.8: none are saved).
-  set_mode(ModeParameters());
-  (void)shared_backend()->set_write_cache(default_write_cache_);
-  set_stopped(false);
-  {
-    const std::lock_guard lock(mutex_);
-    reservations_->release6_any();
-    reservations_changed();
-  }
-  raise_owners_attention(ua, nullptr, now);
-}
-
 }  // namespace sluice::lun

@@ -5,6 +5,7 @@ package kept
 
 import (
 	"context"
+	"slices"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -69,10 +70,8 @@ func ReleaseHosts(ctx context.Context, hosts pb.HostServiceClient) error {
 }
 
 func unless(err error, expected ...codes.Code) error {
-	for _, code := range expected {
-		if status.Code(err) == code {
-			return nil
-		}
+	if slices.Contains(expected, status.Code(err)) {
+		return nil
 	}
 	return err
 }
