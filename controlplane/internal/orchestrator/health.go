@@ -216,7 +216,7 @@ func (v *View) gatewayStatus(g *model.Gateway, found verdict, now time.Time) (Ac
 		if c := connection; c != nil {
 			s.Incarnation, s.BootID, s.PID, s.PIDStartTime = c.Ref.Incarnation, c.BootID, c.PID, c.PIDStartTime
 			s.Version = c.Version
-			if load := v.loads[c.Ref.Number].last; load.Gateway == c.Ref && load.AppliedVersion != 0 {
+			if load := v.loads[c.Ref.Number]; load.Gateway == c.Ref && load.AppliedVersion != 0 {
 				s.AppliedVersion = load.AppliedVersion
 			}
 		}

@@ -1,6 +1,10 @@
 package orchestrator
 
-import "time"
+import (
+	"time"
+
+	"sluice.dev/sluice/controlplane/internal/store"
+)
 
 // Bounds of the leader's loop. None of them is a fence: they say when to give up waiting, never who may write (R2).
 const (
@@ -60,6 +64,11 @@ const (
 	RebalanceWindow = time.Second
 	// PlanEvery is how often everything is planned anew where nothing has changed but loads.
 	PlanEvery = 30 * time.Second
+	// LoadMemory is over how long a volume's load is averaged: what lasts for less moves little, what lasts moves volumes
+	// within minutes. A burst that moved one would be over when the move is done, and the move back as useless.
+	LoadMemory = 5 * time.Minute
+	// MaxLoadGap between two reports of a load makes no rate of them: a clock was set, or nobody listened.
+	MaxLoadGap = 4 * store.LoadsInterval
 	// PlanPause is between two plans at least: a burst of changes is planned once.
 	PlanPause = 100 * time.Millisecond
 )

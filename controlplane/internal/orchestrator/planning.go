@@ -10,7 +10,6 @@ import (
 
 	"sluice.dev/sluice/controlplane/internal/model"
 	"sluice.dev/sluice/controlplane/internal/placement"
-	"sluice.dev/sluice/controlplane/internal/store"
 )
 
 // plan is placement's last answer.
@@ -19,30 +18,6 @@ type plan struct {
 	owners   map[string]uint32
 	problems []placement.Problem
 	made     bool
-}
-
-// load is what a gateway's volumes do, in commands per second, made of two reports.
-type load struct {
-	last  store.LoadReport
-	rates map[string]uint64
-}
-
-func (v *View) observeLoad(report store.LoadReport) {
-	before := v.loads[report.Gateway.Number]
-	now := load{last: report, rates: map[string]uint64{}}
-	passed := report.At.Sub(before.last.At)
-	if before.last.Gateway == report.Gateway && passed >= time.Second {
-		counts := map[string]uint64{}
-		for _, l := range before.last.Volumes {
-			counts[l.UID] = l.Commands
-		}
-		for _, l := range report.Volumes {
-			if was, known := counts[l.UID]; known && l.Commands >= was {
-				now.rates[l.UID] = uint64(float64(l.Commands-was) / passed.Seconds())
-			}
-		}
-	}
-	v.loads[report.Gateway.Number] = now
 }
 
 // Cluster is what placement goes by. Where gateways have yet to leave a path set, it is told the set without them: it
@@ -57,9 +32,7 @@ func (v *View) Cluster() placement.Cluster {
 	}
 	for _, name := range names(v.Volumes) {
 		volume := v.Volumes[name]
-		is := volume.Status.Ownership
-		rate := v.loads[is.Owner.Number].rates[volume.Meta.UID]
-		c.Volumes = append(c.Volumes, placement.VolumeFrom(volume, v.StoragePools[volume.Spec.Pool], rate))
+		c.Volumes = append(c.Volumes, placement.VolumeFrom(volume, v.StoragePools[volume.Spec.Pool], v.rate(volume)))
 	}
 	for _, name := range names(v.Targets) {
 		t := v.Targets[name]

@@ -27,9 +27,12 @@ type View struct {
 	reports map[string]map[uint32]store.VolumeReport
 	peers   map[uint32]map[uint32]heard
 	pools   map[string]map[uint32]store.PoolReport
-	loads   map[uint32]load
+	loads   map[uint32]store.LoadReport
 	applied map[objectID]map[uint32]store.AppliedReport
 	clients map[string]map[model.GatewayRef]*store.RadosClients
+
+	// rates of volumes, by UID, in commands per second.
+	rates map[string]float64
 
 	// holds are the volumes that a gateway owns or shall own, moves how many are moving away from it.
 	holds map[uint32]map[string]bool
@@ -93,7 +96,7 @@ func NewView(term int64, now time.Time) *View {
 		Term: term, Since: now, BlocklistFor: BlocklistFor,
 		Objects: view.NewObjects(), Jobs: map[string]*store.Job{}, links: map[uint32]*link{},
 		reports: map[string]map[uint32]store.VolumeReport{}, peers: map[uint32]map[uint32]heard{},
-		pools: map[string]map[uint32]store.PoolReport{}, loads: map[uint32]load{},
+		pools: map[string]map[uint32]store.PoolReport{}, loads: map[uint32]store.LoadReport{}, rates: map[string]float64{},
 		applied:  map[objectID]map[uint32]store.AppliedReport{},
 		clients:  map[string]map[model.GatewayRef]*store.RadosClients{},
 		failures: map[string]map[uint32]failure{}, stays: map[string]string{}, sighted: map[Key]sighting{},
@@ -108,6 +111,7 @@ func (v *View) ResetKind(kind model.Kind) {
 	if kind == model.KindVolume {
 		clear(v.holds)
 		clear(v.moves)
+		clear(v.rates)
 	}
 	v.dirty = true
 }
@@ -135,6 +139,7 @@ func (v *View) Delete(object model.Object, version int64) {
 	switch o := object.(type) {
 	case *model.Volume:
 		delete(v.reports, o.Meta.UID)
+		delete(v.rates, o.Meta.UID)
 		delete(v.failures, name)
 		delete(v.stays, name)
 		delete(v.sighted, Key{kind, name})

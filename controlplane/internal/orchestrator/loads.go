@@ -1,0 +1,48 @@
+package orchestrator
+
+import (
+	"math"
+	"time"
+
+	"sluice.dev/sluice/controlplane/internal/model"
+	"sluice.dev/sluice/controlplane/internal/store"
+)
+
+// observeLoad takes up what a gateway's volumes have done. Between two reports of one incarnation each volume that it owns
+// has a rate, which counts in the volume's average by how long it was one.
+func (v *View) observeLoad(report store.LoadReport) {
+	number := report.Gateway.Number
+	before := v.loads[number]
+	v.loads[number] = report
+	passed := report.At.Sub(before.At)
+	// The clock is a replica's, and may be another replica's than before.
+	if before.Gateway != report.Gateway || passed < time.Second || passed > MaxLoadGap {
+		return
+	}
+	was, is := commands(before), commands(report)
+	share := 1 - math.Exp(-passed.Seconds()/LoadMemory.Seconds())
+	for name := range v.holds[number] {
+		volume := v.Volumes[name]
+		if volume == nil || volume.Status.Ownership.Owner != report.Gateway {
+			continue // it executes nothing of it yet, or not any more
+		}
+		uid := volume.Meta.UID
+		from, counted := was[uid]
+		to, counts := is[uid]
+		if counted && counts && to >= from {
+			v.rates[uid] += share * (float64(to-from)/passed.Seconds() - v.rates[uid])
+		}
+	}
+}
+
+// commands of each volume, by its UID.
+func commands(report store.LoadReport) map[string]uint64 {
+	counts := make(map[string]uint64, len(report.Volumes))
+	for _, l := range report.Volumes {
+		counts[l.UID] = l.Commands
+	}
+	return counts
+}
+
+// rate of a volume in commands per second: an average over LoadMemory, whoever owned it meanwhile.
+func (v *View) rate(volume *model.Volume) uint64 { return uint64(v.rates[volume.Meta.UID]) }
