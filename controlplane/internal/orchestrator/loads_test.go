@@ -92,8 +92,7 @@ func TestAnotherProcessOfAGatewayBeginsToCountAnew(t *testing.T) {
 	again := model.GatewayRef{Number: 1, Incarnation: "j"}
 	stored(m.view, model.Ownership{State: model.Owned, Owner: again, Epoch: 2}, 2)
 	m.at = m.at.Add(store.LoadsInterval)
-	m.count[1] = 0
-	m.tell(again, 150_000)
+	m.tell(again, 1_000_000_000)
 	m.within(t, "after its first report", before, before)
 	m.at = m.at.Add(store.LoadsInterval)
 	m.tell(again, 150_000)
