@@ -71,6 +71,7 @@ void Load::collect(Tally* into) {
     Tally& t = session->tally();
     into->reads += t.reads;
     into->writes += t.writes;
+    into->attentions += t.attentions;
     into->receives += t.receives;
     into->errors += t.errors;
     into->mismatches += t.mismatches;

@@ -169,6 +169,7 @@ json report(const Options& o, const LoadResult& r, const CpuWatch& watch) {
               {"client_cpu", r.own_cpu},
               {"client_wait", r.own_wait},
               {"errors", r.errors},
+              {"unit_attentions", t.attentions},
               {"mismatches", r.mismatches},
               {"filled", r.filled},
               {"first_error", t.first_error}};

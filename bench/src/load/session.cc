@@ -12,6 +12,11 @@ namespace sluice::bench {
 namespace {
 constexpr uint32_t kBufferSize = 256u << 10;
 constexpr uint32_t kWorthDiscarding = 16u << 10;
+constexpr uint8_t kCheckCondition = 0x02;
+constexpr uint8_t kUnitAttention = 0x06;
+constexpr uint8_t kSenseKeyBits = 0x0f;
+constexpr uint8_t kDescriptorSense = 0x72;  // and 0x73, deferred (SPC-5 §4.4)
+constexpr uint32_t kAttentionLimit = 256;   // of a session: no LUN has so much to tell
 }  // namespace
 
 uint64_t now_ns() {
@@ -50,8 +55,13 @@ void Session::start(Phase phase) {
 
 void Session::stop() {
   issuing_ = false;
-  if (held_) free_.push_back(held_slot_);  // never sent, so never answered
+  if (held_) again_.push_back(held_slot_);
   held_ = false;
+  for (const uint32_t slot : again_) {  // not sent, so not answered
+    slots_[slot].issued_ns = 0;
+    free_.push_back(slot);
+  }
+  again_.clear();
 }
 
 // Chooses the slot's next command. False: the phase has no more.
@@ -67,19 +77,22 @@ bool Session::prepare(Slot& slot) {
 }
 
 void Session::issue_free(uint64_t now) {
-  while (held_ || (issuing_ && !free_.empty())) {
-    Slot& slot = slots_[held_ ? held_slot_ : free_.back()];
-    if (!held_) {
-      if (!prepare(slot)) {
+  while (held_ || !again_.empty() || (issuing_ && !free_.empty())) {
+    if (!held_ && !again_.empty()) {
+      held_slot_ = again_.back();
+      again_.pop_back();
+    } else if (!held_) {
+      if (!prepare(slots_[free_.back()])) {
         issuing_ = false;
         return;
       }
+      held_slot_ = free_.back();
       free_.pop_back();
-      held_slot_ = slot.command.slot;
     }
+    Slot& slot = slots_[held_slot_];
     held_ = !dialect_->issue(slot.command, tx_);
     if (held_) return;
-    slot.issued_ns = now;
+    if (slot.issued_ns == 0) slot.issued_ns = now;
   }
 }
 
@@ -93,7 +106,28 @@ void Session::count_error(const std::string& why) {
   if (tally_.first_error.empty()) tally_.first_error = why;
 }
 
+void Session::keep_sense(const uint8_t* data, uint32_t size) {
+  for (uint32_t i = 0; i < size && body_done_ + i < sense_.size(); ++i) {
+    sense_[body_done_ + i] = data[i];
+  }
+}
+
+bool Session::unit_attention(uint8_t status) const {
+  if (status != kCheckCondition || in_.payload || in_.data < sense_.size()) return false;
+  const uint8_t key = (sense_[2] & 0x7e) == kDescriptorSense ? sense_[3] : sense_[4];
+  return (key & kSenseKeyBits) == kUnitAttention;
+}
+
 void Session::complete(Slot& slot, uint8_t status) {
+  // It says what happened to the LUN, and that the command wasn't executed; initiators send it
+  // again.
+  if (unit_attention(status) && attentions_ < kAttentionLimit) {
+    ++attentions_;
+    ++tally_.attentions;
+    slot.got = 0;
+    again_.push_back(slot.command.slot);
+    return;
+  }
   if (status != 0) {
     count_error("status " + std::to_string(status) + " at byte " +
                 std::to_string(slot.command.offset));
@@ -133,6 +167,7 @@ void Session::check_digest(const uint8_t* data, uint32_t size) {
 
 uint32_t Session::take_body(const uint8_t* data, uint32_t size) {
   const uint32_t take = std::min(size, body_left_);
+  if (in_.done && !in_.payload) keep_sense(data, take);
   if (workload_.verify) {
     if (in_.payload && body_done_ < in_.data) {
       check_payload(data, std::min(take, in_.data - body_done_));

@@ -1,6 +1,7 @@
 // One connection under load: keeps `depth` commands in flight and accounts for each.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -19,7 +20,8 @@ struct Tally {
   Histogram latency;
   uint64_t reads = 0;
   uint64_t writes = 0;
-  uint64_t receives = 0;  // calls that returned data; commands per receive is the batch size
+  uint64_t attentions = 0;  // unit attentions; the command was sent again
+  uint64_t receives = 0;    // calls that returned data; commands per receive is the batch size
   uint64_t errors = 0;
   uint64_t mismatches = 0;
   std::string first_error;
@@ -65,6 +67,8 @@ class Session {
   void check_digest(const uint8_t* data, uint32_t size);
   bool end_message();
   void complete(Slot& slot, uint8_t status);
+  void keep_sense(const uint8_t* data, uint32_t size);
+  bool unit_attention(uint8_t status) const;
   void fail(const std::string& why);
   void count_error(const std::string& why);
 
@@ -77,7 +81,8 @@ class Session {
   TxQueue tx_;
   std::vector<Slot> slots_;
   std::vector<uint32_t> free_;
-  bool held_ = false;  // the target's window is closed for the command of held_slot_
+  std::vector<uint32_t> again_;  // slots whose command is to be sent again
+  bool held_ = false;            // the target's window is closed for the command of held_slot_
   uint32_t held_slot_ = 0;
   std::vector<uint8_t> buffer_;
   uint32_t buffered_ = 0;
@@ -85,6 +90,9 @@ class Session {
   uint32_t body_left_ = 0;  // payload, padding and digest of the current message still to come
   uint32_t body_done_ = 0;
   uint32_t digest_state_ = kDigestStart;
+  // Of a status' data: the length of its sense data, and that data's beginning (RFC 7143 §11.4.7).
+  std::array<uint8_t, 5> sense_ = {};
+  uint32_t attentions_ = 0;
   uint8_t digest_wire_[kDigestSize] = {};
   uint64_t now_ = 0;
   bool issuing_ = false;
