@@ -45,7 +45,12 @@ class Summary:
 
 
 def noise(record):
-    return record["target_wait"] + record["client_wait"] + record.get("core_steal", 0.0)
+    """The share of the window that others took from target and client. What a target's own threads
+    wait for each other on their one core is none of it."""
+    waited = record["target_wait"]
+    if "core_busy" in record:
+        waited = min(waited, max(0.0, record["core_busy"] - record["target_cpu"]))
+    return waited + record["client_wait"] + record.get("core_steal", 0.0)
 
 
 def figure(values):

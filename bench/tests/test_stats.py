@@ -25,6 +25,14 @@ class SummaryTest(unittest.TestCase):
         stolen["core_steal"] = 0.2
         self.assertGreater(stats.noise(stolen), stats.QUIET)
 
+    def test_a_target_whose_own_threads_wait_for_each_other_is_quiet(self):
+        several = record("tgt", 1.0) | {"target_wait": 1.5, "target_cpu": 0.98, "core_busy": 0.99}
+        self.assertLess(stats.noise(several), stats.QUIET)
+        with_others = several | {"target_cpu": 0.7}
+        self.assertAlmostEqual(stats.noise(with_others), 0.29)
+        waits_a_little = with_others | {"target_wait": 0.05}
+        self.assertAlmostEqual(stats.noise(waits_a_little), 0.05)
+
     def test_records_are_sorted_by_cell_and_target(self):
         other = cells.Cell("file", "write", 512, 1, 8, True)
         records = rounds("bare", [1.0]) + rounds("tgt", [7.0]) + rounds("bare", [5.0], cell=other)

@@ -3,7 +3,7 @@ matrix needs."""
 
 import dataclasses
 
-from runner import cells
+from runner import cells, stats
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,7 +57,5 @@ def figures(record):
         "latency_p99_s": latency["p99"] / 1e6,
         "latency_p999_s": latency["p999"] / 1e6,
         "client_busy_share": record["client_busy"],
-        "noise_share": record["target_wait"]
-        + record["client_wait"]
-        + record.get("core_steal", 0.0),
+        "noise_share": stats.noise(record),
     }
