@@ -66,6 +66,9 @@ class TwoLinesTest(unittest.TestCase):
         self.assertAlmostEqual(aim["value"], 1.96)
         (aim,) = records.aims(rounds[:4])
         self.assertFalse(aim["kept"])
+        for r in rounds:
+            r["parameters"]["depth"] = 1
+        self.assertEqual(records.aims(rounds), [])  # one command is on one line
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ namespace sluice::bench {
 
 class Server {
  public:
-  static constexpr uint32_t kMaxConnections = 64;
+  static constexpr uint32_t kMaxConnections = 1024;
 
   // `spin_us`: how long to look for completions before sleeping.
   Server(Ring& ring, const Stores& stores, int listener, uint32_t spin_us)

@@ -55,7 +55,7 @@ void add_options(CLI::App& app, Options& o) {
   app.add_option("--size", o.workload.size, "bytes per command")->transform(size);
   app.add_option("--depth", o.workload.depth, "commands in flight per session")
       ->check(CLI::Range(1, 256));
-  app.add_option("--sessions", o.workload.sessions)->check(CLI::Range(1, 64));
+  app.add_option("--sessions", o.workload.sessions)->check(CLI::Range(1, 1024));
   app.add_option("--pattern", o.pattern)->check(CLI::IsMember({"random", "sequential"}));
   app.add_option("--span", o.span, "bytes of the LUN to use (default: all, at most 1 GiB)")
       ->transform(size);
