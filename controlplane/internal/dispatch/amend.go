@@ -34,11 +34,11 @@ func (t *touched) take() map[string]bool {
 	return taken
 }
 
-// basis is what a state was made of besides volumes; keys are the state's.
+// basis is what a state was made of besides volumes; proof is the state's.
 type basis struct {
 	layout   uint64
 	settings Settings
-	keys     []objectKey
+	proof    proof
 }
 
 func (b basis) same(o *view.Objects, settings Settings) bool {
@@ -86,5 +86,8 @@ func (g *gatewayStream) amend(o *view.Objects, gateway *model.Gateway, settings 
 	if len(put) == 0 {
 		return nil, amended
 	}
-	return updatesOf(g.sent, put, nil, &pb.StreamUpdate{Version: version, Digest: g.sent.digestOf(g.basis.keys)}), true
+	for _, key := range put {
+		g.basis.proof.put(key, g.sent[key].GetDigest())
+	}
+	return updatesOf(g.sent, put, nil, &pb.StreamUpdate{Version: version, Digest: g.basis.proof.digest()}), true
 }

@@ -239,7 +239,7 @@ func (g *gatewayStream) renew(o *view.Objects, gateway *model.Gateway, settings 
 	var next desiredState
 	next, g.made = desired(o, gateway, g.runs, settings, g.made)
 	g.about = tellOf(o, gateway, next, g.about, g.sent.sameKeys(next))
-	g.basis = basis{o.Layout(), settings, next.keys()}
+	g.basis = basis{o.Layout(), settings, next.proof()}
 	exported := volumeNames(g.made.volumes)
 	g.exported.Store(&exported)
 	from := g.sent

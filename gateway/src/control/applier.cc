@@ -22,8 +22,8 @@ std::map<Key, std::string> Applier::apply(Snapshot next) {
     if (!in_it.contains(key)) again.push_back(key);
   }
   for (const Key& key : again) {
-    const auto at = now_.objects->find(key);
-    if (at != now_.objects->end()) run({Action::What::kAgain, key, at->second});
+    const ObjectPtr* object = now_.objects->find(key);
+    if (object != nullptr) run({Action::What::kAgain, key, *object});
   }
   return refused_;
 }
@@ -95,7 +95,7 @@ Result<void> Applier::put_settings(const wire::DesiredSettings& settings) {
 
 void Applier::tell_peers() {
   std::vector<wire::DesiredPeer> peers;
-  for (const auto& [key, object] : *now_.objects) {
+  for (const ObjectPtr& object : *now_.objects) {
     if (object->has_peer()) peers.push_back(object->peer());
   }
   around_.peers(peers);

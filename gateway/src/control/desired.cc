@@ -1,77 +1,21 @@
 #include "control/desired.h"
 
-#include <openssl/evp.h>
+#include <openssl/sha.h>
 
 #include "base/limits.h"
 
 namespace sluice::control {
 namespace {
 
-constexpr size_t kDigestBytes = 32;  // SHA-256
-
-class Sha256 {
- public:
-  Sha256() : context_(EVP_MD_CTX_new()) { EVP_DigestInit_ex(context_, EVP_sha256(), nullptr); }
-  ~Sha256() { EVP_MD_CTX_free(context_); }
-  Sha256(const Sha256&) = delete;
-  Sha256& operator=(const Sha256&) = delete;
-
-  void update(std::string_view bytes) { EVP_DigestUpdate(context_, bytes.data(), bytes.size()); }
-  std::string finish() {
-    std::string digest(kDigestBytes, '\0');
-    EVP_DigestFinal_ex(context_, reinterpret_cast<unsigned char*>(digest.data()), nullptr);
-    return digest;
-  }
-
- private:
-  EVP_MD_CTX* context_;
-};
+constexpr size_t kTextBytes = 96;  // of most objects: kind, uid, SHA-256
 
 const wire::DesiredObject* find(const Objects& objects, wire::ObjectKind kind,
                                 const std::string& id) {
-  const auto at = objects.find({kind, id});
-  return at == objects.end() ? nullptr : at->second.get();
+  const ObjectPtr* found = objects.find({kind, id});
+  return found == nullptr ? nullptr : found->get();
 }
 
 }  // namespace
-
-Key key_of(const wire::DesiredObject& object) {
-  using Object = wire::DesiredObject;
-  switch (object.object_case()) {
-    case Object::kSettings:
-      return {wire::OBJECT_KIND_SETTINGS, object.id()};
-    case Object::kListener:
-      return {wire::OBJECT_KIND_LISTENER, object.id()};
-    case Object::kPeer:
-      return {wire::OBJECT_KIND_PEER, object.id()};
-    case Object::kPool:
-      return {wire::OBJECT_KIND_POOL, object.id()};
-    case Object::kVolume:
-      return {wire::OBJECT_KIND_VOLUME, object.id()};
-    case Object::kHost:
-      return {wire::OBJECT_KIND_HOST, object.id()};
-    case Object::kTarget:
-      return {wire::OBJECT_KIND_TARGET, object.id()};
-    case Object::OBJECT_NOT_SET:
-      break;
-  }
-  return {};
-}
-
-wire::ObjectKey to_wire(const Key& key) {
-  wire::ObjectKey out;
-  out.set_kind(key.kind);
-  out.set_id(key.id);
-  return out;
-}
-
-std::string text_of(const Key& key) {
-  static constexpr const char* kNames[] = {"object", "settings", "listener", "peer",
-                                           "pool",   "volume",   "host",     "target"};
-  const auto kind = static_cast<size_t>(key.kind);
-  const std::string name = kind < std::size(kNames) ? kNames[kind] : kNames[0];
-  return key.id.empty() ? name : name + ' ' + key.id;
-}
 
 const wire::DesiredSettings* Snapshot::settings() const {
   const auto* object = find(*objects, wire::OBJECT_KIND_SETTINGS, {});
@@ -88,17 +32,20 @@ const wire::DesiredHost* Snapshot::host(const std::string& uid) const {
   return object == nullptr ? nullptr : &object->host();
 }
 
+// In one piece: a hash that is fed a few bytes at a time costs several times as much.
 std::string digest_of(const Objects& objects) {
-  Sha256 sha;
-  for (const auto& [key, object] : objects) {
-    const char kind = static_cast<char>(key.kind);
-    sha.update({&kind, 1});
-    sha.update(key.id);
-    const char zero = 0;
-    sha.update({&zero, 1});
-    sha.update(object->digest());
+  std::string text;
+  text.reserve(objects.size() * kTextBytes);
+  for (const ObjectPtr& object : objects) {
+    text += static_cast<char>(kind_of(*object));
+    text += object->id();
+    text += '\0';
+    text += object->digest();
   }
-  return sha.finish();
+  std::string digest(SHA256_DIGEST_LENGTH, '\0');
+  SHA256(reinterpret_cast<const unsigned char*>(text.data()), text.size(),
+         reinterpret_cast<unsigned char*>(digest.data()));
+  return digest;
 }
 
 Result<Desired::Taken> Desired::take(wire::StreamUpdate update) {
@@ -128,16 +75,16 @@ Result<Desired::Taken> Desired::take(wire::StreamUpdate update) {
 Result<void> Desired::stage(wire::StreamUpdate& update) {
   staged_bytes_ += update.ByteSizeLong();
   if (staged_bytes_ > limits::kMaxDesiredBytes) return Error{"the update is too large"};
-  for (const wire::ObjectKey& removed : update.removed()) {
-    staged_.erase({removed.kind(), removed.id()});
-  }
+  std::vector<Key> removed;
+  for (const wire::ObjectKey& key : update.removed()) removed.push_back({key.kind(), key.id()});
+  std::vector<ObjectPtr> put;
   for (wire::DesiredObject& object : *update.mutable_put()) {
-    Key key = key_of(object);
-    if (key.kind == wire::OBJECT_KIND_UNSPECIFIED) {
+    if (kind_of(object) == wire::OBJECT_KIND_UNSPECIFIED) {
       return Error{"the update holds an object of a kind that this release doesn't know"};
     }
-    staged_[std::move(key)] = std::make_shared<const wire::DesiredObject>(std::move(object));
+    put.push_back(std::make_shared<const wire::DesiredObject>(std::move(object)));
   }
+  staged_.change(removed, std::move(put));
   if (staged_.size() > limits::kMaxDesiredObjects)
     return Error{"the update holds too many objects"};
   return {};

@@ -4,31 +4,15 @@
 // Values only, one thread at a time. desired_file.h keeps it over restarts, diff.h compares.
 #pragma once
 
-#include <compare>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <string>
 
 #include "base/result.h"
+#include "control/objects.h"
 #include "control/wire.h"
 
 namespace sluice::control {
-
-// In the order that the digest goes over them: by kind, then by id, bytewise.
-struct Key {
-  wire::ObjectKind kind = wire::OBJECT_KIND_UNSPECIFIED;
-  std::string id;
-  auto operator<=>(const Key&) const = default;
-};
-
-// UNSPECIFIED: of no kind that this release knows.
-Key key_of(const wire::DesiredObject& object);
-wire::ObjectKey to_wire(const Key& key);
-std::string text_of(const Key& key);  // "volume 5f0c...", for messages
-
-using ObjectPtr = std::shared_ptr<const wire::DesiredObject>;
-using Objects = std::map<Key, ObjectPtr>;
 
 struct Snapshot {
   uint64_t version = 0;  // 0: none

@@ -19,7 +19,7 @@ std::string format_desired(const Snapshot& snapshot) {
   update.set_version(snapshot.version);
   update.set_full(true);
   update.set_digest(snapshot.digest);
-  for (const auto& [key, object] : *snapshot.objects) *update.add_put() = *object;
+  for (const ObjectPtr& object : *snapshot.objects) *update.add_put() = *object;
   const std::string body = update.SerializeAsString();
   return std::string(kMagic) + std::string(kVersion) + std::string(kSeal) + checksum_text(body) +
          '\n' + body;

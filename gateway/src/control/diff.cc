@@ -21,12 +21,23 @@ bool same(const ObjectPtr& a, const ObjectPtr& b) {
   return a->SerializeAsString() == b->SerializeAsString();
 }
 
-std::vector<Objects::const_iterator> only_in(const Objects& one, const Objects& other) {
-  std::vector<Objects::const_iterator> found;
+// The place in the other that one object has its key in, if there is any, going on from `there`.
+// What both share is found by its address.
+bool meets(const ObjectPtr& object, Objects::Iterator& there, Objects::Iterator end) {
+  if (there != end && *there == object) return true;
+  while (there != end && before(**there, *object)) ++there;
+  return there != end && !before(*object, **there);
+}
+
+std::vector<ObjectPtr> only_in(const Objects& one, const Objects& other) {
+  std::vector<ObjectPtr> found;
   auto there = other.begin();
-  for (auto at = one.begin(); at != one.end(); ++at) {
-    while (there != other.end() && there->first < at->first) ++there;
-    if (there == other.end() || there->first != at->first) found.push_back(at);
+  for (const ObjectPtr& object : one) {
+    if (meets(object, there, other.end())) {
+      ++there;
+    } else {
+      found.push_back(object);
+    }
   }
   return found;
 }
@@ -56,27 +67,28 @@ bool refers_to(const wire::DesiredObject& object, const std::set<Key>& changed) 
 std::vector<Action> diff(const Objects& now, const Objects& next) {
   std::vector<Action> actions;
   std::set<Key> changed;
-  std::vector<Objects::const_iterator> gone = only_in(now, next);
-  for (const auto& at : gone) changed.insert(at->first);
+  const std::vector<ObjectPtr> gone = only_in(now, next);
+  for (const ObjectPtr& object : gone) changed.insert(key_of(*object));
   for (const wire::ObjectKind kind : kOrder) {
-    auto before = now.lower_bound({kind, {}});
-    for (auto at = next.lower_bound({kind, {}}); at != next.end() && at->first.kind == kind; ++at) {
-      while (before != now.end() && before->first < at->first) ++before;
-      const bool known = before != now.end() && before->first == at->first;
-      if (!known || !same(before->second, at->second)) {
+    auto there = now.first_of(kind);
+    for (auto at = next.first_of(kind); at != next.end() && kind_of(**at) == kind; ++at) {
+      const bool known = meets(*at, there, now.end());
+      if (!known || !same(*there, *at)) {
+        Key key = key_of(**at);
         // A target shows a volume's unit, which lives as long as the volume: what becomes of that
         // is the volume's own affair, and a failover changes hundreds of one target.
-        if (kind != wire::OBJECT_KIND_VOLUME || !known) changed.insert(at->first);
-        actions.push_back({Action::What::kPut, at->first, at->second});
-      } else if (refers_to(*at->second, changed)) {
-        actions.push_back({Action::What::kAgain, at->first, at->second});
+        if (kind != wire::OBJECT_KIND_VOLUME || !known) changed.insert(key);
+        actions.push_back({Action::What::kPut, std::move(key), *at});
+      } else if (refers_to(**at, changed)) {
+        actions.push_back({Action::What::kAgain, key_of(**at), *at});
       }
+      if (known) ++there;
     }
   }
   for (auto kind = std::rbegin(kOrder); kind != std::rend(kOrder); ++kind) {
-    for (const auto& at : gone) {
-      if (at->first.kind != *kind) continue;
-      actions.push_back({Action::What::kRemove, at->first, at->second});
+    for (const ObjectPtr& object : gone) {
+      if (kind_of(*object) != *kind) continue;
+      actions.push_back({Action::What::kRemove, key_of(*object), object});
     }
   }
   return actions;

@@ -40,10 +40,12 @@ inline wire::DesiredObject target_object(const std::string& iqn, const std::stri
 }
 
 inline Objects objects_of(const std::vector<wire::DesiredObject>& list) {
-  Objects objects;
+  std::vector<ObjectPtr> put;
   for (const wire::DesiredObject& object : list) {
-    objects[key_of(object)] = std::make_shared<const wire::DesiredObject>(object);
+    put.push_back(std::make_shared<const wire::DesiredObject>(object));
   }
+  Objects objects;
+  objects.change({}, std::move(put));
   return objects;
 }
 

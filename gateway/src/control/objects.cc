@@ -1,0 +1,113 @@
+#include "control/objects.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+namespace sluice::control {
+namespace {
+
+bool less(const wire::DesiredObject& object, wire::ObjectKind kind, std::string_view id) {
+  const wire::ObjectKind own = kind_of(object);
+  return own != kind ? own < kind : object.id() < id;
+}
+
+bool is(const wire::DesiredObject& object, wire::ObjectKind kind, std::string_view id) {
+  return kind_of(object) == kind && object.id() == id;
+}
+
+}  // namespace
+
+wire::ObjectKind kind_of(const wire::DesiredObject& object) {
+  using Object = wire::DesiredObject;
+  switch (object.object_case()) {
+    case Object::kSettings:
+      return wire::OBJECT_KIND_SETTINGS;
+    case Object::kListener:
+      return wire::OBJECT_KIND_LISTENER;
+    case Object::kPeer:
+      return wire::OBJECT_KIND_PEER;
+    case Object::kPool:
+      return wire::OBJECT_KIND_POOL;
+    case Object::kVolume:
+      return wire::OBJECT_KIND_VOLUME;
+    case Object::kHost:
+      return wire::OBJECT_KIND_HOST;
+    case Object::kTarget:
+      return wire::OBJECT_KIND_TARGET;
+    case Object::OBJECT_NOT_SET:
+      break;
+  }
+  return wire::OBJECT_KIND_UNSPECIFIED;
+}
+
+Key key_of(const wire::DesiredObject& object) { return {kind_of(object), object.id()}; }
+
+wire::ObjectKey to_wire(const Key& key) {
+  wire::ObjectKey out;
+  out.set_kind(key.kind);
+  out.set_id(key.id);
+  return out;
+}
+
+std::string text_of(const Key& key) {
+  static constexpr const char* kNames[] = {"object", "settings", "listener", "peer",
+                                           "pool",   "volume",   "host",     "target"};
+  const auto kind = static_cast<size_t>(key.kind);
+  const std::string name = kind < std::size(kNames) ? kNames[kind] : kNames[0];
+  return key.id.empty() ? name : name + ' ' + key.id;
+}
+
+bool before(const wire::DesiredObject& a, const wire::DesiredObject& b) {
+  return less(a, kind_of(b), b.id());
+}
+
+std::vector<ObjectPtr>::iterator Objects::place(wire::ObjectKind kind, std::string_view id) {
+  return std::partition_point(all_.begin(), all_.end(),
+                              [&](const ObjectPtr& o) { return less(*o, kind, id); });
+}
+
+const ObjectPtr* Objects::find(const Key& key) const {
+  const auto at = std::partition_point(
+      all_.begin(), all_.end(), [&](const ObjectPtr& o) { return less(*o, key.kind, key.id); });
+  return at == all_.end() || !is(**at, key.kind, key.id) ? nullptr : &*at;
+}
+
+Objects::Iterator Objects::first_of(wire::ObjectKind kind) const {
+  return std::partition_point(all_.begin(), all_.end(),
+                              [&](const ObjectPtr& o) { return kind_of(*o) < kind; });
+}
+
+void Objects::change(const std::vector<Key>& removed, std::vector<ObjectPtr> put) {
+  std::vector<ObjectPtr> gone;
+  for (const Key& key : removed) {
+    if (const ObjectPtr* found = find(key)) gone.push_back(*found);
+  }
+  if (!gone.empty()) {
+    std::sort(gone.begin(), gone.end());
+    std::erase_if(
+        all_, [&](const ObjectPtr& o) { return std::binary_search(gone.begin(), gone.end(), o); });
+  }
+  std::vector<ObjectPtr> fresh;
+  for (ObjectPtr& object : put) {
+    const auto at = place(kind_of(*object), object->id());
+    if (at != all_.end() && is(**at, kind_of(*object), object->id())) {
+      *at = std::move(object);
+    } else {
+      fresh.push_back(std::move(object));
+    }
+  }
+  if (fresh.empty()) return;
+  const auto in_order = [](const ObjectPtr& a, const ObjectPtr& b) { return before(*a, *b); };
+  std::stable_sort(fresh.begin(), fresh.end(), in_order);
+  const size_t known = all_.size();
+  for (ObjectPtr& object : fresh) {
+    const bool again = all_.size() > known && !before(*all_.back(), *object);
+    if (again) all_.pop_back();
+    all_.push_back(std::move(object));
+  }
+  std::inplace_merge(all_.begin(), all_.begin() + static_cast<std::ptrdiff_t>(known), all_.end(),
+                     in_order);
+}
+
+}  // namespace sluice::control
