@@ -3,9 +3,9 @@ package dispatch
 import "time"
 
 const (
-	// objectCost is what each object of its state costs a gateway with every update: it copies the whole, and proves it by its
-	// digest. Measured with 1,000 of them on the two cores that three gateways, the control plane and a host share.
-	objectCost = 4 * time.Microsecond
+	// objectCost is what each object of its state costs a gateway with every update: it proves the whole by its digest. Measured
+	// with 1,000 of them: 80 ns undisturbed; during a failover other work has the processor's caches.
+	objectCost = 200 * time.Nanosecond
 	// freeCost is what updates of no more than few objects may cost before they rest: those of one move are told at once, while
 	// of a failover of hundreds many are told together.
 	freeCost = 20 * time.Millisecond

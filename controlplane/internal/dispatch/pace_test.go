@@ -17,7 +17,7 @@ func rests(p *pace, from time.Time, count int, took time.Duration, objects, told
 }
 
 func TestTheFewUpdatesOfAMoveDoNotWaitForEachOther(t *testing.T) {
-	for i, rest := range rests(&pace{}, noon, 5, 100*time.Microsecond, 1000, 1) {
+	for i, rest := range rests(&pace{}, noon, 5, 100*time.Microsecond, 20_000, 1) {
 		if rest > time.Millisecond {
 			t.Errorf("after update %d: %s", i, rest)
 		}
@@ -30,7 +30,7 @@ func TestTheManyUpdatesOfAFailoverRestInProportionToWhatTheyCost(t *testing.T) {
 		objects int
 		want    time.Duration
 	}{
-		{100 * time.Microsecond, 1000, 32 * time.Millisecond},
+		{100 * time.Microsecond, 20_000, 32 * time.Millisecond},
 		{2 * time.Millisecond, 20, 16 * time.Millisecond},
 		{100 * time.Microsecond, 100_000, 50 * time.Millisecond},
 		{10 * time.Millisecond, 20, 50 * time.Millisecond},
@@ -46,15 +46,15 @@ func TestTheManyUpdatesOfAFailoverRestInProportionToWhatTheyCost(t *testing.T) {
 }
 
 func TestALargeUpdateRestsAtOnce(t *testing.T) {
-	if rest := (&pace{}).rest(noon, 0, 1000, few+1); rest != 32*time.Millisecond {
+	if rest := (&pace{}).rest(noon, 0, 20_000, few+1); rest != 32*time.Millisecond {
 		t.Errorf("%s", rest)
 	}
 }
 
 func TestWhatUpdatesCostIsForgottenInTime(t *testing.T) {
 	p := &pace{}
-	rests(p, noon, 100, 0, 1000, 1)
-	if rest := p.rest(noon.Add(time.Minute), 0, 1000, 1); rest > 0 {
+	rests(p, noon, 100, 0, 20_000, 1)
+	if rest := p.rest(noon.Add(time.Minute), 0, 20_000, 1); rest > 0 {
 		t.Errorf("a minute later: %s", rest)
 	}
 }
