@@ -8,6 +8,15 @@ import (
 	"sluice.dev/sluice/controlplane/internal/store"
 )
 
+// average of a volume's rate, in commands per second: what counts less the longer ago it was, over what it was observed for.
+type average struct {
+	sum, weight float64
+}
+
+func (a average) with(rate, share float64) average {
+	return average{a.sum + share*(rate-a.sum), a.weight + share*(1-a.weight)}
+}
+
 // observeLoad takes up what a gateway's volumes have done. Between two reports of one incarnation each volume that it owns
 // has a rate, which counts in the volume's average by how long it was one.
 func (v *View) observeLoad(report store.LoadReport) {
@@ -30,7 +39,7 @@ func (v *View) observeLoad(report store.LoadReport) {
 		from, counted := was[uid]
 		to, counts := is[uid]
 		if counted && counts && to >= from {
-			v.rates[uid] += share * (float64(to-from)/passed.Seconds() - v.rates[uid])
+			v.rates[uid] = v.rates[uid].with(float64(to-from)/passed.Seconds(), share)
 		}
 	}
 }
@@ -44,5 +53,12 @@ func commands(report store.LoadReport) map[string]uint64 {
 	return counts
 }
 
-// rate of a volume in commands per second: an average over LoadMemory, whoever owned it meanwhile.
-func (v *View) rate(volume *model.Volume) uint64 { return uint64(v.rates[volume.Meta.UID]) }
+// rate of a volume in commands per second: an average over LoadMemory, or over what the leader has seen of it, whoever owned it
+// meanwhile.
+func (v *View) rate(volume *model.Volume) uint64 {
+	a := v.rates[volume.Meta.UID]
+	if a.weight == 0 {
+		return 0
+	}
+	return uint64(a.sum / a.weight)
+}

@@ -31,8 +31,8 @@ type View struct {
 	applied map[objectID]map[uint32]store.AppliedReport
 	clients map[string]map[model.GatewayRef]*store.RadosClients
 
-	// rates of volumes, by UID, in commands per second.
-	rates map[string]float64
+	// rates of volumes, by UID.
+	rates map[string]average
 
 	// holds are the volumes that a gateway owns or shall own, moves how many are moving away from it.
 	holds map[uint32]map[string]bool
@@ -96,7 +96,7 @@ func NewView(term int64, now time.Time) *View {
 		Term: term, Since: now, BlocklistFor: BlocklistFor,
 		Objects: view.NewObjects(), Jobs: map[string]*store.Job{}, links: map[uint32]*link{},
 		reports: map[string]map[uint32]store.VolumeReport{}, peers: map[uint32]map[uint32]heard{},
-		pools: map[string]map[uint32]store.PoolReport{}, loads: map[uint32]store.LoadReport{}, rates: map[string]float64{},
+		pools: map[string]map[uint32]store.PoolReport{}, loads: map[uint32]store.LoadReport{}, rates: map[string]average{},
 		applied:  map[objectID]map[uint32]store.AppliedReport{},
 		clients:  map[string]map[model.GatewayRef]*store.RadosClients{},
 		failures: map[string]map[uint32]failure{}, stays: map[string]string{}, sighted: map[Key]sighting{},
