@@ -88,26 +88,35 @@ void Objects::change(const std::vector<Key>& removed, std::vector<ObjectPtr> put
     std::erase_if(
         all_, [&](const ObjectPtr& o) { return std::binary_search(gone.begin(), gone.end(), o); });
   }
-  std::vector<ObjectPtr> fresh;
-  for (ObjectPtr& object : put) {
-    const auto at = place(kind_of(*object), object->id());
-    if (at != all_.end() && is(**at, kind_of(*object), object->id())) {
-      *at = std::move(object);
+  std::vector<std::pair<ObjectPtr, size_t>> fresh;  // with their places in `put`
+  for (size_t i = 0; i < put.size(); ++i) {
+    const wire::DesiredObject& object = *put[i];
+    const auto at = place(kind_of(object), object.id());
+    if (at != all_.end() && is(**at, kind_of(object), object.id())) {
+      *at = std::move(put[i]);
     } else {
-      fresh.push_back(std::move(object));
+      fresh.emplace_back(std::move(put[i]), i);
     }
   }
   if (fresh.empty()) return;
-  const auto in_order = [](const ObjectPtr& a, const ObjectPtr& b) { return before(*a, *b); };
-  std::stable_sort(fresh.begin(), fresh.end(), in_order);
-  const size_t known = all_.size();
-  for (ObjectPtr& object : fresh) {
-    const bool again = all_.size() > known && !before(*all_.back(), *object);
-    if (again) all_.pop_back();
-    all_.push_back(std::move(object));
+  std::sort(fresh.begin(), fresh.end(), [](const auto& a, const auto& b) {
+    if (before(*a.first, *b.first)) return true;
+    return !before(*b.first, *a.first) && a.second < b.second;
+  });
+  std::vector<ObjectPtr> merged;
+  merged.reserve(all_.size() + fresh.size());
+  auto known = all_.begin();
+  for (size_t i = 0; i < fresh.size(); ++i) {
+    const ObjectPtr& object = fresh[i].first;
+    if (i + 1 < fresh.size() && !before(*object, *fresh[i + 1].first)) continue;  // a later one
+    const auto next = std::partition_point(known, all_.end(),
+                                           [&](const ObjectPtr& o) { return before(*o, *object); });
+    merged.insert(merged.end(), std::make_move_iterator(known), std::make_move_iterator(next));
+    merged.push_back(object);
+    known = next;
   }
-  std::inplace_merge(all_.begin(), all_.begin() + static_cast<std::ptrdiff_t>(known), all_.end(),
-                     in_order);
+  merged.insert(merged.end(), std::make_move_iterator(known), std::make_move_iterator(all_.end()));
+  all_ = std::move(merged);
 }
 
 }  // namespace sluice::control
