@@ -129,7 +129,8 @@ func (e experiment) run(ctx context.Context) (*verdict, error) {
 	}
 	events.began = time.Now()
 	if s, ok := scenarios[e.scenario]; ok {
-		return v, e.follow(ctx, s.steps(system.(*clustered)), system, w, v, events, closeHosts)
+		c := system.(*clustered)
+		return v, e.follow(ctx, s.steps(c), c, w, v, events, closeHosts)
 	}
 	all := plan(e.seed, e.duration, slices.DeleteFunc(system.faults(w.hosts), func(f *fault) bool {
 		return e.only != nil && !e.only.MatchString(f.name) && !e.only.MatchString(f.kind)
@@ -152,7 +153,7 @@ func (e experiment) places(system system) []history.Place {
 }
 
 // follow plays a scenario while clients act, and judges it.
-func (e experiment) follow(ctx context.Context, steps []step, system system, w *workload, v *verdict, events *timeline,
+func (e experiment) follow(ctx context.Context, steps []step, system *clustered, w *workload, v *verdict, events *timeline,
 	closeHosts func(),
 ) error {
 	acting, stop := context.WithCancel(ctx)
@@ -163,6 +164,9 @@ func (e experiment) follow(ctx context.Context, steps []step, system system, w *
 		w.act(acting)
 	}()
 	err := playSteps(ctx, steps, func(format string, arguments ...any) { events.note(true, format, arguments...) })
+	if err != nil {
+		fmt.Println(system.seen(ctx))
+	}
 	stop()
 	<-done
 	var broken brokenPromise

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"sluice.dev/sluice/tests/cluster"
@@ -56,6 +57,21 @@ func playSteps(ctx context.Context, all []step, note noter) error {
 		}
 	}
 	return nil
+}
+
+// seen is what the cluster says of itself, for whoever looks for the cause of a step that failed.
+func (c *clustered) seen(ctx context.Context) string {
+	var all strings.Builder
+	for _, question := range [][]string{{"events", "--last", "40"}, {"volume", "describe", cluster.VolumeName(0)}} {
+		limited, cancel := context.WithTimeout(ctx, stopBound)
+		answer, err := c.Control(limited, question...)
+		cancel()
+		fmt.Fprintf(&all, "--- sluicectl %s\n%s", strings.Join(question, " "), answer)
+		if err != nil {
+			fmt.Fprintln(&all, err)
+		}
+	}
+	return all.String() + c.Logs(40)
 }
 
 // rollingUpgrade: each gateway is drained, stopped in good order, started again and taken into use.
@@ -150,6 +166,7 @@ func (c *clustered) controlPlaneRestored() []step {
 	backup := filepath.Join(c.Directory, "backup.db")
 	data := filepath.Join(c.Directory, "cp-1")
 	var key []byte // of the secrets: kept apart from the data, as operators are told to
+	var reached uint64
 	return []step{
 		{"backup", func(ctx context.Context) (err error) {
 			if key, err = os.ReadFile(filepath.Join(data, "secrets.key")); err != nil {
@@ -158,7 +175,13 @@ func (c *clustered) controlPlaneRestored() []step {
 			_, err = c.Control(ctx, "backup", backup)
 			return err
 		}},
-		{"a volume is moved after the backup", c.moveAny},
+		{"a volume is moved after the backup", func(ctx context.Context) (err error) {
+			if err := c.moveAny(ctx); err != nil {
+				return err
+			}
+			reached, err = c.Owned(ctx, 0)
+			return err
+		}},
 		{"the control plane is lost with its data and restored", func(ctx context.Context) error {
 			replica := c.Replicas[0]
 			c.keeper.held[replica].Store(true)
@@ -173,6 +196,15 @@ func (c *clustered) controlPlaneRestored() []step {
 				return err
 			}
 			return replica.Start()
+		}},
+		{"what gateways have reached since the backup is known", func(ctx context.Context) error {
+			return world.Until(ctx, func() error {
+				epoch, err := c.Owned(ctx, 0)
+				if err == nil && epoch < reached {
+					err = fmt.Errorf("%s is in epoch %d, and gateways have reached %d", cluster.VolumeName(0), epoch, reached)
+				}
+				return err
+			})
 		}},
 		{"all is as before", c.WaitReady},
 		{"a volume is moved", c.moveAny},

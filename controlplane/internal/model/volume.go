@@ -86,7 +86,7 @@ type VolumeStatus struct {
 	Move *RequestedMove `json:"move,omitempty"`
 	// Refusal says why what was requested last, a move or a rollback, came to nothing; the next request forgets it.
 	Refusal *Refusal `json:"moveRefusal,omitempty"`
-	// MovedAt is when a requested move began last: rebalancing leaves alone what somebody has placed, for RequestedMoveHolds.
+	// MovedAt is when a move was requested last that was begun, or found the volume where it was to go: rebalancing leaves alone what somebody has placed, for RequestedMoveHolds.
 	MovedAt time.Time `json:"movedAt,omitzero"`
 	// RollBack is asked for and has yet to be done; until then nobody is given the volume.
 	RollBack *RollBackRequest `json:"rollBack,omitempty"`

@@ -26,8 +26,7 @@ func (o *owning) carryOut(request *model.MoveRequest) *Action {
 	case refusal != "":
 		return o.refuse(*request, refusal)
 	case next == o.is.Owner:
-		return o.endRequest(*request, nil, Event{false, "Moved",
-			fmt.Sprintf("gateway %d owns the volume already", next.Number)})
+		return o.alreadyThere(*request)
 	}
 	a := o.move(next, reasonMoveRequest)
 	a.Own.Request = request
@@ -65,17 +64,25 @@ func (o *owning) destination(number uint32) (next model.GatewayRef, refusal stri
 
 // refuse ends a request that nothing comes of.
 func (o *owning) refuse(asked model.MoveRequest, why string) *Action {
-	return o.endRequest(asked, &model.Refusal{Reason: reasonMoveRefused, Message: why}, Event{true, reasonMoveRefused, why})
+	refusal := &model.Refusal{Reason: reasonMoveRefused, Message: why} // it stays in the volume's status
+	return o.closeRequest(asked, Event{true, reasonMoveRefused, why}, func(status *model.VolumeStatus) { status.Refusal = refusal })
 }
 
-// endRequest ends a request to move, unless somebody asked for another one meanwhile. A refusal stays in the volume's status.
-func (o *owning) endRequest(asked model.MoveRequest, refusal *model.Refusal, event Event) *Action {
+// alreadyThere ends a request for the gateway that owns the volume: it counts as carried out, and so rebalancing leaves the volume there.
+func (o *owning) alreadyThere(asked model.MoveRequest) *Action {
+	return o.closeRequest(asked, Event{false, "Moved", fmt.Sprintf("gateway %d owns the volume already", o.is.Owner.Number)},
+		func(status *model.VolumeStatus) { status.Refusal, status.MovedAt = nil, asked.Since })
+}
+
+// closeRequest takes a request away and notes what came of it, unless somebody asked for something else meanwhile.
+func (o *owning) closeRequest(asked model.MoveRequest, event Event, note func(*model.VolumeStatus)) *Action {
 	a := modify(o.volume, func(object model.Object) bool {
 		status := &object.(*model.Volume).Status
 		if status.MoveRequest == nil || *status.MoveRequest != asked {
 			return false
 		}
-		status.MoveRequest, status.Refusal = nil, refusal
+		status.MoveRequest = nil
+		note(status)
 		return true
 	}, &event)
 	return &a

@@ -7,6 +7,7 @@ import (
 
 	"sluice.dev/sluice/controlplane/internal/model"
 	"sluice.dev/sluice/controlplane/internal/orchestrator"
+	"sluice.dev/sluice/controlplane/internal/placement"
 	"sluice.dev/sluice/controlplane/internal/store"
 )
 
@@ -111,6 +112,42 @@ func TestARequestedMoveIsUnderWayUntilItsGatewayServes(t *testing.T) {
 	observed(v, ref(2), store.VolumeServing, is.Epoch, is.Order)
 	if told := settle(t, v, start); told.Reason != "Settled" || v.Volumes["v"].Status.Move != nil {
 		t.Fatalf("%+v, %+v", told, v.Volumes["v"].Status)
+	}
+}
+
+// A request that finds the volume where it is to go counts as one that was carried out: after a restore of the store an administrator may
+// ask for what the gateways have done already.
+func TestRebalancingLeavesAVolumeWhereItWasAskedToBe(t *testing.T) {
+	for name, moves := range map[string]bool{"moved there": true, "there already": false} {
+		t.Run(name, func(t *testing.T) {
+			v := known(2)
+			exported(v, atOne, true)
+			asked, other := uint32(1), uint32(2)
+			if moves {
+				asked, other = 2, 1
+			}
+			v.TakePlan(placement.Assignment{Targets: []placement.TargetPaths{{Target: "t", Gateways: []uint32{1, 2}, Redundant: true}},
+				Volumes: []placement.VolumeOwner{{Volume: "v", Owner: other}}})
+			requested(v, asked)
+			settle(t, v, start)
+			if moves {
+				is := v.Volumes["v"].Status.Ownership
+				observed(v, ref(1), store.VolumeReleased, is.Epoch, is.Order)
+				settle(t, v, start)
+				is = v.Volumes["v"].Status.Ownership
+				observed(v, ref(2), store.VolumeServing, is.Epoch, is.Order)
+			}
+			for _, now := range []time.Time{start, start.Add(orchestrator.RequestedMoveHolds - 1)} {
+				settle(t, v, now)
+				if is := v.Volumes["v"].Status.Ownership; is.State != model.Owned || is.Owner != ref(asked) {
+					t.Errorf("%v after the request: %+v", now.Sub(start), is)
+				}
+			}
+			settle(t, v, start.Add(orchestrator.RequestedMoveHolds))
+			if is := v.Volumes["v"].Status.Ownership; is.State != model.Moving || is.Next != ref(other) {
+				t.Errorf("once the request is an hour old: %+v", is)
+			}
+		})
 	}
 }
 
