@@ -5,7 +5,7 @@ SHELL := /bin/bash
 export PATH := $(CURDIR)/build/toolchain/go/bin:$(PATH)
 
 # The tiers of `make test`, fast ones first. Each is also a target: make test-unit, ...
-TIERS := unit go controlplane cluster charts operator csi asan corpus model tsan libiscsi qemu ceph hostile operations robustness guest passthrough powercut package
+TIERS := unit go controlplane cluster charts operator csi asan corpus model tsan libiscsi qemu ceph hostile operations robustness scenarios guest passthrough powercut package
 # `make lint test` counts lint's checks in the closing line too.
 SUMMED := $(if $(filter lint,$(MAKECMDGOALS)),lint) $(TIERS)
 
@@ -122,6 +122,10 @@ test-operations: build ## starts that fail, reloads and stops under load, figure
 test-robustness: build ## SIGKILL, SIGSTOP, cut links, lost packets, resets under load: histories judged, 1 minute
 	@.ci/deps go faults
 	@.ci/tier robustness tests/robustness/run
+
+test-scenarios: build ## in a cluster under load: rolling upgrade, control plane restored, 40 seconds; `make scenarios` has all
+	@.ci/deps go faults
+	@.ci/tier scenarios tests/scenarios/run rolling-upgrade controlplane-restored
 
 test-guest: build-gateway ## the Linux initiator in a QEMU guest: mkfs, fio verify, fstrim, resize, CHAP
 	@.ci/deps guest clients
