@@ -2,11 +2,14 @@
 # other: each room's headers are reachable only through an include directory of its own, which
 # holds a single link to the folder. An arrow that DESIGN §5 doesn't draw fails to compile.
 
-# sluice_room(<name> [ROOMS a b ...] [PACKAGES pkg::target ...])
-# Compiles every *.cc of the folder but *_test.cc, *_bench.cc and main.cc into a static library.
+# sluice_room(<name> [PARTS folder ...] [ROOMS a b ...] [PACKAGES pkg::target ...])
+# Compiles every *.cc of the folder but *_test.cc, *_bench.cc and main.cc into a static library. PARTS are folders
+# in it that belong to the same room: a room with many files keeps what belongs together in one.
 function(sluice_room name)
-  cmake_parse_arguments(ARG "" "" "ROOMS;PACKAGES" ${ARGN})
-  file(GLOB sources CONFIGURE_DEPENDS *.cc)
+  cmake_parse_arguments(ARG "" "" "PARTS;ROOMS;PACKAGES" ${ARGN})
+  list(TRANSFORM ARG_PARTS APPEND /*.cc OUTPUT_VARIABLE globs)
+  file(GLOB sources CONFIGURE_DEPENDS *.cc ${globs})
+  set(tests ${sources})
   list(FILTER sources EXCLUDE REGEX "_(test|bench)\\.cc$|/main\\.cc$")
   set(view ${CMAKE_BINARY_DIR}/rooms/${name})
   file(MAKE_DIRECTORY ${view})
@@ -22,7 +25,7 @@ function(sluice_room name)
   list(TRANSFORM ARG_ROOMS PREPEND sluice_)
   target_link_libraries(sluice_${name} ${scope} ${ARG_ROOMS} ${ARG_PACKAGES})
 
-  file(GLOB tests CONFIGURE_DEPENDS *_test.cc)
+  list(FILTER tests INCLUDE REGEX "_test\\.cc$")
   if(SLUICE_TESTS AND tests)
     sluice_test(${name}_test SOURCES ${tests} ROOMS ${name})
   endif()

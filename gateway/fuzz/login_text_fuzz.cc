@@ -9,7 +9,7 @@
 #include <memory>
 #include <string>
 
-#include "iscsi/login.h"
+#include "iscsi/login/login.h"
 #include "lun/exports.h"
 
 namespace {

@@ -4,7 +4,7 @@
 
 #include "base/log.h"
 #include "config/flags.h"
-#include "control/owned_units.h"
+#include "control/volume/owned_units.h"
 #include "control_rbd/rbd_pool.h"
 #include "lun/unit.h"
 

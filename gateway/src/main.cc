@@ -26,7 +26,7 @@
 #include "config/flags.h"
 #include "config/summary.h"
 #include "lun/exports.h"
-#include "lun/reservation_store.h"
+#include "lun/reservations/reservation_store.h"
 #include "lun/unit.h"
 #include "metrics/endpoint.h"
 #include "net/engine.h"

@@ -48,7 +48,7 @@ func TestTheEpochThatAnOwnerServedInIsOnDiskWhenItsNodeLosesPower(t *testing.T) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Twice: each of the two slots for claims (gateway/src/control/claim_slots.h) is written over.
+	// Twice: each of the two slots for claims (gateway/src/control/local/claim_slots.h) is written over.
 	var served uint64
 	for _, next := range []int{1 - owner, owner} {
 		if err := c.Bring(ctx, 0, next); err != nil {

@@ -16,7 +16,7 @@
 #include "base/result.h"
 #include "config/changes.h"
 #include "lun/exports.h"
-#include "lun/reservation_contract.h"
+#include "lun/reservations/reservation_contract.h"
 
 namespace sluice::config {
 

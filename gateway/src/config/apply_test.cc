@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "config/parse_fixture.h"
-#include "lun/reservations.h"
+#include "lun/reservations/reservations.h"
 #include "lun/unit.h"
 
 namespace sluice::config {

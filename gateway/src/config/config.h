@@ -15,7 +15,7 @@
 #include "base/clock.h"
 #include "base/limits.h"
 #include "base/log.h"
-#include "iscsi/parameters.h"
+#include "iscsi/login/parameters.h"
 
 namespace sluice::config {
 

@@ -8,7 +8,7 @@
 #include "config/default_name.h"
 #include "config/parse.h"
 #include "config/protected_file.h"
-#include "iscsi/names.h"
+#include "iscsi/login/names.h"
 
 #ifndef SLUICE_VERSION
 #define SLUICE_VERSION "0"

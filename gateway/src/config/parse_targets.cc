@@ -8,7 +8,7 @@
 #include "config/default_name.h"
 #include "config/protected_file.h"
 #include "config/uuid.h"
-#include "iscsi/names.h"
+#include "iscsi/login/names.h"
 
 namespace sluice::config {
 namespace {

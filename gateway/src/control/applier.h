@@ -14,7 +14,7 @@
 #include "base/reactors.h"
 #include "control/desired.h"
 #include "control/diff.h"
-#include "control/volumes.h"
+#include "control/volume/volumes.h"
 #include "lun/exports.h"
 
 namespace sluice::control {

@@ -3,7 +3,7 @@
 
 #include "base/limits.h"
 #include "control/applier.h"
-#include "iscsi/chap.h"
+#include "iscsi/login/chap.h"
 
 namespace sluice::control {
 namespace {

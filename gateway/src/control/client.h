@@ -15,11 +15,11 @@
 #include <vector>
 
 #include "control/applier.h"
-#include "control/storage_pool.h"
 #include "control/stream.h"
-#include "control/units.h"
+#include "control/volume/storage_pool.h"
+#include "control/volume/units.h"
 #include "iscsi/session_view.h"
-#include "lun/reservation_contract.h"
+#include "lun/reservations/reservation_contract.h"
 
 namespace sluice::control {
 

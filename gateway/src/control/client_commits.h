@@ -16,7 +16,7 @@
 #include <string>
 #include <utility>
 
-#include "control/turns.h"
+#include "control/volume/turns.h"
 #include "control/wire.h"
 
 namespace sluice::control {

@@ -8,8 +8,8 @@
 
 #include "control/desired_file.h"
 #include "control/fake_replica.h"
-#include "control/owned_units.h"
 #include "control/test_objects.h"
+#include "control/volume/owned_units.h"
 #include "lun/unit.h"
 
 namespace sluice::control {

@@ -1,7 +1,7 @@
 #include "control/desired_file.h"
 
 #include "base/limits.h"
-#include "control/files.h"
+#include "control/local/files.h"
 
 namespace sluice::control {
 namespace {

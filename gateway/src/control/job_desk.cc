@@ -5,7 +5,7 @@
 
 #include "base/limits.h"
 #include "base/log.h"
-#include "control/quiesce.h"
+#include "control/local/quiesce.h"
 
 namespace sluice::control {
 namespace {

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "control/turns.h"
-#include "control/volumes.h"
+#include "control/volume/turns.h"
+#include "control/volume/volumes.h"
 
 namespace sluice::control {
 

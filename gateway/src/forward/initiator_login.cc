@@ -5,7 +5,7 @@
 
 #include <optional>
 
-#include "iscsi/text.h"
+#include "iscsi/login/text.h"
 
 namespace sluice::forward {
 namespace {

@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
-#include "iscsi/chap.h"
 #include "iscsi/forwarding_wire.h"
-#include "iscsi/parameters.h"
-#include "iscsi/text.h"
+#include "iscsi/login/chap.h"
+#include "iscsi/login/parameters.h"
+#include "iscsi/login/text.h"
 #include "pdu/bhs.h"
 
 namespace sluice::forward {

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "base/log.h"
+#include "lun/commands/handler.h"
 #include "lun/exports.h"
-#include "lun/handler.h"
 
 namespace sluice::forward {
 namespace {

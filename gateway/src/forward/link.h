@@ -23,7 +23,7 @@
 
 #include "forward/peers.h"
 #include "forward/stream.h"
-#include "iscsi/forwarding_access.h"
+#include "iscsi/login/forwarding_access.h"
 #include "lun/forwarding.h"
 #include "lun/nexus.h"
 

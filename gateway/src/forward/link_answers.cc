@@ -3,7 +3,7 @@
 
 #include "base/log.h"
 #include "forward/link.h"
-#include "lun/handler.h"
+#include "lun/commands/handler.h"
 
 namespace sluice::forward {
 

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "forward/link.h"
-#include "lun/handler.h"
+#include "lun/commands/handler.h"
 
 namespace sluice::forward {
 namespace {

@@ -12,7 +12,7 @@
 #include <string>
 #include <string_view>
 
-#include "iscsi/login.h"
+#include "iscsi/login/login.h"
 #include "iscsi/outbox.h"
 #include "iscsi/pdu_writer.h"
 #include "iscsi/session.h"

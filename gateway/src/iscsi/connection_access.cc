@@ -1,9 +1,9 @@
 // Whether a session still belongs where it is, and how one that doesn't is asked to leave.
 #include "base/limits.h"
 #include "base/log.h"
-#include "iscsi/chap.h"
 #include "iscsi/connection.h"
 #include "iscsi/counters.h"
+#include "iscsi/login/chap.h"
 
 namespace sluice::iscsi {
 

@@ -15,7 +15,7 @@
 #include <string_view>
 #include <vector>
 
-#include "iscsi/login.h"
+#include "iscsi/login/login.h"
 
 namespace sluice::iscsi {
 

@@ -2,10 +2,10 @@
 #include <gtest/gtest.h>
 
 #include "base/limits.h"
-#include "iscsi/forwarding_access.h"
 #include "iscsi/forwarding_wire.h"
 #include "iscsi/hearing.h"
-#include "iscsi/login_dialogue.h"
+#include "iscsi/login/forwarding_access.h"
+#include "iscsi/login/login_dialogue.h"
 #include "iscsi/ping_tokens.h"
 
 namespace sluice::iscsi {

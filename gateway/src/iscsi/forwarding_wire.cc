@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "iscsi/text.h"
+#include "iscsi/login/text.h"
 
 namespace sluice::iscsi {
 namespace {

@@ -22,15 +22,15 @@
 #include "iscsi/command_window.h"
 #include "iscsi/forwarding_wire.h"
 #include "iscsi/hearing.h"
-#include "iscsi/login.h"
+#include "iscsi/login/login.h"
+#include "iscsi/login/parameters.h"
+#include "iscsi/login/text_exchange.h"
 #include "iscsi/outbox.h"
-#include "iscsi/parameters.h"
 #include "iscsi/pdu_writer.h"
 #include "iscsi/ping_tokens.h"
 #include "iscsi/session_view.h"
 #include "iscsi/shard.h"
 #include "iscsi/task.h"
-#include "iscsi/text_exchange.h"
 #include "pdu/framer.h"
 
 namespace sluice::iscsi {

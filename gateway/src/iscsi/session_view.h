@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "iscsi/parameters.h"
+#include "iscsi/login/parameters.h"
 
 namespace sluice::iscsi {
 

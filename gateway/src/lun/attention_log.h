@@ -9,7 +9,7 @@
 #include <optional>
 #include <vector>
 
-#include "lun/reservations.h"
+#include "lun/reservations/reservations.h"
 
 namespace sluice::lun {
 

@@ -1,6 +1,6 @@
 #include "lun/change_watch.h"
 
-#include "lun/tokens.h"
+#include "lun/copies/tokens.h"
 
 namespace sluice::lun {
 

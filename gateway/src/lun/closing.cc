@@ -17,7 +17,7 @@
 #include "lun/countdown.h"
 #include "lun/exports.h"
 #include "lun/ownership.h"
-#include "lun/range_table.h"
+#include "lun/ranges/range_table.h"
 #include "lun/task_set.h"
 
 namespace sluice::lun {

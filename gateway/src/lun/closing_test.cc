@@ -4,9 +4,9 @@
 #include <thread>
 
 #include "lun/cluster_fixture.h"
-#include "lun/range_table.h"
-#include "lun/third_party.h"
-#include "lun/tokens.h"
+#include "lun/copies/third_party.h"
+#include "lun/copies/tokens.h"
+#include "lun/ranges/range_table.h"
 
 namespace sluice::lun {
 namespace {

@@ -8,11 +8,11 @@
 #include <utility>
 #include <vector>
 
+#include "lun/commands/handler.h"
 #include "lun/forwarding.h"
-#include "lun/handler.h"
 #include "lun/lun_fixture.h"
 #include "lun/ownership.h"
-#include "lun/reservations.h"
+#include "lun/reservations/reservations.h"
 
 namespace sluice::lun {
 

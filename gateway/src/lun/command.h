@@ -132,7 +132,7 @@ struct Command {
     kHeld,  // until its unit has an owner, or its share of the unit's bandwidth (lun/placing.h)
     kBlocked,
     kWaitingForRange,
-    kWaitingForTurn,    // to change reservations; lun/reservation_turns.h
+    kWaitingForTurn,    // to change reservations; lun/reservations/reservation_turns.h
     kForwarded,         // handed to `link`
     kForwardedAborted,  // ... which has been told of its abort
     kRunning

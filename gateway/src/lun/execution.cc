@@ -1,12 +1,12 @@
 #include "lun/execution.h"
 
 #include "base/canary.h"
+#include "lun/commands/handler.h"
+#include "lun/commands/handlers.h"
 #include "lun/forwarding.h"
 #include "lun/gate.h"
-#include "lun/handler.h"
-#include "lun/handlers.h"
 #include "lun/placing.h"
-#include "lun/range_table.h"
+#include "lun/ranges/range_table.h"
 #include "lun/task_set.h"
 
 namespace sluice::lun {

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/limits.h"
-#include "lun/reservation_commands_fixture.h"
+#include "lun/reservations/reservation_commands_fixture.h"
 
 namespace sluice::lun {
 

@@ -24,8 +24,8 @@ class Link {
   virtual ~Link() = default;
 
   // Hands over `command`, whose data-out is all there. It ends by finish_forwarded() or
-  // finish_sense() (lun/handler.h), later or inside the call: with the owner's status, sense and
-  // data, or, when nothing of it can reach the owner's backend any more (R6), with
+  // finish_sense() (lun/commands/handler.h), later or inside the call: with the owner's status,
+  // sense and data, or, when nothing of it can reach the owner's backend any more (R6), with
   //   - return_forwarded() where the owner refused it unexecuted, because it doesn't own the volume
   //     in `epoch` (any more) or the command's token was too old: it waits for an owner and is
   //     tried again, within limits::kHoldCommands (R7);

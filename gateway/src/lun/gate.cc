@@ -2,9 +2,9 @@
 
 #include <mutex>
 
-#include "lun/handler.h"
+#include "lun/commands/handler.h"
 #include "lun/nexus.h"
-#include "lun/reservations.h"
+#include "lun/reservations/reservations.h"
 
 namespace sluice::lun {
 namespace {

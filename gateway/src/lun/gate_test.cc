@@ -5,7 +5,7 @@
 #include <mutex>
 
 #include "lun/lun_fixture.h"
-#include "lun/reservations.h"
+#include "lun/reservations/reservations.h"
 
 namespace sluice::lun {
 namespace {

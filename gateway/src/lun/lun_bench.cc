@@ -11,8 +11,8 @@
 #include "lun/exports.h"
 #include "lun/latency_log.h"
 #include "lun/nexus.h"
-#include "lun/range_table.h"
-#include "lun/reservations.h"
+#include "lun/ranges/range_table.h"
+#include "lun/reservations/reservations.h"
 #include "lun/unit.h"
 
 namespace sluice::lun {

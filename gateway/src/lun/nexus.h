@@ -15,8 +15,8 @@
 #include "base/buffer.h"
 #include "base/reactors.h"
 #include "lun/command.h"
-#include "lun/copy_records.h"
-#include "lun/reservation_rights.h"
+#include "lun/copies/copy_records.h"
+#include "lun/reservations/reservation_rights.h"
 
 namespace sluice::lun {
 

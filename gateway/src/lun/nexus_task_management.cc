@@ -7,7 +7,7 @@
 #include "lun/exports.h"
 #include "lun/forwarding.h"
 #include "lun/nexus.h"
-#include "lun/reservations.h"
+#include "lun/reservations/reservations.h"
 #include "lun/task_set.h"
 #include "lun/unit.h"
 #include "scsi/report_luns.h"

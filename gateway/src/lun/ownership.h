@@ -13,7 +13,7 @@
 #include <memory>
 
 #include "base/reactors.h"
-#include "lun/reservation_contract.h"
+#include "lun/reservations/reservation_contract.h"
 #include "lun/role.h"
 #include "lun/unit.h"
 

@@ -13,13 +13,13 @@
 #include <vector>
 
 #include "base/buffer.h"
+#include "lun/commands/handler.h"
 #include "lun/exports.h"
 #include "lun/forwarding.h"
-#include "lun/handler.h"
 #include "lun/latency_log.h"
 #include "lun/nexus.h"
 #include "lun/ownership.h"
-#include "lun/reservations.h"
+#include "lun/reservations/reservations.h"
 #include "lun/statistics.h"
 #include "lun/test_threads.h"
 

@@ -5,11 +5,11 @@
 
 #include "base/limits.h"
 #include "lun/bandwidth.h"
+#include "lun/commands/handlers.h"
+#include "lun/commands/media_range.h"
 #include "lun/execution.h"
 #include "lun/forwarding.h"
 #include "lun/gate.h"
-#include "lun/handlers.h"
-#include "lun/media_range.h"
 #include "lun/task_set.h"
 
 namespace sluice::lun {
@@ -114,7 +114,7 @@ void forward(Command& command, const Role& role) {
 }
 
 // What a command takes of a limited unit, in bytes and besides itself; nullopt: nothing at all.
-// Copies pay for their bytes piece by piece, at both units (lun/copier.h).
+// Copies pay for their bytes piece by piece, at both units (lun/copies/copier.h).
 std::optional<uint64_t> cost(const Unit& unit, Command& command) {
   switch (command.info->operation) {
     case Operation::kUnmap:

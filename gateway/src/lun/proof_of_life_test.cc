@@ -2,7 +2,7 @@
 // R2).
 #include <gtest/gtest.h>
 
-#include "lun/reservation_commands_fixture.h"
+#include "lun/reservations/reservation_commands_fixture.h"
 
 namespace sluice::lun {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <vector>
 
+#include "lun/commands/handler.h"
 #include "lun/exports.h"
-#include "lun/handler.h"
 #include "scsi/inquiry.h"
 #include "scsi/report_luns.h"
 #include "scsi/request_sense.h"

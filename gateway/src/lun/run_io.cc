@@ -3,8 +3,8 @@
 #include <cerrno>
 #include <climits>
 
+#include "lun/commands/handler.h"
 #include "lun/execution.h"
-#include "lun/handler.h"
 
 namespace sluice::lun {
 namespace {

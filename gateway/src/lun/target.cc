@@ -3,8 +3,8 @@
 
 #include "base/limits.h"
 #include "lun/attention_log.h"
+#include "lun/copies/tokens.h"
 #include "lun/exports.h"
-#include "lun/tokens.h"
 #include "lun/unit.h"
 #include "scsi/identity.h"
 

@@ -5,8 +5,8 @@
 #include "base/limits.h"
 #include "lun/attention_log.h"
 #include "lun/bandwidth.h"
-#include "lun/range_table.h"
-#include "lun/reservations.h"
+#include "lun/ranges/range_table.h"
+#include "lun/reservations/reservations.h"
 #include "lun/statistics.h"
 #include "lun/unopened.h"
 

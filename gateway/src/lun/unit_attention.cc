@@ -3,7 +3,7 @@
 
 #include "base/limits.h"
 #include "lun/attention_log.h"
-#include "lun/reservation_effects.h"
+#include "lun/reservations/reservation_effects.h"
 #include "lun/unit.h"
 
 namespace sluice::lun {

@@ -1,8 +1,8 @@
 // What a unit says about itself, as the builders in scsi/ want it.
 #include <algorithm>
 
+#include "lun/copies/third_party.h"
 #include "lun/exports.h"
-#include "lun/third_party.h"
 #include "lun/unit.h"
 
 namespace sluice::lun {

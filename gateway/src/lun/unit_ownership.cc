@@ -3,7 +3,7 @@
 
 #include "base/limits.h"
 #include "lun/bandwidth.h"
-#include "lun/reservation_contract.h"
+#include "lun/reservations/reservation_contract.h"
 #include "lun/unit.h"
 #include "lun/unopened.h"
 

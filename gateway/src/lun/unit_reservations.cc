@@ -1,7 +1,7 @@
 // What a unit finds of its reservations when it comes up, and what its gate knows of them.
 #include <mutex>
 
-#include "lun/reservation_contract.h"
+#include "lun/reservations/reservation_contract.h"
 #include "lun/unit.h"
 
 namespace sluice::lun {

@@ -11,7 +11,7 @@
 #include "lun/exports.h"
 #include "lun/latency_log.h"
 #include "lun/nexus.h"
-#include "lun/reservations.h"
+#include "lun/reservations/reservations.h"
 #include "lun/statistics.h"
 #include "lun/test_threads.h"
 #include "lun/unit.h"

@@ -18,7 +18,7 @@
 #include "base/result.h"
 #include "forward/peers.h"
 #include "iscsi/counters.h"
-#include "iscsi/forwarding_access.h"
+#include "iscsi/login/forwarding_access.h"
 #include "iscsi/session_view.h"
 #include "iscsi/shard.h"
 #include "lun/exports.h"

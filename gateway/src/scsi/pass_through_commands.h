@@ -43,7 +43,8 @@ inline constexpr CommandInfo kPassThroughCommands[] = {
      {0x37, 0, 0x1f, 0, 0, 0, 0, kAll, kAll},
      kMedium,
      "READ DEFECT DATA(10)"},
-    // SPC-5, READ BUFFER(10) command; modes 02h (data) and 03h (descriptor), lun/pass_through.cc
+    // SPC-5, READ BUFFER(10) command; modes 02h (data) and 03h (descriptor),
+    // lun/commands/pass_through.cc
     {0x3c,
      kNone,
      10,

@@ -1,6 +1,6 @@
 // A PERSISTENT RESERVE OUT of which nobody knows whether it happened (DESIGN R3), as a host sees
 // it.
-#include "lun/reservation_contract.h"
+#include "lun/reservations/reservation_contract.h"
 #include "lun/unit.h"
 #include "simulation/host_fixture.h"
 

@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "control/client_commits.h"
-#include "control/storage_pool.h"
+#include "control/volume/storage_pool.h"
 #include "control_rbd/outlet.h"
 #include "rbd/rados_client.h"
 #include "rbd/workers.h"

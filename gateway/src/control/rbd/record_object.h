@@ -1,5 +1,5 @@
-// A volume's record (control/record.h) beside its image: an object `sluice.volume.<uid>` in the
-// pool, written by the client that does the I/O, so that one that is blocklisted can't.
+// A volume's record (control/local/record.h) beside its image: an object `sluice.volume.<uid>` in
+// the pool, written by the client that does the I/O, so that one that is blocklisted can't.
 //
 // Threads: workers, one at a time; calls wait for Ceph.
 #pragma once
@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-#include "control/record.h"
+#include "control/local/record.h"
 #include "rbd/rados_client.h"
 
 namespace sluice::control {

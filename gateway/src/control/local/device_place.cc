@@ -1,0 +1,93 @@
+#include "control/local/device_place.h"
+
+#include <fcntl.h>
+
+#include <cerrno>
+
+#include "backend/block.h"
+#include "control/local/device_survey.h"
+
+namespace sluice::control {
+namespace {
+
+// By labels alone. Error: there is none, or more than one.
+Result<std::string> find_device(const std::vector<std::string>& devices,
+                                const std::string& location) {
+  std::string found;
+  std::string unread;
+  for (const SurveyedDevice& device : survey(devices)) {
+    if (device.label && device.label->location == location && device.problem.empty()) {
+      if (!found.empty()) {
+        found += " and " + device.path + " both say that they are " + location;
+        return Error{found + "; take the one that is a copy out of the pool"};
+      }
+      found = device.path;
+    } else if (!device.label && !device.problem.empty()) {
+      unread += "; " + device.problem;
+    }
+  }
+  if (!found.empty()) return found;
+  return Error{"no device of the pool is " + location + unread +
+               "; connect the device that it is on, or put it into the pool again"};
+}
+
+Result<DeviceLabel> label_of(const std::string& path, const std::string& location) {
+  const Result<FileDescriptor> device = open_device(path, O_RDONLY);
+  if (!device) return Error{device.error()};
+  const Result<std::optional<DeviceLabel>> label = read_label(device.value().get(), path);
+  if (!label) return Error{label.error()};
+  if (!label.value() || label.value()->location != location) {
+    return Error{path + " is not " + location + " any more"};
+  }
+  return *label.value();
+}
+
+}  // namespace
+
+DevicePlace::DevicePlace(std::shared_ptr<LocalPool> home, Where where, std::string volume,
+                         std::string location)
+    : NodePlace(std::move(home), std::move(volume)),
+      where_(std::move(where)),
+      location_(std::move(location)) {}
+
+Place::Opened DevicePlace::open(const wire::DesiredVolume& volume) {
+  if (device_.empty() || !label_of(device_, location_)) {
+    Result<std::string> found = find_device(where_.devices, location_);
+    if (!found) return {.problem = found.error()};
+    device_ = std::move(found).value();
+  }
+  backend::Spec spec;
+  spec.kind = "block";
+  spec.path = device_;
+  spec.block_size = static_cast<uint32_t>(volume.block_size());
+  spec.size = static_cast<uint64_t>(volume.size_bytes());
+  spec.write_cache = volume.write_cache();
+  Result<std::unique_ptr<backend::Backend>> opened = backend::Block::open(spec, kDeviceReserved);
+  if (!opened) {
+    const FileDescriptor probe(::open(device_.c_str(), O_RDONLY | O_EXCL | O_CLOEXEC));
+    return {.held = !probe.valid() && errno == EBUSY, .problem = opened.error()};
+  }
+  // Under the lock: nobody makes it another volume's any more.
+  const Result<DeviceLabel> label = label_of(device_, location_);
+  if (!label) return {.problem = label.error()};
+  records_are_here_ = label.value().records == where_.records;
+  const Result<FileDescriptor> device = open_device(device_, O_RDONLY);
+  const Result<uint64_t> usable =
+      device ? usable_bytes(device.value().get(), device_) : uint64_t{0};
+  allocated_ = usable ? static_cast<int64_t>(usable.value()) : 0;
+  return {.backend = std::move(opened).value()};
+}
+
+Result<Place::Claim> DevicePlace::claim(const Record& record, Outlasts outlasts) {
+  Result<Claim> claimed = NodePlace::claim(record, outlasts);
+  if (!claimed || records_are_here_ || outlasts != Outlasts::kPowerCut) return claimed;
+  const Result<FileDescriptor> device = open_device(device_, O_RDWR);
+  if (!device) return Error{device.error()};
+  const Result<void> written =
+      write_label(device.value().get(), {location_, where_.records}, device_);
+  if (!written) return Error{written.error()};
+  records_are_here_ = true;
+  return claimed;
+}
+
+}  // namespace sluice::control

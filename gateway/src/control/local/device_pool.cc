@@ -1,0 +1,245 @@
+#include "control/local/device_pool.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "backend/spec.h"
+#include "base/limits.h"
+#include "control/client.h"
+#include "control/local/device_place.h"
+#include "control/local/record_files.h"
+
+namespace sluice::control {
+namespace {
+
+constexpr const char* kGuard = "devices.guard";
+constexpr const char* kId = "id";
+constexpr size_t kMaxLocation = 255;
+
+JobOutcome problem(std::string why) { return {.problem = std::move(why)}; }
+
+// Whoever makes a device a volume's is alone in that on the node.
+Result<FileDescriptor> guard(const LocalPool& home) {
+  return guard_file(home.records(), kGuard, home.path(), 5 * kSecond);
+}
+
+// The directory's own name for itself, the same for every gateway by whatever path it sees it.
+Result<std::string> id_of(const LocalPool& home) {
+  const Result<FileDescriptor> guarded = guard(home);
+  if (!guarded) return Error{guarded.error()};
+  const std::string shown = home.path() + "/.sluice/" + kId;
+  const auto there = read_small_file(home.records(), kId, 64, shown);
+  if (!there) return Error{there.error()};
+  if (there.value() && there.value()->size() == 32) return *there.value();
+  const std::string id = fresh_incarnation();
+  const Result<void> written = replace_file(home.records(), kId, id, shown);
+  if (!written) return Error{written.error()};
+  return id;
+}
+
+const SurveyedDevice* find(const std::vector<SurveyedDevice>& all, const std::string& location) {
+  const auto at = std::find_if(all.begin(), all.end(), [&location](const SurveyedDevice& device) {
+    return device.label && device.label->location == location;
+  });
+  return at == all.end() ? nullptr : &*at;
+}
+
+std::string too_small(const SurveyedDevice& device, int64_t wanted) {
+  return fmt::format("{} has {} for a volume, less than {}; grow the device", device.path,
+                     backend::format_size(device.usable),
+                     backend::format_size(static_cast<uint64_t>(wanted)));
+}
+
+std::string none_is_free(const std::vector<SurveyedDevice>& all, int64_t wanted) {
+  std::string why;
+  for (const SurveyedDevice& device : all) {
+    why += why.empty() ? " (" : "; ";
+    if (!device.problem.empty()) {
+      why += device.problem;
+    } else if (device.label) {
+      why += device.path + " is " + device.label->location;
+    } else {
+      why += device.path + " has " + backend::format_size(device.usable);
+    }
+  }
+  return "no device of the pool is free and has " +
+         backend::format_size(static_cast<uint64_t>(wanted)) + " or more" +
+         (why.empty() ? why : why + ")") + "; add a device to the pool";
+}
+
+}  // namespace
+
+DevicePool::Devices DevicePool::Devices::become(std::vector<std::string> now) const {
+  Devices next{.here = std::move(now)};
+  for (const auto* some : {&taken_out, &here}) {
+    for (const std::string& device : *some) {
+      const auto& in = next.here;
+      if (std::find(in.begin(), in.end(), device) == in.end()) next.taken_out.push_back(device);
+    }
+  }
+  return next;
+}
+
+Result<std::shared_ptr<DevicePool>> DevicePool::open(Devices devices, const std::string& directory,
+                                                     const std::string& incarnation,
+                                                     HandoverServer::Asked asked) {
+  std::error_code failed;
+  std::filesystem::create_directories(directory, failed);
+  if (failed) {
+    return Error{"the directory " + directory + " for records of devices can't be made: " +
+                 failed.message() + "; give --device-records"};
+  }
+  Result<std::shared_ptr<LocalPool>> home =
+      LocalPool::open(directory, incarnation, std::move(asked));
+  if (!home) return Error{home.error()};
+  Result<std::string> id = id_of(**home);
+  if (!id) return Error{id.error()};
+  return std::shared_ptr<DevicePool>(
+      new DevicePool(std::move(devices), std::move(home).value(), std::move(id).value()));
+}
+
+Result<std::shared_ptr<Place>> DevicePool::place(const wire::DesiredVolume& volume,
+                                                 std::function<void()> /*wake*/) {
+  return std::shared_ptr<Place>(std::make_shared<DevicePlace>(
+      home_, DevicePlace::Where{devices_, records_}, volume.uid(), volume.location()));
+}
+
+Result<void> DevicePool::take(const SurveyedDevice& found, const std::string& location) const {
+  const Result<FileDescriptor> device = open_device(found.path, O_RDWR | O_EXCL);
+  if (!device) return Error{device.error()};
+  // Again, with the device's lock.
+  const Result<std::optional<DeviceLabel>> label = read_label(device.value().get(), found.path);
+  if (!label) return Error{label.error()};
+  if (label.value()) return Error{found.path + " is " + label.value()->location + " by now"};
+  const std::string foreign = foreign_data(device.value().get(), found.path);
+  if (!foreign.empty()) return Error{foreign};
+  return write_label(device.value().get(), {location, records_}, found.path);
+}
+
+// The smallest that is large enough, of several the one that the pool names first.
+JobOutcome DevicePool::create(const wire::CreateImage& job) const {
+  const std::string& location = job.location();
+  if (location.empty() || location.size() > kMaxLocation ||
+      location.find_first_of("\n/") != std::string::npos) {
+    return problem("\"" + location + "\" is no name for a volume on a device");
+  }
+  if (job.size_bytes() <= 0) return problem(location + ": its size must be more than 0");
+  const auto size = static_cast<uint64_t>(job.size_bytes());
+  const Result<FileDescriptor> guarded = guard(*home_);
+  if (!guarded) return problem(guarded.error());
+  const std::vector<SurveyedDevice> all = survey(devices_);
+  if (const SurveyedDevice* has = find(all, location)) {
+    return has->usable >= size ? JobOutcome() : problem(too_small(*has, job.size_bytes()));
+  }
+  const SurveyedDevice* best = nullptr;
+  for (const SurveyedDevice& device : all) {
+    if (!device.is_free() || device.usable < size) continue;
+    if (best == nullptr || device.usable < best->usable) best = &device;
+  }
+  if (best == nullptr) return problem(none_is_free(all, job.size_bytes()));
+  const Result<void> taken = take(*best, location);
+  return taken ? JobOutcome() : problem(taken.error());
+}
+
+JobOutcome DevicePool::grow(const wire::ResizeImage& job) const {
+  const std::vector<SurveyedDevice> all = survey(devices_);
+  const SurveyedDevice* device = find(all, job.location());
+  if (device == nullptr) return problem("no device of the pool is " + job.location());
+  if (device->usable >= static_cast<uint64_t>(job.size_bytes())) return {};
+  return problem(too_small(*device, job.size_bytes()));
+}
+
+// In slices, so that the pool's other jobs have their turns.
+void DevicePool::remove(const wire::DeleteImage& job, const JobServices& services,
+                        std::function<void(JobOutcome)> done) const {
+  const std::vector<SurveyedDevice> all = survey(devices_);
+  const SurveyedDevice* device = find(all, job.location());
+  const auto wiped = [home = home_, uid = job.volume_uid(), done] {
+    if (uid.empty()) return done({});
+    const Result<void> gone = remove_records(home->records(), uid, home->path() + "/.sluice");
+    done(problem(gone ? std::string() : gone.error()));
+  };
+  if (device == nullptr) return wiped();
+  Result<std::unique_ptr<DeviceWipe>> begun = DeviceWipe::begin(device->path);
+  if (!begun) return done(problem(begun.error()));
+  struct Going {
+    std::shared_ptr<DeviceWipe> wipe;
+    JobServices services;
+    std::function<void(JobOutcome)> done;
+    std::function<void()> wiped;
+    void operator()() const {
+      const Result<bool> ended = wipe->go_on();
+      if (!ended) return done(problem(ended.error()));
+      if (ended.value()) return wiped();
+      services.progress(wipe->permille());
+      services.again(*this);
+    }
+  };
+  Going{std::move(begun).value(), services, std::move(done), wiped}();
+}
+
+JobOutcome DevicePool::list() const {
+  JobOutcome outcome;
+  for (const SurveyedDevice& device : survey(devices_)) {
+    if (device.label) outcome.images.push_back(device.label->location);
+  }
+  return outcome;
+}
+
+void DevicePool::run_job(const wire::Job& job, const JobServices& services,
+                         std::function<void(JobOutcome)> done) {
+  switch (job.action_case()) {
+    case wire::Job::kCreate:
+      return done(create(job.create()));
+    case wire::Job::kResize:
+      return done(grow(job.resize()));
+    case wire::Job::kDelete:
+      return remove(job.delete_(), services, std::move(done));
+    case wire::Job::kListImages:
+      return done(list());
+    case wire::Job::kDeleteSnapshot:
+      return done({});  // there never was one
+    default:
+      return done({.problem =
+                       "volumes on whole devices have no snapshots, copies or rollbacks; use a "
+                       "pool with a directory on XFS or Btrfs",
+                   .unsupported = true});
+  }
+}
+
+void DevicePool::look_at(const std::string& uid, std::function<void(wire::PoolObserved)> done) {
+  wire::PoolObserved observed;
+  observed.set_uid(uid);
+  uint64_t capacity = 0;
+  uint64_t used = 0;
+  // Together: one that only goes by another name now is not taken out.
+  std::vector<std::string> both = devices_;
+  both.insert(both.end(), taken_out_.begin(), taken_out_.end());
+  const std::vector<SurveyedDevice> all = survey(both);
+  for (size_t i = 0; i < all.size(); ++i) {
+    const SurveyedDevice& device = all[i];
+    if (i >= devices_.size()) {
+      if (!device.problem.empty() || !device.label) continue;
+      wire::TakenOutDevice& taken = *observed.add_taken_out_devices();
+      taken.set_path(device.path);
+      taken.set_location(device.label->location);
+      continue;
+    }
+    if (!device.problem.empty()) {
+      observed.add_unusable_devices(device.problem);
+      continue;
+    }
+    capacity += device.usable;
+    if (device.label) used += device.usable;
+  }
+  observed.set_capacity_bytes(static_cast<int64_t>(capacity));
+  observed.set_used_bytes(static_cast<int64_t>(used));
+  if (capacity == 0) observed.set_problem("none of the pool's devices can be used");
+  done(observed);
+}
+
+}  // namespace sluice::control

@@ -1,0 +1,54 @@
+// A storage pool of block devices of this node, each the whole of one volume. The device itself
+// says whose it is (control/local/device_label.h); records of volumes, and the sockets by which
+// gateways pass locks on, are in a directory that all gateways of the node share.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "control/local/device_wipe.h"
+#include "control/local/local_pool.h"
+
+namespace sluice::control {
+
+class DevicePool final : public StoragePool, public std::enable_shared_from_this<DevicePool> {
+ public:
+  struct Devices {
+    std::vector<std::string> here;
+    std::vector<std::string> taken_out = {};  // of the pool, and volumes may be on them
+    Devices become(std::vector<std::string> now) const;
+  };
+  // `directory` is made if need be.
+  static Result<std::shared_ptr<DevicePool>> open(Devices devices, const std::string& directory,
+                                                  const std::string& incarnation,
+                                                  HandoverServer::Asked asked);
+
+  // --- StoragePool
+  Result<std::shared_ptr<Place>> place(const wire::DesiredVolume& volume,
+                                       std::function<void()> wake) override;
+  void run_job(const wire::Job& job, const JobServices& services,
+               std::function<void(JobOutcome)> done) override;
+  void look_at(const std::string& uid, std::function<void(wire::PoolObserved)> done) override;
+
+ private:
+  DevicePool(Devices devices, std::shared_ptr<LocalPool> home, std::string records)
+      : devices_(std::move(devices.here)),
+        taken_out_(std::move(devices.taken_out)),
+        home_(std::move(home)),
+        records_(std::move(records)) {}
+
+  JobOutcome create(const wire::CreateImage& job) const;
+  JobOutcome grow(const wire::ResizeImage& job) const;
+  void remove(const wire::DeleteImage& job, const JobServices& services,
+              std::function<void(JobOutcome)> done) const;
+  JobOutcome list() const;
+  Result<void> take(const SurveyedDevice& device, const std::string& location) const;
+
+  const std::vector<std::string> devices_;
+  const std::vector<std::string> taken_out_;
+  const std::shared_ptr<LocalPool> home_;
+  const std::string records_;  // id of home_
+};
+
+}  // namespace sluice::control

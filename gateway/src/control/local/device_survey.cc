@@ -1,0 +1,143 @@
+#include "control/local/device_survey.h"
+
+#include <blkid/blkid.h>
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <map>
+#include <memory>
+
+#include "backend/failure.h"
+#include "backend/lock.h"
+#include "backend/spec.h"
+#include "control/local/files.h"
+
+namespace sluice::control {
+namespace {
+
+using backend::fail;
+using backend::why;
+
+constexpr uint64_t kLeastUsable = uint64_t{1} << 20;  // bytes; the smallest volume
+
+struct ProbeEnd {
+  void operator()(blkid_probe probe) const { blkid_free_probe(probe); }
+};
+using Probe = std::unique_ptr<blkid_struct_probe, ProbeEnd>;
+
+std::string value_of(blkid_probe probe, const char* name) {
+  const char* value = nullptr;
+  return blkid_probe_lookup_value(probe, name, &value, nullptr) == 0 ? value : "";
+}
+
+// Whoever else has it as its own: a mount, LVM, md, another gateway that isn't of this pool.
+std::string user_of(const std::string& path, dev_t device) {
+  const FileDescriptor probe(::open(path.c_str(), O_RDONLY | O_EXCL | O_CLOEXEC));
+  if (probe.valid() || errno != EBUSY) return {};
+  return path + ": is in use: " + backend::describe_device_user(device, path);
+}
+
+void look_at_unlabelled(int device, dev_t number, SurveyedDevice* found) {
+  found->problem = user_of(found->path, number);
+  if (found->problem.empty()) found->problem = foreign_data(device, found->path);
+  if (found->problem.empty() && found->usable < kLeastUsable) {
+    found->problem =
+        fail(found->path, "is too small for a volume", "take it out of the pool").message;
+  }
+}
+
+SurveyedDevice look_at(const std::string& path, std::map<dev_t, std::string>* seen) {
+  SurveyedDevice found{.path = path};
+  const Result<FileDescriptor> device = open_device(path, O_RDONLY);
+  if (!device) {
+    found.problem = device.error();
+    return found;
+  }
+  struct stat status{};
+  if (::fstat(device.value().get(), &status) != 0) return found;
+  const auto [at, is_new] = seen->emplace(status.st_rdev, path);
+  if (!is_new) {
+    found.problem =
+        fail(path, "is the same device as " + at->second, "name it once in the pool").message;
+    return found;
+  }
+  const Result<uint64_t> usable = usable_bytes(device.value().get(), path);
+  const auto label = usable ? read_label(device.value().get(), path)
+                            : Result<std::optional<DeviceLabel>>(Error{usable.error()});
+  if (!label) {
+    found.problem = label.error();
+    return found;
+  }
+  found.usable = usable.value();
+  found.label = label.value();
+  if (!found.label) look_at_unlabelled(device.value().get(), status.st_rdev, &found);
+  return found;
+}
+
+}  // namespace
+
+Result<FileDescriptor> open_device(const std::string& path, int flags) {
+  FileDescriptor device(::open(path.c_str(), flags | O_CLOEXEC | O_NONBLOCK));
+  if (!device.valid()) {
+    const int error = errno;
+    struct stat status{};
+    if (error == EBUSY && ::stat(path.c_str(), &status) == 0) {
+      return fail(path, "is in use: " + backend::describe_device_user(status.st_rdev, path), "");
+    }
+    return fail(path, "can't open: " + why(error),
+                error == EACCES || error == EPERM
+                    ? "give the gateway's user access to it"
+                    : "connect the device, or take it out of the pool");
+  }
+  struct stat status{};
+  if (::fstat(device.get(), &status) != 0 || !S_ISBLK(status.st_mode)) {
+    return fail(path, "is no block device", "name block devices in the pool");
+  }
+  return device;
+}
+
+Result<uint64_t> usable_bytes(int device, const std::string& path) {
+  uint64_t bytes = 0;
+  if (::ioctl(device, BLKGETSIZE64, &bytes) != 0) {
+    return fail(path, "can't tell its size: " + why(errno), "check that it is connected");
+  }
+  if (bytes <= kDeviceReserved) return uint64_t{0};
+  const uint64_t rest = bytes - kDeviceReserved;
+  return rest - rest % 4096;
+}
+
+std::string foreign_data(int device, const std::string& path) {
+  const Probe probe(blkid_new_probe());
+  if (!probe || blkid_probe_set_device(probe.get(), device, 0, 0) != 0) {
+    return fail(path, "can't find out what it holds", "check the device").message;
+  }
+  blkid_probe_enable_superblocks(probe.get(), 1);
+  blkid_probe_set_superblocks_flags(probe.get(), BLKID_SUBLKS_TYPE);
+  blkid_probe_enable_partitions(probe.get(), 1);
+  const int found = blkid_do_safeprobe(probe.get());
+  if (found == 1) return {};
+  std::string what = value_of(probe.get(), "TYPE");
+  const std::string table = value_of(probe.get(), "PTTYPE");
+  if (what.empty() && !table.empty()) what = "a partition table (" + table + ")";
+  if (found == 0) {
+    return fail(path, "holds data that is not Sluice's: " + what,
+                "once nobody needs it, `wipefs --all` it, or take it out of the pool")
+        .message;
+  }
+  return fail(path, found == -2 ? "holds signatures of several kinds of data" : "can't be read",
+              "once nobody needs what it holds, `wipefs --all` it, or take it out of the pool")
+      .message;
+}
+
+std::vector<SurveyedDevice> survey(const std::vector<std::string>& paths) {
+  std::map<dev_t, std::string> seen;
+  std::vector<SurveyedDevice> all;
+  all.reserve(paths.size());
+  for (const std::string& path : paths) all.push_back(look_at(path, &seen));
+  return all;
+}
+
+}  // namespace sluice::control

@@ -1,0 +1,296 @@
+#include "control/local/jobs.h"
+
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <sys/file.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "backend/lock.h"
+#include "control/local/record_files.h"
+
+namespace sluice::control {
+namespace {
+
+std::string shown(const LocalPool& pool, const std::string& location) {
+  return pool.path() + '/' + location;
+}
+
+JobOutcome problem(std::string why) { return {.problem = std::move(why)}; }
+
+JobOutcome never(std::string why) { return {.problem = std::move(why), .unsupported = true}; }
+
+JobOutcome outcome(const Result<void>& done) {
+  return problem(done ? std::string() : done.error());
+}
+
+Error failed(const char* what, const std::string& path) {
+  return Error{"can't " + std::string(what) + ' ' + path + ": " + reason_of(errno)};
+}
+
+// Records and sockets are no images.
+Result<void> check_location(const LocalPool& pool, const std::string& location) {
+  if (location.empty() || location.starts_with('/') || location.starts_with(".sluice")) {
+    return Error{"\"" + location + "\" is no place for an image in " + pool.path()};
+  }
+  return {};
+}
+
+// The directory that holds the image; made if need be. *name: what it is called there.
+Result<FileDescriptor> parent_of(const LocalPool& pool, const std::string& location, bool make,
+                                 std::string* name) {
+  const size_t slash = location.rfind('/');
+  *name = slash == std::string::npos ? location : location.substr(slash + 1);
+  if (name->empty() || *name == "." || *name == "..") {
+    return Error{"\"" + location + "\" doesn't name a file"};
+  }
+  std::string walked;
+  for (size_t at = 0; slash != std::string::npos && at <= slash;) {
+    const size_t end = location.find('/', at);
+    walked = location.substr(0, end);
+    at = end + 1;
+    if (!make) continue;
+    const Result<FileDescriptor> above = open_beneath(
+        pool.directory(),
+        walked.rfind('/') == std::string::npos ? "." : walked.substr(0, walked.rfind('/')),
+        O_RDONLY | O_DIRECTORY, 0, shown(pool, walked));
+    if (!above) return Error{above.error()};
+    const std::string last = walked.substr(walked.rfind('/') + 1);  // npos + 1 is 0
+    if (::mkdirat(above.value().get(), last.c_str(), 0700) != 0 && errno != EEXIST) {
+      return failed("make the directory", shown(pool, walked));
+    }
+    if (::fsync(above.value().get()) != 0) return failed("sync", pool.path());
+  }
+  return open_beneath(pool.directory(), walked.empty() ? "." : walked, O_RDONLY | O_DIRECTORY, 0,
+                      shown(pool, location));
+}
+
+Result<void> sync_with_name(int file, int parent, const std::string& path) {
+  if (::fsync(file) != 0 || ::fsync(parent) != 0) return failed("sync", path);
+  return {};
+}
+
+Result<void> grow(int file, int64_t size, const std::string& path) {
+  struct stat status{};
+  if (::fstat(file, &status) != 0 || !S_ISREG(status.st_mode)) {
+    return Error{path + " is no regular file"};
+  }
+  if (status.st_size < size && ::ftruncate(file, size) != 0) return failed("grow", path);
+  return {};
+}
+
+Result<void> create(const LocalPool& pool, const wire::CreateImage& job) {
+  const std::string path = shown(pool, job.location());
+  if (job.size_bytes() <= 0) return Error{path + ": its size must be more than 0"};
+  Result<void> fine = check_location(pool, job.location());
+  if (!fine) return fine;
+  std::string name;
+  const Result<FileDescriptor> parent = parent_of(pool, job.location(), true, &name);
+  if (!parent) return Error{parent.error()};
+  const Result<FileDescriptor> file =
+      open_beneath(parent.value().get(), name, O_RDWR | O_CREAT, 0600, path);
+  if (!file) return Error{file.error()};
+  Result<void> grown = grow(file.value().get(), job.size_bytes(), path);
+  if (!grown) return grown;
+  return sync_with_name(file.value().get(), parent.value().get(), path);
+}
+
+Result<void> resize(const LocalPool& pool, const wire::ResizeImage& job) {
+  const std::string path = shown(pool, job.location());
+  Result<void> fine = check_location(pool, job.location());
+  if (!fine) return fine;
+  const Result<FileDescriptor> file =
+      open_beneath(pool.directory(), job.location(), O_RDWR, 0, path);
+  if (!file) return Error{file.error()};
+  Result<void> grown = grow(file.value().get(), job.size_bytes(), path);
+  if (!grown) return grown;
+  if (::fsync(file.value().get()) != 0) return failed("sync", path);
+  return {};
+}
+
+Result<void> remove_image(const LocalPool& pool, const std::string& location) {
+  Result<void> fine = check_location(pool, location);
+  if (!fine) return fine;
+  std::string name;
+  const Result<FileDescriptor> parent = parent_of(pool, location, false, &name);
+  if (!parent)
+    return faccessat(pool.directory(), location.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) != 0 &&
+                   errno == ENOENT
+               ? Result<void>()
+               : Result<void>(Error{parent.error()});
+  if (::unlinkat(parent.value().get(), name.c_str(), 0) != 0 && errno != ENOENT) {
+    return failed("delete", shown(pool, location));
+  }
+  if (::fsync(parent.value().get()) != 0) return failed("sync", pool.path());
+  return {};
+}
+
+// An image that nobody has the lock of, with its lock; invalid: there is none. Its lock is what
+// whoever serves it has: a gateway that is to be asked no more, cut off or hung, too (DESIGN R2).
+Result<FileDescriptor> unheld(const LocalPool& pool, const std::string& location) {
+  const std::string path = shown(pool, location);
+  Result<FileDescriptor> image =
+      open_beneath(pool.directory(), location, O_RDONLY | O_NONBLOCK, 0, path);
+  if (!image) {
+    const bool none =
+        ::faccessat(pool.directory(), location.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) != 0 &&
+        errno == ENOENT;
+    if (none) return FileDescriptor();
+    return image;
+  }
+  const Result<void> locked = backend::lock_file(image.value().get(), path, false);
+  if (!locked) return Error{"not deleted: " + locked.error()};
+  return image;
+}
+
+// Nothing while somebody holds the data, who would go on to serve what nobody finds any more, and
+// write its records anew: the job comes again. The records go after the data, and the lock is kept
+// until both are gone: nobody takes the data up meanwhile.
+Result<void> remove_volume(const LocalPool& pool, const wire::DeleteImage& job) {
+  Result<void> fine = check_location(pool, job.location());
+  if (!fine) return fine;
+  const Result<FileDescriptor> image = unheld(pool, job.location());
+  if (!image) return Error{image.error()};
+  Result<void> removed = remove_image(pool, job.location());
+  if (!removed || job.volume_uid().empty()) return removed;
+  return remove_records(pool.records(), job.volume_uid(), shown(pool, ".sluice"));
+}
+
+bool cannot_reflink(int error) {
+  return error == EOPNOTSUPP || error == EINVAL || error == EXDEV || error == ENOTTY;
+}
+
+// What is done where `to` is there already.
+enum class Over : uint8_t { kKeeps, kReplaces };
+
+// Made under another name first, so that a copy that was cut short never passes for one.
+JobOutcome reflink(const LocalPool& pool, const std::string& from, const std::string& to,
+                   int64_t size, Over over = Over::kKeeps) {
+  for (const std::string* location : {&from, &to}) {
+    Result<void> fine = check_location(pool, *location);
+    if (!fine) return outcome(fine);
+  }
+  const std::string path = shown(pool, to);
+  std::string name;
+  const Result<FileDescriptor> parent = parent_of(pool, to, true, &name);
+  if (!parent) return problem(parent.error());
+  const bool there =
+      ::faccessat(parent.value().get(), name.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+  if (there && over == Over::kKeeps) return {};
+  const Result<FileDescriptor> source =
+      open_beneath(pool.directory(), from, O_RDONLY, 0, shown(pool, from));
+  if (!source) return problem(source.error());
+  const std::string beside = name + ".new";
+  const Result<FileDescriptor> copy =
+      open_beneath(parent.value().get(), beside, O_RDWR | O_CREAT | O_TRUNC, 0600, path);
+  if (!copy) return problem(copy.error());
+  if (::ioctl(copy.value().get(), FICLONE, source.value().get()) != 0) {
+    const int error = errno;
+    ::unlinkat(parent.value().get(), beside.c_str(), 0);
+    if (cannot_reflink(error)) {
+      return never("the filesystem of " + pool.path() +
+                   " can't share blocks between files (reflink); put the pool on XFS or Btrfs");
+    }
+    return problem("can't copy " + shown(pool, from) + ": " + reason_of(error));
+  }
+  Result<void> grown = grow(copy.value().get(), size, path);
+  if (!grown) return outcome(grown);
+  if (::fsync(copy.value().get()) != 0 ||
+      ::renameat(parent.value().get(), beside.c_str(), parent.value().get(), name.c_str()) != 0 ||
+      ::fsync(parent.value().get()) != 0) {
+    return problem(failed("finish", path).message);
+  }
+  return {};
+}
+
+// A gateway that has the volume open has its lock, on the very file that would be replaced.
+JobOutcome roll_back(const LocalPool& pool, const wire::RollBackImage& job) {
+  const std::string path = shown(pool, job.location());
+  const Result<FileDescriptor> file =
+      open_beneath(pool.directory(), job.location(), O_RDONLY, 0, path);
+  if (!file) return problem(file.error());
+  struct stat status{};
+  if (::fstat(file.value().get(), &status) != 0) return problem(failed("look at", path).message);
+  if (::flock(file.value().get(), LOCK_EX | LOCK_NB) != 0) {
+    return problem(path + " is in use; take the volume from its targets first");
+  }
+  return reflink(pool, job.snapshot_location(), job.location(), status.st_size, Over::kReplaces);
+}
+
+JobOutcome snapshot(const LocalPool& pool, const wire::CreateSnapshotImage& job,
+                    const BetweenCommands& between) {
+  JobOutcome taken;
+  const Result<void> held = between(
+      job.volume_uid(), [&] { taken = reflink(pool, job.location(), job.snapshot_location(), 0); });
+  if (!held) return problem(held.error());
+  return taken;
+}
+
+bool can_reflink(const LocalPool& pool) {
+  const char* names[] = {"probe.1", "probe.2"};
+  const Result<FileDescriptor> from =
+      open_beneath(pool.records(), names[0], O_RDWR | O_CREAT | O_TRUNC, 0600, pool.path());
+  const Result<FileDescriptor> to =
+      open_beneath(pool.records(), names[1], O_RDWR | O_CREAT | O_TRUNC, 0600, pool.path());
+  const bool can = from && to && ::write(from.value().get(), "x", 1) == 1 &&
+                   ::ioctl(to.value().get(), FICLONE, from.value().get()) == 0;
+  for (const char* name : names) ::unlinkat(pool.records(), name, 0);
+  return can;
+}
+
+}  // namespace
+
+JobOutcome run_job(const LocalPool& pool, const wire::Job& job, const BetweenCommands& between) {
+  switch (job.action_case()) {
+    case wire::Job::kCreate:
+      return outcome(create(pool, job.create()));
+    case wire::Job::kResize:
+      return outcome(resize(pool, job.resize()));
+    case wire::Job::kDelete:
+      return outcome(remove_volume(pool, job.delete_()));
+    case wire::Job::kSnapshot:
+      return snapshot(pool, job.snapshot(), between);
+    case wire::Job::kDeleteSnapshot:
+      return outcome(remove_image(pool, job.delete_snapshot().snapshot_location()));
+    case wire::Job::kClone:
+      return reflink(pool, job.clone().source_location(), job.clone().location(),
+                     job.clone().size_bytes());
+    case wire::Job::kRollBack:
+      return roll_back(pool, job.roll_back());
+    case wire::Job::kFenceClients:
+    case wire::Job::kFlatten:
+    case wire::Job::kAdopt:
+    case wire::Job::kListImages:
+      return never("a local pool has no such thing; it is a job for pools of Ceph");
+    case wire::Job::ACTION_NOT_SET:
+      break;
+  }
+  return never("this release doesn't know what the job asks for");
+}
+
+wire::PoolObserved look_at(const std::string& uid, const LocalPool& pool) {
+  wire::PoolObserved observed;
+  observed.set_uid(uid);
+  struct statvfs space{};
+  if (::fstatvfs(pool.directory(), &space) != 0) {
+    observed.set_problem(failed("look at", pool.path()).message);
+    return observed;
+  }
+  const auto block = static_cast<int64_t>(space.f_frsize);
+  observed.set_capacity_bytes(static_cast<int64_t>(space.f_blocks) * block);
+  observed.set_used_bytes(static_cast<int64_t>(space.f_blocks - space.f_bfree) * block);
+  observed.set_snapshots_supported(can_reflink(pool));
+  if ((space.f_flag & ST_RDONLY) != 0) {
+    observed.set_problem("the filesystem of " + pool.path() +
+                         " is mounted read-only; remount it writable");
+  } else if (space.f_bavail == 0) {
+    observed.set_problem("no space left in " + pool.path() + "; " + reason_of(ENOSPC));
+  }
+  return observed;
+}
+
+}  // namespace sluice::control

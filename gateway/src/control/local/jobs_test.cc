@@ -1,0 +1,206 @@
+#include "control/local/jobs.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "control/local/record_file.h"
+#include "control/test_objects.h"
+
+namespace sluice::control {
+namespace {
+
+class JobsTest : public testing::Test {
+ protected:
+  JobOutcome run(const wire::Job& job) {
+    return run_job(*pool_, job, [this](const std::string&, const std::function<void()>& task) {
+      ++pauses_;
+      task();
+      return Result<void>();
+    });
+  }
+  JobOutcome create(const std::string& location, int64_t size) {
+    wire::Job job;
+    job.mutable_create()->set_location(location);
+    job.mutable_create()->set_size_bytes(size);
+    return run(job);
+  }
+  int64_t size_of(const std::string& location) const {
+    struct stat status{};
+    return ::stat((directory_.path() + '/' + location).c_str(), &status) == 0 ? status.st_size : -1;
+  }
+  size_t records() const {  // of kVolumeUid
+    size_t found = 0;
+    for (const auto& entry : std::filesystem::directory_iterator(directory_.path() + "/.sluice")) {
+      found += entry.path().filename().string().starts_with(kVolumeUid) ? 1 : 0;
+    }
+    return found;
+  }
+  TestDirectory directory_;
+  std::shared_ptr<LocalPool> pool_ =
+      LocalPool::open(directory_.path(), "me", [](auto&&...) { return HolderAnswer(); }).value();
+  int pauses_ = 0;
+};
+
+TEST_F(JobsTest, CreatingGrowingAndDeletingTwiceIsHarmless) {
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(create("volumes/a/disk", 1 << 20).problem, "");
+    EXPECT_EQ(size_of("volumes/a/disk"), 1 << 20);
+  }
+  wire::Job resize;
+  resize.mutable_resize()->set_location("volumes/a/disk");
+  resize.mutable_resize()->set_size_bytes(2 << 20);
+  EXPECT_EQ(run(resize).problem, "");
+  EXPECT_EQ(size_of("volumes/a/disk"), 2 << 20);
+  resize.mutable_resize()->set_size_bytes(1 << 20);
+  EXPECT_EQ(run(resize).problem, "");
+  EXPECT_EQ(size_of("volumes/a/disk"), 2 << 20) << "never below the present size";
+  wire::Job remove;
+  remove.mutable_delete_()->set_location("volumes/a/disk");
+  EXPECT_EQ(run(remove).problem, "");
+  EXPECT_EQ(size_of("volumes/a/disk"), -1);
+  EXPECT_EQ(run(remove).problem, "");
+  remove.mutable_delete_()->set_location("never/was");
+  EXPECT_EQ(run(remove).problem, "");
+}
+
+TEST_F(JobsTest, AVolumesRecordsGoAfterItsDataAndAreMadeByNobodyElse) {
+  const RecordFile file(pool_->records(), kVolumeUid, "record");
+  Record record;
+  record.volume = kVolumeUid;
+  record.epoch = 1;
+  record.order = 1;
+  record.holder = pool_->self();
+  wire::Job remove;
+  remove.mutable_delete_()->set_location("disk");
+  const auto record_it = [&] {
+    ASSERT_EQ(create("disk", 4096).problem, "");
+    for (record.order = 1; record.order < 3; ++record.order) {  // the second time in a slot
+      ASSERT_TRUE(file.claim(record, Outlasts::kProcess).ok());
+    }
+  };
+  record_it();
+  ASSERT_EQ(records(), 3u) << "record, claims and guard";
+  EXPECT_EQ(run(remove).problem, "");
+  EXPECT_EQ(records(), 3u) << "whose it is was not said";
+  remove.mutable_delete_()->set_volume_uid(kVolumeUid);
+  EXPECT_EQ(run(remove).problem, "") << "again, after the data alone was deleted";
+  EXPECT_EQ(records(), 0u);
+
+  record_it();
+  const FileDescriptor writer(
+      ::openat(pool_->records(), (std::string(kVolumeUid) + ".guard").c_str(), O_RDWR | O_CLOEXEC));
+  ASSERT_EQ(::flock(writer.get(), LOCK_EX | LOCK_NB), 0);
+  EXPECT_NE(run(remove).problem, "") << "a writer is at it: the job comes again";
+  EXPECT_EQ(size_of("disk"), -1);
+  EXPECT_EQ(records(), 3u);
+  ASSERT_EQ(::flock(writer.get(), LOCK_UN), 0);
+  EXPECT_EQ(run(remove).problem, "");
+  EXPECT_EQ(records(), 0u);
+  EXPECT_FALSE(file.update(record).ok()) << "who was held up brings nothing back";
+}
+
+TEST_F(JobsTest, NothingOfAVolumeGoesWhileSomebodyHoldsItsData) {
+  const RecordFile file(pool_->records(), kVolumeUid, "record");
+  Record record;
+  record.volume = kVolumeUid;
+  record.epoch = record.order = 1;
+  record.holder = pool_->self();
+  wire::Job remove;
+  remove.mutable_delete_()->set_location("disk");
+  remove.mutable_delete_()->set_volume_uid(kVolumeUid);
+  for (const int kind : {LOCK_EX, LOCK_SH}) {
+    ASSERT_EQ(create("disk", 4096).problem, "");
+    ASSERT_TRUE(file.claim(record, Outlasts::kProcess).ok());
+    const size_t before = records();
+    {
+      const FileDescriptor owner(::open((directory_.path() + "/disk").c_str(), O_RDWR | O_CLOEXEC));
+      ASSERT_EQ(::flock(owner.get(), kind | LOCK_NB), 0);
+      const JobOutcome refused = run(remove);
+      EXPECT_TRUE(refused.problem.starts_with("not deleted: " + directory_.path() + "/disk"))
+          << refused.problem;
+      EXPECT_NE(refused.problem.find("process " + std::to_string(::getpid())), std::string::npos)
+          << refused.problem;
+      EXPECT_FALSE(refused.unsupported) << "it is to come again";
+      EXPECT_EQ(size_of("disk"), 4096);
+      EXPECT_EQ(records(), before);
+      EXPECT_TRUE(file.update(record).ok()) << "whoever has the data may yet write its record";
+    }
+    EXPECT_EQ(run(remove).problem, "");
+    EXPECT_EQ(size_of("disk"), -1);
+    EXPECT_EQ(records(), 0u);
+  }
+}
+
+// Whether somebody holds it can't be told then.
+TEST_F(JobsTest, WhatCantBeOpenedIsNotDeleted) {
+  ASSERT_EQ(create("disk", 4096).problem, "");
+  ASSERT_EQ(::symlink("disk", (directory_.path() + "/link").c_str()), 0);
+  wire::Job remove;
+  remove.mutable_delete_()->set_location("link");
+  EXPECT_NE(run(remove).problem, "");
+  EXPECT_TRUE(std::filesystem::is_symlink(directory_.path() + "/link"));
+  ASSERT_EQ(::mkdir((directory_.path() + "/.sluice/kept").c_str(), 0700), 0);
+  remove.mutable_delete_()->set_location(".sluice/kept");
+  EXPECT_NE(run(remove).problem.find("is no place for an image"), std::string::npos);
+}
+
+TEST_F(JobsTest, AUidThatIsAPathDeletesNothing) {
+  wire::Job remove;
+  remove.mutable_delete_()->set_location("disk");
+  remove.mutable_delete_()->set_volume_uid("../disk");
+  EXPECT_NE(run(remove).problem, "");
+}
+
+TEST_F(JobsTest, PathsThatLeaveThePoolAreRefused) {
+  TestDirectory elsewhere;
+  ASSERT_EQ(::symlink(elsewhere.path().c_str(), (directory_.path() + "/out").c_str()), 0);
+  for (const std::string& bad :
+       {std::string("../x"), std::string("a/../../x"), std::string("/etc/x"), std::string("out/x"),
+        std::string(""), std::string(".sluice/x"), std::string("a/..")}) {
+    const JobOutcome outcome = create(bad, 4096);
+    EXPECT_FALSE(outcome.problem.empty()) << bad;
+  }
+  EXPECT_TRUE(std::filesystem::is_empty(elsewhere.path()));
+  std::ofstream(elsewhere.path() + "/kept") << "x";
+  wire::Job remove;
+  remove.mutable_delete_()->set_location("out/kept");
+  EXPECT_FALSE(run(remove).problem.empty());
+  EXPECT_TRUE(std::filesystem::exists(elsewhere.path() + "/kept"));
+}
+
+TEST_F(JobsTest, ASnapshotIsTakenInAPauseOrIsPlainlyUnsupported) {
+  ASSERT_EQ(create("disk", 1 << 20).problem, "");
+  wire::Job job;
+  job.mutable_snapshot()->set_volume_uid(kVolumeUid);
+  job.mutable_snapshot()->set_location("disk");
+  job.mutable_snapshot()->set_snapshot_location("snapshots/one");
+  const bool can = look_at("p", *pool_).snapshots_supported();
+  const JobOutcome outcome = run(job);
+  EXPECT_EQ(pauses_, 1);
+  EXPECT_EQ(outcome.unsupported, !can) << outcome.problem;
+  EXPECT_EQ(outcome.problem.empty(), can) << outcome.problem;
+  EXPECT_EQ(size_of("snapshots/one"), can ? 1 << 20 : -1);
+  EXPECT_EQ(size_of("snapshots/one.new"), -1);
+}
+
+TEST_F(JobsTest, APoolTellsItsSpace) {
+  const wire::PoolObserved observed = look_at("p", *pool_);
+  EXPECT_EQ(observed.uid(), "p");
+  EXPECT_GT(observed.capacity_bytes(), 0);
+  EXPECT_EQ(observed.problem(), "");
+}
+
+TEST_F(JobsTest, AJobOfALaterReleaseIsUnsupported) {
+  const JobOutcome outcome = run({});
+  EXPECT_TRUE(outcome.unsupported);
+  EXPECT_FALSE(outcome.problem.empty());
+}
+
+}  // namespace
+}  // namespace sluice::control

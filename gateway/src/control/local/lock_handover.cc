@@ -1,0 +1,208 @@
+#include "control/local/lock_handover.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+#include <thread>
+
+#include "base/limits.h"
+#include "base/log.h"
+
+namespace sluice::control {
+namespace {
+
+constexpr Nanos kRequestPatience = 200 * kMillisecond;  // a request is one line, sent at once
+
+// A pool's path may be longer than the 107 bytes that a socket's may have.
+sockaddr_un address_of(int directory, const std::string& name) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  const std::string path = "/proc/self/fd/" + std::to_string(directory) + '/' + name;
+  std::strncpy(address.sun_path, path.c_str(), sizeof address.sun_path - 1);
+  return address;
+}
+
+bool plain_name(const std::string& name) {
+  return !name.empty() && name.size() <= 64 && name.find('/') == std::string::npos && name != "." &&
+         name != "..";
+}
+
+FileDescriptor unix_socket() {
+  return FileDescriptor(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+}
+
+void set_patience(int fd, Nanos patience) {
+  timeval limit{};
+  limit.tv_sec = patience / kSecond;
+  limit.tv_usec = patience % kSecond / kMicrosecond;
+  ::setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+  ::setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
+}
+
+bool send_line(int fd, const std::string& line) {
+  const std::string text = line + '\n';
+  return ::send(fd, text.data(), text.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(text.size());
+}
+
+// Empty: none came in time, or not a whole one.
+std::string receive_line(int fd) {
+  std::string text;
+  char block[limits::kMaxHandoverRequest];
+  while (text.size() < limits::kMaxHandoverRequest) {
+    const ssize_t n = ::recv(fd, block, sizeof block, 0);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return {};
+    text.append(block, static_cast<size_t>(n));
+    if (text.ends_with('\n')) return text.substr(0, text.size() - 1);
+  }
+  return {};
+}
+
+class ServerImpl final : public HandoverServer {
+ public:
+  ServerImpl(FileDescriptor directory, std::string name, FileDescriptor socket, Asked asked)
+      : directory_(std::move(directory)),
+        name_(std::move(name)),
+        socket_(std::move(socket)),
+        wake_(::eventfd(0, EFD_CLOEXEC)),
+        asked_(std::move(asked)),
+        thread_([this] { serve(); }) {}
+
+  ~ServerImpl() override {
+    const uint64_t one = 1;
+    [[maybe_unused]] const ssize_t n = ::write(wake_.get(), &one, sizeof one);
+    thread_.join();
+    ::unlinkat(directory_.get(), name_.c_str(), 0);
+  }
+
+ private:
+  void serve() {
+    pollfd fds[2] = {{wake_.get(), POLLIN, 0}, {socket_.get(), POLLIN, 0}};
+    for (;;) {
+      if (::poll(fds, 2, -1) < 0 && errno != EINTR) return;
+      if (fds[0].revents != 0) return;
+      const FileDescriptor client(::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+      if (client.valid()) answer(client.get());
+    }
+  }
+
+  void answer(int fd) {
+    set_patience(fd, kRequestPatience);
+    std::istringstream words(receive_line(fd));
+    std::string verb, volume;
+    unsigned version = 0;
+    uint64_t order = 0;
+    if (!(words >> verb >> version >> volume >> order) || verb != "lock" || version != 1) return;
+    const HolderAnswer given = asked_(volume, order);
+    log::info("lock of a volume asked for",
+              {{"volume", volume}, {"order", order}, {"yields", given.yield == Yield::kYielding}});
+    if (given.yield == Yield::kYielding) send_line(fd, "yielding");
+    if (given.yield == Yield::kRefused) send_line(fd, "refused " + std::to_string(given.order));
+    if (given.yield == Yield::kNotHeld) send_line(fd, "not-held");
+  }
+
+  const FileDescriptor directory_;
+  const std::string name_;
+  const FileDescriptor socket_;
+  const FileDescriptor wake_;
+  const Asked asked_;
+  std::thread thread_;  // last: it uses the others
+};
+
+HolderAnswer parse_answer(const std::string& line) {
+  if (line == "yielding") return {Yield::kYielding, 0};
+  if (line == "not-held") return {Yield::kNotHeld, 0};
+  HolderAnswer answer{Yield::kRefused, 0};
+  std::istringstream words(line);
+  std::string verb;
+  if (words >> verb >> answer.order && verb == "refused") return answer;
+  return {Yield::kSilent, 0};
+}
+
+// Field 22 of /proc/PID/stat; 0: no such process here.
+uint64_t start_time_of(int64_t pid) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
+  std::string line;
+  std::getline(file, line);
+  const size_t name = line.rfind(')');
+  if (name == std::string::npos) return 0;
+  std::istringstream fields(line.substr(name + 1));
+  std::string skipped;
+  for (int i = 0; i < 19; ++i) fields >> skipped;
+  uint64_t start = 0;
+  fields >> start;
+  return start;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<HandoverServer>> HandoverServer::start(int directory,
+                                                              const std::string& name,
+                                                              Asked asked) {
+  FileDescriptor copy(::fcntl(directory, F_DUPFD_CLOEXEC, 0));
+  FileDescriptor socket = unix_socket();
+  if (!copy.valid() || !socket.valid() || !plain_name(name)) {
+    return Error{"can't make the socket " + name + ": " + reason_of(errno)};
+  }
+  ::unlinkat(directory, name.c_str(), 0);
+  const sockaddr_un address = address_of(copy.get(), name);
+  if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
+      ::fchmodat(directory, name.c_str(), 0600, 0) != 0 || ::listen(socket.get(), 128) != 0) {
+    return Error{"can't listen on the socket " + name +
+                 " in the pool's .sluice directory: " + reason_of(errno)};
+  }
+  return std::unique_ptr<HandoverServer>(
+      std::make_unique<ServerImpl>(std::move(copy), name, std::move(socket), std::move(asked)));
+}
+
+HolderAnswer ask_holder(int directory, const Holder& holder, const std::string& volume,
+                        uint64_t order, Nanos patience) {
+  const FileDescriptor socket = unix_socket();
+  if (!plain_name(holder.socket) || !socket.valid()) return {Yield::kUnreachable, 0};
+  set_patience(socket.get(), patience);
+  const sockaddr_un address = address_of(directory, holder.socket);
+  if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+    // A full backlog is what a process that hangs leaves.
+    return {errno == EAGAIN ? Yield::kSilent : Yield::kUnreachable, 0};
+  }
+  if (!send_line(socket.get(), "lock 1 " + volume + ' ' + std::to_string(order))) {
+    return {Yield::kUnreachable, 0};
+  }
+  return parse_answer(receive_line(socket.get()));
+}
+
+Result<void> kill_holder(const Holder& holder, const Holder& self) {
+  const std::string name = "process " + std::to_string(holder.pid);
+  if (holder.pid <= 1 || holder.start_time == 0) return Error{"its holder has left no process id"};
+  if (holder.boot_id != self.boot_id) return Error{name + " held it before the last boot"};
+  if (holder.pid_namespace != self.pid_namespace) {
+    return Error{name +
+                 " holds it in another pid namespace, from which it can't be killed; run "
+                 "the gateways of a node in one (hostPID)"};
+  }
+  if (holder.pid == self.pid) return Error{"this process has not let go of it yet"};
+  // First the descriptor, then the proof: what the descriptor names can't be another one later.
+  const FileDescriptor process(
+      static_cast<int>(::syscall(SYS_pidfd_open, static_cast<pid_t>(holder.pid), 0)));
+  if (!process.valid()) return Error{name + ", which is recorded as its holder, has ended"};
+  if (start_time_of(holder.pid) != holder.start_time) {
+    return Error{name + ", which is recorded as its holder, has ended"};
+  }
+  if (::syscall(SYS_pidfd_send_signal, process.get(), SIGKILL, nullptr, 0) != 0) {
+    return Error{"can't kill " + name + ": " + reason_of(errno)};
+  }
+  return {};
+}
+
+}  // namespace sluice::control

@@ -1,0 +1,48 @@
+// What places on a node's own disks have in common: the record in the pool's `.sluice` directory,
+// and how the lock is had from another gateway of the node.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "base/limits.h"
+#include "control/local/local_pool.h"
+#include "control/local/record_file.h"
+
+namespace sluice::control {
+
+class NodePlace : public Place {
+ public:
+  Result<std::optional<Record>> record() override { return record_.read(); }
+  Result<Claim> claim(const Record& record, Outlasts outlasts) override {
+    const Result<void> claimed = record_.claim(record, outlasts);
+    if (!claimed) return Error{claimed.error()};
+    return Claim::kDone;
+  }
+  void update(const Record& record, std::function<void(Result<void>)> done) override {
+    done(record_.update(record));
+  }
+  HolderAnswer ask(const Record& record, uint64_t order) override {
+    return ask_holder(home_->records(), record.holder, volume_, order, limits::kHolderPatience);
+  }
+  Result<void> kill(const Record& record) override {
+    return kill_holder(record.holder, home_->self());
+  }
+  Holder self() const override { return home_->self(); }
+
+ protected:
+  // `home` has the records.
+  NodePlace(std::shared_ptr<LocalPool> home, std::string volume)
+      : home_(std::move(home)),
+        volume_(std::move(volume)),
+        record_(home_->records(), volume_, home_->path() + "/.sluice/" + volume_ + ".volume") {}
+
+  const LocalPool& home() const { return *home_; }
+
+ private:
+  const std::shared_ptr<LocalPool> home_;
+  const std::string volume_;
+  const RecordFile record_;
+};
+
+}  // namespace sluice::control

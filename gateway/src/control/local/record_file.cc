@@ -1,0 +1,91 @@
+#include "control/local/record_file.h"
+
+#include "base/limits.h"
+#include "control/local/record_files.h"
+
+namespace sluice::control {
+namespace {
+
+// Whether all that is new can be said in a slot: who has the lock in a note, and a new epoch of
+// whoever has said so before in a synced one.
+bool fits_a_slot(const Record& record, const Record& next, Outlasts outlasts) {
+  const bool synced = outlasts == Outlasts::kPowerCut;
+  if (age_of(next) < age_of(record) || next.holder.boot_id.empty()) return false;
+  if (synced && next.epoch == record.epoch && next.holder != record.holder) return false;
+  Record claimed = record;
+  claimed.holder = next.holder;
+  claimed.order = next.order;
+  if (synced) claimed.epoch = next.epoch;
+  return claimed == next;
+}
+
+}  // namespace
+
+RecordFile::RecordFile(int directory, std::string volume, std::string shown)
+    : directory_(directory),
+      volume_(std::move(volume)),
+      shown_(std::move(shown)),
+      slots_(directory_, volume_, shown_) {}
+
+Result<std::optional<Record>> RecordFile::read() const {
+  const Result<std::optional<std::string>> text =
+      read_small_file(directory_, volume_ + kRecordFile, limits::kMaxVolumeRecord, shown_);
+  if (!text) return Error{text.error()};
+  if (!text.value()) return std::optional<Record>();
+  Result<Record> record = parse_record(*text.value(), volume_, shown_);
+  if (!record) return Error{record.error()};
+  const Result<void> brought_up = slots_.bring_up(&record.value());
+  if (!brought_up) return Error{brought_up.error()};
+  return std::optional(std::move(record).value());
+}
+
+// Writers of the record exclude each other, whatever they hold besides.
+Result<FileDescriptor> RecordFile::guard() const {
+  return guard_file(directory_, volume_ + kGuardFile, shown_, kSecond);
+}
+
+Result<void> RecordFile::write(const Record& record) const {
+  return replace_file(directory_, volume_ + kRecordFile, format_record(record), shown_);
+}
+
+Result<void> RecordFile::claim(const Record& record, Outlasts outlasts) const {
+  const Result<FileDescriptor> guarded = guard();
+  if (!guarded) return Error{guarded.error()};
+  const Result<std::optional<Record>> present = read();
+  if (!present) return Error{present.error()};
+  if (present.value() && present.value()->epoch > record.epoch) {
+    return Error{shown_ + " is of epoch " + std::to_string(present.value()->epoch) +
+                 ", newer than the order's " + std::to_string(record.epoch)};
+  }
+  if (present.value() && fits_a_slot(*present.value(), record, outlasts)) {
+    const Result<bool> in_slot = slots_.write(record, outlasts);
+    if (!in_slot) return Error{in_slot.error()};
+    if (in_slot.value()) return {};
+  }
+  // What is in slots beside no record belongs to one that was removed.
+  Result<void> cleared = present.value() ? Result<void>() : slots_.clear();
+  if (!cleared) return cleared;
+  Result<void> written = write(record);
+  if (!written) return written;
+  // No slot may have a word against the record any more, one of the same age with the former holder
+  // for example.
+  const Result<bool> noted = present.value() && age_of(record) < age_of(*present.value())
+                                 ? false
+                                 : slots_.write(record, Outlasts::kProcess);
+  if (!noted) return Error{noted.error()};
+  return noted.value() ? Result<void>() : slots_.clear();
+}
+
+Result<void> RecordFile::update(const Record& record) const {
+  const Result<FileDescriptor> guarded = guard();
+  if (!guarded) return Error{guarded.error()};
+  const Result<std::optional<Record>> present = read();
+  if (!present) return Error{present.error()};
+  if (!present.value() || present.value()->holder != record.holder ||
+      present.value()->epoch != record.epoch) {
+    return Error{shown_ + " is another gateway's by now"};
+  }
+  return write(record);
+}
+
+}  // namespace sluice::control

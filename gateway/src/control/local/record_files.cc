@@ -1,0 +1,29 @@
+#include "control/local/record_files.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "control/local/files.h"
+
+namespace sluice::control {
+
+// One sync is enough: after a power cut before it the job comes again, and tries every name again.
+Result<void> remove_records(int directory, const std::string& volume, const std::string& shown) {
+  const std::string path = shown + '/' + volume;
+  if (volume.empty() || volume.find('/') != std::string::npos) {
+    return Error{"\"" + volume + "\" is no uid of a volume"};
+  }
+  // A writer that has hung is not waited for: the job comes again.
+  const Result<FileDescriptor> guarded = guard_file(directory, volume + kGuardFile, path + ".*", 0);
+  if (!guarded) return Error{guarded.error()};
+  for (const char* name : kRecordFiles) {
+    if (::unlinkat(directory, (volume + name).c_str(), 0) != 0 && errno != ENOENT) {
+      return Error{"can't delete " + path + name + ": " + reason_of(errno)};
+    }
+  }
+  if (::fsync(directory) != 0) return Error{"can't sync " + shown + ": " + reason_of(errno)};
+  return {};
+}
+
+}  // namespace sluice::control

@@ -1,0 +1,113 @@
+#include "control/volume/owned_units.h"
+
+#include <mutex>
+#include <utility>
+
+#include "control/volume/turns.h"
+#include "lun/bandwidth.h"
+#include "lun/ownership.h"
+
+namespace sluice::control {
+namespace {
+
+constexpr lun::UnitAttention kModeParametersChanged{0x2a, 0x01};  // SPC-5 table 51
+
+lun::Shape shape_of(const wire::DesiredVolume& volume) {
+  return {static_cast<uint64_t>(volume.size_bytes()), volume.write_cache()};
+}
+
+lun::Qos qos_of(const wire::DesiredQos& qos) {
+  const auto count = [](int64_t n) { return n > 0 ? static_cast<uint64_t>(n) : uint64_t{0}; };
+  return {count(qos.iops()), count(qos.iops_burst()), count(qos.bytes_per_second()),
+          count(qos.bytes_burst())};
+}
+
+// Volumes take their turns on several threads; lun/ownership.h is called by one at a time.
+class Door final : public UnitDoor {
+ public:
+  Door(std::shared_ptr<lun::Unit> unit, Reactors& reactors,
+       std::shared_ptr<lun::ReservationStore> store, uint16_t self, std::mutex& one)
+      : unit_(std::move(unit)),
+        reactors_(reactors),
+        store_(std::move(store)),
+        self_(self),
+        one_(one) {}
+
+  void serve(std::unique_ptr<backend::Backend> backend, lun::ReservationState state,
+             uint64_t epoch) override {
+    const std::lock_guard lock(one_);
+    lun::serve(*unit_, reactors_, std::move(backend), store_, std::move(state), epoch, self_);
+  }
+  void follow(const lun::Role& role) override {
+    const std::lock_guard lock(one_);
+    lun::follow(*unit_, reactors_, role);
+  }
+  void release(std::function<void(bool)> done) override {
+    const std::lock_guard lock(one_);
+    lun::release(*unit_, reactors_, std::move(done));
+  }
+  void fence(std::function<void()> done) override {
+    const std::lock_guard lock(one_);
+    lun::fence(*unit_, reactors_, std::move(done));
+  }
+
+  Result<void> shape(const wire::DesiredVolume& volume, bool serving) override {
+    if (const lun::Qos qos = qos_of(volume.qos()); qos != qos_) {
+      unit_->set_qos(qos);
+      qos_ = qos;
+    }
+    const lun::Shape shape = shape_of(volume);
+    if (!serving) {
+      const std::lock_guard lock(one_);
+      lun::reshape(*unit_, shape);
+      return {};
+    }
+    const std::shared_ptr<backend::Backend> backend = unit_->shared_backend();
+    // A host may have turned its cache on or off (MODE SELECT): that stays until the order changes.
+    if (std::exchange(cache_, volume.write_cache()) != volume.write_cache() &&
+        backend->write_cache() != volume.write_cache()) {
+      Result<void> set = backend->set_write_cache(volume.write_cache());
+      if (!set) return set;
+      unit_->raise_owners_attention(kModeParametersChanged, nullptr, boot_time());
+    }
+    if (shape.size_bytes <= backend->size_bytes()) return {};
+    return unit_->resize(shape.size_bytes);
+  }
+
+ private:
+  const std::shared_ptr<lun::Unit> unit_;
+  Reactors& reactors_;
+  const std::shared_ptr<lun::ReservationStore> store_;
+  const uint16_t self_;
+  std::mutex& one_;
+  lun::Qos qos_;
+  std::optional<bool> cache_;  // as last ordered
+};
+
+class OwnedUnits final : public Units {
+ public:
+  OwnedUnits(Reactors& reactors, std::shared_ptr<lun::ReservationStore> store)
+      : reactors_(reactors), store_(std::move(store)) {}
+
+  std::shared_ptr<lun::Unit> open(const lun::UnitIdentity& identity,
+                                  const wire::DesiredVolume& volume) override {
+    return lun::open_unopened(identity, shape_of(volume), reactors_.count());
+  }
+  std::unique_ptr<UnitDoor> door(const std::shared_ptr<lun::Unit>& unit, uint16_t self) override {
+    return std::make_unique<Door>(unit, reactors_, store_, self, one_);
+  }
+
+ private:
+  Reactors& reactors_;
+  const std::shared_ptr<lun::ReservationStore> store_;
+  std::mutex one_;
+};
+
+}  // namespace
+
+std::unique_ptr<Units> owned_units(Reactors& reactors,
+                                   std::shared_ptr<lun::ReservationStore> store) {
+  return std::make_unique<OwnedUnits>(reactors, std::move(store));
+}
+
+}  // namespace sluice::control

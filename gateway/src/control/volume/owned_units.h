@@ -1,0 +1,15 @@
+// Units for real: lun/ownership.h behind units.h.
+#pragma once
+
+#include <memory>
+
+#include "base/reactors.h"
+#include "control/volume/units.h"
+#include "lun/reservations/reservation_contract.h"
+
+namespace sluice::control {
+
+std::unique_ptr<Units> owned_units(Reactors& reactors,
+                                   std::shared_ptr<lun::ReservationStore> store);
+
+}  // namespace sluice::control

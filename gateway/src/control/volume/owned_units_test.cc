@@ -1,0 +1,74 @@
+// What the control plane's orders do to a unit that this gateway serves.
+#include "control/volume/owned_units.h"
+
+#include <gtest/gtest.h>
+
+#include "base/buffer.h"
+#include "control/volume/turns.h"
+#include "lun/exports.h"
+#include "lun/latency_log.h"
+#include "lun/nexus.h"
+#include "lun/test_backend.h"
+#include "lun/test_reactors.h"
+#include "lun/unit.h"
+
+namespace sluice::control {
+namespace {
+
+class OwnedUnitsTest : public testing::Test {
+ protected:
+  static constexpr uint64_t kBytes = 1 << 20;
+
+  OwnedUnitsTest() {
+    wanted_.set_size_bytes(kBytes);
+    wanted_.set_block_size(512);
+    unit_ = units_->open({.uuid = {1}, .serial = "1", .block_size = 512}, wanted_);
+    door_ = units_->door(unit_, 1);
+    target_->set_luns({{0, unit_}}, reactors_);
+    door_->serve(std::make_unique<lun::TestBackend>(kBytes), {}, 1);
+    reactors_.run();
+    EXPECT_TRUE(door_->shape(wanted_, true).ok());
+  }
+  // What a host finds pending at its first use that has been at another gateway for `age`.
+  std::vector<lun::UnitAttention> pending(Nanos age) {
+    const Nanos now = boot_time();
+    lun::NexusId id;
+    id.initiator_name = "iqn.2026-11.test:host";
+    const auto nexus = lun::Nexus::open(
+        target_, id, {nullptr, &buffers_, &reactors_, 0, &now, &latencies_}, false, age);
+    const std::vector<lun::UnitAttention> found = nexus->use(0)->pending;
+    nexus->close(false, [] {});
+    reactors_.run();
+    return found;
+  }
+
+  lun::TestReactors reactors_{1};
+  BufferPool buffers_{size_t{1} << 20};
+  lun::LatencyLog latencies_;
+  wire::DesiredVolume wanted_;
+  std::unique_ptr<Units> units_ = owned_units(reactors_, nullptr);
+  std::shared_ptr<lun::Unit> unit_;
+  std::unique_ptr<UnitDoor> door_;
+  std::shared_ptr<lun::Target> target_ =
+      std::make_shared<lun::Target>("iqn.2026-11.dev.sluice:t", "", 1);
+};
+
+TEST_F(OwnedUnitsTest, AWriteCacheSwitchedByOrderIsToldToForwardedHostsToo) {
+  EXPECT_EQ(pending(kSecond), std::vector<lun::UnitAttention>{});
+  wanted_.set_write_cache(true);
+  ASSERT_TRUE(door_->shape(wanted_, true).ok());
+  EXPECT_TRUE(unit_->write_cache());
+  EXPECT_EQ(pending(kSecond), (std::vector<lun::UnitAttention>{{0x2a, 0x01}}))
+      << "MODE PARAMETERS CHANGED";
+}
+
+// Each gateway that shows the unit says so itself.
+TEST_F(OwnedUnitsTest, GrowingByOrderIsNotToldToForwardedHostsThatWereThereAlready) {
+  wanted_.set_size_bytes(2 * kBytes);
+  ASSERT_TRUE(door_->shape(wanted_, true).ok());
+  EXPECT_EQ(unit_->blocks(), 2 * kBytes / 512);
+  EXPECT_EQ(pending(kSecond), std::vector<lun::UnitAttention>{});
+}
+
+}  // namespace
+}  // namespace sluice::control

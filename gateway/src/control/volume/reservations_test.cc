@@ -1,0 +1,224 @@
+#include "control/volume/reservations.h"
+
+#include <gtest/gtest.h>
+
+#include <condition_variable>
+#include <deque>
+
+#include "base/limits.h"
+#include "control/test_objects.h"
+#include "lun/reservations/reservation_store.h"
+
+namespace sluice::control {
+namespace {
+
+using lun::CommitOutcome;
+
+// Runs what is posted when the test asks; posts come from several threads.
+class QueuedReactors final : public Reactors {
+ public:
+  unsigned count() const override { return 1; }
+  unsigned current() const override { return 1; }
+  void post(unsigned, std::function<void()> task) override {
+    const std::lock_guard lock(mutex_);
+    tasks_.push_back(std::move(task));
+    changed_.notify_all();
+  }
+  void run_one() {
+    std::unique_lock lock(mutex_);
+    ASSERT_TRUE(changed_.wait_for(lock, std::chrono::seconds(20), [&] { return !tasks_.empty(); }));
+    const auto task = std::move(tasks_.front());
+    tasks_.pop_front();
+    lock.unlock();
+    task();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<std::function<void()>> tasks_;
+};
+
+class PaperPlace final : public Place {
+ public:
+  Opened open(const wire::DesiredVolume&) override { return {}; }
+  Result<std::optional<Record>> record() override { return std::optional(record_); }
+  Result<Claim> claim(const Record&, Outlasts) override { return Claim::kDone; }
+  void update(const Record& record, std::function<void(Result<void>)> done) override {
+    if (!problem.empty()) return done(Error{problem});
+    record_ = record;
+    done({});
+  }
+  HolderAnswer ask(const Record&, uint64_t) override { return {}; }
+  Result<void> kill(const Record&) override { return {}; }
+  Holder self() const override { return {}; }
+  int64_t allocated_bytes() const override { return 0; }
+
+  std::string problem;
+  Record record_;
+};
+
+class ReservationsTest : public testing::Test {
+ protected:
+  ReservationsTest() {
+    Record record;
+    record.volume = kVolumeUid;
+    record.epoch = 7;
+    record.generation = 3;
+    store_.open(record, place_);
+  }
+  ~ReservationsTest() override {
+    store_.stop();
+    turns_.stop();
+  }
+
+  static lun::ReservationState state(uint32_t generation) {
+    lun::ReservationState state;
+    state.generation = generation;
+    return state;
+  }
+  void commit(uint32_t generation) {
+    outcome_.reset();
+    store_.commit(kVolumeUid, state(generation), {&reactors_, 0},
+                  [this](CommitOutcome outcome, const std::string& error) {
+                    outcome_ = outcome;
+                    error_ = error;
+                  });
+  }
+  void answer(wire::CommitResult result) {
+    wire::ReservationOutcome outcome;
+    outcome.set_request_id(sent_.back().reservation_commit().request_id());
+    outcome.set_result(result);
+    store_.received(outcome);
+  }
+  void answer_load(uint64_t generation, uint32_t pr_generation) {
+    wire::ReservationState found;
+    found.set_request_id(sent_.back().reservation_load().request_id());
+    found.set_result(wire::COMMIT_RESULT_COMMITTED);
+    found.set_generation(generation);
+    found.set_state(lun::format_reservations(kVolumeUid, state(pr_generation)));
+    store_.received(found);
+  }
+
+  bool connected_ = true;
+  Nanos now_ = kSecond;
+  std::vector<wire::ConnectRequest> sent_;
+  std::vector<std::string> fenced_;
+  QueuedReactors reactors_;
+  Turns turns_{1};
+  std::shared_ptr<PaperPlace> place_ = std::make_shared<PaperPlace>();
+  StreamReservations store_{{.request =
+                                 [this](wire::ConnectRequest m) {
+                                   if (connected_) sent_.push_back(std::move(m));
+                                   return connected_;
+                                 },
+                             .fenced = [this](const std::string& v) { fenced_.push_back(v); },
+                             .turns = turns_,
+                             .now = [this] { return now_; }}};
+  std::optional<CommitOutcome> outcome_;
+  std::string error_;
+};
+
+TEST_F(ReservationsTest, CommittedMeansStoredAndWrittenBesideTheData) {
+  commit(9);
+  ASSERT_EQ(sent_.size(), 1u);
+  EXPECT_EQ(sent_[0].reservation_commit().expected_generation(), 3u);
+  EXPECT_EQ(sent_[0].reservation_commit().epoch(), 7u);
+  answer(wire::COMMIT_RESULT_COMMITTED);
+  reactors_.run_one();
+  EXPECT_EQ(outcome_, CommitOutcome::kCommitted);
+  EXPECT_EQ(place_->record_.generation, 4u);
+  EXPECT_EQ(place_->record_.reservations.generation, 9u);
+  commit(10);
+  EXPECT_EQ(sent_[1].reservation_commit().expected_generation(), 4u);
+}
+
+TEST_F(ReservationsTest, WithoutAStreamItIsProvablyNotCommitted) {
+  connected_ = false;
+  commit(9);
+  reactors_.run_one();
+  EXPECT_EQ(outcome_, CommitOutcome::kNotCommitted);
+}
+
+TEST_F(ReservationsTest, TheControlPlanesNoIsProvablyNotCommitted) {
+  commit(9);
+  answer(wire::COMMIT_RESULT_NOT_COMMITTED);
+  reactors_.run_one();
+  EXPECT_EQ(outcome_, CommitOutcome::kNotCommitted);
+}
+
+TEST_F(ReservationsTest, AStreamThatEndsMeanwhileLeavesItUnknown) {
+  commit(9);
+  store_.stream_lost("cut");
+  reactors_.run_one();
+  EXPECT_EQ(outcome_, CommitOutcome::kUnknown);
+}
+
+TEST_F(ReservationsTest, TheBoundLeavesItUnknown) {
+  commit(9);
+  now_ += limits::kReservationStoreBound;
+  store_.tick();
+  reactors_.run_one();
+  EXPECT_EQ(outcome_, CommitOutcome::kUnknown);
+}
+
+TEST_F(ReservationsTest, ARecordThatCannotBeWrittenLeavesItUnknown) {
+  place_->problem = "no space";
+  commit(9);
+  answer(wire::COMMIT_RESULT_COMMITTED);
+  reactors_.run_one();
+  EXPECT_EQ(outcome_, CommitOutcome::kUnknown);
+  EXPECT_EQ(error_, "no space");
+}
+
+TEST_F(ReservationsTest, ANewerEpochFencesTheVolume) {
+  commit(9);
+  answer(wire::COMMIT_RESULT_FENCED);
+  reactors_.run_one();
+  EXPECT_EQ(outcome_, CommitOutcome::kUnknown);
+  EXPECT_EQ(fenced_, std::vector<std::string>{kVolumeUid});
+}
+
+TEST_F(ReservationsTest, AReadAfterAnUnknownCommitShutsTheStragglerOut) {
+  commit(9);
+  store_.stream_lost("cut");
+  reactors_.run_one();
+  std::optional<uint32_t> read;
+  store_.read(kVolumeUid, {&reactors_, 0}, [&](const Result<lun::ReservationState>& found) {
+    ASSERT_TRUE(found) << found.error();
+    read = found.value().generation;
+  });
+  ASSERT_EQ(sent_.size(), 2u);
+  EXPECT_TRUE(sent_[1].has_reservation_load());
+  answer_load(3, 8);
+  ASSERT_EQ(sent_.size(), 3u) << "stored once more, so that the straggler conflicts";
+  EXPECT_EQ(sent_[2].reservation_commit().expected_generation(), 3u);
+  answer(wire::COMMIT_RESULT_CONFLICT);  // it had been on its way, and came first
+  ASSERT_EQ(sent_.size(), 4u);
+  answer_load(4, 9);
+  ASSERT_EQ(sent_.size(), 5u);
+  answer(wire::COMMIT_RESULT_COMMITTED);
+  reactors_.run_one();
+  EXPECT_EQ(read, 9u);
+  EXPECT_EQ(place_->record_.generation, 5u);
+  EXPECT_EQ(place_->record_.reservations.generation, 9u);
+}
+
+TEST_F(ReservationsTest, AnAnswerThatComesTooLateChangesNothing) {
+  commit(9);
+  now_ += limits::kReservationStoreBound;
+  store_.tick();
+  reactors_.run_one();
+  answer(wire::COMMIT_RESULT_COMMITTED);
+  EXPECT_EQ(place_->record_.generation, 0u);
+}
+
+TEST_F(ReservationsTest, NobodyElsesVolumeIsCommitted) {
+  store_.close(kVolumeUid);
+  commit(9);
+  reactors_.run_one();
+  EXPECT_EQ(outcome_, CommitOutcome::kNotCommitted);
+}
+
+}  // namespace
+}  // namespace sluice::control

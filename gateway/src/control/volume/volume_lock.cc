@@ -1,0 +1,124 @@
+// How a volume comes by the lock of its data, and lets go of it.
+#include <algorithm>
+
+#include "base/limits.h"
+#include "base/log.h"
+#include "control/volume/volume.h"
+
+namespace sluice::control {
+
+Volume::Lock Volume::try_lock(Nanos now, std::string* problem) {
+  if (!place_) {
+    Result<std::shared_ptr<Place>> place = services_.place(order_, waker());
+    if (!place) {
+      *problem = place.error();
+      return Lock::kFailed;
+    }
+    place_ = std::move(place).value();
+  }
+  if (waits_since_ == 0) {
+    waits_since_ = ask_at_ = now;
+    poll_ = limits::kLockPollLeast;
+  }
+  Place::Opened opened = place_->open(order_);
+  if (opened.pending) return Lock::kPending;
+  if (opened.backend) return taken(std::move(opened.backend), problem);
+  *problem = opened.problem;
+  if (!opened.held) return Lock::kFailed;
+  if (now >= ask_at_ && !ask_for_it(now, problem)) return Lock::kFailed;
+  poll_ = std::min(poll_ * 2, limits::kLockPollMost);
+  return Lock::kWaiting;
+}
+
+// Under the lock, and before anything is done with it: RECORD_WINS. Then the record says whom to
+// ask for it next.
+Volume::Lock Volume::taken(std::unique_ptr<backend::Backend> backend, std::string* problem) {
+  Result<std::optional<Record>> found = place_->record();
+  if (!found) {
+    *problem = found.error();
+    return Lock::kFailed;
+  }
+  Record record = found.value() ? std::move(**found) : Record();
+  if (record.epoch > order_.epoch()) {
+    *problem = "the record beside the data is of epoch " + std::to_string(record.epoch) +
+               ", newer than this order";
+    return Lock::kFailed;
+  }
+  record.volume = uid_;
+  record.holder = place_->self();
+  record.order = order_.order();
+  // After a power cut there is nobody to ask: who serves says so again, for good.
+  const Result<Place::Claim> claimed = place_->claim(record, Outlasts::kProcess);
+  if (!claimed) {
+    *problem = claimed.error();
+    return Lock::kFailed;
+  }
+  record_ = std::move(record);
+  backend_ = std::move(backend);
+  const std::lock_guard lock(mutex_);
+  holds_ = true;
+  acting_on_ = order_.order();
+  return Lock::kLocked;
+}
+
+bool Volume::ask_for_it(Nanos now, std::string* problem) {
+  const Result<std::optional<Record>> record = place_->record();
+  ask_at_ = now + limits::kHolderPatience;
+  if (!record || !record.value()) {
+    *problem += record ? "; it has left no record to ask it by" : "; " + record.error();
+    return true;
+  }
+  const HolderAnswer answer = place_->ask(*record.value(), order_.order());
+  poll_ = limits::kLockPollLeast;
+  switch (answer.yield) {
+    case Yield::kYielding:
+      return true;
+    case Yield::kRefused:
+      *problem = "the lock's holder acts on order " + std::to_string(answer.order) +
+                 ", newer than this one";
+      return false;
+    case Yield::kNotHeld:
+      return true;
+    case Yield::kUnreachable:
+      // It may be about to end in good order.
+      if (now - waits_since_ < limits::kHolderPatience) return true;
+      break;
+    case Yield::kSilent:
+      break;
+  }
+  const Result<void> killed = place_->kill(*record.value());
+  if (killed) {
+    log::warning("killed a process that didn't give a volume's lock up",
+                 {{"volume", uid_}, {"pid", record.value()->holder.pid}});
+  } else {
+    *problem += "; it gives no answer: " + killed.error();
+  }
+  return true;
+}
+
+void Volume::unlock() {
+  backend_.reset();
+  record_.reset();
+  claim_.reset();
+  if (place_) place_->let_go();
+  loaded_.reset();
+  loading_ = false;
+  waits_since_ = 0;
+  const std::lock_guard lock(mutex_);
+  holds_ = false;
+  // It is told again over each new stream. Where the store was restored from a backup, an order of
+  // the same number may come again, and this would be taken for the answer.
+  if (observed_ && observed_->state() == wire::VOLUME_STATE_LOCKED) observed_.reset();
+}
+
+bool Volume::unlocked() {
+  unlock();
+  if (place_ && !place_->at_rest()) {
+    phase_ = Phase::kClosing;
+    return false;
+  }
+  place_.reset();
+  return true;
+}
+
+}  // namespace sluice::control

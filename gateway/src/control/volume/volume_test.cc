@@ -1,0 +1,141 @@
+#include "control/volume/volume.h"
+
+#include "base/limits.h"
+#include "control/volume/volume_fixture.h"
+
+namespace sluice::control {
+namespace {
+
+TEST_F(VolumeTest, AcquiringTakesTheLockTellsItsOrderAndServesNothing) {
+  give(order(wire::VOLUME_ROLE_ACQUIRING, 5, 10, kOther));
+  EXPECT_EQ(last().state(), wire::VOLUME_STATE_LOCKED);
+  EXPECT_EQ(last().order(), 10u);
+  EXPECT_TRUE(disk_.locked && disk_.outlasts == Outlasts::kProcess);
+  EXPECT_EQ(unit_.serving, 0u);
+  EXPECT_EQ(disk_.record->holder.incarnation, "me");
+  EXPECT_EQ(unit_.role->standing, lun::Standing::kForwarder);
+  give(order(wire::VOLUME_ROLE_OWNER, 6, 11));
+  loaded(Loaded::What::kState, 4, 77);
+  EXPECT_EQ(last().state(), wire::VOLUME_STATE_SERVING);
+  EXPECT_EQ(unit_.serving, 6u);
+  EXPECT_EQ(unit_.pr_generation, 77u);
+  EXPECT_EQ(disk_.outlasts, Outlasts::kPowerCut);
+  EXPECT_EQ(disk_.record->epoch, 6u);
+  EXPECT_EQ(disk_.record->generation, 4u);
+  EXPECT_EQ(commits_->generation, 4u);
+}
+
+TEST_F(VolumeTest, RecordWins) {
+  disk_.record = Record();
+  disk_.record->epoch = 9;
+  give(order(wire::VOLUME_ROLE_OWNER, 8, 10));
+  EXPECT_EQ(last().state(), wire::VOLUME_STATE_FAILED);
+  EXPECT_FALSE(disk_.locked);
+  EXPECT_EQ(disk_.record->epoch, 9u);
+  EXPECT_EQ(unit_.serving, 0u);
+}
+
+TEST_F(VolumeTest, ReleaseIsFinalForTheEpoch) {
+  own(5, 10);
+  give(order(wire::VOLUME_ROLE_RELEASING, 5, 11));
+  release_done();
+  EXPECT_EQ(last().state(), wire::VOLUME_STATE_RELEASED);
+  EXPECT_EQ(last().epoch(), 5u);
+  unit_.serving = 0;
+  give(order(wire::VOLUME_ROLE_OWNER, 5, 12));  // CancelMove
+  EXPECT_EQ(loads_, 1);
+  EXPECT_FALSE(disk_.locked);
+  EXPECT_EQ(last().state(), wire::VOLUME_STATE_RELEASED);
+  EXPECT_EQ(last().order(), 12u);
+  own(6, 13);
+  EXPECT_EQ(unit_.serving, 6u);
+}
+
+TEST_F(VolumeTest, AFailedOpeningIsFinalForTheEpochToo) {
+  disk_.broken = true;
+  give(order(wire::VOLUME_ROLE_OWNER, 5, 10));
+  EXPECT_EQ(last().state(), wire::VOLUME_STATE_FAILED);
+  EXPECT_EQ(last().reason(), "no such file");
+  EXPECT_EQ(unit_.role->standing, lun::Standing::kUnavailable);
+  disk_.broken = false;
+  give(order(wire::VOLUME_ROLE_OWNER, 5, 11));
+  EXPECT_EQ(last().state(), wire::VOLUME_STATE_FAILED);
+  EXPECT_FALSE(disk_.locked);
+}
+
+TEST_F(VolumeTest, ANewerEpochFencesWhoServes) {
+  own(5, 10);
+  give(order(wire::VOLUME_ROLE_FORWARDER, 6, 11, kOther));
+  ASSERT_TRUE(unit_.fenced);
+  EXPECT_FALSE(unit_.released);
+  unit_.backend.reset();
+  unit_.fenced();
+  volume_->turn(now_);
+  EXPECT_EQ(last().state(), wire::VOLUME_STATE_FENCED);
+  EXPECT_EQ(last().epoch(), 5u);
+  EXPECT_EQ(unit_.role->standing, lun::Standing::kForwarder);
+  EXPECT_EQ(unit_.role->owner, kOther);
+  EXPECT_FALSE(commits_);
+}
+
+TEST_F(VolumeTest, AnEpochSeenByAPeerFencesToo) {
+  own(5, 10);
+  volume_->saw_epoch(6);
+  volume_->turn(now_);
+  EXPECT_TRUE(unit_.fenced);
+}
+
+TEST_F(VolumeTest, WithoutTheControlPlaneTheRecordOfTheSameEpochIsEnough) {
+  disk_.record = Record();
+  disk_.record->epoch = 5;
+  disk_.record->generation = 3;
+  disk_.record->reservations.generation = 42;
+  give(order(wire::VOLUME_ROLE_OWNER, 5, 10));
+  EXPECT_TRUE(settle_) << "a commit of a former life may be on its way";
+  loaded(Loaded::What::kFailed);
+  EXPECT_EQ(last().state(), wire::VOLUME_STATE_SERVING);
+  EXPECT_EQ(unit_.pr_generation, 42u);
+}
+
+TEST_F(VolumeTest, AnOlderRecordIsNotEnoughAndTheLoadIsTriedAgain) {
+  disk_.record = Record();
+  disk_.record->epoch = 4;
+  give(order(wire::VOLUME_ROLE_OWNER, 5, 10));
+  EXPECT_FALSE(settle_);
+  loaded(Loaded::What::kFailed);
+  EXPECT_EQ(next_, limits::kLoadAgain);
+  EXPECT_EQ(unit_.serving, 0u);
+  volume_->turn(now_);
+  EXPECT_EQ(loads_, 2);
+  loaded(Loaded::What::kState);
+  EXPECT_EQ(unit_.serving, 5u);
+}
+
+TEST_F(VolumeTest, AnOlderOrderIsRefused) {
+  own(5, 10);
+  EXPECT_FALSE(volume_->order(order(wire::VOLUME_ROLE_RELEASING, 5, 9)));
+  EXPECT_FALSE(volume_->order(order(wire::VOLUME_ROLE_FORWARDER, 4, 12)));
+  volume_->turn(now_);
+  EXPECT_FALSE(unit_.released);
+}
+
+TEST_F(VolumeTest, AnOrderThatReadsTheSameIsNewsAndIsReported) {
+  own(5, 10);
+  give(order(wire::VOLUME_ROLE_OWNER, 5, 11));
+  EXPECT_EQ(last().state(), wire::VOLUME_STATE_SERVING);
+  EXPECT_EQ(last().order(), 11u);
+}
+
+TEST_F(VolumeTest, AVolumeThatIsNoLongerExportedIsReleasedFirst) {
+  own(5, 10);
+  bool gone = false;
+  volume_->remove([&] { gone = true; });
+  volume_->turn(now_);
+  EXPECT_FALSE(gone);
+  release_done();
+  EXPECT_TRUE(gone);
+  EXPECT_EQ(last().state(), wire::VOLUME_STATE_RELEASED);
+}
+
+}  // namespace
+}  // namespace sluice::control

@@ -1,0 +1,384 @@
+#include "control/volume/volumes.h"
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+#include <utility>
+
+#include "base/log.h"
+#include "scsi/identity.h"
+
+namespace sluice::control {
+namespace {
+
+constexpr uint64_t kNow = 0;  // a turn that nothing overtakes
+
+int digit_of(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  return -1;
+}
+
+// 32 lower-case digits, with hyphens where a UUID has them.
+bool parse_uid(const std::string& text, std::array<uint8_t, 16>* uuid) {
+  if (text.size() != 36) return false;
+  size_t at = 0;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (i == 8 || i == 13 || i == 18 || i == 23) {
+      if (text[i] != '-') return false;
+      continue;
+    }
+    const int digit = digit_of(text[i]);
+    if (digit < 0) return false;
+    uint8_t& byte = (*uuid)[at / 2];
+    byte = static_cast<uint8_t>(at % 2 == 0 ? digit << 4 : byte | digit);
+    ++at;
+  }
+  return true;
+}
+
+// Else it is opened anew; volumes that are open keep what they have.
+bool is_same_place(const wire::DesiredPool& one, const wire::DesiredPool& other) {
+  if (one.has_local() != other.has_local()) return false;
+  if (one.has_local()) {
+    return one.local().directory() == other.local().directory() &&
+           std::equal(one.local().devices().begin(), one.local().devices().end(),
+                      other.local().devices().begin(), other.local().devices().end());
+  }
+  return one.rbd().SerializeAsString() == other.rbd().SerializeAsString();
+}
+
+std::string hex_of(ByteView bytes) {
+  std::string out;
+  for (const uint8_t byte : bytes) {
+    out += "0123456789abcdef"[byte >> 4];
+    out += "0123456789abcdef"[byte & 15];
+  }
+  return out;
+}
+
+}  // namespace
+
+Result<lun::UnitIdentity> identity_of(const wire::DesiredVolume& volume) {
+  lun::UnitIdentity identity;
+  if (!parse_uid(volume.uid(), &identity.uuid)) {
+    return Error{"uid \"" + volume.uid() + "\" is no UUID in lower case"};
+  }
+  if (volume.block_size() != 512 && volume.block_size() != 4096) {
+    return Error{"block size " + std::to_string(volume.block_size()) + " is not 512 or 4096"};
+  }
+  if (volume.size_bytes() <= 0 || volume.size_bytes() % volume.block_size() != 0) {
+    return Error{"size " + std::to_string(volume.size_bytes()) +
+                 " is no multiple of the block size"};
+  }
+  identity.block_size = static_cast<uint32_t>(volume.block_size());
+  identity.serial = volume.serial_number();
+  // The designator itself says who assigned it, whatever the cluster's setting is by now.
+  const std::string& naa = volume.naa();
+  if (naa.size() == 32) {
+    for (size_t i = 1; i < 7; ++i) {
+      const int digit = digit_of(naa[i]);
+      identity.oui = identity.oui << 4 | static_cast<uint32_t>(std::max(digit, 0));
+    }
+  }
+  scsi::Identity shown;
+  shown.uuid = identity.uuid;
+  shown.oui = identity.oui;
+  const std::string ours = hex_of(scsi::naa_of(shown).bytes());
+  if (ours != naa) {
+    return Error{"its NAA designator is " + naa + ", but this gateway's release would show hosts " +
+                 ours + "; run releases that belong together"};
+  }
+  if (identity.serial.empty()) return Error{"it has no serial number"};
+  return identity;
+}
+
+// --- pools
+
+Result<void> Volumes::put_pool(const wire::DesiredPool& pool) {
+  if (!pool.has_local() && !(pool.has_rbd() && setup_.rbd)) {
+    return Error{
+        "this gateway doesn't know pools of this kind; assign the pool to gateways that do"};
+  }
+  if (pool.has_local() && pool.local().devices().empty() &&
+      !pool.local().directory().starts_with('/')) {
+    return Error{"a local pool needs an absolute directory, or devices"};
+  }
+  bool was_nearly_full = false;
+  {
+    const std::lock_guard lock(mutex_);
+    std::shared_ptr<Pool>& entry = pools_[pool.uid()];
+    was_nearly_full = entry && entry->desired.nearly_full();
+    if (!entry || !is_same_place(entry->desired, pool)) {
+      const auto changed = std::make_shared<Pool>();
+      changed->devices =
+          (entry ? entry->devices : DevicePool::Devices())
+              .become({pool.local().devices().begin(), pool.local().devices().end()});
+      entry = changed;
+      new_pools_.insert(pool.uid());
+    }
+    entry->desired = pool;
+  }
+  if (pool.nearly_full() && !was_nearly_full) tell_nearly_full(pool.uid());
+  return {};
+}
+
+void Volumes::tell_nearly_full(const std::string& pool) {
+  if (!setup_.nearly_full) return;
+  std::vector<std::shared_ptr<lun::Unit>> units;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [uid, entry] : entries_) {
+      if (entry.pool == pool) units.push_back(entry.unit);
+    }
+  }
+  for (const auto& unit : units) setup_.nearly_full(*unit);
+}
+
+void Volumes::remove_pool(const std::string& uid) {
+  const std::lock_guard lock(mutex_);
+  new_pools_.erase(uid);
+  pools_.erase(uid);  // volumes that are being released keep what they have open
+}
+
+Result<std::shared_ptr<StoragePool>> Volumes::pool(const std::string& uid) {
+  std::shared_ptr<Pool> entry;
+  wire::DesiredPool desired;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto at = pools_.find(uid);
+    if (at == pools_.end()) return Error{"pool " + uid + " is not known to this gateway"};
+    entry = at->second;
+    desired = entry->desired;
+  }
+  const std::lock_guard lock(entry->mutex);
+  if (entry->open) return entry->open;
+  Result<std::shared_ptr<StoragePool>> opened = open_pool(desired, entry->devices);
+  if (opened) entry->open = opened.value();
+  return opened;
+}
+
+Result<std::shared_ptr<StoragePool>> Volumes::open_pool(const wire::DesiredPool& pool,
+                                                        const DevicePool::Devices& devices) {
+  if (pool.has_rbd()) return setup_.rbd->open(pool, setup_.services);
+  const auto asked_for = [this](const std::string& volume, uint64_t order) {
+    return asked(volume, order);
+  };
+  if (!pool.local().devices().empty()) {
+    auto opened = DevicePool::open(devices, setup_.device_records + '/' + pool.uid(),
+                                   setup_.services.incarnation, asked_for);
+    if (!opened) return Error{opened.error()};
+    return std::shared_ptr<StoragePool>(std::move(opened).value());
+  }
+  auto opened = LocalPool::open(pool.local().directory(), setup_.services.incarnation, asked_for);
+  if (!opened) return Error{opened.error()};
+  return std::shared_ptr<StoragePool>(std::move(opened).value());
+}
+
+void Volumes::tick_pools() {
+  std::vector<std::shared_ptr<Pool>> pools;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [uid, pool] : pools_) pools.push_back(pool);
+  }
+  for (const auto& pool : pools) {
+    const std::unique_lock lock(pool->mutex, std::try_to_lock);
+    if (lock && pool->open) pool->open->tick();
+  }
+}
+
+std::vector<std::string> Volumes::pools() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::string> uids;
+  for (const auto& [uid, pool] : pools_) uids.push_back(uid);
+  return uids;
+}
+
+std::vector<std::string> Volumes::take_new_pools() {
+  const std::lock_guard lock(mutex_);
+  const std::set<std::string> taken = std::exchange(new_pools_, {});
+  return {taken.begin(), taken.end()};
+}
+
+// --- volumes
+
+Result<void> Volumes::put(const wire::DesiredVolume& volume) {
+  if (self_ == 0) return Error{"this gateway's number has not come yet"};
+  const Result<lun::UnitIdentity> identity = identity_of(volume);
+  if (!identity) return Error{identity.error()};
+  const std::string& uid = volume.uid();
+  std::shared_ptr<Volume> there = find(uid);
+  if (!there) {
+    Entry entry;
+    entry.pool = volume.pool_uid();
+    entry.unit = setup_.units.open(identity.value(), volume);
+    entry.volume = std::make_shared<Volume>(uid, self_, setup_.units.door(entry.unit, self_),
+                                            static_cast<VolumeServices&>(*this),
+                                            [this, uid] { wake(uid, 0, kNow); });
+    entry.unit->watch_epochs([seen = std::weak_ptr(entry.volume)](uint64_t epoch) {
+      if (const auto fenced = seen.lock()) fenced->saw_epoch(epoch);
+    });
+    there = entry.volume;
+    const std::lock_guard lock(mutex_);
+    entries_.emplace(uid, std::move(entry));
+  }
+  Result<void> ordered = there->order(volume);
+  if (!ordered) return ordered;
+  const std::lock_guard lock(mutex_);
+  const auto at = entries_.find(uid);
+  if (at != entries_.end()) at->second.epoch = volume.epoch();
+  return {};
+}
+
+void Volumes::remove(const std::string& uid) {
+  if (const auto volume = find(uid)) volume->remove([this, uid] { gone(uid); });
+}
+
+// The process ends. Hosts that are still logged in find the unit in transition, not gone: they
+// would take a LUN that is gone for lost, on every path.
+void Volumes::let_go(const std::string& uid) {
+  const std::lock_guard lock(mutex_);
+  const auto at = entries_.find(uid);
+  if (at == entries_.end()) return;
+  kept_.push_back(std::move(at->second));
+  entries_.erase(at);
+}
+
+void Volumes::gone(const std::string& uid) {
+  Entry entry;
+  const std::lock_guard lock(mutex_);
+  const auto at = entries_.find(uid);
+  if (at == entries_.end()) return;
+  at->second.unit->raise_gate(lun::Unit::kRemoved);
+  entry = std::move(at->second);
+  entries_.erase(at);
+  // This is that volume's own turn: it outlives it.
+  setup_.turns.post("gone", [kept = std::move(entry)] {});
+}
+
+std::shared_ptr<Volume> Volumes::find(const std::string& uid) const {
+  const std::lock_guard lock(mutex_);
+  const auto at = entries_.find(uid);
+  return at == entries_.end() ? nullptr : at->second.volume;
+}
+
+std::shared_ptr<lun::Unit> Volumes::unit(const std::string& uid) const {
+  const std::lock_guard lock(mutex_);
+  const auto at = entries_.find(uid);
+  return at == entries_.end() ? nullptr : at->second.unit;
+}
+
+std::vector<std::shared_ptr<lun::Unit>> Volumes::units() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::shared_ptr<lun::Unit>> units;
+  for (const auto& [uid, entry] : entries_) units.push_back(entry.unit);
+  return units;
+}
+
+std::vector<wire::VolumeObserved> Volumes::observed() const {
+  std::vector<std::shared_ptr<Volume>> volumes;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [uid, entry] : entries_) volumes.push_back(entry.volume);
+  }
+  std::vector<wire::VolumeObserved> all;
+  for (const auto& volume : volumes) {
+    if (auto seen = volume->observed()) all.push_back(std::move(*seen));
+  }
+  return all;
+}
+
+void Volumes::saw_epoch(const std::string& uid, uint64_t epoch) {
+  if (const auto volume = find(uid)) volume->saw_epoch(epoch);
+}
+
+// The store names no epoch, only that ours is over.
+void Volumes::fenced(const std::string& uid) {
+  uint64_t epoch = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto at = entries_.find(uid);
+    if (at != entries_.end()) epoch = at->second.epoch;
+  }
+  saw_epoch(uid, epoch + 1);
+}
+
+HolderAnswer Volumes::asked(const std::string& uid, uint64_t order) {
+  const auto volume = find(uid);
+  return volume ? volume->asked(order) : HolderAnswer{Yield::kNotHeld, 0};
+}
+
+bool Volumes::release_all(Nanos limit) {
+  std::vector<std::string> uids;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [uid, entry] : entries_) uids.push_back(uid);
+  }
+  for (const std::string& uid : uids) {
+    if (const auto volume = find(uid)) volume->remove([this, uid] { let_go(uid); });
+  }
+  const Nanos end = boot_time() + limit;
+  for (;;) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (entries_.empty()) return true;
+    }
+    if (boot_time() >= end) {
+      const std::lock_guard lock(mutex_);
+      for (const auto& [uid, entry] : entries_) {
+        log::warning("a volume has not let go in time", {{"volume", uid}});
+      }
+      return false;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+}
+
+// --- turns
+
+void Volumes::wake(const std::string& uid, Nanos delay, uint64_t turn) {
+  setup_.turns.post("volume " + uid, [this, uid, turn] { take_turn(uid, turn); }, delay);
+}
+
+void Volumes::take_turn(const std::string& uid, uint64_t turn) {
+  std::shared_ptr<Volume> volume;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto at = entries_.find(uid);
+    if (at == entries_.end() || (turn != kNow && turn != at->second.turn)) return;
+    volume = at->second.volume;
+  }
+  const Nanos delay = volume->turn(boot_time());
+  uint64_t next = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto at = entries_.find(uid);
+    if (at == entries_.end()) return;
+    next = ++at->second.turn;
+  }
+  if (delay != Volume::kNever) wake(uid, delay, next);
+}
+
+// --- what volumes ask for
+
+Result<std::shared_ptr<Place>> Volumes::place(const wire::DesiredVolume& volume,
+                                              std::function<void()> wake) {
+  const Result<std::shared_ptr<StoragePool>> where = pool(volume.pool_uid());
+  if (!where) return Error{where.error()};
+  return where.value()->place(volume, std::move(wake));
+}
+
+void Volumes::load(const std::string& volume, uint64_t epoch, bool settle,
+                   std::function<void(Loaded)> done) {
+  setup_.reservations.load_for(volume, epoch, settle, std::move(done));
+}
+
+void Volumes::open_commits(Record record, std::shared_ptr<Place> place) {
+  setup_.reservations.open(std::move(record), std::move(place));
+}
+
+void Volumes::close_commits(const std::string& volume) { setup_.reservations.close(volume); }
+
+void Volumes::report(const wire::VolumeObserved& observed) { setup_.report(observed); }
+
+}  // namespace sluice::control

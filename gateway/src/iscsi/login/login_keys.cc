@@ -1,0 +1,311 @@
+// What the keys of a login request mean: who the initiator is, whom it wants, how it proves itself
+// and what it negotiates.
+#include <algorithm>
+
+#include "iscsi/login/keys.h"
+#include "iscsi/login/login_state.h"
+#include "iscsi/login/names.h"
+#include "iscsi/session_directory.h"
+
+namespace sluice::iscsi {
+namespace {
+
+constexpr size_t kMaxAlias = 255;  // bytes, RFC 7143 §13.6
+
+bool is_identity(Key key) {
+  return key == Key::kInitiatorName || key == Key::kTargetName || key == Key::kSessionType ||
+         key == Key::kInitiatorAlias;
+}
+
+const TextPair* find_pair(std::span<const TextPair> pairs, Key key) {
+  auto it = std::find_if(pairs.begin(), pairs.end(),
+                         [&](const TextPair& pair) { return pair.key == rule_of(key).name; });
+  return it == pairs.end() ? nullptr : &*it;
+}
+
+// Keys that only a target declares; an initiator may but say that it doesn't know them.
+bool is_targets_own(const KeyRule& rule) { return rule.senders == kByTarget; }
+
+std::string sentence(std::string_view key, std::string_view what) {
+  return std::string(key) + " " + std::string(what);
+}
+
+}  // namespace
+
+// Who may send a key, and in which stage (RFC 7143 §12.1, §13: "Use", "Senders").
+bool Login::State::check_places(std::span<const TextPair> pairs) {
+  uint8_t here = stage == kSecurity ? kInSecurity : kInOperational;
+  for (const TextPair& pair : pairs) {
+    const KeyRule* rule = find_key(pair.key);
+    if (rule == nullptr) continue;
+    if (is_targets_own(*rule)) {
+      if (reserved_answer(pair.value) != Reserved::kNo) continue;
+      return refuse(LoginStatus::kInitiatorError, sentence(pair.key, "is the target's to declare"));
+    }
+    if ((rule->stages & here) == 0) {
+      return refuse(LoginStatus::kInitiatorError,
+                    sentence(pair.key, "may not be sent in this stage"));
+    }
+  }
+  return true;
+}
+
+bool Login::State::take_identity(std::span<const TextPair> pairs) {
+  if (!identified) return take_first_identity(pairs);
+  return std::all_of(pairs.begin(), pairs.end(),
+                     [this](const TextPair& pair) { return check_repeated_identity(pair); });
+}
+
+// §6.3.1: the first request says who comes, to whom, and for what.
+bool Login::State::take_first_identity(std::span<const TextPair> pairs) {
+  const TextPair* name = find_pair(pairs, Key::kInitiatorName);
+  if (name == nullptr) {
+    return refuse(LoginStatus::kMissingParameter, "the initiator gave no InitiatorName");
+  }
+  Result<std::string> initiator = normalise_name(name->value);
+  if (!initiator) {
+    return refuse(LoginStatus::kInitiatorError, "InitiatorName is malformed: " + initiator.error());
+  }
+  who.initiator_name = *initiator;
+  if (const TextPair* type = find_pair(pairs, Key::kSessionType)) {
+    who.discovery = type->value == "Discovery";
+    if (!who.discovery && type->value != "Normal") {
+      return refuse(LoginStatus::kSessionTypeNotSupported,
+                    "SessionType is neither Normal nor Discovery");
+    }
+  }
+  if (const TextPair* alias = find_pair(pairs, Key::kInitiatorAlias)) {
+    if (!check_repeated_identity(*alias)) return false;
+  }
+  identified = true;
+  negotiation.set_discovery(who.discovery);
+  const TextPair* wanted = find_pair(pairs, Key::kTargetName);
+  if (!who.discovery && wanted == nullptr) {
+    return refuse(LoginStatus::kMissingParameter, "a normal session was asked without TargetName");
+  }
+  if (!admit_gateway(pairs)) return false;
+  const bool gateway = setup.forwarding != nullptr;
+  if (!who.discovery && !find_target(wanted->value)) return false;
+  if (who.discovery && !gateway && !admit_to_discovery()) return false;
+  authenticated = !gateway && access.chap.empty();
+  if (stage == kOperational && !authenticated) {
+    return refuse(LoginStatus::kAuthenticationFailure,
+                  "the initiator skipped the security stage, but CHAP is required");
+  }
+  if (!who.discovery) {  // §13.9: in the first answer of a normal session
+    append_pair(&response, rule_of(Key::kTargetPortalGroupTag).name, std::to_string(setup.tpgt));
+  }
+  return true;
+}
+
+// §6.3.1 forbids declaring a key twice, but libiscsi repeats the names in the operational stage:
+// the same value again changes nothing and passes.
+bool Login::State::check_repeated_identity(const TextPair& pair) {
+  const KeyRule* rule = find_key(pair.key);
+  if (rule == nullptr || !is_identity(rule->key)) return true;
+  bool same = false;
+  if (rule->key == Key::kSessionType) {
+    same = pair.value == (who.discovery ? "Discovery" : "Normal");
+  } else if (rule->key == Key::kInitiatorAlias) {
+    if (pair.value.size() > kMaxAlias) {
+      return refuse(LoginStatus::kInitiatorError, "InitiatorAlias is longer than 255 bytes");
+    }
+    same = who.initiator_alias.empty() || who.initiator_alias == pair.value;
+    who.initiator_alias = pair.value;
+  } else {
+    Result<std::string> name = normalise_name(pair.value);
+    const std::string& known =
+        rule->key == Key::kInitiatorName ? who.initiator_name : who.target_name;
+    // In a discovery session TargetName says nothing (§13.4).
+    same = name.ok() && (*name == known || (who.discovery && rule->key == Key::kTargetName));
+  }
+  if (same) return true;
+  return refuse(LoginStatus::kInitiatorError, sentence(pair.key, "changed during the login"));
+}
+
+bool Login::State::find_target(std::string_view name) {
+  Result<std::string> wanted = normalise_name(name);
+  if (!wanted) {
+    return refuse(LoginStatus::kInitiatorError, "TargetName is malformed: " + wanted.error());
+  }
+  target = setup.exports->find(*wanted);
+  if (target == nullptr) {
+    return refuse(LoginStatus::kNotFound, "there is no target " + *wanted + " here");
+  }
+  if (setup.forwarding != nullptr) {
+    // The gateway that its host is at has asked who it is.
+    access.read_only = origin.read_only;
+  } else if (!target->access_for(who.initiator_name, &access)) {
+    target.reset();
+    return refuse(LoginStatus::kAuthorizationFailure,
+                  who.initiator_name + " may not log in to " + *wanted);
+  }
+  who.target_name = *wanted;
+  return belongs_here() && has_room();
+}
+
+// Portals of a host that the control plane has balanced. The portal group tag tells them apart, in
+// all of the path set (DESIGN §1).
+bool Login::State::belongs_here() {
+  if (!access.redirect || access.portals.empty()) return true;
+  const std::string tag = "," + std::to_string(setup.tpgt);
+  if (std::any_of(access.portals.begin(), access.portals.end(),
+                  [&](const std::string& portal) { return portal.ends_with(tag); })) {
+    return true;
+  }
+  // A reused ISID is a reinstatement, and must find its session (DESIGN R9).
+  if (setup.sessions != nullptr &&
+      setup.sessions->has_session(who.initiator_name, isid, who.target_name)) {
+    return true;
+  }
+  const std::string& nearest = access.portals.front();
+  moved_to = nearest.substr(0, nearest.rfind(','));  // §13.8: without the tag when it redirects
+  return refuse(LoginStatus::kTargetMovedTemporarily, "the host's nearest portal is " + moved_to);
+}
+
+bool Login::State::has_room() {
+  if (access.max_sessions == 0 || setup.sessions == nullptr) return true;
+  const SessionKey key{who.initiator_name, isid, who.target_name, setup.tpgt};
+  const unsigned sessions = setup.sessions->sessions_of(access.initiators, key);
+  if (sessions < access.max_sessions) return true;
+  return refuse(LoginStatus::kOutOfResources,
+                "host " + access.host + " has " + std::to_string(sessions) +
+                    " sessions at this gateway already, and may have " +
+                    std::to_string(access.max_sessions));
+}
+
+bool Login::State::admit_to_discovery() {
+  access = setup.exports->discovery_access();
+  const std::vector<std::string>& allowed = access.initiators;
+  if (allowed.empty() ||
+      std::find(allowed.begin(), allowed.end(), who.initiator_name) != allowed.end()) {
+    return true;
+  }
+  return refuse(LoginStatus::kAuthorizationFailure, who.initiator_name + " may not discover here");
+}
+
+// Gateways come in by the forwarding port, hosts by the others.
+bool Login::State::admit_gateway(std::span<const TextPair> pairs) {
+  const auto said = std::find_if(pairs.begin(), pairs.end(),
+                                 [](const TextPair& pair) { return pair.key == kOriginKey; });
+  if (setup.forwarding == nullptr) {
+    if (said == pairs.end()) return true;
+    return refuse(LoginStatus::kInitiatorError, "a gateway came to a portal that is for hosts");
+  }
+  if (said == pairs.end()) {
+    return refuse(LoginStatus::kMissingParameter, "only gateways may log in to a forwarding port");
+  }
+  Result<Origin> given = parse_origin(said->value);
+  if (!given) return refuse(LoginStatus::kInitiatorError, given.error());
+  const ForwardingAccess::Identity self = setup.forwarding->identity();
+  if (self.number == 0 || given->owner != self.number ||
+      given->owner_incarnation != self.incarnation) {
+    return refuse(LoginStatus::kTargetRemoved, "meant for another gateway, or one that is gone");
+  }
+  if (setup.forwarding->fenced(given->gateway, given->incarnation)) {
+    return refuse(LoginStatus::kAuthorizationFailure, "the gateway is fenced");
+  }
+  if (setup.forwarding->credentials().empty()) {
+    return refuse(LoginStatus::kAuthenticationFailure, "no forwarding key is known yet");
+  }
+  const auto age = std::find_if(pairs.begin(), pairs.end(),
+                                [](const TextPair& pair) { return pair.key == kHostAgeKey; });
+  if (age != pairs.end()) {
+    const Result<Nanos> read = parse_host_age(age->value);
+    if (!read) return refuse(LoginStatus::kInitiatorError, read.error());
+    host_age = read.value();
+  }
+  origin = std::move(given).value();
+  who.tpgt = origin.tpgt;
+  return true;
+}
+
+bool Login::State::take_security(std::span<const TextPair> pairs) {
+  for (const TextPair& pair : pairs) {
+    const KeyRule* rule = find_key(pair.key);
+    if (rule == nullptr) {
+      const bool of_gateways =
+          setup.forwarding != nullptr && (pair.key == kOriginKey || pair.key == kHostAgeKey);
+      if (!of_gateways) append_pair(&response, pair.key, "NotUnderstood");
+    } else if (rule->key == Key::kAuthMethod && !choose_method(pair.value)) {
+      return false;
+    }
+  }
+  return run_chap(pairs);
+}
+
+// §12.1: the first method of the initiator's list that is configured for it. Where CHAP is
+// configured nothing else will do; where it isn't, only None will.
+bool Login::State::choose_method(std::string_view offered) {
+  if (method_chosen) return refuse(LoginStatus::kInitiatorError, "AuthMethod was negotiated twice");
+  method_chosen = true;
+  const bool gateway = setup.forwarding != nullptr;
+  bool required = gateway || !access.chap.empty();
+  std::string_view wanted = required ? "CHAP" : "None";
+  std::vector<std::string_view> methods = split_list(offered);
+  if (std::find(methods.begin(), methods.end(), wanted) == methods.end()) {
+    return refuse(LoginStatus::kAuthenticationFailure,
+                  required ? "CHAP is required, but the initiator doesn't offer it"
+                           : "the initiator insists on an authentication that is not configured");
+  }
+  append_pair(&response, rule_of(Key::kAuthMethod).name, wanted);
+  if (gateway) {
+    chap = std::make_unique<Chap>(setup.forwarding->credentials(), ChapAlgorithm::kSha256);
+  } else if (required) {
+    chap = std::make_unique<Chap>(access.chap, access.mutual);
+  }
+  return true;
+}
+
+bool Login::State::run_chap(std::span<const TextPair> pairs) {
+  if (chap == nullptr) {
+    bool security = std::any_of(pairs.begin(), pairs.end(), [](const TextPair& pair) {
+      const KeyRule* rule = find_key(pair.key);
+      return rule != nullptr && rule->rule == Rule::kSecurity;
+    });
+    if (!security) return true;
+    return refuse(LoginStatus::kInitiatorError, "CHAP keys came without AuthMethod=CHAP");
+  }
+  switch (chap->step(pairs, setup.random, &response)) {
+    case Chap::Verdict::kGoOn:
+      return true;
+    case Chap::Verdict::kProven:
+      if (setup.forwarding != nullptr && !chap->mutual()) {
+        return refuse(LoginStatus::kAuthenticationFailure,
+                      "a gateway must ask for mutual authentication");
+      }
+      authenticated = true;
+      who.auth_method = "CHAP";
+      who.auth_user = chap->user();
+      who.mutual_auth = chap->mutual();
+      return true;
+    case Chap::Verdict::kRefused:
+      return refuse(LoginStatus::kAuthenticationFailure, chap->reason());
+    case Chap::Verdict::kViolation:
+      break;
+  }
+  return refuse(LoginStatus::kInitiatorError, chap->reason());
+}
+
+bool Login::State::take_operational(std::span<const TextPair> pairs) {
+  std::vector<TextPair> negotiated;
+  for (const TextPair& pair : pairs) {
+    const KeyRule* rule = find_key(pair.key);
+    if (rule == nullptr || (!is_identity(rule->key) && !is_targets_own(*rule))) {
+      negotiated.push_back(pair);
+    }
+  }
+  Result<void> taken = negotiation.take(negotiated, &response);
+  if (!taken) return refuse(LoginStatus::kInitiatorError, taken.error());
+  if (!declared) {
+    declared = true;
+    if (target != nullptr && !target->alias().empty()) {
+      append_pair(&response, rule_of(Key::kTargetAlias).name,
+                  std::string_view(target->alias()).substr(0, kMaxAlias));
+    }
+    negotiation.declare(&response);
+  }
+  return true;
+}
+
+}  // namespace sluice::iscsi

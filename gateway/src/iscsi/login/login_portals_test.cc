@@ -1,0 +1,112 @@
+// Where a host is sent and shown, and how often it may be here.
+#include <gtest/gtest.h>
+
+#include "iscsi/login/login_dialogue.h"
+#include "iscsi/login/send_targets.h"
+#include "iscsi/session_directory.h"
+
+namespace sluice::iscsi {
+namespace {
+
+using Outcome = Login::Outcome;
+
+constexpr std::string_view kBalanced = "iqn.2026-11.dev.sluice:balanced";
+
+class NoReactors final : public Reactors {
+ public:
+  unsigned count() const override { return 1; }
+  unsigned current() const override { return 0; }
+  void post(unsigned, std::function<void()>) override {}
+};
+
+class LoginPortals : public testing::Test {
+ protected:
+  LoginPortals() {
+    access_.initiators = {std::string(kHost)};
+    access_.host = "the-host";
+    access_.portals = {"198.51.100.9:3260,31", "192.0.2.1:3260,32"};
+    access_.redirect = true;
+    dialogue_.setup.sessions = &directory_;
+  }
+  Reply login(uint16_t tpgt) {
+    dialogue_.add_target(kBalanced, access_);
+    dialogue_.setup.tpgt = tpgt;
+    dialogue_.again();
+    return dialogue_.send(kOperationalToFull, LoginDialogue::names(kBalanced));
+  }
+  // A session of this initiator port, or with `last` another, by a portal.
+  void open_session(uint16_t tpgt, uint8_t last = 0x05) {
+    directory_.claim(
+        {std::string(kHost), {0x40, 0x00, 0x01, 0x37, 0x00, last}, std::string(kBalanced), tpgt},
+        {0, next_++}, 0);
+  }
+
+  NoReactors reactors_;
+  SessionDirectory directory_{reactors_, {[](auto) {}, [](auto, auto) {}, [](auto) {}}};
+  uint64_t next_ = 1;
+  lun::HostAccess access_;
+  LoginDialogue dialogue_;
+};
+
+TEST_F(LoginPortals, ALoginAtAnotherPortalIsSentToTheNearest) {
+  const Reply reply = login(33);
+  EXPECT_EQ(reply.outcome, Outcome::kFailed);
+  EXPECT_EQ(reply.status(), 0x0101);
+  // RFC 7143 §13.8: without the portal group tag.
+  EXPECT_EQ(reply.keys(), Keys{"TargetAddress=198.51.100.9:3260"});
+  EXPECT_EQ(reply.answer.header.data_length(), reply.answer.text.size());
+}
+
+TEST_F(LoginPortals, EachPortalOfTheListIsAsGood) {
+  EXPECT_EQ(login(31).outcome, Outcome::kSucceeded);
+  EXPECT_EQ(login(32).outcome, Outcome::kSucceeded);
+}
+
+TEST_F(LoginPortals, AnEmptyListSendsNobodyAnywhere) {
+  access_.portals.clear();
+  EXPECT_EQ(login(33).outcome, Outcome::kSucceeded);
+}
+
+TEST_F(LoginPortals, WithoutRedirectionAListOnlyShows) {
+  access_.redirect = false;
+  EXPECT_EQ(login(33).outcome, Outcome::kSucceeded);
+}
+
+TEST_F(LoginPortals, AnInitiatorPortWithASessionHereIsNotSentAway) {
+  open_session(33);
+  EXPECT_EQ(login(33).outcome, Outcome::kSucceeded);
+}
+
+TEST_F(LoginPortals, AHostWithTooManySessionsIsRefusedButMayReinstateOne) {
+  access_.max_sessions = 1;
+  open_session(31, 0x06);
+  const Reply reply = login(31);
+  EXPECT_EQ(reply.outcome, Outcome::kFailed);
+  EXPECT_EQ(reply.status(), 0x0302);
+  EXPECT_EQ(dialogue_.login().reason(),
+            "host the-host has 1 sessions at this gateway already, and may have 1");
+  access_.max_sessions = 2;
+  open_session(31);
+  EXPECT_EQ(login(31).outcome, Outcome::kSucceeded) << "its own session doesn't count";
+}
+
+TEST_F(LoginPortals, SendTargetsShowsEachHostItsList) {
+  dialogue_.add_target(kBalanced, access_);
+  SendTargets answer;
+  Parameters session;
+  session.discovery = true;
+  session.initiator_name = kHost;
+  ASSERT_TRUE(answer.ask(dialogue_.exports, session, "All", "192.0.2.1:3260"));
+  std::string text;
+  answer.append(&text, 100000);
+  const Keys keys = keys_of(text);
+  const auto at = std::find(keys.begin(), keys.end(), "TargetName=" + std::string(kBalanced));
+  ASSERT_GE(keys.end() - at, 3);
+  EXPECT_EQ(at[1], "TargetAddress=198.51.100.9:3260,31");
+  EXPECT_EQ(at[2], "TargetAddress=192.0.2.1:3260,32");
+  EXPECT_NE(std::find(keys.begin(), keys.end(), "TargetAddress=192.0.2.1:3260,1"), keys.end())
+      << "a target without a list is shown by all portals";
+}
+
+}  // namespace
+}  // namespace sluice::iscsi

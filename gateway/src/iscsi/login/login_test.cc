@@ -1,0 +1,272 @@
+#include "iscsi/login/login.h"
+
+#include <gtest/gtest.h>
+
+#include "base/limits.h"
+#include "iscsi/login/chap.h"
+#include "iscsi/login/login_dialogue.h"
+#include "iscsi/login/text.h"
+
+namespace sluice::iscsi {
+namespace {
+
+using Outcome = Login::Outcome;
+
+// A login that fails: header as RFC 7143 §11.13.5 wants it, and nothing after it.
+void expect_failure(LoginDialogue& d, const Reply& reply, LoginStatus status) {
+  EXPECT_EQ(reply.outcome, Outcome::kFailed);
+  EXPECT_EQ(reply.status(), static_cast<uint16_t>(status)) << d.login().reason();
+  EXPECT_EQ(d.login().status(), status);
+  EXPECT_FALSE(d.login().reason().empty());
+  EXPECT_EQ(reply.flags(), 0);
+  EXPECT_TRUE(reply.answer.text.empty());
+  EXPECT_EQ(reply.answer.header.data_length(), 0u);
+  EXPECT_EQ(d.send(kSecurityStays, {}).outcome, Outcome::kDrop);
+  d.again();
+}
+
+TEST(Login, TellsWhoTheSessionIs) {
+  LoginDialogue d;
+  d.add_target("iqn.2026-11.dev.sluice:named", {}, "my disk");
+  Reply reply = d.send(kOperationalToFull,
+                       {"InitiatorName=IQN.1994-05.com.RedHat:HOST", "InitiatorAlias=my host",
+                        "TargetName=IQN.2026-11.dev.sluice:NAMED"});
+  ASSERT_EQ(reply.outcome, Outcome::kSucceeded);
+  EXPECT_EQ(reply.keys(), (Keys{"TargetPortalGroupTag=7", "TargetAlias=my disk",
+                                "MaxRecvDataSegmentLength=262144"}));
+  const Parameters& p = d.login().parameters();
+  EXPECT_EQ(p.initiator_name, kHost);
+  EXPECT_EQ(p.initiator_alias, "my host");
+  EXPECT_EQ(p.target_name, "iqn.2026-11.dev.sluice:named");
+  EXPECT_EQ(p.isid, (std::array<uint8_t, 6>{0x40, 0x00, 0x01, 0x37, 0x00, 0x05}));
+  EXPECT_EQ(p.tpgt, 7);
+  EXPECT_EQ(p.auth_method, "None");
+  EXPECT_FALSE(p.discovery);
+  EXPECT_FALSE(p.read_only);
+  EXPECT_EQ(p.max_recv_data_segment_length, 262144u);
+  EXPECT_EQ(d.login().target(), d.exports.find("iqn.2026-11.dev.sluice:named"));
+  EXPECT_EQ(d.login().first_cmd_sn(), 0x64u);
+  EXPECT_EQ(d.login().cid(), 9);
+  EXPECT_EQ(d.login().requested_tsih(), 0);
+  EXPECT_EQ(d.login().status(), LoginStatus::kSuccess);
+  EXPECT_EQ(d.send(kOperationalToFull, {}).outcome, Outcome::kDrop);
+}
+
+TEST(Login, LeavesAnUnknownTsihToTheCaller) {
+  LoginDialogue d;
+  d.header.put16(14, 0x0bad);
+  Reply reply = d.send(kOperationalToFull, LoginDialogue::names(kOpenTarget));
+  ASSERT_EQ(reply.outcome, Outcome::kSucceeded);
+  EXPECT_EQ(d.login().requested_tsih(), 0x0bad);
+  EXPECT_EQ(reply.answer.header.u16(14), 0x0bad);
+  Login::fail(&reply.answer, LoginStatus::kSessionDoesNotExist);
+  EXPECT_EQ(reply.status(), 0x020a);
+  EXPECT_TRUE(reply.answer.text.empty());
+  EXPECT_EQ(reply.flags(), 0);
+}
+
+TEST(Login, ReadOnlyComesFromTheHostsEntry) {
+  LoginDialogue d;
+  Reply reply = d.send(kOperationalToFull, {"InitiatorName=iqn.2026-11.example:other",
+                                            "TargetName=" + std::string(kPrivateTarget)});
+  ASSERT_EQ(reply.outcome, Outcome::kSucceeded);
+  EXPECT_TRUE(d.login().parameters().read_only);
+}
+
+TEST(Login, EachFailureHasItsStatus) {
+  const std::string open = "TargetName=" + std::string(kOpenTarget);
+  const std::string host = "InitiatorName=" + std::string(kHost);
+  const struct {
+    uint8_t flags;
+    Keys keys;
+    LoginStatus status;
+  } cases[] = {
+      {kOperationalToFull, {open}, LoginStatus::kMissingParameter},
+      {kOperationalToFull, {}, LoginStatus::kMissingParameter},
+      {kOperationalToFull, {host}, LoginStatus::kMissingParameter},
+      {kOperationalToFull, {host, "SessionType=Normal"}, LoginStatus::kMissingParameter},
+      {kOperationalToFull, {host, "SessionType=Boot", open}, LoginStatus::kSessionTypeNotSupported},
+      {kOperationalToFull,
+       {host, "SessionType=normal", open},
+       LoginStatus::kSessionTypeNotSupported},
+      {kOperationalToFull, {"InitiatorName=host", open}, LoginStatus::kInitiatorError},
+      {kOperationalToFull, {host, "TargetName=disk"}, LoginStatus::kInitiatorError},
+      {kOperationalToFull, {host, "TargetName=iqn.2026-11.dev.sluice:no"}, LoginStatus::kNotFound},
+      {kOperationalToFull, LoginDialogue::names(kPrivateTarget),
+       LoginStatus::kAuthorizationFailure},
+      {kOperationalToFull, LoginDialogue::names(kChapTarget), LoginStatus::kAuthenticationFailure},
+      {kSecurityToOperational, LoginDialogue::names(kChapTarget),
+       LoginStatus::kAuthenticationFailure},
+      {kSecurityToFull, LoginDialogue::names(kChapTarget), LoginStatus::kAuthenticationFailure},
+      {kSecurityToOperational, LoginDialogue::names(kChapTarget, {"AuthMethod=None"}),
+       LoginStatus::kAuthenticationFailure},
+      {kSecurityToOperational, LoginDialogue::names(kChapTarget, {"AuthMethod=KRB5,None"}),
+       LoginStatus::kAuthenticationFailure},
+      {kSecurityToOperational, LoginDialogue::names(kOpenTarget, {"AuthMethod=CHAP"}),
+       LoginStatus::kAuthenticationFailure},
+      {kSecurityToOperational, LoginDialogue::names(kOpenTarget, {"AuthMethod="}),
+       LoginStatus::kAuthenticationFailure},
+      {kSecurityStays, LoginDialogue::names(kOpenTarget, {"CHAP_A=5"}),
+       LoginStatus::kInitiatorError},
+      {kSecurityStays, LoginDialogue::names(kOpenTarget, {"HeaderDigest=None"}),
+       LoginStatus::kInitiatorError},
+      {kOperationalStays, LoginDialogue::names(kOpenTarget, {"AuthMethod=None"}),
+       LoginStatus::kInitiatorError},
+      {kOperationalStays, LoginDialogue::names(kOpenTarget, {"SendTargets=All"}),
+       LoginStatus::kInitiatorError},
+      {kOperationalStays, LoginDialogue::names(kOpenTarget, {"TargetPortalGroupTag=1"}),
+       LoginStatus::kInitiatorError},
+      {kOperationalStays, LoginDialogue::names(kOpenTarget, {"TargetAddress=192.0.2.1"}),
+       LoginStatus::kInitiatorError},
+      {kOperationalStays, LoginDialogue::names(kOpenTarget, {"MaxRecvDataSegmentLength=1"}),
+       LoginStatus::kInitiatorError},
+      {kOperationalStays, LoginDialogue::names(kOpenTarget, {"InitialR2T=Reject"}),
+       LoginStatus::kInitiatorError},
+      {kOperationalStays,
+       LoginDialogue::names(kOpenTarget, {"InitiatorAlias=" + std::string(256, 'a')}),
+       LoginStatus::kInitiatorError},
+      {kOperationalStays, LoginDialogue::names(kOpenTarget, {"no equals sign"}),
+       LoginStatus::kInitiatorError},
+      {kOperationalStays, LoginDialogue::names(kOpenTarget, {"InitialR2T=No", "InitialR2T=No"}),
+       LoginStatus::kInitiatorError},
+  };
+  LoginDialogue d;
+  for (const auto& c : cases) {
+    SCOPED_TRACE(c.keys.empty() ? "nothing" : c.keys.back());
+    expect_failure(d, d.send(c.flags, c.keys), c.status);
+  }
+}
+
+TEST(Login, OnlyVersionZeroIsSpoken) {
+  LoginDialogue d;
+  d.header.put8(2, 5);  // Version-max
+  EXPECT_EQ(d.send(kSecurityToOperational, LoginDialogue::names(kOpenTarget)).outcome,
+            Outcome::kContinue);
+  d.again();
+  d.header.put8(3, 1);  // Version-min
+  expect_failure(d, d.send(kSecurityToOperational, LoginDialogue::names(kOpenTarget)),
+                 LoginStatus::kUnsupportedVersion);
+}
+
+TEST(Login, StagesAndBitsThatMakeNoSenseAreRefused) {
+  LoginDialogue d;
+  for (uint8_t flags : {0x80, 0x82, 0x84, 0x85, 0x86, 0x08, 0x0c, 0x8f, 0xc1, 0xc7}) {
+    expect_failure(d, d.send(flags, LoginDialogue::names(kOpenTarget)),
+                   LoginStatus::kInitiatorError);
+  }
+}
+
+TEST(Login, NsgMeansNothingWithoutT) {
+  LoginDialogue d;
+  EXPECT_EQ(d.send(0x02, LoginDialogue::names(kOpenTarget)).flags(), kSecurityStays);
+}
+
+TEST(Login, TheStageIsTheOneAgreed) {
+  LoginDialogue d;
+  ASSERT_EQ(d.send(kSecurityToOperational, LoginDialogue::names(kOpenTarget)).flags(),
+            kSecurityToOperational);
+  expect_failure(d, d.send(kSecurityStays, {}), LoginStatus::kInitiatorError);
+  ASSERT_EQ(d.send(kSecurityStays, LoginDialogue::names(kOpenTarget)).outcome, Outcome::kContinue);
+  expect_failure(d, d.send(kOperationalToFull, {}), LoginStatus::kInitiatorError);
+}
+
+TEST(Login, IsidTsihCidAndIttStayTheSame) {
+  for (unsigned at : {8u, 13u, 14u, 16u, 19u, 20u}) {
+    LoginDialogue d;
+    ASSERT_EQ(d.send(kSecurityToOperational, LoginDialogue::names(kOpenTarget)).outcome,
+              Outcome::kContinue);
+    d.header.bytes[at] ^= 1;
+    expect_failure(d, d.send(kOperationalToFull, {}), LoginStatus::kInitiatorError);
+  }
+}
+
+TEST(Login, NamesMayBeRepeatedUnchangedButNotChanged) {
+  const Keys first = LoginDialogue::names(kOpenTarget, {"InitiatorAlias=host"});
+  {
+    LoginDialogue d;
+    ASSERT_EQ(d.send(kSecurityToOperational, first).outcome, Outcome::kContinue);
+    EXPECT_EQ(d.send(kOperationalToFull, first).outcome, Outcome::kSucceeded);
+  }
+  for (const char* changed :
+       {"InitiatorName=iqn.2026-11.example:other", "TargetName=iqn.2026-11.dev.sluice:chap",
+        "SessionType=Discovery", "InitiatorAlias=guest", "InitiatorName=x"}) {
+    LoginDialogue d;
+    ASSERT_EQ(d.send(kSecurityToOperational, first).outcome, Outcome::kContinue);
+    expect_failure(d, d.send(kOperationalToFull, {changed}), LoginStatus::kInitiatorError);
+  }
+}
+
+TEST(Login, KeysAreNegotiatedOnceInTheWholeLogin) {
+  LoginDialogue d;
+  ASSERT_EQ(d.send(kOperationalStays, LoginDialogue::names(kOpenTarget, {"InitialR2T=No"})).flags(),
+            kOperationalStays);
+  expect_failure(d, d.send(kOperationalToFull, {"InitialR2T=No"}), LoginStatus::kInitiatorError);
+  ASSERT_EQ(d.send(kSecurityStays, LoginDialogue::names(kOpenTarget, {"AuthMethod=None"})).outcome,
+            Outcome::kContinue);
+  expect_failure(d, d.send(kSecurityToFull, {"AuthMethod=None"}), LoginStatus::kInitiatorError);
+}
+
+TEST(Login, TargetsKeysMayComeBackNotUnderstood) {
+  LoginDialogue d;
+  ASSERT_EQ(d.send(kSecurityToOperational, LoginDialogue::names(kOpenTarget)).outcome,
+            Outcome::kContinue);
+  EXPECT_EQ(d.send(kOperationalToFull, {"TargetPortalGroupTag=NotUnderstood"}).outcome,
+            Outcome::kSucceeded);
+}
+
+TEST(Login, SecurityMayLeadStraightToFullFeaturePhase) {
+  LoginDialogue d;
+  Reply reply = d.send(kSecurityToFull, LoginDialogue::names(kOpenTarget, {"AuthMethod=None"}));
+  ASSERT_EQ(reply.outcome, Outcome::kSucceeded);
+  EXPECT_EQ(reply.flags(), kSecurityToFull);
+  EXPECT_EQ(reply.keys(), (Keys{"TargetPortalGroupTag=7", "AuthMethod=None"}));
+  EXPECT_EQ(d.login().parameters().max_recv_data_segment_length, 8192u)
+      << "there was no operational stage to declare another in";
+}
+
+TEST(Login, TheInitiatorDecidesWhenAStageEnds) {
+  LoginDialogue d;
+  EXPECT_EQ(d.send(kSecurityStays, LoginDialogue::names(kOpenTarget)).flags(), kSecurityStays);
+  EXPECT_EQ(d.send(kSecurityStays, {"AuthMethod=CHAP,None"}).keys(), Keys{"AuthMethod=None"});
+  EXPECT_EQ(d.send(kSecurityToOperational, {}).flags(), kSecurityToOperational);
+  EXPECT_EQ(d.send(kOperationalStays, {}).keys(), Keys{"MaxRecvDataSegmentLength=262144"});
+  EXPECT_EQ(d.send(kOperationalStays, {"InitialR2T=No"}).keys(), Keys{"InitialR2T=No"});
+  Reply last = d.send(kOperationalToFull, {});
+  EXPECT_EQ(last.outcome, Outcome::kSucceeded);
+  EXPECT_TRUE(last.keys().empty());
+}
+
+TEST(Login, OffersOfOursDelayTheEndByOneRound) {
+  LoginDialogue d;
+  d.setup.offer.data_digest = Offer::Digest::kRequire;
+  Reply offer = d.send(kOperationalToFull, LoginDialogue::names(kOpenTarget));
+  EXPECT_EQ(offer.outcome, Outcome::kContinue);
+  EXPECT_EQ(offer.flags(), kOperationalStays);
+  EXPECT_EQ(offer.keys().back(), "DataDigest=CRC32C");
+  EXPECT_EQ(d.send(kOperationalToFull, {"DataDigest=CRC32C"}).outcome, Outcome::kSucceeded);
+  EXPECT_TRUE(d.login().parameters().data_digest);
+  d.again();
+  d.send(kOperationalToFull, LoginDialogue::names(kOpenTarget));
+  expect_failure(d, d.send(kOperationalToFull, {}), LoginStatus::kInitiatorError);
+}
+
+TEST(Login, DiscoveryAsksForItsOwnCredentials) {
+  LoginDialogue d;
+  lun::HostAccess access;
+  access.initiators = {std::string(kHost)};
+  access.chap = {"finder", "a discovery secret"};
+  d.exports.set_discovery_access(access);
+  const std::string host = "InitiatorName=" + std::string(kHost);
+  expect_failure(d, d.send(kOperationalToFull, {host, "SessionType=Discovery"}),
+                 LoginStatus::kAuthenticationFailure);
+  expect_failure(d,
+                 d.send(kOperationalToFull,
+                        {"InitiatorName=iqn.2026-11.example:other", "SessionType=Discovery"}),
+                 LoginStatus::kAuthorizationFailure);
+  EXPECT_EQ(
+      d.send(kSecurityToOperational, {host, "SessionType=Discovery", "AuthMethod=CHAP"}).keys(),
+      Keys{"AuthMethod=CHAP"});
+}
+
+}  // namespace
+}  // namespace sluice::iscsi

@@ -1,0 +1,44 @@
+// The Text negotiation of the full feature phase (RFC 7143 §11.10, §11.11): SendTargets and the
+// keys that may be declared again. Collects multi-PDU requests and splits long answers.
+//
+// Threads: one reactor.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "base/bytes.h"
+#include "iscsi/login/parameters.h"
+#include "lun/exports.h"
+#include "pdu/bhs.h"
+
+namespace sluice::iscsi {
+
+class TextExchange {
+ public:
+  struct Context {
+    const lun::Exports* exports = nullptr;
+    Parameters* parameters = nullptr;  // may change: MaxRecvDataSegmentLength, InitiatorAlias
+    std::string local_address;         // "ip:port" the initiator connected to
+  };
+  explicit TextExchange(Context context);
+  ~TextExchange();
+
+  struct Answer {
+    enum class Kind : uint8_t { kRespond, kReject } kind = Kind::kRespond;
+    pdu::RejectReason reason = pdu::RejectReason::kProtocolError;
+    pdu::Bhs header;  // opcode, flags, ITT, TTT, LUN, length set; sequence numbers are the caller's
+    std::string text;
+  };
+  // A Text Request with its whole data segment. After kReject the exchange is forgotten and no
+  // parameter has changed.
+  Answer on_request(const pdu::Bhs& header, ByteView text);
+  void reset();  // anything else that ends the exchange
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace sluice::iscsi

@@ -1,0 +1,65 @@
+// MODE SENSE, MODE SELECT, LOG SENSE.
+#include "lun/commands/handlers.h"
+#include "scsi/log_pages.h"
+#include "scsi/mode_pages.h"
+
+namespace sluice::lun {
+namespace {
+
+constexpr UnitAttention kModeChanged{0x2a, 0x01};  // MODE PARAMETERS CHANGED
+constexpr size_t kMaxLogData = 512;                // bytes; no page is longer
+
+scsi::ModeUnit mode_unit(const Unit& unit, const Command& command) {
+  const Unit::ModeParameters mode = unit.mode();
+  scsi::ModeUnit m;
+  m.current.wce = unit.backend().write_cache();
+  m.current.d_sense = mode.descriptor_sense;
+  m.current.swp = mode.software_write_protect;
+  m.defaults.wce = unit.default_write_cache();
+  m.write_protected = unit.read_only() || command.itl->protection != Protection::kNone;
+  m.blocks = unit.blocks();
+  m.block_size = unit.block_size();
+  return m;
+}
+
+uint32_t room(const Command& command) {
+  return scsi::allocation_length(*command.info, command.full_cdb());
+}
+
+}  // namespace
+
+void handle_mode_sense(Unit& unit, Command& command) {
+  std::array<uint8_t, scsi::kMaxModeData> out;
+  const auto size = scsi::build_mode_sense(command.full_cdb(), mode_unit(unit, command), out);
+  if (!size) return finish_sense(command, size.sense());
+  finish_data(command, ByteView(out).first(*size), room(command));
+}
+
+void handle_mode_select(Unit& unit, Command& command) {
+  const scsi::ModeUnit before = mode_unit(unit, command);
+  const auto parsed = scsi::parse_mode_select(command.full_cdb(), before, gather_data_out(command));
+  if (!parsed) return finish_sense(command, parsed.sense());
+  const scsi::ModeState& now = *parsed;
+  if (now == before.current) return finish_good(command);
+  if (now.wce != before.current.wce && !unit.backend().set_write_cache(now.wce)) {
+    // The medium can't: INVALID FIELD IN PARAMETER LIST.
+    return finish_sense(command, scsi::Sense::make(scsi::SenseKey::kIllegalRequest, 0x26, 0x00));
+  }
+  unit.set_mode({.descriptor_sense = now.d_sense, .software_write_protect = now.swp});
+  unit.raise_owners_attention(kModeChanged, command.itl, *command.nexus->lane().now);
+  finish_good(command);
+}
+
+void handle_log_sense(Unit& unit, Command& command) {
+  if (unit.support().pass_through) return handle_pass_through(unit, command);
+  scsi::LogUnit log;
+  log.has_provisioning = unit.provisioning().thin;
+  log.available_bytes = unit.backend().free_bytes();
+  log.block_size = unit.block_size();
+  std::array<uint8_t, kMaxLogData> out;
+  const auto size = scsi::build_log_sense(command.full_cdb(), log, out);
+  if (!size) return finish_sense(command, size.sense());
+  finish_data(command, ByteView(out).first(*size), room(command));
+}
+
+}  // namespace sluice::lun
