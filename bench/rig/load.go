@@ -19,13 +19,15 @@ type Load struct {
 	// Portal, `host:port`, IPv4.
 	Portal            string
 	Target, Initiator string
-	LUN               int
-	Op                string // read or write
-	Size              int    // bytes per command
-	Depth, Sessions   int
-	Sequential        bool
-	Span              int64 // bytes of the LUN in use
-	Warmup, Seconds   float64
+	// Bare: the portal is a bare echo's, whose null store is read and written.
+	Bare            bool
+	LUN             int
+	Op              string // read or write
+	Size            int    // bytes per command
+	Depth, Sessions int
+	Sequential      bool
+	Span            int64 // bytes of the LUN in use
+	Warmup, Seconds float64
 	// Watch are processes whose CPU use is reported, together.
 	Watch []int
 	// Core that the client stays on, if Pinned.
@@ -67,6 +69,9 @@ func (b *Bench) arguments(l Load) ([]string, error) {
 		"--lun", strconv.Itoa(l.LUN), "--op", l.Op, "--size", strconv.Itoa(l.Size), "--depth", strconv.Itoa(l.Depth),
 		"--sessions", strconv.Itoa(max(1, l.Sessions)), "--pattern", pattern, "--span", strconv.FormatInt(l.Span, 10),
 		"--warmup", fmt.Sprint(l.Warmup), "--seconds", fmt.Sprint(l.Seconds), "--wait", "sleep", "--discard")
+	if l.Bare {
+		words = append(words, "--protocol", "bare", "--store", "null")
+	}
 	if len(l.Watch) > 0 {
 		var pids []string
 		for _, pid := range l.Watch {

@@ -22,7 +22,7 @@ const (
 	targetCore, clientCore = 0, 1
 	// Fewer than a target may have (limits::kMaxLuns): so many had all sessions of the reports before.
 	lunsPerTarget = 1024
-	workers       = 32 // operations in flight where all sessions are used
+	some          = 32 // sessions
 	loginsAtOnce  = 8
 	maxSessions   = 4096 // of a host
 	warmup        = 0.1  // seconds
@@ -63,6 +63,7 @@ type field struct {
 	*cluster.Cluster
 	plan     plan
 	alone    *alone
+	echo     *bareEcho
 	gateways int
 	owners   *cluster.Owners
 	// owner of the first LUN, and another gateway if there is one.
@@ -73,7 +74,7 @@ type field struct {
 	standing float64
 }
 
-func start(ctx context.Context, b *rig.Bench, p plan, a *alone, gateways int) (*field, error) {
+func start(ctx context.Context, b *rig.Bench, p plan, a *alone, e *bareEcho, gateways int) (*field, error) {
 	ctx, cancel := context.WithTimeout(ctx, readyTime)
 	defer cancel()
 	directory := filepath.Join(b.Directory, fmt.Sprintf("of-%d", gateways))
@@ -85,7 +86,7 @@ func start(ctx context.Context, b *rig.Bench, p plan, a *alone, gateways int) (*
 	if err != nil {
 		return nil, err
 	}
-	return &field{Bench: b, Cluster: made, plan: p, alone: a, gateways: gateways}, made.WaitReady(ctx)
+	return &field{Bench: b, Cluster: made, plan: p, alone: a, echo: e, gateways: gateways}, made.WaitReady(ctx)
 }
 
 // locate finds the owner of the first LUN, and keeps the gateways that are measured on a core.

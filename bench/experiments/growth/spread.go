@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -17,34 +16,65 @@ import (
 
 const blockSize = 512
 
-// measureSpread sends reads to all LUNs in turn, those that the first LUN's owner owns, or over all sessions in turn. Over
-// one session they go one at a time: how many come with one receive would be chance, and costs more than anything else.
-func (f *field) measureSpread(ctx context.Context, s stage) error {
-	luns, sessions, workers := []uint16{0}, f.sessions, workers
-	if s.axis == byLUNs {
-		workers = 1
-		luns = f.owned(ctx)
-		session, err := f.logIn(ctx, f.Portals(f.owner)[0], 0)
-		if err != nil {
-			return err
-		}
-		defer session.LogOut()
-		sessions = []*host.Session{session}
+const netCPU = "net_cpu_s_per_command"
+
+// measureLUNs sends reads to all LUNs in turn, those that the first LUN's owner owns, over one session, one at a time: how many come with one
+// receive would be chance, and costs more than anything else.
+func (f *field) measureLUNs(ctx context.Context, s stage) error {
+	luns := f.owned(ctx)
+	session, err := f.logIn(ctx, f.Portals(f.owner)[0], 0)
+	if err != nil {
+		return err
 	}
-	if err := ready(ctx, sessions, luns); err != nil {
+	defer session.LogOut()
+	if err := ready(ctx, session, luns); err != nil {
 		return err
 	}
 	for round := range f.plan.rounds {
-		figures, err := f.turns(ctx, sessions, luns, workers)
+		figures, err := f.turns(ctx, session, luns)
 		if err != nil {
 			return fmt.Errorf("%+v, all used: %w", s, err)
 		}
-		fmt.Printf("%s: %d LUNs, %d sessions, all used, round %d: %.2f us of the gateway per read, %.2f net, %.0f IOPS\n", s.axis, len(luns),
-			len(sessions), round+1, 1e6*figures["target_cpu_s_per_command"], 1e6*figures["net_cpu_s_per_command"], figures["iops"])
-		parameters := rig.With(s.parameters("read"), map[string]any{"depth": workers, "used": "all"})
+		fmt.Printf("luns: %d, all used, round %d: %.2f us of the gateway per read, %.2f net, %.0f IOPS\n", len(luns), round+1,
+			1e6*figures[cpu], 1e6*figures[netCPU], figures["iops"])
+		parameters := rig.With(s.parameters("read"), map[string]any{"depth": 1, "used": "all"})
 		if err := f.Record(rig.Measurement{Subject: "direct", Parameters: parameters, Round: round + 1, Figures: figures,
 			Notes: "the host of tests/host, which costs the gateway more small receives than iscsi-load"}); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// measureSessions reads over as many sessions as there are, one command in flight on each, and over as many connections of the bare echo.
+func (f *field) measureSessions(ctx context.Context, s stage) error {
+	direct := f.load("direct", "read")
+	direct.Watch = direct.Watch[:1] // the owner
+	bare := direct
+	bare.Bare, bare.Portal, bare.Watch = true, f.echo.portal, []int{f.echo.process.Pid()}
+	subjects := []string{"direct", "bare"}
+	for round := range f.plan.rounds {
+		figures := map[string]map[string]float64{}
+		for i := range subjects {
+			subject := subjects[(i+round)%len(subjects)]
+			load := map[string]rig.Load{"direct": direct, "bare": bare}[subject]
+			load.Sessions, load.Depth = s.sessions, 1
+			results, err := f.Drive(ctx, []rig.Load{load})
+			if err != nil {
+				return fmt.Errorf("%+v, all used, %s: %w", s, subject, err)
+			}
+			figures[subject] = rig.Sum(results)
+		}
+		figures["direct"]["cpu_ratio_to_bare"] = figures["direct"][cpu] / figures["bare"][cpu]
+		noise := max(figures["direct"]["noise_share"], figures["bare"]["noise_share"])
+		fmt.Printf("sessions: %d, all used, round %d: %.2f us of the gateway per read, %.2f of the bare echo, noise %.0f %%\n", s.sessions, round+1,
+			1e6*figures["direct"][cpu], 1e6*figures["bare"][cpu], 100*noise)
+		for _, subject := range subjects {
+			figures[subject]["noise_share"] = noise
+			parameters := rig.With(s.parameters("read"), map[string]any{"depth": 1, "used": "all"})
+			if err := f.Record(rig.Measurement{Subject: subject, Parameters: parameters, Round: round + 1, Figures: figures[subject]}); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -57,18 +87,16 @@ func area(luns int) int { return max(size, span/luns/size*size) }
 const writeSize = 256 << 10
 
 // ready takes all unit attentions, and writes what will be read: a hole costs more the first time.
-func ready(ctx context.Context, sessions []*host.Session, luns []uint16) error {
+func ready(ctx context.Context, session *host.Session, luns []uint16) error {
 	data := make([]byte, writeSize)
-	for i, session := range sessions {
-		for _, lun := range luns {
-			if _, err := session.Good(ctx, host.TestUnitReady(lun)); err != nil {
+	for _, lun := range luns {
+		if _, err := session.Good(ctx, host.TestUnitReady(lun)); err != nil {
+			return err
+		}
+		for at := 0; at < area(len(luns)); at += writeSize {
+			part := data[:min(writeSize, area(len(luns))-at)]
+			if _, err := session.Good(ctx, host.Write(lun, uint64(at/blockSize), part, blockSize)); err != nil {
 				return err
-			}
-			for at := 0; i == 0 && at < area(len(luns)); at += writeSize {
-				part := data[:min(writeSize, area(len(luns))-at)]
-				if _, err := session.Good(ctx, host.Write(lun, uint64(at/blockSize), part, blockSize)); err != nil {
-					return err
-				}
 			}
 		}
 	}
@@ -99,32 +127,27 @@ func lunsIn(volumes map[string]cluster.Ownership) []uint16 {
 	return luns
 }
 
-// turns lets workers read, each time over the next session from the next LUN.
-func (f *field) turns(ctx context.Context, sessions []*host.Session, luns []uint16, workers int) (map[string]float64, error) {
-	var next, done atomic.Int64
-	var failed atomic.Pointer[error]
+// turns reads, each time from the next LUN, and gives the owner's figures.
+func (f *field) turns(ctx context.Context, session *host.Session, luns []uint16) (map[string]float64, error) {
 	acting, stop := context.WithCancel(ctx)
 	defer stop()
-	var all sync.WaitGroup
-	for range workers {
-		all.Go(func() {
-			for acting.Err() == nil {
-				n := int(next.Add(1))
-				at := uint64(n/len(luns)*7%(area(len(luns))/size)) * (size / blockSize)
-				command := host.Read(luns[n%len(luns)], at, size/blockSize, blockSize)
-				if _, err := sessions[n%len(sessions)].Good(ctx, command); err != nil {
-					failed.Store(&err)
-					return
-				}
-				done.Add(1)
+	var done atomic.Int64
+	ended := make(chan error, 1)
+	go func() {
+		for n := 0; acting.Err() == nil; n++ {
+			at := uint64(n/len(luns)*7%(area(len(luns))/size)) * (size / blockSize)
+			if _, err := session.Good(ctx, host.Read(luns[n%len(luns)], at, size/blockSize, blockSize)); err != nil {
+				ended <- err
+				return
 			}
-		})
-	}
+			done.Add(1)
+		}
+		ended <- nil
+	}()
 	figures, err := f.window(ctx, &done)
 	stop()
-	all.Wait()
-	if lost := failed.Load(); lost != nil {
-		return nil, *lost
+	if lost := <-ended; lost != nil {
+		return nil, lost
 	}
 	return figures, err
 }
@@ -151,5 +174,5 @@ func (f *field) window(ctx context.Context, done *atomic.Int64) (map[string]floa
 	seconds := time.Since(began).Seconds()
 	spent := (after - before).Seconds()
 	return map[string]float64{"iops": count / seconds, "bytes_per_second": size * count / seconds,
-		"target_cpu_s_per_command": spent / count, "net_cpu_s_per_command": (spent - f.standing*seconds) / count}, nil
+		cpu: spent / count, netCPU: (spent - f.standing*seconds) / count}, nil
 }

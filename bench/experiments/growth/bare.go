@@ -1,0 +1,32 @@
+package main
+
+import (
+	"context"
+	"net"
+	"path/filepath"
+
+	"sluice.dev/sluice/bench/rig"
+	"sluice.dev/sluice/tests/world"
+)
+
+// bareEcho is the limit: a process that moves as many bytes as a gateway, with no protocol. What more connections cost it, the kernel takes.
+type bareEcho struct {
+	process *world.Process
+	portal  string
+}
+
+func startEcho(ctx context.Context, b *rig.Bench) (*bareEcho, error) {
+	e := &bareEcho{portal: "127.0.0.1:3271"}
+	_, port, _ := net.SplitHostPort(e.portal)
+	e.process = &world.Process{Name: "bare-echo", Log: filepath.Join(b.Directory, "bare-echo.log"),
+		Arguments: []string{filepath.Join(b.Client, "bare-echo"), "--port", port}}
+	if err := e.process.Start(); err != nil {
+		return e, err
+	}
+	if err := world.UntilListens(ctx, e.process, e.portal); err != nil {
+		return e, err
+	}
+	return e, rig.Pin(e.process.Pid(), targetCore)
+}
+
+func (e *bareEcho) stop() { _ = e.process.Kill() } // it is at its end in any case
