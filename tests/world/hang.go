@@ -25,8 +25,6 @@ func (p *Process) HangThread(name string) (Undo, error) {
 	stands, release, over := make(chan error, 1), make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(over)
-		runtime.LockOSThread() // a tracer is a thread
-		defer runtime.UnlockOSThread()
 		hold(thread, stands, release)
 	}()
 	if err := <-stands; err != nil {
@@ -55,6 +53,8 @@ func (p *Process) thread(name string) (int, error) {
 // hold traces a thread from when it stands still until `release`, or its end: a tracer that didn't take note of that
 // would keep the process from ending.
 func hold(thread int, stands chan<- error, release <-chan struct{}) {
+	runtime.LockOSThread() // a tracer is a thread
+	defer runtime.UnlockOSThread()
 	err := unix.PtraceSeize(thread)
 	if err == nil {
 		err = unix.PtraceInterrupt(thread)
@@ -70,7 +70,11 @@ func hold(thread int, stands chan<- error, release <-chan struct{}) {
 	for err == nil {
 		select {
 		case <-release:
-			_ = unix.PtraceDetach(thread) // it may end this moment
+			for unix.PtraceDetach(thread) != nil { // it was killed this moment
+				if _, err := unix.Wait4(thread, &status, unix.WALL, nil); err != nil || !status.Stopped() {
+					return
+				}
+			}
 			return
 		case <-time.After(tracerLooks):
 		}
