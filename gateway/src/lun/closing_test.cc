@@ -164,6 +164,19 @@ TEST_F(ClosingTest, ARangeGrantedBetweenAFenceAndItsDropsIsNotUsed) {
   EXPECT_EQ(*fenced, 1);
 }
 
+TEST_F(ClosingTest, AForwarderIsToldOfAFenceWhereItsRangeIsGrantedBeforeTheDrops) {
+  backend->holds = true;
+  start(*nexus, write16(0, 8), Bytes(4096, 1));
+  Task& waiting = start(*nexus, write16(0, 8), Bytes(4096, 2));
+  waiting.command.epoch = unit->epoch();
+  const auto fenced = fence_unit();
+  backend->release_one();  // before what the fence posted
+  EXPECT_TRUE(waiting.done() && waiting.command.not_owner && !waiting.command.aborted);
+  EXPECT_EQ(backend->submitted.size(), 1u);
+  reactors.run();
+  EXPECT_EQ(*fenced, 1);
+}
+
 TEST_F(ClosingTest, WhatWasLentStaysWhileTheLockIsGone) {
   backend->lends = true;
   backend->fill(0, 4096, 7);

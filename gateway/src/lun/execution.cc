@@ -26,7 +26,9 @@ void on_grant(RangeHold& hold) {
   if (command.aborted) return finish_aborted(command);
   const uint64_t word = unit.gate_word();
   if ((word & (Unit::kElsewhere | Unit::kDraining)) == Unit::kElsewhere) [[unlikely]] {
-    command.aborted = true;  // fenced: its nexus is about to be dropped (DESIGN R4)
+    // Fenced. A forwarder asks the next owner, since nothing of it was submitted.
+    if (command.epoch != 0 && !command.submitted) return finish_not_owner(command);
+    command.aborted = true;  // its nexus is about to be dropped (DESIGN R4)
     return finish_aborted(command);
   }
   if (!still_passes(unit, command, word) || !is_fresh(command)) return;

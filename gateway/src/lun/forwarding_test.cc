@@ -50,6 +50,14 @@ TEST_F(ForwardingTest, DataIsGatheredWholeWhateverTheCdbSays) {
   EXPECT_EQ(forwarded(0).cdb[0], 0x8a);
 }
 
+TEST_F(ForwardingTest, NoMoreDataIsGatheredThanAnyOwnerTakesByOneCommand) {
+  Task& write = make(write16(0, 1));
+  write.command.expected_data_out = 0xffff'fe00;
+  ASSERT_TRUE(begin(*nexus, write));
+  EXPECT_EQ(write.command.data_out_wanted, limits::kMaxTransferBytes);
+  finish_good(write.command);
+}
+
 TEST_F(ForwardingTest, UnitAttentionsOfThisGatewayComeFirst) {
   auto fresh = open_fresh("b");
   EXPECT_EQ(start(*fresh, read16(0, 8)).sense(), 0x062900u);

@@ -243,7 +243,8 @@ bool begin_by_detour(Unit& unit, Command& command) {
     finish_sense(command, inaccessible(role.standing));
     return false;
   }
-  command.data_out_wanted = command.expected_data_out;
+  // No owner takes more by one command, whatever the host announces (R14).
+  command.data_out_wanted = std::min(command.expected_data_out, limits::kMaxTransferBytes);
   if (want_data(command)) return true;
   place(unit, command);
   return false;

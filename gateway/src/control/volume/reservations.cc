@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/limits.h"
+#include "base/log.h"
 #include "lun/reservations/reservation_store.h"
 
 namespace sluice::control {
@@ -167,6 +168,7 @@ void StreamReservations::written_too(const std::string& volume, uint64_t epoch, 
     const auto at = owned_.find(volume);
     if (at != owned_.end() && at->second.record.epoch == epoch) {
       at->second.record.generation = generation;
+      at->second.record.reservations = state;
     }
     id = next_id_++;
     waiting_[id] = {
@@ -222,7 +224,7 @@ void StreamReservations::read(const std::string& unit_uuid, lun::StoreReply repl
   if (!owned) return say(Error{kNotOwner});
   const uint64_t epoch = owned->epoch;
   const Nanos deadline = setup_.now() + limits::kReservationStoreBound;
-  load_until(unit_uuid, epoch, has_straggler(unit_uuid), deadline,
+  load_until(*owned, epoch, has_straggler(unit_uuid), deadline,
              [this, unit_uuid, epoch, deadline, say](Loaded loaded) {
                if (loaded.what == Loaded::What::kFenced) setup_.fenced(unit_uuid);
                if (loaded.what != Loaded::What::kState) return say(Error{loaded.why});
@@ -235,17 +237,17 @@ void StreamReservations::read(const std::string& unit_uuid, lun::StoreReply repl
              });
 }
 
-void StreamReservations::load_for(const std::string& volume, uint64_t epoch, bool settle,
+void StreamReservations::load_for(const Record& beside, uint64_t epoch, bool settle,
                                   std::function<void(Loaded)> done) {
-  load_until(volume, epoch, settle, setup_.now() + limits::kReservationStoreBound, std::move(done));
+  load_until(beside, epoch, settle, setup_.now() + limits::kReservationStoreBound, std::move(done));
 }
 
-void StreamReservations::load_until(const std::string& volume, uint64_t epoch, bool settle_it,
+void StreamReservations::load_until(const Record& beside, uint64_t epoch, bool settle_it,
                                     Nanos deadline, std::function<void(Loaded)> done) {
   wire::ConnectRequest message;
-  message.mutable_reservation_load()->set_volume_uid(volume);
+  message.mutable_reservation_load()->set_volume_uid(beside.volume);
   message.mutable_reservation_load()->set_epoch(epoch);
-  const auto answer = [this, volume, epoch, settle_it, deadline, done](
+  const auto answer = [this, beside, epoch, settle_it, deadline, done](
                           wire::CommitResult result, const wire::ReservationState* found,
                           const std::string& why) {
     if (result == wire::COMMIT_RESULT_FENCED) {
@@ -254,9 +256,20 @@ void StreamReservations::load_until(const std::string& volume, uint64_t epoch, b
       return done(std::move(fenced));
     }
     if (result != wire::COMMIT_RESULT_COMMITTED || found == nullptr) return done(failed(why));
-    Loaded loaded = parse(volume, *found);
-    if (loaded.what != Loaded::What::kState || !settle_it) return done(std::move(loaded));
-    settle(volume, epoch, std::move(loaded), deadline, done);
+    Loaded loaded = parse(beside.volume, *found);
+    const bool behind =
+        loaded.what == Loaded::What::kState && loaded.generation < beside.generation;
+    if (behind) {
+      log::warning("the control plane has older reservations than this gateway: it is given them",
+                   {{"volume", beside.volume},
+                    {"generation", beside.generation},
+                    {"stored", loaded.generation}});
+      loaded.state = beside.reservations;
+    }
+    if (loaded.what != Loaded::What::kState || !(settle_it || behind)) {
+      return done(std::move(loaded));
+    }
+    settle(beside, epoch, std::move(loaded), deadline, done);
   };
   if (!ask(std::move(message), deadline, answer)) {
     done(failed("there is no stream to the control plane"));
@@ -264,9 +277,9 @@ void StreamReservations::load_until(const std::string& volume, uint64_t epoch, b
 }
 
 // The same state as a generation of its own: what was sent for an older one can't be stored now.
-void StreamReservations::settle(const std::string& volume, uint64_t epoch, Loaded loaded,
-                                Nanos deadline, std::function<void(Loaded)> done) {
-  const auto answer = [this, volume, epoch, loaded, deadline, done](wire::CommitResult result,
+void StreamReservations::settle(const Record& beside, uint64_t epoch, Loaded loaded, Nanos deadline,
+                                std::function<void(Loaded)> done) {
+  const auto answer = [this, beside, epoch, loaded, deadline, done](wire::CommitResult result,
                                                                     const wire::ReservationState*,
                                                                     const std::string& why) {
     Loaded settled = loaded;
@@ -276,7 +289,7 @@ void StreamReservations::settle(const std::string& volume, uint64_t epoch, Loade
         return done(std::move(settled));
       case wire::COMMIT_RESULT_CONFLICT:  // the straggler came first: it is in force
         if (setup_.now() >= deadline) return done(failed("the reservations keep changing"));
-        return load_until(volume, epoch, true, deadline, done);
+        return load_until(beside, epoch, true, deadline, done);
       case wire::COMMIT_RESULT_FENCED:
         settled = failed("the volume has a newer epoch");
         settled.what = Loaded::What::kFenced;
@@ -285,7 +298,7 @@ void StreamReservations::settle(const std::string& volume, uint64_t epoch, Loade
         return done(failed(why));
     }
   };
-  if (!send_commit(volume, epoch, loaded.generation, loaded.state, deadline, answer)) {
+  if (!send_commit(beside.volume, epoch, loaded.generation, loaded.state, deadline, answer)) {
     done(failed("there is no stream to the control plane"));
   }
 }
@@ -294,7 +307,7 @@ Result<lun::ReservationState> StreamReservations::load(const std::string& unit_u
   const std::optional<Record> owned = record_of(unit_uuid);
   if (!owned) return Error{kNotOwner};
   auto found = std::make_shared<std::promise<Loaded>>();
-  load_for(unit_uuid, owned->epoch, has_straggler(unit_uuid),
+  load_for(*owned, owned->epoch, has_straggler(unit_uuid),
            [found](Loaded loaded) { found->set_value(std::move(loaded)); });
   Loaded loaded = found->get_future().get();
   if (loaded.what != Loaded::What::kState) return Error{loaded.why};

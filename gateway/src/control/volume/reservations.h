@@ -10,6 +10,9 @@
 //
 // read() loads and, where a commit of ours may still be on its way, stores what it found once more
 // as the next generation, so that the straggler can't be stored after it (reservation_contract.h).
+// What is known here, or written beside the data, may be newer than what is stored: the store was
+// put back in time (a restore). Then it is stored as the next generation, too, before anybody goes
+// by it: the record wins over any older snapshot (DESIGN R2), for every owner to come.
 //
 // Threads: as the contract says; records are written on `turns`.
 #pragma once
@@ -50,7 +53,7 @@ class StreamReservations final : public lun::ReservationStore {
   void open(Record record, std::shared_ptr<Place> place);
   void close(const std::string& volume);
   // `done` comes on any thread, once.
-  void load_for(const std::string& volume, uint64_t epoch, bool settle,
+  void load_for(const Record& beside, uint64_t epoch, bool settle,
                 std::function<void(Loaded)> done);
 
   // --- the stream's
@@ -86,9 +89,9 @@ class StreamReservations final : public lun::ReservationStore {
                    std::function<void(Result<void>)> done);
   void write(const std::string& volume, uint64_t epoch, uint64_t generation,
              const lun::ReservationState& state, std::function<void(Result<void>)> done);
-  void settle(const std::string& volume, uint64_t epoch, Loaded loaded, Nanos deadline,
+  void settle(const Record& beside, uint64_t epoch, Loaded loaded, Nanos deadline,
               std::function<void(Loaded)> done);
-  void load_until(const std::string& volume, uint64_t epoch, bool settle, Nanos deadline,
+  void load_until(const Record& beside, uint64_t epoch, bool settle, Nanos deadline,
                   std::function<void(Loaded)> done);
   std::optional<Record> record_of(const std::string& volume);
   bool has_straggler(const std::string& volume);

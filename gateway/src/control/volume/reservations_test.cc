@@ -204,6 +204,57 @@ TEST_F(ReservationsTest, AReadAfterAnUnknownCommitShutsTheStragglerOut) {
   EXPECT_EQ(place_->record_.reservations.generation, 9u);
 }
 
+TEST_F(ReservationsTest, AStoreThatWasPutBackInTimeIsGivenWhatWasCommittedSince) {
+  commit(9);
+  answer(wire::COMMIT_RESULT_COMMITTED);
+  reactors_.run_one();
+  ASSERT_EQ(outcome_, CommitOutcome::kCommitted);
+  commit(10);
+  answer(wire::COMMIT_RESULT_CONFLICT);  // it was restored
+  reactors_.run_one();
+  ASSERT_EQ(outcome_, CommitOutcome::kUnknown);
+  std::optional<uint32_t> read;
+  store_.read(kVolumeUid, {&reactors_, 0}, [&](const Result<lun::ReservationState>& found) {
+    ASSERT_TRUE(found) << found.error();
+    read = found.value().generation;
+  });
+  answer_load(2, 1);
+  ASSERT_TRUE(sent_.back().has_reservation_commit());
+  EXPECT_EQ(sent_.back().reservation_commit().expected_generation(), 2u);
+  EXPECT_EQ(sent_.back().reservation_commit().state(),
+            lun::format_reservations(kVolumeUid, state(9)));
+  EXPECT_FALSE(read) << "before it is stored";
+  answer(wire::COMMIT_RESULT_COMMITTED);
+  reactors_.run_one();
+  EXPECT_EQ(read, 9u);
+  EXPECT_EQ(place_->record_.generation, 3u);
+  EXPECT_EQ(place_->record_.reservations.generation, 9u);
+}
+
+TEST_F(ReservationsTest, ANewOwnersRecordThatIsNewerIsStoredBeforeItIsServed) {
+  Record beside;
+  beside.volume = kVolumeUid;
+  beside.epoch = 6;
+  beside.generation = 6;
+  beside.reservations = state(42);
+  std::optional<Loaded> loaded;
+  store_.load_for(beside, 7, false, [&](Loaded l) { loaded = std::move(l); });
+  answer_load(5, 1);
+  ASSERT_FALSE(loaded);
+  EXPECT_EQ(sent_.back().reservation_commit().expected_generation(), 5u);
+  EXPECT_EQ(sent_.back().reservation_commit().epoch(), 7u);
+  answer(wire::COMMIT_RESULT_COMMITTED);
+  ASSERT_TRUE(loaded);
+  EXPECT_EQ(loaded->what, Loaded::What::kState);
+  EXPECT_EQ(loaded->generation, 6u);
+  EXPECT_EQ(loaded->state.generation, 42u);
+
+  beside.generation = 5;  // as new as the store: that one is right
+  store_.load_for(beside, 7, false, [&](Loaded l) { loaded = std::move(l); });
+  answer_load(5, 1);
+  EXPECT_EQ(loaded->state.generation, 1u);
+}
+
 TEST_F(ReservationsTest, AnAnswerThatComesTooLateChangesNothing) {
   commit(9);
   now_ += limits::kReservationStoreBound;

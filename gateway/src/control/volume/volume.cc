@@ -244,7 +244,7 @@ Nanos Volume::turn_owner(Nanos now) {
   if (!std::exchange(loading_, true)) {
     // A commit of this very epoch can only be one of a former life of this gateway.
     const uint64_t epoch = order_.epoch();
-    services_.load(uid_, epoch, record_->epoch >= epoch,
+    services_.load(*record_, epoch, record_->epoch >= epoch,
                    [me = weak_from_this(), epoch](Loaded loaded) {
                      mail_to(me, [&](Mail& m) {
                        m.loaded = std::move(loaded);

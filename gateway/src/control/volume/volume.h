@@ -57,8 +57,9 @@ class VolumeServices {
   // Error: the pool can't be used, and why. `wake`: of the place.
   virtual Result<std::shared_ptr<Place>> place(const wire::DesiredVolume& volume,
                                                std::function<void()> wake) = 0;
-  // Linearizable. `settle`: a commit of this epoch may be on its way from an earlier life.
-  virtual void load(const std::string& volume, uint64_t epoch, bool settle,
+  // Linearizable. `beside`: the record of the data; where it is newer than what is stored, it is
+  // stored, and loaded. `settle`: a commit of this epoch may be on its way from an earlier life.
+  virtual void load(const Record& beside, uint64_t epoch, bool settle,
                     std::function<void(Loaded)> done) = 0;
   // From here on commits are taken; each is written beside the data, too, by `update`.
   virtual void open_commits(Record record, std::shared_ptr<Place> place) = 0;

@@ -190,7 +190,9 @@ class VolumeTest : public testing::Test, public VolumeServices {
     disk_.wake = std::move(wake);
     return std::shared_ptr<Place>(std::make_shared<FakePlace>(disk_));
   }
-  void load(const std::string&, uint64_t, bool settle, std::function<void(Loaded)> done) override {
+  void load(const Record& beside, uint64_t, bool settle,
+            std::function<void(Loaded)> done) override {
+    beside_ = beside;
     settle_ = settle;
     ++loads_;
     load_done_ = std::move(done);
@@ -203,6 +205,7 @@ class VolumeTest : public testing::Test, public VolumeServices {
   UnitLog unit_;
   Nanos now_ = kSecond, next_ = 0;
   std::function<void(Loaded)> load_done_;
+  Record beside_;
   bool settle_ = false;
   int loads_ = 0;
   std::atomic<int> wakes_ = 0;

@@ -12,13 +12,6 @@ Nanos Volume::serve_with(Loaded loaded) {
     return kNever;
   }
   if (loaded.what == Loaded::What::kState) {
-    if (record_->generation > loaded.generation) {
-      // Only a store that was put back in time knows less than what was written after it.
-      log::warning(
-          "the record beside the data has newer reservations than the control plane",
-          {{"volume", uid_}, {"record", record_->generation}, {"stored", loaded.generation}});
-      loaded.state = record_->reservations;
-    }
     begin_claim(loaded.generation, std::move(loaded.state));
     return claim_and_serve();
   }

@@ -35,6 +35,17 @@ TEST_F(VolumeTest, RecordWins) {
   EXPECT_EQ(unit_.serving, 0u);
 }
 
+TEST_F(VolumeTest, WhoLoadsReservationsKnowsWhatIsBesideTheData) {
+  disk_.record = Record();
+  disk_.record->epoch = 5;
+  disk_.record->generation = 6;
+  disk_.record->reservations.generation = 42;
+  give(order(wire::VOLUME_ROLE_OWNER, 6, 11));
+  EXPECT_EQ(beside_.generation, 6u);
+  EXPECT_EQ(beside_.reservations.generation, 42u);
+  EXPECT_EQ(unit_.serving, 0u);
+}
+
 TEST_F(VolumeTest, ReleaseIsFinalForTheEpoch) {
   own(5, 10);
   give(order(wire::VOLUME_ROLE_RELEASING, 5, 11));

@@ -368,9 +368,9 @@ Result<std::shared_ptr<Place>> Volumes::place(const wire::DesiredVolume& volume,
   return where.value()->place(volume, std::move(wake));
 }
 
-void Volumes::load(const std::string& volume, uint64_t epoch, bool settle,
+void Volumes::load(const Record& beside, uint64_t epoch, bool settle,
                    std::function<void(Loaded)> done) {
-  setup_.reservations.load_for(volume, epoch, settle, std::move(done));
+  setup_.reservations.load_for(beside, epoch, settle, std::move(done));
 }
 
 void Volumes::open_commits(Record record, std::shared_ptr<Place> place) {

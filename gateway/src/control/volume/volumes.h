@@ -82,7 +82,7 @@ class Volumes final : private VolumeServices {
   // --- VolumeServices
   Result<std::shared_ptr<Place>> place(const wire::DesiredVolume& volume,
                                        std::function<void()> wake) override;
-  void load(const std::string& volume, uint64_t epoch, bool settle,
+  void load(const Record& beside, uint64_t epoch, bool settle,
             std::function<void(Loaded)> done) override;
   void open_commits(Record record, std::shared_ptr<Place> place) override;
   void close_commits(const std::string& volume) override;
