@@ -79,11 +79,11 @@ std::vector<lun::Target::LunEntry> Applier::luns_of(const wire::DesiredTarget& t
     const auto complain = [&](const std::string& what) {
       *problem += (problem->empty() ? "LUN " : "; LUN ") + std::to_string(lun.id()) + ": " + what;
     };
-    std::shared_ptr<lun::Unit> unit = volumes_.unit(lun.volume_uid());
+    std::shared_ptr<lun::Unit> unit = volumes_.unit_to_export(lun.volume_uid());
     if (lun.id() > limits::kMaxLunNumber) {
       complain("numbers are 0 to 16383");
     } else if (unit == nullptr) {
-      complain("there is no volume " + lun.volume_uid() + " here, or it is refused");
+      complain("there is no volume " + lun.volume_uid() + " here, or it is refused or leaving");
     } else {
       luns.push_back({lun.id(), std::move(unit), lun.read_only()});
     }

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <future>
 #include <thread>
 
 #include "control/desired_file.h"
@@ -235,6 +236,59 @@ TEST_F(ClientTest, AVolumeIsMadeLockedServedAndGivenUpAsOrdered) {
       EXPECT_EQ(told_.next("volume"), "volume SERVING 2 3 ");
       send(stream, desired(wire::VOLUME_ROLE_RELEASING, 2, 4), 4);
       EXPECT_EQ(told_.next("volume"), "volume RELEASED 2 4 ");
+      write(stream, [] {
+        wire::ConnectResponse goodbye;
+        goodbye.mutable_goodbye();
+        return goodbye;
+      }());
+      over_.add("over");
+    });
+    listen(stream);
+    orders.join();
+    return grpc::Status::OK;
+  });
+  start(replica.endpoint());
+  EXPECT_EQ(over_.next("over"), "over");
+}
+
+// A unit that is gone stays gone: who took it up again would export a LUN that answers nothing any
+// more.
+TEST_F(ClientTest, AVolumeThatComesAgainWhileItLeavesIsANewOne) {
+  std::atomic<bool> told{false};
+  Replica replica([this, &told](const wire::StreamHello&, ServerStream& stream) {
+    if (told.exchange(true)) return grpc::Status(grpc::StatusCode::UNAVAILABLE, "told before");
+    welcome(stream);
+    send(stream, desired(wire::VOLUME_ROLE_FORWARDER, 1, 1), 1);
+    write(stream, create_disk());
+    std::thread orders([&] {
+      EXPECT_EQ(told_.next("job"), "job ");
+      send(stream, desired(wire::VOLUME_ROLE_OWNER, 2, 2), 2);
+      EXPECT_EQ(told_.next("volume"), "volume SERVING 2 2 ");
+      std::promise<void> stands;
+      reactor_.post(0, [&] { stands.get_future().wait(); });  // the release can't end
+      std::vector<wire::DesiredObject> without = desired(wire::VOLUME_ROLE_OWNER, 2, 2);
+      std::erase_if(without, [](const wire::DesiredObject& object) {
+        return object.has_volume() || object.has_target();
+      });
+      send(stream, without, 3);
+      EXPECT_EQ(told_.next("ack 3"), "ack 3");
+      uint64_t version = 4;
+      const auto again = [&] {
+        send(stream, desired(wire::VOLUME_ROLE_OWNER, 3, version), version);
+        const std::string ack = "ack " + std::to_string(version++);
+        return told_.next(ack) == ack;
+      };
+      EXPECT_FALSE(again()) << "it is still leaving";
+      stands.set_value();
+      EXPECT_EQ(told_.next("volume"), "volume RELEASED 2 2 ");
+      for (int tries = 0; tries < 1000 && !again(); ++tries) std::this_thread::yield();
+      EXPECT_EQ(told_.next("volume").rfind("volume SERVING 3 ", 0), 0u);
+      const auto target = exports_.find(kIqn);
+      if (target && target->luns().size() == 1) {
+        EXPECT_EQ(target->luns()[0].unit->gate() & lun::Unit::kRemoved, 0u);
+      } else {
+        ADD_FAILURE() << "the target has no LUN";
+      }
       write(stream, [] {
         wire::ConnectResponse goodbye;
         goodbye.mutable_goodbye();

@@ -208,6 +208,10 @@ Result<void> Volumes::put(const wire::DesiredVolume& volume) {
   if (!identity) return Error{identity.error()};
   const std::string& uid = volume.uid();
   std::shared_ptr<Volume> there = find(uid);
+  if (there && unit_to_export(uid) == nullptr) {
+    // Its unit is about to be gone for good. What is refused is tried again.
+    return Error{"it was removed, and is still leaving"};
+  }
   if (!there) {
     Entry entry;
     entry.pool = volume.pool_uid();
@@ -231,6 +235,11 @@ Result<void> Volumes::put(const wire::DesiredVolume& volume) {
 }
 
 void Volumes::remove(const std::string& uid) {
+  {
+    const std::lock_guard lock(mutex_);
+    const auto at = entries_.find(uid);
+    if (at != entries_.end()) at->second.leaving = true;
+  }
   if (const auto volume = find(uid)) volume->remove([this, uid] { gone(uid); });
 }
 
@@ -266,6 +275,12 @@ std::shared_ptr<lun::Unit> Volumes::unit(const std::string& uid) const {
   const std::lock_guard lock(mutex_);
   const auto at = entries_.find(uid);
   return at == entries_.end() ? nullptr : at->second.unit;
+}
+
+std::shared_ptr<lun::Unit> Volumes::unit_to_export(const std::string& uid) const {
+  const std::lock_guard lock(mutex_);
+  const auto at = entries_.find(uid);
+  return at == entries_.end() || at->second.leaving ? nullptr : at->second.unit;
 }
 
 std::vector<std::shared_ptr<lun::Unit>> Volumes::units() const {

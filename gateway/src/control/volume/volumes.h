@@ -46,7 +46,9 @@ class Volumes final : private VolumeServices {
   // No longer exported here; a unit that has it is gone for hosts when it has let go.
   void remove(const std::string& uid);
 
+  // None: it is not here; or, to be exported, it is leaving.
   std::shared_ptr<lun::Unit> unit(const std::string& uid) const;
+  std::shared_ptr<lun::Unit> unit_to_export(const std::string& uid) const;
   std::vector<std::shared_ptr<lun::Unit>> units() const;
   std::vector<wire::VolumeObserved> observed() const;
   // Error: it is none of this gateway's, or can't be used.
@@ -70,7 +72,8 @@ class Volumes final : private VolumeServices {
     std::shared_ptr<lun::Unit> unit;
     std::shared_ptr<Volume> volume;
     uint64_t epoch = 0;
-    uint64_t turn = 0;  // of turns with a delay, the last one alone counts
+    bool leaving = false;  // removed, and not gone yet
+    uint64_t turn = 0;     // of turns with a delay, the last one alone counts
   };
   struct Pool {
     wire::DesiredPool desired;
