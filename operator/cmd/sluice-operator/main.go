@@ -150,6 +150,8 @@ func (s *settings) manager() (manager.Manager, error) {
 		Cache: cache.Options{SyncPeriod: &every, ByObject: map[client.Object]cache.ByObject{
 			&corev1.Pod{}: {Namespaces: here}, &corev1.Service{}: {Namespaces: here},
 		}},
+		// A cache of Secrets would hold those of the whole cluster: each is read from the API server when it is needed.
+		Client:  client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}},
 		Metrics: metricsserver.Options{BindAddress: s.metrics}, HealthProbeBindAddress: s.probes,
 		LeaderElection: s.elect, LeaderElectionID: "sluice-operator", LeaderElectionNamespace: s.gateways.Namespace,
 		LeaderElectionReleaseOnCancel: true, LeaseDuration: &s.lease, RenewDeadline: &s.renewal, RetryPeriod: &s.attempt,

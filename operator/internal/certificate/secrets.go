@@ -78,7 +78,7 @@ func (s *Secrets) Keep(ctx context.Context, a *Authority, name string, leaf Leaf
 		if err := s.Client.Create(ctx, made); !apierrors.IsAlreadyExists(err) {
 			return err
 		}
-		return nil // the cache is behind
+		return nil // somebody was faster
 	}
 	secret.Data = data
 	return s.Client.Update(ctx, secret)

@@ -2,14 +2,18 @@ package mirror
 
 import (
 	"context"
+	"strings"
 
 	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"sluice.dev/sluice/operator/api/v1alpha1"
 	"sluice.dev/sluice/operator/internal/controlplane"
+	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
 // Reasons of the condition Ready while a resource is being deleted.
@@ -32,7 +36,7 @@ func (m *Mirror[R, P]) abandon(ctx context.Context, r R) error {
 }
 
 // remove deletes the object, and lets the resource go once it is gone. What becomes of data is the reclaim policy's, which the
-// object has.
+// object has: it is brought up to the resource's first.
 func (m *Mirror[R, P]) remove(ctx context.Context, r R, have P) error {
 	if !controllerutil.ContainsFinalizer(r, v1alpha1.Finalizer) {
 		return nil
@@ -47,6 +51,9 @@ func (m *Mirror[R, P]) remove(ctx context.Context, r R, have P) error {
 		return m.release(ctx, r)
 	}
 	if have.GetMeta().GetDeleteTime() == nil {
+		if err := m.storePolicy(ctx, r, have); err != nil {
+			return err
+		}
 		if m.Leave != nil {
 			if err := m.Leave(ctx, r, have); err != nil {
 				return err
@@ -67,6 +74,39 @@ func (m *Mirror[R, P]) remove(ctx context.Context, r R, have P) error {
 		}
 	}
 	return m.release(ctx, r)
+}
+
+// storePolicy gives the object the resource's reclaim policy: one that was changed just before the deletion has not been put.
+// Nothing else of the spec is stored: what may be wrong with it is no reason to keep the object.
+func (m *Mirror[R, P]) storePolicy(ctx context.Context, r R, have P) error {
+	policy := reclaimPolicy(r).Number()
+	if policy == 0 {
+		return nil
+	}
+	want := proto.Clone(have).(P) // with its version: what somebody else has changed since is not undone
+	spec := specOf(want).ProtoReflect()
+	field := spec.Descriptor().Fields().ByName("reclaim_policy")
+	if spec.Get(field).Enum() == policy {
+		return nil
+	}
+	spec.Set(field, protoreflect.ValueOfEnum(policy))
+	_, err := m.Noun.Update(ctx, want)
+	if controlplane.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+// reclaimPolicy is what a resource says becomes of its data; 0 for one of a kind that holds none.
+func reclaimPolicy(object v1alpha1.Resource) pb.ReclaimPolicy {
+	var word v1alpha1.ReclaimPolicy
+	switch r := object.(type) {
+	case *v1alpha1.Volume:
+		word = r.Spec.ReclaimPolicy
+	case *v1alpha1.Snapshot:
+		word = r.Spec.ReclaimPolicy
+	}
+	return pb.ReclaimPolicy(pb.ReclaimPolicy_value["RECLAIM_POLICY_"+strings.ToUpper(string(word))])
 }
 
 func (m *Mirror[R, P]) delete(ctx context.Context, have P) error {

@@ -1,0 +1,161 @@
+package mirror
+
+import (
+	"context"
+	"testing"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"sluice.dev/sluice/operator/api/v1alpha1"
+	"sluice.dev/sluice/operator/internal/controlplane"
+	pb "sluice.dev/sluice/proto/sluice/v1"
+)
+
+const (
+	deleted  = pb.ReclaimPolicy_RECLAIM_POLICY_DELETE
+	retained = pb.ReclaimPolicy_RECLAIM_POLICY_RETAIN
+	trashed  = pb.ReclaimPolicy_RECLAIM_POLICY_TRASH
+)
+
+// plane is a control plane that has one object at most.
+type plane[P controlplane.Object] struct {
+	stored  P
+	refusal error // what an update is answered with, where there is one
+	updates []P
+	// deletedAs is what was stored when its deletion was asked for.
+	deletedAs P
+}
+
+func (p *plane[P]) noun() controlplane.Noun[P] {
+	return controlplane.Noun[P]{
+		Get: func(context.Context, string) (P, error) {
+			if isNil(p.stored) {
+				return p.stored, status.Error(codes.NotFound, "gone")
+			}
+			return proto.Clone(p.stored).(P), nil
+		},
+		Update: func(_ context.Context, object P) (P, error) {
+			if p.refusal != nil {
+				var none P
+				return none, p.refusal
+			}
+			p.updates = append(p.updates, object)
+			p.stored = proto.Clone(object).(P)
+			return object, nil
+		},
+		Delete: func(context.Context, string, string) (P, error) {
+			var none P
+			p.deletedAs, p.stored = p.stored, none
+			return none, nil
+		},
+	}
+}
+
+// reconciled looks once at a resource that is being deleted, and says whether it is there still.
+func reconciled[R v1alpha1.Resource, P controlplane.Object](t *testing.T, r R, p *plane[P]) bool {
+	t.Helper()
+	now := metav1.Now()
+	r.SetNamespace("shop")
+	r.SetName("orders")
+	r.SetUID("u")
+	r.SetFinalizers([]string{v1alpha1.Finalizer})
+	r.SetDeletionTimestamp(&now)
+	scheme := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(asObject(r)).WithStatusSubresource(asObject(r)).Build()
+	m := &Mirror[R, P]{client: c, recorder: events.NewFakeRecorder(8), Kind: Kind[R, P]{
+		Noun: p.noun(), HoldsData: true,
+		Want: func(context.Context, R, *SecretReader) (P, error) {
+			var none P
+			return none, Problemf("Cycle", "the rest of the spec is wrong")
+		},
+	}}
+	key := client.ObjectKeyFromObject(asObject(r))
+	if _, err := m.Reconcile(t.Context(), reconcile.Request{NamespacedName: key}); err != nil {
+		t.Fatal(err)
+	}
+	err := c.Get(t.Context(), key, asObject(r))
+	if client.IgnoreNotFound(err) != nil {
+		t.Fatal(err)
+	}
+	return !apierrors.IsNotFound(err)
+}
+
+func head() *pb.ObjectMeta {
+	return &pb.ObjectMeta{Name: "shop.orders", Uid: "o", ResourceVersion: 7, Labels: map[string]string{labelUID: "u", "mine": "yes"}}
+}
+
+func TestAVolumeIsDeletedWithTheReclaimPolicyThatItsResourceHas(t *testing.T) {
+	for _, c := range []struct {
+		resource v1alpha1.ReclaimPolicy
+		stored   pb.ReclaimPolicy
+		want     pb.ReclaimPolicy
+		updates  int
+	}{
+		{v1alpha1.ReclaimRetain, deleted, retained, 1},
+		{v1alpha1.ReclaimTrash, deleted, trashed, 1},
+		{v1alpha1.ReclaimDelete, retained, deleted, 1},
+		{v1alpha1.ReclaimRetain, retained, retained, 0},
+	} {
+		have := &pb.Volume{Meta: head(), Spec: &pb.VolumeSpec{Pool: "p", SizeBytes: 1 << 30, ReclaimPolicy: c.stored}}
+		p := &plane[*pb.Volume]{stored: have}
+		r := &v1alpha1.Volume{Spec: v1alpha1.VolumeSpec{Pool: "another", ReclaimPolicy: c.resource}}
+		if reconciled(t, r, p) {
+			t.Errorf("%s over %s: the resource is there still: %+v", c.resource, c.stored, r.Status.Conditions)
+		}
+		if is := p.deletedAs.GetSpec().GetReclaimPolicy(); is != c.want || len(p.updates) != c.updates {
+			t.Errorf("%s over %s: deleted as %s after %d updates", c.resource, c.stored, is, len(p.updates))
+		}
+		have.Spec.ReclaimPolicy = c.want // and nothing else, at the version that was read
+		if len(p.updates) > 0 && !proto.Equal(p.updates[0], have) {
+			t.Errorf("%s over %s: stored %v", c.resource, c.stored, p.updates[0])
+		}
+	}
+}
+
+func TestASnapshotIsDeletedWithTheReclaimPolicyThatItsResourceHas(t *testing.T) {
+	have := &pb.Snapshot{Meta: head(), Spec: &pb.SnapshotSpec{Volume: "shop.v", ReclaimPolicy: deleted}}
+	p := &plane[*pb.Snapshot]{stored: have}
+	reconciled(t, &v1alpha1.Snapshot{Spec: v1alpha1.SnapshotSpec{ReclaimPolicy: v1alpha1.ReclaimRetain}}, p)
+	if is := p.deletedAs.GetSpec().GetReclaimPolicy(); is != retained {
+		t.Errorf("deleted as %s", is)
+	}
+}
+
+func TestAVolumeWhoseReclaimPolicyIsRefusedIsNotDeletedAndTellsWhy(t *testing.T) {
+	for _, code := range []codes.Code{codes.FailedPrecondition, codes.Aborted} { // a pool without Trash; a newer version
+		p := &plane[*pb.Volume]{refusal: status.Error(code, "no Trash here"),
+			stored: &pb.Volume{Meta: head(), Spec: &pb.VolumeSpec{ReclaimPolicy: deleted}}}
+		r := &v1alpha1.Volume{Spec: v1alpha1.VolumeSpec{ReclaimPolicy: v1alpha1.ReclaimTrash}}
+		if !reconciled(t, r, p) || p.deletedAs != nil {
+			t.Fatalf("%s: deleted as %v", code, p.deletedAs)
+		}
+		is := apimeta.FindStatusCondition(r.Status.Conditions, v1alpha1.ConditionReady)
+		if is == nil || is.Status != metav1.ConditionFalse || is.Reason != controlplane.ReasonNotPossible || is.Message != "no Trash here" {
+			t.Errorf("%s: Ready is %+v", code, is)
+		}
+	}
+}
+
+func TestAVolumeThatIsBeingDeletedAlreadyIsLeftAsItIs(t *testing.T) {
+	have := &pb.Volume{Meta: head(), Spec: &pb.VolumeSpec{ReclaimPolicy: deleted}}
+	have.Meta.DeleteTime = timestamppb.Now()
+	p := &plane[*pb.Volume]{stored: have}
+	r := &v1alpha1.Volume{Spec: v1alpha1.VolumeSpec{ReclaimPolicy: v1alpha1.ReclaimRetain}}
+	if !reconciled(t, r, p) || len(p.updates) > 0 {
+		t.Errorf("updated to %v", p.updates)
+	}
+}
