@@ -19,8 +19,11 @@ inline constexpr size_t kDefaultReactorMemory = size_t{256} << 20;  // buffer po
 inline constexpr size_t kMinReactorMemory = size_t{32} << 20;
 
 // --- connections
-inline constexpr unsigned kMaxConnections = 4096;          // per gateway
+inline constexpr unsigned kMaxConnections = 4096;          // of hosts, per gateway
 inline constexpr unsigned kMaxUnauthenticated = 256;       // before full feature phase, per gateway
+// At the forwarding port, not counted above. The second has room for a probe by every peer.
+inline constexpr unsigned kMaxForwardingConnections = 4096;
+inline constexpr unsigned kMaxForwardingUnauthenticated = 1024;
 inline constexpr Nanos kLoginTimeout = 15 * kSecond;       // first byte to full feature phase
 inline constexpr Nanos kNopSilence = 1500 * kMillisecond;  // then a NOP-In ping (R6)
 inline constexpr Nanos kNopTimeout = 1500 * kMillisecond;  // then close (R6)
@@ -58,6 +61,7 @@ inline constexpr unsigned kMaxForwardingKeys = 8;
 inline constexpr unsigned kMaxPeers = 1024;           // gateways that share path sets with this one
 inline constexpr unsigned kMaxFencedPeers = 4096;     // incarnations
 inline constexpr unsigned kMaxForwardFunctions = 16;  // task management in flight, per link
+static_assert(kMaxForwardingUnauthenticated >= kMaxPeers, "R1: a probe could find no place");
 static_assert(kDiscardSilence + kTokenLife < kHostGivesUp, "R6: a retry could be overtaken");
 static_assert(kTokenLife < kHostChangesPath,
               "R6: a retry could be overtaken by what was forwarded");
@@ -65,6 +69,14 @@ static_assert(kDiscardSilence + kStallLimit < kHostGivesUp, "R6: a retry could b
 static_assert(kWatchdogLimit + 2 * kWatchdogLook < kHostGivesUp, "R6: a retry could be overtaken");
 static_assert(2 * kTick < kWatchdogLook, "a reactor at rest turns between two looks");
 static_assert(kNopSilence + kNopTimeout <= kDiscardSilence, "R6: silent connections close first");
+
+// --- data segments as they are received (R14)
+// Pieces below this many bytes are copied together. So a data segment, or a task's data, keeps no
+// more than (kReceiveBufferSize + kPackingBuffer) / kPackedPiece times its bytes from the pool, and
+// two buffers.
+inline constexpr uint32_t kPackedPiece = 4096;
+inline constexpr uint32_t kPackingBuffer = 16384;  // bytes
+static_assert(kPackedPiece <= kPackingBuffer);
 
 // --- login (RFC 7143 §6)
 inline constexpr uint32_t kMaxLoginSegment = 8192;  // MaxRecvDataSegmentLength before negotiation
@@ -125,9 +137,11 @@ inline constexpr uint32_t kCopyChunkBytes = 1u << 20;  // read, then written, as
 inline constexpr unsigned kCopyChunksInFlight = 2;     // per copy
 
 // --- images of Ceph
-inline constexpr unsigned kMaxImageRequests = 4096;   // in librbd, per image; more: BUSY
-inline constexpr unsigned kImageThreads = 32;         // that may wait for Ceph, and what waits for
-inline constexpr unsigned kMaxImageTasks = 1u << 16;  // them
+inline constexpr unsigned kMaxImageRequests = 4096;  // in librbd, per image; more: BUSY
+// Threads that may wait for Ceph, of a pool that is alone, and what waits for them, of each pool.
+// All pools together have twice as many threads, and each always one (rbd/workers.h).
+inline constexpr unsigned kImageThreads = 32;
+inline constexpr unsigned kMaxImageTasks = 1u << 16;
 inline constexpr unsigned kImageJobThreads = 4;   // of short jobs, of long ones, of fences: each
 inline constexpr unsigned kMaxImageUpdates = 64;  // of a volume's record, waiting
 // For a lock that its holder is about to give up; who keeps it longer is left alone.

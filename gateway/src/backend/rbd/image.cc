@@ -59,7 +59,8 @@ struct Vouch {
 void vouched(rados_completion_t completion, void* argument) {
   const std::unique_ptr<Vouch> vouch(static_cast<Vouch*>(argument));
   const int r = rados_aio_get_return_value(completion);
-  Workers::instance().post_always([pool = std::move(vouch->pool)] {});
+  const std::string client = vouch->pool->client().addresses();
+  Workers::instance().post_always(client, [pool = std::move(vouch->pool)] {});
   Io& io = *vouch->io;
   io.priv.aio->complete(io.aio, r == -ENOENT ? 0 : r);
 }

@@ -262,7 +262,7 @@ Result<PoolFacts> look_at(RadosClient& client, const std::string& pool, const st
 
 Result<PoolFacts> probe(const backend::CephAccess& access, const std::string& pool,
                         const std::string& space, const std::string& data_pool) {
-  return Workers::instance().run<PoolFacts>(pool, 2 * limits::kCephConnect,
+  return Workers::instance().run<PoolFacts>(group_of(access, pool), pool, 2 * limits::kCephConnect,
                                             [=]() -> Result<PoolFacts> {
                                               auto client = RadosClient::connect(access);
                                               if (!client) return Error{client.error()};

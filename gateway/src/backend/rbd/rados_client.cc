@@ -128,6 +128,10 @@ std::map<std::string, std::shared_ptr<RadosClient::State>>& RadosClient::living(
   return all;
 }
 
+std::string group_of(const CephAccess& access, const std::string& pool) {
+  return cluster_of(access) + "/" + pool;
+}
+
 std::string ceph_error(int negative_errno) {
   if (negative_errno == -ESHUTDOWN) return "this client is blocklisted";
   return std::strerror(-negative_errno);
@@ -164,16 +168,31 @@ Result<std::shared_ptr<RadosClient>> RadosClient::connect(const CephAccess& acce
 
 Result<std::shared_ptr<RadosClient>> RadosClient::shared(const CephAccess& access) {
   using Key = std::array<std::string, 5>;
+  struct Known {
+    // Held while connecting: two who come at once with the same access get one client. Others don't
+    // wait for a cluster that can't be reached.
+    std::mutex mutex;
+    std::weak_ptr<RadosClient> client;
+  };
   static std::mutex mutex;
-  static std::map<Key, std::weak_ptr<RadosClient>> clients;
-  // Held while connecting: two who come at once get one client.
-  const std::lock_guard lock(mutex);
-  std::erase_if(clients, [](const auto& entry) { return entry.second.expired(); });
-  std::weak_ptr<RadosClient>& known =
-      clients[{access.config_file, access.monitors, access.user, access.keyring_file, access.key}];
-  if (auto client = known.lock(); client && !client->fenced()) return client;
+  static std::map<Key, std::shared_ptr<Known>> all;
+  std::shared_ptr<Known> known;
+  {
+    const std::lock_guard lock(mutex);
+    std::erase_if(all, [](const auto& entry) {
+      if (entry.second.use_count() != 1) return false;  // somebody connects
+      const std::lock_guard guard(entry.second->mutex);
+      return entry.second->client.expired();
+    });
+    std::shared_ptr<Known>& entry =
+        all[{access.config_file, access.monitors, access.user, access.keyring_file, access.key}];
+    if (!entry) entry = std::make_shared<Known>();
+    known = entry;
+  }
+  const std::lock_guard lock(known->mutex);
+  if (auto client = known->client.lock(); client && !client->fenced()) return client;
   auto client = connect(access);
-  if (client) known = *client;
+  if (client) known->client = *client;
   return client;
 }
 

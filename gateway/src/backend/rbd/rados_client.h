@@ -118,6 +118,9 @@ class Pool {
   const std::string name_;
 };
 
+// The workers' group of what waits for `pool` in the cluster that `access` names.
+std::string group_of(const backend::CephAccess& access, const std::string& pool);
+
 // What a Ceph error number means, in words.
 std::string ceph_error(int negative_errno);
 

@@ -74,7 +74,7 @@ Result<std::unique_ptr<Image>> ServedImage::open_image() {
   const Result<void> watched = (*image)->watch([weak = weak_from_this()] {
     const auto self = weak.lock();
     if (!self || self->following_.exchange(true)) return;
-    const bool posted = Workers::instance().post([self] { self->follow_size(); });
+    const bool posted = Workers::instance().post(self->group_, [self] { self->follow_size(); });
     if (!posted) self->following_.store(false);
   });
   if (!watched) return Error{watched.error()};
@@ -227,7 +227,7 @@ Result<void> ServedImage::check() {
     }
     if (!coming_back_.exchange(true)) {
       const auto back = [self = shared_from_this()] { self->come_back(); };
-      if (!Workers::instance().post(back)) coming_back_.store(false);
+      if (!Workers::instance().post(group_, back)) coming_back_.store(false);
     }
     const std::string why = problem();
     if (!why.empty()) return Error{why};

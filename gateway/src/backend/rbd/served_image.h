@@ -20,15 +20,17 @@ class ServedImage : public std::enable_shared_from_this<ServedImage> {
  public:
   struct Given {
     std::shared_ptr<Pool> pool;  // of the client that the control plane has recorded
+    std::string group;           // of workers
     Takeover takeover;
     // Fenced: once, by any thread, which must not wait. The client itself is the giver's to watch.
     std::function<void(bool blocklisted)> lost;
     std::function<void()> closed;  // by a worker, once shut() has closed it
   };
 
-  explicit ServedImage(const backend::Spec& spec) : spec_(spec) {}
+  explicit ServedImage(const backend::Spec& spec)
+      : spec_(spec), group_(group_of(spec.ceph, ImageName::parse(spec.path).pool)) {}
   ServedImage(const backend::Spec& spec, Given given)
-      : spec_(spec), given_(std::make_unique<Given>(std::move(given))) {}
+      : spec_(spec), given_(std::make_unique<Given>(std::move(given))), group_(given_->group) {}
 
   // --- workers: these wait for Ceph
   Result<void> open();
@@ -55,6 +57,7 @@ class ServedImage : public std::enable_shared_from_this<ServedImage> {
   bool fenced() const { return fenced_.load(std::memory_order_acquire); }
   uint64_t size() const { return size_.load(std::memory_order_acquire); }
   const backend::Spec& spec() const { return spec_; }
+  const std::string& group() const { return group_; }  // of workers
   // What keeps it from being served; a fenced one begins to come back, if Spec::comes_back.
   Result<void> check();
   // From now on open() of the same image, in this process, waits until shut() ended.
@@ -71,6 +74,7 @@ class ServedImage : public std::enable_shared_from_this<ServedImage> {
 
   const backend::Spec spec_;
   const std::unique_ptr<Given> given_;  // null: no cluster
+  const std::string group_;
   std::atomic<Slot*> current_ = nullptr;
   std::atomic<uint64_t> size_ = 0;   // bytes; never less than hosts were told
   std::atomic<uint64_t> found_ = 0;  // bytes the image has

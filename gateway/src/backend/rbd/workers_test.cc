@@ -4,6 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <future>
+#include <string>
+#include <thread>
 
 #include "base/limits.h"
 
@@ -16,7 +19,7 @@ TEST(Workers, WhatTakesTooLongIsToldAndItsResultIsDestroyed) {
   auto result = std::make_shared<int>(7);
   std::weak_ptr<int> seen = result;
   const auto late = Workers::instance().run<std::shared_ptr<int>>(
-      "pool/image", kMillisecond, [gone, result = std::move(result)]() mutable {
+      "pool", "pool/image", kMillisecond, [gone, result = std::move(result)]() mutable {
         gone.wait();
         return Result<std::shared_ptr<int>>(std::move(result));
       });
@@ -32,7 +35,7 @@ TEST(Workers, BeyondTheBoundOnlyWhatMustBeDoneIsTaken) {
   std::shared_future<void> gone = go.get_future().share();
   std::atomic<unsigned> done = 0;
   unsigned taken = 0;
-  while (Workers::instance().post([gone, &done] {
+  while (Workers::instance().post("a", [gone, &done] {
     gone.wait();
     ++done;
   })) {
@@ -40,20 +43,92 @@ TEST(Workers, BeyondTheBoundOnlyWhatMustBeDoneIsTaken) {
     ASSERT_LE(taken, limits::kMaxImageTasks + limits::kImageThreads);
   }
   EXPECT_GE(taken, limits::kMaxImageTasks);
-  const auto refused = Workers::instance().run<int>("x", kSecond, [] { return Result<int>(1); });
+  const auto refused =
+      Workers::instance().run<int>("a", "x", kSecond, [] { return Result<int>(1); });
   EXPECT_THAT(refused.error(), testing::HasSubstr("too much waits"));
-  Workers::instance().post_always([&done] { ++done; });
+  Workers::instance().post_always("a", [&done] { ++done; });
   go.set_value();
   while (done != taken + 1) std::this_thread::yield();
+}
+
+// Tasks that hang until they are let go.
+class Hanging {
+ public:
+  void post(Workers& workers, const std::string& group, unsigned tasks) {
+    for (unsigned i = 0; i < tasks; ++i) {
+      ASSERT_TRUE(workers.post(group, [this, gone = gone_] {
+        begun.fetch_add(1);
+        gone.wait();
+      }));
+    }
+  }
+  void let_go() { go_.set_value(); }
+
+  std::atomic<unsigned> begun = 0;
+
+ private:
+  std::promise<void> go_;
+  const std::shared_future<void> gone_ = go_.get_future().share();
+};
+
+// Whether a task of `group` runs while others hang.
+bool runs(Workers& workers, const std::string& group) {
+  return workers.run<int>(group, group, 10 * kSecond, [] { return Result<int>(1); }).ok();
+}
+
+TEST(Workers, AGroupThatHangsHoldsUpNoOther) {
+  Hanging hanging;
+  Workers workers(limits::kImageThreads);
+  hanging.post(workers, "a", limits::kImageThreads);
+  EXPECT_TRUE(runs(workers, "b"));
+  hanging.post(workers, "a", 4 * limits::kImageThreads);
+  EXPECT_TRUE(runs(workers, "b"));
+  hanging.let_go();
+  EXPECT_TRUE(workers.stop(60 * kSecond));
+}
+
+TEST(Workers, ManyGroupsThatHangHoldUpNoOther) {
+  constexpr unsigned kGroups = 3 * limits::kImageThreads;
+  Hanging hanging;
+  Workers workers(limits::kImageThreads);
+  for (unsigned group = 0; group < kGroups; ++group) {
+    hanging.post(workers, std::to_string(group), 2 * limits::kImageThreads);
+  }
+  EXPECT_TRUE(runs(workers, "b"));
+  EXPECT_LE(hanging.begun, 2 * limits::kImageThreads + kGroups);
+  hanging.let_go();
+  EXPECT_TRUE(workers.stop(60 * kSecond));
+  EXPECT_EQ(hanging.begun, kGroups * 2 * limits::kImageThreads);
+}
+
+TEST(Workers, AGroupThatIsAloneHasItsThreadsAtOnceAndNoMore) {
+  Hanging hanging;
+  Workers workers(limits::kImageThreads);
+  hanging.post(workers, "a", 4 * limits::kImageThreads);
+  while (hanging.begun < limits::kImageThreads) std::this_thread::yield();
+  EXPECT_TRUE(runs(workers, "b"));
+  EXPECT_EQ(hanging.begun, limits::kImageThreads);
+  hanging.let_go();
+  EXPECT_TRUE(workers.stop(60 * kSecond));
+}
+
+TEST(Workers, AGroupOfWhichTooMuchWaitsLeavesRoomForOthers) {
+  Hanging hanging;
+  Workers one(1);
+  hanging.post(one, "a", 1 + limits::kMaxImageTasks);
+  EXPECT_FALSE(one.post("a", [] {}));
+  EXPECT_TRUE(runs(one, "b"));
+  hanging.let_go();
+  EXPECT_TRUE(one.stop(60 * kSecond));
 }
 
 TEST(Workers, TheNextStepOfWhatWasBegunGoesBeforeTheFirstOfOthers) {
   Workers one(1);
   std::promise<void> go;
   std::string order;
-  one.post([gone = go.get_future().share()] { gone.wait(); });
-  one.post([&] { order += "first "; });
-  one.post_next([&] { order += "next "; });
+  one.post("a", [gone = go.get_future().share()] { gone.wait(); });
+  one.post("a", [&] { order += "first "; });
+  one.post_next("a", [&] { order += "next "; });
   go.set_value();
   ASSERT_TRUE(one.stop(60 * kSecond));
   EXPECT_EQ(order, "next first ");

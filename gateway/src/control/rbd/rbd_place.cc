@@ -51,7 +51,7 @@ Place::Opened RbdPlace::open(const wire::DesiredVolume& volume) {
     return {.pending = true};
   }
   opening_ = rbd::Workers::instance().post(
-      [self = shared_from_this(), pool, volume] { self->open_now(pool, volume); });
+      pool_->group(), [self = shared_from_this(), pool, volume] { self->open_now(pool, volume); });
   if (!opening_) return {.problem = kTooMuch};
   return {.pending = true};
 }
@@ -85,6 +85,7 @@ Result<void> RbdPlace::open_image(const std::shared_ptr<rbd::Pool>& pool,
   spec.comes_back = false;
   rbd::ServedImage::Given given;
   given.pool = pool;
+  given.group = pool_->group();
   given.takeover.fenced.assign(volume.fenced_clients().begin(), volume.fenced_clients().end());
   given.takeover.of_living = given.takeover.of_silent = limits::kImageHandover;
   given.takeover.signs = false;
@@ -137,7 +138,9 @@ void RbdPlace::image_lost(bool blocklisted) {
   }
   // One image has found out what is true of all. This may be a reactor.
   if (blocklisted && client) {
-    rbd::Workers::instance().post_always([client = std::move(client)] { client->note_fenced(); });
+    const std::string address = client->addresses();
+    rbd::Workers::instance().post_always(address,
+                                         [client = std::move(client)] { client->note_fenced(); });
   }
   wake();
 }
@@ -195,7 +198,7 @@ Result<Place::Growth> RbdPlace::grow(uint64_t bytes) {
   const std::optional<Result<void>> grown = std::exchange(grown_, std::nullopt);
   if (!image_ || image_->size() >= bytes) return Growth::kDone;
   if (grown && !*grown) return Error{grown->error()};
-  growing_ = rbd::Workers::instance().post([self = shared_from_this(), image = image_, bytes] {
+  const auto work = [self = shared_from_this(), image = image_, bytes] {
     // A job has grown it elsewhere, as a rule, and the watch hasn't told of it yet.
     Result<void> done = image->grow(0);
     if (done && image->size() < bytes) done = image->grow(bytes);
@@ -205,7 +208,8 @@ Result<Place::Growth> RbdPlace::grow(uint64_t bytes) {
       self->grown_ = std::move(done);
     }
     self->wake();
-  });
+  };
+  growing_ = rbd::Workers::instance().post(pool_->group(), work);
   if (!growing_) return Error{kTooMuch};
   return Growth::kPending;
 }
@@ -253,8 +257,8 @@ bool RbdPlace::post_write(std::function<void(RecordObject&)> write) {
   writes_.push_back(std::move(write));
   if (writing_) return true;
   // A volume that has its lock is served before the next one is opened.
-  writing_ =
-      rbd::Workers::instance().post_next([self = shared_from_this()] { self->write_next(); });
+  writing_ = rbd::Workers::instance().post_next(
+      pool_->group(), [self = shared_from_this()] { self->write_next(); });
   if (!writing_) writes_.pop_back();
   return writing_;
 }

@@ -54,7 +54,7 @@ RbdPool::~RbdPool() {
   const std::string client = client_->addresses();
   outlet().run([&] { commits_.remove(desired_.uid(), client); });
   rbd::Workers::instance().post_always(
-      [client = std::move(client_), pool = std::move(pool_)]() mutable { pool.reset(); });
+      client, [client = std::move(client_), pool = std::move(pool_)]() mutable { pool.reset(); });
 }
 
 void RbdPool::begin() { connect(); }
@@ -69,7 +69,7 @@ void RbdPool::connect() {
     tried_ = boot_time();
   }
   const bool posted =
-      rbd::Workers::instance().post([self = shared_from_this()] { self->connect_now(); });
+      rbd::Workers::instance().post(group(), [self = shared_from_this()] { self->connect_now(); });
   if (posted) return;
   const std::lock_guard lock(mutex_);
   connecting_ = false;
@@ -103,7 +103,7 @@ void RbdPool::connect_now() {
   });
   // Whoever learns it may be a thread of librados, which can't end its own client.
   (*client)->watch_fence([weak, address] {
-    rbd::Workers::instance().post_always([weak, address] {
+    rbd::Workers::instance().post_always(address, [weak, address] {
       if (const auto self = weak.lock()) self->client_gone(address);
     });
   });
@@ -126,7 +126,8 @@ void RbdPool::told(const std::string& client, ClientCommits::State state, const 
   }
   if (fenced) {
     log::error("a client of Ceph is shut out", {{"pool", name_}, {"client", client}});
-    rbd::Workers::instance().post_always([fenced = std::move(fenced)] { fenced->note_fenced(); });
+    rbd::Workers::instance().post_always(client,
+                                         [fenced = std::move(fenced)] { fenced->note_fenced(); });
     return;
   }
   wake_places();
@@ -258,7 +259,7 @@ void RbdPool::run_job(const wire::Job& job, const JobServices& services,
   rbd::Workers* workers = &shared_->jobs;
   if (job.has_fence_clients()) workers = &shared_->fences;
   if (job.has_flatten() || job.has_roll_back() || job.has_delete_()) workers = &shared_->long_jobs;
-  const bool posted = workers->post([self = shared_from_this(), job, services, done] {
+  const bool posted = workers->post(group(), [self = shared_from_this(), job, services, done] {
     JobOutcome outcome = run_rbd_job(self, job, [&](uint32_t permille) {
       self->outlet().run([&] { services.progress(permille); });
     });
@@ -294,7 +295,7 @@ void RbdPool::look() {
     looking_.since = boot_time();
   }
   const bool posted =
-      rbd::Workers::instance().post([self = shared_from_this()] { self->look_now(); });
+      rbd::Workers::instance().post(group(), [self = shared_from_this()] { self->look_now(); });
   if (posted) return;
   const std::lock_guard lock(mutex_);
   looking_.since = 0;

@@ -34,8 +34,8 @@ class RbdPlace;
 // What all pools of a process share.
 struct RbdShared {
   Outlet outlet;
-  // Jobs wait for each other only where they are of a kind: what takes hours holds up nothing, and
-  // nothing holds up a fence.
+  // Jobs wait for each other only where they are of a kind and of a pool: what takes hours holds up
+  // nothing, and nothing holds up a fence.
   rbd::Workers jobs{limits::kImageJobThreads};
   rbd::Workers long_jobs{limits::kImageJobThreads};
   rbd::Workers fences{limits::kImageJobThreads};
@@ -66,6 +66,9 @@ class RbdPool final : public StoragePool, public std::enable_shared_from_this<Rb
   Result<std::shared_ptr<rbd::Pool>> connected();
   const wire::DesiredRbdPool& desired() const { return desired_.rbd(); }
   const std::string& name() const { return name_; }  // pool or pool/namespace
+  // Of workers, for what waits for this pool. A client's end is of the client's address, with what
+  // tells that it is fenced: no pool that hangs holds that up.
+  const std::string& group() const { return desired_.uid(); }
   const Holder& self() const { return self_; }
   Outlet& outlet() const { return shared_->outlet; }
   // The image at `location` as this gateway serves it; null: it doesn't.
