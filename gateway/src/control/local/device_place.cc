@@ -42,6 +42,23 @@ Result<DeviceLabel> label_of(const std::string& path, const std::string& locatio
   return *label.value();
 }
 
+bool is_held(const std::string& path) {
+  const FileDescriptor probe(::open(path.c_str(), O_RDONLY | O_EXCL | O_CLOEXEC));
+  return !probe.valid() && errno == EBUSY;
+}
+
+Place::Opened open_exclusively(const backend::Spec& spec) {
+  std::string problem;
+  // Twice: it may have become free between the try and the look.
+  for (int tries = 0; tries < 2; ++tries) {
+    Result<std::unique_ptr<backend::Backend>> opened = backend::Block::open(spec, kDeviceReserved);
+    if (opened) return {.backend = std::move(opened).value()};
+    problem = opened.error();
+    if (is_held(spec.path)) return {.held = true, .problem = problem};
+  }
+  return {.problem = problem};
+}
+
 }  // namespace
 
 DevicePlace::DevicePlace(std::shared_ptr<LocalPool> home, Where where, std::string volume,
@@ -62,11 +79,8 @@ Place::Opened DevicePlace::open(const wire::DesiredVolume& volume) {
   spec.block_size = static_cast<uint32_t>(volume.block_size());
   spec.size = static_cast<uint64_t>(volume.size_bytes());
   spec.write_cache = volume.write_cache();
-  Result<std::unique_ptr<backend::Backend>> opened = backend::Block::open(spec, kDeviceReserved);
-  if (!opened) {
-    const FileDescriptor probe(::open(device_.c_str(), O_RDONLY | O_EXCL | O_CLOEXEC));
-    return {.held = !probe.valid() && errno == EBUSY, .problem = opened.error()};
-  }
+  Opened opened = open_exclusively(spec);
+  if (!opened.backend) return opened;
   // Under the lock: nobody makes it another volume's any more.
   const Result<DeviceLabel> label = label_of(device_, location_);
   if (!label) return {.problem = label.error()};
@@ -75,7 +89,7 @@ Place::Opened DevicePlace::open(const wire::DesiredVolume& volume) {
   const Result<uint64_t> usable =
       device ? usable_bytes(device.value().get(), device_) : uint64_t{0};
   allocated_ = usable ? static_cast<int64_t>(usable.value()) : 0;
-  return {.backend = std::move(opened).value()};
+  return opened;
 }
 
 Result<Place::Claim> DevicePlace::claim(const Record& record, Outlasts outlasts) {

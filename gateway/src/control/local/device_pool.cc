@@ -71,6 +71,19 @@ std::string none_is_free(const std::vector<SurveyedDevice>& all, int64_t wanted)
          (why.empty() ? why : why + ")") + "; add a device to the pool";
 }
 
+// Why it can't be told that no device has the volume; empty: none has it.
+std::string where_it_may_be(const std::vector<SurveyedDevice>& all, const std::string& location) {
+  std::string unread;
+  for (const SurveyedDevice& device : all) {
+    if (device.is_unread) unread += (unread.empty() ? "" : "; ") + device.problem;
+  }
+  if (unread.empty()) return {};
+  return location +
+         " may be on a device that can't be read; connect that again, or take it out of the "
+         "pool's list (" +
+         unread + ")";
+}
+
 }  // namespace
 
 DevicePool::Devices DevicePool::Devices::become(std::vector<std::string> now) const {
@@ -163,7 +176,11 @@ void DevicePool::remove(const wire::DeleteImage& job, const JobServices& service
     const Result<void> gone = remove_records(home->records(), uid, home->path() + "/.sluice");
     done(problem(gone ? std::string() : gone.error()));
   };
-  if (device == nullptr) return wiped();
+  if (device == nullptr) {
+    // Its data would stay, and its records be gone.
+    const std::string unsure = where_it_may_be(all, job.location());
+    return unsure.empty() ? wiped() : done(problem(unsure));
+  }
   Result<std::unique_ptr<DeviceWipe>> begun = DeviceWipe::begin(device->path);
   if (!begun) return done(problem(begun.error()));
   struct Going {

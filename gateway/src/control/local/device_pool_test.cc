@@ -7,7 +7,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <deque>
+#include <filesystem>
+#include <random>
+#include <thread>
 #include <vector>
 
 #include "backend/test_places.h"
@@ -81,6 +85,16 @@ class DevicePoolTest : public testing::Test {
     record.epoch = epoch;
     record.holder = place.self();
     return record;
+  }
+  // The pool has the device by a name that can come to mean something else.
+  std::string alias_of(size_t device) {
+    const std::string alias = directory_.path() + "/alias";
+    point(alias, paths_[device]);
+    return alias;
+  }
+  static void point(const std::string& alias, const std::string& to) {
+    std::filesystem::remove(alias);
+    std::filesystem::create_symlink(to, alias);
   }
   void put(size_t device, off_t at, const std::string& bytes) {
     const FileDescriptor file(::open(paths_[device].c_str(), O_WRONLY | O_CLOEXEC));
@@ -182,6 +196,35 @@ TEST_F(DevicePoolTest, ADeviceHasOneOwnerAndTheNextFindsItWhateverItIsCalled) {
   EXPECT_TRUE(next->record_suffices());
 }
 
+TEST_F(DevicePoolTest, ADeviceThatIsLetGoOfWhileItIsPolledForIsHeldOrTakenAtEveryMoment) {
+  using Clock = std::chrono::steady_clock;
+  auto a = pool("a");
+  EXPECT_EQ(create(*a, "volume-1", 4 * kMiB).problem, "");
+  const wire::DesiredVolume wanted = volume("volume-1", 4 * kMiB);
+  auto place = a->place(wanted, {}).value();
+  std::minstd_rand random(1);
+  Clock::duration poll{};  // how long one that finds it held takes
+  for (int round = 0; round < 200; ++round) {
+    FileDescriptor holder(::open(paths_[1].c_str(), O_RDONLY | O_EXCL | O_CLOEXEC));
+    ASSERT_TRUE(holder.valid());
+    if (round == 0) {
+      const auto begun = Clock::now();
+      ASSERT_TRUE(place->open(wanted).held);
+      poll = Clock::now() - begun;
+    }
+    const auto moment = Clock::now() + poll * (random() % 1000) / 500;
+    const std::jthread letting_go([&holder, moment] {
+      while (Clock::now() < moment) continue;
+      holder = FileDescriptor();
+    });
+    for (bool is_taken = false; !is_taken;) {
+      const Place::Opened opened = place->open(wanted);
+      is_taken = opened.backend != nullptr;
+      ASSERT_TRUE(is_taken || opened.held) << "round " << round << ": " << opened.problem;
+    }
+  }
+}
+
 TEST_F(DevicePoolTest, ARecordIsTrustedOnlyWhereTheDeviceWasServedLast) {
   auto a = pool("a");
   EXPECT_EQ(create(*a, "volume-1", 4 * kMiB).problem, "");
@@ -224,6 +267,49 @@ TEST_F(DevicePoolTest, ADeletedVolumesDeviceReadsAsZerosAndIsFreeAgain) {
   EXPECT_EQ(bytes_of(1, 0, 8 * kMiB), std::string(8 * kMiB, '\0'));
   EXPECT_EQ(create(*a, "volume-2", 6 * kMiB).problem, "");
   EXPECT_EQ(label(1)->location, "volume-2");
+}
+
+TEST_F(DevicePoolTest, AVolumeThatMayBeOnADeviceThatCantBeReadIsNotDeletedUntilItIsBack) {
+  const std::string device = paths_[1];
+  backend::LoopDevice no_medium(place_.file("0"), 0);
+  if (!no_medium.skip_reason().empty()) GTEST_SKIP() << no_medium.skip_reason();
+  const std::string alias = paths_[1] = alias_of(1);
+  auto a = pool("a");
+  EXPECT_EQ(create(*a, "volume-1", 6 * kMiB).problem, "");
+  put(1, 1 * kMiB, std::string(kMiB, 's'));
+  const wire::DesiredVolume wanted = volume("volume-1", 6 * kMiB);
+  auto place = a->place(wanted, {}).value();
+  ASSERT_NE(place->open(wanted).backend, nullptr);
+  ASSERT_TRUE(place->claim(record_of(*place, 3), Outlasts::kPowerCut).ok());
+
+  for (const std::string& instead : {directory_.path() + "/gone", no_medium.path()}) {
+    point(alias, instead);
+    const std::string why = remove(*a, "volume-1").problem;
+    EXPECT_THAT(why, HasSubstr(alias + ": "));
+    EXPECT_THAT(why, HasSubstr("connect that again, or take it out of the pool's list"));
+    ASSERT_TRUE(place->record().value()) << instead;
+    EXPECT_EQ(place->record().value()->epoch, 3u);
+  }
+
+  point(alias, device);
+  EXPECT_EQ(remove(*a, "volume-1").problem, "");
+  EXPECT_EQ(bytes_of(1, 0, 8 * kMiB), std::string(8 * kMiB, '\0'));
+  EXPECT_FALSE(place->record().value());
+  EXPECT_EQ(create(*a, "volume-2", 6 * kMiB).problem, "");
+  EXPECT_EQ(label(1)->location, "volume-2") << "it is free again";
+}
+
+TEST_F(DevicePoolTest, ADeletionIsHeldUpByNoOtherVolumesDeviceAndByNoForeignOne) {
+  const std::string alias = paths_[1] = alias_of(1);
+  auto a = pool("a");
+  EXPECT_EQ(create(*a, "volume-1", 6 * kMiB).problem, "");
+  EXPECT_EQ(create(*a, "volume-2", 6 * kMiB).problem, "");
+  point(alias, directory_.path() + "/gone");
+  EXPECT_EQ(remove(*a, "volume-2").problem, "") << "it is on a device that can be read";
+  paths_.erase(paths_.begin() + 1);
+  put(0, 0, std::string("LUKS\xba\xbe\0\1", 8) + std::string(584, '\0'));
+  const FileDescriptor user(::open(paths_[1].c_str(), O_RDWR | O_EXCL | O_CLOEXEC));
+  EXPECT_EQ(remove(*pool("b"), "volume-1").problem, "") << "its device was taken out of the list";
 }
 
 TEST_F(DevicePoolTest, OneCopyOfALabelIsEnoughAndOneThatIsDamagedTwiceIsRefused) {

@@ -51,13 +51,17 @@ void look_at_unlabelled(int device, dev_t number, SurveyedDevice* found) {
 
 SurveyedDevice look_at(const std::string& path, std::map<dev_t, std::string>* seen) {
   SurveyedDevice found{.path = path};
-  const Result<FileDescriptor> device = open_device(path, O_RDONLY);
-  if (!device) {
-    found.problem = device.error();
+  const auto unread = [&found](const std::string& problem) {
+    found.problem = problem;
+    found.is_unread = true;
     return found;
-  }
+  };
+  const Result<FileDescriptor> device = open_device(path, O_RDONLY);
+  if (!device) return unread(device.error());
   struct stat status{};
-  if (::fstat(device.value().get(), &status) != 0) return found;
+  if (::fstat(device.value().get(), &status) != 0) {
+    return unread(fail(path, "can't be read: " + why(errno), "check the device").message);
+  }
   const auto [at, is_new] = seen->emplace(status.st_rdev, path);
   if (!is_new) {
     found.problem =
@@ -67,10 +71,7 @@ SurveyedDevice look_at(const std::string& path, std::map<dev_t, std::string>* se
   const Result<uint64_t> usable = usable_bytes(device.value().get(), path);
   const auto label = usable ? read_label(device.value().get(), path)
                             : Result<std::optional<DeviceLabel>>(Error{usable.error()});
-  if (!label) {
-    found.problem = label.error();
-    return found;
-  }
+  if (!label) return unread(label.error());
   found.usable = usable.value();
   found.label = label.value();
   if (!found.label) look_at_unlabelled(device.value().get(), status.st_rdev, &found);
@@ -104,6 +105,8 @@ Result<uint64_t> usable_bytes(int device, const std::string& path) {
   if (::ioctl(device, BLKGETSIZE64, &bytes) != 0) {
     return fail(path, "can't tell its size: " + why(errno), "check that it is connected");
   }
+  // What some drivers show of a device whose medium or connection is gone.
+  if (bytes == 0) return fail(path, "has no medium: its size is 0", "check that it is connected");
   if (bytes <= kDeviceReserved) return uint64_t{0};
   const uint64_t rest = bytes - kDeviceReserved;
   return rest - rest % 4096;

@@ -20,6 +20,7 @@ struct SurveyedDevice {
   std::optional<DeviceLabel> label = {};
   // Why it is neither a volume's nor can be made to, and the mend; empty: it is, or is free.
   std::string problem = {};
+  bool is_unread = false;  // the problem: its label can't be read, so it may be any volume's
   bool is_free() const { return problem.empty() && !label; }
 };
 

@@ -13,6 +13,7 @@
 #include <csignal>
 #include <cstring>
 #include <fstream>
+#include <mutex>
 #include <sstream>
 #include <thread>
 
@@ -69,11 +70,26 @@ std::string receive_line(int fd) {
   return {};
 }
 
+// 0: there is no such name.
+ino_t inode_of(int directory, const std::string& name) {
+  struct stat status{};
+  return ::fstatat(directory, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 ? status.st_ino : 0;
+}
+
+// Only this process has its sockets' names. A server that ends looks whose its name is before it
+// removes it: none must begin in between.
+std::mutex& names_mutex() {
+  static std::mutex mutex;
+  return mutex;
+}
+
 class ServerImpl final : public HandoverServer {
  public:
-  ServerImpl(FileDescriptor directory, std::string name, FileDescriptor socket, Asked asked)
+  ServerImpl(FileDescriptor directory, std::string name, ino_t inode, FileDescriptor socket,
+             Asked asked)
       : directory_(std::move(directory)),
         name_(std::move(name)),
+        inode_(inode),
         socket_(std::move(socket)),
         wake_(::eventfd(0, EFD_CLOEXEC)),
         asked_(std::move(asked)),
@@ -83,7 +99,12 @@ class ServerImpl final : public HandoverServer {
     const uint64_t one = 1;
     [[maybe_unused]] const ssize_t n = ::write(wake_.get(), &one, sizeof one);
     thread_.join();
-    ::unlinkat(directory_.get(), name_.c_str(), 0);
+    // A pool that was changed has a new server by this name, and the old one lives as long as a
+    // volume's place does. The new one's socket has to stay: who can't reach it kills this process.
+    const std::lock_guard lock(names_mutex());
+    if (inode_of(directory_.get(), name_) == inode_) {
+      ::unlinkat(directory_.get(), name_.c_str(), 0);
+    }
   }
 
  private:
@@ -114,6 +135,7 @@ class ServerImpl final : public HandoverServer {
 
   const FileDescriptor directory_;
   const std::string name_;
+  const ino_t inode_;  // of what it has bound; not another's while socket_ is open
   const FileDescriptor socket_;
   const FileDescriptor wake_;
   const Asked asked_;
@@ -155,15 +177,20 @@ Result<std::unique_ptr<HandoverServer>> HandoverServer::start(int directory,
   if (!copy.valid() || !socket.valid() || !plain_name(name)) {
     return Error{"can't make the socket " + name + ": " + reason_of(errno)};
   }
-  ::unlinkat(directory, name.c_str(), 0);
-  const sockaddr_un address = address_of(copy.get(), name);
+  const std::lock_guard lock(names_mutex());
+  // Renamed once it listens: whoever asks by that name meanwhile reaches the former server.
+  const std::string fresh = name + ".new";
+  ::unlinkat(directory, fresh.c_str(), 0);
+  const sockaddr_un address = address_of(copy.get(), fresh);
   if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
-      ::fchmodat(directory, name.c_str(), 0600, 0) != 0 || ::listen(socket.get(), 128) != 0) {
+      ::fchmodat(directory, fresh.c_str(), 0600, 0) != 0 || ::listen(socket.get(), 128) != 0 ||
+      ::renameat(directory, fresh.c_str(), directory, name.c_str()) != 0) {
     return Error{"can't listen on the socket " + name +
                  " in the pool's .sluice directory: " + reason_of(errno)};
   }
-  return std::unique_ptr<HandoverServer>(
-      std::make_unique<ServerImpl>(std::move(copy), name, std::move(socket), std::move(asked)));
+  const ino_t inode = inode_of(directory, name);
+  return std::unique_ptr<HandoverServer>(std::make_unique<ServerImpl>(
+      std::move(copy), name, inode, std::move(socket), std::move(asked)));
 }
 
 HolderAnswer ask_holder(int directory, const Holder& holder, const std::string& volume,

@@ -38,7 +38,8 @@ class HandoverServer {
   // the server's thread and must answer at once.
   static Result<std::unique_ptr<HandoverServer>> start(int directory, const std::string& name,
                                                        Asked asked);
-  virtual ~HandoverServer() = default;  // stops, and removes the socket
+  // Stops, and removes the socket unless a later server has its name by now.
+  virtual ~HandoverServer() = default;
 };
 
 // The other end; waits `patience` at most. `directory` is the same `.sluice`, by whatever path it

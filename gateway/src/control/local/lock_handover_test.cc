@@ -6,7 +6,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <csignal>
+#include <filesystem>
+#include <thread>
+#include <vector>
 
 #include "control/local/local_pool.h"
 #include "control/test_objects.h"
@@ -58,6 +62,45 @@ TEST_F(HandoverTest, ASocketWithoutAProcessIsUnreachableAndIsSweptAway) {
   gone.socket = "gone.sock";
   const auto here = pool("b", {});
   EXPECT_EQ(ask_holder(here->records(), gone, kVolumeUid, 1, kSecond).yield, Yield::kUnreachable);
+}
+
+// As where an administrator edits the devices of a pool whose volumes are served.
+TEST_F(HandoverTest, AServerThatEndsLeavesTheSocketToALaterOneOfItsName) {
+  auto former = pool("a", {Yield::kNotHeld, 0});
+  auto later = pool("a", {Yield::kRefused, 12});
+  const Holder holder = later->self();
+  const auto other = pool("b", {});
+  former.reset();
+  const HolderAnswer answer = ask_holder(other->records(), holder, kVolumeUid, 11, 20 * kSecond);
+  EXPECT_EQ(answer.yield, Yield::kRefused);
+  EXPECT_EQ(answer.order, 12u);
+  later.reset();
+  EXPECT_FALSE(std::filesystem::exists(directory_.path() + "/.sluice/a.sock"));
+}
+
+TEST_F(HandoverTest, WhileALaterServerTakesANameSomeoneAnswersByIt) {
+  const Result<FileDescriptor> directory = open_directory(directory_.path());
+  ASSERT_TRUE(directory) << directory.error();
+  std::vector<std::unique_ptr<HandoverServer>> servers;
+  const auto start_one = [&] {
+    auto started = HandoverServer::start(directory.value().get(), "a.sock",
+                                         [](auto&&...) { return HolderAnswer{Yield::kYielding}; });
+    ASSERT_TRUE(started) << started.error();
+    servers.push_back(std::move(started).value());
+  };
+  start_one();
+  Holder holder;
+  holder.socket = "a.sock";
+  std::atomic<bool> ended = false;
+  std::thread peer([&] {
+    while (!ended) {
+      EXPECT_EQ(ask_holder(directory.value().get(), holder, kVolumeUid, 1, 20 * kSecond).yield,
+                Yield::kYielding);
+    }
+  });
+  for (int i = 0; i < 100; ++i) start_one();
+  ended = true;
+  peer.join();
 }
 
 TEST_F(HandoverTest, OneDescriptionHasTheLockAndASecondFindsItHeld) {
