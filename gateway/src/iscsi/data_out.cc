@@ -107,7 +107,8 @@ void Session::append_data(pdu::Pdu& pdu, Task* task, bool charged) {
     if (room == 0) break;
     piece.size = std::min(piece.size, room);
     room -= piece.size;
-    out.push_back(std::move(piece));
+    // Each PDU may bring but a few bytes: what was packed within one is not enough.
+    task->packer.add(out, std::move(piece));
   }
   pdu.data.clear();
 }

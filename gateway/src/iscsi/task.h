@@ -9,6 +9,7 @@
 #include "base/limits.h"
 #include "lun/command.h"
 #include "pdu/bhs.h"
+#include "pdu/packer.h"
 
 namespace sluice::iscsi {
 
@@ -40,6 +41,7 @@ struct Task {
 
   // --- data-out. Data arrives in order (DataPDUInOrder, DataSequenceInOrder = Yes).
   bool unsolicited_open = false;  // more unsolicited Data-Out is announced
+  pdu::Packer packer;             // of command.data_out
   uint32_t unsolicited = 0;       // bytes of immediate and unsolicited data received
   uint32_t received = 0;          // bytes from offset 0
   uint32_t solicited = 0;         // bytes asked for by R2Ts, or taken unsolicited, from offset 0

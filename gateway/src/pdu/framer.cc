@@ -52,7 +52,7 @@ void Framer::take_data(Slice& input) {
       pdu_.data.back().data + pdu_.data.back().size == input.data) {
     pdu_.data.back().size += n;
   } else {
-    pdu_.data.push_back({input.owner, input.data, n});
+    packer_.add(pdu_.data, {input.owner, input.data, n});
   }
   drop_front(input, n);
   have_ += n;

@@ -1,5 +1,6 @@
 // Cuts a byte stream into PDUs (RFC 7143 §11.2) without copying data segments: they stay in the
-// receive buffers and are handed on as slices. Knows no sockets; checks digests.
+// receive buffers and are handed on as slices; only small pieces are packed (packer.h). Knows no
+// sockets; checks digests.
 //
 //   BHS (48) | AHS (0..1020) | header digest (0/4) | data, padded to 4 | data digest (0/4)
 #pragma once
@@ -13,6 +14,7 @@
 #include "base/limits.h"
 #include "pdu/bhs.h"
 #include "pdu/digest.h"
+#include "pdu/packer.h"
 
 namespace sluice::pdu {
 
@@ -67,6 +69,7 @@ class Framer {
   }
 
   Pdu pdu_;
+  Packer packer_;  // of pdu_.data
   Stage stage_ = Stage::kHeader;
   bool header_digest_ = false;
   bool data_digest_ = false;

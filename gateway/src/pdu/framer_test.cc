@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <numeric>
 #include <vector>
 
 namespace sluice::pdu {
@@ -96,6 +98,57 @@ TEST_P(Framing, JoinsPiecesThatLieNextToEachOtherInOneBuffer) {
   EXPECT_EQ(framer.pdu().data.size(), 1u);
 }
 
+// As a kernel without incremental buffers receives: every piece in a buffer of its own.
+Event receive(Framer& framer, BufferPool& pool, ByteView bytes) {
+  BufferRef buffer = pool.allocate(limits::kReceiveBufferSize);
+  EXPECT_TRUE(buffer);
+  if (!buffer) return Event::kNeedMore;
+  std::memcpy(buffer.data(), bytes.data(), bytes.size());
+  Slice in{buffer, buffer.data(), static_cast<uint32_t>(bytes.size())};
+  const Event e = framer.next(in);
+  EXPECT_EQ(in.size, 0u);
+  return e;
+}
+
+TEST_P(Framing, PinsLittleMemoryForASegmentThatComesByteByByte) {
+  BufferPool pool(size_t{1} << 20);
+  const auto bytes = make(1, limits::kMaxLoginSegment, 0, GetParam());
+  Framer framer;
+  framer.set_digests(GetParam().header_digest, GetParam().data_digest);
+  Event e = Event::kNeedMore;
+  for (size_t at = 0; at < bytes.size(); ++at) {
+    ASSERT_EQ(e, Event::kNeedMore);
+    e = receive(framer, pool, ByteView(bytes).subspan(at, 1));
+    ASSERT_LE(pool.in_use(), size_t{128} << 10) << "after " << at + 1 << " bytes";
+  }
+  ASSERT_EQ(e, Event::kPdu);
+  const auto data = data_of(framer.pdu());
+  ASSERT_EQ(data.size(), limits::kMaxLoginSegment);
+  for (size_t i = 0; i < data.size(); ++i) ASSERT_EQ(data[i], uint8_t(1 + i));
+  framer.pdu().data.clear();
+  EXPECT_EQ(pool.in_use(), 0u);
+}
+
+TEST_P(Framing, PinsHardlyMoreThanTheBytesOfASegmentThatComesInPacketsOfEthernet) {
+  constexpr uint32_t kPacket = 1448;
+  constexpr uint32_t kBytes = 1u << 20;
+  BufferPool pool(size_t{16} << 20);
+  const auto bytes = make(1, kBytes, 0, GetParam());
+  Framer framer;
+  framer.set_digests(GetParam().header_digest, GetParam().data_digest);
+  framer.set_max_segment(kBytes);
+  Event e = Event::kNeedMore;
+  for (size_t at = 0; at < bytes.size(); at += kPacket) {
+    const size_t n = std::min<size_t>(kPacket, bytes.size() - at);
+    e = receive(framer, pool, ByteView(bytes).subspan(at, n));
+    ASSERT_LE(pool.in_use(), at + at / 8 + (size_t{128} << 10));
+  }
+  ASSERT_EQ(e, Event::kPdu);
+  const auto data = data_of(framer.pdu());
+  ASSERT_EQ(data.size(), kBytes);
+  for (size_t i = 0; i < data.size(); ++i) ASSERT_EQ(data[i], uint8_t(1 + i));
+}
+
 INSTANTIATE_TEST_SUITE_P(Digests, Framing,
                          testing::Values(Shape{false, false}, Shape{true, false},
                                          Shape{false, true}, Shape{true, true}));
@@ -173,6 +226,102 @@ TEST(Framer, KeepsReceiveBuffersAliveThroughItsSlices) {
   EXPECT_EQ(pool.in_use(), 4096u);
   framer.pdu().data.clear();
   EXPECT_EQ(pool.in_use(), 0u);
+}
+
+TEST(Framer, HandsLargePiecesAndTheLastOnWhereTheyAre) {
+  BufferPool pool(size_t{1} << 20);
+  Framer framer;
+  const std::vector<uint32_t> sizes = {limits::kPackedPiece, 50000, limits::kPackedPiece, 100};
+  framer.set_max_segment(limits::kMaxSegment);
+  const uint32_t total = std::accumulate(sizes.begin(), sizes.end(), 0u);
+  auto bytes = make(1, total, 0, {});
+  Slice header{BufferRef(), bytes.data(), kBhsSize};
+  ASSERT_EQ(framer.next(header), Event::kNeedMore);
+  std::vector<const uint8_t*> places;
+  Event e = Event::kNeedMore;
+  for (const uint32_t size : sizes) {
+    BufferRef buffer = pool.allocate(limits::kReceiveBufferSize);
+    places.push_back(buffer.data());
+    Slice in{buffer, buffer.data(), size};
+    e = framer.next(in);
+  }
+  ASSERT_EQ(e, Event::kPdu);
+  ASSERT_EQ(framer.pdu().data.size(), sizes.size());
+  for (size_t i = 0; i < sizes.size(); ++i) EXPECT_EQ(framer.pdu().data[i].data, places[i]) << i;
+}
+
+TEST(Framer, LeavesSmallPiecesOfOneBufferWhereTheyAre) {
+  BufferPool pool(size_t{1} << 20);
+  Framer framer;
+  const auto bytes = make(1, limits::kMaxLoginSegment, 0, {});
+  BufferRef buffer = pool.allocate(limits::kReceiveBufferSize);
+  std::memcpy(buffer.data(), bytes.data(), bytes.size());
+  Event e = Event::kNeedMore;
+  for (size_t at = 0; at < bytes.size(); at += 16) {
+    Slice in{buffer, buffer.data() + at, 16};
+    e = framer.next(in);
+  }
+  ASSERT_EQ(e, Event::kPdu);
+  ASSERT_EQ(framer.pdu().data.size(), 1u);
+  EXPECT_EQ(framer.pdu().data[0].data, buffer.data() + kBhsSize);
+}
+
+TEST(Framer, PacksSmallPiecesBetweenLargeOnesInTheirOrder) {
+  BufferPool pool(size_t{64} << 20);
+  Framer framer;
+  framer.set_max_segment(limits::kMaxSegment);
+  const uint32_t total = 4u << 20;
+  const auto bytes = make(1, total, 0, {});
+  uint32_t random = 1;
+  Event e = Event::kNeedMore;
+  for (size_t at = 0; at < bytes.size();) {
+    random = random * 1664525 + 1013904223;
+    const size_t most = (random >> 8) % 4 == 0 ? 20000 : 5000;
+    const size_t n = std::min<size_t>(1 + (random >> 12) % most, bytes.size() - at);
+    e = receive(framer, pool, ByteView(bytes).subspan(at, n));
+    at += n;
+  }
+  ASSERT_EQ(e, Event::kPdu);
+  const auto data = data_of(framer.pdu());
+  ASSERT_EQ(data.size(), total);
+  for (size_t i = 0; i < data.size(); ++i) ASSERT_EQ(data[i], uint8_t(1 + i));
+}
+
+// What lies behind a piece in its buffer may be another connection's.
+TEST(Framer, WritesNothingIntoReceiveBuffersWhetherThePoolIsSpentOrNot) {
+  const std::vector<uint32_t> sizes = {100,  4000, 5000, 100, 100, 4000, 4000,
+                                       4000, 4000, 4000, 100, 100, 100};
+  const uint32_t total = std::accumulate(sizes.begin(), sizes.end(), 0u);
+  for (const size_t packing_buffers : {0, 1, 2, 100}) {
+    BufferPool pool(sizes.size() * limits::kReceiveBufferSize +
+                    packing_buffers * limits::kPackingBuffer);
+    Framer framer;
+    framer.set_max_segment(total);
+    auto bytes = make(1, total, 0, {});
+    Slice header{BufferRef(), bytes.data(), kBhsSize};
+    ASSERT_EQ(framer.next(header), Event::kNeedMore);
+    std::vector<BufferRef> ring;
+    for (size_t i = 0; i < sizes.size(); ++i) {
+      ring.push_back(pool.allocate(limits::kReceiveBufferSize));
+      ASSERT_TRUE(ring.back());
+      std::memset(ring.back().data(), 0xee, limits::kReceiveBufferSize);
+    }
+    Event e = Event::kNeedMore;
+    const uint8_t* from = bytes.data() + kBhsSize;
+    for (size_t i = 0; i < sizes.size(); ++i) {
+      std::memcpy(ring[i].data(), from, sizes[i]);
+      from += sizes[i];
+      Slice in{ring[i], ring[i].data(), sizes[i]};
+      e = framer.next(in);
+    }
+    ASSERT_EQ(e, Event::kPdu);
+    const auto data = data_of(framer.pdu());
+    EXPECT_TRUE(std::equal(data.begin(), data.end(), bytes.begin() + kBhsSize, bytes.end()));
+    for (size_t i = 0; i < sizes.size(); ++i) {
+      const ByteView behind{ring[i].data() + sizes[i], limits::kReceiveBufferSize - sizes[i]};
+      EXPECT_TRUE(std::ranges::all_of(behind, [](uint8_t b) { return b == 0xee; })) << i;
+    }
+  }
 }
 
 }  // namespace
