@@ -19,8 +19,8 @@ inline constexpr size_t kDefaultReactorMemory = size_t{256} << 20;  // buffer po
 inline constexpr size_t kMinReactorMemory = size_t{32} << 20;
 
 // --- connections
-inline constexpr unsigned kMaxConnections = 4096;          // of hosts, per gateway
-inline constexpr unsigned kMaxUnauthenticated = 256;       // before full feature phase, per gateway
+inline constexpr unsigned kMaxConnections = 4096;     // of hosts, per gateway
+inline constexpr unsigned kMaxUnauthenticated = 256;  // before full feature phase, per gateway
 // At the forwarding port, not counted above. The second has room for a probe by every peer.
 inline constexpr unsigned kMaxForwardingConnections = 4096;
 inline constexpr unsigned kMaxForwardingUnauthenticated = 1024;

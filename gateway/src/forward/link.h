@@ -60,8 +60,8 @@ class LinkToOwner final : public lun::Link,
   void tick();
   // The book of peers changed.
   void look_at_owner();
-  // Nothing is left to do: closed, and everything over.
-  bool over() const { return closed_ && !on_closed_; }
+  // Nothing is left to do: closed, and everything over, task management too.
+  bool over() const { return closed_ && !on_closed_ && functions_.empty(); }
   // Its session is open (for tests and reports).
   bool open() const { return stream_ && stream_->open(); }
 

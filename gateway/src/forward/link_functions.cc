@@ -149,18 +149,14 @@ void LinkToOwner::log_out() {
 }
 
 // Whether it was lost or left is the origin's to tell its host: the nexus that follows has 29/07
-// pending there.
+// pending there. A nexus that ends has aborted its commands. One that goes on, with another process
+// as owner, has not: they are answered, and so is task management, once the owner has had its time.
 void LinkToOwner::close(bool, std::function<void()> done) {
   const auto alive = shared_from_this();
   closed_ = true;
   on_closed_ = std::move(done);
-  functions_.clear();
-  for (size_t i = 0; i < entries_.size(); ++i) {
-    Entry& entry = *entries_[i];
-    if (!entry.command) continue;
-    mark_aborting(entry);
-    if (entry.stage == Entry::Stage::kWaiting) end_aborted(entry);
-  }
+  if (!ended_) functions_.clear();
+  give_up_waiting(0);
   if (open()) return log_out();
   if (stream_) lose_stream();  // still logging in: it had nothing to lose
   if (on_closed_ && !anything_lost()) finish_close();

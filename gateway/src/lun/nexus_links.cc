@@ -22,8 +22,8 @@ std::shared_ptr<Link> Nexus::link_to(uint16_t owner) {
   const auto last = std::find_if(links_.begin(), links_.end(),
                                  [owner](const auto& entry) { return entry.first == owner; });
   if (last != links_.end()) {
-    // Nothing of it reaches a backend any more: nobody waits for its end. It goes at the top of the
-    // stack, not underneath its own functions.
+    // It still answers what it has, in its own time: nobody waits for its end. Then it goes at the
+    // top of the stack, not underneath its own functions.
     const std::shared_ptr<Link> old = std::move(last->second);
     links_.erase(last);
     old->close(true, [old, lane = lane_] { lane.reactors->post(lane.reactor, [old] {}); });

@@ -12,7 +12,7 @@ namespace sluice::lun {
 namespace {
 
 // Nexuses remembered as lost, per target: enough for every connection to fail at once.
-constexpr size_t kMaxLost = limits::kMaxConnections;
+constexpr size_t kMaxLost = limits::kMaxConnections + limits::kMaxForwardingConnections;
 
 }  // namespace
 

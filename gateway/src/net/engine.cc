@@ -19,6 +19,7 @@
 #include "base/log.h"
 #include "base/socket_address.h"
 #include "iscsi/session_directory.h"
+#include "net/admission.h"
 #include "net/reactor.h"
 #include "net/tcp_connection.h"
 #include "net/watchdog.h"
@@ -97,6 +98,8 @@ class EngineImpl final : public Engine, public Reactors {
 
   iscsi::Gateway gateway_;
   std::unique_ptr<forward::Forwarder> forwarder_;
+  Admissions hosts_;  // at their portals; gateways at the forwarding port
+  Admissions gateways_{limits::kMaxForwardingConnections, limits::kMaxForwardingUnauthenticated};
   std::vector<std::unique_ptr<Reactor>> reactors_;
   std::unique_ptr<iscsi::SessionDirectory> directory_;
   std::unique_ptr<Watchdog> watchdog_;
@@ -106,7 +109,9 @@ class EngineImpl final : public Engine, public Reactors {
   bool stopped_ = false;
 };
 
-EngineImpl::EngineImpl(Options options, lun::Exports& exports) : options_(std::move(options)) {
+EngineImpl::EngineImpl(Options options, lun::Exports& exports)
+    : options_(std::move(options)),
+      hosts_(options_.settings.max_connections, options_.settings.max_unauthenticated) {
   gateway_.settings = options_.settings;
   gateway_.exports = &exports;
   gateway_.random = random_bytes;
@@ -259,9 +264,8 @@ unsigned EngineImpl::least_loaded() const {
 
 // Runs on the listener's reactor. The connection then lives and dies on the least loaded one.
 void EngineImpl::accepted(int fd, const net::Portal& portal) {
-  const auto& s = gateway_.settings;
-  if (gateway_.connections.load(std::memory_order_relaxed) >= s.max_connections ||
-      gateway_.unauthenticated.load(std::memory_order_relaxed) >= s.max_unauthenticated) {
+  std::shared_ptr<Admission> admission = (portal.forwarding ? gateways_ : hosts_).admit();
+  if (!admission) {
     reactors_[current()]->shard().counters->connections_refused.add();
     // RST, so that neither side keeps state for it.
     const linger reset{1, 0};
@@ -275,9 +279,12 @@ void EngineImpl::accepted(int fd, const net::Portal& portal) {
   ends.tpgt = portal.tpgt;
   ends.relative_port = portal.relative_port;
   ends.forwarding = portal.forwarding;
-  if (reactor.on_this_thread()) return reactor.adopt(fd, std::move(ends));
-  reactor.post(
-      [&reactor, fd, ends = std::move(ends)]() mutable { reactor.adopt(fd, std::move(ends)); });
+  if (reactor.on_this_thread()) {
+    return reactor.adopt(fd, std::move(ends), std::move(admission));
+  }
+  reactor.post([&reactor, fd, ends = std::move(ends), admission = std::move(admission)]() mutable {
+    reactor.adopt(fd, std::move(ends), std::move(admission));
+  });
 }
 
 std::vector<iscsi::SessionView> EngineImpl::sessions() {

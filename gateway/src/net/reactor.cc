@@ -240,11 +240,11 @@ void Reactor::on_tick() {
   counters_.buffer_budget_bytes.set(buffers_.budget());
 }
 
-void Reactor::adopt(int fd, iscsi::Connection::Ends ends) {
+void Reactor::adopt(int fd, iscsi::Connection::Ends ends, std::shared_ptr<Admission> admission) {
   ends.local_address = local_address(fd);
   ends.peer_address = peer_address(fd);
-  connections_.push_back(
-      std::make_unique<TcpConnection>(*this, fd, next_connection_++, std::move(ends)));
+  connections_.push_back(std::make_unique<TcpConnection>(*this, fd, next_connection_++,
+                                                         std::move(ends), std::move(admission)));
   connection_count_.store(static_cast<unsigned>(connections_.size()), std::memory_order_relaxed);
   connections_.back()->start();
 }

@@ -25,6 +25,7 @@
 #include "iscsi/connection.h"
 #include "iscsi/counters.h"
 #include "iscsi/shard.h"
+#include "net/admission.h"
 #include "net/receive_ring.h"
 #include "net/ring.h"
 
@@ -76,7 +77,8 @@ class Reactor final : public Aio, public forward::Dialer {
     return reinterpret_cast<void*>(user_data & ~uint64_t{7});  // NOLINT
   }
   // Takes over a connected socket that came in through a portal. Its addresses are filled in.
-  void adopt(int fd, iscsi::Connection::Ends ends);
+  // `admission` goes with it.
+  void adopt(int fd, iscsi::Connection::Ends ends, std::shared_ptr<Admission> admission);
   void dial(const std::string& address, std::shared_ptr<forward::Caller> caller) override;
   void flush_later(TcpConnection* connection) { dirty_.push_back(connection); }
   void starve(TcpConnection* connection) { starved_.push_back(connection); }

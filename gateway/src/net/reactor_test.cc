@@ -164,7 +164,7 @@ TEST_F(StandingStill, EveryConnectionIsClosed) {
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
   std::promise<unsigned> open;
   reactor_->post([&] {
-    reactor_->adopt(ends[0], {});
+    reactor_->adopt(ends[0], {}, nullptr);
     open.set_value(reactor_->connections());
   });
   EXPECT_EQ(open.get_future().get(), 1u);

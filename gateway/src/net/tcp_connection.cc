@@ -10,10 +10,12 @@
 
 namespace sluice::net {
 
-TcpConnection::TcpConnection(Reactor& reactor, int fd, uint64_t id, iscsi::Connection::Ends ends)
+TcpConnection::TcpConnection(Reactor& reactor, int fd, uint64_t id, iscsi::Connection::Ends ends,
+                             std::shared_ptr<Admission> admission)
     : reactor_(reactor),
       fd_(fd),
       resets_(ends.forwarding),
+      admission_(std::move(admission)),
       target_(std::make_unique<iscsi::Connection>(reactor.shard(), *this, id, std::move(ends))),
       end_(*target_),
       out_(end_.outbox()) {}
@@ -97,7 +99,12 @@ void TcpConnection::unstarve() {
   maybe_bury();
 }
 
+void TcpConnection::leave_login() {
+  if (admission_) admission_->leave_login();
+}
+
 void TcpConnection::peer_gone() {
+  leave_login();
   peer_closed_ = true;
   if (!closing_) {
     closing_ = true;
@@ -150,6 +157,8 @@ void TcpConnection::on_send(int result) {
   const auto n = static_cast<size_t>(result > 0 ? result : 0);
   out_.sent(n);
   end_.on_sent(n);
+  // A login that succeeds ends with something said.
+  if (target_ && target_->in_full_feature()) leave_login();
   if (out_.ready()) {
     schedule_flush();
   } else if (closing_ && !shut_ && out_.empty()) {
@@ -162,6 +171,7 @@ void TcpConnection::on_send(int result) {
 }
 
 void TcpConnection::close(bool discard) {
+  leave_login();
   if (!closing_) closing_since_ = reactor_.now();
   closing_ = true;
   if (discard) {

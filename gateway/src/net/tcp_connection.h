@@ -13,6 +13,7 @@
 #include "base/socket_address.h"
 #include "forward/dialer.h"
 #include "iscsi/connection.h"
+#include "net/admission.h"
 
 namespace sluice::net {
 
@@ -20,7 +21,8 @@ class Reactor;
 
 class TcpConnection final : public iscsi::Wire {
  public:
-  TcpConnection(Reactor& reactor, int fd, uint64_t id, iscsi::Connection::Ends ends);
+  TcpConnection(Reactor& reactor, int fd, uint64_t id, iscsi::Connection::Ends ends,
+                std::shared_ptr<Admission> admission);
   // Goes out: connect() next.
   TcpConnection(Reactor& reactor, int fd, std::shared_ptr<forward::Caller> caller);
   ~TcpConnection() override;
@@ -51,6 +53,7 @@ class TcpConnection final : public iscsi::Wire {
   void arm_receive();
   void on_connected(int result);
   void shut();
+  void leave_login();
   void peer_gone();
   void maybe_bury();
 
@@ -73,6 +76,7 @@ class TcpConnection final : public iscsi::Wire {
   msghdr message_{};
   KernelAddress address_;  // while it connects
   __kernel_timespec patience_{};
+  std::shared_ptr<Admission> admission_;  // of what came in
   std::unique_ptr<iscsi::Connection> target_;
   std::shared_ptr<forward::Caller> caller_;
   iscsi::StreamEnd& end_;  // one of the two

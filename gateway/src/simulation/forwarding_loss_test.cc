@@ -131,6 +131,84 @@ TEST_F(ForwardingLoss, AnotherIncarnationOfTheOwnerProvesNothing) {
   EXPECT_TRUE(w->unavailable());
 }
 
+// Its successor is in the book before anybody calls the owner dead, and the host goes on: the next
+// command gets a new link. What the old one has is in doubt as before.
+class ForwardingLossToASuccessor : public ForwardingLoss {
+ protected:
+  // The link is replaced; the owner said nothing before.
+  void replace_link() {
+    forward::Peer peer = pair_.owner_peer();
+    peer.incarnation = "owner-b";
+    pair_.owner.gateway().forwarding.set_identity({GatewayPair::kOwner, "owner-b"});
+    pair_.set_owner(peer);
+    next_ = pair_.run(*nexus_, kTestUnitReady, 0);
+    EXPECT_NE(pair_.link(nexus_), link_);
+  }
+  // As long as a command of several steps waits for.
+  void let_the_owner_notice() {
+    pair_.advance(limits::kDiscardSilence + limits::kStallLimit + 4 * limits::kTick);
+  }
+  std::shared_ptr<ForwardedCommand> next_;
+};
+
+TEST_F(ForwardingLossToASuccessor, WhatIsInDoubtIsAnsweredInItsTime) {
+  const auto w = in_flight(write16(0, 1), 0, Bytes(512, 1));
+  const auto u = in_flight(unmap(), 0, unmap_list());
+  replace_link();
+  EXPECT_FALSE(w->ended);
+  pair_.advance(limits::kTokenLife + 2 * limits::kTick);
+  EXPECT_TRUE(w->unavailable());
+  EXPECT_FALSE(w->command.aborted);
+  EXPECT_FALSE(u->ended);
+  let_the_owner_notice();
+  EXPECT_TRUE(u->unavailable());
+  EXPECT_FALSE(u->command.aborted);
+}
+
+TEST_F(ForwardingLossToASuccessor, WhatMustNotRunTwiceDropsItsNexus) {
+  const auto c = in_flight(compare_and_write(), 0, Bytes(1024, 0));
+  replace_link();
+  EXPECT_FALSE(c->ended);
+  pair_.advance(limits::kTokenLife + 2 * limits::kTick);
+  ASSERT_TRUE(c->ended);
+  EXPECT_TRUE(c->command.drops_nexus);
+  EXPECT_FALSE(c->command.aborted);
+}
+
+TEST_F(ForwardingLossToASuccessor, WhatWasAbortedBeforeEndsAsAborted) {
+  const auto w = in_flight(write16(0, 1), 0, Bytes(512, 1));
+  nexus_->abort(w->command);
+  replace_link();
+  pair_.advance(limits::kTokenLife + 2 * limits::kTick);
+  ASSERT_TRUE(w->ended);
+  EXPECT_TRUE(w->command.aborted);
+}
+
+TEST_F(ForwardingLossToASuccessor, APendingResetIsAnsweredOnceTheOwnerHasNoticed) {
+  const auto w = in_flight(write16(0, 1), 0, Bytes(512, 1));
+  unsigned answers = 0;
+  ASSERT_TRUE(nexus_->logical_unit_reset(0, [&] { ++answers; }));
+  pair_.settle();
+  replace_link();
+  pair_.advance(limits::kTokenLife + 2 * limits::kTick);
+  EXPECT_TRUE(w->ended);
+  EXPECT_EQ(answers, 0u) << "an earlier command may still take another step";
+  let_the_owner_notice();
+  EXPECT_EQ(answers, 1u);
+}
+
+TEST_F(ForwardingLossToASuccessor, ALinkWithNothingLeftToAnswerGoes) {
+  const auto w = in_flight(write16(0, 1), 0, Bytes(512, 1));
+  ASSERT_TRUE(nexus_->logical_unit_reset(0, [] {}));
+  replace_link();
+  const std::weak_ptr<lun::Link> old = link_;
+  link_.reset();
+  EXPECT_FALSE(old.expired());
+  let_the_owner_notice();
+  EXPECT_TRUE(w->ended);
+  EXPECT_TRUE(old.expired());
+}
+
 TEST_F(ForwardingLoss, ALinkOpensItsSessionAnew) {
   EXPECT_EQ(pair_.run(*nexus_, kTestUnitReady, 0)->command.status, scsi::Status::kGood);
   pair_.reset_connections();

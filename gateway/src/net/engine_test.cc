@@ -1,0 +1,119 @@
+// Who gets in at the portals of an engine, over real sockets on loopback.
+#include "net/engine.h"
+
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/socket_address.h"
+#include "pdu/bhs.h"
+
+namespace sluice::net {
+namespace {
+
+using namespace std::string_view_literals;
+
+class Portals : public testing::Test {
+ protected:
+  void TearDown() override {
+    for (const int fd : open_) ::close(fd);
+    if (engine_) engine_->stop(limits::kShutdownBound);
+  }
+  // One portal for hosts and one for gateways. False: no io_uring here.
+  bool start(unsigned max_connections, unsigned max_unauthenticated) {
+    Options options;
+    options.reactor_memory = limits::kMinReactorMemory;
+    options.settings.max_connections = max_connections;
+    options.settings.max_unauthenticated = max_unauthenticated;
+    auto engine = Engine::start(std::move(options), exports_);
+    if (!engine) return false;
+    engine_ = std::move(engine).value();
+    EXPECT_TRUE(
+        engine_
+            ->listen({{.address = "127.0.0.1:0"}, {.address = "127.0.0.1:0", .forwarding = true}})
+            .ok());
+    hosts_ = engine_->addresses().at(0);
+    gateways_ = engine_->addresses().at(1);
+    return true;
+  }
+  // A connection that says nothing.
+  int connect(const std::string& address) {
+    const KernelAddress to = kernel_address(parse_socket_address(address, 0).value());
+    open_.push_back(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    (void)::connect(open_.back(), to.get(), to.size);
+    return open_.back();
+  }
+  // Whether anybody answers there: with the header of `answer`, else with a reset.
+  bool ask(int fd, pdu::Bhs h, std::string_view text, pdu::Bhs* answer) {
+    std::string bytes(reinterpret_cast<const char*>(h.data()), pdu::kBhsSize);
+    bytes += text;
+    bytes.resize(pdu::kBhsSize + pdu::padded(static_cast<uint32_t>(text.size())));
+    (void)::send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    return ::recv(fd, answer->data(), pdu::kBhsSize, MSG_WAITALL) == pdu::kBhsSize;
+  }
+  // What comes first must be a login: this is refused, by whoever took the connection.
+  bool lets_in(const std::string& address) {
+    pdu::Bhs answer;
+    return ask(connect(address), {}, {}, &answer);
+  }
+  // A discovery session that stays.
+  bool log_in(const std::string& address) {
+    constexpr std::string_view kKeys =
+        "InitiatorName=iqn.2026-11.dev.sluice.test:host\0SessionType=Discovery\0"sv;
+    pdu::Bhs h;
+    h.put8(0, 0x40 | static_cast<uint8_t>(pdu::Opcode::kLoginRequest));  // immediate
+    h.set_flags(0x87);  // operational negotiation, and on to full feature phase
+    h.set_data_length(kKeys.size());
+    pdu::Bhs answer;
+    return ask(connect(address), h, kKeys, &answer) && answer.u8(36) == 0;
+  }
+
+  lun::Exports exports_;
+  std::unique_ptr<Engine> engine_;
+  std::string hosts_;
+  std::string gateways_;
+  std::vector<int> open_;
+};
+
+TEST_F(Portals, SilentHostsKeepOtherHostsOutButNoGateway) {
+  if (!start(100, 2)) GTEST_SKIP() << "no io_uring";
+  connect(hosts_);
+  connect(hosts_);
+  EXPECT_FALSE(lets_in(hosts_));
+  EXPECT_TRUE(lets_in(gateways_));
+}
+
+TEST_F(Portals, AsManyConnectionsAsHostsMayHaveKeepNoGatewayOut) {
+  if (!start(2, 100)) GTEST_SKIP() << "no io_uring";
+  connect(hosts_);
+  connect(hosts_);
+  EXPECT_FALSE(lets_in(hosts_));
+  EXPECT_TRUE(lets_in(gateways_));
+}
+
+TEST_F(Portals, SilentGatewaysKeepNoHostOut) {
+  if (!start(1, 1)) GTEST_SKIP() << "no io_uring";
+  connect(gateways_);
+  connect(gateways_);
+  EXPECT_TRUE(lets_in(gateways_));
+  EXPECT_TRUE(lets_in(hosts_));
+}
+
+TEST_F(Portals, WhoHasLoggedInIsNotCountedAsUnauthenticated) {
+  if (!start(100, 1)) GTEST_SKIP() << "no io_uring";
+  ASSERT_TRUE(log_in(hosts_));
+  EXPECT_TRUE(log_in(hosts_));
+}
+
+TEST_F(Portals, ARefusedLoginIsNotCountedAsUnauthenticated) {
+  if (!start(100, 1)) GTEST_SKIP() << "no io_uring";
+  ASSERT_TRUE(lets_in(hosts_));
+  EXPECT_TRUE(lets_in(hosts_));
+}
+
+}  // namespace
+}  // namespace sluice::net
