@@ -96,6 +96,27 @@ TEST_F(Memory, LosingTheConnectionGivesEverythingBack) {
   EXPECT_EQ(gateway_.buffers().in_use(), 0u);
 }
 
+// Each PDU comes in a receive buffer of its own here, as on a busy reactor.
+TEST_F(Memory, AWriteInSmallDataOutsPinsLittleMoreThanItsBytes) {
+  host_.send(host_.command(write16(0, 8), pdu::kFlagFinal | pdu::kFlagWrite | 1, 4096));
+  const auto r2t = host_.answer();
+  ASSERT_TRUE(r2t && r2t->header.opcode() == Opcode::kR2t);
+  constexpr uint32_t kPiece = 8;
+  std::vector<uint8_t> all;
+  for (uint32_t n = 0; n < 4096 / kPiece; ++n) {
+    const std::vector<uint8_t> data(kPiece, static_cast<uint8_t>(n));
+    all.insert(all.end(), data.begin(), data.end());
+    host_.send(host_.data_out(r2t->header.itt(), r2t->header.target_transfer_tag(), n, n * kPiece,
+                              all.size() == 4096),
+               data);
+    most_ = std::max(most_, gateway_.buffers().in_use());
+  }
+  EXPECT_LE(most_, size_t{128} << 10);
+  const auto response = host_.answer();
+  ASSERT_TRUE(response && response->header.opcode() == Opcode::kScsiResponse);
+  EXPECT_EQ(host_.execute(read16(0, 8), 4096).data, all);
+}
+
 TEST_F(Memory, RequestsAheadOfTheirOrderAreBounded) {
   ++host_.cmd_sn;  // one never comes
   const std::vector<uint8_t> data(262144);
