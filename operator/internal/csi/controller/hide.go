@@ -11,7 +11,7 @@ import (
 
 // hide takes a volume from a node, in whichever target that has it, and waits until the gateways have done so: also where a call
 // before this one took it, and did not see the end of it.
-func (s *Service) hide(ctx context.Context, volume *pb.Volume, node attachment.Node, id string) error {
+func (s *Service) hide(ctx context.Context, volume *pb.Volume, node attachment.Node) error {
 	targets, err := s.candidates(ctx, volume, node)
 	if err != nil {
 		return err
@@ -20,12 +20,17 @@ func (s *Service) hide(ctx context.Context, volume *pb.Volume, node attachment.N
 	if err != nil {
 		return err
 	}
+	if host == nil { // the node was installed anew, and its Host has the new initiator name by now
+		if host, err = s.ownHost(ctx, node); err != nil {
+			return told(err)
+		}
+	}
 	shows := func(target *pb.Target) bool {
 		return target.GetMeta().GetLabels()[labelShares] == volume.GetMeta().GetName() || has(target, volume)
 	}
 	if at := slices.IndexFunc(targets, shows); at >= 0 {
 		targets = targets[at : at+1]
-		if err := s.take(ctx, targets[0], volume, host, id); err != nil {
+		if err := s.take(ctx, targets[0], volume, host, node); err != nil {
 			return err
 		}
 	}
@@ -38,15 +43,15 @@ func (s *Service) hide(ctx context.Context, volume *pb.Volume, node attachment.N
 }
 
 // take takes a volume out of a target unless another node has it, too, and the node's host where nothing there is for it any more.
-func (s *Service) take(ctx context.Context, from *pb.Target, volume *pb.Volume, host *pb.Host, id string) error {
+func (s *Service) take(ctx context.Context, from *pb.Target, volume *pb.Volume, host *pb.Host, node attachment.Node) error {
 	name := volume.GetMeta().GetName()
 	others := len(publishedTo(volume.GetMeta().GetLabels())) > 1
 	_, err := s.change(ctx, from.GetMeta().GetName(), func(target *pb.Target, _ int) error {
 		if !others {
 			target.Spec.Luns = slices.DeleteFunc(target.GetSpec().GetLuns(), func(lun *pb.TargetLun) bool { return lun.GetVolume() == name })
 		}
-		needed, err := s.needs(ctx, target, volume, id)
-		if err != nil || needed || host == nil {
+		needed, err := s.needs(ctx, target, volume, host, node)
+		if err != nil || needed {
 			return err
 		}
 		target.Spec.Hosts = slices.DeleteFunc(target.GetSpec().GetHosts(), func(one string) bool { return one == host.GetMeta().GetName() })
@@ -59,13 +64,32 @@ func (s *Service) take(ctx context.Context, from *pb.Target, volume *pb.Volume, 
 }
 
 // needs says that a node has another volume of a target. It is asked of a target that has just been read, and what it says goes for
-// that version only: a volume is noted as published before it becomes a LUN, so one that is a LUN is found.
-func (s *Service) needs(ctx context.Context, target *pb.Target, but *pb.Volume, id string) (bool, error) {
+// that version only: a volume is noted as published before it becomes a LUN, so one that is a LUN is found. A node that was
+// installed anew may have it by another initiator name of its Host.
+func (s *Service) needs(ctx context.Context, target *pb.Target, but *pb.Volume, host *pb.Host, node attachment.Node) (bool, error) {
 	if kept.Mine(target.GetMeta()) { // one node's, or one volume's
 		return slices.ContainsFunc(target.GetSpec().GetLuns(), func(lun *pb.TargetLun) bool {
 			return lun.GetVolume() != but.GetMeta().GetName()
 		}), nil
 	}
+	initiators := slices.Clone(host.GetSpec().GetInitiators())
+	if !slices.Contains(initiators, node.Initiator) {
+		initiators = append(initiators, node.Initiator)
+	}
+	for _, initiator := range initiators {
+		id, err := attachment.Node{Name: node.Name, Initiator: initiator}.ID()
+		if err != nil { // no volume is published to such a node
+			continue
+		}
+		if needed, err := s.hasAnother(ctx, target, but, id); err != nil || needed {
+			return needed, err
+		}
+	}
+	return false, nil
+}
+
+// hasAnother says that a volume of a target but this one is published to a node's id.
+func (s *Service) hasAnother(ctx context.Context, target *pb.Target, but *pb.Volume, id string) (bool, error) {
 	options := &pb.ListOptions{LabelSelector: map[string]string{labelMadeBy: madeBy, publishedLabel(id): id}}
 	for {
 		list, err := s.volumes.ListVolumes(ctx, &pb.ListVolumesRequest{Options: options})

@@ -35,6 +35,12 @@ const (
 	labelNode = attachment.Driver + "/node"
 )
 
+// Labels by which the operator marks what it keeps as a resource says: that one's uid, and its name (controller/mirror has them, too).
+const (
+	labelUID      = "sluice.dev/uid"
+	labelResource = "sluice.dev/resource"
+)
+
 // Limits of names.
 const (
 	maxCSIName   = 128 // CSI: "size of a name"

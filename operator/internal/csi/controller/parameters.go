@@ -104,6 +104,9 @@ func (s *Service) complete(ctx context.Context, p *parameters) error {
 		if err != nil {
 			return status.Errorf(codes.InvalidArgument, "parameter target: %s", status.Convert(told(err)).Message())
 		}
+		if why := keptByResource(target.GetTarget()); why != "" {
+			return invalid("parameter target: %s", why)
+		}
 		p.gatewayPool = target.GetTarget().GetSpec().GetGatewayPool()
 	}
 	if p.gatewayPool == "" {

@@ -80,8 +80,17 @@ func (s *Service) admit(ctx context.Context, volume *pb.Volume, node attachment.
 }
 
 // claim notes on the volume that it is published to a node, unless it is to another one and cannot be shared. Whoever notes it
-// first has it: the note is stored by compare-and-swap.
+// first has it: the note is stored by compare-and-swap. What the node had by an initiator name of before is withdrawn first.
 func (s *Service) claim(ctx context.Context, name, node string, shared bool) (volume *pb.Volume, err error) {
+	volume, err = s.volume(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	if !slices.Contains(publishedTo(volume.GetMeta().GetLabels()), node) {
+		if err := s.withdrawFrom(ctx, volume, node); err != nil {
+			return nil, err
+		}
+	}
 	err = s.relabel(ctx, name, func(labels map[string]string) (bool, error) {
 		nodes := publishedTo(labels)
 		if slices.Contains(nodes, node) {
@@ -147,15 +156,32 @@ func (s *Service) ControllerUnpublishVolume(ctx context.Context, r *csi.Controll
 	if err != nil {
 		return nil, err
 	}
+	if err := s.withdrawFrom(ctx, volume, r.GetNodeId()); err != nil {
+		return nil, err
+	}
+	return gone, nil
+}
+
+// withdrawFrom takes a volume from a node, by whichever ids it was published to it: a node that was installed anew has another
+// initiator name, and is asked for by that. An empty id means all nodes.
+func (s *Service) withdrawFrom(ctx context.Context, volume *pb.Volume, node string) error {
 	for _, id := range publishedTo(volume.GetMeta().GetLabels()) {
-		if r.GetNodeId() != "" && r.GetNodeId() != id {
+		if node != "" && !sameNode(node, id) {
 			continue
 		}
 		if err := s.withdraw(ctx, volume, id); err != nil {
-			return nil, err
+			return err
 		}
+		delete(volume.Meta.Labels, publishedLabel(id)) // else the next one would take it for a node that still has the volume
 	}
-	return gone, nil
+	return nil
+}
+
+// sameNode says that two ids are of one Kubernetes node.
+func sameNode(one, other string) bool {
+	a, wrong := attachment.ParseNode(one)
+	b, wrongToo := attachment.ParseNode(other)
+	return one == other || wrong == nil && wrongToo == nil && a.Name == b.Name
 }
 
 // withdraw takes a volume from a node, whose Host goes with its last one; the note that it was published goes last.
@@ -164,7 +190,7 @@ func (s *Service) withdraw(ctx context.Context, volume *pb.Volume, id string) er
 	if err != nil {
 		return status.Error(codes.Internal, err.Error())
 	}
-	if err := s.hide(ctx, volume, node, id); err != nil {
+	if err := s.hide(ctx, volume, node); err != nil {
 		return err
 	}
 	if err := s.forget(ctx, node); err != nil {

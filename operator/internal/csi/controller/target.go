@@ -51,6 +51,9 @@ func (s *Service) show(ctx context.Context, volume *pb.Volume, node attachment.N
 		if target.GetMeta().GetDeleteTime() != nil {
 			return beingDeleted(target)
 		}
+		if why := keptByResource(target); why != "" {
+			return precondition("%s", why)
+		}
 		if kept.Idle(target) {
 			target.Spec.Paths = pathsOf(volume) // one from before names told how many
 		}
@@ -196,6 +199,16 @@ func has(target *pb.Target, volume *pb.Volume) bool {
 	return slices.ContainsFunc(target.GetSpec().GetLuns(), func(lun *pb.TargetLun) bool {
 		return lun.GetVolume() == volume.GetMeta().GetName()
 	})
+}
+
+// keptByResource says why a target can have no volume of ours, if the operator keeps it: it would take the LUN away again.
+func keptByResource(target *pb.Target) string {
+	labels := target.GetMeta().GetLabels()
+	if labels[labelUID] == "" {
+		return ""
+	}
+	return fmt.Sprintf("target %s is kept by the Target resource %s, whose LUNs the operator keeps as they are written there: make a "+
+		"target by `sluicectl target create`, and name that", target.GetMeta().GetName(), labels[labelResource])
 }
 
 func beingDeleted(target *pb.Target) error {

@@ -2,8 +2,10 @@ package controller
 
 import (
 	"context"
+	"strings"
 	"testing"
 
+	"github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -57,5 +59,42 @@ func TestAVolumeWhoseTargetIsBeingDeletedIsToBePublishedAgain(t *testing.T) {
 				t.Errorf("deleted %s, shared is %v: %v", what, shared, err)
 			}
 		}
+	}
+}
+
+func TestATargetThatAResourceKeepsTakesNoVolume(t *testing.T) {
+	p := publishedPlane()
+	p.volume("v", map[string]string{labelTarget: people})
+	p.target(people, map[string]string{labelUID: "1", labelResource: "storage/people"}, nil)
+	_, created := p.service().CreateVolume(t.Context(), &csi.CreateVolumeRequest{Name: "w",
+		VolumeCapabilities: []*csi.VolumeCapability{{
+			AccessType: &csi.VolumeCapability_Block{Block: &csi.VolumeCapability_BlockVolume{}},
+			AccessMode: &csi.VolumeCapability_AccessMode{Mode: csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER}}},
+		Parameters: map[string]string{"pool": "p", "target": people}})
+	_, shown := p.service().show(t.Context(), p.volumes["v"], attachment.Node{Name: "n1"}, hostName("n1"), false, false)
+	for _, c := range []struct {
+		what string
+		err  error
+		code codes.Code
+	}{{"create", created, codes.InvalidArgument}, {"publish", shown, codes.FailedPrecondition}} {
+		if status.Code(c.err) != c.code || !strings.Contains(c.err.Error(), "Target resource storage/people") {
+			t.Errorf("%s: %v", c.what, c.err)
+		}
+	}
+	p.gone(t, people)
+}
+
+func TestATargetThatPeopleMadeTakesAVolume(t *testing.T) {
+	p := publishedPlane()
+	p.volume("v", map[string]string{labelTarget: people})
+	p.target(people, nil, nil)
+	if err := p.service().complete(t.Context(), &parameters{pool: "p", target: people}); err != nil {
+		t.Error(err)
+	}
+	if _, err := p.service().show(t.Context(), p.volumes["v"], attachment.Node{Name: "n1"}, hostName("n1"), false, false); err != nil {
+		t.Error(err)
+	}
+	if !has(p.targets[people], p.volumes["v"]) {
+		t.Error("it is no LUN")
 	}
 }

@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 
@@ -65,7 +66,7 @@ func (s *Service) NodeStageVolume(ctx context.Context, r *csi.NodeStageVolumeReq
 	}
 	// Before anything is done: whatever happens now, unstaging finds what to take back.
 	if err := s.state.put(want); err != nil {
-		return nil, status.Errorf(codes.Internal, "state: %s", err)
+		return nil, uncertain(fmt.Errorf("state: %w", err))
 	}
 	found, err := s.attach(ctx, want.Attachment, chap)
 	if err == nil && !want.Block {
@@ -77,11 +78,19 @@ func (s *Service) NodeStageVolume(ctx context.Context, r *csi.NodeStageVolumeReq
 		s.look(want.IQN)
 		return &csi.NodeStageVolumeResponse{}, nil
 	}
-	var wrong *MismatchError
-	if errors.As(err, &wrong) {
-		return nil, status.Error(codes.FailedPrecondition, err.Error())
+	return nil, uncertain(err)
+}
+
+// uncertain tells kubelet that something may be staged. It unstages after these codes only: after any other one it believes that
+// nothing is there, and sessions, map and record would stay. Nothing is taken back here, since a stage that is repeated finds the
+// volume in use.
+func uncertain(err error) error {
+	err = internal(err)
+	switch status.Code(err) {
+	case codes.Canceled, codes.DeadlineExceeded, codes.Unavailable, codes.ResourceExhausted, codes.Aborted:
+		return err
 	}
-	return nil, internal(err)
+	return status.Error(codes.Unavailable, status.Convert(err).Message())
 }
 
 var readerModes = []csi.VolumeCapability_AccessMode_Mode{csi.VolumeCapability_AccessMode_SINGLE_NODE_READER_ONLY,
@@ -98,7 +107,7 @@ func internal(err error) error {
 }
 
 // expect refuses to stage a volume in another way than it is staged, if it is. Where it is reached by another target now, since
-// it was unpublished while the node was away, what is left of the old one has to go first.
+// it was unpublished while the node was away, what is left of the old one has to go first: by a code that kubelet unstages after.
 func expect(is, want *record) error {
 	switch {
 	case is == nil:
@@ -106,7 +115,7 @@ func expect(is, want *record) error {
 	case is.Staging != want.Staging || is.Block != want.Block || is.FileSystem != want.FileSystem:
 		return status.Errorf(codes.AlreadyExists, "volume %s is staged at %s as %q", want.Volume, is.Staging, is.FileSystem)
 	case is.IQN != want.IQN || is.LUN != want.LUN || is.NAA != want.NAA:
-		return status.Errorf(codes.FailedPrecondition, "volume %s is staged as LUN %d of %s and now published as LUN %d of %s: "+
+		return status.Errorf(codes.Unavailable, "volume %s is staged as LUN %d of %s and now published as LUN %d of %s: "+
 			"unstage it first", want.Volume, is.LUN, is.IQN, want.LUN, want.IQN)
 	}
 	return nil

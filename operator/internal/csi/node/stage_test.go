@@ -2,6 +2,8 @@ package node
 
 import (
 	"context"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -50,6 +52,56 @@ func TestAStageThatWasInterruptedIsTakenBackByUnstageOfAPluginThatStartsAnew(t *
 	}
 }
 
+func TestAStageThatFailedHasACodeThatKubeletUnstagesAfter(t *testing.T) {
+	unstaged := []codes.Code{codes.Canceled, codes.DeadlineExceeded, codes.Unavailable, codes.ResourceExhausted, codes.Aborted}
+	for _, step := range []string{"--login", "multipathd add path", "blkid -p", "mount -t ext4", "resize2fs /dev"} {
+		t.Run(step, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m := newMachine(t)
+				v := m.volume(m.start(), fileSystem())
+				m.instead[step] = func(command host.Command) (string, error) { return "", failed(command, 1, "it is broken") }
+				err := v.stage(t.Context())
+				if !slices.Contains(unstaged, status.Code(err)) || !strings.Contains(err.Error(), "it is broken") {
+					t.Errorf("it ended with %v", err)
+				}
+				if files, _ := filepath.Glob(filepath.Join(m.root, "state/*")); len(files) != 1 {
+					t.Errorf("unstaging would not find what was begun: %v", files)
+				}
+				if err := v.unstage(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				m.nothingLeft()
+			})
+		})
+	}
+}
+
+func TestAVolumeThatIsInUseStaysStagedWhereItIsStagedAgainInVain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMachine(t)
+		v := staged(t, m)
+		m.portals[one], m.portals[two] = false, false
+		m.logout(iqn)
+		hasCode(t, v.stage(t.Context()), codes.Unavailable, one)
+		if maps := m.glob("block/dm-*"); len(maps) != 1 || len(m.mounted) != 1 {
+			t.Errorf("maps %v, mounts %v", maps, m.mounted)
+		}
+	})
+}
+
+func TestAVolumeThatIsReachedByAnotherLUNThanItIsStagedByIsForKubeletToUnstage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMachine(t)
+		v := staged(t, m)
+		v.attachment.LUN = 6
+		hasCode(t, v.stage(t.Context()), codes.Unavailable, "LUN 5", "LUN 6", "unstage")
+		if err := v.unstage(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		m.nothingLeft()
+	})
+}
+
 func TestAVolumeIsStagedByTheOtherPortalWhereOneRefusesTheLogin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMachine(t)
@@ -72,7 +124,7 @@ func TestAVolumeThatNoPortalLetsInToIsNotStagedAndThePortalsAreNamed(t *testing.
 		m := newMachine(t)
 		m.instead["--login"] = func(command host.Command) (string, error) { return "", failed(command, 24, "login rejected") }
 		v := m.volume(m.start(), rawBlock())
-		hasCode(t, v.stage(t.Context()), codes.Internal, one, two, "login rejected")
+		hasCode(t, v.stage(t.Context()), codes.Unavailable, one, two, "login rejected")
 		if err := v.unstage(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -85,7 +137,7 @@ func TestADeviceOfAnotherVolumeIsRefusedAndTakenBack(t *testing.T) {
 		m := newMachine(t)
 		m.shows[5] = naaWrong
 		v := m.volume(m.start(), rawBlock())
-		hasCode(t, v.stage(t.Context()), codes.FailedPrecondition, naaWrong, naaRight)
+		hasCode(t, v.stage(t.Context()), codes.Unavailable, naaWrong, naaRight)
 		if left := m.glob("block/*"); len(left) > 0 {
 			t.Errorf("left of it: %v", left)
 		}
@@ -104,7 +156,7 @@ func TestAMapWithAnotherWWIDIsRefusedAndTakenBack(t *testing.T) {
 			return "ok", nil
 		}
 		v := m.volume(m.start(), rawBlock())
-		hasCode(t, v.stage(t.Context()), codes.Internal, naaRight)
+		hasCode(t, v.stage(t.Context()), codes.Unavailable, naaRight)
 		if err := v.unstage(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -123,7 +175,7 @@ func TestAMapOfAVolumeThatIsStagedIsNotTakenForAnother(t *testing.T) {
 		// A volume that is said to have the same number: its stage finds the disks of the one that is staged.
 		other := m.volume(s, rawBlock())
 		other.id, other.attachment.NAA = "volume-6", "3000000000000006"
-		hasCode(t, other.stage(t.Context()), codes.FailedPrecondition, naaRight, "held")
+		hasCode(t, other.stage(t.Context()), codes.Unavailable, naaRight, "held")
 		if have := m.glob("block/dm-*/slaves/*"); len(have) != len(m.portals) {
 			t.Errorf("paths of the staged volume: %v", have)
 		}
