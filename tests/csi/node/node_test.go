@@ -145,7 +145,7 @@ func TestADeviceThatIsNotTheVolumeIsRefusedAndLeftAlone(t *testing.T) {
 	v.attach()
 	right := v.context["naa"]
 	v.context["naa"] = "3000000000000001"
-	if err := v.tryStage(); status.Code(err) != codes.FailedPrecondition {
+	if err := v.tryStage(); status.Code(err) != codes.Unavailable {
 		t.Errorf("staged with another volume's identity: %v", err)
 	}
 	if left := maps(t); len(left) > 0 {
