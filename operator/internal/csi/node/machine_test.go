@@ -54,11 +54,11 @@ func (m *machine) start() *Service {
 	return s
 }
 
-// Do implements host.Host.
+// Do implements host.Host. Nobody looks while a command changes the files: the kernel shows each of its own whole.
 func (m *machine) Do(call func() error) error {
-	err := call()
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
+	err := call()
 	m.settle()
 	return err
 }
