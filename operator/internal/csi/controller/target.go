@@ -164,18 +164,44 @@ func (s *Service) sharedTarget(ctx context.Context, wanted *pb.Target) (*pb.Targ
 		return nil, err
 	}
 	for _, target := range free {
-		if target.GetMeta().GetDeleteTime() != nil || target.GetSpec().GetGatewayPool() != wanted.GetSpec().GetGatewayPool() ||
-			target.GetSpec().GetPaths() != wanted.GetSpec().GetPaths() {
+		if target.GetSpec().GetGatewayPool() != wanted.GetSpec().GetGatewayPool() || target.GetSpec().GetPaths() != wanted.GetSpec().GetPaths() {
 			continue
 		}
-		target.Meta.Labels[labelShares] = name
-		taken, err := s.targets.UpdateTarget(ctx, &pb.UpdateTargetRequest{Target: target,
-			UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{"meta.labels"}}})
-		if code := status.Code(err); code != codes.Aborted && code != codes.NotFound { // else somebody else took it, or it went
-			return taken.GetTarget(), told(err)
+		if taken, err := s.occupy(ctx, target, name); taken != nil || err != nil {
+			return taken, err
 		}
 	}
 	return s.ensureTarget(ctx, wanted)
+}
+
+// occupy makes a target that waits for a volume that volume's; nil: it doesn't wait any more. It may have changed since it was read
+// without being taken: its last volume has just left it, and its status follows.
+func (s *Service) occupy(ctx context.Context, target *pb.Target, volume string) (*pb.Target, error) {
+	for range casTries {
+		if target.GetMeta().GetDeleteTime() != nil || target.GetMeta().GetLabels()[labelShares] != nobodys {
+			return nil, nil
+		}
+		target.Meta.Labels[labelShares] = volume
+		taken, err := s.targets.UpdateTarget(ctx, &pb.UpdateTargetRequest{Target: target,
+			UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{"meta.labels"}}})
+		switch {
+		case err == nil:
+			return taken.GetTarget(), nil
+		case absent(err):
+			return nil, nil
+		case status.Code(err) != codes.Aborted:
+			return nil, told(err)
+		}
+		got, err := s.targets.GetTarget(ctx, &pb.GetTargetRequest{Name: target.GetMeta().GetName()})
+		if absent(err) {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, told(err)
+		}
+		target = got.GetTarget()
+	}
+	return nil, nil
 }
 
 // sharedBy are the targets for one volume that several nodes reach; nobodys: those that wait for one.

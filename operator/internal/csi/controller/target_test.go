@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"sluice.dev/sluice/operator/internal/csi/attachment"
@@ -96,5 +97,69 @@ func TestATargetThatPeopleMadeTakesAVolume(t *testing.T) {
 	}
 	if !has(p.targets[people], p.volumes["v"]) {
 		t.Error("it is no LUN")
+	}
+}
+
+// moving is a control plane whose only target, which waits for a volume, changes between a read and a change so many times; the last
+// time somebody takes it, or not.
+type moving struct {
+	pb.TargetServiceClient
+	target  *pb.Target
+	changes int
+	taken   bool
+	made    string
+}
+
+func (m *moving) read() *pb.Target { return proto.Clone(m.target).(*pb.Target) }
+
+func (m *moving) ListTargets(_ context.Context, r *pb.ListTargetsRequest, _ ...grpc.CallOption) (*pb.ListTargetsResponse, error) {
+	if r.GetOptions().GetLabelSelector()[labelShares] != m.target.GetMeta().GetLabels()[labelShares] {
+		return &pb.ListTargetsResponse{}, nil
+	}
+	return &pb.ListTargetsResponse{Targets: []*pb.Target{m.read()}}, nil
+}
+
+func (m *moving) GetTarget(_ context.Context, r *pb.GetTargetRequest, _ ...grpc.CallOption) (*pb.GetTargetResponse, error) {
+	if r.GetName() != m.target.GetMeta().GetName() {
+		return nil, status.Error(codes.NotFound, "there is none")
+	}
+	return &pb.GetTargetResponse{Target: m.read()}, nil
+}
+
+func (m *moving) UpdateTarget(_ context.Context, r *pb.UpdateTargetRequest, _ ...grpc.CallOption) (*pb.UpdateTargetResponse, error) {
+	if m.changes > 0 {
+		m.changes--
+		m.target.Meta.ResourceVersion++
+		if m.changes == 0 && m.taken {
+			m.target.Meta.Labels[labelShares] = "another"
+		}
+	}
+	if r.GetTarget().GetMeta().GetResourceVersion() != m.target.GetMeta().GetResourceVersion() {
+		return nil, status.Error(codes.Aborted, "it has changed")
+	}
+	m.target = r.GetTarget()
+	return &pb.UpdateTargetResponse{Target: m.read()}, nil
+}
+
+func (m *moving) CreateTarget(_ context.Context, r *pb.CreateTargetRequest, _ ...grpc.CallOption) (*pb.CreateTargetResponse, error) {
+	m.made = r.GetTarget().GetMeta().GetName()
+	return &pb.CreateTargetResponse{Target: r.GetTarget()}, nil
+}
+
+func TestATargetThatWaitsIsTakenThoughItChangesUnlessSomebodyElseTookIt(t *testing.T) {
+	for _, taken := range []bool{false, true} {
+		plane := &moving{changes: 3, taken: taken, target: &pb.Target{Spec: &pb.TargetSpec{Paths: 2}, Meta: &pb.ObjectMeta{Name: "csi.shared.1",
+			ResourceVersion: 7, Labels: map[string]string{labelMadeBy: madeBy, labelShares: nobodys}}}}
+		got, err := (&Service{targets: plane}).sharedTarget(t.Context(), &pb.Target{Spec: &pb.TargetSpec{Paths: 2}, Meta: &pb.ObjectMeta{
+			Name: "csi.shared.2", Labels: map[string]string{labelMadeBy: madeBy, labelShares: "v"}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := map[bool]string{false: "csi.shared.1", true: "csi.shared.2"}[taken]; got.GetMeta().GetName() != want {
+			t.Errorf("taken by somebody else is %v: the volume is in %s", taken, got.GetMeta().GetName())
+		}
+		if (plane.made != "") != taken {
+			t.Errorf("taken by somebody else is %v: %q was made", taken, plane.made)
+		}
 	}
 }
