@@ -253,6 +253,15 @@ func TestARolloutWaitsForATargetThatLacksAPath(t *testing.T) {
 	}
 }
 
+func TestAPausedRolloutBeginsNothingAndSaysSo(t *testing.T) {
+	_, pool := serving(t, 1, "paused", ", replicas: 1, rollout: {paused: true}")
+	newImage(t, pool)
+	shows(t, pool, v1alpha1.ConditionProgressing, metav1.ConditionTrue, "Paused", "giving gateway paused-0 the new template waits")
+	if g := gatewayOf(t, "paused-0"); g.Spec.Template.Image != "sluice:1" {
+		t.Errorf("rolled out all the same: %s", g.Spec.Template.Image)
+	}
+}
+
 func TestAGatewayThatCannotBeDrainedKeepsItsPod(t *testing.T) {
 	_, pool := serving(t, 1, "alone", ", replicas: 1")
 	target := read(t, &v1alpha1.Target{}, "metadata: {namespace: shop, name: alone}\nspec: {gatewayPool: alone, paths: 1}")

@@ -11,31 +11,45 @@ import (
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
-// pageSize is how many objects are asked for at a time.
-const pageSize = 500
+// How many objects are asked for at a time. For each page of sessions the control plane reads all of them: the fewer, the better.
+const (
+	pageSize    = 500
+	sessionPage = 1000
+)
 
 // askAgain is how often something that is waited for is asked for.
 const askAgain = time.Second
 
-// LiveSessions describes, one per line, who is logged in.
-func LiveSessions(ctx context.Context, connection grpc.ClientConnInterface) ([]string, error) {
-	service, options := pb.NewSessionServiceClient(connection), &pb.ListOptions{}
-	var found []string
+// Sessions are all that gateways report: hosts that are logged in.
+func Sessions(ctx context.Context, service pb.SessionServiceClient) ([]*pb.Session, error) {
+	var found []*pb.Session
+	options := &pb.ListOptions{PageSize: sessionPage}
 	for {
 		page, err := service.ListSessions(ctx, &pb.ListSessionsRequest{Options: options})
 		if err != nil {
 			return nil, err
 		}
-		for _, session := range page.GetSessions() {
-			s := session.GetStatus()
-			found = append(found, fmt.Sprintf("%s (host %s) on target %s at gateway %s", s.GetInitiator(), s.GetHost(), s.GetTarget(),
-				s.GetGateway()))
-		}
+		found = append(found, page.GetSessions()...)
 		if page.GetNextPageToken() == "" {
 			return found, nil
 		}
 		options.PageToken = page.GetNextPageToken()
 	}
+}
+
+// LiveSessions describes, one per line, who is logged in.
+func LiveSessions(ctx context.Context, connection grpc.ClientConnInterface) ([]string, error) {
+	all, err := Sessions(ctx, pb.NewSessionServiceClient(connection))
+	if err != nil {
+		return nil, err
+	}
+	var found []string
+	for _, session := range all {
+		s := session.GetStatus()
+		found = append(found, fmt.Sprintf("%s (host %s) on target %s at gateway %s", s.GetInitiator(), s.GetHost(), s.GetTarget(),
+			s.GetGateway()))
+	}
+	return found, nil
 }
 
 // Portal is an address at which a target is served.

@@ -1,7 +1,7 @@
 // Package gateway is the controller of Gateways: each has a pod, and outlives it. In reading order: controller.go (what the
 // control plane is told), pods.go (making and replacing the pod), drain.go (nothing is on a gateway when its pod goes), spare.go (or
-// nothing that would be missed), portals.go (addresses), render.go (the pod itself), spread.go (over which domains of failure),
-// services.go (load balancers).
+// nothing that would be missed), hosts.go (who would miss it), portals.go (addresses), render.go (the pod itself), spread.go (over
+// which domains of failure), services.go (load balancers).
 package gateway
 
 import (
@@ -43,15 +43,16 @@ type Options struct {
 
 type gateways struct {
 	Options
-	client  client.Client
-	service pb.GatewayServiceClient
-	targets pb.TargetServiceClient
+	client   client.Client
+	service  pb.GatewayServiceClient
+	targets  pb.TargetServiceClient
+	sessions pb.SessionServiceClient
 }
 
 // Setup adds the controller to a manager.
 func Setup(mgr manager.Manager, connection grpc.ClientConnInterface, options Options) error {
 	g := &gateways{Options: options, client: mgr.GetClient(), service: pb.NewGatewayServiceClient(connection),
-		targets: pb.NewTargetServiceClient(connection)}
+		targets: pb.NewTargetServiceClient(connection), sessions: pb.NewSessionServiceClient(connection)}
 	return mirror.Setup(mgr, mirror.Kind[*v1alpha1.Gateway, *pb.Gateway]{
 		Noun: controlplane.Gateways(connection),
 		Want: g.want, Show: show, Judged: true,

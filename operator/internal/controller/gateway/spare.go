@@ -17,7 +17,8 @@ import (
 const reasonDrainBlocked = "DrainBlocked"
 
 // spare says that the gateway's pod may go for a while, though the gateway is not drained: whatever can move has moved, it owns no
-// volume, and every target that it exports is served by another gateway, too. rollout.ignoreRedundancy makes do without these.
+// volume, every target that it exports is served by another gateway, too, and hosts have had time to come back to a gateway that was
+// away meanwhile. rollout.ignoreRedundancy makes do without these.
 func (g *gateways) spare(ctx context.Context, r *v1alpha1.Gateway, have *pb.Gateway) (bool, error) {
 	if !drainBlocked(have) {
 		return false, nil // its drain is under way
@@ -41,7 +42,8 @@ func (g *gateways) spare(ctx context.Context, r *v1alpha1.Gateway, have *pb.Gate
 			return false, err
 		}
 	}
-	return true, nil
+	waits, err := g.waitsForHosts(ctx, r, targets)
+	return !waits, err
 }
 
 func drainBlocked(have *pb.Gateway) bool {

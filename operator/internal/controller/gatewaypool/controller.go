@@ -1,14 +1,17 @@
 // Package gatewaypool is the controller of GatewayPools. In reading order: controller.go (the phases of a pool), gateways.go
-// (making Gateways), rollout.go (what is taken out of service next, one at a time), gate.go (whether anything may be),
-// budget.go (what Kubernetes may evict).
+// (making Gateways), rollout.go (what is taken out of service next, one at a time), gate.go (whether anything may be), hosts.go
+// (who is waited for first), budget.go (what Kubernetes may evict).
 package gatewaypool
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"google.golang.org/grpc"
@@ -17,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -42,16 +46,21 @@ type pools struct {
 	client    client.Client
 	targets   pb.TargetServiceClient
 	hosts     pb.HostServiceClient
+	sessions  pb.SessionServiceClient
+	recorder  events.EventRecorder
 	namespace string
+	// waits are what pools wait for hosts with, a wait for each one's uid.
+	waits sync.Map
 }
 
 // Setup adds the controller to a manager; gateways' pods are in the namespace.
 func Setup(mgr manager.Manager, connection grpc.ClientConnInterface, namespace string) error {
 	p := &pools{client: mgr.GetClient(), targets: pb.NewTargetServiceClient(connection),
-		hosts: pb.NewHostServiceClient(connection), namespace: namespace}
+		hosts: pb.NewHostServiceClient(connection), sessions: pb.NewSessionServiceClient(connection),
+		recorder: mgr.GetEventRecorder("sluice-operator"), namespace: namespace}
 	return mirror.Setup(mgr, mirror.Kind[*v1alpha1.GatewayPool, *pb.GatewayPool]{
 		Noun: controlplane.GatewayPools(connection),
-		Want: want, Show: show, After: p.after, Leave: p.leave,
+		Want: want, Show: show, Progresses: true, After: p.after, Leave: p.leave,
 	}, func(b *builder.Builder, c client.Client) {
 		all := handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, _ client.Object) []reconcile.Request { return every(ctx, c) })
 		b.Owns(&v1alpha1.Gateway{}).Owns(&policyv1.PodDisruptionBudget{}).
@@ -105,10 +114,12 @@ func (p *pools) after(ctx context.Context, r *v1alpha1.GatewayPool, _ *pb.Gatewa
 	if err := p.make(ctx, r, gateways); err != nil {
 		return err
 	}
-	if err := p.rollOut(ctx, r, gateways); err != nil {
+	err = p.rollOut(ctx, r, gateways)
+	var later *mirror.Later
+	if err != nil && !errors.As(err, &later) {
 		return err
 	}
-	return wellness(r)
+	return cmp.Or(wellness(r), err)
 }
 
 // gateways are the pool's, by ordinal.

@@ -33,6 +33,7 @@ func (p *pools) rollOut(ctx context.Context, r *v1alpha1.GatewayPool, gateways [
 		return err
 	}
 	next := p.next(r, gateways, cordoned)
+	before := p.endWait(r)
 	out := outOfService(r, gateways, next)
 	switch {
 	case next == nil && out == "":
@@ -53,6 +54,13 @@ func (p *pools) rollOut(ctx context.Context, r *v1alpha1.GatewayPool, gateways [
 	} else if why != "" {
 		p.progress(r, "WaitsForRedundancy", fmt.Sprintf("%s waits: %s", next.why, why))
 		return &mirror.Problem{Reason: "RolloutBlocked", Message: fmt.Sprintf("%s waits: %s", next.why, why)}
+	}
+	alone, err := p.stranded(ctx, r, next.gateway, gateways)
+	if err != nil {
+		return err
+	}
+	if len(alone) > 0 {
+		return p.waitOrTake(ctx, r, next, before, alone)
 	}
 	p.progress(r, "InProgress", next.why)
 	return next.take(ctx)

@@ -28,6 +28,8 @@ type Kind[R v1alpha1.Resource, P controlplane.Object] struct {
 	Show func(r R, have P)
 	// Judged says that the control plane tells whether an object is ready. Until it has, nobody knows.
 	Judged bool
+	// Progresses says that After tells what is under way, in the condition Progressing.
+	Progresses bool
 	// HoldsData says that an object that is gone took data with it: another one of its name is not made in its place.
 	HoldsData bool
 	// Before runs before Want: what the object is made of may have to be made first. The object is nil where there is none.

@@ -52,7 +52,7 @@ func (m *Mirror[R, P]) show(r R, have P) {
 	default:
 		Condition(r, v1alpha1.ConditionReady, metav1.ConditionTrue, reasonAccepted, "the control plane has it", r.GetGeneration())
 	}
-	if !told[v1alpha1.ConditionProgressing] {
+	if !told[v1alpha1.ConditionProgressing] && !m.Progresses {
 		Condition(r, v1alpha1.ConditionProgressing, metav1.ConditionFalse, reasonSettled, "", r.GetGeneration())
 	}
 }

@@ -34,3 +34,18 @@ func TestWhatNobodyJudgesIsReadyOnceTheControlPlaneHasIt(t *testing.T) {
 		t.Errorf("conditions %+v", r.Status.Conditions)
 	}
 }
+
+func TestWhatAKindTellsOfItsProgressStays(t *testing.T) {
+	for _, c := range []struct {
+		progresses bool
+		want       string
+	}{{true, "InProgress"}, {false, reasonSettled}} {
+		m := &Mirror[*v1alpha1.GatewayPool, *pb.GatewayPool]{Kind: Kind[*v1alpha1.GatewayPool, *pb.GatewayPool]{Progresses: c.progresses}}
+		r := &v1alpha1.GatewayPool{}
+		Condition(r, v1alpha1.ConditionProgressing, metav1.ConditionTrue, "InProgress", "a gateway is drained", 0)
+		m.show(r, &pb.GatewayPool{Status: &pb.GatewayPoolStatus{}})
+		if is := apimeta.FindStatusCondition(r.Status.Conditions, v1alpha1.ConditionProgressing); is.Reason != c.want {
+			t.Errorf("told by the kind is %v: %+v", c.progresses, is)
+		}
+	}
+}

@@ -1,0 +1,212 @@
+package gatewaypool
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/types/known/timestamppb"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"sluice.dev/sluice/operator/api/v1alpha1"
+	"sluice.dev/sluice/operator/internal/controller/gateway"
+	"sluice.dev/sluice/operator/internal/controller/mirror"
+	pb "sluice.dev/sluice/proto/sluice/v1"
+)
+
+// rollout is a pool of two gateways in the middle of one: a has the new template, b is next. Both export a target to one host.
+type rollout struct {
+	pb.TargetServiceClient
+	pb.SessionServiceClient
+	t        *testing.T
+	pools    *pools
+	pool     *v1alpha1.GatewayPool
+	events   *events.FakeRecorder
+	sessions []*pb.Session
+	failure  error // what sessions are asked for with
+}
+
+func (o *rollout) ListTargets(context.Context, *pb.ListTargetsRequest, ...grpc.CallOption) (*pb.ListTargetsResponse, error) {
+	return &pb.ListTargetsResponse{Targets: []*pb.Target{{Meta: &pb.ObjectMeta{Name: "shop.t"},
+		Spec: &pb.TargetSpec{GatewayPool: "pool", Paths: 2}, Status: &pb.TargetStatus{
+			Paths:      []*pb.TargetPath{{Gateway: "pool-0", Applied: true}, {Gateway: "pool-1", Applied: true}},
+			Conditions: []*pb.Condition{{Type: v1alpha1.ConditionPathsRedundant, Status: pb.ConditionStatus_CONDITION_STATUS_TRUE}},
+		}}}}, nil
+}
+
+func (o *rollout) ListSessions(context.Context, *pb.ListSessionsRequest, ...grpc.CallOption) (*pb.ListSessionsResponse, error) {
+	return &pb.ListSessionsResponse{Sessions: o.sessions}, o.failure
+}
+
+// login of the host at a gateway.
+func (o *rollout) login(gateway string) {
+	o.sessions = append(o.sessions, &pb.Session{Status: &pb.SessionStatus{Gateway: gateway, Target: "shop.t", Host: "shop.web",
+		Initiator: "iqn.web", LoginTime: timestamppb.Now()}})
+}
+
+func halfWay(t *testing.T, how v1alpha1.Rollout) *rollout {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := errors.Join(v1alpha1.AddToScheme(scheme), policyv1.AddToScheme(scheme)); err != nil {
+		t.Fatal(err)
+	}
+	o := &rollout{t: t, events: events.NewFakeRecorder(8), pool: &v1alpha1.GatewayPool{
+		ObjectMeta: metav1.ObjectMeta{Name: "pool", UID: "p"},
+		Spec:       v1alpha1.GatewayPoolSpec{Replicas: 2, Rollout: how, Template: v1alpha1.GatewayTemplate{Image: "sluice:2"}}}}
+	made := fake.NewClientBuilder().WithScheme(scheme)
+	for name, image := range map[string]string{"pool-0": "sluice:2", "pool-1": "sluice:1"} {
+		g := &v1alpha1.Gateway{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.GatewaySpec{GatewayPool: "pool",
+			Template: v1alpha1.GatewayTemplate{Image: image}}, Status: v1alpha1.GatewayStatus{Health: "Ready"}}
+		g.Status.Template = gateway.Digest(&g.Spec)
+		apimeta.SetStatusCondition(&g.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue})
+		made.WithObjects(g)
+	}
+	o.pools = &pools{client: made.Build(), targets: o, sessions: o, recorder: o.events}
+	o.login("pool-1")
+	return o
+}
+
+// look is a look of the controller at the pool. It returns whether the next gateway was taken, and what Progressing tells.
+func (o *rollout) look() (taken bool, told *metav1.Condition, err error) {
+	o.t.Helper()
+	gateways, err := o.pools.gateways(o.t.Context(), o.pool)
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	err = o.pools.rollOut(o.t.Context(), o.pool, gateways)
+	next := &v1alpha1.Gateway{}
+	if err := o.pools.client.Get(o.t.Context(), client.ObjectKey{Name: "pool-1"}, next); err != nil {
+		o.t.Fatal(err)
+	}
+	told = apimeta.FindStatusCondition(o.pool.Status.Conditions, v1alpha1.ConditionProgressing)
+	return next.Spec.Template.Image == "sluice:2", told, err
+}
+
+// waits sees that the pool waits for the host, and says so.
+func (o *rollout) waits(when string) {
+	o.t.Helper()
+	taken, told, err := o.look()
+	var later *mirror.Later
+	if taken || !errors.As(err, &later) || told.Reason != "WaitsForHosts" ||
+		!strings.Contains(told.Message, "host shop.web (iqn.web) on target shop.t") {
+		o.t.Errorf("%s: taken %v, %v, %+v", when, taken, err, told)
+	}
+}
+
+// goesOn sees that the next gateway is taken, and which Event tells of it; empty: none.
+func (o *rollout) goesOn(when, event string) {
+	o.t.Helper()
+	if taken, told, err := o.look(); !taken || err != nil || told.Reason != "InProgress" {
+		o.t.Errorf("%s: taken %v, %v, %+v", when, taken, err, told)
+	}
+	told := ""
+	select {
+	case told = <-o.events.Events:
+	default:
+	}
+	if event == "" && told != "" || !strings.Contains(told, event) {
+		o.t.Errorf("%s: event %q", when, told)
+	}
+}
+
+func TestARolloutWaitsUntilAHostIsBackAtTheGatewayBefore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := halfWay(t, v1alpha1.Rollout{})
+		o.waits("before it has logged in")
+		time.Sleep(30 * time.Second)
+		o.login("pool-0")
+		o.waits("before its multipath has looked at the path")
+		time.Sleep(10 * time.Second)
+		o.goesOn("with two paths", "")
+	})
+}
+
+func TestARolloutGoesOnWithoutAHostThatHasOnePathOnlyAndNamesIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := halfWay(t, v1alpha1.Rollout{})
+		o.waits("at first")
+		time.Sleep(gateway.Patience - time.Second)
+		o.waits("in the last second")
+		time.Sleep(time.Second)
+		o.goesOn("after that", "HostsLosePath giving gateway pool-1 the new template: hosts are not waited for any longer that have "+
+			"no path by another gateway: host shop.web (iqn.web) on target shop.t")
+	})
+}
+
+func TestAPoolThatWaitsForHostsIsNoWorseForIt(t *testing.T) {
+	o := halfWay(t, v1alpha1.Rollout{})
+	err := o.pools.after(t.Context(), o.pool, nil)
+	var later *mirror.Later
+	if degraded := apimeta.FindStatusCondition(o.pool.Status.Conditions, v1alpha1.ConditionDegraded); !errors.As(err, &later) ||
+		degraded == nil || degraded.Reason != "AllGateways" {
+		t.Errorf("%v, %+v", err, o.pool.Status.Conditions)
+	}
+}
+
+func TestHostsAreWaitedForAnewAfterAPause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := halfWay(t, v1alpha1.Rollout{})
+		o.waits("at first")
+		o.pool.Spec.Rollout.Paused = true
+		time.Sleep(time.Hour)
+		if taken, told, err := o.look(); taken || err != nil || told.Reason != "Paused" {
+			t.Errorf("taken %v, %v, %+v", taken, err, told)
+		}
+		o.pool.Spec.Rollout.Paused = false
+		o.waits("after the pause")
+	})
+}
+
+func TestNoHostIsWaitedForWhereRedundancyIsIgnored(t *testing.T) {
+	o := halfWay(t, v1alpha1.Rollout{IgnoreRedundancy: true})
+	o.goesOn("at once", "")
+}
+
+func TestNoHostIsWaitedForThatIsInTheRegisterOfADeadGateway(t *testing.T) {
+	o := halfWay(t, v1alpha1.Rollout{})
+	next := &v1alpha1.Gateway{}
+	if err := o.pools.client.Get(t.Context(), client.ObjectKey{Name: "pool-1"}, next); err != nil {
+		t.Fatal(err)
+	}
+	next.Status.Health = "Dead"
+	if err := o.pools.client.Update(t.Context(), next); err != nil {
+		t.Fatal(err)
+	}
+	o.goesOn("at once", "")
+}
+
+func TestATimeThatIsOverStaysOverWhereAStepFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := halfWay(t, v1alpha1.Rollout{})
+		o.waits("at first")
+		time.Sleep(gateway.Patience)
+		gateways, err := o.pools.gateways(t.Context(), o.pool)
+		if err != nil {
+			t.Fatal(err)
+		}
+		gateways[1].ResourceVersion = "1" // the cache is behind
+		if err := o.pools.rollOut(t.Context(), o.pool, gateways); !apierrors.IsConflict(err) {
+			t.Errorf("taken by a version that was replaced: %v", err)
+		}
+		o.goesOn("with the newest version", "HostsLosePath")
+	})
+}
+
+func TestARolloutDoesNotGoOnWhereSessionsAreNotKnown(t *testing.T) {
+	o := halfWay(t, v1alpha1.Rollout{})
+	o.failure = errors.New("the control plane is away")
+	if taken, _, err := o.look(); taken || !errors.Is(err, o.failure) {
+		t.Errorf("taken %v, %v", taken, err)
+	}
+}
