@@ -17,6 +17,7 @@ inline constexpr unsigned kReceiveBuffers = 16;                     // hot recei
 inline constexpr uint32_t kReceiveBufferSize = 65536;               // bytes
 inline constexpr size_t kDefaultReactorMemory = size_t{256} << 20;  // buffer pool, configurable
 inline constexpr size_t kMinReactorMemory = size_t{32} << 20;
+inline constexpr size_t kMaxReactorMemory = size_t{64} << 30;
 
 // --- connections
 inline constexpr unsigned kMaxConnections = 4096;     // of hosts, per gateway
@@ -95,6 +96,14 @@ inline constexpr uint32_t kMaxBurst = 16u << 20;
 inline constexpr uint32_t kMaxOutstandingR2t = 16;
 inline constexpr uint32_t kMaxAhsBytes = 255 * 4;           // TotalAHSLength is one byte of words
 inline constexpr size_t kSessionMemory = size_t{64} << 20;  // data in flight per session, hard
+// What remains of a reactor's memory for receiving when writes are asked for their data or reads
+// run, as a part of it; and what a nexus whose unit holds its share needs for a first write.
+inline constexpr size_t kReceiveReserve = 8;  // 1/8
+inline constexpr size_t kFirstWriteReserve = 4;
+// A unit may hold so many times what is free of data that came unasked; more: TASK SET FULL. And so
+// many times what is free of its session's budget a LUN may be asked for.
+inline constexpr size_t kUnaskedShare = 3;
+inline constexpr size_t kLunShare = 3;
 // Asked for by R2T and not come yet, per session. All of it may be queued before the answer to a
 // ping: at 100 Mbit/s that is a third of a second (R6). At 1 ms of round trip it allows 4 GB/s.
 inline constexpr uint32_t kMaxSolicited = 4u << 20;
@@ -138,6 +147,10 @@ inline constexpr unsigned kCopyChunksInFlight = 2;     // per copy
 
 // --- images of Ceph
 inline constexpr unsigned kMaxImageRequests = 4096;  // in librbd, per image; more: BUSY
+// In librados, per client, which pools share. Requests to objects: as many as all hosts can have at
+// the default window, each in two objects. Bytes: all the memory that there can be for them.
+inline constexpr uint64_t kCephInFlight = uint64_t{2} * kMaxConnections * kDefaultCommandWindow;
+inline constexpr uint64_t kCephInFlightBytes = kMaxReactors * kMaxReactorMemory;
 // Threads that may wait for Ceph, of a pool that is alone, and what waits for them, of each pool.
 // All pools together have twice as many threads, and each always one (rbd/workers.h).
 inline constexpr unsigned kImageThreads = 32;

@@ -51,7 +51,7 @@ constexpr auto kTop = std::to_array<Key>({
     number("reactors", 1, lim::kMaxReactors, "(one per CPU the process may use)",
            "Threads that serve connections, each with an io_uring of its own."),
     numbers("reactor-cpus", 0, 1023, "(not pinned)", "CPUs to pin the reactors to, one for each."),
-    size("reactor-memory", lim::kMinReactorMemory, uint64_t{64} << 30, "256MiB",
+    size("reactor-memory", lim::kMinReactorMemory, lim::kMaxReactorMemory, "256MiB",
          "Bound of the I/O buffers of each reactor."),
     text("tcp-congestion", 1, 15, "cubic",
          "Congestion control of every connection; `system` leaves the system's default."),
@@ -136,9 +136,10 @@ constexpr auto kIscsi = std::to_array<Key>({
 
 constexpr auto kConnections = std::to_array<Key>({
     number("max", 1, lim::kMaxConnections, "4096",
-           "Connections at once; more are closed as they come."),
+           "Connections of hosts at once; more are closed as they come. The forwarding port has "
+           "bounds of its own."),
     number("max-unauthenticated", 1, lim::kMaxUnauthenticated, "256",
-           "Of them, those that have not finished their login."),
+           "Of them, those that have not finished their login: of hosts, too."),
     duration("login-timeout", 1 * kSecond, 60 * kSecond, "15s",
              "A login that takes longer is dropped."),
     duration("nop-silence", 500 * kMillisecond, lim::kDiscardSilence, "1500ms",

@@ -26,6 +26,7 @@
 #include "iscsi/login/forwarding_access.h"
 #include "lun/forwarding.h"
 #include "lun/nexus.h"
+#include "pdu/packer.h"
 
 namespace sluice::forward {
 
@@ -82,6 +83,7 @@ class LinkToOwner final : public lun::Link,
     uint32_t cmd_sn = 0;
     uint32_t abort_tag = 0;  // of the ABORT TASK in flight; 0: none
     uint32_t received = 0;   // bytes of data-in
+    pdu::Packer packer;      // of the command's data_in
     Nanos since = 0;         // of the stage
   };
   struct Function {

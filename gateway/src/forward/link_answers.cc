@@ -88,7 +88,8 @@ void LinkToOwner::on_data_in(pdu::Pdu& pdu) {
     return violation("data out of place");
   }
   entry->received += pdu.data_size;
-  for (Slice& piece : pdu.data) c.data_in.push_back(std::move(piece));
+  // Each PDU may bring but a few bytes, and a host may read slowly what is kept here for it.
+  for (Slice& piece : pdu.data) entry->packer.add(c.data_in, std::move(piece));
   pdu.data.clear();
   if (!(h.flags() & pdu::kFlagStatus)) return;
   end_answered(*entry, h, {});

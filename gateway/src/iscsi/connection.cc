@@ -39,20 +39,13 @@ Connection::Connection(Shard& shard, Wire& wire, uint64_t id, Ends ends)
   login_ = std::make_unique<Login>(std::move(setup));
   shard_.connections[id_] = this;
   shard_.gateway->connections.fetch_add(1, std::memory_order_relaxed);
-  shard_.gateway->unauthenticated.fetch_add(1, std::memory_order_relaxed);
   shard_.counters->connections_opened.add();
 }
 
 Connection::~Connection() {
-  leave_login();
   shard_.connections.erase(id_);
   shard_.gateway->connections.fetch_sub(1, std::memory_order_relaxed);
   shard_.counters->connections_closed.add();
-}
-
-void Connection::leave_login() {
-  if (!std::exchange(unauthenticated_, false)) return;
-  shard_.gateway->unauthenticated.fetch_sub(1, std::memory_order_relaxed);
 }
 
 void Connection::count_login(size_t slot) {
@@ -224,7 +217,6 @@ void Connection::open_session(uint16_t tsih) {
   }
   session_ = std::make_unique<Session>(shard_, *this, out_, std::move(start));
   state_ = State::kFullFeature;
-  leave_login();
   answer_.header.put16(kTsih, tsih);
   send_login_answer();
   const Parameters& p = session_->parameters();
@@ -295,7 +287,6 @@ void Connection::end_session() {
 void Connection::begin_end(bool lost) {
   if (state_ == State::kEnding || state_ == State::kOver) return;
   const State was = std::exchange(state_, State::kEnding);
-  leave_login();
   if (session_) return session_->close(lost, [this] { drained(); });
   if (was == State::kClaiming) {
     // Either still waiting (release() forgets the claim) or just granted (release() frees it).

@@ -86,7 +86,6 @@ class Connection final : public StreamEnd, public SessionHost {
   void open_session(uint16_t tsih);
   void refuse_login(LoginStatus status, const char* reason);
   void ask_to_leave(std::string_view why);
-  void leave_login();
   void count_login(size_t slot);
   void begin_end(bool lost);
   void drained();
@@ -98,8 +97,7 @@ class Connection final : public StreamEnd, public SessionHost {
   const Ends ends_;
   State state_ = State::kLogin;
   bool wire_closed_ = false;  // the carrier let go, or was told to
-  bool unauthenticated_ = true;
-  bool claimed_ = false;  // the directory knows this connection under key_
+  bool claimed_ = false;      // the directory knows this connection under key_
   bool login_counted_ = false;
   SessionKey key_;
   pdu::Framer framer_;

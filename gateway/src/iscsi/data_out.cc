@@ -1,6 +1,7 @@
 // Data from the initiator (RFC 7143 §11.7): unsolicited, within FirstBurstLength, and solicited by
 // R2T (r2t.cc). DataPDUInOrder and DataSequenceInOrder are Yes, so every byte has one right place.
 #include <algorithm>
+#include <utility>
 
 #include "base/limits.h"
 #include "iscsi/session.h"
@@ -116,6 +117,20 @@ void Session::append_data(pdu::Pdu& pdu, Task* task, bool charged) {
 void Session::charge(Task* task, uint32_t bytes) {
   task->charged += bytes;
   data_held_ += bytes;
+  if (task->begun) hold_for_unit(task, task->command.itl, bytes);
+}
+
+void Session::hold_for_unit(Task* task, lun::Itl* itl, uint32_t bytes) {
+  task->payer = itl;
+  task->held += bytes;
+  shard_.write_memory.hold(*itl, bytes);
+}
+
+void Session::release_for_unit(Task* task) {
+  if (!task->payer) return;
+  lun::Itl& itl = *std::exchange(task->payer, nullptr);
+  itl.asked_for -= std::exchange(task->asked, 0);
+  shard_.write_memory.release(itl, std::exchange(task->held, 0));
 }
 
 void Session::hand_over_data(Task* task) {

@@ -1,6 +1,7 @@
-// What an initiator is asked for, and when (R2T, RFC 7143 §11.8). Two bounds hold: the memory of
-// all tasks that were asked for data (kSessionMemory), and what was asked for and is on its way
-// (kMaxSolicited): a ping's answer may come behind all of that.
+// What an initiator is asked for, and when (R2T, RFC 7143 §11.8). Three bounds hold: the memory of
+// all tasks that were asked for data (kSessionMemory), that of their units on this reactor
+// (write_memory.h), and what was asked for and is on its way (kMaxSolicited): a ping's answer may
+// come behind all of that.
 #include <algorithm>
 #include <utility>
 
@@ -18,35 +19,65 @@ void Session::pump_data_out(Task* task) {
   request_bursts();
 }
 
-// A task is asked for its data only when the budget has room for all of it: tasks that each hold a
-// part and wait for the rest would wait for each other. The first is always let in.
-bool Session::admit(Task* task) {
-  const uint32_t need = task->wanted - task->solicited;
-  if (!task->waits_for_budget) {
-    if (!budget_waiters_.empty() ||
-        (admitted_ != 0 && data_held_ + need > limits::kSessionMemory)) {
-      budget_waiters_.push_back(task);
-      task->waits_for_budget = true;
-      return false;
-    }
+// A task is asked for its data only when there is room for all of it: tasks that each hold a part
+// and wait for the rest would wait for each other. The session's first is always let in.
+bool Session::has_room(const Task& task) const {
+  const size_t need = task.wanted - task.solicited;
+  lun::Itl& itl = *task.command.itl;
+  if (admitted_ != 0) {
+    if (data_held_ + need > limits::kSessionMemory) return false;
+    // A LUN that answers nothing leaves others of the session a part.
+    const size_t left = limits::kSessionMemory - data_held_ - need;
+    if (itl.asked_for != 0 && itl.asked_for + need > limits::kLunShare * left) return false;
   }
-  charge(task, need);
-  task->admitted = true;
-  task->admission = admissions_++;
-  ++admitted_;
+  return shard_.write_memory.admits(itl, need);
+}
+
+bool Session::admit(Task* task) {
+  // Nobody overtakes another of its LUN.
+  const auto same_lun = [task](const Task* t) { return t->command.itl == task->command.itl; };
+  if (task->waits_for_budget || std::ranges::any_of(budget_waiters_, same_lun) ||
+      !has_room(*task)) {
+    wait_for_budget(task);
+    return false;
+  }
+  let_in(task, task->wanted - task->solicited);
   return true;
 }
 
+void Session::let_in(Task* task, uint32_t bytes) {
+  charge(task, bytes);
+  task->asked = bytes;
+  task->command.itl->asked_for += bytes;
+  task->admitted = true;
+  task->admission = admissions_++;
+  ++admitted_;
+}
+
+void Session::wait_for_budget(Task* task) {
+  if (std::exchange(task->waits_for_budget, true)) return;
+  budget_waiters_.push_back(task);
+  if (!std::exchange(waits_for_memory_, true)) shard_.write_memory.wait(*this);
+}
+
 void Session::resume_budget_waiters() {
-  while (!budget_waiters_.empty() && !closing_) {
-    Task* task = budget_waiters_.front();
-    const uint32_t need = task->wanted - task->solicited;
-    if (admitted_ != 0 && data_held_ + need > limits::kSessionMemory) return;
-    budget_waiters_.erase(budget_waiters_.begin());
-    admit(task);
+  std::vector<const lun::Itl*> stay;  // LUNs with one that was not let in
+  for (size_t i = 0; i < budget_waiters_.size() && !closing_;) {
+    Task* task = budget_waiters_[i];
+    const lun::Itl* itl = task->command.itl;
+    const bool others_wait = std::ranges::find(stay, itl) != stay.end();
+    if (others_wait || !has_room(*task)) {
+      if (!others_wait) stay.push_back(itl);
+      ++i;
+      continue;
+    }
+    budget_waiters_.erase(budget_waiters_.begin() + static_cast<ptrdiff_t>(i));
     task->waits_for_budget = false;
+    let_in(task, task->wanted - task->solicited);
     pump_data_out(task);
   }
+  if (!budget_waiters_.empty() || !std::exchange(waits_for_memory_, false)) return;
+  shard_.write_memory.leave(*this);
 }
 
 // The length of the task's next burst; 0 when it may have none.

@@ -5,6 +5,8 @@
 #include "base/canary.h"
 #include "base/limits.h"
 #include "iscsi/session.h"
+#include "lun/statistics.h"
+#include "lun/unit.h"
 #include "scsi/sense.h"
 
 namespace sluice::iscsi {
@@ -103,7 +105,8 @@ bool Session::accept_command(pdu::Pdu& pdu, Task* task) {
   task->fail_asc = task->fail_ascq = 0;
   task->unsolicited_open = task->write && !(flags & pdu::kFlagFinal);
   task->unsolicited = task->received = task->solicited = task->data_sn = task->r2t_sn = 0;
-  task->in_burst = task->charged = task->outstanding = 0;
+  task->in_burst = task->charged = task->held = task->asked = task->outstanding = 0;
+  task->payer = nullptr;
   task->bursts = 0;
   task->wanted = task->write ? task->expected_length : 0;
   task->long_cdb.clear();
@@ -174,6 +177,12 @@ void Session::start(Task* task) {
     c.stale = true;  // it needs no range to know that
     return complete(task);
   }
+  if (task->charged != 0) {
+    lun::Itl* itl = nexus_->use(c.lun_field);
+    if (itl && shard_.write_memory.full(*itl)) [[unlikely]]
+      return refuse_full(task, *itl);
+    if (itl) hold_for_unit(task, itl, task->charged);
+  }
   task->begun = true;
   reads_running_ += c.expected_data_in;
   // Whatever comes for a command that runs without data is thrown away.
@@ -185,9 +194,19 @@ void Session::start(Task* task) {
   pump_data_out(task);
 }
 
+// Its unit ends nothing, or not as fast as is written to it (SAM-5 §5.3.1: TASK SET FULL). Hosts
+// send it again, later.
+void Session::refuse_full(Task* task, const lun::Itl& itl) {
+  lun::Command& c = task->command;
+  c.status = scsi::Status::kTaskSetFull;
+  itl.unit().statistics().lane(shard_.lane.reactor).fail(lun::Failure::kBusy);
+  complete(task);
+}
+
 void Session::on_complete(lun::Command& command) {
   Task* task = static_cast<Task*>(command.context);
   Session* session = task->session;
+  session->release_for_unit(task);
   session->reads_running_ -= command.expected_data_in;
   session->complete(task);
 }

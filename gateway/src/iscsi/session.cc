@@ -70,6 +70,7 @@ Session::Session(Shard& shard, SessionHost& host, Outbox& out, Start start)
 }
 
 Session::~Session() {
+  if (waits_for_memory_) shard_.write_memory.leave(*this);
   if (nexus_) nexus_->drop = nullptr;
 }
 
@@ -223,10 +224,17 @@ void Session::on_data_digest_error(const pdu::Pdu& pdu) {
 bool Session::needs_hold(const Task& task) const {
   if (held_head_) return true;
   if (!task.read) return false;
+  // As much as is free, as for writes (write_memory.h): many peers that read slowly would otherwise
+  // leave the reactor nothing to receive into. A first read may be larger than that.
+  const size_t available = shard_.lane.buffers->available();
+  const size_t budget = shard_.lane.buffers->budget();
+  const size_t reserve = budget / limits::kReceiveReserve;
   const size_t waiting = out_.bytes() + reads_running_;
-  if (waiting == 0) return false;
-  return waiting + task.expected_length > limits::kMaxOutputBytes ||
-         shard_.lane.buffers->available() < size_t{task.expected_length} + BufferPool::kLargest;
+  if (waiting == 0) {
+    return available < reserve / 2 + std::min<size_t>(task.expected_length, budget / 4);
+  }
+  const size_t room = available > reserve ? available - reserve : 0;
+  return waiting + task.expected_length > std::min<size_t>(limits::kMaxOutputBytes, room);
 }
 
 void Session::resume() {
@@ -241,6 +249,7 @@ void Session::resume() {
     task->next = nullptr;
     start(task);
   }
+  if (!budget_waiters_.empty()) resume_budget_waiters();
 }
 
 void Session::end_task(Task* task) {

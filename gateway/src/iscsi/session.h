@@ -67,6 +67,8 @@ class Session {
   void on_data_digest_error(const pdu::Pdu& pdu);
   // The outbox shrank or buffers came back: held commands may start.
   void resume();
+  // Writes that were not admitted may be now (write_memory.h).
+  void memory_came_back() { resume_budget_waiters(); }
   void tick(Nanos now, Nanos last_heard);
   // Async Message "logout request" (RFC 7143 §11.9.1 event 1).
   void ask_logout(uint16_t seconds);
@@ -104,6 +106,7 @@ class Session {
   bool take_immediate_data(pdu::Pdu& pdu, Task* task);
   void start(Task* task);
   void refuse(Task* task, uint8_t asc, uint8_t ascq);
+  void refuse_full(Task* task, const lun::Itl& itl);
   static void on_complete(lun::Command& command);
   void complete(Task* task);
   bool end_unanswered(Task* task);
@@ -117,10 +120,15 @@ class Session {
   void fail_data(Task* task, uint8_t asc, uint8_t ascq, const pdu::Bhs& header);
   void discard_failed(Task* task, const pdu::Bhs& header);
   void charge(Task* task, uint32_t bytes);
+  void hold_for_unit(Task* task, lun::Itl* itl, uint32_t bytes);
+  void release_for_unit(Task* task);
 
   // --- r2t.cc
   void pump_data_out(Task* task);
   bool admit(Task* task);
+  void let_in(Task* task, uint32_t bytes);
+  bool has_room(const Task& task) const;
+  void wait_for_budget(Task* task);
   void resume_budget_waiters();
   uint32_t next_burst(const Task& task) const;
   void wait_for_burst(Task* task);
@@ -189,6 +197,7 @@ class Session {
   Task* held_head_ = nullptr;     // accepted, wait for output memory
   Task* held_tail_ = nullptr;
   std::vector<Task*> budget_waiters_;  // wait to send their first R2T, oldest first
+  bool waits_for_memory_ = false;      // the reactor's write_memory knows of them
   uint32_t admitted_ = 0;              // tasks whose R2Ts the budget covers
   uint64_t admissions_ = 0;            // so far
   size_t data_held_ = 0;               // data-out bytes charged to this session

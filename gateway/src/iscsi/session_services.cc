@@ -2,6 +2,7 @@
 // Logout (§11.14), Async Message (§11.9), Reject (§11.17).
 #include <algorithm>
 
+#include "base/limits.h"
 #include "iscsi/session.h"
 
 namespace sluice::iscsi {
@@ -31,7 +32,12 @@ void Session::on_nop_out(pdu::Pdu& pdu) {
   for (Slice& piece : pdu.data) {
     piece.size = std::min(piece.size, left);
     left -= piece.size;
-    writer_.data(std::move(piece));
+    // A peer that reads slowly must not keep a receive buffer for a few bytes (pdu/packer.h).
+    if (piece.size < limits::kPackedPiece) {
+      writer_.copy({piece.data, piece.size});
+    } else {
+      writer_.data(std::move(piece));
+    }
   }
   pdu.data.clear();
   writer_.finish();

@@ -11,6 +11,7 @@
 #include "iscsi/counters.h"
 #include "iscsi/login/forwarding_access.h"
 #include "iscsi/login/parameters.h"
+#include "iscsi/write_memory.h"
 #include "lun/exports.h"
 #include "lun/latency_log.h"
 #include "lun/nexus.h"
@@ -39,7 +40,6 @@ struct Gateway {
   ForwardingAccess forwarding;                         // for portals of gateways
   std::function<void(uint8_t* out, size_t n)> random;  // unguessable bytes
   std::atomic<unsigned> connections{0};
-  std::atomic<unsigned> unauthenticated{0};
 };
 
 struct Shard {
@@ -48,6 +48,7 @@ struct Shard {
   lun::LatencyLog latencies;  // of the present batch; its end settles it; lane.latencies is this
   Counters* counters = nullptr;
   Nanos now = 0;  // time of the present batch; lane.now points here
+  WriteMemory write_memory{lane};
   // Connections alive on this reactor by id, so that what others post finds them or finds nothing.
   std::unordered_map<uint64_t, Connection*> connections;
 };

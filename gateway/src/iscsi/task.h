@@ -50,6 +50,10 @@ struct Task {
   uint32_t r2t_sn = 0;
   uint32_t in_burst = 0;  // bytes received of the first burst
   uint32_t charged = 0;   // bytes of the session's memory budget
+  // From its begin to its completion: the LUN whose unit and session pay for its data.
+  lun::Itl* payer = nullptr;
+  uint32_t held = 0;      // bytes that count for the unit (write_memory.h)
+  uint32_t asked = 0;     // bytes that count for the LUN: Itl::asked_for
   bool admitted = false;  // the budget covers all it still needs
   uint8_t bursts = 0;     // R2Ts in flight, oldest first
   std::array<Burst, limits::kMaxOutstandingR2t> burst;

@@ -114,6 +114,7 @@ class Itl : public std::enable_shared_from_this<Itl> {
   uint64_t rights_version = UINT64_MAX;
   ReservationRights rights;
   uint64_t next_sequence = 1;
+  size_t asked_for = 0;  // bytes the transport asked for, or will, for commands that are not over
   Command* active_head = nullptr;  // in order of arrival
   Command* active_tail = nullptr;
   std::vector<Drain> drains;

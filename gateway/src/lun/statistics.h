@@ -106,6 +106,9 @@ class UnitStatistics {
     Cell written_bytes;
     std::array<Cell, kFailures> failures;
     std::array<Latency, 3> latency;  // read, write, other
+    // Not told to anybody: bytes of data-out that the transport keeps here for commands of the
+    // unit, or will (iscsi/write_memory.h).
+    size_t data_out_held = 0;
 
     // Counts a command that ended; how long it took goes into what is returned, once it is known
     // (lun/latency_log.h).

@@ -128,6 +128,28 @@ TEST_F(ForwardingProtocol, WhatTheOwnerDoesntKnowTheHostIsNotTold) {
   EXPECT_TRUE(w->command.drops_nexus);
 }
 
+// Each PDU comes in a receive buffer of its own here, as on a busy reactor.
+TEST_F(ForwardingProtocol, DataThatComesInSmallPdusPinsLittleMoreThanItsBytes) {
+  constexpr uint32_t kPiece = 8;
+  constexpr uint32_t kAll = 64 * 512;
+  const auto r = busy(read16(0, 64), kAll);
+  Bytes all;
+  size_t most = 0;
+  for (uint32_t n = 0; n < kAll / kPiece; ++n) {
+    const Bytes data(kPiece, static_cast<uint8_t>(n * 31));
+    pdu::Bhs h = answer(Opcode::kDataIn, 0);
+    h.put32(36, n);
+    h.put32(40, n * kPiece);
+    all.insert(all.end(), data.begin(), data.end());
+    if (all.size() == kAll) h.set_flags(pdu::kFlagFinal | pdu::kFlagStatus);
+    say(h, data);
+    most = std::max(most, pair_.origin.buffers().in_use());
+  }
+  EXPECT_LE(most, 4 * kAll);
+  ASSERT_TRUE(r->ended);
+  EXPECT_TRUE(r->data_in() == all);
+}
+
 TEST_F(ForwardingProtocol, AnOwnerThatBreaksTheProtocolIsLeft) {
   struct Wrong {
     const char* why;

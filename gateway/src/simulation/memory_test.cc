@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <deque>
+#include <memory>
+#include <vector>
 
 #include "simulation/initiator.h"
 
@@ -62,7 +64,8 @@ TEST_F(Memory, AbortingThoseThatWaitOrHoldLetsTheOthersOn) {
   start_writes();
   std::vector<pdu::Bhs> first;
   for (const Answer& a : host_.answers()) first.push_back(a.header);
-  ASSERT_EQ(first.size(), limits::kSessionMemory / kBytes) << "those that fit were asked for";
+  constexpr size_t kOneLun = limits::kSessionMemory / (limits::kLunShare + 1) * limits::kLunShare;
+  ASSERT_EQ(first.size(), kOneLun / kBytes) << "those that fit were asked for";
   // Abort one that holds memory: the oldest that waits is let in.
   pdu::Bhs abort = host_.request(Opcode::kTaskManagementRequest, true);
   abort.set_flags(pdu::kFlagFinal | 1);
@@ -115,6 +118,38 @@ TEST_F(Memory, AWriteInSmallDataOutsPinsLittleMoreThanItsBytes) {
   const auto response = host_.answer();
   ASSERT_TRUE(response && response->header.opcode() == Opcode::kScsiResponse);
   EXPECT_EQ(host_.execute(read16(0, 8), 4096).data, all);
+}
+
+TEST_F(Memory, PeersThatDoNotReadLeaveTheReactorMemoryToReceiveInto) {
+  constexpr uint32_t kRead = 1u << 20;
+  gateway_.disk(0).hold(true);  // so that data is read into buffers, not lent
+  std::vector<std::unique_ptr<Initiator>> hosts;
+  for (uint8_t i = 0; i < 24; ++i) {
+    hosts.push_back(std::make_unique<Initiator>(gateway_.connect()));
+    Initiator& host = *hosts.back();
+    host.isid[5] = static_cast<uint8_t>(i + 2);
+    ASSERT_TRUE(host.login());
+    host.clear_attention();
+    host.connection().set_reading(false);
+    for (int n = 0; n < 8; ++n) {
+      host.send(host.command(read16(0, kRead / 512), pdu::kFlagFinal | pdu::kFlagRead | 1, kRead));
+    }
+    gateway_.disk(0).release_all();
+    gateway_.run();
+  }
+  const BufferPool& pool = gateway_.buffers();
+  EXPECT_GE(pool.available(), pool.budget() / limits::kReceiveReserve / 2);
+  for (const auto& host : hosts) host->connection().set_reading(true);
+  for (int n = 0; n < 8; ++n) {
+    gateway_.run();
+    gateway_.disk(0).release_all();
+  }
+  gateway_.run();
+  for (const auto& host : hosts) {
+    size_t bytes = 0;
+    for (const Answer& a : host->answers()) bytes += a.data.size();
+    EXPECT_EQ(bytes, size_t{8} * kRead);
+  }
 }
 
 TEST_F(Memory, RequestsAheadOfTheirOrderAreBounded) {

@@ -48,6 +48,27 @@ TEST_F(Services, EchoesPingsWithTheirData) {
   }
 }
 
+// Each PDU comes in a receive buffer of its own here, as on a busy reactor.
+TEST_F(Services, PingsWhoseAnswersNobodyReadsPinLittleMoreThanTheirBytes) {
+  host_.connection().set_reading(false);
+  std::vector<std::vector<uint8_t>> all;
+  size_t bytes = 0;
+  for (const size_t size : {1u, 7u, 48u, 1000u, 4095u, 4096u, 4097u, 8192u}) {
+    for (uint8_t i = 0; i < 20; ++i) {
+      all.emplace_back(size, static_cast<uint8_t>(size + i));
+      bytes += size < limits::kPackedPiece ? 0 : size;
+      host_.send(host_.request(Opcode::kNopOut, true), all.back());
+    }
+  }
+  EXPECT_LE(gateway_.buffers().in_use(), 4 * bytes);
+  host_.connection().set_reading(true);
+  gateway_.run();
+  const auto answers = host_.answers();
+  ASSERT_EQ(answers.size(), all.size());
+  for (size_t i = 0; i < all.size(); ++i) EXPECT_EQ(answers[i].data, all[i]) << i;
+  EXPECT_EQ(gateway_.buffers().in_use(), 0u);
+}
+
 TEST_F(Services, ASignOfLifeIsNotAnswered) {
   pdu::Bhs h = host_.request(Opcode::kNopOut, true);
   h.set_itt(pdu::kReservedTag);
