@@ -14,8 +14,15 @@ import (
 func keyCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "key",
-		Short: "Print a new key for --key-file; put it in front of the ones that are there",
-		Args:  cobra.NoArgs,
+		Short: "Print a new key for --key-file",
+		Long: "Print a new key for --key-file, which encrypts secrets in the store: one line. To put it in the place of an old one\n\n" +
+			"1. add its line behind the others, and restart all replicas (one replica alone needs no such step);\n" +
+			"2. move it to the front, and restart all replicas: secrets are encrypted with it from then on, and those that gateways prove " +
+			"themselves to each other with, within half a minute;\n" +
+			"3. write what holds secrets once: `sluicectl host list -o yaml | sluicectl apply -f -`, and the same with `pool`;\n" +
+			"4. take the old line out, and restart the replicas, one first: while anything is encrypted with the old key, it does not start, " +
+			"and names what that is. A backup needs the keys of its time.",
+		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			_, err := fmt.Fprint(command.OutOrStdout(), store.GenerateKey(keyID()))
 			return err

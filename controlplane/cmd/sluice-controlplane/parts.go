@@ -35,11 +35,11 @@ func (s *settings) parts(kept *store.Store, log *slog.Logger, registry prometheu
 		events: newEvents(store.NewEventLog(kept), log)}
 	p.streams = dispatch.New(dispatch.Options{
 		Store: kept, View: p.view, Log: log, Replica: s.replica(), ClusterID: s.cluster, OUI: s.oui,
-		Caller: func(ctx context.Context) string {
+		Caller: func(ctx context.Context) (string, bool) {
 			if identity := server.IdentityOf(ctx); identity.Role == server.RoleGateway {
-				return identity.Name
+				return identity.Name, true
 			}
-			return "" // plain, on loopback: nobody was asked for a certificate
+			return "", false // plain, on loopback: nobody was asked for a certificate
 		},
 	})
 	leader, err := orchestrator.New(orchestrator.Config{

@@ -26,7 +26,9 @@ func restoreCommand() *cobra.Command {
 		Short: "Make the data of an embedded etcd from a backup",
 		Long: "Make the data of an embedded etcd from what `sluicectl backup` wrote. The directory must hold no data yet: " +
 			"move the old away first. The key file is not in a backup and must be the one of that time. What was changed " +
-			"after the backup is gone: gateways go on serving, and tell the control plane what they own.\n\n" +
+			"after the backup is gone: gateways go on serving, and tell the control plane what they own. Numbers of gateways, portal groups " +
+			"and ports go on 4096 above those of the backup, so that none is given twice; which LUN numbers were given is not known: have the " +
+			"hosts of a target rescan before a volume is mapped under a number that may have been another's.\n\n" +
 			"An external etcd is restored by its own tools, with all replicas stopped: `etcdutl snapshot restore --mark-compacted " +
 			"--bump-revision=N`, where N is more than all changes since the backup, say the milliseconds since 1970 (`date +%s000`). " +
 			"Then this command, with --etcd-endpoints and without --from, tells the store so, before a replica is started.",

@@ -170,11 +170,11 @@ func (s *settings) connect(ctx context.Context, stop context.CancelCauseFunc) (*
 		external.Password = trimNewline(string(text))
 	}
 	if s.etcdTLS != (server.Files{}) {
-		config, err := server.ClientTLS(s.etcdTLS)
+		with, err := server.ClientCredentials(s.etcdTLS)
 		if err != nil {
 			return nil, nil, fmt.Errorf("etcd: %w", err)
 		}
-		external.TLS = config
+		external.TLS = with
 	}
 	client, err := etcd.Connect(ctx, external, quiet)
 	if err != nil {

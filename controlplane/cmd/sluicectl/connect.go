@@ -7,7 +7,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 
 	"sluice.dev/sluice/controlplane/internal/server"
@@ -73,11 +72,10 @@ func (g *globals) connect(ctx context.Context, limit time.Duration) (*grpc.Clien
 			return nil, nil, nil, usagef("no certificate: give --tls-ca, --tls-cert and --tls-key " +
 				"(or SLUICE_TLS_CA, SLUICE_TLS_CERT, SLUICE_TLS_KEY), or --insecure for a control plane without TLS")
 		}
-		config, err := server.ClientTLS(g.tls)
-		if err != nil {
+		var err error
+		if with, err = server.ClientCredentials(g.tls); err != nil {
 			return nil, nil, nil, &usageError{err}
 		}
-		with = credentials.NewTLS(config)
 	}
 	connection, err := grpc.NewClient(g.server, grpc.WithTransportCredentials(with))
 	if err != nil {

@@ -11,6 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 	"sigs.k8s.io/yaml"
@@ -44,7 +46,7 @@ func eventsCommand(g *globals) *cobra.Command {
 				if !follow {
 					return g.printEvents(command.OutOrStdout(), events)
 				}
-				err = g.followEvents(ctx, command.OutOrStdout(), client, query, events, version)
+				err = g.followEvents(ctx, command, client, query, events, version)
 				if command.Context().Err() != nil { // interrupted: that is how it ends
 					return nil
 				}
@@ -134,15 +136,11 @@ func (g *globals) printEvents(to io.Writer, events []*pb.Event) error {
 	return g.noSuchOutput()
 }
 
-// followEvents prints one event to a line, or to a document of YAML.
-func (g *globals) followEvents(ctx context.Context, to io.Writer, client pb.EventServiceClient, query eventQuery,
+// followEvents prints one event to a line, or to a document of YAML, until it is interrupted: a replica that restarts ends nothing.
+func (g *globals) followEvents(ctx context.Context, command *cobra.Command, client pb.EventServiceClient, query eventQuery,
 	before []*pb.Event, version int64,
 ) error {
-	stream, err := client.WatchEvents(ctx, &pb.WatchEventsRequest{
-		Options: &pb.WatchOptions{ResourceVersion: version}, Kind: query.kind, Name: query.name})
-	if err != nil {
-		return err
-	}
+	to := command.OutOrStdout()
 	if g.output == "table" || g.output == "wide" {
 		if _, err := fmt.Fprintln(to, eventLine(eventTitles)); err != nil {
 			return err
@@ -153,14 +151,54 @@ func (g *globals) followEvents(ctx context.Context, to io.Writer, client pb.Even
 			return err
 		}
 	}
+	following := &followed{query: query, version: version}
+	away := false
+	for {
+		err := following.watch(ctx, client, func(event *pb.Event) error {
+			away = false
+			return g.printEvent(to, event)
+		})
+		if status.Code(err) != codes.Unavailable || ctx.Err() != nil {
+			return err
+		}
+		if !away {
+			away = true
+			_, _ = fmt.Fprintf(command.ErrOrStderr(), "not reachable, tried again until it is: %s\n", status.Convert(err).Message())
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(watchAgainAfter):
+		}
+	}
+}
+
+// followed is what was asked for, and up to which version all of it was told.
+type followed struct {
+	query   eventQuery
+	version int64
+}
+
+// watch tells events after the version, and keeps it up to date, until the stream ends. After so long that the store has forgotten what
+// happened since, all events are told again: those that were told are left out.
+func (f *followed) watch(ctx context.Context, client pb.EventServiceClient, tell func(*pb.Event) error) error {
+	stream, err := client.WatchEvents(ctx, &pb.WatchEventsRequest{
+		Options: &pb.WatchOptions{ResourceVersion: f.version}, Kind: f.query.kind, Name: f.query.name})
+	if err != nil {
+		return err
+	}
 	for {
 		told, err := stream.Recv()
 		if err != nil {
 			return err
 		}
-		if err := g.printEvent(to, told.GetEvent()); err != nil {
+		if told.GetEvent().GetSequence() <= f.version {
+			continue
+		}
+		if err := tell(told.GetEvent()); err != nil {
 			return err
 		}
+		f.version = max(f.version, told.GetResourceVersion()) // 0 while all are told again
 	}
 }
 

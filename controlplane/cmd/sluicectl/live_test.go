@@ -29,6 +29,8 @@ type live struct {
 	*store.Store
 	t       *testing.T
 	address string
+	// stop ends the replica that serves.
+	stop func()
 }
 
 func start(t *testing.T) *live {
@@ -41,6 +43,15 @@ func start(t *testing.T) *live {
 	if err != nil {
 		t.Fatal(err)
 	}
+	l := &live{Store: kept, t: t, address: "127.0.0.1:0"}
+	l.stop = l.serve()
+	return l
+}
+
+// serve has a replica serve the store, at the address of the one before, until the function returned is called, or the test ends.
+func (l *live) serve() (stop func()) {
+	l.t.Helper()
+	t, kept := l.t, l.Store
 	log := slog.New(slog.DiscardHandler)
 	seen := view.New(kept, log)
 	made, err := server.New(server.Options{Store: kept, View: seen, Insecure: true, Log: log,
@@ -48,17 +59,19 @@ func start(t *testing.T) *live {
 	if err != nil {
 		t.Fatal(err)
 	}
-	listener, err := server.Listen("127.0.0.1:0", true)
+	listener, err := server.Listen(l.address, true)
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, stop := context.WithCancel(context.Background())
+	l.address = listener.Addr().String()
+	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() { _ = seen.Run(ctx) })
 	running.Go(func() { _ = made.Serve(listener) })
-	t.Cleanup(func() { made.Stop(); stop(); running.Wait() })
+	stop = sync.OnceFunc(func() { made.Stop(); cancel(); running.Wait() })
+	t.Cleanup(stop)
 	<-seen.Ready()
-	return &live{Store: kept, t: t, address: listener.Addr().String()}
+	return stop
 }
 
 // written is what a command prints, which may be read while it does.

@@ -165,6 +165,49 @@ func TestEventsAreShownByObjectAndFollowed(t *testing.T) {
 	}
 }
 
+func TestEventsAreFollowedOnAfterTheReplicaWasRestarted(t *testing.T) {
+	l := start(t)
+	log := store.NewEventLog(l.Store)
+	record := func(message string) {
+		if err := log.Record(t.Context(), model.Event{Object: model.KindVolume, Name: message, Reason: "Served", Message: message}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	record("first")
+	ctx, interrupt := context.WithCancel(t.Context())
+	r := l.begin(ctx, "events", "--follow", "-o", "json")
+	r.out.until(t, "first")
+	record("second")
+	r.out.until(t, "second")
+	l.stop()
+	r.err.until(t, "not reachable")
+	record("third")
+	stop := l.serve()
+	r.out.until(t, "third")
+	stop()
+	// What the store has forgotten meanwhile is told anew, and not shown again.
+	record("fourth")
+	record("fifth")
+	now, err := l.Revision(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := shared.Client.Compact(t.Context(), now); err != nil {
+		t.Fatal(err)
+	}
+	l.serve()
+	r.out.until(t, "fifth")
+	record("sixth")
+	r.out.until(t, "sixth")
+	interrupt()
+	if err := <-r.ended; err != nil {
+		t.Errorf("an interrupt is no error: %v", err)
+	}
+	if lines := strings.Count(r.out.String(), "\n"); lines != 6 {
+		t.Errorf("%d lines for 6 events:\n%s", lines, r.out)
+	}
+}
+
 func TestStatusShowsAlarmsAndEndsWith5OnlyWhereAsked(t *testing.T) {
 	l := start(t)
 	l.house()

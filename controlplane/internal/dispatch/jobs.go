@@ -18,26 +18,34 @@ const maxImages = 4096
 type jobQueue struct {
 	gateway uint32
 	// sent are the jobs it was sent and that have not ended, with their attempt; waiting the others, in order.
-	sent    map[string]int
+	sent    map[string]attempt
 	waiting []*store.Job
 }
+
+// attempt tells the attempts of a job apart.
+type attempt struct {
+	count int
+	id    uint64
+}
+
+func attemptOf(job *store.Job) attempt { return attempt{job.Attempt, job.AttemptID} }
 
 // take takes up a change of a job, and returns what is to be sent now.
 func (q *jobQueue) take(change store.RecordChange[*store.Job]) []*store.Job {
 	job := change.Record
 	switch change.Type {
 	case store.Reset: // all that there are follow
-		q.sent, q.waiting = map[string]int{}, nil
+		q.sent, q.waiting = map[string]attempt{}, nil
 		return nil
 	case store.Put, store.Deleted:
 	default:
 		return nil
 	}
 	q.waiting = slices.DeleteFunc(q.waiting, func(j *store.Job) bool { return j.ID == job.ID })
-	attempt, sent := q.sent[job.ID]
+	last, sent := q.sent[job.ID]
 	if change.Type == store.Deleted || job.Gateway != q.gateway || job.Ended() {
 		delete(q.sent, job.ID)
-	} else if !sent || attempt != job.Attempt {
+	} else if !sent || last != attemptOf(job) {
 		delete(q.sent, job.ID)
 		q.waiting = append(q.waiting, job)
 	}
@@ -45,13 +53,13 @@ func (q *jobQueue) take(change store.RecordChange[*store.Job]) []*store.Job {
 	next := slices.Clone(q.waiting[:free])
 	q.waiting = q.waiting[free:]
 	for _, job := range next {
-		q.sent[job.ID] = job.Attempt
+		q.sent[job.ID] = attemptOf(job)
 	}
 	return next
 }
 
 func jobMessage(j *store.Job) *pb.Job {
-	message := &pb.Job{Id: j.ID, PoolUid: j.PoolUID}
+	message := &pb.Job{Id: j.ID, Attempt: j.AttemptID, PoolUid: j.PoolUID}
 	switch j.Action {
 	case store.JobCreateImage:
 		message.Action = &pb.Job_Create{Create: &pb.CreateImage{Location: j.Location, SizeBytes: j.SizeBytes}}

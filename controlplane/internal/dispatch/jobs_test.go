@@ -55,8 +55,21 @@ func TestAGatewayIsSentEveryJobOfItsOwnButNeverMoreThanItTakesAtATime(t *testing
 	}
 }
 
+// A watch that begins anew does not tell that it was gone meanwhile.
+func TestAJobThatWasForgottenAndGivenOutAnewIsSentAgain(t *testing.T) {
+	q := jobQueue{gateway: 1, sent: map[string]attempt{}}
+	for id := range uint64(2) {
+		again := job("a", 1, 1, 0)
+		again.AttemptID = id + 7
+		got := q.take(store.RecordChange[*store.Job]{Type: store.Put, Record: again})
+		if len(got) != 1 || jobMessage(got[0]).GetAttempt() != id+7 {
+			t.Errorf("attempt %d: %v", id+7, got)
+		}
+	}
+}
+
 func TestAJobIsSentAgainWithItsNextAttemptOnly(t *testing.T) {
-	q := jobQueue{gateway: 1, sent: map[string]int{}}
+	q := jobQueue{gateway: 1, sent: map[string]attempt{}}
 	for _, step := range []struct {
 		job  *store.Job
 		sent bool

@@ -39,8 +39,8 @@ type Options struct {
 	Store *store.Store
 	View  *view.View
 	Log   *slog.Logger
-	// Caller says which gateway a call comes from, as its certificate names it; empty where nobody was asked for one.
-	Caller func(context.Context) string
+	// Caller says which gateway a call comes from, as its certificate names it, and whether anybody was asked for one.
+	Caller func(context.Context) (gateway string, asked bool)
 	// Replica names this process, ClusterID the system.
 	Replica, ClusterID string
 	OUI                uint32
@@ -136,7 +136,7 @@ func (s *Service) hello(ctx context.Context, messages <-chan *pb.ConnectRequest,
 }
 
 func (s *Service) acceptable(ctx context.Context, hello *pb.StreamHello) error {
-	if caller := s.options.Caller(ctx); caller != "" && caller != hello.GetGateway() {
+	if caller, asked := s.options.Caller(ctx); asked && caller != hello.GetGateway() {
 		return status.Errorf(codes.PermissionDenied, "the certificate is gateway %q's, the hello %q's", caller, hello.GetGateway())
 	}
 	if hello.GetGateway() == "" || hello.GetIncarnation() == "" {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"testing"
 
+	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
@@ -30,17 +31,20 @@ type replica struct {
 	*store.Store
 	t      *testing.T
 	client pb.GatewayStreamServiceClient
-	caller string
+	// caller is what a certificate names; nil: nobody is asked for one.
+	caller *string
 	volume *model.Volume
 }
 
-func start(t *testing.T) *replica {
+func start(t *testing.T) *replica { return startWith(t, shared.Client) }
+
+func startWith(t *testing.T, client *clientv3.Client) *replica {
 	t.Helper()
 	ring, err := store.ParseKeyring(store.GenerateKey("a"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	kept, err := store.Open(t.Context(), shared.Client, store.Options{Cluster: "t-" + model.NewUID(), Keyring: ring})
+	kept, err := store.Open(t.Context(), client, store.Options{Cluster: "t-" + model.NewUID(), Keyring: ring})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +52,12 @@ func start(t *testing.T) *replica {
 	log := slog.New(slog.DiscardHandler)
 	seen := view.New(kept, log)
 	service := New(Options{Store: kept, View: seen, Log: log, Replica: "r", ClusterID: "c",
-		Caller: func(context.Context) string { return r.caller }})
+		Caller: func(context.Context) (string, bool) {
+			if r.caller == nil {
+				return "", false
+			}
+			return *r.caller, true
+		}})
 	ctx, stop := context.WithCancel(context.Background())
 	server := grpc.NewServer()
 	pb.RegisterGatewayStreamServiceServer(server, service)
@@ -149,13 +158,14 @@ func TestWhoMayNotConnectIsToldWhy(t *testing.T) {
 	future.MinProtocol, future.MaxProtocol = 7, 9
 	for name, c := range map[string]struct {
 		hello  *pb.StreamHello
-		caller string
+		caller *string
 		want   codes.Code
 	}{
-		"a gateway that nobody created":   {stranger, "", codes.FailedPrecondition},
-		"a protocol of another age":       {future, "", codes.FailedPrecondition},
-		"another gateway's certificate":   {hello("first"), "gw-2", codes.PermissionDenied},
-		"a process without a name of its": {hello(""), "", codes.InvalidArgument},
+		"a gateway that nobody created":   {stranger, nil, codes.FailedPrecondition},
+		"a protocol of another age":       {future, nil, codes.FailedPrecondition},
+		"another gateway's certificate":   {hello("first"), new("gw-2"), codes.PermissionDenied},
+		"a certificate that names nobody": {hello("first"), new(""), codes.PermissionDenied},
+		"a process without a name of its": {hello(""), nil, codes.InvalidArgument},
 	} {
 		r.caller = c.caller
 		if got := r.connect(c.hello).ends(); got != c.want {

@@ -62,6 +62,10 @@ type gatewayStream struct {
 	version uint64
 	// keptAlive is when the connection was last kept alive.
 	keptAlive time.Time
+	// unstored says that the store did not take something that the gateway said; probed is when it was asked whether it takes
+	// anything again.
+	unstored bool
+	probed   time.Time
 }
 
 // wake has the desired state made anew; it never waits.
@@ -115,7 +119,6 @@ func (g *gatewayStream) listen(ctx context.Context, messages <-chan *pb.ConnectR
 	for {
 		select {
 		case message := <-messages:
-			silence.Reset(silenceLimit)
 			for message != nil {
 				said, next := together(message, messages)
 				if err := g.take(ctx, message, said); err != nil {
@@ -123,6 +126,7 @@ func (g *gatewayStream) listen(ctx context.Context, messages <-chan *pb.ConnectR
 				}
 				message = next
 			}
+			silence.Reset(silenceLimit) // from now on: while a store that hangs was waited for, nobody listened
 		case err := <-failed:
 			if errors.Is(err, io.EOF) {
 				return nil
@@ -274,7 +278,7 @@ func (g *gatewayStream) watchJobs(ctx context.Context) func() {
 	go func() {
 		defer g.working.Done()
 		g.again(ctx, "jobs", func(ctx context.Context) error {
-			jobs := jobQueue{gateway: g.number, sent: map[string]int{}}
+			jobs := jobQueue{gateway: g.number, sent: map[string]attempt{}}
 			return g.service.options.Store.WatchJobs(ctx, 0, func(change store.RecordChange[*store.Job]) error {
 				for _, job := range jobs.take(change) {
 					g.answer(ctx, &pb.ConnectResponse{Message: &pb.ConnectResponse_Job{Job: jobMessage(job)}})

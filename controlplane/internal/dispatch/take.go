@@ -3,7 +3,6 @@ package dispatch
 import (
 	"context"
 	"errors"
-	"maps"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -14,13 +13,17 @@ import (
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
-// take stores what a message says, and `observed` in the place of one that tells of a volume. An error ends the stream; a store that does not answer does not, for the gateway serves
-// on without it (R3) and says everything again over the next stream.
+// take stores what a message says, and `observed` in the place of one that tells of a volume. An error ends the stream; a store
+// that takes nothing does not, for the gateway serves on without it (R3): the stream ends once the store is back, and the gateway
+// says everything again over the next one.
 func (g *gatewayStream) take(ctx context.Context, message *pb.ConnectRequest, observed []*pb.VolumeObserved) error {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
 	// Whatever it says, it was heard: its heartbeat may stand behind a thousand other messages.
-	if err := g.verdict(g.keepAlive(ctx)); err != nil {
+	if err := g.ending(g.keepAlive(ctx)); err != nil {
+		return err
+	}
+	if err := g.sayAgain(ctx); err != nil {
 		return err
 	}
 	var err error
@@ -58,8 +61,8 @@ func (g *gatewayStream) take(ctx context.Context, message *pb.ConnectRequest, ob
 		g.apart(func(ctx context.Context) { g.recordRadosClient(ctx, m.RadosClientCommit) })
 	case *pb.ConnectRequest_JobResult:
 		r := m.JobResult
-		err = g.connection.StoreJobResult(ctx, r.GetId(), store.JobResult{DonePermille: r.GetDonePermille(),
-			Problem: r.GetProblem(), Unsupported: r.GetUnsupported(), SizeBytes: r.GetSizeBytes(),
+		err = g.connection.StoreJobResult(ctx, r.GetId(), store.JobResult{AttemptID: r.GetAttempt(),
+			DonePermille: r.GetDonePermille(), Problem: r.GetProblem(), Unsupported: r.GetUnsupported(), SizeBytes: r.GetSizeBytes(),
 			Images: r.GetImages()[:min(len(r.GetImages()), maxImages)]})
 	case *pb.ConnectRequest_Hello:
 		return status.Error(codes.InvalidArgument, "a stream has one hello")
@@ -77,8 +80,14 @@ func (g *gatewayStream) keepAlive(ctx context.Context) error {
 	return g.connection.KeepAlive(ctx)
 }
 
-// verdict says which failure ends the stream.
+// verdict says whether what could not be stored ends the stream, and notes it where it does not.
 func (g *gatewayStream) verdict(err error) error {
+	g.unstored = g.unstored || err != nil && !store.RefusedForGood(err)
+	return g.ending(err)
+}
+
+// ending says which failure ends the stream.
+func (g *gatewayStream) ending(err error) error {
 	switch {
 	case err == nil:
 		return nil
@@ -87,8 +96,24 @@ func (g *gatewayStream) verdict(err error) error {
 	case errors.Is(err, store.ErrExpired):
 		return status.Errorf(codes.Unavailable, "gateway %s: %v", g.name, err)
 	}
-	g.log.Warn("an observation could not be stored", "problem", err)
+	g.log.Warn("the store did not take what the gateway says", "problem", err)
 	return nil
+}
+
+// sayAgain ends a stream of which something was not stored, as soon as the store takes writes again: only then, for without a
+// store no gateway gets another stream.
+func (g *gatewayStream) sayAgain(ctx context.Context) error {
+	if !g.unstored || time.Since(g.probed) < heartbeatInterval/2 {
+		return nil
+	}
+	g.probed = time.Now()
+	switch err := g.connection.Writable(ctx); {
+	case err == nil:
+		return status.Error(codes.Unavailable, "what was said while the store was away is not stored: connect again")
+	case errors.Is(err, store.ErrReplaced), errors.Is(err, store.ErrExpired):
+		return g.ending(err)
+	}
+	return nil // verdict has said why
 }
 
 func (g *gatewayStream) acknowledged(ctx context.Context, ack *pb.StreamAck) error {
@@ -208,31 +233,48 @@ const counterInterval = 10 * time.Second
 
 // sessionRecorder keeps the register of a gateway's sessions. What counts only is stored now and then.
 type sessionRecorder struct {
-	stored map[uint32]time.Time
+	stored map[uint32]storedSession
+}
+
+// storedSession is when a session was stored, and which it was: a TSIH is given again.
+type storedSession struct {
+	at      time.Time
+	session *model.Session
 }
 
 func (r *sessionRecorder) take(ctx context.Context, g *gatewayStream, observed *pb.SessionsObserved) error {
 	now := time.Now()
-	if r.stored == nil || observed.GetFull() {
-		r.stored = map[uint32]time.Time{}
+	if observed.GetFull() {
+		r.stored = nil
 	}
 	var put []*model.Session
-	for _, session := range observed.GetPut() {
-		if at, known := r.stored[session.GetTsih()]; known && now.Sub(at) < counterInterval {
+	for _, told := range observed.GetPut() {
+		session := sessionFrom(g.name, told)
+		known, is := r.stored[session.TSIH]
+		if is && now.Sub(known.at) < counterInterval && onlyCounts(known.session, session) {
 			continue
 		}
-		r.stored[session.GetTsih()] = now
-		put = append(put, sessionFrom(g.name, session))
+		put = append(put, session)
 	}
-	maps.DeleteFunc(r.stored, func(tsih uint32, _ time.Time) bool {
-		for _, ended := range observed.GetEnded() {
-			if tsih == ended {
-				return true
-			}
-		}
-		return false
-	})
-	return g.connection.StoreSessions(ctx, observed.GetFull(), put, observed.GetEnded())
+	if err := g.connection.StoreSessions(ctx, observed.GetFull(), put, observed.GetEnded()); err != nil {
+		return err
+	}
+	if r.stored == nil {
+		r.stored = map[uint32]storedSession{}
+	}
+	for _, session := range put {
+		r.stored[session.TSIH] = storedSession{now, session}
+	}
+	for _, tsih := range observed.GetEnded() {
+		delete(r.stored, tsih)
+	}
+	return nil
+}
+
+// onlyCounts says that a session of a TSIH is the one that was stored, for the same host, but for its counters.
+func onlyCounts(stored, session *model.Session) bool {
+	return session.Initiator == stored.Initiator && session.ISID == stored.ISID && session.TargetIQN == stored.TargetIQN &&
+		session.HostUID == stored.HostUID && session.LoginTime.Equal(stored.LoginTime)
 }
 
 func sessionFrom(gateway string, s *pb.SessionObserved) *model.Session {

@@ -4,7 +4,6 @@ package etcd
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -18,6 +17,7 @@ import (
 	"go.etcd.io/etcd/server/v3/etcdserver/api/v3client"
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
 )
 
 // Bounds of an etcd that serves Sluice.
@@ -96,8 +96,8 @@ func (e *Embedded) Close() {
 type External struct {
 	// Endpoints are host:port or URLs.
 	Endpoints []string
-	// TLS is nil for plain connections, which are accepted on loopback only.
-	TLS      *tls.Config
+	// TLS is nil for plain connections, which are accepted on loopback only. Every connection is made by it, also to an http:// endpoint.
+	TLS      credentials.TransportCredentials
 	Username string
 	Password string
 }
@@ -115,11 +115,15 @@ func Connect(ctx context.Context, external External, log *zap.Logger) (*clientv3
 			}
 		}
 	}
+	options := []grpc.DialOption{grpc.WithUserAgent("sluice-controlplane")}
+	if external.TLS != nil { // not as a tls.Config, whose CA is that of the start
+		options = append(options, grpc.WithTransportCredentials(external.TLS))
+	}
 	client, err := clientv3.New(clientv3.Config{
-		Endpoints: external.Endpoints, TLS: external.TLS, Username: external.Username, Password: external.Password,
+		Endpoints: external.Endpoints, Username: external.Username, Password: external.Password,
 		DialTimeout: dialTimeout, DialKeepAliveTime: keepAlive, DialKeepAliveTimeout: keepAliveReply, Logger: log,
 		MaxCallSendMsgSize: MaxRequestBytes,
-		DialOptions:        []grpc.DialOption{grpc.WithUserAgent("sluice-controlplane")},
+		DialOptions:        options,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("etcd: %w", err)

@@ -2,7 +2,11 @@ package etcd_test
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"io"
+	"net"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,9 +14,13 @@ import (
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/server/v3/embed"
 	"go.uber.org/zap"
+	"google.golang.org/grpc/credentials"
 
+	"sluice.dev/sluice/controlplane/internal/certs"
 	"sluice.dev/sluice/controlplane/internal/etcd"
+	"sluice.dev/sluice/controlplane/internal/etcd/etcdtest"
 )
 
 func TestEmbeddedKeepsWhatWasStoredOverARestart(t *testing.T) {
@@ -113,5 +121,55 @@ func TestConnectNamesEndpointsThatDoNotAnswer(t *testing.T) {
 	_, err := etcd.Connect(ctx, etcd.External{Endpoints: []string{"127.0.0.1:1"}}, zap.NewNop())
 	if err == nil || !strings.Contains(err.Error(), "127.0.0.1:1") {
 		t.Fatalf("got %v, wanted the endpoint named", err)
+	}
+}
+
+// An etcd that wants certificates, as an external one does.
+func TestConnectMakesEveryConnectionByTheCredentialsGiven(t *testing.T) {
+	directory := t.TempDir()
+	authority, err := certs.OpenAuthority(directory)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := authority.Issue(certs.Leaf{File: "etcd", CommonName: "etcd", Role: "server", Hosts: []string{"127.0.0.1"}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := authority.Issue(certs.Leaf{File: "client", CommonName: "controlplane", Role: "admin"}); err != nil {
+		t.Fatal(err)
+	}
+	file := func(name string) string { return filepath.Join(directory, name) }
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	endpoint := "https://" + free.Addr().String()
+	_ = free.Close()
+	etcdtest.Start(t, func(config *embed.Config) {
+		at, _ := url.Parse(endpoint)
+		config.ListenClientUrls, config.AdvertiseClientUrls = []url.URL{*at}, []url.URL{*at}
+		info := &config.ClientTLSInfo
+		info.CertFile, info.KeyFile, info.TrustedCAFile, info.ClientCertAuth = file("etcd.crt"), file("etcd.key"), file(certs.CAFile), true
+	})
+	pair, err := tls.LoadX509KeyPair(file("client.crt"), file("client.key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(file(certs.CAFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(text)
+	client, err := etcd.Connect(t.Context(), etcd.External{Endpoints: []string{endpoint},
+		TLS: credentials.NewTLS(&tls.Config{RootCAs: pool, Certificates: []tls.Certificate{pair}})}, zap.NewNop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = client.Close() }()
+	if _, err := client.Put(t.Context(), "key", "value"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := etcd.Connect(t.Context(), etcd.External{Endpoints: []string{endpoint}}, zap.NewNop()); err == nil {
+		t.Error("reached without credentials")
 	}
 }

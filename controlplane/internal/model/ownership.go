@@ -225,6 +225,16 @@ func (o Ownership) Abandon() (Ownership, error) {
 	return o.kept(), nil
 }
 
+// LoseOwner is for a volume of a local pool whose owner is gone, while no target exports it and no gateway of its node is there to take
+// the lock. Whoever may serve it still has the lock, which is the fence: the next owner takes it first, as does whoever deletes the
+// data or rolls it back.
+func (o Ownership) LoseOwner() (Ownership, error) {
+	if o.Owner.IsZero() || (o.State != Opening && o.State != Owned) {
+		return o.illegal("lose owner")
+	}
+	return o.within(Orphaned), nil
+}
+
 // Retire ends an orphan that no target exports any more.
 func (o Ownership) Retire() (Ownership, error) {
 	if o.State != Orphaned {

@@ -115,7 +115,7 @@ func TestTheWordOfAnotherIncarnationCountsForNothing(t *testing.T) {
 func transition(random *rand.Rand, o model.Ownership) (model.Ownership, error) {
 	refs := []model.GatewayRef{one, two, again, {}}
 	who, epoch := refs[random.IntN(len(refs))], o.Epoch-uint64(random.IntN(2))
-	switch random.IntN(12) {
+	switch random.IntN(13) {
 	case 0:
 		return o.Assign(who)
 	case 1:
@@ -138,6 +138,8 @@ func transition(random *rand.Rand, o model.Ownership) (model.Ownership, error) {
 		return o.Abandon()
 	case 10:
 		return o.Retire()
+	case 11:
+		return o.LoseOwner()
 	}
 	return o.Released(o.Owner, o.Epoch)
 }

@@ -54,6 +54,16 @@ func (o *owning) candidate(but ...model.GatewayRef) (model.GatewayRef, bool) {
 	return best.ref, true
 }
 
+// anyCandidate says that somebody could own the volume, now or once its turn comes again.
+func (o *owning) anyCandidate() bool {
+	for _, g := range o.Gateways {
+		if ref, present := o.connected(g.Status.Number); present && o.mayOwn(g, ref) {
+			return true
+		}
+	}
+	return false
+}
+
 // leaves says that a gateway takes nothing new.
 func leaves(g *model.Gateway) bool { return g.Spec.Cordoned || g.Status.Drain || g.Meta.Deleting() }
 

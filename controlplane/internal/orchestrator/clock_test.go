@@ -1,6 +1,7 @@
 package orchestrator_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -48,6 +49,50 @@ func TestAnotherOrderIsWaitedForAnew(t *testing.T) {
 		Status: model.VolumeStatus{CapacityBytes: 1 << 20, Ownership: moving}})
 	if is, d := next(t, v, later); is.State != model.Moving || d.Wait != orchestrator.MoveTimeout {
 		t.Errorf("%s, looked at again in %v", is.State, d.Wait)
+	}
+}
+
+// Of sessions that do not move, a gateway that leaves a path set waits for LeaveTimeout, whatever the time says that was stored with it.
+func TestAGatewayLeavesAPathSetWhateverTheClockSaidThatStoredIt(t *testing.T) {
+	for wrong, by := range map[string]time.Duration{"a day behind": -24 * time.Hour, "a day ahead": 24 * time.Hour, "right": 0} {
+		t.Run(wrong, func(t *testing.T) {
+			v := hosted(64, 1, 2)
+			logsIn(v, 1, 1, 0)
+			leaving := *v.Targets["t"]
+			leaving.Meta.Version++
+			leaving.Status.Leaving = map[uint32]time.Time{1: start.Add(by)}
+			v.Put(&leaving)
+			plan(v, 2)
+			for _, c := range []struct {
+				after, wait time.Duration
+				stays       bool
+			}{{0, orchestrator.LeaveTimeout, true}, {orchestrator.LeaveTimeout - 1, 1, true}, {orchestrator.LeaveTimeout, 0, false}} {
+				target := *v.Targets["t"]
+				d := v.DecideTarget("t", start.Add(c.after))
+				for _, a := range d.Actions {
+					if a.Modify != nil {
+						a.Modify(&target)
+					}
+				}
+				if stays := slices.Contains(target.Status.PathSet, 1); stays != c.stays || stays && d.Wait != c.wait {
+					t.Errorf("after %v it stays: %v, and is looked at again in %v", c.after, stays, d.Wait)
+				}
+			}
+		})
+	}
+}
+
+func TestAGatewayThatLeavesAnewIsWaitedForAnew(t *testing.T) {
+	v := hosted(64, 1, 2)
+	logsIn(v, 1, 1, 0)
+	plan(v, 2, 3)
+	targetNow(v)
+	again := *v.Targets["t"]
+	again.Meta.Version++
+	again.Status.Leaving = map[uint32]time.Time{1: start.Add(time.Minute)}
+	v.Put(&again)
+	if d := v.DecideTarget("t", start.Add(time.Minute)); d.Wait != orchestrator.LeaveTimeout {
+		t.Errorf("it is looked at again in %v", d.Wait)
 	}
 }
 

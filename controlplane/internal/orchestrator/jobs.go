@@ -41,6 +41,14 @@ func reaches(g *model.Gateway, c *store.GatewayConnection, pool *model.StoragePo
 	return len(c.Capabilities) == 0 || slices.Contains(c.Capabilities, able)
 }
 
+// nobodyReaches says whom a job has to wait for.
+func nobodyReaches(pool *model.StoragePool) string {
+	if pool.Spec.Local != nil {
+		return fmt.Sprintf("no gateway of node %s, which has the data, has a stream: this waits for one", pool.Spec.Local.Node)
+	}
+	return "no gateway that reaches the storage pool has a stream"
+}
+
 // whom a job is for.
 type whom struct {
 	// preferred does it if it can, by number.
@@ -111,7 +119,7 @@ func (v *View) pursue(d *Decision, object model.Object, pool *model.StoragePool,
 	}
 	number, ok := v.worker(pool, to, failed)
 	if !ok || to.only && number != to.preferred {
-		return progress{reason: reasonNoCandidate, message: "no gateway that reaches the storage pool has a stream"}
+		return progress{reason: reasonNoCandidate, message: nobodyReaches(pool)}
 	}
 	if given != nil && !given.Ended() && number == given.Gateway {
 		return progress{reason: reasonJobRuns, message: fmt.Sprintf("gateway %d is at it", given.Gateway)}

@@ -283,13 +283,15 @@ func (o *owning) replaceOwner() *Action {
 		return o.change(reasonOwnerDead, model.Ownership.CancelMove, event)
 	}
 	next, ok := o.candidate(o.is.Owner)
-	if !ok {
-		if o.wanted() {
-			o.d.Alarm = AlarmNoOwner
-		}
-		return nil
+	switch {
+	case ok:
+		return o.change(reasonOwnerDead, func(is model.Ownership) (model.Ownership, error) { return is.Acquire(next) }, event)
+	case o.wanted():
+		o.d.Alarm = AlarmNoOwner
+	case !o.anyCandidate(): // its node is lost, maybe for good: it must not be kept from going for that
+		return o.change(reasonOwnerDead, model.Ownership.LoseOwner, event)
 	}
-	return o.change(reasonOwnerDead, func(is model.Ownership) (model.Ownership, error) { return is.Acquire(next) }, event)
+	return nil
 }
 
 func (o *owning) stepOwned() *Action {

@@ -178,8 +178,9 @@ func (v *View) waitsForSessions(t *model.Target, now time.Time, d *Decision) []u
 			continue
 		}
 		left := LeaveTimeout
-		if since, leaves := t.Status.Leaving[number]; leaves {
-			left -= now.Sub(since)
+		if stored, leaves := t.Status.Leaving[number]; leaves {
+			// By this leader's own clock: what is stored is another one's, and only tells one leaving from the next.
+			left -= now.Sub(v.since(leaving(t.Meta.Name, number), uint64(stored.UnixNano()), now))
 			d.wait(left)
 		}
 		if left > 0 {
@@ -187,6 +188,11 @@ func (v *View) waitsForSessions(t *model.Target, now time.Time, d *Decision) []u
 		}
 	}
 	return waits
+}
+
+// leaving is what a gateway that leaves a target's path set is sighted as: a name has no slash.
+func leaving(target string, gateway uint32) Key {
+	return Key{model.KindTarget, fmt.Sprintf("%s/%d", target, gateway)}
 }
 
 // rebalance asks sessions that sit on portals their host is not shown any more to log out, so that it logs in where it is

@@ -56,11 +56,12 @@ func (v *View) takeSnapshot(snapshot *model.Snapshot, volume *model.Volume, pool
 	// Nobody but the owner may take it while there is one: only between its commands it is consistent.
 	p := v.pursue(d, snapshot, pool, job, whom{preferred: is.Owner.Number, only: is.State == model.Owned}, now)
 	if p.done != nil {
-		done := *p.done
+		// Of a volume that grows the image may have been larger already than the capacity; what is made of it has to hold it.
+		done, size := *p.done, max(p.done.SizeBytes, volume.Status.CapacityBytes, volume.Spec.SizeBytes)
 		d.add(modify(snapshot, func(o model.Object) bool {
 			status := &o.(*model.Snapshot).Status
 			taken := done.Result.At
-			status.Ready, status.SizeBytes, status.TakenTime = true, done.SizeBytes, &taken
+			status.Ready, status.SizeBytes, status.TakenTime = true, size, &taken
 			return true
 		}, &Event{false, "Taken", "the snapshot can be used"}), drop(snapshot, p.done))
 	}

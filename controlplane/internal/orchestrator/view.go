@@ -2,7 +2,9 @@ package orchestrator
 
 import (
 	"cmp"
+	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"sluice.dev/sluice/controlplane/internal/model"
@@ -145,6 +147,9 @@ func (v *View) Delete(object model.Object, version int64) {
 		delete(v.sighted, Key{kind, name})
 	case *model.Target:
 		delete(v.plan.paths, name)
+		maps.DeleteFunc(v.sighted, func(key Key, _ sighting) bool {
+			return key.Kind == kind && strings.HasPrefix(key.Name, name+"/")
+		})
 	case *model.StoragePool:
 		delete(v.pools, o.Meta.UID)
 		delete(v.clients, o.Meta.UID)

@@ -64,7 +64,7 @@ func (v *View) decideImage(volume *model.Volume, now time.Time, d *Decision) pro
 	if have == 0 {
 		job.ID, job.Action = jobID(volume.Meta.UID, "create"), store.JobCreateImage
 		made := v.Jobs[job.ID] != nil && v.Jobs[job.ID].Succeeded() // then its source may go, or wait for it to be flattened
-		if problem := v.fromSource(volume, pool, &job); problem.reason != "" && !made {
+		if problem := v.fromSource(volume, pool, &job); problem.reason == reasonSourceLarger || problem.reason != "" && !made {
 			return problem
 		}
 	}
@@ -151,7 +151,7 @@ func (v *View) source(volume *model.Volume) (string, progress) {
 		if !snapshot.Status.Ready {
 			return "", progress{reason: "SourceNotReady", message: "snapshot " + from.Snapshot + " is not ready"}
 		}
-		return store.SnapshotLocation(snapshot), progress{}
+		return holds(volume, "snapshot "+from.Snapshot, snapshot.Status.SizeBytes, store.SnapshotLocation(snapshot))
 	case from.Volume != "":
 		source := v.Volumes[from.Volume]
 		if source == nil || v.Jobs[jobID(source.Meta.UID, "delete")] != nil {
@@ -160,9 +160,20 @@ func (v *View) source(volume *model.Volume) (string, progress) {
 		if source.Status.CapacityBytes == 0 {
 			return "", progress{reason: "SourceNotReady", message: "volume " + from.Volume + " is not ready"}
 		}
-		return store.VolumeLocation(source), progress{}
+		// It may be growing: its image is larger before its capacity is, and whenever it is copied, the copy has to hold it.
+		return holds(volume, "volume "+from.Volume, max(source.Status.CapacityBytes, source.Spec.SizeBytes), store.VolumeLocation(source))
 	}
 	return "", progress{}
+}
+
+// holds is the location of a source, if the volume is as large: the image of one that is not could never be opened. That is not known
+// before the snapshot is ready, and may change while the source can grow.
+func holds(volume *model.Volume, source string, size int64, location string) (string, progress) {
+	if size <= volume.Spec.SizeBytes {
+		return location, progress{}
+	}
+	return "", progress{reason: reasonSourceLarger, message: fmt.Sprintf("%s has %d bytes, more than spec.sizeBytes, and a copy cuts "+
+		"nothing off: sluicectl volume resize %s --size %d", source, size, volume.Meta.Name, size)}
 }
 
 // decideDeletion takes a volume away that was deleted: once nobody owns it, its image by the reclaim policy, then

@@ -66,6 +66,10 @@ func identityFrom(certificate *x509.Certificate) (Identity, error) {
 		role := Role(strings.TrimPrefix(organization, organizationPrefix))
 		if strings.HasPrefix(organization, organizationPrefix) &&
 			slices.Contains([]Role{RoleAdmin, RoleOperator, RoleGateway, RoleReadOnly}, role) {
+			if role == RoleGateway && certificate.Subject.CommonName == "" {
+				return Identity{}, status.Error(codes.PermissionDenied, "the certificate is of role gateway and names none: "+
+					"its common name has to be the name of its Gateway")
+			}
 			return Identity{Name: certificate.Subject.CommonName, Role: role}, nil
 		}
 	}

@@ -109,11 +109,11 @@ func (s *system) files(name string) server.Files {
 
 func (s *system) as(name string) *grpc.ClientConn {
 	s.t.Helper()
-	config, err := server.ClientTLS(s.files(name))
+	with, err := server.ClientCredentials(s.files(name))
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	return s.dial(credentials.NewTLS(config))
+	return s.dial(with)
 }
 
 func (s *system) dial(with credentials.TransportCredentials) *grpc.ClientConn {
@@ -204,11 +204,11 @@ func TestNobodyIsServedWithoutACertificateOfTheCA(t *testing.T) {
 	}
 	files := stranger.files("admin")
 	files.CA = filepath.Join(s.certs, certs.CAFile) // she trusts the server; the server does not trust her
-	config, err := server.ClientTLS(files)
+	with, err := server.ClientCredentials(files)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = pb.NewFabricServiceClient(s.dial(credentials.NewTLS(config))).ListFabrics(t.Context(), &pb.ListFabricsRequest{})
+	_, err = pb.NewFabricServiceClient(s.dial(with)).ListFabrics(t.Context(), &pb.ListFabricsRequest{})
 	wantCode(t, err, codes.Unavailable)
 }
 

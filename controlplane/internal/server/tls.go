@@ -1,13 +1,17 @@
 package server
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"sync"
 	"time"
+
+	"google.golang.org/grpc/credentials"
 )
 
 // Files name what one end of a mutually authenticated connection needs, in PEM.
@@ -88,18 +92,59 @@ func ServerTLS(files Files) (*tls.Config, error) {
 	}, nil
 }
 
-// ClientTLS proves a client to servers of the CA.
-func ClientTLS(files Files) (*tls.Config, error) {
+// ClientCredentials proves a client to servers of the CA. Files are read anew when they change.
+func ClientCredentials(files Files) (credentials.TransportCredentials, error) {
 	kept := &certificate{files: files}
-	_, pool, err := kept.current()
+	if _, _, err := kept.current(); err != nil {
+		return nil, err
+	}
+	return &renewed{kept: kept}, nil
+}
+
+// renewed makes the TLS of each connection anew. For a client there is no GetConfigForClient, and a tls.Config alone would keep the CA
+// of the start: to verify by hand, in VerifyConnection, would need the name that was dialled, which is not told there where it is an
+// address.
+type renewed struct {
+	kept *certificate
+	name string
+}
+
+func (r *renewed) current() (credentials.TransportCredentials, error) {
+	pair, pool, err := r.kept.current()
 	if err != nil {
 		return nil, err
 	}
-	return &tls.Config{
-		MinVersion: tls.VersionTLS13, RootCAs: pool,
-		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
-			pair, _, err := kept.current()
-			return pair, err
-		},
-	}, nil
+	return credentials.NewTLS(&tls.Config{
+		MinVersion: tls.VersionTLS13, RootCAs: pool, ServerName: r.name,
+		// Not Certificates, of which none is sent where the server names other CAs: it shall say what it does not like.
+		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return pair, nil },
+	}), nil
+}
+
+// ClientHandshake implements credentials.TransportCredentials.
+func (r *renewed) ClientHandshake(ctx context.Context, authority string, raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	now, err := r.current()
+	if err != nil {
+		return nil, nil, err
+	}
+	return now.ClientHandshake(ctx, authority, raw)
+}
+
+// ServerHandshake implements credentials.TransportCredentials.
+func (r *renewed) ServerHandshake(net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	return nil, nil, errors.New("TLS: these credentials are a client's")
+}
+
+// Info implements credentials.TransportCredentials.
+func (r *renewed) Info() credentials.ProtocolInfo {
+	return credentials.ProtocolInfo{SecurityProtocol: "tls"}
+}
+
+// Clone implements credentials.TransportCredentials.
+func (r *renewed) Clone() credentials.TransportCredentials { return &renewed{r.kept, r.name} }
+
+// OverrideServerName implements credentials.TransportCredentials.
+func (r *renewed) OverrideServerName(name string) error {
+	r.name = name
+	return nil
 }

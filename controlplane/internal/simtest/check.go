@@ -65,10 +65,15 @@ func (w *World) checkOwn(a orchestrator.Action, before, after *model.Volume, nex
 	}
 	released := was.State == model.Moving && next.State != model.Moving && next.State != model.Owned ||
 		next.State == model.Orphaned && !was.Owner.IsZero() && was.State != model.Acquiring
-	if released {
-		if p := w.process(was.Owner); p != nil && p.alive && p.units[uid] != nil && p.units[uid].serving == was.Epoch {
-			w.violate("%s was taken for released by %s, which serves it in epoch %d", uid, was.Owner, was.Epoch)
+	p := w.process(was.Owner)
+	serves := p != nil && p.alive && p.units[uid] != nil && p.units[uid].serving == was.Epoch
+	switch {
+	case released && a.Own.Reason == model.ReasonOwnerDead: // with nobody there to take the lock; whoever serves it yet has it
+		if w.lost[uid] = true; serves && holder != p {
+			w.violate("%s was taken from %s, which serves it in epoch %d without the lock", uid, was.Owner, was.Epoch)
 		}
+	case released && serves:
+		w.violate("%s was taken for released by %s, which serves it in epoch %d", uid, was.Owner, was.Epoch)
 	}
 	w.checkRequest(a, before, after)
 }

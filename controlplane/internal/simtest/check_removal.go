@@ -16,8 +16,9 @@ func (w *World) checkVolumeGoes(v *model.Volume) {
 	} else if w.images[store.VolumeLocation(v)] != 0 {
 		w.violate("volume %s was removed before its image", name)
 	}
-	// After a backup was restored nobody knows of an owner that has yet to connect, and the user asked for it.
-	if by := w.servedBy(v.Meta.UID); by != nil && !w.restored[v.Meta.UID] {
+	// After a backup was restored nobody knows of an owner that has yet to connect, and of one that is taken for dead nobody hears
+	// anything; the user asked for it, and its image, if that goes, went under the lock.
+	if by := w.servedBy(v.Meta.UID); by != nil && !w.restored[v.Meta.UID] && !w.lost[v.Meta.UID] {
 		w.violate("volume %s was removed while %s serves it", name, by.ref)
 	}
 	if who := w.referrers(name); len(who) > 0 {

@@ -26,6 +26,9 @@ func (w *World) CheckRest() {
 		if v.Spec.SizeBytes != w.sizes[name] || v.Status.CapacityBytes != v.Spec.SizeBytes {
 			w.violate("%s has %d bytes, wanted are %d", name, v.Status.CapacityBytes, w.sizes[name])
 		}
+		if image := w.images[store.VolumeLocation(v)]; !inCeph(v) && image > v.Status.CapacityBytes {
+			w.violate("%s has %d bytes and an image of %d, which can't be opened", name, v.Status.CapacityBytes, image)
+		}
 		t := w.mappedBy(name)
 		if t == nil || t.Meta.Deleting() {
 			if o.State != model.Unowned {
@@ -92,7 +95,7 @@ func (w *World) anyTakes(pool string) bool {
 	})
 }
 
-// cannotBeMade says that a volume has no image, and rightly so: its pool can't copy, or what it was to be made from is gone.
+// cannotBeMade says that a volume has no image, and rightly so: its pool can't copy, or what it was to be made from is gone, or larger.
 func (w *World) cannotBeMade(v *model.Volume) bool {
 	from := v.Spec.Source
 	if v.Status.CapacityBytes == 0 && from.Image != "" {
@@ -101,12 +104,18 @@ func (w *World) cannotBeMade(v *model.Volume) bool {
 	if v.Status.CapacityBytes != 0 || from.Snapshot == "" && from.Volume == "" {
 		return false
 	}
-	source := w.volume(from.Volume)
+	source, size := w.volume(from.Volume), int64(0)
+	if source != nil {
+		size = source.Spec.SizeBytes
+	}
 	if s := get[*model.Snapshot](w.store, model.KindSnapshot, from.Snapshot); s != nil {
 		if !s.Status.Ready {
 			return true // which checkSnapshots looks at
 		}
-		source = w.volume(s.Spec.Volume)
+		source, size = w.volume(s.Spec.Volume), s.Status.SizeBytes
+	}
+	if reasonOf(v.Status.Conditions) == "SourceLarger" { // grown after the copy was asked for
+		return size > v.Spec.SizeBytes
 	}
 	if source == nil {
 		return reasonOf(v.Status.Conditions) == "SourceMissing"

@@ -76,7 +76,7 @@ func (w *World) reflink(from, to, pool string, size int64) store.JobResult {
 	case w.images[from] == 0:
 		return store.JobResult{Problem: "no such file"}
 	default:
-		w.images[to] = max(size, 1)
+		w.images[to] = max(size, w.images[from])
 	}
 	return store.JobResult{DonePermille: store.JobDone}
 }

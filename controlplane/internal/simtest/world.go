@@ -81,6 +81,8 @@ type World struct {
 	sizes  map[string]int64
 	// restored are volumes whose ownership was brought back from a backup, by uid.
 	restored map[string]bool
+	// lost are those that were taken from an owner that was gone with its node, by uid.
+	lost map[string]bool
 	// removed says since which place in the log a gateway is removed, by number.
 	removed map[uint32]int
 	// over is the last epoch of a volume in Ceph that nobody can write in any more, by uid; fences counts those of a client.
@@ -128,7 +130,7 @@ func New(seed uint64, broken Rule) *World {
 		nodes: map[string]string{}, running: map[string]*process{}, past: map[string][]*process{},
 		disks: map[string]*disk{}, images: map[string]int64{}, cut: map[string]bool{}, cutPeers: map[string]bool{},
 		trouble: map[string]time.Time{}, locked: map[lockKey]bool{}, served: map[epochKey]model.GatewayRef{},
-		owners: map[epochKey]model.GatewayRef{}, sizes: map[string]int64{}, restored: map[string]bool{},
+		owners: map[epochKey]model.GatewayRef{}, sizes: map[string]int64{}, restored: map[string]bool{}, lost: map[string]bool{},
 		removed: map[uint32]int{}, over: map[string]uint64{}, fences: map[string]int{}, kept: map[string]bool{},
 		ceph: newCluster(), made: 5}
 	w.store.put(&model.Fabric{Meta: model.Meta{Name: "red", UID: "red"}})

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -117,7 +118,7 @@ func (s *Store) takePlace(ctx context.Context, t *tx, gateway, incarnation strin
 // either the stream shall end. Any other error leaves the connection as it was.
 func (c *Connection) KeepAlive(ctx context.Context) error {
 	if _, err := c.store.client.KeepAliveOnce(ctx, c.lease); errors.Is(err, rpctypes.ErrLeaseNotFound) {
-		return c.why(ctx)
+		return cmp.Or(c.why(ctx), ErrExpired)
 	} else if err != nil {
 		return fmt.Errorf("store: %w", err)
 	}
@@ -141,14 +142,16 @@ func (c *Connection) Close(ctx context.Context) error {
 	return nil
 }
 
-// why a connection is no longer the present one.
+// why a connection is no longer the present one; nil where it is, and something else was compared in vain.
 func (c *Connection) why(ctx context.Context) error {
 	got, err := c.store.client.Get(ctx, c.key)
-	if err != nil {
+	switch {
+	case err != nil:
 		return fmt.Errorf("store: %w", err)
-	}
-	if len(got.Kvs) > 0 && clientv3.LeaseID(got.Kvs[0].Lease) != c.lease {
+	case len(got.Kvs) == 0:
+		return ErrExpired
+	case clientv3.LeaseID(got.Kvs[0].Lease) != c.lease:
 		return ErrReplaced
 	}
-	return ErrExpired
+	return nil
 }

@@ -11,6 +11,7 @@
 //	references/<kind>/<name>/<kind>/<name>   the second object refers to the first
 //	claims/<what>/<value>               a unique value and the object that has it
 //	numbers/<what>                      last number given; numbers are never reused (R13)
+//	restored                            when the restore of a backup was noted last (see restored.go)
 //	epochs/<volume uid>                 fencing number of the present owner (R1)
 //	reservations/<volume uid>           persistent reservations and their generation (R8)
 //	events/<time>-<random>              events, on a lease
@@ -18,6 +19,8 @@
 //	observed/volume/<uid>/<gateway number>, observed/pool/<uid>/<gateway number>, observed/load/<gateway number>
 //	observed/peer/<number>/<reporter's number>   how a gateway finds another one
 //	incarnations/<gateway name>         the present incarnation and those that it replaced
+//	writable/<gateway number>           the store took a write of its connection, on its lease
 //	jobs/<id>                           management of images by gateways
+//	forwarding-keys                     what gateways prove themselves to each other with, encrypted (see forwarding.go)
 //	leader/<lease>                      who leads, on a lease (see leader.go)
 package store

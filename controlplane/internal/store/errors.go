@@ -4,6 +4,9 @@ import (
 	"errors"
 	"fmt"
 
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	"google.golang.org/grpc/codes"
+
 	"sluice.dev/sluice/controlplane/internal/model"
 )
 
@@ -52,6 +55,13 @@ func (e *EtcdLimitError) Error() string {
 }
 
 func (e *EtcdLimitError) Unwrap() error { return e.Cause }
+
+// RefusedForGood says that etcd refuses a change for what it is: it would be refused again.
+func RefusedForGood(err error) bool {
+	var limit *EtcdLimitError
+	var refused rpctypes.EtcdError
+	return errors.As(err, &limit) || errors.As(err, &refused) && refused.Code() == codes.InvalidArgument
+}
 
 // ErrBusy says that other writers kept winning; nothing was changed.
 var ErrBusy = errors.New("other changes kept coming first; nothing was changed: try again")

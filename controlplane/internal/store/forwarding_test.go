@@ -3,11 +3,13 @@ package store_test
 import (
 	"bytes"
 	"encoding/hex"
+	"strings"
 	"testing"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"sluice.dev/sluice/controlplane/internal/model"
+	"sluice.dev/sluice/controlplane/internal/store"
 )
 
 func TestForwardingKeysAreTheSameForAllReplicasAndEncryptedInTheStore(t *testing.T) {
@@ -47,5 +49,92 @@ func TestForwardingKeysRotateInTime(t *testing.T) {
 	used, err := f.RotateForwardingKeys(t.Context())
 	if err != nil || used[0].ID != spread[1].ID {
 		t.Errorf("the next key is not used: %v", err)
+	}
+}
+
+func rings(t *testing.T, texts ...string) []*store.Keyring {
+	t.Helper()
+	var all []*store.Keyring
+	for _, text := range texts {
+		ring, err := store.ParseKeyring(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, ring)
+	}
+	return all
+}
+
+func TestForwardingKeysOutliveTheKeyThatTheyWereEncryptedWith(t *testing.T) {
+	f := open(t)
+	old, next := store.GenerateKey("old"), store.GenerateKey("new")
+	all := rings(t, old, old+next, next+old, next)
+	first, err := f.reopen(all[0]).RotateForwardingKeys(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, ring := range all[1:] {
+		got, err := f.reopen(ring).RotateForwardingKeys(t.Context())
+		if err != nil || len(got) != 1 || got[0] != first[0] {
+			t.Fatalf("with keyring %d: not the key that holds, or %v", i+1, err)
+		}
+	}
+	if got, err := f.reopen(all[3]).ForwardingKeys(t.Context()); err != nil || got[0] != first[0] {
+		t.Fatalf("not the key that holds, or %v", err)
+	}
+}
+
+func TestForwardingKeysAreStoredAnewOnceForAnotherKeyAndNotAgain(t *testing.T) {
+	f := open(t)
+	old, next := store.GenerateKey("old"), store.GenerateKey("new")
+	all := rings(t, old, next+old)
+	if _, err := f.reopen(all[0]).RotateForwardingKeys(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	both := f.reopen(all[1])
+	var versions []int64
+	for range 3 {
+		if _, err := both.RotateForwardingKeys(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		got, err := shared.Client.Get(t.Context(), "/sluice/"+f.name+"/forwarding-keys")
+		if err != nil {
+			t.Fatal(err)
+		}
+		versions = append(versions, got.Kvs[0].Version)
+	}
+	if versions[0] != 2 || versions[2] != 2 {
+		t.Errorf("stored %v times", versions)
+	}
+}
+
+func TestAKeyThatIsTakenOutTooEarlyIsNamedWithTheMend(t *testing.T) {
+	f := open(t)
+	old, next := store.GenerateKey("old"), store.GenerateKey("new")
+	all := rings(t, old, next+old, next)
+	if _, err := f.reopen(all[0]).RotateForwardingKeys(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	opened := func() error {
+		_, err := store.Open(t.Context(), shared.Client, store.Options{Cluster: f.name, Keyring: all[2]})
+		return err
+	}
+	wantError[*store.MissingKeysError](t, opened(), `the forwarding keys encrypted with key "old"`, "put its line back")
+	if _, err := f.reopen(all[1]).RotateForwardingKeys(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := opened(); err != nil {
+		t.Fatalf("nothing is encrypted with it any more: %v", err)
+	}
+	replica := f.reopen(all[2])
+	if _, err := shared.Client.Delete(t.Context(), "/sluice/"+f.name+"/forwarding-keys"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.reopen(all[0]).RotateForwardingKeys(t.Context()); err != nil { // a replica that was forgotten
+		t.Fatal(err)
+	}
+	_, err := replica.RotateForwardingKeys(t.Context())
+	if err == nil || !strings.Contains(err.Error(), `"old"`) || !strings.Contains(err.Error(), "put its line back") {
+		t.Errorf("the replica says %v", err)
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
+	"math/rand/v2"
 	"strings"
 	"time"
 
@@ -61,16 +63,21 @@ type Job struct {
 	// Clients to be blocklisted, for ExpireSeconds.
 	Clients       []string `json:"clients,omitempty"`
 	ExpireSeconds int64    `json:"expireSeconds,omitempty"`
-	// Attempt is +1 each time it is given out anew.
-	Attempt int       `json:"attempt"`
-	Since   time.Time `json:"since"`
-	Result  JobResult `json:"result,omitzero"`
+	// Attempt is +1 each time it is given out anew; it begins again where the job was forgotten meanwhile.
+	Attempt int `json:"attempt"`
+	// AttemptID tells this attempt from every other of the same ID, also from those of jobs that were forgotten. 0: a control
+	// plane of an earlier version gave it out, or has stored its progress.
+	AttemptID uint64    `json:"attemptID,omitempty"`
+	Since     time.Time `json:"since"`
+	Result    JobResult `json:"result,omitzero"`
 	// Version is the store's.
 	Version int64 `json:"-"`
 }
 
 // JobResult says how far a job is, or why it ended.
 type JobResult struct {
+	// AttemptID is the attempt's that it is of; 0: a gateway of an earlier version says it. It is not kept.
+	AttemptID uint64 `json:"-"`
 	// DonePermille is 0…JobDone.
 	DonePermille uint32 `json:"donePermille"`
 	// Problem ends a job; Unsupported says that trying again is no use.
@@ -111,6 +118,7 @@ func (s *Store) WatchJobs(ctx context.Context, after int64, tell func(RecordChan
 // meanwhile, or its object was deleted.
 func (s *Store) PutJob(ctx context.Context, job Job) (*Job, error) {
 	job.Attempt++
+	job.AttemptID = rand.Uint64N(math.MaxUint64) + 1
 	job.Result = JobResult{}
 	job.Since = s.now().UTC()
 	switch job.Action {
@@ -134,29 +142,34 @@ func (s *Store) withoutJobs(t *tx, kind model.Kind, meta *model.Meta) {
 }
 
 func (s *Store) storeJob(ctx context.Context, job Job, guard ...clientv3.Cmp) (*Job, error) {
+	var t tx
+	for _, cmp := range guard {
+		t.compare(cmp, nil)
+	}
+	stored, err := s.putJob(ctx, &t, job)
+	if errors.Is(err, errLost) {
+		return nil, ErrBusy
+	}
+	return stored, err
+}
+
+// putJob stores a job in the place of its version.
+func (s *Store) putJob(ctx context.Context, t *tx, job Job) (*Job, error) {
 	value, err := json.Marshal(job)
 	if err != nil {
 		return nil, err
 	}
-	key := s.jobKey(job.ID)
-	var t tx
-	t.compare(clientv3.Compare(clientv3.ModRevision(key), "=", job.Version), nil)
-	for _, cmp := range guard {
-		t.compare(cmp, nil)
-	}
-	t.put(key, string(value))
-	job.Version, err = s.commit(ctx, &t)
-	if errors.Is(err, errLost) {
-		return nil, ErrBusy
-	}
-	if err != nil {
+	t.compare(clientv3.Compare(clientv3.ModRevision(s.jobKey(job.ID)), "=", job.Version), nil)
+	t.put(s.jobKey(job.ID), string(value))
+	if job.Version, err = s.commit(ctx, t); err != nil {
 		return nil, err
 	}
 	return &job, nil
 }
 
 // StoreJobResult keeps what the gateway of a connection says of its job. A result of a job that is gone, was given to another
-// gateway or has ended is dropped without an error: nobody waits for it. Errors: ErrBusy.
+// gateway, was given out anew or has ended is dropped without an error: nobody waits for it. Errors: ErrReplaced, ErrExpired,
+// ErrBusy.
 func (c *Connection) StoreJobResult(ctx context.Context, id string, result JobResult) error {
 	s := c.store
 	return retry(ctx, func() error {
@@ -171,28 +184,35 @@ func (c *Connection) StoreJobResult(ctx context.Context, id string, result JobRe
 		if err != nil {
 			return err
 		}
-		if job.Gateway != c.Ref.Number || job.Ended() {
+		known := job.AttemptID != 0 && result.AttemptID != 0
+		if job.Gateway != c.Ref.Number || job.Ended() || known && result.AttemptID != job.AttemptID {
 			return nil
 		}
 		job.Result = result
 		job.Result.DonePermille = min(job.Result.DonePermille, JobDone)
 		job.Result.At = s.now().UTC()
-		if _, err = s.storeJob(ctx, *job); errors.Is(err, ErrBusy) {
-			return errLost
+		var t tx
+		t.compare(clientv3.Compare(clientv3.LeaseValue(c.key), "=", c.lease), c.why)
+		if !known && job.Action == JobFenceClients && job.Attempt != 1 && job.Succeeded() {
+			// It may be of an attempt that named fewer clients, and one that was not shut out must never pass for one that was
+			// (R2). Forgotten, the job is given out as a first attempt.
+			return s.deleteJob(ctx, &t, job)
 		}
+		_, err = s.putJob(ctx, &t, *job)
 		return err
 	})
 }
 
 // DeleteJob forgets a job at a version; one that changed meanwhile stays.
 func (s *Store) DeleteJob(ctx context.Context, job *Job) error {
-	var t tx
+	return unlessLost(s.deleteJob(ctx, &tx{}, job))
+}
+
+func (s *Store) deleteJob(ctx context.Context, t *tx, job *Job) error {
 	t.compare(clientv3.Compare(clientv3.ModRevision(s.jobKey(job.ID)), "=", job.Version), nil)
 	t.delete(s.jobKey(job.ID))
-	if _, err := s.commit(ctx, &t); err != nil && !errors.Is(err, errLost) {
-		return err
-	}
-	return nil
+	_, err := s.commit(ctx, t)
+	return err
 }
 
 // VolumeLocation is where a volume's data is: a path below its local pool's directory, or the name of an RBD image. It

@@ -12,9 +12,16 @@ import (
 	"syscall"
 )
 
-// Keyring encrypts secrets at rest with AES-256-GCM. Its first key encrypts, all of them decrypt: a key is rotated by
-// putting a new one in front and writing every host and pool once, as `sluicectl host list -o yaml | sluicectl apply -f -`
-// does (an update without the secret keeps it). Then the old one can go.
+// Keyring encrypts secrets at rest with AES-256-GCM. Its first key encrypts, all of them decrypt. To rotate a key
+//
+//  1. put the new one behind the others, and restart all replicas: from then on they all can decrypt what it encrypts (one replica
+//     alone needs no such step);
+//  2. put it in front, and restart all replicas: they encrypt with it, and the forwarding keys, which nobody else writes, within
+//     half a minute;
+//  3. write every host and pool once, as `sluicectl host list -o yaml | sluicectl apply -f -` and the same with `pool` do (an update
+//     without the secret keeps it);
+//  4. take the old one out, and restart the replicas, one first: while anything is encrypted with the old one, it does not start, and
+//     says what that is.
 type Keyring struct {
 	ids  []string
 	aead map[string]cipher.AEAD
@@ -94,6 +101,9 @@ func GenerateKey(id string) string {
 	return id + ":" + base64.StdEncoding.EncodeToString(key) + "\n"
 }
 
+// newest says that a secret is encrypted with the key that encrypts now.
+func (k *Keyring) newest(secret sealed) bool { return secret.Key == "" || secret.Key == k.ids[0] }
+
 // sealed is a secret as it is stored.
 type sealed struct {
 	Key  string `json:"key,omitempty"`
@@ -119,7 +129,7 @@ func (k *Keyring) open(secret sealed, place string) (string, error) {
 	}
 	aead := k.aead[secret.Key]
 	if aead == nil {
-		return "", fmt.Errorf("is encrypted with key %q, which the key file does not have", secret.Key)
+		return "", fmt.Errorf("is encrypted with key %q, which the key file does not have: %s", secret.Key, putKeyBack)
 	}
 	if len(secret.Data) < aead.NonceSize() {
 		return "", errSealBroken

@@ -15,13 +15,18 @@ const (
 	relativePorts      = "relative-target-port"
 	// maxNumber bounds all of them: 16 bits on the wire (RFC 7143 §11.9.1 target portal group tag, SPC-5 §4.6.5).
 	maxNumber = 65535
+	// restoredMargin is how many of each are passed over in a store that was restored from a backup: more than are given between a
+	// backup and the loss of the store, a sixteenth of the range.
+	restoredMargin = 4096
 )
+
+var allNumbers = []string{gatewayNumbers, portalGroupNumbers, relativePorts}
 
 // ExhaustedError says that all numbers of a sort have been given.
 type ExhaustedError struct{ What string }
 
 func (e *ExhaustedError) Error() string {
-	return fmt.Sprintf("all %d numbers for %s have been given, and none is ever reused", maxNumber, e.What)
+	return fmt.Sprintf("all %d numbers for %s have been given, or passed over after a restore, and none is ever reused", maxNumber, e.What)
 }
 
 // take gives the next count numbers, in the transaction: it fails if anyone else takes some meanwhile.
@@ -29,22 +34,48 @@ func (s *Store) take(ctx context.Context, t *tx, what string, count int) (first 
 	if count == 0 {
 		return 0, nil
 	}
-	key := s.prefix + "numbers/" + what
-	got, err := s.client.Get(ctx, key)
+	last, revision, err := s.lastNumber(ctx, what)
 	if err != nil {
-		return 0, fmt.Errorf("store: %w", err)
-	}
-	var last, revision int64
-	if len(got.Kvs) > 0 {
-		if last, err = strconv.ParseInt(string(got.Kvs[0].Value), 10, 64); err != nil {
-			return 0, fmt.Errorf("%s in the store: %w", key, err)
-		}
-		revision = got.Kvs[0].ModRevision
+		return 0, err
 	}
 	if last+int64(count) > maxNumber {
 		return 0, &ExhaustedError{what}
 	}
-	t.compare(clientv3.Compare(clientv3.ModRevision(key), "=", revision), nil)
-	t.put(key, strconv.FormatInt(last+int64(count), 10))
+	s.putNumber(t, what, last+int64(count), revision)
 	return uint32(last + 1), nil
+}
+
+func (s *Store) numberKey(what string) string { return s.prefix + "numbers/" + what }
+
+// lastNumber is the last one of a sort that was given, and the revision in which it was stored; 0: none was.
+func (s *Store) lastNumber(ctx context.Context, what string) (last, revision int64, err error) {
+	got, err := s.client.Get(ctx, s.numberKey(what))
+	if err != nil {
+		return 0, 0, fmt.Errorf("store: %w", err)
+	}
+	if len(got.Kvs) == 0 {
+		return 0, 0, nil
+	}
+	if last, err = strconv.ParseInt(string(got.Kvs[0].Value), 10, 64); err != nil {
+		return 0, 0, fmt.Errorf("%s in the store: %w", s.numberKey(what), err)
+	}
+	return last, got.Kvs[0].ModRevision, nil
+}
+
+func (s *Store) putNumber(t *tx, what string, last, revision int64) {
+	t.compare(clientv3.Compare(clientv3.ModRevision(s.numberKey(what)), "=", revision), nil)
+	t.put(s.numberKey(what), strconv.FormatInt(last, 10))
+}
+
+// passOver raises all counters by restoredMargin, in the transaction: what was given after a backup is not given again. Of a sort that
+// has no margin left nothing is given any more.
+func (s *Store) passOver(ctx context.Context, t *tx) error {
+	for _, what := range allNumbers {
+		last, revision, err := s.lastNumber(ctx, what)
+		if err != nil {
+			return err
+		}
+		s.putNumber(t, what, min(last+restoredMargin, maxNumber), revision)
+	}
+	return nil
 }

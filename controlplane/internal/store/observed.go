@@ -213,15 +213,12 @@ type keyed struct {
 }
 
 // observe stores records while the connection is the present one.
-func (c *Connection) observe(ctx context.Context, all []keyed, guard ...clientv3.Cmp) error {
+func (c *Connection) observe(ctx context.Context, all []keyed) error {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	for batch := range slices.Chunk(all, observedBatch) {
 		var t tx
 		t.compare(clientv3.Compare(clientv3.LeaseValue(c.key), "=", c.lease), c.why)
-		for _, cmp := range guard {
-			t.compare(cmp, nil)
-		}
 		said := map[string]string{}
 		for _, entry := range batch {
 			value, err := json.Marshal(entry.record)

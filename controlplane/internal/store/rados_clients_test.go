@@ -6,6 +6,8 @@ import (
 	"slices"
 	"testing"
 
+	"golang.org/x/sync/errgroup"
+
 	"sluice.dev/sluice/controlplane/internal/model"
 	"sluice.dev/sluice/controlplane/internal/store"
 )
@@ -67,6 +69,22 @@ func TestAReplacedStreamRecordsNoClient(t *testing.T) {
 	}
 	if known := radosClients(f); len(known) != 0 {
 		t.Errorf("%v", known)
+	}
+}
+
+func TestClientsThatAreRecordedAtOnceAreAllRecorded(t *testing.T) {
+	f := withGateways(t, 1)
+	c := connect(f, "gw-1", "one")
+	const clients = 4
+	var all errgroup.Group
+	for n := range clients {
+		all.Go(func() error { return c.RecordRadosClient(t.Context(), "p", fmt.Sprintf("192.0.2.1:0/%d", n+1)) })
+	}
+	if err := all.Wait(); err != nil {
+		t.Errorf("who came second was told: %v", err)
+	}
+	if seen := radosClients(f)[c.Ref]; seen == nil || len(seen.Open()) != clients {
+		t.Errorf("%+v", seen)
 	}
 }
 

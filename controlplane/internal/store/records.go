@@ -75,41 +75,21 @@ func (r records[T]) tellAll(ctx context.Context, tell func(RecordChange[T]) erro
 }
 
 func (r records[T]) follow(ctx context.Context, after *int64, tell func(RecordChange[T]) error) error {
-	ctx, stop := context.WithCancel(ctx)
-	defer stop() // ends the watch at the server, too
-	options := []clientv3.OpOption{clientv3.WithPrefix(), clientv3.WithPrevKV(), clientv3.WithProgressNotify(),
-		clientv3.WithRev(*after + 1)}
-	for batch := range r.store.client.Watch(clientv3.WithRequireLeader(ctx), r.prefix, options...) {
-		if batch.CompactRevision != 0 {
-			return rpctypes.ErrCompacted
-		}
-		if err := batch.Err(); err != nil {
-			return fmt.Errorf("store: %w", err)
-		}
-		for i, event := range batch.Events {
-			change := RecordChange[T]{Type: Put, Version: event.Kv.ModRevision, Resume: resume(batch.Events, i)}
-			value := event.Kv.Value
-			if event.Type == clientv3.EventTypeDelete {
-				if event.PrevKv == nil {
-					return rpctypes.ErrCompacted
-				}
-				change.Type, value = Deleted, event.PrevKv.Value
+	return r.store.follow(ctx, r.prefix, after, func(event *clientv3.Event, resume int64) error {
+		change := RecordChange[T]{Type: Put, Version: event.Kv.ModRevision, Resume: resume}
+		value := event.Kv.Value
+		if event.Type == clientv3.EventTypeDelete {
+			if event.PrevKv == nil {
+				return rpctypes.ErrCompacted
 			}
-			var err error
-			if change.Record, err = r.decode(string(event.Kv.Key), value, event.Kv.ModRevision); err != nil {
-				return err
-			}
-			if err := tell(change); err != nil {
-				return err
-			}
+			change.Type, value = Deleted, event.PrevKv.Value
 		}
-		*after = batch.Header.Revision
-		if err := tell(RecordChange[T]{Type: Bookmark, Version: *after, Resume: *after}); err != nil {
+		var err error
+		if change.Record, err = r.decode(string(event.Kv.Key), value, event.Kv.ModRevision); err != nil {
 			return err
 		}
-	}
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	return errors.New("store: the watch ended")
+		return tell(change)
+	}, func(version int64) error {
+		return tell(RecordChange[T]{Type: Bookmark, Version: version, Resume: version})
+	})
 }

@@ -19,10 +19,8 @@ const (
 	restoredAtATime = 64
 )
 
-// Restored notes with each volume, in whatever system of an etcd, that the etcd was restored from a backup: what epochs and orders are
-// given from now on lies above all that were given in what is lost: above the revision, for none was ever given without one, and above the
-// milliseconds since 1970 for an etcd that begins again with lower ones. Called before any replica serves; twice is harmless. It returns
-// how many volumes there are.
+// Restored notes in whatever system of an etcd that the etcd was restored from a backup: nothing that was given once and is lost is
+// given again (R13). Called before any replica serves; twice is harmless. It returns how many volumes there are.
 func Restored(ctx context.Context, client *clientv3.Client, now time.Time) (int, error) {
 	clusters, err := clustersIn(ctx, client)
 	if err != nil {
@@ -34,28 +32,84 @@ func Restored(ctx context.Context, client *clientv3.Client, now time.Time) (int,
 		if err != nil {
 			return count, err
 		}
-		volumes, revision, err := s.Volumes.All(ctx)
-		if err != nil {
+		volumes, err := s.restored(ctx, now)
+		if count += volumes; err != nil {
 			return count, err
 		}
-		floor := uint64(max(revision, now.UnixMilli()))
-		all, ctx := errgroup.WithContext(ctx)
-		all.SetLimit(restoredAtATime)
-		for _, volume := range volumes {
-			all.Go(func() error {
-				_, err := s.Volumes.Modify(ctx, volume.Meta.Name, func(v *model.Volume) (bool, error) {
-					v.Status.Ownership = v.Status.Ownership.Restored(floor)
-					return true, nil
-				})
-				return err
-			})
-		}
-		if err := all.Wait(); err != nil {
-			return count, err
-		}
-		count += len(volumes)
 	}
 	return count, nil
+}
+
+// restored notes it in one system. The mark is stored last: without it, all is done again.
+func (s *Store) restored(ctx context.Context, now time.Time) (int, error) {
+	noted, err := s.notedRestore(ctx)
+	if err != nil {
+		return 0, err
+	}
+	volumes, err := s.raiseFloors(ctx, now)
+	if err != nil || noted {
+		return volumes, err
+	}
+	return volumes, retry(ctx, func() error {
+		var t tx
+		if err := s.passOver(ctx, &t); err != nil {
+			return err
+		}
+		t.put(s.restoredKey(), now.UTC().Format(time.RFC3339))
+		_, err := s.commit(ctx, &t)
+		return err
+	})
+}
+
+// raiseFloors notes with each volume that what epochs and orders are given from now on lies above all that were given in what is lost:
+// above the revision, for none was ever given without one, and above the milliseconds since 1970 for an etcd that begins again with
+// lower ones.
+func (s *Store) raiseFloors(ctx context.Context, now time.Time) (int, error) {
+	volumes, revision, err := s.Volumes.All(ctx)
+	if err != nil {
+		return 0, err
+	}
+	floor := uint64(max(revision, now.UnixMilli()))
+	all, ctx := errgroup.WithContext(ctx)
+	all.SetLimit(restoredAtATime)
+	for _, volume := range volumes {
+		all.Go(func() error {
+			_, err := s.Volumes.Modify(ctx, volume.Meta.Name, func(v *model.Volume) (bool, error) {
+				v.Status.Ownership = v.Status.Ownership.Restored(floor)
+				return true, nil
+			})
+			return err
+		})
+	}
+	return len(volumes), all.Wait()
+}
+
+func (s *Store) restoredKey() string { return s.prefix + "restored" }
+
+// notedRestore says that this very restore was noted before, so that numbers, of which there are few, are passed over once for it. A
+// mark that was in the backup is of an earlier one: what was stored before a restore is compacted by it, or others have stored
+// something since. Where that cannot be told, it was not noted: to pass over more is harmless.
+func (s *Store) notedRestore(ctx context.Context) (bool, error) {
+	mark, err := s.client.Get(ctx, s.restoredKey())
+	if err != nil {
+		return false, fmt.Errorf("store: %w", err)
+	}
+	if len(mark.Kvs) == 0 {
+		return false, nil
+	}
+	at := mark.Kvs[0].ModRevision
+	if _, err := s.client.Get(ctx, s.restoredKey(), clientv3.WithRev(at)); isCompacted(err) {
+		return false, nil
+	} else if err != nil {
+		return false, fmt.Errorf("store: %w", err)
+	}
+	// Volumes may be later: to note it a second time changes them.
+	for _, what := range allNumbers {
+		if _, revision, err := s.lastNumber(ctx, what); err != nil || revision != at {
+			return false, err
+		}
+	}
+	return true, nil
 }
 
 // clustersIn names the systems of an etcd.

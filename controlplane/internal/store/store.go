@@ -47,12 +47,19 @@ type Options struct {
 }
 
 // Open binds a store to an etcd and makes sure that the layout there is one this program knows; it
-// migrates an older one. The client stays the caller's.
+// migrates an older one. The client stays the caller's. Errors: SchemaError, MissingKeysError.
 func Open(ctx context.Context, client *clientv3.Client, options Options) (*Store, error) {
 	if options.Keyring == nil {
 		return nil, errors.New("a store needs a keyring: secrets are not kept in the clear")
 	}
-	return bind(ctx, client, options)
+	s, err := bind(ctx, client, options)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.checkKeys(ctx); err != nil {
+		return nil, err
+	}
+	return s, nil
 }
 
 // bind is Open; without a keyring for objects alone that have no secrets.

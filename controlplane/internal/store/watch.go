@@ -38,18 +38,10 @@ type Change[T model.Object] struct {
 	Resume int64
 }
 
-// resume gives Change.Resume for an event of a batch, which holds all events of a version.
-func resume(batch []*clientv3.Event, event int) int64 {
-	version := batch[event].Kv.ModRevision
-	if event+1 < len(batch) && batch[event+1].Kv.ModRevision == version {
-		return version - 1
-	}
-	return version
-}
-
 // Watch tells every change after a version, in order, by calling tell until that fails or the context
 // ends, and returns why. Version 0, and one that was compacted away, begin with Reset and all objects. A slow
-// tell slows nothing but this watch; where the store moves on too far meanwhile, it begins anew by Reset.
+// tell slows nothing but this watch, which holds a bounded backlog for it and leaves the rest with etcd; what etcd has forgotten when
+// its turn comes, after minutes, is not told any more: the watch begins anew by Reset.
 func (c *Collection[T]) Watch(ctx context.Context, after int64, tell func(Change[T]) error) error {
 	for {
 		if after == 0 {
@@ -100,39 +92,17 @@ func (c *Collection[T]) tellAll(ctx context.Context, tell func(Change[T]) error)
 	return version, tell(Change[T]{Type: Bookmark, Version: version, Resume: version})
 }
 
-// follow tells what happens after *after and keeps it up to date. It returns rpctypes.ErrCompacted where that is
-// no longer known.
 func (c *Collection[T]) follow(ctx context.Context, after *int64, tell func(Change[T]) error) error {
-	ctx, stop := context.WithCancel(ctx)
-	defer stop() // ends the watch at the server, too
-	options := []clientv3.OpOption{clientv3.WithPrefix(), clientv3.WithPrevKV(), clientv3.WithProgressNotify(),
-		clientv3.WithRev(*after + 1)}
-	for batch := range c.store.client.Watch(clientv3.WithRequireLeader(ctx), c.prefix(), options...) {
-		if batch.CompactRevision != 0 {
-			return rpctypes.ErrCompacted
-		}
-		if err := batch.Err(); err != nil {
-			return fmt.Errorf("store: %w", err)
-		}
-		for i, event := range batch.Events {
-			change, err := c.change(event)
-			if err != nil {
-				return err
-			}
-			change.Resume = resume(batch.Events, i)
-			if err := tell(change); err != nil {
-				return err
-			}
-		}
-		*after = batch.Header.Revision
-		if err := tell(Change[T]{Type: Bookmark, Version: *after, Resume: *after}); err != nil {
+	return c.store.follow(ctx, c.prefix(), after, func(event *clientv3.Event, resume int64) error {
+		change, err := c.change(event)
+		if err != nil {
 			return err
 		}
-	}
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	return errors.New("store: the watch ended")
+		change.Resume = resume
+		return tell(change)
+	}, func(version int64) error {
+		return tell(Change[T]{Type: Bookmark, Version: version, Resume: version})
+	})
 }
 
 func (c *Collection[T]) change(event *clientv3.Event) (Change[T], error) {

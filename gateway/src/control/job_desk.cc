@@ -17,49 +17,91 @@ std::string lane_of(const wire::Job& job) { return "jobs of " + job.pool_uid(); 
 }  // namespace
 
 void JobDesk::take(const wire::Job& job) {
+  std::optional<wire::JobResult> lost;
   {
     const std::lock_guard lock(mutex_);
-    // One that is under way already, or one too many: the control plane sends it again.
-    if (jobs_.size() >= limits::kMaxJobs || !jobs_.insert(job.id()).second) return;
+    const auto under_way = jobs_.find(job.id());
+    const auto ended = std::ranges::find_if(ended_, [&](const wire::JobResult& result) {
+      return result.id() == job.id() && result.attempt() == job.attempt();
+    });
+    if (under_way != jobs_.end()) {
+      std::optional<wire::Job>& next = under_way->second.next;
+      next.reset();
+      if (under_way->second.attempt != job.attempt()) next = job;
+      return;
+    }
+    if (ended != ended_.end()) {
+      lost = *ended;
+    } else if (jobs_.size() >= limits::kMaxJobs) {
+      return;  // the control plane sends it again
+    } else {
+      jobs_[job.id()].attempt = job.attempt();
+    }
   }
+  if (lost) return setup_.tell(*lost);
+  post(job);
+}
+
+void JobDesk::post(const wire::Job& job) {
   setup_.turns.post(lane_of(job), [this, job] { begin(job); });
 }
 
 void JobDesk::begin(const wire::Job& job) {
   const Result<std::shared_ptr<StoragePool>> pool = setup_.volumes.pool(job.pool_uid());
-  if (!pool) return done(job.id(), {.problem = pool.error()});
+  if (!pool) return done(job, {.problem = pool.error()});
   const JobServices services{
       .between = [this](const std::string& volume,
                         const std::function<void()>& task) { return between(volume, task); },
-      .progress = [this, id = job.id()](uint32_t permille) { goes_on(id, permille); },
+      .progress = [this, job](uint32_t permille) { tell_progress(job, permille); },
       .again = [this, lane = lane_of(job)](
                    std::function<void()> task) { setup_.turns.post(lane, std::move(task)); }};
   pool.value()->run_job(job, services,
-                        [this, id = job.id()](const JobOutcome& outcome) { done(id, outcome); });
+                        [this, job](const JobOutcome& outcome) { done(job, outcome); });
 }
 
 // Never the end: that is done()'s.
-void JobDesk::goes_on(const std::string& id, uint32_t permille) {
+void JobDesk::tell_progress(const wire::Job& job, uint32_t permille) {
   wire::JobResult result;
-  result.set_id(id);
+  result.set_id(job.id());
+  result.set_attempt(job.attempt());
   result.set_done_permille(std::min<uint32_t>(permille, 999));
   setup_.tell(result);
 }
 
-void JobDesk::done(const std::string& id, const JobOutcome& outcome) {
-  log::info("job", {{"id", id}, {"problem", outcome.problem}});
-  {
-    const std::lock_guard lock(mutex_);
-    jobs_.erase(id);
-  }
+void JobDesk::done(const wire::Job& job, const JobOutcome& outcome) {
+  log::info("job", {{"id", job.id()}, {"problem", outcome.problem}});
   wire::JobResult result;
-  result.set_id(id);
+  result.set_id(job.id());
+  result.set_attempt(job.attempt());
   result.set_done_permille(1000);
   result.set_problem(outcome.problem);
   result.set_unsupported(outcome.unsupported);
   result.set_size_bytes(outcome.size_bytes);
   result.mutable_images()->Add(outcome.images.begin(), outcome.images.end());
+  std::optional<wire::Job> next;
+  {
+    const std::lock_guard lock(mutex_);
+    next = std::move(jobs_[job.id()].next);
+    if (next) {
+      jobs_[job.id()] = {.attempt = next->attempt(), .next = std::nullopt};
+    } else {
+      jobs_.erase(job.id());
+      keep_locked(job, result);
+    }
+  }
+  // What nobody waits for any more must not pass for what became of the next one, as a control
+  // plane that knows no attempts would have it.
+  if (next) return post(*next);
   setup_.tell(result);
+}
+
+// Not what has to be so at the time it is told: clients are blocklisted for a while, and lists grow
+// old. Nor of an attempt without a number, which may be another one.
+void JobDesk::keep_locked(const wire::Job& job, const wire::JobResult& result) {
+  std::erase_if(ended_, [&](const wire::JobResult& other) { return other.id() == job.id(); });
+  if (job.attempt() == 0 || job.has_fence_clients() || job.has_list_images()) return;
+  if (ended_.size() >= limits::kMaxJobs) ended_.pop_front();
+  ended_.push_back(result);
 }
 
 Result<void> JobDesk::between(const std::string& volume, const std::function<void()>& task) {

@@ -1,12 +1,20 @@
 // Takes the control plane's jobs (gateway_stream.proto, Job), has each done by its pool and tells
-// what became of it. A job that is under way already is taken once.
+// what became of it.
+//
+//   an attempt that is under way comes again     it is taken once
+//   another attempt of a job that is under way   waits for it, and is answered by what became of
+//                                                itself: it may ask for something else
+//   an attempt that has ended comes again        its result was lost: it is told again, as long as
+//                                                it is remembered; else done again
 //
 // Threads: any.
 #pragma once
 
+#include <deque>
 #include <functional>
+#include <map>
 #include <mutex>
-#include <set>
+#include <optional>
 #include <string>
 
 #include "base/reactors.h"
@@ -28,14 +36,21 @@ class JobDesk {
   void take(const wire::Job& job);
 
  private:
+  struct UnderWay {
+    uint64_t attempt = 0;
+    std::optional<wire::Job> next;  // the newest of other attempts
+  };
+  void post(const wire::Job& job);
   void begin(const wire::Job& job);
-  void goes_on(const std::string& id, uint32_t permille);
-  void done(const std::string& id, const JobOutcome& outcome);
+  void tell_progress(const wire::Job& job, uint32_t permille);
+  void done(const wire::Job& job, const JobOutcome& outcome);
+  void keep_locked(const wire::Job& job, const wire::JobResult& result);
   Result<void> between(const std::string& volume, const std::function<void()>& task);
 
   const Setup setup_;
   std::mutex mutex_;
-  std::set<std::string> jobs_;
+  std::map<std::string, UnderWay> jobs_;
+  std::deque<wire::JobResult> ended_;  // at most limits::kMaxJobs, the newest last
 };
 
 }  // namespace sluice::control

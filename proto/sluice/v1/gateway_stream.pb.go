@@ -3659,7 +3659,8 @@ func (x *RadosClientOutcome) GetReason() string {
 }
 
 // Job is management of images and files, done by a gateway that reaches the pool. Sent again after a reconnection until its
-// result is stored: doing it twice must be harmless.
+// result is stored: doing it twice must be harmless. What is asked may be another thing in another attempt of the same id; it is
+// begun when the one before has ended.
 type Job struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Id      string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -3677,7 +3678,10 @@ type Job struct {
 	//	*Job_Adopt
 	//	*Job_RollBack
 	//	*Job_ListImages
-	Action        isJob_Action `protobuf_oneof:"action"`
+	Action isJob_Action `protobuf_oneof:"action"`
+	// Tells this attempt from every other of the same id, earlier or later; no order is in it. 0: a control plane of an earlier
+	// version asks.
+	Attempt       uint64 `protobuf:"varint,14,opt,name=attempt,proto3" json:"attempt,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3830,6 +3834,13 @@ func (x *Job) GetListImages() *ListImages {
 		}
 	}
 	return nil
+}
+
+func (x *Job) GetAttempt() uint64 {
+	if x != nil {
+		return x.Attempt
+	}
+	return 0
 }
 
 type isJob_Action interface {
@@ -4518,7 +4529,9 @@ type JobResult struct {
 	// AdoptImage: the image's size.
 	SizeBytes int64 `protobuf:"varint,5,opt,name=size_bytes,json=sizeBytes,proto3" json:"size_bytes,omitempty"`
 	// ListImages: their names, at most 4096.
-	Images        []string `protobuf:"bytes,6,rep,name=images,proto3" json:"images,omitempty"`
+	Images []string `protobuf:"bytes,6,rep,name=images,proto3" json:"images,omitempty"`
+	// The job's: a result of another attempt counts for nothing. 0: a gateway of an earlier version answers.
+	Attempt       uint64 `protobuf:"varint,7,opt,name=attempt,proto3" json:"attempt,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4593,6 +4606,13 @@ func (x *JobResult) GetImages() []string {
 		return x.Images
 	}
 	return nil
+}
+
+func (x *JobResult) GetAttempt() uint64 {
+	if x != nil {
+		return x.Attempt
+	}
+	return 0
 }
 
 // EvictSessions ends sessions by Async Message, then by closing.
@@ -4922,7 +4942,7 @@ const file_sluice_v1_gateway_stream_proto_rawDesc = "" +
 	"\n" +
 	"request_id\x18\x01 \x01(\x04R\trequestId\x12/\n" +
 	"\x06result\x18\x02 \x01(\x0e2\x17.sluice.v1.CommitResultR\x06result\x12\x16\n" +
-	"\x06reason\x18\x03 \x01(\tR\x06reason\"\x9f\x05\n" +
+	"\x06reason\x18\x03 \x01(\tR\x06reason\"\xb9\x05\n" +
 	"\x03Job\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x19\n" +
 	"\bpool_uid\x18\x02 \x01(\tR\apoolUid\x120\n" +
@@ -4938,7 +4958,8 @@ const file_sluice_v1_gateway_stream_proto_rawDesc = "" +
 	"\x05adopt\x18\v \x01(\v2\x15.sluice.v1.AdoptImageH\x00R\x05adopt\x127\n" +
 	"\troll_back\x18\f \x01(\v2\x18.sluice.v1.RollBackImageH\x00R\brollBack\x128\n" +
 	"\vlist_images\x18\r \x01(\v2\x15.sluice.v1.ListImagesH\x00R\n" +
-	"listImagesB\b\n" +
+	"listImages\x12\x18\n" +
+	"\aattempt\x18\x0e \x01(\x04R\aattemptB\b\n" +
 	"\x06action\"H\n" +
 	"\vCreateImage\x12\x1a\n" +
 	"\blocation\x18\x01 \x01(\tR\blocation\x12\x1d\n" +
@@ -4984,7 +5005,7 @@ const file_sluice_v1_gateway_stream_proto_rawDesc = "" +
 	"\blocation\x18\x01 \x01(\tR\blocation\x12+\n" +
 	"\x11snapshot_location\x18\x02 \x01(\tR\x10snapshotLocation\"\f\n" +
 	"\n" +
-	"ListImages\"\xb3\x01\n" +
+	"ListImages\"\xcd\x01\n" +
 	"\tJobResult\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12#\n" +
 	"\rdone_permille\x18\x02 \x01(\rR\fdonePermille\x12\x18\n" +
@@ -4992,7 +5013,8 @@ const file_sluice_v1_gateway_stream_proto_rawDesc = "" +
 	"\vunsupported\x18\x04 \x01(\bR\vunsupported\x12\x1d\n" +
 	"\n" +
 	"size_bytes\x18\x05 \x01(\x03R\tsizeBytes\x12\x16\n" +
-	"\x06images\x18\x06 \x03(\tR\x06images\"%\n" +
+	"\x06images\x18\x06 \x03(\tR\x06images\x12\x18\n" +
+	"\aattempt\x18\a \x01(\x04R\aattempt\"%\n" +
 	"\rEvictSessions\x12\x14\n" +
 	"\x05tsihs\x18\x01 \x03(\rR\x05tsihs*\xcf\x01\n" +
 	"\n" +

@@ -1,0 +1,30 @@
+package server_test
+
+import (
+	"strings"
+	"testing"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"sluice.dev/sluice/controlplane/internal/certs"
+	pb "sluice.dev/sluice/proto/sluice/v1"
+)
+
+// It would speak for every gateway.
+func TestACertificateOfAGatewayThatNamesNoneIsRefusedWithTheMend(t *testing.T) {
+	s := start(t)
+	authority, err := certs.OpenAuthority(s.certs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := authority.Issue(certs.Leaf{File: "nameless", Role: "gateway"}); err != nil {
+		t.Fatal(err)
+	}
+	// Whatever it calls: who calls is asked first.
+	_, err = pb.NewFabricServiceClient(s.as("nameless")).ListFabrics(t.Context(), &pb.ListFabricsRequest{})
+	wantCode(t, err, codes.PermissionDenied)
+	if why := status.Convert(err).Message(); !strings.Contains(why, "its common name has to be the name of its Gateway") {
+		t.Errorf("it is told %q", why)
+	}
+}

@@ -1,0 +1,150 @@
+package store_test
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"sluice.dev/sluice/controlplane/internal/store"
+)
+
+// jobNow is a job as it is stored; nil: it is not.
+func jobNow(f *fixture, id string) *store.Job {
+	f.t.Helper()
+	var found *store.Job
+	err := f.WatchJobs(f.t.Context(), 0, func(c store.RecordChange[*store.Job]) error {
+		if c.Type == store.Bookmark {
+			return errEnough
+		}
+		if c.Type == store.Put && c.Record.ID == id {
+			found = c.Record
+		}
+		return nil
+	})
+	if !errors.Is(err, errEnough) {
+		f.t.Fatal(err)
+	}
+	return found
+}
+
+func giveOut(f *fixture, job store.Job) *store.Job {
+	f.t.Helper()
+	given, err := f.PutJob(f.t.Context(), job)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return given
+}
+
+func tell(c *store.Connection, f *fixture, id string, result store.JobResult) {
+	f.t.Helper()
+	if err := c.StoreJobResult(f.t.Context(), id, result); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+func done(attempt uint64) store.JobResult {
+	return store.JobResult{AttemptID: attempt, DonePermille: store.JobDone}
+}
+
+// R2: a client that was not shut out would pass for one that was.
+func TestAResultOfAnEarlierAttemptEndsNoLaterOne(t *testing.T) {
+	f := withGateways(t, 2)
+	c := connect(f, "gw-1", "one")
+	first := giveOut(f, store.Job{ID: "u.fence", Action: store.JobFenceClients, Gateway: 1, Clients: []string{"c1"}})
+	again := *first
+	again.Gateway = 2
+	again = *giveOut(f, again)
+	again.Gateway, again.Clients = 1, []string{"c1", "c2"}
+	third := giveOut(f, again)
+	tell(c, f, "u.fence", done(first.AttemptID))
+	if jobNow(f, "u.fence").Ended() {
+		t.Error("the third attempt, for two clients, has ended with the first one's result, for one")
+	}
+	tell(c, f, "u.fence", done(third.AttemptID))
+	if !jobNow(f, "u.fence").Succeeded() {
+		t.Error("its own result does not end it")
+	}
+}
+
+// Attempts are counted from 1 again.
+func TestAResultOfAJobThatWasForgottenEndsNoOtherOfItsName(t *testing.T) {
+	f := withGateways(t, 1)
+	c := connect(f, "gw-1", "one")
+	job := store.Job{ID: "u.fence", Action: store.JobFenceClients, Gateway: 1, Clients: []string{"c1"}}
+	first := giveOut(f, job)
+	if err := f.DeleteJob(t.Context(), first); err != nil {
+		t.Fatal(err)
+	}
+	job.Clients = []string{"c1", "c2"}
+	second := giveOut(f, job)
+	tell(c, f, "u.fence", done(first.AttemptID))
+	if second.Attempt != first.Attempt || jobNow(f, "u.fence").Ended() {
+		t.Errorf("attempt %d after %d has ended with the other one's result", second.Attempt, first.Attempt)
+	}
+}
+
+func TestAGatewayOfAnEarlierVersionFencesNobodyBeyondAFirstAttempt(t *testing.T) {
+	f := withGateways(t, 2)
+	c := connect(f, "gw-1", "one")
+	job := store.Job{ID: "u.fence", Action: store.JobFenceClients, Gateway: 2, Clients: []string{"c1"}}
+	again := *giveOut(f, job)
+	again.Gateway, again.Clients = 1, []string{"c1", "c2"}
+	giveOut(f, again)
+	tell(c, f, "u.fence", store.JobResult{DonePermille: 500})
+	if now := jobNow(f, "u.fence"); now == nil || now.Result.DonePermille != 500 {
+		t.Errorf("its progress: %+v", now)
+	}
+	tell(c, f, "u.fence", done(0))
+	if now := jobNow(f, "u.fence"); now != nil {
+		t.Fatalf("attempt %d, ended: %v, want it forgotten so that it is given out as a first attempt", now.Attempt, now.Ended())
+	}
+	job.Gateway, job.Clients = 1, again.Clients
+	giveOut(f, job)
+	tell(c, f, "u.fence", done(0))
+	if now := jobNow(f, "u.fence"); !now.Succeeded() || !slices.Equal(now.Clients, again.Clients) {
+		t.Errorf("the first attempt: %+v", now)
+	}
+}
+
+func TestWhatAGatewayOfAnEarlierVersionSaysOfOtherJobsCounts(t *testing.T) {
+	f := withGateways(t, 1)
+	c := connect(f, "gw-1", "one")
+	again := *giveOut(f, store.Job{ID: "u.delete", Action: store.JobDeleteImage, Gateway: 1})
+	giveOut(f, again)
+	tell(c, f, "u.delete", done(0))
+	if !jobNow(f, "u.delete").Succeeded() {
+		t.Error("the second attempt goes on for ever")
+	}
+}
+
+func TestAReplacedConnectionEndsNoJob(t *testing.T) {
+	f := withGateways(t, 1)
+	old := connect(f, "gw-1", "one")
+	job := giveOut(f, store.Job{ID: "u.resize", Action: store.JobDeleteImage, Gateway: 1})
+	connect(f, "gw-1", "two")
+	if err := old.StoreJobResult(t.Context(), "u.resize", done(job.AttemptID)); !errors.Is(err, store.ErrReplaced) {
+		t.Errorf("it is told %v", err)
+	}
+	if jobNow(f, "u.resize").Ended() {
+		t.Error("the job has ended")
+	}
+}
+
+func TestAConnectionKnowsWhetherTheStoreTakesItsWrites(t *testing.T) {
+	f := withGateways(t, 1)
+	c := connect(f, "gw-1", "one")
+	if err := c.Writable(t.Context()); err != nil {
+		t.Error(err)
+	}
+	other := connect(f, "gw-1", "one")
+	if err := c.Writable(t.Context()); !errors.Is(err, store.ErrReplaced) {
+		t.Errorf("a replaced one is told %v", err)
+	}
+	if err := other.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := other.Writable(t.Context()); !errors.Is(err, store.ErrExpired) {
+		t.Errorf("a closed one is told %v", err)
+	}
+}

@@ -1,0 +1,242 @@
+#include "control/job_desk.h"
+
+#include <gtest/gtest.h>
+
+#include <condition_variable>
+#include <deque>
+
+#include "base/limits.h"
+#include "control/client_commits.h"
+#include "control/volume/reservations.h"
+
+namespace sluice::control {
+namespace {
+
+class NoUnits final : public Units {
+ public:
+  std::shared_ptr<lun::Unit> open(const lun::UnitIdentity&, const wire::DesiredVolume&) override {
+    return nullptr;
+  }
+  std::unique_ptr<UnitDoor> door(const std::shared_ptr<lun::Unit>&, uint16_t) override {
+    return nullptr;
+  }
+};
+
+class NoReactors final : public Reactors {
+ public:
+  unsigned count() const override { return 0; }
+  unsigned current() const override { return 0; }
+  void post(unsigned, std::function<void()>) override {}
+};
+
+// Jobs that are begun, for the test to end.
+class OpenJobs final : public StoragePool {
+ public:
+  struct Begun {
+    wire::Job job;
+    std::function<void(uint32_t)> progress;
+    std::function<void(JobOutcome)> done;
+  };
+  Result<std::shared_ptr<Place>> place(const wire::DesiredVolume&, std::function<void()>) override {
+    return Error{"there is none"};
+  }
+  void run_job(const wire::Job& job, const JobServices& services,
+               std::function<void(JobOutcome)> done) override {
+    const std::lock_guard lock(mutex_);
+    begun_.push_back({job, services.progress, std::move(done)});
+    changed_.notify_all();
+  }
+  void look_at(const std::string&, std::function<void(wire::PoolObserved)>) override {}
+
+  // The next that is begun; of attempt 0 where none is, after a while.
+  Begun next(std::chrono::milliseconds patience = std::chrono::seconds(20)) {
+    std::unique_lock lock(mutex_);
+    if (!changed_.wait_for(lock, patience, [this] { return !begun_.empty(); })) return {};
+    Begun first = std::move(begun_.front());
+    begun_.pop_front();
+    return first;
+  }
+  // Nothing is begun, though all that was posted before had its turn.
+  bool idle(Turns& turns) {
+    std::mutex mutex;
+    std::condition_variable changed;
+    bool passed = false;
+    turns.post("jobs of pool", [&] {
+      const std::lock_guard lock(mutex);
+      passed = true;
+      changed.notify_all();
+    });
+    std::unique_lock lock(mutex);
+    changed.wait(lock, [&] { return passed; });
+    const std::lock_guard own(mutex_);
+    return begun_.empty();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Begun> begun_;
+};
+
+class OnePool final : public PoolKind {
+ public:
+  explicit OnePool(std::shared_ptr<OpenJobs> pool) : pool_(std::move(pool)) {}
+  Result<std::shared_ptr<StoragePool>> open(const wire::DesiredPool&,
+                                            const PoolServices&) override {
+    return std::shared_ptr<StoragePool>(pool_);
+  }
+  bool stop() override { return true; }
+
+ private:
+  const std::shared_ptr<OpenJobs> pool_;
+};
+
+class JobDeskTest : public testing::Test {
+ protected:
+  JobDeskTest() {
+    wire::DesiredPool pool;
+    pool.set_uid("pool");
+    pool.mutable_rbd();
+    EXPECT_TRUE(volumes_.put_pool(pool));
+  }
+  ~JobDeskTest() override { turns_.stop(); }
+
+  static wire::Job resize(uint64_t attempt, int64_t size, const std::string& id = "u.resize") {
+    wire::Job job;
+    job.set_id(id);
+    job.set_pool_uid("pool");
+    job.set_attempt(attempt);
+    job.mutable_resize()->set_size_bytes(size);
+    return job;
+  }
+  // What was told, as "attempt permille problem".
+  std::vector<std::string> told() {
+    const std::lock_guard lock(mutex_);
+    return std::exchange(told_, {});
+  }
+
+  NoUnits units_;
+  NoReactors reactors_;
+  Turns turns_{2};
+  StreamReservations store_{{.request = [](const wire::ConnectRequest&) { return false; },
+                             .fenced = [](const std::string&) {},
+                             .turns = turns_}};
+  ClientCommits commits_{[](const wire::ConnectRequest&) { return false; }};
+  const std::shared_ptr<OpenJobs> pool_ = std::make_shared<OpenJobs>();
+  Volumes volumes_{{.units = units_,
+                    .turns = turns_,
+                    .reservations = store_,
+                    .report = [](const wire::VolumeObserved&) {},
+                    .services = {.commits = commits_, .incarnation = "i"},
+                    .rbd = std::make_shared<OnePool>(pool_),
+                    .nearly_full = nullptr}};
+  std::mutex mutex_;
+  std::vector<std::string> told_;
+  JobDesk desk_{{.volumes = volumes_,
+                 .turns = turns_,
+                 .reactors = reactors_,
+                 .tell = [this](const wire::JobResult& result) {
+                   const std::lock_guard lock(mutex_);
+                   told_.push_back(std::to_string(result.attempt()) + ' ' +
+                                   std::to_string(result.done_permille()) + ' ' + result.problem());
+                 }}};
+};
+
+using Told = std::vector<std::string>;
+
+TEST_F(JobDeskTest, WhatBecameOfAJobIsToldUnderItsAttempt) {
+  desk_.take(resize(7, 1));
+  const OpenJobs::Begun begun = pool_->next();
+  begun.progress(500);
+  begun.done({.problem = "no space"});
+  EXPECT_EQ(told(), (Told{"7 500 ", "7 1000 no space"}));
+}
+
+TEST_F(JobDeskTest, AnAttemptThatComesAgainWhileItIsUnderWayIsDoneOnce) {
+  desk_.take(resize(7, 1));
+  const OpenJobs::Begun begun = pool_->next();
+  desk_.take(resize(7, 1));
+  begun.done({});
+  EXPECT_TRUE(pool_->idle(turns_));
+  EXPECT_EQ(told(), Told{"7 1000 "});
+}
+
+// The stream may have ended before its result was stored.
+TEST_F(JobDeskTest, AnAttemptThatComesAgainAfterItHasEndedIsAnsweredAndNotDoneAgain) {
+  desk_.take(resize(7, 1));
+  pool_->next().done({.problem = "no space"});
+  EXPECT_EQ(told(), Told{"7 1000 no space"});
+  desk_.take(resize(7, 1));
+  EXPECT_TRUE(pool_->idle(turns_));
+  EXPECT_EQ(told(), Told{"7 1000 no space"});
+  desk_.take(resize(8, 1));
+  pool_->next().done({});
+  EXPECT_EQ(told(), Told{"8 1000 "});
+}
+
+// A control plane of an earlier version gives no numbers: it may be another attempt, for something
+// else.
+TEST_F(JobDeskTest, AJobWithoutAnAttemptIsDoneEachTime) {
+  for (int64_t size = 1; size <= 2; ++size) {
+    desk_.take(resize(0, size));
+    const OpenJobs::Begun begun = pool_->next();
+    EXPECT_EQ(begun.job.resize().size_bytes(), size);
+    begun.done({});
+  }
+  EXPECT_EQ(told(), (Told{"0 1000 ", "0 1000 "}));
+}
+
+// Blocklistings run out.
+TEST_F(JobDeskTest, ClientsAreShutOutEachTimeThatIsAskedFor) {
+  wire::Job job = resize(7, 1, "p.fence");
+  job.mutable_fence_clients()->add_clients("c");
+  for (int times = 0; times < 2; ++times) {
+    desk_.take(job);
+    const OpenJobs::Begun begun = pool_->next();
+    ASSERT_EQ(begun.job.attempt(), 7u);
+    begun.done({});
+  }
+}
+
+TEST_F(JobDeskTest, TheNewestOfOtherAttemptsWaitsForTheOneUnderWayAndIsAnsweredByItsOwnResult) {
+  desk_.take(resize(7, 1));
+  const OpenJobs::Begun first = pool_->next();
+  desk_.take(resize(3, 2));
+  desk_.take(resize(9, 3));
+  EXPECT_TRUE(pool_->idle(turns_)) << "two at once at one image";
+  first.done({});
+  EXPECT_EQ(told(), Told{}) << "of an attempt that nobody waits for";
+  const OpenJobs::Begun second = pool_->next();
+  EXPECT_EQ(second.job.attempt(), 9u);
+  EXPECT_EQ(second.job.resize().size_bytes(), 3);
+  second.done({.problem = "no space"});
+  EXPECT_EQ(told(), Told{"9 1000 no space"});
+  EXPECT_TRUE(pool_->idle(turns_));
+}
+
+TEST_F(JobDeskTest, AnAttemptThatIsAskedForAfterAllIsNotFollowedByTheOther) {
+  desk_.take(resize(7, 1));
+  const OpenJobs::Begun begun = pool_->next();
+  desk_.take(resize(8, 2));
+  desk_.take(resize(7, 1));
+  begun.done({});
+  EXPECT_TRUE(pool_->idle(turns_));
+  EXPECT_EQ(told(), Told{"7 1000 "});
+}
+
+TEST_F(JobDeskTest, OnlyTheLastResultsAreRemembered) {
+  const auto id = [](size_t i) { return "u" + std::to_string(i) + ".resize"; };
+  for (size_t i = 0; i <= limits::kMaxJobs; ++i) {
+    desk_.take(resize(7, 1, id(i)));
+    pool_->next().done({});
+  }
+  told();
+  desk_.take(resize(7, 1, id(1)));
+  EXPECT_TRUE(pool_->idle(turns_));
+  EXPECT_EQ(told(), Told{"7 1000 "});
+  desk_.take(resize(7, 1, id(0)));
+  EXPECT_EQ(pool_->next().job.id(), id(0));
+}
+
+}  // namespace
+}  // namespace sluice::control
