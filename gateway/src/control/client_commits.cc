@@ -1,24 +1,29 @@
 #include "control/client_commits.h"
 
+#include <utility>
 #include <vector>
 
 #include "base/limits.h"
 
 namespace sluice::control {
 
-void ClientCommits::add(const std::string& pool, const std::string& client, Told told) {
+uint64_t ClientCommits::add(const std::string& pool, const std::string& client, Told told) {
+  uint64_t added = 0;
   {
     const std::lock_guard lock(mutex_);
-    Entry& entry = entries_[{pool, client}];
-    entry = Entry();
+    added = next_entry_++;
+    Entry& entry = entries_[added];
+    entry.pool = pool;
+    entry.client = client;
     entry.told = std::make_shared<const Told>(std::move(told));
   }
   ask_all(false);
+  return added;
 }
 
-void ClientCommits::remove(const std::string& pool, const std::string& client) {
+void ClientCommits::remove(uint64_t added) {
   const std::lock_guard lock(mutex_);
-  entries_.erase({pool, client});
+  entries_.erase(added);
 }
 
 // Asks for those that have no answer, nor a question under way.
@@ -27,22 +32,22 @@ void ClientCommits::ask_all(bool recorded_too) {
   const Nanos now = now_();
   {
     const std::lock_guard lock(mutex_);
-    for (auto& [key, entry] : entries_) {
+    for (auto& [added, entry] : entries_) {
       if (entry.request != 0 || entry.state == State::kFenced) continue;
       if (!recorded_too && (entry.state == State::kRecorded || now < entry.again)) continue;
       entry.request = next_request_++;
       entry.again = now + limits::kClientAgain;
       wire::RadosClientCommit& commit = *messages.emplace_back().mutable_rados_client_commit();
       commit.set_request_id(entry.request);
-      commit.set_pool_uid(key.first);
-      commit.set_client(key.second);
+      commit.set_pool_uid(entry.pool);
+      commit.set_client(entry.client);
     }
   }
   for (wire::ConnectRequest& message : messages) {
     const uint64_t id = message.rados_client_commit().request_id();
     if (request_(std::move(message))) continue;
     const std::lock_guard lock(mutex_);  // there is no stream
-    for (auto& [key, entry] : entries_) {
+    for (auto& [added, entry] : entries_) {
       if (entry.request == id) entry.request = 0;
     }
   }
@@ -55,7 +60,7 @@ void ClientCommits::received(const wire::RadosClientOutcome& outcome) {
   State state = State::kAsked;
   {
     const std::lock_guard lock(mutex_);
-    for (auto& [key, entry] : entries_) {
+    for (auto& [added, entry] : entries_) {
       if (outcome.request_id() == 0 || entry.request != outcome.request_id()) continue;
       entry.request = 0;
       if (outcome.result() == wire::COMMIT_RESULT_COMMITTED) entry.state = State::kRecorded;
@@ -70,7 +75,7 @@ void ClientCommits::received(const wire::RadosClientOutcome& outcome) {
 // What was asked over that stream has no answer, and gets none.
 void ClientCommits::lost() {
   const std::lock_guard lock(mutex_);
-  for (auto& [key, entry] : entries_) entry.request = 0;
+  for (auto& [added, entry] : entries_) entry.request = 0;
 }
 
 void ClientCommits::tick() { ask_all(false); }

@@ -14,7 +14,6 @@
 #include <memory>
 #include <mutex>
 #include <string>
-#include <utility>
 
 #include "control/volume/turns.h"
 #include "control/wire.h"
@@ -33,10 +32,11 @@ class ClientCommits {
       : request_(std::move(request)), now_(std::move(now)) {}
 
   // Asks for `client` to be recorded for the pool. `told` comes with every answer, on any thread;
-  // it must not wait.
-  void add(const std::string& pool, const std::string& client, Told told);
-  // Nothing is told of it any more, but for what is being told right now.
-  void remove(const std::string& pool, const std::string& client);
+  // it must not wait. Each who asks is told: a pool that was changed may have the client that its
+  // former self still has, too. The number is what remove() knows it by, never 0.
+  uint64_t add(const std::string& pool, const std::string& client, Told told);
+  // Nothing is told to it any more, but for what is being told right now.
+  void remove(uint64_t added);
 
   // --- the stream's
   void connected();
@@ -45,8 +45,9 @@ class ClientCommits {
   void tick();  // a few times a second
 
  private:
-  using Key = std::pair<std::string, std::string>;  // pool, client
   struct Entry {
+    std::string pool;
+    std::string client;
     State state = State::kAsked;
     uint64_t request = 0;  // under way; 0: none
     Nanos again = 0;       // not before
@@ -57,7 +58,8 @@ class ClientCommits {
   const std::function<bool(wire::ConnectRequest)> request_;
   const std::function<Nanos()> now_;
   std::mutex mutex_;
-  std::map<Key, Entry> entries_;
+  std::map<uint64_t, Entry> entries_;  // by what add() gave
+  uint64_t next_entry_ = 1;
   uint64_t next_request_ = 1;
 };
 

@@ -11,8 +11,8 @@ using State = ClientCommits::State;
 
 class ClientCommitsTest : public testing::Test {
  protected:
-  void add(const std::string& client) {
-    commits_.add("pool", client, [this](State state, const std::string& why) {
+  uint64_t add(const std::string& client) {
+    return commits_.add("pool", client, [this](State state, const std::string& why) {
       told_.push_back(state);
       why_ = why;
     });
@@ -101,7 +101,7 @@ TEST_F(ClientCommitsTest, ARefusalIsToldAndAskedAgainAfterAWhile) {
 }
 
 TEST_F(ClientCommitsTest, OneThatIsShutOutIsNeverAskedForAgain) {
-  add("a");
+  const uint64_t a = add("a");
   answer(wire::COMMIT_RESULT_COMMITTED);
   commits_.lost();
   commits_.connected();
@@ -110,10 +110,30 @@ TEST_F(ClientCommitsTest, OneThatIsShutOutIsNeverAskedForAgain) {
   commits_.lost();
   commits_.connected();
   EXPECT_EQ(asked_.size(), 2u);
-  commits_.remove("pool", "a");
+  commits_.remove(a);
   add("b");
   ASSERT_EQ(asked_.size(), 3u);
   EXPECT_EQ(asked_.back().client(), "b");
+}
+
+// A pool of which something was changed that its client doesn't hang on: the former one lives as
+// long as a volume's place.
+TEST_F(ClientCommitsTest, TwoThatHaveTheSameClientAreBothToldAndOneThatGoesLeavesTheOther) {
+  const uint64_t former = add("a");
+  answer(wire::COMMIT_RESULT_COMMITTED);
+  const uint64_t later = add("a");
+  EXPECT_NE(former, later);
+  ASSERT_EQ(asked_.size(), 2u);
+  EXPECT_EQ(asked_.back().client(), "a");
+  commits_.remove(former);
+  told_.clear();
+  answer(wire::COMMIT_RESULT_COMMITTED);
+  EXPECT_EQ(told_, std::vector{State::kRecorded}) << "the volumes of the later one would wait";
+  commits_.connected();
+  ASSERT_EQ(asked_.size(), 3u);
+  commits_.remove(later);
+  commits_.connected();
+  EXPECT_EQ(asked_.size(), 3u);
 }
 
 }  // namespace

@@ -2,15 +2,13 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
-#include <condition_variable>
-#include <set>
 #include <utility>
 
 #include "backend/failure.h"
 #include "backend/spec.h"
 #include "base/limits.h"
 #include "base/log.h"
+#include "rbd/closing_images.h"
 #include "rbd/workers.h"
 
 namespace sluice::rbd {
@@ -19,58 +17,31 @@ namespace {
 using backend::fail;
 using backend::format_size;
 
-// Images on their way out, by name.
-class Closing {
- public:
-  void add(const std::string& name) {
-    const std::lock_guard lock(mutex_);
-    names_.insert(name);
-  }
-  void remove(const std::string& name) {
-    const std::lock_guard lock(mutex_);
-    names_.erase(names_.find(name));
-    changed_.notify_all();
-  }
-  void wait_for(const std::string& name) {
-    std::unique_lock lock(mutex_);
-    changed_.wait_for(lock, std::chrono::nanoseconds(limits::kImageOpens / 2),
-                      [&] { return !names_.contains(name); });
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::multiset<std::string> names_;
-};
-
-Closing& closing() {
-  static Closing& all = *new Closing;  // workers may outlive statics
-  return all;
-}
-
 }  // namespace
 
-// By a client that all images of this process share.
-Result<std::unique_ptr<Image>> ServedImage::open_shared() {
+// The one that was given; else by a client that all images of this process share.
+Result<std::shared_ptr<Pool>> ServedImage::find_pool() {
+  if (given_) return given_->pool;
   const ImageName name = ImageName::parse(spec_.path);
   auto client = RadosClient::shared(spec_.ceph);
   if (!client) return fail(spec_.path, client.error(), "");
-  auto pool = (*client)->pool(name.pool, name.space);
-  if (!pool) return Error{pool.error()};
-  const auto access = spec_.read_only ? Image::Access::kReadOnly : Image::Access::kOwned;
-  auto image = Image::open(std::move(*pool), name.image, access);
-  if (!image) return image;
-  (*client)->watch_fence([weak = weak_from_this()] {
-    if (auto self = weak.lock()) self->fence(true);
-  });
-  return image;
+  return (*client)->pool(name.pool, name.space);
 }
 
 Result<std::unique_ptr<Image>> ServedImage::open_image() {
-  auto image = given_ ? Image::open(given_->pool, ImageName::parse(spec_.path).image,
-                                    Image::Access::kOwned, given_->takeover)
-                      : open_shared();
-  if (!image || spec_.read_only) return image;
+  auto pool = find_pool();
+  if (!pool) return Error{pool.error()};
+  RadosClient& client = (*pool)->client();
+  const auto access = spec_.read_only ? Image::Access::kReadOnly : Image::Access::kOwned;
+  auto image = Image::open(std::move(*pool), ImageName::parse(spec_.path).image, access,
+                           given_ ? given_->takeover : Takeover());
+  if (!image) return image;
+  if (!given_) {
+    client.watch_fence([weak = weak_from_this()] {
+      if (auto self = weak.lock()) self->fence(true);
+    });
+  }
+  if (spec_.read_only) return image;
   const Result<void> watched = (*image)->watch([weak = weak_from_this()] {
     const auto self = weak.lock();
     if (!self || self->following_.exchange(true)) return;
@@ -116,8 +87,17 @@ Result<void> ServedImage::adopt_size(Image& image) {
   return {};
 }
 
+Result<void> ServedImage::wait_for_former() {
+  const auto pool = find_pool();
+  if (!pool) return Error{pool.error()};
+  cluster_ = pool.value()->client().cluster_id();
+  ClosingImages::instance().wait_for({cluster_, spec_.path}, limits::kImageOpens / 2);
+  return {};
+}
+
 Result<void> ServedImage::open() {
-  closing().wait_for(spec_.path);
+  Result<void> waited = wait_for_former();
+  if (!waited) return waited;
   const std::lock_guard lock(life_);
   auto image = open_image();
   if (!image) return Error{image.error()};
@@ -245,7 +225,7 @@ Result<void> ServedImage::check() {
   return {};
 }
 
-void ServedImage::begin_closing() { closing().add(spec_.path); }
+void ServedImage::begin_closing() { ClosingImages::instance().add({cluster_, spec_.path}); }
 
 void ServedImage::shut() {
   std::shared_ptr<Pool> pool;  // its client may go with it, which takes a while: here
@@ -255,7 +235,7 @@ void ServedImage::shut() {
     take_away();
     if (given_) pool = std::move(given_->pool);
   }
-  closing().remove(spec_.path);
+  ClosingImages::instance().remove({cluster_, spec_.path});
   if (given_ && given_->closed) given_->closed();
 }
 

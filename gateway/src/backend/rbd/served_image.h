@@ -65,7 +65,8 @@ class ServedImage : public std::enable_shared_from_this<ServedImage> {
 
  private:
   Result<std::unique_ptr<Image>> open_image();
-  Result<std::unique_ptr<Image>> open_shared();
+  Result<std::shared_ptr<Pool>> find_pool();
+  Result<void> wait_for_former();  // that is on its way out, if there is one
   Result<void> adopt_size(Image& image);
   void serve(std::unique_ptr<Image> image);
   void take_away();
@@ -75,6 +76,7 @@ class ServedImage : public std::enable_shared_from_this<ServedImage> {
   const backend::Spec spec_;
   const std::unique_ptr<Given> given_;  // null: no cluster
   const std::string group_;
+  std::string cluster_;  // fsid, once open() has asked
   std::atomic<Slot*> current_ = nullptr;
   std::atomic<uint64_t> size_ = 0;   // bytes; never less than hosts were told
   std::atomic<uint64_t> found_ = 0;  // bytes the image has

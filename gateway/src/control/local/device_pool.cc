@@ -10,6 +10,7 @@
 #include "backend/spec.h"
 #include "base/limits.h"
 #include "control/client.h"
+#include "control/local/device_choice.h"
 #include "control/local/device_place.h"
 #include "control/local/record_files.h"
 
@@ -18,7 +19,7 @@ namespace {
 
 constexpr const char* kGuard = "devices.guard";
 constexpr const char* kId = "id";
-constexpr size_t kMaxLocation = 255;
+constexpr size_t kMaxLocation = 240;  // a file's name has room for an ending
 
 JobOutcome problem(std::string why) { return {.problem = std::move(why)}; }
 
@@ -70,6 +71,8 @@ std::string none_is_free(const std::vector<SurveyedDevice>& all, int64_t wanted)
          backend::format_size(static_cast<uint64_t>(wanted)) + " or more" +
          (why.empty() ? why : why + ")") + "; add a device to the pool";
 }
+
+std::string records_of(const LocalPool& home) { return home.path() + "/.sluice"; }
 
 // Why it can't be told that no device has the volume; empty: none has it.
 std::string where_it_may_be(const std::vector<SurveyedDevice>& all, const std::string& location) {
@@ -144,16 +147,23 @@ JobOutcome DevicePool::create(const wire::CreateImage& job) const {
   const auto size = static_cast<uint64_t>(job.size_bytes());
   const Result<FileDescriptor> guarded = guard(*home_);
   if (!guarded) return problem(guarded.error());
+  const std::string records = records_of(*home_);
   const std::vector<SurveyedDevice> all = survey(devices_);
   if (const SurveyedDevice* has = find(all, location)) {
     return has->usable >= size ? JobOutcome() : problem(too_small(*has, job.size_bytes()));
   }
+  const auto before = chosen_device(home_->records(), location, records);
+  if (!before) return problem(before.error());
+  const std::string unsure = before.value() ? where_it_may_be(all, location) : std::string();
+  if (!unsure.empty()) return problem(unsure + "; it was put on " + *before.value());
   const SurveyedDevice* best = nullptr;
   for (const SurveyedDevice& device : all) {
     if (!device.is_free() || device.usable < size) continue;
     if (best == nullptr || device.usable < best->usable) best = &device;
   }
   if (best == nullptr) return problem(none_is_free(all, job.size_bytes()));
+  const Result<void> chosen = choose_device(home_->records(), location, best->path, records);
+  if (!chosen) return problem(chosen.error());
   const Result<void> taken = take(*best, location);
   return taken ? JobOutcome() : problem(taken.error());
 }
@@ -171,9 +181,10 @@ void DevicePool::remove(const wire::DeleteImage& job, const JobServices& service
                         std::function<void(JobOutcome)> done) const {
   const std::vector<SurveyedDevice> all = survey(devices_);
   const SurveyedDevice* device = find(all, job.location());
-  const auto wiped = [home = home_, uid = job.volume_uid(), done] {
+  const auto wiped = [home = home_, uid = job.volume_uid(), location = job.location(), done] {
+    forget_device(home->records(), location);
     if (uid.empty()) return done({});
-    const Result<void> gone = remove_records(home->records(), uid, home->path() + "/.sluice");
+    const Result<void> gone = remove_records(home->records(), uid, records_of(*home));
     done(problem(gone ? std::string() : gone.error()));
   };
   if (device == nullptr) {

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "backend/test_places.h"
+#include "control/local/device_choice.h"
 #include "control/test_objects.h"
 
 namespace sluice::control {
@@ -297,6 +298,49 @@ TEST_F(DevicePoolTest, AVolumeThatMayBeOnADeviceThatCantBeReadIsNotDeletedUntilI
   EXPECT_FALSE(place->record().value());
   EXPECT_EQ(create(*a, "volume-2", 6 * kMiB).problem, "");
   EXPECT_EQ(label(1)->location, "volume-2") << "it is free again";
+}
+
+// The job has come again: what it did the first time nobody has heard.
+TEST_F(DevicePoolTest, AVolumeThatMayBeOnADeviceThatCantBeReadIsPutOnNoOther) {
+  const std::string device = paths_[1];
+  backend::LoopDevice no_medium(place_.file("0"), 0);
+  if (!no_medium.skip_reason().empty()) GTEST_SKIP() << no_medium.skip_reason();
+  const std::string alias = paths_[1] = alias_of(1);
+  auto a = pool("a");
+  EXPECT_EQ(create(*a, "volume-1", 6 * kMiB).problem, "");
+  auto b = pool("b");
+  for (const std::string& instead : {directory_.path() + "/gone", no_medium.path()}) {
+    point(alias, instead);
+    for (DevicePool* one : {a.get(), b.get()}) {
+      const std::string why = create(*one, "volume-1", 6 * kMiB).problem;
+      EXPECT_THAT(why, HasSubstr("volume-1 may be on a device that can't be read"));
+      EXPECT_THAT(why, HasSubstr("connect that again, or take it out of the pool's list"));
+      EXPECT_THAT(why, HasSubstr("it was put on " + alias));
+      EXPECT_FALSE(label(0) || label(2)) << "it has two";
+    }
+  }
+  EXPECT_EQ(create(*b, "volume-2", 6 * kMiB).problem, "") << "it never was on any";
+  EXPECT_EQ(label(0)->location, "volume-2");
+
+  point(alias, device);
+  EXPECT_EQ(create(*b, "volume-1", 6 * kMiB).problem, "");
+  EXPECT_FALSE(label(2)) << "it has two";
+  EXPECT_EQ(remove(*b, "volume-1").problem, "");
+  point(alias, directory_.path() + "/gone");
+  EXPECT_EQ(create(*a, "volume-1", 6 * kMiB).problem, "") << "it is on none any more";
+  EXPECT_EQ(label(2)->location, "volume-1");
+}
+
+TEST_F(DevicePoolTest, AVolumeWhoseDeviceWasChosenAndNotLabelledYetGetsOneAgain) {
+  auto a = pool("a");
+  {
+    const FileDescriptor user(::open(paths_[1].c_str(), O_RDWR | O_EXCL | O_CLOEXEC));
+    const Result<FileDescriptor> records = open_directory(directory_.path() + "/r/.sluice");
+    ASSERT_TRUE(records) << records.error();
+    ASSERT_TRUE(choose_device(records.value().get(), "volume-1", paths_[1], "").ok());
+    EXPECT_EQ(create(*a, "volume-1", 6 * kMiB).problem, "");
+  }
+  EXPECT_EQ(label(0)->location, "volume-1");
 }
 
 TEST_F(DevicePoolTest, ADeletionIsHeldUpByNoOtherVolumesDeviceAndByNoForeignOne) {

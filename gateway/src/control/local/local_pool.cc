@@ -1,18 +1,15 @@
 #include "control/local/local_pool.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <sys/file.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
 
 #include "backend/spec.h"
 #include "base/limits.h"
+#include "control/local/handover_socket.h"
 #include "control/local/jobs.h"
 #include "control/local/node_place.h"
 
@@ -21,27 +18,6 @@ namespace {
 
 constexpr const char* kRecords = ".sluice";
 constexpr std::string_view kSocketEnd = ".sock";
-
-// Sockets of gateways that were killed: nobody listens on them any more.
-void remove_stale_sockets(int directory) {
-  const int copy = ::openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  DIR* list = copy < 0 ? nullptr : ::fdopendir(copy);
-  if (list == nullptr) return;
-  while (const dirent* entry = ::readdir(list)) {
-    const std::string name = entry->d_name;
-    if (!name.ends_with(kSocketEnd)) continue;
-    const FileDescriptor probe(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    const std::string path = "/proc/self/fd/" + std::to_string(directory) + '/' + name;
-    std::strncpy(address.sun_path, path.c_str(), sizeof address.sun_path - 1);
-    if (::connect(probe.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 &&
-        errno == ECONNREFUSED) {
-      ::unlinkat(directory, name.c_str(), 0);
-    }
-  }
-  ::closedir(list);
-}
 
 class LocalPlace final : public NodePlace {
  public:
@@ -125,7 +101,7 @@ Result<std::shared_ptr<LocalPool>> LocalPool::open(const std::string& directory,
   std::shared_ptr<LocalPool> pool(new LocalPool(directory, std::move(top).value(),
                                                 std::move(records).value(),
                                                 this_process(incarnation, socket)));
-  Result<std::unique_ptr<HandoverServer>> server =
+  Result<std::shared_ptr<HandoverServer>> server =
       HandoverServer::start(pool->records(), socket, std::move(asked));
   if (!server) return Error{directory + ": " + server.error()};
   pool->server_ = std::move(server).value();

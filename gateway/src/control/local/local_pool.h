@@ -41,7 +41,7 @@ class LocalPool : public StoragePool, public std::enable_shared_from_this<LocalP
   const FileDescriptor directory_;
   const FileDescriptor records_;
   const Holder self_;
-  std::unique_ptr<HandoverServer> server_;
+  std::shared_ptr<HandoverServer> server_;
 };
 
 }  // namespace sluice::control

@@ -6,42 +6,27 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <csignal>
 #include <cstring>
 #include <fstream>
+#include <map>
 #include <mutex>
 #include <sstream>
 #include <thread>
+#include <tuple>
+#include <utility>
 
 #include "base/limits.h"
 #include "base/log.h"
+#include "control/local/handover_socket.h"
 
 namespace sluice::control {
 namespace {
 
 constexpr Nanos kRequestPatience = 200 * kMillisecond;  // a request is one line, sent at once
-
-// A pool's path may be longer than the 107 bytes that a socket's may have.
-sockaddr_un address_of(int directory, const std::string& name) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  const std::string path = "/proc/self/fd/" + std::to_string(directory) + '/' + name;
-  std::strncpy(address.sun_path, path.c_str(), sizeof address.sun_path - 1);
-  return address;
-}
-
-bool plain_name(const std::string& name) {
-  return !name.empty() && name.size() <= 64 && name.find('/') == std::string::npos && name != "." &&
-         name != "..";
-}
-
-FileDescriptor unix_socket() {
-  return FileDescriptor(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-}
 
 void set_patience(int fd, Nanos patience) {
   timeval limit{};
@@ -56,14 +41,18 @@ bool send_line(int fd, const std::string& line) {
   return ::send(fd, text.data(), text.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(text.size());
 }
 
-// Empty: none came in time, or not a whole one.
-std::string receive_line(int fd) {
+// Empty: none came, or not a whole one. *closed: the other side has closed, so none will.
+std::string receive_line(int fd, bool* closed) {
   std::string text;
+  *closed = false;
   char block[limits::kMaxHandoverRequest];
   while (text.size() < limits::kMaxHandoverRequest) {
     const ssize_t n = ::recv(fd, block, sizeof block, 0);
     if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return {};
+    if (n <= 0) {
+      *closed = n == 0 || errno == ECONNRESET;
+      return {};
+    }
     text.append(block, static_cast<size_t>(n));
     if (text.ends_with('\n')) return text.substr(0, text.size() - 1);
   }
@@ -76,19 +65,26 @@ ino_t inode_of(int directory, const std::string& name) {
   return ::fstatat(directory, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 ? status.st_ino : 0;
 }
 
-// Only this process has its sockets' names. A server that ends looks whose its name is before it
-// removes it: none must begin in between.
-std::mutex& names_mutex() {
-  static std::mutex mutex;
-  return mutex;
+class ServerImpl;
+
+// What serves, by the directory's device and inode and the socket's name: pools see a directory by
+// several paths. Held, too, while a name is made or removed.
+struct Serving {
+  using Key = std::tuple<dev_t, ino_t, std::string>;
+  std::mutex mutex;
+  std::map<Key, std::weak_ptr<ServerImpl>> all;
+};
+Serving& serving() {
+  static Serving& one = *new Serving;  // outlives statics
+  return one;
 }
 
 class ServerImpl final : public HandoverServer {
  public:
-  ServerImpl(FileDescriptor directory, std::string name, ino_t inode, FileDescriptor socket,
+  ServerImpl(FileDescriptor directory, Serving::Key key, ino_t inode, FileDescriptor socket,
              Asked asked)
       : directory_(std::move(directory)),
-        name_(std::move(name)),
+        key_(std::move(key)),
         inode_(inode),
         socket_(std::move(socket)),
         wake_(::eventfd(0, EFD_CLOEXEC)),
@@ -99,13 +95,15 @@ class ServerImpl final : public HandoverServer {
     const uint64_t one = 1;
     [[maybe_unused]] const ssize_t n = ::write(wake_.get(), &one, sizeof one);
     thread_.join();
-    // A pool that was changed has a new server by this name, and the old one lives as long as a
-    // volume's place does. The new one's socket has to stay: who can't reach it kills this process.
-    const std::lock_guard lock(names_mutex());
-    if (inode_of(directory_.get(), name_) == inode_) {
-      ::unlinkat(directory_.get(), name_.c_str(), 0);
-    }
+    const std::lock_guard lock(serving().mutex);
+    // One that began meanwhile has the name, and its place among those that serve.
+    if (has_name()) ::unlinkat(directory_.get(), name().c_str(), 0);
+    const auto at = serving().all.find(key_);
+    if (at != serving().all.end() && at->second.expired()) serving().all.erase(at);
   }
+
+  // Whether who asks by the name gets here.
+  bool has_name() const { return inode_of(directory_.get(), name()) == inode_; }
 
  private:
   void serve() {
@@ -120,7 +118,8 @@ class ServerImpl final : public HandoverServer {
 
   void answer(int fd) {
     set_patience(fd, kRequestPatience);
-    std::istringstream words(receive_line(fd));
+    bool closed = false;
+    std::istringstream words(receive_line(fd, &closed));
     std::string verb, volume;
     unsigned version = 0;
     uint64_t order = 0;
@@ -133,8 +132,10 @@ class ServerImpl final : public HandoverServer {
     if (given.yield == Yield::kNotHeld) send_line(fd, "not-held");
   }
 
+  const std::string& name() const { return std::get<std::string>(key_); }
+
   const FileDescriptor directory_;
-  const std::string name_;
+  const Serving::Key key_;
   const ino_t inode_;  // of what it has bound; not another's while socket_ is open
   const FileDescriptor socket_;
   const FileDescriptor wake_;
@@ -149,7 +150,7 @@ HolderAnswer parse_answer(const std::string& line) {
   std::istringstream words(line);
   std::string verb;
   if (words >> verb >> answer.order && verb == "refused") return answer;
-  return {Yield::kSilent, 0};
+  return {Yield::kUnreachable, 0};
 }
 
 // Field 22 of /proc/PID/stat; 0: no such process here.
@@ -169,28 +170,26 @@ uint64_t start_time_of(int64_t pid) {
 
 }  // namespace
 
-Result<std::unique_ptr<HandoverServer>> HandoverServer::start(int directory,
+Result<std::shared_ptr<HandoverServer>> HandoverServer::start(int directory,
                                                               const std::string& name,
                                                               Asked asked) {
   FileDescriptor copy(::fcntl(directory, F_DUPFD_CLOEXEC, 0));
-  FileDescriptor socket = unix_socket();
-  if (!copy.valid() || !socket.valid() || !plain_name(name)) {
+  struct stat status{};
+  if (!copy.valid() || ::fstat(copy.get(), &status) != 0) {
     return Error{"can't make the socket " + name + ": " + reason_of(errno)};
   }
-  const std::lock_guard lock(names_mutex());
-  // Renamed once it listens: whoever asks by that name meanwhile reaches the former server.
-  const std::string fresh = name + ".new";
-  ::unlinkat(directory, fresh.c_str(), 0);
-  const sockaddr_un address = address_of(copy.get(), fresh);
-  if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
-      ::fchmodat(directory, fresh.c_str(), 0600, 0) != 0 || ::listen(socket.get(), 128) != 0 ||
-      ::renameat(directory, fresh.c_str(), directory, name.c_str()) != 0) {
-    return Error{"can't listen on the socket " + name +
-                 " in the pool's .sluice directory: " + reason_of(errno)};
-  }
-  const ino_t inode = inode_of(directory, name);
-  return std::unique_ptr<HandoverServer>(std::make_unique<ServerImpl>(
-      std::move(copy), name, inode, std::move(socket), std::move(asked)));
+  const Serving::Key key(status.st_dev, status.st_ino, name);
+  std::shared_ptr<ServerImpl> there;  // may end here, and takes the lock for that
+  const std::lock_guard lock(serving().mutex);
+  if (const auto at = serving().all.find(key); at != serving().all.end()) there = at->second.lock();
+  if (there && there->has_name()) return std::shared_ptr<HandoverServer>(there);
+  Result<FileDescriptor> socket = listen_by_name(copy.get(), name);
+  if (!socket) return Error{socket.error()};
+  const ino_t inode = inode_of(copy.get(), name);
+  const auto server = std::make_shared<ServerImpl>(std::move(copy), key, inode,
+                                                   std::move(socket).value(), std::move(asked));
+  serving().all[key] = server;
+  return std::shared_ptr<HandoverServer>(server);
 }
 
 HolderAnswer ask_holder(int directory, const Holder& holder, const std::string& volume,
@@ -206,7 +205,11 @@ HolderAnswer ask_holder(int directory, const Holder& holder, const std::string& 
   if (!send_line(socket.get(), "lock 1 " + volume + ' ' + std::to_string(order))) {
     return {Yield::kUnreachable, 0};
   }
-  return parse_answer(receive_line(socket.get()));
+  bool closed = false;
+  const std::string line = receive_line(socket.get(), &closed);
+  // Who closes doesn't hang: it ends, and with it the lock, or can be asked again.
+  if (line.empty()) return {closed ? Yield::kUnreachable : Yield::kSilent, 0};
+  return parse_answer(line);
 }
 
 Result<void> kill_holder(const Holder& holder, const Holder& self) {

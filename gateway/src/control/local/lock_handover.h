@@ -1,7 +1,7 @@
 // How gateways of one node pass the lock of a local volume on (DESIGN R2): who wants it asks the
 // process that the record names, over a UNIX socket in the pool's `.sluice` directory. A holder
-// yields to an order that is as new as its own or newer, refuses an older one. One that doesn't
-// answer within limits::kHolderPatience is killed, by a pidfd that is proven to be of that process.
+// yields to an order that is as new as its own or newer, refuses an older one. One that gives no
+// answer for limits::kHolderPatience is killed, by a pidfd that is proven to be of that process.
 //
 // One request per connection, one line each way:
 //   lock 1 <volume uid> <order>     ->   yielding | refused <order> | not-held
@@ -22,23 +22,26 @@ enum class Yield : uint8_t {
   kRefused,   // it has a newer order
   kNotHeld,   // it has no lock on that volume
   // --- never said, but found out by who asks
-  kSilent,       // no answer in time
-  kUnreachable,  // nobody listens on its socket: it ends, or has ended
+  kSilent,  // no answer in time: it hangs
+  // Nobody listens on its socket, or it closed without an answer: it ends, has ended, or didn't get
+  // the whole question in time. Worth asking once more.
+  kUnreachable,
 };
 struct HolderAnswer {
   Yield yield = Yield::kNotHeld;
   uint64_t order = 0;  // the holder's, with kRefused
 };
 
-// The holder's end, one per pool.
+// The holder's end. Pools of one directory share it: the old one of a pool that was changed lives
+// as long as a volume's place does, and what is held through it is asked for by the same name.
 class HandoverServer {
  public:
   using Asked = std::function<HolderAnswer(const std::string& volume, uint64_t order)>;
-  // Listens on `name` in `directory`, replacing what a former process left there. `asked` runs on
-  // the server's thread and must answer at once.
-  static Result<std::unique_ptr<HandoverServer>> start(int directory, const std::string& name,
+  // Listens on `name` in `directory`; where this process does so already, that is the one. `asked`
+  // answers for the process, whatever pool: it runs on the server's thread and must do so at once.
+  static Result<std::shared_ptr<HandoverServer>> start(int directory, const std::string& name,
                                                        Asked asked);
-  // Stops, and removes the socket unless a later server has its name by now.
+  // Stops, and removes the socket.
   virtual ~HandoverServer() = default;
 };
 

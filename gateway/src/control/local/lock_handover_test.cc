@@ -2,16 +2,20 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <sys/file.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <csignal>
 #include <filesystem>
+#include <set>
 #include <thread>
 #include <vector>
 
+#include "control/local/handover_socket.h"
 #include "control/local/local_pool.h"
 #include "control/test_objects.h"
 
@@ -43,6 +47,13 @@ class HandoverTest : public testing::Test {
     ASSERT_EQ(::ftruncate(fd, 1 << 20), 0);
     ::close(fd);
   }
+  std::set<std::string> sockets() const {
+    std::set<std::string> names;
+    for (const auto& entry : std::filesystem::directory_iterator(directory_.path() + "/.sluice")) {
+      if (entry.is_socket()) names.insert(entry.path().filename());
+    }
+    return names;
+  }
   TestDirectory directory_;
   std::string asked_;
 };
@@ -58,15 +69,79 @@ TEST_F(HandoverTest, TheHolderIsAskedOverTheSocketThatItsRecordNames) {
 }
 
 TEST_F(HandoverTest, ASocketWithoutAProcessIsUnreachableAndIsSweptAway) {
+  const auto first = pool("a", {});
   Holder gone;
   gone.socket = "gone.sock";
-  const auto here = pool("b", {});
-  EXPECT_EQ(ask_holder(here->records(), gone, kVolumeUid, 1, kSecond).yield, Yield::kUnreachable);
+  ASSERT_TRUE(listen_by_name(first->records(), gone.socket)) << "and closed again";
+  {
+    const FileDescriptor killed_early = unix_socket();
+    const sockaddr_un address = address_of(first->records(), "early.sock.new");
+    ASSERT_EQ(
+        ::bind(killed_early.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+  }
+  EXPECT_EQ(ask_holder(first->records(), gone, kVolumeUid, 1, kSecond).yield, Yield::kUnreachable);
+  EXPECT_EQ(sockets(), (std::set<std::string>{"a.sock", "early.sock.new", "gone.sock"}));
+  const auto second = pool("b", {});
+  EXPECT_EQ(sockets(), (std::set<std::string>{"a.sock", "b.sock"}));
+}
+
+TEST_F(HandoverTest, AServerBeginsWhileOthersSweep) {
+  const Result<FileDescriptor> directory = open_directory(directory_.path());
+  ASSERT_TRUE(directory) << directory.error();
+  std::atomic<bool> ended = false;
+  std::thread sweeper([&] {
+    while (!ended) remove_stale_sockets(directory.value().get());
+  });
+  for (int i = 0; i < 2000; ++i) {
+    const auto started = HandoverServer::start(directory.value().get(), "a.sock",
+                                               [](auto&&...) { return HolderAnswer(); });
+    EXPECT_TRUE(started) << i << ": " << started.error();
+  }
+  ended = true;
+  sweeper.join();
+}
+
+// One that ends, or that hadn't the whole question in time, is no reason to kill at once.
+TEST_F(HandoverTest, WhoClosesWithoutAnAnswerIsUnreachableAndOnlyWhoHangsIsSilent) {
+  const Result<FileDescriptor> directory = open_directory(directory_.path());
+  ASSERT_TRUE(directory) << directory.error();
+  Holder holder;
+  holder.socket = "a.sock";
+  const auto ask = [&](Nanos patience) {
+    return ask_holder(directory.value().get(), holder, kVolumeUid, 1, patience).yield;
+  };
+  Result<FileDescriptor> socket = listen_by_name(directory.value().get(), holder.socket);
+  ASSERT_TRUE(socket) << socket.error();
+  EXPECT_EQ(ask(50 * kMillisecond), Yield::kSilent);
+  // What waited goes first: nobody reads that any more.
+  ::close(::accept(socket.value().get(), nullptr, nullptr));
+
+  std::thread closing([&] {
+    const FileDescriptor unread(::accept(socket.value().get(), nullptr, nullptr));
+    char byte = 0;
+    EXPECT_EQ(::recv(unread.get(), &byte, 1, 0), 1);
+  });
+  EXPECT_EQ(ask(20 * kSecond), Yield::kUnreachable) << "closed with a part of it unread";
+  closing.join();
+  closing = std::thread([&] {
+    const FileDescriptor read(::accept(socket.value().get(), nullptr, nullptr));
+    char line[256];
+    EXPECT_GT(::recv(read.get(), line, sizeof line, 0), 1);
+  });
+  EXPECT_EQ(ask(20 * kSecond), Yield::kUnreachable) << "closed, all read";
+  closing.join();
+  closing = std::thread([&] {
+    pollfd asked{socket.value().get(), POLLIN, 0};
+    EXPECT_EQ(::poll(&asked, 1, -1), 1);
+    socket = FileDescriptor();
+  });
+  EXPECT_EQ(ask(20 * kSecond), Yield::kUnreachable) << "ended before it took the connection";
+  closing.join();
 }
 
 // As where an administrator edits the devices of a pool whose volumes are served.
 TEST_F(HandoverTest, AServerThatEndsLeavesTheSocketToALaterOneOfItsName) {
-  auto former = pool("a", {Yield::kNotHeld, 0});
+  auto former = pool("a", {Yield::kRefused, 12});
   auto later = pool("a", {Yield::kRefused, 12});
   const Holder holder = later->self();
   const auto other = pool("b", {});
@@ -75,13 +150,34 @@ TEST_F(HandoverTest, AServerThatEndsLeavesTheSocketToALaterOneOfItsName) {
   EXPECT_EQ(answer.yield, Yield::kRefused);
   EXPECT_EQ(answer.order, 12u);
   later.reset();
-  EXPECT_FALSE(std::filesystem::exists(directory_.path() + "/.sluice/a.sock"));
+  EXPECT_EQ(sockets(), std::set<std::string>{"b.sock"});
+}
+
+// As where that pool is then taken away, and the volume is still being released.
+TEST_F(HandoverTest, WhatAFormerPoolHoldsIsAskedForWhenALaterOneOfItsDirectoryIsGone) {
+  auto former = pool("a", {Yield::kRefused, 12});
+  auto later = pool("a", {Yield::kRefused, 12});
+  const auto other = pool("b", {});
+  later.reset();
+  EXPECT_EQ(ask_holder(other->records(), former->self(), kVolumeUid, 11, 20 * kSecond).yield,
+            Yield::kRefused);
+  former.reset();
+  EXPECT_EQ(sockets(), std::set<std::string>{"b.sock"});
+}
+
+TEST_F(HandoverTest, ASocketThatSomebodyRemovedIsMadeAgainWithThePool) {
+  auto former = pool("a", {Yield::kRefused, 12});
+  ASSERT_TRUE(std::filesystem::remove(directory_.path() + "/.sluice/a.sock"));
+  const auto later = pool("a", {Yield::kRefused, 12});
+  former.reset();
+  EXPECT_EQ(ask_holder(later->records(), later->self(), kVolumeUid, 11, 20 * kSecond).yield,
+            Yield::kRefused);
 }
 
 TEST_F(HandoverTest, WhileALaterServerTakesANameSomeoneAnswersByIt) {
   const Result<FileDescriptor> directory = open_directory(directory_.path());
   ASSERT_TRUE(directory) << directory.error();
-  std::vector<std::unique_ptr<HandoverServer>> servers;
+  std::vector<std::shared_ptr<HandoverServer>> servers;
   const auto start_one = [&] {
     auto started = HandoverServer::start(directory.value().get(), "a.sock",
                                          [](auto&&...) { return HolderAnswer{Yield::kYielding}; });

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -114,6 +115,23 @@ class PoolTest : public testing::Test {
       });
       pool_->look_at("pool", [](const wire::PoolObserved&) {});
       return *problem;
+    }
+    // Does something while somebody looks, and waits until the pool has told that it has no
+    // problem.
+    void look_meanwhile(const std::function<void()>& something) {
+      // Shared: somebody may yet look when this returns.
+      const auto last = std::make_shared<std::optional<std::string>>();
+      pool_->look_at("pool", [last, this](const wire::PoolObserved& observed) {
+        const std::lock_guard lock(mutex_);
+        *last = observed.problem();
+        ++changes_;
+        changed_.notify_all();
+      });
+      something();
+      until([&] {
+        const std::lock_guard lock(mutex_);
+        return *last == "";
+      });
     }
     // A minute at most; after everything that happens, it looks again.
     template <class Condition>

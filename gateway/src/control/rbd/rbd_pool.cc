@@ -52,7 +52,7 @@ RbdPool::RbdPool(wire::DesiredPool desired, const PoolServices& services,
 RbdPool::~RbdPool() {
   if (!client_) return;
   const std::string client = client_->addresses();
-  outlet().run([&] { commits_.remove(desired_.uid(), client); });
+  outlet().run([&] { commits_.remove(commit_); });
   rbd::Workers::instance().post_always(
       client, [client = std::move(client_), pool = std::move(pool_)]() mutable { pool.reset(); });
 }
@@ -96,10 +96,13 @@ void RbdPool::connect_now() {
   const std::string address = (*client)->addresses();
   const auto weak = weak_from_this();
   outlet().run([&] {
-    commits_.add(desired_.uid(), address,
-                 [weak, address](ClientCommits::State state, const std::string& why) {
-                   if (const auto self = weak.lock()) self->told(address, state, why);
-                 });
+    const uint64_t added =
+        commits_.add(desired_.uid(), address,
+                     [weak, address](ClientCommits::State state, const std::string& why) {
+                       if (const auto self = weak.lock()) self->told(address, state, why);
+                     });
+    const std::lock_guard lock(mutex_);
+    commit_ = added;
   });
   // Whoever learns it may be a thread of librados, which can't end its own client.
   (*client)->watch_fence([weak, address] {
@@ -139,17 +142,19 @@ void RbdPool::told(const std::string& client, ClientCommits::State state, const 
 void RbdPool::client_gone(const std::string& client) {
   std::shared_ptr<rbd::RadosClient> gone;
   std::shared_ptr<rbd::Pool> pool;
+  uint64_t commit = 0;
   {
     const std::lock_guard lock(mutex_);
     if (!client_ || client_->addresses() != client) return;
     gone = std::move(client_);
     pool = std::move(pool_);
+    commit = commit_;
     client_.reset();
     pool_.reset();
     recorded_ = false;
   }
   for (const auto& place : places()) place->fence(*gone);
-  outlet().run([&] { commits_.remove(desired_.uid(), client); });
+  outlet().run([&] { commits_.remove(commit); });
   connect();
 }
 
@@ -291,7 +296,12 @@ void RbdPool::look_at(const std::string& uid, std::function<void(wire::PoolObser
 void RbdPool::look() {
   {
     const std::lock_guard lock(mutex_);
-    if (!looking_.done || looking_.since != 0 || connecting_) return;
+    if (!looking_.done || connecting_) return;
+    // Whoever looks may have looked before what there is to see now.
+    if (looking_.since != 0) {
+      looking_.again = true;
+      return;
+    }
     looking_.since = boot_time();
   }
   const bool posted =
@@ -304,13 +314,16 @@ void RbdPool::look() {
 void RbdPool::look_now() {
   wire::PoolObserved observed = observe();
   std::function<void(wire::PoolObserved)> done;
+  bool again = false;
   {
     const std::lock_guard lock(mutex_);
     looking_.since = 0;
+    again = std::exchange(looking_.again, false);
     done = looking_.done;
     observed.set_uid(looking_.uid);
   }
   outlet().run([&] { done(std::move(observed)); });
+  if (again) look();
 }
 
 wire::PoolObserved RbdPool::observe() {

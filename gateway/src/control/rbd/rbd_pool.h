@@ -95,7 +95,8 @@ class RbdPool final : public StoragePool, public std::enable_shared_from_this<Rb
   struct Looking {
     std::string uid;
     std::function<void(wire::PoolObserved)> done;
-    Nanos since = 0;  // 0: nobody looks
+    Nanos since = 0;     // 0: nobody looks
+    bool again = false;  // something changed since somebody began to look
   };
   void connect();
   void connect_now();
@@ -117,6 +118,7 @@ class RbdPool final : public StoragePool, public std::enable_shared_from_this<Rb
   mutable std::mutex mutex_;
   std::shared_ptr<rbd::RadosClient> client_;
   std::shared_ptr<rbd::Pool> pool_;
+  uint64_t commit_ = 0;  // of client_, as commits_ knows it
   bool recorded_ = false;
   bool connecting_ = false;
   std::string problem_;  // of connecting or of being recorded

@@ -34,6 +34,19 @@ TEST_F(RbdPoolTest, NothingIsOpenedBeforeTheClientIsRecorded) {
   EXPECT_EQ(one.look(), "");
 }
 
+// Or the control plane would take it for unfit until the next look, ten seconds later.
+TEST_F(RbdPoolTest, AClientThatIsRecordedWhileSomebodyLooksIsToldAsRecorded) {
+  for (int i = 0; i < 10; ++i) {
+    Gateway one(*this, "one" + std::to_string(i));
+    one.answers = wire::COMMIT_RESULT_UNSPECIFIED;
+    one.until([&] { return one.look().find("is not recorded") != std::string::npos; });
+    one.look_meanwhile([&] {
+      one.answers = wire::COMMIT_RESULT_COMMITTED;
+      one.reconnect();
+    });
+  }
+}
+
 TEST_F(RbdPoolTest, AFormerOwnersLockIsTakenAtOnceOnceItsClientIsFenced) {
   Gateway one(*this, "one"), two(*this, "two");
   auto first = one.place(volume(1));

@@ -175,6 +175,7 @@ class Volume : public std::enable_shared_from_this<Volume> {
   std::optional<Loaded> loaded_;
   Nanos waits_since_ = 0;
   Nanos ask_at_ = 0;
+  Nanos unanswered_since_ = 0;  // by the lock's holder; 0: it has answered last, or wasn't asked
   Nanos poll_ = 0;
   uint64_t failed_order_ = 0;  // ACQUIRING, and reported
 

@@ -18,6 +18,7 @@ Volume::Lock Volume::try_lock(Nanos now, std::string* problem) {
   }
   if (waits_since_ == 0) {
     waits_since_ = ask_at_ = now;
+    unanswered_since_ = 0;
     poll_ = limits::kLockPollLeast;
   }
   Place::Opened opened = place_->open(order_);
@@ -70,6 +71,8 @@ bool Volume::ask_for_it(Nanos now, std::string* problem) {
   }
   const HolderAnswer answer = place_->ask(*record.value(), order_.order());
   poll_ = limits::kLockPollLeast;
+  const bool answered = answer.yield != Yield::kSilent && answer.yield != Yield::kUnreachable;
+  if (answered) unanswered_since_ = 0;
   switch (answer.yield) {
     case Yield::kYielding:
       return true;
@@ -80,8 +83,9 @@ bool Volume::ask_for_it(Nanos now, std::string* problem) {
     case Yield::kNotHeld:
       return true;
     case Yield::kUnreachable:
-      // It may be about to end in good order.
-      if (now - waits_since_ < limits::kHolderPatience) return true;
+      // It may be about to end in good order, however long it has been asked and has answered.
+      if (unanswered_since_ == 0) unanswered_since_ = now;
+      if (now - unanswered_since_ < limits::kHolderPatience) return true;
       break;
     case Yield::kSilent:
       break;

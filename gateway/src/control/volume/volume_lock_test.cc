@@ -80,6 +80,25 @@ TEST_F(VolumeTest, AHolderThatSaysNothingIsKilled) {
   EXPECT_EQ(last().state(), wire::VOLUME_STATE_LOCKED);
 }
 
+TEST_F(VolumeTest, AHolderThatIsUnreachableIsKilledOnceItHasGivenNoAnswerForItsPatience) {
+  disk_.locked = true;
+  disk_.record = Record();
+  disk_.answer = {Yield::kYielding, 0};
+  give(order(wire::VOLUME_ROLE_ACQUIRING, 5, 10, 0));
+  volume_->turn(now_ += limits::kHolderPatience);
+  disk_.answer = {Yield::kUnreachable, 0};
+  volume_->turn(now_ += limits::kHolderPatience);
+  EXPECT_EQ(disk_.asked, 3);
+  EXPECT_EQ(disk_.killed, 0) << "it has yielded, and may be about to end";
+  disk_.answer = {Yield::kYielding, 0};
+  volume_->turn(now_ += limits::kHolderPatience);
+  disk_.answer = {Yield::kUnreachable, 0};
+  volume_->turn(now_ += limits::kHolderPatience);
+  EXPECT_EQ(disk_.killed, 0) << "it has answered since";
+  volume_->turn(now_ += limits::kHolderPatience);
+  EXPECT_EQ(disk_.killed, 1);
+}
+
 TEST_F(VolumeTest, AHolderThatCannotBeKilledIsToldAndTheLockStillWaitedFor) {
   disk_.locked = true;
   disk_.record = Record();

@@ -1,0 +1,94 @@
+#include "rbd/client_settings.h"
+
+#include <vector>
+
+#include "backend/failure.h"
+#include "base/canary.h"
+#include "base/limits.h"
+#include "rbd/rados_client.h"
+
+namespace sluice::rbd {
+
+using backend::CephAccess;
+using backend::fail;
+
+std::string cluster_of(const CephAccess& access) {
+  if (!access.monitors.empty()) return "Ceph at " + access.monitors;
+  return "Ceph of " +
+         (access.config_file.empty() ? std::string("/etc/ceph/ceph.conf") : access.config_file);
+}
+
+std::string seconds_of(Nanos t) {
+  return std::to_string(static_cast<double>(t) / static_cast<double>(kSecond));
+}
+
+namespace {
+
+struct Setting {
+  const char* name;
+  std::string value;
+};
+
+// Said after the files were read, so that no file changes them.
+std::vector<Setting> settings_of(const CephAccess& access) {
+  const std::string bound = std::to_string(limits::kCephConnect / kSecond);
+  std::vector<Setting> settings = {
+      // Acknowledged is durable (DESIGN R12): librbd's cache acknowledges from memory.
+      {"rbd_cache", lacks(Guard::kRbdCache) ? "true" : "false"},
+      {"rbd_cache_writethrough_until_flush", lacks(Guard::kRbdCache) ? "false" : "true"},
+      // librbd's own copy of a write: without it (16.2) a write in flight to a blocklisted client's
+      // disk may never end, nor may the closing of its image (decisions/2026-11-21-rbd.md).
+      {"rbd_disable_zero_copy_writes", "true"},
+      {"rbd_discard_granularity_bytes", "4096"},
+      {"rbd_atime_update_interval", "0"},
+      {"rbd_mtime_update_interval", "0"},
+      // Whoever is robbed of a lock is blocklisted before, here and for good
+      // (Image::wait_for_turn).
+      // librbd would do it for an hour, and the first blocklisting of an address is what counts.
+      {"rbd_blocklist_on_break_lock", "false"},
+      {"client_mount_timeout", bound},
+      {"rados_mon_op_timeout", bound},
+      // A write that was given up might still be executed.
+      {"rados_osd_op_timeout", "0"},
+      // A monitor that isn't ready for a newcomer at this moment is asked again after so long; by
+      // itself after 3 s and more, which several that connected at once had to wait.
+      {"mon_client_hunt_interval", "0.5"},
+      // Sooner than its 5 s and 10 s: notices a disk that came back.
+      {"objecter_tick_interval", seconds_of(limits::kCephTick)},
+      {"objecter_timeout", "1"},
+      // Whoever meets these bounds waits in the call, a reactor too (Image::vouch); and a pool
+      // whose
+      // placement groups are inactive never gives its part back, which stops all others of the
+      // client. So nothing meets them that its own bounds let through.
+      {"objecter_inflight_ops", std::to_string(limits::kCephInFlight)},
+      {"objecter_inflight_op_bytes", std::to_string(limits::kCephInFlightBytes)},
+      {"admin_socket", ""},
+      {"log_file", ""},
+      {"log_to_stderr", "false"},
+      {"err_to_stderr", "false"},
+  };
+  if (!access.monitors.empty()) settings.push_back({"mon_host", access.monitors});
+  if (!access.keyring_file.empty()) settings.push_back({"keyring", access.keyring_file});
+  if (!access.key.empty()) settings.push_back({"key", access.key});
+  return settings;
+}
+
+}  // namespace
+
+Result<void> configure(rados_t cluster, const CephAccess& access) {
+  if (access.monitors.empty() || !access.config_file.empty()) {
+    const char* file = access.config_file.empty() ? nullptr : access.config_file.c_str();
+    const int r = rados_conf_read_file(cluster, file);
+    if (r < 0) {
+      return fail(cluster_of(access), "can't read its configuration: " + ceph_error(r),
+                  "name the monitors, or a file the gateway's user may read");
+    }
+  }
+  for (const auto& [name, value] : settings_of(access)) {
+    const int r = rados_conf_set(cluster, name, value.c_str());
+    if (r < 0) return fail(cluster_of(access), std::string("refuses ") + name, ceph_error(r));
+  }
+  return {};
+}
+
+}  // namespace sluice::rbd
