@@ -10,18 +10,26 @@ import (
 
 	"sluice.dev/sluice/tests/cluster"
 	"sluice.dev/sluice/tests/host"
+	"sluice.dev/sluice/tests/world"
 )
 
 // epochs in which the volumes are served.
 func epochs(ctx context.Context, t *testing.T, c *cluster.Cluster) []uint64 {
 	t.Helper()
 	var all []uint64
-	for volume := range c.Volumes {
-		epoch, err := c.Owned(ctx, volume)
-		if err != nil {
-			t.Fatal(err)
+	err := world.Until(ctx, func() error { // one may be on its way to a gateway that came a moment after the others
+		all = nil
+		for volume := range c.Volumes {
+			epoch, err := c.Owned(ctx, volume)
+			if err != nil {
+				return err
+			}
+			all = append(all, epoch)
 		}
-		all = append(all, epoch)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 	return all
 }
