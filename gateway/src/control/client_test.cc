@@ -9,6 +9,7 @@
 
 #include "control/desired_file.h"
 #include "control/fake_replica.h"
+#include "control/one_reactor.h"
 #include "control/test_objects.h"
 #include "control/volume/owned_units.h"
 #include "lun/unit.h"
@@ -18,49 +19,6 @@ namespace {
 
 constexpr const char* kIqn = "iqn.2026-11.dev.sluice:t";
 constexpr const char* kHostUid = "11111111-2222-4333-8444-555566667777";
-
-class OneReactor final : public Reactors {
- public:
-  OneReactor() : thread_([this] { run(); }) {}
-  ~OneReactor() override {
-    {
-      const std::lock_guard lock(mutex_);
-      stopping_ = true;
-    }
-    changed_.notify_all();
-    thread_.join();
-  }
-  unsigned count() const override { return 1; }
-  unsigned current() const override { return std::this_thread::get_id() == id_ ? 0 : 1; }
-  void post(unsigned, std::function<void()> task) override {
-    {
-      const std::lock_guard lock(mutex_);
-      tasks_.push_back(std::move(task));
-    }
-    changed_.notify_all();
-  }
-
- private:
-  void run() {
-    std::unique_lock lock(mutex_);
-    id_ = std::this_thread::get_id();
-    for (;;) {
-      changed_.wait(lock, [this] { return stopping_ || !tasks_.empty(); });
-      if (tasks_.empty()) return;
-      const auto task = std::move(tasks_.front());
-      tasks_.pop_front();
-      lock.unlock();
-      task();
-      lock.lock();
-    }
-  }
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::deque<std::function<void()>> tasks_;
-  bool stopping_ = false;
-  std::atomic<std::thread::id> id_;
-  std::thread thread_;
-};
 
 // As the gateway derives it from kVolumeUid (scsi/identity.cc).
 constexpr const char* kNaa = "35f0c7a3e1111222";
