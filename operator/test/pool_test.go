@@ -248,6 +248,7 @@ func TestARolloutWaitsForATargetThatLacksAPath(t *testing.T) {
 	ready(t, target, metav1.ConditionTrue, "Exported", "1 of 2")
 	newImage(t, pool)
 	ready(t, pool, metav1.ConditionFalse, "RolloutBlocked", "target shop.lacking would lose a path it cannot spare")
+	shows(t, pool, v1alpha1.ConditionProgressing, metav1.ConditionTrue, "WaitsForRedundancy", "target shop.lacking")
 	if g := gatewayOf(t, "lacking-0"); g.Spec.Template.Image != "sluice:1" {
 		t.Errorf("rolled out all the same: %s", g.Spec.Template.Image)
 	}

@@ -52,8 +52,8 @@ func (p *pools) rollOut(ctx context.Context, r *v1alpha1.GatewayPool, gateways [
 	if why, err := p.blocked(ctx, r, next.gateway); err != nil {
 		return err
 	} else if why != "" {
-		p.progress(r, "WaitsForRedundancy", fmt.Sprintf("%s waits: %s", next.why, why))
-		return &mirror.Problem{Reason: "RolloutBlocked", Message: fmt.Sprintf("%s waits: %s", next.why, why)}
+		return &mirror.Problem{Reason: "RolloutBlocked", Message: fmt.Sprintf("%s waits: %s", next.why, why),
+			Progressing: "WaitsForRedundancy"}
 	}
 	alone, err := p.stranded(ctx, r, next.gateway, gateways)
 	if err != nil {

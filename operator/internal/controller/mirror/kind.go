@@ -46,6 +46,8 @@ type Kind[R v1alpha1.Resource, P controlplane.Object] struct {
 type Problem struct {
 	Reason  string
 	Message string
+	// Progressing is the reason of that condition meanwhile; empty: Waiting.
+	Progressing string
 	// Wait is when to look again though nothing has told of a change; 0: when the backstop says so.
 	Wait time.Duration
 }

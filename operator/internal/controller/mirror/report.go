@@ -1,6 +1,7 @@
 package mirror
 
 import (
+	"cmp"
 	"context"
 
 	corev1 "k8s.io/api/core/v1"
@@ -84,7 +85,7 @@ func Condition(r v1alpha1.Resource, kind string, status metav1.ConditionStatus, 
 // notReady tells what keeps the resource from being as it is written, which is looked at again.
 func notReady(r v1alpha1.Resource, problem *Problem) {
 	Condition(r, v1alpha1.ConditionReady, metav1.ConditionFalse, problem.Reason, problem.Message, r.GetGeneration())
-	Condition(r, v1alpha1.ConditionProgressing, metav1.ConditionTrue, reasonWaiting, problem.Message, r.GetGeneration())
+	Condition(r, v1alpha1.ConditionProgressing, metav1.ConditionTrue, cmp.Or(problem.Progressing, reasonWaiting), problem.Message, r.GetGeneration())
 }
 
 // unreachable tells that nobody knows: losing the control plane stops no I/O (R3).
