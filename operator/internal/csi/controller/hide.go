@@ -16,21 +16,16 @@ func (s *Service) hide(ctx context.Context, volume *pb.Volume, node attachment.N
 	if err != nil {
 		return err
 	}
-	host, err := s.hostOf(ctx, node)
+	hosts, err := s.hostsOf(ctx, node)
 	if err != nil {
 		return err
-	}
-	if host == nil { // the node was installed anew, and its Host has the new initiator name by now
-		if host, err = s.ownHost(ctx, node); err != nil {
-			return told(err)
-		}
 	}
 	shows := func(target *pb.Target) bool {
 		return target.GetMeta().GetLabels()[labelShares] == volume.GetMeta().GetName() || has(target, volume)
 	}
 	if at := slices.IndexFunc(targets, shows); at >= 0 {
 		targets = targets[at : at+1]
-		if err := s.take(ctx, targets[0], volume, host, node); err != nil {
+		if err := s.take(ctx, targets[0], volume, hosts, node); err != nil {
 			return err
 		}
 	}
@@ -42,19 +37,35 @@ func (s *Service) hide(ctx context.Context, volume *pb.Volume, node attachment.N
 	return s.setFree(ctx, targets, volume)
 }
 
-// take takes a volume out of a target unless another node has it, too, and the node's host where nothing there is for it any more.
-func (s *Service) take(ctx context.Context, from *pb.Target, volume *pb.Volume, host *pb.Host, node attachment.Node) error {
+// hostsOf are the Hosts by which a target may let a node in. Where none has its initiator name, it was installed anew, and its Host
+// has the new one by now. Where a resource's has it, which is refused today, a target may name that or the driver's.
+func (s *Service) hostsOf(ctx context.Context, node attachment.Node) ([]*pb.Host, error) {
+	host, err := s.hostOf(ctx, node)
+	if err != nil || host != nil && hostKeptByResource(host, node) == "" {
+		return []*pb.Host{host}, err
+	}
+	own, err := s.ownHost(ctx, node)
+	if host == nil || err != nil {
+		return []*pb.Host{own}, told(err)
+	}
+	return []*pb.Host{host, own}, nil
+}
+
+// take takes a volume out of a target unless another node has it, too, and the node's hosts where nothing there is for them any more.
+func (s *Service) take(ctx context.Context, from *pb.Target, volume *pb.Volume, hosts []*pb.Host, node attachment.Node) error {
 	name := volume.GetMeta().GetName()
 	others := len(publishedTo(volume.GetMeta().GetLabels())) > 1
 	_, err := s.change(ctx, from.GetMeta().GetName(), func(target *pb.Target, _ int) error {
 		if !others {
 			target.Spec.Luns = slices.DeleteFunc(target.GetSpec().GetLuns(), func(lun *pb.TargetLun) bool { return lun.GetVolume() == name })
 		}
-		needed, err := s.needs(ctx, target, volume, host, node)
+		needed, err := s.needs(ctx, target, volume, hosts, node)
 		if err != nil || needed {
 			return err
 		}
-		target.Spec.Hosts = slices.DeleteFunc(target.GetSpec().GetHosts(), func(one string) bool { return one == host.GetMeta().GetName() })
+		target.Spec.Hosts = slices.DeleteFunc(target.GetSpec().GetHosts(), func(one string) bool {
+			return slices.ContainsFunc(hosts, func(host *pb.Host) bool { return one == host.GetMeta().GetName() })
+		})
 		return nil
 	})
 	if absent(err) { // the whole target is gone
@@ -65,16 +76,17 @@ func (s *Service) take(ctx context.Context, from *pb.Target, volume *pb.Volume, 
 
 // needs says that a node has another volume of a target. It is asked of a target that has just been read, and what it says goes for
 // that version only: a volume is noted as published before it becomes a LUN, so one that is a LUN is found. A node that was
-// installed anew may have it by another initiator name of its Host.
-func (s *Service) needs(ctx context.Context, target *pb.Target, but *pb.Volume, host *pb.Host, node attachment.Node) (bool, error) {
+// installed anew may have it by another initiator name of its Hosts.
+func (s *Service) needs(ctx context.Context, target *pb.Target, but *pb.Volume, hosts []*pb.Host, node attachment.Node,
+) (bool, error) {
 	if kept.Mine(target.GetMeta()) { // one node's, or one volume's
 		return slices.ContainsFunc(target.GetSpec().GetLuns(), func(lun *pb.TargetLun) bool {
 			return lun.GetVolume() != but.GetMeta().GetName()
 		}), nil
 	}
-	initiators := slices.Clone(host.GetSpec().GetInitiators())
-	if !slices.Contains(initiators, node.Initiator) {
-		initiators = append(initiators, node.Initiator)
+	initiators := []string{node.Initiator}
+	for _, host := range hosts {
+		initiators = append(initiators, host.GetSpec().GetInitiators()...)
 	}
 	for _, initiator := range initiators {
 		id, err := attachment.Node{Name: node.Name, Initiator: initiator}.ID()

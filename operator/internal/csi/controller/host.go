@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"google.golang.org/grpc/codes"
@@ -26,6 +27,9 @@ func (s *Service) ensureHost(ctx context.Context, node attachment.Node, chap att
 			return "", err
 		}
 		if host != nil {
+			if why := hostKeptByResource(host, node); why != "" {
+				return "", precondition("%s", why)
+			}
 			err = s.updateHost(ctx, host, chap)
 		} else if host, err = s.ownHost(ctx, node); err == nil {
 			err = s.renewHost(ctx, host, node, chap)
@@ -62,6 +66,18 @@ func (s *Service) hostOf(ctx context.Context, node attachment.Node) (*pb.Host, e
 			return nil, nil
 		}
 	}
+}
+
+// hostKeptByResource says why a Host cannot stand for a node, if the operator keeps it: a resource's namespace may be anybody's, who
+// would log in as the node by credentials of his own and have all its volumes.
+func hostKeptByResource(host *pb.Host, node attachment.Node) string {
+	labels := host.GetMeta().GetLabels()
+	if labels[labelUID] == "" {
+		return ""
+	}
+	return fmt.Sprintf("Host %s, which has node %s's initiator name %s, is kept by the Host resource %s, and whoever may change that "+
+		"could log in as the node: delete the resource; if a Host of your own is needed, make it by `sluicectl host create`",
+		host.GetMeta().GetName(), node.Name, node.Initiator, labels[labelResource])
 }
 
 // ownHost is the node's Host as it is stored, or as it would be new.

@@ -91,7 +91,8 @@ func (m *machine) Run(ctx context.Context, command host.Command) (string, error)
 	case "mount":
 		m.mount(command.Arguments)
 	case "umount":
-		m.mounted = slices.DeleteFunc(m.mounted, func(one mount) bool { return one.point == command.Arguments[0] })
+		point := m.real(command.Arguments[0])
+		m.mounted = slices.DeleteFunc(m.mounted, func(one mount) bool { return one.point == point })
 	case "blkid":
 		return "TYPE=ext4\n", nil
 	}
@@ -114,17 +115,25 @@ func (m *machine) tell() {
 
 // mount does what mount(8) is told: a device's file system, a folder once more, or the file of a device.
 func (m *machine) mount(told []string) {
-	what, point := told[len(told)-2], told[len(told)-1]
+	what, point := told[len(told)-2], m.real(told[len(told)-1])
 	made := mount{text(m.sys("block", filepath.Base(what), "dev")), "/", point}
 	if told[0] == "--bind" && made.number != "" {
 		made = mount{"0:5", "/" + filepath.Base(what), point} // of devtmpfs
 	}
 	for _, at := range m.mounted {
-		if at.point == what {
+		if at.point == m.real(what) {
 			made.number = at.number
 		}
 	}
 	m.mounted = append(m.mounted, made)
+}
+
+// real is a path without symbolic links, as the kernel notes it; one that is not there is as it was.
+func (m *machine) real(path string) string {
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		return real
+	}
+	return path
 }
 
 func (m *machine) iscsiadm(command host.Command) (string, error) {

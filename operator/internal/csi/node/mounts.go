@@ -38,25 +38,47 @@ func parseMounts(table string) []mount {
 	return all
 }
 
-func (s *Service) mounts() (all []mount, err error) {
+// mounts is the mount table, and how points show in it.
+func (s *Service) mounts(points ...string) (all []mount, shown []string, err error) {
 	err = s.host.Do(func() error {
+		for _, point := range points {
+			real, err := resolved(point)
+			if err != nil {
+				return err
+			}
+			shown = append(shown, real)
+		}
 		table, err := os.ReadFile(s.mountTable)
 		all = parseMounts(string(table))
 		return err
 	})
-	return all, err
+	return all, shown, err
+}
+
+// resolved is a point as the kernel shows it: kubelet's directory may be behind a symbolic link. Of the point itself nothing is
+// asked: it need not be there, and what is mounted there may not answer.
+func resolved(point string) (string, error) {
+	point = filepath.Clean(point)
+	parent, err := filepath.EvalSymlinks(filepath.Dir(point))
+	if errors.Is(err, os.ErrNotExist) { // then nothing is mounted there
+		return point, nil
+	}
+	return filepath.Join(parent, filepath.Base(point)), err
 }
 
 // mountedAt is what is mounted at a path, the topmost; nil: nothing is.
 func (s *Service) mountedAt(point string) (*mount, error) {
-	all, err := s.mounts()
+	all, shown, err := s.mounts(point)
+	if err != nil {
+		return nil, err
+	}
 	var top *mount
 	for i := range all {
-		if all[i].point == filepath.Clean(point) {
+		if all[i].point == shown[0] {
 			top = &all[i]
 		}
 	}
-	return top, err
+	return top, nil
 }
 
 // mostMounts bounds how many mounts upon each other are taken off.

@@ -52,21 +52,22 @@ func (s *Service) publish(ctx context.Context, staged *record, r *csi.NodePublis
 	if found == nil {
 		return status.Errorf(codes.FailedPrecondition, "volume %s has no device: its map of NAA %s is gone", staged.Volume, staged.NAA)
 	}
-	all, err := s.mounts()
+	point := filepath.Clean(r.GetTargetPath())
+	all, shown, err := s.mounts(point, staged.Staging)
 	if err != nil {
 		return err
 	}
-	point := filepath.Clean(r.GetTargetPath())
+	at, staging := shown[0], shown[1]
 	single := r.GetVolumeCapability().GetAccessMode().GetMode() == csi.VolumeCapability_AccessMode_SINGLE_NODE_SINGLE_WRITER
-	for _, at := range all {
-		is := shows(at, staged, found)
+	for _, one := range all {
+		is := shows(one, staged, found)
 		switch {
-		case at.point == point && is:
+		case one.point == at && is:
 			return nil
-		case at.point == point:
+		case one.point == at:
 			return status.Errorf(codes.Internal, "something else is mounted at %s", point)
-		case single && is && at.point != filepath.Clean(staged.Staging):
-			return status.Errorf(codes.FailedPrecondition, "volume %s is published at %s, and one pod at a time may have it", staged.Volume, at.point)
+		case single && is && one.point != staging:
+			return status.Errorf(codes.FailedPrecondition, "volume %s is published at %s, and one pod at a time may have it", staged.Volume, one.point)
 		}
 	}
 	if err := s.makePoint(point, staged.Block); err != nil {
