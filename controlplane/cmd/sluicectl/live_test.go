@@ -122,7 +122,7 @@ func (l *live) begin(ctx context.Context, arguments ...string) *running {
 	root.SetOut(r.out)
 	root.SetErr(r.err)
 	root.SetArgs(append(arguments[:1:1], append([]string{"--server", l.address, "--insecure"}, arguments[1:]...)...))
-	go func() { r.ended <- root.ExecuteContext(ctx) }()
+	go func() { r.ended <- execute(ctx, root) }()
 	return r
 }
 

@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -20,11 +19,37 @@ var version = "0.1.0"
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	err := newRoot(filepath.Base(os.Args[0])).ExecuteContext(ctx)
+	err := execute(ctx, newRoot(filepath.Base(os.Args[0])))
 	if err != nil {
 		report(os.Stderr, err)
 	}
 	os.Exit(exitCode(err))
+}
+
+// execute does what the command line says. What fails before a command has begun is wrong use: Cobra's errors are plain ones where
+// arguments, required flags or groups of flags are wrong, or there is no such command.
+func execute(ctx context.Context, root *cobra.Command) error {
+	begun := false
+	root.InitDefaultCompletionCmd() // or it would be added later, unmarked
+	mark(root, &begun)
+	command, err := root.ExecuteContextC(ctx)
+	if err != nil && !begun {
+		return usagef("%w\nSee `%s --help`", err, command.CommandPath())
+	}
+	return err
+}
+
+// mark has a command, and all below it, say that it has begun.
+func mark(command *cobra.Command, begun *bool) {
+	if run := command.RunE; run != nil {
+		command.RunE = func(command *cobra.Command, arguments []string) error {
+			*begun = true
+			return run(command, arguments)
+		}
+	}
+	for _, below := range command.Commands() {
+		mark(below, begun)
+	}
 }
 
 // newRoot makes the command tree, under the name it was called by.
@@ -45,9 +70,6 @@ func newRoot(called string) *cobra.Command {
 			"7 control plane not reachable, 8 time is up, 9 --wait: somebody asked for something else meanwhile.",
 	}
 	options.add(root)
-	root.SetFlagErrorFunc(func(command *cobra.Command, err error) error {
-		return &usageError{fmt.Errorf("%w\nSee `%s --help`", err, command.CommandPath())}
-	})
 	for _, kind := range kinds {
 		root.AddCommand(nounCommand(kind, options))
 	}

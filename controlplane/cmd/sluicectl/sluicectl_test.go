@@ -1,6 +1,8 @@
 package main
 
 import (
+	"errors"
+	"io"
 	"strings"
 	"testing"
 
@@ -123,6 +125,40 @@ func TestLunPortalAndLinkAreReadAsWritten(t *testing.T) {
 	}
 	if _, err := readLink("a"); exitCode(err) != exitUsage {
 		t.Error(err)
+	}
+}
+
+func TestWrongUseEndsWithItsOwnExitCode(t *testing.T) {
+	for line, want := range map[string]int{
+		"frobnicate":              exitUsage,
+		"volume get-all":          exitUsage,
+		"volume describe":         exitUsage,
+		"volume describe a b":     exitUsage,
+		"volume delete":           exitUsage,
+		"volume create x":         exitUsage,
+		"volume list --sort=size": exitUsage,
+		"volume create x --pool p --size 1Gi --retain --trash":                 exitUsage,
+		"volume create x --pool p --size 1Gi --from-image a --from-snapshot b": exitUsage,
+		"volume create x --pool p --size much":                                 exitUsage,
+		"pool create x":                                                        exitUsage,
+		"completion bash more":                                                 exitUsage,
+		"--server 127.0.0.1:1 --insecure volume list --timeout=2s":             exitNotReachable,
+		"volume --help":                                                        exitDone,
+		"volume":                                                               exitDone,
+		"completion bash":                                                      exitDone,
+	} {
+		root := newRoot("sluicectl")
+		root.SetOut(io.Discard)
+		root.SetErr(io.Discard)
+		root.SetArgs(strings.Fields(line))
+		err := execute(t.Context(), root)
+		if got := exitCode(err); got != want {
+			t.Errorf("%s: exit code %d, wanted %d: %v", line, got, want, err)
+		}
+		var usage *usageError
+		if errors.As(err, &usage) && line != "volume create x --pool p --size much" && !strings.Contains(err.Error(), "--help`") {
+			t.Errorf("%s: no word of help: %v", line, err)
+		}
 	}
 }
 

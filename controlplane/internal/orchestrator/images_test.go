@@ -1,6 +1,7 @@
 package orchestrator_test
 
 import (
+	"strings"
 	"testing"
 
 	"sluice.dev/sluice/controlplane/internal/model"
@@ -137,5 +138,53 @@ func TestWhatWasNeverAVolumeGoesWhateverIsToBecomeOfTheData(t *testing.T) {
 				t.Errorf("%s, from image %q: %+v", policy, image, jobs)
 			}
 		}
+	}
+}
+
+// The gateway renames an image before anyone knows that it is too large. Who deletes the volume to begin again has not asked for
+// data to go that is older than the volume.
+func TestAnImageThatCouldNotBeAdoptedOutlivesItsVolume(t *testing.T) {
+	for name, c := range map[string]struct {
+		result store.JobResult
+		words  []string
+	}{
+		"it is larger": {store.JobResult{DonePermille: store.JobDone, SizeBytes: 2 << 20, At: start},
+			[]string{"legacy is kept, as volume-u", "--from-image volume-u --size 2097152"}},
+		"it could be used, and was not yet": {store.JobResult{DonePermille: store.JobDone, SizeBytes: 1 << 20, At: start},
+			[]string{"legacy is kept, as volume-u", "--from-image volume-u --size 1048576"}},
+		"it is in use":       {store.JobResult{Problem: "in use", At: start}, []string{"legacy is kept, under its name or as volume-u"}},
+		"a gateway is at it": {store.JobResult{}, []string{"legacy is kept, under its name or as volume-u"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := copyInCeph(func(volume *model.Volume) {
+				volume.Spec.ReclaimPolicy, volume.Spec.Source = model.ReclaimDelete, model.VolumeSource{Image: "legacy"}
+				volume.Status.CapacityBytes, volume.Status.SharesWith = 0, ""
+			})
+			job := &store.Job{ID: "u.create", Action: store.JobAdoptImage, Gateway: 1, Image: "legacy", Version: 2, Result: c.result}
+			v.PutJob(job)
+			d := v.DecideVolume("v", start)
+			if jobs := jobsOf(d); len(jobs) != 0 {
+				t.Fatalf("its image goes: %+v", jobs)
+			}
+			if len(d.Actions) != 2 || d.Actions[0].DropJob != job || d.Actions[1].Remove == nil {
+				t.Fatalf("%+v", d.Actions)
+			}
+			event := d.Actions[0].Event
+			if event == nil || event.Reason != "ImageKept" {
+				t.Fatalf("nobody is told where it is: %+v", event)
+			}
+			for _, words := range c.words {
+				if !strings.Contains(event.Message, words) {
+					t.Errorf("%q is not in %q", words, event.Message)
+				}
+			}
+		})
+	}
+	adopted := copyInCeph(func(volume *model.Volume) {
+		volume.Spec.ReclaimPolicy, volume.Spec.Source = model.ReclaimDelete, model.VolumeSource{Image: "legacy"}
+		volume.Status.SharesWith = ""
+	})
+	if jobs := jobsOf(adopted.DecideVolume("v", start)); len(jobs) != 1 || jobs[0].Action != store.JobDeleteImage {
+		t.Errorf("the image of a volume that was usable stays, which nobody asked for: %+v", jobs)
 	}
 }

@@ -189,7 +189,10 @@ func (v *View) decideDeletion(volume *model.Volume, now time.Time, d *Decision) 
 	remove := about(volume)
 	remove.Remove = volume
 	policy := volume.Spec.ReclaimPolicy
-	if volume.Status.CapacityBytes == 0 && volume.Spec.Source.Image == "" {
+	switch {
+	case notAdopted(volume):
+		policy = retained(policy)
+	case volume.Status.CapacityBytes == 0:
 		policy = model.ReclaimDelete // nobody has written to it
 	}
 	if pool != nil && policy != model.ReclaimDelete && volume.Status.SharesWith != "" {
@@ -199,7 +202,9 @@ func (v *View) decideDeletion(volume *model.Volume, now time.Time, d *Decision) 
 	if pool == nil || policy == model.ReclaimRetain {
 		for _, what := range []string{"create", "resize", "rollback", "flatten", "delete"} {
 			if job := v.Jobs[jobID(volume.Meta.UID, what)]; job != nil {
-				d.add(drop(volume, job))
+				dropped := drop(volume, job)
+				dropped.Event = keptImage(volume, job)
+				d.add(dropped)
 			}
 		}
 		d.add(remove)

@@ -119,13 +119,16 @@ func (w *World) checkRolledBack(v *model.Volume) {
 	}
 }
 
-// checkDeletedInCeph: an image goes when nobody has it any more.
-func (w *World) checkDeletedInCeph(v *model.Volume) {
+// checkDeletedInCeph: an image goes when nobody has it any more, and one that was to be adopted and was not at most to the trash.
+func (w *World) checkDeletedInCeph(v *model.Volume, j *store.Job) {
 	if v == nil || w.restored[v.Meta.UID] {
 		return
 	}
 	if p := w.writer(v, nil); p != nil {
 		w.violate("the image of %s is deleted while %s serves it", v.Meta.Name, p.ref)
+	}
+	if j.TrashSeconds == 0 && neverAdopted(v) {
+		w.violate("the image that %s could not adopt is deleted", v.Meta.Name)
 	}
 }
 

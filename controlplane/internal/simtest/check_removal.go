@@ -11,7 +11,7 @@ import (
 // checkVolumeGoes: a volume goes after its image, its owner and all that refers to it.
 func (w *World) checkVolumeGoes(v *model.Volume) {
 	name := v.Meta.Name
-	if v.Spec.ReclaimPolicy == model.ReclaimRetain {
+	if v.Spec.ReclaimPolicy == model.ReclaimRetain || v.Spec.ReclaimPolicy == model.ReclaimDelete && neverAdopted(v) {
 		w.kept[store.VolumeLocation(v)] = true
 	} else if w.images[store.VolumeLocation(v)] != 0 {
 		w.violate("volume %s was removed before its image", name)
@@ -24,6 +24,11 @@ func (w *World) checkVolumeGoes(v *model.Volume) {
 	if who := w.referrers(name); len(who) > 0 {
 		w.violate("volume %s was removed while it is held by %s", name, strings.Join(who, ", "))
 	}
+}
+
+// neverAdopted says that a volume has yet to adopt its image, which is older than it.
+func neverAdopted(v *model.Volume) bool {
+	return v.Status.CapacityBytes == 0 && v.Spec.Source.Image != ""
 }
 
 // checkSnapshotGoes: a snapshot goes after its image, and after the volumes that were made from it.

@@ -14,7 +14,9 @@ func (w *World) CheckRest() {
 	for _, v := range w.volumes() {
 		name, o := v.Meta.Name, v.Status.Ownership
 		if v.Meta.Deleting() {
-			w.violate("%s was deleted and is there still, %s", name, o.State)
+			if !w.copyIsTooSmall(v) {
+				w.violate("%s was deleted and is there still, %s", name, o.State)
+			}
 			continue
 		}
 		if v.Status.MoveRequest != nil {
@@ -92,6 +94,13 @@ func (w *World) anyTakes(pool string) bool {
 	local := get[*model.StoragePool](w.store, model.KindStoragePool, pool).Spec.Local
 	return slices.ContainsFunc(all[*model.Gateway](w), func(g *model.Gateway) bool {
 		return (local == nil || g.Spec.Node == local.Node) && takes(g)
+	})
+}
+
+// copyIsTooSmall says that a volume has a copy that waits for somebody to make it larger: the source grew, and stays until then.
+func (w *World) copyIsTooSmall(source *model.Volume) bool {
+	return slices.ContainsFunc(w.volumes(), func(v *model.Volume) bool {
+		return v.Spec.Source.Volume == source.Meta.Name && w.cannotBeMade(v) && reasonOf(v.Status.Conditions) == "SourceLarger"
 	})
 }
 

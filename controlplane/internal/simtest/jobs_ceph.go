@@ -103,7 +103,7 @@ func (w *World) cloneInCeph(j *store.Job) store.JobResult {
 
 // deleteInCeph refuses, as Ceph does, while the image is open or a clone shares its blocks, also one in the trash.
 func (w *World) deleteInCeph(p *process, j *store.Job, v *model.Volume, uid string) store.JobResult {
-	w.checkDeletedInCeph(v)
+	w.checkDeletedInCeph(v, j)
 	if w.lockedByAnother(p, uid) {
 		return store.JobResult{Problem: "in use"}
 	}
