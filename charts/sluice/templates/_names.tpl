@@ -74,22 +74,24 @@ podAntiAffinity:
 {{- /* Names that the control plane is reached by, as a list in JSON. */}}
 {{- define "sluice.serverNames" -}}
 {{- $service := printf "sluice-controlplane.%s" .Release.Namespace }}
-{{- $peers := printf "*.sluice-controlplane-peers.%s" .Release.Namespace }}
+{{- $peers := printf "sluice-controlplane-peers.%s" .Release.Namespace }}
 {{- list "sluice-controlplane" $service (printf "%s.svc" $service) (printf "%s.svc.cluster.local" $service)
-         (printf "%s.svc" $peers) (printf "%s.svc.cluster.local" $peers) "localhost" | toJson }}
+         (printf "%s.svc" $peers) (printf "%s.svc.cluster.local" $peers)
+         (printf "*.%s.svc" $peers) (printf "*.%s.svc.cluster.local" $peers) "localhost" | toJson }}
 {{- end }}
 
 {{- define "sluice.server" -}}
 sluice-controlplane.{{ .Release.Namespace }}.svc:7460
 {{- end }}
 
-{{- /* Replicas as gateways know them: they try one after the other. */}}
+{{- /* Replicas as gateways know them: they try one after the other. The last name is that of all replicas: a gateway that runs
+       keeps its arguments, and finds by it those that are added later. */}}
 {{- define "sluice.replicas" -}}
 {{- $names := list }}
 {{- range $i := until (int .Values.controlPlane.replicas) }}
 {{- $names = append $names (printf "sluice-controlplane-%d.sluice-controlplane-peers.%s.svc:7460" $i $.Release.Namespace) }}
 {{- end }}
-{{- join "," $names }}
+{{- join "," (append $names (printf "sluice-controlplane-peers.%s.svc:7460" .Release.Namespace)) }}
 {{- end }}
 
 {{- /* sluice.clientArguments: how a client proves itself; its Secret is mounted at /etc/sluice/tls. */}}
