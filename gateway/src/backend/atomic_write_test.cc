@@ -31,11 +31,11 @@ TEST(AtomicWrites, NoneIsOfferedThatCouldNotBeKept) {
 // As if the kernel vouched for 16 KiB in one vector.
 class Vouched final : public Descriptor {
  public:
-  static std::unique_ptr<Vouched> open(const std::string& path) {
+  static std::unique_ptr<Vouched> open(const std::string& path, uint32_t memory_alignment = 512) {
     Setup setup;
     setup.fd = FileDescriptor(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
     setup.size = 1 << 20;
-    setup.info.memory_alignment = 512;
+    setup.info.memory_alignment = memory_alignment;
     setup.info.atomic_write_bytes = kUnit;
     setup.atomic_segments = 1;
     EXPECT_EQ(ftruncate(setup.fd.get(), 1 << 20), 0);
@@ -68,6 +68,19 @@ class VouchedTest : public testing::Test {
   Driver driver_{*backend_};
   alignas(4096) uint8_t memory_[2 * kUnit + 512] = {};
 };
+
+// As NVMe drives do. Up to Linux 6.17 pieces are refused that are no whole blocks.
+TEST_F(VouchedTest, PiecesThatAreNoWholeBlocksAreBouncedWhereverMemoryMayBegin) {
+  backend_ = Vouched::open(place_.file("b.img"), 4);
+  Driver driver(*backend_);
+  driver.aio().answer_with([](const AioOp& op) { return static_cast<int32_t>(op.length); });
+  // As it came over TCP: cut where a receive ended.
+  const std::vector<iovec> cut = {{memory_ + 48, 4096 - 48}, {memory_ + 4096, 4096 + 48}};
+  EXPECT_EQ(driver.submit(Op::kWrite, 0, 8192, cut), 8192);
+  EXPECT_TRUE(driver.aio().records().back().aligned_512);
+  EXPECT_EQ(driver.submit(Op::kWrite, 0, 8192, {{memory_ + 48, 8192}}), 8192);
+  EXPECT_FALSE(driver.aio().records().back().aligned_512) << "whole blocks need no copy";
+}
 
 TEST_F(VouchedTest, AnAtomicWriteGoesToTheKernelAsOneAndDurable) {
   answer(kUnit);

@@ -93,8 +93,8 @@ struct Io {
 
 // What SCSI tells hosts about the medium. Immutable while open, but for size_bytes (resize).
 struct Info {
-  uint32_t memory_alignment = 1;     // bytes; iov bases, lengths and offsets must be multiples.
-                                     // Unaligned Ios are bounced by the backend itself.
+  uint32_t memory_alignment = 1;     // bytes; above 1 iov bases are to be multiples, and lengths of
+                                     // the block size. Others are bounced by the backend itself.
   uint32_t discard_granularity = 0;  // bytes; 0: kDiscard answers -EOPNOTSUPP
   uint64_t discard_alignment = 0;    // bytes
   bool discard_zeroes = false;       // discarded ranges read zeros (LBPRZ)
@@ -139,7 +139,9 @@ class Backend {
 
   // Write cache as configured (DESIGN R12): on means kWrite may complete before it is durable.
   virtual bool write_cache() const = 0;
-  // MODE SELECT of WCE. Error when the backend can't (for example a drive whose own cache is off).
+  // How kWrite completes from now on; any thread, never blocks, flushes nothing. What completed, or
+  // was submitted, while it was on is durable after a kFlush that follows it (lun/write_cache.h).
+  // Error when the backend can't (for example a drive whose own cache is off).
   virtual Result<void> set_write_cache(bool on) = 0;
 
   // State of allocation at offset, looking at most `limit` bytes ahead. May block briefly.

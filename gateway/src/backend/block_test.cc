@@ -115,6 +115,26 @@ TEST_F(BlockTest, DiscardReachesTheDevice) {
   EXPECT_LT(status.st_blocks, (1 << 20) / 512);
 }
 
+TEST_F(BlockTest, WhereTheRingCannotDiscardAThreadDoes) {
+  auto backend = open_loop("");
+  ASSERT_NE(backend, nullptr);
+  if (backend->info().discard_granularity == 0 || backend->info().discard_zeroes) {
+    GTEST_SKIP() << "discard is another command here";
+  }
+  Driver driver(*backend);
+  ASSERT_EQ(driver.write(0, pattern(0, 1 << 20, 1)), 0);
+  driver.aio().answer_with(
+      [](const AioOp& op) { return op.kind == AioOp::Kind::kDiscard ? -EOPNOTSUPP : 0; });
+  driver.aio().forget_records();
+  ASSERT_EQ(driver.discard(0, 1 << 19), 0);
+  ASSERT_EQ(driver.discard(1 << 19, 1 << 19), 0);
+  EXPECT_EQ(driver.aio().count(AioOp::Kind::kDiscard), 1u) << "asked for once";
+  EXPECT_EQ(driver.aio().count(AioOp::Kind::kExternal), 2u);
+  struct stat status;
+  ASSERT_EQ(stat(place_.file("backing.img").c_str(), &status), 0);
+  EXPECT_LT(status.st_blocks, (1 << 20) / 512);
+}
+
 TEST_F(BlockTest, RefusalsSayWhatToDo) {
   EXPECT_THAT(try_open("block:" + place_.file("backing.img")).error(), HasSubstr("use file:"));
   EXPECT_THAT(try_open("file:" + loop_.path()).error(), HasSubstr("use block:"));

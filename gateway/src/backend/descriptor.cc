@@ -137,6 +137,7 @@ bool Descriptor::transfer(Io& io) {
   const bool dsync =
       write && must_be_durable(io) && !dsync_refused_.load(std::memory_order_relaxed);
   op.rw_flags = (dsync ? RWF_DSYNC : 0) | (atomic ? kRwfAtomic : 0);
+  io.priv.b = losses_.load(std::memory_order_acquire);
   op.offset = base_ + io.offset;
   op.iov = io.priv.p ? &io.priv.iov : io.iov;
   op.iovcnt = io.priv.p ? 1 : io.iovcnt;
@@ -145,12 +146,17 @@ bool Descriptor::transfer(Io& io) {
   return false;
 }
 
+// Memory may begin where the device can address it, which may be at every fourth byte. Each piece
+// must be whole blocks all the same (Linux up to 6.17 refuses others with EINVAL), and what came
+// over a network is cut anywhere.
 bool Descriptor::misaligned(const Io& io) const {
-  uintptr_t bits = 0;
+  uintptr_t bases = 0;
+  size_t lengths = 0;
   for (uint32_t i = 0; i < io.iovcnt; ++i) {
-    bits |= reinterpret_cast<uintptr_t>(io.iov[i].iov_base) | io.iov[i].iov_len;
+    bases |= reinterpret_cast<uintptr_t>(io.iov[i].iov_base);
+    lengths |= io.iov[i].iov_len;
   }
-  return (bits & (info_.memory_alignment - 1)) != 0;
+  return (bases & (info_.memory_alignment - 1)) != 0 || lengths % block_size_ != 0;
 }
 
 // Takes as much as one bounce holds; a longer transfer comes out short and the submitter goes on.
@@ -271,6 +277,7 @@ void Descriptor::on_transferred(AioOp& op, int32_t result) {
     io.priv.aio->submit(op);
     return;
   }
+  if (dsync) result = static_cast<int32_t>(self.outcome(io, result));
   const bool torn = atomic && result >= 0 && static_cast<uint64_t>(result) != io.length;
   io.result = torn ? -EIO : self.settle(io, result);
   self.note_written(io);
@@ -282,27 +289,39 @@ void Descriptor::on_transferred(AioOp& op, int32_t result) {
   io.done(io);
 }
 
+// The kernel tells of a page that could not be written once for each open file, and we have the
+// file open once: who asks first hears of it, whosever page it was. So whoever wrote meanwhile
+// can't know, and what was only cached may be what was lost: that the next flush is told
+// (decisions/2026-11-23-errors-of-others.md).
+int64_t Descriptor::outcome(const Io& io, int64_t result) {
+  if (result == -EIO) losses_.fetch_add(1, std::memory_order_acq_rel);
+  const uint64_t losses = losses_.load(std::memory_order_acquire);
+  bool lost = io.priv.b != losses;
+  if (io.op == Op::kFlush) {
+    lost = flushed_at_.exchange(losses, std::memory_order_acq_rel) != losses || lost;
+  }
+  return lost && result >= 0 ? -EIO : result;
+}
+
 // Makes earlier writes durable, then completes io with `result`.
 bool Descriptor::sync(Io& io, int64_t result) {
   io.result = result;
+  if (io.op != Op::kWrite) io.priv.b = losses_.load(std::memory_order_acquire);
   io.priv.aio->submit(prepare(io, AioOp::Kind::kFdatasync, fd(), &Descriptor::on_synced));
   return false;
 }
 
 void Descriptor::on_synced(AioOp& op, int32_t result) {
   Io& io = *static_cast<Io*>(op.context);
-  if (result < 0) io.result = result == -EDQUOT ? -ENOSPC : result;
+  auto& self = static_cast<Descriptor&>(*io.priv.backend);
+  const int64_t outcome = self.outcome(io, result);
+  if (outcome < 0) io.result = outcome == -EDQUOT ? -ENOSPC : outcome;
   io.done(io);
 }
 
 Result<void> Descriptor::set_write_cache(bool on) {
   write_cache_.store(on, std::memory_order_relaxed);
-  if (on || ephemeral_ || info_.read_only || fdatasync(fd()) == 0) return {};
-  // Writes from before may still sit in the cache that is now said to be off.
-  const int error = errno;
-  write_cache_.store(true, std::memory_order_relaxed);
-  return Error{path_ + ": can't turn the write cache off: flushing it failed: " +
-               std::strerror(error) + "; check the medium"};
+  return {};
 }
 
 }  // namespace sluice::backend

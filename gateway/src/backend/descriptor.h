@@ -11,6 +11,7 @@
 
 #include "backend/backend.h"
 #include "backend/bounce.h"
+#include "backend/discarder.h"
 #include "backend/mapped_window.h"
 
 namespace sluice::backend {
@@ -42,7 +43,7 @@ enum class RangeMethod : uint8_t {
   kPunchHole,      // fallocate: deallocates, reads zeros
   kZeroRange,      // fallocate: keeps the allocation, reads zeros
   kWriteZeros,     // always works
-  kDeviceDiscard,  // BLKDISCARD: promises no contents; nothing replaces it
+  kDeviceDiscard,  // BLKDISCARD: promises no contents; when the ring refuses it, on a thread
 };
 
 class Descriptor : public Backend {
@@ -105,6 +106,7 @@ class Descriptor : public Backend {
   }
 
   bool must_be_durable(const Io& io) const;
+  int64_t outcome(const Io& io, int64_t result);
   bool sync(Io& io, int64_t result);
   static void on_synced(AioOp& op, int32_t result);
 
@@ -124,10 +126,15 @@ class Descriptor : public Backend {
   // Learnt from refusals, read on every Io, written a handful of times in a lifetime.
   std::atomic<uint8_t> refused_ = 0;  // bit per RangeMethod
   std::atomic<bool> dsync_refused_ = false;
+  // Times that the medium failed to take what was to be durable.
+  std::atomic<uint64_t> losses_ = 0;
+  // The loss after which a flush was last told of one.
+  std::atomic<uint64_t> flushed_at_ = 0;
   std::atomic<bool> nowait_reads_refused_ = false;
   std::atomic<bool> nowait_writes_refused_ = false;
   std::atomic<uint32_t> skip_nowait_ = 0;  // Ios that go to the Aio unattempted after a miss
   BouncePool bounces_;
+  Discarder discarder_;
 };
 
 }  // namespace sluice::backend

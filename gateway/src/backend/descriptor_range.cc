@@ -73,6 +73,11 @@ bool Descriptor::range_step(Io& io) {
     }
   } else if (method == RangeMethod::kDeviceDiscard) {
     op.kind = AioOp::Kind::kDiscard;
+    if (refused(method)) {
+      op.length = length;
+      discarder_.submit(op, *io.priv.aio);
+      return false;
+    }
   } else {
     op.kind = AioOp::Kind::kFallocate;
     op.mode = fallocate_mode(method);
@@ -91,7 +96,9 @@ bool Descriptor::range_step(Io& io) {
 bool Descriptor::range_advance(Io& io, int64_t result) {
   const auto method = static_cast<RangeMethod>(io.priv.b);
   if (result == -EINTR) return range_step(io);
-  if (method < RangeMethod::kWriteZeros && is_refusal(result)) {
+  // The ring can't discard before Linux 6.12, a thread can (discarder.h).
+  const bool replaced = method < RangeMethod::kWriteZeros || io.aio.kind == AioOp::Kind::kDiscard;
+  if (replaced && is_refusal(result)) {
     refuse(method);
     return range_step(io);
   }

@@ -90,7 +90,8 @@ TEST_F(FileTest, OnlyForcedUnitAccessIsDurableWhileTheCacheIsOn) {
   EXPECT_EQ(driver.aio().count(AioOp::Kind::kFdatasync), 1u);
 }
 
-TEST_F(FileTest, TurningTheCacheOffFlushesIt) {
+// What it held is flushed by whoever turns it off, without blocking (lun/write_cache.h).
+TEST_F(FileTest, TurningTheCacheOffLeavesTheFlushToTheNextRequest) {
   auto backend = open_text(text(",write-cache=on"));
   Driver driver(*backend);
   ASSERT_EQ(driver.write(0, pattern(0, 65536, 1)), 0);
@@ -99,6 +100,8 @@ TEST_F(FileTest, TurningTheCacheOffFlushesIt) {
   ASSERT_TRUE(backend->set_write_cache(true).ok());
   EXPECT_TRUE(is_delayed(disk_.file("a.img")));
   ASSERT_TRUE(backend->set_write_cache(false).ok());
+  EXPECT_TRUE(is_delayed(disk_.file("a.img")));
+  ASSERT_EQ(driver.flush(), 0);
   EXPECT_FALSE(is_delayed(disk_.file("a.img")));
 }
 
@@ -171,6 +174,48 @@ TEST_F(FileTest, TransfersThatEndWithinABlockAreCutToWholeBlocks) {
   EXPECT_EQ(driver.submit(Op::kRead, 0, 4096, {{data, 4096}}), 512);
   driver.aio().answer_with([](const AioOp&) { return 100; });
   EXPECT_EQ(driver.submit(Op::kRead, 0, 4096, {{data, 4096}}), -EIO);
+}
+
+// A write of one block that is submitted and not over.
+struct OpenWrite {
+  OpenWrite(Backend& backend, Aio& aio, uint64_t offset) {
+    io.op = Op::kWrite;
+    io.offset = offset;
+    io.length = data.size();
+    io.iov = &iov;
+    io.iovcnt = 1;
+    io.done = [](Io&) {};
+    EXPECT_FALSE(backend.submit(io, aio));
+  }
+  Bytes data = Bytes(512, 1);
+  iovec iov{data.data(), data.size()};
+  Io io;
+};
+
+TEST_F(FileTest, WhatWasWrittenWhileAnotherWriteWasLostIsNotTakenForDurable) {
+  auto backend = open_text(text(""));
+  Driver driver(*backend);
+  OpenWrite told(*backend, driver.aio(), 0);
+  OpenWrite beside(*backend, driver.aio(), 4096);
+  driver.aio().answer_with([](const AioOp& op) { return op.offset == 0 ? -EIO : 512; });
+  while (driver.aio().pump()) {
+  }
+  EXPECT_EQ(told.io.result, -EIO);
+  EXPECT_EQ(beside.io.result, -EIO) << "it may be its page that was lost";
+  OpenWrite later(*backend, driver.aio(), 8192);
+  while (driver.aio().pump()) {
+  }
+  EXPECT_EQ(later.io.result, 512);
+}
+
+TEST_F(FileTest, AFlushIsToldOnceOfWhatWasLostThoughAWriteHeardOfItFirst) {
+  auto backend = open_text(text(",write-cache=on"));
+  Driver driver(*backend);
+  driver.aio().answer_with(
+      [](const AioOp& op) { return op.kind == AioOp::Kind::kWritev ? -EIO : 0; });
+  EXPECT_EQ(driver.write(0, Bytes(512), kIoFua), -EIO);
+  EXPECT_EQ(driver.flush(), -EIO) << "what is lost may be what was cached";
+  EXPECT_EQ(driver.flush(), 0);
 }
 
 TEST_F(FileTest, DirectIoOnlyEverSeesAlignedMemory) {

@@ -20,7 +20,7 @@ struct AioOp {
     kWritev,     // pwritev2(fd, iov, iovcnt, offset, rw_flags)
     kFdatasync,  // fdatasync(fd)
     kFallocate,  // fallocate(fd, mode, offset, length)
-    kDiscard,    // BLKDISCARD of [offset, offset+length): ring command where the kernel has it
+    kDiscard,    // BLKDISCARD of [offset, offset+length); -EOPNOTSUPP before Linux 6.12
     kTimeout,    // completes with 0 after `length` nanoseconds; fd unused
     kPoll,       // poll(fd, POLLIN), once: completes with the events, POLLHUP and POLLERR included
     kExternal,   // ends by Aio::complete(), whoever calls that; nothing goes to the kernel

@@ -21,7 +21,7 @@ inline constexpr size_t kMaxReactorMemory = size_t{64} << 30;
 
 // --- connections
 inline constexpr unsigned kMaxConnections = 4096;     // of hosts, per gateway
-inline constexpr unsigned kMaxUnauthenticated = 256;  // before full feature phase, per gateway
+inline constexpr unsigned kMaxUnauthenticated = 256;  // whose login is not accepted, per gateway
 // At the forwarding port, not counted above. The second has room for a probe by every peer.
 inline constexpr unsigned kMaxForwardingConnections = 4096;
 inline constexpr unsigned kMaxForwardingUnauthenticated = 1024;
@@ -100,6 +100,10 @@ inline constexpr size_t kSessionMemory = size_t{64} << 20;  // data in flight pe
 // run, as a part of it; and what a nexus whose unit holds its share needs for a first write.
 inline constexpr size_t kReceiveReserve = 8;  // 1/8
 inline constexpr size_t kFirstWriteReserve = 4;
+// Who finds no memory for a first transfer for so long is let in before all others, for so long.
+inline constexpr Nanos kMemoryPatience = 2 * kSecond;
+inline constexpr Nanos kMemoryTurn = 500 * kMillisecond;
+static_assert(kMemoryTurn > 4 * kTick, "it asks at each tick");
 // A unit may hold so many times what is free of data that came unasked; more: TASK SET FULL. And so
 // many times what is free of its session's budget a LUN may be asked for.
 inline constexpr size_t kUnaskedShare = 3;

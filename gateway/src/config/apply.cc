@@ -9,6 +9,7 @@
 #include "backend/spec.h"
 #include "config/uuid.h"
 #include "lun/unit.h"
+#include "lun/write_cache.h"
 
 namespace sluice::config {
 namespace {
@@ -129,7 +130,7 @@ class Applier {
       lun::Unit& unit = *units_.at(ref.uuid);
       const bool on = config_of(ref.uuid).spec.write_cache;
       if (unit.backend().write_cache() == on) continue;  // a host has set it already
-      const Result<void> done = unit.backend().set_write_cache(on);
+      const Result<void> done = lun::set_write_cache(unit, on);
       if (!done) return Error{ref.text() + ": " + done.error()};
       unit.raise_attention(kModeParametersChanged, nullptr);
     }

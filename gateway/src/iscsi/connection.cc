@@ -161,6 +161,9 @@ SessionKey Connection::key() const {
 }
 
 void Connection::login_succeeded() {
+  // Not when the session opens: a claim may wait long for what a backend holds, and must not keep
+  // others from logging in meanwhile.
+  wire_.authenticated();
   const uint16_t tsih = login_->requested_tsih();
   if (login_->parameters().discovery) {
     if (tsih != 0) return refuse_login(LoginStatus::kSessionDoesNotExist, "TSIH of no session");

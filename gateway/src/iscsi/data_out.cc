@@ -101,7 +101,13 @@ void Session::append_data(pdu::Pdu& pdu, Task* task, bool charged) {
   data_out_bytes_ += pdu.data_size;
   shard_.counters->data_out_bytes.add(pdu.data_size);
   uint32_t room = task->wanted > task->received ? task->wanted - task->received : 0;
-  if (!charged) charge(task, std::min(room, pdu.data_size));
+  if (!charged) {
+    charge(task, std::min(room, pdu.data_size));
+  } else {
+    const uint32_t kept = std::min(task->promised, pdu.data_size);
+    task->promised -= kept;
+    shard_.write_memory.keep(kept);
+  }
   task->received += pdu.data_size;
   std::vector<Slice>& out = task->command.data_out;
   for (Slice& piece : pdu.data) {
@@ -130,7 +136,7 @@ void Session::release_for_unit(Task* task) {
   if (!task->payer) return;
   lun::Itl& itl = *std::exchange(task->payer, nullptr);
   itl.asked_for -= std::exchange(task->asked, 0);
-  shard_.write_memory.release(itl, std::exchange(task->held, 0));
+  shard_.write_memory.release(itl, std::exchange(task->held, 0), std::exchange(task->promised, 0));
 }
 
 void Session::hand_over_data(Task* task) {

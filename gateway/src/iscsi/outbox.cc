@@ -26,6 +26,10 @@ void Outbox::next_chunk() {
 }
 
 void Outbox::seal() {
+  if (discarded_) {
+    filling_ = Batch();  // its PDU is whole: nobody writes there any more
+    return;
+  }
   waiting_bytes_ += filling_.bytes;
   waiting_.push_back(std::exchange(filling_, Batch()));
 }
@@ -56,6 +60,10 @@ std::span<iovec> Outbox::take(size_t limit) {
 
 void Outbox::sent(size_t n) {
   in_flight_ = false;
+  if (discarded_) {
+    sending_ = Batch();
+    return;
+  }
   sending_.bytes -= n;
   while (n > 0) {
     iovec& v = sending_.vectors[sending_.first];
@@ -68,6 +76,16 @@ void Outbox::sent(size_t n) {
     ++sending_.first;
   }
   if (sending_.bytes == 0) sending_.clear();
+}
+
+void Outbox::discard() {
+  discarded_ = true;
+  waiting_bytes_ = 0;
+  // Not clear(): that keeps memory for what follows, and nothing does.
+  filling_ = Batch();
+  urgent_ = Batch();
+  waiting_.clear();
+  if (!in_flight_) sending_ = Batch();
 }
 
 }  // namespace sluice::iscsi

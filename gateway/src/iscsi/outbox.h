@@ -27,7 +27,7 @@ class Outbox {
  public:
   // A PDU follows.
   void begin() {
-    if (filling_.bytes >= kBatch) [[unlikely]]
+    if (filling_.bytes >= kBatch || discarded_) [[unlikely]]
       seal();
   }
   // It has a StatSN.
@@ -58,7 +58,8 @@ class Outbox {
   // Queues a payload; its owner is held until it has been sent.
   void payload(Slice&& slice) {
     append(slice.data, slice.size);
-    if (slice.owner) filling_.owners.push_back(std::move(slice.owner));
+    BufferRef owner = std::move(slice.owner);
+    if (owner && !discarded_) filling_.owners.push_back(std::move(owner));
   }
 
   size_t bytes() const { return filling_.bytes + waiting_bytes_ + urgent_.bytes + sending_.bytes; }
@@ -70,6 +71,9 @@ class Outbox {
   std::span<iovec> take(size_t limit);
   // The carrier sent `n` bytes of what take() gave.
   void sent(size_t n);
+  // Nothing is sent any more: lets go of everything at once, but of a send in flight only in
+  // sent(), as the kernel reads it. What is written later is forgotten. Not within a PDU.
+  void discard();
 
   static constexpr uint32_t kArenaChunk = 4096;
   // A batch takes no further PDU once it has so many bytes. A send of more would save nothing
@@ -90,6 +94,8 @@ class Outbox {
     void clear();
   };
   void append(uint8_t* p, uint32_t n) {
+    if (discarded_) [[unlikely]]
+      return;
     filling_.bytes += n;
     if (!filling_.vectors.empty()) {
       iovec& last = filling_.vectors.back();
@@ -109,6 +115,7 @@ class Outbox {
   Batch urgent_;
   Batch sending_;
   bool in_flight_ = false;
+  bool discarded_ = false;
 };
 
 }  // namespace sluice::iscsi

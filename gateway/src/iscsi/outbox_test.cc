@@ -85,6 +85,63 @@ TEST(Outbox, HoldsPayloadsUntilTheirBatchIsSent) {
   EXPECT_EQ(pool.in_use(), 0u);
 }
 
+TEST(Outbox, WhatIsDiscardedGoesAtOnceButForASendInFlight) {
+  for (const bool in_flight : {false, true}) {
+    BufferPool pool(size_t{8} << 20);
+    Outbox out;
+    const auto add = [&](uint32_t bytes) {
+      out.begin();
+      put(out, "head");
+      BufferRef buffer = pool.allocate(bytes);
+      uint8_t* data = buffer.data();
+      std::memset(data, 'p', bytes);
+      out.payload({std::move(buffer), data, bytes});
+    };
+    add(4096);
+    const auto sending = out.take(8);
+    if (!in_flight) out.sent(5);
+    for (size_t bytes = 0; bytes < Outbox::kBatch + 1; bytes += BufferPool::kLargest) {
+      add(BufferPool::kLargest);
+    }
+    out.ahead([&] { add(16384); });
+    out.discard();
+    EXPECT_FALSE(out.ready());
+    if (in_flight) {
+      EXPECT_EQ(pool.in_use(), 4096u);
+      EXPECT_EQ(std::memcmp(sending[0].iov_base, "head", 4), 0);
+      EXPECT_EQ(static_cast<const uint8_t*>(sending[1].iov_base)[4095], 'p');
+      out.sent(5);
+    }
+    EXPECT_EQ(pool.in_use(), 0u);
+    EXPECT_TRUE(out.empty());
+  }
+}
+
+TEST(Outbox, WhatIsWrittenAfterADiscardIsForgotten) {
+  BufferPool pool(size_t{1} << 20);
+  Outbox out;
+  put(out, "before");
+  out.discard();
+  for (int i = 0; i < 100; ++i) {
+    const auto write = [&] {
+      out.begin();
+      uint8_t* header = out.header(48);
+      out.numbered();
+      std::memset(header, 'h', 48);
+      std::memset(out.header(Outbox::kArenaChunk), 'd', Outbox::kArenaChunk);
+      BufferRef buffer = pool.allocate(4096);
+      uint8_t* data = buffer.data();
+      out.payload({std::move(buffer), data, 4096});
+      EXPECT_EQ(header[0], 'h') << "a PDU has memory of its own";
+    };
+    i % 2 ? write() : out.ahead(write);
+    EXPECT_EQ(pool.in_use(), 0u);
+    EXPECT_FALSE(out.ready());
+  }
+  out.discard();
+  EXPECT_TRUE(out.empty());
+}
+
 // A send of a batch without an end would hold up what is urgent.
 TEST(Outbox, ABatchEndsBetweenTwoPdus) {
   Outbox out;

@@ -21,7 +21,7 @@ void Session::pump_data_out(Task* task) {
 
 // A task is asked for its data only when there is room for all of it: tasks that each hold a part
 // and wait for the rest would wait for each other. The session's first is always let in.
-bool Session::has_room(const Task& task) const {
+bool Session::has_room(Task& task) const {
   const size_t need = task.wanted - task.solicited;
   lun::Itl& itl = *task.command.itl;
   if (admitted_ != 0) {
@@ -30,7 +30,7 @@ bool Session::has_room(const Task& task) const {
     const size_t left = limits::kSessionMemory - data_held_ - need;
     if (itl.asked_for != 0 && itl.asked_for + need > limits::kLunShare * left) return false;
   }
-  return shard_.write_memory.admits(itl, need);
+  return shard_.write_memory.admits(itl, need, task.held, task.refused_since);
 }
 
 bool Session::admit(Task* task) {
@@ -47,6 +47,8 @@ bool Session::admit(Task* task) {
 
 void Session::let_in(Task* task, uint32_t bytes) {
   charge(task, bytes);
+  task->promised = bytes;
+  shard_.write_memory.promise(bytes);
   task->asked = bytes;
   task->command.itl->asked_for += bytes;
   task->admitted = true;

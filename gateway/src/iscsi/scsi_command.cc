@@ -106,6 +106,8 @@ bool Session::accept_command(pdu::Pdu& pdu, Task* task) {
   task->unsolicited_open = task->write && !(flags & pdu::kFlagFinal);
   task->unsolicited = task->received = task->solicited = task->data_sn = task->r2t_sn = 0;
   task->in_burst = task->charged = task->held = task->asked = task->outstanding = 0;
+  task->promised = 0;
+  task->refused_since = 0;
   task->payer = nullptr;
   task->bursts = 0;
   task->wanted = task->write ? task->expected_length : 0;

@@ -221,20 +221,11 @@ void Session::on_data_digest_error(const pdu::Pdu& pdu) {
   request_bursts();
 }
 
-bool Session::needs_hold(const Task& task) const {
+bool Session::needs_hold(Task& task) const {
   if (held_head_) return true;
   if (!task.read) return false;
-  // As much as is free, as for writes (write_memory.h): many peers that read slowly would otherwise
-  // leave the reactor nothing to receive into. A first read may be larger than that.
-  const size_t available = shard_.lane.buffers->available();
-  const size_t budget = shard_.lane.buffers->budget();
-  const size_t reserve = budget / limits::kReceiveReserve;
-  const size_t waiting = out_.bytes() + reads_running_;
-  if (waiting == 0) {
-    return available < reserve / 2 + std::min<size_t>(task.expected_length, budget / 4);
-  }
-  const size_t room = available > reserve ? available - reserve : 0;
-  return waiting + task.expected_length > std::min<size_t>(limits::kMaxOutputBytes, room);
+  return !shard_.write_memory.admits_read(task.expected_length, out_.bytes() + reads_running_,
+                                          task.refused_since);
 }
 
 void Session::resume() {

@@ -93,7 +93,7 @@ class Session {
   void deliver_stashed();
   void forget_early(uint32_t cmd_sn);
   void announce_window();
-  bool needs_hold(const Task& task) const;
+  bool needs_hold(Task& task) const;
   void end_task(Task* task);
   void stamp(pdu::Bhs& header, bool takes_stat_sn);
   void keep_fresh();
@@ -127,7 +127,7 @@ class Session {
   void pump_data_out(Task* task);
   bool admit(Task* task);
   void let_in(Task* task, uint32_t bytes);
-  bool has_room(const Task& task) const;
+  bool has_room(Task& task) const;
   void wait_for_budget(Task* task);
   void resume_budget_waiters();
   uint32_t next_burst(const Task& task) const;

@@ -21,6 +21,8 @@ class Wire {
   // No more input is wanted. `discard`: close at once, whatever waits in the outbox is dropped;
   // else close once it is empty.
   virtual void close(bool discard) = 0;
+  // The peer's login has been accepted; what may still follow is a wait for its nexus.
+  virtual void authenticated() = 0;
   // over() may have become true.
   virtual void over() = 0;
 };

@@ -53,11 +53,13 @@ struct Task {
   // From its begin to its completion: the LUN whose unit and session pay for its data.
   lun::Itl* payer = nullptr;
   uint32_t held = 0;      // bytes that count for the unit (write_memory.h)
+  uint32_t promised = 0;  // those of them that have not come
   uint32_t asked = 0;     // bytes that count for the LUN: Itl::asked_for
   bool admitted = false;  // the budget covers all it still needs
   uint8_t bursts = 0;     // R2Ts in flight, oldest first
   std::array<Burst, limits::kMaxOutstandingR2t> burst;
   bool waits_for_budget = false;
+  Nanos refused_since = 0;       // the reactor had no memory for it (write_memory.h)
   uint64_t admission = 0;        // when the budget let it in: counts up
   uint32_t outstanding = 0;      // bytes asked for by R2Ts that have not come
   bool waits_for_burst = false;  // it may have another R2T, the session may not

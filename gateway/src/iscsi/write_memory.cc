@@ -1,6 +1,7 @@
 #include "iscsi/write_memory.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/limits.h"
 #include "iscsi/session.h"
@@ -17,25 +18,71 @@ size_t above(size_t bytes, size_t reserve) { return bytes > reserve ? bytes - re
 
 }  // namespace
 
-// What was asked for and has not come is in no buffer yet, and what is in buffers may keep more of
-// them than its bytes, beside the data of reads.
-size_t WriteMemory::free() const {
-  return std::min(above(lane_.buffers->budget(), held_), lane_.buffers->available());
-}
-
 size_t& WriteMemory::held_by(lun::Itl& itl) const {
   return itl.unit().statistics().lane(lane_.reactor).data_out_held;
 }
 
-bool WriteMemory::admits(lun::Itl& itl, size_t bytes) const {
+bool WriteMemory::admits(lun::Itl& itl, size_t bytes, size_t own, Nanos& since) {
   const size_t budget = lane_.buffers->budget();
-  const size_t room = above(free(), budget / limits::kReceiveReserve);
-  const size_t held = held_by(itl);
-  // The first of a unit needs not fit: memory may be small, and a transfer large.
-  if (held == 0) return room != 0;
-  // Nor that of a nexus: others that write to the same unit would keep it out for ever.
-  if (itl.asked_for == 0 && free() > budget / limits::kFirstWriteReserve) return true;
+  const size_t reserve = budget / limits::kReceiveReserve;
+  const size_t room = above(free(), reserve);
+  const size_t held = held_by(itl) - own;
+  const bool fits = bytes <= above(free(), reserve / 2);
+  // One that is alone needs not fit: memory may be small, and a transfer large. Two of them would
+  // wait for each other.
+  if (held == 0) return admits_first(since, fits || (held_ == own && room != 0));
+  if (turn_of_another(since)) return false;
+  // The first of a nexus: others that write to the same unit would keep it out for ever.
+  if (itl.asked_for == 0 && fits && free() > budget / limits::kFirstWriteReserve) return true;
   return held + 2 * bytes <= room;
+}
+
+// As much as is free, as for writes: many peers that read slowly would otherwise leave the reactor
+// nothing to receive into.
+bool WriteMemory::admits_read(size_t bytes, size_t waiting, Nanos& since) {
+  const size_t budget = lane_.buffers->budget();
+  const size_t reserve = budget / limits::kReceiveReserve;
+  if (waiting == 0) {
+    // A first read may be larger than that, but not at the cost of what others will send.
+    const size_t most = promised_ != 0 ? limits::kMaxTransferBytes : budget / 4;
+    return admits_first(since, free() >= reserve / 2 + std::min(bytes, most));
+  }
+  if (turn_of_another(since)) return false;
+  return waiting + bytes <= std::min<size_t>(limits::kMaxOutputBytes, above(free(), reserve));
+}
+
+// A large one would never find room while others, small ones, take all that comes back.
+bool WriteMemory::admits_first(Nanos& since, bool fits) {
+  if (turn_of_another(since)) return false;
+  if (fits) {
+    if (late_ == &since) late_ = nullptr;
+    return true;
+  }
+  const Nanos now = *lane_.now;
+  if (since == 0 || had_turn_ == &since) since = now;
+  if (had_turn_ == &since) had_turn_ = nullptr;
+  if (!late_ || since < late_since_) {
+    late_ = &since;
+    late_since_ = since;
+  }
+  if (late_ == &since) late_seen_ = now;
+  return false;
+}
+
+// Who was late long enough has a turn, in which nobody else is let in. It is short, and the next is
+// long in coming: what hangs gives nothing back, and the others would hang with it.
+bool WriteMemory::turn_of_another(const Nanos& since) {
+  if (!late_) [[likely]]
+    return false;
+  const Nanos now = *lane_.now;
+  const Nanos begins = std::max(late_since_, last_turn_) + limits::kMemoryPatience;
+  if (now >= begins + limits::kMemoryTurn) {
+    had_turn_ = std::exchange(late_, nullptr);
+    last_turn_ = now;
+  } else if (now - late_seen_ > limits::kMemoryTurn / 2) {
+    late_ = nullptr;  // it asks no more
+  }
+  return late_ && late_ != &since && now >= begins;
 }
 
 bool WriteMemory::full(lun::Itl& itl) const {
@@ -47,8 +94,9 @@ void WriteMemory::hold(lun::Itl& itl, size_t bytes) {
   held_by(itl) += bytes;
 }
 
-void WriteMemory::release(lun::Itl& itl, size_t bytes) {
+void WriteMemory::release(lun::Itl& itl, size_t bytes, size_t promised) {
   held_ -= bytes;
+  promised_ -= promised;
   held_by(itl) -= bytes;
   if (waiting_.empty() || wakes_) return;
   wakes_ = true;

@@ -101,5 +101,67 @@ TEST_F(LimitedTest, WaitingForBandwidthIsNotWaitingForAnOwner) {
   EXPECT_EQ(links.last().started.size(), 1u);
 }
 
+Nanos fake_clock = 0;
+
+// Of a gateway that forwards: they live as long as their token.
+class LimitedForwardedTest : public LimitedTest {
+ protected:
+  void SetUp() override {
+    fake_clock = now = kSecond;
+    clock = [] { return fake_clock; };
+    LimitedTest::SetUp();
+    unit->set_qos({.iops = 10, .iops_burst = 1});
+  }
+  Task& forwarded(Bytes cdb, Nanos life = limits::kTokenLife) {
+    Task& task = make(std::move(cdb));
+    task.command.epoch = 1;
+    task.command.fresh_until = now + life;
+    EXPECT_FALSE(begin(*nexus, task));
+    return task;
+  }
+  void advance(Nanos span) {
+    now += span;
+    fake_clock = now;
+    nexus->tick();
+  }
+};
+
+// As stale they would come back, and no bandwidth would be left for anybody.
+TEST_F(LimitedForwardedTest, WhatTheyAreTooManyForIsTaskSetFullAndTheRestGoesOnAtItsRate) {
+  for (int turn = 0; turn < 40; ++turn) {
+    for (int i = 0; i < 4; ++i) forwarded(read16(0, 8));
+    advance(limits::kTick);
+  }
+  advance(limits::kTokenLife + limits::kTick);
+  unsigned good = 0;
+  unsigned full = 0;
+  for (const auto& task : tasks) {
+    ASSERT_TRUE(task->done());
+    EXPECT_FALSE(task->command.stale || task->command.not_owner || task->command.drops_nexus);
+    good += task->command.status == scsi::Status::kGood;
+    full += task->command.status == scsi::Status::kTaskSetFull;
+  }
+  EXPECT_GE(good, 40u);
+  EXPECT_EQ(good + full, tasks.size());
+  EXPECT_EQ(backend->submitted.size(), good);
+}
+
+TEST_F(LimitedForwardedTest, WhatCameTooLateTakesNoBandwidthAlong) {
+  EXPECT_EQ(forwarded(read16(0, 8), -1).command.status, scsi::Status::kTaskSetFull);
+  EXPECT_TRUE(start(*nexus, read16(0, 8)).done());
+}
+
+TEST_F(LimitedForwardedTest, WhatWaitsBehindThemIsNotStaleEither) {
+  forwarded(read16(0, 8));
+  Task& read = forwarded(read16(0, 8), kMillisecond);
+  Task& look = forwarded(test_unit_ready(), kMillisecond);
+  EXPECT_EQ(look.completions, 0);
+  unit->set_qos({});
+  advance(limits::kTick);
+  EXPECT_EQ(read.command.status, scsi::Status::kTaskSetFull);
+  EXPECT_EQ(look.command.status, scsi::Status::kTaskSetFull);
+  EXPECT_EQ(backend->submitted.size(), 1u);
+}
+
 }  // namespace
 }  // namespace sluice::lun

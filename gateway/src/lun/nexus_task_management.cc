@@ -10,6 +10,7 @@
 #include "lun/reservations/reservations.h"
 #include "lun/task_set.h"
 #include "lun/unit.h"
+#include "lun/write_cache.h"
 #include "scsi/report_luns.h"
 
 namespace sluice::lun {
@@ -99,6 +100,8 @@ void Nexus::reset_units(const LunMap& luns, std::function<void()> done) {
     unit->abort_everywhere(*lane_.reactors, lane_.reactor, this, false, nullptr,
                            [unit, all] { all->through(); });
     unit->reset_state(kDeviceReset, *lane_.now);
+    all->begin();
+    reset_cache(*unit, lane_, [all] { all->through(); });
   }
   all->through();
 }

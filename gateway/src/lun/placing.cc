@@ -130,12 +130,28 @@ std::optional<uint64_t> cost(const Unit& unit, Command& command) {
   return command.range.blocks * unit.block_size();
 }
 
+// DESIGN R6. It may have been fresh when it came, and now waits for bandwidth.
+bool went_stale(const Command& command) {
+  const Lane& lane = command.nexus->lane();
+  return command.fresh_until != 0 && lane.clock && lane.clock() > command.fresh_until;
+}
+
+// A forwarded command that there is no bandwidth for in time. As stale it would be forwarded again,
+// to the end of the queue, for ever: its host hears TASK SET FULL (SAM-5 §5.3.1) and sends less.
+// Nothing was done, so that is true whoever still hears it. It takes no bandwidth along.
+bool finish_late(Command& command) {
+  if (command.epoch == 0 || !went_stale(command)) return false;
+  finish_status(command, scsi::Status::kTaskSetFull);
+  return true;
+}
+
 // false: it waits for bandwidth.
 bool run_here(Unit& unit, Command& command) {
   if (command.epoch != 0 && command.epoch != unit.epoch()) {
     finish_not_owner(command);
     return true;
   }
+  if (command.held_since >= 0 && finish_late(command)) return true;
   if (command.prepared) {
     if (!still_passes(unit, command, unit.gate_word())) return true;
   } else if (!prepare(unit, command)) {
@@ -143,6 +159,7 @@ bool run_here(Unit& unit, Command& command) {
   }
   if (unit.gate() & Unit::kLimited) {
     const std::optional<uint64_t> bytes = cost(unit, command);
+    if (bytes && finish_late(command)) return true;
     if (bytes && !unit.bandwidth().take(*command.nexus->lane().now, *bytes)) return false;
   }
   dispatch(unit, command);

@@ -179,8 +179,12 @@ class Unit : public std::enable_shared_from_this<Unit> {
   void poll_health();                   // control thread, about once a second
   Result<void> check_medium() const;    // ok where there is no backend; any thread but a reactor
   bool write_cache() const;             // any thread
-  void medium_lost();                   // an I/O found the medium gone: NOT READY until poll_health
-  void set_stopped(bool stopped);       // START STOP UNIT
+  // While it is said to be off and isn't yet (lun/write_cache.h); any thread, may overlap.
+  bool cache_settling() const { return settling_.load(std::memory_order_acquire) != 0; }
+  void cache_settles() { settling_.fetch_add(1, std::memory_order_acq_rel); }
+  void cache_settled() { settling_.fetch_sub(1, std::memory_order_acq_rel); }
+  void medium_lost();              // an I/O found the medium gone: NOT READY until poll_health
+  void set_stopped(bool stopped);  // START STOP UNIT
   bool stopped() const { return stopped_.load(std::memory_order_relaxed); }
   // Takes up what the store kept; before the unit is exported. The error names path and mend.
   Result<void> restore_reservations();
@@ -222,6 +226,7 @@ class Unit : public std::enable_shared_from_this<Unit> {
   scsi::Support support_;
   scsi::BlockLimits limits_;
   std::atomic<bool> default_write_cache_;
+  std::atomic<unsigned> settling_{0};
   mutable std::mutex mutex_;
   Role role_;
   std::atomic<uint64_t> epoch_{0};

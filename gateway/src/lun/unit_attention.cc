@@ -80,7 +80,6 @@ void Unit::raise_owners_attention(UnitAttention ua, const Itl* except, Nanos now
 void Unit::reset_state(UnitAttention ua, Nanos now) {
   // Mode parameters go back to their defaults (SPC-5 §5.8: none are saved).
   set_mode(ModeParameters());
-  (void)shared_backend()->set_write_cache(default_write_cache_);
   set_stopped(false);
   // In one go: nobody finds a reservation gone without being told of the reset.
   const std::lock_guard lock(mutex_);

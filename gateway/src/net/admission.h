@@ -28,7 +28,7 @@ class Admission {
   Admission(const Admission&) = delete;
   Admission& operator=(const Admission&) = delete;
 
-  // Its login succeeded, or it ends.
+  // Its login was accepted, or it ends.
   void leave_login() {
     if (!in_login_) return;
     in_login_ = false;

@@ -3,8 +3,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <condition_variable>
+#include <future>
 #include <mutex>
+#include <thread>
 
 #include "base/socket_address.h"
 #include "net/engine.h"
@@ -16,9 +19,10 @@ namespace {
 // Says what becomes of a dial, and echoes what it is sent.
 class Echo final : public forward::Caller {
  public:
+  // Empty: nothing became of it.
   std::string wait() {
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [this] { return !outcome_.empty(); });
+    changed_.wait_for(lock, std::chrono::seconds(10), [this] { return !outcome_.empty(); });
     return outcome_;
   }
   std::string wait_closed() {
@@ -40,7 +44,7 @@ class Echo final : public forward::Caller {
   }
   void on_sent(size_t) override {}
   void on_closed() override {
-    over_ = true;
+    over_ = !lingers_;
     tell(&closed_, "closed");
   }
   void tick() override {}
@@ -49,8 +53,25 @@ class Echo final : public forward::Caller {
   bool over() const override { return over_; }
   // On the reactor.
   void reset() {
-    over_ = true;
+    over_ = !lingers_;
     wire_->close(true);
+  }
+  // It is not over when its connection is, as if a backend kept a command of it.
+  void linger(bool on) { lingers_ = on; }
+  void let_go() {
+    over_ = true;
+    wire_->over();
+  }
+  // Says `bytes` of the pool's, as many as go into whole buffers.
+  void say(BufferPool& pool, size_t bytes) {
+    for (; bytes >= BufferPool::kLargest; bytes -= BufferPool::kLargest) {
+      BufferRef buffer = pool.allocate(BufferPool::kLargest);
+      ASSERT_TRUE(buffer);
+      uint8_t* data = buffer.data();
+      out_.begin();
+      out_.payload({std::move(buffer), data, BufferPool::kLargest});
+    }
+    wire_->schedule_flush();
   }
 
  private:
@@ -64,6 +85,7 @@ class Echo final : public forward::Caller {
   std::string outcome_;
   std::string closed_;
   bool over_ = false;
+  bool lingers_ = false;
   iscsi::Wire* wire_ = nullptr;
   iscsi::Outbox out_;
 };
@@ -110,6 +132,42 @@ class Dialling : public testing::Test {
     reactor_->post([this, address, echo] { reactor_->dial(address, echo); });
     return echo;
   }
+  // On the reactor, in a turn of its own.
+  void run(const std::function<void()>& task) {
+    std::promise<void> done;
+    reactor_->post([&] {
+      task();
+      done.set_value();
+    });
+    done.get_future().wait();
+  }
+  size_t in_use() {
+    size_t bytes = 0;
+    run([&] { bytes = reactor_->buffers().in_use(); });
+    return bytes;
+  }
+  bool comes_down_to(size_t bytes) {
+    for (int i = 0; i < 1000 && in_use() > bytes; ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    return in_use() <= bytes;
+  }
+  // Nobody reads what a connection says, and it ends by `end`, but a command of it stays.
+  void expect_output_back(const std::function<void(Echo&, int fd)>& end) {
+    const Listener there;
+    const auto echo = dial(there.address());
+    const int fd = there.accept();
+    EXPECT_EQ(echo->wait(), "connected");
+    echo->linger(true);
+    const size_t before = in_use();
+    run([&] { echo->say(reactor_->buffers(), kSaid); });
+    EXPECT_GT(in_use(), before);
+    end(*echo, fd);
+    EXPECT_TRUE(comes_down_to(before));
+    run([&] { echo->let_go(); });
+    ::close(fd);
+  }
+  static constexpr size_t kSaid = size_t{24} << 20;  // more than two sockets hold
 
   iscsi::Gateway gateway_;
   std::unique_ptr<Reactor> reactor_;
@@ -135,16 +193,40 @@ TEST_F(Dialling, WhereNobodyListensIsRefused) {
   EXPECT_EQ(dial(address)->wait(), "refused");
 }
 
-TEST_F(Dialling, WhoDoesntAnswerIsSilent) {
-  const Listener there(0);  // room for one that nobody accepts, and its queue is full
-  std::vector<int> fillers;
-  const KernelAddress to = kernel_address(parse_socket_address(there.address(), 0).value());
-  for (int i = 0; i < 4; ++i) {
-    fillers.push_back(::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-    (void)::connect(fillers.back(), to.get(), to.size);
+// Its queue is full: it has room for one that nobody accepts.
+class FullListener : public Listener {
+ public:
+  FullListener() : Listener(0) {
+    const KernelAddress to = kernel_address(parse_socket_address(address(), 0).value());
+    for (int& fd : fillers_) {
+      fd = ::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+      (void)::connect(fd, to.get(), to.size);
+    }
   }
+  ~FullListener() {
+    for (const int fd : fillers_) ::close(fd);
+  }
+
+ private:
+  int fillers_[4];
+};
+
+TEST_F(Dialling, WhoDoesntAnswerIsSilent) {
+  const FullListener there;
   EXPECT_EQ(dial(there.address())->wait(), "silent");
-  for (const int fd : fillers) ::close(fd);
+}
+
+TEST_F(Dialling, WhatAConnectionThatWasLostDidNotSendIsGivenBack) {
+  expect_output_back([](Echo& echo, int fd) {
+    const linger reset{1, 0};
+    setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
+    ::shutdown(fd, SHUT_RDWR);
+    EXPECT_EQ(echo.wait_closed(), "closed");
+  });
+}
+
+TEST_F(Dialling, WhatAConnectionThatWasResetDidNotSendIsGivenBack) {
+  expect_output_back([this](Echo& echo, int) { run([&] { echo.reset(); }); });
 }
 
 TEST_F(Dialling, AnAddressThatIsNoneIsSilentToo) { EXPECT_EQ(dial("nonsense")->wait(), "silent"); }

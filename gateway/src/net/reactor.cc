@@ -112,6 +112,10 @@ io_uring_sqe* Reactor::sqe() {
   return sqe;
 }
 
+void Reactor::make_room(unsigned entries) {
+  while (io_uring_sq_space_left(&ring_) < entries) hand_over();
+}
+
 void Reactor::arm_wake() {
   io_uring_sqe* e = sqe();
   io_uring_prep_read(e, wake_fd_, &wake_value_, sizeof wake_value_, 0);

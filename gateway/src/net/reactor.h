@@ -68,6 +68,8 @@ class Reactor final : public Aio, public forward::Dialer {
   void complete(AioOp& op, int32_t result) override;  // any thread
   // A submission entry; submits what is queued when the ring is full.
   io_uring_sqe* sqe();
+  // The next `entries` of sqe() are submitted together: links must be.
+  void make_room(unsigned entries);
   enum class Kind : uint8_t { kAio, kReceive, kSend, kAccept, kWake, kTick, kIgnore, kTimer };
   static void tag(io_uring_sqe* sqe, void* owner, Kind kind) {
     sqe->user_data = reinterpret_cast<uintptr_t>(owner) | static_cast<uintptr_t>(kind);

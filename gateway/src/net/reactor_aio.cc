@@ -1,6 +1,6 @@
 // The reactor as the backends' door to the kernel (base/aio.h).
-#include <linux/falloc.h>
 #include <poll.h>
+#include <sys/ioctl.h>
 
 #include <cerrno>
 #include <memory>
@@ -8,6 +8,13 @@
 #include "net/reactor.h"
 
 namespace sluice::net {
+namespace {
+
+// BLOCK_URING_CMD_DISCARD of <linux/blkdev.h>, since Linux 6.12. Before, the kernel answers
+// EOPNOTSUPP.
+constexpr uint32_t kBlockDiscard = _IO(0x12, 0);
+
+}  // namespace
 
 // A kTimeout in flight: the kernel reads the time when the entry is submitted.
 struct Reactor::Timer {
@@ -36,10 +43,11 @@ void Reactor::submit(AioOp& op) {
                               static_cast<off_t>(op.length));
       break;
     case AioOp::Kind::kDiscard:
-      // On a block device this deallocates where the device zeroes what it deallocates, and
-      // otherwise refuses (no fallback to writing zeros): what UNMAP with LBPRZ promises.
-      io_uring_prep_fallocate(e, op.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-                              static_cast<off_t>(op.offset), static_cast<off_t>(op.length));
+      // Start and length are where the kernel looks for them (block/ioctl.c): `addr` and `addr3`.
+      io_uring_prep_rw(IORING_OP_URING_CMD, e, op.fd, nullptr, 0, 0);
+      e->cmd_op = kBlockDiscard;
+      e->addr = op.offset;
+      e->addr3 = op.length;
       break;
     case AioOp::Kind::kTimeout: {
       auto* timer = new Timer;

@@ -1,6 +1,7 @@
 // A reactor that stands still, under a clock that only the tests move (DESIGN R6).
 #include "net/reactor.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -8,8 +9,12 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <fstream>
 #include <future>
+#include <string>
 #include <thread>
+
+#include "backend/test_places.h"
 
 namespace sluice::net {
 namespace {
@@ -108,6 +113,39 @@ TEST_F(StandingStill, WritesThatOverfillTheRingAreTakenBackToo) {
 
 TEST_F(StandingStill, AReadHarmsNobody) {
   EXPECT_EQ(one_turn(AioOp::Kind::kReadv, 1, 0, kTooLong), std::vector<int32_t>{1});
+}
+
+// Discards of a device that ended, as the kernel counts them.
+uint64_t discards_of(const std::string& device) {
+  std::ifstream file("/sys/block/" + device.substr(device.rfind('/') + 1) + "/stat");
+  uint64_t count = 0;
+  for (int field = 0; field < 12; ++field) file >> count;  // Documentation/block/stat.rst
+  return count;
+}
+
+TEST_F(StandingStill, ADiscardIsOneAndNotAWriteOfZeros) {
+  backend::Place place("/var/tmp");
+  backend::LoopDevice loop(place.file("backing.img"), 8 << 20);
+  if (!loop.skip_reason().empty()) GTEST_SKIP() << loop.skip_reason();
+  const int device = open(loop.path().c_str(), O_RDWR | O_CLOEXEC);
+  ASSERT_GE(device, 0);
+  std::promise<int32_t> result;
+  AioOp op;
+  op.kind = AioOp::Kind::kDiscard;
+  op.fd = device;
+  op.offset = 1 << 20;
+  op.length = 2 << 20;
+  op.context = &result;
+  op.done = [](AioOp& self, int32_t r) {
+    static_cast<std::promise<int32_t>*>(self.context)->set_value(r);
+  };
+  const uint64_t before = discards_of(loop.path());
+  reactor_->post([&] { reactor_->submit(op); });
+  const int32_t answer = result.get_future().get();
+  close(device);
+  if (answer == -EOPNOTSUPP) GTEST_SKIP() << "this kernel's ring has no discard (Linux 6.12)";
+  EXPECT_EQ(answer, 0);
+  EXPECT_GT(discards_of(loop.path()), before);
 }
 
 TEST_F(StandingStill, WhatOtherThreadsCompleteEndsOnTheReactorOnceEach) {

@@ -32,6 +32,8 @@ TcpConnection::~TcpConnection() { ::close(fd_); }
 
 void TcpConnection::connect(const KernelAddress& address) {
   address_ = address;
+  // Handed over apart, the second would be refused, and nothing would bound the first.
+  reactor_.make_room(2);
   io_uring_sqe* sqe = reactor_.sqe();
   io_uring_prep_connect(sqe, fd_, address_.get(), address_.size);
   sqe->flags |= IOSQE_IO_LINK;
@@ -51,7 +53,8 @@ void TcpConnection::on_connected(int result) {
     return caller_->connected(*this);
   }
   const bool told = std::exchange(peer_closed_, true);  // by abandon()
-  closing_ = discarding_ = true;
+  closing_ = true;
+  drop_output();
   // A reset before the connection stood is a refusal, too.
   const bool refused = result == -ECONNREFUSED || result == -ECONNRESET;
   if (!told) caller_->unreachable(refused);
@@ -99,6 +102,13 @@ void TcpConnection::unstarve() {
   maybe_bury();
 }
 
+// Nothing is sent any more. What waits goes now: the session may outlive this for as long as a
+// backend keeps a command of it.
+void TcpConnection::drop_output() {
+  discarding_ = true;
+  out_.discard();
+}
+
 void TcpConnection::leave_login() {
   if (admission_) admission_->leave_login();
 }
@@ -110,7 +120,7 @@ void TcpConnection::peer_gone() {
     closing_ = true;
     closing_since_ = reactor_.now();
   }
-  discarding_ = true;  // ERL 0: a session does not outlive its connection in either direction
+  drop_output();  // ERL 0: a session does not outlive its connection in either direction
   // A send may have failed while the stream is whole (a borrowed page that is gone: EFAULT): the
   // peer has to hear of the end, and a receive or send in flight has to complete.
   shut();
@@ -157,8 +167,6 @@ void TcpConnection::on_send(int result) {
   const auto n = static_cast<size_t>(result > 0 ? result : 0);
   out_.sent(n);
   end_.on_sent(n);
-  // A login that succeeds ends with something said.
-  if (target_ && target_->in_full_feature()) leave_login();
   if (out_.ready()) {
     schedule_flush();
   } else if (closing_ && !shut_ && out_.empty()) {
@@ -175,7 +183,7 @@ void TcpConnection::close(bool discard) {
   if (!closing_) closing_since_ = reactor_.now();
   closing_ = true;
   if (discard) {
-    discarding_ = true;
+    drop_output();
     // Completes the receive and a send that is in flight.
     shut();
     shut_ = true;

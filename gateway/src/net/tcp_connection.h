@@ -47,12 +47,14 @@ class TcpConnection final : public iscsi::Wire {
   // --- iscsi::Wire
   void schedule_flush() override;
   void close(bool discard) override;
+  void authenticated() override { leave_login(); }
   void over() override;
 
  private:
   void arm_receive();
   void on_connected(int result);
   void shut();
+  void drop_output();
   void leave_login();
   void peer_gone();
   void maybe_bury();

@@ -86,6 +86,7 @@ class GatewayPair final : public forward::Dialer {
     bool closed = false;
     void schedule_flush() override {}
     void close(bool) override { closed = true; }
+    void authenticated() override {}
     void over() override {}
   };
   bool carry(Call& call);

@@ -24,6 +24,19 @@ class Lifecycle : public testing::Test {
     gateway_.disk().release_all();
     gateway_.run();
   }
+  // An answer waits to be sent, and another read is in the backend.
+  void fill_output() {
+    gateway_.disk().hold(true);
+    host_.connection().set_reading(false);
+    for (const uint32_t blocks : {1024u, 1u}) {
+      host_.send(
+          host_.command(read16(0, blocks), pdu::kFlagFinal | pdu::kFlagRead | 1, blocks * 512));
+    }
+    ASSERT_TRUE(gateway_.disk().release_one());
+    gateway_.run();
+    ASSERT_GE(host_.connection().core().outbox().bytes(), 1024u * 512);
+    ASSERT_GE(gateway_.buffers().in_use(), 1024u * 512);
+  }
   static uint16_t status(const std::optional<Answer>& login) {
     return login ? login->header.u16(36) : uint16_t{0xffff};
   }
@@ -54,6 +67,20 @@ TEST_F(Lifecycle, ReinstatementWaitsForTheCommandsInFlight) {
   EXPECT_EQ(status(a), 0);
   EXPECT_NE(a->header.u16(14), 0) << "TSIH";
   EXPECT_EQ(again.execute(kTestUnitReady, 0).asc, 0x29) << "nexus loss is told";
+}
+
+// Else hosts that come back while a pool hangs would keep everybody out.
+TEST_F(Lifecycle, WhoWaitsForTheOldSessionIsNotCountedAsInItsLogin) {
+  hold_a_read();
+  Initiator again(gateway_.connect());
+  EXPECT_TRUE(again.connection().in_login());
+  EXPECT_FALSE(again.login());
+  EXPECT_FALSE(again.connection().in_login());
+  EXPECT_FALSE(again.connection().closed());
+  Initiator wrong(gateway_.connect());
+  wrong.isid[5] = 2;
+  EXPECT_NE(status(wrong.login({}, "iqn.2026-11.dev.sluice:nowhere")), 0);
+  EXPECT_TRUE(wrong.connection().in_login()) << "it has proven nothing";
 }
 
 TEST_F(Lifecycle, AnotherIsidOrPortalGroupIsAnotherNexus) {
@@ -131,6 +158,27 @@ TEST_F(Lifecycle, ALostConnectionEndsWhenTheBackendHasLetGo) {
   release();
   EXPECT_TRUE(host_.connection().ended());
   EXPECT_EQ(gateway_.buffers().in_use(), 0u);
+}
+
+TEST_F(Lifecycle, ALostConnectionKeepsNoOutputWhileTheBackendHangs) {
+  fill_output();
+  host_.connection().hang_up();
+  EXPECT_FALSE(host_.connection().ended());
+  EXPECT_LE(gateway_.buffers().in_use(), 4096u) << "what the backend holds";
+  release();
+  EXPECT_TRUE(host_.connection().ended());
+  EXPECT_EQ(gateway_.buffers().in_use(), 0u);
+}
+
+TEST_F(Lifecycle, AReinstatedConnectionKeepsNoOutputWhileTheBackendHangs) {
+  fill_output();
+  Initiator again(gateway_.connect());
+  EXPECT_FALSE(again.login());
+  EXPECT_FALSE(host_.connection().ended());
+  EXPECT_LE(gateway_.buffers().in_use(), 4096u) << "what the backend holds";
+  release();
+  EXPECT_EQ(status(again.answer()), 0);
+  EXPECT_EQ(host_.connection().core().outbox().bytes(), 0u) << "nor what was answered since";
 }
 
 TEST_F(Lifecycle, LosingTheConnectionWhileLoggingOutIsFine) {

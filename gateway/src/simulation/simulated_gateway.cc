@@ -36,6 +36,7 @@ void SimulatedConnection::deliver(ByteView bytes, size_t piece) {
 
 void SimulatedConnection::hang_up() {
   closed_ = true;
+  core_->outbox().discard();
   gateway_.current_ = reactor_;
   core_->on_closed();
   gateway_.run();
@@ -43,7 +44,9 @@ void SimulatedConnection::hang_up() {
 
 void SimulatedConnection::close(bool discard) {
   closed_ = true;
-  discarded_ = discarded_ || discard;
+  if (!discard) return;
+  discarded_ = true;
+  core_->outbox().discard();
 }
 
 bool SimulatedConnection::flush() {

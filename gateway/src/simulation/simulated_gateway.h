@@ -43,12 +43,15 @@ class SimulatedConnection final : public iscsi::Wire {
   void set_reading(bool on) { reading_ = on; }
 
   bool closed() const { return closed_; }
+  // It takes a place among the unauthenticated.
+  bool in_login() const { return in_login_; }
   bool ended() const { return core_->over(); }
   iscsi::Connection& core() { return *core_; }
 
   // --- iscsi::Wire
   void schedule_flush() override {}
   void close(bool discard) override;
+  void authenticated() override { in_login_ = false; }
   void over() override {}
 
  private:
@@ -60,6 +63,7 @@ class SimulatedConnection final : public iscsi::Wire {
   bool reading_ = true;
   bool closed_ = false;
   bool discarded_ = false;
+  bool in_login_ = true;
   std::vector<uint8_t> sent_;
   std::unique_ptr<iscsi::Connection> core_;
 };

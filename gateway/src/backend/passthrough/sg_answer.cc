@@ -51,8 +51,21 @@ int error_of_sense(SenseCode code) {
   }
 }
 
+// What it tells is about an earlier command; the present one was not processed (SPC-5, Deferred
+// errors).
+bool is_deferred(ByteView sense) {
+  const unsigned format = sense.empty() ? 0 : sense[0] & 0x7f;
+  return format == 0x71 || format == 0x73;
+}
+
 SgOutcome of_check_condition(ByteView sense) {
   const SenseCode code = sense_code(sense);
+  if (is_deferred(sense)) {
+    // Hosts are told that an earlier write went wrong, and send the present one again. That an
+    // earlier one was saved is no news.
+    return {
+        .error = error_of_sense(code), .answered = true, .retry = code.key <= 1, .refused = false};
+  }
   // NO SENSE, RECOVERED ERROR: it was done.
   if (!sense.empty() && (code.key == 0x0 || code.key == 0x1)) return {};
   SgOutcome o;

@@ -259,6 +259,22 @@ TEST(SgAnswer, SenseDecidesWhatBecomesOfIt) {
   EXPECT_EQ(checked(1, 0x17, 0).error, 0) << "recovered";
 }
 
+TEST(SgAnswer, ADeferredErrorIsOfAnEarlierCommandAndThePresentOneWasNotDone) {
+  sg_io_hdr header = {};
+  header.status = 0x02;
+  for (const Bytes& recovered : {Bytes{0x71, 0, 1, 0, 0, 0, 0, 10, 0, 0, 0, 0, 0x17, 0},
+                                 Bytes{0x73, 1, 0x17, 0, 0, 0, 0, 0}}) {
+    EXPECT_NE(outcome_of(header, recovered).error, 0);
+    EXPECT_TRUE(outcome_of(header, recovered).retry);
+  }
+  for (const Bytes& lost : {Bytes{0xf1, 0, 3}, Bytes{0x73, 5, 0x20, 0, 0, 0, 0, 0}}) {
+    const SgOutcome o = outcome_of(header, lost);
+    EXPECT_NE(o.error, 0);
+    EXPECT_TRUE(o.answered) << "hosts are told as it came";
+    EXPECT_FALSE(o.retry || o.refused);
+  }
+}
+
 TEST(SgAnswer, WithoutAStatusTheHostAdapterDoes) {
   sg_io_hdr header = {};
   EXPECT_EQ(outcome_of(header, {}).error, 0);

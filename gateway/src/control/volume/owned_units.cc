@@ -6,6 +6,7 @@
 #include "control/volume/turns.h"
 #include "lun/bandwidth.h"
 #include "lun/ownership.h"
+#include "lun/write_cache.h"
 
 namespace sluice::control {
 namespace {
@@ -66,7 +67,7 @@ class Door final : public UnitDoor {
     // A host may have turned its cache on or off (MODE SELECT): that stays until the order changes.
     if (std::exchange(cache_, volume.write_cache()) != volume.write_cache() &&
         backend->write_cache() != volume.write_cache()) {
-      Result<void> set = backend->set_write_cache(volume.write_cache());
+      Result<void> set = lun::set_write_cache(*unit_, volume.write_cache());
       if (!set) return set;
       unit_->raise_owners_attention(kModeParametersChanged, nullptr, boot_time());
     }

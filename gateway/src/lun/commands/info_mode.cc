@@ -1,5 +1,6 @@
 // MODE SENSE, MODE SELECT, LOG SENSE.
 #include "lun/commands/handlers.h"
+#include "lun/write_cache.h"
 #include "scsi/log_pages.h"
 #include "scsi/mode_pages.h"
 
@@ -12,7 +13,7 @@ constexpr size_t kMaxLogData = 512;                // bytes; no page is longer
 scsi::ModeUnit mode_unit(const Unit& unit, const Command& command) {
   const Unit::ModeParameters mode = unit.mode();
   scsi::ModeUnit m;
-  m.current.wce = unit.backend().write_cache();
+  m.current.wce = unit.cache_settling() || unit.backend().write_cache();
   m.current.d_sense = mode.descriptor_sense;
   m.current.swp = mode.software_write_protect;
   m.defaults.wce = unit.default_write_cache();
@@ -24,6 +25,22 @@ scsi::ModeUnit mode_unit(const Unit& unit, const Command& command) {
 
 uint32_t room(const Command& command) {
   return scsi::allocation_length(*command.info, command.full_cdb());
+}
+
+void take_mode(Unit& unit, Command& command, const scsi::ModeState& now) {
+  // One that was aborted while the cache was flushed: that is off all the same, so its host is told
+  // too. The rest may be from before a reset.
+  if (!command.aborted) {
+    unit.set_mode({.descriptor_sense = now.d_sense, .software_write_protect = now.swp});
+  }
+  unit.raise_owners_attention(kModeChanged, command.aborted ? nullptr : command.itl,
+                              *command.nexus->lane().now);
+  finish_good(command);
+}
+
+// The medium can't: INVALID FIELD IN PARAMETER LIST.
+void refuse_cache(Command& command) {
+  finish_sense(command, scsi::Sense::make(scsi::SenseKey::kIllegalRequest, 0x26, 0x00));
 }
 
 }  // namespace
@@ -41,13 +58,19 @@ void handle_mode_select(Unit& unit, Command& command) {
   if (!parsed) return finish_sense(command, parsed.sense());
   const scsi::ModeState& now = *parsed;
   if (now == before.current) return finish_good(command);
-  if (now.wce != before.current.wce && !unit.backend().set_write_cache(now.wce)) {
-    // The medium can't: INVALID FIELD IN PARAMETER LIST.
-    return finish_sense(command, scsi::Sense::make(scsi::SenseKey::kIllegalRequest, 0x26, 0x00));
+  if (now.wce == before.current.wce) return take_mode(unit, command, now);
+  // Another one turns it off right now, and what becomes of that isn't known yet.
+  if (unit.cache_settling()) return finish_status(command, scsi::Status::kBusy);
+  if (now.wce) {
+    if (!unit.backend().set_write_cache(true)) return refuse_cache(command);
+    return take_mode(unit, command, now);
   }
-  unit.set_mode({.descriptor_sense = now.d_sense, .software_write_protect = now.swp});
-  unit.raise_owners_attention(kModeChanged, command.itl, *command.nexus->lane().now);
-  finish_good(command);
+  const auto flushed = [&unit, &command, now](const backend::Io& io) {
+    if (io.result >= 0) return take_mode(unit, command, now);
+    if (io.answer.status != 0) return finish_answered(command, io.answer);
+    finish_errno(command, static_cast<int>(io.result), io.op);
+  };
+  if (!turn_cache_off(unit, command.nexus->lane(), flushed)) refuse_cache(command);
 }
 
 void handle_log_sense(Unit& unit, Command& command) {
