@@ -49,6 +49,9 @@ func (w *World) do(p *process, j *store.Job) store.JobResult {
 		if w.ownedElsewhere(p, j.VolumeUID) && w.broken != AnyoneSnapshots {
 			return store.JobResult{Problem: "another gateway owns the volume"}
 		}
+		if h := w.disk(j.VolumeUID).holder; h != nil && h != p && h.alive {
+			return store.JobResult{Problem: "not taken: in use"}
+		}
 		result := w.reflink(j.Location, j.SnapshotLocation, j.PoolUID, j.SizeBytes)
 		if result.Problem == "" {
 			w.checkSnapshotTaken(p, j.VolumeUID)

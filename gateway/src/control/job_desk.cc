@@ -51,7 +51,7 @@ void JobDesk::begin(const wire::Job& job) {
   if (!pool) return done(job, {.problem = pool.error()});
   const JobServices services{
       .between = [this](const std::string& volume,
-                        const std::function<void()>& task) { return between(volume, task); },
+                        const std::function<void(bool)>& task) { return between(volume, task); },
       .progress = [this, job](uint32_t permille) { tell_progress(job, permille); },
       .again = [this, lane = lane_of(job)](
                    std::function<void()> task) { setup_.turns.post(lane, std::move(task)); }};
@@ -104,15 +104,18 @@ void JobDesk::keep_locked(const wire::Job& job, const wire::JobResult& result) {
   ended_.push_back(result);
 }
 
-Result<void> JobDesk::between(const std::string& volume, const std::function<void()>& task) {
+Result<void> JobDesk::between(const std::string& volume,
+                              const std::function<void(bool served)>& task) {
   const std::shared_ptr<lun::Unit> unit = setup_.volumes.unit(volume);
+  const bool served = unit && (unit->gate() & lun::Unit::kElsewhere) == 0;
   // Between its own commands is not between the owner's.
-  if (unit && (unit->gate() & lun::Unit::kElsewhere) != 0 &&
-      unit->role().standing != lun::Standing::kUnavailable) {
+  if (unit && !served && unit->role().standing != lun::Standing::kUnavailable) {
     return Error{"another gateway owns the volume; its owner takes the snapshot"};
   }
-  if (unit) return between_commands(unit, setup_.reactors, kPausePatience, task);
-  task();
+  if (unit) {
+    return between_commands(unit, setup_.reactors, kPausePatience, [&] { task(served); });
+  }
+  task(false);
   return {};
 }
 

@@ -45,7 +45,7 @@ class JobDesk {
   void tell_progress(const wire::Job& job, uint32_t permille);
   void done(const wire::Job& job, const JobOutcome& outcome);
   void keep_locked(const wire::Job& job, const wire::JobResult& result);
-  Result<void> between(const std::string& volume, const std::function<void()>& task);
+  Result<void> between(const std::string& volume, const std::function<void(bool served)>& task);
 
   const Setup setup_;
   std::mutex mutex_;

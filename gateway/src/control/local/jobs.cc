@@ -221,11 +221,27 @@ JobOutcome roll_back(const LocalPool& pool, const wire::RollBackImage& job) {
   return reflink(pool, job.snapshot_location(), job.location(), status.st_size, Over::kReplaces);
 }
 
+// The control plane may take an owner for dead that is cut off and still serves its hosts: that one
+// has the lock, and its writes would be cut in half.
+JobOutcome snapshot_unserved(const LocalPool& pool, const wire::CreateSnapshotImage& job) {
+  const std::string path = shown(pool, job.location());
+  const Result<FileDescriptor> file =
+      open_beneath(pool.directory(), job.location(), O_RDONLY, 0, path);
+  if (!file) return problem(file.error());
+  if (::flock(file.value().get(), LOCK_EX | LOCK_NB) != 0) {
+    return problem(path +
+                   " is in use by a gateway that is not connected; it is taken once that is");
+  }
+  return reflink(pool, job.location(), job.snapshot_location(), 0);
+}
+
 JobOutcome snapshot(const LocalPool& pool, const wire::CreateSnapshotImage& job,
                     const BetweenCommands& between) {
   JobOutcome taken;
-  const Result<void> held = between(
-      job.volume_uid(), [&] { taken = reflink(pool, job.location(), job.snapshot_location(), 0); });
+  const Result<void> held = between(job.volume_uid(), [&](bool served) {
+    taken = served ? reflink(pool, job.location(), job.snapshot_location(), 0)
+                   : snapshot_unserved(pool, job);
+  });
   if (!held) return problem(held.error());
   return taken;
 }

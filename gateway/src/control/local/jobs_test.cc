@@ -18,9 +18,9 @@ namespace {
 class JobsTest : public testing::Test {
  protected:
   JobOutcome run(const wire::Job& job) {
-    return run_job(*pool_, job, [this](const std::string&, const std::function<void()>& task) {
+    return run_job(*pool_, job, [this](const std::string&, const std::function<void(bool)>& task) {
       ++pauses_;
-      task();
+      task(served_);
       return Result<void>();
     });
   }
@@ -45,6 +45,7 @@ class JobsTest : public testing::Test {
   std::shared_ptr<LocalPool> pool_ =
       LocalPool::open(directory_.path(), "me", [](auto&&...) { return HolderAnswer(); }).value();
   int pauses_ = 0;
+  bool served_ = true;  // here
 };
 
 TEST_F(JobsTest, CreatingGrowingAndDeletingTwiceIsHarmless) {
@@ -187,6 +188,23 @@ TEST_F(JobsTest, ASnapshotIsTakenInAPauseOrIsPlainlyUnsupported) {
   EXPECT_EQ(outcome.problem.empty(), can) << outcome.problem;
   EXPECT_EQ(size_of("snapshots/one"), can ? 1 << 20 : -1);
   EXPECT_EQ(size_of("snapshots/one.new"), -1);
+}
+
+TEST_F(JobsTest, WhatAnotherGatewayHasOpenIsNotTakenASnapshotOfBetweenItsWrites) {
+  ASSERT_EQ(create("disk", 1 << 20).problem, "");
+  wire::Job job;
+  job.mutable_snapshot()->set_volume_uid(kVolumeUid);
+  job.mutable_snapshot()->set_location("disk");
+  job.mutable_snapshot()->set_snapshot_location("snapshots/one");
+  const FileDescriptor owner(::open((directory_.path() + "/disk").c_str(), O_RDWR | O_CLOEXEC));
+  ASSERT_EQ(::flock(owner.get(), LOCK_EX | LOCK_NB), 0);
+  served_ = false;
+  const JobOutcome refused = run(job);
+  EXPECT_NE(refused.problem.find("is in use"), std::string::npos) << refused.problem;
+  EXPECT_FALSE(refused.unsupported) << "it is tried again";
+  EXPECT_EQ(size_of("snapshots/one"), -1);
+  ASSERT_EQ(::flock(owner.get(), LOCK_UN), 0);
+  EXPECT_EQ(run(job).problem.find("is in use"), std::string::npos);
 }
 
 TEST_F(JobsTest, APoolTellsItsSpace) {

@@ -25,9 +25,9 @@ struct JobOutcome {
 };
 
 // Runs `task` while no command of the volume's hosts changes or reads anything; at once where this
-// gateway doesn't serve it. Error: it could not be held in time.
+// gateway doesn't serve it: `served` says which. Error: it could not be held in time.
 using BetweenCommands =
-    std::function<Result<void>(const std::string& volume, std::function<void()> task)>;
+    std::function<Result<void>(const std::string& volume, std::function<void(bool served)> task)>;
 
 struct JobServices {
   BetweenCommands between;
