@@ -294,6 +294,7 @@ void Descriptor::on_transferred(AioOp& op, int32_t result) {
 // can't know, and what was only cached may be what was lost: that the next flush is told
 // (decisions/2026-11-23-errors-of-others.md).
 int64_t Descriptor::outcome(const Io& io, int64_t result) {
+  if (inline_io_ == Inline::kNever) return result;  // past the page cache each has its own error
   if (result == -EIO) losses_.fetch_add(1, std::memory_order_acq_rel);
   const uint64_t losses = losses_.load(std::memory_order_acquire);
   bool lost = io.priv.b != losses;

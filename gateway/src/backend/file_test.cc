@@ -208,6 +208,20 @@ TEST_F(FileTest, WhatWasWrittenWhileAnotherWriteWasLostIsNotTakenForDurable) {
   EXPECT_EQ(later.io.result, 512);
 }
 
+TEST_F(FileTest, ADirectWriteThatFailsIsNoOthersMatter) {
+  auto backend = open_text(text(",io=direct"));
+  Driver driver(*backend);
+  OpenWrite failing(*backend, driver.aio(), 0);
+  OpenWrite beside(*backend, driver.aio(), 4096);
+  driver.aio().answer_with([](const AioOp& op) { return op.offset == 0 ? -EIO : 512; });
+  while (driver.aio().pump()) {
+  }
+  EXPECT_EQ(failing.io.result, -EIO);
+  EXPECT_EQ(beside.io.result, 512);
+  driver.aio().answer_with([](const AioOp&) { return 0; });
+  EXPECT_EQ(driver.flush(), 0);
+}
+
 TEST_F(FileTest, AFlushIsToldOnceOfWhatWasLostThoughAWriteHeardOfItFirst) {
   auto backend = open_text(text(",write-cache=on"));
   Driver driver(*backend);
