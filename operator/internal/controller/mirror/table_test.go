@@ -114,7 +114,7 @@ func reasonIn(n ast.Node) (found []ast.Expr) {
 		for _, element := range n.Elts {
 			if pair, keyed := element.(*ast.KeyValueExpr); !keyed {
 				found = append(found, element)
-			} else if strings.EqualFold(last(pair.Key), "reason") {
+			} else if key := last(pair.Key); strings.EqualFold(key, "reason") || key == "Progressing" { // a Problem has two
 				found = append(found, pair.Value)
 			}
 		}
