@@ -23,7 +23,7 @@ class Verdict:
 
 def cpu_bound(cell):
     """The most CPU per command a cell may cost, as a multiple of bare; None without an aim."""
-    if cell.digests or cell.sessions != 1 or cell.depth != 32 or cell.store in ("volume", "rbd"):
+    if cell.digests or cell.sessions != 1 or cell.depth != 32 or cell.store in ("volume", "disk", "rbd"):
         return None
     if cell.size == 4096:
         return 1.25 if cell.op == "read" else 1.35
@@ -38,7 +38,7 @@ def latency_bound(cell):
 
 def forwarded_bound(cell):
     """The most CPU per command of forwarder and owner together, as a multiple of the direct way."""
-    if cell.store != "volume" or cell.depth != 32 or cell.sessions != 1 or cell.digests:
+    if cell.store not in ("volume", "disk") or cell.depth != 32 or cell.sessions != 1 or cell.digests:
         return None
     return {4096: 2.5, 131072: 2.2}.get(cell.size)
 

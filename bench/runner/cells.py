@@ -8,13 +8,14 @@ STORE_NAMES = {
     "null": "null",
     "file": "RAM file",
     "volume": "RAM file of a cluster",
+    "disk": "file on a disk of a cluster",
     "rbd": "image of Ceph",
 }
 
 
 @dataclasses.dataclass(frozen=True, order=True)
 class Shape:
-    store: str  # "null", "file", "volume", which is a file that a cluster serves, or "rbd"
+    store: str  # "null", "file", "volume" or "disk", files that a cluster serves, or "rbd"
     op: str  # "read" or "write"
     size: int
     depth: int
@@ -107,6 +108,7 @@ def aimed():
     groups += [_group(store, op, 4096, 32, 8) for store in ("null", "file") for op in OPS]
     groups += [_group(store, "read", 4096, 1, 1) for store in ("null", "file")]
     groups += [_group("volume", op, size, 32, 1) for size in FORWARDED for op in OPS]
+    groups += [_group("disk", "write", size, 32, 1) for size in FORWARDED]
     groups += _images()
     groups += [_group("null", op, 8192, 32, 1, both=True) for op in OPS]
     return groups
@@ -137,7 +139,7 @@ def full():
         for op in OPS
     ]
     shapes = first + [s for s in rest if s not in first]
-    return [Group(s, (False,) if s.store in ("volume", "rbd") else (False, True)) for s in shapes]
+    return [Group(s, (False,) if s.store in ("volume", "disk", "rbd") else (False, True)) for s in shapes]
 
 
 def smoke():

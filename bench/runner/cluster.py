@@ -1,4 +1,5 @@
-"""A control plane and two gateways with one volume, for what a forwarded command costs."""
+"""A control plane and two gateways with a volume in memory and one on a disk, for what a forwarded
+command costs."""
 
 import json
 import os
@@ -7,12 +8,15 @@ import subprocess
 import time
 
 from runner import processes
+from runner.setup import DISK
 
 INITIATOR = "iqn.2026-11.dev.sluice:iscsi-load"
 VOLUME_IQN = "iqn.2026-11.dev.sluice:bench-volume"
 NODE = "node-1"
 GATEWAYS = 2
 PROGRAMS = ("sluice-controlplane", "sluicectl")
+# Which volume serves a cell of which store, as which LUN.
+VOLUMES = {"volume": ("memory", 0), "disk": ("disk", 1)}
 PATIENCE = 60.0  # seconds for whatever has to come about in the cluster
 
 
@@ -26,10 +30,14 @@ class Cluster:
     def __init__(self, setup):
         self.setup = setup
         self.directory = f"{setup.file}.cluster"  # on the same tmpfs as the RAM file
+        self.pools = {  # by volume
+            "memory": os.path.join(self.directory, "pool"),
+            "disk": f"{DISK}-{os.getpid()}",
+        }
         self.children = []
         self.gateways = []
         self.ports = []
-        self.owner = -1
+        self.owners = {}  # by volume, as an index of `ports`
         self.environment = {}
 
     @property
@@ -65,14 +73,15 @@ class Cluster:
     def start(self):
         if self.children:
             return
-        os.makedirs(os.path.join(self.directory, "pool"), mode=0o700)
+        for directory in self.pools.values():
+            os.makedirs(directory, mode=0o700)
         api = f"127.0.0.1:{processes.free_port()}"
         self.start_control_plane(api)
         self.ports = [processes.free_port() for _ in range(GATEWAYS)]
         self.control("apply", "-f", "-", text=self.objects())
         for i in range(GATEWAYS):
             self.gateways.append(self.start_gateway(i, api))
-        self.until("the volume is owned", self.settled)
+        self.until("the volumes are owned", self.settled)
         self.fill()
 
     def certificate(self, name):
@@ -119,12 +128,13 @@ class Cluster:
             forwarding = f"127.0.0.1:{processes.free_port()}"
             add("Gateway", f"gw-{i + 1}", {"gatewayPool": "default", "node": NODE,
                 "portals": [portal], "forwardingAddress": forwarding})  # fmt: skip
-        pool = {"node": NODE, "directory": os.path.join(self.directory, "pool")}
-        add("StoragePool", "memory", {"local": pool})
-        add("Volume", "disk", {"pool": "memory", "sizeBytes": self.setup.file_size})
+        for name, directory in self.pools.items():
+            add("StoragePool", name, {"local": {"node": NODE, "directory": directory}})
+            add("Volume", name, {"pool": name, "sizeBytes": self.setup.file_size})
+        luns = [{"id": lun, "volume": name} for name, lun in VOLUMES.values()]
         add("Host", "client", {"initiators": [INITIATOR], "allowUnauthenticated": True})
         add("Target", "volume", {"iqn": VOLUME_IQN, "gatewayPool": "default", "paths": GATEWAYS,
-            "luns": [{"id": 0, "volume": "disk"}], "hosts": ["client"]})  # fmt: skip
+            "luns": luns, "hosts": ["client"]})  # fmt: skip
         return "\n---\n".join(found)
 
     def start_gateway(self, i, api):
@@ -140,13 +150,15 @@ class Cluster:
         )  # fmt: skip
 
     def settled(self):
-        owner = self.get("volume", "disk")["status"]
-        if owner.get("ownership") != "OWNERSHIP_STATE_OWNED":
-            return False
         states = [self.get("gateway", f"gw-{i + 1}")["status"] for i in range(GATEWAYS)]
         if any(s.get("health") != "GATEWAY_HEALTH_READY" for s in states):
             return False
-        self.owner = [s["number"] for s in states].index(owner["ownerGateway"])
+        numbers = [s["number"] for s in states]
+        for name in self.pools:
+            volume = self.get("volume", name)["status"]
+            if volume.get("ownership") != "OWNERSHIP_STATE_OWNED":
+                return False
+            self.owners[name] = numbers.index(volume["ownerGateway"])
         return all(processes.listening(port) for port in self.ports)
 
     def until(self, what, holds):
@@ -159,23 +171,28 @@ class Cluster:
             time.sleep(0.05)
 
     def fill(self):
-        """Every page of the volume is present, as those of the RAM file are."""
-        pool = os.path.join(self.directory, "pool")
-        images = [
+        """Every page of the volumes is present, as those of the RAM file are."""
+        block = os.urandom(1 << 20)
+        for pool in self.pools.values():
+            with open(self.image(pool), "r+b") as f:
+                for _ in range(self.setup.file_size >> 20):
+                    f.write(block)
+                os.fsync(f.fileno())
+
+    def image(self, pool):
+        found = [
             os.path.join(folder, name)
             for folder, _, names in os.walk(pool)
             for name in names
             if os.path.getsize(os.path.join(folder, name)) == self.setup.file_size
         ]
-        if len(images) != 1:
-            raise ClusterError(f"{pool} should hold one image of the volume's size, not {images}")
-        block = os.urandom(1 << 20)
-        with open(images[0], "r+b") as f:
-            for _ in range(self.setup.file_size >> 20):
-                f.write(block)
+        if len(found) != 1:
+            raise ClusterError(f"{pool} should hold one image of the volume's size, not {found}")
+        return found[0]
 
     def stop(self):
         for child in reversed(self.children):
             processes.stop(child, patience=12.0)  # a gateway takes 10 s at most
         self.children, self.gateways = [], []
-        shutil.rmtree(self.directory, ignore_errors=True)
+        for directory in (self.directory, *self.pools.values()):
+            shutil.rmtree(directory, ignore_errors=True)

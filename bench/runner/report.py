@@ -2,7 +2,7 @@
 
 from runner import aims, stats
 
-REFERENCES = {"volume": "direct", "rbd": "librbd"}  # of the others it is bare
+REFERENCES = {"volume": "direct", "disk": "direct", "rbd": "librbd"}  # of the others it is bare
 ORDER = ("bare", "bare-pread", "sluice", "tgt", "direct", "forwarded", "librbd", "rbd")
 
 

@@ -11,6 +11,7 @@ from runner import ceph, processes
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 SHM = "/dev/shm/sluice-bench"
+DISK = os.path.join(ROOT, "build/bench/pool")  # where the checkout is: on a disk, as a rule
 
 
 @dataclasses.dataclass
@@ -47,6 +48,9 @@ def make_file(path, size):
 
 def remove_stale_files():
     """What a killed run left; a live one's file bears the number of a live process."""
+    for path in glob.glob(f"{DISK}-*"):
+        if not processes.alive(path.rsplit("-", 1)[1]):
+            shutil.rmtree(path, ignore_errors=True)
     for path in glob.glob(f"{SHM}-*.img*"):
         number = re.search(r"-(\d+)\.img(\.cluster|\.ceph)?$", path)
         if not number or processes.alive(number.group(1)):

@@ -131,7 +131,7 @@ class Sluice(Iscsi):
 
 
 class Direct(Target):
-    """A cluster's volume through its owner. Both gateways' CPU counts, as it does for Forwarded."""
+    """A volume of a cluster through its owner. Both gateways' CPU counts, as it does for Forwarded."""
 
     name = "direct"
     forwards = False
@@ -145,7 +145,7 @@ class Direct(Target):
         return self.cluster.pids
 
     def measures(self, cell):
-        return cell.store == "volume"
+        return cell.store in cluster.VOLUMES
 
     def start(self):
         try:
@@ -157,9 +157,10 @@ class Direct(Target):
         self.cluster.stop()
 
     def client_args(self, cell):
-        gateway = self.cluster.owner ^ self.forwards
+        volume, lun = cluster.VOLUMES[cell.store]
+        gateway = self.cluster.owners[volume] ^ self.forwards
         return ["--port", str(self.cluster.ports[gateway]), "--initiator", cluster.INITIATOR,
-                "--target", cluster.VOLUME_IQN, "--lun", "0"]  # fmt: skip
+                "--target", cluster.VOLUME_IQN, "--lun", str(lun)]  # fmt: skip
 
 
 class Forwarded(Direct):

@@ -36,8 +36,9 @@ class BoundTest(unittest.TestCase):
             return aims.forwarded_bound(cells.Cell(*cell))
 
         for op in ("read", "write"):
-            self.assertEqual(bound("volume", op, 4096, 32, 1, False), 2.5)
-            self.assertEqual(bound("volume", op, 131072, 32, 1, False), 2.2)
+            for store in ("volume", "disk"):
+                self.assertEqual(bound(store, op, 4096, 32, 1, False), 2.5)
+                self.assertEqual(bound(store, op, 131072, 32, 1, False), 2.2)
         self.assertIsNone(bound("file", "read", 4096, 32, 1, False))
         self.assertIsNone(bound("volume", "read", 4096, 1, 1, False))
 
@@ -50,6 +51,8 @@ class BoundTest(unittest.TestCase):
         self.assertTrue(any(c.digests for c in aimed))
         forwarded = {(c.op, aims.forwarded_bound(c)) for c in aimed if c.store == "volume"}
         self.assertEqual(forwarded, {(op, b) for op in ("read", "write") for b in (2.5, 2.2)})
+        on_disk = {(c.op, aims.forwarded_bound(c)) for c in aimed if c.store == "disk"}
+        self.assertEqual(on_disk, {("write", 2.5), ("write", 2.2)})
 
 
 class JudgeTest(unittest.TestCase):

@@ -21,9 +21,10 @@ class CellTest(unittest.TestCase):
 
     def test_the_full_run_measures_every_combination_once(self):
         found = [c for g in cells.full() for c in g.cells]
-        of_one = [c for c in found if c.store not in ("volume", "rbd")]
+        of_one = [c for c in found if c.store not in ("volume", "disk", "rbd")]
         self.assertEqual(len(of_one), 2 * 7 * 2 * 2 * 2 * 2)
         self.assertEqual(len([c for c in found if c.store == "volume"]), 2 * 2)
+        self.assertEqual(len([c for c in found if c.store == "disk"]), 2)
         self.assertEqual(len([c for c in found if c.store == "rbd"]), 2 * 2 + 2)
         self.assertEqual(len(set(found)), len(found))
 

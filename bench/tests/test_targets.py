@@ -6,12 +6,14 @@ from runner import ceph, cells, targets
 
 SETUP = types.SimpleNamespace(results="/nowhere", gateway="/nowhere/gateway", file="/nowhere/file")
 VOLUME = cells.Cell("volume", "read", 4096, 32, 1, False)
+ON_DISK = cells.Cell("disk", "write", 4096, 32, 1, False)
 FILE = cells.Cell("file", "read", 4096, 32, 1, False)
 
 
 class WaysToAVolumeTest(unittest.TestCase):
     def ways(self, owner):
-        gateways = types.SimpleNamespace(owner=owner, ports=[10, 11], pids=[70, 71])
+        owners = {"memory": owner, "disk": 1 - owner}
+        gateways = types.SimpleNamespace(owners=owners, ports=[10, 11], pids=[70, 71])
         return targets.Direct(SETUP, gateways), targets.Forwarded(SETUP, gateways)
 
     def test_direct_goes_to_the_owner_and_forwarded_to_the_other_gateway(self):
@@ -19,12 +21,20 @@ class WaysToAVolumeTest(unittest.TestCase):
             args = [way.client_args(VOLUME) for way in self.ways(owner)]
             self.assertEqual([a[a.index("--port") + 1] for a in args], ports)
 
+    def test_each_volume_has_its_own_owner_and_lun(self):
+        args = [[way.client_args(c) for c in (VOLUME, ON_DISK)] for way in self.ways(0)]
+        ports = [[a[a.index("--port") + 1] for a in way] for way in args]
+        self.assertEqual(ports, [["10", "11"], ["11", "10"]])
+        self.assertEqual([[a[a.index("--lun") + 1] for a in way] for way in args], [["0", "1"]] * 2)
+
     def test_the_cpu_of_both_gateways_counts_on_either_way(self):
         self.assertEqual([way.pids for way in self.ways(0)], [[70, 71], [70, 71]])
 
     def test_only_they_measure_a_clusters_cells_and_nothing_else(self):
         for way in self.ways(0):
-            self.assertEqual((way.measures(VOLUME), way.measures(FILE)), (True, False))
+            self.assertEqual(
+                [way.measures(c) for c in (VOLUME, ON_DISK, FILE)], [True, True, False]
+            )
         for kind in (targets.Bare, targets.BarePread, targets.Sluice, targets.Tgt):
             self.assertEqual((kind(SETUP).measures(VOLUME), kind(SETUP).measures(FILE)), (False, True))
 
