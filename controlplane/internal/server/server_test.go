@@ -68,6 +68,7 @@ func start(t *testing.T) *system {
 	leaves := []certs.Leaf{
 		{File: "server", CommonName: "controlplane", Role: "server", Hosts: []string{"127.0.0.1"}},
 		{File: "admin", CommonName: "ann", Role: "admin"}, {File: "reader", CommonName: "rob", Role: "read-only"},
+		{File: "operator", CommonName: "opa", Role: "operator"},
 		{File: "gateway", CommonName: "gw-1", Role: "gateway"}, {File: "nobody", CommonName: "nik", Role: "king"},
 	}
 	for _, leaf := range leaves {
@@ -88,7 +89,8 @@ func start(t *testing.T) *system {
 		t.Fatal(err)
 	}
 	made, err := server.New(server.Options{Store: kept, View: view.New(kept, slog.Default()), TLS: config,
-		Log: slog.New(slog.NewTextHandler(s.log, nil)), Registry: prometheus.NewRegistry()})
+		Streams: pb.UnimplementedGatewayStreamServiceServer{},
+		Log:     slog.New(slog.NewTextHandler(s.log, nil)), Registry: prometheus.NewRegistry()})
 	if err != nil {
 		t.Fatal(err)
 	}
