@@ -85,25 +85,28 @@ func (s *system) call(connection *grpc.ClientConn, method protoreflect.MethodDes
 	return stream.RecvMsg(&emptypb.Empty{})
 }
 
+// Why it is refused is not always told: the connection may be closed while the client still writes.
 func TestACertificateThatHasExpiredIsRefused(t *testing.T) {
 	s := start(t)
-	s.expired("late", "sluice:admin")
-	_, err := pb.NewFabricServiceClient(s.as("late")).ListFabrics(t.Context(), &pb.ListFabricsRequest{})
-	if status.Code(err) != codes.Unavailable || !strings.Contains(err.Error(), "expired") {
-		t.Errorf("%v", err)
+	list := func(until time.Duration) error {
+		s.sign("ann", "sluice:admin", until)
+		_, err := pb.NewFabricServiceClient(s.as("ann")).ListFabrics(t.Context(), &pb.ListFabricsRequest{})
+		return err
 	}
+	wantCode(t, list(time.Hour), codes.OK)
+	wantCode(t, list(-time.Minute), codes.Unavailable)
 }
 
-// expired writes a certificate of the authority that was good until a minute ago.
-func (s *system) expired(file, organization string) {
+// sign writes a certificate of the authority that is good until then.
+func (s *system) sign(file, organization string, until time.Duration) {
 	s.t.Helper()
 	pair, err := tls.LoadX509KeyPair(filepath.Join(s.certs, certs.CAFile), filepath.Join(s.certs, "ca.key"))
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	signed, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{
-		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(-time.Minute),
-		Subject:     pkix.Name{CommonName: "ann", Organization: []string{organization}},
+		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(until),
+		Subject:     pkix.Name{CommonName: file, Organization: []string{organization}},
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 	}, pair.Leaf, pair.Leaf.PublicKey, pair.PrivateKey)
 	if err != nil {
@@ -128,9 +131,7 @@ func TestWhoTrustsTheServerButShowsNoCertificateIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = pb.NewFabricServiceClient(s.dial(trusted)).ListFabrics(t.Context(), &pb.ListFabricsRequest{})
-	if status.Code(err) != codes.Unavailable || !strings.Contains(err.Error(), "certificate required") {
-		t.Errorf("%v", err)
-	}
+	wantCode(t, err, codes.Unavailable)
 	connection, err := tls.Dial("tcp", s.address, &tls.Config{InsecureSkipVerify: true, MaxVersion: tls.VersionTLS12})
 	if err == nil {
 		_ = connection.Close()

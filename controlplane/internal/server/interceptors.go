@@ -99,6 +99,9 @@ func (g *gate) valid(message any) error {
 	if !errors.As(err, &broken) {
 		return status.Errorf(codes.Internal, "rules of %s: %v", asked.ProtoReflect().Descriptor().FullName(), err)
 	}
+	if broken.Violations = concerned(asked, broken.Violations); len(broken.Violations) == 0 {
+		return nil
+	}
 	details := &errdetails.BadRequest{}
 	for _, violation := range broken.Violations {
 		details.FieldViolations = append(details.FieldViolations, &errdetails.BadRequest_FieldViolation{

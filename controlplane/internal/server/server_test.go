@@ -16,7 +16,6 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/types/known/fieldmaskpb"
 
 	"sluice.dev/sluice/controlplane/internal/certs"
 	"sluice.dev/sluice/controlplane/internal/etcd"
@@ -271,30 +270,6 @@ func TestAnUpdateWithoutThePasswordKeepsIt(t *testing.T) {
 	got, err := hosts.UpdateHost(ctx, &pb.UpdateHostRequest{Host: changed})
 	if err != nil || !got.GetHost().GetSpec().GetChap().GetPasswordSet() || got.GetHost().GetSpec().GetMaxSessions() != 7 {
 		t.Fatalf("%v, %v", got, err)
-	}
-}
-
-func TestAMaskUpdatesItsFieldsOnly(t *testing.T) {
-	s := start(t)
-	ctx, fabrics := t.Context(), pb.NewFabricServiceClient(s.as("admin"))
-	request := fabric("red")
-	request.Fabric.Spec.Switches = []string{"s1", "s2"}
-	if _, err := fabrics.CreateFabric(ctx, request); err != nil {
-		t.Fatal(err)
-	}
-	update := func(path string) (*pb.UpdateFabricResponse, error) {
-		return fabrics.UpdateFabric(ctx, &pb.UpdateFabricRequest{
-			Fabric:     &pb.Fabric{Meta: &pb.ObjectMeta{Name: "red"}, Spec: &pb.FabricSpec{Subnets: []string{"192.0.2.0/24"}}},
-			UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{path}},
-		})
-	}
-	got, err := update("spec.subnets")
-	if err != nil || len(got.GetFabric().GetSpec().GetSwitches()) != 2 || len(got.GetFabric().GetSpec().GetSubnets()) != 1 {
-		t.Fatalf("%v, %v", got, err)
-	}
-	for _, path := range []string{"meta.name", "status", "spec.nothing", "spec.subnets.x"} {
-		_, err := update(path)
-		wantField(t, err, codes.InvalidArgument, "updateMask")
 	}
 }
 
