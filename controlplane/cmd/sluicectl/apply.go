@@ -17,10 +17,11 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 	apiyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/yaml"
 )
 
 func applyCommand(g *globals) *cobra.Command {
-	var file string
+	var files []string
 	var dryRun bool
 	command := &cobra.Command{
 		Use: "apply", Args: cobra.NoArgs,
@@ -29,21 +30,20 @@ func applyCommand(g *globals) *cobra.Command {
 			apiVersion + ", kind, meta and spec, or Lists of them, as `-o yaml` prints. Status is left out of account. " +
 			"Where one fails, the ones before it stay as applied.",
 		RunE: func(command *cobra.Command, _ []string) error {
-			objects, err := readObjects(file, command.InOrStdin())
-			if err != nil {
-				return err
+			var objects []described
+			for _, file := range files {
+				inFile, err := readObjects(file, command.InOrStdin())
+				if err != nil {
+					return err
+				}
+				objects = append(objects, inFile...)
 			}
 			return with(command, g, func(ctx context.Context, connection *grpc.ClientConn) error {
-				for _, object := range objects {
-					if err := apply(ctx, command, connection, object, dryRun); err != nil {
-						return fmt.Errorf("%s %s: %w", object.kind.name, metaOf(object.message).GetName(), err)
-					}
-				}
-				return nil
+				return g.apply(ctx, command, connection, objects, dryRun)
 			})
 		},
 	}
-	command.Flags().StringVarP(&file, "filename", "f", "", "the file; - for standard input")
+	command.Flags().StringArrayVarP(&files, "filename", "f", nil, "the file; - for standard input; repeat for more")
 	command.Flags().BoolVar(&dryRun, "dry-run", false, "have it validated; change nothing")
 	required(command, "filename")
 	return command
@@ -54,7 +54,35 @@ type described struct {
 	message proto.Message
 }
 
-func apply(ctx context.Context, command *cobra.Command, connection *grpc.ClientConn, object described, dryRun bool) error {
+// apply says of each object what became of it, or shows them all where JSON or YAML is asked for: also those before one that fails.
+func (g *globals) apply(ctx context.Context, command *cobra.Command, connection *grpc.ClientConn, objects []described,
+	dryRun bool,
+) error {
+	items := []map[string]any{}
+	var failed error
+	for _, object := range objects {
+		applied, what, err := applyOne(ctx, connection, object, dryRun)
+		if err != nil {
+			failed = &objectError{object.kind.name + " " + metaOf(object.message).GetName(), err}
+			break
+		}
+		if !g.structured() {
+			object.kind.said(command, applied, what, dryRun)
+			continue
+		}
+		item, err := plain(object.kind, applied)
+		if err != nil {
+			return err
+		}
+		items = append(items, item)
+	}
+	if !g.structured() || failed != nil && len(items) == 0 {
+		return failed
+	}
+	return errors.Join(encodeItems(command.OutOrStdout(), items, len(objects) == 1, g.output), failed)
+}
+
+func applyOne(ctx context.Context, connection *grpc.ClientConn, object described, dryRun bool) (proto.Message, string, error) {
 	k := object.kind
 	fields := map[string]any{k.field: object.message, "dry_run": dryRun}
 	what := "updated"
@@ -64,12 +92,13 @@ func apply(ctx context.Context, command *cobra.Command, connection *grpc.ClientC
 		response, err = k.call(ctx, connection, "Create", k.message, fields)
 	}
 	if err != nil {
-		return err
+		return nil, "", err
 	}
-	k.said(command, k.objectIn(response), what, dryRun)
-	return nil
+	return k.objectIn(response), what, nil
 }
 
+// readObjects reads what a file describes, which has to be something, if only a List of nothing, as is printed where nothing is: a
+// file that is empty is another one than was meant.
 func readObjects(file string, standardInput io.Reader) ([]described, error) {
 	from := standardInput
 	if file != "-" {
@@ -82,8 +111,12 @@ func readObjects(file string, standardInput io.Reader) ([]described, error) {
 	}
 	documents := apiyaml.NewYAMLReader(bufio.NewReader(from))
 	var all []described
+	empty := true
 	for number := 1; ; number++ {
 		text, err := documents.Read()
+		if errors.Is(err, io.EOF) && empty {
+			return nil, usagef("%s describes no object", file)
+		}
 		if errors.Is(err, io.EOF) {
 			return all, nil
 		}
@@ -93,10 +126,11 @@ func readObjects(file string, standardInput io.Reader) ([]described, error) {
 		if len(bytes.TrimSpace(text)) == 0 {
 			continue
 		}
-		raw, err := apiyaml.ToJSON(text)
+		raw, err := yaml.YAMLToJSONStrict(text) // of a key given twice the last one would silently count
 		if err != nil {
 			return nil, usagef("document %d: %w", number, err)
 		}
+		empty = empty && string(raw) == "null"
 		if all, err = readDocument(all, raw); err != nil {
 			return nil, usagef("document %d: %w", number, err)
 		}

@@ -59,18 +59,22 @@ func createHost(command *cobra.Command) func(*pb.ObjectMeta) (proto.Message, err
 	required(command, "initiator")
 	return func(meta *pb.ObjectMeta) (proto.Message, error) {
 		var err error
-		if spec.Chap, err = readChap(user, secretFile); err != nil {
+		if spec.Chap, err = readChap("chap", user, secretFile); err != nil {
 			return nil, err
 		}
-		if spec.MutualChap, err = readChap(mutualUser, mutualSecretFile); err != nil {
+		if spec.MutualChap, err = readChap("mutual-chap", mutualUser, mutualSecretFile); err != nil {
 			return nil, err
 		}
 		return &pb.Host{Meta: meta, Spec: spec}, nil
 	}
 }
 
-// readChap reads a secret from a file: on a command line everybody on the machine would see it.
-func readChap(user, file string) (*pb.ChapCredentials, error) {
+// readChap reads a secret from a file: on a command line everybody on the machine would see it. A name without one would leave the
+// host without what it is named for.
+func readChap(flags, user, file string) (*pb.ChapCredentials, error) {
+	if file == "" && user != "" {
+		return nil, usagef("--%[1]s-user without --%[1]s-secret-file: there would be no secret to ask for", flags)
+	}
 	if file == "" {
 		return nil, nil
 	}

@@ -28,7 +28,12 @@ func createPool(command *cobra.Command) func(*pb.ObjectMeta) (proto.Message, err
 	flags.StringVar(&rbd.DataPool, "data-pool", "", "rbd: pool for the data of new images")
 	flags.Int32Var(&spec.WarnPercent, "warn-percent", 85, "use above which hosts and people are warned")
 	command.MarkFlagsOneRequired("node", "monitor")
-	command.MarkFlagsMutuallyExclusive("node", "monitor")
+	for _, ofLocal := range []string{"node", "directory", "device"} {
+		for _, ofRBD := range []string{"monitor", "user", "ceph-key-file", "ceph-pool", "rados-namespace", "data-pool"} {
+			command.MarkFlagsMutuallyExclusive(ofLocal, ofRBD)
+		}
+	}
+	command.MarkFlagsRequiredTogether("monitor", "ceph-key-file")
 	return func(meta *pb.ObjectMeta) (proto.Message, error) {
 		spec.Kind = &pb.StoragePoolSpec_Local{Local: local}
 		if len(rbd.GetMonitors()) > 0 {

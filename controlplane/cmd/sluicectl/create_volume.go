@@ -22,7 +22,7 @@ func readSize(flag, text string) (int64, error) {
 }
 
 func createVolume(command *cobra.Command) func(*pb.ObjectMeta) (proto.Message, error) {
-	var capacity, fromSnapshot, fromVolume, fromImage string
+	var capacity, fromSnapshot, fromVolume, fromImage, bytesPerSecond, bytesBurst string
 	var writeCache, retain, trash bool
 	spec := &pb.VolumeSpec{Qos: &pb.Qos{}}
 	flags := command.Flags()
@@ -36,7 +36,9 @@ func createVolume(command *cobra.Command) func(*pb.ObjectMeta) (proto.Message, e
 	flags.StringVar(&fromVolume, "from-volume", "", "begin with a copy of a volume")
 	flags.StringVar(&fromImage, "from-image", "", "rbd: adopt an image that nobody uses, with its content; it is renamed")
 	flags.Int64Var(&spec.Qos.Iops, "iops", 0, "commands per second; 0: unlimited")
-	flags.Int64Var(&spec.Qos.BytesPerSecond, "bytes-per-second", 0, "payload bytes per second; 0: unlimited")
+	flags.Int64Var(&spec.Qos.IopsBurst, "iops-burst", 0, "commands that may be saved up; 0: one second's worth")
+	flags.StringVar(&bytesPerSecond, "bytes-per-second", "0", "payload bytes per second, as 100Mi; 0: unlimited")
+	flags.StringVar(&bytesBurst, "bytes-burst", "0", "bytes that may be saved up, as 1Gi; 0: one second's worth")
 	required(command, "pool", "size")
 	command.MarkFlagsMutuallyExclusive("from-snapshot", "from-volume", "from-image")
 	command.MarkFlagsMutuallyExclusive("retain", "trash")
@@ -46,6 +48,12 @@ func createVolume(command *cobra.Command) func(*pb.ObjectMeta) (proto.Message, e
 			return nil, err
 		}
 		spec.SizeBytes = bytes
+		if spec.Qos.BytesPerSecond, err = readSize("--bytes-per-second", bytesPerSecond); err != nil {
+			return nil, err
+		}
+		if spec.Qos.BytesBurst, err = readSize("--bytes-burst", bytesBurst); err != nil {
+			return nil, err
+		}
 		if writeCache {
 			spec.WriteCache = pb.WriteCache_WRITE_CACHE_ENABLED
 		}

@@ -65,11 +65,26 @@ func exitCode(err error) int {
 	return exitOther
 }
 
+// objectError says which of several objects something went wrong with.
+type objectError struct {
+	object string
+	err    error
+}
+
+func (e *objectError) Error() string { return e.object + ": " + e.err.Error() }
+
+func (e *objectError) Unwrap() error { return e.err }
+
 // report tells what went wrong: each field by itself where the server named fields.
 func report(to io.Writer, err error) {
+	prefix := "error: "
+	var one *objectError
+	if errors.As(err, &one) {
+		prefix, err = prefix+one.object+": ", one.err
+	}
 	told, isStatus := status.FromError(err)
 	if !isStatus {
-		_, _ = fmt.Fprintln(to, "error:", err)
+		_, _ = fmt.Fprintln(to, prefix+err.Error())
 		return
 	}
 	fields := 0
@@ -79,12 +94,12 @@ func report(to io.Writer, err error) {
 			continue
 		}
 		for _, violation := range bad.GetFieldViolations() {
-			_, _ = fmt.Fprintf(to, "error: %s: %s\n", violation.GetField(), violation.GetDescription())
+			_, _ = fmt.Fprintf(to, "%s%s: %s\n", prefix, violation.GetField(), violation.GetDescription())
 			fields++
 		}
 	}
 	if fields == 0 {
-		_, _ = fmt.Fprintln(to, "error:", told.Message())
+		_, _ = fmt.Fprintln(to, prefix+told.Message())
 	}
 	if told.Code() == codes.Unavailable {
 		_, _ = fmt.Fprintln(to, "Is the control plane running, and is --server (or SLUICE_SERVER) its address? "+

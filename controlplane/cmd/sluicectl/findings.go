@@ -51,7 +51,7 @@ func (w *whole) findings() []finding {
 	for _, pool := range w.pools {
 		found = append(found, w.reachFindings(pool)...)
 	}
-	return found
+	return append(found, w.switchFindings()...)
 }
 
 func (w *whole) controlFindings() []finding {

@@ -44,6 +44,7 @@ func healthy() *whole {
 		targets:      []*pb.Target{targetOn(2, 1, 2)},
 		hosts:        []*pb.Host{{Meta: &pb.ObjectMeta{Name: "web"}, Spec: &pb.HostSpec{Chap: &pb.ChapCredentials{}}}},
 		pools:        []*pb.StoragePool{localPool("node-1")},
+		fabrics:      []*pb.Fabric{{Meta: &pb.ObjectMeta{Name: "red"}, Spec: &pb.FabricSpec{Switches: []string{"s1"}}}},
 	}
 }
 
@@ -72,8 +73,14 @@ func TestEveryFaultIsFoundOnceWithAMend(t *testing.T) {
 		"not redundant": {"target shop", "not redundant: one failure can take them all (Because: one switch)", func(w *whole) {
 			w.targets[0].Status.Conditions = []*pb.Condition{condition("PathsRedundant", no, "one switch")}
 		}},
-		"nobody":   {"target shop", "lets nobody in", func(w *whole) { w.targets[0].Spec.Hosts = nil }},
-		"no LUN":   {"target shop", "has no LUN", func(w *whole) { w.targets[0].Spec.Luns = nil }},
+		"nobody": {"target shop", "lets nobody in", func(w *whole) { w.targets[0].Spec.Hosts = nil }},
+		"no LUN": {"target shop", "has no LUN", func(w *whole) { w.targets[0].Spec.Luns = nil }},
+		"no switch of a portal": {"gateway gw-1", "switch s9, which fabric red does not have", func(w *whole) {
+			w.gateways[0].Spec.Portals = []*pb.Portal{{Fabric: "red", Switch: "s1"}, {Fabric: "red"}, {Fabric: "red", Switch: "s9"}}
+		}},
+		"no switch of a host": {"host web", "switch s1, which fabric blue does not have", func(w *whole) {
+			w.hosts[0].Spec.Switches = []string{"red/s1", "blue/s1"}
+		}},
 		"no CHAP":  {"host web", "without authentication", func(w *whole) { w.hosts[0].Spec.Chap = nil }},
 		"far pool": {"pool nvme", "no gateway is ready on node node-9", func(w *whole) { w.pools[0] = localPool("node-9") }},
 		"dead pool": {"pool nvme", "not reachable: gone", func(w *whole) {

@@ -59,12 +59,15 @@ func newRoot(called string) *cobra.Command {
 		name = plugin
 	}
 	options := &globals{}
+	checked := func(*cobra.Command, []string) error { return options.checkOutput() }
 	root := &cobra.Command{
 		Use:           name,
 		Short:         "Look at and change what a Sluice control plane keeps",
 		Version:       version,
 		SilenceUsage:  true,
 		SilenceErrors: true,
+		// Of the commands below none has one of its own, which would take its place.
+		PersistentPreRunE: checked,
 		Long: "Look at and change what a Sluice control plane keeps.\n\nExit codes: 0 done, 1 other, 2 wrong use, " +
 			"3 not found, 4 exists or changed meanwhile, 5 not possible now (status --check: alarms), 6 not allowed, " +
 			"7 control plane not reachable, 8 time is up, 9 --wait: somebody asked for something else meanwhile.",

@@ -207,7 +207,7 @@ func (g *globals) waited(ctx context.Context, command *cobra.Command, connection
 
 // done tells that a change was made: in a sentence, or by the object where JSON or YAML is asked for.
 func (g *globals) done(command *cobra.Command, k *kind, object proto.Message, what string, dryRun bool) error {
-	if g.output == "json" || g.output == "yaml" {
+	if g.structured() {
 		return g.print(command.OutOrStdout(), k, []proto.Message{object}, true)
 	}
 	k.said(command, object, what, dryRun)

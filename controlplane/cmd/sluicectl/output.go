@@ -27,6 +27,17 @@ func (g *globals) print(to io.Writer, k *kind, objects []proto.Message, single b
 	return g.noSuchOutput()
 }
 
+// structured says that programs are to read what is printed.
+func (g *globals) structured() bool { return g.output == "json" || g.output == "yaml" }
+
+// checkOutput refuses a format before anything was done whose result could not be shown.
+func (g *globals) checkOutput() error {
+	if g.structured() || g.output == "table" || g.output == "wide" {
+		return nil
+	}
+	return g.noSuchOutput()
+}
+
 func (g *globals) noSuchOutput() error {
 	return usagef("--output %q: table, wide, json and yaml are possible", g.output)
 }
@@ -54,7 +65,6 @@ func table(to io.Writer, k *kind, objects []proto.Message, wide bool) error {
 }
 
 func document(to io.Writer, k *kind, objects []proto.Message, single bool, format string) error {
-	var shown any
 	items := make([]map[string]any, len(objects))
 	for i, object := range objects {
 		item, err := plain(k, object)
@@ -63,7 +73,12 @@ func document(to io.Writer, k *kind, objects []proto.Message, single bool, forma
 		}
 		items[i] = item
 	}
-	shown = map[string]any{"apiVersion": apiVersion, "kind": "List", "items": items}
+	return encodeItems(to, items, single, format)
+}
+
+// encodeItems writes a List, or where there is only one and no list was asked for, that one.
+func encodeItems(to io.Writer, items []map[string]any, single bool, format string) error {
+	var shown any = map[string]any{"apiVersion": apiVersion, "kind": "List", "items": items}
 	if single && len(items) == 1 {
 		shown = items[0]
 	}

@@ -29,6 +29,7 @@ type whole struct {
 	volumes      []*pb.Volume
 	hosts        []*pb.Host
 	pools        []*pb.StoragePool
+	fabrics      []*pb.Fabric
 	sessions     []*pb.Session
 	// objects are all of them, by kind.
 	objects map[*kind][]proto.Message
@@ -66,6 +67,8 @@ func (w *whole) sort(object proto.Message) {
 		w.hosts = append(w.hosts, o)
 	case *pb.StoragePool:
 		w.pools = append(w.pools, o)
+	case *pb.Fabric:
+		w.fabrics = append(w.fabrics, o)
 	case *pb.Session:
 		w.sessions = append(w.sessions, o)
 	}

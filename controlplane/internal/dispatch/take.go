@@ -192,7 +192,10 @@ func (g *gatewayStream) apart(work func(context.Context)) {
 }
 
 func (g *gatewayStream) commitReservations(ctx context.Context, c *pb.ReservationCommit) {
-	err := g.service.options.Store.CommitReservations(ctx, c.GetVolumeUid(), c.GetEpoch(), c.GetExpectedGeneration(), c.GetState())
+	err := g.mayCommit(ctx, c.GetVolumeUid(), c.GetEpoch())
+	if err == nil {
+		err = g.service.options.Store.CommitReservations(ctx, c.GetVolumeUid(), c.GetEpoch(), c.GetExpectedGeneration(), c.GetState())
+	}
 	outcome := &pb.ReservationOutcome{RequestId: c.GetRequestId()}
 	outcome.Result, outcome.Reason = commitResult(err)
 	g.answer(g.stream.Context(), &pb.ConnectResponse{Message: &pb.ConnectResponse_ReservationOutcome{ReservationOutcome: outcome}})

@@ -121,12 +121,12 @@ func (g *Gateway) Validate() Violations {
 	if n := len(g.Spec.Portals); n < 1 || n > MaxPortals {
 		found.Addf("spec.portals", "has %d portals; 1 to %d are possible", n, MaxPortals)
 	}
-	found.address("spec.forwardingAddress", g.Spec.ForwardingAddress)
+	found.reachable("spec.forwardingAddress", g.Spec.ForwardingAddress)
 	addresses, places := map[string]bool{}, map[string]bool{}
 	for i, portal := range g.Spec.Portals {
 		field := fmt.Sprintf("spec.portals[%d]", i)
 		found.address(field+".listen", portal.Listen)
-		found.address(field+".advertised", portal.Advertised)
+		found.reachable(field+".advertised", portal.Advertised)
 		found.reference(field+".fabric", portal.Fabric, KindFabric)
 		if portal.Switch != "" && !ValidName(portal.Switch) {
 			found.Add(field+".switch", "must be the name of a switch of the fabric, or empty")
@@ -160,6 +160,15 @@ func family(address string) string {
 		return "IPv6"
 	}
 	return "IPv4"
+}
+
+// reachable is an address that others are told to connect to.
+func (v *Violations) reachable(field, address string) {
+	v.address(field, address)
+	host, _, _ := net.SplitHostPort(address)
+	if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
+		v.Addf(field, "%.80q is every address of whoever connects to it: give the one that this gateway has for others", address)
+	}
 }
 
 func (v *Violations) address(field, address string) {

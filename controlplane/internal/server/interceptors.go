@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"buf.build/go/protovalidate"
@@ -98,6 +99,9 @@ func (g *gate) valid(message any) error {
 	if !errors.As(err, &broken) {
 		return status.Errorf(codes.Internal, "rules of %s: %v", asked.ProtoReflect().Descriptor().FullName(), err)
 	}
+	if broken.Violations = concerned(asked, broken.Violations); len(broken.Violations) == 0 {
+		return nil
+	}
 	details := &errdetails.BadRequest{}
 	for _, violation := range broken.Violations {
 		details.FieldViolations = append(details.FieldViolations, &errdetails.BadRequest_FieldViolation{
@@ -129,9 +133,23 @@ func (g *gate) done(ctx context.Context, method string, request any, begun time.
 		return
 	}
 	identity, _ := identify(ctx, g.insecure)
-	g.log.LogAttrs(ctx, slog.LevelInfo, "audit", slog.String("caller", identity.Name),
-		slog.String("role", string(identity.Role)), slog.String("method", method),
-		slog.String("object", objectName(request)), slog.String("result", code.String()))
+	line := []slog.Attr{slog.String("caller", identity.Name), slog.String("role", string(identity.Role)),
+		slog.String("method", method), slog.String("object", loggedName(request)), slog.String("result", code.String())}
+	if dry, ok := request.(interface{ GetDryRun() bool }); ok && dry.GetDryRun() {
+		line = append(line, slog.Bool("dryRun", true)) // nothing was changed
+	}
+	g.log.LogAttrs(ctx, slog.LevelInfo, "audit", line...)
+}
+
+// maxLoggedName is of a valid name the most there can be; of what was refused for its name the log needs no more.
+const maxLoggedName = 253
+
+func loggedName(request any) string {
+	name := objectName(request)
+	if len(name) > maxLoggedName {
+		return strings.ToValidUTF8(name[:maxLoggedName], "") + "…"
+	}
+	return name
 }
 
 // objectName finds what a request is about: its name, or the name of the object in it. Nothing else of a

@@ -1,0 +1,42 @@
+package dispatch
+
+import (
+	"context"
+	"fmt"
+
+	"sluice.dev/sluice/controlplane/internal/model"
+	"sluice.dev/sluice/controlplane/internal/store"
+	"sluice.dev/sluice/controlplane/internal/view"
+)
+
+// mayCommit refuses a commit of reservations in an epoch that is another gateway's. The epoch, which the store compares, keeps a former
+// owner from it (R8); a gateway that was never the owner may know the epoch as well: every gateway of the path set is told it.
+// An epoch has one owner, so that what the view says of the epoch in question does not age. Where nobody is known to own the volume,
+// whoever did may still serve it, behind its lock (Ownership.LoseOwner).
+func (g *gatewayStream) mayCommit(ctx context.Context, uid string, epoch uint64) error {
+	owned, known := g.ownership(uid)
+	if !known || owned.Epoch < epoch { // of an epoch that the view has not heard of yet, another replica's gateways may have
+		if err := g.service.catchUp(ctx, 0); err != nil {
+			return err
+		}
+		owned, known = g.ownership(uid)
+	}
+	switch {
+	case !known, owned.Epoch != epoch:
+		return nil // the store says what of it is true
+	case owned.Owner == g.connection.Ref:
+		return nil
+	case owned.Owner.IsZero() && (owned.State == model.Orphaned || owned.State == model.Acquiring):
+		return nil
+	}
+	return fmt.Errorf("%w: in epoch %d gateway %s does not own it", store.ErrFenced, epoch, g.name)
+}
+
+func (g *gatewayStream) ownership(uid string) (owned model.Ownership, known bool) {
+	g.service.options.View.Read(func(o *view.Objects) {
+		if volume := o.VolumeByUID(uid); volume != nil {
+			owned, known = volume.Status.Ownership, true
+		}
+	})
+	return owned, known
+}

@@ -1,0 +1,32 @@
+package server
+
+import (
+	"slices"
+	"strings"
+
+	"buf.build/go/protovalidate"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/fieldmaskpb"
+)
+
+// concerned are the violations that matter: an update with a mask takes of the object's spec what the mask names, so that the rest
+// of it may be missing. What is stored of the rest was valid when it came, and the model looks at the whole again.
+func concerned(request proto.Message, violations []*protovalidate.Violation) []*protovalidate.Violation {
+	masked, ok := request.(interface{ GetUpdateMask() *fieldmaskpb.FieldMask })
+	if !ok || len(masked.GetUpdateMask().GetPaths()) == 0 {
+		return violations
+	}
+	return slices.DeleteFunc(slices.Clone(violations), func(violation *protovalidate.Violation) bool {
+		var names []string
+		for _, element := range violation.Proto.GetField().GetElements() {
+			names = append(names, element.GetFieldName())
+		}
+		if len(names) < 2 || names[1] != "spec" {
+			return false
+		}
+		at := strings.Join(names[1:], ".") + "." // names[0] is the object
+		return !slices.ContainsFunc(masked.GetUpdateMask().GetPaths(), func(path string) bool {
+			return strings.HasPrefix(at, path+".") || strings.HasPrefix(path+".", at)
+		})
+	})
+}
