@@ -3,6 +3,8 @@ package main
 import (
 	"bytes"
 	"context"
+	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -139,5 +141,38 @@ func TestTheReportJudgesByTheAims(t *testing.T) {
 	}
 	if drawn, err := os.ReadFile(base + ".svg"); err != nil || !bytes.Contains(drawn, []byte("1000 LUNs")) {
 		t.Errorf("the plot: %v", err)
+	}
+}
+
+func TestAFaultCostsWhatIsTakenBeyondCalm(t *testing.T) {
+	now := usage{"cp-1": 5 * time.Second, "gw-2": 3 * time.Second, hostName: time.Second}
+	took := now.since(usage{"cp-1": 4 * time.Second, "gw-1": time.Second, "gw-2": 2 * time.Second, hostName: time.Second})
+	if len(took) != 3 || took["cp-1"] != 1 || took["gw-2"] != 1 || took[hostName] != 0 {
+		t.Errorf("%v: who was killed, or was not there before, is in it", took)
+	}
+	r := record{Kind: kill, LUNs: 1000, Struck: 100, CPU: map[string]float64{"cp-1": 0.3, "gw-2": 0.1, "gw-3": 0.1},
+		Calm: map[string]float64{"cp-1": 0.1, "gw-2": 0.05, "gw-3": 0.2}}
+	if costs := r.costs(); math.Abs(costs["control plane"]-2) > 1e-9 || math.Abs(costs["gateways"]-0.5) > 1e-9 {
+		t.Errorf("%v ms", costs)
+	}
+	if text := report([]record{r}, ""); !strings.Contains(text, "| kill | 1000 | 100 | 2.000 | 0.500 | 0.000 |") {
+		t.Error(text)
+	}
+}
+
+func TestTheProcessorTimeOfAProcessIsItsOwn(t *testing.T) {
+	before, err := processorTime(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := range 1 << 20 {
+		_ = fmt.Sprint(n)
+	}
+	after, err := processorTime(os.Getpid())
+	if err != nil || after <= before {
+		t.Errorf("%v, then %v: %v", before, after, err)
+	}
+	if _, err := processorTime(1 << 23); err == nil { // pids end before
+		t.Error("a process that is not there has taken some")
 	}
 }

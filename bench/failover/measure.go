@@ -154,13 +154,16 @@ func (b *bench) one(ctx context.Context, kind string, fault fault) (record, erro
 	}
 	stop := watch(ctx, probes)
 	defer stop()
+	undisturbed := b.usage()
 	if err := world.Wait(ctx, b.calm); err != nil {
 		return record{}, err
 	}
+	calm := b.usage().since(undisturbed)
 	owner, struck, err := b.struck(ctx, kind)
 	if err != nil {
 		return record{}, err
 	}
+	before := b.usage()
 	began := time.Now()
 	mend, err := fault(ctx, owner)
 	var last time.Time
@@ -168,6 +171,10 @@ func (b *bench) one(ctx context.Context, kind string, fault fault) (record, erro
 		limited, cancel := context.WithTimeout(ctx, faultTime)
 		last, err = b.owners.WaitNewer(limited, struck)
 		cancel()
+	}
+	took := b.usage().since(before)
+	for process := range calm { // as much time as the fault took
+		calm[process] *= time.Since(began).Seconds() / b.calm.Seconds()
 	}
 	for _, p := range probes {
 		if err == nil {
@@ -180,6 +187,7 @@ func (b *bench) one(ctx context.Context, kind string, fault fault) (record, erro
 	}
 	r := summary(kind, b.luns, began, last, struck, probes)
 	r.Takeovers = takeovers(b.owners.Now(), struck, began)
+	r.CPU, r.Calm = took, calm
 	return r, err
 }
 

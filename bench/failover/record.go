@@ -42,6 +42,10 @@ type record struct {
 	// Takeovers are, for each LUN struck whose owner had to be shut out, the time from the beginning of that until the next
 	// owner served it, in seconds, sorted: the part of a failover that storage takes.
 	Takeovers []float64 `json:"takeoversSeconds,omitempty"`
+	// CPU is the processor time that each process took from the fault until the control plane had told of the last new owner, Calm
+	// what it took undisturbed in as much time, in seconds.
+	CPU  map[string]float64 `json:"cpuSeconds,omitempty"`
+	Calm map[string]float64 `json:"calmCPUSeconds,omitempty"`
 	// Errors are operations that did not end well, Retries attempts besides the last ones.
 	Errors  int `json:"errors"`
 	Retries int `json:"retries"`
@@ -101,6 +105,7 @@ type group struct {
 	all, beyond     []float64 // of every fault
 	takeovers       []float64 // of every fault and LUN struck
 	longest         []float64
+	costs           []map[string]float64 // of every fault, by part
 	errors, retries int
 }
 
@@ -126,6 +131,9 @@ func groups(records []record) []group {
 			g.takeovers = append(g.takeovers, r.Takeovers...)
 			g.beyond = append(g.beyond, r.Beyond)
 			g.longest = append(g.longest, r.Longest)
+			if len(r.CPU) > 0 {
+				g.costs = append(g.costs, r.costs())
+			}
 			g.errors += r.Errors
 			g.retries += r.Retries
 		}

@@ -51,6 +51,7 @@ func report(records []record, plot string) string {
 	}
 	text.WriteString(storageShare(all))
 	text.WriteString(flatness(all))
+	text.WriteString(work(all))
 	fmt.Fprintf(&text, "\n![stalls](%s)\n", plot)
 	return text.String()
 }

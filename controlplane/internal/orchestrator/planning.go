@@ -71,7 +71,9 @@ func (v *View) TakePlan(a placement.Assignment) []Key {
 	}
 	for _, o := range a.Volumes {
 		next.owners[o.Volume] = o.Owner
-		if volume := v.Volumes[o.Volume]; volume != nil && volume.Status.Ownership.Owner.Number != o.Owner {
+		// One that is on its way to an owner gets there first.
+		if volume := v.Volumes[o.Volume]; volume != nil && volume.Status.Ownership.State == model.Owned &&
+			volume.Status.Ownership.Owner.Number != o.Owner {
 			touched = append(touched, Key{model.KindVolume, o.Volume})
 		}
 	}
@@ -145,14 +147,10 @@ func (v *View) DecideTarget(name string, now time.Time) Decision {
 func (v *View) inUse(t *model.Target) []uint32 {
 	var used []uint32
 	for _, number := range t.Status.PathSet {
-		for _, lun := range t.Spec.Luns {
-			volume := v.Volumes[lun.Volume]
-			if volume == nil {
-				continue
-			}
-			is := volume.Status.Ownership
+		for name := range v.holding(number) {
+			is := v.Volumes[name].Status.Ownership
 			owns := is.Owner.Number == number && v.Standing(is.Owner) != Gone
-			if owns || is.Next.Number == number && !is.Next.IsZero() {
+			if (owns || is.Next.Number == number && !is.Next.IsZero()) && v.TargetOf(name) == t {
 				used = append(used, number)
 				break
 			}

@@ -39,6 +39,8 @@ type View struct {
 	// holds are the volumes that a gateway owns or shall own, moves how many are moving away from it.
 	holds map[uint32]map[string]bool
 	moves map[uint32]int
+	// unmade are the volumes that have no image yet and are made from a volume, snapshots those of it, both by its name.
+	unmade, snapshots map[string]map[string]bool
 
 	sessions sessions
 	plan     plan
@@ -103,6 +105,7 @@ func NewView(term int64, now time.Time) *View {
 		clients:  map[string]map[model.GatewayRef]*store.RadosClients{},
 		failures: map[string]map[uint32]failure{}, stays: map[string]string{}, sighted: map[Key]sighting{},
 		holds: map[uint32]map[string]bool{}, moves: map[uint32]int{},
+		unmade: map[string]map[string]bool{}, snapshots: map[string]map[string]bool{},
 		sessions: newSessions(), dirty: true,
 	}
 }
@@ -110,24 +113,30 @@ func NewView(term int64, now time.Time) *View {
 // ResetKind forgets all objects of a kind; the present ones follow.
 func (v *View) ResetKind(kind model.Kind) {
 	v.Reset(kind)
-	if kind == model.KindVolume {
+	switch kind {
+	case model.KindVolume:
 		clear(v.holds)
 		clear(v.moves)
 		clear(v.rates)
+		clear(v.unmade)
+	case model.KindSnapshot:
+		clear(v.snapshots)
 	}
 	v.dirty = true
 }
 
-// Put takes up an object, unless a newer one is known: what was stored is put at once, and told by a watch later.
-func (v *View) Put(object model.Object) {
+// Put takes up an object, and says whether it did: what was stored is put at once, and told by a watch later.
+func (v *View) Put(object model.Object) bool {
 	meta := object.Metadata()
 	before := v.Get(object.Kind(), meta.Name)
 	if before != nil && before.Metadata().Version >= meta.Version {
-		return
+		return false
 	}
 	v.Objects.Put(object)
 	v.count(before, object)
+	v.index(before, object)
 	v.dirty = true
+	return true
 }
 
 // Delete forgets an object that was gone at a version.
@@ -136,6 +145,7 @@ func (v *View) Delete(object model.Object, version int64) {
 	if known := v.Get(kind, name); known != nil && known.Metadata().Version <= version {
 		v.Forget(kind, name)
 		v.count(known, nil)
+		v.index(known, nil)
 	}
 	delete(v.applied, objectID{kind, object.Metadata().UID})
 	switch o := object.(type) {
@@ -180,6 +190,40 @@ func (v *View) count(before, now model.Object) {
 	}
 	each(before, func(name string, number uint32) { delete(v.holds[number], name) }, -1)
 	each(now, func(name string, number uint32) { put(v.holds, number, name, true) }, 1)
+}
+
+// index keeps what hangs on a volume up to date with one object, nil: it isn't there. A failover changes hundreds of volumes: to look
+// through all for each would cost as many times as much.
+func (v *View) index(before, now model.Object) {
+	if of, name := hangsOn(before); of != "" {
+		delete(v.indexOf(before)[of], name)
+		if len(v.indexOf(before)[of]) == 0 {
+			delete(v.indexOf(before), of)
+		}
+	}
+	if of, name := hangsOn(now); of != "" {
+		put(v.indexOf(now), of, name, true)
+	}
+}
+
+func (v *View) indexOf(object model.Object) map[string]map[string]bool {
+	if object.Kind() == model.KindSnapshot {
+		return v.snapshots
+	}
+	return v.unmade
+}
+
+// hangsOn is the volume that an object waits for a change of, and the object's own name; empty: none.
+func hangsOn(object model.Object) (volume, name string) {
+	switch o := object.(type) {
+	case *model.Snapshot:
+		return o.Spec.Volume, o.Meta.Name
+	case *model.Volume:
+		if o.Status.CapacityBytes == 0 {
+			return o.Spec.Source.Volume, o.Meta.Name
+		}
+	}
+	return "", ""
 }
 
 // PutJob and DeleteJob take up a change of a job.

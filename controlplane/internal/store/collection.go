@@ -13,8 +13,9 @@ import (
 
 // Collection keeps the objects of one kind. What is particular to the kind stands in the noun's own file.
 type Collection[T model.Object] struct {
-	store *Store
-	kind  model.Kind
+	store  *Store
+	kind   model.Kind
+	recent *recent[T]
 	noun[T]
 }
 
@@ -36,6 +37,9 @@ type noun[T model.Object] struct {
 	lingers bool
 	// removed writes off what hangs on an object that goes.
 	removed func(*tx, T)
+	// copied is another object that reads the same, of a kind that is stored so often that watches are given it in place of what they
+	// would decode; nil: they decode. What the two share nobody changes once it is stored.
+	copied func(T) T
 }
 
 // claim is a unique value, as an IQN, and the field that holds it.
@@ -125,6 +129,8 @@ func (c *Collection[T]) write(ctx context.Context, t *tx, object T, dryRun bool)
 	t.put(c.key(meta.Name), string(value))
 	if dryRun {
 		t.writes = nil
+	} else if c.copied != nil {
+		c.recent.expect(c.key(meta.Name), value, c.copied(object))
 	}
 	revision, err := c.store.commit(ctx, t)
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -33,7 +34,7 @@ func (s *Store) followOnce(ctx context.Context, prefix string, after *int64, tel
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
 	waiting, full := newBacklog(), false
-	watch := s.client.Watch(clientv3.WithRequireLeader(watching), prefix, clientv3.WithPrefix(), clientv3.WithPrevKV(),
+	watch := s.client.Watch(clientv3.WithRequireLeader(watching), prefix, clientv3.WithPrefix(),
 		clientv3.WithProgressNotify(), clientv3.WithRev(*after+1))
 	go func() {
 		defer waiting.close()
@@ -56,6 +57,9 @@ func (s *Store) followOnce(ctx context.Context, prefix string, after *int64, tel
 		if err := batch.Err(); err != nil {
 			return fmt.Errorf("store: %w", err)
 		}
+		if err := s.readDeleted(ctx, batch.Events); err != nil {
+			return err
+		}
 		for i, event := range batch.Events {
 			if err := tell(event, resume(batch.Events, i)); err != nil {
 				return err
@@ -73,6 +77,44 @@ func (s *Store) followOnce(ctx context.Context, prefix string, after *int64, tel
 		return errBehind
 	}
 	return errors.New("store: the watch ended")
+}
+
+// readBatch bounds the reads of one request, below etcd's default of 128.
+const readBatch = 100
+
+// readDeleted fills in what was deleted, as it was last. A watch could be asked for it (WithPrevKV), but then etcd reads what was before
+// each change, and most are no deletions.
+func (s *Store) readDeleted(ctx context.Context, events []*clientv3.Event) error {
+	var deletions []*clientv3.Event
+	for _, event := range events {
+		if event.Type == clientv3.EventTypeDelete {
+			deletions = append(deletions, event)
+		}
+	}
+	for some := range slices.Chunk(deletions, readBatch) {
+		var reads []clientv3.Op
+		for _, event := range some {
+			reads = append(reads, clientv3.OpGet(string(event.Kv.Key), clientv3.WithRev(event.Kv.ModRevision-1)))
+		}
+		read, err := s.client.Txn(ctx).Then(reads...).Commit()
+		if err != nil {
+			return lost(err)
+		}
+		for i, event := range some {
+			if was := read.Responses[i].GetResponseRange().Kvs; len(was) > 0 {
+				event.PrevKv = was[0]
+			}
+		}
+	}
+	return nil
+}
+
+// lost is an error that ends a watch; what etcd has forgotten is told by beginning anew.
+func lost(err error) error {
+	if isCompacted(err) {
+		return rpctypes.ErrCompacted
+	}
+	return fmt.Errorf("store: %w", err)
 }
 
 // resume gives Change.Resume for an event of a batch, which holds all events of a version.

@@ -87,7 +87,7 @@ func bind(ctx context.Context, client *clientv3.Client, options Options) (*Store
 }
 
 func newCollection[T model.Object](s *Store, kind model.Kind, n noun[T]) *Collection[T] {
-	return &Collection[T]{store: s, kind: kind, noun: n}
+	return &Collection[T]{store: s, kind: kind, recent: newRecent[T](), noun: n}
 }
 
 func (s *Store) aliveKey(kind model.Kind, name string) string {

@@ -32,6 +32,10 @@ func (s *Store) volumes() noun[*model.Volume] {
 			return to.ValidateUpdate(from).Err()
 		},
 		lingers: true,
+		copied: func(v *model.Volume) *model.Volume {
+			other := *v
+			return &other
+		},
 		removed: func(t *tx, v *model.Volume) {
 			s.withoutJobs(t, model.KindVolume, &v.Meta)
 			t.delete(s.epochKey(v.Meta.UID))

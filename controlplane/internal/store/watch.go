@@ -30,7 +30,7 @@ const (
 // Change is one step of a watch.
 type Change[T model.Object] struct {
 	Type ChangeType
-	// Object is nil for Reset and Bookmark.
+	// Object is nil for Reset and Bookmark. Other watches are told of the same one: nobody changes it.
 	Object  T
 	Version int64
 	// Resume is the version after which a watch goes on once this change has been dealt with: an older one than Version while
@@ -106,14 +106,18 @@ func (c *Collection[T]) follow(ctx context.Context, after *int64, tell func(Chan
 }
 
 func (c *Collection[T]) change(event *clientv3.Event) (Change[T], error) {
+	key := string(event.Kv.Key)
 	if event.Type == mvccpb.PUT {
-		object, err := c.decode(string(event.Kv.Key), event.Kv.Value, event.Kv.ModRevision)
+		object, err := c.recent.tell(key, event.Kv.Value, event.Kv.ModRevision, func() (T, error) {
+			return c.decode(key, event.Kv.Value, event.Kv.ModRevision)
+		})
 		return Change[T]{Type: Put, Object: object, Version: event.Kv.ModRevision}, err
 	}
+	c.recent.forget(key)
 	if event.PrevKv == nil {
 		return Change[T]{}, rpctypes.ErrCompacted
 	}
-	object, err := c.decode(string(event.Kv.Key), event.PrevKv.Value, event.Kv.ModRevision)
+	object, err := c.decode(key, event.PrevKv.Value, event.Kv.ModRevision)
 	return Change[T]{Type: Deleted, Object: object, Version: event.Kv.ModRevision}, err
 }
 

@@ -150,3 +150,38 @@ func TestAStoreOfANewerReleaseIsLeftAlone(t *testing.T) {
 	_, err := store.Open(t.Context(), shared.Client, store.Options{Cluster: f.name, Keyring: f.ring})
 	wantError[*store.SchemaError](t, err, "99")
 }
+
+func TestManyThatWereDeletedAtOnceAreToldAsTheyWereLast(t *testing.T) {
+	f := open(t)
+	const count = 250 // more than one request may read
+	for i := range count {
+		must(f, f.Fabrics, fabric(fmt.Sprint("f-", i)))
+	}
+	after, err := f.Revision(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{}
+	for i := range count {
+		last, err := f.Fabrics.Delete(t.Context(), fmt.Sprint("f-", i), store.DeleteOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want[last.Meta.Name] = last.Meta.UID
+	}
+	err = f.Fabrics.Watch(t.Context(), after, func(c store.Change[*model.Fabric]) error {
+		if c.Type == store.Deleted {
+			if want[c.Object.Meta.Name] != c.Object.Meta.UID {
+				return fmt.Errorf("told of %+v", c.Object.Meta)
+			}
+			delete(want, c.Object.Meta.Name)
+		}
+		if len(want) == 0 {
+			return errEnough
+		}
+		return nil
+	})
+	if !errors.Is(err, errEnough) {
+		t.Errorf("%d are not told of: %v", len(want), err)
+	}
+}
