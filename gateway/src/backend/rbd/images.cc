@@ -82,9 +82,20 @@ std::string volume_of(const std::string& image) {
   return ours ? image.substr(kPrefix.size()) : "";
 }
 
+std::string unfinished(const std::string& image) { return image + ".unfinished"; }
+
 Result<void> Images::create(const std::string& image, const NewImage& wanted) {
   const Options options(wanted.data_pool);
   int r = rbd_create4(pool_->context(), image.c_str(), wanted.size, options.get());
+  if (r == -EEXIST) {
+    const Result<bool> there = exists(image);
+    if (!there) return Error{there.error()};
+    if (!there.value()) {  // a name without a header: nothing was ever written by it
+      Result<void> removed = remove_one(image);
+      if (!removed) return removed;
+      r = rbd_create4(pool_->context(), image.c_str(), wanted.size, options.get());
+    }
+  }
   if (r == -EEXIST) {
     const Result<uint64_t> size = adopt(image);
     if (!size) return Error{size.error()};
@@ -117,8 +128,11 @@ Result<uint64_t> Images::adopt(const std::string& image) {
 }
 
 Result<uint64_t> Images::adopt_as(const std::string& image, const std::string& name) {
-  if (!exists(image) && exists(name)) return adopt(name);
-  if (exists(name)) {
+  const Result<bool> before = exists(image);
+  const Result<bool> after = exists(name);
+  if (!before || !after) return Error{before ? after.error() : before.error()};
+  if (!before.value() && after.value()) return adopt(name);
+  if (after.value()) {
     return fail(named(image), "can't be renamed: there is another image " + name,
                 "remove that one");
   }
@@ -133,9 +147,12 @@ Result<uint64_t> Images::adopt_as(const std::string& image, const std::string& n
   return size;
 }
 
-bool Images::exists(const std::string& image) {
+// That it can't be looked at doesn't say that it isn't there.
+Result<bool> Images::exists(const std::string& image) {
   rbd_image_t opened = nullptr;
-  if (rbd_open_read_only(pool_->context(), image.c_str(), &opened, nullptr) < 0) return false;
+  const int r = rbd_open_read_only(pool_->context(), image.c_str(), &opened, nullptr);
+  if (r == -ENOENT) return false;
+  if (r < 0) return failed(named(image), "can't be opened", r);
   rbd_close(opened);
   return true;
 }
@@ -156,6 +173,11 @@ Result<void> Images::grow(const std::string& image, uint64_t bytes) {
 }
 
 Result<void> Images::remove(const std::string& image) {
+  Result<void> removed = remove_one(image);
+  return removed ? remove_one(unfinished(image)) : removed;
+}
+
+Result<void> Images::remove_one(const std::string& image) {
   const int r = rbd_remove(pool_->context(), image.c_str());
   if (r == 0 || r == -ENOENT) return {};
   return failed(named(image), "can't be removed", r);
@@ -163,19 +185,32 @@ Result<void> Images::remove(const std::string& image) {
 
 Result<void> Images::trash(const std::string& image, uint64_t seconds) {
   const int r = rbd_trash_move(pool_->context(), image.c_str(), seconds);
-  if (r == 0 || r == -ENOENT) return {};
+  if (r == 0 || r == -ENOENT) return remove_one(unfinished(image));
   return failed(named(image), "can't be moved to the trash", r);
 }
 
 Result<void> Images::clone(const std::string& image, const std::string& snapshot,
                            const std::string& copy, const std::string& data_pool) {
+  const Result<bool> there = exists(copy);
+  if (!there) return Error{there.error()};
+  if (there.value()) return {};
+  const std::string begun = unfinished(copy);
+  Result<void> removed = remove_one(begun);
+  if (!removed) return removed;
   const Options options(data_pool);
   rbd_image_options_set_uint64(options.get(), RBD_IMAGE_OPTION_CLONE_FORMAT, kCloneFormat);
-  const int r = rbd_clone3(pool_->context(), image.c_str(), snapshot.c_str(), pool_->context(),
-                           copy.c_str(), options.get());
-  if (r == 0 || r == -EEXIST) return {};
+  int r = rbd_clone3(pool_->context(), image.c_str(), snapshot.c_str(), pool_->context(),
+                     begun.c_str(), options.get());
+  if (r == -ENOENT && !data_pool.empty() &&
+      rados_pool_lookup(pool_->client().handle(), data_pool.c_str()) == -ENOENT) {
+    return fail(named(copy), "there is no data pool " + data_pool, "create it");
+  }
   if (r == -ENOENT) return fail(named(image), "has no snapshot " + snapshot, "take it first");
-  return failed(named(copy), "can't be cloned from " + image + "@" + snapshot, r);
+  if (r < 0) return failed(named(copy), "can't be cloned from " + image + "@" + snapshot, r);
+  r = rbd_rename(pool_->context(), begun.c_str(), copy.c_str());
+  if (r == -EEXIST) return remove_one(begun);  // another gateway, which was asked later, was faster
+  if (r < 0) return failed(named(copy), "can't be given its name", r);
+  return {};
 }
 
 Result<std::vector<ImageFacts>> Images::list() {
@@ -202,6 +237,21 @@ Result<void> snapshot(Image& image, const std::string& name) {
   const int r = rbd_snap_create(image.handle(), name.c_str());
   if (r == 0 || r == -EEXIST) return {};
   return failed(image.name() + "@" + name, "can't be taken", r);
+}
+
+Result<std::vector<std::string>> snapshots(Image& image) {
+  std::vector<rbd_snap_info_t> found(64);
+  int most = static_cast<int>(found.size());
+  int count = rbd_snap_list(image.handle(), found.data(), &most);
+  while (count == -ERANGE) {  // `most` says how many there are
+    found.resize(static_cast<size_t>(most));
+    count = rbd_snap_list(image.handle(), found.data(), &most);
+  }
+  if (count < 0) return failed(image.name(), "can't list its snapshots", count);
+  std::vector<std::string> names;
+  for (int i = 0; i < count; ++i) names.emplace_back(found[static_cast<size_t>(i)].name);
+  rbd_snap_list_end(found.data());
+  return names;
 }
 
 Result<void> remove_snapshot(Image& image, const std::string& name) {
