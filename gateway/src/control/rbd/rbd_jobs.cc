@@ -6,6 +6,7 @@
 #include "backend/failure.h"
 #include "base/canary.h"
 #include "control_rbd/record_object.h"
+#include "control_rbd/wanted.h"
 #include "rbd/images.h"
 #include "rbd/served_image.h"
 
@@ -93,10 +94,16 @@ class Work {
     const RbdPool::Use use(pool_, job.location());
     auto image = open(job.location());
     if (!image) return Error{image.error()};
+    if (use.stopped()) {
+      return backend::fail(shown(job.location()),
+                           "can't be flattened: it was stopped, as the image is needed elsewhere",
+                           "try again");
+    }
+    const Wanted wanted(**image);
     uint32_t told = 0;
     return rbd::flatten(**image, [&](unsigned permille) {
       if (permille >= told + kToldEvery) progress(told = permille);
-      return !use.stopped();
+      return !use.stopped() && !wanted.elsewhere();
     });
   }
 
