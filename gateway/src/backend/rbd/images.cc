@@ -9,7 +9,6 @@
 #include "backend/failure.h"
 #include "backend/spec.h"
 #include "base/limits.h"
-#include "rbd/workers.h"
 
 namespace sluice::rbd {
 namespace {
@@ -279,45 +278,6 @@ Result<void> flatten(Image& image, const Progress& progress) {
   const int r = rbd_flatten_with_progress(image.handle(), tell, pointer(progress));
   if (r == 0 || r == -EINVAL) return {};  // EINVAL: it shares nothing
   return failed(image.name(), "can't be flattened", r);
-}
-
-Result<PoolFacts> look_at(RadosClient& client, const std::string& pool, const std::string& space,
-                          const std::string& data_pool) {
-  auto opened = client.pool(pool, space);
-  if (!opened) return Error{opened.error()};
-  const rados_ioctx_t context = (*opened)->context();
-  if (!space.empty()) {
-    bool exists = false;
-    const int r = rbd_namespace_exists(context, space.c_str(), &exists);
-    if (r < 0) return failed(pool, "can't tell its namespaces", r);
-    if (!exists) {
-      return fail((*opened)->name(), "there is no such namespace",
-                  "rbd namespace create " + (*opened)->name());
-    }
-  }
-  if (!data_pool.empty()) {
-    if (auto data = client.pool(data_pool, ""); !data) return Error{data.error()};
-  }
-  size_t none = 0;
-  const int r = rbd_list2(context, nullptr, &none);
-  if (r < 0 && r != -ERANGE) return failed(pool, "can't be read", r);
-  PoolFacts facts;
-  facts.cluster = client.cluster_id();
-  rados_cluster_stat_t cluster{};
-  if (rados_cluster_stat(client.handle(), &cluster) == 0) facts.capacity_bytes = cluster.kb << 10;
-  rados_pool_stat_t used{};
-  if (rados_ioctx_pool_stat(context, &used) == 0) facts.used_bytes = used.num_bytes;
-  return facts;
-}
-
-Result<PoolFacts> probe(const backend::CephAccess& access, const std::string& pool,
-                        const std::string& space, const std::string& data_pool) {
-  return Workers::instance().run<PoolFacts>(group_of(access, pool), pool, 2 * limits::kCephConnect,
-                                            [=]() -> Result<PoolFacts> {
-                                              auto client = RadosClient::connect(access);
-                                              if (!client) return Error{client.error()};
-                                              return look_at(**client, pool, space, data_pool);
-                                            });
 }
 
 }  // namespace sluice::rbd

@@ -85,19 +85,4 @@ Result<void> roll_back(Image& image, const std::string& name, const Progress& pr
 // A clone gets its own copy of what it shares.
 Result<void> flatten(Image& image, const Progress& progress);
 
-struct PoolFacts {
-  std::string cluster;          // fsid
-  uint64_t capacity_bytes = 0;  // of the cluster; 0: it doesn't tell
-  uint64_t used_bytes = 0;
-};
-
-// As `client` finds the pool. May wait for as long as the pool's disks hang.
-Result<PoolFacts> look_at(RadosClient& client, const std::string& pool, const std::string& space,
-                          const std::string& data_pool);
-
-// Whether a pool can hold volumes, with an error that tells: no monitor answers, the user is
-// refused, there is no such pool, namespace or data pool. Bounded by limits::kCephConnect.
-Result<PoolFacts> probe(const backend::CephAccess& access, const std::string& pool,
-                        const std::string& space, const std::string& data_pool);
-
 }  // namespace sluice::rbd

@@ -12,6 +12,7 @@
 
 #include "backend/test_driver.h"
 #include "rbd/ceph_fixture.h"
+#include "rbd/pool_facts.h"
 #include "rbd/rbd_backend.h"
 
 namespace sluice::rbd {
@@ -251,13 +252,17 @@ TEST_F(ImagesTest, AProbeTellsWhichPartIsWrong) {
   EXPECT_THAT(probe(bad, "rbd", "", "").error(), HasSubstr("no monitor answered within 10 s"));
 }
 
-// The cluster's manager counts once a second.
+// The cluster's manager counts once a second. With a quota, what a pool can hold doesn't change
+// with what others write.
 TEST_F(ImagesTest, AProbeTellsWhatTheClusterHoldsAndWhatIsUsedOfIt) {
+  ASSERT_EQ(admin("ceph osd pool create counted 8"), 0);
+  ASSERT_EQ(admin("ceph osd pool application enable counted rbd"), 0);
+  ASSERT_EQ(admin("ceph osd pool set-quota counted max_bytes 536870912"), 0);
   PoolFacts facts;
   const auto becomes = [&](auto holds) {
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
     while (std::chrono::steady_clock::now() < end) {
-      auto found = probe(gateway_access(), "rbd", "", "");
+      auto found = probe(gateway_access(), "counted", "", "");
       if (!found) return false;
       facts = *found;
       if (holds()) return true;
@@ -265,15 +270,15 @@ TEST_F(ImagesTest, AProbeTellsWhatTheClusterHoldsAndWhatIsUsedOfIt) {
     }
     return false;
   };
-  ASSERT_TRUE(becomes([&] { return facts.capacity_bytes > 0; }));
+  ASSERT_TRUE(becomes([&] { return facts.capacity_bytes == 536870912; }));
   EXPECT_LT(facts.used_bytes, facts.capacity_bytes);
   const uint64_t capacity = facts.capacity_bytes;
   const uint64_t before = facts.used_bytes;
   constexpr uint64_t kMore = uint64_t{32} << 20;
-  ASSERT_EQ(admin("sh -c 'head -c 32M /dev/urandom | rados -p rbd put filler -'"), 0);
+  ASSERT_EQ(admin("sh -c 'head -c 32M /dev/urandom | rados -p counted put filler -'"), 0);
   EXPECT_TRUE(becomes([&] { return facts.used_bytes >= before + kMore; }));
   EXPECT_EQ(facts.capacity_bytes, capacity);
-  ASSERT_EQ(admin("rados -p rbd rm filler"), 0);
+  ASSERT_EQ(admin("rados -p counted rm filler"), 0);
   EXPECT_TRUE(becomes([&] { return facts.used_bytes < before + kMore; }));
 }
 

@@ -5,7 +5,7 @@
 #include "base/log.h"
 #include "control_rbd/rbd_jobs.h"
 #include "control_rbd/rbd_place.h"
-#include "rbd/images.h"
+#include "rbd/pool_facts.h"
 
 namespace sluice::control {
 namespace {
