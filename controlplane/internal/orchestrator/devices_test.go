@@ -137,3 +137,30 @@ func TestDevicesThatCannotBeUsedDegradeTheirPoolAndWhatIsLeftOnOthersIsTold(t *t
 		t.Errorf("%+v", s)
 	}
 }
+
+// Ceph's room for a pool changes with every look, and each gateway looks.
+func TestHowFullAPoolIsIsTakenUpWhereItDiffersByMoreThanNoise(t *testing.T) {
+	v := onDevices()
+	look := func(capacity, used int64) model.StoragePoolStatus {
+		v.Observe(store.Observed{Version: term + 1, Pool: &store.PoolReport{UID: "p", Gateway: ref(1), CapacityBytes: capacity,
+			UsedBytes: used}}, start)
+		pool := *v.StoragePools["pool"]
+		for _, a := range v.DecidePool("pool", start).Actions {
+			if a.Modify != nil {
+				a.Modify(&pool)
+			}
+		}
+		pool.Meta.Version++
+		v.Put(&pool)
+		return pool.Status
+	}
+	if is := look(1<<30, 1<<20); is.CapacityBytes != 1<<30 || is.UsedBytes != 1<<20 {
+		t.Errorf("%+v", is)
+	}
+	if is := look(1<<30+1<<20, 2<<20); is.CapacityBytes != 1<<30 || is.UsedBytes != 1<<20 {
+		t.Errorf("%+v", is)
+	}
+	if is := look(1<<30+1<<23, 2<<20); is.CapacityBytes != 1<<30+1<<23 || is.UsedBytes != 2<<20 {
+		t.Errorf("%+v", is)
+	}
+}

@@ -62,8 +62,9 @@ func (v *View) poolReports(pool *model.StoragePool) (*store.PoolReport, []store.
 func poolUse(pool *model.StoragePool, found store.PoolReport) (Action, bool) {
 	have := pool.Status
 	noise := found.CapacityBytes / 256
-	if found.Problem != "" || have.CapacityBytes == found.CapacityBytes && have.SnapshotsSupported == found.SnapshotsSupported &&
-		max(have.UsedBytes-found.UsedBytes, found.UsedBytes-have.UsedBytes) <= noise {
+	alike := func(a, b int64) bool { return max(a-b, b-a) <= noise }
+	if found.Problem != "" || have.SnapshotsSupported == found.SnapshotsSupported &&
+		alike(have.CapacityBytes, found.CapacityBytes) && alike(have.UsedBytes, found.UsedBytes) {
 		return Action{}, false
 	}
 	now := *pool

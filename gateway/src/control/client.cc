@@ -36,7 +36,7 @@ class ClientImpl final : public Client {
  public:
   explicit ClientImpl(ClientSetup setup)
       : setup_(std::move(setup)),
-        file_(setup_.state_directory),
+        file_(setup_.state_directory, setup_.gateway),
         self_(this_process(setup_.incarnation, {})),
         turns_(limits::kControlThreads),
         commits_([this](wire::ConnectRequest m) { return stream_->request(std::move(m)); }),

@@ -25,7 +25,8 @@ std::string format_desired(const Snapshot& snapshot) {
          '\n' + body;
 }
 
-Result<void> parse_desired(const std::string& text, const std::string& path, Desired* desired) {
+Result<void> parse_desired(const std::string& text, const std::string& path, Desired* desired,
+                           const std::string& gateway) {
   const auto broken = [&path](const std::string& what) {
     return Error{path + ' ' + what + "; remove it, the control plane sends its contents again"};
   };
@@ -44,6 +45,12 @@ Result<void> parse_desired(const std::string& text, const std::string& path, Des
     return broken("is damaged (no message)");
   }
   if (!update.full() || update.more()) return broken("is damaged (no whole state)");
+  for (const wire::DesiredObject& object : update.put()) {
+    const std::string& whose = object.settings().gateway();  // empty: no settings, or too old ones
+    if (!gateway.empty() && !whose.empty() && whose != gateway) {
+      return broken("is of gateway " + whose + ", and this one is " + gateway);
+    }
+  }
   const Result<Desired::Taken> taken = desired->take(std::move(update));
   if (!taken) return broken("is damaged (" + taken.error() + ")");
   return {};
@@ -64,7 +71,7 @@ Result<bool> DesiredFile::load(Desired* desired) const {
       read_small_file(directory.value().get(), kName, limits::kMaxDesiredBytes * 2, path());
   if (!text) return Error{text.error()};
   if (!text.value()) return false;
-  const Result<void> parsed = parse_desired(*text.value(), path(), desired);
+  const Result<void> parsed = parse_desired(*text.value(), path(), desired, gateway_);
   if (!parsed) return Error{parsed.error()};
   return true;
 }

@@ -15,20 +15,25 @@ namespace sluice::control {
 
 class DesiredFile {
  public:
-  explicit DesiredFile(std::string directory) : directory_(std::move(directory)) {}
+  // `gateway`: whose state it is, by name; empty: whoever's.
+  explicit DesiredFile(std::string directory, std::string gateway = {})
+      : directory_(std::move(directory)), gateway_(std::move(gateway)) {}
 
   Result<void> save(const Snapshot& snapshot) const;
   // Takes what was saved into `desired`; false: nothing was. The error is for the log: the gateway
-  // goes on without, and asks for a snapshot.
+  // goes on without, and asks for a snapshot. Another gateway's is refused: its numbers are that
+  // one's for ever (DESIGN R13), and it may be there.
   Result<bool> load(Desired* desired) const;
   std::string path() const;
 
  private:
   const std::string directory_;
+  const std::string gateway_;
 };
 
 // The text of the file, apart for tests.
 std::string format_desired(const Snapshot& snapshot);
-Result<void> parse_desired(const std::string& text, const std::string& path, Desired* desired);
+Result<void> parse_desired(const std::string& text, const std::string& path, Desired* desired,
+                           const std::string& gateway = {});
 
 }  // namespace sluice::control

@@ -153,6 +153,25 @@ TEST(DesiredFile, WhatWasSavedIsLoadedAndNobodyElseMayReadIt) {
   EXPECT_NE(again.held().host("b"), nullptr);
 }
 
+// A directory that was copied with its node, or a gateway that was called otherwise.
+TEST(DesiredFile, AnotherGatewaysStateIsNotTakenUp) {
+  TestDirectory directory;
+  wire::DesiredObject settings;
+  settings.mutable_settings()->set_gateway("one");
+  settings.mutable_settings()->set_number(1);
+  Desired desired;
+  ASSERT_TRUE(desired.take(full_update(7, {settings, volume_object("a", "1")})));
+  ASSERT_TRUE(DesiredFile(directory.path(), "one").save(desired.held()));
+  Desired again;
+  EXPECT_TRUE(DesiredFile(directory.path(), "one").load(&again));
+  EXPECT_EQ(again.version(), 7u);
+  Desired other;
+  const Result<bool> loaded = DesiredFile(directory.path(), "two").load(&other);
+  ASSERT_FALSE(loaded.ok());
+  EXPECT_NE(loaded.error().find("is of gateway one, and this one is two"), std::string::npos);
+  EXPECT_TRUE(other.held().objects->empty());
+}
+
 TEST(DesiredFile, ABrokenFileIsAnErrorAndNeverASnapshot) {
   Desired desired;
   ASSERT_TRUE(desired.take(full_update(7, {volume_object("a", "1"), host_object("b", "2")})));

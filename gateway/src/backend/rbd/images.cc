@@ -9,7 +9,6 @@
 #include "backend/failure.h"
 #include "backend/spec.h"
 #include "base/limits.h"
-#include "rbd/workers.h"
 
 namespace sluice::rbd {
 namespace {
@@ -82,9 +81,20 @@ std::string volume_of(const std::string& image) {
   return ours ? image.substr(kPrefix.size()) : "";
 }
 
+std::string unfinished(const std::string& image) { return image + ".unfinished"; }
+
 Result<void> Images::create(const std::string& image, const NewImage& wanted) {
   const Options options(wanted.data_pool);
   int r = rbd_create4(pool_->context(), image.c_str(), wanted.size, options.get());
+  if (r == -EEXIST) {
+    const Result<bool> there = exists(image);
+    if (!there) return Error{there.error()};
+    if (!there.value()) {  // a name without a header: nothing was ever written by it
+      Result<void> removed = remove_one(image);
+      if (!removed) return removed;
+      r = rbd_create4(pool_->context(), image.c_str(), wanted.size, options.get());
+    }
+  }
   if (r == -EEXIST) {
     const Result<uint64_t> size = adopt(image);
     if (!size) return Error{size.error()};
@@ -117,8 +127,11 @@ Result<uint64_t> Images::adopt(const std::string& image) {
 }
 
 Result<uint64_t> Images::adopt_as(const std::string& image, const std::string& name) {
-  if (!exists(image) && exists(name)) return adopt(name);
-  if (exists(name)) {
+  const Result<bool> before = exists(image);
+  const Result<bool> after = exists(name);
+  if (!before || !after) return Error{before ? after.error() : before.error()};
+  if (!before.value() && after.value()) return adopt(name);
+  if (after.value()) {
     return fail(named(image), "can't be renamed: there is another image " + name,
                 "remove that one");
   }
@@ -133,9 +146,12 @@ Result<uint64_t> Images::adopt_as(const std::string& image, const std::string& n
   return size;
 }
 
-bool Images::exists(const std::string& image) {
+// That it can't be looked at doesn't say that it isn't there.
+Result<bool> Images::exists(const std::string& image) {
   rbd_image_t opened = nullptr;
-  if (rbd_open_read_only(pool_->context(), image.c_str(), &opened, nullptr) < 0) return false;
+  const int r = rbd_open_read_only(pool_->context(), image.c_str(), &opened, nullptr);
+  if (r == -ENOENT) return false;
+  if (r < 0) return failed(named(image), "can't be opened", r);
   rbd_close(opened);
   return true;
 }
@@ -156,6 +172,11 @@ Result<void> Images::grow(const std::string& image, uint64_t bytes) {
 }
 
 Result<void> Images::remove(const std::string& image) {
+  Result<void> removed = remove_one(image);
+  return removed ? remove_one(unfinished(image)) : removed;
+}
+
+Result<void> Images::remove_one(const std::string& image) {
   const int r = rbd_remove(pool_->context(), image.c_str());
   if (r == 0 || r == -ENOENT) return {};
   return failed(named(image), "can't be removed", r);
@@ -163,19 +184,32 @@ Result<void> Images::remove(const std::string& image) {
 
 Result<void> Images::trash(const std::string& image, uint64_t seconds) {
   const int r = rbd_trash_move(pool_->context(), image.c_str(), seconds);
-  if (r == 0 || r == -ENOENT) return {};
+  if (r == 0 || r == -ENOENT) return remove_one(unfinished(image));
   return failed(named(image), "can't be moved to the trash", r);
 }
 
 Result<void> Images::clone(const std::string& image, const std::string& snapshot,
                            const std::string& copy, const std::string& data_pool) {
+  const Result<bool> there = exists(copy);
+  if (!there) return Error{there.error()};
+  if (there.value()) return {};
+  const std::string begun = unfinished(copy);
+  Result<void> removed = remove_one(begun);
+  if (!removed) return removed;
   const Options options(data_pool);
   rbd_image_options_set_uint64(options.get(), RBD_IMAGE_OPTION_CLONE_FORMAT, kCloneFormat);
-  const int r = rbd_clone3(pool_->context(), image.c_str(), snapshot.c_str(), pool_->context(),
-                           copy.c_str(), options.get());
-  if (r == 0 || r == -EEXIST) return {};
+  int r = rbd_clone3(pool_->context(), image.c_str(), snapshot.c_str(), pool_->context(),
+                     begun.c_str(), options.get());
+  if (r == -ENOENT && !data_pool.empty() &&
+      rados_pool_lookup(pool_->client().handle(), data_pool.c_str()) == -ENOENT) {
+    return fail(named(copy), "there is no data pool " + data_pool, "create it");
+  }
   if (r == -ENOENT) return fail(named(image), "has no snapshot " + snapshot, "take it first");
-  return failed(named(copy), "can't be cloned from " + image + "@" + snapshot, r);
+  if (r < 0) return failed(named(copy), "can't be cloned from " + image + "@" + snapshot, r);
+  r = rbd_rename(pool_->context(), begun.c_str(), copy.c_str());
+  if (r == -EEXIST) return remove_one(begun);  // another gateway, which was asked later, was faster
+  if (r < 0) return failed(named(copy), "can't be given its name", r);
+  return {};
 }
 
 Result<std::vector<ImageFacts>> Images::list() {
@@ -204,6 +238,21 @@ Result<void> snapshot(Image& image, const std::string& name) {
   return failed(image.name() + "@" + name, "can't be taken", r);
 }
 
+Result<std::vector<std::string>> snapshots(Image& image) {
+  std::vector<rbd_snap_info_t> found(64);
+  int most = static_cast<int>(found.size());
+  int count = rbd_snap_list(image.handle(), found.data(), &most);
+  while (count == -ERANGE) {  // `most` says how many there are
+    found.resize(static_cast<size_t>(most));
+    count = rbd_snap_list(image.handle(), found.data(), &most);
+  }
+  if (count < 0) return failed(image.name(), "can't list its snapshots", count);
+  std::vector<std::string> names;
+  for (int i = 0; i < count; ++i) names.emplace_back(found[static_cast<size_t>(i)].name);
+  rbd_snap_list_end(found.data());
+  return names;
+}
+
 Result<void> remove_snapshot(Image& image, const std::string& name) {
   const int r = rbd_snap_remove(image.handle(), name.c_str());
   if (r == 0 || r == -ENOENT) return {};
@@ -229,45 +278,6 @@ Result<void> flatten(Image& image, const Progress& progress) {
   const int r = rbd_flatten_with_progress(image.handle(), tell, pointer(progress));
   if (r == 0 || r == -EINVAL) return {};  // EINVAL: it shares nothing
   return failed(image.name(), "can't be flattened", r);
-}
-
-Result<PoolFacts> look_at(RadosClient& client, const std::string& pool, const std::string& space,
-                          const std::string& data_pool) {
-  auto opened = client.pool(pool, space);
-  if (!opened) return Error{opened.error()};
-  const rados_ioctx_t context = (*opened)->context();
-  if (!space.empty()) {
-    bool exists = false;
-    const int r = rbd_namespace_exists(context, space.c_str(), &exists);
-    if (r < 0) return failed(pool, "can't tell its namespaces", r);
-    if (!exists) {
-      return fail((*opened)->name(), "there is no such namespace",
-                  "rbd namespace create " + (*opened)->name());
-    }
-  }
-  if (!data_pool.empty()) {
-    if (auto data = client.pool(data_pool, ""); !data) return Error{data.error()};
-  }
-  size_t none = 0;
-  const int r = rbd_list2(context, nullptr, &none);
-  if (r < 0 && r != -ERANGE) return failed(pool, "can't be read", r);
-  PoolFacts facts;
-  facts.cluster = client.cluster_id();
-  rados_cluster_stat_t cluster{};
-  if (rados_cluster_stat(client.handle(), &cluster) == 0) facts.capacity_bytes = cluster.kb << 10;
-  rados_pool_stat_t used{};
-  if (rados_ioctx_pool_stat(context, &used) == 0) facts.used_bytes = used.num_bytes;
-  return facts;
-}
-
-Result<PoolFacts> probe(const backend::CephAccess& access, const std::string& pool,
-                        const std::string& space, const std::string& data_pool) {
-  return Workers::instance().run<PoolFacts>(group_of(access, pool), pool, 2 * limits::kCephConnect,
-                                            [=]() -> Result<PoolFacts> {
-                                              auto client = RadosClient::connect(access);
-                                              if (!client) return Error{client.error()};
-                                              return look_at(**client, pool, space, data_pool);
-                                            });
 }
 
 }  // namespace sluice::rbd

@@ -23,6 +23,9 @@ namespace sluice::rbd {
 std::string image_of(const std::string& volume_uuid);
 // The other way round; empty: no volume's image is called that.
 std::string volume_of(const std::string& image);
+// What a copy is called until it is whole. Ceph makes one in steps: whoever is killed between them
+// leaves an image that opens and holds zeros, or one that its source doesn't know of.
+std::string unfinished(const std::string& image);
 
 struct NewImage {
   uint64_t size = 0;      // bytes
@@ -42,7 +45,7 @@ class Images {
   explicit Images(std::shared_ptr<Pool> pool) : pool_(std::move(pool)) {}
 
   // Thin, with layering, exclusive-lock and deep-flatten. One that is there already must have that
-  // size.
+  // size; what somebody has left who was killed at it is made anew.
   Result<void> create(const std::string& image, const NewImage& wanted);
   // Whether it can be served, as far as can be told while somebody does: its size in bytes.
   Result<uint64_t> adopt(const std::string& image);
@@ -51,25 +54,29 @@ class Images {
   Result<uint64_t> adopt_as(const std::string& image, const std::string& name);
   // Of an image that nobody serves. A smaller one than it has is refused.
   Result<void> grow(const std::string& image, uint64_t bytes);
-  // Refused while it is open somewhere, or has snapshots.
+  // With what an attempt to copy something to it has left. Refused while it is open somewhere, or
+  // has snapshots.
   Result<void> remove(const std::string& image);
   // Out of sight, and removable by `rbd trash rm` once `seconds` are over.
   Result<void> trash(const std::string& image, uint64_t seconds);
   // A thin copy of a snapshot (clone format 2: the snapshot needs no protection, and may go first).
+  // It has its name once it is whole.
   Result<void> clone(const std::string& image, const std::string& snapshot, const std::string& copy,
                      const std::string& data_pool);
   // Opens an image that nobody serves, for the functions below.
   Result<std::unique_ptr<Image>> open(const std::string& image);
-  bool exists(const std::string& image);
+  Result<bool> exists(const std::string& image);
   // Volumes' images, limits::kMaxPoolImages at most: whoever knows the volumes knows the orphans.
   Result<std::vector<ImageFacts>> list();
 
  private:
+  Result<void> remove_one(const std::string& image);
   std::string named(const std::string& image) const { return pool_->name() + "/" + image; }
   const std::shared_ptr<Pool> pool_;
 };
 
 Result<void> snapshot(Image& image, const std::string& name);
+Result<std::vector<std::string>> snapshots(Image& image);
 // Where clones hang on it, Ceph keeps it in its trash until the last of them is gone or flattened.
 Result<void> remove_snapshot(Image& image, const std::string& name);
 // The image as it was. Refused while another client has it open: hosts would find other data under
@@ -77,20 +84,5 @@ Result<void> remove_snapshot(Image& image, const std::string& name);
 Result<void> roll_back(Image& image, const std::string& name, const Progress& progress);
 // A clone gets its own copy of what it shares.
 Result<void> flatten(Image& image, const Progress& progress);
-
-struct PoolFacts {
-  std::string cluster;          // fsid
-  uint64_t capacity_bytes = 0;  // of the cluster; 0: it doesn't tell
-  uint64_t used_bytes = 0;
-};
-
-// As `client` finds the pool. May wait for as long as the pool's disks hang.
-Result<PoolFacts> look_at(RadosClient& client, const std::string& pool, const std::string& space,
-                          const std::string& data_pool);
-
-// Whether a pool can hold volumes, with an error that tells: no monitor answers, the user is
-// refused, there is no such pool, namespace or data pool. Bounded by limits::kCephConnect.
-Result<PoolFacts> probe(const backend::CephAccess& access, const std::string& pool,
-                        const std::string& space, const std::string& data_pool);
 
 }  // namespace sluice::rbd

@@ -3,12 +3,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
+#include <atomic>
 #include <chrono>
 #include <fstream>
+#include <set>
 #include <thread>
 
 #include "backend/test_driver.h"
 #include "rbd/ceph_fixture.h"
+#include "rbd/pool_facts.h"
 #include "rbd/rbd_backend.h"
 
 namespace sluice::rbd {
@@ -39,6 +43,30 @@ class ImagesTest : public testing::Test {
     auto backend = backend::open(place.spec(image));
     ASSERT_TRUE(backend.ok()) << backend.error();
     ASSERT_EQ(Driver(**backend).write(0, pattern(0, 65536, salt)), 0);
+  }
+
+  // Whether `copy`, if it can be opened at all, has its parent, and the parent knows of it.
+  bool is_whole_if_there(const std::string& copy, const std::string& parent) {
+    rbd_image_t image = nullptr;
+    if (rbd_open_read_only(place.pool()->context(), copy.c_str(), &image, nullptr) < 0) return true;
+    rbd_linked_image_spec_t of{};
+    rbd_snap_spec_t at{};
+    const bool has_parent = rbd_get_parent(image, &of, &at) == 0;
+    std::array<char, 256> id{};
+    EXPECT_EQ(rbd_get_id(image, id.data(), id.size()), 0);
+    rbd_linked_image_spec_cleanup(&of);
+    rbd_snap_spec_cleanup(&at);
+    rbd_close(image);
+    return has_parent && children(parent).contains(id.data());
+  }
+  std::set<std::string> children(const std::string& parent) {
+    std::array<rbd_linked_image_spec_t, 64> found{};
+    size_t count = found.size();
+    EXPECT_EQ(rbd_list_children3(open(parent)->handle(), found.data(), &count), 0);
+    std::set<std::string> ids;
+    for (size_t i = 0; i < count; ++i) ids.insert(found[i].image_id);
+    rbd_linked_image_spec_list_cleanup(found.data(), count);
+    return ids;
   }
 
   CephPlace place;
@@ -139,6 +167,57 @@ TEST_F(ImagesTest, ACloneLivesOnWithoutItsSourceOnceItIsFlat) {
   EXPECT_EQ(contents("disk"), pattern(0, 65536, 2));
 }
 
+// Whoever is killed at it leaves a name, and nothing behind it that could hold data.
+TEST_F(ImagesTest, AnImageWhoseMakingWasCutShortIsMadeAgain) {
+  const NewImage wanted{.size = kImageSize, .data_pool = ""};
+  ASSERT_TRUE(place.images().create("cut", wanted).ok());
+  std::array<char, 256> id{};
+  ASSERT_EQ(rbd_get_id(open("cut")->handle(), id.data(), id.size()), 0);
+  const std::string header = std::string("rbd_header.") + id.data();
+  ASSERT_EQ(rados_remove(place.pool()->context(), header.c_str()), 0);
+  const Result<void> made = place.images().create("cut", wanted);
+  ASSERT_TRUE(made.ok()) << made.error();
+  EXPECT_EQ(contents("cut"), Bytes(65536));
+}
+
+// Whoever is killed between the steps of a copy leaves an image that opens and has no parent, or
+// one that its parent's snapshot doesn't know of: that must not pass for the copy.
+TEST_F(ImagesTest, ACopyHasItsNameOnlyOnceItIsWhole) {
+  fill("disk", 1);
+  ASSERT_TRUE(snapshot(*open("disk"), "s").ok());
+  for (int i = 0; i < 20; ++i) {
+    const std::string copy = "copy-" + std::to_string(i);
+    std::atomic<bool> done = false;
+    bool cloned = false;
+    std::thread maker([&] {
+      cloned = place.images().clone("disk", "s", copy, "").ok();
+      done = true;
+    });
+    bool whole = true;
+    while (!done) whole = is_whole_if_there(copy, "disk") && whole;
+    maker.join();
+    EXPECT_TRUE(cloned && is_whole_if_there(copy, "disk"));
+    ASSERT_TRUE(whole) << copy;
+  }
+}
+
+TEST_F(ImagesTest, WhatACopyThatWasCutShortHasLeftIsReplacedOrGoesWithTheImage) {
+  fill("disk", 1);
+  ASSERT_TRUE(snapshot(*open("disk"), "s").ok());
+  const NewImage zeros{.size = kImageSize, .data_pool = ""};
+  ASSERT_TRUE(place.images().create(unfinished("copy"), zeros).ok());
+  const Result<void> cloned = place.images().clone("disk", "s", "copy", "");
+  ASSERT_TRUE(cloned.ok()) << cloned.error();
+  EXPECT_EQ(contents("copy"), pattern(0, 65536, 1));
+  EXPECT_FALSE(place.images().exists(unfinished("copy")).value());
+  for (const bool trash : {false, true}) {
+    ASSERT_TRUE(place.images().create(unfinished("other"), zeros).ok());
+    EXPECT_TRUE(trash ? place.images().trash("other", 3600).ok()
+                      : place.images().remove("other").ok());
+    EXPECT_FALSE(place.images().exists(unfinished("other")).value());
+  }
+}
+
 TEST_F(ImagesTest, RemovedOnceOrPutIntoTheTrash) {
   ASSERT_TRUE(place.images().create("a", {.size = 4096, .data_pool = ""}).ok());
   EXPECT_TRUE(place.images().remove("a").ok());
@@ -173,13 +252,17 @@ TEST_F(ImagesTest, AProbeTellsWhichPartIsWrong) {
   EXPECT_THAT(probe(bad, "rbd", "", "").error(), HasSubstr("no monitor answered within 10 s"));
 }
 
-// The cluster's manager counts once a second.
+// The cluster's manager counts once a second. With a quota, what a pool can hold doesn't change
+// with what others write.
 TEST_F(ImagesTest, AProbeTellsWhatTheClusterHoldsAndWhatIsUsedOfIt) {
+  ASSERT_EQ(admin("ceph osd pool create counted 8"), 0);
+  ASSERT_EQ(admin("ceph osd pool application enable counted rbd"), 0);
+  ASSERT_EQ(admin("ceph osd pool set-quota counted max_bytes 536870912"), 0);
   PoolFacts facts;
   const auto becomes = [&](auto holds) {
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
     while (std::chrono::steady_clock::now() < end) {
-      auto found = probe(gateway_access(), "rbd", "", "");
+      auto found = probe(gateway_access(), "counted", "", "");
       if (!found) return false;
       facts = *found;
       if (holds()) return true;
@@ -187,15 +270,15 @@ TEST_F(ImagesTest, AProbeTellsWhatTheClusterHoldsAndWhatIsUsedOfIt) {
     }
     return false;
   };
-  ASSERT_TRUE(becomes([&] { return facts.capacity_bytes > 0; }));
+  ASSERT_TRUE(becomes([&] { return facts.capacity_bytes == 536870912; }));
   EXPECT_LT(facts.used_bytes, facts.capacity_bytes);
   const uint64_t capacity = facts.capacity_bytes;
   const uint64_t before = facts.used_bytes;
   constexpr uint64_t kMore = uint64_t{32} << 20;
-  ASSERT_EQ(admin("sh -c 'head -c 32M /dev/urandom | rados -p rbd put filler -'"), 0);
+  ASSERT_EQ(admin("sh -c 'head -c 32M /dev/urandom | rados -p counted put filler -'"), 0);
   EXPECT_TRUE(becomes([&] { return facts.used_bytes >= before + kMore; }));
   EXPECT_EQ(facts.capacity_bytes, capacity);
-  ASSERT_EQ(admin("rados -p rbd rm filler"), 0);
+  ASSERT_EQ(admin("rados -p counted rm filler"), 0);
   EXPECT_TRUE(becomes([&] { return facts.used_bytes < before + kMore; }));
 }
 

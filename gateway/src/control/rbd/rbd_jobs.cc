@@ -6,6 +6,7 @@
 #include "backend/failure.h"
 #include "base/canary.h"
 #include "control_rbd/record_object.h"
+#include "control_rbd/wanted.h"
 #include "rbd/images.h"
 #include "rbd/served_image.h"
 
@@ -17,6 +18,8 @@ using rbd::Images;
 
 constexpr uint32_t kToldEvery = 10;   // permille
 constexpr size_t kMostListed = 4096;  // JobResult.images
+// What the snapshot is called that a copy of an image as it is is made of, before the copy's name.
+constexpr std::string_view kForCopy = "for-";
 
 // One job on one pool, by the pool's recorded client.
 class Work {
@@ -41,7 +44,7 @@ class Work {
     const RbdPool::Use use(pool_, job.location());
     const auto seconds = static_cast<uint64_t>(std::max<int64_t>(job.trash_seconds(), 0));
     Result<void> removed =
-        seconds == 0 ? images_.remove(job.location()) : images_.trash(job.location(), seconds);
+        seconds == 0 ? remove_now(job.location()) : images_.trash(job.location(), seconds);
     const std::string volume = rbd::volume_of(job.location());
     if (!removed || volume.empty()) return removed;
     return RecordObject(by_, volume).remove();
@@ -56,24 +59,28 @@ class Work {
   Result<void> delete_snapshot(const std::string& location, const std::string& name) {
     Result<void> done =
         with_image(location, [&](Image& image) { return rbd::remove_snapshot(image, name); });
-    if (done || images_.exists(location)) return done;
-    return {};  // it went with its image
+    if (done) return done;
+    const Result<bool> there = images_.exists(location);
+    return there && !there.value() ? Result<void>() : done;  // it went with its image
   }
 
-  // What was cut short is done again from its snapshot on; a copy that is there was made whole.
+  // What was cut short is done again from its snapshot on; a copy that has its name is whole.
   Result<void> clone(const wire::CloneImage& job) {
-    const std::string& of = job.snapshot_of().empty() ? job.source_location() : job.snapshot_of();
+    const bool as_it_is = job.snapshot_of().empty();
+    const std::string& of = as_it_is ? job.source_location() : job.snapshot_of();
     const std::string name =
-        job.snapshot_of().empty() ? "for-" + job.location() : job.source_location();
-    if (!images_.exists(job.location())) {
-      if (job.snapshot_of().empty()) {
-        Result<void> taken = snapshot(of, name);
-        if (!taken) return taken;
-      }
+        as_it_is ? std::string(kForCopy) + job.location() : job.source_location();
+    const Result<bool> made = images_.exists(job.location());
+    if (!made) return Error{made.error()};
+    if (!made.value()) {
+      Result<void> taken = as_it_is ? snapshot(of, name) : Result<void>();
+      if (!taken) return taken;
       Result<void> cloned = images_.clone(of, name, job.location(), pool_->desired().data_pool());
+      // Nobody may ask again, and nobody else knows of the snapshot.
+      if (!cloned && as_it_is) static_cast<void>(delete_snapshot(of, name));
       if (!cloned) return cloned;
     }
-    if (job.snapshot_of().empty()) {
+    if (as_it_is) {
       Result<void> removed = delete_snapshot(of, name);
       if (!removed) return removed;
     }
@@ -87,10 +94,16 @@ class Work {
     const RbdPool::Use use(pool_, job.location());
     auto image = open(job.location());
     if (!image) return Error{image.error()};
+    if (use.stopped()) {
+      return backend::fail(shown(job.location()),
+                           "can't be flattened: it was stopped, as the image is needed elsewhere",
+                           "try again");
+    }
+    const Wanted wanted(**image);
     uint32_t told = 0;
     return rbd::flatten(**image, [&](unsigned permille) {
       if (permille >= told + kToldEvery) progress(told = permille);
-      return !use.stopped();
+      return !use.stopped() && !wanted.elsewhere();
     });
   }
 
@@ -138,12 +151,35 @@ class Work {
     return Error{"\"" + snapshot + "\" is no name of a snapshot"};
   }
 
+  // With the snapshots of copies that came to nothing: whoever asked for those is gone.
+  Result<void> remove_now(const std::string& location) {
+    if (auto image = open(location)) {  // else it is gone, or somebody's, which remove() says
+      const Result<std::vector<std::string>> names = rbd::snapshots(**image);
+      if (!names) return Error{names.error()};
+      for (const std::string& name : names.value()) {
+        const bool copys =
+            name.starts_with(kForCopy) && !rbd::volume_of(name.substr(kForCopy.size())).empty();
+        Result<void> removed = copys ? rbd::remove_snapshot(**image, name) : Result<void>();
+        if (!removed) return removed;
+      }
+    }
+    return images_.remove(location);
+  }
+
   // Of an image that no other client has the lock of: a hung one would be waited for, and robbed.
+  // One that is gone, which Ceph knows by its watch, is fenced first, as by whoever takes over.
   Result<std::unique_ptr<Image>> open(const std::string& location) {
     auto image = images_.open(location);
     if (!image) return image;
     const std::string owner = (*image)->lock_owner();
     if (owner.empty() || owner == by_->client().addresses()) return image;
+    const Result<std::vector<std::string>> watchers = (*image)->watchers();
+    if (!watchers) return Error{watchers.error()};
+    if (std::ranges::count(watchers.value(), owner) == 0) {
+      const Result<void> fenced = by_->client().blocklist(owner);
+      if (!fenced) return Error{fenced.error()};
+      return image;
+    }
     return backend::fail(shown(location), "is open by another client of Ceph (" + owner + ")",
                          "its owner does this, or close it there");
   }

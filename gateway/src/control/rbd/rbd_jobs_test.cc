@@ -215,6 +215,79 @@ TEST_F(RbdJobsTest, AFlatteningTellsItsProgressAndStopsWhenItsVolumeMovesOn) {
   EXPECT_THAT(outcome.problem, HasSubstr("it was stopped"));
 }
 
+// By whichever gateway began it: the volume's next owner is another one, as a rule.
+TEST_F(RbdJobsTest, AFlatteningGivesWayToWhoeverOpensTheImageElsewhere) {
+  constexpr int64_t kLarge = int64_t{64} << 30;
+  ASSERT_EQ(one_->run(create("large", kLarge)).problem, "");
+  wire::Job copy = clone("large", "", "copy");
+  copy.mutable_clone()->set_size_bytes(kLarge);
+  ASSERT_EQ(one_->run(copy).problem, "");
+  Gateway two(*this, "two");
+  two.until([&] { return two.look().empty(); });
+  JobOutcome outcome;
+  std::thread job([&] { outcome = one_->run(flatten("copy")); });
+  one_->until([&] { return !one_->progress().empty(); });
+  wire::DesiredVolume order = volume(1, "copy");
+  order.set_size_bytes(kLarge);
+  auto place = two.place(order);
+  const auto backend = two.open(*place, order);
+  EXPECT_NE(backend, nullptr);
+  job.join();
+  EXPECT_THAT(outcome.problem, HasSubstr("it was stopped"));
+}
+
+TEST_F(RbdJobsTest, AFlatteningDoesNotBeginWhileItsVolumeMovesOn) {
+  ASSERT_EQ(twice(clone("disk", "", "copy")), "");
+  auto place = one_->place(volume(1, "copy"));
+  auto backend = one_->open(*place, volume(1, "copy"));
+  ASSERT_NE(backend, nullptr);
+  place->let_go();  // and the backend is on its way
+  EXPECT_THAT(one_->run(flatten("copy")).problem, HasSubstr("it was stopped"));
+  backend.reset();
+  one_->until([&] { return place->at_rest(); });
+}
+
+// Nobody has the image; its lock is noted for whoever had it last.
+TEST_F(RbdJobsTest, AnImageWhoseOwnerIsGoneIsManagedByOthers) {
+  Gateway two(*this, "two");
+  auto place = two.place(volume(1));
+  auto backend = two.open(*place, volume(1));
+  ASSERT_NE(backend, nullptr);
+  ASSERT_EQ(Driver(*backend).write(0, pattern(0, 65536, 1)), 0);
+  ASSERT_EQ(one_->run(fence_job(two.asked())).problem, "");
+  one_->until([&] { return one_->run(snapshot("disk", "s")).problem.empty(); });
+  EXPECT_EQ(Driver(*backend).write(0, Bytes(65536)), -ESHUTDOWN);
+  expect("disk", 1);
+}
+
+// Or a snapshot that nobody knows would keep its image for ever.
+TEST_F(RbdJobsTest, WhatCouldNotBeDeletedIsNotToldAsDeleted) {
+  ASSERT_EQ(twice(snapshot("disk", "kept")), "");
+  wire::Job forget;
+  forget.mutable_delete_snapshot()->set_location("disk");
+  forget.mutable_delete_snapshot()->set_snapshot_location("kept");
+  ASSERT_TRUE(place_.client().blocklist(one_->asked().back()).ok());
+  ASSERT_TRUE(place_.images().open("disk").ok());  // its disk knows, too
+  EXPECT_NE(one_->run(forget).problem, "");
+  EXPECT_EQ(rbd::admin("sh -c 'rbd snap ls " + place_.path() + " | grep -q kept'"), 0);
+}
+
+TEST_F(RbdJobsTest, AnImageGoesWithTheSnapshotsOfCopiesThatCameToNothing) {
+  const std::string copy = "volume-00000000-0000-4000-8000-000000000001";
+  ASSERT_EQ(twice(snapshot("disk", "for-" + copy)), "");
+  EXPECT_EQ(twice(remove("disk", 0)), "");
+}
+
+// It is done again from a new one.
+TEST_F(RbdJobsTest, ACopyThatFailsLeavesNoSnapshotBehind) {
+  wire::DesiredPool pool = desired();
+  pool.mutable_rbd()->set_data_pool("nopool");
+  Gateway two(*this, "two", pool);
+  two.until([&] { return !two.asked().empty(); });
+  EXPECT_THAT(two.run(clone("disk", "", "copy")).problem, HasSubstr("no data pool nopool"));
+  EXPECT_NE(rbd::admin("sh -c 'rbd snap ls " + place_.path() + " | grep -q for-'"), 0);
+}
+
 TEST_F(RbdJobsTest, AdoptionRenamesWhatIsFitToBeServedAndNamesWhatIsNot) {
   const JobOutcome adopted = one_->run(adopt("disk", kImage));
   EXPECT_EQ(adopted.problem, "");

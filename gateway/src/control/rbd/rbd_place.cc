@@ -174,21 +174,30 @@ void RbdPlace::closed() {
 }
 
 void RbdPlace::let_go() {
-  pool_->stop_uses(location_);
-  const std::lock_guard lock(mutex_);
-  let_go_ = true;
-  // Opened, but never fetched: a backend closes it as it goes.
-  if (!opening_ && opened_ && opened_->problem.empty()) {
-    const rbd::RbdBackend unwanted(image_);
+  {
+    const std::lock_guard lock(mutex_);
+    let_go_ = true;
+    // Opened, but never fetched: a backend closes it as it goes.
+    if (!opening_ && opened_ && opened_->problem.empty()) {
+      const rbd::RbdBackend unwanted(image_);
+    }
+    if (!opening_) opened_.reset();
   }
-  if (!opening_) opened_.reset();
+  pool_->stop_uses(location_);  // those that begin later see that it is leaving
+}
+
+bool RbdPlace::leaving() const {
+  const std::lock_guard lock(mutex_);
+  return let_go_ && !at_rest_locked();
 }
 
 bool RbdPlace::at_rest() const {
   if (pool_->is_used(location_)) return false;
   const std::lock_guard lock(mutex_);
-  return !opening_ && !image_ && !writing_ && !growing_;
+  return at_rest_locked();
 }
+
+bool RbdPlace::at_rest_locked() const { return !opening_ && !image_ && !writing_ && !growing_; }
 
 // --- growing
 

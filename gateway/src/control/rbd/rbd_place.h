@@ -40,6 +40,7 @@ class RbdPlace final : public Place, public std::enable_shared_from_this<RbdPlac
   void wake();
   // Null: it isn't open.
   std::shared_ptr<rbd::ServedImage> image() const;
+  bool leaving() const;  // let go of, and not at rest yet
   // The pool's client is blocklisted.
   void fence(const rbd::RadosClient& client);
 
@@ -53,6 +54,7 @@ class RbdPlace final : public Place, public std::enable_shared_from_this<RbdPlac
   Result<void> open_image(const std::shared_ptr<rbd::Pool>& pool,
                           const wire::DesiredVolume& volume);
   void closed();
+  bool at_rest_locked() const;
   void image_lost(bool blocklisted);
   // Runs `write` on a worker after those before it. False: too many wait.
   bool post_write(std::function<void(RecordObject&)> write);

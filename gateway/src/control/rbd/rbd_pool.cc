@@ -5,7 +5,7 @@
 #include "base/log.h"
 #include "control_rbd/rbd_jobs.h"
 #include "control_rbd/rbd_place.h"
-#include "rbd/images.h"
+#include "rbd/pool_facts.h"
 
 namespace sluice::control {
 namespace {
@@ -236,8 +236,14 @@ RbdPool::Use::Use(std::shared_ptr<RbdPool> pool, std::string location)
     : pool_(std::move(pool)),
       location_(std::move(location)),
       stopped_(std::make_shared<std::atomic<bool>>(false)) {
-  const std::lock_guard lock(pool_->mutex_);
-  pool_->uses_.emplace(location_, stopped_);
+  {
+    const std::lock_guard lock(pool_->mutex_);
+    pool_->uses_.emplace(location_, stopped_);
+  }
+  // Whoever lets go of the image from now on stops this one, too.
+  for (const auto& place : pool_->places(&location_)) {
+    if (place->leaving()) *stopped_ = true;
+  }
 }
 
 RbdPool::Use::~Use() {

@@ -106,6 +106,9 @@ class Volumes final : private VolumeServices {
   std::map<std::string, Entry> entries_;
   std::vector<Entry> kept_;  // let go at the end
   std::map<std::string, std::shared_ptr<Pool>> pools_;
+  // Changed or removed, while somebody has a place in them: who waits there is woken by their
+  // ticks.
+  std::vector<std::shared_ptr<Pool>> former_;
   std::set<std::string> new_pools_;
 };
 

@@ -1,0 +1,139 @@
+// The pools that volumes live in, and what becomes of one that is changed while it is used.
+#include <algorithm>
+#include <utility>
+
+#include "control/volume/volumes.h"
+
+namespace sluice::control {
+namespace {
+
+// Else it is opened anew; volumes that are open keep what they have.
+bool is_same_place(const wire::DesiredPool& one, const wire::DesiredPool& other) {
+  if (one.has_local() != other.has_local()) return false;
+  if (one.has_local()) {
+    return one.local().directory() == other.local().directory() &&
+           std::equal(one.local().devices().begin(), one.local().devices().end(),
+                      other.local().devices().begin(), other.local().devices().end());
+  }
+  return one.rbd().SerializeAsString() == other.rbd().SerializeAsString();
+}
+
+}  // namespace
+
+Result<void> Volumes::put_pool(const wire::DesiredPool& pool) {
+  if (!pool.has_local() && !(pool.has_rbd() && setup_.rbd)) {
+    return Error{
+        "this gateway doesn't know pools of this kind; assign the pool to gateways that do"};
+  }
+  if (pool.has_local() && pool.local().devices().empty() &&
+      !pool.local().directory().starts_with('/')) {
+    return Error{"a local pool needs an absolute directory, or devices"};
+  }
+  bool was_nearly_full = false;
+  {
+    const std::lock_guard lock(mutex_);
+    std::shared_ptr<Pool>& entry = pools_[pool.uid()];
+    was_nearly_full = entry && entry->desired.nearly_full();
+    if (!entry || !is_same_place(entry->desired, pool)) {
+      const auto changed = std::make_shared<Pool>();
+      changed->devices =
+          (entry ? entry->devices : DevicePool::Devices())
+              .become({pool.local().devices().begin(), pool.local().devices().end()});
+      if (entry) former_.push_back(entry);
+      entry = changed;
+      new_pools_.insert(pool.uid());
+    }
+    entry->desired = pool;
+  }
+  if (pool.nearly_full() && !was_nearly_full) tell_nearly_full(pool.uid());
+  return {};
+}
+
+void Volumes::tell_nearly_full(const std::string& pool) {
+  if (!setup_.nearly_full) return;
+  std::vector<std::shared_ptr<lun::Unit>> units;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [uid, entry] : entries_) {
+      if (entry.pool == pool) units.push_back(entry.unit);
+    }
+  }
+  for (const auto& unit : units) setup_.nearly_full(*unit);
+}
+
+void Volumes::remove_pool(const std::string& uid) {
+  const std::lock_guard lock(mutex_);
+  new_pools_.erase(uid);
+  const auto at = pools_.find(uid);
+  if (at == pools_.end()) return;
+  former_.push_back(std::move(at->second));  // volumes that are being released keep what they have
+  pools_.erase(at);
+}
+
+Result<std::shared_ptr<StoragePool>> Volumes::pool(const std::string& uid) {
+  std::shared_ptr<Pool> entry;
+  wire::DesiredPool desired;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto at = pools_.find(uid);
+    if (at == pools_.end()) return Error{"pool " + uid + " is not known to this gateway"};
+    entry = at->second;
+    desired = entry->desired;
+  }
+  const std::lock_guard lock(entry->mutex);
+  if (entry->open) return entry->open;
+  Result<std::shared_ptr<StoragePool>> opened = open_pool(desired, entry->devices);
+  if (opened) entry->open = opened.value();
+  return opened;
+}
+
+Result<std::shared_ptr<StoragePool>> Volumes::open_pool(const wire::DesiredPool& pool,
+                                                        const DevicePool::Devices& devices) {
+  if (pool.has_rbd()) return setup_.rbd->open(pool, setup_.services);
+  const auto asked_for = [this](const std::string& volume, uint64_t order) {
+    return asked(volume, order);
+  };
+  if (!pool.local().devices().empty()) {
+    auto opened = DevicePool::open(devices, setup_.device_records + '/' + pool.uid(),
+                                   setup_.services.incarnation, asked_for);
+    if (!opened) return Error{opened.error()};
+    return std::shared_ptr<StoragePool>(std::move(opened).value());
+  }
+  auto opened = LocalPool::open(pool.local().directory(), setup_.services.incarnation, asked_for);
+  if (!opened) return Error{opened.error()};
+  return std::shared_ptr<StoragePool>(std::move(opened).value());
+}
+
+void Volumes::tick_pools() {
+  std::vector<std::shared_ptr<Pool>> pools;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [uid, pool] : pools_) pools.push_back(pool);
+    pools.insert(pools.end(), former_.begin(), former_.end());
+  }
+  for (const auto& pool : pools) {
+    const std::unique_lock lock(pool->mutex, std::try_to_lock);
+    if (lock && pool->open) pool->open->tick();
+  }
+  const std::lock_guard lock(mutex_);
+  // The last that has one of `pools` is this function: it may take a while to end.
+  std::erase_if(former_, [](const auto& pool) {
+    const std::unique_lock own(pool->mutex, std::try_to_lock);
+    return own && pool->open.use_count() <= 1;
+  });
+}
+
+std::vector<std::string> Volumes::pools() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::string> uids;
+  for (const auto& [uid, pool] : pools_) uids.push_back(uid);
+  return uids;
+}
+
+std::vector<std::string> Volumes::take_new_pools() {
+  const std::lock_guard lock(mutex_);
+  const std::set<std::string> taken = std::exchange(new_pools_, {});
+  return {taken.begin(), taken.end()};
+}
+
+}  // namespace sluice::control

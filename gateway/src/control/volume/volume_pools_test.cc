@@ -1,0 +1,93 @@
+// Pools as volumes come and go, without volumes.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <vector>
+
+#include "control/client_commits.h"
+#include "control/volume/reservations.h"
+#include "control/volume/volumes.h"
+
+namespace sluice::control {
+namespace {
+
+class NoUnits final : public Units {
+ public:
+  std::shared_ptr<lun::Unit> open(const lun::UnitIdentity&, const wire::DesiredVolume&) override {
+    return nullptr;
+  }
+  std::unique_ptr<UnitDoor> door(const std::shared_ptr<lun::Unit>&, uint16_t) override {
+    return nullptr;
+  }
+};
+
+class CountedPool final : public StoragePool {
+ public:
+  Result<std::shared_ptr<Place>> place(const wire::DesiredVolume&, std::function<void()>) override {
+    return Error{"there is none"};
+  }
+  void run_job(const wire::Job&, const JobServices&, std::function<void(JobOutcome)>) override {}
+  void look_at(const std::string&, std::function<void(wire::PoolObserved)>) override {}
+  void tick() override { ++ticks; }
+
+  unsigned ticks = 0;
+};
+
+class CountedPools final : public PoolKind {
+ public:
+  Result<std::shared_ptr<StoragePool>> open(const wire::DesiredPool&,
+                                            const PoolServices&) override {
+    const auto pool = std::make_shared<CountedPool>();
+    opened.push_back(pool);
+    return std::shared_ptr<StoragePool>(pool);
+  }
+  bool stop() override { return true; }
+
+  std::vector<std::weak_ptr<CountedPool>> opened;
+};
+
+class VolumePoolsTest : public testing::Test {
+ protected:
+  ~VolumePoolsTest() override { turns_.stop(); }
+
+  void put(const std::string& user) {
+    wire::DesiredPool pool;
+    pool.set_uid("pool");
+    pool.mutable_rbd()->set_user(user);
+    ASSERT_TRUE(volumes_.put_pool(pool).ok());
+  }
+
+  NoUnits units_;
+  Turns turns_{1};
+  StreamReservations store_{{.request = [](const wire::ConnectRequest&) { return false; },
+                             .fenced = [](const std::string&) {},
+                             .turns = turns_}};
+  ClientCommits commits_{[](const wire::ConnectRequest&) { return false; }};
+  const std::shared_ptr<CountedPools> kind_ = std::make_shared<CountedPools>();
+  Volumes volumes_{{.units = units_,
+                    .turns = turns_,
+                    .reservations = store_,
+                    .report = [](const wire::VolumeObserved&) {},
+                    .services = {.commits = commits_, .incarnation = "i"},
+                    .rbd = kind_,
+                    .nearly_full = nullptr}};
+};
+
+// Whoever waits for it, to be reached or for a client, is woken by its ticks alone.
+TEST_F(VolumePoolsTest, APoolThatWasChangedOrRemovedGoesOnWhileSomebodyHasAPlaceInIt) {
+  put("one");
+  std::shared_ptr<StoragePool> place = volumes_.pool("pool").value();  // has its pool
+  const std::weak_ptr<CountedPool> former = kind_->opened.at(0);
+  put("two");
+  volumes_.tick_pools();
+  EXPECT_EQ(former.lock()->ticks, 1u);
+  volumes_.remove_pool("pool");
+  volumes_.tick_pools();
+  EXPECT_EQ(former.lock()->ticks, 2u);
+  place.reset();
+  volumes_.tick_pools();
+  EXPECT_TRUE(former.expired());
+}
+
+}  // namespace
+}  // namespace sluice::control
