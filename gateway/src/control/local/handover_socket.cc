@@ -14,7 +14,8 @@ namespace {
 
 constexpr std::string_view kEnd = ".sock";
 constexpr std::string_view kFresh = ".new";  // behind a name, until it listens
-constexpr int kTries = 3;
+// Each sweep can spoil one try: more than there are gateways on a node that open a pool at once.
+constexpr int kTries = 100;
 
 // 0, or what errno is.
 int listen_by(int socket, int directory, const std::string& name) {
