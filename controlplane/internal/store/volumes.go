@@ -27,16 +27,17 @@ func (s *Store) volumes() noun[*model.Volume] {
 			return references
 		},
 		creating: s.createVolume,
-		updating: func(from, to *model.Volume) error {
+		updating: func(_ context.Context, _ *tx, from, to *model.Volume) error {
 			to.Status = from.Status
 			return to.ValidateUpdate(from).Err()
 		},
 		lingers: true,
-		removed: func(t *tx, v *model.Volume) {
+		removed: func(_ context.Context, t *tx, v *model.Volume) error {
 			s.withoutJobs(t, model.KindVolume, &v.Meta)
 			t.delete(s.epochKey(v.Meta.UID))
 			t.delete(s.reservationKey(v.Meta.UID))
 			t.deleteAll(s.observedPrefix() + "volume/" + v.Meta.UID + "/")
+			return nil
 		},
 	}
 }
