@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"time"
@@ -87,7 +88,7 @@ func noteRestored(ctx context.Context, directory string) (int, error) {
 }
 
 func (s *settings) restoredOutside(ctx context.Context) (int, error) {
-	client, closeClient, err := s.connect(ctx, func(error) {})
+	client, closeClient, err := s.connect(ctx, func(error) {}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return 0, err
 	}
