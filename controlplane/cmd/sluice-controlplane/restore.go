@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
+	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 
 	"sluice.dev/sluice/controlplane/internal/etcd"
@@ -24,27 +26,32 @@ func restoreCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "restore",
 		Short: "Make the data of an embedded etcd from a backup",
-		Long: "Make the data of an embedded etcd from what `sluicectl backup` wrote. The directory must hold no data yet: " +
-			"move the old away first. The key file is not in a backup and must be the one of that time. What was changed " +
-			"after the backup is gone: gateways go on serving, and tell the control plane what they own. Numbers of gateways, portal groups " +
-			"and ports go on 4096 above those of the backup, so that none is given twice; which LUN numbers were given is not known: have the " +
-			"hosts of a target rescan before a volume is mapped under a number that may have been another's.\n\n" +
+		Long: "Make the data of an embedded etcd from what `sluicectl backup` wrote. The directory must hold no etcd yet: " +
+			"move " + etcd.Directory + " out of it first, and leave what is beside that. The key file is not in a backup and must be the " +
+			"one of that time. What was changed after the backup is gone: gateways go on serving, and tell the control plane what they " +
+			"own, and none of them shows a LUN as another volume than hosts may still know it for. Numbers of gateways, portal groups and " +
+			"ports go on 4096 above those of the backup, and of every earlier restore that is noted in restored-numbers.json in the " +
+			"directory, or beside the backup, as its name with .restored: keep these.\n\n" +
 			"An external etcd is restored by its own tools, with all replicas stopped: `etcdutl snapshot restore --mark-compacted " +
 			"--bump-revision=N`, where N is more than all changes since the backup, say the milliseconds since 1970 (`date +%s000`). " +
-			"Then this command, with --etcd-endpoints and without --from, tells the store so, before a replica is started.",
+			"Then this command, with --etcd-endpoints and without --from, tells the store so, before a replica is started. It keeps " +
+			"its note in --data-dir.",
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if (from == "") == (len(s.etcdEndpoints) == 0) {
 				return errors.New("give either --from, for an embedded etcd, or --etcd-endpoints of an etcd that was restored")
 			}
-			restore := func(ctx context.Context) (int, error) { return restoreEmbedded(ctx, from, s.dataDir) }
-			into := s.dataDir
+			note, into := noteBeside(s.dataDir, from), s.dataDir
+			restore := func(ctx context.Context) (int, string, error) { return restoreEmbedded(ctx, from, s.dataDir, note) }
 			if from == "" {
-				restore, into = s.restoredOutside, "the external etcd"
+				restore, into = func(ctx context.Context) (int, string, error) { return s.restoredOutside(ctx, note) }, "the external etcd"
 			}
-			volumes, err := restore(command.Context())
+			volumes, missing, err := restore(command.Context())
 			if err != nil {
 				return err
+			}
+			if missing != "" {
+				_, _ = fmt.Fprintf(command.ErrOrStderr(), "%s could not be written: copy %s there, or keep it with the backup\n", missing, note.paths[0])
 			}
 			_, err = fmt.Fprintf(command.OutOrStdout(), "restored into %s: epochs and orders of %d volumes go on above all lost ones\n",
 				into, volumes)
@@ -57,40 +64,54 @@ func restoreCommand() *cobra.Command {
 	return command
 }
 
-// restoreEmbedded puts the data in its place once it is whole: what is not could give an epoch twice.
-func restoreEmbedded(ctx context.Context, from, directory string) (int, error) {
+// restoreEmbedded puts the data in its place once it is whole, and noted: what is not could give an epoch or a number twice.
+func restoreEmbedded(ctx context.Context, from, directory string, note numbersNote) (volumes int, missing string, err error) {
 	place, aside := filepath.Join(directory, etcd.Directory), filepath.Join(directory, staging)
 	if _, err := os.Stat(place); err == nil {
-		return 0, fmt.Errorf("%s holds data already: move it away first", directory)
+		return 0, "", fmt.Errorf("%s holds data already: move %s away first, and leave what is beside it", directory, place)
+	}
+	earlier, err := note.read()
+	if err != nil {
+		return 0, "", err
 	}
 	if err := os.RemoveAll(aside); err != nil { // of a restore that was interrupted
-		return 0, err
+		return 0, "", err
 	}
 	defer func() { _ = os.RemoveAll(aside) }()
 	if err := etcd.Restore(from, aside, time.Now()); err != nil {
-		return 0, err
+		return 0, "", err
 	}
-	volumes, err := noteRestored(ctx, aside)
+	embedded, err := etcd.StartEmbedded(ctx, aside, zap.NewNop())
 	if err != nil {
-		return 0, err
+		return 0, "", err
 	}
-	return volumes, os.Rename(filepath.Join(aside, etcd.Directory), place)
+	volumes, missing, err = noteRestored(ctx, embedded.Client, earlier, note)
+	embedded.Close()
+	if err != nil {
+		return 0, "", err
+	}
+	return volumes, missing, os.Rename(filepath.Join(aside, etcd.Directory), place)
 }
 
-func noteRestored(ctx context.Context, directory string) (int, error) {
-	embedded, err := etcd.StartEmbedded(ctx, directory, zap.NewNop())
+func noteRestored(ctx context.Context, client *clientv3.Client, earlier store.Numbers, note numbersNote) (int, string, error) {
+	volumes, given, err := store.Restored(ctx, client, time.Now(), earlier)
 	if err != nil {
-		return 0, err
+		return 0, "", err
 	}
-	defer embedded.Close()
-	return store.Restored(ctx, embedded.Client, time.Now())
+	earlier.Above(given)
+	missing, err := note.write(earlier)
+	return volumes, missing, err
 }
 
-func (s *settings) restoredOutside(ctx context.Context) (int, error) {
-	client, closeClient, err := s.connect(ctx, func(error) {})
+func (s *settings) restoredOutside(ctx context.Context, note numbersNote) (int, string, error) {
+	earlier, err := note.read()
 	if err != nil {
-		return 0, err
+		return 0, "", err
+	}
+	client, closeClient, err := s.connect(ctx, func(error) {}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return 0, "", err
 	}
 	defer closeClient()
-	return store.Restored(ctx, client, time.Now())
+	return noteRestored(ctx, client, earlier, note)
 }

@@ -33,7 +33,7 @@ func TestWhatIsRestoredGivesNoEpochTwiceHoweverOftenItIs(t *testing.T) {
 	epoch := uint64(1)
 	for range 2 {
 		restored := t.TempDir()
-		if volumes, err := restoreEmbedded(t.Context(), backup, restored); err != nil || volumes != 1 {
+		if volumes, _, err := restoreEmbedded(t.Context(), backup, restored, noteBeside(restored, backup)); err != nil || volumes != 1 {
 			t.Fatalf("%d volumes, %v", volumes, err)
 		}
 		if _, err := os.Stat(filepath.Join(restored, staging)); !os.IsNotExist(err) {
@@ -49,12 +49,105 @@ func TestWhatIsRestoredGivesNoEpochTwiceHoweverOftenItIs(t *testing.T) {
 	}
 }
 
+// The first restored store is used, and lost as well.
+func TestABackupThatIsRestoredAgainGivesNoNumberThatTheFirstRestoreGave(t *testing.T) {
+	for name, second := range map[string]func(t *testing.T, first, backup string) (directory, from string){
+		"where it was restored before": func(t *testing.T, first, backup string) (string, string) {
+			remove(t, filepath.Join(first, etcd.Directory))
+			copied := filepath.Join(t.TempDir(), "copy")
+			text, err := os.ReadFile(backup)
+			if err == nil {
+				err = os.WriteFile(copied, text, 0o600)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			return first, copied
+		},
+		"on another disk": func(t *testing.T, _, backup string) (string, string) { return t.TempDir(), backup },
+	} {
+		t.Run(name, func(t *testing.T) {
+			backup, directory := filepath.Join(t.TempDir(), "backup"), t.TempDir()
+			withStore(t, directory, func(s *store.Store) {
+				houseOf(t, s)
+				backupTo(t, s, backup)
+			})
+			remove(t, filepath.Join(directory, etcd.Directory))
+			given := restoredAndUsed(t, backup, directory)
+			place, from := second(t, directory, backup)
+			if again := restoredAndUsed(t, from, place); again <= given {
+				t.Errorf("gateway %d after the first restore, %d after the second", given, again)
+			}
+		})
+	}
+}
+
+func TestWhereNothingCanBeNotedBesideABackupTheDirectoryAlsoHoldsIt(t *testing.T) {
+	backup, directory := filepath.Join(t.TempDir(), "backup"), t.TempDir()
+	withStore(t, directory, func(s *store.Store) { backupTo(t, s, backup) })
+	remove(t, filepath.Join(directory, etcd.Directory))
+	note := noteBeside(directory, filepath.Join(t.TempDir(), "gone", "backup"))
+	if _, missing, err := restoreEmbedded(t.Context(), backup, directory, note); err != nil || missing != note.paths[1] {
+		t.Errorf("%q is missing, %v", missing, err)
+	}
+	if noted, err := noteBeside(directory, "").read(); err != nil || noted["c"]["gateway"] != 4096 {
+		t.Errorf("%v, %v", noted, err)
+	}
+}
+
+func remove(t *testing.T, path string) {
+	t.Helper()
+	if err := os.RemoveAll(path); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func backupTo(t *testing.T, s *store.Store, path string) {
+	t.Helper()
+	file, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = file.Close() }()
+	if err := s.Backup(t.Context(), file); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func houseOf(t *testing.T, s *store.Store) {
+	t.Helper()
+	if err := s.Fabrics.Create(t.Context(), &model.Fabric{Meta: model.Meta{Name: "red"}}, false); err != nil {
+		t.Fatal(err)
+	}
+	pool := &model.GatewayPool{Meta: model.Meta{Name: "default"}, Spec: model.GatewayPoolSpec{Fabrics: []string{"red"}}}
+	if err := s.GatewayPools.Create(t.Context(), pool, false); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// restoredAndUsed gives the number of a gateway that is made after a restore.
+func restoredAndUsed(t *testing.T, backup, directory string) (number uint32) {
+	t.Helper()
+	if _, missing, err := restoreEmbedded(t.Context(), backup, directory, noteBeside(directory, backup)); err != nil || missing != "" {
+		t.Fatalf("%q is missing, %v", missing, err)
+	}
+	withStore(t, directory, func(s *store.Store) {
+		made := &model.Gateway{Meta: model.Meta{Name: "gw"}, Spec: model.GatewaySpec{GatewayPool: "default", Node: "node-1",
+			Portals: []model.Portal{{Listen: "192.0.2.1:3260", Fabric: "red"}}, ForwardingAddress: "192.0.2.1:3261"}}
+		if err := s.Gateways.Create(t.Context(), made, false); err != nil {
+			t.Fatal(err)
+		}
+		number = made.Status.Number
+	})
+	return number
+}
+
 func TestABackupThatIsBrokenLeavesNothingBehind(t *testing.T) {
 	backup, directory := filepath.Join(t.TempDir(), "backup"), t.TempDir()
 	if err := os.WriteFile(backup, []byte("nonsense"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := restoreEmbedded(t.Context(), backup, directory); err == nil || !strings.Contains(err.Error(), backup) {
+	if _, _, err := restoreEmbedded(t.Context(), backup, directory, noteBeside(directory, backup)); err == nil || !strings.Contains(err.Error(), backup) {
 		t.Errorf("got %v, wanted an error that names the backup", err)
 	}
 	if left, err := os.ReadDir(directory); err != nil || len(left) > 0 {

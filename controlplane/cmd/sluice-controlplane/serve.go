@@ -93,7 +93,7 @@ func (s *settings) run(ctx context.Context) error {
 	collectLess()
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	client, closeClient, err := s.connect(ctx, stop)
+	client, closeClient, err := s.connect(ctx, stop, log)
 	if err != nil {
 		return err
 	}
@@ -148,13 +148,14 @@ func (s *settings) run(ctx context.Context) error {
 }
 
 // connect gives a client of the embedded or the external etcd. An embedded one that fails stops the process by its cause.
-func (s *settings) connect(ctx context.Context, stop context.CancelCauseFunc) (*clientv3.Client, func(), error) {
+func (s *settings) connect(ctx context.Context, stop context.CancelCauseFunc, log *slog.Logger) (*clientv3.Client, func(), error) {
 	quiet := zap.NewNop()
 	if len(s.etcdEndpoints) == 0 {
 		embedded, err := etcd.StartEmbedded(ctx, s.dataDir, quiet)
 		if err != nil {
 			return nil, nil, err
 		}
+		embedded.Tend(log)
 		go func() {
 			if err, failed := <-embedded.Failed(); failed && err != nil {
 				stop(fmt.Errorf("embedded etcd: %w", err))
@@ -181,7 +182,9 @@ func (s *settings) connect(ctx context.Context, stop context.CancelCauseFunc) (*
 	if err != nil {
 		return nil, nil, err
 	}
-	return client, func() { _ = client.Close() }, nil
+	compacting, end := context.WithCancel(ctx)
+	go etcd.KeepCompacted(compacting, client, log)
+	return client, func() { end(); _ = client.Close() }, nil
 }
 
 // keyring reads the key file. Beside an embedded etcd one is made where none is named or found; an external

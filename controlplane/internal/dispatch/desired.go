@@ -72,6 +72,9 @@ func desired(o *view.Objects, gateway *model.Gateway, runs process, settings Set
 	m.settings(settings)
 	m.listeners()
 	m.targets()
+	for _, number := range o.PeersOf(gateway) {
+		m.peer(number)
+	}
 	m.ownVolumes()
 	m.pools()
 	return m.state, m.made
@@ -127,9 +130,6 @@ func (m *maker) targets() {
 			continue
 		}
 		m.target(target)
-		for _, number := range target.Status.PathSet {
-			m.peer(number)
-		}
 		for _, lun := range target.Spec.Luns {
 			if volume := m.objects.Volumes[lun.Volume]; volume != nil {
 				m.volume(volume, true)
@@ -180,7 +180,7 @@ func shown(v *model.Volume) bool { return v.Status.CapacityBytes > 0 }
 
 func (m *maker) peer(number uint32) {
 	peer := m.objects.GatewayByNumber(number)
-	if number == m.self.Number || peer == nil || peer.Status.Incarnation == "" {
+	if peer == nil || peer.Status.Incarnation == "" {
 		return
 	}
 	m.put(pb.ObjectKind_OBJECT_KIND_PEER, strconv.FormatUint(uint64(number), 10), &pb.DesiredObject{

@@ -303,6 +303,22 @@ func TestAGatewayThatLeavesExportsButIsShownToNobody(t *testing.T) {
 	}
 }
 
+func TestAGatewayThatNobodyOfItsPathSetIsLeftToFindGoneIsLookedForByAnother(t *testing.T) {
+	o := cluster()
+	key := objectKey{pb.ObjectKind_OBJECT_KIND_PEER, "1"}
+	if of(o, "gw-3")[key] != nil {
+		t.Error("gw-3 shares no path set with gw-1, which has a stream, and knows it")
+	}
+	for _, name := range []string{"gw-1", "gw-2"} {
+		lost := *o.Gateways[name]
+		lost.Status.Health = model.GatewayDisconnected
+		o.Put(&lost)
+	}
+	if peer := of(o, "gw-3")[key].GetPeer(); peer.GetForwardingAddress() != "10.0.9.1:3261" || peer.GetFenced() {
+		t.Errorf("gw-3 is told of gw-1: %v", peer)
+	}
+}
+
 func TestADeadPeerIsToldAsFenced(t *testing.T) {
 	o := cluster()
 	dead := *o.Gateways["gw-1"]

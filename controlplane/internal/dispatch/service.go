@@ -174,7 +174,7 @@ func (s *Service) admit(stream pb.GatewayStreamService_ConnectServer, hello *pb.
 		number: connection.Ref.Number,
 		runs:   process{hello.GetIncarnation(), slices.Contains(hello.GetCapabilities(), "rbd")},
 		woken:  make(chan struct{}, 1), out: make(chan *pb.ConnectResponse, outgoing),
-		commits: make(chan struct{}, maxCommits), heldDigest: hello.GetHeldDigest(),
+		commits: make(chan struct{}, maxCommits), ended: make(chan struct{}), heldDigest: hello.GetHeldDigest(),
 		log: s.options.Log.With("gateway", hello.GetGateway())}
 	s.hub.add(g)
 	return g, nil

@@ -44,6 +44,8 @@ type gatewayStream struct {
 	out     chan *pb.ConnectResponse
 	commits chan struct{}
 	working sync.WaitGroup
+	// ended: nobody sends any more what waits in out.
+	ended chan struct{}
 	// heldDigest is what the gateway said it holds already.
 	heldDigest []byte
 	// sent is what it was told last; nil before the first update.
@@ -84,6 +86,7 @@ func (g *gatewayStream) exports(change view.Change) bool {
 
 func (g *gatewayStream) close() {
 	g.service.hub.remove(g)
+	close(g.ended) // the stream's own context goes on until this returns
 	g.working.Wait()
 	ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
 	defer cancel()
@@ -268,6 +271,7 @@ func (g *gatewayStream) answer(ctx context.Context, message *pb.ConnectResponse)
 	select {
 	case g.out <- message:
 	case <-ctx.Done():
+	case <-g.ended:
 	}
 }
 

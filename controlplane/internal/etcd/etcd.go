@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -27,7 +28,7 @@ const (
 	MaxTxnOps = 16384
 	// MaxRequestBytes bounds one transaction; etcd's default of 1.5 MiB is too small for such a target.
 	MaxRequestBytes = 8 << 20
-	// quotaBytes is the size at which etcd refuses writes until it is compacted.
+	// quotaBytes is the size at which etcd refuses writes until it was made smaller: see makeRoom.
 	quotaBytes = 8 << 30
 	// historyKept is how long changes stay watchable.
 	historyKept = 10 * time.Minute
@@ -41,6 +42,9 @@ const (
 // Embedded is an etcd of one member in this process.
 type Embedded struct {
 	server *embed.Etcd
+	// tended ends once nobody tends it any more; stop asks for that.
+	tended sync.WaitGroup
+	stop   chan struct{}
 	// Client talks to it without a socket.
 	Client *clientv3.Client
 }
@@ -48,6 +52,10 @@ type Embedded struct {
 // StartEmbedded runs an etcd whose data is in a directory that it makes if need be. Only this process
 // reaches it. Errors name the directory, and say when another process holds it.
 func StartEmbedded(ctx context.Context, directory string, log *zap.Logger) (*Embedded, error) {
+	return start(ctx, directory, log, quotaBytes)
+}
+
+func start(ctx context.Context, directory string, log *zap.Logger, quota int64) (*Embedded, error) {
 	if err := os.MkdirAll(directory, 0o700); err != nil {
 		return nil, fmt.Errorf("embedded etcd: %w", err)
 	}
@@ -56,7 +64,7 @@ func StartEmbedded(ctx context.Context, directory string, log *zap.Logger) (*Emb
 	config.Dir = filepath.Join(directory, Directory)
 	config.MaxTxnOps = MaxTxnOps
 	config.MaxRequestBytes = MaxRequestBytes
-	config.QuotaBackendBytes = quotaBytes
+	config.QuotaBackendBytes = quota
 	config.AutoCompactionMode = "periodic"
 	config.AutoCompactionRetention = historyKept.String()
 	config.ZapLoggerBuilder = embed.NewZapLoggerBuilder(log)
@@ -72,7 +80,7 @@ func StartEmbedded(ctx context.Context, directory string, log *zap.Logger) (*Emb
 	defer timer.Stop()
 	select {
 	case <-server.Server.ReadyNotify():
-		return &Embedded{server: server, Client: v3client.New(server.Server)}, nil
+		return &Embedded{server: server, stop: make(chan struct{}), Client: v3client.New(server.Server)}, nil
 	case err = <-server.Err():
 	case <-ctx.Done():
 		err = ctx.Err()
@@ -88,6 +96,8 @@ func (e *Embedded) Failed() <-chan error { return e.server.Err() }
 
 // Close stops it; what was stored is on disk.
 func (e *Embedded) Close() {
+	close(e.stop)
+	e.tended.Wait()
 	_ = e.Client.Close() // only says that its context was cancelled
 	e.server.Close()
 }

@@ -3,6 +3,7 @@ package model
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 )
@@ -77,8 +78,18 @@ type TargetPort struct {
 type QuarantinedLun struct {
 	ID    int32     `json:"id"`
 	Since time.Time `json:"since"`
-	// Volume it showed: the same volume may have its number back at once.
+	// Volume it showed, by name and uid: the same volume may have its number back at once, another one of its name may not. UID is
+	// empty where an earlier version unmapped it.
 	Volume string `json:"volume"`
+	UID    string `json:"uid,omitempty"`
+}
+
+// VolumeUIDs are those of volumes by name, as they are now.
+type VolumeUIDs map[string]string
+
+// showed says that a number was that of a volume that is named so now.
+func (q QuarantinedLun) showed(volume string, uids VolumeUIDs) bool {
+	return q.Volume == volume && (q.UID == "" || q.UID == uids[volume])
 }
 
 // Export names what gateways are to make of the target as it is now: another spec or path set has another name, for ever.
@@ -168,7 +179,7 @@ func (t *Target) validateLuns() Violations {
 }
 
 // ValidateUpdate says what is wrong with a change from an earlier spec, now.
-func (t *Target) ValidateUpdate(from *Target, now time.Time) Violations {
+func (t *Target) ValidateUpdate(from *Target, uids VolumeUIDs, now time.Time) Violations {
 	var found Violations
 	if t.Spec.IQN != from.Spec.IQN {
 		found.immutable("spec.iqn", from.Spec.IQN)
@@ -182,20 +193,53 @@ func (t *Target) ValidateUpdate(from *Target, now time.Time) Violations {
 			found.Addf(fmt.Sprintf("spec.luns[%d].volume", i),
 				"LUN %d is %s; hosts would write to %s believing it is the other: unmap it first", lun.ID, volume, lun.Volume)
 		}
-		for _, held := range from.Status.Quarantine {
-			left := held.Since.Add(LunQuarantine).Sub(now)
-			if held.ID == lun.ID && held.Volume != lun.Volume && left > 0 {
-				found.Addf(fmt.Sprintf("spec.luns[%d].id", i),
-					"%d was volume %s until %s; hosts may still hold its device: take another number or wait %s",
-					lun.ID, held.Volume, held.Since.UTC().Format(time.RFC3339), left.Round(time.Minute))
-			}
+	}
+	return append(found, t.ValidateNumbers(from.Status.Quarantine, uids, now)...)
+}
+
+// ValidateNumbers says which numbers are held for hosts that may still have another volume's device.
+func (t *Target) ValidateNumbers(quarantine []QuarantinedLun, uids VolumeUIDs, now time.Time) Violations {
+	var found Violations
+	entries := map[int32]QuarantinedLun{}
+	for _, held := range quarantine {
+		entries[held.ID] = held
+	}
+	for i, lun := range t.Spec.Luns {
+		held, is := entries[lun.ID]
+		if left := held.Since.Add(LunQuarantine).Sub(now); is && !held.showed(lun.Volume, uids) && left > 0 {
+			found.Addf(fmt.Sprintf("spec.luns[%d].id", i),
+				"%d was volume %s until %s; hosts may still hold its device: take another number or wait %s",
+				lun.ID, held.Volume, held.Since.UTC().Format(time.RFC3339), left.Round(time.Minute))
 		}
 	}
 	return found
 }
 
+// Renumbered are the names of the volumes whose uid matters to a change from an earlier spec: of those that lose their number, and those
+// that get one that is held.
+func (t *Target) Renumbered(from *Target) []string {
+	held, stays := map[int32]bool{}, map[int32]bool{}
+	for _, entry := range from.Status.Quarantine {
+		held[entry.ID] = true
+	}
+	var names []string
+	for _, lun := range t.Spec.Luns {
+		stays[lun.ID] = true
+		if held[lun.ID] {
+			names = append(names, lun.Volume)
+		}
+	}
+	for _, lun := range from.Spec.Luns {
+		if !stays[lun.ID] {
+			names = append(names, lun.Volume)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
 // Quarantine renews the list of numbers not to be used, after a change of the LUNs from an earlier spec.
-func (t *Target) Quarantine(from *Target, now time.Time) {
+func (t *Target) Quarantine(from *Target, uids VolumeUIDs, now time.Time) {
 	mapped := map[int32]bool{}
 	for _, lun := range t.Spec.Luns {
 		mapped[lun.ID] = true
@@ -208,7 +252,7 @@ func (t *Target) Quarantine(from *Target, now time.Time) {
 	}
 	for _, lun := range from.Spec.Luns {
 		if !mapped[lun.ID] {
-			held = append(held, QuarantinedLun{ID: lun.ID, Since: now, Volume: lun.Volume})
+			held = append(held, QuarantinedLun{ID: lun.ID, Since: now, Volume: lun.Volume, UID: uids[lun.Volume]})
 		}
 	}
 	t.Status.Quarantine = held

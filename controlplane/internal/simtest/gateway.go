@@ -6,6 +6,7 @@ import (
 
 	"sluice.dev/sluice/controlplane/internal/model"
 	"sluice.dev/sluice/controlplane/internal/store"
+	"sluice.dev/sluice/controlplane/internal/view"
 )
 
 // process is one incarnation of a gateway.
@@ -252,14 +253,15 @@ func (w *World) deliver(p *process) {
 	}
 }
 
-// lookAtPeers reports how a gateway finds the others.
+// lookAtPeers reports how a gateway finds those that it is told of.
 func (w *World) lookAtPeers(p *process) {
-	if !p.runs() || !p.stream {
+	if !p.runs() || !p.stream || w.gateway(p.name) == nil {
 		return
 	}
+	peers := w.peersOf(p)
 	for _, name := range w.names {
 		q := w.running[name]
-		if q == p || q == nil || w.gateway(name) == nil {
+		if q == nil || w.gateway(name) == nil || !slices.Contains(peers, q.ref.Number) {
 			continue
 		}
 		r := store.PeerReport{Reporter: p.ref, Peer: q.ref, Reach: store.PeerConnected}
@@ -275,4 +277,20 @@ func (w *World) lookAtPeers(p *process) {
 		}
 		w.store.record(key, store.Observed{Peer: &r})
 	}
+}
+
+// peersOf are those that the control plane tells a gateway of, by number.
+func (w *World) peersOf(p *process) []uint32 {
+	o := view.NewObjects()
+	for _, g := range all[*model.Gateway](w) {
+		known := *g
+		if w.broken == PathSetsOnly {
+			known.Status.Health = model.GatewayReady
+		}
+		o.Put(&known)
+	}
+	for _, t := range all[*model.Target](w) {
+		o.Put(t)
+	}
+	return o.PeersOf(w.gateway(p.name))
 }

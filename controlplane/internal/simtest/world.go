@@ -52,6 +52,8 @@ const (
 	NoLoad
 	// UnknownIsFenced takes a gateway of which no client is known for shut out.
 	UnknownIsFenced
+	// PathSetsOnly has nobody look for a gateway but those that share a path set with it.
+	PathSetsOnly
 )
 
 // World is a cluster in which anything may happen, in an order that its seed decides.

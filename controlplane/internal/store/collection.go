@@ -31,12 +31,12 @@ type noun[T model.Object] struct {
 	secretsOf func(T) []*model.Secret
 	// creating gives what is given once: numbers, identity. It runs anew when a creation is tried anew.
 	creating func(context.Context, *tx, T) error
-	// updating checks a change and carries over what a user cannot set.
-	updating func(from, to T) error
+	// updating checks a change and carries over what a user cannot set; what it goes by is compared in the transaction.
+	updating func(ctx context.Context, t *tx, from, to T) error
 	// lingers says that deletion only marks an object, which Remove takes away when nothing is left of it.
 	lingers bool
 	// removed writes off what hangs on an object that goes.
-	removed func(*tx, T)
+	removed func(context.Context, *tx, T) error
 	// copied is another object that reads the same, of a kind that is stored so often that watches are given it in place of what they
 	// would decode; nil: they decode. What the two share nobody changes once it is stored.
 	copied func(T) T
@@ -164,12 +164,13 @@ func (c *Collection[T]) Update(ctx context.Context, object T, dryRun bool) error
 		if err := object.Validate().Err(); err != nil {
 			return err
 		}
+		var t tx
 		if c.updating != nil {
-			if err := c.updating(from, object); err != nil {
+			if err := c.updating(ctx, &t, from, object); err != nil {
 				return err
 			}
 		}
-		err = c.replace(ctx, from, object, dryRun)
+		err = c.replace(ctx, &t, from, object, dryRun)
 		if errors.Is(err, errLost) && asked != 0 {
 			return &ConflictError{c.kind, old.Name}
 		}
@@ -178,8 +179,7 @@ func (c *Collection[T]) Update(ctx context.Context, object T, dryRun bool) error
 }
 
 // replace stores an object in the place of the one it was made from, with its claims and references.
-func (c *Collection[T]) replace(ctx context.Context, from, to T, dryRun bool, more ...func(*tx) error) error {
-	var t tx
+func (c *Collection[T]) replace(ctx context.Context, t *tx, from, to T, dryRun bool) error {
 	name := from.Metadata().Name
 	t.compare(clientv3.Compare(clientv3.ModRevision(c.key(name)), "=", from.Metadata().Version), nil)
 	gone, come := difference(c.takes(from), c.takes(to), claim.id)
@@ -187,21 +187,16 @@ func (c *Collection[T]) replace(ctx context.Context, from, to T, dryRun bool, mo
 		t.delete(c.store.claimKey(claim))
 	}
 	for _, claim := range come {
-		c.claim(&t, claim, name)
+		c.claim(t, claim, name)
 	}
 	lost, added := difference(c.holds(from), c.holds(to), reference.id)
 	for _, reference := range lost {
 		t.delete(c.store.referenceKey(reference.kind, reference.name, c.kind, name))
 	}
 	for _, reference := range added {
-		c.refer(&t, reference, name)
+		c.refer(t, reference, name)
 	}
-	for _, step := range more {
-		if err := step(&t); err != nil {
-			return err
-		}
-	}
-	return c.write(ctx, &t, to, dryRun)
+	return c.write(ctx, t, to, dryRun)
 }
 
 // difference says what is only in the first list and what is only in the second, by key.
@@ -326,7 +321,9 @@ func (c *Collection[T]) erase(ctx context.Context, t *tx, object T, dryRun bool)
 		t.delete(c.store.referenceKey(reference.kind, reference.name, c.kind, name))
 	}
 	if c.removed != nil {
-		c.removed(t, object)
+		if err := c.removed(ctx, t, object); err != nil {
+			return err
+		}
 	}
 	if dryRun {
 		t.writes = nil

@@ -13,7 +13,7 @@ func (s *Store) fabrics() noun[*model.Fabric] {
 			f.Status = model.FabricStatus{}
 			return nil
 		},
-		updating: func(from, to *model.Fabric) error {
+		updating: func(_ context.Context, _ *tx, from, to *model.Fabric) error {
 			to.Status = from.Status
 			return nil
 		},

@@ -21,7 +21,7 @@ func (s *Store) gatewayPools() noun[*model.GatewayPool] {
 			p.Status = model.GatewayPoolStatus{}
 			return nil
 		},
-		updating: func(from, to *model.GatewayPool) error {
+		updating: func(_ context.Context, _ *tx, from, to *model.GatewayPool) error {
 			to.Status = from.Status
 			return nil
 		},

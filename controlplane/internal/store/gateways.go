@@ -35,7 +35,7 @@ func (s *Store) gateways() noun[*model.Gateway] {
 			g.Status.Number = number
 			return s.tagPortals(ctx, t, g)
 		},
-		updating: func(from, to *model.Gateway) error {
+		updating: func(_ context.Context, _ *tx, from, to *model.Gateway) error {
 			to.Status = from.Status
 			if err := to.ValidateUpdate(from).Err(); err != nil {
 				return err
@@ -47,9 +47,10 @@ func (s *Store) gateways() noun[*model.Gateway] {
 			return nil
 		},
 		lingers: true,
-		removed: func(t *tx, g *model.Gateway) {
+		removed: func(_ context.Context, t *tx, g *model.Gateway) error {
 			t.delete(s.connectionKey(g.Meta.Name))
 			t.delete(s.incarnationKey(g.Meta.Name))
+			return nil
 		},
 	}
 }

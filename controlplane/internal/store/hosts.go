@@ -39,7 +39,7 @@ func (s *Store) hosts() noun[*model.Host] {
 			h.Status = model.HostStatus{}
 			return nil
 		},
-		updating: func(from, to *model.Host) error {
+		updating: func(_ context.Context, _ *tx, from, to *model.Host) error {
 			to.Status = from.Status
 			return nil
 		},

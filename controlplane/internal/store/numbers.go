@@ -67,15 +67,15 @@ func (s *Store) putNumber(t *tx, what string, last, revision int64) {
 	t.put(s.numberKey(what), strconv.FormatInt(last, 10))
 }
 
-// passOver raises all counters by restoredMargin, in the transaction: what was given after a backup is not given again. Of a sort that
-// has no margin left nothing is given any more.
-func (s *Store) passOver(ctx context.Context, t *tx) error {
+// passOver raises all counters by restoredMargin, in the transaction: what was given after a backup is not given again, nor what was
+// after an earlier restore of it. Of a sort that has no margin left nothing is given any more.
+func (s *Store) passOver(ctx context.Context, t *tx, earlier map[string]int64) error {
 	for _, what := range allNumbers {
 		last, revision, err := s.lastNumber(ctx, what)
 		if err != nil {
 			return err
 		}
-		s.putNumber(t, what, min(last+restoredMargin, maxNumber), revision)
+		s.putNumber(t, what, min(max(last, earlier[what])+restoredMargin, maxNumber), revision)
 	}
 	return nil
 }

@@ -115,3 +115,80 @@ func TestALunNumberIsQuarantinedForOtherVolumes(t *testing.T) {
 		t.Fatalf("after the quarantine: %v", err)
 	}
 }
+
+// Hosts know a device by IQN and number: neither a volume nor a target that was made anew under its name is the one that they knew.
+func TestALunNumberStaysQuarantinedWhenItsVolumeOrTargetIsMadeAnew(t *testing.T) {
+	lun := model.TargetLun{ID: 3, Volume: "orders"}
+	gone := func(f *fixture) {
+		t.Helper()
+		object, err := f.Targets.Delete(t.Context(), "db", store.DeleteOptions{})
+		if err == nil {
+			err = f.Targets.Remove(t.Context(), object)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	another := func(f *fixture) {
+		t.Helper()
+		object, err := f.Volumes.Delete(t.Context(), "orders", store.DeleteOptions{})
+		if err == nil {
+			err = f.Volumes.Remove(t.Context(), object)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		must(f, f.Volumes, volume("orders"))
+	}
+	update := func(f *fixture, luns ...model.TargetLun) error {
+		return f.Targets.Update(t.Context(), target("db", luns...), false)
+	}
+	create := func(f *fixture, luns ...model.TargetLun) error {
+		return f.Targets.Create(t.Context(), target("db", luns...), false)
+	}
+	made := func() *fixture {
+		f := open(t)
+		f.house()
+		must(f, f.Volumes, volume("orders"), volume("mail"))
+		must(f, f.Targets, target("db", lun))
+		return f
+	}
+	t.Run("the volume", func(t *testing.T) {
+		f := made()
+		if err := update(f); err != nil {
+			t.Fatal(err)
+		}
+		another(f)
+		wantError[*model.InvalidError](t, update(f, lun), "spec.luns[0].id")
+		f.clock.advance(model.LunQuarantine)
+		if err := update(f, lun); err != nil {
+			t.Fatalf("after the quarantine: %v", err)
+		}
+	})
+	t.Run("the target", func(t *testing.T) {
+		f := made()
+		gone(f)
+		other := model.TargetLun{ID: 3, Volume: "mail"}
+		wantError[*model.InvalidError](t, create(f, other), "spec.luns[0].id")
+		if err := create(f); err != nil {
+			t.Fatal(err)
+		}
+		wantError[*model.InvalidError](t, update(f, other), "spec.luns[0].id")
+		gone(f) // it never had the number itself, and leaves it as it was
+		wantError[*model.InvalidError](t, create(f, other), "spec.luns[0].id")
+		if err := create(f, lun); err != nil {
+			t.Fatalf("the same volume under its own number: %v", err)
+		}
+		gone(f)
+		f.clock.advance(model.LunQuarantine)
+		if err := create(f, other); err != nil {
+			t.Fatalf("after the quarantine: %v", err)
+		}
+	})
+	t.Run("both", func(t *testing.T) {
+		f := made()
+		gone(f)
+		another(f)
+		wantError[*model.InvalidError](t, create(f, lun), "spec.luns[0].id")
+	})
+}

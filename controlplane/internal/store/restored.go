@@ -19,46 +19,75 @@ const (
 	restoredAtATime = 64
 )
 
+// Numbers are the last ones that were given, by system and sort.
+type Numbers map[string]map[string]int64
+
+// Above takes up what is higher in others.
+func (n Numbers) Above(others Numbers) {
+	for system, sorts := range others {
+		if n[system] == nil {
+			n[system] = map[string]int64{}
+		}
+		for what, last := range sorts {
+			n[system][what] = max(n[system][what], last)
+		}
+	}
+}
+
 // Restored notes in whatever system of an etcd that the etcd was restored from a backup: nothing that was given once and is lost is
-// given again (R13). Called before any replica serves; twice is harmless. It returns how many volumes there are.
-func Restored(ctx context.Context, client *clientv3.Client, now time.Time) (int, error) {
+// given again (R13). Called before any replica serves; twice is harmless. `earlier` are the numbers that earlier restores have gone
+// on from, as far as that is known. It returns how many volumes there are, and the numbers that are gone on from now.
+func Restored(ctx context.Context, client *clientv3.Client, now time.Time, earlier Numbers) (int, Numbers, error) {
 	clusters, err := clustersIn(ctx, client)
 	if err != nil {
-		return 0, err
+		return 0, nil, err
 	}
-	count := 0
+	count, given := 0, Numbers{}
 	for _, cluster := range clusters {
 		s, err := bind(ctx, client, Options{Cluster: cluster})
 		if err != nil {
-			return count, err
+			return count, nil, err
 		}
-		volumes, err := s.restored(ctx, now)
+		volumes, last, err := s.restored(ctx, now, earlier[cluster])
 		if count += volumes; err != nil {
-			return count, err
+			return count, nil, err
 		}
+		given[cluster] = last
 	}
-	return count, nil
+	return count, given, nil
 }
 
 // restored notes it in one system. The mark is stored last: without it, all is done again.
-func (s *Store) restored(ctx context.Context, now time.Time) (int, error) {
+func (s *Store) restored(ctx context.Context, now time.Time, earlier map[string]int64) (int, map[string]int64, error) {
 	noted, err := s.notedRestore(ctx)
 	if err != nil {
-		return 0, err
+		return 0, nil, err
 	}
 	volumes, err := s.raiseFloors(ctx, now)
-	if err != nil || noted {
-		return volumes, err
+	if err != nil {
+		return volumes, nil, err
 	}
-	return volumes, retry(ctx, func() error {
-		var t tx
-		if err := s.passOver(ctx, &t); err != nil {
+	if !noted {
+		err = retry(ctx, func() error {
+			var t tx
+			if err := s.passOver(ctx, &t, earlier); err != nil {
+				return err
+			}
+			t.put(s.restoredKey(), now.UTC().Format(time.RFC3339))
+			_, err := s.commit(ctx, &t)
 			return err
+		})
+		if err != nil {
+			return volumes, nil, err
 		}
-		t.put(s.restoredKey(), now.UTC().Format(time.RFC3339))
-		_, err := s.commit(ctx, &t)
-		return err
-	})
+	}
+	given := map[string]int64{}
+	for _, what := range allNumbers {
+		if given[what], _, err = s.lastNumber(ctx, what); err != nil {
+			return volumes, nil, err
+		}
+	}
+	return volumes, given, nil
 }
 
 // raiseFloors notes with each volume that what epochs and orders are given from now on lies above all that were given in what is lost:

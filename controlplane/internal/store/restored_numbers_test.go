@@ -59,7 +59,7 @@ func (s *site) restoredFrom(backup string, noted int) *site {
 		s.t.Fatal(err)
 	}
 	for range noted {
-		if _, err := store.Restored(s.t.Context(), embedded.Client, time.Now()); err != nil {
+		if _, _, err := store.Restored(s.t.Context(), embedded.Client, time.Now(), nil); err != nil {
 			s.t.Fatal(err)
 		}
 	}
@@ -124,7 +124,7 @@ func TestWhereNoNumbersAreLeftAfterARestoreNoneIsGiven(t *testing.T) {
 	if _, err := shared.Client.Put(t.Context(), "/sluice/"+f.name+"/numbers/gateway", "65000"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := store.Restored(t.Context(), shared.Client, time.Now()); err != nil {
+	if _, _, err := store.Restored(t.Context(), shared.Client, time.Now(), nil); err != nil {
 		t.Fatal(err)
 	}
 	err := f.Gateways.Create(t.Context(), gateway(1), false)

@@ -30,7 +30,7 @@ func TestARestoredStoreGoesOnAboveAllEpochsAndOrdersInEachSystem(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if count, err := store.Restored(t.Context(), shared.Client, c.now); err != nil || count < 6 {
+			if count, _, err := store.Restored(t.Context(), shared.Client, c.now, nil); err != nil || count < 6 {
 				t.Fatalf("%d volumes, %v", count, err)
 			}
 			for _, f := range both {

@@ -16,12 +16,15 @@ func (s *Store) snapshots() noun[*model.Snapshot] {
 			x.Status = model.SnapshotStatus{}
 			return nil
 		},
-		updating: func(from, to *model.Snapshot) error {
+		updating: func(_ context.Context, _ *tx, from, to *model.Snapshot) error {
 			to.Status = from.Status
 			return to.ValidateUpdate(from).Err()
 		},
 		lingers: true,
-		removed: func(t *tx, x *model.Snapshot) { s.withoutJobs(t, model.KindSnapshot, &x.Meta) },
+		removed: func(_ context.Context, t *tx, x *model.Snapshot) error {
+			s.withoutJobs(t, model.KindSnapshot, &x.Meta)
+			return nil
+		},
 	}
 }
 

@@ -32,7 +32,7 @@ func (s *Store) storagePools() noun[*model.StoragePool] {
 			p.Status = model.StoragePoolStatus{}
 			return nil
 		},
-		updating: func(from, to *model.StoragePool) error {
+		updating: func(_ context.Context, _ *tx, from, to *model.StoragePool) error {
 			to.Status = from.Status
 			return to.ValidateUpdate(from).Err()
 		},

@@ -29,20 +29,25 @@ func (s *Store) targets() noun[*model.Target] {
 			}
 			return references
 		},
-		creating: func(_ context.Context, _ *tx, t *model.Target) error {
-			t.Status = model.TargetStatus{}
-			return nil
+		creating: func(ctx context.Context, t *tx, target *model.Target) error {
+			target.Status = model.TargetStatus{}
+			return s.takeOverNumbers(ctx, t, target)
 		},
-		updating: func(from, to *model.Target) error {
+		updating: func(ctx context.Context, t *tx, from, to *model.Target) error {
 			to.Status = from.Status
 			now := s.now().UTC()
-			if err := to.ValidateUpdate(from, now).Err(); err != nil {
+			uids, err := s.volumeUIDs(ctx, t, to.Renumbered(from))
+			if err != nil {
 				return err
 			}
-			to.Quarantine(from, now)
+			if err := to.ValidateUpdate(from, uids, now).Err(); err != nil {
+				return err
+			}
+			to.Quarantine(from, uids, now)
 			return nil
 		},
 		lingers: true,
+		removed: s.keepNumbers,
 	}
 }
 
@@ -63,14 +68,16 @@ func (s *Store) AddPorts(ctx context.Context, name string, wanted []model.Target
 		to := *from
 		to.Status.Ports = append([]model.TargetPort(nil), from.Status.Ports...)
 		target = &to
-		return s.Targets.replace(ctx, from, &to, false, func(t *tx) error {
-			first, err := s.take(ctx, t, relativePorts, len(missing))
-			for i, port := range missing {
-				port.RelativePortID = first + uint32(i)
-				to.Status.Ports = append(to.Status.Ports, port)
-			}
+		var t tx
+		first, err := s.take(ctx, &t, relativePorts, len(missing))
+		if err != nil {
 			return err
-		})
+		}
+		for i, port := range missing {
+			port.RelativePortID = first + uint32(i)
+			to.Status.Ports = append(to.Status.Ports, port)
+		}
+		return s.Targets.replace(ctx, &t, from, &to, false)
 	})
 	return target, err
 }

@@ -84,6 +84,8 @@ func committing(err error) error {
 		return &EtcdLimitError{Flag: "--max-txn-ops", Needed: neededTxnOps, Cause: err}
 	case errors.Is(err, rpctypes.ErrRequestTooLarge):
 		return &EtcdLimitError{Flag: "--max-request-bytes", Needed: neededRequestBytes, Cause: err}
+	case errors.Is(err, rpctypes.ErrNoSpace):
+		return fmt.Errorf("store: %w: an embedded etcd makes room by itself; defragment an external one, then `etcdctl alarm disarm`", err)
 	}
 	return fmt.Errorf("store: %w", err)
 }

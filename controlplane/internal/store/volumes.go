@@ -27,7 +27,7 @@ func (s *Store) volumes() noun[*model.Volume] {
 			return references
 		},
 		creating: s.createVolume,
-		updating: func(from, to *model.Volume) error {
+		updating: func(_ context.Context, _ *tx, from, to *model.Volume) error {
 			to.Status = from.Status
 			return to.ValidateUpdate(from).Err()
 		},
@@ -36,11 +36,12 @@ func (s *Store) volumes() noun[*model.Volume] {
 			other := *v
 			return &other
 		},
-		removed: func(t *tx, v *model.Volume) {
+		removed: func(_ context.Context, t *tx, v *model.Volume) error {
 			s.withoutJobs(t, model.KindVolume, &v.Meta)
 			t.delete(s.epochKey(v.Meta.UID))
 			t.delete(s.reservationKey(v.Meta.UID))
 			t.deleteAll(s.observedPrefix() + "volume/" + v.Meta.UID + "/")
+			return nil
 		},
 	}
 }

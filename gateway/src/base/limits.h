@@ -214,6 +214,10 @@ inline constexpr size_t kMaxReservationState = size_t{1} << 20;  // bytes in a c
 // How long the control plane has, after a start, until the last life's desired state is applied.
 inline constexpr Nanos kStateFromDisk = 2 * kSecond;
 inline constexpr Nanos kApplyAgain = 5 * kSecond;  // what was refused
+// How long the number of a LUN that hosts are shown no more is no other volume's, in seconds by the
+// wall clock. Less than the control plane's quarantine (24 h), or a gateway would refuse for a
+// moment what that allows again.
+inline constexpr int64_t kLunNumberHeld = 23 * 3600;
 inline constexpr Nanos kObserveSessions = 1 * kSecond;
 inline constexpr Nanos kObservePools = 10 * kSecond;
 inline constexpr size_t kMaxJobs = 256;  // waiting; more are not taken, and sent again

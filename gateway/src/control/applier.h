@@ -14,6 +14,7 @@
 #include "base/reactors.h"
 #include "control/desired.h"
 #include "control/diff.h"
+#include "control/lun_numbers.h"
 #include "control/volume/volumes.h"
 #include "lun/exports.h"
 
@@ -38,8 +39,8 @@ struct Surroundings {
 
 class Applier {
  public:
-  Applier(Surroundings surroundings, Volumes& volumes)
-      : around_(std::move(surroundings)), volumes_(volumes) {}
+  Applier(Surroundings surroundings, Volumes& volumes, LunNumbers& numbers)
+      : around_(std::move(surroundings)), volumes_(volumes), numbers_(numbers) {}
 
   // From what was applied before to `next`. All that is refused now.
   std::map<Key, std::string> apply(Snapshot next);
@@ -71,6 +72,7 @@ class Applier {
 
   const Surroundings around_;
   Volumes& volumes_;
+  LunNumbers& numbers_;
   Snapshot now_;
   std::map<Key, std::string> refused_;
   std::map<Key, Listening> listening_;

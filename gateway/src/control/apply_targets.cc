@@ -1,5 +1,6 @@
 // Targets: their LUNs, who may log in, and their ports.
 #include <algorithm>
+#include <chrono>
 
 #include "base/limits.h"
 #include "control/applier.h"
@@ -44,6 +45,18 @@ std::vector<lun::TargetPort> ports_of(const wire::DesiredTarget& target) {
   return ports;
 }
 
+int64_t seconds_now() {
+  return std::chrono::duration_cast<std::chrono::seconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+LunNumbers::Luns numbers_of(const std::vector<lun::Target::LunEntry>& luns) {
+  LunNumbers::Luns numbers;
+  for (const lun::Target::LunEntry& entry : luns) numbers[entry.lun] = entry.unit->uuid_text();
+  return numbers;
+}
+
 }  // namespace
 
 // A LUN or host that can't be is left out, and told; the target is there for the others.
@@ -64,6 +77,7 @@ Result<void> Applier::put_target(const wire::DesiredTarget& desired) {
   target->set_ports(ports_of(desired));
   target->set_hosts(std::move(hosts));
   if (added || !same_map(target->luns(), luns)) {
+    numbers_.shown(desired.iqn(), numbers_of(luns), seconds_now());
     target->set_luns(std::move(luns), around_.reactors);
   }
   if (added) around_.exports.add(std::move(target));
@@ -80,10 +94,13 @@ std::vector<lun::Target::LunEntry> Applier::luns_of(const wire::DesiredTarget& t
       *problem += (problem->empty() ? "LUN " : "; LUN ") + std::to_string(lun.id()) + ": " + what;
     };
     std::shared_ptr<lun::Unit> unit = volumes_.unit_to_export(lun.volume_uid());
+    const std::string held = numbers_.held(target.iqn(), lun.id(), lun.volume_uid(), seconds_now());
     if (lun.id() > limits::kMaxLunNumber) {
       complain("numbers are 0 to 16383");
     } else if (unit == nullptr) {
       complain("there is no volume " + lun.volume_uid() + " here, or it is refused or leaving");
+    } else if (!held.empty()) {
+      complain(held);
     } else {
       luns.push_back({lun.id(), std::move(unit), lun.read_only()});
     }
@@ -125,6 +142,7 @@ std::vector<lun::HostAccess> Applier::hosts_of(const wire::DesiredTarget& target
 
 void Applier::remove_target(const std::string& iqn) {
   if (const auto target = around_.exports.find(iqn)) target->set_luns({}, around_.reactors);
+  numbers_.shown(iqn, {}, seconds_now());
   around_.exports.remove(iqn);
   around_.review(iqn);
 }

@@ -13,6 +13,7 @@
 #include "control/client_commits.h"
 #include "control/desired_file.h"
 #include "control/job_desk.h"
+#include "control/lun_numbers.h"
 #include "control/pool_looks.h"
 #include "control/sessions.h"
 #include "lun/statistics.h"
@@ -37,6 +38,7 @@ class ClientImpl final : public Client {
   explicit ClientImpl(ClientSetup setup)
       : setup_(std::move(setup)),
         file_(setup_.state_directory, setup_.gateway),
+        numbers_(setup_.state_directory),
         self_(this_process(setup_.incarnation, {})),
         turns_(limits::kControlThreads),
         commits_([this](wire::ConnectRequest m) { return stream_->request(std::move(m)); }),
@@ -73,7 +75,7 @@ class ClientImpl final : public Client {
                  *m.mutable_pool_observed() = observed;
                  stream_->observe(std::move(m));
                }),
-        applier_(setup_.around, volumes_),
+        applier_(setup_.around, volumes_, numbers_),
         sessions_([this](const std::string& iqn, const std::string& initiator) {
           return applier_.host_of(iqn, initiator);
         }) {}
@@ -83,6 +85,9 @@ class ClientImpl final : public Client {
   Result<void> begin() {
     const Result<bool> loaded = file_.load(&desired_);
     if (!loaded) log::error("no desired state from disk", {{"error", loaded.error()}});
+    const Result<void> numbers = numbers_.load(*held().objects, now_ms() / 1000);
+    if (!numbers)
+      log::error("LUN numbers that were left are not known", {{"error", numbers.error()}});
     StreamCallbacks callbacks;
     callbacks.hello = [this] { return hello(); };
     callbacks.connected = [this](const wire::StreamWelcome&) { connected(); };
@@ -231,7 +236,9 @@ class ClientImpl final : public Client {
   void save() {
     save_waits_ = false;
     saved_at_ = boot_time();
-    const Result<void> saved = file_.save(held());
+    // A state that doesn't name a LUN any more is not kept before what it was is.
+    Result<void> saved = numbers_.save(now_ms() / 1000);
+    if (saved) saved = file_.save(held());
     if (!saved) log::error("desired state can't be kept", {{"error", saved.error()}});
   }
 
@@ -329,6 +336,7 @@ class ClientImpl final : public Client {
 
   const ClientSetup setup_;
   const DesiredFile file_;
+  LunNumbers numbers_;
   const Holder self_;
   std::atomic<bool> stopped_{false};
   std::atomic<bool> apply_waits_{false};

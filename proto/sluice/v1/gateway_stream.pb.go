@@ -1538,7 +1538,7 @@ func (x *DesiredListener) GetFabric() string {
 	return ""
 }
 
-// DesiredPeer is another gateway that shares a path set with this one.
+// DesiredPeer is another gateway: one that shares a path set with this one, or has no stream and is to be looked for (R1).
 type DesiredPeer struct {
 	state             protoimpl.MessageState `protogen:"open.v1"`
 	Number            uint32                 `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`

@@ -133,6 +133,11 @@ func (s *Service) ensureTarget(ctx context.Context, wanted *pb.Target) (*pb.Targ
 
 func (s *Service) createTarget(ctx context.Context, wanted *pb.Target) (*pb.Target, error) {
 	created, err := s.targets.CreateTarget(ctx, &pb.CreateTargetRequest{Target: wanted})
+	// One of that name was there not long ago, and hosts may still have its devices.
+	for tried := 0; numberRefused(err) && tried < numbersTried; tried++ {
+		wanted.Spec.Luns[0].Id++
+		created, err = s.targets.CreateTarget(ctx, &pb.CreateTargetRequest{Target: wanted})
+	}
 	switch {
 	case status.Code(err) == codes.AlreadyExists && refusedField(err, "spec.luns[", ""):
 		return nil, precondition("%s", status.Convert(told(err)).Message()) // another target maps the volume

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -161,5 +162,35 @@ func TestATargetThatWaitsIsTakenThoughItChangesUnlessSomebodyElseTookIt(t *testi
 		if (plane.made != "") != taken {
 			t.Errorf("taken by somebody else is %v: %q was made", taken, plane.made)
 		}
+	}
+}
+
+// holding is a control plane that holds some numbers of a target that is gone.
+type holding struct {
+	pb.TargetServiceClient
+	below int32
+}
+
+func (h *holding) GetTarget(context.Context, *pb.GetTargetRequest, ...grpc.CallOption) (*pb.GetTargetResponse, error) {
+	return nil, status.Error(codes.NotFound, "there is none")
+}
+
+func (h *holding) CreateTarget(_ context.Context, r *pb.CreateTargetRequest, _ ...grpc.CallOption) (*pb.CreateTargetResponse, error) {
+	if r.GetTarget().GetSpec().GetLuns()[0].GetId() >= h.below {
+		return &pb.CreateTargetResponse{Target: r.GetTarget()}, nil
+	}
+	refused, err := status.New(codes.InvalidArgument, "held").WithDetails(&errdetails.BadRequest{
+		FieldViolations: []*errdetails.BadRequest_FieldViolation{{Field: "spec.luns[0].id", Description: "held"}}})
+	if err != nil {
+		return nil, err
+	}
+	return nil, refused.Err()
+}
+
+func TestATargetThatIsMadeAnewTakesANumberThatNoHostMayKnow(t *testing.T) {
+	wanted := &pb.Target{Meta: &pb.ObjectMeta{Name: "csi.a"}, Spec: &pb.TargetSpec{Luns: []*pb.TargetLun{{Id: 3, Volume: "v"}}}}
+	made, err := (&Service{targets: &holding{below: 7}}).ensureTarget(t.Context(), wanted)
+	if err != nil || made.GetSpec().GetLuns()[0].GetId() != 7 {
+		t.Errorf("%v, %v", made, err)
 	}
 }

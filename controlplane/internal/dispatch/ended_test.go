@@ -1,0 +1,24 @@
+package dispatch
+
+import (
+	"context"
+	"testing"
+
+	pb "sluice.dev/sluice/proto/sluice/v1"
+)
+
+// endless is a stream whose call goes on for as long as whoever serves it.
+type endless struct {
+	pb.GatewayStreamService_ConnectServer
+}
+
+func (endless) Context() context.Context { return context.Background() }
+
+// Who serves a stream waits for what is under way; if that waited for the stream, the gateway would hang on one that nobody listens to.
+func TestAnAnswerThatNobodySendsAnyMoreHoldsUpNobody(t *testing.T) {
+	g := &gatewayStream{stream: endless{}, out: make(chan *pb.ConnectResponse), commits: make(chan struct{}, 1),
+		ended: make(chan struct{})}
+	g.apart(func(context.Context) { g.answer(g.stream.Context(), &pb.ConnectResponse{}) })
+	close(g.ended)
+	g.working.Wait()
+}

@@ -1,0 +1,51 @@
+package simtest
+
+import (
+	"slices"
+	"time"
+
+	"sluice.dev/sluice/controlplane/internal/model"
+)
+
+// LoseAllButOne has all gateways but one end for good, once everything has come right, and says which volumes in Ceph that one does
+// not come to own: it is left to say that the others are gone, whomever it shared a path set with.
+func (w *World) LoseAllButOne() {
+	var taking []*process
+	for _, name := range w.names {
+		if g := w.gateway(name); g != nil && takes(g) && w.running[name].runs() {
+			taking = append(taking, w.running[name])
+		}
+	}
+	if len(taking) == 0 {
+		return
+	}
+	survivor := pick(w, taking)
+	for _, name := range w.names {
+		if p := w.running[name]; p != survivor && p.runs() {
+			w.trouble[name] = w.now
+			w.crash(p)
+		}
+	}
+	l := w.leaders[len(w.leaders)-1]
+	for range maxTurns {
+		w.turn(l)
+		w.now = w.now.Add(time.Second)
+		if len(w.unserved(survivor)) == 0 {
+			return
+		}
+	}
+	for _, v := range w.unserved(survivor) {
+		w.violate("%s finds no owner, though %s is left: %+v", v.Meta.Name, survivor.ref, v.Status.Ownership)
+	}
+}
+
+func (w *World) unserved(by *process) []*model.Volume {
+	return slices.DeleteFunc(w.volumes(), func(v *model.Volume) bool {
+		t := w.mappedBy(v.Meta.Name)
+		if !inCeph(v) || v.Meta.Deleting() || t == nil || t.Meta.Deleting() || w.cannotBeMade(v) || w.cannotBeFenced(v) {
+			return true
+		}
+		o := v.Status.Ownership
+		return o.State == model.Owned && o.Owner == by.ref && by.unit(v.Meta.UID).serving == o.Epoch
+	})
+}

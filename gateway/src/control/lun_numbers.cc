@@ -1,0 +1,140 @@
+#include "control/lun_numbers.h"
+
+#include <algorithm>
+#include <ctime>
+#include <sstream>
+
+#include "base/limits.h"
+#include "control/local/files.h"
+
+namespace sluice::control {
+namespace {
+
+constexpr const char* kName = "lun-numbers";
+constexpr std::string_view kBegin = "sluice-lun-numbers 1\ncrc32c ";
+
+bool over(int64_t left, int64_t now) {
+  // A clock that was set back counts from now on.
+  return left != 0 && now - std::min(left, now) >= limits::kLunNumberHeld;
+}
+
+std::string time_text(int64_t seconds) {
+  const std::time_t at = seconds;
+  std::tm parts{};
+  char text[32] = {};
+  if (::gmtime_r(&at, &parts) == nullptr) return std::to_string(seconds);
+  return {text, std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts)};
+}
+
+}  // namespace
+
+Result<void> LunNumbers::load(const Objects& last, int64_t now) {
+  const std::string path = directory_ + '/' + kName;
+  std::string problem;
+  const std::lock_guard lock(mutex_);
+  const Result<FileDescriptor> directory = open_directory(directory_);
+  if (!directory) {
+    problem = directory.error();
+  } else {
+    const Result<std::optional<std::string>> text =
+        read_small_file(directory.value().get(), kName, limits::kMaxDesiredBytes, path);
+    if (!text) {
+      problem = text.error();
+    } else if (text.value() && !parse(*text.value())) {
+      problem = path + " is damaged; until " + time_text(now + limits::kLunNumberHeld) +
+                " have hosts rescan before a number is given to another volume";
+    }
+  }
+  // Hosts were shown these until now: until they see the next state they may hold their devices.
+  for (auto at = last.first_of(wire::OBJECT_KIND_TARGET); at != last.end(); ++at) {
+    if (!(*at)->has_target()) continue;
+    for (const wire::DesiredLun& lun : (*at)->target().luns()) {
+      Entry& entry = targets_[(*at)->target().iqn()][lun.id()];
+      // A number that was held for another volume was not this one's, whatever was desired.
+      if (!entry.volume.empty() && entry.volume != lun.volume_uid() && !over(entry.left, now))
+        continue;
+      entry = {lun.volume_uid(), now};
+      changed_ = true;
+    }
+  }
+  if (!problem.empty()) return Error{problem};
+  return {};
+}
+
+std::string LunNumbers::held(const std::string& iqn, uint64_t lun, const std::string& volume,
+                             int64_t now) const {
+  const std::lock_guard lock(mutex_);
+  const auto target = targets_.find(iqn);
+  if (target == targets_.end()) return {};
+  const auto at = target->second.find(lun);
+  if (at == target->second.end() || at->second.volume == volume || over(at->second.left, now)) {
+    return {};
+  }
+  const int64_t left = at->second.left == 0 ? now : std::min(at->second.left, now);
+  return "it was volume " + at->second.volume +
+         ", and hosts may still hold that one's device: take another number, or wait until " +
+         time_text(left + limits::kLunNumberHeld);
+}
+
+void LunNumbers::shown(const std::string& iqn, const Luns& luns, int64_t now) {
+  const std::lock_guard lock(mutex_);
+  if (luns.empty() && !targets_.contains(iqn)) return;
+  Entries& entries = targets_[iqn];
+  for (auto& [number, entry] : entries) {
+    if (entry.left != 0 || luns.contains(number)) continue;
+    entry.left = now;
+    changed_ = true;
+  }
+  for (const auto& [number, volume] : luns) entries[number] = {volume, 0};
+}
+
+Result<void> LunNumbers::save(int64_t now) {
+  std::string kept;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!changed_) return {};
+    changed_ = false;
+    for (auto& [iqn, entries] : targets_) {
+      std::erase_if(entries, [now](const auto& entry) { return over(entry.second.left, now); });
+    }
+    std::erase_if(targets_, [](const auto& target) { return target.second.empty(); });
+    kept = text(now);
+  }
+  const Result<FileDescriptor> directory = open_directory(directory_);
+  const Result<void> saved =
+      directory ? replace_file(directory.value().get(), kName, kept, directory_ + '/' + kName)
+                : Result<void>(Error{directory.error()});
+  if (!saved) {
+    const std::lock_guard lock(mutex_);
+    changed_ = true;
+  }
+  return saved;
+}
+
+// A line for each number that hosts are not shown any more: when that was, number, volume, IQN.
+std::string LunNumbers::text(int64_t now) const {
+  std::string body;
+  for (const auto& [iqn, entries] : targets_) {
+    for (const auto& [number, entry] : entries) {
+      if (entry.left == 0) continue;
+      body += std::to_string(std::min(entry.left, now)) + ' ' + std::to_string(number) + ' ' +
+              entry.volume + ' ' + iqn + '\n';
+    }
+  }
+  return std::string(kBegin) + checksum_text(body) + '\n' + body;
+}
+
+bool LunNumbers::parse(const std::string& text) {
+  const size_t begin = kBegin.size() + 9;  // eight digits and a line's end
+  if (text.size() < begin || !text.starts_with(kBegin)) return false;
+  const std::string body = text.substr(begin);
+  if (text.substr(kBegin.size(), 9) != checksum_text(body) + '\n') return false;
+  std::istringstream lines(body);
+  Entry entry;
+  uint64_t number = 0;
+  std::string iqn;
+  while (lines >> entry.left >> number >> entry.volume >> iqn) targets_[iqn][number] = entry;
+  return lines.eof();
+}
+
+}  // namespace sluice::control

@@ -1,0 +1,76 @@
+#include "control/lun_numbers.h"
+
+#include <gtest/gtest.h>
+
+#include "base/limits.h"
+#include "control/test_objects.h"
+
+namespace sluice::control {
+namespace {
+
+constexpr const char* kIqn = "iqn.2026-11.dev.sluice:t";
+constexpr int64_t kNow = 1'790'000'000;
+
+// Saves what one has seen, and begins anew with it.
+void restart(LunNumbers& before, LunNumbers& after, const Objects& last, int64_t now) {
+  ASSERT_TRUE(before.save(now));
+  ASSERT_TRUE(after.load(last, now));
+}
+
+TEST(LunNumbers, ANumberIsHeldForItsVolumeWhileHostsMayHaveTheDevice) {
+  const TestDirectory directory;
+  LunNumbers numbers(directory.path());
+  numbers.shown(kIqn, {{5, "a"}}, kNow);
+  EXPECT_EQ(numbers.held(kIqn, 5, "a", kNow), "");
+  EXPECT_EQ(numbers.held(kIqn, 6, "b", kNow), "");
+  EXPECT_EQ(numbers.held("iqn.2026-11.dev.sluice:u", 5, "b", kNow), "");
+  EXPECT_NE(numbers.held(kIqn, 5, "b", kNow), "") << "it is shown";
+  numbers.shown(kIqn, {}, kNow + 10);
+  const int64_t over = kNow + 10 + limits::kLunNumberHeld;
+  EXPECT_NE(numbers.held(kIqn, 5, "b", over - 1), "");
+  EXPECT_EQ(numbers.held(kIqn, 5, "a", over - 1), "");
+  EXPECT_EQ(numbers.held(kIqn, 5, "b", over), "");
+}
+
+TEST(LunNumbers, ARestartForgetsNeitherWhatHadLeftNorWhatWasShown) {
+  const TestDirectory directory;
+  LunNumbers first(directory.path());
+  first.shown(kIqn, {{5, "a"}, {6, "b"}}, kNow);
+  first.shown(kIqn, {{6, "b"}}, kNow + 1);
+  LunNumbers second(directory.path());
+  std::vector<wire::DesiredObject> shown{target_object(kIqn, "b", "h", "t")};
+  shown[0].mutable_target()->mutable_luns(0)->set_id(6);
+  restart(first, second, objects_of(shown), kNow + 2);
+  EXPECT_NE(second.held(kIqn, 5, "c", kNow + 2), "");
+  EXPECT_NE(second.held(kIqn, 6, "c", kNow + 2), "") << "the process began anew, the host did not";
+  LunNumbers third(directory.path());
+  restart(second, third, Objects(), kNow + 3);
+  EXPECT_NE(third.held(kIqn, 6, "c", kNow + 3), "");
+  EXPECT_EQ(third.held(kIqn, 6, "c", kNow + 2 + limits::kLunNumberHeld), "");
+}
+
+TEST(LunNumbers, WhatWasDesiredAndRefusedWasShownToNobody) {
+  const TestDirectory directory;
+  LunNumbers first(directory.path());
+  first.shown(kIqn, {{5, "a"}}, kNow);
+  first.shown(kIqn, {}, kNow);
+  std::vector<wire::DesiredObject> desired{target_object(kIqn, "b", "h", "t")};
+  desired[0].mutable_target()->mutable_luns(0)->set_id(5);
+  LunNumbers second(directory.path());
+  restart(first, second, objects_of(desired), kNow + 1);
+  EXPECT_NE(second.held(kIqn, 5, "b", kNow + 1), "");
+}
+
+TEST(LunNumbers, AClockThatIsSetBackHoldsNumbersNoLongerThanOthers) {
+  const TestDirectory directory;
+  LunNumbers numbers(directory.path());
+  numbers.shown(kIqn, {{5, "a"}}, kNow);
+  numbers.shown(kIqn, {}, kNow + 1'000'000);
+  LunNumbers after(directory.path());
+  restart(numbers, after, Objects(), kNow);
+  EXPECT_NE(after.held(kIqn, 5, "b", kNow), "");
+  EXPECT_EQ(after.held(kIqn, 5, "b", kNow + limits::kLunNumberHeld), "");
+}
+
+}  // namespace
+}  // namespace sluice::control
