@@ -180,6 +180,7 @@ func (p *pools) leave(ctx context.Context, r *v1alpha1.GatewayPool, _ *pb.Gatewa
 			}
 		}
 	}
+	p.endWait(r)
 	if len(gateways) > 0 {
 		return mirror.Problemf(mirror.ReasonDeleting, "%d gateways are being drained and deleted", len(gateways))
 	}
