@@ -30,7 +30,8 @@ func restoreCommand() *cobra.Command {
 			"and ports go on 4096 above those of the backup, so that none is given twice; which LUN numbers were given is not known: have the " +
 			"hosts of a target rescan before a volume is mapped under a number that may have been another's.\n\n" +
 			"An external etcd is restored by its own tools, with all replicas stopped: `etcdutl snapshot restore --mark-compacted " +
-			"--bump-revision=N`, where N is more than all changes since the backup, say the milliseconds since 1970 (`date +%s000`). " +
+			"--bump-revision=N`, where N is more than all changes since the backup, say the milliseconds since 1970 (`date +%s000`), and the " +
+			"same for all members: with different ones they would never agree. " +
 			"Then this command, with --etcd-endpoints and without --from, tells the store so, before a replica is started.",
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
