@@ -81,11 +81,29 @@ func TestTheBundleAllowsAndRunsWhatConfigDoes(t *testing.T) {
 	whole, version := build(t, "default"), serviceVersion(t)
 	install := at(t, version, "spec", "install", "spec")
 	same(t, "the role", at(t, install, "clusterPermissions", 0, "rules"), at(t, only(t, whole, "ClusterRole", ""), "rules"))
+	same(t, "the role in its namespace", at(t, install, "permissions", 0, "rules"), at(t, only(t, whole, "Role", ""), "rules"))
+	same(t, "the role's account", at(t, install, "permissions", 0, "serviceAccountName"), any(only(t, whole, "ServiceAccount", "").name()))
 	same(t, "the deployment", at(t, install, "deployments", 0, "spec"), at(t, only(t, whole, "Deployment", ""), "spec"))
 	same(t, "the account", at(t, install, "clusterPermissions", 0, "serviceAccountName"), any(only(t, whole, "ServiceAccount", "").name()))
 	checks := only(t, build(t, "scorecard"), "Configuration", "")
 	packed := load(t, filepath.Join(bundle, "tests/scorecard/config.yaml"))
 	same(t, "the scorecard", at(t, packed, "stages"), at(t, checks, "stages"))
+}
+
+// The Lifecycle Manager grants `permissions` in the operator's namespace where that is its group's only one, else everywhere.
+func TestTheBundleCanBeInstalledWithRightsInItsNamespaceOnly(t *testing.T) {
+	modes := at(t, serviceVersion(t), "spec", "installModes")
+	for _, mode := range modes.([]any) {
+		kind := at(t, mode, "type").(string)
+		same(t, kind, at(t, mode, "supported"), any(kind == "OwnNamespace" || kind == "AllNamespaces"))
+	}
+	base := load(t, filepath.Join(config, "manifests/bases/sluice.clusterserviceversion.yaml"))
+	same(t, "where it can be installed", len(modes.([]any)), len(at(t, base, "spec", "installModes").([]any)))
+	for _, mode := range at(t, base, "spec", "installModes").([]any) {
+		if !slices.ContainsFunc(modes.([]any), func(m any) bool { return reflect.DeepEqual(m, mode) }) {
+			t.Errorf("%v: %s", mode, again)
+		}
+	}
 }
 
 func TestTheBundleShowsTheSamplesOfConfig(t *testing.T) {

@@ -73,6 +73,8 @@ func run(m *testing.M) int {
 	defer func() { _ = os.RemoveAll(scratch) }()
 	kubernetes := &envtest.Environment{CRDDirectoryPaths: []string{"../config/crd/bases"}, ErrorIfCRDPathMissing: true,
 		ControlPlaneStartTimeout: 5 * time.Minute}
+	// Where this is checked, as in OpenShift, who makes something a resource's owns has to have a right to that one's finalizers.
+	kubernetes.ControlPlane.GetAPIServer().Configure().Append("enable-admission-plugins", "OwnerReferencesPermissionEnforcement")
 	// The tier has no network but loopback, and the API server takes no loopback address for the one it tells others.
 	kubernetes.ControlPlane.GetAPIServer().Configure().Set("advertise-address", "192.0.2.1")
 	config, err := kubernetes.Start()
@@ -97,7 +99,27 @@ func run(m *testing.M) int {
 	if code != 0 {
 		fmt.Printf("--- operator's log (its end)\n%s\n", tail(the.operator.log))
 	}
+	if refused := the.refused(); len(refused) > 0 {
+		fmt.Printf("FAIL: the roles of config/rbac lack what the operator asked for\n%s\n", strings.Join(refused, "\n"))
+		return 1
+	}
 	return code
+}
+
+// refused is what the API server has refused operators for want of a right. Not every refusal fails a test: Events only get lost.
+func (w *world) refused() (lines []string) {
+	logs, err := filepath.Glob(filepath.Join(w.scratch, "*.log"))
+	must(err)
+	for _, log := range logs {
+		text, err := os.ReadFile(log)
+		must(err)
+		for line := range strings.Lines(string(text)) {
+			if strings.Contains(line, "is forbidden: User") {
+				lines = append(lines, line)
+			}
+		}
+	}
+	return lines[:min(len(lines), 5)]
 }
 
 func must(err error) {

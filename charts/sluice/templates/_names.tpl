@@ -67,6 +67,11 @@ podAntiAffinity:
           matchLabels: {{- include "sluice.selector" . | nindent 12 }}
 {{- end }}
 
+{{- /* The control plane that runs in the namespace, as JSON; empty where there is none, or no cluster to ask. */}}
+{{- define "sluice.running" -}}
+{{- lookup "apps/v1" "StatefulSet" .Release.Namespace "sluice-controlplane" | toJson }}
+{{- end }}
+
 {{- define "sluice.keySecret" -}}
 {{ .Values.controlPlane.keySecret | default "sluice-controlplane-key" }}
 {{- end }}

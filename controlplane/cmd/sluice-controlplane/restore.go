@@ -33,9 +33,9 @@ func restoreCommand() *cobra.Command {
 			"ports go on 4096 above those of the backup, and of every earlier restore that is noted in restored-numbers.json in the " +
 			"directory, or beside the backup, as its name with .restored: keep these.\n\n" +
 			"An external etcd is restored by its own tools, with all replicas stopped: `etcdutl snapshot restore --mark-compacted " +
-			"--bump-revision=N`, where N is more than all changes since the backup, say the milliseconds since 1970 (`date +%s000`). " +
-			"Then this command, with --etcd-endpoints and without --from, tells the store so, before a replica is started. It keeps " +
-			"its note in --data-dir.",
+			"--bump-revision=N`, where N is more than all changes since the backup, say the milliseconds since 1970 (`date +%s000`), and the " +
+			"same for all members: with different ones they would never agree. Then this command, with --etcd-endpoints and without --from, " +
+			"tells the store so, before a replica is started. It keeps its note in --data-dir.",
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if (from == "") == (len(s.etcdEndpoints) == 0) {

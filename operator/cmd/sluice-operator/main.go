@@ -14,6 +14,7 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -129,7 +130,11 @@ func (s *settings) run(ctx context.Context) error {
 	return mgr.Start(ctx)
 }
 
-// +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,verbs=get;create;update;patch
+// What has a namespace here is granted in the operator's own one: who could make pods in another's had all of its Secrets.
+// Events are of resources, which are anywhere; only those of the lease come by the older API.
+// +kubebuilder:rbac:groups=coordination.k8s.io,namespace=sluice-system,resources=leases,verbs=create
+// +kubebuilder:rbac:groups=coordination.k8s.io,namespace=sluice-system,resources=leases,resourceNames=sluice-operator,verbs=get;update;patch
+// +kubebuilder:rbac:groups="",namespace=sluice-system,resources=events,verbs=create;patch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 func (s *settings) manager() (manager.Manager, error) {
@@ -148,7 +153,7 @@ func (s *settings) manager() (manager.Manager, error) {
 	return manager.New(config, manager.Options{
 		Scheme: scheme,
 		Cache: cache.Options{SyncPeriod: &every, ByObject: map[client.Object]cache.ByObject{
-			&corev1.Pod{}: {Namespaces: here}, &corev1.Service{}: {Namespaces: here},
+			&corev1.Pod{}: {Namespaces: here}, &corev1.Service{}: {Namespaces: here}, &policyv1.PodDisruptionBudget{}: {Namespaces: here},
 		}},
 		// A cache of Secrets would hold those of the whole cluster: each is read from the API server when it is needed.
 		Client:  client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}},

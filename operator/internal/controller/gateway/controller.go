@@ -26,7 +26,8 @@ import (
 
 // +kubebuilder:rbac:groups=sluice.dev,resources=gateways,verbs=get;list;watch;update;patch
 // +kubebuilder:rbac:groups=sluice.dev,resources=gateways/status;gateways/finalizers,verbs=get;update;patch
-// +kubebuilder:rbac:groups="",resources=pods;services,verbs=get;list;watch;create;update;patch;delete
+// +kubebuilder:rbac:groups="",namespace=sluice-system,resources=pods,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups="",namespace=sluice-system,resources=services,verbs=get;list;watch;create;update
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch
 
 // Options say how gateways are run.

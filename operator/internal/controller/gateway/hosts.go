@@ -3,7 +3,6 @@ package gateway
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -23,45 +22,52 @@ const Patience = 2 * time.Minute
 // failed after 5 s, and until a gateway has told its sessions the register has those of the process before it.
 const settled = 10 * time.Second
 
-// use is what has paths: an initiator at a target.
-type use struct{ initiator, target string }
+// Use is what has paths: a host's initiator at a target. It goes by initiators, for a Host may stand for several machines.
+type Use struct{ Host, Initiator, Target string }
 
-// Stranded are the hosts that have no path to a target but by one gateway, though others of its pool serve the target, one line
-// each. It goes by initiators: a Host may stand for several machines.
-func Stranded(name string, pool []v1alpha1.Gateway, targets []*pb.Target, sessions []*pb.Session) []string {
-	now := time.Now()
-	since := servingSince(name, pool)
-	elsewhere := map[string]bool{}
-	for _, t := range targets {
-		elsewhere[t.GetMeta().GetName()] = slices.ContainsFunc(t.GetStatus().GetPaths(), func(path *pb.TargetPath) bool {
-			_, serves := since[path.GetGateway()]
-			return serves && path.GetApplied()
-		})
-	}
-	lines, safe := map[use]string{}, map[use]bool{}
-	for _, session := range sessions {
-		s := session.GetStatus()
-		of := use{s.GetInitiator(), s.GetTarget()}
-		at, serves := since[s.GetGateway()]
-		switch {
-		case s.GetGateway() == name && elsewhere[of.target]:
-			lines[of] = fmt.Sprintf("host %s (%s) on target %s", s.GetHost(), s.GetInitiator(), s.GetTarget())
-		case serves && now.Sub(at) >= settled && now.Sub(s.GetLoginTime().AsTime()) >= settled:
-			safe[of] = true
-		}
-	}
-	for of := range safe {
-		delete(lines, of)
-	}
-	return slices.Sorted(maps.Values(lines))
+func (u Use) String() string {
+	return fmt.Sprintf("host %s (%s) on target %s", u.Host, u.Initiator, u.Target)
 }
 
-// servingSince are the gateways that serve and shall go on serving, but for one, each with since when.
-func servingSince(but string, pool []v1alpha1.Gateway) map[string]time.Time {
+// Stranded are, by gateway, the uses that have no path but by it, though others of its pool serve the target.
+func Stranded(pool []v1alpha1.Gateway, targets []*pb.Target, sessions []*pb.Session) map[string][]Use {
+	now, since := time.Now(), servingSince(pool)
+	serving := map[string][]string{} // by target
+	for _, t := range targets {
+		for _, path := range t.GetStatus().GetPaths() {
+			if _, serves := since[path.GetGateway()]; serves && path.GetApplied() {
+				serving[t.GetMeta().GetName()] = append(serving[t.GetMeta().GetName()], path.GetGateway())
+			}
+		}
+	}
+	at, safe := map[Use][]string{}, map[Use][]string{} // at which gateways there are sessions, and which of them count
+	for _, session := range sessions {
+		s := session.GetStatus()
+		of := Use{s.GetHost(), s.GetInitiator(), s.GetTarget()}
+		at[of] = append(at[of], s.GetGateway())
+		ready, serves := since[s.GetGateway()]
+		if serves && now.Sub(ready) >= settled && now.Sub(s.GetLoginTime().AsTime()) >= settled {
+			safe[of] = append(safe[of], s.GetGateway())
+		}
+	}
+	alone := map[string][]Use{}
+	for of, gateways := range at {
+		for _, name := range slices.Compact(slices.Sorted(slices.Values(gateways))) {
+			other := func(gateway string) bool { return gateway != name }
+			if slices.ContainsFunc(serving[of.Target], other) && !slices.ContainsFunc(safe[of], other) {
+				alone[name] = append(alone[name], of)
+			}
+		}
+	}
+	return alone
+}
+
+// servingSince are the gateways that serve and shall go on serving, each with since when.
+func servingSince(pool []v1alpha1.Gateway) map[string]time.Time {
 	since := map[string]time.Time{}
 	for i := range pool {
 		g := &pool[i]
-		leaves := g.Name == but || g.DeletionTimestamp != nil || g.Spec.Drain || g.Spec.Maintenance
+		leaves := g.DeletionTimestamp != nil || g.Spec.Drain || g.Spec.Maintenance
 		c := apimeta.FindStatusCondition(g.Status.Conditions, v1alpha1.ConditionReady)
 		if !leaves && c != nil && c.Status == metav1.ConditionTrue {
 			since[g.Name] = c.LastTransitionTime.Time
@@ -71,20 +77,28 @@ func servingSince(but string, pool []v1alpha1.Gateway) map[string]time.Time {
 }
 
 // waitsForHosts says that hosts have yet to come back to a gateway that was away while this one was drained. Those that had no
-// other path before, the pool has waited for.
+// other path before that, the pool has waited for.
 func (g *gateways) waitsForHosts(ctx context.Context, r *v1alpha1.Gateway, targets []*pb.Target) (bool, error) {
 	var all v1alpha1.GatewayList
 	if err := g.client.List(ctx, &all); err != nil {
 		return false, err
 	}
 	pool := slices.DeleteFunc(all.Items, func(o v1alpha1.Gateway) bool { return o.Spec.GatewayPool != r.Spec.GatewayPool })
-	news := false
-	for _, at := range servingSince(r.Name, pool) {
-		news = news || time.Since(at) < Patience
+	news, begun := false, drainingSince(r)
+	for name, at := range servingSince(pool) {
+		news = news || name != r.Name && at.After(begun) && time.Since(at) < Patience
 	}
 	if !news {
 		return false, nil
 	}
 	sessions, err := controlplane.Sessions(ctx, g.sessions)
-	return len(Stranded(r.Name, pool, targets, sessions)) > 0, err
+	return len(Stranded(pool, targets, sessions)[r.Name]) > 0, err
+}
+
+// drainingSince is since when a gateway does not serve any more; the beginning of time, where it does.
+func drainingSince(r *v1alpha1.Gateway) time.Time {
+	if c := apimeta.FindStatusCondition(r.Status.Conditions, v1alpha1.ConditionReady); c != nil && c.Status == metav1.ConditionFalse {
+		return c.LastTransitionTime.Time
+	}
+	return time.Time{}
 }

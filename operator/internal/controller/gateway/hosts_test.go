@@ -71,11 +71,11 @@ func TestAHostIsStrandedThatHasNoPathButByTheGatewayThatGoes(t *testing.T) {
 		"no other one has applied it":            {gateways{a, b}, unapplied, sessions{here}, false},
 		"the other one that exports it drains":   {gateways{drained, b}, both, sessions{here}, false},
 	} {
-		var want []string
+		var want []Use
 		if c.want {
-			want = []string{"host h (iqn.h) on target t"}
+			want = []Use{{"h", "iqn.h", "t"}}
 		}
-		if is := Stranded("b", c.pool, []*pb.Target{c.target}, c.sessions); !slices.Equal(is, want) {
+		if is := Stranded(c.pool, []*pb.Target{c.target}, c.sessions)["b"]; !slices.Equal(is, want) {
 			t.Errorf("%s: %q", claim, is)
 		}
 	}
@@ -109,15 +109,21 @@ func TestAGatewayIsNotSparedWhileHostsComeBackToTheOtherOne(t *testing.T) {
 	}
 	here, there := session("b", "t", time.Hour), session("a", "t", time.Minute)
 	for claim, c := range map[string]struct {
-		back     time.Duration
-		sessions []*pb.Session
-		want     bool
+		back, drained time.Duration
+		sessions      []*pb.Session
+		want          bool
 	}{
-		"the other one is just back":   {20 * time.Second, []*pb.Session{here}, false},
-		"the host has come back to it": {20 * time.Second, []*pb.Session{here, there}, true},
-		"the host has not come":        {Patience + time.Second, []*pb.Session{here}, true},
+		"the other one is just back":                           {20 * time.Second, 0, []*pb.Session{here}, false},
+		"the host has come back to it":                         {20 * time.Second, 0, []*pb.Session{here, there}, true},
+		"the host has not come":                                {Patience + time.Second, 0, []*pb.Session{here}, true},
+		"the other one came back while this one was drained":   {20 * time.Second, time.Minute, []*pb.Session{here}, false},
+		"the other one was there before, as the pool has seen": {20 * time.Second, 10 * time.Second, []*pb.Session{here}, true},
 	} {
 		other, r := readyFor("a", c.back), readyFor("b", time.Hour)
+		if c.drained > 0 {
+			r.Status.Conditions[0].Status = metav1.ConditionFalse
+			r.Status.Conditions[0].LastTransitionTime = metav1.NewTime(time.Now().Add(-c.drained))
+		}
 		pool := &v1alpha1.GatewayPool{ObjectMeta: metav1.ObjectMeta{Name: "pool"}}
 		plane := &register{target: served("t", "a", "b"), sessions: c.sessions}
 		cluster := fake.NewClientBuilder().WithScheme(scheme).WithObjects(pool, &other, &r).Build()

@@ -39,7 +39,7 @@ import (
 // +kubebuilder:rbac:groups=sluice.dev,resources=gatewaypools,verbs=get;list;watch;update;patch
 // +kubebuilder:rbac:groups=sluice.dev,resources=gatewaypools/status;gatewaypools/finalizers,verbs=get;update;patch
 // +kubebuilder:rbac:groups=sluice.dev,resources=gateways,verbs=get;list;watch;create;update;patch;delete
-// +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=get;list;watch;create;update;patch;delete
+// +kubebuilder:rbac:groups=policy,namespace=sluice-system,resources=poddisruptionbudgets,verbs=get;list;watch;create;update
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch
 
 type pools struct {
@@ -180,6 +180,7 @@ func (p *pools) leave(ctx context.Context, r *v1alpha1.GatewayPool, _ *pb.Gatewa
 			}
 		}
 	}
+	p.endWait(r)
 	if len(gateways) > 0 {
 		return mirror.Problemf(mirror.ReasonDeleting, "%d gateways are being drained and deleted", len(gateways))
 	}

@@ -3,6 +3,8 @@ package gatewaypool
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -50,9 +52,49 @@ func (o *rollout) ListSessions(context.Context, *pb.ListSessionsRequest, ...grpc
 }
 
 // login of the host at a gateway.
-func (o *rollout) login(gateway string) {
+func (o *rollout) login(gateway string) { o.loginOf("iqn.web", gateway) }
+
+func (o *rollout) loginOf(initiator, gateway string) {
 	o.sessions = append(o.sessions, &pb.Session{Status: &pb.SessionStatus{Gateway: gateway, Target: "shop.t", Host: "shop.web",
-		Initiator: "iqn.web", LoginTime: timestamppb.Now()}})
+		Initiator: initiator, LoginTime: timestamppb.Now()}})
+}
+
+// logout of everybody at a gateway.
+func (o *rollout) logout(gateway string) {
+	o.sessions = slices.DeleteFunc(o.sessions, func(s *pb.Session) bool { return s.GetStatus().GetGateway() == gateway })
+}
+
+// change changes a gateway, which is ready from now on if it was not.
+func (o *rollout) change(name, image string, ready metav1.ConditionStatus) {
+	o.t.Helper()
+	g := &v1alpha1.Gateway{}
+	if err := o.pools.client.Get(o.t.Context(), client.ObjectKey{Name: name}, g); err != nil {
+		o.t.Fatal(err)
+	}
+	g.Spec.Template.Image = image
+	g.Status.Template = gateway.Digest(&g.Spec)
+	apimeta.SetStatusCondition(&g.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionReady, Status: ready})
+	if err := o.pools.client.Update(o.t.Context(), g); err != nil {
+		o.t.Fatal(err)
+	}
+}
+
+// replaced has the first gateway taken, that being what is next, away for a while, and back.
+func (o *rollout) replaced(after time.Duration) {
+	o.t.Helper()
+	first := &v1alpha1.Gateway{}
+	_, _, err := o.look()
+	if get := o.pools.client.Get(o.t.Context(), client.ObjectKey{Name: "pool-0"}, first); get != nil || err != nil ||
+		first.Spec.Template.Image != "sluice:2" {
+		o.t.Fatalf("the first gateway is not taken: %v, %v", err, get)
+	}
+	o.logout("pool-0")
+	o.change("pool-0", "sluice:2", metav1.ConditionFalse)
+	time.Sleep(after)
+	if taken, told, err := o.look(); taken || err != nil || told.Reason != "InProgress" {
+		o.t.Errorf("while one is away: taken %v, %v, %+v", taken, err, told)
+	}
+	o.change("pool-0", "sluice:2", metav1.ConditionTrue)
 }
 
 func halfWay(t *testing.T, how v1alpha1.Rollout) *rollout {
@@ -141,6 +183,70 @@ func TestARolloutGoesOnWithoutAHostThatHasOnePathOnlyAndNamesIt(t *testing.T) {
 		time.Sleep(time.Second)
 		o.goesOn("after that", "HostsLosePath giving gateway pool-1 the new template: hosts are not waited for any longer that have "+
 			"no path by another gateway: host shop.web (iqn.web) on target shop.t")
+	})
+}
+
+// A host may have an initiator for each of its adapters, with one path each: nobody here knows that these belong together.
+func TestInitiatorsThatHaveOnePathEachAreWaitedForOnceAndNotAtEachGateway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := halfWay(t, v1alpha1.Rollout{})
+		o.change("pool-0", "sluice:1", metav1.ConditionTrue) // a rollout that has yet to begin
+		o.loginOf("iqn.other", "pool-0")
+		if taken, told, err := o.look(); taken || told.Reason != "WaitsForHosts" || !strings.Contains(told.Message, "(iqn.other)") {
+			t.Fatalf("taken %v, %v, %+v", taken, err, told)
+		}
+		time.Sleep(gateway.Patience)
+		o.replaced(20 * time.Second)
+		<-o.events.Events // of the first one
+		o.loginOf("iqn.other", "pool-0")
+		o.goesOn("with the second gateway at once", "HostsLosePath giving gateway pool-1 the new template: hosts are not waited for any "+
+			"longer that have no path by another gateway: host shop.web (iqn.web) on target shop.t")
+	})
+}
+
+func TestWhoLosesAPathToAGatewayIsWaitedForThoughOthersWereAtTheGatewayBefore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := halfWay(t, v1alpha1.Rollout{})
+		o.change("pool-0", "sluice:1", metav1.ConditionTrue)
+		o.login("pool-0")
+		o.loginOf("iqn.other", "pool-0")
+		time.Sleep(time.Minute)
+		_, _, _ = o.look()
+		time.Sleep(gateway.Patience)
+		o.replaced(gateway.Patience) // for as long as it is away nobody's time passes
+		<-o.events.Events
+		o.waits("when its other path is gone")
+		time.Sleep(gateway.Patience - time.Second)
+		o.waits("in the last second")
+		o.login("pool-0")
+		time.Sleep(10 * time.Second)
+		o.goesOn("with two paths", "")
+	})
+}
+
+func TestHostsThatComeOneAfterTheOtherHoldUpNoRollout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := halfWay(t, v1alpha1.Rollout{})
+		o.waits("at first")
+		for n := range 3 {
+			time.Sleep(gateway.Patience / 4)
+			o.loginOf(fmt.Sprintf("iqn.short-lived-%d", n), "pool-1")
+			o.waits("with another one")
+		}
+		time.Sleep(gateway.Patience / 4)
+		o.goesOn("after the time for one gateway", "HostsLosePath")
+	})
+}
+
+func TestTimeThatIsNotOverWhenAGatewayGoesBeginsAnew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := halfWay(t, v1alpha1.Rollout{})
+		o.change("pool-0", "sluice:1", metav1.ConditionTrue)
+		time.Sleep(time.Minute) // its only path is to the second gateway; the first one is taken at once
+		o.replaced(gateway.Patience)
+		o.waits("though it was seen with one path before")
+		time.Sleep(gateway.Patience)
+		o.goesOn("after that", "HostsLosePath")
 	})
 }
 

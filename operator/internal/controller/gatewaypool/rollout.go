@@ -3,6 +3,7 @@ package gatewaypool
 import (
 	"context"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -40,30 +41,29 @@ func (p *pools) rollOut(ctx context.Context, r *v1alpha1.GatewayPool, gateways [
 		mirror.Condition(r, v1alpha1.ConditionProgressing, metav1.ConditionFalse, "Settled", "", r.Generation)
 		return nil
 	case next == nil:
+		p.keepWait(r, before.over(time.Now()))
 		p.progress(r, "InProgress", out)
 		return nil
 	case r.Spec.Rollout.Paused:
 		p.progress(r, "Paused", next.why+" waits: rollout.paused is set")
 		return nil
 	case out != "":
+		p.keepWait(r, before.over(time.Now()))
 		p.progress(r, "InProgress", fmt.Sprintf("%s waits: %s", next.why, out))
 		return nil
 	}
 	if why, err := p.blocked(ctx, r, next.gateway); err != nil {
 		return err
 	} else if why != "" {
+		p.keepWait(r, before.over(time.Now()))
 		return &mirror.Problem{Reason: "RolloutBlocked", Message: fmt.Sprintf("%s waits: %s", next.why, why),
 			Progressing: "WaitsForRedundancy"}
 	}
-	alone, err := p.stranded(ctx, r, next.gateway, gateways)
+	stranded, err := p.stranded(ctx, r, gateways)
 	if err != nil {
 		return err
 	}
-	if len(alone) > 0 {
-		return p.waitOrTake(ctx, r, next, before, alone)
-	}
-	p.progress(r, "InProgress", next.why)
-	return next.take(ctx)
+	return p.waitOrTake(ctx, r, next, before, stranded)
 }
 
 func (p *pools) progress(r *v1alpha1.GatewayPool, reason, message string) {

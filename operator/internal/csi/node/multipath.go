@@ -21,10 +21,10 @@ type multipathMap struct {
 	device, name string
 	// number is major:minor.
 	number string
-	// paths are the disks below it, running how many of them the kernel takes for well.
-	paths   []string
-	running int
-	bytes   int64
+	// paths are the disks below it, running how many of them the kernel takes for well, away those whose session iscsid mends.
+	paths         []string
+	running, away int
+	bytes         int64
 }
 
 func (m *multipathMap) node() string { return "/dev/" + m.device }
@@ -49,8 +49,11 @@ func (s *Service) find(a attachment.Attachment) (found *multipathMap, err error)
 			for _, slave := range slaves {
 				name := filepath.Base(slave)
 				found.paths = append(found.paths, name)
-				if text(s.sysfs, "block", name, "device/state") == "running" {
+				switch text(s.sysfs, "block", name, "device/state") {
+				case "running":
 					found.running++
+				case "blocked", "transport-offline":
+					found.away++
 				}
 			}
 		}
@@ -148,6 +151,27 @@ func (s *Service) joined(ctx context.Context, a attachment.Attachment, all []pat
 			}
 		}
 		return "", nil
+	})
+	return found, err
+}
+
+// returnBound is how long a path is waited for that may come back: as long as hosts do by what `sluicectl host-config` gives them.
+const returnBound = time.Minute
+
+// returned waits for a path where all of a map are away: what pods have written and the machine has not would be lost, for an outage
+// that ends in a moment. Where sessions have ended, or disks were removed, nothing comes back.
+func (s *Service) returned(ctx context.Context, a attachment.Attachment, found *multipathMap) (_ *multipathMap, err error) {
+	if found == nil || found.running > 0 || found.away == 0 {
+		return found, nil
+	}
+	slog.WarnContext(ctx, "no path is left just now: one is waited for, to write what is not written", "map", found.name)
+	ctx, cancel := context.WithTimeout(ctx, returnBound)
+	defer cancel()
+	_ = until(ctx, func() (string, error) { // not in time: found says so
+		if found, err = s.find(a); err != nil || found == nil || found.running > 0 || found.away == 0 {
+			return "", err
+		}
+		return "a path", nil
 	})
 	return found, err
 }

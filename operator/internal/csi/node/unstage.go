@@ -51,6 +51,9 @@ func (s *Service) detach(ctx context.Context, staged *record) error {
 	if err != nil {
 		return err
 	}
+	if found, err = s.returned(ctx, staged.Attachment, found); err != nil {
+		return err
+	}
 	s.unqueue(ctx, found)
 	if !staged.Block {
 		if err := s.unmount(ctx, staged.Staging); err != nil {

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc/codes"
 
 	"sluice.dev/sluice/operator/internal/csi/host"
@@ -43,6 +44,67 @@ func TestAVolumeWhoseSessionsEndedIsUnstagedAndWhatWaitsForItFailsFirst(t *testi
 		if flushed := m.commands("--flushbufs"); len(flushed) > 0 {
 			t.Errorf("a device without paths is written to: %v", flushed)
 		}
+	})
+}
+
+// outage breaks all sessions, as when gateways do not answer; the function it returns mends them.
+func (m *machine) outage() (end func()) {
+	put := func(session, disk string) {
+		m.mutex.Lock()
+		defer m.mutex.Unlock()
+		for _, one := range m.glob("class/iscsi_session/*") {
+			m.put(session+"\n", filepath.Join(one, "state"))
+		}
+		for _, one := range m.glob("devices/platform/host*/session*/target*/*") {
+			m.put(disk+"\n", filepath.Join(one, "state"))
+		}
+	}
+	put("FAILED", "transport-offline")
+	return func() { put(stateLoggedIn, "running") }
+}
+
+func TestWhatIsNotWrittenYetIsWrittenWhenAllPathsAreAwayForAMomentOnly(t *testing.T) {
+	for name, capability := range map[string]*csi.VolumeCapability{"file system": fileSystem(), "raw block": rawBlock()} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m := newMachine(t)
+				v := m.volume(m.start(), capability)
+				if err := v.stage(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				end := m.outage()
+				time.AfterFunc(returnBound-time.Second, end)
+				if err := v.unstage(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				if failed := append(m.commands("disablequeueing"), m.commands("fail_if_no_path")...); len(failed) > 0 {
+					t.Errorf("what waits for a path was made to fail: %v", failed)
+				}
+				if len(m.commands("--flushbufs")) == 0 {
+					t.Error("nothing was written out")
+				}
+				m.nothingLeft()
+			})
+		})
+	}
+}
+
+func TestPathsThatDoNotComeBackHoldUpNoUnstage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMachine(t)
+		v := staged(t, m)
+		m.outage()
+		begun := time.Now()
+		if err := v.unstage(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(begun); took < returnBound || took > callBound {
+			t.Errorf("the call took %s", took)
+		}
+		if len(m.commands("fail_if_no_path")) == 0 {
+			t.Error("umount would wait for ever")
+		}
+		m.nothingLeft()
 	})
 }
 

@@ -1,0 +1,84 @@
+package test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// may asks the API server whether the operator's user, who has the roles of config/rbac, may do something to a resource.
+func may(t *testing.T, verb, namespace, group, resource, name string) bool {
+	t.Helper()
+	resource, subresource, _ := strings.Cut(resource, "/")
+	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+		User: "sluice-operator", Groups: []string{"system:authenticated"},
+		ResourceAttributes: &authorizationv1.ResourceAttributes{
+			Verb: verb, Namespace: namespace, Group: group, Resource: resource, Subresource: subresource, Name: name},
+	}}
+	if err := the.client.Create(t.Context(), review); err != nil {
+		t.Fatal(err)
+	}
+	return review.Status.Allowed
+}
+
+// others are kinds of others by which an account becomes the owner of a namespace, or of the cluster.
+var others = []struct{ group, resource string }{
+	{"", "pods"}, {"", "pods/exec"}, {"", "pods/ephemeralcontainers"}, {"", "services"}, {"", "secrets"}, {"", "configmaps"},
+	{"", "serviceaccounts/token"}, {"", "nodes"}, {"", "namespaces"}, {"apps", "deployments"}, {"apps", "daemonsets"}, {"batch", "jobs"},
+	{"policy", "poddisruptionbudgets"}, {"coordination.k8s.io", "leases"}, {"rbac.authorization.k8s.io", "roles"},
+	{"rbac.authorization.k8s.io", "clusterrolebindings"}, {"admissionregistration.k8s.io", "validatingwebhookconfigurations"},
+}
+
+func TestInOtherNamespacesTheOperatorWritesNothingOfOthers(t *testing.T) {
+	for _, kind := range others {
+		for _, verb := range []string{"create", "update", "patch", "delete", "deletecollection"} {
+			for _, namespace := range []string{"shop", "kube-system", metav1.NamespaceAll} {
+				if may(t, verb, namespace, kind.group, kind.resource, "") {
+					t.Errorf("it may %s %s in %q", verb, kind.resource, namespace)
+				}
+			}
+		}
+	}
+	for _, resource := range []string{"pods", "services", "configmaps"} {
+		if may(t, "list", "shop", "", resource, "") {
+			t.Errorf("it may list %s of the namespace shop", resource)
+		}
+	}
+}
+
+func TestInItsNamespaceTheOperatorHoldsItsOwnLeaseAndNoOther(t *testing.T) {
+	for _, verb := range []string{"get", "update", "patch"} {
+		if !may(t, verb, systemNamespace, "coordination.k8s.io", "leases", "sluice-operator") {
+			t.Errorf("it may not %s its lease", verb)
+		}
+		if may(t, verb, systemNamespace, "coordination.k8s.io", "leases", "external-attacher-leader-csi-sluice-dev") {
+			t.Errorf("it may %s another one's lease", verb)
+		}
+	}
+	for _, resource := range []string{"pods/exec", "serviceaccounts/token", "configmaps"} {
+		if may(t, "create", systemNamespace, "", resource, "") {
+			t.Errorf("it may create %s", resource)
+		}
+	}
+}
+
+func TestWhoLeadsIsToldAsAnEventOfTheLease(t *testing.T) {
+	eventually(t, func() error {
+		var all corev1.EventList
+		if err := the.client.List(context.Background(), &all, client.InNamespace(systemNamespace)); err != nil {
+			return err
+		}
+		for _, e := range all.Items {
+			if e.InvolvedObject.Kind == "Lease" && e.Reason == "LeaderElection" {
+				return nil
+			}
+		}
+		return fmt.Errorf("of %d events none is the lease's", len(all.Items))
+	})
+}
