@@ -74,11 +74,11 @@ func TestEachRuleThatIsBrokenIsFoundOut(t *testing.T) {
 		"references":                  {simtest.NoReferences, steps, 1, []string{"while it is held by"}},
 		"jobs hold what they are for": {simtest.NoJobGuard, 3 * steps, 1, []string{"left behind", "before its image"}},
 		"a gateway's finalizer":       {simtest.NoFinalizer, steps, 1, []string{"while it owns", "while it exports"}},
-		"a record as it was seen":     {simtest.NoRecordGuard, steps, 973, []string{"is taken for", "may write"}},
+		"a record as it was seen":     {simtest.NoRecordGuard, steps, 3157, []string{"is taken for", "may write"}},
 		"a fence that is done":        {simtest.NoFence, steps, 1, []string{"is noted to be fenced"}},
 		"a client that is recorded":   {simtest.NoRecord, steps, 1, []string{"is taken for", "may write"}},
 		"the load before serving":     {simtest.NoLoad, 3 * steps, 1, []string{"which is over", "may write"}},
-		"clients that are known":      {simtest.UnknownIsFenced, steps, 774, []string{"not known"}},
+		"clients that are known":      {simtest.UnknownIsFenced, steps, 4538, []string{"not known"}},
 		"who looks for the lost":      {simtest.PathSetsOnly, steps, 1, []string{"finds no owner, though"}},
 	} {
 		t.Run(name, func(t *testing.T) {
