@@ -16,7 +16,7 @@ inline constexpr unsigned kRingEntries = 1024;                      // submissio
 inline constexpr unsigned kReceiveBuffers = 16;                     // hot receive ring, per reactor
 inline constexpr uint32_t kReceiveBufferSize = 65536;               // bytes
 inline constexpr size_t kDefaultReactorMemory = size_t{256} << 20;  // buffer pool, configurable
-inline constexpr size_t kMinReactorMemory = size_t{32} << 20;
+inline constexpr size_t kMinReactorMemory = size_t{72} << 20;
 inline constexpr size_t kMaxReactorMemory = size_t{64} << 30;
 
 // --- connections
@@ -116,6 +116,10 @@ inline constexpr unsigned kMaxSendVectors = 512;       // iovecs per gathered se
 
 // --- SCSI
 inline constexpr uint32_t kMaxTransferBytes = 32u << 20;  // VPD B0 maximum transfer length
+static_assert(kMinReactorMemory - kMinReactorMemory / kReceiveReserve / 2 -
+                      kReceiveBuffers * kReceiveBufferSize >=
+                  2 * size_t{kMaxTransferBytes},
+              "R14: the largest write waits for ever beside one peer that reads nothing");
 inline constexpr uint32_t kOptimalTransferBytes = 1u << 20;
 inline constexpr uint32_t kMaxCompareAndWriteBlocks = 255;
 inline constexpr uint32_t kMaxUnmapDescriptors = 256;

@@ -129,9 +129,10 @@ class Applier {
     for (const LunRef& ref : changes_.caches_changed) {
       lun::Unit& unit = *units_.at(ref.uuid);
       const bool on = config_of(ref.uuid).spec.write_cache;
-      if (unit.backend().write_cache() == on) continue;  // a host has set it already
+      const bool was = unit.write_cache();
       const Result<void> done = lun::set_write_cache(unit, on);
       if (!done) return Error{ref.text() + ": " + done.error()};
+      if (was == on) continue;  // a host has set it already
       unit.raise_attention(kModeParametersChanged, nullptr);
     }
     return {};

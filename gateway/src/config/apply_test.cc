@@ -178,6 +178,7 @@ TEST_F(Reload, TheWriteCacheIsSwitchedInPlace) {
   ASSERT_TRUE(done.ok()) << done.error();
   EXPECT_EQ(unit(0), before);
   EXPECT_NE(before->backend().write_cache(), was);
+  EXPECT_NE(before->default_write_cache(), was) << "a reset leaves it as configured";
 }
 
 TEST_F(Reload, ABackendThatFailsToOpenLeavesEverythingAsItWas) {

@@ -164,7 +164,7 @@ TEST(Diff, DiscoveryAndLogLevelChangeLive) {
 TEST(Diff, GlobalsWaitForARestartAndKeepTheirValue) {
   const Changes changes = changed(
       "",
-      "listen: [{address: 127.0.0.1:9}]\ngateway-number: 2\nreactors: 64\nreactor-memory: 64MiB\n"
+      "listen: [{address: 127.0.0.1:9}]\ngateway-number: 2\nreactors: 64\nreactor-memory: 72MiB\n"
       "metrics: 127.0.0.1:1\nadmin-socket: /x\nstate-directory: /y\ncore-dumps: on\n"
       "tcp-congestion: reno\nbusy-poll: 50us\niscsi: {initial-r2t: on}\nconnections: {max: 5}\n"
       "log: {format: json}\n");

@@ -71,10 +71,10 @@ const Fault kValues[] = {
     {"NumberHuge", "reactors: 99999999999999999999999\n",
      "g.yaml:1: reactors: got '99999999999999999999999', allowed 1 to 64"},
     {"SizeTooSmall", "reactor-memory: 1MiB\n",
-     "g.yaml:1: reactor-memory: got 1MiB, allowed 32MiB to 64GiB"},
+     "g.yaml:1: reactor-memory: got 1MiB, allowed 72MiB to 64GiB"},
     {"SizeDecimal", "reactor-memory: 1GB\n",
      "g.yaml:1: reactor-memory: '1GB' has an unknown unit; use B, KiB, MiB, GiB or TiB (powers of "
-     "1024); allowed 32MiB to 64GiB"},
+     "1024); allowed 72MiB to 64GiB"},
     {"DurationWithoutUnit", "connections: {login-timeout: 15}\n",
      "g.yaml:1: connections.login-timeout: '15' is not a duration; write a whole number and us, "
      "ms, s or m, as in 1500ms; allowed 1s to 1m"},

@@ -24,6 +24,7 @@ void Session::pump_data_out(Task* task) {
 bool Session::has_room(Task& task) const {
   const size_t need = task.wanted - task.solicited;
   lun::Itl& itl = *task.command.itl;
+  if (turn_of_another(task)) return false;
   if (admitted_ != 0) {
     if (data_held_ + need > limits::kSessionMemory) return false;
     // A LUN that answers nothing leaves others of the session a part.
@@ -31,6 +32,20 @@ bool Session::has_room(Task& task) const {
     if (itl.asked_for != 0 && itl.asked_for + need > limits::kLunShare * left) return false;
   }
   return shard_.write_memory.admits(itl, need, task.held, task.refused_since);
+}
+
+// Others of the session take all that comes back of its memory, small ones, while a large one of a
+// LUN that has none of it waits. So it has a turn now and then, as in write_memory.h, short enough
+// that a LUN which hangs holds up the others for a little only.
+bool Session::turn_of_another(const Task& task) const {
+  const auto first = std::ranges::find_if(
+      budget_waiters_, [](const Task* t) { return t->command.itl->asked_for == 0; });
+  if (first == budget_waiters_.end() || *first == &task) return false;
+  const Task& late = **first;
+  const size_t both = size_t{late.wanted - late.solicited} + (task.wanted - task.solicited);
+  if (data_held_ + both <= limits::kSessionMemory) return false;
+  constexpr Nanos kRound = limits::kMemoryPatience + limits::kMemoryTurn;
+  return (shard_.now - late.waits_since) % kRound >= limits::kMemoryPatience;
 }
 
 bool Session::admit(Task* task) {
@@ -58,6 +73,7 @@ void Session::let_in(Task* task, uint32_t bytes) {
 
 void Session::wait_for_budget(Task* task) {
   if (std::exchange(task->waits_for_budget, true)) return;
+  task->waits_since = shard_.now;
   budget_waiters_.push_back(task);
   if (!std::exchange(waits_for_memory_, true)) shard_.write_memory.wait(*this);
 }

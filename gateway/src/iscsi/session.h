@@ -128,6 +128,7 @@ class Session {
   bool admit(Task* task);
   void let_in(Task* task, uint32_t bytes);
   bool has_room(Task& task) const;
+  bool turn_of_another(const Task& task) const;
   void wait_for_budget(Task* task);
   void resume_budget_waiters();
   uint32_t next_burst(const Task& task) const;

@@ -59,6 +59,7 @@ struct Task {
   uint8_t bursts = 0;     // R2Ts in flight, oldest first
   std::array<Burst, limits::kMaxOutstandingR2t> burst;
   bool waits_for_budget = false;
+  Nanos waits_since = 0;         // ... since then
   Nanos refused_since = 0;       // the reactor had no memory for it (write_memory.h)
   uint64_t admission = 0;        // when the budget let it in: counts up
   uint32_t outstanding = 0;      // bytes asked for by R2Ts that have not come

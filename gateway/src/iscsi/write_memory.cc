@@ -14,13 +14,18 @@ namespace {
 // Woken in one go; the others are next.
 constexpr size_t kWokenAtOnce = 8;
 
+// Data that finds no other memory may stay in these.
+constexpr size_t kReceiveRing = size_t{limits::kReceiveBuffers} * limits::kReceiveBufferSize;
+
 size_t above(size_t bytes, size_t reserve) { return bytes > reserve ? bytes - reserve : 0; }
 
 }  // namespace
 
-size_t& WriteMemory::held_by(lun::Itl& itl) const {
-  return itl.unit().statistics().lane(lane_.reactor).data_out_held;
+lun::UnitStatistics::Lane& WriteMemory::unit_lane(lun::Itl& itl) const {
+  return itl.unit().statistics().lane(lane_.reactor);
 }
+
+size_t& WriteMemory::held_by(lun::Itl& itl) const { return unit_lane(itl).data_out_held; }
 
 bool WriteMemory::admits(lun::Itl& itl, size_t bytes, size_t own, Nanos& since) {
   const size_t budget = lane_.buffers->budget();
@@ -28,13 +33,18 @@ bool WriteMemory::admits(lun::Itl& itl, size_t bytes, size_t own, Nanos& since) 
   const size_t room = above(free(), reserve);
   const size_t held = held_by(itl) - own;
   const bool fits = bytes <= above(free(), reserve / 2);
-  // One that is alone needs not fit: memory may be small, and a transfer large. Two of them would
-  // wait for each other.
-  if (held == 0) return admits_first(since, fits || (held_ == own && room != 0));
-  if (turn_of_another(since)) return false;
-  // The first of a nexus: others that write to the same unit would keep it out for ever.
-  if (itl.asked_for == 0 && fits && free() > budget / limits::kFirstWriteReserve) return true;
-  return held + 2 * bytes <= room;
+  // One that is alone needs not leave a reserve. Two of them would wait for each other.
+  if (held == 0) {
+    const bool alone = held_ == own && room != 0 && bytes <= free() + kReceiveRing;
+    return admits_first(since, fits || alone, true);
+  }
+  const bool shares = held + 2 * bytes <= room;
+  if (itl.asked_for != 0) return !turn_of_another(since) && shares;
+  // The first of a nexus: others that write to the same unit would keep it out for ever. A turn it
+  // has in a unit that gives memory back; what hangs would hold up the others for nothing.
+  const bool first = fits && free() > budget / limits::kFirstWriteReserve;
+  const Nanos given_back = unit_lane(itl).data_out_given_back;
+  return admits_first(since, shares || first, since != 0 && given_back > since);
 }
 
 // As much as is free, as for writes: many peers that read slowly would otherwise leave the reactor
@@ -45,14 +55,14 @@ bool WriteMemory::admits_read(size_t bytes, size_t waiting, Nanos& since) {
   if (waiting == 0) {
     // A first read may be larger than that, but not at the cost of what others will send.
     const size_t most = promised_ != 0 ? limits::kMaxTransferBytes : budget / 4;
-    return admits_first(since, free() >= reserve / 2 + std::min(bytes, most));
+    return admits_first(since, free() >= reserve / 2 + std::min(bytes, most), true);
   }
   if (turn_of_another(since)) return false;
   return waiting + bytes <= std::min<size_t>(limits::kMaxOutputBytes, above(free(), reserve));
 }
 
 // A large one would never find room while others, small ones, take all that comes back.
-bool WriteMemory::admits_first(Nanos& since, bool fits) {
+bool WriteMemory::admits_first(Nanos& since, bool fits, bool may_have_turn) {
   if (turn_of_another(since)) return false;
   if (fits) {
     if (late_ == &since) late_ = nullptr;
@@ -61,7 +71,7 @@ bool WriteMemory::admits_first(Nanos& since, bool fits) {
   const Nanos now = *lane_.now;
   if (since == 0 || had_turn_ == &since) since = now;
   if (had_turn_ == &since) had_turn_ = nullptr;
-  if (!late_ || since < late_since_) {
+  if (may_have_turn && (!late_ || since < late_since_)) {
     late_ = &since;
     late_since_ = since;
   }
@@ -98,6 +108,7 @@ void WriteMemory::release(lun::Itl& itl, size_t bytes, size_t promised) {
   held_ -= bytes;
   promised_ -= promised;
   held_by(itl) -= bytes;
+  if (bytes != 0) unit_lane(itl).data_out_given_back = *lane_.now;
   if (waiting_.empty() || wakes_) return;
   wakes_ = true;
   // Later: whatever ended this command may be about to end others, and sessions.

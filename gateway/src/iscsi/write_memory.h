@@ -15,6 +15,7 @@
 #include "base/buffer.h"
 #include "base/clock.h"
 #include "lun/nexus.h"
+#include "lun/statistics.h"
 
 namespace sluice::iscsi {
 
@@ -49,8 +50,9 @@ class WriteMemory {
   void leave(const Session& session);
 
  private:
-  bool admits_first(Nanos& since, bool fits);
+  bool admits_first(Nanos& since, bool fits, bool may_have_turn);
   bool turn_of_another(const Nanos& since);
+  lun::UnitStatistics::Lane& unit_lane(lun::Itl& itl) const;
   size_t& held_by(lun::Itl& itl) const;
   void wake();
 

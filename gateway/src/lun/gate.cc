@@ -14,13 +14,16 @@ scsi::Sense attention_sense(UnitAttention ua) {
 }
 
 // What a host that may only read is refused: everything that changes blocks or the unit's mode, in
-// person or through a third-party copy.
-bool changes_unit(const scsi::CommandInfo& info) {
+// person or through a third-party copy, and to stop it, for then nobody could write.
+bool changes_unit(const Command& command) {
+  const scsi::CommandInfo& info = *command.info;
   switch (info.operation) {
     case scsi::Operation::kExtendedCopy:
     case scsi::Operation::kWriteUsingToken:
     case scsi::Operation::kModeSelect:
       return true;
+    case scsi::Operation::kStartStopUnit:
+      return (command.full_cdb()[4] & 0x01) == 0;  // START
     default:
       return info.flags & scsi::kMediumWrite;
   }
@@ -45,7 +48,7 @@ uint64_t refresh_rights(Unit& unit, Itl& itl, uint64_t word) {
 }
 
 bool passes_reservations(Unit& unit, Command& command) {
-  bool allowed = command.itl->rights.allow(command.info->flags);
+  bool allowed = command.itl->rights.allow(scsi::flags_of(*command.info, command.full_cdb()));
   if (!command.itl->rights.everything && concerns_reservations(command.info->operation)) {
     const std::lock_guard lock(unit.mutex());
     allowed = unit.reservations().allows(command.nexus->id(), *command.info);
@@ -77,7 +80,7 @@ bool passes_protection(Command& command) {
   if (protection == Protection::kMedium) {
     // What is unknown is refused by whoever executes it.
     if (!command.info || !(command.info->flags & scsi::kMediumWrite)) return true;
-  } else if (command.info && !changes_unit(*command.info)) {
+  } else if (command.info && !changes_unit(command)) {
     return true;
   }
   // INVALID COMMAND OPERATION CODE: who knows what an unknown one changes.

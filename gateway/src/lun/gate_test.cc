@@ -29,6 +29,17 @@ TEST_F(GateTest, AReservationOfAnotherNexusConflicts) {
   EXPECT_EQ(start(*a, read16(0, 1)).command.status, Status::kGood);
 }
 
+// SBC-4 §4.17
+TEST_F(GateTest, WhoeverReservedAUnitOthersMayStartButNotStopIt) {
+  auto a = open("a");
+  auto b = open("b");
+  reserve(*unit, a->id());
+  EXPECT_EQ(start(*b, Bytes{0x1b, 0, 0, 0, 0, 0}).command.status, Status::kReservationConflict);
+  EXPECT_EQ(start(*a, Bytes{0x1b, 0, 0, 0, 0, 0}).command.status, Status::kGood);
+  EXPECT_EQ(start(*b, Bytes{0x1b, 0, 0, 0, 1, 0}).command.status, Status::kGood);
+  EXPECT_FALSE(unit->stopped());
+}
+
 TEST_F(GateTest, AConflictIsFoundBeforeAnyDataIsAskedFor) {
   auto a = open("a");
   auto b = open("b");

@@ -109,6 +109,7 @@ class UnitStatistics {
     // Not told to anybody: bytes of data-out that the transport keeps here for commands of the
     // unit, or will (iscsi/write_memory.h).
     size_t data_out_held = 0;
+    Nanos data_out_given_back = 0;  // some of it, last
 
     // Counts a command that ended; how long it took goes into what is returned, once it is known
     // (lun/latency_log.h).

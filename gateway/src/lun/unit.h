@@ -34,6 +34,7 @@ class RangeTable;
 class Reservations;
 class ReservationStore;
 class UnitStatistics;
+struct CacheSettling;
 struct Closing;
 struct Qos;
 struct Registration;
@@ -136,6 +137,7 @@ class Unit : public std::enable_shared_from_this<Unit> {
   void open_locked(std::shared_ptr<backend::Backend> backend,
                    std::shared_ptr<ReservationStore> store, ReservationState reservations);
   std::shared_ptr<backend::Backend> close_locked();  // returns what it had
+  std::shared_ptr<backend::Backend> shared_backend_locked() const { return backend_; }
   void reshape_locked(Shape shape);
   void set_role_locked(const Role& role);  // and the gate with it; raises 2A/06 where R10 wants it
   bool opened_locked() const { return opened_; }
@@ -179,10 +181,12 @@ class Unit : public std::enable_shared_from_this<Unit> {
   void poll_health();                   // control thread, about once a second
   Result<void> check_medium() const;    // ok where there is no backend; any thread but a reactor
   bool write_cache() const;             // any thread
-  // While it is said to be off and isn't yet (lun/write_cache.h); any thread, may overlap.
-  bool cache_settling() const { return settling_.load(std::memory_order_acquire) != 0; }
-  void cache_settles() { settling_.fetch_add(1, std::memory_order_acq_rel); }
-  void cache_settled() { settling_.fetch_sub(1, std::memory_order_acq_rel); }
+  // What hosts are told of it: on until it is off for good. Any thread.
+  bool told_write_cache() const;
+  // Not null while it is said to be off and isn't yet; lun/write_cache.h.
+  std::shared_ptr<CacheSettling>& cache_settling_locked() { return cache_settling_; }
+  bool cache_settling() const;
+  void set_default_write_cache(bool on) { default_write_cache_ = on; }
   void medium_lost();              // an I/O found the medium gone: NOT READY until poll_health
   void set_stopped(bool stopped);  // START STOP UNIT
   bool stopped() const { return stopped_.load(std::memory_order_relaxed); }
@@ -226,13 +230,13 @@ class Unit : public std::enable_shared_from_this<Unit> {
   scsi::Support support_;
   scsi::BlockLimits limits_;
   std::atomic<bool> default_write_cache_;
-  std::atomic<unsigned> settling_{0};
   mutable std::mutex mutex_;
   Role role_;
   std::atomic<uint64_t> epoch_{0};
   bool opened_ = true;
   bool placed_ = true;  // it has had a role
   std::shared_ptr<Closing> closing_;
+  std::shared_ptr<CacheSettling> cache_settling_;
   Lane lane_;
   std::atomic<unsigned> held_{0};
   std::unique_ptr<Bandwidth> bandwidth_;

@@ -38,6 +38,16 @@ Result<void> Unit::check_medium() const { return shared_backend()->check(); }
 
 bool Unit::write_cache() const { return shared_backend()->write_cache(); }
 
+bool Unit::told_write_cache() const {
+  const std::lock_guard lock(mutex_);
+  return cache_settling_ || backend_->write_cache();
+}
+
+bool Unit::cache_settling() const {
+  const std::lock_guard lock(mutex_);
+  return cache_settling_ != nullptr;
+}
+
 bool Unit::hold() {
   if (held_.fetch_add(1, std::memory_order_relaxed) < limits::kMaxHeldPerUnit) return true;
   unhold();

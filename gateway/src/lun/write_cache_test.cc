@@ -83,6 +83,35 @@ TEST_F(WriteCacheTest, AFlushThatFailsIsToldAndLeavesTheCacheOn) {
   EXPECT_EQ(start(*b, test_unit_ready()).command.status, Status::kGood) << "nothing changed";
 }
 
+// One that came meanwhile, from a reactor that hadn't seen the first yet.
+TEST_F(WriteCacheTest, TwoWhoTurnItOffAreToldTheSame) {
+  for (const int64_t fate : {-EIO, 0}) {
+    backend->cache = backend->holds = true;
+    backend->fail_with = fate;
+    Task& one = select(*a, false);
+    int64_t other = 1;
+    ASSERT_TRUE(
+        turn_cache_off(*unit, b->lane(), [&](const backend::Io& io) { other = io.result; }));
+    backend->release_one();
+    backend->fail_with = -EIO - fate;
+    backend->release_all();
+    reactors.run();
+    EXPECT_EQ(one.command.status == Status::kGood, fate == 0);
+    EXPECT_EQ(other, fate);
+    EXPECT_EQ(backend->cache, fate != 0) << "as they were told";
+  }
+}
+
+TEST_F(WriteCacheTest, WhoTurnsItOnMeanwhileComesAfterThat) {
+  backend->holds = true;
+  Task& off = select(*a, false);
+  EXPECT_EQ(turn_cache_on(*unit), std::nullopt);
+  EXPECT_FALSE(backend->cache);
+  backend->release_all();
+  EXPECT_TRUE(off.done());
+  EXPECT_EQ(turn_cache_on(*unit), true);
+}
+
 TEST_F(WriteCacheTest, WhatTheDeviceSaysOfTheFlushIsToldAsItCame) {
   backend->fail_with = -EIO;
   backend->answer.status = static_cast<uint8_t>(Status::kCheckCondition);
@@ -166,6 +195,48 @@ TEST_F(WriteCacheTest, ControlThreadsWaitForTheFlushAndAreToldOfItsFailure) {
   EXPECT_NE(failed.error().find("Input/output error"), std::string::npos);
   EXPECT_TRUE(unit->write_cache() && !unit->cache_settling());
   c->close(false, [] {});
+}
+
+// With a cache that is on when the unit is opened.
+class CachedTest : public WriteCacheTest {
+  void prepare_backend(TestBackend& memory) override { memory.cache = true; }
+};
+
+TEST_F(CachedTest, AResetLeavesItAsTheAdministratorSetIt) {
+  const auto reset = [this] {
+    a->logical_unit_reset(0, [] {});
+    reactors.run();
+    EXPECT_EQ(start(*a, test_unit_ready()).sense(), 0x062903u);
+  };
+  ASSERT_TRUE(select(*a, false).done());
+  ASSERT_FALSE(backend->cache);
+  reset();
+  EXPECT_TRUE(backend->cache);
+  // Off already, by a host: from now on for good.
+  ASSERT_TRUE(select(*a, false).done());
+  ASSERT_FALSE(backend->cache);
+  ASSERT_TRUE(set_write_cache(*unit, false).ok());
+  reset();
+  EXPECT_FALSE(backend->cache);
+  ASSERT_TRUE(set_write_cache(*unit, true).ok());
+  reset();
+  EXPECT_TRUE(backend->cache);
+}
+
+TEST_F(CachedTest, AResetToOnIsAnsweredAfterAFlushThatTurnsItOff) {
+  backend->holds = true;
+  int64_t off = 1;
+  ASSERT_TRUE(turn_cache_off(*unit, b->lane(), [&](const backend::Io& io) { off = io.result; }));
+  int finished = 0;
+  a->logical_unit_reset(0, [&finished] { ++finished; });
+  reactors.run();
+  EXPECT_EQ(finished, 0);
+  EXPECT_FALSE(backend->cache) << "who turned it off isn't told yet";
+  backend->release_all();
+  reactors.run();
+  EXPECT_EQ(off, 0);
+  EXPECT_EQ(finished, 1);
+  EXPECT_TRUE(backend->cache);
 }
 
 TEST_F(WriteCacheTest, AFixedCacheIsRefused) {

@@ -37,6 +37,12 @@ TEST_F(ReadOnlyHost, ReadsButIsRefusedEveryChange) {
   EXPECT_EQ(writer_.execute(read16(0, 1), 512).data, Bytes(512)) << "nothing was written";
 }
 
+TEST_F(ReadOnlyHost, CantStopTheUnitUnderThoseThatWrite) {
+  EXPECT_EQ(reader_.execute(hex("1b 00 00 00 00 00"), 0).sense_key, 7);
+  EXPECT_EQ(writer_.execute(write16(0, 1), 0, Bytes(512, 1)).status, 0);
+  EXPECT_EQ(reader_.execute(hex("1b 00 00 00 01 00"), 0).status, 0) << "to start it does no harm";
+}
+
 TEST_F(ReadOnlyHost, SeesItsLunsAsWriteProtectedWhileOthersWrite) {
   const auto mode = reader_.execute(hex("1a 00 3f 00 04 00"), 4);
   ASSERT_EQ(mode.data.size(), 4u);

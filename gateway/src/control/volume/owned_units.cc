@@ -37,6 +37,10 @@ class Door final : public UnitDoor {
   void serve(std::unique_ptr<backend::Backend> backend, lun::ReservationState state,
              uint64_t epoch) override {
     const std::lock_guard lock(one_);
+    // At the last owner a host may have turned it off, and rely on that (DESIGN R12).
+    if (backend->write_cache()) {
+      unit_->raise_owners_attention(kModeParametersChanged, nullptr, boot_time());
+    }
     lun::serve(*unit_, reactors_, std::move(backend), store_, std::move(state), epoch, self_);
   }
   void follow(const lun::Role& role) override {
@@ -63,19 +67,26 @@ class Door final : public UnitDoor {
       lun::reshape(*unit_, shape);
       return {};
     }
-    const std::shared_ptr<backend::Backend> backend = unit_->shared_backend();
-    // A host may have turned its cache on or off (MODE SELECT): that stays until the order changes.
-    if (std::exchange(cache_, volume.write_cache()) != volume.write_cache() &&
-        backend->write_cache() != volume.write_cache()) {
-      Result<void> set = lun::set_write_cache(*unit_, volume.write_cache());
-      if (!set) return set;
-      unit_->raise_owners_attention(kModeParametersChanged, nullptr, boot_time());
-    }
-    if (shape.size_bytes <= backend->size_bytes()) return {};
-    return unit_->resize(shape.size_bytes);
+    const Result<void> cached = order_cache(volume.write_cache());
+    const bool grows = shape.size_bytes > unit_->shared_backend()->size_bytes();
+    const Result<void> grown = grows ? unit_->resize(shape.size_bytes) : Result<void>();
+    return cached ? grown : cached;
   }
 
  private:
+  // A host may have turned its cache on or off (MODE SELECT): that stays until the order changes.
+  // What fails is tried again; what goes on is not waited for a second time.
+  Result<void> order_cache(bool on) {
+    if (cache_ == on) return {};
+    if (unit_->cache_settling()) return Error{"the write cache is being flushed; check the medium"};
+    const bool was = unit_->write_cache();
+    Result<void> set = lun::set_write_cache(*unit_, on);
+    if (!set) return set;
+    cache_ = on;
+    if (was != on) unit_->raise_owners_attention(kModeParametersChanged, nullptr, boot_time());
+    return {};
+  }
+
   const std::shared_ptr<lun::Unit> unit_;
   Reactors& reactors_;
   const std::shared_ptr<lun::ReservationStore> store_;

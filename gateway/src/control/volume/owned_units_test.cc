@@ -62,6 +62,37 @@ TEST_F(OwnedUnitsTest, AWriteCacheSwitchedByOrderIsToldToForwardedHostsToo) {
       << "MODE PARAMETERS CHANGED";
 }
 
+TEST_F(OwnedUnitsTest, WhoWasThereBeforeATakeoverIsToldThatTheCacheIsOn) {
+  door_->release([](bool) {});
+  reactors_.run();
+  auto cached = std::make_unique<lun::TestBackend>(kBytes);
+  cached->cache = true;
+  door_->serve(std::move(cached), {}, 2);
+  reactors_.run();
+  EXPECT_EQ(pending(kSecond), (std::vector<lun::UnitAttention>{{0x2a, 0x01}}));
+}
+
+TEST_F(OwnedUnitsTest, AWriteCacheThatCouldNotBeSwitchedIsSwitchedWhenTheOrderComesAgain) {
+  auto& backend = dynamic_cast<lun::TestBackend&>(*unit_->shared_backend());
+  wanted_.set_write_cache(true);
+  wanted_.set_size_bytes(2 * kBytes);
+  backend.cache_changeable = false;
+  EXPECT_FALSE(door_->shape(wanted_, true).ok());
+  EXPECT_EQ(unit_->blocks(), 2 * kBytes / 512) << "what else is ordered is done";
+  backend.cache_changeable = true;
+  EXPECT_TRUE(door_->shape(wanted_, true).ok());
+  EXPECT_TRUE(unit_->write_cache());
+}
+
+TEST_F(OwnedUnitsTest, WhatAResetGoesBackToIsTheWriteCacheAsOrdered) {
+  wanted_.set_write_cache(true);
+  ASSERT_TRUE(door_->shape(wanted_, true).ok());
+  EXPECT_TRUE(unit_->default_write_cache());
+  wanted_.set_write_cache(false);
+  ASSERT_TRUE(door_->shape(wanted_, true).ok());
+  EXPECT_FALSE(unit_->default_write_cache());
+}
+
 // Each gateway that shows the unit says so itself.
 TEST_F(OwnedUnitsTest, GrowingByOrderIsNotToldToForwardedHostsThatWereThereAlready) {
   wanted_.set_size_bytes(2 * kBytes);

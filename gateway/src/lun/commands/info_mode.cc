@@ -13,7 +13,7 @@ constexpr size_t kMaxLogData = 512;                // bytes; no page is longer
 scsi::ModeUnit mode_unit(const Unit& unit, const Command& command) {
   const Unit::ModeParameters mode = unit.mode();
   scsi::ModeUnit m;
-  m.current.wce = unit.cache_settling() || unit.backend().write_cache();
+  m.current.wce = unit.told_write_cache();
   m.current.d_sense = mode.descriptor_sense;
   m.current.swp = mode.software_write_protect;
   m.defaults.wce = unit.default_write_cache();
@@ -62,8 +62,9 @@ void handle_mode_select(Unit& unit, Command& command) {
   // Another one turns it off right now, and what becomes of that isn't known yet.
   if (unit.cache_settling()) return finish_status(command, scsi::Status::kBusy);
   if (now.wce) {
-    if (!unit.backend().set_write_cache(true)) return refuse_cache(command);
-    return take_mode(unit, command, now);
+    const std::optional<bool> on = turn_cache_on(unit);
+    if (!on) return finish_status(command, scsi::Status::kBusy);
+    return *on ? take_mode(unit, command, now) : refuse_cache(command);
   }
   const auto flushed = [&unit, &command, now](const backend::Io& io) {
     if (io.result >= 0) return take_mode(unit, command, now);

@@ -38,6 +38,13 @@ TEST_F(ReservationCommandsTest, EveryTypeGatesReadsAndWritesEndToEnd) {
   }
 }
 
+TEST_F(ReservationCommandsTest, ExclusiveAccessLetsOthersStartTheUnit) {
+  enlist(*a, 1);
+  reserve(*a, 1, scsi::PrType::kExclusiveAccess);
+  EXPECT_EQ(status_of(*b, {0x1b, 0, 0, 0, 1, 0}), scsi::Status::kGood);
+  EXPECT_EQ(status_of(*b, {0x1b, 0, 0, 0, 0, 0}), scsi::Status::kReservationConflict);
+}
+
 TEST_F(ReservationCommandsTest, ReservationOfAHolderThatLeavesEndsOrIsShared) {
   for (const PrType type : kAllTypes) {
     enlist(*a, 0xa);

@@ -1,0 +1,133 @@
+// Hosts that write more than there is memory for.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "scsi/sense.h"
+#include "simulation/initiator.h"
+
+namespace sluice::simulation {
+
+inline constexpr uint32_t kBytes = 4u << 20;  // of one write
+inline constexpr uint32_t kLarge = limits::kMaxTransferBytes;
+inline constexpr uint32_t kPiece = 256u << 10;
+inline constexpr uint64_t kHung = 0;  // LUNs
+inline constexpr uint64_t kLive = 1;
+
+// A host that writes to one LUN without waiting for answers.
+struct Writer {
+  explicit Writer(SimulatedConnection& connection) : host(connection) {}
+  Initiator host;
+  std::deque<pdu::Bhs> asked;
+  unsigned asked_for = 0;          // R2Ts so far
+  std::set<uint32_t> asked_tasks;  // tags of theirs
+  unsigned good = 0;
+  unsigned full = 0;  // TASK SET FULL
+
+  uint32_t start(uint64_t lun, uint32_t bytes, ByteView immediate = {}) {
+    const auto header =
+        host.command(write16(0, bytes / 512), pdu::kFlagFinal | pdu::kFlagWrite | 1, bytes, lun);
+    host.send(header, immediate);
+    return header.itt();
+  }
+  void look() {
+    for (const Answer& a : host.answers()) {
+      if (a.header.opcode() == pdu::Opcode::kR2t) {
+        asked.push_back(a.header);
+        asked_tasks.insert(a.header.itt());
+        ++asked_for;
+      }
+      if (a.header.opcode() != pdu::Opcode::kScsiResponse) continue;
+      const auto status = static_cast<scsi::Status>(a.header.data()[3]);
+      if (status == scsi::Status::kGood) ++good;
+      if (status == scsi::Status::kTaskSetFull) ++full;
+    }
+  }
+  // Sends what it was asked for. false: nothing.
+  bool answer() {
+    look();
+    if (asked.empty()) return false;
+    const pdu::Bhs r2t = asked.front();
+    asked.pop_front();
+    const std::vector<uint8_t> data(r2t.u32(44), 1);
+    host.send(host.data_out(r2t.itt(), r2t.target_transfer_tag(), 0, r2t.u32(40), true), data);
+    return true;
+  }
+};
+
+class WriteMemory : public testing::Test {
+ protected:
+  Writer& log_in(bool immediate = false) {
+    const auto n = static_cast<uint8_t>(writers_.size() + 1);
+    writers_.push_back(std::make_unique<Writer>(gateway_.connect()));
+    Writer& w = *writers_.back();
+    w.host.isid[5] = n;
+    w.host.name += std::to_string(n);
+    EXPECT_TRUE(w.host.login({"MaxBurstLength=262144", "FirstBurstLength=262144",
+                              immediate ? "ImmediateData=Yes" : "ImmediateData=No"}));
+    w.host.clear_attention(kHung);
+    w.host.clear_attention(kLive);
+    return w;
+  }
+  void answer_all() {
+    for (bool any = true; any;) {
+      any = false;
+      for (const auto& w : writers_) any = w->answer() || any;
+    }
+  }
+  bool writes(Writer& w, uint64_t lun) {
+    return w.host.execute(write16(0, kBytes / 512), 0, std::vector<uint8_t>(kBytes, 2), lun)
+               .status == 0;
+  }
+  // The unit that hung answers all that waits, and what comes then at once.
+  void let_go() {
+    gateway_.disk(kHung).hold(false);
+    gateway_.disk(kHung).release_all();
+    gateway_.run();
+    answer_all();
+  }
+  // Before anybody logs in: a transfer of the largest size fits.
+  void grow(unsigned lun) {
+    backend::Spec spec;
+    spec.kind = "memory";
+    spec.size = kLarge;
+    gateway_.replace_lun(lun, spec);
+  }
+  // Somebody else uses so much of the reactor's memory.
+  void occupy(size_t bytes) {
+    for (size_t i = 0; i < bytes; i += BufferPool::kLargest) {
+      occupied_.push_back(pool().allocate(BufferPool::kLargest));
+    }
+  }
+  // Three sessions are let in to write to one unit and send nothing yet.
+  size_t promise() {
+    for (unsigned i = 0; i < 3; ++i) {
+      Writer& w = log_in();
+      for (unsigned n = 0; n < 8; ++n) w.start(kHung, kBytes);
+    }
+    return pool().available() - gateway_.shard().write_memory.free();
+  }
+  // Hosts that read as much as they may at once, and perhaps take no answer.
+  void read(unsigned hosts, bool take) {
+    gateway_.disk(kLive).hold(true);  // so that data is read into buffers, not lent
+    for (unsigned i = 0; i < hosts; ++i) {
+      Initiator& host = log_in().host;
+      host.connection().set_reading(take);
+      host.send(host.command(read16(0, kLarge / 512), pdu::kFlagFinal | pdu::kFlagRead | 1, kLarge,
+                             kLive));
+    }
+  }
+  BufferPool& pool() { return gateway_.buffers(); }
+
+  SimulatedGateway gateway_;
+  std::vector<std::unique_ptr<Writer>> writers_;
+  std::vector<BufferRef> occupied_;
+};
+
+}  // namespace sluice::simulation
