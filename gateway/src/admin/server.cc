@@ -20,6 +20,8 @@ namespace {
 
 using nlohmann::json;
 
+constexpr std::chrono::nanoseconds kAcceptAgain(limits::kTick);
+
 std::string refusal(const std::string& message) {
   // Whatever the client sent may be quoted in it: no UTF-8 fault must end the gateway.
   return json{{"ok", false}, {"error", message}}.dump(-1, ' ', true,
@@ -50,7 +52,12 @@ class SocketServer final : public Server {
   void run() {
     while (wait_ready(listener_.get(), POLLIN, stop_.get(), Deadline::max())) {
       const Descriptor client(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
-      if (client.valid()) serve(client.get());
+      if (client.valid()) {
+        serve(client.get());
+      } else {
+        // Without a descriptor to spare whoever waits stays there: not to be asked about at once.
+        wait_ready(stop_.get(), POLLIN, -1, std::chrono::steady_clock::now() + kAcceptAgain);
+      }
     }
   }
 

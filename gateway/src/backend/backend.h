@@ -87,6 +87,7 @@ struct Io {
     iovec iov = {};
     uint64_t a = 0;
     uint64_t b = 0;
+    uint64_t seen = 0;  // what had been lost when it began (descriptor.h)
     void* p = nullptr;
   } priv;
 };

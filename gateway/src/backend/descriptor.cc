@@ -30,6 +30,9 @@ constexpr int kRwfAtomic = RWF_ATOMIC;
 constexpr int kRwfAtomic = 0x40;
 #endif
 
+// A filesystem may refuse space though it has some left, for what it keeps about data.
+constexpr uint64_t kScarce = uint64_t{16} << 20;  // bytes
+
 bool is_atomic(const Io& io) { return io.op == Op::kWrite && (io.flags & kIoAtomic) != 0; }
 
 AioOp& prepare(Io& io, AioOp::Kind kind, int fd, void (*done)(AioOp&, int32_t)) {
@@ -88,6 +91,7 @@ void Descriptor::close(std::function<void()> closed) {
 bool Descriptor::submit(Io& io, Aio& aio) {
   io.priv.backend = this;
   io.priv.aio = &aio;
+  io.priv.seen = losses_.load(std::memory_order_acquire);
   if (io.op == Op::kFlush || io.op == Op::kVouch) {
     io.result = 0;
     if (io.op == Op::kVouch || ephemeral_ || info_.read_only) return true;
@@ -137,7 +141,6 @@ bool Descriptor::transfer(Io& io) {
   const bool dsync =
       write && must_be_durable(io) && !dsync_refused_.load(std::memory_order_relaxed);
   op.rw_flags = (dsync ? RWF_DSYNC : 0) | (atomic ? kRwfAtomic : 0);
-  io.priv.b = losses_.load(std::memory_order_acquire);
   op.offset = base_ + io.offset;
   op.iov = io.priv.p ? &io.priv.iov : io.iov;
   op.iovcnt = io.priv.p ? 1 : io.iovcnt;
@@ -254,10 +257,15 @@ bool Descriptor::try_nowait(Io& io) {
   return false;
 }
 
+int64_t Descriptor::contract_errno(int64_t result) {
+  if (result == -EDQUOT) return -ENOSPC;
+  // A block that the device can't read or write; EIO is how filesystems say the same.
+  return result == -ENODATA ? -EIO : result;
+}
+
 // The contract's result from the kernel's: whole blocks, never 0.
 int64_t Descriptor::settle(const Io& io, int64_t result) const {
-  if (result == -EDQUOT) return -ENOSPC;
-  if (result < 0) return result;
+  if (result < 0) return contract_errno(result);
   const int64_t whole = result - result % block_size_;
   // Nothing where there should be something: a file that shrank under us, a device that vanished.
   if (whole == 0) return -EIO;
@@ -289,15 +297,38 @@ void Descriptor::on_transferred(AioOp& op, int32_t result) {
   io.done(io);
 }
 
+// Whether pages of the file, and it may be others', didn't reach the medium. The kernel says so in
+// the device's words: EIO, but also ENODATA, ENOLINK, ETIMEDOUT and more.
+bool Descriptor::is_loss(const Io& io, int64_t result) const {
+  switch (-result) {
+    case EOPNOTSUPP:
+    case EINVAL:
+    case EFBIG:
+    case EFAULT:
+    case EAGAIN:
+    case EINTR:
+    case ECANCELED:  // refused, or taken back, before any page was looked at
+      return false;
+    case EDQUOT:
+    case ENOSPC:
+      // A write that gets none from the filesystem has no page either. Where there is enough, or
+      // nothing was asked for, what lies beneath had none for a page (thin provisioning).
+      return io.aio.kind != AioOp::Kind::kWritev ||
+             (result == -ENOSPC && free_bytes() > io.length + kScarce);
+    default:
+      return result < 0;
+  }
+}
+
 // The kernel tells of a page that could not be written once for each open file, and we have the
 // file open once: who asks first hears of it, whosever page it was. So whoever wrote meanwhile
 // can't know, and what was only cached may be what was lost: that the next flush is told
 // (decisions/2026-11-23-errors-of-others.md).
 int64_t Descriptor::outcome(const Io& io, int64_t result) {
   if (inline_io_ == Inline::kNever) return result;  // past the page cache each has its own error
-  if (result == -EIO) losses_.fetch_add(1, std::memory_order_acq_rel);
+  if (is_loss(io, result)) losses_.fetch_add(1, std::memory_order_acq_rel);
   const uint64_t losses = losses_.load(std::memory_order_acquire);
-  bool lost = io.priv.b != losses;
+  bool lost = io.priv.seen != losses;
   if (io.op == Op::kFlush) {
     lost = flushed_at_.exchange(losses, std::memory_order_acq_rel) != losses || lost;
   }
@@ -307,7 +338,6 @@ int64_t Descriptor::outcome(const Io& io, int64_t result) {
 // Makes earlier writes durable, then completes io with `result`.
 bool Descriptor::sync(Io& io, int64_t result) {
   io.result = result;
-  if (io.op != Op::kWrite) io.priv.b = losses_.load(std::memory_order_acquire);
   io.priv.aio->submit(prepare(io, AioOp::Kind::kFdatasync, fd(), &Descriptor::on_synced));
   return false;
 }
@@ -316,7 +346,7 @@ void Descriptor::on_synced(AioOp& op, int32_t result) {
   Io& io = *static_cast<Io*>(op.context);
   auto& self = static_cast<Descriptor&>(*io.priv.backend);
   const int64_t outcome = self.outcome(io, result);
-  if (outcome < 0) io.result = outcome == -EDQUOT ? -ENOSPC : outcome;
+  if (outcome < 0) io.result = contract_errno(outcome);
   io.done(io);
 }
 

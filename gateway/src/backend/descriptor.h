@@ -95,6 +95,8 @@ class Descriptor : public Backend {
   bool try_nowait(Io& io);
   void note_written(const Io& io);
   static void on_transferred(AioOp& op, int32_t result);
+  // Of a negative errno of the kernel.
+  static int64_t contract_errno(int64_t result);
   int64_t settle(const Io& io, int64_t result) const;
 
   bool range(Io& io);
@@ -106,6 +108,7 @@ class Descriptor : public Backend {
   }
 
   bool must_be_durable(const Io& io) const;
+  bool is_loss(const Io& io, int64_t result) const;
   int64_t outcome(const Io& io, int64_t result);
   bool sync(Io& io, int64_t result);
   static void on_synced(AioOp& op, int32_t result);

@@ -103,7 +103,7 @@ bool Descriptor::range_advance(Io& io, int64_t result) {
     return range_step(io);
   }
   if (result < 0) {
-    io.result = result == -EDQUOT ? -ENOSPC : result;
+    io.result = contract_errno(result);
     return true;
   }
   if (method == RangeMethod::kWriteZeros) {

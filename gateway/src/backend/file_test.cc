@@ -2,14 +2,13 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <linux/fiemap.h>
-#include <linux/fs.h>
 #include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
 #include <csignal>
 
+#include "backend/file_fixture.h"
 #include "backend/spec.h"
 #include "backend/test_driver.h"
 #include "backend/test_places.h"
@@ -18,43 +17,6 @@ namespace sluice::backend {
 namespace {
 
 using testing::HasSubstr;
-
-class FileTest : public testing::Test {
- protected:
-  void SetUp() override {
-    if (!disk_.skip_reason().empty()) GTEST_SKIP() << disk_.skip_reason();
-    if (Place::on_tmpfs("/var/tmp")) GTEST_SKIP() << "/var/tmp is on tmpfs, not on a disk";
-  }
-  std::string text(const std::string& options) const {
-    return "file:" + disk_.file("a.img") + ",size=4MiB" + options;
-  }
-  static Result<std::unique_ptr<Backend>> try_open(const std::string& text) {
-    return open(parse_spec(text).value());
-  }
-  static std::unique_ptr<Backend> open_text(const std::string& text) {
-    auto opened = try_open(text);
-    EXPECT_TRUE(opened.ok()) << opened.error();
-    return opened ? std::move(*opened) : nullptr;
-  }
-  static int only_rw_flags(const TestAio& aio) {
-    EXPECT_EQ(aio.records().size(), 1u);
-    EXPECT_EQ(aio.count(AioOp::Kind::kWritev), 1u);
-    return aio.records().at(0).rw_flags;
-  }
-
-  // Whether the start of the file is only in the page cache.
-  static bool is_delayed(const std::string& path) {
-    alignas(fiemap) uint8_t memory[sizeof(fiemap) + sizeof(fiemap_extent)] = {};
-    auto* map = reinterpret_cast<fiemap*>(memory);
-    map->fm_length = 4096;
-    map->fm_extent_count = 1;
-    FileDescriptor fd(::open(path.c_str(), O_RDONLY));
-    return ioctl(fd.get(), FS_IOC_FIEMAP, map) == 0 && map->fm_mapped_extents == 1 &&
-           (map->fm_extents[0].fe_flags & FIEMAP_EXTENT_DELALLOC) != 0;
-  }
-
-  Place disk_{"/var/tmp"};
-};
 
 TEST_F(FileTest, WritesAreDurableWhileTheCacheIsOff) {
   for (const char* io : {",io=buffered", ",io=direct"}) {
@@ -164,6 +126,9 @@ TEST_F(FileTest, ErrorsOfTheKernelComeBackAsTheyAre) {
   error = -EIO;
   Bytes data(4096);
   EXPECT_EQ(driver.submit(Op::kRead, 0, 4096, {{data.data(), 4096}}), -EIO);
+  error = -ENODATA;
+  EXPECT_EQ(driver.submit(Op::kRead, 0, 4096, {{data.data(), 4096}}), -EIO)
+      << "a block that its device can't read is a medium error";
 }
 
 TEST_F(FileTest, TransfersThatEndWithinABlockAreCutToWholeBlocks) {
@@ -174,62 +139,6 @@ TEST_F(FileTest, TransfersThatEndWithinABlockAreCutToWholeBlocks) {
   EXPECT_EQ(driver.submit(Op::kRead, 0, 4096, {{data, 4096}}), 512);
   driver.aio().answer_with([](const AioOp&) { return 100; });
   EXPECT_EQ(driver.submit(Op::kRead, 0, 4096, {{data, 4096}}), -EIO);
-}
-
-// A write of one block that is submitted and not over.
-struct OpenWrite {
-  OpenWrite(Backend& backend, Aio& aio, uint64_t offset) {
-    io.op = Op::kWrite;
-    io.offset = offset;
-    io.length = data.size();
-    io.iov = &iov;
-    io.iovcnt = 1;
-    io.done = [](Io&) {};
-    EXPECT_FALSE(backend.submit(io, aio));
-  }
-  Bytes data = Bytes(512, 1);
-  iovec iov{data.data(), data.size()};
-  Io io;
-};
-
-TEST_F(FileTest, WhatWasWrittenWhileAnotherWriteWasLostIsNotTakenForDurable) {
-  auto backend = open_text(text(""));
-  Driver driver(*backend);
-  OpenWrite told(*backend, driver.aio(), 0);
-  OpenWrite beside(*backend, driver.aio(), 4096);
-  driver.aio().answer_with([](const AioOp& op) { return op.offset == 0 ? -EIO : 512; });
-  while (driver.aio().pump()) {
-  }
-  EXPECT_EQ(told.io.result, -EIO);
-  EXPECT_EQ(beside.io.result, -EIO) << "it may be its page that was lost";
-  OpenWrite later(*backend, driver.aio(), 8192);
-  while (driver.aio().pump()) {
-  }
-  EXPECT_EQ(later.io.result, 512);
-}
-
-TEST_F(FileTest, ADirectWriteThatFailsIsNoOthersMatter) {
-  auto backend = open_text(text(",io=direct"));
-  Driver driver(*backend);
-  OpenWrite failing(*backend, driver.aio(), 0);
-  OpenWrite beside(*backend, driver.aio(), 4096);
-  driver.aio().answer_with([](const AioOp& op) { return op.offset == 0 ? -EIO : 512; });
-  while (driver.aio().pump()) {
-  }
-  EXPECT_EQ(failing.io.result, -EIO);
-  EXPECT_EQ(beside.io.result, 512);
-  driver.aio().answer_with([](const AioOp&) { return 0; });
-  EXPECT_EQ(driver.flush(), 0);
-}
-
-TEST_F(FileTest, AFlushIsToldOnceOfWhatWasLostThoughAWriteHeardOfItFirst) {
-  auto backend = open_text(text(",write-cache=on"));
-  Driver driver(*backend);
-  driver.aio().answer_with(
-      [](const AioOp& op) { return op.kind == AioOp::Kind::kWritev ? -EIO : 0; });
-  EXPECT_EQ(driver.write(0, Bytes(512), kIoFua), -EIO);
-  EXPECT_EQ(driver.flush(), -EIO) << "what is lost may be what was cached";
-  EXPECT_EQ(driver.flush(), 0);
 }
 
 TEST_F(FileTest, DirectIoOnlyEverSeesAlignedMemory) {

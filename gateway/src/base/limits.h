@@ -22,6 +22,8 @@ inline constexpr size_t kMaxReactorMemory = size_t{64} << 30;
 // --- connections
 inline constexpr unsigned kMaxConnections = 4096;     // of hosts, per gateway
 inline constexpr unsigned kMaxUnauthenticated = 256;  // whose login is not accepted, per gateway
+// Of them, from one network: an address of IPv4, 64 bits of IPv6. A part is always others'.
+constexpr unsigned unauthenticated_of_one_network(unsigned max) { return max - max / 4; }
 // At the forwarding port, not counted above. The second has room for a probe by every peer.
 inline constexpr unsigned kMaxForwardingConnections = 4096;
 inline constexpr unsigned kMaxForwardingUnauthenticated = 1024;

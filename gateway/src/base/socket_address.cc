@@ -107,4 +107,24 @@ std::string kernel_address_text(const sockaddr_storage& address) {
 std::string local_address(int fd) { return end_of(fd, getsockname); }
 std::string peer_address(int fd) { return end_of(fd, getpeername); }
 
+std::string kernel_address_network(const sockaddr_storage& address) {
+  constexpr size_t kUpperHalf = 8;  // bytes
+  if (address.ss_family == AF_INET) {
+    const in_addr& v4 = reinterpret_cast<const sockaddr_in&>(address).sin_addr;
+    return {reinterpret_cast<const char*>(&v4), sizeof v4};
+  }
+  if (address.ss_family != AF_INET6) return {};
+  const in6_addr& v6 = reinterpret_cast<const sockaddr_in6&>(address).sin6_addr;
+  const auto* bytes = reinterpret_cast<const char*>(&v6);
+  if (IN6_IS_ADDR_V4MAPPED(&v6)) return {bytes + 12, sizeof(in_addr)};
+  return {bytes, kUpperHalf};
+}
+
+std::string peer_network(int fd) {
+  sockaddr_storage address{};
+  socklen_t size = sizeof address;
+  if (getpeername(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0) return {};
+  return kernel_address_network(address);
+}
+
 }  // namespace sluice

@@ -35,8 +35,13 @@ KernelAddress kernel_address(const SocketAddress& address);
 // as IPv4 (::ffff:192.0.2.1 is how the kernel has it).
 std::string kernel_address_text(const sockaddr_storage& address);
 
+// The bytes that one party may be taken to have all addresses of: an address of IPv4, also where it
+// came to a dual-stack socket, and the upper half of one of IPv6. Empty for what is neither.
+std::string kernel_address_network(const sockaddr_storage& address);
+
 // The two ends of a socket; "unknown" for one it doesn't have.
 std::string local_address(int fd);
 std::string peer_address(int fd);
+std::string peer_network(int fd);  // of the other end
 
 }  // namespace sluice

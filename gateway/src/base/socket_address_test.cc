@@ -36,6 +36,18 @@ TEST(SocketAddressText, Ipv4OnADualStackSocketIsWrittenAsIpv4) {
   EXPECT_EQ(through_the_kernels_form("[::ffff:192.0.2.1]:3260"), "192.0.2.1:3260");
 }
 
+TEST(SocketAddressText, ANetworkIsAnAddressOfIpv4AndTheUpperHalfOfOneOfIpv6) {
+  const auto network = [](const char* text) {
+    return kernel_address_network(kernel_address(parse_socket_address(text, 0).value()).storage);
+  };
+  EXPECT_EQ(network("192.0.2.1:1"), network("192.0.2.1:2"));
+  EXPECT_NE(network("192.0.2.1"), network("192.0.2.2"));
+  EXPECT_EQ(network("::ffff:192.0.2.1"), network("192.0.2.1"));
+  EXPECT_EQ(network("2001:db8:0:1::1"), network("2001:db8:0:1:ffff::2"));
+  EXPECT_NE(network("2001:db8:0:1::1"), network("2001:db8:0:2::1"));
+  EXPECT_EQ(kernel_address_network({}), "");
+}
+
 TEST(SocketAddressText, TellsTheEndsOfASocket) {
   const KernelAddress address = kernel_address(parse_socket_address("127.0.0.1:0", 0).value());
   const int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "backend/spec.h"
+#include "base/log.h"
 #include "config/uuid.h"
 #include "lun/unit.h"
 #include "lun/write_cache.h"
@@ -28,11 +29,11 @@ class Applier {
   }
 
   Result<void> run() {
-    for (auto step : {&Applier::open_all, &Applier::resize_all, &Applier::follow_devices,
-                      &Applier::set_caches}) {
+    for (auto step : {&Applier::open_all, &Applier::resize_all, &Applier::set_caches}) {
       Result<void> done = (this->*step)();
       if (!done) return done;
     }
+    follow_devices();
     show();
     return {};
   }
@@ -103,18 +104,19 @@ class Applier {
     return {};
   }
 
-  // A device without a configured size is as large as it is now.
-  Result<void> follow_devices() {
+  // A device without a configured size is as large as it is now. One that can't be asked holds up
+  // no change of anything else (DESIGN R15).
+  void follow_devices() {
     for (const TargetConfig& target : changes_.in_force.targets) {
       for (const LunConfig& lun : target.luns) {
         const bool follows =
             (backend::is_device(lun.spec) || lun.spec.kind == "rbd") && lun.spec.size == 0;
         if (!follows || changes_.opens.contains(lun.uuid)) continue;
-        Result<void> done = resize(LunRef{target.iqn, lun.id, {}}.text(), *units_.at(lun.uuid), 0);
-        if (!done) return done;
+        const Result<void> done =
+            resize(LunRef{target.iqn, lun.id, {}}.text(), *units_.at(lun.uuid), 0);
+        if (!done) log::warning("a LUN keeps its size", {{"error", done.error()}});
       }
     }
-    return {};
   }
 
   Result<void> resize_all() {

@@ -56,6 +56,25 @@ std::string memory(int id, const std::string& rest, const std::string& size = "1
          "}\n";
 }
 
+// A device that was there when it was opened, and whose size can't be told any more.
+class Unplugged final : public backend::Backend {
+ public:
+  const backend::Info& info() const override { return info_; }
+  uint64_t size_bytes() const override { return 1 << 20; }
+  bool submit(backend::Io& io, Aio&) override {
+    io.result = -ENODEV;
+    return true;
+  }
+  bool write_cache() const override { return false; }
+  Result<void> set_write_cache(bool) override { return {}; }
+  Result<backend::Extent> allocation(uint64_t, uint64_t) const override { return Error{"gone"}; }
+  Result<void> resize(uint64_t) override { return Error{"/dev/sdx: the device is gone"}; }
+  Result<void> check() override { return Error{"gone"}; }
+
+ private:
+  const backend::Info info_;
+};
+
 class Reload : public testing::Test {
  protected:
   Result<void> load(const std::string& yaml) {
@@ -167,6 +186,20 @@ TEST_F(Reload, ALunGrowsInPlace) {
   EXPECT_EQ(unit(0), before);
   EXPECT_EQ(before->blocks(), 4096u);
   unlink(path.c_str());
+}
+
+TEST_F(Reload, ADeviceThatIsGoneHoldsUpNoChangeOfOthers) {
+  environment_.open = [](const backend::Spec& spec) -> Result<std::unique_ptr<backend::Backend>> {
+    if (spec.kind != "block") return backend::open(spec);
+    return std::unique_ptr<backend::Backend>(std::make_unique<Unplugged>());
+  };
+  const std::string gone = "  - {id: 0, backend: block, path: /dev/sdx}\n";
+  ASSERT_TRUE(load(with_luns(gone + memory(1, kB))).ok());
+  const Result<void> done = load(with_luns(gone + memory(2, kA)));
+  ASSERT_TRUE(done.ok()) << done.error();
+  EXPECT_NE(unit(0), nullptr);
+  EXPECT_EQ(unit(1), nullptr) << "it was taken away";
+  EXPECT_NE(unit(2), nullptr);
 }
 
 TEST_F(Reload, TheWriteCacheIsSwitchedInPlace) {

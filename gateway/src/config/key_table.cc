@@ -138,9 +138,11 @@ constexpr auto kConnections = std::to_array<Key>({
     number("max", 1, lim::kMaxConnections, "4096",
            "Connections of hosts at once; more are closed as they come. The forwarding port has "
            "bounds of its own."),
-    number("max-unauthenticated", 1, lim::kMaxUnauthenticated, "256",
-           "Of them, those whose login is not accepted yet: of hosts, too. Who waits for an old "
-           "session of the same name to end is none of them."),
+    number(
+        "max-unauthenticated", 1, lim::kMaxUnauthenticated, "256",
+        "Of them, those whose login is not accepted yet: of hosts, too. Three quarters of these "
+        "may come from one address (IPv6: /64). Who waits for an old session of the same name to "
+        "end is none of them."),
     duration("login-timeout", 1 * kSecond, 60 * kSecond, "15s",
              "A login that takes longer is dropped."),
     duration("nop-silence", 500 * kMillisecond, lim::kDiscardSilence, "1500ms",

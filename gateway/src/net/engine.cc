@@ -99,7 +99,9 @@ class EngineImpl final : public Engine, public Reactors {
   iscsi::Gateway gateway_;
   std::unique_ptr<forward::Forwarder> forwarder_;
   Admissions hosts_;  // at their portals; gateways at the forwarding port
-  Admissions gateways_{limits::kMaxForwardingConnections, limits::kMaxForwardingUnauthenticated};
+  // All peers may be behind one address.
+  Admissions gateways_{limits::kMaxForwardingConnections, limits::kMaxForwardingUnauthenticated,
+                       limits::kMaxForwardingUnauthenticated};
   std::vector<std::unique_ptr<Reactor>> reactors_;
   std::unique_ptr<iscsi::SessionDirectory> directory_;
   std::unique_ptr<Watchdog> watchdog_;
@@ -111,7 +113,8 @@ class EngineImpl final : public Engine, public Reactors {
 
 EngineImpl::EngineImpl(Options options, lun::Exports& exports)
     : options_(std::move(options)),
-      hosts_(options_.settings.max_connections, options_.settings.max_unauthenticated) {
+      hosts_(options_.settings.max_connections, options_.settings.max_unauthenticated,
+             limits::unauthenticated_of_one_network(options_.settings.max_unauthenticated)) {
   gateway_.settings = options_.settings;
   gateway_.exports = &exports;
   gateway_.random = random_bytes;
@@ -264,7 +267,8 @@ unsigned EngineImpl::least_loaded() const {
 
 // Runs on the listener's reactor. The connection then lives and dies on the least loaded one.
 void EngineImpl::accepted(int fd, const net::Portal& portal) {
-  std::shared_ptr<Admission> admission = (portal.forwarding ? gateways_ : hosts_).admit();
+  std::shared_ptr<Admission> admission =
+      (portal.forwarding ? gateways_ : hosts_).admit(peer_network(fd));
   if (!admission) {
     reactors_[current()]->shard().counters->connections_refused.add();
     // RST, so that neither side keeps state for it.

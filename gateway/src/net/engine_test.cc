@@ -41,9 +41,13 @@ class Portals : public testing::Test {
     return true;
   }
   // A connection that says nothing.
-  int connect(const std::string& address) {
+  int connect(const std::string& address, const std::string& from = {}) {
     const KernelAddress to = kernel_address(parse_socket_address(address, 0).value());
     open_.push_back(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    if (!from.empty()) {
+      const KernelAddress ours = kernel_address(parse_socket_address(from, 0).value());
+      EXPECT_EQ(::bind(open_.back(), ours.get(), ours.size), 0);
+    }
     (void)::connect(open_.back(), to.get(), to.size);
     return open_.back();
   }
@@ -85,6 +89,12 @@ TEST_F(Portals, SilentHostsKeepOtherHostsOutButNoGateway) {
   connect(hosts_);
   EXPECT_FALSE(lets_in(hosts_));
   EXPECT_TRUE(lets_in(gateways_));
+}
+
+TEST_F(Portals, SilentHostsOfOneAddressKeepNoneOfAnotherOut) {
+  if (!start(100, 4)) GTEST_SKIP() << "no io_uring";
+  for (int i = 0; i < 8; ++i) connect(hosts_, "127.0.0.2");
+  EXPECT_TRUE(lets_in(hosts_));
 }
 
 TEST_F(Portals, AsManyConnectionsAsHostsMayHaveKeepNoGatewayOut) {

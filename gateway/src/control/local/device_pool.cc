@@ -192,7 +192,7 @@ void DevicePool::remove(const wire::DeleteImage& job, const JobServices& service
     const std::string unsure = where_it_may_be(all, job.location());
     return unsure.empty() ? wiped() : done(problem(unsure));
   }
-  Result<std::unique_ptr<DeviceWipe>> begun = DeviceWipe::begin(device->path);
+  Result<std::unique_ptr<DeviceWipe>> begun = DeviceWipe::begin(device->path, job.location());
   if (!begun) return done(problem(begun.error()));
   struct Going {
     std::shared_ptr<DeviceWipe> wipe;

@@ -24,9 +24,17 @@ constexpr Nanos kSlice = 500 * kMillisecond;
 
 }  // namespace
 
-Result<std::unique_ptr<DeviceWipe>> DeviceWipe::begin(const std::string& path) {
+Result<std::unique_ptr<DeviceWipe>> DeviceWipe::begin(const std::string& path,
+                                                      const std::string& location) {
   Result<FileDescriptor> device = open_device(path, O_RDWR | O_EXCL);
   if (!device) return Error{device.error()};
+  // Since it was looked at, another gateway may have done this job and given the device away, or
+  // the kernel its name.
+  const Result<std::optional<DeviceLabel>> label = read_label(device->get(), path);
+  if (!label) return Error{label.error()};
+  if (!label.value() || label.value()->location != location) {
+    return Error{path + " is not " + location + " any more; the job comes again"};
+  }
   uint64_t size = 0;
   if (::ioctl(device->get(), BLKGETSIZE64, &size) != 0 || size < kDeviceReserved) {
     return fail(path, "can't tell its size", "check that it is connected");

@@ -11,8 +11,10 @@ namespace sluice::control {
 
 class DeviceWipe {
  public:
-  // Takes the device's lock. Error: somebody has it.
-  static Result<std::unique_ptr<DeviceWipe>> begin(const std::string& path);
+  // Takes the device's lock. Error: somebody has it, or it is not (any more) the volume's that was
+  // at `location`.
+  static Result<std::unique_ptr<DeviceWipe>> begin(const std::string& path,
+                                                   const std::string& location);
 
   // Goes on for about half a second. false: there is more to do.
   Result<bool> go_on();

@@ -26,6 +26,7 @@
 namespace sluice::control {
 namespace {
 
+constexpr int kAcceptAgain = limits::kTick / kMillisecond;
 constexpr Nanos kRequestPatience = 200 * kMillisecond;  // a request is one line, sent at once
 
 void set_patience(int fd, Nanos patience) {
@@ -112,7 +113,12 @@ class ServerImpl final : public HandoverServer {
       if (::poll(fds, 2, -1) < 0 && errno != EINTR) return;
       if (fds[0].revents != 0) return;
       const FileDescriptor client(::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC));
-      if (client.valid()) answer(client.get());
+      if (client.valid()) {
+        answer(client.get());
+      } else {
+        // Without a descriptor to spare whoever waits stays there: not to be asked about at once.
+        ::poll(fds, 1, kAcceptAgain);
+      }
     }
   }
 

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "control/local/device_pool_fixture.h"
+#include "control/local/device_wipe.h"
 
 namespace sluice::control {
 namespace {
@@ -18,6 +19,23 @@ TEST_F(DevicePoolTest, ADeletedVolumesDeviceReadsAsZerosAndIsFreeAgain) {
   EXPECT_EQ(bytes_of(1, 0, 8 * kMiB), std::string(8 * kMiB, '\0'));
   EXPECT_EQ(create(*a, "volume-2", 6 * kMiB).problem, "");
   EXPECT_EQ(label(1)->location, "volume-2");
+}
+
+// Between a look at the devices and the lock another gateway may have done the same job.
+TEST_F(DevicePoolTest, ADeviceThatIsAnotherVolumesByNowIsNotWiped) {
+  auto a = pool("a");
+  EXPECT_EQ(create(*a, "volume-1", 6 * kMiB).problem, "");
+  auto b = pool("b");
+  EXPECT_EQ(remove(*b, "volume-1").problem, "");
+  EXPECT_EQ(create(*b, "volume-2", 6 * kMiB).problem, "");
+  put(1, 1 * kMiB, std::string(kMiB, 's'));
+
+  auto late = DeviceWipe::begin(paths_[1], "volume-1");
+  EXPECT_FALSE(late.ok());
+  if (late.ok()) (void)late.value()->go_on();
+  ASSERT_TRUE(label(1));
+  EXPECT_EQ(label(1)->location, "volume-2");
+  EXPECT_EQ(bytes_of(1, 1 * kMiB, kMiB), std::string(kMiB, 's'));
 }
 
 TEST_F(DevicePoolTest, AVolumeThatMayBeOnADeviceThatCantBeReadIsNotDeletedUntilItIsBack) {

@@ -1,0 +1,58 @@
+// A file on a disk, behind an Aio that tests answer for, in the kernel's place.
+#pragma once
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <linux/fiemap.h>
+#include <linux/fs.h>
+#include <sys/ioctl.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "backend/file.h"
+#include "backend/spec.h"
+#include "backend/test_driver.h"
+#include "backend/test_places.h"
+
+namespace sluice::backend {
+
+class FileTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!disk_.skip_reason().empty()) GTEST_SKIP() << disk_.skip_reason();
+    if (Place::on_tmpfs("/var/tmp")) GTEST_SKIP() << "/var/tmp is on tmpfs, not on a disk";
+  }
+  std::string text(const std::string& options) const {
+    return "file:" + disk_.file("a.img") + ",size=4MiB" + options;
+  }
+  static Result<std::unique_ptr<Backend>> try_open(const std::string& text) {
+    return open(parse_spec(text).value());
+  }
+  static std::unique_ptr<Backend> open_text(const std::string& text) {
+    auto opened = try_open(text);
+    EXPECT_TRUE(opened.ok()) << opened.error();
+    return opened ? std::move(*opened) : nullptr;
+  }
+  static int only_rw_flags(const TestAio& aio) {
+    EXPECT_EQ(aio.records().size(), 1u);
+    EXPECT_EQ(aio.count(AioOp::Kind::kWritev), 1u);
+    return aio.records().at(0).rw_flags;
+  }
+
+  // Whether the start of the file is only in the page cache.
+  static bool is_delayed(const std::string& path) {
+    alignas(fiemap) uint8_t memory[sizeof(fiemap) + sizeof(fiemap_extent)] = {};
+    auto* map = reinterpret_cast<fiemap*>(memory);
+    map->fm_length = 4096;
+    map->fm_extent_count = 1;
+    FileDescriptor fd(::open(path.c_str(), O_RDONLY));
+    return ioctl(fd.get(), FS_IOC_FIEMAP, map) == 0 && map->fm_mapped_extents == 1 &&
+           (map->fm_extents[0].fe_flags & FIEMAP_EXTENT_DELALLOC) != 0;
+  }
+
+  Place disk_{"/var/tmp"};
+};
+
+}  // namespace sluice::backend
