@@ -90,7 +90,7 @@ func (s *settings) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	collectLess()
+	defer collectLess()()
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	client, closeClient, err := s.connect(ctx, stop, log)

@@ -48,7 +48,9 @@ Result<void> parse_desired(const std::string& text, const std::string& path, Des
   for (const wire::DesiredObject& object : update.put()) {
     const std::string& whose = object.settings().gateway();  // empty: no settings, or too old ones
     if (!gateway.empty() && !whose.empty() && whose != gateway) {
-      return broken("is of gateway " + whose + ", and this one is " + gateway);
+      std::string what = "is of gateway ";
+      what.append(whose).append(", and this one is ").append(gateway);
+      return broken(what);
     }
   }
   const Result<Desired::Taken> taken = desired->take(std::move(update));

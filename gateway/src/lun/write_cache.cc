@@ -227,7 +227,7 @@ std::optional<bool> turn_cache_on(Unit& unit) {
 }
 
 void reset_cache(Unit& unit, const Lane& lane, std::function<void()> done) {
-  const auto again = [unit = unit.shared_from_this(), lane, done](const backend::Io&) {
+  const auto again = [unit = unit.shared_from_this(), done](const backend::Io&) {
     if (unit->default_write_cache()) (void)turn_cache_on(*unit);
     done();
   };
