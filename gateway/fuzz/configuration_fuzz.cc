@@ -26,8 +26,8 @@ void sizes(const std::string& text) {
   const Result<uint64_t> size = backend::parse_size(text);
   told(size);
   if (!size) return;
-  const Result<uint64_t> again = backend::parse_size(backend::format_size(*size));
-  require(again.ok() && *again == *size);
+  const Result<uint64_t> again = backend::parse_size(backend::format_size(size.value()));
+  require(again.ok() && again.value() == size.value());
 }
 
 }  // namespace

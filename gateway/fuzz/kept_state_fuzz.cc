@@ -50,8 +50,8 @@ void record(const std::string& text) {
   const std::string volume = volume_in(text);
   const Result<Record> read = parse_record(text, volume, "r");
   if (!read) return require(!read.error().empty());
-  const Result<Record> again = parse_record(format_record(*read), volume, "r");
-  require(again.ok() && *again == *read);
+  const Result<Record> again = parse_record(format_record(read.value()), volume, "r");
+  require(again.ok() && again.value() == read.value());
 }
 
 void label(const std::string& text) {
