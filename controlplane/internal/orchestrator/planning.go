@@ -71,9 +71,7 @@ func (v *View) TakePlan(a placement.Assignment) []Key {
 	}
 	for _, o := range a.Volumes {
 		next.owners[o.Volume] = o.Owner
-		// One that is on its way to an owner gets there first.
-		if volume := v.Volumes[o.Volume]; volume != nil && volume.Status.Ownership.State == model.Owned &&
-			volume.Status.Ownership.Owner.Number != o.Owner {
+		if volume := v.Volumes[o.Volume]; volume != nil && volume.Status.Ownership.Owner.Number != o.Owner {
 			touched = append(touched, Key{model.KindVolume, o.Volume})
 		}
 	}

@@ -35,9 +35,6 @@ func (v *View) touchedBy(before, object model.Object) []Key {
 	case *model.Volume:
 		touched = append(touched, v.touchedByVolume(before, o)...)
 	case *model.Target:
-		if was, ok := before.(*model.Target); ok && exportedAlike(was, o) {
-			return touched // what is told of it is nothing to its volumes, which may be a thousand
-		}
 		for _, t := range []model.Object{before, o} {
 			if t, ok := t.(*model.Target); ok && t != nil {
 				for _, lun := range t.Spec.Luns {
@@ -75,12 +72,6 @@ func (v *View) touchedBy(before, object model.Object) []Key {
 		}
 	}
 	return touched
-}
-
-// exportedAlike says that a target has the same volumes, and is exported by the same gateways, as before.
-func exportedAlike(was, is *model.Target) bool {
-	return was.Meta.UID == is.Meta.UID && was.Meta.Generation == is.Meta.Generation && was.Meta.Deleting() == is.Meta.Deleting() &&
-		was.Status.PathGeneration == is.Status.PathGeneration && slices.Equal(was.Status.PathSet, is.Status.PathSet)
 }
 
 func (v *View) touchedByVolume(before model.Object, volume *model.Volume) []Key {

@@ -42,37 +42,3 @@ func TestAVolumeThatChangesTouchesWhatIsMadeOfItAndNothingElse(t *testing.T) {
 		t.Errorf("all snapshots are forgotten: %v", all)
 	}
 }
-
-func TestWhatIsOnlyToldOfATargetDoesNotTouchItsVolumes(t *testing.T) {
-	v := NewView(1, time.Now())
-	was := &model.Target{Meta: model.Meta{Name: "t", UID: "t", Generation: 1, Version: 1},
-		Spec:   model.TargetSpec{Luns: []model.TargetLun{{Volume: "a"}, {Volume: "b"}}},
-		Status: model.TargetStatus{PathSet: []uint32{1, 2}, PathGeneration: 1}}
-	told, moved, gone, other := *was, *was, *was, *was
-	told.Status.Applied = map[uint32]string{1: "1.1"}
-	moved.Status.PathSet, moved.Status.PathGeneration = []uint32{2, 3}, 2
-	gone.Meta.DeleteTime = &time.Time{}
-	other.Meta.Generation = 2
-	for what, c := range map[string]struct {
-		before, after model.Object
-		touched       int
-	}{
-		"a report":         {was, &told, 1},
-		"another path set": {was, &moved, 5},
-		"a deletion":       {was, &gone, 5},
-		"another spec":     {was, &other, 5},
-		"a new one":        {nil, was, 3},
-	} {
-		if touched := v.touchedBy(c.before, c.after); len(touched) != c.touched {
-			t.Errorf("%s touches %v", what, touched)
-		}
-	}
-}
-
-func TestWhatIsKnownAlreadyIsNoNews(t *testing.T) {
-	v := NewView(1, time.Now())
-	if !v.Put(inState("v", 2, model.Owned)) || v.Put(inState("v", 2, model.Owned)) || v.Put(inState("v", 1, model.Owned)) ||
-		!v.Put(inState("v", 3, model.Owned)) {
-		t.Error("what a watch tells again is decided on again, or a newer one is not")
-	}
-}

@@ -125,18 +125,17 @@ func (v *View) ResetKind(kind model.Kind) {
 	v.dirty = true
 }
 
-// Put takes up an object, and says whether it did: what was stored is put at once, and told by a watch later.
-func (v *View) Put(object model.Object) bool {
+// Put takes up an object, unless a newer one is known: what was stored is put at once, and told by a watch later.
+func (v *View) Put(object model.Object) {
 	meta := object.Metadata()
 	before := v.Get(object.Kind(), meta.Name)
 	if before != nil && before.Metadata().Version >= meta.Version {
-		return false
+		return
 	}
 	v.Objects.Put(object)
 	v.count(before, object)
 	v.index(before, object)
 	v.dirty = true
-	return true
 }
 
 // Delete forgets an object that was gone at a version.

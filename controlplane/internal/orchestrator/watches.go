@@ -112,10 +112,11 @@ func watchObjects[T model.Object](ctx context.Context, t *term, group *errgroup.
 	})
 }
 
-// put takes up an object, told by a watch or stored just now: whatever comes first is news. Under the mutex.
+// put takes up an object, told by a watch or stored just now. Under the mutex.
 func (t *term) put(object model.Object) {
 	before := t.view.Get(object.Kind(), object.Metadata().Name)
-	if t.view.Put(object) && len(t.unsynced) == 0 {
+	t.view.Put(object)
+	if len(t.unsynced) == 0 {
 		t.queue.add(t.view.touchedBy(before, object)...)
 		t.plan()
 	}

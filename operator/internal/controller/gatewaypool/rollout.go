@@ -56,8 +56,9 @@ func (p *pools) rollOut(ctx context.Context, r *v1alpha1.GatewayPool, gateways [
 		return err
 	} else if why != "" {
 		p.keepWait(r, before.over(time.Now()))
+		// Soon: no watch tells here of targets, and what they lack may be there in a moment.
 		return &mirror.Problem{Reason: "RolloutBlocked", Message: fmt.Sprintf("%s waits: %s", next.why, why),
-			Progressing: "WaitsForRedundancy"}
+			Progressing: "WaitsForRedundancy", Wait: lookForHosts}
 	}
 	stranded, err := p.stranded(ctx, r, gateways)
 	if err != nil {
