@@ -48,7 +48,6 @@ func (r *recent[T]) tell(key string, text []byte, version int64, decode func() (
 }
 
 // find gives what is known of it, or what is from now on, unless something newer is: a watch that is behind leaves that to the others.
-
 func (r *recent[T]) find(key string, text uint64, version int64) *known[T] {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()

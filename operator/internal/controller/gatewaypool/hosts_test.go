@@ -37,9 +37,15 @@ type rollout struct {
 	events   *events.FakeRecorder
 	sessions []*pb.Session
 	failure  error // what sessions are asked for with
+	lacking  bool  // the target has one of its two paths only
 }
 
 func (o *rollout) ListTargets(context.Context, *pb.ListTargetsRequest, ...grpc.CallOption) (*pb.ListTargetsResponse, error) {
+	if o.lacking {
+		return &pb.ListTargetsResponse{Targets: []*pb.Target{{Meta: &pb.ObjectMeta{Name: "shop.t"},
+			Spec: &pb.TargetSpec{GatewayPool: "pool", Paths: 2}, Status: &pb.TargetStatus{
+				Paths: []*pb.TargetPath{{Gateway: "pool-0", Applied: true}}}}}}, nil
+	}
 	return &pb.ListTargetsResponse{Targets: []*pb.Target{{Meta: &pb.ObjectMeta{Name: "shop.t"},
 		Spec: &pb.TargetSpec{GatewayPool: "pool", Paths: 2}, Status: &pb.TargetStatus{
 			Paths:      []*pb.TargetPath{{Gateway: "pool-0", Applied: true}, {Gateway: "pool-1", Applied: true}},
@@ -314,5 +320,15 @@ func TestARolloutDoesNotGoOnWhereSessionsAreNotKnown(t *testing.T) {
 	o.failure = errors.New("the control plane is away")
 	if taken, _, err := o.look(); taken || !errors.Is(err, o.failure) {
 		t.Errorf("taken %v, %v", taken, err)
+	}
+}
+
+func TestWhatATargetLacksForAMomentIsLookedForAgainWithinSeconds(t *testing.T) {
+	o := halfWay(t, v1alpha1.Rollout{})
+	o.lacking = true
+	taken, _, err := o.look()
+	var problem *mirror.Problem
+	if taken || !errors.As(err, &problem) || problem.Reason != "RolloutBlocked" || problem.Wait != lookForHosts {
+		t.Errorf("taken %v, %+v", taken, err)
 	}
 }
