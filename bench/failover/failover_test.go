@@ -45,7 +45,7 @@ func TestOnlyLUNsThatWereStruckCountAndAllGoOnWithTheLast(t *testing.T) {
 
 func TestTheSampleIsSpreadOverAllLUNs(t *testing.T) {
 	for luns, want := range map[int][]uint16{1: {0}, 3: {0, 1, 2}, 1000: {0, 125, 250, 375, 500, 625, 750, 875}} {
-		if got := sample(luns); !slices.Equal(got, want) {
+		if got := sample(luns, 8); !slices.Equal(got, want) {
 			t.Errorf("%d: %v", luns, got)
 		}
 	}

@@ -26,6 +26,7 @@ type settings struct {
 	// first is how often each fault is done with the first number of LUNs, others with the other ones.
 	first, others   counts
 	luns            string
+	watched         int
 	resetWait, calm time.Duration
 }
 
@@ -45,6 +46,7 @@ func main() {
 	flag.IntVar(&s.others.moves, "other-moves", 10, "planned moves, likewise")
 	flag.IntVar(&s.others.losses, "other-losses", 3, "cuts, likewise")
 	flag.StringVar(&s.luns, "luns", "1,100,1000", "numbers of LUNs to measure with, the one with all faults first")
+	flag.IntVar(&s.watched, "watched", 8, "on how many LUNs, at most, hosts read and write, at least 1: the others are idle")
 	flag.DurationVar(&s.resetWait, "reset-wait", 500*time.Millisecond, "how long the host waits with a write's retry after a reset: "+
 		"not less than a forwarded command's token lives")
 	flag.DurationVar(&s.calm, "calm", 500*time.Millisecond, "undisturbed I/O before and after each fault")
@@ -61,6 +63,9 @@ func run(s settings, summarise, also string) error {
 	base := filepath.Join(s.out, time.Now().UTC().Format(time.DateOnly)+"-failover")
 	if s.ceph != "" {
 		base += "-rbd"
+	}
+	if s.watched < 1 {
+		return fmt.Errorf("-watched %d: at least one LUN is watched", s.watched)
 	}
 	if summarise != "" {
 		records, err := readRecords(summarise)

@@ -24,7 +24,6 @@ const (
 	// is a node of its own, and faults keep to that.
 	deadNodes   = 2
 	deathWindow = 30 * time.Second
-	watchedLUNs = 8 // at most; the control plane says of all whom they belong to
 )
 
 // bench is a cluster and a host on it.
@@ -39,9 +38,10 @@ type bench struct {
 	report  func(record) error
 }
 
-// sample are the LUNs to watch, spread over all of them; LUN 0, whose owner is struck, is the first.
-func sample(luns int) []uint16 {
-	count := min(luns, watchedLUNs)
+// sample are the LUNs to watch, at most so many, spread over all of them; LUN 0, whose owner is struck, is the first. Of the others the
+// control plane says whom they belong to.
+func sample(luns, watched int) []uint16 {
+	count := min(luns, watched)
 	all := make([]uint16, count)
 	for i := range all {
 		all[i] = uint16(i * luns / count)
@@ -78,7 +78,7 @@ func measure(ctx context.Context, s settings, luns int, times counts, report fun
 		return nil, err
 	}
 	defer func() { _ = made.Close() }() // its namespaces end with this process in any case
-	b := &bench{settings: s, Cluster: made, luns: luns, watched: sample(luns), report: report}
+	b := &bench{settings: s, Cluster: made, luns: luns, watched: sample(luns, s.watched), report: report}
 	if err := made.WaitReady(starting); err != nil {
 		return nil, err
 	}

@@ -25,9 +25,10 @@ const head = `# Failover as a host sees it
 
 The stall is the longest gap between two acknowledged operations on a LUN around a fault, seen by an initiator
 in user space that changes path on RST: reads at once, writes after the life of a forwarded command's token (0.5 s).
-Stalls are of every fault and every watched LUN that it struck (at most 8 LUNs are watched, spread over all). *All go on* is
-when the control plane had told of a new owner for every LUN struck and I/O of the watched ones went on. The longest
-operation of a fault is mostly a write that waited. Node loss is judged beyond the 5 s after which a host gives up a
+Stalls are of every fault and every watched LUN that it struck. Hosts read and write the watched LUNs, a few that are spread over all
+(-watched); the others are idle, and their next owners are found after those of the LUNs in use. *All go on* is when the control
+plane had told of a new owner for every LUN struck and I/O of the watched ones went on. The longest operation of a fault is mostly a
+write that waited. Node loss is judged beyond the 5 s after which a host gives up a
 silent path.
 
 A Linux host's stall is the longest time that one I/O of fio's took on a dm-multipath map, with the settings that

@@ -101,6 +101,9 @@ func (o *owning) stepFencing() *Action {
 	var next model.GatewayRef
 	if o.wanted() {
 		next, _ = o.candidate(fence)
+		if !next.IsZero() && !o.mayTakeOver() {
+			return nil
+		}
 	}
 	a := o.change(reasonFencedOut, func(is model.Ownership) (model.Ownership, error) { return is.Fenced(fence, clients, next) },
 		&Event{false, reasonFencedOut, fmt.Sprintf("gateway %s is shut out", fence)})

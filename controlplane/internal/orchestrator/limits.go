@@ -17,6 +17,11 @@ const (
 	// control plane's own view that fails. A node that is dead already counts once.
 	MaxDeadNodes = 2
 	DeathWindow  = 30 * time.Second
+	// FirstTakeovers is how many of the volumes whose owner is lost are given to another one at first, before more set out. As many cost
+	// little more time than one, since what they store goes to disk together.
+	FirstTakeovers = 32
+	// TakeoverShare is how long a volume on its way to its next owner keeps others waiting at most.
+	TakeoverShare = 200 * time.Millisecond
 	// NoStreamTold is how long an owner has been without a stream before its volumes tell so: mostly it is dead and replaced, or
 	// back, by then, and a failover of many volumes has no time for as many writes that are wrong a moment later.
 	NoStreamTold = 2 * time.Second

@@ -1,7 +1,9 @@
 package orchestrator
 
 import (
+	"cmp"
 	"math"
+	"slices"
 	"time"
 
 	"sluice.dev/sluice/controlplane/internal/model"
@@ -61,4 +63,29 @@ func (v *View) rate(volume *model.Volume) uint64 {
 		return 0
 	}
 	return uint64(a.sum / a.weight)
+}
+
+// use is how busy a volume is, for whose turn it is first: its rate, or where this leader knows none yet whether its owner has executed
+// anything at all.
+func (v *View) use(volume *model.Volume) float64 {
+	if a := v.rates[volume.Meta.UID]; a.weight > 0 {
+		return a.sum / a.weight
+	}
+	for _, l := range v.loads[volume.Status.Ownership.Owner.Number].Volumes {
+		if l.UID == volume.Meta.UID && l.Commands > 0 {
+			return 1
+		}
+	}
+	return 0
+}
+
+// busiestFirst orders volumes: of hundreds whose owner is lost, those that hosts wait for are not to wait for those that nobody uses.
+func (v *View) busiestFirst(volumes []*model.Volume) {
+	uses := make(map[*model.Volume]float64, len(volumes))
+	for _, volume := range volumes {
+		uses[volume] = v.use(volume)
+	}
+	slices.SortFunc(volumes, func(a, b *model.Volume) int {
+		return cmp.Or(cmp.Compare(uses[b], uses[a]), cmp.Compare(a.Meta.Name, b.Meta.Name))
+	})
 }

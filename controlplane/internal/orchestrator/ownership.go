@@ -165,6 +165,9 @@ func (o *owning) give(reason string) *Action {
 		o.d.Alarm = AlarmNoOwner
 		return nil
 	}
+	if o.is.State == model.Orphaned && !o.mayTakeOver() {
+		return nil
+	}
 	if o.local() {
 		return o.change(reason, func(is model.Ownership) (model.Ownership, error) { return is.Acquire(next) }, nil)
 	}
@@ -284,6 +287,8 @@ func (o *owning) replaceOwner() *Action {
 	}
 	next, ok := o.candidate(o.is.Owner)
 	switch {
+	case ok && !o.mayTakeOver():
+		return nil
 	case ok:
 		return o.change(reasonOwnerDead, func(is model.Ownership) (model.Ownership, error) { return is.Acquire(next) }, event)
 	case o.wanted():

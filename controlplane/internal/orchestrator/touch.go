@@ -117,15 +117,20 @@ func (v *View) leaving(numbers []uint32) []Key {
 // nobody serves, and what its peers wait to say.
 func (v *View) touchedByGateway(number uint32) []Key {
 	var touched []Key
-	for name, volume := range v.Volumes {
+	var volumes []*model.Volume
+	for _, volume := range v.Volumes {
 		is := volume.Status.Ownership
 		held := is.Owner.Number == number || is.Next.Number == number
 		settled := is.State == model.Owned && v.Standing(is.Owner) != Gone ||
-			is.State == model.Unowned && volume.Status.CapacityBytes > 0 && v.target(name) == nil &&
+			is.State == model.Unowned && volume.Status.CapacityBytes > 0 && v.target(volume.Meta.Name) == nil &&
 				!volume.Meta.Deleting()
 		if held || !settled {
-			touched = append(touched, Key{model.KindVolume, name})
+			volumes = append(volumes, volume)
 		}
+	}
+	v.busiestFirst(volumes)
+	for _, volume := range volumes {
+		touched = append(touched, Key{model.KindVolume, volume.Meta.Name})
 	}
 	for name, t := range v.Targets {
 		if slices.Contains(t.Status.PathSet, number) {

@@ -42,6 +42,8 @@ type View struct {
 	// unmade are the volumes that have no image yet and are made from a volume, snapshots those of it, both by its name.
 	unmade, snapshots map[string]map[string]bool
 
+	takeovers takeovers
+
 	sessions sessions
 	plan     plan
 	failures map[string]map[uint32]failure
@@ -106,7 +108,7 @@ func NewView(term int64, now time.Time) *View {
 		failures: map[string]map[uint32]failure{}, stays: map[string]string{}, sighted: map[Key]sighting{},
 		holds: map[uint32]map[string]bool{}, moves: map[uint32]int{},
 		unmade: map[string]map[string]bool{}, snapshots: map[string]map[string]bool{},
-		sessions: newSessions(), dirty: true,
+		takeovers: newTakeovers(), sessions: newSessions(), dirty: true,
 	}
 }
 
@@ -119,6 +121,7 @@ func (v *View) ResetKind(kind model.Kind) {
 		clear(v.moves)
 		clear(v.rates)
 		clear(v.unmade)
+		v.takeovers.reset()
 	case model.KindSnapshot:
 		clear(v.snapshots)
 	}
@@ -135,6 +138,9 @@ func (v *View) Put(object model.Object) {
 	v.Objects.Put(object)
 	v.count(before, object)
 	v.index(before, object)
+	if volume, ok := object.(*model.Volume); ok {
+		v.arrived(before, volume)
+	}
 	v.dirty = true
 }
 
@@ -153,6 +159,7 @@ func (v *View) Delete(object model.Object, version int64) {
 		delete(v.rates, o.Meta.UID)
 		delete(v.failures, name)
 		delete(v.stays, name)
+		v.takeovers.ended(name)
 		delete(v.sighted, Key{kind, name})
 	case *model.Target:
 		delete(v.plan.paths, name)

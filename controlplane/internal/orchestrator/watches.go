@@ -118,6 +118,7 @@ func (t *term) put(object model.Object) {
 	t.view.Put(object)
 	if len(t.unsynced) == 0 {
 		t.queue.add(t.view.touchedBy(before, object)...)
+		t.queue.add(t.view.nextTakeovers()...)
 		t.plan()
 	}
 }

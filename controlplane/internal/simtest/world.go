@@ -191,6 +191,7 @@ func (w *World) elect() {
 	w.store.revision++
 	l := &leader{view: orchestrator.NewView(w.store.revision, w.now), heard: len(w.store.log),
 		heardClients: len(w.store.clientLog)}
+	l.view.TakeAtFirst(1) // these few volumes wait for each other as hundreds do
 	w.store.tellAll(l.view, w.now, w.rewrite)
 	w.leaders = append(w.leaders, l)
 	w.leaders = w.leaders[max(0, len(w.leaders)-2):]

@@ -1,0 +1,109 @@
+package orchestrator_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"sluice.dev/sluice/controlplane/internal/model"
+	"sluice.dev/sluice/controlplane/internal/orchestrator"
+)
+
+// struck are volumes of gateway 1 on one node with gateway 2, which can take all.
+type struck struct {
+	t    *testing.T
+	view *orchestrator.View
+	now  time.Time
+}
+
+func (s *struck) name(i int) string { return fmt.Sprintf("v-%04d", i) }
+
+// ownedByOne has so many volumes owned by gateway 1.
+func ownedByOne(t *testing.T, count int) *struck {
+	s := &struck{t: t, view: known(2), now: start}
+	s.view.Put(&model.StoragePool{Meta: model.Meta{Name: "pool", UID: "p", Version: 1},
+		Spec: model.StoragePoolSpec{Local: &model.LocalPool{Node: "node-1", Directory: "/srv"}}})
+	g := *s.view.Gateways["gw-2"]
+	g.Spec.Node, g.Meta.Version = "node-1", 2
+	s.view.Put(&g)
+	target := &model.Target{Meta: model.Meta{Name: "t", UID: "t", Version: 1}, Spec: model.TargetSpec{Paths: 2},
+		Status: model.TargetStatus{PathSet: []uint32{1, 2}}}
+	for i := range count {
+		target.Spec.Luns = append(target.Spec.Luns, model.TargetLun{ID: int32(i), Volume: s.name(i)})
+		s.store(i, model.Ownership{State: model.Owned, Epoch: 1, Owner: ref(1), Order: 1})
+	}
+	s.view.Put(target)
+	return s
+}
+
+func (s *struck) store(i int, is model.Ownership) {
+	version := int64(1)
+	if known := s.view.Volumes[s.name(i)]; known != nil {
+		version = known.Meta.Version + 1
+	}
+	s.view.Put(&model.Volume{Meta: model.Meta{Name: s.name(i), UID: s.name(i), Version: version},
+		Spec:   model.VolumeSpec{Pool: "pool", SizeBytes: 1 << 20},
+		Status: model.VolumeStatus{CapacityBytes: 1 << 20, Ownership: is}})
+}
+
+// loses has gateway 1 come back as another process, so that the one that owned is gone.
+func (s *struck) loses() {
+	connected(s.view, 1, "j")
+	ends(s.view, 1, s.now)
+	g := *s.view.Gateways["gw-1"]
+	g.Status.Health, g.Meta.Version = model.GatewayDead, 3
+	s.view.Put(&g)
+}
+
+// sets says whether a volume is given to its next owner when it is looked at, and stores that; else when to look again.
+func (s *struck) sets(i int) (bool, time.Duration) {
+	s.t.Helper()
+	d := s.view.DecideVolume(s.name(i), s.now)
+	for _, a := range d.Actions {
+		if a.Own == nil {
+			continue
+		}
+		volume := *s.view.Volumes[s.name(i)]
+		is, err := a.Owning(&volume)
+		if err != nil || is.State != model.Acquiring {
+			s.t.Fatalf("volume %d: %+v, %v", i, is, err)
+		}
+		s.store(i, is)
+		return true, 0
+	}
+	return false, d.Wait
+}
+
+func TestTakeoversThatHangHoldUpOthersForTheirShareAndNoLonger(t *testing.T) {
+	count := 3 * orchestrator.FirstTakeovers
+	s := ownedByOne(t, count)
+	s.loses()
+	set := 0
+	round := func() (wait time.Duration) {
+		for i := range count {
+			if s.view.Volumes[s.name(i)].Status.Ownership.State == model.Acquiring {
+				continue
+			}
+			sets, left := s.sets(i)
+			if sets {
+				set++
+			} else {
+				wait = left
+			}
+		}
+		return wait
+	}
+	if wait := round(); set != orchestrator.FirstTakeovers || wait != orchestrator.TakeoverShare {
+		t.Fatalf("%d set out, the others look again after %s", set, wait)
+	}
+	s.now = s.now.Add(orchestrator.TakeoverShare - 1)
+	if wait := round(); set != orchestrator.FirstTakeovers || wait != 1 {
+		t.Fatalf("%d have set out, the others look again after %s", set, wait)
+	}
+	s.now = s.now.Add(1)
+	round()
+	s.now = s.now.Add(orchestrator.TakeoverShare)
+	if wait := round(); set != count || wait != 0 {
+		t.Errorf("%d have set out of %d", set, count)
+	}
+}
