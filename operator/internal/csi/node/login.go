@@ -20,6 +20,8 @@ const (
 	discoveryBound = 10 * time.Second
 	// statusNoObject is how iscsiadm says that there is nothing to work on (ISCSI_ERR_NO_OBJS_FOUND).
 	statusNoObject = 21
+	// statusNoProgram is how env says that there is no such program.
+	statusNoProgram = 127
 	// statusSession says that there is a session already (ISCSI_ERR_SESS_EXISTS).
 	statusSession = 15
 )
@@ -186,7 +188,14 @@ func (s *Service) leave(ctx context.Context, gone *record) error {
 func (s *Service) logout(ctx context.Context, iqn string) error {
 	for _, last := range [][]string{{"--logout"}, {"-o", "delete"}} {
 		_, err := s.host.Run(ctx, iscsiadm(append([]string{"-m", "node", "-T", iqn}, last...)...))
-		if status := host.Status(err); status != 0 && status != statusNoObject {
+		switch host.Status(err) {
+		case 0, statusNoObject:
+		case statusNoProgram: // a machine without open-iscsi: a stage failed for that, and kubelet unstages what it has staged
+			if left, problem := s.sessions(iqn); problem != nil || len(left) > 0 {
+				return err
+			}
+			return nil
+		default:
 			return err
 		}
 	}

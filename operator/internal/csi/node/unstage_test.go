@@ -108,6 +108,37 @@ func TestPathsThatDoNotComeBackHoldUpNoUnstage(t *testing.T) {
 	})
 }
 
+// Else the volume counts as attached to the node for ever, and cannot be deleted.
+func TestAVolumeThatAMachineWithoutOpenISCSICouldNotStageIsUnstagedAndOneWithASessionIsNot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		missing := func(command host.Command) (string, error) {
+			return "", failed(command, statusNoProgram, "/usr/bin/env: 'iscsiadm': No such file or directory")
+		}
+		m := newMachine(t)
+		m.instead["iscsiadm"] = missing
+		v := m.volume(m.start(), fileSystem())
+		if err := v.stage(t.Context()); err == nil {
+			t.Fatal("it is staged without a session")
+		}
+		if err := v.unstage(t.Context()); err != nil {
+			t.Error(err)
+		}
+		m.nothingLeft()
+
+		other := newMachine(t)
+		w := staged(t, other)
+		other.instead["iscsiadm"] = missing // whoever took it away: the session stays
+		if err := w.unstage(t.Context()); err == nil {
+			t.Error("a session is left, and nobody is told")
+		}
+		clear(other.instead)
+		if err := w.unstage(t.Context()); err != nil {
+			t.Error(err)
+		}
+		other.nothingLeft()
+	})
+}
+
 func TestADiskWhoseSessionIsNoLongerShownGoesWithTheMapThatHoldsIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMachine(t)
