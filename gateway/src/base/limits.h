@@ -50,6 +50,9 @@ inline constexpr Nanos kTokenLife = 500 * kMillisecond;
 inline constexpr Nanos kHostChangesPath = 1 * kSecond;  // soonest after a reset (fast_io_fail_tmo)
 inline constexpr Nanos kHoldCommands = 1 * kSecond;     // of a LUN in transition, then 02/04/0A
 inline constexpr Nanos kPeerSilence = 4 * kSecond;      // then a gateway calls a peer silent (R1)
+// How long a LOGICAL UNIT RESET follows its unit's owner, then Function rejected: a node's loss is
+// noticed, and a takeover or a move (R7: 5 s) brings the next one. Linux waits 30 s for its answer.
+inline constexpr Nanos kResetFollows = 10 * kSecond;
 inline constexpr Nanos kHolderPatience = 1 * kSecond;  // for an answer to a request for a lock (R2)
 inline constexpr Nanos kDialBound = 1 * kSecond;       // for a connection to a peer
 inline constexpr Nanos kForwardingLogin = 2 * kSecond;  // from there to full feature phase
@@ -65,6 +68,7 @@ inline constexpr unsigned kMaxPeers = 1024;           // gateways that share pat
 inline constexpr unsigned kMaxFencedPeers = 4096;     // incarnations
 inline constexpr unsigned kMaxForwardFunctions = 16;  // task management in flight, per link
 static_assert(kMaxForwardingUnauthenticated >= kMaxPeers, "R1: a probe could find no place");
+static_assert(kResetFollows > kPeerSilence + 5 * kSecond, "no reset lives to see a takeover");
 static_assert(kDiscardSilence + kTokenLife < kHostGivesUp, "R6: a retry could be overtaken");
 static_assert(kTokenLife < kHostChangesPath,
               "R6: a retry could be overtaken by what was forwarded");
@@ -131,7 +135,9 @@ inline constexpr uint32_t kMaxParameterList = 65536;  // PR OUT, MODE SELECT, XC
 // What a device that answers itself may answer to one command; its allocation length.
 inline constexpr uint32_t kMaxPassedData = 256u << 10;  // bytes
 inline constexpr unsigned kMaxLuns = 4096;              // per target (LUN 0..16383 addressable)
-inline constexpr unsigned kMaxRegistrations = 4096;     // persistent reservations per unit
+// Logical unit resets that wait for owners, per nexus: one TARGET RESET's. More are refused.
+inline constexpr unsigned kMaxFollowingResets = kMaxLuns;
+inline constexpr unsigned kMaxRegistrations = 4096;  // persistent reservations per unit
 inline constexpr unsigned kMaxReservationChanges =
     64;  // waiting for their turn, per unit; then BUSY
 inline constexpr unsigned kMaxReservationCommits = 1024;  // waiting for the store, per gateway

@@ -252,7 +252,9 @@ void LinkToOwner::lose_stream() {
     entry->since = now();
     entry->command->data_in.clear();
   }
-  for (Function& f : functions_) f.tag = 0;
+  for (Function& f : functions_) {
+    if (std::exchange(f.tag, 0) != 0) f.since = now();
+  }
   functions_sent_ = 0;
   if (closed_ && !anything_lost()) finish_close();
 }
@@ -304,12 +306,15 @@ void LinkToOwner::tick() {
   const auto alive = shared_from_this();
   settle_lost(false);
   // Nobody answers them any more, and what they were about is over.
-  if (ended_ && now() - ended_at_ >= kOwnerNotices) end_functions(false);
+  if (ended_ && now() - ended_at_ >= kOwnerNotices) end_functions();
   if (closed_) {
     if (!stream_ && anything_lost()) dial();
     return;
   }
-  if (!open()) give_up_waiting(limits::kHoldCommands);
+  if (!open()) {
+    give_up_waiting(limits::kHoldCommands);
+    if (!ended_) give_up_resets(limits::kHoldCommands);
+  }
   const bool wanted = !waiting_.empty() || !functions_.empty() || anything_lost();
   if (open() || wanted) pump();
 }
@@ -324,7 +329,7 @@ void LinkToOwner::look_at_owner() {
   lose_stream();
   settle_lost(false);
   give_up_waiting(0);
-  if (fenced()) end_functions(false);
+  if (fenced()) end_functions();
 }
 
 }  // namespace sluice::forward

@@ -53,7 +53,7 @@ class LinkToOwner final : public lun::Link,
   void start(lun::Command& command, uint64_t epoch) override;
   void abort(lun::Command& command) override;
   void function(lun::LinkFunction function, uint64_t lun_field,
-                std::function<void(bool answered)> done) override;
+                std::function<void(bool carried_out)> done) override;
   void close(bool lost, std::function<void()> done) override;
   bool ended() const override { return ended_; }
 
@@ -92,6 +92,7 @@ class LinkToOwner final : public lun::Link,
     std::function<void(bool)> done;
     uint32_t tag = 0;  // 0: not sent
     uint32_t cmd_sn = 0;
+    Nanos since = 0;  // it waits to be sent
   };
 
   // --- link.cc
@@ -128,7 +129,8 @@ class LinkToOwner final : public lun::Link,
   bool send_function(uint8_t function, uint64_t lun_field, uint32_t about, uint32_t about_cmd_sn,
                      uint32_t* tag, uint32_t* cmd_sn);
   void on_function_response(const pdu::Bhs& header);
-  void end_functions(bool answered);
+  void end_functions();
+  void give_up_resets(Nanos older_than);
   void log_out();
   void finish_close();
 

@@ -56,8 +56,8 @@ void LinkToOwner::function(lun::LinkFunction kind, uint64_t lun_field,
     const bool here = entry.command && entry.command->lun_field == lun_field;
     if (here && entry.stage == Entry::Stage::kWaiting) end_aborted(entry);
   }
-  functions_.push_back({kind, lun_field, std::move(done)});
-  if (fenced()) return end_functions(false);
+  functions_.push_back({kind, lun_field, std::move(done), 0, 0, now()});
+  if (fenced()) return end_functions();
   if (!closed_) pump();
 }
 
@@ -104,6 +104,7 @@ void LinkToOwner::on_function_response(const pdu::Bhs& h) {
   const uint32_t tag = h.itt();
   if (functions_sent_ != 0) --functions_sent_;
   const bool rejected = h.u8(2) == static_cast<uint8_t>(pdu::TaskResponse::kFunctionRejected);
+  const bool complete = h.u8(2) == static_cast<uint8_t>(pdu::TaskResponse::kFunctionComplete);
   for (size_t i = 0; i < entries_.size(); ++i) {
     Entry& entry = *entries_[i];
     if (!entry.command || entry.abort_tag != tag) continue;
@@ -126,15 +127,26 @@ void LinkToOwner::on_function_response(const pdu::Bhs& h) {
     const bool before = static_cast<int32_t>(entry.cmd_sn - f.cmd_sn) < 0;
     if (before && entry.command->lun_field == f.lun_field) end_aborted(entry);
   }
-  lane_.reactors->post(lane_.reactor, [done = f.done] { done(true); });
+  lane_.reactors->post(lane_.reactor, [done = f.done, complete] { done(complete); });
 }
 
-void LinkToOwner::end_functions(bool answered) {
+void LinkToOwner::end_functions() {
   std::deque<Function> all;
   all.swap(functions_);
   for (Function& f : all) {
-    lane_.reactors->post(lane_.reactor, [done = std::move(f.done), answered] { done(answered); });
+    lane_.reactors->post(lane_.reactor, [done = std::move(f.done)] { done(false); });
   }
+}
+
+// That wait for a session. The volume may have a new owner while this one can't be reached, and a
+// reset that got there after all, once another one was answered, would be one that nobody wants.
+void LinkToOwner::give_up_resets(Nanos older_than) {
+  std::erase_if(functions_, [&](Function& f) {
+    if (f.kind != lun::LinkFunction::kLogicalUnitReset || f.tag != 0) return false;
+    if (now() - f.since < older_than) return false;
+    lane_.reactors->post(lane_.reactor, [done = std::move(f.done)] { done(false); });
+    return true;
+  });
 }
 
 // RFC 7143 §11.14: reason 0, close the session. The owner answers when the nexus is drained.

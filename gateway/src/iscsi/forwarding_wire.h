@@ -23,7 +23,9 @@
 //   0-1  17, what follows byte 2    2  3fh    3  reserved    4-11  token    12-19  epoch
 //
 // and may be answered with one of the Response codes below (§11.4.3: 80h-ffh are the vendor's),
-// whose status means nothing.
+// whose status means nothing. LOGICAL UNIT RESET may be answered with kResponseNotOwner, too
+// (§11.6.1 has that code reserved): what the forwarder had at this gateway is over, but the reset
+// is another gateway's to do. A forwarder that doesn't know it takes it for done.
 #pragma once
 
 #include <cstdint>

@@ -150,6 +150,7 @@ class Session {
   void abort_one(const pdu::Bhs& header);
   void abort_unknown(const pdu::Bhs& header);
   void answer_function(uint32_t itt, pdu::TaskResponse response);
+  pdu::TaskResponse response_to_reset(bool at_owner) const;
   void abort_lun(const pdu::Bhs& header, pdu::TaskFunction function);
   void reset_target(const pdu::Bhs& header, bool cold);
   void drop_unstarted(uint64_t lun, bool every_lun, uint32_t before_cmd_sn);

@@ -108,11 +108,12 @@ void Session::abort_lun(const pdu::Bhs& h, TaskFunction function) {
   const uint64_t lun = h.lun();
   const uint32_t itt = h.itt();
   drop_unstarted(lun, false, h.cmd_sn());
-  auto done = [self = std::weak_ptr<Session*>(self_), itt] {
+  const auto reset = [self = std::weak_ptr<Session*>(self_), itt](bool at_owner) {
     const auto alive = self.lock();
     if (!alive || (*alive)->closing_) return;
-    (*alive)->answer_function(itt, TaskResponse::kFunctionComplete);
+    (*alive)->answer_function(itt, (*alive)->response_to_reset(at_owner));
   };
+  const auto done = [reset] { reset(true); };
   bool found = false;
   switch (function) {
     case TaskFunction::kAbortTaskSet:
@@ -122,7 +123,7 @@ void Session::abort_lun(const pdu::Bhs& h, TaskFunction function) {
       found = nexus_->clear_task_set(lun, done);
       break;
     default:
-      found = nexus_->logical_unit_reset(lun, done);
+      found = nexus_->logical_unit_reset(lun, reset);
       break;
   }
   if (found) return;
@@ -131,16 +132,24 @@ void Session::abort_lun(const pdu::Bhs& h, TaskFunction function) {
       itt, nexus_->has_lun(lun) ? TaskResponse::kFunctionComplete : TaskResponse::kLunDoesNotExist);
 }
 
+// A host that is refused goes on to a stronger function, in the end to a new session; one that is
+// told of a reset that wasn't done goes on as if everybody knew of it.
+TaskResponse Session::response_to_reset(bool at_owner) const {
+  if (at_owner) return TaskResponse::kFunctionComplete;
+  return forwarding() ? static_cast<TaskResponse>(kResponseNotOwner)
+                      : TaskResponse::kFunctionRejected;
+}
+
 void Session::reset_target(const pdu::Bhs& h, bool cold) {
   drop_unstarted(0, true, h.cmd_sn());
-  nexus_->target_reset([self = std::weak_ptr<Session*>(self_), itt = h.itt(), cold] {
+  nexus_->target_reset([self = std::weak_ptr<Session*>(self_), itt = h.itt(), cold](bool all) {
     const auto alive = self.lock();
     if (!alive || (*alive)->closing_) return;
     Session& s = **alive;
-    s.answer_function(itt, TaskResponse::kFunctionComplete);
+    s.answer_function(itt, s.response_to_reset(all));
     // RFC 7143 §11.5.1: a cold reset also ends every session of the target; this one once its
     // answer is out.
-    if (!cold) return;
+    if (!cold || !all) return;
     s.shard_.gateway->directory->end_all(s.parameters_.target_name);
     s.host_.finish();
   });

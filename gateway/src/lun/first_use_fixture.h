@@ -56,7 +56,7 @@ class FirstUseTest : public ReservationCommandsTest {
   }
   void reset_by(Nexus& nexus) {
     bool done = false;
-    ASSERT_TRUE(nexus.logical_unit_reset(0, [&] { done = true; }));
+    ASSERT_TRUE(nexus.logical_unit_reset(0, [&](bool at_owner) { done = at_owner; }));
     reactors.run();
     ASSERT_TRUE(done);
   }

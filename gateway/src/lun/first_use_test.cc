@@ -75,7 +75,7 @@ TEST_F(FirstUseTest, TaskManagementReachesLunsThatWereNotUsed) {
   map({{0, unit}, {5, unit}});
   auto fresh = open_fresh("fresh");
   int done = 0;
-  const auto note = [&] { ++done; };
+  const auto note = [&](auto...) { ++done; };
   EXPECT_TRUE(fresh->has_lun(kFive));
   EXPECT_TRUE(fresh->abort_task_set(kFive, note));
   EXPECT_TRUE(fresh->clear_task_set(kFive, note));
@@ -96,7 +96,7 @@ TEST_F(FirstUseTest, ATargetResetAbortsAtLunsThatItsSenderNeverUsed) {
   backend->holds = true;
   Task& theirs = start(*a, read16(0, 1));
   bool done = false;
-  fresh->target_reset([&] { done = true; });
+  fresh->target_reset([&](bool at_owner) { done = at_owner; });
   reactors.run();
   EXPECT_FALSE(done);
   backend->release_all();
@@ -290,7 +290,7 @@ TEST_F(FirstUseInAClusterTest, AResetOfALunNotUsedHereGoesToItsOwner) {
   follow_to(2, 1);
   auto fresh = open_fresh("fresh");
   bool done = false;
-  fresh->target_reset([&] { done = true; });
+  fresh->target_reset([&](bool at_owner) { done = at_owner; });
   ASSERT_EQ(links.last().functions.size(), 1u);
   EXPECT_EQ(links.last().functions[0].function, LinkFunction::kLogicalUnitReset);
   reactors.run();

@@ -35,11 +35,12 @@ class Link {
   virtual void start(Command& command, uint64_t epoch) = 0;
   // The command ends once the owner has let go of it, or can't any more.
   virtual void abort(Command& command) = 0;
-  // A task management function at the owner. `done` runs later, never inside the call, when the
-  // owner has answered or is fenced; `answered` false: the latter, and nothing of the link can
-  // reach a backend any more.
+  // A task management function at the owner. `done` runs later, never inside the call.
+  // `carried_out` false: who was asked is not the owner, or is fenced, and nothing of the link can
+  // reach a backend any more. A logical unit reset also ends so where there has been no session for
+  // limits::kHoldCommands: who asked for it asks the owner that there is by then.
   virtual void function(LinkFunction function, uint64_t lun_field,
-                        std::function<void(bool answered)> done) = 0;
+                        std::function<void(bool carried_out)> done) = 0;
   // The nexus ends: `lost` as in Nexus::close(). `done` runs later, never inside the call, once
   // the owner has ended the forwarded nexus too, or nothing of it can reach a backend any more.
   virtual void close(bool lost, std::function<void()> done) = 0;

@@ -151,7 +151,7 @@ TEST_F(ForwardingTest, EveryOwnerHasItsLinkAndBothAreClosedWithTheNexus) {
 TEST_F(ForwardingTest, ALogicalUnitResetWaitsForTheOwnerAndForItsOwnCommands) {
   Task& read = start(*nexus, read16(0, 8));
   bool done = false;
-  ASSERT_TRUE(nexus->logical_unit_reset(0, [&] { done = true; }));
+  ASSERT_TRUE(nexus->logical_unit_reset(0, [&](bool at_owner) { done = at_owner; }));
   ASSERT_EQ(link().functions.size(), 1u);
   EXPECT_EQ(link().functions[0].function, LinkFunction::kLogicalUnitReset);
   reactors.run();
@@ -172,11 +172,16 @@ TEST_F(ForwardingTest, AResetOpensALinkBecauseItConcernsEverybodyATaskSetDoesNot
   EXPECT_TRUE(aborted);
   EXPECT_TRUE(links.links.empty()) << "nothing of this nexus can be at the owner";
   bool reset = false;
-  nexus->target_reset([&] { reset = true; });
+  nexus->target_reset([&](bool at_owner) { reset = at_owner; });
   reactors.run();
   ASSERT_EQ(links.links.size(), 1u);
   EXPECT_FALSE(reset);
   link().functions.at(0).done(false);  // fenced
+  reactors.run();
+  EXPECT_FALSE(reset) << "nobody has done it";
+  follow_to(3, 8);
+  ASSERT_EQ(links.links.size(), 2u);
+  link().functions.at(0).done(true);
   reactors.run();
   EXPECT_TRUE(reset);
 }

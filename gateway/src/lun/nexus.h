@@ -16,6 +16,7 @@
 #include "base/reactors.h"
 #include "lun/command.h"
 #include "lun/copies/copy_records.h"
+#include "lun/owner_resets.h"
 #include "lun/reservations/reservation_rights.h"
 
 namespace sluice::lun {
@@ -23,7 +24,6 @@ namespace sluice::lun {
 class Countdown;
 class Forwarding;
 class Link;
-enum class LinkFunction : uint8_t;
 class LatencyLog;
 class Unit;
 class Target;
@@ -102,7 +102,8 @@ class Itl : public std::enable_shared_from_this<Itl> {
   // --- task set (TST=001b: one per I_T_L nexus), reactor's thread only; lun/task_set.cc
   uint32_t active = 0;     // commands between begin() and complete()
   uint32_t ordering = 0;   // of them ORDERED or HEAD OF QUEUE
-  uint32_t held = 0;       // of them kHeld: what comes later queues up behind them
+  uint32_t held = 0;       // of them kHeld, and `resets`: what comes later queues up behind them
+  uint32_t resets = 0;     // by this nexus, which wait for the unit's owner (lun/owner_resets.h)
   bool watched = false;    // a completion must look at blocked commands or drains
   bool releasing = false;  // somebody further up the stack is looking already
   bool resuming = false;   // the same, of held ones
@@ -167,12 +168,14 @@ class Nexus : public std::enable_shared_from_this<Nexus> {
   // Task management (SAM-5 §7). `done` runs on this nexus's reactor once every affected command,
   // of whatever nexus, has completed, at the unit's owner too (DESIGN R9). They return false for a
   // LUN that does not exist (the transport answers "LUN does not exist") and then don't call
-  // `done`. `done` never runs inside the call, here and in close().
+  // `done`. `done` never runs inside the call, here and in close(). Of a reset, `done(false)`: the
+  // unit's owner didn't carry it out; of a forwarded nexus: this gateway isn't the owner. All
+  // commands of this nexus that it was about are over then, too.
   bool abort_task_set(uint64_t lun_field, std::function<void()> done);
   bool clear_task_set(uint64_t lun_field, std::function<void()> done);
-  bool logical_unit_reset(uint64_t lun_field, std::function<void()> done);
+  bool logical_unit_reset(uint64_t lun_field, std::function<void(bool at_owner)> done);
   // Resets every LUN of the target (warm and cold reset).
-  void target_reset(std::function<void()> done);
+  void target_reset(std::function<void(bool at_owners)> done);
   // Whether the LUN exists, for QUERY TASK and ABORT TASK checks.
   bool has_lun(uint64_t lun_field) const;
   // Pending unit attention for QUERY ASYNCHRONOUS EVENT; false when there is none.
@@ -212,8 +215,9 @@ class Nexus : public std::enable_shared_from_this<Nexus> {
   // The way to a gateway that owns units; opened where there is none, or none that lives. nullptr:
   // nobody knows that gateway.
   std::shared_ptr<Link> link_to(uint16_t owner);
-  // How many commands are kHeld, of all LUNs. lun/placing.cc keeps it.
+  // Sum of Itl::held, of all LUNs. lun/placing.cc and lun/owner_resets.cc keep it.
   uint32_t held = 0;
+  OwnerResets& owner_resets() { return owner_resets_; }
 
   CopyRecords& copies() { return copies_; }  // of this nexus's third-party copies
 
@@ -233,9 +237,9 @@ class Nexus : public std::enable_shared_from_this<Nexus> {
   void retire(const std::shared_ptr<Itl>& itl);
   void finish_close();
   // LOGICAL UNIT RESET of each one's unit; `done` is posted here after the last.
-  void reset_units(const LunMap& luns, std::function<void()> done);
-  void function_at_owner(LinkFunction function, const Unit& unit, uint64_t lun_field,
-                         const std::shared_ptr<Countdown>& all);
+  void reset_units(const LunMap& luns, std::function<void(bool)> done);
+  void abort_task_set_at_owner(const Unit& unit, uint64_t lun_field,
+                               const std::shared_ptr<Countdown>& all);
   std::shared_ptr<Link> open_link(uint16_t owner) const;  // one that lives already, or nullptr
 
   NexusId id_;
@@ -249,6 +253,7 @@ class Nexus : public std::enable_shared_from_this<Nexus> {
   std::vector<std::pair<uint64_t, std::shared_ptr<Itl>>> high_;  // 256.., sorted
   std::vector<std::shared_ptr<Itl>> retired_;                    // removed, with commands active
   CopyRecords copies_;
+  OwnerResets owner_resets_{*this};
   std::vector<std::function<void()>> starved_;                     // of after_tick()
   std::vector<std::pair<uint16_t, std::shared_ptr<Link>>> links_;  // by owner
   bool closed_ = false;

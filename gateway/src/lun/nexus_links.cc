@@ -33,8 +33,9 @@ std::shared_ptr<Link> Nexus::link_to(uint16_t owner) {
 }
 
 void Nexus::tick() {
-  if ((held == 0 && starved_.empty()) || closed_) return;
+  if ((held == 0 && starved_.empty() && owner_resets_.empty()) || closed_) return;
   const std::shared_ptr<Nexus> alive = shared_from_this();
+  owner_resets_.tick();
   for (const auto& go_on : std::exchange(starved_, {})) go_on();
   std::vector<std::shared_ptr<Itl>> all = retired_;
   for (Itl* itl : itls()) all.push_back(itl->shared_from_this());

@@ -7,16 +7,13 @@
 #include "lun/exports.h"
 #include "lun/forwarding.h"
 #include "lun/nexus.h"
+#include "lun/owner_resets.h"
 #include "lun/reservations/reservations.h"
 #include "lun/task_set.h"
 #include "lun/unit.h"
-#include "lun/write_cache.h"
-#include "scsi/report_luns.h"
 
 namespace sluice::lun {
 namespace {
-
-constexpr UnitAttention kDeviceReset{0x29, 0x03};  // BUS DEVICE RESET FUNCTION OCCURRED
 
 using Handle = std::shared_ptr<Countdown>;
 
@@ -41,7 +38,7 @@ bool Nexus::abort_task_set(uint64_t lun_field, std::function<void()> done) {
   const std::shared_ptr<Itl> alive = itl->shared_from_this();
   abort_all(*itl, false, nullptr);
   wait_for(*itl, all);
-  function_at_owner(LinkFunction::kAbortTaskSet, itl->unit(), lun_field, all);
+  abort_task_set_at_owner(itl->unit(), lun_field, all);
   all->through();
   return true;
 }
@@ -52,14 +49,14 @@ bool Nexus::clear_task_set(uint64_t lun_field, std::function<void()> done) {
   return abort_task_set(lun_field, std::move(done));
 }
 
-bool Nexus::logical_unit_reset(uint64_t lun_field, std::function<void()> done) {
+bool Nexus::logical_unit_reset(uint64_t lun_field, std::function<void(bool)> done) {
   const MappedLun* lun = listed(lun_field);
   if (!lun) return false;
   reset_units({*lun}, std::move(done));
   return true;
 }
 
-void Nexus::target_reset(std::function<void()> done) {
+void Nexus::target_reset(std::function<void(bool)> done) {
   LunMap luns = *luns_;
   std::ranges::sort(luns, {}, [](const MappedLun& lun) { return std::pair(lun.unit, lun.lun); });
   const auto again = std::ranges::unique(luns, {}, &MappedLun::unit);
@@ -67,23 +64,26 @@ void Nexus::target_reset(std::function<void()> done) {
   reset_units(luns, std::move(done));
 }
 
-// The same function for what the owner has of this nexus, if anything.
-void Nexus::function_at_owner(LinkFunction function, const Unit& unit, uint64_t lun_field,
-                              const std::shared_ptr<Countdown>& all) {
+// Of what the owner has of this nexus, if anything. Nobody else is asked where it has another owner
+// by then: all its commands are this gateway's too, and each is waited for by itself.
+void Nexus::abort_task_set_at_owner(const Unit& unit, uint64_t lun_field,
+                                    const std::shared_ptr<Countdown>& all) {
   const Role role = unit.role();
   if (role.standing != Standing::kForwarder) return;
-  const std::shared_ptr<Link> link =
-      function == LinkFunction::kLogicalUnitReset ? link_to(role.owner) : open_link(role.owner);
+  const std::shared_ptr<Link> link = open_link(role.owner);
   if (!link) return;
   all->begin();
   // Answered or not: nothing of before reaches a backend any more.
-  link->function(function, lun_field, [all](bool /*answered*/) { all->through(); });
+  link->function(LinkFunction::kAbortTaskSet, lun_field,
+                 [all](bool /*answered*/) { all->through(); });
 }
 
 // SAM-5 §6.3.3: every I_T nexus is told, the one that asked too. Where there is an owner elsewhere,
 // it is the owner that aborts everybody's commands and tells everybody (DESIGN R9).
-void Nexus::reset_units(const LunMap& luns, std::function<void()> done) {
-  const Handle all = count_down_to(lane_, std::move(done));
+void Nexus::reset_units(const LunMap& luns, std::function<void(bool)> done) {
+  const auto at_owners = std::make_shared<bool>(true);  // this reactor's, as all that ends here
+  const Handle all =
+      count_down_to(lane_, [at_owners, done = std::move(done)] { done(*at_owners); });
   for (const MappedLun& lun : luns) {
     const std::shared_ptr<Unit>& unit = lun.unit;
     // Its own commands end now, not when a posted task runs: the function does not affect those
@@ -94,14 +94,21 @@ void Nexus::reset_units(const LunMap& luns, std::function<void()> done) {
       abort_all(*itl, false, nullptr);
       wait_for(*itl, all);
     }
-    function_at_owner(LinkFunction::kLogicalUnitReset, *unit, scsi::lun_field(lun.lun), all);
-    if (unit->role().standing == Standing::kForwarder) continue;
+    const Standing standing = unit->role().standing;
+    if (forwarded_ && standing != Standing::kOwner) {
+      *at_owners = false;  // its forwarder asks who is, and may ask here many times before
+      continue;
+    }
+    if (standing != Standing::kForwarder) {
+      all->begin();
+      reset_here(*this, unit, [all] { all->through(); });
+    }
+    if (standing == Standing::kOwner) continue;
     all->begin();
-    unit->abort_everywhere(*lane_.reactors, lane_.reactor, this, false, nullptr,
-                           [unit, all] { all->through(); });
-    unit->reset_state(kDeviceReset, *lane_.now);
-    all->begin();
-    reset_cache(*unit, lane_, [all] { all->through(); });
+    owner_resets_.add(lun, [all, at_owners](bool at_owner) {
+      *at_owners = *at_owners && at_owner;
+      all->through();
+    });
   }
   all->through();
 }
@@ -111,6 +118,7 @@ void Nexus::close(bool lost, std::function<void()> done) {
   closed_ = true;
   target_->remove(this);
   if (lost) target_->note_lost(id_);
+  owner_resets_.clear();
   std::vector<std::shared_ptr<Itl>> mine = retired_;
   for (Itl* itl : itls()) mine.push_back(itl->shared_from_this());
   // `done` keeps the I_T_L nexuses and the LUNs until it runs, at the top of the stack: the last

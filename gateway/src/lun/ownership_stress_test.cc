@@ -101,7 +101,8 @@ class EagerLink : public Link {
   }
   void abort(Command&) override {}  // its answer is on its way
   void function(LinkFunction, uint64_t, std::function<void(bool)> done) override {
-    reactors_.post(reactor_, [done = std::move(done)] { done(true); });
+    const bool refuses = ++functions_ % 2 == 0;
+    reactors_.post(reactor_, [done = std::move(done), refuses] { done(!refuses); });
   }
   void close(bool, std::function<void()> done) override {
     reactors_.post(reactor_, std::move(done));
@@ -111,6 +112,7 @@ class EagerLink : public Link {
   ThreadedReactors& reactors_;
   const unsigned reactor_;
   unsigned count_ = 0;
+  unsigned functions_ = 0;
 };
 
 class EagerForwarding : public Forwarding {
@@ -151,6 +153,7 @@ class Host {
 
   unsigned good = 0;
   unsigned twice = 0;
+  unsigned resets = 0;
   std::atomic<bool> finished = false;
 
  private:
@@ -191,7 +194,7 @@ class Host {
       nexus->data_ready(c);
     }
     if (slot.busy && random_() % 100 == 0) nexus->abort(c);
-    if (begun_ % 700 == 0) nexus->logical_unit_reset(0, [] {});
+    if (begun_ % 700 == 0) nexus->logical_unit_reset(0, [this](bool) { ++resets; });
   }
 
   void ended(Slot& slot) {
@@ -290,6 +293,7 @@ TEST(OwnershipStress, NothingReachesAClosedBackendAndEveryCommandEndsOnce) {
   for (const auto& host : hosts) {
     EXPECT_EQ(host->twice, 0u);
     EXPECT_GT(host->good, 0u);
+    EXPECT_GT(host->resets, 0u);
   }
   EXPECT_EQ(unit->statistics().snapshot().in_flight, 0u);
 }

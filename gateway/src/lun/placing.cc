@@ -170,7 +170,8 @@ bool run_here(Unit& unit, Command& command) {
 bool go(Unit& unit, Command& command) {
   if (!passes_removed(unit, command)) return true;
   const Role role = unit.role();
-  if (role.standing == Standing::kOwner) return run_here(unit, command);
+  const bool behind_reset = command.itl->resets != 0;
+  if (role.standing == Standing::kOwner) return !behind_reset && run_here(unit, command);
   command.prepared = false;
   if (command.epoch != 0) {
     finish_not_owner(command);
@@ -182,6 +183,7 @@ bool go(Unit& unit, Command& command) {
   }
   switch (role.standing) {
     case Standing::kForwarder:
+      if (behind_reset) return false;
       forward(command, role);
       return true;
     case Standing::kUnavailable:
@@ -282,6 +284,7 @@ void resume(Itl& itl) {
   // Those that end below may bring new ones, which find older ones held or go on by themselves.
   if (itl.resuming) return;
   const std::shared_ptr<Itl> alive = itl.shared_from_this();
+  if (itl.resets != 0) itl.nexus().owner_resets().look(itl.unit());
   itl.resuming = true;
   while (Command* command = itl.held != 0 ? first_held(itl) : nullptr) {
     leave_held(itl, *command);

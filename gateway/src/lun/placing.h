@@ -3,7 +3,8 @@
 //
 //   begin_by_detour -> [its data] -> place -+-> dispatch    owner, and bandwidth left
 //                                           +-> Link::start forwarder
-//                                           +-> held        transition, or no bandwidth left
+//                                           +-> held        transition, or no bandwidth left, or
+//                                           |               behind a reset (lun/owner_resets.h)
 //                                           +-> sense data  unavailable
 //
 // A command that was started never changes its place: what was started here completes here (R5),

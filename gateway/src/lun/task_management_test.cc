@@ -15,8 +15,8 @@ class TaskManagementTest : public LunTest {
     b = open("b", 1);
     backend->holds = true;
   }
-  std::function<void()> note() {
-    return [this] { ++finished; };
+  auto note() {
+    return [this](auto...) { ++finished; };
   }
 
   std::shared_ptr<Nexus> a;

@@ -84,7 +84,7 @@ class Host {
       nexus_->data_ready(c);
     }
     if (random_() % 100 == 0) nexus_->abort(c);
-    if (begun_ % 1000 == 0) nexus_->logical_unit_reset(0, [this] { ++resets_; });
+    if (begun_ % 1000 == 0) nexus_->logical_unit_reset(0, [this](bool) { ++resets_; });
     if (begun_ % 500 == 0) nexus_->find(0)->unit().raise_attention({0x2a, 0x09}, nullptr);
   }
 

@@ -148,7 +148,7 @@ TEST_F(WriteCacheTest, TurningItOnFlushesNothing) {
 TEST_F(WriteCacheTest, AResetToOffIsAnsweredAfterTheFlush) {
   backend->holds = true;
   int finished = 0;
-  a->logical_unit_reset(0, [&finished] { ++finished; });
+  a->logical_unit_reset(0, [&finished](bool) { ++finished; });
   reactors.run();
   EXPECT_EQ(finished, 0);
   ASSERT_EQ(flushes(), 1u);
@@ -162,7 +162,7 @@ TEST_F(WriteCacheTest, AResetThatAbortsAModeSelectLeavesTheCacheOff) {
   backend->holds = true;
   Task& off = select(*a, false);
   int finished = 0;
-  b->logical_unit_reset(0, [&finished] { ++finished; });
+  b->logical_unit_reset(0, [&finished](bool) { ++finished; });
   reactors.run();
   EXPECT_EQ(finished, 0);
   backend->release_all();
@@ -174,7 +174,7 @@ TEST_F(WriteCacheTest, AResetThatAbortsAModeSelectLeavesTheCacheOff) {
 
 TEST_F(WriteCacheTest, AResetWhoseFlushFailsLeavesTheCacheOn) {
   backend->fail_with = -EIO;
-  a->logical_unit_reset(0, [] {});
+  a->logical_unit_reset(0, [](bool) {});
   reactors.run();
   EXPECT_TRUE(backend->cache);
 }
@@ -204,7 +204,7 @@ class CachedTest : public WriteCacheTest {
 
 TEST_F(CachedTest, AResetLeavesItAsTheAdministratorSetIt) {
   const auto reset = [this] {
-    a->logical_unit_reset(0, [] {});
+    a->logical_unit_reset(0, [](bool) {});
     reactors.run();
     EXPECT_EQ(start(*a, test_unit_ready()).sense(), 0x062903u);
   };
@@ -228,7 +228,7 @@ TEST_F(CachedTest, AResetToOnIsAnsweredAfterAFlushThatTurnsItOff) {
   int64_t off = 1;
   ASSERT_TRUE(turn_cache_off(*unit, b->lane(), [&](const backend::Io& io) { off = io.result; }));
   int finished = 0;
-  a->logical_unit_reset(0, [&finished] { ++finished; });
+  a->logical_unit_reset(0, [&finished](bool) { ++finished; });
   reactors.run();
   EXPECT_EQ(finished, 0);
   EXPECT_FALSE(backend->cache) << "who turned it off isn't told yet";

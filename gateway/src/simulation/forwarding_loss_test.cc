@@ -184,22 +184,26 @@ TEST_F(ForwardingLossToASuccessor, WhatWasAbortedBeforeEndsAsAborted) {
   EXPECT_TRUE(w->command.aborted);
 }
 
-TEST_F(ForwardingLossToASuccessor, APendingResetIsAnsweredOnceTheOwnerHasNoticed) {
+TEST_F(ForwardingLossToASuccessor, APendingResetIsTheSuccessorsOnceTheOwnerHasNoticed) {
   const auto w = in_flight(write16(0, 1), 0, Bytes(512, 1));
   unsigned answers = 0;
-  ASSERT_TRUE(nexus_->logical_unit_reset(0, [&] { ++answers; }));
+  ASSERT_TRUE(nexus_->logical_unit_reset(0, [&](bool at_owner) { answers += at_owner ? 1 : 100; }));
   pair_.settle();
   replace_link();
   pair_.advance(limits::kTokenLife + 2 * limits::kTick);
   EXPECT_TRUE(w->ended);
   EXPECT_EQ(answers, 0u) << "an earlier command may still take another step";
   let_the_owner_notice();
+  EXPECT_EQ(answers, 0u) << "the successor has not done it: its backend is busy";
+  pair_.owner.disk().hold(false);
+  pair_.owner.disk().release_all();
+  pair_.advance(limits::kRedial + 2 * limits::kTick);
   EXPECT_EQ(answers, 1u);
 }
 
 TEST_F(ForwardingLossToASuccessor, ALinkWithNothingLeftToAnswerGoes) {
   const auto w = in_flight(write16(0, 1), 0, Bytes(512, 1));
-  ASSERT_TRUE(nexus_->logical_unit_reset(0, [] {}));
+  ASSERT_TRUE(nexus_->logical_unit_reset(0, [](bool) {}));
   replace_link();
   const std::weak_ptr<lun::Link> old = link_;
   link_.reset();

@@ -219,7 +219,7 @@ TEST_F(ReservationCommandsTest, Reserve6GoesWithItsNexusAndWithAReset) {
   reactors.run();
   EXPECT_EQ(reserve6(*b), Status::kGood);
   bool reset = false;
-  c->logical_unit_reset(0, [&] { reset = true; });
+  c->logical_unit_reset(0, [&](bool at_owner) { reset = at_owner; });
   reactors.run();
   EXPECT_TRUE(reset);
   attention(*c);
