@@ -270,6 +270,7 @@ class StreamImpl final : public Stream {
         continue;
       }
       wire::ConnectRequest message;
+      grpc::WriteOptions options;
       if (Clock::now() >= due) {  // before what is queued: the lease hangs on it
         due = Clock::now() + nanos(heartbeat_every_);
         lock.unlock();
@@ -277,9 +278,11 @@ class StreamImpl final : public Stream {
       } else {
         message = std::move(queue_.front());
         queue_.pop_front();
+        // What hundreds of volumes have to say goes out together: the last one sends them all.
+        if (!queue_.empty()) options.set_buffer_hint();
         lock.unlock();
       }
-      const bool written = call.Write(message);
+      const bool written = call.Write(message, options);
       lock.lock();
       if (!written) return;
     }

@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <latch>
+#include <utility>
+
 #include "control/fake_replica.h"
 
 namespace sluice::control {
@@ -76,6 +79,40 @@ TEST_F(StreamTest, HelloThenWelcomeThenMessagesBothWaysAndHeartbeats) {
   EXPECT_EQ(server_.next("heartbeat"), "heartbeat 42");
   EXPECT_EQ(server_.next("heartbeat"), "heartbeat 42");
   (*stream)->stop();
+}
+
+// Each but the last may wait for the next one; nothing may wait for a heartbeat.
+TEST_F(StreamTest, OfManyMessagesAtOnceTheLastOneBringsAllInTheirOrder) {
+  constexpr uint64_t kMessages = 100;
+  Replica replica([this](const wire::StreamHello&, ServerStream& stream) {
+    wire::ConnectResponse response;
+    response.mutable_welcome()->set_heartbeat_interval_ms(10'000);
+    write(stream, response);
+    wire::ConnectRequest message;
+    while (stream.Read(&message)) {
+      server_.add(message.has_ack() ? "ack " + std::to_string(message.ack().version()) : "beat");
+    }
+    return grpc::Status::OK;
+  });
+  std::latch over(1);
+  bool began = false;
+  StreamCallbacks with_one_beat = callbacks();
+  with_one_beat.heartbeat = [&] {
+    if (std::exchange(began, true)) over.wait();
+    return wire::StreamHeartbeat();
+  };
+  auto stream = started(options({replica.endpoint()}), with_one_beat);
+  ASSERT_TRUE(stream) << stream.error();
+  EXPECT_EQ(server_.next(""), "beat");
+  for (uint64_t i = 0; i < kMessages; ++i) {
+    wire::ConnectRequest ack;
+    ack.mutable_ack()->set_version(i);
+    (*stream)->observe(ack);
+  }
+  for (uint64_t i = 0; i < kMessages; ++i) {
+    EXPECT_EQ(server_.next(""), "ack " + std::to_string(i));
+  }
+  over.count_down();
 }
 
 TEST_F(StreamTest, AnotherEndpointIsTriedAfterOneThatRefusesOrSaysGoodbye) {

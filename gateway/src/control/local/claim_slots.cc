@@ -4,13 +4,32 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <span>
+#include <string_view>
+#include <tuple>
 
 #include "control/local/record_files.h"
 
 namespace sluice::control {
 namespace {
 
+constexpr size_t kSlots = std::tuple_size_v<decltype(ClaimSlots::Found::records)>;
 constexpr size_t kSlotBytes = 4096;  // a page: written whole or, after a power cut, seen by its sum
+constexpr size_t kAllBytes = kSlots * kSlotBytes;
+
+// As much as there is, up to the buffer's end; negative: errno says why not.
+ssize_t read_all(int fd, std::span<char> buffer) {
+  size_t have = 0;
+  while (have < buffer.size()) {
+    const ssize_t n =
+        ::pread(fd, buffer.data() + have, buffer.size() - have, static_cast<off_t>(have));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return n;
+    if (n == 0) break;
+    have += static_cast<size_t>(n);
+  }
+  return static_cast<ssize_t>(have);
+}
 
 }  // namespace
 
@@ -20,35 +39,40 @@ ClaimSlots::ClaimSlots(int directory, std::string volume, std::string shown)
       name_(volume_ + kClaimsFile),
       shown_(std::move(shown)) {}
 
-Result<std::optional<ClaimSlots::Slots>> ClaimSlots::read() const {
-  const Result<std::optional<std::string>> text =
-      read_small_file(directory_, name_, kSlots * kSlotBytes, shown_);
-  if (!text) return Error{text.error()};
-  if (!text.value() || text.value()->size() != kSlots * kSlotBytes) return std::optional<Slots>();
-  Slots slots;
+// Into a buffer of its own size: it is looked at several times for each of hundreds of volumes.
+Result<std::optional<ClaimSlots::Found>> ClaimSlots::find(For purpose) const {
+  const int access = purpose == For::kWriting ? O_RDWR : O_RDONLY;
+  Found found;
+  found.file = FileDescriptor(::openat(directory_, name_.c_str(), access | O_CLOEXEC | O_NOFOLLOW));
+  if (!found.file.valid() && errno == ENOENT) return std::optional<Found>();
+  std::array<char, kAllBytes + 1> text;
+  const ssize_t size = found.file.valid() ? read_all(found.file.get(), text) : -1;
+  if (size > static_cast<ssize_t>(kAllBytes)) errno = EFBIG;
+  if (size < 0 || size > static_cast<ssize_t>(kAllBytes)) {
+    return Error{"can't read the claims beside " + shown_ + " (" + name_ +
+                 "): " + reason_of(errno)};
+  }
+  if (size != static_cast<ssize_t>(kAllBytes)) return std::optional<Found>();
   size_t unread = 0;
   for (size_t i = 0; i < kSlots; ++i) {
-    std::string_view slot = std::string_view(*text.value()).substr(i * kSlotBytes, kSlotBytes);
+    std::string_view slot(text.data() + i * kSlotBytes, kSlotBytes);
     slot = slot.substr(0, slot.find_last_not_of('\0') + 1);
     if (slot.empty()) continue;
     Result<Record> record = parse_record(slot, volume_, shown_);
     if (record) {
-      slots.records[i] = std::move(record).value();
+      found.records[i] = std::move(record).value();
     } else if (i > 0) {
       ++unread;
     }
   }
   // Nobody whom another boot's note names runs any more, and nothing in it was synced.
-  if (slots.records[0] && slots.records[0]->holder.boot_id != this_boot()) slots.records[0].reset();
-  slots.damaged = unread == kSlots - 1;
-  return std::optional(std::move(slots));
+  if (found.records[0] && found.records[0]->holder.boot_id != this_boot()) found.records[0].reset();
+  found.damaged = unread == kSlots - 1;
+  return std::optional(std::move(found));
 }
 
 // Who has the lock has noted itself first: of two that are as old, the note is the newer.
-Result<void> ClaimSlots::bring_up(Record* record) const {
-  Result<std::optional<Slots>> found = read();
-  if (!found) return Error{found.error()};
-  std::optional<Slots>& slots = found.value();
+Result<void> ClaimSlots::bring_up(const std::optional<Found>& slots, Record* record) const {
   if (!slots) return {};
   if (slots->damaged) {
     return Error{shown_ + ": the claims beside it (" + name_ +
@@ -56,37 +80,35 @@ Result<void> ClaimSlots::bring_up(Record* record) const {
                  "both from a backup, or remove both once no host uses the volume"};
   }
   for (const size_t i : {1, 2, 0}) {
-    std::optional<Record>& slot = slots->records[i];
+    const std::optional<Record>& slot = slots->records[i];
     if (!slot || age_of(*slot) < age_of(*record)) continue;
     record->epoch = slot->epoch;
     record->order = slot->order;
-    record->holder = std::move(slot->holder);
+    record->holder = slot->holder;
   }
   return {};
 }
 
 Result<void> ClaimSlots::clear() const {
-  return replace_file(directory_, name_, std::string(kSlots * kSlotBytes, '\0'), shown_);
+  return replace_file(directory_, name_, std::string(kAllBytes, '\0'), shown_);
 }
 
-Result<bool> ClaimSlots::write(const Record& record, Outlasts outlasts) const {
+Result<bool> ClaimSlots::write(const Record& record, Outlasts outlasts,
+                               const std::optional<Found>& slots) const {
   Record short_one = record;
   short_one.reservations = {};
-  std::string text = format_record(short_one);
-  const Result<std::optional<Slots>> slots = read();
-  if (!slots) return Error{slots.error()};
-  if (!slots.value() || text.size() > kSlotBytes) return false;
-  text.resize(kSlotBytes);
-  const auto& [note, first, second] = slots.value()->records;
+  const std::string text = format_record(short_one);
+  if (!slots || text.size() > kSlotBytes) return false;
+  std::array<char, kSlotBytes> page{};
+  text.copy(page.data(), page.size());
+  const auto& [note, first, second] = slots->records;
   const bool over_second = first && (!second || age_of(*second) < age_of(*first));
   const size_t slot = outlasts == Outlasts::kProcess ? 0 : over_second ? 2 : 1;
-  const FileDescriptor file(::openat(directory_, name_.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW));
-  const ssize_t n = file.valid() ? ::pwrite(file.get(), text.data(), text.size(),
-                                            static_cast<off_t>(slot * kSlotBytes))
-                                 : -1;
-  if (n >= 0 && n != static_cast<ssize_t>(text.size())) errno = ENOSPC;
-  if (n != static_cast<ssize_t>(text.size()) ||
-      (outlasts == Outlasts::kPowerCut && ::fdatasync(file.get()) != 0)) {
+  const int file = slots->file.get();
+  const ssize_t n = ::pwrite(file, page.data(), page.size(), static_cast<off_t>(slot * kSlotBytes));
+  if (n >= 0 && n != static_cast<ssize_t>(page.size())) errno = ENOSPC;
+  if (n != static_cast<ssize_t>(page.size()) ||
+      (outlasts == Outlasts::kPowerCut && ::fdatasync(file) != 0)) {
     return Error{"can't write the claim beside " + shown_ + ": " + reason_of(errno)};
   }
   return true;

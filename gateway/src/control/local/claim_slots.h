@@ -8,6 +8,7 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -18,26 +19,31 @@ namespace sluice::control {
 
 class ClaimSlots {
  public:
+  // What was in the slots, and where it was. Written over there by who has excluded other writers
+  // since before it looked: what it decides by is what it writes beside.
+  struct Found {
+    FileDescriptor file;
+    std::array<std::optional<Record>, 3> records;
+    bool damaged = false;
+  };
+  enum class For : uint8_t { kReading, kWriting };
+
   // `directory` is `.sluice` in the pool, open for the life of this object.
   ClaimSlots(int directory, std::string volume, std::string shown);
 
+  // nullopt: there are no slots.
+  Result<std::optional<Found>> find(For purpose) const;
   // What is newest of `record` and of the slots: with a newer epoch, or in the same one with no
   // older order, a slot's epoch, order and holder are put into `record`. A slot that can't be read
   // is as none, but not both of the synced ones: at most one was being written.
-  Result<void> bring_up(Record* record) const;
+  Result<void> bring_up(const std::optional<Found>& slots, Record* record) const;
   // Makes all slots empty, for good.
   Result<void> clear() const;
-  // False: there are no slots, or `record` doesn't fit into one.
-  Result<bool> write(const Record& record, Outlasts outlasts) const;
+  // False: there are no slots, or `record` doesn't fit into one. `slots`: found to be written.
+  Result<bool> write(const Record& record, Outlasts outlasts,
+                     const std::optional<Found>& slots) const;
 
  private:
-  static constexpr size_t kSlots = 3;
-  struct Slots {
-    std::array<std::optional<Record>, kSlots> records;
-    bool damaged = false;
-  };
-  Result<std::optional<Slots>> read() const;  // nullopt: there is no such file
-
   const int directory_;
   const std::string volume_;
   const std::string name_;

@@ -27,16 +27,24 @@ RecordFile::RecordFile(int directory, std::string volume, std::string shown)
       shown_(std::move(shown)),
       slots_(directory_, volume_, shown_) {}
 
-Result<std::optional<Record>> RecordFile::read() const {
+Result<RecordFile::Present> RecordFile::present(ClaimSlots::For purpose) const {
   const Result<std::optional<std::string>> text =
       read_small_file(directory_, volume_ + kRecordFile, limits::kMaxVolumeRecord, shown_);
   if (!text) return Error{text.error()};
-  if (!text.value()) return std::optional<Record>();
+  if (!text.value()) return Present();
   Result<Record> record = parse_record(*text.value(), volume_, shown_);
   if (!record) return Error{record.error()};
-  const Result<void> brought_up = slots_.bring_up(&record.value());
+  Result<std::optional<ClaimSlots::Found>> slots = slots_.find(purpose);
+  if (!slots) return Error{slots.error()};
+  const Result<void> brought_up = slots_.bring_up(slots.value(), &record.value());
   if (!brought_up) return Error{brought_up.error()};
-  return std::optional(std::move(record).value());
+  return Present{std::move(record).value(), std::move(slots).value()};
+}
+
+Result<std::optional<Record>> RecordFile::read() const {
+  Result<Present> found = present(ClaimSlots::For::kReading);
+  if (!found) return Error{found.error()};
+  return std::move(found.value().record);
 }
 
 // Writers of the record exclude each other, whatever they hold besides.
@@ -48,30 +56,36 @@ Result<void> RecordFile::write(const Record& record) const {
   return replace_file(directory_, volume_ + kRecordFile, format_record(record), shown_);
 }
 
+// For who has just written the record, and may have made new slots for it.
+Result<bool> RecordFile::note(const Record& record) const {
+  const Result<std::optional<ClaimSlots::Found>> slots = slots_.find(ClaimSlots::For::kWriting);
+  if (!slots) return Error{slots.error()};
+  return slots_.write(record, Outlasts::kProcess, slots.value());
+}
+
 Result<void> RecordFile::claim(const Record& record, Outlasts outlasts) const {
   const Result<FileDescriptor> guarded = guard();
   if (!guarded) return Error{guarded.error()};
-  const Result<std::optional<Record>> present = read();
-  if (!present) return Error{present.error()};
-  if (present.value() && present.value()->epoch > record.epoch) {
-    return Error{shown_ + " is of epoch " + std::to_string(present.value()->epoch) +
+  const Result<Present> found = present(ClaimSlots::For::kWriting);
+  if (!found) return Error{found.error()};
+  const auto& [present, slots] = found.value();
+  if (present && present->epoch > record.epoch) {
+    return Error{shown_ + " is of epoch " + std::to_string(present->epoch) +
                  ", newer than the order's " + std::to_string(record.epoch)};
   }
-  if (present.value() && fits_a_slot(*present.value(), record, outlasts)) {
-    const Result<bool> in_slot = slots_.write(record, outlasts);
+  if (present && fits_a_slot(*present, record, outlasts)) {
+    const Result<bool> in_slot = slots_.write(record, outlasts, slots);
     if (!in_slot) return Error{in_slot.error()};
     if (in_slot.value()) return {};
   }
   // What is in slots beside no record belongs to one that was removed.
-  Result<void> cleared = present.value() ? Result<void>() : slots_.clear();
+  Result<void> cleared = present ? Result<void>() : slots_.clear();
   if (!cleared) return cleared;
   Result<void> written = write(record);
   if (!written) return written;
   // No slot may have a word against the record any more, one of the same age with the former holder
   // for example.
-  const Result<bool> noted = present.value() && age_of(record) < age_of(*present.value())
-                                 ? false
-                                 : slots_.write(record, Outlasts::kProcess);
+  const Result<bool> noted = present && age_of(record) < age_of(*present) ? false : note(record);
   if (!noted) return Error{noted.error()};
   return noted.value() ? Result<void>() : slots_.clear();
 }

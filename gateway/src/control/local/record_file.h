@@ -28,8 +28,14 @@ class RecordFile {
   Result<void> update(const Record& record) const;
 
  private:
+  struct Present {
+    std::optional<Record> record = {};
+    std::optional<ClaimSlots::Found> slots = {};  // without a record none are looked for
+  };
   Result<FileDescriptor> guard() const;
+  Result<Present> present(ClaimSlots::For purpose) const;
   Result<void> write(const Record& record) const;
+  Result<bool> note(const Record& record) const;
 
   const int directory_;
   const std::string volume_;

@@ -158,6 +158,16 @@ TEST_F(RecordFileTest, ClaimsThatCannotBeReadAreAnErrorAndNotNone) {
   EXPECT_FALSE(file_.claim(served_anew(8), Outlasts::kPowerCut));
 }
 
+TEST_F(RecordFileTest, ClaimsThatAreMoreThanSlotsHoldAreAnErrorAndNotNone) {
+  ASSERT_TRUE(file_.claim(some_record(), Outlasts::kPowerCut));
+  ASSERT_TRUE(file_.claim(served_anew(8), Outlasts::kPowerCut));
+  const std::string more = content(".holder") + '\0';
+  put(".holder", more);
+  EXPECT_FALSE(file_.read());
+  EXPECT_FALSE(file_.claim(served_anew(9), Outlasts::kPowerCut));
+  EXPECT_EQ(content(".holder"), more);
+}
+
 // What else is new is in the record, and has to be there after a power cut as well.
 TEST_F(RecordFileTest, AClaimThatChangesMoreThanASlotSaysIsARecord) {
   for (const Outlasts outlasts : {Outlasts::kProcess, Outlasts::kPowerCut}) {

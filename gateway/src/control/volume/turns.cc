@@ -12,18 +12,22 @@ Nanos boot_time() {
   return now.tv_sec * kSecond + now.tv_nsec;
 }
 
-Turns::Turns(unsigned threads) {
-  threads_.reserve(threads);
-  for (unsigned i = 0; i < threads; ++i) threads_.emplace_back([this] { work(); });
+Turns::Turns(unsigned threads) : workers_(threads) {
+  for (size_t i = 0; i < workers_.size(); ++i) {
+    workers_[i].thread = std::thread([this, i] { work(i); });
+  }
 }
 
 void Turns::post(const std::string& lane, std::function<void()> task, Nanos delay) {
+  Worker* woken = nullptr;
   {
     const std::lock_guard lock(mutex_);
     if (stopping_) return;
-    delayed_.emplace(boot_time() + delay, std::pair{lane, std::move(task)});
+    const Nanos now = boot_time();
+    queue_.post(lane, std::move(task), now + delay, now);
+    woken = wake_locked();
   }
-  changed_.notify_one();
+  if (woken != nullptr) woken->wake.notify_one();
 }
 
 void Turns::stop() {
@@ -31,52 +35,46 @@ void Turns::stop() {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
   }
-  changed_.notify_all();
-  for (std::thread& thread : threads_) {
-    if (thread.joinable()) thread.join();
+  for (Worker& worker : workers_) worker.wake.notify_one();
+  for (Worker& worker : workers_) {
+    if (worker.thread.joinable()) worker.thread.join();
   }
   const std::lock_guard lock(mutex_);
-  delayed_.clear();
-  lanes_.clear();
+  queue_.clear();
 }
 
-Nanos Turns::release_due_locked() {
-  const Nanos now = boot_time();
-  while (!delayed_.empty() && delayed_.begin()->first <= now) {
-    auto& [name, task] = delayed_.begin()->second;
-    Lane& lane = lanes_[name];
-    if (!lane.running && lane.tasks.empty()) ready_.push_back(name);
-    lane.tasks.push_back(std::move(task));
-    delayed_.erase(delayed_.begin());
+Turns::Worker* Turns::wake_locked() {
+  const std::optional<TurnQueue::Thread> woken = queue_.wake();
+  if (!woken) return nullptr;
+  workers_[*woken].woken = true;
+  return &workers_[*woken];
+}
+
+void Turns::wait(Worker& self, std::optional<Nanos> until, std::unique_lock<std::mutex>& lock) {
+  const auto called = [&] { return self.woken || stopping_; };
+  if (until) {
+    self.wake.wait_for(lock, std::chrono::nanoseconds(*until - boot_time()), called);
+  } else {
+    self.wake.wait(lock, called);
   }
-  return delayed_.empty() ? kSecond : delayed_.begin()->first - now;
+  self.woken = false;
 }
 
-void Turns::work() {
+void Turns::work(size_t self) {
   std::unique_lock lock(mutex_);
   while (!stopping_) {
-    const Nanos wait = release_due_locked();
-    if (ready_.empty()) {
-      changed_.wait_for(lock, std::chrono::nanoseconds(wait));
+    TurnQueue::Next next = queue_.next(self, boot_time());
+    if (!next.task) {
+      wait(workers_[self], next.until, lock);
       continue;
     }
-    if (ready_.size() > 1) changed_.notify_one();
-    const std::string name = std::move(ready_.front());
-    ready_.pop_front();
-    Lane& lane = lanes_[name];
-    std::function<void()> task = std::move(lane.tasks.front());
-    lane.tasks.pop_front();
-    lane.running = true;
+    Worker* woken = wake_locked();
     lock.unlock();
-    task();
-    task = nullptr;  // what it holds may take a while to go
+    if (woken != nullptr) woken->wake.notify_one();
+    next.task();
+    next.task = nullptr;  // what it holds may take a while to go
     lock.lock();
-    lane.running = false;  // a reference into a map stays
-    if (lane.tasks.empty()) {
-      lanes_.erase(name);
-    } else {
-      ready_.push_back(name);
-    }
+    queue_.ended(next.lane);
   }
 }
 

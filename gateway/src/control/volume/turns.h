@@ -4,16 +4,15 @@
 #pragma once
 
 #include <condition_variable>
-#include <deque>
 #include <functional>
-#include <map>
 #include <mutex>
-#include <set>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "base/clock.h"
+#include "control/volume/turn_queue.h"
 
 namespace sluice::control {
 
@@ -29,20 +28,20 @@ class Turns {
   void stop();
 
  private:
-  struct Lane {
-    std::deque<std::function<void()>> tasks;
-    bool running = false;
+  struct Worker {
+    std::condition_variable wake;
+    bool woken = false;
+    std::thread thread;
   };
-  void work();
-  Nanos release_due_locked();  // until the next delayed one
+  void work(size_t self);
+  void wait(Worker& self, std::optional<Nanos> until, std::unique_lock<std::mutex>& lock);
+  // To be notified once the mutex is free: who is woken needs it. May be null.
+  Worker* wake_locked();
 
   std::mutex mutex_;
-  std::condition_variable changed_;
-  std::map<std::string, Lane> lanes_;  // with tasks or running
-  std::deque<std::string> ready_;      // lanes that have a task and don't run
-  std::multimap<Nanos, std::pair<std::string, std::function<void()>>> delayed_;
+  TurnQueue queue_;
   bool stopping_ = false;
-  std::vector<std::thread> threads_;
+  std::vector<Worker> workers_;
 };
 
 // CLOCK_BOOTTIME, which counts while the machine sleeps.

@@ -1,0 +1,90 @@
+#include "control/volume/turns.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <atomic>
+#include <latch>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace sluice::control {
+namespace {
+
+TEST(TurnsTest, ATaskThatHangsHoldsUpNeitherOtherLanesNorTheClock) {
+  Turns turns(2);
+  std::latch go(1), others(2);
+  turns.post("a", [&] { go.wait(); });
+  turns.post("b", [&] { others.count_down(); });
+  turns.post("c", [&] { others.count_down(); }, kMillisecond);
+  others.wait();
+  go.count_down();
+}
+
+TEST(TurnsTest, ADelayedTaskRunsThoughAllAreIdleAndNothingElseComes) {
+  Turns turns(3);
+  for (int i = 0; i < 20; ++i) {
+    std::latch ran(1);
+    turns.post("a", [&] { ran.count_down(); }, kMillisecond / 2);
+    ran.wait();
+  }
+}
+
+// What several threads post at once, with and without delays, is all run, one at a time and in
+// order in its lane. A wake that is lost would leave some of it for ever.
+TEST(TurnsTest, NothingIsLostOfWhatManyPostAtOnce) {
+  constexpr size_t kPosters = 4;
+  constexpr size_t kLanes = 5;
+  constexpr int kEach = 400;
+  struct Lane {
+    std::atomic<bool> runs{false};
+    int last = -1;
+  };
+  std::array<std::array<Lane, kLanes>, kPosters> lanes;
+  std::atomic<bool> right{true};
+  std::latch all(kPosters * kLanes * kEach * 2);
+  Turns turns(6);
+  std::vector<std::thread> posters;
+  for (size_t p = 0; p < kPosters; ++p) {
+    posters.emplace_back([&, p] {
+      for (int i = 0; i < kEach; ++i) {
+        for (size_t l = 0; l < kLanes; ++l) {
+          const std::string name = std::to_string(p) + ' ' + std::to_string(l);
+          turns.post(name, [&, i, lane = &lanes[p][l]] {
+            if (lane->runs.exchange(true) || std::exchange(lane->last, i) != i - 1) right = false;
+            lane->runs = false;
+            all.count_down();
+          });
+          turns.post("delayed " + name, [&] { all.count_down(); }, i % 7 * kMicrosecond * 50);
+        }
+      }
+    });
+  }
+  all.wait();
+  for (std::thread& poster : posters) poster.join();
+  EXPECT_TRUE(right);
+}
+
+TEST(TurnsTest, TheEndWaitsForWhatRunsAndDropsTheRest) {
+  std::latch begun(1);
+  std::atomic<bool> ended{false};
+  const auto dropped = std::make_shared<int>(0);
+  Turns turns(2);
+  turns.post("a", [&] {
+    begun.count_down();
+    ended = true;
+  });
+  turns.post("b", [dropped] {}, 3600 * kSecond);
+  begun.wait();
+  turns.stop();
+  EXPECT_TRUE(ended);
+  EXPECT_EQ(dropped.use_count(), 1);
+  turns.post("a", [dropped] {});
+  EXPECT_EQ(dropped.use_count(), 1);
+}
+
+}  // namespace
+}  // namespace sluice::control
