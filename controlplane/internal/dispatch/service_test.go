@@ -221,6 +221,13 @@ func TestAReservationIsStoredForThePresentEpochAndGenerationOnly(t *testing.T) {
 	}
 }
 
+// commit stores reservations on top of a generation.
+func (g *gateway) commit(r *replica, id, epoch, generation uint64) *pb.ReservationOutcome {
+	g.send(&pb.ConnectRequest{Message: &pb.ConnectRequest_ReservationCommit{ReservationCommit: &pb.ReservationCommit{
+		RequestId: id, VolumeUid: r.volume.Meta.UID, Epoch: epoch, ExpectedGeneration: generation, State: []byte("held")}}})
+	return g.next(func(m *pb.ConnectResponse) bool { return m.GetReservationOutcome() != nil }).GetReservationOutcome()
+}
+
 // R8: to know a volume's epoch is not to own it.
 func TestOnlyTheOwnerOfAnEpochStoresReservationsInIt(t *testing.T) {
 	r := start(t)
@@ -250,11 +257,37 @@ func TestOnlyTheOwnerOfAnEpochStoresReservationsInIt(t *testing.T) {
 		if i > 1 {
 			generation = 1
 		}
-		want.by.send(&pb.ConnectRequest{Message: &pb.ConnectRequest_ReservationCommit{ReservationCommit: &pb.ReservationCommit{
-			RequestId: uint64(i), VolumeUid: r.volume.Meta.UID, Epoch: want.epoch, ExpectedGeneration: generation, State: []byte("held")}}})
-		outcome := want.by.next(func(m *pb.ConnectResponse) bool { return m.GetReservationOutcome() != nil }).GetReservationOutcome()
-		if outcome.GetResult() != want.result {
+		if outcome := want.by.commit(r, uint64(i), want.epoch, generation); outcome.GetResult() != want.result {
 			t.Errorf("%d: %v, want %v", i, outcome, want.result)
+		}
+	}
+}
+
+// Whoever may still serve behind its lock cannot be told from whoever merely knows the epoch. It hears that nothing was stored (R3), not
+// that it is fenced.
+func TestNobodyStoresReservationsOfAVolumeThatHasNoKnownOwner(t *testing.T) {
+	r := start(t)
+	g := r.connect(hello("first"))
+	g.update() // it is let in
+	ref := r.volume.Status.Ownership.Owner
+	acquire := func(o model.Ownership) (model.Ownership, error) { return o.Acquire(ref) }
+	locked := func(o model.Ownership) (model.Ownership, error) { return o.Locked(ref) }
+	for i, want := range []struct {
+		change func(model.Ownership) (model.Ownership, error)
+		epoch  uint64
+		result pb.CommitResult
+	}{
+		{nil, 1, pb.CommitResult_COMMIT_RESULT_COMMITTED},
+		{model.Ownership.LoseOwner, 1, pb.CommitResult_COMMIT_RESULT_NOT_COMMITTED},
+		{acquire, 1, pb.CommitResult_COMMIT_RESULT_NOT_COMMITTED},
+		{locked, 1, pb.CommitResult_COMMIT_RESULT_FENCED},
+		{nil, 2, pb.CommitResult_COMMIT_RESULT_COMMITTED},
+	} {
+		if want.change != nil {
+			r.own(want.change)
+		}
+		if got := g.commit(r, uint64(i), want.epoch, uint64(min(i, 1))); got.GetResult() != want.result {
+			t.Errorf("%d: %v, want %v", i, got, want.result)
 		}
 	}
 }
