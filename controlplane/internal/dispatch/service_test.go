@@ -371,7 +371,7 @@ func TestASessionIsInTheRegisterAndEndsWhereThatIsAskedFor(t *testing.T) {
 	if session.Name() != "gw-1.7.400000000001" {
 		t.Errorf("its name is %s", session.Name())
 	}
-	if err := r.EvictSession(t.Context(), session); err != nil {
+	if err := r.EvictSession(t.Context(), session, false); err != nil {
 		t.Fatal(err)
 	}
 	evict := g.next(func(m *pb.ConnectResponse) bool { return m.GetEvictSessions() != nil }).GetEvictSessions()
