@@ -137,7 +137,7 @@ constexpr auto kIscsi = std::to_array<Key>({
 constexpr auto kConnections = std::to_array<Key>({
     number("max", 1, lim::kMaxConnections, "4096",
            "Connections of hosts at once; more are closed as they come. The forwarding port has "
-           "bounds of its own."),
+           "bounds of its own. Fewer, and a warning, where RLIMIT_NOFILE leaves too little room."),
     number(
         "max-unauthenticated", 1, lim::kMaxUnauthenticated, "256",
         "Of them, those whose login is not accepted yet: of hosts, too. Three quarters of these "
