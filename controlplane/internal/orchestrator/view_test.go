@@ -2,7 +2,6 @@ package orchestrator_test
 
 import (
 	"errors"
-	"math"
 	"testing"
 	"time"
 
@@ -295,15 +294,6 @@ func TestOneStepOfOwnershipFollowsFromEachObservation(t *testing.T) {
 		"an epoch that the store has lost, local": {owned, false, func(v *orchestrator.View) {
 			observed(v, ref(1), store.VolumeFenced, 9, 20)
 		}, start, model.Orphaned, 9, ""},
-		"an epoch told by a gateway of a node that hasn't the data": {owned, false, func(v *orchestrator.View) {
-			observed(v, ref(2), store.VolumeServing, 9, 20)
-		}, start, model.Owned, 3, ""},
-		"an epoch that nobody can have given": {owned, true, func(v *orchestrator.View) {
-			observed(v, ref(2), store.VolumeServing, math.MaxUint64, 20)
-		}, start, model.Owned, 3, ""},
-		"an epoch that the store has lost, as far as the floor": {lost, true, func(v *orchestrator.View) {
-			observed(v, ref(2), store.VolumeServing, 1000, 1000)
-		}, start, model.Owned, 1000, ""},
 		"an epoch that the store has lost, rbd, and no owner is known": {owned, true, func(v *orchestrator.View) {
 			observed(v, ref(2), store.VolumeFenced, 9, 20)
 		}, start, model.Owned, 3, orchestrator.AlarmNoOwner},
@@ -333,17 +323,6 @@ func TestOneStepOfOwnershipFollowsFromEachObservation(t *testing.T) {
 					c.alarm)
 			}
 		})
-	}
-}
-
-func TestAnOrderThatNobodyCanHaveGivenIsNotTakenUp(t *testing.T) {
-	for told, want := range map[uint64]uint64{20: 20, math.MaxUint64: 7} {
-		v := known(2)
-		exported(v, model.Ownership{State: model.Owned, Epoch: 3, Owner: ref(1), Order: 7, Since: start}, true)
-		observed(v, ref(2), store.VolumeFenced, 3, told)
-		if got, _ := next(t, v, start); got.Order != want {
-			t.Errorf("told of order %d: the volume has %d, wanted %d", told, got.Order, want)
-		}
 	}
 }
 
