@@ -95,6 +95,8 @@ sigset_t block_signals() {
 
 net::Options engine_options(const Config& config) {
   net::Options options;
+  rlimit files{};
+  if (::getrlimit(RLIMIT_NOFILE, &files) == 0) options.descriptors = files.rlim_cur;
   options.reactors = config.reactors;
   options.reactor_memory = config.reactor_memory;
   options.cpus.assign(config.reactor_cpus.begin(), config.reactor_cpus.end());

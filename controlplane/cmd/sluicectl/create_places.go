@@ -88,44 +88,50 @@ func readPortal(text string) (*pb.Portal, error) {
 
 func drainGateway(k *kind, g *globals) *cobra.Command {
 	return gatewayVerb(k, g, "drain", "Move everything off a gateway and hold it so; hosts see no error", undrained,
-		func(ctx context.Context, client pb.GatewayServiceClient, name string) (*pb.Gateway, error) {
-			response, err := client.DrainGateway(ctx, &pb.DrainGatewayRequest{Name: name})
+		&pb.DrainGatewayRequest{},
+		func(ctx context.Context, client pb.GatewayServiceClient, name string, dryRun bool) (*pb.Gateway, error) {
+			response, err := client.DrainGateway(ctx, &pb.DrainGatewayRequest{Name: name, DryRun: dryRun})
 			return response.GetGateway(), err
 		})
 }
 
 func undrainGateway(k *kind, g *globals) *cobra.Command {
 	return gatewayVerb(k, g, "undrain", "Let a gateway take volumes and paths again", unmadeGateway,
-		func(ctx context.Context, client pb.GatewayServiceClient, name string) (*pb.Gateway, error) {
-			response, err := client.UndrainGateway(ctx, &pb.UndrainGatewayRequest{Name: name})
+		&pb.UndrainGatewayRequest{},
+		func(ctx context.Context, client pb.GatewayServiceClient, name string, dryRun bool) (*pb.Gateway, error) {
+			response, err := client.UndrainGateway(ctx, &pb.UndrainGatewayRequest{Name: name, DryRun: dryRun})
 			return response.GetGateway(), err
 		})
 }
 
 func gatewayVerb(k *kind, g *globals, verb, short string, missing func(proto.Message) string,
-	call func(context.Context, pb.GatewayServiceClient, string) (*pb.Gateway, error),
+	request proto.Message, call func(context.Context, pb.GatewayServiceClient, string, bool) (*pb.Gateway, error),
 ) *cobra.Command {
-	var wait bool
+	var dryRun, wait bool
 	command := &cobra.Command{
 		Use: verb + " NAME", Short: short, Args: cobra.ExactArgs(1), ValidArgsFunction: k.completeNames(g),
 		RunE: func(command *cobra.Command, names []string) error {
 			return with(command, g, func(ctx context.Context, connection *grpc.ClientConn) error {
-				gateway, err := call(ctx, pb.NewGatewayServiceClient(connection), names[0])
+				if err := canDryRun(ctx, connection, request, dryRun); err != nil {
+					return err
+				}
+				gateway, err := call(ctx, pb.NewGatewayServiceClient(connection), names[0], dryRun)
 				if err != nil {
 					return err
 				}
 				what := verb + " was asked for"
-				if wait {
+				if wait && !dryRun {
 					what = verb + " is complete"
 				}
 				wanted := goal{kind: k, from: gateway, missing: missing, replaced: k.replaced}
 				if verb == "drain" {
 					wanted.steps = volumesOf(gateway.GetStatus().GetNumber())
 				}
-				return g.waited(ctx, command, connection, wanted, what, wait, false)
+				return g.waited(ctx, command, connection, wanted, what, wait && !dryRun, dryRun)
 			})
 		},
 	}
+	command.Flags().BoolVar(&dryRun, "dry-run", false, "have it validated; change nothing")
 	addWait(command, &wait, "wait until it is done")
 	return command
 }

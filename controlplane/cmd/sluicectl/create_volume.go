@@ -127,32 +127,36 @@ func grows(bytes int64, waited bool) string {
 
 func moveVolume(k *kind, g *globals) *cobra.Command {
 	var to string
-	var wait bool
+	var dryRun, wait bool
 	command := &cobra.Command{
 		Use: "move NAME", Short: "Move a volume to another gateway; hosts see no error", Args: cobra.ExactArgs(1),
 		ValidArgsFunction: k.completeNames(g),
 		RunE: func(command *cobra.Command, names []string) error {
 			return with(command, g, func(ctx context.Context, connection *grpc.ClientConn) error {
+				if err := canDryRun(ctx, connection, &pb.MoveVolumeRequest{}, dryRun); err != nil {
+					return err
+				}
 				number, err := gatewayNumber(ctx, connection, to)
 				if err != nil {
 					return err
 				}
 				response, err := pb.NewVolumeServiceClient(connection).MoveVolume(ctx,
-					&pb.MoveVolumeRequest{Name: names[0], Gateway: to})
+					&pb.MoveVolumeRequest{Name: names[0], Gateway: to, DryRun: dryRun})
 				if err != nil {
 					return err
 				}
 				what := "is to move"
-				if wait {
+				if wait && !dryRun {
 					what = "has moved"
 				}
 				moved := goal{kind: k, from: response.GetVolume(),
 					missing: unmoved(number, response.GetVolume().GetStatus()), refused: moveRefused,
 					replaced: movedAgain}
-				return g.waited(ctx, command, connection, moved, what, wait, false)
+				return g.waited(ctx, command, connection, moved, what, wait && !dryRun, dryRun)
 			})
 		},
 	}
+	command.Flags().BoolVar(&dryRun, "dry-run", false, "have it validated; change nothing")
 	command.Flags().StringVar(&to, "to", "", "gateway to own it; empty: whichever suits best")
 	addWait(command, &wait, "wait until the other gateway owns it; exit code 5 where nothing comes of it")
 	return command

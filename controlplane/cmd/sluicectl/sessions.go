@@ -57,22 +57,28 @@ func filterSessions(command *cobra.Command) func(proto.Message) bool {
 }
 
 func evictSession(k *kind, g *globals) *cobra.Command {
-	return &cobra.Command{
+	var dryRun bool
+	command := &cobra.Command{
 		Use: "evict NAME...", Short: "Ask the hosts of sessions to log out, then drop their connections",
 		Long: "Ask the hosts of sessions to log out, then drop their connections. A host that may still log in comes back: to " +
 			"keep it out, take it from the target's hosts first.",
 		Args: cobra.MinimumNArgs(1), ValidArgsFunction: k.completeNames(g),
 		RunE: func(command *cobra.Command, names []string) error {
 			return with(command, g, func(ctx context.Context, connection *grpc.ClientConn) error {
+				if err := canDryRun(ctx, connection, &pb.EvictSessionRequest{}, dryRun); err != nil {
+					return err
+				}
 				client := pb.NewSessionServiceClient(connection)
 				for _, name := range names {
-					if _, err := client.EvictSession(ctx, &pb.EvictSessionRequest{Name: name}); err != nil {
+					if _, err := client.EvictSession(ctx, &pb.EvictSessionRequest{Name: name, DryRun: dryRun}); err != nil {
 						return err
 					}
-					k.said(command, &pb.Session{Meta: &pb.ObjectMeta{Name: name}}, "is asked to log out", false)
+					k.said(command, &pb.Session{Meta: &pb.ObjectMeta{Name: name}}, "is asked to log out", dryRun)
 				}
 				return nil
 			})
 		},
 	}
+	command.Flags().BoolVar(&dryRun, "dry-run", false, "have it validated; change nothing")
+	return command
 }

@@ -60,22 +60,22 @@ func (x *Gateways) WatchGateways(r *pb.WatchGatewaysRequest, stream pb.GatewaySe
 
 // DrainGateway implements GatewayService.
 func (x *Gateways) DrainGateway(ctx context.Context, r *pb.DrainGatewayRequest) (*pb.DrainGatewayResponse, error) {
-	got, err := x.drain(ctx, r.GetName(), true)
+	got, err := x.drain(ctx, r.GetName(), true, r.GetDryRun())
 	return &pb.DrainGatewayResponse{Gateway: got}, err
 }
 
 // UndrainGateway implements GatewayService.
 func (x *Gateways) UndrainGateway(ctx context.Context, r *pb.UndrainGatewayRequest) (*pb.UndrainGatewayResponse, error) {
-	got, err := x.drain(ctx, r.GetName(), false)
+	got, err := x.drain(ctx, r.GetName(), false, r.GetDryRun())
 	return &pb.UndrainGatewayResponse{Gateway: got}, err
 }
 
 // drain notes what is wanted; the leader carries it out.
-func (x *Gateways) drain(ctx context.Context, name string, wanted bool) (*pb.Gateway, error) {
+func (x *Gateways) drain(ctx context.Context, name string, wanted, dryRun bool) (*pb.Gateway, error) {
 	gateway, err := x.kind.objects.Modify(ctx, name, func(g *model.Gateway) (bool, error) {
 		changed := g.Status.Drain != wanted
 		g.Status.Drain = wanted
-		return changed, nil
+		return changed && !dryRun, nil
 	})
 	if err != nil {
 		return nil, statusOf(err)

@@ -82,7 +82,7 @@ func (x *Sessions) EvictSession(ctx context.Context, r *pb.EvictSessionRequest) 
 	if err != nil {
 		return nil, statusOf(err)
 	}
-	return &pb.EvictSessionResponse{}, statusOf(x.store.EvictSession(ctx, session))
+	return &pb.EvictSessionResponse{}, statusOf(x.store.EvictSession(ctx, session, r.GetDryRun()))
 }
 
 // find looks a session up by `<gateway>.<TSIH>.<ISID>`.

@@ -62,7 +62,7 @@ func (v *Volumes) WatchVolumes(r *pb.WatchVolumesRequest, stream pb.VolumeServic
 
 // MoveVolume implements VolumeService.
 func (v *Volumes) MoveVolume(ctx context.Context, r *pb.MoveVolumeRequest) (*pb.MoveVolumeResponse, error) {
-	volume, err := v.store.RequestMove(ctx, r.GetName(), r.GetGateway())
+	volume, err := v.store.RequestMove(ctx, r.GetName(), r.GetGateway(), r.GetDryRun())
 	if err != nil {
 		return nil, statusOf(err)
 	}

@@ -221,44 +221,6 @@ func TestAReservationIsStoredForThePresentEpochAndGenerationOnly(t *testing.T) {
 	}
 }
 
-// R8: to know a volume's epoch is not to own it.
-func TestOnlyTheOwnerOfAnEpochStoresReservationsInIt(t *testing.T) {
-	r := start(t)
-	create(r, r.Gateways, &model.Gateway{Meta: model.Meta{Name: "gw-2"}, Spec: model.GatewaySpec{
-		GatewayPool: "default", Node: "node-1", ForwardingAddress: "127.0.0.2:3261",
-		Portals: []model.Portal{{Listen: "127.0.0.2:3260", Fabric: "red"}}}})
-	owner, other := r.connect(hello("first")), hello("first") // of the same incarnation by name, but another gateway
-	other.Gateway = "gw-2"
-	stranger := r.connect(other)
-	owner.update()
-	stranger.update() // they are let in
-	for i, want := range []struct {
-		by     *gateway
-		change func(model.Ownership) (model.Ownership, error)
-		epoch  uint64
-		result pb.CommitResult
-	}{
-		{stranger, nil, 1, pb.CommitResult_COMMIT_RESULT_FENCED},
-		{owner, nil, 1, pb.CommitResult_COMMIT_RESULT_COMMITTED},
-		{stranger, model.Ownership.BeginFence, 2, pb.CommitResult_COMMIT_RESULT_FENCED},
-		{owner, nil, 2, pb.CommitResult_COMMIT_RESULT_FENCED}, // nobody's
-	} {
-		if want.change != nil {
-			r.own(want.change)
-		}
-		generation := uint64(0)
-		if i > 1 {
-			generation = 1
-		}
-		want.by.send(&pb.ConnectRequest{Message: &pb.ConnectRequest_ReservationCommit{ReservationCommit: &pb.ReservationCommit{
-			RequestId: uint64(i), VolumeUid: r.volume.Meta.UID, Epoch: want.epoch, ExpectedGeneration: generation, State: []byte("held")}}})
-		outcome := want.by.next(func(m *pb.ConnectResponse) bool { return m.GetReservationOutcome() != nil }).GetReservationOutcome()
-		if outcome.GetResult() != want.result {
-			t.Errorf("%d: %v, want %v", i, outcome, want.result)
-		}
-	}
-}
-
 // R2: what is answered as recorded is.
 func TestAClientOfCephIsRecordedBeforeItsGatewayIsToldSo(t *testing.T) {
 	r := start(t)
@@ -338,7 +300,7 @@ func TestASessionIsInTheRegisterAndEndsWhereThatIsAskedFor(t *testing.T) {
 	if session.Name() != "gw-1.7.400000000001" {
 		t.Errorf("its name is %s", session.Name())
 	}
-	if err := r.EvictSession(t.Context(), session); err != nil {
+	if err := r.EvictSession(t.Context(), session, false); err != nil {
 		t.Fatal(err)
 	}
 	evict := g.next(func(m *pb.ConnectResponse) bool { return m.GetEvictSessions() != nil }).GetEvictSessions()

@@ -129,7 +129,7 @@ func TestAMoveRequestIsCarriedOutAndADrainEmptiesAGateway(t *testing.T) {
 	a, b := h.gateway("gw-1", "a"), h.gateway("gw-2", "b")
 	h.export("orders")
 	owner, other := first(h, "orders", a, b)
-	if _, err := h.RequestMove(t.Context(), "orders", fmt.Sprintf("gw-%d", other.Ref.Number)); err != nil {
+	if _, err := h.RequestMove(t.Context(), "orders", fmt.Sprintf("gw-%d", other.Ref.Number), false); err != nil {
 		t.Fatal(err)
 	}
 	eventually(h, h.Volumes, "orders", func(v *model.Volume) bool {

@@ -88,6 +88,9 @@ func (o *owning) raise() *Action {
 	var newest store.VolumeReport
 	order := uint64(0)
 	for _, r := range o.reports[o.volume.Meta.UID] {
+		if !o.credible(r) {
+			continue
+		}
 		order = max(order, r.Order)
 		if newest.Gateway.IsZero() || r.Epoch > newest.Epoch || r.Epoch == newest.Epoch && r.State == store.VolumeServing {
 			newest = r
@@ -106,6 +109,24 @@ func (o *owning) raise() *Action {
 		return is.Raise(by, epoch, order, serving)
 	}, &Event{true, reasonEpochLost, fmt.Sprintf("gateway %d told of epoch %d, the store had %d; of order %d, the store "+
 		"had %d: was it restored from a backup?", by.Number, epoch, o.is.Epoch, order, o.is.Order)})
+}
+
+// credible says that what a gateway tells of lost epochs can be so. Nobody could have the lock of a local pool's data but gateways of
+// its node. And no epoch or order was ever given without a change of the store, or lies above the floor of a restore, which are both less
+// than the milliseconds since 1970: what is more is made up, and would leave none to be given next.
+func (o *owning) credible(r store.VolumeReport) bool {
+	if limit := max(o.is.Floor, o.is.Epoch, o.is.Order, uint64(max(o.now.UnixMilli(), 0))); r.Epoch > limit || r.Order > limit {
+		return false
+	}
+	if !o.local() {
+		return true
+	}
+	for _, g := range o.Gateways {
+		if g.Status.Number == r.Gateway.Number {
+			return g.Spec.Node == o.pool.Spec.Local.Node
+		}
+	}
+	return false
 }
 
 // renew gives the volume to its owner anew where the store was restored and the owner does not say that it serves in this epoch. It may

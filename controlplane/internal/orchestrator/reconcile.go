@@ -185,7 +185,7 @@ func modifyIn[T model.Object](ctx context.Context, t *term, all *store.Collectio
 
 // evict says false where the session has ended meanwhile.
 func (t *term) evict(ctx context.Context, e *Eviction) (bool, error) {
-	err := t.Store.EvictSession(ctx, e.Session)
+	err := t.Store.EvictSession(ctx, e.Session, false)
 	var over *model.PreconditionError
 	if errors.As(err, &over) {
 		return false, nil

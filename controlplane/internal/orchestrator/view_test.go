@@ -292,7 +292,7 @@ func TestOneStepOfOwnershipFollowsFromEachObservation(t *testing.T) {
 			observed(v, ref(2), store.VolumeServing, 9, 20)
 		}, start, model.Owned, 9, ""},
 		"an epoch that the store has lost, local": {owned, false, func(v *orchestrator.View) {
-			observed(v, ref(2), store.VolumeFenced, 9, 20)
+			observed(v, ref(1), store.VolumeFenced, 9, 20)
 		}, start, model.Orphaned, 9, ""},
 		"an epoch that the store has lost, rbd, and no owner is known": {owned, true, func(v *orchestrator.View) {
 			observed(v, ref(2), store.VolumeFenced, 9, 20)

@@ -98,9 +98,9 @@ func (s *Store) WatchSessions(ctx context.Context, after int64, tell func(Record
 	return s.sessionRecords().watch(ctx, after, tell)
 }
 
-// EvictSession asks the gateway of a session to end it. Errors: PreconditionError where it is over, also where another one has
+// EvictSession asks the gateway of a session to end it. A dry run only looks whether it is there. Errors: PreconditionError where it is over, also where another one has
 // its number by now.
-func (s *Store) EvictSession(ctx context.Context, session *model.Session) error {
+func (s *Store) EvictSession(ctx context.Context, session *model.Session, dryRun bool) error {
 	key := s.sessionKey(session.GatewayNumber, session.TSIH)
 	wish := s.evictionPrefix(session.GatewayNumber) + strconv.FormatUint(uint64(session.TSIH), 10)
 	return retry(ctx, func() error {
@@ -118,6 +118,9 @@ func (s *Store) EvictSession(ctx context.Context, session *model.Session) error 
 		}
 		if !now.Same(session) {
 			return over
+		}
+		if dryRun {
+			return nil
 		}
 		var t tx
 		t.compare(clientv3.Compare(clientv3.ModRevision(key), "=", now.Version), nil)

@@ -18,7 +18,7 @@ func TestTheSessionsOfAGatewayThatIsRemovedAreForgotten(t *testing.T) {
 		if name != "gw-2" {
 			continue
 		}
-		if err := f.EvictSession(t.Context(), session); err != nil {
+		if err := f.EvictSession(t.Context(), session, false); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -177,8 +177,8 @@ func (s *Store) own(ctx context.Context, records []*RadosClients, newest func() 
 }
 
 // RequestMove notes that a volume shall be moved to a gateway, or to any other where its name is empty; the leader carries
-// it out. Errors: PreconditionError where that gateway cannot be the owner.
-func (s *Store) RequestMove(ctx context.Context, volume, gateway string) (*model.Volume, error) {
+// it out. A dry run stores nothing. Errors: PreconditionError where that gateway cannot be the owner.
+func (s *Store) RequestMove(ctx context.Context, volume, gateway string, dryRun bool) (*model.Volume, error) {
 	var number uint32
 	if gateway != "" {
 		to, err := s.Gateways.Get(ctx, gateway)
@@ -204,7 +204,7 @@ func (s *Store) RequestMove(ctx context.Context, volume, gateway string) (*model
 		now := s.now().UTC()
 		v.Status.MoveRequest, v.Status.Refusal = &model.MoveRequest{Gateway: number, Since: now}, nil
 		underWay(v, model.ReasonMoveRequested, now)
-		return true, nil
+		return !dryRun, nil
 	})
 }
 

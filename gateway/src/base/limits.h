@@ -27,6 +27,8 @@ constexpr unsigned unauthenticated_of_one_network(unsigned max) { return max - m
 // At the forwarding port, not counted above. The second has room for a probe by every peer.
 inline constexpr unsigned kMaxForwardingConnections = 4096;
 inline constexpr unsigned kMaxForwardingUnauthenticated = 1024;
+// Beside connections: volumes and their locks, rings, streams, what asks for metrics.
+inline constexpr unsigned kOtherDescriptors = 1024;
 inline constexpr Nanos kLoginTimeout = 15 * kSecond;       // first byte to full feature phase
 inline constexpr Nanos kNopSilence = 1500 * kMillisecond;  // then a NOP-In ping (R6)
 inline constexpr Nanos kNopTimeout = 1500 * kMillisecond;  // then close (R6)

@@ -137,7 +137,7 @@ constexpr auto kIscsi = std::to_array<Key>({
 constexpr auto kConnections = std::to_array<Key>({
     number("max", 1, lim::kMaxConnections, "4096",
            "Connections of hosts at once; more are closed as they come. The forwarding port has "
-           "bounds of its own."),
+           "bounds of its own. Fewer, and a warning, where RLIMIT_NOFILE leaves too little room."),
     number(
         "max-unauthenticated", 1, lim::kMaxUnauthenticated, "256",
         "Of them, those whose login is not accepted yet: of hosts, too. Three quarters of these "
@@ -175,7 +175,7 @@ constexpr auto kHosts = std::to_array<Key>({
     section("chap", "(none asked)", "What the initiator must prove."),
     section("mutual", "(none given)",
             "What we prove when asked; needs `chap`, and another secret."),
-    on_off("read-only", "off", "`on` refuses writes of this host."),
+    on_off("read-only", "off", "`on` refuses this host writes and reservations."),
 });
 
 constexpr auto kChap = std::to_array<Key>({
@@ -213,7 +213,7 @@ constexpr auto kLuns = std::to_array<Key>({
     on_off("write-cache", "off",
            "`off`: a write is acknowledged once it is durable. `on`: once it is taken; SYNCHRONIZE "
            "CACHE and FUA are honoured. Images have no cache that could be turned on."),
-    on_off("read-only", "off", "`on` write-protects the LUN for every host."),
+    on_off("read-only", "off", "`on` refuses every host writes and reservations of the LUN."),
     on_off("create", "on", "Whether a missing `file` is created, sparse; needs `size`."),
     text("product", 1, 16, "VOLUME", "INQUIRY's product identification, ASCII."),
     text("oui", 6, 8, "(none)",

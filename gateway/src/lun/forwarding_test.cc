@@ -233,6 +233,22 @@ TEST_F(ForwardingTest, AWriteToALunThatIsReadOnlyInItsTargetIsRefusedHere) {
   EXPECT_EQ(link().started.size(), 1u) << "the read alone is forwarded";
 }
 
+TEST_F(ForwardingTest, AHostThatMayOnlyReadReservesNothingThroughHereButIsToldWhoDid) {
+  read_only = true;
+  auto reader = open("b");
+  for (const uint8_t action : {1, 3, 4, 5, 7}) {
+    Bytes out{0x5f, action, 1, 0, 0, 0, 0, 0, 24, 0};
+    EXPECT_EQ(start(*reader, out, Bytes(24)).sense(), 0x072700u) << int{action};
+  }
+  EXPECT_EQ(start(*reader, Bytes{0x16, 0, 0, 0, 0, 0}).sense(), 0x072700u);
+  EXPECT_TRUE(links.links.empty()) << "nothing of it is forwarded";
+  // Whether REGISTER takes or gives up is in its parameter list: the owner's to say.
+  start(*reader, Bytes{0x5f, 0, 0, 0, 0, 0, 0, 0, 24, 0}, Bytes(24));
+  start(*reader, Bytes{0x5e, 0, 0, 0, 0, 0, 0, 0, 24, 0});
+  ASSERT_EQ(links.links.size(), 1u);
+  EXPECT_EQ(link().started.size(), 2u);
+}
+
 TEST_F(ForwardingTest, WhatTheOwnerRefusedUnexecutedWaitsForTheNextOwner) {
   Task& write = start(*nexus, write16(0, 8), Bytes(4096, 5));
   return_forwarded(forwarded(0));

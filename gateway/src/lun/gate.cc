@@ -5,6 +5,7 @@
 #include "lun/commands/handler.h"
 #include "lun/nexus.h"
 #include "lun/reservations/reservations.h"
+#include "scsi/pr_out_list.h"
 
 namespace sluice::lun {
 namespace {
@@ -13,15 +14,31 @@ scsi::Sense attention_sense(UnitAttention ua) {
   return scsi::Sense::make(scsi::SenseKey::kUnitAttention, ua.asc, ua.ascq);
 }
 
+// Of a host that may only read. It may give up what it has; whether REGISTER does is in its
+// parameter list, which reservation_commands.cc looks at.
+bool may_take_rights(uint16_t service_action) {
+  switch (static_cast<scsi::PrOutAction>(service_action)) {
+    case scsi::PrOutAction::kRegister:
+    case scsi::PrOutAction::kRegisterAndIgnoreExistingKey:
+    case scsi::PrOutAction::kRelease:
+      return false;
+    default:
+      return true;
+  }
+}
+
 // What a host that may only read is refused: everything that changes blocks or the unit's mode, in
-// person or through a third-party copy, and to stop it, for then nobody could write.
+// person or through a third-party copy, to stop it or to reserve it, for then nobody could write.
 bool changes_unit(const Command& command) {
   const scsi::CommandInfo& info = *command.info;
   switch (info.operation) {
     case scsi::Operation::kExtendedCopy:
     case scsi::Operation::kWriteUsingToken:
     case scsi::Operation::kModeSelect:
+    case scsi::Operation::kReserve6:
       return true;
+    case scsi::Operation::kPersistentReserveOut:
+      return may_take_rights(info.service_action);
     case scsi::Operation::kStartStopUnit:
       return (command.full_cdb()[4] & 0x01) == 0;  // START
     default:
@@ -75,14 +92,8 @@ bool passes_attention(Unit& unit, Command& command) {
 }
 
 bool passes_protection(Command& command) {
-  const Protection protection = command.itl->protection;
-  if (protection == Protection::kNone) return true;
-  if (protection == Protection::kMedium) {
-    // What is unknown is refused by whoever executes it.
-    if (!command.info || !(command.info->flags & scsi::kMediumWrite)) return true;
-  } else if (command.info && !changes_unit(command)) {
-    return true;
-  }
+  if (!command.itl->read_only) return true;
+  if (command.info && !changes_unit(command)) return true;
   // INVALID COMMAND OPERATION CODE: who knows what an unknown one changes.
   finish_sense(command, command.info
                             ? scsi::Sense::make(scsi::SenseKey::kDataProtect, 0x27, 0x00)

@@ -22,8 +22,8 @@ bool passes_gate_slowly(Unit& unit, Command& command);
 // `word`: Unit::gate_word(), loaded after the command entered the task set.
 inline bool passes_gate(Unit& unit, Command& command, uint64_t word) {
   const Itl& itl = *command.itl;
-  if (word == itl.open_gate && !itl.attention.load(std::memory_order_acquire) &&
-      itl.protection == Protection::kNone) [[likely]] {
+  if (word == itl.open_gate && !itl.attention.load(std::memory_order_acquire) && !itl.read_only)
+      [[likely]] {
     return true;
   }
   return passes_gate_slowly(unit, command);
@@ -36,7 +36,7 @@ bool still_passes_slowly(Unit& unit, Command& command);
 
 inline bool still_passes(Unit& unit, Command& command, uint64_t word) {
   const Itl& itl = *command.itl;
-  if (word == itl.open_gate && !itl.removed && itl.protection == Protection::kNone) [[likely]]
+  if (word == itl.open_gate && !itl.removed && !itl.read_only) [[likely]]
     return true;
   return still_passes_slowly(unit, command);
 }
@@ -48,7 +48,7 @@ bool passes_attention(Unit& unit, Command& command);
 // The unit left this nexus's inventory, which answers like a LUN that never was; false: so it was.
 bool passes_removed(const Unit& unit, Command& command);
 
-// What the nexus is kept from (Itl::protection); false: it was refused.
+// What a nexus that may only read is kept from (Itl::read_only); false: it was refused.
 bool passes_protection(Command& command);
 
 // The CDB means nothing to the unit, for the reason in `sense`; a pending unit attention comes

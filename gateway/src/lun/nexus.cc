@@ -105,11 +105,6 @@ std::shared_ptr<Nexus> Nexus::open(std::shared_ptr<Target> target, NexusId id, L
   return nexus;
 }
 
-Protection Nexus::protection_of(bool read_only) const {
-  if (read_only_) return Protection::kUnit;
-  return read_only ? Protection::kMedium : Protection::kNone;
-}
-
 const MappedLun* Nexus::listed(uint64_t lun_field) const {
   uint64_t lun = 0;
   return scsi::lun_number(lun_field, &lun) ? find_lun(*luns_, lun) : nullptr;
@@ -142,7 +137,7 @@ Itl* Nexus::open_itl(const MappedLun& lun) {
   // Protected from everything all the time, a host that may only read notices no change.
   if (lun.protected_since > since && !read_only_) first.push_back(kModeParametersChanged);
   auto itl = Itl::open(lun.unit, shared_from_this(), lun.lun, first, since);
-  itl->protection = protection_of(lun.read_only);
+  itl->read_only = read_only_ || lun.read_only;
   Itl* opened = itl.get();
   place(std::move(itl));
   return opened;
@@ -256,8 +251,8 @@ void Nexus::retire(const std::shared_ptr<Itl>& itl) {
 }
 
 // Hosts keep what MODE SENSE said of write protection until they are told.
-void Nexus::protect(Itl& itl, Protection protection) {
-  if (std::exchange(itl.protection, protection) == protection) return;
+void Nexus::protect(Itl& itl, bool read_only) {
+  if (std::exchange(itl.read_only, read_only) == read_only) return;
   itl.unit().raise_attention_for(itl, kModeParametersChanged);
 }
 
@@ -267,7 +262,7 @@ void Nexus::refresh_luns() {
   const auto stays = [this](Itl& itl) {
     const MappedLun* lun = find_lun(*luns_, itl.lun());
     if (!lun || lun->unit.get() != &itl.unit()) return false;
-    protect(itl, protection_of(lun->read_only));
+    protect(itl, read_only_ || lun->read_only);
     return true;
   };
   for (auto& itl : low_) {

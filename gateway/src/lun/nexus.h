@@ -67,13 +67,6 @@ struct Drain {
   std::function<void()> done;
 };
 
-// What a nexus may not do to a unit, whatever the unit itself allows.
-enum class Protection : uint8_t {
-  kNone,
-  kMedium,  // the LUN is read-only in its target: DATA PROTECT for what writes the medium
-  kUnit,    // and its host may only read: it changes nothing at all (HostAccess::read_only)
-};
-
 // An I_T_L nexus, made at the first use of its LUN. The fast path reads one atomic here; the queue
 // behind it is the unit's.
 class Itl : public std::enable_shared_from_this<Itl> {
@@ -108,7 +101,10 @@ class Itl : public std::enable_shared_from_this<Itl> {
   bool releasing = false;  // somebody further up the stack is looking already
   bool resuming = false;   // the same, of held ones
   bool removed = false;    // the LUN left the inventory while commands were active
-  Protection protection = Protection::kNone;
+  // The host may only read (HostAccess::read_only), or the LUN is read-only in its target: it
+  // changes nothing that others of the unit would notice, whatever the unit itself allows
+  // (lun/gate.cc).
+  bool read_only = false;
   // What the gate found out: Unit::gate_word() under which nothing stands in this nexus's way, and
   // its rights under the reservations of Unit::gate_word() / Unit::kGateStep (lun/gate.cc).
   uint64_t open_gate = 0;
@@ -231,9 +227,7 @@ class Nexus : public std::enable_shared_from_this<Nexus> {
   const MappedLun* listed(uint64_t lun_field) const;
   Itl* open_itl(const MappedLun& lun);
   void place(std::shared_ptr<Itl> itl);
-  // Of a LUN, which may be read-only in its target.
-  Protection protection_of(bool read_only) const;
-  void protect(Itl& itl, Protection protection);
+  void protect(Itl& itl, bool read_only);
   void retire(const std::shared_ptr<Itl>& itl);
   void finish_close();
   // LOGICAL UNIT RESET of each one's unit; `done` is posted here after the last.

@@ -6,13 +6,37 @@
 // Threads: admit() any; an Admission on its connection's reactor, or where it is let go.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <string>
 
+#include "base/limits.h"
+
 namespace sluice::net {
+
+// How many connections there may be of hosts and of gateways in a process that may have so many
+// descriptors.
+struct ConnectionBounds {
+  unsigned hosts = 0;
+  unsigned gateways = 0;
+};
+
+constexpr uint64_t descriptors_for(unsigned max_hosts) {
+  return uint64_t{max_hosts} + limits::kMaxForwardingConnections + limits::kOtherDescriptors;
+}
+
+// All, where there is room for all. Else hosts have half of it and gateways a quarter: they must
+// not take those by which volumes are opened and the control plane and peers are reached.
+constexpr ConnectionBounds bound_connections(uint64_t descriptors, unsigned max_hosts) {
+  const ConnectionBounds all{max_hosts, limits::kMaxForwardingConnections};
+  if (descriptors >= descriptors_for(max_hosts)) return all;
+  return {static_cast<unsigned>(std::min<uint64_t>(all.hosts, descriptors / 2)),
+          static_cast<unsigned>(std::min<uint64_t>(all.gateways, descriptors / 4))};
+}
 
 // One connection's place, from being accepted to its end.
 class Admission {

@@ -38,6 +38,22 @@ TEST(Admission, OneNetworkHasNoMoreThanItsPartOfThePlacesInLogin) {
   EXPECT_NE(places.admit("a"), nullptr);
 }
 
+TEST(Admission, WithFewDescriptorsConnectionsLeaveSomeForVolumesAndStreams) {
+  const auto bounds = [](uint64_t descriptors) {
+    const ConnectionBounds b = bound_connections(descriptors, limits::kMaxConnections);
+    return std::pair(b.hosts, b.gateways);
+  };
+  const std::pair all(limits::kMaxConnections, limits::kMaxForwardingConnections);
+  EXPECT_EQ(bounds(UINT64_MAX), all) << "RLIM_INFINITY";
+  EXPECT_EQ(bounds(65536), all);
+  EXPECT_EQ(bounds(1024), std::pair(512u, 256u));
+  for (uint64_t n = 4; n < 20000; ++n) {
+    const auto [hosts, gateways] = bounds(n);
+    EXPECT_GE(hosts, 1u);
+    EXPECT_GE(n - hosts - gateways, std::min<uint64_t>(n / 4, limits::kOtherDescriptors)) << n;
+  }
+}
+
 TEST(Admission, WhoEndsInItsLoginLeavesIt) {
   Admissions places(2, 1, 1);
   places.admit("a").reset();

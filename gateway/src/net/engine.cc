@@ -98,10 +98,10 @@ class EngineImpl final : public Engine, public Reactors {
 
   iscsi::Gateway gateway_;
   std::unique_ptr<forward::Forwarder> forwarder_;
+  ConnectionBounds bounds_;
   Admissions hosts_;  // at their portals; gateways at the forwarding port
   // All peers may be behind one address.
-  Admissions gateways_{limits::kMaxForwardingConnections, limits::kMaxForwardingUnauthenticated,
-                       limits::kMaxForwardingUnauthenticated};
+  Admissions gateways_;
   std::vector<std::unique_ptr<Reactor>> reactors_;
   std::unique_ptr<iscsi::SessionDirectory> directory_;
   std::unique_ptr<Watchdog> watchdog_;
@@ -113,8 +113,11 @@ class EngineImpl final : public Engine, public Reactors {
 
 EngineImpl::EngineImpl(Options options, lun::Exports& exports)
     : options_(std::move(options)),
-      hosts_(options_.settings.max_connections, options_.settings.max_unauthenticated,
-             limits::unauthenticated_of_one_network(options_.settings.max_unauthenticated)) {
+      bounds_(bound_connections(options_.descriptors, options_.settings.max_connections)),
+      hosts_(bounds_.hosts, options_.settings.max_unauthenticated,
+             limits::unauthenticated_of_one_network(options_.settings.max_unauthenticated)),
+      gateways_(bounds_.gateways, limits::kMaxForwardingUnauthenticated,
+                limits::kMaxForwardingUnauthenticated) {
   gateway_.settings = options_.settings;
   gateway_.exports = &exports;
   gateway_.random = random_bytes;
@@ -144,6 +147,13 @@ iscsi::SessionDirectory::Callbacks EngineImpl::directory_callbacks() {
 }
 
 Result<void> EngineImpl::open() {
+  const uint64_t needed = descriptors_for(options_.settings.max_connections);
+  if (options_.descriptors < needed) {
+    log::warning("few file descriptors: raise RLIMIT_NOFILE (`ulimit -Hn`, systemd's LimitNOFILE=)",
+                 {{"descriptors", options_.descriptors},
+                  {"needed", needed},
+                  {"hosts_let_in", bounds_.hosts}});
+  }
   const unsigned n = options_.reactors;
   for (unsigned i = 0; i < n; ++i) {
     Reactor::Setup setup;

@@ -38,6 +38,7 @@ struct Options {
   size_t reactor_memory = limits::kDefaultReactorMemory;  // bytes of I/O buffers per reactor
   std::vector<int> cpus;                 // pin reactor i to cpus[i % size]; empty: no pinning
   std::string tcp_congestion = "cubic";  // TCP_CONGESTION of every connection; empty: the system's
+  uint64_t descriptors = UINT64_MAX;     // that the process may have (RLIMIT_NOFILE)
   Nanos busy_poll = 0;                   // spin this long before sleeping, 0..1 ms; 0: never
   iscsi::Settings settings;
 };

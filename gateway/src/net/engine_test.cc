@@ -24,9 +24,11 @@ class Portals : public testing::Test {
     if (engine_) engine_->stop(limits::kShutdownBound);
   }
   // One portal for hosts and one for gateways. False: no io_uring here.
-  bool start(unsigned max_connections, unsigned max_unauthenticated) {
+  bool start(unsigned max_connections, unsigned max_unauthenticated,
+             uint64_t descriptors = UINT64_MAX) {
     Options options;
     options.reactor_memory = limits::kMinReactorMemory;
+    options.descriptors = descriptors;
     options.settings.max_connections = max_connections;
     options.settings.max_unauthenticated = max_unauthenticated;
     auto engine = Engine::start(std::move(options), exports_);
@@ -101,6 +103,13 @@ TEST_F(Portals, AsManyConnectionsAsHostsMayHaveKeepNoGatewayOut) {
   if (!start(2, 100)) GTEST_SKIP() << "no io_uring";
   connect(hosts_);
   connect(hosts_);
+  EXPECT_FALSE(lets_in(hosts_));
+  EXPECT_TRUE(lets_in(gateways_));
+}
+
+TEST_F(Portals, HostsLeaveDescriptorsForOthersWhereThereAreFew) {
+  if (!start(100, 100, 8)) GTEST_SKIP() << "no io_uring";
+  for (int i = 0; i < 4; ++i) EXPECT_TRUE(log_in(hosts_));
   EXPECT_FALSE(lets_in(hosts_));
   EXPECT_TRUE(lets_in(gateways_));
 }

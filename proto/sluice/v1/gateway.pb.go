@@ -1041,8 +1041,10 @@ func (x *WatchGatewaysResponse) GetResourceVersion() int64 {
 }
 
 type DrainGatewayRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Name  string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// Validate and answer as if done; change nothing.
+	DryRun        bool `protobuf:"varint,2,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1082,6 +1084,13 @@ func (x *DrainGatewayRequest) GetName() string {
 		return x.Name
 	}
 	return ""
+}
+
+func (x *DrainGatewayRequest) GetDryRun() bool {
+	if x != nil {
+		return x.DryRun
+	}
+	return false
 }
 
 type DrainGatewayResponse struct {
@@ -1131,6 +1140,7 @@ func (x *DrainGatewayResponse) GetGateway() *Gateway {
 type UndrainGatewayRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	DryRun        bool                   `protobuf:"varint,2,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1170,6 +1180,13 @@ func (x *UndrainGatewayRequest) GetName() string {
 		return x.Name
 	}
 	return ""
+}
+
+func (x *UndrainGatewayRequest) GetDryRun() bool {
+	if x != nil {
+		return x.DryRun
+	}
+	return false
 }
 
 type UndrainGatewayResponse struct {
@@ -1295,15 +1312,17 @@ const file_sluice_v1_gateway_proto_rawDesc = "" +
 	"\x15WatchGatewaysResponse\x12)\n" +
 	"\x04type\x18\x01 \x01(\x0e2\x15.sluice.v1.ChangeTypeR\x04type\x12,\n" +
 	"\agateway\x18\x02 \x01(\v2\x12.sluice.v1.GatewayR\agateway\x12)\n" +
-	"\x10resource_version\x18\x03 \x01(\x03R\x0fresourceVersion\"5\n" +
+	"\x10resource_version\x18\x03 \x01(\x03R\x0fresourceVersion\"N\n" +
 	"\x13DrainGatewayRequest\x12\x1e\n" +
 	"\x04name\x18\x01 \x01(\tB\n" +
-	"\xbaH\ar\x05\x10\x01\x18\xfd\x01R\x04name\"D\n" +
+	"\xbaH\ar\x05\x10\x01\x18\xfd\x01R\x04name\x12\x17\n" +
+	"\adry_run\x18\x02 \x01(\bR\x06dryRun\"D\n" +
 	"\x14DrainGatewayResponse\x12,\n" +
-	"\agateway\x18\x01 \x01(\v2\x12.sluice.v1.GatewayR\agateway\"7\n" +
+	"\agateway\x18\x01 \x01(\v2\x12.sluice.v1.GatewayR\agateway\"P\n" +
 	"\x15UndrainGatewayRequest\x12\x1e\n" +
 	"\x04name\x18\x01 \x01(\tB\n" +
-	"\xbaH\ar\x05\x10\x01\x18\xfd\x01R\x04name\"F\n" +
+	"\xbaH\ar\x05\x10\x01\x18\xfd\x01R\x04name\x12\x17\n" +
+	"\adry_run\x18\x02 \x01(\bR\x06dryRun\"F\n" +
 	"\x16UndrainGatewayResponse\x12,\n" +
 	"\agateway\x18\x01 \x01(\v2\x12.sluice.v1.GatewayR\agateway*\xd4\x01\n" +
 	"\rGatewayHealth\x12\x1e\n" +

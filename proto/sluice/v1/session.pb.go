@@ -588,8 +588,10 @@ func (x *WatchSessionsResponse) GetResourceVersion() int64 {
 }
 
 type EvictSessionRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Name  string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// Validate and answer as if done; change nothing.
+	DryRun        bool `protobuf:"varint,3,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -629,6 +631,13 @@ func (x *EvictSessionRequest) GetName() string {
 		return x.Name
 	}
 	return ""
+}
+
+func (x *EvictSessionRequest) GetDryRun() bool {
+	if x != nil {
+		return x.DryRun
+	}
+	return false
 }
 
 type EvictSessionResponse struct {
@@ -719,10 +728,11 @@ const file_sluice_v1_session_proto_rawDesc = "" +
 	"\x15WatchSessionsResponse\x12)\n" +
 	"\x04type\x18\x01 \x01(\x0e2\x15.sluice.v1.ChangeTypeR\x04type\x12,\n" +
 	"\asession\x18\x02 \x01(\v2\x12.sluice.v1.SessionR\asession\x12)\n" +
-	"\x10resource_version\x18\x03 \x01(\x03R\x0fresourceVersion\"F\n" +
+	"\x10resource_version\x18\x03 \x01(\x03R\x0fresourceVersion\"_\n" +
 	"\x13EvictSessionRequest\x12\x1e\n" +
 	"\x04name\x18\x01 \x01(\tB\n" +
-	"\xbaH\ar\x05\x10\x01\x18\xfd\x01R\x04nameJ\x04\b\x02\x10\x03R\telsewhere\"\x16\n" +
+	"\xbaH\ar\x05\x10\x01\x18\xfd\x01R\x04name\x12\x17\n" +
+	"\adry_run\x18\x03 \x01(\bR\x06dryRunJ\x04\b\x02\x10\x03R\telsewhere\"\x16\n" +
 	"\x14EvictSessionResponse2\xd3\x02\n" +
 	"\x0eSessionService\x12I\n" +
 	"\n" +

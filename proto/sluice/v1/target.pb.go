@@ -174,7 +174,7 @@ type TargetLun struct {
 	// that was unmapped is quarantined for a while: hosts may still hold its device (FAILED_PRECONDITION until then).
 	Id     int32  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
 	Volume string `protobuf:"bytes,2,opt,name=volume,proto3" json:"volume,omitempty"`
-	// Writes are refused with 07/27/00.
+	// Writes, reservations and what else hosts of the volume in another target would notice are refused with 07/27/00.
 	ReadOnly      bool `protobuf:"varint,3,opt,name=read_only,json=readOnly,proto3" json:"read_only,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

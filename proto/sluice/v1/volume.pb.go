@@ -1332,7 +1332,9 @@ type MoveVolumeRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Name  string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	// Gateway to own the volume; empty: whichever placement prefers other than the present owner.
-	Gateway       string `protobuf:"bytes,2,opt,name=gateway,proto3" json:"gateway,omitempty"`
+	Gateway string `protobuf:"bytes,2,opt,name=gateway,proto3" json:"gateway,omitempty"`
+	// Validate and answer as if done; change nothing.
+	DryRun        bool `protobuf:"varint,3,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1379,6 +1381,13 @@ func (x *MoveVolumeRequest) GetGateway() string {
 		return x.Gateway
 	}
 	return ""
+}
+
+func (x *MoveVolumeRequest) GetDryRun() bool {
+	if x != nil {
+		return x.DryRun
+	}
+	return false
 }
 
 type MoveVolumeResponse struct {
@@ -1514,11 +1523,12 @@ const file_sluice_v1_volume_proto_rawDesc = "" +
 	"\x14WatchVolumesResponse\x12)\n" +
 	"\x04type\x18\x01 \x01(\x0e2\x15.sluice.v1.ChangeTypeR\x04type\x12)\n" +
 	"\x06volume\x18\x02 \x01(\v2\x11.sluice.v1.VolumeR\x06volume\x12)\n" +
-	"\x10resource_version\x18\x03 \x01(\x03R\x0fresourceVersion\"W\n" +
+	"\x10resource_version\x18\x03 \x01(\x03R\x0fresourceVersion\"p\n" +
 	"\x11MoveVolumeRequest\x12\x1e\n" +
 	"\x04name\x18\x01 \x01(\tB\n" +
 	"\xbaH\ar\x05\x10\x01\x18\xfd\x01R\x04name\x12\"\n" +
-	"\agateway\x18\x02 \x01(\tB\b\xbaH\x05r\x03\x18\xfd\x01R\agateway\"?\n" +
+	"\agateway\x18\x02 \x01(\tB\b\xbaH\x05r\x03\x18\xfd\x01R\agateway\x12\x17\n" +
+	"\adry_run\x18\x03 \x01(\bR\x06dryRun\"?\n" +
 	"\x12MoveVolumeResponse\x12)\n" +
 	"\x06volume\x18\x01 \x01(\v2\x11.sluice.v1.VolumeR\x06volume*\\\n" +
 	"\n" +

@@ -17,7 +17,7 @@ scsi::ModeUnit mode_unit(const Unit& unit, const Command& command) {
   m.current.d_sense = mode.descriptor_sense;
   m.current.swp = mode.software_write_protect;
   m.defaults.wce = unit.default_write_cache();
-  m.write_protected = unit.read_only() || command.itl->protection != Protection::kNone;
+  m.write_protected = unit.read_only() || command.itl->read_only;
   m.blocks = unit.blocks();
   m.block_size = unit.block_size();
   return m;

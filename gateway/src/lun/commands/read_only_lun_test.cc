@@ -34,15 +34,18 @@ TEST_F(ReadOnlyLunTest, RefusesWritesAnswersReadsAndSaysSo) {
   EXPECT_EQ(device_specific(*nexus) & kWriteProtect, kWriteProtect);
 }
 
-TEST_F(ReadOnlyLunTest, KeepsNobodyFromReservingOrFromWhatIsUnknown) {
+TEST_F(ReadOnlyLunTest, RefusesWhatOthersOfTheVolumeWouldNotice) {
   make_read_only(true);
   auto nexus = open("a");
-  Bytes registration(10);
-  registration[0] = 0x5f;
-  registration[8] = 24;
-  Bytes key(24);
-  key[15] = 1;
-  EXPECT_EQ(start(*nexus, registration, key).sense(), 0u);
+  Bytes reserve(10);
+  reserve[0] = 0x5f;
+  reserve[1] = 1;
+  reserve[2] = 1;
+  reserve[8] = 24;
+  EXPECT_EQ(start(*nexus, reserve, Bytes(24)).sense(), 0x072700u);
+  EXPECT_EQ(start(*nexus, Bytes{0x16, 0, 0, 0, 0, 0}).sense(), 0x072700u);
+  EXPECT_EQ(start(*nexus, Bytes{0x15, 0x10, 0, 0, 24, 0}, Bytes(24)).sense(), 0x072700u);
+  EXPECT_EQ(start(*nexus, Bytes{0x1b, 0, 0, 0, 0, 0}).sense(), 0x072700u) << "to stop it";
   Bytes unknown(16);
   unknown[0] = 0xc1;
   EXPECT_EQ(start(*nexus, unknown).sense(), 0x052000u);

@@ -27,9 +27,8 @@ bool medium_is_gone(int error) {
 // As if the nexus wrote the LUN itself.
 bool is_protected(const Nexus& nexus, const Unit& unit) {
   const std::vector<Itl*> itls = nexus.itls();
-  return std::any_of(itls.begin(), itls.end(), [&unit](const Itl* itl) {
-    return &itl->unit() == &unit && itl->protection != Protection::kNone;
-  });
+  return std::any_of(itls.begin(), itls.end(),
+                     [&unit](const Itl* itl) { return &itl->unit() == &unit && itl->read_only; });
 }
 
 }  // namespace

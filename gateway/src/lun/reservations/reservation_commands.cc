@@ -128,6 +128,13 @@ std::vector<NexusId> known_nexuses(Unit& unit, const Command& command) {
   return known;
 }
 
+// The part of the gate's look at who may only read that takes the parameter list: to unregister is
+// to give up.
+bool is_protected_from(const Command& command, const scsi::PrOutRequest& list) {
+  return command.itl->read_only && list.action != scsi::PrOutAction::kRelease &&
+         (list.service_action_key != 0 || !list.transport_ids.empty());
+}
+
 void decide_turn(Unit& unit, Command& command) {
   auto change = std::make_shared<Change>();
   change->unit = command.itl->shared_unit();
@@ -139,6 +146,11 @@ void decide_turn(Unit& unit, Command& command) {
   if (!list) {
     decision.status = Status::kCheckCondition;
     decision.sense = list.sense();
+    return apply(change);
+  }
+  if (is_protected_from(command, *list)) {
+    decision.status = Status::kCheckCondition;
+    decision.sense = scsi::Sense::make(scsi::SenseKey::kDataProtect, 0x27, 0x00);
     return apply(change);
   }
   PrRequest request;
