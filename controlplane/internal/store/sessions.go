@@ -98,8 +98,8 @@ func (s *Store) WatchSessions(ctx context.Context, after int64, tell func(Record
 	return s.sessionRecords().watch(ctx, after, tell)
 }
 
-// EvictSession asks the gateway of a session to end it. A dry run only looks whether it is there. Errors: PreconditionError where it is over, also where another one has
-// its number by now.
+// EvictSession asks the gateway of a session to end it. A dry run only looks whether it is there. Errors: PreconditionError where it is
+// over, also where another one has its number by now.
 func (s *Store) EvictSession(ctx context.Context, session *model.Session, dryRun bool) error {
 	key := s.sessionKey(session.GatewayNumber, session.TSIH)
 	wish := s.evictionPrefix(session.GatewayNumber) + strconv.FormatUint(uint64(session.TSIH), 10)
