@@ -18,6 +18,8 @@ type Decision struct {
 	Alarm string
 	// RateLimited says that a gateway would be declared dead, had not too many been just before (R1).
 	RateLimited bool
+	// held: a volume waits until others have new owners, and all else that concerns it waits as well, for processors are what is short.
+	held bool
 }
 
 // Action is one change of the store, made for an object as it was seen. Exactly one of Own … DropClients is set.

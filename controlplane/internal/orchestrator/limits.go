@@ -17,11 +17,8 @@ const (
 	// control plane's own view that fails. A node that is dead already counts once.
 	MaxDeadNodes = 2
 	DeathWindow  = 30 * time.Second
-	// FirstTakeovers is how many of the volumes whose owner is lost are given to another one at first, before more set out. As many cost
-	// little more time than one, since what they store goes to disk together.
-	FirstTakeovers = 32
-	// TakeoverShare is how long a volume on its way to its next owner keeps others waiting at most.
-	TakeoverShare = 200 * time.Millisecond
+	// TakeoverShare is how long a volume that hosts use, on its way to its next owner, keeps those waiting at most that nobody uses.
+	TakeoverShare = 100 * time.Millisecond
 	// NoStreamTold is how long an owner has been without a stream before its volumes tell so: mostly it is dead and replaced, or
 	// back, by then, and a failover of many volumes has no time for as many writes that are wrong a moment later.
 	NoStreamTold = 2 * time.Second
@@ -74,6 +71,8 @@ const (
 	LoadMemory = 5 * time.Minute
 	// MaxLoadGap between two reports of a load makes no rate of them: a clock was set, or nobody listened.
 	MaxLoadGap = 4 * store.LoadsInterval
+	// UsedFor is how long a volume counts as in use after it was read or written last.
+	UsedFor = store.UsedFor
 	// PlanPause is between two plans at least: a burst of changes is planned once.
 	PlanPause = 100 * time.Millisecond
 )

@@ -21,10 +21,11 @@ func (a average) with(rate, share float64) average {
 
 // observeLoad takes up what a gateway's volumes have done. Between two reports of one incarnation each volume that it owns
 // has a rate, which counts in the volume's average by how long it was one.
-func (v *View) observeLoad(report store.LoadReport) {
+func (v *View) observeLoad(report store.LoadReport, now time.Time) {
 	number := report.Gateway.Number
 	before := v.loads[number]
 	v.loads[number] = report
+	v.observeUse(before, report, now)
 	passed := report.At.Sub(before.At)
 	// The clock is a replica's, and may be another replica's than before.
 	if before.Gateway != report.Gateway || passed < time.Second || passed > MaxLoadGap {
@@ -65,27 +66,40 @@ func (v *View) rate(volume *model.Volume) uint64 {
 	return uint64(a.sum / a.weight)
 }
 
-// use is how busy a volume is, for whose turn it is first: its rate, or where this leader knows none yet whether its owner has executed
-// anything at all.
-func (v *View) use(volume *model.Volume) float64 {
-	if a := v.rates[volume.Meta.UID]; a.weight > 0 {
-		return a.sum / a.weight
-	}
-	for _, l := range v.loads[volume.Status.Ownership.Owner.Number].Volumes {
-		if l.UID == volume.Meta.UID && l.Commands > 0 {
-			return 1
+// observeUse notes which volumes were read or written since a gateway's last report. That of another process than the last one counts
+// from that one's beginning.
+func (v *View) observeUse(before, report store.LoadReport, now time.Time) {
+	moved := make(map[string]uint64, len(before.Volumes))
+	if before.Gateway == report.Gateway {
+		for _, l := range before.Volumes {
+			moved[l.UID] = l.Bytes
 		}
 	}
-	return 0
+	for _, l := range report.Volumes {
+		if l.Bytes > moved[l.UID] {
+			v.used[l.UID] = now
+		} else if at, was := v.used[l.UID]; was && now.Sub(at) > UsedFor {
+			delete(v.used, l.UID)
+		}
+	}
+}
+
+// isUsed says that hosts read or write a volume, as far as is known: also of one whose gateway is lost and reports no more.
+func (v *View) isUsed(volume *model.Volume) bool {
+	_, used := v.used[volume.Meta.UID]
+	return used
 }
 
 // busiestFirst orders volumes: of hundreds whose owner is lost, those that hosts wait for are not to wait for those that nobody uses.
 func (v *View) busiestFirst(volumes []*model.Volume) {
-	uses := make(map[*model.Volume]float64, len(volumes))
-	for _, volume := range volumes {
-		uses[volume] = v.use(volume)
-	}
 	slices.SortFunc(volumes, func(a, b *model.Volume) int {
-		return cmp.Or(cmp.Compare(uses[b], uses[a]), cmp.Compare(a.Meta.Name, b.Meta.Name))
+		aUsed, bUsed := v.isUsed(a), v.isUsed(b)
+		switch {
+		case aUsed && !bUsed:
+			return -1
+		case bUsed && !aUsed:
+			return 1
+		}
+		return cmp.Or(cmp.Compare(v.rate(b), v.rate(a)), cmp.Compare(a.Meta.Name, b.Meta.Name))
 	})
 }

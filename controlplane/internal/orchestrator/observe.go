@@ -34,7 +34,7 @@ func (v *View) Observe(o store.Observed, now time.Time) {
 	case o.Pool != nil:
 		put(v.pools, o.Pool.UID, o.Pool.Gateway.Number, *o.Pool)
 	case o.Load != nil:
-		v.observeLoad(*o.Load)
+		v.observeLoad(*o.Load, now)
 	case o.Applied != nil:
 		put(v.applied, objectID{o.Applied.Kind, o.Applied.UID}, o.Applied.Gateway.Number, *o.Applied)
 	}

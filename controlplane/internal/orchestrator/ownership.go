@@ -306,10 +306,11 @@ func (o *owning) replaceOwner() *Action {
 	if o.is.State == model.Moving {
 		return o.change(reasonOwnerDead, model.Ownership.CancelMove, event)
 	}
+	if !o.mayTakeOver() {
+		return nil
+	}
 	next, ok := o.candidate(o.is.Owner)
 	switch {
-	case ok && !o.mayTakeOver():
-		return nil
 	case ok:
 		return o.change(reasonOwnerDead, func(is model.Ownership) (model.Ownership, error) { return is.Acquire(next) }, event)
 	case o.wanted():

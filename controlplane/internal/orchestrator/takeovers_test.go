@@ -7,9 +7,10 @@ import (
 
 	"sluice.dev/sluice/controlplane/internal/model"
 	"sluice.dev/sluice/controlplane/internal/orchestrator"
+	"sluice.dev/sluice/controlplane/internal/store"
 )
 
-// struck are volumes of gateway 1 on one node with gateway 2, which can take all.
+// struck are volumes of gateway 1 that gateway 2 of its node can take.
 type struck struct {
 	t    *testing.T
 	view *orchestrator.View
@@ -74,36 +75,47 @@ func (s *struck) sets(i int) (bool, time.Duration) {
 	return false, d.Wait
 }
 
-func TestTakeoversThatHangHoldUpOthersForTheirShareAndNoLonger(t *testing.T) {
-	count := 3 * orchestrator.FirstTakeovers
-	s := ownedByOne(t, count)
+// used has a volume read or written.
+func (s *struck) used(i int) {
+	for _, bytes := range []uint64{0, 512} {
+		s.view.Observe(store.Observed{Version: 1, Load: &store.LoadReport{Gateway: ref(1), At: s.now,
+			Volumes: []store.VolumeLoad{{UID: s.name(i), Commands: bytes, Bytes: bytes}}}}, s.now)
+	}
+}
+
+func TestOfThoseWhoseOwnerIsLostVolumesThatNobodyUsesWaitForThoseInUse(t *testing.T) {
+	s := ownedByOne(t, 3)
+	s.used(2)
 	s.loses()
-	set := 0
-	round := func() (wait time.Duration) {
-		for i := range count {
-			if s.view.Volumes[s.name(i)].Status.Ownership.State == model.Acquiring {
-				continue
-			}
-			sets, left := s.sets(i)
-			if sets {
-				set++
-			} else {
-				wait = left
-			}
+	if sets, _ := s.sets(2); !sets {
+		t.Fatal("it is in use, and waits")
+	}
+	if sets, wait := s.sets(0); sets || wait != orchestrator.TakeoverShare {
+		t.Fatalf("nobody uses it, and it sets out: %v, or waits for %s", sets, wait)
+	}
+	s.store(2, model.Ownership{State: model.Opening, Epoch: 2, Owner: ref(2), Order: 2})
+	if sets, _ := s.sets(0); sets {
+		t.Fatal("it does not wait until the one in use is served")
+	}
+	s.store(2, model.Ownership{State: model.Owned, Epoch: 2, Owner: ref(2), Order: 3})
+	for i := range 2 {
+		if sets, _ := s.sets(i); !sets {
+			t.Errorf("volume %d waits, and nobody is in its way", i)
 		}
-		return wait
 	}
-	if wait := round(); set != orchestrator.FirstTakeovers || wait != orchestrator.TakeoverShare {
-		t.Fatalf("%d set out, the others look again after %s", set, wait)
-	}
+}
+
+func TestTakeoversThatHangHoldUpOthersForTheirShareAndNoLonger(t *testing.T) {
+	s := ownedByOne(t, 2)
+	s.used(1)
+	s.loses()
+	s.sets(1)
 	s.now = s.now.Add(orchestrator.TakeoverShare - 1)
-	if wait := round(); set != orchestrator.FirstTakeovers || wait != 1 {
-		t.Fatalf("%d have set out, the others look again after %s", set, wait)
+	if sets, wait := s.sets(0); sets || wait != 1 {
+		t.Fatalf("it sets out: %v, or is looked at again after %s", sets, wait)
 	}
 	s.now = s.now.Add(1)
-	round()
-	s.now = s.now.Add(orchestrator.TakeoverShare)
-	if wait := round(); set != count || wait != 0 {
-		t.Errorf("%d have set out of %d", set, count)
+	if sets, _ := s.sets(0); !sets {
+		t.Error("it waits for one that does not come")
 	}
 }

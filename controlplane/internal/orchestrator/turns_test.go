@@ -10,96 +10,112 @@ import (
 	"sluice.dev/sluice/controlplane/internal/store"
 )
 
-// asks has each of so many volumes ask for its turn, and gives those whose turn it is.
-func asks(t *takeovers, count int, rate func(i int) float64) (set []string) {
-	for i := range count {
-		name := fmt.Sprintf("v-%04d", i)
-		if t.turn(name, rate(i), time.Unix(1, 0)) == 0 {
-			set = append(set, name)
-		}
-	}
-	return set
-}
+var began = time.Unix(1000, 0)
 
-func idle(int) float64 { return 0 }
-
-func TestTheBusiestOfThoseThatWaitSetsOutNextWhoeverAskedFirst(t *testing.T) {
-	waiting := newTakeovers()
-	set := asks(&waiting, FirstTakeovers+100, func(i int) float64 {
-		if i == FirstTakeovers+50 {
-			return 1000
-		}
-		return 0
-	})
-	if len(set) != FirstTakeovers {
-		t.Fatalf("%d set out at first", len(set))
-	}
-	waiting.ended(set[0])
-	if next, want := waiting.next(), fmt.Sprintf("v-%04d", FirstTakeovers+50); len(next) != 2 || next[0] != want {
-		t.Errorf("%v, wanted %s and one more", next, want)
+func goes(t *testing.T, turns *takeovers, name string, inUse bool, at time.Time, wait time.Duration) {
+	t.Helper()
+	if got := turns.turn(name, inUse, at); got != wait {
+		t.Errorf("%s waits for %s, wanted %s", name, got, wait)
 	}
 }
 
-// Each that arrives makes room for two, until as many are under way as it takes. With the last it begins anew.
-func TestAsTakeoversArriveMoreAndMoreSetOut(t *testing.T) {
-	waiting := newTakeovers()
-	const rounds = 4
-	count := (1<<rounds - 1) * FirstTakeovers
-	under := asks(&waiting, count, idle)
-	for round := range rounds {
-		if want := FirstTakeovers << round; len(under) != want {
-			t.Fatalf("%d are under way, wanted %d", len(under), want)
-		}
-		for _, name := range under {
-			waiting.ended(name)
-		}
-		under = waiting.next()
-		for _, name := range under {
-			if waiting.turn(name, 0, time.Unix(1, 0)) != 0 {
-				t.Fatalf("%s was told that it is its turn", name)
-			}
-		}
+func TestVolumesThatNobodyUsesWaitUntilThoseInUseHaveArrivedAndThenGoAtOnce(t *testing.T) {
+	turns := newTakeovers()
+	goes(t, &turns, "idle-0", false, began, 0) // nobody is in its way
+	for i := range 3 {
+		goes(t, &turns, fmt.Sprintf("used-%d", i), true, began, 0)
 	}
-	if len(under) != 0 || len(waiting.begun)+len(waiting.order)+len(waiting.listed) != 0 {
-		t.Errorf("what is left: %v, %+v", under, waiting)
+	for i := 1; i < 4; i++ {
+		goes(t, &turns, fmt.Sprintf("idle-%d", i), false, began, TakeoverShare)
 	}
-	if set := asks(&waiting, count, idle); len(set) != FirstTakeovers {
-		t.Errorf("the next time %d set out at first", len(set))
+	for i := range 3 {
+		if next := turns.next(); len(next) > 0 {
+			t.Errorf("%v go while %d volumes in use are on their way", next, 3-i)
+		}
+		turns.ended(fmt.Sprintf("used-%d", i), true)
+	}
+	if next := turns.next(); !slices.Equal(next, []string{"idle-1", "idle-2", "idle-3"}) {
+		t.Errorf("%v", next)
+	}
+	goes(t, &turns, "idle-1", false, began, 0)
+	if next := turns.next(); len(next)+len(turns.first)+len(turns.waiting)+len(turns.spent) > 0 {
+		t.Errorf("%v are told twice; what is left: %+v", next, turns)
 	}
 }
 
-func TestAVolumeThatIsDeletedTakesNoTurnAndMakesRoom(t *testing.T) {
-	v := NewView(1, time.Now())
-	set := asks(&v.takeovers, FirstTakeovers+2, idle)
-	first, second := fmt.Sprintf("v-%04d", FirstTakeovers), fmt.Sprintf("v-%04d", FirstTakeovers+1)
-	for _, name := range []string{first, set[0]} {
+func TestAVolumeInUseThatHangsHoldsUpOthersForItsShareAndNoLonger(t *testing.T) {
+	turns := newTakeovers()
+	goes(t, &turns, "hangs", true, began, 0)
+	goes(t, &turns, "comes", true, began.Add(30*time.Millisecond), 0)
+	turns.ended("comes", true)
+	goes(t, &turns, "hangs", true, began.Add(60*time.Millisecond), 0) // it is tried again, which gives it no other share
+	goes(t, &turns, "idle", false, began.Add(TakeoverShare-1), 1)
+	goes(t, &turns, "idle", false, began.Add(TakeoverShare), 0)
+	// It is tried again and again, and finds no owner.
+	turns.ended("hangs", false)
+	goes(t, &turns, "hangs", true, began.Add(2*TakeoverShare), 0)
+	goes(t, &turns, "hangs", false, began.Add(2*TakeoverShare), 0)
+	goes(t, &turns, "idle", false, began.Add(2*TakeoverShare), 0)
+	if len(turns.first)+len(turns.order)+len(turns.waiting) > 0 {
+		t.Errorf("what is left: %+v", turns)
+	}
+	turns.ended("hangs", true) // it has one, and loses it
+	goes(t, &turns, "hangs", true, began.Add(3*TakeoverShare), 0)
+	goes(t, &turns, "idle", false, began.Add(3*TakeoverShare), TakeoverShare)
+}
+
+func TestAVolumeThatIsDeletedHoldsUpNobodyAndIsNotTold(t *testing.T) {
+	v := NewView(1, began)
+	goes(t, &v.takeovers, "used", true, began, 0)
+	goes(t, &v.takeovers, "one", false, began, TakeoverShare)
+	goes(t, &v.takeovers, "two", false, began, TakeoverShare)
+	for _, name := range []string{"one", "used"} {
 		v.Delete(&model.Volume{Meta: model.Meta{Name: name}}, 2)
 	}
-	if turns := v.nextTakeovers(); !slices.Equal(turns, []Key{{model.KindVolume, second}}) {
-		t.Errorf("%v", turns)
+	if next := v.nextTakeovers(); !slices.Equal(next, []Key{{model.KindVolume, "two"}}) {
+		t.Errorf("%v", next)
 	}
 }
 
-// A volume of which no rate is known goes by what its owner has executed at all.
-func TestWhatAGatewayThatIsLostTouchesBeginsWithTheBusiestVolumes(t *testing.T) {
-	v := NewView(1, time.Now())
-	ref := model.GatewayRef{Number: 1, Incarnation: "a"}
-	now := time.Unix(1000, 0)
-	for _, commands := range []uint64{1, 2} {
-		report := &store.LoadReport{Gateway: ref, At: now}
-		for i, name := range []string{"idle", "some", "many"} {
-			v.Put(inState(name, 1, model.Owned))
-			report.Volumes = append(report.Volumes, store.VolumeLoad{UID: name, Commands: commands * uint64(1000*i)})
-		}
-		v.Put(inState("new", 1, model.Owned))
-		if commands == 2 {
-			report.Volumes = append(report.Volumes, store.VolumeLoad{UID: "new", Commands: 7})
-		}
-		v.Observe(store.Observed{Version: 1, Load: report}, now)
-		now = now.Add(store.LoadsInterval)
+// heartbeats tell that volumes have moved so many bytes, and executed as many commands.
+func heartbeat(v *View, incarnation string, at time.Time, moved map[string]uint64) {
+	report := &store.LoadReport{Gateway: model.GatewayRef{Number: 1, Incarnation: incarnation}, At: at}
+	for _, name := range names(moved) {
+		report.Volumes = append(report.Volumes, store.VolumeLoad{UID: name, Commands: moved[name], Bytes: moved[name]})
 	}
-	want := []Key{{model.KindVolume, "many"}, {model.KindVolume, "some"}, {model.KindVolume, "new"}, {model.KindVolume, "idle"}}
+	v.Observe(store.Observed{Version: 1, Load: report}, at)
+}
+
+func TestWhatAGatewayThatIsLostTouchesBeginsWithTheVolumesInUseTheBusiestFirst(t *testing.T) {
+	v := NewView(1, began)
+	for _, name := range []string{"idle", "once", "some", "many"} {
+		v.Put(inState(name, 1, model.Owned))
+	}
+	heartbeat(v, "a", began, map[string]uint64{"idle": 0, "once": 1, "some": 0, "many": 0})
+	heartbeat(v, "a", began.Add(store.LoadsInterval), map[string]uint64{"idle": 0, "once": 1, "some": 1000, "many": 2000})
+	want := []Key{{model.KindVolume, "many"}, {model.KindVolume, "some"}, {model.KindVolume, "once"}, {model.KindVolume, "idle"}}
 	if touched := v.touchedByGateway(1); !slices.Equal(touched, want) {
 		t.Errorf("%v", touched)
+	}
+}
+
+// Hosts that only look whether a path works (TEST UNIT READY) move nothing.
+func TestAVolumeIsInUseFromItsFirstByteUntilNoneMovedForAWhile(t *testing.T) {
+	v := NewView(1, began)
+	volume := inState("v", 1, model.Owned)
+	v.Put(volume)
+	at := began
+	for _, step := range []struct {
+		incarnation string
+		moved       uint64
+		after       time.Duration
+		used        bool
+	}{{"a", 0, 0, false}, {"a", 512, time.Second, true}, {"a", 512, UsedFor, true}, {"a", 512, time.Second, false},
+		{"a", 1024, time.Second, true}, {"b", 0, UsedFor + 1, false}, {"c", 100, time.Second, true}} {
+		at = at.Add(step.after)
+		heartbeat(v, step.incarnation, at, map[string]uint64{"v": step.moved})
+		if used := v.isUsed(volume); used != step.used {
+			t.Errorf("%d bytes of process %s, %s later: in use: %v", step.moved, step.incarnation, step.after, used)
+		}
 	}
 }

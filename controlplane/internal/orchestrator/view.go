@@ -33,8 +33,9 @@ type View struct {
 	applied map[objectID]map[uint32]store.AppliedReport
 	clients map[string]map[model.GatewayRef]*store.RadosClients
 
-	// rates of volumes, by UID.
+	// rates of volumes, and when those in use were found so last, by UID.
 	rates map[string]average
+	used  map[string]time.Time
 
 	// holds are the volumes that a gateway owns or shall own, moves how many are moving away from it.
 	holds map[uint32]map[string]bool
@@ -102,7 +103,7 @@ func NewView(term int64, now time.Time) *View {
 		Term: term, Since: now, BlocklistFor: BlocklistFor,
 		Objects: view.NewObjects(), Jobs: map[string]*store.Job{}, links: map[uint32]*link{},
 		reports: map[string]map[uint32]store.VolumeReport{}, peers: map[uint32]map[uint32]heard{},
-		pools: map[string]map[uint32]store.PoolReport{}, loads: map[uint32]store.LoadReport{}, rates: map[string]average{},
+		pools: map[string]map[uint32]store.PoolReport{}, loads: map[uint32]store.LoadReport{}, rates: map[string]average{}, used: map[string]time.Time{},
 		applied:  map[objectID]map[uint32]store.AppliedReport{},
 		clients:  map[string]map[model.GatewayRef]*store.RadosClients{},
 		failures: map[string]map[uint32]failure{}, stays: map[string]string{}, sighted: map[Key]sighting{},
@@ -120,8 +121,9 @@ func (v *View) ResetKind(kind model.Kind) {
 		clear(v.holds)
 		clear(v.moves)
 		clear(v.rates)
+		clear(v.used)
 		clear(v.unmade)
-		v.takeovers.reset()
+		v.takeovers = newTakeovers()
 	case model.KindSnapshot:
 		clear(v.snapshots)
 	}
@@ -157,9 +159,10 @@ func (v *View) Delete(object model.Object, version int64) {
 	case *model.Volume:
 		delete(v.reports, o.Meta.UID)
 		delete(v.rates, o.Meta.UID)
+		delete(v.used, o.Meta.UID)
 		delete(v.failures, name)
 		delete(v.stays, name)
-		v.takeovers.ended(name)
+		v.takeovers.ended(name, true)
 		delete(v.sighted, Key{kind, name})
 	case *model.Target:
 		delete(v.plan.paths, name)

@@ -17,7 +17,7 @@ func (v *View) DecideVolume(name string, now time.Time) Decision {
 		return d
 	}
 	v.decideOwnership(volume, now, &d)
-	if len(d.Actions) > 0 {
+	if len(d.Actions) > 0 || d.held {
 		return d
 	}
 	var image progress

@@ -37,6 +37,9 @@ type Connection struct {
 	applied map[string]bool
 	// loads is when loads were stored last.
 	loads time.Time
+	// use is of all heartbeats; unstoredUse says that a volume came into use since loads were stored.
+	use         use
+	unstoredUse bool
 }
 
 // ConnectGateway notes that a gateway has a stream: from here on it is connected until Close, or until KeepAlive was not

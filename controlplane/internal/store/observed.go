@@ -23,8 +23,12 @@ const (
 	// ConnectionTTL is how long a gateway counts as connected after its last KeepAlive, where its replica died and could not
 	// say that the stream ended. Death needs the peers' word as well (R1), so it is no safety bound.
 	ConnectionTTL = 3 * time.Second
-	// LoadsInterval is how often the loads of a connection are stored; what comes between is dropped.
+	// LoadsInterval is how often the loads of a connection are stored; what comes between is dropped, unless a volume is in use that
+	// was not: whoever decides on a failover should know. But never are they stored more often than every UseInterval.
 	LoadsInterval = 15 * time.Second
+	UseInterval   = 2 * time.Second
+	// UsedFor is how long a volume counts as in use after it was read or written last.
+	UsedFor = time.Minute
 	// keptIncarnations bounds how many replaced incarnations of a gateway are remembered, and refused.
 	keptIncarnations = 64
 	// observedBatch bounds the writes of one transaction, below etcd's default of 128.
@@ -269,13 +273,18 @@ func (c *Connection) ObservePool(ctx context.Context, report PoolReport) error {
 	return c.observe(ctx, []keyed{{key: key, record: report}})
 }
 
-// ObserveLoads stores the gateway's load at most once every LoadsInterval, and drops what comes between.
+// ObserveLoads stores the gateway's load every LoadsInterval, or earlier where a volume comes into use, and drops what comes between.
 func (c *Connection) ObserveLoads(ctx context.Context, report LoadReport) error {
 	now := c.store.now()
 	c.mutex.Lock()
-	early := !c.loads.IsZero() && now.Sub(c.loads) < LoadsInterval
+	c.unstoredUse = c.use.observe(report.Volumes, now) || c.unstoredUse
+	interval := LoadsInterval
+	if c.unstoredUse {
+		interval = UseInterval
+	}
+	early := !c.loads.IsZero() && now.Sub(c.loads) < interval
 	if !early {
-		c.loads = now
+		c.loads, c.unstoredUse = now, false
 	}
 	c.mutex.Unlock()
 	if early {
@@ -284,6 +293,29 @@ func (c *Connection) ObserveLoads(ctx context.Context, report LoadReport) error 
 	report.Gateway, report.At = c.Ref, now.UTC()
 	key := fmt.Sprintf("%sload/%d", c.store.observedPrefix(), c.Ref.Number)
 	return c.observe(ctx, []keyed{{key: key, record: report}})
+}
+
+// use is what the volumes of a connection have moved, and when they did last, by UID.
+type use map[string]moved
+
+type moved struct {
+	bytes uint64
+	at    time.Time
+}
+
+// observe takes up what a heartbeat says, and says whether a volume is in use that was not.
+func (u *use) observe(volumes []VolumeLoad, now time.Time) bool {
+	before, comes := *u, false
+	*u = make(use, len(volumes))
+	for _, l := range volumes {
+		was := before[l.UID]
+		if l.Bytes > was.bytes {
+			comes = comes || was.at.IsZero() || now.Sub(was.at) > UsedFor
+			was.at = now
+		}
+		(*u)[l.UID] = moved{l.Bytes, was.at}
+	}
+	return comes
 }
 
 // ForgetGateway deletes what was observed by a gateway and of it, its sessions included. Called before the gateway is removed.
