@@ -50,7 +50,7 @@ type TargetLun struct {
 	// +kubebuilder:validation:MaxLength=189
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="hosts would write to this volume believing it is the one before: unmap the number first, or take another"
 	Volume string `json:"volume"`
-	// Writes are refused with 07/27/00.
+	// Writes and reservations are refused with 07/27/00.
 	// +optional
 	ReadOnly bool `json:"readOnly,omitempty"`
 }
