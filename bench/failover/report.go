@@ -28,8 +28,7 @@ in user space that changes path on RST: reads at once, writes after the life of 
 Stalls are of every fault and every watched LUN that it struck. Hosts read and write the watched LUNs, a few that are spread over all
 (-watched); the others are idle, and their next owners are found after those of the LUNs in use. *All go on* is when the control
 plane had told of a new owner for every LUN struck and I/O of the watched ones went on. The longest operation of a fault is mostly a
-write that waited. Node loss is judged beyond the 5 s after which a host gives up a
-silent path.
+write that waited. Node loss is judged beyond the 5 s after which a host gives up a silent path.
 
 A Linux host's stall is the longest time that one I/O of fio's took on a dm-multipath map, with the settings that
 ` + "`sluicectl host-config linux`" + ` recommends (NOP-Out every 2 s, 3 s to answer; fast_io_fail_tmo 1). It runs in an emulated guest:
