@@ -2,6 +2,7 @@ package orchestrator_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -117,5 +118,30 @@ func TestTakeoversThatHangHoldUpOthersForTheirShareAndNoLonger(t *testing.T) {
 	s.now = s.now.Add(1)
 	if sets, _ := s.sets(0); !sets {
 		t.Error("it waits for one that does not come")
+	}
+}
+
+// In Ceph all wait for one fence, and are given on when it is done.
+func TestOfThoseWhoseOwnerIsFencedVolumesThatNobodyUsesWaitForThoseInUse(t *testing.T) {
+	v := fencing(2)
+	other := &model.Volume{Meta: model.Meta{Name: "used", UID: "x", Version: 1},
+		Spec:   model.VolumeSpec{Pool: "pool", SizeBytes: 1 << 20},
+		Status: model.VolumeStatus{CapacityBytes: 1 << 20, Ownership: shut}}
+	v.Put(other)
+	target := *v.Targets["t"]
+	target.Spec.Luns = append(slices.Clone(target.Spec.Luns), model.TargetLun{ID: 1, Volume: "used"})
+	target.Meta.Version = 2
+	v.Put(&target)
+	v.Observe(store.Observed{Version: 1, Load: &store.LoadReport{Gateway: ref(2), At: start,
+		Volumes: []store.VolumeLoad{{UID: "x", Commands: 1, Bytes: 512}}}}, start)
+	recorded(v, ref(1), 2, fenced)
+	if d := v.DecideVolume("used", start); len(d.Actions) == 0 || d.Actions[0].Own == nil {
+		t.Fatalf("it is in use, and waits: %+v", d)
+	}
+	if is, d := next(t, v, start); is != shut || d.Wait != orchestrator.TakeoverShare {
+		t.Fatalf("nobody uses it: %+v, looked at again after %s", is, d.Wait)
+	}
+	if is, _ := next(t, v, start.Add(orchestrator.TakeoverShare)); is.State != model.Opening || is.Owner != ref(2) {
+		t.Errorf("it waits on: %+v", is)
 	}
 }
