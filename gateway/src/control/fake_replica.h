@@ -3,12 +3,15 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <algorithm>
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 
 #include "control/wire.h"
 #include "sluice/v1/gateway_stream.grpc.pb.h"
@@ -41,11 +44,27 @@ class Events {
         list_.pop_front();
         if (what.starts_with(beginning)) return what;
       }
-      if (changed_.wait_for(lock, std::chrono::seconds(20)) == std::cv_status::timeout) return {};
+      if (changed_.wait_for(lock, kPatience) == std::cv_status::timeout) return {};
+    }
+  }
+  // Leaves what begins otherwise, for what several threads say comes in any order.
+  std::string take(const std::string& beginning) {
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      const auto found = std::ranges::find_if(
+          list_, [&](const std::string& what) { return what.starts_with(beginning); });
+      if (found != list_.end()) {
+        std::string what = std::move(*found);
+        list_.erase(found);
+        return what;
+      }
+      if (changed_.wait_for(lock, kPatience) == std::cv_status::timeout) return {};
     }
   }
 
  private:
+  static constexpr std::chrono::seconds kPatience{20};  // then the test fails
+
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<std::string> list_;
