@@ -101,7 +101,10 @@ finish() {
     wait "${pids[@]}" 2>/dev/null || true
   fi
   umount -l "$scratch" 2>/dev/null || true
-  rm -rf "$scratch"
+  # Who watches a process for a child of ours is no job of this shell, and notes there once how it ended.
+  for _ in {1..50}; do
+    if rm -rf "$scratch" 2>/dev/null; then break; fi
+  done
   exit "$status"
 }
 
