@@ -118,15 +118,8 @@ func (o *owning) credible(r store.VolumeReport) bool {
 	if limit := max(o.is.Floor, o.is.Epoch, o.is.Order, uint64(max(o.now.UnixMilli(), 0))); r.Epoch > limit || r.Order > limit {
 		return false
 	}
-	if !o.local() {
-		return true
-	}
-	for _, g := range o.Gateways {
-		if g.Status.Number == r.Gateway.Number {
-			return g.Spec.Node == o.pool.Spec.Local.Node
-		}
-	}
-	return false
+	g := o.GatewayByNumber(r.Gateway.Number)
+	return !o.local() || g != nil && g.Spec.Node == o.pool.Spec.Local.Node
 }
 
 // renew gives the volume to its owner anew where the store was restored and the owner does not say that it serves in this epoch. It may

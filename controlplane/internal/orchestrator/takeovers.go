@@ -32,12 +32,12 @@ func newTakeovers() takeovers {
 // turn says that a volume may go (0), or for how long it waits at most.
 func (t *takeovers) turn(name string, inUse bool, now time.Time) time.Duration {
 	t.expire(now)
-	inUse = inUse || t.spent[name]
 	switch {
-	case inUse && !t.spent[name]:
+	case t.spent[name]:
+	case inUse:
 		t.first[name], t.spent[name] = now, true
 		t.order = append(t.order, begun{name, now})
-	case !inUse && len(t.first) > 0:
+	case len(t.first) > 0:
 		t.waiting[name] = true
 		return TakeoverShare - now.Sub(t.order[0].at)
 	}
