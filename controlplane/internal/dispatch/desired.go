@@ -193,7 +193,11 @@ func (m *maker) peer(number uint32) {
 func (m *maker) host(h *model.Host) {
 	message := &pb.DesiredHost{Uid: h.Meta.UID, Initiators: h.Spec.Initiators, MaxSessions: h.Spec.MaxSessions}
 	if h.Spec.Chap != nil {
-		message.Chap = &pb.DesiredChap{Username: h.Spec.Chap.Username, Password: h.Spec.Chap.Password.Reveal()}
+		for _, initiator := range h.Spec.Initiators {
+			message.ChapUsernames = append(message.ChapUsernames, h.Spec.ChapUsername(initiator))
+		}
+		// Gateways of release 880afa1 read this name only, and admit everybody if it is empty.
+		message.Chap = &pb.DesiredChap{Username: message.ChapUsernames[0], Password: h.Spec.Chap.Password.Reveal()}
 	}
 	if h.Spec.MutualChap != nil {
 		message.MutualChap = &pb.DesiredChap{Username: h.Spec.MutualChap.Username,

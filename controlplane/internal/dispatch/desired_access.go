@@ -18,7 +18,7 @@ func (m *maker) access(t *model.Target) []*pb.DesiredAccess {
 		if host == nil || host.Meta.Deleting() {
 			continue
 		}
-		message := &pb.DesiredAccess{HostUid: host.Meta.UID}
+		message := &pb.DesiredAccess{HostUid: host.Meta.UID, MutualChapUsername: host.Spec.MutualChapUsername(t.Spec.IQN)}
 		for _, portal := range shown[name] {
 			message.Portals = append(message.Portals, fmt.Sprintf("%s,%d", portal.Address, portal.PortalGroupTag))
 		}

@@ -36,12 +36,35 @@ type HostSpec struct {
 	MaxSessions int32    `json:"maxSessions"`
 }
 
-// ChapCredentials are a name and a secret (RFC 7143 §12.1).
+// ChapCredentials are a name and a secret (RFC 7143 §12.1). The secret decides that CHAP is required; the name has a default.
 type ChapCredentials struct {
-	// Username is CHAP_N; empty means the initiator's own name, or for mutual CHAP the target's.
+	// Username is CHAP_N, 0 to 255 bytes. Empty: the initiator's own name, or the target's for mutual CHAP. ChapUsername
+	// and MutualChapUsername resolve the default; no other code interprets an empty name.
 	Username string `json:"username,omitempty"`
 	// Password is a Secret: it has no form that a log could show.
 	Password Secret `json:"password"`
+}
+
+// ChapUsername is the CHAP_N by which this initiator of the host authenticates (RFC 7143 §12.1.3), with the default resolved.
+// It is empty only if the host has no CHAP credentials.
+func (s *HostSpec) ChapUsername(initiator string) string {
+	return s.Chap.username(initiator)
+}
+
+// MutualChapUsername is the CHAP_N by which the target authenticates itself to the host, with the default resolved. It is
+// empty only if the host has no mutual CHAP credentials.
+func (s *HostSpec) MutualChapUsername(iqn string) string {
+	return s.MutualChap.username(iqn)
+}
+
+func (c *ChapCredentials) username(fallback string) string {
+	switch {
+	case c == nil:
+		return ""
+	case c.Username != "":
+		return c.Username
+	}
+	return fallback
 }
 
 // HostStatus is what is observed.

@@ -255,7 +255,7 @@ TEST_F(Reload, HostsChangeForTheNextLogin) {
   ASSERT_TRUE(load(head + "[{initiators: [iqn.2026-11.example:y], read-only: on}]\n").ok());
   EXPECT_FALSE(target->access_for("iqn.2026-11.example:x", &access));
   ASSERT_TRUE(target->access_for("iqn.2026-11.example:y", &access));
-  EXPECT_TRUE(access.chap.empty());
+  EXPECT_FALSE(access.chap.configured());
   EXPECT_TRUE(access.read_only);
 }
 
@@ -314,7 +314,7 @@ TEST_F(Reload, DiscoveryAsksForWhatIsConfigured) {
   ASSERT_TRUE(load("discovery: {chap: {user: d, secret: dddddddddddd}}\n").ok());
   EXPECT_EQ(exports_.discovery_access().chap.user, "d");
   ASSERT_TRUE(load("").ok());
-  EXPECT_TRUE(exports_.discovery_access().chap.empty());
+  EXPECT_FALSE(exports_.discovery_access().chap.configured());
 }
 
 }  // namespace

@@ -41,7 +41,8 @@ struct ChapConfig {
   std::string user;
   std::string secret;
   std::string source;  // "file /etc/sluice/alice", "environment ALICE", "inline"
-  bool empty() const { return user.empty(); }
+  // The secret alone decides whether CHAP is required, as in lun::ChapCredential.
+  bool configured() const { return !secret.empty(); }
   bool operator==(const ChapConfig&) const = default;
 };
 

@@ -14,7 +14,7 @@ namespace {
 std::string_view on_off(bool on) { return on ? "on" : "off"; }
 
 std::string chap_text(std::string_view name, const ChapConfig& chap) {
-  if (chap.empty()) return "";
+  if (!chap.configured()) return "";
   return fmt::format(", {} user {} (secret: {})", name, chap.user, chap.source);
 }
 
@@ -70,7 +70,7 @@ std::string summary(const Config& config) {
                  config.admin_socket.empty() ? "off" : config.admin_socket, config.state_directory);
   if (config.control_plane.given()) return out;
   fmt::format_to(
-      to, "discovery{}{}\n", config.discovery.chap.empty() ? ": no authentication" : "",
+      to, "discovery{}{}\n", config.discovery.chap.configured() ? "" : ": no authentication",
       chap_text("chap", config.discovery.chap) + chap_text("mutual", config.discovery.mutual));
   for (const TargetConfig& target : config.targets) put_target(&out, target);
   return out;

@@ -4,28 +4,11 @@
 
 #include "base/limits.h"
 #include "control/applier.h"
+#include "control/host_access.h"
 #include "iscsi/login/chap.h"
 
 namespace sluice::control {
 namespace {
-
-lun::ChapCredential credential_of(const wire::DesiredChap& chap) {
-  return {chap.username(), chap.password()};
-}
-
-std::string check_chap(const wire::DesiredHost& host) {
-  for (const wire::DesiredChap* chap : {&host.chap(), &host.mutual_chap()}) {
-    if (chap->username().empty()) continue;
-    const size_t size = chap->password().size();
-    if (size < limits::kMinChapSecret || size > limits::kMaxChapSecret) {
-      return "its CHAP secret has " + std::to_string(size) + " bytes, allowed are 12 to 255";
-    }
-  }
-  if (!host.mutual_chap().username().empty() && host.chap().username().empty()) {
-    return "mutual CHAP needs CHAP";
-  }
-  return {};
-}
 
 // An unchanged map must not raise 3F/0E (REPORTED LUNS DATA HAS CHANGED).
 bool same_map(const std::vector<lun::Target::LunEntry>& a,
@@ -121,21 +104,12 @@ std::vector<lun::HostAccess> Applier::hosts_of(const wire::DesiredTarget& target
       complain("it is not known here");
       continue;
     }
-    const std::string bad = check_chap(*host);
-    // Without initiators an entry would let anybody in.
-    if (!bad.empty() || host->initiators().empty()) {
-      complain(bad.empty() ? "it has no initiators" : bad);
+    Result<lun::HostAccess> entry = host_access(*host, access);
+    if (!entry) {
+      complain(entry.error());
       continue;
     }
-    lun::HostAccess entry;
-    entry.host = host->uid();
-    entry.initiators.assign(host->initiators().begin(), host->initiators().end());
-    entry.chap = credential_of(host->chap());
-    entry.mutual = credential_of(host->mutual_chap());
-    entry.portals.assign(access.portals().begin(), access.portals().end());
-    entry.redirect = access.redirect();
-    entry.max_sessions = static_cast<unsigned>(std::max(host->max_sessions(), 0));
-    hosts.push_back(std::move(entry));
+    hosts.push_back(std::move(entry).value());
   }
   return hosts;
 }

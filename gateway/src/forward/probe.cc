@@ -30,7 +30,7 @@ void Probe::dial() {
   if (stream_ || *now_ < dial_at_) return;
   dial_at_ = *now_ + limits::kRedial;
   InitiatorLogin::Setup setup = login_setup(around_, peer_);
-  if (setup.key.expected.empty() || setup.origin.gateway == 0) return;
+  if (!setup.key.expected.configured() || setup.origin.gateway == 0) return;
   setup.initiator_name = "iqn.2026-11.dev.sluice:gateway-" + std::to_string(setup.origin.gateway);
   stream_ = std::make_shared<Stream>(*this, std::move(setup), now_);
   dialer_.dial(peer_.address, stream_);

@@ -15,8 +15,12 @@ LoginStatus Connection::barred(const Parameters& p, lun::HostAccess* access) con
     return from_fenced() ? LoginStatus::kAuthorizationFailure : LoginStatus::kSuccess;
   }
   const bool admitted = target->access_for(p.initiator_name, access);
-  wipe(access);  // what it takes to prove oneself is not asked again
-  return admitted ? LoginStatus::kSuccess : LoginStatus::kAuthorizationFailure;
+  // A session that never authenticated must not outlive the change that requires CHAP. A rotated
+  // secret ends no session: the initiator has authenticated with the secret of its time.
+  const bool lacks_proof = access->chap.configured() && p.auth_method != "CHAP";
+  wipe(access);  // the caller needs no secret
+  if (!admitted) return LoginStatus::kAuthorizationFailure;
+  return lacks_proof ? LoginStatus::kAuthenticationFailure : LoginStatus::kSuccess;
 }
 
 bool Connection::from_fenced() const {

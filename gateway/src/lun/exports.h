@@ -25,16 +25,20 @@ class TokenStore;
 
 // One direction of CHAP (RFC 7143 §12.1.3). The secret is never logged or printed.
 struct ChapCredential {
-  std::string user;
-  std::string secret;  // 1..255 bytes; below 12 (96 bits) is refused by configuration
-  bool empty() const { return user.empty(); }
+  std::string user;    // CHAP_N, 1 to 255 bytes; a CHAP_N that the peer sends never matches an empty name
+  std::string secret;  // 12 to 255 bytes (96 bits at least); empty: this direction is not configured
+  // The secret alone decides: a credential that lost its name must not become "no authentication".
+  bool configured() const { return !secret.empty(); }
 };
 
 // Who may log in to a target, and how they prove it.
 struct HostAccess {
   std::vector<std::string> initiators;  // iSCSI names, lower case; empty: any initiator
-  ChapCredential chap;                  // asked from the initiator; empty: none asked
-  ChapCredential mutual;                // given by us when the initiator asks; empty: refused
+  // Configured: the initiator must authenticate by it. access_for() fills in the name from
+  // chap_users.
+  ChapCredential chap;
+  std::vector<std::string> chap_users = {};  // names by initiator, as `initiators`; empty: chap.user
+  ChapCredential mutual;  // configured: we authenticate by it if the initiator asks; else refused
   bool read_only = false;
   std::string host = {};  // the control plane's id of it; empty: there is none
   // Portals that SendTargets shows, nearest first, as "host:port,portal-group-tag"; empty: all of
@@ -73,7 +77,8 @@ class Target : public std::enable_shared_from_this<Target> {
   std::shared_ptr<Unit> unit_by_naa(ByteView designator) const;  // for third-party copies
   std::vector<HostAccess> hosts() const;
   void set_hosts(std::vector<HostAccess> hosts);  // future logins only
-  // The entry that lets `initiator` in; nullopt: not allowed (login status 02/02).
+  // The entry that admits `initiator`, with the name by which this initiator authenticates. False:
+  // no entry admits it (login status 02/02).
   bool access_for(std::string_view initiator, HostAccess* out) const;
 
   // Relative target port ids in the group, for REPORT TARGET PORT GROUPS; empty: only the one a

@@ -71,8 +71,14 @@ bool Target::access_for(std::string_view initiator, HostAccess* out) const {
     }
     if (names.empty() && !found) found = &host;
   }
-  if (found) *out = *found;
-  return found != nullptr;
+  if (found == nullptr) return false;
+  *out = *found;
+  if (!found->chap_users.empty()) {
+    const auto at = std::find(found->initiators.begin(), found->initiators.end(), initiator) -
+                    found->initiators.begin();
+    out->chap.user = static_cast<size_t>(at) < found->chap_users.size() ? found->chap_users[at] : "";
+  }
+  return true;
 }
 
 void Target::set_luns(std::vector<LunEntry> luns, Reactors& reactors) {

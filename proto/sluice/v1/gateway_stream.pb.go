@@ -2109,12 +2109,18 @@ func (x *DesiredQos) GetBytesBurst() int64 {
 
 // DesiredHost is a host that some target of this gateway lets in.
 type DesiredHost struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Uid           string                 `protobuf:"bytes,1,opt,name=uid,proto3" json:"uid,omitempty"`
-	Initiators    []string               `protobuf:"bytes,2,rep,name=initiators,proto3" json:"initiators,omitempty"`
-	Chap          *DesiredChap           `protobuf:"bytes,3,opt,name=chap,proto3" json:"chap,omitempty"`
-	MutualChap    *DesiredChap           `protobuf:"bytes,4,opt,name=mutual_chap,json=mutualChap,proto3" json:"mutual_chap,omitempty"`
-	MaxSessions   int32                  `protobuf:"varint,5,opt,name=max_sessions,json=maxSessions,proto3" json:"max_sessions,omitempty"`
+	state      protoimpl.MessageState `protogen:"open.v1"`
+	Uid        string                 `protobuf:"bytes,1,opt,name=uid,proto3" json:"uid,omitempty"`
+	Initiators []string               `protobuf:"bytes,2,rep,name=initiators,proto3" json:"initiators,omitempty"`
+	// Set: the host must authenticate by CHAP. A gateway refuses a host whose secret has no name, and admits none of its
+	// initiators.
+	Chap *DesiredChap `protobuf:"bytes,3,opt,name=chap,proto3" json:"chap,omitempty"`
+	// Set: a target authenticates itself with this secret if the host asks for it. DesiredAccess has the name.
+	MutualChap  *DesiredChap `protobuf:"bytes,4,opt,name=mutual_chap,json=mutualChap,proto3" json:"mutual_chap,omitempty"`
+	MaxSessions int32        `protobuf:"varint,5,opt,name=max_sessions,json=maxSessions,proto3" json:"max_sessions,omitempty"`
+	// CHAP_N (RFC 7143 §12.1.3) of each of `initiators`, in the same order; the control plane has resolved defaults. Empty
+	// if `chap` is unset, and from control planes that send one name for all initiators in `chap.username`.
+	ChapUsernames []string `protobuf:"bytes,6,rep,name=chap_usernames,json=chapUsernames,proto3" json:"chap_usernames,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2184,10 +2190,19 @@ func (x *DesiredHost) GetMaxSessions() int32 {
 	return 0
 }
 
+func (x *DesiredHost) GetChapUsernames() []string {
+	if x != nil {
+		return x.ChapUsernames
+	}
+	return nil
+}
+
 type DesiredChap struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Username      string                 `protobuf:"bytes,1,opt,name=username,proto3" json:"username,omitempty"`
-	Password      string                 `protobuf:"bytes,2,opt,name=password,proto3" json:"password,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// CHAP_N, 1 to 255 bytes, for peers that read neither `chap_usernames` nor `mutual_chap_username`.
+	Username string `protobuf:"bytes,1,opt,name=username,proto3" json:"username,omitempty"`
+	// 12 to 255 bytes.
+	Password      string `protobuf:"bytes,2,opt,name=password,proto3" json:"password,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2374,9 +2389,12 @@ type DesiredAccess struct {
 	Portals []string `protobuf:"bytes,2,rep,name=portals,proto3" json:"portals,omitempty"`
 	// A login that comes to another portal of this gateway than those is sent to the first of them (status class 1,
 	// RFC 7143 §11.13.5), unless that name and ISID has a session here (R9).
-	Redirect      bool `protobuf:"varint,3,opt,name=redirect,proto3" json:"redirect,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Redirect bool `protobuf:"varint,3,opt,name=redirect,proto3" json:"redirect,omitempty"`
+	// CHAP_N by which the target authenticates itself to this host (mutual CHAP, RFC 7143 §12.1.3); the control plane has
+	// resolved the default. Empty if the host has no mutual CHAP, and from control planes that send `mutual_chap.username`.
+	MutualChapUsername string `protobuf:"bytes,4,opt,name=mutual_chap_username,json=mutualChapUsername,proto3" json:"mutual_chap_username,omitempty"`
+	unknownFields      protoimpl.UnknownFields
+	sizeCache          protoimpl.SizeCache
 }
 
 func (x *DesiredAccess) Reset() {
@@ -2428,6 +2446,13 @@ func (x *DesiredAccess) GetRedirect() bool {
 		return x.Redirect
 	}
 	return false
+}
+
+func (x *DesiredAccess) GetMutualChapUsername() string {
+	if x != nil {
+		return x.MutualChapUsername
+	}
+	return ""
 }
 
 type DesiredPort struct {
@@ -4803,7 +4828,7 @@ const file_sluice_v1_gateway_stream_proto_rawDesc = "" +
 	"iops_burst\x18\x02 \x01(\x03R\tiopsBurst\x12(\n" +
 	"\x10bytes_per_second\x18\x03 \x01(\x03R\x0ebytesPerSecond\x12\x1f\n" +
 	"\vbytes_burst\x18\x04 \x01(\x03R\n" +
-	"bytesBurst\"\xc7\x01\n" +
+	"bytesBurst\"\xee\x01\n" +
 	"\vDesiredHost\x12\x10\n" +
 	"\x03uid\x18\x01 \x01(\tR\x03uid\x12\x1e\n" +
 	"\n" +
@@ -4812,7 +4837,8 @@ const file_sluice_v1_gateway_stream_proto_rawDesc = "" +
 	"\x04chap\x18\x03 \x01(\v2\x16.sluice.v1.DesiredChapR\x04chap\x127\n" +
 	"\vmutual_chap\x18\x04 \x01(\v2\x16.sluice.v1.DesiredChapR\n" +
 	"mutualChap\x12!\n" +
-	"\fmax_sessions\x18\x05 \x01(\x05R\vmaxSessions\"J\n" +
+	"\fmax_sessions\x18\x05 \x01(\x05R\vmaxSessions\x12%\n" +
+	"\x0echap_usernames\x18\x06 \x03(\tR\rchapUsernames\"J\n" +
 	"\vDesiredChap\x12\x1a\n" +
 	"\busername\x18\x01 \x01(\tR\busername\x12\x1f\n" +
 	"\bpassword\x18\x02 \x01(\tB\x03\x80\x01\x01R\bpassword\"\xac\x01\n" +
@@ -4826,11 +4852,12 @@ const file_sluice_v1_gateway_stream_proto_rawDesc = "" +
 	"\x02id\x18\x01 \x01(\rR\x02id\x12\x1d\n" +
 	"\n" +
 	"volume_uid\x18\x02 \x01(\tR\tvolumeUid\x12\x1b\n" +
-	"\tread_only\x18\x03 \x01(\bR\breadOnly\"`\n" +
+	"\tread_only\x18\x03 \x01(\bR\breadOnly\"\x92\x01\n" +
 	"\rDesiredAccess\x12\x19\n" +
 	"\bhost_uid\x18\x01 \x01(\tR\ahostUid\x12\x18\n" +
 	"\aportals\x18\x02 \x03(\tR\aportals\x12\x1a\n" +
-	"\bredirect\x18\x03 \x01(\bR\bredirect\"\x88\x01\n" +
+	"\bredirect\x18\x03 \x01(\bR\bredirect\x120\n" +
+	"\x14mutual_chap_username\x18\x04 \x01(\tR\x12mutualChapUsername\"\x88\x01\n" +
 	"\vDesiredPort\x12\x18\n" +
 	"\agateway\x18\x01 \x01(\rR\agateway\x12(\n" +
 	"\x10portal_group_tag\x18\x02 \x01(\rR\x0eportalGroupTag\x125\n" +

@@ -140,7 +140,9 @@ Chap::Verdict Chap::check_response(const Keys& keys, std::string* answers) {
   std::optional<std::vector<uint8_t>> response = parse_binary(*keys.r, response_size(algorithm_));
   if (!response) return violation("CHAP_R is malformed or of the wrong length");
   const auto named = std::find_if(pairs_.begin(), pairs_.end(), [&](const ChapPair& pair) {
-    return same_bytes(as_bytes(pair.expected.user), as_bytes(*keys.n));
+    // A credential without a name is incomplete: a peer that sends an empty CHAP_N must not match.
+    return !pair.expected.user.empty() &&
+           same_bytes(as_bytes(pair.expected.user), as_bytes(*keys.n));
   });
   const bool same_user = named != pairs_.end();
   const ChapPair& pair = same_user ? *named : pairs_.front();
@@ -169,7 +171,7 @@ Chap::Verdict Chap::answer_challenge(const Keys& keys, const ChapPair& pair, std
   std::optional<std::vector<uint8_t>> challenge = parse_binary(*keys.c, kMaxChallenge);
   if (!identifier || *identifier > 255) return violation("CHAP_I is not a byte");
   if (!challenge || challenge->empty()) return violation("CHAP_C is malformed or too long");
-  if (pair.mutual.empty()) {
+  if (!pair.mutual.configured()) {
     return refuse("the initiator asks for mutual CHAP, but no credential is configured for it");
   }
   // §9.2.1: a challenge of ours that comes back is a reflection attack.

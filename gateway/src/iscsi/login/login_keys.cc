@@ -2,6 +2,7 @@
 // and what it negotiates.
 #include <algorithm>
 
+#include "base/canary.h"
 #include "iscsi/login/keys.h"
 #include "iscsi/login/login_state.h"
 #include "iscsi/login/names.h"
@@ -87,7 +88,7 @@ bool Login::State::take_first_identity(std::span<const TextPair> pairs) {
   const bool gateway = setup.forwarding != nullptr;
   if (!who.discovery && !find_target(wanted->value)) return false;
   if (who.discovery && !gateway && !admit_to_discovery()) return false;
-  authenticated = !gateway && access.chap.empty();
+  authenticated = !gateway && (!access.chap.configured() || lacks(Guard::kChap));
   if (stage == kOperational && !authenticated) {
     return refuse(LoginStatus::kAuthenticationFailure,
                   "the initiator skipped the security stage, but CHAP is required");
@@ -240,7 +241,7 @@ bool Login::State::choose_method(std::string_view offered) {
   if (method_chosen) return refuse(LoginStatus::kInitiatorError, "AuthMethod was negotiated twice");
   method_chosen = true;
   const bool gateway = setup.forwarding != nullptr;
-  bool required = gateway || !access.chap.empty();
+  bool required = gateway || (access.chap.configured() && !lacks(Guard::kChap));
   std::string_view wanted = required ? "CHAP" : "None";
   std::vector<std::string_view> methods = split_list(offered);
   if (std::find(methods.begin(), methods.end(), wanted) == methods.end()) {

@@ -1,0 +1,18 @@
+// Which initiators of a host a target admits, and the CHAP credentials they need: made of what the
+// control plane sends.
+#pragma once
+
+#include "base/result.h"
+#include "control/wire.h"
+#include "lun/exports.h"
+
+namespace sluice::control {
+
+// The entry of a target's access list for `host`. `access` belongs to the same host. Error: the
+// host is incomplete and the target must admit none of its initiators. Reasons: no initiators; a
+// CHAP secret outside 12 to 255 bytes; a secret without a name, or a name without a secret; mutual
+// CHAP without CHAP (RFC 7143 §12.1.3).
+Result<lun::HostAccess> host_access(const wire::DesiredHost& host,
+                                    const wire::DesiredAccess& access);
+
+}  // namespace sluice::control
