@@ -150,6 +150,11 @@ func (c *Cluster) Portals(gateway int) []string {
 	return portals
 }
 
+// ForwardingAddress of a gateway, from 0: the port that other gateways log in to.
+func (c *Cluster) ForwardingAddress(gateway int) string {
+	return fmt.Sprintf("%s:%d", c.Network.Address(GatewayName(gateway), Internal), forwardingPort)
+}
+
 // AllPortals of all gateways.
 func (c *Cluster) AllPortals() []string {
 	var all []string

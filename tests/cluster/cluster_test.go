@@ -26,6 +26,9 @@ func TestMain(m *testing.M) {
 func start(t *testing.T, options cluster.Options) (*cluster.Cluster, context.Context) {
 	t.Helper()
 	options.Programs, _ = filepath.Abs("../../build/bin") // the working directory is there
+	if gateway := os.Getenv("SLUICE_GATEWAY"); gateway != "" {
+		options.Gateway = gateway // a safety mutation (gateway/src/base/canary.h)
+	}
 	options.Etcd = filepath.Join(filepath.Dir(options.Programs), "tools", "etcd")
 	for _, program := range []string{options.Etcd, filepath.Join(options.Programs, "sluice-controlplane")} {
 		if _, err := os.Stat(program); err != nil {

@@ -79,8 +79,8 @@ func (c *Cluster) makeObjects(ctx context.Context) error {
 		for on, listen := range c.Portals(i) {
 			portals = append(portals, fmt.Sprintf("{fabric: %s, listen: %q}", c.fabrics()[on], listen))
 		}
-		object("Gateway", GatewayName(i), fmt.Sprintf("gatewayPool: default, node: %s, portals: [%s], forwardingAddress: \"%s:%d\"",
-			c.nodeOf(i), strings.Join(portals, ", "), c.Network.Address(GatewayName(i), Internal), forwardingPort))
+		object("Gateway", GatewayName(i), fmt.Sprintf("gatewayPool: default, node: %s, portals: [%s], forwardingAddress: %q",
+			c.nodeOf(i), strings.Join(portals, ", "), c.ForwardingAddress(i)))
 	}
 	object("StoragePool", PoolName, pool)
 	var luns, hosts []string

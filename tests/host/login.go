@@ -17,10 +17,11 @@ import (
 	"time"
 )
 
-// CHAP is what a session proves itself with (RFC 7143 §12.1), and what it asks of the target if MutualSecret is set.
+// CHAP is what a session authenticates with (RFC 7143 §12.1.3). With MutualSecret it asks the target to authenticate, too, and
+// accepts only MutualUser as the target's CHAP_N, if that is set.
 type CHAP struct {
-	User, Secret string
-	MutualSecret string
+	User, Secret             string
+	MutualUser, MutualSecret string
 }
 
 // LoginError is a refusal: status class and detail, RFC 7143 §11.13.5.
@@ -168,6 +169,9 @@ func (l *login) prove(names []string) error {
 		expected := "0x" + hex.EncodeToString(proof(algorithm, 77, mutual, ours[:]))
 		if subtle.ConstantTimeCompare([]byte(strings.ToLower(l.answers["CHAP_R"])), []byte(expected)) != 1 {
 			return fmt.Errorf("%s: the target did not prove itself", l.options.Portal)
+		}
+		if want := l.options.CHAP.MutualUser; want != "" && l.answers["CHAP_N"] != want {
+			return fmt.Errorf("%s: the target authenticates itself as %q, not as %q", l.options.Portal, l.answers["CHAP_N"], want)
 		}
 	}
 	return nil

@@ -27,6 +27,7 @@ enum class Guard : uint8_t {
   kBlocklist,    // r2-no-blocklist: an image's lock is broken, its holder not blocklisted
   kRbdLockMode,  // r2-lock-on-demand: an image's lock is the only fence, and goes to whoever writes
   kRbdCache,     // r12-rbd-cache: images acknowledge writes from a cache in memory
+  kChap,         // chap-optional: a host with CHAP credentials is admitted without CHAP
 };
 
 #ifdef SLUICE_CANARIES
