@@ -18,8 +18,9 @@ Result<void> check_credential(const std::string& direction, const std::string& s
   }
   for (const std::string& name : names) {
     if (!name.empty() && name.size() <= limits::kMaxChapUser) continue;
-    return Error{"its " + direction + " name has " + std::to_string(name.size()) +
-                 " bytes, allowed are 1 to 255; a control plane that resolves empty names is needed"};
+    return Error{
+        "its " + direction + " name has " + std::to_string(name.size()) +
+        " bytes, allowed are 1 to 255; a control plane that resolves empty names is needed"};
   }
   return {};
 }

@@ -25,8 +25,10 @@ class TokenStore;
 
 // One direction of CHAP (RFC 7143 §12.1.3). The secret is never logged or printed.
 struct ChapCredential {
-  std::string user;    // CHAP_N, 1 to 255 bytes; a CHAP_N that the peer sends never matches an empty name
-  std::string secret;  // 12 to 255 bytes (96 bits at least); empty: this direction is not configured
+  // CHAP_N, 1 to 255 bytes. A CHAP_N that the peer sends never matches an empty name.
+  std::string user;
+  // 12 to 255 bytes (96 bits at least); empty: this direction is not configured.
+  std::string secret;
   // The secret alone decides: a credential that lost its name must not become "no authentication".
   bool configured() const { return !secret.empty(); }
 };
@@ -37,8 +39,10 @@ struct HostAccess {
   // Configured: the initiator must authenticate by it. access_for() fills in the name from
   // chap_users.
   ChapCredential chap;
-  std::vector<std::string> chap_users = {};  // names by initiator, as `initiators`; empty: chap.user
-  ChapCredential mutual;  // configured: we authenticate by it if the initiator asks; else refused
+  // CHAP_N by initiator, in the order of `initiators`; empty: chap.user for all.
+  std::vector<std::string> chap_users = {};
+  // Configured: we authenticate by it if the initiator asks; else we refuse to.
+  ChapCredential mutual;
   bool read_only = false;
   std::string host = {};  // the control plane's id of it; empty: there is none
   // Portals that SendTargets shows, nearest first, as "host:port,portal-group-tag"; empty: all of

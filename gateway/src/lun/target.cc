@@ -76,7 +76,8 @@ bool Target::access_for(std::string_view initiator, HostAccess* out) const {
   if (!found->chap_users.empty()) {
     const auto at = std::find(found->initiators.begin(), found->initiators.end(), initiator) -
                     found->initiators.begin();
-    out->chap.user = static_cast<size_t>(at) < found->chap_users.size() ? found->chap_users[at] : "";
+    out->chap.user =
+        static_cast<size_t>(at) < found->chap_users.size() ? found->chap_users[at] : "";
   }
   return true;
 }
