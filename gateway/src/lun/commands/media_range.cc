@@ -44,6 +44,17 @@ bool brings_exactly(const Command& command, uint64_t bytes, Sense* sense) {
   return false;
 }
 
+// Whether the data that the initiator announces ends with a block. If it ends within one, the bytes
+// after the last whole block would be acknowledged and lost, so nothing is written: INVALID FIELD IN
+// COMMAND INFORMATION UNIT (as FCP-4 permits for this case).
+bool ends_with_a_block(const Unit& unit, const Command& command, Sense* sense) {
+  const uint32_t announced = command.expected_data_out;
+  if (announced >= command.data_out_wanted || announced % unit.block_size() == 0) [[likely]]
+    return true;
+  *sense = Sense::make(scsi::SenseKey::kIllegalRequest, 0x0e, 0x03);
+  return false;
+}
+
 }  // namespace
 
 bool prepare_parameter_list(Unit& /*unit*/, Command& command, Sense* sense) {
@@ -67,7 +78,7 @@ bool prepare_read(Unit& unit, Command& command, Sense* sense) {
 bool prepare_write(Unit& unit, Command& command, Sense* sense) {
   if (!decode(unit, command, sense) || !within_transfer_limit(unit, command, sense)) return false;
   want_data(unit, command, command.range.blocks);
-  return want_hold(command, true);
+  return ends_with_a_block(unit, command, sense) && want_hold(command, true);
 }
 
 // SBC-4 §5.53: the length is bounded, and start and length lie on what the medium writes at once.
@@ -105,7 +116,7 @@ bool prepare_verify(Unit& unit, Command& command, Sense* sense) {
   if (!within_transfer_limit(unit, command, sense)) return false;
   if (command.range.bytchk == 1) want_data(unit, command, command.range.blocks);
   if (command.range.bytchk == 3) want_data(unit, command, command.range.blocks ? 1 : 0);
-  return want_hold(command, false);
+  return ends_with_a_block(unit, command, sense) && want_hold(command, false);
 }
 
 bool prepare_write_same(Unit& unit, Command& command, Sense* sense) {

@@ -95,14 +95,38 @@ TEST_F(MediaTest, OnlyWhatTheInitiatorHasRoomForIsRead) {
   EXPECT_EQ(backend->submitted[0].length, 1024u);
 }
 
-TEST_F(MediaTest, OfAWriteCutShortOnlyWholeBlocksAreWritten) {
-  Task& task = make(write16(0, 8), Bytes(1300, 0x33));
+TEST_F(MediaTest, AWriteWithFewerBlocksThanItNamesWritesThem) {
+  Task& task = make(write16(0, 8), Bytes(1024, 0x33));
   ASSERT_TRUE(begin(*nexus, task));
   EXPECT_EQ(task.command.data_out_wanted, 4096u);
   send_data(*nexus, task);
   EXPECT_EQ(task.command.status, Status::kGood);
   EXPECT_TRUE(backend->all(0, 1024, 0x33));
   EXPECT_TRUE(backend->all(1024, 4096, 0));
+}
+
+// GOOD would acknowledge bytes that no block holds.
+TEST_F(MediaTest, DataThatEndsWithinABlockIsRefusedWithoutAnyEffect) {
+  const auto cdb_of = [](uint8_t opcode, uint8_t byte1) {
+    Bytes cdb = write16(0, 8);
+    cdb[0] = opcode;
+    cdb[1] = byte1;
+    return cdb;
+  };
+  const std::pair<const char*, Bytes> commands[] = {
+      {"WRITE(16)", write16(0, 8)},
+      {"WRITE AND VERIFY(16)", cdb_of(0x8e, 0x02)},
+      {"VERIFY(16), BYTCHK 01b", cdb_of(0x8f, 0x02)},
+      {"ORWRITE(16)", cdb_of(0x8b, 0)},
+  };
+  for (const auto& [name, cdb] : commands) {
+    for (const size_t announced : {1u, 200u, 511u, 1300u, 4095u}) {
+      Task& task = make(cdb, Bytes(announced, 0x33));
+      EXPECT_FALSE(begin(*nexus, task)) << name << " asks for its data";
+      EXPECT_EQ(task.sense(), 0x050e03u) << name << " with " << announced << " bytes";
+    }
+  }
+  EXPECT_TRUE(backend->submitted.empty());
 }
 
 TEST_F(MediaTest, AWriteForWhichNoDataIsExpectedWritesNothing) {
