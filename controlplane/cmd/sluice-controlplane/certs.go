@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"path/filepath"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -11,20 +12,28 @@ import (
 
 func certsCommand() *cobra.Command {
 	var directory string
-	var hosts, gateways []string
+	var hosts, removed, gateways []string
+	var lifetime time.Duration
 	command := &cobra.Command{
 		Use:   "certs",
 		Short: "Make a certificate authority and certificates, for a system that has none",
 		Long: "Make a certificate authority in a directory, unless it is there, and certificates signed by it: server, " +
-			"admin, operator, reader, and one for each gateway named. Running it again renews the certificates.",
+			"admin, operator, reader, and one for each gateway named. Running it again renews these certificates. " +
+			"The server's certificate keeps the names that it has; --remove-host drops one.",
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
+			if lifetime <= 0 {
+				return fmt.Errorf("--lifetime %v: it has to be positive", lifetime)
+			}
 			authority, err := certs.OpenAuthority(directory)
 			if err != nil {
 				return err
 			}
+			if !command.Flags().Changed("host") && authority.Issued("server") {
+				hosts = nil // a removed name does not come back because it is a default
+			}
 			leaves := []certs.Leaf{
-				{File: "server", CommonName: "sluice-controlplane", Role: "server", Hosts: hosts},
+				{File: "server", CommonName: "sluice-controlplane", Role: "server", Hosts: hosts, RemoveHosts: removed},
 				{File: "admin", CommonName: "admin", Role: "admin"},
 				{File: "operator", CommonName: "sluice-operator", Role: "operator"},
 				{File: "reader", CommonName: "reader", Role: "read-only"},
@@ -33,6 +42,7 @@ func certsCommand() *cobra.Command {
 				leaves = append(leaves, certs.Leaf{File: "gateway-" + gateway, CommonName: gateway, Role: "gateway"})
 			}
 			for _, leaf := range leaves {
+				leaf.Lifetime = lifetime
 				if err := authority.Issue(leaf); err != nil {
 					return err
 				}
@@ -43,7 +53,11 @@ func certsCommand() *cobra.Command {
 	}
 	flags := command.Flags()
 	flags.StringVar(&directory, "directory", "certs", "where the files are written; keep ca.key apart")
-	flags.StringSliceVar(&hosts, "host", []string{"localhost", "127.0.0.1", "::1"}, "names and addresses the server is reached by")
+	flags.StringSliceVar(&hosts, "host", []string{"localhost", "127.0.0.1", "::1"},
+		"DNS names and IP addresses by which clients reach the server, added to those in the present certificate; "+
+			"the default is for the first certificate")
+	flags.StringSliceVar(&removed, "remove-host", nil, "names and addresses that the server's new certificate shall not have")
 	flags.StringSliceVar(&gateways, "gateway", nil, "gateways to make a certificate for")
+	flags.DurationVar(&lifetime, "lifetime", certs.LeafLifetime, "how long the certificates are valid, from now")
 	return command
 }

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"sluice.dev/sluice/controlplane/internal/dispatch"
+	"sluice.dev/sluice/controlplane/internal/model"
 	"sluice.dev/sluice/controlplane/internal/orchestrator"
 	"sluice.dev/sluice/controlplane/internal/server"
 	"sluice.dev/sluice/controlplane/internal/store"
@@ -27,12 +28,16 @@ type parts struct {
 	streams *dispatch.Service
 	leader  *orchestrator.Orchestrator
 	events  *events
-	log     *slog.Logger
+	// certificates of this process and of its callers.
+	certificates *server.Certificates
+	log          *slog.Logger
 }
 
 func (s *settings) parts(kept *store.Store, log *slog.Logger, registry prometheus.Registerer) (*parts, error) {
 	p := &parts{store: kept, view: view.New(kept, log), log: log,
 		events: newEvents(store.NewEventLog(kept), log)}
+	p.certificates = server.NewCertificates([]string{s.tls.CA, s.tls.Certificate, s.etcdTLS.CA, s.etcdTLS.Certificate}, log,
+		p.certificateEnds, registry)
 	p.streams = dispatch.New(dispatch.Options{
 		Store: kept, View: p.view, Log: log, Replica: s.replica(), ClusterID: s.cluster, OUI: s.oui,
 		Caller: func(ctx context.Context) (string, bool) {
@@ -53,6 +58,13 @@ func (s *settings) parts(kept *store.Store, log *slog.Logger, registry prometheu
 	return p, nil
 }
 
+// certificateEnds records the event of a gateway whose certificate ends soon. Other callers have no object.
+func (p *parts) certificateEnds(role server.Role, name, message string) {
+	if role == server.RoleGateway {
+		p.events.Record(context.Background(), &model.Gateway{Meta: model.Meta{Name: name}}, true, "CertificateEndsSoon", message)
+	}
+}
+
 // replica names this process in logs and in what gateways are told.
 func (s *settings) replica() string {
 	name, err := os.Hostname()
@@ -69,6 +81,7 @@ func (p *parts) run(ctx context.Context) error {
 	group.Go(func() error { return p.streams.Run(ctx) })
 	group.Go(func() error { return p.leader.Run(ctx) })
 	group.Go(func() error { return p.prune(ctx) })
+	group.Go(func() error { return p.certificates.Run(ctx) })
 	group.Go(func() error { return p.events.run(ctx) })
 	if err := group.Wait(); !errors.Is(err, context.Canceled) {
 		return err

@@ -210,6 +210,7 @@ func (s *settings) api(kept *store.Store, beside *parts, log *slog.Logger, regis
 ) (*server.Server, net.Listener, error) {
 	options := server.Options{Store: kept, View: beside.view, Streams: beside.streams, Insecure: s.insecure, Log: log, Registry: registry,
 		Self: api.ControlPlane{Version: version, Replica: s.replica(), EmbeddedStore: len(s.etcdEndpoints) == 0}}
+	options.Certificates, options.Self.Certificates = beside.certificates, beside.certificates.List
 	if !s.insecure {
 		config, err := server.ServerTLS(s.tls)
 		if err != nil {

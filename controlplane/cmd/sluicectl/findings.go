@@ -30,7 +30,7 @@ func (w *whole) alarms() []finding {
 	for _, pool := range w.pools {
 		found = append(found, poolAlarms(pool)...)
 	}
-	return found
+	return append(found, w.certificateAlarms()...)
 }
 
 func (w *whole) findings() []finding {

@@ -5,7 +5,10 @@ import (
 	"encoding/pem"
 	"fmt"
 	"os"
+	"slices"
 	"time"
+
+	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
 // expiresSoon is how long before its end a certificate is worth a finding.
@@ -19,11 +22,14 @@ func (g *globals) certificateFindings(seen *whole, now time.Time) []finding {
 	}
 	for _, file := range []string{g.tls.CA, g.tls.Certificate} {
 		for _, certificate := range readCertificates(file) {
+			if seen.reports(certificate) {
+				continue // once is enough
+			}
 			found = append(found, expiryFindings("certificate "+file, certificate, now)...)
 		}
 	}
 	for i, certificate := range seen.certificates {
-		if i == 0 { // what follows it is the authority's, which is looked at above
+		if i == 0 && len(seen.control.GetCertificates()) == 0 { // what follows it is the authority's, which is looked at above
 			found = append(found, expiryFindings("control plane's certificate", certificate, now)...)
 		}
 	}
@@ -49,13 +55,34 @@ func readCertificates(file string) []*x509.Certificate {
 }
 
 func expiryFindings(name string, certificate *x509.Certificate, now time.Time) []finding {
-	left := certificate.NotAfter.Sub(now)
+	return endFindings(name, certificate.NotAfter, now)
+}
+
+// reports says whether the control plane lists this certificate itself.
+func (w *whole) reports(certificate *x509.Certificate) bool {
+	return slices.ContainsFunc(w.control.GetCertificates(), func(known *pb.CertificateExpiry) bool {
+		return known.GetHolder() == certificate.Subject.CommonName && known.GetNotAfter().AsTime().Equal(certificate.NotAfter)
+	})
+}
+
+// certificateAlarms are the certificates that the control plane reports: its own, and its callers'.
+func (w *whole) certificateAlarms() []finding {
+	var found []finding
+	for _, certificate := range w.control.GetCertificates() {
+		name := "certificate of " + certificate.GetRole() + " " + certificate.GetHolder()
+		found = append(found, endFindings(name, certificate.GetNotAfter().AsTime(), w.control.GetTime().AsTime())...)
+	}
+	return found
+}
+
+func endFindings(name string, end, now time.Time) []finding {
+	left := end.Sub(now)
 	if left > expiresSoon {
 		return nil
 	}
-	problem := fmt.Sprintf("expires in %d days, on %s", int(left.Hours()/24), certificate.NotAfter.Format(time.DateOnly))
+	problem := fmt.Sprintf("expires in %d days, on %s", int(left.Hours()/24), end.UTC().Format(time.DateOnly))
 	if left <= 0 {
-		problem = "has expired on " + certificate.NotAfter.Format(time.DateOnly)
+		problem = "has expired on " + end.UTC().Format(time.DateOnly)
 	}
 	return []finding{{name, problem, "issue another: `sluice-controlplane certs`, or where the system's certificates come from"}}
 }

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"time"
 
 	"google.golang.org/protobuf/types/known/timestamppb"
 
@@ -23,6 +24,17 @@ type ControlPlane struct {
 	Replica string
 	// EmbeddedStore: the store is in this process, so there is no other replica.
 	EmbeddedStore bool
+	// Certificates lists the certificates of this process and of its callers; nil: there are none.
+	Certificates func() []Certificate
+}
+
+// Certificate says when a certificate ends.
+type Certificate struct {
+	// Role that it names; `ca` for an authority's.
+	Role string
+	// Holder is its common name.
+	Holder string
+	End    time.Time
 }
 
 // NewMaintenance makes the service.
@@ -32,8 +44,15 @@ func NewMaintenance(s *store.Store, self ControlPlane) *Maintenance {
 
 // GetControlPlane implements MaintenanceService.
 func (m *Maintenance) GetControlPlane(context.Context, *pb.GetControlPlaneRequest) (*pb.GetControlPlaneResponse, error) {
-	return &pb.GetControlPlaneResponse{Version: m.self.Version, Replica: m.self.Replica,
-		EmbeddedStore: m.self.EmbeddedStore, Time: timestamppb.Now()}, nil
+	response := &pb.GetControlPlaneResponse{Version: m.self.Version, Replica: m.self.Replica,
+		EmbeddedStore: m.self.EmbeddedStore, Time: timestamppb.Now()}
+	if m.self.Certificates != nil {
+		for _, certificate := range m.self.Certificates() {
+			response.Certificates = append(response.Certificates, &pb.CertificateExpiry{
+				Role: certificate.Role, Holder: certificate.Holder, NotAfter: timestamppb.New(certificate.End)})
+		}
+	}
+	return response, nil
 }
 
 // Backup implements MaintenanceService.

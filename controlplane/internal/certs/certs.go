@@ -4,6 +4,7 @@
 package certs
 
 import (
+	"cmp"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -14,7 +15,6 @@ import (
 	"fmt"
 	"io/fs"
 	"math/big"
-	"net"
 	"os"
 	"path/filepath"
 	"time"
@@ -42,8 +42,13 @@ type Leaf struct {
 	CommonName string
 	// Role is `server`, or a client's role: admin, operator, gateway, read-only.
 	Role string
-	// Hosts are the names and addresses a server is reached by.
+	// Hosts are DNS names and IP addresses by which clients reach a server. Issue adds them to the names in a present
+	// certificate of this file.
 	Hosts []string
+	// RemoveHosts are names and addresses of the present certificate that the new one shall not have.
+	RemoveHosts []string
+	// Lifetime of the certificate; 0: LeafLifetime.
+	Lifetime time.Duration
 }
 
 // Authority signs certificates and keeps everything in one directory.
@@ -111,28 +116,30 @@ func (a *Authority) create() error {
 	return a.write("ca", signed, key)
 }
 
-// Issue signs a certificate with a key of its own and writes both. Present ones of that name are replaced.
+// Issue signs a certificate with a key of its own and writes both. It replaces a present certificate of that file, and keeps the
+// subject names of that one: a client that connects by a name loses its server only if Leaf.RemoveHosts has the name. Errors: a
+// present certificate that cannot be read, since its names are not known then; a host in both Hosts and RemoveHosts; a
+// host in RemoveHosts that the present certificate does not have.
 func (a *Authority) Issue(leaf Leaf) error {
+	names, err := a.subjectNames(leaf)
+	if err != nil {
+		return err
+	}
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return err
 	}
 	now := time.Now()
 	template := &x509.Certificate{
-		SerialNumber: serial(), NotBefore: now.Add(-clockSkew), NotAfter: now.Add(LeafLifetime),
+		SerialNumber: serial(), NotBefore: now.Add(-clockSkew), NotAfter: now.Add(cmp.Or(leaf.Lifetime, LeafLifetime)),
 		Subject:  pkix.Name{CommonName: leaf.CommonName, Organization: []string{"sluice:" + leaf.Role}},
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 	}
 	if leaf.Role == "server" {
 		template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
 	}
-	for _, host := range leaf.Hosts {
-		if ip := net.ParseIP(host); ip != nil {
-			template.IPAddresses = append(template.IPAddresses, ip)
-		} else {
-			template.DNSNames = append(template.DNSNames, host)
-		}
-	}
+	template.DNSNames, template.IPAddresses = names.dns, names.ip
+	template.URIs, template.EmailAddresses = names.uri, names.mail
 	signed, err := x509.CreateCertificate(rand.Reader, template, a.certificate, &key.PublicKey, a.key)
 	if err != nil {
 		return err

@@ -23,6 +23,8 @@ type gate struct {
 	validator protovalidate.Validator
 	log       *slog.Logger
 	metrics   *metrics
+	// certificates is nil where nobody wants to know when they end.
+	certificates *Certificates
 }
 
 func (g *gate) unary(ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler,
@@ -57,14 +59,15 @@ func (g *gate) stream(service any, stream grpc.ServerStream, info *grpc.StreamSe
 	if err != nil {
 		return err
 	}
-	return handler(service, &admitted{ServerStream: stream, ctx: ctx, gate: g})
+	return handler(service, &admitted{ServerStream: stream, ctx: ctx, gate: g, begun: begun})
 }
 
 // admitted is a stream whose caller is known and whose messages are looked at.
 type admitted struct {
 	grpc.ServerStream
-	ctx  context.Context
-	gate *gate
+	ctx   context.Context
+	gate  *gate
+	begun time.Time
 }
 
 func (a *admitted) Context() context.Context { return a.ctx }
@@ -73,13 +76,30 @@ func (a *admitted) RecvMsg(message any) error {
 	if err := a.ServerStream.RecvMsg(message); err != nil {
 		return err
 	}
+	if err := a.renewal(time.Now()); err != nil {
+		return err
+	}
 	return a.gate.valid(message)
+}
+
+// renewal ends a gateway's stream once a day while its certificate ends soon: TLS does not exchange certificates on an open
+// connection, so that a renewed one is unknown here until the gateway connects again.
+func (a *admitted) renewal(now time.Time) error {
+	identity := IdentityOf(a.ctx)
+	if identity.Role != RoleGateway || now.Sub(a.begun) < reportAgain || identity.CertificateEnd.Sub(now) > expiresSoon {
+		return nil
+	}
+	return status.Errorf(codes.Unavailable, "the certificate of this connection ends on %s: connect again with the present one",
+		identity.CertificateEnd.UTC().Format(time.DateOnly))
 }
 
 func (g *gate) admit(ctx context.Context, method string) (context.Context, error) {
 	identity, err := identify(ctx, g.insecure)
 	if err != nil {
 		return ctx, err
+	}
+	if g.certificates != nil && !identity.CertificateEnd.IsZero() {
+		g.certificates.take(holder{string(identity.Role), identity.Name}, identity.CertificateEnd)
 	}
 	ctx = context.WithValue(ctx, identityKey{}, identity)
 	return ctx, allow(identity, method, g.insecure)

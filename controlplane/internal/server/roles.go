@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"slices"
 	"strings"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
@@ -33,6 +34,8 @@ const organizationPrefix = "sluice:"
 type Identity struct {
 	Name string
 	Role Role
+	// CertificateEnd is when the certificate of the caller's connection ends; zero: there is none.
+	CertificateEnd time.Time
 }
 
 type identityKey struct{}
@@ -61,6 +64,16 @@ func identify(ctx context.Context, insecure bool) (Identity, error) {
 	return identityFrom(info.State.VerifiedChains[0][0])
 }
 
+// roleIn is the role that a certificate names, whether or not this program knows it; empty: none.
+func roleIn(certificate *x509.Certificate) string {
+	for _, organization := range certificate.Subject.Organization {
+		if role, named := strings.CutPrefix(organization, organizationPrefix); named {
+			return role
+		}
+	}
+	return ""
+}
+
 func identityFrom(certificate *x509.Certificate) (Identity, error) {
 	for _, organization := range certificate.Subject.Organization {
 		role := Role(strings.TrimPrefix(organization, organizationPrefix))
@@ -70,7 +83,7 @@ func identityFrom(certificate *x509.Certificate) (Identity, error) {
 				return Identity{}, status.Error(codes.PermissionDenied, "the certificate is of role gateway and names none: "+
 					"its common name has to be the name of its Gateway")
 			}
-			return Identity{Name: certificate.Subject.CommonName, Role: role}, nil
+			return Identity{certificate.Subject.CommonName, role, certificate.NotAfter}, nil
 		}
 	}
 	return Identity{}, status.Errorf(codes.PermissionDenied,

@@ -48,8 +48,10 @@ type Options struct {
 	TLS *tls.Config
 	// Insecure makes everybody an administrator; on loopback only.
 	Insecure bool
-	Log      *slog.Logger
-	Registry prometheus.Registerer
+	// Certificates remembers when callers' certificates end; nil: nothing does.
+	Certificates *Certificates
+	Log          *slog.Logger
+	Registry     prometheus.Registerer
 }
 
 // Server is the gRPC server.
@@ -68,12 +70,13 @@ func New(options Options) (*Server, error) {
 		return nil, fmt.Errorf("validation rules: %w", err)
 	}
 	gate := &gate{
-		insecure: options.Insecure, validator: validator, log: options.Log, metrics: newMetrics(options.Registry),
+		insecure: options.Insecure, validator: validator, log: options.Log, certificates: options.Certificates, metrics: newMetrics(options.Registry),
 	}
 	settings := []grpc.ServerOption{
 		grpc.UnaryInterceptor(gate.unary), grpc.StreamInterceptor(gate.stream),
 		grpc.MaxRecvMsgSize(maxMessage), grpc.MaxConcurrentStreams(maxStreams),
-		grpc.KeepaliveParams(keepalive.ServerParameters{Time: pingAfter, Timeout: pingWait}),
+		// The streams of a connection that is too old go on; its client opens another one for new calls, with its present certificate.
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: pingAfter, Timeout: pingWait, MaxConnectionAge: reportAgain}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: time.Second, PermitWithoutStream: true}),
 	}
 	if options.TLS != nil {

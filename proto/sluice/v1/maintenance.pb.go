@@ -66,7 +66,10 @@ type GetControlPlaneResponse struct {
 	// The store is an etcd inside that replica: there is no other replica to take over.
 	EmbeddedStore bool `protobuf:"varint,3,opt,name=embedded_store,json=embeddedStore,proto3" json:"embedded_store,omitempty"`
 	// The replica's clock.
-	Time          *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=time,proto3" json:"time,omitempty"`
+	Time *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=time,proto3" json:"time,omitempty"`
+	// Certificates of this replica and of its callers in the last seven days, as of their last connection to this replica. At most
+	// 4096, the first to end first.
+	Certificates  []*CertificateExpiry `protobuf:"bytes,120,rep,name=certificates,proto3" json:"certificates,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -129,6 +132,77 @@ func (x *GetControlPlaneResponse) GetTime() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *GetControlPlaneResponse) GetCertificates() []*CertificateExpiry {
+	if x != nil {
+		return x.Certificates
+	}
+	return nil
+}
+
+// CertificateExpiry says when a certificate ends.
+type CertificateExpiry struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Role that the certificate names, as in its organization `sluice:<role>`; `ca`: it is an authority's.
+	Role string `protobuf:"bytes,1,opt,name=role,proto3" json:"role,omitempty"`
+	// Common name of its subject.
+	Holder string `protobuf:"bytes,2,opt,name=holder,proto3" json:"holder,omitempty"`
+	// When it ends (RFC 5280 §4.1.2.5).
+	NotAfter      *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=not_after,json=notAfter,proto3" json:"not_after,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CertificateExpiry) Reset() {
+	*x = CertificateExpiry{}
+	mi := &file_sluice_v1_maintenance_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CertificateExpiry) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CertificateExpiry) ProtoMessage() {}
+
+func (x *CertificateExpiry) ProtoReflect() protoreflect.Message {
+	mi := &file_sluice_v1_maintenance_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CertificateExpiry.ProtoReflect.Descriptor instead.
+func (*CertificateExpiry) Descriptor() ([]byte, []int) {
+	return file_sluice_v1_maintenance_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *CertificateExpiry) GetRole() string {
+	if x != nil {
+		return x.Role
+	}
+	return ""
+}
+
+func (x *CertificateExpiry) GetHolder() string {
+	if x != nil {
+		return x.Holder
+	}
+	return ""
+}
+
+func (x *CertificateExpiry) GetNotAfter() *timestamppb.Timestamp {
+	if x != nil {
+		return x.NotAfter
+	}
+	return nil
+}
+
 type BackupRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -137,7 +211,7 @@ type BackupRequest struct {
 
 func (x *BackupRequest) Reset() {
 	*x = BackupRequest{}
-	mi := &file_sluice_v1_maintenance_proto_msgTypes[2]
+	mi := &file_sluice_v1_maintenance_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -149,7 +223,7 @@ func (x *BackupRequest) String() string {
 func (*BackupRequest) ProtoMessage() {}
 
 func (x *BackupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_maintenance_proto_msgTypes[2]
+	mi := &file_sluice_v1_maintenance_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -162,7 +236,7 @@ func (x *BackupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupRequest.ProtoReflect.Descriptor instead.
 func (*BackupRequest) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_maintenance_proto_rawDescGZIP(), []int{2}
+	return file_sluice_v1_maintenance_proto_rawDescGZIP(), []int{3}
 }
 
 type BackupResponse struct {
@@ -175,7 +249,7 @@ type BackupResponse struct {
 
 func (x *BackupResponse) Reset() {
 	*x = BackupResponse{}
-	mi := &file_sluice_v1_maintenance_proto_msgTypes[3]
+	mi := &file_sluice_v1_maintenance_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -187,7 +261,7 @@ func (x *BackupResponse) String() string {
 func (*BackupResponse) ProtoMessage() {}
 
 func (x *BackupResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_maintenance_proto_msgTypes[3]
+	mi := &file_sluice_v1_maintenance_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -200,7 +274,7 @@ func (x *BackupResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupResponse.ProtoReflect.Descriptor instead.
 func (*BackupResponse) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_maintenance_proto_rawDescGZIP(), []int{3}
+	return file_sluice_v1_maintenance_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *BackupResponse) GetChunk() []byte {
@@ -215,12 +289,17 @@ var File_sluice_v1_maintenance_proto protoreflect.FileDescriptor
 const file_sluice_v1_maintenance_proto_rawDesc = "" +
 	"\n" +
 	"\x1bsluice/v1/maintenance.proto\x12\tsluice.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\x18\n" +
-	"\x16GetControlPlaneRequest\"\xa4\x01\n" +
+	"\x16GetControlPlaneRequest\"\xe6\x01\n" +
 	"\x17GetControlPlaneResponse\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x12\x18\n" +
 	"\areplica\x18\x02 \x01(\tR\areplica\x12%\n" +
 	"\x0eembedded_store\x18\x03 \x01(\bR\rembeddedStore\x12.\n" +
-	"\x04time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\"\x0f\n" +
+	"\x04time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12@\n" +
+	"\fcertificates\x18x \x03(\v2\x1c.sluice.v1.CertificateExpiryR\fcertificates\"x\n" +
+	"\x11CertificateExpiry\x12\x12\n" +
+	"\x04role\x18\x01 \x01(\tR\x04role\x12\x16\n" +
+	"\x06holder\x18\x02 \x01(\tR\x06holder\x127\n" +
+	"\tnot_after\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\bnotAfter\"\x0f\n" +
 	"\rBackupRequest\"&\n" +
 	"\x0eBackupResponse\x12\x14\n" +
 	"\x05chunk\x18\x01 \x01(\fR\x05chunk2\xaf\x01\n" +
@@ -240,25 +319,28 @@ func file_sluice_v1_maintenance_proto_rawDescGZIP() []byte {
 	return file_sluice_v1_maintenance_proto_rawDescData
 }
 
-var file_sluice_v1_maintenance_proto_msgTypes = make([]protoimpl.MessageInfo, 4)
+var file_sluice_v1_maintenance_proto_msgTypes = make([]protoimpl.MessageInfo, 5)
 var file_sluice_v1_maintenance_proto_goTypes = []any{
 	(*GetControlPlaneRequest)(nil),  // 0: sluice.v1.GetControlPlaneRequest
 	(*GetControlPlaneResponse)(nil), // 1: sluice.v1.GetControlPlaneResponse
-	(*BackupRequest)(nil),           // 2: sluice.v1.BackupRequest
-	(*BackupResponse)(nil),          // 3: sluice.v1.BackupResponse
-	(*timestamppb.Timestamp)(nil),   // 4: google.protobuf.Timestamp
+	(*CertificateExpiry)(nil),       // 2: sluice.v1.CertificateExpiry
+	(*BackupRequest)(nil),           // 3: sluice.v1.BackupRequest
+	(*BackupResponse)(nil),          // 4: sluice.v1.BackupResponse
+	(*timestamppb.Timestamp)(nil),   // 5: google.protobuf.Timestamp
 }
 var file_sluice_v1_maintenance_proto_depIdxs = []int32{
-	4, // 0: sluice.v1.GetControlPlaneResponse.time:type_name -> google.protobuf.Timestamp
-	0, // 1: sluice.v1.MaintenanceService.GetControlPlane:input_type -> sluice.v1.GetControlPlaneRequest
-	2, // 2: sluice.v1.MaintenanceService.Backup:input_type -> sluice.v1.BackupRequest
-	1, // 3: sluice.v1.MaintenanceService.GetControlPlane:output_type -> sluice.v1.GetControlPlaneResponse
-	3, // 4: sluice.v1.MaintenanceService.Backup:output_type -> sluice.v1.BackupResponse
-	3, // [3:5] is the sub-list for method output_type
-	1, // [1:3] is the sub-list for method input_type
-	1, // [1:1] is the sub-list for extension type_name
-	1, // [1:1] is the sub-list for extension extendee
-	0, // [0:1] is the sub-list for field type_name
+	5, // 0: sluice.v1.GetControlPlaneResponse.time:type_name -> google.protobuf.Timestamp
+	2, // 1: sluice.v1.GetControlPlaneResponse.certificates:type_name -> sluice.v1.CertificateExpiry
+	5, // 2: sluice.v1.CertificateExpiry.not_after:type_name -> google.protobuf.Timestamp
+	0, // 3: sluice.v1.MaintenanceService.GetControlPlane:input_type -> sluice.v1.GetControlPlaneRequest
+	3, // 4: sluice.v1.MaintenanceService.Backup:input_type -> sluice.v1.BackupRequest
+	1, // 5: sluice.v1.MaintenanceService.GetControlPlane:output_type -> sluice.v1.GetControlPlaneResponse
+	4, // 6: sluice.v1.MaintenanceService.Backup:output_type -> sluice.v1.BackupResponse
+	5, // [5:7] is the sub-list for method output_type
+	3, // [3:5] is the sub-list for method input_type
+	3, // [3:3] is the sub-list for extension type_name
+	3, // [3:3] is the sub-list for extension extendee
+	0, // [0:3] is the sub-list for field type_name
 }
 
 func init() { file_sluice_v1_maintenance_proto_init() }
@@ -272,7 +354,7 @@ func file_sluice_v1_maintenance_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_sluice_v1_maintenance_proto_rawDesc), len(file_sluice_v1_maintenance_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   4,
+			NumMessages:   5,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

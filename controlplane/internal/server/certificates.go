@@ -1,0 +1,203 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"sluice.dev/sluice/controlplane/internal/api"
+)
+
+const (
+	// expiresSoon is how long before the end of a certificate the control plane reports it. cert-manager and the operator renew
+	// certificates 120 days before, so a report means that renewal does not work.
+	expiresSoon = 30 * 24 * time.Hour
+	// maxCertificates bounds the callers whose certificates are remembered, and maxHolder the bytes of a name.
+	maxCertificates = 4096
+	maxHolder       = 253
+	// forgetAfter is how long a caller's certificate is remembered after its last call: a deleted gateway's is no alarm for ever.
+	forgetAfter = 7 * 24 * time.Hour
+	// reportAgain is how often an event repeats, and how often a gateway's stream is closed so that it uses a renewed certificate.
+	reportAgain = 24 * time.Hour
+	// certificateCheck is how often the own certificates are read, and all are compared with the clock.
+	certificateCheck = time.Hour
+)
+
+// holder names a certificate: the role and common name, not the certificate itself, so that a renewed one replaces it.
+type holder struct{ role, name string }
+
+// seenCertificate is the end of a holder's certificate, and when it was used and reported last.
+type seenCertificate struct {
+	end, used, reported time.Time
+}
+
+// Certificates remembers when the certificates of callers and of this process end. Its methods may be called by several
+// goroutines. Replicas remember their own callers only; Prometheus reads every replica.
+type Certificates struct {
+	own    []string
+	log    *slog.Logger
+	report func(role Role, name, message string)
+	now    func() time.Time
+	gauge  *prometheus.GaugeVec
+
+	mutex sync.Mutex
+	seen  map[holder]*seenCertificate
+}
+
+// NewCertificates makes it. Own are PEM files of this process: its certificates and CAs; empty names are left out. Report is
+// called once a day for each certificate of a caller that ends within 30 days; it must not block.
+func NewCertificates(own []string, log *slog.Logger, report func(role Role, name, message string),
+	registry prometheus.Registerer) *Certificates {
+	c := &Certificates{log: log, report: report, now: time.Now, seen: map[holder]*seenCertificate{},
+		gauge: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "sluice_controlplane_certificate_expiry_timestamp_seconds",
+			Help: "When a certificate ends (Unix time), by role and holder: of callers, as of their last connection, and of this process.",
+		}, []string{"role", "holder"})}
+	for _, file := range own {
+		if file != "" && !slices.Contains(c.own, file) {
+			c.own = append(c.own, file)
+		}
+	}
+	registry.MustRegister(c.gauge)
+	c.readOwn()
+	return c
+}
+
+// Run reads the own certificates again, and reports, until the context ends.
+func (c *Certificates) Run(ctx context.Context) error {
+	ticker := time.NewTicker(certificateCheck)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-ticker.C:
+			c.readOwn()
+			c.check()
+		}
+	}
+}
+
+func (c *Certificates) readOwn() {
+	for _, file := range c.own {
+		rest, err := os.ReadFile(file)
+		if err != nil {
+			continue // the TLS configuration reads it, too, and reports that
+		}
+		var block *pem.Block
+		for block, rest = pem.Decode(rest); block != nil; block, rest = pem.Decode(rest) {
+			if certificate, err := x509.ParseCertificate(block.Bytes); err == nil {
+				role := cmp.Or(roleIn(certificate), "controlplane")
+				if certificate.IsCA {
+					role = "ca"
+				}
+				c.take(holder{role, certificate.Subject.CommonName}, certificate.NotAfter)
+			}
+		}
+	}
+}
+
+// take remembers a holder's certificate, and reports it when that is due.
+func (c *Certificates) take(h holder, end time.Time) {
+	if len(h.name) > maxHolder {
+		h.name = h.name[:maxHolder]
+	}
+	now := c.now()
+	c.mutex.Lock()
+	known := c.seen[h]
+	if known == nil {
+		if len(c.seen) >= maxCertificates {
+			c.forgetOldest()
+		}
+		known = &seenCertificate{}
+		c.seen[h] = known
+	}
+	known.used = now
+	if !known.end.Equal(end) {
+		known.end, known.reported = end, time.Time{}
+		c.gauge.WithLabelValues(h.role, h.name).Set(float64(end.Unix()))
+	}
+	due := known.due(now)
+	c.mutex.Unlock()
+	if due {
+		c.tell(h, end, now)
+	}
+}
+
+// due says whether to report a certificate now, and notes that it was.
+func (s *seenCertificate) due(now time.Time) bool {
+	if s.end.Sub(now) > expiresSoon || !s.reported.IsZero() && now.Sub(s.reported) < reportAgain {
+		return false
+	}
+	s.reported = now
+	return true
+}
+
+func (c *Certificates) tell(h holder, end, now time.Time) {
+	left := int(end.Sub(now).Hours() / 24)
+	message := fmt.Sprintf("its certificate ends in %d days, on ", left) + end.UTC().Format(time.DateOnly) +
+		": renew it, or repair what renews it"
+	c.log.Warn("a certificate ends soon", "role", h.role, "holder", h.name, "end", end.UTC(), "daysLeft", left)
+	if c.report != nil {
+		c.report(Role(h.role), h.name, message)
+	}
+}
+
+// forgetOldest removes the certificate that was not used for the longest time.
+func (c *Certificates) forgetOldest() {
+	var oldest holder
+	var used time.Time
+	for h, known := range c.seen {
+		if used.IsZero() || known.used.Before(used) {
+			oldest, used = h, known.used
+		}
+	}
+	c.forget(oldest)
+}
+
+func (c *Certificates) forget(h holder) {
+	delete(c.seen, h)
+	c.gauge.DeleteLabelValues(h.role, h.name)
+}
+
+// check reports what is due, and forgets certificates that nobody uses any more.
+func (c *Certificates) check() {
+	now := c.now()
+	due := map[holder]time.Time{}
+	c.mutex.Lock()
+	for h, known := range c.seen {
+		switch {
+		case now.Sub(known.used) > forgetAfter:
+			c.forget(h)
+		case known.due(now):
+			due[h] = known.end
+		}
+	}
+	c.mutex.Unlock()
+	for h, end := range due {
+		c.tell(h, end, now)
+	}
+}
+
+// List returns all of them, those that end first before the others.
+func (c *Certificates) List() []api.Certificate {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	all := make([]api.Certificate, 0, len(c.seen))
+	for h, known := range c.seen {
+		all = append(all, api.Certificate{Role: h.role, Holder: h.name, End: known.end})
+	}
+	slices.SortFunc(all, func(a, b api.Certificate) int {
+		return cmp.Or(a.End.Compare(b.End), cmp.Compare(a.Role, b.Role), cmp.Compare(a.Holder, b.Holder))
+	})
+	return all
+}
