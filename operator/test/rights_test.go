@@ -10,6 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"sluice.dev/sluice/operator/api/v1alpha1"
 )
 
 // may asks the API server whether the operator's user, who has the roles of config/rbac, may do something to a resource.
@@ -50,6 +52,28 @@ func TestInOtherNamespacesTheOperatorWritesNothingOfOthers(t *testing.T) {
 			t.Errorf("it may list %s of the namespace shop", resource)
 		}
 	}
+}
+
+func TestTheOperatorListsAndWatchesNoSecretsAndReadsThemInGrantedNamespacesOnly(t *testing.T) {
+	for _, namespace := range []string{systemNamespace, "shop", "closed", "kube-system", metav1.NamespaceAll} {
+		for _, verb := range []string{"list", "watch"} {
+			if may(t, verb, namespace, "", "secrets", "") {
+				t.Errorf("it may %s Secrets of %q", verb, namespace)
+			}
+		}
+		granted := namespace == systemNamespace || namespace == "shop"
+		if is := may(t, "get", namespace, "", "secrets", "chap"); is != granted {
+			t.Errorf("it may get a Secret of %q: %t", namespace, is)
+		}
+	}
+}
+
+func TestAHostWhoseSecretTheOperatorMayNotReadSaysWhatToGrant(t *testing.T) {
+	r := read(t, &v1alpha1.Host{}, `
+metadata: {namespace: closed, name: web}
+spec: {initiators: ["iqn.2026-11.org.example:closed"], chap: {secretRef: {name: web-chap}}}`)
+	create(t, r)
+	ready(t, r, metav1.ConditionFalse, "SecretForbidden", "operator.secretNamespaces")
 }
 
 func TestInItsNamespaceTheOperatorHoldsItsOwnLeaseAndNoOther(t *testing.T) {

@@ -150,7 +150,7 @@ func freeAddress() string {
 // prepare makes namespaces, and a user with the operator's role.
 func (w *world) prepare(kubernetes *envtest.Environment) error {
 	ctx := context.Background()
-	for _, name := range []string{systemNamespace, "shop"} {
+	for _, name := range []string{systemNamespace, "shop", "closed"} {
 		if err := w.client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
 			return err
 		}
@@ -185,7 +185,13 @@ func (w *world) allow(ctx context.Context) error {
 		return err
 	}
 	subjects := []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: "sluice-operator"}}
-	for _, object := range []client.Object{role, namespaced, &rbacv1.RoleBinding{
+	// What the chart makes for a namespace in operator.secretNamespaces.
+	secrets := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "sluice-operator-secrets"},
+		Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}}}}
+	for _, object := range []client.Object{role, namespaced, secrets, &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: secrets.Namespace, Name: secrets.Name},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: secrets.Name}, Subjects: subjects,
+	}, &rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespaced.Namespace, Name: namespaced.Name},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: namespaced.Name}, Subjects: subjects,
 	}} {
@@ -270,7 +276,7 @@ func (w *world) runOperator(name, metrics string, flags ...string) (*process, er
 	if len(flags) == 0 {
 		flags = []string{"--server", w.server, "--insecure", "--log-level", "debug"}
 	}
-	return w.start(name, "sluice-operator", append(flags, "--kubeconfig", w.kubeconfig, "--namespace", systemNamespace,
+	return w.start(name, "sluice-operator", append(flags, "--kubeconfig", w.kubeconfig, "--namespace", systemNamespace, "--secrets-every", "1s",
 		"--metrics", metrics, "--probes", "0")...)
 }
 

@@ -16,7 +16,7 @@ import (
 )
 
 func TestANodesHostGoesWithItsLastVolume(t *testing.T) {
-	const node, host = "node-4/iqn.2026-11.dev.sluice:csi-node-4", "csi.node-4"
+	node, host := nodeID("node-4"), "csi.node-4"
 	first, second := create(t, "last-first", alone, nil), create(t, "last-second", alone, nil)
 	found := published(t, first, node, alone)
 	published(t, second, node, alone)
@@ -33,7 +33,7 @@ func TestANodesHostGoesWithItsLastVolume(t *testing.T) {
 }
 
 func TestANodesHostStaysWhileAVolumeOfAnotherTargetIsPublished(t *testing.T) {
-	const node, host = "node-5/iqn.2026-11.dev.sluice:csi-node-5", "csi.node-5"
+	node, host := nodeID("node-5"), "csi.node-5"
 	own, common := create(t, "other-own", alone, nil), create(t, "other-shared", shared, nil)
 	found := published(t, common, node, shared)
 	published(t, own, node, alone)
@@ -46,7 +46,7 @@ func TestANodesHostStaysWhileAVolumeOfAnotherTargetIsPublished(t *testing.T) {
 }
 
 func TestAHostThatPeopleMadeIsTakenFromTheTargetAndStays(t *testing.T) {
-	const node = "node-6/iqn.2026-11.dev.sluice:csi-node-6"
+	node := nodeID("node-6")
 	if _, err := hosts().CreateHost(t.Context(), &pb.CreateHostRequest{Host: &pb.Host{Meta: &pb.ObjectMeta{Name: "people"},
 		Spec: &pb.HostSpec{Initiators: []string{"iqn.2026-11.dev.sluice:csi-node-6"}, AllowUnauthenticated: true}}}); err != nil {
 		t.Fatal(err)
@@ -75,7 +75,7 @@ func meanwhile(one, other func()) {
 }
 
 func TestAVolumeThatComesWhileTheNodesLastOneGoesIsThereForTheNode(t *testing.T) {
-	const node, host = "node-7/iqn.2026-11.dev.sluice:csi-node-7", "csi.node-7"
+	node, host := nodeID("node-7"), "csi.node-7"
 	for name, parameters := range map[string]map[string]string{"own": nil, "named": {"target": "cluster"}} {
 		going, coming := create(t, name+"-one", alone, parameters), create(t, name+"-two", alone, parameters)
 		published(t, going, node, alone)
@@ -97,7 +97,7 @@ func TestAVolumeThatComesWhileTheNodesLastOneGoesIsThereForTheNode(t *testing.T)
 }
 
 func TestOfTwoLastVolumesThatGoAtOnceNoneLeavesTheHostInATargetThatPeopleMade(t *testing.T) {
-	const node, host = "node-8/iqn.2026-11.dev.sluice:csi-node-8", "csi.node-8"
+	node, host := nodeID("node-8"), "csi.node-8"
 	parameters := map[string]string{"target": "cluster"}
 	one, two := create(t, "at-once-one", alone, parameters), create(t, "at-once-two", alone, parameters)
 	for range rounds {
@@ -144,7 +144,7 @@ func released(t *testing.T, ctx context.Context, first func()) (count int) {
 }
 
 func TestAVolumeThatComesWhileItsTargetIsReleasedHasATargetInTheEnd(t *testing.T) {
-	const node, host = "node-9/iqn.2026-11.dev.sluice:csi-node-9", "csi.node-9"
+	node, host := nodeID("node-9"), "csi.node-9"
 	count := 0
 	for id, as := range map[string]*csi.VolumeCapability{
 		create(t, "released-own", alone, nil): alone, create(t, "released-shared", shared, nil): shared} {

@@ -63,7 +63,7 @@ func gatewayPool(t *testing.T) string {
 }
 
 func TestAVolumeThatIsPublishedInATargetOfBeforeStaysThereUntilItIsUnpublished(t *testing.T) {
-	const node = "node-10/iqn.2026-11.dev.sluice:csi-node-10"
+	node := nodeID("node-10")
 	id, before := create(t, "of-before", alone, map[string]string{"paths": "1"}), "csi."+gatewayPool(t)+"."+cluster.PoolName+".node-10"
 	stored(t, &pb.Target{Meta: &pb.ObjectMeta{Name: before, Labels: madeBy}, Spec: &pb.TargetSpec{GatewayPool: gatewayPool(t), Paths: 1,
 		Luns: []*pb.TargetLun{{Id: 7, Volume: id}}}})
@@ -93,6 +93,6 @@ func TestATargetIsNotSharedByNodesWhoseNamesMakeTheSame(t *testing.T) {
 		labels[key] = value
 	}
 	stored(t, &pb.Target{Meta: &pb.ObjectMeta{Name: name, Labels: labels}, Spec: &pb.TargetSpec{GatewayPool: gatewayPool(t)}})
-	_, err := publish(t, create(t, "same-name", alone, nil), "node-11/iqn.2026-11.dev.sluice:csi-node-11", alone, nil)
+	_, err := publish(t, create(t, "same-name", alone, nil), nodeID("node-11"), alone, nil)
 	refused(t, err, codes.FailedPrecondition, "is node another's")
 }

@@ -20,9 +20,9 @@ import (
 )
 
 // Nodes that volumes are published to, as their plugins would name them.
-const (
-	here  = "node-1/" + initiator
-	there = "node-2/iqn.2026-11.dev.sluice:csi-node-2"
+var (
+	here  = nodeID("node-1")
+	there = nodeID("node-2")
 )
 
 func capability(mode csi.VolumeCapability_AccessMode_Mode, block bool) *csi.VolumeCapability {
@@ -179,7 +179,7 @@ func TestAClassMayNameATarget(t *testing.T) {
 func TestSecretsAreNeitherLoggedNorPublished(t *testing.T) {
 	id := create(t, "secretive", alone, nil)
 	secrets := map[string]string{"node.session.auth.username": "node-3", "node.session.auth.password": "correct-horse-battery"}
-	found, err := publish(t, id, "node-3/iqn.2026-11.dev.sluice:csi-node-3", alone, secrets)
+	found, err := publish(t, id, "node-3/"+initiatorOf("node-3"), alone, secrets)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -197,7 +197,7 @@ func TestSecretsAreNeitherLoggedNorPublished(t *testing.T) {
 	if err != nil || !bytes.Contains(host, []byte(`"passwordSet": true`)) && !bytes.Contains(host, []byte(`"passwordSet":true`)) {
 		t.Errorf("the Host has no CHAP secret: %s %v", host, err)
 	}
-	_, err = publish(t, id, "node-3/iqn.2026-11.dev.sluice:csi-node-3", alone, map[string]string{"node.session.auth.username": "node-3"})
+	_, err = publish(t, id, "node-3/"+initiatorOf("node-3"), alone, map[string]string{"node.session.auth.username": "node-3"})
 	refused(t, err, codes.InvalidArgument, "12 bytes")
 }
 
@@ -205,7 +205,7 @@ func TestSecretsAreNeitherLoggedNorPublished(t *testing.T) {
 func shown(t *testing.T, found map[string]string) {
 	t.Helper()
 	for portal := range strings.SplitSeq(found["portals"], ",") {
-		url := fmt.Sprintf("iscsi://%s/%s/%s", portal, found["iqn"], found["lun"])
+		url := fmt.Sprintf("iscsi://%s%%%s@%s/%s/%s", initiator, secretOf(t, "node-1", found), portal, found["iqn"], found["lun"])
 		shown, err := exec.Command("iscsi-inq", "-i", initiator, "-e", "1", "-c", "131", url).CombinedOutput()
 		if err != nil || !strings.Contains(strings.ToLower(strings.ReplaceAll(string(shown), " ", "")), found["naa"]) {
 			t.Errorf("LUN %s is not NAA %s by %s: %v: %s", found["lun"], found["naa"], portal, err, shown)

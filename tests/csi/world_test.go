@@ -103,6 +103,9 @@ func start(ctx context.Context, scratch string) (end func(), err error) {
 	the.controllerSocket, the.nodeSocket = filepath.Join(scratch, "controller.sock"), filepath.Join(scratch, "node.sock")
 	the.log = filepath.Join(scratch, "csi-controller.log")
 	the.controllerMetrics, the.nodeMetrics = "127.0.0.1:7466", "127.0.0.1:7467"
+	if err := os.WriteFile(filepath.Join(scratch, "chap.key"), []byte(driverKey+"\n"), 0o600); err != nil {
+		return end, err
+	}
 	for _, p := range []*world.Process{
 		plugin(scratch, programs, "controller", append(controllerFlags(scratch), "--metrics", the.controllerMetrics)...),
 		plugin(scratch, programs, "node", "--metrics", the.nodeMetrics, "--node-id", "node-1", "--host-root", "/", "--state-dir", filepath.Join(scratch, "staged")),
@@ -129,7 +132,7 @@ func controllerFlags(scratch string) []string {
 	certs := filepath.Join(scratch, "certs")
 	return []string{"--server", the.Network.Address(cluster.ControlNode, cluster.Internal) + ":7460",
 		"--tls-ca", filepath.Join(certs, "ca.crt"), "--tls-cert", filepath.Join(certs, "operator.crt"),
-		"--tls-key", filepath.Join(certs, "operator.key")}
+		"--tls-key", filepath.Join(certs, "operator.key"), "--chap-key-file", filepath.Join(scratch, "chap.key")}
 }
 
 func plugin(scratch, programs, mode string, flags ...string) *world.Process {
@@ -189,4 +192,4 @@ func shell(line string) error {
 }
 
 // initiator is the name of the node that volumes are published to.
-const initiator = "iqn.2026-11.dev.sluice:csi-node-1"
+var initiator = initiatorOf("node-1")

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"crypto/ecdh"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -19,6 +20,7 @@ import (
 	"google.golang.org/grpc"
 
 	"sluice.dev/sluice/operator/internal/controlplane"
+	"sluice.dev/sluice/operator/internal/csi/attachment"
 	"sluice.dev/sluice/operator/internal/csi/controller"
 	"sluice.dev/sluice/operator/internal/csi/endpoint"
 	"sluice.dev/sluice/operator/internal/csi/host"
@@ -33,7 +35,7 @@ var version = "0.1.0"
 type settings struct {
 	endpoint, mode, nodeID string
 	hostRoot, stateDir     string
-	metrics                string
+	metrics, chapKey       string
 	controlPlane           controlplane.Options
 	logLevel               slog.Level
 }
@@ -60,6 +62,8 @@ func command() *cobra.Command {
 	flags.StringVar(&s.hostRoot, "host-root", "/host", "node: where the machine's / is mounted; `/` where the plugin runs outside a container")
 	flags.StringVar(&s.stateDir, "state-dir", "", "node: directory on the machine for what is staged; empty: `volumes` beside the socket")
 	flags.StringVar(&s.metrics, "metrics", "", "host:port of metrics; empty: none")
+	flags.StringVar(&s.chapKey, "chap-key-file", "", "controller: file with the driver's key, 32 bytes in base64 (`openssl rand -base64 32`); "+
+		"each node's CHAP secret is derived from it and the node's own key")
 	s.controlPlane.AddFlags(flags, "controller: ")
 	flags.TextVar(&s.logLevel, "log-level", slog.LevelInfo, "debug, info, warn or error")
 	return command
@@ -83,12 +87,16 @@ func (s *settings) run(ctx context.Context) error {
 }
 
 func (s *settings) controller(ctx context.Context, socket string, registry *prometheus.Registry) error {
+	key, err := driverKey(s.chapKey)
+	if err != nil {
+		return err
+	}
 	connection, err := controlplane.Connect(s.controlPlane)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = connection.Close() }()
-	service := controller.New(connection)
+	service := controller.New(connection, key)
 	if err := endpoint.ServeMetrics(ctx, s.metrics, registry); err != nil {
 		return err
 	}
@@ -96,6 +104,23 @@ func (s *settings) controller(ctx context.Context, socket string, registry *prom
 		csi.RegisterIdentityServer(server, &identity.Service{Version: version, Controller: true, Works: service.Works})
 		csi.RegisterControllerServer(server, service)
 	})
+}
+
+// driverKey reads the driver's key. Every replica of the controller has the same one.
+func driverKey(path string) (*ecdh.PrivateKey, error) {
+	if path == "" {
+		return nil, errors.New("--chap-key-file is missing: nodes log in with CHAP secrets that are derived from the key in that file; " +
+			"make one by `openssl rand -base64 32`")
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("--chap-key-file: %w", err)
+	}
+	key, err := attachment.ParsePrivateKey(string(text))
+	if err != nil {
+		return nil, fmt.Errorf("--chap-key-file: %s: %w", path, err)
+	}
+	return key, nil
 }
 
 func (s *settings) node(ctx context.Context, socket string, registry *prometheus.Registry) error {
@@ -114,7 +139,7 @@ func (s *settings) node(ctx context.Context, socket string, registry *prometheus
 		return err
 	}
 	registry.MustRegister(service.Metrics())
-	if err := endpoint.ServeMetrics(ctx, s.metrics, registry); err != nil {
+	if err := endpoint.ServeMetrics(ctx, s.metrics, registry, endpoint.Page{Path: "/registered", Show: service.Registered}); err != nil {
 		return err
 	}
 	go service.Keep(ctx)

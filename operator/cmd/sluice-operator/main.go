@@ -50,6 +50,7 @@ type settings struct {
 	metrics, probes         string
 	elect                   bool
 	lease, renewal, attempt time.Duration
+	secretsEvery            time.Duration
 	logLevel                slog.Level
 	renew                   []string
 }
@@ -82,6 +83,7 @@ func command() *cobra.Command {
 	flags.StringVar(&s.kubeconfig, "kubeconfig", "", "how to reach Kubernetes; empty: as a pod does, or $KUBECONFIG")
 	flags.StringVar(&s.metrics, "metrics", ":7463", "host:port of metrics; 0: none")
 	flags.StringVar(&s.probes, "probes", ":7464", "host:port of /healthz and /readyz; 0: none")
+	flags.DurationVar(&s.secretsEvery, "secrets-every", 30*time.Second, "time between two reads of the Secrets that resources name, 1s or more")
 	flags.BoolVar(&s.elect, "leader-elect", true, "of several replicas one works")
 	flags.DurationVar(&s.lease, "leader-lease", 15*time.Second, "how long a leader that is silent is waited for")
 	flags.DurationVar(&s.renewal, "leader-renew", 10*time.Second, "how long a leader goes on without renewing its lease")
@@ -95,6 +97,9 @@ func (s *settings) run(ctx context.Context) error {
 	ctrl.SetLogger(logr.FromSlogHandler(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: s.logLevel})))
 	if s.gateways.Namespace == "" {
 		return errors.New("--namespace is missing: the namespace of gateways' pods")
+	}
+	if s.secretsEvery < time.Second {
+		return fmt.Errorf("--secrets-every is %s: 1s or more is possible", s.secretsEvery)
 	}
 	s.gateways.Insecure = s.controlPlane.Insecure
 	if len(s.gateways.ControlPlane) == 0 {
@@ -111,10 +116,10 @@ func (s *settings) run(ctx context.Context) error {
 	}
 	for _, add := range []func() error{
 		func() error { return fabric.Setup(mgr, connection) },
-		func() error { return storagepool.Setup(mgr, connection) },
+		func() error { return storagepool.Setup(mgr, connection, s.secretsEvery) },
 		func() error { return volume.Setup(mgr, connection) },
 		func() error { return snapshot.Setup(mgr, connection) },
-		func() error { return host.Setup(mgr, connection) },
+		func() error { return host.Setup(mgr, connection, s.secretsEvery) },
 		func() error { return target.Setup(mgr, connection) },
 		func() error { return gatewaypool.Setup(mgr, connection, s.gateways.Namespace) },
 		func() error { return gateway.Setup(mgr, connection, s.gateways) },
@@ -155,7 +160,7 @@ func (s *settings) manager() (manager.Manager, error) {
 		Cache: cache.Options{SyncPeriod: &every, ByObject: map[client.Object]cache.ByObject{
 			&corev1.Pod{}: {Namespaces: here}, &corev1.Service{}: {Namespaces: here}, &policyv1.PodDisruptionBudget{}: {Namespaces: here},
 		}},
-		// A cache of Secrets would hold those of the whole cluster: each is read from the API server when it is needed.
+		// A cache of Secrets would need the right to list them: each is read from the API server by its name when it is needed.
 		Client:  client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}},
 		Metrics: metricsserver.Options{BindAddress: s.metrics}, HealthProbeBindAddress: s.probes,
 		LeaderElection: s.elect, LeaderElectionID: "sluice-operator", LeaderElectionNamespace: s.gateways.Namespace,

@@ -11,20 +11,22 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"sluice.dev/sluice/operator/internal/certificate"
+	"sluice.dev/sluice/operator/internal/csi/attachment"
 )
 
 // renewEvery is how often certificates are looked at; there are months to renew one.
 const renewEvery = time.Hour
 
 func prepareCommand() *cobra.Command {
-	var kubeconfig, storeKey string
+	var kubeconfig, storeKey, csiKey string
 	var serverNames []string
 	s := certificate.Secrets{}
 	command := &cobra.Command{
 		Use:   "prepare",
 		Short: "Make the Secrets that a system in Kubernetes begins with, where they are missing",
 		Long: "Make the Secrets that a system in Kubernetes begins with: an authority, and certificates of control plane, operator, " +
-			"CSI driver and administrator signed by it; the key of the control plane's store. What is there stays; certificates " +
+			"CSI driver and administrator signed by it; the key of the control plane's store; the key that nodes' CHAP secrets are " +
+			"derived from. What is there stays; certificates " +
 			"are renewed when a third of their time is left.",
 		Args: cobra.NoArgs, SilenceUsage: true,
 		RunE: func(command *cobra.Command, _ []string) error {
@@ -35,7 +37,18 @@ func prepareCommand() *cobra.Command {
 			if s.Client, err = client.New(config, client.Options{}); err != nil {
 				return err
 			}
-			return prepare(command.Context(), &s, storeKey, serverNames)
+			for _, once := range []struct {
+				name    string
+				content func() (map[string][]byte, error)
+			}{{storeKey, certificate.StoreKey}, {csiKey, csiDriverKey}} {
+				if once.name == "" {
+					continue
+				}
+				if err := s.Once(command.Context(), once.name, corev1.SecretTypeOpaque, once.content); err != nil {
+					return err
+				}
+			}
+			return prepare(command.Context(), &s, serverNames)
 		},
 	}
 	flags := command.Flags()
@@ -43,16 +56,17 @@ func prepareCommand() *cobra.Command {
 	flags.StringVar(&s.Namespace, "namespace", "sluice-system", "namespace of the Secrets")
 	flags.StringVar(&s.Authority, "authority", "", "Secret of the authority; none: no certificates are made")
 	flags.StringVar(&storeKey, "store-key", "", "Secret of the store's key; none: none is made")
+	flags.StringVar(&csiKey, "csi-key", "", "Secret of the CSI driver's key; none: none is made")
 	flags.StringSliceVar(&serverNames, "server-name", nil, "names that the control plane is reached by")
 	return command
 }
 
-func prepare(ctx context.Context, s *certificate.Secrets, storeKey string, serverNames []string) error {
-	if storeKey != "" {
-		if err := s.Once(ctx, storeKey, corev1.SecretTypeOpaque, certificate.StoreKey); err != nil {
-			return err
-		}
-	}
+// csiDriverKey makes what the CSI controller's --chap-key-file holds.
+func csiDriverKey() (map[string][]byte, error) {
+	return map[string][]byte{"chap.key": []byte(attachment.NewPrivateKey())}, nil
+}
+
+func prepare(ctx context.Context, s *certificate.Secrets, serverNames []string) error {
 	if s.Authority == "" {
 		return nil
 	}

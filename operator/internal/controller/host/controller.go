@@ -4,6 +4,7 @@ package host
 import (
 	"context"
 	"strings"
+	"time"
 
 	"google.golang.org/grpc"
 	"k8s.io/apimachinery/pkg/types"
@@ -18,12 +19,13 @@ import (
 // +kubebuilder:rbac:groups=sluice.dev,resources=hosts,verbs=get;list;watch;update;patch
 // +kubebuilder:rbac:groups=sluice.dev,resources=hosts/status;hosts/finalizers,verbs=get;update;patch
 
-// Setup adds the controller to a manager.
-func Setup(mgr manager.Manager, connection grpc.ClientConnInterface) error {
+// Setup adds the controller to a manager; the Secrets that resources name are read again after each `secretsEvery`.
+func Setup(mgr manager.Manager, connection grpc.ClientConnInterface, secretsEvery time.Duration) error {
 	return mirror.Setup(mgr, mirror.Kind[*v1alpha1.Host, *pb.Host]{
 		Noun: controlplane.Hosts(connection),
 		Want: want, Hide: hide, Show: show,
 		SecretVersions: func(r *v1alpha1.Host) *string { return &r.Status.SecretVersions },
+		SecretsEvery:   secretsEvery,
 	}, nil)
 }
 

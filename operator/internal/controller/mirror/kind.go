@@ -24,6 +24,8 @@ type Kind[R v1alpha1.Resource, P controlplane.Object] struct {
 	Hide func(P)
 	// SecretVersions is where the resource keeps which versions of Secrets the control plane was given.
 	SecretVersions func(R) *string
+	// SecretsEvery is the time between two reads of the Secrets that resources name.
+	SecretsEvery time.Duration
 	// Show brings the status up to the object.
 	Show func(r R, have P)
 	// Judged says that the control plane tells whether an object is ready. Until it has, nobody knows.

@@ -9,7 +9,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch
+// In its own namespace by this rule, in others where a Role grants it: no list, no watch, so that the operator can read no Secret that
+// it does not know the name of.
+// +kubebuilder:rbac:groups="",namespace=sluice-system,resources=secrets,verbs=get
 
 // SecretReader reads the Secrets of one resource, from the API server itself: the operator keeps no copies of Secrets. It notes
 // which versions it has read.
@@ -24,6 +26,11 @@ func (s *SecretReader) Read(ctx context.Context, field string, name types.Namesp
 	if err := s.reader.Get(ctx, name, &secret); err != nil {
 		if apierrors.IsNotFound(err) {
 			return "", Problemf("SecretMissing", "%s: there is no Secret %s; make it, with the key %q", field, name, key)
+		}
+		if apierrors.IsForbidden(err) {
+			return "", Problemf("SecretForbidden", "%s: the operator may not read Secrets in the namespace %s; add it to "+
+				"operator.secretNamespaces of the Helm release, or grant the operator's service account `get` of the Secret %s there",
+				field, name.Namespace, name.Name)
 		}
 		return "", err
 	}

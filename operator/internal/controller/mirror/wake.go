@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -92,9 +91,7 @@ func Setup[R v1alpha1.Resource, P controlplane.Object](mgr manager.Manager, kind
 		if err != nil {
 			return fmt.Errorf("%s: index of Secrets: %w", name, err)
 		}
-		b = b.Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
-			return m.indexed(ctx, indexSecrets, client.ObjectKeyFromObject(o).String())
-		}), builder.OnlyMetadata)
+		b = b.WatchesRawSource(m.secretChanges(kind.SecretsEvery))
 	}
 	if more != nil {
 		more(b, mgr.GetClient())

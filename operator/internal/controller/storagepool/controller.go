@@ -4,6 +4,7 @@ package storagepool
 import (
 	"context"
 	"strings"
+	"time"
 
 	"google.golang.org/grpc"
 	"k8s.io/apimachinery/pkg/types"
@@ -18,12 +19,13 @@ import (
 // +kubebuilder:rbac:groups=sluice.dev,resources=storagepools,verbs=get;list;watch;update;patch
 // +kubebuilder:rbac:groups=sluice.dev,resources=storagepools/status;storagepools/finalizers,verbs=get;update;patch
 
-// Setup adds the controller to a manager.
-func Setup(mgr manager.Manager, connection grpc.ClientConnInterface) error {
+// Setup adds the controller to a manager; the Secrets that resources name are read again after each `secretsEvery`.
+func Setup(mgr manager.Manager, connection grpc.ClientConnInterface, secretsEvery time.Duration) error {
 	return mirror.Setup(mgr, mirror.Kind[*v1alpha1.StoragePool, *pb.StoragePool]{
 		Noun: controlplane.StoragePools(connection),
 		Want: want, Hide: hide, Show: show, Judged: true,
 		SecretVersions: func(r *v1alpha1.StoragePool) *string { return &r.Status.SecretVersions },
+		SecretsEvery:   secretsEvery,
 	}, nil)
 }
 

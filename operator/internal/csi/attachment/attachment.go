@@ -21,6 +21,7 @@ const (
 	keyLUN     = "lun"
 	keyNAA     = "naa"
 	keyPortals = "portals"
+	keyDriver  = "driver-key"
 )
 
 // maxLUN is the largest number of flat space addressing (SAM-5 §4.7.7.3).
@@ -37,19 +38,26 @@ type Attachment struct {
 	// Portals are the addresses (host:port) that answered when the volume was published. The node asks them for the present
 	// ones: gateways come and go while a volume is attached.
 	Portals []string
+	// DriverKey is the driver's public key, from which the node derives its CHAP secret. Empty: the node logs in with the call's
+	// secrets, or without CHAP where there are none.
+	DriverKey string `json:",omitempty"`
 }
 
 // Context is the publish context that says so.
 func (a Attachment) Context() map[string]string {
-	return map[string]string{keyIQN: a.IQN, keyLUN: strconv.Itoa(int(a.LUN)), keyNAA: a.NAA,
+	context := map[string]string{keyIQN: a.IQN, keyLUN: strconv.Itoa(int(a.LUN)), keyNAA: a.NAA,
 		keyPortals: strings.Join(a.Portals, ",")}
+	if a.DriverKey != "" {
+		context[keyDriver] = a.DriverKey
+	}
+	return context
 }
 
 var naa = regexp.MustCompile(`^([0-9a-f]{16}|[0-9a-f]{32})$`)
 
 // Read reads a publish context. The error says which key is wrong.
 func Read(context map[string]string) (Attachment, error) {
-	a := Attachment{IQN: context[keyIQN], NAA: context[keyNAA]}
+	a := Attachment{IQN: context[keyIQN], NAA: context[keyNAA], DriverKey: context[keyDriver]}
 	lun, err := strconv.ParseUint(context[keyLUN], 10, 16)
 	a.LUN = int32(lun)
 	for portal := range strings.SplitSeq(context[keyPortals], ",") {
@@ -77,15 +85,21 @@ func missing(key string) error {
 // maxNodeID is what Kubernetes accepts as a node's id.
 const maxNodeID = 192
 
-// Node is who a volume is published to. Its id holds the initiator name, so that the controller needs no word with the node.
+// MaxNamesWithKey are the bytes that node name and initiator name may have together where the id holds a key, too.
+const MaxNamesWithKey = maxNodeID - len("//") - publicKeyCharacters
+
+// Node is a node that volumes are published to. Its id holds the initiator name and a public key, so that the controller needs no
+// connection to the node.
 type Node struct {
 	// Name is the Kubernetes node's.
 	Name string
 	// Initiator is the name its iscsid logs in with.
 	Initiator string
+	// Key is the node's public key (EncodePublicKey). Empty: the node's plugin has announced none.
+	Key string
 }
 
-// ID of the node. The error says how to mend names that are too long.
+// ID of the node: <node>/<initiator name>, and /<key> if there is one. The error says how to correct names that are too long.
 func (n Node) ID() (string, error) {
 	switch {
 	case n.Name == "" || strings.Contains(n.Name, "/"):
@@ -94,18 +108,31 @@ func (n Node) ID() (string, error) {
 		return "", errors.New("the node has no initiator name: write one to /etc/iscsi/initiatorname.iscsi (`iscsi-iname` makes one)")
 	}
 	id := n.Name + "/" + n.Initiator
+	if n.Key != "" {
+		id += "/" + n.Key
+	}
 	if len(id) > maxNodeID {
-		return "", fmt.Errorf("node name and initiator name have %d bytes together, and Kubernetes takes %d: shorten the name "+
+		return "", fmt.Errorf("node name, initiator name and key have %d bytes together, and Kubernetes takes %d: shorten the name "+
 			"in /etc/iscsi/initiatorname.iscsi", len(id), maxNodeID)
 	}
 	return id, nil
 }
 
-// ParseNode reads an id.
+// ParseNode reads an id. An initiator name has no slash (RFC 7143 §4.2.7.2).
 func ParseNode(id string) (Node, error) {
-	name, initiator, ok := strings.Cut(id, "/")
-	if !ok || name == "" || initiator == "" {
-		return Node{}, fmt.Errorf("node id %q is not <node>/<initiator name>, as this driver's NodeGetInfo gives it", id)
+	name, rest, ok := strings.Cut(id, "/")
+	initiator, key, keyed := strings.Cut(rest, "/")
+	if !ok || name == "" || initiator == "" || keyed && key == "" {
+		return Node{}, fmt.Errorf("node id %q is not <node>/<initiator name>[/<key>], as this driver's NodeGetInfo gives it", id)
 	}
-	return Node{Name: name, Initiator: initiator}, nil
+	return Node{Name: name, Initiator: initiator, Key: key}, nil
+}
+
+// WithoutKey is an id as it was before the node announced its key.
+func WithoutKey(id string) string {
+	node, err := ParseNode(id)
+	if err != nil {
+		return id
+	}
+	return node.Name + "/" + node.Initiator
 }

@@ -100,16 +100,16 @@ func (s *Service) needs(ctx context.Context, target *pb.Target, but *pb.Volume, 
 	return false, nil
 }
 
-// hasAnother says that a volume of a target but this one is published to a node's id.
+// hasAnother says that a volume of a target but this one is published to a node's id, with whichever key.
 func (s *Service) hasAnother(ctx context.Context, target *pb.Target, but *pb.Volume, id string) (bool, error) {
-	options := &pb.ListOptions{LabelSelector: map[string]string{labelMadeBy: madeBy, publishedLabel(id): id}}
+	options, noted := &pb.ListOptions{LabelSelector: ours}, publishedLabel(id)
 	for {
 		list, err := s.volumes.ListVolumes(ctx, &pb.ListVolumesRequest{Options: options})
 		if err != nil {
 			return false, told(err)
 		}
 		for _, other := range list.GetVolumes() {
-			if other.GetMeta().GetName() != but.GetMeta().GetName() && has(target, other) {
+			if other.GetMeta().GetLabels()[noted] != "" && other.GetMeta().GetName() != but.GetMeta().GetName() && has(target, other) {
 				return true, nil
 			}
 		}

@@ -18,28 +18,29 @@ const maxSessions = 1024
 
 func hostName(node string) string { return tidy("csi-", "csi."+node) }
 
-// ensureHost gives the name of the Host with the node's initiator name: the one that people made, with what they said of its
-// fabrics, or one of ours.
-func (s *Service) ensureHost(ctx context.Context, node attachment.Node, chap attachment.CHAP) (string, error) {
+// ensureHost gives the Host with the node's initiator name, and what the node logs in with: the Host that people made, with what they
+// said of its fabrics, or one of ours.
+func (s *Service) ensureHost(ctx context.Context, node attachment.Node, given attachment.CHAP) (admission, error) {
 	for range casTries {
 		host, err := s.hostOf(ctx, node)
 		if err != nil {
-			return "", err
+			return admission{}, err
 		}
+		var admitted admission
 		if host != nil {
 			if why := hostKeptByResource(host, node); why != "" {
-				return "", precondition("%s", why)
+				return admission{}, precondition("%s", why)
 			}
-			err = s.updateHost(ctx, host, chap)
+			admitted, err = s.updateHost(ctx, host, node, given)
 		} else if host, err = s.ownHost(ctx, node); err == nil {
-			err = s.renewHost(ctx, host, node, chap)
+			admitted, err = s.renewHost(ctx, host, node, given)
 		}
 		if code := status.Code(err); code == codes.Aborted || code == codes.AlreadyExists || code == codes.NotFound {
-			continue // somebody else made, changed or deleted it this moment
+			continue // another call made, changed or deleted it at the same time
 		}
-		return host.GetMeta().GetName(), told(err)
+		return admitted, told(err)
 	}
-	return "", status.Errorf(codes.Aborted, "the Host of node %s changes all the time; try again", node.Name)
+	return admission{}, status.Errorf(codes.Aborted, "the Host of node %s changes all the time; try again", node.Name)
 }
 
 // hostOf finds the Host that has the node's initiator name; nil: none has.
@@ -88,35 +89,48 @@ func (s *Service) ownHost(ctx context.Context, node attachment.Node) (*pb.Host, 
 	}
 	return &pb.Host{
 		Meta: &pb.ObjectMeta{Name: hostName(node.Name), Labels: map[string]string{labelMadeBy: madeBy, labelNode: node.Name}},
-		Spec: &pb.HostSpec{MaxSessions: maxSessions, AllowUnauthenticated: true},
+		Spec: &pb.HostSpec{MaxSessions: maxSessions},
 	}, nil
 }
 
-// renewHost stores a Host of ours with the node's initiator name: a node that was installed anew has another one.
-func (s *Service) renewHost(ctx context.Context, host *pb.Host, node attachment.Node, chap attachment.CHAP) error {
+// renewHost stores a Host of ours with the node's initiator name: a node that was installed anew has another one, and no session.
+func (s *Service) renewHost(ctx context.Context, host *pb.Host, node attachment.Node, given attachment.CHAP) (admission, error) {
 	if host.GetMeta().GetLabels()[labelMadeBy] != madeBy {
-		return precondition("Host %s has another initiator name than node %s, %s, and was not made by %s: add the name to it",
+		return admission{}, precondition("Host %s has another initiator name than node %s, %s, and was not made by %s: add the name to it",
 			host.GetMeta().GetName(), node.Name, node.Initiator, madeBy)
 	}
 	host.Spec.Initiators = []string{node.Initiator}
-	if host.GetMeta().GetUid() != "" {
-		setCHAP(host.GetSpec(), chap)
-		_, err := s.hosts.UpdateHost(ctx, &pb.UpdateHostRequest{Host: host})
-		return err
+	delete(host.GetMeta().GetLabels(), labelCHAP) // no session has the earlier secret
+	admitted, err := s.authenticate(host, node, given)
+	if err != nil {
+		return admission{}, err
 	}
-	setCHAP(host.GetSpec(), chap)
-	_, err := s.hosts.CreateHost(ctx, &pb.CreateHostRequest{Host: host})
-	return err
+	if host.GetMeta().GetUid() != "" {
+		_, err = s.hosts.UpdateHost(ctx, &pb.UpdateHostRequest{Host: host})
+	} else {
+		_, err = s.hosts.CreateHost(ctx, &pb.CreateHostRequest{Host: host})
+	}
+	return admitted, err
 }
 
-// updateHost gives a Host of ours the credentials of the call. A Host that people made keeps its own.
-func (s *Service) updateHost(ctx context.Context, host *pb.Host, chap attachment.CHAP) error {
-	if chap.Own == nil || host.GetMeta().GetLabels()[labelMadeBy] != madeBy {
-		return nil
+// updateHost gives a Host of ours its credentials. A Host that people made keeps its own.
+func (s *Service) updateHost(ctx context.Context, host *pb.Host, node attachment.Node, given attachment.CHAP) (admission, error) {
+	admitted := admission{host: host.GetMeta().GetName()}
+	if host.GetMeta().GetLabels()[labelMadeBy] != madeBy {
+		return admitted, nil
 	}
-	setCHAP(host.GetSpec(), chap)
-	_, err := s.hosts.UpdateHost(ctx, &pb.UpdateHostRequest{Host: host})
-	return err
+	if given.Own == nil && generation(host) != chapGenerated {
+		if host.GetSpec().GetChap() != nil {
+			return admitted, nil // of a class that names a Secret: the node's sessions have those credentials
+		}
+		return s.updateUnauthenticated(ctx, host, node)
+	}
+	admitted, err := s.authenticate(host, node, given)
+	if err != nil {
+		return admission{}, err
+	}
+	_, err = s.hosts.UpdateHost(ctx, &pb.UpdateHostRequest{Host: host})
+	return admitted, err
 }
 
 func setCHAP(spec *pb.HostSpec, chap attachment.CHAP) {

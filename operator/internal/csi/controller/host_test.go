@@ -27,7 +27,7 @@ func TestAHostThatAResourceKeepsDoesNotStandForANode(t *testing.T) {
 		p.target("csi.g.p.n1", ours, nil) // of the node's volumes before this one
 		p.someonesHost(name, "iqn.after", keptAs(resource))
 		node := attachment.Node{Name: "n1", Initiator: "iqn.after"}
-		_, err := p.service().admit(t.Context(), p.volumes["v"], node, attachment.CHAP{}, false, false)
+		_, _, err := p.service().admit(t.Context(), p.volumes["v"], node, attachment.CHAP{}, false, false)
 		if status.Code(err) != codes.FailedPrecondition {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -43,9 +43,9 @@ func TestAHostThatAResourceKeepsDoesNotStandForANode(t *testing.T) {
 func TestAHostThatPeopleMadeStandsForANode(t *testing.T) {
 	p := publishedPlane(after)
 	p.someonesHost("people", "iqn.after", nil)
-	name, err := p.service().ensureHost(t.Context(), attachment.Node{Name: "n1", Initiator: "iqn.after"}, attachment.CHAP{})
-	if err != nil || name != "people" {
-		t.Errorf("%q, %v", name, err)
+	got, err := p.service().ensureHost(t.Context(), attachment.Node{Name: "n1", Initiator: "iqn.after"}, attachment.CHAP{})
+	if err != nil || got != (admission{host: "people"}) {
+		t.Errorf("%v, %v", got, err)
 	}
 }
 

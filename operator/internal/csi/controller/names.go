@@ -29,7 +29,7 @@ const (
 	// labelShares is of a Target for one volume that several nodes reach: the volume's name, or nobodys.
 	labelShares = attachment.Driver + "/shares"
 	nobodys     = "-"
-	// labelPublished, followed by a hash of a node's id, is of a volume that is published to it; its value is that id.
+	// labelPublished, followed by a hash of a node's id without its key, is of a volume that is published to it; its value is the id.
 	labelPublished = "published." + attachment.Driver + "/"
 	// labelNode is of a Host, and of a Target that one node has: the Kubernetes node.
 	labelNode = attachment.Driver + "/node"
@@ -85,4 +85,6 @@ func publishedTo(labels map[string]string) []string {
 	return nodes
 }
 
-func publishedLabel(node string) string { return labelPublished + hash(node, shortDigits) }
+func publishedLabel(node string) string {
+	return labelPublished + hash(attachment.WithoutKey(node), shortDigits)
+}

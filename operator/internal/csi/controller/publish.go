@@ -51,7 +51,7 @@ func (s *Service) ControllerPublishVolume(ctx context.Context, r *csi.Controller
 	if err != nil {
 		return nil, err
 	}
-	target, err := s.admit(ctx, volume, node, chap, shared, r.GetReadonly())
+	target, admitted, err := s.admit(ctx, volume, node, chap, shared, r.GetReadonly())
 	if err != nil {
 		return nil, err
 	}
@@ -59,44 +59,46 @@ func (s *Service) ControllerPublishVolume(ctx context.Context, r *csi.Controller
 	if err != nil {
 		return nil, err
 	}
+	reached.DriverKey = admitted.driverKey
 	return &csi.ControllerPublishVolumeResponse{PublishContext: reached.Context()}, nil
 }
 
 // admit shows the volume to the node's Host. Where that goes at the same time, with the node's last volume before this one, it is
 // made anew.
 func (s *Service) admit(ctx context.Context, volume *pb.Volume, node attachment.Node, chap attachment.CHAP, shared, readOnly bool,
-) (*pb.Target, error) {
+) (*pb.Target, admission, error) {
 	for range casTries {
-		host, err := s.ensureHost(ctx, node, chap)
+		admitted, err := s.ensureHost(ctx, node, chap)
 		if err != nil {
-			return nil, err
+			return nil, admission{}, err
 		}
-		target, err := s.show(ctx, volume, node, host, shared, readOnly)
+		target, err := s.show(ctx, volume, node, admitted.host, shared, readOnly)
 		if !errors.Is(err, errNoHost) {
-			return target, err
+			return target, admitted, err
 		}
 	}
-	return nil, errNoHost
+	return nil, admission{}, errNoHost
 }
 
 // claim notes on the volume that it is published to a node, unless it is to another one and cannot be shared. Whoever notes it
-// first has it: the note is stored by compare-and-swap. What the node had by an initiator name of before is withdrawn first.
+// first has it: the note is stored by compare-and-swap. What the node had by an initiator name of before is withdrawn first; a node
+// that has announced a key since then keeps what it has.
 func (s *Service) claim(ctx context.Context, name, node string, shared bool) (volume *pb.Volume, err error) {
 	volume, err = s.volume(ctx, name)
 	if err != nil {
 		return nil, err
 	}
-	if !slices.Contains(publishedTo(volume.GetMeta().GetLabels()), node) {
+	if volume.GetMeta().GetLabels()[publishedLabel(node)] == "" {
 		if err := s.withdrawFrom(ctx, volume, node); err != nil {
 			return nil, err
 		}
 	}
 	err = s.relabel(ctx, name, func(labels map[string]string) (bool, error) {
-		nodes := publishedTo(labels)
-		if slices.Contains(nodes, node) {
+		nodes, noted := publishedTo(labels), labels[publishedLabel(node)]
+		if noted == node {
 			return false, nil
 		}
-		if len(nodes) > 0 && !shared {
+		if noted == "" && len(nodes) > 0 && !shared {
 			return false, precondition("volume %s is published to %v, and one node at a time may have it", name, nodes)
 		}
 		labels[publishedLabel(node)] = node

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
+	"sluice.dev/sluice/operator/internal/csi/attachment"
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
@@ -27,8 +28,10 @@ type plane struct {
 	hosts   map[string]*pb.Host
 }
 
+var driverKey, _ = attachment.ParsePrivateKey(attachment.NewPrivateKey())
+
 func (p *plane) service() *Service {
-	return &Service{volumes: p, targets: p, hosts: p, gateways: p, pools: p}
+	return &Service{volumes: p, targets: p, hosts: p, gateways: p, pools: p, key: driverKey}
 }
 
 // found is a copy of an object, or NotFound.
@@ -100,6 +103,17 @@ func (p *plane) DeleteHost(_ context.Context, r *pb.DeleteHostRequest, _ ...grpc
 	}
 	delete(p.hosts, r.GetName())
 	return nil, nil
+}
+
+func (p *plane) CreateHost(_ context.Context, r *pb.CreateHostRequest, _ ...grpc.CallOption) (*pb.CreateHostResponse, error) {
+	r.Host.Meta.Uid = r.GetHost().GetMeta().GetName()
+	p.hosts[r.GetHost().GetMeta().GetName()] = r.GetHost()
+	return &pb.CreateHostResponse{Host: r.GetHost()}, nil
+}
+
+func (p *plane) UpdateHost(_ context.Context, r *pb.UpdateHostRequest, _ ...grpc.CallOption) (*pb.UpdateHostResponse, error) {
+	p.hosts[r.GetHost().GetMeta().GetName()] = r.GetHost()
+	return &pb.UpdateHostResponse{Host: r.GetHost()}, nil
 }
 
 func (p *plane) ListGateways(context.Context, *pb.ListGatewaysRequest, ...grpc.CallOption) (*pb.ListGatewaysResponse, error) {

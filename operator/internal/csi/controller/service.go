@@ -4,6 +4,7 @@ package controller
 
 import (
 	"context"
+	"crypto/ecdh"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc"
@@ -23,11 +24,14 @@ type Service struct {
 	gatewayPools pb.GatewayPoolServiceClient
 	gateways     pb.GatewayServiceClient
 	busy         calls.InProgress
+	// key is the driver's, from which nodes' CHAP secrets are derived.
+	key *ecdh.PrivateKey
 }
 
 // New makes the service; the connection is to a control plane, as a client of role operator.
-func New(connection grpc.ClientConnInterface) *Service {
+func New(connection grpc.ClientConnInterface, key *ecdh.PrivateKey) *Service {
 	return &Service{
+		key:     key,
 		volumes: pb.NewVolumeServiceClient(connection), snapshots: pb.NewSnapshotServiceClient(connection),
 		targets: pb.NewTargetServiceClient(connection), hosts: pb.NewHostServiceClient(connection),
 		pools: pb.NewStoragePoolServiceClient(connection), gatewayPools: pb.NewGatewayPoolServiceClient(connection),

@@ -35,8 +35,14 @@ func measured(registry prometheus.Registerer) grpc.UnaryServerInterceptor {
 	}
 }
 
-// ServeMetrics answers /metrics at an address (host:port) until the context ends. Empty: it does nothing.
-func ServeMetrics(ctx context.Context, address string, registry *prometheus.Registry) error {
+// Page is a further path that is answered beside the metrics.
+type Page struct {
+	Path string
+	Show http.HandlerFunc
+}
+
+// ServeMetrics answers /metrics, and further pages, at an address (host:port) until the context ends. Empty: it does nothing.
+func ServeMetrics(ctx context.Context, address string, registry *prometheus.Registry, pages ...Page) error {
 	if address == "" {
 		return nil
 	}
@@ -46,6 +52,9 @@ func ServeMetrics(ctx context.Context, address string, registry *prometheus.Regi
 	}
 	mux := http.NewServeMux()
 	mux.Handle("/metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	for _, page := range pages {
+		mux.Handle(page.Path, page.Show)
+	}
 	web := &http.Server{Handler: mux, ReadHeaderTimeout: headerBound}
 	context.AfterFunc(ctx, func() { _ = web.Close() })
 	go func() {

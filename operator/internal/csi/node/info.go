@@ -19,9 +19,9 @@ const initiatorFile = "/etc/iscsi/initiatorname.iscsi"
 // initiator is the name that the machine's iscsid logs in with.
 func (s *Service) initiator() (name string, err error) {
 	err = s.host.Do(func() error {
-		text, err := os.ReadFile(initiatorFile)
+		text, err := os.ReadFile(s.initiatorFile)
 		if errors.Is(err, os.ErrNotExist) {
-			return fmt.Errorf("%s is not there: install open-iscsi on the node", initiatorFile)
+			return fmt.Errorf("%s is not there: install open-iscsi on the node", s.initiatorFile)
 		}
 		if err != nil {
 			return err
@@ -42,10 +42,13 @@ func (s *Service) NodeGetInfo(context.Context, *csi.NodeGetInfoRequest) (*csi.No
 	if err != nil {
 		return nil, status.Error(codes.FailedPrecondition, err.Error())
 	}
-	id, err := attachment.Node{Name: s.name, Initiator: initiator}.ID()
+	id, err := s.identify(initiator)
 	if err != nil {
 		return nil, status.Error(codes.FailedPrecondition, err.Error())
 	}
+	s.keys.Lock()
+	s.told = id
+	s.keys.Unlock()
 	return &csi.NodeGetInfoResponse{NodeId: id, MaxVolumesPerNode: maxVolumes,
 		AccessibleTopology: &csi.Topology{Segments: map[string]string{attachment.TopologyKey: s.name}}}, nil
 }

@@ -40,50 +40,9 @@ var settings = [][2]string{
 
 func iscsiadm(arguments ...string) host.Command { return host.New("iscsiadm", arguments...) }
 
-// ask asks a portal which ones the target has now.
-func (s *Service) ask(ctx context.Context, iqn, portal string) []string {
-	ctx, cancel := context.WithTimeout(ctx, discoveryBound)
-	defer cancel()
-	said, err := s.host.Run(ctx, iscsiadm("-m", "discovery", "-t", "sendtargets", "-p", portal, "-o", "nonpersistent"))
-	if err != nil && ctx.Err() == nil {
-		slog.WarnContext(ctx, "a portal does not answer", "portal", portal, "problem", err)
-	}
-	return portalsOf(said, iqn)
-}
-
-// discover asks the portals, all at once; the first answer counts. Where none answers the ones that are known are all there is.
-func (s *Service) discover(ctx context.Context, a attachment.Attachment) []string {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	answers := make(chan []string, len(a.Portals))
-	for _, portal := range a.Portals {
-		go func() { answers <- s.ask(ctx, a.IQN, portal) }()
-	}
-	for range a.Portals {
-		if portals := <-answers; len(portals) > 0 {
-			s.portals.set(a.IQN, len(portals))
-			return portals
-		}
-	}
-	return a.Portals
-}
-
-// portalsOf reads lines as `10.0.0.1:3260,1 iqn.2026-11.dev.sluice:a`.
-func portalsOf(said, iqn string) []string {
-	var portals []string
-	for line := range strings.Lines(said) {
-		address, name, _ := strings.Cut(strings.TrimSpace(line), " ")
-		portal, _, tagged := strings.Cut(address, ",")
-		if name == iqn && tagged && portal != "" && !slices.Contains(portals, portal) {
-			portals = append(portals, portal)
-		}
-	}
-	return portals
-}
-
 // connect logs in to all portals of a target that there is no session with. It is enough that one session is there in the end.
 func (s *Service) connect(ctx context.Context, a attachment.Attachment, chap attachment.CHAP) error {
-	portals := s.discover(ctx, a)
+	portals := s.discover(ctx, a, chap)
 	s.logins.Lock()
 	defer s.logins.Unlock()
 	have, err := s.sessions(a.IQN)
@@ -136,14 +95,8 @@ func (s *Service) login(ctx context.Context, iqn, portal string, chap attachment
 	if _, err := s.host.Run(ctx, iscsiadm(append(slices.Clone(of), "-o", "new")...)); err != nil {
 		return err
 	}
-	update := iscsiadm(append(slices.Clone(of), "-o", "update")...)
-	for _, setting := range append(slices.Clone(settings), credentials(chap)...) {
-		update.Arguments = append(update.Arguments, "-n", setting[0], "-v", setting[1])
-		if strings.HasPrefix(setting[0], "node.session.auth.password") {
-			update.Secret = append(update.Secret, len(update.Arguments)-1)
-		}
-	}
-	if _, err := s.host.Run(ctx, update); err != nil {
+	with := append(slices.Clone(settings), authentication("node.session.auth.", chap)...)
+	if _, err := s.host.Run(ctx, update(of, with)); err != nil {
 		return err
 	}
 	_, err := s.host.Run(ctx, iscsiadm(append(slices.Clone(of), "--login")...))
@@ -153,15 +106,26 @@ func (s *Service) login(ctx context.Context, iqn, portal string, chap attachment
 	return err
 }
 
-func credentials(chap attachment.CHAP) [][2]string {
+// update gives the command that changes settings of a record. Passwords are not logged.
+func update(of []string, settings [][2]string) host.Command {
+	command := iscsiadm(append(slices.Clone(of), "-o", "update")...)
+	for _, setting := range settings {
+		command.Arguments = append(command.Arguments, "-n", setting[0], "-v", setting[1])
+		if strings.Contains(setting[0], ".auth.password") {
+			command.Secret = append(command.Secret, len(command.Arguments)-1)
+		}
+	}
+	return command
+}
+
+// authentication gives settings of a node record or, by another prefix, of a discovery record.
+func authentication(prefix string, chap attachment.CHAP) [][2]string {
 	if chap.Own == nil {
 		return nil
 	}
-	all := [][2]string{{"node.session.auth.authmethod", "CHAP"}, {"node.session.auth.username", chap.Own.User},
-		{"node.session.auth.password", chap.Own.Secret}}
+	all := [][2]string{{prefix + "authmethod", "CHAP"}, {prefix + "username", chap.Own.User}, {prefix + "password", chap.Own.Secret}}
 	if chap.Mutual != nil {
-		all = append(all, [2]string{"node.session.auth.username_in", chap.Mutual.User},
-			[2]string{"node.session.auth.password_in", chap.Mutual.Secret})
+		all = append(all, [2]string{prefix + "username_in", chap.Mutual.User}, [2]string{prefix + "password_in", chap.Mutual.Secret})
 	}
 	return all
 }

@@ -20,8 +20,10 @@ type machine struct {
 	ran   []string
 	// portals of the target, and whether they answer.
 	portals map[string]bool
-	// records are iscsiadm's, by portal.
-	records map[string]map[string]string
+	// records are iscsiadm's, by portal; discoveries are its discovery records.
+	records, discoveries map[string]map[string]string
+	// password that discovery takes; empty: it takes all.
+	password string
 	// instead is done in place of a command whose line holds the key.
 	instead map[string]func(host.Command) (string, error)
 	mounted []mount
@@ -39,7 +41,8 @@ const (
 func newMachine(t *testing.T) *machine {
 	return &machine{kernel: kernel{t: t, root: t.TempDir(), shows: map[int]string{5: naaRight}, sectors: map[int]int{5: sectors}},
 		portals: map[string]bool{one: true, two: true}, records: map[string]map[string]string{},
-		instead: map[string]func(host.Command) (string, error){}}
+		discoveries: map[string]map[string]string{},
+		instead:     map[string]func(host.Command) (string, error){}}
 }
 
 // start makes a plugin of the machine. What one before it has left in the state directory is there.
@@ -50,6 +53,8 @@ func (m *machine) start() *Service {
 		m.t.Fatal(err)
 	}
 	s.sysfs, s.udevData, s.mountTable = m.sys(), filepath.Join(m.root, "udev"), filepath.Join(m.root, "mounts")
+	s.initiatorFile = filepath.Join(m.root, "initiatorname.iscsi")
+	m.put("InitiatorName=iqn.node\n", s.initiatorFile)
 	m.tell()
 	return s
 }
@@ -144,16 +149,19 @@ func (m *machine) iscsiadm(command host.Command) (string, error) {
 		}
 		return ""
 	}
-	portal := after("-p")
+	portal, records := after("-p"), m.records
+	if after("-m") == "discoverydb" {
+		records = m.discoveries
+	}
 	switch {
-	case slices.Contains(line, "sendtargets"):
+	case after("-m") == "discovery", slices.Contains(line, "--discover"):
 		return m.sendTargets(command, portal)
 	case after("-o") == "new":
-		m.records[portal] = map[string]string{}
+		records[portal] = map[string]string{}
 	case after("-o") == "update":
 		for i, word := range line {
 			if word == "-n" {
-				m.records[portal][line[i+1]] = line[i+3]
+				records[portal][line[i+1]] = line[i+3]
 			}
 		}
 	case after("-o") == "show":
@@ -167,6 +175,8 @@ func (m *machine) iscsiadm(command host.Command) (string, error) {
 		if m.logout(after("-T")) == 0 {
 			return "", failed(command, statusNoObject, "No matching sessions found")
 		}
+	case after("-m") == "discoverydb" && after("-o") == "delete":
+		delete(m.discoveries, portal)
 	case after("-o") == "delete":
 		clear(m.records)
 	}
@@ -177,10 +187,18 @@ func (m *machine) sendTargets(command host.Command, portal string) (said string,
 	if !m.portals[portal] {
 		return "", failed(command, 4, "cannot make connection")
 	}
+	if m.password != "" && m.discoveries[portal]["discovery.sendtargets.auth.password"] != m.password {
+		return "", failed(command, 24, "iSCSI login failed due to authorization failure")
+	}
 	for other := range m.portals {
 		said += other + ",1 " + iqn + "\n"
 	}
 	return said, nil
+}
+
+// refuses a command as a target does that refuses a login.
+func (m *machine) refuses(command host.Command) (string, error) {
+	return "", failed(command, 24, "iSCSI login failed due to authorization failure")
 }
 
 func (m *machine) show(command host.Command, portal string) (said string, err error) {
@@ -235,8 +253,8 @@ func (m *machine) commands(part string) (found []string) {
 func (m *machine) nothingLeft() {
 	m.t.Helper()
 	left := slices.Concat(m.glob("class/iscsi_session/*"), m.glob("block/*"))
-	state, _ := filepath.Glob(filepath.Join(m.root, "state/*"))
-	if left = append(left, state...); len(left)+len(m.mounted)+len(m.records) > 0 {
-		m.t.Errorf("left behind: %v, mounts %v, node records %v", left, m.mounted, m.records)
+	state, _ := filepath.Glob(filepath.Join(m.root, "state/*"+suffix))
+	if left = append(left, state...); len(left)+len(m.mounted)+len(m.records)+len(m.discoveries) > 0 {
+		m.t.Errorf("left behind: %v, mounts %v, node records %v, discovery records %v", left, m.mounted, m.records, m.discoveries)
 	}
 }

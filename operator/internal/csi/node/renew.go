@@ -26,7 +26,12 @@ func (s *Service) renew(ctx context.Context, iqn string, refusals map[string]ref
 	var portals []string
 	var asked string
 	for _, one := range loggedIn(have) {
-		if portals = s.ask(ctx, iqn, one.portal); len(portals) > 0 {
+		chap, err := s.recorded(ctx, iqn, one.portal)
+		if err != nil {
+			slog.WarnContext(ctx, "a portal is not asked", "portal", one.portal, "target", iqn, "problem", err)
+			continue
+		}
+		if portals = s.ask(ctx, iqn, one.portal, chap); len(portals) > 0 {
 			asked = one.portal
 			break
 		}

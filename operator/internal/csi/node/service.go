@@ -24,13 +24,18 @@ type Service struct {
 	state *store
 	// Where the kernel and udev show what there is; elsewhere in tests only. The mount table is the calling thread's: it may be
 	// in the machine's namespaces while the process is not.
-	sysfs, udevData, mountTable string
-	busy                        calls.InProgress
+	sysfs, udevData, mountTable, initiatorFile string
+	busy                                       calls.InProgress
 	// logins are of a target at a time one: a logout must not overtake a login.
 	logins sync.Mutex
 	// portals that targets had when they were last asked; asked are targets that Keep shall look at.
 	portals counts
 	asked   chan string
+	// discoveries holds a lock for each portal: open-iscsi has one discovery record of a portal.
+	discoveries sync.Map
+	// keys guards the making of the node's key, and told, the id that kubelet was told last.
+	keys sync.Mutex
+	told string
 }
 
 // New makes the service of a Kubernetes node; state is a directory on the machine that outlives the container.
@@ -40,7 +45,7 @@ func New(name string, machine host.Host, state string) (*Service, error) {
 		return nil, err
 	}
 	return &Service{name: name, host: machine, state: kept, sysfs: "/sys", udevData: "/run/udev/data",
-		mountTable: "/proc/thread-self/mountinfo", asked: make(chan string, maxVolumes)}, nil
+		mountTable: "/proc/thread-self/mountinfo", initiatorFile: initiatorFile, asked: make(chan string, maxVolumes)}, nil
 }
 
 // Works says what keeps the service from working.

@@ -68,7 +68,10 @@ func (s *Service) NodeStageVolume(ctx context.Context, r *csi.NodeStageVolumeReq
 	if err := s.state.put(want); err != nil {
 		return nil, uncertain(fmt.Errorf("state: %w", err))
 	}
-	found, err := s.attach(ctx, want.Attachment, chap)
+	var found *multipathMap
+	if chap, err = s.credentials(want.Attachment, chap); err == nil {
+		found, err = s.attach(ctx, want.Attachment, chap)
+	}
 	if err == nil && !want.Block {
 		mode := r.GetVolumeCapability().GetAccessMode().GetMode()
 		readOnly := slices.Contains(readerModes, mode)

@@ -24,7 +24,7 @@ type record struct {
 	Leaving bool `json:"leaving,omitempty"`
 }
 
-// store is a file for each record. Secrets are not in it: iscsid keeps them, readable by root only.
+// store is a file for each record, and one for the node's key. CHAP secrets are not in it: iscsid keeps them, readable by root only.
 type store struct{ directory string }
 
 const (
@@ -51,7 +51,11 @@ func (s *store) put(r *record) error {
 	if err != nil {
 		return err
 	}
-	final := s.path(r.Volume)
+	return s.write(s.path(r.Volume), text)
+}
+
+// write stores a file durably and whole.
+func (s *store) write(final string, text []byte) error {
 	file, err := os.OpenFile(final+".new", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, fileMode)
 	if err != nil {
 		return err

@@ -1,0 +1,81 @@
+package node
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+
+	"sluice.dev/sluice/operator/internal/csi/attachment"
+)
+
+// ask asks a portal which portals the target has now.
+func (s *Service) ask(ctx context.Context, iqn, portal string, chap attachment.CHAP) []string {
+	ctx, cancel := context.WithTimeout(ctx, discoveryBound)
+	defer cancel()
+	if chap.Own != nil {
+		said, err := s.sendTargets(ctx, portal, chap)
+		if err == nil {
+			return portalsOf(said, iqn)
+		}
+		slog.WarnContext(ctx, "discovery with CHAP failed; trying without, as gateways of earlier releases have it", "portal", portal, "problem", err)
+	}
+	said, err := s.host.Run(ctx, iscsiadm("-m", "discovery", "-t", "sendtargets", "-p", portal, "-o", "nonpersistent"))
+	if err != nil && ctx.Err() == nil {
+		slog.WarnContext(ctx, "a portal does not answer", "portal", portal, "problem", err)
+	}
+	return portalsOf(said, iqn)
+}
+
+// sendTargets discovers with CHAP, which open-iscsi takes from a discovery record only. The record is deleted afterwards.
+func (s *Service) sendTargets(ctx context.Context, portal string, chap attachment.CHAP) (said string, err error) {
+	lock, _ := s.discoveries.LoadOrStore(portal, &sync.Mutex{})
+	lock.(*sync.Mutex).Lock()
+	defer lock.(*sync.Mutex).Unlock()
+	of := []string{"-m", "discoverydb", "-t", "sendtargets", "-p", portal}
+	if _, err := s.host.Run(ctx, iscsiadm(append(slices.Clone(of), "-o", "new")...)); err != nil {
+		return "", err
+	}
+	defer func() {
+		bound, cancel := context.WithTimeout(context.WithoutCancel(ctx), discoveryBound)
+		defer cancel()
+		if _, err := s.host.Run(bound, iscsiadm(append(slices.Clone(of), "-o", "delete")...)); err != nil {
+			slog.WarnContext(ctx, "a discovery record with a secret is left in open-iscsi's database", "portal", portal, "problem", err)
+		}
+	}()
+	if _, err = s.host.Run(ctx, update(of, authentication("discovery.sendtargets.auth.", chap))); err == nil {
+		said, err = s.host.Run(ctx, iscsiadm(append(slices.Clone(of), "-o", "nonpersistent", "--discover")...))
+	}
+	return said, err
+}
+
+// discover asks the portals, all at once; the first answer counts. Where none answers the ones that are known are all there is.
+func (s *Service) discover(ctx context.Context, a attachment.Attachment, chap attachment.CHAP) []string {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	answers := make(chan []string, len(a.Portals))
+	for _, portal := range a.Portals {
+		go func() { answers <- s.ask(ctx, a.IQN, portal, chap) }()
+	}
+	for range a.Portals {
+		if portals := <-answers; len(portals) > 0 {
+			s.portals.set(a.IQN, len(portals))
+			return portals
+		}
+	}
+	return a.Portals
+}
+
+// portalsOf reads lines as `10.0.0.1:3260,1 iqn.2026-11.dev.sluice:a`.
+func portalsOf(said, iqn string) []string {
+	var portals []string
+	for line := range strings.Lines(said) {
+		address, name, _ := strings.Cut(strings.TrimSpace(line), " ")
+		portal, _, tagged := strings.Cut(address, ",")
+		if name == iqn && tagged && portal != "" && !slices.Contains(portals, portal) {
+			portals = append(portals, portal)
+		}
+	}
+	return portals
+}
