@@ -33,7 +33,7 @@ func NewMaintenance(s *store.Store, self ControlPlane) *Maintenance {
 // GetControlPlane implements MaintenanceService.
 func (m *Maintenance) GetControlPlane(context.Context, *pb.GetControlPlaneRequest) (*pb.GetControlPlaneResponse, error) {
 	return &pb.GetControlPlaneResponse{Version: m.self.Version, Replica: m.self.Replica,
-		EmbeddedStore: m.self.EmbeddedStore, Time: timestamppb.Now()}, nil
+		EmbeddedStore: m.self.EmbeddedStore, Time: timestamppb.Now(), SystemId: m.store.SystemID()}, nil
 }
 
 // Backup implements MaintenanceService.

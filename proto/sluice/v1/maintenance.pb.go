@@ -66,7 +66,9 @@ type GetControlPlaneResponse struct {
 	// The store is an etcd inside that replica: there is no other replica to take over.
 	EmbeddedStore bool `protobuf:"varint,3,opt,name=embedded_store,json=embeddedStore,proto3" json:"embedded_store,omitempty"`
 	// The replica's clock.
-	Time          *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=time,proto3" json:"time,omitempty"`
+	Time *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=time,proto3" json:"time,omitempty"`
+	// Names the system whose store this is, a UUID. Gateways refuse a control plane of another system.
+	SystemId      string `protobuf:"bytes,100,opt,name=system_id,json=systemId,proto3" json:"system_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -127,6 +129,13 @@ func (x *GetControlPlaneResponse) GetTime() *timestamppb.Timestamp {
 		return x.Time
 	}
 	return nil
+}
+
+func (x *GetControlPlaneResponse) GetSystemId() string {
+	if x != nil {
+		return x.SystemId
+	}
+	return ""
 }
 
 type BackupRequest struct {
@@ -215,12 +224,13 @@ var File_sluice_v1_maintenance_proto protoreflect.FileDescriptor
 const file_sluice_v1_maintenance_proto_rawDesc = "" +
 	"\n" +
 	"\x1bsluice/v1/maintenance.proto\x12\tsluice.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\x18\n" +
-	"\x16GetControlPlaneRequest\"\xa4\x01\n" +
+	"\x16GetControlPlaneRequest\"\xc1\x01\n" +
 	"\x17GetControlPlaneResponse\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x12\x18\n" +
 	"\areplica\x18\x02 \x01(\tR\areplica\x12%\n" +
 	"\x0eembedded_store\x18\x03 \x01(\bR\rembeddedStore\x12.\n" +
-	"\x04time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\"\x0f\n" +
+	"\x04time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12\x1b\n" +
+	"\tsystem_id\x18d \x01(\tR\bsystemId\"\x0f\n" +
 	"\rBackupRequest\"&\n" +
 	"\x0eBackupResponse\x12\x14\n" +
 	"\x05chunk\x18\x01 \x01(\fR\x05chunk2\xaf\x01\n" +
