@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 )
@@ -14,9 +15,25 @@ import (
 // version is set by the linker.
 var version = "0.1.0"
 
+// endTimeout bounds what a process does after it was asked to stop, or after a part of it failed. Disks that hang exceed it.
+const endTimeout = 20 * time.Second
+
+// endsWithin ends the process when it still runs endTimeout after the context has ended.
+func endsWithin(ctx context.Context) {
+	context.AfterFunc(ctx, func() {
+		time.AfterFunc(endTimeout, func() {
+			fmt.Fprintf(os.Stderr, "sluice-controlplane: not stopped within %s (%v): the process ends all the same; what was acknowledged is stored\n",
+				endTimeout, context.Cause(ctx))
+			os.Exit(1)
+		})
+	})
+}
+
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+	endsWithin(ctx)
 	root := &cobra.Command{
 		Use:           "sluice-controlplane",
 		Short:         "The control plane of Sluice: objects, ownership, failover",

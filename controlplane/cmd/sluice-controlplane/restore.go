@@ -11,7 +11,6 @@ import (
 
 	"github.com/spf13/cobra"
 	clientv3 "go.etcd.io/etcd/client/v3"
-	"go.uber.org/zap"
 
 	"sluice.dev/sluice/controlplane/internal/etcd"
 	"sluice.dev/sluice/controlplane/internal/store"
@@ -31,7 +30,8 @@ func restoreCommand() *cobra.Command {
 			"one of that time. What was changed after the backup is gone: gateways go on serving, and tell the control plane what they " +
 			"own, and none of them shows a LUN as another volume than hosts may still know it for. Numbers of gateways, portal groups and " +
 			"ports go on 4096 above those of the backup, and of every earlier restore that is noted in restored-numbers.json in the " +
-			"directory, or beside the backup, as its name with .restored: keep these.\n\n" +
+			"directory, or beside the backup, as its name with .restored: keep these. The system id of the backup stays; where the backup is older " +
+			"than system ids, the restored store gets the one that " + systemFile + " in the directory names, so that gateways accept it.\n\n" +
 			"An external etcd is restored by its own tools, with all replicas stopped: `etcdutl snapshot restore --mark-compacted " +
 			"--bump-revision=N`, where N is more than all changes since the backup, say the milliseconds since 1970 (`date +%s000`), and the " +
 			"same for all members: with different ones they would never agree. Then this command, with --etcd-endpoints and without --from, " +
@@ -81,16 +81,31 @@ func restoreEmbedded(ctx context.Context, from, directory string, note numbersNo
 	if err := etcd.Restore(from, aside, time.Now()); err != nil {
 		return 0, "", err
 	}
-	embedded, err := etcd.StartEmbedded(ctx, aside, zap.NewNop())
+	embedded, err := etcd.StartEmbedded(ctx, aside, etcd.FatalLog(directory, slog.New(slog.NewTextHandler(os.Stderr, nil))))
 	if err != nil {
 		return 0, "", err
 	}
 	volumes, missing, err = noteRestored(ctx, embedded.Client, earlier, note)
+	if err == nil {
+		err = keepSystem(ctx, embedded.Client, directory)
+	}
 	embedded.Close()
 	if err != nil {
 		return 0, "", err
 	}
 	return volumes, missing, os.Rename(filepath.Join(aside, etcd.Directory), place)
+}
+
+// keepSystem has a restored store be the system that the data directory belongs to, where that is noted.
+func keepSystem(ctx context.Context, client *clientv3.Client, directory string) error {
+	note, err := readSystemNote(directory)
+	if err != nil || note.ID == "" {
+		return err
+	}
+	if err := store.KeepSystem(ctx, client, note.Cluster, note.ID); err != nil {
+		return fmt.Errorf("%w. The expected system is noted in %s", err, systemPath(directory))
+	}
+	return nil
 }
 
 func noteRestored(ctx context.Context, client *clientv3.Client, earlier store.Numbers, note numbersNote) (int, string, error) {
@@ -113,5 +128,8 @@ func (s *settings) restoredOutside(ctx context.Context, note numbersNote) (int, 
 		return 0, "", err
 	}
 	defer closeClient()
+	if err := keepSystem(ctx, client, s.dataDir); err != nil {
+		return 0, "", err
+	}
 	return noteRestored(ctx, client, earlier, note)
 }

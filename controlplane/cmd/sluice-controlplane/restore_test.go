@@ -155,6 +155,9 @@ func TestABackupThatIsBrokenLeavesNothingBehind(t *testing.T) {
 	}
 }
 
+// testKey is of all stores of these tests: a store that was restored is opened with the keys of its backup.
+var testKey = store.GenerateKey("a")
+
 // withStore opens what is in a directory, for as long as something uses it.
 func withStore(t *testing.T, directory string, use func(*store.Store)) {
 	t.Helper()
@@ -163,7 +166,7 @@ func withStore(t *testing.T, directory string, use func(*store.Store)) {
 		t.Fatal(err)
 	}
 	defer embedded.Close()
-	ring, err := store.ParseKeyring(store.GenerateKey("a"))
+	ring, err := store.ParseKeyring(testKey)
 	if err != nil {
 		t.Fatal(err)
 	}

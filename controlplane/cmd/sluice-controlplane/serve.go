@@ -40,6 +40,7 @@ type settings struct {
 	etcdEndpoints                              []string
 	etcdTLS                                    server.Files
 	etcdUser, etcdPasswordFile                 string
+	systemID                                   string
 	logLevel, logFormat                        string
 	blocklistFor                               time.Duration
 }
@@ -59,6 +60,8 @@ func serveCommand() *cobra.Command {
 	flags.StringVar(&s.metrics, "metrics", "127.0.0.1:7461", "host:port of metrics, /healthz and /readyz; empty: none")
 	flags.StringVar(&s.dataDir, "data-dir", "/var/lib/sluice-controlplane", "directory of the embedded etcd and of the generated key")
 	flags.StringVar(&s.cluster, "cluster", "default", "name of the system, where several share an etcd")
+	flags.StringVar(&s.systemID, "system-id", "", "system that the store has to be, as `sluicectl status` shows it; empty: the one that "+
+		systemFile+" in --data-dir names, or any where that is missing")
 	flags.StringVar(&s.keyFile, "key-file", "", "keys that encrypt secrets in the store, newest first; "+
 		"empty: secrets.key in --data-dir, made where it is missing (embedded etcd only)")
 	flags.BoolVar(&s.insecure, "insecure", false, "serve without TLS, on loopback only; everybody there is an administrator")
@@ -93,6 +96,7 @@ func (s *settings) run(ctx context.Context) error {
 	defer collectLess()()
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
+	endsWithin(ctx)
 	client, closeClient, err := s.connect(ctx, stop, log)
 	if err != nil {
 		return err
@@ -102,7 +106,7 @@ func (s *settings) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	kept, err := store.Open(ctx, client, store.Options{Cluster: s.cluster, Keyring: ring, OUI: s.oui})
+	kept, err := s.openStore(ctx, client, ring, log)
 	if err != nil {
 		return err
 	}
@@ -149,9 +153,8 @@ func (s *settings) run(ctx context.Context) error {
 
 // connect gives a client of the embedded or the external etcd. An embedded one that fails stops the process by its cause.
 func (s *settings) connect(ctx context.Context, stop context.CancelCauseFunc, log *slog.Logger) (*clientv3.Client, func(), error) {
-	quiet := zap.NewNop()
 	if len(s.etcdEndpoints) == 0 {
-		embedded, err := etcd.StartEmbedded(ctx, s.dataDir, quiet)
+		embedded, err := etcd.StartEmbedded(ctx, s.dataDir, etcd.FatalLog(s.dataDir, log))
 		if err != nil {
 			return nil, nil, err
 		}
@@ -178,7 +181,7 @@ func (s *settings) connect(ctx context.Context, stop context.CancelCauseFunc, lo
 		}
 		external.TLS = with
 	}
-	client, err := etcd.Connect(ctx, external, quiet)
+	client, err := etcd.Connect(ctx, external, zap.NewNop())
 	if err != nil {
 		return nil, nil, err
 	}
@@ -204,6 +207,26 @@ func (s *settings) keyring(log *slog.Logger) (*store.Keyring, error) {
 		}
 	}
 	return store.ReadKeyring(path)
+}
+
+// openStore opens the store of the right system, and notes in the data directory which one that is.
+func (s *settings) openStore(ctx context.Context, client *clientv3.Client, ring *store.Keyring, log *slog.Logger) (*store.Store, error) {
+	expected, err := s.expectedSystem()
+	if err != nil {
+		return nil, err
+	}
+	kept, err := store.Open(ctx, client, store.Options{Cluster: s.cluster, Keyring: ring, OUI: s.oui, SystemID: expected})
+	if err != nil {
+		return nil, s.wrongSystem(err)
+	}
+	if err := writeSystemNote(s.dataDir, systemNote{s.cluster, kept.SystemID()}); err != nil {
+		if len(s.etcdEndpoints) == 0 {
+			return nil, fmt.Errorf("which system the data directory belongs to could not be noted: %w", err)
+		}
+		log.Info("the system can't be noted in --data-dir, so this replica accepts any: give it a directory that it may write, or --system-id",
+			"system", kept.SystemID(), "problem", err)
+	}
+	return kept, nil
 }
 
 func (s *settings) api(kept *store.Store, beside *parts, log *slog.Logger, registry prometheus.Registerer,

@@ -145,6 +145,9 @@ func (o *overview) controlText() string {
 	if o.ControlPlane["embeddedStore"] == true {
 		text += ", store inside"
 	}
+	if id, known := o.ControlPlane["systemId"]; known {
+		text += fmt.Sprintf(", system %v", id)
+	}
 	return text
 }
 

@@ -45,7 +45,7 @@ func NewMaintenance(s *store.Store, self ControlPlane) *Maintenance {
 // GetControlPlane implements MaintenanceService.
 func (m *Maintenance) GetControlPlane(context.Context, *pb.GetControlPlaneRequest) (*pb.GetControlPlaneResponse, error) {
 	response := &pb.GetControlPlaneResponse{Version: m.self.Version, Replica: m.self.Replica,
-		EmbeddedStore: m.self.EmbeddedStore, Time: timestamppb.Now()}
+		EmbeddedStore: m.self.EmbeddedStore, Time: timestamppb.Now(), SystemId: m.store.SystemID()}
 	if m.self.Certificates != nil {
 		for _, certificate := range m.self.Certificates() {
 			response.Certificates = append(response.Certificates, &pb.CertificateExpiry{

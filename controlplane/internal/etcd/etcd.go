@@ -42,6 +42,8 @@ const (
 // Embedded is an etcd of one member in this process.
 type Embedded struct {
 	server *embed.Etcd
+	// lock of the data directory, held until Close.
+	lock *os.File
 	// tended ends once nobody tends it any more; stop asks for that.
 	tended sync.WaitGroup
 	stop   chan struct{}
@@ -50,7 +52,8 @@ type Embedded struct {
 }
 
 // StartEmbedded runs an etcd whose data is in a directory that it makes if need be. Only this process
-// reaches it. Errors name the directory, and say when another process holds it.
+// reaches it. Errors name the directory; DirectoryInUseError: another process uses it. When the context ends before etcd is
+// ready, it returns at once; the caller then ends the process.
 func StartEmbedded(ctx context.Context, directory string, log *zap.Logger) (*Embedded, error) {
 	return start(ctx, directory, log, quotaBytes)
 }
@@ -59,6 +62,40 @@ func start(ctx context.Context, directory string, log *zap.Logger, quota int64) 
 	if err := os.MkdirAll(directory, 0o700); err != nil {
 		return nil, fmt.Errorf("embedded etcd: %w", err)
 	}
+	lock, err := lockDirectory(directory)
+	if err != nil {
+		return nil, fmt.Errorf("embedded etcd: %w", err)
+	}
+	e, err := startLocked(ctx, directory, log, quota)
+	if err != nil {
+		_ = lock.Close()
+		return nil, fmt.Errorf("embedded etcd in %s: %w", directory, err)
+	}
+	e.lock = lock
+	return e, nil
+}
+
+func startLocked(ctx context.Context, directory string, log *zap.Logger, quota int64) (*Embedded, error) {
+	server, err := startServer(ctx, embeddedConfig(directory, log, quota))
+	if err != nil {
+		return nil, err
+	}
+	timer := time.NewTimer(startTimeout)
+	defer timer.Stop()
+	select {
+	case <-server.Server.ReadyNotify():
+		return &Embedded{server: server, stop: make(chan struct{}), Client: v3client.New(server.Server)}, nil
+	case err = <-server.Err():
+	case <-ctx.Done():
+		err = context.Cause(ctx)
+	case <-timer.C:
+		err = fmt.Errorf("not ready within %s: see whether the disk is well (the kernel's log)", startTimeout)
+	}
+	server.Close()
+	return nil, err
+}
+
+func embeddedConfig(directory string, log *zap.Logger, quota int64) *embed.Config {
 	config := embed.NewConfig()
 	config.Name = memberName
 	config.Dir = filepath.Join(directory, Directory)
@@ -68,27 +105,35 @@ func start(ctx context.Context, directory string, log *zap.Logger, quota int64) 
 	config.AutoCompactionMode = "periodic"
 	config.AutoCompactionRetention = historyKept.String()
 	config.ZapLoggerBuilder = embed.NewZapLoggerBuilder(log)
-	// It listens nowhere: whoever could connect could read and change everything.
+	// It listens nowhere: a client that could connect could read and change everything.
 	config.ListenClientUrls, config.ListenPeerUrls = nil, nil
 	config.InitialCluster = config.Name + "=" + config.AdvertisePeerUrls[0].String()
+	return config
+}
 
-	server, err := embed.StartEtcd(config)
-	if err != nil {
-		return nil, fmt.Errorf("embedded etcd in %s: %w", directory, err)
+// startServer is embed.StartEtcd for a caller that may have to stop: etcd reads its files without regard to any context. A server that
+// starts after the context has ended is closed again.
+func startServer(ctx context.Context, config *embed.Config) (*embed.Etcd, error) {
+	type result struct {
+		server *embed.Etcd
+		err    error
 	}
-	timer := time.NewTimer(startTimeout)
-	defer timer.Stop()
+	started := make(chan result, 1)
+	go func() {
+		server, err := embed.StartEtcd(config)
+		started <- result{server, err}
+	}()
 	select {
-	case <-server.Server.ReadyNotify():
-		return &Embedded{server: server, stop: make(chan struct{}), Client: v3client.New(server.Server)}, nil
-	case err = <-server.Err():
+	case r := <-started:
+		return r.server, r.err
 	case <-ctx.Done():
-		err = ctx.Err()
-	case <-timer.C:
-		err = fmt.Errorf("not ready within %s; does another process use the directory?", startTimeout)
+		go func() {
+			if r := <-started; r.err == nil {
+				r.server.Close()
+			}
+		}()
+		return nil, context.Cause(ctx)
 	}
-	server.Close()
-	return nil, fmt.Errorf("embedded etcd in %s: %w", directory, err)
 }
 
 // Failed tells when the etcd has stopped by itself, and why.
@@ -100,6 +145,7 @@ func (e *Embedded) Close() {
 	e.tended.Wait()
 	_ = e.Client.Close() // only says that its context was cancelled
 	e.server.Close()
+	_ = e.lock.Close() // frees it
 }
 
 // External says how to reach an etcd cluster.

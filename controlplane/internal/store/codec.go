@@ -51,5 +51,9 @@ func (c *Collection[T]) decode(key string, value []byte, version int64) (T, erro
 
 // place binds a secret to its object: copied to another, it does not open.
 func place(object model.Object, index int) string {
-	return fmt.Sprintf("%s/%s/%d", object.Kind(), object.Metadata().UID, index)
+	return placeOf(object.Kind(), object.Metadata().UID, index)
+}
+
+func placeOf(kind model.Kind, uid string, index int) string {
+	return fmt.Sprintf("%s/%s/%d", kind, uid, index)
 }

@@ -66,9 +66,9 @@ func rings(t *testing.T, texts ...string) []*store.Keyring {
 }
 
 func TestForwardingKeysOutliveTheKeyThatTheyWereEncryptedWith(t *testing.T) {
-	f := open(t)
 	old, next := store.GenerateKey("old"), store.GenerateKey("new")
 	all := rings(t, old, old+next, next+old, next)
+	f := openWith(t, all[0])
 	first, err := f.reopen(all[0]).RotateForwardingKeys(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -85,9 +85,9 @@ func TestForwardingKeysOutliveTheKeyThatTheyWereEncryptedWith(t *testing.T) {
 }
 
 func TestForwardingKeysAreStoredAnewOnceForAnotherKeyAndNotAgain(t *testing.T) {
-	f := open(t)
 	old, next := store.GenerateKey("old"), store.GenerateKey("new")
 	all := rings(t, old, next+old)
+	f := openWith(t, all[0])
 	if _, err := f.reopen(all[0]).RotateForwardingKeys(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -109,9 +109,10 @@ func TestForwardingKeysAreStoredAnewOnceForAnotherKeyAndNotAgain(t *testing.T) {
 }
 
 func TestAKeyThatIsTakenOutTooEarlyIsNamedWithTheMend(t *testing.T) {
-	f := open(t)
 	old, next := store.GenerateKey("old"), store.GenerateKey("new")
 	all := rings(t, old, next+old, next)
+	f := openWith(t, all[0])
+	forgotten := f.Store // a replica that runs on with the old key file
 	if _, err := f.reopen(all[0]).RotateForwardingKeys(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -130,7 +131,7 @@ func TestAKeyThatIsTakenOutTooEarlyIsNamedWithTheMend(t *testing.T) {
 	if _, err := shared.Client.Delete(t.Context(), "/sluice/"+f.name+"/forwarding-keys"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.reopen(all[0]).RotateForwardingKeys(t.Context()); err != nil { // a replica that was forgotten
+	if _, err := forgotten.RotateForwardingKeys(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	_, err := replica.RotateForwardingKeys(t.Context())

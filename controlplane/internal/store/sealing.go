@@ -33,44 +33,15 @@ func (e *MissingKeysError) Error() string {
 		all = append(all, fmt.Sprintf("%s encrypted with key %q", named, id))
 	}
 	return "the key file lacks keys that secrets in the store are encrypted with: " + strings.Join(all, "; ") +
-		": " + putKeyBack
+		": " + putKeyBack + ". Where the file is another system's, give this replica the key file of the others"
 }
 
 // putKeyBack is the mend where a key is missing.
 const putKeyBack = "put its line back into the key file, behind the others; it can go once nothing is encrypted with it any more " +
 	"(`sluice-controlplane key --help` tells how)"
 
-// checkKeys says by a MissingKeysError where a secret's key is gone. One is enough for no replica to tell gateways anything, so it is
-// looked for before one serves: that ends the roll-out of a key file whose old key was taken out too early at its first replica.
-func (s *Store) checkKeys(ctx context.Context) error {
-	missing := map[string][]string{}
-	look := func(name string, secrets ...sealed) {
-		for _, secret := range secrets {
-			if secret.Key != "" && s.keyring.aead[secret.Key] == nil && !slices.Contains(missing[secret.Key], name) {
-				missing[secret.Key] = append(missing[secret.Key], name)
-			}
-		}
-	}
-	for _, kind := range []model.Kind{model.KindHost, model.KindStoragePool} {
-		if err := s.eachSealed(ctx, kind, look); err != nil {
-			return err
-		}
-	}
-	keys, _, err := s.storedKeys(ctx)
-	if err != nil {
-		return err
-	}
-	for _, key := range keys {
-		look("the forwarding keys", key.Key)
-	}
-	if len(missing) > 0 {
-		return &MissingKeysError{missing}
-	}
-	return nil
-}
-
-// eachSealed tells the secrets of every object of a kind, as they are stored.
-func (s *Store) eachSealed(ctx context.Context, kind model.Kind, tell func(name string, secrets ...sealed)) error {
+// eachSealed gives the secrets of every object of a kind, as they are stored, with what people call the object and with its uid.
+func (s *Store) eachSealed(ctx context.Context, kind model.Kind, tell func(name, uid string, secrets ...sealed)) error {
 	prefix := s.prefix + "objects/" + string(kind) + "/"
 	from, end := prefix, clientv3.GetPrefixRangeEnd(prefix)
 	for {
@@ -80,12 +51,16 @@ func (s *Store) eachSealed(ctx context.Context, kind model.Kind, tell func(name 
 		}
 		for _, kv := range got.Kvs {
 			var kept struct {
+				Object struct {
+					Meta model.Meta `json:"meta"`
+				} `json:"object"`
 				Secrets []sealed `json:"secrets"`
 			}
 			if err := json.Unmarshal(kv.Value, &kept); err != nil {
 				return fmt.Errorf("%s in the store: %w", kv.Key, err)
 			}
-			tell(string(kind)+" "+strings.TrimPrefix(string(kv.Key), prefix), kept.Secrets...)
+			name := string(kind) + " " + strings.TrimPrefix(string(kv.Key), prefix)
+			tell(name, kept.Object.Meta.UID, kept.Secrets...)
 			from = string(kv.Key) + "\x00"
 		}
 		if !got.More {

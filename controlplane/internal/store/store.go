@@ -23,6 +23,7 @@ type Store struct {
 	keyring *Keyring
 	now     Clock
 	oui     uint32
+	system  string
 
 	Volumes      *Collection[*model.Volume]
 	Targets      *Collection[*model.Target]
@@ -44,10 +45,12 @@ type Options struct {
 	Now Clock
 	// OUI is the IEEE company id for device identities of new volumes, or 0.
 	OUI uint32
+	// SystemID is the system that the store has to be, empty: any. A store without an id gets one only where this is empty.
+	SystemID string
 }
 
 // Open binds a store to an etcd and makes sure that the layout there is one this program knows; it
-// migrates an older one. The client stays the caller's. Errors: SchemaError, MissingKeysError.
+// migrates an older one. The client stays the caller's. Errors: SchemaError, WrongSystemError, MissingKeysError, WrongKeyError.
 func Open(ctx context.Context, client *clientv3.Client, options Options) (*Store, error) {
 	if options.Keyring == nil {
 		return nil, errors.New("a store needs a keyring: secrets are not kept in the clear")
@@ -56,7 +59,13 @@ func Open(ctx context.Context, client *clientv3.Client, options Options) (*Store
 	if err != nil {
 		return nil, err
 	}
+	if err := s.checkSystem(ctx, options.SystemID); err != nil {
+		return nil, err
+	}
 	if err := s.checkKeys(ctx); err != nil {
+		return nil, err
+	}
+	if err := s.initSystem(ctx, ""); err != nil {
 		return nil, err
 	}
 	return s, nil

@@ -53,6 +53,12 @@ func open(t *testing.T) *fixture {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return openWith(t, ring)
+}
+
+// openWith opens a store of its own whose first key file is this one.
+func openWith(t *testing.T, ring *store.Keyring) *fixture {
+	t.Helper()
 	f := &fixture{t: t, clock: &clock{at: time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)}, ring: ring,
 		name: "t-" + model.NewUID()}
 	f.Store = f.reopen(ring)

@@ -352,6 +352,7 @@ type ConnectRequest struct {
 	//	*ConnectRequest_ReservationLoad
 	//	*ConnectRequest_JobResult
 	//	*ConnectRequest_RadosClientCommit
+	//	*ConnectRequest_Ready
 	Message       isConnectRequest_Message `protobuf_oneof:"message"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -493,6 +494,15 @@ func (x *ConnectRequest) GetRadosClientCommit() *RadosClientCommit {
 	return nil
 }
 
+func (x *ConnectRequest) GetReady() *StreamReady {
+	if x != nil {
+		if x, ok := x.Message.(*ConnectRequest_Ready); ok {
+			return x.Ready
+		}
+	}
+	return nil
+}
+
 type isConnectRequest_Message interface {
 	isConnectRequest_Message()
 }
@@ -541,6 +551,10 @@ type ConnectRequest_RadosClientCommit struct {
 	RadosClientCommit *RadosClientCommit `protobuf:"bytes,11,opt,name=rados_client_commit,json=radosClientCommit,proto3,oneof"`
 }
 
+type ConnectRequest_Ready struct {
+	Ready *StreamReady `protobuf:"bytes,100,opt,name=ready,proto3,oneof"`
+}
+
 func (*ConnectRequest_Hello) isConnectRequest_Message() {}
 
 func (*ConnectRequest_Ack) isConnectRequest_Message() {}
@@ -562,6 +576,8 @@ func (*ConnectRequest_ReservationLoad) isConnectRequest_Message() {}
 func (*ConnectRequest_JobResult) isConnectRequest_Message() {}
 
 func (*ConnectRequest_RadosClientCommit) isConnectRequest_Message() {}
+
+func (*ConnectRequest_Ready) isConnectRequest_Message() {}
 
 // ConnectResponse is one message to the gateway.
 type ConnectResponse struct {
@@ -762,8 +778,13 @@ type StreamHello struct {
 	// replica knows that version, deltas follow instead of a snapshot.
 	HeldVersion uint64 `protobuf:"varint,10,opt,name=held_version,json=heldVersion,proto3" json:"held_version,omitempty"`
 	HeldDigest  []byte `protobuf:"bytes,11,opt,name=held_digest,json=heldDigest,proto3" json:"held_digest,omitempty"`
-	// What it can do: `local`, `rbd`, `reflink`.
-	Capabilities  []string `protobuf:"bytes,12,rep,name=capabilities,proto3" json:"capabilities,omitempty"`
+	// What it can do: `local`, `rbd`, `reflink`; `ready`: it answers a welcome that asks for it by StreamReady.
+	Capabilities []string `protobuf:"bytes,12,rep,name=capabilities,proto3" json:"capabilities,omitempty"`
+	// System that the gateway belongs to, as a control plane named it before; empty: none yet. A control plane of another system
+	// refuses the gateway.
+	SystemId string `protobuf:"bytes,100,opt,name=system_id,json=systemId,proto3" json:"system_id,omitempty"`
+	// Count of the volumes in the desired state that the gateway holds.
+	KnownVolumes  uint32 `protobuf:"varint,101,opt,name=known_volumes,json=knownVolumes,proto3" json:"known_volumes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -882,6 +903,20 @@ func (x *StreamHello) GetCapabilities() []string {
 	return nil
 }
 
+func (x *StreamHello) GetSystemId() string {
+	if x != nil {
+		return x.SystemId
+	}
+	return ""
+}
+
+func (x *StreamHello) GetKnownVolumes() uint32 {
+	if x != nil {
+		return x.KnownVolumes
+	}
+	return 0
+}
+
 // StreamWelcome answers.
 type StreamWelcome struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -891,7 +926,14 @@ type StreamWelcome struct {
 	// How often the gateway shall send a heartbeat, in milliseconds, 100…10000.
 	HeartbeatIntervalMs uint32 `protobuf:"varint,3,opt,name=heartbeat_interval_ms,json=heartbeatIntervalMs,proto3" json:"heartbeat_interval_ms,omitempty"`
 	// Which replica it talks to, for logs.
-	Replica       string `protobuf:"bytes,4,opt,name=replica,proto3" json:"replica,omitempty"`
+	Replica string `protobuf:"bytes,4,opt,name=replica,proto3" json:"replica,omitempty"`
+	// System of the control plane, a UUID. A gateway that belongs to another one ends the stream, and serves on as before. Empty: a
+	// control plane of a release without system ids.
+	SystemId string `protobuf:"bytes,100,opt,name=system_id,json=systemId,proto3" json:"system_id,omitempty"`
+	// The process is not the gateway yet. It answers by StreamReady, and becomes the gateway only if it can listen where it shall.
+	AwaitsReady bool `protobuf:"varint,101,opt,name=awaits_ready,json=awaitsReady,proto3" json:"awaits_ready,omitempty"`
+	// Addresses that the gateway shall listen on, host:port: its portals and its forwarding port. With awaits_ready only.
+	Listen        []string `protobuf:"bytes,102,rep,name=listen,proto3" json:"listen,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -954,6 +996,74 @@ func (x *StreamWelcome) GetReplica() string {
 	return ""
 }
 
+func (x *StreamWelcome) GetSystemId() string {
+	if x != nil {
+		return x.SystemId
+	}
+	return ""
+}
+
+func (x *StreamWelcome) GetAwaitsReady() bool {
+	if x != nil {
+		return x.AwaitsReady
+	}
+	return false
+}
+
+func (x *StreamWelcome) GetListen() []string {
+	if x != nil {
+		return x.Listen
+	}
+	return nil
+}
+
+// StreamReady answers a welcome with awaits_ready. A second process of one gateway finds the ports in use by the first one: then it
+// does not become the gateway, owns nothing, and connects again later.
+type StreamReady struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Addresses of the welcome that another process listens on, host:port; empty: none, the process can be the gateway. At most 17.
+	InUse         []string `protobuf:"bytes,1,rep,name=in_use,json=inUse,proto3" json:"in_use,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StreamReady) Reset() {
+	*x = StreamReady{}
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StreamReady) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StreamReady) ProtoMessage() {}
+
+func (x *StreamReady) ProtoReflect() protoreflect.Message {
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StreamReady.ProtoReflect.Descriptor instead.
+func (*StreamReady) Descriptor() ([]byte, []int) {
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *StreamReady) GetInUse() []string {
+	if x != nil {
+		return x.InUse
+	}
+	return nil
+}
+
 // StreamGoodbye: the replica stops; nothing is wrong. Connect to another one.
 type StreamGoodbye struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -964,7 +1074,7 @@ type StreamGoodbye struct {
 
 func (x *StreamGoodbye) Reset() {
 	*x = StreamGoodbye{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[4]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -976,7 +1086,7 @@ func (x *StreamGoodbye) String() string {
 func (*StreamGoodbye) ProtoMessage() {}
 
 func (x *StreamGoodbye) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[4]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -989,7 +1099,7 @@ func (x *StreamGoodbye) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StreamGoodbye.ProtoReflect.Descriptor instead.
 func (*StreamGoodbye) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{4}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *StreamGoodbye) GetReason() string {
@@ -1018,7 +1128,7 @@ type StreamUpdate struct {
 
 func (x *StreamUpdate) Reset() {
 	*x = StreamUpdate{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[5]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1030,7 +1140,7 @@ func (x *StreamUpdate) String() string {
 func (*StreamUpdate) ProtoMessage() {}
 
 func (x *StreamUpdate) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[5]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1043,7 +1153,7 @@ func (x *StreamUpdate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StreamUpdate.ProtoReflect.Descriptor instead.
 func (*StreamUpdate) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{5}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *StreamUpdate) GetVersion() uint64 {
@@ -1100,7 +1210,7 @@ type ObjectKey struct {
 
 func (x *ObjectKey) Reset() {
 	*x = ObjectKey{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[6]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1112,7 +1222,7 @@ func (x *ObjectKey) String() string {
 func (*ObjectKey) ProtoMessage() {}
 
 func (x *ObjectKey) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[6]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1125,7 +1235,7 @@ func (x *ObjectKey) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ObjectKey.ProtoReflect.Descriptor instead.
 func (*ObjectKey) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{6}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *ObjectKey) GetKind() ObjectKind {
@@ -1166,7 +1276,7 @@ type DesiredObject struct {
 
 func (x *DesiredObject) Reset() {
 	*x = DesiredObject{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[7]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1178,7 +1288,7 @@ func (x *DesiredObject) String() string {
 func (*DesiredObject) ProtoMessage() {}
 
 func (x *DesiredObject) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[7]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1191,7 +1301,7 @@ func (x *DesiredObject) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DesiredObject.ProtoReflect.Descriptor instead.
 func (*DesiredObject) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{7}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *DesiredObject) GetObject() isDesiredObject_Object {
@@ -1338,13 +1448,16 @@ type DesiredSettings struct {
 	Gateway          string `protobuf:"bytes,4,opt,name=gateway,proto3" json:"gateway,omitempty"`
 	Number           uint32 `protobuf:"varint,5,opt,name=number,proto3" json:"number,omitempty"`
 	ForwardingListen string `protobuf:"bytes,6,opt,name=forwarding_listen,json=forwardingListen,proto3" json:"forwarding_listen,omitempty"`
-	unknownFields    protoimpl.UnknownFields
-	sizeCache        protoimpl.SizeCache
+	// System that this gateway belongs to from now on, a UUID; it keeps it with its state. Empty: a control plane of a release without
+	// system ids.
+	SystemId      string `protobuf:"bytes,100,opt,name=system_id,json=systemId,proto3" json:"system_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *DesiredSettings) Reset() {
 	*x = DesiredSettings{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[8]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1356,7 +1469,7 @@ func (x *DesiredSettings) String() string {
 func (*DesiredSettings) ProtoMessage() {}
 
 func (x *DesiredSettings) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[8]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1369,7 +1482,7 @@ func (x *DesiredSettings) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DesiredSettings.ProtoReflect.Descriptor instead.
 func (*DesiredSettings) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{8}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *DesiredSettings) GetClusterId() string {
@@ -1414,6 +1527,13 @@ func (x *DesiredSettings) GetForwardingListen() string {
 	return ""
 }
 
+func (x *DesiredSettings) GetSystemId() string {
+	if x != nil {
+		return x.SystemId
+	}
+	return ""
+}
+
 // ForwardingKey authenticates gateways to each other, both ways (CHAP with SHA-256).
 type ForwardingKey struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1426,7 +1546,7 @@ type ForwardingKey struct {
 
 func (x *ForwardingKey) Reset() {
 	*x = ForwardingKey{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[9]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1438,7 +1558,7 @@ func (x *ForwardingKey) String() string {
 func (*ForwardingKey) ProtoMessage() {}
 
 func (x *ForwardingKey) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[9]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1451,7 +1571,7 @@ func (x *ForwardingKey) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardingKey.ProtoReflect.Descriptor instead.
 func (*ForwardingKey) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{9}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ForwardingKey) GetId() string {
@@ -1482,7 +1602,7 @@ type DesiredListener struct {
 
 func (x *DesiredListener) Reset() {
 	*x = DesiredListener{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[10]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1494,7 +1614,7 @@ func (x *DesiredListener) String() string {
 func (*DesiredListener) ProtoMessage() {}
 
 func (x *DesiredListener) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[10]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1507,7 +1627,7 @@ func (x *DesiredListener) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DesiredListener.ProtoReflect.Descriptor instead.
 func (*DesiredListener) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{10}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *DesiredListener) GetPortalGroupTag() uint32 {
@@ -1553,7 +1673,7 @@ type DesiredPeer struct {
 
 func (x *DesiredPeer) Reset() {
 	*x = DesiredPeer{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[11]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1565,7 +1685,7 @@ func (x *DesiredPeer) String() string {
 func (*DesiredPeer) ProtoMessage() {}
 
 func (x *DesiredPeer) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[11]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1578,7 +1698,7 @@ func (x *DesiredPeer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DesiredPeer.ProtoReflect.Descriptor instead.
 func (*DesiredPeer) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{11}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *DesiredPeer) GetNumber() uint32 {
@@ -1633,7 +1753,7 @@ type DesiredPool struct {
 
 func (x *DesiredPool) Reset() {
 	*x = DesiredPool{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[12]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1645,7 +1765,7 @@ func (x *DesiredPool) String() string {
 func (*DesiredPool) ProtoMessage() {}
 
 func (x *DesiredPool) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[12]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1658,7 +1778,7 @@ func (x *DesiredPool) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DesiredPool.ProtoReflect.Descriptor instead.
 func (*DesiredPool) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{12}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *DesiredPool) GetUid() string {
@@ -1729,7 +1849,7 @@ type DesiredLocalPool struct {
 
 func (x *DesiredLocalPool) Reset() {
 	*x = DesiredLocalPool{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[13]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1741,7 +1861,7 @@ func (x *DesiredLocalPool) String() string {
 func (*DesiredLocalPool) ProtoMessage() {}
 
 func (x *DesiredLocalPool) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[13]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1754,7 +1874,7 @@ func (x *DesiredLocalPool) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DesiredLocalPool.ProtoReflect.Descriptor instead.
 func (*DesiredLocalPool) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{13}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *DesiredLocalPool) GetNode() string {
@@ -1792,7 +1912,7 @@ type DesiredRbdPool struct {
 
 func (x *DesiredRbdPool) Reset() {
 	*x = DesiredRbdPool{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[14]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1804,7 +1924,7 @@ func (x *DesiredRbdPool) String() string {
 func (*DesiredRbdPool) ProtoMessage() {}
 
 func (x *DesiredRbdPool) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[14]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1817,7 +1937,7 @@ func (x *DesiredRbdPool) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DesiredRbdPool.ProtoReflect.Descriptor instead.
 func (*DesiredRbdPool) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{14}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *DesiredRbdPool) GetMonitors() []string {
@@ -1898,7 +2018,7 @@ type DesiredVolume struct {
 
 func (x *DesiredVolume) Reset() {
 	*x = DesiredVolume{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[15]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1910,7 +2030,7 @@ func (x *DesiredVolume) String() string {
 func (*DesiredVolume) ProtoMessage() {}
 
 func (x *DesiredVolume) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[15]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1923,7 +2043,7 @@ func (x *DesiredVolume) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DesiredVolume.ProtoReflect.Descriptor instead.
 func (*DesiredVolume) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{15}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *DesiredVolume) GetUid() string {
@@ -2051,7 +2171,7 @@ type DesiredQos struct {
 
 func (x *DesiredQos) Reset() {
 	*x = DesiredQos{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[16]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2063,7 +2183,7 @@ func (x *DesiredQos) String() string {
 func (*DesiredQos) ProtoMessage() {}
 
 func (x *DesiredQos) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[16]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2076,7 +2196,7 @@ func (x *DesiredQos) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DesiredQos.ProtoReflect.Descriptor instead.
 func (*DesiredQos) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{16}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *DesiredQos) GetIops() int64 {
@@ -2127,7 +2247,7 @@ type DesiredHost struct {
 
 func (x *DesiredHost) Reset() {
 	*x = DesiredHost{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[17]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2139,7 +2259,7 @@ func (x *DesiredHost) String() string {
 func (*DesiredHost) ProtoMessage() {}
 
 func (x *DesiredHost) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[17]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2152,7 +2272,7 @@ func (x *DesiredHost) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DesiredHost.ProtoReflect.Descriptor instead.
 func (*DesiredHost) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{17}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *DesiredHost) GetUid() string {
@@ -2209,7 +2329,7 @@ type DesiredChap struct {
 
 func (x *DesiredChap) Reset() {
 	*x = DesiredChap{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[18]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2221,7 +2341,7 @@ func (x *DesiredChap) String() string {
 func (*DesiredChap) ProtoMessage() {}
 
 func (x *DesiredChap) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[18]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2234,7 +2354,7 @@ func (x *DesiredChap) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DesiredChap.ProtoReflect.Descriptor instead.
 func (*DesiredChap) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{18}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *DesiredChap) GetUsername() string {
@@ -2266,7 +2386,7 @@ type DesiredTarget struct {
 
 func (x *DesiredTarget) Reset() {
 	*x = DesiredTarget{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[19]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2278,7 +2398,7 @@ func (x *DesiredTarget) String() string {
 func (*DesiredTarget) ProtoMessage() {}
 
 func (x *DesiredTarget) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[19]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2291,7 +2411,7 @@ func (x *DesiredTarget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DesiredTarget.ProtoReflect.Descriptor instead.
 func (*DesiredTarget) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{19}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *DesiredTarget) GetIqn() string {
@@ -2333,7 +2453,7 @@ type DesiredLun struct {
 
 func (x *DesiredLun) Reset() {
 	*x = DesiredLun{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[20]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2345,7 +2465,7 @@ func (x *DesiredLun) String() string {
 func (*DesiredLun) ProtoMessage() {}
 
 func (x *DesiredLun) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[20]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2358,7 +2478,7 @@ func (x *DesiredLun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DesiredLun.ProtoReflect.Descriptor instead.
 func (*DesiredLun) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{20}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *DesiredLun) GetId() uint32 {
@@ -2399,7 +2519,7 @@ type DesiredAccess struct {
 
 func (x *DesiredAccess) Reset() {
 	*x = DesiredAccess{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[21]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2411,7 +2531,7 @@ func (x *DesiredAccess) String() string {
 func (*DesiredAccess) ProtoMessage() {}
 
 func (x *DesiredAccess) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[21]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2424,7 +2544,7 @@ func (x *DesiredAccess) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DesiredAccess.ProtoReflect.Descriptor instead.
 func (*DesiredAccess) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{21}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *DesiredAccess) GetHostUid() string {
@@ -2467,7 +2587,7 @@ type DesiredPort struct {
 
 func (x *DesiredPort) Reset() {
 	*x = DesiredPort{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[22]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2479,7 +2599,7 @@ func (x *DesiredPort) String() string {
 func (*DesiredPort) ProtoMessage() {}
 
 func (x *DesiredPort) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[22]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2492,7 +2612,7 @@ func (x *DesiredPort) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DesiredPort.ProtoReflect.Descriptor instead.
 func (*DesiredPort) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{22}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *DesiredPort) GetGateway() uint32 {
@@ -2528,7 +2648,7 @@ type StreamAck struct {
 
 func (x *StreamAck) Reset() {
 	*x = StreamAck{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[23]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2540,7 +2660,7 @@ func (x *StreamAck) String() string {
 func (*StreamAck) ProtoMessage() {}
 
 func (x *StreamAck) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[23]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2553,7 +2673,7 @@ func (x *StreamAck) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StreamAck.ProtoReflect.Descriptor instead.
 func (*StreamAck) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{23}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *StreamAck) GetVersion() uint64 {
@@ -2580,7 +2700,7 @@ type ObjectRefusal struct {
 
 func (x *ObjectRefusal) Reset() {
 	*x = ObjectRefusal{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[24]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2592,7 +2712,7 @@ func (x *ObjectRefusal) String() string {
 func (*ObjectRefusal) ProtoMessage() {}
 
 func (x *ObjectRefusal) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[24]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2605,7 +2725,7 @@ func (x *ObjectRefusal) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ObjectRefusal.ProtoReflect.Descriptor instead.
 func (*ObjectRefusal) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{24}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ObjectRefusal) GetKey() *ObjectKey {
@@ -2637,7 +2757,7 @@ type StreamHeartbeat struct {
 
 func (x *StreamHeartbeat) Reset() {
 	*x = StreamHeartbeat{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[25]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2649,7 +2769,7 @@ func (x *StreamHeartbeat) String() string {
 func (*StreamHeartbeat) ProtoMessage() {}
 
 func (x *StreamHeartbeat) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[25]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2662,7 +2782,7 @@ func (x *StreamHeartbeat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StreamHeartbeat.ProtoReflect.Descriptor instead.
 func (*StreamHeartbeat) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{25}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *StreamHeartbeat) GetBootTimeMs() uint64 {
@@ -2705,7 +2825,7 @@ type VolumeLoad struct {
 
 func (x *VolumeLoad) Reset() {
 	*x = VolumeLoad{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[26]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2717,7 +2837,7 @@ func (x *VolumeLoad) String() string {
 func (*VolumeLoad) ProtoMessage() {}
 
 func (x *VolumeLoad) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[26]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2730,7 +2850,7 @@ func (x *VolumeLoad) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VolumeLoad.ProtoReflect.Descriptor instead.
 func (*VolumeLoad) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{26}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *VolumeLoad) GetUid() string {
@@ -2771,7 +2891,7 @@ type VolumeObserved struct {
 
 func (x *VolumeObserved) Reset() {
 	*x = VolumeObserved{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[27]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2783,7 +2903,7 @@ func (x *VolumeObserved) String() string {
 func (*VolumeObserved) ProtoMessage() {}
 
 func (x *VolumeObserved) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[27]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2796,7 +2916,7 @@ func (x *VolumeObserved) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VolumeObserved.ProtoReflect.Descriptor instead.
 func (*VolumeObserved) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{27}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *VolumeObserved) GetUid() string {
@@ -2861,7 +2981,7 @@ type SessionsObserved struct {
 
 func (x *SessionsObserved) Reset() {
 	*x = SessionsObserved{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[28]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2873,7 +2993,7 @@ func (x *SessionsObserved) String() string {
 func (*SessionsObserved) ProtoMessage() {}
 
 func (x *SessionsObserved) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[28]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2886,7 +3006,7 @@ func (x *SessionsObserved) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionsObserved.ProtoReflect.Descriptor instead.
 func (*SessionsObserved) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{28}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *SessionsObserved) GetFull() bool {
@@ -2934,7 +3054,7 @@ type SessionObserved struct {
 
 func (x *SessionObserved) Reset() {
 	*x = SessionObserved{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[29]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2946,7 +3066,7 @@ func (x *SessionObserved) String() string {
 func (*SessionObserved) ProtoMessage() {}
 
 func (x *SessionObserved) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[29]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2959,7 +3079,7 @@ func (x *SessionObserved) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionObserved.ProtoReflect.Descriptor instead.
 func (*SessionObserved) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{29}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *SessionObserved) GetTsih() uint32 {
@@ -3080,7 +3200,7 @@ type PeerObserved struct {
 
 func (x *PeerObserved) Reset() {
 	*x = PeerObserved{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[30]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3092,7 +3212,7 @@ func (x *PeerObserved) String() string {
 func (*PeerObserved) ProtoMessage() {}
 
 func (x *PeerObserved) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[30]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3105,7 +3225,7 @@ func (x *PeerObserved) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PeerObserved.ProtoReflect.Descriptor instead.
 func (*PeerObserved) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{30}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *PeerObserved) GetNumber() uint32 {
@@ -3155,7 +3275,7 @@ type PoolObserved struct {
 
 func (x *PoolObserved) Reset() {
 	*x = PoolObserved{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[31]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3167,7 +3287,7 @@ func (x *PoolObserved) String() string {
 func (*PoolObserved) ProtoMessage() {}
 
 func (x *PoolObserved) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[31]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3180,7 +3300,7 @@ func (x *PoolObserved) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolObserved.ProtoReflect.Descriptor instead.
 func (*PoolObserved) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{31}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *PoolObserved) GetUid() string {
@@ -3243,7 +3363,7 @@ type TakenOutDevice struct {
 
 func (x *TakenOutDevice) Reset() {
 	*x = TakenOutDevice{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[32]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3255,7 +3375,7 @@ func (x *TakenOutDevice) String() string {
 func (*TakenOutDevice) ProtoMessage() {}
 
 func (x *TakenOutDevice) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[32]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3268,7 +3388,7 @@ func (x *TakenOutDevice) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TakenOutDevice.ProtoReflect.Descriptor instead.
 func (*TakenOutDevice) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{32}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *TakenOutDevice) GetPath() string {
@@ -3303,7 +3423,7 @@ type ReservationCommit struct {
 
 func (x *ReservationCommit) Reset() {
 	*x = ReservationCommit{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[33]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3315,7 +3435,7 @@ func (x *ReservationCommit) String() string {
 func (*ReservationCommit) ProtoMessage() {}
 
 func (x *ReservationCommit) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[33]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3328,7 +3448,7 @@ func (x *ReservationCommit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReservationCommit.ProtoReflect.Descriptor instead.
 func (*ReservationCommit) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{33}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *ReservationCommit) GetRequestId() uint64 {
@@ -3378,7 +3498,7 @@ type ReservationLoad struct {
 
 func (x *ReservationLoad) Reset() {
 	*x = ReservationLoad{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[34]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3390,7 +3510,7 @@ func (x *ReservationLoad) String() string {
 func (*ReservationLoad) ProtoMessage() {}
 
 func (x *ReservationLoad) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[34]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3403,7 +3523,7 @@ func (x *ReservationLoad) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReservationLoad.ProtoReflect.Descriptor instead.
 func (*ReservationLoad) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{34}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *ReservationLoad) GetRequestId() uint64 {
@@ -3438,7 +3558,7 @@ type ReservationOutcome struct {
 
 func (x *ReservationOutcome) Reset() {
 	*x = ReservationOutcome{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[35]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3450,7 +3570,7 @@ func (x *ReservationOutcome) String() string {
 func (*ReservationOutcome) ProtoMessage() {}
 
 func (x *ReservationOutcome) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[35]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3463,7 +3583,7 @@ func (x *ReservationOutcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReservationOutcome.ProtoReflect.Descriptor instead.
 func (*ReservationOutcome) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{35}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *ReservationOutcome) GetRequestId() uint64 {
@@ -3500,7 +3620,7 @@ type ReservationState struct {
 
 func (x *ReservationState) Reset() {
 	*x = ReservationState{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[36]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3512,7 +3632,7 @@ func (x *ReservationState) String() string {
 func (*ReservationState) ProtoMessage() {}
 
 func (x *ReservationState) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[36]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3525,7 +3645,7 @@ func (x *ReservationState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReservationState.ProtoReflect.Descriptor instead.
 func (*ReservationState) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{36}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *ReservationState) GetRequestId() uint64 {
@@ -3572,7 +3692,7 @@ type RadosClientCommit struct {
 
 func (x *RadosClientCommit) Reset() {
 	*x = RadosClientCommit{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[37]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3584,7 +3704,7 @@ func (x *RadosClientCommit) String() string {
 func (*RadosClientCommit) ProtoMessage() {}
 
 func (x *RadosClientCommit) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[37]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3597,7 +3717,7 @@ func (x *RadosClientCommit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RadosClientCommit.ProtoReflect.Descriptor instead.
 func (*RadosClientCommit) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{37}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *RadosClientCommit) GetRequestId() uint64 {
@@ -3634,7 +3754,7 @@ type RadosClientOutcome struct {
 
 func (x *RadosClientOutcome) Reset() {
 	*x = RadosClientOutcome{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[38]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3646,7 +3766,7 @@ func (x *RadosClientOutcome) String() string {
 func (*RadosClientOutcome) ProtoMessage() {}
 
 func (x *RadosClientOutcome) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[38]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3659,7 +3779,7 @@ func (x *RadosClientOutcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RadosClientOutcome.ProtoReflect.Descriptor instead.
 func (*RadosClientOutcome) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{38}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *RadosClientOutcome) GetRequestId() uint64 {
@@ -3713,7 +3833,7 @@ type Job struct {
 
 func (x *Job) Reset() {
 	*x = Job{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[39]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3725,7 +3845,7 @@ func (x *Job) String() string {
 func (*Job) ProtoMessage() {}
 
 func (x *Job) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[39]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3738,7 +3858,7 @@ func (x *Job) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Job.ProtoReflect.Descriptor instead.
 func (*Job) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{39}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *Job) GetId() string {
@@ -3948,7 +4068,7 @@ type CreateImage struct {
 
 func (x *CreateImage) Reset() {
 	*x = CreateImage{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[40]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3960,7 +4080,7 @@ func (x *CreateImage) String() string {
 func (*CreateImage) ProtoMessage() {}
 
 func (x *CreateImage) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[40]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3973,7 +4093,7 @@ func (x *CreateImage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateImage.ProtoReflect.Descriptor instead.
 func (*CreateImage) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{40}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *CreateImage) GetLocation() string {
@@ -4001,7 +4121,7 @@ type ResizeImage struct {
 
 func (x *ResizeImage) Reset() {
 	*x = ResizeImage{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[41]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4013,7 +4133,7 @@ func (x *ResizeImage) String() string {
 func (*ResizeImage) ProtoMessage() {}
 
 func (x *ResizeImage) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[41]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4026,7 +4146,7 @@ func (x *ResizeImage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResizeImage.ProtoReflect.Descriptor instead.
 func (*ResizeImage) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{41}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *ResizeImage) GetLocation() string {
@@ -4059,7 +4179,7 @@ type DeleteImage struct {
 
 func (x *DeleteImage) Reset() {
 	*x = DeleteImage{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[42]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4071,7 +4191,7 @@ func (x *DeleteImage) String() string {
 func (*DeleteImage) ProtoMessage() {}
 
 func (x *DeleteImage) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[42]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4084,7 +4204,7 @@ func (x *DeleteImage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteImage.ProtoReflect.Descriptor instead.
 func (*DeleteImage) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{42}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *DeleteImage) GetLocation() string {
@@ -4120,7 +4240,7 @@ type CreateSnapshotImage struct {
 
 func (x *CreateSnapshotImage) Reset() {
 	*x = CreateSnapshotImage{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[43]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4132,7 +4252,7 @@ func (x *CreateSnapshotImage) String() string {
 func (*CreateSnapshotImage) ProtoMessage() {}
 
 func (x *CreateSnapshotImage) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[43]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4145,7 +4265,7 @@ func (x *CreateSnapshotImage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateSnapshotImage.ProtoReflect.Descriptor instead.
 func (*CreateSnapshotImage) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{43}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *CreateSnapshotImage) GetVolumeUid() string {
@@ -4179,7 +4299,7 @@ type DeleteSnapshotImage struct {
 
 func (x *DeleteSnapshotImage) Reset() {
 	*x = DeleteSnapshotImage{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[44]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4191,7 +4311,7 @@ func (x *DeleteSnapshotImage) String() string {
 func (*DeleteSnapshotImage) ProtoMessage() {}
 
 func (x *DeleteSnapshotImage) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[44]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4204,7 +4324,7 @@ func (x *DeleteSnapshotImage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteSnapshotImage.ProtoReflect.Descriptor instead.
 func (*DeleteSnapshotImage) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{44}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *DeleteSnapshotImage) GetLocation() string {
@@ -4235,7 +4355,7 @@ type CloneImage struct {
 
 func (x *CloneImage) Reset() {
 	*x = CloneImage{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[45]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4247,7 +4367,7 @@ func (x *CloneImage) String() string {
 func (*CloneImage) ProtoMessage() {}
 
 func (x *CloneImage) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[45]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4260,7 +4380,7 @@ func (x *CloneImage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CloneImage.ProtoReflect.Descriptor instead.
 func (*CloneImage) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{45}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *CloneImage) GetSourceLocation() string {
@@ -4303,7 +4423,7 @@ type FenceClients struct {
 
 func (x *FenceClients) Reset() {
 	*x = FenceClients{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[46]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4315,7 +4435,7 @@ func (x *FenceClients) String() string {
 func (*FenceClients) ProtoMessage() {}
 
 func (x *FenceClients) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[46]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4328,7 +4448,7 @@ func (x *FenceClients) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FenceClients.ProtoReflect.Descriptor instead.
 func (*FenceClients) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{46}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *FenceClients) GetClients() []string {
@@ -4356,7 +4476,7 @@ type FlattenImage struct {
 
 func (x *FlattenImage) Reset() {
 	*x = FlattenImage{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[47]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4368,7 +4488,7 @@ func (x *FlattenImage) String() string {
 func (*FlattenImage) ProtoMessage() {}
 
 func (x *FlattenImage) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[47]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4381,7 +4501,7 @@ func (x *FlattenImage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FlattenImage.ProtoReflect.Descriptor instead.
 func (*FlattenImage) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{47}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *FlattenImage) GetLocation() string {
@@ -4409,7 +4529,7 @@ type AdoptImage struct {
 
 func (x *AdoptImage) Reset() {
 	*x = AdoptImage{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[48]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4421,7 +4541,7 @@ func (x *AdoptImage) String() string {
 func (*AdoptImage) ProtoMessage() {}
 
 func (x *AdoptImage) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[48]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4434,7 +4554,7 @@ func (x *AdoptImage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdoptImage.ProtoReflect.Descriptor instead.
 func (*AdoptImage) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{48}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *AdoptImage) GetImage() string {
@@ -4462,7 +4582,7 @@ type RollBackImage struct {
 
 func (x *RollBackImage) Reset() {
 	*x = RollBackImage{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[49]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4474,7 +4594,7 @@ func (x *RollBackImage) String() string {
 func (*RollBackImage) ProtoMessage() {}
 
 func (x *RollBackImage) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[49]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4487,7 +4607,7 @@ func (x *RollBackImage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RollBackImage.ProtoReflect.Descriptor instead.
 func (*RollBackImage) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{49}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *RollBackImage) GetLocation() string {
@@ -4513,7 +4633,7 @@ type ListImages struct {
 
 func (x *ListImages) Reset() {
 	*x = ListImages{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[50]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4525,7 +4645,7 @@ func (x *ListImages) String() string {
 func (*ListImages) ProtoMessage() {}
 
 func (x *ListImages) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[50]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4538,7 +4658,7 @@ func (x *ListImages) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListImages.ProtoReflect.Descriptor instead.
 func (*ListImages) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{50}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{51}
 }
 
 // JobResult says what became of a job.
@@ -4563,7 +4683,7 @@ type JobResult struct {
 
 func (x *JobResult) Reset() {
 	*x = JobResult{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[51]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4575,7 +4695,7 @@ func (x *JobResult) String() string {
 func (*JobResult) ProtoMessage() {}
 
 func (x *JobResult) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[51]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4588,7 +4708,7 @@ func (x *JobResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobResult.ProtoReflect.Descriptor instead.
 func (*JobResult) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{51}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *JobResult) GetId() string {
@@ -4650,7 +4770,7 @@ type EvictSessions struct {
 
 func (x *EvictSessions) Reset() {
 	*x = EvictSessions{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[52]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4662,7 +4782,7 @@ func (x *EvictSessions) String() string {
 func (*EvictSessions) ProtoMessage() {}
 
 func (x *EvictSessions) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[52]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4675,7 +4795,7 @@ func (x *EvictSessions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EvictSessions.ProtoReflect.Descriptor instead.
 func (*EvictSessions) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{52}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *EvictSessions) GetTsihs() []uint32 {
@@ -4689,7 +4809,7 @@ var File_sluice_v1_gateway_stream_proto protoreflect.FileDescriptor
 
 const file_sluice_v1_gateway_stream_proto_rawDesc = "" +
 	"\n" +
-	"\x1esluice/v1/gateway_stream.proto\x12\tsluice.v1\"\xe2\x05\n" +
+	"\x1esluice/v1/gateway_stream.proto\x12\tsluice.v1\"\x92\x06\n" +
 	"\x0eConnectRequest\x12.\n" +
 	"\x05hello\x18\x01 \x01(\v2\x16.sluice.v1.StreamHelloH\x00R\x05hello\x12(\n" +
 	"\x03ack\x18\x02 \x01(\v2\x14.sluice.v1.StreamAckH\x00R\x03ack\x12:\n" +
@@ -4703,7 +4823,8 @@ const file_sluice_v1_gateway_stream_proto_rawDesc = "" +
 	"\n" +
 	"job_result\x18\n" +
 	" \x01(\v2\x14.sluice.v1.JobResultH\x00R\tjobResult\x12N\n" +
-	"\x13rados_client_commit\x18\v \x01(\v2\x1c.sluice.v1.RadosClientCommitH\x00R\x11radosClientCommitB\t\n" +
+	"\x13rados_client_commit\x18\v \x01(\v2\x1c.sluice.v1.RadosClientCommitH\x00R\x11radosClientCommit\x12.\n" +
+	"\x05ready\x18d \x01(\v2\x16.sluice.v1.StreamReadyH\x00R\x05readyB\t\n" +
 	"\amessage\"\x93\x04\n" +
 	"\x0fConnectResponse\x124\n" +
 	"\awelcome\x18\x01 \x01(\v2\x18.sluice.v1.StreamWelcomeH\x00R\awelcome\x121\n" +
@@ -4714,7 +4835,7 @@ const file_sluice_v1_gateway_stream_proto_rawDesc = "" +
 	"\x0eevict_sessions\x18\x06 \x01(\v2\x18.sluice.v1.EvictSessionsH\x00R\revictSessions\x124\n" +
 	"\agoodbye\x18\a \x01(\v2\x18.sluice.v1.StreamGoodbyeH\x00R\agoodbye\x12Q\n" +
 	"\x14rados_client_outcome\x18\b \x01(\v2\x1d.sluice.v1.RadosClientOutcomeH\x00R\x12radosClientOutcomeB\t\n" +
-	"\amessage\"\x87\x03\n" +
+	"\amessage\"\xc9\x03\n" +
 	"\vStreamHello\x12\x18\n" +
 	"\agateway\x18\x01 \x01(\tR\agateway\x12 \n" +
 	"\vincarnation\x18\x02 \x01(\tR\vincarnation\x12\x12\n" +
@@ -4729,12 +4850,19 @@ const file_sluice_v1_gateway_stream_proto_rawDesc = "" +
 	" \x01(\x04R\vheldVersion\x12\x1f\n" +
 	"\vheld_digest\x18\v \x01(\fR\n" +
 	"heldDigest\x12\"\n" +
-	"\fcapabilities\x18\f \x03(\tR\fcapabilities\"\x91\x01\n" +
+	"\fcapabilities\x18\f \x03(\tR\fcapabilities\x12\x1b\n" +
+	"\tsystem_id\x18d \x01(\tR\bsystemId\x12#\n" +
+	"\rknown_volumes\x18e \x01(\rR\fknownVolumes\"\xe9\x01\n" +
 	"\rStreamWelcome\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\rR\x06number\x12\x1a\n" +
 	"\bprotocol\x18\x02 \x01(\rR\bprotocol\x122\n" +
 	"\x15heartbeat_interval_ms\x18\x03 \x01(\rR\x13heartbeatIntervalMs\x12\x18\n" +
-	"\areplica\x18\x04 \x01(\tR\areplica\"'\n" +
+	"\areplica\x18\x04 \x01(\tR\areplica\x12\x1b\n" +
+	"\tsystem_id\x18d \x01(\tR\bsystemId\x12!\n" +
+	"\fawaits_ready\x18e \x01(\bR\vawaitsReady\x12\x16\n" +
+	"\x06listen\x18f \x03(\tR\x06listen\"$\n" +
+	"\vStreamReady\x12\x15\n" +
+	"\x06in_use\x18\x01 \x03(\tR\x05inUse\"'\n" +
 	"\rStreamGoodbye\x12\x16\n" +
 	"\x06reason\x18\x01 \x01(\tR\x06reason\"\xc4\x01\n" +
 	"\fStreamUpdate\x12\x18\n" +
@@ -4757,7 +4885,7 @@ const file_sluice_v1_gateway_stream_proto_rawDesc = "" +
 	"\x06target\x18\a \x01(\v2\x18.sluice.v1.DesiredTargetH\x00R\x06target\x12\x0e\n" +
 	"\x02id\x18\x0e \x01(\tR\x02id\x12\x16\n" +
 	"\x06digest\x18\x0f \x01(\fR\x06digestB\b\n" +
-	"\x06object\"\xe4\x01\n" +
+	"\x06object\"\x81\x02\n" +
 	"\x0fDesiredSettings\x12\x1d\n" +
 	"\n" +
 	"cluster_id\x18\x01 \x01(\tR\tclusterId\x12A\n" +
@@ -4765,7 +4893,8 @@ const file_sluice_v1_gateway_stream_proto_rawDesc = "" +
 	"\x03oui\x18\x03 \x01(\rR\x03oui\x12\x18\n" +
 	"\agateway\x18\x04 \x01(\tR\agateway\x12\x16\n" +
 	"\x06number\x18\x05 \x01(\rR\x06number\x12+\n" +
-	"\x11forwarding_listen\x18\x06 \x01(\tR\x10forwardingListen\"6\n" +
+	"\x11forwarding_listen\x18\x06 \x01(\tR\x10forwardingListen\x12\x1b\n" +
+	"\tsystem_id\x18d \x01(\tR\bsystemId\"6\n" +
 	"\rForwardingKey\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x15\n" +
 	"\x03key\x18\x02 \x01(\fB\x03\x80\x01\x01R\x03key\"\x8b\x01\n" +
@@ -5095,7 +5224,7 @@ func file_sluice_v1_gateway_stream_proto_rawDescGZIP() []byte {
 }
 
 var file_sluice_v1_gateway_stream_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
-var file_sluice_v1_gateway_stream_proto_msgTypes = make([]protoimpl.MessageInfo, 54)
+var file_sluice_v1_gateway_stream_proto_msgTypes = make([]protoimpl.MessageInfo, 55)
 var file_sluice_v1_gateway_stream_proto_goTypes = []any{
 	(ObjectKind)(0),             // 0: sluice.v1.ObjectKind
 	(VolumeRole)(0),             // 1: sluice.v1.VolumeRole
@@ -5106,126 +5235,128 @@ var file_sluice_v1_gateway_stream_proto_goTypes = []any{
 	(*ConnectResponse)(nil),     // 6: sluice.v1.ConnectResponse
 	(*StreamHello)(nil),         // 7: sluice.v1.StreamHello
 	(*StreamWelcome)(nil),       // 8: sluice.v1.StreamWelcome
-	(*StreamGoodbye)(nil),       // 9: sluice.v1.StreamGoodbye
-	(*StreamUpdate)(nil),        // 10: sluice.v1.StreamUpdate
-	(*ObjectKey)(nil),           // 11: sluice.v1.ObjectKey
-	(*DesiredObject)(nil),       // 12: sluice.v1.DesiredObject
-	(*DesiredSettings)(nil),     // 13: sluice.v1.DesiredSettings
-	(*ForwardingKey)(nil),       // 14: sluice.v1.ForwardingKey
-	(*DesiredListener)(nil),     // 15: sluice.v1.DesiredListener
-	(*DesiredPeer)(nil),         // 16: sluice.v1.DesiredPeer
-	(*DesiredPool)(nil),         // 17: sluice.v1.DesiredPool
-	(*DesiredLocalPool)(nil),    // 18: sluice.v1.DesiredLocalPool
-	(*DesiredRbdPool)(nil),      // 19: sluice.v1.DesiredRbdPool
-	(*DesiredVolume)(nil),       // 20: sluice.v1.DesiredVolume
-	(*DesiredQos)(nil),          // 21: sluice.v1.DesiredQos
-	(*DesiredHost)(nil),         // 22: sluice.v1.DesiredHost
-	(*DesiredChap)(nil),         // 23: sluice.v1.DesiredChap
-	(*DesiredTarget)(nil),       // 24: sluice.v1.DesiredTarget
-	(*DesiredLun)(nil),          // 25: sluice.v1.DesiredLun
-	(*DesiredAccess)(nil),       // 26: sluice.v1.DesiredAccess
-	(*DesiredPort)(nil),         // 27: sluice.v1.DesiredPort
-	(*StreamAck)(nil),           // 28: sluice.v1.StreamAck
-	(*ObjectRefusal)(nil),       // 29: sluice.v1.ObjectRefusal
-	(*StreamHeartbeat)(nil),     // 30: sluice.v1.StreamHeartbeat
-	(*VolumeLoad)(nil),          // 31: sluice.v1.VolumeLoad
-	(*VolumeObserved)(nil),      // 32: sluice.v1.VolumeObserved
-	(*SessionsObserved)(nil),    // 33: sluice.v1.SessionsObserved
-	(*SessionObserved)(nil),     // 34: sluice.v1.SessionObserved
-	(*PeerObserved)(nil),        // 35: sluice.v1.PeerObserved
-	(*PoolObserved)(nil),        // 36: sluice.v1.PoolObserved
-	(*TakenOutDevice)(nil),      // 37: sluice.v1.TakenOutDevice
-	(*ReservationCommit)(nil),   // 38: sluice.v1.ReservationCommit
-	(*ReservationLoad)(nil),     // 39: sluice.v1.ReservationLoad
-	(*ReservationOutcome)(nil),  // 40: sluice.v1.ReservationOutcome
-	(*ReservationState)(nil),    // 41: sluice.v1.ReservationState
-	(*RadosClientCommit)(nil),   // 42: sluice.v1.RadosClientCommit
-	(*RadosClientOutcome)(nil),  // 43: sluice.v1.RadosClientOutcome
-	(*Job)(nil),                 // 44: sluice.v1.Job
-	(*CreateImage)(nil),         // 45: sluice.v1.CreateImage
-	(*ResizeImage)(nil),         // 46: sluice.v1.ResizeImage
-	(*DeleteImage)(nil),         // 47: sluice.v1.DeleteImage
-	(*CreateSnapshotImage)(nil), // 48: sluice.v1.CreateSnapshotImage
-	(*DeleteSnapshotImage)(nil), // 49: sluice.v1.DeleteSnapshotImage
-	(*CloneImage)(nil),          // 50: sluice.v1.CloneImage
-	(*FenceClients)(nil),        // 51: sluice.v1.FenceClients
-	(*FlattenImage)(nil),        // 52: sluice.v1.FlattenImage
-	(*AdoptImage)(nil),          // 53: sluice.v1.AdoptImage
-	(*RollBackImage)(nil),       // 54: sluice.v1.RollBackImage
-	(*ListImages)(nil),          // 55: sluice.v1.ListImages
-	(*JobResult)(nil),           // 56: sluice.v1.JobResult
-	(*EvictSessions)(nil),       // 57: sluice.v1.EvictSessions
-	nil,                         // 58: sluice.v1.SessionObserved.ParametersEntry
+	(*StreamReady)(nil),         // 9: sluice.v1.StreamReady
+	(*StreamGoodbye)(nil),       // 10: sluice.v1.StreamGoodbye
+	(*StreamUpdate)(nil),        // 11: sluice.v1.StreamUpdate
+	(*ObjectKey)(nil),           // 12: sluice.v1.ObjectKey
+	(*DesiredObject)(nil),       // 13: sluice.v1.DesiredObject
+	(*DesiredSettings)(nil),     // 14: sluice.v1.DesiredSettings
+	(*ForwardingKey)(nil),       // 15: sluice.v1.ForwardingKey
+	(*DesiredListener)(nil),     // 16: sluice.v1.DesiredListener
+	(*DesiredPeer)(nil),         // 17: sluice.v1.DesiredPeer
+	(*DesiredPool)(nil),         // 18: sluice.v1.DesiredPool
+	(*DesiredLocalPool)(nil),    // 19: sluice.v1.DesiredLocalPool
+	(*DesiredRbdPool)(nil),      // 20: sluice.v1.DesiredRbdPool
+	(*DesiredVolume)(nil),       // 21: sluice.v1.DesiredVolume
+	(*DesiredQos)(nil),          // 22: sluice.v1.DesiredQos
+	(*DesiredHost)(nil),         // 23: sluice.v1.DesiredHost
+	(*DesiredChap)(nil),         // 24: sluice.v1.DesiredChap
+	(*DesiredTarget)(nil),       // 25: sluice.v1.DesiredTarget
+	(*DesiredLun)(nil),          // 26: sluice.v1.DesiredLun
+	(*DesiredAccess)(nil),       // 27: sluice.v1.DesiredAccess
+	(*DesiredPort)(nil),         // 28: sluice.v1.DesiredPort
+	(*StreamAck)(nil),           // 29: sluice.v1.StreamAck
+	(*ObjectRefusal)(nil),       // 30: sluice.v1.ObjectRefusal
+	(*StreamHeartbeat)(nil),     // 31: sluice.v1.StreamHeartbeat
+	(*VolumeLoad)(nil),          // 32: sluice.v1.VolumeLoad
+	(*VolumeObserved)(nil),      // 33: sluice.v1.VolumeObserved
+	(*SessionsObserved)(nil),    // 34: sluice.v1.SessionsObserved
+	(*SessionObserved)(nil),     // 35: sluice.v1.SessionObserved
+	(*PeerObserved)(nil),        // 36: sluice.v1.PeerObserved
+	(*PoolObserved)(nil),        // 37: sluice.v1.PoolObserved
+	(*TakenOutDevice)(nil),      // 38: sluice.v1.TakenOutDevice
+	(*ReservationCommit)(nil),   // 39: sluice.v1.ReservationCommit
+	(*ReservationLoad)(nil),     // 40: sluice.v1.ReservationLoad
+	(*ReservationOutcome)(nil),  // 41: sluice.v1.ReservationOutcome
+	(*ReservationState)(nil),    // 42: sluice.v1.ReservationState
+	(*RadosClientCommit)(nil),   // 43: sluice.v1.RadosClientCommit
+	(*RadosClientOutcome)(nil),  // 44: sluice.v1.RadosClientOutcome
+	(*Job)(nil),                 // 45: sluice.v1.Job
+	(*CreateImage)(nil),         // 46: sluice.v1.CreateImage
+	(*ResizeImage)(nil),         // 47: sluice.v1.ResizeImage
+	(*DeleteImage)(nil),         // 48: sluice.v1.DeleteImage
+	(*CreateSnapshotImage)(nil), // 49: sluice.v1.CreateSnapshotImage
+	(*DeleteSnapshotImage)(nil), // 50: sluice.v1.DeleteSnapshotImage
+	(*CloneImage)(nil),          // 51: sluice.v1.CloneImage
+	(*FenceClients)(nil),        // 52: sluice.v1.FenceClients
+	(*FlattenImage)(nil),        // 53: sluice.v1.FlattenImage
+	(*AdoptImage)(nil),          // 54: sluice.v1.AdoptImage
+	(*RollBackImage)(nil),       // 55: sluice.v1.RollBackImage
+	(*ListImages)(nil),          // 56: sluice.v1.ListImages
+	(*JobResult)(nil),           // 57: sluice.v1.JobResult
+	(*EvictSessions)(nil),       // 58: sluice.v1.EvictSessions
+	nil,                         // 59: sluice.v1.SessionObserved.ParametersEntry
 }
 var file_sluice_v1_gateway_stream_proto_depIdxs = []int32{
 	7,  // 0: sluice.v1.ConnectRequest.hello:type_name -> sluice.v1.StreamHello
-	28, // 1: sluice.v1.ConnectRequest.ack:type_name -> sluice.v1.StreamAck
-	30, // 2: sluice.v1.ConnectRequest.heartbeat:type_name -> sluice.v1.StreamHeartbeat
-	32, // 3: sluice.v1.ConnectRequest.volume_observed:type_name -> sluice.v1.VolumeObserved
-	33, // 4: sluice.v1.ConnectRequest.sessions_observed:type_name -> sluice.v1.SessionsObserved
-	35, // 5: sluice.v1.ConnectRequest.peer_observed:type_name -> sluice.v1.PeerObserved
-	36, // 6: sluice.v1.ConnectRequest.pool_observed:type_name -> sluice.v1.PoolObserved
-	38, // 7: sluice.v1.ConnectRequest.reservation_commit:type_name -> sluice.v1.ReservationCommit
-	39, // 8: sluice.v1.ConnectRequest.reservation_load:type_name -> sluice.v1.ReservationLoad
-	56, // 9: sluice.v1.ConnectRequest.job_result:type_name -> sluice.v1.JobResult
-	42, // 10: sluice.v1.ConnectRequest.rados_client_commit:type_name -> sluice.v1.RadosClientCommit
-	8,  // 11: sluice.v1.ConnectResponse.welcome:type_name -> sluice.v1.StreamWelcome
-	10, // 12: sluice.v1.ConnectResponse.update:type_name -> sluice.v1.StreamUpdate
-	40, // 13: sluice.v1.ConnectResponse.reservation_outcome:type_name -> sluice.v1.ReservationOutcome
-	41, // 14: sluice.v1.ConnectResponse.reservation_state:type_name -> sluice.v1.ReservationState
-	44, // 15: sluice.v1.ConnectResponse.job:type_name -> sluice.v1.Job
-	57, // 16: sluice.v1.ConnectResponse.evict_sessions:type_name -> sluice.v1.EvictSessions
-	9,  // 17: sluice.v1.ConnectResponse.goodbye:type_name -> sluice.v1.StreamGoodbye
-	43, // 18: sluice.v1.ConnectResponse.rados_client_outcome:type_name -> sluice.v1.RadosClientOutcome
-	12, // 19: sluice.v1.StreamUpdate.put:type_name -> sluice.v1.DesiredObject
-	11, // 20: sluice.v1.StreamUpdate.removed:type_name -> sluice.v1.ObjectKey
-	0,  // 21: sluice.v1.ObjectKey.kind:type_name -> sluice.v1.ObjectKind
-	13, // 22: sluice.v1.DesiredObject.settings:type_name -> sluice.v1.DesiredSettings
-	15, // 23: sluice.v1.DesiredObject.listener:type_name -> sluice.v1.DesiredListener
-	16, // 24: sluice.v1.DesiredObject.peer:type_name -> sluice.v1.DesiredPeer
-	17, // 25: sluice.v1.DesiredObject.pool:type_name -> sluice.v1.DesiredPool
-	20, // 26: sluice.v1.DesiredObject.volume:type_name -> sluice.v1.DesiredVolume
-	22, // 27: sluice.v1.DesiredObject.host:type_name -> sluice.v1.DesiredHost
-	24, // 28: sluice.v1.DesiredObject.target:type_name -> sluice.v1.DesiredTarget
-	14, // 29: sluice.v1.DesiredSettings.forwarding_keys:type_name -> sluice.v1.ForwardingKey
-	18, // 30: sluice.v1.DesiredPool.local:type_name -> sluice.v1.DesiredLocalPool
-	19, // 31: sluice.v1.DesiredPool.rbd:type_name -> sluice.v1.DesiredRbdPool
-	1,  // 32: sluice.v1.DesiredVolume.role:type_name -> sluice.v1.VolumeRole
-	21, // 33: sluice.v1.DesiredVolume.qos:type_name -> sluice.v1.DesiredQos
-	23, // 34: sluice.v1.DesiredHost.chap:type_name -> sluice.v1.DesiredChap
-	23, // 35: sluice.v1.DesiredHost.mutual_chap:type_name -> sluice.v1.DesiredChap
-	25, // 36: sluice.v1.DesiredTarget.luns:type_name -> sluice.v1.DesiredLun
-	26, // 37: sluice.v1.DesiredTarget.access:type_name -> sluice.v1.DesiredAccess
-	27, // 38: sluice.v1.DesiredTarget.ports:type_name -> sluice.v1.DesiredPort
-	29, // 39: sluice.v1.StreamAck.refused:type_name -> sluice.v1.ObjectRefusal
-	11, // 40: sluice.v1.ObjectRefusal.key:type_name -> sluice.v1.ObjectKey
-	31, // 41: sluice.v1.StreamHeartbeat.loads:type_name -> sluice.v1.VolumeLoad
-	2,  // 42: sluice.v1.VolumeObserved.state:type_name -> sluice.v1.VolumeState
-	34, // 43: sluice.v1.SessionsObserved.put:type_name -> sluice.v1.SessionObserved
-	58, // 44: sluice.v1.SessionObserved.parameters:type_name -> sluice.v1.SessionObserved.ParametersEntry
-	3,  // 45: sluice.v1.PeerObserved.reach:type_name -> sluice.v1.PeerReach
-	37, // 46: sluice.v1.PoolObserved.taken_out_devices:type_name -> sluice.v1.TakenOutDevice
-	4,  // 47: sluice.v1.ReservationOutcome.result:type_name -> sluice.v1.CommitResult
-	4,  // 48: sluice.v1.ReservationState.result:type_name -> sluice.v1.CommitResult
-	4,  // 49: sluice.v1.RadosClientOutcome.result:type_name -> sluice.v1.CommitResult
-	45, // 50: sluice.v1.Job.create:type_name -> sluice.v1.CreateImage
-	46, // 51: sluice.v1.Job.resize:type_name -> sluice.v1.ResizeImage
-	47, // 52: sluice.v1.Job.delete:type_name -> sluice.v1.DeleteImage
-	48, // 53: sluice.v1.Job.snapshot:type_name -> sluice.v1.CreateSnapshotImage
-	49, // 54: sluice.v1.Job.delete_snapshot:type_name -> sluice.v1.DeleteSnapshotImage
-	50, // 55: sluice.v1.Job.clone:type_name -> sluice.v1.CloneImage
-	51, // 56: sluice.v1.Job.fence_clients:type_name -> sluice.v1.FenceClients
-	52, // 57: sluice.v1.Job.flatten:type_name -> sluice.v1.FlattenImage
-	53, // 58: sluice.v1.Job.adopt:type_name -> sluice.v1.AdoptImage
-	54, // 59: sluice.v1.Job.roll_back:type_name -> sluice.v1.RollBackImage
-	55, // 60: sluice.v1.Job.list_images:type_name -> sluice.v1.ListImages
-	5,  // 61: sluice.v1.GatewayStreamService.Connect:input_type -> sluice.v1.ConnectRequest
-	6,  // 62: sluice.v1.GatewayStreamService.Connect:output_type -> sluice.v1.ConnectResponse
-	62, // [62:63] is the sub-list for method output_type
-	61, // [61:62] is the sub-list for method input_type
-	61, // [61:61] is the sub-list for extension type_name
-	61, // [61:61] is the sub-list for extension extendee
-	0,  // [0:61] is the sub-list for field type_name
+	29, // 1: sluice.v1.ConnectRequest.ack:type_name -> sluice.v1.StreamAck
+	31, // 2: sluice.v1.ConnectRequest.heartbeat:type_name -> sluice.v1.StreamHeartbeat
+	33, // 3: sluice.v1.ConnectRequest.volume_observed:type_name -> sluice.v1.VolumeObserved
+	34, // 4: sluice.v1.ConnectRequest.sessions_observed:type_name -> sluice.v1.SessionsObserved
+	36, // 5: sluice.v1.ConnectRequest.peer_observed:type_name -> sluice.v1.PeerObserved
+	37, // 6: sluice.v1.ConnectRequest.pool_observed:type_name -> sluice.v1.PoolObserved
+	39, // 7: sluice.v1.ConnectRequest.reservation_commit:type_name -> sluice.v1.ReservationCommit
+	40, // 8: sluice.v1.ConnectRequest.reservation_load:type_name -> sluice.v1.ReservationLoad
+	57, // 9: sluice.v1.ConnectRequest.job_result:type_name -> sluice.v1.JobResult
+	43, // 10: sluice.v1.ConnectRequest.rados_client_commit:type_name -> sluice.v1.RadosClientCommit
+	9,  // 11: sluice.v1.ConnectRequest.ready:type_name -> sluice.v1.StreamReady
+	8,  // 12: sluice.v1.ConnectResponse.welcome:type_name -> sluice.v1.StreamWelcome
+	11, // 13: sluice.v1.ConnectResponse.update:type_name -> sluice.v1.StreamUpdate
+	41, // 14: sluice.v1.ConnectResponse.reservation_outcome:type_name -> sluice.v1.ReservationOutcome
+	42, // 15: sluice.v1.ConnectResponse.reservation_state:type_name -> sluice.v1.ReservationState
+	45, // 16: sluice.v1.ConnectResponse.job:type_name -> sluice.v1.Job
+	58, // 17: sluice.v1.ConnectResponse.evict_sessions:type_name -> sluice.v1.EvictSessions
+	10, // 18: sluice.v1.ConnectResponse.goodbye:type_name -> sluice.v1.StreamGoodbye
+	44, // 19: sluice.v1.ConnectResponse.rados_client_outcome:type_name -> sluice.v1.RadosClientOutcome
+	13, // 20: sluice.v1.StreamUpdate.put:type_name -> sluice.v1.DesiredObject
+	12, // 21: sluice.v1.StreamUpdate.removed:type_name -> sluice.v1.ObjectKey
+	0,  // 22: sluice.v1.ObjectKey.kind:type_name -> sluice.v1.ObjectKind
+	14, // 23: sluice.v1.DesiredObject.settings:type_name -> sluice.v1.DesiredSettings
+	16, // 24: sluice.v1.DesiredObject.listener:type_name -> sluice.v1.DesiredListener
+	17, // 25: sluice.v1.DesiredObject.peer:type_name -> sluice.v1.DesiredPeer
+	18, // 26: sluice.v1.DesiredObject.pool:type_name -> sluice.v1.DesiredPool
+	21, // 27: sluice.v1.DesiredObject.volume:type_name -> sluice.v1.DesiredVolume
+	23, // 28: sluice.v1.DesiredObject.host:type_name -> sluice.v1.DesiredHost
+	25, // 29: sluice.v1.DesiredObject.target:type_name -> sluice.v1.DesiredTarget
+	15, // 30: sluice.v1.DesiredSettings.forwarding_keys:type_name -> sluice.v1.ForwardingKey
+	19, // 31: sluice.v1.DesiredPool.local:type_name -> sluice.v1.DesiredLocalPool
+	20, // 32: sluice.v1.DesiredPool.rbd:type_name -> sluice.v1.DesiredRbdPool
+	1,  // 33: sluice.v1.DesiredVolume.role:type_name -> sluice.v1.VolumeRole
+	22, // 34: sluice.v1.DesiredVolume.qos:type_name -> sluice.v1.DesiredQos
+	24, // 35: sluice.v1.DesiredHost.chap:type_name -> sluice.v1.DesiredChap
+	24, // 36: sluice.v1.DesiredHost.mutual_chap:type_name -> sluice.v1.DesiredChap
+	26, // 37: sluice.v1.DesiredTarget.luns:type_name -> sluice.v1.DesiredLun
+	27, // 38: sluice.v1.DesiredTarget.access:type_name -> sluice.v1.DesiredAccess
+	28, // 39: sluice.v1.DesiredTarget.ports:type_name -> sluice.v1.DesiredPort
+	30, // 40: sluice.v1.StreamAck.refused:type_name -> sluice.v1.ObjectRefusal
+	12, // 41: sluice.v1.ObjectRefusal.key:type_name -> sluice.v1.ObjectKey
+	32, // 42: sluice.v1.StreamHeartbeat.loads:type_name -> sluice.v1.VolumeLoad
+	2,  // 43: sluice.v1.VolumeObserved.state:type_name -> sluice.v1.VolumeState
+	35, // 44: sluice.v1.SessionsObserved.put:type_name -> sluice.v1.SessionObserved
+	59, // 45: sluice.v1.SessionObserved.parameters:type_name -> sluice.v1.SessionObserved.ParametersEntry
+	3,  // 46: sluice.v1.PeerObserved.reach:type_name -> sluice.v1.PeerReach
+	38, // 47: sluice.v1.PoolObserved.taken_out_devices:type_name -> sluice.v1.TakenOutDevice
+	4,  // 48: sluice.v1.ReservationOutcome.result:type_name -> sluice.v1.CommitResult
+	4,  // 49: sluice.v1.ReservationState.result:type_name -> sluice.v1.CommitResult
+	4,  // 50: sluice.v1.RadosClientOutcome.result:type_name -> sluice.v1.CommitResult
+	46, // 51: sluice.v1.Job.create:type_name -> sluice.v1.CreateImage
+	47, // 52: sluice.v1.Job.resize:type_name -> sluice.v1.ResizeImage
+	48, // 53: sluice.v1.Job.delete:type_name -> sluice.v1.DeleteImage
+	49, // 54: sluice.v1.Job.snapshot:type_name -> sluice.v1.CreateSnapshotImage
+	50, // 55: sluice.v1.Job.delete_snapshot:type_name -> sluice.v1.DeleteSnapshotImage
+	51, // 56: sluice.v1.Job.clone:type_name -> sluice.v1.CloneImage
+	52, // 57: sluice.v1.Job.fence_clients:type_name -> sluice.v1.FenceClients
+	53, // 58: sluice.v1.Job.flatten:type_name -> sluice.v1.FlattenImage
+	54, // 59: sluice.v1.Job.adopt:type_name -> sluice.v1.AdoptImage
+	55, // 60: sluice.v1.Job.roll_back:type_name -> sluice.v1.RollBackImage
+	56, // 61: sluice.v1.Job.list_images:type_name -> sluice.v1.ListImages
+	5,  // 62: sluice.v1.GatewayStreamService.Connect:input_type -> sluice.v1.ConnectRequest
+	6,  // 63: sluice.v1.GatewayStreamService.Connect:output_type -> sluice.v1.ConnectResponse
+	63, // [63:64] is the sub-list for method output_type
+	62, // [62:63] is the sub-list for method input_type
+	62, // [62:62] is the sub-list for extension type_name
+	62, // [62:62] is the sub-list for extension extendee
+	0,  // [0:62] is the sub-list for field type_name
 }
 
 func init() { file_sluice_v1_gateway_stream_proto_init() }
@@ -5245,6 +5376,7 @@ func file_sluice_v1_gateway_stream_proto_init() {
 		(*ConnectRequest_ReservationLoad)(nil),
 		(*ConnectRequest_JobResult)(nil),
 		(*ConnectRequest_RadosClientCommit)(nil),
+		(*ConnectRequest_Ready)(nil),
 	}
 	file_sluice_v1_gateway_stream_proto_msgTypes[1].OneofWrappers = []any{
 		(*ConnectResponse_Welcome)(nil),
@@ -5256,7 +5388,7 @@ func file_sluice_v1_gateway_stream_proto_init() {
 		(*ConnectResponse_Goodbye)(nil),
 		(*ConnectResponse_RadosClientOutcome)(nil),
 	}
-	file_sluice_v1_gateway_stream_proto_msgTypes[7].OneofWrappers = []any{
+	file_sluice_v1_gateway_stream_proto_msgTypes[8].OneofWrappers = []any{
 		(*DesiredObject_Settings)(nil),
 		(*DesiredObject_Listener)(nil),
 		(*DesiredObject_Peer)(nil),
@@ -5265,11 +5397,11 @@ func file_sluice_v1_gateway_stream_proto_init() {
 		(*DesiredObject_Host)(nil),
 		(*DesiredObject_Target)(nil),
 	}
-	file_sluice_v1_gateway_stream_proto_msgTypes[12].OneofWrappers = []any{
+	file_sluice_v1_gateway_stream_proto_msgTypes[13].OneofWrappers = []any{
 		(*DesiredPool_Local)(nil),
 		(*DesiredPool_Rbd)(nil),
 	}
-	file_sluice_v1_gateway_stream_proto_msgTypes[39].OneofWrappers = []any{
+	file_sluice_v1_gateway_stream_proto_msgTypes[40].OneofWrappers = []any{
 		(*Job_Create)(nil),
 		(*Job_Resize)(nil),
 		(*Job_Delete)(nil),
@@ -5288,7 +5420,7 @@ func file_sluice_v1_gateway_stream_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_sluice_v1_gateway_stream_proto_rawDesc), len(file_sluice_v1_gateway_stream_proto_rawDesc)),
 			NumEnums:      5,
-			NumMessages:   54,
+			NumMessages:   55,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -39,8 +39,9 @@ const (
 // GatewayStreamService is for gateways only (role `gateway`; the certificate names the gateway).
 type GatewayStreamServiceClient interface {
 	// The first message each way is `hello` and `welcome`. Errors: UNAUTHENTICATED, PERMISSION_DENIED (another gateway's
-	// name), FAILED_PRECONDITION (no common protocol version; the gateway is not known; it has been
-	// replaced by another incarnation), UNAVAILABLE (this replica is stopping: try another).
+	// name), FAILED_PRECONDITION (no common protocol version; the gateway is not known; what it says contradicts its object;
+	// another system's gateway; its ports are in use), ABORTED (another process has replaced this one as the gateway: this one ends),
+	// UNAVAILABLE (this replica is stopping: try another).
 	Connect(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[ConnectRequest, ConnectResponse], error)
 }
 
@@ -72,8 +73,9 @@ type GatewayStreamService_ConnectClient = grpc.BidiStreamingClient[ConnectReques
 // GatewayStreamService is for gateways only (role `gateway`; the certificate names the gateway).
 type GatewayStreamServiceServer interface {
 	// The first message each way is `hello` and `welcome`. Errors: UNAUTHENTICATED, PERMISSION_DENIED (another gateway's
-	// name), FAILED_PRECONDITION (no common protocol version; the gateway is not known; it has been
-	// replaced by another incarnation), UNAVAILABLE (this replica is stopping: try another).
+	// name), FAILED_PRECONDITION (no common protocol version; the gateway is not known; what it says contradicts its object;
+	// another system's gateway; its ports are in use), ABORTED (another process has replaced this one as the gateway: this one ends),
+	// UNAVAILABLE (this replica is stopping: try another).
 	Connect(grpc.BidiStreamingServer[ConnectRequest, ConnectResponse]) error
 	mustEmbedUnimplementedGatewayStreamServiceServer()
 }

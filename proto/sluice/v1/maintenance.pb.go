@@ -67,6 +67,8 @@ type GetControlPlaneResponse struct {
 	EmbeddedStore bool `protobuf:"varint,3,opt,name=embedded_store,json=embeddedStore,proto3" json:"embedded_store,omitempty"`
 	// The replica's clock.
 	Time *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=time,proto3" json:"time,omitempty"`
+	// Names the system whose store this is, a UUID. Gateways refuse a control plane of another system.
+	SystemId string `protobuf:"bytes,100,opt,name=system_id,json=systemId,proto3" json:"system_id,omitempty"`
 	// Certificates of this replica and of its callers in the last seven days, as of their last connection to this replica. At most
 	// 4096, the first to end first.
 	Certificates  []*CertificateExpiry `protobuf:"bytes,120,rep,name=certificates,proto3" json:"certificates,omitempty"`
@@ -130,6 +132,13 @@ func (x *GetControlPlaneResponse) GetTime() *timestamppb.Timestamp {
 		return x.Time
 	}
 	return nil
+}
+
+func (x *GetControlPlaneResponse) GetSystemId() string {
+	if x != nil {
+		return x.SystemId
+	}
+	return ""
 }
 
 func (x *GetControlPlaneResponse) GetCertificates() []*CertificateExpiry {
@@ -289,12 +298,13 @@ var File_sluice_v1_maintenance_proto protoreflect.FileDescriptor
 const file_sluice_v1_maintenance_proto_rawDesc = "" +
 	"\n" +
 	"\x1bsluice/v1/maintenance.proto\x12\tsluice.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\x18\n" +
-	"\x16GetControlPlaneRequest\"\xe6\x01\n" +
+	"\x16GetControlPlaneRequest\"\x83\x02\n" +
 	"\x17GetControlPlaneResponse\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x12\x18\n" +
 	"\areplica\x18\x02 \x01(\tR\areplica\x12%\n" +
 	"\x0eembedded_store\x18\x03 \x01(\bR\rembeddedStore\x12.\n" +
-	"\x04time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12@\n" +
+	"\x04time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12\x1b\n" +
+	"\tsystem_id\x18d \x01(\tR\bsystemId\x12@\n" +
 	"\fcertificates\x18x \x03(\v2\x1c.sluice.v1.CertificateExpiryR\fcertificates\"x\n" +
 	"\x11CertificateExpiry\x12\x12\n" +
 	"\x04role\x18\x01 \x01(\tR\x04role\x12\x16\n" +

@@ -45,8 +45,8 @@ bool brings_exactly(const Command& command, uint64_t bytes, Sense* sense) {
 }
 
 // Whether the data that the initiator announces ends with a block. If it ends within one, the bytes
-// after the last whole block would be acknowledged and lost, so nothing is written: INVALID FIELD IN
-// COMMAND INFORMATION UNIT (as FCP-4 permits for this case).
+// after the last whole block would be acknowledged and lost, so nothing is written: INVALID FIELD
+// IN COMMAND INFORMATION UNIT (as FCP-4 permits for this case).
 bool ends_with_a_block(const Unit& unit, const Command& command, Sense* sense) {
   const uint32_t announced = command.expected_data_out;
   if (announced >= command.data_out_wanted || announced % unit.block_size() == 0) [[likely]]
