@@ -58,6 +58,16 @@ type Options struct {
 type Server struct {
 	*grpc.Server
 	Health *health.Server
+	// strangers guards connections that have shown no certificate; nil without TLS.
+	strangers *strangers
+}
+
+// Serve accepts connections until the server stops.
+func (s *Server) Serve(listener net.Listener) error {
+	if s.strangers != nil {
+		listener = guardedListener{listener, s.strangers}
+	}
+	return s.Server.Serve(listener)
 }
 
 // New makes a server; nothing listens yet.
@@ -74,15 +84,17 @@ func New(options Options) (*Server, error) {
 	}
 	settings := []grpc.ServerOption{
 		grpc.UnaryInterceptor(gate.unary), grpc.StreamInterceptor(gate.stream),
-		grpc.MaxRecvMsgSize(maxMessage), grpc.MaxConcurrentStreams(maxStreams),
+		grpc.MaxRecvMsgSize(maxMessage), grpc.MaxConcurrentStreams(maxStreams), grpc.ConnectionTimeout(handshakeTimeout),
 		// The streams of a connection that is too old go on; its client opens another one for new calls, with its present certificate.
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: pingAfter, Timeout: pingWait, MaxConnectionAge: reportAgain}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: time.Second, PermitWithoutStream: true}),
 	}
+	var guard *strangers
 	if options.TLS != nil {
-		settings = append(settings, grpc.Creds(credentials.NewTLS(options.TLS)))
+		guard = newStrangers(options.Log, options.Registry)
+		settings = append(settings, grpc.Creds(guardedTLS{credentials.NewTLS(options.TLS), guard}))
 	}
-	s := &Server{Server: grpc.NewServer(settings...), Health: health.NewServer()}
+	s := &Server{Server: grpc.NewServer(settings...), Health: health.NewServer(), strangers: guard}
 	healthpb.RegisterHealthServer(s, s.Health)
 	counts := api.NewCounts(options.Store, options.View)
 	pb.RegisterVolumeServiceServer(s, api.NewVolumes(options.Store))

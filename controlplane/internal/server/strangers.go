@@ -1,0 +1,252 @@
+package server
+
+import (
+	"container/list"
+	"log/slog"
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"google.golang.org/grpc/credentials"
+)
+
+// Bounds of connections whose client has not shown a certificate yet.
+const (
+	// handshakeTimeout is how long the TLS handshake and the HTTP/2 preface may take.
+	handshakeTimeout = 5 * time.Second
+	// maxStrangers connections are in their handshake at a time.
+	maxStrangers = 512
+	// strangersOfOne of them may come from one network, strangersKnown are for known networks alone.
+	strangersOfOne = maxStrangers - maxStrangers/4
+	strangersKnown = maxStrangers / 4
+	// maxKnown is how many networks of clients that have shown a certificate are remembered.
+	maxKnown = 4096
+)
+
+// strangers are the connections in their handshake. A newcomer is always admitted: where there is no room, the oldest connection of
+// a network ends, of the newcomer's own if that has its share, otherwise of the one that has the most. Known networks have room that
+// no other takes (decisions/2026-11-25-silent-connections.md).
+type strangers struct {
+	log     *slog.Logger
+	evicted prometheus.Counter
+
+	mutex    sync.Mutex
+	networks map[netip.Prefix]*network
+	count    int
+	unknown  int
+	arrivals uint64
+	known    recent
+	logged   time.Time
+}
+
+// network is an IPv4 address, or 64 bits of IPv6, with its connections in their handshake, the oldest first.
+type network struct {
+	known   bool
+	waiting list.List
+}
+
+// stranger is a connection in its handshake, and after it.
+type stranger struct {
+	net.Conn
+	all     *strangers
+	from    netip.Prefix
+	known   bool
+	arrived uint64
+	// at is its element in the network's list; nil once the handshake or the connection is over.
+	at *list.Element
+}
+
+func newStrangers(log *slog.Logger, registry prometheus.Registerer) *strangers {
+	s := &strangers{log: log, networks: map[netip.Prefix]*network{}, known: newRecent(maxKnown),
+		evicted: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "sluice_controlplane_connections_evicted_total",
+			Help: "Connections closed before their TLS handshake was over, to make room for another one.",
+		})}
+	registry.MustRegister(s.evicted)
+	return s
+}
+
+// networkOf is the part of an address that one party may have the whole of.
+func networkOf(address net.Addr) netip.Prefix {
+	tcp, is := address.(*net.TCPAddr)
+	if !is {
+		return netip.Prefix{}
+	}
+	ip := tcp.AddrPort().Addr().Unmap().WithZone("")
+	bits := ip.BitLen()
+	if ip.Is6() {
+		bits = 64
+	}
+	prefix, err := ip.Prefix(bits)
+	if err != nil {
+		return netip.Prefix{}
+	}
+	return prefix
+}
+
+// admit makes room for a connection.
+func (s *strangers) admit(conn net.Conn) *stranger {
+	one := &stranger{Conn: conn, all: s, from: networkOf(conn.RemoteAddr())}
+	s.mutex.Lock()
+	one.known = s.known.has(one.from)
+	out := s.victim(one)
+	if out != nil {
+		s.leave(out)
+		s.evicted.Inc()
+	}
+	s.enter(one)
+	if out != nil && time.Since(s.logged) > time.Second {
+		s.logged = time.Now()
+		s.log.Warn("too many connections are in their TLS handshake: the oldest are closed", "from", out.from.String())
+	}
+	s.mutex.Unlock()
+	if out != nil {
+		if tcp, is := out.Conn.(*net.TCPConn); is {
+			_ = tcp.SetLinger(0) // neither side keeps state for it
+		}
+		_ = out.Conn.Close()
+	}
+	return one
+}
+
+// victim is the connection that ends for a newcomer; nil: there is room.
+func (s *strangers) victim(one *stranger) *stranger {
+	if own := s.networks[one.from]; own != nil && own.waiting.Len() >= strangersOfOne {
+		return oldest(own)
+	}
+	if s.count < maxStrangers && (one.known || s.unknown < maxStrangers-strangersKnown) {
+		return nil
+	}
+	if found := s.oldestOfMost(one.from, false); found != nil || !one.known {
+		return found
+	}
+	return s.oldestOfMost(one.from, true)
+}
+
+// oldestOfMost is the oldest connection of the network that has the most, the newcomer counted.
+func (s *strangers) oldestOfMost(newcomer netip.Prefix, known bool) *stranger {
+	var found *stranger
+	most := 0
+	for from, its := range s.networks {
+		if its.known != known {
+			continue
+		}
+		n := its.waiting.Len()
+		if from == newcomer {
+			n++
+		}
+		if first := oldest(its); found == nil || n > most || n == most && first.arrived < found.arrived {
+			found, most = first, n
+		}
+	}
+	return found
+}
+
+func oldest(n *network) *stranger { return n.waiting.Front().Value.(*stranger) }
+
+func (s *strangers) enter(one *stranger) {
+	its := s.networks[one.from]
+	if its == nil {
+		its = &network{}
+		s.networks[one.from] = its
+	}
+	its.known = its.known || one.known
+	s.arrivals++
+	one.arrived = s.arrivals
+	one.at = its.waiting.PushBack(one)
+	s.count++
+	if !one.known {
+		s.unknown++
+	}
+}
+
+func (s *strangers) leave(one *stranger) {
+	if one.at == nil {
+		return
+	}
+	its := s.networks[one.from]
+	its.waiting.Remove(one.at)
+	one.at = nil
+	if its.waiting.Len() == 0 {
+		delete(s.networks, one.from)
+	}
+	s.count--
+	if !one.known {
+		s.unknown--
+	}
+}
+
+// proven: the client has shown a certificate.
+func (s *strangers) proven(one *stranger) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	s.leave(one)
+	s.known.add(one.from)
+}
+
+// Close implements net.Conn.
+func (one *stranger) Close() error {
+	one.all.mutex.Lock()
+	one.all.leave(one)
+	one.all.mutex.Unlock()
+	return one.Conn.Close()
+}
+
+// guardedListener admits what another listener accepts.
+type guardedListener struct {
+	net.Listener
+	all *strangers
+}
+
+// Accept implements net.Listener.
+func (l guardedListener) Accept() (net.Conn, error) {
+	conn, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return l.all.admit(conn), nil
+}
+
+// guardedTLS tells when a client has shown its certificate.
+type guardedTLS struct {
+	credentials.TransportCredentials
+	all *strangers
+}
+
+// ServerHandshake implements credentials.TransportCredentials.
+func (g guardedTLS) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	conn, info, err := g.TransportCredentials.ServerHandshake(raw)
+	if one, is := raw.(*stranger); is && err == nil {
+		g.all.proven(one)
+	}
+	return conn, info, err
+}
+
+// Clone implements credentials.TransportCredentials.
+func (g guardedTLS) Clone() credentials.TransportCredentials {
+	return guardedTLS{g.TransportCredentials.Clone(), g.all}
+}
+
+// recent is a set of bounded size: the network that was added least recently goes first.
+type recent struct {
+	most  int
+	at    map[netip.Prefix]*list.Element
+	order *list.List
+}
+
+func newRecent(most int) recent { return recent{most, map[netip.Prefix]*list.Element{}, list.New()} }
+
+func (r *recent) has(one netip.Prefix) bool { return r.at[one] != nil }
+
+func (r *recent) add(one netip.Prefix) {
+	if at := r.at[one]; at != nil {
+		r.order.MoveToFront(at)
+		return
+	}
+	if r.order.Len() >= r.most {
+		delete(r.at, r.order.Remove(r.order.Back()).(netip.Prefix))
+	}
+	r.at[one] = r.order.PushFront(one)
+}
