@@ -11,6 +11,7 @@
 //	references/<kind>/<name>/<kind>/<name>   the second object refers to the first
 //	claims/<what>/<value>               a unique value and the object that has it
 //	numbers/<what>                      last number given; numbers are never reused (R13)
+//	access-report                       hosts whose access an upgrade closed are still to be reported (see closed_access.go)
 //	restored                            when the restore of a backup was noted last (see restored.go)
 //	epochs/<volume uid>                 fencing number of the present owner (R1)
 //	reservations/<volume uid>           persistent reservations and their generation (R8)

@@ -68,7 +68,7 @@ func Open(ctx context.Context, client *clientv3.Client, options Options) (*Store
 	if err := s.initSystem(ctx, ""); err != nil {
 		return nil, err
 	}
-	return s, nil
+	return s, s.reportClosedAccess(ctx)
 }
 
 // bind is Open; without a keyring for objects alone that have no secrets.

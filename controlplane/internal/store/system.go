@@ -82,7 +82,8 @@ func (s *Store) initSystem(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	_, err = s.client.Txn(ctx).If(missing(s.systemKey())).Then(clientv3.OpPut(s.systemKey(), string(value))).Commit()
+	_, err = s.client.Txn(ctx).If(missing(s.systemKey())).Then(clientv3.OpPut(s.systemKey(), string(value)),
+		clientv3.OpPut(s.accessReportKey(), "due")).Commit()
 	if err != nil {
 		return committing(err)
 	}
