@@ -66,7 +66,7 @@ class Log:
 class Gateway:
     """Started with a configuration (a dict; JSON is YAML, too); returns once it serves."""
 
-    def __init__(self, scene, configuration, environment=None, level='debug', format='text'):
+    def __init__(self, scene, configuration, environment=None, level='debug', format='text', before=()):
         self.scene, self.port, self.metrics_port = scene, next(_ports), next(_ports)
         self.portal, self.admin = f'127.0.0.1:{self.port}', scene.folder / f'{self.port}.socket'
         self.file = scene.folder / f'{self.port}.yaml'
@@ -75,7 +75,7 @@ class Gateway:
         self.manager.bind(str(scene.folder / f'{self.port}.manager'))
         self.manager.settimeout(0.5)  # then it is asked whether the process is there still
         self.process = subprocess.Popen(
-            [scene.program, '--config', str(self.file), '--log-level', level, '--log-format', format],
+            [*before, scene.program, '--config', str(self.file), '--log-level', level, '--log-format', format],
             stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
             env=os.environ | {'NOTIFY_SOCKET': self.manager.getsockname()} | (environment or {}))
         scene.callback(self.end)

@@ -1,5 +1,6 @@
 """How a gateway starts, or why it doesn't: exit codes 0, 1 (it can't), 2 (the configuration is wrong)."""
 import json
+import os
 import pathlib
 import resource
 import signal
@@ -8,7 +9,7 @@ import subprocess
 import time
 
 from claims import claim, tell
-from gateway import PATIENCE, TARGET, Gateway, one_target, run, volume
+from gateway import ANYBODY, PATIENCE, TARGET, Gateway, one_target, run, volume
 
 UNDER_SECCOMP = pathlib.Path(__file__).with_name('under_seccomp')
 DISABLED = '/proc/sys/kernel/io_uring_disabled'
@@ -122,6 +123,29 @@ def refused_by_seccomp(scene):
     for error in ('EPERM', 'ENOSYS'):
         allow = 'io_uring_setup, io_uring_enter and io_uring_register'
         fails_to_start(scene, ['io_uring', 'seccomp filter', allow], before=[UNDER_SECCOMP, error])
+
+
+@claim('as in a pod of the operator (no root, no capability, a read-only root, the chart\'s seccomp profile) a gateway serves and ends')
+def as_in_a_pod(scene):
+    disk, home = scene.folder / 'disk', pathlib.Path(__file__)
+    disk.write_bytes(bytes(1 << 20))
+    profile = home.parents[2] / 'charts/sluice/files/seccomp-gateway.json'
+    luns = [{'id': 0, 'backend': 'memory', 'size': '64MiB'}, {'id': 1, 'backend': 'file', 'path': str(disk)}]
+    for private in (scene.folder.parent, scene.folder.parent.parent):
+        if private.stat().st_mode & 0o7777 == 0o700:
+            private.chmod(0o711)  # another user has to get at the folder
+    gateway = Gateway(scene, {'targets': [{'iqn': TARGET, 'hosts': ANYBODY, 'luns': luns}]},
+                      before=['unshare', '--mount', home.with_name('as_in_a_pod'), scene.folder, profile])
+    state = dict(line.split(':\t', 1) for line in pathlib.Path(f'/proc/{gateway.process.pid}/status').read_text().splitlines())
+    assert state['Uid'].split() == ['65532'] * 4, state['Uid']
+    assert int(state['CapEff'], 16) == int(state['CapBnd'], 16) == 0, state
+    assert (state['NoNewPrivs'], state['Seccomp']) == ('1', '2'), state
+    with gateway.session() as session:
+        for lun in (0, 1):
+            session.write(lun, 0, b'x' * 4096)
+            assert session.read(lun, 0, 8) == b'x' * 4096
+    assert disk.read_bytes()[:4096] == b'x' * 4096
+    assert gateway.stop() == 0
 
 
 @claim('io_uring switched off by the kernel: exit 1, names the sysctl and the command that mends it')

@@ -20,6 +20,7 @@ helm.sh/chart: {{ $root.Chart.Name }}-{{ $root.Chart.Version }}
 {{- define "sluice.image" -}}
 {{- $root := index . 0 }}
 {{- with $root.Values.image.registry }}{{ . }}/{{ end }}sluice-{{ index . 1 }}:{{ $root.Values.image.tag | default $root.Chart.AppVersion }}
+{{- with index ($root.Values.image.digests | default dict) (index . 1) }}@{{ . }}{{ end }}
 {{- end }}
 
 {{- define "sluice.pullSecrets" -}}

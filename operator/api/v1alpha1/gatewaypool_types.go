@@ -134,8 +134,16 @@ type GatewayTemplate struct {
 	// Local pools use block devices: the pod sees the node's /dev, which takes a privileged container.
 	// +optional
 	BlockDevices bool `json:"blockDevices,omitempty"`
-	// What the container runtime's filter of system calls lets through. It has to let io_uring through, which many runtimes'
-	// own profile does not; unset: no filter.
+	// User id of the gateway's process, 0 to 2147483647; its group id is the same number. Unset: 65532 where localDirectories is
+	// empty and blockDevices is false, else 0 (root). Another user than root has to own the local directories and all that is in
+	// them, on each node, and all gateways of a node run as the same user: one gateway may have to end another one. Block devices
+	// take root.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=2147483647
+	RunAsUser *int64 `json:"runAsUser,omitempty"`
+	// The filter of system calls (seccomp). It has to permit io_uring, which many runtimes' own profile does not. Unset: the
+	// profile that the operator was started with (--gateway-seccomp-profile, which the chart sets), else no filter.
 	// +optional
 	SeccompProfile *corev1.SeccompProfile `json:"seccompProfile,omitempty"`
 }

@@ -433,6 +433,11 @@ func (in *GatewayTemplate) DeepCopyInto(out *GatewayTemplate) {
 		*out = make([]string, len(*in))
 		copy(*out, *in)
 	}
+	if in.RunAsUser != nil {
+		in, out := &in.RunAsUser, &out.RunAsUser
+		*out = new(int64)
+		**out = **in
+	}
 	if in.SeccompProfile != nil {
 		in, out := &in.SeccompProfile, &out.SeccompProfile
 		*out = new(v1.SeccompProfile)

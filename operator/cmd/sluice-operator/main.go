@@ -78,6 +78,8 @@ func command() *cobra.Command {
 		"renew the system's own certificates, too; the names that the control plane is reached by")
 	flags.StringSliceVar(&s.gateways.ControlPlane, "gateway-control-plane", nil,
 		"replicas of the control plane that gateways connect to, as host:port; none: as --server")
+	flags.StringVar(&s.gateways.SeccompProfile, "gateway-seccomp-profile", "",
+		"seccomp profile of gateways whose pool names none: a file below the kubelet's seccomp directory on each node; none: no filter")
 	flags.StringVar(&s.gateways.Namespace, "namespace", os.Getenv("POD_NAMESPACE"),
 		"namespace of gateways' pods, their certificates (Secrets named <gateway>-tls) and the leader's lease ($POD_NAMESPACE)")
 	flags.StringVar(&s.kubeconfig, "kubeconfig", "", "how to reach Kubernetes; empty: as a pod does, or $KUBECONFIG")

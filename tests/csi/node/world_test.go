@@ -155,7 +155,7 @@ func sessions(t *testing.T) []string { return glob(t, "/sys/class/iscsi_session/
 func nothingLeft(t *testing.T) {
 	t.Helper()
 	for what, have := range map[string][]string{"maps": maps(t), "sessions": sessions(t), "disks": glob(t, "/sys/block/sd*"),
-		"node records": glob(t, "/etc/iscsi/nodes/*"), "records": glob(t, state+"/*")} {
+		"node records": glob(t, "/etc/iscsi/nodes/*"), "records": glob(t, state+"/*.json")} {
 		if len(have) > 0 {
 			t.Errorf("%s are left: %v", what, have)
 		}

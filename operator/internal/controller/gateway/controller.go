@@ -40,6 +40,9 @@ type Options struct {
 	Authority string
 	// Insecure lets gateways connect to a control plane on loopback without certificates.
 	Insecure bool
+	// SeccompProfile is a file below the kubelet's seccomp directory on each node, for gateways whose pool names no profile; empty:
+	// they have no filter.
+	SeccompProfile string
 }
 
 type gateways struct {

@@ -64,6 +64,9 @@ func (g *gateways) render(r *v1alpha1.Gateway, spread []corev1.TopologySpreadCon
 			Containers: []corev1.Container{g.container(r)},
 		},
 	}
+	if user := runsAs(template); user != 0 { // its key and its state directory are the group's
+		pod.Spec.SecurityContext = &corev1.PodSecurityContext{FSGroup: &user}
+	}
 	if pod.Spec.HostNetwork {
 		pod.Spec.DNSPolicy = corev1.DNSClusterFirstWithHostNet
 	}
@@ -101,26 +104,56 @@ func (g *gateways) container(r *v1alpha1.Gateway) corev1.Container {
 		Name: "gateway", Image: template.Image, ImagePullPolicy: template.ImagePullPolicy,
 		Command: []string{"sluice-gateway"}, Args: arguments, Resources: template.Resources,
 		Env:             []corev1.EnvVar{field("NODE_NAME", "spec.nodeName"), field("POD_IP", "status.podIP")},
-		SecurityContext: security(template),
+		SecurityContext: g.security(template),
 	}
 	container.Ports = append(container.Ports,
 		corev1.ContainerPort{Name: "metrics", ContainerPort: template.MetricsPort, Protocol: corev1.ProtocolTCP})
 	return container
 }
 
-// security takes away what a gateway does not need. Buffers that io_uring knows are locked memory.
-func security(template *v1alpha1.GatewayTemplate) *corev1.SecurityContext {
-	profile := template.SeccompProfile
-	if profile == nil {
-		profile = &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeUnconfined}
-	}
+// security takes away what a gateway does not need. As root it may lock memory beyond the limit of the container runtime; another user
+// has no capability at all, since an added one reaches root's processes only.
+func (g *gateways) security(template *v1alpha1.GatewayTemplate) *corev1.SecurityContext {
+	context := &corev1.SecurityContext{SeccompProfile: g.filter(template), ReadOnlyRootFilesystem: new(true)}
 	if template.BlockDevices {
-		return &corev1.SecurityContext{Privileged: new(true), SeccompProfile: profile}
+		context.Privileged = new(true)
+		return context
 	}
-	return &corev1.SecurityContext{
-		AllowPrivilegeEscalation: new(false), SeccompProfile: profile,
-		Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}, Add: []corev1.Capability{"IPC_LOCK"}},
+	context.AllowPrivilegeEscalation = new(false)
+	context.Capabilities = &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}
+	if user := runsAs(template); user != 0 {
+		context.RunAsNonRoot, context.RunAsUser, context.RunAsGroup = new(true), &user, &user
+	} else {
+		context.Capabilities.Add = []corev1.Capability{"IPC_LOCK"}
 	}
+	return context
+}
+
+// filter is the pool's profile, or the one that the installation puts on nodes.
+func (g *gateways) filter(template *v1alpha1.GatewayTemplate) *corev1.SeccompProfile {
+	switch {
+	case template.SeccompProfile != nil:
+		return template.SeccompProfile
+	case g.SeccompProfile != "":
+		return &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeLocalhost, LocalhostProfile: &g.SeccompProfile}
+	}
+	return &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeUnconfined}
+}
+
+// nobody is the user of gateways that need no file of the node.
+const nobody int64 = 65532
+
+// runsAs is the user id of a gateway: a node's directories and devices are root's unless the pool says otherwise.
+func runsAs(template *v1alpha1.GatewayTemplate) int64 {
+	switch {
+	case template.BlockDevices:
+		return 0
+	case template.RunAsUser != nil:
+		return *template.RunAsUser
+	case len(template.LocalDirectories) > 0:
+		return 0
+	}
+	return nobody
 }
 
 // apart keeps gateways of a pool on different nodes: on one they fail together, and on the host network take each other's ports.

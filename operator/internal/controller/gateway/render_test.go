@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"sluice.dev/sluice/operator/api/v1alpha1"
@@ -50,5 +51,70 @@ func TestAGatewaysPodHasTimeForAGracefulEnd(t *testing.T) {
 	}
 	if *grace < needed {
 		t.Errorf("%d s, and a graceful end may take %d s", *grace, needed)
+	}
+}
+
+func rendered(template v1alpha1.GatewayTemplate) *corev1.Pod {
+	g := &gateways{Options: Options{Namespace: "sluice-system", SeccompProfile: "sluice/gateway.json"}}
+	return g.render(&v1alpha1.Gateway{Spec: v1alpha1.GatewaySpec{Template: template}}, nil)
+}
+
+func TestAGatewayRunsAsRootOnlyWhereItsFilesAreTheNodes(t *testing.T) {
+	for what, one := range map[string]struct {
+		template v1alpha1.GatewayTemplate
+		user     int64
+	}{
+		"Ceph only":                        {v1alpha1.GatewayTemplate{}, 65532},
+		"a user that the pool names":       {v1alpha1.GatewayTemplate{RunAsUser: new(int64(1000))}, 1000},
+		"directories":                      {v1alpha1.GatewayTemplate{LocalDirectories: []string{"/srv"}}, 0},
+		"directories of a user":            {v1alpha1.GatewayTemplate{LocalDirectories: []string{"/srv"}, RunAsUser: new(int64(1000))}, 1000},
+		"block devices, whatever is named": {v1alpha1.GatewayTemplate{BlockDevices: true, RunAsUser: new(int64(1000))}, 0},
+	} {
+		pod := rendered(one.template)
+		is := pod.Spec.Containers[0].SecurityContext
+		if one.user == 0 {
+			if is.RunAsNonRoot != nil || is.RunAsUser != nil || pod.Spec.SecurityContext != nil {
+				t.Errorf("%s: %v, pod %v", what, is, pod.Spec.SecurityContext)
+			}
+			continue
+		}
+		if is.RunAsNonRoot == nil || !*is.RunAsNonRoot || is.RunAsUser == nil || *is.RunAsUser != one.user || len(is.Capabilities.Add) > 0 {
+			t.Errorf("%s: %v", what, is)
+		}
+		// The kubelet gives the group the key (0440) and the state directory.
+		if pod.Spec.SecurityContext == nil || *pod.Spec.SecurityContext.FSGroup != one.user || *is.RunAsGroup != one.user {
+			t.Errorf("%s: group of the pod: %v", what, pod.Spec.SecurityContext)
+		}
+	}
+}
+
+func TestAGatewayHasAFilterAReadOnlyRootAndNoCapabilityThatItNeedsNot(t *testing.T) {
+	own := &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeLocalhost, LocalhostProfile: new("own.json")}
+	for what, one := range map[string]struct {
+		template v1alpha1.GatewayTemplate
+		profile  string
+	}{
+		"Ceph only": {v1alpha1.GatewayTemplate{}, "sluice/gateway.json"}, "directories": {v1alpha1.GatewayTemplate{
+			LocalDirectories: []string{"/srv"}}, "sluice/gateway.json"},
+		"block devices":        {v1alpha1.GatewayTemplate{BlockDevices: true}, "sluice/gateway.json"},
+		"a profile of its own": {v1alpha1.GatewayTemplate{SeccompProfile: own}, "own.json"},
+	} {
+		is := rendered(one.template).Spec.Containers[0].SecurityContext
+		if is.SeccompProfile.LocalhostProfile == nil || *is.SeccompProfile.LocalhostProfile != one.profile {
+			t.Errorf("%s: filter %v", what, is.SeccompProfile)
+		}
+		if is.ReadOnlyRootFilesystem == nil || !*is.ReadOnlyRootFilesystem {
+			t.Errorf("%s: the root file system can be written", what)
+		}
+		if !one.template.BlockDevices && (len(is.Capabilities.Drop) != 1 || is.Capabilities.Drop[0] != "ALL" || *is.AllowPrivilegeEscalation) {
+			t.Errorf("%s: %v", what, is)
+		}
+	}
+}
+
+// The digest decides whether a pod is replaced: an upgrade of the operator alone replaces none.
+func TestAFieldThatIsNotSetLeavesTheDigestAsItWas(t *testing.T) {
+	if is := Digest(&v1alpha1.GatewaySpec{}); is != "294db2bd98d7cb03" {
+		t.Errorf("the digest of an empty spec is %s", is)
 	}
 }
