@@ -27,9 +27,14 @@ func createPool(command *cobra.Command) func(*pb.ObjectMeta) (proto.Message, err
 	flags.StringVar(&rbd.RadosNamespace, "rados-namespace", "", "rbd: namespace")
 	flags.StringVar(&rbd.DataPool, "data-pool", "", "rbd: pool for the data of new images")
 	flags.Int32Var(&spec.WarnPercent, "warn-percent", 85, "use above which hosts and people are warned")
+	flags.StringSliceVar(&spec.GatewayPools, "gateway-pool", nil,
+		"rbd: gateway pools that receive the key; none: those whose targets map its volumes")
+	flags.StringSliceVar(&spec.AdoptableImages, "adoptable-image", nil,
+		"rbd: images, as names or patterns with *, that Volumes in Kubernetes may adopt")
 	command.MarkFlagsOneRequired("node", "monitor")
 	for _, ofLocal := range []string{"node", "directory", "device"} {
-		for _, ofRBD := range []string{"monitor", "user", "ceph-key-file", "ceph-pool", "rados-namespace", "data-pool"} {
+		for _, ofRBD := range []string{"monitor", "user", "ceph-key-file", "ceph-pool", "rados-namespace", "data-pool",
+			"gateway-pool", "adoptable-image"} {
 			command.MarkFlagsMutuallyExclusive(ofLocal, ofRBD)
 		}
 	}

@@ -61,7 +61,8 @@ func (x *StoragePools) WatchStoragePools(r *pb.WatchStoragePoolsRequest, stream 
 
 func readStoragePool(m *pb.StoragePool) *model.StoragePool {
 	pool := &model.StoragePool{Meta: readMeta(m.GetMeta()),
-		Spec: model.StoragePoolSpec{WarnPercent: m.GetSpec().GetWarnPercent()}}
+		Spec: model.StoragePoolSpec{WarnPercent: m.GetSpec().GetWarnPercent(), GatewayPools: m.GetSpec().GetGatewayPools(),
+			AdoptableImages: m.GetSpec().GetAdoptableImages()}}
 	if local := m.GetSpec().GetLocal(); local != nil {
 		pool.Spec.Local = &model.LocalPool{
 			Node: local.GetNode(), Directory: local.GetDirectory(), Devices: local.GetDevices(),
@@ -80,7 +81,8 @@ func readStoragePool(m *pb.StoragePool) *model.StoragePool {
 func showStoragePool(p *model.StoragePool) *pb.StoragePool {
 	shown := &pb.StoragePool{
 		Meta: showMeta(&p.Meta),
-		Spec: &pb.StoragePoolSpec{WarnPercent: p.Spec.WarnPercent},
+		Spec: &pb.StoragePoolSpec{WarnPercent: p.Spec.WarnPercent, GatewayPools: p.Spec.GatewayPools,
+			AdoptableImages: p.Spec.AdoptableImages},
 		Status: &pb.StoragePoolStatus{
 			CapacityBytes: p.Status.CapacityBytes, UsedBytes: p.Status.UsedBytes,
 			SnapshotsSupported: p.Status.SnapshotsSupported, Conditions: showConditions(p.Status.Conditions),

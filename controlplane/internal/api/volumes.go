@@ -13,18 +13,23 @@ type Volumes struct {
 	pb.UnimplementedVolumeServiceServer
 	kind  kind[*model.Volume, *pb.Volume]
 	store *store.Store
+	// adoptsAny says whether a caller may adopt images that no StoragePool lists.
+	adoptsAny func(context.Context) bool
 }
 
-// NewVolumes makes the service.
-func NewVolumes(s *store.Store) *Volumes {
+// NewVolumes makes the service. AdoptsAny says whether a caller may adopt images that no StoragePool lists.
+func NewVolumes(s *store.Store, adoptsAny func(context.Context) bool) *Volumes {
 	return &Volumes{
 		kind:  kind[*model.Volume, *pb.Volume]{objects: s.Volumes, read: readVolume, show: showVolume},
-		store: s,
+		store: s, adoptsAny: adoptsAny,
 	}
 }
 
 // CreateVolume implements VolumeService.
 func (v *Volumes) CreateVolume(ctx context.Context, r *pb.CreateVolumeRequest) (*pb.CreateVolumeResponse, error) {
+	if err := v.mayAdopt(ctx, r.GetVolume().GetSpec()); err != nil {
+		return nil, err
+	}
 	volume, err := v.kind.create(ctx, r.GetVolume(), r.GetDryRun())
 	return &pb.CreateVolumeResponse{Volume: volume}, err
 }

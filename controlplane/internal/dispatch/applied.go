@@ -108,7 +108,7 @@ func (a *acknowledged) take(ack *pb.StreamAck) {
 	a.refused = map[objectKey]string{}
 	for _, refusal := range ack.GetRefused() {
 		key := objectKey{refusal.GetKey().GetKind(), refusal.GetKey().GetId()}
-		a.refused[key] = cmp.Or(refusal.GetReason(), "the gateway does not say why")
+		a.refused[key] = cmp.Or(shortened(refusal.GetReason()), "the gateway does not say why")
 	}
 	a.changed = true
 }

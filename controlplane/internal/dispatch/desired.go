@@ -217,16 +217,17 @@ func (m *maker) ownVolumes() {
 }
 
 func (m *maker) pools() {
-	needed := map[*model.StoragePool]bool{}
+	owned := map[*model.StoragePool]bool{}
 	for _, made := range m.made.volumes {
-		if made.told != nil {
-			needed[made.pool] = true
+		o := made.volume.Status.Ownership
+		if made.told != nil && (o.Owner.Number == m.self.Number || o.Next.Number == m.self.Number) {
+			owned[made.pool] = true
 		}
 	}
 	for _, pool := range m.objects.StoragePools {
-		// A gateway may be asked for jobs in any pool that it reaches, before a volume of it is exported; and it is given no
-		// volume in Ceph before its client is recorded.
-		if needed[pool] || pool.Spec.Local != nil && pool.Spec.Local.Node == m.gateway.Spec.Node || pool.Spec.RBD != nil && m.rbd {
+		// A gateway may be asked for jobs in any pool that its GatewayPool serves, before it exports a volume of the pool; and it is
+		// given no volume in Ceph before its client is recorded. What it owns it keeps until another gateway owns that.
+		if owned[pool] || m.objects.Serves(m.gateway, pool) && (pool.Spec.Local != nil || m.rbd) {
 			m.pool(pool)
 		}
 	}

@@ -94,6 +94,18 @@ func (h *hub) changed(change view.Change) {
 	}
 }
 
+// mapsOthers says that a target maps other volumes than before, or by another gateway pool: other gateways may then receive the
+// keys of pools (Objects.Serves).
+func mapsOthers(before, after model.Object) bool {
+	was, _ := before.(*model.Target)
+	now, _ := after.(*model.Target)
+	if was == nil || now == nil {
+		return true
+	}
+	return was.Spec.GatewayPool != now.Spec.GatewayPool || was.Meta.Deleting() != now.Meta.Deleting() ||
+		!slices.Equal(was.Spec.Luns, now.Spec.Luns)
+}
+
 // concerned are the gateways that a change names, or all of them.
 func concerned(change view.Change) (numbers []uint32, every bool) {
 	switch change.Kind {
@@ -110,7 +122,8 @@ func concerned(change view.Change) (numbers []uint32, every bool) {
 				numbers = append(numbers, target.Status.PathSet...)
 			}
 		}
-	case model.KindSnapshot, model.KindGatewayPool:
+		return numbers, mapsOthers(change.Before, change.After)
+	case model.KindSnapshot:
 	default:
 		return nil, true
 	}

@@ -8,8 +8,10 @@ import (
 	"slices"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	"sluice.dev/sluice/controlplane/internal/model"
 	"sluice.dev/sluice/controlplane/internal/store"
@@ -44,6 +46,8 @@ type Options struct {
 	// Replica names this process, ClusterID the system.
 	Replica, ClusterID string
 	OUI                uint32
+	// Registry takes the metrics; nil: there are none.
+	Registry prometheus.Registerer
 }
 
 // Service serves GatewayStreamService.
@@ -52,11 +56,13 @@ type Service struct {
 	options Options
 	hub     *hub
 	stop    chan struct{}
+	metrics *metrics
+	floods  floods
 }
 
 // New makes the service; Run has to run for streams to be told anything.
 func New(options Options) *Service {
-	return &Service{options: options, stop: make(chan struct{}),
+	return &Service{options: options, stop: make(chan struct{}), metrics: newMetrics(options.Registry),
 		hub: &hub{store: options.Store, view: options.View, log: options.Log, streams: map[*gatewayStream]bool{}}}
 }
 
@@ -89,17 +95,28 @@ func (s *Service) Connect(stream pb.GatewayStreamService_ConnectServer) error {
 	defer g.close()
 	s.options.Log.Info("gateway connected", "gateway", g.name, "number", g.number, "incarnation", g.runs.incarnation,
 		"version", hello.GetSoftwareVersion())
-	err = g.serve(messages, failed)
+	if err = g.serve(messages, failed); status.Code(err) == codes.ResourceExhausted {
+		s.metrics.floods.Inc()
+		s.floods.note(g.name, time.Now())
+	}
 	s.options.Log.Info("gateway disconnected", "gateway", g.name, "incarnation", g.runs.incarnation, "why", err)
 	return err
 }
 
-// receive hands a stream's messages on, until it fails or its call ends.
+// receive hands a stream's messages on, until it fails, its call ends, or a message is beyond the bounds. It checks them before they
+// wait, so that what waits is bounded (burstBytes).
 func receive(stream pb.GatewayStreamService_ConnectServer) (<-chan *pb.ConnectRequest, <-chan error) {
 	messages, failed := make(chan *pb.ConnectRequest, incoming), make(chan error, 1)
 	go func() {
+		quota := newQuota(time.Now())
 		for {
 			message, err := stream.Recv()
+			if err == nil {
+				err = quota.spend(time.Now(), proto.Size(message))
+			}
+			if err == nil {
+				err = within(message)
+			}
 			if err != nil {
 				failed <- err
 				return
@@ -138,6 +155,9 @@ func (s *Service) hello(ctx context.Context, messages <-chan *pb.ConnectRequest,
 func (s *Service) acceptable(ctx context.Context, hello *pb.StreamHello) error {
 	if caller, asked := s.options.Caller(ctx); asked && caller != hello.GetGateway() {
 		return status.Errorf(codes.PermissionDenied, "the certificate is gateway %q's, the hello %q's", caller, hello.GetGateway())
+	}
+	if err := s.floods.refusal(hello.GetGateway(), time.Now()); err != nil {
+		return err
 	}
 	if hello.GetGateway() == "" || hello.GetIncarnation() == "" {
 		return status.Error(codes.InvalidArgument, "hello needs the gateway's name and incarnation")

@@ -224,11 +224,17 @@ func TestAReservationIsStoredForThePresentEpochAndGenerationOnly(t *testing.T) {
 // R2: what is answered as recorded is.
 func TestAClientOfCephIsRecordedBeforeItsGatewayIsToldSo(t *testing.T) {
 	r := start(t)
+	create(r, r.StoragePools, &model.StoragePool{Meta: model.Meta{Name: "ceph"}, Spec: model.StoragePoolSpec{
+		RBD: &model.RBDPool{Monitors: []string{"192.0.2.9:3300"}, User: "sluice", Pool: "rbd", Key: model.NewSecret("k")}}})
+	pool, err := r.StoragePools.Get(t.Context(), "ceph")
+	if err != nil {
+		t.Fatal(err)
+	}
 	g := r.connect(hello("first"))
 	g.update() // it is let in
 	commit := func(id uint64, client string) pb.CommitResult {
 		g.send(&pb.ConnectRequest{Message: &pb.ConnectRequest_RadosClientCommit{RadosClientCommit: &pb.RadosClientCommit{
-			RequestId: id, PoolUid: "p", Client: client}}})
+			RequestId: id, PoolUid: pool.Meta.UID, Client: client}}})
 		outcome := g.next(func(m *pb.ConnectResponse) bool { return m.GetRadosClientOutcome() != nil }).GetRadosClientOutcome()
 		if outcome.GetRequestId() != id {
 			t.Errorf("request %d was answered as %d", id, outcome.GetRequestId())
@@ -239,7 +245,7 @@ func TestAClientOfCephIsRecordedBeforeItsGatewayIsToldSo(t *testing.T) {
 		t.Fatalf("%v", got)
 	}
 	var stored *store.RadosClients
-	err := r.WatchRadosClients(bounded(t), 0, func(change store.RecordChange[*store.RadosClients]) error {
+	err = r.WatchRadosClients(bounded(t), 0, func(change store.RecordChange[*store.RadosClients]) error {
 		if stored = change.Record; change.Type == store.Put {
 			return context.Canceled
 		}

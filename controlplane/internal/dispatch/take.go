@@ -33,25 +33,31 @@ func (g *gatewayStream) take(ctx context.Context, message *pb.ConnectRequest, ob
 	case *pb.ConnectRequest_Heartbeat:
 		err = g.heartbeat(ctx, m.Heartbeat)
 	case *pb.ConnectRequest_VolumeObserved:
-		all := map[string]store.VolumeObservation{}
-		for _, o := range observed {
-			all[o.GetUid()] = volumeObservation(o)
-		}
-		err = g.connection.ObserveVolumes(ctx, all)
+		err = g.connection.ObserveVolumes(ctx, g.volumeReports(observed))
 	case *pb.ConnectRequest_SessionsObserved:
+		if err := sessionsWithin(m.SessionsObserved); err != nil {
+			return err
+		}
 		err = g.sessions.take(ctx, g, m.SessionsObserved)
 	case *pb.ConnectRequest_PeerObserved:
 		p := m.PeerObserved
+		if !g.knownPeer(p.GetNumber()) {
+			break
+		}
 		peer := model.GatewayRef{Number: p.GetNumber(), Incarnation: p.GetIncarnation()}
 		err = g.connection.ObservePeer(ctx, peer, reachOf(p.GetReach()), time.Duration(p.GetSilentMs())*time.Millisecond)
 	case *pb.ConnectRequest_PoolObserved:
 		p := m.PoolObserved
+		if !g.concernsPool(p.GetUid()) {
+			g.ignore("pool", p.GetUid())
+			break
+		}
 		takenOut := map[string]string{}
 		for _, d := range p.GetTakenOutDevices()[:min(len(p.GetTakenOutDevices()), model.MaxPoolDevices)] {
 			takenOut[d.GetLocation()] = d.GetPath()
 		}
 		err = g.connection.ObservePool(ctx, store.PoolReport{UID: p.GetUid(), CapacityBytes: p.GetCapacityBytes(),
-			UsedBytes: p.GetUsedBytes(), SnapshotsSupported: p.GetSnapshotsSupported(), Problem: p.GetProblem(),
+			UsedBytes: p.GetUsedBytes(), SnapshotsSupported: p.GetSnapshotsSupported(), Problem: shortened(p.GetProblem()),
 			UnusableDevices: p.GetUnusableDevices()[:min(len(p.GetUnusableDevices()), model.MaxPoolDevices)], TakenOut: takenOut})
 	case *pb.ConnectRequest_ReservationCommit:
 		g.apart(func(ctx context.Context) { g.commitReservations(ctx, m.ReservationCommit) })
@@ -62,7 +68,7 @@ func (g *gatewayStream) take(ctx context.Context, message *pb.ConnectRequest, ob
 	case *pb.ConnectRequest_JobResult:
 		r := m.JobResult
 		err = g.connection.StoreJobResult(ctx, r.GetId(), store.JobResult{AttemptID: r.GetAttempt(),
-			DonePermille: r.GetDonePermille(), Problem: r.GetProblem(), Unsupported: r.GetUnsupported(), SizeBytes: r.GetSizeBytes(),
+			DonePermille: r.GetDonePermille(), Problem: shortened(r.GetProblem()), Unsupported: r.GetUnsupported(), SizeBytes: r.GetSizeBytes(),
 			Images: r.GetImages()[:min(len(r.GetImages()), maxImages)]})
 	case *pb.ConnectRequest_Hello:
 		return status.Error(codes.InvalidArgument, "a stream has one hello")
@@ -144,10 +150,7 @@ func (g *gatewayStream) heartbeat(ctx context.Context, beat *pb.StreamHeartbeat)
 	}
 	report := store.LoadReport{Sessions: beat.GetSessions(), BusyPermille: beat.GetBusyPermille(),
 		AppliedVersion: g.applied.version()}
-	for _, load := range beat.GetLoads() {
-		report.Volumes = append(report.Volumes,
-			store.VolumeLoad{UID: load.GetUid(), Commands: load.GetCommands(), Bytes: load.GetBytes()})
-	}
+	report.Volumes = g.knownLoads(beat.GetLoads())
 	return g.connection.ObserveLoads(ctx, report)
 }
 
@@ -160,7 +163,7 @@ func volumeObservation(v *pb.VolumeObserved) store.VolumeObservation {
 		pb.VolumeState_VOLUME_STATE_LOCKED:   store.VolumeLocked,
 	}
 	return store.VolumeObservation{Epoch: v.GetEpoch(), Order: v.GetOrder(), State: states[v.GetState()],
-		Reason: v.GetReason(), CapacityBytes: v.GetCapacityBytes(), AllocatedBytes: v.GetAllocatedBytes()}
+		Reason: shortened(v.GetReason()), CapacityBytes: v.GetCapacityBytes(), AllocatedBytes: v.GetAllocatedBytes()}
 }
 
 func reachOf(reach pb.PeerReach) store.Reach {
@@ -202,14 +205,24 @@ func (g *gatewayStream) commitReservations(ctx context.Context, c *pb.Reservatio
 }
 
 func (g *gatewayStream) loadReservations(ctx context.Context, l *pb.ReservationLoad) {
-	kept, err := g.service.options.Store.LoadReservations(ctx, l.GetVolumeUid(), l.GetEpoch())
+	var kept store.Reservations
+	err := g.loadable(ctx, l.GetVolumeUid(), l.GetEpoch())
+	if err == nil {
+		kept, err = g.service.options.Store.LoadReservations(ctx, l.GetVolumeUid(), l.GetEpoch())
+	}
 	state := &pb.ReservationState{RequestId: l.GetRequestId(), Generation: kept.Generation, State: kept.State}
 	state.Result, _ = commitResult(err)
 	g.answer(g.stream.Context(), &pb.ConnectResponse{Message: &pb.ConnectResponse_ReservationState{ReservationState: state}})
 }
 
 func (g *gatewayStream) recordRadosClient(ctx context.Context, c *pb.RadosClientCommit) {
-	err := g.connection.RecordRadosClient(ctx, c.GetPoolUid(), c.GetClient())
+	var err error
+	if g.concernsPool(c.GetPoolUid()) {
+		err = g.connection.RecordRadosClient(ctx, c.GetPoolUid(), c.GetClient())
+	} else {
+		g.ignore("client", c.GetPoolUid())
+		err = model.Precondition("pool", "gateway %s does not receive pool %.64q", g.name, c.GetPoolUid())
+	}
 	outcome := &pb.RadosClientOutcome{RequestId: c.GetRequestId()}
 	outcome.Result, outcome.Reason = commitResult(err)
 	g.answer(g.stream.Context(), &pb.ConnectResponse{Message: &pb.ConnectResponse_RadosClientOutcome{RadosClientOutcome: outcome}})

@@ -30,6 +30,10 @@ type StoragePoolSpec struct {
 	RBD   *RBDPool   `json:"rbd,omitempty"`
 	// WarnPercent of use, above which hosts and people are told.
 	WarnPercent int32 `json:"warnPercent"`
+	// GatewayPools whose gateways receive the key of a pool in Ceph; empty: the default of view.Objects.Serves.
+	GatewayPools []string `json:"gatewayPools,omitempty"`
+	// AdoptableImages that the operator's callers may adopt: exact names, or patterns with `*`.
+	AdoptableImages []string `json:"adoptableImages,omitempty"`
 }
 
 // LocalPool is storage of one node; only that node's gateways can own its volumes.
@@ -99,6 +103,7 @@ func (p *StoragePool) Validate() Violations {
 	if p.Spec.Local != nil {
 		found = append(found, p.Spec.Local.validate()...)
 	}
+	found = append(found, p.validateAccess()...)
 	if p.Spec.RBD != nil {
 		found = append(found, p.Spec.RBD.validate()...)
 	}

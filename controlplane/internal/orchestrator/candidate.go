@@ -94,6 +94,8 @@ func (o *owning) unable(g *model.Gateway, c *store.GatewayConnection) string {
 	switch {
 	case !reaches(g, c, o.pool):
 		return "does not reach the storage pool"
+	case !o.Serves(g, o.pool) && o.volume.Status.Ownership.Owner != c.Ref && o.volume.Status.Ownership.Next != c.Ref:
+		return "is of gateway pool " + g.Spec.GatewayPool + ", which storage pool " + o.pool.Meta.Name + " is not for (spec.gatewayPools)"
 	case !o.local() && !o.hasClient(o.pool, c.Ref):
 		return "could not be shut out of the storage pool: it has not told its client there"
 	}

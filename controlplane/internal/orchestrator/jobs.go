@@ -46,7 +46,8 @@ func nobodyReaches(pool *model.StoragePool) string {
 	if pool.Spec.Local != nil {
 		return fmt.Sprintf("no gateway of node %s, which has the data, has a stream: this waits for one", pool.Spec.Local.Node)
 	}
-	return "no gateway that reaches the storage pool has a stream"
+	return "no gateway that reaches the storage pool, and whose gateway pool is for it, has a stream (spec.gatewayPools of " +
+		"StoragePool " + pool.Meta.Name + ")"
 }
 
 // whom a job is for.
@@ -68,7 +69,7 @@ func (v *View) worker(pool *model.StoragePool, to whom, failed uint32) (uint32, 
 	best, bestRank := uint32(0), 0
 	for number, l := range v.links {
 		g := v.GatewayByNumber(number)
-		if l.connection == nil || g == nil || !reaches(g, l.connection, pool) ||
+		if l.connection == nil || g == nil || !reaches(g, l.connection, pool) || !v.Serves(g, pool) ||
 			pool.Spec.RBD != nil && !v.hasClient(pool, l.connection.Ref) { // it has yet to reach it
 			continue
 		}

@@ -120,6 +120,11 @@ func (v *View) manager(volume *model.Volume) whom {
 // fromSource has a job make the image from what the volume is to be made from. The progress says why it can't be.
 func (v *View) fromSource(volume *model.Volume, pool *model.StoragePool, job *store.Job) progress {
 	if image := volume.Spec.Source.Image; image != "" {
+		// The API refuses such a volume; an earlier release accepted it.
+		if owner := model.ImageOwner(image); owner != "" && (v.VolumeByUID(owner) != nil || v.SnapshotByUID(owner) != nil) {
+			return progress{reason: "ImageInUse", message: "the image in spec.source.image belongs to an existing Volume or Snapshot, " +
+				"and is never adopted: delete this Volume"}
+		}
 		job.Action, job.Image = store.JobAdoptImage, image
 		return progress{}
 	}

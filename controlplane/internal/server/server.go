@@ -3,6 +3,7 @@
 package server
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -97,7 +98,8 @@ func New(options Options) (*Server, error) {
 	s := &Server{Server: grpc.NewServer(settings...), Health: health.NewServer(), strangers: guard}
 	healthpb.RegisterHealthServer(s, s.Health)
 	counts := api.NewCounts(options.Store, options.View)
-	pb.RegisterVolumeServiceServer(s, api.NewVolumes(options.Store))
+	pb.RegisterVolumeServiceServer(s, api.NewVolumes(options.Store,
+		func(ctx context.Context) bool { return IdentityOf(ctx).Role == RoleAdmin }))
 	pb.RegisterTargetServiceServer(s, api.NewTargets(options.Store, counts))
 	pb.RegisterHostServiceServer(s, api.NewHosts(options.Store, counts))
 	pb.RegisterSnapshotServiceServer(s, api.NewSnapshots(options.Store))

@@ -31,6 +31,7 @@ type Objects struct {
 
 	layout  uint64
 	answers answers
+	users   poolUsersPointer
 }
 
 // NewObjects makes an empty set.

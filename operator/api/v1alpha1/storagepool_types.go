@@ -18,6 +18,24 @@ type StoragePoolSpec struct {
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=99
 	WarnPercent int32 `json:"warnPercent,omitempty"`
+	// Ceph only: GatewayPools whose gateways receive the key of this pool, own its volumes and do its jobs. Empty: the gateway pools
+	// of the targets that map a volume of this pool; while there is no such target, the only gateway pool of the system, or the one
+	// named default.
+	// +optional
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=253
+	// +listType=set
+	GatewayPools []string `json:"gatewayPools,omitempty"`
+	// Ceph only: images that Volumes may adopt by spec.source.image: exact names, or patterns in which * stands for any characters. A
+	// pattern never matches a name of the form volume-UID or snapshot-UID. Empty: none. The image of an existing Volume or Snapshot
+	// can never be adopted.
+	// +optional
+	// +kubebuilder:validation:MaxItems=256
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=255
+	// +listType=set
+	AdoptableImages []string `json:"adoptableImages,omitempty"`
 }
 
 // LocalPool is storage of one node.

@@ -94,9 +94,18 @@ type StoragePoolSpec struct {
 	//	*StoragePoolSpec_Rbd
 	Kind isStoragePoolSpec_Kind `protobuf_oneof:"kind"`
 	// Used share of the pool, in percent, above which LUNs report 38/07 and an event is raised, 1…99; 0 means 85.
-	WarnPercent   int32 `protobuf:"varint,3,opt,name=warn_percent,json=warnPercent,proto3" json:"warn_percent,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	WarnPercent int32 `protobuf:"varint,3,opt,name=warn_percent,json=warnPercent,proto3" json:"warn_percent,omitempty"`
+	// Ceph only: GatewayPools whose gateways receive the key of this pool, own its volumes and do its jobs. Empty: the gateway pools of
+	// the targets that map a volume of this pool; while there is no such target, the only gateway pool of the system, or the one named
+	// `default`. A gateway that owns a volume of the pool keeps the key until another gateway owns it. A local pool is for the
+	// gateways of its node.
+	GatewayPools []string `protobuf:"bytes,120,rep,name=gateway_pools,json=gatewayPools,proto3" json:"gateway_pools,omitempty"`
+	// Ceph only: images that a Volume of a caller with the role operator may adopt (Volume.spec.source.image): exact names, or
+	// patterns in which `*` stands for any characters. A pattern never matches a name of the form `volume-UID` or `snapshot-UID`.
+	// Administrators may adopt any image. The image of an existing Volume or Snapshot can never be adopted.
+	AdoptableImages []string `protobuf:"bytes,121,rep,name=adoptable_images,json=adoptableImages,proto3" json:"adoptable_images,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *StoragePoolSpec) Reset() {
@@ -159,6 +168,20 @@ func (x *StoragePoolSpec) GetWarnPercent() int32 {
 		return x.WarnPercent
 	}
 	return 0
+}
+
+func (x *StoragePoolSpec) GetGatewayPools() []string {
+	if x != nil {
+		return x.GatewayPools
+	}
+	return nil
+}
+
+func (x *StoragePoolSpec) GetAdoptableImages() []string {
+	if x != nil {
+		return x.AdoptableImages
+	}
+	return nil
 }
 
 type isStoragePoolSpec_Kind interface {
@@ -1041,11 +1064,13 @@ const file_sluice_v1_storage_pool_proto_rawDesc = "" +
 	"\vStoragePool\x121\n" +
 	"\x04meta\x18\x01 \x01(\v2\x15.sluice.v1.ObjectMetaB\x06\xbaH\x03\xc8\x01\x01R\x04meta\x126\n" +
 	"\x04spec\x18\x02 \x01(\v2\x1a.sluice.v1.StoragePoolSpecB\x06\xbaH\x03\xc8\x01\x01R\x04spec\x124\n" +
-	"\x06status\x18\x03 \x01(\v2\x1c.sluice.v1.StoragePoolStatusR\x06status\"\xa4\x01\n" +
+	"\x06status\x18\x03 \x01(\v2\x1c.sluice.v1.StoragePoolStatusR\x06status\"\x9f\x02\n" +
 	"\x0fStoragePoolSpec\x12,\n" +
 	"\x05local\x18\x01 \x01(\v2\x14.sluice.v1.LocalPoolH\x00R\x05local\x12&\n" +
 	"\x03rbd\x18\x02 \x01(\v2\x12.sluice.v1.RbdPoolH\x00R\x03rbd\x12,\n" +
-	"\fwarn_percent\x18\x03 \x01(\x05B\t\xbaH\x06\x1a\x04\x18c(\x00R\vwarnPercentB\r\n" +
+	"\fwarn_percent\x18\x03 \x01(\x05B\t\xbaH\x06\x1a\x04\x18c(\x00R\vwarnPercent\x128\n" +
+	"\rgateway_pools\x18x \x03(\tB\x13\xbaH\x10\x92\x01\r\x10@\x18\x01\"\ar\x05\x10\x01\x18\xfd\x01R\fgatewayPools\x12?\n" +
+	"\x10adoptable_images\x18y \x03(\tB\x14\xbaH\x11\x92\x01\x0e\x10\x80\x02\x18\x01\"\ar\x05\x10\x01\x18\xff\x01R\x0fadoptableImagesB\r\n" +
 	"\x04kind\x12\x05\xbaH\x02\b\x01\"\x95\x01\n" +
 	"\tLocalPool\x12\x1e\n" +
 	"\x04node\x18\x01 \x01(\tB\n" +

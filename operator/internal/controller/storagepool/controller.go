@@ -30,7 +30,8 @@ func Setup(mgr manager.Manager, connection grpc.ClientConnInterface, secretsEver
 }
 
 func want(ctx context.Context, r *v1alpha1.StoragePool, secrets *mirror.SecretReader) (*pb.StoragePool, error) {
-	spec := &pb.StoragePoolSpec{WarnPercent: r.Spec.WarnPercent}
+	spec := &pb.StoragePoolSpec{WarnPercent: r.Spec.WarnPercent, GatewayPools: r.Spec.GatewayPools,
+		AdoptableImages: r.Spec.AdoptableImages}
 	if local := r.Spec.Local; local != nil {
 		spec.Kind = &pb.StoragePoolSpec_Local{Local: &pb.LocalPool{
 			Node: local.Node, Directory: local.Directory, Devices: local.Devices,

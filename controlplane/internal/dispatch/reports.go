@@ -1,0 +1,192 @@
+package dispatch
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"sluice.dev/sluice/controlplane/internal/model"
+	"sluice.dev/sluice/controlplane/internal/store"
+	"sluice.dev/sluice/controlplane/internal/view"
+	pb "sluice.dev/sluice/proto/sluice/v1"
+)
+
+// metrics count what gateways send and the control plane does not take.
+type metrics struct {
+	ignored *prometheus.CounterVec
+	floods  prometheus.Counter
+}
+
+func newMetrics(registry prometheus.Registerer) *metrics {
+	m := &metrics{
+		ignored: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "sluice_controlplane_gateway_reports_ignored_total",
+			Help: "Reports and requests of gateways about objects that do not exist or that the gateway has nothing to do with.",
+		}, []string{"kind"}),
+		floods: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "sluice_controlplane_gateway_floods_total",
+			Help: "Gateway streams that were closed because a message, or the rate of messages, was beyond the bounds.",
+		}),
+	}
+	if registry != nil {
+		registry.MustRegister(m.ignored, m.floods)
+	}
+	return m
+}
+
+// floods are the gateways that were flooding, and until when they are refused: at most one entry for each gateway in the store.
+type floods struct {
+	mutex sync.Mutex
+	until map[string]time.Time
+}
+
+func (f *floods) note(gateway string, now time.Time) {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	if f.until == nil {
+		f.until = map[string]time.Time{}
+	}
+	for name, until := range f.until {
+		if now.After(until) {
+			delete(f.until, name)
+		}
+	}
+	f.until[gateway] = now.Add(floodPause)
+}
+
+// refusal is why a gateway may not connect yet; nil: it may.
+func (f *floods) refusal(gateway string, now time.Time) error {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	if left := f.until[gateway].Sub(now); left > 0 {
+		return status.Errorf(codes.ResourceExhausted, "gateway %s sent too much a moment ago: connect again in %v", gateway,
+			left.Round(time.Second))
+	}
+	return nil
+}
+
+// ignore counts a report that is not taken.
+func (g *gatewayStream) ignore(kind, id string) {
+	g.service.metrics.ignored.WithLabelValues(kind).Inc()
+	g.log.Debug("a report is ignored: the gateway has nothing to do with its object", "kind", kind, "id", shortened(id))
+}
+
+// concernsVolume says whether a gateway may report on a volume: it owns it or is to own it, is in the path set of its target, or
+// nobody owns it and the gateway could (its lock may then be the only proof of an owner, R2).
+func (g *gatewayStream) concernsVolume(o *view.Objects, uid string) bool {
+	volume := o.VolumeByUID(uid)
+	if volume == nil {
+		return false
+	}
+	owned := volume.Status.Ownership
+	if owned.Owner.Number == g.number || owned.Next.Number == g.number {
+		return true
+	}
+	if target := o.TargetOf(volume.Meta.Name); target != nil && slices.Contains(target.Status.PathSet, g.number) {
+		return true
+	}
+	gateway, pool := o.Gateways[g.name], o.StoragePools[volume.Spec.Pool]
+	return owned.Owner.IsZero() && gateway != nil && pool != nil && o.Serves(gateway, pool)
+}
+
+// concernsPool says whether a gateway may report on a pool: it receives it.
+func (g *gatewayStream) concernsPool(uid string) bool {
+	concerns := false
+	g.service.options.View.Read(func(o *view.Objects) {
+		gateway, pool := o.Gateways[g.name], o.StoragePoolByUID(uid)
+		if gateway == nil || pool == nil {
+			return
+		}
+		if concerns = o.Serves(gateway, pool); concerns {
+			return
+		}
+		for _, volume := range o.Volumes { // seldom: it lost the pool, and keeps what it owns
+			owned := volume.Status.Ownership
+			if volume.Spec.Pool == pool.Meta.Name && (owned.Owner.Number == g.number || owned.Next.Number == g.number) {
+				concerns = true
+				return
+			}
+		}
+	})
+	return concerns
+}
+
+// volumeReports are the reports that concern the gateway, by uid.
+func (g *gatewayStream) volumeReports(observed []*pb.VolumeObserved) map[string]store.VolumeObservation {
+	all := map[string]store.VolumeObservation{}
+	g.service.options.View.Read(func(o *view.Objects) {
+		for _, v := range observed {
+			if g.concernsVolume(o, v.GetUid()) {
+				all[v.GetUid()] = volumeObservation(v)
+			} else {
+				g.ignore("volume", v.GetUid())
+			}
+		}
+	})
+	return all
+}
+
+// knownLoads leaves out the loads of volumes that do not exist.
+func (g *gatewayStream) knownLoads(loads []*pb.VolumeLoad) []store.VolumeLoad {
+	var all []store.VolumeLoad
+	g.service.options.View.Read(func(o *view.Objects) {
+		for _, load := range loads {
+			if !g.concernsVolume(o, load.GetUid()) {
+				g.ignore("load", load.GetUid())
+				continue
+			}
+			all = append(all, store.VolumeLoad{UID: load.GetUid(), Commands: load.GetCommands(), Bytes: load.GetBytes()})
+		}
+	})
+	return all
+}
+
+// knownPeer says whether a gateway has the number that a report is about.
+func (g *gatewayStream) knownPeer(number uint32) (known bool) {
+	g.service.options.View.Read(func(o *view.Objects) { known = o.GatewayByNumber(number) != nil })
+	if !known {
+		g.ignore("peer", "")
+	}
+	return known
+}
+
+// loadable refuses a load of reservations in an epoch that is another gateway's (mayLoad). As in mayCommit the view may be behind.
+func (g *gatewayStream) loadable(ctx context.Context, uid string, epoch uint64) error {
+	owned, inPathSet, known := g.assignment(uid)
+	if !known || owned.Epoch < epoch || owned.Epoch == epoch && !g.mayLoad(owned, inPathSet) {
+		if err := g.service.catchUp(ctx, 0); err != nil {
+			return err
+		}
+		owned, inPathSet, known = g.assignment(uid)
+	}
+	if known && (owned.Epoch != epoch || g.mayLoad(owned, inPathSet)) {
+		return nil // of another epoch the store says that it is over
+	}
+	g.ignore("reservations", uid)
+	return fmt.Errorf("%w: in epoch %d gateway %s is not its owner", store.ErrFenced, epoch, g.name)
+}
+
+func (g *gatewayStream) assignment(uid string) (owned model.Ownership, inPathSet, known bool) {
+	g.service.options.View.Read(func(o *view.Objects) {
+		volume := o.VolumeByUID(uid)
+		if known = volume != nil; !known {
+			return
+		}
+		owned = volume.Status.Ownership
+		target := o.TargetOf(volume.Meta.Name)
+		inPathSet = target != nil && slices.Contains(target.Status.PathSet, g.number)
+	})
+	return owned, inPathSet, known
+}
+
+// mayLoad says whether a gateway may read the reservations of a volume in an epoch: it owns the volume or is to own it (R8). While
+// nobody owns it, a gateway in the path set may: it possibly serves the volume behind its lock still.
+func (g *gatewayStream) mayLoad(owned model.Ownership, inPathSet bool) bool {
+	return owned.Owner == g.connection.Ref || owned.Next == g.connection.Ref || owned.Owner.IsZero() && inPathSet
+}

@@ -1,0 +1,148 @@
+package dispatch
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"sluice.dev/sluice/controlplane/internal/model"
+	"sluice.dev/sluice/controlplane/internal/store"
+	pb "sluice.dev/sluice/proto/sluice/v1"
+)
+
+// observedRecords are the keys of what gateways reported of volumes.
+func (r *replica) observedRecords() (uids []string) {
+	r.t.Helper()
+	ctx, stop := context.WithCancel(bounded(r.t))
+	defer stop()
+	_ = r.WatchObserved(ctx, 0, func(change store.RecordChange[store.Observed]) error {
+		if change.Type == store.Put && change.Record.Volume != nil {
+			uids = append(uids, change.Record.Volume.UID)
+		}
+		if change.Type == store.Bookmark {
+			stop()
+		}
+		return nil
+	})
+	return uids
+}
+
+func observed(uid, reason string) *pb.ConnectRequest {
+	return &pb.ConnectRequest{Message: &pb.ConnectRequest_VolumeObserved{VolumeObserved: &pb.VolumeObserved{
+		Uid: uid, Epoch: 1, State: pb.VolumeState_VOLUME_STATE_FAILED, Reason: reason}}}
+}
+
+func TestReportsAboutVolumesThatDoNotConcernTheGatewayAreIgnored(t *testing.T) {
+	r := start(t)
+	create(r, r.Gateways, &model.Gateway{Meta: model.Meta{Name: "gw-2"}, Spec: model.GatewaySpec{
+		GatewayPool: "default", Node: "node-2", ForwardingAddress: "127.0.0.2:3261",
+		Portals: []model.Portal{{Listen: "127.0.0.2:3260", Fabric: "red"}}}})
+	other := hello("second")
+	other.Gateway = "gw-2"
+	stranger, owner := r.connect(other), r.connect(hello("first"))
+	stranger.update()
+	owner.update()
+	for i := range 150 {
+		stranger.send(observed(fmt.Sprintf("no-volume-%d", i), "x"))
+	}
+	stranger.send(observed(r.volume.Meta.UID, "not its own"))
+	// What follows on the same stream is taken after them: reservations that it may not read.
+	load := func(g *gateway) *pb.ReservationState {
+		g.send(&pb.ConnectRequest{Message: &pb.ConnectRequest_ReservationLoad{ReservationLoad: &pb.ReservationLoad{
+			RequestId: 7, VolumeUid: r.volume.Meta.UID, Epoch: 1}}})
+		return g.next(func(m *pb.ConnectResponse) bool { return m.GetReservationState() != nil }).GetReservationState()
+	}
+	if got := load(stranger); got.GetResult() != pb.CommitResult_COMMIT_RESULT_FENCED {
+		t.Errorf("a gateway that is not assigned the volume loads its reservations: %v", got)
+	}
+	owner.send(observed(r.volume.Meta.UID, strings.Repeat("ü", maxReason)))
+	if got := load(owner); got.GetResult() != pb.CommitResult_COMMIT_RESULT_COMMITTED {
+		t.Errorf("the owner loads its reservations: %v", got)
+	}
+	if got := r.observedRecords(); !slices.Equal(got, []string{r.volume.Meta.UID}) {
+		t.Errorf("reports on %v are stored, want the owner's alone", got)
+	}
+}
+
+// Whatever a gateway sends, what the control plane keeps of it is bounded.
+func TestAFloodClosesTheStreamAndTheMemoryDoesNotGrow(t *testing.T) {
+	r := start(t)
+	g := r.connect(hello("first"))
+	g.update()
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	text := strings.Repeat("x", 1<<20)
+	for i := range 150 {
+		if g.stream.Send(observed(fmt.Sprintf("no-volume-%d", i), text)) != nil {
+			break // it is closed
+		}
+	}
+	if code := g.ends(); code != codes.ResourceExhausted {
+		t.Errorf("the stream ends with %v", code)
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	if after.HeapAlloc > before.HeapAlloc+32<<20 {
+		t.Errorf("the heap grew from %d to %d bytes", before.HeapAlloc, after.HeapAlloc)
+	}
+	if stored := r.observedRecords(); len(stored) != 0 {
+		t.Errorf("%d reports are stored", len(stored))
+	}
+	again, err := r.client.Connect(bounded(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := again.Send(&pb.ConnectRequest{Message: &pb.ConnectRequest_Hello{Hello: hello("first")}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := again.Recv(); status.Code(err) != codes.ResourceExhausted || !strings.Contains(err.Error(), "connect again in") {
+		t.Errorf("at once it connects again: %v", err)
+	}
+}
+
+func TestMessagesAreBoundedInTheirStringsListsAndRate(t *testing.T) {
+	parameters := map[string]string{}
+	for i := range maxPerSession + 1 {
+		parameters[fmt.Sprint(i)] = "x"
+	}
+	refused := map[string]*pb.ConnectRequest{
+		"VolumeObserved.uid": observed(strings.Repeat("x", maxText+1), ""),
+		"SessionObserved.parameters": {Message: &pb.ConnectRequest_SessionsObserved{SessionsObserved: &pb.SessionsObserved{
+			Put: []*pb.SessionObserved{{Parameters: parameters}}}}},
+		"StreamHeartbeat.loads": {Message: &pb.ConnectRequest_Heartbeat{Heartbeat: &pb.StreamHeartbeat{
+			Loads: make([]*pb.VolumeLoad, maxEntries+1)}}},
+		"ReservationCommit.state": {Message: &pb.ConnectRequest_ReservationCommit{ReservationCommit: &pb.ReservationCommit{
+			State: make([]byte, store.MaxReservationState+1)}}},
+		"JobResult.images": {Message: &pb.ConnectRequest_JobResult{JobResult: &pb.JobResult{
+			Images: []string{strings.Repeat("x", maxText+1)}}}},
+	}
+	for field, message := range refused {
+		if err := within(message); status.Code(err) != codes.ResourceExhausted || !strings.Contains(err.Error(), field) {
+			t.Errorf("%s: %v", field, err)
+		}
+	}
+	if err := within(observed("uid", strings.Repeat("x", maxText))); err != nil {
+		t.Error(err)
+	}
+	now := time.Now()
+	q := newQuota(now)
+	for i := range burstMessages {
+		if err := q.spend(now, 100); err != nil {
+			t.Fatalf("message %d: %v", i, err)
+		}
+	}
+	if err := q.spend(now, 100); status.Code(err) != codes.ResourceExhausted {
+		t.Errorf("too many messages: %v", err)
+	}
+	if err := q.spend(now.Add(time.Second), 100); err != nil {
+		t.Errorf("a second later: %v", err)
+	}
+}
