@@ -61,7 +61,7 @@ func (x *StoragePools) WatchStoragePools(r *pb.WatchStoragePoolsRequest, stream 
 
 func readStoragePool(m *pb.StoragePool) *model.StoragePool {
 	pool := &model.StoragePool{Meta: readMeta(m.GetMeta()),
-		Spec: model.StoragePoolSpec{WarnPercent: m.GetSpec().GetWarnPercent()}}
+		Spec: model.StoragePoolSpec{WarnPercent: m.GetSpec().GetWarnPercent(), Adoptions: m.GetSpec().GetAdoptions()}}
 	if local := m.GetSpec().GetLocal(); local != nil {
 		pool.Spec.Local = &model.LocalPool{
 			Node: local.GetNode(), Directory: local.GetDirectory(), Devices: local.GetDevices(),
@@ -80,11 +80,14 @@ func readStoragePool(m *pb.StoragePool) *model.StoragePool {
 func showStoragePool(p *model.StoragePool) *pb.StoragePool {
 	shown := &pb.StoragePool{
 		Meta: showMeta(&p.Meta),
-		Spec: &pb.StoragePoolSpec{WarnPercent: p.Spec.WarnPercent},
+		Spec: &pb.StoragePoolSpec{WarnPercent: p.Spec.WarnPercent, Adoptions: p.Spec.Adoptions},
 		Status: &pb.StoragePoolStatus{
 			CapacityBytes: p.Status.CapacityBytes, UsedBytes: p.Status.UsedBytes,
 			SnapshotsSupported: p.Status.SnapshotsSupported, Conditions: showConditions(p.Status.Conditions),
 			OrphanedImages: p.Status.OrphanedImages, OrphanedImageCount: p.Status.OrphanedImageCount,
+			MissingImages:     p.Status.MissingImages[:min(len(p.Status.MissingImages), model.MaxOrphansShown)],
+			MissingImageCount: int32(len(p.Status.MissingImages)), MaxVolumeBytes: p.Status.MaxVolumeBytes,
+			Marker: p.Status.Marker, MarkerAdoptions: p.Status.MarkerAdoptions,
 		},
 	}
 	if local := p.Spec.Local; local != nil {
