@@ -29,7 +29,7 @@ func XFS(scratch string) (*FileSystem, error) {
 			return nil, err
 		}
 	}
-	return f, f.mount()
+	return f, f.Mount()
 }
 
 func command(words ...string) error {
@@ -39,7 +39,11 @@ func command(words ...string) error {
 	return nil
 }
 
-func (f *FileSystem) mount() error { return command("mount", "-o", "loop", f.image, f.Directory) }
+// Mount mounts it again after Unmount.
+func (f *FileSystem) Mount() error { return command("mount", "-o", "loop", f.image, f.Directory) }
+
+// ShareMounts has processes that are started on nodes from now on see what is mounted and unmounted later. Isolate comes first.
+func ShareMounts() error { return command("mount", "--make-rshared", "/") }
 
 // Unmount takes it away again.
 func (f *FileSystem) Unmount() error { return command("umount", f.Directory) }
@@ -65,5 +69,5 @@ func (f *FileSystem) PowerOn() error {
 	if err := f.Unmount(); err != nil {
 		return err
 	}
-	return f.mount()
+	return f.Mount()
 }

@@ -88,7 +88,7 @@ func resizeVolume(k *kind, g *globals) *cobra.Command {
 	var capacity string
 	var dryRun, wait bool
 	command := &cobra.Command{
-		Use: "resize NAME", Short: "Grow a volume; hosts see it by a rescan", Args: cobra.ExactArgs(1),
+		Use: "resize NAME", Short: "Grow a volume, or take back a growth that is not done; hosts see it by a rescan", Args: cobra.ExactArgs(1),
 		ValidArgsFunction: k.completeNames(g),
 		RunE: func(command *cobra.Command, names []string) error {
 			bytes, err := readSize("--size", capacity)

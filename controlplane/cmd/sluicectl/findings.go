@@ -208,7 +208,15 @@ func poolAlarms(pool *pb.StoragePool) []finding {
 	name, status := "pool "+pool.GetMeta().GetName(), pool.GetStatus()
 	var found []finding
 	for _, condition := range badConditions(pool) {
-		if condition.GetType() == "Ready" {
+		switch {
+		case condition.GetReason() == "PoolNotIdentified":
+			found = append(found, finding{name, "may be other storage than it was; nothing is created or deleted there: " +
+				condition.GetMessage(), "mount the pool's storage at " + poolPlace(pool) + "; if it was replaced deliberately, `sluicectl pool adopt " +
+				pool.GetMeta().GetName() + "`"})
+		case condition.GetReason() == "ImageMissing":
+			found = append(found, finding{name, condition.GetMessage(), "restore the images, or delete the volumes: `sluicectl pool get " +
+				pool.GetMeta().GetName() + " -o yaml` names them in status.missingImages"})
+		case condition.GetType() == "Ready":
 			found = append(found, finding{name, "is not reachable: " + condition.GetMessage(),
 				"look at its storage: " + poolPlace(pool) + ", and at the gateways' logs"})
 		}

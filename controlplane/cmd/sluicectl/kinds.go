@@ -114,7 +114,7 @@ var kinds = []*kind{
 	{
 		name: "pool", aliases: []string{"pools", "storagepool", "sp"},
 		message: "StoragePool", messages: "StoragePools", field: "storage_pool", fields: "storage_pools", create: createPool,
-		unmade: unmadePool,
+		unmade: unmadePool, more: []func(*kind, *globals) *cobra.Command{adoptPool},
 		columns: []column{
 			of("KIND", poolKind),
 			of("PLACE", poolPlace),
@@ -125,6 +125,9 @@ var kinds = []*kind{
 			}),
 			wide("ORPHANED-IMAGES", func(p *pb.StoragePool) string {
 				return strconv.Itoa(int(p.GetStatus().GetOrphanedImageCount()))
+			}),
+			wide("MISSING-IMAGES", func(p *pb.StoragePool) string {
+				return strconv.Itoa(int(p.GetStatus().GetMissingImageCount()))
 			}),
 		},
 	},

@@ -62,7 +62,8 @@ func (x *StoragePools) WatchStoragePools(r *pb.WatchStoragePoolsRequest, stream 
 func readStoragePool(m *pb.StoragePool) *model.StoragePool {
 	pool := &model.StoragePool{Meta: readMeta(m.GetMeta()),
 		Spec: model.StoragePoolSpec{WarnPercent: m.GetSpec().GetWarnPercent(), GatewayPools: m.GetSpec().GetGatewayPools(),
-			AdoptableImages: m.GetSpec().GetAdoptableImages()}}
+			AdoptableImages: m.GetSpec().GetAdoptableImages(),
+			Adoptions:       m.GetSpec().GetAdoptions()}}
 	if local := m.GetSpec().GetLocal(); local != nil {
 		pool.Spec.Local = &model.LocalPool{
 			Node: local.GetNode(), Directory: local.GetDirectory(), Devices: local.GetDevices(),
@@ -82,11 +83,15 @@ func showStoragePool(p *model.StoragePool) *pb.StoragePool {
 	shown := &pb.StoragePool{
 		Meta: showMeta(&p.Meta),
 		Spec: &pb.StoragePoolSpec{WarnPercent: p.Spec.WarnPercent, GatewayPools: p.Spec.GatewayPools,
-			AdoptableImages: p.Spec.AdoptableImages},
+			AdoptableImages: p.Spec.AdoptableImages,
+			Adoptions:       p.Spec.Adoptions},
 		Status: &pb.StoragePoolStatus{
 			CapacityBytes: p.Status.CapacityBytes, UsedBytes: p.Status.UsedBytes,
 			SnapshotsSupported: p.Status.SnapshotsSupported, Conditions: showConditions(p.Status.Conditions),
 			OrphanedImages: p.Status.OrphanedImages, OrphanedImageCount: p.Status.OrphanedImageCount,
+			MissingImages:     p.Status.MissingImages[:min(len(p.Status.MissingImages), model.MaxOrphansShown)],
+			MissingImageCount: int32(len(p.Status.MissingImages)), MaxVolumeBytes: p.Status.MaxVolumeBytes,
+			Marker: p.Status.Marker, MarkerAdoptions: p.Status.MarkerAdoptions,
 		},
 	}
 	if local := p.Spec.Local; local != nil {

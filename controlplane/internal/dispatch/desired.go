@@ -239,6 +239,9 @@ func (m *maker) pool(pool *model.StoragePool) {
 	case pool.Spec.Local != nil:
 		message.Kind = &pb.DesiredPool_Local{Local: &pb.DesiredLocalPool{
 			Node: pool.Spec.Local.Node, Directory: pool.Spec.Local.Directory, Devices: pool.Spec.Local.Devices}}
+		if pool.IsDirectory() {
+			message.Identity = m.poolIdentity(pool)
+		}
 	case pool.Spec.RBD != nil:
 		rbd := pool.Spec.RBD
 		message.Kind = &pb.DesiredPool_Rbd{Rbd: &pb.DesiredRbdPool{Monitors: rbd.Monitors, User: rbd.User,

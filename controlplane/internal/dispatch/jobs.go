@@ -11,9 +11,6 @@ import (
 // would drop.
 const maxJobs = 128
 
-// maxImages bounds what is kept of a list of images.
-const maxImages = 4096
-
 // jobQueue says which of a gateway's jobs it is to be sent, and keeps the others until some have ended.
 type jobQueue struct {
 	gateway uint32

@@ -58,7 +58,9 @@ func (g *gatewayStream) take(ctx context.Context, message *pb.ConnectRequest, ob
 		}
 		err = g.connection.ObservePool(ctx, store.PoolReport{UID: p.GetUid(), CapacityBytes: p.GetCapacityBytes(),
 			UsedBytes: p.GetUsedBytes(), SnapshotsSupported: p.GetSnapshotsSupported(), Problem: shortened(p.GetProblem()),
-			UnusableDevices: p.GetUnusableDevices()[:min(len(p.GetUnusableDevices()), model.MaxPoolDevices)], TakenOut: takenOut})
+			UnusableDevices: p.GetUnusableDevices()[:min(len(p.GetUnusableDevices()), model.MaxPoolDevices)], TakenOut: takenOut,
+			Marker: p.GetMarker()[:min(len(p.GetMarker()), maxMarker)], Adoptions: p.GetAdoptions(), Unidentified: p.GetUnidentified(),
+			MaxImageBytes: p.GetMaxImageBytes(), ListsImages: p.GetListsImages()})
 	case *pb.ConnectRequest_ReservationCommit:
 		g.apart(func(ctx context.Context) { g.commitReservations(ctx, m.ReservationCommit) })
 	case *pb.ConnectRequest_ReservationLoad:
@@ -69,7 +71,7 @@ func (g *gatewayStream) take(ctx context.Context, message *pb.ConnectRequest, ob
 		r := m.JobResult
 		err = g.connection.StoreJobResult(ctx, r.GetId(), store.JobResult{AttemptID: r.GetAttempt(),
 			DonePermille: r.GetDonePermille(), Problem: shortened(r.GetProblem()), Unsupported: r.GetUnsupported(), SizeBytes: r.GetSizeBytes(),
-			Images: r.GetImages()[:min(len(r.GetImages()), maxImages)]})
+			Images: r.GetImages()[:min(len(r.GetImages()), model.MaxImagesListed)]})
 	case *pb.ConnectRequest_Hello:
 		return status.Error(codes.InvalidArgument, "a stream has one hello")
 	default: // of a newer protocol

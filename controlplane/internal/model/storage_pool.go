@@ -14,7 +14,11 @@ const (
 	MaxMonitors        = 15
 	DefaultWarnPercent = 85
 	MaxOrphansShown    = 100
-	maxPath            = 4096
+	// MaxImagesListed bounds what is kept of a list of images.
+	MaxImagesListed = 4096
+	// MaxMarkerImages bounds the images that a gateway looks for before it marks a pool that is older than markers.
+	MaxMarkerImages = 1000
+	maxPath         = 4096
 )
 
 // StoragePool is where volumes live.
@@ -34,6 +38,8 @@ type StoragePoolSpec struct {
 	GatewayPools []string `json:"gatewayPools,omitempty"`
 	// AdoptableImages that the operator's callers may adopt: exact names, or patterns with `*`.
 	AdoptableImages []string `json:"adoptableImages,omitempty"`
+	// Adoptions is how many times an administrator has confirmed that the pool's storage was replaced; it only grows.
+	Adoptions int32 `json:"adoptions,omitempty"`
 }
 
 // LocalPool is storage of one node; only that node's gateways can own its volumes.
@@ -66,6 +72,14 @@ type StoragePoolStatus struct {
 	OrphanedImages     []string  `json:"orphanedImages,omitempty"`
 	OrphanedImageCount int32     `json:"orphanedImageCount,omitempty"`
 	ImagesListed       time.Time `json:"imagesListed,omitzero"`
+	// MissingImages are those of volumes that have one, and were not in that list.
+	MissingImages []string `json:"missingImages,omitempty"`
+	// Marker is the id of the marker that the pool's storage carries, and MarkerAdoptions the adoptions that it counts; empty: no
+	// gateway has reported one.
+	Marker          string `json:"marker,omitempty"`
+	MarkerAdoptions int32  `json:"markerAdoptions,omitempty"`
+	// MaxVolumeBytes is the largest size of a volume that the pool's file system can hold; 0: not known.
+	MaxVolumeBytes int64 `json:"maxVolumeBytes,omitempty"`
 }
 
 // NearlyFull says that more than the threshold is used: hosts and people are told.
@@ -73,10 +87,8 @@ func (p *StoragePool) NearlyFull() bool {
 	return p.Status.CapacityBytes > 0 && p.Status.UsedBytes >= p.Status.CapacityBytes/100*int64(p.Spec.WarnPercent)
 }
 
-// ListsImages says whether gateways can tell which volumes' data is in the pool, for data that is left to be found.
-func (p *StoragePool) ListsImages() bool {
-	return p.Spec.RBD != nil || p.Spec.Local != nil && len(p.Spec.Local.Devices) > 0
-}
+// IsDirectory says that the pool is a directory of a node.
+func (p *StoragePool) IsDirectory() bool { return p.Spec.Local != nil && p.Spec.Local.Directory != "" }
 
 // Metadata implements Object.
 func (p *StoragePool) Metadata() *Meta { return &p.Meta }
@@ -99,6 +111,9 @@ func (p *StoragePool) Validate() Violations {
 	}
 	if p.Spec.WarnPercent < 1 || p.Spec.WarnPercent > 99 {
 		found.Addf("spec.warnPercent", "is %d; 1 to 99 are possible", p.Spec.WarnPercent)
+	}
+	if p.Spec.Adoptions < 0 {
+		found.Addf("spec.adoptions", "is %d; it is 0 and grows by one with each replacement", p.Spec.Adoptions)
 	}
 	if p.Spec.Local != nil {
 		found = append(found, p.Spec.Local.validate()...)
@@ -167,6 +182,10 @@ func (r *RBDPool) validate() Violations {
 // ValidateUpdate says what is wrong with a change from an earlier spec.
 func (p *StoragePool) ValidateUpdate(from *StoragePool) Violations {
 	var found Violations
+	if p.Spec.Adoptions < from.Spec.Adoptions {
+		found.Addf("spec.adoptions", "is %d, and %d replacements were confirmed already: it only grows", p.Spec.Adoptions,
+			from.Spec.Adoptions)
+	}
 	switch {
 	case (p.Spec.Local == nil) != (from.Spec.Local == nil):
 		found.Add("spec", "the kind of a pool cannot be changed: make a new pool")

@@ -38,7 +38,8 @@ type Volume struct {
 type VolumeSpec struct {
 	// Pool is immutable.
 	Pool string `json:"pool"`
-	// SizeBytes is a multiple of the block size, MinVolumeSize…MaxVolumeSize, and only grows.
+	// SizeBytes is a multiple of the block size, MinVolumeSize…MaxVolumeSize. It only grows; a growth that was not done yet can be
+	// taken back, down to Status.CapacityBytes.
 	SizeBytes int64 `json:"sizeBytes"`
 	// BlockSize is the logical block size in bytes, 512 or 4096; immutable.
 	BlockSize int32 `json:"blockSize"`
@@ -212,7 +213,13 @@ func (v *Volume) ValidateUpdate(from *Volume) Violations {
 	if v.Spec.Source != from.Spec.Source {
 		found.immutable("spec.source", from.Spec.Source)
 	}
-	if v.Spec.SizeBytes < from.Spec.SizeBytes {
+	capacity := from.Status.CapacityBytes
+	switch {
+	case v.Spec.SizeBytes >= from.Spec.SizeBytes || capacity > 0 && v.Spec.SizeBytes >= capacity:
+	case capacity > 0 && capacity < from.Spec.SizeBytes:
+		found.Addf("spec.sizeBytes", "is %d, less than the %d that hosts see: a volume only grows; a growth that was not done yet can be "+
+			"taken back down to that", v.Spec.SizeBytes, capacity)
+	default:
 		found.Addf("spec.sizeBytes", "is %d, but a volume only grows and this one has %d: make a new volume and copy",
 			v.Spec.SizeBytes, from.Spec.SizeBytes)
 	}

@@ -118,6 +118,9 @@ func (v *View) pursue(d *Decision, object model.Object, pool *model.StoragePool,
 		}
 		job.Version, job.Attempt = given.Version, given.Attempt
 	}
+	if doubt := v.inDoubt(pool); doubt != "" {
+		return progress{reason: reasonUnidentified, message: doubt}
+	}
 	number, ok := v.worker(pool, to, failed)
 	if !ok || to.only && number != to.preferred {
 		return progress{reason: reasonNoCandidate, message: nobodyReaches(pool)}

@@ -38,6 +38,8 @@ const (
 	MinBlocklist = 365 * 24 * time.Hour
 	// ListImagesEvery is between two looks for images that no volume has.
 	ListImagesEvery = time.Hour
+	// ListMissingEvery is between two lists of images while some are missing.
+	ListMissingEvery = time.Minute
 	// MinRetry doubles with every failure of a volume at a gateway up to MaxRetry.
 	MinRetry = time.Second
 	MaxRetry = time.Minute

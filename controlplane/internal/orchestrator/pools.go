@@ -29,11 +29,14 @@ func (v *View) DecidePool(name string, now time.Time) Decision {
 			d.add(a)
 		}
 	}
+	if a, needed := poolMarker(pool, found); needed {
+		d.add(a)
+	}
 	if c, needed := conditions(pool, v.poolConditions(pool, found, failing), now); needed {
 		d.add(c)
 	}
-	if pool.ListsImages() && found != nil && found.Problem == "" {
-		v.findOrphans(pool, now, &d)
+	if found != nil && found.Problem == "" && (found.ListsImages || !pool.IsDirectory()) {
+		v.compareImages(pool, now, &d)
 	}
 	return d
 }
@@ -64,13 +67,14 @@ func poolUse(pool *model.StoragePool, found store.PoolReport) (Action, bool) {
 	noise := found.CapacityBytes / 256
 	alike := func(a, b int64) bool { return max(a-b, b-a) <= noise }
 	if found.Problem != "" || have.SnapshotsSupported == found.SnapshotsSupported &&
-		alike(have.CapacityBytes, found.CapacityBytes) && alike(have.UsedBytes, found.UsedBytes) {
+		alike(have.CapacityBytes, found.CapacityBytes) && alike(have.UsedBytes, found.UsedBytes) &&
+		have.MaxVolumeBytes == found.MaxImageBytes {
 		return Action{}, false
 	}
 	now := *pool
 	use := func(p *model.StoragePool) {
 		p.Status.CapacityBytes, p.Status.UsedBytes = found.CapacityBytes, found.UsedBytes
-		p.Status.SnapshotsSupported = found.SnapshotsSupported
+		p.Status.SnapshotsSupported, p.Status.MaxVolumeBytes = found.SnapshotsSupported, found.MaxImageBytes
 	}
 	use(&now)
 	var event *Event
@@ -127,6 +131,10 @@ func (v *View) poolConditions(pool *model.StoragePool, found *store.PoolReport, 
 	if full {
 		wrong = append(wrong, fmt.Sprintf("more than %d%% are used", pool.Spec.WarnPercent))
 	}
+	if n := len(pool.Status.MissingImages); n > 0 {
+		wrong = append(wrong, fmt.Sprintf("the images of %d volumes are missing, such as %s: restore them, or delete the volumes", n,
+			pool.Status.MissingImages[0]))
+	}
 	for _, r := range failing {
 		wrong = append(wrong, fmt.Sprintf("gateway %d: %s", r.Gateway.Number, r.Problem))
 	}
@@ -136,45 +144,15 @@ func (v *View) poolConditions(pool *model.StoragePool, found *store.PoolReport, 
 		reason = "Problem"
 	case len(taken) > 0:
 		reason = reasonTakenOut
+	case len(pool.Status.MissingImages) > 0:
+		reason = reasonImageMissing
 	case full:
 		reason = "NearlyFull"
 	case len(wrong) > 0:
 		reason = "DevicesUnusable"
 	}
 	return []model.Condition{
-		condition(model.ConditionReady, well, choose(well, "Reachable", "Problem"), cmp.Or(found.Problem, "gateways reach it")),
+		condition(model.ConditionReady, well, choose(well, "Reachable", choose(found.Unidentified, reasonUnidentified, "Problem")), cmp.Or(found.Problem, "gateways reach it")),
 		condition(model.ConditionDegraded, len(wrong) > 0, reason, strings.Join(wrong, "; ")),
 	}
-}
-
-// findOrphans has a gateway list the images that are named as volumes', now and then, and keeps those that are no volume's.
-func (v *View) findOrphans(pool *model.StoragePool, now time.Time, d *Decision) {
-	id := jobID(pool.Meta.UID, "images")
-	left := ListImagesEvery - now.Sub(pool.Status.ImagesListed) // more: that replica's clock was ahead
-	if left > 0 && left <= ListImagesEvery && v.Jobs[id] == nil {
-		d.wait(left)
-		return
-	}
-	p := v.pursue(d, pool, pool, store.Job{ID: id, Action: store.JobListImages}, anyone, now)
-	if p.done == nil {
-		return
-	}
-	ours := map[string]bool{}
-	for _, volume := range v.Volumes {
-		ours[store.VolumeLocation(volume)] = true
-	}
-	orphans := slices.DeleteFunc(slices.Sorted(slices.Values(p.done.Result.Images)), func(image string) bool { return ours[image] })
-	count, listed := len(orphans), p.done.Result.At
-	orphans = orphans[:min(count, model.MaxOrphansShown)]
-	var event *Event
-	if count > int(pool.Status.OrphanedImageCount) {
-		event = &Event{true, "OrphanedImages", fmt.Sprintf("%d images are named as volumes' and are no volume's, such as %s: %s",
-			count, orphans[0], choose(pool.Spec.RBD != nil, "adopt or remove them", "`blkdiscard -z` the devices that say so once "+
-				"nobody needs the data, or take them out of the pool"))}
-	}
-	d.add(modify(pool, func(o model.Object) bool {
-		status := &o.(*model.StoragePool).Status
-		status.OrphanedImages, status.OrphanedImageCount, status.ImagesListed = orphans, int32(count), listed
-		return true
-	}, event), drop(pool, p.done))
 }

@@ -51,7 +51,9 @@ func (v *View) touchedBy(before, object model.Object) []Key {
 		}
 	case *model.StoragePool:
 		was, _ := before.(*model.StoragePool)
-		if was == nil || degraded(was.Status.Conditions) != degraded(o.Status.Conditions) { // a device was taken out, or is back
+		// A device was taken out, storage is not identified, an image is missing; or it is back.
+		if was == nil || degraded(was.Status.Conditions) != degraded(o.Status.Conditions) ||
+			!slices.Equal(was.Status.MissingImages, o.Status.MissingImages) {
 			for name, volume := range v.Volumes {
 				if volume.Spec.Pool == o.Meta.Name {
 					touched = append(touched, Key{model.KindVolume, name})

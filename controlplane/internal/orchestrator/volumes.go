@@ -343,12 +343,15 @@ func (v *View) volumeConditions(volume *model.Volume, image progress, now time.T
 	made := volume.Status.CapacityBytes > 0
 	serves := is.State == model.Owned || is.State == model.Moving
 	present := v.Standing(is.Owner)
-	ready := made && (!wanted || serves && present != Gone)
+	closed, why := v.unopenable(volume)
+	ready := made && (!wanted && closed == "" || wanted && serves && present != Gone)
 	reason, message := "Ready", choose(wanted, fmt.Sprintf("gateway %d owns it", is.Owner.Number), "no target exports it")
 	switch {
 	case !made:
 		reason, message = cmp.Or(image.reason, "NoImage"), image.message
 	case ready:
+	case closed != "" && !serves:
+		reason, message = closed, why
 	case is.State == model.Fencing:
 		reason, message = "Fencing", v.whyFencing(volume)
 	case volume.Status.RollBack != nil:
@@ -370,9 +373,9 @@ func (v *View) volumeConditions(volume *model.Volume, image progress, now time.T
 		condition(model.ConditionReady, ready, reason, message),
 		progressing(volume, wanted, image),
 		degradedBy(v.refusals(volume), condition(model.ConditionDegraded,
-			takenOut != "" || absent || image.reason == reasonJobFailed || image.reason == reasonJobUnsupported,
-			choose(takenOut != "", reasonTakenOut, choose(absent, reasonNoStream, cmp.Or(image.reason, "AllWell"))),
-			cmp.Or(takenOut, choose(absent, "its owner has no stream to the control plane; it serves on", image.message)))),
+			takenOut != "" || absent || closed != "" || image.reason == reasonJobFailed || image.reason == reasonJobUnsupported,
+			choose(takenOut != "", reasonTakenOut, choose(absent, reasonNoStream, cmp.Or(closed, image.reason, "AllWell"))),
+			cmp.Or(takenOut, choose(absent, "its owner has no stream to the control plane; it serves on", cmp.Or(why, image.message))))),
 	}
 }
 

@@ -33,6 +33,9 @@ const (
 	JobFenceClients        JobAction = "FenceClients"
 )
 
+// ListImagesJob ends the id of the job that lists a pool's images.
+const ListImagesJob = ".images"
+
 // JobDone ends a job: all thousandths of it are done.
 const JobDone = 1000
 

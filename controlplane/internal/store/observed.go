@@ -123,6 +123,15 @@ type PoolReport struct {
 	UnusableDevices []string `json:"unusableDevices,omitempty"`
 	// TakenOut of the pool are devices that hold data, by its location.
 	TakenOut map[string]string `json:"takenOut,omitempty"`
+	// Marker that the gateway found or wrote, and the adoptions that it counts; empty: none.
+	Marker    string `json:"marker,omitempty"`
+	Adoptions uint32 `json:"adoptions,omitempty"`
+	// Unidentified: Problem says that this may be other storage than the pool's.
+	Unidentified bool `json:"unidentified,omitempty"`
+	// MaxImageBytes is the largest size of an image; 0: not known.
+	MaxImageBytes int64 `json:"maxImageBytes,omitempty"`
+	// ListsImages: the gateway does ListImages in this pool. Those of earlier versions do it in pools of Ceph and of devices.
+	ListsImages bool `json:"listsImages,omitempty"`
 }
 
 // VolumeLoad counts since the gateway opened the volume.

@@ -67,6 +67,9 @@ func (s *Store) restored(ctx context.Context, now time.Time, earlier map[string]
 	if err != nil {
 		return volumes, nil, err
 	}
+	if err := s.listImagesAnew(ctx); err != nil {
+		return volumes, nil, err
+	}
 	if !noted {
 		err = retry(ctx, func() error {
 			var t tx
@@ -88,6 +91,26 @@ func (s *Store) restored(ctx context.Context, now time.Time, earlier map[string]
 		}
 	}
 	return volumes, given, nil
+}
+
+// listImagesAnew has the leader compare images and volumes at once: the backup knows nothing of what was created and deleted since.
+func (s *Store) listImagesAnew(ctx context.Context) error {
+	pools, _, err := s.StoragePools.All(ctx)
+	if err != nil {
+		return err
+	}
+	for _, pool := range pools {
+		if _, err := s.client.Delete(ctx, s.jobKey(pool.Meta.UID+ListImagesJob)); err != nil {
+			return fmt.Errorf("store: %w", err)
+		}
+		if _, err := s.StoragePools.Modify(ctx, pool.Meta.Name, func(p *model.StoragePool) (bool, error) {
+			p.Status.ImagesListed = time.Time{}
+			return true, nil
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // raiseFloors notes with each volume that what epochs and orders are given from now on lies above all that were given in what is lost:

@@ -27,9 +27,12 @@ func (s *Store) volumes() noun[*model.Volume] {
 			return references
 		},
 		creating: s.createVolume,
-		updating: func(_ context.Context, _ *tx, from, to *model.Volume) error {
+		updating: func(ctx context.Context, _ *tx, from, to *model.Volume) error {
 			to.Status = from.Status
-			return to.ValidateUpdate(from).Err()
+			if err := to.ValidateUpdate(from).Err(); err != nil || to.Spec.SizeBytes <= from.Spec.SizeBytes {
+				return err
+			}
+			return s.fitsPool(ctx, to)
 		},
 		lingers: true,
 		copied: func(v *model.Volume) *model.Volume {
@@ -74,6 +77,9 @@ func (s *Store) createVolume(ctx context.Context, t *tx, v *model.Volume) error 
 	if err := s.suitsPool(ctx, v); err != nil {
 		return err
 	}
+	if err := s.fitsPool(ctx, v); err != nil {
+		return err
+	}
 	v.Status = model.VolumeStatus{AllocatedBytes: -1, Ownership: model.Ownership{State: model.Unowned}}
 	identity, err := model.IdentityFor(v.Meta.UID, s.oui)
 	if err != nil {
@@ -100,6 +106,19 @@ func (s *Store) suitsPool(ctx context.Context, v *model.Volume) error {
 		return model.Precondition("spec.source.image", "can be adopted in an RBD pool only, and %s is a local one", v.Spec.Pool)
 	}
 	return model.Precondition("spec.reclaimPolicy", "is Trash, which only an RBD pool has, and %s is a local one", v.Spec.Pool)
+}
+
+// fitsPool refuses a size that the pool's file system cannot hold.
+func (s *Store) fitsPool(ctx context.Context, v *model.Volume) error {
+	pool, err := s.StoragePools.Get(ctx, v.Spec.Pool)
+	if err != nil {
+		return asPrecondition(err, "spec.pool")
+	}
+	if most := pool.Status.MaxVolumeBytes; most > 0 && v.Spec.SizeBytes > most {
+		return model.Precondition("spec.sizeBytes", "is %d, and the file system of pool %s holds files of %d bytes at most",
+			v.Spec.SizeBytes, v.Spec.Pool, most)
+	}
+	return nil
 }
 
 func fits(v *model.Volume, pool string, size int64) error {

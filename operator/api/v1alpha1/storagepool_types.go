@@ -36,6 +36,12 @@ type StoragePoolSpec struct {
 	// +kubebuilder:validation:items:MaxLength=255
 	// +listType=set
 	AdoptableImages []string `json:"adoptableImages,omitempty"`
+	// How many times an administrator has confirmed that the pool's storage was replaced deliberately: raise it by one where the
+	// condition Ready has the reason PoolNotIdentified and the right file system is mounted. It only grows.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:XValidation:rule="self >= oldSelf",message="adoptions only grows"
+	Adoptions int32 `json:"adoptions,omitempty"`
 }
 
 // LocalPool is storage of one node.
@@ -129,8 +135,8 @@ type StoragePoolStatus struct {
 	// The pool's file system or cluster can make snapshots and clones.
 	// +optional
 	SnapshotsSupported bool `json:"snapshotsSupported,omitempty"`
-	// Images named as volumes' that no volume of this system has: left by a volume that was retained, or by another system.
-	// At most 100 of them; orphanedImageCount says how many there are. A Volume takes one over by source.image.
+	// Images named as volumes' that no volume of this system has: left by a volume that was retained, by another system, or made
+	// since the backup that the store was restored from. At most 100 of them; orphanedImageCount says how many there are. A Volume takes one over by source.image.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=100
@@ -138,6 +144,23 @@ type StoragePoolStatus struct {
 	// How many there are.
 	// +optional
 	OrphanedImageCount int32 `json:"orphanedImageCount,omitempty"`
+	// Images that volumes have and the pool does not hold. At most 100 of them; missingImageCount says how many there are.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=100
+	MissingImages []string `json:"missingImages,omitempty"`
+	// How many there are.
+	// +optional
+	MissingImageCount int32 `json:"missingImageCount,omitempty"`
+	// Id of the marker that the pool's storage carries.
+	// +optional
+	Marker string `json:"marker,omitempty"`
+	// Confirmed replacements that the marker counts.
+	// +optional
+	MarkerAdoptions int32 `json:"markerAdoptions,omitempty"`
+	// Largest size of a volume that the pool's file system can hold, in bytes; absent: not known.
+	// +optional
+	MaxVolumeBytes int64 `json:"maxVolumeBytes,omitempty"`
 }
 
 // StoragePool is where volumes live.

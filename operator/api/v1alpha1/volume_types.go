@@ -14,9 +14,9 @@ type VolumeSpec struct {
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="pool is immutable: make a new Volume and copy"
 	Pool string `json:"pool"`
-	// Capacity in bytes, as in 10Gi: a multiple of the block size, 1Mi to 64Ti. Grows only.
+	// Capacity in bytes, as in 10Gi: a multiple of the block size, 1Mi to 64Ti. It only grows; a growth that is not done yet
+	// can be taken back, down to status.capacity.
 	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).isInteger() && quantity(string(self)).compareTo(quantity('1Mi')) >= 0 && quantity(string(self)).compareTo(quantity('64Ti')) <= 0",message="size must be whole bytes, 1Mi to 64Ti"
-	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity(string(oldSelf))) >= 0",message="a volume only grows: make a new, smaller Volume and copy"
 	Size resource.Quantity `json:"size"`
 	// Logical block size in bytes, 512 or 4096. Physical blocks are of 4096 bytes. Immutable. VMware does not see LUNs of
 	// 4096.
@@ -153,6 +153,7 @@ type VolumeStatus struct {
 // +kubebuilder:printcolumn:name="Epoch",type=integer,priority=1,JSONPath=`.status.epoch`
 // +kubebuilder:printcolumn:name="NAA",type=string,priority=1,JSONPath=`.status.naa`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:validation:XValidation:rule="quantity(string(self.spec.size)).compareTo(quantity(string(oldSelf.spec.size))) >= 0 || has(self.status) && has(self.status.capacity) && quantity(string(self.spec.size)).compareTo(quantity(string(self.status.capacity))) >= 0",message="a volume only grows: make a new, smaller Volume and copy",fieldPath=".spec.size"
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 189",message="a name has at most 189 characters: with its namespace it is a name in the control plane"
 // +kubebuilder:validation:XValidation:rule="!has(self.spec.source) || !has(self.spec.source.volume) || self.spec.source.volume != self.metadata.name",message="a volume cannot be made from itself",fieldPath=".spec.source.volume"
 type Volume struct {

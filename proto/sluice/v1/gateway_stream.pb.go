@@ -1746,7 +1746,10 @@ type DesiredPool struct {
 	//	*DesiredPool_Rbd
 	Kind isDesiredPool_Kind `protobuf_oneof:"kind"`
 	// More than the pool's threshold is used: its LUNs tell hosts so, once (38/07, SBC-4 §4.7.3.7).
-	NearlyFull    bool `protobuf:"varint,4,opt,name=nearly_full,json=nearlyFull,proto3" json:"nearly_full,omitempty"`
+	NearlyFull bool `protobuf:"varint,4,opt,name=nearly_full,json=nearlyFull,proto3" json:"nearly_full,omitempty"`
+	// How the gateway verifies that it sees this pool's storage. Absent: the control plane is of an earlier version; the
+	// gateway verifies nothing and writes no marker.
+	Identity      *PoolIdentity `protobuf:"bytes,80,opt,name=identity,proto3" json:"identity,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1820,6 +1823,13 @@ func (x *DesiredPool) GetNearlyFull() bool {
 	return false
 }
 
+func (x *DesiredPool) GetIdentity() *PoolIdentity {
+	if x != nil {
+		return x.Identity
+	}
+	return nil
+}
+
 type isDesiredPool_Kind interface {
 	isDesiredPool_Kind()
 }
@@ -1836,6 +1846,81 @@ func (*DesiredPool_Local) isDesiredPool_Kind() {}
 
 func (*DesiredPool_Rbd) isDesiredPool_Kind() {}
 
+// PoolIdentity is what the control plane knows of a pool's marker. A local directory has its marker in the file
+// `.sluice/pool`. The gateway changes nothing in a pool whose marker differs.
+type PoolIdentity struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Id of the marker as a gateway reported it last; empty: no gateway has reported one yet.
+	Marker string `protobuf:"bytes,1,opt,name=marker,proto3" json:"marker,omitempty"`
+	// Adoptions that the reported marker counts.
+	Adoptions uint32 `protobuf:"varint,2,opt,name=adoptions,proto3" json:"adoptions,omitempty"`
+	// Adoptions that an administrator has confirmed. Where it is more than `adoptions`, the gateway writes a new marker.
+	ConfirmedAdoptions uint32 `protobuf:"varint,3,opt,name=confirmed_adoptions,json=confirmedAdoptions,proto3" json:"confirmed_adoptions,omitempty"`
+	// Locations of images that the pool must have, 1000 at most. A gateway that finds no marker, and knows of none, writes
+	// the first one only where all these images exist.
+	Images        []string `protobuf:"bytes,4,rep,name=images,proto3" json:"images,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PoolIdentity) Reset() {
+	*x = PoolIdentity{}
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PoolIdentity) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PoolIdentity) ProtoMessage() {}
+
+func (x *PoolIdentity) ProtoReflect() protoreflect.Message {
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PoolIdentity.ProtoReflect.Descriptor instead.
+func (*PoolIdentity) Descriptor() ([]byte, []int) {
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *PoolIdentity) GetMarker() string {
+	if x != nil {
+		return x.Marker
+	}
+	return ""
+}
+
+func (x *PoolIdentity) GetAdoptions() uint32 {
+	if x != nil {
+		return x.Adoptions
+	}
+	return 0
+}
+
+func (x *PoolIdentity) GetConfirmedAdoptions() uint32 {
+	if x != nil {
+		return x.ConfirmedAdoptions
+	}
+	return 0
+}
+
+func (x *PoolIdentity) GetImages() []string {
+	if x != nil {
+		return x.Images
+	}
+	return nil
+}
+
 type DesiredLocalPool struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Node  string                 `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`
@@ -1849,7 +1934,7 @@ type DesiredLocalPool struct {
 
 func (x *DesiredLocalPool) Reset() {
 	*x = DesiredLocalPool{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[14]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1861,7 +1946,7 @@ func (x *DesiredLocalPool) String() string {
 func (*DesiredLocalPool) ProtoMessage() {}
 
 func (x *DesiredLocalPool) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[14]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1874,7 +1959,7 @@ func (x *DesiredLocalPool) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DesiredLocalPool.ProtoReflect.Descriptor instead.
 func (*DesiredLocalPool) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{14}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *DesiredLocalPool) GetNode() string {
@@ -1912,7 +1997,7 @@ type DesiredRbdPool struct {
 
 func (x *DesiredRbdPool) Reset() {
 	*x = DesiredRbdPool{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[15]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1924,7 +2009,7 @@ func (x *DesiredRbdPool) String() string {
 func (*DesiredRbdPool) ProtoMessage() {}
 
 func (x *DesiredRbdPool) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[15]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1937,7 +2022,7 @@ func (x *DesiredRbdPool) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DesiredRbdPool.ProtoReflect.Descriptor instead.
 func (*DesiredRbdPool) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{15}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *DesiredRbdPool) GetMonitors() []string {
@@ -2018,7 +2103,7 @@ type DesiredVolume struct {
 
 func (x *DesiredVolume) Reset() {
 	*x = DesiredVolume{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[16]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2030,7 +2115,7 @@ func (x *DesiredVolume) String() string {
 func (*DesiredVolume) ProtoMessage() {}
 
 func (x *DesiredVolume) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[16]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2043,7 +2128,7 @@ func (x *DesiredVolume) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DesiredVolume.ProtoReflect.Descriptor instead.
 func (*DesiredVolume) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{16}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *DesiredVolume) GetUid() string {
@@ -2171,7 +2256,7 @@ type DesiredQos struct {
 
 func (x *DesiredQos) Reset() {
 	*x = DesiredQos{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[17]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2183,7 +2268,7 @@ func (x *DesiredQos) String() string {
 func (*DesiredQos) ProtoMessage() {}
 
 func (x *DesiredQos) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[17]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2196,7 +2281,7 @@ func (x *DesiredQos) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DesiredQos.ProtoReflect.Descriptor instead.
 func (*DesiredQos) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{17}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *DesiredQos) GetIops() int64 {
@@ -2247,7 +2332,7 @@ type DesiredHost struct {
 
 func (x *DesiredHost) Reset() {
 	*x = DesiredHost{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[18]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2259,7 +2344,7 @@ func (x *DesiredHost) String() string {
 func (*DesiredHost) ProtoMessage() {}
 
 func (x *DesiredHost) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[18]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2272,7 +2357,7 @@ func (x *DesiredHost) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DesiredHost.ProtoReflect.Descriptor instead.
 func (*DesiredHost) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{18}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *DesiredHost) GetUid() string {
@@ -2329,7 +2414,7 @@ type DesiredChap struct {
 
 func (x *DesiredChap) Reset() {
 	*x = DesiredChap{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[19]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2341,7 +2426,7 @@ func (x *DesiredChap) String() string {
 func (*DesiredChap) ProtoMessage() {}
 
 func (x *DesiredChap) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[19]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2354,7 +2439,7 @@ func (x *DesiredChap) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DesiredChap.ProtoReflect.Descriptor instead.
 func (*DesiredChap) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{19}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *DesiredChap) GetUsername() string {
@@ -2386,7 +2471,7 @@ type DesiredTarget struct {
 
 func (x *DesiredTarget) Reset() {
 	*x = DesiredTarget{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[20]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2398,7 +2483,7 @@ func (x *DesiredTarget) String() string {
 func (*DesiredTarget) ProtoMessage() {}
 
 func (x *DesiredTarget) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[20]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2411,7 +2496,7 @@ func (x *DesiredTarget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DesiredTarget.ProtoReflect.Descriptor instead.
 func (*DesiredTarget) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{20}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *DesiredTarget) GetIqn() string {
@@ -2453,7 +2538,7 @@ type DesiredLun struct {
 
 func (x *DesiredLun) Reset() {
 	*x = DesiredLun{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[21]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2465,7 +2550,7 @@ func (x *DesiredLun) String() string {
 func (*DesiredLun) ProtoMessage() {}
 
 func (x *DesiredLun) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[21]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2478,7 +2563,7 @@ func (x *DesiredLun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DesiredLun.ProtoReflect.Descriptor instead.
 func (*DesiredLun) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{21}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *DesiredLun) GetId() uint32 {
@@ -2519,7 +2604,7 @@ type DesiredAccess struct {
 
 func (x *DesiredAccess) Reset() {
 	*x = DesiredAccess{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[22]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2531,7 +2616,7 @@ func (x *DesiredAccess) String() string {
 func (*DesiredAccess) ProtoMessage() {}
 
 func (x *DesiredAccess) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[22]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2544,7 +2629,7 @@ func (x *DesiredAccess) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DesiredAccess.ProtoReflect.Descriptor instead.
 func (*DesiredAccess) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{22}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *DesiredAccess) GetHostUid() string {
@@ -2587,7 +2672,7 @@ type DesiredPort struct {
 
 func (x *DesiredPort) Reset() {
 	*x = DesiredPort{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[23]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2599,7 +2684,7 @@ func (x *DesiredPort) String() string {
 func (*DesiredPort) ProtoMessage() {}
 
 func (x *DesiredPort) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[23]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2612,7 +2697,7 @@ func (x *DesiredPort) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DesiredPort.ProtoReflect.Descriptor instead.
 func (*DesiredPort) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{23}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *DesiredPort) GetGateway() uint32 {
@@ -2648,7 +2733,7 @@ type StreamAck struct {
 
 func (x *StreamAck) Reset() {
 	*x = StreamAck{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[24]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2660,7 +2745,7 @@ func (x *StreamAck) String() string {
 func (*StreamAck) ProtoMessage() {}
 
 func (x *StreamAck) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[24]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2673,7 +2758,7 @@ func (x *StreamAck) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StreamAck.ProtoReflect.Descriptor instead.
 func (*StreamAck) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{24}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *StreamAck) GetVersion() uint64 {
@@ -2700,7 +2785,7 @@ type ObjectRefusal struct {
 
 func (x *ObjectRefusal) Reset() {
 	*x = ObjectRefusal{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[25]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2712,7 +2797,7 @@ func (x *ObjectRefusal) String() string {
 func (*ObjectRefusal) ProtoMessage() {}
 
 func (x *ObjectRefusal) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[25]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2725,7 +2810,7 @@ func (x *ObjectRefusal) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ObjectRefusal.ProtoReflect.Descriptor instead.
 func (*ObjectRefusal) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{25}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ObjectRefusal) GetKey() *ObjectKey {
@@ -2757,7 +2842,7 @@ type StreamHeartbeat struct {
 
 func (x *StreamHeartbeat) Reset() {
 	*x = StreamHeartbeat{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[26]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2769,7 +2854,7 @@ func (x *StreamHeartbeat) String() string {
 func (*StreamHeartbeat) ProtoMessage() {}
 
 func (x *StreamHeartbeat) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[26]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2782,7 +2867,7 @@ func (x *StreamHeartbeat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StreamHeartbeat.ProtoReflect.Descriptor instead.
 func (*StreamHeartbeat) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{26}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *StreamHeartbeat) GetBootTimeMs() uint64 {
@@ -2825,7 +2910,7 @@ type VolumeLoad struct {
 
 func (x *VolumeLoad) Reset() {
 	*x = VolumeLoad{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[27]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2837,7 +2922,7 @@ func (x *VolumeLoad) String() string {
 func (*VolumeLoad) ProtoMessage() {}
 
 func (x *VolumeLoad) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[27]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2850,7 +2935,7 @@ func (x *VolumeLoad) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VolumeLoad.ProtoReflect.Descriptor instead.
 func (*VolumeLoad) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{27}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *VolumeLoad) GetUid() string {
@@ -2891,7 +2976,7 @@ type VolumeObserved struct {
 
 func (x *VolumeObserved) Reset() {
 	*x = VolumeObserved{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[28]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2903,7 +2988,7 @@ func (x *VolumeObserved) String() string {
 func (*VolumeObserved) ProtoMessage() {}
 
 func (x *VolumeObserved) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[28]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2916,7 +3001,7 @@ func (x *VolumeObserved) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VolumeObserved.ProtoReflect.Descriptor instead.
 func (*VolumeObserved) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{28}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *VolumeObserved) GetUid() string {
@@ -2981,7 +3066,7 @@ type SessionsObserved struct {
 
 func (x *SessionsObserved) Reset() {
 	*x = SessionsObserved{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[29]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2993,7 +3078,7 @@ func (x *SessionsObserved) String() string {
 func (*SessionsObserved) ProtoMessage() {}
 
 func (x *SessionsObserved) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[29]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3006,7 +3091,7 @@ func (x *SessionsObserved) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionsObserved.ProtoReflect.Descriptor instead.
 func (*SessionsObserved) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{29}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *SessionsObserved) GetFull() bool {
@@ -3054,7 +3139,7 @@ type SessionObserved struct {
 
 func (x *SessionObserved) Reset() {
 	*x = SessionObserved{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[30]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3066,7 +3151,7 @@ func (x *SessionObserved) String() string {
 func (*SessionObserved) ProtoMessage() {}
 
 func (x *SessionObserved) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[30]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3079,7 +3164,7 @@ func (x *SessionObserved) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionObserved.ProtoReflect.Descriptor instead.
 func (*SessionObserved) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{30}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *SessionObserved) GetTsih() uint32 {
@@ -3200,7 +3285,7 @@ type PeerObserved struct {
 
 func (x *PeerObserved) Reset() {
 	*x = PeerObserved{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[31]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3212,7 +3297,7 @@ func (x *PeerObserved) String() string {
 func (*PeerObserved) ProtoMessage() {}
 
 func (x *PeerObserved) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[31]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3225,7 +3310,7 @@ func (x *PeerObserved) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PeerObserved.ProtoReflect.Descriptor instead.
 func (*PeerObserved) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{31}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *PeerObserved) GetNumber() uint32 {
@@ -3269,13 +3354,22 @@ type PoolObserved struct {
 	UnusableDevices []string `protobuf:"bytes,6,rep,name=unusable_devices,json=unusableDevices,proto3" json:"unusable_devices,omitempty"`
 	// Devices that were taken out of the pool since this process knew it, and say whose data they hold.
 	TakenOutDevices []*TakenOutDevice `protobuf:"bytes,7,rep,name=taken_out_devices,json=takenOutDevices,proto3" json:"taken_out_devices,omitempty"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	// Id of the marker that the gateway found or wrote, and its adoptions; empty: none.
+	Marker    string `protobuf:"bytes,80,opt,name=marker,proto3" json:"marker,omitempty"`
+	Adoptions uint32 `protobuf:"varint,81,opt,name=adoptions,proto3" json:"adoptions,omitempty"`
+	// `problem` says that this may be other storage than the pool's: its marker is missing or differs.
+	Unidentified bool `protobuf:"varint,82,opt,name=unidentified,proto3" json:"unidentified,omitempty"`
+	// Largest size that an image of the pool can have, in bytes; 0: not known.
+	MaxImageBytes int64 `protobuf:"varint,83,opt,name=max_image_bytes,json=maxImageBytes,proto3" json:"max_image_bytes,omitempty"`
+	// The gateway does ListImages in this pool.
+	ListsImages   bool `protobuf:"varint,84,opt,name=lists_images,json=listsImages,proto3" json:"lists_images,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *PoolObserved) Reset() {
 	*x = PoolObserved{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[32]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3287,7 +3381,7 @@ func (x *PoolObserved) String() string {
 func (*PoolObserved) ProtoMessage() {}
 
 func (x *PoolObserved) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[32]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3300,7 +3394,7 @@ func (x *PoolObserved) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolObserved.ProtoReflect.Descriptor instead.
 func (*PoolObserved) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{32}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *PoolObserved) GetUid() string {
@@ -3352,6 +3446,41 @@ func (x *PoolObserved) GetTakenOutDevices() []*TakenOutDevice {
 	return nil
 }
 
+func (x *PoolObserved) GetMarker() string {
+	if x != nil {
+		return x.Marker
+	}
+	return ""
+}
+
+func (x *PoolObserved) GetAdoptions() uint32 {
+	if x != nil {
+		return x.Adoptions
+	}
+	return 0
+}
+
+func (x *PoolObserved) GetUnidentified() bool {
+	if x != nil {
+		return x.Unidentified
+	}
+	return false
+}
+
+func (x *PoolObserved) GetMaxImageBytes() int64 {
+	if x != nil {
+		return x.MaxImageBytes
+	}
+	return 0
+}
+
+func (x *PoolObserved) GetListsImages() bool {
+	if x != nil {
+		return x.ListsImages
+	}
+	return false
+}
+
 type TakenOutDevice struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Path  string                 `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`
@@ -3363,7 +3492,7 @@ type TakenOutDevice struct {
 
 func (x *TakenOutDevice) Reset() {
 	*x = TakenOutDevice{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[33]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3375,7 +3504,7 @@ func (x *TakenOutDevice) String() string {
 func (*TakenOutDevice) ProtoMessage() {}
 
 func (x *TakenOutDevice) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[33]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3388,7 +3517,7 @@ func (x *TakenOutDevice) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TakenOutDevice.ProtoReflect.Descriptor instead.
 func (*TakenOutDevice) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{33}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *TakenOutDevice) GetPath() string {
@@ -3423,7 +3552,7 @@ type ReservationCommit struct {
 
 func (x *ReservationCommit) Reset() {
 	*x = ReservationCommit{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[34]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3435,7 +3564,7 @@ func (x *ReservationCommit) String() string {
 func (*ReservationCommit) ProtoMessage() {}
 
 func (x *ReservationCommit) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[34]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3448,7 +3577,7 @@ func (x *ReservationCommit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReservationCommit.ProtoReflect.Descriptor instead.
 func (*ReservationCommit) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{34}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *ReservationCommit) GetRequestId() uint64 {
@@ -3498,7 +3627,7 @@ type ReservationLoad struct {
 
 func (x *ReservationLoad) Reset() {
 	*x = ReservationLoad{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[35]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3510,7 +3639,7 @@ func (x *ReservationLoad) String() string {
 func (*ReservationLoad) ProtoMessage() {}
 
 func (x *ReservationLoad) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[35]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3523,7 +3652,7 @@ func (x *ReservationLoad) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReservationLoad.ProtoReflect.Descriptor instead.
 func (*ReservationLoad) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{35}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *ReservationLoad) GetRequestId() uint64 {
@@ -3558,7 +3687,7 @@ type ReservationOutcome struct {
 
 func (x *ReservationOutcome) Reset() {
 	*x = ReservationOutcome{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[36]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3570,7 +3699,7 @@ func (x *ReservationOutcome) String() string {
 func (*ReservationOutcome) ProtoMessage() {}
 
 func (x *ReservationOutcome) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[36]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3583,7 +3712,7 @@ func (x *ReservationOutcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReservationOutcome.ProtoReflect.Descriptor instead.
 func (*ReservationOutcome) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{36}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *ReservationOutcome) GetRequestId() uint64 {
@@ -3620,7 +3749,7 @@ type ReservationState struct {
 
 func (x *ReservationState) Reset() {
 	*x = ReservationState{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[37]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3632,7 +3761,7 @@ func (x *ReservationState) String() string {
 func (*ReservationState) ProtoMessage() {}
 
 func (x *ReservationState) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[37]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3645,7 +3774,7 @@ func (x *ReservationState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReservationState.ProtoReflect.Descriptor instead.
 func (*ReservationState) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{37}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *ReservationState) GetRequestId() uint64 {
@@ -3692,7 +3821,7 @@ type RadosClientCommit struct {
 
 func (x *RadosClientCommit) Reset() {
 	*x = RadosClientCommit{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[38]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3704,7 +3833,7 @@ func (x *RadosClientCommit) String() string {
 func (*RadosClientCommit) ProtoMessage() {}
 
 func (x *RadosClientCommit) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[38]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3717,7 +3846,7 @@ func (x *RadosClientCommit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RadosClientCommit.ProtoReflect.Descriptor instead.
 func (*RadosClientCommit) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{38}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *RadosClientCommit) GetRequestId() uint64 {
@@ -3754,7 +3883,7 @@ type RadosClientOutcome struct {
 
 func (x *RadosClientOutcome) Reset() {
 	*x = RadosClientOutcome{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[39]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3766,7 +3895,7 @@ func (x *RadosClientOutcome) String() string {
 func (*RadosClientOutcome) ProtoMessage() {}
 
 func (x *RadosClientOutcome) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[39]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3779,7 +3908,7 @@ func (x *RadosClientOutcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RadosClientOutcome.ProtoReflect.Descriptor instead.
 func (*RadosClientOutcome) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{39}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *RadosClientOutcome) GetRequestId() uint64 {
@@ -3833,7 +3962,7 @@ type Job struct {
 
 func (x *Job) Reset() {
 	*x = Job{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[40]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3845,7 +3974,7 @@ func (x *Job) String() string {
 func (*Job) ProtoMessage() {}
 
 func (x *Job) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[40]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3858,7 +3987,7 @@ func (x *Job) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Job.ProtoReflect.Descriptor instead.
 func (*Job) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{40}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *Job) GetId() string {
@@ -4068,7 +4197,7 @@ type CreateImage struct {
 
 func (x *CreateImage) Reset() {
 	*x = CreateImage{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[41]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4080,7 +4209,7 @@ func (x *CreateImage) String() string {
 func (*CreateImage) ProtoMessage() {}
 
 func (x *CreateImage) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[41]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4093,7 +4222,7 @@ func (x *CreateImage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateImage.ProtoReflect.Descriptor instead.
 func (*CreateImage) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{41}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *CreateImage) GetLocation() string {
@@ -4121,7 +4250,7 @@ type ResizeImage struct {
 
 func (x *ResizeImage) Reset() {
 	*x = ResizeImage{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[42]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4133,7 +4262,7 @@ func (x *ResizeImage) String() string {
 func (*ResizeImage) ProtoMessage() {}
 
 func (x *ResizeImage) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[42]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4146,7 +4275,7 @@ func (x *ResizeImage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResizeImage.ProtoReflect.Descriptor instead.
 func (*ResizeImage) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{42}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *ResizeImage) GetLocation() string {
@@ -4179,7 +4308,7 @@ type DeleteImage struct {
 
 func (x *DeleteImage) Reset() {
 	*x = DeleteImage{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[43]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4191,7 +4320,7 @@ func (x *DeleteImage) String() string {
 func (*DeleteImage) ProtoMessage() {}
 
 func (x *DeleteImage) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[43]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4204,7 +4333,7 @@ func (x *DeleteImage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteImage.ProtoReflect.Descriptor instead.
 func (*DeleteImage) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{43}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *DeleteImage) GetLocation() string {
@@ -4240,7 +4369,7 @@ type CreateSnapshotImage struct {
 
 func (x *CreateSnapshotImage) Reset() {
 	*x = CreateSnapshotImage{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[44]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4252,7 +4381,7 @@ func (x *CreateSnapshotImage) String() string {
 func (*CreateSnapshotImage) ProtoMessage() {}
 
 func (x *CreateSnapshotImage) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[44]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4265,7 +4394,7 @@ func (x *CreateSnapshotImage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateSnapshotImage.ProtoReflect.Descriptor instead.
 func (*CreateSnapshotImage) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{44}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *CreateSnapshotImage) GetVolumeUid() string {
@@ -4299,7 +4428,7 @@ type DeleteSnapshotImage struct {
 
 func (x *DeleteSnapshotImage) Reset() {
 	*x = DeleteSnapshotImage{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[45]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4311,7 +4440,7 @@ func (x *DeleteSnapshotImage) String() string {
 func (*DeleteSnapshotImage) ProtoMessage() {}
 
 func (x *DeleteSnapshotImage) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[45]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4324,7 +4453,7 @@ func (x *DeleteSnapshotImage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteSnapshotImage.ProtoReflect.Descriptor instead.
 func (*DeleteSnapshotImage) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{45}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *DeleteSnapshotImage) GetLocation() string {
@@ -4355,7 +4484,7 @@ type CloneImage struct {
 
 func (x *CloneImage) Reset() {
 	*x = CloneImage{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[46]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4367,7 +4496,7 @@ func (x *CloneImage) String() string {
 func (*CloneImage) ProtoMessage() {}
 
 func (x *CloneImage) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[46]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4380,7 +4509,7 @@ func (x *CloneImage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CloneImage.ProtoReflect.Descriptor instead.
 func (*CloneImage) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{46}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *CloneImage) GetSourceLocation() string {
@@ -4423,7 +4552,7 @@ type FenceClients struct {
 
 func (x *FenceClients) Reset() {
 	*x = FenceClients{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[47]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4435,7 +4564,7 @@ func (x *FenceClients) String() string {
 func (*FenceClients) ProtoMessage() {}
 
 func (x *FenceClients) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[47]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4448,7 +4577,7 @@ func (x *FenceClients) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FenceClients.ProtoReflect.Descriptor instead.
 func (*FenceClients) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{47}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *FenceClients) GetClients() []string {
@@ -4476,7 +4605,7 @@ type FlattenImage struct {
 
 func (x *FlattenImage) Reset() {
 	*x = FlattenImage{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[48]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4488,7 +4617,7 @@ func (x *FlattenImage) String() string {
 func (*FlattenImage) ProtoMessage() {}
 
 func (x *FlattenImage) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[48]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4501,7 +4630,7 @@ func (x *FlattenImage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FlattenImage.ProtoReflect.Descriptor instead.
 func (*FlattenImage) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{48}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *FlattenImage) GetLocation() string {
@@ -4529,7 +4658,7 @@ type AdoptImage struct {
 
 func (x *AdoptImage) Reset() {
 	*x = AdoptImage{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[49]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4541,7 +4670,7 @@ func (x *AdoptImage) String() string {
 func (*AdoptImage) ProtoMessage() {}
 
 func (x *AdoptImage) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[49]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4554,7 +4683,7 @@ func (x *AdoptImage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdoptImage.ProtoReflect.Descriptor instead.
 func (*AdoptImage) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{49}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *AdoptImage) GetImage() string {
@@ -4582,7 +4711,7 @@ type RollBackImage struct {
 
 func (x *RollBackImage) Reset() {
 	*x = RollBackImage{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[50]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4594,7 +4723,7 @@ func (x *RollBackImage) String() string {
 func (*RollBackImage) ProtoMessage() {}
 
 func (x *RollBackImage) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[50]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4607,7 +4736,7 @@ func (x *RollBackImage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RollBackImage.ProtoReflect.Descriptor instead.
 func (*RollBackImage) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{50}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *RollBackImage) GetLocation() string {
@@ -4633,7 +4762,7 @@ type ListImages struct {
 
 func (x *ListImages) Reset() {
 	*x = ListImages{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[51]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4645,7 +4774,7 @@ func (x *ListImages) String() string {
 func (*ListImages) ProtoMessage() {}
 
 func (x *ListImages) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[51]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4658,7 +4787,7 @@ func (x *ListImages) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListImages.ProtoReflect.Descriptor instead.
 func (*ListImages) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{51}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{52}
 }
 
 // JobResult says what became of a job.
@@ -4683,7 +4812,7 @@ type JobResult struct {
 
 func (x *JobResult) Reset() {
 	*x = JobResult{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[52]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4695,7 +4824,7 @@ func (x *JobResult) String() string {
 func (*JobResult) ProtoMessage() {}
 
 func (x *JobResult) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[52]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4708,7 +4837,7 @@ func (x *JobResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobResult.ProtoReflect.Descriptor instead.
 func (*JobResult) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{52}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *JobResult) GetId() string {
@@ -4770,7 +4899,7 @@ type EvictSessions struct {
 
 func (x *EvictSessions) Reset() {
 	*x = EvictSessions{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[53]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4782,7 +4911,7 @@ func (x *EvictSessions) String() string {
 func (*EvictSessions) ProtoMessage() {}
 
 func (x *EvictSessions) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[53]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4795,7 +4924,7 @@ func (x *EvictSessions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EvictSessions.ProtoReflect.Descriptor instead.
 func (*EvictSessions) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{53}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *EvictSessions) GetTsihs() []uint32 {
@@ -4910,14 +5039,20 @@ const file_sluice_v1_gateway_stream_proto_rawDesc = "" +
 	"\vincarnation\x18\x02 \x01(\tR\vincarnation\x12-\n" +
 	"\x12forwarding_address\x18\x03 \x01(\tR\x11forwardingAddress\x12\x16\n" +
 	"\x06fenced\x18\x04 \x01(\bR\x06fenced\x12\x12\n" +
-	"\x04node\x18\x05 \x01(\tR\x04node\"\xac\x01\n" +
+	"\x04node\x18\x05 \x01(\tR\x04node\"\xe1\x01\n" +
 	"\vDesiredPool\x12\x10\n" +
 	"\x03uid\x18\x01 \x01(\tR\x03uid\x123\n" +
 	"\x05local\x18\x02 \x01(\v2\x1b.sluice.v1.DesiredLocalPoolH\x00R\x05local\x12-\n" +
 	"\x03rbd\x18\x03 \x01(\v2\x19.sluice.v1.DesiredRbdPoolH\x00R\x03rbd\x12\x1f\n" +
 	"\vnearly_full\x18\x04 \x01(\bR\n" +
-	"nearlyFullB\x06\n" +
-	"\x04kind\"^\n" +
+	"nearlyFull\x123\n" +
+	"\bidentity\x18P \x01(\v2\x17.sluice.v1.PoolIdentityR\bidentityB\x06\n" +
+	"\x04kind\"\x8d\x01\n" +
+	"\fPoolIdentity\x12\x16\n" +
+	"\x06marker\x18\x01 \x01(\tR\x06marker\x12\x1c\n" +
+	"\tadoptions\x18\x02 \x01(\rR\tadoptions\x12/\n" +
+	"\x13confirmed_adoptions\x18\x03 \x01(\rR\x12confirmedAdoptions\x12\x16\n" +
+	"\x06images\x18\x04 \x03(\tR\x06images\"^\n" +
 	"\x10DesiredLocalPool\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12\x1c\n" +
 	"\tdirectory\x18\x02 \x01(\tR\tdirectory\x12\x18\n" +
@@ -5049,7 +5184,7 @@ const file_sluice_v1_gateway_stream_proto_rawDesc = "" +
 	"\x06number\x18\x01 \x01(\rR\x06number\x12 \n" +
 	"\vincarnation\x18\x02 \x01(\tR\vincarnation\x12*\n" +
 	"\x05reach\x18\x03 \x01(\x0e2\x14.sluice.v1.PeerReachR\x05reach\x12\x1b\n" +
-	"\tsilent_ms\x18\x04 \x01(\rR\bsilentMs\"\xa3\x02\n" +
+	"\tsilent_ms\x18\x04 \x01(\rR\bsilentMs\"\xc8\x03\n" +
 	"\fPoolObserved\x12\x10\n" +
 	"\x03uid\x18\x01 \x01(\tR\x03uid\x12%\n" +
 	"\x0ecapacity_bytes\x18\x02 \x01(\x03R\rcapacityBytes\x12\x1d\n" +
@@ -5058,7 +5193,12 @@ const file_sluice_v1_gateway_stream_proto_rawDesc = "" +
 	"\x13snapshots_supported\x18\x04 \x01(\bR\x12snapshotsSupported\x12\x18\n" +
 	"\aproblem\x18\x05 \x01(\tR\aproblem\x12)\n" +
 	"\x10unusable_devices\x18\x06 \x03(\tR\x0funusableDevices\x12E\n" +
-	"\x11taken_out_devices\x18\a \x03(\v2\x19.sluice.v1.TakenOutDeviceR\x0ftakenOutDevices\"@\n" +
+	"\x11taken_out_devices\x18\a \x03(\v2\x19.sluice.v1.TakenOutDeviceR\x0ftakenOutDevices\x12\x16\n" +
+	"\x06marker\x18P \x01(\tR\x06marker\x12\x1c\n" +
+	"\tadoptions\x18Q \x01(\rR\tadoptions\x12\"\n" +
+	"\funidentified\x18R \x01(\bR\funidentified\x12&\n" +
+	"\x0fmax_image_bytes\x18S \x01(\x03R\rmaxImageBytes\x12!\n" +
+	"\flists_images\x18T \x01(\bR\vlistsImages\"@\n" +
 	"\x0eTakenOutDevice\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x1a\n" +
 	"\blocation\x18\x02 \x01(\tR\blocation\"\xae\x01\n" +
@@ -5224,7 +5364,7 @@ func file_sluice_v1_gateway_stream_proto_rawDescGZIP() []byte {
 }
 
 var file_sluice_v1_gateway_stream_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
-var file_sluice_v1_gateway_stream_proto_msgTypes = make([]protoimpl.MessageInfo, 55)
+var file_sluice_v1_gateway_stream_proto_msgTypes = make([]protoimpl.MessageInfo, 56)
 var file_sluice_v1_gateway_stream_proto_goTypes = []any{
 	(ObjectKind)(0),             // 0: sluice.v1.ObjectKind
 	(VolumeRole)(0),             // 1: sluice.v1.VolumeRole
@@ -5245,69 +5385,70 @@ var file_sluice_v1_gateway_stream_proto_goTypes = []any{
 	(*DesiredListener)(nil),     // 16: sluice.v1.DesiredListener
 	(*DesiredPeer)(nil),         // 17: sluice.v1.DesiredPeer
 	(*DesiredPool)(nil),         // 18: sluice.v1.DesiredPool
-	(*DesiredLocalPool)(nil),    // 19: sluice.v1.DesiredLocalPool
-	(*DesiredRbdPool)(nil),      // 20: sluice.v1.DesiredRbdPool
-	(*DesiredVolume)(nil),       // 21: sluice.v1.DesiredVolume
-	(*DesiredQos)(nil),          // 22: sluice.v1.DesiredQos
-	(*DesiredHost)(nil),         // 23: sluice.v1.DesiredHost
-	(*DesiredChap)(nil),         // 24: sluice.v1.DesiredChap
-	(*DesiredTarget)(nil),       // 25: sluice.v1.DesiredTarget
-	(*DesiredLun)(nil),          // 26: sluice.v1.DesiredLun
-	(*DesiredAccess)(nil),       // 27: sluice.v1.DesiredAccess
-	(*DesiredPort)(nil),         // 28: sluice.v1.DesiredPort
-	(*StreamAck)(nil),           // 29: sluice.v1.StreamAck
-	(*ObjectRefusal)(nil),       // 30: sluice.v1.ObjectRefusal
-	(*StreamHeartbeat)(nil),     // 31: sluice.v1.StreamHeartbeat
-	(*VolumeLoad)(nil),          // 32: sluice.v1.VolumeLoad
-	(*VolumeObserved)(nil),      // 33: sluice.v1.VolumeObserved
-	(*SessionsObserved)(nil),    // 34: sluice.v1.SessionsObserved
-	(*SessionObserved)(nil),     // 35: sluice.v1.SessionObserved
-	(*PeerObserved)(nil),        // 36: sluice.v1.PeerObserved
-	(*PoolObserved)(nil),        // 37: sluice.v1.PoolObserved
-	(*TakenOutDevice)(nil),      // 38: sluice.v1.TakenOutDevice
-	(*ReservationCommit)(nil),   // 39: sluice.v1.ReservationCommit
-	(*ReservationLoad)(nil),     // 40: sluice.v1.ReservationLoad
-	(*ReservationOutcome)(nil),  // 41: sluice.v1.ReservationOutcome
-	(*ReservationState)(nil),    // 42: sluice.v1.ReservationState
-	(*RadosClientCommit)(nil),   // 43: sluice.v1.RadosClientCommit
-	(*RadosClientOutcome)(nil),  // 44: sluice.v1.RadosClientOutcome
-	(*Job)(nil),                 // 45: sluice.v1.Job
-	(*CreateImage)(nil),         // 46: sluice.v1.CreateImage
-	(*ResizeImage)(nil),         // 47: sluice.v1.ResizeImage
-	(*DeleteImage)(nil),         // 48: sluice.v1.DeleteImage
-	(*CreateSnapshotImage)(nil), // 49: sluice.v1.CreateSnapshotImage
-	(*DeleteSnapshotImage)(nil), // 50: sluice.v1.DeleteSnapshotImage
-	(*CloneImage)(nil),          // 51: sluice.v1.CloneImage
-	(*FenceClients)(nil),        // 52: sluice.v1.FenceClients
-	(*FlattenImage)(nil),        // 53: sluice.v1.FlattenImage
-	(*AdoptImage)(nil),          // 54: sluice.v1.AdoptImage
-	(*RollBackImage)(nil),       // 55: sluice.v1.RollBackImage
-	(*ListImages)(nil),          // 56: sluice.v1.ListImages
-	(*JobResult)(nil),           // 57: sluice.v1.JobResult
-	(*EvictSessions)(nil),       // 58: sluice.v1.EvictSessions
-	nil,                         // 59: sluice.v1.SessionObserved.ParametersEntry
+	(*PoolIdentity)(nil),        // 19: sluice.v1.PoolIdentity
+	(*DesiredLocalPool)(nil),    // 20: sluice.v1.DesiredLocalPool
+	(*DesiredRbdPool)(nil),      // 21: sluice.v1.DesiredRbdPool
+	(*DesiredVolume)(nil),       // 22: sluice.v1.DesiredVolume
+	(*DesiredQos)(nil),          // 23: sluice.v1.DesiredQos
+	(*DesiredHost)(nil),         // 24: sluice.v1.DesiredHost
+	(*DesiredChap)(nil),         // 25: sluice.v1.DesiredChap
+	(*DesiredTarget)(nil),       // 26: sluice.v1.DesiredTarget
+	(*DesiredLun)(nil),          // 27: sluice.v1.DesiredLun
+	(*DesiredAccess)(nil),       // 28: sluice.v1.DesiredAccess
+	(*DesiredPort)(nil),         // 29: sluice.v1.DesiredPort
+	(*StreamAck)(nil),           // 30: sluice.v1.StreamAck
+	(*ObjectRefusal)(nil),       // 31: sluice.v1.ObjectRefusal
+	(*StreamHeartbeat)(nil),     // 32: sluice.v1.StreamHeartbeat
+	(*VolumeLoad)(nil),          // 33: sluice.v1.VolumeLoad
+	(*VolumeObserved)(nil),      // 34: sluice.v1.VolumeObserved
+	(*SessionsObserved)(nil),    // 35: sluice.v1.SessionsObserved
+	(*SessionObserved)(nil),     // 36: sluice.v1.SessionObserved
+	(*PeerObserved)(nil),        // 37: sluice.v1.PeerObserved
+	(*PoolObserved)(nil),        // 38: sluice.v1.PoolObserved
+	(*TakenOutDevice)(nil),      // 39: sluice.v1.TakenOutDevice
+	(*ReservationCommit)(nil),   // 40: sluice.v1.ReservationCommit
+	(*ReservationLoad)(nil),     // 41: sluice.v1.ReservationLoad
+	(*ReservationOutcome)(nil),  // 42: sluice.v1.ReservationOutcome
+	(*ReservationState)(nil),    // 43: sluice.v1.ReservationState
+	(*RadosClientCommit)(nil),   // 44: sluice.v1.RadosClientCommit
+	(*RadosClientOutcome)(nil),  // 45: sluice.v1.RadosClientOutcome
+	(*Job)(nil),                 // 46: sluice.v1.Job
+	(*CreateImage)(nil),         // 47: sluice.v1.CreateImage
+	(*ResizeImage)(nil),         // 48: sluice.v1.ResizeImage
+	(*DeleteImage)(nil),         // 49: sluice.v1.DeleteImage
+	(*CreateSnapshotImage)(nil), // 50: sluice.v1.CreateSnapshotImage
+	(*DeleteSnapshotImage)(nil), // 51: sluice.v1.DeleteSnapshotImage
+	(*CloneImage)(nil),          // 52: sluice.v1.CloneImage
+	(*FenceClients)(nil),        // 53: sluice.v1.FenceClients
+	(*FlattenImage)(nil),        // 54: sluice.v1.FlattenImage
+	(*AdoptImage)(nil),          // 55: sluice.v1.AdoptImage
+	(*RollBackImage)(nil),       // 56: sluice.v1.RollBackImage
+	(*ListImages)(nil),          // 57: sluice.v1.ListImages
+	(*JobResult)(nil),           // 58: sluice.v1.JobResult
+	(*EvictSessions)(nil),       // 59: sluice.v1.EvictSessions
+	nil,                         // 60: sluice.v1.SessionObserved.ParametersEntry
 }
 var file_sluice_v1_gateway_stream_proto_depIdxs = []int32{
 	7,  // 0: sluice.v1.ConnectRequest.hello:type_name -> sluice.v1.StreamHello
-	29, // 1: sluice.v1.ConnectRequest.ack:type_name -> sluice.v1.StreamAck
-	31, // 2: sluice.v1.ConnectRequest.heartbeat:type_name -> sluice.v1.StreamHeartbeat
-	33, // 3: sluice.v1.ConnectRequest.volume_observed:type_name -> sluice.v1.VolumeObserved
-	34, // 4: sluice.v1.ConnectRequest.sessions_observed:type_name -> sluice.v1.SessionsObserved
-	36, // 5: sluice.v1.ConnectRequest.peer_observed:type_name -> sluice.v1.PeerObserved
-	37, // 6: sluice.v1.ConnectRequest.pool_observed:type_name -> sluice.v1.PoolObserved
-	39, // 7: sluice.v1.ConnectRequest.reservation_commit:type_name -> sluice.v1.ReservationCommit
-	40, // 8: sluice.v1.ConnectRequest.reservation_load:type_name -> sluice.v1.ReservationLoad
-	57, // 9: sluice.v1.ConnectRequest.job_result:type_name -> sluice.v1.JobResult
-	43, // 10: sluice.v1.ConnectRequest.rados_client_commit:type_name -> sluice.v1.RadosClientCommit
+	30, // 1: sluice.v1.ConnectRequest.ack:type_name -> sluice.v1.StreamAck
+	32, // 2: sluice.v1.ConnectRequest.heartbeat:type_name -> sluice.v1.StreamHeartbeat
+	34, // 3: sluice.v1.ConnectRequest.volume_observed:type_name -> sluice.v1.VolumeObserved
+	35, // 4: sluice.v1.ConnectRequest.sessions_observed:type_name -> sluice.v1.SessionsObserved
+	37, // 5: sluice.v1.ConnectRequest.peer_observed:type_name -> sluice.v1.PeerObserved
+	38, // 6: sluice.v1.ConnectRequest.pool_observed:type_name -> sluice.v1.PoolObserved
+	40, // 7: sluice.v1.ConnectRequest.reservation_commit:type_name -> sluice.v1.ReservationCommit
+	41, // 8: sluice.v1.ConnectRequest.reservation_load:type_name -> sluice.v1.ReservationLoad
+	58, // 9: sluice.v1.ConnectRequest.job_result:type_name -> sluice.v1.JobResult
+	44, // 10: sluice.v1.ConnectRequest.rados_client_commit:type_name -> sluice.v1.RadosClientCommit
 	9,  // 11: sluice.v1.ConnectRequest.ready:type_name -> sluice.v1.StreamReady
 	8,  // 12: sluice.v1.ConnectResponse.welcome:type_name -> sluice.v1.StreamWelcome
 	11, // 13: sluice.v1.ConnectResponse.update:type_name -> sluice.v1.StreamUpdate
-	41, // 14: sluice.v1.ConnectResponse.reservation_outcome:type_name -> sluice.v1.ReservationOutcome
-	42, // 15: sluice.v1.ConnectResponse.reservation_state:type_name -> sluice.v1.ReservationState
-	45, // 16: sluice.v1.ConnectResponse.job:type_name -> sluice.v1.Job
-	58, // 17: sluice.v1.ConnectResponse.evict_sessions:type_name -> sluice.v1.EvictSessions
+	42, // 14: sluice.v1.ConnectResponse.reservation_outcome:type_name -> sluice.v1.ReservationOutcome
+	43, // 15: sluice.v1.ConnectResponse.reservation_state:type_name -> sluice.v1.ReservationState
+	46, // 16: sluice.v1.ConnectResponse.job:type_name -> sluice.v1.Job
+	59, // 17: sluice.v1.ConnectResponse.evict_sessions:type_name -> sluice.v1.EvictSessions
 	10, // 18: sluice.v1.ConnectResponse.goodbye:type_name -> sluice.v1.StreamGoodbye
-	44, // 19: sluice.v1.ConnectResponse.rados_client_outcome:type_name -> sluice.v1.RadosClientOutcome
+	45, // 19: sluice.v1.ConnectResponse.rados_client_outcome:type_name -> sluice.v1.RadosClientOutcome
 	13, // 20: sluice.v1.StreamUpdate.put:type_name -> sluice.v1.DesiredObject
 	12, // 21: sluice.v1.StreamUpdate.removed:type_name -> sluice.v1.ObjectKey
 	0,  // 22: sluice.v1.ObjectKey.kind:type_name -> sluice.v1.ObjectKind
@@ -5315,48 +5456,49 @@ var file_sluice_v1_gateway_stream_proto_depIdxs = []int32{
 	16, // 24: sluice.v1.DesiredObject.listener:type_name -> sluice.v1.DesiredListener
 	17, // 25: sluice.v1.DesiredObject.peer:type_name -> sluice.v1.DesiredPeer
 	18, // 26: sluice.v1.DesiredObject.pool:type_name -> sluice.v1.DesiredPool
-	21, // 27: sluice.v1.DesiredObject.volume:type_name -> sluice.v1.DesiredVolume
-	23, // 28: sluice.v1.DesiredObject.host:type_name -> sluice.v1.DesiredHost
-	25, // 29: sluice.v1.DesiredObject.target:type_name -> sluice.v1.DesiredTarget
+	22, // 27: sluice.v1.DesiredObject.volume:type_name -> sluice.v1.DesiredVolume
+	24, // 28: sluice.v1.DesiredObject.host:type_name -> sluice.v1.DesiredHost
+	26, // 29: sluice.v1.DesiredObject.target:type_name -> sluice.v1.DesiredTarget
 	15, // 30: sluice.v1.DesiredSettings.forwarding_keys:type_name -> sluice.v1.ForwardingKey
-	19, // 31: sluice.v1.DesiredPool.local:type_name -> sluice.v1.DesiredLocalPool
-	20, // 32: sluice.v1.DesiredPool.rbd:type_name -> sluice.v1.DesiredRbdPool
-	1,  // 33: sluice.v1.DesiredVolume.role:type_name -> sluice.v1.VolumeRole
-	22, // 34: sluice.v1.DesiredVolume.qos:type_name -> sluice.v1.DesiredQos
-	24, // 35: sluice.v1.DesiredHost.chap:type_name -> sluice.v1.DesiredChap
-	24, // 36: sluice.v1.DesiredHost.mutual_chap:type_name -> sluice.v1.DesiredChap
-	26, // 37: sluice.v1.DesiredTarget.luns:type_name -> sluice.v1.DesiredLun
-	27, // 38: sluice.v1.DesiredTarget.access:type_name -> sluice.v1.DesiredAccess
-	28, // 39: sluice.v1.DesiredTarget.ports:type_name -> sluice.v1.DesiredPort
-	30, // 40: sluice.v1.StreamAck.refused:type_name -> sluice.v1.ObjectRefusal
-	12, // 41: sluice.v1.ObjectRefusal.key:type_name -> sluice.v1.ObjectKey
-	32, // 42: sluice.v1.StreamHeartbeat.loads:type_name -> sluice.v1.VolumeLoad
-	2,  // 43: sluice.v1.VolumeObserved.state:type_name -> sluice.v1.VolumeState
-	35, // 44: sluice.v1.SessionsObserved.put:type_name -> sluice.v1.SessionObserved
-	59, // 45: sluice.v1.SessionObserved.parameters:type_name -> sluice.v1.SessionObserved.ParametersEntry
-	3,  // 46: sluice.v1.PeerObserved.reach:type_name -> sluice.v1.PeerReach
-	38, // 47: sluice.v1.PoolObserved.taken_out_devices:type_name -> sluice.v1.TakenOutDevice
-	4,  // 48: sluice.v1.ReservationOutcome.result:type_name -> sluice.v1.CommitResult
-	4,  // 49: sluice.v1.ReservationState.result:type_name -> sluice.v1.CommitResult
-	4,  // 50: sluice.v1.RadosClientOutcome.result:type_name -> sluice.v1.CommitResult
-	46, // 51: sluice.v1.Job.create:type_name -> sluice.v1.CreateImage
-	47, // 52: sluice.v1.Job.resize:type_name -> sluice.v1.ResizeImage
-	48, // 53: sluice.v1.Job.delete:type_name -> sluice.v1.DeleteImage
-	49, // 54: sluice.v1.Job.snapshot:type_name -> sluice.v1.CreateSnapshotImage
-	50, // 55: sluice.v1.Job.delete_snapshot:type_name -> sluice.v1.DeleteSnapshotImage
-	51, // 56: sluice.v1.Job.clone:type_name -> sluice.v1.CloneImage
-	52, // 57: sluice.v1.Job.fence_clients:type_name -> sluice.v1.FenceClients
-	53, // 58: sluice.v1.Job.flatten:type_name -> sluice.v1.FlattenImage
-	54, // 59: sluice.v1.Job.adopt:type_name -> sluice.v1.AdoptImage
-	55, // 60: sluice.v1.Job.roll_back:type_name -> sluice.v1.RollBackImage
-	56, // 61: sluice.v1.Job.list_images:type_name -> sluice.v1.ListImages
-	5,  // 62: sluice.v1.GatewayStreamService.Connect:input_type -> sluice.v1.ConnectRequest
-	6,  // 63: sluice.v1.GatewayStreamService.Connect:output_type -> sluice.v1.ConnectResponse
-	63, // [63:64] is the sub-list for method output_type
-	62, // [62:63] is the sub-list for method input_type
-	62, // [62:62] is the sub-list for extension type_name
-	62, // [62:62] is the sub-list for extension extendee
-	0,  // [0:62] is the sub-list for field type_name
+	20, // 31: sluice.v1.DesiredPool.local:type_name -> sluice.v1.DesiredLocalPool
+	21, // 32: sluice.v1.DesiredPool.rbd:type_name -> sluice.v1.DesiredRbdPool
+	19, // 33: sluice.v1.DesiredPool.identity:type_name -> sluice.v1.PoolIdentity
+	1,  // 34: sluice.v1.DesiredVolume.role:type_name -> sluice.v1.VolumeRole
+	23, // 35: sluice.v1.DesiredVolume.qos:type_name -> sluice.v1.DesiredQos
+	25, // 36: sluice.v1.DesiredHost.chap:type_name -> sluice.v1.DesiredChap
+	25, // 37: sluice.v1.DesiredHost.mutual_chap:type_name -> sluice.v1.DesiredChap
+	27, // 38: sluice.v1.DesiredTarget.luns:type_name -> sluice.v1.DesiredLun
+	28, // 39: sluice.v1.DesiredTarget.access:type_name -> sluice.v1.DesiredAccess
+	29, // 40: sluice.v1.DesiredTarget.ports:type_name -> sluice.v1.DesiredPort
+	31, // 41: sluice.v1.StreamAck.refused:type_name -> sluice.v1.ObjectRefusal
+	12, // 42: sluice.v1.ObjectRefusal.key:type_name -> sluice.v1.ObjectKey
+	33, // 43: sluice.v1.StreamHeartbeat.loads:type_name -> sluice.v1.VolumeLoad
+	2,  // 44: sluice.v1.VolumeObserved.state:type_name -> sluice.v1.VolumeState
+	36, // 45: sluice.v1.SessionsObserved.put:type_name -> sluice.v1.SessionObserved
+	60, // 46: sluice.v1.SessionObserved.parameters:type_name -> sluice.v1.SessionObserved.ParametersEntry
+	3,  // 47: sluice.v1.PeerObserved.reach:type_name -> sluice.v1.PeerReach
+	39, // 48: sluice.v1.PoolObserved.taken_out_devices:type_name -> sluice.v1.TakenOutDevice
+	4,  // 49: sluice.v1.ReservationOutcome.result:type_name -> sluice.v1.CommitResult
+	4,  // 50: sluice.v1.ReservationState.result:type_name -> sluice.v1.CommitResult
+	4,  // 51: sluice.v1.RadosClientOutcome.result:type_name -> sluice.v1.CommitResult
+	47, // 52: sluice.v1.Job.create:type_name -> sluice.v1.CreateImage
+	48, // 53: sluice.v1.Job.resize:type_name -> sluice.v1.ResizeImage
+	49, // 54: sluice.v1.Job.delete:type_name -> sluice.v1.DeleteImage
+	50, // 55: sluice.v1.Job.snapshot:type_name -> sluice.v1.CreateSnapshotImage
+	51, // 56: sluice.v1.Job.delete_snapshot:type_name -> sluice.v1.DeleteSnapshotImage
+	52, // 57: sluice.v1.Job.clone:type_name -> sluice.v1.CloneImage
+	53, // 58: sluice.v1.Job.fence_clients:type_name -> sluice.v1.FenceClients
+	54, // 59: sluice.v1.Job.flatten:type_name -> sluice.v1.FlattenImage
+	55, // 60: sluice.v1.Job.adopt:type_name -> sluice.v1.AdoptImage
+	56, // 61: sluice.v1.Job.roll_back:type_name -> sluice.v1.RollBackImage
+	57, // 62: sluice.v1.Job.list_images:type_name -> sluice.v1.ListImages
+	5,  // 63: sluice.v1.GatewayStreamService.Connect:input_type -> sluice.v1.ConnectRequest
+	6,  // 64: sluice.v1.GatewayStreamService.Connect:output_type -> sluice.v1.ConnectResponse
+	64, // [64:65] is the sub-list for method output_type
+	63, // [63:64] is the sub-list for method input_type
+	63, // [63:63] is the sub-list for extension type_name
+	63, // [63:63] is the sub-list for extension extendee
+	0,  // [0:63] is the sub-list for field type_name
 }
 
 func init() { file_sluice_v1_gateway_stream_proto_init() }
@@ -5401,7 +5543,7 @@ func file_sluice_v1_gateway_stream_proto_init() {
 		(*DesiredPool_Local)(nil),
 		(*DesiredPool_Rbd)(nil),
 	}
-	file_sluice_v1_gateway_stream_proto_msgTypes[40].OneofWrappers = []any{
+	file_sluice_v1_gateway_stream_proto_msgTypes[41].OneofWrappers = []any{
 		(*Job_Create)(nil),
 		(*Job_Resize)(nil),
 		(*Job_Delete)(nil),
@@ -5420,7 +5562,7 @@ func file_sluice_v1_gateway_stream_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_sluice_v1_gateway_stream_proto_rawDesc), len(file_sluice_v1_gateway_stream_proto_rawDesc)),
 			NumEnums:      5,
-			NumMessages:   55,
+			NumMessages:   56,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -95,6 +95,10 @@ type StoragePoolSpec struct {
 	Kind isStoragePoolSpec_Kind `protobuf_oneof:"kind"`
 	// Used share of the pool, in percent, above which LUNs report 38/07 and an event is raised, 1…99; 0 means 85.
 	WarnPercent int32 `protobuf:"varint,3,opt,name=warn_percent,json=warnPercent,proto3" json:"warn_percent,omitempty"`
+	// How many times an administrator has confirmed that the pool's storage was replaced deliberately. It only grows.
+	// `sluicectl pool adopt` raises it by one. Gateways then mark the storage that they see as the pool's, and record the
+	// identity of each image anew when they open it.
+	Adoptions int32 `protobuf:"varint,80,opt,name=adoptions,proto3" json:"adoptions,omitempty"`
 	// Ceph only: GatewayPools whose gateways receive the key of this pool, own its volumes and do its jobs. Empty: the gateway pools of
 	// the targets that map a volume of this pool; while there is no such target, the only gateway pool of the system, or the one named
 	// `default`. A gateway that owns a volume of the pool keeps the key until another gateway owns it. A local pool is for the
@@ -166,6 +170,13 @@ func (x *StoragePoolSpec) GetRbd() *RbdPool {
 func (x *StoragePoolSpec) GetWarnPercent() int32 {
 	if x != nil {
 		return x.WarnPercent
+	}
+	return 0
+}
+
+func (x *StoragePoolSpec) GetAdoptions() int32 {
+	if x != nil {
+		return x.Adoptions
 	}
 	return 0
 }
@@ -365,12 +376,20 @@ type StoragePoolStatus struct {
 	// The pool's file system or cluster can make snapshots and clones.
 	SnapshotsSupported bool         `protobuf:"varint,4,opt,name=snapshots_supported,json=snapshotsSupported,proto3" json:"snapshots_supported,omitempty"`
 	Conditions         []*Condition `protobuf:"bytes,5,rep,name=conditions,proto3" json:"conditions,omitempty"`
-	// RBD, and devices: images named as volumes' that no volume of this system has: left by a volume that was retained, or by another
-	// system. At most 100 of them, and how many there are.
+	// Images named as volumes' that no volume of this system has: left by a volume that was retained, by another system, or made since
+	// the backup that the store was restored from. At most 100 of them, and how many there are.
 	OrphanedImages     []string `protobuf:"bytes,6,rep,name=orphaned_images,json=orphanedImages,proto3" json:"orphaned_images,omitempty"`
 	OrphanedImageCount int32    `protobuf:"varint,7,opt,name=orphaned_image_count,json=orphanedImageCount,proto3" json:"orphaned_image_count,omitempty"`
-	unknownFields      protoimpl.UnknownFields
-	sizeCache          protoimpl.SizeCache
+	// Id of the marker that the pool's storage carries, and the adoptions that it counts; empty: no gateway has reported one.
+	Marker          string `protobuf:"bytes,80,opt,name=marker,proto3" json:"marker,omitempty"`
+	MarkerAdoptions int32  `protobuf:"varint,81,opt,name=marker_adoptions,json=markerAdoptions,proto3" json:"marker_adoptions,omitempty"`
+	// Largest size of a volume that the pool's file system can hold, in bytes; 0: not known.
+	MaxVolumeBytes int64 `protobuf:"varint,82,opt,name=max_volume_bytes,json=maxVolumeBytes,proto3" json:"max_volume_bytes,omitempty"`
+	// Names of volumes whose image is not in the pool. At most 100 of them, and how many there are.
+	MissingImages     []string `protobuf:"bytes,83,rep,name=missing_images,json=missingImages,proto3" json:"missing_images,omitempty"`
+	MissingImageCount int32    `protobuf:"varint,84,opt,name=missing_image_count,json=missingImageCount,proto3" json:"missing_image_count,omitempty"`
+	unknownFields     protoimpl.UnknownFields
+	sizeCache         protoimpl.SizeCache
 }
 
 func (x *StoragePoolStatus) Reset() {
@@ -448,6 +467,41 @@ func (x *StoragePoolStatus) GetOrphanedImages() []string {
 func (x *StoragePoolStatus) GetOrphanedImageCount() int32 {
 	if x != nil {
 		return x.OrphanedImageCount
+	}
+	return 0
+}
+
+func (x *StoragePoolStatus) GetMarker() string {
+	if x != nil {
+		return x.Marker
+	}
+	return ""
+}
+
+func (x *StoragePoolStatus) GetMarkerAdoptions() int32 {
+	if x != nil {
+		return x.MarkerAdoptions
+	}
+	return 0
+}
+
+func (x *StoragePoolStatus) GetMaxVolumeBytes() int64 {
+	if x != nil {
+		return x.MaxVolumeBytes
+	}
+	return 0
+}
+
+func (x *StoragePoolStatus) GetMissingImages() []string {
+	if x != nil {
+		return x.MissingImages
+	}
+	return nil
+}
+
+func (x *StoragePoolStatus) GetMissingImageCount() int32 {
+	if x != nil {
+		return x.MissingImageCount
 	}
 	return 0
 }
@@ -1064,11 +1118,12 @@ const file_sluice_v1_storage_pool_proto_rawDesc = "" +
 	"\vStoragePool\x121\n" +
 	"\x04meta\x18\x01 \x01(\v2\x15.sluice.v1.ObjectMetaB\x06\xbaH\x03\xc8\x01\x01R\x04meta\x126\n" +
 	"\x04spec\x18\x02 \x01(\v2\x1a.sluice.v1.StoragePoolSpecB\x06\xbaH\x03\xc8\x01\x01R\x04spec\x124\n" +
-	"\x06status\x18\x03 \x01(\v2\x1c.sluice.v1.StoragePoolStatusR\x06status\"\x9f\x02\n" +
+	"\x06status\x18\x03 \x01(\v2\x1c.sluice.v1.StoragePoolStatusR\x06status\"\xc6\x02\n" +
 	"\x0fStoragePoolSpec\x12,\n" +
 	"\x05local\x18\x01 \x01(\v2\x14.sluice.v1.LocalPoolH\x00R\x05local\x12&\n" +
 	"\x03rbd\x18\x02 \x01(\v2\x12.sluice.v1.RbdPoolH\x00R\x03rbd\x12,\n" +
-	"\fwarn_percent\x18\x03 \x01(\x05B\t\xbaH\x06\x1a\x04\x18c(\x00R\vwarnPercent\x128\n" +
+	"\fwarn_percent\x18\x03 \x01(\x05B\t\xbaH\x06\x1a\x04\x18c(\x00R\vwarnPercent\x12%\n" +
+	"\tadoptions\x18P \x01(\x05B\a\xbaH\x04\x1a\x02(\x00R\tadoptions\x128\n" +
 	"\rgateway_pools\x18x \x03(\tB\x13\xbaH\x10\x92\x01\r\x10@\x18\x01\"\ar\x05\x10\x01\x18\xfd\x01R\fgatewayPools\x12?\n" +
 	"\x10adoptable_images\x18y \x03(\tB\x14\xbaH\x11\x92\x01\x0e\x10\x80\x02\x18\x01\"\ar\x05\x10\x01\x18\xff\x01R\x0fadoptableImagesB\r\n" +
 	"\x04kind\x12\x05\xbaH\x02\b\x01\"\x95\x01\n" +
@@ -1085,7 +1140,7 @@ const file_sluice_v1_storage_pool_proto_rawDesc = "" +
 	"\x04pool\x18\x04 \x01(\tB\n" +
 	"\xbaH\ar\x05\x10\x01\x18\xff\x01R\x04pool\x121\n" +
 	"\x0frados_namespace\x18\x05 \x01(\tB\b\xbaH\x05r\x03\x18\xff\x01R\x0eradosNamespace\x12%\n" +
-	"\tdata_pool\x18\x06 \x01(\tB\b\xbaH\x05r\x03\x18\xff\x01R\bdataPool\"\xb5\x02\n" +
+	"\tdata_pool\x18\x06 \x01(\tB\b\xbaH\x05r\x03\x18\xff\x01R\bdataPool\"\xf9\x03\n" +
 	"\x11StoragePoolStatus\x12%\n" +
 	"\x0ecapacity_bytes\x18\x01 \x01(\x03R\rcapacityBytes\x12\x1d\n" +
 	"\n" +
@@ -1096,7 +1151,12 @@ const file_sluice_v1_storage_pool_proto_rawDesc = "" +
 	"conditions\x18\x05 \x03(\v2\x14.sluice.v1.ConditionR\n" +
 	"conditions\x12'\n" +
 	"\x0forphaned_images\x18\x06 \x03(\tR\x0eorphanedImages\x120\n" +
-	"\x14orphaned_image_count\x18\a \x01(\x05R\x12orphanedImageCount\"v\n" +
+	"\x14orphaned_image_count\x18\a \x01(\x05R\x12orphanedImageCount\x12\x16\n" +
+	"\x06marker\x18P \x01(\tR\x06marker\x12)\n" +
+	"\x10marker_adoptions\x18Q \x01(\x05R\x0fmarkerAdoptions\x12(\n" +
+	"\x10max_volume_bytes\x18R \x01(\x03R\x0emaxVolumeBytes\x12%\n" +
+	"\x0emissing_images\x18S \x03(\tR\rmissingImages\x12.\n" +
+	"\x13missing_image_count\x18T \x01(\x05R\x11missingImageCount\"v\n" +
 	"\x18CreateStoragePoolRequest\x12A\n" +
 	"\fstorage_pool\x18\x01 \x01(\v2\x16.sluice.v1.StoragePoolB\x06\xbaH\x03\xc8\x01\x01R\vstoragePool\x12\x17\n" +
 	"\adry_run\x18\x02 \x01(\bR\x06dryRun\"V\n" +

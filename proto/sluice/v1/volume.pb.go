@@ -267,7 +267,8 @@ type VolumeSpec struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// StoragePool the volume lives in. Immutable.
 	Pool string `protobuf:"bytes,1,opt,name=pool,proto3" json:"pool,omitempty"`
-	// Capacity in bytes: a multiple of the block size, 1 MiB … 64 TiB. Grows only.
+	// Capacity in bytes: a multiple of the block size, 1 MiB … 64 TiB. It only grows; a growth that is not done yet can be
+	// taken back, down to status.capacity_bytes.
 	SizeBytes int64 `protobuf:"varint,2,opt,name=size_bytes,json=sizeBytes,proto3" json:"size_bytes,omitempty"`
 	// Logical block size in bytes, 512 or 4096; 0 means 512. Physical blocks are of 4096 bytes. Immutable. VMware does not
 	// see LUNs of 4096.

@@ -25,6 +25,7 @@ class ClaimSlots {
     FileDescriptor file;
     std::array<std::optional<Record>, 3> records;
     bool damaged = false;
+    bool has_any() const { return records[0] || records[1] || records[2]; }
   };
   enum class For : uint8_t { kReading, kWriting };
 

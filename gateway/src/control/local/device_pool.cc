@@ -264,6 +264,7 @@ void DevicePool::look_at(const std::string& uid, std::function<void(wire::PoolOb
     capacity += device.usable;
     if (device.label) used += device.usable;
   }
+  observed.set_lists_images(true);
   observed.set_capacity_bytes(static_cast<int64_t>(capacity));
   observed.set_used_bytes(static_cast<int64_t>(used));
   if (capacity == 0) observed.set_problem("none of the pool's devices can be used");

@@ -5,12 +5,13 @@
 #include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <cerrno>
 
 #include "backend/lock.h"
+#include "control/local/image_identity.h"
+#include "control/local/images.h"
 #include "control/local/record_files.h"
 
 namespace sluice::control {
@@ -96,7 +97,9 @@ Result<void> create(const LocalPool& pool, const wire::CreateImage& job) {
   if (!file) return Error{file.error()};
   Result<void> grown = grow(file.value().get(), job.size_bytes(), path);
   if (!grown) return grown;
-  return sync_with_name(file.value().get(), parent.value().get(), path);
+  Result<void> synced = sync_with_name(file.value().get(), parent.value().get(), path);
+  if (!synced) return synced;
+  return verify_image(pool.image_records(), job.location(), file.value().get());
 }
 
 Result<void> resize(const LocalPool& pool, const wire::ResizeImage& job) {
@@ -156,6 +159,7 @@ Result<void> remove_volume(const LocalPool& pool, const wire::DeleteImage& job) 
   const Result<FileDescriptor> image = unheld(pool, job.location());
   if (!image) return Error{image.error()};
   Result<void> removed = remove_image(pool, job.location());
+  if (removed) removed = forget_image(pool.image_records(), job.location());
   if (!removed || job.volume_uid().empty()) return removed;
   return remove_records(pool.records(), job.volume_uid(), shown(pool, ".sluice"));
 }
@@ -207,6 +211,21 @@ JobOutcome reflink(const LocalPool& pool, const std::string& from, const std::st
   return {};
 }
 
+// The identity of a volume's image after a copy was made under its name.
+JobOutcome record_copy(const LocalPool& pool, const std::string& location, Over over) {
+  const std::string path = shown(pool, location);
+  const Result<FileDescriptor> file = open_beneath(pool.directory(), location, O_RDONLY, 0, path);
+  if (!file) return problem(file.error());
+  const ImageRecords where = pool.image_records();
+  return outcome(over == Over::kReplaces ? record_image(where, location, file.value().get())
+                                         : verify_image(where, location, file.value().get()));
+}
+
+JobOutcome clone(const LocalPool& pool, const wire::CloneImage& job) {
+  JobOutcome copied = reflink(pool, job.source_location(), job.location(), job.size_bytes());
+  return copied.problem.empty() ? record_copy(pool, job.location(), Over::kKeeps) : copied;
+}
+
 // A gateway that has the volume open has its lock, on the very file that would be replaced.
 JobOutcome roll_back(const LocalPool& pool, const wire::RollBackImage& job) {
   const std::string path = shown(pool, job.location());
@@ -218,7 +237,10 @@ JobOutcome roll_back(const LocalPool& pool, const wire::RollBackImage& job) {
   if (::flock(file.value().get(), LOCK_EX | LOCK_NB) != 0) {
     return problem(path + " is in use; take the volume from its targets first");
   }
-  return reflink(pool, job.snapshot_location(), job.location(), status.st_size, Over::kReplaces);
+  // Cut short between both, the job comes again; no gateway is given the volume before it is done.
+  JobOutcome copied =
+      reflink(pool, job.snapshot_location(), job.location(), status.st_size, Over::kReplaces);
+  return copied.problem.empty() ? record_copy(pool, job.location(), Over::kReplaces) : copied;
 }
 
 // The control plane may take an owner for dead that is cut off and still serves its hosts: that one
@@ -246,16 +268,11 @@ JobOutcome snapshot(const LocalPool& pool, const wire::CreateSnapshotImage& job,
   return taken;
 }
 
-bool can_reflink(const LocalPool& pool) {
-  const char* names[] = {"probe.1", "probe.2"};
-  const Result<FileDescriptor> from =
-      open_beneath(pool.records(), names[0], O_RDWR | O_CREAT | O_TRUNC, 0600, pool.path());
-  const Result<FileDescriptor> to =
-      open_beneath(pool.records(), names[1], O_RDWR | O_CREAT | O_TRUNC, 0600, pool.path());
-  const bool can = from && to && ::write(from.value().get(), "x", 1) == 1 &&
-                   ::ioctl(to.value().get(), FICLONE, from.value().get()) == 0;
-  for (const char* name : names) ::unlinkat(pool.records(), name, 0);
-  return can;
+// Files of volumes by their names, as the control plane gives them.
+JobOutcome list_images(const LocalPool& pool) {
+  Result<std::vector<std::string>> images = images_in(pool.directory(), pool.path());
+  if (!images) return problem(images.error());
+  return {.images = std::move(images).value()};
 }
 
 }  // namespace
@@ -273,40 +290,19 @@ JobOutcome run_job(const LocalPool& pool, const wire::Job& job, const BetweenCom
     case wire::Job::kDeleteSnapshot:
       return outcome(remove_image(pool, job.delete_snapshot().snapshot_location()));
     case wire::Job::kClone:
-      return reflink(pool, job.clone().source_location(), job.clone().location(),
-                     job.clone().size_bytes());
+      return clone(pool, job.clone());
     case wire::Job::kRollBack:
       return roll_back(pool, job.roll_back());
+    case wire::Job::kListImages:
+      return list_images(pool);
     case wire::Job::kFenceClients:
     case wire::Job::kFlatten:
     case wire::Job::kAdopt:
-    case wire::Job::kListImages:
       return never("a local pool has no such thing; it is a job for pools of Ceph");
     case wire::Job::ACTION_NOT_SET:
       break;
   }
   return never("this release doesn't know what the job asks for");
-}
-
-wire::PoolObserved look_at(const std::string& uid, const LocalPool& pool) {
-  wire::PoolObserved observed;
-  observed.set_uid(uid);
-  struct statvfs space{};
-  if (::fstatvfs(pool.directory(), &space) != 0) {
-    observed.set_problem(failed("look at", pool.path()).message);
-    return observed;
-  }
-  const auto block = static_cast<int64_t>(space.f_frsize);
-  observed.set_capacity_bytes(static_cast<int64_t>(space.f_blocks) * block);
-  observed.set_used_bytes(static_cast<int64_t>(space.f_blocks - space.f_bfree) * block);
-  observed.set_snapshots_supported(can_reflink(pool));
-  if ((space.f_flag & ST_RDONLY) != 0) {
-    observed.set_problem("the filesystem of " + pool.path() +
-                         " is mounted read-only; remount it writable");
-  } else if (space.f_bavail == 0) {
-    observed.set_problem("no space left in " + pool.path() + "; " + reason_of(ENOSPC));
-  }
-  return observed;
 }
 
 }  // namespace sluice::control

@@ -18,6 +18,10 @@ namespace sluice::control {
 // Blocks for as long as the filesystem takes.
 JobOutcome run_job(const LocalPool& pool, const wire::Job& job, const BetweenCommands& between);
 
+// Largest size of a file in the file system that `records` is in, in bytes, 64 TiB at most; 0: it
+// can't be found out. It sets the size of an empty file, which takes no space.
+int64_t probe_max_image_bytes(int records);
+
 // Capacity, space in use and whether reflinks work, as of now.
 wire::PoolObserved look_at(const std::string& uid, const LocalPool& pool);
 

@@ -86,7 +86,7 @@ TEST_F(JobsTest, AVolumesRecordsGoAfterItsDataAndAreMadeByNobodyElse) {
     }
   };
   record_it();
-  ASSERT_EQ(records(), 3u) << "record, claims and guard";
+  ASSERT_EQ(records(), 4u) << "record, copy, claims and guard";
   EXPECT_EQ(run(remove).problem, "");
   EXPECT_EQ(records(), 3u) << "whose it is was not said";
   remove.mutable_delete_()->set_volume_uid(kVolumeUid);

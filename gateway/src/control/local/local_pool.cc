@@ -10,6 +10,7 @@
 #include "backend/spec.h"
 #include "base/limits.h"
 #include "control/local/handover_socket.h"
+#include "control/local/image_identity.h"
 #include "control/local/jobs.h"
 #include "control/local/node_place.h"
 
@@ -25,13 +26,14 @@ class LocalPlace final : public NodePlace {
       : NodePlace(std::move(pool), std::move(volume)), location_(std::move(location)) {}
 
   Opened open(const wire::DesiredVolume& volume) override {
-    std::string problem;
+    std::string problem = home().replaced();
+    if (!problem.empty()) return {.problem = problem};
     // Twice: it may have become free between the try and the look.
     for (int tries = 0; tries < 2; ++tries) {
       const Result<backend::Spec> spec = spec_of(volume);
       if (!spec) return {nullptr, false, spec.error()};
       Result<std::unique_ptr<backend::Backend>> opened = backend::open(spec.value());
-      if (opened) return {std::move(opened).value(), false, {}};
+      if (opened) return verified(std::move(opened).value());
       problem = opened.error();
       if (is_held()) return {nullptr, true, problem};
     }
@@ -61,9 +63,26 @@ class LocalPlace final : public NodePlace {
     }
     spec.kind = "file";
     spec.path = path;
+    // The image grows before the capacity that hosts see does: a smaller one has lost data.
+    if (static_cast<uint64_t>(status.st_size) < spec.size) {
+      return Error{path + " is " + backend::format_size(static_cast<uint64_t>(status.st_size)) +
+                   ", recorded are " + backend::format_size(spec.size) +
+                   ": its end is missing; restore the image from a backup"};
+    }
     // It has grown already, and word of that hasn't come here: volumes never shrink.
     if (static_cast<uint64_t>(status.st_size) > spec.size) spec.size = 0;
     return spec;
+  }
+
+  // Under the lock: nobody replaces the file on purpose any more.
+  Opened verified(std::unique_ptr<backend::Backend> backend) const {
+    const std::string path = home().path() + '/' + location_;
+    const Result<FileDescriptor> file =
+        open_beneath(home().directory(), location_, O_RDONLY, 0, path);
+    if (!file) return {.problem = file.error()};
+    const Result<void> same = verify_image(home().image_records(), location_, file.value().get());
+    if (!same) return {.problem = same.error()};
+    return {.backend = std::move(backend)};
   }
 
   bool is_held() const {
@@ -75,37 +94,82 @@ class LocalPlace final : public NodePlace {
   const std::string location_;
 };
 
-}  // namespace
-
-LocalPool::LocalPool(std::string path, FileDescriptor directory, FileDescriptor records,
-                     Holder self)
-    : path_(std::move(path)),
-      directory_(std::move(directory)),
-      records_(std::move(records)),
-      self_(std::move(self)) {}
-
-Result<std::shared_ptr<LocalPool>> LocalPool::open(const std::string& directory,
-                                                   const std::string& incarnation,
-                                                   HandoverServer::Asked asked) {
-  Result<FileDescriptor> top = open_directory(directory);
-  if (!top) return Error{top.error()};
-  const std::string shown = directory + '/' + kRecords;
-  if (::mkdirat(top.value().get(), kRecords, 0700) != 0 && errno != EEXIST) {
+Result<FileDescriptor> open_records(int directory, const std::string& path) {
+  const std::string shown = path + '/' + kRecords;
+  if (::mkdirat(directory, kRecords, 0700) != 0 && errno != EEXIST) {
     return Error{"can't make the directory " + shown + ": " + reason_of(errno)};
   }
   Result<FileDescriptor> records =
-      open_beneath(top.value().get(), kRecords, O_RDONLY | O_DIRECTORY, 0, shown);
-  if (!records) return Error{records.error()};
-  remove_stale_sockets(records.value().get());
+      open_beneath(directory, kRecords, O_RDONLY | O_DIRECTORY, 0, shown);
+  if (records) remove_stale_sockets(records.value().get());
+  return records;
+}
+
+}  // namespace
+
+LocalPool::LocalPool(std::string path, FileDescriptor directory, FileDescriptor records,
+                     Holder self, ExpectedPool expected, Identified identified)
+    : path_(std::move(path)),
+      directory_(std::move(directory)),
+      records_(std::move(records)),
+      self_(std::move(self)),
+      expected_(std::move(expected)),
+      identified_(std::move(identified)) {}
+
+Result<std::shared_ptr<LocalPool>> LocalPool::open(const std::string& directory,
+                                                   const std::string& incarnation,
+                                                   HandoverServer::Asked asked,
+                                                   ExpectedPool expected) {
+  Result<FileDescriptor> top = open_directory(directory);
+  if (!top) return Error{top.error()};
+  Result<Identified> identified = identify_pool(top.value().get(), directory, expected);
+  if (!identified) return Error{identified.error()};
   const std::string socket = incarnation + std::string(kSocketEnd);
-  std::shared_ptr<LocalPool> pool(new LocalPool(directory, std::move(top).value(),
-                                                std::move(records).value(),
-                                                this_process(incarnation, socket)));
+  const bool foreign = identified.value().foreign;
+  Result<FileDescriptor> records = foreign ? Result<FileDescriptor>(FileDescriptor())
+                                           : open_records(top.value().get(), directory);
+  if (!records) return Error{records.error()};
+  std::shared_ptr<LocalPool> pool(new LocalPool(
+      directory, std::move(top).value(), std::move(records).value(),
+      this_process(incarnation, socket), std::move(expected), std::move(identified).value()));
+  if (foreign) return pool;
   Result<std::shared_ptr<HandoverServer>> server =
       HandoverServer::start(pool->records(), socket, std::move(asked));
   if (!server) return Error{directory + ": " + server.error()};
   pool->server_ = std::move(server).value();
   return pool;
+}
+
+ImageRecords LocalPool::image_records() const {
+  const uint32_t adoptions = identified_.marker ? identified_.marker->adoptions : 0;
+  return {.records = records_.get(), .path = path_, .adoptions = adoptions};
+}
+
+int64_t LocalPool::max_image_bytes() const {
+  if (max_image_bytes_ == 0) max_image_bytes_ = probe_max_image_bytes(records());
+  return max_image_bytes_;
+}
+
+std::string LocalPool::replaced() const {
+  struct stat ours{}, named{};
+  if (::fstat(directory_.get(), &ours) != 0 || ::stat(path_.c_str(), &named) != 0) {
+    return path_ + ": " + reason_of(errno);
+  }
+  if (ours.st_dev == named.st_dev && ours.st_ino == named.st_ino) return {};
+  return path_ +
+         " is another directory than before: a file system was mounted, unmounted or "
+         "replaced there";
+}
+
+// One in doubt is verified anew each time: the fix is outside this process.
+bool LocalPool::is_current(const wire::DesiredPool& desired) {
+  const std::optional<wire::PoolIdentity>& identity = expected_.identity;
+  if (desired.has_identity() != identity.has_value()) return false;
+  if (!identified_.doubt.empty() || !replaced().empty()) return false;
+  if (!identity) return true;
+  if (identity->SerializeAsString() != desired.identity().SerializeAsString()) return false;
+  const Result<std::optional<PoolMarker>> marker = read_marker(directory_.get(), path_);
+  return marker && marker.value() == identified_.marker;
 }
 
 std::shared_ptr<Place> LocalPool::place(const std::string& volume, const std::string& location) {
@@ -114,11 +178,17 @@ std::shared_ptr<Place> LocalPool::place(const std::string& volume, const std::st
 
 Result<std::shared_ptr<Place>> LocalPool::place(const wire::DesiredVolume& volume,
                                                 std::function<void()> /*wake*/) {
+  if (identified_.foreign) return Error{identified_.doubt};
   return place(volume.uid(), volume.location());
 }
 
 void LocalPool::run_job(const wire::Job& job, const JobServices& services,
                         std::function<void(JobOutcome)> done) {
+  const std::string doubt = identified_.doubt.empty() ? replaced() : identified_.doubt;
+  if (!doubt.empty()) {
+    return done(
+        {.problem = "nothing is changed in storage that is not known to be the pool's: " + doubt});
+  }
   done(control::run_job(*this, job, services.between));
 }
 

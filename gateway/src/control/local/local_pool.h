@@ -1,23 +1,29 @@
 // A storage pool in a directory of this node, shared by the node's gateways:
 //
 //   <directory>/...              volumes' files, by their locations
-//   <directory>/.sluice/         records of volumes and sockets of gateways
+//   <directory>/.sluice/         records of volumes, identities of their files, sockets of gateways
+//   <directory>/.sluice/pool     marks the directory as this pool's (pool_marker.h)
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <string>
 
+#include "control/local/image_identity.h"
 #include "control/local/lock_handover.h"
+#include "control/local/pool_marker.h"
 #include "control/volume/storage_pool.h"
 
 namespace sluice::control {
 
 class LocalPool : public StoragePool, public std::enable_shared_from_this<LocalPool> {
  public:
-  // Makes `.sluice` if need be and listens there for requests for locks.
+  // Verifies the marker, makes `.sluice` if need be and listens there for requests for locks. A
+  // directory that is not `expected` is opened in doubt, and then nothing is written into it.
   static Result<std::shared_ptr<LocalPool>> open(const std::string& directory,
                                                  const std::string& incarnation,
-                                                 HandoverServer::Asked asked);
+                                                 HandoverServer::Asked asked,
+                                                 ExpectedPool expected = {});
 
   // A volume at a path below the directory.
   std::shared_ptr<Place> place(const std::string& volume, const std::string& location);
@@ -28,6 +34,15 @@ class LocalPool : public StoragePool, public std::enable_shared_from_this<LocalP
   void run_job(const wire::Job& job, const JobServices& services,
                std::function<void(JobOutcome)> done) override;
   void look_at(const std::string& uid, std::function<void(wire::PoolObserved)> done) override;
+  bool is_current(const wire::DesiredPool& desired) override;
+
+  // Why the directory is not the one that was opened: something was mounted, unmounted or replaced
+  // at its path. Empty: it is.
+  std::string replaced() const;
+  const Identified& identified() const { return identified_; }
+  ImageRecords image_records() const;
+  // Largest size that an image can have, found out once; 0: not known.
+  int64_t max_image_bytes() const;
 
   const std::string& path() const { return path_; }
   int directory() const { return directory_.get(); }
@@ -35,12 +50,16 @@ class LocalPool : public StoragePool, public std::enable_shared_from_this<LocalP
   const Holder& self() const { return self_; }
 
  private:
-  LocalPool(std::string path, FileDescriptor directory, FileDescriptor records, Holder self);
+  LocalPool(std::string path, FileDescriptor directory, FileDescriptor records, Holder self,
+            ExpectedPool expected, Identified identified);
 
   const std::string path_;
   const FileDescriptor directory_;
-  const FileDescriptor records_;
+  const FileDescriptor records_;  // invalid where the directory is another pool's
   const Holder self_;
+  const ExpectedPool expected_;
+  const Identified identified_;
+  mutable std::atomic<int64_t> max_image_bytes_{0};
   std::shared_ptr<HandoverServer> server_;
 };
 

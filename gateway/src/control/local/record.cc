@@ -106,9 +106,10 @@ std::string format_record(const Record& record) {
 Result<Record> parse_record(std::string_view text, const std::string& volume,
                             const std::string& shown) {
   const auto broken = [&shown](const std::string& what) {
-    return Error{shown + ' ' + what +
-                 ", and with it what hosts have reserved is not known; restore it from a backup, "
-                 "or remove it once no host uses the volume"};
+    return Error{
+        shown + ' ' + what +
+        ", and with it what hosts have reserved is not known; restore it and its .copy from "
+        "a backup, or remove both once no host uses the volume"};
   };
   if (!text.starts_with(kMagic)) return broken("is no record of this release");
   if (text.size() < kMagic.size() + kSealBytes) return broken("is cut short");

@@ -49,6 +49,9 @@ struct Record {
   uint64_t generation = 0;
   Holder holder;
   lun::ReservationState reservations;
+  // False: damage has destroyed the newest text, and `reservations` may be older or empty. Only the
+  // store knows them. It is not part of the text.
+  bool reservations_known = true;
   bool operator==(const Record&) const = default;
 };
 

@@ -27,18 +27,40 @@ RecordFile::RecordFile(int directory, std::string volume, std::string shown)
       shown_(std::move(shown)),
       slots_(directory_, volume_, shown_) {}
 
-Result<RecordFile::Present> RecordFile::present(ClaimSlots::For purpose) const {
+Result<RecordFile::Text> RecordFile::text_in(const char* file) const {
   const Result<std::optional<std::string>> text =
-      read_small_file(directory_, volume_ + kRecordFile, limits::kMaxVolumeRecord, shown_);
+      read_small_file(directory_, volume_ + file, limits::kMaxVolumeRecord, shown_);
   if (!text) return Error{text.error()};
-  if (!text.value()) return Present();
+  if (!text.value()) return Text();
   Result<Record> record = parse_record(*text.value(), volume_, shown_);
-  if (!record) return Error{record.error()};
+  if (!record) return Text{.exists = true, .problem = record.error()};
+  return Text{.exists = true, .record = std::move(record).value()};
+}
+
+Result<RecordFile::Present> RecordFile::present(ClaimSlots::For purpose) const {
+  const Result<Text> text = text_in(kRecordFile);
+  if (!text) return Error{text.error()};
+  const Result<Text> copy = text_in(kCopyFile);
+  if (!copy) return Error{copy.error()};
+  const auto& [exists, record, problem] = text.value();
+  if (!exists && !copy.value().exists) return Present();
   Result<std::optional<ClaimSlots::Found>> slots = slots_.find(purpose);
   if (!slots) return Error{slots.error()};
-  const Result<void> brought_up = slots_.bring_up(slots.value(), &record.value());
+  Present present{.incomplete = !record || copy.value().record != record};
+  if (record) {
+    present.record = record;
+  } else {
+    present.record = copy.value().record;
+    if (!present.record && !(slots.value() && slots.value()->has_any())) {
+      return Error{exists ? problem : copy.value().problem};
+    }
+    if (!present.record) present.record.emplace().volume = volume_;
+    present.record->reservations_known = false;
+  }
+  const Result<void> brought_up = slots_.bring_up(slots.value(), &*present.record);
   if (!brought_up) return Error{brought_up.error()};
-  return Present{std::move(record).value(), std::move(slots).value()};
+  present.slots = std::move(slots).value();
+  return present;
 }
 
 Result<std::optional<Record>> RecordFile::read() const {
@@ -52,8 +74,21 @@ Result<FileDescriptor> RecordFile::guard() const {
   return guard_file(directory_, volume_ + kGuardFile, shown_, kSecond);
 }
 
+// The copy first: it is never older than the record, but where an earlier release wrote that.
 Result<void> RecordFile::write(const Record& record) const {
-  return replace_file(directory_, volume_ + kRecordFile, format_record(record), shown_);
+  const std::string text = format_record(record);
+  Result<void> written = replace_file(directory_, volume_ + kCopyFile, text, shown_);
+  if (!written) return written;
+  return replace_file(directory_, volume_ + kRecordFile, text, shown_);
+}
+
+// What is not known is not written as if it were: it stays as it is until an owner has it.
+Result<void> RecordFile::note_in_doubt(const Record& record, bool slots_exist) const {
+  Result<void> made = slots_exist ? Result<void>() : slots_.clear();
+  if (!made) return made;
+  const Result<bool> noted = note(record);
+  if (!noted) return Error{noted.error()};
+  return {};
 }
 
 // For who has just written the record, and may have made new slots for it.
@@ -68,12 +103,18 @@ Result<void> RecordFile::claim(const Record& record, Outlasts outlasts) const {
   if (!guarded) return Error{guarded.error()};
   const Result<Present> found = present(ClaimSlots::For::kWriting);
   if (!found) return Error{found.error()};
-  const auto& [present, slots] = found.value();
+  const auto& [present, slots, incomplete] = found.value();
   if (present && present->epoch > record.epoch) {
     return Error{shown_ + " is of epoch " + std::to_string(present->epoch) +
                  ", newer than the order's " + std::to_string(record.epoch)};
   }
-  if (present && fits_a_slot(*present, record, outlasts)) {
+  const bool for_good = outlasts == Outlasts::kPowerCut;
+  if (!record.reservations_known) {
+    if (for_good) return Error{shown_ + " is damaged, and the reservations are not known yet"};
+    return note_in_doubt(record, slots.has_value());
+  }
+  const bool repairs = incomplete && for_good;
+  if (present && !repairs && fits_a_slot(*present, record, outlasts)) {
     const Result<bool> in_slot = slots_.write(record, outlasts, slots);
     if (!in_slot) return Error{in_slot.error()};
     if (in_slot.value()) return {};

@@ -1,6 +1,10 @@
-// The record of a local volume where it is kept. A claim that changes no more than epoch, order and
-// holder is written beside the record, into a slot (claim_slots.h), and what the newest slot says
-// of these counts. All else is in the record.
+// The record of a local volume where it is kept: the file `.volume`, and the same text in `.copy`,
+// so that the volume survives damage to either file. Writers write the copy first. Where `.volume`
+// is damaged or missing, the copy gives epoch, order and holder; where both are damaged, the claims
+// do. The reservations then come from the store alone, because a gateway of release 880afa1 writes
+// no copy. The next owner writes both files anew once it has them. A claim that changes no more
+// than epoch, order and holder is written beside the record, into a slot (claim_slots.h), and what
+// the newest slot says of these counts. All else is in the record.
 #pragma once
 
 #include <optional>
@@ -17,8 +21,7 @@ class RecordFile {
   // `directory` is `.sluice` in the pool, open for the life of this object.
   RecordFile(int directory, std::string volume, std::string shown);
 
-  // nullopt: there is none yet. A record that can't be trusted is an error: hosts rely on the
-  // reservations in it.
+  // nullopt: there is none yet. Error: all that would say which epoch was served last is damaged.
   Result<std::optional<Record>> read() const;
   // By whoever holds the lock on the data, and only then. An older epoch than the recorded one is
   // refused.
@@ -31,11 +34,20 @@ class RecordFile {
   struct Present {
     std::optional<Record> record = {};
     std::optional<ClaimSlots::Found> slots = {};  // without a record none are looked for
+    bool incomplete = false;                      // one of both files is damaged, missing or older
   };
+  // One of both files.
+  struct Text {
+    bool exists = false;
+    std::optional<Record> record = {};
+    std::string problem = {};  // why it can't be used
+  };
+  Result<Text> text_in(const char* file) const;
   Result<FileDescriptor> guard() const;
   Result<Present> present(ClaimSlots::For purpose) const;
   Result<void> write(const Record& record) const;
   Result<bool> note(const Record& record) const;
+  Result<void> note_in_doubt(const Record& record, bool slots_exist) const;
 
   const int directory_;
   const std::string volume_;

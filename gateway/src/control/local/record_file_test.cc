@@ -181,6 +181,7 @@ TEST_F(RecordFileTest, AClaimThatChangesMoreThanASlotSaysIsARecord) {
     EXPECT_EQ(record.value(), next);
     EXPECT_EQ(file_.read().value(), next);
     remove(".volume");
+    remove(".copy");
   }
   ASSERT_TRUE(file_.claim(some_record(), Outlasts::kPowerCut));
   ASSERT_TRUE(file_.claim(served_anew(8), Outlasts::kProcess))
@@ -214,6 +215,7 @@ TEST_F(RecordFileTest, SlotsOfARecordThatWasRemovedAreForgotten) {
   ASSERT_TRUE(file_.claim(some_record(), Outlasts::kPowerCut));
   ASSERT_TRUE(file_.claim(served_anew(8), Outlasts::kPowerCut));
   remove(".volume");
+  remove(".copy");
   EXPECT_FALSE(file_.read().value());
   ASSERT_TRUE(file_.claim(some_record(), Outlasts::kPowerCut));
   EXPECT_EQ(file_.read().value(), some_record());

@@ -10,11 +10,12 @@
 namespace sluice::control {
 
 inline constexpr const char* kRecordFile = ".volume";
+inline constexpr const char* kCopyFile = ".copy";
 inline constexpr const char* kClaimsFile = ".holder";
 inline constexpr const char* kGuardFile = ".guard";
 // With what replace_file() leaves where it was cut short. The guard last.
-inline constexpr std::array kRecordFiles = {kRecordFile, ".volume.new", kClaimsFile, ".holder.new",
-                                            kGuardFile};
+inline constexpr std::array kRecordFiles = {kRecordFile, ".volume.new", kCopyFile, ".copy.new",
+                                            kClaimsFile, ".holder.new", kGuardFile};
 
 // Once the volume's data is gone for good: for ever, its uid never comes again. `shown` is how
 // errors call the directory.

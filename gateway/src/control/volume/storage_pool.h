@@ -51,6 +51,8 @@ class StoragePool {
   virtual void look_at(const std::string& uid, std::function<void(wire::PoolObserved)> done) = 0;
   // About once a second.
   virtual void tick() {}
+  // Whether this is still what `desired` names. Else it is opened anew; what is open goes on.
+  virtual bool is_current(const wire::DesiredPool& /*desired*/) { return true; }
 };
 
 // What pools of such a kind need of the rest of this room.

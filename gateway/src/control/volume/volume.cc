@@ -199,6 +199,8 @@ Nanos Volume::turn_acquiring(Nanos now) {
       if ((final || late) && std::exchange(failed_order_, order_.order()) != order_.order()) {
         report(wire::VOLUME_STATE_FAILED, order_.epoch(), problem);
       }
+      // A newer order finds the pool as it is then: something may be mounted there by now.
+      if (final) unlocked();
       return final ? kNever : poll_;
     }
     report(wire::VOLUME_STATE_LOCKED, order_.epoch(), {});

@@ -18,6 +18,10 @@ bool is_same_place(const wire::DesiredPool& one, const wire::DesiredPool& other)
   return one.rbd().SerializeAsString() == other.rbd().SerializeAsString();
 }
 
+bool is_adopted(const wire::DesiredPool& before, const wire::DesiredPool& now) {
+  return before.identity().confirmed_adoptions() != now.identity().confirmed_adoptions();
+}
+
 }  // namespace
 
 Result<void> Volumes::put_pool(const wire::DesiredPool& pool) {
@@ -43,6 +47,8 @@ Result<void> Volumes::put_pool(const wire::DesiredPool& pool) {
       entry = changed;
       new_pools_.insert(pool.uid());
     }
+    // A confirmed replacement is acted on, and reported, at once.
+    if (is_adopted(entry->desired, pool)) new_pools_.insert(pool.uid());
     entry->desired = pool;
   }
   if (pool.nearly_full() && !was_nearly_full) tell_nearly_full(pool.uid());
@@ -81,6 +87,7 @@ Result<std::shared_ptr<StoragePool>> Volumes::pool(const std::string& uid) {
     desired = entry->desired;
   }
   const std::lock_guard lock(entry->mutex);
+  if (entry->open && !entry->open->is_current(desired)) entry->open.reset();
   if (entry->open) return entry->open;
   Result<std::shared_ptr<StoragePool>> opened = open_pool(desired, entry->devices);
   if (opened) entry->open = opened.value();
@@ -99,7 +106,10 @@ Result<std::shared_ptr<StoragePool>> Volumes::open_pool(const wire::DesiredPool&
     if (!opened) return Error{opened.error()};
     return std::shared_ptr<StoragePool>(std::move(opened).value());
   }
-  auto opened = LocalPool::open(pool.local().directory(), setup_.services.incarnation, asked_for);
+  ExpectedPool expected{.uid = pool.uid()};
+  if (pool.has_identity()) expected.identity = pool.identity();
+  auto opened = LocalPool::open(pool.local().directory(), setup_.services.incarnation, asked_for,
+                                std::move(expected));
   if (!opened) return Error{opened.error()};
   return std::shared_ptr<StoragePool>(std::move(opened).value());
 }

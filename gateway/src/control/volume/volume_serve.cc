@@ -15,7 +15,8 @@ Nanos Volume::serve_with(Loaded loaded) {
     begin_claim(loaded.generation, std::move(loaded.state));
     return claim_and_serve();
   }
-  if (record_->epoch >= order_.epoch() && place_->record_suffices()) {  // static stability (R3)
+  const bool suffices = place_->record_suffices() && record_->reservations_known;
+  if (record_->epoch >= order_.epoch() && suffices) {  // static stability (R3)
     log::warning("reservations taken from beside the data",
                  {{"volume", uid_}, {"generation", record_->generation}, {"reason", loaded.why}});
     begin_claim(record_->generation,

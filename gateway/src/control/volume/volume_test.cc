@@ -108,6 +108,19 @@ TEST_F(VolumeTest, WithoutTheControlPlaneTheRecordOfTheSameEpochIsEnough) {
   EXPECT_EQ(unit_.pr_generation, 42u);
 }
 
+TEST_F(VolumeTest, WithoutItsReservationsARecordDoesNotStandInForTheControlPlane) {
+  disk_.record = Record();
+  disk_.record->epoch = 5;
+  disk_.record->reservations_known = false;
+  give(order(wire::VOLUME_ROLE_OWNER, 5, 10));
+  loaded(Loaded::What::kFailed);
+  EXPECT_EQ(next_, limits::kLoadAgain);
+  EXPECT_EQ(unit_.serving, 0u);
+  volume_->turn(now_);
+  loaded(Loaded::What::kState);
+  EXPECT_EQ(last().state(), wire::VOLUME_STATE_SERVING);
+}
+
 TEST_F(VolumeTest, AnOlderRecordIsNotEnoughAndTheLoadIsTriedAgain) {
   disk_.record = Record();
   disk_.record->epoch = 4;

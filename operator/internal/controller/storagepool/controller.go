@@ -31,7 +31,7 @@ func Setup(mgr manager.Manager, connection grpc.ClientConnInterface, secretsEver
 
 func want(ctx context.Context, r *v1alpha1.StoragePool, secrets *mirror.SecretReader) (*pb.StoragePool, error) {
 	spec := &pb.StoragePoolSpec{WarnPercent: r.Spec.WarnPercent, GatewayPools: r.Spec.GatewayPools,
-		AdoptableImages: r.Spec.AdoptableImages}
+		AdoptableImages: r.Spec.AdoptableImages, Adoptions: r.Spec.Adoptions}
 	if local := r.Spec.Local; local != nil {
 		spec.Kind = &pb.StoragePoolSpec_Local{Local: &pb.LocalPool{
 			Node: local.Node, Directory: local.Directory, Devices: local.Devices,
@@ -62,4 +62,7 @@ func show(r *v1alpha1.StoragePool, have *pb.StoragePool) {
 	r.Status.CapacityBytes, r.Status.UsedBytes, r.Status.Volumes = s.GetCapacityBytes(), s.GetUsedBytes(), s.GetVolumes()
 	r.Status.SnapshotsSupported, r.Status.OrphanedImageCount = s.GetSnapshotsSupported(), s.GetOrphanedImageCount()
 	r.Status.OrphanedImages = s.GetOrphanedImages()
+	r.Status.MissingImages, r.Status.MissingImageCount = s.GetMissingImages(), s.GetMissingImageCount()
+	r.Status.Marker, r.Status.MarkerAdoptions = s.GetMarker(), s.GetMarkerAdoptions()
+	r.Status.MaxVolumeBytes = s.GetMaxVolumeBytes()
 }

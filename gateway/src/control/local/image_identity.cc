@@ -1,0 +1,128 @@
+#include "control/local/image_identity.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <linux/fs.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <sstream>
+
+#include "control/local/files.h"
+#include "control/local/two_copies.h"
+
+namespace sluice::control {
+namespace {
+
+constexpr const char* kHeading = "sluice-image 1";
+constexpr const char* kSuffix = ".image";
+
+std::string name_of(const std::string& location) { return location + kSuffix; }
+
+std::string shown_name(const ImageRecords& where, const std::string& location) {
+  return where.path + "/.sluice/" + name_of(location);
+}
+
+// Images in directories of their own have no record: their names don't fit into a file's name.
+bool is_recorded(const std::string& location) { return location.find('/') == std::string::npos; }
+
+Result<ImageIdentity> identity_of(int file, const std::string& path, uint32_t adoptions) {
+  struct statx status{};
+  if (::statx(file, "", AT_EMPTY_PATH, STATX_INO | STATX_BTIME, &status) != 0) {
+    return Error{"can't examine " + path + ": " + reason_of(errno)};
+  }
+  ImageIdentity identity{.inode = status.stx_ino, .adoptions = adoptions};
+  if ((status.stx_mask & STATX_BTIME) != 0) {
+    identity.born_seconds = status.stx_btime.tv_sec;
+    identity.born_nanos = status.stx_btime.tv_nsec;
+  }
+  int generation = 0;
+  if (::ioctl(file, FS_IOC_GETVERSION, &generation) == 0) {
+    identity.generation = static_cast<uint32_t>(generation);
+  }
+  return identity;
+}
+
+// A generation that is not known on one side decides nothing.
+bool is_same_file(const ImageIdentity& one, const ImageIdentity& other) {
+  return one.inode == other.inode &&
+         (one.generation == 0 || other.generation == 0 || one.generation == other.generation) &&
+         one.born_seconds == other.born_seconds && one.born_nanos == other.born_nanos;
+}
+
+std::string described(const ImageIdentity& identity) {
+  return fmt::format("inode {}, created at {}.{:09}", identity.inode, identity.born_seconds,
+                     identity.born_nanos);
+}
+
+}  // namespace
+
+std::string format_identity(const ImageIdentity& identity) {
+  return fmt::format("{}\ninode {}\ngeneration {}\nborn {}.{:09}\nadoptions {}\n", kHeading,
+                     identity.inode, identity.generation, identity.born_seconds,
+                     identity.born_nanos, identity.adoptions);
+}
+
+std::optional<ImageIdentity> parse_identity(std::string_view text) {
+  std::istringstream lines{std::string(text)};
+  std::string heading, names[4], extra;
+  char point = 0;
+  ImageIdentity identity;
+  std::getline(lines, heading);
+  lines >> names[0] >> identity.inode >> names[1] >> identity.generation >> names[2] >>
+      identity.born_seconds >> point >> identity.born_nanos >> names[3] >> identity.adoptions;
+  const bool named = names[0] == "inode" && names[1] == "generation" && names[2] == "born" &&
+                     names[3] == "adoptions";
+  if (lines.fail() || heading != kHeading || !named || point != '.' || lines >> extra) {
+    return std::nullopt;
+  }
+  return identity;
+}
+
+Result<void> verify_image(const ImageRecords& where, const std::string& location, int file) {
+  if (!is_recorded(location)) return {};
+  const std::string shown = shown_name(where, location);
+  const std::string path = where.path + '/' + location;
+  const auto texts = read_copies(where.records, name_of(location), shown);
+  if (!texts) return Error{texts.error()};
+  if (!texts.value()) return record_image(where, location, file);
+  std::optional<ImageIdentity> recorded;
+  for (const std::string& text : *texts.value()) {
+    if (!recorded) recorded = parse_identity(text);
+  }
+  const std::string confirm = "once you know that " + path + " is the volume's image, remove " +
+                              shown + ", or confirm the whole pool with `sluicectl pool adopt`";
+  if (recorded && recorded->adoptions < where.adoptions) {
+    return record_image(where, location, file);
+  }
+  if (!recorded) return Error{shown + " is damaged in both copies; " + confirm};
+  const Result<ImageIdentity> present = identity_of(file, path, where.adoptions);
+  if (!present) return Error{present.error()};
+  if (is_same_file(*recorded, present.value())) return {};
+  return Error{path + " is another file than the volume's image: it has " +
+               described(present.value()) + ", recorded are " + described(*recorded) +
+               "; put the image back, or " + confirm};
+}
+
+Result<void> record_image(const ImageRecords& where, const std::string& location, int file) {
+  if (!is_recorded(location)) return {};
+  const Result<ImageIdentity> present =
+      identity_of(file, where.path + '/' + location, where.adoptions);
+  if (!present) return Error{present.error()};
+  return write_copies(where.records, name_of(location), seal(format_identity(present.value())),
+                      shown_name(where, location));
+}
+
+Result<void> forget_image(const ImageRecords& where, const std::string& location) {
+  if (!is_recorded(location)) return {};
+  for (const std::string& name : {name_of(location), name_of(location) + ".new"}) {
+    if (::unlinkat(where.records, name.c_str(), 0) != 0 && errno != ENOENT) {
+      return Error{"can't delete " + shown_name(where, location) + ": " + reason_of(errno)};
+    }
+  }
+  return {};
+}
+
+}  // namespace sluice::control

@@ -1,0 +1,48 @@
+// Which file a volume's image is, so that another file of the same name is not served instead: one
+// that was created anew, or copied. `.sluice/LOCATION.image` says it twice (two_copies.h):
+//
+//   sluice-image 1
+//   inode 131
+//   generation 2874618           of the inode (FS_IOC_GETVERSION); 0: not known
+//   born 1764060000.250000000    when the file was created; 0.000000000: not known
+//   adoptions 0                  of the pool (pool_marker.h) when this was written
+//
+// An image without such a file is recorded when it is opened: it is older than these records, or an
+// administrator removed the file to confirm a restored image.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "base/result.h"
+
+namespace sluice::control {
+
+struct ImageIdentity {
+  uint64_t inode = 0;
+  uint32_t generation = 0;
+  int64_t born_seconds = 0;
+  uint32_t born_nanos = 0;
+  uint32_t adoptions = 0;
+};
+
+std::string format_identity(const ImageIdentity& identity);          // without its seal
+std::optional<ImageIdentity> parse_identity(std::string_view text);  // nullopt: it is none
+
+// Where identities are: `records` is `.sluice`, `path` the pool's directory in errors.
+struct ImageRecords {
+  int records;
+  const std::string& path;
+  uint32_t adoptions;  // of the pool's marker
+};
+
+// Compares the open `file` with the recorded identity. Records it where there is none, or where the
+// pool was adopted since. Error: it is another file, or the record is damaged; with the fix.
+Result<void> verify_image(const ImageRecords& where, const std::string& location, int file);
+// Records the identity of a file that replaces the image on purpose (a rollback).
+Result<void> record_image(const ImageRecords& where, const std::string& location, int file);
+// The image is deleted. Harmless where nothing is recorded.
+Result<void> forget_image(const ImageRecords& where, const std::string& location);
+
+}  // namespace sluice::control
