@@ -104,7 +104,7 @@ func (m *maker) put(kind pb.ObjectKind, id string, object *pb.DesiredObject) {
 
 func (m *maker) settings(s Settings) {
 	message := &pb.DesiredSettings{ClusterId: s.ClusterID, Oui: s.OUI, Gateway: m.gateway.Meta.Name,
-		Number: m.self.Number, ForwardingListen: m.gateway.Spec.ForwardingAddress}
+		Number: m.self.Number, ForwardingListen: model.CanonicalAddress(m.gateway.Spec.ForwardingAddress)}
 	for _, key := range s.Keys {
 		message.ForwardingKeys = append(message.ForwardingKeys,
 			&pb.ForwardingKey{Id: key.ID, Key: []byte(key.Key.Reveal())})
@@ -115,6 +115,7 @@ func (m *maker) settings(s Settings) {
 
 func (m *maker) listeners() {
 	for i, portal := range m.gateway.Spec.Portals {
+		portal = portal.Canonical()
 		m.put(pb.ObjectKind_OBJECT_KIND_LISTENER, strconv.Itoa(i+1), &pb.DesiredObject{
 			Object: &pb.DesiredObject_Listener{Listener: &pb.DesiredListener{
 				PortalGroupTag: m.gateway.Status.PortalGroupTags[portal.Fabric],
@@ -185,8 +186,9 @@ func (m *maker) peer(number uint32) {
 	}
 	m.put(pb.ObjectKind_OBJECT_KIND_PEER, strconv.FormatUint(uint64(number), 10), &pb.DesiredObject{
 		Object: &pb.DesiredObject_Peer{Peer: &pb.DesiredPeer{
-			Number: number, Incarnation: peer.Status.Incarnation, ForwardingAddress: peer.Spec.ForwardingAddress,
-			Fenced: peer.Status.Health == model.GatewayDead, Node: peer.Spec.Node,
+			Number: number, Incarnation: peer.Status.Incarnation,
+			ForwardingAddress: model.CanonicalAddress(peer.Spec.ForwardingAddress),
+			Fenced:            peer.Status.Health == model.GatewayDead, Node: peer.Spec.Node,
 		}}})
 }
 

@@ -36,7 +36,7 @@ func (m *maker) hides(portals []placement.PortalRef) bool {
 	for _, own := range m.gateway.Spec.Portals {
 		tag := m.gateway.Status.PortalGroupTags[own.Fabric]
 		if !slices.ContainsFunc(portals, func(p placement.PortalRef) bool {
-			return p.Gateway == m.self.Number && p.PortalGroupTag == tag && p.Address == own.Advertised
+			return p.Gateway == m.self.Number && p.PortalGroupTag == tag && p.Address == model.CanonicalAddress(own.Advertised)
 		}) {
 			return true
 		}

@@ -102,7 +102,9 @@ func (g *Gateway) SetDefaults() {
 		if g.Spec.Portals[i].Advertised == "" {
 			g.Spec.Portals[i].Advertised = g.Spec.Portals[i].Listen
 		}
+		g.Spec.Portals[i] = g.Spec.Portals[i].Canonical()
 	}
+	g.Spec.ForwardingAddress = CanonicalAddress(g.Spec.ForwardingAddress)
 	if g.Status.Health == "" {
 		g.Status.Health = GatewayNew
 	}

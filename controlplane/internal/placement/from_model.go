@@ -29,7 +29,7 @@ func GatewayFrom(g *model.Gateway, otherLoad uint64) Gateway {
 	}
 	for _, portal := range g.Spec.Portals {
 		gateway.Portals = append(gateway.Portals, Portal{
-			Address:        portal.Advertised,
+			Address:        model.CanonicalAddress(portal.Advertised),
 			PortalGroupTag: g.Status.PortalGroupTags[portal.Fabric],
 			Fabric:         portal.Fabric,
 			Switch:         portal.Switch,

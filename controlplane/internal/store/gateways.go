@@ -7,11 +7,14 @@ import (
 	"sluice.dev/sluice/controlplane/internal/model"
 )
 
+// forwardingField is the field of the address that no other gateway may have for forwarding.
+const forwardingField = "spec.forwardingAddress"
+
 func (s *Store) gateways() noun[*model.Gateway] {
 	return noun[*model.Gateway]{
 		empty: func() *model.Gateway { return &model.Gateway{} },
 		claims: func(g *model.Gateway) []claim {
-			claims := []claim{{"forwarding-address", g.Spec.ForwardingAddress, "spec.forwardingAddress"}}
+			claims := []claim{{"forwarding-address", g.Spec.ForwardingAddress, forwardingField}}
 			for i, portal := range g.Spec.Portals {
 				claims = append(claims,
 					claim{"portal", portal.Advertised, fmt.Sprintf("spec.portals[%d].advertised", i)})
@@ -27,6 +30,9 @@ func (s *Store) gateways() noun[*model.Gateway] {
 			return references
 		},
 		creating: func(ctx context.Context, t *tx, g *model.Gateway) error {
+			if err := s.addressesFree(ctx, g); err != nil {
+				return err
+			}
 			g.Status = model.GatewayStatus{Health: model.GatewayNew}
 			number, err := s.take(ctx, t, gatewayNumbers, 1)
 			if err != nil {
@@ -35,8 +41,11 @@ func (s *Store) gateways() noun[*model.Gateway] {
 			g.Status.Number = number
 			return s.tagPortals(ctx, t, g)
 		},
-		updating: func(_ context.Context, _ *tx, from, to *model.Gateway) error {
+		updating: func(ctx context.Context, _ *tx, from, to *model.Gateway) error {
 			to.Status = from.Status
+			if err := s.addressesFree(ctx, to); err != nil {
+				return err
+			}
 			if err := to.ValidateUpdate(from).Err(); err != nil {
 				return err
 			}
@@ -53,6 +62,49 @@ func (s *Store) gateways() noun[*model.Gateway] {
 			return nil
 		},
 	}
+}
+
+// addressesFree refuses an address of another gateway in any form. Claims compare text: they are of canonical addresses, but for
+// those of gateways that a release stored which did not make them canonical.
+func (s *Store) addressesFree(ctx context.Context, g *model.Gateway) error {
+	for token := ""; ; {
+		page, err := s.Gateways.List(ctx, ListOptions{PageSize: MaxPageSize, PageToken: token})
+		if err != nil {
+			return err
+		}
+		for _, other := range page.Objects {
+			if other.Meta.Name == g.Meta.Name || canonical(other) {
+				continue // claims tell
+			}
+			if err := addressesApart(g, other); err != nil {
+				return err
+			}
+		}
+		if token = page.Next; token == "" {
+			return nil
+		}
+	}
+}
+
+func canonical(g *model.Gateway) bool {
+	for _, portal := range g.Spec.Portals {
+		if portal != portal.Canonical() {
+			return false
+		}
+	}
+	return g.Spec.ForwardingAddress == model.CanonicalAddress(g.Spec.ForwardingAddress)
+}
+
+// addressesApart refuses a gateway that has an address of another one for the same use.
+func addressesApart(g, other *model.Gateway) error {
+	for field, address := range g.Addresses() {
+		for otherField, taken := range other.Addresses() {
+			if address == taken && (field == forwardingField) == (otherField == forwardingField) {
+				return &ExistsError{model.KindGateway, field, address, other.Meta.Name}
+			}
+		}
+	}
+	return nil
 }
 
 // tagPortals gives a portal group tag to each fabric that has none yet: one portal group for each gateway and fabric, so

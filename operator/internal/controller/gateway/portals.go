@@ -81,15 +81,29 @@ func (g *gateways) portal(ctx context.Context, r *v1alpha1.Gateway, wanted v1alp
 	}
 	portal := same(hostPort(address, wanted.Port))
 	if outside := node.Annotations[v1alpha1.AnnotationAdvertised+wanted.Fabric]; outside != "" {
-		portal.Advertised = outside
-		if _, _, err := net.SplitHostPort(outside); err != nil {
-			portal.Advertised = hostPort(outside, wanted.Port)
-		}
+		portal.Advertised = advertised(outside, wanted.Port)
 	}
 	return portal, nil
 }
 
 func same(address string) *pb.Portal { return &pb.Portal{Listen: address, Advertised: address} }
+
+// advertised is an annotation's address in the form in which the control plane stores it: another form would differ from the stored
+// one each time that they are compared.
+func advertised(outside string, port int32) string {
+	host, text, err := net.SplitHostPort(outside)
+	if err != nil {
+		return hostPort(strings.ToLower(outside), port)
+	}
+	if ip, err := netip.ParseAddr(host); err == nil {
+		host = ip.Unmap().String()
+	}
+	number, err := strconv.ParseUint(text, 10, 16)
+	if err != nil {
+		return outside // the control plane refuses it, and says why
+	}
+	return net.JoinHostPort(strings.TrimSuffix(strings.ToLower(host), "."), strconv.FormatUint(number, 10))
+}
 
 func hostPort(host string, port int32) string {
 	return net.JoinHostPort(strings.Trim(host, "[]"), strconv.Itoa(int(port)))
