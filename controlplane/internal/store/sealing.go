@@ -56,12 +56,14 @@ func (s *Store) checkKeys(ctx context.Context) error {
 			return err
 		}
 	}
-	keys, _, err := s.storedKeys(ctx)
-	if err != nil {
-		return err
-	}
-	for _, key := range keys {
-		look("the forwarding keys", key.Key)
+	for _, list := range []keyList{s.sharedKeys(), s.pairRoots()} {
+		keys, _, err := list.stored(ctx)
+		if err != nil {
+			return err
+		}
+		for _, key := range keys {
+			look("the forwarding keys", key.Key)
+		}
 	}
 	if len(missing) > 0 {
 		return &MissingKeysError{missing}
