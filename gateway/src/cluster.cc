@@ -53,16 +53,29 @@ std::vector<control::wire::PeerObserved> peers_found(net::Engine& engine) {
   return all;
 }
 
+template <class Keys>
+std::vector<iscsi::ForwardingKey> keys_of(const Keys& keys) {
+  std::vector<iscsi::ForwardingKey> out;
+  for (const auto& key : keys) out.push_back({key.id(), key.key()});
+  return out;
+}
+
 void set_peers(net::Engine& engine, const std::vector<control::wire::DesiredPeer>& desired) {
   std::vector<forward::Peer> peers;
+  std::vector<iscsi::KnownPeer> known;
   peers.reserve(desired.size());
   for (const auto& peer : desired) {
+    known.push_back({.number = static_cast<uint16_t>(peer.number()),
+                     .incarnation = peer.incarnation(),
+                     .accepted = keys_of(peer.accepted_keys()),
+                     .own = keys_of(peer.own_keys())});
     peers.push_back({.number = static_cast<uint16_t>(peer.number()),
                      .incarnation = peer.incarnation(),
                      .address = peer.forwarding_address(),
                      .fenced = peer.fenced(),
                      .node = peer.node()});
   }
+  engine.forwarding().set_peers(known);
   engine.peers().set(peers);
 }
 
@@ -73,9 +86,7 @@ class ForwardingPort {
       : engine_(engine), incarnation_(std::move(incarnation)) {}
 
   Result<void> set(const control::wire::DesiredSettings& settings) {
-    std::vector<iscsi::ForwardingKey> keys;
-    for (const auto& key : settings.forwarding_keys()) keys.push_back({key.id(), key.key()});
-    engine_.forwarding().set_keys(keys);
+    engine_.forwarding().set_keys(keys_of(settings.forwarding_keys()));
     engine_.forwarding().set_identity({static_cast<uint16_t>(settings.number()), incarnation_});
     if (settings.forwarding_listen() == address_) return {};
     if (!bound_.empty()) engine_.close_portals({bound_});

@@ -97,6 +97,7 @@ func (l *login) run() error {
 	if l.options.Target == "" {
 		names = []string{"InitiatorName=" + l.options.Initiator, "SessionType=Discovery"}
 	}
+	names = append(names, l.options.Keys...)
 	if l.options.CHAP != nil {
 		if err := l.prove(names); err != nil {
 			return err

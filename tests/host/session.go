@@ -18,6 +18,8 @@ type Options struct {
 	Initiator string
 	ISID      [6]byte
 	CHAP      *CHAP
+	// Keys are further text keys of the first login request, as `Key=Value`.
+	Keys []string
 	// LoginTimeout bounds connecting and login together. 0: 3 s.
 	LoginTimeout time.Duration
 	// PingAfter is how long the target may be silent before it is pinged (NOP-Out). 0: 1 s.

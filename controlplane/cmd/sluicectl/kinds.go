@@ -135,7 +135,7 @@ var kinds = []*kind{
 		name: "gateway", aliases: []string{"gateways", "gw"},
 		message: "Gateway", messages: "Gateways", field: "gateway", fields: "gateways", create: createGateway,
 		refers: map[string]string{"pool": "gatewaypool"}, unmade: unmadeGateway, replaced: drainedOrNot,
-		more: []func(*kind, *globals) *cobra.Command{drainGateway, undrainGateway},
+		more: []func(*kind, *globals) *cobra.Command{drainGateway, undrainGateway, rotateKeys},
 		columns: []column{
 			of("NUMBER", func(g *pb.Gateway) string { return number(g.GetStatus().GetNumber()) }),
 			of("NODE", func(g *pb.Gateway) string { return g.GetSpec().GetNode() }),

@@ -11,12 +11,13 @@ import (
 // Gateways serves GatewayService.
 type Gateways struct {
 	pb.UnimplementedGatewayServiceServer
-	kind kind[*model.Gateway, *pb.Gateway]
+	kind  kind[*model.Gateway, *pb.Gateway]
+	store *store.Store
 }
 
 // NewGateways makes the service.
 func NewGateways(s *store.Store, counts *Counts) *Gateways {
-	return &Gateways{kind: kind[*model.Gateway, *pb.Gateway]{
+	return &Gateways{store: s, kind: kind[*model.Gateway, *pb.Gateway]{
 		objects: s.Gateways, read: readGateway, show: showGateway, fill: counts.gateways,
 	}}
 }
@@ -68,6 +69,16 @@ func (x *Gateways) DrainGateway(ctx context.Context, r *pb.DrainGatewayRequest) 
 func (x *Gateways) UndrainGateway(ctx context.Context, r *pb.UndrainGatewayRequest) (*pb.UndrainGatewayResponse, error) {
 	got, err := x.drain(ctx, r.GetName(), false, r.GetDryRun())
 	return &pb.UndrainGatewayResponse{Gateway: got}, err
+}
+
+// RotateGatewayKeys implements GatewayService.
+func (x *Gateways) RotateGatewayKeys(ctx context.Context, r *pb.RotateGatewayKeysRequest) (*pb.RotateGatewayKeysResponse, error) {
+	if !r.GetDryRun() {
+		if _, err := x.store.RotatePairRootsNow(ctx); err != nil {
+			return nil, statusOf(err)
+		}
+	}
+	return &pb.RotateGatewayKeysResponse{}, nil
 }
 
 // drain notes what is wanted; the leader carries it out.

@@ -43,7 +43,7 @@ type basis struct {
 
 func (b basis) same(o *view.Objects, settings Settings) bool {
 	return b.layout == o.Layout() && b.settings.ClusterID == settings.ClusterID && b.settings.OUI == settings.OUI &&
-		slices.Equal(b.settings.Keys, settings.Keys)
+		slices.Equal(b.settings.Keys, settings.Keys) && slices.Equal(b.settings.Roots, settings.Roots)
 }
 
 // amend takes the volumes that have changed up into a state that is right in all else, and returns what is another now: a failover

@@ -16,9 +16,11 @@ import (
 // Settings hold for the whole cluster.
 type Settings struct {
 	ClusterID string
-	// Keys of the forwarding port, newest first.
+	// Keys of the forwarding port that all gateways share, newest first: only for gateways without pairwise keys.
 	Keys []model.ForwardingKey
-	OUI  uint32
+	// Roots of the keys of pairs of gateways, newest first. They never leave the control plane.
+	Roots []model.ForwardingKey
+	OUI   uint32
 }
 
 // objectKey is ObjectKey as a map's key.
@@ -61,6 +63,8 @@ type process struct {
 	incarnation string
 	// rbd says that it can open images of Ceph.
 	rbd bool
+	// pairwise says that it knows a key for each peer.
+	pairwise bool
 }
 
 // desired makes it for a gateway that runs as this process. It is pure: the same objects give the same state. What is as it was
@@ -68,6 +72,7 @@ type process struct {
 func desired(o *view.Objects, gateway *model.Gateway, runs process, settings Settings, made makings) (desiredState, makings) {
 	m := &maker{objects: o, gateway: gateway, state: make(desiredState, len(made.volumes)+mostOthers),
 		before: made, made: makings{make(map[string]volumeMade, len(made.volumes)), map[string]targetMade{}}, rbd: runs.rbd,
+		pairwise: runs.pairwise, roots: settings.Roots,
 		self: model.GatewayRef{Number: gateway.Status.Number, Incarnation: runs.incarnation}}
 	m.settings(settings)
 	m.listeners()
@@ -85,7 +90,10 @@ type maker struct {
 	gateway *model.Gateway
 	self    model.GatewayRef
 	rbd     bool
-	state   desiredState
+	// pairwise and roots are of the keys with its peers.
+	pairwise bool
+	roots    []model.ForwardingKey
+	state    desiredState
 	// before and made: what was told the last time, and this time.
 	before, made makings
 }
@@ -105,9 +113,10 @@ func (m *maker) put(kind pb.ObjectKind, id string, object *pb.DesiredObject) {
 func (m *maker) settings(s Settings) {
 	message := &pb.DesiredSettings{ClusterId: s.ClusterID, Oui: s.OUI, Gateway: m.gateway.Meta.Name,
 		Number: m.self.Number, ForwardingListen: model.CanonicalAddress(m.gateway.Spec.ForwardingAddress)}
-	for _, key := range s.Keys {
-		message.ForwardingKeys = append(message.ForwardingKeys,
-			&pb.ForwardingKey{Id: key.ID, Key: []byte(key.Key.Reveal())})
+	if !m.pairwise || sharesKeys(m.objects) {
+		for _, key := range s.Keys {
+			message.ForwardingKeys = append(message.ForwardingKeys, keyMessage(key))
+		}
 	}
 	m.put(pb.ObjectKind_OBJECT_KIND_SETTINGS, "",
 		&pb.DesiredObject{Object: &pb.DesiredObject_Settings{Settings: message}})
@@ -184,12 +193,15 @@ func (m *maker) peer(number uint32) {
 	if peer == nil || peer.Status.Incarnation == "" {
 		return
 	}
-	m.put(pb.ObjectKind_OBJECT_KIND_PEER, strconv.FormatUint(uint64(number), 10), &pb.DesiredObject{
-		Object: &pb.DesiredObject_Peer{Peer: &pb.DesiredPeer{
-			Number: number, Incarnation: peer.Status.Incarnation,
-			ForwardingAddress: model.CanonicalAddress(peer.Spec.ForwardingAddress),
-			Fenced:            peer.Status.Health == model.GatewayDead, Node: peer.Spec.Node,
-		}}})
+	message := &pb.DesiredPeer{
+		Number: number, Incarnation: peer.Status.Incarnation, ForwardingAddress: model.CanonicalAddress(peer.Spec.ForwardingAddress),
+		Fenced: peer.Status.Health == model.GatewayDead, Node: peer.Spec.Node,
+	}
+	if m.pairwise {
+		m.pairKeys(message, peer.Ref())
+	}
+	m.put(pb.ObjectKind_OBJECT_KIND_PEER, strconv.FormatUint(uint64(number), 10),
+		&pb.DesiredObject{Object: &pb.DesiredObject_Peer{Peer: message}})
 }
 
 func (m *maker) host(h *model.Host) {

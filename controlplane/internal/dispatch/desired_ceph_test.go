@@ -14,7 +14,7 @@ func TestAGatewayThatCanOpenImagesIsToldOfEveryPoolInCephBeforeItHasAVolumeThere
 		RBD: &model.RBDPool{Monitors: []string{"192.0.2.9:3300"}, User: "sluice", Pool: "rbd"}},
 		Status: model.StoragePoolStatus{CapacityBytes: 1000, UsedBytes: 900}})
 	for _, able := range []bool{true, false} {
-		state, _ := desired(o, o.Gateways["gw-3"], process{"i", able}, Settings{}, makings{})
+		state, _ := desired(o, o.Gateways["gw-3"], process{incarnation: "i", rbd: able}, Settings{}, makings{})
 		pool := state[objectKey{pb.ObjectKind_OBJECT_KIND_POOL, "ceph-uid"}]
 		if told := pool != nil; told != able {
 			t.Errorf("able %v: told %v", able, told)

@@ -18,7 +18,7 @@ func TestUntilItsMarkerIsKnownAPoolIsToldWithTheImagesThatItMustHave(t *testing.
 			Status: model.VolumeStatus{CapacityBytes: capacity}})
 	}
 	identity := func() *pb.PoolIdentity {
-		state, _ := desired(o, o.Gateways["gw-1"], process{"i", false}, Settings{}, makings{})
+		state, _ := desired(o, o.Gateways["gw-1"], process{incarnation: "i"}, Settings{}, makings{})
 		return state[objectKey{pb.ObjectKind_OBJECT_KIND_POOL, "disk-uid"}].GetPool().GetIdentity()
 	}
 	if got := identity(); !slices.Equal(got.GetImages(), []string{"volume-a", "volume-b"}) || got.GetMarker() != "" ||

@@ -59,7 +59,7 @@ func TestAGatewayReceivesTheKeysOfThePoolsOfItsGatewayPoolOnly(t *testing.T) {
 
 func receivers(o *view.Objects) (all []string) {
 	for _, name := range []string{"gw-1", "gw-2", "gw-3"} {
-		state, _ := desired(o, o.Gateways[name], process{"i", true}, Settings{}, makings{})
+		state, _ := desired(o, o.Gateways[name], process{incarnation: "i", rbd: true}, Settings{}, makings{})
 		if state[objectKey{pb.ObjectKind_OBJECT_KIND_POOL, "ceph-uid"}] != nil {
 			all = append(all, name)
 		}

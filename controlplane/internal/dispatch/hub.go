@@ -12,8 +12,8 @@ import (
 	"sluice.dev/sluice/controlplane/internal/view"
 )
 
-// keyCheck is how often the forwarding keys are looked at; much less than their overlap.
-const keyCheck = 30 * time.Second
+// keyCheck is how often a replica reads the forwarding keys; much less than their overlap.
+const keyCheck = 5 * time.Second
 
 // hub wakes the streams whose gateway a change may concern.
 type hub struct {
@@ -23,7 +23,8 @@ type hub struct {
 
 	mutex   sync.Mutex
 	streams map[*gatewayStream]bool
-	keys    []model.ForwardingKey
+	// keys are what all gateways share, roots what the keys of pairs are derived from.
+	keys, roots []model.ForwardingKey
 }
 
 // run keeps streams told until the context ends.
@@ -32,7 +33,7 @@ func (h *hub) run(ctx context.Context) error {
 	ticker := time.NewTicker(keyCheck)
 	defer ticker.Stop()
 	for {
-		if _, err := h.refreshKeys(ctx); err != nil && ctx.Err() == nil {
+		if err := h.refreshKeys(ctx); err != nil && ctx.Err() == nil {
 			h.log.Warn("forwarding keys could not be read or rotated", "problem", err)
 		}
 		select {
@@ -43,27 +44,31 @@ func (h *hub) run(ctx context.Context) error {
 	}
 }
 
-// refreshKeys rotates the keys where that is due and returns them.
-func (h *hub) refreshKeys(ctx context.Context) ([]model.ForwardingKey, error) {
+// refreshKeys reads the keys, rotates them where that is due, and has gateways told of a change.
+func (h *hub) refreshKeys(ctx context.Context) error {
 	keys, err := h.store.RotateForwardingKeys(ctx)
 	if err != nil {
-		return nil, err
+		return err
+	}
+	roots, err := h.store.RotatePairRoots(ctx)
+	if err != nil {
+		return err
 	}
 	h.mutex.Lock()
 	defer h.mutex.Unlock()
-	if !slices.Equal(h.keys, keys) {
-		h.keys = keys
+	if !slices.Equal(h.keys, keys) || !slices.Equal(h.roots, roots) {
+		h.keys, h.roots = keys, roots
 		for stream := range h.streams {
 			stream.wake()
 		}
 	}
-	return keys, nil
+	return nil
 }
 
-func (h *hub) forwardingKeys() []model.ForwardingKey {
+func (h *hub) forwardingKeys() (keys, roots []model.ForwardingKey) {
 	h.mutex.Lock()
 	defer h.mutex.Unlock()
-	return h.keys
+	return h.keys, h.roots
 }
 
 func (h *hub) add(stream *gatewayStream) {

@@ -185,15 +185,16 @@ func (s *Service) admit(stream pb.GatewayStreamService_ConnectServer, hello *pb.
 		_ = connection.Close(ctx) // else its lease ends
 		return nil, status.Errorf(codes.Unavailable, "this replica is behind: connect to another one: %v", err)
 	}
-	if s.hub.forwardingKeys() == nil {
-		if _, err := s.hub.refreshKeys(ctx); err != nil {
+	if keys, _ := s.hub.forwardingKeys(); keys == nil {
+		if err := s.hub.refreshKeys(ctx); err != nil {
 			return nil, status.Error(codes.Unavailable, err.Error())
 		}
 	}
 	g := &gatewayStream{service: s, stream: stream, connection: connection, name: hello.GetGateway(),
 		number: connection.Ref.Number,
-		runs:   process{hello.GetIncarnation(), slices.Contains(hello.GetCapabilities(), "rbd")},
-		woken:  make(chan struct{}, 1), out: make(chan *pb.ConnectResponse, outgoing),
+		runs: process{hello.GetIncarnation(), slices.Contains(hello.GetCapabilities(), "rbd"),
+			slices.Contains(hello.GetCapabilities(), model.CapabilityPairwiseKeys)},
+		woken: make(chan struct{}, 1), out: make(chan *pb.ConnectResponse, outgoing),
 		commits: make(chan struct{}, maxCommits), ended: make(chan struct{}), heldDigest: hello.GetHeldDigest(),
 		log: s.options.Log.With("gateway", hello.GetGateway())}
 	s.hub.add(g)

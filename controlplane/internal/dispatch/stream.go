@@ -208,8 +208,8 @@ func (g *gatewayStream) send(ctx context.Context) error {
 func (g *gatewayStream) update() (told int, err error) {
 	var sent []*pb.StreamUpdate
 	known := false
-	settings := Settings{ClusterID: g.service.options.ClusterID, OUI: g.service.options.OUI,
-		Keys: g.service.hub.forwardingKeys()}
+	settings := Settings{ClusterID: g.service.options.ClusterID, OUI: g.service.options.OUI}
+	settings.Keys, settings.Roots = g.service.hub.forwardingKeys()
 	g.service.options.View.Read(func(o *view.Objects) {
 		gateway := o.Gateways[g.name]
 		if gateway == nil || gateway.Status.Number != g.number {

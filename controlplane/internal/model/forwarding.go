@@ -1,8 +1,11 @@
 package model
 
 import (
+	"crypto/hmac"
 	"crypto/rand"
+	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"time"
 )
 
@@ -12,6 +15,9 @@ const (
 	ForwardingKeyAge     = 24 * time.Hour
 	ForwardingKeyOverlap = 15 * time.Minute
 )
+
+// maxRootKeys bounds the generations of a root key. A gateway tries them one after the other.
+const maxRootKeys = 4
 
 // ForwardingKey authenticates gateways to each other.
 type ForwardingKey struct {
@@ -51,4 +57,27 @@ func RotateForwardingKeys(keys []ForwardingKey, now time.Time) []ForwardingKey {
 		next = append(next, NewForwardingKey(now))
 	}
 	return next
+}
+
+// RotateForwardingKeysNow makes a new first key at once. The earlier ones are accepted for ForwardingKeyOverlap, at most
+// maxRootKeys-1 of them. That is enough only where a gateway tries an earlier key after the peer refused the newest one.
+func RotateForwardingKeysNow(keys []ForwardingKey, now time.Time) []ForwardingKey {
+	next := NewForwardingKey(now)
+	next.Used = now
+	all := []ForwardingKey{next}
+	for _, key := range keys {
+		if !key.Used.IsZero() && len(all) < maxRootKeys {
+			all = append(all, key)
+		}
+	}
+	return all
+}
+
+// PairKey derives the key with which the origin proves itself to the owner, and the owner to it, from a root key that no
+// gateway knows. It is valid for these two incarnations and in this direction only.
+func PairKey(root ForwardingKey, origin, owner GatewayRef) ForwardingKey {
+	mac := hmac.New(sha256.New, []byte(root.Key.Reveal()))
+	fmt.Fprintf(mac, "sluice forwarding\x00%d\x00%s\x00%d\x00%s", origin.Number, origin.Incarnation, owner.Number, owner.Incarnation)
+	return ForwardingKey{ID: fmt.Sprintf("%d-%s-%s", origin.Number, origin.Incarnation, root.ID),
+		Key: NewSecret(string(mac.Sum(nil)))}
 }

@@ -41,3 +41,25 @@ func TestAForwardingKeyIsKnownToAllBeforeItIsUsedAndAcceptedAfterwards(t *testin
 func accepts(keys []model.ForwardingKey, id string) bool {
 	return slices.ContainsFunc(keys, func(k model.ForwardingKey) bool { return k.ID == id })
 }
+
+func TestARotationOnRequestKeepsEarlierKeysForTheOverlap(t *testing.T) {
+	now := time.Unix(1000, 0)
+	keys := model.RotateForwardingKeys(nil, now)
+	first := keys[0].ID
+	for range 3 {
+		before := keys[0].ID
+		keys = model.RotateForwardingKeysNow(keys, now)
+		if keys[0].ID == before || !accepts(keys, before) || !accepts(keys, first) {
+			t.Fatalf("%d keys", len(keys))
+		}
+		if again := model.RotateForwardingKeys(keys, now); !slices.Equal(again, keys) {
+			t.Errorf("%d keys became %d before the overlap was over", len(keys), len(again))
+		}
+	}
+	if keys = model.RotateForwardingKeysNow(keys, now); len(keys) != 4 || accepts(keys, first) {
+		t.Errorf("%d keys", len(keys))
+	}
+	if last := model.RotateForwardingKeys(keys, now.Add(model.ForwardingKeyOverlap)); len(last) != 1 || last[0] != keys[0] {
+		t.Errorf("%d keys after the overlap", len(last))
+	}
+}

@@ -15,6 +15,9 @@ const (
 	MaxWeight        = 1000
 )
 
+// CapabilityPairwiseKeys is what a gateway declares that has a key of its own for each peer (gateway_stream.proto).
+const CapabilityPairwiseKeys = "pairwise-keys"
+
 // Gateway is one sluice-gateway process on one node.
 type Gateway struct {
 	Meta   Meta          `json:"meta"`
@@ -72,11 +75,13 @@ type GatewayStatus struct {
 	// Drain was asked for and holds until it is taken back.
 	Drain bool `json:"drain,omitempty"`
 	// Incarnation is the process that had a stream last; the process below names it to whoever must kill it.
-	Incarnation    string      `json:"incarnation,omitempty"`
-	BootID         string      `json:"bootID,omitempty"`
-	PID            int64       `json:"pid,omitempty"`
-	PIDStartTime   uint64      `json:"pidStartTime,omitempty"`
-	Version        string      `json:"version,omitempty"`
+	Incarnation  string `json:"incarnation,omitempty"`
+	BootID       string `json:"bootID,omitempty"`
+	PID          int64  `json:"pid,omitempty"`
+	PIDStartTime uint64 `json:"pidStartTime,omitempty"`
+	Version      string `json:"version,omitempty"`
+	// PairwiseKeys says that this incarnation proves itself to each peer with a key of its own.
+	PairwiseKeys   bool        `json:"pairwiseKeys,omitempty"`
 	AppliedVersion uint64      `json:"appliedVersion,omitempty"`
 	LastSeen       time.Time   `json:"lastSeen,omitzero"`
 	Conditions     []Condition `json:"conditions,omitempty"`

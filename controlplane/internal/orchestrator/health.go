@@ -211,16 +211,17 @@ func (v *View) free(g *model.Gateway) bool {
 func (v *View) gatewayStatus(g *model.Gateway, found verdict, now time.Time) (Action, bool) {
 	connection := v.link(g.Status.Number).connection
 	wanted := func(s *model.GatewayStatus) bool {
-		before := [...]any{s.Health, s.Incarnation, s.BootID, s.PID, s.PIDStartTime, s.Version, s.AppliedVersion}
+		before := [...]any{s.Health, s.Incarnation, s.BootID, s.PID, s.PIDStartTime, s.Version, s.AppliedVersion, s.PairwiseKeys}
 		s.Health = found.health
 		if c := connection; c != nil {
 			s.Incarnation, s.BootID, s.PID, s.PIDStartTime = c.Ref.Incarnation, c.BootID, c.PID, c.PIDStartTime
 			s.Version = c.Version
+			s.PairwiseKeys = slices.Contains(c.Capabilities, model.CapabilityPairwiseKeys)
 			if load := v.loads[c.Ref.Number]; load.Gateway == c.Ref && load.AppliedVersion != 0 {
 				s.AppliedVersion = load.AppliedVersion
 			}
 		}
-		return before != [...]any{s.Health, s.Incarnation, s.BootID, s.PID, s.PIDStartTime, s.Version, s.AppliedVersion}
+		return before != [...]any{s.Health, s.Incarnation, s.BootID, s.PID, s.PIDStartTime, s.Version, s.AppliedVersion, s.PairwiseKeys}
 	}
 	status := g.Status
 	if !wanted(&status) {

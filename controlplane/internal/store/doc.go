@@ -22,6 +22,7 @@
 //	incarnations/<gateway name>         the present incarnation and those that it replaced
 //	writable/<gateway number>           the store took a write of its connection, on its lease
 //	jobs/<id>                           management of images by gateways
-//	forwarding-keys                     what gateways prove themselves to each other with, encrypted (see forwarding.go)
+//	forwarding-keys                     keys that all gateways share, for gateways without pairwise keys, encrypted
+//	forwarding-roots                    what the key of each pair of gateways is derived from, encrypted (see forwarding.go)
 //	leader/<lease>                      who leads, on a lease (see leader.go)
 package store

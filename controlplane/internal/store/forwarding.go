@@ -21,21 +21,48 @@ type storedKey struct {
 	Used  time.Time `json:"used,omitzero"`
 }
 
-func (s *Store) forwardingKey() string { return s.prefix + "forwarding-keys" }
+// keyList is a list of keys that rotates, under one key of the store.
+type keyList struct {
+	store *Store
+	key   string
+}
 
-// ForwardingKeys reads the keys that gateways prove themselves to each other with, the first to use first. None before the
-// first RotateForwardingKeys.
+// sharedKeys are those that every gateway of the cluster knows, pairRoots those that the keys of pairs are derived from and
+// that no gateway knows.
+func (s *Store) sharedKeys() keyList { return keyList{s, s.prefix + "forwarding-keys"} }
+func (s *Store) pairRoots() keyList  { return keyList{s, s.prefix + "forwarding-roots"} }
+
+// ForwardingKeys reads the keys that all gateways share, the first to use first. None before the first RotateForwardingKeys.
 func (s *Store) ForwardingKeys(ctx context.Context) ([]model.ForwardingKey, error) {
-	stored, _, err := s.storedKeys(ctx)
+	return s.sharedKeys().read(ctx)
+}
+
+// RotateForwardingKeys rotates them where that is due and returns them.
+func (s *Store) RotateForwardingKeys(ctx context.Context) ([]model.ForwardingKey, error) {
+	return s.sharedKeys().rotate(ctx, model.RotateForwardingKeys)
+}
+
+// RotatePairRoots rotates, where that is due, the root keys that the keys of pairs are derived from, and returns them.
+func (s *Store) RotatePairRoots(ctx context.Context) ([]model.ForwardingKey, error) {
+	return s.pairRoots().rotate(ctx, model.RotateForwardingKeys)
+}
+
+// RotatePairRootsNow makes a new root key the first at once.
+func (s *Store) RotatePairRootsNow(ctx context.Context) ([]model.ForwardingKey, error) {
+	return s.pairRoots().rotate(ctx, model.RotateForwardingKeysNow)
+}
+
+func (l keyList) read(ctx context.Context) ([]model.ForwardingKey, error) {
+	stored, _, err := l.stored(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return s.openForwardingKeys(stored)
+	return l.open(stored)
 }
 
-// storedKeys are the keys as they are stored, and in which revision; none before the first RotateForwardingKeys.
-func (s *Store) storedKeys(ctx context.Context) ([]storedKey, int64, error) {
-	got, err := s.client.Get(ctx, s.forwardingKey())
+// stored are the keys as they are stored, and in which revision; none before the first rotation.
+func (l keyList) stored(ctx context.Context) ([]storedKey, int64, error) {
+	got, err := l.store.client.Get(ctx, l.key)
 	if err != nil {
 		return nil, 0, fmt.Errorf("store: %w", err)
 	}
@@ -49,10 +76,10 @@ func (s *Store) storedKeys(ctx context.Context) ([]storedKey, int64, error) {
 	return stored, got.Kvs[0].ModRevision, nil
 }
 
-func (s *Store) openForwardingKeys(stored []storedKey) ([]model.ForwardingKey, error) {
+func (l keyList) open(stored []storedKey) ([]model.ForwardingKey, error) {
 	keys := make([]model.ForwardingKey, len(stored))
 	for i, k := range stored {
-		text, err := s.keyring.open(k.Key, s.forwardingKey())
+		text, err := l.store.keyring.open(k.Key, l.key)
 		if err != nil {
 			return nil, fmt.Errorf("forwarding key %s in the store %w", k.ID, err)
 		}
@@ -65,39 +92,40 @@ func (s *Store) openForwardingKeys(stored []storedKey) ([]model.ForwardingKey, e
 	return keys, nil
 }
 
-// RotateForwardingKeys does what is due and returns what holds now. Replicas may do so at once: one of them stores. Keys that are
-// encrypted with another key than the keyring's first are stored anew as well: nobody else writes them, and the keyring's old key
-// could go before their own time has come.
-func (s *Store) RotateForwardingKeys(ctx context.Context) ([]model.ForwardingKey, error) {
-	was, revision, err := s.storedKeys(ctx)
+// rotate stores what `next` makes of the keys and returns it. Replicas may do so at once: one of them stores. Keys that are
+// encrypted with another key than the keyring's first are stored anew as well: nothing else writes them, and the keyring's old
+// key could be removed before they rotate.
+func (l keyList) rotate(ctx context.Context, change func([]model.ForwardingKey, time.Time) []model.ForwardingKey,
+) ([]model.ForwardingKey, error) {
+	was, revision, err := l.stored(ctx)
 	if err != nil {
 		return nil, err
 	}
-	keys, err := s.openForwardingKeys(was)
+	keys, err := l.open(was)
 	if err != nil {
 		return nil, err
 	}
-	next := model.RotateForwardingKeys(keys, s.now().UTC())
-	sealedAnew := slices.ContainsFunc(was, func(k storedKey) bool { return !s.keyring.newest(k.Key) })
+	next := change(keys, l.store.now().UTC())
+	sealedAnew := slices.ContainsFunc(was, func(k storedKey) bool { return !l.store.keyring.newest(k.Key) })
 	if slices.Equal(next, keys) && !sealedAnew {
 		return keys, nil
 	}
 	stored := make([]storedKey, len(next))
 	for i, k := range next {
 		stored[i] = storedKey{ID: k.ID, Since: k.Since, Used: k.Used,
-			Key: s.keyring.seal(hex.EncodeToString([]byte(k.Key.Reveal())), s.forwardingKey())}
+			Key: l.store.keyring.seal(hex.EncodeToString([]byte(k.Key.Reveal())), l.key)}
 	}
 	value, err := json.Marshal(stored)
 	if err != nil {
 		return nil, err
 	}
-	done, err := s.client.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(s.forwardingKey()), "=", revision)).
-		Then(clientv3.OpPut(s.forwardingKey(), string(value))).Commit()
+	done, err := l.store.client.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(l.key), "=", revision)).
+		Then(clientv3.OpPut(l.key, string(value))).Commit()
 	if err != nil {
 		return nil, fmt.Errorf("store: %w", err)
 	}
 	if !done.Succeeded {
-		return s.ForwardingKeys(ctx)
+		return l.read(ctx)
 	}
 	return next, nil
 }

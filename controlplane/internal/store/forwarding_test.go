@@ -139,3 +139,34 @@ func TestAKeyThatIsTakenOutTooEarlyIsNamedWithTheMend(t *testing.T) {
 		t.Errorf("the replica says %v", err)
 	}
 }
+
+func TestRootsOfPairwiseKeysAreNotTheSharedKeysAndRotateOnRequest(t *testing.T) {
+	f := open(t)
+	keys, err := f.RotateForwardingKeys(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	roots, err := f.RotatePairRoots(t.Context())
+	if err != nil || len(roots) != 1 || roots[0].Key == keys[0].Key {
+		t.Fatalf("%d roots, %v", len(roots), err)
+	}
+	if _, err := f.reopen(f.ring).RotatePairRootsNow(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	next, err := f.RotatePairRoots(t.Context())
+	if err != nil || len(next) != 2 || next[0].ID == roots[0].ID || next[1].ID != roots[0].ID {
+		t.Errorf("%d roots after the rotation, %v", len(next), err)
+	}
+	if same, err := f.ForwardingKeys(t.Context()); err != nil || same[0] != keys[0] {
+		t.Errorf("the shared keys rotated too: %v", err)
+	}
+	all, err := shared.Client.Get(t.Context(), "/sluice/"+f.name+"/", clientv3.WithPrefix())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, kv := range all.Kvs {
+		if bytes.Contains(kv.Value, []byte(hex.EncodeToString([]byte(next[0].Key.Reveal())))) {
+			t.Errorf("%s holds a root key in the clear", kv.Key)
+		}
+	}
+}

@@ -90,12 +90,14 @@ func (s *Store) eachSecret(ctx context.Context, visit func(secret sealed, place,
 			return err
 		}
 	}
-	keys, _, err := s.storedKeys(ctx)
-	if err != nil {
-		return err
-	}
-	for _, key := range keys {
-		visit(key.Key, s.forwardingKey(), "the forwarding keys")
+	for _, list := range []keyList{s.sharedKeys(), s.pairRoots()} {
+		keys, _, err := list.stored(ctx)
+		if err != nil {
+			return err
+		}
+		for _, key := range keys {
+			visit(key.Key, list.key, "the forwarding keys")
+		}
 	}
 	return nil
 }

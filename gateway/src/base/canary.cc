@@ -16,7 +16,7 @@ struct Canary {
   Guard also = Guard::kNone;
 };
 
-constexpr std::array<Canary, 19> kCanaries = {{
+constexpr std::array<Canary, 20> kCanaries = {{
     {"r1-two-owners", Guard::kOneOwner},
     {"r2-no-lock", Guard::kLock},
     {"r2-old-snapshot", Guard::kRecord},
@@ -36,6 +36,7 @@ constexpr std::array<Canary, 19> kCanaries = {{
     {"r2-lock-on-demand", Guard::kRbdLockMode},
     {"r12-rbd-cache", Guard::kRbdCache},
     {"chap-optional", Guard::kChap},
+    {"any-origin", Guard::kPeer},
 }};
 
 Canary named(std::string_view text) {

@@ -28,6 +28,7 @@ enum class Guard : uint8_t {
   kRbdLockMode,  // r2-lock-on-demand: an image's lock is the only fence, and goes to whoever writes
   kRbdCache,     // r12-rbd-cache: images acknowledge writes from a cache in memory
   kChap,         // chap-optional: a host with CHAP credentials is admitted without CHAP
+  kPeer,         // any-origin: any peer's key admits a gateway that claims to be any other
 };
 
 #ifdef SLUICE_CANARIES

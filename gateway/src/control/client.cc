@@ -146,6 +146,7 @@ class ClientImpl final : public Client {
     hello.set_max_protocol(kProtocol);
     hello.add_capabilities("local");
     hello.add_capabilities("reflink");
+    hello.add_capabilities("pairwise-keys");
     if (setup_.rbd) hello.add_capabilities("rbd");
     const std::lock_guard lock(mutex_);
     desired_.forget_unfinished();

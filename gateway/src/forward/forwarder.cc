@@ -61,6 +61,9 @@ void Forwarder::peers_changed(const std::vector<Peer>& fenced) {
   for (const Peer& peer : peers_.all()) {
     if (!peer.fenced) gateway_.forwarding.lift(peer.number, peer.incarnation);
   }
+  for (const uint16_t number : gateway_.forwarding.take_revoked()) {
+    gateway_.directory->review_gateway(number);
+  }
   for (unsigned i = 0; i < reactors_.count(); ++i) {
     reactors_.post(i, [this, i] { look_at_peers(i); });
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/log.h"
+#include "iscsi/login/login.h"
 #include "lun/commands/handler.h"
 #include "lun/exports.h"
 
@@ -41,23 +42,34 @@ bool works_in_steps(uint8_t opcode) { return opcode == 0x42 || opcode == 0x83; }
 // The owner finds a session dead that is silent for so long, or its reactor stands still, and will
 // close its sockets unread.
 constexpr Nanos kOwnerNotices = limits::kDiscardSilence + limits::kStallLimit + 2 * limits::kTick;
+constexpr uint16_t kWrongKey = static_cast<uint16_t>(iscsi::LoginStatus::kAuthenticationFailure);
 constexpr Nanos kTokenOver = limits::kTokenLife + limits::kTick;
 
 }  // namespace
 
-InitiatorLogin::Setup login_setup(const Surroundings& around, const Peer& owner) {
+InitiatorLogin::Setup login_setup(const Surroundings& around, const Peer& owner, size_t key) {
   const iscsi::ForwardingAccess::Identity self = around.access->identity();
   InitiatorLogin::Setup setup;
   setup.origin.gateway = self.number;
   setup.origin.incarnation = self.incarnation;
   setup.origin.owner = owner.number;
   setup.origin.owner_incarnation = owner.incarnation;
-  std::vector<iscsi::ChapPair> keys = around.access->credentials();
-  if (!keys.empty()) setup.key = keys.front();
-  for (iscsi::ChapPair& key : keys) iscsi::wipe(&key);
+  std::vector<iscsi::ChapPair> keys =
+      around.access->credentials_for(owner.number, owner.incarnation);
+  if (!keys.empty()) setup.key = keys[std::min(key, keys.size() - 1)];
+  for (iscsi::ChapPair& one : keys) iscsi::wipe(&one);
   setup.offer = around.offer;
   setup.random = around.random;
   return setup;
+}
+
+bool next_key(const Surroundings& around, const Peer& owner, uint16_t status, size_t* key) {
+  std::vector<iscsi::ChapPair> keys =
+      around.access->credentials_for(owner.number, owner.incarnation);
+  const bool another = status == kWrongKey && *key + 1 < keys.size();
+  for (iscsi::ChapPair& one : keys) iscsi::wipe(&one);
+  *key = another ? *key + 1 : 0;
+  return another;
 }
 
 LinkToOwner::LinkToOwner(const Surroundings& around, Dialer& dialer,
@@ -140,7 +152,7 @@ void LinkToOwner::start(lun::Command& command, uint64_t epoch) {
 void LinkToOwner::dial() {
   if (stream_ || ended_ || now() < redial_at_) return;
   redial_at_ = now() + limits::kRedial;
-  InitiatorLogin::Setup setup = login_setup(around_, owner_);
+  InitiatorLogin::Setup setup = login_setup(around_, owner_, key_);
   setup.initiator_name = id_.initiator_name;
   setup.isid = id_.isid;
   setup.target_name = target_;
@@ -222,6 +234,7 @@ bool LinkToOwner::send_command(Entry& entry) {
 
 void LinkToOwner::on_open() {
   const auto alive = shared_from_this();
+  key_ = 0;
   log::info("forwarding session opened",
             {{"owner", owner_.number}, {"initiator", id_.initiator_name}, {"target", target_}});
   // The login was answered by the very process, once the session before it was drained.
@@ -232,12 +245,16 @@ void LinkToOwner::on_open() {
 
 void LinkToOwner::on_ended(Ending why) {
   const auto alive = shared_from_this();
-  if (why == Ending::kLoginRefused) {
+  const bool another_key =
+      why == Ending::kLoginRefused && next_key(around_, owner_, stream_->login_status(), &key_);
+  if (why == Ending::kLoginRefused && !another_key) {
     log::warning("a gateway refuses to be forwarded to",
                  {{"owner", owner_.number}, {"reason", stream_->reason()}});
   }
   lose_stream();
-  if (why == Ending::kLost && !closed_ && (anything_lost() || !waiting_.empty())) dial();
+  if (another_key) redial_at_ = 0;
+  if ((why == Ending::kLost || another_key) && !closed_ && (anything_lost() || !waiting_.empty()))
+    dial();
 }
 
 // What was sent may still arrive, and may be running.

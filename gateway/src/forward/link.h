@@ -38,8 +38,12 @@ struct Surroundings {
   iscsi::Offer offer;
 };
 
-// The login of a session for `nexus`, by this gateway, as it is now, at `owner`.
-InitiatorLogin::Setup login_setup(const Surroundings& around, const Peer& owner);
+// The login of a session by this gateway, as it is now, at `owner`, with the key of that index in
+// the order of preference; the last one where there are fewer.
+InitiatorLogin::Setup login_setup(const Surroundings& around, const Peer& owner, size_t key);
+// After a refused login: the key to try at once, where the owner refused this one and there is a
+// next one. False: there is none; begin again with the first after limits::kRedial.
+bool next_key(const Surroundings& around, const Peer& owner, uint16_t status, size_t* key);
 
 class LinkToOwner final : public lun::Link,
                           public StreamUser,
@@ -146,6 +150,7 @@ class LinkToOwner final : public lun::Link,
 
   std::shared_ptr<Stream> stream_;
   Nanos redial_at_ = 0;
+  size_t key_ = 0;      // index of the key of the next login
   uint64_t token_ = 0;  // the latest; 0: none of this session yet
   bool ended_ = false;
   Nanos ended_at_ = 0;

@@ -29,7 +29,7 @@ void Probe::found(Reach reach) {
 void Probe::dial() {
   if (stream_ || *now_ < dial_at_) return;
   dial_at_ = *now_ + limits::kRedial;
-  InitiatorLogin::Setup setup = login_setup(around_, peer_);
+  InitiatorLogin::Setup setup = login_setup(around_, peer_, key_);
   if (!setup.key.expected.configured() || setup.origin.gateway == 0) return;
   setup.initiator_name = "iqn.2026-11.dev.sluice:gateway-" + std::to_string(setup.origin.gateway);
   stream_ = std::make_shared<Stream>(*this, std::move(setup), now_);
@@ -59,6 +59,7 @@ void Probe::say_alive() {
 void Probe::on_open() {
   heard_ = *now_;
   alive_said_ = *now_;
+  key_ = 0;
   complaint_.clear();
   found(Reach::kConnected);
 }
@@ -74,6 +75,11 @@ void Probe::on_ended(Ending why) {
       break;
     case Ending::kLoginRefused: {
       heard_ = *now_;
+      if (next_key(around_, peer_, gone->login_status(), &key_)) {
+        dial_at_ = *now_;
+        dial();
+        break;
+      }
       // Another process has the port, so this one has not (LoginStatus::kTargetRemoved). Else it
       // is there, and only doesn't like us.
       const bool replaced = gone->login_status() == 0x0204;

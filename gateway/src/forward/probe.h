@@ -39,6 +39,7 @@ class Probe final : public StreamUser {
   std::shared_ptr<Stream> stream_;
   Nanos heard_;  // anything of the peer's process, or of its machine
   Nanos dial_at_ = 0;
+  size_t key_ = 0;  // index of the key of the next login
   Nanos alive_said_ = 0;
   std::string complaint_;  // the last one that was logged
 };

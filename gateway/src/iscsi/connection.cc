@@ -165,12 +165,12 @@ void Connection::login_succeeded() {
   // others from logging in meanwhile.
   wire_.authenticated();
   const uint16_t tsih = login_->requested_tsih();
+  origin_ = login_->origin();
   if (login_->parameters().discovery) {
     if (tsih != 0) return refuse_login(LoginStatus::kSessionDoesNotExist, "TSIH of no session");
     return open_session(shard_.gateway->directory->take_tsih());
   }
   key_ = key();
-  origin_ = login_->origin();
   const NexusIncarnation nexus{origin_.incarnation, origin_.nexus};
   if (ends_.forwarding && shard_.gateway->directory->outdated(key_, nexus)) {
     return refuse_login(LoginStatus::kSessionDoesNotExist, "of a nexus that is no more");
@@ -207,7 +207,11 @@ void Connection::open_session(uint16_t tsih) {
     target_ = login_->target();
     lun::HostAccess access;
     const LoginStatus why = barred(start.parameters, &access);
-    if (why != LoginStatus::kSuccess) return refuse_login(why, "access was removed meanwhile");
+    if (why != LoginStatus::kSuccess) {
+      return refuse_login(why, ends_.forwarding
+                                   ? "the owner does not admit this host from this gateway"
+                                   : "access was removed meanwhile");
+    }
     start.parameters.read_only = access.read_only;
   }
   start.local_address = ends_.local_address;
@@ -329,6 +333,10 @@ void Connection::tick() {
   const Nanos now = shard_.now;
   if (wire_closed_) return;
   if (leave_by_ != 0 && now >= leave_by_) return drop("asked to leave, it did not log out");
+  // The directory, which tells all others of a change of peers, has no discovery sessions.
+  if (ends_.forwarding && session_ && session_->parameters().discovery && !from_peer()) {
+    return drop("the gateway is no longer a peer");
+  }
   if (session_) {
     session_->tick(now, last_heard_);
     if (!wire_closed_) session_->resume();

@@ -82,6 +82,8 @@ class Connection final : public StreamEnd, public SessionHost {
   // what it may do now.
   LoginStatus barred(const Parameters& p, lun::HostAccess* access) const;
   bool from_fenced() const;
+  // The forwarding gateway is a peer, as this incarnation.
+  bool from_peer() const;
   std::shared_ptr<lun::Nexus> open_nexus(const Parameters& p) const;
   void open_session(uint16_t tsih);
   void refuse_login(LoginStatus status, const char* reason);

@@ -11,8 +11,14 @@ LoginStatus Connection::barred(const Parameters& p, lun::HostAccess* access) con
   const auto target = shard_.gateway->exports->find(p.target_name);
   if (!target || target != target_.lock()) return LoginStatus::kNotFound;
   if (ends_.forwarding) {
-    access->read_only = origin_.read_only;
-    return from_fenced() ? LoginStatus::kAuthorizationFailure : LoginStatus::kSuccess;
+    if (from_fenced()) return LoginStatus::kAuthorizationFailure;
+    if (!from_peer()) return LoginStatus::kAuthenticationFailure;
+    // The origin asked the host for its proof. Whether the host may be here, and may write, is not
+    // the origin's to claim.
+    const bool admitted = target->access_for(p.initiator_name, access);
+    wipe(access);
+    access->read_only = access->read_only || origin_.read_only;
+    return admitted ? LoginStatus::kSuccess : LoginStatus::kAuthorizationFailure;
   }
   const bool admitted = target->access_for(p.initiator_name, access);
   // A session that never authenticated must not outlive the change that requires CHAP. A rotated
@@ -28,9 +34,20 @@ bool Connection::from_fenced() const {
          shard_.gateway->forwarding.fenced(origin_.gateway, origin_.incarnation);
 }
 
+bool Connection::from_peer() const {
+  return shard_.gateway->forwarding.knows(origin_.gateway, origin_.incarnation);
+}
+
+// A gateway that was replaced by another incarnation ends at once. One that is no longer a peer may
+// finish its commands within limits::kEvictionLogout: it leaves a path set in the same way.
 void Connection::review_access() {
-  if (state_ != State::kFullFeature || leave_by_ != 0) return;
+  if (state_ != State::kFullFeature) return;
   if (from_fenced()) return drop("the gateway that forwards is fenced");
+  if (ends_.forwarding && !from_peer() &&
+      shard_.gateway->forwarding.replaced(origin_.gateway, origin_.incarnation)) {
+    return drop("the gateway that forwards was replaced by another process");
+  }
+  if (leave_by_ != 0) return;
   const Parameters& p = session_->parameters();
   lun::HostAccess access;
   const LoginStatus why = barred(p, &access);

@@ -117,14 +117,31 @@ TEST(Hearing, NeverClaimsMoreThanIsConfirmedHoweverMuchIsSaid) {
 
 TEST(ForwardingAccess, EachDirectionHasASecretOfItsOwn) {
   ForwardingAccess access;
-  access.set_keys({{"new", "0123456789abcdef"}, {"old", "fedcba9876543210"}});
-  const std::vector<ChapPair> pairs = access.credentials();
+  access.set_peers({{7, "a", {{"new", "0123456789abcdef"}, {"old", "fedcba9876543210"}}, {}}});
+  const std::vector<ChapPair> pairs = access.credentials_of(7, "a");
   ASSERT_EQ(pairs.size(), 2u);
   EXPECT_EQ(pairs[0].expected.user, "new");
   EXPECT_NE(pairs[0].expected.secret, pairs[0].mutual.secret);
   EXPECT_NE(pairs[0].expected.secret, "0123456789abcdef");
   access.set_keys(std::vector<ForwardingKey>(limits::kMaxForwardingKeys + 1, {"k", "s"}));
-  EXPECT_EQ(access.credentials().size(), limits::kMaxForwardingKeys);
+  EXPECT_EQ(access.credentials_of(7, "a").size(), 2u + limits::kMaxForwardingKeys);
+}
+
+TEST(ForwardingAccess, AKeyIsOfOnePeerIncarnationAndDirection) {
+  ForwardingAccess access;
+  access.set_peers({{7, "a", {{"of-7", "0123456789abcdef"}}, {{"to-7", "fedcba9876543210"}}},
+                    {8, "b", {{"of-8", "0123456789abcdee"}}, {}}});
+  EXPECT_EQ(access.credentials_of(7, "a").at(0).expected.user, "of-7");
+  EXPECT_EQ(access.credentials_of(7, "a").size(), 1u);
+  EXPECT_EQ(access.credentials_for(7, "a").at(0).expected.user, "to-7");
+  EXPECT_TRUE(access.credentials_of(7, "b").empty()) << "another incarnation";
+  EXPECT_TRUE(access.credentials_of(9, "a").empty()) << "no peer";
+  EXPECT_FALSE(access.knows(9, "a"));
+  EXPECT_TRUE(access.replaced(7, "b"));
+  access.set_peers({{8, "b", {}, {}}});
+  EXPECT_EQ(access.take_revoked(), std::vector<uint16_t>{7});
+  EXPECT_TRUE(access.take_revoked().empty());
+  EXPECT_FALSE(access.knows(7, "a"));
 }
 
 TEST(ForwardingAccess, WhoIsFencedStaysFenced) {
@@ -140,7 +157,8 @@ class ForwardingLogin : public testing::Test, public LoginDialogue {
  protected:
   void SetUp() override {
     access_.set_identity({65535, "9c"});
-    access_.set_keys({{"k", "a key of sixteen"}});
+    access_.set_peers(
+        {{some_origin().gateway, some_origin().incarnation, {{"k", "a key of sixteen"}}, {}}});
     setup.forwarding = &access_;
   }
   Keys first(const std::string& method) {
@@ -153,7 +171,7 @@ class ForwardingLogin : public testing::Test, public LoginDialogue {
   Reply prove(const Keys& mutual) {
     send(kSecurityStays, first("CHAP"));
     send(kSecurityStays, {"CHAP_A=7"});
-    const ChapPair pair = access_.credentials().at(0);
+    const ChapPair pair = access_.credentials_of(7, some_origin().incarnation).at(0);
     std::vector<uint8_t> challenge(32);
     setup.random(challenge.data(), challenge.size());
     const std::vector<uint8_t> proof =
@@ -193,7 +211,7 @@ TEST_F(ForwardingLogin, KeysOfALaterReleaseAreNotUnderstoodAndDoNoHarm) {
   EXPECT_NE(reply.answer.text.find("AuthMethod=CHAP"), std::string::npos);
 }
 
-TEST_F(ForwardingLogin, TheHostsAreTheOriginsToAdmit) {
+TEST_F(ForwardingLogin, TheOriginAuthenticatesItsHosts) {
   const Reply reply = prove({"CHAP_I=1", "CHAP_C=0x00112233445566778899aabbccddeeff"});
   EXPECT_EQ(reply.status(), 0);
   EXPECT_EQ(send(kOperationalToFull, {}).outcome, Login::Outcome::kSucceeded);
@@ -218,8 +236,11 @@ TEST_F(ForwardingLogin, NobodyComesInWithoutProof) {
   again();
   EXPECT_EQ(send(kSecurityStays, names(kOpenTarget)).status(), 0x0207);
   again();
-  access_.set_keys({});
-  EXPECT_EQ(send(kSecurityStays, first("CHAP")).status(), 0x0201);
+  access_.set_peers({});
+  EXPECT_EQ(send(kSecurityStays, first("CHAP")).status(), 0x0201) << "no peer";
+  access_.set_keys({{"k", "a key of sixteen"}});
+  again();
+  EXPECT_EQ(send(kSecurityStays, first("CHAP")).status(), 0x0201) << "no peer, with a shared key";
   again();
   access_.set_identity({});
   EXPECT_EQ(send(kSecurityStays, first("CHAP")).status(), 0x0204);

@@ -262,6 +262,7 @@ class TwoEngines : public testing::Test {
       Engine& e = *sides_[i].engine;
       e.forwarding().set_identity({static_cast<uint16_t>(i + 1), "first"});
       e.forwarding().set_keys({{"key", "a key between two gateways"}});
+      e.forwarding().set_peers({{1, "first", {}, {}}, {2, "first", {}, {}}});
       ASSERT_TRUE(e.listen({{.address = "127.0.0.1:0", .forwarding = true}}).ok());
       sides_[i].address = e.addresses().at(0);
     }

@@ -76,5 +76,118 @@ TEST_F(ForwardingAccess, APortalForHostsRefusesGatewaysAndTheOtherHosts) {
   EXPECT_EQ(unproven.login({origin})->header.u16(36), 0x0201);
 }
 
+class PairwiseKeys : public ForwardingAccess {
+ protected:
+  PairwiseKeys() {
+    for (SimulatedGateway* g : {&pair_.owner, &pair_.origin}) g->gateway().forwarding.set_keys({});
+    owner_accepts({kFirst});
+    origin_has({kFirst});
+  }
+  void owner_accepts(std::vector<iscsi::ForwardingKey> keys,
+                     const std::string& incarnation = "origin-a") {
+    pair_.owner.gateway().forwarding.set_peers(
+        {{GatewayPair::kOrigin, incarnation, std::move(keys), {}}, {9, "other", {kOther}, {}}});
+    review();
+  }
+  void origin_has(std::vector<iscsi::ForwardingKey> keys) {
+    pair_.origin.gateway().forwarding.set_peers(
+        {{GatewayPair::kOwner, "owner-a", {}, std::move(keys)}});
+  }
+  void review() {
+    for (const uint16_t number : pair_.owner.gateway().forwarding.take_revoked()) {
+      pair_.owner.gateway().directory->review_gateway(number);
+    }
+    pair_.settle();
+  }
+  bool works(lun::Nexus& nexus) {
+    const auto c = pair_.run(nexus, kTestUnitReady, 0);
+    pair_.advance(2 * kSecond);
+    return c->ended && c->command.status == scsi::Status::kGood;
+  }
+  bool refused(lun::Nexus& nexus) {
+    const auto c = pair_.run(nexus, kTestUnitReady, 0);
+    pair_.advance(2 * kSecond);
+    return c->unavailable() && pair_.owner.target().nexuses().empty();
+  }
+  const iscsi::ForwardingKey kFirst{"1-origin-a-first", "a key of the pair, the first one"};
+  const iscsi::ForwardingKey kSecond_{"1-origin-a-second", "a key of the pair, the second one"};
+  const iscsi::ForwardingKey kOther{"9-other-first", "a key of another pair of gateways"};
+};
+
+TEST_F(PairwiseKeys, APeerComesInWithItsOwnKey) { EXPECT_TRUE(works(*nexus_)); }
+
+TEST_F(PairwiseKeys, AnotherPeersKeyIsRefused) {
+  origin_has({kOther});
+  EXPECT_TRUE(refused(*nexus_));
+}
+
+TEST_F(PairwiseKeys, AGatewayThatIsNoPeerIsRefused) {
+  pair_.owner.gateway().forwarding.set_peers({{9, "other", {kFirst}, {}}});
+  review();
+  EXPECT_TRUE(refused(*nexus_));
+}
+
+TEST_F(PairwiseKeys, AnotherIncarnationIsRefused) {
+  owner_accepts({kFirst}, "origin-b");
+  EXPECT_TRUE(refused(*nexus_));
+}
+
+TEST_F(PairwiseKeys, ANextKeyIsTriedWhereTheOwnerKnowsOnlyTheEarlier) {
+  origin_has({kSecond_, kFirst});
+  EXPECT_TRUE(works(*nexus_));
+  owner_accepts({kSecond_, kFirst});
+  const auto other = pair_.open_nexus(2);
+  EXPECT_TRUE(works(*other));
+  owner_accepts({kSecond_});
+  const auto third = pair_.open_nexus(3);
+  EXPECT_TRUE(works(*third));
+  EXPECT_TRUE(works(*nexus_)) << "a rotation ends no session";
+}
+
+TEST_F(PairwiseKeys, SessionsOfAReplacedGatewayEndAtOnce) {
+  EXPECT_TRUE(works(*nexus_));
+  owner_accepts({kFirst}, "origin-b");
+  EXPECT_TRUE(pair_.owner.target().nexuses().empty());
+  EXPECT_TRUE(refused(*nexus_));
+}
+
+TEST_F(PairwiseKeys, SessionsOfADeletedGatewayEnd) {
+  EXPECT_TRUE(works(*nexus_));
+  pair_.owner.gateway().forwarding.set_peers({});
+  review();
+  pair_.advance(limits::kEvictionLogout + kSecond);
+  EXPECT_TRUE(pair_.owner.target().nexuses().empty());
+  EXPECT_TRUE(refused(*nexus_));
+}
+
+TEST_F(PairwiseKeys, TheOwnerAdmitsOnlyItsHosts) {
+  lun::HostAccess other;
+  other.initiators = {"iqn.2026-11.dev.sluice.test:other"};
+  pair_.owner.target().set_hosts({other});
+  EXPECT_TRUE(refused(*nexus_)) << "whatever the origin says";
+  lun::HostAccess far;
+  far.initiators = {"iqn.2026-11.dev.sluice.test:far"};
+  pair_.owner.target().set_hosts({other, far});
+  EXPECT_TRUE(works(*nexus_)) << "the owner learns of the host later than the origin";
+  pair_.owner.target().set_hosts({other});
+  pair_.owner.gateway().directory->review_all(SimulatedGateway::kTarget);
+  pair_.settle();
+  pair_.advance(limits::kEvictionLogout + kSecond);
+  EXPECT_TRUE(refused(*nexus_)) << "access was revoked";
+}
+
+TEST_F(PairwiseKeys, TheOwnerDecidesWhetherAHostMayWrite) {
+  lun::HostAccess reader;
+  reader.initiators = {"iqn.2026-11.dev.sluice.test:far"};
+  reader.read_only = true;
+  pair_.owner.target().set_hosts({reader});
+  const std::vector<uint8_t> block(512);
+  constexpr uint8_t kWrite[] = {0x2a, 0, 0, 0, 0, 0, 0, 0, 1, 0};
+  const auto c = pair_.run(*nexus_, kWrite, 0, block);
+  pair_.advance(2 * kSecond);
+  EXPECT_EQ(c->sense_key(), 7) << "data protect, though the origin says that the host may write";
+  EXPECT_EQ(c->asc(), 0x27);
+}
+
 }  // namespace
 }  // namespace sluice::simulation

@@ -40,6 +40,7 @@ GatewayPair::GatewayPair(iscsi::Settings settings)
   owner.gateway().forwarding.set_identity({kOwner, "owner-a"});
   for (SimulatedGateway* g : {&owner, &origin}) {
     g->gateway().forwarding.set_keys({{"key-1", "a forwarding key of some length"}});
+    g->gateway().forwarding.set_peers({{kOrigin, "origin-a", {}, {}}, {kOwner, "owner-a", {}, {}}});
   }
   for (unsigned i = 0; i < 2; ++i) {
     set_role(*owner.unit(i), {lun::Standing::kOwner, 1, kOwner});

@@ -1233,6 +1233,87 @@ func (x *UndrainGatewayResponse) GetGateway() *Gateway {
 	return nil
 }
 
+type RotateGatewayKeysRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Validate and answer as if done; change nothing.
+	DryRun        bool `protobuf:"varint,1,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RotateGatewayKeysRequest) Reset() {
+	*x = RotateGatewayKeysRequest{}
+	mi := &file_sluice_v1_gateway_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RotateGatewayKeysRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RotateGatewayKeysRequest) ProtoMessage() {}
+
+func (x *RotateGatewayKeysRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_sluice_v1_gateway_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RotateGatewayKeysRequest.ProtoReflect.Descriptor instead.
+func (*RotateGatewayKeysRequest) Descriptor() ([]byte, []int) {
+	return file_sluice_v1_gateway_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *RotateGatewayKeysRequest) GetDryRun() bool {
+	if x != nil {
+		return x.DryRun
+	}
+	return false
+}
+
+type RotateGatewayKeysResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RotateGatewayKeysResponse) Reset() {
+	*x = RotateGatewayKeysResponse{}
+	mi := &file_sluice_v1_gateway_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RotateGatewayKeysResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RotateGatewayKeysResponse) ProtoMessage() {}
+
+func (x *RotateGatewayKeysResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_sluice_v1_gateway_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RotateGatewayKeysResponse.ProtoReflect.Descriptor instead.
+func (*RotateGatewayKeysResponse) Descriptor() ([]byte, []int) {
+	return file_sluice_v1_gateway_proto_rawDescGZIP(), []int{21}
+}
+
 var File_sluice_v1_gateway_proto protoreflect.FileDescriptor
 
 const file_sluice_v1_gateway_proto_rawDesc = "" +
@@ -1324,7 +1405,10 @@ const file_sluice_v1_gateway_proto_rawDesc = "" +
 	"\xbaH\ar\x05\x10\x01\x18\xfd\x01R\x04name\x12\x17\n" +
 	"\adry_run\x18\x02 \x01(\bR\x06dryRun\"F\n" +
 	"\x16UndrainGatewayResponse\x12,\n" +
-	"\agateway\x18\x01 \x01(\v2\x12.sluice.v1.GatewayR\agateway*\xd4\x01\n" +
+	"\agateway\x18\x01 \x01(\v2\x12.sluice.v1.GatewayR\agateway\"3\n" +
+	"\x18RotateGatewayKeysRequest\x12\x17\n" +
+	"\adry_run\x18\x01 \x01(\bR\x06dryRun\"\x1b\n" +
+	"\x19RotateGatewayKeysResponse*\xd4\x01\n" +
 	"\rGatewayHealth\x12\x1e\n" +
 	"\x1aGATEWAY_HEALTH_UNSPECIFIED\x10\x00\x12\x16\n" +
 	"\x12GATEWAY_HEALTH_NEW\x10\x01\x12\x18\n" +
@@ -1332,7 +1416,7 @@ const file_sluice_v1_gateway_proto_rawDesc = "" +
 	"\x1bGATEWAY_HEALTH_DISCONNECTED\x10\x03\x12\x17\n" +
 	"\x13GATEWAY_HEALTH_DEAD\x10\x04\x12\x1b\n" +
 	"\x17GATEWAY_HEALTH_DRAINING\x10\x05\x12\x1a\n" +
-	"\x16GATEWAY_HEALTH_DRAINED\x10\x062\xa6\x05\n" +
+	"\x16GATEWAY_HEALTH_DRAINED\x10\x062\x86\x06\n" +
 	"\x0eGatewayService\x12R\n" +
 	"\rCreateGateway\x12\x1f.sluice.v1.CreateGatewayRequest\x1a .sluice.v1.CreateGatewayResponse\x12I\n" +
 	"\n" +
@@ -1342,7 +1426,8 @@ const file_sluice_v1_gateway_proto_rawDesc = "" +
 	"\rDeleteGateway\x12\x1f.sluice.v1.DeleteGatewayRequest\x1a .sluice.v1.DeleteGatewayResponse\x12T\n" +
 	"\rWatchGateways\x12\x1f.sluice.v1.WatchGatewaysRequest\x1a .sluice.v1.WatchGatewaysResponse0\x01\x12O\n" +
 	"\fDrainGateway\x12\x1e.sluice.v1.DrainGatewayRequest\x1a\x1f.sluice.v1.DrainGatewayResponse\x12U\n" +
-	"\x0eUndrainGateway\x12 .sluice.v1.UndrainGatewayRequest\x1a!.sluice.v1.UndrainGatewayResponseB,Z*sluice.dev/sluice/proto/sluice/v1;sluicev1b\x06proto3"
+	"\x0eUndrainGateway\x12 .sluice.v1.UndrainGatewayRequest\x1a!.sluice.v1.UndrainGatewayResponse\x12^\n" +
+	"\x11RotateGatewayKeys\x12#.sluice.v1.RotateGatewayKeysRequest\x1a$.sluice.v1.RotateGatewayKeysResponseB,Z*sluice.dev/sluice/proto/sluice/v1;sluicev1b\x06proto3"
 
 var (
 	file_sluice_v1_gateway_proto_rawDescOnce sync.Once
@@ -1357,58 +1442,60 @@ func file_sluice_v1_gateway_proto_rawDescGZIP() []byte {
 }
 
 var file_sluice_v1_gateway_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_sluice_v1_gateway_proto_msgTypes = make([]protoimpl.MessageInfo, 20)
+var file_sluice_v1_gateway_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
 var file_sluice_v1_gateway_proto_goTypes = []any{
-	(GatewayHealth)(0),             // 0: sluice.v1.GatewayHealth
-	(*Gateway)(nil),                // 1: sluice.v1.Gateway
-	(*GatewaySpec)(nil),            // 2: sluice.v1.GatewaySpec
-	(*Portal)(nil),                 // 3: sluice.v1.Portal
-	(*GatewayStatus)(nil),          // 4: sluice.v1.GatewayStatus
-	(*CreateGatewayRequest)(nil),   // 5: sluice.v1.CreateGatewayRequest
-	(*CreateGatewayResponse)(nil),  // 6: sluice.v1.CreateGatewayResponse
-	(*GetGatewayRequest)(nil),      // 7: sluice.v1.GetGatewayRequest
-	(*GetGatewayResponse)(nil),     // 8: sluice.v1.GetGatewayResponse
-	(*ListGatewaysRequest)(nil),    // 9: sluice.v1.ListGatewaysRequest
-	(*ListGatewaysResponse)(nil),   // 10: sluice.v1.ListGatewaysResponse
-	(*UpdateGatewayRequest)(nil),   // 11: sluice.v1.UpdateGatewayRequest
-	(*UpdateGatewayResponse)(nil),  // 12: sluice.v1.UpdateGatewayResponse
-	(*DeleteGatewayRequest)(nil),   // 13: sluice.v1.DeleteGatewayRequest
-	(*DeleteGatewayResponse)(nil),  // 14: sluice.v1.DeleteGatewayResponse
-	(*WatchGatewaysRequest)(nil),   // 15: sluice.v1.WatchGatewaysRequest
-	(*WatchGatewaysResponse)(nil),  // 16: sluice.v1.WatchGatewaysResponse
-	(*DrainGatewayRequest)(nil),    // 17: sluice.v1.DrainGatewayRequest
-	(*DrainGatewayResponse)(nil),   // 18: sluice.v1.DrainGatewayResponse
-	(*UndrainGatewayRequest)(nil),  // 19: sluice.v1.UndrainGatewayRequest
-	(*UndrainGatewayResponse)(nil), // 20: sluice.v1.UndrainGatewayResponse
-	(*ObjectMeta)(nil),             // 21: sluice.v1.ObjectMeta
-	(*timestamppb.Timestamp)(nil),  // 22: google.protobuf.Timestamp
-	(*Condition)(nil),              // 23: sluice.v1.Condition
-	(*ListOptions)(nil),            // 24: sluice.v1.ListOptions
-	(*fieldmaskpb.FieldMask)(nil),  // 25: google.protobuf.FieldMask
-	(*DeleteOptions)(nil),          // 26: sluice.v1.DeleteOptions
-	(*WatchOptions)(nil),           // 27: sluice.v1.WatchOptions
-	(ChangeType)(0),                // 28: sluice.v1.ChangeType
+	(GatewayHealth)(0),                // 0: sluice.v1.GatewayHealth
+	(*Gateway)(nil),                   // 1: sluice.v1.Gateway
+	(*GatewaySpec)(nil),               // 2: sluice.v1.GatewaySpec
+	(*Portal)(nil),                    // 3: sluice.v1.Portal
+	(*GatewayStatus)(nil),             // 4: sluice.v1.GatewayStatus
+	(*CreateGatewayRequest)(nil),      // 5: sluice.v1.CreateGatewayRequest
+	(*CreateGatewayResponse)(nil),     // 6: sluice.v1.CreateGatewayResponse
+	(*GetGatewayRequest)(nil),         // 7: sluice.v1.GetGatewayRequest
+	(*GetGatewayResponse)(nil),        // 8: sluice.v1.GetGatewayResponse
+	(*ListGatewaysRequest)(nil),       // 9: sluice.v1.ListGatewaysRequest
+	(*ListGatewaysResponse)(nil),      // 10: sluice.v1.ListGatewaysResponse
+	(*UpdateGatewayRequest)(nil),      // 11: sluice.v1.UpdateGatewayRequest
+	(*UpdateGatewayResponse)(nil),     // 12: sluice.v1.UpdateGatewayResponse
+	(*DeleteGatewayRequest)(nil),      // 13: sluice.v1.DeleteGatewayRequest
+	(*DeleteGatewayResponse)(nil),     // 14: sluice.v1.DeleteGatewayResponse
+	(*WatchGatewaysRequest)(nil),      // 15: sluice.v1.WatchGatewaysRequest
+	(*WatchGatewaysResponse)(nil),     // 16: sluice.v1.WatchGatewaysResponse
+	(*DrainGatewayRequest)(nil),       // 17: sluice.v1.DrainGatewayRequest
+	(*DrainGatewayResponse)(nil),      // 18: sluice.v1.DrainGatewayResponse
+	(*UndrainGatewayRequest)(nil),     // 19: sluice.v1.UndrainGatewayRequest
+	(*UndrainGatewayResponse)(nil),    // 20: sluice.v1.UndrainGatewayResponse
+	(*RotateGatewayKeysRequest)(nil),  // 21: sluice.v1.RotateGatewayKeysRequest
+	(*RotateGatewayKeysResponse)(nil), // 22: sluice.v1.RotateGatewayKeysResponse
+	(*ObjectMeta)(nil),                // 23: sluice.v1.ObjectMeta
+	(*timestamppb.Timestamp)(nil),     // 24: google.protobuf.Timestamp
+	(*Condition)(nil),                 // 25: sluice.v1.Condition
+	(*ListOptions)(nil),               // 26: sluice.v1.ListOptions
+	(*fieldmaskpb.FieldMask)(nil),     // 27: google.protobuf.FieldMask
+	(*DeleteOptions)(nil),             // 28: sluice.v1.DeleteOptions
+	(*WatchOptions)(nil),              // 29: sluice.v1.WatchOptions
+	(ChangeType)(0),                   // 30: sluice.v1.ChangeType
 }
 var file_sluice_v1_gateway_proto_depIdxs = []int32{
-	21, // 0: sluice.v1.Gateway.meta:type_name -> sluice.v1.ObjectMeta
+	23, // 0: sluice.v1.Gateway.meta:type_name -> sluice.v1.ObjectMeta
 	2,  // 1: sluice.v1.Gateway.spec:type_name -> sluice.v1.GatewaySpec
 	4,  // 2: sluice.v1.Gateway.status:type_name -> sluice.v1.GatewayStatus
 	3,  // 3: sluice.v1.GatewaySpec.portals:type_name -> sluice.v1.Portal
 	0,  // 4: sluice.v1.GatewayStatus.health:type_name -> sluice.v1.GatewayHealth
-	22, // 5: sluice.v1.GatewayStatus.last_seen_time:type_name -> google.protobuf.Timestamp
-	23, // 6: sluice.v1.GatewayStatus.conditions:type_name -> sluice.v1.Condition
+	24, // 5: sluice.v1.GatewayStatus.last_seen_time:type_name -> google.protobuf.Timestamp
+	25, // 6: sluice.v1.GatewayStatus.conditions:type_name -> sluice.v1.Condition
 	1,  // 7: sluice.v1.CreateGatewayRequest.gateway:type_name -> sluice.v1.Gateway
 	1,  // 8: sluice.v1.CreateGatewayResponse.gateway:type_name -> sluice.v1.Gateway
 	1,  // 9: sluice.v1.GetGatewayResponse.gateway:type_name -> sluice.v1.Gateway
-	24, // 10: sluice.v1.ListGatewaysRequest.options:type_name -> sluice.v1.ListOptions
+	26, // 10: sluice.v1.ListGatewaysRequest.options:type_name -> sluice.v1.ListOptions
 	1,  // 11: sluice.v1.ListGatewaysResponse.gateways:type_name -> sluice.v1.Gateway
 	1,  // 12: sluice.v1.UpdateGatewayRequest.gateway:type_name -> sluice.v1.Gateway
-	25, // 13: sluice.v1.UpdateGatewayRequest.update_mask:type_name -> google.protobuf.FieldMask
+	27, // 13: sluice.v1.UpdateGatewayRequest.update_mask:type_name -> google.protobuf.FieldMask
 	1,  // 14: sluice.v1.UpdateGatewayResponse.gateway:type_name -> sluice.v1.Gateway
-	26, // 15: sluice.v1.DeleteGatewayRequest.options:type_name -> sluice.v1.DeleteOptions
+	28, // 15: sluice.v1.DeleteGatewayRequest.options:type_name -> sluice.v1.DeleteOptions
 	1,  // 16: sluice.v1.DeleteGatewayResponse.gateway:type_name -> sluice.v1.Gateway
-	27, // 17: sluice.v1.WatchGatewaysRequest.options:type_name -> sluice.v1.WatchOptions
-	28, // 18: sluice.v1.WatchGatewaysResponse.type:type_name -> sluice.v1.ChangeType
+	29, // 17: sluice.v1.WatchGatewaysRequest.options:type_name -> sluice.v1.WatchOptions
+	30, // 18: sluice.v1.WatchGatewaysResponse.type:type_name -> sluice.v1.ChangeType
 	1,  // 19: sluice.v1.WatchGatewaysResponse.gateway:type_name -> sluice.v1.Gateway
 	1,  // 20: sluice.v1.DrainGatewayResponse.gateway:type_name -> sluice.v1.Gateway
 	1,  // 21: sluice.v1.UndrainGatewayResponse.gateway:type_name -> sluice.v1.Gateway
@@ -1420,16 +1507,18 @@ var file_sluice_v1_gateway_proto_depIdxs = []int32{
 	15, // 27: sluice.v1.GatewayService.WatchGateways:input_type -> sluice.v1.WatchGatewaysRequest
 	17, // 28: sluice.v1.GatewayService.DrainGateway:input_type -> sluice.v1.DrainGatewayRequest
 	19, // 29: sluice.v1.GatewayService.UndrainGateway:input_type -> sluice.v1.UndrainGatewayRequest
-	6,  // 30: sluice.v1.GatewayService.CreateGateway:output_type -> sluice.v1.CreateGatewayResponse
-	8,  // 31: sluice.v1.GatewayService.GetGateway:output_type -> sluice.v1.GetGatewayResponse
-	10, // 32: sluice.v1.GatewayService.ListGateways:output_type -> sluice.v1.ListGatewaysResponse
-	12, // 33: sluice.v1.GatewayService.UpdateGateway:output_type -> sluice.v1.UpdateGatewayResponse
-	14, // 34: sluice.v1.GatewayService.DeleteGateway:output_type -> sluice.v1.DeleteGatewayResponse
-	16, // 35: sluice.v1.GatewayService.WatchGateways:output_type -> sluice.v1.WatchGatewaysResponse
-	18, // 36: sluice.v1.GatewayService.DrainGateway:output_type -> sluice.v1.DrainGatewayResponse
-	20, // 37: sluice.v1.GatewayService.UndrainGateway:output_type -> sluice.v1.UndrainGatewayResponse
-	30, // [30:38] is the sub-list for method output_type
-	22, // [22:30] is the sub-list for method input_type
+	21, // 30: sluice.v1.GatewayService.RotateGatewayKeys:input_type -> sluice.v1.RotateGatewayKeysRequest
+	6,  // 31: sluice.v1.GatewayService.CreateGateway:output_type -> sluice.v1.CreateGatewayResponse
+	8,  // 32: sluice.v1.GatewayService.GetGateway:output_type -> sluice.v1.GetGatewayResponse
+	10, // 33: sluice.v1.GatewayService.ListGateways:output_type -> sluice.v1.ListGatewaysResponse
+	12, // 34: sluice.v1.GatewayService.UpdateGateway:output_type -> sluice.v1.UpdateGatewayResponse
+	14, // 35: sluice.v1.GatewayService.DeleteGateway:output_type -> sluice.v1.DeleteGatewayResponse
+	16, // 36: sluice.v1.GatewayService.WatchGateways:output_type -> sluice.v1.WatchGatewaysResponse
+	18, // 37: sluice.v1.GatewayService.DrainGateway:output_type -> sluice.v1.DrainGatewayResponse
+	20, // 38: sluice.v1.GatewayService.UndrainGateway:output_type -> sluice.v1.UndrainGatewayResponse
+	22, // 39: sluice.v1.GatewayService.RotateGatewayKeys:output_type -> sluice.v1.RotateGatewayKeysResponse
+	31, // [31:40] is the sub-list for method output_type
+	22, // [22:31] is the sub-list for method input_type
 	22, // [22:22] is the sub-list for extension type_name
 	22, // [22:22] is the sub-list for extension extendee
 	0,  // [0:22] is the sub-list for field type_name
@@ -1447,7 +1536,7 @@ func file_sluice_v1_gateway_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_sluice_v1_gateway_proto_rawDesc), len(file_sluice_v1_gateway_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   20,
+			NumMessages:   22,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -19,14 +19,15 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	GatewayService_CreateGateway_FullMethodName  = "/sluice.v1.GatewayService/CreateGateway"
-	GatewayService_GetGateway_FullMethodName     = "/sluice.v1.GatewayService/GetGateway"
-	GatewayService_ListGateways_FullMethodName   = "/sluice.v1.GatewayService/ListGateways"
-	GatewayService_UpdateGateway_FullMethodName  = "/sluice.v1.GatewayService/UpdateGateway"
-	GatewayService_DeleteGateway_FullMethodName  = "/sluice.v1.GatewayService/DeleteGateway"
-	GatewayService_WatchGateways_FullMethodName  = "/sluice.v1.GatewayService/WatchGateways"
-	GatewayService_DrainGateway_FullMethodName   = "/sluice.v1.GatewayService/DrainGateway"
-	GatewayService_UndrainGateway_FullMethodName = "/sluice.v1.GatewayService/UndrainGateway"
+	GatewayService_CreateGateway_FullMethodName     = "/sluice.v1.GatewayService/CreateGateway"
+	GatewayService_GetGateway_FullMethodName        = "/sluice.v1.GatewayService/GetGateway"
+	GatewayService_ListGateways_FullMethodName      = "/sluice.v1.GatewayService/ListGateways"
+	GatewayService_UpdateGateway_FullMethodName     = "/sluice.v1.GatewayService/UpdateGateway"
+	GatewayService_DeleteGateway_FullMethodName     = "/sluice.v1.GatewayService/DeleteGateway"
+	GatewayService_WatchGateways_FullMethodName     = "/sluice.v1.GatewayService/WatchGateways"
+	GatewayService_DrainGateway_FullMethodName      = "/sluice.v1.GatewayService/DrainGateway"
+	GatewayService_UndrainGateway_FullMethodName    = "/sluice.v1.GatewayService/UndrainGateway"
+	GatewayService_RotateGatewayKeys_FullMethodName = "/sluice.v1.GatewayService/RotateGatewayKeys"
 )
 
 // GatewayServiceClient is the client API for GatewayService service.
@@ -47,6 +48,9 @@ type GatewayServiceClient interface {
 	// Moves all ownership and paths away (R7), then holds the gateway cordoned. Returns at once; follow status.health.
 	DrainGateway(ctx context.Context, in *DrainGatewayRequest, opts ...grpc.CallOption) (*DrainGatewayResponse, error)
 	UndrainGateway(ctx context.Context, in *UndrainGatewayRequest, opts ...grpc.CallOption) (*UndrainGatewayResponse, error)
+	// Gives every pair of gateways a new key. Gateways use it for new sessions at once; the earlier key is accepted for 15
+	// more minutes, so that no command fails. Returns at once.
+	RotateGatewayKeys(ctx context.Context, in *RotateGatewayKeysRequest, opts ...grpc.CallOption) (*RotateGatewayKeysResponse, error)
 }
 
 type gatewayServiceClient struct {
@@ -146,6 +150,16 @@ func (c *gatewayServiceClient) UndrainGateway(ctx context.Context, in *UndrainGa
 	return out, nil
 }
 
+func (c *gatewayServiceClient) RotateGatewayKeys(ctx context.Context, in *RotateGatewayKeysRequest, opts ...grpc.CallOption) (*RotateGatewayKeysResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(RotateGatewayKeysResponse)
+	err := c.cc.Invoke(ctx, GatewayService_RotateGatewayKeys_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // GatewayServiceServer is the server API for GatewayService service.
 // All implementations must embed UnimplementedGatewayServiceServer
 // for forward compatibility.
@@ -164,6 +178,9 @@ type GatewayServiceServer interface {
 	// Moves all ownership and paths away (R7), then holds the gateway cordoned. Returns at once; follow status.health.
 	DrainGateway(context.Context, *DrainGatewayRequest) (*DrainGatewayResponse, error)
 	UndrainGateway(context.Context, *UndrainGatewayRequest) (*UndrainGatewayResponse, error)
+	// Gives every pair of gateways a new key. Gateways use it for new sessions at once; the earlier key is accepted for 15
+	// more minutes, so that no command fails. Returns at once.
+	RotateGatewayKeys(context.Context, *RotateGatewayKeysRequest) (*RotateGatewayKeysResponse, error)
 	mustEmbedUnimplementedGatewayServiceServer()
 }
 
@@ -197,6 +214,9 @@ func (UnimplementedGatewayServiceServer) DrainGateway(context.Context, *DrainGat
 }
 func (UnimplementedGatewayServiceServer) UndrainGateway(context.Context, *UndrainGatewayRequest) (*UndrainGatewayResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method UndrainGateway not implemented")
+}
+func (UnimplementedGatewayServiceServer) RotateGatewayKeys(context.Context, *RotateGatewayKeysRequest) (*RotateGatewayKeysResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method RotateGatewayKeys not implemented")
 }
 func (UnimplementedGatewayServiceServer) mustEmbedUnimplementedGatewayServiceServer() {}
 func (UnimplementedGatewayServiceServer) testEmbeddedByValue()                        {}
@@ -356,6 +376,24 @@ func _GatewayService_UndrainGateway_Handler(srv interface{}, ctx context.Context
 	return interceptor(ctx, in, info, handler)
 }
 
+func _GatewayService_RotateGatewayKeys_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RotateGatewayKeysRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(GatewayServiceServer).RotateGatewayKeys(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: GatewayService_RotateGatewayKeys_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(GatewayServiceServer).RotateGatewayKeys(ctx, req.(*RotateGatewayKeysRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // GatewayService_ServiceDesc is the grpc.ServiceDesc for GatewayService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -390,6 +428,10 @@ var GatewayService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "UndrainGateway",
 			Handler:    _GatewayService_UndrainGateway_Handler,
+		},
+		{
+			MethodName: "RotateGatewayKeys",
+			Handler:    _GatewayService_RotateGatewayKeys_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{

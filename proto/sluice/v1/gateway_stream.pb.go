@@ -778,7 +778,8 @@ type StreamHello struct {
 	// replica knows that version, deltas follow instead of a snapshot.
 	HeldVersion uint64 `protobuf:"varint,10,opt,name=held_version,json=heldVersion,proto3" json:"held_version,omitempty"`
 	HeldDigest  []byte `protobuf:"bytes,11,opt,name=held_digest,json=heldDigest,proto3" json:"held_digest,omitempty"`
-	// What it can do: `local`, `rbd`, `reflink`; `ready`: it answers a welcome that asks for it by StreamReady.
+	// What it can do: `local`, `rbd`, `reflink`; `ready`: it answers a welcome that asks for it by StreamReady; `pairwise-keys`:
+	// it uses DesiredPeer.accepted_keys and own_keys.
 	Capabilities []string `protobuf:"bytes,12,rep,name=capabilities,proto3" json:"capabilities,omitempty"`
 	// System that the gateway belongs to, as a control plane named it before; empty: none yet. A control plane of another system
 	// refuses the gateway.
@@ -1438,8 +1439,8 @@ func (*DesiredObject_Target) isDesiredObject_Object() {}
 type DesiredSettings struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	ClusterId string                 `protobuf:"bytes,1,opt,name=cluster_id,json=clusterId,proto3" json:"cluster_id,omitempty"`
-	// Credentials of the forwarding port, newest first: a gateway proves itself with the first and accepts all, so that
-	// they can rotate. At most 4.
+	// Keys that all gateways of the cluster share, newest first, at most 4. The control plane sends them only while some
+	// gateway lacks the capability `pairwise-keys`; a gateway accepts them only while they are sent.
 	ForwardingKeys []*ForwardingKey `protobuf:"bytes,2,rep,name=forwarding_keys,json=forwardingKeys,proto3" json:"forwarding_keys,omitempty"`
 	// IEEE company id for NAA 6 designators; 0: NAA 3.
 	Oui uint32 `protobuf:"varint,3,opt,name=oui,proto3" json:"oui,omitempty"`
@@ -1538,7 +1539,7 @@ func (x *DesiredSettings) GetSystemId() string {
 type ForwardingKey struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Id    string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
-	// 32 random bytes. A secret: never logged.
+	// 32 bytes. A secret: never logged.
 	Key           []byte `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1665,8 +1666,15 @@ type DesiredPeer struct {
 	Incarnation       string                 `protobuf:"bytes,2,opt,name=incarnation,proto3" json:"incarnation,omitempty"`
 	ForwardingAddress string                 `protobuf:"bytes,3,opt,name=forwarding_address,json=forwardingAddress,proto3" json:"forwarding_address,omitempty"`
 	// Fenced: whatever still comes from this incarnation is refused.
-	Fenced        bool   `protobuf:"varint,4,opt,name=fenced,proto3" json:"fenced,omitempty"`
-	Node          string `protobuf:"bytes,5,opt,name=node,proto3" json:"node,omitempty"`
+	Fenced bool   `protobuf:"varint,4,opt,name=fenced,proto3" json:"fenced,omitempty"`
+	Node   string `protobuf:"bytes,5,opt,name=node,proto3" json:"node,omitempty"`
+	// Keys with which this peer proves itself to the receiver, newest first, at most 4. The receiver accepts each of them,
+	// and only from this number and incarnation. Each key is valid between these two incarnations and in this direction
+	// only. Empty: the control plane is older, or the receiver lacks the capability `pairwise-keys`.
+	AcceptedKeys []*ForwardingKey `protobuf:"bytes,60,rep,name=accepted_keys,json=acceptedKeys,proto3" json:"accepted_keys,omitempty"`
+	// Keys with which the receiver proves itself to this peer, newest first, at most 4. The receiver tries the next one
+	// where the peer refuses one (login status 0201), so that a rotation needs no common moment.
+	OwnKeys       []*ForwardingKey `protobuf:"bytes,61,rep,name=own_keys,json=ownKeys,proto3" json:"own_keys,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1734,6 +1742,20 @@ func (x *DesiredPeer) GetNode() string {
 		return x.Node
 	}
 	return ""
+}
+
+func (x *DesiredPeer) GetAcceptedKeys() []*ForwardingKey {
+	if x != nil {
+		return x.AcceptedKeys
+	}
+	return nil
+}
+
+func (x *DesiredPeer) GetOwnKeys() []*ForwardingKey {
+	if x != nil {
+		return x.OwnKeys
+	}
+	return nil
 }
 
 // DesiredPool is a storage pool that volumes of this gateway live in.
@@ -5033,13 +5055,15 @@ const file_sluice_v1_gateway_stream_proto_rawDesc = "" +
 	"\n" +
 	"advertised\x18\x03 \x01(\tR\n" +
 	"advertised\x12\x16\n" +
-	"\x06fabric\x18\x04 \x01(\tR\x06fabric\"\xa2\x01\n" +
+	"\x06fabric\x18\x04 \x01(\tR\x06fabric\"\x96\x02\n" +
 	"\vDesiredPeer\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\rR\x06number\x12 \n" +
 	"\vincarnation\x18\x02 \x01(\tR\vincarnation\x12-\n" +
 	"\x12forwarding_address\x18\x03 \x01(\tR\x11forwardingAddress\x12\x16\n" +
 	"\x06fenced\x18\x04 \x01(\bR\x06fenced\x12\x12\n" +
-	"\x04node\x18\x05 \x01(\tR\x04node\"\xe1\x01\n" +
+	"\x04node\x18\x05 \x01(\tR\x04node\x12=\n" +
+	"\raccepted_keys\x18< \x03(\v2\x18.sluice.v1.ForwardingKeyR\facceptedKeys\x123\n" +
+	"\bown_keys\x18= \x03(\v2\x18.sluice.v1.ForwardingKeyR\aownKeys\"\xe1\x01\n" +
 	"\vDesiredPool\x12\x10\n" +
 	"\x03uid\x18\x01 \x01(\tR\x03uid\x123\n" +
 	"\x05local\x18\x02 \x01(\v2\x1b.sluice.v1.DesiredLocalPoolH\x00R\x05local\x12-\n" +
@@ -5460,45 +5484,47 @@ var file_sluice_v1_gateway_stream_proto_depIdxs = []int32{
 	24, // 28: sluice.v1.DesiredObject.host:type_name -> sluice.v1.DesiredHost
 	26, // 29: sluice.v1.DesiredObject.target:type_name -> sluice.v1.DesiredTarget
 	15, // 30: sluice.v1.DesiredSettings.forwarding_keys:type_name -> sluice.v1.ForwardingKey
-	20, // 31: sluice.v1.DesiredPool.local:type_name -> sluice.v1.DesiredLocalPool
-	21, // 32: sluice.v1.DesiredPool.rbd:type_name -> sluice.v1.DesiredRbdPool
-	19, // 33: sluice.v1.DesiredPool.identity:type_name -> sluice.v1.PoolIdentity
-	1,  // 34: sluice.v1.DesiredVolume.role:type_name -> sluice.v1.VolumeRole
-	23, // 35: sluice.v1.DesiredVolume.qos:type_name -> sluice.v1.DesiredQos
-	25, // 36: sluice.v1.DesiredHost.chap:type_name -> sluice.v1.DesiredChap
-	25, // 37: sluice.v1.DesiredHost.mutual_chap:type_name -> sluice.v1.DesiredChap
-	27, // 38: sluice.v1.DesiredTarget.luns:type_name -> sluice.v1.DesiredLun
-	28, // 39: sluice.v1.DesiredTarget.access:type_name -> sluice.v1.DesiredAccess
-	29, // 40: sluice.v1.DesiredTarget.ports:type_name -> sluice.v1.DesiredPort
-	31, // 41: sluice.v1.StreamAck.refused:type_name -> sluice.v1.ObjectRefusal
-	12, // 42: sluice.v1.ObjectRefusal.key:type_name -> sluice.v1.ObjectKey
-	33, // 43: sluice.v1.StreamHeartbeat.loads:type_name -> sluice.v1.VolumeLoad
-	2,  // 44: sluice.v1.VolumeObserved.state:type_name -> sluice.v1.VolumeState
-	36, // 45: sluice.v1.SessionsObserved.put:type_name -> sluice.v1.SessionObserved
-	60, // 46: sluice.v1.SessionObserved.parameters:type_name -> sluice.v1.SessionObserved.ParametersEntry
-	3,  // 47: sluice.v1.PeerObserved.reach:type_name -> sluice.v1.PeerReach
-	39, // 48: sluice.v1.PoolObserved.taken_out_devices:type_name -> sluice.v1.TakenOutDevice
-	4,  // 49: sluice.v1.ReservationOutcome.result:type_name -> sluice.v1.CommitResult
-	4,  // 50: sluice.v1.ReservationState.result:type_name -> sluice.v1.CommitResult
-	4,  // 51: sluice.v1.RadosClientOutcome.result:type_name -> sluice.v1.CommitResult
-	47, // 52: sluice.v1.Job.create:type_name -> sluice.v1.CreateImage
-	48, // 53: sluice.v1.Job.resize:type_name -> sluice.v1.ResizeImage
-	49, // 54: sluice.v1.Job.delete:type_name -> sluice.v1.DeleteImage
-	50, // 55: sluice.v1.Job.snapshot:type_name -> sluice.v1.CreateSnapshotImage
-	51, // 56: sluice.v1.Job.delete_snapshot:type_name -> sluice.v1.DeleteSnapshotImage
-	52, // 57: sluice.v1.Job.clone:type_name -> sluice.v1.CloneImage
-	53, // 58: sluice.v1.Job.fence_clients:type_name -> sluice.v1.FenceClients
-	54, // 59: sluice.v1.Job.flatten:type_name -> sluice.v1.FlattenImage
-	55, // 60: sluice.v1.Job.adopt:type_name -> sluice.v1.AdoptImage
-	56, // 61: sluice.v1.Job.roll_back:type_name -> sluice.v1.RollBackImage
-	57, // 62: sluice.v1.Job.list_images:type_name -> sluice.v1.ListImages
-	5,  // 63: sluice.v1.GatewayStreamService.Connect:input_type -> sluice.v1.ConnectRequest
-	6,  // 64: sluice.v1.GatewayStreamService.Connect:output_type -> sluice.v1.ConnectResponse
-	64, // [64:65] is the sub-list for method output_type
-	63, // [63:64] is the sub-list for method input_type
-	63, // [63:63] is the sub-list for extension type_name
-	63, // [63:63] is the sub-list for extension extendee
-	0,  // [0:63] is the sub-list for field type_name
+	15, // 31: sluice.v1.DesiredPeer.accepted_keys:type_name -> sluice.v1.ForwardingKey
+	15, // 32: sluice.v1.DesiredPeer.own_keys:type_name -> sluice.v1.ForwardingKey
+	20, // 33: sluice.v1.DesiredPool.local:type_name -> sluice.v1.DesiredLocalPool
+	21, // 34: sluice.v1.DesiredPool.rbd:type_name -> sluice.v1.DesiredRbdPool
+	19, // 35: sluice.v1.DesiredPool.identity:type_name -> sluice.v1.PoolIdentity
+	1,  // 36: sluice.v1.DesiredVolume.role:type_name -> sluice.v1.VolumeRole
+	23, // 37: sluice.v1.DesiredVolume.qos:type_name -> sluice.v1.DesiredQos
+	25, // 38: sluice.v1.DesiredHost.chap:type_name -> sluice.v1.DesiredChap
+	25, // 39: sluice.v1.DesiredHost.mutual_chap:type_name -> sluice.v1.DesiredChap
+	27, // 40: sluice.v1.DesiredTarget.luns:type_name -> sluice.v1.DesiredLun
+	28, // 41: sluice.v1.DesiredTarget.access:type_name -> sluice.v1.DesiredAccess
+	29, // 42: sluice.v1.DesiredTarget.ports:type_name -> sluice.v1.DesiredPort
+	31, // 43: sluice.v1.StreamAck.refused:type_name -> sluice.v1.ObjectRefusal
+	12, // 44: sluice.v1.ObjectRefusal.key:type_name -> sluice.v1.ObjectKey
+	33, // 45: sluice.v1.StreamHeartbeat.loads:type_name -> sluice.v1.VolumeLoad
+	2,  // 46: sluice.v1.VolumeObserved.state:type_name -> sluice.v1.VolumeState
+	36, // 47: sluice.v1.SessionsObserved.put:type_name -> sluice.v1.SessionObserved
+	60, // 48: sluice.v1.SessionObserved.parameters:type_name -> sluice.v1.SessionObserved.ParametersEntry
+	3,  // 49: sluice.v1.PeerObserved.reach:type_name -> sluice.v1.PeerReach
+	39, // 50: sluice.v1.PoolObserved.taken_out_devices:type_name -> sluice.v1.TakenOutDevice
+	4,  // 51: sluice.v1.ReservationOutcome.result:type_name -> sluice.v1.CommitResult
+	4,  // 52: sluice.v1.ReservationState.result:type_name -> sluice.v1.CommitResult
+	4,  // 53: sluice.v1.RadosClientOutcome.result:type_name -> sluice.v1.CommitResult
+	47, // 54: sluice.v1.Job.create:type_name -> sluice.v1.CreateImage
+	48, // 55: sluice.v1.Job.resize:type_name -> sluice.v1.ResizeImage
+	49, // 56: sluice.v1.Job.delete:type_name -> sluice.v1.DeleteImage
+	50, // 57: sluice.v1.Job.snapshot:type_name -> sluice.v1.CreateSnapshotImage
+	51, // 58: sluice.v1.Job.delete_snapshot:type_name -> sluice.v1.DeleteSnapshotImage
+	52, // 59: sluice.v1.Job.clone:type_name -> sluice.v1.CloneImage
+	53, // 60: sluice.v1.Job.fence_clients:type_name -> sluice.v1.FenceClients
+	54, // 61: sluice.v1.Job.flatten:type_name -> sluice.v1.FlattenImage
+	55, // 62: sluice.v1.Job.adopt:type_name -> sluice.v1.AdoptImage
+	56, // 63: sluice.v1.Job.roll_back:type_name -> sluice.v1.RollBackImage
+	57, // 64: sluice.v1.Job.list_images:type_name -> sluice.v1.ListImages
+	5,  // 65: sluice.v1.GatewayStreamService.Connect:input_type -> sluice.v1.ConnectRequest
+	6,  // 66: sluice.v1.GatewayStreamService.Connect:output_type -> sluice.v1.ConnectResponse
+	66, // [66:67] is the sub-list for method output_type
+	65, // [65:66] is the sub-list for method input_type
+	65, // [65:65] is the sub-list for extension type_name
+	65, // [65:65] is the sub-list for extension extendee
+	0,  // [0:65] is the sub-list for field type_name
 }
 
 func init() { file_sluice_v1_gateway_stream_proto_init() }

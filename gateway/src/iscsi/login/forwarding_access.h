@@ -1,5 +1,6 @@
-// Who may come in through the forwarding port, and who we are to them. Set at run time by the
-// control plane; read by logins and by forward/.
+// Which gateways may log in through the forwarding port, with which keys, and the identity and the
+// keys of this gateway. Set at run time by the control plane; read by logins and by forward/.
+// decisions/2026-11-25-keys-between-gateways.md gives the reasons.
 //
 // Threads: any.
 #pragma once
@@ -14,10 +15,18 @@
 
 namespace sluice::iscsi {
 
-// What gateways of a cluster prove themselves with. The id is the CHAP user name of both sides.
+// A key between gateways. The id is the CHAP user name of both sides.
 struct ForwardingKey {
   std::string id;
   std::string secret;  // never logged
+};
+
+// Another gateway that the control plane lists as a peer of this one.
+struct KnownPeer {
+  uint16_t number = 0;
+  std::string incarnation;
+  std::vector<ForwardingKey> accepted;  // the peer proves itself with them; newest first
+  std::vector<ForwardingKey> own;       // this gateway proves itself with them; newest first
 };
 
 class ForwardingAccess {
@@ -29,12 +38,25 @@ class ForwardingAccess {
   void set_identity(Identity identity);
   Identity identity() const;
 
-  // Newest first: we prove ourselves with the first and accept all, so that keys can be changed
-  // one gateway at a time. Beyond limits::kMaxForwardingKeys the oldest are left out.
+  // Keys that every gateway of the cluster shares, newest first: only while the cluster has a
+  // gateway without pairwise keys. Beyond limits::kMaxForwardingKeys the oldest are left out.
   void set_keys(const std::vector<ForwardingKey>& keys);
-  // Per key, a secret for each direction, made from the key's (RFC 7143 §9.2.1 wants two).
-  // `expected` proves the forwarder, `mutual` the owner.
-  std::vector<ChapPair> credentials() const;
+  // Replaces the peers, at most limits::kMaxPeers. Per peer and direction at most
+  // limits::kMaxForwardingKeys keys count.
+  void set_peers(const std::vector<KnownPeer>& peers);
+  bool knows(uint16_t number, const std::string& incarnation) const;
+  // Whether another incarnation of that gateway is a peer.
+  bool replaced(uint16_t number, const std::string& incarnation) const;
+  // Numbers of gateways that were peers, as an incarnation that no longer is one, since the last
+  // call.
+  std::vector<uint16_t> take_revoked();
+
+  // What proves that peer to this gateway; empty: it is no peer, or no key is known. Per key, a
+  // secret for each direction, made from the key's (RFC 7143 §9.2.1 wants two). `expected` proves
+  // the forwarder, `mutual` the owner.
+  std::vector<ChapPair> credentials_of(uint16_t number, const std::string& incarnation) const;
+  // What proves this gateway to that peer, in the order of preference.
+  std::vector<ChapPair> credentials_for(uint16_t number, const std::string& incarnation) const;
 
   // A gateway that is fenced, by number and incarnation, stays fenced (DESIGN R4) until the control
   // plane says otherwise: one that was only cut off is the same client when it returns, where its
@@ -45,9 +67,20 @@ class ForwardingAccess {
   bool fenced(uint16_t number, const std::string& incarnation) const;
 
  private:
+  struct Entry {
+    uint16_t number = 0;
+    std::string incarnation;
+    std::vector<ChapPair> accepted;
+    std::vector<ChapPair> own;
+  };
+  const Entry* find(uint16_t number, const std::string& incarnation) const;
+  std::vector<ChapPair> with_shared(std::vector<ChapPair> pairs) const;
+
   mutable std::mutex mutex_;
   Identity identity_;
-  std::vector<ChapPair> credentials_;
+  std::vector<ChapPair> shared_;
+  std::vector<Entry> peers_;
+  std::vector<uint16_t> revoked_;
   std::vector<std::pair<uint16_t, std::string>> fenced_;
 };
 

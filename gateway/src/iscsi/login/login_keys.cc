@@ -134,7 +134,8 @@ bool Login::State::find_target(std::string_view name) {
     return refuse(LoginStatus::kNotFound, "there is no target " + *wanted + " here");
   }
   if (setup.forwarding != nullptr) {
-    // The gateway that its host is at has asked who it is.
+    // The origin has authenticated the host. Connection::barred() evaluates the host's access once
+    // the origin is authenticated, so that nobody else learns which hosts exist.
     access.read_only = origin.read_only;
   } else if (!target->access_for(who.initiator_name, &access)) {
     target.reset();
@@ -206,8 +207,15 @@ bool Login::State::admit_gateway(std::span<const TextPair> pairs) {
   if (setup.forwarding->fenced(given->gateway, given->incarnation)) {
     return refuse(LoginStatus::kAuthorizationFailure, "the gateway is fenced");
   }
-  if (setup.forwarding->credentials().empty()) {
-    return refuse(LoginStatus::kAuthenticationFailure, "no forwarding key is known yet");
+  // The status is that of a wrong key, so that it does not tell which gateways exist.
+  if (!setup.forwarding->knows(given->gateway, given->incarnation)) {
+    return refuse(LoginStatus::kAuthenticationFailure, "gateway " + std::to_string(given->gateway) +
+                                                           ", incarnation " + given->incarnation +
+                                                           ", is no peer of this gateway");
+  }
+  if (setup.forwarding->credentials_of(given->gateway, given->incarnation).empty()) {
+    return refuse(LoginStatus::kAuthenticationFailure,
+                  "no key of gateway " + std::to_string(given->gateway) + " is known yet");
   }
   const auto age = std::find_if(pairs.begin(), pairs.end(),
                                 [](const TextPair& pair) { return pair.key == kHostAgeKey; });
@@ -251,7 +259,13 @@ bool Login::State::choose_method(std::string_view offered) {
   }
   append_pair(&response, rule_of(Key::kAuthMethod).name, wanted);
   if (gateway) {
-    chap = std::make_unique<Chap>(setup.forwarding->credentials(), ChapAlgorithm::kSha256);
+    // The peers may have changed since admit_gateway().
+    std::vector<ChapPair> keys =
+        setup.forwarding->credentials_of(origin.gateway, origin.incarnation);
+    if (keys.empty()) {
+      return refuse(LoginStatus::kAuthenticationFailure, "the gateway is no longer a peer");
+    }
+    chap = std::make_unique<Chap>(std::move(keys), ChapAlgorithm::kSha256);
   } else if (required) {
     chap = std::make_unique<Chap>(access.chap, access.mutual);
   }

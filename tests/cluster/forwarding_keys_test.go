@@ -1,0 +1,179 @@
+package cluster_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	pb "sluice.dev/sluice/proto/sluice/v1"
+	"sluice.dev/sluice/tests/cluster"
+	"sluice.dev/sluice/tests/host"
+	"sluice.dev/sluice/tests/world"
+)
+
+const authorizationFailure = 0x0202 // RFC 7143 §11.13.5
+
+// copied waits until a gateway has saved its keys with every other gateway.
+func copied(ctx context.Context, t *testing.T, c *cluster.Cluster, gateway, peers int) *cluster.CopiedState {
+	t.Helper()
+	var state *cluster.CopiedState
+	if err := world.Until(ctx, func() (err error) {
+		state, err = c.CopyState(gateway)
+		if err != nil {
+			return err
+		}
+		keyed := 0
+		for _, peer := range state.Peers {
+			if len(peer.GetOwnKeys()) > 0 {
+				keyed++
+			}
+		}
+		if shared := len(state.Settings.GetForwardingKeys()); keyed != peers || shared != 0 {
+			return fmt.Errorf("%d peers with keys, %d keys that all gateways share", keyed, shared)
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return state
+}
+
+// incarnation of a gateway, from 0, as its peer knows it.
+func incarnation(ctx context.Context, t *testing.T, c *cluster.Cluster, gateway, peer int) string {
+	t.Helper()
+	state := copied(ctx, t, c, peer, len(c.Gateways)-1)
+	return state.Peers[uint32(gateway+1)].GetIncarnation()
+}
+
+func refusedWith(t *testing.T, what string, err error, status uint16) {
+	t.Helper()
+	var refused *host.LoginError
+	switch {
+	case err == nil:
+		t.Errorf("%s is admitted", what)
+	case !errors.As(err, &refused) || refused.Status != status:
+		t.Errorf("%s gets no status %04x: %v", what, status, err)
+	}
+}
+
+// What a copied desired state opens: only the peers of that gateway, in its name, for hosts that they admit.
+func TestACopiedDesiredStateOpensNoOtherGatewaysSessions(t *testing.T) {
+	c, ctx := start(t, cluster.Options{Gateways: 3, Volumes: 1, Replicas: 1})
+	if err := c.WaitReady(ctx); err != nil {
+		t.Fatal(err)
+	}
+	const thief, owner, other = 0, 1, 2
+	state := copied(ctx, t, c, thief, 2)
+	at := state.Peers[owner+1]
+	forged := cluster.Forged{Address: c.ForwardingAddress(owner), Owner: at, Number: thief + 1,
+		Incarnation: incarnation(ctx, t, c, thief, owner), Key: at.GetOwnKeys()[0], Initiator: cluster.Initiator + "1"}
+	if err := forged.Login(ctx); err != nil {
+		t.Fatal("the gateway itself is refused, so that this test would prove nothing: ", err)
+	}
+	keys := map[string]*pb.ForwardingKey{"its own key": at.GetOwnKeys()[0], "the owner's key": at.GetAcceptedKeys()[0],
+		"its key for another gateway": state.Peers[other+1].GetOwnKeys()[0]}
+	for name, key := range keys {
+		claim := forged
+		claim.Key, claim.Number, claim.Incarnation = key, other+1, state.Peers[other+1].GetIncarnation()
+		refusedWith(t, "gateway 1 as gateway 3 with "+name, claim.Login(ctx), 0x0201)
+		if name != "its own key" {
+			claim = forged
+			claim.Key = key
+			refusedWith(t, "gateway 1 with "+name, claim.Login(ctx), 0x0201)
+		}
+	}
+	unknown := forged
+	unknown.Number = 7
+	refusedWith(t, "a gateway that does not exist", unknown.Login(ctx), 0x0201)
+	former := forged
+	former.Incarnation = "another"
+	refusedWith(t, "another incarnation", former.Login(ctx), 0x0201)
+	nobody := forged
+	nobody.Initiator = "iqn.2026-11.dev.sluice:nobody"
+	refusedWith(t, "a host that does not exist", nobody.Login(ctx), authorizationFailure)
+
+	if err := c.Gateways[thief].Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := world.Until(ctx, func() error {
+		_, err := c.Control(ctx, "gateway", "delete", cluster.GatewayName(thief))
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if err := world.Until(ctx, func() error {
+		var refused *host.LoginError
+		if err := forged.Login(ctx); !errors.As(err, &refused) {
+			return fmt.Errorf("after `gateway delete`: %w", err)
+		}
+		return nil
+	}); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestKeysOfGatewaysRotateAndNoCommandFails(t *testing.T) {
+	c, ctx := start(t, cluster.Options{Gateways: 2, Volumes: 1, Replicas: 1})
+	if err := c.WaitReady(ctx); err != nil {
+		t.Fatal(err)
+	}
+	exporting(ctx, t, c, "")
+	owner, err := c.Owner(ctx, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	forwarder := 1 - owner
+	write := host.Command{CDB: []byte{0x2a, 0, 0, 0, 0, 0, 0, 0, 1, 0}, Out: make([]byte, 512), Writes: true}
+	good := func(session *host.Session, what string) {
+		t.Helper()
+		if response, err := session.Do(ctx, write); err != nil || response.Status != host.StatusGood {
+			t.Errorf("%s: %v, %v", what, response, err)
+		}
+	}
+	steady := login(ctx, t, c, 1, forwarder)
+	becomes(ctx, t, steady, false)
+	before := copied(ctx, t, c, forwarder, 1).Peers[uint32(owner+1)].GetOwnKeys()[0].GetId()
+	for i := range 4 {
+		if _, err := c.Control(ctx, "gateway", "rotate-keys"); err != nil {
+			t.Fatal(err)
+		}
+		if err := world.Until(ctx, func() error {
+			good(steady, "a session from before the rotation")
+			fresh, err := host.Login(ctx, host.Options{Portal: c.Portals(forwarder)[0], Target: cluster.Target,
+				Initiator: cluster.Initiator + "2", ISID: [6]byte{0x80, 0, 0, 0, 0, byte(i)}})
+			if err != nil {
+				return err
+			}
+			defer fresh.Close()
+			becomesOnce(ctx, t, fresh, write)
+			state, err := c.CopyState(forwarder)
+			if err == nil && state.Peers[uint32(owner+1)].GetOwnKeys()[0].GetId() == before {
+				err = errors.New("the key is the former one")
+			}
+			if err == nil {
+				before = state.Peers[uint32(owner+1)].GetOwnKeys()[0].GetId()
+			}
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// becomesOnce writes over a new session, whose first command may only bring unit attentions.
+func becomesOnce(ctx context.Context, t *testing.T, session *host.Session, write host.Command) {
+	t.Helper()
+	for range 4 {
+		response, err := session.Do(ctx, write)
+		switch {
+		case err == nil && response.Status == host.StatusGood:
+			return
+		case err == nil && response.Sense.Key == 0x06:
+		default:
+			t.Errorf("a session from after the rotation: %v, %v", response, err)
+			return
+		}
+	}
+	t.Error("a session from after the rotation: only unit attentions")
+}
