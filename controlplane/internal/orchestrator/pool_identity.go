@@ -69,7 +69,8 @@ func (v *View) unopenable(volume *model.Volume) (reason, message string) {
 		r := reports[number]
 		if by, present := v.connected(number); present && by == r.Gateway && r.State == store.VolumeFailed && r.Epoch == is.Epoch &&
 			r.Reason != "" {
-			return reasonFailed, fmt.Sprintf("gateway %d could not open it: %s", number, r.Reason)
+			reason, message = reasonFailed, fmt.Sprintf("gateway %d could not open it: %s", number, r.Reason)
+			return reason, message
 		}
 	}
 	if image := store.VolumeLocation(volume); slices.Contains(pool.Status.MissingImages, image) {
