@@ -26,6 +26,9 @@ func NewEvents(s *store.Store) *Events { return &Events{store: s} }
 
 // ListEvents implements EventService. A page's token is the number of events, from the oldest, that came before.
 func (x *Events) ListEvents(ctx context.Context, r *pb.ListEventsRequest) (*pb.ListEventsResponse, error) {
+	if err := withoutLabels("events", r.GetOptions().GetLabelSelector()); err != nil {
+		return nil, err
+	}
 	skip := 0
 	if token := r.GetOptions().GetPageToken(); token != "" {
 		var err error
@@ -61,6 +64,9 @@ func (x *Events) ListEvents(ctx context.Context, r *pb.ListEventsRequest) (*pb.L
 
 // WatchEvents implements EventService.
 func (x *Events) WatchEvents(r *pb.WatchEventsRequest, stream pb.EventService_WatchEventsServer) error {
+	if err := withoutLabels("events", r.GetOptions().GetLabelSelector()); err != nil {
+		return err
+	}
 	return statusOf(x.store.WatchEvents(stream.Context(), r.GetOptions().GetResourceVersion(),
 		func(change store.RecordChange[*model.Event]) error {
 			if change.Type != store.Put || !concerns(change.Record, r.GetKind(), r.GetName()) {

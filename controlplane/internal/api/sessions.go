@@ -37,6 +37,9 @@ func (x *Sessions) GetSession(ctx context.Context, r *pb.GetSessionRequest) (*pb
 
 // ListSessions implements SessionService. A page's token is the name that it begins after.
 func (x *Sessions) ListSessions(ctx context.Context, r *pb.ListSessionsRequest) (*pb.ListSessionsResponse, error) {
+	if err := withoutLabels("sessions", r.GetOptions().GetLabelSelector()); err != nil {
+		return nil, err
+	}
 	all, version, err := x.store.Sessions(ctx)
 	if err != nil {
 		return nil, statusOf(err)
@@ -62,6 +65,9 @@ func (x *Sessions) ListSessions(ctx context.Context, r *pb.ListSessionsRequest) 
 
 // WatchSessions implements SessionService.
 func (x *Sessions) WatchSessions(r *pb.WatchSessionsRequest, stream pb.SessionService_WatchSessionsServer) error {
+	if err := withoutLabels("sessions", r.GetOptions().GetLabelSelector()); err != nil {
+		return err
+	}
 	types := map[store.ChangeType]pb.ChangeType{
 		store.Reset: pb.ChangeType_CHANGE_TYPE_RESET, store.Put: pb.ChangeType_CHANGE_TYPE_PUT,
 		store.Deleted: pb.ChangeType_CHANGE_TYPE_DELETED, store.Bookmark: pb.ChangeType_CHANGE_TYPE_BOOKMARK,
