@@ -109,6 +109,7 @@ Result<std::unique_ptr<Backend>> Block::open(const Spec& spec, uint64_t reserved
   Setup setup;
   setup.fd = std::move(*fd);
   setup.info = describe(spec, *queue, reserved);
+  setup.is_device = true;
   setup.base = reserved;
   const AtomicWrites atomic = atomic_writes_of(setup.fd.get(), spec.block_size);
   setup.info.atomic_write_bytes = atomic.bytes;
@@ -153,11 +154,11 @@ Result<void> Block::resize(uint64_t new_size) {
   if (new_size != 0 && new_size < size_bytes()) {
     return fail(path(), "a LUN only grows, and this one has " + format_size(size_bytes()), "");
   }
-  if (usable < size_bytes()) {
+  if (is_cut_short()) {
     return fail(
         path(),
         "the device shrank from " + format_size(size_bytes()) + " to " + format_size(usable),
-        "grow it again");
+        "restore its size and data, then restart the gateway");
   }
   set_size(new_size != 0 ? new_size : usable);
   return {};
@@ -176,9 +177,12 @@ Result<void> Block::check() {
   }
   Result<uint64_t> device = usable_size();
   if (!device) return Error{device.error()};
-  if (*device < size_bytes()) {
-    return fail(path(), "the device shrank to " + format_size(*device), "grow it again");
+  if (is_cut_short()) {
+    return fail(path(),
+                "the device shrank below its " + format_size(size_bytes()) + " while in use",
+                "restore its size and data, then restart the gateway");
   }
+  if (*device < size_bytes()) return fail(path(), "the device has no medium", "reconnect it");
   return {};
 }
 

@@ -85,7 +85,7 @@ TEST_F(BlockTest, WhatIsReservedAtItsStartIsOutOfReach) {
   EXPECT_EQ(all[kSize - 1], 9);
 }
 
-TEST_F(BlockTest, AShrunkDeviceFailsItsCheckUntilItGrowsAgain) {
+TEST_F(BlockTest, AShrunkDeviceFailsForGoodEvenIfItGrowsAgain) {
   auto backend = open_loop("");
   ASSERT_NE(backend, nullptr);
   ASSERT_TRUE(loop_.set_size(kSize / 2));
@@ -94,9 +94,24 @@ TEST_F(BlockTest, AShrunkDeviceFailsItsCheckUntilItGrowsAgain) {
   Driver driver(*backend);
   Bytes data(4096);
   EXPECT_LT(driver.submit(Op::kRead, kSize - 4096, 4096, {{data.data(), 4096}}), 0);
-  EXPECT_LT(driver.write(kSize - 4096, data), 0);
+  EXPECT_EQ(driver.write(kSize - 4096, data), -EIO) << "not a lack of space";
   ASSERT_TRUE(loop_.set_size(kSize));
-  EXPECT_TRUE(backend->check().ok());
+  EXPECT_FALSE(backend->check().ok()) << "what returned may be other data";
+  EXPECT_EQ(driver.write(0, data), -EIO);
+  backend.reset();
+  EXPECT_TRUE(open_loop("")->check().ok());
+}
+
+TEST_F(BlockTest, AReadThatFindsTheDeviceShrunkLatchesTheCondition) {
+  auto backend = open_loop("");
+  ASSERT_NE(backend, nullptr);
+  ASSERT_TRUE(loop_.set_size(kSize / 2));
+  Driver driver(*backend);
+  Bytes data(4096);
+  EXPECT_EQ(driver.submit(Op::kRead, kSize - 4096, 4096, {{data.data(), 4096}}), -EIO);
+  ASSERT_TRUE(loop_.set_size(kSize));
+  EXPECT_EQ(driver.submit(Op::kRead, kSize - 4096, 4096, {{data.data(), 4096}}), -EIO);
+  EXPECT_THAT(backend->check().error(), HasSubstr("shrank"));
 }
 
 TEST_F(BlockTest, DiscardReachesTheDevice) {

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -65,7 +64,9 @@ Descriptor::Descriptor(const Spec& spec, Setup setup)
       inline_io_(setup.inline_io),
       discard_(setup.discard),
       ephemeral_(setup.ephemeral),
+      is_device_(setup.is_device),
       window_(std::move(setup.window)),
+      sentinel_(std::move(setup.sentinel)),
       size_(setup.size),
       write_cache_(spec.write_cache) {}
 
@@ -79,7 +80,7 @@ Descriptor::~Descriptor() {
 // The mapping keeps the open file and with it its lock, so that is given up by name. The number of
 // the descriptor stays ours, for a check() on another thread must not hit on somebody else's file.
 void Descriptor::close(std::function<void()> closed) {
-  if (!closed_.exchange(true, std::memory_order_relaxed)) {
+  if (!closed_.exchange(true)) {
     flock(fd_.get(), LOCK_UN);
     const FileDescriptor nothing(::open("/dev/null", O_PATH | O_CLOEXEC));
     // Without a descriptor to spare the file stays open until the destructor, unlocked.
@@ -94,32 +95,37 @@ bool Descriptor::submit(Io& io, Aio& aio) {
   io.priv.seen = losses_.load(std::memory_order_acquire);
   if (io.op == Op::kFlush || io.op == Op::kVouch) {
     io.result = 0;
-    if (io.op == Op::kVouch || ephemeral_ || info_.read_only) return true;
-    return sync(io, 0);
+    if (io.op == Op::kVouch) return true;
+    if (!ephemeral_ && !info_.read_only) return sync(io, 0);
+    judge(io);
+    return true;
   }
   if (io.length == 0 || !within(io.offset, io.length, size_bytes())) {
     io.result = -EINVAL;
     return true;
   }
-  if (window_ && window_->retired()) {
-    // Writing beyond its end would give the file its length back, with zeros for the lost data.
+  if (io.op != Op::kRead) {
+    io.result = refuse_write(io);
+    if (io.result != 0) return true;
+  } else if (cut_short_.load(std::memory_order_relaxed)) {
     io.result = -EIO;
     return true;
   }
-  if (io.op == Op::kRead) return transfer(io);
-  if (info_.read_only) {
-    io.result = -EROFS;
-    return true;
-  }
-  if (is_atomic(io)) {
-    io.result = refuse_atomic(io, info_.atomic_write_bytes);
-    if (io.result != 0) return true;
-  }
-  return io.op == Op::kWrite ? transfer(io) : range(io);
+  const bool complete = io.op == Op::kRead || io.op == Op::kWrite ? transfer(io) : range(io);
+  if (complete) judge(io);
+  return complete;
+}
+
+// 0, or the errno of a write or range operation that mustn't begin.
+int64_t Descriptor::refuse_write(const Io& io) {
+  if (info_.read_only) return -EROFS;
+  if (may_extend(io)) return -EIO;
+  return is_atomic(io) ? refuse_atomic(io, info_.atomic_write_bytes) : 0;
 }
 
 const uint8_t* Descriptor::borrow(uint64_t offset, uint64_t length) const {
   if (!window_ || !within(offset, length, size_bytes())) return nullptr;
+  if (sentinel_ && !sentinel_->intact()) return nullptr;  // the kRead that follows fails
   return window_->borrow(offset, length);
 }
 
@@ -197,14 +203,8 @@ bool Descriptor::try_mapped(Io& io) {
   // again: of that the descriptor will tell.
   window_->forget(io.offset, io.length);
   if (!is_cut_short()) return false;
-  window_->retire();
   io.result = -EIO;
   return true;
-}
-
-bool Descriptor::is_cut_short() const {
-  struct stat status;
-  return fstat(fd(), &status) != 0 || static_cast<uint64_t>(status.st_size) < size_bytes();
 }
 
 bool Descriptor::try_inline(Io& io) {
@@ -294,6 +294,7 @@ void Descriptor::on_transferred(AioOp& op, int32_t result) {
     self.sync(io, io.result);
     return;
   }
+  self.judge(io);
   io.done(io);
 }
 
@@ -347,6 +348,7 @@ void Descriptor::on_synced(AioOp& op, int32_t result) {
   auto& self = static_cast<Descriptor&>(*io.priv.backend);
   const int64_t outcome = self.outcome(io, result);
   if (outcome < 0) io.result = contract_errno(outcome);
+  self.judge(io);
   io.done(io);
 }
 

@@ -13,6 +13,7 @@
 #include "backend/bounce.h"
 #include "backend/discarder.h"
 #include "backend/mapped_window.h"
+#include "backend/truncation_sentinel.h"
 
 namespace sluice::backend {
 
@@ -70,6 +71,9 @@ class Descriptor : public Backend {
     // Nothing survives power loss whatever is flushed (tmpfs): syncing is time wasted.
     bool ephemeral = false;
     std::unique_ptr<MappedWindow> window;  // tmpfs only, and may be missing there
+    bool is_device = false;                // a block device
+    // Of a file. nullptr where it can't be mapped: then every request asks for the file's size.
+    std::unique_ptr<TruncationSentinel> sentinel;
   };
   Descriptor(const Spec& spec, Setup setup);
 
@@ -77,7 +81,10 @@ class Descriptor : public Backend {
   const std::string& path() const { return path_; }
   uint32_t block_size() const { return block_size_; }
   uint64_t base() const { return base_; }
-  MappedWindow* window() const { return window_.get(); }
+  TruncationSentinel* sentinel() const { return sentinel_.get(); }
+  // Whether the medium is, or once was, shorter than its LUN; asks the kernel for its size. From
+  // then on every request but kVouch fails with -EIO, until the data is opened anew.
+  bool is_cut_short();
   void set_size(uint64_t bytes) { size_.store(bytes, std::memory_order_release); }
   void refuse(RangeMethod method) {
     refused_.fetch_or(static_cast<uint8_t>(1u << static_cast<unsigned>(method)),
@@ -85,12 +92,12 @@ class Descriptor : public Backend {
   }
 
  private:
+  int64_t refuse_write(const Io& io);
   bool transfer(Io& io);
   bool misaligned(const Io& io) const;
   bool bounce(Io& io);
   void unbounce(Io& io, int64_t transferred);
   bool try_mapped(Io& io);
-  bool is_cut_short() const;
   bool try_inline(Io& io);
   bool try_nowait(Io& io);
   void note_written(const Io& io);
@@ -107,6 +114,15 @@ class Descriptor : public Backend {
     return (refused_.load(std::memory_order_relaxed) >> static_cast<unsigned>(method) & 1) != 0;
   }
 
+  uint64_t medium_bytes() const;
+  void latch_cut_short(uint64_t bytes);
+  // As is_cut_short(), without a system call where there is a sentinel.
+  bool has_lost_its_end();
+  // Whether writing could give a truncated file its length again, with zeros for the lost data.
+  bool may_extend(const Io& io);
+  // Of a complete request: -EIO if the medium was cut short before or meanwhile.
+  void judge(Io& io);
+
   bool must_be_durable(const Io& io) const;
   bool is_loss(const Io& io, int64_t result) const;
   int64_t outcome(const Io& io, int64_t result);
@@ -122,10 +138,14 @@ class Descriptor : public Backend {
   const Inline inline_io_;
   const RangeMethod discard_;
   const bool ephemeral_;
+  const bool is_device_;
   const std::unique_ptr<MappedWindow> window_;
+  const std::unique_ptr<TruncationSentinel> sentinel_;
   std::atomic<uint64_t> size_;
   std::atomic<bool> write_cache_;
   std::atomic<bool> closed_ = false;
+  // The data behind the new end is lost even if the length is restored later.
+  std::atomic<bool> cut_short_ = false;
   // Learnt from refusals, read on every Io, written a handful of times in a lifetime.
   std::atomic<uint8_t> refused_ = 0;  // bit per RangeMethod
   std::atomic<bool> dsync_refused_ = false;

@@ -124,7 +124,9 @@ bool Descriptor::range_advance(Io& io, int64_t result) {
 void Descriptor::on_range_step(AioOp& op, int32_t result) {
   Io& io = *static_cast<Io*>(op.context);
   auto& self = static_cast<Descriptor&>(*io.priv.backend);
-  if (self.range_advance(io, result)) io.done(io);
+  if (!self.range_advance(io, result)) return;
+  self.judge(io);
+  io.done(io);
 }
 
 }  // namespace sluice::backend

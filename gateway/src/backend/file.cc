@@ -209,6 +209,10 @@ Result<std::unique_ptr<Backend>> File::open(const Spec& spec) {
     setup.info.discard_zeroes = true;
     setup.info.thin = true;
   }
+  // Mapping a hole of a tmpfs file allocates it, which a read-only file can't undo.
+  if (!spec.read_only || !setup.ephemeral) {
+    setup.sentinel = TruncationSentinel::place(fd->get(), *size);
+  }
   if (Result<BlockQueue> queue = read_block_queue(status.st_dev)) {
     setup.info.rotational = queue->rotational;
   }
@@ -255,6 +259,8 @@ Result<void> File::resize(uint64_t new_size) {
                 "round it up to " + std::to_string(block_size()));
   }
   if (info().read_only) return fail(path(), "is read-only", "open it writable to grow it");
+  // Growing would hide what was truncated.
+  if (is_cut_short()) return cut_short_error();
   struct stat status;
   if (fstat(fd(), &status) != 0) return fail(path(), why(errno), "check the filesystem");
   // Never ftruncate downwards: someone may have grown the file already.
@@ -262,6 +268,9 @@ Result<void> File::resize(uint64_t new_size) {
       (ftruncate(fd(), static_cast<off_t>(new_size)) != 0 || fsync(fd()) != 0)) {
     return fail(path(), "can't grow to " + format_size(new_size) + ": " + why(errno),
                 errno == EFBIG ? "the filesystem's limit is lower: choose a smaller size" : "");
+  }
+  if (sentinel() && !sentinel()->move(fd(), new_size)) {
+    return fail(path(), "can't map its last page: " + why(errno), "");
   }
   set_size(new_size);
   return {};
@@ -275,16 +284,12 @@ Result<void> File::check() {
                 "its data goes when the gateway stops: copy it from /proc/" +
                     std::to_string(getpid()) + "/fd/" + std::to_string(fd()) + " first");
   }
-  if (static_cast<uint64_t>(status.st_size) < size_bytes()) {
-    shrank_.store(true, std::memory_order_relaxed);
-    if (window()) window()->retire();
-  }
-  if (window() && window()->retired()) shrank_.store(true, std::memory_order_relaxed);
-  if (shrank_.load(std::memory_order_relaxed)) {
-    return fail(path(), "was cut short of its " + format_size(size_bytes()) + " while in use",
-                "restore it, then restart the gateway");
-  }
-  return {};
+  return is_cut_short() ? cut_short_error() : Result<void>();
+}
+
+Error File::cut_short_error() const {
+  return fail(path(), "was cut short of its " + format_size(size_bytes()) + " while in use",
+              "restore it, then restart the gateway");
 }
 
 }  // namespace sluice::backend

@@ -1,8 +1,6 @@
 // A LUN in a regular file, through the page cache (io=buffered) or past it (io=direct).
 #pragma once
 
-#include <atomic>
-
 #include "backend/descriptor.h"
 
 namespace sluice::backend {
@@ -20,9 +18,7 @@ class File final : public Descriptor {
 
  private:
   File(const Spec& spec, Setup setup) : Descriptor(spec, std::move(setup)) {}
-
-  // Data is lost even if the file has its length back later, so this stays until a new open.
-  std::atomic<bool> shrank_ = false;
+  Error cut_short_error() const;
 };
 
 }  // namespace sluice::backend

@@ -1,6 +1,7 @@
 // Who hears of what the medium lost: the kernel tells one, and it may be another's
 // (decisions/2026-11-23-errors-of-others.md).
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cerrno>
 
@@ -64,6 +65,7 @@ class Roomy final : public Descriptor {
     Setup setup;
     setup.fd = FileDescriptor(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
     setup.size = 1 << 20;
+    EXPECT_EQ(ftruncate(setup.fd.get(), 1 << 20), 0);
     setup.inline_io = Inline::kNowait;
     Spec spec;
     spec.path = path;

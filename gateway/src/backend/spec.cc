@@ -120,9 +120,10 @@ Result<uint64_t> parse_size(std::string_view text) {
     unit += static_cast<char>(std::tolower(static_cast<unsigned char>(*p)));
   }
   if (unit.empty() || unit == "b") return number;
-  size_t power = std::string_view("kmgt").find(unit[0]);
+  size_t power = std::string_view("kmgtpe").find(unit[0]);
   if (power == std::string_view::npos || (unit.size() > 1 && unit.substr(1) != "ib")) {
-    return Error{quoted + " has an unknown unit; use B, KiB, MiB, GiB or TiB (powers of 1024)"};
+    return Error{quoted +
+                 " has an unknown unit; use B, KiB, MiB, GiB, TiB, PiB or EiB (powers of 1024)"};
   }
   unsigned shift = 10 * (static_cast<unsigned>(power) + 1);
   if (number > UINT64_MAX >> shift) return Error{quoted + " is larger than 16EiB"};
@@ -200,7 +201,11 @@ Result<void> validate(const Spec& spec) {
     return Error{"size " + format_size(spec.size) + " is not a multiple of the block size " +
                  std::to_string(spec.block_size)};
   }
-  if (spec.size > uint64_t{INT64_MAX}) return Error{"size is beyond 8EiB, the kernel's limit"};
+  constexpr uint64_t kLargest = uint64_t{1} << 63;  // 8EiB
+  if (spec.size > kLargest) return Error{"size is beyond 8EiB, the limit"};
+  if (spec.size == kLargest && spec.kind != "null") {
+    return Error{"size is 8EiB, which only null can have: the kernel's limit is a byte less"};
+  }
   if (!spec.fault.empty()) {
     Result<FaultPlan> plan = parse_faults(spec.fault);
     if (!plan) return Error{plan.error()};

@@ -15,12 +15,14 @@ TEST(Size, ReadsBinaryUnitsInAnySpelling) {
   EXPECT_EQ(parse_size("64k").value(), 65536u);
   EXPECT_EQ(parse_size("3M").value(), uint64_t{3} << 20);
   EXPECT_EQ(parse_size("1GiB").value(), uint64_t{1} << 30);
+  EXPECT_EQ(parse_size("3PiB").value(), uint64_t{3} << 50);
+  EXPECT_EQ(parse_size("8EiB").value(), uint64_t{8} << 60);
   EXPECT_EQ(parse_size("16TiB").value(), uint64_t{16} << 40);
   EXPECT_EQ(parse_size("18446744073709551615").value(), UINT64_MAX);
 }
 
 TEST(Size, RefusesWhatIsNoSize) {
-  for (const char* bad : {"", "GiB", "-1", "1.5GiB", "1GB", "1 GiB", "1PiB", "1iB", "0x10",
+  for (const char* bad : {"", "GiB", "-1", "1.5GiB", "1GB", "1 GiB", "16EiB", "1iB", "0x10",
                           "18446744073709551616", "16777216TiB", "1KiBB"}) {
     EXPECT_FALSE(parse_size(bad).ok()) << bad;
   }
@@ -131,6 +133,17 @@ TEST(SpecText, RefusesWhatOpenWouldRefuse) {
   EXPECT_THAT(parse_spec("sg:/dev/sg0,io=direct").error(), HasSubstr("unknown key 'io'"));
   EXPECT_THAT(parse_spec("").error(), HasSubstr("valid kinds"));
   EXPECT_FALSE(parse_spec("null:16777215TiB").ok());
+  EXPECT_THAT(parse_spec("memory:8EiB").error(), HasSubstr("only null"));
+  EXPECT_THAT(parse_spec("file:/x,size=9EiB").error(), HasSubstr("8EiB"));
+}
+
+TEST(SpecText, TheLargestSizeIsThatOfTheKeyTable) {
+  auto spec = parse_spec("null:8EiB");
+  ASSERT_TRUE(spec.ok()) << spec.error();
+  EXPECT_EQ(spec->size, uint64_t{1} << 63);
+  auto opened = open(*spec);
+  ASSERT_TRUE(opened.ok()) << opened.error();
+  EXPECT_EQ((*opened)->size_bytes(), uint64_t{1} << 63);
 }
 
 TEST(Open, ValidatesASpecThatNobodyParsed) {

@@ -73,8 +73,8 @@ const Fault kValues[] = {
     {"SizeTooSmall", "reactor-memory: 1MiB\n",
      "g.yaml:1: reactor-memory: got 1MiB, allowed 72MiB to 64GiB"},
     {"SizeDecimal", "reactor-memory: 1GB\n",
-     "g.yaml:1: reactor-memory: '1GB' has an unknown unit; use B, KiB, MiB, GiB or TiB (powers of "
-     "1024); allowed 72MiB to 64GiB"},
+     "g.yaml:1: reactor-memory: '1GB' has an unknown unit; use B, KiB, MiB, GiB, TiB, PiB or EiB "
+     "(powers of 1024); allowed 72MiB to 64GiB"},
     {"DurationWithoutUnit", "connections: {login-timeout: 15}\n",
      "g.yaml:1: connections.login-timeout: '15' is not a duration; write a whole number and us, "
      "ms, s or m, as in 1500ms; allowed 1s to 1m"},
