@@ -16,6 +16,8 @@ import (
 // Settings hold for the whole cluster.
 type Settings struct {
 	ClusterID string
+	// SystemID is what gateways keep, and refuse another control plane by.
+	SystemID string
 	// Keys of the forwarding port, newest first.
 	Keys []model.ForwardingKey
 	OUI  uint32
@@ -103,7 +105,7 @@ func (m *maker) put(kind pb.ObjectKind, id string, object *pb.DesiredObject) {
 }
 
 func (m *maker) settings(s Settings) {
-	message := &pb.DesiredSettings{ClusterId: s.ClusterID, Oui: s.OUI, Gateway: m.gateway.Meta.Name,
+	message := &pb.DesiredSettings{ClusterId: s.ClusterID, SystemId: s.SystemID, Oui: s.OUI, Gateway: m.gateway.Meta.Name,
 		Number: m.self.Number, ForwardingListen: model.CanonicalAddress(m.gateway.Spec.ForwardingAddress)}
 	for _, key := range s.Keys {
 		message.ForwardingKeys = append(message.ForwardingKeys,
