@@ -1,12 +1,14 @@
 #include "cluster.h"
 
-#include <filesystem>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "config/flags.h"
 #include "control/volume/owned_units.h"
 #include "control_rbd/rbd_pool.h"
+#include "exit_codes.h"
 #include "lun/unit.h"
+#include "port_check.h"
 
 namespace sluice {
 namespace {
@@ -136,21 +138,19 @@ control::Surroundings surroundings(lun::Exports& exports, net::Engine& engine,
   };
 }
 
+// It is fenced (DESIGN R4): it answers nothing more, and its ports close with it. An orderly stop
+// would answer commands that the other process may have executed by now.
+void end_replaced(const std::string& why) {
+  log::error("another process has replaced this one as the gateway: this process ends",
+             {{"reason", why}, {"exit_code", kReplaced}});
+  log::stop();
+  ::_exit(kReplaced);
+}
+
 }  // namespace
 
 Result<std::unique_ptr<control::Client>> join_cluster(const config::Config& config,
                                                       lun::Exports& exports, net::Engine& engine) {
-  const std::filesystem::path state = config.state_directory;
-  std::error_code failed;
-  std::filesystem::create_directories(state, failed);
-  if (!failed) {
-    std::filesystem::permissions(state, std::filesystem::perms::owner_all, failed);
-  }
-  if (failed) {
-    // It would serve, but not after a restart while the control plane is away (DESIGN R3).
-    return Error{"the state directory " + config.state_directory +
-                 " can't be used: " + failed.message() + "; give --state-dir"};
-  }
   const std::string incarnation = control::fresh_incarnation();
   control::ClientSetup setup{
       .stream = stream_options(config.control_plane),
@@ -170,7 +170,12 @@ Result<std::unique_ptr<control::Client>> join_cluster(const config::Config& conf
       .sessions = [&engine] { return engine.sessions(); },
       .evict = [&engine](const std::vector<uint16_t>& tsihs) { engine.evict(tsihs); },
       .peers = [&engine] { return peers_found(engine); },
-      .busy_nanos = [&engine] { return engine.counters().total().busy_nanos; }};
+      .busy_nanos = [&engine] { return engine.counters().total().busy_nanos; },
+      .ports_in_use =
+          [&engine](const std::vector<std::string>& addresses) {
+            return ports_in_use(addresses, engine.addresses());
+          },
+      .replaced = end_replaced};
   log::info("gateway of a cluster",
             {{"gateway", setup.gateway}, {"node", setup.node}, {"incarnation", setup.incarnation}});
   auto client = control::Client::start(std::move(setup));

@@ -10,6 +10,7 @@
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
+#include <mutex>
 #include <vector>
 
 #include "admin/client.h"
@@ -25,6 +26,7 @@
 #include "config/complete.h"
 #include "config/flags.h"
 #include "config/summary.h"
+#include "exit_codes.h"
 #include "lun/exports.h"
 #include "lun/reservations/reservation_store.h"
 #include "lun/unit.h"
@@ -32,16 +34,13 @@
 #include "net/engine.h"
 #include "passthrough/install.h"
 #include "rbd/rbd_backend.h"
+#include "state_lock.h"
 
 namespace sluice {
 namespace {
 
 using config::Config;
 using config::Flags;
-
-constexpr int kFine = 0;
-constexpr int kFailed = 1;
-constexpr int kBadConfiguration = 2;
 
 int complain(const std::string& message, int code) {
   std::fprintf(stderr, "sluice-gateway: %s\n", message.c_str());
@@ -67,6 +66,15 @@ int ask_gateway(const Flags& flags) {
       sessions ? admin::sessions_table(json.value()) : admin::luns_table(json.value());
   if (!table) return complain(table.error(), kFailed);
   return std::printf("%s", table.value().c_str()) < 0 ? kFailed : kFine;
+}
+
+int accept_system(const Flags& flags) {
+  const std::string path = flags.admin_socket.value_or(config::default_admin_socket());
+  const Result<std::string> done = admin::ask(path, "accept-system", flags.system_id);
+  if (!done) return complain(done.error(), kFailed);
+  return std::printf("this gateway belongs to system %s from now on\n", flags.system_id.c_str()) < 0
+             ? kFailed
+             : kFine;
 }
 
 // DESIGN R14: a process that writes a core file dies late, and the file would hold secrets.
@@ -128,7 +136,7 @@ class Gateway {
       serve(signals);
     } else {
       log_lines(log::Level::kError, "start failed", up.error());
-      code = kFailed;
+      code = state_lock_.in_use ? kStateInUse : kFailed;
     }
     if (!stop()) {
       // Something still uses what would be destroyed now.
@@ -148,8 +156,8 @@ class Gateway {
     using Steps = std::vector<Result<void> (Gateway::*)()>;
     const Steps alone{&Gateway::open_store, &Gateway::start_engine,  &Gateway::show_exports,
                       &Gateway::listen,     &Gateway::start_metrics, &Gateway::start_admin};
-    const Steps together{&Gateway::start_engine, &Gateway::start_metrics, &Gateway::start_admin,
-                         &Gateway::join};
+    const Steps together{&Gateway::lock_state, &Gateway::start_engine, &Gateway::start_metrics,
+                         &Gateway::start_admin, &Gateway::join};
     for (auto step : clustered() ? together : alone) {
       Result<void> done = (this->*step)();
       if (!done) return done;
@@ -174,6 +182,9 @@ class Gateway {
     }
     return {};
   }
+
+  // Before all else: a second process of this gateway touches nothing.
+  Result<void> lock_state() { return lock_state_directory(config_.state_directory, &state_lock_); }
 
   Result<void> start_engine() {
     auto engine = net::Engine::start(engine_options(config_), exports_);
@@ -222,8 +233,18 @@ class Gateway {
   Result<void> join() {
     auto client = join_cluster(config_, exports_, *engine_);
     if (!client) return Error{client.error()};
+    const std::lock_guard lock(client_mutex_);
     client_ = std::move(client).value();
     return {};
+  }
+
+  // The admin socket's thread.
+  Result<std::string> accept_system(const std::string& system) {
+    const std::lock_guard lock(client_mutex_);
+    if (client_ == nullptr) return Error{"this gateway is in no cluster, or still starting"};
+    const Result<void> accepted = client_->accept_system(system);
+    if (!accepted) return Error{accepted.error()};
+    return std::string("null");
   }
 
   Result<void> start_metrics() {
@@ -243,7 +264,8 @@ class Gateway {
     auto server = admin::Server::start(
         config_.admin_socket,
         {{"sessions", [this] { return admin::sessions_json(engine_->sessions()); }},
-         {"luns", [this] { return admin::luns_json(admin::lun_views(exports_)); }}});
+         {"luns", [this] { return admin::luns_json(admin::lun_views(exports_)); }}},
+        {{"accept-system", [this](const std::string& id) { return accept_system(id); }}});
     if (server) {
       admin_ = std::move(server).value();
     } else if (config_.admin_socket_given) {
@@ -323,10 +345,12 @@ class Gateway {
 
   const Flags flags_;
   Config config_;
+  StateLock state_lock_;
   std::shared_ptr<lun::ReservationStore> store_;
   lun::Exports exports_;
   std::vector<std::weak_ptr<lun::Unit>> leaving_;
   std::unique_ptr<net::Engine> engine_;
+  std::mutex client_mutex_;  // of making client_, for the admin socket's thread
   std::unique_ptr<control::Client> client_;
   std::unique_ptr<admin::HealthWatch> health_;
   std::unique_ptr<metrics::Endpoint> metrics_;
@@ -345,6 +369,7 @@ int run(int argc, const char* const* argv) {
   if (flags.command == Flags::Command::kSessions || flags.command == Flags::Command::kLuns) {
     return ask_gateway(flags);
   }
+  if (flags.command == Flags::Command::kAcceptSystem) return accept_system(flags);
   Result<Config> config = config::load(flags);
   if (!config) return complain(config.error(), kBadConfiguration);
   if (flags.command == Flags::Command::kCheck) {

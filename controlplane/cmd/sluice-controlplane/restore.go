@@ -4,9 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -31,7 +35,8 @@ func restoreCommand() *cobra.Command {
 			"own, and none of them shows a LUN as another volume than hosts may still know it for. Numbers of gateways, portal groups and " +
 			"ports go on 4096 above those of the backup, and of every earlier restore that is noted in restored-numbers.json in the " +
 			"directory, or beside the backup, as its name with .restored: keep these. The system id of the backup stays; where the backup is older " +
-			"than system ids, the restored store gets the one that " + systemFile + " in the directory names, so that gateways accept it.\n\n" +
+			"than system ids, the restored store gets the one that " + systemFile + " in the directory names, so that gateways accept it. Operations that were pending in the backup " +
+			"(rollback, deletion, copy, move, resize) are listed and held until `sluicectl restore confirm`.\n\n" +
 			"An external etcd is restored by its own tools, with all replicas stopped: `etcdutl snapshot restore --mark-compacted " +
 			"--bump-revision=N`, where N is more than all changes since the backup, say the milliseconds since 1970 (`date +%s000`), and the " +
 			"same for all members: with different ones they would never agree. Then this command, with --etcd-endpoints and without --from, " +
@@ -42,20 +47,23 @@ func restoreCommand() *cobra.Command {
 				return errors.New("give either --from, for an embedded etcd, or --etcd-endpoints of an etcd that was restored")
 			}
 			note, into := noteBeside(s.dataDir, from), s.dataDir
-			restore := func(ctx context.Context) (int, string, error) { return restoreEmbedded(ctx, from, s.dataDir, note) }
+			restore := func(ctx context.Context) (restored, error) { return restoreEmbedded(ctx, from, s.dataDir, note) }
 			if from == "" {
-				restore, into = func(ctx context.Context) (int, string, error) { return s.restoredOutside(ctx, note) }, "the external etcd"
+				restore, into = func(ctx context.Context) (restored, error) { return s.restoredOutside(ctx, note) }, "the external etcd"
 			}
-			volumes, missing, err := restore(command.Context())
+			done, err := restore(command.Context())
 			if err != nil {
 				return err
 			}
-			if missing != "" {
-				_, _ = fmt.Fprintf(command.ErrOrStderr(), "%s could not be written: copy %s there, or keep it with the backup\n", missing, note.paths[0])
+			if done.missing != "" {
+				_, _ = fmt.Fprintf(command.ErrOrStderr(), "%s could not be written: copy %s there, or keep it with the backup\n", done.missing, note.paths[0])
 			}
 			_, err = fmt.Fprintf(command.OutOrStdout(), "restored into %s: epochs and orders of %d volumes go on above all lost ones\n",
-				into, volumes)
-			return err
+				into, done.volumes)
+			if err != nil {
+				return err
+			}
+			return done.printHeld(command.OutOrStdout())
 		},
 	}
 	command.Flags().StringVar(&from, "from", "", "the backup")
@@ -64,36 +72,65 @@ func restoreCommand() *cobra.Command {
 	return command
 }
 
+// restored is what came of a restore.
+type restored struct {
+	volumes int
+	// missing is where the note could not be written, empty: it is everywhere.
+	missing string
+	// held are the operations that were pending in the backup, by system.
+	held map[string][]store.HeldObject
+}
+
+// printHeld lists what waits for a confirmation.
+func (r restored) printHeld(to io.Writer) error {
+	for _, system := range slices.Sorted(maps.Keys(r.held)) {
+		for _, object := range r.held[system] {
+			_, err := fmt.Fprintf(to, "held: %s %s (--cluster %s): %s\n", strings.ToLower(string(object.Kind)), object.Name, system,
+				strings.Join(object.Operations, ", "))
+			if err != nil {
+				return err
+			}
+		}
+		if len(r.held[system]) > 0 {
+			_, err := fmt.Fprintln(to, "these were pending in the backup and are not carried out before `sluicectl restore confirm`")
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // restoreEmbedded puts the data in its place once it is whole, and noted: what is not could give an epoch or a number twice.
-func restoreEmbedded(ctx context.Context, from, directory string, note numbersNote) (volumes int, missing string, err error) {
+func restoreEmbedded(ctx context.Context, from, directory string, note numbersNote) (done restored, err error) {
 	place, aside := filepath.Join(directory, etcd.Directory), filepath.Join(directory, staging)
 	if _, err := os.Stat(place); err == nil {
-		return 0, "", fmt.Errorf("%s holds data already: move %s away first, and leave what is beside it", directory, place)
+		return done, fmt.Errorf("%s holds data already: move %s away first, and leave what is beside it", directory, place)
 	}
 	earlier, err := note.read()
 	if err != nil {
-		return 0, "", err
+		return done, err
 	}
 	if err := os.RemoveAll(aside); err != nil { // of a restore that was interrupted
-		return 0, "", err
+		return done, err
 	}
 	defer func() { _ = os.RemoveAll(aside) }()
 	if err := etcd.Restore(from, aside, time.Now()); err != nil {
-		return 0, "", err
+		return done, err
 	}
 	embedded, err := etcd.StartEmbedded(ctx, aside, etcd.FatalLog(directory, slog.New(slog.NewTextHandler(os.Stderr, nil))))
 	if err != nil {
-		return 0, "", err
+		return done, err
 	}
-	volumes, missing, err = noteRestored(ctx, embedded.Client, earlier, note)
+	done, err = noteRestored(ctx, embedded.Client, earlier, note)
 	if err == nil {
 		err = keepSystem(ctx, embedded.Client, directory)
 	}
 	embedded.Close()
 	if err != nil {
-		return 0, "", err
+		return done, err
 	}
-	return volumes, missing, os.Rename(filepath.Join(aside, etcd.Directory), place)
+	return done, os.Rename(filepath.Join(aside, etcd.Directory), place)
 }
 
 // keepSystem has a restored store be the system that the data directory belongs to, where that is noted.
@@ -108,28 +145,32 @@ func keepSystem(ctx context.Context, client *clientv3.Client, directory string) 
 	return nil
 }
 
-func noteRestored(ctx context.Context, client *clientv3.Client, earlier store.Numbers, note numbersNote) (int, string, error) {
+func noteRestored(ctx context.Context, client *clientv3.Client, earlier store.Numbers, note numbersNote) (restored, error) {
 	volumes, given, err := store.Restored(ctx, client, time.Now(), earlier)
 	if err != nil {
-		return 0, "", err
+		return restored{}, err
 	}
 	earlier.Above(given)
-	missing, err := note.write(earlier)
-	return volumes, missing, err
+	done := restored{volumes: volumes}
+	if done.missing, err = note.write(earlier); err != nil {
+		return done, err
+	}
+	done.held, err = store.HeldIn(ctx, client)
+	return done, err
 }
 
-func (s *settings) restoredOutside(ctx context.Context, note numbersNote) (int, string, error) {
+func (s *settings) restoredOutside(ctx context.Context, note numbersNote) (restored, error) {
 	earlier, err := note.read()
 	if err != nil {
-		return 0, "", err
+		return restored{}, err
 	}
 	client, closeClient, err := s.connect(ctx, func(error) {}, slog.New(slog.DiscardHandler))
 	if err != nil {
-		return 0, "", err
+		return restored{}, err
 	}
 	defer closeClient()
 	if err := keepSystem(ctx, client, s.dataDir); err != nil {
-		return 0, "", err
+		return restored{}, err
 	}
 	return noteRestored(ctx, client, earlier, note)
 }

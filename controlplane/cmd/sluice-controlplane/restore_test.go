@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
@@ -33,8 +34,8 @@ func TestWhatIsRestoredGivesNoEpochTwiceHoweverOftenItIs(t *testing.T) {
 	epoch := uint64(1)
 	for range 2 {
 		restored := t.TempDir()
-		if volumes, _, err := restoreEmbedded(t.Context(), backup, restored, noteBeside(restored, backup)); err != nil || volumes != 1 {
-			t.Fatalf("%d volumes, %v", volumes, err)
+		if done, err := restoreEmbedded(t.Context(), backup, restored, noteBeside(restored, backup)); err != nil || done.volumes != 1 {
+			t.Fatalf("%d volumes, %v", done.volumes, err)
 		}
 		if _, err := os.Stat(filepath.Join(restored, staging)); !os.IsNotExist(err) {
 			t.Errorf("something is left aside: %v", err)
@@ -87,12 +88,78 @@ func TestWhereNothingCanBeNotedBesideABackupTheDirectoryAlsoHoldsIt(t *testing.T
 	withStore(t, directory, func(s *store.Store) { backupTo(t, s, backup) })
 	remove(t, filepath.Join(directory, etcd.Directory))
 	note := noteBeside(directory, filepath.Join(t.TempDir(), "gone", "backup"))
-	if _, missing, err := restoreEmbedded(t.Context(), backup, directory, note); err != nil || missing != note.paths[1] {
-		t.Errorf("%q is missing, %v", missing, err)
+	if done, err := restoreEmbedded(t.Context(), backup, directory, note); err != nil || done.missing != note.paths[1] {
+		t.Errorf("%q is missing, %v", done.missing, err)
 	}
 	if noted, err := noteBeside(directory, "").read(); err != nil || noted["c"]["gateway"] != 4096 {
 		t.Errorf("%v, %v", noted, err)
 	}
+}
+
+// The backup is taken while operations are pending, and restored.
+func TestOperationsPendingInABackupAreHeldUntilTheyAreConfirmed(t *testing.T) {
+	backup, directory, again := filepath.Join(t.TempDir(), "backup"), t.TempDir(), t.TempDir()
+	withStore(t, directory, func(s *store.Store) {
+		volumeOf(t, s)
+		_, err := s.Volumes.Modify(t.Context(), "orders", func(v *model.Volume) (bool, error) {
+			v.Status.CapacityBytes = v.Spec.SizeBytes / 2
+			v.Status.RollBack = &model.RollBackRequest{Snapshot: "uid-of-s"}
+			v.Status.MoveRequest = &model.MoveRequest{Gateway: 7}
+			return true, nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Volumes.Delete(t.Context(), "orders", store.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		orders, err := s.Volumes.Get(t.Context(), "orders")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, what := range []string{"rollback", "delete"} {
+			_, err := s.PutJob(t.Context(), store.Job{ID: orders.Meta.UID + "." + what, Kind: model.KindVolume, Name: "orders", Gateway: 1,
+				Action: store.JobDeleteImage})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		backupTo(t, s, backup)
+	})
+	done, err := restoreEmbedded(t.Context(), backup, again, noteBeside(again, backup))
+	if err != nil || len(done.held["c"]) != 1 || done.held["c"][0].Name != "orders" {
+		t.Fatalf("%+v, %v", done, err)
+	}
+	text := strings.Join(done.held["c"][0].Operations, "; ")
+	for _, part := range []string{"deletion", "rollback to the snapshot with uid uid-of-s", "resize from", "move to gateway 7"} {
+		if !strings.Contains(text, part) {
+			t.Errorf("held: %s, without %q", text, part)
+		}
+	}
+	withStore(t, again, func(s *store.Store) {
+		orders, err := s.Volumes.Get(t.Context(), "orders")
+		if err != nil || len(orders.Status.Held) != 4 {
+			t.Fatalf("%+v, %v", orders, err)
+		}
+		_ = s.WatchJobs(t.Context(), 0, func(change store.RecordChange[*store.Job]) error {
+			switch change.Type {
+			case store.Put:
+				t.Errorf("a gateway is asked for job %s", change.Record.ID)
+			case store.Bookmark:
+				return context.Canceled
+			}
+			return nil
+		})
+		if err := s.ConfirmHeld(t.Context(), model.KindVolume, "orders"); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.ConfirmHeld(t.Context(), model.KindVolume, "orders"); err == nil {
+			t.Error("confirmed twice")
+		}
+		if held, err := s.Held(t.Context()); err != nil || len(held) > 0 {
+			t.Errorf("%v, %v", held, err)
+		}
+	})
 }
 
 func remove(t *testing.T, path string) {
@@ -128,8 +195,8 @@ func houseOf(t *testing.T, s *store.Store) {
 // restoredAndUsed gives the number of a gateway that is made after a restore.
 func restoredAndUsed(t *testing.T, backup, directory string) (number uint32) {
 	t.Helper()
-	if _, missing, err := restoreEmbedded(t.Context(), backup, directory, noteBeside(directory, backup)); err != nil || missing != "" {
-		t.Fatalf("%q is missing, %v", missing, err)
+	if done, err := restoreEmbedded(t.Context(), backup, directory, noteBeside(directory, backup)); err != nil || done.missing != "" {
+		t.Fatalf("%q is missing, %v", done.missing, err)
 	}
 	withStore(t, directory, func(s *store.Store) {
 		made := &model.Gateway{Meta: model.Meta{Name: "gw"}, Spec: model.GatewaySpec{GatewayPool: "default", Node: "node-1",
@@ -147,7 +214,7 @@ func TestABackupThatIsBrokenLeavesNothingBehind(t *testing.T) {
 	if err := os.WriteFile(backup, []byte("nonsense"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := restoreEmbedded(t.Context(), backup, directory, noteBeside(directory, backup)); err == nil || !strings.Contains(err.Error(), backup) {
+	if _, err := restoreEmbedded(t.Context(), backup, directory, noteBeside(directory, backup)); err == nil || !strings.Contains(err.Error(), backup) {
 		t.Errorf("got %v, wanted an error that names the backup", err)
 	}
 	if left, err := os.ReadDir(directory); err != nil || len(left) > 0 {

@@ -78,6 +78,12 @@ func (w *whole) controlFindings() []finding {
 
 func gatewayAlarms(gateway *pb.Gateway) []finding {
 	name := "gateway " + gateway.GetMeta().GetName()
+	for _, c := range gateway.GetStatus().GetConditions() {
+		if c.GetType() == "Refused" && c.GetStatus() == pb.ConditionStatus_CONDITION_STATUS_TRUE {
+			return []finding{{name, "a process that names it was refused (" + c.GetReason() + "): " + c.GetMessage(),
+				"the message names the remedy; `sluicectl gateway describe " + gateway.GetMeta().GetName() + "`"}}
+		}
+	}
 	switch gateway.GetStatus().GetHealth() {
 	case pb.GatewayHealth_GATEWAY_HEALTH_DEAD:
 		return []finding{{name, "is dead, and fenced from its volumes", fmt.Sprintf(

@@ -77,6 +77,6 @@ func newRoot(called string) *cobra.Command {
 		root.AddCommand(nounCommand(kind, options))
 	}
 	root.AddCommand(applyCommand(options), backupCommand(options), hostConfigCommand(options), doctorCommand(options),
-		statusCommand(options), eventsCommand(options), dumpCommand(options))
+		statusCommand(options), eventsCommand(options), dumpCommand(options), restoreCommand(options))
 	return root
 }

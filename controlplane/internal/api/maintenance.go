@@ -6,6 +6,7 @@ import (
 
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"sluice.dev/sluice/controlplane/internal/model"
 	"sluice.dev/sluice/controlplane/internal/store"
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
@@ -53,6 +54,29 @@ func (m *Maintenance) GetControlPlane(context.Context, *pb.GetControlPlaneReques
 		}
 	}
 	return response, nil
+}
+
+// ListHeldOperations implements MaintenanceService.
+func (m *Maintenance) ListHeldOperations(ctx context.Context, _ *pb.ListHeldOperationsRequest) (*pb.ListHeldOperationsResponse, error) {
+	held, err := m.store.Held(ctx)
+	if err != nil {
+		return nil, statusOf(err)
+	}
+	response := &pb.ListHeldOperationsResponse{}
+	for _, object := range held {
+		response.Objects = append(response.Objects,
+			&pb.HeldOperations{Kind: string(object.Kind), Name: object.Name, Operations: object.Operations})
+	}
+	return response, nil
+}
+
+// ConfirmHeldOperations implements MaintenanceService.
+func (m *Maintenance) ConfirmHeldOperations(ctx context.Context, request *pb.ConfirmHeldOperationsRequest,
+) (*pb.ConfirmHeldOperationsResponse, error) {
+	if err := m.store.ConfirmHeld(ctx, model.Kind(request.GetKind()), request.GetName()); err != nil {
+		return nil, statusOf(err)
+	}
+	return &pb.ConfirmHeldOperationsResponse{}, nil
 }
 
 // Backup implements MaintenanceService.

@@ -42,7 +42,7 @@ type basis struct {
 }
 
 func (b basis) same(o *view.Objects, settings Settings) bool {
-	return b.layout == o.Layout() && b.settings.ClusterID == settings.ClusterID && b.settings.OUI == settings.OUI &&
+	return b.layout == o.Layout() && b.settings.ClusterID == settings.ClusterID && b.settings.SystemID == settings.SystemID && b.settings.OUI == settings.OUI &&
 		slices.Equal(b.settings.Keys, settings.Keys) && slices.Equal(b.settings.Roots, settings.Roots)
 }
 

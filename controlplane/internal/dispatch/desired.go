@@ -16,6 +16,8 @@ import (
 // Settings hold for the whole cluster.
 type Settings struct {
 	ClusterID string
+	// SystemID is what gateways keep, and refuse another control plane by.
+	SystemID string
 	// Keys of the forwarding port that all gateways share, newest first: only for gateways without pairwise keys.
 	Keys []model.ForwardingKey
 	// Roots of the keys of pairs of gateways, newest first. They never leave the control plane.
@@ -111,7 +113,7 @@ func (m *maker) put(kind pb.ObjectKind, id string, object *pb.DesiredObject) {
 }
 
 func (m *maker) settings(s Settings) {
-	message := &pb.DesiredSettings{ClusterId: s.ClusterID, Oui: s.OUI, Gateway: m.gateway.Meta.Name,
+	message := &pb.DesiredSettings{ClusterId: s.ClusterID, SystemId: s.SystemID, Oui: s.OUI, Gateway: m.gateway.Meta.Name,
 		Number: m.self.Number, ForwardingListen: model.CanonicalAddress(m.gateway.Spec.ForwardingAddress)}
 	if !m.pairwise || sharesKeys(m.objects) {
 		for _, key := range s.Keys {

@@ -3,7 +3,6 @@ package dispatch
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"slices"
 	"time"
@@ -48,6 +47,8 @@ type Options struct {
 	OUI                uint32
 	// Registry takes the metrics; nil: there are none.
 	Registry prometheus.Registerer
+	// Event records something for people about an object; nil: nothing is recorded.
+	Event func(ctx context.Context, about model.Object, warning bool, reason, message string)
 }
 
 // Service serves GatewayStreamService.
@@ -88,10 +89,15 @@ func (s *Service) Connect(stream pb.GatewayStreamService_ConnectServer) error {
 	if err != nil {
 		return err
 	}
+	welcome, err := s.examine(stream, hello, messages, failed)
+	if err != nil {
+		return err
+	}
 	g, err := s.admit(stream, hello)
 	if err != nil {
 		return err
 	}
+	g.welcome = welcome
 	defer g.close()
 	s.options.Log.Info("gateway connected", "gateway", g.name, "number", g.number, "incarnation", g.runs.incarnation,
 		"version", hello.GetSoftwareVersion())
@@ -215,6 +221,11 @@ func (s *Service) catchUp(ctx context.Context, held uint64) error {
 	return s.options.View.WaitFor(ctx, revision)
 }
 
+// replacedStatus has a process end that another one has replaced as the gateway.
+func replacedStatus(gateway string, err error) error {
+	return status.Errorf(codes.Aborted, "gateway %s: %v: start it anew", gateway, err)
+}
+
 func connectStatus(gateway string, err error) error {
 	var missing *store.NotFoundError
 	var unmet *model.PreconditionError
@@ -224,7 +235,7 @@ func connectStatus(gateway string, err error) error {
 	case errors.As(err, &unmet):
 		return status.Error(codes.FailedPrecondition, err.Error())
 	case errors.Is(err, store.ErrReplaced):
-		return status.Error(codes.FailedPrecondition, fmt.Sprintf("gateway %s: %v: start it anew", gateway, err))
+		return replacedStatus(gateway, err)
 	}
 	return status.Error(codes.Unavailable, err.Error())
 }

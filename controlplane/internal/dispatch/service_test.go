@@ -180,10 +180,10 @@ func TestANewIncarnationTakesThePlaceOfTheOldWhichNeverReturns(t *testing.T) {
 	old := r.connect(hello("first"))
 	old.update()
 	r.connect(hello("second")).update()
-	if got := old.ends(); got != codes.FailedPrecondition {
+	if got := old.ends(); got != codes.Aborted {
 		t.Errorf("the old stream ended with %v", got)
 	}
-	if got := r.connect(hello("first")).ends(); got != codes.FailedPrecondition {
+	if got := r.connect(hello("first")).ends(); got != codes.Aborted {
 		t.Errorf("the old incarnation came again and got %v", got)
 	}
 }

@@ -39,6 +39,8 @@ type gatewayStream struct {
 	number     uint32
 	runs       process
 	log        *slog.Logger
+	// welcome says that the process has its welcome.
+	welcome bool
 
 	woken   chan struct{}
 	out     chan *pb.ConnectResponse
@@ -170,10 +172,11 @@ func together(first *pb.ConnectRequest, messages <-chan *pb.ConnectRequest) (sai
 
 // send tells the gateway what it shall be whenever that changes, and what else waits.
 func (g *gatewayStream) send(ctx context.Context) error {
-	welcome := &pb.StreamWelcome{Number: g.number, Protocol: maxProtocol, Replica: g.service.options.Replica,
-		HeartbeatIntervalMs: uint32(heartbeatInterval / time.Millisecond)}
-	if err := g.stream.Send(&pb.ConnectResponse{Message: &pb.ConnectResponse_Welcome{Welcome: welcome}}); err != nil {
-		return err
+	if !g.welcome {
+		welcome := &pb.ConnectResponse_Welcome{Welcome: g.service.welcome(g.number)}
+		if err := g.stream.Send(&pb.ConnectResponse{Message: welcome}); err != nil {
+			return err
+		}
 	}
 	g.wake()
 	woken := g.woken
@@ -208,7 +211,8 @@ func (g *gatewayStream) send(ctx context.Context) error {
 func (g *gatewayStream) update() (told int, err error) {
 	var sent []*pb.StreamUpdate
 	known := false
-	settings := Settings{ClusterID: g.service.options.ClusterID, OUI: g.service.options.OUI}
+	settings := Settings{ClusterID: g.service.options.ClusterID, SystemID: g.service.options.Store.SystemID(),
+		OUI: g.service.options.OUI}
 	settings.Keys, settings.Roots = g.service.hub.forwardingKeys()
 	g.service.options.View.Read(func(o *view.Objects) {
 		gateway := o.Gateways[g.name]

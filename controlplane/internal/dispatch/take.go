@@ -100,7 +100,7 @@ func (g *gatewayStream) ending(err error) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, store.ErrReplaced):
-		return status.Errorf(codes.FailedPrecondition, "gateway %s: %v: start it anew", g.name, err)
+		return replacedStatus(g.name, err)
 	case errors.Is(err, store.ErrExpired):
 		return status.Errorf(codes.Unavailable, "gateway %s: %v", g.name, err)
 	}

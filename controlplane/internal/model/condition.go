@@ -21,6 +21,8 @@ const (
 	ConditionProgressing    = "Progressing"
 	ConditionDegraded       = "Degraded"
 	ConditionPathsRedundant = "PathsRedundant"
+	// ConditionRefused of a Gateway: the last process that named it was refused, and why.
+	ConditionRefused = "Refused"
 )
 
 // Condition is one observation, as in the Kubernetes API conventions.

@@ -19,8 +19,10 @@ type SnapshotSpec struct {
 type SnapshotStatus struct {
 	Ready bool `json:"ready"`
 	// SizeBytes is the volume's capacity at that moment.
-	SizeBytes  int64       `json:"sizeBytes"`
-	TakenTime  *time.Time  `json:"takenTime,omitempty"`
+	SizeBytes int64      `json:"sizeBytes"`
+	TakenTime *time.Time `json:"takenTime,omitempty"`
+	// Held is as a volume's.
+	Held       []string    `json:"held,omitempty"`
 	Conditions []Condition `json:"conditions,omitempty"`
 }
 

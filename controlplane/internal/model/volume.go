@@ -91,6 +91,9 @@ type VolumeStatus struct {
 	MovedAt time.Time `json:"movedAt,omitzero"`
 	// RollBack is asked for and has yet to be done; until then nobody is given the volume.
 	RollBack *RollBackRequest `json:"rollBack,omitempty"`
+	// Held are operations that were pending in the backup that the store was restored from, in plain words: none is carried out before
+	// an administrator confirms them. Empty: nothing is held.
+	Held []string `json:"held,omitempty"`
 	// SharesWith is the uid of the volume whose blocks this one's RBD image still shares; empty: it stands alone.
 	SharesWith string `json:"sharesWith,omitempty"`
 	// CapacityBytes is what hosts see; it lags the spec while the volume grows.

@@ -1,6 +1,7 @@
 package orchestrator_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -186,5 +187,42 @@ func TestAnImageThatCouldNotBeAdoptedOutlivesItsVolume(t *testing.T) {
 	})
 	if jobs := jobsOf(adopted.DecideVolume("v", start)); len(jobs) != 1 || jobs[0].Action != store.JobDeleteImage {
 		t.Errorf("the image of a volume that was usable stays, which nobody asked for: %+v", jobs)
+	}
+}
+
+// After a restore of the store.
+func TestHeldOperationsAreNotCarriedOutBeforeTheyAreConfirmed(t *testing.T) {
+	for name, change := range map[string]func(*model.Volume){
+		"a deletion": func(*model.Volume) {},
+		"a rollback": func(v *model.Volume) {
+			v.Meta.DeleteTime, v.Status.RollBack = nil, &model.RollBackRequest{Snapshot: "s"}
+		},
+		"a resize": func(v *model.Volume) { v.Meta.DeleteTime, v.Spec.SizeBytes = nil, v.Spec.SizeBytes*2 },
+		"a copy": func(v *model.Volume) {
+			v.Meta.DeleteTime, v.Spec.Source, v.Status.CapacityBytes = nil, model.VolumeSource{Snapshot: "s"}, 0
+		},
+	} {
+		v := copyInCeph(func(volume *model.Volume) { change(volume); volume.Hold(start) })
+		d := v.DecideVolume("v", start)
+		if jobs := jobsOf(d); len(jobs) > 0 {
+			t.Errorf("%s is carried out: %+v", name, jobs)
+		}
+		shown := false
+		for _, a := range d.Actions {
+			if a.Remove != nil {
+				t.Errorf("%s: the volume is removed", name)
+			}
+			volume := *v.Volumes["v"]
+			if a.Modify != nil && a.Modify(&volume) {
+				shown = slices.ContainsFunc(volume.Status.Conditions, func(c model.Condition) bool { return c.Reason == model.HeldReason })
+			}
+		}
+		if !shown {
+			t.Errorf("%s: no condition names %s", name, model.HeldReason)
+		}
+	}
+	v := copyInCeph(func(volume *model.Volume) { volume.Spec.ReclaimPolicy = model.ReclaimDelete })
+	if jobs := jobsOf(v.DecideVolume("v", start)); len(jobs) != 1 || jobs[0].Action != store.JobDeleteImage {
+		t.Errorf("without a hold: %+v", jobs)
 	}
 }

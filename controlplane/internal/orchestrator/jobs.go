@@ -60,6 +60,12 @@ type whom struct {
 	last uint32
 }
 
+// held is the progress of operations that wait for an administrator after a restore.
+func held(operations []string) progress {
+	return progress{reason: model.HeldReason, message: "the store was restored from a backup in which this was pending: " +
+		strings.Join(operations, ", ") + "; it waits for a confirmation: `sluicectl restore list`"}
+}
+
 // anyone may do the job.
 var anyone whom
 

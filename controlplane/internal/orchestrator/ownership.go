@@ -337,7 +337,7 @@ func (o *owning) stepOwned() *Action {
 			return is.Move(model.GatewayRef{})
 		}, nil)
 	}
-	if o.volume.Status.MoveRequest != nil {
+	if o.volume.Status.MoveRequest != nil && len(o.volume.Status.Held) == 0 {
 		return o.carryOut(o.volume.Status.MoveRequest)
 	}
 	return o.planned()

@@ -37,7 +37,7 @@ func (t *term) own(ctx context.Context, a Action) (*model.Volume, error) {
 // again, in the way of those that hosts wait for. What is to be told of the volume's image takes a look of its own, and so does
 // what calls for an event.
 func (v *View) tellWith(step *Action, volume *model.Volume, now time.Time) {
-	if volume.Meta.Deleting() || volume.Status.CapacityBytes < max(volume.Spec.SizeBytes, 1) {
+	if len(volume.Status.Held) > 0 || volume.Meta.Deleting() || volume.Status.CapacityBytes < max(volume.Spec.SizeBytes, 1) {
 		return
 	}
 	change := step.Own

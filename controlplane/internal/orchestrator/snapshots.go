@@ -22,6 +22,8 @@ func (v *View) DecideSnapshot(name string, now time.Time) Decision {
 	}
 	var p progress
 	switch {
+	case len(snapshot.Status.Held) > 0:
+		p = held(snapshot.Status.Held)
 	case snapshot.Meta.Deleting():
 		if p = v.deleteSnapshot(snapshot, volume, pool, now, &d); p.done != nil {
 			return d

@@ -22,6 +22,8 @@ func (v *View) DecideVolume(name string, now time.Time) Decision {
 	}
 	var image progress
 	switch {
+	case len(volume.Status.Held) > 0:
+		image = held(volume.Status.Held)
 	case volume.Meta.Deleting():
 		image = v.decideDeletion(volume, now, &d)
 	default:

@@ -71,6 +71,9 @@ func (s *Store) restored(ctx context.Context, now time.Time, earlier map[string]
 		return volumes, nil, err
 	}
 	if !noted {
+		if err := s.holdPending(ctx, now); err != nil {
+			return volumes, nil, err
+		}
 		err = retry(ctx, func() error {
 			var t tx
 			if err := s.passOver(ctx, &t, earlier); err != nil {

@@ -9,7 +9,8 @@
 
 namespace sluice::admin {
 
-Result<std::string> ask(const std::string& path, const std::string& request) {
+Result<std::string> ask(const std::string& path, const std::string& request,
+                        const std::string& argument) {
   constexpr size_t kMaxAnswer = size_t{64} << 20;
   Result<Descriptor> socket = connect_to(path);
   if (!socket) return Error{socket.error()};
@@ -23,7 +24,9 @@ Result<std::string> ask(const std::string& path, const std::string& request) {
       std::chrono::steady_clock::now() + std::chrono::nanoseconds(3 * limits::kAdminPatience);
   std::string buffer;
   std::string line;
-  if (!write_all(socket->get(), -1, deadline, nlohmann::json{{"request", request}}.dump() + "\n") ||
+  nlohmann::json question{{"request", request}};
+  if (!argument.empty()) question["argument"] = argument;
+  if (!write_all(socket->get(), -1, deadline, question.dump() + "\n") ||
       !read_line(socket->get(), -1, deadline, kMaxAnswer, &buffer, &line)) {
     return Error{"the gateway at " + path + " gave no answer"};
   }

@@ -8,6 +8,7 @@
 namespace sluice::admin {
 
 // The result as JSON text. Only a gateway of root or of this user is believed.
-Result<std::string> ask(const std::string& path, const std::string& request);
+Result<std::string> ask(const std::string& path, const std::string& request,
+                        const std::string& argument = {});
 
 }  // namespace sluice::admin

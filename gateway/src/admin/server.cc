@@ -30,9 +30,11 @@ std::string refusal(const std::string& message) {
 
 class SocketServer final : public Server {
  public:
-  SocketServer(std::string path, Handlers handlers, Descriptor listener, Descriptor stop)
+  SocketServer(std::string path, Handlers handlers, Actions actions, Descriptor listener,
+               Descriptor stop)
       : path_(std::move(path)),
         handlers_(std::move(handlers)),
+        actions_(std::move(actions)),
         listener_(std::move(listener)),
         stop_(std::move(stop)) {
     struct stat status{};
@@ -75,12 +77,14 @@ class SocketServer final : public Server {
       if (!read_line(client, stop_.get(), deadline, limits::kMaxAdminRequest, &buffer, &line)) {
         return;
       }
-      if (!write_all(client, stop_.get(), deadline, answer(handlers_, line) + "\n")) return;
+      if (!write_all(client, stop_.get(), deadline, answer(handlers_, line, actions_) + "\n"))
+        return;
     }
   }
 
   const std::string path_;
   const Handlers handlers_;
+  const Actions actions_;
   const Descriptor listener_;
   const Descriptor stop_;
   ino_t inode_ = 0;
@@ -89,24 +93,32 @@ class SocketServer final : public Server {
 
 }  // namespace
 
-std::string answer(const Handlers& handlers, std::string_view line) {
+std::string answer(const Handlers& handlers, std::string_view line, const Actions& actions) {
   const json request = json::parse(line, nullptr, /*allow_exceptions=*/false);
   if (!request.is_object() || !request.contains("request") || !request["request"].is_string()) {
     return refusal("a request is an object like {\"request\": \"sessions\"}");
   }
   const auto& name = request["request"].get_ref<const std::string&>();
+  if (const auto action = actions.find(name); action != actions.end()) {
+    const Result<std::string> done =
+        action->second(request.contains("argument") && request["argument"].is_string()
+                           ? request["argument"].get<std::string>()
+                           : std::string());
+    return done ? R"({"ok":true,"result":)" + done.value() + "}" : refusal(done.error());
+  }
   const auto handler = handlers.find(name);
   if (handler == handlers.end()) return refusal("unknown request '" + name + "'");
   return R"({"ok":true,"result":)" + handler->second() + "}";
 }
 
-Result<std::unique_ptr<Server>> Server::start(const std::string& path, Handlers handlers) {
+Result<std::unique_ptr<Server>> Server::start(const std::string& path, Handlers handlers,
+                                              Actions actions) {
   Result<Descriptor> listener = listen_at(path);
   if (!listener) return Error{listener.error()};
   Descriptor stop(::eventfd(0, EFD_CLOEXEC));
   if (!stop.valid()) return Error{"admin socket: " + std::string(std::strerror(errno))};
   return std::unique_ptr<Server>(std::make_unique<SocketServer>(
-      path, std::move(handlers), std::move(listener).value(), std::move(stop)));
+      path, std::move(handlers), std::move(actions), std::move(listener).value(), std::move(stop)));
 }
 
 }  // namespace sluice::admin

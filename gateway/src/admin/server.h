@@ -1,6 +1,6 @@
 // The local admin socket: one JSON object per line each way.
 //
-//   -> {"request": "sessions"}
+//   -> {"request": "sessions"}, {"request": "accept-system", "argument": "UUID"}
 //   <- {"ok": true, "result": [...]}
 //   <- {"ok": false, "error": "..."}
 //
@@ -23,14 +23,19 @@ namespace sluice::admin {
 using Handler = std::function<std::string()>;
 using Handlers = std::map<std::string, Handler, std::less<>>;
 
+// Changes something, by the request's "argument"; the result as JSON text, in one line.
+using Action = std::function<Result<std::string>(const std::string& argument)>;
+using Actions = std::map<std::string, Action, std::less<>>;
+
 // The answer to one line, without its newline. Whatever the line holds, it is an answer.
-std::string answer(const Handlers& handlers, std::string_view line);
+std::string answer(const Handlers& handlers, std::string_view line, const Actions& actions = {});
 
 class Server {
  public:
   // Makes the socket's directory if need be and replaces a socket nobody serves any more. Error:
   // another gateway serves it, or it can't be made.
-  static Result<std::unique_ptr<Server>> start(const std::string& path, Handlers handlers);
+  static Result<std::unique_ptr<Server>> start(const std::string& path, Handlers handlers,
+                                               Actions actions = {});
   virtual ~Server() = default;  // ends the thread and removes the socket
 };
 

@@ -40,6 +40,7 @@ struct Parser {
   CLI::Option* level = nullptr;
   CLI::Option* format = nullptr;
   CLI::App* sessions = nullptr;
+  CLI::App* accept_system = nullptr;
   CLI::App* lun_figures = nullptr;
   std::string socket;
 
@@ -120,8 +121,16 @@ void Parser::add_control_plane() {
 void Parser::add_asking() {
   sessions = app.add_subcommand("sessions", "Show the sessions of a running gateway");
   lun_figures = app.add_subcommand("luns", "Show the LUNs of a running gateway and their figures");
-  for (CLI::App* command : {sessions, lun_figures}) {
-    command->add_flag("--json", flags.json, "JSON instead of a table");
+  accept_system = app.add_subcommand(
+      "accept-system",
+      "Have a running gateway belong to another system: it gives up the volumes of the one before");
+  accept_system->add_option("system", flags.system_id, "System id, as `sluicectl status` shows it")
+      ->required()
+      ->type_name("UUID");
+  for (CLI::App* command : {sessions, lun_figures, accept_system}) {
+    if (command != accept_system) {
+      command->add_flag("--json", flags.json, "JSON instead of a table");
+    }
     command->add_option("--socket", socket, "The gateway's admin socket")->type_name("PATH");
   }
   app.require_subcommand(0, 1);
@@ -152,7 +161,8 @@ void Parser::finish() {
   if (check) flags.command = Flags::Command::kCheck;
   if (sessions->parsed()) flags.command = Flags::Command::kSessions;
   if (lun_figures->parsed()) flags.command = Flags::Command::kLuns;
-  const bool asking = sessions->parsed() || lun_figures->parsed();
+  if (accept_system->parsed()) flags.command = Flags::Command::kAcceptSystem;
+  const bool asking = sessions->parsed() || lun_figures->parsed() || accept_system->parsed();
   if (asking) return;
   const bool clustered = flags.control_plane.given();
   if (flags.config_file.empty() && flags.targets.empty() && !clustered) {

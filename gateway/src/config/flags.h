@@ -14,7 +14,13 @@
 namespace sluice::config {
 
 struct Flags {
-  enum class Command : uint8_t { kServe, kCheck, kSessions, kLuns } command = Command::kServe;
+  enum class Command : uint8_t {
+    kServe,
+    kCheck,
+    kSessions,
+    kLuns,
+    kAcceptSystem,
+  } command = Command::kServe;
   std::string config_file;  // empty: flags alone
   std::vector<std::string> listen;
   struct Target {
@@ -31,7 +37,8 @@ struct Flags {
   std::optional<std::string> log_level;
   std::optional<std::string> log_format;
   bool core_dumps = false;
-  bool json = false;  // sessions, luns
+  bool json = false;      // sessions, luns
+  std::string system_id;  // accept-system
 };
 
 struct Invocation {

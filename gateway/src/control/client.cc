@@ -1,7 +1,5 @@
 #include "control/client.h"
 
-#include <sys/random.h>
-
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -27,6 +25,17 @@ constexpr Nanos kSaveRest = kSecond;         // between two savings of the desir
 constexpr const char* kControl = "control";  // the lane in which the desired state is applied
 constexpr const char* kSessions = "sessions";
 
+std::string system_of(const Snapshot& state) {
+  const wire::DesiredSettings* settings = state.settings();
+  return settings == nullptr ? std::string() : settings->system_id();
+}
+
+size_t volumes_in(const Objects& objects) {
+  return static_cast<size_t>(
+      std::count_if(objects.first_of(wire::OBJECT_KIND_VOLUME), objects.end(),
+                    [](const ObjectPtr& object) { return object->has_volume(); }));
+}
+
 int64_t now_ms() {
   return std::chrono::duration_cast<std::chrono::milliseconds>(
              std::chrono::system_clock::now().time_since_epoch())
@@ -37,6 +46,7 @@ class ClientImpl final : public Client {
  public:
   explicit ClientImpl(ClientSetup setup)
       : setup_(std::move(setup)),
+        membership_(setup_.ports_in_use),
         file_(setup_.state_directory, setup_.gateway),
         numbers_(setup_.state_directory),
         self_(this_process(setup_.incarnation, {})),
@@ -90,6 +100,10 @@ class ClientImpl final : public Client {
       log::error("LUN numbers that were left are not known", {{"error", numbers.error()}});
     StreamCallbacks callbacks;
     callbacks.hello = [this] { return hello(); };
+    callbacks.admit = [this](const wire::StreamWelcome& w) {
+      return membership_.admit(system_of(held()), w);
+    };
+    callbacks.replaced = setup_.replaced;
     callbacks.connected = [this](const wire::StreamWelcome&) { connected(); };
     callbacks.received = [this](wire::ConnectResponse m) { received(std::move(m)); };
     callbacks.lost = [this](const std::string& why) { lost(why); };
@@ -124,6 +138,12 @@ class ClientImpl final : public Client {
     return released && quiet;
   }
 
+  Result<void> accept_system(const std::string& system) override {
+    const Result<void> confirmed = membership_.confirm(system);
+    if (confirmed) stream_->reconnect("an administrator confirmed another system");
+    return confirmed;
+  }
+
   void peer_found(const wire::PeerObserved& observed) override {
     wire::ConnectRequest m;
     *m.mutable_peer_observed() = observed;
@@ -152,6 +172,8 @@ class ClientImpl final : public Client {
     desired_.forget_unfinished();
     hello.set_held_version(desired_.version());
     hello.set_held_digest(desired_.digest());
+    const Snapshot& held = desired_.held();
+    membership_.introduce(system_of(held), volumes_in(*held.objects), &hello);
     return hello;
   }
 
@@ -336,6 +358,7 @@ class ClientImpl final : public Client {
   }
 
   const ClientSetup setup_;
+  Membership membership_;
   const DesiredFile file_;
   LunNumbers numbers_;
   const Holder self_;
@@ -371,17 +394,6 @@ Result<std::unique_ptr<Client>> Client::start(ClientSetup setup) {
   const Result<void> begun = client->begin();
   if (!begun) return Error{begun.error()};
   return std::unique_ptr<Client>(std::move(client));
-}
-
-std::string fresh_incarnation() {
-  uint8_t bytes[16] = {};
-  [[maybe_unused]] const ssize_t n = ::getrandom(bytes, sizeof bytes, 0);
-  std::string out;
-  for (const uint8_t byte : bytes) {
-    out += "0123456789abcdef"[byte >> 4];
-    out += "0123456789abcdef"[byte & 15];
-  }
-  return out;
 }
 
 }  // namespace sluice::control

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "control/applier.h"
+#include "control/membership.h"
 #include "control/stream.h"
 #include "control/volume/storage_pool.h"
 #include "control/volume/units.h"
@@ -47,6 +48,11 @@ struct ClientSetup {
   std::function<std::vector<wire::PeerObserved>()> peers;
   // Time that reactors weren't asleep, all added up.
   std::function<uint64_t()> busy_nanos;
+  // May be null: no other process listens anywhere.
+  Membership::PortsInUse ports_in_use = nullptr;
+  // Another process has taken this gateway's name over: this one is fenced and has to end at once.
+  // May be null.
+  std::function<void(const std::string& why)> replaced = nullptr;
 };
 
 class Client {
@@ -57,11 +63,12 @@ class Client {
   // False: some volume had not let go within `limit`; the process must end all the same.
   virtual bool stop(Nanos limit) = 0;
 
+  // An administrator has confirmed that the gateway belongs to that system from now on. Error: no
+  // system id. Any thread.
+  virtual Result<void> accept_system(const std::string& system) = 0;
+
   // --- what the rest of the gateway finds out; any thread
   virtual void peer_found(const wire::PeerObserved& observed) = 0;
 };
-
-// 32 random hexadecimal digits.
-std::string fresh_incarnation();
 
 }  // namespace sluice::control

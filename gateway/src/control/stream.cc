@@ -207,13 +207,16 @@ class StreamImpl final : public Stream {
       changed_.notify_all();
     }
     writer.join();
-    const std::string why = finish(*call);
+    bool replaced = false;
+    const std::string why = finish(*call, &replaced);
     if (was_welcome) callbacks_.lost(why);
+    if (was_welcome && replaced && callbacks_.replaced) callbacks_.replaced(why);
     return why;
   }
 
-  std::string finish(Call& call) {
+  std::string finish(Call& call, bool* replaced) {
     const grpc::Status status = call.Finish();
+    *replaced = status.error_code() == grpc::StatusCode::ABORTED;
     const std::lock_guard lock(mutex_);
     context_ = nullptr;
     queue_.clear();
@@ -231,14 +234,32 @@ class StreamImpl final : public Stream {
       return false;
     }
     const wire::StreamWelcome welcome = message.welcome();
+    Result<Admission> admission =
+        callbacks_.admit ? callbacks_.admit(welcome) : Result<Admission>(Admission());
+    if (!admission) {
+      reconnect(admission.error());
+      return false;
+    }
     {
       const std::lock_guard lock(mutex_);
       if (ended_) return false;
-      welcomed_ = true;
+      if (admission->answers) {  // before all else
+        wire::ConnectRequest ready;
+        *ready.mutable_ready() = admission->ready;
+        queue_.push_back(std::move(ready));
+      }
+      welcomed_ = admission->joins;
       // Its bounds are the contract's; whatever comes, heartbeats are neither a flood nor rare.
-      heartbeat_every_ = std::clamp<Nanos>(welcome.heartbeat_interval_ms() * kMillisecond,
-                                           100 * kMillisecond, 10 * kSecond);
+      if (welcomed_) {
+        heartbeat_every_ = std::clamp<Nanos>(welcome.heartbeat_interval_ms() * kMillisecond,
+                                             100 * kMillisecond, 10 * kSecond);
+      }
       changed_.notify_all();
+    }
+    if (!admission->joins) {
+      while (call.Read(&message)) {  // the replica ends the stream, and says why
+      }
+      return false;
     }
     log::info(
         "stream to the control plane",

@@ -4,8 +4,9 @@
 //
 //   endpoint after endpoint: connect -> hello -> welcome -> messages both ways -> lost -> pause
 //
-// Threads: two of its own. `hello`, `connected`, `received` and `lost` are called by the first, in
-// this order, never at once; `heartbeat` by the second. None may wait for the stream, nor stop it.
+// Threads: two of its own. `hello`, `admit`, `connected`, `received`, `lost` and `replaced` are
+// called by the first, in this order, never at once; `heartbeat` by the second. None may wait for
+// the stream, nor stop it.
 #pragma once
 
 #include <functional>
@@ -16,6 +17,7 @@
 #include "base/clock.h"
 #include "base/limits.h"
 #include "base/result.h"
+#include "control/membership.h"
 #include "control/wire.h"
 
 namespace sluice::control {
@@ -38,12 +40,17 @@ struct StreamOptions {
 
 struct StreamCallbacks {
   std::function<wire::StreamHello()> hello;
+  // By the welcome, before connected(). Error: the stream ends for that. May be null: all are
+  // admitted.
+  std::function<Result<Admission>(const wire::StreamWelcome&)> admit;
   // After the welcome and before the first message: all observed state is sent here.
   std::function<void(const wire::StreamWelcome&)> connected;
   std::function<void(wire::ConnectResponse)> received;
   // After connected(); whatever was sent or queued may have arrived or not.
   std::function<void(const std::string& why)> lost;
   std::function<wire::StreamHeartbeat()> heartbeat;
+  // After lost(): the replica said that another process has replaced this one. May be null.
+  std::function<void(const std::string& why)> replaced;
 };
 
 class Stream {

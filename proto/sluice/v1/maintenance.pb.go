@@ -7,6 +7,7 @@
 package sluicev1
 
 import (
+	_ "buf.build/gen/go/bufbuild/protovalidate/protocolbuffers/go/buf/validate"
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
@@ -293,11 +294,244 @@ func (x *BackupResponse) GetChunk() []byte {
 	return nil
 }
 
+type ListHeldOperationsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListHeldOperationsRequest) Reset() {
+	*x = ListHeldOperationsRequest{}
+	mi := &file_sluice_v1_maintenance_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListHeldOperationsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListHeldOperationsRequest) ProtoMessage() {}
+
+func (x *ListHeldOperationsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_sluice_v1_maintenance_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListHeldOperationsRequest.ProtoReflect.Descriptor instead.
+func (*ListHeldOperationsRequest) Descriptor() ([]byte, []int) {
+	return file_sluice_v1_maintenance_proto_rawDescGZIP(), []int{5}
+}
+
+type ListHeldOperationsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// In order of kind and name.
+	Objects       []*HeldOperations `protobuf:"bytes,1,rep,name=objects,proto3" json:"objects,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListHeldOperationsResponse) Reset() {
+	*x = ListHeldOperationsResponse{}
+	mi := &file_sluice_v1_maintenance_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListHeldOperationsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListHeldOperationsResponse) ProtoMessage() {}
+
+func (x *ListHeldOperationsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_sluice_v1_maintenance_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListHeldOperationsResponse.ProtoReflect.Descriptor instead.
+func (*ListHeldOperationsResponse) Descriptor() ([]byte, []int) {
+	return file_sluice_v1_maintenance_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *ListHeldOperationsResponse) GetObjects() []*HeldOperations {
+	if x != nil {
+		return x.Objects
+	}
+	return nil
+}
+
+// HeldOperations are the operations of one object that wait for a confirmation.
+type HeldOperations struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// `Volume` or `Snapshot`.
+	Kind string `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
+	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	// In plain words, as in `deletion (reclaim policy Delete)`. At most 8.
+	Operations    []string `protobuf:"bytes,3,rep,name=operations,proto3" json:"operations,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HeldOperations) Reset() {
+	*x = HeldOperations{}
+	mi := &file_sluice_v1_maintenance_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HeldOperations) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HeldOperations) ProtoMessage() {}
+
+func (x *HeldOperations) ProtoReflect() protoreflect.Message {
+	mi := &file_sluice_v1_maintenance_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HeldOperations.ProtoReflect.Descriptor instead.
+func (*HeldOperations) Descriptor() ([]byte, []int) {
+	return file_sluice_v1_maintenance_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *HeldOperations) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *HeldOperations) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *HeldOperations) GetOperations() []string {
+	if x != nil {
+		return x.Operations
+	}
+	return nil
+}
+
+type ConfirmHeldOperationsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// `Volume` or `Snapshot`.
+	Kind          string `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
+	Name          string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ConfirmHeldOperationsRequest) Reset() {
+	*x = ConfirmHeldOperationsRequest{}
+	mi := &file_sluice_v1_maintenance_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ConfirmHeldOperationsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ConfirmHeldOperationsRequest) ProtoMessage() {}
+
+func (x *ConfirmHeldOperationsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_sluice_v1_maintenance_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ConfirmHeldOperationsRequest.ProtoReflect.Descriptor instead.
+func (*ConfirmHeldOperationsRequest) Descriptor() ([]byte, []int) {
+	return file_sluice_v1_maintenance_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *ConfirmHeldOperationsRequest) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *ConfirmHeldOperationsRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+type ConfirmHeldOperationsResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ConfirmHeldOperationsResponse) Reset() {
+	*x = ConfirmHeldOperationsResponse{}
+	mi := &file_sluice_v1_maintenance_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ConfirmHeldOperationsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ConfirmHeldOperationsResponse) ProtoMessage() {}
+
+func (x *ConfirmHeldOperationsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_sluice_v1_maintenance_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ConfirmHeldOperationsResponse.ProtoReflect.Descriptor instead.
+func (*ConfirmHeldOperationsResponse) Descriptor() ([]byte, []int) {
+	return file_sluice_v1_maintenance_proto_rawDescGZIP(), []int{9}
+}
+
 var File_sluice_v1_maintenance_proto protoreflect.FileDescriptor
 
 const file_sluice_v1_maintenance_proto_rawDesc = "" +
 	"\n" +
-	"\x1bsluice/v1/maintenance.proto\x12\tsluice.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\x18\n" +
+	"\x1bsluice/v1/maintenance.proto\x12\tsluice.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x18\n" +
 	"\x16GetControlPlaneRequest\"\x83\x02\n" +
 	"\x17GetControlPlaneResponse\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x12\x18\n" +
@@ -312,10 +546,26 @@ const file_sluice_v1_maintenance_proto_rawDesc = "" +
 	"\tnot_after\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\bnotAfter\"\x0f\n" +
 	"\rBackupRequest\"&\n" +
 	"\x0eBackupResponse\x12\x14\n" +
-	"\x05chunk\x18\x01 \x01(\fR\x05chunk2\xaf\x01\n" +
+	"\x05chunk\x18\x01 \x01(\fR\x05chunk\"\x1b\n" +
+	"\x19ListHeldOperationsRequest\"Q\n" +
+	"\x1aListHeldOperationsResponse\x123\n" +
+	"\aobjects\x18\x01 \x03(\v2\x19.sluice.v1.HeldOperationsR\aobjects\"X\n" +
+	"\x0eHeldOperations\x12\x12\n" +
+	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1e\n" +
+	"\n" +
+	"operations\x18\x03 \x03(\tR\n" +
+	"operations\"k\n" +
+	"\x1cConfirmHeldOperationsRequest\x12+\n" +
+	"\x04kind\x18\x01 \x01(\tB\x17\xbaH\x14r\x12R\x06VolumeR\bSnapshotR\x04kind\x12\x1e\n" +
+	"\x04name\x18\x02 \x01(\tB\n" +
+	"\xbaH\ar\x05\x10\x01\x18\xfd\x01R\x04name\"\x1f\n" +
+	"\x1dConfirmHeldOperationsResponse2\xfe\x02\n" +
 	"\x12MaintenanceService\x12X\n" +
 	"\x0fGetControlPlane\x12!.sluice.v1.GetControlPlaneRequest\x1a\".sluice.v1.GetControlPlaneResponse\x12?\n" +
-	"\x06Backup\x12\x18.sluice.v1.BackupRequest\x1a\x19.sluice.v1.BackupResponse0\x01B,Z*sluice.dev/sluice/proto/sluice/v1;sluicev1b\x06proto3"
+	"\x06Backup\x12\x18.sluice.v1.BackupRequest\x1a\x19.sluice.v1.BackupResponse0\x01\x12a\n" +
+	"\x12ListHeldOperations\x12$.sluice.v1.ListHeldOperationsRequest\x1a%.sluice.v1.ListHeldOperationsResponse\x12j\n" +
+	"\x15ConfirmHeldOperations\x12'.sluice.v1.ConfirmHeldOperationsRequest\x1a(.sluice.v1.ConfirmHeldOperationsResponseB,Z*sluice.dev/sluice/proto/sluice/v1;sluicev1b\x06proto3"
 
 var (
 	file_sluice_v1_maintenance_proto_rawDescOnce sync.Once
@@ -329,28 +579,38 @@ func file_sluice_v1_maintenance_proto_rawDescGZIP() []byte {
 	return file_sluice_v1_maintenance_proto_rawDescData
 }
 
-var file_sluice_v1_maintenance_proto_msgTypes = make([]protoimpl.MessageInfo, 5)
+var file_sluice_v1_maintenance_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
 var file_sluice_v1_maintenance_proto_goTypes = []any{
-	(*GetControlPlaneRequest)(nil),  // 0: sluice.v1.GetControlPlaneRequest
-	(*GetControlPlaneResponse)(nil), // 1: sluice.v1.GetControlPlaneResponse
-	(*CertificateExpiry)(nil),       // 2: sluice.v1.CertificateExpiry
-	(*BackupRequest)(nil),           // 3: sluice.v1.BackupRequest
-	(*BackupResponse)(nil),          // 4: sluice.v1.BackupResponse
-	(*timestamppb.Timestamp)(nil),   // 5: google.protobuf.Timestamp
+	(*GetControlPlaneRequest)(nil),        // 0: sluice.v1.GetControlPlaneRequest
+	(*GetControlPlaneResponse)(nil),       // 1: sluice.v1.GetControlPlaneResponse
+	(*CertificateExpiry)(nil),             // 2: sluice.v1.CertificateExpiry
+	(*BackupRequest)(nil),                 // 3: sluice.v1.BackupRequest
+	(*BackupResponse)(nil),                // 4: sluice.v1.BackupResponse
+	(*ListHeldOperationsRequest)(nil),     // 5: sluice.v1.ListHeldOperationsRequest
+	(*ListHeldOperationsResponse)(nil),    // 6: sluice.v1.ListHeldOperationsResponse
+	(*HeldOperations)(nil),                // 7: sluice.v1.HeldOperations
+	(*ConfirmHeldOperationsRequest)(nil),  // 8: sluice.v1.ConfirmHeldOperationsRequest
+	(*ConfirmHeldOperationsResponse)(nil), // 9: sluice.v1.ConfirmHeldOperationsResponse
+	(*timestamppb.Timestamp)(nil),         // 10: google.protobuf.Timestamp
 }
 var file_sluice_v1_maintenance_proto_depIdxs = []int32{
-	5, // 0: sluice.v1.GetControlPlaneResponse.time:type_name -> google.protobuf.Timestamp
-	2, // 1: sluice.v1.GetControlPlaneResponse.certificates:type_name -> sluice.v1.CertificateExpiry
-	5, // 2: sluice.v1.CertificateExpiry.not_after:type_name -> google.protobuf.Timestamp
-	0, // 3: sluice.v1.MaintenanceService.GetControlPlane:input_type -> sluice.v1.GetControlPlaneRequest
-	3, // 4: sluice.v1.MaintenanceService.Backup:input_type -> sluice.v1.BackupRequest
-	1, // 5: sluice.v1.MaintenanceService.GetControlPlane:output_type -> sluice.v1.GetControlPlaneResponse
-	4, // 6: sluice.v1.MaintenanceService.Backup:output_type -> sluice.v1.BackupResponse
-	5, // [5:7] is the sub-list for method output_type
-	3, // [3:5] is the sub-list for method input_type
-	3, // [3:3] is the sub-list for extension type_name
-	3, // [3:3] is the sub-list for extension extendee
-	0, // [0:3] is the sub-list for field type_name
+	10, // 0: sluice.v1.GetControlPlaneResponse.time:type_name -> google.protobuf.Timestamp
+	2,  // 1: sluice.v1.GetControlPlaneResponse.certificates:type_name -> sluice.v1.CertificateExpiry
+	10, // 2: sluice.v1.CertificateExpiry.not_after:type_name -> google.protobuf.Timestamp
+	7,  // 3: sluice.v1.ListHeldOperationsResponse.objects:type_name -> sluice.v1.HeldOperations
+	0,  // 4: sluice.v1.MaintenanceService.GetControlPlane:input_type -> sluice.v1.GetControlPlaneRequest
+	3,  // 5: sluice.v1.MaintenanceService.Backup:input_type -> sluice.v1.BackupRequest
+	5,  // 6: sluice.v1.MaintenanceService.ListHeldOperations:input_type -> sluice.v1.ListHeldOperationsRequest
+	8,  // 7: sluice.v1.MaintenanceService.ConfirmHeldOperations:input_type -> sluice.v1.ConfirmHeldOperationsRequest
+	1,  // 8: sluice.v1.MaintenanceService.GetControlPlane:output_type -> sluice.v1.GetControlPlaneResponse
+	4,  // 9: sluice.v1.MaintenanceService.Backup:output_type -> sluice.v1.BackupResponse
+	6,  // 10: sluice.v1.MaintenanceService.ListHeldOperations:output_type -> sluice.v1.ListHeldOperationsResponse
+	9,  // 11: sluice.v1.MaintenanceService.ConfirmHeldOperations:output_type -> sluice.v1.ConfirmHeldOperationsResponse
+	8,  // [8:12] is the sub-list for method output_type
+	4,  // [4:8] is the sub-list for method input_type
+	4,  // [4:4] is the sub-list for extension type_name
+	4,  // [4:4] is the sub-list for extension extendee
+	0,  // [0:4] is the sub-list for field type_name
 }
 
 func init() { file_sluice_v1_maintenance_proto_init() }
@@ -364,7 +624,7 @@ func file_sluice_v1_maintenance_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_sluice_v1_maintenance_proto_rawDesc), len(file_sluice_v1_maintenance_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   5,
+			NumMessages:   10,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

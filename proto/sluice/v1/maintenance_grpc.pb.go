@@ -19,8 +19,10 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	MaintenanceService_GetControlPlane_FullMethodName = "/sluice.v1.MaintenanceService/GetControlPlane"
-	MaintenanceService_Backup_FullMethodName          = "/sluice.v1.MaintenanceService/Backup"
+	MaintenanceService_GetControlPlane_FullMethodName       = "/sluice.v1.MaintenanceService/GetControlPlane"
+	MaintenanceService_Backup_FullMethodName                = "/sluice.v1.MaintenanceService/Backup"
+	MaintenanceService_ListHeldOperations_FullMethodName    = "/sluice.v1.MaintenanceService/ListHeldOperations"
+	MaintenanceService_ConfirmHeldOperations_FullMethodName = "/sluice.v1.MaintenanceService/ConfirmHeldOperations"
 )
 
 // MaintenanceServiceClient is the client API for MaintenanceService service.
@@ -34,6 +36,12 @@ type MaintenanceServiceClient interface {
 	// Sends a consistent copy of the whole store, in chunks: what `sluice-controlplane restore` reads. Secrets in it are
 	// encrypted; the key file is not part of it. For administrators only.
 	Backup(ctx context.Context, in *BackupRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[BackupResponse], error)
+	// Lists the operations that were pending in the backup that the store was restored from (rollback, deletion, copy, move, resize).
+	// None is carried out before it is confirmed. Empty: nothing is held.
+	ListHeldOperations(ctx context.Context, in *ListHeldOperationsRequest, opts ...grpc.CallOption) (*ListHeldOperationsResponse, error)
+	// Has the held operations of one object carried out. For administrators only. Errors: NOT_FOUND (no such object),
+	// FAILED_PRECONDITION (nothing of it is held).
+	ConfirmHeldOperations(ctx context.Context, in *ConfirmHeldOperationsRequest, opts ...grpc.CallOption) (*ConfirmHeldOperationsResponse, error)
 }
 
 type maintenanceServiceClient struct {
@@ -73,6 +81,26 @@ func (c *maintenanceServiceClient) Backup(ctx context.Context, in *BackupRequest
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type MaintenanceService_BackupClient = grpc.ServerStreamingClient[BackupResponse]
 
+func (c *maintenanceServiceClient) ListHeldOperations(ctx context.Context, in *ListHeldOperationsRequest, opts ...grpc.CallOption) (*ListHeldOperationsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListHeldOperationsResponse)
+	err := c.cc.Invoke(ctx, MaintenanceService_ListHeldOperations_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *maintenanceServiceClient) ConfirmHeldOperations(ctx context.Context, in *ConfirmHeldOperationsRequest, opts ...grpc.CallOption) (*ConfirmHeldOperationsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ConfirmHeldOperationsResponse)
+	err := c.cc.Invoke(ctx, MaintenanceService_ConfirmHeldOperations_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // MaintenanceServiceServer is the server API for MaintenanceService service.
 // All implementations must embed UnimplementedMaintenanceServiceServer
 // for forward compatibility.
@@ -84,6 +112,12 @@ type MaintenanceServiceServer interface {
 	// Sends a consistent copy of the whole store, in chunks: what `sluice-controlplane restore` reads. Secrets in it are
 	// encrypted; the key file is not part of it. For administrators only.
 	Backup(*BackupRequest, grpc.ServerStreamingServer[BackupResponse]) error
+	// Lists the operations that were pending in the backup that the store was restored from (rollback, deletion, copy, move, resize).
+	// None is carried out before it is confirmed. Empty: nothing is held.
+	ListHeldOperations(context.Context, *ListHeldOperationsRequest) (*ListHeldOperationsResponse, error)
+	// Has the held operations of one object carried out. For administrators only. Errors: NOT_FOUND (no such object),
+	// FAILED_PRECONDITION (nothing of it is held).
+	ConfirmHeldOperations(context.Context, *ConfirmHeldOperationsRequest) (*ConfirmHeldOperationsResponse, error)
 	mustEmbedUnimplementedMaintenanceServiceServer()
 }
 
@@ -99,6 +133,12 @@ func (UnimplementedMaintenanceServiceServer) GetControlPlane(context.Context, *G
 }
 func (UnimplementedMaintenanceServiceServer) Backup(*BackupRequest, grpc.ServerStreamingServer[BackupResponse]) error {
 	return status.Error(codes.Unimplemented, "method Backup not implemented")
+}
+func (UnimplementedMaintenanceServiceServer) ListHeldOperations(context.Context, *ListHeldOperationsRequest) (*ListHeldOperationsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListHeldOperations not implemented")
+}
+func (UnimplementedMaintenanceServiceServer) ConfirmHeldOperations(context.Context, *ConfirmHeldOperationsRequest) (*ConfirmHeldOperationsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ConfirmHeldOperations not implemented")
 }
 func (UnimplementedMaintenanceServiceServer) mustEmbedUnimplementedMaintenanceServiceServer() {}
 func (UnimplementedMaintenanceServiceServer) testEmbeddedByValue()                            {}
@@ -150,6 +190,42 @@ func _MaintenanceService_Backup_Handler(srv interface{}, stream grpc.ServerStrea
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type MaintenanceService_BackupServer = grpc.ServerStreamingServer[BackupResponse]
 
+func _MaintenanceService_ListHeldOperations_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListHeldOperationsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MaintenanceServiceServer).ListHeldOperations(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: MaintenanceService_ListHeldOperations_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MaintenanceServiceServer).ListHeldOperations(ctx, req.(*ListHeldOperationsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _MaintenanceService_ConfirmHeldOperations_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ConfirmHeldOperationsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MaintenanceServiceServer).ConfirmHeldOperations(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: MaintenanceService_ConfirmHeldOperations_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MaintenanceServiceServer).ConfirmHeldOperations(ctx, req.(*ConfirmHeldOperationsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // MaintenanceService_ServiceDesc is the grpc.ServiceDesc for MaintenanceService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -160,6 +236,14 @@ var MaintenanceService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "GetControlPlane",
 			Handler:    _MaintenanceService_GetControlPlane_Handler,
+		},
+		{
+			MethodName: "ListHeldOperations",
+			Handler:    _MaintenanceService_ListHeldOperations_Handler,
+		},
+		{
+			MethodName: "ConfirmHeldOperations",
+			Handler:    _MaintenanceService_ConfirmHeldOperations_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{

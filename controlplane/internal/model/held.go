@@ -1,0 +1,70 @@
+package model
+
+import (
+	"fmt"
+	"time"
+)
+
+// HeldReason is the reason of a condition of an object whose pending operations wait for an administrator.
+const HeldReason = "HeldAfterRestore"
+
+// Pending are the operations that were asked for and change or delete data once they are carried out, in plain words.
+func (v *Volume) Pending() []string {
+	var all []string
+	have, want := v.Status.CapacityBytes, v.Spec.SizeBytes
+	if v.Meta.Deleting() {
+		all = append(all, fmt.Sprintf("deletion (reclaim policy %s)", v.Spec.ReclaimPolicy))
+	}
+	if r := v.Status.RollBack; r != nil {
+		all = append(all, "rollback to the snapshot with uid "+r.Snapshot)
+	}
+	switch source := v.Spec.Source; {
+	case have != 0:
+	case source.Snapshot != "":
+		all = append(all, "copy of snapshot "+source.Snapshot)
+	case source.Volume != "":
+		all = append(all, "copy of volume "+source.Volume)
+	case source.Image != "":
+		all = append(all, "adoption of image "+source.Image)
+	}
+	if have != 0 && want > have {
+		all = append(all, fmt.Sprintf("resize from %d to %d bytes", have, want))
+	}
+	switch request, move := v.Status.MoveRequest, v.Status.Move; {
+	case request != nil && request.Gateway != 0:
+		all = append(all, fmt.Sprintf("move to gateway %d", request.Gateway))
+	case request != nil:
+		all = append(all, "move to another gateway")
+	case move != nil:
+		all = append(all, fmt.Sprintf("move to gateway %d", move.To))
+	}
+	return all
+}
+
+// Hold has pending operations wait until an administrator confirms them, after a restore of the store. A requested move that has begun
+// becomes a request again. It says whether there is anything to hold.
+func (v *Volume) Hold(now time.Time) bool {
+	v.Status.Held = v.Pending()
+	if len(v.Status.Held) == 0 {
+		return false
+	}
+	if is, err := v.Status.Ownership.CancelMove(); err == nil && v.Status.Move != nil {
+		v.Status.Ownership = v.Status.Ownership.Ordered(is, now)
+		v.Status.MoveRequest, v.Status.Move = &MoveRequest{Gateway: v.Status.Move.To, Since: now}, nil
+	}
+	return true
+}
+
+// Pending is the same of a snapshot.
+func (s *Snapshot) Pending() []string {
+	if s.Meta.Deleting() {
+		return []string{fmt.Sprintf("deletion (reclaim policy %s)", s.Spec.ReclaimPolicy)}
+	}
+	return nil
+}
+
+// Hold is the same of a snapshot.
+func (s *Snapshot) Hold() bool {
+	s.Status.Held = s.Pending()
+	return len(s.Status.Held) > 0
+}
