@@ -39,7 +39,7 @@ func (s *settings) parts(kept *store.Store, log *slog.Logger, registry prometheu
 	p.certificates = server.NewCertificates([]string{s.tls.CA, s.tls.Certificate, s.etcdTLS.CA, s.etcdTLS.Certificate}, log,
 		p.certificateEnds, registry)
 	p.streams = dispatch.New(dispatch.Options{
-		Store: kept, View: p.view, Log: log, Replica: s.replica(), ClusterID: s.cluster, OUI: s.oui,
+		Store: kept, View: p.view, Log: log, Replica: s.replica(), ClusterID: s.cluster, OUI: s.oui, Events: p.events,
 		Caller: func(ctx context.Context) (string, bool) {
 			if identity := server.IdentityOf(ctx); identity.Role == server.RoleGateway {
 				return identity.Name, true

@@ -44,19 +44,22 @@ type Options struct {
 	// Replica names this process, ClusterID the system.
 	Replica, ClusterID string
 	OUI                uint32
+	// Events takes what gateways report for people; nil: it is dropped.
+	Events Events
 }
 
 // Service serves GatewayStreamService.
 type Service struct {
 	pb.UnimplementedGatewayStreamServiceServer
-	options Options
-	hub     *hub
-	stop    chan struct{}
+	options  Options
+	hub      *hub
+	stop     chan struct{}
+	failures failureLog
 }
 
 // New makes the service; Run has to run for streams to be told anything.
 func New(options Options) *Service {
-	return &Service{options: options, stop: make(chan struct{}),
+	return &Service{options: options, stop: make(chan struct{}), failures: failureLog{gateways: map[string]*failureBudget{}},
 		hub: &hub{store: options.Store, view: options.View, log: options.Log, streams: map[*gatewayStream]bool{}}}
 }
 

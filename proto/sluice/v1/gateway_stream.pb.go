@@ -353,6 +353,7 @@ type ConnectRequest struct {
 	//	*ConnectRequest_JobResult
 	//	*ConnectRequest_RadosClientCommit
 	//	*ConnectRequest_Ready
+	//	*ConnectRequest_LoginFailuresObserved
 	Message       isConnectRequest_Message `protobuf_oneof:"message"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -503,6 +504,15 @@ func (x *ConnectRequest) GetReady() *StreamReady {
 	return nil
 }
 
+func (x *ConnectRequest) GetLoginFailuresObserved() *LoginFailuresObserved {
+	if x != nil {
+		if x, ok := x.Message.(*ConnectRequest_LoginFailuresObserved); ok {
+			return x.LoginFailuresObserved
+		}
+	}
+	return nil
+}
+
 type isConnectRequest_Message interface {
 	isConnectRequest_Message()
 }
@@ -555,6 +565,10 @@ type ConnectRequest_Ready struct {
 	Ready *StreamReady `protobuf:"bytes,100,opt,name=ready,proto3,oneof"`
 }
 
+type ConnectRequest_LoginFailuresObserved struct {
+	LoginFailuresObserved *LoginFailuresObserved `protobuf:"bytes,20,opt,name=login_failures_observed,json=loginFailuresObserved,proto3,oneof"`
+}
+
 func (*ConnectRequest_Hello) isConnectRequest_Message() {}
 
 func (*ConnectRequest_Ack) isConnectRequest_Message() {}
@@ -578,6 +592,8 @@ func (*ConnectRequest_JobResult) isConnectRequest_Message() {}
 func (*ConnectRequest_RadosClientCommit) isConnectRequest_Message() {}
 
 func (*ConnectRequest_Ready) isConnectRequest_Message() {}
+
+func (*ConnectRequest_LoginFailuresObserved) isConnectRequest_Message() {}
 
 // ConnectResponse is one message to the gateway.
 type ConnectResponse struct {
@@ -3187,6 +3203,126 @@ func (x *SessionObserved) GetOtherCommands() uint64 {
 	return 0
 }
 
+// LoginFailuresObserved reports logins of hosts that failed to authenticate (RFC 7143 §11.13.5, status 0201) since the last report.
+// A gateway sends one every 10 s at most, and none without failures. A control plane makes events of them; one that is lost is not
+// sent again, the gateway's metrics count all.
+type LoginFailuresObserved struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// At most 16.
+	Failures []*LoginFailure `protobuf:"bytes,1,rep,name=failures,proto3" json:"failures,omitempty"`
+	// Failures of further initiators or addresses.
+	Others        uint64 `protobuf:"varint,2,opt,name=others,proto3" json:"others,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LoginFailuresObserved) Reset() {
+	*x = LoginFailuresObserved{}
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[31]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LoginFailuresObserved) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LoginFailuresObserved) ProtoMessage() {}
+
+func (x *LoginFailuresObserved) ProtoReflect() protoreflect.Message {
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[31]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LoginFailuresObserved.ProtoReflect.Descriptor instead.
+func (*LoginFailuresObserved) Descriptor() ([]byte, []int) {
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{31}
+}
+
+func (x *LoginFailuresObserved) GetFailures() []*LoginFailure {
+	if x != nil {
+		return x.Failures
+	}
+	return nil
+}
+
+func (x *LoginFailuresObserved) GetOthers() uint64 {
+	if x != nil {
+		return x.Others
+	}
+	return 0
+}
+
+// LoginFailure counts the failures of one initiator from one address.
+type LoginFailure struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// iSCSI name as the login gave it, at most 223 bytes: nobody has proven it.
+	Initiator string `protobuf:"bytes,1,opt,name=initiator,proto3" json:"initiator,omitempty"`
+	// IP address without a port.
+	Address       string `protobuf:"bytes,2,opt,name=address,proto3" json:"address,omitempty"`
+	Count         uint64 `protobuf:"varint,3,opt,name=count,proto3" json:"count,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LoginFailure) Reset() {
+	*x = LoginFailure{}
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[32]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LoginFailure) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LoginFailure) ProtoMessage() {}
+
+func (x *LoginFailure) ProtoReflect() protoreflect.Message {
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[32]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LoginFailure.ProtoReflect.Descriptor instead.
+func (*LoginFailure) Descriptor() ([]byte, []int) {
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{32}
+}
+
+func (x *LoginFailure) GetInitiator() string {
+	if x != nil {
+		return x.Initiator
+	}
+	return ""
+}
+
+func (x *LoginFailure) GetAddress() string {
+	if x != nil {
+		return x.Address
+	}
+	return ""
+}
+
+func (x *LoginFailure) GetCount() uint64 {
+	if x != nil {
+		return x.Count
+	}
+	return 0
+}
+
 // PeerObserved reports how this gateway finds another one over the forwarding network.
 type PeerObserved struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -3200,7 +3336,7 @@ type PeerObserved struct {
 
 func (x *PeerObserved) Reset() {
 	*x = PeerObserved{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[31]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3212,7 +3348,7 @@ func (x *PeerObserved) String() string {
 func (*PeerObserved) ProtoMessage() {}
 
 func (x *PeerObserved) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[31]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3225,7 +3361,7 @@ func (x *PeerObserved) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PeerObserved.ProtoReflect.Descriptor instead.
 func (*PeerObserved) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{31}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *PeerObserved) GetNumber() uint32 {
@@ -3275,7 +3411,7 @@ type PoolObserved struct {
 
 func (x *PoolObserved) Reset() {
 	*x = PoolObserved{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[32]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3287,7 +3423,7 @@ func (x *PoolObserved) String() string {
 func (*PoolObserved) ProtoMessage() {}
 
 func (x *PoolObserved) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[32]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3300,7 +3436,7 @@ func (x *PoolObserved) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolObserved.ProtoReflect.Descriptor instead.
 func (*PoolObserved) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{32}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *PoolObserved) GetUid() string {
@@ -3363,7 +3499,7 @@ type TakenOutDevice struct {
 
 func (x *TakenOutDevice) Reset() {
 	*x = TakenOutDevice{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[33]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3375,7 +3511,7 @@ func (x *TakenOutDevice) String() string {
 func (*TakenOutDevice) ProtoMessage() {}
 
 func (x *TakenOutDevice) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[33]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3388,7 +3524,7 @@ func (x *TakenOutDevice) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TakenOutDevice.ProtoReflect.Descriptor instead.
 func (*TakenOutDevice) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{33}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *TakenOutDevice) GetPath() string {
@@ -3423,7 +3559,7 @@ type ReservationCommit struct {
 
 func (x *ReservationCommit) Reset() {
 	*x = ReservationCommit{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[34]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3435,7 +3571,7 @@ func (x *ReservationCommit) String() string {
 func (*ReservationCommit) ProtoMessage() {}
 
 func (x *ReservationCommit) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[34]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3448,7 +3584,7 @@ func (x *ReservationCommit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReservationCommit.ProtoReflect.Descriptor instead.
 func (*ReservationCommit) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{34}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *ReservationCommit) GetRequestId() uint64 {
@@ -3498,7 +3634,7 @@ type ReservationLoad struct {
 
 func (x *ReservationLoad) Reset() {
 	*x = ReservationLoad{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[35]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3510,7 +3646,7 @@ func (x *ReservationLoad) String() string {
 func (*ReservationLoad) ProtoMessage() {}
 
 func (x *ReservationLoad) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[35]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3523,7 +3659,7 @@ func (x *ReservationLoad) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReservationLoad.ProtoReflect.Descriptor instead.
 func (*ReservationLoad) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{35}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *ReservationLoad) GetRequestId() uint64 {
@@ -3558,7 +3694,7 @@ type ReservationOutcome struct {
 
 func (x *ReservationOutcome) Reset() {
 	*x = ReservationOutcome{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[36]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3570,7 +3706,7 @@ func (x *ReservationOutcome) String() string {
 func (*ReservationOutcome) ProtoMessage() {}
 
 func (x *ReservationOutcome) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[36]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3583,7 +3719,7 @@ func (x *ReservationOutcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReservationOutcome.ProtoReflect.Descriptor instead.
 func (*ReservationOutcome) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{36}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *ReservationOutcome) GetRequestId() uint64 {
@@ -3620,7 +3756,7 @@ type ReservationState struct {
 
 func (x *ReservationState) Reset() {
 	*x = ReservationState{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[37]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3632,7 +3768,7 @@ func (x *ReservationState) String() string {
 func (*ReservationState) ProtoMessage() {}
 
 func (x *ReservationState) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[37]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3645,7 +3781,7 @@ func (x *ReservationState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReservationState.ProtoReflect.Descriptor instead.
 func (*ReservationState) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{37}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *ReservationState) GetRequestId() uint64 {
@@ -3692,7 +3828,7 @@ type RadosClientCommit struct {
 
 func (x *RadosClientCommit) Reset() {
 	*x = RadosClientCommit{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[38]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3704,7 +3840,7 @@ func (x *RadosClientCommit) String() string {
 func (*RadosClientCommit) ProtoMessage() {}
 
 func (x *RadosClientCommit) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[38]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3717,7 +3853,7 @@ func (x *RadosClientCommit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RadosClientCommit.ProtoReflect.Descriptor instead.
 func (*RadosClientCommit) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{38}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *RadosClientCommit) GetRequestId() uint64 {
@@ -3754,7 +3890,7 @@ type RadosClientOutcome struct {
 
 func (x *RadosClientOutcome) Reset() {
 	*x = RadosClientOutcome{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[39]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3766,7 +3902,7 @@ func (x *RadosClientOutcome) String() string {
 func (*RadosClientOutcome) ProtoMessage() {}
 
 func (x *RadosClientOutcome) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[39]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3779,7 +3915,7 @@ func (x *RadosClientOutcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RadosClientOutcome.ProtoReflect.Descriptor instead.
 func (*RadosClientOutcome) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{39}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *RadosClientOutcome) GetRequestId() uint64 {
@@ -3833,7 +3969,7 @@ type Job struct {
 
 func (x *Job) Reset() {
 	*x = Job{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[40]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3845,7 +3981,7 @@ func (x *Job) String() string {
 func (*Job) ProtoMessage() {}
 
 func (x *Job) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[40]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3858,7 +3994,7 @@ func (x *Job) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Job.ProtoReflect.Descriptor instead.
 func (*Job) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{40}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *Job) GetId() string {
@@ -4068,7 +4204,7 @@ type CreateImage struct {
 
 func (x *CreateImage) Reset() {
 	*x = CreateImage{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[41]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4080,7 +4216,7 @@ func (x *CreateImage) String() string {
 func (*CreateImage) ProtoMessage() {}
 
 func (x *CreateImage) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[41]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4093,7 +4229,7 @@ func (x *CreateImage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateImage.ProtoReflect.Descriptor instead.
 func (*CreateImage) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{41}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *CreateImage) GetLocation() string {
@@ -4121,7 +4257,7 @@ type ResizeImage struct {
 
 func (x *ResizeImage) Reset() {
 	*x = ResizeImage{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[42]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4133,7 +4269,7 @@ func (x *ResizeImage) String() string {
 func (*ResizeImage) ProtoMessage() {}
 
 func (x *ResizeImage) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[42]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4146,7 +4282,7 @@ func (x *ResizeImage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResizeImage.ProtoReflect.Descriptor instead.
 func (*ResizeImage) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{42}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *ResizeImage) GetLocation() string {
@@ -4179,7 +4315,7 @@ type DeleteImage struct {
 
 func (x *DeleteImage) Reset() {
 	*x = DeleteImage{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[43]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4191,7 +4327,7 @@ func (x *DeleteImage) String() string {
 func (*DeleteImage) ProtoMessage() {}
 
 func (x *DeleteImage) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[43]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4204,7 +4340,7 @@ func (x *DeleteImage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteImage.ProtoReflect.Descriptor instead.
 func (*DeleteImage) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{43}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *DeleteImage) GetLocation() string {
@@ -4240,7 +4376,7 @@ type CreateSnapshotImage struct {
 
 func (x *CreateSnapshotImage) Reset() {
 	*x = CreateSnapshotImage{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[44]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4252,7 +4388,7 @@ func (x *CreateSnapshotImage) String() string {
 func (*CreateSnapshotImage) ProtoMessage() {}
 
 func (x *CreateSnapshotImage) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[44]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4265,7 +4401,7 @@ func (x *CreateSnapshotImage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateSnapshotImage.ProtoReflect.Descriptor instead.
 func (*CreateSnapshotImage) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{44}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *CreateSnapshotImage) GetVolumeUid() string {
@@ -4299,7 +4435,7 @@ type DeleteSnapshotImage struct {
 
 func (x *DeleteSnapshotImage) Reset() {
 	*x = DeleteSnapshotImage{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[45]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4311,7 +4447,7 @@ func (x *DeleteSnapshotImage) String() string {
 func (*DeleteSnapshotImage) ProtoMessage() {}
 
 func (x *DeleteSnapshotImage) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[45]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4324,7 +4460,7 @@ func (x *DeleteSnapshotImage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteSnapshotImage.ProtoReflect.Descriptor instead.
 func (*DeleteSnapshotImage) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{45}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *DeleteSnapshotImage) GetLocation() string {
@@ -4355,7 +4491,7 @@ type CloneImage struct {
 
 func (x *CloneImage) Reset() {
 	*x = CloneImage{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[46]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4367,7 +4503,7 @@ func (x *CloneImage) String() string {
 func (*CloneImage) ProtoMessage() {}
 
 func (x *CloneImage) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[46]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4380,7 +4516,7 @@ func (x *CloneImage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CloneImage.ProtoReflect.Descriptor instead.
 func (*CloneImage) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{46}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *CloneImage) GetSourceLocation() string {
@@ -4423,7 +4559,7 @@ type FenceClients struct {
 
 func (x *FenceClients) Reset() {
 	*x = FenceClients{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[47]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4435,7 +4571,7 @@ func (x *FenceClients) String() string {
 func (*FenceClients) ProtoMessage() {}
 
 func (x *FenceClients) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[47]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4448,7 +4584,7 @@ func (x *FenceClients) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FenceClients.ProtoReflect.Descriptor instead.
 func (*FenceClients) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{47}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *FenceClients) GetClients() []string {
@@ -4476,7 +4612,7 @@ type FlattenImage struct {
 
 func (x *FlattenImage) Reset() {
 	*x = FlattenImage{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[48]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4488,7 +4624,7 @@ func (x *FlattenImage) String() string {
 func (*FlattenImage) ProtoMessage() {}
 
 func (x *FlattenImage) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[48]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4501,7 +4637,7 @@ func (x *FlattenImage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FlattenImage.ProtoReflect.Descriptor instead.
 func (*FlattenImage) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{48}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *FlattenImage) GetLocation() string {
@@ -4529,7 +4665,7 @@ type AdoptImage struct {
 
 func (x *AdoptImage) Reset() {
 	*x = AdoptImage{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[49]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4541,7 +4677,7 @@ func (x *AdoptImage) String() string {
 func (*AdoptImage) ProtoMessage() {}
 
 func (x *AdoptImage) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[49]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4554,7 +4690,7 @@ func (x *AdoptImage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdoptImage.ProtoReflect.Descriptor instead.
 func (*AdoptImage) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{49}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *AdoptImage) GetImage() string {
@@ -4582,7 +4718,7 @@ type RollBackImage struct {
 
 func (x *RollBackImage) Reset() {
 	*x = RollBackImage{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[50]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4594,7 +4730,7 @@ func (x *RollBackImage) String() string {
 func (*RollBackImage) ProtoMessage() {}
 
 func (x *RollBackImage) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[50]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4607,7 +4743,7 @@ func (x *RollBackImage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RollBackImage.ProtoReflect.Descriptor instead.
 func (*RollBackImage) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{50}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *RollBackImage) GetLocation() string {
@@ -4633,7 +4769,7 @@ type ListImages struct {
 
 func (x *ListImages) Reset() {
 	*x = ListImages{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[51]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4645,7 +4781,7 @@ func (x *ListImages) String() string {
 func (*ListImages) ProtoMessage() {}
 
 func (x *ListImages) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[51]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4658,7 +4794,7 @@ func (x *ListImages) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListImages.ProtoReflect.Descriptor instead.
 func (*ListImages) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{51}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{53}
 }
 
 // JobResult says what became of a job.
@@ -4683,7 +4819,7 @@ type JobResult struct {
 
 func (x *JobResult) Reset() {
 	*x = JobResult{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[52]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4695,7 +4831,7 @@ func (x *JobResult) String() string {
 func (*JobResult) ProtoMessage() {}
 
 func (x *JobResult) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[52]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4708,7 +4844,7 @@ func (x *JobResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobResult.ProtoReflect.Descriptor instead.
 func (*JobResult) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{52}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *JobResult) GetId() string {
@@ -4770,7 +4906,7 @@ type EvictSessions struct {
 
 func (x *EvictSessions) Reset() {
 	*x = EvictSessions{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[53]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4782,7 +4918,7 @@ func (x *EvictSessions) String() string {
 func (*EvictSessions) ProtoMessage() {}
 
 func (x *EvictSessions) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[53]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4795,7 +4931,7 @@ func (x *EvictSessions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EvictSessions.ProtoReflect.Descriptor instead.
 func (*EvictSessions) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{53}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *EvictSessions) GetTsihs() []uint32 {
@@ -4809,7 +4945,7 @@ var File_sluice_v1_gateway_stream_proto protoreflect.FileDescriptor
 
 const file_sluice_v1_gateway_stream_proto_rawDesc = "" +
 	"\n" +
-	"\x1esluice/v1/gateway_stream.proto\x12\tsluice.v1\"\x92\x06\n" +
+	"\x1esluice/v1/gateway_stream.proto\x12\tsluice.v1\"\xee\x06\n" +
 	"\x0eConnectRequest\x12.\n" +
 	"\x05hello\x18\x01 \x01(\v2\x16.sluice.v1.StreamHelloH\x00R\x05hello\x12(\n" +
 	"\x03ack\x18\x02 \x01(\v2\x14.sluice.v1.StreamAckH\x00R\x03ack\x12:\n" +
@@ -4824,7 +4960,8 @@ const file_sluice_v1_gateway_stream_proto_rawDesc = "" +
 	"job_result\x18\n" +
 	" \x01(\v2\x14.sluice.v1.JobResultH\x00R\tjobResult\x12N\n" +
 	"\x13rados_client_commit\x18\v \x01(\v2\x1c.sluice.v1.RadosClientCommitH\x00R\x11radosClientCommit\x12.\n" +
-	"\x05ready\x18d \x01(\v2\x16.sluice.v1.StreamReadyH\x00R\x05readyB\t\n" +
+	"\x05ready\x18d \x01(\v2\x16.sluice.v1.StreamReadyH\x00R\x05ready\x12Z\n" +
+	"\x17login_failures_observed\x18\x14 \x01(\v2 .sluice.v1.LoginFailuresObservedH\x00R\x15loginFailuresObservedB\t\n" +
 	"\amessage\"\x93\x04\n" +
 	"\x0fConnectResponse\x124\n" +
 	"\awelcome\x18\x01 \x01(\v2\x18.sluice.v1.StreamWelcomeH\x00R\awelcome\x121\n" +
@@ -5044,7 +5181,14 @@ const file_sluice_v1_gateway_stream_proto_rawDesc = "" +
 	"\x0eother_commands\x18\x0f \x01(\x04R\rotherCommands\x1a=\n" +
 	"\x0fParametersEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x91\x01\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"d\n" +
+	"\x15LoginFailuresObserved\x123\n" +
+	"\bfailures\x18\x01 \x03(\v2\x17.sluice.v1.LoginFailureR\bfailures\x12\x16\n" +
+	"\x06others\x18\x02 \x01(\x04R\x06others\"\\\n" +
+	"\fLoginFailure\x12\x1c\n" +
+	"\tinitiator\x18\x01 \x01(\tR\tinitiator\x12\x18\n" +
+	"\aaddress\x18\x02 \x01(\tR\aaddress\x12\x14\n" +
+	"\x05count\x18\x03 \x01(\x04R\x05count\"\x91\x01\n" +
 	"\fPeerObserved\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\rR\x06number\x12 \n" +
 	"\vincarnation\x18\x02 \x01(\tR\vincarnation\x12*\n" +
@@ -5224,68 +5368,70 @@ func file_sluice_v1_gateway_stream_proto_rawDescGZIP() []byte {
 }
 
 var file_sluice_v1_gateway_stream_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
-var file_sluice_v1_gateway_stream_proto_msgTypes = make([]protoimpl.MessageInfo, 55)
+var file_sluice_v1_gateway_stream_proto_msgTypes = make([]protoimpl.MessageInfo, 57)
 var file_sluice_v1_gateway_stream_proto_goTypes = []any{
-	(ObjectKind)(0),             // 0: sluice.v1.ObjectKind
-	(VolumeRole)(0),             // 1: sluice.v1.VolumeRole
-	(VolumeState)(0),            // 2: sluice.v1.VolumeState
-	(PeerReach)(0),              // 3: sluice.v1.PeerReach
-	(CommitResult)(0),           // 4: sluice.v1.CommitResult
-	(*ConnectRequest)(nil),      // 5: sluice.v1.ConnectRequest
-	(*ConnectResponse)(nil),     // 6: sluice.v1.ConnectResponse
-	(*StreamHello)(nil),         // 7: sluice.v1.StreamHello
-	(*StreamWelcome)(nil),       // 8: sluice.v1.StreamWelcome
-	(*StreamReady)(nil),         // 9: sluice.v1.StreamReady
-	(*StreamGoodbye)(nil),       // 10: sluice.v1.StreamGoodbye
-	(*StreamUpdate)(nil),        // 11: sluice.v1.StreamUpdate
-	(*ObjectKey)(nil),           // 12: sluice.v1.ObjectKey
-	(*DesiredObject)(nil),       // 13: sluice.v1.DesiredObject
-	(*DesiredSettings)(nil),     // 14: sluice.v1.DesiredSettings
-	(*ForwardingKey)(nil),       // 15: sluice.v1.ForwardingKey
-	(*DesiredListener)(nil),     // 16: sluice.v1.DesiredListener
-	(*DesiredPeer)(nil),         // 17: sluice.v1.DesiredPeer
-	(*DesiredPool)(nil),         // 18: sluice.v1.DesiredPool
-	(*DesiredLocalPool)(nil),    // 19: sluice.v1.DesiredLocalPool
-	(*DesiredRbdPool)(nil),      // 20: sluice.v1.DesiredRbdPool
-	(*DesiredVolume)(nil),       // 21: sluice.v1.DesiredVolume
-	(*DesiredQos)(nil),          // 22: sluice.v1.DesiredQos
-	(*DesiredHost)(nil),         // 23: sluice.v1.DesiredHost
-	(*DesiredChap)(nil),         // 24: sluice.v1.DesiredChap
-	(*DesiredTarget)(nil),       // 25: sluice.v1.DesiredTarget
-	(*DesiredLun)(nil),          // 26: sluice.v1.DesiredLun
-	(*DesiredAccess)(nil),       // 27: sluice.v1.DesiredAccess
-	(*DesiredPort)(nil),         // 28: sluice.v1.DesiredPort
-	(*StreamAck)(nil),           // 29: sluice.v1.StreamAck
-	(*ObjectRefusal)(nil),       // 30: sluice.v1.ObjectRefusal
-	(*StreamHeartbeat)(nil),     // 31: sluice.v1.StreamHeartbeat
-	(*VolumeLoad)(nil),          // 32: sluice.v1.VolumeLoad
-	(*VolumeObserved)(nil),      // 33: sluice.v1.VolumeObserved
-	(*SessionsObserved)(nil),    // 34: sluice.v1.SessionsObserved
-	(*SessionObserved)(nil),     // 35: sluice.v1.SessionObserved
-	(*PeerObserved)(nil),        // 36: sluice.v1.PeerObserved
-	(*PoolObserved)(nil),        // 37: sluice.v1.PoolObserved
-	(*TakenOutDevice)(nil),      // 38: sluice.v1.TakenOutDevice
-	(*ReservationCommit)(nil),   // 39: sluice.v1.ReservationCommit
-	(*ReservationLoad)(nil),     // 40: sluice.v1.ReservationLoad
-	(*ReservationOutcome)(nil),  // 41: sluice.v1.ReservationOutcome
-	(*ReservationState)(nil),    // 42: sluice.v1.ReservationState
-	(*RadosClientCommit)(nil),   // 43: sluice.v1.RadosClientCommit
-	(*RadosClientOutcome)(nil),  // 44: sluice.v1.RadosClientOutcome
-	(*Job)(nil),                 // 45: sluice.v1.Job
-	(*CreateImage)(nil),         // 46: sluice.v1.CreateImage
-	(*ResizeImage)(nil),         // 47: sluice.v1.ResizeImage
-	(*DeleteImage)(nil),         // 48: sluice.v1.DeleteImage
-	(*CreateSnapshotImage)(nil), // 49: sluice.v1.CreateSnapshotImage
-	(*DeleteSnapshotImage)(nil), // 50: sluice.v1.DeleteSnapshotImage
-	(*CloneImage)(nil),          // 51: sluice.v1.CloneImage
-	(*FenceClients)(nil),        // 52: sluice.v1.FenceClients
-	(*FlattenImage)(nil),        // 53: sluice.v1.FlattenImage
-	(*AdoptImage)(nil),          // 54: sluice.v1.AdoptImage
-	(*RollBackImage)(nil),       // 55: sluice.v1.RollBackImage
-	(*ListImages)(nil),          // 56: sluice.v1.ListImages
-	(*JobResult)(nil),           // 57: sluice.v1.JobResult
-	(*EvictSessions)(nil),       // 58: sluice.v1.EvictSessions
-	nil,                         // 59: sluice.v1.SessionObserved.ParametersEntry
+	(ObjectKind)(0),               // 0: sluice.v1.ObjectKind
+	(VolumeRole)(0),               // 1: sluice.v1.VolumeRole
+	(VolumeState)(0),              // 2: sluice.v1.VolumeState
+	(PeerReach)(0),                // 3: sluice.v1.PeerReach
+	(CommitResult)(0),             // 4: sluice.v1.CommitResult
+	(*ConnectRequest)(nil),        // 5: sluice.v1.ConnectRequest
+	(*ConnectResponse)(nil),       // 6: sluice.v1.ConnectResponse
+	(*StreamHello)(nil),           // 7: sluice.v1.StreamHello
+	(*StreamWelcome)(nil),         // 8: sluice.v1.StreamWelcome
+	(*StreamReady)(nil),           // 9: sluice.v1.StreamReady
+	(*StreamGoodbye)(nil),         // 10: sluice.v1.StreamGoodbye
+	(*StreamUpdate)(nil),          // 11: sluice.v1.StreamUpdate
+	(*ObjectKey)(nil),             // 12: sluice.v1.ObjectKey
+	(*DesiredObject)(nil),         // 13: sluice.v1.DesiredObject
+	(*DesiredSettings)(nil),       // 14: sluice.v1.DesiredSettings
+	(*ForwardingKey)(nil),         // 15: sluice.v1.ForwardingKey
+	(*DesiredListener)(nil),       // 16: sluice.v1.DesiredListener
+	(*DesiredPeer)(nil),           // 17: sluice.v1.DesiredPeer
+	(*DesiredPool)(nil),           // 18: sluice.v1.DesiredPool
+	(*DesiredLocalPool)(nil),      // 19: sluice.v1.DesiredLocalPool
+	(*DesiredRbdPool)(nil),        // 20: sluice.v1.DesiredRbdPool
+	(*DesiredVolume)(nil),         // 21: sluice.v1.DesiredVolume
+	(*DesiredQos)(nil),            // 22: sluice.v1.DesiredQos
+	(*DesiredHost)(nil),           // 23: sluice.v1.DesiredHost
+	(*DesiredChap)(nil),           // 24: sluice.v1.DesiredChap
+	(*DesiredTarget)(nil),         // 25: sluice.v1.DesiredTarget
+	(*DesiredLun)(nil),            // 26: sluice.v1.DesiredLun
+	(*DesiredAccess)(nil),         // 27: sluice.v1.DesiredAccess
+	(*DesiredPort)(nil),           // 28: sluice.v1.DesiredPort
+	(*StreamAck)(nil),             // 29: sluice.v1.StreamAck
+	(*ObjectRefusal)(nil),         // 30: sluice.v1.ObjectRefusal
+	(*StreamHeartbeat)(nil),       // 31: sluice.v1.StreamHeartbeat
+	(*VolumeLoad)(nil),            // 32: sluice.v1.VolumeLoad
+	(*VolumeObserved)(nil),        // 33: sluice.v1.VolumeObserved
+	(*SessionsObserved)(nil),      // 34: sluice.v1.SessionsObserved
+	(*SessionObserved)(nil),       // 35: sluice.v1.SessionObserved
+	(*LoginFailuresObserved)(nil), // 36: sluice.v1.LoginFailuresObserved
+	(*LoginFailure)(nil),          // 37: sluice.v1.LoginFailure
+	(*PeerObserved)(nil),          // 38: sluice.v1.PeerObserved
+	(*PoolObserved)(nil),          // 39: sluice.v1.PoolObserved
+	(*TakenOutDevice)(nil),        // 40: sluice.v1.TakenOutDevice
+	(*ReservationCommit)(nil),     // 41: sluice.v1.ReservationCommit
+	(*ReservationLoad)(nil),       // 42: sluice.v1.ReservationLoad
+	(*ReservationOutcome)(nil),    // 43: sluice.v1.ReservationOutcome
+	(*ReservationState)(nil),      // 44: sluice.v1.ReservationState
+	(*RadosClientCommit)(nil),     // 45: sluice.v1.RadosClientCommit
+	(*RadosClientOutcome)(nil),    // 46: sluice.v1.RadosClientOutcome
+	(*Job)(nil),                   // 47: sluice.v1.Job
+	(*CreateImage)(nil),           // 48: sluice.v1.CreateImage
+	(*ResizeImage)(nil),           // 49: sluice.v1.ResizeImage
+	(*DeleteImage)(nil),           // 50: sluice.v1.DeleteImage
+	(*CreateSnapshotImage)(nil),   // 51: sluice.v1.CreateSnapshotImage
+	(*DeleteSnapshotImage)(nil),   // 52: sluice.v1.DeleteSnapshotImage
+	(*CloneImage)(nil),            // 53: sluice.v1.CloneImage
+	(*FenceClients)(nil),          // 54: sluice.v1.FenceClients
+	(*FlattenImage)(nil),          // 55: sluice.v1.FlattenImage
+	(*AdoptImage)(nil),            // 56: sluice.v1.AdoptImage
+	(*RollBackImage)(nil),         // 57: sluice.v1.RollBackImage
+	(*ListImages)(nil),            // 58: sluice.v1.ListImages
+	(*JobResult)(nil),             // 59: sluice.v1.JobResult
+	(*EvictSessions)(nil),         // 60: sluice.v1.EvictSessions
+	nil,                           // 61: sluice.v1.SessionObserved.ParametersEntry
 }
 var file_sluice_v1_gateway_stream_proto_depIdxs = []int32{
 	7,  // 0: sluice.v1.ConnectRequest.hello:type_name -> sluice.v1.StreamHello
@@ -5293,70 +5439,72 @@ var file_sluice_v1_gateway_stream_proto_depIdxs = []int32{
 	31, // 2: sluice.v1.ConnectRequest.heartbeat:type_name -> sluice.v1.StreamHeartbeat
 	33, // 3: sluice.v1.ConnectRequest.volume_observed:type_name -> sluice.v1.VolumeObserved
 	34, // 4: sluice.v1.ConnectRequest.sessions_observed:type_name -> sluice.v1.SessionsObserved
-	36, // 5: sluice.v1.ConnectRequest.peer_observed:type_name -> sluice.v1.PeerObserved
-	37, // 6: sluice.v1.ConnectRequest.pool_observed:type_name -> sluice.v1.PoolObserved
-	39, // 7: sluice.v1.ConnectRequest.reservation_commit:type_name -> sluice.v1.ReservationCommit
-	40, // 8: sluice.v1.ConnectRequest.reservation_load:type_name -> sluice.v1.ReservationLoad
-	57, // 9: sluice.v1.ConnectRequest.job_result:type_name -> sluice.v1.JobResult
-	43, // 10: sluice.v1.ConnectRequest.rados_client_commit:type_name -> sluice.v1.RadosClientCommit
+	38, // 5: sluice.v1.ConnectRequest.peer_observed:type_name -> sluice.v1.PeerObserved
+	39, // 6: sluice.v1.ConnectRequest.pool_observed:type_name -> sluice.v1.PoolObserved
+	41, // 7: sluice.v1.ConnectRequest.reservation_commit:type_name -> sluice.v1.ReservationCommit
+	42, // 8: sluice.v1.ConnectRequest.reservation_load:type_name -> sluice.v1.ReservationLoad
+	59, // 9: sluice.v1.ConnectRequest.job_result:type_name -> sluice.v1.JobResult
+	45, // 10: sluice.v1.ConnectRequest.rados_client_commit:type_name -> sluice.v1.RadosClientCommit
 	9,  // 11: sluice.v1.ConnectRequest.ready:type_name -> sluice.v1.StreamReady
-	8,  // 12: sluice.v1.ConnectResponse.welcome:type_name -> sluice.v1.StreamWelcome
-	11, // 13: sluice.v1.ConnectResponse.update:type_name -> sluice.v1.StreamUpdate
-	41, // 14: sluice.v1.ConnectResponse.reservation_outcome:type_name -> sluice.v1.ReservationOutcome
-	42, // 15: sluice.v1.ConnectResponse.reservation_state:type_name -> sluice.v1.ReservationState
-	45, // 16: sluice.v1.ConnectResponse.job:type_name -> sluice.v1.Job
-	58, // 17: sluice.v1.ConnectResponse.evict_sessions:type_name -> sluice.v1.EvictSessions
-	10, // 18: sluice.v1.ConnectResponse.goodbye:type_name -> sluice.v1.StreamGoodbye
-	44, // 19: sluice.v1.ConnectResponse.rados_client_outcome:type_name -> sluice.v1.RadosClientOutcome
-	13, // 20: sluice.v1.StreamUpdate.put:type_name -> sluice.v1.DesiredObject
-	12, // 21: sluice.v1.StreamUpdate.removed:type_name -> sluice.v1.ObjectKey
-	0,  // 22: sluice.v1.ObjectKey.kind:type_name -> sluice.v1.ObjectKind
-	14, // 23: sluice.v1.DesiredObject.settings:type_name -> sluice.v1.DesiredSettings
-	16, // 24: sluice.v1.DesiredObject.listener:type_name -> sluice.v1.DesiredListener
-	17, // 25: sluice.v1.DesiredObject.peer:type_name -> sluice.v1.DesiredPeer
-	18, // 26: sluice.v1.DesiredObject.pool:type_name -> sluice.v1.DesiredPool
-	21, // 27: sluice.v1.DesiredObject.volume:type_name -> sluice.v1.DesiredVolume
-	23, // 28: sluice.v1.DesiredObject.host:type_name -> sluice.v1.DesiredHost
-	25, // 29: sluice.v1.DesiredObject.target:type_name -> sluice.v1.DesiredTarget
-	15, // 30: sluice.v1.DesiredSettings.forwarding_keys:type_name -> sluice.v1.ForwardingKey
-	19, // 31: sluice.v1.DesiredPool.local:type_name -> sluice.v1.DesiredLocalPool
-	20, // 32: sluice.v1.DesiredPool.rbd:type_name -> sluice.v1.DesiredRbdPool
-	1,  // 33: sluice.v1.DesiredVolume.role:type_name -> sluice.v1.VolumeRole
-	22, // 34: sluice.v1.DesiredVolume.qos:type_name -> sluice.v1.DesiredQos
-	24, // 35: sluice.v1.DesiredHost.chap:type_name -> sluice.v1.DesiredChap
-	24, // 36: sluice.v1.DesiredHost.mutual_chap:type_name -> sluice.v1.DesiredChap
-	26, // 37: sluice.v1.DesiredTarget.luns:type_name -> sluice.v1.DesiredLun
-	27, // 38: sluice.v1.DesiredTarget.access:type_name -> sluice.v1.DesiredAccess
-	28, // 39: sluice.v1.DesiredTarget.ports:type_name -> sluice.v1.DesiredPort
-	30, // 40: sluice.v1.StreamAck.refused:type_name -> sluice.v1.ObjectRefusal
-	12, // 41: sluice.v1.ObjectRefusal.key:type_name -> sluice.v1.ObjectKey
-	32, // 42: sluice.v1.StreamHeartbeat.loads:type_name -> sluice.v1.VolumeLoad
-	2,  // 43: sluice.v1.VolumeObserved.state:type_name -> sluice.v1.VolumeState
-	35, // 44: sluice.v1.SessionsObserved.put:type_name -> sluice.v1.SessionObserved
-	59, // 45: sluice.v1.SessionObserved.parameters:type_name -> sluice.v1.SessionObserved.ParametersEntry
-	3,  // 46: sluice.v1.PeerObserved.reach:type_name -> sluice.v1.PeerReach
-	38, // 47: sluice.v1.PoolObserved.taken_out_devices:type_name -> sluice.v1.TakenOutDevice
-	4,  // 48: sluice.v1.ReservationOutcome.result:type_name -> sluice.v1.CommitResult
-	4,  // 49: sluice.v1.ReservationState.result:type_name -> sluice.v1.CommitResult
-	4,  // 50: sluice.v1.RadosClientOutcome.result:type_name -> sluice.v1.CommitResult
-	46, // 51: sluice.v1.Job.create:type_name -> sluice.v1.CreateImage
-	47, // 52: sluice.v1.Job.resize:type_name -> sluice.v1.ResizeImage
-	48, // 53: sluice.v1.Job.delete:type_name -> sluice.v1.DeleteImage
-	49, // 54: sluice.v1.Job.snapshot:type_name -> sluice.v1.CreateSnapshotImage
-	50, // 55: sluice.v1.Job.delete_snapshot:type_name -> sluice.v1.DeleteSnapshotImage
-	51, // 56: sluice.v1.Job.clone:type_name -> sluice.v1.CloneImage
-	52, // 57: sluice.v1.Job.fence_clients:type_name -> sluice.v1.FenceClients
-	53, // 58: sluice.v1.Job.flatten:type_name -> sluice.v1.FlattenImage
-	54, // 59: sluice.v1.Job.adopt:type_name -> sluice.v1.AdoptImage
-	55, // 60: sluice.v1.Job.roll_back:type_name -> sluice.v1.RollBackImage
-	56, // 61: sluice.v1.Job.list_images:type_name -> sluice.v1.ListImages
-	5,  // 62: sluice.v1.GatewayStreamService.Connect:input_type -> sluice.v1.ConnectRequest
-	6,  // 63: sluice.v1.GatewayStreamService.Connect:output_type -> sluice.v1.ConnectResponse
-	63, // [63:64] is the sub-list for method output_type
-	62, // [62:63] is the sub-list for method input_type
-	62, // [62:62] is the sub-list for extension type_name
-	62, // [62:62] is the sub-list for extension extendee
-	0,  // [0:62] is the sub-list for field type_name
+	36, // 12: sluice.v1.ConnectRequest.login_failures_observed:type_name -> sluice.v1.LoginFailuresObserved
+	8,  // 13: sluice.v1.ConnectResponse.welcome:type_name -> sluice.v1.StreamWelcome
+	11, // 14: sluice.v1.ConnectResponse.update:type_name -> sluice.v1.StreamUpdate
+	43, // 15: sluice.v1.ConnectResponse.reservation_outcome:type_name -> sluice.v1.ReservationOutcome
+	44, // 16: sluice.v1.ConnectResponse.reservation_state:type_name -> sluice.v1.ReservationState
+	47, // 17: sluice.v1.ConnectResponse.job:type_name -> sluice.v1.Job
+	60, // 18: sluice.v1.ConnectResponse.evict_sessions:type_name -> sluice.v1.EvictSessions
+	10, // 19: sluice.v1.ConnectResponse.goodbye:type_name -> sluice.v1.StreamGoodbye
+	46, // 20: sluice.v1.ConnectResponse.rados_client_outcome:type_name -> sluice.v1.RadosClientOutcome
+	13, // 21: sluice.v1.StreamUpdate.put:type_name -> sluice.v1.DesiredObject
+	12, // 22: sluice.v1.StreamUpdate.removed:type_name -> sluice.v1.ObjectKey
+	0,  // 23: sluice.v1.ObjectKey.kind:type_name -> sluice.v1.ObjectKind
+	14, // 24: sluice.v1.DesiredObject.settings:type_name -> sluice.v1.DesiredSettings
+	16, // 25: sluice.v1.DesiredObject.listener:type_name -> sluice.v1.DesiredListener
+	17, // 26: sluice.v1.DesiredObject.peer:type_name -> sluice.v1.DesiredPeer
+	18, // 27: sluice.v1.DesiredObject.pool:type_name -> sluice.v1.DesiredPool
+	21, // 28: sluice.v1.DesiredObject.volume:type_name -> sluice.v1.DesiredVolume
+	23, // 29: sluice.v1.DesiredObject.host:type_name -> sluice.v1.DesiredHost
+	25, // 30: sluice.v1.DesiredObject.target:type_name -> sluice.v1.DesiredTarget
+	15, // 31: sluice.v1.DesiredSettings.forwarding_keys:type_name -> sluice.v1.ForwardingKey
+	19, // 32: sluice.v1.DesiredPool.local:type_name -> sluice.v1.DesiredLocalPool
+	20, // 33: sluice.v1.DesiredPool.rbd:type_name -> sluice.v1.DesiredRbdPool
+	1,  // 34: sluice.v1.DesiredVolume.role:type_name -> sluice.v1.VolumeRole
+	22, // 35: sluice.v1.DesiredVolume.qos:type_name -> sluice.v1.DesiredQos
+	24, // 36: sluice.v1.DesiredHost.chap:type_name -> sluice.v1.DesiredChap
+	24, // 37: sluice.v1.DesiredHost.mutual_chap:type_name -> sluice.v1.DesiredChap
+	26, // 38: sluice.v1.DesiredTarget.luns:type_name -> sluice.v1.DesiredLun
+	27, // 39: sluice.v1.DesiredTarget.access:type_name -> sluice.v1.DesiredAccess
+	28, // 40: sluice.v1.DesiredTarget.ports:type_name -> sluice.v1.DesiredPort
+	30, // 41: sluice.v1.StreamAck.refused:type_name -> sluice.v1.ObjectRefusal
+	12, // 42: sluice.v1.ObjectRefusal.key:type_name -> sluice.v1.ObjectKey
+	32, // 43: sluice.v1.StreamHeartbeat.loads:type_name -> sluice.v1.VolumeLoad
+	2,  // 44: sluice.v1.VolumeObserved.state:type_name -> sluice.v1.VolumeState
+	35, // 45: sluice.v1.SessionsObserved.put:type_name -> sluice.v1.SessionObserved
+	61, // 46: sluice.v1.SessionObserved.parameters:type_name -> sluice.v1.SessionObserved.ParametersEntry
+	37, // 47: sluice.v1.LoginFailuresObserved.failures:type_name -> sluice.v1.LoginFailure
+	3,  // 48: sluice.v1.PeerObserved.reach:type_name -> sluice.v1.PeerReach
+	40, // 49: sluice.v1.PoolObserved.taken_out_devices:type_name -> sluice.v1.TakenOutDevice
+	4,  // 50: sluice.v1.ReservationOutcome.result:type_name -> sluice.v1.CommitResult
+	4,  // 51: sluice.v1.ReservationState.result:type_name -> sluice.v1.CommitResult
+	4,  // 52: sluice.v1.RadosClientOutcome.result:type_name -> sluice.v1.CommitResult
+	48, // 53: sluice.v1.Job.create:type_name -> sluice.v1.CreateImage
+	49, // 54: sluice.v1.Job.resize:type_name -> sluice.v1.ResizeImage
+	50, // 55: sluice.v1.Job.delete:type_name -> sluice.v1.DeleteImage
+	51, // 56: sluice.v1.Job.snapshot:type_name -> sluice.v1.CreateSnapshotImage
+	52, // 57: sluice.v1.Job.delete_snapshot:type_name -> sluice.v1.DeleteSnapshotImage
+	53, // 58: sluice.v1.Job.clone:type_name -> sluice.v1.CloneImage
+	54, // 59: sluice.v1.Job.fence_clients:type_name -> sluice.v1.FenceClients
+	55, // 60: sluice.v1.Job.flatten:type_name -> sluice.v1.FlattenImage
+	56, // 61: sluice.v1.Job.adopt:type_name -> sluice.v1.AdoptImage
+	57, // 62: sluice.v1.Job.roll_back:type_name -> sluice.v1.RollBackImage
+	58, // 63: sluice.v1.Job.list_images:type_name -> sluice.v1.ListImages
+	5,  // 64: sluice.v1.GatewayStreamService.Connect:input_type -> sluice.v1.ConnectRequest
+	6,  // 65: sluice.v1.GatewayStreamService.Connect:output_type -> sluice.v1.ConnectResponse
+	65, // [65:66] is the sub-list for method output_type
+	64, // [64:65] is the sub-list for method input_type
+	64, // [64:64] is the sub-list for extension type_name
+	64, // [64:64] is the sub-list for extension extendee
+	0,  // [0:64] is the sub-list for field type_name
 }
 
 func init() { file_sluice_v1_gateway_stream_proto_init() }
@@ -5377,6 +5525,7 @@ func file_sluice_v1_gateway_stream_proto_init() {
 		(*ConnectRequest_JobResult)(nil),
 		(*ConnectRequest_RadosClientCommit)(nil),
 		(*ConnectRequest_Ready)(nil),
+		(*ConnectRequest_LoginFailuresObserved)(nil),
 	}
 	file_sluice_v1_gateway_stream_proto_msgTypes[1].OneofWrappers = []any{
 		(*ConnectResponse_Welcome)(nil),
@@ -5401,7 +5550,7 @@ func file_sluice_v1_gateway_stream_proto_init() {
 		(*DesiredPool_Local)(nil),
 		(*DesiredPool_Rbd)(nil),
 	}
-	file_sluice_v1_gateway_stream_proto_msgTypes[40].OneofWrappers = []any{
+	file_sluice_v1_gateway_stream_proto_msgTypes[42].OneofWrappers = []any{
 		(*Job_Create)(nil),
 		(*Job_Resize)(nil),
 		(*Job_Delete)(nil),
@@ -5420,7 +5569,7 @@ func file_sluice_v1_gateway_stream_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_sluice_v1_gateway_stream_proto_rawDesc), len(file_sluice_v1_gateway_stream_proto_rawDesc)),
 			NumEnums:      5,
-			NumMessages:   55,
+			NumMessages:   57,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
