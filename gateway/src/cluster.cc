@@ -56,13 +56,16 @@ std::vector<control::wire::PeerObserved> peers_found(net::Engine& engine) {
 void set_peers(net::Engine& engine, const std::vector<control::wire::DesiredPeer>& desired) {
   std::vector<forward::Peer> peers;
   peers.reserve(desired.size());
+  std::vector<std::string> addresses;
   for (const auto& peer : desired) {
     peers.push_back({.number = static_cast<uint16_t>(peer.number()),
                      .incarnation = peer.incarnation(),
                      .address = peer.forwarding_address(),
                      .fenced = peer.fenced(),
                      .node = peer.node()});
+    addresses.push_back(peer.forwarding_address());
   }
+  engine.expect_gateways(addresses);
   engine.peers().set(peers);
 }
 
@@ -159,7 +162,8 @@ Result<std::unique_ptr<control::Client>> join_cluster(const config::Config& conf
       .sessions = [&engine] { return engine.sessions(); },
       .evict = [&engine](const std::vector<uint16_t>& tsihs) { engine.evict(tsihs); },
       .peers = [&engine] { return peers_found(engine); },
-      .busy_nanos = [&engine] { return engine.counters().total().busy_nanos; }};
+      .busy_nanos = [&engine] { return engine.counters().total().busy_nanos; },
+      .login_failures = [&engine] { return engine.login_failures(); }};
   log::info("gateway of a cluster",
             {{"gateway", setup.gateway}, {"node", setup.node}, {"incarnation", setup.incarnation}});
   auto client = control::Client::start(std::move(setup));

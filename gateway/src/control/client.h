@@ -18,6 +18,7 @@
 #include "control/stream.h"
 #include "control/volume/storage_pool.h"
 #include "control/volume/units.h"
+#include "iscsi/login/login_throttle.h"
 #include "iscsi/session_view.h"
 #include "lun/reservations/reservation_contract.h"
 
@@ -47,6 +48,8 @@ struct ClientSetup {
   std::function<std::vector<wire::PeerObserved>()> peers;
   // Time that reactors weren't asleep, all added up.
   std::function<uint64_t()> busy_nanos;
+  // Failed authentications of hosts since the last call; may be empty.
+  std::function<iscsi::LoginFailureReport()> login_failures = {};
 };
 
 class Client {
