@@ -66,6 +66,7 @@ void set_peers(net::Engine& engine, const std::vector<control::wire::DesiredPeer
   std::vector<forward::Peer> peers;
   std::vector<iscsi::KnownPeer> known;
   peers.reserve(desired.size());
+  std::vector<std::string> addresses;
   for (const auto& peer : desired) {
     known.push_back({.number = static_cast<uint16_t>(peer.number()),
                      .incarnation = peer.incarnation(),
@@ -76,8 +77,10 @@ void set_peers(net::Engine& engine, const std::vector<control::wire::DesiredPeer
                      .address = peer.forwarding_address(),
                      .fenced = peer.fenced(),
                      .node = peer.node()});
+    addresses.push_back(peer.forwarding_address());
   }
   engine.forwarding().set_peers(known);
+  engine.expect_gateways(addresses);
   engine.peers().set(peers);
 }
 
@@ -175,7 +178,8 @@ Result<std::unique_ptr<control::Client>> join_cluster(const config::Config& conf
           [&engine](const std::vector<std::string>& addresses) {
             return ports_in_use(addresses, engine.addresses());
           },
-      .replaced = end_replaced};
+      .replaced = end_replaced,
+      .login_failures = [&engine] { return engine.login_failures(); }};
   log::info("gateway of a cluster",
             {{"gateway", setup.gateway}, {"node", setup.node}, {"incarnation", setup.incarnation}});
   auto client = control::Client::start(std::move(setup));

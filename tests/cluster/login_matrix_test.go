@@ -100,6 +100,9 @@ func (m *matrix) hold(place, portal string) {
 	if err := logins.Check(m.ctx, logins.Attempt.Login, portal, cluster.Target, all...); err != nil {
 		m.Errorf("%s: %v", place, err)
 	}
+	if err := logins.Check(m.ctx, logins.Attempt.Discover, portal, cluster.Target, all...); err != nil {
+		m.Errorf("%s: %v", place, err)
+	}
 	if m.Failed() {
 		m.FailNow() // every other place would wait as long
 	}

@@ -84,12 +84,14 @@ class Pdu:
 
 
 class Connection:
-    def __init__(self, portal, timeout=10.0, receive_buffer=None):
+    def __init__(self, portal, timeout=10.0, receive_buffer=None, source=None):
         host, _, port = portal.rpartition(':')
         self.socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         if receive_buffer:
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
         self.socket.settimeout(timeout)
+        if source:
+            self.socket.bind((source, 0))
         self.socket.connect((host, int(port)))
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.header_digest = self.data_digest = False
@@ -179,8 +181,8 @@ class Session(Connection):
     """A session that is logged in. `offers` are login keys besides the usual ones."""
 
     def __init__(self, portal, target, initiator=INITIATOR, isid=None, timeout=10.0, receive_buffer=None,
-                 log_in=True, **offers):
-        super().__init__(portal, timeout, receive_buffer)
+                 log_in=True, source=None, **offers):
+        super().__init__(portal, timeout, receive_buffer, source)
         self.isid = isid or b'\x80' + (next(_isids) & 0xffffff).to_bytes(3, 'big') + b'\0\0'
         self.tags = itertools.count(1)
         self.cmd_sn, self.exp_stat_sn, self.max_cmd_sn = 1, 0, 1

@@ -112,13 +112,27 @@ func (a Attempt) judge(where string, err error) error {
 	return fmt.Errorf("%s: %s with %s gets no status %04x: %w", where, a.Initiator, a.Name, AuthenticationFailure, err)
 }
 
-// Check makes all attempts of all credentials on a portal by `how`, and joins what differs.
+// Check makes all attempts of all credentials on a portal by `how`, and joins what differs. Those that the gateway must admit come
+// first and one by one. The others come all at once: a gateway holds the answer to each failure back, and evaluates few of them at
+// a time.
 func Check(ctx context.Context, how func(Attempt, context.Context, string, string) error, portal, target string, all ...Credentials) error {
 	var problems []error
+	var wrong []Attempt
 	for _, credentials := range all {
 		for _, attempt := range credentials.Attempts() {
-			problems = append(problems, how(attempt, ctx, portal, target))
+			if attempt.Admitted {
+				problems = append(problems, how(attempt, ctx, portal, target))
+			} else {
+				wrong = append(wrong, attempt)
+			}
 		}
+	}
+	answers := make(chan error, len(wrong))
+	for _, attempt := range wrong {
+		go func() { answers <- how(attempt, ctx, portal, target) }()
+	}
+	for range wrong {
+		problems = append(problems, <-answers)
 	}
 	return errors.Join(problems...)
 }

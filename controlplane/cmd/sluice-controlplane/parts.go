@@ -40,7 +40,7 @@ func (s *settings) parts(kept *store.Store, log *slog.Logger, registry prometheu
 		p.certificateEnds, registry)
 	p.streams = dispatch.New(dispatch.Options{
 		Store: kept, View: p.view, Log: log, Replica: s.replica(), ClusterID: s.cluster, OUI: s.oui,
-		Registry: registry, Event: p.events.Record,
+		Registry: registry, Events: p.events,
 		Caller: func(ctx context.Context) (string, bool) {
 			if identity := server.IdentityOf(ctx); identity.Role == server.RoleGateway {
 				return identity.Name, true

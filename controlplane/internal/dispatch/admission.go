@@ -154,11 +154,11 @@ func (s *Service) noteAdmission(ctx context.Context, gateway *model.Gateway, fou
 		s.options.Log.Warn("whether a gateway was refused could not be stored", "gateway", gateway.Meta.Name, "problem", err)
 		return
 	}
-	if changed && s.options.Event != nil {
+	if changed && s.options.Events != nil {
 		if found != nil {
-			s.options.Event(ctx, gateway, true, found.reason, found.message)
+			s.options.Events.Record(ctx, gateway, true, found.reason, found.message)
 		} else {
-			s.options.Event(ctx, gateway, false, reasonAdmitted, "a process has become the gateway")
+			s.options.Events.Record(ctx, gateway, false, reasonAdmitted, "a process has become the gateway")
 		}
 	}
 }

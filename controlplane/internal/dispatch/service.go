@@ -47,23 +47,24 @@ type Options struct {
 	OUI                uint32
 	// Registry takes the metrics; nil: there are none.
 	Registry prometheus.Registerer
-	// Event records something for people about an object; nil: nothing is recorded.
-	Event func(ctx context.Context, about model.Object, warning bool, reason, message string)
+	// Events takes what gateways report for people; nil: it is dropped.
+	Events Events
 }
 
 // Service serves GatewayStreamService.
 type Service struct {
 	pb.UnimplementedGatewayStreamServiceServer
-	options Options
-	hub     *hub
-	stop    chan struct{}
-	metrics *metrics
-	floods  floods
+	options  Options
+	hub      *hub
+	stop     chan struct{}
+	metrics  *metrics
+	floods   floods
+	failures failureLog
 }
 
 // New makes the service; Run has to run for streams to be told anything.
 func New(options Options) *Service {
-	return &Service{options: options, stop: make(chan struct{}), metrics: newMetrics(options.Registry),
+	return &Service{options: options, stop: make(chan struct{}), metrics: newMetrics(options.Registry), failures: failureLog{gateways: map[string]*failureBudget{}},
 		hub: &hub{store: options.Store, view: options.View, log: options.Log, streams: map[*gatewayStream]bool{}}}
 }
 

@@ -34,6 +34,7 @@ type replica struct {
 	// caller is what a certificate names; nil: nobody is asked for one.
 	caller *string
 	volume *model.Volume
+	events recordedEvents
 }
 
 func start(t *testing.T) *replica { return startWith(t, shared.Client) }
@@ -48,10 +49,10 @@ func startWith(t *testing.T, client *clientv3.Client) *replica {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &replica{Store: kept, t: t}
+	r := &replica{Store: kept, t: t, events: make(recordedEvents, 64)}
 	log := slog.New(slog.DiscardHandler)
 	seen := view.New(kept, log)
-	service := New(Options{Store: kept, View: seen, Log: log, Replica: "r", ClusterID: "c",
+	service := New(Options{Store: kept, View: seen, Log: log, Replica: "r", ClusterID: "c", Events: r.events,
 		Caller: func(context.Context) (string, bool) {
 			if r.caller == nil {
 				return "", false

@@ -72,6 +72,8 @@ func (g *gatewayStream) take(ctx context.Context, message *pb.ConnectRequest, ob
 		err = g.connection.StoreJobResult(ctx, r.GetId(), store.JobResult{AttemptID: r.GetAttempt(),
 			DonePermille: r.GetDonePermille(), Problem: shortened(r.GetProblem()), Unsupported: r.GetUnsupported(), SizeBytes: r.GetSizeBytes(),
 			Images: r.GetImages()[:min(len(r.GetImages()), model.MaxImagesListed)]})
+	case *pb.ConnectRequest_LoginFailuresObserved:
+		g.loginsFailed(ctx, m.LoginFailuresObserved)
 	case *pb.ConnectRequest_Hello:
 		return status.Error(codes.InvalidArgument, "a stream has one hello")
 	default: // of a newer protocol

@@ -24,12 +24,17 @@ inline constexpr unsigned kMaxConnections = 4096;     // of hosts, per gateway
 inline constexpr unsigned kMaxUnauthenticated = 256;  // whose login is not accepted, per gateway
 // Of them, from one network: an address of IPv4, 64 bits of IPv6. A part is always others'.
 constexpr unsigned unauthenticated_of_one_network(unsigned max) { return max - max / 4; }
+// Of them, for known addresses alone: of peers, and of hosts that have logged in.
+constexpr unsigned unauthenticated_reserve(unsigned max) { return max / 4; }
 // At the forwarding port, not counted above. The second has room for a probe by every peer.
 inline constexpr unsigned kMaxForwardingConnections = 4096;
 inline constexpr unsigned kMaxForwardingUnauthenticated = 1024;
 // Beside connections: volumes and their locks, rings, streams, what asks for metrics.
 inline constexpr unsigned kOtherDescriptors = 1024;
-inline constexpr Nanos kLoginTimeout = 15 * kSecond;       // first byte to full feature phase
+inline constexpr Nanos kLoginTimeout = 15 * kSecond;  // first byte to full feature phase
+// The same for unknown addresses while half of the unauthenticated are there, and three quarters.
+inline constexpr Nanos kLoginTimeoutHalfFull = 5 * kSecond;
+inline constexpr Nanos kLoginTimeoutNearlyFull = 2 * kSecond;
 inline constexpr Nanos kNopSilence = 1500 * kMillisecond;  // then a NOP-In ping (R6)
 inline constexpr Nanos kNopTimeout = 1500 * kMillisecond;  // then close (R6)
 inline constexpr Nanos kDiscoverySilence = 60 * kSecond;   // a discovery session without a request
@@ -94,6 +99,19 @@ inline constexpr unsigned kMaxKeysPerExchange = 128;
 inline constexpr unsigned kMaxLoginPdus = 64;
 inline constexpr size_t kMaxKeyName = 63;     // RFC 7143 §6.1
 inline constexpr size_t kMaxIscsiName = 223;  // RFC 7143 §4.2.7.1
+// Failed authentication (iscsi/login/login_throttle.h). The answer to each failure after the first
+// few, of one address or one initiator name, is held back: twice as long each time.
+inline constexpr unsigned kFreeLoginFailures = 3;
+inline constexpr Nanos kRefusalDelayLeast = 100 * kMillisecond;
+inline constexpr Nanos kRefusalDelayMost = 2 * kSecond;
+inline constexpr Nanos kFailuresForgotten = 600 * kSecond;  // after the last one
+// Attempts of one address, and of one initiator name, that are evaluated within that delay.
+inline constexpr size_t kFailedLoginsAtOnce = 8;
+// An address may try a name so often, however many others fail by that name.
+inline constexpr Nanos kOwnLoginTry = 5 * kSecond;
+inline constexpr size_t kMaxThrottledPeers = 4096;  // addresses, and initiator names
+inline constexpr size_t kMaxKnownNetworks = 4096;   // by which hosts have logged in
+inline constexpr size_t kMaxReportedFailures = 16;  // initiators with addresses, in one report
 
 // --- full feature phase
 inline constexpr uint32_t kDefaultCommandWindow = 128;  // MaxCmdSN - ExpCmdSN + 1, configurable
@@ -234,6 +252,7 @@ inline constexpr Nanos kApplyAgain = 5 * kSecond;  // what was refused
 inline constexpr int64_t kLunNumberHeld = 23 * 3600;
 inline constexpr Nanos kObserveSessions = 1 * kSecond;
 inline constexpr Nanos kObservePools = 10 * kSecond;
+inline constexpr Nanos kReportLoginFailures = 10 * kSecond;
 inline constexpr size_t kMaxJobs = 256;  // waiting; more are not taken, and sent again
 
 // --- admin socket and log

@@ -120,6 +120,11 @@ std::string kernel_address_network(const sockaddr_storage& address) {
   return {bytes, kUpperHalf};
 }
 
+std::string address_network(std::string_view address) {
+  const Result<SocketAddress> parsed = parse_socket_address(address, 0);
+  return parsed ? kernel_address_network(kernel_address(parsed.value()).storage) : std::string();
+}
+
 std::string peer_network(int fd) {
   sockaddr_storage address{};
   socklen_t size = sizeof address;

@@ -39,6 +39,9 @@ std::string kernel_address_text(const sockaddr_storage& address);
 // came to a dual-stack socket, and the upper half of one of IPv6. Empty for what is neither.
 std::string kernel_address_network(const sockaddr_storage& address);
 
+// The same of an address as text, "host:port"; empty for what is none.
+std::string address_network(std::string_view address);
+
 // The two ends of a socket; "unknown" for one it doesn't have.
 std::string local_address(int fd);
 std::string peer_address(int fd);

@@ -9,6 +9,7 @@
 #include "backend/spec.h"
 #include "base/log.h"
 #include "config/uuid.h"
+#include "lun/host_directory.h"
 #include "lun/unit.h"
 #include "lun/write_cache.h"
 
@@ -147,7 +148,12 @@ class Applier {
                                                  .mutual = config.discovery.mutual,
                                                  .read_only = false,
                                                  .line = {}}));
-    for (const TargetConfig& target : config.targets) show_target(target);
+    auto known = std::make_shared<lun::HostDirectory>();
+    for (const TargetConfig& target : config.targets) {
+      for (const HostConfig& host : target.hosts) known->add(access_of(host));
+      show_target(target);
+    }
+    env_.exports.set_hosts(std::move(known));
     for (const std::string& iqn : changes_.targets_removed) {
       if (const auto target = env_.exports.find(iqn)) target->set_luns({}, env_.reactors);
       env_.exports.remove(iqn);

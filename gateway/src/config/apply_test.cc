@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "config/parse_fixture.h"
+#include "lun/host_directory.h"
 #include "lun/reservations/reservations.h"
 #include "lun/unit.h"
 
@@ -308,6 +309,22 @@ TEST_F(Reload, EveryPortalGroupIsATargetPortOfEveryTarget) {
   for (const char* name : {"iqn.2026-11.example:t", "iqn.2026-11.example:later"}) {
     EXPECT_THAT(exports_.find(name)->relative_ports(), ElementsAre(2, 7));
   }
+}
+
+TEST_F(Reload, TheHostsOfAllTargetsAreKnownWithTheirCredentials) {
+  const auto target = [](const std::string& name, const std::string& host) {
+    return "- {iqn: 'iqn.2026-11.example:" + name + "', hosts: [" + host + "]}\n";
+  };
+  ASSERT_TRUE(load("targets:\n" + target("t", "{initiators: ['iqn.2026-11.example:a']}") +
+                   target("u",
+                          "{initiators: ['iqn.2026-11.example:b'], chap: {user: u, secret: "
+                          "uuuuuuuuuuuu}}"))
+                  .ok());
+  EXPECT_EQ(exports_.hosts()->find("iqn.2026-11.example:b")->chap.user, "u");
+  EXPECT_FALSE(exports_.hosts()->find("iqn.2026-11.example:a")->chap.configured());
+  EXPECT_EQ(exports_.discovery_policy(), lun::DiscoveryPolicy::kOneCredential);
+  ASSERT_TRUE(load("targets:\n" + target("t", "{initiators: ['iqn.2026-11.example:a']}")).ok());
+  EXPECT_EQ(exports_.hosts()->find("iqn.2026-11.example:b"), nullptr);
 }
 
 TEST_F(Reload, DiscoveryAsksForWhatIsConfigured) {

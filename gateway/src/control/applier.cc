@@ -10,12 +10,14 @@ std::map<Key, std::string> Applier::apply(Snapshot next) {
   std::vector<Action> actions = diff(*now_.objects, *next.objects);
   std::set<Key> in_it;
   for (const Action& action : actions) in_it.insert(action.key);
-  const bool peers = std::any_of(actions.begin(), actions.end(), [](const Action& action) {
-    return action.key.kind == wire::OBJECT_KIND_PEER;
-  });
+  const auto changes = [&](wire::ObjectKind kind) {
+    return std::any_of(actions.begin(), actions.end(),
+                       [kind](const Action& action) { return action.key.kind == kind; });
+  };
   std::swap(now_, next);
+  if (changes(wire::OBJECT_KIND_HOST) || changes(wire::OBJECT_KIND_TARGET)) show_hosts();
   for (const Action& action : actions) run(action);
-  if (peers && around_.peers) tell_peers();
+  if (changes(wire::OBJECT_KIND_PEER) && around_.peers) tell_peers();
   // What is refused may lack something that has come now.
   std::vector<Key> again;
   for (const auto& [key, reason] : refused_) {

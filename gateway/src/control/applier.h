@@ -39,8 +39,11 @@ struct Surroundings {
 
 class Applier {
  public:
+  // From now on a discovery session must prove what its host must prove at a target.
   Applier(Surroundings surroundings, Volumes& volumes, LunNumbers& numbers)
-      : around_(std::move(surroundings)), volumes_(volumes), numbers_(numbers) {}
+      : around_(std::move(surroundings)), volumes_(volumes), numbers_(numbers) {
+    around_.exports.set_discovery_policy(lun::DiscoveryPolicy::kHosts);
+  }
 
   // From what was applied before to `next`. All that is refused now.
   std::map<Key, std::string> apply(Snapshot next);
@@ -66,6 +69,7 @@ class Applier {
                                              std::string* problem) const;
   std::vector<lun::HostAccess> hosts_of(const wire::DesiredTarget& target,
                                         std::string* problem) const;
+  void show_hosts();
   void remove_target(const std::string& iqn);
   void show_portals();
   void tell_peers();

@@ -6,6 +6,7 @@
 #include "control/applier.h"
 #include "control/host_access.h"
 #include "iscsi/login/chap.h"
+#include "lun/host_directory.h"
 
 namespace sluice::control {
 namespace {
@@ -112,6 +113,26 @@ std::vector<lun::HostAccess> Applier::hosts_of(const wire::DesiredTarget& target
     hosts.push_back(std::move(entry).value());
   }
   return hosts;
+}
+
+// A host that is refused is an unknown one. In discovery the gateway proves itself by the name that
+// it has at the host's first target.
+void Applier::show_hosts() {
+  auto hosts = std::make_shared<lun::HostDirectory>();
+  std::set<std::string> known;
+  const Objects& all = *now_.objects;
+  for (auto at = all.first_of(wire::OBJECT_KIND_TARGET); at != all.end() && (*at)->has_target();
+       ++at) {
+    for (const wire::DesiredAccess& access : (*at)->target().access()) {
+      const wire::DesiredHost* host = now_.host(access.host_uid());
+      if (host == nullptr || !known.insert(access.host_uid()).second) continue;
+      if (Result<lun::HostAccess> entry = host_access(*host, access)) {
+        hosts->add(entry.value());
+        iscsi::wipe(&entry.value());
+      }
+    }
+  }
+  around_.exports.set_hosts(std::move(hosts));
 }
 
 void Applier::remove_target(const std::string& iqn) {

@@ -122,6 +122,7 @@ class ClientImpl final : public Client {
     every(limits::kObserveSessions, "pools", [this] { volumes_.tick_pools(); });
     every(limits::kObserveSessions, kSessions, [this] { tell_sessions(); });
     every(limits::kObserveSessions, kControl, [this] { tell_lost_peers(); });
+    every(limits::kReportLoginFailures, kSessions, [this] { tell_login_failures(); });
     every(setup_.observe_pools, "pools", [this] { tell_pools(volumes_.pools()); });
     every(limits::kApplyAgain, kControl, [this] { apply_again(); });
     return {};
@@ -330,6 +331,14 @@ class ClientImpl final : public Client {
     if (!stream_->connected()) return;
     for (const wire::PeerObserved& observed : setup_.peers()) {
       if (observed.reach() != wire::PEER_REACH_CONNECTED) peer_found(observed);
+    }
+  }
+
+  void tell_login_failures() {
+    if (!setup_.login_failures || !stream_->connected()) return;
+    wire::ConnectRequest m;
+    if (observe(setup_.login_failures(), m.mutable_login_failures_observed())) {
+      stream_->observe(std::move(m));
     }
   }
 

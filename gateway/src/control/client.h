@@ -19,6 +19,7 @@
 #include "control/stream.h"
 #include "control/volume/storage_pool.h"
 #include "control/volume/units.h"
+#include "iscsi/login/login_throttle.h"
 #include "iscsi/session_view.h"
 #include "lun/reservations/reservation_contract.h"
 
@@ -53,6 +54,8 @@ struct ClientSetup {
   // Another process has taken this gateway's name over: this one is fenced and has to end at once.
   // May be null.
   std::function<void(const std::string& why)> replaced = nullptr;
+  // Failed authentications of hosts since the last call; may be empty.
+  std::function<iscsi::LoginFailureReport()> login_failures = {};
 };
 
 class Client {

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "control/client_fixture.h"
+#include "lun/host_directory.h"
 
 namespace sluice::control {
 namespace {
@@ -186,6 +187,33 @@ TEST_F(ClientTest, OneObjectThatCannotBeLeavesTheOthersAlone) {
   ASSERT_TRUE(target->access_for("iqn.2026-11.test:host", &access));
   EXPECT_EQ(access.host, kHostUid);
   EXPECT_EQ(access.portals, std::vector<std::string>{"192.0.2.1:3260,31"});
+}
+
+TEST_F(ClientTest, DiscoveryIsForHostsOfTheDesiredStateWithTheirSecrets) {
+  Replica replica([this](const wire::StreamHello&, ServerStream& stream) {
+    welcome(stream);
+    std::vector<wire::DesiredObject> objects = desired(wire::VOLUME_ROLE_FORWARDER, 1, 1);
+    objects[4].mutable_host()->mutable_chap()->set_username("user");
+    objects[4].mutable_host()->mutable_chap()->set_password("a secret of 16 b");
+    send(stream, objects, 1);
+    std::thread orders([&] {
+      EXPECT_EQ(told_.next("ack 1"), "ack 1");
+      const auto hosts = exports_.hosts();
+      const lun::HostAccess* known = hosts ? hosts->find("iqn.2026-11.test:host") : nullptr;
+      EXPECT_EQ(known ? known->chap.user : "nobody", "user");
+      EXPECT_EQ(exports_.discovery_policy(), lun::DiscoveryPolicy::kHosts);
+      objects.erase(objects.begin() + 4, objects.end());
+      send(stream, objects, 2);
+      EXPECT_EQ(told_.next("ack 2"), "ack 2");
+      EXPECT_EQ(exports_.hosts()->find("iqn.2026-11.test:host"), nullptr);
+      over_.add("over");
+    });
+    listen(stream);
+    orders.join();
+    return grpc::Status::OK;
+  });
+  start(replica.endpoint());
+  EXPECT_EQ(over_.next("over"), "over");
 }
 
 TEST_F(ClientTest, AStateThatCameRightAfterAnotherIsOnDiskAtTheEnd) {

@@ -99,4 +99,15 @@ wire::SessionsObserved SessionReport::changes(const std::vector<iscsi::SessionVi
   return report;
 }
 
+bool observe(const iscsi::LoginFailureReport& report, wire::LoginFailuresObserved* out) {
+  for (const iscsi::LoginFailures& one : report.failures) {
+    wire::LoginFailure& failure = *out->add_failures();
+    failure.set_initiator(one.initiator);
+    failure.set_address(one.address);
+    failure.set_count(one.count);
+  }
+  out->set_others(report.others);
+  return !report.empty();
+}
+
 }  // namespace sluice::control

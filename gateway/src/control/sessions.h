@@ -1,4 +1,5 @@
-// Sessions as the control plane is told of them: all after a hello, then what changed.
+// What the control plane is told of sessions, all after a hello, then what changed; and of logins
+// that failed.
 #pragma once
 
 #include <functional>
@@ -7,6 +8,7 @@
 #include <vector>
 
 #include "control/wire.h"
+#include "iscsi/login/login_throttle.h"
 #include "iscsi/session_view.h"
 
 namespace sluice::control {
@@ -31,5 +33,8 @@ class SessionReport {
   const HostOf host_of_;
   std::map<uint32_t, wire::SessionObserved> told_;  // by TSIH
 };
+
+// False: nothing has failed.
+bool observe(const iscsi::LoginFailureReport& report, wire::LoginFailuresObserved* out);
 
 }  // namespace sluice::control

@@ -30,6 +30,7 @@ Connection::Connection(Shard& shard, Wire& wire, uint64_t id, Ends ends)
   setup.tpgt = ends_.tpgt;
   setup.local_address = ends_.local_address;
   setup.random = shard.gateway->random;
+  setup.may_try = [this](std::string_view initiator) { return may_try(initiator); };
   if (ends_.forwarding) {
     setup.forwarding = &shard.gateway->forwarding;
     // What forwarders are made for (forwarding_wire.h); one that can't is no forwarder.
@@ -102,6 +103,7 @@ void Connection::on_event(Event event) {
 }
 
 void Connection::on_login_pdu() {
+  wire_.progressed();
   const pdu::Bhs& h = framer_.pdu().header;
   if (h.opcode() != pdu::Opcode::kLoginRequest) {
     answer_ = {};
@@ -146,6 +148,13 @@ void Connection::login_failed(LoginStatus status, const std::string& reason) {
                               {"portal", ends_.local_address},
                               {"status", log::Hex{static_cast<uint16_t>(status)}},
                               {"reason", reason}});
+  const Nanos held = hold_refusal(status);
+  if (held > 0) {
+    shard_.counters->logins_delayed.add();
+    state_ = State::kRefusing;
+    answer_at_ = shard_.now + held;
+    return;
+  }
   send_login_answer();
   finish();
 }
@@ -163,10 +172,11 @@ SessionKey Connection::key() const {
 void Connection::login_succeeded() {
   // Not when the session opens: a claim may wait long for what a backend holds, and must not keep
   // others from logging in meanwhile.
-  wire_.authenticated();
+  const Parameters& who = login_->parameters();
+  if (!who.discovery || proven(who)) wire_.authenticated();
   const uint16_t tsih = login_->requested_tsih();
   origin_ = login_->origin();
-  if (login_->parameters().discovery) {
+  if (who.discovery) {
     if (tsih != 0) return refuse_login(LoginStatus::kSessionDoesNotExist, "TSIH of no session");
     return open_session(shard_.gateway->directory->take_tsih());
   }
@@ -206,11 +216,9 @@ void Connection::open_session(uint16_t tsih) {
     // session in the directory.
     target_ = login_->target();
     lun::HostAccess access;
-    const LoginStatus why = barred(start.parameters, &access);
-    if (why != LoginStatus::kSuccess) {
-      return refuse_login(why, ends_.forwarding
-                                   ? "the owner does not admit this host from this gateway"
-                                   : "access was removed meanwhile");
+    const Barred barrier = barred(start.parameters, &access);
+    if (barrier.status != LoginStatus::kSuccess) {
+      return refuse_login(barrier.status, barrier.why);
     }
     start.parameters.read_only = access.read_only;
   }
@@ -233,6 +241,7 @@ void Connection::open_session(uint16_t tsih) {
   session_->greet();
   (p.discovery ? shard_.counters->discovery_opened : shard_.counters->sessions_opened).add();
   count_login(login_slot(LoginStatus::kSuccess));
+  note_success(p);
   log::info("session opened", {{"session", tsih},
                                {"initiator", p.initiator_name},
                                {"target", p.discovery ? "(discovery)" : p.target_name},
@@ -308,6 +317,7 @@ void Connection::drained() {
   state_ = State::kOver;
   if (session_) {
     const bool discovery = session_->parameters().discovery;
+    note_success(session_->parameters());
     (discovery ? shard_.counters->discovery_closed : shard_.counters->sessions_closed).add();
     log::info("session over",
               {{"session", tsih_}, {"initiator", session_->parameters().initiator_name}});
@@ -342,7 +352,12 @@ void Connection::tick() {
     if (!wire_closed_) session_->resume();
     return;
   }
-  if (now - opened_ >= shard_.gateway->settings.login_timeout) {
+  if (state_ == State::kRefusing) {
+    if (now < answer_at_) return;
+    send_login_answer();
+    return finish();
+  }
+  if (now - opened_ >= wire_.login_timeout(shard_.gateway->settings.login_timeout)) {
     count_login(kLoginTimedOut);
     drop("login not finished in time");
   }

@@ -2,6 +2,7 @@
 // login, carries one session, and ends.
 //
 //   kLogin -> kClaiming -> kFullFeature -> kEnding -> kOver
+//   kLogin -> kRefusing -> kEnding -> kOver: a failing answer is held back (login_throttle.h)
 //
 // Threads: one reactor. Life: owned by its carrier (net/ or a test), which may destroy it once
 // over() is true; before that, commands of it may still be in a backend.
@@ -13,6 +14,7 @@
 #include <string_view>
 
 #include "iscsi/login/login.h"
+#include "iscsi/login/login_throttle.h"
 #include "iscsi/outbox.h"
 #include "iscsi/pdu_writer.h"
 #include "iscsi/session.h"
@@ -31,7 +33,8 @@ class Connection final : public StreamEnd, public SessionHost {
     uint16_t relative_port = 1;
     std::string local_address;  // "ip:port"
     std::string peer_address;
-    bool forwarding = false;  // a portal for gateways (forwarding_wire.h)
+    std::string peer_network = {};  // kernel_address_network() of it
+    bool forwarding = false;        // a portal for gateways (forwarding_wire.h)
   };
   Connection(Shard& shard, Wire& wire, uint64_t id, Ends ends);
   ~Connection() override;
@@ -57,6 +60,8 @@ class Connection final : public StreamEnd, public SessionHost {
   void review_access();
   // An administrator wants the session ended: asked to log out, as there.
   void evict();
+  // The carrier needs its room: closed at once. For one that has proven nothing.
+  void make_room();
   uint16_t tsih() const { return tsih_; }  // 0 before full feature phase
 
   Outbox& outbox() override { return out_; }
@@ -71,22 +76,31 @@ class Connection final : public StreamEnd, public SessionHost {
   void output_ready() override { wire_.schedule_flush(); }
 
  private:
-  enum class State : uint8_t { kLogin, kClaiming, kFullFeature, kEnding, kOver };
+  enum class State : uint8_t { kLogin, kRefusing, kClaiming, kFullFeature, kEnding, kOver };
 
   void on_event(pdu::Framer::Event event);
   void on_login_pdu();
   void send_login_answer();
   void login_succeeded();
   void login_failed(LoginStatus status, const std::string& reason);
-  // What keeps `p`'s initiator from the target it came for; kSuccess: nothing, and *access is
-  // what it may do now.
-  LoginStatus barred(const Parameters& p, lun::HostAccess* access) const;
+  // What keeps the initiator of `p` from its target. kSuccess: nothing, and *access says what it
+  // may do.
+  struct Barred {
+    LoginStatus status = LoginStatus::kSuccess;
+    const char* why = "";
+  };
+  Barred barred(const Parameters& p, lun::HostAccess* access) const;
   bool from_fenced() const;
   // The forwarding gateway is a peer, as this incarnation.
   bool from_peer() const;
   std::shared_ptr<lun::Nexus> open_nexus(const Parameters& p) const;
   void open_session(uint16_t tsih);
   void refuse_login(LoginStatus status, const char* reason);
+  // --- connection_access.cc
+  LoginPeer peer_of(std::string_view initiator) const;
+  bool may_try(std::string_view initiator);
+  Nanos hold_refusal(LoginStatus status);
+  void note_success(const Parameters& p);
   void ask_to_leave(std::string_view why);
   void count_login(size_t slot);
   void begin_end(bool lost);
@@ -113,6 +127,8 @@ class Connection final : public StreamEnd, public SessionHost {
   Origin origin_;  // of a forwarding session
   std::unique_ptr<Session> session_;
   std::weak_ptr<lun::Target> target_;  // the session's
+  bool response_evaluated_ = true;     // of CHAP
+  Nanos answer_at_ = 0;                // the failing answer is due then
   Nanos leave_by_ = 0;                 // asked to leave until then; 0: it may stay
   uint16_t tsih_ = 0;
   Nanos opened_;

@@ -1,4 +1,5 @@
-// Whether a session still belongs where it is, and how one that doesn't is asked to leave.
+// Whether a session still belongs where it is, and how one that doesn't is asked to leave; how
+// failed logins are slowed down.
 #include "base/limits.h"
 #include "base/log.h"
 #include "iscsi/connection.h"
@@ -7,26 +8,30 @@
 
 namespace sluice::iscsi {
 
-LoginStatus Connection::barred(const Parameters& p, lun::HostAccess* access) const {
+Connection::Barred Connection::barred(const Parameters& p, lun::HostAccess* access) const {
   const auto target = shard_.gateway->exports->find(p.target_name);
-  if (!target || target != target_.lock()) return LoginStatus::kNotFound;
+  if (!target || target != target_.lock()) return {LoginStatus::kNotFound, "the target is gone"};
   if (ends_.forwarding) {
-    if (from_fenced()) return LoginStatus::kAuthorizationFailure;
-    if (!from_peer()) return LoginStatus::kAuthenticationFailure;
+    if (from_fenced()) return {LoginStatus::kAuthorizationFailure, "the gateway is fenced"};
+    if (!from_peer()) return {LoginStatus::kAuthenticationFailure, "the gateway is no peer"};
     // The origin asked the host for its proof. Whether the host may be here, and may write, is not
     // the origin's to claim.
     const bool admitted = target->access_for(p.initiator_name, access);
     wipe(access);
     access->read_only = access->read_only || origin_.read_only;
-    return admitted ? LoginStatus::kSuccess : LoginStatus::kAuthorizationFailure;
+    if (admitted) return {};
+    return {LoginStatus::kAuthorizationFailure, "the owner does not admit this host"};
   }
   const bool admitted = target->access_for(p.initiator_name, access);
   // A session that never authenticated must not outlive the change that requires CHAP. A rotated
   // secret ends no session: the initiator has authenticated with the secret of its time.
-  const bool lacks_proof = access->chap.configured() && p.auth_method != "CHAP";
+  const bool lacks_proof = access->chap.configured() && !proven(p);
   wipe(access);  // the caller needs no secret
-  if (!admitted) return LoginStatus::kAuthorizationFailure;
-  return lacks_proof ? LoginStatus::kAuthenticationFailure : LoginStatus::kSuccess;
+  if (!admitted) {
+    return {LoginStatus::kNotFound, "the initiator may not use the target any more"};
+  }
+  if (lacks_proof) return {LoginStatus::kAuthenticationFailure, "the host needs CHAP now"};
+  return {};
 }
 
 bool Connection::from_fenced() const {
@@ -50,11 +55,49 @@ void Connection::review_access() {
   if (leave_by_ != 0) return;
   const Parameters& p = session_->parameters();
   lun::HostAccess access;
-  const LoginStatus why = barred(p, &access);
-  const bool admitted = why == LoginStatus::kSuccess;
+  const Barred barrier = barred(p, &access);
+  const bool admitted = barrier.status == LoginStatus::kSuccess;
   // Had it logged in a moment later, it could not write.
   if (admitted && (p.read_only || !access.read_only)) return;
-  ask_to_leave(admitted ? "read-only" : login_slot_name(login_slot(why)));
+  ask_to_leave(admitted ? "read-only" : barrier.why);
+}
+
+LoginPeer Connection::peer_of(std::string_view initiator) const {
+  std::string_view address = ends_.peer_address;
+  address = address.substr(0, address.rfind(':'));
+  return {initiator, ends_.peer_network.empty() ? address : std::string_view(ends_.peer_network),
+          address};
+}
+
+bool Connection::may_try(std::string_view initiator) {
+  response_evaluated_ = shard_.gateway->throttle.may_try(peer_of(initiator), shard_.now);
+  if (!response_evaluated_) shard_.counters->logins_throttled.add();
+  return response_evaluated_;
+}
+
+// Gateways prove themselves with a key of 256 bits, and their logins must not wait.
+Nanos Connection::hold_refusal(LoginStatus status) {
+  if (ends_.forwarding || status != LoginStatus::kAuthenticationFailure) return 0;
+  return shard_.gateway->throttle.failed(peer_of(login_->initiator()), response_evaluated_,
+                                         shard_.now);
+}
+
+// A session's end counts, too: what its host does next is to log in again.
+void Connection::note_success(const Parameters& p) {
+  const LoginPeer peer = peer_of(p.initiator_name);
+  if (ends_.forwarding) return shard_.gateway->known_gateways.succeeded(peer.network);
+  if (p.discovery && !proven(p)) return;
+  shard_.gateway->throttle.succeeded(peer);
+  shard_.gateway->known_hosts.succeeded(peer.network);
+}
+
+void Connection::make_room() {
+  if (wire_closed_) return;
+  if (!session_) count_login(kLoginDropped);
+  shard_.counters->connections_evicted.add();
+  wire_closed_ = true;
+  wire_.close(true);
+  begin_end(true);
 }
 
 void Connection::evict() {

@@ -83,6 +83,7 @@ void each(From& from, To& to, Visit visit) {
   visit(from.commands, to.commands);
   visit(from.connections_opened, to.connections_opened);
   visit(from.connections_refused, to.connections_refused);
+  visit(from.connections_evicted, to.connections_evicted);
   visit(from.connections_closed, to.connections_closed);
   visit(from.nop_timeouts, to.nop_timeouts);
   visit(from.stale_discards, to.stale_discards);
@@ -94,6 +95,8 @@ void each(From& from, To& to, Visit visit) {
   visit(from.sessions_reinstated, to.sessions_reinstated);
   visit(from.discovery_opened, to.discovery_opened);
   visit(from.discovery_closed, to.discovery_closed);
+  visit(from.logins_throttled, to.logins_throttled);
+  visit(from.logins_delayed, to.logins_delayed);
   each_array(from.logins, to.logins, visit);
   each_array(from.rejects, to.rejects, visit);
   each_array(from.task_functions, to.task_functions, visit);
@@ -104,7 +107,7 @@ void each(From& from, To& to, Visit visit) {
   visit(from.buffer_reserved_bytes, to.buffer_reserved_bytes);
   visit(from.buffer_budget_bytes, to.buffer_budget_bytes);
 }
-constexpr size_t kVisited = 26 + kLoginSlots + kRejectSlots + kTaskFunctionSlots;
+constexpr size_t kVisited = 29 + kLoginSlots + kRejectSlots + kTaskFunctionSlots;
 static_assert(sizeof(CounterValues) == kVisited * sizeof(uint64_t), "each() misses a field");
 
 }  // namespace

@@ -60,6 +60,7 @@ struct CounterFields {
   // --- connections
   Cell connections_opened{};   // accepted
   Cell connections_refused{};  // accepted and closed at once: a limit was reached
+  Cell connections_evicted{};  // unauthenticated, closed to make room for another one
   Cell connections_closed{};
   Cell nop_timeouts{};     // closed because a ping stayed unanswered (DESIGN R6)
   Cell stale_discards{};   // bytes thrown away after kDiscardSilence or a stall (R6)
@@ -72,6 +73,8 @@ struct CounterFields {
   Cell sessions_reinstated{};  // closed by a login with the same name, ISID and TPGT
   Cell discovery_opened{};
   Cell discovery_closed{};
+  Cell logins_throttled{};  // refused without an evaluation of the CHAP response
+  Cell logins_delayed{};    // refused, the answer held back
   std::array<Cell, kLoginSlots> logins{};
   std::array<Cell, kRejectSlots> rejects{};
   std::array<Cell, kTaskFunctionSlots> task_functions{};

@@ -10,6 +10,8 @@
 #include "base/limits.h"
 #include "iscsi/counters.h"
 #include "iscsi/login/forwarding_access.h"
+#include "iscsi/login/known_networks.h"
+#include "iscsi/login/login_throttle.h"
 #include "iscsi/login/parameters.h"
 #include "iscsi/write_memory.h"
 #include "lun/exports.h"
@@ -37,7 +39,10 @@ struct Gateway {
   Settings settings;
   lun::Exports* exports = nullptr;
   SessionDirectory* directory = nullptr;
-  ForwardingAccess forwarding;                         // for portals of gateways
+  ForwardingAccess forwarding;  // for portals of gateways
+  LoginThrottle throttle;       // of logins of hosts
+  KnownNetworks known_hosts;
+  KnownNetworks known_gateways;
   std::function<void(uint8_t* out, size_t n)> random;  // unguessable bytes
   std::atomic<unsigned> connections{0};
 };

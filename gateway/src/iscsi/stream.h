@@ -8,6 +8,7 @@
 #include <string>
 
 #include "base/buffer.h"
+#include "base/clock.h"
 #include "iscsi/outbox.h"
 
 namespace sluice::iscsi {
@@ -21,8 +22,13 @@ class Wire {
   // No more input is wanted. `discard`: close at once, whatever waits in the outbox is dropped;
   // else close once it is empty.
   virtual void close(bool discard) = 0;
-  // The peer's login has been accepted; what may still follow is a wait for its nexus.
+  // The peer's login has been accepted; what may still follow is a wait for its nexus. Not called
+  // for a discovery session that has proven nothing.
   virtual void authenticated() = 0;
+  // The peer, not authenticated yet, has sent a whole PDU.
+  virtual void progressed() {}
+  // How long a login may take now: less than configured while too many peers are in theirs.
+  virtual Nanos login_timeout(Nanos configured) const { return configured; }
   // over() may have become true.
   virtual void over() = 0;
 };

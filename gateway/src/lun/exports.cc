@@ -40,6 +40,26 @@ void Exports::set_portals(std::vector<PortalInfo> portals) {
   portals_ = std::move(portals);
 }
 
+std::shared_ptr<const HostDirectory> Exports::hosts() const {
+  std::lock_guard lock(mutex_);
+  return hosts_;
+}
+
+void Exports::set_hosts(std::shared_ptr<const HostDirectory> hosts) {
+  std::lock_guard lock(mutex_);
+  hosts_.swap(hosts);  // the last user of the old ones wipes them, outside the lock
+}
+
+DiscoveryPolicy Exports::discovery_policy() const {
+  std::lock_guard lock(mutex_);
+  return discovery_policy_;
+}
+
+void Exports::set_discovery_policy(DiscoveryPolicy policy) {
+  std::lock_guard lock(mutex_);
+  discovery_policy_ = policy;
+}
+
 HostAccess Exports::discovery_access() const {
   std::lock_guard lock(mutex_);
   return discovery_;

@@ -20,6 +20,7 @@
 
 namespace sluice::lun {
 
+class HostDirectory;
 class Unit;
 class TokenStore;
 
@@ -82,7 +83,7 @@ class Target : public std::enable_shared_from_this<Target> {
   std::vector<HostAccess> hosts() const;
   void set_hosts(std::vector<HostAccess> hosts);  // future logins only
   // The entry that admits `initiator`, with the name by which this initiator authenticates. False:
-  // no entry admits it (login status 02/02).
+  // no entry admits it.
   bool access_for(std::string_view initiator, HostAccess* out) const;
 
   // Relative target port ids in the group, for REPORT TARGET PORT GROUPS; empty: only the one a
@@ -139,6 +140,12 @@ struct PortalInfo {
   uint16_t relative_port = 1;
 };
 
+// What a discovery session must prove.
+enum class DiscoveryPolicy : uint8_t {
+  kOneCredential,  // the same for every initiator: Exports::discovery_access()
+  kHosts,          // what its host must prove at a target; other initiators are refused
+};
+
 class Exports {
  public:
   std::shared_ptr<Target> find(std::string_view iqn) const;  // nullptr: no such target
@@ -149,7 +156,13 @@ class Exports {
   std::vector<PortalInfo> portals() const;
   void set_portals(std::vector<PortalInfo> portals);
 
-  // CHAP for discovery sessions; empty: none asked.
+  // All hosts of all targets, for lun/login_access.h; null: none were set.
+  std::shared_ptr<const HostDirectory> hosts() const;
+  void set_hosts(std::shared_ptr<const HostDirectory> hosts);
+
+  DiscoveryPolicy discovery_policy() const;
+  void set_discovery_policy(DiscoveryPolicy policy);
+  // CHAP for discovery sessions under DiscoveryPolicy::kOneCredential; empty: none asked.
   HostAccess discovery_access() const;
   void set_discovery_access(HostAccess access);
 
@@ -157,6 +170,8 @@ class Exports {
   mutable std::mutex mutex_;
   std::map<std::string, std::shared_ptr<Target>, std::less<>> targets_;
   std::vector<PortalInfo> portals_;
+  std::shared_ptr<const HostDirectory> hosts_;
+  DiscoveryPolicy discovery_policy_ = DiscoveryPolicy::kOneCredential;
   HostAccess discovery_;
 };
 

@@ -42,6 +42,9 @@ void add_connections(Families& out, const CounterValues& c) {
   out.counter("connections_refused_total",
               "Connections closed at once because a limit was reached.", {},
               number(c.connections_refused));
+  out.counter("connections_evicted_total",
+              "Unauthenticated connections closed to make room for another one.", {},
+              number(c.connections_evicted));
   const char* live = "Sessions in full feature phase.";
   out.gauge("sessions", live, {{"type", "normal"}}, number(c.sessions_opened - c.sessions_closed));
   out.gauge("sessions", live, {{"type", "discovery"}},
@@ -52,6 +55,11 @@ void add_connections(Families& out, const CounterValues& c) {
   out.counter("sessions_reinstated_total",
               "Sessions replaced by a login of the same initiator port.", {},
               number(c.sessions_reinstated));
+  out.counter("logins_throttled_total",
+              "Logins refused without an evaluation of the CHAP response: too many had failed.", {},
+              number(c.logins_throttled));
+  out.counter("logins_delayed_total", "Failed logins whose answer was held back.", {},
+              number(c.logins_delayed));
   for (size_t i = 0; i < iscsi::kLoginSlots; ++i) {
     out.counter("logins_total", "Logins by how they ended (RFC 7143 §11.13.5).",
                 {{"result", std::string(iscsi::login_slot_name(i))}}, number(c.logins.at(i)));

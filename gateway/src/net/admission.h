@@ -1,19 +1,27 @@
-// How many connections there are of one kind of portal, and how many of them are in their login.
+// Which connections of one kind of portal there may be, and how many of them are in their login.
 // Hosts and gateways are counted apart: hosts that nobody knows must not keep gateways from each
-// other, whose refused probe reads as a death (DESIGN R1). Of those in their login no network has
-// all places: whoever says nothing keeps out its own neighbours, and no other host (R14).
+// other, whose refused probe reads as a death (DESIGN R1).
 //
-// Threads: admit() any; an Admission on its connection's reactor, or where it is let go.
+// A newcomer is admitted, and an idle connection in its login is evicted for it where there is no
+// room: of its own network if that has its share, otherwise of the network that has the most. Some
+// room is for known networks alone, and no stranger evicts a connection of theirs
+// (decisions/2026-11-25-connection-floods.md).
+//
+// Threads: any.
 #pragma once
 
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <functional>
+#include <list>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 
+#include "base/clock.h"
 #include "base/limits.h"
 
 namespace sluice::net {
@@ -38,88 +46,90 @@ constexpr ConnectionBounds bound_connections(uint64_t descriptors, unsigned max_
           static_cast<unsigned>(std::min<uint64_t>(all.gateways, descriptors / 4))};
 }
 
-// One connection's place, from being accepted to its end.
-class Admission {
+class Admissions;
+
+// One connection's room, from being accepted to its end.
+class Admission : public std::enable_shared_from_this<Admission> {
  public:
-  class Counts {
-   public:
-    unsigned connections() const { return connections_.load(std::memory_order_relaxed); }
-
-   private:
-    friend class Admission;
-    // *all, *its: those in their login with this one, and those of its network.
-    void enter(const std::string& network, unsigned* all, unsigned* its) {
-      connections_.fetch_add(1, std::memory_order_relaxed);
-      const std::lock_guard lock(mutex_);
-      *all = ++in_login_;
-      *its = ++in_login_of_[network];
-    }
-    void leave_login(const std::string& network) {
-      const std::lock_guard lock(mutex_);
-      --in_login_;
-      const auto at = in_login_of_.find(network);
-      if (--at->second == 0) in_login_of_.erase(at);
-    }
-    void leave() { connections_.fetch_sub(1, std::memory_order_relaxed); }
-
-    std::atomic<unsigned> connections_{0};
-    std::mutex mutex_;
-    unsigned in_login_ = 0;
-    std::map<std::string, unsigned> in_login_of_;
-  };
-  Admission(Counts& counts, std::string network) : counts_(counts), network_(std::move(network)) {
-    counts_.enter(network_, &in_login_with_it_, &of_its_network_);
-  }
-  ~Admission() {
-    leave_login();
-    counts_.leave();
-  }
+  ~Admission();
   Admission(const Admission&) = delete;
   Admission& operator=(const Admission&) = delete;
 
   // Its login was accepted, or it ends.
-  void leave_login() {
-    if (!in_login_) return;
-    in_login_ = false;
-    counts_.leave_login(network_);
-  }
-
-  // When it came: those in their login, this one among them.
-  unsigned in_login_with_it() const { return in_login_with_it_; }
-  unsigned of_its_network() const { return of_its_network_; }
+  void leave_login();
+  // It has sent something: others are evicted before it.
+  void progressed();
+  // It has to end, and does not count among the connections in their login any more.
+  bool evicted() const { return evicted_.load(std::memory_order_acquire); }
+  // How long its login may take now.
+  Nanos login_timeout(Nanos configured) const;
+  // The reactor that the connection is on, as admit() was told.
+  unsigned reactor() const { return reactor_; }
+  // Set and used by that reactor alone: ends the connection.
+  std::function<void()> on_evict;
 
  private:
-  Counts& counts_;
+  friend class Admissions;
+  Admission(Admissions& all, std::string network, bool known, unsigned reactor)
+      : all_(all), network_(std::move(network)), known_(known), reactor_(reactor) {}
+
+  Admissions& all_;
   const std::string network_;
-  unsigned in_login_with_it_ = 0;
-  unsigned of_its_network_ = 0;
-  bool in_login_ = true;
+  const bool known_;
+  const unsigned reactor_;
+  std::atomic<bool> evicted_{false};
+  // --- under the mutex of Admissions
+  bool in_login_ = false;
+  uint64_t active_ = 0;  // greater: later
+  std::list<Admission*>::iterator at_;
 };
 
 // Outlives what it admits.
 class Admissions {
  public:
-  // `of_one_network` of those that are unauthenticated may come from one network.
-  Admissions(unsigned max_connections, unsigned max_unauthenticated, unsigned of_one_network)
-      : max_connections_(max_connections),
-        max_unauthenticated_(max_unauthenticated),
-        of_one_network_(of_one_network) {}
+  // `of_one_network` of the `unauthenticated` may come from one network, and
+  // limits::unauthenticated_reserve() is for known networks alone. `evict`: called for each
+  // connection that has to end, from the thread that admits. `known`: whether a network
+  // (peer_network()) is known.
+  Admissions(unsigned connections, unsigned unauthenticated, unsigned of_one_network,
+             std::function<bool(std::string_view)> known,
+             std::function<void(std::shared_ptr<Admission>)> evict)
+      : max_connections_(connections),
+        max_unauthenticated_(unauthenticated),
+        of_one_network_(of_one_network),
+        reserve_(limits::unauthenticated_reserve(unauthenticated)),
+        known_(std::move(known)),
+        evict_(std::move(evict)) {}
 
-  // nullptr: there is no place. `network`: see peer_network().
-  std::shared_ptr<Admission> admit(const std::string& network) {
-    // Taken first, then looked at: listeners of several reactors can't share the last one.
-    auto admission = std::make_shared<Admission>(counts_, network);
-    const bool fits = counts_.connections() <= max_connections_ &&
-                      admission->in_login_with_it() <= max_unauthenticated_ &&
-                      admission->of_its_network() <= of_one_network_;
-    return fits ? admission : nullptr;
-  }
+  // nullptr: there is no room, and nobody to evict for this network.
+  std::shared_ptr<Admission> admit(const std::string& network, unsigned reactor);
 
  private:
+  friend class Admission;
+  struct Network {
+    bool known = false;
+    std::list<Admission*> in_login;  // the one idle for longest first
+  };
+  using Networks = std::map<std::string, Network>;
+
+  bool full_for(bool known) const;
+  Admission* victim(const std::string& network, bool known);
+  Admission* oldest_of_most(const std::string& newcomer, bool known);
+  void enter(Admission& one);
+  void leave(Admission& one);
+
   const unsigned max_connections_;
   const unsigned max_unauthenticated_;
   const unsigned of_one_network_;
-  Admission::Counts counts_;
+  const unsigned reserve_;
+  const std::function<bool(std::string_view)> known_;
+  const std::function<void(std::shared_ptr<Admission>)> evict_;
+  std::mutex mutex_;
+  unsigned connections_ = 0;
+  std::atomic<unsigned> in_login_{0};  // written under the mutex
+  unsigned strangers_in_login_ = 0;
+  uint64_t activity_ = 0;
+  Networks networks_;
 };
 
 }  // namespace sluice::net

@@ -2,40 +2,126 @@
 
 #include <gtest/gtest.h>
 
+#include <vector>
+
 namespace sluice::net {
 namespace {
 
-TEST(Admission, BeyondTheConnectionsThereIsNoPlaceUntilOneEnds) {
-  Admissions places(2, 2, 2);
-  auto first = places.admit("a");
-  const auto second = places.admit("a");
-  first->leave_login();
-  EXPECT_EQ(places.admit("a"), nullptr);
-  first.reset();
-  EXPECT_NE(places.admit("a"), nullptr);
+// Connections of a kind of portal, which end when they are evicted.
+class AdmissionTest : public testing::Test {
+ protected:
+  void make(unsigned connections, unsigned unauthenticated, unsigned of_one_network,
+            std::vector<std::string> known = {}) {
+    known_ = std::move(known);
+    all_ = std::make_unique<Admissions>(
+        connections, unauthenticated, of_one_network,
+        [this](std::string_view network) {
+          return std::find(known_.begin(), known_.end(), network) != known_.end();
+        },
+        [this](const std::shared_ptr<Admission>& one) {
+          EXPECT_TRUE(one->evicted());
+          std::erase(there_, one);
+        });
+  }
+  std::weak_ptr<Admission> come(const std::string& network) {
+    auto one = all_->admit(network, 0);
+    if (one) there_.push_back(one);
+    return one;
+  }
+  void end(const std::weak_ptr<Admission>& one) { std::erase(there_, one.lock()); }
+
+  std::vector<std::string> known_;
+  std::unique_ptr<Admissions> all_;
+  std::vector<std::shared_ptr<Admission>> there_;
+};
+
+TEST_F(AdmissionTest, BeyondTheConnectionsOneInItsLoginIsEvictedAndNoOther) {
+  make(2, 2, 2);
+  const auto first = come("a");
+  const auto second = come("a");
+  first.lock()->leave_login();
+  EXPECT_FALSE(come("a").expired());
+  EXPECT_TRUE(second.expired());
+  EXPECT_FALSE(first.expired());
+  there_.back()->leave_login();
+  EXPECT_TRUE(come("a").expired()) << "all have logged in";
+  end(first);
+  EXPECT_FALSE(come("a").expired());
 }
 
-TEST(Admission, BeyondTheUnauthenticatedThereIsNoPlaceUntilALoginIsOver) {
-  Admissions places(3, 1, 1);
-  const auto first = places.admit("a");
-  EXPECT_EQ(places.admit("a"), nullptr);
-  first->leave_login();
-  first->leave_login();
-  const auto second = places.admit("a");
-  EXPECT_NE(second, nullptr);
-  EXPECT_EQ(places.admit("a"), nullptr) << "a login is over once";
+TEST_F(AdmissionTest, BeyondTheUnauthenticatedTheOneIdleForLongestIsEvicted) {
+  make(9, 3, 3);
+  const auto first = come("a");
+  const auto second = come("a");
+  const auto third = come("a");
+  first.lock()->progressed();
+  come("a");
+  EXPECT_TRUE(second.expired());
+  come("a");
+  EXPECT_TRUE(third.expired());
+  EXPECT_FALSE(first.expired());
+  first.lock()->leave_login();
+  first.lock()->leave_login();
+  come("a");
+  EXPECT_EQ(there_.size(), 4u) << "a login is over once";
 }
 
-TEST(Admission, OneNetworkHasNoMoreThanItsPartOfThePlacesInLogin) {
-  Admissions places(9, 3, 2);
-  const auto first = places.admit("a");
-  const auto second = places.admit("a");
-  EXPECT_EQ(places.admit("a"), nullptr);
-  const auto other = places.admit("b");
-  ASSERT_NE(other, nullptr);
-  EXPECT_EQ(places.admit("c"), nullptr) << "all places are taken";
-  first->leave_login();
-  EXPECT_NE(places.admit("a"), nullptr);
+TEST_F(AdmissionTest, ANetworkThatHasItsShareLosesItsOwnConnections) {
+  make(9, 4, 3);
+  const auto other = come("b");
+  const auto first = come("a");
+  come("a");
+  come("a");
+  come("a");
+  EXPECT_TRUE(first.expired());
+  EXPECT_FALSE(other.expired());
+}
+
+TEST_F(AdmissionTest, TheNetworkWithTheMostConnectionsMakesRoomForANewcomer) {
+  make(9, 4, 3);
+  const auto lone = come("c");
+  const auto first = come("a");
+  come("a");
+  come("a");
+  EXPECT_FALSE(come("d").expired());
+  EXPECT_TRUE(first.expired());
+  EXPECT_FALSE(lone.expired());
+  for (int i = 0; i < 20; ++i) come("a");
+  EXPECT_FALSE(lone.expired()) << "whoever floods loses its own";
+}
+
+TEST_F(AdmissionTest, RoomOfKnownNetworksIsTakenByNoStranger) {
+  make(99, 8, 8, {"k"});
+  for (int i = 0; i < 20; ++i) come("stranger " + std::to_string(i));
+  EXPECT_EQ(there_.size(), 6u);
+  const auto first = come("k");
+  const auto second = come("k");
+  EXPECT_EQ(there_.size(), 8u);
+  for (int i = 0; i < 20; ++i) come("other " + std::to_string(i));
+  EXPECT_FALSE(first.expired());
+  EXPECT_FALSE(second.expired());
+  for (int i = 0; i < 6; ++i) come("k");
+  EXPECT_FALSE(first.expired()) << "strangers make room for known ones";
+  EXPECT_EQ(there_.size(), 8u);
+  EXPECT_TRUE(come("stranger").expired()) << "only known ones are there";
+  EXPECT_FALSE(come("k").expired());
+  EXPECT_TRUE(first.expired());
+}
+
+TEST_F(AdmissionTest, LoginsOfStrangersHaveLessTimeTheMoreThereAre) {
+  make(99, 10, 10, {"k"});
+  const auto known = come("k");
+  const auto stranger = come("s");
+  const Nanos all = 15 * kSecond;
+  EXPECT_EQ(stranger.lock()->login_timeout(all), all);
+  come("s");
+  come("s");
+  EXPECT_EQ(stranger.lock()->login_timeout(all), limits::kLoginTimeoutHalfFull);
+  come("s");
+  come("s");
+  EXPECT_EQ(stranger.lock()->login_timeout(all), limits::kLoginTimeoutNearlyFull);
+  EXPECT_EQ(stranger.lock()->login_timeout(kSecond), kSecond) << "less is configured";
+  EXPECT_EQ(known.lock()->login_timeout(all), all);
 }
 
 TEST(Admission, WithFewDescriptorsConnectionsLeaveSomeForVolumesAndStreams) {
@@ -52,12 +138,6 @@ TEST(Admission, WithFewDescriptorsConnectionsLeaveSomeForVolumesAndStreams) {
     EXPECT_GE(hosts, 1u);
     EXPECT_GE(n - hosts - gateways, std::min<uint64_t>(n / 4, limits::kOtherDescriptors)) << n;
   }
-}
-
-TEST(Admission, WhoEndsInItsLoginLeavesIt) {
-  Admissions places(2, 1, 1);
-  places.admit("a").reset();
-  EXPECT_NE(places.admit("a"), nullptr);
 }
 
 }  // namespace

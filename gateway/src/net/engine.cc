@@ -3,14 +3,12 @@
 #include <fmt/format.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <sys/random.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
-#include <condition_variable>
 #include <cstring>
 #include <mutex>
 #include <thread>
@@ -20,44 +18,14 @@
 #include "base/socket_address.h"
 #include "iscsi/session_directory.h"
 #include "net/admission.h"
+#include "net/gather.h"
+#include "net/random_bytes.h"
 #include "net/reactor.h"
 #include "net/tcp_connection.h"
 #include "net/watchdog.h"
 
 namespace sluice::net {
 namespace {
-
-void random_bytes(uint8_t* out, size_t n) {
-  while (n > 0) {
-    const ssize_t got = getrandom(out, n, 0);
-    if (got < 0 && errno != EINTR) std::abort();  // no randomness, no authentication
-    if (got <= 0) continue;
-    out += got;
-    n -= static_cast<size_t>(got);
-  }
-}
-
-// Waits for every reactor to answer, for a bounded time. Shared with the posted tasks, which may
-// outlive the wait.
-class Gather {
- public:
-  explicit Gather(size_t expected) : missing_(expected) {}
-  void arrive() {
-    const std::lock_guard lock(mutex_);
-    --missing_;
-    arrived_.notify_all();
-  }
-  bool wait(Nanos bound) {
-    std::unique_lock lock(mutex_);
-    return arrived_.wait_for(lock, std::chrono::nanoseconds(bound), [&] { return missing_ == 0; });
-  }
-  std::mutex& mutex() { return mutex_; }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable arrived_;
-  size_t missing_;
-};
 
 class EngineImpl final : public Engine, public Reactors {
  public:
@@ -71,8 +39,10 @@ class EngineImpl final : public Engine, public Reactors {
   void close_portals(const std::vector<std::string>& addresses) override;
   forward::Peers& peers() override { return forwarder_->peers(); }
   iscsi::ForwardingAccess& forwarding() override { return gateway_.forwarding; }
+  iscsi::LoginFailureReport login_failures() override { return gateway_.throttle.take_report(); }
   void review_access(const std::string& target) override { directory_->review_all(target); }
   void evict(const std::vector<uint16_t>& tsihs) override;
+  void expect_gateways(const std::vector<std::string>& addresses) override;
   std::vector<iscsi::SessionView> sessions() override;
   iscsi::CountersSnapshot counters() const override;
   bool stop(Nanos bound) override;
@@ -85,6 +55,7 @@ class EngineImpl final : public Engine, public Reactors {
   }
   Result<int> open_socket(const net::Portal& portal);
   void accepted(int fd, const net::Portal& portal);
+  void make_room(const std::shared_ptr<Admission>& admission);
   unsigned least_loaded() const;
   bool wait_for_connections(Nanos until) const;
   iscsi::SessionDirectory::Callbacks directory_callbacks();
@@ -99,9 +70,9 @@ class EngineImpl final : public Engine, public Reactors {
   iscsi::Gateway gateway_;
   std::unique_ptr<forward::Forwarder> forwarder_;
   ConnectionBounds bounds_;
-  Admissions hosts_;  // at their portals; gateways at the forwarding port
-  // All peers may be behind one address.
-  Admissions gateways_;
+  Admissions hosts_;     // at their portals
+  Admissions gateways_;  // at the forwarding port; all peers may be behind one address
+  std::atomic<Nanos> eviction_logged_{0};
   std::vector<std::unique_ptr<Reactor>> reactors_;
   std::unique_ptr<iscsi::SessionDirectory> directory_;
   std::unique_ptr<Watchdog> watchdog_;
@@ -114,10 +85,16 @@ class EngineImpl final : public Engine, public Reactors {
 EngineImpl::EngineImpl(Options options, lun::Exports& exports)
     : options_(std::move(options)),
       bounds_(bound_connections(options_.descriptors, options_.settings.max_connections)),
-      hosts_(bounds_.hosts, options_.settings.max_unauthenticated,
-             limits::unauthenticated_of_one_network(options_.settings.max_unauthenticated)),
-      gateways_(bounds_.gateways, limits::kMaxForwardingUnauthenticated,
-                limits::kMaxForwardingUnauthenticated) {
+      hosts_(
+          bounds_.hosts, options_.settings.max_unauthenticated,
+          limits::unauthenticated_of_one_network(options_.settings.max_unauthenticated),
+          [this](std::string_view network) { return gateway_.known_hosts.known(network); },
+          [this](const std::shared_ptr<Admission>& admission) { make_room(admission); }),
+      gateways_(
+          bounds_.gateways, limits::kMaxForwardingUnauthenticated,
+          limits::kMaxForwardingUnauthenticated,
+          [this](std::string_view network) { return gateway_.known_gateways.known(network); },
+          [this](const std::shared_ptr<Admission>& admission) { make_room(admission); }) {
   gateway_.settings = options_.settings;
   gateway_.exports = &exports;
   gateway_.random = random_bytes;
@@ -277,8 +254,11 @@ unsigned EngineImpl::least_loaded() const {
 
 // Runs on the listener's reactor. The connection then lives and dies on the least loaded one.
 void EngineImpl::accepted(int fd, const net::Portal& portal) {
+  const unsigned to = least_loaded();
+  iscsi::Connection::Ends ends;
+  ends.peer_network = peer_network(fd);
   std::shared_ptr<Admission> admission =
-      (portal.forwarding ? gateways_ : hosts_).admit(peer_network(fd));
+      (portal.forwarding ? gateways_ : hosts_).admit(ends.peer_network, to);
   if (!admission) {
     reactors_[current()]->shard().counters->connections_refused.add();
     // RST, so that neither side keeps state for it.
@@ -287,9 +267,7 @@ void EngineImpl::accepted(int fd, const net::Portal& portal) {
     ::close(fd);
     return;
   }
-  const unsigned to = least_loaded();
   Reactor& reactor = *reactors_[to];
-  iscsi::Connection::Ends ends;
   ends.tpgt = portal.tpgt;
   ends.relative_port = portal.relative_port;
   ends.forwarding = portal.forwarding;
@@ -299,6 +277,24 @@ void EngineImpl::accepted(int fd, const net::Portal& portal) {
   reactor.post([&reactor, fd, ends = std::move(ends), admission = std::move(admission)]() mutable {
     reactor.adopt(fd, std::move(ends), std::move(admission));
   });
+}
+
+// By any thread. The connection may not have come to its reactor yet: adopt() looks, too.
+void EngineImpl::make_room(const std::shared_ptr<Admission>& admission) {
+  const Nanos now = clock_now();
+  Nanos logged = eviction_logged_.load(std::memory_order_relaxed);
+  if (now - logged >= kSecond && eviction_logged_.compare_exchange_strong(logged, now)) {
+    log::warning("too many connections log in at a time: those idle for longest are closed");
+  }
+  reactors_[admission->reactor()]->post([admission] {
+    if (admission->on_evict) admission->on_evict();
+  });
+}
+
+void EngineImpl::expect_gateways(const std::vector<std::string>& addresses) {
+  std::vector<std::string> networks;
+  for (const std::string& address : addresses) networks.push_back(address_network(address));
+  gateway_.known_gateways.configure(std::move(networks));
 }
 
 std::vector<iscsi::SessionView> EngineImpl::sessions() {

@@ -62,6 +62,10 @@ class Engine {
   // thread, any time; forwarding begins when they are set.
   virtual forward::Peers& peers() = 0;
   virtual iscsi::ForwardingAccess& forwarding() = 0;
+  // Addresses, "host:port", of the other gateways: room for their logins is kept free.
+  virtual void expect_gateways(const std::vector<std::string>& addresses) = 0;
+  // Failed authentications of hosts, since the last call.
+  virtual iscsi::LoginFailureReport login_failures() = 0;
 
   // Who may be at this target has changed, or it is gone: its sessions are looked at anew.
   virtual void review_access(const std::string& target) = 0;

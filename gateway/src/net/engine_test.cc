@@ -31,6 +31,9 @@ class Portals : public testing::Test {
     options.descriptors = descriptors;
     options.settings.max_connections = max_connections;
     options.settings.max_unauthenticated = max_unauthenticated;
+    auto target = std::make_shared<lun::Target>("iqn.2026-11.dev.sluice.test:t", "", uint16_t{1});
+    target->set_hosts({lun::HostAccess{}});
+    exports_.add(std::move(target));
     auto engine = Engine::start(std::move(options), exports_);
     if (!engine) return false;
     engine_ = std::move(engine).value();
@@ -66,30 +69,43 @@ class Portals : public testing::Test {
     pdu::Bhs answer;
     return ask(connect(address), {}, {}, &answer);
   }
-  // A discovery session that stays.
-  bool log_in(const std::string& address) {
-    constexpr std::string_view kKeys =
-        "InitiatorName=iqn.2026-11.dev.sluice.test:host\0SessionType=Discovery\0"sv;
+  // A session that stays; each is of another initiator port.
+  bool log_in(const std::string& address, bool discovery = false) {
+    const std::string_view keys =
+        discovery ? "InitiatorName=iqn.2026-11.dev.sluice.test:host\0SessionType=Discovery\0"sv
+                  : "InitiatorName=iqn.2026-11.dev.sluice.test:host\0SessionType=Normal\0"
+                    "TargetName=iqn.2026-11.dev.sluice.test:t\0"sv;
     pdu::Bhs h;
     h.put8(0, 0x40 | static_cast<uint8_t>(pdu::Opcode::kLoginRequest));  // immediate
     h.set_flags(0x87);  // operational negotiation, and on to full feature phase
-    h.set_data_length(kKeys.size());
+    h.put8(8, 0x80);    // ISID
+    h.put8(13, next_isid_++);
+    h.set_data_length(static_cast<uint32_t>(keys.size()));
     pdu::Bhs answer;
-    return ask(connect(address), h, kKeys, &answer) && answer.u8(36) == 0;
+    return ask(connect(address), h, keys, &answer) && answer.u8(36) == 0;
+  }
+
+  // The gateway closes it soon.
+  static bool closed(int fd) {
+    char byte = 0;
+    return ::recv(fd, &byte, 1, 0) <= 0;
   }
 
   lun::Exports exports_;
+  uint8_t next_isid_ = 1;
   std::unique_ptr<Engine> engine_;
   std::string hosts_;
   std::string gateways_;
   std::vector<int> open_;
 };
 
-TEST_F(Portals, SilentHostsKeepOtherHostsOutButNoGateway) {
+TEST_F(Portals, SilentHostsKeepNobodyOutAndTheOldestIsClosed) {
   if (!start(100, 2)) GTEST_SKIP() << "no io_uring";
+  const int oldest = connect(hosts_);
   connect(hosts_);
-  connect(hosts_);
-  EXPECT_FALSE(lets_in(hosts_));
+  EXPECT_TRUE(lets_in(hosts_));
+  EXPECT_TRUE(closed(oldest));
+  EXPECT_EQ(engine_->counters().total().connections_evicted, 1u);
   EXPECT_TRUE(lets_in(gateways_));
 }
 
@@ -99,12 +115,29 @@ TEST_F(Portals, SilentHostsOfOneAddressKeepNoneOfAnotherOut) {
   EXPECT_TRUE(lets_in(hosts_));
 }
 
-TEST_F(Portals, AsManyConnectionsAsHostsMayHaveKeepNoGatewayOut) {
+TEST_F(Portals, AsManySessionsAsHostsMayHaveKeepNoGatewayOut) {
   if (!start(2, 100)) GTEST_SKIP() << "no io_uring";
-  connect(hosts_);
-  connect(hosts_);
+  EXPECT_TRUE(log_in(hosts_));
+  EXPECT_TRUE(log_in(hosts_));
   EXPECT_FALSE(lets_in(hosts_));
   EXPECT_TRUE(lets_in(gateways_));
+}
+
+TEST_F(Portals, ADiscoverySessionThatHasProvenNothingMakesRoom) {
+  if (!start(2, 100)) GTEST_SKIP() << "no io_uring";
+  EXPECT_TRUE(log_in(hosts_, true));
+  EXPECT_TRUE(log_in(hosts_, true));
+  EXPECT_TRUE(log_in(hosts_));
+}
+
+// More than limits::kMaxForwardingUnauthenticated, as from one address.
+TEST_F(Portals, SilentConnectionsToTheForwardingPortKeepNoGatewayOut) {
+  if (!start(100, 100)) GTEST_SKIP() << "no io_uring";
+  engine_->expect_gateways({"127.0.0.5:3261", "not an address"});
+  for (unsigned i = 0; i < limits::kMaxForwardingUnauthenticated + 8; ++i) connect(gateways_);
+  EXPECT_TRUE(lets_in(gateways_));
+  pdu::Bhs answer;
+  EXPECT_TRUE(ask(connect(gateways_, "127.0.0.5:0"), {}, {}, &answer));
 }
 
 TEST_F(Portals, HostsLeaveDescriptorsForOthersWhereThereAreFew) {

@@ -245,6 +245,10 @@ void Reactor::on_tick() {
 }
 
 void Reactor::adopt(int fd, iscsi::Connection::Ends ends, std::shared_ptr<Admission> admission) {
+  if (admission && admission->evicted()) {
+    ::close(fd);
+    return counters_.connections_evicted.add();
+  }
   ends.local_address = local_address(fd);
   ends.peer_address = peer_address(fd);
   connections_.push_back(std::make_unique<TcpConnection>(*this, fd, next_connection_++,

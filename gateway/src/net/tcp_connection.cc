@@ -18,7 +18,9 @@ TcpConnection::TcpConnection(Reactor& reactor, int fd, uint64_t id, iscsi::Conne
       admission_(std::move(admission)),
       target_(std::make_unique<iscsi::Connection>(reactor.shard(), *this, id, std::move(ends))),
       end_(*target_),
-      out_(end_.outbox()) {}
+      out_(end_.outbox()) {
+  if (admission_) admission_->on_evict = [this] { target_->make_room(); };
+}
 
 TcpConnection::TcpConnection(Reactor& reactor, int fd, std::shared_ptr<forward::Caller> caller)
     : reactor_(reactor),
@@ -28,7 +30,10 @@ TcpConnection::TcpConnection(Reactor& reactor, int fd, std::shared_ptr<forward::
       end_(*caller_),
       out_(end_.outbox()) {}
 
-TcpConnection::~TcpConnection() { ::close(fd_); }
+TcpConnection::~TcpConnection() {
+  if (admission_) admission_->on_evict = nullptr;
+  ::close(fd_);
+}
 
 void TcpConnection::connect(const KernelAddress& address) {
   address_ = address;

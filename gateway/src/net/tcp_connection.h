@@ -48,6 +48,12 @@ class TcpConnection final : public iscsi::Wire {
   void schedule_flush() override;
   void close(bool discard) override;
   void authenticated() override { leave_login(); }
+  void progressed() override {
+    if (admission_) admission_->progressed();
+  }
+  Nanos login_timeout(Nanos configured) const override {
+    return admission_ ? admission_->login_timeout(configured) : configured;
+  }
   void over() override;
 
  private:

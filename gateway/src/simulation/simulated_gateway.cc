@@ -169,8 +169,8 @@ SimulatedGateway::~SimulatedGateway() {
 
 SimulatedConnection& SimulatedGateway::connect(unsigned reactor, uint16_t tpgt) {
   const uint64_t id = next_id_++;
-  iscsi::Connection::Ends ends{tpgt, tpgt, "127.0.0.1:3260",
-                               "127.0.0.1:" + std::to_string(40000 + id), false};
+  iscsi::Connection::Ends ends{
+      tpgt, tpgt, "127.0.0.1:3260", "127.0.0.1:" + std::to_string(40000 + id), {}, false};
   connections_.push_back(
       std::make_unique<SimulatedConnection>(*this, reactor, id, std::move(ends)));
   return *connections_.back();

@@ -353,6 +353,7 @@ type ConnectRequest struct {
 	//	*ConnectRequest_JobResult
 	//	*ConnectRequest_RadosClientCommit
 	//	*ConnectRequest_Ready
+	//	*ConnectRequest_LoginFailuresObserved
 	Message       isConnectRequest_Message `protobuf_oneof:"message"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -503,6 +504,15 @@ func (x *ConnectRequest) GetReady() *StreamReady {
 	return nil
 }
 
+func (x *ConnectRequest) GetLoginFailuresObserved() *LoginFailuresObserved {
+	if x != nil {
+		if x, ok := x.Message.(*ConnectRequest_LoginFailuresObserved); ok {
+			return x.LoginFailuresObserved
+		}
+	}
+	return nil
+}
+
 type isConnectRequest_Message interface {
 	isConnectRequest_Message()
 }
@@ -555,6 +565,10 @@ type ConnectRequest_Ready struct {
 	Ready *StreamReady `protobuf:"bytes,100,opt,name=ready,proto3,oneof"`
 }
 
+type ConnectRequest_LoginFailuresObserved struct {
+	LoginFailuresObserved *LoginFailuresObserved `protobuf:"bytes,20,opt,name=login_failures_observed,json=loginFailuresObserved,proto3,oneof"`
+}
+
 func (*ConnectRequest_Hello) isConnectRequest_Message() {}
 
 func (*ConnectRequest_Ack) isConnectRequest_Message() {}
@@ -578,6 +592,8 @@ func (*ConnectRequest_JobResult) isConnectRequest_Message() {}
 func (*ConnectRequest_RadosClientCommit) isConnectRequest_Message() {}
 
 func (*ConnectRequest_Ready) isConnectRequest_Message() {}
+
+func (*ConnectRequest_LoginFailuresObserved) isConnectRequest_Message() {}
 
 // ConnectResponse is one message to the gateway.
 type ConnectResponse struct {
@@ -3294,6 +3310,126 @@ func (x *SessionObserved) GetOtherCommands() uint64 {
 	return 0
 }
 
+// LoginFailuresObserved reports logins of hosts that failed to authenticate (RFC 7143 §11.13.5, status 0201) since the last report.
+// A gateway sends one every 10 s at most, and none without failures. A control plane makes events of them; one that is lost is not
+// sent again, the gateway's metrics count all.
+type LoginFailuresObserved struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// At most 16.
+	Failures []*LoginFailure `protobuf:"bytes,1,rep,name=failures,proto3" json:"failures,omitempty"`
+	// Failures of further initiators or addresses.
+	Others        uint64 `protobuf:"varint,2,opt,name=others,proto3" json:"others,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LoginFailuresObserved) Reset() {
+	*x = LoginFailuresObserved{}
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[32]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LoginFailuresObserved) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LoginFailuresObserved) ProtoMessage() {}
+
+func (x *LoginFailuresObserved) ProtoReflect() protoreflect.Message {
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[32]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LoginFailuresObserved.ProtoReflect.Descriptor instead.
+func (*LoginFailuresObserved) Descriptor() ([]byte, []int) {
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{32}
+}
+
+func (x *LoginFailuresObserved) GetFailures() []*LoginFailure {
+	if x != nil {
+		return x.Failures
+	}
+	return nil
+}
+
+func (x *LoginFailuresObserved) GetOthers() uint64 {
+	if x != nil {
+		return x.Others
+	}
+	return 0
+}
+
+// LoginFailure counts the failures of one initiator from one address.
+type LoginFailure struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// iSCSI name as the login gave it, at most 223 bytes: nobody has proven it.
+	Initiator string `protobuf:"bytes,1,opt,name=initiator,proto3" json:"initiator,omitempty"`
+	// IP address without a port.
+	Address       string `protobuf:"bytes,2,opt,name=address,proto3" json:"address,omitempty"`
+	Count         uint64 `protobuf:"varint,3,opt,name=count,proto3" json:"count,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LoginFailure) Reset() {
+	*x = LoginFailure{}
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[33]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LoginFailure) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LoginFailure) ProtoMessage() {}
+
+func (x *LoginFailure) ProtoReflect() protoreflect.Message {
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[33]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LoginFailure.ProtoReflect.Descriptor instead.
+func (*LoginFailure) Descriptor() ([]byte, []int) {
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{33}
+}
+
+func (x *LoginFailure) GetInitiator() string {
+	if x != nil {
+		return x.Initiator
+	}
+	return ""
+}
+
+func (x *LoginFailure) GetAddress() string {
+	if x != nil {
+		return x.Address
+	}
+	return ""
+}
+
+func (x *LoginFailure) GetCount() uint64 {
+	if x != nil {
+		return x.Count
+	}
+	return 0
+}
+
 // PeerObserved reports how this gateway finds another one over the forwarding network.
 type PeerObserved struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -3307,7 +3443,7 @@ type PeerObserved struct {
 
 func (x *PeerObserved) Reset() {
 	*x = PeerObserved{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[32]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3319,7 +3455,7 @@ func (x *PeerObserved) String() string {
 func (*PeerObserved) ProtoMessage() {}
 
 func (x *PeerObserved) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[32]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3332,7 +3468,7 @@ func (x *PeerObserved) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PeerObserved.ProtoReflect.Descriptor instead.
 func (*PeerObserved) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{32}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *PeerObserved) GetNumber() uint32 {
@@ -3391,7 +3527,7 @@ type PoolObserved struct {
 
 func (x *PoolObserved) Reset() {
 	*x = PoolObserved{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[33]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3403,7 +3539,7 @@ func (x *PoolObserved) String() string {
 func (*PoolObserved) ProtoMessage() {}
 
 func (x *PoolObserved) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[33]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3416,7 +3552,7 @@ func (x *PoolObserved) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolObserved.ProtoReflect.Descriptor instead.
 func (*PoolObserved) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{33}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *PoolObserved) GetUid() string {
@@ -3514,7 +3650,7 @@ type TakenOutDevice struct {
 
 func (x *TakenOutDevice) Reset() {
 	*x = TakenOutDevice{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[34]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3526,7 +3662,7 @@ func (x *TakenOutDevice) String() string {
 func (*TakenOutDevice) ProtoMessage() {}
 
 func (x *TakenOutDevice) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[34]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3539,7 +3675,7 @@ func (x *TakenOutDevice) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TakenOutDevice.ProtoReflect.Descriptor instead.
 func (*TakenOutDevice) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{34}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *TakenOutDevice) GetPath() string {
@@ -3574,7 +3710,7 @@ type ReservationCommit struct {
 
 func (x *ReservationCommit) Reset() {
 	*x = ReservationCommit{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[35]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3586,7 +3722,7 @@ func (x *ReservationCommit) String() string {
 func (*ReservationCommit) ProtoMessage() {}
 
 func (x *ReservationCommit) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[35]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3599,7 +3735,7 @@ func (x *ReservationCommit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReservationCommit.ProtoReflect.Descriptor instead.
 func (*ReservationCommit) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{35}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *ReservationCommit) GetRequestId() uint64 {
@@ -3649,7 +3785,7 @@ type ReservationLoad struct {
 
 func (x *ReservationLoad) Reset() {
 	*x = ReservationLoad{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[36]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3661,7 +3797,7 @@ func (x *ReservationLoad) String() string {
 func (*ReservationLoad) ProtoMessage() {}
 
 func (x *ReservationLoad) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[36]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3674,7 +3810,7 @@ func (x *ReservationLoad) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReservationLoad.ProtoReflect.Descriptor instead.
 func (*ReservationLoad) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{36}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *ReservationLoad) GetRequestId() uint64 {
@@ -3709,7 +3845,7 @@ type ReservationOutcome struct {
 
 func (x *ReservationOutcome) Reset() {
 	*x = ReservationOutcome{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[37]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3721,7 +3857,7 @@ func (x *ReservationOutcome) String() string {
 func (*ReservationOutcome) ProtoMessage() {}
 
 func (x *ReservationOutcome) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[37]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3734,7 +3870,7 @@ func (x *ReservationOutcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReservationOutcome.ProtoReflect.Descriptor instead.
 func (*ReservationOutcome) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{37}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *ReservationOutcome) GetRequestId() uint64 {
@@ -3771,7 +3907,7 @@ type ReservationState struct {
 
 func (x *ReservationState) Reset() {
 	*x = ReservationState{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[38]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3783,7 +3919,7 @@ func (x *ReservationState) String() string {
 func (*ReservationState) ProtoMessage() {}
 
 func (x *ReservationState) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[38]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3796,7 +3932,7 @@ func (x *ReservationState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReservationState.ProtoReflect.Descriptor instead.
 func (*ReservationState) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{38}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *ReservationState) GetRequestId() uint64 {
@@ -3843,7 +3979,7 @@ type RadosClientCommit struct {
 
 func (x *RadosClientCommit) Reset() {
 	*x = RadosClientCommit{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[39]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3855,7 +3991,7 @@ func (x *RadosClientCommit) String() string {
 func (*RadosClientCommit) ProtoMessage() {}
 
 func (x *RadosClientCommit) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[39]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3868,7 +4004,7 @@ func (x *RadosClientCommit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RadosClientCommit.ProtoReflect.Descriptor instead.
 func (*RadosClientCommit) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{39}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *RadosClientCommit) GetRequestId() uint64 {
@@ -3905,7 +4041,7 @@ type RadosClientOutcome struct {
 
 func (x *RadosClientOutcome) Reset() {
 	*x = RadosClientOutcome{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[40]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3917,7 +4053,7 @@ func (x *RadosClientOutcome) String() string {
 func (*RadosClientOutcome) ProtoMessage() {}
 
 func (x *RadosClientOutcome) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[40]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3930,7 +4066,7 @@ func (x *RadosClientOutcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RadosClientOutcome.ProtoReflect.Descriptor instead.
 func (*RadosClientOutcome) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{40}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *RadosClientOutcome) GetRequestId() uint64 {
@@ -3984,7 +4120,7 @@ type Job struct {
 
 func (x *Job) Reset() {
 	*x = Job{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[41]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3996,7 +4132,7 @@ func (x *Job) String() string {
 func (*Job) ProtoMessage() {}
 
 func (x *Job) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[41]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4009,7 +4145,7 @@ func (x *Job) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Job.ProtoReflect.Descriptor instead.
 func (*Job) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{41}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *Job) GetId() string {
@@ -4219,7 +4355,7 @@ type CreateImage struct {
 
 func (x *CreateImage) Reset() {
 	*x = CreateImage{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[42]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4231,7 +4367,7 @@ func (x *CreateImage) String() string {
 func (*CreateImage) ProtoMessage() {}
 
 func (x *CreateImage) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[42]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4244,7 +4380,7 @@ func (x *CreateImage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateImage.ProtoReflect.Descriptor instead.
 func (*CreateImage) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{42}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *CreateImage) GetLocation() string {
@@ -4272,7 +4408,7 @@ type ResizeImage struct {
 
 func (x *ResizeImage) Reset() {
 	*x = ResizeImage{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[43]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4284,7 +4420,7 @@ func (x *ResizeImage) String() string {
 func (*ResizeImage) ProtoMessage() {}
 
 func (x *ResizeImage) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[43]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4297,7 +4433,7 @@ func (x *ResizeImage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResizeImage.ProtoReflect.Descriptor instead.
 func (*ResizeImage) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{43}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *ResizeImage) GetLocation() string {
@@ -4330,7 +4466,7 @@ type DeleteImage struct {
 
 func (x *DeleteImage) Reset() {
 	*x = DeleteImage{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[44]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4342,7 +4478,7 @@ func (x *DeleteImage) String() string {
 func (*DeleteImage) ProtoMessage() {}
 
 func (x *DeleteImage) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[44]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4355,7 +4491,7 @@ func (x *DeleteImage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteImage.ProtoReflect.Descriptor instead.
 func (*DeleteImage) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{44}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *DeleteImage) GetLocation() string {
@@ -4391,7 +4527,7 @@ type CreateSnapshotImage struct {
 
 func (x *CreateSnapshotImage) Reset() {
 	*x = CreateSnapshotImage{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[45]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4403,7 +4539,7 @@ func (x *CreateSnapshotImage) String() string {
 func (*CreateSnapshotImage) ProtoMessage() {}
 
 func (x *CreateSnapshotImage) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[45]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4416,7 +4552,7 @@ func (x *CreateSnapshotImage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateSnapshotImage.ProtoReflect.Descriptor instead.
 func (*CreateSnapshotImage) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{45}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *CreateSnapshotImage) GetVolumeUid() string {
@@ -4450,7 +4586,7 @@ type DeleteSnapshotImage struct {
 
 func (x *DeleteSnapshotImage) Reset() {
 	*x = DeleteSnapshotImage{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[46]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4462,7 +4598,7 @@ func (x *DeleteSnapshotImage) String() string {
 func (*DeleteSnapshotImage) ProtoMessage() {}
 
 func (x *DeleteSnapshotImage) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[46]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4475,7 +4611,7 @@ func (x *DeleteSnapshotImage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteSnapshotImage.ProtoReflect.Descriptor instead.
 func (*DeleteSnapshotImage) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{46}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *DeleteSnapshotImage) GetLocation() string {
@@ -4506,7 +4642,7 @@ type CloneImage struct {
 
 func (x *CloneImage) Reset() {
 	*x = CloneImage{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[47]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4518,7 +4654,7 @@ func (x *CloneImage) String() string {
 func (*CloneImage) ProtoMessage() {}
 
 func (x *CloneImage) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[47]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4531,7 +4667,7 @@ func (x *CloneImage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CloneImage.ProtoReflect.Descriptor instead.
 func (*CloneImage) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{47}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *CloneImage) GetSourceLocation() string {
@@ -4574,7 +4710,7 @@ type FenceClients struct {
 
 func (x *FenceClients) Reset() {
 	*x = FenceClients{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[48]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4586,7 +4722,7 @@ func (x *FenceClients) String() string {
 func (*FenceClients) ProtoMessage() {}
 
 func (x *FenceClients) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[48]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4599,7 +4735,7 @@ func (x *FenceClients) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FenceClients.ProtoReflect.Descriptor instead.
 func (*FenceClients) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{48}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *FenceClients) GetClients() []string {
@@ -4627,7 +4763,7 @@ type FlattenImage struct {
 
 func (x *FlattenImage) Reset() {
 	*x = FlattenImage{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[49]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4639,7 +4775,7 @@ func (x *FlattenImage) String() string {
 func (*FlattenImage) ProtoMessage() {}
 
 func (x *FlattenImage) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[49]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4652,7 +4788,7 @@ func (x *FlattenImage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FlattenImage.ProtoReflect.Descriptor instead.
 func (*FlattenImage) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{49}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *FlattenImage) GetLocation() string {
@@ -4680,7 +4816,7 @@ type AdoptImage struct {
 
 func (x *AdoptImage) Reset() {
 	*x = AdoptImage{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[50]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4692,7 +4828,7 @@ func (x *AdoptImage) String() string {
 func (*AdoptImage) ProtoMessage() {}
 
 func (x *AdoptImage) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[50]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4705,7 +4841,7 @@ func (x *AdoptImage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdoptImage.ProtoReflect.Descriptor instead.
 func (*AdoptImage) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{50}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *AdoptImage) GetImage() string {
@@ -4733,7 +4869,7 @@ type RollBackImage struct {
 
 func (x *RollBackImage) Reset() {
 	*x = RollBackImage{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[51]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4745,7 +4881,7 @@ func (x *RollBackImage) String() string {
 func (*RollBackImage) ProtoMessage() {}
 
 func (x *RollBackImage) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[51]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4758,7 +4894,7 @@ func (x *RollBackImage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RollBackImage.ProtoReflect.Descriptor instead.
 func (*RollBackImage) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{51}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *RollBackImage) GetLocation() string {
@@ -4784,7 +4920,7 @@ type ListImages struct {
 
 func (x *ListImages) Reset() {
 	*x = ListImages{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[52]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4796,7 +4932,7 @@ func (x *ListImages) String() string {
 func (*ListImages) ProtoMessage() {}
 
 func (x *ListImages) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[52]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4809,7 +4945,7 @@ func (x *ListImages) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListImages.ProtoReflect.Descriptor instead.
 func (*ListImages) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{52}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{54}
 }
 
 // JobResult says what became of a job.
@@ -4834,7 +4970,7 @@ type JobResult struct {
 
 func (x *JobResult) Reset() {
 	*x = JobResult{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[53]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4846,7 +4982,7 @@ func (x *JobResult) String() string {
 func (*JobResult) ProtoMessage() {}
 
 func (x *JobResult) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[53]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4859,7 +4995,7 @@ func (x *JobResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobResult.ProtoReflect.Descriptor instead.
 func (*JobResult) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{53}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *JobResult) GetId() string {
@@ -4921,7 +5057,7 @@ type EvictSessions struct {
 
 func (x *EvictSessions) Reset() {
 	*x = EvictSessions{}
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[54]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4933,7 +5069,7 @@ func (x *EvictSessions) String() string {
 func (*EvictSessions) ProtoMessage() {}
 
 func (x *EvictSessions) ProtoReflect() protoreflect.Message {
-	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[54]
+	mi := &file_sluice_v1_gateway_stream_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4946,7 +5082,7 @@ func (x *EvictSessions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EvictSessions.ProtoReflect.Descriptor instead.
 func (*EvictSessions) Descriptor() ([]byte, []int) {
-	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{54}
+	return file_sluice_v1_gateway_stream_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *EvictSessions) GetTsihs() []uint32 {
@@ -4960,7 +5096,7 @@ var File_sluice_v1_gateway_stream_proto protoreflect.FileDescriptor
 
 const file_sluice_v1_gateway_stream_proto_rawDesc = "" +
 	"\n" +
-	"\x1esluice/v1/gateway_stream.proto\x12\tsluice.v1\"\x92\x06\n" +
+	"\x1esluice/v1/gateway_stream.proto\x12\tsluice.v1\"\xee\x06\n" +
 	"\x0eConnectRequest\x12.\n" +
 	"\x05hello\x18\x01 \x01(\v2\x16.sluice.v1.StreamHelloH\x00R\x05hello\x12(\n" +
 	"\x03ack\x18\x02 \x01(\v2\x14.sluice.v1.StreamAckH\x00R\x03ack\x12:\n" +
@@ -4975,7 +5111,8 @@ const file_sluice_v1_gateway_stream_proto_rawDesc = "" +
 	"job_result\x18\n" +
 	" \x01(\v2\x14.sluice.v1.JobResultH\x00R\tjobResult\x12N\n" +
 	"\x13rados_client_commit\x18\v \x01(\v2\x1c.sluice.v1.RadosClientCommitH\x00R\x11radosClientCommit\x12.\n" +
-	"\x05ready\x18d \x01(\v2\x16.sluice.v1.StreamReadyH\x00R\x05readyB\t\n" +
+	"\x05ready\x18d \x01(\v2\x16.sluice.v1.StreamReadyH\x00R\x05ready\x12Z\n" +
+	"\x17login_failures_observed\x18\x14 \x01(\v2 .sluice.v1.LoginFailuresObservedH\x00R\x15loginFailuresObservedB\t\n" +
 	"\amessage\"\x93\x04\n" +
 	"\x0fConnectResponse\x124\n" +
 	"\awelcome\x18\x01 \x01(\v2\x18.sluice.v1.StreamWelcomeH\x00R\awelcome\x121\n" +
@@ -5203,7 +5340,14 @@ const file_sluice_v1_gateway_stream_proto_rawDesc = "" +
 	"\x0eother_commands\x18\x0f \x01(\x04R\rotherCommands\x1a=\n" +
 	"\x0fParametersEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x91\x01\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"d\n" +
+	"\x15LoginFailuresObserved\x123\n" +
+	"\bfailures\x18\x01 \x03(\v2\x17.sluice.v1.LoginFailureR\bfailures\x12\x16\n" +
+	"\x06others\x18\x02 \x01(\x04R\x06others\"\\\n" +
+	"\fLoginFailure\x12\x1c\n" +
+	"\tinitiator\x18\x01 \x01(\tR\tinitiator\x12\x18\n" +
+	"\aaddress\x18\x02 \x01(\tR\aaddress\x12\x14\n" +
+	"\x05count\x18\x03 \x01(\x04R\x05count\"\x91\x01\n" +
 	"\fPeerObserved\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\rR\x06number\x12 \n" +
 	"\vincarnation\x18\x02 \x01(\tR\vincarnation\x12*\n" +
@@ -5388,69 +5532,71 @@ func file_sluice_v1_gateway_stream_proto_rawDescGZIP() []byte {
 }
 
 var file_sluice_v1_gateway_stream_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
-var file_sluice_v1_gateway_stream_proto_msgTypes = make([]protoimpl.MessageInfo, 56)
+var file_sluice_v1_gateway_stream_proto_msgTypes = make([]protoimpl.MessageInfo, 58)
 var file_sluice_v1_gateway_stream_proto_goTypes = []any{
-	(ObjectKind)(0),             // 0: sluice.v1.ObjectKind
-	(VolumeRole)(0),             // 1: sluice.v1.VolumeRole
-	(VolumeState)(0),            // 2: sluice.v1.VolumeState
-	(PeerReach)(0),              // 3: sluice.v1.PeerReach
-	(CommitResult)(0),           // 4: sluice.v1.CommitResult
-	(*ConnectRequest)(nil),      // 5: sluice.v1.ConnectRequest
-	(*ConnectResponse)(nil),     // 6: sluice.v1.ConnectResponse
-	(*StreamHello)(nil),         // 7: sluice.v1.StreamHello
-	(*StreamWelcome)(nil),       // 8: sluice.v1.StreamWelcome
-	(*StreamReady)(nil),         // 9: sluice.v1.StreamReady
-	(*StreamGoodbye)(nil),       // 10: sluice.v1.StreamGoodbye
-	(*StreamUpdate)(nil),        // 11: sluice.v1.StreamUpdate
-	(*ObjectKey)(nil),           // 12: sluice.v1.ObjectKey
-	(*DesiredObject)(nil),       // 13: sluice.v1.DesiredObject
-	(*DesiredSettings)(nil),     // 14: sluice.v1.DesiredSettings
-	(*ForwardingKey)(nil),       // 15: sluice.v1.ForwardingKey
-	(*DesiredListener)(nil),     // 16: sluice.v1.DesiredListener
-	(*DesiredPeer)(nil),         // 17: sluice.v1.DesiredPeer
-	(*DesiredPool)(nil),         // 18: sluice.v1.DesiredPool
-	(*PoolIdentity)(nil),        // 19: sluice.v1.PoolIdentity
-	(*DesiredLocalPool)(nil),    // 20: sluice.v1.DesiredLocalPool
-	(*DesiredRbdPool)(nil),      // 21: sluice.v1.DesiredRbdPool
-	(*DesiredVolume)(nil),       // 22: sluice.v1.DesiredVolume
-	(*DesiredQos)(nil),          // 23: sluice.v1.DesiredQos
-	(*DesiredHost)(nil),         // 24: sluice.v1.DesiredHost
-	(*DesiredChap)(nil),         // 25: sluice.v1.DesiredChap
-	(*DesiredTarget)(nil),       // 26: sluice.v1.DesiredTarget
-	(*DesiredLun)(nil),          // 27: sluice.v1.DesiredLun
-	(*DesiredAccess)(nil),       // 28: sluice.v1.DesiredAccess
-	(*DesiredPort)(nil),         // 29: sluice.v1.DesiredPort
-	(*StreamAck)(nil),           // 30: sluice.v1.StreamAck
-	(*ObjectRefusal)(nil),       // 31: sluice.v1.ObjectRefusal
-	(*StreamHeartbeat)(nil),     // 32: sluice.v1.StreamHeartbeat
-	(*VolumeLoad)(nil),          // 33: sluice.v1.VolumeLoad
-	(*VolumeObserved)(nil),      // 34: sluice.v1.VolumeObserved
-	(*SessionsObserved)(nil),    // 35: sluice.v1.SessionsObserved
-	(*SessionObserved)(nil),     // 36: sluice.v1.SessionObserved
-	(*PeerObserved)(nil),        // 37: sluice.v1.PeerObserved
-	(*PoolObserved)(nil),        // 38: sluice.v1.PoolObserved
-	(*TakenOutDevice)(nil),      // 39: sluice.v1.TakenOutDevice
-	(*ReservationCommit)(nil),   // 40: sluice.v1.ReservationCommit
-	(*ReservationLoad)(nil),     // 41: sluice.v1.ReservationLoad
-	(*ReservationOutcome)(nil),  // 42: sluice.v1.ReservationOutcome
-	(*ReservationState)(nil),    // 43: sluice.v1.ReservationState
-	(*RadosClientCommit)(nil),   // 44: sluice.v1.RadosClientCommit
-	(*RadosClientOutcome)(nil),  // 45: sluice.v1.RadosClientOutcome
-	(*Job)(nil),                 // 46: sluice.v1.Job
-	(*CreateImage)(nil),         // 47: sluice.v1.CreateImage
-	(*ResizeImage)(nil),         // 48: sluice.v1.ResizeImage
-	(*DeleteImage)(nil),         // 49: sluice.v1.DeleteImage
-	(*CreateSnapshotImage)(nil), // 50: sluice.v1.CreateSnapshotImage
-	(*DeleteSnapshotImage)(nil), // 51: sluice.v1.DeleteSnapshotImage
-	(*CloneImage)(nil),          // 52: sluice.v1.CloneImage
-	(*FenceClients)(nil),        // 53: sluice.v1.FenceClients
-	(*FlattenImage)(nil),        // 54: sluice.v1.FlattenImage
-	(*AdoptImage)(nil),          // 55: sluice.v1.AdoptImage
-	(*RollBackImage)(nil),       // 56: sluice.v1.RollBackImage
-	(*ListImages)(nil),          // 57: sluice.v1.ListImages
-	(*JobResult)(nil),           // 58: sluice.v1.JobResult
-	(*EvictSessions)(nil),       // 59: sluice.v1.EvictSessions
-	nil,                         // 60: sluice.v1.SessionObserved.ParametersEntry
+	(ObjectKind)(0),               // 0: sluice.v1.ObjectKind
+	(VolumeRole)(0),               // 1: sluice.v1.VolumeRole
+	(VolumeState)(0),              // 2: sluice.v1.VolumeState
+	(PeerReach)(0),                // 3: sluice.v1.PeerReach
+	(CommitResult)(0),             // 4: sluice.v1.CommitResult
+	(*ConnectRequest)(nil),        // 5: sluice.v1.ConnectRequest
+	(*ConnectResponse)(nil),       // 6: sluice.v1.ConnectResponse
+	(*StreamHello)(nil),           // 7: sluice.v1.StreamHello
+	(*StreamWelcome)(nil),         // 8: sluice.v1.StreamWelcome
+	(*StreamReady)(nil),           // 9: sluice.v1.StreamReady
+	(*StreamGoodbye)(nil),         // 10: sluice.v1.StreamGoodbye
+	(*StreamUpdate)(nil),          // 11: sluice.v1.StreamUpdate
+	(*ObjectKey)(nil),             // 12: sluice.v1.ObjectKey
+	(*DesiredObject)(nil),         // 13: sluice.v1.DesiredObject
+	(*DesiredSettings)(nil),       // 14: sluice.v1.DesiredSettings
+	(*ForwardingKey)(nil),         // 15: sluice.v1.ForwardingKey
+	(*DesiredListener)(nil),       // 16: sluice.v1.DesiredListener
+	(*DesiredPeer)(nil),           // 17: sluice.v1.DesiredPeer
+	(*DesiredPool)(nil),           // 18: sluice.v1.DesiredPool
+	(*PoolIdentity)(nil),          // 19: sluice.v1.PoolIdentity
+	(*DesiredLocalPool)(nil),      // 20: sluice.v1.DesiredLocalPool
+	(*DesiredRbdPool)(nil),        // 21: sluice.v1.DesiredRbdPool
+	(*DesiredVolume)(nil),         // 22: sluice.v1.DesiredVolume
+	(*DesiredQos)(nil),            // 23: sluice.v1.DesiredQos
+	(*DesiredHost)(nil),           // 24: sluice.v1.DesiredHost
+	(*DesiredChap)(nil),           // 25: sluice.v1.DesiredChap
+	(*DesiredTarget)(nil),         // 26: sluice.v1.DesiredTarget
+	(*DesiredLun)(nil),            // 27: sluice.v1.DesiredLun
+	(*DesiredAccess)(nil),         // 28: sluice.v1.DesiredAccess
+	(*DesiredPort)(nil),           // 29: sluice.v1.DesiredPort
+	(*StreamAck)(nil),             // 30: sluice.v1.StreamAck
+	(*ObjectRefusal)(nil),         // 31: sluice.v1.ObjectRefusal
+	(*StreamHeartbeat)(nil),       // 32: sluice.v1.StreamHeartbeat
+	(*VolumeLoad)(nil),            // 33: sluice.v1.VolumeLoad
+	(*VolumeObserved)(nil),        // 34: sluice.v1.VolumeObserved
+	(*SessionsObserved)(nil),      // 35: sluice.v1.SessionsObserved
+	(*SessionObserved)(nil),       // 36: sluice.v1.SessionObserved
+	(*LoginFailuresObserved)(nil), // 37: sluice.v1.LoginFailuresObserved
+	(*LoginFailure)(nil),          // 38: sluice.v1.LoginFailure
+	(*PeerObserved)(nil),          // 39: sluice.v1.PeerObserved
+	(*PoolObserved)(nil),          // 40: sluice.v1.PoolObserved
+	(*TakenOutDevice)(nil),        // 41: sluice.v1.TakenOutDevice
+	(*ReservationCommit)(nil),     // 42: sluice.v1.ReservationCommit
+	(*ReservationLoad)(nil),       // 43: sluice.v1.ReservationLoad
+	(*ReservationOutcome)(nil),    // 44: sluice.v1.ReservationOutcome
+	(*ReservationState)(nil),      // 45: sluice.v1.ReservationState
+	(*RadosClientCommit)(nil),     // 46: sluice.v1.RadosClientCommit
+	(*RadosClientOutcome)(nil),    // 47: sluice.v1.RadosClientOutcome
+	(*Job)(nil),                   // 48: sluice.v1.Job
+	(*CreateImage)(nil),           // 49: sluice.v1.CreateImage
+	(*ResizeImage)(nil),           // 50: sluice.v1.ResizeImage
+	(*DeleteImage)(nil),           // 51: sluice.v1.DeleteImage
+	(*CreateSnapshotImage)(nil),   // 52: sluice.v1.CreateSnapshotImage
+	(*DeleteSnapshotImage)(nil),   // 53: sluice.v1.DeleteSnapshotImage
+	(*CloneImage)(nil),            // 54: sluice.v1.CloneImage
+	(*FenceClients)(nil),          // 55: sluice.v1.FenceClients
+	(*FlattenImage)(nil),          // 56: sluice.v1.FlattenImage
+	(*AdoptImage)(nil),            // 57: sluice.v1.AdoptImage
+	(*RollBackImage)(nil),         // 58: sluice.v1.RollBackImage
+	(*ListImages)(nil),            // 59: sluice.v1.ListImages
+	(*JobResult)(nil),             // 60: sluice.v1.JobResult
+	(*EvictSessions)(nil),         // 61: sluice.v1.EvictSessions
+	nil,                           // 62: sluice.v1.SessionObserved.ParametersEntry
 }
 var file_sluice_v1_gateway_stream_proto_depIdxs = []int32{
 	7,  // 0: sluice.v1.ConnectRequest.hello:type_name -> sluice.v1.StreamHello
@@ -5458,73 +5604,75 @@ var file_sluice_v1_gateway_stream_proto_depIdxs = []int32{
 	32, // 2: sluice.v1.ConnectRequest.heartbeat:type_name -> sluice.v1.StreamHeartbeat
 	34, // 3: sluice.v1.ConnectRequest.volume_observed:type_name -> sluice.v1.VolumeObserved
 	35, // 4: sluice.v1.ConnectRequest.sessions_observed:type_name -> sluice.v1.SessionsObserved
-	37, // 5: sluice.v1.ConnectRequest.peer_observed:type_name -> sluice.v1.PeerObserved
-	38, // 6: sluice.v1.ConnectRequest.pool_observed:type_name -> sluice.v1.PoolObserved
-	40, // 7: sluice.v1.ConnectRequest.reservation_commit:type_name -> sluice.v1.ReservationCommit
-	41, // 8: sluice.v1.ConnectRequest.reservation_load:type_name -> sluice.v1.ReservationLoad
-	58, // 9: sluice.v1.ConnectRequest.job_result:type_name -> sluice.v1.JobResult
-	44, // 10: sluice.v1.ConnectRequest.rados_client_commit:type_name -> sluice.v1.RadosClientCommit
+	39, // 5: sluice.v1.ConnectRequest.peer_observed:type_name -> sluice.v1.PeerObserved
+	40, // 6: sluice.v1.ConnectRequest.pool_observed:type_name -> sluice.v1.PoolObserved
+	42, // 7: sluice.v1.ConnectRequest.reservation_commit:type_name -> sluice.v1.ReservationCommit
+	43, // 8: sluice.v1.ConnectRequest.reservation_load:type_name -> sluice.v1.ReservationLoad
+	60, // 9: sluice.v1.ConnectRequest.job_result:type_name -> sluice.v1.JobResult
+	46, // 10: sluice.v1.ConnectRequest.rados_client_commit:type_name -> sluice.v1.RadosClientCommit
 	9,  // 11: sluice.v1.ConnectRequest.ready:type_name -> sluice.v1.StreamReady
-	8,  // 12: sluice.v1.ConnectResponse.welcome:type_name -> sluice.v1.StreamWelcome
-	11, // 13: sluice.v1.ConnectResponse.update:type_name -> sluice.v1.StreamUpdate
-	42, // 14: sluice.v1.ConnectResponse.reservation_outcome:type_name -> sluice.v1.ReservationOutcome
-	43, // 15: sluice.v1.ConnectResponse.reservation_state:type_name -> sluice.v1.ReservationState
-	46, // 16: sluice.v1.ConnectResponse.job:type_name -> sluice.v1.Job
-	59, // 17: sluice.v1.ConnectResponse.evict_sessions:type_name -> sluice.v1.EvictSessions
-	10, // 18: sluice.v1.ConnectResponse.goodbye:type_name -> sluice.v1.StreamGoodbye
-	45, // 19: sluice.v1.ConnectResponse.rados_client_outcome:type_name -> sluice.v1.RadosClientOutcome
-	13, // 20: sluice.v1.StreamUpdate.put:type_name -> sluice.v1.DesiredObject
-	12, // 21: sluice.v1.StreamUpdate.removed:type_name -> sluice.v1.ObjectKey
-	0,  // 22: sluice.v1.ObjectKey.kind:type_name -> sluice.v1.ObjectKind
-	14, // 23: sluice.v1.DesiredObject.settings:type_name -> sluice.v1.DesiredSettings
-	16, // 24: sluice.v1.DesiredObject.listener:type_name -> sluice.v1.DesiredListener
-	17, // 25: sluice.v1.DesiredObject.peer:type_name -> sluice.v1.DesiredPeer
-	18, // 26: sluice.v1.DesiredObject.pool:type_name -> sluice.v1.DesiredPool
-	22, // 27: sluice.v1.DesiredObject.volume:type_name -> sluice.v1.DesiredVolume
-	24, // 28: sluice.v1.DesiredObject.host:type_name -> sluice.v1.DesiredHost
-	26, // 29: sluice.v1.DesiredObject.target:type_name -> sluice.v1.DesiredTarget
-	15, // 30: sluice.v1.DesiredSettings.forwarding_keys:type_name -> sluice.v1.ForwardingKey
-	15, // 31: sluice.v1.DesiredPeer.accepted_keys:type_name -> sluice.v1.ForwardingKey
-	15, // 32: sluice.v1.DesiredPeer.own_keys:type_name -> sluice.v1.ForwardingKey
-	20, // 33: sluice.v1.DesiredPool.local:type_name -> sluice.v1.DesiredLocalPool
-	21, // 34: sluice.v1.DesiredPool.rbd:type_name -> sluice.v1.DesiredRbdPool
-	19, // 35: sluice.v1.DesiredPool.identity:type_name -> sluice.v1.PoolIdentity
-	1,  // 36: sluice.v1.DesiredVolume.role:type_name -> sluice.v1.VolumeRole
-	23, // 37: sluice.v1.DesiredVolume.qos:type_name -> sluice.v1.DesiredQos
-	25, // 38: sluice.v1.DesiredHost.chap:type_name -> sluice.v1.DesiredChap
-	25, // 39: sluice.v1.DesiredHost.mutual_chap:type_name -> sluice.v1.DesiredChap
-	27, // 40: sluice.v1.DesiredTarget.luns:type_name -> sluice.v1.DesiredLun
-	28, // 41: sluice.v1.DesiredTarget.access:type_name -> sluice.v1.DesiredAccess
-	29, // 42: sluice.v1.DesiredTarget.ports:type_name -> sluice.v1.DesiredPort
-	31, // 43: sluice.v1.StreamAck.refused:type_name -> sluice.v1.ObjectRefusal
-	12, // 44: sluice.v1.ObjectRefusal.key:type_name -> sluice.v1.ObjectKey
-	33, // 45: sluice.v1.StreamHeartbeat.loads:type_name -> sluice.v1.VolumeLoad
-	2,  // 46: sluice.v1.VolumeObserved.state:type_name -> sluice.v1.VolumeState
-	36, // 47: sluice.v1.SessionsObserved.put:type_name -> sluice.v1.SessionObserved
-	60, // 48: sluice.v1.SessionObserved.parameters:type_name -> sluice.v1.SessionObserved.ParametersEntry
-	3,  // 49: sluice.v1.PeerObserved.reach:type_name -> sluice.v1.PeerReach
-	39, // 50: sluice.v1.PoolObserved.taken_out_devices:type_name -> sluice.v1.TakenOutDevice
-	4,  // 51: sluice.v1.ReservationOutcome.result:type_name -> sluice.v1.CommitResult
-	4,  // 52: sluice.v1.ReservationState.result:type_name -> sluice.v1.CommitResult
-	4,  // 53: sluice.v1.RadosClientOutcome.result:type_name -> sluice.v1.CommitResult
-	47, // 54: sluice.v1.Job.create:type_name -> sluice.v1.CreateImage
-	48, // 55: sluice.v1.Job.resize:type_name -> sluice.v1.ResizeImage
-	49, // 56: sluice.v1.Job.delete:type_name -> sluice.v1.DeleteImage
-	50, // 57: sluice.v1.Job.snapshot:type_name -> sluice.v1.CreateSnapshotImage
-	51, // 58: sluice.v1.Job.delete_snapshot:type_name -> sluice.v1.DeleteSnapshotImage
-	52, // 59: sluice.v1.Job.clone:type_name -> sluice.v1.CloneImage
-	53, // 60: sluice.v1.Job.fence_clients:type_name -> sluice.v1.FenceClients
-	54, // 61: sluice.v1.Job.flatten:type_name -> sluice.v1.FlattenImage
-	55, // 62: sluice.v1.Job.adopt:type_name -> sluice.v1.AdoptImage
-	56, // 63: sluice.v1.Job.roll_back:type_name -> sluice.v1.RollBackImage
-	57, // 64: sluice.v1.Job.list_images:type_name -> sluice.v1.ListImages
-	5,  // 65: sluice.v1.GatewayStreamService.Connect:input_type -> sluice.v1.ConnectRequest
-	6,  // 66: sluice.v1.GatewayStreamService.Connect:output_type -> sluice.v1.ConnectResponse
-	66, // [66:67] is the sub-list for method output_type
-	65, // [65:66] is the sub-list for method input_type
-	65, // [65:65] is the sub-list for extension type_name
-	65, // [65:65] is the sub-list for extension extendee
-	0,  // [0:65] is the sub-list for field type_name
+	37, // 12: sluice.v1.ConnectRequest.login_failures_observed:type_name -> sluice.v1.LoginFailuresObserved
+	8,  // 13: sluice.v1.ConnectResponse.welcome:type_name -> sluice.v1.StreamWelcome
+	11, // 14: sluice.v1.ConnectResponse.update:type_name -> sluice.v1.StreamUpdate
+	44, // 15: sluice.v1.ConnectResponse.reservation_outcome:type_name -> sluice.v1.ReservationOutcome
+	45, // 16: sluice.v1.ConnectResponse.reservation_state:type_name -> sluice.v1.ReservationState
+	48, // 17: sluice.v1.ConnectResponse.job:type_name -> sluice.v1.Job
+	61, // 18: sluice.v1.ConnectResponse.evict_sessions:type_name -> sluice.v1.EvictSessions
+	10, // 19: sluice.v1.ConnectResponse.goodbye:type_name -> sluice.v1.StreamGoodbye
+	47, // 20: sluice.v1.ConnectResponse.rados_client_outcome:type_name -> sluice.v1.RadosClientOutcome
+	13, // 21: sluice.v1.StreamUpdate.put:type_name -> sluice.v1.DesiredObject
+	12, // 22: sluice.v1.StreamUpdate.removed:type_name -> sluice.v1.ObjectKey
+	0,  // 23: sluice.v1.ObjectKey.kind:type_name -> sluice.v1.ObjectKind
+	14, // 24: sluice.v1.DesiredObject.settings:type_name -> sluice.v1.DesiredSettings
+	16, // 25: sluice.v1.DesiredObject.listener:type_name -> sluice.v1.DesiredListener
+	17, // 26: sluice.v1.DesiredObject.peer:type_name -> sluice.v1.DesiredPeer
+	18, // 27: sluice.v1.DesiredObject.pool:type_name -> sluice.v1.DesiredPool
+	22, // 28: sluice.v1.DesiredObject.volume:type_name -> sluice.v1.DesiredVolume
+	24, // 29: sluice.v1.DesiredObject.host:type_name -> sluice.v1.DesiredHost
+	26, // 30: sluice.v1.DesiredObject.target:type_name -> sluice.v1.DesiredTarget
+	15, // 31: sluice.v1.DesiredSettings.forwarding_keys:type_name -> sluice.v1.ForwardingKey
+	15, // 32: sluice.v1.DesiredPeer.accepted_keys:type_name -> sluice.v1.ForwardingKey
+	15, // 33: sluice.v1.DesiredPeer.own_keys:type_name -> sluice.v1.ForwardingKey
+	20, // 34: sluice.v1.DesiredPool.local:type_name -> sluice.v1.DesiredLocalPool
+	21, // 35: sluice.v1.DesiredPool.rbd:type_name -> sluice.v1.DesiredRbdPool
+	19, // 36: sluice.v1.DesiredPool.identity:type_name -> sluice.v1.PoolIdentity
+	1,  // 37: sluice.v1.DesiredVolume.role:type_name -> sluice.v1.VolumeRole
+	23, // 38: sluice.v1.DesiredVolume.qos:type_name -> sluice.v1.DesiredQos
+	25, // 39: sluice.v1.DesiredHost.chap:type_name -> sluice.v1.DesiredChap
+	25, // 40: sluice.v1.DesiredHost.mutual_chap:type_name -> sluice.v1.DesiredChap
+	27, // 41: sluice.v1.DesiredTarget.luns:type_name -> sluice.v1.DesiredLun
+	28, // 42: sluice.v1.DesiredTarget.access:type_name -> sluice.v1.DesiredAccess
+	29, // 43: sluice.v1.DesiredTarget.ports:type_name -> sluice.v1.DesiredPort
+	31, // 44: sluice.v1.StreamAck.refused:type_name -> sluice.v1.ObjectRefusal
+	12, // 45: sluice.v1.ObjectRefusal.key:type_name -> sluice.v1.ObjectKey
+	33, // 46: sluice.v1.StreamHeartbeat.loads:type_name -> sluice.v1.VolumeLoad
+	2,  // 47: sluice.v1.VolumeObserved.state:type_name -> sluice.v1.VolumeState
+	36, // 48: sluice.v1.SessionsObserved.put:type_name -> sluice.v1.SessionObserved
+	62, // 49: sluice.v1.SessionObserved.parameters:type_name -> sluice.v1.SessionObserved.ParametersEntry
+	38, // 50: sluice.v1.LoginFailuresObserved.failures:type_name -> sluice.v1.LoginFailure
+	3,  // 51: sluice.v1.PeerObserved.reach:type_name -> sluice.v1.PeerReach
+	41, // 52: sluice.v1.PoolObserved.taken_out_devices:type_name -> sluice.v1.TakenOutDevice
+	4,  // 53: sluice.v1.ReservationOutcome.result:type_name -> sluice.v1.CommitResult
+	4,  // 54: sluice.v1.ReservationState.result:type_name -> sluice.v1.CommitResult
+	4,  // 55: sluice.v1.RadosClientOutcome.result:type_name -> sluice.v1.CommitResult
+	49, // 56: sluice.v1.Job.create:type_name -> sluice.v1.CreateImage
+	50, // 57: sluice.v1.Job.resize:type_name -> sluice.v1.ResizeImage
+	51, // 58: sluice.v1.Job.delete:type_name -> sluice.v1.DeleteImage
+	52, // 59: sluice.v1.Job.snapshot:type_name -> sluice.v1.CreateSnapshotImage
+	53, // 60: sluice.v1.Job.delete_snapshot:type_name -> sluice.v1.DeleteSnapshotImage
+	54, // 61: sluice.v1.Job.clone:type_name -> sluice.v1.CloneImage
+	55, // 62: sluice.v1.Job.fence_clients:type_name -> sluice.v1.FenceClients
+	56, // 63: sluice.v1.Job.flatten:type_name -> sluice.v1.FlattenImage
+	57, // 64: sluice.v1.Job.adopt:type_name -> sluice.v1.AdoptImage
+	58, // 65: sluice.v1.Job.roll_back:type_name -> sluice.v1.RollBackImage
+	59, // 66: sluice.v1.Job.list_images:type_name -> sluice.v1.ListImages
+	5,  // 67: sluice.v1.GatewayStreamService.Connect:input_type -> sluice.v1.ConnectRequest
+	6,  // 68: sluice.v1.GatewayStreamService.Connect:output_type -> sluice.v1.ConnectResponse
+	68, // [68:69] is the sub-list for method output_type
+	67, // [67:68] is the sub-list for method input_type
+	67, // [67:67] is the sub-list for extension type_name
+	67, // [67:67] is the sub-list for extension extendee
+	0,  // [0:67] is the sub-list for field type_name
 }
 
 func init() { file_sluice_v1_gateway_stream_proto_init() }
@@ -5545,6 +5693,7 @@ func file_sluice_v1_gateway_stream_proto_init() {
 		(*ConnectRequest_JobResult)(nil),
 		(*ConnectRequest_RadosClientCommit)(nil),
 		(*ConnectRequest_Ready)(nil),
+		(*ConnectRequest_LoginFailuresObserved)(nil),
 	}
 	file_sluice_v1_gateway_stream_proto_msgTypes[1].OneofWrappers = []any{
 		(*ConnectResponse_Welcome)(nil),
@@ -5569,7 +5718,7 @@ func file_sluice_v1_gateway_stream_proto_init() {
 		(*DesiredPool_Local)(nil),
 		(*DesiredPool_Rbd)(nil),
 	}
-	file_sluice_v1_gateway_stream_proto_msgTypes[41].OneofWrappers = []any{
+	file_sluice_v1_gateway_stream_proto_msgTypes[43].OneofWrappers = []any{
 		(*Job_Create)(nil),
 		(*Job_Resize)(nil),
 		(*Job_Delete)(nil),
@@ -5588,7 +5737,7 @@ func file_sluice_v1_gateway_stream_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_sluice_v1_gateway_stream_proto_rawDesc), len(file_sluice_v1_gateway_stream_proto_rawDesc)),
 			NumEnums:      5,
-			NumMessages:   56,
+			NumMessages:   58,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -48,6 +48,7 @@ const Origin& Login::origin() const { return state_->origin; }
 uint16_t Login::requested_tsih() const { return state_->tsih; }
 uint16_t Login::cid() const { return state_->cid; }
 uint32_t Login::first_cmd_sn() const { return state_->first_cmd_sn; }
+const std::string& Login::initiator() const { return state_->who.initiator_name; }
 LoginStatus Login::status() const { return state_->status; }
 const std::string& Login::reason() const { return state_->reason; }
 
@@ -76,6 +77,8 @@ Login::Outcome Login::on_request(const pdu::Bhs& header, ByteView text, LoginAns
 bool Login::State::refuse(LoginStatus why, std::string_view sentence) {
   status = why;
   reason = sentence;
+  // An initiator reads "wrong secret"; the log also says what it could not have proven.
+  if (why == LoginStatus::kAuthenticationFailure && !refusal.empty()) reason += "; " + refusal;
   finished = true;
   return false;
 }

@@ -10,6 +10,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/bytes.h"
@@ -65,6 +66,9 @@ class Login {
     std::function<void(uint8_t* out, size_t n)> random;
     // Of a forwarding port: gateways only, with X-dev.sluice.Origin and mutual CHAP. Null: hosts.
     const ForwardingAccess* forwarding = nullptr;
+    // Whether a CHAP response of this initiator is evaluated now; false: it is refused as a wrong
+    // one. Empty: always. Not asked at a forwarding port.
+    std::function<bool(std::string_view initiator)> may_try = {};
   };
   explicit Login(Setup setup);
   ~Login();
@@ -86,7 +90,8 @@ class Login {
   // From the first request on.
   uint16_t requested_tsih() const;  // not 0: the caller decides whether that session exists
   uint16_t cid() const;
-  uint32_t first_cmd_sn() const;  // CmdSN of the login
+  uint32_t first_cmd_sn() const;         // CmdSN of the login
+  const std::string& initiator() const;  // empty before its name has come
   // For the log and the metrics, after kFailed: the status and one sentence.
   LoginStatus status() const;
   const std::string& reason() const;

@@ -1,12 +1,14 @@
 // What the keys of a login request mean: who the initiator is, whom it wants, how it proves itself
 // and what it negotiates.
 #include <algorithm>
+#include <optional>
 
 #include "base/canary.h"
 #include "iscsi/login/keys.h"
 #include "iscsi/login/login_state.h"
 #include "iscsi/login/names.h"
 #include "iscsi/session_directory.h"
+#include "lun/login_access.h"
 
 namespace sluice::iscsi {
 namespace {
@@ -85,10 +87,12 @@ bool Login::State::take_first_identity(std::span<const TextPair> pairs) {
     return refuse(LoginStatus::kMissingParameter, "a normal session was asked without TargetName");
   }
   if (!admit_gateway(pairs)) return false;
+  const bool named = who.discovery || normalise_target(wanted->value);
+  if (!named) return false;
   const bool gateway = setup.forwarding != nullptr;
-  if (!who.discovery && !find_target(wanted->value)) return false;
-  if (who.discovery && !gateway && !admit_to_discovery()) return false;
+  if (!gateway) find_access();
   authenticated = !gateway && (!access.chap.configured() || lacks(Guard::kChap));
+  if (authenticated && !enter()) return false;
   if (stage == kOperational && !authenticated) {
     return refuse(LoginStatus::kAuthenticationFailure,
                   "the initiator skipped the security stage, but CHAP is required");
@@ -124,26 +128,49 @@ bool Login::State::check_repeated_identity(const TextPair& pair) {
   return refuse(LoginStatus::kInitiatorError, sentence(pair.key, "changed during the login"));
 }
 
-bool Login::State::find_target(std::string_view name) {
+bool Login::State::normalise_target(std::string_view name) {
   Result<std::string> wanted = normalise_name(name);
   if (!wanted) {
     return refuse(LoginStatus::kInitiatorError, "TargetName is malformed: " + wanted.error());
   }
-  target = setup.exports->find(*wanted);
-  if (target == nullptr) {
-    return refuse(LoginStatus::kNotFound, "there is no target " + *wanted + " here");
+  who.target_name = *wanted;
+  return true;
+}
+
+// What a host must prove. It learns what becomes of the login in enter(), when it has proven that.
+void Login::State::find_access() {
+  std::optional<std::string_view> wanted;
+  if (!who.discovery) wanted = who.target_name;
+  lun::LoginAccess found = lun::login_access(*setup.exports, who.initiator_name, wanted);
+  access = std::move(found.host);
+  target = found.admitted ? std::move(found.target) : nullptr;
+  admitted = found.admitted;
+  refusal = std::move(found.why);
+  if (found.provable) return;
+  // The exchange is that of a host with a wrong secret. This user and secret fit no response.
+  std::array<uint8_t, 32> unguessable{};
+  for (std::string* part : {&access.chap.user, &access.chap.secret}) {
+    setup.random(unguessable.data(), unguessable.size());
+    part->assign(as_text(unguessable));
   }
+}
+
+// The initiator has proven what it must: the target is looked at, for the first time.
+bool Login::State::enter() {
   if (setup.forwarding != nullptr) {
+    if (who.discovery) return true;
     // The origin has authenticated the host. Connection::barred() evaluates the host's access once
     // the origin is authenticated, so that nobody else learns which hosts exist.
     access.read_only = origin.read_only;
-  } else if (!target->access_for(who.initiator_name, &access)) {
-    target.reset();
-    return refuse(LoginStatus::kAuthorizationFailure,
-                  who.initiator_name + " may not log in to " + *wanted);
+    target = setup.exports->find(who.target_name);
+    if (target != nullptr) return true;
+    return refuse(LoginStatus::kNotFound, "there is no target " + who.target_name + " here");
   }
-  who.target_name = *wanted;
-  return belongs_here() && has_room();
+  if (!admitted) {
+    return refuse(who.discovery ? LoginStatus::kAuthorizationFailure : LoginStatus::kNotFound,
+                  refusal);
+  }
+  return who.discovery || (belongs_here() && has_room());
 }
 
 // Portals of a host that the control plane has balanced. The portal group tag tells them apart, in
@@ -174,16 +201,6 @@ bool Login::State::has_room() {
                 "host " + access.host + " has " + std::to_string(sessions) +
                     " sessions at this gateway already, and may have " +
                     std::to_string(access.max_sessions));
-}
-
-bool Login::State::admit_to_discovery() {
-  access = setup.exports->discovery_access();
-  const std::vector<std::string>& allowed = access.initiators;
-  if (allowed.empty() ||
-      std::find(allowed.begin(), allowed.end(), who.initiator_name) != allowed.end()) {
-    return true;
-  }
-  return refuse(LoginStatus::kAuthorizationFailure, who.initiator_name + " may not discover here");
 }
 
 // Gateways come in by the forwarding port, hosts by the others.
@@ -281,6 +298,13 @@ bool Login::State::run_chap(std::span<const TextPair> pairs) {
     if (!security) return true;
     return refuse(LoginStatus::kInitiatorError, "CHAP keys came without AuthMethod=CHAP");
   }
+  const bool responds = std::any_of(pairs.begin(), pairs.end(),
+                                    [](const TextPair& pair) { return pair.key == "CHAP_R"; });
+  if (responds && setup.forwarding == nullptr && setup.may_try &&
+      !setup.may_try(who.initiator_name)) {
+    return refuse(LoginStatus::kAuthenticationFailure,
+                  "too many attempts have failed: the CHAP response was not evaluated");
+  }
   switch (chap->step(pairs, setup.random, &response)) {
     case Chap::Verdict::kGoOn:
       return true;
@@ -293,7 +317,7 @@ bool Login::State::run_chap(std::span<const TextPair> pairs) {
       who.auth_method = "CHAP";
       who.auth_user = chap->user();
       who.mutual_auth = chap->mutual();
-      return true;
+      return enter();
     case Chap::Verdict::kRefused:
       return refuse(LoginStatus::kAuthenticationFailure, chap->reason());
     case Chap::Verdict::kViolation:

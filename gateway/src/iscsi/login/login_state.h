@@ -38,10 +38,11 @@ struct Login::State {
   bool take_identity(std::span<const TextPair> pairs);
   bool take_first_identity(std::span<const TextPair> pairs);
   bool check_repeated_identity(const TextPair& pair);
-  bool find_target(std::string_view name);
+  bool normalise_target(std::string_view name);
+  void find_access();
+  bool enter();
   bool belongs_here();
   bool has_room();
-  bool admit_to_discovery();
   bool admit_gateway(std::span<const TextPair> pairs);
   bool take_security(std::span<const TextPair> pairs);
   bool choose_method(std::string_view offered);
@@ -66,7 +67,9 @@ struct Login::State {
   Parameters who;  // names, session type, authentication: copied over the outcome at the end
   std::shared_ptr<lun::Target> target;
   lun::HostAccess access;
-  Origin origin;  // of a forwarding port
+  bool admitted = false;  // to the target, or to discovery
+  std::string refusal;    // why not, for the log
+  Origin origin;          // of a forwarding port
   Nanos host_age = 0;
 
   // --- how it is proven

@@ -63,4 +63,7 @@ struct Parameters {
   Nanos host_age = 0;         // of a forwarded nexus: how long the host has had it there
 };
 
+// The initiator has proven itself; otherwise its name alone admitted it.
+inline bool proven(const Parameters& p) { return p.auth_method != "None"; }
+
 }  // namespace sluice::iscsi

@@ -1,0 +1,46 @@
+// Networks from which logins have succeeded lately, and those that are configured. Their next
+// logins have places that strangers can't take (net/admission.h).
+//
+// Threads: any. The table is bounded: limits::kMaxKnownNetworks.
+#pragma once
+
+#include <algorithm>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/limits.h"
+#include "iscsi/login/recency_table.h"
+
+namespace sluice::iscsi {
+
+// A network as kernel_address_network() gives it.
+class KnownNetworks {
+ public:
+  void succeeded(std::string_view network) {
+    const std::lock_guard lock(mutex_);
+    recent_.use(network);
+  }
+  // Replaces the configured ones; empty names are ignored.
+  void configure(std::vector<std::string> networks) {
+    std::erase(networks, std::string());
+    std::sort(networks.begin(), networks.end());
+    const std::lock_guard lock(mutex_);
+    configured_ = std::move(networks);
+  }
+  bool known(std::string_view network) {
+    const std::lock_guard lock(mutex_);
+    return recent_.find(network) != nullptr ||
+           std::binary_search(configured_.begin(), configured_.end(), network);
+  }
+
+ private:
+  struct Nothing {};
+  std::mutex mutex_;
+  RecencyTable<Nothing> recent_{limits::kMaxKnownNetworks};
+  std::vector<std::string> configured_;  // sorted
+};
+
+}  // namespace sluice::iscsi

@@ -1,0 +1,52 @@
+// A table of bounded size: the entry that was used least recently makes room for a new one.
+//
+// Threads: one at a time.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <list>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+
+namespace sluice::iscsi {
+
+template <class Value>
+class RecencyTable {
+ public:
+  explicit RecencyTable(size_t max) : max_(max) {}
+
+  // nullptr: there is no such entry. Counts as no use.
+  Value* find(std::string_view key) {
+    const auto at = by_key_.find(key);
+    return at == by_key_.end() ? nullptr : &at->second->second;
+  }
+
+  // The entry, a new one where there is none; now the most recently used.
+  Value& use(std::string_view key) {
+    const auto at = by_key_.find(key);
+    if (at != by_key_.end()) {
+      entries_.splice(entries_.begin(), entries_, at->second);
+      return at->second->second;
+    }
+    if (entries_.size() >= max_) {
+      by_key_.erase(entries_.back().first);
+      entries_.pop_back();
+    }
+    entries_.emplace_front(std::string(key), Value());
+    by_key_.emplace(entries_.front().first, entries_.begin());
+    return entries_.front().second;
+  }
+
+  size_t size() const { return entries_.size(); }
+
+ private:
+  using Entries = std::list<std::pair<std::string, Value>>;
+  const size_t max_;
+  Entries entries_;  // most recently used first
+  std::unordered_map<std::string_view, typename Entries::iterator> by_key_;
+};
+
+}  // namespace sluice::iscsi
