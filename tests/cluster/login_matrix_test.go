@@ -150,10 +150,22 @@ func TestAHostLogsInWithItsCredentialsOnlyThroughEveryPortal(t *testing.T) {
 	m.admit()
 	m.everywhere("made by the CLI")
 
+	// A session outlives the secret that it authenticated with.
+	kept, err := host.Login(ctx, host.Options{Portal: c.Portals(0)[0], Target: cluster.Target, Initiator: matrixName + "named",
+		CHAP: &host.CHAP{User: "web", Secret: secret}, ISID: [6]byte{0x80, 0, 0, 0x78}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer kept.Close()
 	m.apply("named", fmt.Sprintf("initiators: [%snamed], chap: {username: web, password: %q}", matrixName, rotated))
 	m.hosts["named"] = logins.Credentials{Initiator: matrixName + "named", User: "web", Secret: rotated,
 		Former: []host.CHAP{{User: "web", Secret: secret}}}
 	m.everywhere("secret rotated")
+	select {
+	case <-kept.Over():
+		t.Error("a session ended because its secret was rotated:", kept.Lost())
+	default:
+	}
 
 	m.apply("named", fmt.Sprintf("initiators: [%snamed], chap: {password: %q}", matrixName, rotated))
 	m.hosts["named"] = logins.Credentials{Initiator: matrixName + "named", User: matrixName + "named", Secret: rotated,

@@ -127,13 +127,11 @@ TEST_F(Access, AHostThatMayWriteNoMoreHasToLogInAnew) {
   expect_at_home(other_);
 }
 
-TEST_F(Access, ASessionOutlivesTheSecretItCameInBy) {
+TEST_F(Access, ASessionWithoutChapIsAskedToLeaveWhenItsHostMustAuthenticate) {
   lun::HostAccess secret;
   secret.chap = {"user", "another secret"};
   set_hosts({secret});
-  expect_at_home(host_);
-  gateway_.advance(limits::kEvictionLogout + limits::kTick);
-  EXPECT_FALSE(host_.connection().closed());
+  expect_asked(host_);
 }
 
 TEST_F(Access, WhoIsAskedOnceIsNotAskedAgain) {
