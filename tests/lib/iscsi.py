@@ -228,7 +228,7 @@ class Session(Connection):
 
     def _agreed_number(self, key, default):
         value = self.agreed.get(key, '')
-        return int(value) if value.isdigit() else default  # a discovery session answers Irrelevant
+        return int(value) if value.isdigit() else default
 
     def _count(self, pdu, has_status):
         if has_status:

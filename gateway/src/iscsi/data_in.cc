@@ -3,11 +3,35 @@
 #include <algorithm>
 
 #include "iscsi/session.h"
+#include "scsi/sense.h"
 
 namespace sluice::iscsi {
 
+namespace {
+
+// The R and W bits (§11.3.1) contradict the direction of the CDB. The initiator has no buffer for
+// the data, so GOOD would report a transfer that did not happen. A command with neither bit expects
+// no data; its residual reports the difference.
+bool contradicts_direction(const Task& task) {
+  const lun::Command& c = task.command;
+  if (c.status != scsi::Status::kGood) return false;
+  if (c.data_in_size != 0) return task.write && !task.read;
+  return c.data_out_wanted != 0 && task.read && !task.write;
+}
+
+}  // namespace
+
 void Session::respond(Task* task) {
   lun::Command& c = task->command;
+  if (contradicts_direction(*task)) [[unlikely]] {
+    // INVALID FIELD IN COMMAND INFORMATION UNIT
+    const auto sense = scsi::Sense::make(scsi::SenseKey::kIllegalRequest, 0x0e, 0x03);
+    c.status = scsi::Status::kCheckCondition;
+    const bool descriptor = c.itl != nullptr && c.itl->unit().descriptor_sense();
+    c.sense_size = static_cast<uint8_t>(scsi::encode(sense, descriptor, c.sense));
+    c.data_in.clear();
+    c.data_in_size = c.data_out_wanted = 0;  // nothing moved: all that was expected is residual
+  }
   // What the CDB moves against what the initiator expected to move (§11.4.5.1).
   const uint32_t moves = c.data_in_size != 0 || task->read ? c.data_in_size : c.data_out_wanted;
   uint8_t residual_flag = 0;

@@ -74,6 +74,8 @@ void Session::accept_solicited(pdu::Pdu& pdu, Task* task) {
   if (task->bursts == 0 || h.target_transfer_tag() != task->burst[0].transfer_tag) {
     return fail(kAscqInvalidTransferTag);
   }
+  // §11.7.4: the LUN of a solicited Data-Out is that of its R2T.
+  if (h.lun() != task->command.lun_field) return fail(kAscqInvalidTransferTag);
   const Burst& burst = task->burst[0];
   if (h.u32(kDataSn) != task->data_sn) return fail(kAscqSequenceError);
   if (h.u32(kBufferOffset) != burst.offset + task->in_burst) return fail(kAscqOffsetError);

@@ -13,6 +13,8 @@ using pdu::RejectReason;
 void Session::on_nop_out(pdu::Pdu& pdu) {
   const pdu::Bhs& h = pdu.header;
   if (h.itt() == pdu::kReservedTag) {
+    // §11.18: it takes no CmdSN, so it must be immediate.
+    if (!h.immediate()) return reject(h, RejectReason::kProtocolError);
     // The answer to our ping, or a mere sign of life; neither is answered.
     if (h.target_transfer_tag() == pdu::kReservedTag) return;
     answers_pings_ = true;

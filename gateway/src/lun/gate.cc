@@ -27,8 +27,8 @@ bool may_take_rights(uint16_t service_action) {
   }
 }
 
-// What a host that may only read is refused: everything that changes blocks or the unit's mode, in
-// person or through a third-party copy, to stop it or to reserve it, for then nobody could write.
+// What a read-only host is refused: every command that changes blocks or the mode of the unit,
+// stops the unit or reserves it. A third-party copy counts, because it writes blocks.
 bool changes_unit(const Command& command) {
   const scsi::CommandInfo& info = *command.info;
   switch (info.operation) {
@@ -91,19 +91,33 @@ bool passes_attention(Unit& unit, Command& command) {
   return false;
 }
 
-bool passes_protection(Command& command) {
-  if (!command.itl->read_only) return true;
+namespace {
+
+// Applies to an I_T_L nexus that is read-only, and to a unit whose backend is read-only.
+bool passes_as_reader(Command& command) {
   if (command.info && !changes_unit(command)) return true;
-  // INVALID COMMAND OPERATION CODE: who knows what an unknown one changes.
+  // INVALID COMMAND OPERATION CODE: an unknown command may change the unit.
   finish_sense(command, command.info
                             ? scsi::Sense::make(scsi::SenseKey::kDataProtect, 0x27, 0x00)
                             : scsi::Sense::make(scsi::SenseKey::kIllegalRequest, 0x20, 0x00));
   return false;
 }
 
+}  // namespace
+
+bool passes_protection(Command& command) {
+  return !command.itl->read_only || passes_as_reader(command);
+}
+
 scsi::Sense not_ready_sense(const Unit& unit) {
   // 04/02: LOGICAL UNIT NOT READY, INITIALIZING COMMAND REQUIRED, that is START STOP UNIT.
   return scsi::Sense::make(scsi::SenseKey::kNotReady, 0x04, unit.stopped() ? 0x02 : 0x00);
+}
+
+scsi::Sense write_protected_sense(const Unit& unit) {
+  // 27/00: WRITE PROTECTED. 27/02: LOGICAL UNIT SOFTWARE WRITE PROTECTED.
+  const uint8_t qualifier = unit.backend().info().read_only ? 0x00 : 0x02;
+  return scsi::Sense::make(scsi::SenseKey::kDataProtect, 0x27, qualifier);
 }
 
 bool still_passes_slowly(Unit& unit, Command& command) {
@@ -118,9 +132,12 @@ bool still_passes_slowly(Unit& unit, Command& command) {
     finish_sense(command, not_ready_sense(unit));
     return false;
   }
-  if ((gate & Unit::kWriteProtected) && (flags & scsi::kMediumWrite)) {
-    finish_sense(command, scsi::Sense::make(scsi::SenseKey::kDataProtect, 0x27, 0x00));
-    return false;
+  if (gate & Unit::kWriteProtected) {
+    if (unit.backend().info().read_only) return passes_as_reader(command);
+    if ((flags & scsi::kMediumWrite) && !itl.read_only) {
+      finish_sense(command, write_protected_sense(unit));
+      return false;
+    }
   }
   return passes_protection(command);
 }

@@ -58,4 +58,7 @@ void refuse_cdb(Unit& unit, Command& command, const scsi::Sense& sense);
 // Why the unit is not ready: 02/04/02 when stopped, else 02/04/00.
 scsi::Sense not_ready_sense(const Unit& unit);
 
+// Why the unit is write-protected: 07/27/00 by its backend, else 07/27/02 by SWP.
+scsi::Sense write_protected_sense(const Unit& unit);
+
 }  // namespace sluice::lun

@@ -102,8 +102,8 @@ TEST_F(GateTest, AWriteProtectedUnitReadsButDoesNotWrite) {
   auto a = open("a");
   unit->set_mode({.descriptor_sense = false, .software_write_protect = true});
   EXPECT_EQ(start(*a, read16(0, 1)).command.status, Status::kGood);
-  EXPECT_EQ(start(*a, write16(0, 1), Bytes(512)).sense(), 0x072700u);
-  EXPECT_EQ(start(*a, cdb16(0x93, 0, 1), Bytes(512)).sense(), 0x072700u);  // WRITE SAME
+  EXPECT_EQ(start(*a, write16(0, 1), Bytes(512)).sense(), 0x072702u);
+  EXPECT_EQ(start(*a, cdb16(0x93, 0, 1), Bytes(512)).sense(), 0x072702u);  // WRITE SAME
   EXPECT_TRUE(unit->read_only());
 }
 

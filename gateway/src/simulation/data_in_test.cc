@@ -74,6 +74,22 @@ TEST_F(DataIn, SendsNothingToWhoExpectsNothing) {
   EXPECT_EQ(a->header.u32(44), 512u);
 }
 
+TEST_F(DataIn, ACommandThatReadsFailsWhereTheInitiatorExpectsToWrite) {
+  const std::vector<uint8_t> inquiry = {0x12, 0, 0, 0, 96, 0};
+  for (const std::vector<uint8_t>& cdb : {read16(0, 1), inquiry}) {
+    auto h = host_.command(cdb, pdu::kFlagFinal | pdu::kFlagWrite | 1, 4096);
+    host_.send(h);
+    const auto a = host_.answer();
+    ASSERT_TRUE(a);
+    EXPECT_EQ(a->header.opcode(), Opcode::kScsiResponse);
+    ASSERT_EQ(a->header.u8(3), 2) << "CHECK CONDITION";
+    EXPECT_EQ(a->data[2 + 12], 0x0e);
+    EXPECT_EQ(a->data[2 + 13], 0x03);
+    EXPECT_TRUE(a->header.flags() & pdu::kFlagUnderflow);
+    EXPECT_EQ(a->header.u32(44), 4096u) << "all that was expected";
+  }
+}
+
 TEST_F(DataIn, SendsSenseInAResponseOfItsOwn) {
   const auto h = host_.command(read16(1 << 30, 1), pdu::kFlagFinal | pdu::kFlagRead | 1, 512);
   host_.send(h);

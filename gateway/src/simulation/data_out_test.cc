@@ -224,6 +224,30 @@ TEST_F(DataErrors, UnknownTransferTagEndsTheTask) {
   expect_failed(0x4b, 0x01);
 }
 
+TEST_F(DataErrors, ALunOtherThanThatOfTheR2tEndsTheTask) {
+  const auto h = host_.command(write16(0, 8), pdu::kFlagFinal | pdu::kFlagWrite | 1, 4096);
+  host_.send(h);
+  const auto r2t = host_.answer();
+  ASSERT_TRUE(r2t);
+  auto data = host_.data_out(h.itt(), r2t->header.target_transfer_tag(), 0, 0, true);
+  data.set_lun(uint64_t{1} << 48);
+  host_.send(data, ByteView(data_).first(4096));
+  expect_failed(0x4b, 0x01);
+}
+
+TEST_F(DataErrors, AWriteOfARequestToReadFails) {
+  const auto h = host_.command(write16(0, 8), pdu::kFlagFinal | pdu::kFlagRead | 1, 4096);
+  host_.send(h);
+  const auto response = host_.answer();
+  ASSERT_TRUE(response);
+  EXPECT_EQ(response->header.u8(3), 2);
+  EXPECT_EQ(response->data[2 + 2] & 0x0f, 0x05);
+  EXPECT_EQ(response->data[2 + 12], 0x0e);
+  EXPECT_EQ(response->data[2 + 13], 0x03);
+  EXPECT_TRUE(response->header.flags() & pdu::kFlagUnderflow);
+  EXPECT_EQ(response->header.u32(44), 4096u);
+}
+
 TEST_F(DataErrors, MoreThanTheR2tAskedForEndsTheTask) {
   const auto h = host_.command(write16(0, 8), pdu::kFlagFinal | pdu::kFlagWrite | 1, 4096);
   host_.send(h);

@@ -152,7 +152,9 @@ void Initiator::absorb(const Answer& a, Outcome* o, uint32_t itt, ByteView out) 
       const uint32_t offset = h.u32(40);
       const uint32_t length = h.u32(44);
       if (h.itt() != itt || offset + length > out.size()) return;
-      send(data_out(itt, h.target_transfer_tag(), 0, offset, true), out.subspan(offset, length));
+      pdu::Bhs data = data_out(itt, h.target_transfer_tag(), 0, offset, true);
+      data.set_lun(h.lun());
+      send(data, out.subspan(offset, length));
       return;
     }
     case Opcode::kDataIn:

@@ -33,6 +33,15 @@ class Services : public testing::Test {
   Initiator host_{gateway_.connect()};
 };
 
+TEST_F(Services, ANumberedNopOutWithoutATaskTagIsRejected) {
+  pdu::Bhs h = host_.request(Opcode::kNopOut, false);
+  h.set_itt(pdu::kReservedTag);
+  h.put32(20, pdu::kReservedTag);
+  host_.send(h);
+  expect_reject(static_cast<uint8_t>(pdu::RejectReason::kProtocolError));
+  EXPECT_EQ(host_.execute(kTestUnitReady, 0).status, 0) << "the session goes on";
+}
+
 TEST_F(Services, EchoesPingsWithTheirData) {
   const std::vector<uint8_t> data = {1, 2, 3, 4, 5};
   for (const bool immediate : {true, false}) {

@@ -60,6 +60,7 @@ enum class Rule : uint8_t {
   kMinimum,   // the lower number
   kMaximum,   // the higher number
   kObsolete,  // answered with Reject (§13.25)
+  kRefused,   // a Boolean that is answered with No (§13.25)
 };
 
 // Sets of stages and of senders.
@@ -75,9 +76,8 @@ struct KeyRule {
   Key key;
   std::string_view name;
   Rule rule;
-  uint8_t stages;   // where it may be sent
-  uint8_t senders;  // who may send it first
-  bool irrelevant_in_discovery;
+  uint8_t stages;    // where it may be sent
+  uint8_t senders;   // who may send it first
   uint32_t minimum;  // of numbers
   uint32_t maximum;
   uint32_t fallback;  // default number; Yes is 1

@@ -42,15 +42,28 @@ bool Login::State::check_places(std::span<const TextPair> pairs) {
     const KeyRule* rule = find_key(pair.key);
     if (rule == nullptr) continue;
     if (is_targets_own(*rule)) {
-      if (reserved_answer(pair.value) != Reserved::kNo) continue;
-      return refuse(LoginStatus::kInitiatorError, sentence(pair.key, "is the target's to declare"));
+      // LIO gives the same answer. The key has no effect, so the login goes on.
+      if (reserved_answer(pair.value) == Reserved::kNo) {
+        append_pair(&response, pair.key, "NotUnderstood");
+      }
+      continue;
     }
-    if ((rule->stages & here) == 0) {
+    if (rule->rule == Rule::kQuestion) {  // SendTargets belongs to full feature phase
+      append_pair(&response, pair.key, "NotUnderstood");
+      continue;
+    }
+    if ((rule->stages & here) == 0 && !may_come_elsewhere(*rule)) {
       return refuse(LoginStatus::kInitiatorError,
                     sentence(pair.key, "may not be sent in this stage"));
     }
   }
   return true;
+}
+
+// The gateway accepts an operational key in the security stage and AuthMethod in the operational
+// stage. The late AuthMethod can't begin an authentication (take_late_method()).
+bool Login::State::may_come_elsewhere(const KeyRule& rule) const {
+  return stage == kSecurity ? (rule.stages & kInOperational) != 0 : rule.key == Key::kAuthMethod;
 }
 
 bool Login::State::take_identity(std::span<const TextPair> pairs) {
@@ -67,7 +80,11 @@ bool Login::State::take_first_identity(std::span<const TextPair> pairs) {
   }
   Result<std::string> initiator = normalise_name(name->value);
   if (!initiator) {
-    return refuse(LoginStatus::kInitiatorError, "InitiatorName is malformed: " + initiator.error());
+    constexpr size_t kShown = 223;  // bytes: the longest name (§4.2.7.1); the log escapes it
+    return refuse(LoginStatus::kInitiatorError, "InitiatorName '" +
+                                                    std::string(name->value.substr(0, kShown)) +
+                                                    (name->value.size() > kShown ? "...'" : "'") +
+                                                    " is malformed: " + initiator.error());
   }
   who.initiator_name = *initiator;
   if (const TextPair* type = find_pair(pairs, Key::kSessionType)) {
@@ -247,8 +264,10 @@ bool Login::State::admit_gateway(std::span<const TextPair> pairs) {
 }
 
 bool Login::State::take_security(std::span<const TextPair> pairs) {
+  std::vector<TextPair> early;
   for (const TextPair& pair : pairs) {
     const KeyRule* rule = find_key(pair.key);
+    if (rule != nullptr && (rule->stages & kInAnyLogin) == kInOperational) early.push_back(pair);
     if (rule == nullptr) {
       const bool of_gateways =
           setup.forwarding != nullptr && (pair.key == kOriginKey || pair.key == kHostAgeKey);
@@ -257,14 +276,20 @@ bool Login::State::take_security(std::span<const TextPair> pairs) {
       return false;
     }
   }
+  if (!early.empty()) {
+    Result<void> taken = negotiation.take(early, &response);
+    if (!taken) return refuse(LoginStatus::kInitiatorError, taken.error());
+  }
   return run_chap(pairs);
 }
 
-// §12.1: the first method of the initiator's list that is configured for it. Where CHAP is
-// configured nothing else will do; where it isn't, only None will.
+// §12.1: the first method of the initiator's list that is configured for it: CHAP if it is
+// configured, else None.
 bool Login::State::choose_method(std::string_view offered) {
-  if (method_chosen) return refuse(LoginStatus::kInitiatorError, "AuthMethod was negotiated twice");
-  method_chosen = true;
+  // A repetition never restarts an authentication.
+  if (chap != nullptr) {
+    return refuse(LoginStatus::kInitiatorError, "AuthMethod was negotiated twice");
+  }
   const bool gateway = setup.forwarding != nullptr;
   bool required = gateway || (access.chap.configured() && !lacks(Guard::kChap));
   std::string_view wanted = required ? "CHAP" : "None";
@@ -287,6 +312,15 @@ bool Login::State::choose_method(std::string_view offered) {
     chap = std::make_unique<Chap>(access.chap, access.mutual);
   }
   return true;
+}
+
+// AuthMethod in the operational stage. Initiators that skip the security stage may send it there.
+// take_first_identity() has refused every login that skipped a required authentication.
+bool Login::State::take_late_method(std::string_view offered) {
+  if (chap != nullptr || !authenticated) {
+    return refuse(LoginStatus::kInitiatorError, "AuthMethod may not be sent in this stage");
+  }
+  return choose_method(offered);
 }
 
 bool Login::State::run_chap(std::span<const TextPair> pairs) {
@@ -330,7 +364,10 @@ bool Login::State::take_operational(std::span<const TextPair> pairs) {
   std::vector<TextPair> negotiated;
   for (const TextPair& pair : pairs) {
     const KeyRule* rule = find_key(pair.key);
-    if (rule == nullptr || (!is_identity(rule->key) && !is_targets_own(*rule))) {
+    if (rule != nullptr && rule->key == Key::kAuthMethod) {
+      if (!take_late_method(pair.value)) return false;
+    } else if (rule == nullptr || (!is_identity(rule->key) && !is_targets_own(*rule) &&
+                                   rule->rule != Rule::kQuestion)) {
       negotiated.push_back(pair);
     }
   }

@@ -35,6 +35,7 @@ struct Login::State {
 
   // --- login_keys.cc
   bool check_places(std::span<const TextPair> pairs);
+  bool may_come_elsewhere(const KeyRule& rule) const;
   bool take_identity(std::span<const TextPair> pairs);
   bool take_first_identity(std::span<const TextPair> pairs);
   bool check_repeated_identity(const TextPair& pair);
@@ -46,6 +47,7 @@ struct Login::State {
   bool admit_gateway(std::span<const TextPair> pairs);
   bool take_security(std::span<const TextPair> pairs);
   bool choose_method(std::string_view offered);
+  bool take_late_method(std::string_view offered);
   bool run_chap(std::span<const TextPair> pairs);
   bool take_operational(std::span<const TextPair> pairs);
 
@@ -73,7 +75,6 @@ struct Login::State {
   Nanos host_age = 0;
 
   // --- how it is proven
-  bool method_chosen = false;
   bool authenticated = false;
   std::unique_ptr<Chap> chap;
 

@@ -107,15 +107,13 @@ TEST(Login, EachFailureHasItsStatus) {
        LoginStatus::kAuthenticationFailure},
       {kSecurityStays, LoginDialogue::names(kOpenTarget, {"CHAP_A=5"}),
        LoginStatus::kInitiatorError},
-      {kSecurityStays, LoginDialogue::names(kOpenTarget, {"HeaderDigest=None"}),
-       LoginStatus::kInitiatorError},
-      {kOperationalStays, LoginDialogue::names(kOpenTarget, {"AuthMethod=None"}),
-       LoginStatus::kInitiatorError},
-      {kOperationalStays, LoginDialogue::names(kOpenTarget, {"SendTargets=All"}),
-       LoginStatus::kInitiatorError},
-      {kOperationalStays, LoginDialogue::names(kOpenTarget, {"TargetPortalGroupTag=1"}),
-       LoginStatus::kInitiatorError},
-      {kOperationalStays, LoginDialogue::names(kOpenTarget, {"TargetAddress=192.0.2.1"}),
+      {kOperationalToFull, LoginDialogue::names(kChapTarget, {"AuthMethod=None"}),
+       LoginStatus::kAuthenticationFailure},
+      {kOperationalToFull, LoginDialogue::names(kChapTarget, {"AuthMethod=CHAP,None"}),
+       LoginStatus::kAuthenticationFailure},
+      {kOperationalToFull, LoginDialogue::names(kOpenTarget, {"AuthMethod=CHAP"}),
+       LoginStatus::kAuthenticationFailure},
+      {kOperationalStays, LoginDialogue::names(kOpenTarget, {"CHAP_A=5"}),
        LoginStatus::kInitiatorError},
       {kOperationalStays, LoginDialogue::names(kOpenTarget, {"MaxRecvDataSegmentLength=1"}),
        LoginStatus::kInitiatorError},
@@ -195,14 +193,65 @@ TEST(Login, NamesMayBeRepeatedUnchangedButNotChanged) {
   }
 }
 
-TEST(Login, KeysAreNegotiatedOnceInTheWholeLogin) {
+TEST(Login, AKeyMayBeRepeatedIfThatChangesNothing) {
   LoginDialogue d;
-  ASSERT_EQ(d.send(kOperationalStays, LoginDialogue::names(kOpenTarget, {"InitialR2T=No"})).flags(),
-            kOperationalStays);
-  expect_failure(d, d.send(kOperationalToFull, {"InitialR2T=No"}), LoginStatus::kInitiatorError);
+  const Keys first = LoginDialogue::names(kOpenTarget, {"InitialR2T=No"});
+  ASSERT_EQ(d.send(kOperationalStays, first).flags(), kOperationalStays);
+  Reply again = d.send(kOperationalToFull, {"InitialR2T=No"});
+  EXPECT_EQ(again.outcome, Outcome::kSucceeded);
+  EXPECT_EQ(again.keys(), Keys{"InitialR2T=No"});
+  d.again();
+  ASSERT_EQ(d.send(kOperationalStays, first).flags(), kOperationalStays);
+  expect_failure(d, d.send(kOperationalToFull, {"InitialR2T=Yes"}), LoginStatus::kInitiatorError);
   ASSERT_EQ(d.send(kSecurityStays, LoginDialogue::names(kOpenTarget, {"AuthMethod=None"})).outcome,
             Outcome::kContinue);
-  expect_failure(d, d.send(kSecurityToFull, {"AuthMethod=None"}), LoginStatus::kInitiatorError);
+  EXPECT_EQ(d.send(kSecurityToFull, {"AuthMethod=None"}).keys(), Keys{"AuthMethod=None"});
+}
+
+TEST(Login, OperationalKeysMayComeInTheSecurityStage) {
+  LoginDialogue d;
+  Reply early = d.send(kSecurityToOperational,
+                       LoginDialogue::names(kOpenTarget, {"AuthMethod=None", "InitialR2T=No",
+                                                          "MaxRecvDataSegmentLength=65536"}));
+  ASSERT_EQ(early.outcome, Outcome::kContinue);
+  EXPECT_EQ(early.keys(), (Keys{"TargetPortalGroupTag=7", "AuthMethod=None", "InitialR2T=No"}));
+  ASSERT_EQ(d.send(kOperationalToFull, {}).outcome, Outcome::kSucceeded);
+  EXPECT_FALSE(d.login().parameters().initial_r2t);
+  EXPECT_EQ(d.login().parameters().max_send_data_segment_length, 65536u);
+}
+
+TEST(Login, AuthMethodMayComeInTheOperationalStageWhereNoneIsRequired) {
+  for (const char* offered : {"AuthMethod=None", "AuthMethod=CHAP,None"}) {
+    LoginDialogue d;
+    Reply reply = d.send(kOperationalToFull, LoginDialogue::names(kOpenTarget, {offered}));
+    ASSERT_EQ(reply.outcome, Outcome::kSucceeded) << d.login().reason();
+    EXPECT_EQ(reply.keys().at(1), "AuthMethod=None");
+    d.again();
+    reply = d.send(kOperationalToFull,
+                   {"InitiatorName=" + std::string(kHost), "SessionType=Discovery", offered});
+    EXPECT_EQ(reply.outcome, Outcome::kSucceeded) << d.login().reason();
+  }
+}
+
+TEST(Login, KeysThatAnInitiatorMayNotSendAreNotUnderstood) {
+  for (const uint8_t flags : {kSecurityStays, kOperationalStays}) {
+    for (const char* key : {"SendTargets", "TargetPortalGroupTag", "TargetAddress"}) {
+      LoginDialogue d;
+      const std::string pair = std::string(key) + "=1";
+      const Reply reply = d.send(flags, LoginDialogue::names(kOpenTarget, {pair}));
+      EXPECT_EQ(reply.outcome, Outcome::kContinue) << key << ": " << d.login().reason();
+      EXPECT_EQ(reply.keys().front(), std::string(key) + "=NotUnderstood");
+    }
+  }
+}
+
+TEST(Login, AMalformedInitiatorNameIsInTheReasonAndBounded) {
+  LoginDialogue d;
+  d.send(kOperationalToFull, {"InitiatorName=Disk of mine", "SessionType=Discovery"});
+  EXPECT_NE(d.login().reason().find("'Disk of mine'"), std::string::npos) << d.login().reason();
+  d.again();
+  d.send(kOperationalToFull, {"InitiatorName=" + std::string(4000, 'x'), "SessionType=Discovery"});
+  EXPECT_LT(d.login().reason().size(), 400u);
 }
 
 TEST(Login, TargetsKeysMayComeBackNotUnderstood) {

@@ -63,9 +63,9 @@ TEST(LoginTranscript, OpenIscsiLogsIn) {
        "238700000000013e00023d010000000000000000000000000000000000000000000000000000000000000000000"
        "00000",
        {"HeaderDigest=None", "DataDigest=None", "DefaultTime2Wait=2", "DefaultTime2Retain=0",
-        "IFMarker=Reject", "OFMarker=Reject", "ErrorRecoveryLevel=0", "InitialR2T=No",
-        "ImmediateData=Yes", "MaxBurstLength=1048576", "FirstBurstLength=262144",
-        "MaxOutstandingR2T=1", "MaxConnections=1", "DataPDUInOrder=Yes", "DataSequenceInOrder=Yes",
+        "IFMarker=No", "OFMarker=No", "ErrorRecoveryLevel=0", "InitialR2T=No", "ImmediateData=Yes",
+        "MaxBurstLength=1048576", "FirstBurstLength=262144", "MaxOutstandingR2T=1",
+        "MaxConnections=1", "DataPDUInOrder=Yes", "DataSequenceInOrder=Yes",
         "MaxRecvDataSegmentLength=262144"}},
   };
   replay(exchanges);
@@ -87,8 +87,7 @@ TEST(LoginTranscript, OpenIscsiDiscovers) {
        "238700000000009f00023d010000000000000000000000000000000000000000000000000000000000000000000"
        "00000",
        {"HeaderDigest=None", "DataDigest=None", "DefaultTime2Wait=2", "DefaultTime2Retain=0",
-        "IFMarker=Reject", "OFMarker=Reject", "ErrorRecoveryLevel=0",
-        "MaxRecvDataSegmentLength=262144"}},
+        "IFMarker=No", "OFMarker=No", "ErrorRecoveryLevel=0", "MaxRecvDataSegmentLength=262144"}},
   };
   replay(exchanges);
 }
@@ -150,9 +149,9 @@ TEST(LoginTranscript, EsxiLogsIn) {
        "238700000000013e00023d000001000000000000000000000000000000000000000000000000000000000000000"
        "00000",
        {"HeaderDigest=None", "DataDigest=None", "DefaultTime2Wait=2", "DefaultTime2Retain=0",
-        "IFMarker=Reject", "OFMarker=Reject", "ErrorRecoveryLevel=0", "InitialR2T=Yes",
-        "ImmediateData=Yes", "MaxBurstLength=262144", "FirstBurstLength=262144",
-        "MaxOutstandingR2T=1", "MaxConnections=1", "DataPDUInOrder=Yes", "DataSequenceInOrder=Yes",
+        "IFMarker=No", "OFMarker=No", "ErrorRecoveryLevel=0", "InitialR2T=Yes", "ImmediateData=Yes",
+        "MaxBurstLength=262144", "FirstBurstLength=262144", "MaxOutstandingR2T=1",
+        "MaxConnections=1", "DataPDUInOrder=Yes", "DataSequenceInOrder=Yes",
         "MaxRecvDataSegmentLength=262144"}},
   };
   replay(exchanges);
@@ -194,7 +193,7 @@ TEST(LoginTranscript, LibiscsiLogsInRepeatingItsNames) {
        "00000",
        {"HeaderDigest=None", "DataDigest=None", "InitialR2T=No", "ImmediateData=Yes",
         "MaxBurstLength=262144", "FirstBurstLength=262144", "DefaultTime2Wait=2",
-        "DefaultTime2Retain=0", "IFMarker=Reject", "OFMarker=Reject", "MaxConnections=1",
+        "DefaultTime2Retain=0", "IFMarker=No", "OFMarker=No", "MaxConnections=1",
         "MaxOutstandingR2T=1", "ErrorRecoveryLevel=0", "DataPDUInOrder=Yes",
         "DataSequenceInOrder=Yes", "MaxRecvDataSegmentLength=262144"}},
   };

@@ -78,7 +78,7 @@ Result<void> Negotiation::take_one(const TextPair& pair, std::string* answer) {
     return {};
   }
   Entry& it = entry(rule->key);
-  if (it.standing == Standing::kSettled) return violation(*rule, "was negotiated twice");
+  if (it.standing == Standing::kSettled) return take_again(*rule, pair.value, answer);
   if (it.standing == Standing::kOffered) return take_answer(*rule, pair.value);
   if (reserved_answer(pair.value) != Reserved::kNo) {
     return violation(*rule, "was answered without having been offered");
@@ -87,6 +87,23 @@ Result<void> Negotiation::take_one(const TextPair& pair, std::string* answer) {
   if (rule->rule == Rule::kDeclared) return take_declaration(*rule, pair.value);
   append_pair(answer, pair.key, answer_offer(*rule, pair.value));
   return {};
+}
+
+// §6.2 forbids initiators to negotiate a key twice. A repetition that changes nothing is harmless
+// and passes.
+Result<void> Negotiation::take_again(const KeyRule& rule, std::string_view value,
+                                     std::string* answer) {
+  Entry& it = entry(rule.key);
+  const Entry before = it;
+  if (rule.rule == Rule::kDeclared) {
+    Result<void> taken = take_declaration(rule, value);
+    if (!taken) return taken;
+  } else if (reserved_answer(value) == Reserved::kNo) {
+    append_pair(answer, rule.name, answer_offer(rule, value));
+  }
+  if (it.value == before.value) return {};
+  it = before;
+  return violation(rule, "was negotiated twice, with different outcomes");
 }
 
 Result<void> Negotiation::take_declaration(const KeyRule& rule, std::string_view value) {
@@ -101,7 +118,7 @@ Result<void> Negotiation::take_declaration(const KeyRule& rule, std::string_view
 
 std::string Negotiation::answer_offer(const KeyRule& rule, std::string_view value) {
   if (rule.rule == Rule::kObsolete) return "Reject";
-  if (discovery_ && rule.irrelevant_in_discovery) return "Irrelevant";
+  if (rule.rule == Rule::kRefused) return parse_boolean(value) ? "No" : "Reject";
   switch (rule.rule) {
     case Rule::kList:
       return answer_list(rule, value);

@@ -19,7 +19,8 @@ class Negotiation {
  public:
   explicit Negotiation(const Offer& offer);
 
-  // A discovery session has no use for most keys and answers them with Irrelevant.
+  // In a discovery session most keys have no effect. The target answers them with a value, as LIO
+  // and tgt do, because initiators parse it. The target offers none of them.
   void set_discovery(bool discovery) { discovery_ = discovery; }
 
   // Takes the operational keys and the unknown ones of one request, in their order, and appends
@@ -49,6 +50,7 @@ class Negotiation {
   Entry& entry(Key key) { return entries_[static_cast<unsigned>(key)]; }
   const Entry& entry(Key key) const { return entries_[static_cast<unsigned>(key)]; }
   Result<void> take_one(const TextPair& pair, std::string* answer);
+  Result<void> take_again(const KeyRule& rule, std::string_view value, std::string* answer);
   Result<void> take_declaration(const KeyRule& rule, std::string_view value);
   Result<void> take_answer(const KeyRule& rule, std::string_view value);
   std::string answer_offer(const KeyRule& rule, std::string_view value);

@@ -3,11 +3,13 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <utility>
 
 #include "lun/execution.h"
 #include "lun/forwarding.h"
 #include "lun/latency_log.h"
+#include "lun/medium_log.h"
 #include "lun/placing.h"
 #include "lun/ranges/range_table.h"
 #include "lun/statistics.h"
@@ -94,20 +96,40 @@ Failure failure_of(const Sense& sense) {
   }
 }
 
-// Of an answer that came as bytes: fixed (70h) or descriptor (72h) format.
+// Of sense data that came as bytes: fixed (70h) or descriptor (72h) format. NO SENSE if too short.
+Sense sense_of(ByteView sense) {
+  const bool descriptor = !sense.empty() && (sense[0] & 0x7f) >= 0x72;
+  if (sense.size() < (descriptor ? 4u : 14u)) return {};
+  const uint8_t key = sense[descriptor ? 1 : 2] & 0x0f;
+  return Sense::make(static_cast<SenseKey>(key), sense[descriptor ? 2 : 12],
+                     sense[descriptor ? 3 : 13]);
+}
+
 Failure failure_of(Status status, ByteView sense) {
   if (status == Status::kReservationConflict) return Failure::kConflict;
   if (status == Status::kBusy || status == Status::kTaskSetFull) return Failure::kBusy;
-  const bool descriptor = !sense.empty() && (sense[0] & 0x7f) >= 0x72;
-  if (sense.size() < (descriptor ? 4u : 14u)) return Failure::kOther;
-  const uint8_t key = sense[descriptor ? 1 : 2] & 0x0f;
-  return failure_of(Sense::make(static_cast<SenseKey>(key), sense[descriptor ? 2 : 12],
-                                sense[descriptor ? 3 : 13]));
+  return failure_of(sense_of(sense));
 }
 
 void count_failure(Command& command, Failure failure) {
   if (!command.itl) return;
   command.itl->unit().statistics().lane(command.nexus->lane().reactor).fail(failure);
+}
+
+// Logs the answer of the medium's own device if it reports a failure of the medium.
+void log_answer(const Command& command, const backend::Io::Answer& answer) {
+  const ByteView bytes = ByteView(answer.sense).first(answer.sense_size);
+  const Sense sense = sense_of(bytes);
+  const Failure failure = failure_of(static_cast<Status>(answer.status), bytes);
+  if (failure != Failure::kMedium && failure != Failure::kNoSpace &&
+      failure != Failure::kProtected) {
+    return;
+  }
+  const IoProgress& at = command.progress;
+  log_medium_failure(command, command.itl->unit(),
+                     {command.io.op, at.offset, at.remaining, "the device refused it",
+                      static_cast<int>(sense.key) << 16 | sense.asc << 8 | sense.ascq},
+                     sense);
 }
 
 }  // namespace
@@ -177,6 +199,7 @@ void finish_forwarded(Command& command, Status status, ByteView sense, std::vect
 }
 
 void finish_answered(Command& command, const backend::Io::Answer& answer) {
+  log_answer(command, answer);
   drop_data_in(command);
   finish_forwarded(command, static_cast<Status>(answer.status),
                    ByteView(answer.sense).first(answer.sense_size), {});
@@ -196,6 +219,11 @@ void finish_errno(Command& command, int negative_errno, backend::Op op) {
   if (error == EIO && (op == backend::Op::kRead || op == backend::Op::kWrite)) {
     sense.has_information = true;  // the block it stopped at
     sense.information = command.progress.offset / command.itl->unit().block_size();
+  }
+  if (error != EOPNOTSUPP) {
+    const IoProgress& at = command.progress;
+    log_medium_failure(command, command.itl->unit(),
+                       {op, at.offset, at.remaining, std::strerror(error), error}, sense);
   }
   finish_sense(command, sense);
 }

@@ -44,14 +44,17 @@ bool brings_exactly(const Command& command, uint64_t bytes, Sense* sense) {
   return false;
 }
 
+// INVALID FIELD IN COMMAND INFORMATION UNIT
+Sense short_data_sense() { return Sense::make(scsi::SenseKey::kIllegalRequest, 0x0e, 0x03); }
+
 // Whether the data that the initiator announces ends with a block. If it ends within one, the bytes
-// after the last whole block would be acknowledged and lost, so nothing is written: INVALID FIELD
-// IN COMMAND INFORMATION UNIT (as FCP-4 permits for this case).
+// after the last whole block would be acknowledged and lost, so nothing is written (FCP-4 permits
+// this).
 bool ends_with_a_block(const Unit& unit, const Command& command, Sense* sense) {
   const uint32_t announced = command.expected_data_out;
   if (announced >= command.data_out_wanted || announced % unit.block_size() == 0) [[likely]]
     return true;
-  *sense = Sense::make(scsi::SenseKey::kIllegalRequest, 0x0e, 0x03);
+  *sense = short_data_sense();
   return false;
 }
 
@@ -60,9 +63,14 @@ bool ends_with_a_block(const Unit& unit, const Command& command, Sense* sense) {
 bool prepare_parameter_list(Unit& /*unit*/, Command& command, Sense* sense) {
   if (!(command.info->flags & scsi::kDataOut)) return true;
   command.data_out_wanted = scsi::allocation_length(*command.info, command.full_cdb());
-  if (command.data_out_wanted <= limits::kMaxParameterList) return true;
-  // PARAMETER LIST LENGTH ERROR
-  *sense = Sense::make(scsi::SenseKey::kIllegalRequest, 0x1a, 0x00);
+  if (command.data_out_wanted > limits::kMaxParameterList) {
+    // PARAMETER LIST LENGTH ERROR
+    *sense = Sense::make(scsi::SenseKey::kIllegalRequest, 0x1a, 0x00);
+    return false;
+  }
+  // A part of the list may request something else than the whole list.
+  if (command.expected_data_out >= command.data_out_wanted) return true;
+  *sense = short_data_sense();
   return false;
 }
 

@@ -51,6 +51,49 @@ TEST_F(ReadOnlyLunTest, RefusesWhatOthersOfTheVolumeWouldNotice) {
   EXPECT_EQ(start(*nexus, unknown).sense(), 0x052000u);
 }
 
+// read-only=on of the backend.
+class ReadOnlyBackendTest : public ReadOnlyLunTest {
+ protected:
+  void prepare_backend(TestBackend& b) override { b.information.read_only = true; }
+};
+
+TEST_F(ReadOnlyBackendTest, RefusesWhatAReadOnlyHostIsRefused) {
+  auto nexus = open("a");
+  auto other = open("b");
+  EXPECT_EQ(written(*nexus), 0x072700u);
+  for (const uint8_t action : {0x00, 0x01, 0x03, 0x04, 0x05, 0x06}) {
+    Bytes reserve(10);
+    reserve[0] = 0x5f;
+    reserve[1] = action;
+    reserve[2] = 1;
+    reserve[8] = 24;
+    Bytes list(24);
+    list[15] = 1;  // SERVICE ACTION RESERVATION KEY
+    EXPECT_EQ(start(*nexus, reserve, list).sense(), 0x072700u) << int{action};
+  }
+  EXPECT_EQ(start(*nexus, Bytes{0x16, 0, 0, 0, 0, 0}).sense(), 0x072700u) << "RESERVE(6)";
+  EXPECT_EQ(start(*nexus, Bytes{0x15, 0x10, 0, 0, 24, 0}, Bytes(24)).sense(), 0x072700u);
+  EXPECT_EQ(start(*nexus, Bytes{0x1b, 0, 0, 0, 0, 0}).sense(), 0x072700u) << "to stop it";
+  Task& read = start(*other, read16(0, 1));
+  EXPECT_EQ(read.command.status, scsi::Status::kGood) << std::hex << read.sense();
+}
+
+TEST_F(ReadOnlyLunTest, SoftwareWriteProtectHasItsOwnSense) {
+  auto nexus = open("a");
+  // MODE SENSE(6) with DBD: header, control mode page (0Ah). MODE SELECT(6) sends it back with SWP.
+  Bytes list = start(*nexus, Bytes{0x1a, 0x08, 0x0a, 0, 16, 0}).answer();
+  ASSERT_EQ(list.size(), 16u);
+  list[0] = list[2] = 0;
+  list[4] &= 0x3f;  // PS
+  list[4 + 4] |= 0x08;
+  Task& select = start(*nexus, Bytes{0x15, 0x10, 0, 0, 16, 0}, list);
+  ASSERT_EQ(select.sense(), 0u);
+  EXPECT_EQ(written(*nexus), 0x072702u) << "LOGICAL UNIT SOFTWARE WRITE PROTECTED";
+  list[4 + 4] &= 0xf7;
+  EXPECT_EQ(start(*nexus, Bytes{0x15, 0x10, 0, 0, 16, 0}, list).sense(), 0u);
+  EXPECT_EQ(written(*nexus), 0u);
+}
+
 TEST_F(ReadOnlyLunTest, AnotherTargetOfTheSameVolumeWrites) {
   make_read_only(true);
   auto reader = open("a");

@@ -7,6 +7,7 @@
 
 #include "lun/bandwidth.h"
 #include "lun/commands/handler.h"
+#include "lun/medium_log.h"
 #include "lun/ranges/range_table.h"
 
 namespace sluice::lun {
@@ -233,6 +234,10 @@ bool Copier::take_result(Chunk& chunk) {
   CopyFault fault;
   fault.where = chunk.writing ? CopyFault::Where::kDestination : CopyFault::Where::kSource;
   fault.sense = sense_of_errno(error, io.op);
+  if (error != ESHUTDOWN) {
+    log_medium_failure(command_, unit_of(chunk),
+                       {io.op, io.offset, io.length, std::strerror(error), error}, fault.sense);
+  }
   fail(chunk, fault);
   return false;
 }

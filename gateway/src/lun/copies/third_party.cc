@@ -40,7 +40,7 @@ std::optional<CopyRefusal> copy_refusal_slowly(Unit& unit, const NexusId& nexus,
   }
   if (gate & Unit::kNotReady) return CopyRefusal{false, not_ready_sense(unit)};
   if (write && (gate & Unit::kWriteProtected)) {
-    return CopyRefusal{false, scsi::Sense::make(scsi::SenseKey::kDataProtect, 0x27, 0x00)};
+    return CopyRefusal{false, write_protected_sense(unit)};
   }
   return std::nullopt;
 }

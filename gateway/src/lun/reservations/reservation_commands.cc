@@ -128,10 +128,11 @@ std::vector<NexusId> known_nexuses(Unit& unit, const Command& command) {
   return known;
 }
 
-// The part of the gate's look at who may only read that takes the parameter list: to unregister is
-// to give up.
+// The gate can't decide on REGISTER for a read-only host or backend: the parameter list says
+// whether the command unregisters, which is allowed.
 bool is_protected_from(const Command& command, const scsi::PrOutRequest& list) {
-  return command.itl->read_only && list.action != scsi::PrOutAction::kRelease &&
+  const bool read_only = command.itl->read_only || command.itl->unit().backend().info().read_only;
+  return read_only && list.action != scsi::PrOutAction::kRelease &&
          (list.service_action_key != 0 || !list.transport_ids.empty());
 }
 
