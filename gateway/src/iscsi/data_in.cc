@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "iscsi/session.h"
+#include "lun/unit.h"
 #include "scsi/sense.h"
 
 namespace sluice::iscsi {

@@ -1,6 +1,8 @@
 // Data to the initiator: segmentation, sequences, status and residuals (RFC 7143 §11.4, §11.7).
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include "simulation/initiator.h"
 
 namespace sluice::simulation {
@@ -75,8 +77,8 @@ TEST_F(DataIn, SendsNothingToWhoExpectsNothing) {
 }
 
 TEST_F(DataIn, ACommandThatReadsFailsWhereTheInitiatorExpectsToWrite) {
-  const std::vector<uint8_t> inquiry = {0x12, 0, 0, 0, 96, 0};
-  for (const std::vector<uint8_t>& cdb : {read16(0, 1), inquiry}) {
+  const std::array<uint8_t, 16> inquiry = {0x12, 0, 0, 0, 96, 0};
+  for (const auto& cdb : {read16(0, 1), inquiry}) {
     auto h = host_.command(cdb, pdu::kFlagFinal | pdu::kFlagWrite | 1, 4096);
     host_.send(h);
     const auto a = host_.answer();

@@ -56,7 +56,9 @@ struct Writer {
     const pdu::Bhs r2t = asked.front();
     asked.pop_front();
     const std::vector<uint8_t> data(r2t.u32(44), 1);
-    host.send(host.data_out(r2t.itt(), r2t.target_transfer_tag(), 0, r2t.u32(40), true), data);
+    pdu::Bhs h = host.data_out(r2t.itt(), r2t.target_transfer_tag(), 0, r2t.u32(40), true);
+    h.set_lun(r2t.lun());  // RFC 7143 §11.7.4
+    host.send(h, data);
     return true;
   }
 };

@@ -60,7 +60,7 @@ TEST(LoginTranscript, OpenIscsiLogsIn) {
         "MaxBurstLength=16776192", "FirstBurstLength=262144", "MaxOutstandingR2T=1",
         "MaxConnections=1", "DataPDUInOrder=Yes", "DataSequenceInOrder=Yes",
         "MaxRecvDataSegmentLength=262144"},
-       "238700000000013e00023d010000000000000000000000000000000000000000000000000000000000000000000"
+       "238700000000013600023d010000000000000000000000000000000000000000000000000000000000000000000"
        "00000",
        {"HeaderDigest=None", "DataDigest=None", "DefaultTime2Wait=2", "DefaultTime2Retain=0",
         "IFMarker=No", "OFMarker=No", "ErrorRecoveryLevel=0", "InitialR2T=No", "ImmediateData=Yes",
@@ -84,7 +84,7 @@ TEST(LoginTranscript, OpenIscsiDiscovers) {
        "00000",
        {"HeaderDigest=None", "DataDigest=None", "DefaultTime2Wait=2", "DefaultTime2Retain=0",
         "IFMarker=No", "OFMarker=No", "ErrorRecoveryLevel=0", "MaxRecvDataSegmentLength=32768"},
-       "238700000000009f00023d010000000000000000000000000000000000000000000000000000000000000000000"
+       "238700000000009700023d010000000000000000000000000000000000000000000000000000000000000000000"
        "00000",
        {"HeaderDigest=None", "DataDigest=None", "DefaultTime2Wait=2", "DefaultTime2Retain=0",
         "IFMarker=No", "OFMarker=No", "ErrorRecoveryLevel=0", "MaxRecvDataSegmentLength=262144"}},
@@ -146,7 +146,7 @@ TEST(LoginTranscript, EsxiLogsIn) {
         "MaxBurstLength=262144", "FirstBurstLength=262144", "MaxOutstandingR2T=1",
         "MaxConnections=1", "DataPDUInOrder=Yes", "DataSequenceInOrder=Yes",
         "MaxRecvDataSegmentLength=131072"},
-       "238700000000013e00023d000001000000000000000000000000000000000000000000000000000000000000000"
+       "238700000000013600023d000001000000000000000000000000000000000000000000000000000000000000000"
        "00000",
        {"HeaderDigest=None", "DataDigest=None", "DefaultTime2Wait=2", "DefaultTime2Retain=0",
         "IFMarker=No", "OFMarker=No", "ErrorRecoveryLevel=0", "InitialR2T=Yes", "ImmediateData=Yes",
@@ -189,7 +189,7 @@ TEST(LoginTranscript, LibiscsiLogsInRepeatingItsNames) {
         "DataPDUInOrder=Yes",
         "DataSequenceInOrder=Yes",
         "MaxRecvDataSegmentLength=262144"},
-       "238700000000013d80b3c4d500000000bd5e7c31000000000000000000000000000000000000000000000000000"
+       "238700000000013580b3c4d500000000bd5e7c31000000000000000000000000000000000000000000000000000"
        "00000",
        {"HeaderDigest=None", "DataDigest=None", "InitialR2T=No", "ImmediateData=Yes",
         "MaxBurstLength=262144", "FirstBurstLength=262144", "DefaultTime2Wait=2",
