@@ -4,7 +4,6 @@
 #include <atomic>
 #include <chrono>
 #include <mutex>
-#include <optional>
 #include <utility>
 
 #include "base/log.h"
@@ -14,7 +13,7 @@
 #include "control/lun_numbers.h"
 #include "control/pool_looks.h"
 #include "control/sessions.h"
-#include "lun/statistics.h"
+#include "control/volume_load.h"
 
 namespace sluice::control {
 namespace {
@@ -337,9 +336,8 @@ class ClientImpl final : public Client {
   void tell_login_failures() {
     if (!setup_.login_failures || !stream_->connected()) return;
     wire::ConnectRequest m;
-    if (observe(setup_.login_failures(), m.mutable_login_failures_observed())) {
-      stream_->observe(std::move(m));
-    }
+    const bool any = observe(setup_.login_failures(), m.mutable_login_failures_observed());
+    if (any) stream_->observe(std::move(m));
   }
 
   void tell_pools(const std::vector<std::string>& uids) {
@@ -356,13 +354,7 @@ class ClientImpl final : public Client {
     const uint64_t share = (busy - std::exchange(beat_busy_, busy)) * 1000 /
                            static_cast<uint64_t>(std::max<Nanos>(span, 1));
     beat.set_busy_permille(static_cast<uint32_t>(std::min<uint64_t>(share, 1000)));
-    for (const auto& unit : volumes_.units()) {
-      const lun::UnitSnapshot figures = unit->statistics().snapshot();
-      wire::VolumeLoad& load = *beat.add_loads();
-      load.set_uid(unit->uuid_text());
-      for (const uint64_t count : figures.operations) load.set_commands(load.commands() + count);
-      load.set_bytes(figures.read_bytes + figures.written_bytes);
-    }
+    for (const auto& unit : volumes_.units()) add_load(*unit, &beat);
     return beat;
   }
 
