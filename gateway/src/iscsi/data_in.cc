@@ -4,34 +4,44 @@
 
 #include "iscsi/session.h"
 #include "lun/unit.h"
+#include "scsi/command_table.h"
 #include "scsi/sense.h"
 
 namespace sluice::iscsi {
 
 namespace {
 
-// The R and W bits (§11.3.1) contradict the direction of the CDB. The initiator has no buffer for
-// the data, so GOOD would report a transfer that did not happen. A command with neither bit expects
-// no data; its residual reports the difference.
-bool contradicts_direction(const Task& task) {
+// The R and W bits (§11.3.1) contradict the direction of the CDB. A command with neither bit
+// expects no data; its residual reports the difference.
+bool reads_for_a_writer(const Task& task) {
   const lun::Command& c = task.command;
-  if (c.status != scsi::Status::kGood) return false;
-  if (c.data_in_size != 0) return task.write && !task.read;
-  return c.data_out_wanted != 0 && task.read && !task.write;
+  // The owner of a forwarded write reports its overflow in data_in_size, too.
+  const bool takes_data = c.info != nullptr && (c.info->flags & scsi::kDataOut) != 0;
+  return c.data_in_size != 0 && !takes_data && task.write && !task.read;
+}
+bool writes_for_a_reader(const Task& task) {
+  const lun::Command& c = task.command;
+  return c.status == scsi::Status::kGood && c.data_in_size == 0 && c.data_out_wanted != 0 &&
+         task.read && !task.write;
 }
 
 }  // namespace
 
 void Session::respond(Task* task) {
   lun::Command& c = task->command;
-  if (contradicts_direction(*task)) [[unlikely]] {
-    // INVALID FIELD IN COMMAND INFORMATION UNIT
+  // A forwarder sends the bits that the data needs. It checks those of its host itself.
+  if (!forwarding() && reads_for_a_writer(*task)) [[unlikely]] {
+    // The initiator has no buffer for the data, so nothing moves: all that it expected is residual.
+    c.data_in.clear();
+    c.data_in_size = c.data_out_wanted = 0;
+  } else if (!forwarding() && writes_for_a_reader(*task)) [[unlikely]] {
+    // GOOD would acknowledge a write of which no data came: INVALID FIELD IN COMMAND INFORMATION
+    // UNIT.
     const auto sense = scsi::Sense::make(scsi::SenseKey::kIllegalRequest, 0x0e, 0x03);
     c.status = scsi::Status::kCheckCondition;
     const bool descriptor = c.itl != nullptr && c.itl->unit().descriptor_sense();
     c.sense_size = static_cast<uint8_t>(scsi::encode(sense, descriptor, c.sense));
-    c.data_in.clear();
-    c.data_in_size = c.data_out_wanted = 0;  // nothing moved: all that was expected is residual
+    c.data_out_wanted = 0;
   }
   // What the CDB moves against what the initiator expected to move (§11.4.5.1).
   const uint32_t moves = c.data_in_size != 0 || task->read ? c.data_in_size : c.data_out_wanted;

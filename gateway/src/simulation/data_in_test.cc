@@ -76,7 +76,7 @@ TEST_F(DataIn, SendsNothingToWhoExpectsNothing) {
   EXPECT_EQ(a->header.u32(44), 512u);
 }
 
-TEST_F(DataIn, ACommandThatReadsFailsWhereTheInitiatorExpectsToWrite) {
+TEST_F(DataIn, ACommandThatReadsForAnInitiatorThatWritesTransfersNothing) {
   const std::array<uint8_t, 16> inquiry = {0x12, 0, 0, 0, 96, 0};
   for (const auto& cdb : {read16(0, 1), inquiry}) {
     auto h = host_.command(cdb, pdu::kFlagFinal | pdu::kFlagWrite | 1, 4096);
@@ -84,9 +84,7 @@ TEST_F(DataIn, ACommandThatReadsFailsWhereTheInitiatorExpectsToWrite) {
     const auto a = host_.answer();
     ASSERT_TRUE(a);
     EXPECT_EQ(a->header.opcode(), Opcode::kScsiResponse);
-    ASSERT_EQ(a->header.u8(3), 2) << "CHECK CONDITION";
-    EXPECT_EQ(a->data[2 + 12], 0x0e);
-    EXPECT_EQ(a->data[2 + 13], 0x03);
+    EXPECT_EQ(a->header.u8(3), 0);
     EXPECT_TRUE(a->header.flags() & pdu::kFlagUnderflow);
     EXPECT_EQ(a->header.u32(44), 4096u) << "all that was expected";
   }
