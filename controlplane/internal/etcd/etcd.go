@@ -59,6 +59,10 @@ func StartEmbedded(ctx context.Context, directory string, log *zap.Logger) (*Emb
 }
 
 func start(ctx context.Context, directory string, log *zap.Logger, quota int64) (*Embedded, error) {
+	// A server that starts for a caller that has gone already would write files after this has returned.
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("embedded etcd in %s: %w", directory, context.Cause(ctx))
+	}
 	if err := os.MkdirAll(directory, 0o700); err != nil {
 		return nil, fmt.Errorf("embedded etcd: %w", err)
 	}
