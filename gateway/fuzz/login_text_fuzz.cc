@@ -10,7 +10,7 @@
 #include <string>
 
 #include "iscsi/login/login.h"
-#include "lun/exports.h"
+#include "nexus/exports.h"
 
 namespace {
 

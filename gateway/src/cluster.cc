@@ -7,8 +7,8 @@
 #include "control/volume/owned_units.h"
 #include "control_rbd/rbd_pool.h"
 #include "exit_codes.h"
-#include "lun/unit.h"
 #include "port_check.h"
+#include "unit/unit.h"
 
 namespace sluice {
 namespace {
@@ -123,7 +123,10 @@ control::Surroundings surroundings(lun::Exports& exports, net::Engine& engine,
       .exports = exports,
       .reactors = engine.reactors(),
       .settings =
-          [port](const control::wire::DesiredSettings& settings) { return port->set(settings); },
+          [port, &engine](const control::wire::DesiredSettings& settings) {
+            engine.limit_sessions(settings.max_sessions());
+            return port->set(settings);
+          },
       .peers =
           [&engine](const std::vector<control::wire::DesiredPeer>& peers) {
             set_peers(engine, peers);

@@ -5,8 +5,8 @@
 
 #include "config/config.h"
 #include "control/client.h"
-#include "lun/exports.h"
 #include "net/engine.h"
+#include "nexus/exports.h"
 
 namespace sluice {
 

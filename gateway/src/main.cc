@@ -27,14 +27,14 @@
 #include "config/flags.h"
 #include "config/summary.h"
 #include "exit_codes.h"
-#include "lun/exports.h"
-#include "lun/reservations/reservation_store.h"
-#include "lun/unit.h"
 #include "metrics/endpoint.h"
 #include "net/engine.h"
+#include "nexus/exports.h"
 #include "passthrough/install.h"
 #include "rbd/rbd_backend.h"
 #include "state_lock.h"
+#include "unit/reservations/reservation_store.h"
+#include "unit/unit.h"
 
 namespace sluice {
 namespace {

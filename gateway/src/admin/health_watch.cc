@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "base/log.h"
-#include "lun/unit.h"
+#include "unit/unit.h"
 
 namespace sluice::admin {
 namespace {
@@ -16,18 +16,15 @@ constexpr auto kPatience = std::chrono::seconds(2);
 
 // Polls one unit and logs what changed.
 void look_at(const lun::Target& target, const lun::Target::LunEntry& entry) {
-  const auto ready = [&] { return (entry.unit->gate() & lun::Unit::kNotReady) == 0; };
-  const bool before = ready();
+  const lun::MediumHealth before = entry.unit->medium_health();
   entry.unit->poll_health();
-  const bool after = ready();
+  const lun::MediumHealth after = entry.unit->medium_health();
   if (before == after) return;
-  if (after) {
+  if (after == lun::MediumHealth()) {
     log::info("medium is back", {{"target", target.iqn()}, {"lun", entry.lun}});
   } else {
-    const Result<void> check = entry.unit->check_medium();
-    log::error("medium is gone", {{"target", target.iqn()},
-                                  {"lun", entry.lun},
-                                  {"error", check.ok() ? std::string_view("") : check.error()}});
+    log::error(after.ready ? "medium is misplaced" : "medium is gone",
+               {{"target", target.iqn()}, {"lun", entry.lun}, {"error", after.problem}});
   }
 }
 

@@ -7,7 +7,7 @@
 
 #include <memory>
 
-#include "lun/exports.h"
+#include "nexus/exports.h"
 
 namespace sluice::admin {
 

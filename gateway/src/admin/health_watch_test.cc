@@ -10,7 +10,7 @@
 
 #include "admin/lun_report.h"
 #include "base/log.h"
-#include "lun/unit.h"
+#include "unit/unit.h"
 
 namespace sluice::admin {
 namespace {
@@ -41,8 +41,10 @@ class Removable final : public backend::Backend {
     if (present) return {};
     return Error{"gone"};
   }
+  std::string misplaced() const override { return elsewhere; }
 
   bool present = true;
+  std::string elsewhere;
 
  private:
   backend::Info info_;
@@ -92,6 +94,20 @@ TEST_F(Health, AVanishedMediumIsNotReadyUntilItIsBack) {
   EXPECT_NE(lines_[0].find("error   medium is gone target=iqn.2026-11.example:t lun=4 error=gone"),
             std::string::npos)
       << lines_[0];
+  EXPECT_NE(lines_[1].find("info    medium is back"), std::string::npos) << lines_[1];
+}
+
+TEST_F(Health, AMisplacedMediumStaysReadyAndIsLoggedOnce) {
+  medium_->elsewhere = "its file was replaced";
+  look_at_media(exports_);
+  look_at_media(exports_);
+  EXPECT_EQ(state(), "ready");
+  medium_->elsewhere.clear();
+  look_at_media(exports_);
+  log::stop();
+  ASSERT_EQ(lines_.size(), 2u);
+  EXPECT_NE(lines_[0].find("medium is misplaced"), std::string::npos) << lines_[0];
+  EXPECT_NE(lines_[0].find("its file was replaced"), std::string::npos) << lines_[0];
   EXPECT_NE(lines_[1].find("info    medium is back"), std::string::npos) << lines_[1];
 }
 

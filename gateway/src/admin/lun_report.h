@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "base/result.h"
-#include "lun/exports.h"
-#include "lun/statistics.h"
+#include "nexus/exports.h"
+#include "unit/statistics.h"
 
 namespace sluice::admin {
 

@@ -1,5 +1,5 @@
 #include "admin/lun_report.h"
-#include "lun/unit.h"
+#include "unit/unit.h"
 
 namespace sluice::admin {
 namespace {

@@ -1,7 +1,7 @@
 // The contract between a LUN and the place its data lives. The one header to read before writing
 // a backend; backend/conformance.h holds the suite that every backend passes.
 //
-//   lun/unit -> [faulty] -> null | memory | file | block      -> Aio (net/) -> kernel
+//   unit/unit -> [faulty] -> null | memory | file | block      -> Aio (net/) -> kernel
 //                           rbd (backend/rbd)                 -> librbd, whose threads end by Aio
 //                           sg | nvme (backend/passthrough)   -> the device's own commands
 //
@@ -9,7 +9,7 @@
 // different Io; what it touches is immutable after open or atomic. Everything else (resize,
 // close) runs on one control thread while I/O goes on.
 // Order: none. Two Ios in flight at once may complete in any order; whoever needs order waits
-// (lun/ keeps overlapping ranges apart, DESIGN R5).
+// (unit/ranges/ keeps overlapping ranges apart, DESIGN R5).
 // Durability: a completed kWrite with fua, or any completed kWrite while write_cache() is off,
 // has reached stable storage (DESIGN R12). A completed kFlush makes all earlier completed writes
 // durable.
@@ -141,7 +141,7 @@ class Backend {
   // Write cache as configured (DESIGN R12): on means kWrite may complete before it is durable.
   virtual bool write_cache() const = 0;
   // How kWrite completes from now on; any thread, never blocks, flushes nothing. What completed, or
-  // was submitted, while it was on is durable after a kFlush that follows it (lun/write_cache.h).
+  // was submitted, while it was on is durable after a kFlush that follows it (unit/write_cache.h).
   // Error when the backend can't (for example a drive whose own cache is off).
   virtual Result<void> set_write_cache(bool on) = 0;
 
@@ -159,6 +159,11 @@ class Backend {
   // the unit answers 02/04/00) until it returns ok again. A size that grew from outside is known
   // when it returns.
   virtual Result<void> check() = 0;
+
+  // Why the name that open() received leads to another object, or to none, while this object is in
+  // use; empty: it leads here, or the backend has no name. Commands still succeed, but the next
+  // open() finds other data or none. Called after check(), by the same thread.
+  virtual std::string misplaced() const { return {}; }
 };
 
 // Where a Ceph cluster is, and who we are to it. A key is never part of a message.

@@ -324,7 +324,7 @@ bool Descriptor::is_loss(const Io& io, int64_t result) const {
 // The kernel tells of a page that could not be written once for each open file, and we have the
 // file open once: who asks first hears of it, whosever page it was. So whoever wrote meanwhile
 // can't know, and what was only cached may be what was lost: that the next flush is told
-// (decisions/2026-11-23-errors-of-others.md).
+// (gateway/decisions/local-media.md).
 int64_t Descriptor::outcome(const Io& io, int64_t result) {
   if (inline_io_ == Inline::kNever) return result;  // past the page cache each has its own error
   if (is_loss(io, result)) losses_.fetch_add(1, std::memory_order_acq_rel);

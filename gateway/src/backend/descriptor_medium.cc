@@ -1,5 +1,5 @@
 // Whether the medium behind a descriptor is as long as its LUN, and always was
-// (gateway/decisions/2026-11-25-truncated-files.md).
+// (gateway/decisions/local-media.md).
 #include <linux/fs.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>

@@ -287,6 +287,20 @@ Result<void> File::check() {
   return is_cut_short() ? cut_short_error() : Result<void>();
 }
 
+std::string File::misplaced() const {
+  struct stat ours{}, named{};
+  if (fstat(fd(), &ours) != 0 || ours.st_nlink == 0) return {};  // check() reports it
+  if (stat(path().c_str(), &named) != 0) {
+    return fail(path(), "the file in use has another name now (" + why(errno) + ')',
+                "rename it back, or restore the mount")
+        .message;
+  }
+  if (ours.st_dev == named.st_dev && ours.st_ino == named.st_ino) return {};
+  return fail(path(), "the file in use was replaced by another file of this name",
+              "rename the former file back before the gateway restarts or the volume moves")
+      .message;
+}
+
 Error File::cut_short_error() const {
   return fail(path(), "was cut short of its " + format_size(size_bytes()) + " while in use",
               "restore it, then restart the gateway");

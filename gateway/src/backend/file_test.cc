@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 
 #include <csignal>
+#include <fstream>
 
 #include "backend/file_fixture.h"
 #include "backend/spec.h"
@@ -52,7 +53,7 @@ TEST_F(FileTest, OnlyForcedUnitAccessIsDurableWhileTheCacheIsOn) {
   EXPECT_EQ(driver.aio().count(AioOp::Kind::kFdatasync), 1u);
 }
 
-// What it held is flushed by whoever turns it off, without blocking (lun/write_cache.h).
+// What it held is flushed by whoever turns it off, without blocking (unit/write_cache.h).
 TEST_F(FileTest, TurningTheCacheOffLeavesTheFlushToTheNextRequest) {
   auto backend = open_text(text(",write-cache=on"));
   Driver driver(*backend);
@@ -201,6 +202,21 @@ TEST_F(FileTest, ADeletedFileFailsItsCheckAndIoGoesOn) {
   EXPECT_THAT(backend->check().error(), HasSubstr("deleted"));
   EXPECT_EQ(driver.write(0, pattern(0, 4096, 1)), 0);
   EXPECT_EQ(driver.read(0, 4096), pattern(0, 4096, 1));
+}
+
+TEST_F(FileTest, AFileInUseWhoseNameLeadsElsewhereIsMisplacedAndIoGoesOn) {
+  auto backend = open_text(text(""));
+  const std::string name = disk_.file("a.img"), other = disk_.file("b.img");
+  EXPECT_EQ(backend->misplaced(), "");
+  ASSERT_EQ(rename(name.c_str(), other.c_str()), 0);
+  EXPECT_TRUE(backend->check().ok());
+  EXPECT_THAT(backend->misplaced(), HasSubstr("has another name now"));
+  std::ofstream(name) << "another file";
+  EXPECT_THAT(backend->misplaced(), HasSubstr("replaced by another file"));
+  Driver driver(*backend);
+  EXPECT_EQ(driver.write(0, pattern(0, 4096, 1)), 0);
+  ASSERT_EQ(rename(other.c_str(), name.c_str()), 0);
+  EXPECT_EQ(backend->misplaced(), "");
 }
 
 TEST_F(FileTest, ATruncatedFileFailsItsCheckForGoodAndReadsFail) {

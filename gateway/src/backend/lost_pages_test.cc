@@ -1,5 +1,5 @@
 // Who hears of what the medium lost: the kernel tells one, and it may be another's
-// (decisions/2026-11-23-errors-of-others.md).
+// (gateway/decisions/local-media.md).
 #include <gtest/gtest.h>
 #include <unistd.h>
 

@@ -9,7 +9,7 @@
 //
 //   word of the bitmap: | looked up (1) | unused (31) | allocated, one bit per page (32) |
 //
-// Threads: any; lun/ keeps overlapping ranges apart (DESIGN R5), neighbours share words.
+// Threads: any; unit/ranges/ keeps overlapping ranges apart (DESIGN R5), neighbours share words.
 #pragma once
 
 #include <sys/uio.h>

@@ -2,7 +2,7 @@
 // mapped over the file's last page and holds a mark. When a file shrinks, the kernel drops all
 // mapped pages behind the new end, private ones included, before another write can extend the
 // file. A missing mark therefore proves a truncation. Reading the mark takes no system call.
-// (gateway/decisions/2026-11-25-truncated-files.md)
+// (gateway/decisions/local-media.md)
 //
 // Not detected: a truncation within the last page, because that page stays mapped.
 // reaches_last_page() names the writes before which the caller must ask for the file's size.

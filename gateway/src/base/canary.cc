@@ -16,7 +16,7 @@ struct Canary {
   Guard also = Guard::kNone;
 };
 
-constexpr std::array<Canary, 20> kCanaries = {{
+constexpr std::array<Canary, 22> kCanaries = {{
     {"r1-two-owners", Guard::kOneOwner},
     {"r2-no-lock", Guard::kLock},
     {"r2-old-snapshot", Guard::kRecord},
@@ -37,6 +37,8 @@ constexpr std::array<Canary, 20> kCanaries = {{
     {"r12-rbd-cache", Guard::kRbdCache},
     {"chap-optional", Guard::kChap},
     {"any-origin", Guard::kPeer},
+    {"any-image", Guard::kImage},
+    {"any-pool", Guard::kMarker},
 }};
 
 Canary named(std::string_view text) {

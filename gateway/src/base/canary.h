@@ -29,6 +29,8 @@ enum class Guard : uint8_t {
   kRbdCache,     // r12-rbd-cache: images acknowledge writes from a cache in memory
   kChap,         // chap-optional: a host with CHAP credentials is admitted without CHAP
   kPeer,         // any-origin: any peer's key admits a gateway that claims to be any other
+  kImage,        // any-image: an image is not compared with its record
+  kMarker,       // any-pool: a directory without a marker is marked, though one is known
 };
 
 #ifdef SLUICE_CANARIES

@@ -35,11 +35,12 @@ KernelAddress kernel_address(const SocketAddress& address);
 // as IPv4 (::ffff:192.0.2.1 is how the kernel has it).
 std::string kernel_address_text(const sockaddr_storage& address);
 
-// The bytes that one party may be taken to have all addresses of: an address of IPv4, also where it
-// came to a dual-stack socket, and the upper half of one of IPv6. Empty for what is neither.
+// The network part of an address, which one party is assumed to control: all 4 bytes of an IPv4
+// address (also if a dual-stack socket accepted it), the upper 8 bytes of an IPv6 address. Empty
+// for other address families.
 std::string kernel_address_network(const sockaddr_storage& address);
 
-// The same of an address as text, "host:port"; empty for what is none.
+// The network of an address in the form "host:port"; empty for text in another form.
 std::string address_network(std::string_view address);
 
 // The two ends of a socket; "unknown" for one it doesn't have.

@@ -9,9 +9,9 @@
 #include "backend/spec.h"
 #include "base/log.h"
 #include "config/uuid.h"
-#include "lun/host_directory.h"
-#include "lun/unit.h"
-#include "lun/write_cache.h"
+#include "nexus/host_directory.h"
+#include "unit/unit.h"
+#include "unit/write_cache.h"
 
 namespace sluice::config {
 namespace {
@@ -136,7 +136,7 @@ class Applier {
       const Result<void> done = lun::set_write_cache(unit, on);
       if (!done) return Error{ref.text() + ": " + done.error()};
       if (was == on) continue;  // a host has set it already
-      unit.raise_attention(kModeParametersChanged, nullptr);
+      unit.attached().raise(kModeParametersChanged, nullptr);
     }
     return {};
   }

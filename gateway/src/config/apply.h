@@ -15,8 +15,8 @@
 #include "base/reactors.h"
 #include "base/result.h"
 #include "config/changes.h"
-#include "lun/exports.h"
-#include "lun/reservations/reservation_contract.h"
+#include "nexus/exports.h"
+#include "unit/reservations/reservation_contract.h"
 
 namespace sluice::config {
 

@@ -6,9 +6,9 @@
 #include <unistd.h>
 
 #include "config/parse_fixture.h"
-#include "lun/host_directory.h"
-#include "lun/reservations/reservations.h"
-#include "lun/unit.h"
+#include "nexus/host_directory.h"
+#include "unit/reservations/reservations.h"
+#include "unit/unit.h"
 
 namespace sluice::config {
 namespace {

@@ -134,6 +134,7 @@ void read_image(const Section& section, backend::Spec* spec) {
     spec->ceph.monitors += (spec->ceph.monitors.empty() ? "" : ",") + monitor;
   }
   section.text("conf", &spec->ceph.config_file);
+  spec->ceph.user = "admin";
   section.text("user", &spec->ceph.user);
   section.text("keyring", &spec->ceph.keyring_file);
 }

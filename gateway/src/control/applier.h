@@ -16,7 +16,7 @@
 #include "control/diff.h"
 #include "control/lun_numbers.h"
 #include "control/volume/volumes.h"
-#include "lun/exports.h"
+#include "nexus/exports.h"
 
 namespace sluice::control {
 

@@ -6,7 +6,7 @@
 #include "control/applier.h"
 #include "control/host_access.h"
 #include "iscsi/login/chap.h"
-#include "lun/host_directory.h"
+#include "nexus/host_directory.h"
 
 namespace sluice::control {
 namespace {

@@ -9,18 +9,18 @@
 #include "base/log.h"
 #include "control/client_commits.h"
 #include "control/desired_file.h"
+#include "control/desired_saver.h"
 #include "control/job_desk.h"
 #include "control/lun_numbers.h"
 #include "control/pool_looks.h"
 #include "control/sessions.h"
+#include "control/stream_hello.h"
 #include "control/volume_load.h"
 
 namespace sluice::control {
 namespace {
 
-constexpr uint32_t kProtocol = 1;
 constexpr Nanos kTick = 100 * kMillisecond;
-constexpr Nanos kSaveRest = kSecond;         // between two savings of the desired state
 constexpr const char* kControl = "control";  // the lane in which the desired state is applied
 constexpr const char* kSessions = "sessions";
 
@@ -94,6 +94,7 @@ class ClientImpl final : public Client {
   Result<void> begin() {
     const Result<bool> loaded = file_.load(&desired_);
     if (!loaded) log::error("no desired state from disk", {{"error", loaded.error()}});
+    applied_objects_ = held().objects;  // as on disk
     const Result<void> numbers = numbers_.load(*held().objects, now_ms() / 1000);
     if (!numbers)
       log::error("LUN numbers that were left are not known", {{"error", numbers.error()}});
@@ -119,6 +120,7 @@ class ClientImpl final : public Client {
       commits_.tick();
     });
     every(limits::kObserveSessions, "pools", [this] { volumes_.tick_pools(); });
+    every(limits::kObserveSessions, "media", [this] { volumes_.review_media(); });
     every(limits::kObserveSessions, kSessions, [this] { tell_sessions(); });
     every(limits::kObserveSessions, kControl, [this] { tell_lost_peers(); });
     every(limits::kReportLoginFailures, kSessions, [this] { tell_login_failures(); });
@@ -134,7 +136,7 @@ class ClientImpl final : public Client {
     if (stream_) stream_->stop();
     store_->stop();
     turns_.stop();
-    if (save_waits_) save();
+    saver_.last();
     return released && quiet;
   }
 
@@ -154,20 +156,7 @@ class ClientImpl final : public Client {
   // --- the stream
 
   wire::StreamHello hello() {
-    wire::StreamHello hello;
-    hello.set_gateway(setup_.gateway);
-    hello.set_incarnation(setup_.incarnation);
-    hello.set_node(setup_.node);
-    hello.set_boot_id(self_.boot_id);
-    hello.set_pid(self_.pid);
-    hello.set_pid_start_time(self_.start_time);
-    hello.set_software_version(setup_.version);
-    hello.set_min_protocol(kProtocol);
-    hello.set_max_protocol(kProtocol);
-    hello.add_capabilities("local");
-    hello.add_capabilities("reflink");
-    hello.add_capabilities("pairwise-keys");
-    if (setup_.rbd) hello.add_capabilities("rbd");
+    wire::StreamHello hello = new_hello(setup_, self_);
     const std::lock_guard lock(mutex_);
     desired_.forget_unfinished();
     hello.set_held_version(desired_.version());
@@ -246,23 +235,29 @@ class ClientImpl final : public Client {
 
   void apply() {
     apply_waits_ = false;
+    const auto before = applied_objects_;
     apply_held();
-    acknowledge();
-    // A failover of many volumes brings many updates: the file may lag, the records beside the data
-    // don't.
-    if (!save_waits_.exchange(true)) {
-      const Nanos rest = std::max<Nanos>(0, saved_at_ + kSaveRest - boot_time());
-      turns_.post("save", [this] { save(); }, rest);
+    if (saved_first_ == 0 && !may_close_access(*before, *applied_objects_)) {
+      acknowledge();
+      return saver_.soon();
     }
+    saved_first_ = applied_;
+    saver_.at_once();
   }
 
-  void save() {
-    save_waits_ = false;
-    saved_at_ = boot_time();
+  uint64_t save() {
+    const Snapshot snapshot = held();
     // A state that doesn't name a LUN any more is not kept before what it was is.
     Result<void> saved = numbers_.save(now_ms() / 1000);
-    if (saved) saved = file_.save(held());
+    if (saved) saved = file_.save(snapshot);
     if (!saved) log::error("desired state can't be kept", {{"error", saved.error()}});
+    return snapshot.version;
+  }
+
+  void saved(uint64_t version) {
+    if (saved_first_ == 0 || version < saved_first_) return;
+    saved_first_ = 0;
+    acknowledge();
   }
 
   // Not before a control plane that is there had time to answer: what the disk has may be of long
@@ -277,6 +272,7 @@ class ClientImpl final : public Client {
     if (stopped_) return;
     Snapshot next = held();
     applied_ = next.version;
+    applied_objects_ = next.objects;
     applier_.apply(std::move(next));
     // A pool of Ceph connects when it is first looked at, and gets no volumes before.
     std::vector<std::string> pools = volumes_.take_new_pools();
@@ -292,6 +288,7 @@ class ClientImpl final : public Client {
 
   // What is applied; an update that has come meanwhile is answered for itself.
   void acknowledge() {
+    if (saved_first_ != 0) return;
     wire::ConnectRequest m;
     m.mutable_ack()->set_version(applied_);
     for (const auto& [key, reason] : applier_.refused()) {
@@ -365,12 +362,12 @@ class ClientImpl final : public Client {
   const Holder self_;
   std::atomic<bool> stopped_{false};
   std::atomic<bool> apply_waits_{false};
-  std::atomic<bool> save_waits_{false};
-  std::atomic<Nanos> saved_at_{0};
   std::atomic<uint32_t> session_count_{0};
   uint64_t session_looks_ = 0;
-  uint64_t applied_ = 0;  // version; the control lane's
-  Nanos beat_at_ = 0;     // the stream's writer
+  uint64_t applied_ = 0;      // version; the control lane's, as the next two are
+  uint64_t saved_first_ = 0;  // nothing is acknowledged until this one is on disk; 0: none
+  std::shared_ptr<const Objects> applied_objects_ = std::make_shared<const Objects>();
+  Nanos beat_at_ = 0;  // the stream's writer
   uint64_t beat_busy_ = 0;
 
   std::mutex mutex_;
@@ -386,6 +383,9 @@ class ClientImpl final : public Client {
   PoolLooks looks_;
   Applier applier_;
   SessionReport sessions_;  // its lane's
+  DesiredSaver saver_{
+      turns_, [this] { return save(); },
+      [this](uint64_t version) { turns_.post(kControl, [this, version] { saved(version); }); }};
 };
 
 }  // namespace

@@ -21,7 +21,7 @@
 #include "control/volume/units.h"
 #include "iscsi/login/login_throttle.h"
 #include "iscsi/session_view.h"
-#include "lun/reservations/reservation_contract.h"
+#include "unit/reservations/reservation_contract.h"
 
 namespace sluice::control {
 

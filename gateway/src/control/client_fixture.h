@@ -9,7 +9,7 @@
 #include "control/one_reactor.h"
 #include "control/test_objects.h"
 #include "control/volume/owned_units.h"
-#include "lun/unit.h"
+#include "unit/unit.h"
 
 namespace sluice::control {
 

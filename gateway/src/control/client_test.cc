@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "control/client_fixture.h"
-#include "lun/host_directory.h"
+#include "nexus/host_directory.h"
 
 namespace sluice::control {
 namespace {
@@ -233,6 +233,42 @@ TEST_F(ClientTest, AStateThatCameRightAfterAnotherIsOnDiskAtTheEnd) {
   Desired saved;
   ASSERT_TRUE(DesiredFile(state_.path()).load(&saved));
   EXPECT_EQ(saved.held().version, 2u);
+}
+
+// A gateway that is killed right after the acknowledgement, and starts without a control plane,
+// must not admit the host again.
+TEST_F(ClientTest, AChangeThatClosesAccessIsOnDiskBeforeItIsAcknowledged) {
+  Replica replica([this](const wire::StreamHello&, ServerStream& stream) {
+    welcome(stream);
+    std::vector<wire::DesiredObject> objects = desired(wire::VOLUME_ROLE_FORWARDER, 1, 1);
+    send(stream, objects, 1);
+    std::thread orders([&] {
+      EXPECT_EQ(told_.next("ack 1"), "ack 1");
+      const auto on_disk = [this] {
+        Desired saved;
+        (void)DesiredFile(state_.path()).load(&saved);
+        return saved.held();
+      };
+      while (on_disk().version != 1) std::this_thread::yield();  // the next saving is due in 1 s
+      objects[4].mutable_host()->mutable_chap()->set_username("user");
+      objects[4].mutable_host()->mutable_chap()->set_password("a secret of 16 b");
+      objects[4].set_digest("with a secret");
+      send(stream, objects, 2);
+      EXPECT_EQ(told_.next("ack 2"), "ack 2");
+      const Snapshot secret = on_disk();
+      EXPECT_TRUE(secret.host(kHostUid) && secret.host(kHostUid)->has_chap());
+      objects.erase(objects.begin() + 4, objects.end());
+      send(stream, objects, 3);
+      EXPECT_EQ(told_.next("ack 3"), "ack 3");
+      EXPECT_EQ(on_disk().host(kHostUid), nullptr);
+      over_.add("over");
+    });
+    listen(stream);
+    orders.join();
+    return grpc::Status::OK;
+  });
+  start(replica.endpoint());
+  EXPECT_EQ(over_.next("over"), "over");
 }
 
 TEST_F(ClientTest, WithoutAControlPlaneTheLastStateIsAppliedFromDisk) {

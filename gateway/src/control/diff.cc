@@ -94,4 +94,16 @@ std::vector<Action> diff(const Objects& now, const Objects& next) {
   return actions;
 }
 
+bool may_close_access(const Objects& now, const Objects& next) {
+  for (const wire::ObjectKind kind :
+       {wire::OBJECT_KIND_HOST, wire::OBJECT_KIND_TARGET, wire::OBJECT_KIND_PEER}) {
+    auto there = next.first_of(kind);
+    for (auto at = now.first_of(kind); at != now.end() && kind_of(**at) == kind; ++at) {
+      if (!meets(*at, there, next.end())) return true;
+      if (kind != wire::OBJECT_KIND_PEER && !same(*at, *there)) return true;
+    }
+  }
+  return false;
+}
+
 }  // namespace sluice::control

@@ -23,4 +23,8 @@ struct Action {
 // targets, which both hang on, are put once, when hosts and volumes are there.
 std::vector<Action> diff(const Objects& now, const Objects& next);
 
+// Whether `next` may deny what `now` admits: a host, a target or a peer is gone, or a host or a
+// target differs. It says so also of changes that open access.
+bool may_close_access(const Objects& now, const Objects& next);
+
 }  // namespace sluice::control

@@ -1,6 +1,5 @@
 #include "control/host_access.h"
 
-#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -9,6 +8,9 @@
 
 namespace sluice::control {
 namespace {
+
+// Sessions of a host without a limit, as HostSpec.max_sessions in host.proto documents.
+constexpr unsigned kDefaultSessions = 64;
 
 Result<void> check_credential(const std::string& direction, const std::string& secret,
                               const std::vector<std::string>& names) {
@@ -64,7 +66,8 @@ Result<lun::HostAccess> host_access(const wire::DesiredHost& host,
   entry.initiators.assign(host.initiators().begin(), host.initiators().end());
   entry.portals.assign(access.portals().begin(), access.portals().end());
   entry.redirect = access.redirect();
-  entry.max_sessions = static_cast<unsigned>(std::max(host.max_sessions(), 0));
+  entry.max_sessions =
+      host.max_sessions() > 0 ? static_cast<unsigned>(host.max_sessions()) : kDefaultSessions;
   Result<void> credentials = fill_chap(host, &entry);
   if (credentials) credentials = fill_mutual(host, access, &entry);
   if (credentials) return entry;

@@ -4,7 +4,7 @@
 
 #include "base/result.h"
 #include "control/wire.h"
-#include "lun/exports.h"
+#include "nexus/exports.h"
 
 namespace sluice::control {
 

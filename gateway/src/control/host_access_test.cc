@@ -48,6 +48,16 @@ TEST(HostAccess, EachInitiatorAuthenticatesByItsOwnName) {
   }
 }
 
+TEST(HostAccess, WithoutALimitOfSessionsTheDocumentedDefaultHolds) {
+  Sent sent;
+  for (const auto& [given, effective] : {std::pair{0, 64U}, {-1, 64U}, {7, 7U}, {4096, 4096U}}) {
+    sent.host.set_max_sessions(given);
+    const Result<lun::HostAccess> entry = host_access(sent.host, sent.access);
+    ASSERT_TRUE(entry) << entry.error();
+    EXPECT_EQ(entry.value().max_sessions, effective) << given;
+  }
+}
+
 TEST(HostAccess, NamesOfAControlPlaneOfRelease880afa1CountForAllInitiators) {
   Sent sent;
   sent.host.clear_chap_usernames();

@@ -1,5 +1,5 @@
-// What the control plane is told of sessions, all after a hello, then what changed; and of logins
-// that failed.
+// Reports sessions to the control plane: all after a hello, then changes. Also reports failed
+// logins.
 #pragma once
 
 #include <functional>

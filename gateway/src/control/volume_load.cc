@@ -1,6 +1,6 @@
 #include "control/volume_load.h"
 
-#include "lun/statistics.h"
+#include "unit/statistics.h"
 
 namespace sluice::control {
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "control/wire.h"
-#include "lun/unit.h"
+#include "unit/unit.h"
 
 namespace sluice::control {
 

@@ -9,10 +9,10 @@
 namespace sluice::forward {
 
 // The near end of a connection that is to be made.
-class Caller : public iscsi::StreamEnd {
+class Caller : public iscsi::ProtocolEndpoint {
  public:
   // It is made: what is in the outbox may be sent. `wire` is good until on_closed() or over().
-  virtual void connected(iscsi::Wire& wire) = 0;
+  virtual void connected(iscsi::Transport& wire) = 0;
   // It can't be made, and nothing else will be called. `refused`: its machine says that nobody
   // listens there; else nothing was heard within limits::kDialBound.
   virtual void unreachable(bool refused) = 0;

@@ -24,7 +24,7 @@ void Forwarder::set_dialer(unsigned reactor, Dialer* dialer, const Nanos* now) {
 
 std::shared_ptr<lun::Link> Forwarder::open(const std::shared_ptr<lun::Nexus>& nexus,
                                            uint16_t owner) {
-  Lane& lane = lanes_[nexus->lane().reactor];
+  Lane& lane = lanes_[nexus->reactor_context().reactor];
   std::optional<Peer> peer = peers_.find(owner);
   if (nexus->forwarded()) return nullptr;  // DESIGN R1: never again
   if (lane.stopped || !peer || peer->fenced || owner == gateway_.forwarding.identity().number) {

@@ -1,5 +1,5 @@
 // What a gateway has of this room: the links of its nexuses, a probe of every peer, the book of
-// peers. lun/ knows it as its Forwarding.
+// peers. nexus/ knows it as its Forwarding.
 //
 // Threads: open() and tick() on the reactor they are for; the peers from any thread.
 #pragma once

@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "base/log.h"
+#include "commands/handler.h"
 #include "iscsi/login/login.h"
-#include "lun/commands/handler.h"
-#include "lun/exports.h"
+#include "nexus/exports.h"
 
 namespace sluice::forward {
 namespace {
@@ -76,7 +76,7 @@ LinkToOwner::LinkToOwner(const Surroundings& around, Dialer& dialer,
                          const std::shared_ptr<lun::Nexus>& nexus, Peer owner, uint64_t incarnation)
     : around_(around),
       dialer_(dialer),
-      lane_(nexus->lane()),
+      context_(nexus->reactor_context()),
       id_(nexus->id()),
       target_(nexus->target().iqn()),
       read_only_(nexus->read_only()),
@@ -163,7 +163,7 @@ void LinkToOwner::dial() {
   setup.host_age = now() - host_since_;
   token_ = 0;
   leaving_ = logout_sent_ = false;
-  stream_ = std::make_shared<Stream>(*this, std::move(setup), lane_.now);
+  stream_ = std::make_shared<Stream>(*this, std::move(setup), context_.now);
   dialer_.dial(owner_.address, stream_);
 }
 
@@ -183,7 +183,7 @@ bool LinkToOwner::send_command(Entry& entry) {
   lun::Command& c = *entry.command;
   const iscsi::Forwarded forwarded{token_, entry.epoch};
   // DESIGN R6: the token first, then the clock, and not that of the batch.
-  if (c.fresh_until != 0 && (lane_.clock ? lane_.clock() : now()) > c.fresh_until) {
+  if (c.fresh_until != 0 && (context_.clock ? context_.clock() : now()) > c.fresh_until) {
     c.stale = true;
     forget(entry);
     lun::finish_sense(c, Sense::make(SenseKey::kNotReady, 0x04, 0x0a));

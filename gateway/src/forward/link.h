@@ -1,4 +1,4 @@
-// The way of one I_T nexus's commands to one process that owns volumes (lun/forwarding.h): an
+// The way of one I_T nexus's commands to one process that owns volumes (nexus/forwarding.h): an
 // iSCSI session as initiator, opened by the first command, opened anew when it is lost.
 //
 //   link.cc            commands wait, are sent, end; the session comes and goes
@@ -6,7 +6,7 @@
 //   link_functions.cc  aborts, task management, the end of the nexus
 //
 // A command that was sent and is unanswered when its session is lost ends only when nothing of it
-// can begin to touch the medium any more (DESIGN R6; decisions/2026-11-21-forwarding.md argues it):
+// can begin to touch the medium any more (DESIGN R6; gateway/decisions/forwarding.md argues it):
 //   - a new login of the same nexus succeeded at the same process: the old session is drained;
 //   - that process is fenced; or
 //   - its token has lost its life, and for a command that works in several steps, the owner has
@@ -24,8 +24,8 @@
 #include "forward/peers.h"
 #include "forward/stream.h"
 #include "iscsi/login/forwarding_access.h"
-#include "lun/forwarding.h"
-#include "lun/nexus.h"
+#include "nexus/forwarding.h"
+#include "nexus/nexus.h"
 #include "pdu/packer.h"
 
 namespace sluice::forward {
@@ -100,7 +100,7 @@ class LinkToOwner final : public lun::Link,
   };
 
   // --- link.cc
-  Nanos now() const { return *lane_.now; }
+  Nanos now() const { return *context_.now; }
   Entry* take_entry();
   void forget(Entry& entry);
   // False: it was before.
@@ -140,7 +140,7 @@ class LinkToOwner final : public lun::Link,
 
   const Surroundings& around_;
   Dialer& dialer_;
-  const lun::Lane lane_;
+  const lun::ReactorContext context_;
   const lun::NexusId id_;
   const std::string target_;
   const bool read_only_;

@@ -2,8 +2,9 @@
 #include <algorithm>
 
 #include "base/log.h"
+#include "commands/handler.h"
 #include "forward/link.h"
-#include "lun/commands/handler.h"
+#include "nexus/command_routing.h"
 
 namespace sluice::forward {
 

@@ -1,8 +1,8 @@
 // Aborts, task management and the end of the nexus, at the owner (RFC 7143 §11.5, §11.14).
 #include <algorithm>
 
+#include "commands/handler.h"
 #include "forward/link.h"
-#include "lun/commands/handler.h"
 
 namespace sluice::forward {
 namespace {
@@ -127,14 +127,14 @@ void LinkToOwner::on_function_response(const pdu::Bhs& h) {
     const bool before = static_cast<int32_t>(entry.cmd_sn - f.cmd_sn) < 0;
     if (before && entry.command->lun_field == f.lun_field) end_aborted(entry);
   }
-  lane_.reactors->post(lane_.reactor, [done = f.done, complete] { done(complete); });
+  context_.reactors->post(context_.reactor, [done = f.done, complete] { done(complete); });
 }
 
 void LinkToOwner::end_functions() {
   std::deque<Function> all;
   all.swap(functions_);
   for (Function& f : all) {
-    lane_.reactors->post(lane_.reactor, [done = std::move(f.done)] { done(false); });
+    context_.reactors->post(context_.reactor, [done = std::move(f.done)] { done(false); });
   }
 }
 
@@ -144,7 +144,7 @@ void LinkToOwner::give_up_resets(Nanos older_than) {
   std::erase_if(functions_, [&](Function& f) {
     if (f.kind != lun::LinkFunction::kLogicalUnitReset || f.tag != 0) return false;
     if (now() - f.since < older_than) return false;
-    lane_.reactors->post(lane_.reactor, [done = std::move(f.done)] { done(false); });
+    context_.reactors->post(context_.reactor, [done = std::move(f.done)] { done(false); });
     return true;
   });
 }
@@ -176,7 +176,7 @@ void LinkToOwner::close(bool, std::function<void()> done) {
 
 void LinkToOwner::finish_close() {
   if (!on_closed_) return;
-  lane_.reactors->post(lane_.reactor, std::exchange(on_closed_, nullptr));
+  context_.reactors->post(context_.reactor, std::exchange(on_closed_, nullptr));
 }
 
 }  // namespace sluice::forward

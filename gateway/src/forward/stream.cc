@@ -36,9 +36,10 @@ Stream::Stream(StreamUser& user, InitiatorLogin::Setup setup, const Nanos* now)
       since_(*now),
       last_heard_(*now) {}
 
-void Stream::connected(iscsi::Wire& wire) {
-  wire_ = &wire;
-  if (state_ != State::kDialled) return wire.close(true);  // its user has no use for it any more
+void Stream::connected(iscsi::Transport& transport) {
+  transport_ = &transport;
+  if (state_ != State::kDialled)
+    return transport.close(true);  // its user has no use for it any more
   state_ = State::kLogin;
   since_ = last_heard_ = *now_;
   send_login(login_.first());
@@ -97,7 +98,7 @@ void Stream::on_login_response(pdu::Pdu& pdu) {
       return send_login(next);
     case InitiatorLogin::Outcome::kFailed:
       reason_ = login_.reason();
-      if (wire_) wire_->close(true);
+      if (transport_) transport_->close(true);
       return end(Ending::kLoginRefused);
     case InitiatorLogin::Outcome::kDone:
       break;
@@ -122,12 +123,12 @@ void Stream::number(pdu::Bhs& request, uint32_t itt, bool immediate) {
 bool Stream::window_open() const { return serial_at_most(cmd_sn_, max_cmd_sn_); }
 
 void Stream::flush() {
-  if (wire_ && state_ != State::kOver) wire_->schedule_flush();
+  if (transport_ && state_ != State::kOver) transport_->schedule_flush();
 }
 
 void Stream::close() {
   user_ = nullptr;
-  if (wire_ && state_ != State::kOver) wire_->close(true);
+  if (transport_ && state_ != State::kOver) transport_->close(true);
   end(Ending::kLost);
 }
 
@@ -136,20 +137,20 @@ void Stream::on_closed() { end(state_ == State::kOpen ? Ending::kLost : Ending::
 void Stream::tick() {
   if (state_ == State::kLogin && *now_ - since_ >= limits::kForwardingLogin) {
     reason_ = "no answer to the login";
-    wire_->close(true);
+    transport_->close(true);
     return end(Ending::kSilent);
   }
   // The owner sends a token every limits::kTokenInterval: silence is not idleness.
   if (state_ == State::kOpen && *now_ - last_heard_ >= limits::kPeerSilence) {
     reason_ = "nothing was heard";
-    wire_->close(true);
+    transport_->close(true);
     return end(Ending::kSilent);
   }
 }
 
 void Stream::drop(std::string why) {
   reason_ = std::move(why);
-  if (wire_ && state_ != State::kOver) wire_->close(true);
+  if (transport_ && state_ != State::kOver) transport_->close(true);
   end(state_ == State::kOpen ? Ending::kLost : Ending::kSilent);
 }
 
@@ -157,7 +158,7 @@ void Stream::end(Ending why) {
   if (state_ == State::kOver) return;
   state_ = State::kOver;
   framer_.pdu().data.clear();
-  wire_ = nullptr;
+  transport_ = nullptr;
   StreamUser* user = std::exchange(user_, nullptr);
   if (user) user->on_ended(why);
 }

@@ -56,7 +56,7 @@ class Stream final : public Caller {
   void close();
 
   // --- Caller
-  void connected(iscsi::Wire& wire) override;
+  void connected(iscsi::Transport& transport) override;
   void unreachable(bool refused) override;
   void receive(Slice bytes) override;
   void on_sent(size_t) override {}
@@ -78,7 +78,7 @@ class Stream final : public Caller {
   InitiatorLogin login_;
   const Nanos* now_;
   State state_ = State::kDialled;
-  iscsi::Wire* wire_ = nullptr;
+  iscsi::Transport* transport_ = nullptr;
   pdu::Framer framer_;
   iscsi::Outbox out_;
   iscsi::PduWriter writer_;

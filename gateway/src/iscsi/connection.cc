@@ -15,9 +15,9 @@ constexpr unsigned kCid = 20;
 
 }  // namespace
 
-Connection::Connection(Shard& shard, Wire& wire, uint64_t id, Ends ends)
+Connection::Connection(Shard& shard, Transport& transport, uint64_t id, Ends ends)
     : shard_(shard),
-      wire_(wire),
+      transport_(transport),
       id_(id),
       ends_(std::move(ends)),
       writer_(out_),
@@ -57,13 +57,14 @@ void Connection::receive(Slice bytes) {
   received_bytes_ += bytes.size;
   shard_.counters->received_bytes.add(bytes.size);
   // DESIGN R6: its host may have retried over another path since.
-  if (session_ && session_->answers_pings() &&
-      shard_.now - session_->heard_since() >= limits::kDiscardSilence && !lacks(Guard::kAge)) {
+  if (session_ && session_->liveness().answers_pings() &&
+      shard_.now - session_->liveness().confirmed_until() >= limits::kDiscardSilence &&
+      !lacks(Guard::kAge)) {
     shard_.counters->stale_discards.add(bytes.size);
     return drop("silent for too long, what it says now may be stale");
   }
   last_heard_ = shard_.now;
-  while (!wire_closed_ && (state_ == State::kLogin || state_ == State::kFullFeature)) {
+  while (!transport_closed_ && (state_ == State::kLogin || state_ == State::kFullFeature)) {
     const Event event = framer_.next(bytes);
     if (event == Event::kNeedMore) break;
     on_event(event);
@@ -103,7 +104,7 @@ void Connection::on_event(Event event) {
 }
 
 void Connection::on_login_pdu() {
-  wire_.progressed();
+  transport_.progressed();
   const pdu::Bhs& h = framer_.pdu().header;
   if (h.opcode() != pdu::Opcode::kLoginRequest) {
     answer_ = {};
@@ -139,7 +140,7 @@ void Connection::send_login_answer() {
   if (session_) h.set_window(session_->window().expected(), session_->window().max());
   writer_.copy(as_bytes(answer_.text));
   writer_.finish();
-  wire_.schedule_flush();
+  transport_.schedule_flush();
 }
 
 void Connection::login_failed(LoginStatus status, const std::string& reason) {
@@ -173,7 +174,7 @@ void Connection::login_succeeded() {
   // Not when the session opens: a claim may wait long for what a backend holds, and must not keep
   // others from logging in meanwhile.
   const Parameters& who = login_->parameters();
-  if (!who.discovery || proven(who)) wire_.authenticated();
+  if (!who.discovery || proven(who)) transport_.authenticated();
   const uint16_t tsih = login_->requested_tsih();
   origin_ = login_->origin();
   if (who.discovery) {
@@ -196,7 +197,7 @@ void Connection::login_succeeded() {
   }
   state_ = State::kClaiming;
   claimed_ = true;
-  shard_.gateway->directory->claim(key_, {shard_.lane.reactor, id_}, tsih, cid_, nexus);
+  shard_.gateway->directory->claim(key_, {shard_.context.reactor, id_}, tsih, cid_, nexus);
 }
 
 void Connection::granted(uint16_t tsih) {
@@ -259,12 +260,12 @@ std::shared_ptr<lun::Nexus> Connection::open_nexus(const Parameters& p) const {
     id.target_portal_group = origin_.tpgt;
     id.relative_target_port = origin_.relative_port;
   }
-  return lun::Nexus::open(login_->target(), std::move(id), shard_.lane, p.read_only,
+  return lun::Nexus::open(login_->target(), std::move(id), shard_.context, p.read_only,
                           ends_.forwarding ? std::optional(p.host_age) : std::nullopt);
 }
 
 void Connection::drop(std::string why) {
-  if (wire_closed_) return;
+  if (transport_closed_) return;
   if (session_) {
     shard_.counters->protocol_errors.add();
   } else {
@@ -272,20 +273,20 @@ void Connection::drop(std::string why) {
   }
   log::warning("connection dropped",
                {{"session", tsih_}, {"peer", ends_.peer_address}, {"reason", why}});
-  wire_closed_ = true;
-  wire_.close(true);
+  transport_closed_ = true;
+  transport_.close(true);
   begin_end(true);
 }
 
 void Connection::finish() {
-  if (wire_closed_) return;
-  wire_closed_ = true;
-  wire_.close(false);
+  if (transport_closed_) return;
+  transport_closed_ = true;
+  transport_.close(false);
   begin_end(false);
 }
 
 void Connection::on_closed() {
-  wire_closed_ = true;
+  transport_closed_ = true;
   // What came of a PDU that was cut off will never be whole: its receive buffers go back now, not
   // when the last command has left the backend.
   framer_.pdu().data.clear();
@@ -295,8 +296,8 @@ void Connection::on_closed() {
 void Connection::end_session() {
   if (state_ == State::kEnding || state_ == State::kOver) return;
   if (session_) shard_.counters->sessions_reinstated.add();
-  wire_closed_ = true;
-  wire_.close(true);
+  transport_closed_ = true;
+  transport_.close(true);
   begin_end(true);
 }
 
@@ -306,7 +307,7 @@ void Connection::begin_end(bool lost) {
   if (session_) return session_->close(lost, [this] { drained(); });
   if (was == State::kClaiming) {
     // Either still waiting (release() forgets the claim) or just granted (release() frees it).
-    shard_.gateway->directory->release(key_, {shard_.lane.reactor, id_});
+    shard_.gateway->directory->release(key_, {shard_.context.reactor, id_});
     claimed_ = false;
   }
   drained();
@@ -324,9 +325,9 @@ void Connection::drained() {
     if (discovery) shard_.gateway->directory->give_back_tsih(tsih_);
   }
   if (std::exchange(claimed_, false)) {
-    shard_.gateway->directory->release(key_, {shard_.lane.reactor, id_});
+    shard_.gateway->directory->release(key_, {shard_.context.reactor, id_});
   }
-  wire_.over();
+  transport_.over();
 }
 
 void Connection::on_sent(size_t bytes) {
@@ -341,7 +342,7 @@ void Connection::resume() {
 
 void Connection::tick() {
   const Nanos now = shard_.now;
-  if (wire_closed_) return;
+  if (transport_closed_) return;
   if (leave_by_ != 0 && now >= leave_by_) return drop("asked to leave, it did not log out");
   // The directory, which tells all others of a change of peers, has no discovery sessions.
   if (ends_.forwarding && session_ && session_->parameters().discovery && !from_peer()) {
@@ -349,7 +350,7 @@ void Connection::tick() {
   }
   if (session_) {
     session_->tick(now, last_heard_);
-    if (!wire_closed_) session_->resume();
+    if (!transport_closed_) session_->resume();
     return;
   }
   if (state_ == State::kRefusing) {
@@ -357,7 +358,7 @@ void Connection::tick() {
     send_login_answer();
     return finish();
   }
-  if (now - opened_ >= wire_.login_timeout(shard_.gateway->settings.login_timeout)) {
+  if (now - opened_ >= transport_.login_timeout(shard_.gateway->settings.login_timeout)) {
     count_login(kLoginTimedOut);
     drop("login not finished in time");
   }
@@ -372,7 +373,7 @@ void Connection::describe(SessionView* view) const {
   session_->describe(view);
   view->initiator_address = ends_.peer_address;
   view->target_address = ends_.local_address;
-  view->reactor = shard_.lane.reactor;
+  view->reactor = shard_.context.reactor;
   view->silence = shard_.now - last_heard_;
   view->received_bytes = received_bytes_;
   view->sent_bytes = sent_bytes_;

@@ -26,7 +26,7 @@
 
 namespace sluice::iscsi {
 
-class Connection final : public StreamEnd, public SessionHost {
+class Connection final : public ProtocolEndpoint, public SessionHost {
  public:
   struct Ends {
     uint16_t tpgt = 1;  // of the portal
@@ -36,7 +36,7 @@ class Connection final : public StreamEnd, public SessionHost {
     std::string peer_network = {};  // kernel_address_network() of it
     bool forwarding = false;        // a portal for gateways (forwarding_wire.h)
   };
-  Connection(Shard& shard, Wire& wire, uint64_t id, Ends ends);
+  Connection(Shard& shard, Transport& transport, uint64_t id, Ends ends);
   ~Connection() override;
   Connection(const Connection&) = delete;
 
@@ -60,7 +60,7 @@ class Connection final : public StreamEnd, public SessionHost {
   void review_access();
   // An administrator wants the session ended: asked to log out, as there.
   void evict();
-  // The carrier needs its room: closed at once. For one that has proven nothing.
+  // Closes an unauthenticated connection at once, to admit another one.
   void make_room();
   uint16_t tsih() const { return tsih_; }  // 0 before full feature phase
 
@@ -73,7 +73,7 @@ class Connection final : public StreamEnd, public SessionHost {
   // --- SessionHost
   void drop(std::string why) override;
   void finish() override;
-  void output_ready() override { wire_.schedule_flush(); }
+  void output_ready() override { transport_.schedule_flush(); }
 
  private:
   enum class State : uint8_t { kLogin, kRefusing, kClaiming, kFullFeature, kEnding, kOver };
@@ -108,12 +108,12 @@ class Connection final : public StreamEnd, public SessionHost {
   SessionKey key() const;
 
   Shard& shard_;
-  Wire& wire_;
+  Transport& transport_;
   const uint64_t id_;
   const Ends ends_;
   State state_ = State::kLogin;
-  bool wire_closed_ = false;  // the carrier let go, or was told to
-  bool claimed_ = false;      // the directory knows this connection under key_
+  bool transport_closed_ = false;  // the carrier let go, or was told to
+  bool claimed_ = false;           // the directory knows this connection under key_
   bool login_counted_ = false;
   SessionKey key_;
   pdu::Framer framer_;

@@ -92,11 +92,11 @@ void Connection::note_success(const Parameters& p) {
 }
 
 void Connection::make_room() {
-  if (wire_closed_) return;
+  if (transport_closed_) return;
   if (!session_) count_login(kLoginDropped);
   shard_.counters->connections_evicted.add();
-  wire_closed_ = true;
-  wire_.close(true);
+  transport_closed_ = true;
+  transport_.close(true);
   begin_end(true);
 }
 

@@ -1,5 +1,5 @@
 // What a reactor counts about connections and sessions, for the metrics. (What a LUN did is counted
-// by the unit: lun/statistics.h.)
+// by the unit: unit/statistics.h.)
 //
 // Threads: one Counters per reactor, written by that reactor only, read by anyone at any time.
 // A cell is a relaxed atomic that its single writer changes with a load and a store: no locked

@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "iscsi/session.h"
-#include "lun/unit.h"
 #include "scsi/command_table.h"
 #include "scsi/sense.h"
+#include "unit/unit.h"
 
 namespace sluice::iscsi {
 
@@ -55,7 +55,7 @@ void Session::respond(Task* task) {
     residual = task->expected_length - moves;
   }
   const uint32_t send = task->read ? std::min(c.data_in_size, task->expected_length) : 0;
-  // The place in the window is free from here on: the answer itself may say so.
+  // The number in the window is free from here on: the response itself may announce that.
   if (task->in_window) {
     window_.release();
     task->in_window = false;

@@ -1,5 +1,6 @@
 // Data from the initiator (RFC 7143 §11.7): unsolicited, within FirstBurstLength, and solicited by
-// R2T (r2t.cc). DataPDUInOrder and DataSequenceInOrder are Yes, so every byte has one right place.
+// R2T (r2t_scheduler.h). DataPDUInOrder and DataSequenceInOrder are Yes, so the offset of each
+// segment is known before it comes.
 #include <algorithm>
 #include <utility>
 
@@ -9,7 +10,7 @@
 namespace sluice::iscsi {
 namespace {
 
-// What Data-Out PDUs of failed tasks are answered with: sense of RFC 7143 §11.4.7.2 and SPC-5.
+// The sense codes of tasks whose data-out was wrong (RFC 7143 §11.4.7.2, SPC-5).
 constexpr uint8_t kAscWriteError = 0x0c;
 constexpr uint8_t kAscqUnexpectedUnsolicited = 0x0c;
 constexpr uint8_t kAscDataPhase = 0x4b;
@@ -25,11 +26,11 @@ constexpr unsigned kBufferOffset = 40;
 
 void Session::on_data_out(pdu::Pdu& pdu) {
   Task* task = table_.find(pdu.header.itt());
-  // The task may have been aborted or answered while its data was on the way: not an error.
+  // The task may have been aborted, or have ended, while its data was on the way: no error.
   if (!task || task->aborted) return;
   if (!task->write) return reject(pdu.header, pdu::RejectReason::kProtocolError);
   const bool solicited = pdu.header.target_transfer_tag() != pdu::kReservedTag;
-  if (solicited) came(task, pdu.data_size);
+  if (solicited) r2t_.on_solicited_bytes(task, pdu.data_size);
   if (task->fail_asc != 0) {
     discard_failed(task, pdu.header);
   } else if (solicited) {
@@ -37,18 +38,18 @@ void Session::on_data_out(pdu::Pdu& pdu) {
   } else {
     accept_unsolicited(pdu, task);
   }
-  request_bursts();
+  r2t_.request_bursts();
 }
 
 void Session::accept_unsolicited(pdu::Pdu& pdu, Task* task) {
   const bool final = pdu.header.final();
   const auto fail = [&](uint8_t asc, uint8_t ascq) { fail_data(task, asc, ascq, pdu.header); };
   if (!task->unsolicited_open) return fail(kAscWriteError, kAscqUnexpectedUnsolicited);
-  if (task->answered || (task->begun && !task->gathering)) {
-    // Over already, or never in want of data: it is thrown away until the burst ends.
+  if (task->ignores_data()) {
+    // Discarded until the announced data ends.
     if (!final) return;
     task->unsolicited_open = false;
-    if (task->answered) respond(task);
+    if (task->phase == Task::Phase::kAnswered) respond(task);
     return;
   }
   if (pdu.header.u32(kDataSn) != task->data_sn) return fail(kAscDataPhase, kAscqSequenceError);
@@ -65,7 +66,7 @@ void Session::accept_unsolicited(pdu::Pdu& pdu, Task* task) {
   if (!final) return;
   task->unsolicited_open = false;
   task->solicited = task->received;
-  pump_data_out(task);
+  r2t_.continue_task(task);
 }
 
 void Session::accept_solicited(pdu::Pdu& pdu, Task* task) {
@@ -82,11 +83,11 @@ void Session::accept_solicited(pdu::Pdu& pdu, Task* task) {
   if (uint64_t{task->in_burst} + pdu.data_size > burst.length) return fail(kAscqTooMuchData);
   ++task->data_sn;
   task->in_burst += pdu.data_size;
-  append_data(pdu, task, true);  // charged when it was asked for
+  append_data(pdu, task, true);
   const bool whole = task->in_burst == burst.length;
   if (h.final() && !whole) return fail(kAscqSequenceError);
   if (whole && !h.final()) {
-    // Nothing more can come for this R2T, so no F bit is waited for.
+    // No more data can come for this R2T, so it ends here without an F bit.
     pdu.header.set_flags(h.flags() | pdu::kFlagFinal);
     return fail(kAscqSequenceError);
   }
@@ -95,20 +96,19 @@ void Session::accept_solicited(pdu::Pdu& pdu, Task* task) {
   std::move(task->burst.begin() + 1, task->burst.begin() + 1 + task->bursts, task->burst.begin());
   task->in_burst = 0;
   task->data_sn = 0;
-  pump_data_out(task);
+  r2t_.continue_task(task);
 }
 
-// Moves the data segment into the task. Bytes beyond what the CDB needs are counted, not kept.
-void Session::append_data(pdu::Pdu& pdu, Task* task, bool charged) {
+// Moves the data segment into the task. Bytes beyond the length that the CDB names are counted, but
+// not kept. Solicited bytes were charged when the task was admitted.
+void Session::append_data(pdu::Pdu& pdu, Task* task, bool solicited) {
   data_out_bytes_ += pdu.data_size;
   shard_.counters->data_out_bytes.add(pdu.data_size);
   uint32_t room = task->wanted > task->received ? task->wanted - task->received : 0;
-  if (!charged) {
-    charge(task, std::min(room, pdu.data_size));
+  if (solicited) {
+    r2t_.consume(task, pdu.data_size);
   } else {
-    const uint32_t kept = std::min(task->promised, pdu.data_size);
-    task->promised -= kept;
-    shard_.write_memory.keep(kept);
+    r2t_.charge(task, std::min(room, pdu.data_size));
   }
   task->received += pdu.data_size;
   std::vector<Slice>& out = task->command.data_out;
@@ -116,36 +116,33 @@ void Session::append_data(pdu::Pdu& pdu, Task* task, bool charged) {
     if (room == 0) break;
     piece.size = std::min(piece.size, room);
     room -= piece.size;
-    // Each PDU may bring but a few bytes: what was packed within one is not enough.
+    // A PDU may carry only a few bytes, so pieces of several PDUs are packed together.
     task->packer.add(out, std::move(piece));
   }
   pdu.data.clear();
 }
 
-void Session::charge(Task* task, uint32_t bytes) {
-  task->charged += bytes;
-  data_held_ += bytes;
-  if (task->begun) hold_for_unit(task, task->command.itl, bytes);
+uint32_t Session::send_r2t(Task& task, uint32_t offset, uint32_t length) {
+  const uint32_t transfer_tag = new_transfer_tag();
+  pdu::Bhs& h = writer_.start(pdu::Opcode::kR2t);
+  h.set_flags(pdu::kFlagFinal);
+  h.set_lun(task.command.lun_field);
+  h.set_itt(task.itt);
+  h.set_target_transfer_tag(transfer_tag);
+  stamp(h, false);
+  h.put32(36, task.r2t_sn++);
+  h.put32(40, offset);
+  h.put32(44, length);
+  writer_.finish();
+  host_.output_ready();
+  return transfer_tag;
 }
 
-void Session::hold_for_unit(Task* task, lun::Itl* itl, uint32_t bytes) {
-  task->payer = itl;
-  task->held += bytes;
-  shard_.write_memory.hold(*itl, bytes);
-}
-
-void Session::release_for_unit(Task* task) {
-  if (!task->payer) return;
-  lun::Itl& itl = *std::exchange(task->payer, nullptr);
-  itl.asked_for -= std::exchange(task->asked, 0);
-  shard_.write_memory.release(itl, std::exchange(task->held, 0), std::exchange(task->promised, 0));
-}
-
-void Session::hand_over_data(Task* task) {
+void Session::on_data_complete(Task* task) {
   lun::Command& c = task->command;
-  task->gathering = false;
+  task->enter(Task::Phase::kExecuting);
   c.data_out_size = std::min(task->received, task->wanted);
-  // The CDB may want less than was sent unsolicited before it was looked at.
+  // The initiator may have sent more unsolicited data than the CDB names.
   uint32_t left = c.data_out_size;
   size_t keep = 0;
   for (Slice& piece : c.data_out) {
@@ -158,26 +155,27 @@ void Session::hand_over_data(Task* task) {
   nexus_->data_ready(c);
 }
 
-// A sequence or digest error at ERL 0 (RFC 7143 §7.8, §7.9): the task ends with CHECK CONDITION,
-// but only when all data that was announced or asked for has gone by: its tag is in use until then.
+// A sequence or digest error at ERL 0 (RFC 7143 §7.8, §7.9). The task ends with CHECK CONDITION
+// when all data that was announced or asked for has passed: until then its tag is in use.
 void Session::fail_data(Task* task, uint8_t asc, uint8_t ascq, const pdu::Bhs& header) {
-  if (task->answered || (task->begun && !task->gathering)) {
-    // It is over or runs already; surplus data changes nothing.
+  if (task->ignores_data()) {
+    // Surplus data changes nothing.
     if (!header.final() || !task->unsolicited_open) return;
     task->unsolicited_open = false;
-    if (task->answered) respond(task);
+    if (task->phase == Task::Phase::kAnswered) respond(task);
     return;
   }
   task->fail_asc = asc;
   task->fail_ascq = ascq;
-  if (!task->begun) unhold(task);  // it was held back for memory
+  if (!task->begun()) held_.remove(task);
   task->command.data_out.clear();
-  stop_asking(task);
+  r2t_.stop_asking(task);
   discard_failed(task, header);
 }
 
-// Counts what comes for a task whose data went wrong, and ends it after the last.
+// Counts the data of a task whose data was wrong, and ends the task after the last of it.
 void Session::discard_failed(Task* task, const pdu::Bhs& header) {
+  if (task->phase == Task::Phase::kFailing) return;
   if (header.final()) {
     if (header.target_transfer_tag() == pdu::kReservedTag) {
       task->unsolicited_open = false;
@@ -186,9 +184,9 @@ void Session::discard_failed(Task* task, const pdu::Bhs& header) {
     }
   }
   if (task->unsolicited_open || task->bursts != 0) return;
-  if (!task->begun) return refuse(task, task->fail_asc, task->fail_ascq);
-  task->failing = true;
-  nexus_->abort(task->command);  // completes: it only waited for data
+  if (!task->begun()) return refuse(task, task->fail_asc, task->fail_ascq);
+  task->enter(Task::Phase::kFailing);
+  nexus_->abort(task->command);  // completes it: it only waited for data
 }
 
 }  // namespace sluice::iscsi

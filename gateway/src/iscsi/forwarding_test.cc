@@ -1,9 +1,8 @@
-// What gateways say to each other, piece by piece (forwarding_wire.h, ping_tokens.h, hearing.h).
+// The parts of the protocol between gateways (forwarding_wire.h, ping_tokens.h).
 #include <gtest/gtest.h>
 
 #include "base/limits.h"
 #include "iscsi/forwarding_wire.h"
-#include "iscsi/hearing.h"
 #include "iscsi/login/forwarding_access.h"
 #include "iscsi/login/login_dialogue.h"
 #include "iscsi/ping_tokens.h"
@@ -89,30 +88,6 @@ TEST(PingTokens, AllThatMayBeAliveAreKnown) {
   }
   for (uint64_t i = 100 - alive; i <= 100; ++i) EXPECT_NE(tokens.fresh_until(i), 1) << i;
   EXPECT_EQ(tokens.fresh_until(1), 1);
-}
-
-TEST(Hearing, CountsFromWhenWhatIsConfirmedWasSent) {
-  Hearing hearing(10);
-  hearing.said(5, 1 * kSecond);
-  hearing.said(6, 2 * kSecond);
-  hearing.confirmed(5);
-  EXPECT_EQ(hearing.since(), 10) << "5 is expected, so not heard";
-  hearing.confirmed(6);
-  EXPECT_EQ(hearing.since(), 1 * kSecond);
-  hearing.confirmed(7);
-  EXPECT_EQ(hearing.since(), 2 * kSecond);
-  hearing.heard(1 * kSecond);
-  EXPECT_EQ(hearing.since(), 2 * kSecond);
-}
-
-TEST(Hearing, NeverClaimsMoreThanIsConfirmedHoweverMuchIsSaid) {
-  Hearing hearing(0);
-  Nanos now = kSecond;
-  for (uint32_t sn = 0xffffff00; sn != 0x100; ++sn) hearing.said(sn, now += limits::kTick / 3);
-  hearing.confirmed(0xffffff01);
-  EXPECT_EQ(hearing.since(), kSecond + limits::kTick / 3);
-  hearing.confirmed(0x100);
-  EXPECT_LE(hearing.since(), now);
 }
 
 TEST(ForwardingAccess, EachDirectionHasASecretOfItsOwn) {

@@ -5,9 +5,9 @@
 #include "base/canary.h"
 #include "base/limits.h"
 #include "iscsi/session.h"
-#include "lun/statistics.h"
-#include "lun/unit.h"
 #include "scsi/sense.h"
+#include "unit/statistics.h"
+#include "unit/unit.h"
 
 namespace sluice::iscsi {
 namespace {
@@ -81,11 +81,7 @@ void Session::on_scsi_command(pdu::Pdu& pdu, Nanos arrived) {
   if (pdu.data_size != 0 || task->unsolicited_open) {
     if (!take_immediate_data(pdu, task)) return;
   }
-  if (needs_hold(*task)) {
-    (held_head_ ? held_tail_->next : held_head_) = task;
-    held_tail_ = task;
-    return;
-  }
+  if (!held_.empty() || lacks_output_memory(*task)) return held_.push(task);
   start(task);
 }
 
@@ -100,13 +96,14 @@ bool Session::accept_command(pdu::Pdu& pdu, Task* task) {
   task->read = flags & pdu::kFlagRead;
   task->write = flags & pdu::kFlagWrite;
   task->in_window = !h.immediate();
-  task->begun = task->gathering = task->aborted = task->answered = false;
-  task->waits_for_budget = task->waits_for_burst = task->admitted = task->failing = false;
+  task->phase = Task::Phase::kReceived;
+  task->r2t = Task::R2t::kNone;
+  task->aborted = false;
   task->fail_asc = task->fail_ascq = 0;
   task->unsolicited_open = task->write && !(flags & pdu::kFlagFinal);
   task->unsolicited = task->received = task->solicited = task->data_sn = task->r2t_sn = 0;
   task->in_burst = task->charged = task->held = task->asked = task->outstanding = 0;
-  task->promised = 0;
+  task->reserved = 0;
   task->refused_since = 0;
   task->payer = nullptr;
   task->bursts = 0;
@@ -124,14 +121,14 @@ bool Session::accept_command(pdu::Pdu& pdu, Task* task) {
   if (forwarding() && !more.forwarded) return false;
   if (!task->write && pdu.data_size != 0) return false;
   if (!task->long_cdb.empty()) c.long_cdb = task->long_cdb;
-  // No command we know moves data both ways: an opcode nobody has gives the right refusal.
+  // No supported command is bidirectional. A reserved opcode gets the right refusal.
   if (more.bidirectional) c.cdb[0] = 0xff;
   c.epoch = more.by_forwarder.epoch;
   c.fresh_until = 0;
   if (forwarding()) {
     c.fresh_until = lacks(Guard::kToken) ? 0 : tokens_.fresh_until(more.by_forwarder.token);
-  } else if (answers_pings_ && !lacks(Guard::kAge)) {
-    c.fresh_until = hearing_.since() + limits::kDiscardSilence;
+  } else if (liveness_.answers_pings() && !lacks(Guard::kAge)) {
+    c.fresh_until = liveness_.confirmed_until() + limits::kDiscardSilence;
   }
   c.attribute = static_cast<lun::TaskAttribute>(flags & pdu::kAttributeMask);
   c.tag = task->itt;
@@ -147,8 +144,8 @@ bool Session::accept_command(pdu::Pdu& pdu, Task* task) {
   return true;
 }
 
-// RFC 7143 §11.3.4, §13.13: immediate data counts as the start of the unsolicited data. Errors end
-// the task as §11.4.7.2 says, once what was announced has been thrown away.
+// RFC 7143 §11.3.4, §13.13: immediate data counts as the start of the unsolicited data. An error
+// ends the task as §11.4.7.2 says, after the announced data was discarded.
 bool Session::take_immediate_data(pdu::Pdu& pdu, Task* task) {
   const uint32_t limit = std::min(parameters_.first_burst_length, task->expected_length);
   const bool may_follow = !parameters_.initial_r2t;
@@ -176,39 +173,39 @@ void Session::refuse(Task* task, uint8_t asc, uint8_t ascq) {
 void Session::start(Task* task) {
   lun::Command& c = task->command;
   if (c.fresh_until != 0 && shard_.now > c.fresh_until) [[unlikely]] {
-    c.stale = true;  // it needs no range to know that
+    c.stale = true;
     return complete(task);
   }
   if (task->charged != 0) {
-    lun::Itl* itl = nexus_->use(c.lun_field);
-    if (itl && shard_.write_memory.full(*itl)) [[unlikely]]
+    lun::CommandContext* itl = nexus_->use(c.lun_field);
+    if (itl && shard_.write_quota.full(*itl)) [[unlikely]]
       return refuse_full(task, *itl);
-    if (itl) hold_for_unit(task, itl, task->charged);
+    if (itl) r2t_.begin(task, itl);
   }
-  task->begun = true;
+  task->enter(Task::Phase::kExecuting);
   reads_running_ += c.expected_data_in;
-  // Whatever comes for a command that runs without data is thrown away.
+  // Data for a command that needs none is discarded.
   const uint32_t announced = std::exchange(task->wanted, 0);
-  if (!nexus_->begin(c)) return;  // running, or already over: the task may be gone
-  task->gathering = true;
+  if (!nexus_->begin(c)) return;  // it executes, or has ended: the task may be gone
+  task->enter(Task::Phase::kNeedsData);
   task->wanted = std::min(c.data_out_wanted, announced);
   task->solicited = task->received;
-  pump_data_out(task);
+  r2t_.continue_task(task);
 }
 
-// Its unit ends nothing, or not as fast as is written to it (SAM-5 §5.3.1: TASK SET FULL). Hosts
-// send it again, later.
-void Session::refuse_full(Task* task, const lun::Itl& itl) {
+// The unit completes nothing, or less than is written to it (SAM-5 §5.3.1: TASK SET FULL). Hosts
+// repeat the command later.
+void Session::refuse_full(Task* task, const lun::CommandContext& itl) {
   lun::Command& c = task->command;
   c.status = scsi::Status::kTaskSetFull;
-  itl.unit().statistics().lane(shard_.lane.reactor).fail(lun::Failure::kBusy);
+  itl.unit().statistics().lane(shard_.context.reactor).fail(lun::Failure::kBusy);
   complete(task);
 }
 
 void Session::on_complete(lun::Command& command) {
   Task* task = static_cast<Task*>(command.context);
   Session* session = task->session;
-  session->release_for_unit(task);
+  session->r2t_.release_for_unit(task);
   session->reads_running_ -= command.expected_data_in;
   session->complete(task);
 }
@@ -216,30 +213,30 @@ void Session::on_complete(lun::Command& command) {
 void Session::complete(Task* task) {
   lun::Command& c = task->command;
   if (end_unanswered(task)) return;
-  if (task->failing && !task->aborted && !closing_) {
-    task->failing = c.aborted = false;
+  if (task->phase == Task::Phase::kFailing && !task->aborted && !closing_) {
+    task->enter(Task::Phase::kExecuting);
+    c.aborted = false;
     return refuse(task, task->fail_asc, task->fail_ascq);
   }
   if (closing_ || task->aborted || (c.aborted && !c.task_aborted_status)) return end_task(task);
   if (c.aborted) {
-    // TAS=1: another nexus did this (SAM-5 §5.3.1). What was announced will be discarded.
+    // TAS=1: another nexus aborted it (SAM-5 §5.3.1). Announced data will be discarded.
     c.status = scsi::Status::kTaskAborted;
     c.sense_size = 0;
     c.data_in_size = 0;
     return respond(task);
   }
   if (task->unsolicited_open) {
-    // The initiator still sends what it announced; its tag must stay ours until then.
-    task->answered = true;
-    return;
+    // The initiator still sends the announced data. Until then its tag is in use.
+    return task->enter(Task::Phase::kAnswered);
   }
   respond(task);
 }
 
-// What no answer would be true for. True: the task may be gone.
+// Ends a task for which no response would be true. If it returns true, the task may be gone.
 bool Session::end_unanswered(Task* task) {
   const lun::Command& c = task->command;
-  if (closing_ || task->aborted || task->failing) return false;
+  if (closing_ || task->aborted || task->phase == Task::Phase::kFailing) return false;
   if (forwarding()) {
     uint8_t response = 0;
     if (c.drops_nexus) response = kResponseUnknown;
@@ -251,11 +248,12 @@ bool Session::end_unanswered(Task* task) {
     return true;
   }
   if (!c.drops_nexus && !c.stale) return false;
-  // DESIGN R3, R6: no answer is a lie. Its host finds the path gone and asks anew.
+  // DESIGN R3, R6: no response would be true. The host loses the path and repeats the command on
+  // another one.
   const bool stale = c.stale;
   end_task(task);
   host_.drop(stale ? "a command became stale before it could be submitted"
-                   : "nobody knows what became of a command that must not run twice");
+                   : "the outcome of a command that must not be executed twice is unknown");
   return true;
 }
 

@@ -23,7 +23,7 @@ uint32_t window_size(const Settings& settings, const Parameters& p) {
       limits::kMaxCommandWindow);
 }
 
-// Immediate commands bring unsolicited data too and take no place in the window.
+// Immediate commands bring unsolicited data, too, and occupy no number of the window.
 uint32_t immediate_limit(const Parameters& p) {
   return std::clamp<uint32_t>(fits(limits::kSessionMemory / 8, p), 1,
                               limits::kMaxImmediateCommands);
@@ -61,34 +61,34 @@ Session::Session(Shard& shard, SessionHost& host, Outbox& out, Start start)
       tsih_(start.tsih),
       cid_(start.cid),
       stat_sn_(start.stat_sn),
-      told_max_(window_.max()),
-      hearing_(shard.now),
+      r2t_(shard, parameters_, *this),
+      announced_max_(window_.max()),
+      liveness_(shard.now),
       started_(shard.now) {
   writer_.set_digests(parameters_.header_digest, parameters_.data_digest);
-  answers_pings_ = forwarding() && !parameters_.discovery;  // a forwarder does
+  if (forwarding() && !parameters_.discovery) liveness_.expect_pongs();
   if (nexus_) nexus_->drop = [this](std::string why) { host_.drop(std::move(why)); };
 }
 
 Session::~Session() {
-  if (waits_for_memory_) shard_.write_memory.leave(*this);
   if (nexus_) nexus_->drop = nullptr;
 }
 
 void Session::stamp(pdu::Bhs& header, bool takes_stat_sn) {
   if (takes_stat_sn) {
-    hearing_.said(stat_sn_, shard_.now);
+    liveness_.record_sent(stat_sn_, shard_.now);
     out_.numbered();
   }
   header.set_stat_sn(takes_stat_sn ? stat_sn_++ : stat_sn_);
-  told_max_ = window_.max();
-  header.set_window(window_.expected(), told_max_);
+  announced_max_ = window_.max();
+  header.set_window(window_.expected(), announced_max_);
 }
 
-// Whoever was told that the window is closed waits for a PDU that says otherwise. When a place
-// became free without an answer going out, a NOP-In of its own carries the news (RFC 7143 §11.19).
+// An initiator whose window is closed waits for a PDU that opens it. If a number became free
+// without a response, a NOP-In announces that (RFC 7143 §11.19).
 void Session::announce_window() {
-  const bool told_closed = serial_less(told_max_, window_.expected());
-  if (!told_closed || window_.max() == told_max_ || closing_) [[likely]]
+  const bool announced_closed = serial_less(announced_max_, window_.expected());
+  if (!announced_closed || window_.max() == announced_max_ || closing_) [[likely]]
     return;
   pdu::Bhs& h = writer_.start(Opcode::kNopIn);
   h.set_flags(pdu::kFlagFinal);
@@ -99,10 +99,10 @@ void Session::announce_window() {
   host_.output_ready();
 }
 
-// Requests that carry a CmdSN are taken in its order; Data-Out and SNACK have none.
+// Requests that carry a CmdSN are executed in its order. Data-Out and SNACK carry none.
 void Session::on_pdu(pdu::Pdu& pdu) {
   if (closing_) return;
-  hearing_.confirmed(pdu.header.exp_stat_sn());
+  liveness_.record_acked(pdu.header.exp_stat_sn());
   const Opcode op = pdu.header.opcode();
   if (op == Opcode::kDataOut) return on_data_out(pdu);
   if (op == Opcode::kSnackRequest) {
@@ -110,7 +110,7 @@ void Session::on_pdu(pdu::Pdu& pdu) {
   }
   if (pdu.header.immediate()) return deliver(pdu, shard_.now);
   const CommandWindow::Verdict verdict = window_.judge(pdu.header.cmd_sn());
-  // RFC 7143 §7.11: what is no request is refused, whatever stands where a CmdSN would.
+  // RFC 7143 §7.11: a PDU that is no request is rejected, whatever its CmdSN field contains.
   if (!carries_cmd_sn(op) && verdict != CommandWindow::Verdict::kNext) {
     return reject(pdu.header, pdu::RejectReason::kCommandNotSupported);
   }
@@ -118,12 +118,12 @@ void Session::on_pdu(pdu::Pdu& pdu) {
     case CommandWindow::Verdict::kNext:
       window_.advance();
       deliver(pdu, shard_.now);
-      if (!stashed_.empty()) deliver_stashed();
+      if (!early_.empty()) deliver_early();
       announce_window();
       break;
     case CommandWindow::Verdict::kEarly:
-      stash(pdu);
-      break;
+      if (early_.add(pdu, shard_.now)) break;
+      return host_.drop("requests ahead of their order hold too much data");
     case CommandWindow::Verdict::kOutside:
       break;  // RFC 7143 §4.2.2.1: silently ignored
   }
@@ -133,7 +133,7 @@ void Session::deliver(pdu::Pdu& pdu, Nanos arrived) {
   const bool in_window = !pdu.header.immediate();
   switch (pdu.header.opcode()) {
     case Opcode::kScsiCommand:
-      return on_scsi_command(pdu, arrived);  // keeps its place until the task ends
+      return on_scsi_command(pdu, arrived);  // its number stays occupied until the task ends
     case Opcode::kNopOut:
       if (in_window) window_.release();
       return on_nop_out(pdu);
@@ -156,91 +156,52 @@ void Session::deliver(pdu::Pdu& pdu, Nanos arrived) {
   }
 }
 
-void Session::stash(pdu::Pdu& pdu) {
-  const uint32_t cmd_sn = pdu.header.cmd_sn();
-  for (const Stashed& s : stashed_) {
-    if (s.cmd_sn == cmd_sn) return;  // a duplicate inside the window: ignored
-  }
-  // Half the session's budget is the window's; more than that is not within FirstBurstLength.
-  if (stashed_bytes_ + pdu.data_size > limits::kSessionMemory / 2) {
-    return host_.drop("requests ahead of their order hold too much data");
-  }
-  stashed_bytes_ += pdu.data_size;
-  auto copy = std::make_unique<pdu::Pdu>(pdu);
-  stashed_.push_back({cmd_sn, std::move(copy), shard_.now});
-}
-
-void Session::deliver_stashed() {
-  bool progress = true;
-  while (progress && !closing_) {
-    progress = false;
-    for (size_t i = 0; i < stashed_.size(); ++i) {
-      if (stashed_[i].cmd_sn != window_.expected()) continue;
-      const std::unique_ptr<pdu::Pdu> pdu = std::move(stashed_[i].pdu);
-      const Nanos arrived = stashed_[i].arrived;
-      stashed_.erase(stashed_.begin() + static_cast<ptrdiff_t>(i));
-      window_.advance();
-      if (pdu) {
-        stashed_bytes_ -= pdu->data_size;
-        deliver(*pdu, arrived);
-      } else {
-        window_.release();
-      }
-      progress = true;
-      break;
+void Session::deliver_early() {
+  while (!closing_) {
+    const auto request = early_.take(window_.expected());
+    if (!request) return;
+    window_.advance();
+    if (request->pdu) {
+      deliver(*request->pdu, request->arrived);
+    } else {
+      window_.release();
     }
   }
 }
 
-// A request that must not run any more although its number is still to come: the number counts as
-// received.
-void Session::forget_early(uint32_t cmd_sn) {
-  for (Stashed& s : stashed_) {
-    if (s.cmd_sn != cmd_sn) continue;
-    if (s.pdu) stashed_bytes_ -= s.pdu->data_size;
-    s.pdu.reset();
-    return;
-  }
-  stashed_.push_back({cmd_sn, nullptr, 0});
-}
-
-// RFC 7143 §7.8: a PDU whose data is damaged is rejected and forgotten. A command then leaves a
-// gap in CmdSN that the initiator heals by starting over (ERL 0).
+// RFC 7143 §7.8: a PDU whose data is damaged is rejected and discarded. A command then leaves a gap
+// in CmdSN, which the initiator closes by a new session (ERL 0).
 void Session::on_data_digest_error(const pdu::Pdu& pdu) {
   if (closing_) return;
   reject(pdu.header, pdu::RejectReason::kDataDigestError);
   if (pdu.header.opcode() != Opcode::kDataOut) return;
   Task* task = table_.find(pdu.header.itt());
   if (!task || task->aborted || !task->write) return;
-  if (pdu.header.target_transfer_tag() != pdu::kReservedTag) came(task, pdu.data_size);
+  if (pdu.header.target_transfer_tag() != pdu::kReservedTag) {
+    r2t_.on_solicited_bytes(task, pdu.data_size);
+  }
   if (task->fail_asc != 0) {
     discard_failed(task, pdu.header);
   } else {
     fail_data(task, 0x47, 0x05, pdu.header);
   }
-  request_bursts();
+  r2t_.request_bursts();
 }
 
-bool Session::needs_hold(Task& task) const {
-  if (held_head_) return true;
+bool Session::lacks_output_memory(Task& task) const {
   if (!task.read) return false;
-  return !shard_.write_memory.admits_read(task.expected_length, out_.bytes() + reads_running_,
-                                          task.refused_since);
+  return !shard_.write_quota.admits_read(task.expected_length, out_.bytes() + reads_running_,
+                                         task.refused_since);
 }
 
 void Session::resume() {
-  while (held_head_ && !closing_) {
-    Task* task = held_head_;
-    held_head_ = nullptr;  // so that needs_hold() looks at memory only
-    const bool hold = needs_hold(*task);
-    held_head_ = task;
-    if (hold) return;
-    held_head_ = task->next;
-    if (!held_head_) held_tail_ = nullptr;
-    task->next = nullptr;
+  while (!held_.empty() && !closing_) {
+    Task* task = held_.front();
+    if (lacks_output_memory(*task)) return;
+    held_.pop();
     start(task);
   }
-  if (!budget_waiters_.empty()) resume_budget_waiters();
+  r2t_.memory_came_back();
 }
 
 void Session::end_task(Task* task) {
@@ -250,13 +211,7 @@ void Session::end_task(Task* task) {
   } else {
     --immediate_tasks_;
   }
-  data_held_ -= task->charged;
-  task->charged = 0;
-  if (std::exchange(task->admitted, false)) --admitted_;
-  if (task->waits_for_budget) std::erase(budget_waiters_, task);
-  const bool cut_off = task->command.aborted || task->outstanding != 0 || task->waits_for_burst;
-  stop_asking(task);
-  came(task, task->outstanding);  // or never will: what still does is of no task
+  const bool cut_off = r2t_.end(task);
   task->command.data_out.clear();
   task->command.data_in.clear();
   task->session = nullptr;
@@ -266,8 +221,7 @@ void Session::end_task(Task* task) {
   task->abort_itts.clear();
   pool_.give_back(task);
   announce_window();
-  if (cut_off) return ask_others_later();
-  if (!budget_waiters_.empty()) resume_budget_waiters();
+  r2t_.admit_others(cut_off);
 }
 
 void Session::tick(Nanos now, Nanos last_heard) {
@@ -277,35 +231,38 @@ void Session::tick(Nanos now, Nanos last_heard) {
   if (closing_) return;
   if (forwarding() && now - token_sent_ >= limits::kTokenInterval) send_token();
   if (parameters_.discovery) {
-    // NOPs have no place there (RFC 7143 §4.3); it asks its question and leaves.
+    // It carries no NOPs (RFC 7143 §4.3). An initiator sends its requests at once and logs out.
     if (now - last_heard >= limits::kDiscoverySilence) host_.drop("discovery session left idle");
     return;
   }
   announce_window();
   keep_fresh();
   if (s.nop_silence == 0 || lacks(Guard::kPing)) return;
-  if (ping_tag_ != pdu::kReservedTag) {
-    // DESIGN R6: a peer that answered pings before and doesn't now is gone, or doesn't hear us.
-    if (answers_pings_) {
-      if (now - ping_sent_ < s.nop_timeout || hearing_.since() >= ping_sent_) return;
+  const bool answers = liveness_.answers_pings();
+  if (liveness_.ping_in_flight()) {
+    const Nanos sent = liveness_.ping_sent();
+    // DESIGN R6: a peer that answered pings before and does not now is gone, or receives nothing.
+    if (answers) {
+      if (now - sent < s.nop_timeout || liveness_.confirmed_until() >= sent) return;
       if (lacks(Guard::kClose)) return;
       shard_.counters->nop_timeouts.add();
       return host_.drop("no answer to NOP-In");
     }
-    if (last_heard < ping_sent_) return;
-    ping_tag_ = pdu::kReservedTag;
+    if (last_heard < sent) return;
+    liveness_.end_ping();
   }
-  // The first ping goes out at once: whether it is answered is known before it counts.
-  const Nanos silence = now - (answers_pings_ ? hearing_.since() : last_heard);
-  if (ping_sent_ == 0 || silence >= s.nop_silence) send_ping();
+  // The first ping goes out at once, so that the session knows early whether the peer answers
+  // pings.
+  const Nanos silence = now - (answers ? liveness_.confirmed_until() : last_heard);
+  if (liveness_.ping_sent() == 0 || silence >= s.nop_silence) send_ping();
 }
 
-// Commands that wait, for data or for a range, while their host is known to hear us are not stale;
-// nor is a forwarded one between its steps, once it has begun while its token was alive
-// (decisions/2026-11-21-forwarding.md).
+// A command that waits, for data or for a range, is not stale while its host is known to receive
+// from us. A forwarded one is not stale between its steps if it began while its token was valid
+// (gateway/decisions/forwarding.md).
 void Session::keep_fresh() {
-  if (!answers_pings_ || pool_.in_use() == 0 || lacks(Guard::kAge)) return;
-  const Nanos until = hearing_.since() + limits::kDiscardSilence;
+  if (!liveness_.answers_pings() || pool_.in_use() == 0 || lacks(Guard::kAge)) return;
+  const Nanos until = liveness_.confirmed_until() + limits::kDiscardSilence;
   table_.for_each([until, this](Task* task) {
     if (!forwarding() || task->command.submitted) task->command.fresh_until = until;
   });
@@ -316,8 +273,8 @@ void Session::close(bool lost, std::function<void()> drained) {
   on_drained_.push_back(std::move(drained));
   if (closing_) return;
   closing_ = true;
-  stashed_.clear();
-  stashed_bytes_ = 0;
+  r2t_.close();
+  early_.clear();
   drop_unstarted(0, true, 0);
   const std::weak_ptr<Session*> self = self_;
   auto all_gone = [self] {

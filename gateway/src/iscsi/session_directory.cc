@@ -102,6 +102,16 @@ unsigned SessionDirectory::sessions_of(const std::vector<std::string>& initiator
   }));
 }
 
+unsigned SessionDirectory::limit_reached(const SessionKey& except) const {
+  const unsigned most = most_sessions_;
+  if (most == 0) return 0;
+  const std::lock_guard lock(mutex_);
+  const auto others = std::count_if(slots_.begin(), slots_.end(), [&](const auto& slot) {
+    return slot.first.gateway == 0 && slot.first != except;
+  });
+  return others >= static_cast<long>(most) ? most : 0;
+}
+
 void SessionDirectory::tell_holders(const std::string& target,
                                     const std::function<void(ConnectionHandle)>& tell) {
   const std::lock_guard lock(mutex_);

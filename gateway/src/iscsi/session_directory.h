@@ -9,6 +9,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -78,6 +79,11 @@ class SessionDirectory {
                    const std::string& target) const;
   // Sessions of these initiators, with all targets, but for that of `except`.
   unsigned sessions_of(const std::vector<std::string>& initiators, const SessionKey& except) const;
+  // Sessions of hosts that this gateway may have at a time; 0: no limit. Any thread. A lower limit
+  // ends no session.
+  void limit_sessions(unsigned most) { most_sessions_ = most; }
+  // The limit, if the sessions of hosts but for that of `except` have reached it; else 0.
+  unsigned limit_reached(const SessionKey& except) const;
   // Ends every session of a target (TARGET COLD RESET).
   void end_all(const std::string& target);
   // After a change of who may be there: a claim granted later looks by itself.
@@ -105,6 +111,7 @@ class SessionDirectory {
 
   Reactors& reactors_;
   Callbacks callbacks_;
+  std::atomic<unsigned> most_sessions_ = 0;
   mutable std::mutex mutex_;
   std::map<SessionKey, Slot> slots_;
   std::map<uint16_t, bool> tsihs_;

@@ -1,4 +1,4 @@
-// What a session says and hears beside SCSI: NOP (RFC 7143 §11.18, §11.19), Text (§11.10),
+// The PDUs of a session beside SCSI: NOP (RFC 7143 §11.18, §11.19), Text (§11.10),
 // Logout (§11.14), Async Message (§11.9), Reject (§11.17).
 #include <algorithm>
 
@@ -13,15 +13,11 @@ using pdu::RejectReason;
 void Session::on_nop_out(pdu::Pdu& pdu) {
   const pdu::Bhs& h = pdu.header;
   if (h.itt() == pdu::kReservedTag) {
-    // §11.18: it takes no CmdSN, so it must be immediate.
+    // §11.18: it has no CmdSN of its own, so it must be immediate.
     if (!h.immediate()) return reject(h, RejectReason::kProtocolError);
-    // The answer to our ping, or a mere sign of life; neither is answered.
+    // The answer to our ping, or, with the reserved tag, a sign of life. Neither gets an answer.
     if (h.target_transfer_tag() == pdu::kReservedTag) return;
-    answers_pings_ = true;
-    if (h.target_transfer_tag() != ping_tag_) return;
-    ping_tag_ = pdu::kReservedTag;
-    hearing_.heard(ping_sent_);
-    return;
+    return liveness_.record_pong(h.target_transfer_tag());
   }
   if (parameters_.discovery) return reject(h, RejectReason::kProtocolError);
   pdu::Bhs& answer = writer_.start(Opcode::kNopIn);
@@ -47,15 +43,20 @@ void Session::on_nop_out(pdu::Pdu& pdu) {
 }
 
 void Session::send_ping() {
-  if (next_transfer_tag_ == pdu::kReservedTag) next_transfer_tag_ = 1;
-  ping_tag_ = next_transfer_tag_++;
-  ping_sent_ = shard_.now;
-  send_sign(ping_tag_, {});
+  const uint32_t transfer_tag = new_transfer_tag();
+  liveness_.record_ping(transfer_tag, shard_.now);
+  send_nop_in(transfer_tag, {});
 }
 
-// A NOP-In of our own. What it asks or tells hangs on when it arrives, so it waits behind nothing
-// but the send in flight: megabytes of data on a slow line must not look like a host that is gone.
-void Session::send_sign(uint32_t transfer_tag, ByteView data) {
+uint32_t Session::new_transfer_tag() {
+  if (next_transfer_tag_ == pdu::kReservedTag) next_transfer_tag_ = 1;
+  return next_transfer_tag_++;
+}
+
+// A NOP-In that the host did not ask for. It overtakes all output but the send in flight, because
+// its purpose depends on when it arrives: on a slow line, a host with megabytes of data before the
+// ping would seem to be gone.
+void Session::send_nop_in(uint32_t transfer_tag, ByteView data) {
   const uint32_t overtaken = out_.overtaken();
   const auto write = [&](uint32_t stat_sn) {
     pdu::Bhs& h = writer_.start(Opcode::kNopIn);
@@ -67,8 +68,8 @@ void Session::send_sign(uint32_t transfer_tag, ByteView data) {
     writer_.copy(data);
     writer_.finish();
   };
-  // Not before the Login Response, which the host has if it has heard anything of this session.
-  if (hearing_.since() > started_) {
+  // It must not overtake the Login Response. The host has that if it has confirmed anything.
+  if (liveness_.confirmed_until() > started_) {
     out_.ahead([&] { write(stat_sn_ - overtaken); });
   } else {
     write(stat_sn_);
@@ -80,13 +81,13 @@ void Session::greet() {
   if (forwarding()) send_token();
 }
 
-// forwarding_wire.h. Nobody answers it; whether the forwarder is there, pings tell.
+// See forwarding_wire.h. The forwarder does not answer it; pings show whether it is there.
 void Session::send_token() {
   std::array<uint8_t, kTokenSize> bytes;
   shard_.gateway->random(bytes.data(), bytes.size());
   tokens_.issue(load_be64(bytes.data()), shard_.now);
   token_sent_ = shard_.now;
-  send_sign(pdu::kReservedTag, bytes);
+  send_nop_in(pdu::kReservedTag, bytes);
 }
 
 void Session::on_text(const pdu::Pdu& pdu) {

@@ -13,10 +13,10 @@
 #include "iscsi/login/known_networks.h"
 #include "iscsi/login/login_throttle.h"
 #include "iscsi/login/parameters.h"
-#include "iscsi/write_memory.h"
-#include "lun/exports.h"
-#include "lun/latency_log.h"
-#include "lun/nexus.h"
+#include "iscsi/write_buffer_quota.h"
+#include "nexus/exports.h"
+#include "nexus/nexus.h"
+#include "unit/latency_log.h"
 
 namespace sluice::iscsi {
 
@@ -49,11 +49,11 @@ struct Gateway {
 
 struct Shard {
   Gateway* gateway = nullptr;
-  lun::Lane lane;
-  lun::LatencyLog latencies;  // of the present batch; its end settles it; lane.latencies is this
+  lun::ReactorContext context;
+  lun::LatencyLog latencies;  // of the present batch; its end settles it; context.latencies is this
   Counters* counters = nullptr;
-  Nanos now = 0;  // time of the present batch; lane.now points here
-  WriteMemory write_memory{lane};
+  Nanos now = 0;  // time of the present batch; context.now points here
+  WriteBufferQuota write_quota{context};
   // Connections alive on this reactor by id, so that what others post finds them or finds nothing.
   std::unordered_map<uint64_t, Connection*> connections;
 };

@@ -1,5 +1,5 @@
-// The seam between a byte stream and what speaks on it: net/ carries sockets, tests carry bytes.
-// One end of the protocol, target or initiator, is a StreamEnd; its carrier is its Wire.
+// The two sides of a connection: a Transport carries bytes (a socket of net/, or a buffer of a
+// test), and a ProtocolEndpoint, of the target or of the initiator, speaks iSCSI over it.
 //
 // Threads: one reactor.
 #pragma once
@@ -13,41 +13,41 @@
 
 namespace sluice::iscsi {
 
-// What a connection asks of its carrier.
-class Wire {
+// What an endpoint needs from the transport below it.
+class Transport {
  public:
-  virtual ~Wire() = default;
-  // The outbox is ready(): send it when the present batch of input has been handled.
+  virtual ~Transport() = default;
+  // The outbox is ready(). The transport sends it when the present batch of input is handled.
   virtual void schedule_flush() = 0;
-  // No more input is wanted. `discard`: close at once, whatever waits in the outbox is dropped;
-  // else close once it is empty.
+  // The endpoint wants no more input. If `discard`, the connection closes at once and queued output
+  // is dropped; else it closes when the outbox is empty.
   virtual void close(bool discard) = 0;
-  // The peer's login has been accepted; what may still follow is a wait for its nexus. Not called
-  // for a discovery session that has proven nothing.
+  // The peer has authenticated. Its nexus may still have to wait for a former session to end. Not
+  // called for a discovery session that has proven nothing.
   virtual void authenticated() = 0;
   // The peer, not authenticated yet, has sent a whole PDU.
   virtual void progressed() {}
-  // How long a login may take now: less than configured while too many peers are in theirs.
+  // How long a login may take now: less than `configured` while too many peers are logging in.
   virtual Nanos login_timeout(Nanos configured) const { return configured; }
-  // over() may have become true.
+  // ProtocolEndpoint::over() may have become true.
   virtual void over() = 0;
 };
 
-// What a carrier asks of it.
-class StreamEnd {
+// What a transport needs from the endpoint above it.
+class ProtocolEndpoint {
  public:
-  virtual ~StreamEnd() = default;
-  // Bytes from the peer, in order; all of them are taken.
+  virtual ~ProtocolEndpoint() = default;
+  // Bytes from the peer, in order. The endpoint takes all of them.
   virtual void receive(Slice bytes) = 0;
-  // The carrier sent `bytes`: memory came back.
+  // The transport has sent `bytes`; the endpoint may fill their memory again.
   virtual void on_sent(size_t bytes) = 0;
-  // The peer closed or the socket failed, or the carrier closed it.
+  // The peer closed, the socket failed, or the transport closed it.
   virtual void on_closed() = 0;
   virtual void tick() = 0;
-  // The carrier finds the peer impossible; `why` is one clause for the log.
+  // The transport ends the connection because of the peer. `why` is one clause for the log.
   virtual void drop(std::string why) = 0;
   virtual Outbox& outbox() = 0;
-  // The carrier may let go of it.
+  // The endpoint needs the transport no more; the transport may be destroyed.
   virtual bool over() const = 0;
 };
 

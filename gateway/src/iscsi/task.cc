@@ -4,6 +4,30 @@
 
 namespace sluice::iscsi {
 
+void TaskQueue::push(Task* task) {
+  assert(task->next == nullptr);
+  (head_ ? tail_->next : head_) = task;
+  tail_ = task;
+}
+
+void TaskQueue::pop() {
+  Task* first = head_;
+  head_ = first->next;
+  if (!head_) tail_ = nullptr;
+  first->next = nullptr;
+}
+
+void TaskQueue::remove(Task* task) {
+  Task* previous = nullptr;
+  for (Task* t = head_; t; previous = t, t = t->next) {
+    if (t != task) continue;
+    (previous ? previous->next : head_) = t->next;
+    if (tail_ == t) tail_ = previous;
+    t->next = nullptr;
+    return;
+  }
+}
+
 Task* TaskPool::take() {
   if (!free_) {
     if (made_ >= limit_) return nullptr;

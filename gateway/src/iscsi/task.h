@@ -1,13 +1,15 @@
-// An iSCSI task: a SCSI command with what the transport must remember of it.
+// An iSCSI task: a SCSI command with its state in the transport, and the tasks of a session by tag
+// and in order.
 #pragma once
 
 #include <array>
+#include <cassert>
 #include <cstdint>
 #include <memory>
 #include <vector>
 
 #include "base/limits.h"
-#include "lun/command.h"
+#include "commands/command.h"
 #include "pdu/bhs.h"
 #include "pdu/packer.h"
 
@@ -23,52 +25,105 @@ struct Burst {
 };
 
 struct Task {
+  enum class Phase : uint8_t {
+    kReceived,   // its PDU was accepted; the nexus does not know it yet
+    kExecuting,  // the nexus executes it, or has ended it
+    kNeedsData,  // the nexus waits for its data-out
+    kFailing,    // its data was wrong and has passed; the nexus is ending it
+    kAnswered,   // it ended; its response waits until the announced unsolicited data has passed
+  };
+  // Whether it may be sent an R2T (r2t_scheduler.h).
+  enum class R2t : uint8_t {
+    kNone,          // not admitted, or it needs none
+    kWaitsMemory,   // it waits for memory for all of its data
+    kAdmitted,      // there is memory for all of its data
+    kWaitsForTurn,  // admitted, and may be sent another R2T when the session may send one
+  };
+
   lun::Command command;
   Session* session = nullptr;
   uint32_t itt = pdu::kReservedTag;
   uint32_t cmd_sn = 0;
   uint32_t expected_length = 0;  // Expected Data Transfer Length
+  Phase phase = Phase::kReceived;
+  R2t r2t = R2t::kNone;
   bool read = false;
   bool write = false;
-  bool in_window = false;  // holds a place in the command window
-  bool begun = false;      // handed to the nexus
-  bool gathering = false;  // the nexus waits for its data
+  bool in_window = false;  // occupies a number of the command window
   bool aborted = false;    // task management ended it
-  bool answered = false;   // complete() ran; waits for unsolicited data to end
-  uint8_t fail_asc = 0;    // not 0: its data was wrong, it ends with 0B/asc/ascq ...
+  // If fail_asc is not 0, its data was wrong. It ends with ABORTED COMMAND and this code.
+  uint8_t fail_asc = 0;
   uint8_t fail_ascq = 0;
-  bool failing = false;  // ... now, all announced data having gone by
 
   // --- data-out. Data arrives in order (DataPDUInOrder, DataSequenceInOrder = Yes).
   bool unsolicited_open = false;  // more unsolicited Data-Out is announced
   pdu::Packer packer;             // of command.data_out
   uint32_t unsolicited = 0;       // bytes of immediate and unsolicited data received
   uint32_t received = 0;          // bytes from offset 0
-  uint32_t solicited = 0;         // bytes asked for by R2Ts, or taken unsolicited, from offset 0
-  uint32_t wanted = 0;            // min(what the CDB needs, expected_length)
+  uint32_t solicited = 0;         // bytes from offset 0 that came unsolicited or were asked for
+  uint32_t wanted = 0;            // min(length that the CDB names, expected_length)
   uint32_t data_sn = 0;           // next in the present sequence
   uint32_t r2t_sn = 0;
   uint32_t in_burst = 0;  // bytes received of the first burst
   uint32_t charged = 0;   // bytes of the session's memory budget
   // From its begin to its completion: the LUN whose unit and session pay for its data.
-  lun::Itl* payer = nullptr;
-  uint32_t held = 0;      // bytes that count for the unit (write_memory.h)
-  uint32_t promised = 0;  // those of them that have not come
-  uint32_t asked = 0;     // bytes that count for the LUN: Itl::asked_for
-  bool admitted = false;  // the budget covers all it still needs
+  lun::CommandContext* payer = nullptr;
+  uint32_t held = 0;      // bytes that count for the unit (write_buffer_quota.h)
+  uint32_t reserved = 0;  // those of them that have not come
+  uint32_t asked = 0;     // bytes that count for the LUN: CommandContext::asked_for
   uint8_t bursts = 0;     // R2Ts in flight, oldest first
   std::array<Burst, limits::kMaxOutstandingR2t> burst;
-  bool waits_for_budget = false;
-  Nanos waits_since = 0;         // ... since then
-  Nanos refused_since = 0;       // the reactor had no memory for it (write_memory.h)
-  uint64_t admission = 0;        // when the budget let it in: counts up
-  uint32_t outstanding = 0;      // bytes asked for by R2Ts that have not come
-  bool waits_for_burst = false;  // it may have another R2T, the session may not
+  Nanos waits_since = 0;     // valid in R2t::kWaitsMemory
+  Nanos refused_since = 0;   // the reactor had no memory for it (write_buffer_quota.h)
+  uint64_t admission = 0;    // its number among the admitted tasks of the session
+  uint32_t outstanding = 0;  // bytes that R2Ts asked for and that have not come
 
   std::vector<uint8_t> long_cdb;  // CDBs above 16 bytes
-  Task* next = nullptr;           // free list, held list
+  Task* next = nullptr;           // in TaskPool's free list, or in a TaskQueue
 
   std::vector<uint32_t> abort_itts;  // ABORT TASKs that wait for this task to end
+
+  // The nexus knows it, or knew it.
+  bool begun() const { return phase != Phase::kReceived; }
+  // The nexus takes no data for it (any more): data that still comes is discarded.
+  bool ignores_data() const { return phase == Phase::kExecuting || phase == Phase::kAnswered; }
+  bool admitted() const { return r2t == R2t::kAdmitted || r2t == R2t::kWaitsForTurn; }
+  void enter(Phase next_phase) {
+    assert(may_follow(next_phase));
+    phase = next_phase;
+  }
+
+ private:
+  bool may_follow(Phase to) const {
+    switch (to) {
+      case Phase::kReceived:
+        return false;  // only a new command
+      case Phase::kExecuting:
+        return phase != Phase::kExecuting && phase != Phase::kAnswered;
+      case Phase::kNeedsData:
+        return phase == Phase::kExecuting;
+      case Phase::kFailing:
+        return phase == Phase::kNeedsData;
+      case Phase::kAnswered:  // from kReceived: refused before the nexus knew it
+        return phase != Phase::kFailing && phase != Phase::kAnswered;
+    }
+    return false;
+  }
+};
+
+// Tasks in the order in which they were added.
+class TaskQueue {
+ public:
+  bool empty() const { return head_ == nullptr; }
+  Task* front() const { return head_; }
+  void push(Task* task);
+  void pop();
+  // Does nothing if the task is not in the queue.
+  void remove(Task* task);
+
+ private:
+  Task* head_ = nullptr;
+  Task* tail_ = nullptr;
 };
 
 // All tasks of one session. Grows in blocks up to its bound, never shrinks, never moves a task.

@@ -69,39 +69,35 @@ void Session::abort_one(const pdu::Bhs& h) {
     return answer_function(h.itt(), TaskResponse::kTaskDoesNotExist);
   }
   task->abort_itts.push_back(h.itt());
-  if (std::exchange(task->aborted, true)) return;  // already on its way out
-  if (task->answered) return end_task(task);       // it only waited for data nobody needs
-  if (task->begun) return nexus_->abort(task->command);
-  unhold(task);
+  if (std::exchange(task->aborted, true)) return;  // an earlier function aborts it
+  // An answered task only waits for data that is discarded.
+  if (task->begun() && task->phase != Task::Phase::kAnswered) return nexus_->abort(task->command);
+  held_.remove(task);
   end_task(task);
 }
 
-// RFC 7143 §11.6.1: a command that has not arrived but still may, by its number, counts as
-// received and gone; should it come, it is a duplicate.
+// RFC 7143 §11.6.1: a command that has not arrived, but still may by its number, counts as received
+// and aborted. If it comes, it is a duplicate.
 void Session::abort_unknown(const pdu::Bhs& h) {
   const uint32_t itt = h.itt();
   const uint32_t ref_cmd_sn = h.u32(32);
-  for (const Stashed& s : stashed_) {
-    if (!s.pdu || s.pdu->header.opcode() != pdu::Opcode::kScsiCommand) continue;
-    if (s.pdu->header.itt() != h.u32(20)) continue;
-    forget_early(s.cmd_sn);
+  if (const auto cmd_sn = early_.cmd_sn_of(h.u32(20))) {
+    early_.cancel(*cmd_sn);
     return answer_function(itt, TaskResponse::kFunctionComplete);
   }
-  const bool taken = std::any_of(stashed_.begin(), stashed_.end(),
-                                 [&](const Stashed& s) { return s.cmd_sn == ref_cmd_sn; });
   const CommandWindow::Verdict verdict = window_.judge(ref_cmd_sn);
-  if (verdict == CommandWindow::Verdict::kOutside || taken ||
+  if (verdict == CommandWindow::Verdict::kOutside || early_.contains(ref_cmd_sn) ||
       !serial_less(ref_cmd_sn, h.cmd_sn())) {
     return answer_function(itt, TaskResponse::kTaskDoesNotExist);
   }
   if (verdict == CommandWindow::Verdict::kEarly) {
-    forget_early(ref_cmd_sn);
+    early_.cancel(ref_cmd_sn);
     return answer_function(itt, TaskResponse::kFunctionComplete);
   }
   window_.advance();
   window_.release();
   answer_function(itt, TaskResponse::kFunctionComplete);
-  deliver_stashed();
+  deliver_early();
 }
 
 void Session::abort_lun(const pdu::Bhs& h, TaskFunction function) {
@@ -132,8 +128,8 @@ void Session::abort_lun(const pdu::Bhs& h, TaskFunction function) {
       itt, nexus_->has_lun(lun) ? TaskResponse::kFunctionComplete : TaskResponse::kLunDoesNotExist);
 }
 
-// A host that is refused goes on to a stronger function, in the end to a new session; one that is
-// told of a reset that wasn't done goes on as if everybody knew of it.
+// A host whose function is rejected goes on to a stronger one, and in the end to a new session. It
+// would rely on a reset that was reported as complete and not done.
 TaskResponse Session::response_to_reset(bool at_owner) const {
   if (at_owner) return TaskResponse::kFunctionComplete;
   return forwarding() ? static_cast<TaskResponse>(kResponseNotOwner)
@@ -155,33 +151,21 @@ void Session::reset_target(const pdu::Bhs& h, bool cold) {
   });
 }
 
-// Commands that were not handed to the nexus yet, or only wait for data nobody needs; and those
-// that came before their turn, if they are older than the function (RFC 7143 §11.5.1).
+// Drops commands that the nexus does not know, and those that only wait for data that is discarded.
+// Of the commands that arrived before their order, it drops those that are older than the function
+// (RFC 7143 §11.5.1).
 void Session::drop_unstarted(uint64_t lun, bool every_lun, uint32_t before_cmd_sn) {
-  for (const Stashed& s : stashed_) {
-    if (!s.pdu || s.pdu->header.opcode() != pdu::Opcode::kScsiCommand) continue;
-    if (!serial_less(s.cmd_sn, before_cmd_sn)) continue;
-    if (every_lun || same_lun(s.pdu->header.lun(), lun)) forget_early(s.cmd_sn);
-  }
+  early_.cancel_commands(before_cmd_sn, [&](const pdu::Bhs& header) {
+    return every_lun || same_lun(header.lun(), lun);
+  });
   std::vector<Task*> gone;
   table_.for_each([&](Task* t) {
     const bool here = every_lun || same_lun(t->command.lun_field, lun);
-    if (here && (!t->begun || t->answered)) gone.push_back(t);
+    if (here && (!t->begun() || t->phase == Task::Phase::kAnswered)) gone.push_back(t);
   });
   for (Task* t : gone) {
-    unhold(t);
+    held_.remove(t);
     end_task(t);
-  }
-}
-
-void Session::unhold(Task* task) {
-  Task* previous = nullptr;
-  for (Task* t = held_head_; t; previous = t, t = t->next) {
-    if (t != task) continue;
-    (previous ? previous->next : held_head_) = t->next;
-    if (held_tail_ == t) held_tail_ = previous;
-    t->next = nullptr;
-    return;
   }
 }
 

@@ -20,6 +20,32 @@ TEST(TaskPool, StopsAtItsBoundAndReusesWhatComesBack) {
   EXPECT_EQ(pool.in_use(), 0u);
 }
 
+TEST(TaskQueue, KeepsItsOrderWhicheverTaskIsRemoved) {
+  for (const size_t removed : {0u, 1u, 2u}) {
+    std::vector<Task> tasks(4);
+    TaskQueue queue;
+    for (size_t i = 0; i < 3; ++i) queue.push(&tasks[i]);
+    queue.remove(&tasks[removed]);
+    queue.remove(&tasks[removed]);
+    queue.push(&tasks[3]);
+    for (size_t i = 0; i < 4; ++i) {
+      if (i == removed) continue;
+      ASSERT_EQ(queue.front(), &tasks[i]) << "without task " << removed;
+      queue.pop();
+    }
+    EXPECT_TRUE(queue.empty());
+  }
+}
+
+#ifndef NDEBUG
+TEST(TaskDeathTest, AnAnsweredTaskExecutesNoMore) {
+  Task task;
+  task.enter(Task::Phase::kExecuting);
+  task.enter(Task::Phase::kAnswered);
+  EXPECT_DEATH(task.enter(Task::Phase::kExecuting), "may_follow");
+}
+#endif
+
 // Against std::map, with tags that collide on purpose.
 TEST(TaskTable, FindsExactlyWhatWasInsertedAndNotErased) {
   constexpr uint32_t kTasks = 64;

@@ -1,8 +1,8 @@
 #include "metrics/collector.h"
 
-#include "lun/statistics.h"
-#include "lun/unit.h"
 #include "metrics/families.h"
+#include "unit/statistics.h"
+#include "unit/unit.h"
 
 namespace sluice::metrics {
 namespace {

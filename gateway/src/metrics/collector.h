@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "iscsi/counters.h"
-#include "lun/exports.h"
+#include "nexus/exports.h"
 
 namespace sluice::metrics {
 

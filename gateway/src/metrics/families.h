@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "lun/statistics.h"
+#include "unit/statistics.h"
 
 namespace sluice::metrics {
 

@@ -13,11 +13,11 @@
 #include <sstream>
 
 #include "backend/backend.h"
-#include "lun/exports.h"
-#include "lun/statistics.h"
-#include "lun/unit.h"
 #include "metrics/collector.h"
 #include "metrics/endpoint.h"
+#include "nexus/exports.h"
+#include "unit/statistics.h"
+#include "unit/unit.h"
 
 namespace sluice::metrics {
 namespace {

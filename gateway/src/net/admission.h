@@ -5,7 +5,7 @@
 // A newcomer is admitted, and an idle connection in its login is evicted for it where there is no
 // room: of its own network if that has its share, otherwise of the network that has the most. Some
 // room is for known networks alone, and no stranger evicts a connection of theirs
-// (decisions/2026-11-25-connection-floods.md).
+// (gateway/decisions/session-and-login.md).
 //
 // Threads: any.
 #pragma once

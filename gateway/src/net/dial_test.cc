@@ -30,8 +30,8 @@ class Echo final : public forward::Caller {
     changed_.wait(lock, [this] { return !closed_.empty(); });
     return closed_;
   }
-  void connected(iscsi::Wire& wire) override {
-    wire_ = &wire;
+  void connected(iscsi::Transport& transport) override {
+    transport_ = &transport;
     tell(&outcome_, "connected");
   }
   void unreachable(bool refused) override {
@@ -40,7 +40,7 @@ class Echo final : public forward::Caller {
   }
   void receive(Slice bytes) override {
     out_.payload(std::move(bytes));
-    wire_->schedule_flush();
+    transport_->schedule_flush();
   }
   void on_sent(size_t) override {}
   void on_closed() override {
@@ -54,13 +54,13 @@ class Echo final : public forward::Caller {
   // On the reactor.
   void reset() {
     over_ = !lingers_;
-    wire_->close(true);
+    transport_->close(true);
   }
   // It is not over when its connection is, as if a backend kept a command of it.
   void linger(bool on) { lingers_ = on; }
   void let_go() {
     over_ = true;
-    wire_->over();
+    transport_->over();
   }
   // Says `bytes` of the pool's, as many as go into whole buffers.
   void say(BufferPool& pool, size_t bytes) {
@@ -71,7 +71,7 @@ class Echo final : public forward::Caller {
       out_.begin();
       out_.payload({std::move(buffer), data, BufferPool::kLargest});
     }
-    wire_->schedule_flush();
+    transport_->schedule_flush();
   }
 
  private:
@@ -86,7 +86,7 @@ class Echo final : public forward::Caller {
   std::string closed_;
   bool over_ = false;
   bool lingers_ = false;
-  iscsi::Wire* wire_ = nullptr;
+  iscsi::Transport* transport_ = nullptr;
   iscsi::Outbox out_;
 };
 

@@ -41,6 +41,7 @@ class EngineImpl final : public Engine, public Reactors {
   iscsi::ForwardingAccess& forwarding() override { return gateway_.forwarding; }
   iscsi::LoginFailureReport login_failures() override { return gateway_.throttle.take_report(); }
   void review_access(const std::string& target) override { directory_->review_all(target); }
+  void limit_sessions(unsigned most) override { directory_->limit_sessions(most); }
   void evict(const std::vector<uint16_t>& tsihs) override;
   void expect_gateways(const std::vector<std::string>& addresses) override;
   std::vector<iscsi::SessionView> sessions() override;
@@ -284,7 +285,7 @@ void EngineImpl::make_room(const std::shared_ptr<Admission>& admission) {
   const Nanos now = clock_now();
   Nanos logged = eviction_logged_.load(std::memory_order_relaxed);
   if (now - logged >= kSecond && eviction_logged_.compare_exchange_strong(logged, now)) {
-    log::warning("too many connections log in at a time: those idle for longest are closed");
+    log::warning("too many connections are logging in: the gateway closes the longest idle ones");
   }
   reactors_[admission->reactor()]->post([admission] {
     if (admission->on_evict) admission->on_evict();

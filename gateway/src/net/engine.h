@@ -21,7 +21,7 @@
 #include "iscsi/login/forwarding_access.h"
 #include "iscsi/session_view.h"
 #include "iscsi/shard.h"
-#include "lun/exports.h"
+#include "nexus/exports.h"
 
 namespace sluice::net {
 
@@ -69,6 +69,8 @@ class Engine {
 
   // Who may be at this target has changed, or it is gone: its sessions are looked at anew.
   virtual void review_access(const std::string& target) = 0;
+  // Sessions of hosts that may be here at a time; 0: no limit but that of connections.
+  virtual void limit_sessions(unsigned most) = 0;
   // Asks these sessions to log out, by TSIH; ends them after limits::kEvictionLogout.
   virtual void evict(const std::vector<uint16_t>& tsihs) = 0;
 

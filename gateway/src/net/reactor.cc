@@ -13,6 +13,7 @@
 #include <ctime>
 #include <future>
 
+#include "base/end_process.h"
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/socket_address.h"
@@ -29,14 +30,14 @@ Nanos clock_now() {
 Reactor::Reactor(Setup setup) : setup_(setup), buffers_(setup.memory), guard_(setup.clock()) {
   shard_.gateway = setup.gateway;
   shard_.counters = &counters_;
-  shard_.lane.aio = this;
-  shard_.lane.buffers = &buffers_;
-  shard_.lane.reactors = setup.reactors;
-  shard_.lane.reactor = setup.index;
-  shard_.lane.now = &shard_.now;
-  shard_.lane.latencies = &shard_.latencies;
-  shard_.lane.clock = setup.clock;
-  shard_.lane.forwarding = setup.forwarder;
+  shard_.context.aio = this;
+  shard_.context.buffers = &buffers_;
+  shard_.context.reactors = setup.reactors;
+  shard_.context.reactor = setup.index;
+  shard_.context.now = &shard_.now;
+  shard_.context.latencies = &shard_.latencies;
+  shard_.context.clock = setup.clock;
+  shard_.context.forwarding = setup.forwarder;
 }
 
 Reactor::~Reactor() {
@@ -138,17 +139,25 @@ void Reactor::run() {
   tear_down();
 }
 
-// Sleeps until something completes; spins first if asked to. True when it slept.
+// The kernel has the entries, or gets them with the next call. A ring that takes none ends the
+// process: its commands would never complete, and another gateway can take their volumes over.
+void Reactor::require_submitted(int result) {
+  if (submission_of(result) != Submission::kFailed) return;
+  end_process("io_uring takes no more entries, the gateway kills itself",
+              {{"reactor", setup_.index}, {"error", std::strerror(-result)}});
+}
+
+// Sleeps until an operation completes. With busy polling it polls first. True if it slept.
 bool Reactor::wait() {
   if (setup_.busy_poll > 0) {
-    io_uring_submit(&ring_);
+    require_submitted(io_uring_submit(&ring_));
     const Nanos until = setup_.clock() + setup_.busy_poll;
     do {
       io_uring_get_events(&ring_);
       if (io_uring_cq_ready(&ring_) != 0) return false;
     } while (setup_.clock() < until);
   }
-  io_uring_submit_and_wait(&ring_, 1);
+  require_submitted(io_uring_submit_and_wait(&ring_, 1));
   return true;
 }
 
@@ -203,7 +212,7 @@ void Reactor::handle(const io_uring_cqe& cqe) {
 
 void Reactor::run_posted() {
   if (!woken_.load(std::memory_order_acquire)) return;
-  // Cleared before the lists are taken: whoever adds to them after that wakes us again.
+  // Cleared before the lists are taken, so that a thread that adds to them later writes again.
   woken_.exchange(false, std::memory_order_acq_rel);
   run_completed();
   {
@@ -217,23 +226,23 @@ void Reactor::run_posted() {
 // What ends a batch: one gathered send per connection that has something to say, buffers for the
 // next receives, and the end of connections that are over.
 void Reactor::finish_batch() {
-  for (size_t i = 0; i < dirty_.size(); ++i) dirty_[i]->flush();
-  dirty_.clear();
-  if (receive_ring_->replenish() && !starved_.empty()) {
+  for (size_t i = 0; i < to_flush_.size(); ++i) to_flush_[i]->flush();
+  to_flush_.clear();
+  if (receive_ring_->replenish() && !wait_for_buffers_.empty()) {
     std::vector<TcpConnection*> fed;
-    fed.swap(starved_);
-    for (TcpConnection* c : fed) c->unstarve();
+    fed.swap(wait_for_buffers_);
+    for (TcpConnection* c : fed) c->on_buffers();
   }
-  if (graveyard_.empty()) return;
-  for (TcpConnection* gone : graveyard_) {
+  if (finished_.empty()) return;
+  for (TcpConnection* gone : finished_) {
     std::erase_if(connections_, [&](const auto& c) { return c.get() == gone; });
   }
-  graveyard_.clear();
+  finished_.clear();
   connection_count_.store(static_cast<unsigned>(connections_.size()), std::memory_order_relaxed);
 }
 
 void Reactor::on_tick() {
-  // By index: a tick may end connections, which only queues them for burial.
+  // By index: a tick may end connections, which only schedules their deletion.
   for (size_t i = 0; i < connections_.size(); ++i) connections_[i]->tick();
   if (setup_.forwarder) setup_.forwarder->tick(setup_.index);
   for (const auto& listener : listeners_) {

@@ -82,9 +82,9 @@ class Reactor final : public Aio, public forward::Dialer {
   // `admission` goes with it.
   void adopt(int fd, iscsi::Connection::Ends ends, std::shared_ptr<Admission> admission);
   void dial(const std::string& address, std::shared_ptr<forward::Caller> caller) override;
-  void flush_later(TcpConnection* connection) { dirty_.push_back(connection); }
-  void starve(TcpConnection* connection) { starved_.push_back(connection); }
-  void bury_later(TcpConnection* connection) { graveyard_.push_back(connection); }
+  void flush_later(TcpConnection* connection) { to_flush_.push_back(connection); }
+  void wait_for_buffers(TcpConnection* connection) { wait_for_buffers_.push_back(connection); }
+  void destroy_later(TcpConnection* connection) { finished_.push_back(connection); }
   // Accepts on a listening socket, which is the reactor's then; `accepted` gets each new
   // descriptor. stop_listening(): on this one, or on all.
   void listen(int fd, std::function<void(int)> accepted);
@@ -112,6 +112,7 @@ class Reactor final : public Aio, public forward::Dialer {
   void run();
   void loop_once();
   bool wait();
+  void require_submitted(int result);
   void handle(const io_uring_cqe& cqe);
   void on_accept(Listener* listener, int result, uint32_t flags);
   void arm_accept(Listener* listener);
@@ -149,9 +150,9 @@ class Reactor final : public Aio, public forward::Dialer {
 
   __kernel_timespec tick_interval_{};
   std::vector<std::unique_ptr<TcpConnection>> connections_;
-  std::vector<TcpConnection*> dirty_;
-  std::vector<TcpConnection*> starved_;
-  std::vector<TcpConnection*> graveyard_;
+  std::vector<TcpConnection*> to_flush_;
+  std::vector<TcpConnection*> wait_for_buffers_;
+  std::vector<TcpConnection*> finished_;
   std::vector<std::unique_ptr<Listener>> listeners_;
   uint64_t next_connection_ = 1;
   size_t operations_ = 0;  // AioOps in the kernel

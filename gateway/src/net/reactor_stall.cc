@@ -16,10 +16,11 @@ bool changes_data(AioOp::Kind kind) {
 
 }  // namespace
 
-// The ring has room again; what is in it was looked at last when the turn before began.
+// Submits the queued entries, so that the ring has room. The reactor may have stood still since it
+// checked for that at the begin of this turn.
 void Reactor::hand_over() {
   if (guard_.late(setup_.clock())) withdraw();
-  io_uring_submit(&ring_);
+  require_submitted(io_uring_submit(&ring_));
 }
 
 // Takes back every change of data that lies in the ring and was not handed over.

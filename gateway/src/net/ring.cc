@@ -98,4 +98,16 @@ Result<RingFeatures> open_ring(io_uring* ring, unsigned entries) {
                                seccomp_mode(), name.release)};
 }
 
+Submission submission_of(int result) {
+  switch (-result) {
+    case EINTR:
+    case EAGAIN:
+    case EBUSY:
+    case ENOMEM:
+      return Submission::kRetry;
+    default:
+      return result < 0 ? Submission::kFailed : Submission::kDone;
+  }
+}
+
 }  // namespace sluice::net

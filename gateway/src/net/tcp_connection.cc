@@ -3,6 +3,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <cassert>
 #include <cerrno>
 
 #include "base/limits.h"
@@ -14,6 +15,7 @@ TcpConnection::TcpConnection(Reactor& reactor, int fd, uint64_t id, iscsi::Conne
                              std::shared_ptr<Admission> admission)
     : reactor_(reactor),
       fd_(fd),
+      stream_(Stream::kOpen),
       resets_(ends.forwarding),
       admission_(std::move(admission)),
       target_(std::make_unique<iscsi::Connection>(reactor.shard(), *this, id, std::move(ends))),
@@ -25,6 +27,7 @@ TcpConnection::TcpConnection(Reactor& reactor, int fd, uint64_t id, iscsi::Conne
 TcpConnection::TcpConnection(Reactor& reactor, int fd, std::shared_ptr<forward::Caller> caller)
     : reactor_(reactor),
       fd_(fd),
+      stream_(Stream::kConnecting),
       resets_(true),
       caller_(std::move(caller)),
       end_(*caller_),
@@ -35,38 +38,49 @@ TcpConnection::~TcpConnection() {
   ::close(fd_);
 }
 
+void TcpConnection::advance(Stream next) {
+  assert(next > stream_);
+  if (!ignores_input() && next >= Stream::kDraining) closing_since_ = reactor_.now();
+  // The memory of the output is freed now: the session may outlive this connection for as long as
+  // a backend executes one of its commands.
+  if (!discards_output() && next >= Stream::kDiscarding) out_.discard();
+  stream_ = next;
+}
+
 void TcpConnection::connect(const KernelAddress& address) {
+  assert(stream_ == Stream::kConnecting && send_ == Send::kIdle);
   address_ = address;
-  // Handed over apart, the second would be refused, and nothing would bound the first.
+  // If they were submitted separately, the kernel would refuse the second, and nothing would bound
+  // the time of the first.
   reactor_.make_room(2);
   io_uring_sqe* sqe = reactor_.sqe();
   io_uring_prep_connect(sqe, fd_, address_.get(), address_.size);
   sqe->flags |= IOSQE_IO_LINK;
   Reactor::tag(sqe, this, Reactor::Kind::kSend);
-  patience_.tv_sec = limits::kDialBound / kSecond;
-  patience_.tv_nsec = limits::kDialBound % kSecond;
+  connect_timeout_.tv_sec = limits::kDialBound / kSecond;
+  connect_timeout_.tv_nsec = limits::kDialBound % kSecond;
   sqe = reactor_.sqe();
-  io_uring_prep_link_timeout(sqe, &patience_, 0);
+  io_uring_prep_link_timeout(sqe, &connect_timeout_, 0);
   Reactor::tag(sqe, nullptr, Reactor::Kind::kIgnore);
-  connecting_ = sending_ = true;
+  send_ = Send::kConnect;
 }
 
 void TcpConnection::on_connected(int result) {
-  connecting_ = sending_ = false;
-  if (result == 0 && !peer_closed_ && !end_.over()) {
+  send_ = Send::kIdle;
+  if (result == 0 && stream_ == Stream::kConnecting && !end_.over()) {
+    advance(Stream::kOpen);
     arm_receive();
     return caller_->connected(*this);
   }
-  const bool told = std::exchange(peer_closed_, true);  // by abandon()
-  closing_ = true;
-  drop_output();
-  // A reset before the connection stood is a refusal, too.
-  const bool refused = result == -ECONNREFUSED || result == -ECONNRESET;
-  if (!told) caller_->unreachable(refused);
-  maybe_bury();
+  if (stream_ != Stream::kEnded) {  // else abandon() has reported the end
+    advance(Stream::kEnded);
+    // A reset before the connection is established is a refusal, too.
+    caller_->unreachable(result == -ECONNREFUSED || result == -ECONNRESET);
+  }
+  destroy_if_finished();
 }
 
-// Nothing is received or sent any more; what is in the kernel's queues of one that resets is gone.
+// Ends both directions in the kernel. A connection that ends by a reset loses its queues there.
 void TcpConnection::shut() {
   if (resets_) {
     sockaddr none{};
@@ -76,153 +90,151 @@ void TcpConnection::shut() {
   ::shutdown(fd_, SHUT_RDWR);
 }
 
+// The peer reads all output before our FIN. A close() here could reset the output away.
+void TcpConnection::send_fin() {
+  assert(out_.empty());
+  advance(Stream::kHalfClosed);
+  ::shutdown(fd_, SHUT_WR);
+}
+
 void TcpConnection::arm_receive() {
+  assert(receive_ == Receive::kIdle);
   io_uring_sqe* sqe = reactor_.sqe();
   io_uring_prep_recv_multishot(sqe, fd_, nullptr, 0, 0);
   sqe->flags |= IOSQE_BUFFER_SELECT;
   sqe->buf_group = ReceiveRing::kGroup;
   Reactor::tag(sqe, this, Reactor::Kind::kReceive);
-  receiving_ = true;
+  receive_ = Receive::kArmed;
+}
+
+void TcpConnection::receive_further() {
+  if (receive_ == Receive::kIdle && !discards_output()) arm_receive();
+  destroy_if_finished();
 }
 
 void TcpConnection::on_receive(int result, uint32_t flags) {
-  if (!(flags & IORING_CQE_F_MORE)) receiving_ = false;
+  assert(receive_ == Receive::kArmed);
+  if (!(flags & IORING_CQE_F_MORE)) receive_ = Receive::kIdle;
   if (result > 0) {
     Slice bytes = reactor_.receive_ring().take(static_cast<uint32_t>(result), flags);
-    if (!closing_) end_.receive(std::move(bytes));
+    if (!ignores_input()) end_.receive(std::move(bytes));
   } else if (result == -ENOBUFS) {
-    starved_ = true;
-    starved_since_ = reactor_.now();
-    return reactor_.starve(this);
+    receive_ = Receive::kWaitsForBuffers;
+    waits_for_buffers_since_ = reactor_.now();
+    return reactor_.wait_for_buffers(this);
   } else if (result != -EINTR && result != -EAGAIN) {
-    return peer_gone();
+    return end();
   }
-  if (!receiving_ && !peer_closed_ && !discarding_) arm_receive();
-  maybe_bury();
+  receive_further();
 }
 
-void TcpConnection::unstarve() {
-  starved_ = false;
-  if (!receiving_ && !peer_closed_ && !discarding_) arm_receive();
-  maybe_bury();
-}
-
-// Nothing is sent any more. What waits goes now: the session may outlive this for as long as a
-// backend keeps a command of it.
-void TcpConnection::drop_output() {
-  discarding_ = true;
-  out_.discard();
+void TcpConnection::on_buffers() {
+  assert(receive_ == Receive::kWaitsForBuffers);
+  receive_ = Receive::kIdle;
+  receive_further();
 }
 
 void TcpConnection::leave_login() {
   if (admission_) admission_->leave_login();
 }
 
-void TcpConnection::peer_gone() {
+// No byte passes any more. At error recovery level 0 a session does not outlive its connection.
+void TcpConnection::end() {
+  if (stream_ == Stream::kEnded) return destroy_if_finished();
   leave_login();
-  peer_closed_ = true;
-  if (!closing_) {
-    closing_ = true;
-    closing_since_ = reactor_.now();
-  }
-  drop_output();  // ERL 0: a session does not outlive its connection in either direction
-  // A send may have failed while the stream is whole (a borrowed page that is gone: EFAULT): the
-  // peer has to hear of the end, and a receive or send in flight has to complete.
+  advance(Stream::kEnded);
+  // A send may have failed although the stream is whole (EFAULT: a mapped page is gone). The peer
+  // must notice the end, and a receive or send in flight must complete.
   shut();
   end_.on_closed();
-  maybe_bury();
+  destroy_if_finished();
 }
 
 void TcpConnection::abandon() {
-  if (peer_closed_) return;
-  // Of the peer this says nothing.
+  if (stream_ == Stream::kEnded) return;
+  // The reason says that this gateway failed, not the peer.
   if (caller_) caller_->drop("this gateway stood still");
-  peer_gone();
+  end();
 }
 
 void TcpConnection::schedule_flush() {
-  if (dirty_ || discarding_) return;
-  dirty_ = true;
+  if (flush_scheduled_ || discards_output()) return;
+  flush_scheduled_ = true;
   reactor_.flush_later(this);
 }
 
 void TcpConnection::flush() {
-  dirty_ = false;
-  // Being queued for this flush may have been all that kept a finished connection alive.
-  if (discarding_ || sending_ || !out_.ready()) return maybe_bury();
+  flush_scheduled_ = false;
+  // The scheduled flush may have been the last reason to keep a finished connection.
+  if (discards_output() || send_ != Send::kIdle || !out_.ready()) return destroy_if_finished();
   const std::span<iovec> vectors = out_.take(limits::kMaxSendVectors);
   message_.msg_iov = vectors.data();
   message_.msg_iovlen = vectors.size();
   io_uring_sqe* sqe = reactor_.sqe();
   io_uring_prep_sendmsg(sqe, fd_, &message_, MSG_NOSIGNAL | MSG_WAITALL);
   Reactor::tag(sqe, this, Reactor::Kind::kSend);
-  sending_ = true;
+  send_ = Send::kInFlight;
   send_since_ = reactor_.now();
   reactor_.shard().counters->sends.add();
 }
 
 void TcpConnection::on_send(int result) {
-  if (connecting_) return on_connected(result);
-  sending_ = false;
+  if (send_ == Send::kConnect) return on_connected(result);
+  assert(send_ == Send::kInFlight);
+  send_ = Send::kIdle;
   if (result < 0 && result != -EINTR && result != -EAGAIN) {
     out_.sent(0);
-    if (!peer_closed_) return peer_gone();
-    return maybe_bury();
+    return end();
   }
   const auto n = static_cast<size_t>(result > 0 ? result : 0);
   out_.sent(n);
   end_.on_sent(n);
   if (out_.ready()) {
     schedule_flush();
-  } else if (closing_ && !shut_ && out_.empty()) {
-    // Everything is said. The peer reads it before it sees our FIN; closing now could reset it
-    // away.
-    shut_ = true;
-    ::shutdown(fd_, SHUT_WR);
+  } else if (stream_ == Stream::kDraining && out_.empty()) {
+    send_fin();
   }
-  maybe_bury();
+  destroy_if_finished();
 }
 
 void TcpConnection::close(bool discard) {
   leave_login();
-  if (!closing_) closing_since_ = reactor_.now();
-  closing_ = true;
-  if (discard) {
-    drop_output();
-    // Completes the receive and a send that is in flight.
-    shut();
-    shut_ = true;
-  } else if (out_.empty() && !shut_) {
-    shut_ = true;
-    ::shutdown(fd_, SHUT_WR);
+  if (discard && stream_ < Stream::kDiscarding) {
+    advance(Stream::kDiscarding);
+    shut();  // the receive and a send in flight complete
+  } else if (!discard && stream_ < Stream::kDraining) {
+    advance(Stream::kDraining);
+    if (out_.empty()) send_fin();
   }
-  maybe_bury();
+  destroy_if_finished();
 }
 
 void TcpConnection::tick() {
   const Nanos now = reactor_.now();
-  const bool lingers = closing_ && !discarding_ && now - closing_since_ > limits::kCloseLinger;
-  const bool stuck = sending_ && !connecting_ && now - send_since_ > limits::kSendStall;
-  const bool hungry = starved_ && now - starved_since_ > limits::kStarvation;
+  const bool lingers =
+      ignores_input() && !discards_output() && now - closing_since_ > limits::kCloseLinger;
+  const bool unread = send_ == Send::kInFlight && now - send_since_ > limits::kSendStall;
+  const bool unfed =
+      receive_ == Receive::kWaitsForBuffers && now - waits_for_buffers_since_ > limits::kStarvation;
   if (lingers) {
     close(true);
-  } else if (!closing_ && (stuck || hungry)) {
-    end_.drop(stuck ? "the peer does not read" : "no receive memory");
+  } else if (!ignores_input() && (unread || unfed)) {
+    end_.drop(unread ? "the peer does not read" : "no receive memory");
   }
   end_.tick();
 }
 
-void TcpConnection::over() { maybe_bury(); }
+void TcpConnection::over() { destroy_if_finished(); }
 
-bool TcpConnection::dead() const {
-  return end_.over() && !receiving_ && !sending_ && !starved_ && !dirty_ &&
-         (peer_closed_ || discarding_);
+bool TcpConnection::finished() const {
+  return end_.over() && receive_ == Receive::kIdle && send_ == Send::kIdle && !flush_scheduled_ &&
+         discards_output();
 }
 
-void TcpConnection::maybe_bury() {
-  if (buried_ || !dead()) return;
-  buried_ = true;
-  reactor_.bury_later(this);
+void TcpConnection::destroy_if_finished() {
+  if (destroy_scheduled_ || !finished()) return;
+  destroy_scheduled_ = true;
+  reactor_.destroy_later(this);
 }
 
 }  // namespace sluice::net

@@ -1,7 +1,7 @@
-// One TCP socket: receives into the reactor's buffer ring, sends what the protocol core queued
-// with one gathered send per batch. Owned by its reactor. It came in through a portal, or goes out
-// to another gateway; the latter, and what comes in at a forwarding port, is reset when it ends, so
-// that nothing is delivered after that (DESIGN R6).
+// One TCP socket: receives into the reactor's buffer ring, and sends the output that its protocol
+// endpoint has queued with one gathered send per batch. Its reactor owns it. A host or another
+// gateway made the connection through a portal, or this gateway makes it to another gateway. The
+// connections between gateways end by a reset, so that nothing is delivered afterwards (DESIGN R6).
 #pragma once
 
 #include <liburing.h>
@@ -19,11 +19,11 @@ namespace sluice::net {
 
 class Reactor;
 
-class TcpConnection final : public iscsi::Wire {
+class TcpConnection final : public iscsi::Transport {
  public:
   TcpConnection(Reactor& reactor, int fd, uint64_t id, iscsi::Connection::Ends ends,
                 std::shared_ptr<Admission> admission);
-  // Goes out: connect() next.
+  // To another gateway: connect() next.
   TcpConnection(Reactor& reactor, int fd, std::shared_ptr<forward::Caller> caller);
   ~TcpConnection() override;
 
@@ -34,17 +34,18 @@ class TcpConnection final : public iscsi::Wire {
   void on_send(int result);
   // Sends what is queued, unless a send is in flight.
   void flush();
-  // Buffers are back: receiving may go on.
-  void unstarve();
+  // The receive ring has buffers again, for which wait_for_buffers() waited.
+  void on_buffers();
   void tick();
-  bool dead() const;
-  // Closes the socket; what it holds is not read, what waits to be sent is not sent.
+  // The endpoint is over, and the kernel holds no operation of this connection.
+  bool finished() const;
+  // Closes the socket. Its input is not read, and queued output is not sent.
   void abandon();
 
-  // The target's end of what came in; null for what goes out.
+  // The target's endpoint of a connection that a peer made; null for one to another gateway.
   iscsi::Connection* target() { return target_.get(); }
 
-  // --- iscsi::Wire
+  // --- iscsi::Transport
   void schedule_flush() override;
   void close(bool discard) override;
   void authenticated() override { leave_login(); }
@@ -57,37 +58,48 @@ class TcpConnection final : public iscsi::Wire {
   void over() override;
 
  private:
+  // What still passes in each direction. It only advances; some states may be left out.
+  enum class Stream : uint8_t {
+    kConnecting,  // to another gateway
+    kOpen,
+    kDraining,    // input is ignored; queued output is still sent
+    kHalfClosed,  // all output was sent, and FIN after it; the peer has not closed yet
+    kDiscarding,  // the socket is shut, queued output is dropped; the last receive has to complete
+    kEnded,       // the peer closed, the socket failed, or the connection was abandoned
+  };
+  enum class Receive : uint8_t { kIdle, kArmed, kWaitsForBuffers };
+  enum class Send : uint8_t { kIdle, kConnect, kInFlight };
+
+  void advance(Stream next);
+  bool ignores_input() const { return stream_ >= Stream::kDraining; }
+  bool discards_output() const { return stream_ >= Stream::kDiscarding; }
   void arm_receive();
+  void receive_further();
   void on_connected(int result);
+  void send_fin();
   void shut();
-  void drop_output();
   void leave_login();
-  void peer_gone();
-  void maybe_bury();
+  void end();
+  void destroy_if_finished();
 
   Reactor& reactor_;
   int fd_;
-  bool receiving_ = false;  // a multishot receive is armed
-  bool sending_ = false;
-  bool connecting_ = false;
-  const bool resets_;  // ends by a reset
-  bool dirty_ = false;
-  bool starved_ = false;
-  bool closing_ = false;     // nothing more is read for the core
-  bool discarding_ = false;  // nothing more is sent
-  bool shut_ = false;        // our side of the stream is closed
-  bool peer_closed_ = false;
-  bool buried_ = false;
+  Stream stream_;
+  Receive receive_ = Receive::kIdle;
+  Send send_ = Send::kIdle;
+  const bool resets_;               // ends by a reset
+  bool flush_scheduled_ = false;    // the reactor calls flush() at the end of the batch
+  bool destroy_scheduled_ = false;  // the reactor deletes it at the end of the batch
   Nanos closing_since_ = 0;
   Nanos send_since_ = 0;
-  Nanos starved_since_ = 0;
+  Nanos waits_for_buffers_since_ = 0;
   msghdr message_{};
   KernelAddress address_;  // while it connects
-  __kernel_timespec patience_{};
-  std::shared_ptr<Admission> admission_;  // of what came in
+  __kernel_timespec connect_timeout_{};
+  std::shared_ptr<Admission> admission_;  // of a connection that a peer made
   std::unique_ptr<iscsi::Connection> target_;
   std::shared_ptr<forward::Caller> caller_;
-  iscsi::StreamEnd& end_;  // one of the two
+  iscsi::ProtocolEndpoint& end_;  // one of the two
   iscsi::Outbox& out_;
 };
 

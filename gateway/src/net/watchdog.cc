@@ -1,28 +1,14 @@
 #include "net/watchdog.h"
 
 #include <pthread.h>
-#include <unistd.h>
 
 #include <chrono>
-#include <csignal>
 
+#include "base/end_process.h"
 #include "base/limits.h"
-#include "base/log.h"
 #include "base/stall.h"
 
 namespace sluice::net {
-namespace {
-
-// No handlers, no core file, no waiting for whoever hangs.
-[[noreturn]] void end_process(size_t reactor) {
-  log::last_words("a reactor hangs, the gateway kills itself",
-                  {{"reactor", reactor}, {"seconds", limits::kWatchdogLimit / kSecond}});
-  ::kill(::getpid(), SIGKILL);
-  ::_exit(128 + SIGKILL);  // process 1 of a container is deaf to signals of its own
-}
-
-}  // namespace
-
 Watchdog::Watchdog(std::vector<const Reactor*> reactors)
     : reactors_(std::move(reactors)), thread_([this] { run(); }) {}
 
@@ -45,7 +31,9 @@ void Watchdog::run() {
     for (size_t i = 0; i < reactors_.size(); ++i) {
       // One that has ended turns no more.
       const bool alive = reactors_[i]->alive();
-      if (checks[i].stopped(now, reactors_[i]->counters().loops) && alive) end_process(i);
+      if (!checks[i].stopped(now, reactors_[i]->counters().loops) || !alive) continue;
+      end_process("a reactor hangs, the gateway kills itself",
+                  {{"reactor", i}, {"seconds", limits::kWatchdogLimit / kSecond}});
     }
   }
 }

@@ -1,5 +1,5 @@
-// Kills the process when one of its reactors hangs (DESIGN R6): what that reactor holds would
-// otherwise come alive at some later time, after hosts have asked again elsewhere.
+// Kills the process when one of its reactors hangs (DESIGN R6). Otherwise that reactor could
+// execute its commands later, after hosts have repeated them on another path.
 #pragma once
 
 #include <condition_variable>

@@ -11,8 +11,8 @@
 
 namespace sluice::scsi {
 
-// One per handler in lun/. Variants of one command (READ 6/10/12/16) share one operation: decode()
-// in cdb.h hides their layouts.
+// One per handler in commands/. Variants of one command (READ 6/10/12/16) share one operation:
+// decode() in cdb.h hides their layouts.
 enum class Operation : uint8_t {
   kTestUnitReady,
   kInquiry,
@@ -50,11 +50,12 @@ enum class Operation : uint8_t {
   kReportSupportedTaskManagementFunctions,
   kReportTimestamp,               // may stay unused
   kReportIdentifyingInformation,  // may stay unused
+  kSendDiagnostic,                // the default self-test
   kPassThrough,                   // rows of pass_through_commands.h
   kCount,
 };
 
-// What the gate (lun/gate) asks before a command runs.
+// What the gate (commands/gate) asks before a command runs.
 enum CommandFlag : uint16_t {
   kMediumRead = 1 << 0,            // reads logical blocks
   kMediumWrite = 1 << 1,           // changes logical blocks: refused 07/27/00 on a read-only unit

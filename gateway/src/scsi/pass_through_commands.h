@@ -6,8 +6,8 @@
 // its handler. On purpose not here, so refused 05/20/00 like every unknown code:
 //   FORMAT UNIT 04h, SANITIZE 48h, REASSIGN BLOCKS 07h, WRITE LONG 3Fh/9Fh-11h, REMOVE ELEMENT AND
 //   TRUNCATE 9Eh-18h (all of SBC-4): destroy data, of every initiator, past its reservations' words
-//   WRITE BUFFER 3Bh, SEND DIAGNOSTIC 1Dh, LOG SELECT 4Ch, SET TIMESTAMP A4h-0Fh, SET IDENTIFYING
-//   INFORMATION A4h-06h, BACKGROUND CONTROL 9Eh-15h: change the device (firmware, self-tests)
+//   WRITE BUFFER 3Bh, LOG SELECT 4Ch, SET TIMESTAMP A4h-0Fh, SET IDENTIFYING
+//   INFORMATION A4h-06h, BACKGROUND CONTROL 9Eh-15h: change the device (firmware, settings)
 //   READ BUFFER modes but 02h and 03h: vendor specific, echo buffers shared between initiators,
 //   error history whose reading locks it (SPC-5, READ BUFFER(10) command)
 //   SECURITY PROTOCOL IN/OUT A2h/B5h, ATA PASS-THROUGH 85h/A1h, variable-length CDBs 7Fh: carry
@@ -44,7 +44,7 @@ inline constexpr CommandInfo kPassThroughCommands[] = {
      kMedium,
      "READ DEFECT DATA(10)"},
     // SPC-5, READ BUFFER(10) command; modes 02h (data) and 03h (descriptor),
-    // lun/commands/pass_through.cc
+    // commands/pass_through.cc
     {0x3c,
      kNone,
      10,

@@ -35,6 +35,9 @@ inline constexpr CommandInfo kPrimaryCommands[] = {
      {0x1a, 0x08, kAll, kAll, kAll},
      kQuick,
      "MODE SENSE(6)"},
+    // The default self-test is mandatory for direct access block devices (SBC-4 §5.1). There are no
+    // other self-tests and no diagnostic pages: SELF-TEST CODE and PARAMETER LIST LENGTH must be 0.
+    {0x1d, kNone, 6, Op::kSendDiagnostic, kNeedsReady, {0x1d, 0x17}, kMedium, "SEND DIAGNOSTIC"},
     {0x4d,
      kNone,
      10,

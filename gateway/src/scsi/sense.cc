@@ -29,6 +29,40 @@ void put_specific(const Sense& sense, uint8_t* out) {
   store_be16(out + 1, sense.pointer);
 }
 
+constexpr size_t kFixedBytes = 18;
+
+Sense sense_of(const CopyCause& cause) {
+  Sense sense = Sense::make(cause.key, cause.asc, cause.ascq);
+  sense.has_information = cause.has_information;
+  sense.information = cause.information;
+  return sense;
+}
+
+size_t encode_fixed(const Sense& sense, uint8_t* out);
+size_t encode_descriptors(const Sense& sense, uint8_t* out);
+
+// SPC-5 §5.18.7.4: bytes 8 and 9 say where the status byte of the source and of the destination is,
+// with their sense data behind it.
+size_t append_cause(const CopyCause& cause, uint8_t* out) {
+  size_t end = kFixedBytes;
+  out[cause.party == CopyParty::kSource ? 8 : 9] = kFixedBytes;
+  out[end++] = static_cast<uint8_t>(cause.status);
+  if (cause.key != SenseKey::kNoSense) end += encode_fixed(sense_of(cause), out + end);
+  out[7] = static_cast<uint8_t>(end - 8);
+  return end;
+}
+
+// The forwarded sense data descriptor (SPC-5 §4.4.2.7).
+size_t forwarded_descriptor(const CopyCause& cause, uint8_t* out) {
+  out[0] = 0x0c;
+  out[2] = cause.party == CopyParty::kSource ? 1 : 2;  // SENSE DATA SOURCE
+  out[3] = static_cast<uint8_t>(cause.status);
+  size_t end = 4;
+  if (cause.key != SenseKey::kNoSense) end += encode_descriptors(sense_of(cause), out + end);
+  out[1] = static_cast<uint8_t>(end - 2);
+  return end;
+}
+
 // SPC-5 §4.4.3. What doesn't fit 32 bits is left out rather than cut: VALID stays 0.
 size_t encode_fixed(const Sense& sense, uint8_t* out) {
   out[0] = 0x70;
@@ -44,7 +78,8 @@ size_t encode_fixed(const Sense& sense, uint8_t* out) {
   out[12] = sense.asc;
   out[13] = sense.ascq;
   put_specific(sense, out + 15);
-  return 18;
+  if (sense.cause.party == CopyParty::kNone) return kFixedBytes;
+  return append_cause(sense.cause, out);
 }
 
 // SPC-5 §4.4.2
@@ -73,6 +108,7 @@ size_t encode_descriptors(const Sense& sense, uint8_t* out) {
     put_specific(sense, out + at + 4);
     at += 8;
   }
+  if (sense.cause.party != CopyParty::kNone) at += forwarded_descriptor(sense.cause, out + at);
   out[7] = static_cast<uint8_t>(at - 8);
   return at;
 }

@@ -36,6 +36,18 @@ enum class SenseKey : uint8_t {  // SPC-5 §4.4.8
   kMiscompare = 0xe,
 };
 
+// What the unit of a copy source or destination answered, for COPY ABORTED (SPC-5 §4.4.2.7).
+enum class CopyParty : uint8_t { kNone, kSource, kDestination };
+struct CopyCause {
+  CopyParty party = CopyParty::kNone;
+  Status status = Status::kGood;
+  SenseKey key = SenseKey::kNoSense;  // kNoSense: it gave no sense data
+  uint8_t asc = 0;
+  uint8_t ascq = 0;
+  bool has_information = false;
+  uint64_t information = 0;
+};
+
 // What a CHECK CONDITION says. Encoded late, because the format (fixed or descriptor) depends on
 // D_SENSE of the control mode page at the time the command ends.
 struct Sense {
@@ -55,6 +67,8 @@ struct Sense {
   bool bit_valid = false;  // BPV
   uint8_t bit = 0;         // most significant bit of the faulty field
   uint16_t pointer = 0;    // field pointer in bytes, or progress in 1/65536
+
+  CopyCause cause = {};
 
   // The two "ILLEGAL REQUEST" answers nearly every check needs.
   static Sense invalid_field_in_cdb(uint16_t byte, int bit_number = -1) {

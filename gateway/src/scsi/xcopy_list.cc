@@ -134,13 +134,14 @@ Sense unreachable_cscd(uint16_t segment, bool destination) {
   return s;
 }
 
-Sense copy_aborted(uint16_t segment, const Sense& cause, uint64_t residual) {
+Sense copy_aborted(uint16_t segment, const CopyCause& cause, uint64_t residual) {
   const bool gone = cause.key == SenseKey::kNotReady;
-  Sense s = Sense::make(SenseKey::kCopyAborted, gone ? 0x0d : 0x00, gone ? 0x02 : 0x00);
+  Sense s = Sense::make(SenseKey::kCopyAborted, 0x0d, gone ? 0x02 : 0x01);
   s.has_command_specific = true;
   s.command_specific = segment;
   s.has_information = residual > 0;
   s.information = residual;
+  s.cause = cause;
   return s;
 }
 

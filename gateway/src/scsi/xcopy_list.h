@@ -57,8 +57,9 @@ Outcome<XcopyList> parse_xcopy(ByteView cdb, const ThirdPartyCopyLimits& limits,
 // its source or destination index (SPC-5 §5.18.7.4; SPC-4 §5.17.7.4).
 Sense unreachable_cscd(uint16_t segment, bool destination = false);
 // COPY ABORTED for any other failure of a segment: 0D/02 COPY TARGET DEVICE NOT REACHABLE when
-// `cause` is NOT READY, else 00/00 (RECEIVE COPY RESULTS(FAILED SEGMENT DETAILS) then tells the
-// cause). `residual` > 0: blocks of the segment not written though others were.
-Sense copy_aborted(uint16_t segment, const Sense& cause, uint64_t residual = 0);
+// `cause` is NOT READY, else 0D/01 THIRD PARTY DEVICE FAILURE. The sense data has the status and
+// the sense data of the unit that failed (SPC-5 §5.18.7.4). `residual` > 0: blocks of the segment
+// not written though others were.
+Sense copy_aborted(uint16_t segment, const CopyCause& cause, uint64_t residual = 0);
 
 }  // namespace sluice::scsi

@@ -123,10 +123,25 @@ TEST(XcopyList, SegmentFailuresNameTheSegment) {
   encode(unreachable_cscd(0x0102, true), false, out);
   EXPECT_EQ(std::vector<uint8_t>(out.begin(), out.begin() + 18),
             hex("70 00 0a 00*4 0a 00 00 01 02 08 04 00 a0 00 06"));
-  encode(copy_aborted(3, Sense::make(SenseKey::kMediumError, 0x11, 0x00), 5), false, out);
-  EXPECT_EQ(std::vector<uint8_t>(out.begin(), out.begin() + 18),
-            hex("f0 00 0a 00 00 00 05 0a 00 00 00 03 00 00 00 00 00 00"));
-  EXPECT_EQ(copy_aborted(3, Sense::make(SenseKey::kNotReady, 0x04, 0x00)).asc, 0x0d);
+  const CopyCause cause{.party = CopyParty::kDestination,
+                        .status = Status::kCheckCondition,
+                        .key = SenseKey::kMediumError,
+                        .asc = 0x0c,
+                        .has_information = true,
+                        .information = 7};
+  ASSERT_EQ(encode(copy_aborted(3, cause, 5), false, out), 37u);
+  EXPECT_EQ(std::vector<uint8_t>(out.begin(), out.begin() + 37),
+            hex("f0 00 0a 00 00 00 05 1d 00 12 00 03 0d 01 00*4 "
+                "02 f0 00 03 00 00 00 07 0a 00*4 0c 00*5"));
+  ASSERT_EQ(encode(copy_aborted(3, cause), true, out), 44u);
+  EXPECT_EQ(std::vector<uint8_t>(out.begin(), out.begin() + 44),
+            hex("72 0a 0d 01 00 00 00 24  01 0a 00*8 00 03"
+                "0c 16 02 02 72 03 0c 00 00*3 0c 00 0a 80 00 00*7 07"));
+  const CopyCause conflict{.party = CopyParty::kSource, .status = Status::kReservationConflict};
+  ASSERT_EQ(encode(copy_aborted(3, conflict), false, out), 19u);
+  EXPECT_EQ(out[8], 0x12);
+  EXPECT_EQ(out[18], 0x18);
+  EXPECT_EQ(copy_aborted(3, {.key = SenseKey::kNotReady}).ascq, 0x02);
 }
 
 TEST(ReceiveCopy, OperatingParameters) {

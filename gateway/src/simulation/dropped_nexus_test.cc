@@ -1,8 +1,8 @@
 // A PERSISTENT RESERVE OUT of which nobody knows whether it happened (DESIGN R3), as a host sees
 // it.
-#include "lun/reservations/reservation_contract.h"
-#include "lun/unit.h"
 #include "simulation/host_fixture.h"
+#include "unit/reservations/reservation_contract.h"
+#include "unit/unit.h"
 
 namespace sluice::simulation {
 namespace {

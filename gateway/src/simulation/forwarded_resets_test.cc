@@ -1,10 +1,10 @@
 // LOGICAL UNIT RESET on its way to the owner, and what a host is told where there is none
-// (DESIGN R9; lun/owner_resets.h).
+// (DESIGN R9; nexus/owner_resets.h).
 #include <gtest/gtest.h>
 
-#include "lun/unit.h"
 #include "simulation/gateway_pair.h"
 #include "simulation/task_management_fixture.h"
+#include "unit/unit.h"
 
 namespace sluice::simulation {
 namespace {

@@ -1,10 +1,10 @@
 // More than a limited volume allows, forwarded to its owner.
 #include <gtest/gtest.h>
 
-#include "lun/bandwidth.h"
-#include "lun/unit.h"
 #include "simulation/gateway_pair.h"
 #include "simulation/initiator.h"
+#include "unit/bandwidth.h"
+#include "unit/unit.h"
 
 namespace sluice::simulation {
 namespace {
@@ -15,7 +15,7 @@ const Nanos* owners_time = nullptr;
 TEST(ForwardingLimit, CommandsBeyondTheRateGoOnAtTheRateAndNobodyFindsTheVolumeUnavailable) {
   GatewayPair pair;
   owners_time = &pair.owner.shard().now;
-  pair.owner.shard().lane.clock = [] { return *owners_time; };
+  pair.owner.shard().context.clock = [] { return *owners_time; };
   const auto nexus = pair.open_nexus();
   ASSERT_EQ(pair.run(*nexus, kTestUnitReady, 0)->command.status, scsi::Status::kGood);
   pair.owner.unit()->set_qos({.iops = 10, .iops_burst = 1});

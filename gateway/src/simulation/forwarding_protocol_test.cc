@@ -2,9 +2,9 @@
 #include <gtest/gtest.h>
 
 #include "iscsi/forwarding_wire.h"
-#include "lun/unit.h"
 #include "simulation/gateway_pair.h"
 #include "simulation/initiator.h"
+#include "unit/unit.h"
 
 namespace sluice::simulation {
 namespace {

@@ -1,9 +1,9 @@
 // A link at one gateway against the forwarding port of another (DESIGN R1, R5, R6, R9).
 #include <gtest/gtest.h>
 
-#include "lun/unit.h"
 #include "simulation/gateway_pair.h"
 #include "simulation/initiator.h"
+#include "unit/unit.h"
 
 namespace sluice::simulation {
 namespace {
@@ -327,7 +327,7 @@ TEST_F(Forwarding, TheOwnerHasNexusesForTheLunsThatWereUsedOnly) {
 
 TEST_F(Forwarding, WhatTheOwnerRaisedBeforeALunWasUsedIsToldAtItsFirstUse) {
   pair_->run(*nexus_, read16(0, 1), 512, {}, 1);
-  pair_->owner.unit(0)->raise_attention(lun::kCapacityChanged, nullptr);
+  pair_->owner.unit(0)->attached().raise(lun::kCapacityChanged, nullptr);
   const auto told = pair_->run(*nexus_, read16(0, 1), 512);
   EXPECT_EQ(told->command.status, scsi::Status::kCheckCondition);
   EXPECT_EQ(told->command.sense[2] & 0x0f, 0x06);

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "lun/unit.h"
 #include "scsi/report_luns.h"
+#include "unit/unit.h"
 
 namespace sluice::simulation {
 
@@ -46,7 +46,7 @@ GatewayPair::GatewayPair(iscsi::Settings settings)
     set_role(*owner.unit(i), {lun::Standing::kOwner, 1, kOwner});
     set_role(*origin.unit(i), {lun::Standing::kForwarder, 1, kOwner});
   }
-  origin.shard().lane.forwarding = &forwarder;
+  origin.shard().context.forwarding = &forwarder;
   set_owner(owner_peer());
 }
 
@@ -85,9 +85,9 @@ std::shared_ptr<lun::Nexus> GatewayPair::open_nexus(uint8_t isid, bool read_only
   id.target_portal_group = 11;
   id.relative_target_port = 21;
   auto nexus = lun::Nexus::open(origin.exports().find(SimulatedGateway::kTarget), id,
-                                origin.shard().lane, read_only);
+                                origin.shard().context, read_only);
   for (const uint64_t lun : nexus->lun_numbers()) {
-    lun::Itl* itl = nexus->use(scsi::lun_field(lun));
+    lun::CommandContext* itl = nexus->use(scsi::lun_field(lun));
     const std::lock_guard lock(itl->unit().mutex());
     itl->pending.clear();
     itl->attention = false;

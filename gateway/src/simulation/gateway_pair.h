@@ -79,7 +79,7 @@ class GatewayPair final : public forward::Dialer {
   void dial(const std::string& address, std::shared_ptr<forward::Caller> caller) override;
 
  private:
-  struct Call final : iscsi::Wire {
+  struct Call final : iscsi::Transport {
     std::shared_ptr<forward::Caller> caller;
     SimulatedConnection* far = nullptr;
     bool connected = false;

@@ -2,9 +2,9 @@
 // that answered it.
 #include <gtest/gtest.h>
 
-#include "lun/statistics.h"
-#include "lun/unit.h"
 #include "simulation/initiator.h"
+#include "unit/statistics.h"
+#include "unit/unit.h"
 
 namespace sluice::simulation {
 namespace {

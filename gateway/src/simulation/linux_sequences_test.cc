@@ -1,6 +1,6 @@
 // What the Linux SCSI disk driver, the ALUA handler and multipath tools send.
-#include "lun/unit.h"
 #include "simulation/host_fixture.h"
+#include "unit/unit.h"
 
 namespace sluice::simulation {
 namespace {

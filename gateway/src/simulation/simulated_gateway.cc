@@ -4,7 +4,7 @@
 #include <cstdlib>
 
 #include "base/limits.h"
-#include "lun/unit.h"
+#include "unit/unit.h"
 
 namespace sluice::simulation {
 
@@ -104,8 +104,8 @@ SimulatedGateway::SimulatedGateway(iscsi::Settings settings, unsigned reactors) 
     lane->shard.gateway = &gateway_;
     lane->shard.counters = &lane->counters;
     lane->shard.now = now_;
-    lane->shard.lane = {&lane->aio,       &lane->buffers,         this,    i,
-                        &lane->shard.now, &lane->shard.latencies, nullptr, nullptr};
+    lane->shard.context = {&lane->aio,       &lane->buffers,         this,    i,
+                           &lane->shard.now, &lane->shard.latencies, nullptr, nullptr};
     lanes_.push_back(std::move(lane));
   }
   target_ = std::make_shared<lun::Target>(kTarget, "simulated", uint16_t{1});

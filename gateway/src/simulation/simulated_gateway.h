@@ -17,7 +17,7 @@
 #include "iscsi/connection.h"
 #include "iscsi/session_directory.h"
 #include "iscsi/shard.h"
-#include "lun/exports.h"
+#include "nexus/exports.h"
 #include "simulation/held_backend.h"
 
 namespace sluice::simulation {
@@ -26,7 +26,7 @@ class SimulatedGateway;
 
 // The wire of one connection: bytes the initiator sends come in by send(), answers pile up in
 // received().
-class SimulatedConnection final : public iscsi::Wire {
+class SimulatedConnection final : public iscsi::Transport {
  public:
   SimulatedConnection(SimulatedGateway& gateway, unsigned reactor, uint64_t id,
                       iscsi::Connection::Ends ends);
@@ -48,7 +48,7 @@ class SimulatedConnection final : public iscsi::Wire {
   bool ended() const { return core_->over(); }
   iscsi::Connection& core() { return *core_; }
 
-  // --- iscsi::Wire
+  // --- iscsi::Transport
   void schedule_flush() override {}
   void close(bool discard) override;
   void authenticated() override { in_login_ = false; }

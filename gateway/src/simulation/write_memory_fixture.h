@@ -113,7 +113,7 @@ class WriteMemory : public testing::Test {
       Writer& w = log_in();
       for (unsigned n = 0; n < 8; ++n) w.start(kHung, kBytes);
     }
-    return pool().available() - gateway_.shard().write_memory.free();
+    return pool().available() - gateway_.shard().write_quota.free();
   }
   // Hosts that read as much as they may at once, and perhaps take no answer.
   void read(unsigned hosts, bool take) {

@@ -1,8 +1,8 @@
 // A unit that answers nothing keeps the data of what was written to it: a part of its session's and
 // of its reactor's memory, not all (DESIGN R14, R15).
-#include "lun/statistics.h"
-#include "lun/unit.h"
 #include "simulation/write_memory_fixture.h"
+#include "unit/statistics.h"
+#include "unit/unit.h"
 
 namespace sluice::simulation {
 namespace {
@@ -104,12 +104,12 @@ TEST_F(WriteMemory, ReadsLeaveWhatWasPromisedToWritesThatSendNothingYet) {
     EXPECT_EQ(writers_[i]->good, 8u) << "host " << i;
     EXPECT_FALSE(writers_[i]->host.connection().closed());
   }
-  EXPECT_EQ(gateway_.shard().write_memory.free(), pool().available());
+  EXPECT_EQ(gateway_.shard().write_quota.free(), pool().available());
 }
 
 TEST_F(WriteMemory, APromiseEndsWithItsTask) {
   grow(kLive);
-  const auto free = [&] { return gateway_.shard().write_memory.free(); };
+  const auto free = [&] { return gateway_.shard().write_quota.free(); };
   for (unsigned round = 0; round < 6; ++round) {
     EXPECT_GT(promise(), pool().budget() / 3);
     read(3, true);

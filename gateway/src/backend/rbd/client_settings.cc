@@ -37,7 +37,7 @@ std::vector<Setting> settings_of(const CephAccess& access) {
       {"rbd_cache", lacks(Guard::kRbdCache) ? "true" : "false"},
       {"rbd_cache_writethrough_until_flush", lacks(Guard::kRbdCache) ? "false" : "true"},
       // librbd's own copy of a write: without it (16.2) a write in flight to a blocklisted client's
-      // disk may never end, nor may the closing of its image (decisions/2026-11-21-rbd.md).
+      // disk may never end, nor may the closing of its image (gateway/decisions/ceph.md).
       {"rbd_disable_zero_copy_writes", "true"},
       {"rbd_discard_granularity_bytes", "4096"},
       {"rbd_atime_update_interval", "0"},

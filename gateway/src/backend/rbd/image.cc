@@ -98,7 +98,8 @@ Result<std::unique_ptr<Image>> Image::open(std::shared_ptr<Pool> pool, const std
   opened->pool_->client().opened();
   std::array<char, 256> id{};
   if (rbd_get_id(opened->image_, id.data(), id.size()) == 0) {
-    opened->header_ = std::string("rbd_header.") + id.data();
+    opened->id_ = id.data();
+    opened->header_ = "rbd_header." + opened->id_;
   }
   for (auto step : {&Image::check, &Image::check_cache}) {
     const Result<void> fine = ((*opened).*step)();
@@ -270,6 +271,12 @@ Result<uint64_t> Image::size() const {
   const int r = rbd_get_size(image_, &bytes);
   if (r < 0) return fail(name_, "can't tell its size: " + ceph_error(r), "");
   return bytes;
+}
+
+Result<ImageIdentity> Image::identity() const {
+  const Result<uint64_t> bytes = size();
+  if (!bytes) return Error{bytes.error()};
+  return ImageIdentity{id_, bytes.value()};
 }
 
 Result<void> Image::grow(uint64_t bytes) {

@@ -20,6 +20,12 @@
 
 namespace sluice::rbd {
 
+// What tells an image from another one of the same name.
+struct ImageIdentity {
+  std::string id;     // unique in its pool; empty: format 1
+  uint64_t size = 0;  // bytes
+};
+
 // From whom an image's lock may be taken, beyond who is gone.
 struct Takeover {
   // Clients that are blocklisted by now: their lock is taken at once, with no other blocklisting.
@@ -53,6 +59,7 @@ class Image {
   rbd_image_t handle() const { return image_; }
 
   Result<uint64_t> size() const;  // bytes
+  Result<ImageIdentity> identity() const;
   // Address of the client that has the exclusive lock; empty: nobody.
   std::string lock_owner() const;
   // Addresses of the clients that have it open for writing, this one among them.
@@ -82,6 +89,7 @@ class Image {
   const std::string name_;
   const Access access_;
   rbd_image_t image_ = nullptr;
+  std::string id_;
   std::string header_ = "rbd_directory";  // one that is too old to have an id: any object will do
   std::function<void()> changed_;
   uint64_t watch_ = 0;

@@ -156,6 +156,12 @@ Result<bool> Images::exists(const std::string& image) {
   return true;
 }
 
+Result<ImageIdentity> Images::identity(const std::string& image) {
+  auto opened = Image::open(pool_, image, Image::Access::kReadOnly);
+  if (!opened) return Error{opened.error()};
+  return (*opened)->identity();
+}
+
 Result<void> Images::grow(const std::string& image, uint64_t bytes) {
   auto opened = open(image);
   if (!opened) return Error{opened.error()};

@@ -66,6 +66,8 @@ class Images {
   // Opens an image that nobody serves, for the functions below.
   Result<std::unique_ptr<Image>> open(const std::string& image);
   Result<bool> exists(const std::string& image);
+  // Also of an image that is served.
+  Result<ImageIdentity> identity(const std::string& image);
   // Volumes' images, limits::kMaxPoolImages at most: whoever knows the volumes knows the orphans.
   Result<std::vector<ImageFacts>> list();
 

@@ -156,6 +156,18 @@ Result<std::shared_ptr<Pool>> RadosClient::pool(const std::string& name, const s
   return std::make_shared<Pool>(shared_from_this(), context, full);
 }
 
+Result<std::shared_ptr<Pool>> RadosClient::again(const Pool& pool) {
+  rados_ioctx_t context = nullptr;
+  const int r = rados_ioctx_create2(cluster_, pool.id(), &context);
+  if (r < 0) return fail(pool.name(), "can't use the pool: " + ceph_error(r), "check the pool");
+  const size_t slash = pool.name().find('/');
+  if (slash != std::string::npos) {
+    rados_ioctx_set_namespace(context, pool.name().substr(slash + 1).c_str());
+  }
+  rados_set_pool_full_try(context);
+  return std::make_shared<Pool>(shared_from_this(), context, pool.name());
+}
+
 Result<void> RadosClient::blocklist(const std::string& addresses, uint32_t seconds) {
   std::string copy = addresses;
   const int r = rados_blocklist_add(cluster_, copy.data(), seconds);
@@ -204,6 +216,7 @@ void RadosClient::set_tick(unsigned images) {
 struct RadosClient::Question {
   std::shared_ptr<State> state;
   Nanos asked;
+  std::shared_ptr<void> context;
   uint64_t size = 0;
   time_t time = 0;
 };
@@ -213,7 +226,7 @@ void RadosClient::prove(Pool& pool) {
   if (now - state_->asked.load(std::memory_order_relaxed) < kProofInterval) return;
   if (state_->asking.exchange(true, std::memory_order_acq_rel)) return;
   state_->asked.store(now, std::memory_order_relaxed);
-  auto question = std::make_unique<Question>(Question{state_, now});
+  auto question = std::make_unique<Question>(Question{state_, now, pool.shared_context()});
   rados_completion_t completion = nullptr;
   if (rados_aio_create_completion2(question.get(), &RadosClient::answered, &completion) == 0) {
     Question* asked = question.release();

@@ -47,6 +47,8 @@ class RadosClient : public std::enable_shared_from_this<RadosClient> {
 
   rados_t handle() const { return cluster_; }
   Result<std::shared_ptr<Pool>> pool(const std::string& name, const std::string& space);
+  // The very same pool once more, also where its name is another pool's by now.
+  Result<std::shared_ptr<Pool>> again(const Pool& pool);
 
   // Ends another client for `seconds`; years, where safety depends on it: the old owner may be
   // asleep longer than anyone expects. One that is blocklisted already stays so for as long as it
@@ -103,18 +105,23 @@ class RadosClient : public std::enable_shared_from_this<RadosClient> {
 class Pool {
  public:
   Pool(std::shared_ptr<RadosClient> client, rados_ioctx_t context, std::string name)
-      : client_(std::move(client)), context_(context), name_(std::move(name)) {}
-  ~Pool() { rados_ioctx_destroy(context_); }
+      : client_(std::move(client)),
+        context_(context, [](void* open) { rados_ioctx_destroy(open); }),
+        name_(std::move(name)) {}
   Pool(const Pool&) = delete;
   Pool& operator=(const Pool&) = delete;
 
   RadosClient& client() const { return *client_; }
-  rados_ioctx_t context() const { return context_; }
+  rados_ioctx_t context() const { return context_.get(); }
+  // For requests whose answer may come when the pool is gone: librados reads the context then.
+  std::shared_ptr<void> shared_context() const { return context_; }
   const std::string& name() const { return name_; }  // `pool` or `pool/namespace`
+  // Number of the pool in its cluster. A pool that is created again has another number.
+  int64_t id() const { return rados_ioctx_get_id(context()); }
 
  private:
   const std::shared_ptr<RadosClient> client_;
-  const rados_ioctx_t context_;
+  const std::shared_ptr<void> context_;
   const std::string name_;
 };
 

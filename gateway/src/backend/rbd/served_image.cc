@@ -52,6 +52,11 @@ Result<std::unique_ptr<Image>> ServedImage::open_image() {
   return image;
 }
 
+Error ServedImage::shrank(uint64_t size) const {
+  return fail(spec_.path, "shrank from " + format_size(size_) + " to " + format_size(size),
+              given_ ? "restore the image from a backup" : "grow it again");
+}
+
 // A size in the configuration is the desired state, as for files.
 Result<void> ServedImage::adopt_size(Image& image) {
   Result<uint64_t> size = image.size();
@@ -64,9 +69,12 @@ Result<void> ServedImage::adopt_size(Image& image) {
                     ", and shrinking would lose data",
                 "raise size= or leave it out");
   }
-  if (*size < size_) {
-    return fail(spec_.path, "shrank from " + format_size(size_) + " to " + format_size(*size),
-                "grow it again");
+  if (*size < size_) return shrank(*size);
+  if (*size < wanted && given_) {
+    return fail(spec_.path,
+                "is " + format_size(*size) + ", recorded are " + format_size(wanted) +
+                    ": its end is missing",
+                "restore the image from a backup");
   }
   if (*size < wanted) {
     if (spec_.read_only) {
@@ -189,8 +197,13 @@ Result<void> ServedImage::use(const std::function<Result<void>(Image&)>& work) {
 }
 
 Result<void> ServedImage::grow(uint64_t bytes) {
-  Result<void> grown =
-      use([bytes](Image& image) { return bytes == 0 ? Result<void>() : image.grow(bytes); });
+  // An image that lost its end must not hide that by a new one.
+  Result<void> grown = use([bytes, this](Image& image) -> Result<void> {
+    const Result<uint64_t> size = image.size();
+    if (!size) return Error{size.error()};
+    if (given_ && size.value() < size_) return shrank(size.value());
+    return bytes <= size.value() ? Result<void>() : image.grow(bytes);
+  });
   if (grown) follow_size();
   return grown;
 }
@@ -218,10 +231,7 @@ Result<void> ServedImage::check() {
     pool.client().prove(pool);
     leave(*slot);
   }
-  if (found_ < size_) {
-    return fail(spec_.path, "shrank from " + format_size(size_) + " to " + format_size(found_),
-                "grow it again");
-  }
+  if (found_ < size_) return shrank(found_);
   return {};
 }
 

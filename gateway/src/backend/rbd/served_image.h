@@ -71,6 +71,7 @@ class ServedImage : public std::enable_shared_from_this<ServedImage> {
   void serve(std::unique_ptr<Image> image);
   void take_away();
   void follow_size();
+  Error shrank(uint64_t size) const;
   std::string problem() const;
 
   const backend::Spec spec_;

@@ -2,7 +2,7 @@
 // over and goes on; a control thread waits for it, for a bounded time.
 //
 // Each task is of a group: what may hang together, as a rule a pool. One that hangs keeps no other
-// from threads (decisions/2026-11-23-threads-of-images.md).
+// from threads (gateway/decisions/ceph.md).
 #pragma once
 
 #include <condition_variable>

@@ -5,6 +5,8 @@
 #include <cerrno>
 
 #include "backend/block.h"
+#include "base/log.h"
+#include "control/local/device_choice.h"
 #include "control/local/device_survey.h"
 
 namespace sluice::control {
@@ -84,6 +86,11 @@ Place::Opened DevicePlace::open(const wire::DesiredVolume& volume) {
   // Under the lock: nobody makes it another volume's any more.
   const Result<DeviceLabel> label = label_of(device_, location_);
   if (!label) return {.problem = label.error()};
+  const Result<void> noted = note_labelled(home().records(), location_, device_, home().path());
+  if (!noted) {
+    log::warning("the device of a volume is not noted",
+                 {{"volume", location_}, {"error", noted.error()}});
+  }
   records_are_here_ = label.value().records == where_.records;
   const Result<FileDescriptor> device = open_device(device_, O_RDONLY);
   const Result<uint64_t> usable =

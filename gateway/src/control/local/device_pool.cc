@@ -155,17 +155,21 @@ JobOutcome DevicePool::create(const wire::CreateImage& job) const {
   const auto before = chosen_device(home_->records(), location, records);
   if (!before) return problem(before.error());
   const std::string unsure = before.value() ? where_it_may_be(all, location) : std::string();
-  if (!unsure.empty()) return problem(unsure + "; it was put on " + *before.value());
+  if (!unsure.empty()) return problem(unsure + "; it was put on " + before.value()->path);
   const SurveyedDevice* best = nullptr;
   for (const SurveyedDevice& device : all) {
     if (!device.is_free() || device.usable < size) continue;
     if (best == nullptr || device.usable < best->usable) best = &device;
   }
   if (best == nullptr) return problem(none_is_free(all, job.size_bytes()));
-  const Result<void> chosen = choose_device(home_->records(), location, best->path, records);
+  const Result<void> chosen =
+      choose_device(home_->records(), location, {.path = best->path}, records);
   if (!chosen) return problem(chosen.error());
   const Result<void> taken = take(*best, location);
-  return taken ? JobOutcome() : problem(taken.error());
+  if (!taken) return problem(taken.error());
+  const Result<void> noted =
+      choose_device(home_->records(), location, {.path = best->path, .labelled = true}, records);
+  return noted ? JobOutcome() : problem(noted.error());
 }
 
 JobOutcome DevicePool::grow(const wire::ResizeImage& job) const {
@@ -174,6 +178,20 @@ JobOutcome DevicePool::grow(const wire::ResizeImage& job) const {
   if (device == nullptr) return problem("no device of the pool is " + job.location());
   if (device->usable >= static_cast<uint64_t>(job.size_bytes())) return {};
   return problem(too_small(*device, job.size_bytes()));
+}
+
+// Why the device at the path of the volume's device is another device: the former one still holds
+// the data. Empty: it is the same device.
+std::string DevicePool::replaced_device(const std::string& location) const {
+  const auto chosen = chosen_device(home_->records(), location, records_of(*home_));
+  if (!chosen) return chosen.error();
+  if (!chosen.value() || !chosen.value()->labelled) return {};
+  const std::string& path = chosen.value()->path;
+  if (std::find(devices_.begin(), devices_.end(), path) == devices_.end()) return {};
+  return location + " was put on " + path +
+         ", and another device is there now: its data is not deleted. Connect the device that it "
+         "is on, or take " +
+         path + " out of the pool's list";
 }
 
 // In slices, so that the pool's other jobs have their turns.
@@ -189,11 +207,16 @@ void DevicePool::remove(const wire::DeleteImage& job, const JobServices& service
   };
   if (device == nullptr) {
     // Its data would stay, and its records be gone.
-    const std::string unsure = where_it_may_be(all, job.location());
+    std::string unsure = where_it_may_be(all, job.location());
+    if (unsure.empty()) unsure = replaced_device(job.location());
     return unsure.empty() ? wiped() : done(problem(unsure));
   }
   Result<std::unique_ptr<DeviceWipe>> begun = DeviceWipe::begin(device->path, job.location());
   if (!begun) return done(problem(begun.error()));
+  // From here on its label may be gone because it was wiped.
+  const Result<void> noted =
+      choose_device(home_->records(), job.location(), {.path = device->path}, records_of(*home_));
+  if (!noted) return done(problem(noted.error()));
   struct Going {
     std::shared_ptr<DeviceWipe> wipe;
     JobServices services;

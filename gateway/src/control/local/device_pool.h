@@ -40,6 +40,7 @@ class DevicePool final : public StoragePool, public std::enable_shared_from_this
 
   JobOutcome create(const wire::CreateImage& job) const;
   JobOutcome grow(const wire::ResizeImage& job) const;
+  std::string replaced_device(const std::string& location) const;
   void remove(const wire::DeleteImage& job, const JobServices& services,
               std::function<void(JobOutcome)> done) const;
   JobOutcome list() const;

@@ -158,7 +158,7 @@ TEST_F(DevicePoolTest, AVolumeWhoseDeviceWasChosenAndNotLabelledYetGetsOneAgain)
     const FileDescriptor user(::open(paths_[1].c_str(), O_RDWR | O_EXCL | O_CLOEXEC));
     const Result<FileDescriptor> records = open_directory(directory_.path() + "/r/.sluice");
     ASSERT_TRUE(records) << records.error();
-    ASSERT_TRUE(choose_device(records.value().get(), "volume-1", paths_[1], "").ok());
+    ASSERT_TRUE(choose_device(records.value().get(), "volume-1", {.path = paths_[1]}, "").ok());
     EXPECT_EQ(create(*a, "volume-1", 6 * kMiB).problem, "");
   }
   EXPECT_EQ(label(0)->location, "volume-1");

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <sstream>
 
+#include "base/canary.h"
 #include "control/local/files.h"
 #include "control/local/two_copies.h"
 
@@ -25,20 +26,26 @@ std::string shown_name(const ImageRecords& where, const std::string& location) {
   return where.path + "/.sluice/" + name_of(location);
 }
 
+bool is_snapshot(const std::string& location) { return location.starts_with("snapshot-"); }
+
 // Images in directories of their own have no record: their names don't fit into a file's name.
 bool is_recorded(const std::string& location) { return location.find('/') == std::string::npos; }
 
-Result<ImageIdentity> identity_of(int file, const std::string& path, uint32_t adoptions) {
+Result<ImageIdentity> identity_of(const ImageRecords& where, const std::string& location,
+                                  int file) {
+  const std::string path = where.path + '/' + location;
   struct statx status{};
-  if (::statx(file, "", AT_EMPTY_PATH, STATX_INO | STATX_BTIME, &status) != 0) {
+  if (::statx(file, "", AT_EMPTY_PATH, STATX_INO | STATX_BTIME | STATX_SIZE, &status) != 0) {
     return Error{"can't examine " + path + ": " + reason_of(errno)};
   }
-  ImageIdentity identity{.inode = status.stx_ino, .adoptions = adoptions};
+  ImageIdentity identity{.inode = status.stx_ino, .adoptions = where.adoptions};
+  if (is_snapshot(location)) identity.size = status.stx_size;
   if ((status.stx_mask & STATX_BTIME) != 0) {
     identity.born_seconds = status.stx_btime.tv_sec;
     identity.born_nanos = status.stx_btime.tv_nsec;
   }
-  int generation = 0;
+  // The command's size is that of a `long`. ext4 and XFS write an int, FUSE writes all its bytes.
+  long generation = 0;
   if (::ioctl(file, FS_IOC_GETVERSION, &generation) == 0) {
     identity.generation = static_cast<uint32_t>(generation);
   }
@@ -49,20 +56,23 @@ Result<ImageIdentity> identity_of(int file, const std::string& path, uint32_t ad
 bool is_same_file(const ImageIdentity& one, const ImageIdentity& other) {
   return one.inode == other.inode &&
          (one.generation == 0 || other.generation == 0 || one.generation == other.generation) &&
-         one.born_seconds == other.born_seconds && one.born_nanos == other.born_nanos;
+         one.born_seconds == other.born_seconds && one.born_nanos == other.born_nanos &&
+         (one.size == 0 || other.size == 0 || one.size == other.size);
 }
 
 std::string described(const ImageIdentity& identity) {
-  return fmt::format("inode {}, created at {}.{:09}", identity.inode, identity.born_seconds,
-                     identity.born_nanos);
+  return fmt::format("inode {}, created at {}.{:09}{}", identity.inode, identity.born_seconds,
+                     identity.born_nanos,
+                     identity.size == 0 ? "" : fmt::format(", {} bytes", identity.size));
 }
 
 }  // namespace
 
 std::string format_identity(const ImageIdentity& identity) {
-  return fmt::format("{}\ninode {}\ngeneration {}\nborn {}.{:09}\nadoptions {}\n", kHeading,
-                     identity.inode, identity.generation, identity.born_seconds,
-                     identity.born_nanos, identity.adoptions);
+  return fmt::format(
+      "{}\ninode {}\ngeneration {}\nborn {}.{:09}\n{}adoptions {}\n", kHeading, identity.inode,
+      identity.generation, identity.born_seconds, identity.born_nanos,
+      identity.size == 0 ? "" : fmt::format("size {}\n", identity.size), identity.adoptions);
 }
 
 std::optional<ImageIdentity> parse_identity(std::string_view text) {
@@ -72,7 +82,9 @@ std::optional<ImageIdentity> parse_identity(std::string_view text) {
   ImageIdentity identity;
   std::getline(lines, heading);
   lines >> names[0] >> identity.inode >> names[1] >> identity.generation >> names[2] >>
-      identity.born_seconds >> point >> identity.born_nanos >> names[3] >> identity.adoptions;
+      identity.born_seconds >> point >> identity.born_nanos >> names[3];
+  if (names[3] == "size") lines >> identity.size >> names[3];
+  lines >> identity.adoptions;
   const bool named = names[0] == "inode" && names[1] == "generation" && names[2] == "born" &&
                      names[3] == "adoptions";
   if (lines.fail() || heading != kHeading || !named || point != '.' || lines >> extra) {
@@ -92,24 +104,24 @@ Result<void> verify_image(const ImageRecords& where, const std::string& location
   for (const std::string& text : *texts.value()) {
     if (!recorded) recorded = parse_identity(text);
   }
-  const std::string confirm = "once you know that " + path + " is the volume's image, remove " +
-                              shown + ", or confirm the whole pool with `sluicectl pool adopt`";
+  const std::string confirm = "once you know that " + path + " is the right file, remove " + shown +
+                              ", or confirm the whole pool with `sluicectl pool adopt`";
   if (recorded && recorded->adoptions < where.adoptions) {
     return record_image(where, location, file);
   }
   if (!recorded) return Error{shown + " is damaged in both copies; " + confirm};
-  const Result<ImageIdentity> present = identity_of(file, path, where.adoptions);
+  const Result<ImageIdentity> present = identity_of(where, location, file);
   if (!present) return Error{present.error()};
-  if (is_same_file(*recorded, present.value())) return {};
-  return Error{path + " is another file than the volume's image: it has " +
+  if (is_same_file(*recorded, present.value()) || lacks(Guard::kImage)) return {};
+  const char* expected = is_snapshot(location) ? "the snapshot" : "the volume's image";
+  return Error{path + " is another file than " + expected + ": it has " +
                described(present.value()) + ", recorded are " + described(*recorded) +
                "; put the image back, or " + confirm};
 }
 
 Result<void> record_image(const ImageRecords& where, const std::string& location, int file) {
   if (!is_recorded(location)) return {};
-  const Result<ImageIdentity> present =
-      identity_of(file, where.path + '/' + location, where.adoptions);
+  const Result<ImageIdentity> present = identity_of(where, location, file);
   if (!present) return Error{present.error()};
   return write_copies(where.records, name_of(location), seal(format_identity(present.value())),
                       shown_name(where, location));

@@ -1,14 +1,15 @@
-// Which file a volume's image is, so that another file of the same name is not served instead: one
-// that was created anew, or copied. `.sluice/LOCATION.image` says it twice (two_copies.h):
+// The identity of a volume's image file. The gateway refuses another file of the same name, for
+// example a copy or a new file. `.sluice/LOCATION.image` holds the identity twice (two_copies.h):
 //
 //   sluice-image 1
 //   inode 131
 //   generation 2874618           of the inode (FS_IOC_GETVERSION); 0: not known
 //   born 1764060000.250000000    when the file was created; 0.000000000: not known
+//   size 1048576                 in bytes, of snapshots only
 //   adoptions 0                  of the pool (pool_marker.h) when this was written
 //
-// An image without such a file is recorded when it is opened: it is older than these records, or an
-// administrator removed the file to confirm a restored image.
+// The gateway records an image without such a file when it opens the image: a former release
+// created the image, or an administrator removed the file to confirm a restored image.
 #pragma once
 
 #include <cstdint>
@@ -25,6 +26,7 @@ struct ImageIdentity {
   int64_t born_seconds = 0;
   uint32_t born_nanos = 0;
   uint32_t adoptions = 0;
+  uint64_t size = 0;  // bytes of a snapshot, which never change; 0: not recorded
 };
 
 std::string format_identity(const ImageIdentity& identity);          // without its seal

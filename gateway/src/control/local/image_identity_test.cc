@@ -81,6 +81,20 @@ TEST_F(ImageIdentityTest, AnImageThatIsSmallerThanRecordedIsRefusedAndStaysAsItI
   EXPECT_EQ(std::filesystem::file_size(path()), 1u << 20);
 }
 
+TEST_F(ImageIdentityTest, ASnapshotThatLostItsEndIsRefused) {
+  const std::string path = directory_.path() + "/snapshot-a";
+  std::ofstream(path) << std::string(8192, 'x');
+  const FileDescriptor records = open_directory(directory_.path()).value();
+  const ImageRecords where{.records = records.get(), .path = directory_.path(), .adoptions = 0};
+  const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  ASSERT_TRUE(record_image(where, "snapshot-a", file.get()).ok());
+  EXPECT_TRUE(verify_image(where, "snapshot-a", file.get()).ok());
+  ASSERT_EQ(::truncate(path.c_str(), 4096), 0);
+  const Result<void> cut = verify_image(where, "snapshot-a", file.get());
+  ASSERT_FALSE(cut.ok());
+  EXPECT_NE(cut.error().find("4096 bytes, recorded are"), std::string::npos) << cut.error();
+}
+
 TEST_F(ImageIdentityTest, WhatIsNoFileIsRefused) {
   std::filesystem::remove(path());
   EXPECT_NE(open().find("No such file"), std::string::npos);

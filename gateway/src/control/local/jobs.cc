@@ -10,6 +10,7 @@
 #include <cerrno>
 
 #include "backend/lock.h"
+#include "backend/spec.h"
 #include "control/local/image_identity.h"
 #include "control/local/images.h"
 #include "control/local/record_files.h"
@@ -84,6 +85,31 @@ Result<void> grow(int file, int64_t size, const std::string& path) {
   return {};
 }
 
+// Opens an image that a job reads, changes or deletes. Error: another file has its name, or it is
+// shorter than the control plane recorded (`at_least` bytes; 0: not known). A job must not copy,
+// extend or delete such a file: it would hide that data is missing.
+Result<FileDescriptor> open_image(const LocalPool& pool, const std::string& location, int flags,
+                                  int64_t at_least) {
+  const std::string path = shown(pool, location);
+  Result<FileDescriptor> file = open_beneath(pool.directory(), location, flags, 0, path);
+  if (!file) return file;
+  const Result<void> same = verify_image(pool.image_records(), location, file.value().get());
+  if (!same) return Error{same.error()};
+  struct stat status{};
+  if (::fstat(file.value().get(), &status) != 0) return failed("look at", path);
+  if (status.st_size < at_least) {
+    return Error{path + " is " + backend::format_size(static_cast<uint64_t>(status.st_size)) +
+                 ", recorded are " + backend::format_size(static_cast<uint64_t>(at_least)) +
+                 ": it has lost its end; restore the file"};
+  }
+  return file;
+}
+
+bool is_absent(const LocalPool& pool, const std::string& location) {
+  return ::faccessat(pool.directory(), location.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) != 0 &&
+         errno == ENOENT;
+}
+
 Result<void> create(const LocalPool& pool, const wire::CreateImage& job) {
   const std::string path = shown(pool, job.location());
   if (job.size_bytes() <= 0) return Error{path + ": its size must be more than 0"};
@@ -106,8 +132,7 @@ Result<void> resize(const LocalPool& pool, const wire::ResizeImage& job) {
   const std::string path = shown(pool, job.location());
   Result<void> fine = check_location(pool, job.location());
   if (!fine) return fine;
-  const Result<FileDescriptor> file =
-      open_beneath(pool.directory(), job.location(), O_RDWR, 0, path);
+  const Result<FileDescriptor> file = open_image(pool, job.location(), O_RDWR, job.present_bytes());
   if (!file) return Error{file.error()};
   Result<void> grown = grow(file.value().get(), job.size_bytes(), path);
   if (!grown) return grown;
@@ -120,11 +145,7 @@ Result<void> remove_image(const LocalPool& pool, const std::string& location) {
   if (!fine) return fine;
   std::string name;
   const Result<FileDescriptor> parent = parent_of(pool, location, false, &name);
-  if (!parent)
-    return faccessat(pool.directory(), location.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) != 0 &&
-                   errno == ENOENT
-               ? Result<void>()
-               : Result<void>(Error{parent.error()});
+  if (!parent) return is_absent(pool, location) ? Result<void>() : Error{parent.error()};
   if (::unlinkat(parent.value().get(), name.c_str(), 0) != 0 && errno != ENOENT) {
     return failed("delete", shown(pool, location));
   }
@@ -136,14 +157,10 @@ Result<void> remove_image(const LocalPool& pool, const std::string& location) {
 // whoever serves it has: a gateway that is to be asked no more, cut off or hung, too (DESIGN R2).
 Result<FileDescriptor> unheld(const LocalPool& pool, const std::string& location) {
   const std::string path = shown(pool, location);
-  Result<FileDescriptor> image =
-      open_beneath(pool.directory(), location, O_RDONLY | O_NONBLOCK, 0, path);
+  Result<FileDescriptor> image = open_image(pool, location, O_RDONLY | O_NONBLOCK, 0);
   if (!image) {
-    const bool none =
-        ::faccessat(pool.directory(), location.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) != 0 &&
-        errno == ENOENT;
-    if (none) return FileDescriptor();
-    return image;
+    if (is_absent(pool, location)) return FileDescriptor();
+    return Error{"not deleted: " + image.error()};
   }
   const Result<void> locked = backend::lock_file(image.value().get(), path, false);
   if (!locked) return Error{"not deleted: " + locked.error()};
@@ -164,6 +181,16 @@ Result<void> remove_volume(const LocalPool& pool, const wire::DeleteImage& job) 
   return remove_records(pool.records(), job.volume_uid(), shown(pool, ".sluice"));
 }
 
+// The snapshot and its recorded identity.
+Result<void> remove_snapshot(const LocalPool& pool, const std::string& location) {
+  Result<void> fine = check_location(pool, location);
+  if (!fine) return fine;
+  const Result<FileDescriptor> image = open_image(pool, location, O_RDONLY | O_NONBLOCK, 0);
+  if (!image && !is_absent(pool, location)) return Error{"not deleted: " + image.error()};
+  Result<void> removed = remove_image(pool, location);
+  return removed ? forget_image(pool.image_records(), location) : removed;
+}
+
 bool cannot_reflink(int error) {
   return error == EOPNOTSUPP || error == EINVAL || error == EXDEV || error == ENOTTY;
 }
@@ -172,8 +199,9 @@ bool cannot_reflink(int error) {
 enum class Over : uint8_t { kKeeps, kReplaces };
 
 // Made under another name first, so that a copy that was cut short never passes for one.
+// `source_bytes`: size of the source that the control plane recorded; 0: not known.
 JobOutcome reflink(const LocalPool& pool, const std::string& from, const std::string& to,
-                   int64_t size, Over over = Over::kKeeps) {
+                   int64_t size, int64_t source_bytes, Over over = Over::kKeeps) {
   for (const std::string* location : {&from, &to}) {
     Result<void> fine = check_location(pool, *location);
     if (!fine) return outcome(fine);
@@ -185,8 +213,7 @@ JobOutcome reflink(const LocalPool& pool, const std::string& from, const std::st
   const bool there =
       ::faccessat(parent.value().get(), name.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) == 0;
   if (there && over == Over::kKeeps) return {};
-  const Result<FileDescriptor> source =
-      open_beneath(pool.directory(), from, O_RDONLY, 0, shown(pool, from));
+  const Result<FileDescriptor> source = open_image(pool, from, O_RDONLY, source_bytes);
   if (!source) return problem(source.error());
   const std::string beside = name + ".new";
   const Result<FileDescriptor> copy =
@@ -211,7 +238,7 @@ JobOutcome reflink(const LocalPool& pool, const std::string& from, const std::st
   return {};
 }
 
-// The identity of a volume's image after a copy was made under its name.
+// Records the identity of an image or a snapshot that was made as a copy.
 JobOutcome record_copy(const LocalPool& pool, const std::string& location, Over over) {
   const std::string path = shown(pool, location);
   const Result<FileDescriptor> file = open_beneath(pool.directory(), location, O_RDONLY, 0, path);
@@ -222,15 +249,15 @@ JobOutcome record_copy(const LocalPool& pool, const std::string& location, Over 
 }
 
 JobOutcome clone(const LocalPool& pool, const wire::CloneImage& job) {
-  JobOutcome copied = reflink(pool, job.source_location(), job.location(), job.size_bytes());
+  JobOutcome copied =
+      reflink(pool, job.source_location(), job.location(), job.size_bytes(), job.source_bytes());
   return copied.problem.empty() ? record_copy(pool, job.location(), Over::kKeeps) : copied;
 }
 
 // A gateway that has the volume open has its lock, on the very file that would be replaced.
 JobOutcome roll_back(const LocalPool& pool, const wire::RollBackImage& job) {
   const std::string path = shown(pool, job.location());
-  const Result<FileDescriptor> file =
-      open_beneath(pool.directory(), job.location(), O_RDONLY, 0, path);
+  const Result<FileDescriptor> file = open_image(pool, job.location(), O_RDONLY, 0);
   if (!file) return problem(file.error());
   struct stat status{};
   if (::fstat(file.value().get(), &status) != 0) return problem(failed("look at", path).message);
@@ -239,7 +266,7 @@ JobOutcome roll_back(const LocalPool& pool, const wire::RollBackImage& job) {
   }
   // Cut short between both, the job comes again; no gateway is given the volume before it is done.
   JobOutcome copied =
-      reflink(pool, job.snapshot_location(), job.location(), status.st_size, Over::kReplaces);
+      reflink(pool, job.snapshot_location(), job.location(), status.st_size, 0, Over::kReplaces);
   return copied.problem.empty() ? record_copy(pool, job.location(), Over::kReplaces) : copied;
 }
 
@@ -254,18 +281,18 @@ JobOutcome snapshot_unserved(const LocalPool& pool, const wire::CreateSnapshotIm
     return problem(path +
                    " is in use by a gateway that is not connected; it is taken once that is");
   }
-  return reflink(pool, job.location(), job.snapshot_location(), 0);
+  return reflink(pool, job.location(), job.snapshot_location(), 0, job.volume_bytes());
 }
 
 JobOutcome snapshot(const LocalPool& pool, const wire::CreateSnapshotImage& job,
                     const BetweenCommands& between) {
   JobOutcome taken;
   const Result<void> held = between(job.volume_uid(), [&](bool served) {
-    taken = served ? reflink(pool, job.location(), job.snapshot_location(), 0)
+    taken = served ? reflink(pool, job.location(), job.snapshot_location(), 0, job.volume_bytes())
                    : snapshot_unserved(pool, job);
   });
   if (!held) return problem(held.error());
-  return taken;
+  return taken.problem.empty() ? record_copy(pool, job.snapshot_location(), Over::kKeeps) : taken;
 }
 
 // Files of volumes by their names, as the control plane gives them.
@@ -288,7 +315,7 @@ JobOutcome run_job(const LocalPool& pool, const wire::Job& job, const BetweenCom
     case wire::Job::kSnapshot:
       return snapshot(pool, job.snapshot(), between);
     case wire::Job::kDeleteSnapshot:
-      return outcome(remove_image(pool, job.delete_snapshot().snapshot_location()));
+      return outcome(remove_snapshot(pool, job.delete_snapshot().snapshot_location()));
     case wire::Job::kClone:
       return clone(pool, job.clone());
     case wire::Job::kRollBack:

@@ -8,6 +8,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <map>
 
 #include "control/local/record_file.h"
 #include "control/test_objects.h"
@@ -149,6 +150,72 @@ TEST_F(JobsTest, WhatCantBeOpenedIsNotDeleted) {
   ASSERT_EQ(::mkdir((directory_.path() + "/.sluice/kept").c_str(), 0700), 0);
   remove.mutable_delete_()->set_location(".sluice/kept");
   EXPECT_NE(run(remove).problem.find("is no place for an image"), std::string::npos);
+}
+
+// Each job that reads, changes or deletes the image of a volume, by name.
+std::map<std::string, wire::Job> jobs_on_image(int64_t recorded) {
+  std::map<std::string, wire::Job> jobs;
+  wire::ResizeImage& resize = *jobs["resize"].mutable_resize();
+  resize.set_location("volume-a");
+  resize.set_size_bytes(4 << 20);
+  resize.set_present_bytes(recorded);
+  wire::CreateSnapshotImage& snapshot = *jobs["snapshot"].mutable_snapshot();
+  snapshot.set_location("volume-a");
+  snapshot.set_snapshot_location("snapshot-b");
+  snapshot.set_volume_bytes(recorded);
+  wire::CloneImage& clone = *jobs["clone"].mutable_clone();
+  clone.set_source_location("volume-a");
+  clone.set_location("volume-c");
+  clone.set_size_bytes(4 << 20);
+  clone.set_source_bytes(recorded);
+  return jobs;
+}
+
+TEST_F(JobsTest, AnotherFileUnderAVolumesNameIsNeitherCopiedNorGrownNorDeleted) {
+  ASSERT_EQ(create("volume-a", 1 << 20).problem, "");
+  const std::string path = directory_.path() + "/volume-a";
+  std::filesystem::rename(path, path + ".kept");
+  std::ofstream(path) << "another file";
+  std::map<std::string, wire::Job> jobs = jobs_on_image(0);
+  wire::DeleteImage& remove = *jobs["delete"].mutable_delete_();
+  remove.set_location("volume-a");
+  remove.set_volume_uid(kVolumeUid);
+  wire::RollBackImage& back = *jobs["roll back"].mutable_roll_back();
+  back.set_location("volume-a");
+  back.set_snapshot_location("volume-a.kept");
+  for (const auto& [name, job] : jobs) {
+    const JobOutcome done = run(job);
+    EXPECT_NE(done.problem.find("another file than the volume's image"), std::string::npos)
+        << name << ": " << done.problem;
+    EXPECT_FALSE(done.unsupported) << name << ": the job comes again";
+  }
+  EXPECT_EQ(size_of("volume-a"), 12) << "the file was changed";
+  EXPECT_EQ(size_of("volume-c"), -1);
+  EXPECT_EQ(size_of("snapshot-b"), -1);
+  std::filesystem::rename(path + ".kept", path);
+  EXPECT_EQ(run(jobs["resize"]).problem, "");
+  EXPECT_EQ(run(jobs["delete"]).problem, "");
+  EXPECT_EQ(size_of("volume-a"), -1);
+}
+
+// Growing or copying it would replace the lost end by zeros.
+TEST_F(JobsTest, AnImageThatLostItsEndIsNeitherCopiedNorGrown) {
+  ASSERT_EQ(create("volume-a", 1 << 20).problem, "");
+  ASSERT_EQ(::truncate((directory_.path() + "/volume-a").c_str(), 4096), 0);
+  for (const auto& [name, job] : jobs_on_image(1 << 20)) {
+    const std::string problem = run(job).problem;
+    EXPECT_NE(problem.find("has lost its end"), std::string::npos) << name << ": " << problem;
+  }
+  EXPECT_EQ(size_of("volume-a"), 4096);
+}
+
+TEST_F(JobsTest, WithoutARecordedSizeNoImageHasLostItsEnd) {
+  ASSERT_EQ(create("volume-a", 1 << 20).problem, "");
+  ASSERT_EQ(::truncate((directory_.path() + "/volume-a").c_str(), 4096), 0);
+  for (const auto& [name, job] : jobs_on_image(0)) {
+    const std::string problem = run(job).problem;
+    EXPECT_EQ(problem.find("has lost its end"), std::string::npos) << name << ": " << problem;
+  }
 }
 
 TEST_F(JobsTest, AUidThatIsAPathDeletesNothing) {

@@ -9,6 +9,7 @@
 
 #include "backend/spec.h"
 #include "base/limits.h"
+#include "control/local/directory_marker.h"
 #include "control/local/handover_socket.h"
 #include "control/local/image_identity.h"
 #include "control/local/jobs.h"
@@ -161,7 +162,7 @@ std::string LocalPool::replaced() const {
          "replaced there";
 }
 
-// One in doubt is verified anew each time: the fix is outside this process.
+// A pool that is not identified is verified at each call: the remedy is outside this process.
 bool LocalPool::is_current(const wire::DesiredPool& desired) {
   const std::optional<wire::PoolIdentity>& identity = expected_.identity;
   if (desired.has_identity() != identity.has_value()) return false;

@@ -2,6 +2,8 @@
 // deleted or made anew.
 #include <gmock/gmock.h>
 
+#include <fstream>
+
 #include "control/local/device_pool_fixture.h"
 #include "control/local/device_wipe.h"
 
@@ -110,6 +112,79 @@ TEST_F(DevicePoolTest, ADeletionIsHeldUpByNoOtherVolumesDeviceAndByNoForeignOne)
   put(0, 0, std::string("LUKS\xba\xbe\0\1", 8) + std::string(584, '\0'));
   const FileDescriptor user(::open(paths_[1].c_str(), O_RDWR | O_EXCL | O_CLOEXEC));
   EXPECT_EQ(remove(*pool("b"), "volume-1").problem, "") << "its device was taken out of the list";
+}
+
+TEST_F(DevicePoolTest, WithoutAllItsDevicesThePoolServesAndChangesNothing) {
+  const std::vector<std::string> devices = paths_;
+  for (size_t i = 0; i < paths_.size(); ++i) {
+    paths_[i] = directory_.path() + "/device-" + std::to_string(i);
+    point(paths_[i], devices[i]);
+  }
+  auto a = pool("a");
+  EXPECT_EQ(create(*a, "volume-1", 6 * kMiB).problem, "");
+  put(1, 1 * kMiB, std::string(kMiB, 's'));
+  for (const std::string& alias : paths_) point(alias, directory_.path() + "/gone");
+  const wire::PoolObserved without = seen(*a);
+  EXPECT_EQ(without.problem(), "none of the pool's devices can be used");
+  EXPECT_EQ(without.unusable_devices_size(), 3);
+  EXPECT_EQ(without.capacity_bytes(), 0);
+  const wire::DesiredVolume wanted = volume("volume-1", 6 * kMiB);
+  EXPECT_THAT(a->place(wanted, {}).value()->open(wanted).problem,
+              HasSubstr("no device of the pool is volume-1"));
+  EXPECT_THAT(create(*a, "volume-2", 6 * kMiB).problem, HasSubstr("no device of the pool is free"));
+  EXPECT_THAT(remove(*a, "volume-1").problem, HasSubstr("may be on a device that can't be read"));
+  for (size_t i = 0; i < paths_.size(); ++i) point(paths_[i], devices[i]);
+  EXPECT_EQ(seen(*a).problem(), "");
+  EXPECT_NE(a->place(wanted, {}).value()->open(wanted).backend, nullptr);
+  EXPECT_EQ(bytes_of(1, 1 * kMiB, kMiB), std::string(kMiB, 's'));
+}
+
+// The other device is empty, or another volume's.
+TEST_F(DevicePoolTest, ADeviceInThePlaceOfAVolumesIsNotServedAndTheVolumeIsNotTakenForDeleted) {
+  const std::string device = paths_[1];
+  const std::string empty = paths_[2], others = paths_[0];
+  const std::string alias = alias_of(1);
+  paths_ = {alias};
+  auto a = pool("a");
+  EXPECT_EQ(create(*a, "volume-1", 6 * kMiB).problem, "");
+  const FileDescriptor file(::open(device.c_str(), O_WRONLY | O_CLOEXEC));
+  ASSERT_EQ(::pwrite(file.get(), "precious", 8, kMiB), 8);
+  {
+    paths_ = {others};
+    EXPECT_EQ(create(*pool("b"), "volume-2", 6 * kMiB).problem, "");
+    paths_ = {alias};
+  }
+  const wire::DesiredVolume wanted = volume("volume-1", 6 * kMiB);
+  for (const std::string& instead : {empty, others}) {
+    point(alias, instead);
+    EXPECT_THAT(a->place(wanted, {}).value()->open(wanted).problem,
+                HasSubstr("no device of the pool is volume-1"));
+    EXPECT_THAT(remove(*a, "volume-1").problem,
+                HasSubstr("volume-1 was put on " + alias + ", and another device is there now"));
+  }
+  paths_ = {others};
+  EXPECT_EQ(label(0)->location, "volume-2");
+  paths_ = {empty};
+  EXPECT_FALSE(label(0)) << "it was written to";
+  point(alias, device);
+  paths_ = {alias};
+  EXPECT_EQ(bytes_of(0, kMiB, 8), "precious");
+  EXPECT_NE(a->place(wanted, {}).value()->open(wanted).backend, nullptr);
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(remove(*a, "volume-1").problem, "");
+}
+
+// The device was wiped, and the gateway ended before it noted that.
+TEST_F(DevicePoolTest, ADeletionThatComesAgainAfterTheDeviceWasWipedIsDone) {
+  auto a = pool("a");
+  EXPECT_EQ(create(*a, "volume-1", 6 * kMiB).problem, "");
+  const std::string choice = directory_.path() + "/r/.sluice/volume-1.device";
+  ASSERT_TRUE(std::filesystem::exists(choice));
+  EXPECT_EQ(remove(*a, "volume-1").problem, "");
+  std::ofstream(choice) << paths_[1];
+  EXPECT_EQ(remove(*a, "volume-1").problem, "");
+  EXPECT_FALSE(std::filesystem::exists(choice));
+  std::ofstream(choice) << paths_[1];
+  EXPECT_EQ(remove(*a, "volume-1").problem, "") << "it was chosen, and never labelled";
 }
 
 TEST_F(DevicePoolTest, OneCopyOfALabelIsEnoughAndOneThatIsDamagedTwiceIsRefused) {

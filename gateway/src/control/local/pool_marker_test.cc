@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "control/local/directory_marker.h"
 #include "control/local/local_pool.h"
 #include "control/local/two_copies.h"
 #include "control/test_objects.h"
@@ -52,11 +53,24 @@ TEST_F(PoolMarkerTest, FirstUseOfAnEmptyDirectoryWritesTheMarker) {
   EXPECT_EQ(identify().doubt, "");
 }
 
+TEST_F(PoolMarkerTest, WithoutAnIdentityNoMarkerIsWrittenAndOneThatIsThereHasToNameThePool) {
+  expected_.identity.reset();  // the control plane is of an earlier version
+  EXPECT_FALSE(identify().marker);
+  EXPECT_EQ(identify().doubt, "");
+  EXPECT_FALSE(touched());
+  expected_.identity.emplace();
+  ASSERT_TRUE(identify().marker);
+  expected_.identity.reset();
+  EXPECT_EQ(identify().doubt, "");
+  expected_.uid = "5f0c7a3e-9999-4222-8333-444455556666";
+  EXPECT_NE(identify().doubt.find("is marked as the storage of pool"), std::string::npos);
+}
+
 TEST_F(PoolMarkerTest, ADirectoryWithoutTheKnownMarkerIsInDoubtAndNotWrittenTo) {
   expected_.identity->set_marker("1b4e28ba2fa14b0a1b4e28ba2fa14b0a");
   const Identified found = identify();
   EXPECT_TRUE(found.foreign);
-  EXPECT_NE(found.doubt.find("Mount it"), std::string::npos) << found.doubt;
+  EXPECT_NE(found.doubt.find("Mount the pool's storage"), std::string::npos) << found.doubt;
   EXPECT_NE(found.doubt.find("sluicectl pool adopt"), std::string::npos) << found.doubt;
   EXPECT_FALSE(touched());
 }
@@ -93,6 +107,20 @@ TEST_F(PoolMarkerTest, AMarkerOfAnotherPoolCountsWhereThereAreImages) {
   EXPECT_TRUE(found.foreign);
   EXPECT_NE(found.doubt.find("11111111"), std::string::npos) << found.doubt;
   EXPECT_NE(other.id, found.marker->id);
+}
+
+TEST_F(PoolMarkerTest, TheMarkerOfAnExistingPoolIsNeverReplaced) {
+  ASSERT_TRUE(identify().marker);
+  expected_ = {.uid = "new-pool", .identity = wire::PoolIdentity(), .others = {kPoolUid}};
+  expected_.identity->set_confirmed_adoptions(1);
+  const Identified found = identify();
+  EXPECT_TRUE(found.foreign);
+  EXPECT_NE(found.doubt.find("a directory belongs to one pool"), std::string::npos) << found.doubt;
+
+  expected_.others.clear();  // the other pool was deleted
+  const Identified later = identify();
+  ASSERT_TRUE(later.marker);
+  EXPECT_EQ(later.marker->pool, "new-pool");
 }
 
 TEST_F(PoolMarkerTest, ACopyInAnotherFileSystemIsInDoubt) {

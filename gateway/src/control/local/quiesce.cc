@@ -4,7 +4,7 @@
 #include <condition_variable>
 #include <mutex>
 
-#include "lun/ranges/range_table.h"
+#include "unit/ranges/range_table.h"
 
 namespace sluice::control {
 namespace {

@@ -9,7 +9,7 @@
 #include <sstream>
 
 #include "control/local/files.h"
-#include "lun/reservations/reservation_store.h"
+#include "unit/reservations/reservation_store.h"
 
 namespace sluice::control {
 namespace {

@@ -10,7 +10,7 @@
 //   boot 1b4e28ba-...
 //   incarnation 9f31...
 //   socket gateway-3.sock        in this directory
-//   reservations 214             bytes that follow (lun/reservations/reservation_store.h says in
+//   reservations 214             bytes that follow (unit/reservations/reservation_store.h says in
 //   what form)
 //   ...
 //   crc32c 8a9136aa              over everything above
@@ -22,7 +22,7 @@
 #include <tuple>
 
 #include "base/result.h"
-#include "lun/reservations/reservations.h"
+#include "unit/reservations/reservations.h"
 
 namespace sluice::control {
 

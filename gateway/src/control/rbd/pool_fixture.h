@@ -100,6 +100,12 @@ class PoolTest : public testing::Test {
       });
       return *outcome;
     }
+    // As the pool is found by a look that begins now: an answer may be of an earlier one.
+    wire::PoolObserved observe() {
+      static_cast<void>(next_answer());
+      return next_answer();
+    }
+    void expect(const wire::DesiredPool& pool) { pool_->expect(pool); }
     std::string look() {
       std::optional<std::string> problem;
       pool_->look_at("pool", [&, this](const wire::PoolObserved& observed) {
@@ -174,6 +180,24 @@ class PoolTest : public testing::Test {
     std::atomic<wire::CommitResult> answers = wire::COMMIT_RESULT_COMMITTED;
 
    private:
+    wire::PoolObserved next_answer() {
+      // Shared: an earlier look may yet answer when this returns.
+      const auto found = std::make_shared<std::optional<wire::PoolObserved>>();
+      pool_->look_at("pool", [found, this](const wire::PoolObserved& observed) {
+        const std::lock_guard lock(mutex_);
+        if (observed.problem().find("has not answered") != std::string::npos) return;
+        *found = observed;
+        ++changes_;
+        changed_.notify_all();
+      });
+      wire::PoolObserved answer;
+      until([&] {
+        const std::lock_guard lock(mutex_);
+        if (*found) answer = **found;
+        return found->has_value();
+      });
+      return answer;
+    }
     void changed() {
       const std::lock_guard lock(mutex_);
       ++changes_;

@@ -5,6 +5,8 @@
 
 #include "backend/failure.h"
 #include "base/canary.h"
+#include "control_rbd/image_object.h"
+#include "control_rbd/rbd_marker.h"
 #include "control_rbd/record_object.h"
 #include "control_rbd/wanted.h"
 #include "rbd/images.h"
@@ -24,15 +26,17 @@ constexpr std::string_view kForCopy = "for-";
 // One job on one pool, by the pool's recorded client.
 class Work {
  public:
-  Work(std::shared_ptr<RbdPool> pool, std::shared_ptr<rbd::Pool> by)
-      : pool_(std::move(pool)), by_(std::move(by)), images_(by_) {}
+  // `objects` is `by` once more, for records alone.
+  Work(std::shared_ptr<RbdPool> pool, std::shared_ptr<rbd::Pool> by, ImageObjects objects)
+      : pool_(std::move(pool)), by_(std::move(by)), objects_(std::move(objects)), images_(by_) {}
 
   Result<void> create(const wire::CreateImage& job) {
     const auto size = static_cast<uint64_t>(job.size_bytes());
     if (job.size_bytes() <= 0)
       return Error{shown(job.location()) + ": its size must be more than 0"};
-    return images_.create(job.location(),
-                          {.size = size, .data_pool = pool_->desired().data_pool()});
+    Result<void> created =
+        images_.create(job.location(), {.size = size, .data_pool = pool_->desired().data_pool()});
+    return created ? record(job.location()) : created;
   }
 
   Result<void> resize(const wire::ResizeImage& job) {
@@ -42,18 +46,27 @@ class Work {
   Result<void> remove(const wire::DeleteImage& job) {
     if (pool_->served(job.location())) return served_here(job.location());
     const RbdPool::Use use(pool_, job.location());
+    // Another image of this name is not the volume's, so it stays. remove() reports an absent one.
+    if (const auto present = images_.identity(job.location())) {
+      const auto same = verify_image_id(objects_, job.location(), present.value());
+      if (!same) return Error{"not deleted: " + same.error()};
+    }
     const auto seconds = static_cast<uint64_t>(std::max<int64_t>(job.trash_seconds(), 0));
     Result<void> removed =
         seconds == 0 ? remove_now(job.location()) : images_.trash(job.location(), seconds);
+    if (removed) removed = forget_image(objects_, job.location());
     const std::string volume = rbd::volume_of(job.location());
     if (!removed || volume.empty()) return removed;
-    return RecordObject(by_, volume).remove();
+    return RecordObject(objects_.pool, volume).remove();
   }
 
   Result<void> snapshot(const std::string& location, const std::string& name) {
     Result<void> fine = check_name(name);
     if (!fine) return fine;
-    return with_image(location, [&](Image& image) { return rbd::snapshot(image, name); });
+    return with_image(location, [&](Image& image) {
+      Result<void> verified = verify(location, image);
+      return verified ? rbd::snapshot(image, name) : verified;
+    });
   }
 
   Result<void> delete_snapshot(const std::string& location, const std::string& name) {
@@ -80,6 +93,8 @@ class Work {
       if (!cloned && as_it_is) static_cast<void>(delete_snapshot(of, name));
       if (!cloned) return cloned;
     }
+    Result<void> recorded = record(job.location());
+    if (!recorded) return recorded;
     if (as_it_is) {
       Result<void> removed = delete_snapshot(of, name);
       if (!removed) return removed;
@@ -94,6 +109,8 @@ class Work {
     const RbdPool::Use use(pool_, job.location());
     auto image = open(job.location());
     if (!image) return Error{image.error()};
+    Result<void> verified = verify(job.location(), **image);
+    if (!verified) return verified;
     if (use.stopped()) {
       return backend::fail(shown(job.location()),
                            "can't be flattened: it was stopped, as the image is needed elsewhere",
@@ -113,11 +130,20 @@ class Work {
     const RbdPool::Use use(pool_, job.location());
     auto image = open(job.location());
     if (!image) return Error{image.error()};
+    const Result<rbd::ImageIdentity> present = (*image)->identity();
+    if (!present) return Error{present.error()};
+    const Result<uint64_t> size = verify_image_id(objects_, job.location(), present.value());
+    if (!size) return Error{size.error()};
     uint32_t told = 0;
-    return rbd::roll_back(**image, job.snapshot_location(), [&](unsigned permille) {
+    Result<void> done = rbd::roll_back(**image, job.snapshot_location(), [&](unsigned permille) {
       if (permille >= told + kToldEvery) progress(told = permille);
       return true;  // half of it would be neither
     });
+    if (!done) return done;
+    // The snapshot may be of a time when the volume was smaller.
+    const Result<uint64_t> now = (*image)->size();
+    if (!now) return Error{now.error()};
+    return now.value() < size.value() ? (*image)->grow(size.value()) : Result<void>();
   }
 
   JobOutcome adopt(const wire::AdoptImage& job) {
@@ -125,6 +151,8 @@ class Work {
     const RbdPool::Use use(pool_, job.image());
     const Result<uint64_t> size = images_.adopt_as(job.image(), job.location());
     if (!size) return {.problem = size.error()};
+    const Result<void> recorded = record(job.location());
+    if (!recorded) return {.problem = recorded.error()};
     return {.size_bytes = static_cast<int64_t>(size.value())};
   }
 
@@ -140,6 +168,19 @@ class Work {
 
  private:
   std::string shown(const std::string& location) const { return by_->name() + '/' + location; }
+
+  Result<void> verify(const std::string& location, const Image& image) const {
+    const Result<rbd::ImageIdentity> present = image.identity();
+    if (!present) return Error{present.error()};
+    return verify_image(objects_, location, present.value());
+  }
+
+  // Of an image that was made by this job, or by an earlier attempt at it.
+  Result<void> record(const std::string& location) {
+    const Result<rbd::ImageIdentity> present = images_.identity(location);
+    if (!present) return Error{present.error()};
+    return verify_image(objects_, location, present.value());
+  }
 
   Error served_here(const std::string& location) const {
     return backend::fail(shown(location), "is served by this gateway",
@@ -195,14 +236,19 @@ class Work {
 
   Result<void> grow(const std::string& location, uint64_t bytes) {
     return with_image(location, [&](Image& image) -> Result<void> {
+      // Before it grows: an image that lost its end must not hide that by a new one.
+      Result<void> verified = verify(location, image);
+      if (!verified) return verified;
       const Result<uint64_t> size = image.size();
       if (!size) return Error{size.error()};
-      return size.value() >= bytes ? Result<void>() : image.grow(bytes);
+      Result<void> grown = size.value() >= bytes ? Result<void>() : image.grow(bytes);
+      return grown ? verify(location, image) : grown;
     });
   }
 
   const std::shared_ptr<RbdPool> pool_;
   const std::shared_ptr<rbd::Pool> by_;
+  const ImageObjects objects_;
   Images images_;
 };
 
@@ -211,6 +257,13 @@ Result<void> fence(RbdPool& pool, const wire::FenceClients& job) {
   if (lacks(Guard::kBlocklist) || lacks(Guard::kRbdLockMode)) return {};
   auto by = pool.connected();
   if (!by) return Error{by.error()};
+  if (const std::string& cluster = (*by)->client().cluster_id();
+      !is_cluster_of(pool.expected(), cluster)) {
+    return Error{
+        pool.name() + ": the monitors are of cluster " + cluster +
+        ", in which the pool's marker was not written: clients of another cluster can't be "
+        "blocklisted here. Correct spec.rbd.monitors of the StoragePool"};
+  }
   const auto seconds = static_cast<uint32_t>(
       std::clamp<int64_t>(job.expire_seconds(), 1, rbd::RadosClient::kForGood));
   for (const std::string& client : job.clients()) {
@@ -236,7 +289,15 @@ JobOutcome run_rbd_job(const std::shared_ptr<RbdPool>& pool, const wire::Job& jo
     if (problem.empty()) problem = "its client of Ceph is not recorded by the control plane yet";
     return {.problem = pool->name() + ": " + problem};
   }
-  Work work(pool, by);
+  const Result<RbdPool::Storage> storage = pool->identify(by->client());
+  if (!storage) return {.problem = storage.error()};
+  if (const std::string& doubt = storage.value().identified.doubt; !doubt.empty()) {
+    return {.problem =
+                "nothing is changed in storage that is not known to be the pool's: " + doubt};
+  }
+  auto objects = by->client().again(*storage.value().pool);
+  if (!objects) return {.problem = objects.error()};
+  Work work(pool, storage.value().pool, {objects.value(), storage.value().adoptions()});
   switch (job.action_case()) {
     case wire::Job::kCreate:
       return outcome(work.create(job.create()));

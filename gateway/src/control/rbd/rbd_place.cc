@@ -4,6 +4,7 @@
 
 #include "backend/failure.h"
 #include "base/limits.h"
+#include "control_rbd/image_object.h"
 #include "rbd/rbd_backend.h"
 #include "rbd/workers.h"
 
@@ -84,7 +85,10 @@ Result<void> RbdPlace::open_image(const std::shared_ptr<rbd::Pool>& pool,
   spec.block_size = static_cast<uint32_t>(volume.block_size());
   spec.comes_back = false;
   rbd::ServedImage::Given given;
-  given.pool = pool;
+  const Result<RbdPool::Storage> storage = pool_->identify(pool->client());
+  if (!storage) return Error{storage.error()};
+  if (storage.value().identified.foreign) return Error{storage.value().identified.doubt};
+  given.pool = storage.value().pool;
   given.group = pool_->group();
   given.takeover.fenced.assign(volume.fenced_clients().begin(), volume.fenced_clients().end());
   given.takeover.of_living = given.takeover.of_silent = limits::kImageHandover;
@@ -105,8 +109,15 @@ Result<void> RbdPlace::open_image(const std::shared_ptr<rbd::Pool>& pool,
   }
   if (pool->client().fenced()) image->fence(true);  // it may have missed that
   // Read by the client that holds the lock, and after it has it.
-  auto records = pool->client().pool(pool_->desired().pool(), pool_->desired().rados_namespace());
+  auto records = pool->client().again(*storage.value().pool);
   if (!records) return Error{records.error()};
+  const ImageObjects images{records.value(), storage.value().adoptions()};
+  Result<void> verified = image->use([&](rbd::Image& served) -> Result<void> {
+    const Result<rbd::ImageIdentity> present = served.identity();
+    if (!present) return Error{present.error()};
+    return verify_image(images, location_, present.value());
+  });
+  if (!verified) return verified;
   auto object = std::make_shared<RecordObject>(std::move(records).value(), volume_);
   Result<std::optional<Record>> record = object->read();
   if (!record) return Error{record.error()};

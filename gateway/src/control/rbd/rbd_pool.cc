@@ -5,7 +5,6 @@
 #include "base/log.h"
 #include "control_rbd/rbd_jobs.h"
 #include "control_rbd/rbd_place.h"
-#include "rbd/pool_facts.h"
 
 namespace sluice::control {
 namespace {
@@ -46,7 +45,9 @@ RbdPool::RbdPool(wire::DesiredPool desired, const PoolServices& services,
       access_(access_of(desired_.rbd())),
       self_(this_process(services.incarnation, {})),
       commits_(services.commits),
-      shared_(std::move(shared)) {}
+      shared_(std::move(shared)) {
+  expect(desired_);
+}
 
 // The client may be the last of its kind: its end takes a while.
 RbdPool::~RbdPool() {
@@ -277,89 +278,6 @@ void RbdPool::run_job(const wire::Job& job, const JobServices& services,
     self->outlet().run([&] { done(std::move(outcome)); });
   });
   if (!posted) done({.problem = "too many jobs wait for Ceph already; try again"});
-}
-
-// --- how it is found
-
-void RbdPool::look_at(const std::string& uid, std::function<void(wire::PoolObserved)> done) {
-  Nanos since = 0;
-  {
-    const std::lock_guard lock(mutex_);
-    looking_.uid = uid;
-    looking_.done = done;
-    since = looking_.since;
-  }
-  if (since == 0) return look();
-  wire::PoolObserved observed;
-  observed.set_uid(uid);
-  observed.set_snapshots_supported(true);
-  observed.set_problem(name_ + ": Ceph has not answered for " +
-                       std::to_string((boot_time() - since) / kSecond) +
-                       " s; look at `ceph -s`: placement groups may be inactive");
-  done(std::move(observed));
-}
-
-void RbdPool::look() {
-  {
-    const std::lock_guard lock(mutex_);
-    if (!looking_.done || connecting_) return;
-    // Whoever looks may have looked before what there is to see now.
-    if (looking_.since != 0) {
-      looking_.again = true;
-      return;
-    }
-    looking_.since = boot_time();
-  }
-  const bool posted =
-      rbd::Workers::instance().post(group(), [self = shared_from_this()] { self->look_now(); });
-  if (posted) return;
-  const std::lock_guard lock(mutex_);
-  looking_.since = 0;
-}
-
-void RbdPool::look_now() {
-  wire::PoolObserved observed = observe();
-  std::function<void(wire::PoolObserved)> done;
-  bool again = false;
-  {
-    const std::lock_guard lock(mutex_);
-    looking_.since = 0;
-    again = std::exchange(looking_.again, false);
-    done = looking_.done;
-    observed.set_uid(looking_.uid);
-  }
-  outlet().run([&] { done(std::move(observed)); });
-  if (again) look();
-}
-
-wire::PoolObserved RbdPool::observe() {
-  std::shared_ptr<rbd::RadosClient> client;
-  bool recorded = false;
-  wire::PoolObserved observed;
-  observed.set_snapshots_supported(true);
-  {
-    const std::lock_guard lock(mutex_);
-    client = client_;
-    recorded = recorded_;
-    observed.set_problem(problem_);
-  }
-  if (!client) {
-    if (observed.problem().empty()) observed.set_problem(name_ + ": is not connected to Ceph yet");
-    return observed;
-  }
-  const auto facts =
-      rbd::look_at(*client, desired().pool(), desired().rados_namespace(), desired().data_pool());
-  if (!facts) {
-    observed.set_problem(facts.error());
-    return observed;
-  }
-  observed.set_capacity_bytes(static_cast<int64_t>(facts.value().capacity_bytes));
-  observed.set_used_bytes(static_cast<int64_t>(facts.value().used_bytes));
-  if (!recorded && observed.problem().empty()) {
-    observed.set_problem(name_ + ": its client " + client->addresses() +
-                         " is not recorded by the control plane yet; volumes wait for that");
-  }
-  return observed;
 }
 
 // --- the kind

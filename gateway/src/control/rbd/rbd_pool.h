@@ -1,6 +1,6 @@
 // A pool of Ceph, for the volumes of a cluster. It has one client (rbd/rados_client.h), shared with
 // other pools of the same access, and opens images by it only once the control plane has recorded
-// it (DESIGN R2; decisions/2026-11-22-rbd-in-a-cluster.md):
+// it (DESIGN R2; gateway/decisions/ceph.md):
 //
 //   connect -> asked to be recorded -> recorded: images may be opened
 //      ^                                 |
@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "control/client_commits.h"
+#include "control/local/pool_marker.h"
 #include "control/volume/storage_pool.h"
 #include "control_rbd/outlet.h"
 #include "rbd/rados_client.h"
@@ -57,8 +58,18 @@ class RbdPool final : public StoragePool, public std::enable_shared_from_this<Rb
   // `done` comes again when the pool has news.
   void look_at(const std::string& uid, std::function<void(wire::PoolObserved)> done) override;
   void tick() override;
+  void expect(const wire::DesiredPool& desired) override;
 
   // --- its places' and jobs'
+  // The pool as it is found by its name now, and whether it is the StoragePool's storage.
+  struct Storage {
+    std::shared_ptr<rbd::Pool> pool;
+    Identified identified;
+    uint32_t adoptions() const { return identified.marker ? identified.marker->adoptions : 0; }
+  };
+  // Compares the marker; waits for Ceph.
+  Result<Storage> identify(rbd::RadosClient& client) const;
+  ExpectedPool expected() const;
   // The pool by the client that is recorded; null: there is none yet. *problem: why not, where that
   // is known; *since: since when (CLOCK_BOOTTIME).
   std::shared_ptr<rbd::Pool> recorded(std::string* problem, Nanos* since) const;
@@ -125,6 +136,7 @@ class RbdPool final : public StoragePool, public std::enable_shared_from_this<Rb
   Nanos problem_since_ = 0;
   Nanos tried_ = 0;
   Looking looking_;
+  ExpectedPool expected_;
   std::multimap<std::string, std::weak_ptr<RbdPlace>> places_;           // by location
   std::multimap<std::string, std::shared_ptr<std::atomic<bool>>> uses_;  // by location
 };

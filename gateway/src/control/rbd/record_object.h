@@ -9,7 +9,7 @@
 #include <string>
 
 #include "control/local/record.h"
-#include "rbd/rados_client.h"
+#include "control_rbd/rados_object.h"
 
 namespace sluice::control {
 
@@ -29,17 +29,14 @@ class RecordObject {
  private:
   struct Found {
     std::optional<Record> record;
-    uint64_t version = 0;
+    RadosObject::Found object;
   };
   Result<Found> find();
   // False: somebody has written it meanwhile.
   Result<bool> replace(const Found& found, const Record& record);
-  Error failed(const std::string& what, int r) const;
 
-  const std::shared_ptr<rbd::Pool> pool_;
   const std::string volume_;
-  const std::string object_;
-  const std::string shown_;
+  RadosObject object_;
   std::optional<Found> read_;  // by read(), until it is replaced
 };
 

@@ -4,9 +4,10 @@
 #include <utility>
 
 #include "control/volume/turns.h"
-#include "lun/bandwidth.h"
-#include "lun/ownership.h"
-#include "lun/write_cache.h"
+#include "unit/bandwidth.h"
+#include "unit/closing.h"
+#include "unit/ownership.h"
+#include "unit/write_cache.h"
 
 namespace sluice::control {
 namespace {
@@ -23,7 +24,7 @@ lun::Qos qos_of(const wire::DesiredQos& qos) {
           count(qos.bytes_burst())};
 }
 
-// Volumes take their turns on several threads; lun/ownership.h is called by one at a time.
+// Volumes take their turns on several threads; unit/ownership.h is called by one at a time.
 class Door final : public UnitDoor {
  public:
   Door(std::shared_ptr<lun::Unit> unit, Reactors& reactors,
@@ -39,7 +40,7 @@ class Door final : public UnitDoor {
     const std::lock_guard lock(one_);
     // At the last owner a host may have turned it off, and rely on that (DESIGN R12).
     if (backend->write_cache()) {
-      unit_->raise_owners_attention(kModeParametersChanged, nullptr, boot_time());
+      unit_->attached().raise_owners(kModeParametersChanged, nullptr, boot_time());
     }
     lun::serve(*unit_, reactors_, std::move(backend), store_, std::move(state), epoch, self_);
   }
@@ -73,6 +74,8 @@ class Door final : public UnitDoor {
     return cached ? grown : cached;
   }
 
+  lun::MediumHealth medium_health() const override { return unit_->medium_health(); }
+
  private:
   // A host may have turned its cache on or off (MODE SELECT): that stays until the order changes.
   // What fails is tried again; what goes on is not waited for a second time.
@@ -83,7 +86,7 @@ class Door final : public UnitDoor {
     Result<void> set = lun::set_write_cache(*unit_, on);
     if (!set) return set;
     cache_ = on;
-    if (was != on) unit_->raise_owners_attention(kModeParametersChanged, nullptr, boot_time());
+    if (was != on) unit_->attached().raise_owners(kModeParametersChanged, nullptr, boot_time());
     return {};
   }
 

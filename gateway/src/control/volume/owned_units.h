@@ -1,11 +1,11 @@
-// Units for real: lun/ownership.h behind units.h.
+// Units for real: unit/ownership.h behind units.h.
 #pragma once
 
 #include <memory>
 
 #include "base/reactors.h"
 #include "control/volume/units.h"
-#include "lun/reservations/reservation_contract.h"
+#include "unit/reservations/reservation_contract.h"
 
 namespace sluice::control {
 

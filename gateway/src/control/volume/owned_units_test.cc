@@ -5,12 +5,12 @@
 
 #include "base/buffer.h"
 #include "control/volume/turns.h"
-#include "lun/exports.h"
-#include "lun/latency_log.h"
-#include "lun/nexus.h"
-#include "lun/test_backend.h"
-#include "lun/test_reactors.h"
-#include "lun/unit.h"
+#include "nexus/exports.h"
+#include "nexus/nexus.h"
+#include "unit/latency_log.h"
+#include "unit/test_backend.h"
+#include "unit/test_reactors.h"
+#include "unit/unit.h"
 
 namespace sluice::control {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "base/limits.h"
 #include "base/log.h"
-#include "lun/reservations/reservation_store.h"
+#include "unit/reservations/reservation_store.h"
 
 namespace sluice::control {
 namespace {

@@ -27,7 +27,7 @@
 #include "control/volume/turns.h"
 #include "control/volume/volume.h"
 #include "control/wire.h"
-#include "lun/reservations/reservation_contract.h"
+#include "unit/reservations/reservation_contract.h"
 
 namespace sluice::control {
 

@@ -7,7 +7,7 @@
 
 #include "base/limits.h"
 #include "control/test_objects.h"
-#include "lun/reservations/reservation_store.h"
+#include "unit/reservations/reservation_store.h"
 
 namespace sluice::control {
 namespace {

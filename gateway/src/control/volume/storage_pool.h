@@ -51,7 +51,10 @@ class StoragePool {
   virtual void look_at(const std::string& uid, std::function<void(wire::PoolObserved)> done) = 0;
   // About once a second.
   virtual void tick() {}
-  // Whether this is still what `desired` names. Else it is opened anew; what is open goes on.
+  // The control plane's newest word on the pool, which is in the same place as before.
+  virtual void expect(const wire::DesiredPool& /*desired*/) {}
+  // Whether this pool is still the one in `desired`. Otherwise the caller opens it again; open
+  // volumes continue.
   virtual bool is_current(const wire::DesiredPool& /*desired*/) { return true; }
 };
 

@@ -15,8 +15,8 @@ namespace sluice::control {
 namespace {
 
 TEST(TurnsTest, ATaskThatHangsHoldsUpNeitherOtherLanesNorTheClock) {
+  std::latch go(1), others(2);  // before the executor: its destructor waits for tasks that use them
   Turns turns(2);
-  std::latch go(1), others(2);
   turns.post("a", [&] { go.wait(); });
   turns.post("b", [&] { others.count_down(); });
   turns.post("c", [&] { others.count_down(); }, kMillisecond);
@@ -27,9 +27,10 @@ TEST(TurnsTest, ATaskThatHangsHoldsUpNeitherOtherLanesNorTheClock) {
 TEST(TurnsTest, ADelayedTaskRunsThoughAllAreIdleAndNothingElseComes) {
   Turns turns(3);
   for (int i = 0; i < 20; ++i) {
-    std::latch ran(1);
-    turns.post("a", [&] { ran.count_down(); }, kMillisecond / 2);
-    ran.wait();
+    // The task may still be in count_down() when wait() returns.
+    const auto ran = std::make_shared<std::latch>(1);
+    turns.post("a", [ran] { ran->count_down(); }, kMillisecond / 2);
+    ran->wait();
   }
 }
 

@@ -1,11 +1,11 @@
-// Logical units as this room makes them and hands them their roles (lun/ownership.h), behind an
+// Logical units as this room makes them and hands them their roles (unit/ownership.h), behind an
 // interface so that a volume's life can be tested without commands.
 #pragma once
 
 #include <memory>
 
 #include "control/volume/volume.h"
-#include "lun/unit.h"
+#include "unit/unit.h"
 
 namespace sluice::control {
 

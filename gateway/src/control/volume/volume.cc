@@ -69,6 +69,17 @@ HolderAnswer Volume::asked(uint64_t order) {
   return {Yield::kYielding, 0};
 }
 
+bool Volume::medium_changed() const {
+  const std::optional<wire::VolumeObserved> reported = observed();
+  if (!reported || reported->state() != wire::VOLUME_STATE_SERVING) return false;
+  return unit_->medium_health() != lun::MediumHealth{.ready = !reported->medium_not_ready(),
+                                                     .problem = reported->medium_problem()};
+}
+
+void Volume::review_medium() {
+  if (medium_changed()) wake_();
+}
+
 std::optional<wire::VolumeObserved> Volume::observed() const {
   const std::lock_guard lock(mutex_);
   return observed_;
@@ -147,7 +158,8 @@ Nanos Volume::turn_serving() {
     shape_served();
     const std::optional<wire::VolumeObserved> told = observed();
     // An order of a newer version is news even if it reads the same.
-    if (!told || told->order() != order_.order() || told->capacity_bytes() != capacity()) {
+    if (!told || told->order() != order_.order() || told->capacity_bytes() != capacity() ||
+        medium_changed()) {
       report(wire::VOLUME_STATE_SERVING, serving_epoch_, problem());
     }
   }
@@ -363,6 +375,11 @@ void Volume::report(wire::VolumeState state, uint64_t epoch, const std::string& 
   observed.set_order(order_.order());
   observed.set_capacity_bytes(capacity());
   if (place_) observed.set_allocated_bytes(place_->allocated_bytes());
+  if (state == wire::VOLUME_STATE_SERVING) {
+    const lun::MediumHealth medium = unit_->medium_health();
+    observed.set_medium_not_ready(!medium.ready);
+    observed.set_medium_problem(medium.problem);
+  }
   {
     const std::lock_guard lock(mutex_);
     observed_ = observed;

@@ -26,11 +26,12 @@
 #include "base/clock.h"
 #include "control/volume/place.h"
 #include "control/wire.h"
-#include "lun/role.h"
+#include "unit/medium_health.h"
+#include "unit/role.h"
 
 namespace sluice::control {
 
-// The volume's unit (lun/ownership.h). Callbacks come on any thread.
+// The volume's unit (unit/ownership.h). Callbacks come on any thread.
 class UnitDoor {
  public:
   virtual ~UnitDoor() = default;
@@ -41,6 +42,8 @@ class UnitDoor {
   virtual void fence(std::function<void()> done) = 0;
   // Size, write cache and QoS as `volume` has them; `serving` says whether there is a backend.
   virtual Result<void> shape(const wire::DesiredVolume& volume, bool serving) = 0;
+  // Of the backend that is served, as of the last health check.
+  virtual lun::MediumHealth medium_health() const { return {}; }
 };
 
 struct Loaded {
@@ -80,6 +83,8 @@ class Volume : public std::enable_shared_from_this<Volume> {
   void remove(std::function<void()> gone);
   // Somebody knows of a newer epoch (R1, R4).
   void saw_epoch(uint64_t epoch);
+  // Reports a served volume again if the health of its medium changed. Call it about once a second.
+  void review_medium();
   // Another gateway of this node asks for the lock.
   HolderAnswer asked(uint64_t order);
   // What was last reported; nullopt: nothing there is to report.
@@ -124,6 +129,7 @@ class Volume : public std::enable_shared_from_this<Volume> {
   void shape_served();
   int64_t capacity() const;  // as told to the control plane
   void note_problem(const Result<void>& done);
+  bool medium_changed() const;  // since the last report of a served volume
 
   Lock try_lock(Nanos now, std::string* problem);
   Lock taken(std::unique_ptr<backend::Backend> backend, std::string* problem);

@@ -109,6 +109,7 @@ struct UnitLog {
   std::function<void(bool)> released;
   std::function<void()> fenced;
   wire::DesiredVolume shape;  // as last served
+  lun::MediumHealth medium;
 };
 
 class FakeUnit final : public UnitDoor {
@@ -130,6 +131,7 @@ class FakeUnit final : public UnitDoor {
     if (serving) log_.shape = volume;
     return {};
   }
+  lun::MediumHealth medium_health() const override { return log_.medium; }
 
  private:
   UnitLog& log_;

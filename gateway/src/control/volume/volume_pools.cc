@@ -87,6 +87,7 @@ Result<std::shared_ptr<StoragePool>> Volumes::pool(const std::string& uid) {
     desired = entry->desired;
   }
   const std::lock_guard lock(entry->mutex);
+  if (entry->open) entry->open->expect(desired);
   if (entry->open && !entry->open->is_current(desired)) entry->open.reset();
   if (entry->open) return entry->open;
   Result<std::shared_ptr<StoragePool>> opened = open_pool(desired, entry->devices);
@@ -108,6 +109,8 @@ Result<std::shared_ptr<StoragePool>> Volumes::open_pool(const wire::DesiredPool&
   }
   ExpectedPool expected{.uid = pool.uid()};
   if (pool.has_identity()) expected.identity = pool.identity();
+  expected.others = pools();
+  std::erase(expected.others, pool.uid());
   auto opened = LocalPool::open(pool.local().directory(), setup_.services.incarnation, asked_for,
                                 std::move(expected));
   if (!opened) return Error{opened.error()};

@@ -46,6 +46,27 @@ TEST_F(VolumeTest, WhoLoadsReservationsKnowsWhatIsBesideTheData) {
   EXPECT_EQ(unit_.serving, 0u);
 }
 
+TEST_F(VolumeTest, AServedVolumeIsReportedAgainWhenTheHealthOfItsMediumChanges) {
+  own(1, 1);
+  const int before = wakes_;
+  volume_->review_medium();
+  EXPECT_EQ(wakes_, before);
+  unit_.medium = {.ready = false, .problem = "the file was deleted while in use"};
+  volume_->review_medium();
+  EXPECT_EQ(wakes_, before + 1);
+  volume_->turn(now_);
+  EXPECT_EQ(last().state(), wire::VOLUME_STATE_SERVING);
+  EXPECT_TRUE(last().medium_not_ready());
+  EXPECT_EQ(last().medium_problem(), "the file was deleted while in use");
+  volume_->review_medium();
+  EXPECT_EQ(wakes_, before + 1) << "an unchanged health is reported twice";
+  unit_.medium = {};
+  volume_->review_medium();
+  volume_->turn(now_);
+  EXPECT_FALSE(last().medium_not_ready());
+  EXPECT_EQ(last().medium_problem(), "");
+}
+
 TEST_F(VolumeTest, ReleaseIsFinalForTheEpoch) {
   own(5, 10);
   give(order(wire::VOLUME_ROLE_RELEASING, 5, 11));

@@ -172,14 +172,20 @@ std::vector<std::shared_ptr<lun::Unit>> Volumes::units() const {
   return units;
 }
 
+std::vector<std::shared_ptr<Volume>> Volumes::volumes() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::shared_ptr<Volume>> all;
+  for (const auto& [uid, entry] : entries_) all.push_back(entry.volume);
+  return all;
+}
+
+void Volumes::review_media() {
+  for (const auto& volume : volumes()) volume->review_medium();
+}
+
 std::vector<wire::VolumeObserved> Volumes::observed() const {
-  std::vector<std::shared_ptr<Volume>> volumes;
-  {
-    const std::lock_guard lock(mutex_);
-    for (const auto& [uid, entry] : entries_) volumes.push_back(entry.volume);
-  }
   std::vector<wire::VolumeObserved> all;
-  for (const auto& volume : volumes) {
+  for (const auto& volume : volumes()) {
     if (auto seen = volume->observed()) all.push_back(std::move(*seen));
   }
   return all;

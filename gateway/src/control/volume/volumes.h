@@ -58,6 +58,8 @@ class Volumes final : private VolumeServices {
   std::vector<std::string> take_new_pools();
   // Of pools that are open; about once a second.
   void tick_pools();
+  // Reports volumes again whose medium changed its health; about once a second.
+  void review_media();
 
   // A command, a peer or the store has shown a newer epoch.
   void saw_epoch(const std::string& uid, uint64_t epoch);
@@ -94,6 +96,7 @@ class Volumes final : private VolumeServices {
   Result<std::shared_ptr<StoragePool>> open_pool(const wire::DesiredPool& pool,
                                                  const DevicePool::Devices& devices);
   void tell_nearly_full(const std::string& pool);
+  std::vector<std::shared_ptr<Volume>> volumes() const;
   std::shared_ptr<Volume> find(const std::string& uid) const;
   void wake(const std::string& uid, Nanos delay, uint64_t turn);
   void take_turn(const std::string& uid, uint64_t turn);

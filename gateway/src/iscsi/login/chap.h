@@ -11,7 +11,7 @@
 
 #include "base/bytes.h"
 #include "iscsi/login/text.h"
-#include "lun/exports.h"
+#include "nexus/exports.h"
 
 namespace sluice::iscsi {
 

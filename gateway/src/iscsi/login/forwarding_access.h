@@ -1,6 +1,6 @@
 // Which gateways may log in through the forwarding port, with which keys, and the identity and the
 // keys of this gateway. Set at run time by the control plane; read by logins and by forward/.
-// decisions/2026-11-25-keys-between-gateways.md gives the reasons.
+// gateway/decisions/forwarding.md gives the reasons.
 //
 // Threads: any.
 #pragma once

@@ -1,5 +1,5 @@
-// Networks from which logins have succeeded lately, and those that are configured. Their next
-// logins have places that strangers can't take (net/admission.h).
+// Networks with a recent successful login, and configured networks. Connections from other networks
+// cannot use the capacity that is reserved for these (net/admission.h).
 //
 // Threads: any. The table is bounded: limits::kMaxKnownNetworks.
 #pragma once

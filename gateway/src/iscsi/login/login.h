@@ -18,7 +18,7 @@
 #include "iscsi/login/forwarding_access.h"
 #include "iscsi/login/parameters.h"
 #include "iscsi/login/text_exchange.h"
-#include "lun/exports.h"
+#include "nexus/exports.h"
 #include "pdu/bhs.h"
 
 namespace sluice::iscsi {

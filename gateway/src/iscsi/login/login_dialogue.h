@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "iscsi/login/login.h"
-#include "lun/exports.h"
+#include "nexus/exports.h"
 
 namespace sluice::iscsi {
 

@@ -6,7 +6,7 @@
 #include "iscsi/login/login_dialogue.h"
 #include "iscsi/login/send_targets.h"
 #include "iscsi/login/text.h"
-#include "lun/host_directory.h"
+#include "nexus/host_directory.h"
 
 namespace sluice::iscsi {
 namespace {

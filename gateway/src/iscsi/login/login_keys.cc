@@ -8,7 +8,7 @@
 #include "iscsi/login/login_state.h"
 #include "iscsi/login/names.h"
 #include "iscsi/session_directory.h"
-#include "lun/login_access.h"
+#include "nexus/login_access.h"
 
 namespace sluice::iscsi {
 namespace {
@@ -129,11 +129,9 @@ bool Login::State::check_repeated_identity(const TextPair& pair) {
   if (rule->key == Key::kSessionType) {
     same = pair.value == (who.discovery ? "Discovery" : "Normal");
   } else if (rule->key == Key::kInitiatorAlias) {
-    if (pair.value.size() > kMaxAlias) {
-      return refuse(LoginStatus::kInitiatorError, "InitiatorAlias is longer than 255 bytes");
-    }
-    same = who.initiator_alias.empty() || who.initiator_alias == pair.value;
-    who.initiator_alias = pair.value;
+    // It is for people only: the newest counts, as much of it as §13.7 allows.
+    who.initiator_alias = pair.value.substr(0, kMaxAlias);
+    same = true;
   } else {
     Result<std::string> name = normalise_name(pair.value);
     const std::string& known =
@@ -210,8 +208,14 @@ bool Login::State::belongs_here() {
 }
 
 bool Login::State::has_room() {
-  if (access.max_sessions == 0 || setup.sessions == nullptr) return true;
+  if (setup.sessions == nullptr) return true;
   const SessionKey key{who.initiator_name, isid, who.target_name, setup.tpgt};
+  if (const unsigned most = setup.sessions->limit_reached(key); most != 0) {
+    return refuse(LoginStatus::kOutOfResources, "this gateway has " + std::to_string(most) +
+                                                    " sessions, as many as its GatewayPool permits "
+                                                    "(max_sessions_per_gateway)");
+  }
+  if (access.max_sessions == 0) return true;
   const unsigned sessions = setup.sessions->sessions_of(access.initiators, key);
   if (sessions < access.max_sessions) return true;
   return refuse(LoginStatus::kOutOfResources,

@@ -90,6 +90,26 @@ TEST_F(LoginPortals, AHostWithTooManySessionsIsRefusedButMayReinstateOne) {
   EXPECT_EQ(login(31).outcome, Outcome::kSucceeded) << "its own session doesn't count";
 }
 
+TEST_F(LoginPortals, AGatewayWithAsManySessionsAsItsPoolPermitsRefusesAFurtherOne) {
+  open_session(31, 0x06);
+  directory_.claim({"iqn.2026-11.test:forwarded", {}, std::string(kBalanced), 31, 2}, {0, 99}, 0);
+  directory_.limit_sessions(2);
+  EXPECT_EQ(login(31).outcome, Outcome::kSucceeded) << "what a gateway forwards is no session here";
+  directory_.limit_sessions(1);
+  const Reply reply = login(31);
+  EXPECT_EQ(reply.outcome, Outcome::kFailed);
+  EXPECT_EQ(reply.status(), 0x0302);
+  EXPECT_EQ(dialogue_.login().reason(),
+            "this gateway has 1 sessions, as many as its GatewayPool permits "
+            "(max_sessions_per_gateway)");
+  directory_.limit_sessions(2);
+  open_session(31);
+  EXPECT_EQ(login(31).outcome, Outcome::kSucceeded) << "its own session does not count";
+  directory_.limit_sessions(0);
+  open_session(31, 0x07);
+  EXPECT_EQ(login(31).outcome, Outcome::kSucceeded) << "0: no limit";
+}
+
 TEST_F(LoginPortals, SendTargetsShowsEachHostItsList) {
   dialogue_.add_target(kBalanced, access_);
   SendTargets answer;

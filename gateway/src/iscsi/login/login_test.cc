@@ -117,14 +117,9 @@ TEST(Login, EachFailureHasItsStatus) {
        LoginStatus::kInitiatorError},
       {kOperationalStays, LoginDialogue::names(kOpenTarget, {"MaxRecvDataSegmentLength=1"}),
        LoginStatus::kInitiatorError},
-      {kOperationalStays, LoginDialogue::names(kOpenTarget, {"InitialR2T=Reject"}),
-       LoginStatus::kInitiatorError},
-      {kOperationalStays,
-       LoginDialogue::names(kOpenTarget, {"InitiatorAlias=" + std::string(256, 'a')}),
-       LoginStatus::kInitiatorError},
       {kOperationalStays, LoginDialogue::names(kOpenTarget, {"no equals sign"}),
        LoginStatus::kInitiatorError},
-      {kOperationalStays, LoginDialogue::names(kOpenTarget, {"InitialR2T=No", "InitialR2T=No"}),
+      {kOperationalStays, LoginDialogue::names(kOpenTarget, {"InitialR2T=No", "InitialR2T=Yes"}),
        LoginStatus::kInitiatorError},
   };
   LoginDialogue d;
@@ -186,11 +181,34 @@ TEST(Login, NamesMayBeRepeatedUnchangedButNotChanged) {
   }
   for (const char* changed :
        {"InitiatorName=iqn.2026-11.example:other", "TargetName=iqn.2026-11.dev.sluice:chap",
-        "SessionType=Discovery", "InitiatorAlias=guest", "InitiatorName=x"}) {
+        "SessionType=Discovery", "InitiatorName=x"}) {
     LoginDialogue d;
     ASSERT_EQ(d.send(kSecurityToOperational, first).outcome, Outcome::kContinue);
     expect_failure(d, d.send(kOperationalToFull, {changed}), LoginStatus::kInitiatorError);
   }
+}
+
+// tgt and SCST continue these logins, too.
+TEST(Login, KeysThatHaveNoHarmfulEffectDoNotEndTheLogin) {
+  for (const Keys& keys : {Keys{"InitialR2T=No", "InitialR2T=No"}, Keys{"InitialR2T=Reject"},
+                           Keys{"OFMarkInt=Irrelevant"}, Keys{"MaxRecvDataSegmentLength=16777216"},
+                           Keys{"MaxRecvDataSegmentLength=NotUnderstood"},
+                           Keys{"InitiatorAlias=" + std::string(256, 'a')},
+                           Keys{"AuthMethod=None", "AuthMethod=None"}}) {
+    for (const uint8_t flags : {kSecurityToFull, kOperationalToFull}) {
+      LoginDialogue d;
+      EXPECT_EQ(d.send(flags, LoginDialogue::names(kOpenTarget, keys)).outcome, Outcome::kSucceeded)
+          << keys.back() << ": " << d.login().reason();
+    }
+  }
+}
+
+TEST(Login, TheNewestAliasCountsAndIsCut) {
+  LoginDialogue d;
+  d.send(kSecurityToOperational, LoginDialogue::names(kOpenTarget, {"InitiatorAlias=host"}));
+  ASSERT_EQ(d.send(kOperationalToFull, {"InitiatorAlias=" + std::string(256, 'a')}).outcome,
+            Outcome::kSucceeded);
+  EXPECT_EQ(d.login().parameters().initiator_alias, std::string(255, 'a'));
 }
 
 TEST(Login, AKeyMayBeRepeatedIfThatChangesNothing) {

@@ -1,6 +1,6 @@
 // Slows guesses of CHAP secrets down, per initiator name and per address. An attacker at one
 // address locks no host out that logs in from another one
-// (decisions/2026-11-25-login-throttle.md).
+// (gateway/decisions/session-and-login.md).
 //
 // Threads: any. All tables are bounded; time is passed in.
 #pragma once

@@ -80,8 +80,10 @@ Result<void> Negotiation::take_one(const TextPair& pair, std::string* answer) {
   Entry& it = entry(rule->key);
   if (it.standing == Standing::kSettled) return take_again(*rule, pair.value, answer);
   if (it.standing == Standing::kOffered) return take_answer(*rule, pair.value);
+  // §6.2 reserves these values for answers. Nothing was offered, so nothing changes.
   if (reserved_answer(pair.value) != Reserved::kNo) {
-    return violation(*rule, "was answered without having been offered");
+    if (rule->rule != Rule::kDeclared) append_pair(answer, pair.key, "Reject");
+    return {};
   }
   it.standing = Standing::kSettled;
   if (rule->rule == Rule::kDeclared) return take_declaration(*rule, pair.value);
@@ -108,10 +110,9 @@ Result<void> Negotiation::take_again(const KeyRule& rule, std::string_view value
 
 Result<void> Negotiation::take_declaration(const KeyRule& rule, std::string_view value) {
   std::optional<uint64_t> number = parse_number(value);
-  if (!number || *number < rule.minimum || *number > rule.maximum) {
-    return violation(rule, "is outside its range");
-  }
-  entry(rule.key).value = static_cast<uint32_t>(*number);
+  if (!number || *number < rule.minimum) return violation(rule, "is outside its range");
+  // An initiator that can receive more than the largest length can receive that.
+  entry(rule.key).value = static_cast<uint32_t>(std::min<uint64_t>(*number, rule.maximum));
   outcome_.initiator_declared_segment = true;
   return {};
 }

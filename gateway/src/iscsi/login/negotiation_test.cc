@@ -204,11 +204,16 @@ TEST(Negotiation, AKeyIsNegotiatedAgainOnlyWithTheSameOutcome) {
   }
 }
 
-TEST(Negotiation, AReservedAnswerToNothingIsAnError) {
-  for (const char* value : {"Reject", "Irrelevant", "NotUnderstood"}) {
-    EXPECT_EQ(answer_to("MaxBurstLength=" + std::string(value)), "error");
-    EXPECT_EQ(answer_to("HeaderDigest=" + std::string(value)), "error");
-    EXPECT_EQ(answer_to("MaxRecvDataSegmentLength=" + std::string(value)), "error");
+TEST(Negotiation, AReservedAnswerToWhatWasNotOfferedChangesNothing) {
+  for (const std::string value : {"Reject", "Irrelevant", "NotUnderstood"}) {
+    Negotiation negotiation{Offer{}};
+    auto got = answers(negotiation, {"MaxBurstLength=" + value, "HeaderDigest=" + value,
+                                     "MaxRecvDataSegmentLength=" + value});
+    ASSERT_TRUE(got.ok()) << got.error();
+    EXPECT_EQ(*got, (Keys{"MaxBurstLength=Reject", "HeaderDigest=Reject"}));
+    ASSERT_TRUE(answers(negotiation, {"MaxBurstLength=512"}).ok()) << "it can be negotiated yet";
+    EXPECT_EQ(negotiation.outcome().max_burst_length, 512u);
+    EXPECT_EQ(negotiation.outcome().max_send_data_segment_length, 8192u);
   }
 }
 
@@ -217,7 +222,8 @@ TEST(Negotiation, TheSegmentLengthIsDeclaredNotAnswered) {
        std::initializer_list<std::pair<const char*, const char*>>{{"512", ""},
                                                                   {"16777215", ""},
                                                                   {"511", "error"},
-                                                                  {"16777216", "error"},
+                                                                  {"16777216", ""},
+                                                                  {"4294967296", ""},
                                                                   {"x", "error"}}) {
     EXPECT_EQ(answer_to("MaxRecvDataSegmentLength=" + std::string(value)), expected) << value;
   }
@@ -227,6 +233,9 @@ TEST(Negotiation, TheSegmentLengthIsDeclaredNotAnswered) {
   ASSERT_TRUE(answers(negotiation, {"MaxRecvDataSegmentLength=65536"}).ok());
   EXPECT_EQ(negotiation.outcome().max_send_data_segment_length, 65536u);
   EXPECT_TRUE(negotiation.outcome().initiator_declared_segment);
+  Negotiation largest{Offer{}};
+  ASSERT_TRUE(answers(largest, {"MaxRecvDataSegmentLength=16777216"}).ok());
+  EXPECT_EQ(largest.outcome().max_send_data_segment_length, 16777215u);
 }
 
 TEST(Negotiation, AnswersStandInTheOrderOfTheKeys) {

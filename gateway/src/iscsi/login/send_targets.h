@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "iscsi/login/parameters.h"
-#include "lun/exports.h"
+#include "nexus/exports.h"
 
 namespace sluice::iscsi {
 

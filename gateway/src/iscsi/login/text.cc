@@ -94,10 +94,14 @@ Result<std::vector<TextPair>> parse_text(std::string_view text) {
     std::string_view key = pair.substr(0, equals);
     if (!is_key(key)) return Error{"a key name is malformed or longer than 63 bytes"};
     if (pairs.size() == limits::kMaxKeysPerExchange) return Error{"too many keys"};
-    for (const TextPair& earlier : pairs) {
-      if (earlier.key == key) return Error{std::string(key) + " was given twice"};
+    const std::string_view value = pair.substr(equals + 1);
+    const auto earlier = std::find_if(pairs.begin(), pairs.end(),
+                                      [key](const TextPair& other) { return other.key == key; });
+    if (earlier == pairs.end()) {
+      pairs.push_back({key, value});
+    } else if (earlier->value != value) {
+      return Error{std::string(key) + " was given twice, with different values"};
     }
-    pairs.push_back({key, pair.substr(equals + 1)});
   }
   return pairs;
 }

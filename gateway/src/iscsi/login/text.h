@@ -22,8 +22,9 @@ struct TextPair {
 };
 
 // All pairs in their order. Fails on a pair without '=', a key that is no standard-label or longer
-// than limits::kMaxKeyName, more than limits::kMaxKeysPerExchange pairs, a key given twice, and a
-// text that doesn't end with a zero byte.
+// than limits::kMaxKeyName, more than limits::kMaxKeysPerExchange pairs, a key given twice with
+// different values, and a text that doesn't end with a zero byte. RFC 7143 §6.2 forbids any
+// repetition; an equal one is harmless and is dropped.
 Result<std::vector<TextPair>> parse_text(std::string_view text);
 
 // Appends "key=value" and the zero byte.

@@ -131,8 +131,7 @@ bool TextExchange::State::take_known(const KeyRule& rule, std::string_view value
     case Key::kMaxRecvDataSegmentLength:
       return take_segment_length(rule, value);
     case Key::kInitiatorAlias:
-      if (value.size() > kMaxAlias) return false;
-      alias = std::string(value);
+      alias = std::string(value.substr(0, kMaxAlias));  // it is for people only
       return true;
     default:
       // Settled by the login (§13: use IO or LO), obsolete, or the target's own.
@@ -145,8 +144,8 @@ bool TextExchange::State::take_known(const KeyRule& rule, std::string_view value
 
 bool TextExchange::State::take_segment_length(const KeyRule& rule, std::string_view value) {
   std::optional<uint64_t> length = parse_number(value);
-  if (!length || *length < rule.minimum || *length > rule.maximum) return false;
-  segment_length = static_cast<uint32_t>(*length);
+  if (!length || *length < rule.minimum) return false;
+  segment_length = static_cast<uint32_t>(std::min<uint64_t>(*length, rule.maximum));
   return true;
 }
 

@@ -10,7 +10,7 @@
 
 #include "base/bytes.h"
 #include "iscsi/login/parameters.h"
-#include "lun/exports.h"
+#include "nexus/exports.h"
 #include "pdu/bhs.h"
 
 namespace sluice::iscsi {

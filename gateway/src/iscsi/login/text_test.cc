@@ -40,6 +40,15 @@ TEST(Text, MalformedTextIsRefused) {
   for (const std::string& text : bad) EXPECT_FALSE(parse_text(text).ok()) << text;
 }
 
+TEST(Text, AnEqualRepetitionOfAPairIsDropped) {
+  const std::string text = "A=1\0B=2\0A=1\0"s;
+  const auto pairs = parse_text(text);
+  ASSERT_TRUE(pairs.ok()) << pairs.error();
+  ASSERT_EQ(pairs.value().size(), 2u);
+  EXPECT_EQ(pairs.value()[0].key, "A");
+  EXPECT_EQ(pairs.value()[1].key, "B");
+}
+
 TEST(Text, KeyNamesHaveAtMost63Bytes) {
   EXPECT_TRUE(parse_text(std::string(63, 'K') + "=v\0"s).ok());
   EXPECT_FALSE(parse_text(std::string(64, 'K') + "=v\0"s).ok());

@@ -1,0 +1,51 @@
+// Commands enter and leave the task set of their I_T_L nexus (SAM-5 §8).
+#pragma once
+
+#include "commands/command.h"
+#include "commands/command_context.h"
+
+namespace sluice::lun {
+
+// A command begins: nothing of an earlier use of it is left.
+inline void forget_last_answer(Command& command) {
+  command.status = scsi::Status::kGood;
+  command.aborted = false;
+  command.task_aborted_status = false;
+  command.drops_nexus = command.stale = command.not_owner = false;
+  command.prepared = command.submitted = false;
+  command.held_since = -1;
+  command.sense_size = 0;
+  command.data_in_size = 0;
+  command.data_in.clear();
+  command.data_out_wanted = 0;
+  command.data_out_size = 0;
+  command.info = nullptr;
+  command.wants_hold = false;
+  command.cleanup = nullptr;
+  command.stage = Command::Stage::kRunning;
+}
+
+inline void enter(CommandContext& itl, Command& command) {
+  command.sequence = itl.next_sequence++;
+  command.previous_active = itl.active_tail;
+  command.next_active = nullptr;
+  (itl.active_tail ? itl.active_tail->next_active : itl.active_head) = &command;
+  itl.active_tail = &command;
+  ++itl.active;
+  if (command.attribute >= TaskAttribute::kOrdered) [[unlikely]] {
+    ++itl.ordering;
+    itl.watched = true;
+  }
+}
+
+inline void leave(CommandContext& itl, Command& command) {
+  Command* before = command.previous_active;
+  Command* after = command.next_active;
+  (before ? before->next_active : itl.active_head) = after;
+  (after ? after->previous_active : itl.active_tail) = before;
+  --itl.active;
+  if (command.attribute >= TaskAttribute::kOrdered) [[unlikely]]
+    --itl.ordering;
+}
+
+}  // namespace sluice::lun

@@ -1,0 +1,20 @@
+// What commands that compare blocks with data from the initiator share.
+#pragma once
+
+#include <optional>
+
+#include "commands/command.h"
+
+namespace sluice::lun {
+
+// Offset of the first byte in which `medium` differs from data_out at `skip`, if one does.
+// `medium` is a list of slices holding `length` bytes; data_out holds at least skip + length.
+std::optional<uint64_t> first_difference(const std::vector<Slice>& medium,
+                                         const std::vector<Slice>& data_out, uint64_t skip,
+                                         uint64_t length);
+
+// Ends with 0E/1D/00 MISCOMPARE DURING VERIFY OPERATION; INFORMATION is the offset in the data-out
+// buffer (SBC-4 §5.3, §4.9).
+void finish_miscompare(Command& command, uint64_t offset);
+
+}  // namespace sluice::lun

@@ -1,0 +1,16 @@
+// What POPULATE TOKEN and WRITE USING TOKEN share.
+#pragma once
+
+#include "commands/copies/copy_records.h"
+#include "commands/handler.h"
+#include "scsi/token_list.h"
+
+namespace sluice::lun {
+
+scsi::TokenBounds token_bounds(const Unit& unit);
+
+// The record of a token operation that starts now; nullptr: answered (its list id is in use, or
+// too many copies run).
+CopyRecord* start_token_operation(Unit& unit, Command& command, uint32_t list_id, bool populate);
+
+}  // namespace sluice::lun

@@ -1,0 +1,34 @@
+// What commands on logical blocks check and ask for before their data comes (handlers.h: Prepare).
+#pragma once
+
+#include "commands/handler.h"
+
+namespace sluice::lun {
+
+bool prepare_parameter_list(Unit& unit, Command& command, scsi::Sense* sense);
+bool prepare_blocks_only(Unit& unit, Command& command, scsi::Sense* sense);  // no hold, no data
+bool prepare_read(Unit& unit, Command& command, scsi::Sense* sense);
+bool prepare_write(Unit& unit, Command& command, scsi::Sense* sense);
+bool prepare_write_atomic(Unit& unit, Command& command, scsi::Sense* sense);
+bool prepare_write_and_verify(Unit& unit, Command& command, scsi::Sense* sense);
+bool prepare_verify(Unit& unit, Command& command, scsi::Sense* sense);
+bool prepare_write_same(Unit& unit, Command& command, scsi::Sense* sense);
+bool prepare_compare_and_write(Unit& unit, Command& command, scsi::Sense* sense);
+
+inline uint64_t byte_offset(const Unit& unit, const Command& command) {
+  return command.range.lba * unit.block_size();
+}
+
+inline uint8_t write_flags(const Command& command) {
+  return command.range.fua ? uint8_t{backend::kIoFua} : uint8_t{0};
+}
+
+// Of a WRITE SAME whose data is here: whether its blocks become zeros.
+bool writes_zeros(Command& command);
+
+// Bytes of data_out that make whole blocks.
+inline uint64_t whole_blocks_sent(const Unit& unit, const Command& command) {
+  return command.data_out_size - command.data_out_size % unit.block_size();
+}
+
+}  // namespace sluice::lun

@@ -1,0 +1,83 @@
+// SYNCHRONIZE CACHE, PRE-FETCH, START STOP UNIT, GET LBA STATUS: commands on the medium as such,
+// not on what it holds.
+#include <algorithm>
+
+#include "commands/handlers.h"
+#include "commands/media_range.h"
+#include "scsi/lba_status.h"
+
+namespace sluice::lun {
+namespace {
+
+constexpr size_t kMaxExtents = 128;               // descriptors per GET LBA STATUS
+constexpr uint64_t kMaxLook = uint64_t{1} << 30;  // bytes one descriptor may cover
+
+void flushed(Unit&, Command& command) { finish_good(command); }
+
+void flushed_then_stop(Unit& unit, Command& command) {
+  unit.set_stopped(true);
+  finish_good(command);
+}
+
+bool is_start_stop_power_condition(ByteView cdb) { return (cdb[4] & 0xf0) != 0; }
+
+}  // namespace
+
+// The whole cache is flushed, whatever the range: that is allowed, and one fdatasync is what there
+// is. IMMED is allowed to be slower than asked (SBC-4 §5.29): its GOOD follows the flush too,
+// because nothing could report an error any more otherwise.
+void handle_synchronize_cache(Unit& unit, Command& command) {
+  run_io(unit, command, backend::Op::kFlush, 0, 0, 0, flushed);
+}
+
+// There is no cache of our own to fetch into, so the blocks never "will all fit" (SBC-4 §5.12):
+// GOOD, not CONDITION MET.
+void handle_pre_fetch(Unit& /*unit*/, Command& command) { finish_good(command); }
+
+// SBC-4 §5.28. LOEJ would need a removable medium; POWER CONDITION other than 0 needs power
+// conditions.
+void handle_start_stop_unit(Unit& unit, Command& command) {
+  const ByteView cdb = command.full_cdb();
+  const bool start = (cdb[4] & 0x01) != 0;
+  const bool no_flush = (cdb[4] & 0x04) != 0;
+  if (is_start_stop_power_condition(cdb)) {
+    return finish_sense(command, scsi::Sense::invalid_field_in_cdb(4, 7));
+  }
+  if (cdb[4] & 0x02) return finish_sense(command, scsi::Sense::invalid_field_in_cdb(4, 1));
+  if (start) {
+    unit.set_stopped(false);
+    return finish_good(command);
+  }
+  if (no_flush) return flushed_then_stop(unit, command);
+  run_io(unit, command, backend::Op::kFlush, 0, 0, 0, flushed_then_stop);
+}
+
+// SBC-4 §5.6: contiguous descriptors from the starting LBA on. May tell less than all.
+void handle_get_lba_status(Unit& unit, Command& command) {
+  const uint32_t room = scsi::allocation_length(*command.info, command.full_cdb());
+  const uint64_t capacity = unit.blocks();
+  uint64_t lba = command.range.lba;
+  if (lba >= capacity) return finish_sense(command, scsi::Sense::lba_out_of_range(lba));
+  std::array<scsi::LbaStatus, kMaxExtents> extents;
+  const size_t most = std::min(kMaxExtents, scsi::lba_status_capacity(room));
+  const uint64_t block = unit.block_size();
+  size_t count = 0;
+  while (count < most && lba < capacity) {
+    const uint64_t look = std::min((capacity - lba) * block, kMaxLook);
+    const auto extent = unit.backend().allocation(lba * block, look);
+    if (!extent) break;
+    // Part of a block that holds data makes all of it mapped.
+    const uint64_t length = std::min(extent.value().length, look);
+    const bool allocated = extent.value().allocated || length < block;
+    const uint64_t blocks = std::max<uint64_t>(1, length / block);
+    extents[count++] = {lba, static_cast<uint32_t>(blocks),
+                        allocated ? scsi::Mapping::kMapped : scsi::Mapping::kDeallocated};
+    lba += blocks;
+  }
+  if (count == 0) return finish_errno(command, -EIO, backend::Op::kRead);
+  std::vector<uint8_t> out(8 + 16 * count);
+  const size_t size = scsi::build_lba_status(std::span(extents).first(count), out);
+  finish_data(command, ByteView(out).first(size), room);
+}
+
+}  // namespace sluice::lun

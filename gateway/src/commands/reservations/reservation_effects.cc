@@ -1,0 +1,103 @@
+#include "commands/reservations/reservation_effects.h"
+
+#include <algorithm>
+#include <mutex>
+#include <utility>
+
+#include "unit/abort_everywhere.h"
+#include "unit/ranges/range_table.h"
+
+namespace sluice::lun {
+namespace {
+
+void raise_attentions_locked(Unit& unit, const PrDecision& decision, const NexusId& by) {
+  for (const UnitAttention what :
+       {kReservationsPreempted, kRegistrationsPreempted, kReservationsReleased}) {
+    std::vector<Registration> whom;
+    for (const PrDecision::Attention& a : decision.attentions) {
+      if (a.what == what) whom.push_back(a.who);
+    }
+    if (!whom.empty()) unit.attached().raise_for_locked(whom, by, what);
+  }
+}
+
+// How the state became another by hands unknown. Over-reports (DESIGN R10).
+PrDecision difference(const ReservationState& old, ReservationState found) {
+  PrDecision decision;
+  const bool moved = old.type != found.type || old.holder != found.holder;
+  for (const Registration& r : old.registrations) {
+    if (std::find(found.registrations.begin(), found.registrations.end(), r) ==
+        found.registrations.end()) {
+      decision.attentions.push_back({r, kRegistrationsPreempted});
+      decision.aborts.push_back(r);
+    } else if (moved) {
+      decision.attentions.push_back({r, kReservationsPreempted});
+    }
+  }
+  decision.changed = true;
+  decision.state = std::move(found);
+  return decision;
+}
+
+// Waits for every writer in the unit: third-party copies that a preempted nexus sent to other units
+// may be writing here.
+struct Look {
+  RangeHold hold;
+  std::shared_ptr<Unit> unit;
+  ReactorContext context;
+  std::function<void()> done;
+
+  static void begin(const std::shared_ptr<Unit>& unit, const ReactorContext& context,
+                    std::function<void()> done) {
+    auto* look = new Look{{}, unit, context, std::move(done)};
+    look->hold.first = 0;
+    look->hold.last = unit->blocks() - 1;
+    look->hold.context = look;
+    look->hold.on_grant = [](RangeHold& hold) { end(static_cast<Look*>(hold.context)); };
+    if (unit->ranges().acquire(context.reactor, look->hold, context.reactors)) end(look);
+  }
+  static void end(Look* ended) {
+    const std::unique_ptr<Look> look(ended);
+    look->unit->ranges().release(look->context.reactor, look->hold, look->context.reactors);
+    look->done();
+  }
+};
+
+}  // namespace
+
+void take_effect_locked(Unit& unit, PrDecision& decision, const NexusId& by) {
+  unit.reservations().replace(std::move(decision.state));
+  unit.reservations_changed();
+  raise_attentions_locked(unit, decision, by);
+}
+
+void take_in_settled(const std::shared_ptr<Unit>& unit, const ReactorContext& context,
+                     uint64_t epoch, ReservationState found, std::function<void()> done) {
+  std::vector<Registration> aborts;
+  NexusId by;
+  {
+    const std::lock_guard lock(unit->mutex());
+    Reservations& reservations = unit->reservations();
+    // Opened anew since the store was asked: serve() brought what is in force.
+    const bool ours = unit->epoch() == epoch;
+    const std::shared_ptr<const Reservations::Doubt> doubt = reservations.doubt();
+    if (ours) reservations.set_doubt(nullptr);
+    if (ours && found != reservations.state()) {
+      PrDecision decision;
+      if (doubt && found == doubt->decision.state) {
+        decision = doubt->decision;
+        by = doubt->by;
+      } else {
+        decision = difference(reservations.state(), std::move(found));
+      }
+      aborts = decision.aborts;
+      take_effect_locked(*unit, decision, by);
+    }
+  }
+  if (aborts.empty()) return done();
+  abort_everywhere(*unit, *context.reactors, context.reactor,
+                   {.which = covered_by(std::move(aborts), by)},
+                   [unit, context, done = std::move(done)] { Look::begin(unit, context, done); });
+}
+
+}  // namespace sluice::lun

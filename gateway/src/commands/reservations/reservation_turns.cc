@@ -1,0 +1,117 @@
+#include "commands/reservations/reservation_turns.h"
+
+#include <mutex>
+#include <utility>
+
+#include "base/log.h"
+#include "commands/reservations/reservation_effects.h"
+#include "unit/reservations/reservation_contract.h"
+
+namespace sluice::lun {
+namespace {
+
+// Lives in the line; the command may end before its turn comes.
+struct Waiter {
+  Command* command = nullptr;
+};
+struct Waiting {
+  Waiter* waiter = nullptr;
+};
+
+void on_end(Unit&, Command& command) { command.scratch_as<Waiting>().waiter->command = nullptr; }
+
+void wait(Command& command, Waiter& waiter) {
+  command.stage = Command::Stage::kWaitingForTurn;
+  command.start_scratch<Waiting>().waiter = &waiter;
+  command.cleanup = on_end;
+}
+
+// nullptr: it ended meanwhile.
+Command* stop_waiting(Waiter& waiter) {
+  Command* const command = std::exchange(waiter.command, nullptr);
+  if (!command) return nullptr;
+  command->stage = Command::Stage::kRunning;
+  command->cleanup = nullptr;
+  return command;
+}
+
+// Asks the store what the state is and takes the answer in. `done`: whether it is certain now.
+void settle(const std::shared_ptr<Unit>& unit, const ReactorContext& context,
+            std::function<void(bool)> done) {
+  const uint64_t epoch = unit->role().epoch;
+  unit->shared_store()->read(
+      unit->uuid_text(), {context.reactors, context.reactor},
+      [unit, context, epoch, done = std::move(done)](Result<ReservationState> found) {
+        if (!found) {
+          log::warning("reservations in doubt",
+                       {{"unit", unit->uuid_text()}, {"error", found.error()}});
+          return done(false);
+        }
+        take_in_settled(unit, context, epoch, std::move(found).value(), [done] { done(true); });
+      });
+}
+
+bool in_doubt(Unit& unit) {
+  const std::lock_guard lock(unit.mutex());
+  return unit.reservations().doubtful();
+}
+
+// It is this command's turn; unit and command are alive as long as the waiter has the command.
+void begin_turn(const std::shared_ptr<Unit>& unit, const std::shared_ptr<Waiter>& waiter,
+                const ReactorContext& context, Handler go) {
+  if (!waiter->command) return pass_turn(*unit);
+  if (!in_doubt(*unit)) return go(*unit, *stop_waiting(*waiter));
+  settle(unit, context, [unit, waiter, go](bool certain) {
+    Command* const command = stop_waiting(*waiter);
+    if (certain && command) return go(*unit, *command);
+    pass_turn(*unit);
+    // DESIGN R3: provably not committed, it wasn't even tried.
+    if (command) finish_status(*command, scsi::Status::kBusy);
+  });
+}
+
+}  // namespace
+
+void pass_turn(Unit& unit) {
+  std::function<void()> next;
+  {
+    const std::lock_guard lock(unit.mutex());
+    next = unit.reservations().end_change();
+  }
+  if (next) next();
+}
+
+void take_turn(Unit& unit, Command& command, Handler go) {
+  const std::shared_ptr<Unit> shared = command.itl->shared_unit();
+  const ReactorContext context = command.nexus->reactor_context();
+  auto waiter = std::make_shared<Waiter>(&command);
+  bool mine = false;
+  bool listed = false;
+  // Before it is listed: its turn may come on another thread at once.
+  wait(command, *waiter);
+  {
+    const std::lock_guard lock(unit.mutex());
+    mine = unit.reservations().begin_change();
+    if (!mine) {
+      listed = unit.reservations().wait_for_turn([shared, waiter, context, go] {
+        context.reactors->post(context.reactor, [shared, waiter, context, go] {
+          begin_turn(shared, waiter, context, go);
+        });
+      });
+    }
+  }
+  if (mine) return begin_turn(shared, waiter, context, go);
+  if (!listed) finish_status(*stop_waiting(*waiter), scsi::Status::kBusy);
+}
+
+void hold_in_doubt(const std::shared_ptr<Unit>& unit, const ReactorContext& context,
+                   PrDecision decision, const NexusId& by) {
+  {
+    const std::lock_guard lock(unit->mutex());
+    unit->reservations().set_doubt(
+        std::make_shared<const Reservations::Doubt>(std::move(decision), by));
+  }
+  settle(unit, context, [unit](bool) { pass_turn(*unit); });
+}
+
+}  // namespace sluice::lun

@@ -1,0 +1,27 @@
+// How a command moves from stage to stage between begin() and its handler.
+#pragma once
+
+#include "commands/command.h"
+#include "commands/run.h"
+#include "nexus/itl.h"
+#include "unit/unit.h"
+
+namespace sluice::lun {
+
+// Checks a command that just entered the task set: CDB, gate (`word` of it), the data it wants.
+// false: it was answered.
+bool look_at(Unit& unit, Command& command, uint64_t word);
+
+// SAM-5 §8.6: the ACA attribute means nothing where NACA is refused; 5 to 7 are reserved.
+bool attribute_known(const Command& command, scsi::Sense* sense);
+
+// All data is there: runs the command, or leaves it blocked behind the task set or a range.
+inline void dispatch(Unit& unit, Command& command) {
+  if (command.itl->ordering != 0 && !itl_of(command).may_run(command)) [[unlikely]] {
+    command.stage = Command::Stage::kBlocked;
+    return;
+  }
+  run(unit, command);
+}
+
+}  // namespace sluice::lun

@@ -1,0 +1,65 @@
+// What this gateway exports: targets and portals. Login and discovery read it; configuration
+// reloads and the control plane change it.
+//
+// Threads: lookups may come from any reactor and take a short lock; the I/O path never does.
+// Changes come from one control thread.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "nexus/target.h"
+
+namespace sluice::lun {
+
+class HostDirectory;
+
+// A portal as discovery shows it (DESIGN §1: listen and advertised addresses may differ).
+struct PortalInfo {
+  std::string address;  // "192.0.2.1:3260" or "[2001:db8::1]:3260"; a wildcard address is answered
+                        // with the address the initiator came to
+  uint16_t tpgt = 1;
+  uint16_t relative_port = 1;
+};
+
+// What a discovery session must prove.
+enum class DiscoveryPolicy : uint8_t {
+  kOneCredential,  // the same for every initiator: Exports::discovery_access()
+  kHosts,          // what its host must prove at a target; other initiators are refused
+};
+
+class Exports {
+ public:
+  std::shared_ptr<Target> find(std::string_view iqn) const;  // nullptr: no such target
+  std::vector<std::shared_ptr<Target>> all() const;          // sorted by name
+  void add(std::shared_ptr<Target> target);                  // replaces one of the same name
+  void remove(std::string_view iqn);
+
+  std::vector<PortalInfo> portals() const;
+  void set_portals(std::vector<PortalInfo> portals);
+
+  // All hosts of all targets, for nexus/login_access.h; null: none were set.
+  std::shared_ptr<const HostDirectory> hosts() const;
+  void set_hosts(std::shared_ptr<const HostDirectory> hosts);
+
+  DiscoveryPolicy discovery_policy() const;
+  void set_discovery_policy(DiscoveryPolicy policy);
+  // CHAP for discovery sessions under DiscoveryPolicy::kOneCredential; empty: none asked.
+  HostAccess discovery_access() const;
+  void set_discovery_access(HostAccess access);
+
+ private:
+  mutable std::mutex mutex_;
+  std::map<std::string, std::shared_ptr<Target>, std::less<>> targets_;
+  std::vector<PortalInfo> portals_;
+  std::shared_ptr<const HostDirectory> hosts_;
+  DiscoveryPolicy discovery_policy_ = DiscoveryPolicy::kOneCredential;
+  HostAccess discovery_;
+};
+
+}  // namespace sluice::lun

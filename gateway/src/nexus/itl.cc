@@ -1,0 +1,147 @@
+#include "nexus/itl.h"
+
+#include <utility>
+
+#include "commands/handler.h"
+#include "commands/run.h"
+#include "nexus/forwarding.h"
+
+namespace sluice::lun {
+namespace {
+
+// It may have reached the backend, or will without looking at the unit's role again.
+bool started(const Command& command) {
+  return command.stage == Command::Stage::kWaitingForRange ||
+         command.stage == Command::Stage::kWaitingForTurn ||
+         command.stage == Command::Stage::kRunning;
+}
+
+// Waits for the task set, a range, a turn or data only: nothing was submitted for it.
+bool ends_at_once(const Command& command) {
+  return command.stage == Command::Stage::kAwaitingData || command.stage == Command::Stage::kHeld ||
+         command.stage == Command::Stage::kBlocked ||
+         command.stage == Command::Stage::kWaitingForRange ||
+         command.stage == Command::Stage::kWaitingForTurn;
+}
+
+}  // namespace
+
+Itl::Itl(std::shared_ptr<Unit> unit, std::shared_ptr<Nexus> nexus, NexusContext& context,
+         OwnerLinks& links, uint64_t lun)
+    : CommandContext(std::move(unit), context, lun), nexus_(std::move(nexus)), links_(links) {}
+
+bool Itl::head_of_queue_active() const {
+  for (const Command* c = active_head; c; c = c->next_active) {
+    if (c->attribute == TaskAttribute::kHeadOfQueue) return true;
+  }
+  return false;
+}
+
+// SAM-5 §8.7: HEAD OF QUEUE runs at once; ORDERED waits for all that is older, SIMPLE for older
+// ORDERED ones, and both for every HEAD OF QUEUE.
+bool Itl::may_run(const Command& command) const {
+  if (command.attribute == TaskAttribute::kHeadOfQueue) return true;
+  if (head_of_queue_active()) return false;
+  if (command.attribute == TaskAttribute::kOrdered) return &command == active_head;
+  for (const Command* c = command.previous_active; c; c = c->previous_active) {
+    if (c->attribute == TaskAttribute::kOrdered) return false;
+  }
+  return true;
+}
+
+Command* Itl::first_runnable() const {
+  if (head_of_queue_active()) return nullptr;
+  for (Command* c = active_head; c; c = c->next_active) {
+    const bool blocked = c->stage == Command::Stage::kBlocked;
+    if (c->attribute == TaskAttribute::kOrdered) {
+      return blocked && c == active_head ? c : nullptr;
+    }
+    if (blocked) return c;
+  }
+  return nullptr;
+}
+
+void Itl::abort_command(Command& command, bool task_aborted_status) {
+  if (command.stage == Command::Stage::kIdle || command.aborted) return;
+  command.aborted = true;
+  command.task_aborted_status = task_aborted_status;
+  switch (command.stage) {
+    case Command::Stage::kForwarded: {
+      command.stage = Command::Stage::kForwardedAborted;
+      const std::shared_ptr<Link> link = command.link;  // the command may be over inside
+      return link->abort(command);
+    }
+    case Command::Stage::kRunning:
+      return stay_in_range(command);
+    default:
+      return finish_aborted(command);
+  }
+}
+
+void Itl::abort_commands(bool task_aborted_status, const Command* except) {
+  const uint64_t before = next_sequence;
+  // Marked first: ending one command may run others, and none of these may start any more.
+  for (Command* c = active_head; c; c = c->next_active) {
+    if (c == except || c->aborted) continue;
+    c->aborted = true;
+    c->task_aborted_status = task_aborted_status;
+  }
+  // From the front each time, because ending a command may end its neighbours.
+  for (Command* c = active_head; c && c->sequence < before;) {
+    if (c->aborted && ends_at_once(*c)) {
+      finish_aborted(*c);
+      c = active_head;
+    } else if (c->aborted && c->stage == Command::Stage::kForwarded) {
+      c->stage = Command::Stage::kForwardedAborted;
+      const std::shared_ptr<Link> link = c->link;
+      link->abort(*c);
+      c = active_head;
+    } else {
+      if (c->aborted && c->stage == Command::Stage::kRunning) stay_in_range(*c);
+      c = c->next_active;
+    }
+  }
+}
+
+bool Itl::drained(const Drain& drain) const {
+  if (drain.started_only) {
+    for (const Command* c = active_head; c && c->sequence < drain.before; c = c->next_active) {
+      if (started(*c)) return false;
+    }
+    return true;
+  }
+  const Command* oldest = active_head;
+  if (oldest && oldest == drain.except) oldest = oldest->next_active;
+  return !oldest || oldest->sequence >= drain.before;
+}
+
+bool Itl::wait(Drain waiting) {
+  if (drained(waiting)) return false;
+  drains_.push_back(std::move(waiting));
+  watched = true;
+  return true;
+}
+
+bool Itl::drain(const Command* except, std::function<void()> done) {
+  return wait({next_sequence, except, false, std::move(done)});
+}
+
+bool Itl::drain_started(std::function<void()> done) {
+  return wait({next_sequence, nullptr, true, std::move(done)});
+}
+
+std::vector<std::function<void()>> Itl::take_drained() {
+  std::vector<std::function<void()>> done;
+  for (size_t i = 0; i < drains_.size();) {
+    if (drained(drains_[i])) {
+      done.push_back(std::move(drains_[i].done));
+      drains_.erase(drains_.begin() + static_cast<ptrdiff_t>(i));
+    } else {
+      ++i;
+    }
+  }
+  watched = ordering != 0 || !drains_.empty();
+  return done;
+}
+
+}  // namespace sluice::lun

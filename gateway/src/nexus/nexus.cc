@@ -1,0 +1,392 @@
+#include "nexus/nexus.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/limits.h"
+#include "commands/active_commands.h"
+#include "commands/gate.h"
+#include "nexus/absent_luns.h"
+#include "nexus/command_routing.h"
+#include "nexus/execution.h"
+#include "nexus/forwarding.h"
+#include "scsi/report_luns.h"
+#include "unit/attention_log.h"
+#include "unit/countdown.h"
+#include "unit/reservations/reservations.h"
+#include "unit/statistics.h"
+
+namespace sluice::lun {
+namespace {
+
+constexpr UnitAttention kPowerOn{0x29, 0x00};    // POWER ON, RESET, OR BUS DEVICE RESET
+constexpr UnitAttention kNexusLoss{0x29, 0x07};  // I_T NEXUS LOSS OCCURRED
+constexpr UnitAttention kModeParametersChanged{0x2a, 0x01};
+constexpr UnitAttention kInventoryChanged{0x3f, 0x0e};  // REPORTED LUNS DATA HAS CHANGED
+
+using Handle = std::shared_ptr<Countdown>;
+
+// `done` as a posted task, so never inside a call.
+Handle count_down_to(const ReactorContext& context, std::function<void()> done) {
+  return std::make_shared<Countdown>([context, done = std::move(done)]() mutable {
+    context.reactors->post(context.reactor, std::move(done));
+  });
+}
+
+void wait_for(Itl& itl, const Handle& all) {
+  all->begin();
+  if (!itl.drain(nullptr, [all] { all->through(); })) all->through();
+}
+
+}  // namespace
+
+// An I_T_L nexus that its unit knows. The destructor of the most derived class detaches it: other
+// reactors call virtual functions of attached ones.
+class Nexus::OpenItl final : public Itl {
+ public:
+  using Itl::Itl;
+  ~OpenItl() override { unit().attached().detach(this); }
+  void after_completion() override { run_blocked(*this); }
+  void on_role_change() override { nexus().resume_held(*this); }
+};
+
+Nexus::Nexus(std::shared_ptr<Target> target, NexusId id, const ReactorContext& context)
+    : TargetNexus(std::move(id), context),
+      target_(std::move(target)),
+      luns_(std::make_shared<LunMap>()) {}
+
+Nexus::~Nexus() = default;
+
+std::shared_ptr<Nexus> Nexus::open(std::shared_ptr<Target> target, NexusId id,
+                                   const ReactorContext& context, bool read_only,
+                                   std::optional<Nanos> forwarded) {
+  std::shared_ptr<Nexus> nexus(new Nexus(std::move(target), std::move(id), context));
+  nexus->read_only_ = read_only;
+  nexus->forwarded_ = forwarded.has_value();
+  nexus->host_since_ = *nexus->context_.now;
+  if (forwarded) nexus->host_since_ -= *forwarded + limits::host_age_slack(*forwarded);
+  const bool lost = nexus->target_->take_lost(nexus->id_);
+  // Known to the target before its LUNs are read: a change in between then reaches the nexus.
+  nexus->target_->add(nexus, *nexus);
+  nexus->luns_ = nexus->target_->lun_map();
+  nexus->opened_at_ = AttentionLog::now();  // not before any of these LUNs was there
+  if (lost || !forwarded) nexus->first_attention_ = lost ? kNexusLoss : kPowerOn;
+  return nexus;
+}
+
+const MappedLun* Nexus::listed(uint64_t lun_field) const {
+  uint64_t lun = 0;
+  return scsi::lun_number(lun_field, &lun) ? find_lun(*luns_, lun) : nullptr;
+}
+
+Itl* Nexus::use(uint64_t lun_field) {
+  if (Itl* itl = find(lun_field)) return itl;
+  const MappedLun* lun = closed_ ? nullptr : listed(lun_field);
+  return lun ? open_itl(*lun) : nullptr;
+}
+
+void Nexus::drop_if_unused(const Unit& unit, const char* why) {
+  if (closed_ || !drop) return;
+  const auto all = itls();
+  const bool reached =
+      std::ranges::any_of(*luns_, [&](const MappedLun& l) { return l.unit.get() == &unit; });
+  const bool used = std::ranges::any_of(all, [&](const Itl* itl) { return &itl->unit() == &unit; });
+  if (reached && !used) drop(why);
+}
+
+void Nexus::use_luns_of(const Unit& unit) {
+  for (const MappedLun& lun : *luns_) {
+    if (lun.unit.get() == &unit) use(scsi::lun_field(lun.lun));
+  }
+}
+
+// As it would be had it been there since the session began, or since the LUN came.
+Itl* Nexus::open_itl(const MappedLun& lun) {
+  const uint64_t since = std::max(opened_at_, lun.since);
+  std::vector<UnitAttention> first;
+  if (first_attention_ && lun.since <= opened_at_) first.push_back(*first_attention_);
+  if (inventory_changed_) first.push_back(kInventoryChanged);
+  // Protected from everything all the time, a host that may only read notices no change.
+  if (lun.protected_since > since && !read_only_) first.push_back(kModeParametersChanged);
+  auto itl = std::make_shared<OpenItl>(lun.unit, shared_from_this(), *this, links_, lun.lun);
+  // Not in the constructor: the unit's other users take references to it (weak_from_this), which
+  // can be had only of one that is made.
+  lun.unit->attached().attach(*itl, first, since);
+  itl->read_only = read_only_ || lun.read_only;
+  Itl* opened = itl.get();
+  itls_.add(std::move(itl));
+  return opened;
+}
+
+bool Nexus::is_read_only(const Unit& unit) const {
+  const auto all = itls();
+  return std::ranges::any_of(
+      all, [&](const Itl* itl) { return &itl->unit() == &unit && itl->read_only; });
+}
+
+std::vector<uint64_t> Nexus::lun_numbers() const {
+  std::vector<uint64_t> numbers;
+  numbers.reserve(luns_->size());
+  for (const MappedLun& lun : *luns_) numbers.push_back(lun.lun);
+  return numbers;
+}
+
+bool Nexus::begin(Command& command) {
+  forget_last_answer(command);
+  command.nexus = this;
+  command.itl = itls_.find(command.lun_field);
+  if (closed_) [[unlikely]] {
+    command.itl = nullptr;
+    command.aborted = true;
+    finish_aborted(command);
+    return false;
+  }
+  if (!command.itl) [[unlikely]] {
+    command.itl = use(command.lun_field);
+    if (!command.itl) {
+      answer_without_unit(command);
+      return false;
+    }
+  }
+  Unit& unit = command.itl->unit();
+  unit.statistics().lane(context_.reactor).begun.add(1);
+  enter(*command.itl, command);
+  const uint64_t word = unit.gate_word();
+  if ((word & Unit::kDetour) || command.itl->held != 0) [[unlikely]] {
+    return begin_by_detour(unit, command);
+  }
+  if (!look_at(unit, command, word)) return false;
+  if (command.data_out_wanted != 0 && command.expected_data_out != 0) {
+    command.stage = Command::Stage::kAwaitingData;
+    return true;
+  }
+  dispatch(unit, command);
+  return false;
+}
+
+void Nexus::data_ready(Command& command) {
+  if (command.stage != Command::Stage::kAwaitingData) return;  // ended by abort()
+  Unit& unit = command.itl->unit();
+  command.stage = Command::Stage::kRunning;
+  const uint64_t word = unit.gate_word();
+  if ((word & Unit::kDetour) || command.itl->held != 0 || !command.prepared || command.epoch != 0)
+      [[unlikely]] {
+    return place(unit, command);
+  }
+  if (still_passes(unit, command, word)) dispatch(unit, command);
+}
+
+void Nexus::abort(Command& command) { Itl::abort_command(command, false); }
+
+bool Nexus::has_lun(uint64_t lun_field) const {
+  return listed(lun_field) != nullptr || lun_field == scsi::kReportLunsWellKnownLun;
+}
+
+bool Nexus::peek_unit_attention(uint64_t lun_field, UnitAttention* out) {
+  Itl* itl = use(lun_field);
+  if (!itl || !itl->attention.load(std::memory_order_acquire)) return false;
+  std::lock_guard lock(itl->unit().mutex());
+  if (itl->pending.empty()) return false;
+  *out = itl->pending.front();
+  return true;
+}
+
+void Nexus::retire(const std::shared_ptr<Itl>& itl) {
+  itl->removed = true;
+  const bool busy = itl->drain(nullptr, [self = shared_from_this(), itl] {
+    std::erase(self->retired_, itl);
+    // Released at the top of the stack, not underneath the unit's own functions.
+    self->context_.reactors->post(self->context_.reactor, [itl] {});
+  });
+  if (busy) retired_.push_back(itl);
+}
+
+// Hosts rely on what MODE SENSE said of write protection until 2A/01 reports a change.
+void Nexus::protect(Itl& itl, bool read_only) {
+  if (std::exchange(itl.read_only, read_only) == read_only) return;
+  itl.unit().attached().raise_for(itl, kModeParametersChanged);
+}
+
+void Nexus::refresh_luns() {
+  if (closed_) return;
+  const std::shared_ptr<const LunMap> before = std::exchange(luns_, target_->lun_map());
+  const auto stays = [this](Itl& itl) {
+    const MappedLun* lun = find_lun(*luns_, itl.lun());
+    if (!lun || lun->unit.get() != &itl.unit()) return false;
+    protect(itl, read_only_ || lun->read_only);
+    return true;
+  };
+  itls_.keep_if(stays, [this](const std::shared_ptr<Itl>& itl) { retire(itl); });
+  const auto same = [](const MappedLun& a, const MappedLun& b) {
+    return a.lun == b.lun && a.unit == b.unit && a.since == b.since;
+  };
+  if (std::ranges::equal(*before, *luns_, same)) return;
+  inventory_changed_ = true;
+  for (Itl* itl : itls()) itl->unit().attached().raise_for(*itl, kInventoryChanged);
+}
+
+void Nexus::inventory_reported() {
+  inventory_changed_ = false;
+  for (Itl* itl : itls()) itl->unit().attached().clear(*itl, kInventoryChanged);
+}
+
+// --- task management (SAM-5 §7) and the end of a nexus (§6.3)
+
+bool Nexus::abort_task_set(uint64_t lun_field, std::function<void()> done) {
+  Itl* itl = use(lun_field);
+  if (!itl) return false;
+  const Handle all = count_down_to(context_, std::move(done));
+  const std::shared_ptr<Itl> alive = itl->shared_from_this();
+  itl->abort_commands(false, nullptr);
+  wait_for(*itl, all);
+  abort_task_set_at_owner(itl->unit(), lun_field, all);
+  all->through();
+  return true;
+}
+
+// With one task set per I_T nexus (TST=001b) the set holds this nexus's commands only, which makes
+// it the same as ABORT TASK SET (SAM-5 §7.5), at the owner too. No other host gets 2F/00.
+bool Nexus::clear_task_set(uint64_t lun_field, std::function<void()> done) {
+  return abort_task_set(lun_field, std::move(done));
+}
+
+bool Nexus::logical_unit_reset(uint64_t lun_field, std::function<void(bool)> done) {
+  const MappedLun* lun = listed(lun_field);
+  if (!lun) return false;
+  reset_units({*lun}, std::move(done));
+  return true;
+}
+
+void Nexus::target_reset(std::function<void(bool)> done) {
+  LunMap luns = *luns_;
+  std::ranges::sort(luns, {}, [](const MappedLun& lun) { return std::pair(lun.unit, lun.lun); });
+  const auto again = std::ranges::unique(luns, {}, &MappedLun::unit);
+  luns.erase(again.begin(), again.end());
+  reset_units(luns, std::move(done));
+}
+
+// Aborts what the owner has of this nexus, if anything. Where the unit has another owner by then,
+// no other gateway is asked: all commands are this gateway's too, and each is waited for by itself.
+void Nexus::abort_task_set_at_owner(const Unit& unit, uint64_t lun_field,
+                                    const std::shared_ptr<Countdown>& all) {
+  const Role role = unit.role();
+  if (role.standing != Standing::kForwarder) return;
+  const std::shared_ptr<Link> link = links_.open_link(role.owner);
+  if (!link) return;
+  all->begin();
+  // Answered or not: nothing of before reaches a backend any more.
+  link->function(LinkFunction::kAbortTaskSet, lun_field,
+                 [all](bool /*answered*/) { all->through(); });
+}
+
+// SAM-5 §6.3.3: the condition is raised on every I_T nexus, the one that asked too. Where another
+// gateway is the owner, the owner aborts the commands of all and raises it on all (DESIGN R9).
+void Nexus::reset_units(const LunMap& luns, std::function<void(bool)> done) {
+  const auto at_owners = std::make_shared<bool>(true);  // this reactor's, as all that ends here
+  const Handle all =
+      count_down_to(context_, [at_owners, done = std::move(done)] { done(*at_owners); });
+  for (const MappedLun& lun : luns) {
+    const std::shared_ptr<Unit>& unit = lun.unit;
+    // Its own commands end now, not when a posted task runs: the function does not affect those
+    // that come after it (RFC 7143 §11.5.1).
+    for (Itl* itl : itls()) {
+      if (&itl->unit() != unit.get()) continue;
+      const std::shared_ptr<Itl> alive = itl->shared_from_this();
+      itl->abort_commands(false, nullptr);
+      wait_for(*itl, all);
+    }
+    const Standing standing = unit->role().standing;
+    if (forwarded_ && standing != Standing::kOwner) {
+      *at_owners = false;  // its forwarder asks who is, and may ask here many times before
+      continue;
+    }
+    if (standing != Standing::kForwarder) {
+      all->begin();
+      reset_here(*this, unit, [all] { all->through(); });
+    }
+    if (standing == Standing::kOwner) continue;
+    all->begin();
+    follow_owner(lun, [all, at_owners](bool at_owner) {
+      *at_owners = *at_owners && at_owner;
+      all->through();
+    });
+  }
+  all->through();
+}
+
+void Nexus::follow_owner(const MappedLun& lun, std::function<void(bool)> done) {
+  std::vector<std::shared_ptr<Itl>> behind;
+  if (!owner_resets_.full()) {
+    // By every LUN of the unit: it is one task set to the host.
+    use_luns_of(*lun.unit);
+    for (Itl* itl : itls()) {
+      if (&itl->unit() == lun.unit.get()) behind.push_back(itl->shared_from_this());
+    }
+  }
+  owner_resets_.add(lun.unit, lun.lun, std::move(behind), std::move(done));
+}
+
+void Nexus::close(bool lost, std::function<void()> done) {
+  if (closed_) return context_.reactors->post(context_.reactor, std::move(done));
+  closed_ = true;
+  target_->remove(this);
+  if (lost) target_->note_lost(id_);
+  owner_resets_.clear();
+  std::vector<std::shared_ptr<Itl>> mine = retired_;
+  for (Itl* itl : itls()) mine.push_back(itl->shared_from_this());
+  // `done` keeps the I_T_L nexuses and the LUNs until it runs, at the top of the stack: the last
+  // command may end underneath functions of a unit that lives through them only.
+  auto all = std::make_shared<Countdown>([self = shared_from_this(), mine, luns = luns_,
+                                          done]() mutable {
+    self->finish_close();
+    // The links too: this may run underneath one of their functions.
+    self->context_.reactors->post(
+        self->context_.reactor, [self, mine = std::move(mine), luns = std::move(luns),
+                                 links = self->links_.take(), done = std::move(done)] { done(); });
+  });
+  for (const std::shared_ptr<Itl>& itl : mine) itl->abort_commands(false, nullptr);
+  for (const std::shared_ptr<Itl>& itl : mine) wait_for(*itl, all);
+  for (auto& go_on : std::exchange(starved_, {})) {
+    context_.reactors->post(context_.reactor, std::move(go_on));
+  }
+  links_.close(lost, [&all] { all->begin(); }, [all] { all->through(); });
+  all->through();
+}
+
+// SAM-5 §6.3.4: RESERVE(6) goes with the nexus, persistent reservations stay.
+void Nexus::finish_close() {
+  for (Itl* itl : itls()) itl->unit().attached().detach(itl);
+  for (const MappedLun& lun : *luns_) {
+    Unit& unit = *lun.unit;
+    if (!(unit.gate() & Unit::kReserved)) continue;
+    const std::lock_guard lock(unit.mutex());
+    unit.reservations().release6(id_);
+    unit.reservations_changed();
+  }
+  luns_ = std::make_shared<LunMap>();
+  itls_.clear();
+  retired_.clear();
+}
+
+void Nexus::resume_held(Itl& itl) {
+  if (itl.resuming) return;
+  const std::shared_ptr<Itl> alive = itl.shared_from_this();
+  if (itl.resets != 0) owner_resets_.look(itl.unit());
+  resume(itl);
+}
+
+void Nexus::tick() {
+  if ((held == 0 && starved_.empty() && owner_resets_.empty()) || closed_) return;
+  const std::shared_ptr<Nexus> alive = shared_from_this();
+  owner_resets_.tick();
+  for (const auto& go_on : std::exchange(starved_, {})) go_on();
+  std::vector<std::shared_ptr<Itl>> all = retired_;
+  for (Itl* itl : itls()) all.push_back(itl->shared_from_this());
+  for (const auto& itl : all) {
+    if (itl->held == 0) continue;
+    resume_held(*itl);
+    end_overdue(*itl);
+  }
+}
+
+}  // namespace sluice::lun

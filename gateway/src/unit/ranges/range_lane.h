@@ -1,0 +1,148 @@
+// One reactor's part of a unit's range table, and what all parts share. Used by range_table.h only.
+//
+// A hold that met no other in its own lane is published in a slot, as *fresh*, and the lane then
+// looks at the slots of the others. Nothing in the way: it is *granted*. Something in the way: it
+// draws a *ticket* from a counter shared by all lanes and waits for
+//   - granted and fresh slots that overlap it, and
+//   - ticketed slots that overlap it and drew a lower ticket.
+//
+// Never two: let A and B overlap, and B be the one whose publication comes second in the single
+// order of the sequentially consistent fences. B's every look comes after A's publication, so it
+// finds A fresh, granted or ticketed. Fresh and granted stop B. If A is ticketed when B, still
+// fresh, looks, then B draws its ticket after A's and is stopped by A's lower one. If both were
+// fresh when they looked, both have drawn: the one with the lower ticket passes over the other,
+// and the other, whose looks all come after its own draw and so after the first one's
+// publication, is stopped until the first is gone. A slot that is reused while another lane reads
+// it may show a mixture of the old hold and the new. That reader's fence came before the new
+// hold's, which therefore finds the reader and yields.
+//
+// Never for ever: granted holds end by themselves, fresh ones end within one call, and among
+// ticketed ones the lowest waits for none. A hold that waits leaves its lane's bit in `waiters_` of
+// every lane that stops it and looks once more; a lane whose slot stops being an obstacle looks for
+// bits after a fence. One of the two sees the other. Within a lane, who waits is passed only by
+// those that don't overlap it.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "base/limits.h"
+#include "base/reactors.h"
+#include "unit/ranges/range_hold.h"
+
+namespace sluice::lun {
+
+class RangeLane;
+
+// The lanes of one table.
+class RangeLanes : public std::enable_shared_from_this<RangeLanes> {
+ public:
+  // coarse_shift: log2 of the number of blocks most commands keep to the multiples of.
+  RangeLanes(unsigned reactors, unsigned coarse_shift);
+  ~RangeLanes();
+  RangeLanes(const RangeLanes&) = delete;
+  RangeLanes& operator=(const RangeLanes&) = delete;
+
+  unsigned count() const { return static_cast<unsigned>(lanes_.size()); }
+  // That reactor's thread only.
+  RangeLane& lane(unsigned reactor) {
+    RangeLane* lane = lanes_[reactor].load(std::memory_order_relaxed);
+    return lane ? *lane : make_lane(reactor);
+  }
+  const RangeLane* existing(unsigned reactor) const {  // the same; nullptr: not used yet
+    return lanes_[reactor].load(std::memory_order_relaxed);
+  }
+
+ private:
+  friend class RangeLane;
+  RangeLane& make_lane(unsigned reactor);
+
+  const unsigned coarse_shift_;
+  std::vector<std::atomic<RangeLane*>> lanes_;  // made at a reactor's first acquire
+  std::atomic<uint64_t> next_ticket_{1};
+};
+
+class RangeLane {
+ public:
+  RangeLane(RangeLanes& all, unsigned index) : all_(all), index_(index) {}
+  ~RangeLane();
+  RangeLane(const RangeLane&) = delete;
+  RangeLane& operator=(const RangeLane&) = delete;
+
+  bool acquire(RangeHold& hold, Reactors* reactors);
+  void release(RangeHold& hold, Reactors* reactors);
+  void cancel(RangeHold& hold, Reactors* reactors);
+  // Another lane let go of something: looks at the ticketed holds again.
+  void examine();
+
+  size_t holding() const { return holding_; }
+  size_t waiting() const { return waiting_count_; }
+
+ private:
+  enum SlotState : uint64_t { kEmpty = 0, kFresh = 1, kTicketed = 2, kGranted = 3 };
+  static constexpr unsigned kChunkSlots = 64;
+  static constexpr unsigned kChunks = limits::kMaxInFlightPerUnit / kChunkSlots;
+  static_assert(limits::kMaxInFlightPerUnit % kChunkSlots == 0);
+
+  // Written by this lane's reactor, read by all. An empty slot's range overlaps nothing.
+  struct Chunk {
+    std::atomic<uint64_t> used{0};       // bit per slot
+    std::atomic<uint64_t> exclusive{0};  // bit per slot
+    std::array<std::atomic<uint64_t>, kChunkSlots> first;
+    std::array<std::atomic<uint64_t>, kChunkSlots> last;
+    std::array<std::atomic<uint64_t>, kChunkSlots> word;  // SlotState, then the ticket above it
+    // This reactor's only: whose slot it is, and its range in coarse units, which four at a time
+    // tell that nothing overlaps.
+    std::array<RangeHold*, kChunkSlots> hold{};
+    alignas(16) std::array<int32_t, kChunkSlots> coarse_first;
+    alignas(16) std::array<int32_t, kChunkSlots> coarse_last;
+    Chunk();
+  };
+
+  struct List {
+    RangeHold* head = nullptr;
+    RangeHold* tail = nullptr;
+    void append(RangeHold& hold);
+    void remove(RangeHold& hold);
+  };
+
+  bool shared_with_others() const { return all_.count() > 1; }
+  // --- within the lane
+  int32_t coarse(uint64_t block) const;
+  bool may_overlap(const Chunk& chunk, const RangeHold& hold) const;
+  RangeHold* obstacle_in(const Chunk& chunk, const RangeHold& hold) const;
+  RangeHold* own_obstacle(const RangeHold& hold) const;
+  RangeHold* waiting_obstacle(const RangeHold& hold, const RangeHold* until) const;
+  bool take_slot(RangeHold& hold);
+  void leave_slot(RangeHold& hold, Reactors* reactors);
+  void wait(RangeHold& hold, RangeHold* blocker);
+  bool try_grant(RangeHold& hold, Reactors* reactors);
+  void retry_waiting(const RangeHold* gone, Reactors* reactors);
+  void run_ready();
+  // --- between lanes
+  void set_word(RangeHold& hold, SlotState state);
+  bool grant_among_lanes(RangeHold& hold, Reactors* reactors);
+  bool settle(RangeHold& hold);
+  bool stops(const RangeHold& hold, uint64_t ticket) const;
+  uint64_t lanes_that_stop(const RangeHold& hold, uint64_t ticket) const;
+  void wake_others(Reactors* reactors);
+
+  RangeLanes& all_;
+  const unsigned index_;
+  size_t holding_ = 0;        // slots in use
+  size_t waiting_count_ = 0;  // in waiting_ and ticketed_
+  List waiting_;              // for somebody of this lane, or for a slot; no slot of their own
+  List ticketed_;             // for somebody of another lane
+  List ready_;                // granted, on_grant not called yet
+  bool running_ready_ = false;
+  unsigned chunks_used_ = 0;
+  std::array<std::atomic<Chunk*>, kChunks> chunks_{};
+  // Slots in use, and above them by 32 bits the exclusive ones: lets others pass without a look.
+  alignas(64) std::atomic<uint64_t> counts_{0};
+  alignas(64) std::atomic<uint64_t> waiters_{0};  // bit per lane
+};
+
+}  // namespace sluice::lun

@@ -1,0 +1,109 @@
+#include "unit/statistics.h"
+
+#include <cmath>
+
+namespace sluice::lun {
+
+std::string_view name_of(Activity activity) {
+  static constexpr std::string_view kNames[] = {"read", "write", "unmap", "flush", "other"};
+  static_assert(std::size(kNames) == kActivities);
+  return kNames[static_cast<size_t>(activity)];
+}
+
+std::string_view name_of(Failure failure) {
+  static constexpr std::string_view kNames[] = {"medium",   "not-ready", "illegal",    "attention",
+                                                "no-space", "protected", "miscompare", "conflict",
+                                                "busy",     "aborted",   "other"};
+  static_assert(std::size(kNames) == kFailures);
+  return kNames[static_cast<size_t>(failure)];
+}
+
+Activity activity_of(scsi::Operation operation) {
+  using scsi::Operation;
+  switch (operation) {
+    case Operation::kRead:
+      return Activity::kRead;
+    case Operation::kWrite:
+    case Operation::kWriteAtomic:
+    case Operation::kWriteAndVerify:
+      return Activity::kWrite;
+    case Operation::kUnmap:
+    case Operation::kWriteSame:
+      return Activity::kUnmap;
+    case Operation::kSynchronizeCache:
+      return Activity::kFlush;
+    default:
+      return Activity::kOther;
+  }
+}
+
+Nanos latency_bucket_end(unsigned bucket) {
+  if (bucket == 0) return 1024;
+  if (bucket >= kLatencyBuckets - 1) return INT64_MAX;
+  const unsigned octave = (bucket - 1) / 4;
+  const unsigned quarter = (bucket - 1) % 4;
+  return (Nanos{1024} << octave) + (Nanos{256} << octave) * (quarter + 1);
+}
+
+Nanos LatencySnapshot::quantile(double q) const {
+  if (count == 0) return 0;
+  const auto rank = static_cast<uint64_t>(std::ceil(q * static_cast<double>(count)));
+  uint64_t seen = 0;
+  for (unsigned i = 0; i < kLatencyBuckets; ++i) {
+    seen += counts[i];
+    if (seen >= rank && counts[i] != 0) return latency_bucket_end(i);
+  }
+  return INT64_MAX;
+}
+
+UnitStatistics::UnitStatistics(unsigned reactors) : lanes_(reactors ? reactors : 1) {}
+
+UnitStatistics::~UnitStatistics() {
+  for (auto& lane : lanes_) delete lane.load(std::memory_order_relaxed);
+}
+
+UnitStatistics::Lane& UnitStatistics::make_lane(unsigned reactor) {
+  auto* lane = new Lane;
+  lanes_[reactor].store(lane, std::memory_order_release);
+  return *lane;
+}
+
+namespace {
+
+void add(LatencySnapshot& to, const UnitStatistics::Latency& from) {
+  for (unsigned i = 0; i < kLatencyBuckets; ++i) {
+    const uint64_t n = from.counts[i].get();
+    to.counts[i] += n;
+    to.count += n;
+  }
+  to.sum += from.sum.get();
+}
+
+}  // namespace
+
+UnitSnapshot UnitStatistics::snapshot() const {
+  UnitSnapshot all;
+  uint64_t begun = 0;
+  uint64_t ended = 0;
+  for (const auto& pointer : lanes_) {
+    const Lane* lane = pointer.load(std::memory_order_acquire);
+    if (!lane) continue;
+    for (size_t i = 0; i < kActivities; ++i) {
+      const uint64_t n = lane->operations[i].get();
+      all.operations[i] += n;
+      ended += n;
+    }
+    // After what ended, so that the difference is never negative.
+    begun += lane->begun.get();
+    all.read_bytes += lane->read_bytes.get();
+    all.written_bytes += lane->written_bytes.get();
+    for (size_t i = 0; i < kFailures; ++i) all.failures[i] += lane->failures[i].get();
+    add(all.read_latency, lane->latency[0]);
+    add(all.write_latency, lane->latency[1]);
+    add(all.other_latency, lane->latency[2]);
+  }
+  all.in_flight = begun > ended ? begun - ended : 0;
+  return all;
+}
+
+}  // namespace sluice::lun

@@ -1,0 +1,135 @@
+// What a unit did, counted per reactor without locked instructions: a cell has one writer, which
+// changes it by a relaxed load and store; readers add the lanes up.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "scsi/command_table.h"
+#include "scsi/sense.h"
+
+namespace sluice::lun {
+
+enum class Activity : uint8_t { kRead, kWrite, kUnmap, kFlush, kOther, kCount };
+inline constexpr size_t kActivities = static_cast<size_t>(Activity::kCount);
+std::string_view name_of(Activity activity);  // "read", "write", "unmap", "flush", "other"
+Activity activity_of(scsi::Operation operation);
+
+// How commands failed.
+enum class Failure : uint8_t {
+  kMedium,      // sense keys 03, 04
+  kNotReady,    // 02
+  kIllegal,     // 05
+  kAttention,   // 06
+  kNoSpace,     // 07/27/07
+  kProtected,   // 07, others
+  kMiscompare,  // 0E
+  kConflict,    // RESERVATION CONFLICT
+  kBusy,        // BUSY, TASK SET FULL
+  kAborted,     // by task management, a reset or the end of the nexus
+  kOther,
+  kCount,
+};
+inline constexpr size_t kFailures = static_cast<size_t>(Failure::kCount);
+std::string_view name_of(Failure failure);  // "medium", "not-ready", ...
+
+// Log-linear: 4 buckets per power of two from 1.024 us to 68.7 s, so a quantile is off by 25 % at
+// most. Bucket 0 is all below, the last one all above.
+inline constexpr unsigned kLatencyBuckets = 106;
+inline constexpr unsigned latency_bucket(Nanos latency) {
+  if (latency < 1024) return 0;
+  const auto v = static_cast<uint64_t>(latency);
+  const unsigned top = 63u - static_cast<unsigned>(__builtin_clzll(v));
+  const unsigned bucket = 1 + (top - 10) * 4 + static_cast<unsigned>((v >> (top - 2)) & 3);
+  return bucket < kLatencyBuckets ? bucket : kLatencyBuckets - 1;
+}
+// First latency above the bucket; the last bucket has none: INT64_MAX.
+Nanos latency_bucket_end(unsigned bucket);
+
+struct LatencySnapshot {
+  std::array<uint64_t, kLatencyBuckets> counts{};
+  uint64_t count = 0;  // of all buckets
+  uint64_t sum = 0;    // ns
+  // Upper bound of the bucket in which the q-th part (0..1) of the commands lies; 0 without any.
+  Nanos quantile(double q) const;
+};
+
+// Plain values of one instant, roughly: each is whole, together they may be a few commands apart.
+struct UnitSnapshot {
+  std::array<uint64_t, kActivities> operations{};  // completed, well or not
+  uint64_t read_bytes = 0;                         // payload of successful commands
+  uint64_t written_bytes = 0;
+  std::array<uint64_t, kFailures> failures{};
+  uint64_t in_flight = 0;  // commands begun and not complete
+  // From the batch that brought a command's PDU to the end of the batch that answered it.
+  LatencySnapshot read_latency;
+  LatencySnapshot write_latency;
+  LatencySnapshot other_latency;
+};
+
+class UnitStatistics {
+ public:
+  explicit UnitStatistics(unsigned reactors);
+  ~UnitStatistics();
+
+  class Cell {
+   public:
+    void add(uint64_t n) {
+      value_.store(value_.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
+    }
+    uint64_t get() const { return value_.load(std::memory_order_relaxed); }
+
+   private:
+    std::atomic<uint64_t> value_{0};
+  };
+
+  struct Latency {
+    Cell sum;
+    std::array<Cell, kLatencyBuckets> counts;
+
+    void add(Nanos took, uint64_t commands = 1) {
+      sum.add(static_cast<uint64_t>(took) * commands);
+      counts[latency_bucket(took)].add(commands);
+    }
+  };
+
+  struct alignas(64) Lane {
+    Cell begun;
+    std::array<Cell, kActivities> operations;
+    Cell read_bytes;
+    Cell written_bytes;
+    std::array<Cell, kFailures> failures;
+    std::array<Latency, 3> latency;  // read, write, other
+    // Not told to anybody: bytes of data-out that the transport keeps here for commands of the
+    // unit, or will (iscsi/write_buffer_quota.h).
+    size_t data_out_held = 0;
+    Nanos data_out_given_back = 0;  // some of it, last
+
+    // Counts a command that ended; how long it took goes into what is returned, once it is known
+    // (unit/latency_log.h).
+    Latency& complete(Activity activity) {
+      operations[static_cast<size_t>(activity)].add(1);
+      return latency[activity == Activity::kRead ? 0 : activity == Activity::kWrite ? 1 : 2];
+    }
+    void fail(Failure failure) { failures[static_cast<size_t>(failure)].add(1); }
+  };
+
+  // The lane of a reactor; that reactor's thread only.
+  Lane& lane(unsigned reactor) {
+    Lane* l = lanes_[reactor].load(std::memory_order_relaxed);
+    return l ? *l : make_lane(reactor);
+  }
+  UnitSnapshot snapshot() const;  // any thread
+
+ private:
+  Lane& make_lane(unsigned reactor);
+  std::vector<std::atomic<Lane*>> lanes_;  // made at a reactor's first command: units may be many
+};
+
+}  // namespace sluice::lun

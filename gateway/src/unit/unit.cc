@@ -1,0 +1,383 @@
+#include "unit/unit.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/limits.h"
+#include "unit/bandwidth.h"
+#include "unit/copy_limits.h"
+#include "unit/ranges/range_table.h"
+#include "unit/reservations/reservation_contract.h"
+#include "unit/reservations/reservations.h"
+#include "unit/statistics.h"
+#include "unit/unopened.h"
+
+namespace sluice::lun {
+namespace {
+
+constexpr UnitAttention kAccessStateChanged{0x2a, 0x06};  // ASYMMETRIC ACCESS STATE CHANGED
+
+uint32_t saturated(uint64_t v) { return static_cast<uint32_t>(std::min<uint64_t>(v, UINT32_MAX)); }
+
+// Shown in VPD B0 and enforced by the handlers.
+scsi::BlockLimits limits_of(const UnitIdentity& identity, const backend::Info& info, bool unmap) {
+  const uint32_t block = identity.block_size;
+  scsi::BlockLimits l;
+  // Writing one pattern over everything could outlast any host's patience: at most so much a time,
+  // so that 0 for "the rest of the medium" could not be honoured on most volumes.
+  l.write_same_non_zero = true;
+  l.max_write_same = limits::kMaxWriteSameBytes / block;
+  l.max_compare_and_write = limits::kMaxCompareAndWriteBlocks;
+  l.optimal_granularity = static_cast<uint16_t>(std::max(1u, identity.physical_block_size / block));
+  l.max_transfer = limits::kMaxTransferBytes / block;
+  l.optimal_transfer = limits::kOptimalTransferBytes / block;
+  if (unmap) {
+    l.max_unmap_blocks = saturated(limits::kMaxUnmapBytes / block);
+    l.max_unmap_descriptors = limits::kMaxUnmapDescriptors;
+    l.unmap_granularity = std::max(1u, info.discard_granularity / block);
+    l.unmap_alignment_valid = true;
+    l.unmap_alignment = static_cast<uint32_t>(info.discard_alignment / block);
+  }
+  // SBC-4 §4.29, VPD B0: one size, at multiples of itself (backend/atomic_write.h says why).
+  if (info.atomic_write_bytes >= block && info.atomic_write_bytes <= limits::kMaxTransferBytes) {
+    const uint32_t atomic = info.atomic_write_bytes / block;
+    l.max_atomic_transfer = l.atomic_alignment = l.atomic_granularity = atomic;
+  }
+  return l;
+}
+
+}  // namespace
+
+Unit::Unit(UnitIdentity identity, std::unique_ptr<backend::Backend> backend, unsigned reactors,
+           std::shared_ptr<ReservationStore> store)
+    : identity_(std::move(identity)),
+      backend_(std::move(backend)),
+      store_(std::move(store)),
+      default_write_cache_(backend_->write_cache()),
+      bandwidth_(std::make_unique<Bandwidth>()),
+      attached_(std::make_unique<AttachedNexuses>(mutex_)),
+      // 4 KiB is what most commands keep to.
+      ranges_(std::make_shared<RangeTable>(reactors, identity_.block_size >= 4096 ? 0 : 3)),
+      reservations_(std::make_unique<Reservations>()),
+      statistics_(std::make_unique<UnitStatistics>(reactors)) {
+  take_info_locked();
+}
+
+Unit::Unit(UnitIdentity identity, Shape shape, unsigned reactors)
+    : Unit(std::move(identity), std::make_unique<Unopened>(shape, backend::Info()), reactors,
+           nullptr) {
+  opened_ = false;
+  placed_ = false;
+  role_.standing = Standing::kTransitioning;
+  raise_gate(kElsewhere);
+}
+
+Unit::~Unit() = default;
+
+bool Unit::read_only() const { return gate() & kWriteProtected; }
+
+std::string Unit::uuid_text() const {
+  static constexpr char kDigits[] = "0123456789abcdef";
+  std::string text;
+  for (size_t i = 0; i < identity_.uuid.size(); ++i) {
+    if (i == 4 || i == 6 || i == 8 || i == 10) text += '-';
+    text += kDigits[identity_.uuid[i] >> 4];
+    text += kDigits[identity_.uuid[i] & 15];
+  }
+  return text;
+}
+
+Result<void> Unit::resize(uint64_t bytes) {
+  // A device that "is whatever it is now" may have grown by any number of bytes.
+  if (bytes % identity_.block_size != 0) {
+    return Error{"size " + std::to_string(bytes) + " is not a multiple of the block size " +
+                 std::to_string(identity_.block_size)};
+  }
+  const auto backend = shared_backend();
+  if (auto grown = backend->resize(bytes); !grown) return grown;
+  const uint64_t blocks = backend->size_bytes() / identity_.block_size;
+  if (blocks_.exchange(blocks, std::memory_order_acq_rel) != blocks) {
+    attached_->raise(kCapacityChanged, nullptr);
+  }
+  return {};
+}
+
+// What the backend says of the medium, and what follows from it.
+void Unit::take_info_locked() {
+  const backend::Info& info = backend_->info();
+  blocks_ = backend_->size_bytes() / identity_.block_size;
+  support_.unmap = info.thin && info.discard_granularity != 0;
+  limits_ = limits_of(identity_, info, support_.unmap);
+  support_.write_atomic = limits_.max_atomic_transfer != 0;
+  support_.pass_through = info.takes_cdbs;
+  if (info.read_only) {
+    raise_gate(kWriteProtected);
+  } else {
+    lower_gate(kWriteProtected);
+  }
+}
+
+void Unit::update_ready_locked() {
+  if (!medium_.ready || stopped_.load(std::memory_order_relaxed)) {
+    raise_gate(kNotReady);
+  } else {
+    lower_gate(kNotReady);
+  }
+}
+
+void Unit::poll_health() {
+  const auto backend = shared_backend();
+  const Result<void> check = backend->check();
+  MediumHealth found{.ready = check.ok(),
+                     .problem = check.ok() ? backend->misplaced() : check.error()};
+  const std::lock_guard lock(mutex_);
+  // A backend that was closed meanwhile says nothing about the present one.
+  if (backend == backend_) take_health_locked(std::move(found));
+}
+
+MediumHealth Unit::medium_health() const {
+  const std::lock_guard lock(mutex_);
+  return medium_;
+}
+
+void Unit::take_health_locked(MediumHealth found) {
+  medium_ = std::move(found);
+  update_ready_locked();
+  // Another client may have made it larger (an image of Ceph).
+  const uint64_t now = backend_->size_bytes() / identity_.block_size;
+  if (now > blocks_.load(std::memory_order_relaxed)) {
+    blocks_.store(now, std::memory_order_release);
+    attached_->raise_locked(kCapacityChanged, nullptr);
+  }
+}
+
+void Unit::medium_lost() {
+  std::lock_guard lock(mutex_);
+  medium_ = {.ready = false, .problem = "a command found that the medium is gone"};
+  update_ready_locked();
+}
+
+void Unit::set_stopped(bool stopped) {
+  std::lock_guard lock(mutex_);
+  stopped_.store(stopped, std::memory_order_relaxed);
+  update_ready_locked();
+}
+
+Unit::ModeParameters Unit::mode() const {
+  std::lock_guard lock(mutex_);
+  return mode_;
+}
+
+void Unit::set_mode(ModeParameters mode) {
+  std::lock_guard lock(mutex_);
+  mode_ = mode;
+  descriptor_sense_.store(mode.descriptor_sense, std::memory_order_relaxed);
+  if (mode.software_write_protect || backend_->info().read_only) {
+    raise_gate(kWriteProtected);
+  } else {
+    lower_gate(kWriteProtected);
+  }
+}
+
+std::shared_ptr<backend::Backend> Unit::shared_backend() const {
+  const std::lock_guard lock(mutex_);
+  return backend_;
+}
+
+std::shared_ptr<ReservationStore> Unit::shared_store() const {
+  const std::lock_guard lock(mutex_);
+  return store_;
+}
+
+Role Unit::role() const {
+  const std::lock_guard lock(mutex_);
+  return role_;
+}
+
+bool Unit::opened() const {
+  const std::lock_guard lock(mutex_);
+  return opened_;
+}
+
+Result<void> Unit::check_medium() const { return shared_backend()->check(); }
+
+bool Unit::write_cache() const { return shared_backend()->write_cache(); }
+
+bool Unit::told_write_cache() const {
+  const std::lock_guard lock(mutex_);
+  return cache_settling_ || backend_->write_cache();
+}
+
+bool Unit::cache_settling() const {
+  const std::lock_guard lock(mutex_);
+  return cache_settling_ != nullptr;
+}
+
+bool Unit::hold() {
+  if (held_.fetch_add(1, std::memory_order_relaxed) < limits::kMaxHeldPerUnit) return true;
+  unhold();
+  return false;
+}
+
+void Unit::open_locked(std::shared_ptr<backend::Backend> backend,
+                       std::shared_ptr<ReservationStore> store, ReservationState reservations) {
+  backend_ = std::move(backend);
+  store_ = std::move(store);
+  opened_ = true;
+  medium_ = {};
+  stopped_.store(false, std::memory_order_relaxed);
+  update_ready_locked();
+  // What MODE SELECT changed at the last owner isn't saved, and went with it (SPC-5 §5.8).
+  mode_ = {};
+  descriptor_sense_.store(false, std::memory_order_relaxed);
+  default_write_cache_ = backend_->write_cache();
+  const uint64_t before = blocks();
+  take_info_locked();
+  if (blocks() != before) attached_->raise_locked(kCapacityChanged, nullptr);
+  reservations_->release6_any();
+  reservations_->set_doubt(nullptr);
+  reservations_->replace(std::move(reservations));
+  reservations_changed();
+}
+
+std::shared_ptr<backend::Backend> Unit::close_locked() {
+  opened_ = false;
+  const Shape shape{backend_->size_bytes(), backend_->write_cache()};
+  auto stand_in = std::make_shared<Unopened>(shape, backend_->info());
+  return std::exchange(backend_, std::move(stand_in));
+}
+
+void Unit::reshape_locked(Shape shape) {
+  if (opened_ || shape.size_bytes < backend_->size_bytes()) return;
+  backend_ = std::make_shared<Unopened>(shape, backend_->info());
+  default_write_cache_ = shape.write_cache;
+  const uint64_t now = shape.size_bytes / identity_.block_size;
+  if (blocks_.exchange(now, std::memory_order_acq_rel) != now) {
+    attached_->raise_locked(kCapacityChanged, nullptr);
+  }
+}
+
+void Unit::set_role_locked(const Role& role) {
+  const bool changed = role.standing != role_.standing || role.owner != role_.owner;
+  role_ = role;
+  epoch_.store(role.epoch, std::memory_order_relaxed);
+  // No host has seen a state of a unit that just appeared.
+  if (std::exchange(placed_, true) && changed) {
+    attached_->raise_locked(kAccessStateChanged, nullptr);
+  }
+  if (role.standing == Standing::kOwner) {
+    lower_gate(kElsewhere);
+  } else {
+    raise_gate(kElsewhere);
+  }
+}
+
+void Unit::stop_serving_locked(bool draining) {
+  role_.standing = Standing::kTransitioning;
+  // In one step: elsewhere and not draining is a fence.
+  gate_.fetch_or(draining ? kElsewhere | kDraining : kElsewhere, std::memory_order_acq_rel);
+}
+
+void Unit::set_qos(const Qos& qos) {
+  bandwidth_->set(qos);
+  if (qos.limits()) {
+    raise_gate(kLimited);
+  } else {
+    lower_gate(kLimited);
+  }
+}
+
+void Unit::reservations_changed() {
+  const uint64_t now =
+      reservations_->version() * kGateStep | (reservations_->held() ? uint64_t{kReserved} : 0);
+  constexpr uint64_t kOthers = (kGateStep - 1) & ~uint64_t{kReserved};
+  // In one step: a version seen with the flag of another would be remembered as open.
+  uint64_t word = gate_.load(std::memory_order_relaxed);
+  while (!gate_.compare_exchange_weak(word, (word & kOthers) | now, std::memory_order_acq_rel,
+                                      std::memory_order_relaxed)) {
+  }
+}
+
+Result<void> Unit::restore_reservations() {
+  if (!store_) return {};
+  Result<ReservationState> state = store_->load(uuid_text());
+  if (!state) return Error{state.error()};
+  const std::lock_guard lock(mutex_);
+  reservations_->replace(std::move(state).value());
+  reservations_changed();
+  return {};
+}
+
+scsi::Identity Unit::scsi_identity() const {
+  scsi::Identity identity;
+  identity.uuid = identity_.uuid;
+  identity.serial = identity_.serial;
+  identity.product = identity_.product;
+  identity.oui = identity_.oui;
+  return identity;
+}
+
+scsi::Geometry Unit::geometry() const {
+  scsi::Geometry g;
+  g.blocks = std::max<uint64_t>(blocks(), 1);
+  g.block_size = identity_.block_size;
+  g.physical_block_size = std::max(identity_.physical_block_size, identity_.block_size);
+  return g;
+}
+
+scsi::Provisioning Unit::provisioning() const { return provisioning_of(backend_->info()); }
+
+scsi::Provisioning Unit::provisioning_of(const backend::Info& info) const {
+  scsi::Provisioning p;
+  p.thin = info.thin;
+  p.unmap = support_.unmap;
+  p.write_same_unmap = support_.unmap;
+  p.reads_zeros = info.thin && info.discard_zeroes;
+  return p;
+}
+
+scsi::InquiryUnit Unit::inquiry(const scsi::PortIdentity& port) const {
+  scsi::InquiryUnit unit;
+  unit.identity = scsi_identity();
+  unit.port = port;
+  unit.copy = copy_limits(identity_.block_size);
+  unit.volatile_cache = true;  // MODE SELECT can turn it on
+  const std::lock_guard lock(mutex_);
+  unit.support = support_;
+  unit.limits = limits_;
+  unit.characteristics.rotational = backend_->info().rotational;
+  unit.provisioning = provisioning_of(backend_->info());
+  return unit;
+}
+
+void Unit::add_target(const std::shared_ptr<ExportingTarget>& target) {
+  std::lock_guard lock(mutex_);
+  std::erase_if(targets_, [&target](const std::weak_ptr<ExportingTarget>& known) {
+    const auto alive = known.lock();
+    return !alive || alive == target;
+  });
+  targets_.push_back(target);
+}
+
+std::vector<std::shared_ptr<ExportingTarget>> Unit::targets_locked() const {
+  std::vector<std::shared_ptr<ExportingTarget>> living;
+  for (const auto& target : targets_) {
+    if (auto alive = target.lock()) living.push_back(std::move(alive));
+  }
+  return living;
+}
+
+void Unit::reset_state(UnitAttention ua, Nanos now) {
+  // Mode parameters go back to their defaults (SPC-5 §5.8: none are saved).
+  set_mode(ModeParameters());
+  set_stopped(false);
+  // In one step: no nexus finds a reservation gone before the reset is reported to it.
+  const std::lock_guard lock(mutex_);
+  reservations_->release6_any();
+  reservations_changed();
+  attached_->raise_owners_locked(ua, nullptr, now);
+}
+
+void tell_threshold_reached(Unit& unit) { unit.attached().raise({0x38, 0x07}, nullptr); }
+
+}  // namespace sluice::lun
