@@ -9,8 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
-
-	"sluice.dev/sluice/operator/api/v1alpha1"
 )
 
 // document makes a resource of a kind, of any content.
@@ -158,14 +156,65 @@ func TestWhatCannotBeChangedIsRefusedWithWhatToDoInstead(t *testing.T) {
 	}
 }
 
+// filledIn are the defaults of custom resources, each as KIND PATH=VALUE. tests/defaults requires one for each marker
+// +kubebuilder:default.
+const filledIn = `
+Fabric spec.links.cost=1
+Gateway spec.portals.port=3260
+Gateway spec.template.forwardingPort=3261
+Gateway spec.template.metricsPort=7462
+Gateway spec.template.network=HostNetwork
+Gateway spec.weight=100
+GatewayPool spec.maxSessionsPerGateway=4096
+GatewayPool spec.placement=Floating
+GatewayPool spec.portals.port=3260
+GatewayPool spec.replicas=2
+GatewayPool spec.template.forwardingPort=3261
+GatewayPool spec.template.metricsPort=7462
+GatewayPool spec.template.network=HostNetwork
+Host spec.chap.secretRef.key=password
+Host spec.maxSessions=64
+Host spec.mutualChap.secretRef.key=password
+Snapshot spec.reclaimPolicy=Delete
+StoragePool spec.rbd.keySecretRef.key=key
+StoragePool spec.rbd.radosNamespace=
+StoragePool spec.warnPercent=85
+Target spec.paths=2
+Volume spec.blockSize=512
+Volume spec.reclaimPolicy=Delete
+Volume spec.writeCache=Disabled
+`
+
 func TestWhatIsLeftOutIsFilledIn(t *testing.T) {
-	volume := &v1alpha1.Volume{}
-	volume.Namespace, volume.Name, volume.Spec.Pool = "shop", "defaults", "p"
-	volume.Spec.Size.Set(1 << 30)
-	if err := the.client.Create(t.Context(), volume, client.DryRunAll); err != nil {
-		t.Fatal(err)
+	stored := map[string]*unstructured.Unstructured{}
+	for kind, spec := range map[string]string{
+		"Fabric":      `{switches: [a, b], links: [{a: a, b: b}]}`,
+		"Gateway":     `{gatewayPool: p, portals: [{fabric: red}], template: {image: sluice}}`,
+		"GatewayPool": fmt.Sprintf(poolSpec, ""),
+		"Host":        `{initiators: ["iqn.2026-11.example:web"], chap: {secretRef: {name: s}}, mutualChap: {secretRef: {name: m}}}`,
+		"Snapshot":    `{volume: v}`,
+		"StoragePool": `{rbd: {monitors: ["192.0.2.1:3300"], user: sluice, keySecretRef: {namespace: shop, name: s}, pool: rbd}}`,
+		"Target":      `{gatewayPool: p}`,
+		"Volume":      `{pool: p, size: 1Gi}`,
+	} {
+		stored[kind] = document(t, kind, "defaults", spec)
+		if err := the.client.Create(t.Context(), stored[kind], client.DryRunAll); err != nil {
+			t.Errorf("%s: %v", kind, err)
+		}
 	}
-	if volume.Spec.BlockSize != 512 || volume.Spec.WriteCache != "Disabled" || volume.Spec.ReclaimPolicy != "Delete" {
-		t.Errorf("defaults: %+v", volume.Spec)
+	for line := range strings.Lines(strings.TrimSpace(filledIn)) {
+		kind, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
+		path, want, _ := strings.Cut(rest, "=")
+		var value any = stored[kind].Object
+		for _, field := range strings.Split(path, ".") {
+			if list, is := value.([]any); is {
+				value = list[0]
+			}
+			within, _ := value.(map[string]any)
+			value = within[field]
+		}
+		if value == nil || fmt.Sprint(value) != want {
+			t.Errorf("%s %s is %v, not %q", kind, path, value, want)
+		}
 	}
 }

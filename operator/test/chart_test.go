@@ -21,6 +21,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"sluice.dev/sluice/operator/internal/certificate"
 )
 
 const golden = "../../charts/sluice/tests/golden/"
@@ -135,6 +137,30 @@ func mounted(t *testing.T, namespace, name string) string {
 	return at
 }
 
+// earlierRelease gives the CSI driver the certificate that releases before the role csi gave it: one of the operator's role.
+func earlierRelease(t *testing.T, namespace string) {
+	t.Helper()
+	secret := &corev1.Secret{}
+	if err := the.client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "sluice-ca"}, secret); err != nil {
+		t.Fatal(err)
+	}
+	authority, err := certificate.Read(secret.Data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := authority.Issue(certificate.Leaf{CommonName: "sluice-csi", Role: "operator"}, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := the.client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "sluice-csi-tls"}, secret); err != nil {
+		t.Fatal(err)
+	}
+	secret.Data = data
+	if err := the.client.Update(t.Context(), secret); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func tlsFlags(at string) []string {
 	return []string{"--tls-ca", at + "/ca.crt", "--tls-cert", at + "/tls.crt", "--tls-key", at + "/tls.key"}
 }
@@ -167,6 +193,8 @@ func TestWithTheChartsRightsItsHookMakesSecretsThatASystemRunsOnAndMakesThemOnce
 			t.Errorf("%s was made anew", name)
 		}
 	}
+	earlierRelease(t, namespace)
+	prepare()
 
 	_, port, _ := net.SplitHostPort(freeAddress())
 	server := "localhost:" + port
@@ -177,15 +205,17 @@ func TestWithTheChartsRightsItsHookMakesSecretsThatASystemRunsOnAndMakesThemOnce
 		t.Fatal(err)
 	}
 	defer plane.stop()
-	for _, who := range []string{"sluice-operator-tls", "sluice-csi-tls", "sluice-admin-tls"} {
+	for who, refused := range map[string]string{"sluice-operator-tls": "", "sluice-admin-tls": "",
+		"sluice-csi-tls": "sluice-csi (role csi) may not call"} { // it asks for sessions
 		arguments := append([]string{"unused", "--server", server}, tlsFlags(mounted(t, namespace, who))...)
 		said := ""
 		for end := time.Now().Add(patience); ; {
-			if said, err = the.run(t, "sluice-operator", arguments...); err == nil || time.Now().After(end) || plane.over() {
+			said, err = the.run(t, "sluice-operator", arguments...)
+			if err == nil || refused != "" && strings.Contains(said, refused) || time.Now().After(end) || plane.over() {
 				break
 			}
 		}
-		if err != nil {
+		if (err != nil) != (refused != "") || !strings.Contains(said, refused) {
 			t.Errorf("%s: %s\n%s", who, said, tail(plane.log))
 		}
 	}

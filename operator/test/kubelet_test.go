@@ -104,6 +104,9 @@ func (c *cluster) look(ctx context.Context) {
 			c.t.Logf("pod %s ended: %s", pod.Name, tail(p.log))
 			delete(c.processes, pod.UID)
 		default:
+			if pod.Status.Phase != corev1.PodRunning { // the operator has changed the pod meanwhile, and the API refused the status
+				c.reportRunning(ctx, pod)
+			}
 			running[pod.Labels[v1alpha1.LabelGatewayPool]]++
 		}
 	}
@@ -186,8 +189,13 @@ func pinnedTo(pod *corev1.Pod, node string) bool {
 	return slices.Contains(terms[0].MatchFields[0].Values, node)
 }
 
+// addressOf is the address of a pod, which is its node's.
+func addressOf(pod *corev1.Pod) string {
+	return "127.0.1." + strings.TrimPrefix(pod.Spec.NodeName, "n")
+}
+
 func (c *cluster) run(ctx context.Context, pod *corev1.Pod) {
-	address := "127.0.1." + strings.TrimPrefix(pod.Spec.NodeName, "n")
+	address := addressOf(pod)
 	container := pod.Spec.Containers[0]
 	scratch, err := os.MkdirTemp(the.scratch, "pod-")
 	must(err)
@@ -199,6 +207,12 @@ func (c *cluster) run(ctx context.Context, pod *corev1.Pod) {
 	p, err := the.start("pod-"+pod.Name, container.Command[0], arguments...)
 	must(err)
 	c.processes[pod.UID] = p
+	c.reportRunning(ctx, pod)
+}
+
+// reportRunning stores the status of a pod whose process runs. Where the API refuses that, look does it again.
+func (c *cluster) reportRunning(ctx context.Context, pod *corev1.Pod) {
+	address, container := addressOf(pod), pod.Spec.Containers[0]
 	pod.Status.Phase, pod.Status.PodIP, pod.Status.HostIP = corev1.PodRunning, address, address
 	pod.Status.PodIPs, pod.Status.HostIPs = []corev1.PodIP{{IP: address}}, []corev1.HostIP{{IP: address}}
 	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: container.Name, Image: container.Image, Ready: true,

@@ -2,6 +2,8 @@ package test
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -87,6 +89,15 @@ func identity(g *v1alpha1.Gateway) string {
 	return text
 }
 
+// gatewayConditions are the conditions of gateways, for the message of a test that fails.
+func gatewayConditions[V any](t *testing.T, names map[string]V) (text string) {
+	t.Helper()
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		text += fmt.Sprintf("; %s %s %+v", name, gatewayOf(t, name).Status.Health, gatewayOf(t, name).Status.Conditions)
+	}
+	return text
+}
+
 // rollOut gives a pool another template, and sees that every gateway has a new pod in the end and no two were away at one time.
 func rollOut(t *testing.T, nodes *cluster, pool *v1alpha1.GatewayPool) {
 	t.Helper()
@@ -108,7 +119,7 @@ func rollOut(t *testing.T, nodes *cluster, pool *v1alpha1.GatewayPool) {
 		for name := range pods {
 			pod, err := podOf(t, name)
 			if err != nil || pod.UID == pods[name] || pod.Spec.Containers[0].Image != "sluice:2" {
-				return fmt.Errorf("%s has its old pod: %v; pool %+v, gateway %+v", name, err, pool.Status.Conditions, gatewayOf(t, name).Status)
+				return fmt.Errorf("%s has its old pod: %v; pool %+v%s", name, err, pool.Status.Conditions, gatewayConditions(t, pods))
 			}
 		}
 		if pool.Status.UpdatedReplicas != replicas || pool.Status.ReadyReplicas != replicas {

@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
@@ -31,6 +30,7 @@ import (
 	"github.com/go-logr/logr"
 
 	"sluice.dev/sluice/operator/api/v1alpha1"
+	sluice "sluice.dev/sluice/proto/client"
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
@@ -89,7 +89,7 @@ func run(m *testing.M) int {
 	must(err)
 	the = &world{kubernetes: kubernetes, client: c, scratch: scratch, bin: binaries(), server: freeAddress()}
 	must(the.prepare(kubernetes))
-	the.connection, err = grpc.NewClient(the.server, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	the.connection, err = sluice.Connect(sluice.Options{Endpoints: []string{the.server}, Insecure: true})
 	must(err)
 	must(the.startControlPlane())
 	defer func() { the.plane.stop() }()

@@ -18,7 +18,7 @@ func certsCommand() *cobra.Command {
 		Use:   "certs",
 		Short: "Make a certificate authority and certificates, for a system that has none",
 		Long: "Make a certificate authority in a directory, unless it is there, and certificates signed by it: server, " +
-			"admin, operator, reader, and one for each gateway named. Running it again renews these certificates. " +
+			"admin, operator, csi, reader, and one for each gateway named. Running it again renews these certificates. " +
 			"The server's certificate keeps the names that it has; --remove-host drops one.",
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
@@ -36,6 +36,7 @@ func certsCommand() *cobra.Command {
 				{File: "server", CommonName: "sluice-controlplane", Role: "server", Hosts: hosts, RemoveHosts: removed},
 				{File: "admin", CommonName: "admin", Role: "admin"},
 				{File: "operator", CommonName: "sluice-operator", Role: "operator"},
+				{File: "csi", CommonName: "sluice-csi", Role: "csi"},
 				{File: "reader", CommonName: "reader", Role: "read-only"},
 			}
 			for _, gateway := range gateways {

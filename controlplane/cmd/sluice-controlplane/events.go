@@ -31,7 +31,7 @@ func newEvents(log *store.EventLog, out *slog.Logger) *events {
 	return &events{log: log, out: out, waiting: make(chan model.Event, waitingEvents)}
 }
 
-// Record implements orchestrator.Events.
+// Record implements leader.Events.
 func (e *events) Record(_ context.Context, about model.Object, warning bool, reason, message string) {
 	severity := model.EventNormal
 	if warning {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"sluice.dev/sluice/controlplane/internal/store"
+	"sluice.dev/sluice/controlplane/internal/keyring"
 )
 
 func keyCommand() *cobra.Command {
@@ -24,7 +24,7 @@ func keyCommand() *cobra.Command {
 			"and names what that is. A backup needs the keys of its time.",
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
-			_, err := fmt.Fprint(command.OutOrStdout(), store.GenerateKey(keyID()))
+			_, err := fmt.Fprint(command.OutOrStdout(), keyring.GenerateKey(keyID()))
 			return err
 		},
 	}
@@ -41,7 +41,7 @@ func makeKeyFile(path string) error {
 	if err != nil {
 		return err
 	}
-	if _, err := file.WriteString(store.GenerateKey(keyID())); err != nil {
+	if _, err := file.WriteString(keyring.GenerateKey(keyID())); err != nil {
 		_ = file.Close()
 		return err
 	}

@@ -34,6 +34,14 @@ func main() {
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	endsWithin(ctx)
+	if err := newRoot().ExecuteContext(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "sluice-controlplane:", err)
+		os.Exit(1)
+	}
+}
+
+// newRoot makes the command with all its subcommands.
+func newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "sluice-controlplane",
 		Short:         "The control plane of Sluice: objects, ownership, failover",
@@ -42,8 +50,5 @@ func main() {
 		SilenceErrors: true,
 	}
 	root.AddCommand(serveCommand(), certsCommand(), keyCommand(), restoreCommand())
-	if err := root.ExecuteContext(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, "sluice-controlplane:", err)
-		os.Exit(1)
-	}
+	return root
 }

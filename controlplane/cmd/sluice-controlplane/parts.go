@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"sluice.dev/sluice/controlplane/internal/dispatch"
+	"sluice.dev/sluice/controlplane/internal/leader"
 	"sluice.dev/sluice/controlplane/internal/model"
-	"sluice.dev/sluice/controlplane/internal/orchestrator"
 	"sluice.dev/sluice/controlplane/internal/server"
 	"sluice.dev/sluice/controlplane/internal/store"
 	"sluice.dev/sluice/controlplane/internal/view"
@@ -24,9 +24,9 @@ const pruneEvery = 10 * time.Minute
 // parts are what runs beside the API.
 type parts struct {
 	store   *store.Store
-	view    *view.View
+	view    *view.Cache
 	streams *dispatch.Service
-	leader  *orchestrator.Orchestrator
+	leader  *leader.Leader
 	events  *events
 	// certificates of this process and of its callers.
 	certificates *server.Certificates
@@ -48,14 +48,14 @@ func (s *settings) parts(kept *store.Store, log *slog.Logger, registry prometheu
 			return "", false // plain, on loopback: nobody was asked for a certificate
 		},
 	})
-	leader, err := orchestrator.New(orchestrator.Config{
+	var err error
+	p.leader, err = leader.New(leader.Config{
 		Store: kept, Replica: s.replica(), Events: p.events, Log: log, Registerer: registry,
 		BlocklistFor: s.blocklistFor,
 	})
 	if err != nil {
 		return nil, err
 	}
-	p.leader = leader
 	return p, nil
 }
 

@@ -34,9 +34,10 @@ func restoreCommand() *cobra.Command {
 			"one of that time. What was changed after the backup is gone: gateways go on serving, and tell the control plane what they " +
 			"own, and none of them shows a LUN as another volume than hosts may still know it for. Numbers of gateways, portal groups and " +
 			"ports go on 4096 above those of the backup, and of every earlier restore that is noted in restored-numbers.json in the " +
-			"directory, or beside the backup, as its name with .restored: keep these. The system id of the backup stays; where the backup is older " +
-			"than system ids, the restored store gets the one that " + systemFile + " in the directory names, so that gateways accept it. Operations that were pending in the backup " +
-			"(rollback, deletion, copy, move, resize) are listed and held until `sluicectl restore confirm`.\n\n" +
+			"directory, or beside the backup, as its name with .restored: keep these. The system id of the backup stays. A backup " +
+			"of an older release has none: then the restored store gets the id in the directory's file " + systemFile + ", so that gateways " +
+			"accept it. Operations that were pending in the backup (rollback, deletion, copy, move, resize) are held until " +
+			"`sluicectl restore confirm`; `sluicectl restore list` shows them.\n\n" +
 			"An external etcd is restored by its own tools, with all replicas stopped: `etcdutl snapshot restore --mark-compacted " +
 			"--bump-revision=N`, where N is more than all changes since the backup, say the milliseconds since 1970 (`date +%s000`), and the " +
 			"same for all members: with different ones they would never agree. Then this command, with --etcd-endpoints and without --from, " +
@@ -105,7 +106,7 @@ func (r restored) printHeld(to io.Writer) error {
 func restoreEmbedded(ctx context.Context, from, directory string, note numbersNote) (done restored, err error) {
 	place, aside := filepath.Join(directory, etcd.Directory), filepath.Join(directory, staging)
 	if _, err := os.Stat(place); err == nil {
-		return done, fmt.Errorf("%s holds data already: move %s away first, and leave what is beside it", directory, place)
+		return done, fmt.Errorf("%s holds data already: move %s away first, and leave the other files in the directory", directory, place)
 	}
 	earlier, err := note.read()
 	if err != nil {
@@ -133,14 +134,14 @@ func restoreEmbedded(ctx context.Context, from, directory string, note numbersNo
 	return done, os.Rename(filepath.Join(aside, etcd.Directory), place)
 }
 
-// keepSystem has a restored store be the system that the data directory belongs to, where that is noted.
+// keepSystem gives a restored store the system id of the data directory, if the directory has a note.
 func keepSystem(ctx context.Context, client *clientv3.Client, directory string) error {
 	note, err := readSystemNote(directory)
 	if err != nil || note.ID == "" {
 		return err
 	}
 	if err := store.KeepSystem(ctx, client, note.Cluster, note.ID); err != nil {
-		return fmt.Errorf("%w. The expected system is noted in %s", err, systemPath(directory))
+		return fmt.Errorf("%w. The expected system id is in %s", err, systemPath(directory))
 	}
 	return nil
 }

@@ -10,8 +10,10 @@ import (
 	"go.uber.org/zap"
 
 	"sluice.dev/sluice/controlplane/internal/etcd"
+	"sluice.dev/sluice/controlplane/internal/keyring"
 	"sluice.dev/sluice/controlplane/internal/model"
 	"sluice.dev/sluice/controlplane/internal/store"
+	"sluice.dev/sluice/controlplane/internal/store/storetest"
 )
 
 // A backup is taken, more happens, and the backup is restored: twice, for the first restored store is lost as well.
@@ -101,15 +103,17 @@ func TestOperationsPendingInABackupAreHeldUntilTheyAreConfirmed(t *testing.T) {
 	backup, directory, again := filepath.Join(t.TempDir(), "backup"), t.TempDir(), t.TempDir()
 	withStore(t, directory, func(s *store.Store) {
 		volumeOf(t, s)
-		_, err := s.Volumes.Modify(t.Context(), "orders", func(v *model.Volume) (bool, error) {
-			v.Status.CapacityBytes = v.Spec.SizeBytes / 2
-			v.Status.RollBack = &model.RollBackRequest{Snapshot: "uid-of-s"}
-			v.Status.MoveRequest = &model.MoveRequest{Gateway: 7}
-			return true, nil
+		storetest.During(t, s, func(term *store.Term) {
+			_, err := storetest.Modify(t.Context(), term, "orders", func(v *model.Volume) (bool, error) {
+				v.Status.CapacityBytes = v.Spec.SizeBytes / 2
+				v.Status.RollBack = &model.RollBackRequest{Snapshot: "uid-of-s"}
+				v.Status.MoveRequest = &model.MoveRequest{Gateway: 7}
+				return true, nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
 		if _, err := s.Volumes.Delete(t.Context(), "orders", store.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
@@ -117,13 +121,15 @@ func TestOperationsPendingInABackupAreHeldUntilTheyAreConfirmed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, what := range []string{"rollback", "delete"} {
-			_, err := s.PutJob(t.Context(), store.Job{ID: orders.Meta.UID + "." + what, Kind: model.KindVolume, Name: "orders", Gateway: 1,
-				Action: store.JobDeleteImage})
-			if err != nil {
-				t.Fatal(err)
+		storetest.During(t, s, func(term *store.Term) {
+			for _, what := range []string{"rollback", "delete"} {
+				_, err := term.PutJob(t.Context(), model.Job{ID: orders.Meta.UID + "." + what, Kind: model.KindVolume, Name: "orders",
+					Gateway: 1, Action: model.JobDeleteImage})
+				if err != nil {
+					t.Fatal(err)
+				}
 			}
-		}
+		})
 		backupTo(t, s, backup)
 	})
 	done, err := restoreEmbedded(t.Context(), backup, again, noteBeside(again, backup))
@@ -141,7 +147,7 @@ func TestOperationsPendingInABackupAreHeldUntilTheyAreConfirmed(t *testing.T) {
 		if err != nil || len(orders.Status.Held) != 4 {
 			t.Fatalf("%+v, %v", orders, err)
 		}
-		_ = s.WatchJobs(t.Context(), 0, func(change store.RecordChange[*store.Job]) error {
+		_ = s.WatchJobs(t.Context(), 0, func(change store.RecordChange[*model.Job]) error {
 			switch change.Type {
 			case store.Put:
 				t.Errorf("a gateway is asked for job %s", change.Record.ID)
@@ -223,7 +229,7 @@ func TestABackupThatIsBrokenLeavesNothingBehind(t *testing.T) {
 }
 
 // testKey is of all stores of these tests: a store that was restored is opened with the keys of its backup.
-var testKey = store.GenerateKey("a")
+var testKey = keyring.GenerateKey("a")
 
 // withStore opens what is in a directory, for as long as something uses it.
 func withStore(t *testing.T, directory string, use func(*store.Store)) {
@@ -233,7 +239,7 @@ func withStore(t *testing.T, directory string, use func(*store.Store)) {
 		t.Fatal(err)
 	}
 	defer embedded.Close()
-	ring, err := store.ParseKeyring(testKey)
+	ring, err := keyring.Parse(testKey)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -260,11 +266,15 @@ func volumeOf(t *testing.T, s *store.Store) {
 
 func assigned(t *testing.T, s *store.Store, to model.GatewayRef) model.Ownership {
 	t.Helper()
-	volume, err := s.Own(t.Context(), "orders", func(v *model.Volume) (model.Ownership, error) {
-		return v.Status.Ownership.Assign(to)
+	var is model.Ownership
+	storetest.During(t, s, func(term *store.Term) {
+		volume, err := term.Own(t.Context(), "orders", func(v *model.Volume) (model.Ownership, error) {
+			return v.Status.Ownership.Assign(to)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		is = volume.Status.Ownership
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return volume.Status.Ownership
+	return is
 }

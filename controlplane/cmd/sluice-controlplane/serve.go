@@ -22,10 +22,12 @@ import (
 	"google.golang.org/grpc/health/grpc_health_v1"
 
 	"sluice.dev/sluice/controlplane/internal/api"
+	"sluice.dev/sluice/controlplane/internal/decide"
 	"sluice.dev/sluice/controlplane/internal/etcd"
-	"sluice.dev/sluice/controlplane/internal/orchestrator"
+	"sluice.dev/sluice/controlplane/internal/keyring"
 	"sluice.dev/sluice/controlplane/internal/server"
 	"sluice.dev/sluice/controlplane/internal/store"
+	"sluice.dev/sluice/proto/client"
 )
 
 // stopTimeout bounds how long calls may go on after a stop was asked for.
@@ -35,10 +37,10 @@ const stopTimeout = 5 * time.Second
 type settings struct {
 	listen, metrics, dataDir, cluster, keyFile string
 	insecure                                   bool
-	tls                                        server.Files
+	tls                                        client.Files
 	oui                                        uint32
 	etcdEndpoints                              []string
-	etcdTLS                                    server.Files
+	etcdTLS                                    client.Files
 	etcdUser, etcdPasswordFile                 string
 	systemID                                   string
 	logLevel, logFormat                        string
@@ -60,8 +62,8 @@ func serveCommand() *cobra.Command {
 	flags.StringVar(&s.metrics, "metrics", "127.0.0.1:7461", "host:port of metrics, /healthz and /readyz; empty: none")
 	flags.StringVar(&s.dataDir, "data-dir", "/var/lib/sluice-controlplane", "directory of the embedded etcd and of the generated key")
 	flags.StringVar(&s.cluster, "cluster", "default", "name of the system, where several share an etcd")
-	flags.StringVar(&s.systemID, "system-id", "", "system that the store has to be, as `sluicectl status` shows it; empty: the one that "+
-		systemFile+" in --data-dir names, or any where that is missing")
+	flags.StringVar(&s.systemID, "system-id", "", "system id that the store must have (`sluicectl status` shows it); empty: the id in the "+
+		"file "+systemFile+" in --data-dir, or any id without that file")
 	flags.StringVar(&s.keyFile, "key-file", "", "keys that encrypt secrets in the store, newest first; "+
 		"empty: secrets.key in --data-dir, made where it is missing (embedded etcd only)")
 	flags.BoolVar(&s.insecure, "insecure", false, "serve without TLS, on loopback only; everybody there is an administrator")
@@ -70,7 +72,7 @@ func serveCommand() *cobra.Command {
 	flags.StringVar(&s.tls.Key, "tls-key", "", "its key (PEM)")
 	flags.Uint32Var(&s.oui, "oui", 0, "IEEE company id for device identities of new volumes (NAA 6); 0: NAA 3, locally assigned")
 	s.externalFlags(flags)
-	flags.DurationVar(&s.blocklistFor, "blocklist-for", orchestrator.BlocklistFor, "how long clients of Ceph that are shut out stay so; "+
+	flags.DurationVar(&s.blocklistFor, "blocklist-for", decide.BlocklistFor, "how long clients of Ceph that are shut out stay so; "+
 		"a former owner may be asleep for longer than anyone expects, so at least a year")
 	flags.StringVar(&s.logLevel, "log-level", "info", "debug, info, warn or error")
 	flags.StringVar(&s.logFormat, "log-format", "text", "text or json")
@@ -122,14 +124,12 @@ func (s *settings) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if s.metrics != "" {
-		closeMetrics, err := serveMetrics(s.metrics, registry, client, log)
-		if err != nil {
-			_ = listener.Close()
-			return err
-		}
-		defer closeMetrics()
+	closeMetrics, err := serveMetrics(s.metrics, registry, client, log)
+	if err != nil {
+		_ = listener.Close()
+		return err
 	}
+	defer closeMetrics()
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -174,25 +174,25 @@ func (s *settings) connect(ctx context.Context, stop context.CancelCauseFunc, lo
 		}
 		external.Password = trimNewline(string(text))
 	}
-	if s.etcdTLS != (server.Files{}) {
-		with, err := server.ClientCredentials(s.etcdTLS)
+	if s.etcdTLS != (client.Files{}) {
+		with, err := client.Credentials(s.etcdTLS)
 		if err != nil {
 			return nil, nil, fmt.Errorf("etcd: %w", err)
 		}
 		external.TLS = with
 	}
-	client, err := etcd.Connect(ctx, external, zap.NewNop())
+	opened, err := etcd.Connect(ctx, external, zap.NewNop())
 	if err != nil {
 		return nil, nil, err
 	}
 	compacting, end := context.WithCancel(ctx)
-	go etcd.KeepCompacted(compacting, client, log)
-	return client, func() { end(); _ = client.Close() }, nil
+	go etcd.KeepCompacted(compacting, opened, log)
+	return opened, func() { end(); _ = opened.Close() }, nil
 }
 
 // keyring reads the key file. Beside an embedded etcd one is made where none is named or found; an external
 // etcd is shared by replicas, which all need the same keys, so somebody has to give them.
-func (s *settings) keyring(log *slog.Logger) (*store.Keyring, error) {
+func (s *settings) keyring(log *slog.Logger) (*keyring.Keyring, error) {
 	path := s.keyFile
 	if path == "" && len(s.etcdEndpoints) > 0 {
 		return nil, errors.New("--key-file is missing: replicas of an external etcd need the same keys; " +
@@ -206,11 +206,11 @@ func (s *settings) keyring(log *slog.Logger) (*store.Keyring, error) {
 			return nil, err
 		}
 	}
-	return store.ReadKeyring(path)
+	return keyring.Read(path)
 }
 
-// openStore opens the store of the right system, and notes in the data directory which one that is.
-func (s *settings) openStore(ctx context.Context, client *clientv3.Client, ring *store.Keyring, log *slog.Logger) (*store.Store, error) {
+// openStore opens the store of the expected system and writes its system id to the data directory.
+func (s *settings) openStore(ctx context.Context, client *clientv3.Client, ring *keyring.Keyring, log *slog.Logger) (*store.Store, error) {
 	expected, err := s.expectedSystem()
 	if err != nil {
 		return nil, err
@@ -221,9 +221,9 @@ func (s *settings) openStore(ctx context.Context, client *clientv3.Client, ring 
 	}
 	if err := writeSystemNote(s.dataDir, systemNote{s.cluster, kept.SystemID()}); err != nil {
 		if len(s.etcdEndpoints) == 0 {
-			return nil, fmt.Errorf("which system the data directory belongs to could not be noted: %w", err)
+			return nil, fmt.Errorf("the system id could not be written to the data directory: %w", err)
 		}
-		log.Info("the system can't be noted in --data-dir, so this replica accepts any: give it a directory that it may write, or --system-id",
+		log.Info("this replica cannot write the system id to --data-dir, so it accepts any system: make the directory writable, or set --system-id",
 			"system", kept.SystemID(), "problem", err)
 	}
 	return kept, nil
@@ -256,8 +256,11 @@ func stopGently(made *server.Server) {
 	made.GracefulStop()
 }
 
-// serveMetrics answers /metrics, /healthz (the process lives) and /readyz (the store answers).
+// serveMetrics answers /metrics, /healthz (the process lives) and /readyz (the store answers). Without an address it opens no port.
 func serveMetrics(address string, registry *prometheus.Registry, client *clientv3.Client, log *slog.Logger) (func(), error) {
+	if address == "" {
+		return func() {}, nil
+	}
 	mux := http.NewServeMux()
 	mux.Handle("/metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
 	mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprintln(w, "ok") })

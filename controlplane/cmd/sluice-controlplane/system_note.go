@@ -1,21 +1,19 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 
 	"sluice.dev/sluice/controlplane/internal/store"
 )
 
-// systemFile in a data directory names the system that the directory belongs to.
+// systemFile is a file in the data directory that names the directory's system.
 const systemFile = "system-id"
 
-// systemNote is that file's content. A replica compares it with the store, so that it serves no other system: neither an empty store
-// nor another etcd.
+// systemNote is the content of systemFile. A replica compares it with the store, so that it does not serve another system's store or an
+// empty one.
 type systemNote struct {
 	Cluster string `json:"cluster"`
 	ID      string `json:"id"`
@@ -23,28 +21,22 @@ type systemNote struct {
 
 func systemPath(directory string) string { return filepath.Join(directory, systemFile) }
 
-// readSystemNote gives the note of a data directory; without one its ID is empty.
+// readSystemNote reads the note of a data directory. Without a note its ID is empty.
 func readSystemNote(directory string) (systemNote, error) {
-	path := systemPath(directory)
-	text, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return systemNote{}, nil
-	}
 	var note systemNote
-	if err == nil {
-		err = json.Unmarshal(text, &note)
-	}
-	if err == nil && !store.ValidSystemID(note.ID) {
-		err = fmt.Errorf("%.64q is no system id", note.ID)
+	path := systemPath(directory)
+	err := readNote(path, &note)
+	if err == nil && note != (systemNote{}) && !store.ValidSystemID(note.ID) {
+		err = fmt.Errorf("%s: %.64q is no system id", path, note.ID)
 	}
 	if err != nil {
-		return systemNote{}, fmt.Errorf("which system the data directory belongs to: %s: %w: remove the file only when the store is surely the "+
-			"right one", path, err)
+		return systemNote{}, fmt.Errorf("the system of the data directory is unknown: %w: remove the file only if you are sure that the "+
+			"store is the right one", err)
 	}
 	return note, nil
 }
 
-// expectedSystem is the system that the store has to be, empty: any. The flag counts before the note.
+// expectedSystem returns the system id that the store must have; empty: any. The flag and the note must agree.
 func (s *settings) expectedSystem() (string, error) {
 	if s.systemID != "" && !store.ValidSystemID(s.systemID) {
 		return "", fmt.Errorf("--system-id %.64q is no system id: `sluicectl status` shows it", s.systemID)
@@ -59,33 +51,29 @@ func (s *settings) expectedSystem() (string, error) {
 		return "", fmt.Errorf("data directory %s belongs to --cluster %s, not %s: give each system a --data-dir of its own", s.dataDir,
 			note.Cluster, s.cluster)
 	case s.systemID != "" && s.systemID != note.ID:
-		return "", fmt.Errorf("data directory %s belongs to system %s, not to %s, which --system-id names: give it its own --data-dir",
+		return "", fmt.Errorf("data directory %s belongs to system %s, but --system-id is %s: give each system a --data-dir of its own",
 			s.dataDir, note.ID, s.systemID)
 	}
 	return note.ID, nil
 }
 
-// wrongSystem adds to an error where the expectation came from.
+// wrongSystem adds the file that holds the expected system id to an error about another system.
 func (s *settings) wrongSystem(err error) error {
 	var wrong *store.WrongSystemError
 	if !errors.As(err, &wrong) || s.systemID != "" {
 		return err
 	}
-	return fmt.Errorf("%w. The expected one is noted in %s: remove that file only to begin a new system on purpose, for gateways of the old "+
-		"one then refuse this control plane", err, systemPath(s.dataDir))
+	return fmt.Errorf("%w. The expected system id is in %s: remove that file only to begin a new system on purpose; gateways of the old "+
+		"system then refuse this control plane", err, systemPath(s.dataDir))
 }
 
-// writeSystemNote notes a system in a data directory, where it is not noted yet.
+// writeSystemNote stores the system of a data directory, unless the directory has this note already.
 func writeSystemNote(directory string, note systemNote) error {
 	if have, err := readSystemNote(directory); err == nil && have == note {
 		return nil
 	}
-	text, err := json.Marshal(note)
-	if err != nil {
-		return err
-	}
 	if err := os.MkdirAll(directory, 0o700); err != nil {
 		return err
 	}
-	return replace(systemPath(directory), append(text, '\n'))
+	return writeNote(systemPath(directory), note)
 }

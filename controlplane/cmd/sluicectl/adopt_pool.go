@@ -17,9 +17,9 @@ func adoptPool(k *kind, g *globals) *cobra.Command {
 	var dryRun, wait bool
 	command := &cobra.Command{
 		Use: "adopt NAME", Short: "Confirm that a pool's storage was replaced deliberately", Args: cobra.ExactArgs(1),
-		Long: "Confirm that what gateways find at the pool's path is the pool's storage: the pool was copied to another disk, say.\n" +
-			"Without it nothing is created or deleted there. First check that the right file system is mounted: gateways then mark\n" +
-			"the storage as the pool's, and serve the images that it holds.",
+		Long: "Confirm that what gateways find at the pool's path, or as its Ceph pool, is the pool's storage: the pool was copied to\n" +
+			"another disk, say. Without it nothing is created or deleted there. First check that the right file system is mounted, or\n" +
+			"that the right Ceph cluster answers: gateways then mark the storage as the pool's, and serve the images that it holds.",
 		ValidArgsFunction: k.completeNames(g),
 		RunE: func(command *cobra.Command, names []string) error {
 			return with(command, g, func(ctx context.Context, connection *grpc.ClientConn) error {

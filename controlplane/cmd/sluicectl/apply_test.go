@@ -166,9 +166,10 @@ func TestWhatIsPrintedOfEveryNounMakesTheSameAgain(t *testing.T) {
 	for _, noun := range []string{"fabric", "gatewaypool", "pool", "gateway", "volume", "host", "target", "snapshot"} {
 		printed := l.must(noun, "list", "-o", "yaml")
 		l.must("apply", "-f", file(t, printed))
-		// Secrets are not printed, so that another system has to be given them.
-		with := strings.NewReplacer("passwordSet: true", "password: open-sesame-123", "user: sluice", "user: sluice\n      key: a-key-of-ceph")
-		other.must("apply", "-f", file(t, with.Replace(printed)))
+		// Secrets are not printed, so another system receives them in a Secret.
+		with := strings.NewReplacer("chap: {}", "chap: {secretRef: {name: it}}", "user: sluice", "user: sluice\n      keySecretRef: {name: it}")
+		other.must("apply", "-f", file(t, with.Replace(printed)), "-f", file(t, "apiVersion: v1\nkind: Secret\nmetadata: {name: it}\n"+
+			"stringData: {password: open-sesame-123, key: a-key-of-ceph}\n"))
 		if here, there := specs(l.must(noun, "list", "-o", "json")), specs(other.must(noun, "list", "-o", "json")); here != there {
 			t.Errorf("%s:\n%s\nbecame\n%s", noun, here, there)
 		}

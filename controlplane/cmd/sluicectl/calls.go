@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
 
+	"sluice.dev/sluice/proto/client"
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
@@ -44,8 +45,7 @@ func (k *kind) call(ctx context.Context, connection *grpc.ClientConn, verb, noun
 	if err != nil {
 		return nil, err
 	}
-	method := fmt.Sprintf("/%s%sService/%s%s", api, k.message, verb, noun)
-	return response, connection.Invoke(ctx, method, request, response)
+	return response, connection.Invoke(ctx, k.method(verb+noun), request, response)
 }
 
 func set(to proto.Message, name string, value any) error {
@@ -76,27 +76,44 @@ func (k *kind) get(ctx context.Context, connection *grpc.ClientConn, name string
 	return k.objectIn(response), nil
 }
 
-// list returns all objects, page by page.
+// page is a response to a List call of any kind.
+type page interface {
+	proto.Message
+	client.ListResponse
+}
+
+// list returns all objects with these labels; nil: all.
 func (k *kind) list(ctx context.Context, connection *grpc.ClientConn, labels map[string]string) ([]proto.Message, error) {
-	var all []proto.Message
-	token := ""
-	for {
-		response, err := k.call(ctx, connection, "List", k.messages, map[string]any{"options": listOptions(token, labels)})
+	request, err := message("List" + k.messages + "Request")
+	if err != nil {
+		return nil, err
+	}
+	if err := set(request, "options", &pb.ListOptions{LabelSelector: labels}); err != nil {
+		return nil, err
+	}
+	listed := func(ctx context.Context, request client.ListRequest, with ...grpc.CallOption) (page, error) {
+		response, err := message("List" + k.messages + "Response")
 		if err != nil {
 			return nil, err
 		}
-		reflected := response.ProtoReflect()
-		fields := reflected.Descriptor().Fields()
-		page := reflected.Get(fields.ByName(protoreflect.Name(k.fields))).List()
-		for i := range page.Len() {
-			all = append(all, page.Get(i).Message().Interface())
-		}
-		token = reflected.Get(fields.ByName("next_page_token")).String()
-		if token == "" {
-			return all, nil
-		}
+		return response.(page), connection.Invoke(ctx, k.method("List"+k.messages), request, response, with...)
 	}
+	return client.Collect(client.All(ctx, listed, request.(client.ListRequest), k.objectsIn))
 }
+
+// objectsIn takes the objects out of a response to List.
+func (k *kind) objectsIn(response page) []proto.Message {
+	reflected := response.ProtoReflect()
+	list := reflected.Get(reflected.Descriptor().Fields().ByName(protoreflect.Name(k.fields))).List()
+	all := make([]proto.Message, list.Len())
+	for i := range all {
+		all[i] = list.Get(i).Message().Interface()
+	}
+	return all
+}
+
+// method is the full name of a call of the kind's service.
+func (k *kind) method(call string) string { return "/" + api + k.message + "Service/" + call }
 
 // change is one step of a watch; object is nil for Reset and Bookmark.
 type change struct {
@@ -116,8 +133,7 @@ func (k *kind) watch(ctx context.Context, connection *grpc.ClientConn, after int
 	if err := set(request, "options", &pb.WatchOptions{ResourceVersion: after}); err != nil {
 		return err
 	}
-	method := fmt.Sprintf("/%s%sService/Watch%s", api, k.message, k.messages)
-	stream, err := connection.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true}, method, grpc.WaitForReady(true))
+	stream, err := connection.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true}, k.method("Watch"+k.messages), grpc.WaitForReady(true))
 	if err != nil {
 		return err
 	}

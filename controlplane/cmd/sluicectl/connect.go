@@ -7,16 +7,15 @@ import (
 
 	"github.com/spf13/cobra"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 
-	"sluice.dev/sluice/controlplane/internal/server"
+	"sluice.dev/sluice/proto/client"
 )
 
 // globals are the flags every command has. Each can come from the environment.
 type globals struct {
 	server   string
 	insecure bool
-	tls      server.Files
+	tls      client.Files
 	timeout  time.Duration
 	output   string
 }
@@ -66,18 +65,11 @@ func (g *globals) limit(command *cobra.Command) time.Duration {
 
 // connect returns a connection and a context that ends in time.
 func (g *globals) connect(ctx context.Context, limit time.Duration) (*grpc.ClientConn, context.Context, func(), error) {
-	with := insecure.NewCredentials()
-	if !g.insecure {
-		if g.tls == (server.Files{}) {
-			return nil, nil, nil, usagef("no certificate: give --tls-ca, --tls-cert and --tls-key " +
-				"(or SLUICE_TLS_CA, SLUICE_TLS_CERT, SLUICE_TLS_KEY), or --insecure for a control plane without TLS")
-		}
-		var err error
-		if with, err = server.ClientCredentials(g.tls); err != nil {
-			return nil, nil, nil, &usageError{err}
-		}
+	if !g.insecure && g.tls == (client.Files{}) {
+		return nil, nil, nil, usagef("no certificate: give --tls-ca, --tls-cert and --tls-key " +
+			"(or SLUICE_TLS_CA, SLUICE_TLS_CERT, SLUICE_TLS_KEY), or --insecure for a control plane without TLS")
 	}
-	connection, err := grpc.NewClient(g.server, grpc.WithTransportCredentials(with))
+	connection, err := client.Connect(client.Options{Endpoints: []string{g.server}, TLS: g.tls, Insecure: g.insecure})
 	if err != nil {
 		return nil, nil, nil, &usageError{err}
 	}

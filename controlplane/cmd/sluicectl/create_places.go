@@ -28,7 +28,7 @@ func createPool(command *cobra.Command) func(*pb.ObjectMeta) (proto.Message, err
 	flags.StringVar(&rbd.DataPool, "data-pool", "", "rbd: pool for the data of new images")
 	flags.Int32Var(&spec.WarnPercent, "warn-percent", 85, "use above which hosts and people are warned")
 	flags.StringSliceVar(&spec.GatewayPools, "gateway-pool", nil,
-		"rbd: gateway pools that receive the key; none: those whose targets map its volumes")
+		"rbd: gateway pools that receive the key; none: each gateway pool with a target that maps a volume of this pool")
 	flags.StringSliceVar(&spec.AdoptableImages, "adoptable-image", nil,
 		"rbd: images, as names or patterns with *, that Volumes in Kubernetes may adopt")
 	command.MarkFlagsOneRequired("node", "monitor")

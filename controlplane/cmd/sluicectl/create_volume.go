@@ -146,12 +146,13 @@ func moveVolume(k *kind, g *globals) *cobra.Command {
 					return err
 				}
 				what := "is to move"
+				var called gatewayNames
 				if wait && !dryRun {
-					what = "has moved"
+					what, called = "has moved", listGatewayNames(ctx, connection)
 				}
 				moved := goal{kind: k, from: response.GetVolume(),
-					missing: unmoved(number, response.GetVolume().GetStatus()), refused: moveRefused,
-					replaced: movedAgain}
+					missing: unmoved(number, response.GetVolume().GetStatus(), called), refused: moveRefused,
+					replaced: func(from, now proto.Message) string { return movedAgain(from, now, called) }}
 				return g.waited(ctx, command, connection, moved, what, wait && !dryRun, dryRun)
 			})
 		},

@@ -4,10 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
-
 	"sluice.dev/sluice/controlplane/internal/model"
+	"sluice.dev/sluice/proto/client"
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
@@ -24,8 +22,8 @@ func TestADryRunOfDrainMoveAndEvictIsValidatedAndChangesNothing(t *testing.T) {
 	l := start(t)
 	l.house()
 	l.shop()
-	modify(l, l.Targets, "shop", func(o *model.Target) { o.Status.PathSet = []uint32{1} })
-	modify(l, l.Volumes, "orders", func(v *model.Volume) {
+	modify(l, "shop", func(o *model.Target) { o.Status.PathSet = []uint32{1} })
+	modify(l, "orders", func(v *model.Volume) {
 		v.Status.Ownership = model.Ownership{State: model.Owned, Epoch: 1, Owner: model.GatewayRef{Number: 1}}
 	})
 	l.must("volume", "create", "spare", "--pool", "nvme", "--size", "1Gi")
@@ -51,7 +49,7 @@ func TestADryRunOfDrainMoveAndEvictIsValidatedAndChangesNothing(t *testing.T) {
 
 func TestAControlPlaneWithoutADryRunOfARequestIsNotAskedForOne(t *testing.T) {
 	l := start(t)
-	connection, err := grpc.NewClient(l.address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	connection, err := client.Connect(client.Options{Endpoints: []string{l.address}, Insecure: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -100,7 +100,7 @@ func (g *globals) collect(ctx context.Context, connection *grpc.ClientConn, metr
 			withoutSecrets(object.ProtoReflect())
 		}
 		b.write("objects/"+k.name+".yaml", func(to io.Writer) error {
-			return document(to, k, seen.objects[k], false, "yaml")
+			return messages(to, k, seen.objects[k])
 		})
 	}
 	query := eventQuery{}

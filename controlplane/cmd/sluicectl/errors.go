@@ -6,9 +6,10 @@ import (
 	"fmt"
 	"io"
 
-	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"sluice.dev/sluice/proto/client"
 )
 
 // Exit codes are stable: scripts tell by them what happened.
@@ -87,18 +88,11 @@ func report(to io.Writer, err error) {
 		_, _ = fmt.Fprintln(to, prefix+err.Error())
 		return
 	}
-	fields := 0
-	for _, detail := range told.Details() {
-		bad, ok := detail.(*errdetails.BadRequest)
-		if !ok {
-			continue
-		}
-		for _, violation := range bad.GetFieldViolations() {
-			_, _ = fmt.Fprintf(to, "%s%s: %s\n", prefix, violation.GetField(), violation.GetDescription())
-			fields++
-		}
+	fields := client.Fields(err)
+	for _, field := range fields {
+		_, _ = fmt.Fprintf(to, "%s%s: %s\n", prefix, field.GetField(), field.GetDescription())
 	}
-	if fields == 0 {
+	if len(fields) == 0 {
 		_, _ = fmt.Fprintln(to, prefix+told.Message())
 	}
 	if told.Code() == codes.Unavailable {

@@ -17,6 +17,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"sigs.k8s.io/yaml"
 
+	"sluice.dev/sluice/proto/client"
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
@@ -38,15 +39,15 @@ func eventsCommand(g *globals) *cobra.Command {
 				return err
 			}
 			return with(command, g, func(ctx context.Context, connection *grpc.ClientConn) error {
-				client := pb.NewEventServiceClient(connection)
-				events, version, err := query.list(ctx, client)
+				service := pb.NewEventServiceClient(connection)
+				events, version, err := query.list(ctx, service)
 				if err != nil {
 					return err
 				}
 				if !follow {
 					return g.printEvents(command.OutOrStdout(), events)
 				}
-				err = g.followEvents(ctx, command, client, query, events, version)
+				err = g.followEvents(ctx, command, service, query, events, version)
 				if command.Context().Err() != nil { // interrupted: that is how it ends
 					return nil
 				}
@@ -97,11 +98,10 @@ func (q *eventQuery) check() error {
 }
 
 // list returns the events, newest last, and the version to follow them from.
-func (q *eventQuery) list(ctx context.Context, client pb.EventServiceClient) ([]*pb.Event, int64, error) {
+func (q *eventQuery) list(ctx context.Context, service pb.EventServiceClient) ([]*pb.Event, int64, error) {
 	var all []*pb.Event
-	version, token := int64(0), ""
-	for {
-		page, err := client.ListEvents(ctx, &pb.ListEventsRequest{Options: listOptions(token, nil), Kind: q.kind, Name: q.name})
+	version := int64(0)
+	for page, err := range client.Pages(ctx, service.ListEvents, &pb.ListEventsRequest{Kind: q.kind, Name: q.name}) {
 		if err != nil {
 			return nil, 0, err
 		}
@@ -109,9 +109,6 @@ func (q *eventQuery) list(ctx context.Context, client pb.EventServiceClient) ([]
 			version = page.GetResourceVersion()
 		}
 		all = append(all, page.GetEvents()...)
-		if token = page.GetNextPageToken(); token == "" {
-			break
-		}
 	}
 	if q.last > 0 && len(all) > q.last {
 		all = all[len(all)-q.last:]
@@ -137,7 +134,7 @@ func (g *globals) printEvents(to io.Writer, events []*pb.Event) error {
 }
 
 // followEvents prints one event to a line, or to a document of YAML, until it is interrupted: a replica that restarts ends nothing.
-func (g *globals) followEvents(ctx context.Context, command *cobra.Command, client pb.EventServiceClient, query eventQuery,
+func (g *globals) followEvents(ctx context.Context, command *cobra.Command, service pb.EventServiceClient, query eventQuery,
 	before []*pb.Event, version int64,
 ) error {
 	to := command.OutOrStdout()
@@ -154,7 +151,7 @@ func (g *globals) followEvents(ctx context.Context, command *cobra.Command, clie
 	following := &followed{query: query, version: version}
 	away := false
 	for {
-		err := following.watch(ctx, client, func(event *pb.Event) error {
+		err := following.watch(ctx, service, func(event *pb.Event) error {
 			away = false
 			return g.printEvent(to, event)
 		})
@@ -181,8 +178,8 @@ type followed struct {
 
 // watch tells events after the version, and keeps it up to date, until the stream ends. After so long that the store has forgotten what
 // happened since, all events are told again: those that were told are left out.
-func (f *followed) watch(ctx context.Context, client pb.EventServiceClient, tell func(*pb.Event) error) error {
-	stream, err := client.WatchEvents(ctx, &pb.WatchEventsRequest{
+func (f *followed) watch(ctx context.Context, service pb.EventServiceClient, tell func(*pb.Event) error) error {
+	stream, err := service.WatchEvents(ctx, &pb.WatchEventsRequest{
 		Options: &pb.WatchOptions{ResourceVersion: f.version}, Kind: f.query.kind, Name: f.query.name})
 	if err != nil {
 		return err

@@ -22,6 +22,7 @@ func (w *whole) alarms() []finding {
 		found = append(found, w.targetAlarms(target)...)
 	}
 	for _, volume := range w.volumes {
+		found = append(found, volumeAlarms(volume)...)
 		if volume.GetStatus().GetOwnership() == pb.OwnershipState_OWNERSHIP_STATE_ORPHANED {
 			found = append(found, finding{"volume " + volume.GetMeta().GetName(), "has no owner: hosts cannot use it",
 				"bring back a gateway that reaches pool " + volume.GetSpec().GetPool() + "; `sluicectl gateway list`"})
@@ -210,6 +211,21 @@ func targetFindings(target *pb.Target) []finding {
 	return found
 }
 
+// volumeAlarms returns the volumes whose data gateways cannot serve, or not after the next move. A pool's finding covers its volumes.
+func volumeAlarms(volume *pb.Volume) []finding {
+	remedies := map[string]string{
+		"MediumFailed":    "the message names the remedy; `sluicectl volume move` opens the image again",
+		"MediumMisplaced": "rename the former file back, or restore the mount, before the volume moves",
+		"OpenFailed":      "the message names the remedy",
+	}
+	for _, c := range badConditions(volume) {
+		if remedy, unusable := remedies[c.GetReason()]; unusable && c.GetType() == "Degraded" {
+			return []finding{{"volume " + volume.GetMeta().GetName(), "its data is not usable (" + c.GetReason() + "): " + c.GetMessage(), remedy}}
+		}
+	}
+	return nil
+}
+
 func poolAlarms(pool *pb.StoragePool) []finding {
 	name, status := "pool "+pool.GetMeta().GetName(), pool.GetStatus()
 	var found []finding
@@ -217,7 +233,7 @@ func poolAlarms(pool *pb.StoragePool) []finding {
 		switch {
 		case condition.GetReason() == "PoolNotIdentified":
 			found = append(found, finding{name, "may be other storage than it was; nothing is created or deleted there: " +
-				condition.GetMessage(), "mount the pool's storage at " + poolPlace(pool) + "; if it was replaced deliberately, `sluicectl pool adopt " +
+				condition.GetMessage(), storageFix(pool) + "; if it was replaced deliberately, `sluicectl pool adopt " +
 				pool.GetMeta().GetName() + "`"})
 		case condition.GetReason() == "ImageMissing":
 			found = append(found, finding{name, condition.GetMessage(), "restore the images, or delete the volumes: `sluicectl pool get " +
@@ -233,6 +249,14 @@ func poolAlarms(pool *pb.StoragePool) []finding {
 			"enlarge it, or delete volumes and snapshots that nobody needs"})
 	}
 	return found
+}
+
+// storageFix is how a pool's storage comes back.
+func storageFix(pool *pb.StoragePool) string {
+	if pool.GetSpec().GetRbd() != nil {
+		return "restore the Ceph pool " + poolPlace(pool) + ", or correct spec.rbd.monitors"
+	}
+	return "mount the pool's storage at " + poolPlace(pool)
 }
 
 // reachFindings looks for a pool that no gateway can open: of a local one only its node's can.

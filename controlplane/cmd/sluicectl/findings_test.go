@@ -81,6 +81,10 @@ func TestEveryFaultIsFoundOnceWithAMend(t *testing.T) {
 		"no switch of a host": {"host web", "switch s1, which fabric blue does not have", func(w *whole) {
 			w.hosts[0].Spec.Switches = []string{"red/s1", "blue/s1"}
 		}},
+		"failed medium": {"volume orders", "its data is not usable (MediumFailed): the file was deleted", func(w *whole) {
+			w.volumes = append(w.volumes, &pb.Volume{Meta: &pb.ObjectMeta{Name: "orders"}, Status: &pb.VolumeStatus{Conditions: []*pb.Condition{
+				{Type: "Degraded", Status: pb.ConditionStatus_CONDITION_STATUS_TRUE, Reason: "MediumFailed", Message: "the file was deleted"}}}})
+		}},
 		"no CHAP":  {"host web", "without authentication", func(w *whole) { w.hosts[0].Spec.Chap = nil }},
 		"far pool": {"pool nvme", "no gateway is ready on node node-9", func(w *whole) { w.pools[0] = localPool("node-9") }},
 		"dead pool": {"pool nvme", "not reachable: gone", func(w *whole) {

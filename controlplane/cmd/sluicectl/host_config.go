@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"google.golang.org/grpc"
 
+	"sluice.dev/sluice/proto/client"
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
@@ -39,7 +40,8 @@ func hostConfigCommand(g *globals) *cobra.Command {
 				struct{ Portal, Address, Port string }{portal, address, port})
 		},
 	}
-	command.Flags().StringVar(&portal, "portal", "", "portal to discover by; empty: one that the control plane knows")
+	command.Flags().StringVar(&portal, "portal", "", "portal to discover by; empty: a portal of the control plane's gateways, "+
+		"or the example 192.0.2.1:3260 if there is none")
 	return command
 }
 
@@ -47,14 +49,17 @@ func hostConfigCommand(g *globals) *cobra.Command {
 func firstPortal(command *cobra.Command, g *globals) string {
 	portal := "192.0.2.1:3260"
 	_ = with(command, g, func(ctx context.Context, connection *grpc.ClientConn) error {
-		list, err := pb.NewGatewayServiceClient(connection).ListGateways(ctx, &pb.ListGatewaysRequest{})
-		for _, gateway := range list.GetGateways() {
+		service := pb.NewGatewayServiceClient(connection)
+		for gateway, err := range client.All(ctx, service.ListGateways, &pb.ListGatewaysRequest{}, (*pb.ListGatewaysResponse).GetGateways) {
+			if err != nil {
+				return err
+			}
 			for _, known := range gateway.GetSpec().GetPortals() {
 				portal = known.GetAdvertised()
 				return nil
 			}
 		}
-		return err
+		return nil
 	})
 	return portal
 }

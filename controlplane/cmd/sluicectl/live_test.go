@@ -13,9 +13,11 @@ import (
 	serving "sluice.dev/sluice/controlplane/internal/api"
 	"sluice.dev/sluice/controlplane/internal/etcd"
 	"sluice.dev/sluice/controlplane/internal/etcd/etcdtest"
+	"sluice.dev/sluice/controlplane/internal/keyring"
 	"sluice.dev/sluice/controlplane/internal/model"
 	"sluice.dev/sluice/controlplane/internal/server"
 	"sluice.dev/sluice/controlplane/internal/store"
+	"sluice.dev/sluice/controlplane/internal/store/storetest"
 	"sluice.dev/sluice/controlplane/internal/view"
 )
 
@@ -35,7 +37,7 @@ type live struct {
 
 func start(t *testing.T) *live {
 	t.Helper()
-	ring, err := store.ParseKeyring(store.GenerateKey("a"))
+	ring, err := keyring.Parse(keyring.GenerateKey("a"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -154,10 +156,11 @@ func (l *live) house() {
 }
 
 // modify changes an object as the leader would.
-func modify[T model.Object](l *live, c *store.Collection[T], name string, change func(T)) {
+func modify[T model.Object](l *live, name string, change func(T)) {
 	l.t.Helper()
-	_, err := c.Modify(l.t.Context(), name, func(o T) (bool, error) { change(o); return true, nil })
-	if err != nil {
-		l.t.Fatal(err)
-	}
+	storetest.During(l.t, l.Store, func(term *store.Term) {
+		if _, err := storetest.Modify(l.t.Context(), term, name, func(o T) (bool, error) { change(o); return true, nil }); err != nil {
+			l.t.Fatal(err)
+		}
+	})
 }

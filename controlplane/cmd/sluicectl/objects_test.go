@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -17,7 +18,7 @@ import (
 func (l *live) logIn(sessions ...*model.Session) {
 	l.t.Helper()
 	connection, err := l.ConnectGateway(l.t.Context(), "gw-1",
-		store.GatewayConnection{Ref: model.GatewayRef{Incarnation: "one"}, Replica: "here"})
+		model.GatewayConnection{Ref: model.GatewayRef{Incarnation: "one"}, Replica: "here"})
 	if err != nil {
 		l.t.Fatal(err)
 	}
@@ -76,18 +77,38 @@ func TestSessionsAreListedFilteredCountedAndEvicted(t *testing.T) {
 	}
 }
 
+func TestATableOfVolumesNamesTheOwner(t *testing.T) {
+	l := start(t)
+	l.house()
+	l.shop()
+	for owner, want := range map[uint32]string{0: "-", 2: "gw-2", 7: "number 7"} {
+		modify(l, "orders", func(v *model.Volume) {
+			v.Status.Ownership = model.Ownership{State: model.Owned, Epoch: 1, Owner: model.GatewayRef{Number: owner}}
+		})
+		for _, verb := range []string{"get", "list"} {
+			lines := strings.Split(l.must("volume", verb), "\n")
+			columns := strings.Fields(strings.ReplaceAll(lines[0], "number ", "number_"))
+			values := strings.Fields(strings.ReplaceAll(lines[1], "number ", "number_"))
+			at := slices.Index(columns, "OWNER")
+			if at < 0 || values[at] != strings.ReplaceAll(want, " ", "_") {
+				t.Errorf("volume %s with owner %d: %q", verb, owner, lines)
+			}
+		}
+	}
+}
+
 func TestStatusOfObjectsCountsWhatBelongsToThem(t *testing.T) {
 	l := start(t)
 	l.house()
 	l.shop()
-	modify(l, l.Volumes, "orders", func(v *model.Volume) {
+	modify(l, "orders", func(v *model.Volume) {
 		v.Status.Ownership = model.Ownership{State: model.Owned, Epoch: 1, Owner: model.GatewayRef{Number: 1}}
 	})
 	gateway, err := l.Gateways.Get(t.Context(), "gw-1")
 	if err != nil {
 		t.Fatal(err)
 	}
-	modify(l, l.Targets, "shop", func(target *model.Target) {
+	modify(l, "shop", func(target *model.Target) {
 		target.Status.PathSet = []uint32{1}
 		target.Status.Ports = []model.TargetPort{
 			{Gateway: 1, PortalGroupTag: gateway.Status.PortalGroupTags["red"], RelativePortID: 4}}
@@ -215,7 +236,7 @@ func TestStatusShowsAlarmsAndEndsWith5OnlyWhereAsked(t *testing.T) {
 		t.Fatalf("without alarms: %v", err)
 	}
 	l.shop()
-	modify(l, l.Volumes, "orders", func(v *model.Volume) { v.Status.Ownership = model.Ownership{State: model.Orphaned, Epoch: 1} })
+	modify(l, "orders", func(v *model.Volume) { v.Status.Ownership = model.Ownership{State: model.Orphaned, Epoch: 1} })
 	out := l.must("status")
 	if !holdsAll(out, []string{"version 9.8.7", "Gateways", "2: 2 New", "1: 1 Orphaned", "volume orders: has no owner", "mend:"}) {
 		t.Errorf("%s", out)

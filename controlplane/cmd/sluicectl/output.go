@@ -10,17 +10,21 @@ import (
 	"google.golang.org/protobuf/proto"
 	"sigs.k8s.io/yaml"
 
+	"sluice.dev/sluice/operator/convert"
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
-// apiVersion stands in what `-o yaml` prints and `apply -f` reads, with the kind, as in Kubernetes.
+// apiVersion is that of the API's messages, which `-o json` prints. `apply` still reads them, with a note that the format is deprecated.
 const apiVersion = "sluice.dev/v1"
 
-// print shows objects in the format asked for. Several objects in JSON or YAML are a List.
-func (g *globals) print(to io.Writer, k *kind, objects []proto.Message, single bool) error {
+// listVersion is the apiVersion of a List of resources, as kubectl has it.
+const listVersion = "v1"
+
+// print shows objects in the format asked for. Several objects in JSON or YAML are a List. Tables show these names of gateways.
+func (g *globals) print(to io.Writer, k *kind, objects []proto.Message, single bool, names gatewayNames) error {
 	switch g.output {
 	case "table", "wide":
-		return table(to, k, objects, g.output == "wide")
+		return table(to, k, objects, g.output == "wide", names)
 	case "json", "yaml":
 		return document(to, k, objects, single, g.output)
 	}
@@ -42,7 +46,7 @@ func (g *globals) noSuchOutput() error {
 	return usagef("--output %q: table, wide, json and yaml are possible", g.output)
 }
 
-func table(to io.Writer, k *kind, objects []proto.Message, wide bool) error {
+func table(to io.Writer, k *kind, objects []proto.Message, wide bool, names gatewayNames) error {
 	out := tabwriter.NewWriter(to, 0, 8, 3, ' ', 0)
 	_, _ = fmt.Fprint(out, "NAME")
 	for _, column := range k.columns {
@@ -56,7 +60,7 @@ func table(to io.Writer, k *kind, objects []proto.Message, wide bool) error {
 		_, _ = fmt.Fprint(out, meta.GetName())
 		for _, column := range k.columns {
 			if wide || !column.wide {
-				_, _ = fmt.Fprint(out, "\t", orDash(column.value(object)))
+				_, _ = fmt.Fprint(out, "\t", orDash(column.text(object, names)))
 			}
 		}
 		_, _ = fmt.Fprintln(out, "\t"+age(meta, time.Now()))
@@ -67,7 +71,7 @@ func table(to io.Writer, k *kind, objects []proto.Message, wide bool) error {
 func document(to io.Writer, k *kind, objects []proto.Message, single bool, format string) error {
 	items := make([]map[string]any, len(objects))
 	for i, object := range objects {
-		item, err := plain(k, object)
+		item, err := item(k, object, format)
 		if err != nil {
 			return err
 		}
@@ -76,13 +80,55 @@ func document(to io.Writer, k *kind, objects []proto.Message, single bool, forma
 	return encodeItems(to, items, single, format)
 }
 
-// encodeItems writes a List, or where there is only one and no list was asked for, that one.
+// item is an object as a format shows it: YAML shows resources, which `apply` and kubectl read, and JSON the API's messages.
+func item(k *kind, object proto.Message, format string) (map[string]any, error) {
+	switch {
+	case format != "yaml":
+		return plain(k, object)
+	case k.observed:
+		return session(k, object)
+	}
+	return convert.Write(object)
+}
+
+// session is an object that there is no resource of, in the form of one.
+func session(k *kind, object proto.Message) (map[string]any, error) {
+	shown, err := plain(k, object)
+	if err != nil {
+		return nil, err
+	}
+	meta, _ := shown["meta"].(map[string]any)
+	meta["creationTimestamp"] = meta["createTime"]
+	delete(meta, "createTime")
+	delete(shown, "meta")
+	shown["apiVersion"], shown["metadata"] = convert.APIVersion, meta
+	return shown, nil
+}
+
+// encodeItems writes a List, or the only item if the caller named it.
 func encodeItems(to io.Writer, items []map[string]any, single bool, format string) error {
-	var shown any = map[string]any{"apiVersion": apiVersion, "kind": "List", "items": items}
+	version := listVersion
+	if format != "yaml" {
+		version = apiVersion
+	}
+	var shown any = map[string]any{"apiVersion": version, "kind": "List", "items": items}
 	if single && len(items) == 1 {
 		shown = items[0]
 	}
 	return encode(to, shown, format)
+}
+
+// messages writes the API's messages as YAML. A resource does not have each field of their status.
+func messages(to io.Writer, k *kind, objects []proto.Message) error {
+	items := make([]map[string]any, len(objects))
+	for i, object := range objects {
+		item, err := plain(k, object)
+		if err != nil {
+			return err
+		}
+		items[i] = item
+	}
+	return encode(to, map[string]any{"apiVersion": apiVersion, "kind": "List", "items": items}, "yaml")
 }
 
 // encode writes something as JSON or YAML.

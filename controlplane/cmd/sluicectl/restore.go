@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"text/tabwriter"
@@ -15,12 +14,12 @@ import (
 
 func restoreCommand(g *globals) *cobra.Command {
 	command := &cobra.Command{
-		Use: "restore", Short: "List and confirm the operations that a restored backup left pending",
+		Use: "restore", Short: "List, confirm and discard the operations that a restored backup left pending",
 		Long: "After `sluice-controlplane restore`, operations that were pending in the backup (rollback, deletion, copy, move, resize) are " +
-			"held: their results may exist already, or may no longer be wanted. Nothing of them is carried out before it is confirmed.",
+			"held: their results may exist already, or may no longer be wanted. Nothing of them is carried out before it is confirmed; what is discarded is forgotten.",
 		Args: cobra.NoArgs,
 	}
-	command.AddCommand(heldCommand(g), confirmCommand(g))
+	command.AddCommand(heldCommand(g), decideCommand(g, confirming), decideCommand(g, discarding))
 	return command
 }
 
@@ -53,40 +52,57 @@ func heldCommand(g *globals) *cobra.Command {
 	}
 }
 
-func confirmCommand(g *globals) *cobra.Command {
+// decision is what becomes of held operations.
+type decision struct {
+	use, short, done, everything string
+	decide                       func(context.Context, pb.MaintenanceServiceClient, *pb.HeldOperations) error
+}
+
+var confirming = decision{use: "confirm", short: "Confirm the held operations of one object, or of every object with --all: the control plane executes them",
+	done: "confirmed", everything: "confirm the operations of every object",
+	decide: func(ctx context.Context, client pb.MaintenanceServiceClient, of *pb.HeldOperations) error {
+		_, err := client.ConfirmHeldOperations(ctx, &pb.ConfirmHeldOperationsRequest{Kind: of.GetKind(), Name: of.GetName()})
+		return err
+	}}
+
+var discarding = decision{use: "discard", short: "Discard the held operations of one object, or of every object with --all: the control plane " +
+	"forgets them", done: "discarded", everything: "discard the operations of every object",
+	decide: func(ctx context.Context, client pb.MaintenanceServiceClient, of *pb.HeldOperations) error {
+		_, err := client.DiscardHeldOperations(ctx, &pb.DiscardHeldOperationsRequest{Kind: of.GetKind(), Name: of.GetName()})
+		return err
+	}}
+
+func decideCommand(g *globals, d decision) *cobra.Command {
 	all := false
 	command := &cobra.Command{
-		Use: "confirm [volume|snapshot NAME]", Args: cobra.MaximumNArgs(2),
-		Short: "Have the held operations of an object carried out, or with --all those of every object",
+		Use: d.use + " [volume|snapshot NAME]", Args: cobra.MaximumNArgs(2), Short: d.short,
 		RunE: func(command *cobra.Command, words []string) error {
-			if all == (len(words) == 2) {
-				return errors.New("give a kind and a name, as in `restore confirm volume orders`, or --all")
+			if all == (len(words) == 2) || len(words) == 1 {
+				return fmt.Errorf("give a kind and a name, as in `restore %s volume orders`, or --all", d.use)
 			}
 			return with(command, g, func(ctx context.Context, connection *grpc.ClientConn) error {
 				client := pb.NewMaintenanceServiceClient(connection)
-				confirm := []*pb.HeldOperations{}
+				decided := []*pb.HeldOperations{}
 				if all {
 					held, err := client.ListHeldOperations(ctx, &pb.ListHeldOperationsRequest{})
 					if err != nil {
 						return err
 					}
-					confirm = held.GetObjects()
+					decided = held.GetObjects()
 				} else {
 					kinds := map[string]string{"volume": "Volume", "snapshot": "Snapshot"}
-					confirm = append(confirm, &pb.HeldOperations{Kind: kinds[strings.ToLower(words[0])], Name: words[1]})
+					decided = append(decided, &pb.HeldOperations{Kind: kinds[strings.ToLower(words[0])], Name: words[1]})
 				}
-				for _, object := range confirm {
-					_, err := client.ConfirmHeldOperations(ctx,
-						&pb.ConfirmHeldOperationsRequest{Kind: object.GetKind(), Name: object.GetName()})
-					if err != nil {
+				for _, object := range decided {
+					if err := d.decide(ctx, client, object); err != nil {
 						return fmt.Errorf("%s %s: %w", strings.ToLower(object.GetKind()), object.GetName(), err)
 					}
-					_, _ = fmt.Fprintf(command.OutOrStdout(), "%s %s confirmed\n", strings.ToLower(object.GetKind()), object.GetName())
+					_, _ = fmt.Fprintf(command.OutOrStdout(), "%s %s %s\n", strings.ToLower(object.GetKind()), object.GetName(), d.done)
 				}
 				return nil
 			})
 		},
 	}
-	command.Flags().BoolVar(&all, "all", false, "confirm the operations of every object")
+	command.Flags().BoolVar(&all, "all", false, d.everything)
 	return command
 }

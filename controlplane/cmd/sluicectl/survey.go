@@ -40,38 +40,30 @@ func survey(ctx context.Context, connection *grpc.ClientConn) (*whole, error) {
 	if err := w.meet(ctx, connection); err != nil {
 		return nil, err
 	}
+	var all []proto.Message
 	for _, k := range kinds {
 		objects, err := k.list(ctx, connection, nil)
 		if err != nil {
 			return nil, err
 		}
 		w.objects[k] = objects
-		for _, object := range objects {
-			w.sort(object)
-		}
+		all = append(all, objects...)
 	}
+	w.gateways, w.gatewayPools, w.targets = ofType[*pb.Gateway](all), ofType[*pb.GatewayPool](all), ofType[*pb.Target](all)
+	w.volumes, w.hosts, w.pools = ofType[*pb.Volume](all), ofType[*pb.Host](all), ofType[*pb.StoragePool](all)
+	w.fabrics, w.sessions = ofType[*pb.Fabric](all), ofType[*pb.Session](all)
 	return w, nil
 }
 
-func (w *whole) sort(object proto.Message) {
-	switch o := object.(type) {
-	case *pb.Gateway:
-		w.gateways = append(w.gateways, o)
-	case *pb.GatewayPool:
-		w.gatewayPools = append(w.gatewayPools, o)
-	case *pb.Target:
-		w.targets = append(w.targets, o)
-	case *pb.Volume:
-		w.volumes = append(w.volumes, o)
-	case *pb.Host:
-		w.hosts = append(w.hosts, o)
-	case *pb.StoragePool:
-		w.pools = append(w.pools, o)
-	case *pb.Fabric:
-		w.fabrics = append(w.fabrics, o)
-	case *pb.Session:
-		w.sessions = append(w.sessions, o)
+// ofType are those messages that are of one type.
+func ofType[M proto.Message](all []proto.Message) []M {
+	var found []M
+	for _, message := range all {
+		if m, ok := message.(M); ok {
+			found = append(found, m)
+		}
 	}
+	return found
 }
 
 // meet learns what answers. A control plane too old to say is none the worse.

@@ -10,6 +10,8 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"sluice.dev/sluice/controlplane/internal/model"
+	"sluice.dev/sluice/controlplane/internal/store"
+	"sluice.dev/sluice/controlplane/internal/store/storetest"
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
@@ -21,7 +23,7 @@ func TestCreateWaitsUntilTheVolumeHasItsCapacity(t *testing.T) {
 	if r.out.String() != "" {
 		t.Fatalf("printed before it was there: %s", r.out)
 	}
-	modify(l, l.Volumes, "orders", func(v *model.Volume) { v.Status.CapacityBytes = 1 << 30 })
+	modify(l, "orders", func(v *model.Volume) { v.Status.CapacityBytes = 1 << 30 })
 	if err := <-r.ended; err != nil || !strings.Contains(r.out.String(), `"capacityBytes": "1073741824"`) {
 		t.Fatalf("%v\n%s", err, r.out)
 	}
@@ -68,7 +70,7 @@ func (l *live) remove(volume string) {
 	l.t.Helper()
 	got, err := l.Volumes.Get(l.t.Context(), volume)
 	if err == nil {
-		err = l.Volumes.Remove(l.t.Context(), got)
+		storetest.During(l.t, l.Store, func(term *store.Term) { err = term.Remove(l.t.Context(), got) })
 	}
 	if err != nil {
 		l.t.Fatal(err)
@@ -118,7 +120,7 @@ func TestWaitingForASizeEndsWhenSomebodyAsksForAnother(t *testing.T) {
 	l := start(t)
 	l.house()
 	l.must("volume", "create", "orders", "--pool", "nvme", "--size", "1Gi")
-	modify(l, l.Volumes, "orders", func(v *model.Volume) { v.Status.CapacityBytes = 1 << 30 })
+	modify(l, "orders", func(v *model.Volume) { v.Status.CapacityBytes = 1 << 30 })
 	r := l.begin(t.Context(), "volume", "resize", "orders", "--size", "10Gi", "--wait")
 	r.err.until(t, "hosts see 1Gi of 10Gi")
 	l.must("volume", "resize", "orders", "--size", "20Gi")
@@ -130,19 +132,19 @@ func TestWaitingForAMoveEndsWhenSomebodyAsksForAnother(t *testing.T) {
 	l.house()
 	l.must("volume", "create", "orders", "--pool", "nvme", "--size", "1Gi")
 	l.must("target", "create", "db", "--lun", "0=orders")
-	modify(l, l.Targets, "db", func(o *model.Target) { o.Status.PathSet = []uint32{1, 2} })
-	modify(l, l.Volumes, "orders", func(v *model.Volume) {
+	modify(l, "db", func(o *model.Target) { o.Status.PathSet = []uint32{1, 2} })
+	modify(l, "orders", func(v *model.Volume) {
 		v.Status.Ownership = model.Ownership{State: model.Owned, Epoch: 1, Owner: model.GatewayRef{Number: 1}}
 	})
 	r := l.begin(t.Context(), "volume", "move", "orders", "--to", "gw-2", "--wait")
-	r.err.until(t, "its owner gateway number 1")
-	modify(l, l.Volumes, "orders", func(v *model.Volume) { // it is being carried out
+	r.err.until(t, "its owner gateway is gw-1")
+	modify(l, "orders", func(v *model.Volume) { // it is being carried out
 		v.Status.MovedAt, v.Status.MoveRequest, v.Status.Move = v.Status.MoveRequest.Since, nil, &model.RequestedMove{To: 2}
 		v.Status.Ownership.State = model.Moving
 	})
 	r.err.until(t, "its ownership is Moving")
 	l.must("volume", "move", "orders", "--to", "gw-1")
-	r.replacedBy(t, "to move it to gateway number 1", "sluicectl volume describe orders")
+	r.replacedBy(t, "to move it to gateway gw-1", "sluicectl volume describe orders")
 }
 
 func TestWaitingForADrainEndsWhenSomebodyUndrainsAndTheOtherWayRound(t *testing.T) {
@@ -173,15 +175,15 @@ func TestDrainWaitsUntilDrainedAndCountsVolumes(t *testing.T) {
 	for i := range 4 {
 		name := fmt.Sprintf("v-%d", i)
 		l.must("volume", "create", name, "--pool", "nvme", "--size", "1Gi")
-		modify(l, l.Volumes, name, func(v *model.Volume) {
+		modify(l, name, func(v *model.Volume) {
 			v.Status.Ownership = model.Ownership{State: model.Owned, Epoch: 1, Owner: model.GatewayRef{Number: 1}}
 		})
 	}
 	r := l.begin(t.Context(), "gateway", "drain", "gw-1", "--wait")
 	r.err.until(t, "0 of 4: gateway gw-1: its health is New")
-	modify(l, l.Volumes, "v-0", func(v *model.Volume) { v.Status.Ownership.Owner.Number = 2 })
+	modify(l, "v-0", func(v *model.Volume) { v.Status.Ownership.Owner.Number = 2 })
 	r.err.until(t, "1 of 4")
-	modify(l, l.Gateways, "gw-1", func(g *model.Gateway) { g.Status.Health = model.GatewayDrained })
+	modify(l, "gw-1", func(g *model.Gateway) { g.Status.Health = model.GatewayDrained })
 	if err := <-r.ended; err != nil || !strings.Contains(r.out.String(), "gateway gw-1 drain is complete") {
 		t.Fatalf("%v\n%s", err, r.out)
 	}
@@ -204,7 +206,7 @@ func TestWaitingForAMoveThatIsRefusedEndsWithExitCode5AndSaysWhy(t *testing.T) {
 	l.house()
 	l.must("volume", "create", "orders", "--pool", "nvme", "--size", "1Gi")
 	refused := func(why string) {
-		modify(l, l.Volumes, "orders", func(v *model.Volume) {
+		modify(l, "orders", func(v *model.Volume) {
 			v.Status.Ownership = model.Ownership{State: model.Owned, Epoch: 1, Owner: model.GatewayRef{Number: 1}}
 			v.Status.MoveRequest, v.Status.Refusal = nil, &model.Refusal{Reason: "MoveRefused", Message: why}
 			v.Status.Conditions = []model.Condition{{Type: model.ConditionProgressing, Status: model.ConditionFalse,
@@ -213,7 +215,7 @@ func TestWaitingForAMoveThatIsRefusedEndsWithExitCode5AndSaysWhy(t *testing.T) {
 	}
 	refused("what an earlier request came to")
 	r := l.begin(t.Context(), "volume", "move", "orders", "--wait")
-	r.err.until(t, "its owner gateway number 1")
+	r.err.until(t, "its owner gateway is gw-1")
 	refused("gateway gw-2 has no stream")
 	err := <-r.ended
 	if exitCode(err) != exitNotNow || !strings.Contains(err.Error(), "volume orders: it does not move: gateway gw-2 has no stream") {
@@ -226,9 +228,9 @@ func TestWaitingForARollbackThatFailsEndsWithExitCode5AndSaysWhy(t *testing.T) {
 	l.house()
 	l.must("volume", "create", "orders", "--pool", "nvme", "--size", "1Gi")
 	l.must("snapshot", "create", "monday", "--volume", "orders")
-	modify(l, l.Snapshots, "monday", func(s *model.Snapshot) { s.Status.Ready = true })
+	modify(l, "monday", func(s *model.Snapshot) { s.Status.Ready = true })
 	failed := func(why string) {
-		modify(l, l.Volumes, "orders", func(v *model.Volume) {
+		modify(l, "orders", func(v *model.Volume) {
 			v.Status.RollBack, v.Status.Refusal = nil, &model.Refusal{Reason: "RollBackFailed", Message: why}
 			v.Status.Conditions = []model.Condition{{Type: model.ConditionProgressing, Status: model.ConditionFalse,
 				Reason: "RollBackFailed", Message: why}}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"sluice.dev/sluice/controlplane/internal/model"
+	"sluice.dev/sluice/controlplane/internal/objects"
 	"sluice.dev/sluice/controlplane/internal/store"
 	"sluice.dev/sluice/controlplane/internal/view"
 	pb "sluice.dev/sluice/proto/sluice/v1"
@@ -18,7 +19,7 @@ const sessionCountsAge = time.Second
 // a count that changes alone is not told as a change of the object.
 type Counts struct {
 	store *store.Store
-	view  *view.View
+	view  *view.Cache
 
 	mutex sync.Mutex
 	read  time.Time
@@ -33,7 +34,7 @@ type sessionCounts struct {
 }
 
 // NewCounts makes them.
-func NewCounts(s *store.Store, v *view.View) *Counts { return &Counts{store: s, view: v} }
+func NewCounts(s *store.Store, v *view.Cache) *Counts { return &Counts{store: s, view: v} }
 
 // sessions counts the register, at most once in sessionCountsAge. What it returns nobody changes.
 func (c *Counts) sessions(ctx context.Context) (sessionCounts, error) {
@@ -64,7 +65,7 @@ func (c *Counts) gateways(ctx context.Context, gateways []*pb.Gateway) error {
 		return err
 	}
 	owned := map[uint32]int32{}
-	c.view.Read(func(o *view.Objects) {
+	c.view.Read(func(o *objects.Objects) {
 		for _, volume := range o.Volumes {
 			switch volume.Status.Ownership.State {
 			case model.Opening, model.Owned, model.Moving:
@@ -90,7 +91,7 @@ func (c *Counts) hosts(ctx context.Context, hosts []*pb.Host) error {
 // targets counts sessions, and names the gateways of the paths and the portals of their ports.
 func (c *Counts) targets(ctx context.Context, targets []*pb.Target) error {
 	sessions, err := c.sessions(ctx)
-	c.view.Read(func(o *view.Objects) {
+	c.view.Read(func(o *objects.Objects) {
 		for _, target := range targets {
 			target.Status.Sessions = sessions.targets[target.GetSpec().GetIqn()]
 			for _, path := range target.GetStatus().GetPaths() {
@@ -117,7 +118,7 @@ func namePath(path *pb.TargetPath, gateway *model.Gateway) {
 
 func (c *Counts) storagePools(_ context.Context, pools []*pb.StoragePool) error {
 	volumes := map[string]int32{}
-	c.view.Read(func(o *view.Objects) {
+	c.view.Read(func(o *objects.Objects) {
 		for _, volume := range o.Volumes {
 			volumes[volume.Spec.Pool]++
 		}
@@ -130,7 +131,7 @@ func (c *Counts) storagePools(_ context.Context, pools []*pb.StoragePool) error 
 
 func (c *Counts) gatewayPools(_ context.Context, pools []*pb.GatewayPool) error {
 	all, ready := map[string]int32{}, map[string]int32{}
-	c.view.Read(func(o *view.Objects) {
+	c.view.Read(func(o *objects.Objects) {
 		for _, gateway := range o.Gateways {
 			all[gateway.Spec.GatewayPool]++
 			if gateway.Status.Health == model.GatewayReady {

@@ -45,9 +45,6 @@ func statusOf(err error) error {
 		return status.Error(codes.ResourceExhausted, err.Error())
 	case errors.As(err, &limit):
 		return status.Error(codes.FailedPrecondition, err.Error())
-	case errors.Is(err, store.ErrPageToken):
-		return withFields(codes.InvalidArgument, err,
-			model.Violations{{Field: "options.pageToken", Description: err.Error()}})
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return status.FromContextError(err).Err()
 	}

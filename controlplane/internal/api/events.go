@@ -4,16 +4,13 @@ import (
 	"context"
 	"strconv"
 
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
-
 	"sluice.dev/sluice/controlplane/internal/model"
 	"sluice.dev/sluice/controlplane/internal/store"
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
-// eventPage is how many events a page has where the caller does not say.
-const eventPage = 500
+// eventList names the list of events in its page tokens.
+const eventList = "events"
 
 // Events serves EventService.
 type Events struct {
@@ -24,25 +21,29 @@ type Events struct {
 // NewEvents makes the service.
 func NewEvents(s *store.Store) *Events { return &Events{store: s} }
 
-// ListEvents implements EventService. A page's token is the number of events, from the oldest, that came before.
+// ListEvents implements EventService. The position of a page is the number of events, from the oldest, that came
+// before.
 func (x *Events) ListEvents(ctx context.Context, r *pb.ListEventsRequest) (*pb.ListEventsResponse, error) {
 	if err := withoutLabels("events", r.GetOptions().GetLabelSelector()); err != nil {
 		return nil, err
 	}
+	selected, err := pageOf(r)
+	if err != nil {
+		return nil, err
+	}
+	position, err := pagePosition(eventList, selected.token)
 	skip := 0
-	if token := r.GetOptions().GetPageToken(); token != "" {
-		var err error
-		if skip, err = strconv.Atoi(token); err != nil || skip < 0 {
-			return nil, status.Errorf(codes.InvalidArgument, "options.pageToken: %.40q is none of ours", token)
+	if err == nil && position != "" {
+		if skip, err = strconv.Atoi(position); err != nil || skip <= 0 {
+			err = store.ErrPageToken
 		}
+	}
+	if err != nil {
+		return nil, selected.statusOf(err)
 	}
 	all, version, err := x.store.Events(ctx)
 	if err != nil {
 		return nil, statusOf(err)
-	}
-	size := int(r.GetOptions().GetPageSize())
-	if size <= 0 {
-		size = eventPage
 	}
 	response := &pb.ListEventsResponse{ResourceVersion: version}
 	seen := 0
@@ -53,8 +54,8 @@ func (x *Events) ListEvents(ctx context.Context, r *pb.ListEventsRequest) (*pb.L
 		if seen++; seen <= skip {
 			continue
 		}
-		if len(response.Events) == size {
-			response.NextPageToken = strconv.Itoa(skip + size)
+		if len(response.Events) == selected.size {
+			response.NextPageToken = pageToken(eventList, strconv.Itoa(skip+selected.size))
 			break
 		}
 		response.Events = append(response.Events, showEvent(event))

@@ -35,7 +35,7 @@ func (x *Fabrics) GetFabric(ctx context.Context, r *pb.GetFabricRequest) (*pb.Ge
 
 // ListFabrics implements FabricService.
 func (x *Fabrics) ListFabrics(ctx context.Context, r *pb.ListFabricsRequest) (*pb.ListFabricsResponse, error) {
-	all, next, version, err := x.kind.list(ctx, r.GetOptions())
+	all, next, version, err := x.kind.list(ctx, r)
 	return &pb.ListFabricsResponse{Fabrics: all, NextPageToken: next, ResourceVersion: version}, err
 }
 

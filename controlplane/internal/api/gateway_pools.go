@@ -35,7 +35,7 @@ func (x *GatewayPools) GetGatewayPool(ctx context.Context, r *pb.GetGatewayPoolR
 
 // ListGatewayPools implements GatewayPoolService.
 func (x *GatewayPools) ListGatewayPools(ctx context.Context, r *pb.ListGatewayPoolsRequest) (*pb.ListGatewayPoolsResponse, error) {
-	all, next, version, err := x.kind.list(ctx, r.GetOptions())
+	all, next, version, err := x.kind.list(ctx, r)
 	return &pb.ListGatewayPoolsResponse{GatewayPools: all, NextPageToken: next, ResourceVersion: version}, err
 }
 

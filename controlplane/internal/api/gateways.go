@@ -36,7 +36,7 @@ func (x *Gateways) GetGateway(ctx context.Context, r *pb.GetGatewayRequest) (*pb
 
 // ListGateways implements GatewayService.
 func (x *Gateways) ListGateways(ctx context.Context, r *pb.ListGatewaysRequest) (*pb.ListGatewaysResponse, error) {
-	all, next, version, err := x.kind.list(ctx, r.GetOptions())
+	all, next, version, err := x.kind.list(ctx, r)
 	return &pb.ListGatewaysResponse{Gateways: all, NextPageToken: next, ResourceVersion: version}, err
 }
 
@@ -83,11 +83,7 @@ func (x *Gateways) RotateGatewayKeys(ctx context.Context, r *pb.RotateGatewayKey
 
 // drain notes what is wanted; the leader carries it out.
 func (x *Gateways) drain(ctx context.Context, name string, wanted, dryRun bool) (*pb.Gateway, error) {
-	gateway, err := x.kind.objects.Modify(ctx, name, func(g *model.Gateway) (bool, error) {
-		changed := g.Status.Drain != wanted
-		g.Status.Drain = wanted
-		return changed && !dryRun, nil
-	})
+	gateway, err := x.store.RequestDrain(ctx, name, wanted, dryRun)
 	if err != nil {
 		return nil, statusOf(err)
 	}

@@ -15,9 +15,10 @@ type Hosts struct {
 }
 
 // NewHosts makes the service.
-func NewHosts(s *store.Store, counts *Counts) *Hosts {
+func NewHosts(s *store.Store, counts *Counts, callers Callers) *Hosts {
 	return &Hosts{kind: kind[*model.Host, *pb.Host]{
 		objects: s.Hosts, read: readHost, show: showHost, fill: counts.hosts, keep: store.KeepHostSecrets,
+		callers: callers,
 	}}
 }
 
@@ -35,7 +36,7 @@ func (x *Hosts) GetHost(ctx context.Context, r *pb.GetHostRequest) (*pb.GetHostR
 
 // ListHosts implements HostService.
 func (x *Hosts) ListHosts(ctx context.Context, r *pb.ListHostsRequest) (*pb.ListHostsResponse, error) {
-	all, next, version, err := x.kind.list(ctx, r.GetOptions())
+	all, next, version, err := x.kind.list(ctx, r)
 	return &pb.ListHostsResponse{Hosts: all, NextPageToken: next, ResourceVersion: version}, err
 }
 

@@ -79,6 +79,15 @@ func (m *Maintenance) ConfirmHeldOperations(ctx context.Context, request *pb.Con
 	return &pb.ConfirmHeldOperationsResponse{}, nil
 }
 
+// DiscardHeldOperations implements MaintenanceService.
+func (m *Maintenance) DiscardHeldOperations(ctx context.Context, request *pb.DiscardHeldOperationsRequest,
+) (*pb.DiscardHeldOperationsResponse, error) {
+	if err := m.store.DiscardHeld(ctx, model.Kind(request.GetKind()), request.GetName()); err != nil {
+		return nil, statusOf(err)
+	}
+	return &pb.DiscardHeldOperationsResponse{}, nil
+}
+
 // Backup implements MaintenanceService.
 func (m *Maintenance) Backup(_ *pb.BackupRequest, stream pb.MaintenanceService_BackupServer) error {
 	return statusOf(m.store.Backup(stream.Context(), chunks{stream}))

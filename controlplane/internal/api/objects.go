@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/fieldmaskpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
@@ -25,11 +27,20 @@ type kind[T model.Object, P proto.Message] struct {
 	// fill adds what is counted over other objects, to all messages of one answer; nil: nothing is.
 	fill func(context.Context, []P) error
 	// keep fills in what an update leaves empty because it cannot be read back: secrets.
-	keep func(from, to T)
+	keep    func(from, to T)
+	callers Callers
+	// shared are the fields that the CSI driver may change in objects of others.
+	shared []string
 }
 
 func (k kind[T, P]) create(ctx context.Context, message P, dryRun bool) (P, error) {
 	object := k.read(message)
+	if k.callers.limited(ctx) {
+		if err := mayCreate(object.Metadata()); err != nil {
+			var none P
+			return none, err
+		}
+	}
 	if err := k.objects.Create(ctx, object, dryRun); err != nil {
 		var none P
 		return none, statusOf(err)
@@ -56,12 +67,16 @@ func (k kind[T, P]) get(ctx context.Context, name string) (P, error) {
 }
 
 // list returns messages, the next page's token and the list's version.
-func (k kind[T, P]) list(ctx context.Context, options *pb.ListOptions) ([]P, string, int64, error) {
+func (k kind[T, P]) list(ctx context.Context, r listRequest) ([]P, string, int64, error) {
+	selected, err := pageOf(r)
+	if err != nil {
+		return nil, "", 0, err
+	}
 	page, err := k.objects.List(ctx, store.ListOptions{
-		PageSize: int(options.GetPageSize()), PageToken: options.GetPageToken(), Labels: options.GetLabelSelector(),
+		PageSize: selected.size, PageToken: selected.token, Labels: r.GetOptions().GetLabelSelector(),
 	})
 	if err != nil {
-		return nil, "", 0, statusOf(err)
+		return nil, "", 0, selected.statusOf(err)
 	}
 	messages := make([]P, len(page.Objects))
 	for i, object := range page.Objects {
@@ -98,6 +113,16 @@ func (k kind[T, P]) update(ctx context.Context, message P, mask *fieldmaskpb.Fie
 			k.keep(stored, object)
 		}
 		asked := object.Metadata().Version
+		if k.callers.limited(ctx) {
+			if asked != 0 && asked != stored.Metadata().Version {
+				// The checked object must be the replaced one.
+				return none, status.Errorf(codes.Aborted, "%q has changed since you read it: read it again and redo the change",
+					wanted.Metadata().Name)
+			}
+			if err := mayUpdate(stored.Metadata(), object.Metadata(), k.show(stored), k.show(object), k.shared); err != nil {
+				return none, err
+			}
+		}
 		if asked == 0 {
 			object.Metadata().Version = stored.Metadata().Version
 		}
@@ -116,9 +141,11 @@ func (k kind[T, P]) update(ctx context.Context, message P, mask *fieldmaskpb.Fie
 const updateAttempts = 16
 
 func (k kind[T, P]) delete(ctx context.Context, name string, options *pb.DeleteOptions, dryRun bool) (P, error) {
-	object, err := k.objects.Delete(ctx, name, store.DeleteOptions{
-		Version: options.GetResourceVersion(), UID: options.GetUid(), DryRun: dryRun,
-	})
+	guard := store.DeleteOptions{Version: options.GetResourceVersion(), UID: options.GetUid(), DryRun: dryRun}
+	if k.callers.limited(ctx) {
+		guard.Allowed = mayDelete
+	}
+	object, err := k.objects.Delete(ctx, name, guard)
 	if err != nil {
 		var none P
 		return none, statusOf(err)

@@ -8,23 +8,24 @@ import (
 	"strings"
 
 	"sluice.dev/sluice/controlplane/internal/model"
+	"sluice.dev/sluice/controlplane/internal/objects"
 	"sluice.dev/sluice/controlplane/internal/store"
 	"sluice.dev/sluice/controlplane/internal/view"
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
-// sessionPage is how many sessions a page has where the caller does not say.
-const sessionPage = 500
+// sessionList names the list of sessions in its page tokens.
+const sessionList = "sessions"
 
 // Sessions serves SessionService.
 type Sessions struct {
 	pb.UnimplementedSessionServiceServer
 	store *store.Store
-	view  *view.View
+	view  *view.Cache
 }
 
 // NewSessions makes the service.
-func NewSessions(s *store.Store, v *view.View) *Sessions { return &Sessions{store: s, view: v} }
+func NewSessions(s *store.Store, v *view.Cache) *Sessions { return &Sessions{store: s, view: v} }
 
 // GetSession implements SessionService.
 func (x *Sessions) GetSession(ctx context.Context, r *pb.GetSessionRequest) (*pb.GetSessionResponse, error) {
@@ -35,27 +36,31 @@ func (x *Sessions) GetSession(ctx context.Context, r *pb.GetSessionRequest) (*pb
 	return &pb.GetSessionResponse{Session: x.names().show(session)}, nil
 }
 
-// ListSessions implements SessionService. A page's token is the name that it begins after.
+// ListSessions implements SessionService. The position of a page is the name that it begins after.
 func (x *Sessions) ListSessions(ctx context.Context, r *pb.ListSessionsRequest) (*pb.ListSessionsResponse, error) {
 	if err := withoutLabels("sessions", r.GetOptions().GetLabelSelector()); err != nil {
 		return nil, err
+	}
+	selected, err := pageOf(r)
+	if err != nil {
+		return nil, err
+	}
+	after, err := pagePosition(sessionList, selected.token)
+	if err != nil {
+		return nil, selected.statusOf(err)
 	}
 	all, version, err := x.store.Sessions(ctx)
 	if err != nil {
 		return nil, statusOf(err)
 	}
 	slices.SortFunc(all, func(a, b *model.Session) int { return strings.Compare(a.Name(), b.Name()) })
-	size := int(r.GetOptions().GetPageSize())
-	if size <= 0 {
-		size = sessionPage
-	}
 	names, response := x.names(), &pb.ListSessionsResponse{ResourceVersion: version}
 	for _, session := range all {
-		if after := r.GetOptions().GetPageToken(); after != "" && session.Name() <= after {
+		if session.Name() <= after {
 			continue
 		}
-		if len(response.Sessions) == size {
-			response.NextPageToken = response.GetSessions()[size-1].GetMeta().GetName()
+		if len(response.Sessions) == selected.size {
+			response.NextPageToken = pageToken(sessionList, response.GetSessions()[selected.size-1].GetMeta().GetName())
 			break
 		}
 		response.Sessions = append(response.Sessions, names.show(session))
@@ -113,7 +118,7 @@ type sessionNames struct {
 // names is made once for each answer, not for each session.
 func (x *Sessions) names() sessionNames {
 	names := sessionNames{map[string]string{}, map[string]string{}}
-	x.view.Read(func(o *view.Objects) {
+	x.view.Read(func(o *objects.Objects) {
 		for name, target := range o.Targets {
 			names.targets[target.Spec.IQN] = name
 		}

@@ -16,9 +16,9 @@ type Snapshots struct {
 }
 
 // NewSnapshots makes the service.
-func NewSnapshots(s *store.Store) *Snapshots {
+func NewSnapshots(s *store.Store, callers Callers) *Snapshots {
 	return &Snapshots{store: s, kind: kind[*model.Snapshot, *pb.Snapshot]{
-		objects: s.Snapshots, read: readSnapshot, show: showSnapshot,
+		objects: s.Snapshots, read: readSnapshot, show: showSnapshot, callers: callers,
 	}}
 }
 
@@ -36,7 +36,7 @@ func (x *Snapshots) GetSnapshot(ctx context.Context, r *pb.GetSnapshotRequest) (
 
 // ListSnapshots implements SnapshotService.
 func (x *Snapshots) ListSnapshots(ctx context.Context, r *pb.ListSnapshotsRequest) (*pb.ListSnapshotsResponse, error) {
-	all, next, version, err := x.kind.list(ctx, r.GetOptions())
+	all, next, version, err := x.kind.list(ctx, r)
 	return &pb.ListSnapshotsResponse{Snapshots: all, NextPageToken: next, ResourceVersion: version}, err
 }
 

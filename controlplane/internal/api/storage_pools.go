@@ -36,7 +36,7 @@ func (x *StoragePools) GetStoragePool(ctx context.Context, r *pb.GetStoragePoolR
 
 // ListStoragePools implements StoragePoolService.
 func (x *StoragePools) ListStoragePools(ctx context.Context, r *pb.ListStoragePoolsRequest) (*pb.ListStoragePoolsResponse, error) {
-	all, next, version, err := x.kind.list(ctx, r.GetOptions())
+	all, next, version, err := x.kind.list(ctx, r)
 	return &pb.ListStoragePoolsResponse{StoragePools: all, NextPageToken: next, ResourceVersion: version}, err
 }
 

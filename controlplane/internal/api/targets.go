@@ -15,9 +15,10 @@ type Targets struct {
 }
 
 // NewTargets makes the service.
-func NewTargets(s *store.Store, counts *Counts) *Targets {
+func NewTargets(s *store.Store, counts *Counts, callers Callers) *Targets {
 	return &Targets{kind: kind[*model.Target, *pb.Target]{
 		objects: s.Targets, read: readTarget, show: showTarget, fill: counts.targets,
+		callers: callers, shared: []string{"spec.luns", "spec.hosts"},
 	}}
 }
 
@@ -35,7 +36,7 @@ func (x *Targets) GetTarget(ctx context.Context, r *pb.GetTargetRequest) (*pb.Ge
 
 // ListTargets implements TargetService.
 func (x *Targets) ListTargets(ctx context.Context, r *pb.ListTargetsRequest) (*pb.ListTargetsResponse, error) {
-	all, next, version, err := x.kind.list(ctx, r.GetOptions())
+	all, next, version, err := x.kind.list(ctx, r)
 	return &pb.ListTargetsResponse{Targets: all, NextPageToken: next, ResourceVersion: version}, err
 }
 

@@ -11,17 +11,17 @@ import (
 // Volumes serves VolumeService.
 type Volumes struct {
 	pb.UnimplementedVolumeServiceServer
-	kind  kind[*model.Volume, *pb.Volume]
-	store *store.Store
-	// adoptsAny says whether a caller may adopt images that no StoragePool lists.
-	adoptsAny func(context.Context) bool
+	kind    kind[*model.Volume, *pb.Volume]
+	store   *store.Store
+	callers Callers
 }
 
-// NewVolumes makes the service. AdoptsAny says whether a caller may adopt images that no StoragePool lists.
-func NewVolumes(s *store.Store, adoptsAny func(context.Context) bool) *Volumes {
+// NewVolumes makes the service.
+func NewVolumes(s *store.Store, callers Callers) *Volumes {
 	return &Volumes{
-		kind:  kind[*model.Volume, *pb.Volume]{objects: s.Volumes, read: readVolume, show: showVolume},
-		store: s, adoptsAny: adoptsAny,
+		kind: kind[*model.Volume, *pb.Volume]{objects: s.Volumes, read: readVolume, show: showVolume, callers: callers,
+			shared: []string{"spec.size_bytes", "spec.qos"}},
+		store: s, callers: callers,
 	}
 }
 
@@ -42,7 +42,7 @@ func (v *Volumes) GetVolume(ctx context.Context, r *pb.GetVolumeRequest) (*pb.Ge
 
 // ListVolumes implements VolumeService.
 func (v *Volumes) ListVolumes(ctx context.Context, r *pb.ListVolumesRequest) (*pb.ListVolumesResponse, error) {
-	volumes, next, version, err := v.kind.list(ctx, r.GetOptions())
+	volumes, next, version, err := v.kind.list(ctx, r)
 	return &pb.ListVolumesResponse{Volumes: volumes, NextPageToken: next, ResourceVersion: version}, err
 }
 

@@ -75,7 +75,7 @@ func TestIssuingACertificateAgainKeepsItsSubjectNamesAndAddsTheNewOnes(t *testin
 	if err := os.WriteFile(filepath.Join(directory, "server.crt"), []byte("torn"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := issue(certs.Leaf{Hosts: []string{"localhost"}}); err == nil || !strings.Contains(err.Error(), "names would be lost") {
+	if err := issue(certs.Leaf{Hosts: []string{"localhost"}}); err == nil || !strings.Contains(err.Error(), "would lose its names") {
 		t.Errorf("a certificate that cannot be read is replaced: %v", err)
 	}
 }

@@ -64,14 +64,14 @@ func (a *Authority) present(file string) (*x509.Certificate, error) {
 	if err != nil {
 		return nil, fmt.Errorf("certificates: %w", err)
 	}
-	const mend = "; its names would be lost: restore the file, or remove it and give every --host again"
+	const remedy = "; a new certificate would lose its names: restore the file, or remove it and repeat every --host"
 	block, _ := pem.Decode(text)
 	if block == nil {
-		return nil, fmt.Errorf("certificates: %s is not PEM%s", path, mend)
+		return nil, fmt.Errorf("certificates: %s is not PEM%s", path, remedy)
 	}
 	certificate, err := x509.ParseCertificate(block.Bytes)
 	if err != nil {
-		return nil, fmt.Errorf("certificates: %s: %w%s", path, err, mend)
+		return nil, fmt.Errorf("certificates: %s: %w%s", path, err, remedy)
 	}
 	return certificate, nil
 }

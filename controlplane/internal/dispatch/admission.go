@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"sluice.dev/sluice/controlplane/internal/model"
-	"sluice.dev/sluice/controlplane/internal/view"
+	"sluice.dev/sluice/controlplane/internal/objects"
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
@@ -54,12 +54,12 @@ func (s *Service) contradiction(hello *pb.StreamHello, gateway *model.Gateway) *
 
 func (s *Service) emptyOfVolumes() bool {
 	empty := false
-	s.options.View.Read(func(o *view.Objects) { empty = len(o.Volumes) == 0 })
+	s.options.View.Read(func(o *objects.Objects) { empty = len(o.Volumes) == 0 })
 	return empty
 }
 
-// examine says whether a process may become the gateway that its hello names. One that knows how is told where it has to listen, and
-// answers whether it can. It is welcome then.
+// examine decides whether a process may become the gateway that its hello names. A process that supports it receives the addresses on
+// which it must listen, and is welcome after it reports that it listens there.
 func (s *Service) examine(stream pb.GatewayStreamService_ConnectServer, hello *pb.StreamHello, messages <-chan *pb.ConnectRequest,
 	failed <-chan error,
 ) (welcome bool, err error) {
@@ -150,7 +150,7 @@ func (s *Service) noteAdmission(ctx context.Context, gateway *model.Gateway, fou
 	}
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
-	if _, err := s.options.Store.Gateways.Modify(ctx, gateway.Meta.Name, put); err != nil {
+	if err := s.options.Store.NoteAdmission(ctx, gateway.Meta.Name, put); err != nil {
 		s.options.Log.Warn("whether a gateway was refused could not be stored", "gateway", gateway.Meta.Name, "problem", err)
 		return
 	}

@@ -7,6 +7,7 @@ import (
 
 	"sluice.dev/sluice/controlplane/internal/model"
 	"sluice.dev/sluice/controlplane/internal/store"
+	"sluice.dev/sluice/controlplane/internal/store/storetest"
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
@@ -55,7 +56,7 @@ func TestAGatewayThatContradictsItsObjectOrTheStoreIsRefusedAndReported(t *testi
 
 func TestAnEmptyStoreRefusesAGatewayThatKnowsVolumes(t *testing.T) {
 	r := start(t)
-	if _, err := r.Volumes.Modify(t.Context(), "orders", func(v *model.Volume) (bool, error) {
+	if _, err := storetest.Modify(t.Context(), r.term(), "orders", func(v *model.Volume) (bool, error) {
 		v.Status.Ownership = model.Ownership{}
 		return true, nil
 	}); err != nil {
@@ -65,7 +66,7 @@ func TestAnEmptyStoreRefusesAGatewayThatKnowsVolumes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := r.Volumes.Remove(t.Context(), volume); err != nil {
+	if err := r.term().Remove(t.Context(), volume); err != nil {
 		t.Fatal(err)
 	}
 	knowing := hello("first")

@@ -6,7 +6,10 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"sluice.dev/sluice/controlplane/internal/desired"
+	"sluice.dev/sluice/controlplane/internal/desired/desiredtest"
 	"sluice.dev/sluice/controlplane/internal/model"
+	"sluice.dev/sluice/controlplane/internal/objects"
 	"sluice.dev/sluice/controlplane/internal/view"
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
@@ -14,30 +17,30 @@ import (
 // listener is gateway gw-1 at the end of its stream, with what it was told.
 type listener struct {
 	t       *testing.T
-	objects *view.Objects
+	objects *objects.Objects
 	hub     *hub
 	stream  *gatewayStream
-	held    desiredState
+	held    desired.State
 }
 
 func listen(t *testing.T) *listener {
-	stream := &gatewayStream{name: "gw-1", number: 1, runs: process{incarnation: "i"}, woken: make(chan struct{}, 1)}
-	l := &listener{t: t, objects: cluster(), held: desiredState{}, stream: stream,
+	stream := &gatewayStream{name: "gw-1", number: 1, runs: desired.Process{Incarnation: "i"}, woken: make(chan struct{}, 1)}
+	l := &listener{t: t, objects: desiredtest.Cluster(), held: desired.State{}, stream: stream,
 		hub: &hub{streams: map[*gatewayStream]bool{stream: true}}}
 	target := *l.objects.Targets["db"]
 	for i := range 20 {
-		l.put(l.volume(i, model.Ownership{State: model.Owned, Epoch: 1, Owner: ref(uint32(i%3 + 1))}))
+		l.put(l.volume(i, model.Ownership{State: model.Owned, Epoch: 1, Owner: desiredtest.Ref(uint32(i%3 + 1))}))
 		if i < 16 {
 			target.Spec.Luns = append(target.Spec.Luns, model.TargetLun{ID: int32(i + 1), Volume: fmt.Sprintf("v%d", i)})
 		}
 	}
 	l.put(&target)
-	l.hear(Settings{ClusterID: "c"})
+	l.hear(desired.Settings{ClusterID: "c"})
 	return l
 }
 
 func (l *listener) volume(i int, o model.Ownership) *model.Volume {
-	v := volume(o)
+	v := desiredtest.Volume(o)
 	v.Meta.Name, v.Meta.UID = fmt.Sprintf("v%d", i), fmt.Sprintf("uid-%d", i)
 	return v
 }
@@ -57,7 +60,7 @@ func (l *listener) forget(kind model.Kind, name string) {
 }
 
 // hear has the gateway told what has changed, if the stream was woken, and says whether that was amended alone.
-func (l *listener) hear(settings Settings) (told []*pb.StreamUpdate, amended bool) {
+func (l *listener) hear(settings desired.Settings) (updates []*pb.StreamUpdate, amended bool) {
 	l.t.Helper()
 	select {
 	case <-l.stream.woken:
@@ -65,45 +68,45 @@ func (l *listener) hear(settings Settings) (told []*pb.StreamUpdate, amended boo
 		return nil, false
 	}
 	gateway := l.objects.Gateways["gw-1"]
-	told, amended = l.stream.amend(l.objects, gateway, settings, l.stream.touched.take(), 7)
+	updates, amended = l.stream.amend(l.objects, gateway, settings, l.stream.touched.drain(), 7)
 	if !amended {
-		told = l.stream.renew(l.objects, gateway, settings, 7)
+		updates = l.stream.renew(l.objects, gateway, settings, 7)
 	}
-	for _, update := range told {
-		apply(l.held, update)
+	for _, update := range updates {
+		desiredtest.Apply(l.held, update)
 	}
-	fresh, _ := desired(l.objects, gateway, l.stream.runs, settings, makings{})
-	if !bytes.Equal(l.held.digest(), fresh.digest()) {
+	fresh, _ := desired.Build(l.objects, gateway, l.stream.runs, settings, desired.Cache{})
+	if !bytes.Equal(l.held.Digest(), fresh.Digest()) {
 		l.t.Fatalf("it holds %v, made anew it is %v", l.held, fresh)
 	}
-	if len(told) > 0 && !bytes.Equal(told[len(told)-1].GetDigest(), fresh.digest()) {
+	if len(updates) > 0 && !bytes.Equal(updates[len(updates)-1].GetDigest(), fresh.Digest()) {
 		l.t.Fatal("the digest told is another than that of the state made anew")
 	}
-	return told, amended
+	return updates, amended
 }
 
 func TestAStepOfAFailoverIsToldWithoutMakingAllAnew(t *testing.T) {
 	l := listen(t)
 	for i, step := range []struct {
 		ownership model.Ownership
-		told      int
+		updates   int
 	}{
-		{model.Ownership{State: model.Acquiring, Epoch: 1, Order: 2, Owner: ref(2), Next: ref(1)}, 2},
-		{model.Ownership{State: model.Opening, Epoch: 2, Order: 3, Owner: ref(1)}, 2},
-		{model.Ownership{State: model.Owned, Epoch: 2, Order: 3, Owner: ref(1)}, 0}, // as it said itself
+		{model.Ownership{State: model.Acquiring, Epoch: 1, Order: 2, Owner: desiredtest.Ref(2), Next: desiredtest.Ref(1)}, 2},
+		{model.Ownership{State: model.Opening, Epoch: 2, Order: 3, Owner: desiredtest.Ref(1)}, 2},
+		{model.Ownership{State: model.Owned, Epoch: 2, Order: 3, Owner: desiredtest.Ref(1)}, 0}, // as it said itself
 	} {
 		l.put(l.volume(1, step.ownership))
 		l.put(l.volume(4, step.ownership))
-		told, amended := l.hear(Settings{ClusterID: "c"})
+		updates, amended := l.hear(desired.Settings{ClusterID: "c"})
 		if !amended {
 			t.Errorf("step %d: all was made anew", i)
 		}
 		put := 0
-		for _, update := range told {
+		for _, update := range updates {
 			put += len(update.GetPut())
 		}
-		if put != step.told || (len(told) > 0) != (step.told > 0) {
-			t.Errorf("step %d: %v is told", i, told)
+		if put != step.updates || (len(updates) > 0) != (step.updates > 0) {
+			t.Errorf("step %d: %v is told", i, updates)
 		}
 	}
 }
@@ -112,7 +115,7 @@ func TestWhateverChangesAGatewayHoldsWhatIsMadeAnew(t *testing.T) {
 	for seed := range uint64(30) {
 		random := rand.New(rand.NewPCG(seed, 1))
 		l := listen(t)
-		settings := Settings{ClusterID: "c"}
+		settings := desired.Settings{ClusterID: "c"}
 		amendments := 0
 		for range 200 {
 			for range random.IntN(4) {
@@ -137,7 +140,7 @@ func change(l *listener, random *rand.Rand) {
 	states := []model.OwnershipState{model.Unowned, model.Acquiring, model.Opening, model.Owned, model.Moving, model.Fencing,
 		model.Orphaned}
 	ownership := model.Ownership{State: states[random.IntN(len(states))], Epoch: random.Uint64N(5), Order: random.Uint64N(9),
-		Owner: ref(random.Uint32N(4)), Next: ref(random.Uint32N(4))}
+		Owner: desiredtest.Ref(random.Uint32N(4)), Next: desiredtest.Ref(random.Uint32N(4))}
 	switch v := l.volume(i, ownership); random.IntN(30) {
 	case 0:
 		v.Status.CapacityBytes = 0

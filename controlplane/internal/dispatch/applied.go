@@ -8,9 +8,9 @@ import (
 	"sync"
 	"time"
 
+	"sluice.dev/sluice/controlplane/internal/desired"
 	"sluice.dev/sluice/controlplane/internal/model"
-	"sluice.dev/sluice/controlplane/internal/store"
-	"sluice.dev/sluice/controlplane/internal/view"
+	"sluice.dev/sluice/controlplane/internal/objects"
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
@@ -29,33 +29,33 @@ type acknowledged struct {
 	mutex sync.Mutex
 	// unanswered are the updates that were sent and not acknowledged, oldest first; now is what it shall be, have what it has
 	// acknowledged.
-	unanswered []told
-	now, have  told
-	refused    map[objectKey]string
+	unanswered []sentState
+	now, have  sentState
+	refused    map[desired.Key]string
 	// exports are what is reported as applied of targets, by IQN.
 	exports map[string]string
 	changed bool
 }
 
-// told is what of a state acknowledgements are about.
-type told struct {
+// sentState is the part of a sent state that acknowledgements are about.
+type sentState struct {
 	version uint64
 	at      time.Time
-	targets map[string]toldTarget // by IQN
+	targets map[string]sentTarget // by IQN
 	volumes map[string]string     // names by uid
 	gateway string                // its uid
 }
 
-type toldTarget struct {
+type sentTarget struct {
 	uid, export string
 	digest      []byte
 	volumes     []string // uids of its LUNs
 }
 
-// tellOf gathers it from a state and the objects that it was made of. Volumes are many and change often without another one
+// sentStateOf gathers it from a state and the objects that it was made of. Volumes are many and change often without another one
 // coming or going: what is as it was in `before`, of a state with the same keys, is taken over from it.
-func tellOf(o *view.Objects, gateway *model.Gateway, state desiredState, before told, sameKeys bool) told {
-	t := told{targets: map[string]toldTarget{}, volumes: before.volumes, gateway: gateway.Meta.UID}
+func sentStateOf(o *objects.Objects, gateway *model.Gateway, state desired.State, before sentState, sameKeys bool) sentState {
+	t := sentState{targets: map[string]sentTarget{}, volumes: before.volumes, gateway: gateway.Meta.UID}
 	if !sameKeys || before.volumes == nil {
 		t.volumes = map[string]string{}
 		for _, object := range state {
@@ -65,11 +65,11 @@ func tellOf(o *view.Objects, gateway *model.Gateway, state desiredState, before 
 		}
 	}
 	for _, target := range o.Targets {
-		object := state[objectKey{pb.ObjectKind_OBJECT_KIND_TARGET, target.Spec.IQN}]
+		object := state[desired.Key{Kind: pb.ObjectKind_OBJECT_KIND_TARGET, ID: target.Spec.IQN}]
 		if object == nil {
 			continue
 		}
-		entry := toldTarget{uid: target.Meta.UID, export: target.Export(), digest: object.GetDigest()}
+		entry := sentTarget{uid: target.Meta.UID, export: target.Export(), digest: object.GetDigest()}
 		if was, known := before.targets[target.Spec.IQN]; known && bytes.Equal(was.digest, entry.digest) {
 			entry.volumes = was.volumes
 		} else {
@@ -83,7 +83,7 @@ func tellOf(o *view.Objects, gateway *model.Gateway, state desiredState, before 
 }
 
 // tell notes what the gateway shall be, and that an update to it is sent; version 0: none is needed.
-func (a *acknowledged) tell(t told) {
+func (a *acknowledged) sending(t sentState) {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
 	a.now, a.changed = t, true
@@ -94,10 +94,10 @@ func (a *acknowledged) tell(t told) {
 }
 
 // take notes an acknowledgement. One of a version that this stream has not told is of an earlier stream.
-func (a *acknowledged) take(ack *pb.StreamAck) {
+func (a *acknowledged) receive(ack *pb.StreamAck) {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
-	at := slices.IndexFunc(a.unanswered, func(t told) bool { return t.version == ack.GetVersion() })
+	at := slices.IndexFunc(a.unanswered, func(t sentState) bool { return t.version == ack.GetVersion() })
 	if at < 0 && (a.have.version == 0 || a.have.version != ack.GetVersion()) {
 		return
 	}
@@ -105,9 +105,9 @@ func (a *acknowledged) take(ack *pb.StreamAck) {
 		a.have = a.unanswered[at]
 		a.unanswered = slices.Delete(a.unanswered, 0, at+1)
 	}
-	a.refused = map[objectKey]string{}
+	a.refused = map[desired.Key]string{}
 	for _, refusal := range ack.GetRefused() {
-		key := objectKey{refusal.GetKey().GetKind(), refusal.GetKey().GetId()}
+		key := desired.Key{Kind: refusal.GetKey().GetKind(), ID: refusal.GetKey().GetId()}
 		a.refused[key] = cmp.Or(shortened(refusal.GetReason()), "the gateway does not say why")
 	}
 	a.changed = true
@@ -121,7 +121,7 @@ func (a *acknowledged) version() uint64 {
 }
 
 // reports are what is to be stored, if that may have changed.
-func (a *acknowledged) reports(now time.Time) ([]store.AppliedReport, bool) {
+func (a *acknowledged) reports(now time.Time) ([]model.AppliedReport, bool) {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
 	late := len(a.unanswered) > 0 && now.Sub(a.unanswered[0].at) >= lateAck
@@ -130,9 +130,9 @@ func (a *acknowledged) reports(now time.Time) ([]store.AppliedReport, bool) {
 	}
 	a.changed = false
 	exports := map[string]string{}
-	var all []store.AppliedReport
+	var all []model.AppliedReport
 	for iqn, target := range a.now.targets {
-		report := store.AppliedReport{Kind: model.KindTarget, UID: target.uid, Refused: a.refusal(iqn, target)}
+		report := model.AppliedReport{Kind: model.KindTarget, UID: target.uid, Refused: a.refusal(iqn, target)}
 		if report.Refused == "" {
 			report.Export = a.export(iqn, target, late)
 			exports[iqn] = report.Export
@@ -151,7 +151,7 @@ func (a *acknowledged) again() {
 }
 
 // export of a target that counts as applied.
-func (a *acknowledged) export(iqn string, target toldTarget, late bool) string {
+func (a *acknowledged) export(iqn string, target sentTarget, late bool) string {
 	have, known := a.have.targets[iqn]
 	lacks := func(uid string) bool { _, there := a.have.volumes[uid]; return !there }
 	switch {
@@ -164,13 +164,13 @@ func (a *acknowledged) export(iqn string, target toldTarget, late bool) string {
 }
 
 // refusal is why a target is not applied: it was refused, or a volume of it.
-func (a *acknowledged) refusal(iqn string, target toldTarget) string {
+func (a *acknowledged) refusal(iqn string, target sentTarget) string {
 	var all []string
-	if reason := a.refused[objectKey{pb.ObjectKind_OBJECT_KIND_TARGET, iqn}]; reason != "" {
+	if reason := a.refused[desired.Key{Kind: pb.ObjectKind_OBJECT_KIND_TARGET, ID: iqn}]; reason != "" {
 		all = append(all, reason)
 	}
 	for _, uid := range target.volumes {
-		if reason := a.refused[objectKey{pb.ObjectKind_OBJECT_KIND_VOLUME, uid}]; reason != "" {
+		if reason := a.refused[desired.Key{Kind: pb.ObjectKind_OBJECT_KIND_VOLUME, ID: uid}]; reason != "" {
 			all = append(all, "volume "+a.now.volumes[uid]+": "+reason)
 		}
 	}
@@ -178,24 +178,24 @@ func (a *acknowledged) refusal(iqn string, target toldTarget) string {
 }
 
 // otherRefusals are those of volumes, and of what is nobody's but the gateway's.
-func (a *acknowledged) otherRefusals() []store.AppliedReport {
-	var all []store.AppliedReport
+func (a *acknowledged) otherRefusals() []model.AppliedReport {
+	var all []model.AppliedReport
 	var own []string
 	for key, reason := range a.refused {
 		switch {
-		case key.kind == pb.ObjectKind_OBJECT_KIND_TARGET:
-		case key.kind == pb.ObjectKind_OBJECT_KIND_VOLUME:
-			if _, told := a.now.volumes[key.id]; told {
-				all = append(all, store.AppliedReport{Kind: model.KindVolume, UID: key.id, Refused: reason})
+		case key.Kind == pb.ObjectKind_OBJECT_KIND_TARGET:
+		case key.Kind == pb.ObjectKind_OBJECT_KIND_VOLUME:
+			if _, known := a.now.volumes[key.ID]; known {
+				all = append(all, model.AppliedReport{Kind: model.KindVolume, UID: key.ID, Refused: reason})
 			}
 		default:
-			what := strings.ToLower(strings.TrimPrefix(key.kind.String(), "OBJECT_KIND_"))
-			own = append(own, strings.TrimSpace(what+" "+key.id)+": "+reason)
+			what := strings.ToLower(strings.TrimPrefix(key.Kind.String(), "OBJECT_KIND_"))
+			own = append(own, strings.TrimSpace(what+" "+key.ID)+": "+reason)
 		}
 	}
 	if len(own) > 0 {
 		slices.Sort(own)
-		all = append(all, store.AppliedReport{Kind: model.KindGateway, UID: a.now.gateway, Refused: strings.Join(own, "; ")})
+		all = append(all, model.AppliedReport{Kind: model.KindGateway, UID: a.now.gateway, Refused: strings.Join(own, "; ")})
 	}
 	return all
 }

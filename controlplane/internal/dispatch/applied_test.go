@@ -6,7 +6,10 @@ import (
 	"testing"
 	"time"
 
+	"sluice.dev/sluice/controlplane/internal/desired"
+	"sluice.dev/sluice/controlplane/internal/desired/desiredtest"
 	"sluice.dev/sluice/controlplane/internal/model"
+	"sluice.dev/sluice/controlplane/internal/objects"
 	"sluice.dev/sluice/controlplane/internal/store"
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
@@ -14,9 +17,9 @@ import (
 var noon = time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
 
 // about is a state with a target of one volume, of that export and content.
-func about(version uint64, export, content string) told {
-	return told{version: version, at: noon, gateway: "g", volumes: map[string]string{"v": "orders"},
-		targets: map[string]toldTarget{"iqn": {uid: "t", export: export, digest: []byte(content), volumes: []string{"v"}}}}
+func about(version uint64, export, content string) sentState {
+	return sentState{version: version, at: noon, gateway: "g", volumes: map[string]string{"v": "orders"},
+		targets: map[string]sentTarget{"iqn": {uid: "t", export: export, digest: []byte(content), volumes: []string{"v"}}}}
 }
 
 func ackOf(version uint64, refused ...*pb.ObjectRefusal) *pb.StreamAck {
@@ -35,49 +38,49 @@ func TestATargetCountsAsAppliedOnceItIsAcknowledgedAsItIsNow(t *testing.T) {
 		export  string
 		refused string
 	}{
-		"it was acknowledged": {func(a *acknowledged) { a.take(ackOf(5)) }, 0, "1.1", ""},
+		"it was acknowledged": {func(a *acknowledged) { a.receive(ackOf(5)) }, 0, "1.1", ""},
 		"another spec with the same content needs no acknowledgement": {func(a *acknowledged) {
-			a.take(ackOf(5))
-			a.tell(about(0, "2.1", "x"))
+			a.receive(ackOf(5))
+			a.sending(about(0, "2.1", "x"))
 		}, 0, "2.1", ""},
 		"it is another one, told just now": {func(a *acknowledged) {
-			a.take(ackOf(5))
+			a.receive(ackOf(5))
 			a.reports(noon)
-			a.tell(about(6, "2.1", "y"))
+			a.sending(about(6, "2.1", "y"))
 		}, 0, "1.1", ""},
 		"it is another one, and no answer comes": {func(a *acknowledged) {
-			a.take(ackOf(5))
+			a.receive(ackOf(5))
 			a.reports(noon)
-			a.tell(about(6, "2.1", "y"))
+			a.sending(about(6, "2.1", "y"))
 		}, lateAck, "", ""},
 		"the answer for the newest is one for all": {func(a *acknowledged) {
-			a.tell(about(6, "2.1", "y"))
-			a.tell(about(7, "3.1", "z"))
-			a.take(ackOf(7))
+			a.sending(about(6, "2.1", "y"))
+			a.sending(about(7, "3.1", "z"))
+			a.receive(ackOf(7))
 		}, lateAck, "3.1", ""},
 		"an old answer is none for what was told since": {func(a *acknowledged) {
-			a.tell(about(6, "2.1", "y"))
-			a.take(ackOf(5))
+			a.sending(about(6, "2.1", "y"))
+			a.receive(ackOf(5))
 		}, lateAck, "", ""},
-		"it was refused":         {func(a *acknowledged) { a.take(ackOf(5, refusalOf(target, "iqn", "no luck"))) }, 0, "", "no luck"},
-		"its volume was refused": {func(a *acknowledged) { a.take(ackOf(5, refusalOf(volume, "v", "no pool"))) }, 0, "", "volume orders: no pool"},
-		"it was refused for no reason given": {func(a *acknowledged) { a.take(ackOf(5, refusalOf(target, "iqn", ""))) },
+		"it was refused":         {func(a *acknowledged) { a.receive(ackOf(5, refusalOf(target, "iqn", "no luck"))) }, 0, "", "no luck"},
+		"its volume was refused": {func(a *acknowledged) { a.receive(ackOf(5, refusalOf(volume, "v", "no pool"))) }, 0, "", "volume orders: no pool"},
+		"it was refused for no reason given": {func(a *acknowledged) { a.receive(ackOf(5, refusalOf(target, "iqn", ""))) },
 			0, "", "the gateway does not say why"},
 		"the refusal was mended": {func(a *acknowledged) {
-			a.take(ackOf(5, refusalOf(target, "iqn", "no luck")))
-			a.take(ackOf(5))
+			a.receive(ackOf(5, refusalOf(target, "iqn", "no luck")))
+			a.receive(ackOf(5))
 		}, 0, "1.1", ""},
 		"a volume that it shall have has not come": {func(a *acknowledged) {
 			without := about(5, "1.1", "x")
 			without.volumes = nil
 			*a = acknowledged{}
-			a.tell(without)
-			a.take(ackOf(5))
+			a.sending(without)
+			a.receive(ackOf(5))
 		}, lateAck, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := &acknowledged{}
-			a.tell(about(5, "1.1", "x"))
+			a.sending(about(5, "1.1", "x"))
 			c.happens(a)
 			reports, changed := a.reports(noon.Add(c.after))
 			if !changed || len(reports) == 0 || reports[0].Kind != model.KindTarget || reports[0].UID != "t" {
@@ -91,28 +94,30 @@ func TestATargetCountsAsAppliedOnceItIsAcknowledgedAsItIsNow(t *testing.T) {
 }
 
 func TestWhatAnAcknowledgementIsAboutIsTakenOverOnlyWhereItIsTheSame(t *testing.T) {
-	o := cluster()
+	o := desiredtest.Cluster()
 	gateway := o.Gateways["gw-1"]
-	var before told
-	var sent desiredState
+	var before sentState
+	var sent desired.State
 	for _, change := range []struct {
 		what string
 		do   func()
 	}{
 		{"nothing", func() {}},
-		{"the volume's owner", func() { o.Put(volume(model.Ownership{State: model.Owned, Epoch: 4, Order: 11, Owner: ref(2)})) }},
+		{"the volume's owner", func() {
+			o.Put(desiredtest.Volume(model.Ownership{State: model.Owned, Epoch: 4, Order: 11, Owner: desiredtest.Ref(2)}))
+		}},
 		{"the volume has no image any more", func() {
-			unmade := volume(model.Ownership{})
+			unmade := desiredtest.Volume(model.Ownership{})
 			unmade.Status.CapacityBytes = 0
 			o.Put(unmade)
 		}},
-		{"the volume is back", func() { o.Put(volume(model.Ownership{})) }},
+		{"the volume is back", func() { o.Put(desiredtest.Volume(model.Ownership{})) }},
 		{"the target is gone", func() { clear(o.Targets) }},
 	} {
 		change.do()
-		state := of(o, "gw-1")
-		next := tellOf(o, gateway, state, before, sent.sameKeys(state))
-		if fresh := tellOf(o, gateway, state, told{}, false); !reflect.DeepEqual(next, fresh) {
+		state := stateOf(o)
+		next := sentStateOf(o, gateway, state, before, sent.SameKeys(state))
+		if fresh := sentStateOf(o, gateway, state, sentState{}, false); !reflect.DeepEqual(next, fresh) {
 			t.Errorf("after %s: %+v, made anew %+v", change.what, next, fresh)
 		}
 		before, sent = next, state
@@ -124,8 +129,8 @@ func TestWhatAnAcknowledgementIsAboutIsTakenOverOnlyWhereItIsTheSame(t *testing.
 
 func TestNothingIsSaidOfAnEarlierStreamsAnswer(t *testing.T) {
 	a := &acknowledged{}
-	a.tell(about(5, "1.1", "x"))
-	a.take(ackOf(3))
+	a.sending(about(5, "1.1", "x"))
+	a.receive(ackOf(3))
 	if reports, changed := a.reports(noon.Add(time.Hour)); changed {
 		t.Errorf("reports: %+v", reports)
 	}
@@ -133,13 +138,13 @@ func TestNothingIsSaidOfAnEarlierStreamsAnswer(t *testing.T) {
 
 func TestAVolumeThatIsRefusedIsReportedAndTheRestIsTheGateways(t *testing.T) {
 	a := &acknowledged{}
-	a.tell(about(5, "1.1", "x"))
-	a.take(ackOf(5, refusalOf(pb.ObjectKind_OBJECT_KIND_VOLUME, "v", "no pool"),
+	a.sending(about(5, "1.1", "x"))
+	a.receive(ackOf(5, refusalOf(pb.ObjectKind_OBJECT_KIND_VOLUME, "v", "no pool"),
 		refusalOf(pb.ObjectKind_OBJECT_KIND_VOLUME, "gone", "no pool"),
 		refusalOf(pb.ObjectKind_OBJECT_KIND_LISTENER, "1", "address in use"),
 		refusalOf(pb.ObjectKind_OBJECT_KIND_SETTINGS, "", "no number")))
 	reports, _ := a.reports(noon)
-	want := map[store.AppliedReport]bool{
+	want := map[model.AppliedReport]bool{
 		{Kind: model.KindTarget, UID: "t", Refused: "volume orders: no pool"}:                           true,
 		{Kind: model.KindVolume, UID: "v", Refused: "no pool"}:                                          true,
 		{Kind: model.KindGateway, UID: "g", Refused: "listener 1: address in use; settings: no number"}: true,
@@ -168,21 +173,27 @@ func TestWhatAGatewayAcknowledgesAndRefusesIsStored(t *testing.T) {
 	}
 	version := g.update().GetVersion()
 	refuse(version, "no luck")
-	var told []string
-	err := r.WatchObserved(bounded(t), 0, func(change store.RecordChange[store.Observed]) error {
+	var reasons []string
+	err := r.WatchObserved(bounded(t), 0, func(change store.RecordChange[model.Observed]) error {
 		report := change.Record.Applied
 		switch {
 		case report == nil || report.Kind != model.KindVolume:
 		case change.Type == store.Deleted:
 			return context.Canceled
 		default:
-			told = append(told, report.Refused)
+			reasons = append(reasons, report.Refused)
 			refuse(version, "no luck") // the same again, which is no news
 			refuse(version, "")
 		}
 		return nil
 	})
-	if len(told) != 1 || told[0] != "no luck" {
-		t.Errorf("stored: %v, ended by %v", told, err)
+	if len(reasons) != 1 || reasons[0] != "no luck" {
+		t.Errorf("stored: %v, ended by %v", reasons, err)
 	}
+}
+
+// stateOf is the desired state of gw-1.
+func stateOf(o *objects.Objects) desired.State {
+	state, _ := desired.Build(o, o.Gateways["gw-1"], desired.Process{Incarnation: "i"}, desired.Settings{ClusterID: "c"}, desired.Cache{})
+	return state
 }

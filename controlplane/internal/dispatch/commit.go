@@ -5,8 +5,7 @@ import (
 	"fmt"
 
 	"sluice.dev/sluice/controlplane/internal/model"
-	"sluice.dev/sluice/controlplane/internal/store"
-	"sluice.dev/sluice/controlplane/internal/view"
+	"sluice.dev/sluice/controlplane/internal/objects"
 )
 
 // mayCommit refuses a commit of reservations in an epoch that is another gateway's. The epoch, which the store compares, keeps a former
@@ -26,7 +25,7 @@ func (g *gatewayStream) mayCommit(ctx context.Context, uid string, epoch uint64)
 	}
 	switch {
 	case known && owned.Epoch < epoch: // whoever owns it in a later epoch was told so after that was stored, and the view knew it by now
-		return fmt.Errorf("%w: the store has epoch %d", store.ErrFenced, owned.Epoch)
+		return fmt.Errorf("%w: the store has epoch %d", model.ErrFenced, owned.Epoch)
 	case !known, owned.Epoch > epoch:
 		return nil // the store says what of it is true
 	case owned.Owner == g.connection.Ref:
@@ -34,11 +33,11 @@ func (g *gatewayStream) mayCommit(ctx context.Context, uid string, epoch uint64)
 	case owned.Owner.IsZero() && (owned.State == model.Orphaned || owned.State == model.Acquiring):
 		return model.Precondition("epoch", "nobody is known to own the volume in epoch %d: it gets an owner first", epoch)
 	}
-	return fmt.Errorf("%w: in epoch %d gateway %s does not own it", store.ErrFenced, epoch, g.name)
+	return fmt.Errorf("%w: in epoch %d gateway %s does not own it", model.ErrFenced, epoch, g.name)
 }
 
 func (g *gatewayStream) ownership(uid string) (owned model.Ownership, known bool) {
-	g.service.options.View.Read(func(o *view.Objects) {
+	g.service.options.View.Read(func(o *objects.Objects) {
 		if volume := o.VolumeByUID(uid); volume != nil {
 			owned, known = volume.Status.Ownership, true
 		}

@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -17,6 +18,9 @@ type gateway struct {
 	t      *testing.T
 	stream pb.GatewayStreamService_ConnectClient
 	mutex  sync.Mutex // of sending
+	// passed are messages that next received and has not returned yet, in their order. After the first update, updates,
+	// jobs and evictions have no order among themselves, so a test that waits for one of them must not lose another.
+	passed []*pb.ConnectResponse
 }
 
 func (r *replica) connect(hello *pb.StreamHello) *gateway {
@@ -47,7 +51,7 @@ func (g *gateway) beat(ctx context.Context) {
 		err := g.stream.Send(&pb.ConnectRequest{Message: &pb.ConnectRequest_Heartbeat{Heartbeat: &pb.StreamHeartbeat{}}})
 		g.mutex.Unlock()
 		if err != nil {
-			return // it has ended: whoever waits for something of it finds out
+			return // it has ended, and a test that waits for a message of it fails
 		}
 	}
 }
@@ -65,9 +69,15 @@ func (g *gateway) send(message *pb.ConnectRequest) {
 	}
 }
 
-// next returns the next message for which wanted is true; others are passed over.
+// next returns the earliest message for which wanted is true and that it has not returned yet. Messages before it stay for later
+// calls.
 func (g *gateway) next(wanted func(*pb.ConnectResponse) bool) *pb.ConnectResponse {
 	g.t.Helper()
+	if i := slices.IndexFunc(g.passed, wanted); i >= 0 {
+		message := g.passed[i]
+		g.passed = slices.Delete(g.passed, i, i+1)
+		return message
+	}
 	for {
 		message, err := g.stream.Recv()
 		if err != nil {
@@ -76,6 +86,7 @@ func (g *gateway) next(wanted func(*pb.ConnectResponse) bool) *pb.ConnectRespons
 		if wanted(message) {
 			return message
 		}
+		g.passed = append(g.passed, message)
 	}
 }
 

@@ -18,7 +18,7 @@ const keyCheck = 5 * time.Second
 // hub wakes the streams whose gateway a change may concern.
 type hub struct {
 	store *store.Store
-	view  *view.View
+	view  *view.Cache
 	log   *slog.Logger
 
 	mutex   sync.Mutex
@@ -44,7 +44,7 @@ func (h *hub) run(ctx context.Context) error {
 	}
 }
 
-// refreshKeys reads the keys, rotates them where that is due, and has gateways told of a change.
+// refreshKeys reads the keys, rotates the ones that are due, and sends changes to the gateways.
 func (h *hub) refreshKeys(ctx context.Context) error {
 	keys, err := h.store.RotateForwardingKeys(ctx)
 	if err != nil {

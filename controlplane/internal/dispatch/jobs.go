@@ -3,6 +3,7 @@ package dispatch
 import (
 	"slices"
 
+	"sluice.dev/sluice/controlplane/internal/model"
 	"sluice.dev/sluice/controlplane/internal/store"
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
@@ -16,7 +17,7 @@ type jobQueue struct {
 	gateway uint32
 	// sent are the jobs it was sent and that have not ended, with their attempt; waiting the others, in order.
 	sent    map[string]attempt
-	waiting []*store.Job
+	waiting []*model.Job
 }
 
 // attempt tells the attempts of a job apart.
@@ -25,10 +26,10 @@ type attempt struct {
 	id    uint64
 }
 
-func attemptOf(job *store.Job) attempt { return attempt{job.Attempt, job.AttemptID} }
+func attemptOf(job *model.Job) attempt { return attempt{job.Attempt, job.AttemptID} }
 
 // take takes up a change of a job, and returns what is to be sent now.
-func (q *jobQueue) take(change store.RecordChange[*store.Job]) []*store.Job {
+func (q *jobQueue) apply(change store.RecordChange[*model.Job]) []*model.Job {
 	job := change.Record
 	switch change.Type {
 	case store.Reset: // all that there are follow
@@ -38,7 +39,7 @@ func (q *jobQueue) take(change store.RecordChange[*store.Job]) []*store.Job {
 	default:
 		return nil
 	}
-	q.waiting = slices.DeleteFunc(q.waiting, func(j *store.Job) bool { return j.ID == job.ID })
+	q.waiting = slices.DeleteFunc(q.waiting, func(j *model.Job) bool { return j.ID == job.ID })
 	last, sent := q.sent[job.ID]
 	if change.Type == store.Deleted || job.Gateway != q.gateway || job.Ended() {
 		delete(q.sent, job.ID)
@@ -55,34 +56,35 @@ func (q *jobQueue) take(change store.RecordChange[*store.Job]) []*store.Job {
 	return next
 }
 
-func jobMessage(j *store.Job) *pb.Job {
+func jobMessage(j *model.Job) *pb.Job {
 	message := &pb.Job{Id: j.ID, Attempt: j.AttemptID, PoolUid: j.PoolUID}
 	switch j.Action {
-	case store.JobCreateImage:
+	case model.JobCreateImage:
 		message.Action = &pb.Job_Create{Create: &pb.CreateImage{Location: j.Location, SizeBytes: j.SizeBytes}}
-	case store.JobResizeImage:
-		message.Action = &pb.Job_Resize{Resize: &pb.ResizeImage{Location: j.Location, SizeBytes: j.SizeBytes}}
-	case store.JobDeleteImage:
+	case model.JobResizeImage:
+		message.Action = &pb.Job_Resize{Resize: &pb.ResizeImage{Location: j.Location, SizeBytes: j.SizeBytes,
+			PresentBytes: j.SourceBytes}}
+	case model.JobDeleteImage:
 		message.Action = &pb.Job_Delete{Delete: &pb.DeleteImage{Location: j.Location, TrashSeconds: j.TrashSeconds,
 			VolumeUid: j.VolumeUID}}
-	case store.JobCreateSnapshotImage:
+	case model.JobCreateSnapshotImage:
 		message.Action = &pb.Job_Snapshot{Snapshot: &pb.CreateSnapshotImage{VolumeUid: j.VolumeUID, Location: j.Location,
-			SnapshotLocation: j.SnapshotLocation}}
-	case store.JobDeleteSnapshotImage:
+			SnapshotLocation: j.SnapshotLocation, VolumeBytes: j.SizeBytes}}
+	case model.JobDeleteSnapshotImage:
 		message.Action = &pb.Job_DeleteSnapshot{DeleteSnapshot: &pb.DeleteSnapshotImage{Location: j.Location,
 			SnapshotLocation: j.SnapshotLocation}}
-	case store.JobCloneImage:
+	case model.JobCloneImage:
 		message.Action = &pb.Job_Clone{Clone: &pb.CloneImage{SourceLocation: j.SourceLocation, Location: j.Location,
-			SizeBytes: j.SizeBytes, SnapshotOf: j.SnapshotOf}}
-	case store.JobFlattenImage:
+			SizeBytes: j.SizeBytes, SnapshotOf: j.SnapshotOf, SourceBytes: j.SourceBytes}}
+	case model.JobFlattenImage:
 		message.Action = &pb.Job_Flatten{Flatten: &pb.FlattenImage{Location: j.Location, VolumeUid: j.VolumeUID}}
-	case store.JobAdoptImage:
+	case model.JobAdoptImage:
 		message.Action = &pb.Job_Adopt{Adopt: &pb.AdoptImage{Image: j.Image, Location: j.Location}}
-	case store.JobRollBackImage:
+	case model.JobRollBackImage:
 		message.Action = &pb.Job_RollBack{RollBack: &pb.RollBackImage{Location: j.Location, SnapshotLocation: j.SnapshotLocation}}
-	case store.JobListImages:
+	case model.JobListImages:
 		message.Action = &pb.Job_ListImages{ListImages: &pb.ListImages{}}
-	case store.JobFenceClients:
+	case model.JobFenceClients:
 		message.Action = &pb.Job_FenceClients{FenceClients: &pb.FenceClients{Clients: j.Clients, ExpireSeconds: j.ExpireSeconds}}
 	}
 	return message

@@ -5,11 +5,12 @@ import (
 	"slices"
 	"testing"
 
+	"sluice.dev/sluice/controlplane/internal/model"
 	"sluice.dev/sluice/controlplane/internal/store"
 )
 
-func job(id string, gateway uint32, attempt, done int) *store.Job {
-	j := &store.Job{ID: id, Gateway: gateway}
+func job(id string, gateway uint32, attempt, done int) *model.Job {
+	j := &model.Job{ID: id, Gateway: gateway}
 	j.Attempt = attempt
 	j.Result.DonePermille = uint32(done)
 	return j
@@ -18,8 +19,8 @@ func job(id string, gateway uint32, attempt, done int) *store.Job {
 func TestAGatewayIsSentEveryJobOfItsOwnButNeverMoreThanItTakesAtATime(t *testing.T) {
 	q := jobQueue{gateway: 1}
 	var sent []string
-	take := func(kind store.ChangeType, j *store.Job) {
-		for _, next := range q.take(store.RecordChange[*store.Job]{Type: kind, Record: j}) {
+	take := func(kind store.ChangeType, j *model.Job) {
+		for _, next := range q.apply(store.RecordChange[*model.Job]{Type: kind, Record: j}) {
 			sent = append(sent, next.ID)
 		}
 		if len(q.sent) > maxJobs {
@@ -40,7 +41,7 @@ func TestAGatewayIsSentEveryJobOfItsOwnButNeverMoreThanItTakesAtATime(t *testing
 	for i, id := range all { // some end, some are gone, some become another gateway's
 		switch i % 3 {
 		case 0:
-			take(store.Put, job(id, 1, 1, store.JobDone))
+			take(store.Put, job(id, 1, 1, model.JobDone))
 		case 1:
 			take(store.Deleted, job(id, 1, 1, 0))
 		default:
@@ -61,7 +62,7 @@ func TestAJobThatWasForgottenAndGivenOutAnewIsSentAgain(t *testing.T) {
 	for id := range uint64(2) {
 		again := job("a", 1, 1, 0)
 		again.AttemptID = id + 7
-		got := q.take(store.RecordChange[*store.Job]{Type: store.Put, Record: again})
+		got := q.apply(store.RecordChange[*model.Job]{Type: store.Put, Record: again})
 		if len(got) != 1 || jobMessage(got[0]).GetAttempt() != id+7 {
 			t.Errorf("attempt %d: %v", id+7, got)
 		}
@@ -71,10 +72,10 @@ func TestAJobThatWasForgottenAndGivenOutAnewIsSentAgain(t *testing.T) {
 func TestAJobIsSentAgainWithItsNextAttemptOnly(t *testing.T) {
 	q := jobQueue{gateway: 1, sent: map[string]attempt{}}
 	for _, step := range []struct {
-		job  *store.Job
+		job  *model.Job
 		sent bool
-	}{{job("a", 1, 1, 0), true}, {job("a", 1, 1, 500), false}, {job("a", 1, 2, 0), true}, {job("a", 1, 2, store.JobDone), false}} {
-		if got := q.take(store.RecordChange[*store.Job]{Type: store.Put, Record: step.job}); (len(got) == 1) != step.sent {
+	}{{job("a", 1, 1, 0), true}, {job("a", 1, 1, 500), false}, {job("a", 1, 2, 0), true}, {job("a", 1, 2, model.JobDone), false}} {
+		if got := q.apply(store.RecordChange[*model.Job]{Type: store.Put, Record: step.job}); (len(got) == 1) != step.sent {
 			t.Errorf("attempt %d: %v", step.job.Attempt, got)
 		}
 	}

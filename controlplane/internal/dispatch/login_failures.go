@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"sluice.dev/sluice/controlplane/internal/model"
-	"sluice.dev/sluice/controlplane/internal/view"
+	"sluice.dev/sluice/controlplane/internal/objects"
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
@@ -44,9 +44,9 @@ type failureLog struct {
 }
 
 type failureBudget struct {
-	events float64
-	filled time.Time
-	told   map[string]time.Time
+	events   float64
+	filled   time.Time
+	reported map[string]time.Time
 }
 
 // allow says whether a failure becomes an event, and counts it.
@@ -55,10 +55,10 @@ func (l *failureLog) allow(gateway, failure string, now time.Time) bool {
 	defer l.mutex.Unlock()
 	budget := l.gateways[gateway]
 	if budget == nil {
-		budget = &failureBudget{events: failureEventBurst, filled: now, told: map[string]time.Time{}}
+		budget = &failureBudget{events: failureEventBurst, filled: now, reported: map[string]time.Time{}}
 		l.gateways[gateway] = budget
 	}
-	if told, is := budget.told[failure]; is && now.Sub(told) < sameFailure {
+	if reported, known := budget.reported[failure]; known && now.Sub(reported) < sameFailure {
 		return false
 	}
 	budget.events = min(failureEventBurst, budget.events+now.Sub(budget.filled).Minutes()/failureEventEvery.Minutes())
@@ -67,10 +67,10 @@ func (l *failureLog) allow(gateway, failure string, now time.Time) bool {
 		return false
 	}
 	budget.events--
-	if len(budget.told) >= rememberedFailures {
-		clear(budget.told)
+	if len(budget.reported) >= rememberedFailures {
+		clear(budget.reported)
 	}
-	budget.told[failure] = now
+	budget.reported[failure] = now
 	return true
 }
 
@@ -102,7 +102,7 @@ func (g *gatewayStream) loginsFailed(ctx context.Context, report *pb.LoginFailur
 
 // aboutFailure is the object that an event about an initiator belongs to, and the cause with its remedy.
 func (g *gatewayStream) aboutFailure(initiator string) (about model.Object, why string) {
-	g.service.options.View.Read(func(o *view.Objects) {
+	g.service.options.View.Read(func(o *objects.Objects) {
 		if gateway := o.Gateways[g.name]; gateway != nil {
 			about = gateway
 			why = "no host has this initiator; add it to a host, or find out which program logs in from that address"

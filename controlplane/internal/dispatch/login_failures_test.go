@@ -65,8 +65,8 @@ func TestAnAttackMakesFewEvents(t *testing.T) {
 	if made < 60 || made > failureEventBurst+60 {
 		t.Errorf("%d events in an hour", made)
 	}
-	if len(l.gateways["gw-1"].told) > rememberedFailures {
-		t.Errorf("%d failures remembered", len(l.gateways["gw-1"].told))
+	if len(l.gateways["gw-1"].reported) > rememberedFailures {
+		t.Errorf("%d failures remembered", len(l.gateways["gw-1"].reported))
 	}
 	if !l.allow("gw-2", "a", now) {
 		t.Error("another gateway's events are gone")

@@ -10,7 +10,6 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"sluice.dev/sluice/controlplane/internal/model"
-	"sluice.dev/sluice/controlplane/internal/store"
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
@@ -96,8 +95,8 @@ func valueWithin(field protoreflect.FieldDescriptor, value protoreflect.Value) e
 			return beyond(field, n, "bytes", maxText)
 		}
 	case protoreflect.BytesKind:
-		if n := len(value.Bytes()); n > store.MaxReservationState {
-			return beyond(field, n, "bytes", store.MaxReservationState)
+		if n := len(value.Bytes()); n > model.MaxReservationState {
+			return beyond(field, n, "bytes", model.MaxReservationState)
 		}
 	case protoreflect.MessageKind:
 		return within(value.Message().Interface())

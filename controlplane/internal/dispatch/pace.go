@@ -23,11 +23,11 @@ type pace struct {
 	at   time.Time
 }
 
-// rest is for an update that ended now, after so long, of a state of so many objects, of which it told some.
-func (p *pace) rest(now time.Time, took time.Duration, objects, told int) time.Duration {
+// rest is for an update that ended now, after so long, of a state of so many objects, of which it sent some.
+func (p *pace) rest(now time.Time, took time.Duration, objects, sent int) time.Duration {
 	p.owed = max(0, p.owed-now.Sub(p.at)/updateRest) + max(took, time.Duration(objects)*objectCost)
 	free := time.Duration(0)
-	if told <= few {
+	if sent <= few {
 		free = freeCost
 	}
 	// What took long for another reason is no cause to wait longer.

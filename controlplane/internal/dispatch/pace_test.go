@@ -6,10 +6,10 @@ import (
 )
 
 // rests of updates that end one after the other, told as soon as they may be.
-func rests(p *pace, from time.Time, count int, took time.Duration, objects, told int) (all []time.Duration) {
+func rests(p *pace, from time.Time, count int, took time.Duration, objects, sent int) (all []time.Duration) {
 	for range count {
 		from = from.Add(took)
-		rest := p.rest(from, took, objects, told)
+		rest := p.rest(from, took, objects, sent)
 		all = append(all, rest)
 		from = from.Add(rest)
 	}
@@ -36,10 +36,10 @@ func TestTheManyUpdatesOfAFailoverRestInProportionToWhatTheyCost(t *testing.T) {
 		{10 * time.Millisecond, 20, 50 * time.Millisecond},
 		{time.Second, 20, 3 * time.Second},
 	} {
-		for _, told := range []int{1, few + 1} {
-			all := rests(&pace{}, noon, 400, c.took, c.objects, told)
+		for _, sent := range []int{1, few + 1} {
+			all := rests(&pace{}, noon, 400, c.took, c.objects, sent)
 			if last := all[len(all)-1]; last < c.want*4/5 || last > c.want*6/5 {
-				t.Errorf("%s with %d objects, %d told: %s in the end, want about %s", c.took, c.objects, told, last, c.want)
+				t.Errorf("%s with %d objects, %d told: %s in the end, want about %s", c.took, c.objects, sent, last, c.want)
 			}
 		}
 	}

@@ -12,8 +12,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"sluice.dev/sluice/controlplane/internal/model"
-	"sluice.dev/sluice/controlplane/internal/store"
-	"sluice.dev/sluice/controlplane/internal/view"
+	"sluice.dev/sluice/controlplane/internal/objects"
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
@@ -79,7 +78,7 @@ func (g *gatewayStream) ignore(kind, id string) {
 
 // concernsVolume says whether a gateway may report on a volume: it owns it or is to own it, is in the path set of its target, or
 // nobody owns it and the gateway could (its lock may then be the only proof of an owner, R2).
-func (g *gatewayStream) concernsVolume(o *view.Objects, uid string) bool {
+func (g *gatewayStream) concernsVolume(o *objects.Objects, uid string) bool {
 	volume := o.VolumeByUID(uid)
 	if volume == nil {
 		return false
@@ -98,7 +97,7 @@ func (g *gatewayStream) concernsVolume(o *view.Objects, uid string) bool {
 // concernsPool says whether a gateway may report on a pool: it receives it.
 func (g *gatewayStream) concernsPool(uid string) bool {
 	concerns := false
-	g.service.options.View.Read(func(o *view.Objects) {
+	g.service.options.View.Read(func(o *objects.Objects) {
 		gateway, pool := o.Gateways[g.name], o.StoragePoolByUID(uid)
 		if gateway == nil || pool == nil {
 			return
@@ -118,9 +117,9 @@ func (g *gatewayStream) concernsPool(uid string) bool {
 }
 
 // volumeReports are the reports that concern the gateway, by uid.
-func (g *gatewayStream) volumeReports(observed []*pb.VolumeObserved) map[string]store.VolumeObservation {
-	all := map[string]store.VolumeObservation{}
-	g.service.options.View.Read(func(o *view.Objects) {
+func (g *gatewayStream) volumeReports(observed []*pb.VolumeObserved) map[string]model.VolumeObservation {
+	all := map[string]model.VolumeObservation{}
+	g.service.options.View.Read(func(o *objects.Objects) {
 		for _, v := range observed {
 			if g.concernsVolume(o, v.GetUid()) {
 				all[v.GetUid()] = volumeObservation(v)
@@ -133,23 +132,60 @@ func (g *gatewayStream) volumeReports(observed []*pb.VolumeObserved) map[string]
 }
 
 // knownLoads leaves out the loads of volumes that do not exist.
-func (g *gatewayStream) knownLoads(loads []*pb.VolumeLoad) []store.VolumeLoad {
-	var all []store.VolumeLoad
-	g.service.options.View.Read(func(o *view.Objects) {
+func (g *gatewayStream) knownLoads(loads []*pb.VolumeLoad) []model.VolumeLoad {
+	var all []model.VolumeLoad
+	g.service.options.View.Read(func(o *objects.Objects) {
 		for _, load := range loads {
 			if !g.concernsVolume(o, load.GetUid()) {
 				g.ignore("load", load.GetUid())
 				continue
 			}
-			all = append(all, store.VolumeLoad{UID: load.GetUid(), Commands: load.GetCommands(), Bytes: load.GetBytes()})
+			all = append(all, model.VolumeLoad{UID: load.GetUid(), Commands: load.GetCommands(), Bytes: load.GetBytes()})
 		}
 	})
 	return all
 }
 
+// ownSessions leaves out sessions with targets that the gateway does not export, and of hosts that these targets do not admit: sessions
+// count for their host on all gateways, so a false one would end others. The view may be behind the state that the gateway applied.
+func (g *gatewayStream) ownSessions(ctx context.Context, put []*pb.SessionObserved) ([]*pb.SessionObserved, error) {
+	own, other := g.splitSessions(put)
+	if len(other) == 0 {
+		return own, nil
+	}
+	if err := g.service.catchUp(ctx, 0); err != nil {
+		return nil, err
+	}
+	own, other = g.splitSessions(put)
+	for _, session := range other {
+		g.ignore("session", session.GetTargetIqn())
+	}
+	return own, nil
+}
+
+func (g *gatewayStream) splitSessions(put []*pb.SessionObserved) (own, other []*pb.SessionObserved) {
+	g.service.options.View.Read(func(o *objects.Objects) {
+		for _, session := range put {
+			if target := o.TargetByIQN(session.GetTargetIqn()); target != nil && slices.Contains(target.Status.PathSet, g.number) &&
+				admits(o, target, session.GetHostUid()) {
+				own = append(own, session)
+			} else {
+				other = append(other, session)
+			}
+		}
+	})
+	return own, other
+}
+
+// admits says whether a session may be one of a host with the target. The gateway reports no host once the target admits it no more.
+func admits(o *objects.Objects, target *model.Target, hostUID string) bool {
+	host := o.HostByUID(hostUID)
+	return hostUID == "" || host != nil && slices.Contains(target.Spec.Hosts, host.Meta.Name)
+}
+
 // knownPeer says whether a gateway has the number that a report is about.
 func (g *gatewayStream) knownPeer(number uint32) (known bool) {
-	g.service.options.View.Read(func(o *view.Objects) { known = o.GatewayByNumber(number) != nil })
+	g.service.options.View.Read(func(o *objects.Objects) { known = o.GatewayByNumber(number) != nil })
 	if !known {
 		g.ignore("peer", "")
 	}
@@ -169,11 +205,11 @@ func (g *gatewayStream) loadable(ctx context.Context, uid string, epoch uint64) 
 		return nil // of another epoch the store says that it is over
 	}
 	g.ignore("reservations", uid)
-	return fmt.Errorf("%w: in epoch %d gateway %s is not its owner", store.ErrFenced, epoch, g.name)
+	return fmt.Errorf("%w: in epoch %d gateway %s is not its owner", model.ErrFenced, epoch, g.name)
 }
 
 func (g *gatewayStream) assignment(uid string) (owned model.Ownership, inPathSet, known bool) {
-	g.service.options.View.Read(func(o *view.Objects) {
+	g.service.options.View.Read(func(o *objects.Objects) {
 		volume := o.VolumeByUID(uid)
 		if known = volume != nil; !known {
 			return

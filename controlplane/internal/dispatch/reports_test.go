@@ -14,6 +14,7 @@ import (
 
 	"sluice.dev/sluice/controlplane/internal/model"
 	"sluice.dev/sluice/controlplane/internal/store"
+	"sluice.dev/sluice/controlplane/internal/store/storetest"
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
@@ -22,7 +23,7 @@ func (r *replica) observedRecords() (uids []string) {
 	r.t.Helper()
 	ctx, stop := context.WithCancel(bounded(r.t))
 	defer stop()
-	_ = r.WatchObserved(ctx, 0, func(change store.RecordChange[store.Observed]) error {
+	_ = r.WatchObserved(ctx, 0, func(change store.RecordChange[model.Observed]) error {
 		if change.Type == store.Put && change.Record.Volume != nil {
 			uids = append(uids, change.Record.Volume.UID)
 		}
@@ -69,6 +70,84 @@ func TestReportsAboutVolumesThatDoNotConcernTheGatewayAreIgnored(t *testing.T) {
 	if got := r.observedRecords(); !slices.Equal(got, []string{r.volume.Meta.UID}) {
 		t.Errorf("reports on %v are stored, want the owner's alone", got)
 	}
+}
+
+func iqnOf(target string) string { return "iqn.2026-11.example:" + target }
+
+// exports makes a target that the gateway gw-1 exports to these hosts, which are made, too; their uids are returned.
+func (r *replica) exports(name string, hosts ...string) (uids []string) {
+	r.t.Helper()
+	for _, host := range hosts {
+		made := &model.Host{Meta: model.Meta{Name: host}, Spec: model.HostSpec{Initiators: []string{iqnOf(host)}, AllowUnauthenticated: true}}
+		create(r, r.Hosts, made)
+		uids = append(uids, made.Meta.UID)
+	}
+	create(r, r.Targets, &model.Target{Meta: model.Meta{Name: name},
+		Spec: model.TargetSpec{IQN: iqnOf(name), GatewayPool: "default", Paths: 1, Hosts: hosts}})
+	gateway, err := r.Gateways.Get(r.t.Context(), "gw-1")
+	if err == nil {
+		_, err = storetest.Modify(r.t.Context(), r.term(), name, func(target *model.Target) (bool, error) {
+			target.Status.PathSet = []uint32{gateway.Status.Number}
+			return true, nil
+		})
+	}
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return uids
+}
+
+// registered are the sessions of the register, as "gateway target host".
+func (r *replica) registered() (all []string) {
+	r.t.Helper()
+	ctx, stop := context.WithCancel(bounded(r.t))
+	defer stop()
+	_ = r.WatchSessions(ctx, 0, func(change store.RecordChange[*model.Session]) error {
+		switch change.Type {
+		case store.Put:
+			all = append(all, strings.Join([]string{change.Record.Gateway, change.Record.TargetIQN, change.Record.HostUID}, " "))
+		case store.Bookmark:
+			stop()
+		}
+		return nil
+	})
+	return all
+}
+
+// A false session would count for its host on all gateways, and the host's true ones would be asked to leave.
+func TestSessionsThatDoNotConcernTheGatewayAreIgnored(t *testing.T) {
+	r := start(t)
+	create(r, r.Gateways, &model.Gateway{Meta: model.Meta{Name: "gw-2"}, Spec: model.GatewaySpec{
+		GatewayPool: "default", Node: "node-2", ForwardingAddress: "127.0.0.2:3261",
+		Portals: []model.Portal{{Listen: "127.0.0.2:3260", Fabric: "red"}}}})
+	hosts, others := r.exports("t", "web"), r.exports("u", "db")
+	other := hello("second")
+	other.Gateway = "gw-2"
+	stranger, exporter := r.connect(other), r.connect(hello("first"))
+	stranger.update()
+	exporter.update()
+	session := func(tsih uint32, target, host string) *pb.SessionObserved {
+		return &pb.SessionObserved{Tsih: tsih, Isid: "400000000001", TargetIqn: target, HostUid: host}
+	}
+	full := func(put ...*pb.SessionObserved) *pb.ConnectRequest {
+		return &pb.ConnectRequest{Message: &pb.ConnectRequest_SessionsObserved{SessionsObserved: &pb.SessionsObserved{Full: true, Put: put}}}
+	}
+	stranger.send(full(session(1, iqnOf("t"), hosts[0]), session(2, iqnOf("never"), ""), session(3, "", hosts[0])))
+	stranger.settled()
+	exporter.send(full(session(1, iqnOf("t"), hosts[0]), session(2, iqnOf("t"), others[0]), session(3, iqnOf("t"), "no host"), session(4, iqnOf("u"), others[0])))
+	exporter.settled()
+	got := r.registered()
+	slices.Sort(got)
+	if want := []string{"gw-1 " + iqnOf("t") + " " + hosts[0], "gw-1 " + iqnOf("u") + " " + others[0]}; !slices.Equal(got, want) {
+		t.Errorf("the register has %v, want %v", got, want)
+	}
+}
+
+// settled waits until what was sent before is taken: an answer comes to what is sent now.
+func (g *gateway) settled() {
+	g.t.Helper()
+	g.send(&pb.ConnectRequest{Message: &pb.ConnectRequest_ReservationLoad{ReservationLoad: &pb.ReservationLoad{RequestId: 9, VolumeUid: "none"}}})
+	g.next(func(m *pb.ConnectResponse) bool { return m.GetReservationState() != nil })
 }
 
 // Whatever a gateway sends, what the control plane keeps of it is bounded.
@@ -120,7 +199,7 @@ func TestMessagesAreBoundedInTheirStringsListsAndRate(t *testing.T) {
 		"StreamHeartbeat.loads": {Message: &pb.ConnectRequest_Heartbeat{Heartbeat: &pb.StreamHeartbeat{
 			Loads: make([]*pb.VolumeLoad, maxEntries+1)}}},
 		"ReservationCommit.state": {Message: &pb.ConnectRequest_ReservationCommit{ReservationCommit: &pb.ReservationCommit{
-			State: make([]byte, store.MaxReservationState+1)}}},
+			State: make([]byte, model.MaxReservationState+1)}}},
 		"JobResult.images": {Message: &pb.ConnectRequest_JobResult{JobResult: &pb.JobResult{
 			Images: []string{strings.Repeat("x", maxText+1)}}}},
 	}

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
+	"sluice.dev/sluice/controlplane/internal/desired"
 	"sluice.dev/sluice/controlplane/internal/model"
 	"sluice.dev/sluice/controlplane/internal/store"
 	"sluice.dev/sluice/controlplane/internal/view"
@@ -38,7 +39,7 @@ const (
 // Options of the service.
 type Options struct {
 	Store *store.Store
-	View  *view.View
+	View  *view.Cache
 	Log   *slog.Logger
 	// Caller says which gateway a call comes from, as its certificate names it, and whether anybody was asked for one.
 	Caller func(context.Context) (gateway string, asked bool)
@@ -100,13 +101,13 @@ func (s *Service) Connect(stream pb.GatewayStreamService_ConnectServer) error {
 	}
 	g.welcome = welcome
 	defer g.close()
-	s.options.Log.Info("gateway connected", "gateway", g.name, "number", g.number, "incarnation", g.runs.incarnation,
+	s.options.Log.Info("gateway connected", "gateway", g.name, "number", g.number, "incarnation", g.runs.Incarnation,
 		"version", hello.GetSoftwareVersion())
 	if err = g.serve(messages, failed); status.Code(err) == codes.ResourceExhausted {
 		s.metrics.floods.Inc()
 		s.floods.note(g.name, time.Now())
 	}
-	s.options.Log.Info("gateway disconnected", "gateway", g.name, "incarnation", g.runs.incarnation, "why", err)
+	s.options.Log.Info("gateway disconnected", "gateway", g.name, "incarnation", g.runs.Incarnation, "why", err)
 	return err
 }
 
@@ -180,7 +181,7 @@ func (s *Service) acceptable(ctx context.Context, hello *pb.StreamHello) error {
 func (s *Service) admit(stream pb.GatewayStreamService_ConnectServer, hello *pb.StreamHello) (*gatewayStream, error) {
 	ctx, cancel := context.WithTimeout(stream.Context(), storeTimeout)
 	defer cancel()
-	connection, err := s.options.Store.ConnectGateway(ctx, hello.GetGateway(), store.GatewayConnection{
+	connection, err := s.options.Store.ConnectGateway(ctx, hello.GetGateway(), model.GatewayConnection{
 		Ref:     model.GatewayRef{Incarnation: hello.GetIncarnation()},
 		Replica: s.options.Replica, Node: hello.GetNode(), BootID: hello.GetBootId(), PID: hello.GetPid(),
 		PIDStartTime: hello.GetPidStartTime(), Version: hello.GetSoftwareVersion(), Capabilities: hello.GetCapabilities(),
@@ -199,8 +200,8 @@ func (s *Service) admit(stream pb.GatewayStreamService_ConnectServer, hello *pb.
 	}
 	g := &gatewayStream{service: s, stream: stream, connection: connection, name: hello.GetGateway(),
 		number: connection.Ref.Number,
-		runs: process{hello.GetIncarnation(), slices.Contains(hello.GetCapabilities(), "rbd"),
-			slices.Contains(hello.GetCapabilities(), model.CapabilityPairwiseKeys)},
+		runs: desired.Process{Incarnation: hello.GetIncarnation(), RBD: slices.Contains(hello.GetCapabilities(), "rbd"),
+			Pairwise: slices.Contains(hello.GetCapabilities(), model.CapabilityPairwiseKeys)},
 		woken: make(chan struct{}, 1), out: make(chan *pb.ConnectResponse, outgoing),
 		commits: make(chan struct{}, maxCommits), ended: make(chan struct{}), heldDigest: hello.GetHeldDigest(),
 		log: s.options.Log.With("gateway", hello.GetGateway())}
@@ -224,7 +225,7 @@ func (s *Service) catchUp(ctx context.Context, held uint64) error {
 
 // replacedStatus has a process end that another one has replaced as the gateway.
 func replacedStatus(gateway string, err error) error {
-	return status.Errorf(codes.Aborted, "gateway %s: %v: start it anew", gateway, err)
+	return status.Errorf(codes.Aborted, "gateway %s: %v: restart it", gateway, err)
 }
 
 func connectStatus(gateway string, err error) error {

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"slices"
+	"sync"
 	"testing"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -16,8 +17,10 @@ import (
 
 	"sluice.dev/sluice/controlplane/internal/etcd"
 	"sluice.dev/sluice/controlplane/internal/etcd/etcdtest"
+	"sluice.dev/sluice/controlplane/internal/keyring"
 	"sluice.dev/sluice/controlplane/internal/model"
 	"sluice.dev/sluice/controlplane/internal/store"
+	"sluice.dev/sluice/controlplane/internal/store/storetest"
 	"sluice.dev/sluice/controlplane/internal/view"
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
@@ -37,13 +40,15 @@ type replica struct {
 	events recordedEvents
 	// service whose view own waits for.
 	service *Service
+	// term makes the test the leader when it is first called.
+	term func() *store.Term
 }
 
 func start(t *testing.T) *replica { return startWith(t, shared.Client) }
 
 func startWith(t *testing.T, client *clientv3.Client) *replica {
 	t.Helper()
-	ring, err := store.ParseKeyring(store.GenerateKey("a"))
+	ring, err := keyring.Parse(keyring.GenerateKey("a"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +56,8 @@ func startWith(t *testing.T, client *clientv3.Client) *replica {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &replica{Store: kept, t: t, events: make(recordedEvents, 64)}
+	r := &replica{Store: kept, t: t, events: make(recordedEvents, 64),
+		term: sync.OnceValue(func() *store.Term { return storetest.Lead(t, kept) })}
 	log := slog.New(slog.DiscardHandler)
 	seen := view.New(kept, log)
 	service := New(Options{Store: kept, View: seen, Log: log, Replica: "r", ClusterID: "c", Events: r.events,
@@ -101,7 +107,7 @@ func (r *replica) populate() {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	_, err = r.Volumes.Modify(r.t.Context(), "orders", func(v *model.Volume) (bool, error) {
+	_, err = storetest.Modify(r.t.Context(), r.term(), "orders", func(v *model.Volume) (bool, error) {
 		v.Status.CapacityBytes = 1 << 20
 		return true, nil
 	})
@@ -115,7 +121,7 @@ func (r *replica) populate() {
 
 func (r *replica) own(change func(model.Ownership) (model.Ownership, error)) {
 	r.t.Helper()
-	changed, err := r.Own(r.t.Context(), "orders", func(v *model.Volume) (model.Ownership, error) {
+	changed, err := r.term().Own(r.t.Context(), "orders", func(v *model.Volume) (model.Ownership, error) {
 		return change(v.Status.Ownership)
 	})
 	if err != nil {
@@ -252,8 +258,8 @@ func TestAClientOfCephIsRecordedBeforeItsGatewayIsToldSo(t *testing.T) {
 	if got := commit(1, "192.0.2.1:0/1"); got != pb.CommitResult_COMMIT_RESULT_COMMITTED {
 		t.Fatalf("%v", got)
 	}
-	var stored *store.RadosClients
-	err = r.WatchRadosClients(bounded(t), 0, func(change store.RecordChange[*store.RadosClients]) error {
+	var stored *model.RadosClients
+	err = r.WatchRadosClients(bounded(t), 0, func(change store.RecordChange[*model.RadosClients]) error {
 		if stored = change.Record; change.Type == store.Put {
 			return context.Canceled
 		}
@@ -263,7 +269,7 @@ func TestAClientOfCephIsRecordedBeforeItsGatewayIsToldSo(t *testing.T) {
 		!slices.Equal(stored.Open(), []string{"192.0.2.1:0/1"}) {
 		t.Fatalf("stored: %+v, %v", stored, err)
 	}
-	if _, err := r.FenceRadosClients(t.Context(), stored, stored.All()); err != nil {
+	if _, err := r.term().FenceRadosClients(t.Context(), stored, stored.All()); err != nil {
 		t.Fatal(err)
 	}
 	if got := commit(2, "192.0.2.1:0/1"); got != pb.CommitResult_COMMIT_RESULT_FENCED {
@@ -280,9 +286,9 @@ func TestWhatAGatewaySaysOfAVolumeIsStored(t *testing.T) {
 	g.update() // it is let in
 	g.send(&pb.ConnectRequest{Message: &pb.ConnectRequest_VolumeObserved{VolumeObserved: &pb.VolumeObserved{
 		Uid: r.volume.Meta.UID, Epoch: 1, Order: 1, State: pb.VolumeState_VOLUME_STATE_SERVING}}})
-	err := r.WatchObserved(bounded(t), 0, func(change store.RecordChange[store.Observed]) error {
+	err := r.WatchObserved(bounded(t), 0, func(change store.RecordChange[model.Observed]) error {
 		if report := change.Record.Volume; change.Type == store.Put && report != nil {
-			if report.State != store.VolumeServing || report.Gateway.Incarnation != "first" {
+			if report.State != model.VolumeServing || report.Gateway.Incarnation != "first" {
 				t.Errorf("stored: %v", report)
 			}
 			return context.Canceled
@@ -298,8 +304,9 @@ func TestASessionIsInTheRegisterAndEndsWhereThatIsAskedFor(t *testing.T) {
 	r := start(t)
 	g := r.connect(hello("first"))
 	g.update() // it is let in
+	r.exports("t")
 	g.send(&pb.ConnectRequest{Message: &pb.ConnectRequest_SessionsObserved{SessionsObserved: &pb.SessionsObserved{
-		Full: true, Put: []*pb.SessionObserved{{Tsih: 7, Isid: "400000000001", Initiator: "iqn.2026-11.example:web"}}}}})
+		Full: true, Put: []*pb.SessionObserved{{Tsih: 7, Isid: "400000000001", Initiator: "iqn.2026-11.example:web", TargetIqn: iqnOf("t")}}}}})
 	var session *model.Session
 	err := r.WatchSessions(bounded(t), 0, func(change store.RecordChange[*model.Session]) error {
 		if change.Type == store.Put {
@@ -334,7 +341,7 @@ func TestTheEndOfAStreamIsStored(t *testing.T) {
 	if err := stream.Send(&pb.ConnectRequest{Message: &pb.ConnectRequest_Hello{Hello: hello("first")}}); err != nil {
 		t.Fatal(err)
 	}
-	err = r.WatchObserved(bounded(t), 0, func(change store.RecordChange[store.Observed]) error {
+	err = r.WatchObserved(bounded(t), 0, func(change store.RecordChange[model.Observed]) error {
 		if change.Record.Connection == nil {
 			return nil
 		}

@@ -14,7 +14,9 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"sluice.dev/sluice/controlplane/internal/desired"
 	"sluice.dev/sluice/controlplane/internal/model"
+	"sluice.dev/sluice/controlplane/internal/objects"
 	"sluice.dev/sluice/controlplane/internal/store"
 	"sluice.dev/sluice/controlplane/internal/view"
 	pb "sluice.dev/sluice/proto/sluice/v1"
@@ -37,7 +39,7 @@ type gatewayStream struct {
 	connection *store.Connection
 	name       string
 	number     uint32
-	runs       process
+	runs       desired.Process
 	log        *slog.Logger
 	// welcome says that the process has its welcome.
 	welcome bool
@@ -50,14 +52,14 @@ type gatewayStream struct {
 	ended chan struct{}
 	// heldDigest is what the gateway said it holds already.
 	heldDigest []byte
-	// sent is what it was told last; nil before the first update.
-	sent desiredState
-	// about is what of it acknowledgements are about.
-	about told
-	// made is what sent was made of, basis what else it was made of, touched what has changed since.
-	made    makings
-	basis   basis
-	touched touched
+	// sent is the state that was sent last; nil before the first update.
+	sent desired.State
+	// about is the part of it that acknowledgements are about.
+	about sentState
+	// buildCache has the parts that sent was built of, basis its other inputs, and touched the volumes that have changed since.
+	buildCache desired.Cache
+	basis      basis
+	touched    touched
 	// exported are the names of volumes that it was told of, or will be once they are made, for hub.
 	exported atomic.Pointer[map[string]bool]
 	sessions sessionRecorder
@@ -80,7 +82,7 @@ func (g *gatewayStream) wake() {
 	}
 }
 
-// exports says whether a change is of a volume that the gateway was, or will be, told of.
+// exports says whether a change is of a volume that was, or will be, sent to the gateway.
 func (g *gatewayStream) exports(change view.Change) bool {
 	known := g.exported.Load()
 	return change.Kind == model.KindVolume && known != nil && (*known)[change.Name]
@@ -126,7 +128,7 @@ func (g *gatewayStream) listen(ctx context.Context, messages <-chan *pb.ConnectR
 		case message := <-messages:
 			for message != nil {
 				said, next := together(message, messages)
-				if err := g.take(ctx, message, said); err != nil {
+				if err := g.handleMessage(ctx, message, said); err != nil {
 					return err
 				}
 				message = next
@@ -170,7 +172,7 @@ func together(first *pb.ConnectRequest, messages <-chan *pb.ConnectRequest) (sai
 	}
 }
 
-// send tells the gateway what it shall be whenever that changes, and what else waits.
+// send sends the gateway its desired state, each change of it, and the messages that wait in out.
 func (g *gatewayStream) send(ctx context.Context) error {
 	if !g.welcome {
 		welcome := &pb.ConnectResponse_Welcome{Welcome: g.service.welcome(g.number)}
@@ -178,19 +180,25 @@ func (g *gatewayStream) send(ctx context.Context) error {
 			return err
 		}
 	}
-	g.wake()
-	woken := g.woken
-	var rested <-chan time.Time
 	var pace pace
+	rest := func() (<-chan time.Time, error) {
+		began := time.Now()
+		count, err := g.update()
+		return time.After(pace.rest(time.Now(), time.Since(began), len(g.sent), count)), err
+	}
+	// The first update comes before any job: a gateway refuses a job of a pool that no update has named.
+	rested, err := rest()
+	if err != nil {
+		return err
+	}
+	var woken chan struct{} // nil while updates rest
 	for {
 		select {
 		case <-woken:
-			began := time.Now()
-			told, err := g.update()
-			if err != nil {
+			if rested, err = rest(); err != nil {
 				return err
 			}
-			woken, rested = nil, time.After(pace.rest(time.Now(), time.Since(began), len(g.sent), told))
+			woken = nil
 		case <-rested:
 			woken, rested = g.woken, nil
 		case message := <-g.out:
@@ -208,20 +216,20 @@ func (g *gatewayStream) send(ctx context.Context) error {
 
 // update sends what has changed since the last one, and returns how much that was. A gateway that is no longer in the store is told
 // to go.
-func (g *gatewayStream) update() (told int, err error) {
+func (g *gatewayStream) update() (count int, err error) {
 	var sent []*pb.StreamUpdate
 	known := false
-	settings := Settings{ClusterID: g.service.options.ClusterID, SystemID: g.service.options.Store.SystemID(),
+	settings := desired.Settings{ClusterID: g.service.options.ClusterID, SystemID: g.service.options.Store.SystemID(),
 		OUI: g.service.options.OUI}
 	settings.Keys, settings.Roots = g.service.hub.forwardingKeys()
-	g.service.options.View.Read(func(o *view.Objects) {
+	g.service.options.View.Read(func(o *objects.Objects) {
 		gateway := o.Gateways[g.name]
 		if gateway == nil || gateway.Status.Number != g.number {
 			return
 		}
 		known = true
 		version := max(uint64(max(o.Version, 1)), g.version+1)
-		volumes := g.touched.take()
+		volumes := g.touched.drain()
 		var amended bool
 		if sent, amended = g.amend(o, gateway, settings, volumes, version); !amended {
 			sent = g.renew(o, gateway, settings, version)
@@ -235,39 +243,31 @@ func (g *gatewayStream) update() (told int, err error) {
 	if !known {
 		return 0, status.Errorf(codes.FailedPrecondition, "gateway %s was deleted", g.name)
 	}
-	g.applied.tell(g.about)
+	g.applied.sending(g.about)
 	for _, update := range sent {
 		if err := g.stream.Send(&pb.ConnectResponse{Message: &pb.ConnectResponse_Update{Update: update}}); err != nil {
 			return 0, err
 		}
-		told += len(update.GetPut()) + len(update.GetRemoved())
+		count += len(update.GetPut()) + len(update.GetRemoved())
 	}
-	return told, nil
+	return count, nil
 }
 
-// renew makes the state anew, and what leads to it from the one that was sent.
-func (g *gatewayStream) renew(o *view.Objects, gateway *model.Gateway, settings Settings, version uint64) []*pb.StreamUpdate {
-	var next desiredState
-	next, g.made = desired(o, gateway, g.runs, settings, g.made)
-	g.about = tellOf(o, gateway, next, g.about, g.sent.sameKeys(next))
-	g.basis = basis{o.Layout(), settings, next.proof()}
-	exported := volumeNames(g.made.volumes)
+// renew builds the state, and the updates that lead to it from the one that was sent.
+func (g *gatewayStream) renew(o *objects.Objects, gateway *model.Gateway, settings desired.Settings, version uint64) []*pb.StreamUpdate {
+	var next desired.State
+	next, g.buildCache = desired.Build(o, gateway, g.runs, settings, g.buildCache)
+	g.about = sentStateOf(o, gateway, next, g.about, g.sent.SameKeys(next))
+	g.basis = basis{o.Layout(), settings, next.Proof()}
+	exported := g.buildCache.VolumeNames()
 	g.exported.Store(&exported)
 	from := g.sent
 	g.sent = next
-	if from == nil && len(g.heldDigest) > 0 && bytes.Equal(g.heldDigest, next.digest()) {
+	if from == nil && len(g.heldDigest) > 0 && bytes.Equal(g.heldDigest, next.Digest()) {
 		// It holds just this already; but even nothing new is news to a gateway that waits for its first update.
-		return []*pb.StreamUpdate{{Version: version, Digest: next.digest()}}
+		return []*pb.StreamUpdate{{Version: version, Digest: next.Digest()}}
 	}
-	return updates(from, next, version)
-}
-
-func volumeNames(made map[string]volumeMade) map[string]bool {
-	names := make(map[string]bool, len(made))
-	for _, made := range made {
-		names[made.volume.Meta.Name] = true
-	}
-	return names
+	return desired.Updates(from, next, version)
 }
 
 // answer queues a message for the gateway; one that does not read loses its stream rather than our memory.
@@ -287,8 +287,8 @@ func (g *gatewayStream) watchJobs(ctx context.Context) func() {
 		defer g.working.Done()
 		g.again(ctx, "jobs", func(ctx context.Context) error {
 			jobs := jobQueue{gateway: g.number, sent: map[string]attempt{}}
-			return g.service.options.Store.WatchJobs(ctx, 0, func(change store.RecordChange[*store.Job]) error {
-				for _, job := range jobs.take(change) {
+			return g.service.options.Store.WatchJobs(ctx, 0, func(change store.RecordChange[*model.Job]) error {
+				for _, job := range jobs.apply(change) {
 					g.answer(ctx, &pb.ConnectResponse{Message: &pb.ConnectResponse_Job{Job: jobMessage(job)}})
 				}
 				return nil

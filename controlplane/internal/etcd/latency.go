@@ -53,32 +53,11 @@ func (m *measured) Delete(ctx context.Context, key string, options ...clientv3.O
 	return response, err
 }
 
-func (m *measured) Txn(ctx context.Context) clientv3.Txn { return &measuredTxn{m.KV.Txn(ctx), m} }
-
-// measuredTxn keeps the transaction that If, Then and Else return: Commit is what takes time.
-type measuredTxn struct {
-	txn clientv3.Txn
-	by  *measured
-}
-
-func (t *measuredTxn) If(compares ...clientv3.Cmp) clientv3.Txn {
-	t.txn = t.txn.If(compares...)
-	return t
-}
-
-func (t *measuredTxn) Then(operations ...clientv3.Op) clientv3.Txn {
-	t.txn = t.txn.Then(operations...)
-	return t
-}
-
-func (t *measuredTxn) Else(operations ...clientv3.Op) clientv3.Txn {
-	t.txn = t.txn.Else(operations...)
-	return t
-}
-
-func (t *measuredTxn) Commit() (*clientv3.TxnResponse, error) {
-	begun := time.Now()
-	response, err := t.txn.Commit()
-	t.by.done("txn", begun, err)
-	return response, err
+func (m *measured) Txn(ctx context.Context) clientv3.Txn {
+	return AroundCommit(m.KV.Txn(ctx), func(commit Commit) (*clientv3.TxnResponse, error) {
+		begun := time.Now()
+		response, err := commit()
+		m.done("txn", begun, err)
+		return response, err
+	})
 }

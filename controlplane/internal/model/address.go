@@ -31,13 +31,29 @@ func (p Portal) Canonical() Portal {
 	return p
 }
 
-// Addresses are those that no two gateways may have in common, in canonical form: the forwarding address, and what hosts are told.
+// Addresses returns the addresses that must be unique among gateways, in canonical form: the forwarding address and each advertised
+// address, by field.
 func (g *Gateway) Addresses() map[string]string {
 	all := map[string]string{"spec.forwardingAddress": CanonicalAddress(g.Spec.ForwardingAddress)}
 	for i, portal := range g.Spec.Portals {
 		all[PortalField(i)+".advertised"] = CanonicalAddress(portal.Advertised)
 	}
 	return all
+}
+
+// sameListener reports whether two listen addresses (host:port) cannot be bound at once: they have the same port, and the same host or
+// an unspecified one.
+func sameListener(a, b string) bool {
+	hostA, portA, errA := net.SplitHostPort(CanonicalAddress(a))
+	hostB, portB, errB := net.SplitHostPort(CanonicalAddress(b))
+	if errA != nil || errB != nil || portA != portB {
+		return false
+	}
+	unspecified := func(host string) bool {
+		ip, err := netip.ParseAddr(host)
+		return err == nil && ip.IsUnspecified()
+	}
+	return hostA == hostB || unspecified(hostA) || unspecified(hostB)
 }
 
 // PortalField names a portal in violations.

@@ -18,12 +18,24 @@ func TestAnAddressHasOneCanonicalForm(t *testing.T) {
 	}
 }
 
-func TestTwoFormsOfAnAddressAreOneListener(t *testing.T) {
-	g := &Gateway{Meta: Meta{Name: "gw-1"}, Spec: GatewaySpec{GatewayPool: "default", Node: "n", ForwardingAddress: "192.0.2.9:3261",
-		Portals: []Portal{{Listen: "[::1]:3260", Fabric: "red"}, {Listen: "[0:0::1]:03260", Fabric: "blue"}}}}
-	g.SetDefaults()
-	found := g.Validate()
-	if len(found) != 1 || found[0].Field != "spec.portals[1].listen" {
-		t.Errorf("refused: %v", found)
+func TestAGatewayListensOnEachAddressOnce(t *testing.T) {
+	for _, c := range []struct{ forwarding, red, blue, wants string }{
+		{"192.0.2.9:3261", "[::1]:3260", "[0:0::1]:03260", "spec.portals[1].listen"},
+		{"192.0.2.9:3261", "192.0.2.8:3260", "192.0.2.9:3260", ""},
+		{"192.0.2.9:3261", "192.0.2.9:3261", "192.0.2.8:3260", "spec.portals[0].listen"},
+		{"192.0.2.9:3261", "192.0.2.8:3260", "[::ffff:192.0.2.9]:3261", "spec.portals[1].listen"},
+		{"192.0.2.9:3261", "0.0.0.0:3260", "192.0.2.8:3260", "spec.portals[1].listen"},
+		{"192.0.2.9:3261", "[::]:3261", "192.0.2.8:3260", "spec.portals[0].listen"},
+		{"192.0.2.9:3261", "0.0.0.0:3260", "0.0.0.0:3262", ""},
+	} {
+		g := &Gateway{Meta: Meta{Name: "gw-1"}, Spec: GatewaySpec{GatewayPool: "default", Node: "n", ForwardingAddress: c.forwarding,
+			Portals: []Portal{{Listen: c.red, Advertised: "192.0.2.1:3260", Fabric: "red"},
+				{Listen: c.blue, Advertised: "192.0.2.2:3260", Fabric: "blue"}}}}
+		g.SetDefaults()
+		g.Normalize()
+		found := g.Validate()
+		if c.wants == "" && len(found) > 0 || c.wants != "" && (len(found) != 1 || found[0].Field != c.wants) {
+			t.Errorf("%+v: refused: %v", c, found)
+		}
 	}
 }

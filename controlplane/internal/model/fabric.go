@@ -48,6 +48,9 @@ func (f *Fabric) Metadata() *Meta { return &f.Meta }
 // Kind implements Object.
 func (*Fabric) Kind() Kind { return KindFabric }
 
+// StatusConditions implements Object.
+func (f *Fabric) StatusConditions() *[]Condition { return &f.Status.Conditions }
+
 // SetDefaults implements Object.
 func (f *Fabric) SetDefaults() {
 	if len(f.Spec.Switches) == 0 {

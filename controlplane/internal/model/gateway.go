@@ -2,7 +2,9 @@ package model
 
 import (
 	"fmt"
+	"maps"
 	"net"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -98,6 +100,9 @@ func (g *Gateway) Metadata() *Meta { return &g.Meta }
 // Kind implements Object.
 func (*Gateway) Kind() Kind { return KindGateway }
 
+// StatusConditions implements Object.
+func (g *Gateway) StatusConditions() *[]Condition { return &g.Status.Conditions }
+
 // SetDefaults implements Object.
 func (g *Gateway) SetDefaults() {
 	if g.Spec.Weight == 0 {
@@ -107,12 +112,18 @@ func (g *Gateway) SetDefaults() {
 		if g.Spec.Portals[i].Advertised == "" {
 			g.Spec.Portals[i].Advertised = g.Spec.Portals[i].Listen
 		}
-		g.Spec.Portals[i] = g.Spec.Portals[i].Canonical()
 	}
-	g.Spec.ForwardingAddress = CanonicalAddress(g.Spec.ForwardingAddress)
 	if g.Status.Health == "" {
 		g.Status.Health = GatewayNew
 	}
+}
+
+// Normalize implements Normalizer: it brings every address into its canonical form.
+func (g *Gateway) Normalize() {
+	for i := range g.Spec.Portals {
+		g.Spec.Portals[i] = g.Spec.Portals[i].Canonical()
+	}
+	g.Spec.ForwardingAddress = CanonicalAddress(g.Spec.ForwardingAddress)
 }
 
 // Validate implements Object.
@@ -129,7 +140,7 @@ func (g *Gateway) Validate() Violations {
 		found.Addf("spec.portals", "has %d portals; 1 to %d are possible", n, MaxPortals)
 	}
 	found.reachable("spec.forwardingAddress", g.Spec.ForwardingAddress)
-	addresses, places := map[string]bool{}, map[string]bool{}
+	places := map[string]bool{}
 	for i, portal := range g.Spec.Portals {
 		field := fmt.Sprintf("spec.portals[%d]", i)
 		found.address(field+".listen", portal.Listen)
@@ -138,15 +149,29 @@ func (g *Gateway) Validate() Violations {
 		if portal.Switch != "" && !ValidName(portal.Switch) {
 			found.Add(field+".switch", "must be the name of a switch of the fabric, or empty")
 		}
-		if addresses[portal.Listen] {
-			found.Addf(field+".listen", "%.80q is given twice", portal.Listen)
-		}
 		place := portal.Fabric + " " + family(portal.Advertised)
 		if places[place] {
 			found.Addf(field+".fabric", "%s has a portal of this address family already: "+
 				"two on one fabric fail together", portal.Fabric)
 		}
-		addresses[portal.Listen], places[place] = true, true
+		places[place] = true
+	}
+	return append(found, g.listenTwice()...)
+}
+
+// listenTwice returns the listen addresses that another listener of the same gateway uses already: the process could not bind both.
+func (g *Gateway) listenTwice() Violations {
+	var found Violations
+	listeners := map[string]string{"spec.forwardingAddress": g.Spec.ForwardingAddress}
+	for i, portal := range g.Spec.Portals {
+		field := PortalField(i) + ".listen"
+		for _, other := range slices.Sorted(maps.Keys(listeners)) {
+			if sameListener(portal.Listen, listeners[other]) {
+				found.Addf(field, "%.80q includes the address of %s (%.80q): give each listener an address or a port of its own", portal.Listen,
+					other, listeners[other])
+			}
+		}
+		listeners[field] = portal.Listen
 	}
 	return found
 }

@@ -34,6 +34,9 @@ func (p *GatewayPool) Metadata() *Meta { return &p.Meta }
 // Kind implements Object.
 func (*GatewayPool) Kind() Kind { return KindGatewayPool }
 
+// StatusConditions implements Object.
+func (p *GatewayPool) StatusConditions() *[]Condition { return &p.Status.Conditions }
+
 // SetDefaults implements Object.
 func (p *GatewayPool) SetDefaults() {
 	if p.Spec.MaxSessionsPerGateway == 0 {

@@ -19,6 +19,7 @@ func TestNobodyIsToldToConnectToEveryAddress(t *testing.T) {
 		g := &Gateway{Meta: Meta{Name: "gw-1"}, Spec: GatewaySpec{GatewayPool: "default", Node: "n", ForwardingAddress: c.forwarding,
 			Portals: []Portal{{Listen: c.listen, Advertised: c.advertised, Fabric: "red"}}}}
 		g.SetDefaults()
+		g.Normalize()
 		var fields []string
 		for _, violation := range g.Validate() {
 			fields = append(fields, violation.Field)

@@ -2,6 +2,7 @@ package model
 
 import (
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -53,6 +54,41 @@ func (v *Volume) Hold(now time.Time) bool {
 		v.Status.MoveRequest, v.Status.Move = &MoveRequest{Gateway: v.Status.Move.To, Since: now}, nil
 	}
 	return true
+}
+
+// Discard forgets the held operations: the volume stays, as large as it is and where it is. It says whether a deletion was among them.
+// Errors: PreconditionError if nothing is held, or if the volume waits for its content: a volume without content is of no use, and a copy
+// that was finished after the backup may hold newer data.
+func (v *Volume) Discard() (undeleted bool, err error) {
+	switch {
+	case len(v.Status.Held) == 0:
+		return false, NothingHeld()
+	case v.Status.CapacityBytes == 0 && v.Spec.Source != (VolumeSource{}):
+		return false, Precondition("status.held", "has the content of the volume (%s), which cannot be discarded: confirm it, then delete the "+
+			"volume if it is not wanted", strings.Join(v.Status.Held, ", "))
+	}
+	if v.Status.CapacityBytes > 0 && v.Spec.SizeBytes != v.Status.CapacityBytes {
+		v.Spec.SizeBytes = v.Status.CapacityBytes
+		v.Meta.Generation++
+	}
+	undeleted = v.Meta.Deleting()
+	v.Meta.DeleteTime, v.Status.RollBack, v.Status.MoveRequest, v.Status.Move, v.Status.Held = nil, nil, nil, nil, nil
+	return undeleted, nil
+}
+
+// NothingHeld says that an object has no held operations.
+func NothingHeld() error {
+	return Precondition("status.held", "is empty: nothing waits for a confirmation")
+}
+
+// Discard is the same of a snapshot.
+func (s *Snapshot) Discard() (undeleted bool, err error) {
+	if len(s.Status.Held) == 0 {
+		return false, NothingHeld()
+	}
+	undeleted = s.Meta.Deleting()
+	s.Meta.DeleteTime, s.Status.Held = nil, nil
+	return undeleted, nil
 }
 
 // Pending is the same of a snapshot.

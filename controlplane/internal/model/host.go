@@ -78,6 +78,9 @@ func (h *Host) Metadata() *Meta { return &h.Meta }
 // Kind implements Object.
 func (*Host) Kind() Kind { return KindHost }
 
+// StatusConditions implements Object.
+func (h *Host) StatusConditions() *[]Condition { return &h.Status.Conditions }
+
 // SetDefaults implements Object.
 func (h *Host) SetDefaults() {
 	if h.Spec.MaxSessions == 0 {

@@ -20,6 +20,9 @@ const (
 	KindFabric      Kind = "Fabric"
 )
 
+// Kinds are all of them.
+var Kinds = []Kind{KindVolume, KindTarget, KindHost, KindSnapshot, KindStoragePool, KindGateway, KindGatewayPool, KindFabric}
+
 // Meta is what every object has.
 type Meta struct {
 	// Name is unique among the objects of a kind and immutable: a DNS-1123 subdomain of at most 253 characters.
@@ -28,7 +31,7 @@ type Meta struct {
 	UID string `json:"uid"`
 	// Version is the store's version of the object, 0 for one that is not stored. Not part of what is stored.
 	Version int64 `json:"-"`
-	// Generation counts changes of the spec, from 1.
+	// Generation counts the creation and the updates by callers, from 1, also updates that change nothing.
 	Generation int64      `json:"generation"`
 	CreateTime time.Time  `json:"createTime"`
 	DeleteTime *time.Time `json:"deleteTime,omitempty"`
@@ -45,10 +48,20 @@ type Object interface {
 	Metadata() *Meta
 	// Kind is constant for a type.
 	Kind() Kind
-	// SetDefaults fills what the user left out of the spec.
+	// StatusConditions points at the conditions in the object's status.
+	StatusConditions() *[]Condition
+	// SetDefaults sets each field that has no value to its documented default. The store calls it for each object that it creates,
+	// updates or reads, so that no other code interprets a missing value. Called again it changes nothing.
 	SetDefaults()
 	// Validate says what is wrong with the spec by itself, without a look at other objects.
 	Validate() Violations
+}
+
+// Normalizer is an object with values that have several forms. The store calls Normalize before it stores a user's object, and not when
+// it reads one: claims on the values of a stored object are of the stored text.
+type Normalizer interface {
+	// Normalize brings each such value into its only form. It comes after SetDefaults.
+	Normalize()
 }
 
 var dnsSubdomain = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`)

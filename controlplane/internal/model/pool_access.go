@@ -13,7 +13,7 @@ const (
 	maxImageName        = 255
 )
 
-// validateAccess says what is wrong with the gateway pools and images that a pool lists.
+// validateAccess checks the gateway pools and adoptable images that a pool lists.
 func (p *StoragePool) validateAccess() Violations {
 	var found Violations
 	pools, images := p.Spec.GatewayPools, p.Spec.AdoptableImages

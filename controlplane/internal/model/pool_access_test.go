@@ -30,3 +30,11 @@ func TestALocalPoolHasNeitherGatewayPoolsNorAdoptableImages(t *testing.T) {
 		t.Errorf("refused: %v", fields)
 	}
 }
+
+func TestAPoolWithoutAListHasNoImageToAdopt(t *testing.T) {
+	for _, image := range []string{"golden", "", "volume-1"} {
+		if (&StoragePool{}).Adoptable(image) {
+			t.Errorf("%q can be adopted", image)
+		}
+	}
+}

@@ -32,6 +32,9 @@ func (s *Snapshot) Metadata() *Meta { return &s.Meta }
 // Kind implements Object.
 func (*Snapshot) Kind() Kind { return KindSnapshot }
 
+// StatusConditions implements Object.
+func (s *Snapshot) StatusConditions() *[]Condition { return &s.Status.Conditions }
+
 // SetDefaults implements Object.
 func (s *Snapshot) SetDefaults() {
 	if s.Spec.ReclaimPolicy == "" {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"path"
+	"slices"
 	"strings"
 	"time"
 )
@@ -18,7 +19,9 @@ const (
 	MaxImagesListed = 4096
 	// MaxMarkerImages bounds the images that a gateway looks for before it marks a pool that is older than markers.
 	MaxMarkerImages = 1000
-	maxPath         = 4096
+	// MaxMarker bounds the id of a pool's marker, in bytes. Gateways generate 32 digits, or 64 in Ceph.
+	MaxMarker = 64
+	maxPath   = 4096
 )
 
 // StoragePool is where volumes live.
@@ -34,7 +37,7 @@ type StoragePoolSpec struct {
 	RBD   *RBDPool   `json:"rbd,omitempty"`
 	// WarnPercent of use, above which hosts and people are told.
 	WarnPercent int32 `json:"warnPercent"`
-	// GatewayPools whose gateways receive the key of a pool in Ceph; empty: the default of view.Objects.Serves.
+	// GatewayPools whose gateways receive the key of a pool in Ceph; empty: the default of objects.Serves.
 	GatewayPools []string `json:"gatewayPools,omitempty"`
 	// AdoptableImages that the operator's callers may adopt: exact names, or patterns with `*`.
 	AdoptableImages []string `json:"adoptableImages,omitempty"`
@@ -96,6 +99,9 @@ func (p *StoragePool) Metadata() *Meta { return &p.Meta }
 // Kind implements Object.
 func (*StoragePool) Kind() Kind { return KindStoragePool }
 
+// StatusConditions implements Object.
+func (p *StoragePool) StatusConditions() *[]Condition { return &p.Status.Conditions }
+
 // SetDefaults implements Object.
 func (p *StoragePool) SetDefaults() {
 	if p.Spec.WarnPercent == 0 {
@@ -125,6 +131,9 @@ func (p *StoragePool) Validate() Violations {
 	return found
 }
 
+// recordsDirectory is the directory in a pool in which gateways keep the pool's marker and the records of its volumes.
+const recordsDirectory = ".sluice"
+
 func (l *LocalPool) validate() Violations {
 	var found Violations
 	if !ValidName(l.Node) {
@@ -135,6 +144,10 @@ func (l *LocalPool) validate() Violations {
 	}
 	if l.Directory != "" && !cleanAbsolute(l.Directory) {
 		found.Addf("spec.local.directory", "%.80q is not a clean absolute path", l.Directory)
+	}
+	if slices.Contains(strings.Split(l.Directory, "/"), recordsDirectory) {
+		found.Addf("spec.local.directory", "%.80q is below %s, where gateways keep their records: choose another directory", l.Directory,
+			recordsDirectory)
 	}
 	if len(l.Devices) > MaxPoolDevices {
 		found.Addf("spec.local.devices", "has %d entries, at most %d are possible", len(l.Devices), MaxPoolDevices)

@@ -120,6 +120,9 @@ func (t *Target) Metadata() *Meta { return &t.Meta }
 // Kind implements Object.
 func (*Target) Kind() Kind { return KindTarget }
 
+// StatusConditions implements Object.
+func (t *Target) StatusConditions() *[]Condition { return &t.Status.Conditions }
+
 // SetDefaults implements Object.
 func (t *Target) SetDefaults() {
 	if t.Spec.IQN == "" {
@@ -273,4 +276,18 @@ func iscsiNameProblem(name string) string {
 		return fmt.Sprintf("%.60q is no iSCSI name: iqn.YYYY-MM.reversed.domain:name, eui.<16 digits> or naa.<16 or 32 digits>", name)
 	}
 	return ""
+}
+
+// WithoutPorts returns those of the wanted ports that the target does not have. They have no relative port identifier yet.
+func (t *Target) WithoutPorts(wanted []TargetPort) []TargetPort {
+	var missing []TargetPort
+	for _, port := range wanted {
+		has := func(have TargetPort) bool {
+			return have.Gateway == port.Gateway && have.PortalGroupTag == port.PortalGroupTag
+		}
+		if !slices.ContainsFunc(t.Status.Ports, has) {
+			missing = append(missing, TargetPort{Gateway: port.Gateway, PortalGroupTag: port.PortalGroupTag})
+		}
+	}
+	return missing
 }

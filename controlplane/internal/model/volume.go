@@ -50,12 +50,24 @@ type VolumeSpec struct {
 	ReclaimPolicy ReclaimPolicy `json:"reclaimPolicy"`
 }
 
-// QoS limits a volume at its owner; zero is unlimited, a burst of zero one second's worth.
+// QoS limits a volume at its owner; zero is unlimited. Resolved has the default of a burst that is not given; no other code interprets a
+// burst of zero.
 type QoS struct {
 	IOPS           int64 `json:"iops,omitempty"`
 	IOPSBurst      int64 `json:"iopsBurst,omitempty"`
 	BytesPerSecond int64 `json:"bytesPerSecond,omitempty"`
 	BytesBurst     int64 `json:"bytesBurst,omitempty"`
+}
+
+// Resolved are the limits with the default of each burst: what one second permits.
+func (q QoS) Resolved() QoS {
+	if q.IOPSBurst == 0 {
+		q.IOPSBurst = q.IOPS
+	}
+	if q.BytesBurst == 0 {
+		q.BytesBurst = q.BytesPerSecond
+	}
+	return q
 }
 
 // VolumeSource is what a volume is made from: nothing, a snapshot, a volume, or an image that becomes the volume's.
@@ -152,6 +164,9 @@ func (v *Volume) Metadata() *Meta { return &v.Meta }
 
 // Kind implements Object.
 func (*Volume) Kind() Kind { return KindVolume }
+
+// StatusConditions implements Object.
+func (v *Volume) StatusConditions() *[]Condition { return &v.Status.Conditions }
 
 // SetDefaults implements Object.
 func (v *Volume) SetDefaults() {

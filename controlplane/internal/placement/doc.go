@@ -15,5 +15,5 @@
 //	owner.go       owners of volumes within the path sets
 //	access.go      portals by host, and where a login to the wrong gateway is sent
 //
-// decisions/2026-11-21-placement.md says why it is done like this.
+// controlplane/decisions/placement.md says why it is done like this.
 package placement

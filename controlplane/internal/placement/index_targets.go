@@ -208,7 +208,7 @@ func (p *planner) targetHops(t *target) []int64 {
 	var hosts int64
 	for _, s := range t.sites {
 		hosts += int64(s.count)
-		for i, hop := range p.net.view(s.site).hops {
+		for i, hop := range p.net.pathsOf(s.site).hops {
 			hops[i] += hop * int64(s.count)
 			farthest[i] = max(farthest[i], hop)
 		}

@@ -20,7 +20,7 @@ type network struct {
 	unit         int64
 	hostSites    sites
 	gatewaySites sites
-	views        []*view
+	hostPaths    []*hostPaths
 }
 
 // sites numbers the distinct lists of places.
@@ -111,8 +111,8 @@ const (
 	several int32 = -2
 )
 
-// view is how a host site sees each gateway site.
-type view struct {
+// hostPaths is how a host site reaches each gateway site.
+type hostPaths struct {
 	// hops is the mean over the host's fabrics of the distance to the nearest portal, in thousandths
 	// of network.unit. A fabric on which no portal is reached counts as twice the way across.
 	hops []int64
@@ -120,19 +120,19 @@ type view struct {
 	fabric []int32
 }
 
-func (n *network) view(hostSite int32) *view {
-	for len(n.views) < len(n.hostSites.places) {
-		n.views = append(n.views, nil)
+func (n *network) pathsOf(hostSite int32) *hostPaths {
+	for len(n.hostPaths) < len(n.hostSites.places) {
+		n.hostPaths = append(n.hostPaths, nil)
 	}
-	if n.views[hostSite] == nil {
-		n.views[hostSite] = n.newView(n.hostSites.places[hostSite])
+	if n.hostPaths[hostSite] == nil {
+		n.hostPaths[hostSite] = n.newHostPaths(n.hostSites.places[hostSite])
 	}
-	return n.views[hostSite]
+	return n.hostPaths[hostSite]
 }
 
-func (n *network) newView(host []place) *view {
+func (n *network) newHostPaths(host []place) *hostPaths {
 	count := len(n.gatewaySites.places)
-	v := &view{hops: make([]int64, count), fabric: make([]int32, count)}
+	v := &hostPaths{hops: make([]int64, count), fabric: make([]int32, count)}
 	for site, gateway := range n.gatewaySites.places {
 		if len(host) == 0 {
 			v.fabric[site] = onlyFabric(gateway)

@@ -54,11 +54,11 @@ type found func(kind rank, fabric, index int32)
 // siteScore finds the single failure domains of a host at a site.
 func (p *planner) siteScore(site int32, set []int32, tell found) score {
 	var s score
-	view := p.net.view(site)
+	paths := p.net.pathsOf(site)
 	reached, oneNode, fabric, first := 0, true, nowhere, none
 	for _, i := range set {
 		g := &p.gateways[i]
-		if !g.serves() || view.fabric[g.site] == nowhere {
+		if !g.serves() || paths.fabric[g.site] == nowhere {
 			continue
 		}
 		reached++
@@ -67,7 +67,7 @@ func (p *planner) siteScore(site int32, set []int32, tell found) score {
 		} else if g.Node != p.gateways[first].Node {
 			oneNode = false
 		}
-		fabric = join(fabric, view.fabric[g.site])
+		fabric = join(fabric, paths.fabric[g.site])
 	}
 	note := func(kind rank, at, index int32) {
 		s[kind]++

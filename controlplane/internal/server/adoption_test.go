@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -9,6 +10,49 @@ import (
 
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
+
+// rbdPool makes a pool in Ceph, from which volumes may adopt images.
+func rbdPool(t *testing.T, by pb.StoragePoolServiceClient, name string) {
+	t.Helper()
+	if _, err := by.CreateStoragePool(t.Context(), &pb.CreateStoragePoolRequest{StoragePool: &pb.StoragePool{Meta: &pb.ObjectMeta{Name: name},
+		Spec: &pb.StoragePoolSpec{Kind: &pb.StoragePoolSpec_Rbd{Rbd: &pb.RbdPool{Monitors: []string{"192.0.2.9:3300"}, User: "sluice",
+			Key: "k", Pool: "rbd"}}}}}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Each request finds the image free before any of them stores its volume.
+func TestOfRequestsThatAdoptAnImageAtOnceOneSucceeds(t *testing.T) {
+	s := start(t)
+	admin := s.as("admin")
+	rbdPool(t, pb.NewStoragePoolServiceClient(admin), "ceph")
+	volumes := pb.NewVolumeServiceClient(admin)
+	const rounds, requests = 10, 8
+	for round := range rounds {
+		answers := make(chan error, requests)
+		for i := range requests {
+			go func() {
+				_, err := volumes.CreateVolume(t.Context(), &pb.CreateVolumeRequest{Volume: &pb.Volume{
+					Meta: &pb.ObjectMeta{Name: fmt.Sprintf("v-%d-%d", round, i)}, Spec: &pb.VolumeSpec{Pool: "ceph", SizeBytes: 1 << 30,
+						Source: &pb.VolumeSource{Source: &pb.VolumeSource_Image{Image: fmt.Sprintf("golden-%d", round)}}}}})
+				answers <- err
+			}()
+		}
+		adopted := 0
+		for range requests {
+			switch err := <-answers; status.Code(err) {
+			case codes.OK:
+				adopted++
+			case codes.FailedPrecondition, codes.Aborted:
+			default:
+				t.Error(err)
+			}
+		}
+		if adopted != 1 {
+			t.Errorf("%d volumes adopt golden-%d", adopted, round)
+		}
+	}
+}
 
 // A Volume in any namespace may name an image; the data of another one must not come with it.
 func TestOnlyListedImagesAreAdoptedByTheOperatorAndNobodyAdoptsAnImageInUse(t *testing.T) {

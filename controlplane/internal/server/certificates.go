@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -108,9 +109,8 @@ func (c *Certificates) readOwn() {
 
 // take remembers a holder's certificate, and reports it when that is due.
 func (c *Certificates) take(h holder, end time.Time) {
-	if len(h.name) > maxHolder {
-		h.name = h.name[:maxHolder]
-	}
+	// Prometheus panics for a label value that is not UTF-8. The name in a certificate need not be UTF-8, and a cut can split a character.
+	h.name = strings.ToValidUTF8(h.name[:min(len(h.name), maxHolder)], "")
 	now := c.now()
 	c.mutex.Lock()
 	known := c.seen[h]
@@ -169,7 +169,7 @@ func (c *Certificates) forget(h holder) {
 	c.gauge.DeleteLabelValues(h.role, h.name)
 }
 
-// check reports what is due, and forgets certificates that nobody uses any more.
+// check reports certificates that are due and forgets certificates without a recent connection.
 func (c *Certificates) check() {
 	now := c.now()
 	due := map[holder]time.Time{}
@@ -188,7 +188,7 @@ func (c *Certificates) check() {
 	}
 }
 
-// List returns all of them, those that end first before the others.
+// List returns all certificates, sorted by expiry.
 func (c *Certificates) List() []api.Certificate {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()

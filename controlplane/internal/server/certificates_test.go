@@ -4,12 +4,16 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"sluice.dev/sluice/controlplane/internal/api"
 )
 
 func TestACertificateThatEndsSoonIsReportedOnceADayUntilItIsRenewed(t *testing.T) {
@@ -57,6 +61,20 @@ func TestTheCertificatesThatAreRememberedAreBounded(t *testing.T) {
 	for _, known := range c.List() {
 		if known.Holder == "0" {
 			t.Error("the oldest is remembered still")
+		}
+	}
+}
+
+// Prometheus panics for a label value that is not UTF-8.
+func TestTheNameOfACertificateIsRememberedAsUTF8(t *testing.T) {
+	c := NewCertificates(nil, slog.Default(), nil, prometheus.NewRegistry())
+	for name, want := range map[string]string{
+		strings.Repeat("ä", maxHolder): strings.Repeat("ä", maxHolder/2), // of two bytes each; the bound is odd
+		"gw-\xff1":                     "gw-1",
+	} {
+		c.take(holder{"gateway", name}, time.Now().Add(300*24*time.Hour))
+		if !slices.ContainsFunc(c.List(), func(known api.Certificate) bool { return known.Holder == want }) {
+			t.Errorf("%q: remembered are %v", name, c.List())
 		}
 	}
 }

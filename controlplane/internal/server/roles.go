@@ -20,13 +20,26 @@ type Role string
 const (
 	// RoleAdmin may do everything but speak for a gateway.
 	RoleAdmin Role = "admin"
-	// RoleOperator is the Kubernetes operator and the CSI driver: all objects, no maintenance of the store.
+	// RoleOperator is the Kubernetes operator: all objects, no maintenance of the store.
 	RoleOperator Role = "operator"
+	// RoleCSI is the controller of the CSI driver: the methods in csiMethods, and changes of its own objects (api.Callers).
+	RoleCSI Role = "csi"
 	// RoleGateway opens a gateway stream, for the gateway that the certificate's common name names.
 	RoleGateway Role = "gateway"
 	// RoleReadOnly gets, lists and watches.
 	RoleReadOnly Role = "read-only"
 )
+
+// csiMethods are the methods that the CSI driver calls, by service (operator/internal/csi).
+var csiMethods = map[string][]string{
+	"VolumeService":      {"GetVolume", "ListVolumes", "CreateVolume", "UpdateVolume", "DeleteVolume"},
+	"SnapshotService":    {"GetSnapshot", "ListSnapshots", "CreateSnapshot", "DeleteSnapshot"},
+	"TargetService":      {"GetTarget", "ListTargets", "CreateTarget", "UpdateTarget"},
+	"HostService":        {"GetHost", "ListHosts", "CreateHost", "UpdateHost", "DeleteHost"},
+	"StoragePoolService": {"GetStoragePool", "ListStoragePools"},
+	"GatewayPoolService": {"ListGatewayPools"},
+	"GatewayService":     {"ListGateways"},
+}
 
 const organizationPrefix = "sluice:"
 
@@ -78,7 +91,7 @@ func identityFrom(certificate *x509.Certificate) (Identity, error) {
 	for _, organization := range certificate.Subject.Organization {
 		role := Role(strings.TrimPrefix(organization, organizationPrefix))
 		if strings.HasPrefix(organization, organizationPrefix) &&
-			slices.Contains([]Role{RoleAdmin, RoleOperator, RoleGateway, RoleReadOnly}, role) {
+			slices.Contains([]Role{RoleAdmin, RoleOperator, RoleCSI, RoleGateway, RoleReadOnly}, role) {
 			if role == RoleGateway && certificate.Subject.CommonName == "" {
 				return Identity{}, status.Error(codes.PermissionDenied, "the certificate is of role gateway and names none: "+
 					"its common name has to be the name of its Gateway")
@@ -88,7 +101,7 @@ func identityFrom(certificate *x509.Certificate) (Identity, error) {
 	}
 	return Identity{}, status.Errorf(codes.PermissionDenied,
 		"the certificate of %q names no role: its organization has to be sluice:admin, sluice:operator, "+
-			"sluice:gateway or sluice:read-only", certificate.Subject.CommonName)
+			"sluice:csi, sluice:gateway or sluice:read-only", certificate.Subject.CommonName)
 }
 
 // allow says whether a role may call a method, as in `/sluice.v1.VolumeService/CreateVolume`.
@@ -100,6 +113,8 @@ func allow(identity Identity, method string, insecure bool) error {
 		allowed = true
 	case service == "sluice.v1.GatewayStreamService":
 		allowed = identity.Role == RoleGateway || insecure
+	case identity.Role == RoleCSI:
+		allowed = slices.Contains(csiMethods[strings.TrimPrefix(service, "sluice.v1.")], name)
 	case readOnly(name):
 		allowed = identity.Role != RoleGateway
 	case service == "sluice.v1.MaintenanceService":

@@ -40,7 +40,7 @@ const (
 // Options say what is served and how.
 type Options struct {
 	Store *store.Store
-	View  *view.View
+	View  *view.Cache
 	// Self is what the API tells of the process that serves it.
 	Self api.ControlPlane
 	// Streams serves the gateways; nil: not here.
@@ -98,11 +98,14 @@ func New(options Options) (*Server, error) {
 	s := &Server{Server: grpc.NewServer(settings...), Health: health.NewServer(), strangers: guard}
 	healthpb.RegisterHealthServer(s, s.Health)
 	counts := api.NewCounts(options.Store, options.View)
-	pb.RegisterVolumeServiceServer(s, api.NewVolumes(options.Store,
-		func(ctx context.Context) bool { return IdentityOf(ctx).Role == RoleAdmin }))
-	pb.RegisterTargetServiceServer(s, api.NewTargets(options.Store, counts))
-	pb.RegisterHostServiceServer(s, api.NewHosts(options.Store, counts))
-	pb.RegisterSnapshotServiceServer(s, api.NewSnapshots(options.Store))
+	callers := api.Callers{
+		AdoptsAny:         func(ctx context.Context) bool { return IdentityOf(ctx).Role == RoleAdmin },
+		ChangesItsOwnOnly: func(ctx context.Context) bool { return IdentityOf(ctx).Role == RoleCSI },
+	}
+	pb.RegisterVolumeServiceServer(s, api.NewVolumes(options.Store, callers))
+	pb.RegisterTargetServiceServer(s, api.NewTargets(options.Store, counts, callers))
+	pb.RegisterHostServiceServer(s, api.NewHosts(options.Store, counts, callers))
+	pb.RegisterSnapshotServiceServer(s, api.NewSnapshots(options.Store, callers))
 	pb.RegisterStoragePoolServiceServer(s, api.NewStoragePools(options.Store, counts))
 	pb.RegisterGatewayServiceServer(s, api.NewGateways(options.Store, counts))
 	pb.RegisterGatewayPoolServiceServer(s, api.NewGatewayPools(options.Store, counts))

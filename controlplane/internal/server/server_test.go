@@ -20,10 +20,12 @@ import (
 	"sluice.dev/sluice/controlplane/internal/certs"
 	"sluice.dev/sluice/controlplane/internal/etcd"
 	"sluice.dev/sluice/controlplane/internal/etcd/etcdtest"
+	"sluice.dev/sluice/controlplane/internal/keyring"
 	"sluice.dev/sluice/controlplane/internal/model"
 	"sluice.dev/sluice/controlplane/internal/server"
 	"sluice.dev/sluice/controlplane/internal/store"
 	"sluice.dev/sluice/controlplane/internal/view"
+	"sluice.dev/sluice/proto/client"
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
@@ -55,6 +57,9 @@ type system struct {
 	certs   string
 	address string
 	log     *lines
+	store   *store.Store
+	// administrator is the connection of admin, once it is needed.
+	administrator *grpc.ClientConn
 }
 
 func start(t *testing.T) *system {
@@ -67,7 +72,7 @@ func start(t *testing.T) *system {
 	leaves := []certs.Leaf{
 		{File: "server", CommonName: "controlplane", Role: "server", Hosts: []string{"127.0.0.1"}},
 		{File: "admin", CommonName: "ann", Role: "admin"}, {File: "reader", CommonName: "rob", Role: "read-only"},
-		{File: "operator", CommonName: "opa", Role: "operator"},
+		{File: "operator", CommonName: "opa", Role: "operator"}, {File: "csi", CommonName: "sluice-csi", Role: "csi"},
 		{File: "gateway", CommonName: "gw-1", Role: "gateway"}, {File: "nobody", CommonName: "nik", Role: "king"},
 	}
 	for _, leaf := range leaves {
@@ -79,7 +84,7 @@ func start(t *testing.T) *system {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ring, err := store.ParseKeyring(store.GenerateKey("a"))
+	ring, err := keyring.Parse(keyring.GenerateKey("a"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,6 +92,7 @@ func start(t *testing.T) *system {
 	if err != nil {
 		t.Fatal(err)
 	}
+	s.store = kept
 	made, err := server.New(server.Options{Store: kept, View: view.New(kept, slog.Default()), TLS: config,
 		Streams: pb.UnimplementedGatewayStreamServiceServer{},
 		Log:     slog.New(slog.NewTextHandler(s.log, nil)), Registry: prometheus.NewRegistry()})
@@ -103,14 +109,14 @@ func start(t *testing.T) *system {
 	return s
 }
 
-func (s *system) files(name string) server.Files {
+func (s *system) files(name string) client.Files {
 	at := func(file string) string { return filepath.Join(s.certs, file) }
-	return server.Files{CA: at(certs.CAFile), Certificate: at(name + ".crt"), Key: at(name + ".key")}
+	return client.Files{CA: at(certs.CAFile), Certificate: at(name + ".crt"), Key: at(name + ".key")}
 }
 
 func (s *system) as(name string) *grpc.ClientConn {
 	s.t.Helper()
-	with, err := server.ClientCredentials(s.files(name))
+	with, err := client.Credentials(s.files(name))
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -205,7 +211,7 @@ func TestNobodyIsServedWithoutACertificateOfTheCA(t *testing.T) {
 	}
 	files := stranger.files("admin")
 	files.CA = filepath.Join(s.certs, certs.CAFile) // she trusts the server; the server does not trust her
-	with, err := server.ClientCredentials(files)
+	with, err := client.Credentials(files)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -27,7 +27,7 @@ const (
 
 // strangers are the connections in their handshake. A newcomer is always admitted: where there is no room, the oldest connection of
 // a network ends, of the newcomer's own if that has its share, otherwise of the one that has the most. Known networks have room that
-// no other takes (decisions/2026-11-25-silent-connections.md).
+// no other takes (controlplane/decisions/certificates-and-connections.md).
 type strangers struct {
 	log     *slog.Logger
 	evicted prometheus.Counter

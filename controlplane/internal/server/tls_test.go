@@ -9,33 +9,32 @@ import (
 	"testing"
 	"time"
 
-	"google.golang.org/grpc/credentials"
-
 	"sluice.dev/sluice/controlplane/internal/certs"
+	"sluice.dev/sluice/proto/client"
 )
 
 // issued are the files of an authority of its own, below a directory.
-func issued(t *testing.T, directory string) (serverFiles, clientFiles Files) {
+func issued(t *testing.T, directory string) (serverFiles, clientFiles client.Files) {
 	t.Helper()
 	authority, err := certs.OpenAuthority(directory)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, leaf := range []certs.Leaf{{File: "server", CommonName: "etcd", Role: "server", Hosts: []string{"127.0.0.1"}},
-		{File: "client", CommonName: "controlplane", Role: "admin"}} {
+	for _, leaf := range []certs.Leaf{{File: "server", CommonName: "controlplane", Role: "server", Hosts: []string{"127.0.0.1"}},
+		{File: "client", CommonName: "ann", Role: "admin"}} {
 		if err := authority.Issue(leaf); err != nil {
 			t.Fatal(err)
 		}
 	}
-	files := func(name string) Files {
-		return Files{CA: filepath.Join(directory, certs.CAFile), Certificate: filepath.Join(directory, name+".crt"),
+	files := func(name string) client.Files {
+		return client.Files{CA: filepath.Join(directory, certs.CAFile), Certificate: filepath.Join(directory, name+".crt"),
 			Key: filepath.Join(directory, name+".key")}
 	}
 	return files("server"), files("client")
 }
 
 // copied puts files in the place of others, as a renewal does.
-func copied(t *testing.T, from, to Files) {
+func copied(t *testing.T, from, to client.Files) {
 	t.Helper()
 	for source, place := range map[string]string{from.CA: to.CA, from.Certificate: to.Certificate, from.Key: to.Key} {
 		text, err := os.ReadFile(source)
@@ -48,10 +47,10 @@ func copied(t *testing.T, from, to Files) {
 	}
 }
 
-// shaken makes one connection to a server that has those files, and says what either end found wrong.
-func shaken(t *testing.T, with credentials.TransportCredentials, authority string, files Files) error {
+// shaken makes one connection with a client's files to a server of this configuration, and returns the error of either end.
+func shaken(t *testing.T, config *tls.Config, files client.Files) error {
 	t.Helper()
-	config, err := ServerTLS(files)
+	with, err := client.Credentials(files)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,54 +75,47 @@ func shaken(t *testing.T, with credentials.TransportCredentials, authority strin
 	defer func() { _ = raw.Close() }()
 	ctx, stop := context.WithTimeout(t.Context(), 10*time.Second)
 	defer stop()
-	if _, _, err := with.ClientHandshake(ctx, authority, raw); err != nil {
+	if _, _, err := with.ClientHandshake(ctx, "127.0.0.1:7460", raw); err != nil {
 		return err
 	}
 	return <-found
 }
 
-func TestAClientTrustsTheCAThatItsFileHoldsNow(t *testing.T) {
-	first, files := issued(t, t.TempDir())
-	second, renewedFiles := issued(t, t.TempDir())
-	with, err := ClientCredentials(files)
+func TestTheServerShowsAndAcceptsWhatItsFilesHoldNow(t *testing.T) {
+	files, firstClient := issued(t, t.TempDir())
+	renewed, secondClient := issued(t, t.TempDir())
+	reloader, err := client.NewReloader(files, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	const authority = "127.0.0.1:2379"
-	if err := shaken(t, with, authority, first); err != nil {
+	config := serverTLS(reloader)
+	if err := shaken(t, config, firstClient); err != nil {
 		t.Fatalf("before: %v", err)
 	}
-	if err := shaken(t, with, authority, second); err == nil {
-		t.Fatal("another CA's server is trusted")
+	if err := shaken(t, config, secondClient); err == nil {
+		t.Fatal("another CA's client is accepted")
 	}
-	copied(t, renewedFiles, files)
-	clone := with.Clone() // as gRPC makes one for each connection
-	with.(*renewed).kept.at = time.Time{}
-	for name, with := range map[string]credentials.TransportCredentials{"itself": with, "a clone": clone} {
-		if err := shaken(t, with, authority, second); err != nil {
-			t.Errorf("%s, after the CA was renewed: %v", name, err)
-		}
+	copied(t, renewed, files)
+	if err := shaken(t, config, secondClient); err != nil {
+		t.Errorf("after the renewal: %v", err)
 	}
-	stale, _ := issued(t, t.TempDir())
-	if err := shaken(t, with, authority, stale); err == nil {
-		t.Error("the server of a CA that is none of ours is trusted")
+	if err := shaken(t, config, firstClient); err == nil {
+		t.Error("after the renewal a client of the former CA is accepted")
 	}
 }
 
-func TestAClientWantsTheNameThatItDialled(t *testing.T) {
-	files, clientFiles := issued(t, t.TempDir())
-	with, err := ClientCredentials(clientFiles)
+func TestTheServerAcceptsNoClientOfAnotherCA(t *testing.T) {
+	files, ours := issued(t, t.TempDir())
+	_, strangers := issued(t, t.TempDir())
+	config, err := ServerTLS(files)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, authority := range []string{"127.0.0.2:2379", "etcd.example.org:2379", "etcd.example.org"} {
-		if err := shaken(t, with, authority, files); err == nil {
-			t.Errorf("a server that is 127.0.0.1 was taken for %s", authority)
-		}
+	if err := shaken(t, config, ours); err != nil {
+		t.Errorf("our client: %v", err)
 	}
-	for _, authority := range []string{"127.0.0.1:2379", "127.0.0.1"} {
-		if err := shaken(t, with, authority, files); err != nil {
-			t.Errorf("%s: %v", authority, err)
-		}
+	strangers.CA = files.CA // it trusts the server; the server must not trust it
+	if err := shaken(t, config, strangers); err == nil {
+		t.Error("a client of another CA is accepted")
 	}
 }

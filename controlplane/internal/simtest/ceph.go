@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"sluice.dev/sluice/controlplane/internal/model"
-	"sluice.dev/sluice/controlplane/internal/store"
+	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
 // cephPool is the pool in Ceph, which all gateways reach.
@@ -122,7 +122,7 @@ func (w *World) answer(p *process) {
 		r.err = w.store.recordClient(p.ref, r.client)
 	default:
 		if v := w.volumeByUID(r.uid); v == nil || v.Status.Ownership.Epoch != r.epoch {
-			r.err = store.ErrFenced
+			r.err = model.ErrFenced
 		}
 	}
 	p.answers = append(p.answers, r)
@@ -152,7 +152,7 @@ func (w *World) listen(p *process) {
 	if u.loaded = r.epoch; r.err != nil {
 		w.shut(p, r.uid)
 		u.final = r.epoch
-		p.say(r.uid, store.VolumeFenced, r.epoch, u.heard.Order)
+		p.say(r.uid, model.VolumeFenced, r.epoch, u.heard.Order)
 	}
 }
 
@@ -160,7 +160,7 @@ func (w *World) listenOfRecord(p *process, r request) {
 	p.rados.asked = false
 	switch {
 	case r.unknown:
-	case r.err == store.ErrTooManyClients:
+	case r.err == model.ErrTooManyClients:
 		w.start(p.name)
 	case r.err != nil:
 		w.lose(p)
@@ -173,8 +173,8 @@ func (w *World) listenOfRecord(p *process, r request) {
 func (w *World) actInCeph(p *process, uid string) {
 	u := p.unit(uid)
 	o := u.heard
-	owner := o.Owner == p.ref && (o.State == model.Opening || o.State == model.Owned)
-	releasing := o.Owner == p.ref && o.State == model.Moving
+	role := roleOf(o, p.ref)
+	owner, releasing := role == pb.VolumeRole_VOLUME_ROLE_OWNER, role == pb.VolumeRole_VOLUME_ROLE_RELEASING
 	switch {
 	case u.open != "" && !(owner && u.serving == o.Epoch) && w.blocklisted(p):
 		w.lose(p)
@@ -182,17 +182,17 @@ func (w *World) actInCeph(p *process, uid string) {
 		epoch := u.serving
 		w.shut(p, uid)
 		u.final = epoch
-		p.say(uid, store.VolumeFenced, epoch, o.Order)
+		p.say(uid, model.VolumeFenced, epoch, o.Order)
 	case releasing:
 		w.shut(p, uid)
 		u.final = max(u.final, o.Epoch)
-		w.repeat(p, uid, store.VolumeReleased, o.Epoch, o.Order)
+		w.repeat(p, uid, model.VolumeReleased, o.Epoch, o.Order)
 	case !owner:
 		w.shut(p, uid)
 	case u.final >= o.Epoch && w.broken != ReleaseIsNotFinal:
-		w.repeat(p, uid, store.VolumeReleased, o.Epoch, o.Order)
+		w.repeat(p, uid, model.VolumeReleased, o.Epoch, o.Order)
 	case u.serving != 0:
-		w.repeat(p, uid, store.VolumeServing, o.Epoch, o.Order)
+		w.repeat(p, uid, model.VolumeServing, o.Epoch, o.Order)
 	default:
 		w.takeUp(p, uid, o)
 	}
@@ -214,7 +214,7 @@ func (w *World) takeUp(p *process, uid string, o model.Ownership) {
 		u.serving = o.Epoch
 		w.checkServing(p, uid, o.Epoch)
 		w.checkServingInCeph(p, uid, o.Epoch)
-		p.say(uid, store.VolumeServing, o.Epoch, o.Order)
+		p.say(uid, model.VolumeServing, o.Epoch, o.Order)
 	}
 }
 
@@ -226,11 +226,11 @@ func (w *World) openImage(p *process, uid string, o model.Ownership) {
 	switch {
 	case w.blocklisted(p):
 		w.lose(p)
-	case v == nil || w.images[store.VolumeLocation(v)] == 0:
+	case v == nil || w.images[model.VolumeLocation(v)] == 0:
 	case held.by != nil && held.client != p.rados.client && !w.ceph.blocklisted[held.client] && !gone,
 		w.faulty && w.chance(6):
 		u.final = o.Epoch
-		p.say(uid, store.VolumeFailed, o.Epoch, o.Order)
+		p.say(uid, model.VolumeFailed, o.Epoch, o.Order)
 	default:
 		if held.by != nil && held.client != p.rados.client {
 			w.ceph.blocklisted[held.client] = true
@@ -266,7 +266,7 @@ func (w *World) lose(p *process) {
 		epoch := u.serving
 		if w.shut(p, uid); epoch != 0 {
 			u.final = epoch
-			p.say(uid, store.VolumeFenced, epoch, u.heard.Order)
+			p.say(uid, model.VolumeFenced, epoch, u.heard.Order)
 		}
 	}
 	p.rados.client, p.rados.recorded, p.rados.asked = "", false, false

@@ -4,9 +4,8 @@ import (
 	"fmt"
 	"slices"
 
+	"sluice.dev/sluice/controlplane/internal/decide"
 	"sluice.dev/sluice/controlplane/internal/model"
-	"sluice.dev/sluice/controlplane/internal/orchestrator"
-	"sluice.dev/sluice/controlplane/internal/store"
 )
 
 func (w *World) violate(format string, args ...any) {
@@ -30,31 +29,32 @@ func (w *World) servedBy(uid string) *process {
 // checkServing: one gateway an epoch, ever.
 func (w *World) checkServing(p *process, uid string, epoch uint64) {
 	key := epochKey{uid, epoch}
-	if by, known := w.served[key]; known && by != p.ref {
+	if by, known := w.served[key]; known && by != p.ref && !w.resumes(p, uid, by) {
 		w.violate("%s serves %s in epoch %d, in which %s has", p.ref, uid, epoch, by)
 	}
 	w.served[key] = p.ref
+	w.checkImage(p, uid)
 	if o := p.units[uid].heard; !o.MayServe(p.ref, epoch) {
 		w.violate("%s serves %s against its order", p.ref, uid)
 	}
 }
 
 // checkOwn: epochs never fall, each has one owner, none begins without the lock or the release, and no request is lost.
-func (w *World) checkOwn(a orchestrator.Action, before, after *model.Volume, next model.Ownership) {
+func (w *World) checkOwn(a *decide.ChangeOwner, before, after *model.Volume, next model.Ownership) {
 	uid, was := before.Meta.UID, before.Status.Ownership
 	if next.Epoch < was.Epoch {
 		w.violate("the epoch of %s falls from %d to %d", uid, was.Epoch, next.Epoch)
 	}
 	if !next.Owner.IsZero() {
 		key := epochKey{uid, next.Epoch}
-		if by, known := w.owners[key]; known && by != next.Owner {
+		if by, known := w.owners[key]; known && by != next.Owner && !w.wasResumed(key, by, next.Owner) {
 			w.violate("%s and %s own %s in epoch %d", by, next.Owner, uid, next.Epoch)
 		}
 		w.owners[key] = next.Owner
 	}
 	if inCeph(before) {
 		w.checkOwnInCeph(before, was, next)
-		w.checkRequest(a, before, after)
+		w.checkRequest(a.Object, before, after)
 		return
 	}
 	holder := w.disk(uid).holder // of an order that a restored store has lost, maybe
@@ -68,14 +68,14 @@ func (w *World) checkOwn(a orchestrator.Action, before, after *model.Volume, nex
 	p := w.process(was.Owner)
 	serves := p != nil && p.alive && p.units[uid] != nil && p.units[uid].serving == was.Epoch
 	switch {
-	case released && a.Own.Reason == model.ReasonOwnerDead: // with nobody there to take the lock; whoever serves it yet has it
+	case released && a.Reason == model.ReasonOwnerDead: // with nobody there to take the lock; whoever serves it yet has it
 		if w.lost[uid] = true; serves && holder != p {
 			w.violate("%s was taken from %s, which serves it in epoch %d without the lock", uid, was.Owner, was.Epoch)
 		}
 	case released && serves:
 		w.violate("%s was taken for released by %s, which serves it in epoch %d", uid, was.Owner, was.Epoch)
 	}
-	w.checkRequest(a, before, after)
+	w.checkRequest(a.Object, before, after)
 }
 
 func (w *World) process(ref model.GatewayRef) *process {
@@ -90,22 +90,22 @@ func (w *World) process(ref model.GatewayRef) *process {
 }
 
 // checkRequest: a request to move ends only by a decision on that very request.
-func (w *World) checkRequest(a orchestrator.Action, before, after *model.Volume) {
+func (w *World) checkRequest(decided model.Object, before, after *model.Volume) {
 	request := before.Status.MoveRequest
 	if request == nil || after.Status.MoveRequest != nil {
 		return
 	}
-	seen := a.Object.(*model.Volume).Status.MoveRequest
+	seen := decided.(*model.Volume).Status.MoveRequest
 	if seen == nil || *seen != *request {
 		w.violate("a request to move %s was lost", before.Meta.Name)
 	}
 }
 
 // checkModify: a gateway is given up only if it was in trouble when that was decided, and requests are not lost.
-func (w *World) checkModify(a orchestrator.Action, before, after model.Object, heard int) {
+func (w *World) checkModify(decided, before, after model.Object, heard int) {
 	switch o := after.(type) {
 	case *model.Volume:
-		w.checkRequest(a, before.(*model.Volume), o)
+		w.checkRequest(decided, before.(*model.Volume), o)
 		if o.Spec != before.(*model.Volume).Spec || o.Status.Ownership != before.(*model.Volume).Status.Ownership {
 			w.violate("a change of the status of %s changed its spec or owner", o.Meta.Name)
 		}
@@ -121,14 +121,14 @@ func (w *World) checkModify(a orchestrator.Action, before, after model.Object, h
 
 // foundGone says whether some peer's last word on an incarnation, in what had been heard, was that it does not reach it.
 func (w *World) foundGone(ref model.GatewayRef, heard int) bool {
-	last := map[uint32]store.Reach{}
+	last := map[uint32]model.Reach{}
 	for _, c := range w.store.log[:heard] {
 		if r := c.record.Peer; r != nil && r.Peer == ref {
 			last[r.Reporter.Number] = r.Reach
 		}
 	}
 	for _, reach := range last {
-		if reach != store.PeerConnected {
+		if reach != model.PeerConnected {
 			return true
 		}
 	}

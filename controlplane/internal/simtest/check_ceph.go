@@ -4,9 +4,8 @@ import (
 	"slices"
 	"strings"
 
+	"sluice.dev/sluice/controlplane/internal/decide"
 	"sluice.dev/sluice/controlplane/internal/model"
-	"sluice.dev/sluice/controlplane/internal/orchestrator"
-	"sluice.dev/sluice/controlplane/internal/store"
 )
 
 // checkServingInCeph: nobody else can write any more, nor could it itself if its epoch was over.
@@ -86,13 +85,13 @@ func (w *World) checkNoted(clients []string) {
 }
 
 // checkFence: an incarnation is shut out of a pool by one job, whatever waits for it, and by somebody else.
-func (w *World) checkFence(a orchestrator.Action) {
+func (w *World) checkFence(a *decide.GiveJob) {
 	if a.Kind != model.KindStoragePool {
 		w.violate("%s %s is fenced for by a job of its own", a.Kind, a.Name)
 	}
 	others := 0
 	for id, j := range w.store.jobs {
-		if j.Action == store.JobFenceClients && id != a.Job.ID && slices.Equal(j.Clients, a.Job.Clients) {
+		if j.Action == model.JobFenceClients && id != a.Job.ID && slices.Equal(j.Clients, a.Job.Clients) {
 			others++
 		}
 	}
@@ -120,7 +119,7 @@ func (w *World) checkRolledBack(v *model.Volume) {
 }
 
 // checkDeletedInCeph: an image goes when nobody has it any more, and one that was to be adopted and was not at most to the trash.
-func (w *World) checkDeletedInCeph(v *model.Volume, j *store.Job) {
+func (w *World) checkDeletedInCeph(v *model.Volume, j *model.Job) {
 	if v == nil || w.restored[v.Meta.UID] {
 		return
 	}
@@ -157,7 +156,7 @@ func (w *World) checkRestOfCeph() {
 		}
 	}
 	for id, j := range w.store.jobs {
-		if j.Action == store.JobFenceClients {
+		if j.Action == model.JobFenceClients {
 			w.violate("job %s has not ended: %s", id, j.Result.Problem)
 		}
 	}
@@ -172,8 +171,11 @@ func (w *World) cannotBeFenced(v *model.Volume) bool {
 	if o.State == model.Fencing {
 		return w.store.clients[o.Fence] == nil
 	}
+	if p := w.process(o.Owner); o.State == model.Owned && p != nil && !p.alive && w.store.clients[o.Owner] == nil {
+		return true
+	}
 	for _, r := range w.store.records {
-		if r.Volume != nil && r.Volume.UID == uid && r.Volume.Epoch > o.Epoch && r.Volume.State != store.VolumeServing {
+		if r.Volume != nil && r.Volume.UID == uid && r.Volume.Epoch > o.Epoch && r.Volume.State != model.VolumeServing {
 			return true
 		}
 	}

@@ -5,15 +5,14 @@ import (
 	"strings"
 
 	"sluice.dev/sluice/controlplane/internal/model"
-	"sluice.dev/sluice/controlplane/internal/store"
 )
 
 // checkVolumeGoes: a volume goes after its image, its owner and all that refers to it.
 func (w *World) checkVolumeGoes(v *model.Volume) {
 	name := v.Meta.Name
 	if v.Spec.ReclaimPolicy == model.ReclaimRetain || v.Spec.ReclaimPolicy == model.ReclaimDelete && neverAdopted(v) {
-		w.kept[store.VolumeLocation(v)] = true
-	} else if w.images[store.VolumeLocation(v)] != 0 {
+		w.kept[model.VolumeLocation(v)] = true
+	} else if w.images[model.VolumeLocation(v)] != 0 {
 		w.violate("volume %s was removed before its image", name)
 	}
 	// After a backup was restored nobody knows of an owner that has yet to connect, and of one that is taken for dead nobody hears
@@ -33,7 +32,7 @@ func neverAdopted(v *model.Volume) bool {
 
 // checkSnapshotGoes: a snapshot goes after its image, and after the volumes that were made from it.
 func (w *World) checkSnapshotGoes(s *model.Snapshot) {
-	if w.images[store.SnapshotLocation(s)] != 0 {
+	if w.images[model.SnapshotLocation(s)] != 0 {
 		w.violate("snapshot %s was removed before its image", s.Meta.Name)
 	}
 	if w.madeFrom(s.Meta.Name) {

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"sluice.dev/sluice/controlplane/internal/model"
-	"sluice.dev/sluice/controlplane/internal/store"
 )
 
 // CheckRest says what has not come right though nothing is in its way.
@@ -14,7 +13,7 @@ func (w *World) CheckRest() {
 	for _, v := range w.volumes() {
 		name, o := v.Meta.Name, v.Status.Ownership
 		if v.Meta.Deleting() {
-			if !w.copyIsTooSmall(v) {
+			if !w.copyIsTooSmall(v) && !w.cannotBeFenced(v) {
 				w.violate("%s was deleted and is there still, %s", name, o.State)
 			}
 			continue
@@ -28,7 +27,7 @@ func (w *World) CheckRest() {
 		if v.Spec.SizeBytes != w.sizes[name] || v.Status.CapacityBytes != v.Spec.SizeBytes {
 			w.violate("%s has %d bytes, wanted are %d", name, v.Status.CapacityBytes, w.sizes[name])
 		}
-		if image := w.images[store.VolumeLocation(v)]; !inCeph(v) && image > v.Status.CapacityBytes {
+		if image := w.images[model.VolumeLocation(v)]; !inCeph(v) && image > v.Status.CapacityBytes {
 			w.violate("%s has %d bytes and an image of %d, which can't be opened", name, v.Status.CapacityBytes, image)
 		}
 		t := w.mappedBy(name)
@@ -54,6 +53,7 @@ func (w *World) CheckRest() {
 	w.checkRemoved()
 	w.checkSnapshots()
 	w.checkImages()
+	w.checkMade()
 	w.checkRestOfCeph()
 }
 
@@ -71,9 +71,16 @@ func (w *World) checkDrain(g *model.Gateway) {
 		}
 		return
 	}
-	if w.mayLeave(g) && g.Status.Health != model.GatewayDrained {
+	if w.mayLeave(g) && g.Status.Health != model.GatewayDrained && !w.ownsUnfenced(g) {
 		w.violate("%s does not drain: %s", g.Meta.Name, g.Status.Health)
 	}
+}
+
+// ownsUnfenced says that a gateway owns a volume of which nobody knows any more who could write it.
+func (w *World) ownsUnfenced(g *model.Gateway) bool {
+	return slices.ContainsFunc(w.volumes(), func(v *model.Volume) bool {
+		return v.Status.Ownership.Owner.Number == g.Status.Number && w.cannotBeFenced(v)
+	})
 }
 
 // mayLeave says that others can take what a gateway has: one of its node, and two for a target's paths.
@@ -150,7 +157,7 @@ func (w *World) checkSnapshots() {
 		case s.Meta.Deleting():
 			w.violate("snapshot %s was deleted and is there still", s.Meta.Name)
 		case s.Status.Ready:
-			if w.images[store.SnapshotLocation(s)] == 0 {
+			if w.images[model.SnapshotLocation(s)] == 0 {
 				w.violate("snapshot %s is said to be taken and has no image", s.Meta.Name)
 			}
 		case v == nil:
@@ -168,10 +175,10 @@ func (w *World) checkSnapshots() {
 func (w *World) checkImages() {
 	known := maps.Clone(w.kept)
 	for _, v := range w.volumes() {
-		known[store.VolumeLocation(v)] = true
+		known[model.VolumeLocation(v)] = true
 	}
 	for _, s := range all[*model.Snapshot](w) {
-		known[store.SnapshotLocation(s)] = true
+		known[model.SnapshotLocation(s)] = true
 	}
 	for location := range w.images {
 		if !known[location] && !strings.HasPrefix(location, foreign) {

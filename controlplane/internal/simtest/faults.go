@@ -3,8 +3,8 @@ package simtest
 import (
 	"slices"
 
+	"sluice.dev/sluice/controlplane/internal/decide"
 	"sluice.dev/sluice/controlplane/internal/model"
-	"sluice.dev/sluice/controlplane/internal/orchestrator"
 )
 
 func (w *World) fault(p *process) {
@@ -67,7 +67,7 @@ func (w *World) fallSilent(p *process) {
 	} else {
 		p.frozen = true
 		w.disconnect(p)
-		w.now = w.now.Add(orchestrator.SilentLimit)
+		w.now = w.now.Add(decide.SilentLimit)
 	}
 	for _, name := range w.names {
 		w.lookAtPeers(w.running[name])

@@ -4,9 +4,11 @@ import (
 	"maps"
 	"slices"
 
+	"sluice.dev/sluice/controlplane/internal/desired"
+	"sluice.dev/sluice/controlplane/internal/keyring"
 	"sluice.dev/sluice/controlplane/internal/model"
-	"sluice.dev/sluice/controlplane/internal/store"
-	"sluice.dev/sluice/controlplane/internal/view"
+	"sluice.dev/sluice/controlplane/internal/objects"
+	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
 // process is one incarnation of a gateway.
@@ -18,9 +20,11 @@ type process struct {
 	frozen bool
 	// stream to the control plane; what it has said and has not been stored yet.
 	stream bool
-	outbox []store.VolumeReport
+	outbox []model.VolumeReport
 	units  map[string]*unit
 	rados  rados
+	// secrets of hosts came from a replica that decrypts with these keys; nil: none came.
+	secrets *keyring.Keyring
 	// requests and their answers are on the stream, too.
 	requests, answers []request
 }
@@ -34,17 +38,22 @@ type unit struct {
 	final uint64
 	// yielded the lock to an order: it takes the lock again only for a newer one.
 	yielded uint64
-	told    store.VolumeReport
+	told    model.VolumeReport
 	// open by this client of Ceph; loading and loaded are the epochs in which its reservations were asked for, and told.
 	open            string
 	loading, loaded uint64
+	// resumed: the gateway has its role from the state that it had saved; no message about the volume came since.
+	resumed bool
 }
 
 // disk is what lies beside a local volume's data, and its lock.
 type disk struct {
-	holder   *process
+	holder *process
+	// recorded is the epoch of the record, by the gateway that wrote it.
 	recorded uint64
 	by       model.GatewayRef
+	// damaged says which of the two copies of the record cannot be read.
+	damaged [2]bool
 }
 
 func (p *process) runs() bool { return p.alive && !p.frozen }
@@ -57,10 +66,10 @@ func (p *process) unit(uid string) *unit {
 }
 
 // say puts a report on the stream, where it waits until the replica has stored it.
-func (p *process) say(uid string, state store.ObservedState, epoch, order uint64) {
+func (p *process) say(uid string, state model.ObservedState, epoch, order uint64) {
 	u := p.unit(uid)
-	u.told = store.VolumeReport{UID: uid, Gateway: p.ref,
-		VolumeObservation: store.VolumeObservation{Epoch: epoch, Order: order, State: state, AllocatedBytes: -1}}
+	u.told = model.VolumeReport{UID: uid, Gateway: p.ref,
+		VolumeObservation: model.VolumeObservation{Epoch: epoch, Order: order, State: state, AllocatedBytes: -1}}
 	if p.stream {
 		p.outbox = append(p.outbox, u.told)
 	}
@@ -71,8 +80,14 @@ func (p *process) say(uid string, state store.ObservedState, epoch, order uint64
 func (w *World) hear(p *process, volume *model.Volume) {
 	if u := p.unit(volume.Meta.UID); volume.Status.Ownership.Order >= u.heard.Order &&
 		volume.Status.Ownership.Epoch >= u.heard.Epoch {
-		u.heard = volume.Status.Ownership
+		u.heard, u.resumed = volume.Status.Ownership, false
 	}
+}
+
+// roleOf is the role that the control plane sends a gateway for a volume with this ownership.
+func roleOf(o model.Ownership, self model.GatewayRef) pb.VolumeRole {
+	role, _, _ := desired.RoleOf(&model.Volume{Status: model.VolumeStatus{Ownership: o}}, self)
+	return role
 }
 
 // act is one step of a gateway for one volume.
@@ -80,73 +95,91 @@ func (w *World) act(p *process, volume *model.Volume) {
 	uid := volume.Meta.UID
 	u := p.unit(uid)
 	o := u.heard
-	switch {
+	switch role := roleOf(o, p.ref); {
 	case !p.runs():
 	case inCeph(volume):
 		w.actInCeph(p, uid)
-	case o.Owner == p.ref && o.State == model.Moving:
+	case role == pb.VolumeRole_VOLUME_ROLE_RELEASING:
 		if u.final < o.Epoch {
 			w.close(p, uid)
 			u.final = o.Epoch
 		}
-		w.repeat(p, uid, store.VolumeReleased, o.Epoch, o.Order)
-	case o.Owner == p.ref && (o.State == model.Opening || o.State == model.Owned || o.State == model.Acquiring):
-		w.open(p, uid, o)
-	case o.Next == p.ref && o.State == model.Acquiring:
-		if u.told.State == store.VolumeLocked && u.told.Order == o.Order {
+		w.repeat(p, uid, model.VolumeReleased, o.Epoch, o.Order)
+	case role == pb.VolumeRole_VOLUME_ROLE_OWNER:
+		w.open(p, volume, o)
+	case role == pb.VolumeRole_VOLUME_ROLE_ACQUIRING:
+		if u.told.State == model.VolumeLocked && u.told.Order == o.Order {
 			return
 		}
-		if w.chance(8) && w.faulty {
-			p.say(uid, store.VolumeFailed, o.Epoch, o.Order)
+		if w.chance(8) && w.faulty || w.unopenable(volume) != "" {
+			p.say(uid, model.VolumeFailed, o.Epoch, o.Order)
 		} else if w.lock(p, uid, o.Order) {
 			w.locked[lockKey{uid, p.ref, o.Order}] = true
-			p.say(uid, store.VolumeLocked, o.Epoch, o.Order)
+			p.say(uid, model.VolumeLocked, o.Epoch, o.Order)
 		}
 	default:
 		if u.serving != 0 {
 			epoch := u.serving
 			w.close(p, uid)
 			u.final = epoch
-			p.say(uid, store.VolumeFenced, epoch, o.Order)
+			p.say(uid, model.VolumeFenced, epoch, o.Order)
 		} else if w.disk(uid).holder == p {
 			w.disk(uid).holder = nil
-			u.told = store.VolumeReport{}
+			u.told = model.VolumeReport{}
 		}
 	}
 }
 
 // repeat says something again only where it is news.
-func (w *World) repeat(p *process, uid string, state store.ObservedState, epoch, order uint64) {
+func (w *World) repeat(p *process, uid string, state model.ObservedState, epoch, order uint64) {
 	if told := p.unit(uid).told; told.State != state || told.Epoch != epoch {
 		p.say(uid, state, epoch, order)
 	}
 }
 
-func (w *World) open(p *process, uid string, o model.Ownership) {
-	u, d := p.unit(uid), w.disk(uid)
+func (w *World) open(p *process, volume *model.Volume, o model.Ownership) {
+	uid := volume.Meta.UID
+	u := p.unit(uid)
+	recorded, by, readable := w.readRecord(w.disk(uid))
 	final := u.final >= o.Epoch
 	if w.broken == ReleaseIsNotFinal {
 		final = false
 	}
 	switch {
 	case u.serving == o.Epoch:
-		w.repeat(p, uid, store.VolumeServing, o.Epoch, o.Order)
+		w.repeat(p, uid, model.VolumeServing, o.Epoch, o.Order)
 	case final:
-		w.repeat(p, uid, store.VolumeReleased, o.Epoch, o.Order)
+		w.repeat(p, uid, model.VolumeReleased, o.Epoch, o.Order)
 	case !w.lock(p, uid, o.Order):
-	case d.recorded > o.Epoch || d.recorded == o.Epoch && d.by != p.ref:
-		w.close(p, uid) // RECORD_WINS: the store was restored from a backup; what is beside the data is told
-		p.say(uid, store.VolumeFailed, d.recorded, o.Order)
-	case w.faulty && w.chance(6):
+	case !readable:
 		w.close(p, uid)
 		u.final = o.Epoch
-		p.say(uid, store.VolumeFailed, o.Epoch, o.Order)
+		p.say(uid, model.VolumeFailed, o.Epoch, o.Order)
+	case recorded > o.Epoch || recorded == o.Epoch && by != p.ref && !w.resumes(p, uid, by):
+		w.close(p, uid) // RECORD_WINS: what the gateway was told is older than the record, whose epoch it reports
+		p.say(uid, model.VolumeFailed, recorded, o.Order)
+	case w.faulty && w.chance(6) || w.unopenable(volume) != "":
+		w.close(p, uid)
+		u.final = o.Epoch
+		p.say(uid, model.VolumeFailed, o.Epoch, o.Order)
 	default:
-		d.recorded, d.by = o.Epoch, p.ref
-		u.serving = o.Epoch
-		w.checkServing(p, uid, o.Epoch)
-		p.say(uid, store.VolumeServing, o.Epoch, o.Order)
+		w.serve(p, uid, o)
 	}
+}
+
+// serve writes the record, whole, then serves.
+func (w *World) serve(p *process, uid string, o model.Ownership) {
+	d := w.disk(uid)
+	if o.Epoch < d.recorded {
+		w.violate("%s serves %s in epoch %d, and epoch %d is recorded beside its data", p.ref, uid, o.Epoch, d.recorded)
+	}
+	d.recorded, d.by, d.damaged = o.Epoch, p.ref, [2]bool{}
+	p.unit(uid).serving = o.Epoch
+	if p.unit(uid).resumed {
+		w.identity.resumed[epochKey{uid, o.Epoch}] = true
+	}
+	w.checkServing(p, uid, o.Epoch)
+	p.say(uid, model.VolumeServing, o.Epoch, o.Order)
 }
 
 // lock takes a volume's lock, if nobody holds it who may keep it: a dead holder's is free, a frozen one is killed, and one
@@ -173,9 +206,9 @@ func (w *World) lock(p *process, uid string, order uint64) bool {
 		w.close(h, uid)
 		if epoch != 0 {
 			u.final = epoch
-			h.say(uid, store.VolumeFenced, epoch, u.heard.Order)
+			h.say(uid, model.VolumeFenced, epoch, u.heard.Order)
 		} else {
-			u.told = store.VolumeReport{} // what it holds no more it does not tell again
+			u.told = model.VolumeReport{} // what it holds no more it does not tell again
 		}
 	}
 	d.holder = p
@@ -212,7 +245,7 @@ func (w *World) crash(p *process) {
 // connect opens a stream: the volumes it has follow, as they are now.
 func (w *World) connect(p *process) {
 	g := get[*model.Gateway](w.store, model.KindGateway, p.name)
-	if g == nil || !p.runs() || w.cut[p.name] || w.store.replaced[p.ref.Incarnation] {
+	if g == nil || !p.runs() || w.cut[p.name] || w.store.replaced[p.ref.Incarnation] || !w.admitted(p) {
 		return
 	}
 	p.stream, p.outbox, p.requests, p.answers = true, nil, nil, nil
@@ -223,15 +256,26 @@ func (w *World) connect(p *process) {
 			w.store.replaced[q.ref.Incarnation] = true
 		}
 	}
-	w.store.record("connection/"+p.name, store.Observed{Connection: &store.GatewayConnection{Gateway: p.name, Ref: p.ref}})
+	w.store.record("connection/"+p.name, model.Observed{Connection: &model.GatewayConnection{Gateway: p.name, Ref: p.ref}})
 	for _, uid := range slices.Sorted(maps.Keys(p.units)) {
 		p.units[uid].loading = 0
 		told := p.units[uid].told
 		if told.State != "" {
 			p.outbox = append(p.outbox, told)
 		}
-		if told.State == store.VolumeLocked { // it holds the lock still
+		if told.State == model.VolumeLocked { // it holds the lock still
 			w.locked[lockKey{uid, p.ref, told.Order}] = true
+		}
+	}
+}
+
+// forgetUnmapped drops what a gateway has heard of volumes that no target maps, as its desired state no longer contains them. A store
+// that was restored may hold an older state of them than the gateway has heard.
+func (w *World) forgetUnmapped(p *process) {
+	for _, v := range w.volumes() {
+		u := p.units[v.Meta.UID]
+		if u != nil && u.serving == 0 && w.disk(v.Meta.UID).holder != p && v.Status.Ownership.State == model.Unowned && w.mappedBy(v.Meta.Name) == nil {
+			u.heard = model.Ownership{}
 		}
 	}
 }
@@ -249,7 +293,7 @@ func (w *World) deliver(p *process) {
 	if p.stream && len(p.outbox) > 0 {
 		r := p.outbox[0]
 		p.outbox = p.outbox[1:]
-		w.store.record(recordKey("volume", r.UID, p.ref.Number), store.Observed{Volume: &r})
+		w.store.record(recordKey("volume", r.UID, p.ref.Number), model.Observed{Volume: &r})
 	}
 }
 
@@ -264,24 +308,24 @@ func (w *World) lookAtPeers(p *process) {
 		if q == nil || w.gateway(name) == nil || !slices.Contains(peers, q.ref.Number) {
 			continue
 		}
-		r := store.PeerReport{Reporter: p.ref, Peer: q.ref, Reach: store.PeerConnected}
+		r := model.PeerReport{Reporter: p.ref, Peer: q.ref, Reach: model.PeerConnected}
 		switch {
 		case w.cutPeers[name] || w.cutPeers[p.name] || q.frozen:
-			r.Reach, r.Silent = store.PeerSilent, min(w.now.Sub(w.trouble[name]), w.now.Sub(w.trouble[p.name])+1<<40)
+			r.Reach, r.Silent = model.PeerSilent, min(w.now.Sub(w.trouble[name]), w.now.Sub(w.trouble[p.name])+1<<40)
 		case !q.alive:
-			r.Reach = store.PeerRefused
+			r.Reach = model.PeerRefused
 		}
 		key := recordKey("peer", q.ref.Number, "/", p.ref.Number)
 		if known, ok := w.store.records[key]; ok && *known.Peer == r {
 			continue
 		}
-		w.store.record(key, store.Observed{Peer: &r})
+		w.store.record(key, model.Observed{Peer: &r})
 	}
 }
 
 // peersOf are those that the control plane tells a gateway of, by number.
 func (w *World) peersOf(p *process) []uint32 {
-	o := view.NewObjects()
+	o := objects.New()
 	for _, g := range all[*model.Gateway](w) {
 		known := *g
 		if w.broken == PathSetsOnly {

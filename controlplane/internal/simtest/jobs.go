@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"sluice.dev/sluice/controlplane/internal/model"
-	"sluice.dev/sluice/controlplane/internal/store"
 )
 
 // work does the gateway's jobs.
@@ -20,7 +19,7 @@ func (w *World) work(p *process) {
 		}
 		switch {
 		case w.faulty && w.chance(4):
-			j.Result = store.JobResult{Problem: "no luck"}
+			j.Result = model.JobResult{Problem: "no luck"}
 		case j.PoolUID == cephPool:
 			j.Result = w.doInCeph(p, &j)
 		default:
@@ -35,29 +34,35 @@ func (w *World) work(p *process) {
 }
 
 // do is what a gateway makes of a job: it is harmless to do it twice.
-func (w *World) do(p *process, j *store.Job) store.JobResult {
-	done := store.JobResult{DonePermille: store.JobDone}
+func (w *World) do(p *process, j *model.Job) model.JobResult {
+	done := model.JobResult{DonePermille: model.JobDone}
+	if problem := w.doubt(j.PoolUID); problem != "" {
+		return model.JobResult{Problem: problem}
+	}
+	if w.identity != nil && w.identity.pools[j.PoolUID].away {
+		return w.doBelow(j)
+	}
 	switch j.Action {
-	case store.JobDeleteImage:
+	case model.JobDeleteImage:
 		if h := w.disk(j.VolumeUID).holder; h != nil && h.alive {
-			return store.JobResult{Problem: "not deleted: in use"}
+			return model.JobResult{Problem: "not deleted: in use"}
 		}
 		delete(w.images, j.Location)
-	case store.JobDeleteSnapshotImage:
+	case model.JobDeleteSnapshotImage:
 		delete(w.images, j.SnapshotLocation)
-	case store.JobCreateSnapshotImage:
+	case model.JobCreateSnapshotImage:
 		if w.ownedElsewhere(p, j.VolumeUID) && w.broken != AnyoneSnapshots {
-			return store.JobResult{Problem: "another gateway owns the volume"}
+			return model.JobResult{Problem: "another gateway owns the volume"}
 		}
 		if h := w.disk(j.VolumeUID).holder; h != nil && h != p && h.alive {
-			return store.JobResult{Problem: "not taken: in use"}
+			return model.JobResult{Problem: "not taken: in use"}
 		}
 		result := w.reflink(j.Location, j.SnapshotLocation, j.PoolUID, j.SizeBytes)
 		if result.Problem == "" {
 			w.checkSnapshotTaken(p, j.VolumeUID)
 		}
 		return result
-	case store.JobCloneImage:
+	case model.JobCloneImage:
 		return w.reflink(j.SourceLocation, j.Location, j.PoolUID, j.SizeBytes)
 	default:
 		w.images[j.Location] = max(w.images[j.Location], j.SizeBytes)
@@ -71,15 +76,15 @@ func (w *World) ownedElsewhere(p *process, uid string) bool {
 	return u != nil && u.serving == 0 && u.heard.Epoch != 0 && u.heard.State != model.Unowned
 }
 
-func (w *World) reflink(from, to, pool string, size int64) store.JobResult {
+func (w *World) reflink(from, to, pool string, size int64) model.JobResult {
 	switch {
 	case w.images[to] != 0: // it was done before
 	case pool == noReflink:
-		return store.JobResult{Problem: "the filesystem can't share blocks", Unsupported: true}
+		return model.JobResult{Problem: "the filesystem can't share blocks", Unsupported: true}
 	case w.images[from] == 0:
-		return store.JobResult{Problem: "no such file"}
+		return model.JobResult{Problem: "no such file"}
 	default:
 		w.images[to] = max(size, w.images[from])
 	}
-	return store.JobResult{DonePermille: store.JobDone}
+	return model.JobResult{DonePermille: model.JobDone}
 }

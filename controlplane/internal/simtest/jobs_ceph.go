@@ -4,13 +4,12 @@ import (
 	"strings"
 
 	"sluice.dev/sluice/controlplane/internal/model"
-	"sluice.dev/sluice/controlplane/internal/store"
 )
 
 // doInCeph is what a gateway makes of a job in Ceph.
-func (w *World) doInCeph(p *process, j *store.Job) store.JobResult {
-	done := store.JobResult{DonePermille: store.JobDone}
-	fail := func(problem string) store.JobResult { return store.JobResult{Problem: problem} }
+func (w *World) doInCeph(p *process, j *model.Job) model.JobResult {
+	done := model.JobResult{DonePermille: model.JobDone}
+	fail := func(problem string) model.JobResult { return model.JobResult{Problem: problem} }
 	if w.blocklisted(p) {
 		w.lose(p)
 	}
@@ -20,16 +19,16 @@ func (w *World) doInCeph(p *process, j *store.Job) store.JobResult {
 	uid, _, _ := strings.Cut(j.ID, ".")
 	volume := w.volumeOf(j)
 	switch j.Action {
-	case store.JobFenceClients:
+	case model.JobFenceClients:
 		for _, client := range j.Clients {
 			w.ceph.blocklisted[client] = true
 		}
-	case store.JobCreateImage, store.JobResizeImage:
+	case model.JobCreateImage, model.JobResizeImage:
 		if w.lockedByAnother(p, uid) {
 			return fail("in use")
 		}
 		w.images[j.Location] = max(w.images[j.Location], j.SizeBytes)
-	case store.JobAdoptImage:
+	case model.JobAdoptImage:
 		if w.images[j.Location] == 0 {
 			if w.images[j.Image] == 0 {
 				return fail("no such image")
@@ -38,14 +37,14 @@ func (w *World) doInCeph(p *process, j *store.Job) store.JobResult {
 			delete(w.images, j.Image)
 		}
 		done.SizeBytes = w.images[j.Location]
-	case store.JobCloneImage:
+	case model.JobCloneImage:
 		return w.cloneInCeph(j)
-	case store.JobFlattenImage:
+	case model.JobFlattenImage:
 		if w.lockedByAnother(p, uid) {
 			return fail("in use")
 		}
 		delete(w.ceph.parents, j.Location)
-	case store.JobRollBackImage:
+	case model.JobRollBackImage:
 		if w.lockedByAnother(p, uid) {
 			return fail("in use")
 		}
@@ -53,22 +52,22 @@ func (w *World) doInCeph(p *process, j *store.Job) store.JobResult {
 			return fail("no such snapshot")
 		}
 		w.checkRolledBack(volume)
-	case store.JobDeleteImage:
+	case model.JobDeleteImage:
 		return w.deleteInCeph(p, j, volume, uid)
-	case store.JobCreateSnapshotImage:
+	case model.JobCreateSnapshotImage:
 		if w.images[j.Location] == 0 || w.ownedElsewhere(p, j.VolumeUID) && w.broken != AnyoneSnapshots {
 			return fail("no such image, or another gateway owns it")
 		}
 		w.images[j.SnapshotLocation] = max(j.SizeBytes, 1)
 		w.checkSnapshotTaken(p, j.VolumeUID)
-	case store.JobDeleteSnapshotImage:
+	case model.JobDeleteSnapshotImage:
 		delete(w.images, j.SnapshotLocation)
 	}
 	return done
 }
 
 // volumeOf a job, nil where it is for something else.
-func (w *World) volumeOf(j *store.Job) *model.Volume {
+func (w *World) volumeOf(j *model.Job) *model.Volume {
 	uid, _, _ := strings.Cut(j.ID, ".")
 	for _, v := range w.volumes() {
 		if v.Meta.UID == uid {
@@ -85,7 +84,7 @@ func (w *World) lockedByAnother(p *process, uid string) bool {
 }
 
 // cloneInCeph makes an image that shares its parent's blocks, until it is flattened.
-func (w *World) cloneInCeph(j *store.Job) store.JobResult {
+func (w *World) cloneInCeph(j *model.Job) model.JobResult {
 	parent := j.SourceLocation
 	if j.SnapshotOf != "" {
 		parent = j.SnapshotOf
@@ -93,28 +92,28 @@ func (w *World) cloneInCeph(j *store.Job) store.JobResult {
 	switch {
 	case w.images[j.Location] != 0: // it was done before
 	case w.images[parent] == 0 || w.images[j.SourceLocation] == 0:
-		return store.JobResult{Problem: "no such image"}
+		return model.JobResult{Problem: "no such image"}
 	default:
 		w.images[j.Location] = max(j.SizeBytes, 1)
 		w.ceph.parents[j.Location] = parent
 	}
-	return store.JobResult{DonePermille: store.JobDone}
+	return model.JobResult{DonePermille: model.JobDone}
 }
 
 // deleteInCeph refuses, as Ceph does, while the image is open or a clone shares its blocks, also one in the trash.
-func (w *World) deleteInCeph(p *process, j *store.Job, v *model.Volume, uid string) store.JobResult {
+func (w *World) deleteInCeph(p *process, j *model.Job, v *model.Volume, uid string) model.JobResult {
 	w.checkDeletedInCeph(v, j)
 	if w.lockedByAnother(p, uid) {
-		return store.JobResult{Problem: "in use"}
+		return model.JobResult{Problem: "in use"}
 	}
 	if j.TrashSeconds == 0 {
 		for clone, parent := range w.ceph.parents {
 			if parent == j.Location {
-				return store.JobResult{Problem: "shares its blocks with " + clone}
+				return model.JobResult{Problem: "shares its blocks with " + clone}
 			}
 		}
 		delete(w.ceph.parents, j.Location)
 	}
 	delete(w.images, j.Location)
-	return store.JobResult{DonePermille: store.JobDone}
+	return model.JobResult{DonePermille: model.JobDone}
 }

@@ -57,6 +57,8 @@ func (w *World) volume(name string) *model.Volume {
 }
 
 func (w *World) hearAll(p *process) {
+	w.hearSecrets(p)
+	w.forgetUnmapped(p)
 	for _, v := range w.volumes() {
 		w.hear(p, v)
 	}

@@ -8,6 +8,7 @@ func (w *World) Recover() {
 	w.faulty = false
 	clear(w.cut)
 	clear(w.cutPeers)
+	w.heal()
 	var asleep []*process
 	for _, name := range w.names {
 		if p := w.running[name]; w.gateway(name) != nil && p.frozen {
@@ -121,5 +122,6 @@ func (w *World) turn(l *leader) {
 		w.write(p)
 		w.work(p)
 		w.lookAtPeers(p)
+		w.reportPool(p)
 	}
 }

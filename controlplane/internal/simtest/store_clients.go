@@ -4,27 +4,27 @@ import (
 	"maps"
 	"slices"
 
+	"sluice.dev/sluice/controlplane/internal/decide"
 	"sluice.dev/sluice/controlplane/internal/model"
-	"sluice.dev/sluice/controlplane/internal/orchestrator"
-	"sluice.dev/sluice/controlplane/internal/store"
 )
 
 // clientChange is one entry of the log of records of clients. It is a log of its own: a watch of its own tells it.
 type clientChange struct {
-	record  *store.RadosClients
+	record  *model.RadosClients
 	deleted bool
 	version int64
 }
 
 // putClients stores a record as it is now.
-func (m *memory) putClients(r store.RadosClients) {
+func (m *memory) putClients(r model.RadosClients) *model.RadosClients {
 	m.revision++
 	r.Version = m.revision
 	m.clients[r.Gateway] = &r
 	m.clientLog = append(m.clientLog, clientChange{record: &r, version: m.revision})
+	return &r
 }
 
-func (m *memory) dropClients(r *store.RadosClients) {
+func (m *memory) dropClients(r *model.RadosClients) {
 	m.revision++
 	delete(m.clients, r.Gateway)
 	m.clientLog = append(m.clientLog, clientChange{record: r, deleted: true, version: m.revision})
@@ -32,62 +32,27 @@ func (m *memory) dropClients(r *store.RadosClients) {
 
 // recordClient is store.RecordRadosClient.
 func (m *memory) recordClient(by model.GatewayRef, client string) error {
-	record := store.RadosClients{PoolUID: cephPool, Gateway: by}
+	record := model.RadosClients{PoolUID: cephPool, Gateway: by}
 	if known := m.clients[by]; known != nil {
 		record = *known
 	}
-	at := slices.IndexFunc(record.Clients, func(c store.RadosClient) bool { return c.Client == client })
-	switch {
-	case at >= 0 && record.Clients[at].Fenced:
-		return store.ErrClientFenced
-	case at >= 0:
-		return nil
-	case len(record.Clients) >= store.MaxRadosClients:
-		return store.ErrTooManyClients
+	record, changed, err := record.WithClient(client)
+	if changed {
+		m.putClients(record)
 	}
-	record.Clients = append(slices.Clone(record.Clients), store.RadosClient{Client: client})
-	m.putClients(record)
-	return nil
+	return err
 }
 
 // isStill says that a record is as it was seen.
-func (m *memory) isStill(seen *store.RadosClients) bool {
+func (m *memory) isStill(seen *model.RadosClients) bool {
 	if known := m.clients[seen.Gateway]; known != nil {
 		return known.Version == seen.Version
 	}
 	return seen.Version == 0
 }
 
-// applyClients carries out what is decided on a record.
-func (w *World) applyClients(a orchestrator.Action) bool {
-	m := w.store
-	if seen := a.DropClients; seen != nil {
-		used := func(v *model.Volume) bool {
-			o := v.Status.Ownership
-			return o.Owner == seen.Gateway || o.Next == seen.Gateway || o.Fence == seen.Gateway
-		}
-		stream := m.records["connection/"+w.names[seen.Gateway.Number-1]].Connection
-		connected := stream != nil && stream.Ref == seen.Gateway
-		if m.isStill(seen) && !connected && !slices.ContainsFunc(w.volumes(), used) {
-			m.dropClients(seen)
-		}
-		return true
-	}
-	if !m.isStill(a.FenceClients) {
-		return false
-	}
-	w.checkNoted(a.Clients)
-	record := *a.FenceClients
-	record.Clients = slices.Clone(record.Clients)
-	for i, c := range record.Clients {
-		record.Clients[i].Fenced = c.Fenced || slices.Contains(a.Clients, c.Client)
-	}
-	m.putClients(record)
-	return true
-}
-
 // tellClients brings a view up to a place in the log of clients.
-func (m *memory) tellClients(v *orchestrator.View, from, to int) {
+func (m *memory) tellClients(v *decide.LeaderView, from, to int) {
 	for _, c := range m.clientLog[from:to] {
 		if c.deleted {
 			v.DeleteRadosClients(c.record, c.version)
@@ -106,7 +71,7 @@ func (m *memory) refs() []model.GatewayRef {
 // restoreClients brings the records back to what they once were.
 func (w *World) restoreClients() {
 	m := w.store
-	past := map[model.GatewayRef]*store.RadosClients{}
+	past := map[model.GatewayRef]*model.RadosClients{}
 	for _, c := range m.clientLog[:w.random.IntN(len(m.clientLog)+1)] {
 		if past[c.record.Gateway] = c.record; c.deleted {
 			delete(past, c.record.Gateway)

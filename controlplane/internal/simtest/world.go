@@ -1,16 +1,17 @@
 package simtest
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"math/rand/v2"
 	"slices"
 	"time"
 
+	"sluice.dev/sluice/controlplane/internal/decide"
+	"sluice.dev/sluice/controlplane/internal/keyring"
 	"sluice.dev/sluice/controlplane/internal/model"
-	"sluice.dev/sluice/controlplane/internal/orchestrator"
 	"sluice.dev/sluice/controlplane/internal/placement"
-	"sluice.dev/sluice/controlplane/internal/store"
 )
 
 // Rule is one that can be broken, to see that the invariants find it out.
@@ -54,6 +55,16 @@ const (
 	UnknownIsFenced
 	// PathSetsOnly has nobody look for a gateway but those that share a path set with it.
 	PathSetsOnly
+	// NoMarker has gateways use whatever lies at the path of a local pool.
+	NoMarker
+	// NoImageRecord has gateways open an image without comparing it with what was recorded of it.
+	NoImageRecord
+	// NoSystem has gateways follow any store.
+	NoSystem
+	// NoRecordCopy has gateways take a record for absent if one of its copies is damaged.
+	NoRecordCopy
+	// NoKeyCheck lets a replica serve whose key file is not the store's.
+	NoKeyCheck
 )
 
 // World is a cluster in which anything may happen, in an order that its seed decides.
@@ -94,6 +105,8 @@ type World struct {
 	kept    map[string]bool
 	found   []string
 	counter int
+	// identity is nil in most runs.
+	identity *identity
 	// made counts the volumes, snapshots and targets that were ever made, so that no name comes again.
 	made int
 }
@@ -111,15 +124,17 @@ type epochKey struct {
 
 // leader is a replica that believes to lead. It hears as late as it likes, and stores what it decided as late.
 type leader struct {
-	view  *orchestrator.View
+	view  *decide.LeaderView
 	heard int
 	// heardClients is the same for records of clients, which another watch tells.
 	heardClients int
 	pending      []step
+	// keys of the replica's key file.
+	keys *keyring.Keyring
 }
 
 type step struct {
-	actions []orchestrator.Action
+	actions []decide.Action
 	// heard is how much of the log it was decided on.
 	heard int
 }
@@ -134,7 +149,7 @@ func New(seed uint64, broken Rule) *World {
 		trouble: map[string]time.Time{}, locked: map[lockKey]bool{}, served: map[epochKey]model.GatewayRef{},
 		owners: map[epochKey]model.GatewayRef{}, sizes: map[string]int64{}, restored: map[string]bool{}, lost: map[string]bool{},
 		removed: map[uint32]int{}, over: map[string]uint64{}, fences: map[string]int{}, kept: map[string]bool{},
-		ceph: newCluster(), made: 5}
+		ceph: newCluster(), made: 5, identity: newIdentity(seed, broken)}
 	w.store.put(&model.Fabric{Meta: model.Meta{Name: "red", UID: "red"}})
 	for i := range 4 {
 		name, node := fmt.Sprintf("gw-%d", i+1), fmt.Sprintf("node-%d", i/2+1)
@@ -162,6 +177,7 @@ func New(seed uint64, broken Rule) *World {
 		w.start(name)
 	}
 	w.elect()
+	w.begin()
 	return w
 }
 
@@ -176,21 +192,26 @@ func (w *World) start(name string) {
 	if old := w.running[name]; old != nil && old.alive {
 		w.crash(old)
 	}
-	w.counter++
-	number := uint32(slices.Index(w.names, name) + 1)
-	p := &process{name: name, node: w.nodes[name], alive: true, units: map[string]*unit{},
-		ref: model.GatewayRef{Number: number, Incarnation: fmt.Sprintf("%s.%d", name, w.counter)}}
+	p := w.newProcess(name)
+	w.resume(p, w.running[name])
 	w.running[name] = p
 	w.past[name] = append(w.past[name], p)
 	w.trouble[name] = w.now
 	w.connect(p)
 }
 
+func (w *World) newProcess(name string) *process {
+	w.counter++
+	number := uint32(slices.Index(w.names, name) + 1)
+	return &process{name: name, node: w.nodes[name], alive: true, units: map[string]*unit{},
+		ref: model.GatewayRef{Number: number, Incarnation: fmt.Sprintf("%s.%d", name, w.counter)}}
+}
+
 // elect begins a new leader's term; those before may not have heard of it.
 func (w *World) elect() {
 	w.store.revision++
-	l := &leader{view: orchestrator.NewView(w.store.revision, w.now), heard: len(w.store.log),
-		heardClients: len(w.store.clientLog)}
+	l := &leader{view: decide.NewLeaderView(w.store.revision, w.now), heard: len(w.store.log),
+		heardClients: len(w.store.clientLog), keys: systemKeys()}
 	w.store.tellAll(l.view, w.now, w.rewrite)
 	l.view.Observe(w.use(), w.now)
 	w.leaders = append(w.leaders, l)
@@ -198,19 +219,19 @@ func (w *World) elect() {
 }
 
 // use is that hosts read and write every other volume: those that nobody uses wait for them.
-func (w *World) use() store.Observed {
-	report := &store.LoadReport{At: w.now}
+func (w *World) use() model.Observed {
+	report := &model.LoadReport{At: w.now}
 	for i, volume := range w.volumes() {
-		report.Volumes = append(report.Volumes, store.VolumeLoad{UID: volume.Meta.UID, Bytes: uint64(i % 2)})
+		report.Volumes = append(report.Volumes, model.VolumeLoad{UID: volume.Meta.UID, Bytes: uint64(i % 2)})
 	}
-	return store.Observed{Load: report}
+	return model.Observed{Load: report}
 }
 
 // rewrite is what a leader with a broken rule makes of a record.
-func (w *World) rewrite(o store.Observed) store.Observed {
+func (w *World) rewrite(o model.Observed) model.Observed {
 	if o.Peer != nil && w.broken == NoPeers {
 		r := *o.Peer
-		r.Reach = store.PeerRefused
+		r.Reach = model.PeerRefused
 		o.Peer = &r
 	}
 	if o.Connection != nil && w.broken == NoIncarnation {
@@ -259,7 +280,7 @@ func (w *World) inventClients(l *leader) {
 	for _, v := range w.volumes() {
 		fence := v.Status.Ownership.Fence
 		if inCeph(v) && !fence.IsZero() && w.store.clients[fence] == nil {
-			l.view.PutRadosClients(&store.RadosClients{PoolUID: cephPool, Gateway: fence, Version: w.store.revision})
+			l.view.PutRadosClients(&model.RadosClients{PoolUID: cephPool, Gateway: fence, Version: w.store.revision})
 		}
 	}
 }
@@ -269,7 +290,7 @@ func (l *leader) listenOfClients(w *World, to int) {
 	l.heardClients = to
 }
 
-func (l *leader) decide(w *World, key orchestrator.Key) {
+func (l *leader) decide(w *World, key decide.Key) {
 	if d := l.view.Decide(key, w.now); len(d.Actions) > 0 {
 		l.pending = append(l.pending, step{d.Actions, l.heard})
 	}
@@ -277,22 +298,25 @@ func (l *leader) decide(w *World, key orchestrator.Key) {
 
 func (l *leader) plan() { l.view.TakePlan(placement.Plan(l.view.Cluster())) }
 
-// carryOut stores the decision at a place in the queue, action by action, until one cannot be stored.
+// carryOut stores the decision at a place in the queue, action by action, until one cannot be stored. Unlike the real leader, it hears
+// of what it stored by the watch alone.
 func (l *leader) carryOut(w *World, at int) {
 	s := l.pending[at]
 	l.pending = slices.Delete(l.pending, at, at+1)
 	for _, a := range s.actions {
-		if !w.apply(a, l, s.heard) {
+		stored, err := decide.Execute(context.Background(), &term{w, a, l, s.heard}, a)
+		if err != nil {
 			return
 		}
-		if a.Done != nil {
-			a.Done(l.view, w.now)
+		if of := a.About(); stored.Changed && of.Done != nil {
+			of.Done(l.view, w.now)
 		}
 	}
 }
 
 // Step lets one thing happen, and one between a gateway and Ceph.
 func (w *World) Step() {
+	w.stepOfIdentity()
 	for range w.stepsInCeph() {
 		w.stepInCeph(w.running[pick(w, w.names)])
 	}
@@ -310,7 +334,7 @@ func (w *World) Step() {
 		if keys := l.view.Everything(); len(keys) > 0 {
 			l.decide(w, pick(w, keys))
 			if w.chance(2) {
-				l.decide(w, orchestrator.Key{Kind: model.KindStoragePool, Name: cephPool})
+				l.decide(w, decide.Key{Kind: model.KindStoragePool, Name: cephPool})
 			} else {
 				l.decide(w, pick(w, keys))
 			}

@@ -11,25 +11,13 @@ import (
 	"sluice.dev/sluice/controlplane/internal/model"
 )
 
-// AppliedReport is what a gateway made of an object of its desired state: one for each target, and one for each volume
-// that it refused; what it refused otherwise is its own, of kind Gateway.
-type AppliedReport struct {
-	Kind    model.Kind       `json:"kind"`
-	UID     string           `json:"uid"`
-	Gateway model.GatewayRef `json:"gateway"`
-	// Export that it has applied of a target (model.Target.Export); empty: not as it is now.
-	Export string `json:"export,omitempty"`
-	// Refused is why it could not, empty where it could.
-	Refused string `json:"refused,omitempty"`
-}
-
 func (s *Store) appliedPrefix(gateway uint32) string {
 	return fmt.Sprintf("%sapplied/%d/", s.observedPrefix(), gateway)
 }
 
 // ObserveApplied stores all that there is to say of what the gateway has applied: what is not in it any more is forgotten,
 // what is stored as it is costs nothing. Gateway is set here. Errors: ErrReplaced, ErrExpired.
-func (c *Connection) ObserveApplied(ctx context.Context, reports []AppliedReport) error {
+func (c *Connection) ObserveApplied(ctx context.Context, reports []model.AppliedReport) error {
 	if err := c.readApplied(ctx); err != nil {
 		return err
 	}
@@ -60,7 +48,7 @@ func (c *Connection) readApplied(ctx context.Context) error {
 	c.applied = map[string]bool{}
 	for _, kv := range got.Kvs {
 		c.applied[string(kv.Key)] = true
-		c.told[string(kv.Key)] = string(kv.Value)
+		c.written[string(kv.Key)] = string(kv.Value)
 	}
 	return nil
 }
@@ -89,7 +77,7 @@ func (c *Connection) forgetApplied(ctx context.Context, now map[string]keyed) er
 		}
 		for _, key := range batch {
 			delete(c.applied, key)
-			delete(c.told, key)
+			delete(c.written, key)
 		}
 	}
 	return nil

@@ -7,11 +7,11 @@ import (
 	"sluice.dev/sluice/controlplane/internal/store"
 )
 
-func targetApplied(uid, export string) store.AppliedReport {
-	return store.AppliedReport{Kind: model.KindTarget, UID: uid, Export: export}
+func targetApplied(uid, export string) model.AppliedReport {
+	return model.AppliedReport{Kind: model.KindTarget, UID: uid, Export: export}
 }
 
-func observeApplied(f *fixture, c *store.Connection, reports ...store.AppliedReport) {
+func observeApplied(f *fixture, c *store.Connection, reports ...model.AppliedReport) {
 	f.t.Helper()
 	if err := c.ObserveApplied(f.t.Context(), reports); err != nil {
 		f.t.Fatal(err)
@@ -30,7 +30,7 @@ func revision(f *fixture) int64 {
 func TestWhatIsAppliedIsStoredWhereItIsNewsAndForgottenWhereItIsNotSaidAgain(t *testing.T) {
 	f := withGateways(t, 1)
 	c := connect(f, "gw-1", "one")
-	refused := store.AppliedReport{Kind: model.KindVolume, UID: "v", Refused: "no such pool"}
+	refused := model.AppliedReport{Kind: model.KindVolume, UID: "v", Refused: "no such pool"}
 	observeApplied(f, c, targetApplied("t", "1.1"), refused)
 	expectObserved(f, "connection 1/one", "applied 1/one t 1.1", "applied 1/one v no such pool")
 	before := revision(f)
@@ -54,7 +54,7 @@ func TestWhatAnEarlierStreamSaidWasAppliedIsTakenBackByTheNextOne(t *testing.T) 
 	}
 	observeApplied(f, again, targetApplied("t", "1.1"))
 	expectObserved(f, "connection 1/one", "connection 2/other", "applied 1/one t 1.1", "applied 2/other old 9.9")
-	if err := f.ForgetGateway(t.Context(), 2); err != nil {
+	if err := f.term().ForgetGateway(t.Context(), 2); err != nil {
 		t.Fatal(err)
 	}
 	expectObserved(f, "connection 1/one", "connection 2/other", "applied 1/one t 1.1")

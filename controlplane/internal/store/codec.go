@@ -1,23 +1,27 @@
 package store
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"sluice.dev/sluice/controlplane/internal/keyring"
 	"sluice.dev/sluice/controlplane/internal/model"
 )
 
 // envelope is an object as it is stored: itself, and apart from it its secrets, encrypted, in the
 // order in which the noun lists them.
 type envelope[T model.Object] struct {
-	Object  T        `json:"object"`
-	Secrets []sealed `json:"secrets,omitempty"`
+	Object  T                `json:"object"`
+	Secrets []keyring.Sealed `json:"secrets,omitempty"`
 }
 
 func (c *Collection[T]) encode(object T) ([]byte, error) {
 	kept := envelope[T]{Object: object}
 	for i, secret := range c.secrets(object) {
-		kept.Secrets = append(kept.Secrets, c.store.keyring.seal(secret.Reveal(), place(object, i)))
+		kept.Secrets = append(kept.Secrets, c.store.keyring.Seal(secret.Reveal(), place(object, i)))
 	}
 	value, err := json.Marshal(kept)
 	if err != nil {
@@ -39,14 +43,49 @@ func (c *Collection[T]) decode(key string, value []byte, version int64) (T, erro
 		if i >= len(kept.Secrets) {
 			return object, fmt.Errorf("%s in the store: secret %d is missing", key, i)
 		}
-		text, err := c.store.keyring.open(kept.Secrets[i], place(object, i))
+		text, err := c.store.keyring.Open(kept.Secrets[i], place(object, i))
 		if err != nil {
 			return object, fmt.Errorf("%s in the store: secret %d %w", key, i, err)
 		}
 		*secret = model.NewSecret(text)
 	}
+	object.SetDefaults()
 	object.Metadata().Version = version
 	return object, nil
+}
+
+// amendSealed changes what is observed of every object, and leaves its secrets encrypted: a restore has no key to open them.
+func (c *Collection[T]) amendSealed(ctx context.Context, change func(*tx, T)) error {
+	got, err := c.store.client.Get(ctx, c.prefix(), clientv3.WithPrefix())
+	if err != nil {
+		return fmt.Errorf("store: %w", err)
+	}
+	for _, kv := range got.Kvs {
+		var kept envelope[T]
+		if err := json.Unmarshal(kv.Value, &kept); err != nil {
+			return fmt.Errorf("%s in the store: %w", kv.Key, err)
+		}
+		var t tx
+		change(&t, kept.Object)
+		value, err := json.Marshal(kept)
+		if err != nil {
+			return fmt.Errorf("%s in the store: %w", kv.Key, err)
+		}
+		t.compare(clientv3.Compare(clientv3.ModRevision(string(kv.Key)), "=", kv.ModRevision), nil)
+		t.put(string(kv.Key), string(value))
+		if _, err := c.store.commit(ctx, &t); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// complete makes a user's object what is stored: with defaults, and with each value in its only form.
+func complete(object model.Object) {
+	object.SetDefaults()
+	if values, several := object.(model.Normalizer); several {
+		values.Normalize()
+	}
 }
 
 // place binds a secret to its object: copied to another, it does not open.

@@ -33,7 +33,7 @@ type noun[T model.Object] struct {
 	creating func(context.Context, *tx, T) error
 	// updating checks a change and carries over what a user cannot set; what it goes by is compared in the transaction.
 	updating func(ctx context.Context, t *tx, from, to T) error
-	// lingers says that deletion only marks an object, which Remove takes away when nothing is left of it.
+	// lingers says that deletion only marks an object. The leader takes it away (Term.Remove) when nothing is left of it.
 	lingers bool
 	// removed writes off what hangs on an object that goes.
 	removed func(context.Context, *tx, T) error
@@ -91,7 +91,7 @@ func (c *Collection[T]) Get(ctx context.Context, name string) (T, error) {
 // Create stores a new object: defaults filled in, uid and time given, references and unique values checked. The
 // object is changed to what is stored. Errors: InvalidError, PreconditionError, ExistsError, ErrBusy.
 func (c *Collection[T]) Create(ctx context.Context, object T, dryRun bool) error {
-	object.SetDefaults()
+	complete(object)
 	if err := object.Validate().Err(); err != nil {
 		return err
 	}
@@ -160,7 +160,7 @@ func (c *Collection[T]) Update(ctx context.Context, object T, dryRun bool) error
 		}
 		meta.UID, meta.CreateTime, meta.DeleteTime = old.UID, old.CreateTime, nil
 		meta.Generation = old.Generation + 1
-		object.SetDefaults()
+		complete(object)
 		if err := object.Validate().Err(); err != nil {
 			return err
 		}
@@ -220,16 +220,16 @@ func difference[E any](from, to []E, key func(E) string) (gone, come []E) {
 	return gone, come
 }
 
-// Modify changes what is observed of an object, anew as often as others come first. The change returns false where there is
-// nothing to do. It must not touch the spec.
-func (c *Collection[T]) Modify(ctx context.Context, name string, change func(T) (bool, error),
+// modify changes what is observed of an object, as often as other writers come first. The change returns false where there is nothing
+// to do. It must not touch the spec. The steps add to the transaction.
+func (c *Collection[T]) modify(ctx context.Context, name string, change func(T) (bool, error),
 	more ...func(*tx) error,
 ) (T, error) {
-	return c.modify(ctx, func() (T, error) { return c.Get(ctx, name) }, change, more...)
+	return c.modifyNewest(ctx, func() (T, error) { return c.Get(ctx, name) }, change, more...)
 }
 
-// modify is Modify of whatever `newest` gives, which is asked for it anew after each try that lost.
-func (c *Collection[T]) modify(ctx context.Context, newest func() (T, error), change func(T) (bool, error),
+// modifyNewest is modify of the object that `newest` returns. It is called again after each attempt that lost.
+func (c *Collection[T]) modifyNewest(ctx context.Context, newest func() (T, error), change func(T) (bool, error),
 	more ...func(*tx) error,
 ) (T, error) {
 	var last T
@@ -260,9 +260,11 @@ type DeleteOptions struct {
 	Version int64
 	UID     string
 	DryRun  bool
+	// Allowed returns why the stored object may not be deleted; nil: it may.
+	Allowed func(*model.Meta) error
 }
 
-// Delete asks for deletion. Objects that linger are marked, and Remove takes them away; others go at once. It
+// Delete asks for deletion. Objects that linger are marked, and the leader takes them away; others go at once. It
 // returns the last state. Errors: NotFoundError, ConflictError, PreconditionError (others refer to it), ErrBusy.
 func (c *Collection[T]) Delete(ctx context.Context, name string, options DeleteOptions) (T, error) {
 	var last T
@@ -275,6 +277,11 @@ func (c *Collection[T]) Delete(ctx context.Context, name string, options DeleteO
 		last = object
 		if options.Version != 0 && options.Version != meta.Version || options.UID != "" && options.UID != meta.UID {
 			return &ConflictError{c.kind, name}
+		}
+		if options.Allowed != nil {
+			if err := options.Allowed(meta); err != nil {
+				return err
+			}
 		}
 		if meta.Deleting() {
 			return nil
@@ -293,16 +300,14 @@ func (c *Collection[T]) Delete(ctx context.Context, name string, options DeleteO
 	return last, err
 }
 
-// Remove takes away an object whose deletion was asked for, at the version given. Errors: NotFoundError, ConflictError,
-// PreconditionError where nobody asked.
-func (c *Collection[T]) Remove(ctx context.Context, object T) error {
+// remove is Term.Remove in a transaction.
+func (c *Collection[T]) remove(ctx context.Context, t *tx, object T) error {
 	meta := object.Metadata()
 	if !meta.Deleting() {
 		return model.Precondition("meta.deleteTime", "%s %s was not deleted", c.kind, meta.Name)
 	}
-	var t tx
 	t.compare(clientv3.Compare(clientv3.ModRevision(c.key(meta.Name)), "=", meta.Version), nil)
-	err := c.erase(ctx, &t, object, false)
+	err := c.erase(ctx, t, object, false)
 	if errors.Is(err, errLost) {
 		return &ConflictError{c.kind, meta.Name}
 	}

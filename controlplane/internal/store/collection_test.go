@@ -7,8 +7,10 @@ import (
 	"sync"
 	"testing"
 
+	"sluice.dev/sluice/controlplane/internal/keyring"
 	"sluice.dev/sluice/controlplane/internal/model"
 	"sluice.dev/sluice/controlplane/internal/store"
+	"sluice.dev/sluice/controlplane/internal/store/storetest"
 )
 
 func TestAnObjectIsReadBackAsItWasCreated(t *testing.T) {
@@ -61,7 +63,7 @@ func TestConcurrentModificationsAreNeverLost(t *testing.T) {
 	for range writers {
 		all.Go(func() {
 			for done := 0; done < each; {
-				_, err := f.Volumes.Modify(t.Context(), "orders", func(v *model.Volume) (bool, error) {
+				_, err := storetest.Modify(t.Context(), f.term(), "orders", func(v *model.Volume) (bool, error) {
 					v.Status.CapacityBytes++
 					return true, nil
 				})
@@ -142,7 +144,7 @@ func TestAnObjectInUseCannotBeDeletedAndSaysByWhom(t *testing.T) {
 	}
 	again := target("db", model.TargetLun{ID: 1, Volume: "orders"})
 	wantError[*model.PreconditionError](t, f.Targets.Update(t.Context(), again, false), "being deleted")
-	if err := f.Volumes.Remove(t.Context(), gone); err != nil {
+	if err := f.term().Remove(t.Context(), gone); err != nil {
 		t.Fatal(err)
 	}
 	_, err = f.Volumes.Get(t.Context(), "orders")
@@ -152,6 +154,7 @@ func TestAnObjectInUseCannotBeDeletedAndSaysByWhom(t *testing.T) {
 func TestNothingOfARemovedObjectStays(t *testing.T) {
 	f := open(t)
 	f.house()
+	f.term() // its key stays while the test leads
 	before := f.raw()
 	must(f, f.Volumes, volume("orders"))
 	must(f, f.Hosts, host("web", "a long secret"))
@@ -162,7 +165,7 @@ func TestNothingOfARemovedObjectStays(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := f.Volumes.Remove(t.Context(), gone); err != nil {
+	if err := f.term().Remove(t.Context(), gone); err != nil {
 		t.Fatal(err)
 	}
 	if after := f.raw(); after != before {
@@ -249,9 +252,9 @@ func TestSecretsAreNotInTheStoreInTheClear(t *testing.T) {
 }
 
 func TestAnUpdateSealsSecretsWithTheNewestKey(t *testing.T) {
-	old, next := store.GenerateKey("old"), store.GenerateKey("new")
-	ring := func(text string) *store.Keyring {
-		ring, err := store.ParseKeyring(text)
+	old, next := keyring.GenerateKey("old"), keyring.GenerateKey("new")
+	ring := func(text string) *keyring.Keyring {
+		ring, err := keyring.Parse(text)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -280,16 +283,16 @@ func TestSecretsOpenWithAnOldKeyAndNotWithAnother(t *testing.T) {
 	f := open(t)
 	f.house()
 	must(f, f.Hosts, host("web", "correct horse battery"))
-	other, err := store.ParseKeyring(store.GenerateKey("b"))
+	other, err := keyring.Parse(keyring.GenerateKey("b"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, err = store.Open(t.Context(), shared.Client, store.Options{Cluster: f.name, Keyring: other})
-	wantError[*store.MissingKeysError](t, err, `Host web encrypted with key "a"`, "put its line back")
-	same, err := store.ParseKeyring(store.GenerateKey("a"))
+	wantError[*keyring.MissingKeysError](t, err, `Host web encrypted with key "a"`, "put its line back")
+	same, err := keyring.Parse(keyring.GenerateKey("a"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, err = store.Open(t.Context(), shared.Client, store.Options{Cluster: f.name, Keyring: same})
-	wantError[*store.WrongKeyError](t, err, "Host web", "key file of the others")
+	wantError[*keyring.WrongKeyError](t, err, "Host web", "key file of the others")
 }

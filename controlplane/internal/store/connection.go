@@ -32,7 +32,7 @@ type Connection struct {
 
 	mutex sync.Mutex
 	// told is what was stored last by key, so that what repeats itself costs nothing.
-	told map[string]string
+	written map[string]string
 	// applied are the keys that are stored of what it has applied; nil before they were read.
 	applied map[string]bool
 	// loads is when loads were stored last.
@@ -45,7 +45,7 @@ type Connection struct {
 // ConnectGateway notes that a gateway has a stream: from here on it is connected until Close, or until KeepAlive was not
 // called for ConnectionTTL. It takes the place of any other connection of the gateway. Errors: NotFoundError,
 // ErrReplaced, ErrBusy.
-func (s *Store) ConnectGateway(ctx context.Context, gateway string, as GatewayConnection) (*Connection, error) {
+func (s *Store) ConnectGateway(ctx context.Context, gateway string, as model.GatewayConnection) (*Connection, error) {
 	object, err := s.Gateways.Get(ctx, gateway)
 	if err != nil {
 		return nil, err
@@ -62,7 +62,7 @@ func (s *Store) ConnectGateway(ctx context.Context, gateway string, as GatewayCo
 	if err != nil {
 		return nil, fmt.Errorf("store: %w", err)
 	}
-	c := &Connection{store: s, lease: lease.ID, key: s.connectionKey(gateway), Ref: as.Ref, told: map[string]string{}}
+	c := &Connection{store: s, lease: lease.ID, key: s.connectionKey(gateway), Ref: as.Ref, written: map[string]string{}}
 	err = retry(ctx, func() error {
 		var t tx
 		t.compare(present(s.Gateways.key(gateway)), func(ctx context.Context) error {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -54,7 +55,7 @@ func (l *EventLog) Record(ctx context.Context, event model.Event) error {
 	now := l.store.now().UTC()
 	event.Time, event.Count = now, 1
 	if len(event.Message) > maxEventMessage {
-		event.Message = event.Message[:maxEventMessage]
+		event.Message = strings.ToValidUTF8(event.Message[:maxEventMessage], "") // without the part of a character at the end
 	}
 	about := string(event.Object) + "/" + event.Name
 	key := fmt.Sprintf("%s%020d-%s", l.store.eventPrefix(), now.UnixNano(), model.NewUID()[:8])

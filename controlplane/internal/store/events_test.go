@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -59,5 +60,21 @@ func TestEventsOfMoreThanAWeekAgoArePruned(t *testing.T) {
 	}
 	if got := fmt.Sprint(told(f)); got != "[a New x1]" {
 		t.Errorf("%s are left", got)
+	}
+}
+
+func TestTheMessageOfALongEventEndsWithAWholeCharacter(t *testing.T) {
+	f := open(t)
+	long := "x" + strings.Repeat("ä", 1024)
+	err := store.NewEventLog(f.Store).Record(t.Context(), model.Event{Object: model.KindVolume, Name: "a", Reason: "Moved", Message: long})
+	if err != nil {
+		t.Fatal(err)
+	}
+	events, _, err := f.Events(t.Context())
+	if err != nil || len(events) != 1 {
+		t.Fatal(events, err)
+	}
+	if got := events[0].Message; got != long[:1023] {
+		t.Errorf("the message has %d bytes and ends in %q", len(got), got[max(0, len(got)-4):])
 	}
 }

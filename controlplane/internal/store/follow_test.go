@@ -93,7 +93,7 @@ func TestABookmarkOfRecordsNeverComesBeforeWhatItVouchesFor(t *testing.T) {
 		t.Fatal(err)
 	}
 	var mark int64
-	err = f.WatchJobs(t.Context(), start, func(c store.RecordChange[*store.Job]) error {
+	err = f.WatchJobs(t.Context(), start, func(c store.RecordChange[*model.Job]) error {
 		if c.Type == store.Bookmark {
 			mark = c.Version
 			return nil

@@ -10,15 +10,16 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"sluice.dev/sluice/controlplane/internal/keyring"
 	"sluice.dev/sluice/controlplane/internal/model"
 )
 
 // storedKey is a forwarding key as it lies in etcd.
 type storedKey struct {
-	ID    string    `json:"id"`
-	Key   sealed    `json:"key"`
-	Since time.Time `json:"since"`
-	Used  time.Time `json:"used,omitzero"`
+	ID    string         `json:"id"`
+	Key   keyring.Sealed `json:"key"`
+	Since time.Time      `json:"since"`
+	Used  time.Time      `json:"used,omitzero"`
 }
 
 // keyList is a list of keys that rotates, under one key of the store.
@@ -79,7 +80,7 @@ func (l keyList) stored(ctx context.Context) ([]storedKey, int64, error) {
 func (l keyList) open(stored []storedKey) ([]model.ForwardingKey, error) {
 	keys := make([]model.ForwardingKey, len(stored))
 	for i, k := range stored {
-		text, err := l.store.keyring.open(k.Key, l.key)
+		text, err := l.store.keyring.Open(k.Key, l.key)
 		if err != nil {
 			return nil, fmt.Errorf("forwarding key %s in the store %w", k.ID, err)
 		}
@@ -93,7 +94,7 @@ func (l keyList) open(stored []storedKey) ([]model.ForwardingKey, error) {
 }
 
 // rotate stores what `next` makes of the keys and returns it. Replicas may do so at once: one of them stores. Keys that are
-// encrypted with another key than the keyring's first are stored anew as well: nothing else writes them, and the keyring's old
+// encrypted with another key than the keyring's first are stored again, too: nothing else writes them, and the keyring's old
 // key could be removed before they rotate.
 func (l keyList) rotate(ctx context.Context, change func([]model.ForwardingKey, time.Time) []model.ForwardingKey,
 ) ([]model.ForwardingKey, error) {
@@ -106,14 +107,14 @@ func (l keyList) rotate(ctx context.Context, change func([]model.ForwardingKey, 
 		return nil, err
 	}
 	next := change(keys, l.store.now().UTC())
-	sealedAnew := slices.ContainsFunc(was, func(k storedKey) bool { return !l.store.keyring.newest(k.Key) })
+	sealedAnew := slices.ContainsFunc(was, func(k storedKey) bool { return !l.store.keyring.Newest(k.Key) })
 	if slices.Equal(next, keys) && !sealedAnew {
 		return keys, nil
 	}
 	stored := make([]storedKey, len(next))
 	for i, k := range next {
 		stored[i] = storedKey{ID: k.ID, Since: k.Since, Used: k.Used,
-			Key: l.store.keyring.seal(hex.EncodeToString([]byte(k.Key.Reveal())), l.key)}
+			Key: l.store.keyring.Seal(hex.EncodeToString([]byte(k.Key.Reveal())), l.key)}
 	}
 	value, err := json.Marshal(stored)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"sluice.dev/sluice/controlplane/internal/keyring"
 	"sluice.dev/sluice/controlplane/internal/model"
 	"sluice.dev/sluice/controlplane/internal/store"
 )
@@ -52,11 +53,11 @@ func TestForwardingKeysRotateInTime(t *testing.T) {
 	}
 }
 
-func rings(t *testing.T, texts ...string) []*store.Keyring {
+func rings(t *testing.T, texts ...string) []*keyring.Keyring {
 	t.Helper()
-	var all []*store.Keyring
+	var all []*keyring.Keyring
 	for _, text := range texts {
-		ring, err := store.ParseKeyring(text)
+		ring, err := keyring.Parse(text)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -66,7 +67,7 @@ func rings(t *testing.T, texts ...string) []*store.Keyring {
 }
 
 func TestForwardingKeysOutliveTheKeyThatTheyWereEncryptedWith(t *testing.T) {
-	old, next := store.GenerateKey("old"), store.GenerateKey("new")
+	old, next := keyring.GenerateKey("old"), keyring.GenerateKey("new")
 	all := rings(t, old, old+next, next+old, next)
 	f := openWith(t, all[0])
 	first, err := f.reopen(all[0]).RotateForwardingKeys(t.Context())
@@ -85,7 +86,7 @@ func TestForwardingKeysOutliveTheKeyThatTheyWereEncryptedWith(t *testing.T) {
 }
 
 func TestForwardingKeysAreStoredAnewOnceForAnotherKeyAndNotAgain(t *testing.T) {
-	old, next := store.GenerateKey("old"), store.GenerateKey("new")
+	old, next := keyring.GenerateKey("old"), keyring.GenerateKey("new")
 	all := rings(t, old, next+old)
 	f := openWith(t, all[0])
 	if _, err := f.reopen(all[0]).RotateForwardingKeys(t.Context()); err != nil {
@@ -109,7 +110,7 @@ func TestForwardingKeysAreStoredAnewOnceForAnotherKeyAndNotAgain(t *testing.T) {
 }
 
 func TestAKeyThatIsTakenOutTooEarlyIsNamedWithTheMend(t *testing.T) {
-	old, next := store.GenerateKey("old"), store.GenerateKey("new")
+	old, next := keyring.GenerateKey("old"), keyring.GenerateKey("new")
 	all := rings(t, old, next+old, next)
 	f := openWith(t, all[0])
 	forgotten := f.Store // a replica that runs on with the old key file
@@ -120,7 +121,7 @@ func TestAKeyThatIsTakenOutTooEarlyIsNamedWithTheMend(t *testing.T) {
 		_, err := store.Open(t.Context(), shared.Client, store.Options{Cluster: f.name, Keyring: all[2]})
 		return err
 	}
-	wantError[*store.MissingKeysError](t, opened(), `the forwarding keys encrypted with key "old"`, "put its line back")
+	wantError[*keyring.MissingKeysError](t, opened(), `the forwarding keys encrypted with key "old"`, "put its line back")
 	if _, err := f.reopen(all[1]).RotateForwardingKeys(t.Context()); err != nil {
 		t.Fatal(err)
 	}

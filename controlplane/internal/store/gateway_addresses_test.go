@@ -8,6 +8,7 @@ import (
 
 	"sluice.dev/sluice/controlplane/internal/model"
 	"sluice.dev/sluice/controlplane/internal/store"
+	"sluice.dev/sluice/controlplane/internal/store/storetest"
 )
 
 // reclaim gives a claim the key that an earlier release gave it.
@@ -58,7 +59,7 @@ func TestTwoGatewaysCannotHaveOneAddressInTwoForms(t *testing.T) {
 	}
 	refused()
 	// As an earlier release stored it: the claims are of the text.
-	_, err := f.Gateways.Modify(t.Context(), "gw-1", func(g *model.Gateway) (bool, error) {
+	_, err := storetest.Modify(t.Context(), f.term(), "gw-1", func(g *model.Gateway) (bool, error) {
 		g.Spec.ForwardingAddress, g.Spec.Portals[0].Advertised = "[0:0:0:0:0:0:0:1]:03261", "Portal.Example.org:03260"
 		return true, nil
 	})

@@ -64,6 +64,23 @@ func (s *Store) gateways() noun[*model.Gateway] {
 	}
 }
 
+// RequestDrain notes whether the volumes and paths of a gateway shall leave it; the leader carries it out. A dry run stores nothing.
+// Errors: NotFoundError, ErrBusy.
+func (s *Store) RequestDrain(ctx context.Context, gateway string, wanted, dryRun bool) (*model.Gateway, error) {
+	return s.Gateways.modify(ctx, gateway, func(g *model.Gateway) (bool, error) {
+		changed := g.Status.Drain != wanted
+		g.Status.Drain = wanted
+		return changed && !dryRun, nil
+	})
+}
+
+// NoteAdmission stores a condition of a gateway that says whether the last process that named the gateway was admitted. The change
+// returns false where the gateway has that condition. Errors: NotFoundError, ErrBusy.
+func (s *Store) NoteAdmission(ctx context.Context, gateway string, change func(*model.Gateway) (bool, error)) error {
+	_, err := s.Gateways.modify(ctx, gateway, change)
+	return err
+}
+
 // addressesFree refuses an address of another gateway in any form. Claims compare text: they are of canonical addresses, but for
 // those of gateways that a release stored which did not make them canonical.
 func (s *Store) addressesFree(ctx context.Context, g *model.Gateway) error {

@@ -14,37 +14,19 @@ import (
 	"go.etcd.io/etcd/server/v3/embed"
 
 	"sluice.dev/sluice/controlplane/internal/etcd/etcdtest"
+	"sluice.dev/sluice/controlplane/internal/keyring"
 	"sluice.dev/sluice/controlplane/internal/model"
 )
 
-// gate is the way to an etcd on which transactions wait until it opens.
+// gate is where transactions wait on their way to an etcd until it opens.
 type gate struct {
-	clientv3.KV
 	arrived atomic.Int64
 	open    chan struct{}
 }
 
-type gatedTxn struct {
-	clientv3.Txn
-	gate *gate
-}
-
-func (g *gate) Txn(ctx context.Context) clientv3.Txn { return &gatedTxn{g.KV.Txn(ctx), g} }
-
-func (t *gatedTxn) If(compares ...clientv3.Cmp) clientv3.Txn {
-	t.Txn = t.Txn.If(compares...)
-	return t
-}
-
-func (t *gatedTxn) Then(operations ...clientv3.Op) clientv3.Txn {
-	t.Txn = t.Txn.Then(operations...)
-	return t
-}
-
-func (t *gatedTxn) Commit() (*clientv3.TxnResponse, error) {
-	t.gate.arrived.Add(1)
-	<-t.gate.open
-	return t.Txn.Commit()
+func (g *gate) pass() {
+	g.arrived.Add(1)
+	<-g.open
 }
 
 // grouped are groups on their way to a real etcd, behind a gate.
@@ -57,8 +39,8 @@ type grouped struct {
 func gated(t *testing.T, patience time.Duration, change func(*embed.Config)) *grouped {
 	t.Helper()
 	client := etcdtest.Start(t, change)
-	way := &gate{KV: client.KV, open: make(chan struct{})}
-	client.KV = way
+	way := &gate{open: make(chan struct{})}
+	client.KV = &etcdtest.BeforeCommit{KV: client.KV, Before: way.pass}
 	return &grouped{&groups{client: client, patience: patience}, way, t}
 }
 
@@ -260,7 +242,7 @@ func TestAGroupThatIsTooLargeForThisEtcdGoesOneByOne(t *testing.T) {
 // told, hears of the other.
 func TestAWatchThatBreaksBetweenTwoChangesOfOneTransactionGoesOnWithTheSecond(t *testing.T) {
 	client := etcdtest.Start(t, func(*embed.Config) {})
-	ring, err := ParseKeyring(GenerateKey("a"))
+	ring, err := keyring.Parse(keyring.GenerateKey("a"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -311,7 +293,7 @@ func TestAWatchThatBreaksBetweenTwoChangesOfOneTransactionGoesOnWithTheSecond(t 
 
 // The objects that were not told yet have older versions, or newer ones: only all of them again are all of them.
 func TestAWatchThatBreaksWhileEverythingIsToldBeginsAnew(t *testing.T) {
-	ring, err := ParseKeyring(GenerateKey("a"))
+	ring, err := keyring.Parse(keyring.GenerateKey("a"))
 	if err != nil {
 		t.Fatal(err)
 	}

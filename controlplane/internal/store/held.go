@@ -36,7 +36,7 @@ func (s *Store) holdPending(ctx context.Context, now time.Time) error {
 			return err
 		}
 		hold := func(v *model.Volume) (bool, error) { return v.Hold(now.UTC()), nil }
-		if _, err := s.Volumes.Modify(ctx, volume.Meta.Name, hold); err != nil {
+		if _, err := s.Volumes.modify(ctx, volume.Meta.Name, hold); err != nil {
 			return err
 		}
 	}
@@ -52,7 +52,7 @@ func (s *Store) holdPending(ctx context.Context, now time.Time) error {
 			return err
 		}
 		hold := func(o *model.Snapshot) (bool, error) { return o.Hold(), nil }
-		if _, err := s.Snapshots.Modify(ctx, snapshot.Meta.Name, hold); err != nil {
+		if _, err := s.Snapshots.modify(ctx, snapshot.Meta.Name, hold); err != nil {
 			return err
 		}
 	}
@@ -98,7 +98,7 @@ func (s *Store) Held(ctx context.Context) ([]HeldObject, error) {
 func (s *Store) ConfirmHeld(ctx context.Context, kind model.Kind, name string) error {
 	release := func(held *[]string) (bool, error) {
 		if len(*held) == 0 {
-			return false, model.Precondition("status.held", "is empty: nothing waits for a confirmation")
+			return false, model.NothingHeld()
 		}
 		*held = nil
 		return true, nil
@@ -106,12 +106,42 @@ func (s *Store) ConfirmHeld(ctx context.Context, kind model.Kind, name string) e
 	var err error
 	switch kind {
 	case model.KindVolume:
-		_, err = s.Volumes.Modify(ctx, name, func(v *model.Volume) (bool, error) { return release(&v.Status.Held) })
+		_, err = s.Volumes.modify(ctx, name, func(v *model.Volume) (bool, error) { return release(&v.Status.Held) })
 	case model.KindSnapshot:
-		_, err = s.Snapshots.Modify(ctx, name, func(o *model.Snapshot) (bool, error) { return release(&o.Status.Held) })
+		_, err = s.Snapshots.modify(ctx, name, func(o *model.Snapshot) (bool, error) { return release(&o.Status.Held) })
 	default:
 		return &NotFoundError{kind, name}
 	}
+	return err
+}
+
+// DiscardHeld forgets the held operations of an object. Errors: NotFoundError; PreconditionError as of model.Volume.Discard.
+func (s *Store) DiscardHeld(ctx context.Context, kind model.Kind, name string) error {
+	var err error
+	switch kind {
+	case model.KindVolume:
+		err = discard(ctx, s.Volumes, name, (*model.Volume).Discard)
+	case model.KindSnapshot:
+		err = discard(ctx, s.Snapshots, name, (*model.Snapshot).Discard)
+	default:
+		return &NotFoundError{kind, name}
+	}
+	return err
+}
+
+func discard[T model.Object](ctx context.Context, objects *Collection[T], name string, discarded func(T) (bool, error)) error {
+	var undeleted bool
+	var uid string
+	_, err := objects.modify(ctx, name, func(object T) (_ bool, err error) {
+		undeleted, err = discarded(object)
+		uid = object.Metadata().UID
+		return true, err
+	}, func(t *tx) error {
+		if undeleted { // others may refer to it again
+			t.put(objects.store.aliveKey(objects.kind, name), uid)
+		}
+		return nil
+	})
 	return err
 }
 

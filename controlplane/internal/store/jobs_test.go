@@ -5,14 +5,15 @@ import (
 	"slices"
 	"testing"
 
+	"sluice.dev/sluice/controlplane/internal/model"
 	"sluice.dev/sluice/controlplane/internal/store"
 )
 
 // jobNow is a job as it is stored; nil: it is not.
-func jobNow(f *fixture, id string) *store.Job {
+func jobNow(f *fixture, id string) *model.Job {
 	f.t.Helper()
-	var found *store.Job
-	err := f.WatchJobs(f.t.Context(), 0, func(c store.RecordChange[*store.Job]) error {
+	var found *model.Job
+	err := f.WatchJobs(f.t.Context(), 0, func(c store.RecordChange[*model.Job]) error {
 		if c.Type == store.Bookmark {
 			return errEnough
 		}
@@ -27,31 +28,31 @@ func jobNow(f *fixture, id string) *store.Job {
 	return found
 }
 
-func giveOut(f *fixture, job store.Job) *store.Job {
+func giveOut(f *fixture, job model.Job) *model.Job {
 	f.t.Helper()
-	given, err := f.PutJob(f.t.Context(), job)
+	given, err := f.term().PutJob(f.t.Context(), job)
 	if err != nil {
 		f.t.Fatal(err)
 	}
 	return given
 }
 
-func tell(c *store.Connection, f *fixture, id string, result store.JobResult) {
+func tell(c *store.Connection, f *fixture, id string, result model.JobResult) {
 	f.t.Helper()
 	if err := c.StoreJobResult(f.t.Context(), id, result); err != nil {
 		f.t.Fatal(err)
 	}
 }
 
-func done(attempt uint64) store.JobResult {
-	return store.JobResult{AttemptID: attempt, DonePermille: store.JobDone}
+func done(attempt uint64) model.JobResult {
+	return model.JobResult{AttemptID: attempt, DonePermille: model.JobDone}
 }
 
 // R2: a client that was not shut out would pass for one that was.
 func TestAResultOfAnEarlierAttemptEndsNoLaterOne(t *testing.T) {
 	f := withGateways(t, 2)
 	c := connect(f, "gw-1", "one")
-	first := giveOut(f, store.Job{ID: "u.fence", Action: store.JobFenceClients, Gateway: 1, Clients: []string{"c1"}})
+	first := giveOut(f, model.Job{ID: "u.fence", Action: model.JobFenceClients, Gateway: 1, Clients: []string{"c1"}})
 	again := *first
 	again.Gateway = 2
 	again = *giveOut(f, again)
@@ -71,9 +72,9 @@ func TestAResultOfAnEarlierAttemptEndsNoLaterOne(t *testing.T) {
 func TestAResultOfAJobThatWasForgottenEndsNoOtherOfItsName(t *testing.T) {
 	f := withGateways(t, 1)
 	c := connect(f, "gw-1", "one")
-	job := store.Job{ID: "u.fence", Action: store.JobFenceClients, Gateway: 1, Clients: []string{"c1"}}
+	job := model.Job{ID: "u.fence", Action: model.JobFenceClients, Gateway: 1, Clients: []string{"c1"}}
 	first := giveOut(f, job)
-	if err := f.DeleteJob(t.Context(), first); err != nil {
+	if err := f.term().DeleteJob(t.Context(), first); err != nil {
 		t.Fatal(err)
 	}
 	job.Clients = []string{"c1", "c2"}
@@ -87,11 +88,11 @@ func TestAResultOfAJobThatWasForgottenEndsNoOtherOfItsName(t *testing.T) {
 func TestAGatewayOfAnEarlierVersionFencesNobodyBeyondAFirstAttempt(t *testing.T) {
 	f := withGateways(t, 2)
 	c := connect(f, "gw-1", "one")
-	job := store.Job{ID: "u.fence", Action: store.JobFenceClients, Gateway: 2, Clients: []string{"c1"}}
+	job := model.Job{ID: "u.fence", Action: model.JobFenceClients, Gateway: 2, Clients: []string{"c1"}}
 	again := *giveOut(f, job)
 	again.Gateway, again.Clients = 1, []string{"c1", "c2"}
 	giveOut(f, again)
-	tell(c, f, "u.fence", store.JobResult{DonePermille: 500})
+	tell(c, f, "u.fence", model.JobResult{DonePermille: 500})
 	if now := jobNow(f, "u.fence"); now == nil || now.Result.DonePermille != 500 {
 		t.Errorf("its progress: %+v", now)
 	}
@@ -110,7 +111,7 @@ func TestAGatewayOfAnEarlierVersionFencesNobodyBeyondAFirstAttempt(t *testing.T)
 func TestWhatAGatewayOfAnEarlierVersionSaysOfOtherJobsCounts(t *testing.T) {
 	f := withGateways(t, 1)
 	c := connect(f, "gw-1", "one")
-	again := *giveOut(f, store.Job{ID: "u.delete", Action: store.JobDeleteImage, Gateway: 1})
+	again := *giveOut(f, model.Job{ID: "u.delete", Action: model.JobDeleteImage, Gateway: 1})
 	giveOut(f, again)
 	tell(c, f, "u.delete", done(0))
 	if !jobNow(f, "u.delete").Succeeded() {
@@ -121,7 +122,7 @@ func TestWhatAGatewayOfAnEarlierVersionSaysOfOtherJobsCounts(t *testing.T) {
 func TestAReplacedConnectionEndsNoJob(t *testing.T) {
 	f := withGateways(t, 1)
 	old := connect(f, "gw-1", "one")
-	job := giveOut(f, store.Job{ID: "u.resize", Action: store.JobDeleteImage, Gateway: 1})
+	job := giveOut(f, model.Job{ID: "u.resize", Action: model.JobDeleteImage, Gateway: 1})
 	connect(f, "gw-1", "two")
 	if err := old.StoreJobResult(t.Context(), "u.resize", done(job.AttemptID)); !errors.Is(err, store.ErrReplaced) {
 		t.Errorf("it is told %v", err)

@@ -8,6 +8,8 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/concurrency"
+
+	"sluice.dev/sluice/controlplane/internal/model"
 )
 
 // LeaderTTL is how long a leader that died stays in the way of the next one.
@@ -16,20 +18,19 @@ const LeaderTTL = 3 * time.Second
 // ErrDeposed says that the caller is not the leader any more: nothing was changed.
 var ErrDeposed = errors.New("this replica is not the leader any more")
 
-// Term is one replica's time as the leader.
+// Term is one replica's time as the leader. Only the election makes one, and only its methods make the changes that R1 leaves to the
+// leader. Each of their transactions compares that the term has not ended (ErrDeposed). So the writes of an old leader never mix with
+// those of a new one, however late the old one learns that it was deposed.
 type Term struct {
-	// Version is the store's when it began: what was stored before has a smaller one.
+	// Version is the store's when the term began: everything stored before has a smaller one.
 	Version int64
+	store   *Store
 	key     string
 }
 
-type termKey struct{}
-
-// Lead waits until this replica is the leader, calls lead, and gives the leadership up when that returns, or when the
-// context ends. The context that lead gets ends when the leadership is lost; whatever is written with it is
-// stored only while the leadership lasts (ErrDeposed), so an old leader's writes never mix with a new one's, however
-// late it hears of it. Candidates wait in the order in which they came.
-func (s *Store) Lead(ctx context.Context, replica string, lead func(context.Context, Term) error) error {
+// Lead waits until this replica is the leader and calls lead. The leadership ends when lead returns or the context ends. The context that
+// lead gets ends when the leadership is lost. Candidates wait in the order of their arrival.
+func (s *Store) Lead(ctx context.Context, replica string, lead func(context.Context, *Term) error) error {
 	session, err := concurrency.NewSession(s.client, concurrency.WithTTL(int(LeaderTTL/time.Second)),
 		concurrency.WithContext(ctx))
 	if err != nil {
@@ -49,8 +50,7 @@ func (s *Store) Lead(ctx context.Context, replica string, lead func(context.Cont
 	if err := election.Campaign(waiting, replica); err != nil {
 		return fmt.Errorf("store: leader: %w", err)
 	}
-	term := Term{Version: election.Rev(), key: election.Key()}
-	return lead(context.WithValue(waiting, termKey{}, term), term)
+	return lead(waiting, &Term{Version: election.Rev(), store: s, key: election.Key()})
 }
 
 // Leader tells who leads, empty: nobody.
@@ -65,22 +65,58 @@ func (s *Store) Leader(ctx context.Context) (string, error) {
 	return string(got.Kvs[0].Value), nil
 }
 
-// compareTerm adds to a transaction of a leader that it is the leader still.
-func compareTerm(ctx context.Context, s *Store, t *tx) []clientv3.Cmp {
-	term, leads := ctx.Value(termKey{}).(Term)
-	if !leads {
-		return t.compares
-	}
+// begin makes a transaction that is committed only during the term.
+func (term *Term) begin() *tx {
+	t := &tx{}
+	term.guard(t)
+	return t
+}
+
+// guard makes a transaction compare that the term has not ended. An ended term is the first cause that a failed transaction looks for.
+func (term *Term) guard(t *tx) {
 	same := clientv3.Compare(clientv3.CreateRevision(term.key), "=", term.Version)
-	t.causes = append([]func(context.Context) error{func(ctx context.Context) error {
-		got, err := s.client.Get(ctx, term.key, clientv3.WithKeysOnly())
-		if err != nil {
-			return fmt.Errorf("store: %w", err)
-		}
-		if len(got.Kvs) == 0 || got.Kvs[0].CreateRevision != term.Version {
-			return ErrDeposed
-		}
+	t.compares = append([]clientv3.Cmp{same}, t.compares...)
+	t.causes = append([]func(context.Context) error{term.ended}, t.causes...)
+}
+
+// ended returns ErrDeposed if the term has ended.
+func (term *Term) ended(ctx context.Context) error {
+	got, err := term.store.client.Get(ctx, term.key, clientv3.WithKeysOnly())
+	if err != nil {
+		return fmt.Errorf("store: %w", err)
+	}
+	if len(got.Kvs) == 0 || got.Kvs[0].CreateRevision != term.Version {
+		return ErrDeposed
+	}
+	return nil
+}
+
+// Modify changes what is observed of an object, as often as other writers come first. The change returns false where there is nothing to
+// do. It must not touch the spec. Errors: ErrDeposed, NotFoundError, ErrBusy, and those of the change.
+func (term *Term) Modify(ctx context.Context, kind model.Kind, name string, change func(model.Object) (bool, error)) (model.Object, error) {
+	return term.store.collections[kind].modifyIn(ctx, term, name, change)
+}
+
+// Remove takes away an object whose deletion was asked for, at the version given. Errors: ErrDeposed, NotFoundError, ConflictError,
+// PreconditionError where its deletion was not asked for.
+func (term *Term) Remove(ctx context.Context, object model.Object) error {
+	return term.store.collections[object.Kind()].removeIn(ctx, term, object)
+}
+
+// collection is a Collection of any kind.
+type collection interface {
+	watchAny(context.Context, int64, func(Change[model.Object]) error) error
+	modifyIn(context.Context, *Term, string, func(model.Object) (bool, error)) (model.Object, error)
+	removeIn(context.Context, *Term, model.Object) error
+}
+
+func (c *Collection[T]) modifyIn(ctx context.Context, term *Term, name string, change func(model.Object) (bool, error)) (model.Object, error) {
+	return c.modify(ctx, name, func(object T) (bool, error) { return change(object) }, func(t *tx) error {
+		term.guard(t)
 		return nil
-	}}, t.causes...)
-	return append([]clientv3.Cmp{same}, t.compares...)
+	})
+}
+
+func (c *Collection[T]) removeIn(ctx context.Context, term *Term, object model.Object) error {
+	return c.remove(ctx, term.begin(), object.(T))
 }

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"sluice.dev/sluice/controlplane/internal/model"
@@ -48,7 +49,7 @@ func (c *Collection[T]) List(ctx context.Context, options ListOptions) (Page[T],
 	page := Page[T]{}
 	from := c.prefix()
 	if options.PageToken != "" {
-		revision, after, err := readToken(options.PageToken)
+		revision, after, err := c.readToken(options.PageToken)
 		if err != nil {
 			return page, err
 		}
@@ -58,7 +59,7 @@ func (c *Collection[T]) List(ctx context.Context, options ListOptions) (Page[T],
 	for {
 		got, err := c.store.client.Get(ctx, from, clientv3.WithRange(end), clientv3.WithLimit(int64(size)),
 			clientv3.WithRev(page.Version))
-		if isCompacted(err) {
+		if isCompacted(err) || errors.Is(err, rpctypes.ErrFutureRev) {
 			return page, ErrPageToken
 		}
 		if err != nil {
@@ -76,7 +77,7 @@ func (c *Collection[T]) List(ctx context.Context, options ListOptions) (Page[T],
 				page.Objects = append(page.Objects, object)
 			}
 			if len(page.Objects) == size && (i < len(got.Kvs)-1 || got.More) {
-				page.Next = makeToken(page.Version, object.Metadata().Name)
+				page.Next = c.makeToken(page.Version, object.Metadata().Name)
 				return page, nil
 			}
 			from = string(kv.Key) + "\x00"
@@ -104,19 +105,23 @@ func (c *Collection[T]) All(ctx context.Context) ([]T, int64, error) {
 	}
 }
 
-func makeToken(revision int64, name string) string {
-	return base64.RawURLEncoding.EncodeToString([]byte(strconv.FormatInt(revision, 10) + " " + name))
+// makeToken names the version of the list, the kind, and the object that the next page begins after.
+func (c *Collection[T]) makeToken(revision int64, name string) string {
+	return base64.RawURLEncoding.EncodeToString([]byte(fmt.Sprintf("%d %s %s", revision, c.kind, name)))
 }
 
-func readToken(token string) (int64, string, error) {
+func (c *Collection[T]) readToken(token string) (int64, string, error) {
 	text, err := base64.RawURLEncoding.DecodeString(token)
 	if err != nil {
 		return 0, "", ErrPageToken
 	}
-	number, name, whole := strings.Cut(string(text), " ")
-	revision, err := strconv.ParseInt(number, 10, 64)
-	if !whole || err != nil || revision <= 0 || !model.ValidName(name) {
+	parts := strings.Split(string(text), " ")
+	if len(parts) != 3 || parts[1] != string(c.kind) || !model.ValidName(parts[2]) {
 		return 0, "", ErrPageToken
 	}
-	return revision, name, nil
+	revision, err := strconv.ParseInt(parts[0], 10, 64)
+	if err != nil || revision <= 0 {
+		return 0, "", ErrPageToken
+	}
+	return revision, parts[2], nil
 }

@@ -4,13 +4,14 @@ import (
 	"testing"
 	"time"
 
+	"sluice.dev/sluice/controlplane/internal/model"
 	"sluice.dev/sluice/controlplane/internal/store"
 )
 
 // heartbeatStored is how many sessions the load says that is stored of gateway 1: which heartbeat it is of.
 func heartbeatStored(f *fixture) (sessions uint32) {
 	f.t.Helper()
-	_ = f.WatchObserved(f.t.Context(), 0, func(c store.RecordChange[store.Observed]) error {
+	_ = f.WatchObserved(f.t.Context(), 0, func(c store.RecordChange[model.Observed]) error {
 		if c.Type == store.Bookmark {
 			return errEnough
 		}
@@ -39,17 +40,17 @@ func TestLoadsAreStoredNowAndThenAndEarlyWhereAVolumeComesIntoUse(t *testing.T) 
 		{"a volume is read", time.Second, 2, [2]uint64{512, 0}, true},
 		{"it is read on", store.UseInterval, 3, [2]uint64{1024, 0}, false},
 		{"another one is read", time.Second, 4, [2]uint64{1024, 512}, true},
-		{"loads come now and then", store.LoadsInterval, 4, [2]uint64{1024, 512}, true},
-		{"the first one has rested for long", store.UsedFor, 4, [2]uint64{1024, 512}, true},
+		{"loads come now and then", model.LoadsInterval, 4, [2]uint64{1024, 512}, true},
+		{"the first one has rested for long", model.UsedFor, 4, [2]uint64{1024, 512}, true},
 		{"and is read again, just after loads were stored", time.Second, 5, [2]uint64{2048, 512}, false},
 		{"that is stored as soon as may be", store.UseInterval - time.Second, 5, [2]uint64{2048, 512}, true},
 	} {
 		f.clock.advance(step.after)
 		before := heartbeatStored(f)
 		beat++
-		report := store.LoadReport{Sessions: beat}
+		report := model.LoadReport{Sessions: beat}
 		for i, bytes := range step.bytes {
-			report.Volumes = append(report.Volumes, store.VolumeLoad{UID: string(rune('a' + i)), Commands: step.commands, Bytes: bytes})
+			report.Volumes = append(report.Volumes, model.VolumeLoad{UID: string(rune('a' + i)), Commands: step.commands, Bytes: bytes})
 		}
 		if err := a.ObserveLoads(t.Context(), report); err != nil {
 			t.Fatal(err)

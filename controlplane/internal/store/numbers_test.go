@@ -29,7 +29,7 @@ func TestGatewayNumbersAndPortalGroupTagsAreNeverReused(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := f.Gateways.Remove(t.Context(), gone); err != nil {
+		if err := f.term().Remove(t.Context(), gone); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -66,15 +66,15 @@ func TestRelativePortIdentifiersStayWithTheirPort(t *testing.T) {
 	f.house()
 	must(f, f.Targets, target("one"), target("two"))
 	wanted := []model.TargetPort{{Gateway: 1, PortalGroupTag: 1}, {Gateway: 2, PortalGroupTag: 3}}
-	one, err := f.AddPorts(t.Context(), "one", wanted)
+	one, err := f.term().AddPorts(t.Context(), "one", wanted)
 	if err != nil {
 		t.Fatal(err)
 	}
-	two, err := f.AddPorts(t.Context(), "two", wanted)
+	two, err := f.term().AddPorts(t.Context(), "two", wanted)
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := f.AddPorts(t.Context(), "one", append(wanted, model.TargetPort{Gateway: 3, PortalGroupTag: 5}))
+	again, err := f.term().AddPorts(t.Context(), "one", append(wanted, model.TargetPort{Gateway: 3, PortalGroupTag: 5}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +123,7 @@ func TestALunNumberStaysQuarantinedWhenItsVolumeOrTargetIsMadeAnew(t *testing.T)
 		t.Helper()
 		object, err := f.Targets.Delete(t.Context(), "db", store.DeleteOptions{})
 		if err == nil {
-			err = f.Targets.Remove(t.Context(), object)
+			err = f.term().Remove(t.Context(), object)
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -133,7 +133,7 @@ func TestALunNumberStaysQuarantinedWhenItsVolumeOrTargetIsMadeAnew(t *testing.T)
 		t.Helper()
 		object, err := f.Volumes.Delete(t.Context(), "orders", store.DeleteOptions{})
 		if err == nil {
-			err = f.Volumes.Remove(t.Context(), object)
+			err = f.term().Remove(t.Context(), object)
 		}
 		if err != nil {
 			t.Fatal(err)

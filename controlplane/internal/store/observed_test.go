@@ -24,7 +24,7 @@ func withGateways(t *testing.T, count int) *fixture {
 func connect(f *fixture, gateway, incarnation string) *store.Connection {
 	f.t.Helper()
 	connection, err := f.ConnectGateway(f.t.Context(), gateway,
-		store.GatewayConnection{Ref: model.GatewayRef{Incarnation: incarnation}, Replica: "here"})
+		model.GatewayConnection{Ref: model.GatewayRef{Incarnation: incarnation}, Replica: "here"})
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -36,7 +36,7 @@ func connect(f *fixture, gateway, incarnation string) *store.Connection {
 func observed(f *fixture) map[string]bool {
 	f.t.Helper()
 	known := map[string]bool{}
-	err := f.WatchObserved(f.t.Context(), 0, func(c store.RecordChange[store.Observed]) error {
+	err := f.WatchObserved(f.t.Context(), 0, func(c store.RecordChange[model.Observed]) error {
 		switch o := c.Record; {
 		case c.Type == store.Bookmark:
 			return errEnough
@@ -99,7 +99,7 @@ func TestAReplacedStreamIsToldSoAndStoresNothingMore(t *testing.T) {
 	if err := first.KeepAlive(t.Context()); !errors.Is(err, store.ErrReplaced) {
 		t.Errorf("KeepAlive: %v", err)
 	}
-	err := first.ObserveVolumes(t.Context(), map[string]store.VolumeObservation{"u": {State: store.VolumeServing}})
+	err := first.ObserveVolumes(t.Context(), map[string]model.VolumeObservation{"u": {State: model.VolumeServing}})
 	if !errors.Is(err, store.ErrReplaced) {
 		t.Errorf("ObserveVolumes: %v", err)
 	}
@@ -110,13 +110,13 @@ func TestAnIncarnationThatWasReplacedNeverConnectsAgain(t *testing.T) {
 	f := withGateways(t, 1)
 	connect(f, "gw-1", "one")
 	connect(f, "gw-1", "two")
-	_, err := f.ConnectGateway(t.Context(), "gw-1", store.GatewayConnection{Ref: model.GatewayRef{Incarnation: "one"}})
+	_, err := f.ConnectGateway(t.Context(), "gw-1", model.GatewayConnection{Ref: model.GatewayRef{Incarnation: "one"}})
 	if !errors.Is(err, store.ErrReplaced) {
 		t.Errorf("the old incarnation: %v", err)
 	}
 	expectObserved(f, "connection 1/two")
 	var missing *store.NotFoundError
-	if _, err := f.ConnectGateway(t.Context(), "nobody", store.GatewayConnection{
+	if _, err := f.ConnectGateway(t.Context(), "nobody", model.GatewayConnection{
 		Ref: model.GatewayRef{Incarnation: "x"}}); !errors.As(err, &missing) {
 		t.Errorf("a gateway that is not known: %v", err)
 	}
@@ -126,7 +126,7 @@ func TestAConnectionThatIsNotKeptAliveExpires(t *testing.T) {
 	f := withGateways(t, 1)
 	silent := connect(f, "gw-1", "one")
 	gone := false
-	err := f.WatchObserved(t.Context(), 0, func(c store.RecordChange[store.Observed]) error {
+	err := f.WatchObserved(t.Context(), 0, func(c store.RecordChange[model.Observed]) error {
 		if c.Type == store.Deleted && c.Record.Connection != nil && c.Record.Connection.Ref == silent.Ref {
 			gone = true
 			return errEnough
@@ -145,7 +145,7 @@ func TestPeersThatAreNotReachedAreNewsEachTimeAndOthersOnce(t *testing.T) {
 	f := withGateways(t, 2)
 	a := connect(f, "gw-1", "one")
 	b := model.GatewayRef{Number: 2, Incarnation: "x"}
-	tell := func(reach store.Reach) {
+	tell := func(reach model.Reach) {
 		t.Helper()
 		if err := a.ObservePeer(t.Context(), b, reach, time.Second); err != nil {
 			t.Fatal(err)
@@ -154,7 +154,7 @@ func TestPeersThatAreNotReachedAreNewsEachTimeAndOthersOnce(t *testing.T) {
 	var versions []int64
 	latest := func() int64 {
 		var version int64
-		_ = f.WatchObserved(t.Context(), 0, func(c store.RecordChange[store.Observed]) error {
+		_ = f.WatchObserved(t.Context(), 0, func(c store.RecordChange[model.Observed]) error {
 			if c.Type == store.Bookmark {
 				return errEnough
 			}
@@ -165,7 +165,7 @@ func TestPeersThatAreNotReachedAreNewsEachTimeAndOthersOnce(t *testing.T) {
 		})
 		return version
 	}
-	for _, reach := range []store.Reach{store.PeerConnected, store.PeerConnected, store.PeerSilent, store.PeerSilent} {
+	for _, reach := range []model.Reach{model.PeerConnected, model.PeerConnected, model.PeerSilent, model.PeerSilent} {
 		tell(reach)
 		versions = append(versions, latest())
 	}
@@ -182,11 +182,11 @@ func TestWhatIsObservedGoesWithItsVolumeAndItsGateway(t *testing.T) {
 	ctx := t.Context()
 	uid := v.Meta.UID
 	for _, err := range []error{
-		a.ObserveVolumes(ctx, map[string]store.VolumeObservation{uid: {State: store.VolumeServing}, "w": {State: store.VolumeServing}}),
-		b.ObserveVolumes(ctx, map[string]store.VolumeObservation{uid: {State: store.VolumeReleased}}),
-		a.ObservePeer(ctx, b.Ref, store.PeerRefused, 0), b.ObservePeer(ctx, a.Ref, store.PeerConnected, 0),
-		b.ObservePool(ctx, store.PoolReport{UID: "p"}), b.ObserveLoads(ctx, store.LoadReport{Sessions: 1}),
-		b.ObserveLoads(ctx, store.LoadReport{Sessions: 2}),
+		a.ObserveVolumes(ctx, map[string]model.VolumeObservation{uid: {State: model.VolumeServing}, "w": {State: model.VolumeServing}}),
+		b.ObserveVolumes(ctx, map[string]model.VolumeObservation{uid: {State: model.VolumeReleased}}),
+		a.ObservePeer(ctx, b.Ref, model.PeerRefused, 0), b.ObservePeer(ctx, a.Ref, model.PeerConnected, 0),
+		b.ObservePool(ctx, model.PoolReport{UID: "p"}), b.ObserveLoads(ctx, model.LoadReport{Sessions: 1}),
+		b.ObserveLoads(ctx, model.LoadReport{Sessions: 2}),
 	} {
 		if err != nil {
 			t.Fatal(err)
@@ -196,12 +196,12 @@ func TestWhatIsObservedGoesWithItsVolumeAndItsGateway(t *testing.T) {
 		"volume "+uid+" 2/two Released", "peer 1/one 2/two Refused", "peer 2/two 1/one Connected", "pool p", "load 2/two 1")
 	deleted, err := f.Volumes.Delete(ctx, "v", store.DeleteOptions{})
 	if err == nil {
-		err = f.Volumes.Remove(ctx, deleted)
+		err = f.term().Remove(ctx, deleted)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := f.ForgetGateway(ctx, 2); err != nil {
+	if err := f.term().ForgetGateway(ctx, 2); err != nil {
 		t.Fatal(err)
 	}
 	expectObserved(f, "connection 1/one", "connection 2/two", "volume w 1/one Serving")
@@ -211,16 +211,16 @@ func TestAJobIsGivenOutOnceAndItsGatewaysResultCounts(t *testing.T) {
 	f := withGateways(t, 2)
 	a, b := connect(f, "gw-1", "one"), connect(f, "gw-2", "two")
 	ctx := t.Context()
-	job, err := f.PutJob(ctx, store.Job{ID: "x", Gateway: 1, Action: store.JobDeleteImage})
+	job, err := f.term().PutJob(ctx, model.Job{ID: "x", Gateway: 1, Action: model.JobDeleteImage})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.PutJob(ctx, store.Job{ID: "x", Gateway: 2}); !errors.Is(err, store.ErrBusy) {
+	if _, err := f.term().PutJob(ctx, model.Job{ID: "x", Gateway: 2}); !errors.Is(err, store.ErrBusy) {
 		t.Errorf("the same job twice: %v", err)
 	}
-	now := func() *store.Job {
-		var found *store.Job
-		_ = f.WatchJobs(ctx, 0, func(c store.RecordChange[*store.Job]) error {
+	now := func() *model.Job {
+		var found *model.Job
+		_ = f.WatchJobs(ctx, 0, func(c store.RecordChange[*model.Job]) error {
 			if c.Type == store.Bookmark {
 				return errEnough
 			}
@@ -233,13 +233,13 @@ func TestAJobIsGivenOutOnceAndItsGatewaysResultCounts(t *testing.T) {
 	}
 	for _, step := range []struct {
 		by     *store.Connection
-		result store.JobResult
+		result model.JobResult
 		want   uint32
 	}{
-		{b, store.JobResult{DonePermille: store.JobDone}, 0}, // not its job
-		{a, store.JobResult{DonePermille: 500}, 500},
-		{a, store.JobResult{DonePermille: 2000}, store.JobDone},
-		{a, store.JobResult{DonePermille: 1}, store.JobDone}, // it has ended
+		{b, model.JobResult{DonePermille: model.JobDone}, 0}, // not its job
+		{a, model.JobResult{DonePermille: 500}, 500},
+		{a, model.JobResult{DonePermille: 2000}, model.JobDone},
+		{a, model.JobResult{DonePermille: 1}, model.JobDone}, // it has ended
 	} {
 		if err := step.by.StoreJobResult(ctx, "x", step.result); err != nil {
 			t.Fatal(err)
@@ -248,13 +248,13 @@ func TestAJobIsGivenOutOnceAndItsGatewaysResultCounts(t *testing.T) {
 			t.Errorf("after %+v it is %d done, want %d", step.result, got, step.want)
 		}
 	}
-	if err := f.DeleteJob(ctx, job); err != nil || now() == nil {
+	if err := f.term().DeleteJob(ctx, job); err != nil || now() == nil {
 		t.Errorf("an older version took the job away: %v", err)
 	}
-	if err := f.DeleteJob(ctx, now()); err != nil || now() != nil {
+	if err := f.term().DeleteJob(ctx, now()); err != nil || now() != nil {
 		t.Errorf("it is there still: %v", err)
 	}
-	if err := a.StoreJobResult(ctx, "x", store.JobResult{}); err != nil {
+	if err := a.StoreJobResult(ctx, "x", model.JobResult{}); err != nil {
 		t.Errorf("a result that nobody waits for: %v", err)
 	}
 }
@@ -264,8 +264,8 @@ func TestWhatIsMadeForAnObjectIsMadeBeforeItsDeletionAndDeletedBeforeItGoes(t *t
 	v := volume("orders")
 	must(f, f.Volumes, v)
 	ctx := t.Context()
-	create := store.Job{ID: v.Meta.UID + ".create", Action: store.JobCreateImage, Kind: model.KindVolume, Name: "orders"}
-	job, err := f.PutJob(ctx, create)
+	create := model.Job{ID: v.Meta.UID + ".create", Action: model.JobCreateImage, Kind: model.KindVolume, Name: "orders"}
+	job, err := f.term().PutJob(ctx, create)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -274,16 +274,16 @@ func TestWhatIsMadeForAnObjectIsMadeBeforeItsDeletionAndDeletedBeforeItGoes(t *t
 		t.Fatal(err)
 	}
 	var conflict *store.ConflictError
-	if err := f.Volumes.Remove(ctx, deleted); !errors.As(err, &conflict) {
+	if err := f.term().Remove(ctx, deleted); !errors.As(err, &conflict) {
 		t.Errorf("removed with a job: %v", err)
 	}
-	if err := f.DeleteJob(ctx, job); err != nil {
+	if err := f.term().DeleteJob(ctx, job); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.PutJob(ctx, create); !errors.Is(err, store.ErrBusy) {
+	if _, err := f.term().PutJob(ctx, create); !errors.Is(err, store.ErrBusy) {
 		t.Errorf("made again after its deletion: %v", err)
 	}
-	if err := f.Volumes.Remove(ctx, deleted); err != nil {
+	if err := f.term().Remove(ctx, deleted); err != nil {
 		t.Error(err)
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"sluice.dev/sluice/controlplane/internal/model"
-	"sluice.dev/sluice/controlplane/internal/store"
 )
 
 func ref(number uint32) model.GatewayRef { return model.GatewayRef{Number: number, Incarnation: "i"} }
@@ -26,7 +25,7 @@ func TestOfManyWhoAssignAVolumeOneWins(t *testing.T) {
 	won := 0
 	for number := uint32(1); number <= 8; number++ {
 		all.Go(func() {
-			_, err := f.Own(t.Context(), "orders", assign(ref(number)))
+			_, err := f.term().Own(t.Context(), "orders", assign(ref(number)))
 			var illegal *model.IllegalTransition
 			mutex.Lock()
 			defer mutex.Unlock()
@@ -50,12 +49,12 @@ func TestAnOwnerIsSetOnTheNewestStateWhateverTheCallerHasSeen(t *testing.T) {
 	f.house()
 	seen := volume("orders")
 	must(f, f.Volumes, seen)
-	owned, err := f.OwnSeen(t.Context(), seen, nil, assign(ref(1)))
+	owned, err := f.term().OwnSeen(t.Context(), seen, nil, assign(ref(1)))
 	if err != nil || owned.Status.Ownership.Owner != ref(1) || seen.Status.Ownership.State != model.Unowned {
 		t.Fatalf("%+v, %v; seen %+v", owned.Status.Ownership, err, seen.Status.Ownership)
 	}
 	var looked []model.OwnershipState
-	_, err = f.OwnSeen(t.Context(), seen, nil, func(v *model.Volume) (model.Ownership, error) {
+	_, err = f.term().OwnSeen(t.Context(), seen, nil, func(v *model.Volume) (model.Ownership, error) {
 		looked = append(looked, v.Status.Ownership.State)
 		return v.Status.Ownership.Assign(ref(2))
 	})
@@ -77,7 +76,7 @@ func TestReservationsOfAnOldEpochAreRefused(t *testing.T) {
 	must(f, f.Volumes, v)
 	own := func(change func(model.Ownership) (model.Ownership, error)) {
 		t.Helper()
-		_, err := f.Own(t.Context(), "orders", func(v *model.Volume) (model.Ownership, error) {
+		_, err := f.term().Own(t.Context(), "orders", func(v *model.Volume) (model.Ownership, error) {
 			return change(v.Status.Ownership)
 		})
 		if err != nil {
@@ -91,14 +90,14 @@ func TestReservationsOfAnOldEpochAreRefused(t *testing.T) {
 	if err := commit(1, 0, "first"); err != nil {
 		t.Fatal(err)
 	}
-	if err := commit(1, 0, "again"); !errors.Is(err, store.ErrGeneration) {
+	if err := commit(1, 0, "again"); !errors.Is(err, model.ErrGeneration) {
 		t.Fatalf("generation 0 twice: %v", err)
 	}
 	own(func(o model.Ownership) (model.Ownership, error) { return o.BeginFence() })
-	if err := commit(1, 1, "stale"); !errors.Is(err, store.ErrFenced) {
+	if err := commit(1, 1, "stale"); !errors.Is(err, model.ErrFenced) {
 		t.Fatalf("in the old epoch: %v", err)
 	}
-	if _, err := f.LoadReservations(t.Context(), v.Meta.UID, 1); !errors.Is(err, store.ErrFenced) {
+	if _, err := f.LoadReservations(t.Context(), v.Meta.UID, 1); !errors.Is(err, model.ErrFenced) {
 		t.Fatalf("load in the old epoch: %v", err)
 	}
 	got, err := f.LoadReservations(t.Context(), v.Meta.UID, 2)
@@ -112,7 +111,7 @@ func TestOfTwoCommitsFromOneGenerationOneIsStored(t *testing.T) {
 	f.house()
 	v := volume("orders")
 	must(f, f.Volumes, v)
-	if _, err := f.Own(t.Context(), "orders", assign(ref(1))); err != nil {
+	if _, err := f.term().Own(t.Context(), "orders", assign(ref(1))); err != nil {
 		t.Fatal(err)
 	}
 	errs := make([]error, 4)
@@ -128,7 +127,7 @@ func TestOfTwoCommitsFromOneGenerationOneIsStored(t *testing.T) {
 		}
 		if err == nil {
 			stored = i
-		} else if !errors.Is(err, store.ErrGeneration) {
+		} else if !errors.Is(err, model.ErrGeneration) {
 			t.Fatal(err)
 		}
 	}

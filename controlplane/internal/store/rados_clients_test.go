@@ -13,10 +13,10 @@ import (
 )
 
 // radosClients are all records, by gateway.
-func radosClients(f *fixture) map[model.GatewayRef]*store.RadosClients {
+func radosClients(f *fixture) map[model.GatewayRef]*model.RadosClients {
 	f.t.Helper()
-	known := map[model.GatewayRef]*store.RadosClients{}
-	err := f.WatchRadosClients(f.t.Context(), 0, func(c store.RecordChange[*store.RadosClients]) error {
+	known := map[model.GatewayRef]*model.RadosClients{}
+	err := f.WatchRadosClients(f.t.Context(), 0, func(c store.RecordChange[*model.RadosClients]) error {
 		if c.Type == store.Bookmark {
 			return errEnough
 		}
@@ -47,11 +47,11 @@ func TestAClientIsRecordedOnceForItsIncarnationAndNotAgainAfterItWasFenced(t *te
 	if seen == nil || !slices.Equal(seen.Open(), []string{"192.0.2.1:0/1"}) {
 		t.Fatalf("%+v", seen)
 	}
-	now, err := f.FenceRadosClients(t.Context(), seen, []string{"192.0.2.1:0/1"})
+	now, err := f.term().FenceRadosClients(t.Context(), seen, []string{"192.0.2.1:0/1"})
 	if err != nil || len(now.Open()) != 0 {
 		t.Fatalf("%+v, %v", now, err)
 	}
-	if err := c.RecordRadosClient(t.Context(), "p", "192.0.2.1:0/1"); !errors.Is(err, store.ErrClientFenced) {
+	if err := c.RecordRadosClient(t.Context(), "p", "192.0.2.1:0/1"); !errors.Is(err, model.ErrClientFenced) {
 		t.Errorf("a fenced client: %v", err)
 	}
 	recordClient(f, c, "192.0.2.1:0/2")
@@ -91,10 +91,10 @@ func TestClientsThatAreRecordedAtOnceAreAllRecorded(t *testing.T) {
 func TestClientsOfOneIncarnationAreBounded(t *testing.T) {
 	f := withGateways(t, 1)
 	c := connect(f, "gw-1", "one")
-	for n := range store.MaxRadosClients {
+	for n := range model.MaxRadosClients {
 		recordClient(f, c, fmt.Sprintf("192.0.2.1:0/%d", n+1))
 	}
-	if err := c.RecordRadosClient(t.Context(), "p", "192.0.2.1:0/999"); !errors.Is(err, store.ErrTooManyClients) {
+	if err := c.RecordRadosClient(t.Context(), "p", "192.0.2.1:0/999"); !errors.Is(err, model.ErrTooManyClients) {
 		t.Errorf("%v", err)
 	}
 }
@@ -112,11 +112,11 @@ func TestAFenceIsNotNotedOfARecordThatHasChanged(t *testing.T) {
 	recordClient(f, c, "192.0.2.1:0/1")
 	seen := radosClients(f)[c.Ref]
 	recordClient(f, c, "192.0.2.1:0/2")
-	if _, err := f.FenceRadosClients(t.Context(), seen, seen.All()); !errors.Is(err, store.ErrBusy) {
+	if _, err := f.term().FenceRadosClients(t.Context(), seen, seen.All()); !errors.Is(err, store.ErrBusy) {
 		t.Errorf("fenced: %v", err)
 	}
 	disconnect(f, c)
-	if err := f.DropRadosClients(t.Context(), seen); err != nil {
+	if err := f.term().DropRadosClients(t.Context(), seen); err != nil {
 		t.Fatal(err)
 	}
 	if known := radosClients(f); known[c.Ref] == nil {
@@ -128,17 +128,17 @@ func TestAChangeThatGoesByAnUnknownRecordIsNotStoredOnceThereIsOne(t *testing.T)
 	f := withGateways(t, 1)
 	must(f, f.Volumes, volume("v"))
 	c := connect(f, "gw-1", "one")
-	seen, err := f.Own(t.Context(), "v", assign(c.Ref))
+	seen, err := f.term().Own(t.Context(), "v", assign(c.Ref))
 	if err != nil {
 		t.Fatal(err)
 	}
-	unknown := &store.RadosClients{PoolUID: "p", Gateway: c.Ref}
+	unknown := &model.RadosClients{PoolUID: "p", Gateway: c.Ref}
 	begin := func(v *model.Volume) (model.Ownership, error) { return v.Status.Ownership.BeginFence() }
-	if seen, err = f.OwnSeen(t.Context(), seen, []*store.RadosClients{unknown}, begin); err != nil {
+	if seen, err = f.term().OwnSeen(t.Context(), seen, []*model.RadosClients{unknown}, begin); err != nil {
 		t.Fatal("nothing is recorded:", err)
 	}
 	recordClient(f, c, "192.0.2.1:0/1")
-	if _, err := f.OwnSeen(t.Context(), seen, []*store.RadosClients{unknown}, func(v *model.Volume) (model.Ownership, error) {
+	if _, err := f.term().OwnSeen(t.Context(), seen, []*model.RadosClients{unknown}, func(v *model.Volume) (model.Ownership, error) {
 		return v.Status.Ownership.Fenced(c.Ref, nil, model.GatewayRef{})
 	}); !errors.Is(err, store.ErrBusy) {
 		t.Errorf("a client is recorded: %v", err)
@@ -151,11 +151,11 @@ func TestAVolumeIsNotTakenOverFromAGatewayThatHasRecordedAnotherClientMeanwhile(
 	must(f, f.Volumes, volume("v"))
 	c := connect(f, "gw-1", "one")
 	recordClient(f, c, "192.0.2.1:0/1")
-	_, err := f.Own(t.Context(), "v", assign(c.Ref))
+	_, err := f.term().Own(t.Context(), "v", assign(c.Ref))
 	if err != nil {
 		t.Fatal(err)
 	}
-	seen, err := f.Own(t.Context(), "v", func(v *model.Volume) (model.Ownership, error) { return v.Status.Ownership.BeginFence() })
+	seen, err := f.term().Own(t.Context(), "v", func(v *model.Volume) (model.Ownership, error) { return v.Status.Ownership.BeginFence() })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -164,10 +164,10 @@ func TestAVolumeIsNotTakenOverFromAGatewayThatHasRecordedAnotherClientMeanwhile(
 	}
 	clients := radosClients(f)[c.Ref]
 	recordClient(f, c, "192.0.2.1:0/2")
-	if _, err := f.OwnSeen(t.Context(), seen, []*store.RadosClients{clients}, fenced); !errors.Is(err, store.ErrBusy) {
+	if _, err := f.term().OwnSeen(t.Context(), seen, []*model.RadosClients{clients}, fenced); !errors.Is(err, store.ErrBusy) {
 		t.Errorf("with a client more: %v", err)
 	}
-	owned, err := f.OwnSeen(t.Context(), seen, []*store.RadosClients{radosClients(f)[c.Ref]}, fenced)
+	owned, err := f.term().OwnSeen(t.Context(), seen, []*model.RadosClients{radosClients(f)[c.Ref]}, fenced)
 	if err != nil || owned.Status.Ownership.State != model.Orphaned {
 		t.Errorf("%+v, %v", owned, err)
 	}
@@ -179,22 +179,22 @@ func TestARecordIsNotForgottenWhileItsIncarnationHasAVolumeAndWhoIsBackIsRecorde
 	c := connect(f, "gw-1", "one")
 	recordClient(f, c, "192.0.2.1:0/1")
 	before := radosClients(f)[c.Ref]
-	given, err := f.Own(t.Context(), "v", assign(c.Ref))
+	given, err := f.term().Own(t.Context(), "v", assign(c.Ref))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := f.DropRadosClients(t.Context(), before); err != nil || radosClients(f)[c.Ref].Leaving {
+	if err := f.term().DropRadosClients(t.Context(), before); err != nil || radosClients(f)[c.Ref].Leaving {
 		t.Fatalf("it has a stream, and takes itself for recorded: %v", err)
 	}
 	disconnect(f, c)
-	if err := f.DropRadosClients(t.Context(), before); err != nil {
+	if err := f.term().DropRadosClients(t.Context(), before); err != nil {
 		t.Fatal(err)
 	}
 	if seen := radosClients(f)[c.Ref]; seen == nil || !seen.Leaving || len(seen.Open()) != 1 {
 		t.Fatalf("it has a volume: %+v", seen)
 	}
 	move := func(v *model.Volume) (model.Ownership, error) { return v.Status.Ownership.Serving(c.Ref, 1) }
-	if _, err := f.OwnSeen(t.Context(), given, []*store.RadosClients{before}, move); !errors.Is(err, store.ErrBusy) {
+	if _, err := f.term().OwnSeen(t.Context(), given, []*model.RadosClients{before}, move); !errors.Is(err, store.ErrBusy) {
 		t.Errorf("by a record as it was before: %v", err)
 	}
 	c = connect(f, "gw-1", "one")
@@ -207,14 +207,14 @@ func TestARecordIsNotForgottenWhileItsIncarnationHasAVolumeAndWhoIsBackIsRecorde
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := f.Volumes.Remove(t.Context(), gone); err != nil {
+	if err := f.term().Remove(t.Context(), gone); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.DropRadosClients(t.Context(), seen); err != nil || radosClients(f)[c.Ref] == nil {
+	if err := f.term().DropRadosClients(t.Context(), seen); err != nil || radosClients(f)[c.Ref] == nil {
 		t.Errorf("it has a stream: %v", err)
 	}
 	connect(f, "gw-1", "two") // in its place
-	if err := f.DropRadosClients(t.Context(), seen); err != nil || radosClients(f)[c.Ref] != nil {
+	if err := f.term().DropRadosClients(t.Context(), seen); err != nil || radosClients(f)[c.Ref] != nil {
 		t.Errorf("it has nothing: %v", err)
 	}
 }

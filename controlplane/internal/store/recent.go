@@ -60,11 +60,11 @@ func (r *recent[T]) find(key string, text uint64, version int64) *known[T] {
 		k.object.Metadata().Version = version
 		return k
 	}
-	told := &known[T]{text: text, version: version}
+	entry := &known[T]{text: text, version: version}
 	if k == nil || k.version < version {
-		r.known[key] = told
+		r.known[key] = entry
 	}
-	return told
+	return entry
 }
 
 // forget drops an object that is gone.

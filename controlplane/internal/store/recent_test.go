@@ -29,7 +29,7 @@ func someVolume(reason string) *model.Volume {
 }
 
 func volumesAlone() *Collection[*model.Volume] {
-	s := &Store{prefix: "/t/"}
+	s := &Store{collections: map[model.Kind]collection{}, prefix: "/t/"}
 	return newCollection(s, model.KindVolume, s.volumes())
 }
 

@@ -3,48 +3,30 @@ package store
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
-)
-
-// MaxReservationState bounds what a gateway may store of a volume's reservations, in bytes.
-const MaxReservationState = 1 << 20
-
-// Reservations are a volume's persistent reservations in the gateways' own encoding, opaque here. The
-// generation is +1 at each commit.
-type Reservations struct {
-	Generation uint64 `json:"generation"`
-	State      []byte `json:"state"`
-}
-
-// Errors of a commit. Both prove that nothing was stored.
-var (
-	// ErrFenced: the volume's epoch is another one (R4).
-	ErrFenced = errors.New("the volume's epoch has moved on")
-	// ErrGeneration: somebody stored another generation.
-	ErrGeneration = errors.New("the reservations' generation is another one")
+	"sluice.dev/sluice/controlplane/internal/model"
 )
 
 func (s *Store) reservationKey(uid string) string { return s.prefix + "reservations/" + uid }
 
 // LoadReservations reads a volume's reservations, linearizably, if the epoch is the present one. None stored is generation
 // 0. Errors: ErrFenced.
-func (s *Store) LoadReservations(ctx context.Context, uid string, epoch uint64) (Reservations, error) {
+func (s *Store) LoadReservations(ctx context.Context, uid string, epoch uint64) (model.Reservations, error) {
 	kept, _, err := s.readReservations(ctx, uid, epoch)
 	return kept, err
 }
 
-func (s *Store) readReservations(ctx context.Context, uid string, epoch uint64) (Reservations, int64, error) {
-	var kept Reservations
+func (s *Store) readReservations(ctx context.Context, uid string, epoch uint64) (model.Reservations, int64, error) {
+	var kept model.Reservations
 	done, err := s.client.Txn(ctx).If(atEpoch(s.epochKey(uid), epoch)).
 		Then(clientv3.OpGet(s.reservationKey(uid))).Commit()
 	if err != nil {
 		return kept, 0, fmt.Errorf("store: %w", err)
 	}
 	if !done.Succeeded {
-		return kept, 0, ErrFenced
+		return kept, 0, model.ErrFenced
 	}
 	got := done.Responses[0].GetResponseRange().Kvs
 	if len(got) == 0 {
@@ -60,17 +42,17 @@ func (s *Store) readReservations(ctx context.Context, uid string, epoch uint64) 
 // expected (R8). Nil means stored. ErrFenced and ErrGeneration mean provably not; any other error leaves it open
 // whether it is (R3), and whoever asked must load again.
 func (s *Store) CommitReservations(ctx context.Context, uid string, epoch, expected uint64, state []byte) error {
-	if len(state) > MaxReservationState {
-		return fmt.Errorf("%w: %d bytes of reservations, at most %d are kept", ErrGeneration, len(state), MaxReservationState)
+	if len(state) > model.MaxReservationState {
+		return fmt.Errorf("%w: %d bytes of reservations, at most %d are kept", model.ErrGeneration, len(state), model.MaxReservationState)
 	}
 	present, revision, err := s.readReservations(ctx, uid, epoch)
 	if err != nil {
 		return err
 	}
 	if present.Generation != expected {
-		return ErrGeneration
+		return model.ErrGeneration
 	}
-	value, err := json.Marshal(Reservations{Generation: expected + 1, State: state})
+	value, err := json.Marshal(model.Reservations{Generation: expected + 1, State: state})
 	if err != nil {
 		return err
 	}
@@ -86,7 +68,7 @@ func (s *Store) CommitReservations(ctx context.Context, uid string, epoch, expec
 		return nil
 	}
 	if got := done.Responses[0].GetResponseRange().Kvs; len(got) == 0 || string(got[0].Value) != fmt.Sprint(epoch) {
-		return ErrFenced
+		return model.ErrFenced
 	}
-	return ErrGeneration
+	return model.ErrGeneration
 }

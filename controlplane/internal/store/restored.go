@@ -98,22 +98,10 @@ func (s *Store) restored(ctx context.Context, now time.Time, earlier map[string]
 
 // listImagesAnew has the leader compare images and volumes at once: the backup knows nothing of what was created and deleted since.
 func (s *Store) listImagesAnew(ctx context.Context) error {
-	pools, _, err := s.StoragePools.All(ctx)
-	if err != nil {
-		return err
-	}
-	for _, pool := range pools {
-		if _, err := s.client.Delete(ctx, s.jobKey(pool.Meta.UID+ListImagesJob)); err != nil {
-			return fmt.Errorf("store: %w", err)
-		}
-		if _, err := s.StoragePools.Modify(ctx, pool.Meta.Name, func(p *model.StoragePool) (bool, error) {
-			p.Status.ImagesListed = time.Time{}
-			return true, nil
-		}); err != nil {
-			return err
-		}
-	}
-	return nil
+	return s.StoragePools.amendSealed(ctx, func(t *tx, pool *model.StoragePool) {
+		pool.Status.ImagesListed = time.Time{}
+		t.delete(s.jobKey(pool.Meta.UID + model.ListImagesJob))
+	})
 }
 
 // raiseFloors notes with each volume that what epochs and orders are given from now on lies above all that were given in what is lost:
@@ -129,7 +117,7 @@ func (s *Store) raiseFloors(ctx context.Context, now time.Time) (int, error) {
 	all.SetLimit(restoredAtATime)
 	for _, volume := range volumes {
 		all.Go(func() error {
-			_, err := s.Volumes.Modify(ctx, volume.Meta.Name, func(v *model.Volume) (bool, error) {
+			_, err := s.Volumes.modify(ctx, volume.Meta.Name, func(v *model.Volume) (bool, error) {
 				v.Status.Ownership = v.Status.Ownership.Restored(floor)
 				return true, nil
 			})

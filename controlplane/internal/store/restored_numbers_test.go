@@ -9,8 +9,10 @@ import (
 	"go.uber.org/zap"
 
 	"sluice.dev/sluice/controlplane/internal/etcd"
+	"sluice.dev/sluice/controlplane/internal/keyring"
 	"sluice.dev/sluice/controlplane/internal/model"
 	"sluice.dev/sluice/controlplane/internal/store"
+	"sluice.dev/sluice/controlplane/internal/store/storetest"
 )
 
 // site is a system with an etcd of its own, which can be lost.
@@ -19,7 +21,7 @@ type site struct {
 	embedded *etcd.Embedded
 }
 
-func openSite(t *testing.T, directory string, ring *store.Keyring) *site {
+func openSite(t *testing.T, directory string, ring *keyring.Keyring) *site {
 	t.Helper()
 	embedded, err := etcd.StartEmbedded(t.Context(), directory, zap.NewNop())
 	if err != nil {
@@ -78,10 +80,13 @@ func (s *site) gives(n int) map[string]uint32 {
 		given["tag of "+fabric] = tag
 		ports = append(ports, model.TargetPort{Gateway: made.Status.Number, PortalGroupTag: tag})
 	}
-	exported, err := s.AddPorts(s.t.Context(), "db", ports)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	var exported *model.Target
+	storetest.During(s.t, s.Store, func(term *store.Term) {
+		var err error
+		if exported, err = term.AddPorts(s.t.Context(), "db", ports); err != nil {
+			s.t.Fatal(err)
+		}
+	})
 	for _, port := range exported.Status.Ports {
 		given["port"] = max(given["port"], port.RelativePortID)
 	}

@@ -7,7 +7,29 @@ import (
 
 	"sluice.dev/sluice/controlplane/internal/model"
 	"sluice.dev/sluice/controlplane/internal/store"
+	"sluice.dev/sluice/controlplane/internal/store/storetest"
 )
+
+// A restore has no key file, and must not need one: a pool in Ceph has a key that is stored encrypted.
+func TestARestoreLeavesTheKeysOfPoolsAsTheyAre(t *testing.T) {
+	f := open(t)
+	pool := &model.StoragePool{Meta: model.Meta{Name: "ceph"}, Spec: model.StoragePoolSpec{
+		RBD: &model.RBDPool{Monitors: []string{"192.0.2.9:3300"}, User: "sluice", Key: model.NewSecret("k"), Pool: "rbd"}}}
+	must(f, f.StoragePools, pool)
+	if _, err := storetest.Modify(t.Context(), f.term(), "ceph", func(p *model.StoragePool) (bool, error) {
+		p.Status.ImagesListed = f.clock.now()
+		return true, nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := store.Restored(t.Context(), shared.Client, time.Now(), nil); err != nil {
+		t.Fatal(err)
+	}
+	after, err := f.StoragePools.Get(t.Context(), "ceph")
+	if err != nil || after.Spec.RBD.Key.Reveal() != "k" || !after.Status.ImagesListed.IsZero() || after.Meta.UID != pool.Meta.UID {
+		t.Errorf("after the restore: %+v, %v", after, err)
+	}
+}
 
 func TestARestoredStoreGoesOnAboveAllEpochsAndOrdersInEachSystem(t *testing.T) {
 	for name, c := range map[string]struct{ now time.Time }{
@@ -21,7 +43,7 @@ func TestARestoredStoreGoesOnAboveAllEpochsAndOrdersInEachSystem(t *testing.T) {
 				for i := range 3 {
 					name := fmt.Sprint("vol-", i)
 					must(f, f.Volumes, volume(name))
-					if _, err := f.Own(t.Context(), name, assign(ref(1))); err != nil {
+					if _, err := f.term().Own(t.Context(), name, assign(ref(1))); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -39,7 +61,7 @@ func TestARestoredStoreGoesOnAboveAllEpochsAndOrdersInEachSystem(t *testing.T) {
 				if is.Owner != ref(1) || is.Epoch != 1 || is.State != model.Opening {
 					t.Fatalf("the owner was changed: %+v", is)
 				}
-				after, err := f.Own(t.Context(), "vol-1", func(v *model.Volume) (model.Ownership, error) {
+				after, err := f.term().Own(t.Context(), "vol-1", func(v *model.Volume) (model.Ownership, error) {
 					return v.Status.Ownership.Acquire(ref(2))
 				})
 				floor := max(uint64(revision), uint64(c.now.UnixMilli()))

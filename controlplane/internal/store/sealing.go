@@ -4,44 +4,16 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"sluice.dev/sluice/controlplane/internal/keyring"
 	"sluice.dev/sluice/controlplane/internal/model"
 )
 
-// maxSealedNamed bounds how many objects MissingKeysError names of a key.
-const maxSealedNamed = 5
-
-// MissingKeysError says that the store holds secrets under keys that the key file does not have.
-type MissingKeysError struct {
-	// Sealed are the objects, as in `Host web`, by the key's id.
-	Sealed map[string][]string
-}
-
-func (e *MissingKeysError) Error() string {
-	var all []string
-	for _, id := range slices.Sorted(maps.Keys(e.Sealed)) {
-		objects := e.Sealed[id]
-		named := strings.Join(objects[:min(len(objects), maxSealedNamed)], ", ")
-		if more := len(objects) - maxSealedNamed; more > 0 {
-			named += fmt.Sprintf(" and %d more", more)
-		}
-		all = append(all, fmt.Sprintf("%s encrypted with key %q", named, id))
-	}
-	return "the key file lacks keys that secrets in the store are encrypted with: " + strings.Join(all, "; ") +
-		": " + putKeyBack + ". Where the file is another system's, give this replica the key file of the others"
-}
-
-// putKeyBack is the mend where a key is missing.
-const putKeyBack = "put its line back into the key file, behind the others; it can go once nothing is encrypted with it any more " +
-	"(`sluice-controlplane key --help` tells how)"
-
 // eachSealed gives the secrets of every object of a kind, as they are stored, with what people call the object and with its uid.
-func (s *Store) eachSealed(ctx context.Context, kind model.Kind, tell func(name, uid string, secrets ...sealed)) error {
+func (s *Store) eachSealed(ctx context.Context, kind model.Kind, tell func(name, uid string, secrets ...keyring.Sealed)) error {
 	prefix := s.prefix + "objects/" + string(kind) + "/"
 	from, end := prefix, clientv3.GetPrefixRangeEnd(prefix)
 	for {
@@ -54,7 +26,7 @@ func (s *Store) eachSealed(ctx context.Context, kind model.Kind, tell func(name,
 				Object struct {
 					Meta model.Meta `json:"meta"`
 				} `json:"object"`
-				Secrets []sealed `json:"secrets"`
+				Secrets []keyring.Sealed `json:"secrets"`
 			}
 			if err := json.Unmarshal(kv.Value, &kept); err != nil {
 				return fmt.Errorf("%s in the store: %w", kv.Key, err)

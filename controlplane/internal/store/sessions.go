@@ -98,9 +98,18 @@ func (s *Store) WatchSessions(ctx context.Context, after int64, tell func(Record
 	return s.sessionRecords().watch(ctx, after, tell)
 }
 
-// EvictSession asks the gateway of a session to end it. A dry run only looks whether it is there. Errors: PreconditionError where it is
-// over, also where another one has its number by now.
+// EvictSession asks the gateway of a session to end it, because a user asked for that. A dry run only checks that the session exists.
+// Errors: PreconditionError where it has ended, also where another session has its number now.
 func (s *Store) EvictSession(ctx context.Context, session *model.Session, dryRun bool) error {
+	return s.evictSession(ctx, session, dryRun, func(*tx) {})
+}
+
+// EvictSession is Store.EvictSession because the leader decided it. Errors: ErrDeposed too.
+func (term *Term) EvictSession(ctx context.Context, session *model.Session) error {
+	return term.store.evictSession(ctx, session, false, term.guard)
+}
+
+func (s *Store) evictSession(ctx context.Context, session *model.Session, dryRun bool, guard func(*tx)) error {
 	key := s.sessionKey(session.GatewayNumber, session.TSIH)
 	wish := s.evictionPrefix(session.GatewayNumber) + strconv.FormatUint(uint64(session.TSIH), 10)
 	return retry(ctx, func() error {
@@ -123,6 +132,7 @@ func (s *Store) EvictSession(ctx context.Context, session *model.Session, dryRun
 			return nil
 		}
 		var t tx
+		guard(&t)
 		t.compare(clientv3.Compare(clientv3.ModRevision(key), "=", now.Version), nil)
 		t.put(wish, session.ISID)
 		_, err = s.commit(ctx, &t)

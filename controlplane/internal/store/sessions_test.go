@@ -22,7 +22,7 @@ func TestTheSessionsOfAGatewayThatIsRemovedAreForgotten(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := f.ForgetGateway(t.Context(), 2); err != nil {
+	if err := f.term().ForgetGateway(t.Context(), 2); err != nil {
 		t.Fatal(err)
 	}
 	left, _, err := f.Sessions(t.Context())

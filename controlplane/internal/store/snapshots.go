@@ -51,7 +51,7 @@ func (s *Store) RequestRollBack(ctx context.Context, name string, dryRun bool) (
 		return nil, err
 	}
 	request := model.RollBackRequest{Snapshot: snapshot.Meta.UID, Since: s.now().UTC()}
-	_, err = s.Volumes.Modify(ctx, snapshot.Spec.Volume, func(v *model.Volume) (bool, error) {
+	_, err = s.Volumes.modify(ctx, snapshot.Spec.Volume, func(v *model.Volume) (bool, error) {
 		if v.Status.Ownership.State != model.Unowned {
 			return false, model.Precondition("name", "volume %s is still held by a gateway (%s): try again when it is not",
 				v.Meta.Name, v.Status.Ownership.State)

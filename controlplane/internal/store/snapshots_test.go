@@ -6,6 +6,7 @@ import (
 
 	"sluice.dev/sluice/controlplane/internal/model"
 	"sluice.dev/sluice/controlplane/internal/store"
+	"sluice.dev/sluice/controlplane/internal/store/storetest"
 )
 
 // withSnapshot has a volume v and a snapshot s of it that was taken.
@@ -14,7 +15,7 @@ func withSnapshot(t *testing.T) *fixture {
 	f.house()
 	must(f, f.Volumes, volume("v"))
 	must(f, f.Snapshots, &model.Snapshot{Meta: model.Meta{Name: "s"}, Spec: model.SnapshotSpec{Volume: "v"}})
-	_, err := f.Snapshots.Modify(t.Context(), "s", func(s *model.Snapshot) (bool, error) {
+	_, err := storetest.Modify(t.Context(), f.term(), "s", func(s *model.Snapshot) (bool, error) {
 		s.Status.Ready = true
 		return true, nil
 	})
@@ -43,12 +44,12 @@ func TestAVolumeIsRolledBackOnlyWhileNobodyHasIt(t *testing.T) {
 	if _, err := f.RequestRollBack(t.Context(), "s", false); err == nil || !strings.Contains(err.Error(), "Target t") {
 		t.Errorf("mapped: %v", err)
 	}
-	if _, err := f.Own(t.Context(), "v", assign(ref(1))); err != nil {
+	if _, err := f.term().Own(t.Context(), "v", assign(ref(1))); err != nil {
 		t.Fatal(err)
 	}
 	target, err := f.Targets.Delete(t.Context(), "t", store.DeleteOptions{})
 	if err == nil {
-		err = f.Targets.Remove(t.Context(), target)
+		err = f.term().Remove(t.Context(), target)
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"sluice.dev/sluice/controlplane/internal/keyring"
 	"sluice.dev/sluice/controlplane/internal/model"
 )
 
@@ -20,7 +21,7 @@ type Store struct {
 	client  *clientv3.Client
 	groups  *groups
 	prefix  string
-	keyring *Keyring
+	keyring *keyring.Keyring
 	now     Clock
 	oui     uint32
 	system  string
@@ -33,6 +34,8 @@ type Store struct {
 	Gateways     *Collection[*model.Gateway]
 	GatewayPools *Collection[*model.GatewayPool]
 	Fabrics      *Collection[*model.Fabric]
+
+	collections map[model.Kind]collection
 }
 
 // Options say how a store is opened.
@@ -40,12 +43,12 @@ type Options struct {
 	// Cluster names the system: several may share an etcd. Letters, digits, '-' and '.'.
 	Cluster string
 	// Keyring encrypts secrets; required.
-	Keyring *Keyring
+	Keyring *keyring.Keyring
 	// Now defaults to time.Now.
 	Now Clock
 	// OUI is the IEEE company id for device identities of new volumes, or 0.
 	OUI uint32
-	// SystemID is the system that the store has to be, empty: any. A store without an id gets one only where this is empty.
+	// SystemID is the id that the store must have; empty: any. Open generates an id for a store without one only if this is empty.
 	SystemID string
 }
 
@@ -77,7 +80,7 @@ func bind(ctx context.Context, client *clientv3.Client, options Options) (*Store
 		return nil, fmt.Errorf("cluster name %q: letters, digits, '-' and '.' are possible", options.Cluster)
 	}
 	s := &Store{client: client, groups: &groups{client: client, patience: groupPatience}, prefix: home + options.Cluster + "/", keyring: options.Keyring,
-		now: options.Now, oui: options.OUI}
+		now: options.Now, oui: options.OUI, collections: map[model.Kind]collection{}}
 	if s.now == nil {
 		s.now = time.Now
 	}
@@ -96,7 +99,9 @@ func bind(ctx context.Context, client *clientv3.Client, options Options) (*Store
 }
 
 func newCollection[T model.Object](s *Store, kind model.Kind, n noun[T]) *Collection[T] {
-	return &Collection[T]{store: s, kind: kind, recent: newRecent[T](), noun: n}
+	c := &Collection[T]{store: s, kind: kind, recent: newRecent[T](), noun: n}
+	s.collections[kind] = c
+	return c
 }
 
 func (s *Store) aliveKey(kind model.Kind, name string) string {

@@ -12,8 +12,10 @@ import (
 
 	"sluice.dev/sluice/controlplane/internal/etcd"
 	"sluice.dev/sluice/controlplane/internal/etcd/etcdtest"
+	"sluice.dev/sluice/controlplane/internal/keyring"
 	"sluice.dev/sluice/controlplane/internal/model"
 	"sluice.dev/sluice/controlplane/internal/store"
+	"sluice.dev/sluice/controlplane/internal/store/storetest"
 )
 
 // One etcd serves all tests; each has a cluster of its own in it.
@@ -44,12 +46,14 @@ type fixture struct {
 	t     *testing.T
 	clock *clock
 	name  string
-	ring  *store.Keyring
+	ring  *keyring.Keyring
+	// term makes the test the leader when it is first called.
+	term func() *store.Term
 }
 
 func open(t *testing.T) *fixture {
 	t.Helper()
-	ring, err := store.ParseKeyring(store.GenerateKey("a"))
+	ring, err := keyring.Parse(keyring.GenerateKey("a"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,15 +61,16 @@ func open(t *testing.T) *fixture {
 }
 
 // openWith opens a store of its own whose first key file is this one.
-func openWith(t *testing.T, ring *store.Keyring) *fixture {
+func openWith(t *testing.T, ring *keyring.Keyring) *fixture {
 	t.Helper()
 	f := &fixture{t: t, clock: &clock{at: time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)}, ring: ring,
 		name: "t-" + model.NewUID()}
 	f.Store = f.reopen(ring)
+	f.term = sync.OnceValue(func() *store.Term { return storetest.Lead(t, f.Store) })
 	return f
 }
 
-func (f *fixture) reopen(ring *store.Keyring) *store.Store {
+func (f *fixture) reopen(ring *keyring.Keyring) *store.Store {
 	f.t.Helper()
 	opened, err := store.Open(f.t.Context(), shared.Client,
 		store.Options{Cluster: f.name, Keyring: ring, Now: f.clock.now})

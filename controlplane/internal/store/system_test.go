@@ -3,6 +3,7 @@ package store_test
 import (
 	"testing"
 
+	"sluice.dev/sluice/controlplane/internal/keyring"
 	"sluice.dev/sluice/controlplane/internal/model"
 	"sluice.dev/sluice/controlplane/internal/store"
 )
@@ -54,11 +55,11 @@ func TestAReplicaWithAnotherKeyFileIsRefusedWhileTheStoreHoldsNoSecret(t *testin
 	f := open(t)
 	for id, wanted := range map[string]func(error){
 		"a": func(err error) {
-			wantError[*store.WrongKeyError](t, err, `key "a"`, "the key check value", "key file of the others")
+			wantError[*keyring.WrongKeyError](t, err, `key "a"`, "the key check value", "key file of the others")
 		},
-		"b": func(err error) { wantError[*store.MissingKeysError](t, err, `key "a"`, "the key check value") },
+		"b": func(err error) { wantError[*keyring.MissingKeysError](t, err, `key "a"`, "the key check value") },
 	} {
-		ring, err := store.ParseKeyring(store.GenerateKey(id))
+		ring, err := keyring.Parse(keyring.GenerateKey(id))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -75,11 +76,11 @@ func TestAReplicaWithAnotherKeyFileIsRefusedByAStoreWithoutAKeyCheckValue(t *tes
 	if _, err := shared.Client.Delete(t.Context(), "/sluice/"+f.name+"/key-check"); err != nil {
 		t.Fatal(err)
 	}
-	other, err := store.ParseKeyring(store.GenerateKey("a"))
+	other, err := keyring.Parse(keyring.GenerateKey("a"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, err = store.Open(t.Context(), shared.Client, store.Options{Cluster: f.name, Keyring: other})
-	wantError[*store.WrongKeyError](t, err, "Host web")
+	wantError[*keyring.WrongKeyError](t, err, "Host web")
 	f.reopen(f.ring)
 }

@@ -53,7 +53,8 @@ func (s *Store) targets() noun[*model.Target] {
 
 // AddPorts gives a target relative port identifiers on gateways it has none on yet: one for each portal group tag
 // (R13). What it has stays, whether the gateway is in the path set or not.
-func (s *Store) AddPorts(ctx context.Context, name string, wanted []model.TargetPort) (*model.Target, error) {
+func (term *Term) AddPorts(ctx context.Context, name string, wanted []model.TargetPort) (*model.Target, error) {
+	s := term.store
 	var target *model.Target
 	err := retry(ctx, func() error {
 		from, err := s.Targets.Get(ctx, name)
@@ -61,15 +62,15 @@ func (s *Store) AddPorts(ctx context.Context, name string, wanted []model.Target
 			return err
 		}
 		target = from
-		missing := withoutPorts(wanted, from.Status.Ports)
+		missing := from.WithoutPorts(wanted)
 		if len(missing) == 0 {
 			return nil
 		}
 		to := *from
 		to.Status.Ports = append([]model.TargetPort(nil), from.Status.Ports...)
 		target = &to
-		var t tx
-		first, err := s.take(ctx, &t, relativePorts, len(missing))
+		t := term.begin()
+		first, err := s.take(ctx, t, relativePorts, len(missing))
 		if err != nil {
 			return err
 		}
@@ -77,21 +78,7 @@ func (s *Store) AddPorts(ctx context.Context, name string, wanted []model.Target
 			port.RelativePortID = first + uint32(i)
 			to.Status.Ports = append(to.Status.Ports, port)
 		}
-		return s.Targets.replace(ctx, &t, from, &to, false)
+		return s.Targets.replace(ctx, t, from, &to, false)
 	})
 	return target, err
-}
-
-func withoutPorts(wanted, have []model.TargetPort) []model.TargetPort {
-	var missing []model.TargetPort
-	for _, port := range wanted {
-		known := false
-		for _, other := range have {
-			known = known || other.Gateway == port.Gateway && other.PortalGroupTag == port.PortalGroupTag
-		}
-		if !known {
-			missing = append(missing, model.TargetPort{Gateway: port.Gateway, PortalGroupTag: port.PortalGroupTag})
-		}
-	}
-	return missing
 }

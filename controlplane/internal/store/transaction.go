@@ -41,11 +41,9 @@ func (t *tx) deleteAll(prefix string) {
 	t.writes = append(t.writes, clientv3.OpDelete(prefix, clientv3.WithPrefix()))
 }
 
-// commit returns the revision, errLost, or the cause of a comparison that failed for good; ErrDeposed for a leader that
-// is none any more (see Lead).
+// commit returns the revision, errLost, or the cause of a comparison that failed for good, as ErrDeposed in a transaction of a Term.
 func (s *Store) commit(ctx context.Context, t *tx) (int64, error) {
-	compares := compareTerm(ctx, s, t)
-	revision, succeeded, err := s.send(ctx, compares, t)
+	revision, succeeded, err := s.send(ctx, t)
 	if err != nil {
 		return 0, committing(err)
 	}
@@ -60,11 +58,11 @@ func (s *Store) commit(ctx context.Context, t *tx) (int64, error) {
 	return 0, errLost
 }
 
-func (s *Store) send(ctx context.Context, compares []clientv3.Cmp, t *tx) (revision int64, succeeded bool, err error) {
+func (s *Store) send(ctx context.Context, t *tx) (revision int64, succeeded bool, err error) {
 	if t.grouped {
-		return s.groups.commit(ctx, compares, t.writes)
+		return s.groups.commit(ctx, t.compares, t.writes)
 	}
-	done, err := s.client.Txn(ctx).If(compares...).Then(t.writes...).Commit()
+	done, err := s.client.Txn(ctx).If(t.compares...).Then(t.writes...).Commit()
 	if err != nil {
 		return 0, false, err
 	}

@@ -8,6 +8,7 @@ import (
 
 	"sluice.dev/sluice/controlplane/internal/etcd"
 	"sluice.dev/sluice/controlplane/internal/etcd/etcdtest"
+	"sluice.dev/sluice/controlplane/internal/keyring"
 	"sluice.dev/sluice/controlplane/internal/model"
 	"sluice.dev/sluice/controlplane/internal/store"
 )
@@ -15,7 +16,7 @@ import (
 // limited is a store in an etcd that is started with small bounds.
 func limited(t *testing.T, change func(*embed.Config)) *fixture {
 	t.Helper()
-	ring, err := store.ParseKeyring(store.GenerateKey("a"))
+	ring, err := keyring.Parse(keyring.GenerateKey("a"))
 	if err != nil {
 		t.Fatal(err)
 	}

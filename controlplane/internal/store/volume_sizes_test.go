@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"sluice.dev/sluice/controlplane/internal/model"
+	"sluice.dev/sluice/controlplane/internal/store/storetest"
 )
 
 func TestASizeThatThePoolsFileSystemCannotHoldIsRefusedAndARecordedOneCanBeTakenBackDown(t *testing.T) {
@@ -22,13 +23,13 @@ func TestASizeThatThePoolsFileSystemCannotHoldIsRefusedAndARecordedOneCanBeTaken
 	if err := resize(64 << 40); err != nil {
 		t.Errorf("nothing is known of the file system: %v", err)
 	}
-	if _, err := f.Volumes.Modify(t.Context(), "v", func(v *model.Volume) (bool, error) {
+	if _, err := storetest.Modify(t.Context(), f.term(), "v", func(v *model.Volume) (bool, error) {
 		v.Status.CapacityBytes = 1 << 30
 		return true, nil
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.StoragePools.Modify(t.Context(), "pool", func(p *model.StoragePool) (bool, error) {
+	if _, err := storetest.Modify(t.Context(), f.term(), "pool", func(p *model.StoragePool) (bool, error) {
 		p.Status.MaxVolumeBytes = 16<<40 - 4096
 		return true, nil
 	}); err != nil {

@@ -80,6 +80,11 @@ func (s *Store) createVolume(ctx context.Context, t *tx, v *model.Volume) error 
 	if err := s.fitsPool(ctx, v); err != nil {
 		return err
 	}
+	if v.Spec.Source.Image != "" {
+		if err := s.unowned(ctx, t, v); err != nil {
+			return err
+		}
+	}
 	v.Status = model.VolumeStatus{AllocatedBytes: -1, Ownership: model.Ownership{State: model.Unowned}}
 	identity, err := model.IdentityFor(v.Meta.UID, s.oui)
 	if err != nil {
@@ -135,23 +140,23 @@ func fits(v *model.Volume, pool string, size int64) error {
 // Own changes who owns a volume, by compare-and-swap: the change sees the newest ownership and the transaction that
 // stores the result fails if anyone else stored one meanwhile (R1). A change of epoch also moves the key that
 // reservation commits compare, in the same transaction.
-func (s *Store) Own(ctx context.Context, volume string,
+func (term *Term) Own(ctx context.Context, volume string,
 	change func(*model.Volume) (model.Ownership, error),
 ) (*model.Volume, error) {
-	return s.own(ctx, nil, func() (*model.Volume, error) { return s.Volumes.Get(ctx, volume) }, change)
+	return term.own(ctx, nil, func() (*model.Volume, error) { return term.store.Volumes.Get(ctx, volume) }, change)
 }
 
 // OwnSeen is Own of a volume as somebody has seen it: where it is the newest still, nothing is read before the transaction,
 // which a failover of many volumes has to wait for. Where it is not, the change sees the newest next. What is given stays as
 // it is. A change that goes by records of clients, of who is shut out and of who takes over, gives them: it is stored only while
 // they are as they were seen, else ErrBusy.
-func (s *Store) OwnSeen(ctx context.Context, seen *model.Volume, records []*RadosClients,
+func (term *Term) OwnSeen(ctx context.Context, seen *model.Volume, records []*model.RadosClients,
 	change func(*model.Volume) (model.Ownership, error),
 ) (*model.Volume, error) {
 	name, tried := seen.Meta.Name, false
-	return s.own(ctx, records, func() (*model.Volume, error) {
+	return term.own(ctx, records, func() (*model.Volume, error) {
 		if tried {
-			return s.Volumes.Get(ctx, name)
+			return term.store.Volumes.Get(ctx, name)
 		}
 		tried = true
 		volume := *seen
@@ -160,9 +165,10 @@ func (s *Store) OwnSeen(ctx context.Context, seen *model.Volume, records []*Rado
 	}, change)
 }
 
-func (s *Store) own(ctx context.Context, records []*RadosClients, newest func() (*model.Volume, error),
+func (term *Term) own(ctx context.Context, records []*model.RadosClients, newest func() (*model.Volume, error),
 	change func(*model.Volume) (model.Ownership, error),
 ) (*model.Volume, error) {
+	s := term.store
 	var epoch *uint64
 	var uid string
 	step := func(v *model.Volume) (bool, error) {
@@ -177,7 +183,8 @@ func (s *Store) own(ctx context.Context, records []*RadosClients, newest func() 
 		v.Status.Ownership = v.Status.Ownership.Ordered(next, s.now().UTC())
 		return true, nil
 	}
-	return s.Volumes.modify(ctx, newest, step, func(t *tx) error {
+	return s.Volumes.modifyNewest(ctx, newest, step, func(t *tx) error {
+		term.guard(t)
 		t.grouped = true
 		for _, record := range records {
 			t.compare(s.radosClientsAt(record), func(ctx context.Context) error {
@@ -216,7 +223,7 @@ func (s *Store) RequestMove(ctx context.Context, volume, gateway string, dryRun 
 		}
 		number = to.Status.Number
 	}
-	return s.Volumes.Modify(ctx, volume, func(v *model.Volume) (bool, error) {
+	return s.Volumes.modify(ctx, volume, func(v *model.Volume) (bool, error) {
 		if v.Status.Ownership.State == model.Unowned {
 			return false, model.Precondition("name", "%s has no owner: no target exports it", volume)
 		}
@@ -229,11 +236,11 @@ func (s *Store) RequestMove(ctx context.Context, volume, gateway string, dryRun 
 
 // underWay tells that something was asked for: whoever waits from here on must not take an older refusal for this one's.
 func underWay(v *model.Volume, reason string, now time.Time) {
-	told := model.Condition{Type: model.ConditionProgressing, Status: model.ConditionTrue, Reason: reason}
+	condition := model.Condition{Type: model.ConditionProgressing, Status: model.ConditionTrue, Reason: reason}
 	for _, c := range v.Status.Conditions {
-		if c.Type == told.Type {
-			told.ObservedGeneration = c.ObservedGeneration
-			model.SetCondition(&v.Status.Conditions, told, now)
+		if c.Type == condition.Type {
+			condition.ObservedGeneration = c.ObservedGeneration
+			model.SetCondition(&v.Status.Conditions, condition, now)
 		}
 	}
 }

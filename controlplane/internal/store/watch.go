@@ -59,6 +59,21 @@ func (c *Collection[T]) Watch(ctx context.Context, after int64, tell func(Change
 	}
 }
 
+// WatchKind is Collection.Watch of the objects of a kind.
+func (s *Store) WatchKind(ctx context.Context, kind model.Kind, after int64, tell func(Change[model.Object]) error) error {
+	return s.collections[kind].watchAny(ctx, after, tell)
+}
+
+func (c *Collection[T]) watchAny(ctx context.Context, after int64, tell func(Change[model.Object]) error) error {
+	return c.Watch(ctx, after, func(change Change[T]) error {
+		untyped := Change[model.Object]{Type: change.Type, Version: change.Version, Resume: change.Resume}
+		if change.Type == Put || change.Type == Deleted {
+			untyped.Object = change.Object
+		}
+		return tell(untyped)
+	})
+}
+
 // Revision is the store's present version, linearizably: what was stored by anybody before is in it.
 func (s *Store) Revision(ctx context.Context) (int64, error) {
 	got, err := s.client.Get(ctx, s.prefix+"revision", clientv3.WithKeysOnly())

@@ -1,3 +1,3 @@
-// Package view keeps a copy of the store's objects in memory, as fresh as the watches of etcd make it. What is decided
-// from it may be old by the time it is stored: every change is still a compare-and-swap in the store.
+// Package view copies the store's objects into memory and follows the store's watches. A decision that is made from the copy may be
+// outdated by the time it is stored, so every change is still a compare-and-swap in the store.
 package view

@@ -4,13 +4,13 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"maps"
 	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"sluice.dev/sluice/controlplane/internal/model"
+	"sluice.dev/sluice/controlplane/internal/objects"
 	"sluice.dev/sluice/controlplane/internal/store"
 )
 
@@ -26,66 +26,56 @@ type Change struct {
 	Before, After model.Object
 }
 
-// View is the copy.
-type View struct {
+// Cache is the copy.
+type Cache struct {
 	store *store.Store
 	log   *slog.Logger
 	ready chan struct{}
 
-	mutex    sync.RWMutex
-	objects  *Objects
-	versions map[model.Kind]int64
-	missing  map[model.Kind]bool
-	told     map[int]func(Change)
-	next     int
+	mutex       sync.RWMutex
+	objects     *objects.Objects
+	versions    map[model.Kind]int64
+	missing     map[model.Kind]bool
+	subscribers map[int]func(Change)
+	next        int
 }
 
-// New makes a view that holds nothing until Run.
-func New(s *store.Store, log *slog.Logger) *View {
-	v := &View{store: s, log: log, ready: make(chan struct{}), objects: NewObjects(),
-		versions: map[model.Kind]int64{}, missing: map[model.Kind]bool{}, told: map[int]func(Change){}}
-	for _, kind := range []model.Kind{model.KindVolume, model.KindTarget, model.KindHost, model.KindSnapshot,
-		model.KindStoragePool, model.KindGateway, model.KindGatewayPool, model.KindFabric} {
-		v.missing[kind] = true
+// New makes a cache that holds nothing until Run.
+func New(s *store.Store, log *slog.Logger) *Cache {
+	c := &Cache{store: s, log: log, ready: make(chan struct{}), objects: objects.New(),
+		versions: map[model.Kind]int64{}, missing: map[model.Kind]bool{}, subscribers: map[int]func(Change){}}
+	for _, kind := range model.Kinds {
+		c.missing[kind] = true
 	}
-	return v
+	return c
 }
 
 // Run follows the store until the context ends. A watch that fails begins anew; meanwhile what is held gets old.
-func (v *View) Run(ctx context.Context) error {
+func (c *Cache) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return follow(ctx, v, v.store.Volumes, v.objects.Volumes, model.KindVolume) })
-	group.Go(func() error { return follow(ctx, v, v.store.Targets, v.objects.Targets, model.KindTarget) })
-	group.Go(func() error { return follow(ctx, v, v.store.Hosts, v.objects.Hosts, model.KindHost) })
-	group.Go(func() error { return follow(ctx, v, v.store.Snapshots, v.objects.Snapshots, model.KindSnapshot) })
-	group.Go(func() error {
-		return follow(ctx, v, v.store.StoragePools, v.objects.StoragePools, model.KindStoragePool)
-	})
-	group.Go(func() error { return follow(ctx, v, v.store.Gateways, v.objects.Gateways, model.KindGateway) })
-	group.Go(func() error {
-		return follow(ctx, v, v.store.GatewayPools, v.objects.GatewayPools, model.KindGatewayPool)
-	})
-	group.Go(func() error { return follow(ctx, v, v.store.Fabrics, v.objects.Fabrics, model.KindFabric) })
+	for _, kind := range model.Kinds {
+		group.Go(func() error { return c.follow(ctx, kind) })
+	}
 	return group.Wait()
 }
 
 // Ready is closed once every kind has been told in full.
-func (v *View) Ready() <-chan struct{} { return v.ready }
+func (c *Cache) Ready() <-chan struct{} { return c.ready }
 
 // askEvery is how often the watches are asked for their progress while somebody waits for it.
 const askEvery = 50 * time.Millisecond
 
 // WaitFor returns once all that was stored up to a version has been told: who decides for somebody who may have been told
 // more already must not decide on less.
-func (v *View) WaitFor(ctx context.Context, version int64) error {
+func (c *Cache) WaitFor(ctx context.Context, version int64) error {
 	for {
-		v.mutex.RLock()
-		reached := v.objects.Version
-		v.mutex.RUnlock()
+		c.mutex.RLock()
+		reached := c.objects.Version
+		c.mutex.RUnlock()
 		if reached >= version {
 			return nil
 		}
-		if err := v.store.AskProgress(ctx); err != nil {
+		if err := c.store.AskProgress(ctx); err != nil {
 			return err
 		}
 		select {
@@ -97,37 +87,36 @@ func (v *View) WaitFor(ctx context.Context, version int64) error {
 }
 
 // Read gives what is held; nobody keeps or changes the maps.
-func (v *View) Read(use func(*Objects)) {
-	v.mutex.RLock()
-	defer v.mutex.RUnlock()
-	use(v.objects)
+func (c *Cache) Read(use func(*objects.Objects)) {
+	c.mutex.RLock()
+	defer c.mutex.RUnlock()
+	use(c.objects)
 }
 
 // Subscribe tells of every change, after it was taken up, in order for each kind; tell must not block nor call the view.
 // The function returned ends it.
-func (v *View) Subscribe(tell func(Change)) func() {
-	v.mutex.Lock()
-	defer v.mutex.Unlock()
-	id := v.next
-	v.next++
-	v.told[id] = tell
+func (c *Cache) Subscribe(tell func(Change)) func() {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	id := c.next
+	c.next++
+	c.subscribers[id] = tell
 	return func() {
-		v.mutex.Lock()
-		defer v.mutex.Unlock()
-		delete(v.told, id)
+		c.mutex.Lock()
+		defer c.mutex.Unlock()
+		delete(c.subscribers, id)
 	}
 }
 
-// follow keeps one kind up to date, which is held in a map of Objects.
-func follow[T model.Object](ctx context.Context, v *View, objects *store.Collection[T], held map[string]T, kind model.Kind,
-) error {
+// follow watches one kind and stores what changes in the copy.
+func (c *Cache) follow(ctx context.Context, kind model.Kind) error {
 	after := int64(0)
 	// Objects told since a Reset: what is held beside them is gone.
 	var seen map[string]bool
 	for {
-		err := objects.Watch(ctx, after, func(change store.Change[T]) error {
-			v.mutex.Lock()
-			defer v.mutex.Unlock()
+		err := c.store.WatchKind(ctx, kind, after, func(change store.Change[model.Object]) error {
+			c.mutex.Lock()
+			defer c.mutex.Unlock()
 			switch change.Type {
 			case store.Reset:
 				seen = map[string]bool{}
@@ -135,27 +124,27 @@ func follow[T model.Object](ctx context.Context, v *View, objects *store.Collect
 				if seen != nil {
 					seen[change.Object.Metadata().Name] = true
 				}
-				put(v, held, change.Object)
+				c.put(change.Object)
 			case store.Deleted:
-				forget(v, held, kind, change.Object.Metadata().Name)
+				c.forget(kind, change.Object.Metadata().Name)
 			case store.Bookmark:
 				if seen != nil {
-					for name := range maps.Clone(held) {
+					for _, name := range c.objects.Names(kind) {
 						if !seen[name] {
-							forget(v, held, kind, name)
+							c.forget(kind, name)
 						}
 					}
 					seen = nil
 				}
 				after = change.Version
-				v.bookmark(kind, change.Version)
+				c.bookmark(kind, change.Version)
 			}
 			return nil
 		})
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		v.log.Warn("a watch of the store failed; it begins anew", "kind", kind, "problem", err)
+		c.log.Warn("a watch of the store failed; it begins anew", "kind", kind, "problem", err)
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
@@ -164,39 +153,39 @@ func follow[T model.Object](ctx context.Context, v *View, objects *store.Collect
 	}
 }
 
-func put[T model.Object](v *View, held map[string]T, object T) {
+func (c *Cache) put(object model.Object) {
 	name := object.Metadata().Name
-	before := find(held, name)
-	v.objects.Put(object)
-	v.tell(Change{Kind: object.Kind(), Name: name, Before: before, After: object})
+	before := c.objects.Get(object.Kind(), name)
+	c.objects.Put(object)
+	c.tell(Change{Kind: object.Kind(), Name: name, Before: before, After: object})
 }
 
-func forget[T model.Object](v *View, held map[string]T, kind model.Kind, name string) {
-	before := find(held, name)
-	v.objects.Forget(kind, name)
-	v.tell(Change{Kind: kind, Name: name, Before: before})
+func (c *Cache) forget(kind model.Kind, name string) {
+	before := c.objects.Get(kind, name)
+	c.objects.Forget(kind, name)
+	c.tell(Change{Kind: kind, Name: name, Before: before})
 }
 
-func (v *View) tell(change Change) {
-	for _, tell := range v.told {
+func (c *Cache) tell(change Change) {
+	for _, tell := range c.subscribers {
 		tell(change)
 	}
 }
 
-func (v *View) bookmark(kind model.Kind, version int64) {
-	v.versions[kind] = version
-	if v.missing[kind] {
-		delete(v.missing, kind)
-		if len(v.missing) == 0 {
-			close(v.ready)
+func (c *Cache) bookmark(kind model.Kind, version int64) {
+	c.versions[kind] = version
+	if c.missing[kind] {
+		delete(c.missing, kind)
+		if len(c.missing) == 0 {
+			close(c.ready)
 		}
 	}
-	if len(v.missing) > 0 {
+	if len(c.missing) > 0 {
 		return
 	}
 	lowest := version
-	for _, version := range v.versions {
+	for _, version := range c.versions {
 		lowest = min(lowest, version)
 	}
-	v.objects.Version = max(v.objects.Version, lowest)
+	c.objects.Version = max(c.objects.Version, lowest)
 }

@@ -7,7 +7,9 @@ import (
 
 	"sluice.dev/sluice/controlplane/internal/etcd"
 	"sluice.dev/sluice/controlplane/internal/etcd/etcdtest"
+	"sluice.dev/sluice/controlplane/internal/keyring"
 	"sluice.dev/sluice/controlplane/internal/model"
+	"sluice.dev/sluice/controlplane/internal/objects"
 	"sluice.dev/sluice/controlplane/internal/store"
 	"sluice.dev/sluice/controlplane/internal/view"
 )
@@ -18,7 +20,7 @@ func TestMain(m *testing.M) { etcdtest.Main(m, &shared) }
 
 func open(t *testing.T) *store.Store {
 	t.Helper()
-	ring, err := store.ParseKeyring(store.GenerateKey("a"))
+	ring, err := keyring.Parse(keyring.GenerateKey("a"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +61,7 @@ func TestAViewHoldsWhatWasThereAndFollowsWhatHappens(t *testing.T) {
 	if c := <-heard; c.Name != "red" || c.Before == nil || c.After != nil {
 		t.Errorf("heard %+v of red's end", c)
 	}
-	v.Read(func(o *view.Objects) {
+	v.Read(func(o *objects.Objects) {
 		if len(o.Fabrics) != 1 || o.Fabrics["blue"] == nil || o.Version == 0 {
 			t.Errorf("holds %v at version %d", o.Fabrics, o.Version)
 		}
@@ -67,7 +69,7 @@ func TestAViewHoldsWhatWasThereAndFollowsWhatHappens(t *testing.T) {
 }
 
 func TestAVolumeIsFoundByItsTargetAndUIDWhileThatIsTrue(t *testing.T) {
-	o := view.NewObjects()
+	o := objects.New()
 	o.Put(&model.Volume{Meta: model.Meta{Name: "orders", UID: "u"}})
 	db := &model.Target{Meta: model.Meta{Name: "db"}, Spec: model.TargetSpec{Luns: []model.TargetLun{{Volume: "orders"}}}}
 	o.Put(db)

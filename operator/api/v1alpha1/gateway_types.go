@@ -20,6 +20,10 @@ const (
 	AnnotationSwitch = LabelSwitch
 )
 
+// AnnotationForwarding on a Gateway that has no pod is the address of its forwarding port, host:port. Such a Gateway has the annotations
+// of a node itself: `sluicectl apply` reads them, the operator does not.
+const AnnotationForwarding = "sluice.dev/forwarding-address"
+
 // LabelSwitch on a node, followed by a fabric's name, is the switch of the fabric that the node is attached to. As a label the
 // scheduler knows it, too, and spreads the gateways of a pool over switches.
 const LabelSwitch = "switch.sluice.dev/"

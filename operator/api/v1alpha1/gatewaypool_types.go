@@ -23,7 +23,8 @@ type GatewayPoolSpec struct {
 	// +kubebuilder:validation:Enum=Floating;Pinned
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="placement is immutable: make a new GatewayPool"
 	Placement Placement `json:"placement,omitempty"`
-	// Sessions at a time on one gateway, 1 to 65536.
+	// Sessions of hosts at a time on one gateway, 1 to 65536. A gateway refuses a further login (RFC 7143 §11.13.5, status 0302). A
+	// gateway never has more than 4096 connections of hosts.
 	// +optional
 	// +kubebuilder:default=4096
 	// +kubebuilder:validation:Minimum=1

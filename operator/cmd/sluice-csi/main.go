@@ -19,7 +19,7 @@ import (
 	"github.com/spf13/cobra"
 	"google.golang.org/grpc"
 
-	"sluice.dev/sluice/operator/internal/controlplane"
+	"sluice.dev/sluice/operator/internal/connection"
 	"sluice.dev/sluice/operator/internal/csi/attachment"
 	"sluice.dev/sluice/operator/internal/csi/controller"
 	"sluice.dev/sluice/operator/internal/csi/endpoint"
@@ -36,7 +36,7 @@ type settings struct {
 	endpoint, mode, nodeID string
 	hostRoot, stateDir     string
 	metrics, chapKey       string
-	controlPlane           controlplane.Options
+	controlPlane           connection.Options
 	logLevel               slog.Level
 }
 
@@ -64,7 +64,7 @@ func command() *cobra.Command {
 	flags.StringVar(&s.metrics, "metrics", "", "host:port of metrics; empty: none")
 	flags.StringVar(&s.chapKey, "chap-key-file", "", "controller: file with the driver's key, 32 bytes in base64 (`openssl rand -base64 32`); "+
 		"each node's CHAP secret is derived from it and the node's own key")
-	s.controlPlane.AddFlags(flags, "controller: ")
+	s.controlPlane.AddFlags(flags, "controller: ", "sluice:csi")
 	flags.TextVar(&s.logLevel, "log-level", slog.LevelInfo, "debug, info, warn or error")
 	return command
 }
@@ -91,12 +91,12 @@ func (s *settings) controller(ctx context.Context, socket string, registry *prom
 	if err != nil {
 		return err
 	}
-	connection, err := controlplane.Connect(s.controlPlane)
+	opened, err := connection.Open(s.controlPlane)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = connection.Close() }()
-	service := controller.New(connection, key)
+	defer func() { _ = opened.Close() }()
+	service := controller.New(opened, key)
 	if err := endpoint.ServeMetrics(ctx, s.metrics, registry); err != nil {
 		return err
 	}
@@ -123,6 +123,14 @@ func driverKey(path string) (*ecdh.PrivateKey, error) {
 	return key, nil
 }
 
+// staged is the directory for what is staged, beside the socket where no flag names another one.
+func (s *settings) staged(socket string) string {
+	if s.stateDir == "" {
+		return filepath.Join(filepath.Dir(socket), "volumes")
+	}
+	return s.stateDir
+}
+
 func (s *settings) node(ctx context.Context, socket string, registry *prometheus.Registry) error {
 	if s.nodeID == "" {
 		return errors.New("--node-id is missing: the name of the Kubernetes node")
@@ -131,10 +139,7 @@ func (s *settings) node(ctx context.Context, socket string, registry *prometheus
 	if err := machine.Check(); err != nil {
 		return err
 	}
-	if s.stateDir == "" {
-		s.stateDir = filepath.Join(filepath.Dir(socket), "volumes")
-	}
-	service, err := node.New(s.nodeID, machine, s.stateDir)
+	service, err := node.New(s.nodeID, machine, s.staged(socket))
 	if err != nil {
 		return err
 	}

@@ -11,30 +11,32 @@ import (
 	"github.com/spf13/cobra"
 	"google.golang.org/grpc"
 
-	"sluice.dev/sluice/operator/internal/controlplane"
+	"sluice.dev/sluice/operator/internal/connection"
+	"sluice.dev/sluice/proto/client"
+	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
 // asking makes a command that asks the control plane.
 func asking(use, short string, ask func(context.Context, *grpc.ClientConn) error) *cobra.Command {
-	options := controlplane.Options{}
+	options := connection.Options{}
 	command := &cobra.Command{
 		Use: use, Short: short, Args: cobra.NoArgs, SilenceUsage: true,
 		RunE: func(command *cobra.Command, _ []string) error {
-			connection, err := controlplane.Connect(options)
+			opened, err := connection.Open(options)
 			if err != nil {
 				return err
 			}
-			defer func() { _ = connection.Close() }()
-			return ask(command.Context(), connection)
+			defer func() { _ = opened.Close() }()
+			return ask(command.Context(), opened)
 		},
 	}
-	options.AddFlags(command.Flags(), "")
+	options.AddFlags(command.Flags(), "", "sluice:operator")
 	return command
 }
 
 func unusedCommand() *cobra.Command {
 	return asking("unused", "Fail while hosts are logged in, and say which", func(ctx context.Context, c *grpc.ClientConn) error {
-		sessions, err := controlplane.LiveSessions(ctx, c)
+		sessions, err := liveSessions(ctx, c)
 		if err != nil {
 			return fmt.Errorf("whether hosts are logged in is not known: %w", err)
 		}
@@ -47,6 +49,25 @@ func unusedCommand() *cobra.Command {
 	})
 }
 
+// sessionPage is the largest page: for each page of sessions the control plane reads all of them.
+const sessionPage = 1000
+
+// liveSessions describes, one per line, each session of a host.
+func liveSessions(ctx context.Context, connection grpc.ClientConnInterface) ([]string, error) {
+	service := pb.NewSessionServiceClient(connection)
+	var found []string
+	for session, err := range client.All(ctx, service.ListSessions, &pb.ListSessionsRequest{Options: &pb.ListOptions{PageSize: sessionPage}},
+		(*pb.ListSessionsResponse).GetSessions) {
+		if err != nil {
+			return nil, err
+		}
+		s := session.GetStatus()
+		found = append(found, fmt.Sprintf("%s (host %s) on target %s at gateway %s", s.GetInitiator(), s.GetHost(), s.GetTarget(),
+			s.GetGateway()))
+	}
+	return found, nil
+}
+
 func portalsCommand() *cobra.Command {
 	var target, to string
 	var lun int
@@ -55,13 +76,13 @@ func portalsCommand() *cobra.Command {
 		func(ctx context.Context, c *grpc.ClientConn) error {
 			ctx, cancel := context.WithTimeout(ctx, patience)
 			defer cancel()
-			portals, err := controlplane.TargetPortals(ctx, c, target)
+			portals, err := targetPortals(ctx, c, target)
 			if err != nil {
 				return err
 			}
 			var text strings.Builder
 			for _, portal := range portals {
-				_, _ = fmt.Fprintf(&text, "iscsi://%s/%s/%d\n", portal.Address, portal.Target, lun)
+				_, _ = fmt.Fprintf(&text, "iscsi://%s/%s/%d\n", portal.address, portal.target, lun)
 			}
 			return os.WriteFile(to, []byte(text.String()), 0o644)
 		})

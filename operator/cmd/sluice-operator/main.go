@@ -27,6 +27,8 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"sluice.dev/sluice/operator/api/v1alpha1"
+	"sluice.dev/sluice/operator/internal/certificate"
+	"sluice.dev/sluice/operator/internal/connection"
 	"sluice.dev/sluice/operator/internal/controller/events"
 	"sluice.dev/sluice/operator/internal/controller/fabric"
 	"sluice.dev/sluice/operator/internal/controller/gateway"
@@ -36,7 +38,6 @@ import (
 	"sluice.dev/sluice/operator/internal/controller/storagepool"
 	"sluice.dev/sluice/operator/internal/controller/target"
 	"sluice.dev/sluice/operator/internal/controller/volume"
-	"sluice.dev/sluice/operator/internal/controlplane"
 )
 
 // resync is the backstop: every resource is compared with the control plane this often, whatever watches have told.
@@ -44,7 +45,7 @@ const resync = 10 * time.Minute
 
 // settings are the flags.
 type settings struct {
-	controlPlane            controlplane.Options
+	controlPlane            connection.Options
 	gateways                gateway.Options
 	kubeconfig              string
 	metrics, probes         string
@@ -53,6 +54,7 @@ type settings struct {
 	secretsEvery            time.Duration
 	logLevel                slog.Level
 	renew                   []string
+	secretPrefix, leaseName string
 }
 
 func main() {
@@ -63,19 +65,22 @@ func main() {
 	}
 }
 
-func command() *cobra.Command {
-	s := &settings{}
+func command() *cobra.Command { return (&settings{}).command() }
+
+func (s *settings) command() *cobra.Command {
 	command := &cobra.Command{
 		Use: "sluice-operator", Short: "Keep Sluice's custom resources and the control plane alike, and run gateways as pods",
 		Args: cobra.NoArgs, SilenceUsage: true,
 		RunE: func(command *cobra.Command, _ []string) error { return s.run(command.Context()) },
 	}
 	flags := command.Flags()
-	s.controlPlane.AddFlags(flags, "")
+	s.controlPlane.AddFlags(flags, "", "sluice:operator")
 	flags.StringVar(&s.gateways.Authority, "authority", "", "Secret of the authority that signs gateways' certificates; "+
 		"none: somebody else makes the Secrets <gateway>-tls")
 	flags.StringSliceVar(&s.renew, "renew", nil,
 		"renew the system's own certificates, too; the names that the control plane is reached by")
+	flags.StringVar(&s.secretPrefix, "secret-prefix", certificate.DefaultPrefix,
+		"prefix of the names of the Secrets with the system's own certificates: PREFIX-controlplane-tls and others")
 	flags.StringSliceVar(&s.gateways.ControlPlane, "gateway-control-plane", nil,
 		"replicas of the control plane that gateways connect to, as host:port; none: as --server")
 	flags.StringVar(&s.gateways.SeccompProfile, "gateway-seccomp-profile", "",
@@ -87,6 +92,7 @@ func command() *cobra.Command {
 	flags.StringVar(&s.probes, "probes", ":7464", "host:port of /healthz and /readyz; 0: none")
 	flags.DurationVar(&s.secretsEvery, "secrets-every", 30*time.Second, "time between two reads of the Secrets that resources name, 1s or more")
 	flags.BoolVar(&s.elect, "leader-elect", true, "of several replicas one works")
+	flags.StringVar(&s.leaseName, "leader-lease-name", "sluice-operator", "name of the leader's lease")
 	flags.DurationVar(&s.lease, "leader-lease", 15*time.Second, "how long a leader that is silent is waited for")
 	flags.DurationVar(&s.renewal, "leader-renew", 10*time.Second, "how long a leader goes on without renewing its lease")
 	flags.DurationVar(&s.attempt, "leader-retry", 2*time.Second, "time between attempts to get or renew the lease")
@@ -103,29 +109,26 @@ func (s *settings) run(ctx context.Context) error {
 	if s.secretsEvery < time.Second {
 		return fmt.Errorf("--secrets-every is %s: 1s or more is possible", s.secretsEvery)
 	}
-	s.gateways.Insecure = s.controlPlane.Insecure
-	if len(s.gateways.ControlPlane) == 0 {
-		s.gateways.ControlPlane = []string{s.controlPlane.Server}
-	}
-	connection, err := controlplane.Connect(s.controlPlane)
+	s.complete()
+	opened, err := connection.Open(s.controlPlane)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = connection.Close() }()
+	defer func() { _ = opened.Close() }()
 	mgr, err := s.manager()
 	if err != nil {
 		return err
 	}
 	for _, add := range []func() error{
-		func() error { return fabric.Setup(mgr, connection) },
-		func() error { return storagepool.Setup(mgr, connection, s.secretsEvery) },
-		func() error { return volume.Setup(mgr, connection) },
-		func() error { return snapshot.Setup(mgr, connection) },
-		func() error { return host.Setup(mgr, connection, s.secretsEvery) },
-		func() error { return target.Setup(mgr, connection) },
-		func() error { return gatewaypool.Setup(mgr, connection, s.gateways.Namespace) },
-		func() error { return gateway.Setup(mgr, connection, s.gateways) },
-		func() error { return events.Setup(mgr, connection) },
+		func() error { return fabric.Setup(mgr, opened) },
+		func() error { return storagepool.Setup(mgr, opened, s.secretsEvery) },
+		func() error { return volume.Setup(mgr, opened) },
+		func() error { return snapshot.Setup(mgr, opened) },
+		func() error { return host.Setup(mgr, opened, s.secretsEvery) },
+		func() error { return target.Setup(mgr, opened) },
+		func() error { return gatewaypool.Setup(mgr, opened, s.gateways.Namespace) },
+		func() error { return gateway.Setup(mgr, opened, s.gateways) },
+		func() error { return events.Setup(mgr, opened) },
 		func() error { return s.renewing(mgr) },
 		func() error { return mgr.AddHealthzCheck("alive", healthz.Ping) },
 		func() error { return mgr.AddReadyzCheck("ready", healthz.Ping) },
@@ -135,6 +138,14 @@ func (s *settings) run(ctx context.Context) error {
 		}
 	}
 	return mgr.Start(ctx)
+}
+
+// complete gives gateways the operator's own replicas of the control plane where no flag names others.
+func (s *settings) complete() {
+	s.gateways.Insecure = s.controlPlane.Insecure
+	if len(s.gateways.ControlPlane) == 0 {
+		s.gateways.ControlPlane = []string{s.controlPlane.Server}
+	}
 }
 
 // What has a namespace here is granted in the operator's own one: who could make pods in another's had all of its Secrets.
@@ -155,9 +166,13 @@ func (s *settings) manager() (manager.Manager, error) {
 			return nil, err
 		}
 	}
+	return manager.New(config, s.options(scheme))
+}
+
+func (s *settings) options(scheme *runtime.Scheme) manager.Options {
 	every := resync
 	here := map[string]cache.Config{s.gateways.Namespace: {}}
-	return manager.New(config, manager.Options{
+	return manager.Options{
 		Scheme: scheme,
 		Cache: cache.Options{SyncPeriod: &every, ByObject: map[client.Object]cache.ByObject{
 			&corev1.Pod{}: {Namespaces: here}, &corev1.Service{}: {Namespaces: here}, &policyv1.PodDisruptionBudget{}: {Namespaces: here},
@@ -165,9 +180,9 @@ func (s *settings) manager() (manager.Manager, error) {
 		// A cache of Secrets would need the right to list them: each is read from the API server by its name when it is needed.
 		Client:  client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}},
 		Metrics: metricsserver.Options{BindAddress: s.metrics}, HealthProbeBindAddress: s.probes,
-		LeaderElection: s.elect, LeaderElectionID: "sluice-operator", LeaderElectionNamespace: s.gateways.Namespace,
+		LeaderElection: s.elect, LeaderElectionID: s.leaseName, LeaderElectionNamespace: s.gateways.Namespace,
 		LeaderElectionReleaseOnCancel: true, LeaseDuration: &s.lease, RenewDeadline: &s.renewal, RetryPeriod: &s.attempt,
-	})
+	}
 }
 
 func kubernetes(kubeconfig string) (*rest.Config, error) {

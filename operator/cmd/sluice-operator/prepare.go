@@ -37,16 +37,8 @@ func prepareCommand() *cobra.Command {
 			if s.Client, err = client.New(config, client.Options{}); err != nil {
 				return err
 			}
-			for _, once := range []struct {
-				name    string
-				content func() (map[string][]byte, error)
-			}{{storeKey, certificate.StoreKey}, {csiKey, csiDriverKey}} {
-				if once.name == "" {
-					continue
-				}
-				if err := s.Once(command.Context(), once.name, corev1.SecretTypeOpaque, once.content); err != nil {
-					return err
-				}
+			if err := makeKeys(command.Context(), &s, storeKey, csiKey); err != nil {
+				return err
 			}
 			return prepare(command.Context(), &s, serverNames)
 		},
@@ -55,10 +47,28 @@ func prepareCommand() *cobra.Command {
 	flags.StringVar(&kubeconfig, "kubeconfig", "", "how to reach Kubernetes; empty: as a pod does, or $KUBECONFIG")
 	flags.StringVar(&s.Namespace, "namespace", "sluice-system", "namespace of the Secrets")
 	flags.StringVar(&s.Authority, "authority", "", "Secret of the authority; none: no certificates are made")
+	flags.StringVar(&s.Prefix, "secret-prefix", certificate.DefaultPrefix,
+		"prefix of the names of the Secrets with the system's own certificates: PREFIX-controlplane-tls and others")
 	flags.StringVar(&storeKey, "store-key", "", "Secret of the store's key; none: none is made")
 	flags.StringVar(&csiKey, "csi-key", "", "Secret of the CSI driver's key; none: none is made")
 	flags.StringSliceVar(&serverNames, "server-name", nil, "names that the control plane is reached by")
 	return command
+}
+
+// makeKeys makes the Secrets of the keys that have a name.
+func makeKeys(ctx context.Context, s *certificate.Secrets, storeKey, csiKey string) error {
+	for _, once := range []struct {
+		name    string
+		content func() (map[string][]byte, error)
+	}{{storeKey, certificate.StoreKey}, {csiKey, csiDriverKey}} {
+		if once.name == "" {
+			continue
+		}
+		if err := s.Once(ctx, once.name, corev1.SecretTypeOpaque, once.content); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // csiDriverKey makes what the CSI controller's --chap-key-file holds.
@@ -80,12 +90,19 @@ func prepare(ctx context.Context, s *certificate.Secrets, serverNames []string) 
 	return s.System(ctx, authority, serverNames)
 }
 
+// secrets are those of the system's own certificates.
+func (s *settings) secrets(kubernetes client.Client) *certificate.Secrets {
+	return &certificate.Secrets{
+		Client: kubernetes, Namespace: s.gateways.Namespace, Authority: s.gateways.Authority, Prefix: s.secretPrefix,
+	}
+}
+
 // renewing renews the system's own certificates for as long as this replica leads.
 func (s *settings) renewing(mgr manager.Manager) error {
 	if len(s.renew) == 0 || s.gateways.Authority == "" {
 		return nil
 	}
-	secrets := &certificate.Secrets{Client: mgr.GetClient(), Namespace: s.gateways.Namespace, Authority: s.gateways.Authority}
+	secrets := s.secrets(mgr.GetClient())
 	return mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
 		ticker := time.NewTicker(renewEvery)
 		defer ticker.Stop()

@@ -33,7 +33,7 @@ const keyCA = "ca.crt"
 type Leaf struct {
 	// CommonName is who holds it; for a gateway the name of its Gateway.
 	CommonName string
-	// Role is server, operator, admin or gateway.
+	// Role is server, operator, csi, admin or gateway.
 	Role string
 	// Hosts are the DNS names that a server is reached by.
 	Hosts []string

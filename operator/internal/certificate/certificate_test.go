@@ -209,3 +209,23 @@ func TestWhatIsMadeOnceStays(t *testing.T) {
 		}
 	}
 }
+
+// Earlier releases gave the CSI driver a certificate of the operator's role. The first run of a newer operator replaces it.
+func TestTheCSIDriversCertificateOfAnEarlierReleaseIsReplacedByOneOfItsOwnRole(t *testing.T) {
+	a, _ := authority(t)
+	earlier := issue(t, a, certificate.Leaf{CommonName: "sluice-csi", Role: "operator"}, time.Now())
+	at := client.ObjectKey{Namespace: "ns", Name: "sluice-csi-tls"}
+	s := certificate.Secrets{Namespace: "ns", Prefix: certificate.DefaultPrefix, Client: fake.NewClientBuilder().WithObjects(&corev1.Secret{Data: earlier,
+		ObjectMeta: metav1.ObjectMeta{Namespace: at.Namespace, Name: at.Name, Labels: map[string]string{certificate.LabelIssued: "true"}}}).Build()}
+	if err := s.System(t.Context(), a, []string{"sluice-controlplane"}); err != nil {
+		t.Fatal(err)
+	}
+	secret := &corev1.Secret{}
+	if err := s.Client.Get(t.Context(), at, secret); err != nil {
+		t.Fatal(err)
+	}
+	leaf, _ := parsed(t, secret.Data)
+	if has := leaf.Subject.Organization; len(has) != 1 || has[0] != "sluice:csi" {
+		t.Errorf("the CSI driver's certificate is of %v", has)
+	}
+}

@@ -23,7 +23,12 @@ type Secrets struct {
 	Namespace string
 	// Authority is the name of the authority's Secret.
 	Authority string
+	// Prefix begins the names of the Secrets that System keeps.
+	Prefix string
 }
+
+// DefaultPrefix is the prefix of an installation whose objects have the usual names.
+const DefaultPrefix = "sluice"
 
 // Open reads the authority.
 func (s *Secrets) Open(ctx context.Context) (*Authority, error) {
@@ -87,12 +92,12 @@ func (s *Secrets) Keep(ctx context.Context, a *Authority, name string, leaf Leaf
 // System keeps the certificates of everything but gateways: control plane, operator, CSI driver, administrator.
 func (s *Secrets) System(ctx context.Context, a *Authority, serverNames []string) error {
 	for name, leaf := range map[string]Leaf{
-		"sluice-controlplane-tls": {CommonName: "sluice-controlplane", Role: "server", Hosts: serverNames},
-		"sluice-operator-tls":     {CommonName: "sluice-operator", Role: "operator"},
-		"sluice-csi-tls":          {CommonName: "sluice-csi", Role: "operator"},
-		"sluice-admin-tls":        {CommonName: "admin", Role: "admin"},
+		"controlplane-tls": {CommonName: "sluice-controlplane", Role: "server", Hosts: serverNames},
+		"operator-tls":     {CommonName: "sluice-operator", Role: "operator"},
+		"csi-tls":          {CommonName: "sluice-csi", Role: "csi"},
+		"admin-tls":        {CommonName: "admin", Role: "admin"},
 	} {
-		if err := s.Keep(ctx, a, name, leaf); err != nil {
+		if err := s.Keep(ctx, a, s.Prefix+"-"+name, leaf); err != nil {
 			return err
 		}
 	}

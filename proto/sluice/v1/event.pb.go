@@ -8,6 +8,7 @@ package sluicev1
 
 import (
 	_ "buf.build/gen/go/bufbuild/protovalidate/protocolbuffers/go/buf/validate"
+	_ "google.golang.org/genproto/googleapis/api/annotations"
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
@@ -23,14 +24,18 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Severity of an event. An alarm stays in `sluicectl status` until its cause has gone.
+// EventSeverity says how urgent an event is. `sluicectl status` shows an alarm until its cause is removed.
 type EventSeverity int32
 
 const (
+	// The control plane never sends it.
 	EventSeverity_EVENT_SEVERITY_UNSPECIFIED EventSeverity = 0
-	EventSeverity_EVENT_SEVERITY_NORMAL      EventSeverity = 1
-	EventSeverity_EVENT_SEVERITY_WARNING     EventSeverity = 2
-	EventSeverity_EVENT_SEVERITY_ALARM       EventSeverity = 3
+	// A change that needs no action.
+	EventSeverity_EVENT_SEVERITY_NORMAL EventSeverity = 1
+	// A problem that hosts do not notice yet, or that may correct itself.
+	EventSeverity_EVENT_SEVERITY_WARNING EventSeverity = 2
+	// A problem that needs a person.
+	EventSeverity_EVENT_SEVERITY_ALARM EventSeverity = 3
 )
 
 // Enum value maps for EventSeverity.
@@ -76,20 +81,24 @@ func (EventSeverity) EnumDescriptor() ([]byte, []int) {
 	return file_sluice_v1_event_proto_rawDescGZIP(), []int{0}
 }
 
-// Event tells people what happened to an object: ownership moved, a gateway was fenced, a volume has no owner.
+// Event reports to people what happened to an object, for example that ownership moved, a gateway was fenced or a volume has no owner.
 type Event struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Grows with time; unique.
-	Sequence int64                  `protobuf:"varint,1,opt,name=sequence,proto3" json:"sequence,omitempty"`
-	Time     *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=time,proto3" json:"time,omitempty"`
-	Severity EventSeverity          `protobuf:"varint,3,opt,name=severity,proto3,enum=sluice.v1.EventSeverity" json:"severity,omitempty"`
-	// Kind and name of the object, as in `Volume`, `orders`.
+	// Unique number of the event, which grows with time.
+	Sequence int64 `protobuf:"varint,1,opt,name=sequence,proto3" json:"sequence,omitempty"`
+	// When it happened last, by the clock of the replica that recorded it.
+	Time *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=time,proto3" json:"time,omitempty"`
+	// How urgent it is.
+	Severity EventSeverity `protobuf:"varint,3,opt,name=severity,proto3,enum=sluice.v1.EventSeverity" json:"severity,omitempty"`
+	// Kind of the object, as in `Volume`.
 	Kind string `protobuf:"bytes,4,opt,name=kind,proto3" json:"kind,omitempty"`
+	// Name of the object.
 	Name string `protobuf:"bytes,5,opt,name=name,proto3" json:"name,omitempty"`
-	// One CamelCase word for programs.
-	Reason  string `protobuf:"bytes,6,opt,name=reason,proto3" json:"reason,omitempty"`
+	// What happened, one CamelCase word for programs.
+	Reason string `protobuf:"bytes,6,opt,name=reason,proto3" json:"reason,omitempty"`
+	// One sentence for people, with the remedy of a problem.
 	Message string `protobuf:"bytes,7,opt,name=message,proto3" json:"message,omitempty"`
-	// How often the same thing has happened in a row.
+	// How often the same event occurred in a row.
 	Count         int32 `protobuf:"varint,8,opt,name=count,proto3" json:"count,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -181,12 +190,21 @@ func (x *Event) GetCount() int32 {
 	return 0
 }
 
+// ListEventsRequest selects a page of the events.
 type ListEventsRequest struct {
-	state   protoimpl.MessageState `protogen:"open.v1"`
-	Options *ListOptions           `protobuf:"bytes,1,opt,name=options,proto3" json:"options,omitempty"`
-	// Only this kind, and of it only this object; empty: all.
-	Kind          string `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"`
-	Name          string `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Events have no labels, so a label selector is INVALID_ARGUMENT. Its fields page_size and page_token are deprecated: use those of
+	// this message.
+	Options *ListOptions `protobuf:"bytes,1,opt,name=options,proto3" json:"options,omitempty"`
+	// Events of objects of this kind, as in `Volume`. Empty: of all kinds.
+	Kind string `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"`
+	// Events of objects of this name, of each kind that `kind` selects. Empty: of all names.
+	Name string `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
+	// Maximum count of events in the response, 1…1000; 0 means 500. A greater number means 1000 (AIP-158). INVALID_ARGUMENT if
+	// options.page_size is another number.
+	PageSize int32 `protobuf:"varint,4,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	// `next_page_token` of the previous response. INVALID_ARGUMENT if it is not a token of this list, or if options.page_token differs.
+	PageToken     string `protobuf:"bytes,5,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -242,12 +260,29 @@ func (x *ListEventsRequest) GetName() string {
 	return ""
 }
 
+func (x *ListEventsRequest) GetPageSize() int32 {
+	if x != nil {
+		return x.PageSize
+	}
+	return 0
+}
+
+func (x *ListEventsRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
+// ListEventsResponse is a page of the events.
 type ListEventsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Newest last.
-	Events          []*Event `protobuf:"bytes,1,rep,name=events,proto3" json:"events,omitempty"`
-	NextPageToken   string   `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
-	ResourceVersion int64    `protobuf:"varint,3,opt,name=resource_version,json=resourceVersion,proto3" json:"resource_version,omitempty"`
+	// The events of this page, from the oldest to the newest.
+	Events []*Event `protobuf:"bytes,1,rep,name=events,proto3" json:"events,omitempty"`
+	// Token that requests the next page. The last page has none.
+	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	// Version of the whole list, to begin a watch from.
+	ResourceVersion int64 `protobuf:"varint,3,opt,name=resource_version,json=resourceVersion,proto3" json:"resource_version,omitempty"`
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -303,11 +338,16 @@ func (x *ListEventsResponse) GetResourceVersion() int64 {
 	return 0
 }
 
+// WatchEventsRequest selects the events to send.
 type WatchEventsRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Options       *WatchOptions          `protobuf:"bytes,1,opt,name=options,proto3" json:"options,omitempty"`
-	Kind          string                 `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"`
-	Name          string                 `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Events after this version. A response always has an event: there is no RESET and no bookmark. From version 0, and from a version that
+	// the store has compacted away, the watch begins with all events of the last week; Event.sequence tells a receiver which ones it has.
+	Options *WatchOptions `protobuf:"bytes,1,opt,name=options,proto3" json:"options,omitempty"`
+	// Events of objects of this kind, as in `Volume`. Empty: of all kinds.
+	Kind string `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"`
+	// Events of objects of this name, of each kind that `kind` selects. Empty: of all names.
+	Name          string `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -363,10 +403,13 @@ func (x *WatchEventsRequest) GetName() string {
 	return ""
 }
 
+// WatchEventsResponse is one event.
 type WatchEventsResponse struct {
-	state           protoimpl.MessageState `protogen:"open.v1"`
-	Event           *Event                 `protobuf:"bytes,1,opt,name=event,proto3" json:"event,omitempty"`
-	ResourceVersion int64                  `protobuf:"varint,2,opt,name=resource_version,json=resourceVersion,proto3" json:"resource_version,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The event. An event that occurs again is sent again with a higher count.
+	Event *Event `protobuf:"bytes,1,opt,name=event,proto3" json:"event,omitempty"`
+	// Version of the store after the event. A later watch continues from it.
+	ResourceVersion int64 `protobuf:"varint,2,opt,name=resource_version,json=resourceVersion,proto3" json:"resource_version,omitempty"`
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -419,7 +462,7 @@ var File_sluice_v1_event_proto protoreflect.FileDescriptor
 
 const file_sluice_v1_event_proto_rawDesc = "" +
 	"\n" +
-	"\x15sluice/v1/event.proto\x12\tsluice.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x14sluice/v1/meta.proto\"\xf9\x01\n" +
+	"\x15sluice/v1/event.proto\x12\tsluice.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x14sluice/v1/meta.proto\"\xf9\x01\n" +
 	"\x05Event\x12\x1a\n" +
 	"\bsequence\x18\x01 \x01(\x03R\bsequence\x12.\n" +
 	"\x04time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x124\n" +
@@ -428,19 +471,22 @@ const file_sluice_v1_event_proto_rawDesc = "" +
 	"\x04name\x18\x05 \x01(\tR\x04name\x12\x16\n" +
 	"\x06reason\x18\x06 \x01(\tR\x06reason\x12\x18\n" +
 	"\amessage\x18\a \x01(\tR\amessage\x12\x14\n" +
-	"\x05count\x18\b \x01(\x05R\x05count\"\x80\x01\n" +
-	"\x11ListEventsRequest\x120\n" +
-	"\aoptions\x18\x01 \x01(\v2\x16.sluice.v1.ListOptionsR\aoptions\x12\x1b\n" +
-	"\x04kind\x18\x02 \x01(\tB\a\xbaH\x04r\x02\x18@R\x04kind\x12\x1c\n" +
-	"\x04name\x18\x03 \x01(\tB\b\xbaH\x05r\x03\x18\xfd\x01R\x04name\"\x91\x01\n" +
+	"\x05count\x18\b \x01(\x05R\x05count\"\xe5\x01\n" +
+	"\x11ListEventsRequest\x126\n" +
+	"\aoptions\x18\x01 \x01(\v2\x16.sluice.v1.ListOptionsB\x04\xe2A\x01\x01R\aoptions\x12\x1f\n" +
+	"\x04kind\x18\x02 \x01(\tB\v\xe2A\x01\x01\xbaH\x04r\x02\x18@R\x04kind\x12 \n" +
+	"\x04name\x18\x03 \x01(\tB\f\xe2A\x01\x01\xbaH\x05r\x03\x18\xfd\x01R\x04name\x12(\n" +
+	"\tpage_size\x18\x04 \x01(\x05B\v\xe2A\x01\x01\xbaH\x04\x1a\x02(\x00R\bpageSize\x12+\n" +
+	"\n" +
+	"page_token\x18\x05 \x01(\tB\f\xe2A\x01\x01\xbaH\x05r\x03\x18\x80\bR\tpageToken\"\x91\x01\n" +
 	"\x12ListEventsResponse\x12(\n" +
 	"\x06events\x18\x01 \x03(\v2\x10.sluice.v1.EventR\x06events\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12)\n" +
-	"\x10resource_version\x18\x03 \x01(\x03R\x0fresourceVersion\"\x82\x01\n" +
-	"\x12WatchEventsRequest\x121\n" +
-	"\aoptions\x18\x01 \x01(\v2\x17.sluice.v1.WatchOptionsR\aoptions\x12\x1b\n" +
-	"\x04kind\x18\x02 \x01(\tB\a\xbaH\x04r\x02\x18@R\x04kind\x12\x1c\n" +
-	"\x04name\x18\x03 \x01(\tB\b\xbaH\x05r\x03\x18\xfd\x01R\x04name\"h\n" +
+	"\x10resource_version\x18\x03 \x01(\x03R\x0fresourceVersion\"\x90\x01\n" +
+	"\x12WatchEventsRequest\x127\n" +
+	"\aoptions\x18\x01 \x01(\v2\x17.sluice.v1.WatchOptionsB\x04\xe2A\x01\x01R\aoptions\x12\x1f\n" +
+	"\x04kind\x18\x02 \x01(\tB\v\xe2A\x01\x01\xbaH\x04r\x02\x18@R\x04kind\x12 \n" +
+	"\x04name\x18\x03 \x01(\tB\f\xe2A\x01\x01\xbaH\x05r\x03\x18\xfd\x01R\x04name\"h\n" +
 	"\x13WatchEventsResponse\x12&\n" +
 	"\x05event\x18\x01 \x01(\v2\x10.sluice.v1.EventR\x05event\x12)\n" +
 	"\x10resource_version\x18\x02 \x01(\x03R\x0fresourceVersion*\x80\x01\n" +

@@ -27,9 +27,12 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// EventService reads the events of the last week, at most 100,000.
+// EventService shows the events of the last week, at most 100,000.
 type EventServiceClient interface {
+	// Lists events from the oldest to the newest, in pages. Errors: INVALID_ARGUMENT (with google.rpc.BadRequest; a
+	// label selector, because events have no labels), PERMISSION_DENIED, UNAVAILABLE (store not reachable: try again).
 	ListEvents(ctx context.Context, in *ListEventsRequest, opts ...grpc.CallOption) (*ListEventsResponse, error)
+	// Sends events after a version, and each new one. The client ends the stream. Errors: as of ListEvents.
 	WatchEvents(ctx context.Context, in *WatchEventsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchEventsResponse], error)
 }
 
@@ -74,9 +77,12 @@ type EventService_WatchEventsClient = grpc.ServerStreamingClient[WatchEventsResp
 // All implementations must embed UnimplementedEventServiceServer
 // for forward compatibility.
 //
-// EventService reads the events of the last week, at most 100,000.
+// EventService shows the events of the last week, at most 100,000.
 type EventServiceServer interface {
+	// Lists events from the oldest to the newest, in pages. Errors: INVALID_ARGUMENT (with google.rpc.BadRequest; a
+	// label selector, because events have no labels), PERMISSION_DENIED, UNAVAILABLE (store not reachable: try again).
 	ListEvents(context.Context, *ListEventsRequest) (*ListEventsResponse, error)
+	// Sends events after a version, and each new one. The client ends the stream. Errors: as of ListEvents.
 	WatchEvents(*WatchEventsRequest, grpc.ServerStreamingServer[WatchEventsResponse]) error
 	mustEmbedUnimplementedEventServiceServer()
 }

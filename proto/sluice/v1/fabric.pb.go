@@ -8,6 +8,7 @@ package sluicev1
 
 import (
 	_ "buf.build/gen/go/bufbuild/protovalidate/protocolbuffers/go/buf/validate"
+	_ "google.golang.org/genproto/googleapis/api/annotations"
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	fieldmaskpb "google.golang.org/protobuf/types/known/fieldmaskpb"
@@ -23,12 +24,14 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Fabric is a network that fails on its own: switches, joined by links.
+// Fabric is a network that fails independently: switches, and the links between them.
 type Fabric struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	Meta  *ObjectMeta            `protobuf:"bytes,1,opt,name=meta,proto3" json:"meta,omitempty"`
-	Spec  *FabricSpec            `protobuf:"bytes,2,opt,name=spec,proto3" json:"spec,omitempty"`
-	// Output only.
+	// Name, identity, versions and labels.
+	Meta *ObjectMeta `protobuf:"bytes,1,opt,name=meta,proto3" json:"meta,omitempty"`
+	// Desired state. The caller writes it.
+	Spec *FabricSpec `protobuf:"bytes,2,opt,name=spec,proto3" json:"spec,omitempty"`
+	// Observed state. Output only.
 	Status        *FabricStatus `protobuf:"bytes,3,opt,name=status,proto3" json:"status,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -85,13 +88,14 @@ func (x *Fabric) GetStatus() *FabricStatus {
 	return nil
 }
 
-// FabricSpec is what is wanted.
+// FabricSpec is the desired state of a fabric.
 type FabricSpec struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Subnets in CIDR notation, at most 64: portals and hosts in them are on this fabric.
+	// Subnets in CIDR notation, at most 64. Portals and hosts in them are on this fabric.
 	Subnets []string `protobuf:"bytes,1,rep,name=subnets,proto3" json:"subnets,omitempty"`
 	// Names of its switches, at most 1000; empty: one switch, named as the fabric.
-	Switches      []string      `protobuf:"bytes,2,rep,name=switches,proto3" json:"switches,omitempty"`
+	Switches []string `protobuf:"bytes,2,rep,name=switches,proto3" json:"switches,omitempty"`
+	// Links between its switches, at most 10000.
 	Links         []*FabricLink `protobuf:"bytes,3,rep,name=links,proto3" json:"links,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -148,12 +152,14 @@ func (x *FabricSpec) GetLinks() []*FabricLink {
 	return nil
 }
 
-// FabricLink joins two switches, both ways.
+// FabricLink connects two switches, in both directions.
 type FabricLink struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	A     string                 `protobuf:"bytes,1,opt,name=a,proto3" json:"a,omitempty"`
-	B     string                 `protobuf:"bytes,2,opt,name=b,proto3" json:"b,omitempty"`
-	// What a path over it costs, 1…1000; 0 means 1.
+	// One of the switches, by name.
+	A string `protobuf:"bytes,1,opt,name=a,proto3" json:"a,omitempty"`
+	// The other switch, by name.
+	B string `protobuf:"bytes,2,opt,name=b,proto3" json:"b,omitempty"`
+	// Cost of a path over the link, 1…1000; 0 means 1.
 	Cost          int32 `protobuf:"varint,3,opt,name=cost,proto3" json:"cost,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -210,12 +216,15 @@ func (x *FabricLink) GetCost() int32 {
 	return 0
 }
 
-// FabricStatus is what is observed.
+// FabricStatus is the observed state of a fabric.
 type FabricStatus struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Portals       int32                  `protobuf:"varint,1,opt,name=portals,proto3" json:"portals,omitempty"`
-	Hosts         int32                  `protobuf:"varint,2,opt,name=hosts,proto3" json:"hosts,omitempty"`
-	Conditions    []*Condition           `protobuf:"bytes,3,rep,name=conditions,proto3" json:"conditions,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Count of the portals on it. This release does not count them and sends 0.
+	Portals int32 `protobuf:"varint,1,opt,name=portals,proto3" json:"portals,omitempty"`
+	// Count of the hosts on it. This release does not count them and sends 0.
+	Hosts int32 `protobuf:"varint,2,opt,name=hosts,proto3" json:"hosts,omitempty"`
+	// Present conditions, at most one of each type.
+	Conditions    []*Condition `protobuf:"bytes,3,rep,name=conditions,proto3" json:"conditions,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -271,9 +280,11 @@ func (x *FabricStatus) GetConditions() []*Condition {
 	return nil
 }
 
+// CreateFabricRequest has the fabric to create.
 type CreateFabricRequest struct {
-	state  protoimpl.MessageState `protogen:"open.v1"`
-	Fabric *Fabric                `protobuf:"bytes,1,opt,name=fabric,proto3" json:"fabric,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The fabric to create. The server reads meta.name, meta.labels and spec.
+	Fabric *Fabric `protobuf:"bytes,1,opt,name=fabric,proto3" json:"fabric,omitempty"`
 	// Validate and answer as if done; change nothing.
 	DryRun        bool `protobuf:"varint,2,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -324,9 +335,11 @@ func (x *CreateFabricRequest) GetDryRun() bool {
 	return false
 }
 
+// CreateFabricResponse has the created fabric.
 type CreateFabricResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Fabric        *Fabric                `protobuf:"bytes,1,opt,name=fabric,proto3" json:"fabric,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The fabric as the control plane stored it, without secrets.
+	Fabric        *Fabric `protobuf:"bytes,1,opt,name=fabric,proto3" json:"fabric,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -368,9 +381,11 @@ func (x *CreateFabricResponse) GetFabric() *Fabric {
 	return nil
 }
 
+// GetFabricRequest names a fabric.
 type GetFabricRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Name of the fabric, 1 to 253 characters.
+	Name          string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -412,9 +427,11 @@ func (x *GetFabricRequest) GetName() string {
 	return ""
 }
 
+// GetFabricResponse has the fabric.
 type GetFabricResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Fabric        *Fabric                `protobuf:"bytes,1,opt,name=fabric,proto3" json:"fabric,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The fabric as it is stored, without secrets.
+	Fabric        *Fabric `protobuf:"bytes,1,opt,name=fabric,proto3" json:"fabric,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -456,9 +473,16 @@ func (x *GetFabricResponse) GetFabric() *Fabric {
 	return nil
 }
 
+// ListFabricsRequest selects a page of the fabrics.
 type ListFabricsRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Options       *ListOptions           `protobuf:"bytes,1,opt,name=options,proto3" json:"options,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Labels that the fabrics have. Its fields page_size and page_token are deprecated: use those of this message.
+	Options *ListOptions `protobuf:"bytes,1,opt,name=options,proto3" json:"options,omitempty"`
+	// Maximum count of fabrics in the response, 1…1000; 0 means 500. A greater number means 1000 (AIP-158). INVALID_ARGUMENT if
+	// options.page_size is another number.
+	PageSize int32 `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	// `next_page_token` of the previous response. INVALID_ARGUMENT if it is not a token of this list, or if options.page_token differs.
+	PageToken     string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -500,10 +524,27 @@ func (x *ListFabricsRequest) GetOptions() *ListOptions {
 	return nil
 }
 
+func (x *ListFabricsRequest) GetPageSize() int32 {
+	if x != nil {
+		return x.PageSize
+	}
+	return 0
+}
+
+func (x *ListFabricsRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
+// ListFabricsResponse is a page of the fabrics.
 type ListFabricsResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Fabrics       []*Fabric              `protobuf:"bytes,1,rep,name=fabrics,proto3" json:"fabrics,omitempty"`
-	NextPageToken string                 `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The fabrics of this page, in the order of their names.
+	Fabrics []*Fabric `protobuf:"bytes,1,rep,name=fabrics,proto3" json:"fabrics,omitempty"`
+	// Token that requests the next page. The last page has none.
+	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	// Version of the whole list, to begin a watch from.
 	ResourceVersion int64 `protobuf:"varint,3,opt,name=resource_version,json=resourceVersion,proto3" json:"resource_version,omitempty"`
 	unknownFields   protoimpl.UnknownFields
@@ -561,12 +602,15 @@ func (x *ListFabricsResponse) GetResourceVersion() int64 {
 	return 0
 }
 
+// UpdateFabricRequest has the changed fabric.
 type UpdateFabricRequest struct {
-	state  protoimpl.MessageState `protogen:"open.v1"`
-	Fabric *Fabric                `protobuf:"bytes,1,opt,name=fabric,proto3" json:"fabric,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The fabric to change, by meta.name. The server reads meta.resource_version, meta.labels and spec.
+	Fabric *Fabric `protobuf:"bytes,1,opt,name=fabric,proto3" json:"fabric,omitempty"`
 	// Fields of spec and meta.labels to change; unset: all of them.
-	UpdateMask    *fieldmaskpb.FieldMask `protobuf:"bytes,2,opt,name=update_mask,json=updateMask,proto3" json:"update_mask,omitempty"`
-	DryRun        bool                   `protobuf:"varint,3,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
+	UpdateMask *fieldmaskpb.FieldMask `protobuf:"bytes,2,opt,name=update_mask,json=updateMask,proto3" json:"update_mask,omitempty"`
+	// Validate and answer as if done; change nothing.
+	DryRun        bool `protobuf:"varint,3,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -622,9 +666,11 @@ func (x *UpdateFabricRequest) GetDryRun() bool {
 	return false
 }
 
+// UpdateFabricResponse has the updated fabric.
 type UpdateFabricResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Fabric        *Fabric                `protobuf:"bytes,1,opt,name=fabric,proto3" json:"fabric,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The fabric as the control plane stored it, without secrets.
+	Fabric        *Fabric `protobuf:"bytes,1,opt,name=fabric,proto3" json:"fabric,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -666,11 +712,15 @@ func (x *UpdateFabricResponse) GetFabric() *Fabric {
 	return nil
 }
 
+// DeleteFabricRequest names the fabric to delete.
 type DeleteFabricRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	Options       *DeleteOptions         `protobuf:"bytes,2,opt,name=options,proto3" json:"options,omitempty"`
-	DryRun        bool                   `protobuf:"varint,3,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Name of the fabric, 1 to 253 characters.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// What the stored fabric must be: the server deletes no other one.
+	Options *DeleteOptions `protobuf:"bytes,2,opt,name=options,proto3" json:"options,omitempty"`
+	// Validate and answer as if done; change nothing.
+	DryRun        bool `protobuf:"varint,3,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -726,9 +776,10 @@ func (x *DeleteFabricRequest) GetDryRun() bool {
 	return false
 }
 
+// DeleteFabricResponse has the deleted fabric.
 type DeleteFabricResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The last state; its meta.delete_time is set where deletion is still under way.
+	// The last state. It has meta.delete_time while the deletion is in progress.
 	Fabric        *Fabric `protobuf:"bytes,1,opt,name=fabric,proto3" json:"fabric,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -771,9 +822,11 @@ func (x *DeleteFabricResponse) GetFabric() *Fabric {
 	return nil
 }
 
+// WatchFabricsRequest selects the changes to send.
 type WatchFabricsRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Options       *WatchOptions          `protobuf:"bytes,1,opt,name=options,proto3" json:"options,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Version to begin after, and labels that each fabric must have.
+	Options       *WatchOptions `protobuf:"bytes,1,opt,name=options,proto3" json:"options,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -815,11 +868,15 @@ func (x *WatchFabricsRequest) GetOptions() *WatchOptions {
 	return nil
 }
 
+// WatchFabricsResponse is one change of a fabric.
 type WatchFabricsResponse struct {
-	state           protoimpl.MessageState `protogen:"open.v1"`
-	Type            ChangeType             `protobuf:"varint,1,opt,name=type,proto3,enum=sluice.v1.ChangeType" json:"type,omitempty"`
-	Fabric          *Fabric                `protobuf:"bytes,2,opt,name=fabric,proto3" json:"fabric,omitempty"`
-	ResourceVersion int64                  `protobuf:"varint,3,opt,name=resource_version,json=resourceVersion,proto3" json:"resource_version,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// What the change is.
+	Type ChangeType `protobuf:"varint,1,opt,name=type,proto3,enum=sluice.v1.ChangeType" json:"type,omitempty"`
+	// The fabric after the change, or its last state. RESET and BOOKMARK have none.
+	Fabric *Fabric `protobuf:"bytes,2,opt,name=fabric,proto3" json:"fabric,omitempty"`
+	// Version of the store after the change. A later watch continues from it.
+	ResourceVersion int64 `protobuf:"varint,3,opt,name=resource_version,json=resourceVersion,proto3" json:"resource_version,omitempty"`
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -879,63 +936,65 @@ var File_sluice_v1_fabric_proto protoreflect.FileDescriptor
 
 const file_sluice_v1_fabric_proto_rawDesc = "" +
 	"\n" +
-	"\x16sluice/v1/fabric.proto\x12\tsluice.v1\x1a\x1bbuf/validate/validate.proto\x1a google/protobuf/field_mask.proto\x1a\x14sluice/v1/meta.proto\"\x9f\x01\n" +
-	"\x06Fabric\x121\n" +
-	"\x04meta\x18\x01 \x01(\v2\x15.sluice.v1.ObjectMetaB\x06\xbaH\x03\xc8\x01\x01R\x04meta\x121\n" +
-	"\x04spec\x18\x02 \x01(\v2\x15.sluice.v1.FabricSpecB\x06\xbaH\x03\xc8\x01\x01R\x04spec\x12/\n" +
-	"\x06status\x18\x03 \x01(\v2\x17.sluice.v1.FabricStatusR\x06status\"\xa2\x01\n" +
+	"\x16sluice/v1/fabric.proto\x12\tsluice.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a google/protobuf/field_mask.proto\x1a\x14sluice/v1/meta.proto\"\xad\x01\n" +
+	"\x06Fabric\x125\n" +
+	"\x04meta\x18\x01 \x01(\v2\x15.sluice.v1.ObjectMetaB\n" +
+	"\xe2A\x01\x02\xbaH\x03\xc8\x01\x01R\x04meta\x125\n" +
+	"\x04spec\x18\x02 \x01(\v2\x15.sluice.v1.FabricSpecB\n" +
+	"\xe2A\x01\x02\xbaH\x03\xc8\x01\x01R\x04spec\x125\n" +
+	"\x06status\x18\x03 \x01(\v2\x17.sluice.v1.FabricStatusB\x04\xe2A\x01\x03R\x06status\"\xae\x01\n" +
 	"\n" +
-	"FabricSpec\x12*\n" +
-	"\asubnets\x18\x01 \x03(\tB\x10\xbaH\r\x92\x01\n" +
-	"\x10@\x18\x01\"\x04r\x02\x181R\asubnets\x120\n" +
-	"\bswitches\x18\x02 \x03(\tB\x14\xbaH\x11\x92\x01\x0e\x10\xe8\a\x18\x01\"\ar\x05\x10\x01\x18\xfd\x01R\bswitches\x126\n" +
-	"\x05links\x18\x03 \x03(\v2\x15.sluice.v1.FabricLinkB\t\xbaH\x06\x92\x01\x03\x10\x90NR\x05links\"`\n" +
+	"FabricSpec\x12.\n" +
+	"\asubnets\x18\x01 \x03(\tB\x14\xe2A\x01\x01\xbaH\r\x92\x01\n" +
+	"\x10@\x18\x01\"\x04r\x02\x181R\asubnets\x124\n" +
+	"\bswitches\x18\x02 \x03(\tB\x18\xe2A\x01\x01\xbaH\x11\x92\x01\x0e\x10\xe8\a\x18\x01\"\ar\x05\x10\x01\x18\xfd\x01R\bswitches\x12:\n" +
+	"\x05links\x18\x03 \x03(\v2\x15.sluice.v1.FabricLinkB\r\xe2A\x01\x01\xbaH\x06\x92\x01\x03\x10\x90NR\x05links\"l\n" +
 	"\n" +
-	"FabricLink\x12\x18\n" +
-	"\x01a\x18\x01 \x01(\tB\n" +
-	"\xbaH\ar\x05\x10\x01\x18\xfd\x01R\x01a\x12\x18\n" +
-	"\x01b\x18\x02 \x01(\tB\n" +
-	"\xbaH\ar\x05\x10\x01\x18\xfd\x01R\x01b\x12\x1e\n" +
-	"\x04cost\x18\x03 \x01(\x05B\n" +
-	"\xbaH\a\x1a\x05\x18\xe8\a(\x00R\x04cost\"t\n" +
+	"FabricLink\x12\x1c\n" +
+	"\x01a\x18\x01 \x01(\tB\x0e\xe2A\x01\x02\xbaH\ar\x05\x10\x01\x18\xfd\x01R\x01a\x12\x1c\n" +
+	"\x01b\x18\x02 \x01(\tB\x0e\xe2A\x01\x02\xbaH\ar\x05\x10\x01\x18\xfd\x01R\x01b\x12\"\n" +
+	"\x04cost\x18\x03 \x01(\x05B\x0e\xe2A\x01\x01\xbaH\a\x1a\x05\x18\xe8\a(\x00R\x04cost\"t\n" +
 	"\fFabricStatus\x12\x18\n" +
 	"\aportals\x18\x01 \x01(\x05R\aportals\x12\x14\n" +
 	"\x05hosts\x18\x02 \x01(\x05R\x05hosts\x124\n" +
 	"\n" +
 	"conditions\x18\x03 \x03(\v2\x14.sluice.v1.ConditionR\n" +
-	"conditions\"a\n" +
-	"\x13CreateFabricRequest\x121\n" +
-	"\x06fabric\x18\x01 \x01(\v2\x11.sluice.v1.FabricB\x06\xbaH\x03\xc8\x01\x01R\x06fabric\x12\x17\n" +
-	"\adry_run\x18\x02 \x01(\bR\x06dryRun\"A\n" +
+	"conditions\"k\n" +
+	"\x13CreateFabricRequest\x125\n" +
+	"\x06fabric\x18\x01 \x01(\v2\x11.sluice.v1.FabricB\n" +
+	"\xe2A\x01\x02\xbaH\x03\xc8\x01\x01R\x06fabric\x12\x1d\n" +
+	"\adry_run\x18\x02 \x01(\bB\x04\xe2A\x01\x01R\x06dryRun\"A\n" +
 	"\x14CreateFabricResponse\x12)\n" +
-	"\x06fabric\x18\x01 \x01(\v2\x11.sluice.v1.FabricR\x06fabric\"2\n" +
-	"\x10GetFabricRequest\x12\x1e\n" +
-	"\x04name\x18\x01 \x01(\tB\n" +
-	"\xbaH\ar\x05\x10\x01\x18\xfd\x01R\x04name\">\n" +
+	"\x06fabric\x18\x01 \x01(\v2\x11.sluice.v1.FabricR\x06fabric\"6\n" +
+	"\x10GetFabricRequest\x12\"\n" +
+	"\x04name\x18\x01 \x01(\tB\x0e\xe2A\x01\x02\xbaH\ar\x05\x10\x01\x18\xfd\x01R\x04name\">\n" +
 	"\x11GetFabricResponse\x12)\n" +
-	"\x06fabric\x18\x01 \x01(\v2\x11.sluice.v1.FabricR\x06fabric\"F\n" +
-	"\x12ListFabricsRequest\x120\n" +
-	"\aoptions\x18\x01 \x01(\v2\x16.sluice.v1.ListOptionsR\aoptions\"\x95\x01\n" +
+	"\x06fabric\x18\x01 \x01(\v2\x11.sluice.v1.FabricR\x06fabric\"\xa3\x01\n" +
+	"\x12ListFabricsRequest\x126\n" +
+	"\aoptions\x18\x01 \x01(\v2\x16.sluice.v1.ListOptionsB\x04\xe2A\x01\x01R\aoptions\x12(\n" +
+	"\tpage_size\x18\x02 \x01(\x05B\v\xe2A\x01\x01\xbaH\x04\x1a\x02(\x00R\bpageSize\x12+\n" +
+	"\n" +
+	"page_token\x18\x03 \x01(\tB\f\xe2A\x01\x01\xbaH\x05r\x03\x18\x80\bR\tpageToken\"\x95\x01\n" +
 	"\x13ListFabricsResponse\x12+\n" +
 	"\afabrics\x18\x01 \x03(\v2\x11.sluice.v1.FabricR\afabrics\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12)\n" +
-	"\x10resource_version\x18\x03 \x01(\x03R\x0fresourceVersion\"\x9e\x01\n" +
-	"\x13UpdateFabricRequest\x121\n" +
-	"\x06fabric\x18\x01 \x01(\v2\x11.sluice.v1.FabricB\x06\xbaH\x03\xc8\x01\x01R\x06fabric\x12;\n" +
-	"\vupdate_mask\x18\x02 \x01(\v2\x1a.google.protobuf.FieldMaskR\n" +
-	"updateMask\x12\x17\n" +
-	"\adry_run\x18\x03 \x01(\bR\x06dryRun\"A\n" +
+	"\x10resource_version\x18\x03 \x01(\x03R\x0fresourceVersion\"\xae\x01\n" +
+	"\x13UpdateFabricRequest\x125\n" +
+	"\x06fabric\x18\x01 \x01(\v2\x11.sluice.v1.FabricB\n" +
+	"\xe2A\x01\x02\xbaH\x03\xc8\x01\x01R\x06fabric\x12A\n" +
+	"\vupdate_mask\x18\x02 \x01(\v2\x1a.google.protobuf.FieldMaskB\x04\xe2A\x01\x01R\n" +
+	"updateMask\x12\x1d\n" +
+	"\adry_run\x18\x03 \x01(\bB\x04\xe2A\x01\x01R\x06dryRun\"A\n" +
 	"\x14UpdateFabricResponse\x12)\n" +
-	"\x06fabric\x18\x01 \x01(\v2\x11.sluice.v1.FabricR\x06fabric\"\x82\x01\n" +
-	"\x13DeleteFabricRequest\x12\x1e\n" +
-	"\x04name\x18\x01 \x01(\tB\n" +
-	"\xbaH\ar\x05\x10\x01\x18\xfd\x01R\x04name\x122\n" +
-	"\aoptions\x18\x02 \x01(\v2\x18.sluice.v1.DeleteOptionsR\aoptions\x12\x17\n" +
-	"\adry_run\x18\x03 \x01(\bR\x06dryRun\"A\n" +
+	"\x06fabric\x18\x01 \x01(\v2\x11.sluice.v1.FabricR\x06fabric\"\x92\x01\n" +
+	"\x13DeleteFabricRequest\x12\"\n" +
+	"\x04name\x18\x01 \x01(\tB\x0e\xe2A\x01\x02\xbaH\ar\x05\x10\x01\x18\xfd\x01R\x04name\x128\n" +
+	"\aoptions\x18\x02 \x01(\v2\x18.sluice.v1.DeleteOptionsB\x04\xe2A\x01\x01R\aoptions\x12\x1d\n" +
+	"\adry_run\x18\x03 \x01(\bB\x04\xe2A\x01\x01R\x06dryRun\"A\n" +
 	"\x14DeleteFabricResponse\x12)\n" +
-	"\x06fabric\x18\x01 \x01(\v2\x11.sluice.v1.FabricR\x06fabric\"H\n" +
-	"\x13WatchFabricsRequest\x121\n" +
-	"\aoptions\x18\x01 \x01(\v2\x17.sluice.v1.WatchOptionsR\aoptions\"\x97\x01\n" +
+	"\x06fabric\x18\x01 \x01(\v2\x11.sluice.v1.FabricR\x06fabric\"N\n" +
+	"\x13WatchFabricsRequest\x127\n" +
+	"\aoptions\x18\x01 \x01(\v2\x17.sluice.v1.WatchOptionsB\x04\xe2A\x01\x01R\aoptions\"\x97\x01\n" +
 	"\x14WatchFabricsResponse\x12)\n" +
 	"\x04type\x18\x01 \x01(\x0e2\x15.sluice.v1.ChangeTypeR\x04type\x12)\n" +
 	"\x06fabric\x18\x02 \x01(\v2\x11.sluice.v1.FabricR\x06fabric\x12)\n" +

@@ -31,16 +31,21 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// FabricService keeps fabrics. Errors: INVALID_ARGUMENT (with google.rpc.BadRequest), NOT_FOUND,
-// ALREADY_EXISTS, ABORTED (the version moved), FAILED_PRECONDITION (portals, hosts or pools name it), PERMISSION_DENIED,
+// FabricService manages fabrics. Errors: INVALID_ARGUMENT (with google.rpc.BadRequest), NOT_FOUND,
+// ALREADY_EXISTS, ABORTED (the version has changed), FAILED_PRECONDITION (portals, hosts or pools name it), PERMISSION_DENIED,
 // UNAVAILABLE (store not reachable: try again).
 type FabricServiceClient interface {
+	// Creates a fabric.
 	CreateFabric(ctx context.Context, in *CreateFabricRequest, opts ...grpc.CallOption) (*CreateFabricResponse, error)
+	// Returns a fabric by its name.
 	GetFabric(ctx context.Context, in *GetFabricRequest, opts ...grpc.CallOption) (*GetFabricResponse, error)
+	// Lists fabrics in the order of their names, in pages. All pages of one list show the store at one moment.
 	ListFabrics(ctx context.Context, in *ListFabricsRequest, opts ...grpc.CallOption) (*ListFabricsResponse, error)
+	// Replaces spec and labels of a fabric, or the fields that update_mask names.
 	UpdateFabric(ctx context.Context, in *UpdateFabricRequest, opts ...grpc.CallOption) (*UpdateFabricResponse, error)
-	// Refused while portals, hosts or pools name it.
+	// Deletes a fabric. FAILED_PRECONDITION while portals, hosts or pools name it.
 	DeleteFabric(ctx context.Context, in *DeleteFabricRequest, opts ...grpc.CallOption) (*DeleteFabricResponse, error)
+	// Sends the changes of fabrics after a version, as WatchOptions says. The client ends the stream.
 	WatchFabrics(ctx context.Context, in *WatchFabricsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchFabricsResponse], error)
 }
 
@@ -125,16 +130,21 @@ type FabricService_WatchFabricsClient = grpc.ServerStreamingClient[WatchFabricsR
 // All implementations must embed UnimplementedFabricServiceServer
 // for forward compatibility.
 //
-// FabricService keeps fabrics. Errors: INVALID_ARGUMENT (with google.rpc.BadRequest), NOT_FOUND,
-// ALREADY_EXISTS, ABORTED (the version moved), FAILED_PRECONDITION (portals, hosts or pools name it), PERMISSION_DENIED,
+// FabricService manages fabrics. Errors: INVALID_ARGUMENT (with google.rpc.BadRequest), NOT_FOUND,
+// ALREADY_EXISTS, ABORTED (the version has changed), FAILED_PRECONDITION (portals, hosts or pools name it), PERMISSION_DENIED,
 // UNAVAILABLE (store not reachable: try again).
 type FabricServiceServer interface {
+	// Creates a fabric.
 	CreateFabric(context.Context, *CreateFabricRequest) (*CreateFabricResponse, error)
+	// Returns a fabric by its name.
 	GetFabric(context.Context, *GetFabricRequest) (*GetFabricResponse, error)
+	// Lists fabrics in the order of their names, in pages. All pages of one list show the store at one moment.
 	ListFabrics(context.Context, *ListFabricsRequest) (*ListFabricsResponse, error)
+	// Replaces spec and labels of a fabric, or the fields that update_mask names.
 	UpdateFabric(context.Context, *UpdateFabricRequest) (*UpdateFabricResponse, error)
-	// Refused while portals, hosts or pools name it.
+	// Deletes a fabric. FAILED_PRECONDITION while portals, hosts or pools name it.
 	DeleteFabric(context.Context, *DeleteFabricRequest) (*DeleteFabricResponse, error)
+	// Sends the changes of fabrics after a version, as WatchOptions says. The client ends the stream.
 	WatchFabrics(*WatchFabricsRequest, grpc.ServerStreamingServer[WatchFabricsResponse]) error
 	mustEmbedUnimplementedFabricServiceServer()
 }

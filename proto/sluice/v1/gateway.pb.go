@@ -8,6 +8,7 @@ package sluicev1
 
 import (
 	_ "buf.build/gen/go/bufbuild/protovalidate/protocolbuffers/go/buf/validate"
+	_ "google.golang.org/genproto/googleapis/api/annotations"
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	fieldmaskpb "google.golang.org/protobuf/types/known/fieldmaskpb"
@@ -24,21 +25,25 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// GatewayHealth is what the leader believes of a gateway.
+// GatewayHealth is the leader's verdict on a gateway.
 type GatewayHealth int32
 
 const (
+	// The control plane never sends it.
 	GatewayHealth_GATEWAY_HEALTH_UNSPECIFIED GatewayHealth = 0
-	// Has not connected yet.
-	GatewayHealth_GATEWAY_HEALTH_NEW   GatewayHealth = 1
+	// It has never connected.
+	GatewayHealth_GATEWAY_HEALTH_NEW GatewayHealth = 1
+	// It has a stream to the control plane.
 	GatewayHealth_GATEWAY_HEALTH_READY GatewayHealth = 2
-	// Its stream is gone; its peers still reach it, or have not said otherwise. It goes on serving (R3).
+	// Its stream has ended. Its peers reach it, or have not reported that they do not. It continues to serve (R3).
 	GatewayHealth_GATEWAY_HEALTH_DISCONNECTED GatewayHealth = 3
-	// Stream gone, and its peers find it refused or silent: what it owns is being fenced (R1, R2).
+	// Its stream has ended, and its peers report that its connections are refused or that it is silent. It is fenced for each volume
+	// that it owns (R1, R2).
 	GatewayHealth_GATEWAY_HEALTH_DEAD GatewayHealth = 4
-	// Ownership is being moved away on request.
+	// Its ownership and paths are moved to other gateways, as DrainGateway requested.
 	GatewayHealth_GATEWAY_HEALTH_DRAINING GatewayHealth = 5
-	GatewayHealth_GATEWAY_HEALTH_DRAINED  GatewayHealth = 6
+	// Draining is complete: it owns no volume and exports no target.
+	GatewayHealth_GATEWAY_HEALTH_DRAINED GatewayHealth = 6
 )
 
 // Enum value maps for GatewayHealth.
@@ -93,9 +98,11 @@ func (GatewayHealth) EnumDescriptor() ([]byte, []int) {
 // Gateway is one `sluice-gateway` process on one node.
 type Gateway struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	Meta  *ObjectMeta            `protobuf:"bytes,1,opt,name=meta,proto3" json:"meta,omitempty"`
-	Spec  *GatewaySpec           `protobuf:"bytes,2,opt,name=spec,proto3" json:"spec,omitempty"`
-	// Output only.
+	// Name, identity, versions and labels.
+	Meta *ObjectMeta `protobuf:"bytes,1,opt,name=meta,proto3" json:"meta,omitempty"`
+	// Desired state. The caller writes it.
+	Spec *GatewaySpec `protobuf:"bytes,2,opt,name=spec,proto3" json:"spec,omitempty"`
+	// Observed state. Output only.
 	Status        *GatewayStatus `protobuf:"bytes,3,opt,name=status,proto3" json:"status,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -152,20 +159,20 @@ func (x *Gateway) GetStatus() *GatewayStatus {
 	return nil
 }
 
-// GatewaySpec is what is wanted.
+// GatewaySpec is the desired state of a gateway.
 type GatewaySpec struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// GatewayPool it belongs to. Immutable.
+	// GatewayPool that it belongs to, by name. Immutable.
 	GatewayPool string `protobuf:"bytes,1,opt,name=gateway_pool,json=gatewayPool,proto3" json:"gateway_pool,omitempty"`
-	// Node it runs on: gateways of a node share its local pools, and its fate.
+	// Node that it runs on, by name. Gateways of one node share its local pools and fail together.
 	Node string `protobuf:"bytes,2,opt,name=node,proto3" json:"node,omitempty"`
-	// Portals, 1…16, at most one for each fabric and address family.
+	// Its portals, 1…16, at most one for each fabric and address family.
 	Portals []*Portal `protobuf:"bytes,3,rep,name=portals,proto3" json:"portals,omitempty"`
-	// Address of the forwarding port on the cluster network (host:port).
+	// Address of its forwarding port on the cluster network, host:port. Other gateways connect to it.
 	ForwardingAddress string `protobuf:"bytes,4,opt,name=forwarding_address,json=forwardingAddress,proto3" json:"forwarding_address,omitempty"`
-	// Share of the load relative to other gateways, 1…1000; 0 means 100.
+	// Weight of the gateway when load is distributed, relative to other gateways, 1…1000; 0 means 100.
 	Weight int32 `protobuf:"varint,5,opt,name=weight,proto3" json:"weight,omitempty"`
-	// Takes no new ownership or paths; keeps what it has.
+	// The gateway receives no new ownership and no new paths. It keeps those that it has.
 	Cordoned      bool `protobuf:"varint,6,opt,name=cordoned,proto3" json:"cordoned,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -243,15 +250,16 @@ func (x *GatewaySpec) GetCordoned() bool {
 	return false
 }
 
-// Portal is an address to listen on and the address hosts are told; they differ behind NAT or a load balancer.
+// Portal is an address to listen on and the address that hosts are given. They differ behind NAT or a load balancer.
 type Portal struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// host:port to listen on.
+	// Address to listen on, host:port.
 	Listen string `protobuf:"bytes,1,opt,name=listen,proto3" json:"listen,omitempty"`
-	// host:port hosts are told; empty: as `listen`.
+	// Address that hosts are given, host:port; empty: as `listen`.
 	Advertised string `protobuf:"bytes,2,opt,name=advertised,proto3" json:"advertised,omitempty"`
-	Fabric     string `protobuf:"bytes,3,opt,name=fabric,proto3" json:"fabric,omitempty"`
-	// Switch of that fabric it is attached to; empty: not known.
+	// Fabric that the portal is on, by name.
+	Fabric string `protobuf:"bytes,3,opt,name=fabric,proto3" json:"fabric,omitempty"`
+	// Switch of the fabric that it is attached to, by name; empty: not known.
 	Switch        string `protobuf:"bytes,4,opt,name=switch,proto3" json:"switch,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -315,22 +323,28 @@ func (x *Portal) GetSwitch() string {
 	return ""
 }
 
-// GatewayStatus is what is observed.
+// GatewayStatus is the observed state of a gateway.
 type GatewayStatus struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Cluster-wide number, 1…65535, given at creation and never reused (R13); also its target port group.
+	// Number of the gateway in the cluster, 1…65535, assigned at creation and never reused (R13). It also identifies its target port group.
 	Number uint32 `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`
-	// One for each portal of the spec, in its order.
-	PortalGroupTags []uint32      `protobuf:"varint,2,rep,packed,name=portal_group_tags,json=portalGroupTags,proto3" json:"portal_group_tags,omitempty"`
-	Health          GatewayHealth `protobuf:"varint,3,opt,name=health,proto3,enum=sluice.v1.GatewayHealth" json:"health,omitempty"`
-	Version         string        `protobuf:"bytes,4,opt,name=version,proto3" json:"version,omitempty"`
-	Sessions        int32         `protobuf:"varint,5,opt,name=sessions,proto3" json:"sessions,omitempty"`
-	VolumesOwned    int32         `protobuf:"varint,6,opt,name=volumes_owned,json=volumesOwned,proto3" json:"volumes_owned,omitempty"`
-	// Version of desired state that it has applied.
-	AppliedVersion uint64                 `protobuf:"varint,7,opt,name=applied_version,json=appliedVersion,proto3" json:"applied_version,omitempty"`
-	LastSeenTime   *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=last_seen_time,json=lastSeenTime,proto3" json:"last_seen_time,omitempty"`
-	Conditions     []*Condition           `protobuf:"bytes,9,rep,name=conditions,proto3" json:"conditions,omitempty"`
-	// Draining was asked for and not taken back; health tells how far it is.
+	// Target portal group tags (RFC 7143 §4.2.7.1), 1…65535, one for each portal of the spec, in the order of the portals.
+	PortalGroupTags []uint32 `protobuf:"varint,2,rep,packed,name=portal_group_tags,json=portalGroupTags,proto3" json:"portal_group_tags,omitempty"`
+	// The leader's verdict on the gateway.
+	Health GatewayHealth `protobuf:"varint,3,opt,name=health,proto3,enum=sluice.v1.GatewayHealth" json:"health,omitempty"`
+	// Software version that its process reports.
+	Version string `protobuf:"bytes,4,opt,name=version,proto3" json:"version,omitempty"`
+	// Count of the iSCSI sessions on it.
+	Sessions int32 `protobuf:"varint,5,opt,name=sessions,proto3" json:"sessions,omitempty"`
+	// Count of the volumes that it owns.
+	VolumesOwned int32 `protobuf:"varint,6,opt,name=volumes_owned,json=volumesOwned,proto3" json:"volumes_owned,omitempty"`
+	// Version of the desired state that it has applied.
+	AppliedVersion uint64 `protobuf:"varint,7,opt,name=applied_version,json=appliedVersion,proto3" json:"applied_version,omitempty"`
+	// When the control plane received its last message.
+	LastSeenTime *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=last_seen_time,json=lastSeenTime,proto3" json:"last_seen_time,omitempty"`
+	// Present conditions, at most one of each type.
+	Conditions []*Condition `protobuf:"bytes,9,rep,name=conditions,proto3" json:"conditions,omitempty"`
+	// DrainGateway was called, and no UndrainGateway since. `health` reports the progress.
 	DrainRequested bool `protobuf:"varint,10,opt,name=drain_requested,json=drainRequested,proto3" json:"drain_requested,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -436,9 +450,11 @@ func (x *GatewayStatus) GetDrainRequested() bool {
 	return false
 }
 
+// CreateGatewayRequest has the gateway to create.
 type CreateGatewayRequest struct {
-	state   protoimpl.MessageState `protogen:"open.v1"`
-	Gateway *Gateway               `protobuf:"bytes,1,opt,name=gateway,proto3" json:"gateway,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The gateway to create. The server reads meta.name, meta.labels and spec.
+	Gateway *Gateway `protobuf:"bytes,1,opt,name=gateway,proto3" json:"gateway,omitempty"`
 	// Validate and answer as if done; change nothing.
 	DryRun        bool `protobuf:"varint,2,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -489,9 +505,11 @@ func (x *CreateGatewayRequest) GetDryRun() bool {
 	return false
 }
 
+// CreateGatewayResponse has the created gateway.
 type CreateGatewayResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Gateway       *Gateway               `protobuf:"bytes,1,opt,name=gateway,proto3" json:"gateway,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The gateway as the control plane stored it, without secrets.
+	Gateway       *Gateway `protobuf:"bytes,1,opt,name=gateway,proto3" json:"gateway,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -533,9 +551,11 @@ func (x *CreateGatewayResponse) GetGateway() *Gateway {
 	return nil
 }
 
+// GetGatewayRequest names a gateway.
 type GetGatewayRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Name of the gateway, 1 to 253 characters.
+	Name          string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -577,9 +597,11 @@ func (x *GetGatewayRequest) GetName() string {
 	return ""
 }
 
+// GetGatewayResponse has the gateway.
 type GetGatewayResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Gateway       *Gateway               `protobuf:"bytes,1,opt,name=gateway,proto3" json:"gateway,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The gateway as it is stored, without secrets.
+	Gateway       *Gateway `protobuf:"bytes,1,opt,name=gateway,proto3" json:"gateway,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -621,9 +643,16 @@ func (x *GetGatewayResponse) GetGateway() *Gateway {
 	return nil
 }
 
+// ListGatewaysRequest selects a page of the gateways.
 type ListGatewaysRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Options       *ListOptions           `protobuf:"bytes,1,opt,name=options,proto3" json:"options,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Labels that the gateways have. Its fields page_size and page_token are deprecated: use those of this message.
+	Options *ListOptions `protobuf:"bytes,1,opt,name=options,proto3" json:"options,omitempty"`
+	// Maximum count of gateways in the response, 1…1000; 0 means 500. A greater number means 1000 (AIP-158). INVALID_ARGUMENT if
+	// options.page_size is another number.
+	PageSize int32 `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	// `next_page_token` of the previous response. INVALID_ARGUMENT if it is not a token of this list, or if options.page_token differs.
+	PageToken     string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -665,10 +694,27 @@ func (x *ListGatewaysRequest) GetOptions() *ListOptions {
 	return nil
 }
 
+func (x *ListGatewaysRequest) GetPageSize() int32 {
+	if x != nil {
+		return x.PageSize
+	}
+	return 0
+}
+
+func (x *ListGatewaysRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
+// ListGatewaysResponse is a page of the gateways.
 type ListGatewaysResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Gateways      []*Gateway             `protobuf:"bytes,1,rep,name=gateways,proto3" json:"gateways,omitempty"`
-	NextPageToken string                 `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The gateways of this page, in the order of their names.
+	Gateways []*Gateway `protobuf:"bytes,1,rep,name=gateways,proto3" json:"gateways,omitempty"`
+	// Token that requests the next page. The last page has none.
+	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	// Version of the whole list, to begin a watch from.
 	ResourceVersion int64 `protobuf:"varint,3,opt,name=resource_version,json=resourceVersion,proto3" json:"resource_version,omitempty"`
 	unknownFields   protoimpl.UnknownFields
@@ -726,12 +772,15 @@ func (x *ListGatewaysResponse) GetResourceVersion() int64 {
 	return 0
 }
 
+// UpdateGatewayRequest has the changed gateway.
 type UpdateGatewayRequest struct {
-	state   protoimpl.MessageState `protogen:"open.v1"`
-	Gateway *Gateway               `protobuf:"bytes,1,opt,name=gateway,proto3" json:"gateway,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The gateway to change, by meta.name. The server reads meta.resource_version, meta.labels and spec.
+	Gateway *Gateway `protobuf:"bytes,1,opt,name=gateway,proto3" json:"gateway,omitempty"`
 	// Fields of spec and meta.labels to change; unset: all of them.
-	UpdateMask    *fieldmaskpb.FieldMask `protobuf:"bytes,2,opt,name=update_mask,json=updateMask,proto3" json:"update_mask,omitempty"`
-	DryRun        bool                   `protobuf:"varint,3,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
+	UpdateMask *fieldmaskpb.FieldMask `protobuf:"bytes,2,opt,name=update_mask,json=updateMask,proto3" json:"update_mask,omitempty"`
+	// Validate and answer as if done; change nothing.
+	DryRun        bool `protobuf:"varint,3,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -787,9 +836,11 @@ func (x *UpdateGatewayRequest) GetDryRun() bool {
 	return false
 }
 
+// UpdateGatewayResponse has the updated gateway.
 type UpdateGatewayResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Gateway       *Gateway               `protobuf:"bytes,1,opt,name=gateway,proto3" json:"gateway,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The gateway as the control plane stored it, without secrets.
+	Gateway       *Gateway `protobuf:"bytes,1,opt,name=gateway,proto3" json:"gateway,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -831,11 +882,15 @@ func (x *UpdateGatewayResponse) GetGateway() *Gateway {
 	return nil
 }
 
+// DeleteGatewayRequest names the gateway to delete.
 type DeleteGatewayRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	Options       *DeleteOptions         `protobuf:"bytes,2,opt,name=options,proto3" json:"options,omitempty"`
-	DryRun        bool                   `protobuf:"varint,3,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Name of the gateway, 1 to 253 characters.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// What the stored gateway must be: the server deletes no other one.
+	Options *DeleteOptions `protobuf:"bytes,2,opt,name=options,proto3" json:"options,omitempty"`
+	// Validate and answer as if done; change nothing.
+	DryRun        bool `protobuf:"varint,3,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -891,9 +946,10 @@ func (x *DeleteGatewayRequest) GetDryRun() bool {
 	return false
 }
 
+// DeleteGatewayResponse has the deleted gateway.
 type DeleteGatewayResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The last state; its meta.delete_time is set where deletion is still under way.
+	// The last state. It has meta.delete_time while the deletion is in progress.
 	Gateway       *Gateway `protobuf:"bytes,1,opt,name=gateway,proto3" json:"gateway,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -936,9 +992,11 @@ func (x *DeleteGatewayResponse) GetGateway() *Gateway {
 	return nil
 }
 
+// WatchGatewaysRequest selects the changes to send.
 type WatchGatewaysRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Options       *WatchOptions          `protobuf:"bytes,1,opt,name=options,proto3" json:"options,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Version to begin after, and labels that each gateway must have.
+	Options       *WatchOptions `protobuf:"bytes,1,opt,name=options,proto3" json:"options,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -980,11 +1038,15 @@ func (x *WatchGatewaysRequest) GetOptions() *WatchOptions {
 	return nil
 }
 
+// WatchGatewaysResponse is one change of a gateway.
 type WatchGatewaysResponse struct {
-	state           protoimpl.MessageState `protogen:"open.v1"`
-	Type            ChangeType             `protobuf:"varint,1,opt,name=type,proto3,enum=sluice.v1.ChangeType" json:"type,omitempty"`
-	Gateway         *Gateway               `protobuf:"bytes,2,opt,name=gateway,proto3" json:"gateway,omitempty"`
-	ResourceVersion int64                  `protobuf:"varint,3,opt,name=resource_version,json=resourceVersion,proto3" json:"resource_version,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// What the change is.
+	Type ChangeType `protobuf:"varint,1,opt,name=type,proto3,enum=sluice.v1.ChangeType" json:"type,omitempty"`
+	// The gateway after the change, or its last state. RESET and BOOKMARK have none.
+	Gateway *Gateway `protobuf:"bytes,2,opt,name=gateway,proto3" json:"gateway,omitempty"`
+	// Version of the store after the change. A later watch continues from it.
+	ResourceVersion int64 `protobuf:"varint,3,opt,name=resource_version,json=resourceVersion,proto3" json:"resource_version,omitempty"`
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -1040,9 +1102,11 @@ func (x *WatchGatewaysResponse) GetResourceVersion() int64 {
 	return 0
 }
 
+// DrainGatewayRequest names the gateway to drain.
 type DrainGatewayRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	Name  string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// Name of the gateway, 1 to 253 characters.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	// Validate and answer as if done; change nothing.
 	DryRun        bool `protobuf:"varint,2,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -1093,9 +1157,11 @@ func (x *DrainGatewayRequest) GetDryRun() bool {
 	return false
 }
 
+// DrainGatewayResponse has the gateway, whose draining begins.
 type DrainGatewayResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Gateway       *Gateway               `protobuf:"bytes,1,opt,name=gateway,proto3" json:"gateway,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The gateway as the control plane stored it.
+	Gateway       *Gateway `protobuf:"bytes,1,opt,name=gateway,proto3" json:"gateway,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1137,10 +1203,13 @@ func (x *DrainGatewayResponse) GetGateway() *Gateway {
 	return nil
 }
 
+// UndrainGatewayRequest names the gateway whose draining ends.
 type UndrainGatewayRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	DryRun        bool                   `protobuf:"varint,2,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Name of the gateway, 1 to 253 characters.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// Validate and answer as if done; change nothing.
+	DryRun        bool `protobuf:"varint,2,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1189,9 +1258,11 @@ func (x *UndrainGatewayRequest) GetDryRun() bool {
 	return false
 }
 
+// UndrainGatewayResponse has the gateway.
 type UndrainGatewayResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Gateway       *Gateway               `protobuf:"bytes,1,opt,name=gateway,proto3" json:"gateway,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The gateway as the control plane stored it.
+	Gateway       *Gateway `protobuf:"bytes,1,opt,name=gateway,proto3" json:"gateway,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1233,6 +1304,7 @@ func (x *UndrainGatewayResponse) GetGateway() *Gateway {
 	return nil
 }
 
+// RotateGatewayKeysRequest asks for new keys of all pairs of gateways.
 type RotateGatewayKeysRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Validate and answer as if done; change nothing.
@@ -1278,6 +1350,7 @@ func (x *RotateGatewayKeysRequest) GetDryRun() bool {
 	return false
 }
 
+// RotateGatewayKeysResponse has no fields.
 type RotateGatewayKeysResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -1318,32 +1391,27 @@ var File_sluice_v1_gateway_proto protoreflect.FileDescriptor
 
 const file_sluice_v1_gateway_proto_rawDesc = "" +
 	"\n" +
-	"\x17sluice/v1/gateway.proto\x12\tsluice.v1\x1a\x1bbuf/validate/validate.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x14sluice/v1/meta.proto\"\xa2\x01\n" +
-	"\aGateway\x121\n" +
-	"\x04meta\x18\x01 \x01(\v2\x15.sluice.v1.ObjectMetaB\x06\xbaH\x03\xc8\x01\x01R\x04meta\x122\n" +
-	"\x04spec\x18\x02 \x01(\v2\x16.sluice.v1.GatewaySpecB\x06\xbaH\x03\xc8\x01\x01R\x04spec\x120\n" +
-	"\x06status\x18\x03 \x01(\v2\x18.sluice.v1.GatewayStatusR\x06status\"\x90\x02\n" +
-	"\vGatewaySpec\x12-\n" +
-	"\fgateway_pool\x18\x01 \x01(\tB\n" +
-	"\xbaH\ar\x05\x10\x01\x18\xfd\x01R\vgatewayPool\x12\x1e\n" +
-	"\x04node\x18\x02 \x01(\tB\n" +
-	"\xbaH\ar\x05\x10\x01\x18\xfd\x01R\x04node\x127\n" +
-	"\aportals\x18\x03 \x03(\v2\x11.sluice.v1.PortalB\n" +
-	"\xbaH\a\x92\x01\x04\b\x01\x10\x10R\aportals\x129\n" +
-	"\x12forwarding_address\x18\x04 \x01(\tB\n" +
-	"\xbaH\ar\x05\x10\x03\x18\x84\x02R\x11forwardingAddress\x12\"\n" +
-	"\x06weight\x18\x05 \x01(\x05B\n" +
-	"\xbaH\a\x1a\x05\x18\xe8\a(\x00R\x06weight\x12\x1a\n" +
-	"\bcordoned\x18\x06 \x01(\bR\bcordoned\"\x9c\x01\n" +
-	"\x06Portal\x12\"\n" +
-	"\x06listen\x18\x01 \x01(\tB\n" +
-	"\xbaH\ar\x05\x10\x03\x18\x84\x02R\x06listen\x12(\n" +
+	"\x17sluice/v1/gateway.proto\x12\tsluice.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x14sluice/v1/meta.proto\"\xb0\x01\n" +
+	"\aGateway\x125\n" +
+	"\x04meta\x18\x01 \x01(\v2\x15.sluice.v1.ObjectMetaB\n" +
+	"\xe2A\x01\x02\xbaH\x03\xc8\x01\x01R\x04meta\x126\n" +
+	"\x04spec\x18\x02 \x01(\v2\x16.sluice.v1.GatewaySpecB\n" +
+	"\xe2A\x01\x02\xbaH\x03\xc8\x01\x01R\x04spec\x126\n" +
+	"\x06status\x18\x03 \x01(\v2\x18.sluice.v1.GatewayStatusB\x04\xe2A\x01\x03R\x06status\"\xab\x02\n" +
+	"\vGatewaySpec\x122\n" +
+	"\fgateway_pool\x18\x01 \x01(\tB\x0f\xe2A\x02\x02\x05\xbaH\ar\x05\x10\x01\x18\xfd\x01R\vgatewayPool\x12\"\n" +
+	"\x04node\x18\x02 \x01(\tB\x0e\xe2A\x01\x02\xbaH\ar\x05\x10\x01\x18\xfd\x01R\x04node\x12;\n" +
+	"\aportals\x18\x03 \x03(\v2\x11.sluice.v1.PortalB\x0e\xe2A\x01\x02\xbaH\a\x92\x01\x04\b\x01\x10\x10R\aportals\x12=\n" +
+	"\x12forwarding_address\x18\x04 \x01(\tB\x0e\xe2A\x01\x02\xbaH\ar\x05\x10\x03\x18\x84\x02R\x11forwardingAddress\x12&\n" +
+	"\x06weight\x18\x05 \x01(\x05B\x0e\xe2A\x01\x01\xbaH\a\x1a\x05\x18\xe8\a(\x00R\x06weight\x12 \n" +
+	"\bcordoned\x18\x06 \x01(\bB\x04\xe2A\x01\x01R\bcordoned\"\xac\x01\n" +
+	"\x06Portal\x12&\n" +
+	"\x06listen\x18\x01 \x01(\tB\x0e\xe2A\x01\x02\xbaH\ar\x05\x10\x03\x18\x84\x02R\x06listen\x12,\n" +
 	"\n" +
-	"advertised\x18\x02 \x01(\tB\b\xbaH\x05r\x03\x18\x84\x02R\n" +
-	"advertised\x12\"\n" +
-	"\x06fabric\x18\x03 \x01(\tB\n" +
-	"\xbaH\ar\x05\x10\x01\x18\xfd\x01R\x06fabric\x12 \n" +
-	"\x06switch\x18\x04 \x01(\tB\b\xbaH\x05r\x03\x18\xfd\x01R\x06switch\"\xaa\x03\n" +
+	"advertised\x18\x02 \x01(\tB\f\xe2A\x01\x01\xbaH\x05r\x03\x18\x84\x02R\n" +
+	"advertised\x12&\n" +
+	"\x06fabric\x18\x03 \x01(\tB\x0e\xe2A\x01\x02\xbaH\ar\x05\x10\x01\x18\xfd\x01R\x06fabric\x12$\n" +
+	"\x06switch\x18\x04 \x01(\tB\f\xe2A\x01\x01\xbaH\x05r\x03\x18\xfd\x01R\x06switch\"\xaa\x03\n" +
 	"\rGatewayStatus\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\rR\x06number\x12*\n" +
 	"\x11portal_group_tags\x18\x02 \x03(\rR\x0fportalGroupTags\x120\n" +
@@ -1357,57 +1425,58 @@ const file_sluice_v1_gateway_proto_rawDesc = "" +
 	"conditions\x18\t \x03(\v2\x14.sluice.v1.ConditionR\n" +
 	"conditions\x12'\n" +
 	"\x0fdrain_requested\x18\n" +
-	" \x01(\bR\x0edrainRequested\"e\n" +
-	"\x14CreateGatewayRequest\x124\n" +
-	"\agateway\x18\x01 \x01(\v2\x12.sluice.v1.GatewayB\x06\xbaH\x03\xc8\x01\x01R\agateway\x12\x17\n" +
-	"\adry_run\x18\x02 \x01(\bR\x06dryRun\"E\n" +
+	" \x01(\bR\x0edrainRequested\"o\n" +
+	"\x14CreateGatewayRequest\x128\n" +
+	"\agateway\x18\x01 \x01(\v2\x12.sluice.v1.GatewayB\n" +
+	"\xe2A\x01\x02\xbaH\x03\xc8\x01\x01R\agateway\x12\x1d\n" +
+	"\adry_run\x18\x02 \x01(\bB\x04\xe2A\x01\x01R\x06dryRun\"E\n" +
 	"\x15CreateGatewayResponse\x12,\n" +
-	"\agateway\x18\x01 \x01(\v2\x12.sluice.v1.GatewayR\agateway\"3\n" +
-	"\x11GetGatewayRequest\x12\x1e\n" +
-	"\x04name\x18\x01 \x01(\tB\n" +
-	"\xbaH\ar\x05\x10\x01\x18\xfd\x01R\x04name\"B\n" +
+	"\agateway\x18\x01 \x01(\v2\x12.sluice.v1.GatewayR\agateway\"7\n" +
+	"\x11GetGatewayRequest\x12\"\n" +
+	"\x04name\x18\x01 \x01(\tB\x0e\xe2A\x01\x02\xbaH\ar\x05\x10\x01\x18\xfd\x01R\x04name\"B\n" +
 	"\x12GetGatewayResponse\x12,\n" +
-	"\agateway\x18\x01 \x01(\v2\x12.sluice.v1.GatewayR\agateway\"G\n" +
-	"\x13ListGatewaysRequest\x120\n" +
-	"\aoptions\x18\x01 \x01(\v2\x16.sluice.v1.ListOptionsR\aoptions\"\x99\x01\n" +
+	"\agateway\x18\x01 \x01(\v2\x12.sluice.v1.GatewayR\agateway\"\xa4\x01\n" +
+	"\x13ListGatewaysRequest\x126\n" +
+	"\aoptions\x18\x01 \x01(\v2\x16.sluice.v1.ListOptionsB\x04\xe2A\x01\x01R\aoptions\x12(\n" +
+	"\tpage_size\x18\x02 \x01(\x05B\v\xe2A\x01\x01\xbaH\x04\x1a\x02(\x00R\bpageSize\x12+\n" +
+	"\n" +
+	"page_token\x18\x03 \x01(\tB\f\xe2A\x01\x01\xbaH\x05r\x03\x18\x80\bR\tpageToken\"\x99\x01\n" +
 	"\x14ListGatewaysResponse\x12.\n" +
 	"\bgateways\x18\x01 \x03(\v2\x12.sluice.v1.GatewayR\bgateways\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12)\n" +
-	"\x10resource_version\x18\x03 \x01(\x03R\x0fresourceVersion\"\xa2\x01\n" +
-	"\x14UpdateGatewayRequest\x124\n" +
-	"\agateway\x18\x01 \x01(\v2\x12.sluice.v1.GatewayB\x06\xbaH\x03\xc8\x01\x01R\agateway\x12;\n" +
-	"\vupdate_mask\x18\x02 \x01(\v2\x1a.google.protobuf.FieldMaskR\n" +
-	"updateMask\x12\x17\n" +
-	"\adry_run\x18\x03 \x01(\bR\x06dryRun\"E\n" +
+	"\x10resource_version\x18\x03 \x01(\x03R\x0fresourceVersion\"\xb2\x01\n" +
+	"\x14UpdateGatewayRequest\x128\n" +
+	"\agateway\x18\x01 \x01(\v2\x12.sluice.v1.GatewayB\n" +
+	"\xe2A\x01\x02\xbaH\x03\xc8\x01\x01R\agateway\x12A\n" +
+	"\vupdate_mask\x18\x02 \x01(\v2\x1a.google.protobuf.FieldMaskB\x04\xe2A\x01\x01R\n" +
+	"updateMask\x12\x1d\n" +
+	"\adry_run\x18\x03 \x01(\bB\x04\xe2A\x01\x01R\x06dryRun\"E\n" +
 	"\x15UpdateGatewayResponse\x12,\n" +
-	"\agateway\x18\x01 \x01(\v2\x12.sluice.v1.GatewayR\agateway\"\x83\x01\n" +
-	"\x14DeleteGatewayRequest\x12\x1e\n" +
-	"\x04name\x18\x01 \x01(\tB\n" +
-	"\xbaH\ar\x05\x10\x01\x18\xfd\x01R\x04name\x122\n" +
-	"\aoptions\x18\x02 \x01(\v2\x18.sluice.v1.DeleteOptionsR\aoptions\x12\x17\n" +
-	"\adry_run\x18\x03 \x01(\bR\x06dryRun\"E\n" +
+	"\agateway\x18\x01 \x01(\v2\x12.sluice.v1.GatewayR\agateway\"\x93\x01\n" +
+	"\x14DeleteGatewayRequest\x12\"\n" +
+	"\x04name\x18\x01 \x01(\tB\x0e\xe2A\x01\x02\xbaH\ar\x05\x10\x01\x18\xfd\x01R\x04name\x128\n" +
+	"\aoptions\x18\x02 \x01(\v2\x18.sluice.v1.DeleteOptionsB\x04\xe2A\x01\x01R\aoptions\x12\x1d\n" +
+	"\adry_run\x18\x03 \x01(\bB\x04\xe2A\x01\x01R\x06dryRun\"E\n" +
 	"\x15DeleteGatewayResponse\x12,\n" +
-	"\agateway\x18\x01 \x01(\v2\x12.sluice.v1.GatewayR\agateway\"I\n" +
-	"\x14WatchGatewaysRequest\x121\n" +
-	"\aoptions\x18\x01 \x01(\v2\x17.sluice.v1.WatchOptionsR\aoptions\"\x9b\x01\n" +
+	"\agateway\x18\x01 \x01(\v2\x12.sluice.v1.GatewayR\agateway\"O\n" +
+	"\x14WatchGatewaysRequest\x127\n" +
+	"\aoptions\x18\x01 \x01(\v2\x17.sluice.v1.WatchOptionsB\x04\xe2A\x01\x01R\aoptions\"\x9b\x01\n" +
 	"\x15WatchGatewaysResponse\x12)\n" +
 	"\x04type\x18\x01 \x01(\x0e2\x15.sluice.v1.ChangeTypeR\x04type\x12,\n" +
 	"\agateway\x18\x02 \x01(\v2\x12.sluice.v1.GatewayR\agateway\x12)\n" +
-	"\x10resource_version\x18\x03 \x01(\x03R\x0fresourceVersion\"N\n" +
-	"\x13DrainGatewayRequest\x12\x1e\n" +
-	"\x04name\x18\x01 \x01(\tB\n" +
-	"\xbaH\ar\x05\x10\x01\x18\xfd\x01R\x04name\x12\x17\n" +
-	"\adry_run\x18\x02 \x01(\bR\x06dryRun\"D\n" +
+	"\x10resource_version\x18\x03 \x01(\x03R\x0fresourceVersion\"X\n" +
+	"\x13DrainGatewayRequest\x12\"\n" +
+	"\x04name\x18\x01 \x01(\tB\x0e\xe2A\x01\x02\xbaH\ar\x05\x10\x01\x18\xfd\x01R\x04name\x12\x1d\n" +
+	"\adry_run\x18\x02 \x01(\bB\x04\xe2A\x01\x01R\x06dryRun\"D\n" +
 	"\x14DrainGatewayResponse\x12,\n" +
-	"\agateway\x18\x01 \x01(\v2\x12.sluice.v1.GatewayR\agateway\"P\n" +
-	"\x15UndrainGatewayRequest\x12\x1e\n" +
-	"\x04name\x18\x01 \x01(\tB\n" +
-	"\xbaH\ar\x05\x10\x01\x18\xfd\x01R\x04name\x12\x17\n" +
-	"\adry_run\x18\x02 \x01(\bR\x06dryRun\"F\n" +
+	"\agateway\x18\x01 \x01(\v2\x12.sluice.v1.GatewayR\agateway\"Z\n" +
+	"\x15UndrainGatewayRequest\x12\"\n" +
+	"\x04name\x18\x01 \x01(\tB\x0e\xe2A\x01\x02\xbaH\ar\x05\x10\x01\x18\xfd\x01R\x04name\x12\x1d\n" +
+	"\adry_run\x18\x02 \x01(\bB\x04\xe2A\x01\x01R\x06dryRun\"F\n" +
 	"\x16UndrainGatewayResponse\x12,\n" +
-	"\agateway\x18\x01 \x01(\v2\x12.sluice.v1.GatewayR\agateway\"3\n" +
-	"\x18RotateGatewayKeysRequest\x12\x17\n" +
-	"\adry_run\x18\x01 \x01(\bR\x06dryRun\"\x1b\n" +
+	"\agateway\x18\x01 \x01(\v2\x12.sluice.v1.GatewayR\agateway\"9\n" +
+	"\x18RotateGatewayKeysRequest\x12\x1d\n" +
+	"\adry_run\x18\x01 \x01(\bB\x04\xe2A\x01\x01R\x06dryRun\"\x1b\n" +
 	"\x19RotateGatewayKeysResponse*\xd4\x01\n" +
 	"\rGatewayHealth\x12\x1e\n" +
 	"\x1aGATEWAY_HEALTH_UNSPECIFIED\x10\x00\x12\x16\n" +

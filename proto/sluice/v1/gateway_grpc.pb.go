@@ -34,22 +34,30 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// GatewayService keeps gateways. Errors: INVALID_ARGUMENT (with google.rpc.BadRequest), NOT_FOUND,
-// ALREADY_EXISTS, ABORTED (the version moved), FAILED_PRECONDITION (sessions or volumes are still on it), PERMISSION_DENIED,
+// GatewayService manages gateways. Errors: INVALID_ARGUMENT (with google.rpc.BadRequest), NOT_FOUND,
+// ALREADY_EXISTS, ABORTED (the version has changed), FAILED_PRECONDITION (sessions or volumes are still on it), PERMISSION_DENIED,
 // UNAVAILABLE (store not reachable: try again).
 type GatewayServiceClient interface {
+	// Creates a gateway.
 	CreateGateway(ctx context.Context, in *CreateGatewayRequest, opts ...grpc.CallOption) (*CreateGatewayResponse, error)
+	// Returns a gateway by its name.
 	GetGateway(ctx context.Context, in *GetGatewayRequest, opts ...grpc.CallOption) (*GetGatewayResponse, error)
+	// Lists gateways in the order of their names, in pages. All pages of one list show the store at one moment.
 	ListGateways(ctx context.Context, in *ListGatewaysRequest, opts ...grpc.CallOption) (*ListGatewaysResponse, error)
+	// Replaces spec and labels of a gateway, or the fields that update_mask names.
 	UpdateGateway(ctx context.Context, in *UpdateGatewayRequest, opts ...grpc.CallOption) (*UpdateGatewayResponse, error)
-	// Refused while the gateway owns volumes or is in a path set, unless it is dead and fenced. Its number is never given again.
+	// Deletes a gateway. FAILED_PRECONDITION while it owns volumes or is in a path set, unless it is dead and fenced. Its number is
+	// never assigned again.
 	DeleteGateway(ctx context.Context, in *DeleteGatewayRequest, opts ...grpc.CallOption) (*DeleteGatewayResponse, error)
+	// Sends the changes of gateways after a version, as WatchOptions says. The client ends the stream.
 	WatchGateways(ctx context.Context, in *WatchGatewaysRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchGatewaysResponse], error)
-	// Moves all ownership and paths away (R7), then holds the gateway cordoned. Returns at once; follow status.health.
+	// Moves all ownership and paths to other gateways (R7). The gateway receives no new ones until UndrainGateway. Returns at once;
+	// status.health reports the progress.
 	DrainGateway(ctx context.Context, in *DrainGatewayRequest, opts ...grpc.CallOption) (*DrainGatewayResponse, error)
+	// Ends draining: the gateway may own volumes and be in path sets again.
 	UndrainGateway(ctx context.Context, in *UndrainGatewayRequest, opts ...grpc.CallOption) (*UndrainGatewayResponse, error)
-	// Gives every pair of gateways a new key. Gateways use it for new sessions at once; the earlier key is accepted for 15
-	// more minutes, so that no command fails. Returns at once.
+	// Assigns every pair of gateways a new key. Gateways use it for new sessions at once. They accept the earlier key for 15 more
+	// minutes, so that no command fails. Returns at once.
 	RotateGatewayKeys(ctx context.Context, in *RotateGatewayKeysRequest, opts ...grpc.CallOption) (*RotateGatewayKeysResponse, error)
 }
 
@@ -164,22 +172,30 @@ func (c *gatewayServiceClient) RotateGatewayKeys(ctx context.Context, in *Rotate
 // All implementations must embed UnimplementedGatewayServiceServer
 // for forward compatibility.
 //
-// GatewayService keeps gateways. Errors: INVALID_ARGUMENT (with google.rpc.BadRequest), NOT_FOUND,
-// ALREADY_EXISTS, ABORTED (the version moved), FAILED_PRECONDITION (sessions or volumes are still on it), PERMISSION_DENIED,
+// GatewayService manages gateways. Errors: INVALID_ARGUMENT (with google.rpc.BadRequest), NOT_FOUND,
+// ALREADY_EXISTS, ABORTED (the version has changed), FAILED_PRECONDITION (sessions or volumes are still on it), PERMISSION_DENIED,
 // UNAVAILABLE (store not reachable: try again).
 type GatewayServiceServer interface {
+	// Creates a gateway.
 	CreateGateway(context.Context, *CreateGatewayRequest) (*CreateGatewayResponse, error)
+	// Returns a gateway by its name.
 	GetGateway(context.Context, *GetGatewayRequest) (*GetGatewayResponse, error)
+	// Lists gateways in the order of their names, in pages. All pages of one list show the store at one moment.
 	ListGateways(context.Context, *ListGatewaysRequest) (*ListGatewaysResponse, error)
+	// Replaces spec and labels of a gateway, or the fields that update_mask names.
 	UpdateGateway(context.Context, *UpdateGatewayRequest) (*UpdateGatewayResponse, error)
-	// Refused while the gateway owns volumes or is in a path set, unless it is dead and fenced. Its number is never given again.
+	// Deletes a gateway. FAILED_PRECONDITION while it owns volumes or is in a path set, unless it is dead and fenced. Its number is
+	// never assigned again.
 	DeleteGateway(context.Context, *DeleteGatewayRequest) (*DeleteGatewayResponse, error)
+	// Sends the changes of gateways after a version, as WatchOptions says. The client ends the stream.
 	WatchGateways(*WatchGatewaysRequest, grpc.ServerStreamingServer[WatchGatewaysResponse]) error
-	// Moves all ownership and paths away (R7), then holds the gateway cordoned. Returns at once; follow status.health.
+	// Moves all ownership and paths to other gateways (R7). The gateway receives no new ones until UndrainGateway. Returns at once;
+	// status.health reports the progress.
 	DrainGateway(context.Context, *DrainGatewayRequest) (*DrainGatewayResponse, error)
+	// Ends draining: the gateway may own volumes and be in path sets again.
 	UndrainGateway(context.Context, *UndrainGatewayRequest) (*UndrainGatewayResponse, error)
-	// Gives every pair of gateways a new key. Gateways use it for new sessions at once; the earlier key is accepted for 15
-	// more minutes, so that no command fails. Returns at once.
+	// Assigns every pair of gateways a new key. Gateways use it for new sessions at once. They accept the earlier key for 15 more
+	// minutes, so that no command fails. Returns at once.
 	RotateGatewayKeys(context.Context, *RotateGatewayKeysRequest) (*RotateGatewayKeysResponse, error)
 	mustEmbedUnimplementedGatewayServiceServer()
 }

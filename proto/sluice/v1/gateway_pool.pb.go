@@ -8,6 +8,7 @@ package sluicev1
 
 import (
 	_ "buf.build/gen/go/bufbuild/protovalidate/protocolbuffers/go/buf/validate"
+	_ "google.golang.org/genproto/googleapis/api/annotations"
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	fieldmaskpb "google.golang.org/protobuf/types/known/fieldmaskpb"
@@ -26,9 +27,11 @@ const (
 // GatewayPool is a set of gateways that export the same targets.
 type GatewayPool struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	Meta  *ObjectMeta            `protobuf:"bytes,1,opt,name=meta,proto3" json:"meta,omitempty"`
-	Spec  *GatewayPoolSpec       `protobuf:"bytes,2,opt,name=spec,proto3" json:"spec,omitempty"`
-	// Output only.
+	// Name, identity, versions and labels.
+	Meta *ObjectMeta `protobuf:"bytes,1,opt,name=meta,proto3" json:"meta,omitempty"`
+	// Desired state. The caller writes it.
+	Spec *GatewayPoolSpec `protobuf:"bytes,2,opt,name=spec,proto3" json:"spec,omitempty"`
+	// Observed state. Output only.
 	Status        *GatewayPoolStatus `protobuf:"bytes,3,opt,name=status,proto3" json:"status,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -85,12 +88,14 @@ func (x *GatewayPool) GetStatus() *GatewayPoolStatus {
 	return nil
 }
 
-// GatewayPoolSpec is what is wanted. On Kubernetes the operator makes the gateways; elsewhere people do.
+// GatewayPoolSpec is the desired state of a gateway pool. On Kubernetes the operator creates the gateways, elsewhere people do.
 type GatewayPoolSpec struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Fabrics its gateways have portals on.
+	// Fabrics on which its gateways have portals, by name, 1…16.
 	Fabrics []string `protobuf:"bytes,1,rep,name=fabrics,proto3" json:"fabrics,omitempty"`
-	// Sessions at a time on one gateway; 0: 4096.
+	// Maximum count of sessions of hosts on one gateway at a time, 1…65536; 0: 4096. A gateway refuses a further login by status 0302
+	// (RFC 7143 §11.13.5). A gateway never has more connections of hosts than its own configuration permits (`connections.max`, at most
+	// 4096).
 	MaxSessionsPerGateway int32 `protobuf:"varint,2,opt,name=max_sessions_per_gateway,json=maxSessionsPerGateway,proto3" json:"max_sessions_per_gateway,omitempty"`
 	unknownFields         protoimpl.UnknownFields
 	sizeCache             protoimpl.SizeCache
@@ -140,16 +145,19 @@ func (x *GatewayPoolSpec) GetMaxSessionsPerGateway() int32 {
 	return 0
 }
 
-// GatewayPoolStatus is what is observed.
+// GatewayPoolStatus is the observed state of a gateway pool.
 type GatewayPoolStatus struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Gateways      int32                  `protobuf:"varint,1,opt,name=gateways,proto3" json:"gateways,omitempty"`
-	GatewaysReady int32                  `protobuf:"varint,2,opt,name=gateways_ready,json=gatewaysReady,proto3" json:"gateways_ready,omitempty"`
-	// Largest load of a gateway over the mean, times 1000.
-	ImbalancePermille int32        `protobuf:"varint,3,opt,name=imbalance_permille,json=imbalancePermille,proto3" json:"imbalance_permille,omitempty"`
-	Conditions        []*Condition `protobuf:"bytes,4,rep,name=conditions,proto3" json:"conditions,omitempty"`
-	unknownFields     protoimpl.UnknownFields
-	sizeCache         protoimpl.SizeCache
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Count of its gateways.
+	Gateways int32 `protobuf:"varint,1,opt,name=gateways,proto3" json:"gateways,omitempty"`
+	// Count of its gateways whose health is READY.
+	GatewaysReady int32 `protobuf:"varint,2,opt,name=gateways_ready,json=gatewaysReady,proto3" json:"gateways_ready,omitempty"`
+	// Largest load of a gateway divided by the mean load, times 1000.
+	ImbalancePermille int32 `protobuf:"varint,3,opt,name=imbalance_permille,json=imbalancePermille,proto3" json:"imbalance_permille,omitempty"`
+	// Present conditions, at most one of each type.
+	Conditions    []*Condition `protobuf:"bytes,4,rep,name=conditions,proto3" json:"conditions,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *GatewayPoolStatus) Reset() {
@@ -210,9 +218,11 @@ func (x *GatewayPoolStatus) GetConditions() []*Condition {
 	return nil
 }
 
+// CreateGatewayPoolRequest has the gateway pool to create.
 type CreateGatewayPoolRequest struct {
-	state       protoimpl.MessageState `protogen:"open.v1"`
-	GatewayPool *GatewayPool           `protobuf:"bytes,1,opt,name=gateway_pool,json=gatewayPool,proto3" json:"gateway_pool,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The gateway pool to create. The server reads meta.name, meta.labels and spec.
+	GatewayPool *GatewayPool `protobuf:"bytes,1,opt,name=gateway_pool,json=gatewayPool,proto3" json:"gateway_pool,omitempty"`
 	// Validate and answer as if done; change nothing.
 	DryRun        bool `protobuf:"varint,2,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -263,9 +273,11 @@ func (x *CreateGatewayPoolRequest) GetDryRun() bool {
 	return false
 }
 
+// CreateGatewayPoolResponse has the created gateway pool.
 type CreateGatewayPoolResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	GatewayPool   *GatewayPool           `protobuf:"bytes,1,opt,name=gateway_pool,json=gatewayPool,proto3" json:"gateway_pool,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The gateway pool as the control plane stored it, without secrets.
+	GatewayPool   *GatewayPool `protobuf:"bytes,1,opt,name=gateway_pool,json=gatewayPool,proto3" json:"gateway_pool,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -307,9 +319,11 @@ func (x *CreateGatewayPoolResponse) GetGatewayPool() *GatewayPool {
 	return nil
 }
 
+// GetGatewayPoolRequest names a gateway pool.
 type GetGatewayPoolRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Name of the gateway pool, 1 to 253 characters.
+	Name          string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -351,9 +365,11 @@ func (x *GetGatewayPoolRequest) GetName() string {
 	return ""
 }
 
+// GetGatewayPoolResponse has the gateway pool.
 type GetGatewayPoolResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	GatewayPool   *GatewayPool           `protobuf:"bytes,1,opt,name=gateway_pool,json=gatewayPool,proto3" json:"gateway_pool,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The gateway pool as it is stored, without secrets.
+	GatewayPool   *GatewayPool `protobuf:"bytes,1,opt,name=gateway_pool,json=gatewayPool,proto3" json:"gateway_pool,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -395,9 +411,16 @@ func (x *GetGatewayPoolResponse) GetGatewayPool() *GatewayPool {
 	return nil
 }
 
+// ListGatewayPoolsRequest selects a page of the gateway pools.
 type ListGatewayPoolsRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Options       *ListOptions           `protobuf:"bytes,1,opt,name=options,proto3" json:"options,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Labels that the gateway pools have. Its fields page_size and page_token are deprecated: use those of this message.
+	Options *ListOptions `protobuf:"bytes,1,opt,name=options,proto3" json:"options,omitempty"`
+	// Maximum count of gateway pools in the response, 1…1000; 0 means 500. A greater number means 1000 (AIP-158). INVALID_ARGUMENT if
+	// options.page_size is another number.
+	PageSize int32 `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	// `next_page_token` of the previous response. INVALID_ARGUMENT if it is not a token of this list, or if options.page_token differs.
+	PageToken     string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -439,10 +462,27 @@ func (x *ListGatewayPoolsRequest) GetOptions() *ListOptions {
 	return nil
 }
 
+func (x *ListGatewayPoolsRequest) GetPageSize() int32 {
+	if x != nil {
+		return x.PageSize
+	}
+	return 0
+}
+
+func (x *ListGatewayPoolsRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
+// ListGatewayPoolsResponse is a page of the gateway pools.
 type ListGatewayPoolsResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	GatewayPools  []*GatewayPool         `protobuf:"bytes,1,rep,name=gateway_pools,json=gatewayPools,proto3" json:"gateway_pools,omitempty"`
-	NextPageToken string                 `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The gateway pools of this page, in the order of their names.
+	GatewayPools []*GatewayPool `protobuf:"bytes,1,rep,name=gateway_pools,json=gatewayPools,proto3" json:"gateway_pools,omitempty"`
+	// Token that requests the next page. The last page has none.
+	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	// Version of the whole list, to begin a watch from.
 	ResourceVersion int64 `protobuf:"varint,3,opt,name=resource_version,json=resourceVersion,proto3" json:"resource_version,omitempty"`
 	unknownFields   protoimpl.UnknownFields
@@ -500,12 +540,15 @@ func (x *ListGatewayPoolsResponse) GetResourceVersion() int64 {
 	return 0
 }
 
+// UpdateGatewayPoolRequest has the changed gateway pool.
 type UpdateGatewayPoolRequest struct {
-	state       protoimpl.MessageState `protogen:"open.v1"`
-	GatewayPool *GatewayPool           `protobuf:"bytes,1,opt,name=gateway_pool,json=gatewayPool,proto3" json:"gateway_pool,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The gateway pool to change, by meta.name. The server reads meta.resource_version, meta.labels and spec.
+	GatewayPool *GatewayPool `protobuf:"bytes,1,opt,name=gateway_pool,json=gatewayPool,proto3" json:"gateway_pool,omitempty"`
 	// Fields of spec and meta.labels to change; unset: all of them.
-	UpdateMask    *fieldmaskpb.FieldMask `protobuf:"bytes,2,opt,name=update_mask,json=updateMask,proto3" json:"update_mask,omitempty"`
-	DryRun        bool                   `protobuf:"varint,3,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
+	UpdateMask *fieldmaskpb.FieldMask `protobuf:"bytes,2,opt,name=update_mask,json=updateMask,proto3" json:"update_mask,omitempty"`
+	// Validate and answer as if done; change nothing.
+	DryRun        bool `protobuf:"varint,3,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -561,9 +604,11 @@ func (x *UpdateGatewayPoolRequest) GetDryRun() bool {
 	return false
 }
 
+// UpdateGatewayPoolResponse has the updated gateway pool.
 type UpdateGatewayPoolResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	GatewayPool   *GatewayPool           `protobuf:"bytes,1,opt,name=gateway_pool,json=gatewayPool,proto3" json:"gateway_pool,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The gateway pool as the control plane stored it, without secrets.
+	GatewayPool   *GatewayPool `protobuf:"bytes,1,opt,name=gateway_pool,json=gatewayPool,proto3" json:"gateway_pool,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -605,11 +650,15 @@ func (x *UpdateGatewayPoolResponse) GetGatewayPool() *GatewayPool {
 	return nil
 }
 
+// DeleteGatewayPoolRequest names the gateway pool to delete.
 type DeleteGatewayPoolRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	Options       *DeleteOptions         `protobuf:"bytes,2,opt,name=options,proto3" json:"options,omitempty"`
-	DryRun        bool                   `protobuf:"varint,3,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Name of the gateway pool, 1 to 253 characters.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// What the stored gateway pool must be: the server deletes no other one.
+	Options *DeleteOptions `protobuf:"bytes,2,opt,name=options,proto3" json:"options,omitempty"`
+	// Validate and answer as if done; change nothing.
+	DryRun        bool `protobuf:"varint,3,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -665,9 +714,10 @@ func (x *DeleteGatewayPoolRequest) GetDryRun() bool {
 	return false
 }
 
+// DeleteGatewayPoolResponse has the deleted gateway pool.
 type DeleteGatewayPoolResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The last state; its meta.delete_time is set where deletion is still under way.
+	// The last state. It has meta.delete_time while the deletion is in progress.
 	GatewayPool   *GatewayPool `protobuf:"bytes,1,opt,name=gateway_pool,json=gatewayPool,proto3" json:"gateway_pool,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -710,9 +760,11 @@ func (x *DeleteGatewayPoolResponse) GetGatewayPool() *GatewayPool {
 	return nil
 }
 
+// WatchGatewayPoolsRequest selects the changes to send.
 type WatchGatewayPoolsRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Options       *WatchOptions          `protobuf:"bytes,1,opt,name=options,proto3" json:"options,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Version to begin after, and labels that each gateway pool must have.
+	Options       *WatchOptions `protobuf:"bytes,1,opt,name=options,proto3" json:"options,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -754,11 +806,15 @@ func (x *WatchGatewayPoolsRequest) GetOptions() *WatchOptions {
 	return nil
 }
 
+// WatchGatewayPoolsResponse is one change of a gateway pool.
 type WatchGatewayPoolsResponse struct {
-	state           protoimpl.MessageState `protogen:"open.v1"`
-	Type            ChangeType             `protobuf:"varint,1,opt,name=type,proto3,enum=sluice.v1.ChangeType" json:"type,omitempty"`
-	GatewayPool     *GatewayPool           `protobuf:"bytes,2,opt,name=gateway_pool,json=gatewayPool,proto3" json:"gateway_pool,omitempty"`
-	ResourceVersion int64                  `protobuf:"varint,3,opt,name=resource_version,json=resourceVersion,proto3" json:"resource_version,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// What the change is.
+	Type ChangeType `protobuf:"varint,1,opt,name=type,proto3,enum=sluice.v1.ChangeType" json:"type,omitempty"`
+	// The gateway pool after the change, or its last state. RESET and BOOKMARK have none.
+	GatewayPool *GatewayPool `protobuf:"bytes,2,opt,name=gateway_pool,json=gatewayPool,proto3" json:"gateway_pool,omitempty"`
+	// Version of the store after the change. A later watch continues from it.
+	ResourceVersion int64 `protobuf:"varint,3,opt,name=resource_version,json=resourceVersion,proto3" json:"resource_version,omitempty"`
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -818,53 +874,58 @@ var File_sluice_v1_gateway_pool_proto protoreflect.FileDescriptor
 
 const file_sluice_v1_gateway_pool_proto_rawDesc = "" +
 	"\n" +
-	"\x1csluice/v1/gateway_pool.proto\x12\tsluice.v1\x1a\x1bbuf/validate/validate.proto\x1a google/protobuf/field_mask.proto\x1a\x14sluice/v1/meta.proto\"\xae\x01\n" +
-	"\vGatewayPool\x121\n" +
-	"\x04meta\x18\x01 \x01(\v2\x15.sluice.v1.ObjectMetaB\x06\xbaH\x03\xc8\x01\x01R\x04meta\x126\n" +
-	"\x04spec\x18\x02 \x01(\v2\x1a.sluice.v1.GatewayPoolSpecB\x06\xbaH\x03\xc8\x01\x01R\x04spec\x124\n" +
-	"\x06status\x18\x03 \x01(\v2\x1c.sluice.v1.GatewayPoolStatusR\x06status\"\x88\x01\n" +
-	"\x0fGatewayPoolSpec\x12/\n" +
-	"\afabrics\x18\x01 \x03(\tB\x15\xbaH\x12\x92\x01\x0f\b\x01\x10\x10\x18\x01\"\ar\x05\x10\x01\x18\xfd\x01R\afabrics\x12D\n" +
-	"\x18max_sessions_per_gateway\x18\x02 \x01(\x05B\v\xbaH\b\x1a\x06\x18\x80\x80\x04(\x00R\x15maxSessionsPerGateway\"\xbb\x01\n" +
+	"\x1csluice/v1/gateway_pool.proto\x12\tsluice.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a google/protobuf/field_mask.proto\x1a\x14sluice/v1/meta.proto\"\xbc\x01\n" +
+	"\vGatewayPool\x125\n" +
+	"\x04meta\x18\x01 \x01(\v2\x15.sluice.v1.ObjectMetaB\n" +
+	"\xe2A\x01\x02\xbaH\x03\xc8\x01\x01R\x04meta\x12:\n" +
+	"\x04spec\x18\x02 \x01(\v2\x1a.sluice.v1.GatewayPoolSpecB\n" +
+	"\xe2A\x01\x02\xbaH\x03\xc8\x01\x01R\x04spec\x12:\n" +
+	"\x06status\x18\x03 \x01(\v2\x1c.sluice.v1.GatewayPoolStatusB\x04\xe2A\x01\x03R\x06status\"\x90\x01\n" +
+	"\x0fGatewayPoolSpec\x123\n" +
+	"\afabrics\x18\x01 \x03(\tB\x19\xe2A\x01\x02\xbaH\x12\x92\x01\x0f\b\x01\x10\x10\x18\x01\"\ar\x05\x10\x01\x18\xfd\x01R\afabrics\x12H\n" +
+	"\x18max_sessions_per_gateway\x18\x02 \x01(\x05B\x0f\xe2A\x01\x01\xbaH\b\x1a\x06\x18\x80\x80\x04(\x00R\x15maxSessionsPerGateway\"\xbb\x01\n" +
 	"\x11GatewayPoolStatus\x12\x1a\n" +
 	"\bgateways\x18\x01 \x01(\x05R\bgateways\x12%\n" +
 	"\x0egateways_ready\x18\x02 \x01(\x05R\rgatewaysReady\x12-\n" +
 	"\x12imbalance_permille\x18\x03 \x01(\x05R\x11imbalancePermille\x124\n" +
 	"\n" +
 	"conditions\x18\x04 \x03(\v2\x14.sluice.v1.ConditionR\n" +
-	"conditions\"v\n" +
-	"\x18CreateGatewayPoolRequest\x12A\n" +
-	"\fgateway_pool\x18\x01 \x01(\v2\x16.sluice.v1.GatewayPoolB\x06\xbaH\x03\xc8\x01\x01R\vgatewayPool\x12\x17\n" +
-	"\adry_run\x18\x02 \x01(\bR\x06dryRun\"V\n" +
+	"conditions\"\x80\x01\n" +
+	"\x18CreateGatewayPoolRequest\x12E\n" +
+	"\fgateway_pool\x18\x01 \x01(\v2\x16.sluice.v1.GatewayPoolB\n" +
+	"\xe2A\x01\x02\xbaH\x03\xc8\x01\x01R\vgatewayPool\x12\x1d\n" +
+	"\adry_run\x18\x02 \x01(\bB\x04\xe2A\x01\x01R\x06dryRun\"V\n" +
 	"\x19CreateGatewayPoolResponse\x129\n" +
-	"\fgateway_pool\x18\x01 \x01(\v2\x16.sluice.v1.GatewayPoolR\vgatewayPool\"7\n" +
-	"\x15GetGatewayPoolRequest\x12\x1e\n" +
-	"\x04name\x18\x01 \x01(\tB\n" +
-	"\xbaH\ar\x05\x10\x01\x18\xfd\x01R\x04name\"S\n" +
+	"\fgateway_pool\x18\x01 \x01(\v2\x16.sluice.v1.GatewayPoolR\vgatewayPool\";\n" +
+	"\x15GetGatewayPoolRequest\x12\"\n" +
+	"\x04name\x18\x01 \x01(\tB\x0e\xe2A\x01\x02\xbaH\ar\x05\x10\x01\x18\xfd\x01R\x04name\"S\n" +
 	"\x16GetGatewayPoolResponse\x129\n" +
-	"\fgateway_pool\x18\x01 \x01(\v2\x16.sluice.v1.GatewayPoolR\vgatewayPool\"K\n" +
-	"\x17ListGatewayPoolsRequest\x120\n" +
-	"\aoptions\x18\x01 \x01(\v2\x16.sluice.v1.ListOptionsR\aoptions\"\xaa\x01\n" +
+	"\fgateway_pool\x18\x01 \x01(\v2\x16.sluice.v1.GatewayPoolR\vgatewayPool\"\xa8\x01\n" +
+	"\x17ListGatewayPoolsRequest\x126\n" +
+	"\aoptions\x18\x01 \x01(\v2\x16.sluice.v1.ListOptionsB\x04\xe2A\x01\x01R\aoptions\x12(\n" +
+	"\tpage_size\x18\x02 \x01(\x05B\v\xe2A\x01\x01\xbaH\x04\x1a\x02(\x00R\bpageSize\x12+\n" +
+	"\n" +
+	"page_token\x18\x03 \x01(\tB\f\xe2A\x01\x01\xbaH\x05r\x03\x18\x80\bR\tpageToken\"\xaa\x01\n" +
 	"\x18ListGatewayPoolsResponse\x12;\n" +
 	"\rgateway_pools\x18\x01 \x03(\v2\x16.sluice.v1.GatewayPoolR\fgatewayPools\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12)\n" +
-	"\x10resource_version\x18\x03 \x01(\x03R\x0fresourceVersion\"\xb3\x01\n" +
-	"\x18UpdateGatewayPoolRequest\x12A\n" +
-	"\fgateway_pool\x18\x01 \x01(\v2\x16.sluice.v1.GatewayPoolB\x06\xbaH\x03\xc8\x01\x01R\vgatewayPool\x12;\n" +
-	"\vupdate_mask\x18\x02 \x01(\v2\x1a.google.protobuf.FieldMaskR\n" +
-	"updateMask\x12\x17\n" +
-	"\adry_run\x18\x03 \x01(\bR\x06dryRun\"V\n" +
+	"\x10resource_version\x18\x03 \x01(\x03R\x0fresourceVersion\"\xc3\x01\n" +
+	"\x18UpdateGatewayPoolRequest\x12E\n" +
+	"\fgateway_pool\x18\x01 \x01(\v2\x16.sluice.v1.GatewayPoolB\n" +
+	"\xe2A\x01\x02\xbaH\x03\xc8\x01\x01R\vgatewayPool\x12A\n" +
+	"\vupdate_mask\x18\x02 \x01(\v2\x1a.google.protobuf.FieldMaskB\x04\xe2A\x01\x01R\n" +
+	"updateMask\x12\x1d\n" +
+	"\adry_run\x18\x03 \x01(\bB\x04\xe2A\x01\x01R\x06dryRun\"V\n" +
 	"\x19UpdateGatewayPoolResponse\x129\n" +
-	"\fgateway_pool\x18\x01 \x01(\v2\x16.sluice.v1.GatewayPoolR\vgatewayPool\"\x87\x01\n" +
-	"\x18DeleteGatewayPoolRequest\x12\x1e\n" +
-	"\x04name\x18\x01 \x01(\tB\n" +
-	"\xbaH\ar\x05\x10\x01\x18\xfd\x01R\x04name\x122\n" +
-	"\aoptions\x18\x02 \x01(\v2\x18.sluice.v1.DeleteOptionsR\aoptions\x12\x17\n" +
-	"\adry_run\x18\x03 \x01(\bR\x06dryRun\"V\n" +
+	"\fgateway_pool\x18\x01 \x01(\v2\x16.sluice.v1.GatewayPoolR\vgatewayPool\"\x97\x01\n" +
+	"\x18DeleteGatewayPoolRequest\x12\"\n" +
+	"\x04name\x18\x01 \x01(\tB\x0e\xe2A\x01\x02\xbaH\ar\x05\x10\x01\x18\xfd\x01R\x04name\x128\n" +
+	"\aoptions\x18\x02 \x01(\v2\x18.sluice.v1.DeleteOptionsB\x04\xe2A\x01\x01R\aoptions\x12\x1d\n" +
+	"\adry_run\x18\x03 \x01(\bB\x04\xe2A\x01\x01R\x06dryRun\"V\n" +
 	"\x19DeleteGatewayPoolResponse\x129\n" +
-	"\fgateway_pool\x18\x01 \x01(\v2\x16.sluice.v1.GatewayPoolR\vgatewayPool\"M\n" +
-	"\x18WatchGatewayPoolsRequest\x121\n" +
-	"\aoptions\x18\x01 \x01(\v2\x17.sluice.v1.WatchOptionsR\aoptions\"\xac\x01\n" +
+	"\fgateway_pool\x18\x01 \x01(\v2\x16.sluice.v1.GatewayPoolR\vgatewayPool\"S\n" +
+	"\x18WatchGatewayPoolsRequest\x127\n" +
+	"\aoptions\x18\x01 \x01(\v2\x17.sluice.v1.WatchOptionsB\x04\xe2A\x01\x01R\aoptions\"\xac\x01\n" +
 	"\x19WatchGatewayPoolsResponse\x12)\n" +
 	"\x04type\x18\x01 \x01(\x0e2\x15.sluice.v1.ChangeTypeR\x04type\x129\n" +
 	"\fgateway_pool\x18\x02 \x01(\v2\x16.sluice.v1.GatewayPoolR\vgatewayPool\x12)\n" +

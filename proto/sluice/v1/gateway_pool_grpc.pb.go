@@ -31,16 +31,21 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// GatewayPoolService keeps gateway pools. Errors: INVALID_ARGUMENT (with google.rpc.BadRequest), NOT_FOUND,
-// ALREADY_EXISTS, ABORTED (the version moved), FAILED_PRECONDITION (gateways or targets belong to it), PERMISSION_DENIED,
+// GatewayPoolService manages gateway pools. Errors: INVALID_ARGUMENT (with google.rpc.BadRequest), NOT_FOUND,
+// ALREADY_EXISTS, ABORTED (the version has changed), FAILED_PRECONDITION (gateways or targets belong to it), PERMISSION_DENIED,
 // UNAVAILABLE (store not reachable: try again).
 type GatewayPoolServiceClient interface {
+	// Creates a gateway pool.
 	CreateGatewayPool(ctx context.Context, in *CreateGatewayPoolRequest, opts ...grpc.CallOption) (*CreateGatewayPoolResponse, error)
+	// Returns a gateway pool by its name.
 	GetGatewayPool(ctx context.Context, in *GetGatewayPoolRequest, opts ...grpc.CallOption) (*GetGatewayPoolResponse, error)
+	// Lists gateway pools in the order of their names, in pages. All pages of one list show the store at one moment.
 	ListGatewayPools(ctx context.Context, in *ListGatewayPoolsRequest, opts ...grpc.CallOption) (*ListGatewayPoolsResponse, error)
+	// Replaces spec and labels of a gateway pool, or the fields that update_mask names.
 	UpdateGatewayPool(ctx context.Context, in *UpdateGatewayPoolRequest, opts ...grpc.CallOption) (*UpdateGatewayPoolResponse, error)
-	// Refused while gateways or targets belong to it.
+	// Deletes a gateway pool. FAILED_PRECONDITION while gateways or targets belong to it.
 	DeleteGatewayPool(ctx context.Context, in *DeleteGatewayPoolRequest, opts ...grpc.CallOption) (*DeleteGatewayPoolResponse, error)
+	// Sends the changes of gateway pools after a version, as WatchOptions says. The client ends the stream.
 	WatchGatewayPools(ctx context.Context, in *WatchGatewayPoolsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchGatewayPoolsResponse], error)
 }
 
@@ -125,16 +130,21 @@ type GatewayPoolService_WatchGatewayPoolsClient = grpc.ServerStreamingClient[Wat
 // All implementations must embed UnimplementedGatewayPoolServiceServer
 // for forward compatibility.
 //
-// GatewayPoolService keeps gateway pools. Errors: INVALID_ARGUMENT (with google.rpc.BadRequest), NOT_FOUND,
-// ALREADY_EXISTS, ABORTED (the version moved), FAILED_PRECONDITION (gateways or targets belong to it), PERMISSION_DENIED,
+// GatewayPoolService manages gateway pools. Errors: INVALID_ARGUMENT (with google.rpc.BadRequest), NOT_FOUND,
+// ALREADY_EXISTS, ABORTED (the version has changed), FAILED_PRECONDITION (gateways or targets belong to it), PERMISSION_DENIED,
 // UNAVAILABLE (store not reachable: try again).
 type GatewayPoolServiceServer interface {
+	// Creates a gateway pool.
 	CreateGatewayPool(context.Context, *CreateGatewayPoolRequest) (*CreateGatewayPoolResponse, error)
+	// Returns a gateway pool by its name.
 	GetGatewayPool(context.Context, *GetGatewayPoolRequest) (*GetGatewayPoolResponse, error)
+	// Lists gateway pools in the order of their names, in pages. All pages of one list show the store at one moment.
 	ListGatewayPools(context.Context, *ListGatewayPoolsRequest) (*ListGatewayPoolsResponse, error)
+	// Replaces spec and labels of a gateway pool, or the fields that update_mask names.
 	UpdateGatewayPool(context.Context, *UpdateGatewayPoolRequest) (*UpdateGatewayPoolResponse, error)
-	// Refused while gateways or targets belong to it.
+	// Deletes a gateway pool. FAILED_PRECONDITION while gateways or targets belong to it.
 	DeleteGatewayPool(context.Context, *DeleteGatewayPoolRequest) (*DeleteGatewayPoolResponse, error)
+	// Sends the changes of gateway pools after a version, as WatchOptions says. The client ends the stream.
 	WatchGatewayPools(*WatchGatewayPoolsRequest, grpc.ServerStreamingServer[WatchGatewayPoolsResponse]) error
 	mustEmbedUnimplementedGatewayPoolServiceServer()
 }

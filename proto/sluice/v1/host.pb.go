@@ -8,6 +8,7 @@ package sluicev1
 
 import (
 	_ "buf.build/gen/go/bufbuild/protovalidate/protocolbuffers/go/buf/validate"
+	_ "google.golang.org/genproto/googleapis/api/annotations"
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	fieldmaskpb "google.golang.org/protobuf/types/known/fieldmaskpb"
@@ -23,12 +24,14 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Host is a machine that may log in: initiator names with their credentials.
+// Host is a machine that may log in: its initiator names and their credentials.
 type Host struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	Meta  *ObjectMeta            `protobuf:"bytes,1,opt,name=meta,proto3" json:"meta,omitempty"`
-	Spec  *HostSpec              `protobuf:"bytes,2,opt,name=spec,proto3" json:"spec,omitempty"`
-	// Output only.
+	// Name, identity, versions and labels.
+	Meta *ObjectMeta `protobuf:"bytes,1,opt,name=meta,proto3" json:"meta,omitempty"`
+	// Desired state. The caller writes it.
+	Spec *HostSpec `protobuf:"bytes,2,opt,name=spec,proto3" json:"spec,omitempty"`
+	// Observed state. Output only.
 	Status        *HostStatus `protobuf:"bytes,3,opt,name=status,proto3" json:"status,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -85,20 +88,21 @@ func (x *Host) GetStatus() *HostStatus {
 	return nil
 }
 
-// HostSpec is what is wanted.
+// HostSpec is the desired state of a host.
 type HostSpec struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// iSCSI initiator names (RFC 7143 §4.2.7) of this machine, 1…16. A name belongs to one host.
+	// iSCSI initiator names (RFC 7143 §4.2.7) of the machine, in lower case, 1…16. A name belongs to one host only.
 	Initiators []string `protobuf:"bytes,1,rep,name=initiators,proto3" json:"initiators,omitempty"`
-	// What the host proves itself with; unset: no authentication, which the API accepts only with
+	// Credentials by which the host authenticates; unset: no authentication, which the API accepts only with
 	// `allow_unauthenticated`.
 	Chap *ChapCredentials `protobuf:"bytes,2,opt,name=chap,proto3" json:"chap,omitempty"`
-	// What the target proves itself with to this host (mutual CHAP).
-	MutualChap           *ChapCredentials `protobuf:"bytes,3,opt,name=mutual_chap,json=mutualChap,proto3" json:"mutual_chap,omitempty"`
-	AllowUnauthenticated bool             `protobuf:"varint,4,opt,name=allow_unauthenticated,json=allowUnauthenticated,proto3" json:"allow_unauthenticated,omitempty"`
-	// Switch the host sits on, as `<fabric>/<switch>`, one for each fabric; empty: not known.
+	// Credentials by which the target authenticates to the host (mutual CHAP). It requires `chap`, and another secret.
+	MutualChap *ChapCredentials `protobuf:"bytes,3,opt,name=mutual_chap,json=mutualChap,proto3" json:"mutual_chap,omitempty"`
+	// Confirms that a host without `chap` is intended.
+	AllowUnauthenticated bool `protobuf:"varint,4,opt,name=allow_unauthenticated,json=allowUnauthenticated,proto3" json:"allow_unauthenticated,omitempty"`
+	// Switches that the host is attached to, as `<fabric>/<switch>`, one for each fabric, at most 16; empty: not known.
 	Switches []string `protobuf:"bytes,5,rep,name=switches,proto3" json:"switches,omitempty"`
-	// Sessions at a time over all gateways and targets; 0: 64.
+	// Maximum count of sessions at a time on all gateways and targets, 1…4096; 0: 64.
 	MaxSessions   int32 `protobuf:"varint,6,opt,name=max_sessions,json=maxSessions,proto3" json:"max_sessions,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -181,9 +185,9 @@ type ChapCredentials struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// CHAP_N, at most 255 bytes; empty: the initiator's (or, for mutual CHAP, the target's) own name.
 	Username string `protobuf:"bytes,1,opt,name=username,proto3" json:"username,omitempty"`
-	// 12…255 bytes; Windows takes 12…16 only. Never returned; empty in an update keeps it.
+	// Secret of 12…255 bytes; Windows supports 12…16 only. Never returned; empty in an update keeps it.
 	Password string `protobuf:"bytes,2,opt,name=password,proto3" json:"password,omitempty"`
-	// A secret is stored. Output only.
+	// The control plane has a secret. Output only.
 	PasswordSet   bool `protobuf:"varint,3,opt,name=password_set,json=passwordSet,proto3" json:"password_set,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -240,11 +244,13 @@ func (x *ChapCredentials) GetPasswordSet() bool {
 	return false
 }
 
-// HostStatus is what is observed.
+// HostStatus is the observed state of a host.
 type HostStatus struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Sessions      int32                  `protobuf:"varint,1,opt,name=sessions,proto3" json:"sessions,omitempty"`
-	Conditions    []*Condition           `protobuf:"bytes,2,rep,name=conditions,proto3" json:"conditions,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Count of its iSCSI sessions on all gateways.
+	Sessions int32 `protobuf:"varint,1,opt,name=sessions,proto3" json:"sessions,omitempty"`
+	// Present conditions, at most one of each type.
+	Conditions    []*Condition `protobuf:"bytes,2,rep,name=conditions,proto3" json:"conditions,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -293,9 +299,11 @@ func (x *HostStatus) GetConditions() []*Condition {
 	return nil
 }
 
+// CreateHostRequest has the host to create.
 type CreateHostRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	Host  *Host                  `protobuf:"bytes,1,opt,name=host,proto3" json:"host,omitempty"`
+	// The host to create. The server reads meta.name, meta.labels and spec.
+	Host *Host `protobuf:"bytes,1,opt,name=host,proto3" json:"host,omitempty"`
 	// Validate and answer as if done; change nothing.
 	DryRun        bool `protobuf:"varint,2,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -346,9 +354,11 @@ func (x *CreateHostRequest) GetDryRun() bool {
 	return false
 }
 
+// CreateHostResponse has the created host.
 type CreateHostResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Host          *Host                  `protobuf:"bytes,1,opt,name=host,proto3" json:"host,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The host as the control plane stored it, without secrets.
+	Host          *Host `protobuf:"bytes,1,opt,name=host,proto3" json:"host,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -390,9 +400,11 @@ func (x *CreateHostResponse) GetHost() *Host {
 	return nil
 }
 
+// GetHostRequest names a host.
 type GetHostRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Name of the host, 1 to 253 characters.
+	Name          string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -434,9 +446,11 @@ func (x *GetHostRequest) GetName() string {
 	return ""
 }
 
+// GetHostResponse has the host.
 type GetHostResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Host          *Host                  `protobuf:"bytes,1,opt,name=host,proto3" json:"host,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The host as it is stored, without secrets.
+	Host          *Host `protobuf:"bytes,1,opt,name=host,proto3" json:"host,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -478,9 +492,16 @@ func (x *GetHostResponse) GetHost() *Host {
 	return nil
 }
 
+// ListHostsRequest selects a page of the hosts.
 type ListHostsRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Options       *ListOptions           `protobuf:"bytes,1,opt,name=options,proto3" json:"options,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Labels that the hosts have. Its fields page_size and page_token are deprecated: use those of this message.
+	Options *ListOptions `protobuf:"bytes,1,opt,name=options,proto3" json:"options,omitempty"`
+	// Maximum count of hosts in the response, 1…1000; 0 means 500. A greater number means 1000 (AIP-158). INVALID_ARGUMENT if
+	// options.page_size is another number.
+	PageSize int32 `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	// `next_page_token` of the previous response. INVALID_ARGUMENT if it is not a token of this list, or if options.page_token differs.
+	PageToken     string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -522,10 +543,27 @@ func (x *ListHostsRequest) GetOptions() *ListOptions {
 	return nil
 }
 
+func (x *ListHostsRequest) GetPageSize() int32 {
+	if x != nil {
+		return x.PageSize
+	}
+	return 0
+}
+
+func (x *ListHostsRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
+// ListHostsResponse is a page of the hosts.
 type ListHostsResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Hosts         []*Host                `protobuf:"bytes,1,rep,name=hosts,proto3" json:"hosts,omitempty"`
-	NextPageToken string                 `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The hosts of this page, in the order of their names.
+	Hosts []*Host `protobuf:"bytes,1,rep,name=hosts,proto3" json:"hosts,omitempty"`
+	// Token that requests the next page. The last page has none.
+	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	// Version of the whole list, to begin a watch from.
 	ResourceVersion int64 `protobuf:"varint,3,opt,name=resource_version,json=resourceVersion,proto3" json:"resource_version,omitempty"`
 	unknownFields   protoimpl.UnknownFields
@@ -583,12 +621,15 @@ func (x *ListHostsResponse) GetResourceVersion() int64 {
 	return 0
 }
 
+// UpdateHostRequest has the changed host.
 type UpdateHostRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	Host  *Host                  `protobuf:"bytes,1,opt,name=host,proto3" json:"host,omitempty"`
+	// The host to change, by meta.name. The server reads meta.resource_version, meta.labels and spec.
+	Host *Host `protobuf:"bytes,1,opt,name=host,proto3" json:"host,omitempty"`
 	// Fields of spec and meta.labels to change; unset: all of them.
-	UpdateMask    *fieldmaskpb.FieldMask `protobuf:"bytes,2,opt,name=update_mask,json=updateMask,proto3" json:"update_mask,omitempty"`
-	DryRun        bool                   `protobuf:"varint,3,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
+	UpdateMask *fieldmaskpb.FieldMask `protobuf:"bytes,2,opt,name=update_mask,json=updateMask,proto3" json:"update_mask,omitempty"`
+	// Validate and answer as if done; change nothing.
+	DryRun        bool `protobuf:"varint,3,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -644,9 +685,11 @@ func (x *UpdateHostRequest) GetDryRun() bool {
 	return false
 }
 
+// UpdateHostResponse has the updated host.
 type UpdateHostResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Host          *Host                  `protobuf:"bytes,1,opt,name=host,proto3" json:"host,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The host as the control plane stored it, without secrets.
+	Host          *Host `protobuf:"bytes,1,opt,name=host,proto3" json:"host,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -688,11 +731,15 @@ func (x *UpdateHostResponse) GetHost() *Host {
 	return nil
 }
 
+// DeleteHostRequest names the host to delete.
 type DeleteHostRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	Options       *DeleteOptions         `protobuf:"bytes,2,opt,name=options,proto3" json:"options,omitempty"`
-	DryRun        bool                   `protobuf:"varint,3,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Name of the host, 1 to 253 characters.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// What the stored host must be: the server deletes no other one.
+	Options *DeleteOptions `protobuf:"bytes,2,opt,name=options,proto3" json:"options,omitempty"`
+	// Validate and answer as if done; change nothing.
+	DryRun        bool `protobuf:"varint,3,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -748,9 +795,10 @@ func (x *DeleteHostRequest) GetDryRun() bool {
 	return false
 }
 
+// DeleteHostResponse has the deleted host.
 type DeleteHostResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The last state; its meta.delete_time is set where deletion is still under way.
+	// The last state. It has meta.delete_time while the deletion is in progress.
 	Host          *Host `protobuf:"bytes,1,opt,name=host,proto3" json:"host,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -793,9 +841,11 @@ func (x *DeleteHostResponse) GetHost() *Host {
 	return nil
 }
 
+// WatchHostsRequest selects the changes to send.
 type WatchHostsRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Options       *WatchOptions          `protobuf:"bytes,1,opt,name=options,proto3" json:"options,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Version to begin after, and labels that each host must have.
+	Options       *WatchOptions `protobuf:"bytes,1,opt,name=options,proto3" json:"options,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -837,11 +887,15 @@ func (x *WatchHostsRequest) GetOptions() *WatchOptions {
 	return nil
 }
 
+// WatchHostsResponse is one change of a host.
 type WatchHostsResponse struct {
-	state           protoimpl.MessageState `protogen:"open.v1"`
-	Type            ChangeType             `protobuf:"varint,1,opt,name=type,proto3,enum=sluice.v1.ChangeType" json:"type,omitempty"`
-	Host            *Host                  `protobuf:"bytes,2,opt,name=host,proto3" json:"host,omitempty"`
-	ResourceVersion int64                  `protobuf:"varint,3,opt,name=resource_version,json=resourceVersion,proto3" json:"resource_version,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// What the change is.
+	Type ChangeType `protobuf:"varint,1,opt,name=type,proto3,enum=sluice.v1.ChangeType" json:"type,omitempty"`
+	// The host after the change, or its last state. RESET and BOOKMARK have none.
+	Host *Host `protobuf:"bytes,2,opt,name=host,proto3" json:"host,omitempty"`
+	// Version of the store after the change. A later watch continues from it.
+	ResourceVersion int64 `protobuf:"varint,3,opt,name=resource_version,json=resourceVersion,proto3" json:"resource_version,omitempty"`
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -901,64 +955,68 @@ var File_sluice_v1_host_proto protoreflect.FileDescriptor
 
 const file_sluice_v1_host_proto_rawDesc = "" +
 	"\n" +
-	"\x14sluice/v1/host.proto\x12\tsluice.v1\x1a\x1bbuf/validate/validate.proto\x1a google/protobuf/field_mask.proto\x1a\x14sluice/v1/meta.proto\"\x99\x01\n" +
-	"\x04Host\x121\n" +
-	"\x04meta\x18\x01 \x01(\v2\x15.sluice.v1.ObjectMetaB\x06\xbaH\x03\xc8\x01\x01R\x04meta\x12/\n" +
-	"\x04spec\x18\x02 \x01(\v2\x13.sluice.v1.HostSpecB\x06\xbaH\x03\xc8\x01\x01R\x04spec\x12-\n" +
-	"\x06status\x18\x03 \x01(\v2\x15.sluice.v1.HostStatusR\x06status\"\xc3\x02\n" +
-	"\bHostSpec\x125\n" +
+	"\x14sluice/v1/host.proto\x12\tsluice.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a google/protobuf/field_mask.proto\x1a\x14sluice/v1/meta.proto\"\xa7\x01\n" +
+	"\x04Host\x125\n" +
+	"\x04meta\x18\x01 \x01(\v2\x15.sluice.v1.ObjectMetaB\n" +
+	"\xe2A\x01\x02\xbaH\x03\xc8\x01\x01R\x04meta\x123\n" +
+	"\x04spec\x18\x02 \x01(\v2\x13.sluice.v1.HostSpecB\n" +
+	"\xe2A\x01\x02\xbaH\x03\xc8\x01\x01R\x04spec\x123\n" +
+	"\x06status\x18\x03 \x01(\v2\x15.sluice.v1.HostStatusB\x04\xe2A\x01\x03R\x06status\"\xe1\x02\n" +
+	"\bHostSpec\x129\n" +
 	"\n" +
-	"initiators\x18\x01 \x03(\tB\x15\xbaH\x12\x92\x01\x0f\b\x01\x10\x10\x18\x01\"\ar\x05\x10\x01(\xdf\x01R\n" +
-	"initiators\x12.\n" +
-	"\x04chap\x18\x02 \x01(\v2\x1a.sluice.v1.ChapCredentialsR\x04chap\x12;\n" +
-	"\vmutual_chap\x18\x03 \x01(\v2\x1a.sluice.v1.ChapCredentialsR\n" +
-	"mutualChap\x123\n" +
-	"\x15allow_unauthenticated\x18\x04 \x01(\bR\x14allowUnauthenticated\x12/\n" +
-	"\bswitches\x18\x05 \x03(\tB\x13\xbaH\x10\x92\x01\r\x10\x10\x18\x01\"\ar\x05\x10\x03\x18\xfb\x03R\bswitches\x12-\n" +
-	"\fmax_sessions\x18\x06 \x01(\x05B\n" +
-	"\xbaH\a\x1a\x05\x18\x80 (\x00R\vmaxSessions\"\x87\x01\n" +
-	"\x0fChapCredentials\x12$\n" +
-	"\busername\x18\x01 \x01(\tB\b\xbaH\x05r\x03(\xff\x01R\busername\x12+\n" +
-	"\bpassword\x18\x02 \x01(\tB\x0f\xbaH\x05r\x03(\xff\x01\xc8\xf3\x18\x01\x80\x01\x01R\bpassword\x12!\n" +
-	"\fpassword_set\x18\x03 \x01(\bR\vpasswordSet\"^\n" +
+	"initiators\x18\x01 \x03(\tB\x19\xe2A\x01\x02\xbaH\x12\x92\x01\x0f\b\x01\x10\x10\x18\x01\"\ar\x05\x10\x01(\xdf\x01R\n" +
+	"initiators\x124\n" +
+	"\x04chap\x18\x02 \x01(\v2\x1a.sluice.v1.ChapCredentialsB\x04\xe2A\x01\x01R\x04chap\x12A\n" +
+	"\vmutual_chap\x18\x03 \x01(\v2\x1a.sluice.v1.ChapCredentialsB\x04\xe2A\x01\x01R\n" +
+	"mutualChap\x129\n" +
+	"\x15allow_unauthenticated\x18\x04 \x01(\bB\x04\xe2A\x01\x01R\x14allowUnauthenticated\x123\n" +
+	"\bswitches\x18\x05 \x03(\tB\x17\xe2A\x01\x01\xbaH\x10\x92\x01\r\x10\x10\x18\x01\"\ar\x05\x10\x03\x18\xfb\x03R\bswitches\x121\n" +
+	"\fmax_sessions\x18\x06 \x01(\x05B\x0e\xe2A\x01\x01\xbaH\a\x1a\x05\x18\x80 (\x00R\vmaxSessions\"\x95\x01\n" +
+	"\x0fChapCredentials\x12(\n" +
+	"\busername\x18\x01 \x01(\tB\f\xe2A\x01\x01\xbaH\x05r\x03(\xff\x01R\busername\x12/\n" +
+	"\bpassword\x18\x02 \x01(\tB\x13\xe2A\x01\x04\xbaH\x05r\x03(\xff\x01\xc8\xf3\x18\x01\x80\x01\x01R\bpassword\x12'\n" +
+	"\fpassword_set\x18\x03 \x01(\bB\x04\xe2A\x01\x03R\vpasswordSet\"^\n" +
 	"\n" +
 	"HostStatus\x12\x1a\n" +
 	"\bsessions\x18\x01 \x01(\x05R\bsessions\x124\n" +
 	"\n" +
 	"conditions\x18\x02 \x03(\v2\x14.sluice.v1.ConditionR\n" +
-	"conditions\"Y\n" +
-	"\x11CreateHostRequest\x12+\n" +
-	"\x04host\x18\x01 \x01(\v2\x0f.sluice.v1.HostB\x06\xbaH\x03\xc8\x01\x01R\x04host\x12\x17\n" +
-	"\adry_run\x18\x02 \x01(\bR\x06dryRun\"9\n" +
+	"conditions\"c\n" +
+	"\x11CreateHostRequest\x12/\n" +
+	"\x04host\x18\x01 \x01(\v2\x0f.sluice.v1.HostB\n" +
+	"\xe2A\x01\x02\xbaH\x03\xc8\x01\x01R\x04host\x12\x1d\n" +
+	"\adry_run\x18\x02 \x01(\bB\x04\xe2A\x01\x01R\x06dryRun\"9\n" +
 	"\x12CreateHostResponse\x12#\n" +
-	"\x04host\x18\x01 \x01(\v2\x0f.sluice.v1.HostR\x04host\"0\n" +
-	"\x0eGetHostRequest\x12\x1e\n" +
-	"\x04name\x18\x01 \x01(\tB\n" +
-	"\xbaH\ar\x05\x10\x01\x18\xfd\x01R\x04name\"6\n" +
+	"\x04host\x18\x01 \x01(\v2\x0f.sluice.v1.HostR\x04host\"4\n" +
+	"\x0eGetHostRequest\x12\"\n" +
+	"\x04name\x18\x01 \x01(\tB\x0e\xe2A\x01\x02\xbaH\ar\x05\x10\x01\x18\xfd\x01R\x04name\"6\n" +
 	"\x0fGetHostResponse\x12#\n" +
-	"\x04host\x18\x01 \x01(\v2\x0f.sluice.v1.HostR\x04host\"D\n" +
-	"\x10ListHostsRequest\x120\n" +
-	"\aoptions\x18\x01 \x01(\v2\x16.sluice.v1.ListOptionsR\aoptions\"\x8d\x01\n" +
+	"\x04host\x18\x01 \x01(\v2\x0f.sluice.v1.HostR\x04host\"\xa1\x01\n" +
+	"\x10ListHostsRequest\x126\n" +
+	"\aoptions\x18\x01 \x01(\v2\x16.sluice.v1.ListOptionsB\x04\xe2A\x01\x01R\aoptions\x12(\n" +
+	"\tpage_size\x18\x02 \x01(\x05B\v\xe2A\x01\x01\xbaH\x04\x1a\x02(\x00R\bpageSize\x12+\n" +
+	"\n" +
+	"page_token\x18\x03 \x01(\tB\f\xe2A\x01\x01\xbaH\x05r\x03\x18\x80\bR\tpageToken\"\x8d\x01\n" +
 	"\x11ListHostsResponse\x12%\n" +
 	"\x05hosts\x18\x01 \x03(\v2\x0f.sluice.v1.HostR\x05hosts\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12)\n" +
-	"\x10resource_version\x18\x03 \x01(\x03R\x0fresourceVersion\"\x96\x01\n" +
-	"\x11UpdateHostRequest\x12+\n" +
-	"\x04host\x18\x01 \x01(\v2\x0f.sluice.v1.HostB\x06\xbaH\x03\xc8\x01\x01R\x04host\x12;\n" +
-	"\vupdate_mask\x18\x02 \x01(\v2\x1a.google.protobuf.FieldMaskR\n" +
-	"updateMask\x12\x17\n" +
-	"\adry_run\x18\x03 \x01(\bR\x06dryRun\"9\n" +
+	"\x10resource_version\x18\x03 \x01(\x03R\x0fresourceVersion\"\xa6\x01\n" +
+	"\x11UpdateHostRequest\x12/\n" +
+	"\x04host\x18\x01 \x01(\v2\x0f.sluice.v1.HostB\n" +
+	"\xe2A\x01\x02\xbaH\x03\xc8\x01\x01R\x04host\x12A\n" +
+	"\vupdate_mask\x18\x02 \x01(\v2\x1a.google.protobuf.FieldMaskB\x04\xe2A\x01\x01R\n" +
+	"updateMask\x12\x1d\n" +
+	"\adry_run\x18\x03 \x01(\bB\x04\xe2A\x01\x01R\x06dryRun\"9\n" +
 	"\x12UpdateHostResponse\x12#\n" +
-	"\x04host\x18\x01 \x01(\v2\x0f.sluice.v1.HostR\x04host\"\x80\x01\n" +
-	"\x11DeleteHostRequest\x12\x1e\n" +
-	"\x04name\x18\x01 \x01(\tB\n" +
-	"\xbaH\ar\x05\x10\x01\x18\xfd\x01R\x04name\x122\n" +
-	"\aoptions\x18\x02 \x01(\v2\x18.sluice.v1.DeleteOptionsR\aoptions\x12\x17\n" +
-	"\adry_run\x18\x03 \x01(\bR\x06dryRun\"9\n" +
+	"\x04host\x18\x01 \x01(\v2\x0f.sluice.v1.HostR\x04host\"\x90\x01\n" +
+	"\x11DeleteHostRequest\x12\"\n" +
+	"\x04name\x18\x01 \x01(\tB\x0e\xe2A\x01\x02\xbaH\ar\x05\x10\x01\x18\xfd\x01R\x04name\x128\n" +
+	"\aoptions\x18\x02 \x01(\v2\x18.sluice.v1.DeleteOptionsB\x04\xe2A\x01\x01R\aoptions\x12\x1d\n" +
+	"\adry_run\x18\x03 \x01(\bB\x04\xe2A\x01\x01R\x06dryRun\"9\n" +
 	"\x12DeleteHostResponse\x12#\n" +
-	"\x04host\x18\x01 \x01(\v2\x0f.sluice.v1.HostR\x04host\"F\n" +
-	"\x11WatchHostsRequest\x121\n" +
-	"\aoptions\x18\x01 \x01(\v2\x17.sluice.v1.WatchOptionsR\aoptions\"\x8f\x01\n" +
+	"\x04host\x18\x01 \x01(\v2\x0f.sluice.v1.HostR\x04host\"L\n" +
+	"\x11WatchHostsRequest\x127\n" +
+	"\aoptions\x18\x01 \x01(\v2\x17.sluice.v1.WatchOptionsB\x04\xe2A\x01\x01R\aoptions\"\x8f\x01\n" +
 	"\x12WatchHostsResponse\x12)\n" +
 	"\x04type\x18\x01 \x01(\x0e2\x15.sluice.v1.ChangeTypeR\x04type\x12#\n" +
 	"\x04host\x18\x02 \x01(\v2\x0f.sluice.v1.HostR\x04host\x12)\n" +

@@ -31,16 +31,21 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// HostService keeps hosts. Errors: INVALID_ARGUMENT (with google.rpc.BadRequest), NOT_FOUND,
-// ALREADY_EXISTS, ABORTED (the version moved), FAILED_PRECONDITION (an initiator name of another host), PERMISSION_DENIED,
+// HostService manages hosts. Errors: INVALID_ARGUMENT (with google.rpc.BadRequest), NOT_FOUND,
+// ALREADY_EXISTS, ABORTED (the version has changed), FAILED_PRECONDITION (an initiator name of another host), PERMISSION_DENIED,
 // UNAVAILABLE (store not reachable: try again).
 type HostServiceClient interface {
+	// Creates a host.
 	CreateHost(ctx context.Context, in *CreateHostRequest, opts ...grpc.CallOption) (*CreateHostResponse, error)
+	// Returns a host by its name.
 	GetHost(ctx context.Context, in *GetHostRequest, opts ...grpc.CallOption) (*GetHostResponse, error)
+	// Lists hosts in the order of their names, in pages. All pages of one list show the store at one moment.
 	ListHosts(ctx context.Context, in *ListHostsRequest, opts ...grpc.CallOption) (*ListHostsResponse, error)
+	// Replaces spec and labels of a host, or the fields that update_mask names.
 	UpdateHost(ctx context.Context, in *UpdateHostRequest, opts ...grpc.CallOption) (*UpdateHostResponse, error)
-	// Refused while a target names the host.
+	// Deletes a host. FAILED_PRECONDITION while a target names it.
 	DeleteHost(ctx context.Context, in *DeleteHostRequest, opts ...grpc.CallOption) (*DeleteHostResponse, error)
+	// Sends the changes of hosts after a version, as WatchOptions says. The client ends the stream.
 	WatchHosts(ctx context.Context, in *WatchHostsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchHostsResponse], error)
 }
 
@@ -125,16 +130,21 @@ type HostService_WatchHostsClient = grpc.ServerStreamingClient[WatchHostsRespons
 // All implementations must embed UnimplementedHostServiceServer
 // for forward compatibility.
 //
-// HostService keeps hosts. Errors: INVALID_ARGUMENT (with google.rpc.BadRequest), NOT_FOUND,
-// ALREADY_EXISTS, ABORTED (the version moved), FAILED_PRECONDITION (an initiator name of another host), PERMISSION_DENIED,
+// HostService manages hosts. Errors: INVALID_ARGUMENT (with google.rpc.BadRequest), NOT_FOUND,
+// ALREADY_EXISTS, ABORTED (the version has changed), FAILED_PRECONDITION (an initiator name of another host), PERMISSION_DENIED,
 // UNAVAILABLE (store not reachable: try again).
 type HostServiceServer interface {
+	// Creates a host.
 	CreateHost(context.Context, *CreateHostRequest) (*CreateHostResponse, error)
+	// Returns a host by its name.
 	GetHost(context.Context, *GetHostRequest) (*GetHostResponse, error)
+	// Lists hosts in the order of their names, in pages. All pages of one list show the store at one moment.
 	ListHosts(context.Context, *ListHostsRequest) (*ListHostsResponse, error)
+	// Replaces spec and labels of a host, or the fields that update_mask names.
 	UpdateHost(context.Context, *UpdateHostRequest) (*UpdateHostResponse, error)
-	// Refused while a target names the host.
+	// Deletes a host. FAILED_PRECONDITION while a target names it.
 	DeleteHost(context.Context, *DeleteHostRequest) (*DeleteHostResponse, error)
+	// Sends the changes of hosts after a version, as WatchOptions says. The client ends the stream.
 	WatchHosts(*WatchHostsRequest, grpc.ServerStreamingServer[WatchHostsResponse]) error
 	mustEmbedUnimplementedHostServiceServer()
 }

@@ -8,6 +8,7 @@ package sluicev1
 
 import (
 	_ "buf.build/gen/go/bufbuild/protovalidate/protocolbuffers/go/buf/validate"
+	_ "google.golang.org/genproto/googleapis/api/annotations"
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
@@ -23,6 +24,7 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// GetControlPlaneRequest has no fields.
 type GetControlPlaneRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -59,19 +61,21 @@ func (*GetControlPlaneRequest) Descriptor() ([]byte, []int) {
 	return file_sluice_v1_maintenance_proto_rawDescGZIP(), []int{0}
 }
 
+// GetControlPlaneResponse describes the replica that answered.
 type GetControlPlaneResponse struct {
-	state   protoimpl.MessageState `protogen:"open.v1"`
-	Version string                 `protobuf:"bytes,1,opt,name=version,proto3" json:"version,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Software version of the replica.
+	Version string `protobuf:"bytes,1,opt,name=version,proto3" json:"version,omitempty"`
 	// Name of the replica that answered, as in its log.
 	Replica string `protobuf:"bytes,2,opt,name=replica,proto3" json:"replica,omitempty"`
-	// The store is an etcd inside that replica: there is no other replica to take over.
+	// The store is an etcd inside that replica, so no other replica can replace it.
 	EmbeddedStore bool `protobuf:"varint,3,opt,name=embedded_store,json=embeddedStore,proto3" json:"embedded_store,omitempty"`
 	// The replica's clock.
 	Time *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=time,proto3" json:"time,omitempty"`
-	// Names the system whose store this is, a UUID. Gateways refuse a control plane of another system.
+	// Id of the system that the store belongs to, a UUID. Gateways refuse a control plane of another system.
 	SystemId string `protobuf:"bytes,100,opt,name=system_id,json=systemId,proto3" json:"system_id,omitempty"`
-	// Certificates of this replica and of its callers in the last seven days, as of their last connection to this replica. At most
-	// 4096, the first to end first.
+	// Certificates of this replica, and of its callers of the last seven days as of their last connection to this replica. At most
+	// 4096, in the order of their ends.
 	Certificates  []*CertificateExpiry `protobuf:"bytes,120,rep,name=certificates,proto3" json:"certificates,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -152,7 +156,7 @@ func (x *GetControlPlaneResponse) GetCertificates() []*CertificateExpiry {
 // CertificateExpiry says when a certificate ends.
 type CertificateExpiry struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Role that the certificate names, as in its organization `sluice:<role>`; `ca`: it is an authority's.
+	// Role that the certificate names by its organization `sluice:<role>`; `ca` for the certificate of an authority.
 	Role string `protobuf:"bytes,1,opt,name=role,proto3" json:"role,omitempty"`
 	// Common name of its subject.
 	Holder string `protobuf:"bytes,2,opt,name=holder,proto3" json:"holder,omitempty"`
@@ -213,6 +217,7 @@ func (x *CertificateExpiry) GetNotAfter() *timestamppb.Timestamp {
 	return nil
 }
 
+// BackupRequest has no fields.
 type BackupRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -249,6 +254,7 @@ func (*BackupRequest) Descriptor() ([]byte, []int) {
 	return file_sluice_v1_maintenance_proto_rawDescGZIP(), []int{3}
 }
 
+// BackupResponse is one part of the backup.
 type BackupResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// At most 64 KiB.
@@ -294,6 +300,7 @@ func (x *BackupResponse) GetChunk() []byte {
 	return nil
 }
 
+// ListHeldOperationsRequest has no fields.
 type ListHeldOperationsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -330,6 +337,7 @@ func (*ListHeldOperationsRequest) Descriptor() ([]byte, []int) {
 	return file_sluice_v1_maintenance_proto_rawDescGZIP(), []int{5}
 }
 
+// ListHeldOperationsResponse has all objects with held operations.
 type ListHeldOperationsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// In order of kind and name.
@@ -375,11 +383,12 @@ func (x *ListHeldOperationsResponse) GetObjects() []*HeldOperations {
 	return nil
 }
 
-// HeldOperations are the operations of one object that wait for a confirmation.
+// HeldOperations are the operations of one object that await a confirmation.
 type HeldOperations struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// `Volume` or `Snapshot`.
 	Kind string `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
+	// Name of the object.
 	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
 	// In plain words, as in `deletion (reclaim policy Delete)`. At most 8.
 	Operations    []string `protobuf:"bytes,3,rep,name=operations,proto3" json:"operations,omitempty"`
@@ -438,10 +447,12 @@ func (x *HeldOperations) GetOperations() []string {
 	return nil
 }
 
+// ConfirmHeldOperationsRequest names the object whose operations the control plane shall execute.
 type ConfirmHeldOperationsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// `Volume` or `Snapshot`.
-	Kind          string `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
+	Kind string `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
+	// Name of the object, 1 to 253 characters.
 	Name          string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -491,6 +502,7 @@ func (x *ConfirmHeldOperationsRequest) GetName() string {
 	return ""
 }
 
+// ConfirmHeldOperationsResponse has no fields.
 type ConfirmHeldOperationsResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -527,11 +539,103 @@ func (*ConfirmHeldOperationsResponse) Descriptor() ([]byte, []int) {
 	return file_sluice_v1_maintenance_proto_rawDescGZIP(), []int{9}
 }
 
+// DiscardHeldOperationsRequest names the object whose operations the control plane shall discard.
+type DiscardHeldOperationsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// `Volume` or `Snapshot`.
+	Kind string `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
+	// Name of the object, 1 to 253 characters.
+	Name          string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DiscardHeldOperationsRequest) Reset() {
+	*x = DiscardHeldOperationsRequest{}
+	mi := &file_sluice_v1_maintenance_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DiscardHeldOperationsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DiscardHeldOperationsRequest) ProtoMessage() {}
+
+func (x *DiscardHeldOperationsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_sluice_v1_maintenance_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DiscardHeldOperationsRequest.ProtoReflect.Descriptor instead.
+func (*DiscardHeldOperationsRequest) Descriptor() ([]byte, []int) {
+	return file_sluice_v1_maintenance_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *DiscardHeldOperationsRequest) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *DiscardHeldOperationsRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+// DiscardHeldOperationsResponse has no fields.
+type DiscardHeldOperationsResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DiscardHeldOperationsResponse) Reset() {
+	*x = DiscardHeldOperationsResponse{}
+	mi := &file_sluice_v1_maintenance_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DiscardHeldOperationsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DiscardHeldOperationsResponse) ProtoMessage() {}
+
+func (x *DiscardHeldOperationsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_sluice_v1_maintenance_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DiscardHeldOperationsResponse.ProtoReflect.Descriptor instead.
+func (*DiscardHeldOperationsResponse) Descriptor() ([]byte, []int) {
+	return file_sluice_v1_maintenance_proto_rawDescGZIP(), []int{11}
+}
+
 var File_sluice_v1_maintenance_proto protoreflect.FileDescriptor
 
 const file_sluice_v1_maintenance_proto_rawDesc = "" +
 	"\n" +
-	"\x1bsluice/v1/maintenance.proto\x12\tsluice.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x18\n" +
+	"\x1bsluice/v1/maintenance.proto\x12\tsluice.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x18\n" +
 	"\x16GetControlPlaneRequest\"\x83\x02\n" +
 	"\x17GetControlPlaneResponse\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x12\x18\n" +
@@ -555,17 +659,21 @@ const file_sluice_v1_maintenance_proto_rawDesc = "" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1e\n" +
 	"\n" +
 	"operations\x18\x03 \x03(\tR\n" +
-	"operations\"k\n" +
-	"\x1cConfirmHeldOperationsRequest\x12+\n" +
-	"\x04kind\x18\x01 \x01(\tB\x17\xbaH\x14r\x12R\x06VolumeR\bSnapshotR\x04kind\x12\x1e\n" +
-	"\x04name\x18\x02 \x01(\tB\n" +
-	"\xbaH\ar\x05\x10\x01\x18\xfd\x01R\x04name\"\x1f\n" +
-	"\x1dConfirmHeldOperationsResponse2\xfe\x02\n" +
+	"operations\"s\n" +
+	"\x1cConfirmHeldOperationsRequest\x12/\n" +
+	"\x04kind\x18\x01 \x01(\tB\x1b\xe2A\x01\x02\xbaH\x14r\x12R\x06VolumeR\bSnapshotR\x04kind\x12\"\n" +
+	"\x04name\x18\x02 \x01(\tB\x0e\xe2A\x01\x02\xbaH\ar\x05\x10\x01\x18\xfd\x01R\x04name\"\x1f\n" +
+	"\x1dConfirmHeldOperationsResponse\"s\n" +
+	"\x1cDiscardHeldOperationsRequest\x12/\n" +
+	"\x04kind\x18\x01 \x01(\tB\x1b\xe2A\x01\x02\xbaH\x14r\x12R\x06VolumeR\bSnapshotR\x04kind\x12\"\n" +
+	"\x04name\x18\x02 \x01(\tB\x0e\xe2A\x01\x02\xbaH\ar\x05\x10\x01\x18\xfd\x01R\x04name\"\x1f\n" +
+	"\x1dDiscardHeldOperationsResponse2\xea\x03\n" +
 	"\x12MaintenanceService\x12X\n" +
 	"\x0fGetControlPlane\x12!.sluice.v1.GetControlPlaneRequest\x1a\".sluice.v1.GetControlPlaneResponse\x12?\n" +
 	"\x06Backup\x12\x18.sluice.v1.BackupRequest\x1a\x19.sluice.v1.BackupResponse0\x01\x12a\n" +
 	"\x12ListHeldOperations\x12$.sluice.v1.ListHeldOperationsRequest\x1a%.sluice.v1.ListHeldOperationsResponse\x12j\n" +
-	"\x15ConfirmHeldOperations\x12'.sluice.v1.ConfirmHeldOperationsRequest\x1a(.sluice.v1.ConfirmHeldOperationsResponseB,Z*sluice.dev/sluice/proto/sluice/v1;sluicev1b\x06proto3"
+	"\x15ConfirmHeldOperations\x12'.sluice.v1.ConfirmHeldOperationsRequest\x1a(.sluice.v1.ConfirmHeldOperationsResponse\x12j\n" +
+	"\x15DiscardHeldOperations\x12'.sluice.v1.DiscardHeldOperationsRequest\x1a(.sluice.v1.DiscardHeldOperationsResponseB,Z*sluice.dev/sluice/proto/sluice/v1;sluicev1b\x06proto3"
 
 var (
 	file_sluice_v1_maintenance_proto_rawDescOnce sync.Once
@@ -579,7 +687,7 @@ func file_sluice_v1_maintenance_proto_rawDescGZIP() []byte {
 	return file_sluice_v1_maintenance_proto_rawDescData
 }
 
-var file_sluice_v1_maintenance_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
+var file_sluice_v1_maintenance_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
 var file_sluice_v1_maintenance_proto_goTypes = []any{
 	(*GetControlPlaneRequest)(nil),        // 0: sluice.v1.GetControlPlaneRequest
 	(*GetControlPlaneResponse)(nil),       // 1: sluice.v1.GetControlPlaneResponse
@@ -591,23 +699,27 @@ var file_sluice_v1_maintenance_proto_goTypes = []any{
 	(*HeldOperations)(nil),                // 7: sluice.v1.HeldOperations
 	(*ConfirmHeldOperationsRequest)(nil),  // 8: sluice.v1.ConfirmHeldOperationsRequest
 	(*ConfirmHeldOperationsResponse)(nil), // 9: sluice.v1.ConfirmHeldOperationsResponse
-	(*timestamppb.Timestamp)(nil),         // 10: google.protobuf.Timestamp
+	(*DiscardHeldOperationsRequest)(nil),  // 10: sluice.v1.DiscardHeldOperationsRequest
+	(*DiscardHeldOperationsResponse)(nil), // 11: sluice.v1.DiscardHeldOperationsResponse
+	(*timestamppb.Timestamp)(nil),         // 12: google.protobuf.Timestamp
 }
 var file_sluice_v1_maintenance_proto_depIdxs = []int32{
-	10, // 0: sluice.v1.GetControlPlaneResponse.time:type_name -> google.protobuf.Timestamp
+	12, // 0: sluice.v1.GetControlPlaneResponse.time:type_name -> google.protobuf.Timestamp
 	2,  // 1: sluice.v1.GetControlPlaneResponse.certificates:type_name -> sluice.v1.CertificateExpiry
-	10, // 2: sluice.v1.CertificateExpiry.not_after:type_name -> google.protobuf.Timestamp
+	12, // 2: sluice.v1.CertificateExpiry.not_after:type_name -> google.protobuf.Timestamp
 	7,  // 3: sluice.v1.ListHeldOperationsResponse.objects:type_name -> sluice.v1.HeldOperations
 	0,  // 4: sluice.v1.MaintenanceService.GetControlPlane:input_type -> sluice.v1.GetControlPlaneRequest
 	3,  // 5: sluice.v1.MaintenanceService.Backup:input_type -> sluice.v1.BackupRequest
 	5,  // 6: sluice.v1.MaintenanceService.ListHeldOperations:input_type -> sluice.v1.ListHeldOperationsRequest
 	8,  // 7: sluice.v1.MaintenanceService.ConfirmHeldOperations:input_type -> sluice.v1.ConfirmHeldOperationsRequest
-	1,  // 8: sluice.v1.MaintenanceService.GetControlPlane:output_type -> sluice.v1.GetControlPlaneResponse
-	4,  // 9: sluice.v1.MaintenanceService.Backup:output_type -> sluice.v1.BackupResponse
-	6,  // 10: sluice.v1.MaintenanceService.ListHeldOperations:output_type -> sluice.v1.ListHeldOperationsResponse
-	9,  // 11: sluice.v1.MaintenanceService.ConfirmHeldOperations:output_type -> sluice.v1.ConfirmHeldOperationsResponse
-	8,  // [8:12] is the sub-list for method output_type
-	4,  // [4:8] is the sub-list for method input_type
+	10, // 8: sluice.v1.MaintenanceService.DiscardHeldOperations:input_type -> sluice.v1.DiscardHeldOperationsRequest
+	1,  // 9: sluice.v1.MaintenanceService.GetControlPlane:output_type -> sluice.v1.GetControlPlaneResponse
+	4,  // 10: sluice.v1.MaintenanceService.Backup:output_type -> sluice.v1.BackupResponse
+	6,  // 11: sluice.v1.MaintenanceService.ListHeldOperations:output_type -> sluice.v1.ListHeldOperationsResponse
+	9,  // 12: sluice.v1.MaintenanceService.ConfirmHeldOperations:output_type -> sluice.v1.ConfirmHeldOperationsResponse
+	11, // 13: sluice.v1.MaintenanceService.DiscardHeldOperations:output_type -> sluice.v1.DiscardHeldOperationsResponse
+	9,  // [9:14] is the sub-list for method output_type
+	4,  // [4:9] is the sub-list for method input_type
 	4,  // [4:4] is the sub-list for extension type_name
 	4,  // [4:4] is the sub-list for extension extendee
 	0,  // [0:4] is the sub-list for field type_name
@@ -624,7 +736,7 @@ func file_sluice_v1_maintenance_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_sluice_v1_maintenance_proto_rawDesc), len(file_sluice_v1_maintenance_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   10,
+			NumMessages:   12,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

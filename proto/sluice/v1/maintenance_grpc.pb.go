@@ -23,25 +23,29 @@ const (
 	MaintenanceService_Backup_FullMethodName                = "/sluice.v1.MaintenanceService/Backup"
 	MaintenanceService_ListHeldOperations_FullMethodName    = "/sluice.v1.MaintenanceService/ListHeldOperations"
 	MaintenanceService_ConfirmHeldOperations_FullMethodName = "/sluice.v1.MaintenanceService/ConfirmHeldOperations"
+	MaintenanceService_DiscardHeldOperations_FullMethodName = "/sluice.v1.MaintenanceService/DiscardHeldOperations"
 )
 
 // MaintenanceServiceClient is the client API for MaintenanceService service.
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// MaintenanceService looks after the control plane itself and its store.
+// MaintenanceService manages the control plane itself and its store.
 type MaintenanceServiceClient interface {
-	// Says what answers, for everybody who may read.
+	// Describes the replica that answers. Every role that may read may call it.
 	GetControlPlane(ctx context.Context, in *GetControlPlaneRequest, opts ...grpc.CallOption) (*GetControlPlaneResponse, error)
-	// Sends a consistent copy of the whole store, in chunks: what `sluice-controlplane restore` reads. Secrets in it are
-	// encrypted; the key file is not part of it. For administrators only.
+	// Sends a consistent copy of the whole store, in chunks. `sluice-controlplane restore` reads it. Secrets in it are encrypted; the
+	// key file is not part of it. For administrators only.
 	Backup(ctx context.Context, in *BackupRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[BackupResponse], error)
-	// Lists the operations that were pending in the backup that the store was restored from (rollback, deletion, copy, move, resize).
-	// None is carried out before it is confirmed. Empty: nothing is held.
+	// Lists the operations that were pending in the backup from which the store was restored (rollback, deletion, copy, move, resize).
+	// The control plane executes none of them before it is confirmed. Empty: nothing is held.
 	ListHeldOperations(ctx context.Context, in *ListHeldOperationsRequest, opts ...grpc.CallOption) (*ListHeldOperationsResponse, error)
-	// Has the held operations of one object carried out. For administrators only. Errors: NOT_FOUND (no such object),
-	// FAILED_PRECONDITION (nothing of it is held).
+	// Executes the held operations of one object. For administrators only. Errors: NOT_FOUND (no such object), FAILED_PRECONDITION
+	// (it has no held operations).
 	ConfirmHeldOperations(ctx context.Context, in *ConfirmHeldOperationsRequest, opts ...grpc.CallOption) (*ConfirmHeldOperationsResponse, error)
+	// Discards the held operations of one object: it is not deleted, rolled back, resized or moved. For administrators only. Errors:
+	// NOT_FOUND (no such object), FAILED_PRECONDITION (it has no held operations; or it waits for its content, which cannot be discarded).
+	DiscardHeldOperations(ctx context.Context, in *DiscardHeldOperationsRequest, opts ...grpc.CallOption) (*DiscardHeldOperationsResponse, error)
 }
 
 type maintenanceServiceClient struct {
@@ -101,23 +105,36 @@ func (c *maintenanceServiceClient) ConfirmHeldOperations(ctx context.Context, in
 	return out, nil
 }
 
+func (c *maintenanceServiceClient) DiscardHeldOperations(ctx context.Context, in *DiscardHeldOperationsRequest, opts ...grpc.CallOption) (*DiscardHeldOperationsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(DiscardHeldOperationsResponse)
+	err := c.cc.Invoke(ctx, MaintenanceService_DiscardHeldOperations_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // MaintenanceServiceServer is the server API for MaintenanceService service.
 // All implementations must embed UnimplementedMaintenanceServiceServer
 // for forward compatibility.
 //
-// MaintenanceService looks after the control plane itself and its store.
+// MaintenanceService manages the control plane itself and its store.
 type MaintenanceServiceServer interface {
-	// Says what answers, for everybody who may read.
+	// Describes the replica that answers. Every role that may read may call it.
 	GetControlPlane(context.Context, *GetControlPlaneRequest) (*GetControlPlaneResponse, error)
-	// Sends a consistent copy of the whole store, in chunks: what `sluice-controlplane restore` reads. Secrets in it are
-	// encrypted; the key file is not part of it. For administrators only.
+	// Sends a consistent copy of the whole store, in chunks. `sluice-controlplane restore` reads it. Secrets in it are encrypted; the
+	// key file is not part of it. For administrators only.
 	Backup(*BackupRequest, grpc.ServerStreamingServer[BackupResponse]) error
-	// Lists the operations that were pending in the backup that the store was restored from (rollback, deletion, copy, move, resize).
-	// None is carried out before it is confirmed. Empty: nothing is held.
+	// Lists the operations that were pending in the backup from which the store was restored (rollback, deletion, copy, move, resize).
+	// The control plane executes none of them before it is confirmed. Empty: nothing is held.
 	ListHeldOperations(context.Context, *ListHeldOperationsRequest) (*ListHeldOperationsResponse, error)
-	// Has the held operations of one object carried out. For administrators only. Errors: NOT_FOUND (no such object),
-	// FAILED_PRECONDITION (nothing of it is held).
+	// Executes the held operations of one object. For administrators only. Errors: NOT_FOUND (no such object), FAILED_PRECONDITION
+	// (it has no held operations).
 	ConfirmHeldOperations(context.Context, *ConfirmHeldOperationsRequest) (*ConfirmHeldOperationsResponse, error)
+	// Discards the held operations of one object: it is not deleted, rolled back, resized or moved. For administrators only. Errors:
+	// NOT_FOUND (no such object), FAILED_PRECONDITION (it has no held operations; or it waits for its content, which cannot be discarded).
+	DiscardHeldOperations(context.Context, *DiscardHeldOperationsRequest) (*DiscardHeldOperationsResponse, error)
 	mustEmbedUnimplementedMaintenanceServiceServer()
 }
 
@@ -139,6 +156,9 @@ func (UnimplementedMaintenanceServiceServer) ListHeldOperations(context.Context,
 }
 func (UnimplementedMaintenanceServiceServer) ConfirmHeldOperations(context.Context, *ConfirmHeldOperationsRequest) (*ConfirmHeldOperationsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ConfirmHeldOperations not implemented")
+}
+func (UnimplementedMaintenanceServiceServer) DiscardHeldOperations(context.Context, *DiscardHeldOperationsRequest) (*DiscardHeldOperationsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method DiscardHeldOperations not implemented")
 }
 func (UnimplementedMaintenanceServiceServer) mustEmbedUnimplementedMaintenanceServiceServer() {}
 func (UnimplementedMaintenanceServiceServer) testEmbeddedByValue()                            {}
@@ -226,6 +246,24 @@ func _MaintenanceService_ConfirmHeldOperations_Handler(srv interface{}, ctx cont
 	return interceptor(ctx, in, info, handler)
 }
 
+func _MaintenanceService_DiscardHeldOperations_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(DiscardHeldOperationsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MaintenanceServiceServer).DiscardHeldOperations(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: MaintenanceService_DiscardHeldOperations_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MaintenanceServiceServer).DiscardHeldOperations(ctx, req.(*DiscardHeldOperationsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // MaintenanceService_ServiceDesc is the grpc.ServiceDesc for MaintenanceService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -244,6 +282,10 @@ var MaintenanceService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ConfirmHeldOperations",
 			Handler:    _MaintenanceService_ConfirmHeldOperations_Handler,
+		},
+		{
+			MethodName: "DiscardHeldOperations",
+			Handler:    _MaintenanceService_DiscardHeldOperations_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{

@@ -8,6 +8,7 @@ package sluicev1
 
 import (
 	_ "buf.build/gen/go/bufbuild/protovalidate/protocolbuffers/go/buf/validate"
+	_ "google.golang.org/genproto/googleapis/api/annotations"
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
@@ -23,12 +24,13 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Session is an iSCSI session of a host on a gateway, as that gateway reports it. Its name is
-// `<gateway>.<TSIH>.<session id>`; it comes and goes with the host.
+// Session is an iSCSI session of a host on a gateway, as the gateway reports it. Its name is `<gateway>.<TSIH>.<ISID>`. Callers
+// cannot create or delete one.
 type Session struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	Meta  *ObjectMeta            `protobuf:"bytes,1,opt,name=meta,proto3" json:"meta,omitempty"`
-	// Output only.
+	// Name, identity, versions and labels.
+	Meta *ObjectMeta `protobuf:"bytes,1,opt,name=meta,proto3" json:"meta,omitempty"`
+	// Observed state. Output only.
 	Status        *SessionStatus `protobuf:"bytes,3,opt,name=status,proto3" json:"status,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -78,23 +80,33 @@ func (x *Session) GetStatus() *SessionStatus {
 	return nil
 }
 
-// SessionStatus is what is observed.
+// SessionStatus is the observed state of a session.
 type SessionStatus struct {
-	state     protoimpl.MessageState `protogen:"open.v1"`
-	Gateway   string                 `protobuf:"bytes,1,opt,name=gateway,proto3" json:"gateway,omitempty"`
-	Target    string                 `protobuf:"bytes,2,opt,name=target,proto3" json:"target,omitempty"`
-	Host      string                 `protobuf:"bytes,3,opt,name=host,proto3" json:"host,omitempty"`
-	Initiator string                 `protobuf:"bytes,4,opt,name=initiator,proto3" json:"initiator,omitempty"`
-	// Initiator part of the session id, 12 hexadecimal digits (RFC 7143 §11.12.5).
-	Isid             string                 `protobuf:"bytes,5,opt,name=isid,proto3" json:"isid,omitempty"`
-	Tsih             uint32                 `protobuf:"varint,6,opt,name=tsih,proto3" json:"tsih,omitempty"`
-	PortalGroupTag   uint32                 `protobuf:"varint,7,opt,name=portal_group_tag,json=portalGroupTag,proto3" json:"portal_group_tag,omitempty"`
-	InitiatorAddress string                 `protobuf:"bytes,8,opt,name=initiator_address,json=initiatorAddress,proto3" json:"initiator_address,omitempty"`
-	PortalAddress    string                 `protobuf:"bytes,9,opt,name=portal_address,json=portalAddress,proto3" json:"portal_address,omitempty"`
-	LoginTime        *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=login_time,json=loginTime,proto3" json:"login_time,omitempty"`
-	// Negotiated, by key of RFC 7143 §13.
-	Parameters    map[string]string `protobuf:"bytes,11,rep,name=parameters,proto3" json:"parameters,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	Counters      *SessionCounters  `protobuf:"bytes,12,opt,name=counters,proto3" json:"counters,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Gateway that the session is on, by name.
+	Gateway string `protobuf:"bytes,1,opt,name=gateway,proto3" json:"gateway,omitempty"`
+	// Target by name, or by IQN while no Target has that IQN.
+	Target string `protobuf:"bytes,2,opt,name=target,proto3" json:"target,omitempty"`
+	// Host by name, or by uid while no Host has that uid.
+	Host string `protobuf:"bytes,3,opt,name=host,proto3" json:"host,omitempty"`
+	// iSCSI name of the initiator (RFC 7143 §4.2.7).
+	Initiator string `protobuf:"bytes,4,opt,name=initiator,proto3" json:"initiator,omitempty"`
+	// ISID, the initiator's part of the session id, 12 hexadecimal digits (RFC 7143 §11.12.5).
+	Isid string `protobuf:"bytes,5,opt,name=isid,proto3" json:"isid,omitempty"`
+	// Target session identifying handle (RFC 7143 §11.12.6), 1 to 65535.
+	Tsih uint32 `protobuf:"varint,6,opt,name=tsih,proto3" json:"tsih,omitempty"`
+	// Target portal group tag of the login (RFC 7143 §4.2.7.1), 1 to 65535.
+	PortalGroupTag uint32 `protobuf:"varint,7,opt,name=portal_group_tag,json=portalGroupTag,proto3" json:"portal_group_tag,omitempty"`
+	// Address of the initiator, host:port.
+	InitiatorAddress string `protobuf:"bytes,8,opt,name=initiator_address,json=initiatorAddress,proto3" json:"initiator_address,omitempty"`
+	// Address of the portal that the host logged in to, host:port.
+	PortalAddress string `protobuf:"bytes,9,opt,name=portal_address,json=portalAddress,proto3" json:"portal_address,omitempty"`
+	// When the login was complete.
+	LoginTime *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=login_time,json=loginTime,proto3" json:"login_time,omitempty"`
+	// Negotiated values by key (RFC 7143 §13).
+	Parameters map[string]string `protobuf:"bytes,11,rep,name=parameters,proto3" json:"parameters,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// What the host did in this session.
+	Counters      *SessionCounters `protobuf:"bytes,12,opt,name=counters,proto3" json:"counters,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -213,14 +225,19 @@ func (x *SessionStatus) GetCounters() *SessionCounters {
 	return nil
 }
 
-// SessionCounters count from login.
+// SessionCounters count since the login.
 type SessionCounters struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Reads         uint64                 `protobuf:"varint,1,opt,name=reads,proto3" json:"reads,omitempty"`
-	Writes        uint64                 `protobuf:"varint,2,opt,name=writes,proto3" json:"writes,omitempty"`
-	ReadBytes     uint64                 `protobuf:"varint,3,opt,name=read_bytes,json=readBytes,proto3" json:"read_bytes,omitempty"`
-	WriteBytes    uint64                 `protobuf:"varint,4,opt,name=write_bytes,json=writeBytes,proto3" json:"write_bytes,omitempty"`
-	OtherCommands uint64                 `protobuf:"varint,5,opt,name=other_commands,json=otherCommands,proto3" json:"other_commands,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// READ commands.
+	Reads uint64 `protobuf:"varint,1,opt,name=reads,proto3" json:"reads,omitempty"`
+	// WRITE commands.
+	Writes uint64 `protobuf:"varint,2,opt,name=writes,proto3" json:"writes,omitempty"`
+	// Bytes that the host read.
+	ReadBytes uint64 `protobuf:"varint,3,opt,name=read_bytes,json=readBytes,proto3" json:"read_bytes,omitempty"`
+	// Bytes that the host wrote.
+	WriteBytes uint64 `protobuf:"varint,4,opt,name=write_bytes,json=writeBytes,proto3" json:"write_bytes,omitempty"`
+	// All other commands.
+	OtherCommands uint64 `protobuf:"varint,5,opt,name=other_commands,json=otherCommands,proto3" json:"other_commands,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -290,9 +307,11 @@ func (x *SessionCounters) GetOtherCommands() uint64 {
 	return 0
 }
 
+// GetSessionRequest names a session.
 type GetSessionRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Name of the session, 1 to 253 characters.
+	Name          string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -334,9 +353,11 @@ func (x *GetSessionRequest) GetName() string {
 	return ""
 }
 
+// GetSessionResponse has the session.
 type GetSessionResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Session       *Session               `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The session as it is stored, without secrets.
+	Session       *Session `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -378,9 +399,16 @@ func (x *GetSessionResponse) GetSession() *Session {
 	return nil
 }
 
+// ListSessionsRequest selects a page of the sessions.
 type ListSessionsRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Options       *ListOptions           `protobuf:"bytes,1,opt,name=options,proto3" json:"options,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Labels that the sessions have. Its fields page_size and page_token are deprecated: use those of this message.
+	Options *ListOptions `protobuf:"bytes,1,opt,name=options,proto3" json:"options,omitempty"`
+	// Maximum count of sessions in the response, 1…1000; 0 means 500. A greater number means 1000 (AIP-158). INVALID_ARGUMENT if
+	// options.page_size is another number.
+	PageSize int32 `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	// `next_page_token` of the previous response. INVALID_ARGUMENT if it is not a token of this list, or if options.page_token differs.
+	PageToken     string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -422,10 +450,27 @@ func (x *ListSessionsRequest) GetOptions() *ListOptions {
 	return nil
 }
 
+func (x *ListSessionsRequest) GetPageSize() int32 {
+	if x != nil {
+		return x.PageSize
+	}
+	return 0
+}
+
+func (x *ListSessionsRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
+// ListSessionsResponse is a page of the sessions.
 type ListSessionsResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Sessions      []*Session             `protobuf:"bytes,1,rep,name=sessions,proto3" json:"sessions,omitempty"`
-	NextPageToken string                 `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The sessions of this page, in the order of their names.
+	Sessions []*Session `protobuf:"bytes,1,rep,name=sessions,proto3" json:"sessions,omitempty"`
+	// Token that requests the next page. The last page has none.
+	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	// Version of the whole list, to begin a watch from.
 	ResourceVersion int64 `protobuf:"varint,3,opt,name=resource_version,json=resourceVersion,proto3" json:"resource_version,omitempty"`
 	unknownFields   protoimpl.UnknownFields
@@ -483,9 +528,11 @@ func (x *ListSessionsResponse) GetResourceVersion() int64 {
 	return 0
 }
 
+// WatchSessionsRequest selects the changes to send.
 type WatchSessionsRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Options       *WatchOptions          `protobuf:"bytes,1,opt,name=options,proto3" json:"options,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Version to begin after, and labels that each session must have.
+	Options       *WatchOptions `protobuf:"bytes,1,opt,name=options,proto3" json:"options,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -527,11 +574,15 @@ func (x *WatchSessionsRequest) GetOptions() *WatchOptions {
 	return nil
 }
 
+// WatchSessionsResponse is one change of a session.
 type WatchSessionsResponse struct {
-	state           protoimpl.MessageState `protogen:"open.v1"`
-	Type            ChangeType             `protobuf:"varint,1,opt,name=type,proto3,enum=sluice.v1.ChangeType" json:"type,omitempty"`
-	Session         *Session               `protobuf:"bytes,2,opt,name=session,proto3" json:"session,omitempty"`
-	ResourceVersion int64                  `protobuf:"varint,3,opt,name=resource_version,json=resourceVersion,proto3" json:"resource_version,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// What the change is.
+	Type ChangeType `protobuf:"varint,1,opt,name=type,proto3,enum=sluice.v1.ChangeType" json:"type,omitempty"`
+	// The session after the change, or its last state. RESET and BOOKMARK have none.
+	Session *Session `protobuf:"bytes,2,opt,name=session,proto3" json:"session,omitempty"`
+	// Version of the store after the change. A later watch continues from it.
+	ResourceVersion int64 `protobuf:"varint,3,opt,name=resource_version,json=resourceVersion,proto3" json:"resource_version,omitempty"`
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -587,9 +638,11 @@ func (x *WatchSessionsResponse) GetResourceVersion() int64 {
 	return 0
 }
 
+// EvictSessionRequest names the session to end.
 type EvictSessionRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	Name  string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// Name of the session, 1 to 253 characters.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	// Validate and answer as if done; change nothing.
 	DryRun        bool `protobuf:"varint,3,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -640,6 +693,7 @@ func (x *EvictSessionRequest) GetDryRun() bool {
 	return false
 }
 
+// EvictSessionResponse has no fields.
 type EvictSessionResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -680,10 +734,11 @@ var File_sluice_v1_session_proto protoreflect.FileDescriptor
 
 const file_sluice_v1_session_proto_rawDesc = "" +
 	"\n" +
-	"\x17sluice/v1/session.proto\x12\tsluice.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x14sluice/v1/meta.proto\"n\n" +
-	"\aSession\x121\n" +
-	"\x04meta\x18\x01 \x01(\v2\x15.sluice.v1.ObjectMetaB\x06\xbaH\x03\xc8\x01\x01R\x04meta\x120\n" +
-	"\x06status\x18\x03 \x01(\v2\x18.sluice.v1.SessionStatusR\x06status\"\x95\x04\n" +
+	"\x17sluice/v1/session.proto\x12\tsluice.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x14sluice/v1/meta.proto\"x\n" +
+	"\aSession\x125\n" +
+	"\x04meta\x18\x01 \x01(\v2\x15.sluice.v1.ObjectMetaB\n" +
+	"\xe2A\x01\x03\xbaH\x03\xc8\x01\x01R\x04meta\x126\n" +
+	"\x06status\x18\x03 \x01(\v2\x18.sluice.v1.SessionStatusB\x04\xe2A\x01\x03R\x06status\"\x95\x04\n" +
 	"\rSessionStatus\x12\x18\n" +
 	"\agateway\x18\x01 \x01(\tR\agateway\x12\x16\n" +
 	"\x06target\x18\x02 \x01(\tR\x06target\x12\x12\n" +
@@ -711,28 +766,29 @@ const file_sluice_v1_session_proto_rawDesc = "" +
 	"read_bytes\x18\x03 \x01(\x04R\treadBytes\x12\x1f\n" +
 	"\vwrite_bytes\x18\x04 \x01(\x04R\n" +
 	"writeBytes\x12%\n" +
-	"\x0eother_commands\x18\x05 \x01(\x04R\rotherCommands\"3\n" +
-	"\x11GetSessionRequest\x12\x1e\n" +
-	"\x04name\x18\x01 \x01(\tB\n" +
-	"\xbaH\ar\x05\x10\x01\x18\xfd\x01R\x04name\"B\n" +
+	"\x0eother_commands\x18\x05 \x01(\x04R\rotherCommands\"7\n" +
+	"\x11GetSessionRequest\x12\"\n" +
+	"\x04name\x18\x01 \x01(\tB\x0e\xe2A\x01\x02\xbaH\ar\x05\x10\x01\x18\xfd\x01R\x04name\"B\n" +
 	"\x12GetSessionResponse\x12,\n" +
-	"\asession\x18\x01 \x01(\v2\x12.sluice.v1.SessionR\asession\"G\n" +
-	"\x13ListSessionsRequest\x120\n" +
-	"\aoptions\x18\x01 \x01(\v2\x16.sluice.v1.ListOptionsR\aoptions\"\x99\x01\n" +
+	"\asession\x18\x01 \x01(\v2\x12.sluice.v1.SessionR\asession\"\xa4\x01\n" +
+	"\x13ListSessionsRequest\x126\n" +
+	"\aoptions\x18\x01 \x01(\v2\x16.sluice.v1.ListOptionsB\x04\xe2A\x01\x01R\aoptions\x12(\n" +
+	"\tpage_size\x18\x02 \x01(\x05B\v\xe2A\x01\x01\xbaH\x04\x1a\x02(\x00R\bpageSize\x12+\n" +
+	"\n" +
+	"page_token\x18\x03 \x01(\tB\f\xe2A\x01\x01\xbaH\x05r\x03\x18\x80\bR\tpageToken\"\x99\x01\n" +
 	"\x14ListSessionsResponse\x12.\n" +
 	"\bsessions\x18\x01 \x03(\v2\x12.sluice.v1.SessionR\bsessions\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12)\n" +
-	"\x10resource_version\x18\x03 \x01(\x03R\x0fresourceVersion\"I\n" +
-	"\x14WatchSessionsRequest\x121\n" +
-	"\aoptions\x18\x01 \x01(\v2\x17.sluice.v1.WatchOptionsR\aoptions\"\x9b\x01\n" +
+	"\x10resource_version\x18\x03 \x01(\x03R\x0fresourceVersion\"O\n" +
+	"\x14WatchSessionsRequest\x127\n" +
+	"\aoptions\x18\x01 \x01(\v2\x17.sluice.v1.WatchOptionsB\x04\xe2A\x01\x01R\aoptions\"\x9b\x01\n" +
 	"\x15WatchSessionsResponse\x12)\n" +
 	"\x04type\x18\x01 \x01(\x0e2\x15.sluice.v1.ChangeTypeR\x04type\x12,\n" +
 	"\asession\x18\x02 \x01(\v2\x12.sluice.v1.SessionR\asession\x12)\n" +
-	"\x10resource_version\x18\x03 \x01(\x03R\x0fresourceVersion\"_\n" +
-	"\x13EvictSessionRequest\x12\x1e\n" +
-	"\x04name\x18\x01 \x01(\tB\n" +
-	"\xbaH\ar\x05\x10\x01\x18\xfd\x01R\x04name\x12\x17\n" +
-	"\adry_run\x18\x03 \x01(\bR\x06dryRunJ\x04\b\x02\x10\x03R\telsewhere\"\x16\n" +
+	"\x10resource_version\x18\x03 \x01(\x03R\x0fresourceVersion\"i\n" +
+	"\x13EvictSessionRequest\x12\"\n" +
+	"\x04name\x18\x01 \x01(\tB\x0e\xe2A\x01\x02\xbaH\ar\x05\x10\x01\x18\xfd\x01R\x04name\x12\x1d\n" +
+	"\adry_run\x18\x03 \x01(\bB\x04\xe2A\x01\x01R\x06dryRunJ\x04\b\x02\x10\x03R\telsewhere\"\x16\n" +
 	"\x14EvictSessionResponse2\xd3\x02\n" +
 	"\x0eSessionService\x12I\n" +
 	"\n" +

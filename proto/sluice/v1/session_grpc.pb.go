@@ -29,15 +29,17 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// SessionService keeps the register of sessions. Errors: INVALID_ARGUMENT (with google.rpc.BadRequest), NOT_FOUND,
-// ALREADY_EXISTS, ABORTED (the version moved), FAILED_PRECONDITION (the session is gone), PERMISSION_DENIED,
+// SessionService shows and ends sessions. Errors: INVALID_ARGUMENT (with google.rpc.BadRequest), NOT_FOUND, PERMISSION_DENIED,
 // UNAVAILABLE (store not reachable: try again).
 type SessionServiceClient interface {
+	// Returns a session by its name.
 	GetSession(ctx context.Context, in *GetSessionRequest, opts ...grpc.CallOption) (*GetSessionResponse, error)
+	// Lists sessions in the order of their names, in pages. All pages of one list show the store at one moment.
 	ListSessions(ctx context.Context, in *ListSessionsRequest, opts ...grpc.CallOption) (*ListSessionsResponse, error)
+	// Sends the changes of sessions after a version, as WatchOptions says. The client ends the stream.
 	WatchSessions(ctx context.Context, in *WatchSessionsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchSessionsResponse], error)
-	// Asks the initiator to log out (Async Message, RFC 7143 §11.9), then drops the connection. A host that may still
-	// log in will come back.
+	// Requests the initiator to log out (Async Message, RFC 7143 §11.9), then closes the connection. A host that may still log in can
+	// do so again.
 	EvictSession(ctx context.Context, in *EvictSessionRequest, opts ...grpc.CallOption) (*EvictSessionResponse, error)
 }
 
@@ -102,15 +104,17 @@ func (c *sessionServiceClient) EvictSession(ctx context.Context, in *EvictSessio
 // All implementations must embed UnimplementedSessionServiceServer
 // for forward compatibility.
 //
-// SessionService keeps the register of sessions. Errors: INVALID_ARGUMENT (with google.rpc.BadRequest), NOT_FOUND,
-// ALREADY_EXISTS, ABORTED (the version moved), FAILED_PRECONDITION (the session is gone), PERMISSION_DENIED,
+// SessionService shows and ends sessions. Errors: INVALID_ARGUMENT (with google.rpc.BadRequest), NOT_FOUND, PERMISSION_DENIED,
 // UNAVAILABLE (store not reachable: try again).
 type SessionServiceServer interface {
+	// Returns a session by its name.
 	GetSession(context.Context, *GetSessionRequest) (*GetSessionResponse, error)
+	// Lists sessions in the order of their names, in pages. All pages of one list show the store at one moment.
 	ListSessions(context.Context, *ListSessionsRequest) (*ListSessionsResponse, error)
+	// Sends the changes of sessions after a version, as WatchOptions says. The client ends the stream.
 	WatchSessions(*WatchSessionsRequest, grpc.ServerStreamingServer[WatchSessionsResponse]) error
-	// Asks the initiator to log out (Async Message, RFC 7143 §11.9), then drops the connection. A host that may still
-	// log in will come back.
+	// Requests the initiator to log out (Async Message, RFC 7143 §11.9), then closes the connection. A host that may still log in can
+	// do so again.
 	EvictSession(context.Context, *EvictSessionRequest) (*EvictSessionResponse, error)
 	mustEmbedUnimplementedSessionServiceServer()
 }

@@ -8,6 +8,7 @@ package sluicev1
 
 import (
 	_ "buf.build/gen/go/bufbuild/protovalidate/protocolbuffers/go/buf/validate"
+	_ "google.golang.org/genproto/googleapis/api/annotations"
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	fieldmaskpb "google.golang.org/protobuf/types/known/fieldmaskpb"
@@ -24,12 +25,14 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Snapshot is a volume's content at one moment, crash-consistent: taken by the owner between commands.
+// Snapshot is the content of a volume at one moment. It is crash-consistent: the owner takes it between commands.
 type Snapshot struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	Meta  *ObjectMeta            `protobuf:"bytes,1,opt,name=meta,proto3" json:"meta,omitempty"`
-	Spec  *SnapshotSpec          `protobuf:"bytes,2,opt,name=spec,proto3" json:"spec,omitempty"`
-	// Output only.
+	// Name, identity, versions and labels.
+	Meta *ObjectMeta `protobuf:"bytes,1,opt,name=meta,proto3" json:"meta,omitempty"`
+	// Desired state. The caller writes it.
+	Spec *SnapshotSpec `protobuf:"bytes,2,opt,name=spec,proto3" json:"spec,omitempty"`
+	// Observed state. Output only.
 	Status        *SnapshotStatus `protobuf:"bytes,3,opt,name=status,proto3" json:"status,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -86,11 +89,12 @@ func (x *Snapshot) GetStatus() *SnapshotStatus {
 	return nil
 }
 
-// SnapshotSpec is what is wanted. Immutable but for the reclaim policy.
+// SnapshotSpec is the desired state of a snapshot. Only the reclaim policy can change.
 type SnapshotSpec struct {
-	state  protoimpl.MessageState `protogen:"open.v1"`
-	Volume string                 `protobuf:"bytes,1,opt,name=volume,proto3" json:"volume,omitempty"`
-	// What becomes of the data when the snapshot is deleted. Unspecified means delete.
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Volume to take the snapshot of, by name.
+	Volume string `protobuf:"bytes,1,opt,name=volume,proto3" json:"volume,omitempty"`
+	// What happens to the data when the snapshot is deleted. Unspecified means delete. TRASH is not possible.
 	ReclaimPolicy ReclaimPolicy `protobuf:"varint,2,opt,name=reclaim_policy,json=reclaimPolicy,proto3,enum=sluice.v1.ReclaimPolicy" json:"reclaim_policy,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -140,15 +144,17 @@ func (x *SnapshotSpec) GetReclaimPolicy() ReclaimPolicy {
 	return ReclaimPolicy_RECLAIM_POLICY_UNSPECIFIED
 }
 
-// SnapshotStatus is what is observed.
+// SnapshotStatus is the observed state of a snapshot.
 type SnapshotStatus struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Taken: volumes can be made from it.
+	// The snapshot is taken. Volumes can be created from it.
 	Ready bool `protobuf:"varint,1,opt,name=ready,proto3" json:"ready,omitempty"`
-	// Capacity of the volume at that moment, in bytes.
-	SizeBytes     int64                  `protobuf:"varint,2,opt,name=size_bytes,json=sizeBytes,proto3" json:"size_bytes,omitempty"`
-	TakenTime     *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=taken_time,json=takenTime,proto3" json:"taken_time,omitempty"`
-	Conditions    []*Condition           `protobuf:"bytes,4,rep,name=conditions,proto3" json:"conditions,omitempty"`
+	// Capacity of the volume at the moment of the snapshot, in bytes.
+	SizeBytes int64 `protobuf:"varint,2,opt,name=size_bytes,json=sizeBytes,proto3" json:"size_bytes,omitempty"`
+	// When the owner took it.
+	TakenTime *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=taken_time,json=takenTime,proto3" json:"taken_time,omitempty"`
+	// Present conditions, at most one of each type.
+	Conditions    []*Condition `protobuf:"bytes,4,rep,name=conditions,proto3" json:"conditions,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -211,9 +217,11 @@ func (x *SnapshotStatus) GetConditions() []*Condition {
 	return nil
 }
 
+// CreateSnapshotRequest has the snapshot to create.
 type CreateSnapshotRequest struct {
-	state    protoimpl.MessageState `protogen:"open.v1"`
-	Snapshot *Snapshot              `protobuf:"bytes,1,opt,name=snapshot,proto3" json:"snapshot,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The snapshot to create. The server reads meta.name, meta.labels and spec.
+	Snapshot *Snapshot `protobuf:"bytes,1,opt,name=snapshot,proto3" json:"snapshot,omitempty"`
 	// Validate and answer as if done; change nothing.
 	DryRun        bool `protobuf:"varint,2,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -264,9 +272,11 @@ func (x *CreateSnapshotRequest) GetDryRun() bool {
 	return false
 }
 
+// CreateSnapshotResponse has the created snapshot.
 type CreateSnapshotResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Snapshot      *Snapshot              `protobuf:"bytes,1,opt,name=snapshot,proto3" json:"snapshot,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The snapshot as the control plane stored it, without secrets.
+	Snapshot      *Snapshot `protobuf:"bytes,1,opt,name=snapshot,proto3" json:"snapshot,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -308,9 +318,11 @@ func (x *CreateSnapshotResponse) GetSnapshot() *Snapshot {
 	return nil
 }
 
+// GetSnapshotRequest names a snapshot.
 type GetSnapshotRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Name of the snapshot, 1 to 253 characters.
+	Name          string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -352,9 +364,11 @@ func (x *GetSnapshotRequest) GetName() string {
 	return ""
 }
 
+// GetSnapshotResponse has the snapshot.
 type GetSnapshotResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Snapshot      *Snapshot              `protobuf:"bytes,1,opt,name=snapshot,proto3" json:"snapshot,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The snapshot as it is stored, without secrets.
+	Snapshot      *Snapshot `protobuf:"bytes,1,opt,name=snapshot,proto3" json:"snapshot,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -396,9 +410,16 @@ func (x *GetSnapshotResponse) GetSnapshot() *Snapshot {
 	return nil
 }
 
+// ListSnapshotsRequest selects a page of the snapshots.
 type ListSnapshotsRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Options       *ListOptions           `protobuf:"bytes,1,opt,name=options,proto3" json:"options,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Labels that the snapshots have. Its fields page_size and page_token are deprecated: use those of this message.
+	Options *ListOptions `protobuf:"bytes,1,opt,name=options,proto3" json:"options,omitempty"`
+	// Maximum count of snapshots in the response, 1…1000; 0 means 500. A greater number means 1000 (AIP-158). INVALID_ARGUMENT if
+	// options.page_size is another number.
+	PageSize int32 `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	// `next_page_token` of the previous response. INVALID_ARGUMENT if it is not a token of this list, or if options.page_token differs.
+	PageToken     string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -440,10 +461,27 @@ func (x *ListSnapshotsRequest) GetOptions() *ListOptions {
 	return nil
 }
 
+func (x *ListSnapshotsRequest) GetPageSize() int32 {
+	if x != nil {
+		return x.PageSize
+	}
+	return 0
+}
+
+func (x *ListSnapshotsRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
+// ListSnapshotsResponse is a page of the snapshots.
 type ListSnapshotsResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Snapshots     []*Snapshot            `protobuf:"bytes,1,rep,name=snapshots,proto3" json:"snapshots,omitempty"`
-	NextPageToken string                 `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The snapshots of this page, in the order of their names.
+	Snapshots []*Snapshot `protobuf:"bytes,1,rep,name=snapshots,proto3" json:"snapshots,omitempty"`
+	// Token that requests the next page. The last page has none.
+	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	// Version of the whole list, to begin a watch from.
 	ResourceVersion int64 `protobuf:"varint,3,opt,name=resource_version,json=resourceVersion,proto3" json:"resource_version,omitempty"`
 	unknownFields   protoimpl.UnknownFields
@@ -501,12 +539,15 @@ func (x *ListSnapshotsResponse) GetResourceVersion() int64 {
 	return 0
 }
 
+// UpdateSnapshotRequest has the changed snapshot.
 type UpdateSnapshotRequest struct {
-	state    protoimpl.MessageState `protogen:"open.v1"`
-	Snapshot *Snapshot              `protobuf:"bytes,1,opt,name=snapshot,proto3" json:"snapshot,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The snapshot to change, by meta.name. The server reads meta.resource_version, meta.labels and spec.
+	Snapshot *Snapshot `protobuf:"bytes,1,opt,name=snapshot,proto3" json:"snapshot,omitempty"`
 	// Fields of spec and meta.labels to change; unset: all of them.
-	UpdateMask    *fieldmaskpb.FieldMask `protobuf:"bytes,2,opt,name=update_mask,json=updateMask,proto3" json:"update_mask,omitempty"`
-	DryRun        bool                   `protobuf:"varint,3,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
+	UpdateMask *fieldmaskpb.FieldMask `protobuf:"bytes,2,opt,name=update_mask,json=updateMask,proto3" json:"update_mask,omitempty"`
+	// Validate and answer as if done; change nothing.
+	DryRun        bool `protobuf:"varint,3,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -562,9 +603,11 @@ func (x *UpdateSnapshotRequest) GetDryRun() bool {
 	return false
 }
 
+// UpdateSnapshotResponse has the updated snapshot.
 type UpdateSnapshotResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Snapshot      *Snapshot              `protobuf:"bytes,1,opt,name=snapshot,proto3" json:"snapshot,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The snapshot as the control plane stored it, without secrets.
+	Snapshot      *Snapshot `protobuf:"bytes,1,opt,name=snapshot,proto3" json:"snapshot,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -606,11 +649,15 @@ func (x *UpdateSnapshotResponse) GetSnapshot() *Snapshot {
 	return nil
 }
 
+// DeleteSnapshotRequest names the snapshot to delete.
 type DeleteSnapshotRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	Options       *DeleteOptions         `protobuf:"bytes,2,opt,name=options,proto3" json:"options,omitempty"`
-	DryRun        bool                   `protobuf:"varint,3,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Name of the snapshot, 1 to 253 characters.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// What the stored snapshot must be: the server deletes no other one.
+	Options *DeleteOptions `protobuf:"bytes,2,opt,name=options,proto3" json:"options,omitempty"`
+	// Validate and answer as if done; change nothing.
+	DryRun        bool `protobuf:"varint,3,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -666,9 +713,10 @@ func (x *DeleteSnapshotRequest) GetDryRun() bool {
 	return false
 }
 
+// DeleteSnapshotResponse has the deleted snapshot.
 type DeleteSnapshotResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The last state; its meta.delete_time is set where deletion is still under way.
+	// The last state. It has meta.delete_time while the deletion is in progress.
 	Snapshot      *Snapshot `protobuf:"bytes,1,opt,name=snapshot,proto3" json:"snapshot,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -711,10 +759,13 @@ func (x *DeleteSnapshotResponse) GetSnapshot() *Snapshot {
 	return nil
 }
 
+// RollBackSnapshotRequest names the snapshot to roll its volume back to.
 type RollBackSnapshotRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	DryRun        bool                   `protobuf:"varint,2,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Name of the snapshot, 1 to 253 characters.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// Validate and answer as if done; change nothing.
+	DryRun        bool `protobuf:"varint,2,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -763,9 +814,11 @@ func (x *RollBackSnapshotRequest) GetDryRun() bool {
 	return false
 }
 
+// RollBackSnapshotResponse has the snapshot.
 type RollBackSnapshotResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Snapshot      *Snapshot              `protobuf:"bytes,1,opt,name=snapshot,proto3" json:"snapshot,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The snapshot as it is stored.
+	Snapshot      *Snapshot `protobuf:"bytes,1,opt,name=snapshot,proto3" json:"snapshot,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -807,9 +860,11 @@ func (x *RollBackSnapshotResponse) GetSnapshot() *Snapshot {
 	return nil
 }
 
+// WatchSnapshotsRequest selects the changes to send.
 type WatchSnapshotsRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Options       *WatchOptions          `protobuf:"bytes,1,opt,name=options,proto3" json:"options,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Version to begin after, and labels that each snapshot must have.
+	Options       *WatchOptions `protobuf:"bytes,1,opt,name=options,proto3" json:"options,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -851,11 +906,15 @@ func (x *WatchSnapshotsRequest) GetOptions() *WatchOptions {
 	return nil
 }
 
+// WatchSnapshotsResponse is one change of a snapshot.
 type WatchSnapshotsResponse struct {
-	state           protoimpl.MessageState `protogen:"open.v1"`
-	Type            ChangeType             `protobuf:"varint,1,opt,name=type,proto3,enum=sluice.v1.ChangeType" json:"type,omitempty"`
-	Snapshot        *Snapshot              `protobuf:"bytes,2,opt,name=snapshot,proto3" json:"snapshot,omitempty"`
-	ResourceVersion int64                  `protobuf:"varint,3,opt,name=resource_version,json=resourceVersion,proto3" json:"resource_version,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// What the change is.
+	Type ChangeType `protobuf:"varint,1,opt,name=type,proto3,enum=sluice.v1.ChangeType" json:"type,omitempty"`
+	// The snapshot after the change, or its last state. RESET and BOOKMARK have none.
+	Snapshot *Snapshot `protobuf:"bytes,2,opt,name=snapshot,proto3" json:"snapshot,omitempty"`
+	// Version of the store after the change. A later watch continues from it.
+	ResourceVersion int64 `protobuf:"varint,3,opt,name=resource_version,json=resourceVersion,proto3" json:"resource_version,omitempty"`
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -915,15 +974,16 @@ var File_sluice_v1_snapshot_proto protoreflect.FileDescriptor
 
 const file_sluice_v1_snapshot_proto_rawDesc = "" +
 	"\n" +
-	"\x18sluice/v1/snapshot.proto\x12\tsluice.v1\x1a\x1bbuf/validate/validate.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x14sluice/v1/meta.proto\x1a\x16sluice/v1/volume.proto\"\xa5\x01\n" +
-	"\bSnapshot\x121\n" +
-	"\x04meta\x18\x01 \x01(\v2\x15.sluice.v1.ObjectMetaB\x06\xbaH\x03\xc8\x01\x01R\x04meta\x123\n" +
-	"\x04spec\x18\x02 \x01(\v2\x17.sluice.v1.SnapshotSpecB\x06\xbaH\x03\xc8\x01\x01R\x04spec\x121\n" +
-	"\x06status\x18\x03 \x01(\v2\x19.sluice.v1.SnapshotStatusR\x06status\"}\n" +
-	"\fSnapshotSpec\x12\"\n" +
-	"\x06volume\x18\x01 \x01(\tB\n" +
-	"\xbaH\ar\x05\x10\x01\x18\xfd\x01R\x06volume\x12I\n" +
-	"\x0ereclaim_policy\x18\x02 \x01(\x0e2\x18.sluice.v1.ReclaimPolicyB\b\xbaH\x05\x82\x01\x02\x10\x01R\rreclaimPolicy\"\xb6\x01\n" +
+	"\x18sluice/v1/snapshot.proto\x12\tsluice.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x14sluice/v1/meta.proto\x1a\x16sluice/v1/volume.proto\"\xb3\x01\n" +
+	"\bSnapshot\x125\n" +
+	"\x04meta\x18\x01 \x01(\v2\x15.sluice.v1.ObjectMetaB\n" +
+	"\xe2A\x01\x02\xbaH\x03\xc8\x01\x01R\x04meta\x127\n" +
+	"\x04spec\x18\x02 \x01(\v2\x17.sluice.v1.SnapshotSpecB\n" +
+	"\xe2A\x01\x02\xbaH\x03\xc8\x01\x01R\x04spec\x127\n" +
+	"\x06status\x18\x03 \x01(\v2\x19.sluice.v1.SnapshotStatusB\x04\xe2A\x01\x03R\x06status\"\x86\x01\n" +
+	"\fSnapshotSpec\x12'\n" +
+	"\x06volume\x18\x01 \x01(\tB\x0f\xe2A\x02\x02\x05\xbaH\ar\x05\x10\x01\x18\xfd\x01R\x06volume\x12M\n" +
+	"\x0ereclaim_policy\x18\x02 \x01(\x0e2\x18.sluice.v1.ReclaimPolicyB\f\xe2A\x01\x01\xbaH\x05\x82\x01\x02\x10\x01R\rreclaimPolicy\"\xb6\x01\n" +
 	"\x0eSnapshotStatus\x12\x14\n" +
 	"\x05ready\x18\x01 \x01(\bR\x05ready\x12\x1d\n" +
 	"\n" +
@@ -932,45 +992,47 @@ const file_sluice_v1_snapshot_proto_rawDesc = "" +
 	"taken_time\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\ttakenTime\x124\n" +
 	"\n" +
 	"conditions\x18\x04 \x03(\v2\x14.sluice.v1.ConditionR\n" +
-	"conditions\"i\n" +
-	"\x15CreateSnapshotRequest\x127\n" +
-	"\bsnapshot\x18\x01 \x01(\v2\x13.sluice.v1.SnapshotB\x06\xbaH\x03\xc8\x01\x01R\bsnapshot\x12\x17\n" +
-	"\adry_run\x18\x02 \x01(\bR\x06dryRun\"I\n" +
+	"conditions\"s\n" +
+	"\x15CreateSnapshotRequest\x12;\n" +
+	"\bsnapshot\x18\x01 \x01(\v2\x13.sluice.v1.SnapshotB\n" +
+	"\xe2A\x01\x02\xbaH\x03\xc8\x01\x01R\bsnapshot\x12\x1d\n" +
+	"\adry_run\x18\x02 \x01(\bB\x04\xe2A\x01\x01R\x06dryRun\"I\n" +
 	"\x16CreateSnapshotResponse\x12/\n" +
-	"\bsnapshot\x18\x01 \x01(\v2\x13.sluice.v1.SnapshotR\bsnapshot\"4\n" +
-	"\x12GetSnapshotRequest\x12\x1e\n" +
-	"\x04name\x18\x01 \x01(\tB\n" +
-	"\xbaH\ar\x05\x10\x01\x18\xfd\x01R\x04name\"F\n" +
+	"\bsnapshot\x18\x01 \x01(\v2\x13.sluice.v1.SnapshotR\bsnapshot\"8\n" +
+	"\x12GetSnapshotRequest\x12\"\n" +
+	"\x04name\x18\x01 \x01(\tB\x0e\xe2A\x01\x02\xbaH\ar\x05\x10\x01\x18\xfd\x01R\x04name\"F\n" +
 	"\x13GetSnapshotResponse\x12/\n" +
-	"\bsnapshot\x18\x01 \x01(\v2\x13.sluice.v1.SnapshotR\bsnapshot\"H\n" +
-	"\x14ListSnapshotsRequest\x120\n" +
-	"\aoptions\x18\x01 \x01(\v2\x16.sluice.v1.ListOptionsR\aoptions\"\x9d\x01\n" +
+	"\bsnapshot\x18\x01 \x01(\v2\x13.sluice.v1.SnapshotR\bsnapshot\"\xa5\x01\n" +
+	"\x14ListSnapshotsRequest\x126\n" +
+	"\aoptions\x18\x01 \x01(\v2\x16.sluice.v1.ListOptionsB\x04\xe2A\x01\x01R\aoptions\x12(\n" +
+	"\tpage_size\x18\x02 \x01(\x05B\v\xe2A\x01\x01\xbaH\x04\x1a\x02(\x00R\bpageSize\x12+\n" +
+	"\n" +
+	"page_token\x18\x03 \x01(\tB\f\xe2A\x01\x01\xbaH\x05r\x03\x18\x80\bR\tpageToken\"\x9d\x01\n" +
 	"\x15ListSnapshotsResponse\x121\n" +
 	"\tsnapshots\x18\x01 \x03(\v2\x13.sluice.v1.SnapshotR\tsnapshots\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12)\n" +
-	"\x10resource_version\x18\x03 \x01(\x03R\x0fresourceVersion\"\xa6\x01\n" +
-	"\x15UpdateSnapshotRequest\x127\n" +
-	"\bsnapshot\x18\x01 \x01(\v2\x13.sluice.v1.SnapshotB\x06\xbaH\x03\xc8\x01\x01R\bsnapshot\x12;\n" +
-	"\vupdate_mask\x18\x02 \x01(\v2\x1a.google.protobuf.FieldMaskR\n" +
-	"updateMask\x12\x17\n" +
-	"\adry_run\x18\x03 \x01(\bR\x06dryRun\"I\n" +
+	"\x10resource_version\x18\x03 \x01(\x03R\x0fresourceVersion\"\xb6\x01\n" +
+	"\x15UpdateSnapshotRequest\x12;\n" +
+	"\bsnapshot\x18\x01 \x01(\v2\x13.sluice.v1.SnapshotB\n" +
+	"\xe2A\x01\x02\xbaH\x03\xc8\x01\x01R\bsnapshot\x12A\n" +
+	"\vupdate_mask\x18\x02 \x01(\v2\x1a.google.protobuf.FieldMaskB\x04\xe2A\x01\x01R\n" +
+	"updateMask\x12\x1d\n" +
+	"\adry_run\x18\x03 \x01(\bB\x04\xe2A\x01\x01R\x06dryRun\"I\n" +
 	"\x16UpdateSnapshotResponse\x12/\n" +
-	"\bsnapshot\x18\x01 \x01(\v2\x13.sluice.v1.SnapshotR\bsnapshot\"\x84\x01\n" +
-	"\x15DeleteSnapshotRequest\x12\x1e\n" +
-	"\x04name\x18\x01 \x01(\tB\n" +
-	"\xbaH\ar\x05\x10\x01\x18\xfd\x01R\x04name\x122\n" +
-	"\aoptions\x18\x02 \x01(\v2\x18.sluice.v1.DeleteOptionsR\aoptions\x12\x17\n" +
-	"\adry_run\x18\x03 \x01(\bR\x06dryRun\"I\n" +
+	"\bsnapshot\x18\x01 \x01(\v2\x13.sluice.v1.SnapshotR\bsnapshot\"\x94\x01\n" +
+	"\x15DeleteSnapshotRequest\x12\"\n" +
+	"\x04name\x18\x01 \x01(\tB\x0e\xe2A\x01\x02\xbaH\ar\x05\x10\x01\x18\xfd\x01R\x04name\x128\n" +
+	"\aoptions\x18\x02 \x01(\v2\x18.sluice.v1.DeleteOptionsB\x04\xe2A\x01\x01R\aoptions\x12\x1d\n" +
+	"\adry_run\x18\x03 \x01(\bB\x04\xe2A\x01\x01R\x06dryRun\"I\n" +
 	"\x16DeleteSnapshotResponse\x12/\n" +
-	"\bsnapshot\x18\x01 \x01(\v2\x13.sluice.v1.SnapshotR\bsnapshot\"R\n" +
-	"\x17RollBackSnapshotRequest\x12\x1e\n" +
-	"\x04name\x18\x01 \x01(\tB\n" +
-	"\xbaH\ar\x05\x10\x01\x18\xfd\x01R\x04name\x12\x17\n" +
-	"\adry_run\x18\x02 \x01(\bR\x06dryRun\"K\n" +
+	"\bsnapshot\x18\x01 \x01(\v2\x13.sluice.v1.SnapshotR\bsnapshot\"\\\n" +
+	"\x17RollBackSnapshotRequest\x12\"\n" +
+	"\x04name\x18\x01 \x01(\tB\x0e\xe2A\x01\x02\xbaH\ar\x05\x10\x01\x18\xfd\x01R\x04name\x12\x1d\n" +
+	"\adry_run\x18\x02 \x01(\bB\x04\xe2A\x01\x01R\x06dryRun\"K\n" +
 	"\x18RollBackSnapshotResponse\x12/\n" +
-	"\bsnapshot\x18\x01 \x01(\v2\x13.sluice.v1.SnapshotR\bsnapshot\"J\n" +
-	"\x15WatchSnapshotsRequest\x121\n" +
-	"\aoptions\x18\x01 \x01(\v2\x17.sluice.v1.WatchOptionsR\aoptions\"\x9f\x01\n" +
+	"\bsnapshot\x18\x01 \x01(\v2\x13.sluice.v1.SnapshotR\bsnapshot\"P\n" +
+	"\x15WatchSnapshotsRequest\x127\n" +
+	"\aoptions\x18\x01 \x01(\v2\x17.sluice.v1.WatchOptionsB\x04\xe2A\x01\x01R\aoptions\"\x9f\x01\n" +
 	"\x16WatchSnapshotsResponse\x12)\n" +
 	"\x04type\x18\x01 \x01(\x0e2\x15.sluice.v1.ChangeTypeR\x04type\x12/\n" +
 	"\bsnapshot\x18\x02 \x01(\v2\x13.sluice.v1.SnapshotR\bsnapshot\x12)\n" +

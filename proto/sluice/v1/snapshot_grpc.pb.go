@@ -32,19 +32,25 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// SnapshotService keeps snapshots. Errors: INVALID_ARGUMENT (with google.rpc.BadRequest), NOT_FOUND,
-// ALREADY_EXISTS, ABORTED (the version moved), FAILED_PRECONDITION (the pool cannot take snapshots; a volume was made from it and needs it), PERMISSION_DENIED,
+// SnapshotService manages snapshots. Errors: INVALID_ARGUMENT (with google.rpc.BadRequest), NOT_FOUND,
+// ALREADY_EXISTS, ABORTED (the version has changed), FAILED_PRECONDITION (the pool does not support snapshots; a volume depends on the
+// snapshot), PERMISSION_DENIED,
 // UNAVAILABLE (store not reachable: try again).
 type SnapshotServiceClient interface {
+	// Creates a snapshot.
 	CreateSnapshot(ctx context.Context, in *CreateSnapshotRequest, opts ...grpc.CallOption) (*CreateSnapshotResponse, error)
+	// Returns a snapshot by its name.
 	GetSnapshot(ctx context.Context, in *GetSnapshotRequest, opts ...grpc.CallOption) (*GetSnapshotResponse, error)
+	// Lists snapshots in the order of their names, in pages. All pages of one list show the store at one moment.
 	ListSnapshots(ctx context.Context, in *ListSnapshotsRequest, opts ...grpc.CallOption) (*ListSnapshotsResponse, error)
+	// Replaces spec and labels of a snapshot, or the fields that update_mask names.
 	UpdateSnapshot(ctx context.Context, in *UpdateSnapshotRequest, opts ...grpc.CallOption) (*UpdateSnapshotResponse, error)
-	// Refused while a volume depends on it.
+	// Deletes a snapshot. FAILED_PRECONDITION while a volume depends on it.
 	DeleteSnapshot(ctx context.Context, in *DeleteSnapshotRequest, opts ...grpc.CallOption) (*DeleteSnapshotResponse, error)
-	// Makes the volume what it was when the snapshot was taken. FAILED_PRECONDITION while a target maps the volume: its
-	// data would change under its hosts. Returns when it is asked for; the volume's condition Progressing tells the rest.
+	// Rolls the volume back to the snapshot. FAILED_PRECONDITION while a target maps the volume, because its data would change under
+	// its hosts. Returns when the request is stored. The volume's condition Progressing reports the progress.
 	RollBackSnapshot(ctx context.Context, in *RollBackSnapshotRequest, opts ...grpc.CallOption) (*RollBackSnapshotResponse, error)
+	// Sends the changes of snapshots after a version, as WatchOptions says. The client ends the stream.
 	WatchSnapshots(ctx context.Context, in *WatchSnapshotsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchSnapshotsResponse], error)
 }
 
@@ -139,19 +145,25 @@ type SnapshotService_WatchSnapshotsClient = grpc.ServerStreamingClient[WatchSnap
 // All implementations must embed UnimplementedSnapshotServiceServer
 // for forward compatibility.
 //
-// SnapshotService keeps snapshots. Errors: INVALID_ARGUMENT (with google.rpc.BadRequest), NOT_FOUND,
-// ALREADY_EXISTS, ABORTED (the version moved), FAILED_PRECONDITION (the pool cannot take snapshots; a volume was made from it and needs it), PERMISSION_DENIED,
+// SnapshotService manages snapshots. Errors: INVALID_ARGUMENT (with google.rpc.BadRequest), NOT_FOUND,
+// ALREADY_EXISTS, ABORTED (the version has changed), FAILED_PRECONDITION (the pool does not support snapshots; a volume depends on the
+// snapshot), PERMISSION_DENIED,
 // UNAVAILABLE (store not reachable: try again).
 type SnapshotServiceServer interface {
+	// Creates a snapshot.
 	CreateSnapshot(context.Context, *CreateSnapshotRequest) (*CreateSnapshotResponse, error)
+	// Returns a snapshot by its name.
 	GetSnapshot(context.Context, *GetSnapshotRequest) (*GetSnapshotResponse, error)
+	// Lists snapshots in the order of their names, in pages. All pages of one list show the store at one moment.
 	ListSnapshots(context.Context, *ListSnapshotsRequest) (*ListSnapshotsResponse, error)
+	// Replaces spec and labels of a snapshot, or the fields that update_mask names.
 	UpdateSnapshot(context.Context, *UpdateSnapshotRequest) (*UpdateSnapshotResponse, error)
-	// Refused while a volume depends on it.
+	// Deletes a snapshot. FAILED_PRECONDITION while a volume depends on it.
 	DeleteSnapshot(context.Context, *DeleteSnapshotRequest) (*DeleteSnapshotResponse, error)
-	// Makes the volume what it was when the snapshot was taken. FAILED_PRECONDITION while a target maps the volume: its
-	// data would change under its hosts. Returns when it is asked for; the volume's condition Progressing tells the rest.
+	// Rolls the volume back to the snapshot. FAILED_PRECONDITION while a target maps the volume, because its data would change under
+	// its hosts. Returns when the request is stored. The volume's condition Progressing reports the progress.
 	RollBackSnapshot(context.Context, *RollBackSnapshotRequest) (*RollBackSnapshotResponse, error)
+	// Sends the changes of snapshots after a version, as WatchOptions says. The client ends the stream.
 	WatchSnapshots(*WatchSnapshotsRequest, grpc.ServerStreamingServer[WatchSnapshotsResponse]) error
 	mustEmbedUnimplementedSnapshotServiceServer()
 }

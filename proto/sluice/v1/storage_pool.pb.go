@@ -8,6 +8,7 @@ package sluicev1
 
 import (
 	_ "buf.build/gen/go/bufbuild/protovalidate/protocolbuffers/go/buf/validate"
+	_ "google.golang.org/genproto/googleapis/api/annotations"
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	fieldmaskpb "google.golang.org/protobuf/types/known/fieldmaskpb"
@@ -23,12 +24,14 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// StoragePool is where volumes live.
+// StoragePool is the storage of volumes.
 type StoragePool struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	Meta  *ObjectMeta            `protobuf:"bytes,1,opt,name=meta,proto3" json:"meta,omitempty"`
-	Spec  *StoragePoolSpec       `protobuf:"bytes,2,opt,name=spec,proto3" json:"spec,omitempty"`
-	// Output only.
+	// Name, identity, versions and labels.
+	Meta *ObjectMeta `protobuf:"bytes,1,opt,name=meta,proto3" json:"meta,omitempty"`
+	// Desired state. The caller writes it.
+	Spec *StoragePoolSpec `protobuf:"bytes,2,opt,name=spec,proto3" json:"spec,omitempty"`
+	// Observed state. Output only.
 	Status        *StoragePoolStatus `protobuf:"bytes,3,opt,name=status,proto3" json:"status,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -85,28 +88,30 @@ func (x *StoragePool) GetStatus() *StoragePoolStatus {
 	return nil
 }
 
-// StoragePoolSpec is what is wanted. The kind and what identifies the place are immutable.
+// StoragePoolSpec is the desired state of a storage pool. The kind, and the fields that identify the storage, are immutable.
 type StoragePoolSpec struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
+	// Exactly one is required.
+	//
 	// Types that are valid to be assigned to Kind:
 	//
 	//	*StoragePoolSpec_Local
 	//	*StoragePoolSpec_Rbd
 	Kind isStoragePoolSpec_Kind `protobuf_oneof:"kind"`
-	// Used share of the pool, in percent, above which LUNs report 38/07 and an event is raised, 1…99; 0 means 85.
+	// Used share of the pool in percent, 1…99, above which LUNs report 38/07 (SBC-4 §4.7.3.7) and an event is recorded; 0 means 85.
 	WarnPercent int32 `protobuf:"varint,3,opt,name=warn_percent,json=warnPercent,proto3" json:"warn_percent,omitempty"`
 	// How many times an administrator has confirmed that the pool's storage was replaced deliberately. It only grows.
-	// `sluicectl pool adopt` raises it by one. Gateways then mark the storage that they see as the pool's, and record the
-	// identity of each image anew when they open it.
+	// `sluicectl pool adopt` increases it by one. Gateways then mark the storage that they see as the pool's, and record the
+	// identity of each image again when they open it.
 	Adoptions int32 `protobuf:"varint,80,opt,name=adoptions,proto3" json:"adoptions,omitempty"`
-	// Ceph only: GatewayPools whose gateways receive the key of this pool, own its volumes and do its jobs. Empty: the gateway pools of
+	// Ceph only: GatewayPools whose gateways receive the key of this pool, own its volumes and execute its jobs. Empty: the gateway pools of
 	// the targets that map a volume of this pool; while there is no such target, the only gateway pool of the system, or the one named
 	// `default`. A gateway that owns a volume of the pool keeps the key until another gateway owns it. A local pool is for the
-	// gateways of its node.
+	// gateways of its node. At most 64.
 	GatewayPools []string `protobuf:"bytes,120,rep,name=gateway_pools,json=gatewayPools,proto3" json:"gateway_pools,omitempty"`
 	// Ceph only: images that a Volume of a caller with the role operator may adopt (Volume.spec.source.image): exact names, or
 	// patterns in which `*` stands for any characters. A pattern never matches a name of the form `volume-UID` or `snapshot-UID`.
-	// Administrators may adopt any image. The image of an existing Volume or Snapshot can never be adopted.
+	// Administrators may adopt any image. The image of an existing Volume or Snapshot can never be adopted. At most 256.
 	AdoptableImages []string `protobuf:"bytes,121,rep,name=adoptable_images,json=adoptableImages,proto3" json:"adoptable_images,omitempty"`
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
@@ -200,10 +205,12 @@ type isStoragePoolSpec_Kind interface {
 }
 
 type StoragePoolSpec_Local struct {
+	// Storage of one node.
 	Local *LocalPool `protobuf:"bytes,1,opt,name=local,proto3,oneof"`
 }
 
 type StoragePoolSpec_Rbd struct {
+	// A pool in a Ceph cluster.
 	Rbd *RbdPool `protobuf:"bytes,2,opt,name=rbd,proto3,oneof"`
 }
 
@@ -211,16 +218,17 @@ func (*StoragePoolSpec_Local) isStoragePoolSpec_Kind() {}
 
 func (*StoragePoolSpec_Rbd) isStoragePoolSpec_Kind() {}
 
-// LocalPool is storage of one node; any gateway on that node can own its volumes, none elsewhere can.
+// LocalPool is storage of one node. Only gateways on that node can own its volumes.
 type LocalPool struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Name of the node, as gateways report it.
+	// Name of the node, as gateways report it. Immutable.
 	Node string `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`
-	// Absolute path of a directory on XFS or ext4; volumes are sparse files in it.
+	// Absolute path of a directory on XFS or ext4; volumes are sparse files in it. Immutable. A local pool has exactly one of
+	// `directory` and `devices`.
 	Directory string `protobuf:"bytes,2,opt,name=directory,proto3" json:"directory,omitempty"`
-	// Or block devices by absolute path, each used whole by one volume: the smallest that is large enough and holds nothing that is
-	// known (file systems, partition tables, LVM and the like). A device that is a volume's says so itself, by whatever path.
-	// No snapshots or copies.
+	// Block devices by absolute path, at most 256. Each volume uses one whole device: the smallest that is large enough and has no known
+	// content, such as a file system, a partition table or LVM. A label on the device identifies its volume, regardless of the path.
+	// Such a pool supports no snapshots and no copies.
 	Devices       []string `protobuf:"bytes,3,rep,name=devices,proto3" json:"devices,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -280,16 +288,17 @@ func (x *LocalPool) GetDevices() []string {
 // RbdPool is a pool in a Ceph cluster.
 type RbdPool struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Monitors as address:port, 1…15. Port 6789 speaks Ceph's messenger protocol v1, any other v2 (3300, as a rule).
+	// Monitors as address:port, 1…15. Port 6789 uses Ceph's messenger protocol v1, any other port v2 (usually 3300).
 	Monitors []string `protobuf:"bytes,1,rep,name=monitors,proto3" json:"monitors,omitempty"`
-	// Ceph user without the `client.` in front.
+	// Ceph user without the prefix `client.`, 1 to 255 characters.
 	User string `protobuf:"bytes,2,opt,name=user,proto3" json:"user,omitempty"`
 	// Key of that user, in base64. Never returned; empty in an update keeps it.
-	Key  string `protobuf:"bytes,3,opt,name=key,proto3" json:"key,omitempty"`
+	Key string `protobuf:"bytes,3,opt,name=key,proto3" json:"key,omitempty"`
+	// Name of the pool in Ceph, 1 to 255 characters. Immutable.
 	Pool string `protobuf:"bytes,4,opt,name=pool,proto3" json:"pool,omitempty"`
-	// RADOS namespace; empty: the default one.
+	// RADOS namespace; empty: the default one. Immutable.
 	RadosNamespace string `protobuf:"bytes,5,opt,name=rados_namespace,json=radosNamespace,proto3" json:"rados_namespace,omitempty"`
-	// Pool for the data of new images (erasure coded, say); empty: the same pool.
+	// Pool for the data of new images, for example an erasure-coded one; empty: the same pool.
 	DataPool      string `protobuf:"bytes,6,opt,name=data_pool,json=dataPool,proto3" json:"data_pool,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -367,27 +376,34 @@ func (x *RbdPool) GetDataPool() string {
 	return ""
 }
 
-// StoragePoolStatus is what is observed.
+// StoragePoolStatus is the observed state of a storage pool.
 type StoragePoolStatus struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	CapacityBytes int64                  `protobuf:"varint,1,opt,name=capacity_bytes,json=capacityBytes,proto3" json:"capacity_bytes,omitempty"`
-	UsedBytes     int64                  `protobuf:"varint,2,opt,name=used_bytes,json=usedBytes,proto3" json:"used_bytes,omitempty"`
-	Volumes       int32                  `protobuf:"varint,3,opt,name=volumes,proto3" json:"volumes,omitempty"`
-	// The pool's file system or cluster can make snapshots and clones.
-	SnapshotsSupported bool         `protobuf:"varint,4,opt,name=snapshots_supported,json=snapshotsSupported,proto3" json:"snapshots_supported,omitempty"`
-	Conditions         []*Condition `protobuf:"bytes,5,rep,name=conditions,proto3" json:"conditions,omitempty"`
-	// Images named as volumes' that no volume of this system has: left by a volume that was retained, by another system, or made since
-	// the backup that the store was restored from. At most 100 of them, and how many there are.
-	OrphanedImages     []string `protobuf:"bytes,6,rep,name=orphaned_images,json=orphanedImages,proto3" json:"orphaned_images,omitempty"`
-	OrphanedImageCount int32    `protobuf:"varint,7,opt,name=orphaned_image_count,json=orphanedImageCount,proto3" json:"orphaned_image_count,omitempty"`
-	// Id of the marker that the pool's storage carries, and the adoptions that it counts; empty: no gateway has reported one.
-	Marker          string `protobuf:"bytes,80,opt,name=marker,proto3" json:"marker,omitempty"`
-	MarkerAdoptions int32  `protobuf:"varint,81,opt,name=marker_adoptions,json=markerAdoptions,proto3" json:"marker_adoptions,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Size of the storage in bytes.
+	CapacityBytes int64 `protobuf:"varint,1,opt,name=capacity_bytes,json=capacityBytes,proto3" json:"capacity_bytes,omitempty"`
+	// Used part of it in bytes.
+	UsedBytes int64 `protobuf:"varint,2,opt,name=used_bytes,json=usedBytes,proto3" json:"used_bytes,omitempty"`
+	// Count of the volumes in it.
+	Volumes int32 `protobuf:"varint,3,opt,name=volumes,proto3" json:"volumes,omitempty"`
+	// The pool's file system or Ceph cluster supports snapshots and clones.
+	SnapshotsSupported bool `protobuf:"varint,4,opt,name=snapshots_supported,json=snapshotsSupported,proto3" json:"snapshots_supported,omitempty"`
+	// Present conditions, at most one of each type.
+	Conditions []*Condition `protobuf:"bytes,5,rep,name=conditions,proto3" json:"conditions,omitempty"`
+	// Images whose names are those of volumes, but that belong to no volume of this system: of a retained volume, of another system, or
+	// created after the backup from which the store was restored. At most 100 of them.
+	OrphanedImages []string `protobuf:"bytes,6,rep,name=orphaned_images,json=orphanedImages,proto3" json:"orphaned_images,omitempty"`
+	// Count of all orphaned images.
+	OrphanedImageCount int32 `protobuf:"varint,7,opt,name=orphaned_image_count,json=orphanedImageCount,proto3" json:"orphaned_image_count,omitempty"`
+	// Id of the marker on the pool's storage; empty: no gateway has reported one.
+	Marker string `protobuf:"bytes,80,opt,name=marker,proto3" json:"marker,omitempty"`
+	// Adoptions that the marker counts.
+	MarkerAdoptions int32 `protobuf:"varint,81,opt,name=marker_adoptions,json=markerAdoptions,proto3" json:"marker_adoptions,omitempty"`
 	// Largest size of a volume that the pool's file system can hold, in bytes; 0: not known.
 	MaxVolumeBytes int64 `protobuf:"varint,82,opt,name=max_volume_bytes,json=maxVolumeBytes,proto3" json:"max_volume_bytes,omitempty"`
-	// Names of volumes whose image is not in the pool. At most 100 of them, and how many there are.
-	MissingImages     []string `protobuf:"bytes,83,rep,name=missing_images,json=missingImages,proto3" json:"missing_images,omitempty"`
-	MissingImageCount int32    `protobuf:"varint,84,opt,name=missing_image_count,json=missingImageCount,proto3" json:"missing_image_count,omitempty"`
+	// Names of volumes whose image is not in the pool. At most 100 of them.
+	MissingImages []string `protobuf:"bytes,83,rep,name=missing_images,json=missingImages,proto3" json:"missing_images,omitempty"`
+	// Count of all missing images.
+	MissingImageCount int32 `protobuf:"varint,84,opt,name=missing_image_count,json=missingImageCount,proto3" json:"missing_image_count,omitempty"`
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache
 }
@@ -506,9 +522,11 @@ func (x *StoragePoolStatus) GetMissingImageCount() int32 {
 	return 0
 }
 
+// CreateStoragePoolRequest has the storage pool to create.
 type CreateStoragePoolRequest struct {
-	state       protoimpl.MessageState `protogen:"open.v1"`
-	StoragePool *StoragePool           `protobuf:"bytes,1,opt,name=storage_pool,json=storagePool,proto3" json:"storage_pool,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The storage pool to create. The server reads meta.name, meta.labels and spec.
+	StoragePool *StoragePool `protobuf:"bytes,1,opt,name=storage_pool,json=storagePool,proto3" json:"storage_pool,omitempty"`
 	// Validate and answer as if done; change nothing.
 	DryRun        bool `protobuf:"varint,2,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -559,9 +577,11 @@ func (x *CreateStoragePoolRequest) GetDryRun() bool {
 	return false
 }
 
+// CreateStoragePoolResponse has the created storage pool.
 type CreateStoragePoolResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	StoragePool   *StoragePool           `protobuf:"bytes,1,opt,name=storage_pool,json=storagePool,proto3" json:"storage_pool,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The storage pool as the control plane stored it, without secrets.
+	StoragePool   *StoragePool `protobuf:"bytes,1,opt,name=storage_pool,json=storagePool,proto3" json:"storage_pool,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -603,9 +623,11 @@ func (x *CreateStoragePoolResponse) GetStoragePool() *StoragePool {
 	return nil
 }
 
+// GetStoragePoolRequest names a storage pool.
 type GetStoragePoolRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Name of the storage pool, 1 to 253 characters.
+	Name          string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -647,9 +669,11 @@ func (x *GetStoragePoolRequest) GetName() string {
 	return ""
 }
 
+// GetStoragePoolResponse has the storage pool.
 type GetStoragePoolResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	StoragePool   *StoragePool           `protobuf:"bytes,1,opt,name=storage_pool,json=storagePool,proto3" json:"storage_pool,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The storage pool as it is stored, without secrets.
+	StoragePool   *StoragePool `protobuf:"bytes,1,opt,name=storage_pool,json=storagePool,proto3" json:"storage_pool,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -691,9 +715,16 @@ func (x *GetStoragePoolResponse) GetStoragePool() *StoragePool {
 	return nil
 }
 
+// ListStoragePoolsRequest selects a page of the storage pools.
 type ListStoragePoolsRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Options       *ListOptions           `protobuf:"bytes,1,opt,name=options,proto3" json:"options,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Labels that the storage pools have. Its fields page_size and page_token are deprecated: use those of this message.
+	Options *ListOptions `protobuf:"bytes,1,opt,name=options,proto3" json:"options,omitempty"`
+	// Maximum count of storage pools in the response, 1…1000; 0 means 500. A greater number means 1000 (AIP-158). INVALID_ARGUMENT if
+	// options.page_size is another number.
+	PageSize int32 `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	// `next_page_token` of the previous response. INVALID_ARGUMENT if it is not a token of this list, or if options.page_token differs.
+	PageToken     string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -735,10 +766,27 @@ func (x *ListStoragePoolsRequest) GetOptions() *ListOptions {
 	return nil
 }
 
+func (x *ListStoragePoolsRequest) GetPageSize() int32 {
+	if x != nil {
+		return x.PageSize
+	}
+	return 0
+}
+
+func (x *ListStoragePoolsRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
+// ListStoragePoolsResponse is a page of the storage pools.
 type ListStoragePoolsResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	StoragePools  []*StoragePool         `protobuf:"bytes,1,rep,name=storage_pools,json=storagePools,proto3" json:"storage_pools,omitempty"`
-	NextPageToken string                 `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The storage pools of this page, in the order of their names.
+	StoragePools []*StoragePool `protobuf:"bytes,1,rep,name=storage_pools,json=storagePools,proto3" json:"storage_pools,omitempty"`
+	// Token that requests the next page. The last page has none.
+	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	// Version of the whole list, to begin a watch from.
 	ResourceVersion int64 `protobuf:"varint,3,opt,name=resource_version,json=resourceVersion,proto3" json:"resource_version,omitempty"`
 	unknownFields   protoimpl.UnknownFields
@@ -796,12 +844,15 @@ func (x *ListStoragePoolsResponse) GetResourceVersion() int64 {
 	return 0
 }
 
+// UpdateStoragePoolRequest has the changed storage pool.
 type UpdateStoragePoolRequest struct {
-	state       protoimpl.MessageState `protogen:"open.v1"`
-	StoragePool *StoragePool           `protobuf:"bytes,1,opt,name=storage_pool,json=storagePool,proto3" json:"storage_pool,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The storage pool to change, by meta.name. The server reads meta.resource_version, meta.labels and spec.
+	StoragePool *StoragePool `protobuf:"bytes,1,opt,name=storage_pool,json=storagePool,proto3" json:"storage_pool,omitempty"`
 	// Fields of spec and meta.labels to change; unset: all of them.
-	UpdateMask    *fieldmaskpb.FieldMask `protobuf:"bytes,2,opt,name=update_mask,json=updateMask,proto3" json:"update_mask,omitempty"`
-	DryRun        bool                   `protobuf:"varint,3,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
+	UpdateMask *fieldmaskpb.FieldMask `protobuf:"bytes,2,opt,name=update_mask,json=updateMask,proto3" json:"update_mask,omitempty"`
+	// Validate and answer as if done; change nothing.
+	DryRun        bool `protobuf:"varint,3,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -857,9 +908,11 @@ func (x *UpdateStoragePoolRequest) GetDryRun() bool {
 	return false
 }
 
+// UpdateStoragePoolResponse has the updated storage pool.
 type UpdateStoragePoolResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	StoragePool   *StoragePool           `protobuf:"bytes,1,opt,name=storage_pool,json=storagePool,proto3" json:"storage_pool,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The storage pool as the control plane stored it, without secrets.
+	StoragePool   *StoragePool `protobuf:"bytes,1,opt,name=storage_pool,json=storagePool,proto3" json:"storage_pool,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -901,11 +954,15 @@ func (x *UpdateStoragePoolResponse) GetStoragePool() *StoragePool {
 	return nil
 }
 
+// DeleteStoragePoolRequest names the storage pool to delete.
 type DeleteStoragePoolRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	Options       *DeleteOptions         `protobuf:"bytes,2,opt,name=options,proto3" json:"options,omitempty"`
-	DryRun        bool                   `protobuf:"varint,3,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Name of the storage pool, 1 to 253 characters.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// What the stored storage pool must be: the server deletes no other one.
+	Options *DeleteOptions `protobuf:"bytes,2,opt,name=options,proto3" json:"options,omitempty"`
+	// Validate and answer as if done; change nothing.
+	DryRun        bool `protobuf:"varint,3,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -961,9 +1018,10 @@ func (x *DeleteStoragePoolRequest) GetDryRun() bool {
 	return false
 }
 
+// DeleteStoragePoolResponse has the deleted storage pool.
 type DeleteStoragePoolResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The last state; its meta.delete_time is set where deletion is still under way.
+	// The last state. It has meta.delete_time while the deletion is in progress.
 	StoragePool   *StoragePool `protobuf:"bytes,1,opt,name=storage_pool,json=storagePool,proto3" json:"storage_pool,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1006,9 +1064,11 @@ func (x *DeleteStoragePoolResponse) GetStoragePool() *StoragePool {
 	return nil
 }
 
+// WatchStoragePoolsRequest selects the changes to send.
 type WatchStoragePoolsRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Options       *WatchOptions          `protobuf:"bytes,1,opt,name=options,proto3" json:"options,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Version to begin after, and labels that each storage pool must have.
+	Options       *WatchOptions `protobuf:"bytes,1,opt,name=options,proto3" json:"options,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1050,11 +1110,15 @@ func (x *WatchStoragePoolsRequest) GetOptions() *WatchOptions {
 	return nil
 }
 
+// WatchStoragePoolsResponse is one change of a storage pool.
 type WatchStoragePoolsResponse struct {
-	state           protoimpl.MessageState `protogen:"open.v1"`
-	Type            ChangeType             `protobuf:"varint,1,opt,name=type,proto3,enum=sluice.v1.ChangeType" json:"type,omitempty"`
-	StoragePool     *StoragePool           `protobuf:"bytes,2,opt,name=storage_pool,json=storagePool,proto3" json:"storage_pool,omitempty"`
-	ResourceVersion int64                  `protobuf:"varint,3,opt,name=resource_version,json=resourceVersion,proto3" json:"resource_version,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// What the change is.
+	Type ChangeType `protobuf:"varint,1,opt,name=type,proto3,enum=sluice.v1.ChangeType" json:"type,omitempty"`
+	// The storage pool after the change, or its last state. RESET and BOOKMARK have none.
+	StoragePool *StoragePool `protobuf:"bytes,2,opt,name=storage_pool,json=storagePool,proto3" json:"storage_pool,omitempty"`
+	// Version of the store after the change. A later watch continues from it.
+	ResourceVersion int64 `protobuf:"varint,3,opt,name=resource_version,json=resourceVersion,proto3" json:"resource_version,omitempty"`
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -1114,33 +1178,32 @@ var File_sluice_v1_storage_pool_proto protoreflect.FileDescriptor
 
 const file_sluice_v1_storage_pool_proto_rawDesc = "" +
 	"\n" +
-	"\x1csluice/v1/storage_pool.proto\x12\tsluice.v1\x1a\x1bbuf/validate/validate.proto\x1a google/protobuf/field_mask.proto\x1a\x14sluice/v1/meta.proto\"\xae\x01\n" +
-	"\vStoragePool\x121\n" +
-	"\x04meta\x18\x01 \x01(\v2\x15.sluice.v1.ObjectMetaB\x06\xbaH\x03\xc8\x01\x01R\x04meta\x126\n" +
-	"\x04spec\x18\x02 \x01(\v2\x1a.sluice.v1.StoragePoolSpecB\x06\xbaH\x03\xc8\x01\x01R\x04spec\x124\n" +
-	"\x06status\x18\x03 \x01(\v2\x1c.sluice.v1.StoragePoolStatusR\x06status\"\xc6\x02\n" +
-	"\x0fStoragePoolSpec\x12,\n" +
-	"\x05local\x18\x01 \x01(\v2\x14.sluice.v1.LocalPoolH\x00R\x05local\x12&\n" +
-	"\x03rbd\x18\x02 \x01(\v2\x12.sluice.v1.RbdPoolH\x00R\x03rbd\x12,\n" +
-	"\fwarn_percent\x18\x03 \x01(\x05B\t\xbaH\x06\x1a\x04\x18c(\x00R\vwarnPercent\x12%\n" +
-	"\tadoptions\x18P \x01(\x05B\a\xbaH\x04\x1a\x02(\x00R\tadoptions\x128\n" +
-	"\rgateway_pools\x18x \x03(\tB\x13\xbaH\x10\x92\x01\r\x10@\x18\x01\"\ar\x05\x10\x01\x18\xfd\x01R\fgatewayPools\x12?\n" +
-	"\x10adoptable_images\x18y \x03(\tB\x14\xbaH\x11\x92\x01\x0e\x10\x80\x02\x18\x01\"\ar\x05\x10\x01\x18\xff\x01R\x0fadoptableImagesB\r\n" +
-	"\x04kind\x12\x05\xbaH\x02\b\x01\"\x95\x01\n" +
-	"\tLocalPool\x12\x1e\n" +
-	"\x04node\x18\x01 \x01(\tB\n" +
-	"\xbaH\ar\x05\x10\x01\x18\xfd\x01R\x04node\x120\n" +
-	"\tdirectory\x18\x02 \x01(\tB\x12\xbaH\x0fr\r\x18\x80 2\b^(/.*)?$R\tdirectory\x126\n" +
-	"\adevices\x18\x03 \x03(\tB\x1c\xbaH\x19\x92\x01\x16\x10\x80\x02\x18\x01\"\x0fr\r\x18\x80 2\b^/dev/.+R\adevices\"\xf0\x01\n" +
-	"\aRbdPool\x12(\n" +
-	"\bmonitors\x18\x01 \x03(\tB\f\xbaH\t\x92\x01\x06\b\x01\x10\x0f\x18\x01R\bmonitors\x12\x1e\n" +
-	"\x04user\x18\x02 \x01(\tB\n" +
-	"\xbaH\ar\x05\x10\x01\x18\xff\x01R\x04user\x12!\n" +
-	"\x03key\x18\x03 \x01(\tB\x0f\xbaH\x05r\x03\x18\x80\b\xc8\xf3\x18\x01\x80\x01\x01R\x03key\x12\x1e\n" +
-	"\x04pool\x18\x04 \x01(\tB\n" +
-	"\xbaH\ar\x05\x10\x01\x18\xff\x01R\x04pool\x121\n" +
-	"\x0frados_namespace\x18\x05 \x01(\tB\b\xbaH\x05r\x03\x18\xff\x01R\x0eradosNamespace\x12%\n" +
-	"\tdata_pool\x18\x06 \x01(\tB\b\xbaH\x05r\x03\x18\xff\x01R\bdataPool\"\xf9\x03\n" +
+	"\x1csluice/v1/storage_pool.proto\x12\tsluice.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a google/protobuf/field_mask.proto\x1a\x14sluice/v1/meta.proto\"\xbc\x01\n" +
+	"\vStoragePool\x125\n" +
+	"\x04meta\x18\x01 \x01(\v2\x15.sluice.v1.ObjectMetaB\n" +
+	"\xe2A\x01\x02\xbaH\x03\xc8\x01\x01R\x04meta\x12:\n" +
+	"\x04spec\x18\x02 \x01(\v2\x1a.sluice.v1.StoragePoolSpecB\n" +
+	"\xe2A\x01\x02\xbaH\x03\xc8\x01\x01R\x04spec\x12:\n" +
+	"\x06status\x18\x03 \x01(\v2\x1c.sluice.v1.StoragePoolStatusB\x04\xe2A\x01\x03R\x06status\"\xe2\x02\n" +
+	"\x0fStoragePoolSpec\x122\n" +
+	"\x05local\x18\x01 \x01(\v2\x14.sluice.v1.LocalPoolB\x04\xe2A\x01\x01H\x00R\x05local\x12,\n" +
+	"\x03rbd\x18\x02 \x01(\v2\x12.sluice.v1.RbdPoolB\x04\xe2A\x01\x01H\x00R\x03rbd\x120\n" +
+	"\fwarn_percent\x18\x03 \x01(\x05B\r\xe2A\x01\x01\xbaH\x06\x1a\x04\x18c(\x00R\vwarnPercent\x12)\n" +
+	"\tadoptions\x18P \x01(\x05B\v\xe2A\x01\x01\xbaH\x04\x1a\x02(\x00R\tadoptions\x12<\n" +
+	"\rgateway_pools\x18x \x03(\tB\x17\xe2A\x01\x01\xbaH\x10\x92\x01\r\x10@\x18\x01\"\ar\x05\x10\x01\x18\xfd\x01R\fgatewayPools\x12C\n" +
+	"\x10adoptable_images\x18y \x03(\tB\x18\xe2A\x01\x01\xbaH\x11\x92\x01\x0e\x10\x80\x02\x18\x01\"\ar\x05\x10\x01\x18\xff\x01R\x0fadoptableImagesB\r\n" +
+	"\x04kind\x12\x05\xbaH\x02\b\x01\"\xa3\x01\n" +
+	"\tLocalPool\x12#\n" +
+	"\x04node\x18\x01 \x01(\tB\x0f\xe2A\x02\x02\x05\xbaH\ar\x05\x10\x01\x18\xfd\x01R\x04node\x125\n" +
+	"\tdirectory\x18\x02 \x01(\tB\x17\xe2A\x02\x01\x05\xbaH\x0fr\r\x18\x80 2\b^(/.*)?$R\tdirectory\x12:\n" +
+	"\adevices\x18\x03 \x03(\tB \xe2A\x01\x01\xbaH\x19\x92\x01\x16\x10\x80\x02\x18\x01\"\x0fr\r\x18\x80 2\b^/dev/.+R\adevices\"\x8a\x02\n" +
+	"\aRbdPool\x12,\n" +
+	"\bmonitors\x18\x01 \x03(\tB\x10\xe2A\x01\x02\xbaH\t\x92\x01\x06\b\x01\x10\x0f\x18\x01R\bmonitors\x12\"\n" +
+	"\x04user\x18\x02 \x01(\tB\x0e\xe2A\x01\x02\xbaH\ar\x05\x10\x01\x18\xff\x01R\x04user\x12%\n" +
+	"\x03key\x18\x03 \x01(\tB\x13\xe2A\x01\x04\xbaH\x05r\x03\x18\x80\b\xc8\xf3\x18\x01\x80\x01\x01R\x03key\x12#\n" +
+	"\x04pool\x18\x04 \x01(\tB\x0f\xe2A\x02\x02\x05\xbaH\ar\x05\x10\x01\x18\xff\x01R\x04pool\x126\n" +
+	"\x0frados_namespace\x18\x05 \x01(\tB\r\xe2A\x02\x01\x05\xbaH\x05r\x03\x18\xff\x01R\x0eradosNamespace\x12)\n" +
+	"\tdata_pool\x18\x06 \x01(\tB\f\xe2A\x01\x01\xbaH\x05r\x03\x18\xff\x01R\bdataPool\"\xf9\x03\n" +
 	"\x11StoragePoolStatus\x12%\n" +
 	"\x0ecapacity_bytes\x18\x01 \x01(\x03R\rcapacityBytes\x12\x1d\n" +
 	"\n" +
@@ -1156,39 +1219,42 @@ const file_sluice_v1_storage_pool_proto_rawDesc = "" +
 	"\x10marker_adoptions\x18Q \x01(\x05R\x0fmarkerAdoptions\x12(\n" +
 	"\x10max_volume_bytes\x18R \x01(\x03R\x0emaxVolumeBytes\x12%\n" +
 	"\x0emissing_images\x18S \x03(\tR\rmissingImages\x12.\n" +
-	"\x13missing_image_count\x18T \x01(\x05R\x11missingImageCount\"v\n" +
-	"\x18CreateStoragePoolRequest\x12A\n" +
-	"\fstorage_pool\x18\x01 \x01(\v2\x16.sluice.v1.StoragePoolB\x06\xbaH\x03\xc8\x01\x01R\vstoragePool\x12\x17\n" +
-	"\adry_run\x18\x02 \x01(\bR\x06dryRun\"V\n" +
+	"\x13missing_image_count\x18T \x01(\x05R\x11missingImageCount\"\x80\x01\n" +
+	"\x18CreateStoragePoolRequest\x12E\n" +
+	"\fstorage_pool\x18\x01 \x01(\v2\x16.sluice.v1.StoragePoolB\n" +
+	"\xe2A\x01\x02\xbaH\x03\xc8\x01\x01R\vstoragePool\x12\x1d\n" +
+	"\adry_run\x18\x02 \x01(\bB\x04\xe2A\x01\x01R\x06dryRun\"V\n" +
 	"\x19CreateStoragePoolResponse\x129\n" +
-	"\fstorage_pool\x18\x01 \x01(\v2\x16.sluice.v1.StoragePoolR\vstoragePool\"7\n" +
-	"\x15GetStoragePoolRequest\x12\x1e\n" +
-	"\x04name\x18\x01 \x01(\tB\n" +
-	"\xbaH\ar\x05\x10\x01\x18\xfd\x01R\x04name\"S\n" +
+	"\fstorage_pool\x18\x01 \x01(\v2\x16.sluice.v1.StoragePoolR\vstoragePool\";\n" +
+	"\x15GetStoragePoolRequest\x12\"\n" +
+	"\x04name\x18\x01 \x01(\tB\x0e\xe2A\x01\x02\xbaH\ar\x05\x10\x01\x18\xfd\x01R\x04name\"S\n" +
 	"\x16GetStoragePoolResponse\x129\n" +
-	"\fstorage_pool\x18\x01 \x01(\v2\x16.sluice.v1.StoragePoolR\vstoragePool\"K\n" +
-	"\x17ListStoragePoolsRequest\x120\n" +
-	"\aoptions\x18\x01 \x01(\v2\x16.sluice.v1.ListOptionsR\aoptions\"\xaa\x01\n" +
+	"\fstorage_pool\x18\x01 \x01(\v2\x16.sluice.v1.StoragePoolR\vstoragePool\"\xa8\x01\n" +
+	"\x17ListStoragePoolsRequest\x126\n" +
+	"\aoptions\x18\x01 \x01(\v2\x16.sluice.v1.ListOptionsB\x04\xe2A\x01\x01R\aoptions\x12(\n" +
+	"\tpage_size\x18\x02 \x01(\x05B\v\xe2A\x01\x01\xbaH\x04\x1a\x02(\x00R\bpageSize\x12+\n" +
+	"\n" +
+	"page_token\x18\x03 \x01(\tB\f\xe2A\x01\x01\xbaH\x05r\x03\x18\x80\bR\tpageToken\"\xaa\x01\n" +
 	"\x18ListStoragePoolsResponse\x12;\n" +
 	"\rstorage_pools\x18\x01 \x03(\v2\x16.sluice.v1.StoragePoolR\fstoragePools\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12)\n" +
-	"\x10resource_version\x18\x03 \x01(\x03R\x0fresourceVersion\"\xb3\x01\n" +
-	"\x18UpdateStoragePoolRequest\x12A\n" +
-	"\fstorage_pool\x18\x01 \x01(\v2\x16.sluice.v1.StoragePoolB\x06\xbaH\x03\xc8\x01\x01R\vstoragePool\x12;\n" +
-	"\vupdate_mask\x18\x02 \x01(\v2\x1a.google.protobuf.FieldMaskR\n" +
-	"updateMask\x12\x17\n" +
-	"\adry_run\x18\x03 \x01(\bR\x06dryRun\"V\n" +
+	"\x10resource_version\x18\x03 \x01(\x03R\x0fresourceVersion\"\xc3\x01\n" +
+	"\x18UpdateStoragePoolRequest\x12E\n" +
+	"\fstorage_pool\x18\x01 \x01(\v2\x16.sluice.v1.StoragePoolB\n" +
+	"\xe2A\x01\x02\xbaH\x03\xc8\x01\x01R\vstoragePool\x12A\n" +
+	"\vupdate_mask\x18\x02 \x01(\v2\x1a.google.protobuf.FieldMaskB\x04\xe2A\x01\x01R\n" +
+	"updateMask\x12\x1d\n" +
+	"\adry_run\x18\x03 \x01(\bB\x04\xe2A\x01\x01R\x06dryRun\"V\n" +
 	"\x19UpdateStoragePoolResponse\x129\n" +
-	"\fstorage_pool\x18\x01 \x01(\v2\x16.sluice.v1.StoragePoolR\vstoragePool\"\x87\x01\n" +
-	"\x18DeleteStoragePoolRequest\x12\x1e\n" +
-	"\x04name\x18\x01 \x01(\tB\n" +
-	"\xbaH\ar\x05\x10\x01\x18\xfd\x01R\x04name\x122\n" +
-	"\aoptions\x18\x02 \x01(\v2\x18.sluice.v1.DeleteOptionsR\aoptions\x12\x17\n" +
-	"\adry_run\x18\x03 \x01(\bR\x06dryRun\"V\n" +
+	"\fstorage_pool\x18\x01 \x01(\v2\x16.sluice.v1.StoragePoolR\vstoragePool\"\x97\x01\n" +
+	"\x18DeleteStoragePoolRequest\x12\"\n" +
+	"\x04name\x18\x01 \x01(\tB\x0e\xe2A\x01\x02\xbaH\ar\x05\x10\x01\x18\xfd\x01R\x04name\x128\n" +
+	"\aoptions\x18\x02 \x01(\v2\x18.sluice.v1.DeleteOptionsB\x04\xe2A\x01\x01R\aoptions\x12\x1d\n" +
+	"\adry_run\x18\x03 \x01(\bB\x04\xe2A\x01\x01R\x06dryRun\"V\n" +
 	"\x19DeleteStoragePoolResponse\x129\n" +
-	"\fstorage_pool\x18\x01 \x01(\v2\x16.sluice.v1.StoragePoolR\vstoragePool\"M\n" +
-	"\x18WatchStoragePoolsRequest\x121\n" +
-	"\aoptions\x18\x01 \x01(\v2\x17.sluice.v1.WatchOptionsR\aoptions\"\xac\x01\n" +
+	"\fstorage_pool\x18\x01 \x01(\v2\x16.sluice.v1.StoragePoolR\vstoragePool\"S\n" +
+	"\x18WatchStoragePoolsRequest\x127\n" +
+	"\aoptions\x18\x01 \x01(\v2\x17.sluice.v1.WatchOptionsB\x04\xe2A\x01\x01R\aoptions\"\xac\x01\n" +
 	"\x19WatchStoragePoolsResponse\x12)\n" +
 	"\x04type\x18\x01 \x01(\x0e2\x15.sluice.v1.ChangeTypeR\x04type\x129\n" +
 	"\fstorage_pool\x18\x02 \x01(\v2\x16.sluice.v1.StoragePoolR\vstoragePool\x12)\n" +

@@ -31,16 +31,21 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// StoragePoolService keeps storage pools. Errors: INVALID_ARGUMENT (with google.rpc.BadRequest), NOT_FOUND,
-// ALREADY_EXISTS, ABORTED (the version moved), FAILED_PRECONDITION (volumes live in it), PERMISSION_DENIED,
+// StoragePoolService manages storage pools. Errors: INVALID_ARGUMENT (with google.rpc.BadRequest), NOT_FOUND,
+// ALREADY_EXISTS, ABORTED (the version has changed), FAILED_PRECONDITION (it has volumes), PERMISSION_DENIED,
 // UNAVAILABLE (store not reachable: try again).
 type StoragePoolServiceClient interface {
+	// Creates a storage pool.
 	CreateStoragePool(ctx context.Context, in *CreateStoragePoolRequest, opts ...grpc.CallOption) (*CreateStoragePoolResponse, error)
+	// Returns a storage pool by its name.
 	GetStoragePool(ctx context.Context, in *GetStoragePoolRequest, opts ...grpc.CallOption) (*GetStoragePoolResponse, error)
+	// Lists storage pools in the order of their names, in pages. All pages of one list show the store at one moment.
 	ListStoragePools(ctx context.Context, in *ListStoragePoolsRequest, opts ...grpc.CallOption) (*ListStoragePoolsResponse, error)
+	// Replaces spec and labels of a storage pool, or the fields that update_mask names.
 	UpdateStoragePool(ctx context.Context, in *UpdateStoragePoolRequest, opts ...grpc.CallOption) (*UpdateStoragePoolResponse, error)
-	// Refused while volumes live in it.
+	// Deletes a storage pool. FAILED_PRECONDITION while it has volumes.
 	DeleteStoragePool(ctx context.Context, in *DeleteStoragePoolRequest, opts ...grpc.CallOption) (*DeleteStoragePoolResponse, error)
+	// Sends the changes of storage pools after a version, as WatchOptions says. The client ends the stream.
 	WatchStoragePools(ctx context.Context, in *WatchStoragePoolsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchStoragePoolsResponse], error)
 }
 
@@ -125,16 +130,21 @@ type StoragePoolService_WatchStoragePoolsClient = grpc.ServerStreamingClient[Wat
 // All implementations must embed UnimplementedStoragePoolServiceServer
 // for forward compatibility.
 //
-// StoragePoolService keeps storage pools. Errors: INVALID_ARGUMENT (with google.rpc.BadRequest), NOT_FOUND,
-// ALREADY_EXISTS, ABORTED (the version moved), FAILED_PRECONDITION (volumes live in it), PERMISSION_DENIED,
+// StoragePoolService manages storage pools. Errors: INVALID_ARGUMENT (with google.rpc.BadRequest), NOT_FOUND,
+// ALREADY_EXISTS, ABORTED (the version has changed), FAILED_PRECONDITION (it has volumes), PERMISSION_DENIED,
 // UNAVAILABLE (store not reachable: try again).
 type StoragePoolServiceServer interface {
+	// Creates a storage pool.
 	CreateStoragePool(context.Context, *CreateStoragePoolRequest) (*CreateStoragePoolResponse, error)
+	// Returns a storage pool by its name.
 	GetStoragePool(context.Context, *GetStoragePoolRequest) (*GetStoragePoolResponse, error)
+	// Lists storage pools in the order of their names, in pages. All pages of one list show the store at one moment.
 	ListStoragePools(context.Context, *ListStoragePoolsRequest) (*ListStoragePoolsResponse, error)
+	// Replaces spec and labels of a storage pool, or the fields that update_mask names.
 	UpdateStoragePool(context.Context, *UpdateStoragePoolRequest) (*UpdateStoragePoolResponse, error)
-	// Refused while volumes live in it.
+	// Deletes a storage pool. FAILED_PRECONDITION while it has volumes.
 	DeleteStoragePool(context.Context, *DeleteStoragePoolRequest) (*DeleteStoragePoolResponse, error)
+	// Sends the changes of storage pools after a version, as WatchOptions says. The client ends the stream.
 	WatchStoragePools(*WatchStoragePoolsRequest, grpc.ServerStreamingServer[WatchStoragePoolsResponse]) error
 	mustEmbedUnimplementedStoragePoolServiceServer()
 }

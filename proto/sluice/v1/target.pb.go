@@ -8,6 +8,7 @@ package sluicev1
 
 import (
 	_ "buf.build/gen/go/bufbuild/protovalidate/protocolbuffers/go/buf/validate"
+	_ "google.golang.org/genproto/googleapis/api/annotations"
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	fieldmaskpb "google.golang.org/protobuf/types/known/fieldmaskpb"
@@ -23,12 +24,14 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Target is an iSCSI target: a name, LUNs, the hosts that may log in, and the gateways that export it.
+// Target is an iSCSI target: an iSCSI name, LUNs, the hosts that may log in, and the gateways that export it.
 type Target struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	Meta  *ObjectMeta            `protobuf:"bytes,1,opt,name=meta,proto3" json:"meta,omitempty"`
-	Spec  *TargetSpec            `protobuf:"bytes,2,opt,name=spec,proto3" json:"spec,omitempty"`
-	// Output only.
+	// Name, identity, versions and labels.
+	Meta *ObjectMeta `protobuf:"bytes,1,opt,name=meta,proto3" json:"meta,omitempty"`
+	// Desired state. The caller writes it.
+	Spec *TargetSpec `protobuf:"bytes,2,opt,name=spec,proto3" json:"spec,omitempty"`
+	// Observed state. Output only.
 	Status        *TargetStatus `protobuf:"bytes,3,opt,name=status,proto3" json:"status,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -85,18 +88,19 @@ func (x *Target) GetStatus() *TargetStatus {
 	return nil
 }
 
-// TargetSpec is what is wanted.
+// TargetSpec is the desired state of a target.
 type TargetSpec struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// iSCSI name (RFC 7143 §4.2.7): iqn. or eui. or naa., lower case, at most 223 bytes. Empty at creation:
+	// iSCSI name (RFC 7143 §4.2.7) that begins with iqn., eui. or naa., in lower case, at most 223 bytes. Empty at creation:
 	// `iqn.2026-11.dev.sluice:<meta.name>`. Immutable, unique.
 	Iqn string `protobuf:"bytes,1,opt,name=iqn,proto3" json:"iqn,omitempty"`
-	// GatewayPool whose gateways export the target.
+	// GatewayPool whose gateways export the target, by name.
 	GatewayPool string `protobuf:"bytes,2,opt,name=gateway_pool,json=gatewayPool,proto3" json:"gateway_pool,omitempty"`
-	// Gateways in the path set, 1…32; 0 means 2.
-	Paths int32        `protobuf:"varint,3,opt,name=paths,proto3" json:"paths,omitempty"`
-	Luns  []*TargetLun `protobuf:"bytes,4,rep,name=luns,proto3" json:"luns,omitempty"`
-	// Hosts that may log in, by name. Nobody else can, and discovery shows nobody else the target.
+	// Count of the gateways in the path set, 1…32; 0 means 2.
+	Paths int32 `protobuf:"varint,3,opt,name=paths,proto3" json:"paths,omitempty"`
+	// LUNs, at most 4096, each with another number and another volume.
+	Luns []*TargetLun `protobuf:"bytes,4,rep,name=luns,proto3" json:"luns,omitempty"`
+	// Hosts that may log in, by name, at most 4096. Other hosts cannot log in, and discovery does not show them the target.
 	Hosts         []string `protobuf:"bytes,5,rep,name=hosts,proto3" json:"hosts,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -167,14 +171,15 @@ func (x *TargetSpec) GetHosts() []string {
 	return nil
 }
 
-// TargetLun maps a volume under a number that is the same on every gateway.
+// TargetLun is a volume in a target. Its number is the same on every gateway.
 type TargetLun struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Logical unit number, 0…16383 (SAM-5 §4.7.7.3 flat space addressing); unique in the target. The number of a LUN
-	// that was unmapped is quarantined for a while: hosts may still hold its device (FAILED_PRECONDITION until then).
-	Id     int32  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
+	// Logical unit number, 0…16383 (SAM-5 §4.7.7.3 flat space addressing), unique in the target. After a LUN is removed, its number is
+	// reserved for a time, because hosts may still have its device. Until then another volume of that number is FAILED_PRECONDITION.
+	Id int32 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
+	// Volume by name. While the number is mapped, it cannot be exchanged for another one.
 	Volume string `protobuf:"bytes,2,opt,name=volume,proto3" json:"volume,omitempty"`
-	// Writes, reservations and what else hosts of the volume in another target would notice are refused with 07/27/00.
+	// Commands that change data, reservations or other state that another target of the volume shows fail with 07/27/00.
 	ReadOnly      bool `protobuf:"varint,3,opt,name=read_only,json=readOnly,proto3" json:"read_only,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -231,12 +236,14 @@ func (x *TargetLun) GetReadOnly() bool {
 	return false
 }
 
-// TargetStatus is what is observed.
+// TargetStatus is the observed state of a target.
 type TargetStatus struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	Paths []*TargetPath          `protobuf:"bytes,1,rep,name=paths,proto3" json:"paths,omitempty"`
-	// Sessions of hosts that are logged in now.
-	Sessions      int32        `protobuf:"varint,2,opt,name=sessions,proto3" json:"sessions,omitempty"`
+	// Gateways of the path set.
+	Paths []*TargetPath `protobuf:"bytes,1,rep,name=paths,proto3" json:"paths,omitempty"`
+	// Count of the present sessions of hosts.
+	Sessions int32 `protobuf:"varint,2,opt,name=sessions,proto3" json:"sessions,omitempty"`
+	// Present conditions, at most one of each type.
 	Conditions    []*Condition `protobuf:"bytes,3,rep,name=conditions,proto3" json:"conditions,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -295,13 +302,14 @@ func (x *TargetStatus) GetConditions() []*Condition {
 
 // TargetPath is one gateway of the path set.
 type TargetPath struct {
-	state   protoimpl.MessageState `protogen:"open.v1"`
-	Gateway string                 `protobuf:"bytes,1,opt,name=gateway,proto3" json:"gateway,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Gateway by name.
+	Gateway string `protobuf:"bytes,1,opt,name=gateway,proto3" json:"gateway,omitempty"`
 	// Target port group (SPC-5 §6.35), the gateway's number.
 	TargetPortGroup uint32 `protobuf:"varint,2,opt,name=target_port_group,json=targetPortGroup,proto3" json:"target_port_group,omitempty"`
-	// Ports on this gateway, one for each of its portals.
+	// Target ports on this gateway, one for each of its portals.
 	Ports []*TargetPort `protobuf:"bytes,3,rep,name=ports,proto3" json:"ports,omitempty"`
-	// The gateway has applied the newest state of this target.
+	// The gateway has applied the present spec and path set of the target.
 	Applied       bool `protobuf:"varint,4,opt,name=applied,proto3" json:"applied,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -365,12 +373,13 @@ func (x *TargetPath) GetApplied() bool {
 	return false
 }
 
-// TargetPort is an iSCSI name with a portal group; ids are given once and never reused (R13).
+// TargetPort is an iSCSI name with a portal group. Its identifiers are assigned once and never reused (R13).
 type TargetPort struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Address and port that hosts connect to.
+	// Address that hosts connect to, host:port.
 	Address string `protobuf:"bytes,1,opt,name=address,proto3" json:"address,omitempty"`
-	Fabric  string `protobuf:"bytes,2,opt,name=fabric,proto3" json:"fabric,omitempty"`
+	// Fabric of the portal, by name.
+	Fabric string `protobuf:"bytes,2,opt,name=fabric,proto3" json:"fabric,omitempty"`
 	// Target portal group tag (RFC 7143 §4.2.7.1), 1…65535.
 	PortalGroupTag uint32 `protobuf:"varint,3,opt,name=portal_group_tag,json=portalGroupTag,proto3" json:"portal_group_tag,omitempty"`
 	// Relative target port identifier (SPC-5 §4.6.5), 1…65535.
@@ -437,9 +446,11 @@ func (x *TargetPort) GetRelativeTargetPortId() uint32 {
 	return 0
 }
 
+// CreateTargetRequest has the target to create.
 type CreateTargetRequest struct {
-	state  protoimpl.MessageState `protogen:"open.v1"`
-	Target *Target                `protobuf:"bytes,1,opt,name=target,proto3" json:"target,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The target to create. The server reads meta.name, meta.labels and spec.
+	Target *Target `protobuf:"bytes,1,opt,name=target,proto3" json:"target,omitempty"`
 	// Validate and answer as if done; change nothing.
 	DryRun        bool `protobuf:"varint,2,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -490,9 +501,11 @@ func (x *CreateTargetRequest) GetDryRun() bool {
 	return false
 }
 
+// CreateTargetResponse has the created target.
 type CreateTargetResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Target        *Target                `protobuf:"bytes,1,opt,name=target,proto3" json:"target,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The target as the control plane stored it, without secrets.
+	Target        *Target `protobuf:"bytes,1,opt,name=target,proto3" json:"target,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -534,9 +547,11 @@ func (x *CreateTargetResponse) GetTarget() *Target {
 	return nil
 }
 
+// GetTargetRequest names a target.
 type GetTargetRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Name of the target, 1 to 253 characters.
+	Name          string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -578,9 +593,11 @@ func (x *GetTargetRequest) GetName() string {
 	return ""
 }
 
+// GetTargetResponse has the target.
 type GetTargetResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Target        *Target                `protobuf:"bytes,1,opt,name=target,proto3" json:"target,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The target as it is stored, without secrets.
+	Target        *Target `protobuf:"bytes,1,opt,name=target,proto3" json:"target,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -622,9 +639,16 @@ func (x *GetTargetResponse) GetTarget() *Target {
 	return nil
 }
 
+// ListTargetsRequest selects a page of the targets.
 type ListTargetsRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Options       *ListOptions           `protobuf:"bytes,1,opt,name=options,proto3" json:"options,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Labels that the targets have. Its fields page_size and page_token are deprecated: use those of this message.
+	Options *ListOptions `protobuf:"bytes,1,opt,name=options,proto3" json:"options,omitempty"`
+	// Maximum count of targets in the response, 1…1000; 0 means 500. A greater number means 1000 (AIP-158). INVALID_ARGUMENT if
+	// options.page_size is another number.
+	PageSize int32 `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	// `next_page_token` of the previous response. INVALID_ARGUMENT if it is not a token of this list, or if options.page_token differs.
+	PageToken     string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -666,10 +690,27 @@ func (x *ListTargetsRequest) GetOptions() *ListOptions {
 	return nil
 }
 
+func (x *ListTargetsRequest) GetPageSize() int32 {
+	if x != nil {
+		return x.PageSize
+	}
+	return 0
+}
+
+func (x *ListTargetsRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
+// ListTargetsResponse is a page of the targets.
 type ListTargetsResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Targets       []*Target              `protobuf:"bytes,1,rep,name=targets,proto3" json:"targets,omitempty"`
-	NextPageToken string                 `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The targets of this page, in the order of their names.
+	Targets []*Target `protobuf:"bytes,1,rep,name=targets,proto3" json:"targets,omitempty"`
+	// Token that requests the next page. The last page has none.
+	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	// Version of the whole list, to begin a watch from.
 	ResourceVersion int64 `protobuf:"varint,3,opt,name=resource_version,json=resourceVersion,proto3" json:"resource_version,omitempty"`
 	unknownFields   protoimpl.UnknownFields
@@ -727,12 +768,15 @@ func (x *ListTargetsResponse) GetResourceVersion() int64 {
 	return 0
 }
 
+// UpdateTargetRequest has the changed target.
 type UpdateTargetRequest struct {
-	state  protoimpl.MessageState `protogen:"open.v1"`
-	Target *Target                `protobuf:"bytes,1,opt,name=target,proto3" json:"target,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The target to change, by meta.name. The server reads meta.resource_version, meta.labels and spec.
+	Target *Target `protobuf:"bytes,1,opt,name=target,proto3" json:"target,omitempty"`
 	// Fields of spec and meta.labels to change; unset: all of them.
-	UpdateMask    *fieldmaskpb.FieldMask `protobuf:"bytes,2,opt,name=update_mask,json=updateMask,proto3" json:"update_mask,omitempty"`
-	DryRun        bool                   `protobuf:"varint,3,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
+	UpdateMask *fieldmaskpb.FieldMask `protobuf:"bytes,2,opt,name=update_mask,json=updateMask,proto3" json:"update_mask,omitempty"`
+	// Validate and answer as if done; change nothing.
+	DryRun        bool `protobuf:"varint,3,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -788,9 +832,11 @@ func (x *UpdateTargetRequest) GetDryRun() bool {
 	return false
 }
 
+// UpdateTargetResponse has the updated target.
 type UpdateTargetResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Target        *Target                `protobuf:"bytes,1,opt,name=target,proto3" json:"target,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The target as the control plane stored it, without secrets.
+	Target        *Target `protobuf:"bytes,1,opt,name=target,proto3" json:"target,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -832,11 +878,15 @@ func (x *UpdateTargetResponse) GetTarget() *Target {
 	return nil
 }
 
+// DeleteTargetRequest names the target to delete.
 type DeleteTargetRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	Options       *DeleteOptions         `protobuf:"bytes,2,opt,name=options,proto3" json:"options,omitempty"`
-	DryRun        bool                   `protobuf:"varint,3,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Name of the target, 1 to 253 characters.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// What the stored target must be: the server deletes no other one.
+	Options *DeleteOptions `protobuf:"bytes,2,opt,name=options,proto3" json:"options,omitempty"`
+	// Validate and answer as if done; change nothing.
+	DryRun        bool `protobuf:"varint,3,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -892,9 +942,10 @@ func (x *DeleteTargetRequest) GetDryRun() bool {
 	return false
 }
 
+// DeleteTargetResponse has the deleted target.
 type DeleteTargetResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The last state; its meta.delete_time is set where deletion is still under way.
+	// The last state. It has meta.delete_time while the deletion is in progress.
 	Target        *Target `protobuf:"bytes,1,opt,name=target,proto3" json:"target,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -937,9 +988,11 @@ func (x *DeleteTargetResponse) GetTarget() *Target {
 	return nil
 }
 
+// WatchTargetsRequest selects the changes to send.
 type WatchTargetsRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Options       *WatchOptions          `protobuf:"bytes,1,opt,name=options,proto3" json:"options,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Version to begin after, and labels that each target must have.
+	Options       *WatchOptions `protobuf:"bytes,1,opt,name=options,proto3" json:"options,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -981,11 +1034,15 @@ func (x *WatchTargetsRequest) GetOptions() *WatchOptions {
 	return nil
 }
 
+// WatchTargetsResponse is one change of a target.
 type WatchTargetsResponse struct {
-	state           protoimpl.MessageState `protogen:"open.v1"`
-	Type            ChangeType             `protobuf:"varint,1,opt,name=type,proto3,enum=sluice.v1.ChangeType" json:"type,omitempty"`
-	Target          *Target                `protobuf:"bytes,2,opt,name=target,proto3" json:"target,omitempty"`
-	ResourceVersion int64                  `protobuf:"varint,3,opt,name=resource_version,json=resourceVersion,proto3" json:"resource_version,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// What the change is.
+	Type ChangeType `protobuf:"varint,1,opt,name=type,proto3,enum=sluice.v1.ChangeType" json:"type,omitempty"`
+	// The target after the change, or its last state. RESET and BOOKMARK have none.
+	Target *Target `protobuf:"bytes,2,opt,name=target,proto3" json:"target,omitempty"`
+	// Version of the store after the change. A later watch continues from it.
+	ResourceVersion int64 `protobuf:"varint,3,opt,name=resource_version,json=resourceVersion,proto3" json:"resource_version,omitempty"`
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -1045,25 +1102,24 @@ var File_sluice_v1_target_proto protoreflect.FileDescriptor
 
 const file_sluice_v1_target_proto_rawDesc = "" +
 	"\n" +
-	"\x16sluice/v1/target.proto\x12\tsluice.v1\x1a\x1bbuf/validate/validate.proto\x1a google/protobuf/field_mask.proto\x1a\x14sluice/v1/meta.proto\"\x9f\x01\n" +
-	"\x06Target\x121\n" +
-	"\x04meta\x18\x01 \x01(\v2\x15.sluice.v1.ObjectMetaB\x06\xbaH\x03\xc8\x01\x01R\x04meta\x121\n" +
-	"\x04spec\x18\x02 \x01(\v2\x15.sluice.v1.TargetSpecB\x06\xbaH\x03\xc8\x01\x01R\x04spec\x12/\n" +
-	"\x06status\x18\x03 \x01(\v2\x17.sluice.v1.TargetStatusR\x06status\"\xd9\x01\n" +
+	"\x16sluice/v1/target.proto\x12\tsluice.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a google/protobuf/field_mask.proto\x1a\x14sluice/v1/meta.proto\"\xad\x01\n" +
+	"\x06Target\x125\n" +
+	"\x04meta\x18\x01 \x01(\v2\x15.sluice.v1.ObjectMetaB\n" +
+	"\xe2A\x01\x02\xbaH\x03\xc8\x01\x01R\x04meta\x125\n" +
+	"\x04spec\x18\x02 \x01(\v2\x15.sluice.v1.TargetSpecB\n" +
+	"\xe2A\x01\x02\xbaH\x03\xc8\x01\x01R\x04spec\x125\n" +
+	"\x06status\x18\x03 \x01(\v2\x17.sluice.v1.TargetStatusB\x04\xe2A\x01\x03R\x06status\"\xee\x01\n" +
 	"\n" +
-	"TargetSpec\x12\x1a\n" +
-	"\x03iqn\x18\x01 \x01(\tB\b\xbaH\x05r\x03(\xdf\x01R\x03iqn\x12-\n" +
-	"\fgateway_pool\x18\x02 \x01(\tB\n" +
-	"\xbaH\ar\x05\x10\x01\x18\xfd\x01R\vgatewayPool\x12\x1f\n" +
-	"\x05paths\x18\x03 \x01(\x05B\t\xbaH\x06\x1a\x04\x18 (\x00R\x05paths\x123\n" +
-	"\x04luns\x18\x04 \x03(\v2\x14.sluice.v1.TargetLunB\t\xbaH\x06\x92\x01\x03\x10\x80 R\x04luns\x12*\n" +
-	"\x05hosts\x18\x05 \x03(\tB\x14\xbaH\x11\x92\x01\x0e\x10\x80 \x18\x01\"\ar\x05\x10\x01\x18\xfd\x01R\x05hosts\"h\n" +
-	"\tTargetLun\x12\x1a\n" +
-	"\x02id\x18\x01 \x01(\x05B\n" +
-	"\xbaH\a\x1a\x05\x18\xff\x7f(\x00R\x02id\x12\"\n" +
-	"\x06volume\x18\x02 \x01(\tB\n" +
-	"\xbaH\ar\x05\x10\x01\x18\xfd\x01R\x06volume\x12\x1b\n" +
-	"\tread_only\x18\x03 \x01(\bR\breadOnly\"\x8d\x01\n" +
+	"TargetSpec\x12\x1f\n" +
+	"\x03iqn\x18\x01 \x01(\tB\r\xe2A\x02\x01\x05\xbaH\x05r\x03(\xdf\x01R\x03iqn\x121\n" +
+	"\fgateway_pool\x18\x02 \x01(\tB\x0e\xe2A\x01\x02\xbaH\ar\x05\x10\x01\x18\xfd\x01R\vgatewayPool\x12#\n" +
+	"\x05paths\x18\x03 \x01(\x05B\r\xe2A\x01\x01\xbaH\x06\x1a\x04\x18 (\x00R\x05paths\x127\n" +
+	"\x04luns\x18\x04 \x03(\v2\x14.sluice.v1.TargetLunB\r\xe2A\x01\x01\xbaH\x06\x92\x01\x03\x10\x80 R\x04luns\x12.\n" +
+	"\x05hosts\x18\x05 \x03(\tB\x18\xe2A\x01\x01\xbaH\x11\x92\x01\x0e\x10\x80 \x18\x01\"\ar\x05\x10\x01\x18\xfd\x01R\x05hosts\"v\n" +
+	"\tTargetLun\x12\x1e\n" +
+	"\x02id\x18\x01 \x01(\x05B\x0e\xe2A\x01\x01\xbaH\a\x1a\x05\x18\xff\x7f(\x00R\x02id\x12&\n" +
+	"\x06volume\x18\x02 \x01(\tB\x0e\xe2A\x01\x02\xbaH\ar\x05\x10\x01\x18\xfd\x01R\x06volume\x12!\n" +
+	"\tread_only\x18\x03 \x01(\bB\x04\xe2A\x01\x01R\breadOnly\"\x8d\x01\n" +
 	"\fTargetStatus\x12+\n" +
 	"\x05paths\x18\x01 \x03(\v2\x15.sluice.v1.TargetPathR\x05paths\x12\x1a\n" +
 	"\bsessions\x18\x02 \x01(\x05R\bsessions\x124\n" +
@@ -1081,39 +1137,42 @@ const file_sluice_v1_target_proto_rawDesc = "" +
 	"\aaddress\x18\x01 \x01(\tR\aaddress\x12\x16\n" +
 	"\x06fabric\x18\x02 \x01(\tR\x06fabric\x12(\n" +
 	"\x10portal_group_tag\x18\x03 \x01(\rR\x0eportalGroupTag\x125\n" +
-	"\x17relative_target_port_id\x18\x04 \x01(\rR\x14relativeTargetPortId\"a\n" +
-	"\x13CreateTargetRequest\x121\n" +
-	"\x06target\x18\x01 \x01(\v2\x11.sluice.v1.TargetB\x06\xbaH\x03\xc8\x01\x01R\x06target\x12\x17\n" +
-	"\adry_run\x18\x02 \x01(\bR\x06dryRun\"A\n" +
+	"\x17relative_target_port_id\x18\x04 \x01(\rR\x14relativeTargetPortId\"k\n" +
+	"\x13CreateTargetRequest\x125\n" +
+	"\x06target\x18\x01 \x01(\v2\x11.sluice.v1.TargetB\n" +
+	"\xe2A\x01\x02\xbaH\x03\xc8\x01\x01R\x06target\x12\x1d\n" +
+	"\adry_run\x18\x02 \x01(\bB\x04\xe2A\x01\x01R\x06dryRun\"A\n" +
 	"\x14CreateTargetResponse\x12)\n" +
-	"\x06target\x18\x01 \x01(\v2\x11.sluice.v1.TargetR\x06target\"2\n" +
-	"\x10GetTargetRequest\x12\x1e\n" +
-	"\x04name\x18\x01 \x01(\tB\n" +
-	"\xbaH\ar\x05\x10\x01\x18\xfd\x01R\x04name\">\n" +
+	"\x06target\x18\x01 \x01(\v2\x11.sluice.v1.TargetR\x06target\"6\n" +
+	"\x10GetTargetRequest\x12\"\n" +
+	"\x04name\x18\x01 \x01(\tB\x0e\xe2A\x01\x02\xbaH\ar\x05\x10\x01\x18\xfd\x01R\x04name\">\n" +
 	"\x11GetTargetResponse\x12)\n" +
-	"\x06target\x18\x01 \x01(\v2\x11.sluice.v1.TargetR\x06target\"F\n" +
-	"\x12ListTargetsRequest\x120\n" +
-	"\aoptions\x18\x01 \x01(\v2\x16.sluice.v1.ListOptionsR\aoptions\"\x95\x01\n" +
+	"\x06target\x18\x01 \x01(\v2\x11.sluice.v1.TargetR\x06target\"\xa3\x01\n" +
+	"\x12ListTargetsRequest\x126\n" +
+	"\aoptions\x18\x01 \x01(\v2\x16.sluice.v1.ListOptionsB\x04\xe2A\x01\x01R\aoptions\x12(\n" +
+	"\tpage_size\x18\x02 \x01(\x05B\v\xe2A\x01\x01\xbaH\x04\x1a\x02(\x00R\bpageSize\x12+\n" +
+	"\n" +
+	"page_token\x18\x03 \x01(\tB\f\xe2A\x01\x01\xbaH\x05r\x03\x18\x80\bR\tpageToken\"\x95\x01\n" +
 	"\x13ListTargetsResponse\x12+\n" +
 	"\atargets\x18\x01 \x03(\v2\x11.sluice.v1.TargetR\atargets\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12)\n" +
-	"\x10resource_version\x18\x03 \x01(\x03R\x0fresourceVersion\"\x9e\x01\n" +
-	"\x13UpdateTargetRequest\x121\n" +
-	"\x06target\x18\x01 \x01(\v2\x11.sluice.v1.TargetB\x06\xbaH\x03\xc8\x01\x01R\x06target\x12;\n" +
-	"\vupdate_mask\x18\x02 \x01(\v2\x1a.google.protobuf.FieldMaskR\n" +
-	"updateMask\x12\x17\n" +
-	"\adry_run\x18\x03 \x01(\bR\x06dryRun\"A\n" +
+	"\x10resource_version\x18\x03 \x01(\x03R\x0fresourceVersion\"\xae\x01\n" +
+	"\x13UpdateTargetRequest\x125\n" +
+	"\x06target\x18\x01 \x01(\v2\x11.sluice.v1.TargetB\n" +
+	"\xe2A\x01\x02\xbaH\x03\xc8\x01\x01R\x06target\x12A\n" +
+	"\vupdate_mask\x18\x02 \x01(\v2\x1a.google.protobuf.FieldMaskB\x04\xe2A\x01\x01R\n" +
+	"updateMask\x12\x1d\n" +
+	"\adry_run\x18\x03 \x01(\bB\x04\xe2A\x01\x01R\x06dryRun\"A\n" +
 	"\x14UpdateTargetResponse\x12)\n" +
-	"\x06target\x18\x01 \x01(\v2\x11.sluice.v1.TargetR\x06target\"\x82\x01\n" +
-	"\x13DeleteTargetRequest\x12\x1e\n" +
-	"\x04name\x18\x01 \x01(\tB\n" +
-	"\xbaH\ar\x05\x10\x01\x18\xfd\x01R\x04name\x122\n" +
-	"\aoptions\x18\x02 \x01(\v2\x18.sluice.v1.DeleteOptionsR\aoptions\x12\x17\n" +
-	"\adry_run\x18\x03 \x01(\bR\x06dryRun\"A\n" +
+	"\x06target\x18\x01 \x01(\v2\x11.sluice.v1.TargetR\x06target\"\x92\x01\n" +
+	"\x13DeleteTargetRequest\x12\"\n" +
+	"\x04name\x18\x01 \x01(\tB\x0e\xe2A\x01\x02\xbaH\ar\x05\x10\x01\x18\xfd\x01R\x04name\x128\n" +
+	"\aoptions\x18\x02 \x01(\v2\x18.sluice.v1.DeleteOptionsB\x04\xe2A\x01\x01R\aoptions\x12\x1d\n" +
+	"\adry_run\x18\x03 \x01(\bB\x04\xe2A\x01\x01R\x06dryRun\"A\n" +
 	"\x14DeleteTargetResponse\x12)\n" +
-	"\x06target\x18\x01 \x01(\v2\x11.sluice.v1.TargetR\x06target\"H\n" +
-	"\x13WatchTargetsRequest\x121\n" +
-	"\aoptions\x18\x01 \x01(\v2\x17.sluice.v1.WatchOptionsR\aoptions\"\x97\x01\n" +
+	"\x06target\x18\x01 \x01(\v2\x11.sluice.v1.TargetR\x06target\"N\n" +
+	"\x13WatchTargetsRequest\x127\n" +
+	"\aoptions\x18\x01 \x01(\v2\x17.sluice.v1.WatchOptionsB\x04\xe2A\x01\x01R\aoptions\"\x97\x01\n" +
 	"\x14WatchTargetsResponse\x12)\n" +
 	"\x04type\x18\x01 \x01(\x0e2\x15.sluice.v1.ChangeTypeR\x04type\x12)\n" +
 	"\x06target\x18\x02 \x01(\v2\x11.sluice.v1.TargetR\x06target\x12)\n" +

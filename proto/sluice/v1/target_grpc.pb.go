@@ -31,16 +31,22 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// TargetService keeps targets. Errors: INVALID_ARGUMENT (with google.rpc.BadRequest), NOT_FOUND,
-// ALREADY_EXISTS, ABORTED (the version moved), FAILED_PRECONDITION (a volume or pool missing, a LUN number in quarantine), PERMISSION_DENIED,
+// TargetService manages targets. Errors: INVALID_ARGUMENT (with google.rpc.BadRequest), NOT_FOUND,
+// ALREADY_EXISTS, ABORTED (the version has changed), FAILED_PRECONDITION (a volume or pool is missing, a LUN number is reserved),
+// PERMISSION_DENIED,
 // UNAVAILABLE (store not reachable: try again).
 type TargetServiceClient interface {
+	// Creates a target.
 	CreateTarget(ctx context.Context, in *CreateTargetRequest, opts ...grpc.CallOption) (*CreateTargetResponse, error)
+	// Returns a target by its name.
 	GetTarget(ctx context.Context, in *GetTargetRequest, opts ...grpc.CallOption) (*GetTargetResponse, error)
+	// Lists targets in the order of their names, in pages. All pages of one list show the store at one moment.
 	ListTargets(ctx context.Context, in *ListTargetsRequest, opts ...grpc.CallOption) (*ListTargetsResponse, error)
+	// Replaces spec and labels of a target, or the fields that update_mask names.
 	UpdateTarget(ctx context.Context, in *UpdateTargetRequest, opts ...grpc.CallOption) (*UpdateTargetResponse, error)
-	// Hosts that are logged in are asked to log out, then dropped.
+	// Deletes a target. The gateways request its hosts to log out, and then close their connections.
 	DeleteTarget(ctx context.Context, in *DeleteTargetRequest, opts ...grpc.CallOption) (*DeleteTargetResponse, error)
+	// Sends the changes of targets after a version, as WatchOptions says. The client ends the stream.
 	WatchTargets(ctx context.Context, in *WatchTargetsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchTargetsResponse], error)
 }
 
@@ -125,16 +131,22 @@ type TargetService_WatchTargetsClient = grpc.ServerStreamingClient[WatchTargetsR
 // All implementations must embed UnimplementedTargetServiceServer
 // for forward compatibility.
 //
-// TargetService keeps targets. Errors: INVALID_ARGUMENT (with google.rpc.BadRequest), NOT_FOUND,
-// ALREADY_EXISTS, ABORTED (the version moved), FAILED_PRECONDITION (a volume or pool missing, a LUN number in quarantine), PERMISSION_DENIED,
+// TargetService manages targets. Errors: INVALID_ARGUMENT (with google.rpc.BadRequest), NOT_FOUND,
+// ALREADY_EXISTS, ABORTED (the version has changed), FAILED_PRECONDITION (a volume or pool is missing, a LUN number is reserved),
+// PERMISSION_DENIED,
 // UNAVAILABLE (store not reachable: try again).
 type TargetServiceServer interface {
+	// Creates a target.
 	CreateTarget(context.Context, *CreateTargetRequest) (*CreateTargetResponse, error)
+	// Returns a target by its name.
 	GetTarget(context.Context, *GetTargetRequest) (*GetTargetResponse, error)
+	// Lists targets in the order of their names, in pages. All pages of one list show the store at one moment.
 	ListTargets(context.Context, *ListTargetsRequest) (*ListTargetsResponse, error)
+	// Replaces spec and labels of a target, or the fields that update_mask names.
 	UpdateTarget(context.Context, *UpdateTargetRequest) (*UpdateTargetResponse, error)
-	// Hosts that are logged in are asked to log out, then dropped.
+	// Deletes a target. The gateways request its hosts to log out, and then close their connections.
 	DeleteTarget(context.Context, *DeleteTargetRequest) (*DeleteTargetResponse, error)
+	// Sends the changes of targets after a version, as WatchOptions says. The client ends the stream.
 	WatchTargets(*WatchTargetsRequest, grpc.ServerStreamingServer[WatchTargetsResponse]) error
 	mustEmbedUnimplementedTargetServiceServer()
 }

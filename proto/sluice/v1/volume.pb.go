@@ -8,6 +8,7 @@ package sluicev1
 
 import (
 	_ "buf.build/gen/go/bufbuild/protovalidate/protocolbuffers/go/buf/validate"
+	_ "google.golang.org/genproto/googleapis/api/annotations"
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	fieldmaskpb "google.golang.org/protobuf/types/known/fieldmaskpb"
@@ -24,12 +25,16 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// WriteCache says whether a LUN has a volatile write cache.
 type WriteCache int32
 
 const (
+	// In a request: as DISABLED. The control plane never sends it.
 	WriteCache_WRITE_CACHE_UNSPECIFIED WriteCache = 0
-	WriteCache_WRITE_CACHE_DISABLED    WriteCache = 1
-	WriteCache_WRITE_CACHE_ENABLED     WriteCache = 2
+	// A write is acknowledged once it is durable (R12).
+	WriteCache_WRITE_CACHE_DISABLED WriteCache = 1
+	// A write may be acknowledged before it is durable. SYNCHRONIZE CACHE and FUA guarantee durability (R12).
+	WriteCache_WRITE_CACHE_ENABLED WriteCache = 2
 )
 
 // Enum value maps for WriteCache.
@@ -73,15 +78,17 @@ func (WriteCache) EnumDescriptor() ([]byte, []int) {
 	return file_sluice_v1_volume_proto_rawDescGZIP(), []int{0}
 }
 
+// ReclaimPolicy says what becomes of data when its object is deleted.
 type ReclaimPolicy int32
 
 const (
+	// In a request: as DELETE. The control plane never sends it.
 	ReclaimPolicy_RECLAIM_POLICY_UNSPECIFIED ReclaimPolicy = 0
-	// The data goes with the object.
+	// The data is deleted with the object.
 	ReclaimPolicy_RECLAIM_POLICY_DELETE ReclaimPolicy = 1
-	// The data stays in the pool, for a person to look after.
+	// The data stays in the pool. A person deletes or adopts it.
 	ReclaimPolicy_RECLAIM_POLICY_RETAIN ReclaimPolicy = 2
-	// RBD: the data goes to the pool's trash, and can be restored for seven days (`rbd trash restore`).
+	// RBD: the data is moved to the pool's trash, and can be restored for seven days (`rbd trash restore`).
 	ReclaimPolicy_RECLAIM_POLICY_TRASH ReclaimPolicy = 3
 )
 
@@ -132,20 +139,21 @@ func (ReclaimPolicy) EnumDescriptor() ([]byte, []int) {
 type OwnershipState int32
 
 const (
+	// The control plane never sends it.
 	OwnershipState_OWNERSHIP_STATE_UNSPECIFIED OwnershipState = 0
-	// Nobody owns it and nobody should: no target exports it.
+	// It has no owner and needs no owner, because no target exports it.
 	OwnershipState_OWNERSHIP_STATE_UNOWNED OwnershipState = 1
-	// The new owner has been chosen and opens the volume.
+	// The leader has chosen an owner, which opens the volume.
 	OwnershipState_OWNERSHIP_STATE_OPENING OwnershipState = 2
 	// The owner executes commands.
 	OwnershipState_OWNERSHIP_STATE_OWNED OwnershipState = 3
-	// A planned move: the owner drains, then the next one opens (R7).
+	// A planned move: the owner drains, then the next owner opens the volume (R7).
 	OwnershipState_OWNERSHIP_STATE_MOVING OwnershipState = 4
-	// The owner is dead or silent; it is being fenced before anyone else opens (R2).
+	// The owner is dead or silent. It is fenced before another gateway opens the volume (R2).
 	OwnershipState_OWNERSHIP_STATE_FENCING OwnershipState = 5
-	// No gateway can own it at present: an alarm is raised.
+	// No gateway can own it at present. The control plane raises an alarm.
 	OwnershipState_OWNERSHIP_STATE_ORPHANED OwnershipState = 6
-	// A gateway takes the lock of a local volume; the owner until now still serves, if it lives (R2).
+	// A gateway acquires the lock of a local volume. The former owner serves until then, if it is alive (R2).
 	OwnershipState_OWNERSHIP_STATE_ACQUIRING OwnershipState = 7
 )
 
@@ -203,9 +211,11 @@ func (OwnershipState) EnumDescriptor() ([]byte, []int) {
 // Volume is a virtual disk in a storage pool.
 type Volume struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	Meta  *ObjectMeta            `protobuf:"bytes,1,opt,name=meta,proto3" json:"meta,omitempty"`
-	Spec  *VolumeSpec            `protobuf:"bytes,2,opt,name=spec,proto3" json:"spec,omitempty"`
-	// Output only.
+	// Name, identity, versions and labels.
+	Meta *ObjectMeta `protobuf:"bytes,1,opt,name=meta,proto3" json:"meta,omitempty"`
+	// Desired state. The caller writes it.
+	Spec *VolumeSpec `protobuf:"bytes,2,opt,name=spec,proto3" json:"spec,omitempty"`
+	// Observed state. Output only.
 	Status        *VolumeStatus `protobuf:"bytes,3,opt,name=status,proto3" json:"status,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -262,24 +272,25 @@ func (x *Volume) GetStatus() *VolumeStatus {
 	return nil
 }
 
-// VolumeSpec is what is wanted.
+// VolumeSpec is the desired state of a volume.
 type VolumeSpec struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// StoragePool the volume lives in. Immutable.
+	// StoragePool that holds the volume, by name. Immutable.
 	Pool string `protobuf:"bytes,1,opt,name=pool,proto3" json:"pool,omitempty"`
-	// Capacity in bytes: a multiple of the block size, 1 MiB … 64 TiB. It only grows; a growth that is not done yet can be
-	// taken back, down to status.capacity_bytes.
+	// Capacity in bytes: a multiple of the block size, 1 MiB … 64 TiB. It only grows. A growth that is not complete can be
+	// cancelled: the size may decrease to status.capacity_bytes.
 	SizeBytes int64 `protobuf:"varint,2,opt,name=size_bytes,json=sizeBytes,proto3" json:"size_bytes,omitempty"`
-	// Logical block size in bytes, 512 or 4096; 0 means 512. Physical blocks are of 4096 bytes. Immutable. VMware does not
-	// see LUNs of 4096.
+	// Logical block size in bytes, 512 or 4096; 0 means 512. Physical blocks have 4096 bytes. Immutable. VMware does not
+	// support LUNs of 4096.
 	BlockSize int32 `protobuf:"varint,3,opt,name=block_size,json=blockSize,proto3" json:"block_size,omitempty"`
 	// Whether the LUN reports a volatile write cache (SBC-4 §6.5.6, WCE). Unspecified means disabled: a
 	// write is acknowledged once it is durable.
 	WriteCache WriteCache `protobuf:"varint,4,opt,name=write_cache,json=writeCache,proto3,enum=sluice.v1.WriteCache" json:"write_cache,omitempty"`
-	Qos        *Qos       `protobuf:"bytes,5,opt,name=qos,proto3" json:"qos,omitempty"`
-	// Content to begin with; unset: zeros. Immutable.
+	// Limits at its owner.
+	Qos *Qos `protobuf:"bytes,5,opt,name=qos,proto3" json:"qos,omitempty"`
+	// Initial content; unset: zeros. Immutable.
 	Source *VolumeSource `protobuf:"bytes,6,opt,name=source,proto3" json:"source,omitempty"`
-	// What becomes of the data when the volume is deleted. Unspecified means delete.
+	// What happens to the data when the volume is deleted. Unspecified means delete.
 	ReclaimPolicy ReclaimPolicy `protobuf:"varint,7,opt,name=reclaim_policy,json=reclaimPolicy,proto3,enum=sluice.v1.ReclaimPolicy" json:"reclaim_policy,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -364,21 +375,23 @@ func (x *VolumeSpec) GetReclaimPolicy() ReclaimPolicy {
 	return ReclaimPolicy_RECLAIM_POLICY_UNSPECIFIED
 }
 
-// Qos limits a volume at its owner. Token buckets: sustained rate and how much may be saved up.
+// Qos limits a volume at its owner by token buckets. Each bucket has a rate and a size (the burst).
 //
-// Every command on blocks counts as one, whatever its length. In bytes count: what READ, WRITE, VERIFY and their like are about,
-// COMPARE AND WRITE once; WRITE SAME all it writes, as if it had been sent; a copy (EXTENDED COPY, WRITE USING TOKEN) what it
-// reads at its source and what it writes at its destination, each at that volume's own limits, and it waits there for both.
-// UNMAP, WRITE SAME of zeros with UNMAP, and copies of the zero token count as a command without bytes: they free blocks.
+// Each command that accesses blocks takes one command token, regardless of its length. It takes byte tokens as follows:
+//   - READ, WRITE, VERIFY and similar commands: the bytes that they address; COMPARE AND WRITE: one copy of them;
+//   - WRITE SAME: all bytes that it writes, as if the host had sent them;
+//   - a copy (EXTENDED COPY, WRITE USING TOKEN): the bytes that it reads at the source volume and those that it writes at the
+//     destination volume, each from that volume's buckets. It waits for both;
+//   - UNMAP, WRITE SAME of zeros with UNMAP, and copies of the zero token: none, because they free blocks.
 type Qos struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Commands per second, of whatever kind; 0: unlimited.
+	// Commands per second, of all kinds; 0: unlimited. At most 100,000,000.
 	Iops int64 `protobuf:"varint,1,opt,name=iops,proto3" json:"iops,omitempty"`
-	// Commands that may be saved up; 0: one second's worth.
+	// Size of the command bucket, in commands; 0: one second's worth.
 	IopsBurst int64 `protobuf:"varint,2,opt,name=iops_burst,json=iopsBurst,proto3" json:"iops_burst,omitempty"`
-	// Bytes per second, both directions together; 0: unlimited, else at least 1 MiB/s.
+	// Bytes per second, reads and writes together; 0: unlimited, else at least 1 MiB/s. At most 10^12.
 	BytesPerSecond int64 `protobuf:"varint,3,opt,name=bytes_per_second,json=bytesPerSecond,proto3" json:"bytes_per_second,omitempty"`
-	// Bytes that may be saved up; 0: one second's worth.
+	// Size of the byte bucket, in bytes; 0: one second's worth.
 	BytesBurst    int64 `protobuf:"varint,4,opt,name=bytes_burst,json=bytesBurst,proto3" json:"bytes_burst,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -442,9 +455,11 @@ func (x *Qos) GetBytesBurst() int64 {
 	return 0
 }
 
-// VolumeSource names what a volume is made from. The copy's size is at least its source's.
+// VolumeSource names the source of a volume's content. The size of the volume is at least that of its source.
 type VolumeSource struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
+	// Exactly one is required.
+	//
 	// Types that are valid to be assigned to Source:
 	//
 	//	*VolumeSource_Snapshot
@@ -529,13 +544,12 @@ type VolumeSource_Snapshot struct {
 }
 
 type VolumeSource_Volume struct {
-	// A Volume in the same pool, as it is at the moment of copying.
+	// A Volume in the same pool. Its content at the time of the copy.
 	Volume string `protobuf:"bytes,2,opt,name=volume,proto3,oneof"`
 }
 
 type VolumeSource_Image struct {
-	// RBD: an image in the pool that nobody uses. It becomes the volume's, with all it holds, and is renamed. The volume's
-	// size is at least the image's.
+	// RBD: an unused image in the pool. It is renamed and becomes the image of the volume, with its content.
 	Image string `protobuf:"bytes,3,opt,name=image,proto3,oneof"`
 }
 
@@ -545,26 +559,28 @@ func (*VolumeSource_Volume) isVolumeSource_Source() {}
 
 func (*VolumeSource_Image) isVolumeSource_Source() {}
 
-// VolumeStatus is what is observed.
+// VolumeStatus is the observed state of a volume.
 type VolumeStatus struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Device identity, derived from the uid and fixed for ever (R13): NAA designator in 16 hexadecimal digits
-	// (SPC-5 §7.7.6.6.5) and unit serial number.
-	Naa          string         `protobuf:"bytes,1,opt,name=naa,proto3" json:"naa,omitempty"`
-	SerialNumber string         `protobuf:"bytes,2,opt,name=serial_number,json=serialNumber,proto3" json:"serial_number,omitempty"`
-	Ownership    OwnershipState `protobuf:"varint,3,opt,name=ownership,proto3,enum=sluice.v1.OwnershipState" json:"ownership,omitempty"`
+	// NAA designator in 16 or 32 hexadecimal digits (SPC-5 §7.7.6.6.5), which never changes (R13).
+	Naa string `protobuf:"bytes,1,opt,name=naa,proto3" json:"naa,omitempty"`
+	// Unit serial number (SPC-5, VPD page 80h), which never changes (R13).
+	SerialNumber string `protobuf:"bytes,2,opt,name=serial_number,json=serialNumber,proto3" json:"serial_number,omitempty"`
+	// State of its ownership.
+	Ownership OwnershipState `protobuf:"varint,3,opt,name=ownership,proto3,enum=sluice.v1.OwnershipState" json:"ownership,omitempty"`
 	// Number of the gateway that owns it; 0: none.
 	OwnerGateway uint32 `protobuf:"varint,4,opt,name=owner_gateway,json=ownerGateway,proto3" json:"owner_gateway,omitempty"`
-	// Fencing number, +1 at each change of owner.
+	// Epoch of the ownership. It increases by one at each change of owner (R1).
 	Epoch uint64 `protobuf:"varint,5,opt,name=epoch,proto3" json:"epoch,omitempty"`
-	// Capacity in bytes that hosts see; lags the spec while growing.
+	// Capacity in bytes that hosts see. It is less than spec.size_bytes until a growth is complete.
 	CapacityBytes int64 `protobuf:"varint,6,opt,name=capacity_bytes,json=capacityBytes,proto3" json:"capacity_bytes,omitempty"`
-	// Bytes that the volume takes in its pool; -1 where the pool cannot tell.
-	AllocatedBytes int64        `protobuf:"varint,7,opt,name=allocated_bytes,json=allocatedBytes,proto3" json:"allocated_bytes,omitempty"`
-	Conditions     []*Condition `protobuf:"bytes,8,rep,name=conditions,proto3" json:"conditions,omitempty"`
-	// It is being made what it was at a snapshot; no gateway is given it before that is done.
+	// Bytes that the volume occupies in its pool; -1 where the pool cannot tell.
+	AllocatedBytes int64 `protobuf:"varint,7,opt,name=allocated_bytes,json=allocatedBytes,proto3" json:"allocated_bytes,omitempty"`
+	// Present conditions, at most one of each type.
+	Conditions []*Condition `protobuf:"bytes,8,rep,name=conditions,proto3" json:"conditions,omitempty"`
+	// A rollback to a snapshot is in progress. No gateway owns the volume until it is complete.
 	RollingBack bool `protobuf:"varint,9,opt,name=rolling_back,json=rollingBack,proto3" json:"rolling_back,omitempty"`
-	// The planned move that was asked for last, until it is over (R7); a later request takes an earlier one's place.
+	// The requested planned move, until it has ended (R7). A later request replaces an earlier one.
 	RequestedMove *RequestedMove `protobuf:"bytes,10,opt,name=requested_move,json=requestedMove,proto3" json:"requested_move,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -670,12 +686,12 @@ func (x *VolumeStatus) GetRequestedMove() *RequestedMove {
 	return nil
 }
 
-// RequestedMove is a move that somebody asked for.
+// RequestedMove is a move that a caller requested.
 type RequestedMove struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Number of the gateway to own the volume; 0: any other than its owner, which has yet to be chosen.
+	// Number of the next owner; 0: any other than its owner, which has yet to be chosen.
 	Gateway uint32 `protobuf:"varint,1,opt,name=gateway,proto3" json:"gateway,omitempty"`
-	// When it was asked for.
+	// When the caller requested it.
 	RequestTime   *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=request_time,json=requestTime,proto3" json:"request_time,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -725,9 +741,11 @@ func (x *RequestedMove) GetRequestTime() *timestamppb.Timestamp {
 	return nil
 }
 
+// CreateVolumeRequest has the volume to create.
 type CreateVolumeRequest struct {
-	state  protoimpl.MessageState `protogen:"open.v1"`
-	Volume *Volume                `protobuf:"bytes,1,opt,name=volume,proto3" json:"volume,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The volume to create. The server reads meta.name, meta.labels and spec.
+	Volume *Volume `protobuf:"bytes,1,opt,name=volume,proto3" json:"volume,omitempty"`
 	// Validate and answer as if done; change nothing.
 	DryRun        bool `protobuf:"varint,2,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -778,9 +796,11 @@ func (x *CreateVolumeRequest) GetDryRun() bool {
 	return false
 }
 
+// CreateVolumeResponse has the created volume.
 type CreateVolumeResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Volume        *Volume                `protobuf:"bytes,1,opt,name=volume,proto3" json:"volume,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The volume as the control plane stored it, without secrets.
+	Volume        *Volume `protobuf:"bytes,1,opt,name=volume,proto3" json:"volume,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -822,9 +842,11 @@ func (x *CreateVolumeResponse) GetVolume() *Volume {
 	return nil
 }
 
+// GetVolumeRequest names a volume.
 type GetVolumeRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Name of the volume, 1 to 253 characters.
+	Name          string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -866,9 +888,11 @@ func (x *GetVolumeRequest) GetName() string {
 	return ""
 }
 
+// GetVolumeResponse has the volume.
 type GetVolumeResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Volume        *Volume                `protobuf:"bytes,1,opt,name=volume,proto3" json:"volume,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The volume as it is stored, without secrets.
+	Volume        *Volume `protobuf:"bytes,1,opt,name=volume,proto3" json:"volume,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -910,9 +934,16 @@ func (x *GetVolumeResponse) GetVolume() *Volume {
 	return nil
 }
 
+// ListVolumesRequest selects a page of the volumes.
 type ListVolumesRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Options       *ListOptions           `protobuf:"bytes,1,opt,name=options,proto3" json:"options,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Labels that the volumes have. Its fields page_size and page_token are deprecated: use those of this message.
+	Options *ListOptions `protobuf:"bytes,1,opt,name=options,proto3" json:"options,omitempty"`
+	// Maximum count of volumes in the response, 1…1000; 0 means 500. A greater number means 1000 (AIP-158). INVALID_ARGUMENT if
+	// options.page_size is another number.
+	PageSize int32 `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	// `next_page_token` of the previous response. INVALID_ARGUMENT if it is not a token of this list, or if options.page_token differs.
+	PageToken     string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -954,10 +985,27 @@ func (x *ListVolumesRequest) GetOptions() *ListOptions {
 	return nil
 }
 
+func (x *ListVolumesRequest) GetPageSize() int32 {
+	if x != nil {
+		return x.PageSize
+	}
+	return 0
+}
+
+func (x *ListVolumesRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
+// ListVolumesResponse is a page of the volumes.
 type ListVolumesResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Volumes       []*Volume              `protobuf:"bytes,1,rep,name=volumes,proto3" json:"volumes,omitempty"`
-	NextPageToken string                 `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The volumes of this page, in the order of their names.
+	Volumes []*Volume `protobuf:"bytes,1,rep,name=volumes,proto3" json:"volumes,omitempty"`
+	// Token that requests the next page. The last page has none.
+	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	// Version of the whole list, to begin a watch from.
 	ResourceVersion int64 `protobuf:"varint,3,opt,name=resource_version,json=resourceVersion,proto3" json:"resource_version,omitempty"`
 	unknownFields   protoimpl.UnknownFields
@@ -1015,12 +1063,15 @@ func (x *ListVolumesResponse) GetResourceVersion() int64 {
 	return 0
 }
 
+// UpdateVolumeRequest has the changed volume.
 type UpdateVolumeRequest struct {
-	state  protoimpl.MessageState `protogen:"open.v1"`
-	Volume *Volume                `protobuf:"bytes,1,opt,name=volume,proto3" json:"volume,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The volume to change, by meta.name. The server reads meta.resource_version, meta.labels and spec.
+	Volume *Volume `protobuf:"bytes,1,opt,name=volume,proto3" json:"volume,omitempty"`
 	// Fields of spec and meta.labels to change; unset: all of them.
-	UpdateMask    *fieldmaskpb.FieldMask `protobuf:"bytes,2,opt,name=update_mask,json=updateMask,proto3" json:"update_mask,omitempty"`
-	DryRun        bool                   `protobuf:"varint,3,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
+	UpdateMask *fieldmaskpb.FieldMask `protobuf:"bytes,2,opt,name=update_mask,json=updateMask,proto3" json:"update_mask,omitempty"`
+	// Validate and answer as if done; change nothing.
+	DryRun        bool `protobuf:"varint,3,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1076,9 +1127,11 @@ func (x *UpdateVolumeRequest) GetDryRun() bool {
 	return false
 }
 
+// UpdateVolumeResponse has the updated volume.
 type UpdateVolumeResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Volume        *Volume                `protobuf:"bytes,1,opt,name=volume,proto3" json:"volume,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The volume as the control plane stored it, without secrets.
+	Volume        *Volume `protobuf:"bytes,1,opt,name=volume,proto3" json:"volume,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1120,11 +1173,15 @@ func (x *UpdateVolumeResponse) GetVolume() *Volume {
 	return nil
 }
 
+// DeleteVolumeRequest names the volume to delete.
 type DeleteVolumeRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	Options       *DeleteOptions         `protobuf:"bytes,2,opt,name=options,proto3" json:"options,omitempty"`
-	DryRun        bool                   `protobuf:"varint,3,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Name of the volume, 1 to 253 characters.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// What the stored volume must be: the server deletes no other one.
+	Options *DeleteOptions `protobuf:"bytes,2,opt,name=options,proto3" json:"options,omitempty"`
+	// Validate and answer as if done; change nothing.
+	DryRun        bool `protobuf:"varint,3,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1180,9 +1237,10 @@ func (x *DeleteVolumeRequest) GetDryRun() bool {
 	return false
 }
 
+// DeleteVolumeResponse has the deleted volume.
 type DeleteVolumeResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The last state; its meta.delete_time is set where deletion is still under way.
+	// The last state. It has meta.delete_time while the deletion is in progress.
 	Volume        *Volume `protobuf:"bytes,1,opt,name=volume,proto3" json:"volume,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1225,9 +1283,11 @@ func (x *DeleteVolumeResponse) GetVolume() *Volume {
 	return nil
 }
 
+// WatchVolumesRequest selects the changes to send.
 type WatchVolumesRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Options       *WatchOptions          `protobuf:"bytes,1,opt,name=options,proto3" json:"options,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Version to begin after, and labels that each volume must have.
+	Options       *WatchOptions `protobuf:"bytes,1,opt,name=options,proto3" json:"options,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1269,11 +1329,15 @@ func (x *WatchVolumesRequest) GetOptions() *WatchOptions {
 	return nil
 }
 
+// WatchVolumesResponse is one change of a volume.
 type WatchVolumesResponse struct {
-	state           protoimpl.MessageState `protogen:"open.v1"`
-	Type            ChangeType             `protobuf:"varint,1,opt,name=type,proto3,enum=sluice.v1.ChangeType" json:"type,omitempty"`
-	Volume          *Volume                `protobuf:"bytes,2,opt,name=volume,proto3" json:"volume,omitempty"`
-	ResourceVersion int64                  `protobuf:"varint,3,opt,name=resource_version,json=resourceVersion,proto3" json:"resource_version,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// What the change is.
+	Type ChangeType `protobuf:"varint,1,opt,name=type,proto3,enum=sluice.v1.ChangeType" json:"type,omitempty"`
+	// The volume after the change, or its last state. RESET and BOOKMARK have none.
+	Volume *Volume `protobuf:"bytes,2,opt,name=volume,proto3" json:"volume,omitempty"`
+	// Version of the store after the change. A later watch continues from it.
+	ResourceVersion int64 `protobuf:"varint,3,opt,name=resource_version,json=resourceVersion,proto3" json:"resource_version,omitempty"`
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -1329,10 +1393,12 @@ func (x *WatchVolumesResponse) GetResourceVersion() int64 {
 	return 0
 }
 
+// MoveVolumeRequest names the volume to move, and its next owner.
 type MoveVolumeRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	Name  string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// Gateway to own the volume; empty: whichever placement prefers other than the present owner.
+	// Name of the volume, 1 to 253 characters.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// Next owner, by name; empty: whichever placement prefers other than the present owner.
 	Gateway string `protobuf:"bytes,2,opt,name=gateway,proto3" json:"gateway,omitempty"`
 	// Validate and answer as if done; change nothing.
 	DryRun        bool `protobuf:"varint,3,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
@@ -1391,9 +1457,11 @@ func (x *MoveVolumeRequest) GetDryRun() bool {
 	return false
 }
 
+// MoveVolumeResponse has the volume.
 type MoveVolumeResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Volume        *Volume                `protobuf:"bytes,1,opt,name=volume,proto3" json:"volume,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The volume as the control plane stored it; status.requested_move has the move.
+	Volume        *Volume `protobuf:"bytes,1,opt,name=volume,proto3" json:"volume,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1439,38 +1507,37 @@ var File_sluice_v1_volume_proto protoreflect.FileDescriptor
 
 const file_sluice_v1_volume_proto_rawDesc = "" +
 	"\n" +
-	"\x16sluice/v1/volume.proto\x12\tsluice.v1\x1a\x1bbuf/validate/validate.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x14sluice/v1/meta.proto\"\x9f\x01\n" +
-	"\x06Volume\x121\n" +
-	"\x04meta\x18\x01 \x01(\v2\x15.sluice.v1.ObjectMetaB\x06\xbaH\x03\xc8\x01\x01R\x04meta\x121\n" +
-	"\x04spec\x18\x02 \x01(\v2\x15.sluice.v1.VolumeSpecB\x06\xbaH\x03\xc8\x01\x01R\x04spec\x12/\n" +
-	"\x06status\x18\x03 \x01(\v2\x17.sluice.v1.VolumeStatusR\x06status\"\xec\x02\n" +
+	"\x16sluice/v1/volume.proto\x12\tsluice.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x14sluice/v1/meta.proto\"\xad\x01\n" +
+	"\x06Volume\x125\n" +
+	"\x04meta\x18\x01 \x01(\v2\x15.sluice.v1.ObjectMetaB\n" +
+	"\xe2A\x01\x02\xbaH\x03\xc8\x01\x01R\x04meta\x125\n" +
+	"\x04spec\x18\x02 \x01(\v2\x15.sluice.v1.VolumeSpecB\n" +
+	"\xe2A\x01\x02\xbaH\x03\xc8\x01\x01R\x04spec\x125\n" +
+	"\x06status\x18\x03 \x01(\v2\x17.sluice.v1.VolumeStatusB\x04\xe2A\x01\x03R\x06status\"\x8f\x03\n" +
 	"\n" +
-	"VolumeSpec\x12\x1e\n" +
-	"\x04pool\x18\x01 \x01(\tB\n" +
-	"\xbaH\ar\x05\x10\x01\x18\xfd\x01R\x04pool\x120\n" +
+	"VolumeSpec\x12#\n" +
+	"\x04pool\x18\x01 \x01(\tB\x0f\xe2A\x02\x02\x05\xbaH\ar\x05\x10\x01\x18\xfd\x01R\x04pool\x124\n" +
 	"\n" +
-	"size_bytes\x18\x02 \x01(\x03B\x11\xbaH\x0e\"\f\x18\x80\x80\x80\x80\x80\x80\x10(\x80\x80@R\tsizeBytes\x12,\n" +
+	"size_bytes\x18\x02 \x01(\x03B\x15\xe2A\x01\x02\xbaH\x0e\"\f\x18\x80\x80\x80\x80\x80\x80\x10(\x80\x80@R\tsizeBytes\x121\n" +
 	"\n" +
-	"block_size\x18\x03 \x01(\x05B\r\xbaH\n" +
-	"\x1a\b0\x000\x80\x040\x80 R\tblockSize\x12@\n" +
-	"\vwrite_cache\x18\x04 \x01(\x0e2\x15.sluice.v1.WriteCacheB\b\xbaH\x05\x82\x01\x02\x10\x01R\n" +
-	"writeCache\x12 \n" +
-	"\x03qos\x18\x05 \x01(\v2\x0e.sluice.v1.QosR\x03qos\x12/\n" +
-	"\x06source\x18\x06 \x01(\v2\x17.sluice.v1.VolumeSourceR\x06source\x12I\n" +
-	"\x0ereclaim_policy\x18\a \x01(\x0e2\x18.sluice.v1.ReclaimPolicyB\b\xbaH\x05\x82\x01\x02\x10\x01R\rreclaimPolicy\"\xbf\x01\n" +
-	"\x03Qos\x12 \n" +
-	"\x04iops\x18\x01 \x01(\x03B\f\xbaH\t\"\a\x18\x80\xc2\xd7/(\x00R\x04iops\x12+\n" +
+	"block_size\x18\x03 \x01(\x05B\x12\xe2A\x02\x01\x05\xbaH\n" +
+	"\x1a\b0\x000\x80\x040\x80 R\tblockSize\x12D\n" +
+	"\vwrite_cache\x18\x04 \x01(\x0e2\x15.sluice.v1.WriteCacheB\f\xe2A\x01\x01\xbaH\x05\x82\x01\x02\x10\x01R\n" +
+	"writeCache\x12&\n" +
+	"\x03qos\x18\x05 \x01(\v2\x0e.sluice.v1.QosB\x04\xe2A\x01\x01R\x03qos\x126\n" +
+	"\x06source\x18\x06 \x01(\v2\x17.sluice.v1.VolumeSourceB\x05\xe2A\x02\x01\x05R\x06source\x12M\n" +
+	"\x0ereclaim_policy\x18\a \x01(\x0e2\x18.sluice.v1.ReclaimPolicyB\f\xe2A\x01\x01\xbaH\x05\x82\x01\x02\x10\x01R\rreclaimPolicy\"\xcf\x01\n" +
+	"\x03Qos\x12$\n" +
+	"\x04iops\x18\x01 \x01(\x03B\x10\xe2A\x01\x01\xbaH\t\"\a\x18\x80\xc2\xd7/(\x00R\x04iops\x12/\n" +
 	"\n" +
-	"iops_burst\x18\x02 \x01(\x03B\f\xbaH\t\"\a\x18\x80\xc2\xd7/(\x00R\tiopsBurst\x128\n" +
-	"\x10bytes_per_second\x18\x03 \x01(\x03B\x0e\xbaH\v\"\t\x18\x80\xa0\x94\xa5\x8d\x1d(\x00R\x0ebytesPerSecond\x12/\n" +
-	"\vbytes_burst\x18\x04 \x01(\x03B\x0e\xbaH\v\"\t\x18\x80\xa0\x94\xa5\x8d\x1d(\x00R\n" +
-	"bytesBurst\"\x92\x01\n" +
-	"\fVolumeSource\x12(\n" +
-	"\bsnapshot\x18\x01 \x01(\tB\n" +
-	"\xbaH\ar\x05\x10\x01\x18\xfd\x01H\x00R\bsnapshot\x12$\n" +
-	"\x06volume\x18\x02 \x01(\tB\n" +
-	"\xbaH\ar\x05\x10\x01\x18\xfd\x01H\x00R\x06volume\x12!\n" +
-	"\x05image\x18\x03 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18`H\x00R\x05imageB\x0f\n" +
+	"iops_burst\x18\x02 \x01(\x03B\x10\xe2A\x01\x01\xbaH\t\"\a\x18\x80\xc2\xd7/(\x00R\tiopsBurst\x12<\n" +
+	"\x10bytes_per_second\x18\x03 \x01(\x03B\x12\xe2A\x01\x01\xbaH\v\"\t\x18\x80\xa0\x94\xa5\x8d\x1d(\x00R\x0ebytesPerSecond\x123\n" +
+	"\vbytes_burst\x18\x04 \x01(\x03B\x12\xe2A\x01\x01\xbaH\v\"\t\x18\x80\xa0\x94\xa5\x8d\x1d(\x00R\n" +
+	"bytesBurst\"\x9e\x01\n" +
+	"\fVolumeSource\x12,\n" +
+	"\bsnapshot\x18\x01 \x01(\tB\x0e\xe2A\x01\x01\xbaH\ar\x05\x10\x01\x18\xfd\x01H\x00R\bsnapshot\x12(\n" +
+	"\x06volume\x18\x02 \x01(\tB\x0e\xe2A\x01\x01\xbaH\ar\x05\x10\x01\x18\xfd\x01H\x00R\x06volume\x12%\n" +
+	"\x05image\x18\x03 \x01(\tB\r\xe2A\x01\x01\xbaH\x06r\x04\x10\x01\x18`H\x00R\x05imageB\x0f\n" +
 	"\x06source\x12\x05\xbaH\x02\b\x01\"\xa3\x03\n" +
 	"\fVolumeStatus\x12\x10\n" +
 	"\x03naa\x18\x01 \x01(\tR\x03naa\x12#\n" +
@@ -1488,48 +1555,50 @@ const file_sluice_v1_volume_proto_rawDesc = "" +
 	" \x01(\v2\x18.sluice.v1.RequestedMoveR\rrequestedMove\"h\n" +
 	"\rRequestedMove\x12\x18\n" +
 	"\agateway\x18\x01 \x01(\rR\agateway\x12=\n" +
-	"\frequest_time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\vrequestTime\"a\n" +
-	"\x13CreateVolumeRequest\x121\n" +
-	"\x06volume\x18\x01 \x01(\v2\x11.sluice.v1.VolumeB\x06\xbaH\x03\xc8\x01\x01R\x06volume\x12\x17\n" +
-	"\adry_run\x18\x02 \x01(\bR\x06dryRun\"A\n" +
+	"\frequest_time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\vrequestTime\"k\n" +
+	"\x13CreateVolumeRequest\x125\n" +
+	"\x06volume\x18\x01 \x01(\v2\x11.sluice.v1.VolumeB\n" +
+	"\xe2A\x01\x02\xbaH\x03\xc8\x01\x01R\x06volume\x12\x1d\n" +
+	"\adry_run\x18\x02 \x01(\bB\x04\xe2A\x01\x01R\x06dryRun\"A\n" +
 	"\x14CreateVolumeResponse\x12)\n" +
-	"\x06volume\x18\x01 \x01(\v2\x11.sluice.v1.VolumeR\x06volume\"2\n" +
-	"\x10GetVolumeRequest\x12\x1e\n" +
-	"\x04name\x18\x01 \x01(\tB\n" +
-	"\xbaH\ar\x05\x10\x01\x18\xfd\x01R\x04name\">\n" +
+	"\x06volume\x18\x01 \x01(\v2\x11.sluice.v1.VolumeR\x06volume\"6\n" +
+	"\x10GetVolumeRequest\x12\"\n" +
+	"\x04name\x18\x01 \x01(\tB\x0e\xe2A\x01\x02\xbaH\ar\x05\x10\x01\x18\xfd\x01R\x04name\">\n" +
 	"\x11GetVolumeResponse\x12)\n" +
-	"\x06volume\x18\x01 \x01(\v2\x11.sluice.v1.VolumeR\x06volume\"F\n" +
-	"\x12ListVolumesRequest\x120\n" +
-	"\aoptions\x18\x01 \x01(\v2\x16.sluice.v1.ListOptionsR\aoptions\"\x95\x01\n" +
+	"\x06volume\x18\x01 \x01(\v2\x11.sluice.v1.VolumeR\x06volume\"\xa3\x01\n" +
+	"\x12ListVolumesRequest\x126\n" +
+	"\aoptions\x18\x01 \x01(\v2\x16.sluice.v1.ListOptionsB\x04\xe2A\x01\x01R\aoptions\x12(\n" +
+	"\tpage_size\x18\x02 \x01(\x05B\v\xe2A\x01\x01\xbaH\x04\x1a\x02(\x00R\bpageSize\x12+\n" +
+	"\n" +
+	"page_token\x18\x03 \x01(\tB\f\xe2A\x01\x01\xbaH\x05r\x03\x18\x80\bR\tpageToken\"\x95\x01\n" +
 	"\x13ListVolumesResponse\x12+\n" +
 	"\avolumes\x18\x01 \x03(\v2\x11.sluice.v1.VolumeR\avolumes\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12)\n" +
-	"\x10resource_version\x18\x03 \x01(\x03R\x0fresourceVersion\"\x9e\x01\n" +
-	"\x13UpdateVolumeRequest\x121\n" +
-	"\x06volume\x18\x01 \x01(\v2\x11.sluice.v1.VolumeB\x06\xbaH\x03\xc8\x01\x01R\x06volume\x12;\n" +
-	"\vupdate_mask\x18\x02 \x01(\v2\x1a.google.protobuf.FieldMaskR\n" +
-	"updateMask\x12\x17\n" +
-	"\adry_run\x18\x03 \x01(\bR\x06dryRun\"A\n" +
+	"\x10resource_version\x18\x03 \x01(\x03R\x0fresourceVersion\"\xae\x01\n" +
+	"\x13UpdateVolumeRequest\x125\n" +
+	"\x06volume\x18\x01 \x01(\v2\x11.sluice.v1.VolumeB\n" +
+	"\xe2A\x01\x02\xbaH\x03\xc8\x01\x01R\x06volume\x12A\n" +
+	"\vupdate_mask\x18\x02 \x01(\v2\x1a.google.protobuf.FieldMaskB\x04\xe2A\x01\x01R\n" +
+	"updateMask\x12\x1d\n" +
+	"\adry_run\x18\x03 \x01(\bB\x04\xe2A\x01\x01R\x06dryRun\"A\n" +
 	"\x14UpdateVolumeResponse\x12)\n" +
-	"\x06volume\x18\x01 \x01(\v2\x11.sluice.v1.VolumeR\x06volume\"\x82\x01\n" +
-	"\x13DeleteVolumeRequest\x12\x1e\n" +
-	"\x04name\x18\x01 \x01(\tB\n" +
-	"\xbaH\ar\x05\x10\x01\x18\xfd\x01R\x04name\x122\n" +
-	"\aoptions\x18\x02 \x01(\v2\x18.sluice.v1.DeleteOptionsR\aoptions\x12\x17\n" +
-	"\adry_run\x18\x03 \x01(\bR\x06dryRun\"A\n" +
+	"\x06volume\x18\x01 \x01(\v2\x11.sluice.v1.VolumeR\x06volume\"\x92\x01\n" +
+	"\x13DeleteVolumeRequest\x12\"\n" +
+	"\x04name\x18\x01 \x01(\tB\x0e\xe2A\x01\x02\xbaH\ar\x05\x10\x01\x18\xfd\x01R\x04name\x128\n" +
+	"\aoptions\x18\x02 \x01(\v2\x18.sluice.v1.DeleteOptionsB\x04\xe2A\x01\x01R\aoptions\x12\x1d\n" +
+	"\adry_run\x18\x03 \x01(\bB\x04\xe2A\x01\x01R\x06dryRun\"A\n" +
 	"\x14DeleteVolumeResponse\x12)\n" +
-	"\x06volume\x18\x01 \x01(\v2\x11.sluice.v1.VolumeR\x06volume\"H\n" +
-	"\x13WatchVolumesRequest\x121\n" +
-	"\aoptions\x18\x01 \x01(\v2\x17.sluice.v1.WatchOptionsR\aoptions\"\x97\x01\n" +
+	"\x06volume\x18\x01 \x01(\v2\x11.sluice.v1.VolumeR\x06volume\"N\n" +
+	"\x13WatchVolumesRequest\x127\n" +
+	"\aoptions\x18\x01 \x01(\v2\x17.sluice.v1.WatchOptionsB\x04\xe2A\x01\x01R\aoptions\"\x97\x01\n" +
 	"\x14WatchVolumesResponse\x12)\n" +
 	"\x04type\x18\x01 \x01(\x0e2\x15.sluice.v1.ChangeTypeR\x04type\x12)\n" +
 	"\x06volume\x18\x02 \x01(\v2\x11.sluice.v1.VolumeR\x06volume\x12)\n" +
-	"\x10resource_version\x18\x03 \x01(\x03R\x0fresourceVersion\"p\n" +
-	"\x11MoveVolumeRequest\x12\x1e\n" +
-	"\x04name\x18\x01 \x01(\tB\n" +
-	"\xbaH\ar\x05\x10\x01\x18\xfd\x01R\x04name\x12\"\n" +
-	"\agateway\x18\x02 \x01(\tB\b\xbaH\x05r\x03\x18\xfd\x01R\agateway\x12\x17\n" +
-	"\adry_run\x18\x03 \x01(\bR\x06dryRun\"?\n" +
+	"\x10resource_version\x18\x03 \x01(\x03R\x0fresourceVersion\"~\n" +
+	"\x11MoveVolumeRequest\x12\"\n" +
+	"\x04name\x18\x01 \x01(\tB\x0e\xe2A\x01\x02\xbaH\ar\x05\x10\x01\x18\xfd\x01R\x04name\x12&\n" +
+	"\agateway\x18\x02 \x01(\tB\f\xe2A\x01\x01\xbaH\x05r\x03\x18\xfd\x01R\agateway\x12\x1d\n" +
+	"\adry_run\x18\x03 \x01(\bB\x04\xe2A\x01\x01R\x06dryRun\"?\n" +
 	"\x12MoveVolumeResponse\x12)\n" +
 	"\x06volume\x18\x01 \x01(\v2\x11.sluice.v1.VolumeR\x06volume*\\\n" +
 	"\n" +

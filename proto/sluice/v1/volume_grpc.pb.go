@@ -32,19 +32,24 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// VolumeService keeps volumes. Errors: INVALID_ARGUMENT (with google.rpc.BadRequest), NOT_FOUND,
-// ALREADY_EXISTS, ABORTED (the version moved), FAILED_PRECONDITION (in use, shrinking, pool missing), PERMISSION_DENIED,
+// VolumeService manages volumes. Errors: INVALID_ARGUMENT (with google.rpc.BadRequest), NOT_FOUND,
+// ALREADY_EXISTS, ABORTED (the version has changed), FAILED_PRECONDITION (in use, shrinking, pool missing), PERMISSION_DENIED,
 // UNAVAILABLE (store not reachable: try again).
 type VolumeServiceClient interface {
+	// Creates a volume.
 	CreateVolume(ctx context.Context, in *CreateVolumeRequest, opts ...grpc.CallOption) (*CreateVolumeResponse, error)
+	// Returns a volume by its name.
 	GetVolume(ctx context.Context, in *GetVolumeRequest, opts ...grpc.CallOption) (*GetVolumeResponse, error)
+	// Lists volumes in the order of their names, in pages. All pages of one list show the store at one moment.
 	ListVolumes(ctx context.Context, in *ListVolumesRequest, opts ...grpc.CallOption) (*ListVolumesResponse, error)
+	// Replaces spec and labels of a volume, or the fields that update_mask names.
 	UpdateVolume(ctx context.Context, in *UpdateVolumeRequest, opts ...grpc.CallOption) (*UpdateVolumeResponse, error)
-	// Refused while a target maps the volume or a snapshot of it exists.
+	// Deletes a volume. FAILED_PRECONDITION while a target maps it or a snapshot of it exists.
 	DeleteVolume(ctx context.Context, in *DeleteVolumeRequest, opts ...grpc.CallOption) (*DeleteVolumeResponse, error)
+	// Sends the changes of volumes after a version, as WatchOptions says. The client ends the stream.
 	WatchVolumes(ctx context.Context, in *WatchVolumesRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchVolumesResponse], error)
-	// Asks for a planned move of ownership (R7). FAILED_PRECONDITION where the gateway is not in the
-	// volume's path set, is cordoned or cannot reach the pool.
+	// Requests a planned move of ownership (R7). FAILED_PRECONDITION if the gateway is not in the volume's path set, is cordoned or
+	// cannot reach the pool.
 	MoveVolume(ctx context.Context, in *MoveVolumeRequest, opts ...grpc.CallOption) (*MoveVolumeResponse, error)
 }
 
@@ -139,19 +144,24 @@ func (c *volumeServiceClient) MoveVolume(ctx context.Context, in *MoveVolumeRequ
 // All implementations must embed UnimplementedVolumeServiceServer
 // for forward compatibility.
 //
-// VolumeService keeps volumes. Errors: INVALID_ARGUMENT (with google.rpc.BadRequest), NOT_FOUND,
-// ALREADY_EXISTS, ABORTED (the version moved), FAILED_PRECONDITION (in use, shrinking, pool missing), PERMISSION_DENIED,
+// VolumeService manages volumes. Errors: INVALID_ARGUMENT (with google.rpc.BadRequest), NOT_FOUND,
+// ALREADY_EXISTS, ABORTED (the version has changed), FAILED_PRECONDITION (in use, shrinking, pool missing), PERMISSION_DENIED,
 // UNAVAILABLE (store not reachable: try again).
 type VolumeServiceServer interface {
+	// Creates a volume.
 	CreateVolume(context.Context, *CreateVolumeRequest) (*CreateVolumeResponse, error)
+	// Returns a volume by its name.
 	GetVolume(context.Context, *GetVolumeRequest) (*GetVolumeResponse, error)
+	// Lists volumes in the order of their names, in pages. All pages of one list show the store at one moment.
 	ListVolumes(context.Context, *ListVolumesRequest) (*ListVolumesResponse, error)
+	// Replaces spec and labels of a volume, or the fields that update_mask names.
 	UpdateVolume(context.Context, *UpdateVolumeRequest) (*UpdateVolumeResponse, error)
-	// Refused while a target maps the volume or a snapshot of it exists.
+	// Deletes a volume. FAILED_PRECONDITION while a target maps it or a snapshot of it exists.
 	DeleteVolume(context.Context, *DeleteVolumeRequest) (*DeleteVolumeResponse, error)
+	// Sends the changes of volumes after a version, as WatchOptions says. The client ends the stream.
 	WatchVolumes(*WatchVolumesRequest, grpc.ServerStreamingServer[WatchVolumesResponse]) error
-	// Asks for a planned move of ownership (R7). FAILED_PRECONDITION where the gateway is not in the
-	// volume's path set, is cordoned or cannot reach the pool.
+	// Requests a planned move of ownership (R7). FAILED_PRECONDITION if the gateway is not in the volume's path set, is cordoned or
+	// cannot reach the pool.
 	MoveVolume(context.Context, *MoveVolumeRequest) (*MoveVolumeResponse, error)
 	mustEmbedUnimplementedVolumeServiceServer()
 }

@@ -6,8 +6,6 @@ package gateway
 
 import (
 	"context"
-	"slices"
-	"strings"
 
 	"google.golang.org/grpc"
 	corev1 "k8s.io/api/core/v1"
@@ -19,8 +17,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"sluice.dev/sluice/operator/api/v1alpha1"
+	"sluice.dev/sluice/operator/convert"
 	"sluice.dev/sluice/operator/internal/controller/mirror"
-	"sluice.dev/sluice/operator/internal/controlplane"
+	sluice "sluice.dev/sluice/proto/client"
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
@@ -57,10 +56,10 @@ type gateways struct {
 func Setup(mgr manager.Manager, connection grpc.ClientConnInterface, options Options) error {
 	g := &gateways{Options: options, client: mgr.GetClient(), service: pb.NewGatewayServiceClient(connection),
 		targets: pb.NewTargetServiceClient(connection), sessions: pb.NewSessionServiceClient(connection)}
-	return mirror.Setup(mgr, mirror.Kind[*v1alpha1.Gateway, *pb.Gateway]{
-		Noun: controlplane.Gateways(connection),
-		Want: g.want, Show: show, Judged: true,
-		Before: g.pods, After: g.settle, Leave: g.leave, Gone: g.gone,
+	return mirror.Setup(mgr, mirror.Managed[*v1alpha1.Gateway, *pb.Gateway]{
+		Noun: mirror.Gateways(connection),
+		Want: g.want, Show: convert.ShowGateway, HasReadyCondition: true,
+		Before: g.pods, After: g.settle, Leave: g.leave, AfterDelete: g.gone,
 	}, func(b *builder.Builder, c client.Client) {
 		b.Owns(&corev1.Pod{}).Owns(&corev1.Service{}).
 			Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, node client.Object) []reconcile.Request {
@@ -86,7 +85,7 @@ func onNode(ctx context.Context, c client.Client, node string) []reconcile.Reque
 
 // want is the gateway as its pod runs. While there is no pod that has addresses, what the control plane was told last holds.
 func (g *gateways) want(ctx context.Context, r *v1alpha1.Gateway, _ *mirror.SecretReader) (*pb.Gateway, error) {
-	spec := &pb.GatewaySpec{GatewayPool: r.Spec.GatewayPool, Weight: r.Spec.Weight, Cordoned: r.Spec.Cordoned}
+	spec := convert.GatewaySpec(r)
 	pod, err := g.pod(ctx, r)
 	if err != nil {
 		return nil, err
@@ -97,7 +96,7 @@ func (g *gateways) want(ctx context.Context, r *v1alpha1.Gateway, _ *mirror.Secr
 	}
 	if at == nil {
 		known, err := g.service.GetGateway(ctx, &pb.GetGatewayRequest{Name: r.Name})
-		if controlplane.IsNotFound(err) {
+		if sluice.IsNotFound(err) {
 			return nil, waitsFor(pod)
 		} else if err != nil {
 			return nil, err
@@ -108,23 +107,4 @@ func (g *gateways) want(ctx context.Context, r *v1alpha1.Gateway, _ *mirror.Secr
 	}
 	spec.Node, spec.Portals, spec.ForwardingAddress = at.node, at.portals, at.forwarding
 	return &pb.Gateway{Spec: spec}, nil
-}
-
-func show(r *v1alpha1.Gateway, have *pb.Gateway) {
-	s := have.GetStatus()
-	r.Status.Number, r.Status.Health, r.Status.Version = int64(s.GetNumber()), controlplane.Word(s.GetHealth()), s.GetVersion()
-	r.Status.Sessions, r.Status.VolumesOwned = s.GetSessions(), s.GetVolumesOwned()
-	r.Status.Portals = nil
-	for i, portal := range have.GetSpec().GetPortals() {
-		shown := v1alpha1.GatewayPortal{
-			Fabric: portal.GetFabric(), Listen: portal.GetListen(), Advertised: portal.GetAdvertised(), Switch: portal.GetSwitch(),
-		}
-		if i < len(s.GetPortalGroupTags()) {
-			shown.PortalGroupTag = int64(s.GetPortalGroupTags()[i])
-		}
-		r.Status.Portals = append(r.Status.Portals, shown)
-	}
-	slices.SortFunc(r.Status.Portals, func(a, b v1alpha1.GatewayPortal) int {
-		return strings.Compare(a.Fabric, b.Fabric)
-	})
 }

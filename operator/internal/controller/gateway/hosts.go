@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"sluice.dev/sluice/operator/api/v1alpha1"
-	"sluice.dev/sluice/operator/internal/controlplane"
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
@@ -91,7 +90,7 @@ func (g *gateways) waitsForHosts(ctx context.Context, r *v1alpha1.Gateway, targe
 	if !news {
 		return false, nil
 	}
-	sessions, err := controlplane.Sessions(ctx, g.sessions)
+	sessions, err := Sessions(ctx, g.sessions)
 	return len(Stranded(pool, targets, sessions)[r.Name]) > 0, err
 }
 

@@ -13,7 +13,6 @@ import (
 
 	"sluice.dev/sluice/operator/api/v1alpha1"
 	"sluice.dev/sluice/operator/internal/controller/mirror"
-	"sluice.dev/sluice/operator/internal/controlplane"
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
@@ -66,7 +65,7 @@ func (g *gateways) pods(ctx context.Context, r *v1alpha1.Gateway, have *pb.Gatew
 func (g *gateways) inPool(ctx context.Context, r *v1alpha1.Gateway) error {
 	err := g.client.Get(ctx, types.NamespacedName{Name: r.Spec.GatewayPool}, &v1alpha1.GatewayPool{})
 	if apierrors.IsNotFound(err) {
-		return mirror.Problemf(controlplane.ReasonNotPossible, "spec.gatewayPool: there is no GatewayPool named %q; its pod is made "+
+		return mirror.Problemf(mirror.ReasonNotPossible, "spec.gatewayPool: there is no GatewayPool named %q; its pod is made "+
 			"once there is", r.Spec.GatewayPool)
 	}
 	return err

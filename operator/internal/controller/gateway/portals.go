@@ -4,9 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net"
 	"net/netip"
-	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"sluice.dev/sluice/operator/api/v1alpha1"
+	"sluice.dev/sluice/operator/convert"
 	"sluice.dev/sluice/operator/internal/controller/mirror"
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
@@ -46,7 +45,7 @@ func (g *gateways) place(ctx context.Context, r *v1alpha1.Gateway, pod *corev1.P
 	if inside == "" {
 		return nil, nil
 	}
-	at := &place{node: node.Name, forwarding: hostPort(inside, r.Spec.Template.ForwardingPort)}
+	at := &place{node: node.Name, forwarding: convert.HostPort(inside, r.Spec.Template.ForwardingPort)}
 	for _, wanted := range r.Spec.Portals {
 		portal, err := g.portal(ctx, r, wanted, pod, node)
 		if err != nil || portal == nil {
@@ -67,47 +66,26 @@ func (g *gateways) portal(ctx context.Context, r *v1alpha1.Gateway, wanted v1alp
 		if err != nil || address == "" {
 			return nil, err
 		}
-		return same(hostPort(address, wanted.Port)), nil
+		return same(convert.HostPort(address, wanted.Port)), nil
 	case v1alpha1.NetworkLoadBalancer:
 		advertised, err := g.balanced(ctx, r, wanted)
 		if err != nil || advertised == "" {
 			return nil, err
 		}
-		return &pb.Portal{Listen: hostPort(pod.Status.PodIP, wanted.Port), Advertised: advertised}, nil
+		return &pb.Portal{Listen: convert.HostPort(pod.Status.PodIP, wanted.Port), Advertised: advertised}, nil
 	}
 	address, err := g.nodeAddress(ctx, node, wanted.Fabric)
 	if err != nil {
 		return nil, err
 	}
-	portal := same(hostPort(address, wanted.Port))
+	portal := same(convert.HostPort(address, wanted.Port))
 	if outside := node.Annotations[v1alpha1.AnnotationAdvertised+wanted.Fabric]; outside != "" {
-		portal.Advertised = advertised(outside, wanted.Port)
+		portal.Advertised = convert.Advertised(outside, wanted.Port)
 	}
 	return portal, nil
 }
 
 func same(address string) *pb.Portal { return &pb.Portal{Listen: address, Advertised: address} }
-
-// advertised is an annotation's address in the form in which the control plane stores it: another form would differ from the stored
-// one each time that they are compared.
-func advertised(outside string, port int32) string {
-	host, text, err := net.SplitHostPort(outside)
-	if err != nil {
-		return hostPort(strings.ToLower(outside), port)
-	}
-	if ip, err := netip.ParseAddr(host); err == nil {
-		host = ip.Unmap().String()
-	}
-	number, err := strconv.ParseUint(text, 10, 16)
-	if err != nil {
-		return outside // the control plane refuses it, and says why
-	}
-	return net.JoinHostPort(strings.TrimSuffix(strings.ToLower(host), "."), strconv.FormatUint(number, 10))
-}
-
-func hostPort(host string, port int32) string {
-	return net.JoinHostPort(strings.Trim(host, "[]"), strconv.Itoa(int(port)))
-}
 
 func internalAddress(node *corev1.Node) string {
 	for _, address := range node.Status.Addresses {

@@ -8,6 +8,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"sluice.dev/sluice/operator/api/v1alpha1"
 )
@@ -73,5 +76,28 @@ func TestAPinnedGatewayStaysOnItsNodeBesideNoOtherOfItsPool(t *testing.T) {
 	}
 	if !slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.HostPath != nil && v.HostPath.Path == "/srv/sluice" }) {
 		t.Errorf("no local directory: %+v", pod.Spec.Volumes)
+	}
+}
+
+func TestAServiceWithoutAClassHasTheClustersOwn(t *testing.T) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, v1alpha1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, class := range []*string{nil, new("example.org/lb")} {
+		g := &gateways{client: fake.NewClientBuilder().WithScheme(scheme).Build(), Options: Options{Namespace: "n"}}
+		r := &v1alpha1.Gateway{ObjectMeta: metav1.ObjectMeta{Name: "g"}, Spec: v1alpha1.GatewaySpec{
+			Portals:  []v1alpha1.PortalTemplate{{Fabric: "red", Port: 3260, LoadBalancerClass: class}},
+			Template: v1alpha1.GatewayTemplate{Network: v1alpha1.NetworkLoadBalancer}}}
+		if err := g.services(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+		var service corev1.Service
+		err := g.client.Get(t.Context(), types.NamespacedName{Namespace: "n", Name: serviceName("g", "red")}, &service)
+		if got := service.Spec.LoadBalancerClass; err != nil || (got == nil) != (class == nil) || got != nil && *got != *class {
+			t.Errorf("class %v, want %v (%v)", got, class, err)
+		}
 	}
 }

@@ -129,7 +129,7 @@ func (g *gateways) security(template *v1alpha1.GatewayTemplate) *corev1.Security
 	return context
 }
 
-// filter is the pool's profile, or the one that the installation puts on nodes.
+// filter returns the pool's seccomp profile; without one, the profile that the installation puts on nodes.
 func (g *gateways) filter(template *v1alpha1.GatewayTemplate) *corev1.SeccompProfile {
 	switch {
 	case template.SeccompProfile != nil:

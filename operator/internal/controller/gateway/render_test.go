@@ -118,3 +118,20 @@ func TestAFieldThatIsNotSetLeavesTheDigestAsItWas(t *testing.T) {
 		t.Errorf("the digest of an empty spec is %s", is)
 	}
 }
+
+func TestWithoutAProfileGatewaysHaveNoFilterOfSystemCalls(t *testing.T) {
+	g := &gateways{Options: Options{Namespace: "sluice-system"}}
+	pod := g.render(&v1alpha1.Gateway{}, nil)
+	if profile := pod.Spec.Containers[0].SecurityContext.SeccompProfile; profile == nil ||
+		profile.Type != corev1.SeccompProfileTypeUnconfined {
+		t.Errorf("filter: %+v", profile)
+	}
+}
+
+func TestAGatewayWithoutANodeMayRunOnAnyNode(t *testing.T) {
+	g := &gateways{Options: Options{Namespace: "sluice-system"}}
+	pod := g.render(&v1alpha1.Gateway{}, nil)
+	if affinity := pod.Spec.Affinity; pod.Spec.NodeName != "" || affinity != nil && affinity.NodeAffinity != nil {
+		t.Errorf("affinity: %+v", affinity)
+	}
+}

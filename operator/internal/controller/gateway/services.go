@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"sluice.dev/sluice/operator/api/v1alpha1"
+	"sluice.dev/sluice/operator/convert"
 )
 
 // services makes one Service for each portal of the gateway. One for several gateways would send a host's path to whichever it
@@ -74,10 +75,10 @@ func (g *gateways) balanced(ctx context.Context, r *v1alpha1.Gateway, portal v1a
 	}
 	for _, ingress := range service.Status.LoadBalancer.Ingress {
 		if ingress.IP != "" {
-			return hostPort(ingress.IP, portal.Port), nil
+			return convert.HostPort(ingress.IP, portal.Port), nil
 		}
 		if ingress.Hostname != "" {
-			return hostPort(ingress.Hostname, portal.Port), nil
+			return convert.HostPort(ingress.Hostname, portal.Port), nil
 		}
 	}
 	return "", nil

@@ -9,7 +9,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"sluice.dev/sluice/operator/api/v1alpha1"
-	"sluice.dev/sluice/operator/internal/controlplane"
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
@@ -33,7 +32,7 @@ func (g *gateways) spare(ctx context.Context, r *v1alpha1.Gateway, have *pb.Gate
 	if have.GetStatus().GetVolumesOwned() > 0 {
 		return false, nil
 	}
-	targets, err := controlplane.ExportedBy(ctx, g.targets, r.Spec.GatewayPool)
+	targets, err := ExportedBy(ctx, g.targets, r.Spec.GatewayPool)
 	if err != nil {
 		return false, err
 	}

@@ -30,16 +30,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"sluice.dev/sluice/operator/api/v1alpha1"
+	"sluice.dev/sluice/operator/convert"
+	"sluice.dev/sluice/operator/internal/controller/gateway"
 	"sluice.dev/sluice/operator/internal/controller/mirror"
-	"sluice.dev/sluice/operator/internal/controlplane"
-	"sluice.dev/sluice/operator/internal/csi/kept"
+	"sluice.dev/sluice/operator/internal/csi/leftovers"
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
 // +kubebuilder:rbac:groups=sluice.dev,resources=gatewaypools,verbs=get;list;watch;update;patch
 // +kubebuilder:rbac:groups=sluice.dev,resources=gatewaypools/status;gatewaypools/finalizers,verbs=get;update;patch
 // +kubebuilder:rbac:groups=sluice.dev,resources=gateways,verbs=get;list;watch;create;update;patch;delete
-// +kubebuilder:rbac:groups=policy,namespace=sluice-system,resources=poddisruptionbudgets,verbs=get;list;watch;create;update
+// +kubebuilder:rbac:groups=policy,namespace=sluice-system,resources=poddisruptionbudgets,verbs=get;list;watch;create;update;delete
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch
 
 type pools struct {
@@ -58,9 +59,9 @@ func Setup(mgr manager.Manager, connection grpc.ClientConnInterface, namespace s
 	p := &pools{client: mgr.GetClient(), targets: pb.NewTargetServiceClient(connection),
 		hosts: pb.NewHostServiceClient(connection), sessions: pb.NewSessionServiceClient(connection),
 		recorder: mgr.GetEventRecorder("sluice-operator"), namespace: namespace}
-	return mirror.Setup(mgr, mirror.Kind[*v1alpha1.GatewayPool, *pb.GatewayPool]{
-		Noun: controlplane.GatewayPools(connection),
-		Want: want, Show: show, Progresses: true, After: p.after, Leave: p.leave,
+	return mirror.Setup(mgr, mirror.Managed[*v1alpha1.GatewayPool, *pb.GatewayPool]{
+		Noun: mirror.GatewayPools(connection),
+		Want: want, Show: convert.ShowGatewayPool, Progresses: true, After: p.after, Leave: p.leave,
 	}, func(b *builder.Builder, c client.Client) {
 		all := handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, _ client.Object) []reconcile.Request { return every(ctx, c) })
 		b.Owns(&v1alpha1.Gateway{}).Owns(&policyv1.PodDisruptionBudget{}).
@@ -89,15 +90,7 @@ func every(ctx context.Context, c client.Client) []reconcile.Request {
 }
 
 func want(_ context.Context, r *v1alpha1.GatewayPool, _ *mirror.SecretReader) (*pb.GatewayPool, error) {
-	spec := &pb.GatewayPoolSpec{MaxSessionsPerGateway: r.Spec.MaxSessionsPerGateway}
-	for _, portal := range r.Spec.Portals {
-		spec.Fabrics = append(spec.Fabrics, portal.Fabric)
-	}
-	return &pb.GatewayPool{Spec: spec}, nil
-}
-
-func show(r *v1alpha1.GatewayPool, have *pb.GatewayPool) {
-	r.Status.ImbalancePermille = have.GetStatus().GetImbalancePermille()
+	return &pb.GatewayPool{Spec: convert.GatewayPoolSpec(r)}, nil
 }
 
 // after makes the pool's gateways, then takes at most one step that takes one of them out of service.
@@ -115,7 +108,7 @@ func (p *pools) after(ctx context.Context, r *v1alpha1.GatewayPool, _ *pb.Gatewa
 		return err
 	}
 	err = p.rollOut(ctx, r, gateways)
-	var later *mirror.Later
+	var later *mirror.RequeueAfter
 	if err != nil && !errors.As(err, &later) {
 		return err
 	}
@@ -190,18 +183,18 @@ func (p *pools) leave(ctx context.Context, r *v1alpha1.GatewayPool, _ *pb.Gatewa
 // exportNothing says which targets still need the pool. Where none does but those that the CSI driver keeps for volumes to come,
 // these go, and the driver's hosts with them.
 func (p *pools) exportNothing(ctx context.Context, r *v1alpha1.GatewayPool) error {
-	all, err := controlplane.ExportedBy(ctx, p.targets, r.Name)
+	all, err := gateway.ExportedBy(ctx, p.targets, r.Name)
 	if err != nil {
 		return err
 	}
 	var needed []string
 	pods := ""
 	for _, t := range all {
-		if kept.Idle(t) {
+		if leftovers.Idle(t) {
 			continue
 		}
 		needed = append(needed, "Target "+t.GetMeta().GetName())
-		if kept.Mine(t.GetMeta()) {
+		if leftovers.Mine(t.GetMeta()) {
 			pods = "; for csi.*, end the pods that have their volumes"
 		}
 	}
@@ -210,7 +203,7 @@ func (p *pools) exportNothing(ctx context.Context, r *v1alpha1.GatewayPool) erro
 			"pool export them, first%s", len(needed), strings.Join(needed[:min(3, len(needed))], ", "), pods)
 	}
 	for _, t := range all {
-		if err := kept.Release(ctx, p.targets, t); err != nil {
+		if err := leftovers.Release(ctx, p.targets, t); err != nil {
 			return err
 		}
 	}
@@ -218,5 +211,5 @@ func (p *pools) exportNothing(ctx context.Context, r *v1alpha1.GatewayPool) erro
 		return &mirror.Problem{Reason: mirror.ReasonDeleting, Wait: goingAgain,
 			Message: fmt.Sprintf("%d targets that the CSI driver kept are being deleted", len(all))}
 	}
-	return kept.ReleaseHosts(ctx, p.hosts)
+	return leftovers.ReleaseHosts(ctx, p.hosts)
 }

@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"sluice.dev/sluice/operator/api/v1alpha1"
-	"sluice.dev/sluice/operator/internal/controlplane"
+	"sluice.dev/sluice/operator/internal/controller/gateway"
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
@@ -14,7 +14,7 @@ func (p *pools) blocked(ctx context.Context, r *v1alpha1.GatewayPool, g *v1alpha
 	if r.Spec.Rollout.IgnoreRedundancy || g.Status.Health == "" || g.Status.Health == "New" {
 		return "", nil
 	}
-	targets, err := controlplane.ExportedBy(ctx, p.targets, r.Name)
+	targets, err := gateway.ExportedBy(ctx, p.targets, r.Name)
 	if err != nil {
 		return "", err
 	}

@@ -12,7 +12,6 @@ import (
 	"sluice.dev/sluice/operator/api/v1alpha1"
 	"sluice.dev/sluice/operator/internal/controller/gateway"
 	"sluice.dev/sluice/operator/internal/controller/mirror"
-	"sluice.dev/sluice/operator/internal/controlplane"
 )
 
 // lookForHosts is how often sessions are looked at while hosts are waited for: no watch wakes a pool for them.
@@ -89,11 +88,11 @@ func (p *pools) stranded(ctx context.Context, r *v1alpha1.GatewayPool, gateways 
 	if r.Spec.Rollout.IgnoreRedundancy {
 		return nil, nil
 	}
-	targets, err := controlplane.ExportedBy(ctx, p.targets, r.Name)
+	targets, err := gateway.ExportedBy(ctx, p.targets, r.Name)
 	if err != nil {
 		return nil, err
 	}
-	sessions, err := controlplane.Sessions(ctx, p.sessions)
+	sessions, err := gateway.Sessions(ctx, p.sessions)
 	if err != nil {
 		return nil, err
 	}
@@ -117,7 +116,7 @@ func (p *pools) waitOrTake(ctx context.Context, r *v1alpha1.GatewayPool, next *s
 	if until := w.until(alone); len(alone) > 0 && now.Before(until) {
 		p.progress(r, "WaitsForHosts", fmt.Sprintf("%s waits, until %s at most, for hosts that have no path by another gateway "+
 			"yet: %s. (rollout.ignoreRedundancy goes on at once)", next.why, until.UTC().Format(time.RFC3339), list(alone)))
-		return &mirror.Later{Wait: lookForHosts}
+		return &mirror.RequeueAfter{Wait: lookForHosts}
 	}
 	message := next.why
 	if len(alone) > 0 {

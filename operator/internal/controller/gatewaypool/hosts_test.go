@@ -145,7 +145,7 @@ func (o *rollout) look() (taken bool, told *metav1.Condition, err error) {
 func (o *rollout) waits(when string) {
 	o.t.Helper()
 	taken, told, err := o.look()
-	var later *mirror.Later
+	var later *mirror.RequeueAfter
 	if taken || !errors.As(err, &later) || told.Reason != "WaitsForHosts" ||
 		!strings.Contains(told.Message, "host shop.web (iqn.web) on target shop.t") {
 		o.t.Errorf("%s: taken %v, %v, %+v", when, taken, err, told)
@@ -259,7 +259,7 @@ func TestTimeThatIsNotOverWhenAGatewayGoesBeginsAnew(t *testing.T) {
 func TestAPoolThatWaitsForHostsIsNoWorseForIt(t *testing.T) {
 	o := halfWay(t, v1alpha1.Rollout{})
 	err := o.pools.after(t.Context(), o.pool, nil)
-	var later *mirror.Later
+	var later *mirror.RequeueAfter
 	if degraded := apimeta.FindStatusCondition(o.pool.Status.Conditions, v1alpha1.ConditionDegraded); !errors.As(err, &later) ||
 		degraded == nil || degraded.Reason != "AllGateways" {
 		t.Errorf("%v, %+v", err, o.pool.Status.Conditions)

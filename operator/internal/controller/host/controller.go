@@ -3,16 +3,14 @@ package host
 
 import (
 	"context"
-	"strings"
 	"time"
 
 	"google.golang.org/grpc"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"sluice.dev/sluice/operator/api/v1alpha1"
+	"sluice.dev/sluice/operator/convert"
 	"sluice.dev/sluice/operator/internal/controller/mirror"
-	"sluice.dev/sluice/operator/internal/controlplane"
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
@@ -21,34 +19,17 @@ import (
 
 // Setup adds the controller to a manager; the Secrets that resources name are read again after each `secretsEvery`.
 func Setup(mgr manager.Manager, connection grpc.ClientConnInterface, secretsEvery time.Duration) error {
-	return mirror.Setup(mgr, mirror.Kind[*v1alpha1.Host, *pb.Host]{
-		Noun: controlplane.Hosts(connection),
-		Want: want, Hide: hide, Show: show,
+	return mirror.Setup(mgr, mirror.Managed[*v1alpha1.Host, *pb.Host]{
+		Noun: mirror.Hosts(connection),
+		Want: want, Hide: hide, Show: convert.ShowHost,
 		SecretVersions: func(r *v1alpha1.Host) *string { return &r.Status.SecretVersions },
 		SecretsEvery:   secretsEvery,
 	}, nil)
 }
 
 func want(ctx context.Context, r *v1alpha1.Host, secrets *mirror.SecretReader) (*pb.Host, error) {
-	spec := &pb.HostSpec{
-		Initiators: r.Spec.Initiators, AllowUnauthenticated: r.Spec.AllowUnauthenticated, MaxSessions: r.Spec.MaxSessions,
-	}
-	for _, place := range r.Spec.Switches {
-		spec.Switches = append(spec.Switches, place.Fabric+"/"+place.Switch)
-	}
-	credentials := func(field string, from *v1alpha1.ChapCredentials) (*pb.ChapCredentials, error) {
-		if from == nil {
-			return nil, nil
-		}
-		name := types.NamespacedName{Namespace: r.Namespace, Name: from.SecretRef.Name}
-		password, err := secrets.Read(ctx, field+".secretRef", name, from.SecretRef.Key)
-		return &pb.ChapCredentials{Username: from.Username, Password: strings.TrimRight(password, "\r\n")}, err
-	}
-	var err error
-	if spec.Chap, err = credentials("spec.chap", r.Spec.Chap); err != nil {
-		return nil, err
-	}
-	if spec.MutualChap, err = credentials("spec.mutualChap", r.Spec.MutualChap); err != nil {
+	spec, err := convert.HostSpec(r, secrets.Of(ctx))
+	if err != nil {
 		return nil, err
 	}
 	return &pb.Host{Spec: spec}, nil
@@ -61,5 +42,3 @@ func hide(host *pb.Host) {
 		}
 	}
 }
-
-func show(r *v1alpha1.Host, have *pb.Host) { r.Status.Sessions = have.GetStatus().GetSessions() }

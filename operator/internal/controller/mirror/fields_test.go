@@ -10,7 +10,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"sigs.k8s.io/yaml"
 
-	"sluice.dev/sluice/operator/internal/controlplane"
+	"sluice.dev/sluice/operator/convert"
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
@@ -80,7 +80,7 @@ func crd(t *testing.T, plural string) schema {
 
 func TestAResourceHasEveryFieldThatTheControlPlaneHas(t *testing.T) {
 	used := map[string]bool{}
-	for plural, object := range map[string]controlplane.Object{
+	for plural, object := range map[string]Object{
 		"volumes": &pb.Volume{}, "snapshots": &pb.Snapshot{}, "targets": &pb.Target{}, "hosts": &pb.Host{},
 		"storagepools": &pb.StoragePool{}, "fabrics": &pb.Fabric{}, "gatewaypools": &pb.GatewayPool{}, "gateways": &pb.Gateway{},
 	} {
@@ -135,7 +135,7 @@ func compareValues(t *testing.T, name string, field protoreflect.FieldDescriptor
 		if values.Get(i).Number() == 0 {
 			continue
 		}
-		word := controlplane.WordOf(values.Get(i))
+		word := convert.WordOf(values.Get(i))
 		if slices.Contains(possible, any(word)) == (impossible[name] == word) {
 			t.Errorf("%s: the control plane knows %s; the resource takes %v", name, word, possible)
 		}

@@ -8,7 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"sluice.dev/sluice/operator/api/v1alpha1"
-	"sluice.dev/sluice/operator/internal/controlplane"
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
@@ -124,13 +123,13 @@ func (m *Mirror[R, P]) told(r R, have P, versions string) {
 	}
 }
 
-func specOf(object controlplane.Object) proto.Message {
+func specOf(object Object) proto.Message {
 	message := object.ProtoReflect()
 	return message.Get(message.Descriptor().Fields().ByName("spec")).Message().Interface()
 }
 
 // metaOf gives the head of an object to write to; every message has one.
-func metaOf(object controlplane.Object) *pb.ObjectMeta {
+func metaOf(object Object) *pb.ObjectMeta {
 	message := object.ProtoReflect()
 	return message.Mutable(message.Descriptor().Fields().ByName("meta")).Message().Interface().(*pb.ObjectMeta)
 }

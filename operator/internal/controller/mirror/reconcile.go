@@ -16,15 +16,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"sluice.dev/sluice/operator/api/v1alpha1"
-	"sluice.dev/sluice/operator/internal/controlplane"
+	sluice "sluice.dev/sluice/proto/client"
 )
 
 // lookAgain is the backstop for what waits on something that no watch tells of; changes that are watched come at once.
 const lookAgain = 20 * time.Second
 
 // Mirror reconciles the resources of one kind.
-type Mirror[R v1alpha1.Resource, P controlplane.Object] struct {
-	Kind[R, P]
+type Mirror[R v1alpha1.Resource, P Object] struct {
+	Managed[R, P]
 	client   client.Client
 	secrets  client.Reader
 	recorder events.EventRecorder
@@ -39,13 +39,13 @@ func (m *Mirror[R, P]) Reconcile(ctx context.Context, request reconcile.Request)
 	before := r.DeepCopyObject().(R)
 
 	have, err := m.phases(ctx, r)
-	if r.GetDeletionTimestamp() != nil && !controllerutil.ContainsFinalizer(r, v1alpha1.Finalizer) {
-		return reconcile.Result{}, client.IgnoreNotFound(err)
-	}
 	if apierrors.IsConflict(err) { // the cache is behind: what is newer comes by itself
 		return reconcile.Result{RequeueAfter: time.Second}, nil
 	}
-	result, err := m.after(ctx, r, have, err)
+	if r.GetDeletionTimestamp() != nil && !controllerutil.ContainsFinalizer(r, v1alpha1.Finalizer) {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	result, err := m.after(ctx, before, r, have, err)
 	if told := m.report(ctx, before, r); told != nil {
 		return reconcile.Result{}, told
 	}
@@ -90,7 +90,7 @@ func (m *Mirror[R, P]) observe(ctx context.Context, r R) (P, error) {
 	have, err := m.Noun.Get(ctx, Name(r))
 	if err != nil {
 		var none P
-		if controlplane.IsNotFound(err) {
+		if sluice.IsNotFound(err) {
 			return none, nil
 		}
 		return none, err
@@ -107,30 +107,31 @@ func (m *Mirror[R, P]) hold(ctx context.Context, r R) error {
 	return m.client.Patch(ctx, r, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 }
 
-// after turns the outcome into conditions, and into when to look again.
-func (m *Mirror[R, P]) after(ctx context.Context, r R, have P, err error) (reconcile.Result, error) {
+// after turns the outcome into conditions, and into when to reconcile again. before is the resource as it was read.
+func (m *Mirror[R, P]) after(ctx context.Context, before, r R, have P, err error) (reconcile.Result, error) {
 	if !isNil(have) {
 		m.show(r, have)
 	}
 	if err == nil {
 		return reconcile.Result{}, nil
 	}
-	var later *Later
+	var later *RequeueAfter
 	if errors.As(err, &later) {
 		return again(later.Wait), nil
 	}
 	var problem *Problem
 	if !errors.As(err, &problem) {
 		if apierrors.ReasonForError(err) != "" {
-			return reconcile.Result{}, err // Kubernetes' own: tried again with backoff
+			refusedByKubernetes(before, r, err)
+			return reconcile.Result{}, err // again with backoff, and logged
 		}
-		refusal := controlplane.Explain(err)
+		refusal := Explain(err)
 		problem = &Problem{Reason: refusal.Reason, Message: refusal.Message}
 		if !refusal.Lasting() {
 			unreachable(r, problem)
 			return reconcile.Result{}, errors.New(refusal.Message) // with backoff, and logged
 		}
-		if refusal.Reason == controlplane.ReasonForbidden { // is for whoever runs the operator, not who wrote the resource
+		if refusal.Reason == ReasonForbidden { // is for whoever runs the operator, not who wrote the resource
 			log.FromContext(ctx).Error(err, refusal.Message)
 		}
 	}

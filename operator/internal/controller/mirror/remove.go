@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"sluice.dev/sluice/operator/api/v1alpha1"
-	"sluice.dev/sluice/operator/internal/controlplane"
+	sluice "sluice.dev/sluice/proto/client"
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
@@ -43,8 +43,8 @@ func (m *Mirror[R, P]) remove(ctx context.Context, r R, have P) error {
 	}
 	ours := !isNil(have) && have.GetMeta().GetLabels()[labelUID] == string(r.GetUID())
 	if !ours { // gone, or never this resource's
-		if m.Gone != nil {
-			if err := m.Gone(ctx, r); err != nil {
+		if m.AfterDelete != nil {
+			if err := m.AfterDelete(ctx, r); err != nil {
 				return err
 			}
 		}
@@ -68,8 +68,8 @@ func (m *Mirror[R, P]) remove(ctx context.Context, r R, have P) error {
 	} else if !isNil(left) {
 		return Problemf(ReasonDeleting, "the control plane is deleting %s %s", m.Noun.Kind, Name(r))
 	}
-	if m.Gone != nil {
-		if err := m.Gone(ctx, r); err != nil {
+	if m.AfterDelete != nil {
+		if err := m.AfterDelete(ctx, r); err != nil {
 			return err
 		}
 	}
@@ -91,7 +91,7 @@ func (m *Mirror[R, P]) storePolicy(ctx context.Context, r R, have P) error {
 	}
 	spec.Set(field, protoreflect.ValueOfEnum(policy))
 	_, err := m.Noun.Update(ctx, want)
-	if controlplane.IsNotFound(err) {
+	if sluice.IsNotFound(err) {
 		return nil
 	}
 	return err
@@ -112,10 +112,10 @@ func reclaimPolicy(object v1alpha1.Resource) pb.ReclaimPolicy {
 func (m *Mirror[R, P]) delete(ctx context.Context, have P) error {
 	head := have.GetMeta()
 	_, err := m.Noun.Delete(ctx, head.GetName(), head.GetUid())
-	if err == nil || controlplane.IsNotFound(err) {
+	if err == nil || sluice.IsNotFound(err) {
 		return nil
 	}
-	refusal := controlplane.Explain(err)
+	refusal := Explain(err)
 	if refusal.Code != codes.FailedPrecondition {
 		return err
 	}
@@ -123,8 +123,10 @@ func (m *Mirror[R, P]) delete(ctx context.Context, have P) error {
 		"leaves the object in the control plane.)", refusal.Message, v1alpha1.AnnotationAbandon)
 }
 
+// release removes the finalizer. The patch contains the whole list of finalizers. The optimistic lock makes it fail if another controller
+// has changed the list since it was read: otherwise the patch would restore a finalizer that its controller has removed.
 func (m *Mirror[R, P]) release(ctx context.Context, r R) error {
 	before := r.DeepCopyObject().(R)
 	controllerutil.RemoveFinalizer(r, v1alpha1.Finalizer)
-	return client.IgnoreNotFound(m.client.Patch(ctx, r, client.MergeFrom(before)))
+	return client.IgnoreNotFound(m.client.Patch(ctx, r, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})))
 }

@@ -2,6 +2,7 @@ package mirror
 
 import (
 	"context"
+	"sync"
 	"testing"
 
 	"google.golang.org/grpc/codes"
@@ -15,10 +16,10 @@ import (
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"sluice.dev/sluice/operator/api/v1alpha1"
-	"sluice.dev/sluice/operator/internal/controlplane"
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
@@ -29,7 +30,7 @@ const (
 )
 
 // plane is a control plane that has one object at most.
-type plane[P controlplane.Object] struct {
+type plane[P Object] struct {
 	stored  P
 	refusal error // what an update is answered with, where there is one
 	updates []P
@@ -37,8 +38,8 @@ type plane[P controlplane.Object] struct {
 	deletedAs P
 }
 
-func (p *plane[P]) noun() controlplane.Noun[P] {
-	return controlplane.Noun[P]{
+func (p *plane[P]) noun() Noun[P] {
+	return Noun[P]{
 		Get: func(context.Context, string) (P, error) {
 			if isNil(p.stored) {
 				return p.stored, status.Error(codes.NotFound, "gone")
@@ -62,27 +63,39 @@ func (p *plane[P]) noun() controlplane.Noun[P] {
 	}
 }
 
-// reconciled looks once at a resource that is being deleted, and says whether it is there still.
-func reconciled[R v1alpha1.Resource, P controlplane.Object](t *testing.T, r R, p *plane[P]) bool {
+// over is a mirror of one resource in an API server that is a fake.
+func over[R v1alpha1.Resource, P Object](t *testing.T, r R, kind Managed[R, P]) *Mirror[R, P] {
 	t.Helper()
-	now := metav1.Now()
-	r.SetNamespace("shop")
-	r.SetName("orders")
-	r.SetUID("u")
-	r.SetFinalizers([]string{v1alpha1.Finalizer})
-	r.SetDeletionTimestamp(&now)
 	scheme := runtime.NewScheme()
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
-	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(asObject(r)).WithStatusSubresource(asObject(r)).Build()
-	m := &Mirror[R, P]{client: c, recorder: events.NewFakeRecorder(8), Kind: Kind[R, P]{
+	api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(asObject(r)).WithStatusSubresource(asObject(r)).Build()
+	return &Mirror[R, P]{client: api, recorder: events.NewFakeRecorder(8), Managed: kind}
+}
+
+// beingDeleted gives a resource a name, and has its deletion wait for the operator and for other controllers.
+func beingDeleted(r v1alpha1.Resource, others ...string) {
+	now := metav1.Now()
+	r.SetNamespace("shop")
+	r.SetName("orders")
+	r.SetUID("u")
+	r.SetFinalizers(append([]string{v1alpha1.Finalizer}, others...))
+	r.SetDeletionTimestamp(&now)
+}
+
+// reconciled looks once at a resource that is being deleted, and says whether it is there still.
+func reconciled[R v1alpha1.Resource, P Object](t *testing.T, r R, p *plane[P]) bool {
+	t.Helper()
+	beingDeleted(r)
+	m := over(t, r, Managed[R, P]{
 		Noun: p.noun(), HoldsData: true,
 		Want: func(context.Context, R, *SecretReader) (P, error) {
 			var none P
 			return none, Problemf("Cycle", "the rest of the spec is wrong")
 		},
-	}}
+	})
+	c := m.client
 	key := client.ObjectKeyFromObject(asObject(r))
 	if _, err := m.Reconcile(t.Context(), reconcile.Request{NamespacedName: key}); err != nil {
 		t.Fatal(err)
@@ -144,9 +157,42 @@ func TestAVolumeWhoseReclaimPolicyIsRefusedIsNotDeletedAndTellsWhy(t *testing.T)
 			t.Fatalf("%s: deleted as %v", code, p.deletedAs)
 		}
 		is := apimeta.FindStatusCondition(r.Status.Conditions, v1alpha1.ConditionReady)
-		if is == nil || is.Status != metav1.ConditionFalse || is.Reason != controlplane.ReasonNotPossible || is.Message != "no Trash here" {
+		if is == nil || is.Status != metav1.ConditionFalse || is.Reason != ReasonNotPossible || is.Message != "no Trash here" {
 			t.Errorf("%s: Ready is %+v", code, is)
 		}
+	}
+}
+
+func TestTheFinalizerThatAnotherControllerRemovesMeanwhileIsNotRestored(t *testing.T) {
+	const other = "example.org/backup"
+	r := &v1alpha1.Volume{}
+	beingDeleted(r, other)
+	m := over(t, r, Managed[*v1alpha1.Volume, *pb.Volume]{Noun: (&plane[*pb.Volume]{}).noun()})
+	key, api := client.ObjectKeyFromObject(r), m.client.(client.WithWatch)
+	removeOther := sync.OnceFunc(func() {
+		now := &v1alpha1.Volume{}
+		err := api.Get(t.Context(), key, now)
+		if err == nil {
+			now.SetFinalizers([]string{v1alpha1.Finalizer})
+			err = api.Update(t.Context(), now)
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	})
+	m.client = interceptor.NewClient(api, interceptor.Funcs{
+		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, patch client.Patch, options ...client.PatchOption) error {
+			removeOther() // after the resource was read
+			return c.Patch(ctx, o, patch, options...)
+		}})
+	for range 2 {
+		if _, err := m.Reconcile(t.Context(), reconcile.Request{NamespacedName: key}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	left := &v1alpha1.Volume{}
+	if err := api.Get(t.Context(), key, left); !apierrors.IsNotFound(err) {
+		t.Errorf("the resource is there still, with finalizers %v: %v", left.GetFinalizers(), err)
 	}
 }
 

@@ -3,14 +3,17 @@ package mirror
 import (
 	"cmp"
 	"context"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"sluice.dev/sluice/operator/api/v1alpha1"
+	"sluice.dev/sluice/operator/convert"
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
@@ -19,6 +22,10 @@ const (
 	reasonAccepted = "Accepted"
 	reasonSettled  = "Settled"
 	reasonWaiting  = "Waiting"
+	// reasonRefused: the Kubernetes API refuses something that the operator has to do for the resource.
+	reasonRefused = "KubernetesRefused"
+	// reasonUnfinished: the operator has not yet done all of it.
+	reasonUnfinished = "Unfinished"
 )
 
 // maxMessage bounds a condition's message, as the API server does.
@@ -42,12 +49,12 @@ func (m *Mirror[R, P]) show(r R, have P) {
 			if r.Common().ObservedGeneration != seen || c.GetObservedGeneration() < have.GetMeta().GetGeneration() {
 				seen = observed(r, c.GetType()) // the control plane has yet to look at what it was told
 			}
-			Condition(r, c.GetType(), statuses[c.GetStatus()], c.GetReason(), c.GetMessage(), seen)
+			Condition(r, c.GetType(), convert.ConditionStatus(c.GetStatus()), c.GetReason(), c.GetMessage(), seen)
 		}
 	}
 	switch {
 	case told[v1alpha1.ConditionReady]:
-	case m.Judged:
+	case m.HasReadyCondition:
 		Condition(r, v1alpha1.ConditionReady, metav1.ConditionUnknown, reasonAccepted,
 			"the control plane has it, and has yet to look at it", r.GetGeneration())
 	default:
@@ -56,13 +63,6 @@ func (m *Mirror[R, P]) show(r R, have P) {
 	if !told[v1alpha1.ConditionProgressing] && !m.Progresses {
 		Condition(r, v1alpha1.ConditionProgressing, metav1.ConditionFalse, reasonSettled, "", r.GetGeneration())
 	}
-}
-
-var statuses = map[pb.ConditionStatus]metav1.ConditionStatus{
-	pb.ConditionStatus_CONDITION_STATUS_UNSPECIFIED: metav1.ConditionUnknown,
-	pb.ConditionStatus_CONDITION_STATUS_TRUE:        metav1.ConditionTrue,
-	pb.ConditionStatus_CONDITION_STATUS_FALSE:       metav1.ConditionFalse,
-	pb.ConditionStatus_CONDITION_STATUS_UNKNOWN:     metav1.ConditionUnknown,
 }
 
 func observed(r v1alpha1.Resource, kind string) int64 {
@@ -93,8 +93,40 @@ func unreachable(r v1alpha1.Resource, problem *Problem) {
 	Condition(r, v1alpha1.ConditionReady, metav1.ConditionUnknown, problem.Reason, problem.Message, r.GetGeneration())
 }
 
+// refusedByKubernetes reports an error of the Kubernetes API. The conditions of the control plane's object do not include it: without this,
+// the resource would be Ready while a part of it is missing in the cluster. A temporary error leaves the condition unchanged.
+func refusedByKubernetes(before, r v1alpha1.Resource, err error) {
+	if temporary(err) {
+		if was := apimeta.FindStatusCondition(before.Common().Conditions, v1alpha1.ConditionReady); was != nil {
+			apimeta.SetStatusCondition(&r.Common().Conditions, *was)
+		} else {
+			Condition(r, v1alpha1.ConditionReady, metav1.ConditionUnknown, reasonUnfinished, err.Error(), r.GetGeneration())
+		}
+		return
+	}
+	notReady(r, &Problem{Reason: reasonRefused, Message: err.Error()})
+}
+
+// temporary reports whether the API server, not the request, is the reason: the same request can succeed later.
+func temporary(err error) bool {
+	return apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err) || apierrors.IsTooManyRequests(err) || apierrors.IsInternalError(err) ||
+		apierrors.IsServiceUnavailable(err) || apierrors.IsUnexpectedServerError(err)
+}
+
+// keepTransitions restores the transition time of each condition that has the same status as before: reconciliation may set a condition
+// to another status on the way.
+func keepTransitions(before, r v1alpha1.Resource) {
+	for i := range r.Common().Conditions {
+		c := &r.Common().Conditions[i]
+		if was := apimeta.FindStatusCondition(before.Common().Conditions, c.Type); was != nil && was.Status == c.Status {
+			c.LastTransitionTime = was.LastTransitionTime
+		}
+	}
+}
+
 // report stores the status where it has changed, and tells of a new problem.
 func (m *Mirror[R, P]) report(ctx context.Context, before, r R) error {
+	keepTransitions(before, r)
 	was := apimeta.FindStatusCondition(before.Common().Conditions, v1alpha1.ConditionReady)
 	is := apimeta.FindStatusCondition(r.Common().Conditions, v1alpha1.ConditionReady)
 	if is != nil && is.Status != metav1.ConditionTrue && is.Reason != reasonAccepted && (was == nil || was.Reason != is.Reason) {
@@ -116,10 +148,13 @@ func (m *Mirror[R, P]) tell(r R, kind, reason, message string) {
 	Tell(m.recorder, r, kind, reason, message)
 }
 
-// maxEventNote bounds an Event's note, as the API server does.
+// maxEventNote bounds an Event's note, in bytes, as the API server does.
 const maxEventNote = 1024
 
 // Tell records an Event of a resource.
 func Tell(recorder events.EventRecorder, r v1alpha1.Resource, kind, reason, message string) {
-	recorder.Eventf(r, nil, kind, reason, "Reconcile", "%s", message[:min(len(message), maxEventNote)])
+	if len(message) > maxEventNote {
+		message = strings.ToValidUTF8(message[:maxEventNote], "") // without the part of a character at the end
+	}
+	recorder.Eventf(r, nil, kind, reason, "Reconcile", "%s", message)
 }

@@ -7,6 +7,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"sluice.dev/sluice/operator/convert"
 )
 
 // In its own namespace by this rule, in others where a Role grants it: no list, no watch, so that the operator can read no Secret that
@@ -40,4 +42,11 @@ func (s *SecretReader) Read(ctx context.Context, field string, name types.Namesp
 	}
 	s.versions = append(s.versions, string(secret.UID)+"/"+secret.ResourceVersion)
 	return string(held), nil
+}
+
+// Of reads by the context of one reconciliation.
+func (s *SecretReader) Of(ctx context.Context) convert.SecretReader {
+	return func(field string, ref convert.SecretKey) (string, error) {
+		return s.Read(ctx, field, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}, ref.Key)
+	}
 }

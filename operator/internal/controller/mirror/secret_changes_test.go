@@ -19,7 +19,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"sluice.dev/sluice/operator/api/v1alpha1"
-	"sluice.dev/sluice/operator/internal/controlplane"
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
@@ -86,7 +85,7 @@ func host(namespace, name, secret string) *v1alpha1.Host {
 func TestHostsAreReconciledWhenTheirSecretsChangeComeOrBecomeReadable(t *testing.T) {
 	g := newGrants(t, "shop")
 	m := &Mirror[*v1alpha1.Host, *pb.Host]{client: g, secrets: g,
-		Kind: Kind[*v1alpha1.Host, *pb.Host]{Noun: controlplane.Noun[*pb.Host]{Kind: "Host"}}}
+		Managed: Managed[*v1alpha1.Host, *pb.Host]{Noun: Noun[*pb.Host]{Kind: "Host"}}}
 	g.put(t, host("shop", "web", "chap"), host("shop", "other", "chap"), host("closed", "away", "chap"), host("shop", "late", "later"))
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "chap"}, StringData: map[string]string{"password": "a"}}
 	g.put(t, secret, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "closed", Name: "chap"}},

@@ -18,7 +18,7 @@ import (
 // The root of the sources, and where conditions' reasons come from: the operator's own, and those of the control plane's objects.
 const sources = "../../../.."
 
-var reasoning = []string{"operator/internal/controlplane", "operator/internal/controller/*", "controlplane/internal/orchestrator"}
+var reasoning = []string{"operator/internal/controller/*", "controlplane/internal/decide"}
 
 // reasonAt says which argument of a function is the reason; withReason are types that have one.
 var (

@@ -10,7 +10,7 @@ import (
 
 	"sluice.dev/sluice/operator/api/v1alpha1"
 	"sluice.dev/sluice/operator/internal/controller/mirror"
-	"sluice.dev/sluice/operator/internal/controlplane"
+	sluice "sluice.dev/sluice/proto/client"
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
@@ -52,19 +52,19 @@ func (s *snapshots) rollBack(ctx context.Context, r *v1alpha1.Snapshot, have *pb
 	if epoch := strconv.FormatUint(volume.GetStatus().GetEpoch(), 10); asked != epoch {
 		condition(r, false, reasonOtherEpoch, "volume "+r.Spec.Volume+" is at epoch "+epoch+", not "+strconv.Quote(asked)+": hosts may "+
 			"have written since. If what is in it now may go, annotate this snapshot with "+v1alpha1.AnnotationRollBack+"="+epoch)
-		return &mirror.Later{} // the epoch may yet come
+		return &mirror.RequeueAfter{} // the epoch may yet come
 	}
 	if _, err := s.snapshots.RollBackSnapshot(ctx, &pb.RollBackSnapshotRequest{Name: mirror.Name(r)}); err != nil {
-		refusal := controlplane.Explain(err)
+		refusal := mirror.Explain(err)
 		if !refusal.Lasting() {
 			return err
 		}
 		condition(r, false, refusal.Reason, refusal.Message)
-		return &mirror.Later{}
+		return &mirror.RequeueAfter{}
 	}
 	r.Status.RolledBackAtEpoch = asked
 	condition(r, false, reasonUnderWay, "the control plane has been asked")
-	return &mirror.Later{Wait: underWay}
+	return &mirror.RequeueAfter{Wait: underWay}
 }
 
 // follow tells how a roll-back goes that was asked for.
@@ -77,7 +77,7 @@ func (s *snapshots) follow(ctx context.Context, r *v1alpha1.Snapshot, volume *pb
 			}
 		}
 		condition(r, false, reasonUnderWay, message)
-		return &mirror.Later{Wait: underWay}
+		return &mirror.RequeueAfter{Wait: underWay}
 	}
 	if c := apimeta.FindStatusCondition(r.Status.Conditions, v1alpha1.ConditionRolledBack); c != nil && c.Reason != reasonUnderWay {
 		return nil // told already
@@ -97,21 +97,16 @@ func (s *snapshots) follow(ctx context.Context, r *v1alpha1.Snapshot, volume *pb
 // outcome is the newest event that tells of the end of a roll-back of a volume.
 func (s *snapshots) outcome(ctx context.Context, volume string) (*pb.Event, error) {
 	var newest *pb.Event
-	request := &pb.ListEventsRequest{Kind: "Volume", Name: volume, Options: &pb.ListOptions{}}
-	for {
-		page, err := s.events.ListEvents(ctx, request)
+	request := &pb.ListEventsRequest{Kind: "Volume", Name: volume}
+	for event, err := range sluice.All(ctx, s.events.ListEvents, request, (*pb.ListEventsResponse).GetEvents) {
 		if err != nil {
 			return nil, err
 		}
-		for _, event := range page.GetEvents() {
-			if event.GetReason() == reasonDone || event.GetReason() == reasonFailed {
-				newest = event
-			}
-		}
-		if request.Options.PageToken = page.GetNextPageToken(); request.Options.PageToken == "" {
-			return newest, nil
+		if event.GetReason() == reasonDone || event.GetReason() == reasonFailed {
+			newest = event
 		}
 	}
+	return newest, nil
 }
 
 func condition(r *v1alpha1.Snapshot, done bool, reason, message string) {

@@ -6,14 +6,13 @@ import (
 	"strings"
 
 	"google.golang.org/grpc"
-	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"sluice.dev/sluice/operator/api/v1alpha1"
+	"sluice.dev/sluice/operator/convert"
 	"sluice.dev/sluice/operator/internal/controller/mirror"
-	"sluice.dev/sluice/operator/internal/controlplane"
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
@@ -23,9 +22,9 @@ import (
 // Setup adds the controller to a manager.
 func Setup(mgr manager.Manager, connection grpc.ClientConnInterface) error {
 	volumes := &volumes{client: mgr.GetClient()}
-	return mirror.Setup(mgr, mirror.Kind[*v1alpha1.Volume, *pb.Volume]{
-		Noun: controlplane.Volumes(connection),
-		Want: volumes.want, Show: show, Judged: true, HoldsData: true,
+	return mirror.Setup(mgr, mirror.Managed[*v1alpha1.Volume, *pb.Volume]{
+		Noun: mirror.Volumes(connection),
+		Want: volumes.want, Show: convert.ShowVolume, HasReadyCondition: true, HoldsData: true,
 	}, nil)
 }
 
@@ -35,32 +34,8 @@ func (v *volumes) want(ctx context.Context, r *v1alpha1.Volume, _ *mirror.Secret
 	if err := v.cycle(ctx, r); err != nil {
 		return nil, err
 	}
-	spec := &pb.VolumeSpec{
-		Pool: r.Spec.Pool, SizeBytes: r.Spec.Size.Value(), BlockSize: r.Spec.BlockSize,
-		WriteCache: pb.WriteCache_WRITE_CACHE_DISABLED, ReclaimPolicy: reclaimPolicies[r.Spec.ReclaimPolicy],
-	}
-	if r.Spec.WriteCache == v1alpha1.WriteCacheEnabled {
-		spec.WriteCache = pb.WriteCache_WRITE_CACHE_ENABLED
-	}
-	if q := r.Spec.Qos; q != nil && *q != (v1alpha1.Qos{}) {
-		spec.Qos = &pb.Qos{Iops: q.IOPS, IopsBurst: q.IOPSBurst, BytesPerSecond: q.BytesPerSecond, BytesBurst: q.BytesBurst}
-	}
-	switch s := r.Spec.Source; {
-	case s == nil:
-	case s.Snapshot != "":
-		spec.Source = &pb.VolumeSource{Source: &pb.VolumeSource_Snapshot{Snapshot: mirror.NameIn(r.Namespace, s.Snapshot)}}
-	case s.Volume != "":
-		spec.Source = &pb.VolumeSource{Source: &pb.VolumeSource_Volume{Volume: mirror.NameIn(r.Namespace, s.Volume)}}
-	default:
-		spec.Source = &pb.VolumeSource{Source: &pb.VolumeSource_Image{Image: s.Image}}
-	}
-	return &pb.Volume{Spec: spec}, nil
-}
-
-var reclaimPolicies = map[v1alpha1.ReclaimPolicy]pb.ReclaimPolicy{
-	v1alpha1.ReclaimDelete: pb.ReclaimPolicy_RECLAIM_POLICY_DELETE,
-	v1alpha1.ReclaimRetain: pb.ReclaimPolicy_RECLAIM_POLICY_RETAIN,
-	v1alpha1.ReclaimTrash:  pb.ReclaimPolicy_RECLAIM_POLICY_TRASH,
+	spec, err := convert.VolumeSpec(r)
+	return &pb.Volume{Spec: spec}, err
 }
 
 // maxSources bounds how far a volume's origin is followed.
@@ -98,19 +73,4 @@ func (v *volumes) source(ctx context.Context, r *v1alpha1.Volume) (string, error
 	snapshot := &v1alpha1.Snapshot{}
 	err := v.client.Get(ctx, types.NamespacedName{Namespace: r.Namespace, Name: r.Spec.Source.Snapshot}, snapshot)
 	return snapshot.Spec.Volume, client.IgnoreNotFound(err)
-}
-
-func show(r *v1alpha1.Volume, have *pb.Volume) {
-	s := have.GetStatus()
-	r.Status.NAA, r.Status.SerialNumber = s.GetNaa(), s.GetSerialNumber()
-	r.Status.Ownership = controlplane.Word(s.GetOwnership())
-	r.Status.OwnerGateway, r.Status.Epoch = int64(s.GetOwnerGateway()), int64(s.GetEpoch())
-	r.Status.RollingBack = s.GetRollingBack()
-	r.Status.Capacity, r.Status.AllocatedBytes = nil, nil
-	if s.GetCapacityBytes() > 0 {
-		r.Status.Capacity = resource.NewQuantity(s.GetCapacityBytes(), resource.BinarySI)
-	}
-	if allocated := s.GetAllocatedBytes(); allocated >= 0 {
-		r.Status.AllocatedBytes = &allocated
-	}
 }

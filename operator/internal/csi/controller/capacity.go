@@ -6,24 +6,20 @@ import (
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
+	"sluice.dev/sluice/proto/client"
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
-// eachPool tells all storage pools.
-func (s *Service) eachPool(ctx context.Context, tell func(*pb.StoragePool)) error {
-	options := &pb.ListOptions{}
-	for {
-		list, err := s.pools.ListStoragePools(ctx, &pb.ListStoragePoolsRequest{Options: options})
+// eachPool calls a function with each storage pool.
+func (s *Service) eachPool(ctx context.Context, call func(*pb.StoragePool)) error {
+	for pool, err := range client.All(ctx, s.pools.ListStoragePools, &pb.ListStoragePoolsRequest{},
+		(*pb.ListStoragePoolsResponse).GetStoragePools) {
 		if err != nil {
 			return told(err)
 		}
-		for _, pool := range list.GetStoragePools() {
-			tell(pool)
-		}
-		if options.PageToken = list.GetNextPageToken(); options.PageToken == "" {
-			return nil
-		}
+		call(pool)
 	}
+	return nil
 }
 
 // GetCapacity implements csi.ControllerServer: what is free in the class's pool as seen from a topology. Volumes are thin, so

@@ -8,12 +8,12 @@ import (
 	"google.golang.org/grpc/status"
 
 	"sluice.dev/sluice/operator/internal/csi/attachment"
-	"sluice.dev/sluice/operator/internal/csi/kept"
+	"sluice.dev/sluice/operator/internal/csi/leftovers"
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
-// labelCHAP is of a Host of ours: chapGenerated where its secret is derived from the node's key. Without the label the credentials
-// are those of a class's Secret, or the Host has none.
+// labelCHAP of a Host that the driver created is chapGenerated if the secret is derived from the node's key. Without the label, the Host
+// has the credentials of a class's Secret, or none.
 const (
 	labelCHAP     = attachment.Driver + "/chap"
 	chapGenerated = "generated"
@@ -68,7 +68,7 @@ func unkeyed(node attachment.Node) error {
 // it is until its last volume leaves. One that no target names is deleted, and made anew with credentials.
 func (s *Service) updateUnauthenticated(ctx context.Context, host *pb.Host, node attachment.Node) (admission, error) {
 	name := host.GetMeta().GetName()
-	if err := kept.ReleaseHost(ctx, s.hosts, host); err != nil {
+	if err := leftovers.ReleaseHost(ctx, s.hosts, host); err != nil {
 		return admission{}, err
 	}
 	_, err := s.hosts.GetHost(ctx, &pb.GetHostRequest{Name: name})

@@ -3,11 +3,10 @@ package controller
 import (
 	"strings"
 
-	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"sluice.dev/sluice/operator/internal/controlplane"
+	"sluice.dev/sluice/proto/client"
 )
 
 // told turns an error of the control plane into what CSI's caller is told: the same code, the fields by name.
@@ -20,12 +19,14 @@ func told(err error) error {
 	case codes.NotFound, codes.Aborted, codes.DeadlineExceeded, codes.Canceled:
 		return status.Error(code, status.Convert(err).Message())
 	case codes.Unauthenticated, codes.PermissionDenied:
-		code = codes.Internal // CSI's callers would take these for their own users'
+		// CSI's callers would take these codes for a lack of their own users' rights.
+		return status.Errorf(codes.Internal, "the control plane does not let the CSI driver do this: %s; the driver's certificate has to name "+
+			"the organization sluice:csi", status.Convert(err).Message())
 	}
-	return status.Error(code, controlplane.Explain(err).Message)
+	return status.Error(code, client.Explain(err))
 }
 
-func absent(err error) bool { return status.Code(err) == codes.NotFound }
+func absent(err error) bool { return client.IsNotFound(err) }
 
 func invalid(format string, words ...any) error {
 	return status.Errorf(codes.InvalidArgument, format, words...)
@@ -45,13 +46,9 @@ func hostRefused(err error) bool {
 
 // refusedField says that the control plane refuses a field of such a name.
 func refusedField(err error, begins, ends string) bool {
-	for _, detail := range status.Convert(err).Details() {
-		if bad, ok := detail.(*errdetails.BadRequest); ok {
-			for _, violation := range bad.GetFieldViolations() {
-				if strings.HasPrefix(violation.GetField(), begins) && strings.HasSuffix(violation.GetField(), ends) {
-					return true
-				}
-			}
+	for _, field := range client.Fields(err) {
+		if strings.HasPrefix(field.GetField(), begins) && strings.HasSuffix(field.GetField(), ends) {
+			return true
 		}
 	}
 	return false

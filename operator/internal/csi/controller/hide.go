@@ -5,7 +5,8 @@ import (
 	"slices"
 
 	"sluice.dev/sluice/operator/internal/csi/attachment"
-	"sluice.dev/sluice/operator/internal/csi/kept"
+	"sluice.dev/sluice/operator/internal/csi/leftovers"
+	"sluice.dev/sluice/proto/client"
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
@@ -79,7 +80,7 @@ func (s *Service) take(ctx context.Context, from *pb.Target, volume *pb.Volume, 
 // installed anew may have it by another initiator name of its Hosts.
 func (s *Service) needs(ctx context.Context, target *pb.Target, but *pb.Volume, hosts []*pb.Host, node attachment.Node,
 ) (bool, error) {
-	if kept.Mine(target.GetMeta()) { // one node's, or one volume's
+	if leftovers.Mine(target.GetMeta()) { // one node's, or one volume's
 		return slices.ContainsFunc(target.GetSpec().GetLuns(), func(lun *pb.TargetLun) bool {
 			return lun.GetVolume() != but.GetMeta().GetName()
 		}), nil
@@ -102,21 +103,16 @@ func (s *Service) needs(ctx context.Context, target *pb.Target, but *pb.Volume, 
 
 // hasAnother says that a volume of a target but this one is published to a node's id, with whichever key.
 func (s *Service) hasAnother(ctx context.Context, target *pb.Target, but *pb.Volume, id string) (bool, error) {
-	options, noted := &pb.ListOptions{LabelSelector: ours}, publishedLabel(id)
-	for {
-		list, err := s.volumes.ListVolumes(ctx, &pb.ListVolumesRequest{Options: options})
+	request, noted := &pb.ListVolumesRequest{Options: &pb.ListOptions{LabelSelector: ours}}, publishedLabel(id)
+	for other, err := range client.All(ctx, s.volumes.ListVolumes, request, (*pb.ListVolumesResponse).GetVolumes) {
 		if err != nil {
 			return false, told(err)
 		}
-		for _, other := range list.GetVolumes() {
-			if other.GetMeta().GetLabels()[noted] != "" && other.GetMeta().GetName() != but.GetMeta().GetName() && has(target, other) {
-				return true, nil
-			}
-		}
-		if options.PageToken = list.GetNextPageToken(); options.PageToken == "" {
-			return false, nil
+		if other.GetMeta().GetLabels()[noted] != "" && other.GetMeta().GetName() != but.GetMeta().GetName() && has(target, other) {
+			return true, nil
 		}
 	}
+	return false, nil
 }
 
 // setFree lets the next volume that is shared have the target that was this one's. Until then calls for this one find it by its name.

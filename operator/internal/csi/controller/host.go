@@ -9,7 +9,8 @@ import (
 	"google.golang.org/grpc/status"
 
 	"sluice.dev/sluice/operator/internal/csi/attachment"
-	"sluice.dev/sluice/operator/internal/csi/kept"
+	"sluice.dev/sluice/operator/internal/csi/leftovers"
+	"sluice.dev/sluice/proto/client"
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
@@ -52,21 +53,15 @@ func (s *Service) hostOf(ctx context.Context, node attachment.Node) (*pb.Host, e
 	if err != nil && !absent(err) {
 		return nil, told(err)
 	}
-	options := &pb.ListOptions{}
-	for {
-		list, err := s.hosts.ListHosts(ctx, &pb.ListHostsRequest{Options: options})
+	for host, err := range client.All(ctx, s.hosts.ListHosts, &pb.ListHostsRequest{}, (*pb.ListHostsResponse).GetHosts) {
 		if err != nil {
 			return nil, told(err)
 		}
-		for _, host := range list.GetHosts() {
-			if slices.Contains(host.GetSpec().GetInitiators(), node.Initiator) {
-				return host, nil
-			}
-		}
-		if options.PageToken = list.GetNextPageToken(); options.PageToken == "" {
-			return nil, nil
+		if slices.Contains(host.GetSpec().GetInitiators(), node.Initiator) {
+			return host, nil
 		}
 	}
+	return nil, nil
 }
 
 // hostKeptByResource says why a Host cannot stand for a node, if the operator keeps it: a resource's namespace may be anybody's, who
@@ -155,5 +150,5 @@ func (s *Service) forget(ctx context.Context, node attachment.Node) error {
 	if err != nil {
 		return told(err)
 	}
-	return told(kept.ReleaseHost(ctx, s.hosts, got.GetHost()))
+	return told(leftovers.ReleaseHost(ctx, s.hosts, got.GetHost()))
 }

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"sluice.dev/sluice/proto/client"
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
@@ -39,8 +40,7 @@ func (s *Service) ListVolumes(ctx context.Context, r *csi.ListVolumesRequest) (*
 		return nil, err
 	}
 	response, topologies := &csi.ListVolumesResponse{}, map[string]*csi.Volume{}
-	for {
-		list, err := s.volumes.ListVolumes(ctx, &pb.ListVolumesRequest{Options: options})
+	for list, err := range client.Pages(ctx, s.volumes.ListVolumes, &pb.ListVolumesRequest{Options: options}) {
 		if err != nil {
 			return nil, listed(err, r.GetStartingToken())
 		}
@@ -51,12 +51,12 @@ func (s *Service) ListVolumes(ctx context.Context, r *csi.ListVolumesRequest) (*
 			}
 			response.Entries = append(response.Entries, entry)
 		}
-		options.PageToken = list.GetNextPageToken()
-		if options.PageToken == "" || r.GetMaxEntries() > 0 {
-			response.NextToken = options.PageToken
-			return response, nil
+		if r.GetMaxEntries() > 0 { // one page, and where the next one begins
+			response.NextToken = list.GetNextPageToken()
+			break
 		}
 	}
+	return response, nil
 }
 
 // entry of a list. Pools are asked for their topology once.

@@ -10,13 +10,13 @@ import (
 	"google.golang.org/grpc/status"
 
 	"sluice.dev/sluice/operator/internal/csi/attachment"
-	"sluice.dev/sluice/operator/internal/csi/kept"
+	"sluice.dev/sluice/operator/internal/csi/leftovers"
 )
 
 // Labels of the objects that this driver makes.
 const (
-	labelMadeBy = kept.LabelMadeBy
-	madeBy      = kept.MadeBy
+	labelMadeBy = leftovers.LabelMadeBy
+	madeBy      = leftovers.MadeBy
 	// labelName is the name that CSI gave a volume or a snapshot.
 	labelName = attachment.Driver + "/name"
 	// labelGatewayPool and labelPaths are of a volume: which gateways export it, and how many.

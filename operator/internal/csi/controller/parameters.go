@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"sluice.dev/sluice/proto/client"
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
@@ -110,14 +111,15 @@ func (s *Service) complete(ctx context.Context, p *parameters) error {
 		p.gatewayPool = target.GetTarget().GetSpec().GetGatewayPool()
 	}
 	if p.gatewayPool == "" {
-		list, err := s.gatewayPools.ListGatewayPools(ctx, &pb.ListGatewayPoolsRequest{})
-		if err != nil {
-			return told(err)
-		}
 		var names []string
-		for _, pool := range list.GetGatewayPools() {
+		for pool, err := range client.All(ctx, s.gatewayPools.ListGatewayPools, &pb.ListGatewayPoolsRequest{},
+			(*pb.ListGatewayPoolsResponse).GetGatewayPools) {
+			if err != nil {
+				return told(err)
+			}
 			names = append(names, pool.GetMeta().GetName())
 		}
+		var err error
 		p.gatewayPool, err = only("gatewayPool", names)
 		return err
 	}

@@ -5,24 +5,20 @@ import (
 	"slices"
 
 	"sluice.dev/sluice/operator/internal/csi/attachment"
+	"sluice.dev/sluice/proto/client"
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
 // healths of all gateways, by name.
 func (s *Service) healths(ctx context.Context) (map[string]pb.GatewayHealth, error) {
-	all, options := map[string]pb.GatewayHealth{}, &pb.ListOptions{}
-	for {
-		list, err := s.gateways.ListGateways(ctx, &pb.ListGatewaysRequest{Options: options})
+	all := map[string]pb.GatewayHealth{}
+	for gateway, err := range client.All(ctx, s.gateways.ListGateways, &pb.ListGatewaysRequest{}, (*pb.ListGatewaysResponse).GetGateways) {
 		if err != nil {
 			return nil, err
 		}
-		for _, gateway := range list.GetGateways() {
-			all[gateway.GetMeta().GetName()] = gateway.GetStatus().GetHealth()
-		}
-		if options.PageToken = list.GetNextPageToken(); options.PageToken == "" {
-			return all, nil
-		}
+		all[gateway.GetMeta().GetName()] = gateway.GetStatus().GetHealth()
 	}
+	return all, nil
 }
 
 // paths of a target with the health of their gateways.

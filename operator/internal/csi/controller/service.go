@@ -9,7 +9,7 @@ import (
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc"
 
-	"sluice.dev/sluice/operator/internal/csi/calls"
+	"sluice.dev/sluice/operator/internal/csi/inflight"
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
@@ -23,12 +23,12 @@ type Service struct {
 	pools        pb.StoragePoolServiceClient
 	gatewayPools pb.GatewayPoolServiceClient
 	gateways     pb.GatewayServiceClient
-	busy         calls.InProgress
+	busy         inflight.Calls
 	// key is the driver's, from which nodes' CHAP secrets are derived.
 	key *ecdh.PrivateKey
 }
 
-// New makes the service; the connection is to a control plane, as a client of role operator.
+// New makes the service; the connection is to a control plane, as a client of role csi.
 func New(connection grpc.ClientConnInterface, key *ecdh.PrivateKey) *Service {
 	return &Service{
 		key:     key,

@@ -7,6 +7,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"sluice.dev/sluice/proto/client"
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
@@ -147,18 +148,17 @@ func (s *Service) ListSnapshots(ctx context.Context, r *csi.ListSnapshotsRequest
 	if err != nil {
 		return nil, err
 	}
-	for {
-		list, err := s.snapshots.ListSnapshots(ctx, &pb.ListSnapshotsRequest{Options: options})
+	for list, err := range client.Pages(ctx, s.snapshots.ListSnapshots, &pb.ListSnapshotsRequest{Options: options}) {
 		if err != nil {
 			return nil, listed(err, r.GetStartingToken())
 		}
 		for _, snapshot := range list.GetSnapshots() {
 			add(snapshot)
 		}
-		options.PageToken = list.GetNextPageToken()
-		if options.PageToken == "" || r.GetMaxEntries() > 0 {
-			response.NextToken = options.PageToken
-			return response, nil
+		if r.GetMaxEntries() > 0 { // one page, and where the next one begins
+			response.NextToken = list.GetNextPageToken()
+			break
 		}
 	}
+	return response, nil
 }

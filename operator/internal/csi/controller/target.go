@@ -12,7 +12,8 @@ import (
 	"google.golang.org/protobuf/types/known/fieldmaskpb"
 
 	"sluice.dev/sluice/operator/internal/csi/attachment"
-	"sluice.dev/sluice/operator/internal/csi/kept"
+	"sluice.dev/sluice/operator/internal/csi/leftovers"
+	"sluice.dev/sluice/proto/client"
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
@@ -54,7 +55,7 @@ func (s *Service) show(ctx context.Context, volume *pb.Volume, node attachment.N
 		if why := keptByResource(target); why != "" {
 			return precondition("%s", why)
 		}
-		if kept.Idle(target) {
+		if leftovers.Idle(target) {
 			target.Spec.Paths = pathsOf(volume) // one from before names told how many
 		}
 		if !slices.Contains(target.GetSpec().GetHosts(), host) {
@@ -122,7 +123,7 @@ func (s *Service) ensureTarget(ctx context.Context, wanted *pb.Target) (*pb.Targ
 	}
 	node := got.GetTarget().GetMeta().GetLabels()[labelNode]
 	switch {
-	case !kept.Mine(got.GetTarget().GetMeta()):
+	case !leftovers.Mine(got.GetTarget().GetMeta()):
 		return nil, precondition("target %s was not made by %s, which needs its name", name, madeBy)
 	case node != "" && node != wanted.GetMeta().GetLabels()[labelNode]: // `a.b` and `c` make the same name as `a` and `b.c`
 		return nil, precondition("target %s is node %s's, and node %s would need its name: rename the node, or a pool", name, node,
@@ -211,18 +212,10 @@ func (s *Service) occupy(ctx context.Context, target *pb.Target, volume string) 
 
 // sharedBy are the targets for one volume that several nodes reach; nobodys: those that wait for one.
 func (s *Service) sharedBy(ctx context.Context, volume string) ([]*pb.Target, error) {
-	options := &pb.ListOptions{LabelSelector: map[string]string{labelMadeBy: madeBy, labelShares: volume}}
-	var all []*pb.Target
-	for {
-		list, err := s.targets.ListTargets(ctx, &pb.ListTargetsRequest{Options: options})
-		if err != nil {
-			return nil, told(err)
-		}
-		all = append(all, list.GetTargets()...)
-		if options.PageToken = list.GetNextPageToken(); options.PageToken == "" {
-			return all, nil
-		}
-	}
+	labels := map[string]string{labelMadeBy: madeBy, labelShares: volume}
+	all, err := client.Collect(client.All(ctx, s.targets.ListTargets, &pb.ListTargetsRequest{Options: &pb.ListOptions{LabelSelector: labels}},
+		(*pb.ListTargetsResponse).GetTargets))
+	return all, told(err)
 }
 
 // has says that the volume is a LUN of a target.

@@ -9,8 +9,8 @@ import (
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 
-	"sluice.dev/sluice/operator/internal/csi/calls"
 	"sluice.dev/sluice/operator/internal/csi/host"
+	"sluice.dev/sluice/operator/internal/csi/inflight"
 )
 
 // maxVolumes of a node: what Linux hosts are known to do well.
@@ -25,7 +25,7 @@ type Service struct {
 	// Where the kernel and udev show what there is; elsewhere in tests only. The mount table is the calling thread's: it may be
 	// in the machine's namespaces while the process is not.
 	sysfs, udevData, mountTable, initiatorFile string
-	busy                                       calls.InProgress
+	busy                                       inflight.Calls
 	// logins are of a target at a time one: a logout must not overtake a login.
 	logins sync.Mutex
 	// portals that targets had when they were last asked; asked are targets that Keep shall look at.

@@ -1,0 +1,104 @@
+package decide_test
+
+import (
+	"strings"
+	"testing"
+
+	"sluice.dev/sluice/controlplane/internal/decide"
+	"sluice.dev/sluice/controlplane/internal/model"
+	"sluice.dev/sluice/controlplane/internal/placement"
+)
+
+// draining is a volume in Ceph whose owner, gw-1, drains, and which placement gives to gw-2; its target is exported by all.
+func draining(gateways int) *decide.LeaderView {
+	v := known(gateways)
+	exported(v, model.Ownership{State: model.Owned, Epoch: 3, Owner: ref(1), Order: 7}, true)
+	pathSet := []uint32{1, 2, 3}[:gateways]
+	v.Put(&model.Target{Meta: model.Meta{Name: "t", UID: "t", Version: 2},
+		Spec: model.TargetSpec{Paths: 2, Luns: []model.TargetLun{{Volume: "v"}}}, Status: model.TargetStatus{PathSet: pathSet}})
+	if gateways > 2 {
+		recorded(v, ref(3), 1, model.RadosClient{Client: "c3"})
+	}
+	g := *v.Gateways["gw-1"]
+	g.Status.Drain, g.Meta.Version = true, 2
+	v.Put(&g)
+	v.TakePlan(placement.Assignment{Targets: []placement.TargetPaths{{Target: "t", Gateways: pathSet, Redundant: true}},
+		Volumes: []placement.VolumeOwner{{Volume: "v", Owner: 2}}})
+	return v
+}
+
+func troubled(v *decide.LeaderView, number uint32, problem string) {
+	v.Observe(model.Observed{Version: term + 5, Pool: &model.PoolReport{UID: "p", Gateway: ref(number), Problem: problem}}, start)
+}
+
+// cutOff has gw-2 not reach the pool.
+var cutOff = map[string]struct {
+	happens func(*decide.LeaderView)
+	why     string
+}{
+	"no client is recorded": {func(v *decide.LeaderView) { recorded(v, ref(2), 2) }, "has not told its client there"},
+	"it has told a problem": {func(v *decide.LeaderView) { troubled(v, 2, "no monitor answers") }, "no monitor answers"},
+}
+
+func TestADrainTakesAnotherGatewayWhereThePlannedOneDoesNotReachThePool(t *testing.T) {
+	for name, c := range cutOff {
+		t.Run(name, func(t *testing.T) {
+			v := draining(3)
+			c.happens(v)
+			if is, _ := next(t, v, start); is.State != model.Moving || is.Next != ref(3) {
+				t.Errorf("%+v", is)
+			}
+			troubled(v, 2, "")
+			recorded(v, ref(2), 3, model.RadosClient{Client: "c2"})
+			if is, _ := next(t, v, start); is.State != model.Moving || is.Next != ref(2) {
+				t.Errorf("the planned gateway reaches the pool again: %+v", is)
+			}
+		})
+	}
+}
+
+func TestADrainThatNobodyCanTakeTheVolumesOfSaysWhy(t *testing.T) {
+	for name, c := range cutOff {
+		t.Run(name, func(t *testing.T) {
+			v := draining(2)
+			c.happens(v)
+			if is, d := next(t, v, start); is.State != model.Owned || d.Wait == 0 || d.Wait > decide.StayRetry {
+				t.Fatalf("%+v, looked at again in %v", is, d.Wait)
+			}
+			told := readyOf(t, v)
+			for _, part := range []string{"volume v can't leave it", "gateway gw-2", c.why, "sluicectl doctor"} {
+				if !strings.Contains(told.Message, part) {
+					t.Errorf("%q misses %q", told.Message, part)
+				}
+			}
+			if told.Status != model.ConditionFalse || told.Reason != "DrainBlocked" {
+				t.Errorf("%+v", told)
+			}
+			troubled(v, 2, "")
+			recorded(v, ref(2), 3, model.RadosClient{Client: "c2"})
+			next(t, v, start)
+			if told := readyOf(t, v); told.Reason != "Draining" {
+				t.Errorf("it goes on, and %+v is told", told)
+			}
+		})
+	}
+}
+
+func TestAVolumeThatPlacementCannotGiveAwaySaysSoAtTheGatewayThatDrains(t *testing.T) {
+	v := draining(2)
+	v.TakePlan(placement.Assignment{Volumes: []placement.VolumeOwner{{Volume: "v", Owner: 1}}, Problems: []placement.Problem{{
+		Kind: model.KindVolume, Name: "v", Reason: placement.ReasonDrainBlocked, Wrong: "its data is here", Mend: "add a gateway"}}})
+	if told := readyOf(t, v); told.Reason != "DrainBlocked" || told.Message != "volume v: its data is here; add a gateway" {
+		t.Errorf("%+v", told)
+	}
+}
+
+// readyOf is what gw-1 tells, which `sluicectl gateway drain --wait` shows.
+func readyOf(t *testing.T, v *decide.LeaderView) model.Condition {
+	t.Helper()
+	g := *v.Gateways["gw-1"]
+	for _, a := range v.DecideGateway("gw-1", start).Actions {
+		modifies(a, &g)
+	}
+	return conditionOf(t, g.Status.Conditions, model.ConditionReady)
+}

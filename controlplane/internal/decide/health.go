@@ -1,0 +1,266 @@
+package decide
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"sluice.dev/sluice/controlplane/internal/model"
+	"sluice.dev/sluice/controlplane/internal/placement"
+)
+
+// death is a verdict of this leader.
+type death struct {
+	node string
+	at   time.Time
+}
+
+// Reasons of a gateway's health.
+const (
+	reasonConnected        = "Connected"
+	reasonNever            = "NeverConnected"
+	reasonNoStream         = "NoStream"
+	reasonPeersUnreachable = "PeersUnreachable"
+	reasonDraining         = "Draining"
+	reasonDrained          = "Drained"
+	reasonDrainBlocked     = "DrainBlocked"
+	reasonRateLimited      = "FencingRateLimited"
+)
+
+// verdict is a gateway's health, why, and when to look again.
+type verdict struct {
+	health  model.GatewayHealth
+	reason  string
+	message string
+	wait    time.Duration
+}
+
+// DecideGateway brings a gateway's status up to what is observed, and takes away one that was deleted and holds nothing.
+func (v *LeaderView) DecideGateway(name string, now time.Time) Decision {
+	var decision Decision
+	g := v.Gateways[name]
+	if g == nil {
+		return decision
+	}
+	found := v.judge(g, now)
+	decision.wait(found.wait)
+	decision.RateLimited = found.reason == reasonRateLimited
+	if g.Meta.Deleting() && v.free(g) && (found.health == model.GatewayDrained || found.health == model.GatewayNew ||
+		v.link(g.Status.Number).connection == nil) {
+		decision.add(&ForgetGateway{Subject: about(g), Number: g.Status.Number}, &Remove{about(g)})
+		return decision
+	}
+	if found.health == model.GatewayDead {
+		decision.Alarm = AlarmGatewayDead
+	}
+	if change, needed := v.gatewayStatus(g, found, now); needed {
+		decision.add(change)
+	}
+	if c, needed := conditions(g, v.gatewayConditions(g, found), now); needed && len(decision.Actions) == 0 {
+		decision.add(c)
+	}
+	return decision
+}
+
+// judge says how a gateway is.
+func (v *LeaderView) judge(g *model.Gateway, now time.Time) verdict {
+	l := v.link(g.Status.Number)
+	leaving := g.Status.Drain || g.Meta.Deleting()
+	if l.connection == nil {
+		return v.judgeAbsent(g, l, now)
+	}
+	switch {
+	case !leaving:
+		return verdict{model.GatewayReady, reasonConnected, "it has a stream to the control plane", 0}
+	case v.free(g):
+		return verdict{model.GatewayDrained, reasonDrained, "it owns no volume and exports no target", 0}
+	}
+	if blocked := v.drainBlocked(g); blocked != "" {
+		return verdict{model.GatewayDraining, reasonDrainBlocked, blocked, StayRetry}
+	}
+	return verdict{model.GatewayDraining, reasonDraining,
+		fmt.Sprintf("%d volumes and %d targets have yet to leave it", len(v.holding(g.Status.Number)),
+			v.exports(g.Status.Number)), StayRetry}
+}
+
+// drainBlocked says what can't leave a gateway, why, and how to mend it; empty: nothing that is known.
+func (v *LeaderView) drainBlocked(g *model.Gateway) string {
+	for _, p := range v.plan.problems {
+		if p.Reason != placement.ReasonDrainBlocked {
+			continue
+		}
+		if p.Kind == model.KindTarget && slices.Contains(v.plan.paths[p.Name].Gateways, g.Status.Number) ||
+			p.Kind == model.KindVolume && v.plan.owners[p.Name] == g.Status.Number {
+			return fmt.Sprintf("%s %s: %s; %s", strings.ToLower(string(p.Kind)), p.Name, p.Wrong, p.Mend)
+		}
+	}
+	held, first, count := v.holding(g.Status.Number), "", 0
+	for name := range v.stays {
+		if !held[name] {
+			continue
+		}
+		if count++; first == "" || name < first {
+			first = name
+		}
+	}
+	switch count {
+	case 0:
+		return ""
+	case 1:
+		return "volume " + first + " can't leave it: " + v.stays[first] + ". See what is wrong: sluicectl doctor"
+	}
+	return fmt.Sprintf("%d volumes can't leave it; volume %s: %s. See what is wrong: sluicectl doctor", count, first, v.stays[first])
+}
+
+func (v *LeaderView) judgeAbsent(g *model.Gateway, l link, now time.Time) verdict {
+	switch {
+	case g.Status.Incarnation == "":
+		return verdict{model.GatewayNew, reasonNever, "no gateway of this name has connected yet", 0}
+	case g.Status.Health == model.GatewayDead:
+		return verdict{model.GatewayDead, reasonPeersUnreachable, "its stream has ended, and its peers do not reach it", 0}
+	case g.Status.Health == model.GatewayDrained && v.free(g):
+		return verdict{model.GatewayDrained, reasonDrained, "it owns no volume and exports no target", 0}
+	}
+	absent := verdict{model.GatewayDisconnected, reasonNoStream,
+		"it has no stream, and no peer that has one finds it gone: it may serve on", 0}
+	if grace := ReconnectGrace - now.Sub(l.lost); !l.seen && grace > 0 {
+		absent.wait = grace
+		return absent
+	}
+	dead, wait := v.peersFindGone(g, now)
+	absent.wait = wait
+	if !dead {
+		return absent
+	}
+	if free := v.mayDeclare(g.Spec.Node, now); free > 0 {
+		return verdict{model.GatewayDisconnected, reasonRateLimited,
+			"its peers do not reach it, but too many nodes were declared dead just now: waiting", free}
+	}
+	if !slices.ContainsFunc(v.deaths, func(decision death) bool { return decision.node == g.Spec.Node }) {
+		v.deaths = append(v.deaths, death{g.Spec.Node, now}) // counted even if the change is then not stored
+	}
+	return verdict{model.GatewayDead, reasonPeersUnreachable, "its stream has ended, and its peers do not reach it", 0}
+}
+
+// peersFindGone says whether the peers that have a stream find a gateway refused, or silent for long enough (R1), and
+// otherwise when that may come true by mere time. Only what was said in this term, of the present incarnation, by the present
+// incarnation of a peer counts; but whoever says that it hears the gateway is believed, whenever that was.
+func (v *LeaderView) peersFindGone(g *model.Gateway, now time.Time) (bool, time.Duration) {
+	var wait time.Duration
+	refused, silent := false, false
+	for _, h := range v.peers[g.Status.Number] {
+		by, present := v.connected(h.Reporter.Number)
+		if !present || by != h.Reporter || h.Peer.Incarnation != g.Status.Incarnation {
+			continue
+		}
+		if h.Reach == model.PeerConnected {
+			return false, 0
+		}
+		if h.version <= v.Term {
+			continue
+		}
+		switch left := SilentLimit - h.Silent - now.Sub(h.at); {
+		case h.Reach == model.PeerRefused:
+			refused = true
+		case left > 0:
+			wait = max(wait, left)
+		default:
+			silent = true
+		}
+	}
+	if refused || silent && wait == 0 {
+		return true, 0
+	}
+	return false, wait
+}
+
+// mayDeclare says how long a verdict on a gateway of a node has to wait for others to be older (R1).
+func (v *LeaderView) mayDeclare(node string, now time.Time) time.Duration {
+	v.deaths = slices.DeleteFunc(v.deaths, func(died death) bool { return now.Sub(died.at) >= DeathWindow })
+	nodes := map[string]bool{}
+	for _, died := range v.deaths {
+		nodes[died.node] = true
+	}
+	if nodes[node] || len(nodes) < MaxDeadNodes {
+		return 0
+	}
+	return DeathWindow - now.Sub(v.deaths[0].at)
+}
+
+// exports counts the targets that have a gateway in their path set.
+func (v *LeaderView) exports(number uint32) int {
+	count := 0
+	for _, t := range v.Targets {
+		if slices.Contains(t.Status.PathSet, number) {
+			count++
+		}
+	}
+	return count
+}
+
+// free says that a gateway owns nothing, shall own nothing, and exports nothing.
+func (v *LeaderView) free(g *model.Gateway) bool {
+	return len(v.holding(g.Status.Number)) == 0 && v.exports(g.Status.Number) == 0
+}
+
+// gatewayStatus is the change of a gateway's status, and whether there is one.
+func (v *LeaderView) gatewayStatus(g *model.Gateway, found verdict, now time.Time) (Action, bool) {
+	connection := v.link(g.Status.Number).connection
+	wanted := func(s *model.GatewayStatus) bool {
+		before := [...]any{s.Health, s.Incarnation, s.BootID, s.PID, s.PIDStartTime, s.Version, s.AppliedVersion, s.PairwiseKeys}
+		s.Health = found.health
+		if c := connection; c != nil {
+			s.Incarnation, s.BootID, s.PID, s.PIDStartTime = c.Ref.Incarnation, c.BootID, c.PID, c.PIDStartTime
+			s.Version = c.Version
+			s.PairwiseKeys = slices.Contains(c.Capabilities, model.CapabilityPairwiseKeys)
+			if load := v.loads[c.Ref.Number]; load.Gateway == c.Ref && load.AppliedVersion != 0 {
+				s.AppliedVersion = load.AppliedVersion
+			}
+		}
+		return before != [...]any{s.Health, s.Incarnation, s.BootID, s.PID, s.PIDStartTime, s.Version, s.AppliedVersion, s.PairwiseKeys}
+	}
+	status := g.Status
+	if !wanted(&status) {
+		return nil, false
+	}
+	from, incarnation := g.Status.Health, g.Status.Incarnation
+	conditions := v.gatewayConditions(g, found)
+	a := modify(g, func(o model.Object) bool {
+		s := &o.(*model.Gateway).Status
+		// A verdict is on one incarnation as it was seen: another one, or another verdict meanwhile, is news first.
+		if s.Health != from || s.Incarnation != incarnation || !wanted(s) {
+			return false
+		}
+		s.LastSeen = now.UTC()
+		for _, c := range conditions {
+			c.ObservedGeneration = o.Metadata().Generation
+			model.SetCondition(&s.Conditions, c, now)
+		}
+		return true
+	}, gatewayEvent(g, found, incarnation != "" && status.Incarnation != incarnation))
+	if a.Event == nil {
+		a.Event = appliedEvent(g.Status.Conditions, conditions)
+	}
+	return a, true
+}
+
+func gatewayEvent(g *model.Gateway, found verdict, restarted bool) *Event {
+	if found.health != g.Status.Health {
+		warning := found.health == model.GatewayDead || found.health == model.GatewayDisconnected
+		return &Event{warning, string(found.health), found.message}
+	}
+	if restarted {
+		return &Event{false, "Restarted", "another process of this gateway has connected; the one before is gone"}
+	}
+	return nil
+}
+
+func (v *LeaderView) gatewayConditions(g *model.Gateway, found verdict) []model.Condition {
+	return []model.Condition{
+		condition(model.ConditionReady, found.health == model.GatewayReady, found.reason, found.message),
+		condition(model.ConditionProgressing, found.health == model.GatewayDraining, found.reason, found.message),
+		degradedBy(v.refusals(g), condition(model.ConditionDegraded, found.health == model.GatewayDead ||
+			found.health == model.GatewayDisconnected, found.reason, found.message)),
+	}
+}

@@ -1,0 +1,82 @@
+package decide
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"sluice.dev/sluice/controlplane/internal/model"
+)
+
+// compareImages has a gateway list the images that are named as volumes', now and then. It keeps the images that are no volume's, and
+// those of volumes that the pool does not hold.
+func (v *LeaderView) compareImages(pool *model.StoragePool, now time.Time, decision *Decision) {
+	id := pool.Meta.UID + model.ListImagesJob
+	every := ListImagesEvery
+	if len(pool.Status.MissingImages) > 0 {
+		every = ListMissingEvery
+	}
+	left := every - now.Sub(pool.Status.ImagesListed) // more: that replica's clock was ahead
+	if left > 0 && left <= every && v.Jobs[id] == nil {
+		decision.wait(left)
+		return
+	}
+	p := v.pursue(decision, pool, pool, model.Job{ID: id, Action: model.JobListImages}, anyone, now)
+	if p.done == nil {
+		return
+	}
+	listed := slices.Sorted(slices.Values(p.done.Result.Images))
+	images, at := v.unmatched(pool, listed), p.done.Result.At
+	count := len(images.orphaned)
+	shown := images.orphaned[:min(count, model.MaxOrphansShown)]
+	event := images.event(pool)
+	decision.add(modify(pool, func(o model.Object) bool {
+		status := &o.(*model.StoragePool).Status
+		status.OrphanedImages, status.OrphanedImageCount, status.ImagesListed = shown, int32(count), at
+		status.MissingImages = images.missing
+		return true
+	}, event), drop(pool, p.done))
+}
+
+// unmatchedImages are images without a volume, and images that volumes should have.
+type unmatchedImages struct{ orphaned, missing []string }
+
+// unmatched compares the volumes of a pool with the images that it holds, in order. Of a list that was cut off no image counts as
+// missing.
+func (v *LeaderView) unmatched(pool *model.StoragePool, listed []string) unmatchedImages {
+	images := unmatchedImages{orphaned: slices.Clone(listed)}
+	ours := map[string]bool{}
+	for _, volume := range v.Volumes {
+		image := model.VolumeLocation(volume)
+		ours[image] = true
+		if _, found := slices.BinarySearch(listed, image); !found && volume.Spec.Pool == pool.Meta.Name &&
+			volume.Status.CapacityBytes > 0 && !volume.Meta.Deleting() && len(listed) < model.MaxImagesListed {
+			images.missing = append(images.missing, image)
+		}
+	}
+	images.orphaned = slices.DeleteFunc(images.orphaned, func(image string) bool { return ours[image] })
+	slices.Sort(images.missing)
+	images.missing = images.missing[:min(len(images.missing), model.MaxImagesListed)]
+	return images
+}
+
+// event tells of images that were not known to be unmatched.
+func (i unmatchedImages) event(pool *model.StoragePool) *Event {
+	if n := len(i.missing); n > len(pool.Status.MissingImages) {
+		return &Event{true, "MissingImages", fmt.Sprintf("the images of %d volumes are missing, such as %s: restore them, or delete the volumes",
+			n, i.missing[0])}
+	}
+	count := len(i.orphaned)
+	if count <= int(pool.Status.OrphanedImageCount) {
+		return nil
+	}
+	action := "adopt or remove them"
+	switch {
+	case pool.IsDirectory():
+		action = "once nobody needs the data, remove them from " + pool.Spec.Local.Directory
+	case pool.Spec.Local != nil:
+		action = "`blkdiscard -z` the devices that say so once nobody needs the data, or take them out of the pool"
+	}
+	return &Event{true, "OrphanedImages", fmt.Sprintf("%d images are named as volumes' and are no volume's, such as %s: %s", count,
+		i.orphaned[0], action)}
+}

@@ -1,0 +1,202 @@
+package decide
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"sluice.dev/sluice/controlplane/internal/model"
+)
+
+// Reasons of jobs.
+const (
+	reasonJobFailed      = "JobFailed"
+	reasonJobUnsupported = "Unsupported"
+	reasonJobRuns        = "JobRunning"
+)
+
+// jobID names a job by the object that it is for, so that asking twice is one job.
+func jobID(uid, what string) string { return uid + "." + what }
+
+// progress is how far a job is: done, or why not.
+type progress struct {
+	done    *model.Job
+	reason  string
+	message string
+	// refused is why what somebody asked for comes to nothing; nil where it may yet.
+	refused *model.Refusal
+}
+
+// reaches says whether a gateway reaches a pool.
+func reaches(g *model.Gateway, c *model.GatewayConnection, pool *model.StoragePool) bool {
+	able := "rbd"
+	if pool.Spec.Local != nil {
+		if g.Spec.Node != pool.Spec.Local.Node {
+			return false
+		}
+		able = "local"
+	}
+	return len(c.Capabilities) == 0 || slices.Contains(c.Capabilities, able)
+}
+
+// nobodyReaches says whom a job has to wait for.
+func nobodyReaches(pool *model.StoragePool) string {
+	if pool.Spec.Local != nil {
+		return fmt.Sprintf("no gateway of node %s, which has the data, has a stream: this waits for one", pool.Spec.Local.Node)
+	}
+	return "no gateway that reaches the storage pool, and whose gateway pool is for it, has a stream (spec.gatewayPools of " +
+		"StoragePool " + pool.Meta.Name + ")"
+}
+
+// whom a job is for.
+type whom struct {
+	// preferred does it if it can, by number.
+	preferred uint32
+	// only says that nobody else may.
+	only bool
+	// last does it only where nobody else can, by number.
+	last uint32
+}
+
+// held is the progress of operations that wait for an administrator after a restore.
+func held(operations []string) progress {
+	return progress{reason: model.HeldReason, message: "the store was restored from a backup in which this was pending: " +
+		strings.Join(operations, ", ") + "; it waits for a decision: `sluicectl restore list`, then `restore confirm` or `restore discard`"}
+}
+
+// anyone may do the job.
+var anyone whom
+
+// worker is a gateway that can do a job in a pool: the one preferred, if it can, else one that finds the pool well and did not
+// just fail, that of the lowest number.
+func (v *LeaderView) worker(pool *model.StoragePool, to whom, failed uint32) (uint32, bool) {
+	best, bestRank := uint32(0), 0
+	for number, l := range v.links {
+		g := v.GatewayByNumber(number)
+		if l.connection == nil || g == nil || !reaches(g, l.connection, pool) || !v.Serves(g, pool) ||
+			pool.Spec.RBD != nil && !v.hasClient(pool, l.connection.Ref) { // it has yet to reach it
+			continue
+		}
+		if number == to.preferred {
+			return number, true
+		}
+		rank := 0
+		if r, known := v.pools[pool.Meta.UID][number]; known && r.Problem != "" {
+			rank = 2
+		}
+		if number == failed {
+			rank++
+		}
+		if number == to.last {
+			rank += 4
+		}
+		if best == 0 || rank < bestRank || rank == bestRank && number < best {
+			best, bestRank = number, rank
+		}
+	}
+	return best, best != 0
+}
+
+// pursue gives a job out until it is done; the caller drops it then.
+func (v *LeaderView) pursue(decision *Decision, object model.Object, pool *model.StoragePool, job model.Job, to whom, now time.Time,
+) progress {
+	given, failed := v.Jobs[job.ID], uint32(0)
+	job.PoolUID, job.Kind, job.Name = pool.Meta.UID, object.Kind(), object.Metadata().Name
+	if given != nil {
+		switch {
+		case given.Succeeded():
+			return progress{done: given}
+		case given.Ended() && given.Result.Unsupported:
+			return progress{reason: reasonJobUnsupported, message: given.Result.Problem}
+		case given.Ended():
+			pause := Backoff(given.Attempt)
+			// More is left where the clock that stored it was ahead: then it counts for nothing.
+			if left := pause - now.Sub(given.Result.At); left > 0 && left <= pause {
+				decision.wait(left)
+				return progress{reason: reasonJobFailed, message: given.Result.Problem}
+			}
+			failed = given.Gateway
+		case !v.lostWorker(given, now, decision):
+			return progress{reason: reasonJobRuns, message: fmt.Sprintf("gateway %s is at it: %d of 1000", v.gatewayName(given.Gateway),
+				given.Result.DonePermille)}
+		}
+		job.Version, job.Attempt = given.Version, given.Attempt
+	}
+	if doubt := v.inDoubt(pool); doubt != "" {
+		return progress{reason: reasonUnidentified, message: doubt}
+	}
+	number, ok := v.worker(pool, to, failed)
+	if !ok || to.only && number != to.preferred {
+		return progress{reason: reasonNoCandidate, message: nobodyReaches(pool)}
+	}
+	if given != nil && !given.Ended() && number == given.Gateway {
+		return progress{reason: reasonJobRuns, message: fmt.Sprintf("gateway %s is at it", v.gatewayName(given.Gateway))}
+	}
+	job.Gateway = number
+	decision.add(&GiveJob{Subject: about(object), Job: &job})
+	return progress{reason: reasonJobRuns, message: fmt.Sprintf("gateway %s is asked for it", v.gatewayName(number))}
+}
+
+// lostWorker says that a job's gateway has been away for so long that another one may do the job.
+func (v *LeaderView) lostWorker(job *model.Job, now time.Time, decision *Decision) bool {
+	if _, present := v.connected(job.Gateway); present {
+		return false
+	}
+	g := v.GatewayByNumber(job.Gateway)
+	if g == nil || g.Status.Health == model.GatewayDead {
+		return true
+	}
+	left := ReconnectGrace - now.Sub(v.link(job.Gateway).lost)
+	decision.wait(left)
+	return left <= 0
+}
+
+// callOff ends jobs that made something which is to be deleted, and says whether all are gone. Only then may it be
+// deleted, or it would be made again afterwards; and until the deletion is noted, as a job of nobody yet, they stay, for
+// they are what says that there is anything to delete.
+func (v *LeaderView) callOff(decision *Decision, object model.Object, deletion model.Job, ids ...string) bool {
+	gone := true
+	for _, id := range ids {
+		job := v.Jobs[id]
+		if job == nil {
+			continue
+		}
+		gone = false
+		if v.Jobs[deletion.ID] != nil {
+			decision.add(drop(object, job))
+		}
+	}
+	if !gone && v.Jobs[deletion.ID] == nil {
+		decision.add(&GiveJob{Subject: about(object), Job: &deletion})
+	}
+	return gone
+}
+
+// DecideJob forgets a job whose object is gone.
+func (v *LeaderView) DecideJob(id string, _ time.Time) Decision {
+	var decision Decision
+	job := v.Jobs[id]
+	if job == nil {
+		return decision
+	}
+	if _, known := v.JobObject(id); !known {
+		decision.add(&DropJob{Subject: Subject{Kind: KindJob, Name: id}, Job: job})
+	}
+	return decision
+}
+
+// JobObject is what a job is for, if that is there.
+func (v *LeaderView) JobObject(id string) (Key, bool) {
+	uid, _, _ := strings.Cut(id, ".")
+	if volume := v.VolumeByUID(uid); volume != nil {
+		return Key{model.KindVolume, volume.Meta.Name}, true
+	}
+	if snapshot := v.SnapshotByUID(uid); snapshot != nil {
+		return Key{model.KindSnapshot, snapshot.Meta.Name}, true
+	}
+	if pool := v.StoragePoolByUID(uid); pool != nil {
+		return Key{model.KindStoragePool, pool.Meta.Name}, true
+	}
+	return Key{}, false
+}

@@ -1,0 +1,138 @@
+package decide_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"sluice.dev/sluice/controlplane/internal/decide"
+	"sluice.dev/sluice/controlplane/internal/model"
+)
+
+// deletedOnALostNode is a view with a volume that was unmapped and deleted after its owner was found dead, alone on its node.
+func deletedOnALostNode(policy model.ReclaimPolicy, is model.Ownership) *decide.LeaderView {
+	v := onDevices()
+	deleted := start
+	volume := *v.Volumes["v"]
+	volume.Meta.Version, volume.Meta.DeleteTime = 2, &deleted
+	volume.Spec.ReclaimPolicy = policy
+	volume.Status.CapacityBytes, volume.Status.Ownership = volume.Spec.SizeBytes, is
+	v.Put(&volume)
+	ends(v, 1, start)
+	dead := *v.Gateways["gw-1"]
+	dead.Meta.Version, dead.Status.Health = 9, model.GatewayDead
+	v.Put(&dead)
+	return v
+}
+
+// goes carries out what is decided of a volume until nothing more is, and says whether it was removed.
+func goes(t *testing.T, v *decide.LeaderView, now time.Time) (removed bool) {
+	t.Helper()
+	for range 10 {
+		volume := *v.Volumes["v"]
+		d := v.DecideVolume("v", now)
+		for _, a := range d.Actions {
+			switch {
+			case as[*decide.Remove](a) != nil:
+				return true
+			case as[*decide.ChangeOwner](a) != nil:
+				changed, err := as[*decide.ChangeOwner](a).Owning(&volume)
+				if err != nil {
+					t.Fatal(err)
+				}
+				volume.Status.Ownership = changed
+			case as[*decide.Modify](a) != nil:
+				modifies(a, &volume)
+			}
+		}
+		if len(d.Actions) == 0 {
+			return false
+		}
+		volume.Meta.Version++
+		v.Put(&volume)
+	}
+	t.Fatal("it is decided on for ever")
+	return false
+}
+
+func TestADeletedVolumeWhoseDataIsRetainedGoesThoughItsNodeIsLost(t *testing.T) {
+	for name, is := range map[string]model.Ownership{
+		"owned":                   {State: model.Owned, Epoch: 3, Owner: ref(1), Order: 7},
+		"opening":                 {State: model.Opening, Epoch: 3, Owner: ref(1), Order: 7},
+		"moving to nobody":        {State: model.Moving, Epoch: 3, Owner: ref(1), Order: 7},
+		"taken by one that died":  {State: model.Acquiring, Epoch: 3, Owner: model.GatewayRef{Number: 1, Incarnation: "h"}, Next: ref(1), Order: 7},
+		"taken first by that one": {State: model.Acquiring, Epoch: 0, Next: ref(1), Order: 7},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if v := deletedOnALostNode(model.ReclaimRetain, is); !goes(t, v, start) {
+				t.Errorf("it stays: %+v", v.Volumes["v"].Status)
+			}
+		})
+	}
+}
+
+func TestADeletedVolumeOfALostNodeWaitsForAGatewayThereToDeleteItsDataAndSaysSo(t *testing.T) {
+	v := deletedOnALostNode(model.ReclaimDelete, model.Ownership{State: model.Owned, Epoch: 3, Owner: ref(1), Order: 7})
+	if goes(t, v, start) {
+		t.Fatal("it went, and its data is there")
+	}
+	status := v.Volumes["v"].Status
+	if status.Ownership.State != model.Unowned || status.Ownership.Epoch != 3 {
+		t.Fatalf("%+v", status.Ownership)
+	}
+	told := conditionOf(t, status.Conditions, model.ConditionProgressing)
+	if told.Status != model.ConditionTrue || told.Reason != "NoGateway" || !strings.Contains(told.Message, "no gateway of node node-1") {
+		t.Fatalf("%+v", told)
+	}
+	back := connection(1, "j")
+	back.Version = term + 9
+	v.Observe(back, start)
+	jobs := jobsOf(v.DecideVolume("v", start))
+	if len(jobs) != 1 || jobs[0].Action != model.JobDeleteImage || jobs[0].Gateway != 1 {
+		t.Fatalf("the node is back: %+v", jobs)
+	}
+}
+
+// Only where nobody is there to take the lock: whoever is takes it first, and then lets go.
+func TestAVolumeThatNobodyExportsIsTakenFromADeadOwnerByAnotherGatewayOfItsNode(t *testing.T) {
+	v := deletedOnALostNode(model.ReclaimRetain, model.Ownership{State: model.Owned, Epoch: 3, Owner: ref(1), Order: 7})
+	v.Put(&model.Gateway{Meta: model.Meta{Name: "gw-2", UID: "2", Version: 1}, Spec: model.GatewaySpec{Node: "node-1"},
+		Status: model.GatewayStatus{Number: 2, Incarnation: "i", Health: model.GatewayReady}})
+	connected(v, 2, "i")
+	is, _ := next(t, v, start)
+	if is.State != model.Acquiring || is.Next != ref(2) {
+		t.Fatalf("%+v", is)
+	}
+	is.Order = 8
+	storeOwnership(v, is)
+	observed(v, ref(2), model.VolumeFailed, 3, 8) // somebody has the lock
+	is, d := next(t, v, start)
+	if is.State != model.Owned {
+		t.Fatalf("%+v", is)
+	}
+	d.Actions[0].About().Done(v, start)
+	is.Order = 9
+	storeOwnership(v, is)
+	if is, d := next(t, v, start); is.State != model.Owned || d.Wait == 0 {
+		t.Errorf("it does not wait for whose turn comes again: %+v, wait %v", is, d.Wait)
+	}
+}
+
+func storeOwnership(v *decide.LeaderView, is model.Ownership) {
+	volume := *v.Volumes["v"]
+	volume.Meta.Version++
+	volume.Status.Ownership = is
+	v.Put(&volume)
+}
+
+func TestAnExportedVolumeOfALostNodeKeepsItsOwner(t *testing.T) {
+	v := known(2)
+	exported(v, model.Ownership{State: model.Owned, Epoch: 3, Owner: ref(1), Order: 7}, false)
+	ends(v, 1, start)
+	dead := *v.Gateways["gw-1"]
+	dead.Meta.Version, dead.Status.Health = 9, model.GatewayDead
+	v.Put(&dead)
+	if is, d := next(t, v, start); is.State != model.Owned || d.Alarm != decide.AlarmNoOwner {
+		t.Errorf("%+v, alarm %q", is, d.Alarm)
+	}
+}

@@ -1,0 +1,53 @@
+package decide
+
+import (
+	"fmt"
+
+	"sluice.dev/sluice/controlplane/internal/model"
+)
+
+// Reasons of volumes whose owner reports a problem of the medium.
+const (
+	// reasonMediumFailed: commands of hosts end with NOT READY.
+	reasonMediumFailed = "MediumFailed"
+	// reasonMediumMisplaced: hosts use the medium, but the next opening will fail.
+	reasonMediumMisplaced = "MediumMisplaced"
+)
+
+// medium returns the problem that the present owner reports of a served volume's medium; an empty reason: none.
+func (v *LeaderView) medium(volume *model.Volume) (reason, message string) {
+	ownership := volume.Status.Ownership
+	r, known := v.report(volume.Meta.UID, ownership.Owner)
+	if !known || r.State != model.VolumeServing || r.Epoch != ownership.Epoch || r.MediumProblem == "" && !r.MediumNotReady {
+		return "", ""
+	}
+	reason = reasonMediumMisplaced
+	if r.MediumNotReady {
+		reason = reasonMediumFailed
+	}
+	return reason, fmt.Sprintf("gateway %s: %s", v.gatewayName(ownership.Owner.Number), r.MediumProblem)
+}
+
+// isUnusable reports whether a reason of the condition Degraded means that a volume's data cannot be served, or not after the next move.
+func isUnusable(reason string) bool {
+	switch reason {
+	case reasonMediumFailed, reasonMediumMisplaced, reasonUnidentified, reasonImageMissing, reasonFailed:
+		return true
+	}
+	return false
+}
+
+// unusableEvent returns an event if a volume became unusable or usable again, or the problem changed.
+func unusableEvent(object model.Object, wanted []model.Condition) *Event {
+	if _, ok := object.(*model.Volume); !ok {
+		return nil
+	}
+	before, now := degraded(*object.StatusConditions()), degraded(wanted)
+	switch {
+	case isUnusable(now.Reason) && (before.Reason != now.Reason || before.Message != now.Message):
+		return &Event{true, now.Reason, now.Message}
+	case isUnusable(before.Reason) && !isUnusable(now.Reason):
+		return &Event{false, "DataUsable", "the problem " + before.Reason + " has ended"}
+	}
+	return nil
+}

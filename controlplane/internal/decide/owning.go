@@ -1,0 +1,48 @@
+package decide
+
+import (
+	"time"
+
+	"sluice.dev/sluice/controlplane/internal/model"
+)
+
+// Owning returns the ownership that results from the action. It refuses a volume whose ownership has changed since the decision.
+func (a *ChangeOwner) Owning(volume *model.Volume) (model.Ownership, error) {
+	if volume.Meta.UID != a.UID || volume.Status.Ownership != a.From {
+		return volume.Status.Ownership, ErrStale
+	}
+	next, err := a.Change(volume.Status.Ownership)
+	if err != nil {
+		return next, err
+	}
+	next.Reason = a.Reason
+	for _, c := range a.conditions {
+		model.SetCondition(&volume.Status.Conditions, c, a.at)
+	}
+	a.follow(&volume.Status, next, a.Event)
+	return next, nil
+}
+
+// tellWith has the conditions that follow from a change of ownership stored with it: apart from it they would be as many writes
+// again, in the way of those that hosts wait for. What is to be told of the volume's image takes a look of its own, and so does
+// what calls for an event.
+func (v *LeaderView) tellWith(change *ChangeOwner, volume *model.Volume, now time.Time) {
+	if len(volume.Status.Held) > 0 || volume.Meta.Deleting() || volume.Status.CapacityBytes < max(volume.Spec.SizeBytes, 1) {
+		return
+	}
+	next, err := change.Change(change.From)
+	if err != nil {
+		return
+	}
+	owned := *volume
+	owned.Status.Ownership = next
+	change.follow(&owned.Status, next, change.Event)
+	wanted := v.volumeConditions(&owned, v.decideImage(&owned, now, &Decision{}), now, &Decision{})
+	if appliedEvent(volume.Status.Conditions, wanted) != nil {
+		return
+	}
+	for i := range wanted {
+		wanted[i].ObservedGeneration = volume.Meta.Generation
+	}
+	change.conditions, change.at = wanted, now
+}

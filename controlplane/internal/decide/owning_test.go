@@ -1,0 +1,75 @@
+package decide_test
+
+import (
+	"testing"
+
+	"sluice.dev/sluice/controlplane/internal/decide"
+	"sluice.dev/sluice/controlplane/internal/model"
+	"sluice.dev/sluice/controlplane/internal/placement"
+)
+
+// A failover of many volumes waits for every write: what a change of ownership has to tell goes with it.
+func TestAChangeOfOwnershipIsStoredWithTheConditionsThatFollowFromIt(t *testing.T) {
+	v := known(2)
+	exported(v, model.Ownership{State: model.Owned, Epoch: 3, Owner: ref(1), Order: 7, Since: start}, false)
+	connected(v, 1, "j") // the owner began anew
+	d := v.DecideVolume("v", start)
+	if len(d.Actions) != 1 || as[*decide.ChangeOwner](d.Actions[0]) == nil {
+		t.Fatalf("%+v", d.Actions)
+	}
+	volume := *v.Volumes["v"]
+	next, err := as[*decide.ChangeOwner](d.Actions[0]).Owning(&volume)
+	if err != nil || next.State != model.Acquiring {
+		t.Fatalf("%+v, %v", next, err)
+	}
+	if len(volume.Status.Conditions) != 3 {
+		t.Errorf("%+v", volume.Status.Conditions)
+	}
+	for _, c := range volume.Status.Conditions {
+		is, want := c.Status == model.ConditionTrue, c.Type == model.ConditionProgressing
+		if is != want || !c.LastTransitionTime.Equal(start) {
+			t.Errorf("%+v", c)
+		}
+	}
+	next.Order, next.Since = 8, start
+	volume.Status.Ownership, volume.Meta.Version = next, 2
+	v.Put(&volume)
+	if d := v.DecideVolume("v", start); len(d.Actions) != 0 {
+		t.Errorf("a write more: %+v", d.Actions[0])
+	}
+}
+
+// What is told of an image is found by a look at its jobs, not by one at who owns it.
+func TestAChangeOfOwnershipOfAVolumeThatGrowsLeavesItsConditionsAlone(t *testing.T) {
+	v := known(2)
+	exported(v, model.Ownership{State: model.Unowned}, false)
+	v.Put(&model.Volume{Meta: model.Meta{Name: "v", UID: "u", Version: 2}, Spec: model.VolumeSpec{Pool: "pool", SizeBytes: 2 << 20},
+		Status: model.VolumeStatus{CapacityBytes: 1 << 20, Ownership: model.Ownership{State: model.Unowned}}})
+	d := v.DecideVolume("v", start)
+	volume := *v.Volumes["v"]
+	if len(d.Actions) != 1 || as[*decide.ChangeOwner](d.Actions[0]) == nil {
+		t.Fatalf("%+v", d.Actions)
+	}
+	if _, err := as[*decide.ChangeOwner](d.Actions[0]).Owning(&volume); err != nil || len(volume.Status.Conditions) != 0 {
+		t.Fatalf("%+v, %v", volume.Status.Conditions, err)
+	}
+}
+
+// How many volumes move at a time is counted, so few such decisions are made at a time.
+func TestAMoveThatIsDecidedOnByCountingOthersSaysSo(t *testing.T) {
+	v := known(2)
+	owned := model.Ownership{State: model.Owned, Epoch: 3, Owner: ref(1), Order: 7, Since: start}
+	exported(v, owned, true)
+	g := *v.Gateways["gw-1"]
+	g.Status.Drain, g.Meta.Version = true, 2
+	v.Put(&g)
+	v.TakePlan(placement.Assignment{Targets: []placement.TargetPaths{{Target: "t", Gateways: []uint32{1, 2}, Redundant: true}},
+		Volumes: []placement.VolumeOwner{{Volume: "v", Owner: 2}}})
+	d := v.DecideVolume("v", start)
+	if len(d.Actions) == 0 {
+		t.Fatal("the volume stays on a gateway that drains")
+	}
+	if own := as[*decide.ChangeOwner](d.Actions[0]); own == nil || own.Reason != "Drain" || !own.Counted {
+		t.Errorf("%+v", own)
+	}
+}

@@ -1,0 +1,81 @@
+package decide
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"sluice.dev/sluice/controlplane/internal/model"
+)
+
+// Reasons of conditions that say why data is not served or changed.
+const (
+	// reasonUnidentified: what gateways find where the pool should be may be other storage.
+	reasonUnidentified = "PoolNotIdentified"
+	// reasonImageMissing: the volume has an image, and the pool does not hold it.
+	reasonImageMissing = "ImageMissing"
+)
+
+// inDoubt is why a pool may be other storage than it was, by the gateways that have a stream; "" where one of them has identified
+// it, or none has reported. Nothing is created or deleted in it meanwhile.
+func (v *LeaderView) inDoubt(pool *model.StoragePool) string {
+	if pool == nil {
+		return ""
+	}
+	if found, _ := v.poolReports(pool); found != nil && found.Unidentified {
+		return found.Problem
+	}
+	return ""
+}
+
+// poolMarker takes up the pool's first marker, or one of a replacement that was confirmed since.
+func (v *LeaderView) poolMarker(pool *model.StoragePool, found *model.PoolReport) (Action, bool) {
+	if found == nil || found.Unidentified || found.Marker == "" || found.Adoptions > uint32(pool.Spec.Adoptions) {
+		return nil, false
+	}
+	marks := func(p *model.StoragePool) bool {
+		return p.Status.Marker == "" || found.Marker != p.Status.Marker && found.Adoptions > uint32(p.Status.MarkerAdoptions)
+	}
+	if !marks(pool) {
+		return nil, false
+	}
+	return modify(pool, func(o model.Object) bool {
+		p := o.(*model.StoragePool)
+		if !marks(p) {
+			return false
+		}
+		p.Status.Marker, p.Status.MarkerAdoptions = found.Marker, int32(found.Adoptions)
+		return true
+	}, &Event{false, "Marked", fmt.Sprintf("gateway %s has marked the pool's storage: marker %s, %d confirmed replacements",
+		v.gatewayName(found.Gateway.Number), found.Marker, found.Adoptions)}), true
+}
+
+// unopenable returns why no gateway can open the volume; an empty reason: no gateway reported a failure.
+func (v *LeaderView) unopenable(volume *model.Volume) (reason, message string) {
+	pool := v.StoragePools[volume.Spec.Pool]
+	if pool == nil || volume.Status.CapacityBytes == 0 {
+		return "", ""
+	}
+	if doubt := v.inDoubt(pool); doubt != "" {
+		return reasonUnidentified, doubt
+	}
+	ownership := volume.Status.Ownership
+	// An owner that is gone stays the owner while no other gateway can open the volume.
+	if (ownership.State == model.Owned || ownership.State == model.Moving) && v.Standing(ownership.Owner) != Gone {
+		return "", ""
+	}
+	reports := v.reports[volume.Meta.UID]
+	for _, number := range slices.Sorted(maps.Keys(reports)) {
+		r := reports[number]
+		if by, present := v.connected(number); present && by == r.Gateway && r.State == model.VolumeFailed && r.Epoch == ownership.Epoch &&
+			r.Reason != "" {
+			reason, message = reasonFailed, fmt.Sprintf("gateway %s could not open it: %s", v.gatewayName(number), r.Reason)
+			return reason, message
+		}
+	}
+	if image := model.VolumeLocation(volume); slices.Contains(pool.Status.MissingImages, image) {
+		return reasonImageMissing, fmt.Sprintf("pool %s does not hold its image, %s: restore the image, or delete the volume",
+			pool.Meta.Name, image)
+	}
+	return "", ""
+}

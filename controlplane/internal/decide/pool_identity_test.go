@@ -1,0 +1,158 @@
+package decide_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"sluice.dev/sluice/controlplane/internal/decide"
+	"sluice.dev/sluice/controlplane/internal/model"
+)
+
+// inDirectory is a view with a pool in a directory of node-1, a volume that has an image there, and one that has none yet.
+func inDirectory() *decide.LeaderView {
+	v := known(1)
+	v.Put(&model.StoragePool{Meta: model.Meta{Name: "pool", UID: "p", Version: 1}, Spec: model.StoragePoolSpec{WarnPercent: 85,
+		Local: &model.LocalPool{Node: "node-1", Directory: "/srv/sluice"}}})
+	for name, capacity := range map[string]int64{"made": 1 << 20, "new": 0} {
+		v.Put(&model.Volume{Meta: model.Meta{Name: name, UID: name, Version: 1}, Spec: model.VolumeSpec{Pool: "pool", SizeBytes: 1 << 20},
+			Status: model.VolumeStatus{CapacityBytes: capacity, Ownership: model.Ownership{State: model.Unowned}}})
+	}
+	return v
+}
+
+func reportPool(v *decide.LeaderView, r model.PoolReport) {
+	r.UID, r.Gateway = "p", ref(1)
+	v.Observe(model.Observed{Version: term + 1, Pool: &r}, start)
+}
+
+// decidedPool applies what is decided on the pool.
+func decidedPool(v *decide.LeaderView, now time.Time) *model.StoragePool {
+	pool := *v.StoragePools["pool"]
+	for _, a := range v.DecidePool("pool", now).Actions {
+		modifies(a, &pool)
+	}
+	pool.Meta.Version++
+	v.Put(&pool)
+	return &pool
+}
+
+// decidedVolume applies what is decided on the volume; its jobs are not given out.
+func decidedVolume(v *decide.LeaderView, name string) (*model.Volume, []*model.Job) {
+	volume, d := *v.Volumes[name], v.DecideVolume(name, start)
+	for _, a := range d.Actions {
+		modifies(a, &volume)
+	}
+	return &volume, jobsOf(d)
+}
+
+func TestInAPoolThatIsNotIdentifiedNothingIsCreatedOrDeletedAndNothingIsReady(t *testing.T) {
+	v := inDirectory()
+	deleted := *v.Volumes["made"]
+	deleted.Meta.Name, deleted.Meta.UID, deleted.Meta.DeleteTime = "deleted", "deleted", &start
+	v.Put(&deleted)
+	reportPool(v, model.PoolReport{Unidentified: true, Problem: "/srv/sluice has no marker: mount it"})
+	ready := conditionOf(t, decidedPool(v, start).Status.Conditions, model.ConditionReady)
+	if ready.Status != model.ConditionFalse || ready.Reason != "PoolNotIdentified" || !strings.Contains(ready.Message, "mount it") {
+		t.Errorf("%+v", ready)
+	}
+	for _, name := range []string{"made", "new", "deleted"} {
+		volume, jobs := decidedVolume(v, name)
+		if c := conditionOf(t, volume.Status.Conditions, model.ConditionReady); c.Status != model.ConditionFalse || c.Reason != "PoolNotIdentified" {
+			t.Errorf("%s: %+v", name, c)
+		}
+		if len(jobs) > 0 {
+			t.Errorf("%s: %+v", name, jobs)
+		}
+	}
+	reportPool(v, model.PoolReport{CapacityBytes: 1 << 30, Marker: "m"})
+	if pool := decidedPool(v, start); pool.Status.Marker != "m" ||
+		conditionOf(t, pool.Status.Conditions, model.ConditionReady).Status != model.ConditionTrue {
+		t.Errorf("%+v", pool.Status)
+	}
+	for _, name := range []string{"new", "deleted"} {
+		if _, jobs := decidedVolume(v, name); len(jobs) != 1 {
+			t.Errorf("%s: %+v", name, jobs)
+		}
+	}
+}
+
+func TestAnotherMarkerIsTakenUpOnceAReplacementWasConfirmed(t *testing.T) {
+	v := inDirectory()
+	marker := func(id string, adoptions uint32) string {
+		reportPool(v, model.PoolReport{CapacityBytes: 1 << 30, Marker: id, Adoptions: adoptions})
+		return decidedPool(v, start).Status.Marker
+	}
+	if got := marker("first", 0); got != "first" {
+		t.Error(got)
+	}
+	if got := marker("other", 0); got != "first" {
+		t.Error("nobody has confirmed it: ", got)
+	}
+	if got := marker("other", 1); got != "first" {
+		t.Error("nobody has confirmed it: ", got)
+	}
+	confirmed := *v.StoragePools["pool"]
+	confirmed.Spec.Adoptions, confirmed.Meta.Version = 1, confirmed.Meta.Version+1
+	v.Put(&confirmed)
+	if got := marker("other", 1); got != "other" {
+		t.Error(got)
+	}
+	if got := marker("first", 0); got != "other" {
+		t.Error("an old report undoes it: ", got)
+	}
+}
+
+func TestImagesWithoutVolumesAndVolumesWithoutImagesInADirectoryAreListed(t *testing.T) {
+	v := inDirectory()
+	reportPool(v, model.PoolReport{CapacityBytes: 1 << 30})
+	if jobs := jobsOf(v.DecidePool("pool", start)); len(jobs) != 0 {
+		t.Errorf("a gateway that lists no images is asked for them: %+v", jobs)
+	}
+	reportPool(v, model.PoolReport{CapacityBytes: 1 << 30, ListsImages: true})
+	list := func(now time.Time, images ...string) *model.StoragePool {
+		t.Helper()
+		jobs := jobsOf(v.DecidePool("pool", now))
+		if len(jobs) != 1 || jobs[0].Action != model.JobListImages {
+			t.Fatalf("%+v", jobs)
+		}
+		jobs[0].Version, jobs[0].Result = 9, model.JobResult{DonePermille: model.JobDone, At: now, Images: images}
+		v.PutJob(jobs[0])
+		decidedPool(v, now)
+		v.DeleteJob(jobs[0].ID, 10)
+		return decidedPool(v, now)
+	}
+	pool := list(start, "volume-left")
+	if s := pool.Status; !slices.Equal(s.OrphanedImages, []string{"volume-left"}) || !slices.Equal(s.MissingImages, []string{"volume-made"}) {
+		t.Errorf("%+v", s)
+	}
+	if c := degradedOf(pool.Status.Conditions); c.Reason != "ImageMissing" || !strings.Contains(c.Message, "volume-made") {
+		t.Errorf("%+v", c)
+	}
+	volume, _ := decidedVolume(v, "made")
+	if c := conditionOf(t, volume.Status.Conditions, model.ConditionReady); c.Status != model.ConditionFalse || c.Reason != "ImageMissing" {
+		t.Errorf("%+v", c)
+	}
+	pool = list(start.Add(decide.ListMissingEvery), "volume-made")
+	if s := pool.Status; s.OrphanedImageCount != 0 || len(s.MissingImages) != 0 {
+		t.Errorf("%+v", s)
+	}
+	volume, _ = decidedVolume(v, "made")
+	if c := conditionOf(t, volume.Status.Conditions, model.ConditionReady); c.Status != model.ConditionTrue {
+		t.Errorf("%+v", c)
+	}
+}
+
+func TestAVolumeThatGatewaysCouldNotOpenSaysWhy(t *testing.T) {
+	v := inDirectory()
+	reportPool(v, model.PoolReport{CapacityBytes: 1 << 30})
+	v.Observe(model.Observed{Version: term + 1, Volume: &model.VolumeReport{UID: "made", Gateway: ref(1),
+		VolumeObservation: model.VolumeObservation{State: model.VolumeFailed, Reason: "the image is 1 MiB, recorded are 8 MiB"}}}, start)
+	volume, _ := decidedVolume(v, "made")
+	c := conditionOf(t, volume.Status.Conditions, model.ConditionReady)
+	if c.Status != model.ConditionFalse || c.Reason != "OpenFailed" ||
+		!strings.Contains(c.Message, "gateway gw-1 could not open it: the image is 1 MiB") {
+		t.Errorf("%+v", c)
+	}
+}

@@ -1,0 +1,42 @@
+package decide_test
+
+import (
+	"math"
+	"testing"
+
+	"sluice.dev/sluice/controlplane/internal/model"
+)
+
+func TestALostEpochIsTakenUpFromWhomItCanBeTrueOf(t *testing.T) {
+	owned := model.Ownership{State: model.Owned, Epoch: 3, Owner: ref(1), Order: 7, Since: start}
+	for name, c := range map[string]struct {
+		is         model.Ownership
+		rbd        bool
+		told, want uint64
+	}{
+		"of a node that hasn't the data":       {owned, false, 9, 3},
+		"one that nobody can have given":       {owned, true, math.MaxUint64, 3},
+		"one above the time that it is":        {owned, true, uint64(start.UnixMilli()) + 1, 3},
+		"one that whoever has the pool served": {owned, true, 9, 9},
+		"one up to the floor of a restore":     {owned.Restored(1000), true, 1000, 1000},
+		"one up to a floor above that time":    {owned.Restored(1 << 60), true, 1 << 60, 1 << 60},
+	} {
+		v := known(2)
+		exported(v, c.is, c.rbd)
+		observed(v, ref(2), model.VolumeServing, c.told, 20)
+		if got, _ := next(t, v, start); got.State != model.Owned || got.Epoch != c.want {
+			t.Errorf("%s: %s in epoch %d, wanted %d", name, got.State, got.Epoch, c.want)
+		}
+	}
+}
+
+func TestAnOrderThatNobodyCanHaveGivenIsNotTakenUp(t *testing.T) {
+	for told, want := range map[uint64]uint64{20: 20, math.MaxUint64: 7} {
+		v := known(2)
+		exported(v, model.Ownership{State: model.Owned, Epoch: 3, Owner: ref(1), Order: 7, Since: start}, true)
+		observed(v, ref(2), model.VolumeFenced, 3, told)
+		if got, _ := next(t, v, start); got.Order != want {
+			t.Errorf("told of order %d: the volume has %d, wanted %d", told, got.Order, want)
+		}
+	}
+}

@@ -1,0 +1,220 @@
+package decide_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"sluice.dev/sluice/controlplane/internal/decide"
+	"sluice.dev/sluice/controlplane/internal/model"
+	"sluice.dev/sluice/controlplane/internal/placement"
+)
+
+// requested has a volume's move requested as the store does it.
+func requested(v *decide.LeaderView, gateway uint32) {
+	volume := *v.Volumes["v"]
+	volume.Meta.Version++
+	volume.Status.MoveRequest, volume.Status.Refusal = &model.MoveRequest{Gateway: gateway, Since: start}, nil
+	v.Put(&volume)
+}
+
+// settle stores what is decided until there is nothing more to decide, and returns the condition Progressing.
+func settle(t *testing.T, v *decide.LeaderView, now time.Time) model.Condition {
+	t.Helper()
+	for range 10 {
+		d := v.DecideVolume("v", now)
+		if len(d.Actions) == 0 {
+			for _, c := range v.Volumes["v"].Status.Conditions {
+				if c.Type == model.ConditionProgressing {
+					return c
+				}
+			}
+			t.Fatal("nothing is told")
+		}
+		for _, a := range d.Actions {
+			volume := *v.Volumes["v"]
+			volume.Status.Conditions = append([]model.Condition(nil), volume.Status.Conditions...)
+			volume.Meta.Version++
+			if as[*decide.ChangeOwner](a) != nil {
+				is, err := as[*decide.ChangeOwner](a).Owning(&volume)
+				if err != nil {
+					t.Fatal(err)
+				}
+				is.Order, is.Since = volume.Status.Ownership.Order+1, now
+				volume.Status.Ownership = is
+			} else if !modifies(a, &volume) {
+				continue
+			}
+			v.Put(&volume)
+			if a.About().Done != nil {
+				a.About().Done(v, now)
+			}
+		}
+	}
+	t.Fatal("it does not come to rest")
+	return model.Condition{}
+}
+
+var atOne = model.Ownership{State: model.Owned, Epoch: 3, Owner: ref(1), Order: 7, Since: start}
+
+func TestAMoveThatIsRefusedIsToldWithWhatToDoUntilTheNextRequest(t *testing.T) {
+	for name, c := range map[string]struct {
+		happens func(*decide.LeaderView)
+		to      uint32
+		says    string
+	}{
+		"to one that drains": {func(v *decide.LeaderView) {
+			g := *v.Gateways["gw-2"]
+			g.Status.Drain, g.Meta.Version = true, 2
+			v.Put(&g)
+		}, 2, "sluicectl gateway undrain gw-2"},
+		"to one without a stream":     {func(v *decide.LeaderView) { ends(v, 2, start) }, 2, "sluicectl gateway describe gw-2"},
+		"to one outside the path set": {func(*decide.LeaderView) {}, 3, "gateway gw-3 is not in the target's path set"},
+		"to one that was removed":     {func(*decide.LeaderView) {}, 9, "gateway number 9 is not there any more"},
+		"anywhere, with nobody else": {func(v *decide.LeaderView) { ends(v, 2, start) }, 0,
+			"no other gateway can own the volume now"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := known(3)
+			exported(v, atOne, true)
+			recorded(v, ref(3), 1, model.RadosClient{Client: "c3"})
+			c.happens(v)
+			requested(v, c.to)
+			told := settle(t, v, start)
+			if told.Status != model.ConditionFalse || told.Reason != "MoveRefused" || !strings.Contains(told.Message, c.says) {
+				t.Errorf("%+v", told)
+			}
+			if v.Volumes["v"].Status.MoveRequest != nil || v.Volumes["v"].Status.Ownership != atOne {
+				t.Errorf("%+v", v.Volumes["v"].Status)
+			}
+			requested(v, 1) // it owns it already: nothing is wrong
+			if told := settle(t, v, start); told.Reason != "Settled" || told.Message != "" {
+				t.Errorf("after the next request: %+v", told)
+			}
+		})
+	}
+}
+
+func TestARequestedMoveIsUnderWayUntilItsGatewayServes(t *testing.T) {
+	v := known(2)
+	exported(v, atOne, true)
+	requested(v, 2)
+	if told := settle(t, v, start); told.Status != model.ConditionTrue || told.Reason != "Moving" {
+		t.Fatalf("%+v", told)
+	}
+	is := v.Volumes["v"].Status.Ownership
+	observed(v, ref(1), model.VolumeReleased, is.Epoch, is.Order)
+	if told := settle(t, v, start); told.Reason != "Opening" {
+		t.Fatalf("%+v", told)
+	}
+	is = v.Volumes["v"].Status.Ownership
+	observed(v, ref(2), model.VolumeServing, is.Epoch, is.Order)
+	if told := settle(t, v, start); told.Reason != "Settled" || v.Volumes["v"].Status.Move != nil {
+		t.Fatalf("%+v, %+v", told, v.Volumes["v"].Status)
+	}
+}
+
+// A request that finds the volume where it is to go counts as one that was carried out: after a restore of the store an administrator may
+// ask for what the gateways have done already.
+func TestRebalancingLeavesAVolumeWhereItWasAskedToBe(t *testing.T) {
+	for name, moves := range map[string]bool{"moved there": true, "there already": false} {
+		t.Run(name, func(t *testing.T) {
+			v := known(2)
+			exported(v, atOne, true)
+			asked, other := uint32(1), uint32(2)
+			if moves {
+				asked, other = 2, 1
+			}
+			v.TakePlan(placement.Assignment{Targets: []placement.TargetPaths{{Target: "t", Gateways: []uint32{1, 2}, Redundant: true}},
+				Volumes: []placement.VolumeOwner{{Volume: "v", Owner: other}}})
+			requested(v, asked)
+			settle(t, v, start)
+			if moves {
+				is := v.Volumes["v"].Status.Ownership
+				observed(v, ref(1), model.VolumeReleased, is.Epoch, is.Order)
+				settle(t, v, start)
+				is = v.Volumes["v"].Status.Ownership
+				observed(v, ref(2), model.VolumeServing, is.Epoch, is.Order)
+			}
+			for _, now := range []time.Time{start, start.Add(decide.RequestedMoveHolds - 1)} {
+				settle(t, v, now)
+				if is := v.Volumes["v"].Status.Ownership; is.State != model.Owned || is.Owner != ref(asked) {
+					t.Errorf("%v after the request: %+v", now.Sub(start), is)
+				}
+			}
+			settle(t, v, start.Add(decide.RequestedMoveHolds))
+			if is := v.Volumes["v"].Status.Ownership; is.State != model.Moving || is.Next != ref(other) {
+				t.Errorf("once the request is an hour old: %+v", is)
+			}
+		})
+	}
+}
+
+// The way of a move whose owner is shut out leads over nobody; who is asked then is not whom placement likes best.
+func TestARequestedMoveEndsWhereItWasAskedForThoughItsOwnerHadToBeShutOut(t *testing.T) {
+	v := known(3)
+	exported(v, atOne, true)
+	target := *v.Targets["t"]
+	target.Status.PathSet, target.Meta.Version = []uint32{1, 2, 3}, 2
+	v.Put(&target)
+	recorded(v, ref(3), 1, model.RadosClient{Client: "c3"})
+	requested(v, 3)
+	if told := settle(t, v, start); told.Reason != "Moving" {
+		t.Fatalf("%+v", told)
+	}
+	late := start.Add(decide.MoveTimeout)
+	settle(t, v, late)
+	if is := v.Volumes["v"].Status.Ownership; is.State != model.Fencing {
+		t.Fatalf("%+v", is)
+	}
+	recorded(v, ref(1), 2, fenced)
+	if told := settle(t, v, late); told.Reason != "Opening" {
+		t.Fatalf("%+v", told)
+	}
+	if is := v.Volumes["v"].Status.Ownership; is.Owner != ref(3) {
+		t.Errorf("%+v", is)
+	}
+}
+
+func TestAMoveThatIsGivenUpOnTheWayIsToldWithItsTrouble(t *testing.T) {
+	for name, c := range map[string]struct {
+		happens func(v *decide.LeaderView, is model.Ownership)
+		rbd     bool
+		at      time.Time
+		says    string
+	}{
+		"its gateway is gone": {func(v *decide.LeaderView, _ model.Ownership) { ends(v, 2, start) }, true, start,
+			"the next owner, is gone"},
+		"its gateway cannot open it": {func(v *decide.LeaderView, is model.Ownership) {
+			observed(v, ref(1), model.VolumeReleased, is.Epoch, is.Order)
+			settle(t, v, start)
+			is = v.Volumes["v"].Status.Ownership
+			observed(v, ref(2), model.VolumeFailed, is.Epoch, is.Order)
+			settle(t, v, start)
+			is = v.Volumes["v"].Status.Ownership
+			observed(v, ref(1), model.VolumeServing, is.Epoch, is.Order)
+		}, true, start, "gateway gw-2 could not open the volume"},
+		"the owner does not let go": {func(*decide.LeaderView, model.Ownership) {}, false,
+			start.Add(decide.MoveTimeout), "gateway gw-1 did not release the volume within"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := known(2)
+			exported(v, atOne, c.rbd)
+			if !c.rbd {
+				g := *v.Gateways["gw-2"]
+				g.Spec.Node, g.Meta.Version = "node-1", 2
+				v.Put(&g)
+			}
+			requested(v, 2)
+			if told := settle(t, v, start); told.Reason != "Moving" {
+				t.Fatalf("%+v", told)
+			}
+			c.happens(v, v.Volumes["v"].Status.Ownership)
+			told := settle(t, v, c.at)
+			if told.Status != model.ConditionFalse || told.Reason != "MoveFailed" || !strings.Contains(told.Message, c.says) ||
+				!strings.Contains(told.Message, "gateway gw-2 was to own the volume, and gateway gw-1 does") {
+				t.Errorf("%+v", told)
+			}
+		})
+	}
+}

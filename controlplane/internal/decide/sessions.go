@@ -1,0 +1,276 @@
+package decide
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"sluice.dev/sluice/controlplane/internal/model"
+	"sluice.dev/sluice/controlplane/internal/placement"
+)
+
+// Reasons why a session is asked to log out.
+const (
+	EvictLimit     = "limit"
+	EvictRebalance = "rebalance"
+)
+
+// sessionID names a session among those that there are now.
+type sessionID struct{ gateway, tsih uint32 }
+
+// seen is a session as the leader knows it.
+type seen struct {
+	*model.Session
+	// heard is when the leader first heard of it, asked when it was asked to log out, by its own clock; zero: not.
+	heard, asked time.Time
+}
+
+// pair is an initiator at a target, by IQN.
+type pair struct{ initiator, target string }
+
+// moves counts the sessions that were asked to move, the last at a time by the leader's clock: a host that comes back to where
+// it was is asked later and later.
+type moves struct {
+	count int
+	at    time.Time
+}
+
+// due is when the next one may be asked.
+func (m moves) due() time.Time {
+	pause := RebalancePause
+	for range m.count - 1 {
+		pause = min(2*pause, MaxRebalancePause)
+	}
+	return m.at.Add(pause)
+}
+
+// sessions are those of all gateways, as their reports say.
+type sessions struct {
+	hosts   map[string]map[sessionID]*seen // by uid
+	targets map[string]map[sessionID]*seen // by IQN
+	all     map[sessionID]*seen
+	// moved is how often sessions of a pair were asked to move, recent when any were, within RebalanceWindow.
+	moved  map[pair]moves
+	recent []time.Time
+}
+
+func newSessions() sessions {
+	return sessions{hosts: map[string]map[sessionID]*seen{}, targets: map[string]map[sessionID]*seen{},
+		all: map[sessionID]*seen{}, moved: map[pair]moves{}}
+}
+
+// ResetSessions forgets all sessions; the present ones follow.
+func (v *LeaderView) ResetSessions() {
+	moved, recent := v.sessions.moved, v.sessions.recent
+	v.sessions = newSessions()
+	v.sessions.moved, v.sessions.recent = moved, recent
+}
+
+// PutSession takes up a session, heard of at a time by the leader's clock, and says whether it is news beyond its counters.
+func (v *LeaderView) PutSession(s *model.Session, now time.Time) bool {
+	id := sessionID{s.GatewayNumber, s.TSIH}
+	entry := &seen{Session: s, heard: now}
+	before := v.sessions.all[id]
+	if before != nil {
+		v.EndSession(before.Session)
+		if s.Same(before.Session) {
+			entry.heard, entry.asked = before.heard, before.asked
+		}
+	}
+	v.sessions.all[id] = entry
+	put(v.sessions.hosts, s.HostUID, id, entry)
+	put(v.sessions.targets, s.TargetIQN, id, entry)
+	return before == nil || !s.Same(before.Session) || s.HostUID != before.HostUID
+}
+
+// EndSession forgets a session.
+func (v *LeaderView) EndSession(s *model.Session) {
+	id := sessionID{s.GatewayNumber, s.TSIH}
+	known := v.sessions.all[id]
+	if known == nil {
+		return
+	}
+	delete(v.sessions.all, id)
+	removeFrom(v.sessions.hosts, known.HostUID, id)
+	removeFrom(v.sessions.targets, known.TargetIQN, id)
+}
+
+func removeFrom[K, L comparable, V any](all map[K]map[L]V, key K, inner L) {
+	delete(all[key], inner)
+	if len(all[key]) == 0 {
+		delete(all, key)
+	}
+}
+
+// DecideHost asks the sessions of a host beyond its limit to log out.
+func (v *LeaderView) DecideHost(name string, now time.Time) Decision {
+	var decision Decision
+	host := v.Hosts[name]
+	if host == nil {
+		return decision
+	}
+	var living []*seen
+	for _, s := range v.sessions.hosts[host.Meta.UID] {
+		g := v.GatewayByNumber(s.GatewayNumber)
+		if _, present := v.connected(s.GatewayNumber); present || g != nil && v.Standing(g.Ref()) != Gone {
+			living = append(living, s) // what was told by one that is gone ended with it
+		}
+	}
+	limit := int(host.Spec.MaxSessions)
+	surplus, wait := surplusSessions(living, limit, now)
+	decision.wait(wait)
+	for _, s := range surplus {
+		a := v.evict(host, s, EvictLimit)
+		a.Event = &Event{true, "SessionLimit", fmt.Sprintf("host %s has %d sessions over all gateways and may have %d: one of the "+
+			"newest, of initiator %s to %s at gateway %s, is asked to log out", name, len(living), limit, s.Initiator,
+			s.TargetIQN, s.Gateway)}
+		decision.add(a)
+	}
+	return decision
+}
+
+// surplusSessions returns the newest sessions beyond a limit that are to be asked to log out now, and when others may have to. The oldest
+// sessions stay. A session that was asked already is not asked again.
+func surplusSessions(all []*seen, limit int, now time.Time) (surplus []*seen, wait time.Duration) {
+	slices.SortFunc(all, func(a, b *seen) int {
+		return cmp.Or(a.LoginTime.Compare(b.LoginTime), cmp.Compare(a.GatewayNumber, b.GatewayNumber), cmp.Compare(a.TSIH, b.TSIH))
+	})
+	for _, s := range all[min(limit, len(all)):] {
+		left := SessionGrace - now.Sub(s.heard)
+		switch {
+		case !s.asked.IsZero():
+		case left <= 0:
+			surplus = append(surplus, s)
+		case wait == 0 || left < wait:
+			wait = left
+		}
+	}
+	return surplus, wait
+}
+
+// evict asks a session to log out, for an object that events are about.
+func (v *LeaderView) evict(object model.Object, s *seen, reason string) *Evict {
+	a := &Evict{Subject: about(object), Session: s.Session, Reason: reason}
+	a.Done = func(view *LeaderView, now time.Time) {
+		known := view.sessions.all[sessionID{s.GatewayNumber, s.TSIH}]
+		if known == nil || !known.Same(s.Session) {
+			return
+		}
+		known.asked = now
+		if reason == EvictRebalance {
+			of := pair{s.Initiator, s.TargetIQN}
+			view.sessions.moved[of] = moves{view.sessions.moved[of].count + 1, now}
+			view.sessions.recent = append(view.sessions.recent, now)
+		}
+	}
+	return a
+}
+
+// waitsForSessions are the gateways that have sessions to a target still, each for as long as it may wait for them to move.
+func (v *LeaderView) waitsForSessions(t *model.Target, now time.Time, decision *Decision) []uint32 {
+	var waits []uint32
+	for _, s := range v.sessions.targets[t.Spec.IQN] {
+		number := s.GatewayNumber
+		_, present := v.connected(number)
+		if !present || slices.Contains(waits, number) || !slices.Contains(t.Status.PathSet, number) {
+			continue
+		}
+		left := LeaveTimeout
+		if stored, leaves := t.Status.Leaving[number]; leaves {
+			// By this leader's own clock: what is stored is another one's, and only tells one leaving from the next.
+			left -= now.Sub(v.since(leaving(t.Meta.Name, number), uint64(stored.UnixNano()), now))
+			decision.wait(left)
+		}
+		if left > 0 {
+			waits = append(waits, number)
+		}
+	}
+	return waits
+}
+
+// leaving is what a gateway that leaves a target's path set is sighted as: a name has no slash.
+func leaving(target string, gateway uint32) Key {
+	return Key{model.KindTarget, fmt.Sprintf("%s/%d", target, gateway)}
+}
+
+// rebalance asks sessions that sit on portals their host is not shown any more to log out, so that it logs in where it is
+// shown: one at a time of an initiator, and never the last one (R9).
+func (v *LeaderView) rebalance(t *model.Target, now time.Time, decision *Decision) {
+	all := v.sessions.targets[t.Spec.IQN]
+	if len(all) == 0 {
+		return
+	}
+	shown := v.Access(t)
+	var here []placed
+	for _, s := range all {
+		host := v.HostByUID(s.HostUID)
+		_, present := v.connected(s.GatewayNumber)
+		if host == nil || !present || !slices.Contains(t.Status.PathSet, s.GatewayNumber) {
+			continue // gone, or its gateway has asked it to leave by itself
+		}
+		listed := slices.ContainsFunc(shown[host.Meta.Name], func(p placement.PortalRef) bool {
+			return p.Gateway == s.GatewayNumber && p.PortalGroupTag == s.PortalGroupTag
+		})
+		here = append(here, placed{s, listed || len(shown[host.Meta.Name]) == 0})
+	}
+	budget := v.rebalanceBudget(now, decision)
+	for _, s := range misplaced(here, v.sessions.moved, now, decision) {
+		if budget == 0 {
+			decision.wait(RebalanceWindow)
+			return
+		}
+		budget--
+		a := v.evict(t, s, EvictRebalance)
+		a.Event = &Event{false, "SessionRebalanced", fmt.Sprintf("the session of initiator %s at gateway %s, portal group %d, is "+
+			"asked to log out: the host is shown other portals, and has a session at one of them", s.Initiator, s.Gateway,
+			s.PortalGroupTag)}
+		decision.add(a)
+	}
+}
+
+// rebalanceBudget is how many sessions may be asked to move now.
+func (v *LeaderView) rebalanceBudget(now time.Time, decision *Decision) int {
+	v.sessions.recent = slices.DeleteFunc(v.sessions.recent, func(at time.Time) bool { return now.Sub(at) >= RebalanceWindow })
+	for of, m := range v.sessions.moved {
+		if now.Sub(m.at) >= 2*MaxRebalancePause {
+			delete(v.sessions.moved, of)
+		}
+	}
+	return max(0, MaxRebalanced-len(v.sessions.recent))
+}
+
+// placed is a session of a target, and whether its host is shown the portal that it sits on.
+type placed struct {
+	*seen
+	listed bool
+}
+
+// misplaced are the sessions to be asked now: of each initiator one that sits on no listed portal, if another one does that is
+// not to leave itself, none is on its way, and the one before has had time to come back.
+func misplaced(all []placed, moved map[pair]moves, now time.Time, decision *Decision) []*seen {
+	slices.SortFunc(all, func(a, b placed) int {
+		return cmp.Or(cmp.Compare(a.Initiator, b.Initiator), cmp.Compare(a.GatewayNumber, b.GatewayNumber), cmp.Compare(a.TSIH, b.TSIH))
+	})
+	var ask []*seen
+	for from := 0; from < len(all); {
+		to := from + 1
+		for to < len(all) && all[to].Initiator == all[from].Initiator {
+			to++
+		}
+		ofOne := all[from:to]
+		from = to
+		leaves := slices.IndexFunc(ofOne, func(p placed) bool { return !p.listed })
+		stays := slices.ContainsFunc(ofOne, func(p placed) bool { return p.listed && p.asked.IsZero() })
+		asked := slices.ContainsFunc(ofOne, func(p placed) bool { return !p.listed && !p.asked.IsZero() })
+		if leaves < 0 || !stays || asked {
+			continue
+		}
+		if before, known := moved[pair{ofOne[leaves].Initiator, ofOne[leaves].TargetIQN}]; known && now.Before(before.due()) {
+			decision.wait(before.due().Sub(now))
+			continue
+		}
+		ask = append(ask, ofOne[leaves].seen)
+	}
+	return ask
+}

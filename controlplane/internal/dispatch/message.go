@@ -1,0 +1,314 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"sluice.dev/sluice/controlplane/internal/model"
+	"sluice.dev/sluice/controlplane/internal/store"
+	pb "sluice.dev/sluice/proto/sluice/v1"
+)
+
+// handleMessage stores the content of a message. For a message about a volume it stores `observed` instead. An error ends the stream. A
+// store that accepts no writes does not end it, because the gateway continues to serve without the store (R3). Then the stream ends once
+// the store is back, and the gateway sends everything again over its next stream.
+func (g *gatewayStream) handleMessage(ctx context.Context, message *pb.ConnectRequest, observed []*pb.VolumeObserved) error {
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	// Whatever it says, it was heard: its heartbeat may stand behind a thousand other messages.
+	if err := g.streamError(g.keepAlive(ctx)); err != nil {
+		return err
+	}
+	if err := g.requestResync(ctx); err != nil {
+		return err
+	}
+	var err error
+	switch m := message.GetMessage().(type) {
+	case *pb.ConnectRequest_Ack:
+		err = g.acknowledged(ctx, m.Ack)
+	case *pb.ConnectRequest_Heartbeat:
+		err = g.heartbeat(ctx, m.Heartbeat)
+	case *pb.ConnectRequest_VolumeObserved:
+		err = g.connection.ObserveVolumes(ctx, g.volumeReports(observed))
+	case *pb.ConnectRequest_SessionsObserved:
+		if err := sessionsWithin(m.SessionsObserved); err != nil {
+			return err
+		}
+		err = g.sessions.record(ctx, g, m.SessionsObserved)
+	case *pb.ConnectRequest_PeerObserved:
+		p := m.PeerObserved
+		if !g.knownPeer(p.GetNumber()) {
+			break
+		}
+		peer := model.GatewayRef{Number: p.GetNumber(), Incarnation: p.GetIncarnation()}
+		err = g.connection.ObservePeer(ctx, peer, reachOf(p.GetReach()), time.Duration(p.GetSilentMs())*time.Millisecond)
+	case *pb.ConnectRequest_PoolObserved:
+		p := m.PoolObserved
+		if !g.concernsPool(p.GetUid()) {
+			g.ignore("pool", p.GetUid())
+			break
+		}
+		takenOut := map[string]string{}
+		for _, device := range p.GetTakenOutDevices()[:min(len(p.GetTakenOutDevices()), model.MaxPoolDevices)] {
+			takenOut[device.GetLocation()] = device.GetPath()
+		}
+		err = g.connection.ObservePool(ctx, model.PoolReport{UID: p.GetUid(), CapacityBytes: p.GetCapacityBytes(),
+			UsedBytes: p.GetUsedBytes(), SnapshotsSupported: p.GetSnapshotsSupported(), Problem: shortened(p.GetProblem()),
+			UnusableDevices: p.GetUnusableDevices()[:min(len(p.GetUnusableDevices()), model.MaxPoolDevices)], TakenOut: takenOut,
+			Marker: clip(p.GetMarker(), model.MaxMarker), Adoptions: p.GetAdoptions(), Unidentified: p.GetUnidentified(),
+			MaxImageBytes: p.GetMaxImageBytes(), ListsImages: p.GetListsImages()})
+	case *pb.ConnectRequest_ReservationCommit:
+		g.apart(func(ctx context.Context) { g.commitReservations(ctx, m.ReservationCommit) })
+	case *pb.ConnectRequest_ReservationLoad:
+		g.apart(func(ctx context.Context) { g.loadReservations(ctx, m.ReservationLoad) })
+	case *pb.ConnectRequest_RadosClientCommit:
+		g.apart(func(ctx context.Context) { g.recordRadosClient(ctx, m.RadosClientCommit) })
+	case *pb.ConnectRequest_JobResult:
+		r := m.JobResult
+		err = g.connection.StoreJobResult(ctx, r.GetId(), model.JobResult{AttemptID: r.GetAttempt(),
+			DonePermille: r.GetDonePermille(), Problem: shortened(r.GetProblem()), Unsupported: r.GetUnsupported(), SizeBytes: r.GetSizeBytes(),
+			Images: r.GetImages()[:min(len(r.GetImages()), model.MaxImagesListed)]})
+	case *pb.ConnectRequest_LoginFailuresObserved:
+		g.loginsFailed(ctx, m.LoginFailuresObserved)
+	case *pb.ConnectRequest_Hello:
+		return status.Error(codes.InvalidArgument, "a stream has one hello")
+	default: // of a newer protocol
+	}
+	return g.verdict(err)
+}
+
+// keepAlive says in the store that the gateway was heard, at every heartbeat and at whatever comes in its stead.
+func (g *gatewayStream) keepAlive(ctx context.Context) error {
+	if time.Since(g.keptAlive) < heartbeatInterval/2 {
+		return nil
+	}
+	g.keptAlive = time.Now()
+	return g.connection.KeepAlive(ctx)
+}
+
+// verdict says whether what could not be stored ends the stream, and notes it where it does not.
+func (g *gatewayStream) verdict(err error) error {
+	g.unstored = g.unstored || err != nil && !store.RefusedForGood(err)
+	return g.streamError(err)
+}
+
+// streamError returns the error that ends the stream; nil: the stream continues.
+func (g *gatewayStream) streamError(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, store.ErrReplaced):
+		return replacedStatus(g.name, err)
+	case errors.Is(err, store.ErrExpired):
+		return status.Errorf(codes.Unavailable, "gateway %s: %v", g.name, err)
+	}
+	g.log.Warn("the store did not take what the gateway says", "problem", err)
+	return nil
+}
+
+// requestResync ends the stream if a message was not stored and the store accepts writes again, so that the gateway sends everything again.
+// It waits for the store, because no gateway gets another stream without it.
+func (g *gatewayStream) requestResync(ctx context.Context) error {
+	if !g.unstored || time.Since(g.probed) < heartbeatInterval/2 {
+		return nil
+	}
+	g.probed = time.Now()
+	switch err := g.connection.Writable(ctx); {
+	case err == nil:
+		return status.Error(codes.Unavailable, "what was said while the store was away is not stored: connect again")
+	case errors.Is(err, store.ErrReplaced), errors.Is(err, store.ErrExpired):
+		return g.streamError(err)
+	}
+	return nil // verdict has said why
+}
+
+func (g *gatewayStream) acknowledged(ctx context.Context, ack *pb.StreamAck) error {
+	for _, refusal := range ack.GetRefused() {
+		key := refusal.GetKey()
+		g.log.Warn("the gateway could not apply an object", "kind", key.GetKind(), "id", key.GetId(), "reason", refusal.GetReason())
+	}
+	g.applied.receive(ack)
+	return g.tellApplied(ctx)
+}
+
+// tellApplied stores what the gateway has applied, where that has changed.
+func (g *gatewayStream) tellApplied(ctx context.Context) error {
+	reports, changed := g.applied.reports(time.Now())
+	if !changed {
+		return nil
+	}
+	err := g.connection.ObserveApplied(ctx, reports)
+	if err != nil {
+		g.applied.again()
+	}
+	return err
+}
+
+func (g *gatewayStream) heartbeat(ctx context.Context, beat *pb.StreamHeartbeat) error {
+	if err := g.tellApplied(ctx); err != nil {
+		return err
+	}
+	report := model.LoadReport{Sessions: beat.GetSessions(), BusyPermille: beat.GetBusyPermille(),
+		AppliedVersion: g.applied.version()}
+	report.Volumes = g.knownLoads(beat.GetLoads())
+	return g.connection.ObserveLoads(ctx, report)
+}
+
+func volumeObservation(v *pb.VolumeObserved) model.VolumeObservation {
+	states := map[pb.VolumeState]model.ObservedState{
+		pb.VolumeState_VOLUME_STATE_SERVING:  model.VolumeServing,
+		pb.VolumeState_VOLUME_STATE_RELEASED: model.VolumeReleased,
+		pb.VolumeState_VOLUME_STATE_FAILED:   model.VolumeFailed,
+		pb.VolumeState_VOLUME_STATE_FENCED:   model.VolumeFenced,
+		pb.VolumeState_VOLUME_STATE_LOCKED:   model.VolumeLocked,
+	}
+	return model.VolumeObservation{Epoch: v.GetEpoch(), Order: v.GetOrder(), State: states[v.GetState()],
+		Reason: shortened(v.GetReason()), CapacityBytes: v.GetCapacityBytes(), AllocatedBytes: v.GetAllocatedBytes(),
+		MediumProblem: shortened(v.GetMediumProblem()), MediumNotReady: v.GetMediumNotReady()}
+}
+
+func reachOf(reach pb.PeerReach) model.Reach {
+	switch reach {
+	case pb.PeerReach_PEER_REACH_REFUSED:
+		return model.PeerRefused
+	case pb.PeerReach_PEER_REACH_SILENT:
+		return model.PeerSilent
+	}
+	return model.PeerConnected
+}
+
+// apart runs a reservation's request beside the stream: it waits for the store, and nothing else waits for it. A gateway that
+// has too many at once waits.
+func (g *gatewayStream) apart(work func(context.Context)) {
+	select {
+	case g.commits <- struct{}{}:
+	case <-g.stream.Context().Done():
+		return
+	}
+	g.working.Add(1)
+	go func() {
+		defer g.working.Done()
+		defer func() { <-g.commits }()
+		ctx, cancel := context.WithTimeout(g.stream.Context(), storeTimeout)
+		defer cancel()
+		work(ctx)
+	}()
+}
+
+func (g *gatewayStream) commitReservations(ctx context.Context, c *pb.ReservationCommit) {
+	err := g.mayCommit(ctx, c.GetVolumeUid(), c.GetEpoch())
+	if err == nil {
+		err = g.service.options.Store.CommitReservations(ctx, c.GetVolumeUid(), c.GetEpoch(), c.GetExpectedGeneration(), c.GetState())
+	}
+	outcome := &pb.ReservationOutcome{RequestId: c.GetRequestId()}
+	outcome.Result, outcome.Reason = commitResult(err)
+	g.answer(g.stream.Context(), &pb.ConnectResponse{Message: &pb.ConnectResponse_ReservationOutcome{ReservationOutcome: outcome}})
+}
+
+func (g *gatewayStream) loadReservations(ctx context.Context, l *pb.ReservationLoad) {
+	var kept model.Reservations
+	err := g.loadable(ctx, l.GetVolumeUid(), l.GetEpoch())
+	if err == nil {
+		kept, err = g.service.options.Store.LoadReservations(ctx, l.GetVolumeUid(), l.GetEpoch())
+	}
+	state := &pb.ReservationState{RequestId: l.GetRequestId(), Generation: kept.Generation, State: kept.State}
+	state.Result, _ = commitResult(err)
+	g.answer(g.stream.Context(), &pb.ConnectResponse{Message: &pb.ConnectResponse_ReservationState{ReservationState: state}})
+}
+
+func (g *gatewayStream) recordRadosClient(ctx context.Context, c *pb.RadosClientCommit) {
+	var err error
+	if g.concernsPool(c.GetPoolUid()) {
+		err = g.connection.RecordRadosClient(ctx, c.GetPoolUid(), c.GetClient())
+	} else {
+		g.ignore("client", c.GetPoolUid())
+		err = model.Precondition("pool", "gateway %s does not receive pool %.64q", g.name, c.GetPoolUid())
+	}
+	outcome := &pb.RadosClientOutcome{RequestId: c.GetRequestId()}
+	outcome.Result, outcome.Reason = commitResult(err)
+	g.answer(g.stream.Context(), &pb.ConnectResponse{Message: &pb.ConnectResponse_RadosClientOutcome{RadosClientOutcome: outcome}})
+}
+
+// commitResult: what is not proven is not said (R3).
+func commitResult(err error) (pb.CommitResult, string) {
+	var unmet *model.PreconditionError
+	switch {
+	case err == nil:
+		return pb.CommitResult_COMMIT_RESULT_COMMITTED, ""
+	case errors.Is(err, model.ErrTooManyClients), errors.As(err, &unmet):
+		return pb.CommitResult_COMMIT_RESULT_NOT_COMMITTED, err.Error()
+	case errors.Is(err, model.ErrFenced), errors.Is(err, model.ErrClientFenced):
+		return pb.CommitResult_COMMIT_RESULT_FENCED, err.Error()
+	case errors.Is(err, model.ErrGeneration):
+		return pb.CommitResult_COMMIT_RESULT_CONFLICT, err.Error()
+	}
+	return pb.CommitResult_COMMIT_RESULT_UNSPECIFIED, err.Error()
+}
+
+// counterInterval is how often a session's counters are stored: they move all the time and nobody decides by them.
+const counterInterval = 10 * time.Second
+
+// sessionRecorder keeps the register of a gateway's sessions. What counts only is stored now and then.
+type sessionRecorder struct {
+	stored map[uint32]storedSession
+}
+
+// storedSession is when a session was stored, and which it was: a TSIH is given again.
+type storedSession struct {
+	at      time.Time
+	session *model.Session
+}
+
+func (r *sessionRecorder) record(ctx context.Context, g *gatewayStream, observed *pb.SessionsObserved) error {
+	own, err := g.ownSessions(ctx, observed.GetPut())
+	if err != nil {
+		return err
+	}
+	now := time.Now()
+	if observed.GetFull() {
+		r.stored = nil
+	}
+	var put []*model.Session
+	for _, reported := range own {
+		session := sessionFrom(g.name, reported)
+		known, stored := r.stored[session.TSIH]
+		if stored && now.Sub(known.at) < counterInterval && onlyCounts(known.session, session) {
+			continue
+		}
+		put = append(put, session)
+	}
+	if err := g.connection.StoreSessions(ctx, observed.GetFull(), put, observed.GetEnded()); err != nil {
+		return err
+	}
+	if r.stored == nil {
+		r.stored = map[uint32]storedSession{}
+	}
+	for _, session := range put {
+		r.stored[session.TSIH] = storedSession{now, session}
+	}
+	for _, tsih := range observed.GetEnded() {
+		delete(r.stored, tsih)
+	}
+	return nil
+}
+
+// onlyCounts says that a session of a TSIH is the one that was stored, for the same host, but for its counters.
+func onlyCounts(stored, session *model.Session) bool {
+	return session.Initiator == stored.Initiator && session.ISID == stored.ISID && session.TargetIQN == stored.TargetIQN &&
+		session.HostUID == stored.HostUID && session.LoginTime.Equal(stored.LoginTime)
+}
+
+func sessionFrom(gateway string, s *pb.SessionObserved) *model.Session {
+	return &model.Session{
+		Gateway: gateway, TSIH: s.GetTsih(), TargetIQN: s.GetTargetIqn(), HostUID: s.GetHostUid(),
+		Initiator: s.GetInitiator(), ISID: s.GetIsid(), PortalGroupTag: s.GetPortalGroupTag(),
+		InitiatorAddress: s.GetInitiatorAddress(), PortalAddress: s.GetPortalAddress(),
+		LoginTime: time.UnixMilli(s.GetLoginTimeMs()).UTC(), Parameters: s.GetParameters(),
+		Reads: s.GetReads(), Writes: s.GetWrites(), ReadBytes: s.GetReadBytes(), WriteBytes: s.GetWriteBytes(),
+		OtherCommands: s.GetOtherCommands(),
+	}
+}

@@ -1,0 +1,146 @@
+package leader
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"sluice.dev/sluice/controlplane/internal/decide"
+	"sluice.dev/sluice/controlplane/internal/model"
+)
+
+// metrics of a leader; another replica's say 0.
+type metrics struct {
+	leads     prometheus.Gauge
+	changes   *prometheus.CounterVec
+	failover  prometheus.Histogram
+	refused   prometheus.Counter
+	evicted   *prometheus.CounterVec
+	failures  *prometheus.CounterVec
+	plan      prometheus.Histogram
+	imbalance prometheus.Gauge
+	gateways  *prometheus.GaugeVec
+	volumes   *prometheus.GaugeVec
+	alarms    *prometheus.GaugeVec
+}
+
+func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
+	gauge := func(name, help string) prometheus.GaugeOpts {
+		return prometheus.GaugeOpts{Namespace: "sluice", Subsystem: "orchestrator", Name: name, Help: help}
+	}
+	counter := func(name, help string) prometheus.CounterOpts { return prometheus.CounterOpts(gauge(name, help)) }
+	histogram := func(name, help string, first float64) prometheus.HistogramOpts {
+		return prometheus.HistogramOpts{Namespace: "sluice", Subsystem: "orchestrator", Name: name, Help: help,
+			Buckets: prometheus.ExponentialBuckets(first, 2, 14)}
+	}
+	m := &metrics{
+		leads: prometheus.NewGauge(gauge("leader", "1 where this replica is the leader.")),
+		changes: prometheus.NewCounterVec(counter("ownership_changes_total",
+			"Changes of volumes' ownership that were stored."), []string{"reason"}),
+		failover: prometheus.NewHistogram(histogram("failover_duration_seconds",
+			"From the owner's death being known to the next owner serving.", 0.01)),
+		refused: prometheus.NewCounter(counter("fencing_refused_total",
+			"Gateways that were not declared dead because too many were just before.")),
+		evicted: prometheus.NewCounterVec(counter("sessions_asked_to_leave_total",
+			"Sessions that were asked to log out: beyond their host's limit, or at a portal that it is shown no more."),
+			[]string{"reason"}),
+		failures: prometheus.NewCounterVec(counter("failures_total", "Looks at an object that ended with an error."),
+			[]string{"kind"}),
+		plan: prometheus.NewHistogram(histogram("plan_duration_seconds", "Time that placement takes.", 0.0005)),
+		imbalance: prometheus.NewGauge(gauge("placement_imbalance",
+			"Most volumes for its weight that a gateway is to own, relative to the mean; 1 is even.")),
+		gateways: prometheus.NewGaugeVec(gauge("gateways", "Gateways by health."), []string{"health"}),
+		volumes:  prometheus.NewGaugeVec(gauge("volumes", "Volumes by state of ownership."), []string{"state"}),
+		alarms:   prometheus.NewGaugeVec(gauge("alarms", "Objects that need somebody's attention."), []string{"alarm"}),
+	}
+	for _, c := range []prometheus.Collector{m.leads, m.changes, m.failover, m.refused, m.evicted, m.failures, m.plan, m.imbalance,
+		m.gateways, m.volumes, m.alarms} {
+		if err := registerer.Register(c); err != nil {
+			return nil, err
+		}
+	}
+	for _, reason := range []string{decide.EvictLimit, decide.EvictRebalance} {
+		m.evicted.WithLabelValues(reason)
+	}
+	return m, nil
+}
+
+// count sets what is counted of everything known.
+func (m *metrics) count(v *decide.LeaderView, alarms map[decide.Key]string) {
+	m.gateways.Reset()
+	m.volumes.Reset()
+	m.alarms.Reset()
+	for _, health := range []model.GatewayHealth{model.GatewayNew, model.GatewayReady, model.GatewayDisconnected,
+		model.GatewayDead, model.GatewayDraining, model.GatewayDrained} {
+		m.gateways.WithLabelValues(string(health))
+	}
+	for _, g := range v.Gateways {
+		m.gateways.WithLabelValues(string(g.Status.Health)).Inc()
+	}
+	for _, state := range []model.OwnershipState{model.Unowned, model.Acquiring, model.Opening, model.Owned, model.Moving,
+		model.Fencing, model.Orphaned} {
+		m.volumes.WithLabelValues(string(state))
+	}
+	for _, volume := range v.Volumes {
+		m.volumes.WithLabelValues(string(volume.Status.Ownership.State)).Inc()
+	}
+	for _, alarm := range []string{decide.AlarmNoOwner, decide.AlarmUnusable, decide.AlarmPathsNotRedundant, decide.AlarmGatewayDead} {
+		m.alarms.WithLabelValues(alarm)
+	}
+	for _, alarm := range alarms {
+		m.alarms.WithLabelValues(alarm).Inc()
+	}
+	m.imbalance.Set(v.Imbalance())
+}
+
+// none sets everything to what a replica that leads nobody says.
+func (m *metrics) none() {
+	m.leads.Set(0)
+	m.imbalance.Set(0)
+	m.gateways.Reset()
+	m.volumes.Reset()
+	m.alarms.Reset()
+}
+
+// failovers measures from an owner's death to the next owner's service.
+type failovers struct {
+	// died is the last incarnation of each gateway that is known to be gone, and since when.
+	died  map[uint32]departed
+	since map[string]time.Time
+}
+
+type departed struct {
+	ref model.GatewayRef
+	at  time.Time
+}
+
+func newFailovers() failovers {
+	return failovers{died: map[uint32]departed{}, since: map[string]time.Time{}}
+}
+
+// gone notes that an incarnation is known to be gone, the first time that it is told.
+func (f failovers) gone(ref model.GatewayRef, now time.Time) {
+	if f.died[ref.Number].ref != ref {
+		f.died[ref.Number] = departed{ref, now}
+	}
+}
+
+// changed notes a change of ownership that was stored, and says how long a failover took that it ends.
+func (f failovers) changed(a *decide.ChangeOwner, now time.Time) (time.Duration, bool) {
+	switch a.Reason {
+	case decide.ReasonOwnerDead:
+		if _, runs := f.since[a.Name]; !runs {
+			f.since[a.Name] = now
+			if died := f.died[a.From.Owner.Number]; died.ref == a.From.Owner {
+				f.since[a.Name] = died.at
+			}
+		}
+	case decide.ReasonServing:
+		since, runs := f.since[a.Name]
+		delete(f.since, a.Name)
+		return now.Sub(since), runs
+	case decide.ReasonUnexported:
+		delete(f.since, a.Name)
+	}
+	return 0, false
+}

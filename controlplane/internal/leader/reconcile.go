@@ -1,0 +1,128 @@
+package leader
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"sluice.dev/sluice/controlplane/internal/decide"
+	"sluice.dev/sluice/controlplane/internal/model"
+	"sluice.dev/sluice/controlplane/internal/store"
+)
+
+// staleWait is when to look again at an object whose newer state should be heard any moment.
+const staleWait = 200 * time.Millisecond
+
+// reconcile decides on one object and stores what follows.
+func (t *term) reconcile(ctx context.Context, key decide.Key) (time.Duration, error) {
+	decision := t.decide(key)
+	if slices.ContainsFunc(decision.Actions, counted) {
+		select {
+		case t.movers <- struct{}{}:
+		case <-ctx.Done():
+			return 0, ctx.Err()
+		}
+		defer func() { <-t.movers }()
+		decision = t.decide(key) // by what was stored meanwhile
+	}
+	for _, action := range decision.Actions {
+		err := t.carryOut(ctx, action)
+		var missing *store.NotFoundError
+		var conflict *store.ConflictError
+		switch {
+		case errors.Is(err, decide.ErrStale), errors.Is(err, store.ErrBusy), errors.As(err, &missing), errors.As(err, &conflict):
+			return staleWait, nil
+		case err != nil:
+			return 0, err
+		}
+	}
+	return decision.Wait, nil
+}
+
+// counted says that an action is a move that was decided on by how many other moves are under way.
+func counted(a decide.Action) bool {
+	change, ok := a.(*decide.ChangeOwner)
+	return ok && change.Counted
+}
+
+func (t *term) decide(key decide.Key) decide.Decision {
+	t.mutex.Lock()
+	defer t.mutex.Unlock()
+	decision := t.view.Decide(key, t.Clock())
+	t.note(key, decision)
+	return decision
+}
+
+// note keeps what metrics show. Under the mutex.
+func (t *term) note(key decide.Key, decision decide.Decision) {
+	if decision.Alarm == "" {
+		delete(t.alarms, key)
+	} else {
+		t.alarms[key] = decision.Alarm
+	}
+	if decision.RateLimited && !t.limited[key] {
+		t.metrics.refused.Inc()
+		t.limited[key] = true
+	} else if !decision.RateLimited {
+		delete(t.limited, key)
+	}
+}
+
+// carryOut stores one action, and then records its event.
+func (t *term) carryOut(ctx context.Context, a decide.Action) error {
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	stored, err := decide.Execute(ctx, t.writes, a)
+	if err != nil {
+		return err
+	}
+	t.take(stored)
+	if !stored.Changed {
+		return nil
+	}
+	of := a.About()
+	t.noteStored(a)
+	if of.Event != nil && of.Object != nil {
+		t.Events.Record(ctx, of.Object, of.Event.Warning, of.Event.Reason, of.Event.Message)
+	}
+	return nil
+}
+
+// take puts what was stored into the view at once, so that the next step needs no watch.
+func (t *term) take(stored decide.Stored) {
+	t.mutex.Lock()
+	defer t.mutex.Unlock()
+	if stored.Object != nil && len(t.unsynced) == 0 {
+		t.put(stored.Object)
+	}
+	if stored.Job != nil {
+		t.view.PutJob(stored.Job)
+	}
+	if stored.Clients != nil {
+		t.view.PutRadosClients(stored.Clients)
+		t.queue.add(t.view.TouchedByRadosClients(stored.Clients)...)
+	}
+}
+
+// noteStored tells the view and the metrics of an action that was stored.
+func (t *term) noteStored(a decide.Action) {
+	now, of := t.Clock(), a.About()
+	t.mutex.Lock()
+	defer t.mutex.Unlock()
+	if of.Done != nil {
+		of.Done(t.view, now)
+	}
+	if g, ok := of.Object.(*model.Gateway); ok && of.Event != nil && of.Event.Reason == string(model.GatewayDead) {
+		t.failovers.gone(g.Ref(), now)
+	}
+	if evicted, ok := a.(*decide.Evict); ok {
+		t.metrics.evicted.WithLabelValues(evicted.Reason).Inc()
+	}
+	if change, ok := a.(*decide.ChangeOwner); ok {
+		t.metrics.changes.WithLabelValues(change.Reason).Inc()
+		if took, ends := t.failovers.changed(change, now); ends {
+			t.metrics.failover.Observe(took.Seconds())
+		}
+	}
+}

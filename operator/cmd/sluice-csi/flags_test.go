@@ -1,0 +1,13 @@
+package main
+
+import (
+	"testing"
+
+	"sluice.dev/sluice/tests/defaults/flagcheck"
+)
+
+func TestEachFlagHasTheDefaultThatItsHelpShows(t *testing.T) {
+	for _, wrong := range flagcheck.Wrong(command()) {
+		t.Error(wrong)
+	}
+}

@@ -1,0 +1,54 @@
+package mirror
+
+import (
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	sluice "sluice.dev/sluice/proto/client"
+)
+
+// Reasons of conditions that an error of the control plane leads to.
+const (
+	ReasonInvalid     = "Invalid"
+	ReasonNotPossible = "NotPossibleNow"
+	ReasonTaken       = "AlreadyTaken"
+	ReasonForbidden   = "NotAllowed"
+	ReasonUnreachable = "ControlPlaneUnreachable"
+	ReasonUntrusted   = "ControlPlaneNotTrusted"
+	ReasonExhausted   = "Exhausted"
+)
+
+// Refusal is an error of the control plane, as the author of a resource needs it.
+type Refusal struct {
+	Code    codes.Code
+	Reason  string
+	Message string
+}
+
+// Explain turns an error of a call into the reason and message of a condition: fields by name, with what is wrong and how to correct it.
+func Explain(err error) Refusal {
+	refusal := Refusal{Code: status.Code(err), Message: sluice.Explain(err)}
+	switch refusal.Code {
+	case codes.InvalidArgument:
+		refusal.Reason = ReasonInvalid
+	case codes.AlreadyExists:
+		refusal.Reason = ReasonTaken
+	case codes.ResourceExhausted:
+		refusal.Reason = ReasonExhausted
+	case codes.PermissionDenied, codes.Unauthenticated:
+		refusal.Reason = ReasonForbidden
+		refusal.Message = "the control plane does not let the operator do this: " + refusal.Message +
+			"; its certificate has to name the organization sluice:operator"
+	case codes.FailedPrecondition, codes.Aborted:
+		refusal.Reason = ReasonNotPossible
+	default:
+		refusal.Reason = ReasonUnreachable
+		if sluice.IsUntrusted(err) {
+			refusal.Reason = ReasonUntrusted
+		}
+	}
+	return refusal
+}
+
+// Lasting reports whether the same call would fail again: the resource, or what it refers to, has to change first.
+func (r Refusal) Lasting() bool { return r.Reason != ReasonUnreachable && r.Reason != ReasonUntrusted }
