@@ -4,14 +4,17 @@ SHELL := /bin/bash
 
 export PATH := $(CURDIR)/build/toolchain/go/bin:$(PATH)
 
-# The tiers of `make test`, fast ones first. Each is also a target: make test-unit, ...
-TIERS := unit go controlplane cluster charts operator csi asan corpus model tsan libiscsi qemu ceph hostile operations robustness scenarios guest passthrough powercut package
+# The tiers of `make test`. The aim is 20 minutes from a new clone on 2 cores, without downloads. The fast ones come first.
+QUICK := unit go controlplane cluster model libiscsi qemu hostile
+# The tiers that only `make test-all` adds. There go-race takes the place of go: the same tests, under the race detector.
+LONG := charts operator csi asan corpus tsan ceph operations robustness scenarios guest ipsec passthrough powercut package
+ALL := $(subst go,go-race,$(QUICK)) $(LONG)
 # `make lint test` counts lint's checks in the closing line too.
-SUMMED := $(if $(filter lint,$(MAKECMDGOALS)),lint) $(TIERS)
+LINTED := $(if $(filter lint,$(MAKECMDGOALS)),--also lint)
 
-.PHONY: help deps build build-gateway build-go lint format test fuzz bench bench-full bench-placement bench-failover bench-scale \
+.PHONY: help deps build build-gateway build-controlplane build-operator build-cluster lint check format test test-all fuzz bench bench-full bench-placement bench-failover bench-scale \
         robustness robustness-long robustness-canaries scenarios demo demo-single package images test-images e2e-k8s \
-        generate clean distclean test-csi-node $(addprefix test-,$(TIERS))
+        generate clean distclean test-csi-node test-go-race $(addprefix test-,$(QUICK) $(LONG))
 
 help: ## this list
 	@awk -F ' ## ' '/^[a-z0-9-]+:.* ## / {split($$1, t, ":"); printf "  make %-18s %s\n", t[1], $$2}' Makefile
@@ -19,45 +22,61 @@ help: ## this list
 deps: ## everything that building, testing and packaging need, from Debian's packages and a Go module
 	@.ci/deps build clang lint model clients guest bench package faults ceph go
 
-build: build-gateway build-go ## the programs, optimised, into build/bin/
+build: build-cluster build-operator ## the programs, optimised, into build/bin/
 
-# The two halves, for targets that need only one of them.
+# The parts of it, for targets that need only some of them.
 build-gateway:
 	@.ci/deps build
 	@.ci/compile release sluice-gateway
 
-build-go:
+build-controlplane:
 	@.ci/deps go
-	@.ci/compile-go
+	@.ci/compile-go controlplane
+
+build-operator:
+	@.ci/deps go
+	@.ci/compile-go operator
+
+build-cluster: build-gateway build-controlplane
 
 lint: ## format, clang-tidy, vet and staticcheck, arrows between rooms, protobuf, shell, python, names
+	@rm -f build/results/lint.txt
 	@.ci/deps build clang lint go
 	@.ci/tier lint tests/lint/run
+
+check: ## lints and tests what differs from origin/main (or BASE), under a minute where the tree was built before
+	@.ci/deps build lint go
+	@.ci/check $(BASE)
 
 format: ## C++ as .clang-format says, Go as gofmt does, in place
 	@.ci/deps lint
 	@git ls-files -z '*.h' '*.cc' | xargs -0 -r clang-format-19 -i
 	@git ls-files -z '*.go' | xargs -0 -r gofmt -w
 
-test: ## every tier below, then one line that counts: N passed, N failed, N skipped
-	@for tier in $(TIERS); do rm -f build/results/$$tier.txt; done
-	@for tier in $(TIERS); do $(MAKE) --no-print-directory test-$$tier || true; done
-	@.ci/summary $(SUMMED)
+test: ## the tiers without sanitizers, guests, Ceph and Kubernetes, then their durations and one line that counts: N passed, N failed, N skipped
+	@.ci/tiers $(LINTED) $(QUICK)
 
-test-unit: ## unit and session tests, as shipped (g++, optimised)
+test-all: ## every tier, Go under the race detector: one hour on 2 cores
+	@.ci/tiers $(LINTED) $(ALL)
+
+test-unit: ## unit and session tests of the gateway, as shipped (g++, optimised)
 	@.ci/deps build
-	@.ci/compile release
+	@.ci/compile release unit_tests
 	@.ci/tier unit tests/unit/run release
 
-test-go: ## the Go parts' own tests, under the race detector
+test-go: ## the Go parts' own tests
 	@.ci/deps go build
 	@.ci/tier go tests/go/run
 
-test-controlplane: build-go ## control plane and CLI as people use them: certificates, restart, backup and restore
+test-go-race: ## the same under the race detector
+	@.ci/deps go build
+	@.ci/tier go-race tests/go/run -race
+
+test-controlplane: build-controlplane ## control plane and CLI as people use them: certificates, restart, backup and restore
 	@.ci/deps clients
 	@.ci/tier controlplane tests/controlplane/run
 
-test-cluster: build ## clusters of real processes: planned moves, rebalancing, whole devices, snapshots, read-only LUNs
+test-cluster: build-cluster ## clusters of real processes: planned moves, rebalancing, whole devices, snapshots, read-only LUNs
 	@.ci/deps go faults
 	@.ci/tier cluster tests/cluster/run
 
@@ -79,7 +98,7 @@ test-csi-node: build ## the CSI driver's node service on a real Linux initiator 
 	@.ci/deps guest clients
 	@.ci/tier csi-node tests/csi/node-run
 
-test-asan: ## the same under AddressSanitizer and UndefinedBehaviorSanitizer
+test-asan: ## unit and session tests under AddressSanitizer and UndefinedBehaviorSanitizer
 	@.ci/deps build clang
 	@.ci/compile asan
 	@.ci/tier asan tests/unit/run asan
@@ -95,7 +114,7 @@ test-model: ## ownership and retries, model-checked: every invariant holds, ever
 
 test-tsan: ## unit and session tests under ThreadSanitizer
 	@.ci/deps build clang
-	@.ci/compile tsan
+	@.ci/compile tsan unit_tests
 	@.ci/tier tsan tests/unit/run tsan
 
 test-libiscsi: build-gateway ## libiscsi's 230 conformance tests, one process each
@@ -106,7 +125,7 @@ test-qemu: build-gateway ## qemu-img and qemu-io over iscsi://, with and without
 	@.ci/deps clients
 	@.ci/tier qemu tests/qemu/run
 
-test-ceph: build ## a real Ceph: the backend's tests and conformance; a gateway killed, fenced, without room, disks, monitors, network; a cluster over it
+test-ceph: build-cluster ## a real Ceph: the backend's tests and conformance; a gateway killed, fenced, without room, disks, monitors, network; a cluster over it
 	@.ci/deps build clients ceph go faults
 	@.ci/compile release rbd_test control_rbd_test
 	@.ci/tier ceph tests/ceph/run
@@ -115,21 +134,25 @@ test-hostile: build-gateway ## bad peers: each named attack, while another sessi
 	@.ci/deps clients
 	@.ci/tier hostile tests/hostile/run
 
-test-operations: build ## starts that fail, reloads and stops under load, figures, secrets; the benchmark's own tests
-	@.ci/deps clients
+test-operations: build-cluster ## starts that fail, reloads and stops under load, figures, secrets; the benchmark's own tests
+	@.ci/deps clients plots
 	@.ci/tier operations tests/operations/run
 
-test-robustness: build ## SIGKILL, SIGSTOP, cut links, lost packets, resets under load: histories judged, 1 minute
+test-robustness: build-cluster ## SIGKILL, SIGSTOP, cut links, lost packets, resets, other processes, pools and images under load: histories judged, 3 minutes
 	@.ci/deps go faults
 	@.ci/tier robustness tests/robustness/run
 
-test-scenarios: build ## in a cluster under load: rolling upgrade, control plane restored, 40 seconds; `make scenarios` has all
+test-scenarios: build-cluster ## in a cluster under load: rolling upgrade, control plane restored, 40 seconds; `make scenarios` has all
 	@.ci/deps go faults
 	@.ci/tier scenarios tests/scenarios/run rolling-upgrade controlplane-restored
 
 test-guest: build-gateway ## the Linux initiator in a QEMU guest: mkfs, fio verify, fstrim, resize, CHAP
 	@.ci/deps guest clients
 	@.ci/tier guest tests/guest/run
+
+test-ipsec: build-gateway ## the IPsec recipe of SECURITY.md in a QEMU guest: nothing of a host's data is on the wire in clear
+	@.ci/deps guest clients
+	@.ci/tier ipsec tests/ipsec/run
 
 test-passthrough: build-gateway ## SCSI devices and NVMe namespaces in a QEMU guest: conformance, a gateway on them, a LUN exported again
 	@.ci/deps guest clients
@@ -150,44 +173,45 @@ fuzz: ## every fuzzer for FUZZ_SECONDS (60) seconds; findings go to build/fuzz/f
 	@.ci/compile fuzz
 	@tests/corpus/fuzz $(or $(FUZZ_SECONDS),60)
 
-robustness: build ## faults under load with a new seed, or SEED=N, for DURATION (45s): what test-robustness does, and the same on a real Ceph, shown
+robustness: build-cluster ## faults under load with a new seed, or SEED=N, for DURATION (45s): what test-robustness does, and the same on a real Ceph, shown
 	@.ci/deps go faults ceph
 	@SLUICE_RBD=1 V=1 .ci/tier robustness tests/robustness/run -seed $(or $(SEED),0)
 
-robustness-long: build ## RUNS (40) runs of faults of DURATION (90s) each, from SEED on; ends at the first that fails
+robustness-long: build-cluster ## RUNS (40) runs of faults of DURATION (90s) each, from SEED on; ends at the first that fails
 	@.ci/deps go faults ceph
 	@SLUICE_RBD=1 DURATION=$(or $(DURATION),90s) V=1 .ci/tier robustness tests/robustness/run -seed $(or $(SEED),0) -runs $(or $(RUNS),40)
 
-robustness-canaries: build ## gateways that each lack a safety rule, CANARY (all) by regular expression: each must be found out; 40 minutes
+robustness-canaries: build-cluster ## gateways that each lack a safety rule, CANARY (all) by regular expression: each must be found out; 40 minutes
 	@.ci/deps go faults ceph
 	@.ci/compile canary sluice-gateway
 	@V=1 .ci/tier canaries tests/robustness/canaries '$(or $(CANARY),.)'
 
-scenarios: build ## in a cluster under load: rolling upgrade, a switch down, etcd lost for a minute, control plane restored; 4 minutes
+scenarios: build-cluster ## in a cluster under load: rolling upgrade, a switch down, etcd lost for a minute, control plane restored; 4 minutes
 	@.ci/deps go faults
 	@V=1 .ci/tier scenarios tests/scenarios/run
 
 # All but passthrough, whose aims take longer windows than fifteen minutes have room for.
 SHORT_EXPERIMENTS := backing-stores baseline growth ramp scale sweep switches two-lines
 
-bench: build ## engine, forwarder and image beside tgt, librbd and a bare echo, then short experiments; at most 15 minutes
+bench: build-cluster ## engine, forwarder and image beside tgt, librbd and a bare echo, then short experiments; at most 15 minutes
 	@.ci/deps bench ceph
-	@bench/run.sh --rounds 3 --window 0.4 --budget 170 --reports bench/reports
-	@bench/experiments/run --short --budget 600 --reports bench/reports $(SHORT_EXPERIMENTS)
+	@bench/run.sh --rounds 3 --window 0.4 --budget 170
+	@bench/experiments/run --short --budget 600 $(SHORT_EXPERIMENTS)
 
-bench-full: build ## the whole matrix, and every experiment at full length; hours
+bench-full: build-cluster ## the whole matrix, and every experiment at full length; hours
 	@.ci/deps bench ceph
 	@bench/run.sh --full
 	@bench/experiments/run --full
 
 bench-placement: ## package placement at full size: time, balance, moves, hops; under 2 minutes
-	@.ci/deps go
-	@mkdir -p build/bench
-	@GOMAXPROCS=1 go run ./controlplane/internal/placement/simulate >build/bench/placement.jsonl
-	@go run ./bench/placement -records build/bench/placement.jsonl -out bench/reports
+	@.ci/deps go plots
+	@mkdir -p build/bench/results
+	@bench/report/build --facts >build/bench/results/placement.jsonl
+	@GOMAXPROCS=1 go run ./controlplane/internal/placement/simulate >>build/bench/results/placement.jsonl
+	@bench/report/build build/bench/results/placement.jsonl --print
 
-bench-failover: build ## stalls of KILLS (100) kills, MOVES (100) planned moves, LOSSES (20) node losses, fewer with more LUNs (LUNS=1,100,1000), and of a Linux host at GUEST_KILLS (5) kills; BACKEND=rbd: on a real Ceph
-	@.ci/deps go faults guest $(if $(filter rbd,$(BACKEND)),ceph)
+bench-failover: build-cluster ## stalls of KILLS (100) kills, MOVES (100) planned moves, LOSSES (20) node losses, fewer with more LUNs (LUNS=1,100,1000), and of a Linux host at GUEST_KILLS (5) kills; BACKEND=rbd: on a real Ceph
+	@.ci/deps go faults plots guest $(if $(filter rbd,$(BACKEND)),ceph)
 	@mkdir -p build/tools
 	@go build -o build/tools/ ./bench/failover
 ifneq ($(GUEST_KILLS),0)
@@ -197,13 +221,13 @@ endif
 	@build/tools/failover -kills $(or $(KILLS),100) -moves $(or $(MOVES),100) -losses $(or $(LOSSES),20) $(if $(LUNS),-luns '$(LUNS)') \
 	  $(if $(filter-out 0,$(or $(GUEST_KILLS),5)),-also build/results/linux-stalls.jsonl) $(if $(filter rbd,$(BACKEND)),-ceph tests/lib/mini-ceph)
 
-bench-scale: build ## 1,024 LUNs, 1,024 sessions, 16 gateways on one machine: memory, start, failover of a whole gateway
-	@.ci/deps go faults
+bench-scale: build-cluster ## 1,024 LUNs, 1,024 sessions, 16 gateways on one machine: memory, start, failover of a whole gateway
+	@.ci/deps go faults plots
 	@mkdir -p build/tools
 	@go build -o build/tools/ ./bench/scale
 	@build/tools/scale
 
-demo: build ## three gateways, a real Linux host with multipath, the owner killed under load: no error; KEEP=1 leaves it running, BACKEND=rbd does it on a real Ceph
+demo: build-cluster ## three gateways, a real Linux host with multipath, the owner killed under load: no error; KEEP=1 leaves it running, BACKEND=rbd does it on a real Ceph
 	@.ci/deps guest clients $(if $(filter rbd,$(BACKEND)),ceph)
 	@BACKEND=$(or $(BACKEND),local) tests/demo/cluster $(if $(KEEP),--keep)
 
@@ -211,12 +235,14 @@ demo-single: build-gateway ## one gateway without a control plane, a real Linux 
 	@.ci/deps guest clients
 	@tests/demo/run
 
-images: build ## container images and what is in them, into build/images/ (docker-archives; no Docker, no registry)
-	@.ci/deps images
+images: build ## container images, their package lists, and the chart with their digests, into build/images/ (no Docker, no registry)
+	@.ci/deps images go charts
+	@.ci/charts/build
 	@.ci/images
 
 test-images: build ## two builds of the images are the same bytes, their programs start, their lists are whole; 5 minutes
-	@.ci/deps images
+	@.ci/deps images go charts registry
+	@.ci/charts/build
 	@.ci/tier images tests/images/run
 
 e2e-k8s: images ## Sluice in a real Kubernetes, with a real host, under faults (the first time half an hour more); FAULTS='csi kill-pod scale neighbours readme', KEEP=1, BEFORE=REVISION to upgrade from
@@ -229,12 +255,12 @@ ifneq ($(BEFORE),)
 endif
 	@V=1 BEFORE=$(BEFORE) .ci/tier e2e-k8s tests/kubernetes/run $(FAULTS)
 
-package: build ## Debian packages into build/packages/
+package: build-gateway ## Debian packages into build/packages/
 	@.ci/deps package
 	@gateway/packaging/build
 
 generate: ## generates what is committed and made from something else again; fails where it was not current
-	@.ci/deps go
+	@.ci/deps go proto
 	@.ci/generate
 
 clean: ## what was built; downloads (guest image, Go toolchain) stay

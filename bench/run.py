@@ -7,16 +7,14 @@ import dataclasses
 import json
 import os
 import re
-import shutil
 import signal
 import sys
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
-from runner import (
-    aims, cells, check, machine, measure, plots, report, stats, takeover, targets,
-)  # fmt: skip
+from report import build, engine, style
+from runner import cells, check, machine, measure, stats, takeover, targets
 from runner.setup import ROOT, SHM, Setup, make_file, remove_stale_files
 
 MODES = {  # rounds, window, warm-up, seconds
@@ -36,13 +34,13 @@ def parse_args(argv):
     ):
         mode.add_argument(f"--{name}", dest="mode", action="store_const", const=name, help=text)
     p.set_defaults(mode="pruned")
-    p.add_argument("--targets", default=",".join(report.ORDER), help="names, by commas")
+    p.add_argument("--targets", default=",".join(engine.ORDER), help="names, by commas")
     p.add_argument("--only", default="", help="measure only cells whose name matches this regex")
     p.add_argument("--budget", type=float, default=780, help="seconds the pruned run may take")
     p.add_argument("--rounds", type=int, help="rounds per cell")
     p.add_argument("--window", type=float, help="seconds measured per target, cell and round")
-    p.add_argument("--output", help="directory for the results (default: bench/results/DATE)")
-    p.add_argument("--reports", help="directory that a copy of the report goes to, by its date")
+    p.add_argument("--output", help="directory of the records and their report (default: build/bench/results/DATE)")
+    p.add_argument("--reports", help="directory that a copy of the report goes to (default: build/bench/reports; with --output or --smoke: none)")
     p.add_argument("--programs", default=os.path.join(ROOT, "build/bench/bin"))
     p.add_argument("--gateway", default=os.path.join(ROOT, "build/bin/sluice-gateway"))
     p.add_argument("--gateway-arg", action="append", default=[], help="more for sluice-gateway")
@@ -115,49 +113,32 @@ def run_all(setup, args, kinds, rounds, notes):
 
 
 def take_over(kinds, count, notes):
-    """Of an image of Ceph, where that was measured."""
+    """Milliseconds of takeovers of an image of Ceph, where that was measured."""
     found = []
     for target in kinds:
         if target.name != "rbd" or not target.ceph.started:
             continue
         try:
-            found.append(takeover.verdict(takeover.measure(target, count)))
+            found += takeover.measure(target, count)
         except (measure.MeasureError, targets.StartError, ValueError) as e:
             notes.append(f"takeovers: {e}")
     return found
 
 
-def write_report(setup, records, facts, notes, more_verdicts):
-    summaries = stats.by_cell(records, cells.from_record)
-    verdicts = aims.judge(summaries) + more_verdicts
-    path = os.path.join(setup.results, "report.md")
-    with open(path, "w") as f:
-        f.write(report.markdown(facts, summaries, verdicts, notes))
-    with open(os.path.join(setup.results, "facts.json"), "w") as f:
-        json.dump(facts, f, indent=1)
-    if not plots.draw(summaries, setup.results):
-        print("no plots: matplotlib is missing (apt-get install python3-matplotlib)")
-    return path
+def write_report(setup, records, more, reports):
+    """The page, in the directory of the results and in that of the reports. `more` are records of the run itself."""
+    with open(os.path.join(setup.results, "results.jsonl"), "a") as out:
+        out.writelines(json.dumps(record) + "\n" for record in more)
+    page = engine.page(records + more)
+    for directory in [setup.results, *([reports] if reports else [])]:
+        page.write(directory)
+    return page
 
 
-def keep_report(setup, directory):
-    """The report with its first plot, under names that last."""
-    os.makedirs(directory, exist_ok=True)
-    base = time.strftime("%Y-%m-%d-bench", time.gmtime())
-    with open(os.path.join(setup.results, "report.md")) as f:
-        text = f.read()
-    plot = os.path.join(setup.results, "cpu.svg")
-    if os.path.exists(plot):
-        shutil.copyfile(plot, os.path.join(directory, f"{base}-cpu.svg"))
-        text += f"\n![target CPU per command]({base}-cpu.svg)\n"
-    with open(os.path.join(directory, f"{base}.md"), "w") as f:
-        f.write(text)
-
-
-def assert_whole(setup, kinds):
+def assert_whole(setup, kinds, page):
     measured = [c for g in cells.smoke() for c in g.cells]
     expected = [(t.name, c.name) for t in kinds for c in measured if t.measures(c)]
-    found = check.problems(setup.results, expected, plots.possible())
+    found = check.problems(setup.results, expected, map(page.file, page.plots()) if style.possible() else ())
     if found:
         sys.exit("run.py: the output is not whole:\n  " + "\n  ".join(found))
     print(f"smoke test: {len(expected)} measurements, all fields present")
@@ -165,7 +146,7 @@ def assert_whole(setup, kinds):
 
 def make_setup(args):
     _, window, warmup = MODES[args.mode]
-    results = args.output or os.path.join(ROOT, "bench/results", time.strftime("%Y%m%d-%H%M%S"))
+    results = args.output or os.path.join(build.RESULTS, time.strftime("%Y%m%d-%H%M%S"))
     os.makedirs(results, exist_ok=True)
     size = (64 << 20) if args.mode == "smoke" else (1 << 30)
     return Setup(
@@ -213,19 +194,16 @@ def main(argv):
             target.start()
         measure.read_files_once(setup, kinds, notes)
         records = run_all(setup, args, kinds, rounds, notes)
-        verdicts = take_over(kinds, 1 if args.mode == "smoke" else takeover.COUNT, notes)
+        times = take_over(kinds, 1 if args.mode == "smoke" else takeover.COUNT, notes)
     if not records:
         sys.exit("run.py: nothing was measured")
-    path = write_report(setup, records, facts, notes, verdicts)
-    with open(path) as f:
-        text = f.read()
-    print(text if args.mode != "smoke" else "", end="")
+    more = [{"facts": facts}, *({"note": note} for note in notes), *([{"takeover_ms": times}] if times else [])]
+    page = write_report(setup, records, more, args.reports or (None if args.mode == "smoke" or args.output else build.REPORTS))
+    print(page.markdown(False) if args.mode != "smoke" else "", end="")
     if args.mode == "smoke":
-        assert_whole(setup, kinds)
+        assert_whole(setup, kinds, page)
     print(f"written: {os.path.relpath(setup.results, ROOT)}/")
-    if args.reports:
-        keep_report(setup, args.reports)
-    latest = os.path.join(ROOT, "bench/results/latest")
+    latest = os.path.join(build.RESULTS, "latest")
     if not args.output:
         with contextlib.suppress(OSError):
             os.unlink(latest)

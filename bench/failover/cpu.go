@@ -3,14 +3,12 @@ package main
 import (
 	"fmt"
 	"os"
-	"slices"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-// hostName is this program among processes: the host with its clients, and whoever follows the owners for it.
+// hostName is this program among processes: the host with its clients, and the watch of the owners.
 const hostName = "host"
 
 // usage is the processor time that each process has taken so far.
@@ -33,8 +31,7 @@ func (b *bench) usage() usage {
 	return all
 }
 
-// processorTime of all threads of a process, those that have ended included, to the nanosecond; /proc tells it by the hundredth of
-// a second.
+// processorTime of all threads of a process, including ended ones, to the nanosecond; /proc has it in hundredths of a second.
 func processorTime(pid int) (time.Duration, error) {
 	const scheduled = 2 // CPUCLOCK_SCHED; the clock's number is how the kernel encodes a process's (clock_getcpuclockid)
 	var at unix.Timespec
@@ -53,52 +50,4 @@ func (u usage) since(before usage) map[string]float64 {
 		}
 	}
 	return took
-}
-
-// parts of the cluster whose processes are told together.
-var parts = []string{"control plane", "gateways", hostName}
-
-func partOf(process string) string {
-	switch {
-	case strings.HasPrefix(process, "gw-"):
-		return "gateways"
-	case process == hostName:
-		return hostName
-	}
-	return "control plane" // and etcd
-}
-
-// costs are the milliseconds of a processor that each volume struck took of each part, beyond what it takes undisturbed.
-func (r record) costs() map[string]float64 {
-	each := map[string]float64{}
-	for process, seconds := range r.CPU {
-		each[partOf(process)] += max(0, seconds-r.Calm[process]) * 1000 / float64(max(r.Struck, 1))
-	}
-	return each
-}
-
-// work tells what a fault costs in processor time: where the processors are few, that is what the last of many volumes waits for.
-func work(all []group) string {
-	var text strings.Builder
-	for _, g := range all {
-		if len(g.costs) == 0 {
-			continue
-		}
-		if text.Len() == 0 {
-			text.WriteString("\n## Processor time\n\nFrom the fault until all go on, for each volume struck, beyond what each part takes " +
-				"undisturbed; medians in ms. etcd is the control plane's, and the gateway that was killed is in nothing.\n\n" +
-				"| fault | LUNs | struck | " + strings.Join(parts, " | ") + " |\n|" + strings.Repeat("---|", 3+len(parts)) + "\n")
-		}
-		fmt.Fprintf(&text, "| %s | %d | %d |", g.kind, g.luns, g.struck)
-		for _, part := range parts {
-			var values []float64
-			for _, costs := range g.costs {
-				values = append(values, costs[part])
-			}
-			slices.Sort(values)
-			fmt.Fprintf(&text, " %.3f |", quantile(values, 0.5))
-		}
-		text.WriteString("\n")
-	}
-	return text.String()
 }

@@ -8,19 +8,18 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"syscall"
 	"time"
 
+	"sluice.dev/sluice/bench/records"
 	"sluice.dev/sluice/tests/world"
 )
 
 // settings of a run.
 type settings struct {
-	programs, out string
+	programs, results, out, generator string
 	// ceph is tests/lib/mini-ceph, where the volumes shall live in a real Ceph; empty: in a directory.
 	ceph string
 	// first is how often each fault is done with the first number of LUNs, others with the other ones.
@@ -35,9 +34,11 @@ type counts struct{ kills, moves, losses int }
 
 func main() {
 	s := settings{}
-	var summarise, also string
+	var also string
 	flag.StringVar(&s.programs, "programs", "build/bin", "directory of the programs")
-	flag.StringVar(&s.out, "out", "bench/reports", "directory of the report")
+	flag.StringVar(&s.results, "results", records.Results, "directory of the records")
+	flag.StringVar(&s.out, "out", records.Reports, "directory of the report")
+	flag.StringVar(&s.generator, "generator", records.Generator, "program that makes the report of the records")
 	flag.StringVar(&s.ceph, "ceph", "", "tests/lib/mini-ceph: the volumes live in a real Ceph, and the report is of that")
 	flag.IntVar(&s.first.kills, "kills", 100, "SIGKILLs of the owner, with the first number of LUNs")
 	flag.IntVar(&s.first.moves, "moves", 100, "planned moves, likewise")
@@ -50,29 +51,21 @@ func main() {
 	flag.DurationVar(&s.resetWait, "reset-wait", 500*time.Millisecond, "how long the host waits with a write's retry after a reset: "+
 		"not less than a forwarded command's token lives")
 	flag.DurationVar(&s.calm, "calm", 500*time.Millisecond, "undisturbed I/O before and after each fault")
-	flag.StringVar(&summarise, "summarise", "", "measure nothing: report on these records")
 	flag.StringVar(&also, "also", "", "records measured elsewhere (tests/demo/cluster), to be reported on, too")
 	flag.Parse()
-	if err := run(s, summarise, also); err != nil {
+	if err := run(s, also); err != nil {
 		fmt.Fprintln(os.Stderr, "failover:", err)
 		os.Exit(1)
 	}
 }
 
-func run(s settings, summarise, also string) error {
-	base := filepath.Join(s.out, time.Now().UTC().Format(time.DateOnly)+"-failover")
+func run(s settings, also string) (err error) {
+	name, storage := "failover", "files"
 	if s.ceph != "" {
-		base += "-rbd"
+		name, storage = "failover-rbd", "Ceph RBD"
 	}
 	if s.watched < 1 {
 		return fmt.Errorf("-watched %d: at least one LUN is watched", s.watched)
-	}
-	if summarise != "" {
-		records, err := readRecords(summarise)
-		if err != nil {
-			return err
-		}
-		return writeReport(records, base)
 	}
 	if err := world.Isolate(); err != nil {
 		return fmt.Errorf("this needs namespaces: %w", err)
@@ -83,16 +76,13 @@ func run(s settings, summarise, also string) error {
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(s.out, 0o755); err != nil {
-		return err
-	}
-	file, err := os.Create(base + ".jsonl")
+	file, err := records.Create(s.results, name, s.generator)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = file.Close() }() // each record is written at once
-	records, err := elsewhere(also, file)
-	if err != nil {
+	// A run that fails reports what it measured.
+	defer func() { err = errors.Join(err, file.Report(s.out, name), file.Close()) }()
+	if err := errors.Join(file.Facts(map[string]any{"storage": storage}), elsewhere(also, file)); err != nil {
 		return err
 	}
 	for i, luns := range all {
@@ -100,23 +90,21 @@ func run(s settings, summarise, also string) error {
 		if i == 0 {
 			times = s.first
 		}
-		measured, err := measure(ctx, s, luns, times, func(r record) error { return writeRecord(file, r) })
-		records = append(records, measured...)
-		if err != nil { // what there is is still worth telling
-			return errors.Join(err, writeReport(records, base))
+		if err := measure(ctx, s, luns, times, func(r record) error { return file.Write(r) }); err != nil {
+			return err
 		}
 	}
-	return writeReport(records, base)
+	return nil
 }
 
-// elsewhere reads the records of a file, if one is named, and adds them to this run's.
-func elsewhere(path string, to io.Writer) ([]record, error) {
+// elsewhere adds the records of a file, if one is named, to this run's.
+func elsewhere(path string, to *records.File) error {
 	if path == "" {
-		return nil, nil
+		return nil
 	}
-	records, err := readRecords(path)
-	for _, r := range records {
-		err = errors.Join(err, writeRecord(to, r))
+	found, err := readRecords(path)
+	for _, r := range found {
+		err = errors.Join(err, to.Write(r))
 	}
-	return records, err
+	return err
 }

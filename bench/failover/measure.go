@@ -49,18 +49,18 @@ func sample(luns, watched int) []uint16 {
 	return all
 }
 
-// measure does all faults with so many LUNs. What was measured is returned even with an error.
-func measure(ctx context.Context, s settings, luns int, times counts, report func(record) error) ([]record, error) {
+// measure does all faults with so many LUNs, and reports each at once.
+func measure(ctx context.Context, s settings, luns int, times counts, report func(record) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	directory, err := os.MkdirTemp("", "sluice-failover-")
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer func() { _ = os.RemoveAll(directory) }() // scratch
 	programs, err := filepath.Abs(s.programs)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	starting, started := context.WithTimeout(ctx, readyTime)
 	defer started()
@@ -69,33 +69,31 @@ func measure(ctx context.Context, s settings, luns int, times counts, report fun
 	if s.ceph != "" {
 		script, err := filepath.Abs(s.ceph)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		options.Ceph = &cluster.Ceph{Script: script}
 	}
 	made, err := cluster.Start(starting, options)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer func() { _ = made.Close() }() // its namespaces end with this process in any case
 	b := &bench{settings: s, Cluster: made, luns: luns, watched: sample(luns, s.watched), report: report}
 	if err := made.WaitReady(starting); err != nil {
-		return nil, err
+		return err
 	}
 	fmt.Printf("%d LUNs are made and owned after %.1f s\n", luns, time.Since(began).Seconds())
 	b.owners = made.FollowOwners(ctx)
 	b.host = host.Open(host.Config{Portals: made.AllPortals(), Target: cluster.Target, Initiator: cluster.Initiator + "1",
 		LUNs: b.watched, ResetWait: s.resetWait, SilenceLimit: silenceLimit, ReconnectDelay: 50 * time.Millisecond})
 	defer b.host.Close()
-	all, err := b.faults(ctx, times)
-	if err != nil {
-		err = fmt.Errorf("%w\n%s", err, made.Logs(15))
+	if err := b.faults(ctx, times); err != nil {
+		return fmt.Errorf("%w\n%s", err, made.Logs(15))
 	}
-	return all, err
+	return nil
 }
 
-func (b *bench) faults(ctx context.Context, times counts) ([]record, error) {
-	var all []record
+func (b *bench) faults(ctx context.Context, times counts) error {
 	for _, step := range []struct {
 		kind  string
 		count int
@@ -104,17 +102,16 @@ func (b *bench) faults(ctx context.Context, times counts) ([]record, error) {
 		for i := range step.count {
 			r, err := b.one(ctx, step.kind, step.fault)
 			if err != nil {
-				return all, fmt.Errorf("%s %d: %w", step.kind, i+1, err)
+				return fmt.Errorf("%s %d: %w", step.kind, i+1, err)
 			}
-			all = append(all, r)
 			fmt.Printf("%-12s %4d of %d, %d LUNs, %d of them struck: stall %.3f s, all go on after %.3f s, longest operation %.3f s, errors %d\n",
 				step.kind, i+1, step.count, b.luns, r.Struck, r.Gap, r.All, r.Longest, r.Errors)
 			if err := b.report(r); err != nil {
-				return all, err
+				return err
 			}
 		}
 	}
-	return all, nil
+	return nil
 }
 
 // fault strikes the owner of LUN 0; mend, which may be nil, makes the cluster whole again.

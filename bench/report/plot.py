@@ -1,103 +1,106 @@
-"""One plot per experiment: bars by cell and subject, or lines over one parameter (plot.json)."""
+"""The plots of an experiment, as its plot.json describes them (bench/experiments/README.md)."""
 
-import os
+import dataclasses
 
-from report import sections, units
-from runner import plots
+from report import style, units
 
-COLOURS = plots.COLOURS | {"local": "#5f6368", "istgt": "#c5221f"}
-MOST_CELLS = 40  # more bars than that nobody reads
+SUBJECT = "subject"
 
 
-def draw(experiment, settings, directory):
-    """Writes DIRECTORY/NAME.svg; its name, or none where nothing is to be drawn or matplotlib lacks."""
-    figure_name = sections.quoted(experiment, settings) if "figure" not in settings else None
-    name = settings.get("figure", figure_name)
-    if not name or name not in experiment.figures() or not plots.possible():
-        return None
-    import matplotlib
+@dataclasses.dataclass(frozen=True)
+class Point:
+    """One subject's figure in one cell; `parameters` holds the subject too."""
 
-    matplotlib.use("Agg")
-    matplotlib.rcParams["svg.hashsalt"] = "sluice"
-    from matplotlib import pyplot
-
-    draw_on = _lines if settings.get("kind") == "lines" else _bars
-    figure = draw_on(pyplot, experiment, name, settings)
-    file = f"{experiment.name}.svg"
-    figure.savefig(
-        os.path.join(directory, file), bbox_inches="tight", metadata={"Date": None}
-    )
-    pyplot.close(figure)
-    return file
+    parameters: dict
+    value: style.Value
 
 
-def _bars(pyplot, experiment, name, settings):
-    label, factor = units.axis(name)
-    cells = [
-        c for c in experiment.cells.values() if any(s.figure(name) for s in c.values())
-    ][:MOST_CELLS]
-    subjects = sections.ordered([s for s in experiment.subjects() if any(s in c for c in cells)])
-    height = max(2.0, 0.16 * len(cells) * (len(subjects) + 1) + 1)
-    figure, axis = pyplot.subplots(figsize=(8, height))
-    thickness = 0.8 / len(subjects)
-    for i, subject in enumerate(subjects):
-        rows = [
-            (row, c[subject].figure(name))
-            for row, c in enumerate(cells)
-            if subject in c and c[subject].figure(name)
-        ]
-        medians = [f.median * factor for _, f in rows]
-        error = [
-            [(f.median - f.low) * factor for _, f in rows],
-            [(f.high - f.median) * factor for _, f in rows],
-        ]
-        axis.barh([r + i * thickness for r, _ in rows], medians, thickness, xerr=error,
-                  label=subject, color=COLOURS.get(subject), error_kw={"lw": 0.6})  # fmt: skip
-    axis.set_yticks([row + 0.4 - thickness / 2 for row in range(len(cells))])
-    places = [next(iter(c.values())).parameters for c in cells]
-    names = [units.parameters(place, experiment.constant()) for place in places]
-    axis.set_yticklabels(names, fontsize=8)
-    axis.invert_yaxis()
-    axis.margins(y=0.01)
-    _finish(axis, "x", label, settings)
-    axis.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=len(subjects), frameon=False)
-    return figure
-
-
-def _lines(pyplot, experiment, name, settings):
-    """One line for each subject and each set of the other parameters."""
-    label, factor = units.axis(name)
-    x = settings["x"]
-    found = {}
+def points(experiment, settings):
+    """Of the cells that `only` leaves, in the order in which they were measured."""
+    name = settings["figure"]
+    _, factor = units.quantity(name)
+    found = []
     for cell in experiment.cells.values():
         for subject, series in cell.items():
+            parameters = series.parameters | {SUBJECT: subject}
             value = series.figure(name)
-            if value is None or x not in series.parameters:
-                continue
-            apart = settings.get("series", [])
-            rest = {k: v for k, v in series.parameters.items() if k in apart}
-            text = f"{subject} {units.parameters(rest)}" if rest else subject
-            found.setdefault(text, []).append((series.parameters[x], value))
-    figure, axis = pyplot.subplots(figsize=(8, 4.5))
-    for text, points in found.items():
-        points.sort(key=lambda point: point[0])
-        middle = [v.median * factor for _, v in points]
-        below = [(v.median - v.low) * factor for _, v in points]
-        above = [(v.high - v.median) * factor for _, v in points]
-        axis.errorbar([p for p, _ in points], middle, yerr=[below, above], label=text,
-                      marker="o", ms=3, lw=1, elinewidth=0.6)  # fmt: skip
-    axis.set_xlabel(x.replace("_", " "))
-    if settings.get("log_x"):
-        axis.set_xscale("log", base=2)
-        axis.xaxis.set_major_formatter("{x:g}")
-    _finish(axis, "y", label, settings)
-    axis.legend(fontsize=8, frameon=False)
-    return figure
+            if value is not None and _wanted(parameters, settings.get("only", {})):
+                scaled = style.Value(value.median * factor, value.low * factor, value.high * factor)
+                found.append(Point(parameters, scaled))
+    return found
 
 
-def _finish(axis, which, label, settings):
-    logarithmic = settings.get("log", which == "x")
-    getattr(axis, f"set_{which}label")(label + (" (logarithmic)" if logarithmic else ""))
-    if logarithmic:
-        getattr(axis, f"set_{which}scale")("log")
-    axis.grid(axis=which, lw=0.3)
+def _wanted(parameters, only):
+    """A cell without the parameter is wanted where null is among the values."""
+    return all(parameters.get(name) in values for name, values in only.items())
+
+
+def figure(experiment, settings):
+    found = points(experiment, settings)
+    apart = settings.get("panels", [])
+    series = settings.get("series", [SUBJECT])
+    panels = {}
+    for point in found:
+        panels.setdefault(_words(point, apart, settings), []).append(point)
+    make = _lines if settings.get("kind") == "lines" else _bars
+    drawn = [make(title, mine, series, apart, settings) for title, mine in panels.items()]
+    return style.draw(settings.get("title", experiment.name), drawn, settings.get("columns", 0), settings.get("shared", True))
+
+
+def _words(point, names, settings):
+    """The values of these parameters as words; `names` of plot.json may say them better."""
+    better = settings.get("names", {})
+    words = []
+    for name in names:
+        if name not in point.parameters:
+            continue
+        value = point.parameters[name]
+        key = f"{name} {value}"
+        if key in better:
+            words.append(better[key])
+        else:
+            words.append(str(value) if name == SUBJECT else units.parameters({name: value}))
+    return ", ".join(w for w in words if w)
+
+
+def _bound(settings):
+    bound = settings.get("bound")
+    return style.Bound(bound["value"], bound["text"]) if bound else None
+
+
+def _bars(title, mine, series, apart, settings):
+    quantity, _ = units.quantity(settings["figure"])
+    constant = {k for k in mine[0].parameters if len({str(p.parameters.get(k)) for p in mine}) == 1}
+    hidden = {*series, *apart, *settings.get("hide", [])} | (constant if len(mine) > 1 else set())
+    rows, names = {}, {}
+    for point in mine:
+        row = _words(point, [n for n in point.parameters if n not in hidden and n != SUBJECT], settings) or "all"
+        name = _words(point, series, settings)
+        rows.setdefault(row, {})[name] = point.value
+        names[name] = True
+    shown = list(rows)[: style.MOST_ROWS]
+    if len(shown) < len(rows):
+        title = f"{title or 'Cells'}: the first {len(shown)} of {len(rows)}, the table has all"
+    ordered = sorted(names, key=lambda n: _order(n))
+    return style.Bars(title, quantity, tuple(shown), {n: tuple(rows[r].get(n) for r in shown) for n in ordered}, _bound(settings))
+
+
+def _order(name):
+    first = ("local", "bare", "bare echo", "sluice")
+    return first.index(name) if name in first else len(first)
+
+
+def _lines(title, mine, series, apart, settings):
+    y, _ = units.quantity(settings["figure"])
+    x = settings["x"]
+    found = {}
+    for point in mine:
+        # An experiment with several axes says in the parameter `x` names with @ which parameter grows.
+        name = point.parameters[x[1:]] if x.startswith("@") else x
+        if name in point.parameters:
+            found.setdefault(_words(point, series, settings), {})[point.parameters[name]] = point.value
+    label = style.Quantity(title if x.startswith("@") else x, settings.get("x_unit", style.NUMBER))
+    xs = sorted({v for values in found.values() for v in values})
+    log = settings.get("log_x", False)
+    ticks = style.log_ticks(xs, units.size if x == "size" else "{:,}".format) if log else ()
+    return style.Lines(title, label, y, {n: tuple(sorted(values.items())) for n, values in found.items()}, log, ticks, _bound(settings))

@@ -1,15 +1,14 @@
-"""One experiment as Markdown."""
+"""The report of one experiment."""
 
 import json
 import os
 
-from report import lines, study, units
-from runner.report import table
+from report import lines, pages, plot, study, units
+from report.pages import DASH, Page, Plot, table
 
 LIMITS = ("bare", "local")  # what the others are held against, the first that was measured
 FIRST = ("bare", "local", "sluice")  # then the peers as they come
 QUOTED = "target_cpu_s_per_command"
-DASH = "—"
 
 
 def ordered(subjects):
@@ -33,10 +32,10 @@ def title(folder, name):
         return name
 
 
-def quoted(experiment, plot):
+def quoted(experiment, settings):
     """The figure that counts: what plot.json says, else CPU per command, else the first."""
     names = experiment.figures()
-    wanted = (plot.get("quoted"), plot.get("figure"), QUOTED)
+    wanted = (settings.get("quoted"), settings.get("figure"), QUOTED)
     return next((n for n in wanted if n in names), names[0] if names else None)
 
 
@@ -49,7 +48,7 @@ def aims(experiment):
     ]
     kept = sum(a["kept"] for a in experiment.aims)
     head = ["aim", "measured", "bound", ""]
-    return f"### Aims: {kept} of {len(rows)} kept\n\n" + table(head, rows)
+    return f"## Aims: {kept} of {len(rows)} kept\n\n" + table(head, rows)
 
 
 def beside_limit(experiment, figure, limits=LIMITS):
@@ -70,7 +69,7 @@ def beside_limit(experiment, figure, limits=LIMITS):
         return ""
     bracket = f"; in brackets the multiple of {limit}, the median of the rounds' own ratios"
     text = f"Median ± half the range{bracket if limit and len(subjects) > 1 else ''}."
-    return f"### {units.label(figure)}\n\n{text}\n\n" + table(["cell", *subjects], rows)
+    return f"## {units.label(figure)}\n\n{text}\n\n" + table(["cell", *subjects], rows)
 
 
 def _has(experiment, subject, figure):
@@ -94,7 +93,7 @@ def beside_study(experiment, entries):
         rows.append(row)
     head = ["study", "cell", "figure", "the study's", *subjects]
     return (
-        "### Beside the study\n\nOther machines, networks and years: what compares is how figures"
+        "## Beside the study\n\nOther machines, networks and years: what compares is how figures"
         " of one column stand to each other.\n\n" + table(head, rows)
     )
 
@@ -124,7 +123,7 @@ def details(experiment, leave_out):
         return ""
     head = ["cell", "subject", *(units.label(n) for n in names), "rounds"]
     return (
-        "### All figures\n\nMedians; *rounds*: how many count (the quiet ones, if at least two"
+        "## All figures\n\nMedians; *rounds*: how many count (the quiet ones, if at least two"
         " are) of how many.\n\n" + table(head, rows)
     )
 
@@ -143,7 +142,7 @@ def sessions(experiment):
         [name, *(", ".join(values.get(s, ())) or DASH for s in subjects)]
         for name, values in sorted(found.items())
     ]
-    return "### Negotiated\n\n" + table(["key", *subjects], rows)
+    return "## Negotiated\n\n" + table(["key", *subjects], rows)
 
 
 def notes(experiment):
@@ -153,7 +152,7 @@ def notes(experiment):
             found |= dict.fromkeys(f"{subject}: {note}" for note in series.notes)
     facts = ", ".join(f"{k.replace('_', ' ')} {v}" for k, v in experiment.facts.items())
     lines_ = [f"- {note}" for note in found] + ([f"- {facts}"] if facts else [])
-    return "### Notes\n\n" + "\n".join(lines_) if lines_ else ""
+    return "## Notes\n\n" + "\n".join(lines_) if lines_ else ""
 
 
 def plot_settings(folder):
@@ -164,23 +163,51 @@ def plot_settings(folder):
         return json.load(f)
 
 
-def section(experiment, folder, picture):
-    """`picture`: file name of its plot, or none."""
-    plot = plot_settings(folder)
-    figure = quoted(experiment, plot)
-    tables = dict.fromkeys([figure, *plot.get("also", ())])
-    limits = (plot["limit"],) if "limit" in plot else LIMITS
+def noise(experiment):
+    """A warning where most rounds waited for the cores."""
+    every = [s for cell in experiment.cells.values() for s in cell.values()]
+    rounds = sum(len(s.by_round) for s in every)
+    noisy = rounds - sum(len(s.calm()) for s in every)
+    if noisy * 2 <= rounds:
+        return ""
+    return (
+        f"**The cores were busy: {noisy} of {rounds} measurements waited for them more than 3 % of the time**, because of other work on the"
+        " machine or of the experiment's own processes. Their IOPS, MB/s and latencies describe the machine. CPU per command and its"
+        " ratios still hold, with a spread."
+    )
+
+
+def plots(experiment, settings):
+    """Those of plot.json whose figure was measured."""
+    found = []
+    for i, one in enumerate(settings.get("plots", [settings])):
+        one = {"figure": quoted(experiment, settings)} | one
+        if one["figure"] and plot.points(experiment, one):
+            alt = one.get("title", units.label(one["figure"]))
+            found.append(Plot(f"{i + 1}" if i else "", alt, lambda one=one: plot.figure(experiment, one)))
+    return found
+
+
+def page(experiment, folder, machine):
+    """`machine`: facts of the run."""
+    settings = plot_settings(folder)
+    figure = quoted(experiment, settings)
+    tables = dict.fromkeys([figure, *settings.get("also", ())])
+    limits = (settings["limit"],) if "limit" in settings else LIMITS
     constant = experiment.constant()
-    parts = [
-        f"## {title(folder, experiment.name)}\n\n`bench/experiments/{experiment.name}`: what the"
-        " study did and how to read this.",
+    facts = pages.facts_table(machine)
+    return Page(f"experiment-{experiment.name}", (
+        f"# {title(folder, experiment.name)}",
+        f"`bench/experiments/{experiment.name}/README.md` describes the study, the measurement and how to read this. All subjects"
+        " alternate in one run. Figures to quote are target CPU per command and ratios; IOPS and MB/s depend on the machine.",
+        noise(experiment),
+        *plots(experiment, settings),
         aims(experiment),
         f"All cells: {units.parameters(constant)}." if constant else "",
         *(beside_limit(experiment, name, limits) for name in tables if name),
-        f"![{experiment.name}]({picture})" if picture else "",
         beside_study(experiment, study.load(folder)),
-        details(experiment, None if plot.get("also") else figure),
+        details(experiment, None if settings.get("also") else figure),
         sessions(experiment),
         notes(experiment),
-    ]
-    return "\n\n".join(p for p in parts if p)
+        "## Machine\n\n" + facts if facts else "",
+    ))  # fmt: skip

@@ -1,5 +1,7 @@
 """Figures in words: what a name means, and a value in a unit that people read."""
 
+from report import style
+
 LABELS = {
     "iops": "IOPS",
     "bytes_per_second": "throughput",
@@ -12,8 +14,11 @@ LABELS = {
     "latency_p999_s": "p99.9",
     "client_busy_share": "client busy",
     "noise_share": "noise",
+    "one_core_iops": "commands that one core serves",
+    "share_of_local_ratio": "share of the local rate",
+    "cpu_ratio_to_standalone": "CPU over a standalone gateway's",
+    "used_ports_share": "share of the used ports",
 }
-AXES = {"iops": "IOPS", "bytes_per_second": "MB/s"}
 
 
 def label(figure):
@@ -56,17 +61,24 @@ def text(figure, value):
     return digits(value) if value != int(value) or abs(value) >= 100 else f"{value:.0f}"
 
 
-def axis(figure):
-    """A plot's label and what its values are multiplied with."""
+def quantity(figure):
+    """What a plot's axis shows, and what values are multiplied with to be in its unit."""
+    name = label(figure)
     if "_s_per_" in figure:
-        return f"{label(figure)}, µs", 1e6
+        return style.Quantity(name, "µs"), 1e6
     if figure.endswith("bytes_per_second"):
-        return "MB/s" if figure == "bytes_per_second" else f"{label(figure)}, MB/s", 1e-6
+        return style.Quantity(name, "MB/s"), 1e-6
     if figure.endswith("_share"):
-        return f"{label(figure)}, %", 100
+        return style.Quantity(name.removesuffix(" (1 core = 100 %)"), "%"), 100
+    if "ratio" in figure:
+        return style.Quantity(name.removesuffix(" ratio"), "×"), 1
     if figure.endswith("_s"):
-        return f"{label(figure)}, µs", 1e6
-    return AXES.get(figure, label(figure)), 1
+        return style.Quantity(name, "µs"), 1e6
+    if figure.endswith("iops"):
+        return style.Quantity(name.removesuffix("iops").strip() or "commands", "IOPS"), 1
+    if "bytes" in figure:
+        return style.Quantity(name.removesuffix(" bytes"), "MiB"), 1 / (1 << 20)
+    return style.Quantity(name, style.NUMBER), 1
 
 
 def size(count):

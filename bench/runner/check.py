@@ -14,22 +14,21 @@ FACTS = {
     "date", "kernel", "cpu", "cores", "memory_gib", "congestion", "private_network", "commit",
 }  # fmt: skip
 SECTIONS = ("## Aims", "## Target CPU", "## Throughput and latency", "## Machine")
-FILES = ("results.jsonl", "facts.json", "report.md")
-PLOTS = tuple(f"{n}.{s}" for n in ("cpu", "iops", "throughput", "latency") for s in ("svg", "png"))
+FILES = ("results.jsonl", "engine.md")
 
 
-def problems(directory, expected, with_plots):
-    """What is missing, as sentences. `expected`: (target, cell name) pairs that must be there."""
+def problems(directory, expected, plots=()):
+    """What is missing, as sentences. `expected`: (target, cell name) pairs that must be there; `plots`: names of files."""
     found = []
-    names = FILES + (PLOTS if with_plots else ())
-    for name in names:
+    for name in [*FILES, *plots]:
         path = os.path.join(directory, name)
         if not os.path.exists(path) or os.path.getsize(path) == 0:
             found.append(f"{name} is missing or empty")
     if found:
         return found
     with open(os.path.join(directory, "results.jsonl")) as f:
-        records = [json.loads(line) for line in f]
+        lines = [json.loads(line) for line in f]
+    records = [line for line in lines if "target" in line]
     for record in records:
         missing = RECORD_FIELDS - record.keys()
         missing |= LATENCY_FIELDS - record.get("latency_us", {}).keys()
@@ -39,14 +38,13 @@ def problems(directory, expected, with_plots):
             found.append(f"a record of {record['target']} measured nothing")
         elif not 0 <= record["client_busy"] <= 1:
             found.append(f"a record of {record['target']} has an impossible client_busy")
-    with open(os.path.join(directory, "facts.json")) as f:
-        lacking = FACTS - json.load(f).keys()
+    lacking = FACTS - {key for line in lines for key in line.get("facts", {})}
     if lacking:
-        found.append(f"facts.json lacks {sorted(lacking)}")
-    with open(os.path.join(directory, "report.md")) as f:
+        found.append(f"the facts lack {sorted(lacking)}")
+    with open(os.path.join(directory, "engine.md")) as f:
         text = f.read()
-    found += [f"report.md lacks {s!r}" for s in SECTIONS if s not in text]
-    found += [f"report.md lacks {cell}" for _, cell in expected if f"| {cell} |" not in text]
+    found += [f"engine.md lacks {s!r}" for s in SECTIONS if s not in text]
+    found += [f"engine.md lacks {cell}" for _, cell in expected if f"| {cell} |" not in text]
     measured = {(r.get("target"), tuple(sorted(r.get("cell", {}).items()))) for r in records}
     found += [f"{t} has no record of {c}" for t, c in expected if not _has(measured, t, c)]
     return found

@@ -7,12 +7,16 @@ import dataclasses
 import json
 import os
 
-from runner import cells, report, stats
+from report import engine, pages
+from runner import cells, stats
 
 # A change of less than that is none, however little the rounds spread.
 LEAST = 0.03
 # Fewer rounds than that say nothing about noise.
 ROUNDS = 3
+
+# Keys of the records that say something about the run.
+NO_MEASUREMENTS = {"facts", "note", "takeover_ms"}
 
 SLOWER, FASTER, SAME, UNCLEAR = "slower", "faster", "same", "too few rounds"
 
@@ -47,6 +51,8 @@ def read(path):
     for number, line in enumerate(lines, 1):
         try:
             record = json.loads(line)
+            if isinstance(record, dict) and record.keys() & NO_MEASUREMENTS:
+                continue
             cells.from_record(record), stats.METRICS["cpu_us"](record)
         except (ValueError, KeyError, TypeError) as e:
             raise InputError(f"{name}:{number}: no measurement of bench/run.sh ({e!r})") from None
@@ -60,7 +66,7 @@ def costs(records):
     """{(cell, target): the rounds' costs}; the limit itself has none."""
     found = {}
     for cell, targets in stats.by_cell(records, cells.from_record).items():
-        reference = report.REFERENCES.get(cell.store, "bare")
+        reference = engine.REFERENCES.get(cell.store, "bare")
         for name, summary in targets.items():
             ratios = stats.paired_ratios(summary, targets.get(reference), "cpu_us")
             if name != reference and ratios:
@@ -110,7 +116,7 @@ def markdown(changes, alone, everything):
         mine.sort(key=lambda c: -abs(c.ratio - 1))
         if mine:
             head = ["cell", "target", "old", "new", "change"]
-            parts.append(f"## {len(mine)} {verdict}\n\n{report.table(head, map(_row, mine))}")
+            parts.append(f"## {len(mine)} {verdict}\n\n{pages.table(head, map(_row, mine))}")
     if alone:
         parts.append(f"{alone} were measured in one run only, or there without the limit beside them.")
     return "\n\n".join(parts) + "\n"

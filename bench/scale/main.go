@@ -10,16 +10,16 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"syscall"
-	"time"
 
+	"sluice.dev/sluice/bench/records"
 	"sluice.dev/sluice/tests/world"
 )
 
 // settings of a run.
 type settings struct {
-	programs, out            string
+	programs, results, out   string
+	generator                string
 	gateways, luns, sessions int
 	kills                    int
 }
@@ -27,7 +27,9 @@ type settings struct {
 func main() {
 	s := settings{}
 	flag.StringVar(&s.programs, "programs", "build/bin", "directory of the programs")
-	flag.StringVar(&s.out, "out", "bench/reports", "directory of the report")
+	flag.StringVar(&s.results, "results", records.Results, "directory of the records")
+	flag.StringVar(&s.out, "out", records.Reports, "directory of the report")
+	flag.StringVar(&s.generator, "generator", records.Generator, "program that makes the report of the records")
 	flag.IntVar(&s.gateways, "gateways", 16, "gateways, from 2 to 32, each of which exports every LUN")
 	flag.IntVar(&s.luns, "luns", 1024, "LUNs, from 2 to 1024")
 	flag.IntVar(&s.sessions, "sessions", 1024, "sessions, spread over all portals")
@@ -62,10 +64,11 @@ func run(s settings) error {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	if err := os.MkdirAll(s.out, 0o755); err != nil {
+	file, err := records.Create(s.results, "scale", s.generator)
+	if err != nil {
 		return err
 	}
-	base := filepath.Join(s.out, time.Now().UTC().Format(time.DateOnly)+"-scale")
 	f, err := measure(ctx, s)
-	return errors.Join(err, write(f, base)) // what was measured before an error is worth telling
+	// A run that fails reports what it measured.
+	return errors.Join(err, f.write(file.Write), file.Report(s.out, "scale"), file.Close())
 }

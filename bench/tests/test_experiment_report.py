@@ -7,8 +7,7 @@ import unittest
 import unittest.mock
 
 from experiments.frame import counters, drive, load
-from report import build, lines, plot, sections, study, units
-from runner import plots
+from report import build, lines, rules, sections, study, style, units
 
 CPU = "target_cpu_s_per_command"
 READ = {"op": "read", "size": 4096}
@@ -170,7 +169,7 @@ class ReportTest(unittest.TestCase):
             f.writelines(json.dumps(o) + "\n" for o in objects)
 
     def report(self):
-        with open(build.build([self.path], self.out)) as f:
+        with open(build.build([self.path], self.out)[0]) as f:
             return f.read()
 
     def test_subjects_stand_side_by_side_with_spread_and_ratio_to_the_limit(self):
@@ -184,7 +183,7 @@ class ReportTest(unittest.TestCase):
             self.write(*(line(round_number=r, iops=7, noise_share=0.5 if r <= noisy else 0.0)
                          for r in (1, 2, 3)))  # fmt: skip
             text = self.report()
-            self.assertEqual(f"The machine was busy: {noisy} of 3 measurements" in text, told)
+            self.assertEqual(f"The cores were busy: {noisy} of 3 measurements" in text, told)
 
     def test_what_all_cells_share_is_said_once(self):
         self.write(*(line(parameters={"op": op, "block_size": 512}, iops=7) for op in "ab"))
@@ -210,31 +209,42 @@ class ReportTest(unittest.TestCase):
         text = sections.beside_study(found, entries)
         self.assertIn("IET 20.0 µs; STGT 30.0 µs | 1.50 µs ±33% | 1.95 µs ±23% | 17.0 µs |", text)
 
-    @unittest.skipUnless(plots.possible(), "matplotlib is missing")
-    def test_the_plot_is_drawn_as_bars_or_lines_and_is_the_same_twice(self):
+    def test_the_page_refers_to_its_plots(self):
+        written = [os.path.basename(p) for p in build.build([self.path], self.out)]
+        self.assertEqual(written, ["experiment-made-up.md", *(["experiment-made-up.svg"] if style.possible() else [])])
+        for name in written[1:]:
+            self.assertIn(f"]({name})", self.report())
+
+    @unittest.skipUnless(style.possible(), "matplotlib is not installed (.ci/deps plots)")
+    def test_plots_of_bars_or_lines_keep_the_rules(self):
         found = experiment(*self.MEASURED[1:])
-        for settings in ({}, {"figure": CPU, "kind": "lines", "x": "size", "series": ["op"]}):
-            drawn = []
-            for _ in range(2):
-                with open(os.path.join(self.out, plot.draw(found, settings, self.out))) as f:
-                    drawn.append(f.read())
-            self.assertIn("<svg", drawn[0])
-            self.assertEqual(*drawn)
+        settings = [{}, {"figure": CPU, "kind": "lines", "x": "size", "series": ["op"], "x_unit": "B"},
+                    {"plots": [{"figure": CPU, "panels": ["op"], "bound": {"value": 9, "text": "aim ≤ 9"}}, {"figure": CPU}]}]  # fmt: skip
+        for one, count in zip(settings, (1, 1, 2)):
+            plots = sections.plots(found, one)
+            self.assertEqual(len(plots), count)
+            for plot in plots:
+                self.assertEqual(rules.problems(plot.draw()), [])
+
+    def test_a_plot_shows_the_cells_that_its_settings_name(self):
+        found = experiment(*(line(parameters=READ | {"depth": d}, iops=d) for d in (1, 8)))
+        self.assertEqual(len(sections.plots(found, {"figure": "iops", "only": {"depth": [8]}})), 1)
+        self.assertEqual(sections.plots(found, {"figure": "iops", "only": {"depth": [9]}}), [])
+        self.assertEqual(sections.plots(found, {"figure": "never_measured_s"}), [])
+
+    def test_every_plot_json_has_a_title_and_known_keys(self):
+        for name in drive.known():
+            settings = sections.plot_settings(os.path.join(drive.FOLDER, name))
+            for one in settings["plots"]:
+                with self.subTest(name=name):
+                    self.assertTrue(one["title"])
+                    self.assertLessEqual(one.keys(), {"figure", "title", "kind", "x", "x_unit", "log_x", "panels", "series", "only", "names",
+                                                      "hide", "columns", "shared", "bound"})  # fmt: skip
 
     def test_nothing_measured_is_an_error_and_no_empty_report(self):
         self.write({"facts": {}})
         with self.assertRaisesRegex(lines.LineError, "nothing was measured"):
             self.report()
-
-    def test_a_kept_report_refers_to_its_own_plots(self):
-        self.report()
-        kept = os.path.join(self.out, "kept")
-        with open(build.keep(self.out, kept)) as f:
-            text = f.read()
-        pictures = [n for n in os.listdir(kept) if n.endswith(".svg")]
-        self.assertEqual(len(pictures), 1 if plots.possible() else 0)
-        for name in pictures:
-            self.assertIn(f"]({name})", text)
 
 
 class DriveTest(unittest.TestCase):
@@ -257,8 +267,12 @@ class DriveTest(unittest.TestCase):
     def drive(self, *args):
         with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
             status = drive.main([*args, "--out", self.out])
-        with open(os.path.join(self.out, "report.md")) as f:
-            return status, f.read()
+        texts = []
+        for name in sorted(os.listdir(self.out)):
+            if name.endswith(".md"):
+                with open(os.path.join(self.out, name)) as f:
+                    texts.append(f.read())
+        return status, "\n".join(texts)
 
     def test_one_that_cannot_run_is_told_with_its_reason_and_the_others_go_on(self):
         self.add("cannot", "echo 'it takes a moon' >&2; exit 2\n")

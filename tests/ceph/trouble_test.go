@@ -163,7 +163,7 @@ func TestVolumesWithoutRoomRefuseWritesUntilThereIsSome(t *testing.T) {
 }
 
 // Ceph gives up the watches of a gateway that it hasn't heard of for a while. Back again it goes on, or lets go of a volume whose lock
-// librbd could not keep (decisions/2026-11-23-lock-lost-for-a-moment.md); either way nobody is shut out, and its hosts go on.
+// librbd could not keep (gateway/decisions/ceph.md); either way nobody is shut out, and its hosts go on.
 func TestAnOwnerCutFromCephForLongerThanAWatchLivesGoesOnOrBeginsANewEpoch(t *testing.T) {
 	c, ctx := start(t, cluster.Options{Gateways: 2, Volumes: 2})
 	rados(ctx, t, c, "ceph config set osd osd_client_watch_timeout 3")

@@ -4,8 +4,6 @@ package cluster
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"os"
@@ -16,8 +14,8 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials"
 
+	"sluice.dev/sluice/proto/client"
 	pb "sluice.dev/sluice/proto/sluice/v1"
 	"sluice.dev/sluice/tests/world"
 )
@@ -227,6 +225,13 @@ func (c *Cluster) startControlPlane(ctx context.Context) error {
 			return err
 		}
 	}
+	if err := c.startReplicas(ctx); err != nil {
+		return err
+	}
+	return c.dial()
+}
+
+func (c *Cluster) startReplicas(ctx context.Context) error {
 	for i := range c.Options.Replicas {
 		var environment []string
 		if c.ReplicaEnvironment != nil {
@@ -244,7 +249,7 @@ func (c *Cluster) startControlPlane(ctx context.Context) error {
 			return err
 		}
 	}
-	return c.dial()
+	return nil
 }
 
 func (c *Cluster) startEtcd() error {
@@ -310,25 +315,19 @@ func (c *Cluster) Restore(ctx context.Context, backup, data string) error {
 	return err
 }
 
-// dial makes the client that watches and moves: of whichever replica answers.
-func (c *Cluster) dial() error {
-	ca, err := os.ReadFile(c.path("certs", "ca.crt"))
-	if err != nil {
-		return err
-	}
-	certificate, err := tls.LoadX509KeyPair(c.path("certs", "admin.crt"), c.path("certs", "admin.key"))
-	if err != nil {
-		return err
-	}
-	pool := x509.NewCertPool()
-	pool.AppendCertsFromPEM(ca)
+// dial makes the administrator's connection, to the first replica that answers.
+func (c *Cluster) dial() (err error) {
 	var endpoints []string
 	for i := range c.Options.Replicas {
 		endpoints = append(endpoints, c.endpoint(i))
 	}
-	c.connection, err = grpc.NewClient(endpoints[0], append(balanced(endpoints),
-		grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{RootCAs: pool, Certificates: []tls.Certificate{certificate}})))...)
+	c.connection, err = client.Connect(client.Options{Endpoints: endpoints, TLS: c.Files("admin")})
 	return err
+}
+
+// Files of a certificate that the cluster's authority has issued, such as admin.
+func (c *Cluster) Files(name string) client.Files {
+	return client.Files{CA: c.path("certs", "ca.crt"), Certificate: c.path("certs", name+".crt"), Key: c.path("certs", name+".key")}
 }
 
 // Connection to the control plane, as an administrator.

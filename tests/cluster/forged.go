@@ -14,7 +14,7 @@ import (
 	"sluice.dev/sluice/tests/host"
 )
 
-// CopiedState is what an attacker has who copied a gateway's state directory.
+// CopiedState is the content of a gateway's state directory that an attacker copied.
 type CopiedState struct {
 	Settings *pb.DesiredSettings
 	Peers    map[uint32]*pb.DesiredPeer

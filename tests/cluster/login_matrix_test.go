@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -23,7 +25,6 @@ const (
 	mutual     = "the target's own"
 
 	stopPatience = 15 * time.Second // a gateway stops within 10 s
-	inForce      = 15 * time.Second // a gateway without a control plane applies its saved state after 5 s
 )
 
 // matrix is a cluster whose target admits hosts with every form of credentials.
@@ -78,33 +79,8 @@ func (m *matrix) makeByCLI(name string, flags ...string) {
 // hold waits until the right credentials of every host are in force on a portal, then requires every answer.
 func (m *matrix) hold(place, portal string) {
 	m.Helper()
-	var all []logins.Credentials
-	for _, c := range m.hosts {
-		all = append(all, c)
-	}
-	within, cancel := context.WithTimeout(m.ctx, inForce)
-	defer cancel()
-	if err := world.Until(within, func() error {
-		var problems []error
-		for _, c := range all {
-			for _, attempt := range c.Attempts() {
-				if attempt.Admitted {
-					problems = append(problems, attempt.Login(within, portal, cluster.Target))
-				}
-			}
-		}
-		return errors.Join(problems...)
-	}); err != nil {
-		m.Errorf("%s: %v", place, err)
-	}
-	if err := logins.Check(m.ctx, logins.Attempt.Login, portal, cluster.Target, all...); err != nil {
-		m.Errorf("%s: %v", place, err)
-	}
-	if err := logins.Check(m.ctx, logins.Attempt.Discover, portal, cluster.Target, all...); err != nil {
-		m.Errorf("%s: %v", place, err)
-	}
-	if m.Failed() {
-		m.FailNow() // every other place would wait as long
+	if err := logins.Hold(m.ctx, portal, cluster.Target, slices.Collect(maps.Values(m.hosts))...); err != nil {
+		m.Fatalf("%s: %v", place, err) // every other place would wait as long
 	}
 }
 

@@ -10,26 +10,11 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/resolver"
-	"google.golang.org/grpc/resolver/manual"
 
+	"sluice.dev/sluice/proto/client"
 	pb "sluice.dev/sluice/proto/sluice/v1"
 	"sluice.dev/sluice/tests/world"
 )
-
-// balanced lets a client go to whichever endpoint answers.
-func balanced(endpoints []string) []grpc.DialOption {
-	if len(endpoints) == 1 {
-		return nil
-	}
-	var addresses []resolver.Address
-	for _, endpoint := range endpoints {
-		addresses = append(addresses, resolver.Address{Addr: endpoint})
-	}
-	fixed := manual.NewBuilderWithScheme("dns") // as the address given has none: the default
-	fixed.InitialState(resolver.State{Addresses: addresses})
-	return []grpc.DialOption{grpc.WithResolvers(fixed)}
-}
 
 // Grow makes the volumes so many, each a LUN of the target.
 func (c *Cluster) Grow(ctx context.Context, volumes int) error {
@@ -104,22 +89,18 @@ func (c *Cluster) makeObjects(ctx context.Context) error {
 
 const callTimeout = 3 * time.Second
 
-// allVolumes, page by page.
+// allVolumes returns all volumes. Each page may take callTimeout.
 func (c *Cluster) allVolumes(ctx context.Context) ([]*pb.Volume, error) {
-	var all []*pb.Volume
-	options := &pb.ListOptions{}
-	for {
+	list := func(ctx context.Context, request *pb.ListVolumesRequest, options ...grpc.CallOption) (*pb.ListVolumesResponse, error) {
 		ctx, cancel := context.WithTimeout(ctx, callTimeout)
-		page, err := c.volumes().ListVolumes(ctx, &pb.ListVolumesRequest{Options: options})
-		cancel()
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, page.GetVolumes()...)
-		if options.PageToken = page.GetNextPageToken(); options.PageToken == "" {
-			return all, nil
-		}
+		defer cancel()
+		return c.volumes().ListVolumes(ctx, request, options...)
 	}
+	return client.Collect(client.All(ctx, list, &pb.ListVolumesRequest{}, (*pb.ListVolumesResponse).GetVolumes))
+}
+
+func (c *Cluster) allGateways(ctx context.Context) ([]*pb.Gateway, error) {
+	return client.Collect(client.All(ctx, c.gateways().ListGateways, &pb.ListGatewaysRequest{}, (*pb.ListGatewaysResponse).GetGateways))
 }
 
 // listShare is how many times as long as a list of all volumes takes nobody asks for the next one.
@@ -163,12 +144,12 @@ func (c *Cluster) WaitReady(ctx context.Context) error {
 	err := world.Until(ctx, func() error {
 		limited, cancel := context.WithTimeout(ctx, callTimeout)
 		defer cancel()
-		gateways, err := c.gateways().ListGateways(limited, &pb.ListGatewaysRequest{})
+		gateways, err := c.allGateways(limited)
 		if err != nil {
 			return err
 		}
 		ready := 0
-		for _, gateway := range gateways.GetGateways() {
+		for _, gateway := range gateways {
 			if gateway.GetStatus().GetHealth() == pb.GatewayHealth_GATEWAY_HEALTH_READY {
 				ready++
 			}
@@ -205,25 +186,30 @@ func (c *Cluster) WaitReady(ctx context.Context) error {
 
 // Owner says which gateway owns a volume, from 0.
 func (c *Cluster) Owner(ctx context.Context, volume int) (int, error) {
+	return c.OwnerOf(ctx, VolumeName(volume))
+}
+
+// OwnerOf gives the gateway, from 0, that owns a volume of any name.
+func (c *Cluster) OwnerOf(ctx context.Context, volume string) (int, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	got, err := c.volumes().GetVolume(ctx, &pb.GetVolumeRequest{Name: VolumeName(volume)})
+	got, err := c.volumes().GetVolume(ctx, &pb.GetVolumeRequest{Name: volume})
 	if err != nil {
 		return 0, err
 	}
-	gateways, err := c.gateways().ListGateways(ctx, &pb.ListGatewaysRequest{})
+	gateways, err := c.allGateways(ctx)
 	if err != nil {
 		return 0, err
 	}
 	for i := range c.Options.Gateways {
-		for _, gateway := range gateways.GetGateways() {
+		for _, gateway := range gateways {
 			if gateway.GetMeta().GetName() == GatewayName(i) &&
 				gateway.GetStatus().GetNumber() == got.GetVolume().GetStatus().GetOwnerGateway() {
 				return i, nil
 			}
 		}
 	}
-	return 0, errors.New(VolumeName(volume) + " has no owner")
+	return 0, errors.New(volume + " has no owner")
 }
 
 // Owned gives the epoch of a volume that has an owner which serves it.

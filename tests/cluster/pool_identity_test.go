@@ -118,7 +118,7 @@ func TestAPoolWhoseMountIsMissingIsNotReadyAndNothingIsCreatedOrDeletedInIt(t *t
 		}
 	})
 	message := waitFor(ctx, t, c, "pool", cluster.PoolName, "Ready", "FALSE", "PoolNotIdentified")
-	for _, words := range []string{disk.Directory, "Mount it", "sluicectl pool adopt"} {
+	for _, words := range []string{disk.Directory, "Mount the pool's storage", "sluicectl pool adopt"} {
 		if !strings.Contains(message, words) {
 			t.Errorf("the pool's condition does not say %q: %s", words, message)
 		}
@@ -188,6 +188,45 @@ func TestAReplacedOrTruncatedImageIsRefusedAndTheVolumeSaysWhy(t *testing.T) {
 	refused("is 1MiB, recorded are 16MiB")
 	if status, err := os.Stat(path); err != nil || status.Size() != 1<<20 {
 		t.Errorf("the image was changed: %v %v", status, err)
+	}
+}
+
+// The image is replaced, deleted or truncated while a host uses it. The control plane reports it without a move or a restart.
+func TestAnImageThatChangesWhileItIsServedIsReported(t *testing.T) {
+	c, ctx := start(t, cluster.Options{Gateways: 2, Volumes: 2, Replicas: 1})
+	if err := c.WaitReady(ctx); err != nil {
+		t.Fatal(err)
+	}
+	path := func(volume int) string {
+		return filepath.Join(c.Directory, "pool", imageOf(ctx, t, c, cluster.VolumeName(volume)))
+	}
+	rename := func(from, to string) {
+		t.Helper()
+		if err := os.Rename(from, to); err != nil {
+			t.Fatal(err)
+		}
+	}
+	misplaced, first := cluster.VolumeName(0), path(0)
+	rename(first, first+".kept")
+	waitFor(ctx, t, c, "volume", misplaced, "Degraded", "TRUE", "MediumMisplaced")
+	if err := os.WriteFile(first, make([]byte, 16<<20), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	owner, err := c.Owner(ctx, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	writes(ctx, t, login(ctx, t, c, 1, owner), 0, 'a') // the file in use is the volume's
+	rename(first+".kept", first)
+	waitFor(ctx, t, c, "volume", misplaced, "Degraded", "FALSE", "Healthy")
+
+	failed := cluster.VolumeName(1)
+	if err := os.Truncate(path(1), 1<<20); err != nil {
+		t.Fatal(err)
+	}
+	message := waitFor(ctx, t, c, "volume", failed, "Ready", "FALSE", "MediumFailed")
+	if !strings.Contains(message, "cut short") {
+		t.Errorf("the message does not name the cause: %s", message)
 	}
 }
 

@@ -13,8 +13,8 @@ import (
 	"sluice.dev/sluice/tests/world"
 )
 
-// The backup is taken while the deletion of a volume waits for a gateway, and restored before a gateway is there.
-func TestADeletionThatWasPendingInABackupWaitsForItsConfirmation(t *testing.T) {
+// The backup is taken while the deletion of volumes waits for a gateway, and restored before a gateway is there.
+func TestADeletionThatWasPendingInABackupWaitsUntilItIsConfirmedOrDiscarded(t *testing.T) {
 	pool := t.TempDir()
 	c, ctx := start(t, cluster.Options{Gateways: 1, Volumes: 1, Replicas: 1, Pool: pool})
 	control := func(words ...string) string {
@@ -26,6 +26,7 @@ func TestADeletionThatWasPendingInABackupWaitsForItsConfirmation(t *testing.T) {
 		return string(out)
 	}
 	control("volume", "create", "spare", "--pool", cluster.PoolName, "--size", "1Mi", "--wait")
+	control("volume", "create", "wanted", "--pool", cluster.PoolName, "--size", "1Mi", "--wait")
 	images := func() int {
 		all, err := filepath.Glob(filepath.Join(pool, "*"))
 		if err != nil {
@@ -38,6 +39,7 @@ func TestADeletionThatWasPendingInABackupWaitsForItsConfirmation(t *testing.T) {
 		t.Fatal(err)
 	}
 	control("volume", "delete", "spare")
+	control("volume", "delete", "wanted")
 	backup := filepath.Join(t.TempDir(), "backup")
 	control("backup", backup)
 	replica := c.Replicas[0]
@@ -60,6 +62,7 @@ func TestADeletionThatWasPendingInABackupWaitsForItsConfirmation(t *testing.T) {
 	if got := control("volume", "get", "spare", "-o", "json"); !strings.Contains(got, "HeldAfterRestore") || images() <= before {
 		t.Errorf("it was carried out: %d files, before %d; %s", images(), before, got)
 	}
+	control("restore", "discard", "volume", "wanted")
 	control("restore", "confirm", "volume", "spare")
 	if err := world.Until(ctx, func() error {
 		if out, err := c.Control(ctx, "volume", "get", "spare"); err == nil {
@@ -68,5 +71,10 @@ func TestADeletionThatWasPendingInABackupWaitsForItsConfirmation(t *testing.T) {
 		return nil
 	}); err != nil {
 		t.Error(err)
+	}
+	// The image of the other volume is still there: a target can show it, and a gateway serves it.
+	control("target", "create", "wanted", "--lun", "0=wanted", "--paths", "1", "--wait")
+	if held := control("restore", "list"); strings.Contains(held, "wanted") {
+		t.Errorf("held: %s", held)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"sluice.dev/sluice/proto/client"
 	pb "sluice.dev/sluice/proto/sluice/v1"
 	"sluice.dev/sluice/tests/cluster"
 )
@@ -114,12 +115,13 @@ func TestOfTwoLastVolumesThatGoAtOnceNoneLeavesTheHostInATargetThatPeopleMade(t 
 // that goes, until it is told to end. It tells when it has deleted the first target.
 func released(t *testing.T, ctx context.Context, first func()) (count int) {
 	for ctx.Err() == nil {
-		list, err := targets().ListTargets(t.Context(), &pb.ListTargetsRequest{Options: &pb.ListOptions{LabelSelector: madeBy}})
-		if err != nil {
-			t.Error(err)
-			return count
-		}
-		for _, target := range list.GetTargets() {
+		made := &pb.ListOptions{LabelSelector: madeBy}
+		for target, err := range client.All(t.Context(), targets().ListTargets, &pb.ListTargetsRequest{Options: made},
+			(*pb.ListTargetsResponse).GetTargets) {
+			if err != nil {
+				t.Error(err)
+				return count
+			}
 			meta := target.GetMeta()
 			if len(target.GetSpec().GetLuns()) > 0 || meta.GetDeleteTime() != nil {
 				continue
@@ -131,12 +133,12 @@ func released(t *testing.T, ctx context.Context, first func()) (count int) {
 				first()
 			}
 		}
-		idle, err := hosts().ListHosts(t.Context(), &pb.ListHostsRequest{Options: &pb.ListOptions{LabelSelector: madeBy}})
-		if err != nil {
-			t.Error(err)
-			return count
-		}
-		for _, host := range idle.GetHosts() { // refused where one is named
+		for host, err := range client.All(t.Context(), hosts().ListHosts, &pb.ListHostsRequest{Options: made}, (*pb.ListHostsResponse).GetHosts) {
+			if err != nil {
+				t.Error(err)
+				return count
+			}
+			// Refused where a target names it.
 			_, _ = hosts().DeleteHost(t.Context(), &pb.DeleteHostRequest{Name: host.GetMeta().GetName()})
 		}
 	}

@@ -28,13 +28,22 @@ func nodeKey(node string) *ecdh.PrivateKey {
 	return key
 }
 
-// nodeID is the id that a node's plugin gives kubelet: name, initiator name, public key.
-func nodeID(node string) string {
-	return node + "/" + initiatorOf(node) + "/" + base64.RawURLEncoding.EncodeToString(nodeKey(node).PublicKey().Bytes())
+// announced is the id of a node that has a key.
+func announced(node string, key *ecdh.PrivateKey) string {
+	return node + "/" + initiatorOf(node) + "/" + base64.RawURLEncoding.EncodeToString(key.PublicKey().Bytes())
 }
 
-// secretOf derives a node's CHAP secret from what a volume was published with, as operator/internal/csi/README.md describes it.
+// nodeID is the id that a node's plugin gives kubelet: name, initiator name, public key.
+func nodeID(node string) string { return announced(node, nodeKey(node)) }
+
 func secretOf(t *testing.T, node string, found map[string]string) string {
+	t.Helper()
+	return derived(t, node, nodeKey(node), found)
+}
+
+// derived is the CHAP secret of a node with a key, from what a volume was published with, as operator/internal/csi/README.md describes
+// it.
+func derived(t *testing.T, node string, own *ecdh.PrivateKey, found map[string]string) string {
 	t.Helper()
 	key, err := base64.RawURLEncoding.DecodeString(found["driver-key"])
 	if err != nil {
@@ -44,12 +53,12 @@ func secretOf(t *testing.T, node string, found map[string]string) string {
 	if err != nil {
 		t.Fatalf("the publish context has no key of the driver: %v", found)
 	}
-	shared, err := nodeKey(node).ECDH(public)
+	shared, err := own.ECDH(public)
 	if err != nil {
 		t.Fatal(err)
 	}
 	words := []string{"sluice csi node CHAP secret, version 1", found["driver-key"],
-		base64.RawURLEncoding.EncodeToString(nodeKey(node).PublicKey().Bytes()), node, initiatorOf(node)}
+		base64.RawURLEncoding.EncodeToString(own.PublicKey().Bytes()), node, initiatorOf(node)}
 	secret, err := hkdf.Key(sha256.New, shared, nil, strings.Join(words, "\n"), 12)
 	if err != nil {
 		t.Fatal(err)

@@ -4,9 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
-
+	"sluice.dev/sluice/proto/client"
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
@@ -21,11 +19,10 @@ func hosts() pb.HostServiceClient     { return pb.NewHostServiceClient(the.Conne
 // targetOf is the target that a volume was published in.
 func targetOf(t *testing.T, found map[string]string) *pb.Target {
 	t.Helper()
-	list, err := targets().ListTargets(t.Context(), &pb.ListTargetsRequest{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, target := range list.GetTargets() {
+	for target, err := range client.All(t.Context(), targets().ListTargets, &pb.ListTargetsRequest{}, (*pb.ListTargetsResponse).GetTargets) {
+		if err != nil {
+			t.Fatal(err)
+		}
 		if target.GetSpec().GetIqn() == found["iqn"] {
 			return target
 		}
@@ -52,7 +49,7 @@ func admits(t *testing.T, target *pb.Target, volume, host string) {
 func hostThere(t *testing.T, name string) bool {
 	t.Helper()
 	_, err := hosts().GetHost(t.Context(), &pb.GetHostRequest{Name: name})
-	if err != nil && status.Code(err) != codes.NotFound {
+	if err != nil && !client.IsNotFound(err) {
 		t.Fatal(err)
 	}
 	return err == nil

@@ -107,7 +107,7 @@ func start(ctx context.Context, scratch string) (end func(), err error) {
 		return end, err
 	}
 	for _, p := range []*world.Process{
-		plugin(scratch, programs, "controller", append(controllerFlags(scratch), "--metrics", the.controllerMetrics)...),
+		plugin(scratch, programs, "controller", append(controllerFlags(scratch, "csi"), "--metrics", the.controllerMetrics)...),
 		plugin(scratch, programs, "node", "--metrics", the.nodeMetrics, "--node-id", "node-1", "--host-root", "/", "--state-dir", filepath.Join(scratch, "staged")),
 	} {
 		if err := p.Start(); err != nil {
@@ -128,11 +128,12 @@ func start(ctx context.Context, scratch string) (end func(), err error) {
 	return end, nil
 }
 
-func controllerFlags(scratch string) []string {
+// controllerFlags are those of a controller plugin whose certificate is of a role: csi, or operator as in releases before that role.
+func controllerFlags(scratch, role string) []string {
 	certs := filepath.Join(scratch, "certs")
 	return []string{"--server", the.Network.Address(cluster.ControlNode, cluster.Internal) + ":7460",
-		"--tls-ca", filepath.Join(certs, "ca.crt"), "--tls-cert", filepath.Join(certs, "operator.crt"),
-		"--tls-key", filepath.Join(certs, "operator.key"), "--chap-key-file", filepath.Join(scratch, "chap.key")}
+		"--tls-ca", filepath.Join(certs, "ca.crt"), "--tls-cert", filepath.Join(certs, role+".crt"),
+		"--tls-key", filepath.Join(certs, role+".key"), "--chap-key-file", filepath.Join(scratch, "chap.key")}
 }
 
 func plugin(scratch, programs, mode string, flags ...string) *world.Process {

@@ -1,4 +1,4 @@
-// Package logins makes login attempts on real gateways and compares each answer with the one that RFC 7143 §11.13.5 requires. A
+// Package logins makes login attempts on real gateways and compares each answer with the status of RFC 7143 §11.13.5. A
 // test applies the same attempts to hosts that the CLI, a custom resource and the CSI driver made, through every kind of portal.
 package logins
 

@@ -38,7 +38,7 @@ type canary struct {
 	behind string
 }
 
-// Some bounds of R6 stand behind each other (gateway/decisions/2026-11-22-bounds-behind-each-other.md). Each of such a pair is
+// Some bounds of R6 stand behind each other (gateway/decisions/limits-and-timing.md). Each of such a pair is
 // switched off for itself, where histories must stay right, and with the other one, where they must not.
 var canaries = []canary{
 	{name: "r1-two-owners", rule: "R1", lacks: "who is told to forward opens the volume and serves it", cluster: true, only: "^packet loss$"},
@@ -63,6 +63,9 @@ var canaries = []canary{
 		only: "^left by the dead$", behind: "the life of tokens"},
 	{name: "r6-orphans", rule: "R6", lacks: "what a forwarding socket holds outlives its process, and is taken however old its token is",
 		cluster: true, only: "^left by the dead$"},
+	{name: "any-image", rule: "identity of images", lacks: "an image is not compared with its record", cluster: true, only: "^replaced image$"},
+	{name: "any-pool", rule: "identity of pools", lacks: "a directory without a marker is marked, though one is known", cluster: true,
+		only: "^missing pool$"},
 }
 
 const (
@@ -74,7 +77,7 @@ const (
 
 // broken are the findings that give a canary away.
 func (c canary) broken(v *verdict) []string {
-	found := v.violations()
+	found := append(v.violations(), v.findings[claimRecorded]...)
 	if c.service {
 		found = append(append(found, v.findings[claimAnswered]...), v.findings[claimRecovers]...)
 	}

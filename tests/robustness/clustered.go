@@ -24,6 +24,8 @@ type clustered struct {
 	clocks []*wallClock
 	times  []*wallClock
 	pool   *disk
+	// recorded puts other things in the place of what was recorded; nil where volumes lie in Ceph.
+	recorded *recorded
 }
 
 const (
@@ -76,6 +78,14 @@ func startCluster(ctx context.Context, options cluster.Options, note noter) (*cl
 	return c, nil
 }
 
+func (c *clustered) mismatches() []string {
+	wrong, err := c.recorded.end()
+	if err != nil {
+		wrong = append(wrong, err.Error())
+	}
+	return wrong
+}
+
 func (c *clustered) portals() []string       { return c.AllPortals() }
 func (c *clustered) target() string          { return cluster.Target }
 func (c *clustered) initiator(i int) string  { return fmt.Sprintf("%s%d", cluster.Initiator, i+1) }
@@ -115,6 +125,7 @@ func (c *clustered) faults(hosts []*host.Multipath) []*fault {
 		all = append(all, clock.jumps(longestJumpOfReplica)...)
 	}
 	all = append(append(all, c.pool.slowness("the pool")...), c.cephFaults()...)
+	all = append(all, c.recorded.faults()...)
 	for number, multipath := range hosts {
 		for _, path := range multipath.Paths {
 			all = append(all, hostFaults(path, number, c.luns())...)

@@ -2,8 +2,11 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -95,5 +98,70 @@ func TestAClockJumpsThereAndBackForItsOwnProcessOnly(t *testing.T) {
 		if err := f.undo(t.Context()); err != nil || shift(one) != "+0\n" {
 			t.Errorf("end of %s: %v, %q", f.name, err, shift(one))
 		}
+	}
+}
+
+// What was written is read, though others write to the same page of the file and open it: hosts write blocks that are smaller.
+func TestABlockIsReadAsItWasWrittenWhileOthersUseItsPage(t *testing.T) {
+	if noMounts != "" {
+		t.Skip(noMounts)
+	}
+	directory := t.TempDir()
+	at := filepath.Join(directory, "at")
+	d, err := mountDisk(filepath.Join(directory, "backing"), at)
+	if err != nil {
+		t.Skip("no FUSE here: ", err)
+	}
+	image := filepath.Join(at, "volume-1")
+	if err := os.WriteFile(image, make([]byte, 1<<20), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	open := func() *os.File {
+		file, err := os.OpenFile(image, os.O_RDWR, 0)
+		if err != nil {
+			t.Error(err)
+		}
+		return file
+	}
+	var others sync.WaitGroup
+	var over atomic.Bool
+	others.Go(func() {
+		for !over.Load() {
+			if err := open().Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	for block := range int64(3) {
+		others.Go(func() {
+			file, data := open(), make([]byte, 512)
+			for i := 0; !over.Load(); i++ {
+				data[0] = byte(i)
+				_, err := file.WriteAt(data, (2+block)*512)
+				_, err2 := file.ReadAt(make([]byte, 512), (2+block)*512)
+				if err := errors.Join(err, err2); err != nil {
+					t.Error(err)
+				}
+			}
+			_ = file.Close() // what was written is no matter
+		})
+	}
+	file := open()
+	for i := range 20000 {
+		data, got := bytes.Repeat([]byte{byte(i), byte(i >> 8)}, 256), make([]byte, 512)
+		_, err := file.WriteAt(data, 512)
+		_, err2 := file.ReadAt(got, 512)
+		if err := errors.Join(err, err2); err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(got, data) {
+			t.Errorf("round %d: read % x after % x was written", i, got[:2], data[:2])
+			break
+		}
+	}
+	over.Store(true)
+	others.Wait()
+	if err := errors.Join(file.Close(), d.close()); err != nil {
+		t.Error(err)
 	}
 }

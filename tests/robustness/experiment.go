@@ -45,6 +45,8 @@ type experiment struct {
 	verbose bool
 	// only faults whose name or kind matches are done.
 	only *regexp.Regexp
+	// recorded: only faults that put something else in the place of what was recorded, and each must be reported.
+	recorded bool
 	// few: clients act on so many blocks of each LUN only, so that they meet more often; 0: on all that the system names.
 	few uint64
 	// swaps are so many of ten operations of a client; 0: swapsOfTen.
@@ -70,10 +72,11 @@ const (
 	claimAnswered  claim = "every operation ends well, whatever broke meanwhile"
 	claimRecovers  claim = "every path works again after the last fault"
 	claimLives     claim = "no process ends by itself, all stop in order"
+	claimRecorded  claim = "what is served matches what was recorded; anything else is refused"
 	claimExercised claim = "every kind of fault was done, and operations were lost by them"
 )
 
-var claims = []claim{claimLinear, claimWritten, claimWhole, claimAnswered, claimRecovers, claimLives, claimExercised}
+var claims = []claim{claimLinear, claimWritten, claimWhole, claimAnswered, claimRecovers, claimLives, claimRecorded, claimExercised}
 
 const (
 	hostCount     = 2
@@ -133,7 +136,7 @@ func (e experiment) run(ctx context.Context) (*verdict, error) {
 		return v, e.follow(ctx, s.steps(c), c, w, v, events, closeHosts)
 	}
 	all := plan(e.seed, e.duration, slices.DeleteFunc(system.faults(w.hosts), func(f *fault) bool {
-		return e.only != nil && !e.only.MatchString(f.name) && !e.only.MatchString(f.kind)
+		return e.recorded && !slices.Contains(recordedKinds, f.kind) || e.only != nil && !e.only.MatchString(f.name) && !e.only.MatchString(f.kind)
 	}))
 	if err := e.breakWhileActing(ctx, w, all, loud); err != nil {
 		return nil, err
@@ -194,8 +197,12 @@ func (e experiment) start(ctx context.Context, directory string, note noter) (sy
 		if err != nil {
 			return nil, err
 		}
-		return startCluster(ctx, cluster.Options{Programs: e.programs, Gateway: e.gateway, Etcd: e.etcd, Directory: directory,
+		c, err := startCluster(ctx, cluster.Options{Programs: e.programs, Gateway: e.gateway, Etcd: e.etcd, Directory: directory,
 			Replicas: replicas, Replica: e.replica, Ceph: ceph}, note)
+		if err != nil {
+			return nil, err
+		}
+		return c, c.startRecorded(ctx, e.seed, e.recorded)
 	}
 	gateway := e.gateway
 	if gateway == "" {
@@ -256,6 +263,7 @@ func (e experiment) recover(ctx context.Context, system system, w *workload, v *
 }
 
 func (e experiment) finish(system system, w *workload, v *verdict) {
+	v.findings[claimRecorded] = append(v.findings[claimRecorded], system.mismatches()...)
 	v.findings[claimLives] = append(v.findings[claimLives], system.end()...)
 	if err := w.readDisk(system.disk); err != nil {
 		v.find(claimWritten, "on disk: "+err.Error())
@@ -283,6 +291,13 @@ func (e experiment) judge(w *workload, v *verdict, events *timeline) {
 	}
 	if v.maybes == 0 || len(v.faults) == 0 {
 		v.find(claimExercised, fmt.Sprintf("%d operations without an answer, faults done: %v", v.maybes, v.faults))
+	}
+	if e.recorded {
+		for _, kind := range recordedKinds {
+			if v.faults[kind] == 0 {
+				v.find(claimExercised, "no fault of this kind was done: "+kind)
+			}
+		}
 	}
 	if len(v.violations()) > 0 {
 		if err := e.keep(operations, events); err != nil {

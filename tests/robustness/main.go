@@ -43,6 +43,8 @@ func main() {
 		chosen, err = regexp.Compile(text)
 		return err
 	})
+	flag.BoolVar(&e.recorded, "recorded", false, "in a cluster, only faults that put another process, store, pool, image, record or key in the place "+
+		"of what was recorded, and each must be reported")
 	flag.BoolVar(&e.verbose, "v", false, "show what paths do")
 	flag.Func("only", "regular expression: only faults whose name or kind matches", func(text string) (err error) {
 		e.only, err = regexp.Compile(text)
@@ -54,7 +56,7 @@ func main() {
 			strings.Join(slices.Sorted(maps.Keys(scenarios)), ", "))
 		os.Exit(2)
 	}
-	e.clustered = e.clustered || e.scenario != "" || e.rbd
+	e.clustered = e.clustered || e.scenario != "" || e.rbd || e.recorded
 	if e.seed == 0 {
 		e.seed = rand.Uint64N(1 << 32)
 	}

@@ -79,6 +79,7 @@ func (s *standalone) initiator(i int) string {
 func (s *standalone) luns() []uint16               { return []uint16{0, 1} }
 func (s *standalone) places() []history.Place      { return blocks(16, 6) }
 func (s *standalone) settle(context.Context) error { return nil }
+func (s *standalone) mismatches() []string         { return nil }
 
 func (s *standalone) faults(hosts []*host.Multipath) []*fault {
 	all := []*fault{

@@ -26,6 +26,8 @@ type system interface {
 	settle(ctx context.Context) error
 	// end stops it in order and says what went wrong with its processes.
 	end() []string
+	// mismatches ends what the faults put in the place of what was recorded, and says what was not refused.
+	mismatches() []string
 	// disk gives a block from where the LUN is kept; false: that can't be looked into.
 	disk(place history.Place) ([]byte, bool, error)
 	close() error

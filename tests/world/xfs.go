@@ -42,7 +42,7 @@ func command(words ...string) error {
 // Mount mounts it again after Unmount.
 func (f *FileSystem) Mount() error { return command("mount", "-o", "loop", f.image, f.Directory) }
 
-// ShareMounts has processes that are started on nodes from now on see what is mounted and unmounted later. Isolate comes first.
+// ShareMounts propagates later mounts and unmounts to node processes that start after this call. Call Isolate first.
 func ShareMounts() error { return command("mount", "--make-rshared", "/") }
 
 // Unmount takes it away again.

@@ -7,14 +7,13 @@ import os
 import subprocess
 import sys
 import time
-import types
 
 BENCH = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, BENCH)
 
 from experiments.frame import stopping  # noqa: E402
 from report import build  # noqa: E402
-from runner import machine, setup  # noqa: E402
+from runner import setup  # noqa: E402
 
 FOLDER = os.path.join(BENCH, "experiments")
 LINES = "experiments.jsonl"
@@ -40,20 +39,14 @@ def parse_args(argv):
     p.add_argument("--rounds", type=int)
     p.add_argument("--budget", type=float, help="seconds; none starts when they are over")
     p.add_argument("--bin", default=os.path.join(setup.ROOT, "build/bin"))
-    p.add_argument("--out", help="folder for lines and report (default: bench/results/DATE)")
-    p.add_argument("--reports", help="folder that gets a copy of them, by their date")
+    p.add_argument("--out", help="folder of the lines and their reports (default: build/bench/results/DATE)")
+    p.add_argument("--reports", help="folder that a copy of the reports goes to (default: build/bench/reports; with --out or --smoke: none)")
     p.add_argument("--list", action="store_true", help="name the experiments, and do nothing")
     args = p.parse_args(argv)
     unknown = set(args.names) - set(known())
     if unknown:
         p.error(f"no experiment {', '.join(sorted(unknown))}; there are {', '.join(known())}")
     return args
-
-
-def facts():
-    """Of the machine and the revision; an experiment adds its own."""
-    shown = types.SimpleNamespace(root=setup.ROOT, congestion="", target_core="", client_core="")
-    return {k: v for k, v in machine.facts(shown, "").items() if v != ""}
 
 
 def append(path, line):
@@ -116,19 +109,17 @@ def main(argv):
     if args.list:
         print("\n".join(known()))
         return 0
-    out = args.out or os.path.join(
-        setup.ROOT, "bench/results", time.strftime("experiments-%Y%m%d-%H%M%S")
-    )
+    out = args.out or os.path.join(build.RESULTS, time.strftime("experiments-%Y%m%d-%H%M%S"))
+    reports = args.reports or (None if args.out or args.mode == "smoke" else build.REPORTS)
     os.makedirs(out, exist_ok=True)
     path = os.path.join(out, LINES)
     with open(path, "w"):
         pass  # lines of an earlier run would count as further rounds
-    append(path, {"facts": facts()})
+    append(path, {"facts": build.machine_facts()})
     broken = run_all(args, path)
-    written = build.build([path], out)
-    print(f"written: {written}")
-    if args.reports:
-        print(f"written: {build.keep(out, args.reports)}")
+    for directory in [out, *([reports] if reports else [])]:
+        for written in build.build([path], directory):
+            print(f"written: {written}")
     if broken:
         print(f"broken: {', '.join(broken)}", file=sys.stderr)
     return 1 if broken else 0

@@ -45,7 +45,7 @@ func TestMain(m *testing.M) {
 	must(os.MkdirAll(machine, 0o700))
 	must(os.WriteFile(sockets+"/chap.key", []byte("ZHJpdmVyIGtleSBvZiB0aGUgdGVzdHMgb2YgQ1NJISE=\n"), 0o600))
 	controller := start("controller", exec.Command(home+"/sluice-csi", "--mode", "controller", "--endpoint", socket("controller"),
-		"--server", os.Getenv("SLUICE_API"), "--tls-ca", home+"/ca.crt", "--tls-cert", home+"/operator.crt", "--tls-key", home+"/operator.key",
+		"--server", os.Getenv("SLUICE_API"), "--tls-ca", home+"/ca.crt", "--tls-cert", home+"/csi.crt", "--tls-key", home+"/csi.key",
 		"--chap-key-file", sockets+"/chap.key"))
 	the.controller = csi.NewControllerClient(dial("controller"))
 	startNode()

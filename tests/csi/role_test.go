@@ -1,0 +1,51 @@
+package csi_test
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+
+	"sluice.dev/sluice/tests/world"
+)
+
+// During an upgrade the driver presents the certificate of the earlier release, which is of the operator's role.
+func TestADriverThatStillHasACertificateOfTheOperatorsRoleKeepsWorking(t *testing.T) {
+	scratch, socket := filepath.Dir(the.log), filepath.Join(t.TempDir(), "earlier.sock")
+	programs, err := filepath.Abs("../../build/bin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	earlier := &world.Process{Name: "csi-earlier", Log: filepath.Join(t.TempDir(), "log"),
+		Arguments: append([]string{filepath.Join(programs, "sluice-csi"), "--mode", "controller", "--endpoint", "unix://" + socket},
+			controllerFlags(scratch, "operator")...)}
+	if err := earlier.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := earlier.Kill(); err != nil {
+			t.Error(err)
+		}
+	})
+	connection, err := dial(t.Context(), socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = connection.Close() }()
+	controller := csi.NewControllerClient(connection)
+	made, err := controller.CreateVolume(t.Context(), &csi.CreateVolumeRequest{Name: "earlier",
+		CapacityRange: &csi.CapacityRange{RequiredBytes: 16 << 20}, VolumeCapabilities: []*csi.VolumeCapability{alone}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := made.GetVolume().GetVolumeId()
+	if _, err := controller.ControllerPublishVolume(t.Context(), &csi.ControllerPublishVolumeRequest{VolumeId: id, NodeId: nodeID("node-23"),
+		VolumeCapability: alone}); err != nil {
+		t.Error(err)
+	}
+	// The newer driver, with a certificate of its own role, goes on with the same objects.
+	unpublish(t, id, nodeID("node-23"))
+	if _, err := the.controller.DeleteVolume(t.Context(), &csi.DeleteVolumeRequest{VolumeId: id}); err != nil {
+		t.Error(err)
+	}
+}

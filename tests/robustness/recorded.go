@@ -1,0 +1,280 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"sluice.dev/sluice/tests/cluster"
+	"sluice.dev/sluice/tests/world"
+)
+
+// The faults below put something in the place of what was recorded: another process, another pool, another image, another store. The
+// product must refuse it. Histories show data that came from elsewhere; `recorded` also knows what must not change, and what must be
+// reported.
+
+const (
+	// refusedShortest and refusedLongest leave gateways the time to start, to open volumes and to report.
+	refusedShortest, refusedLongest = 3500 * time.Millisecond, 5 * time.Second
+	imposedShortest, imposedLongest = 1500 * time.Millisecond, 3 * time.Second // of another process
+	// reportedWithin is how long after that a report may take.
+	reportedWithin = 10 * time.Second
+	keptSuffix     = ".kept"
+)
+
+// recordedKinds of faults.
+var recordedKinds = []string{"missing pool", "replaced image", "truncated image", "damaged record", "duplicate process", "wrong key", "emptied store"}
+
+// recorded makes these faults.
+type recorded struct {
+	*clustered
+	random *rand.Rand
+	// storage is where the files of the pool lie; uids are those of the workload's volumes.
+	storage string
+	uids    []string
+	// reports: each refusal must be reported as well. Among other faults nobody may be there who reports it.
+	reports bool
+	// others are processes that must not be there; wrong are findings.
+	others []*world.Process
+	wrong  []string
+	made   int
+}
+
+// startRecorded learns what was recorded. Nil where volumes lie in Ceph.
+func (c *clustered) startRecorded(ctx context.Context, seed uint64, reports bool) (err error) {
+	if c.Ceph != nil {
+		return nil
+	}
+	r := &recorded{clustered: c, random: rand.New(rand.NewPCG(seed, 0x4ec04d)), storage: c.Pool, reports: reports}
+	if c.pool != nil {
+		r.storage = c.backing()
+	}
+	for i := range clusterVolumes {
+		var shown struct{ Meta struct{ UID string } }
+		if err := r.show(ctx, &shown, "volume", cluster.VolumeName(i)); err != nil {
+			return err
+		}
+		r.uids = append(r.uids, shown.Meta.UID)
+	}
+	c.recorded = r
+	return nil
+}
+
+func (c *clustered) backing() string { return filepath.Join(c.Directory, "disk") }
+
+func (r *recorded) find(format string, arguments ...any) {
+	r.wrong = append(r.wrong, fmt.Sprintf(format, arguments...))
+}
+
+func (r *recorded) show(ctx context.Context, into any, kind, name string) error {
+	ctx, cancel := context.WithTimeout(ctx, reportedWithin)
+	defer cancel()
+	text, err := r.Control(ctx, kind, "get", name, "-o", "json")
+	return errors.Join(err, json.Unmarshal(text, into))
+}
+
+// reported requires that a condition of an object gets a reason.
+func (r *recorded) reported(ctx context.Context, kind, name, condition, reason string) {
+	if !r.reports {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, reportedWithin)
+	defer cancel()
+	if err := world.Until(ctx, func() error {
+		var shown struct {
+			Status struct {
+				Conditions []struct{ Type, Reason, Message string }
+			}
+		}
+		if err := r.show(ctx, &shown, kind, name); err != nil {
+			return err
+		}
+		for _, c := range shown.Status.Conditions {
+			if c.Type == condition && c.Reason == reason {
+				return nil
+			}
+		}
+		return fmt.Errorf("its conditions are %+v", shown.Status.Conditions)
+	}); err != nil {
+		r.find("%s %s: condition %s does not say %s: %v", kind, name, condition, reason, err)
+	}
+}
+
+func (r *recorded) faults() []*fault {
+	if r == nil {
+		return nil
+	}
+	all := []*fault{
+		storageFault("the pool's files are gone while all gateways start", "missing pool", r.hidePool),
+		storageFault("an empty file takes the place of an image", "replaced image", r.replaceImage),
+		storageFault("an image has lost its end", "truncated image", r.truncateImage),
+		storageFault("a byte of a volume's record is damaged, and its owner killed", "damaged record", r.damageRecord),
+		processFault("a second process uses a gateway's state directory", "duplicate process", r.twinOfState),
+		processFault("a second process uses a copy of a gateway's state directory", "duplicate process", r.twinOfCopy),
+		processFault("a gateway starts with the certificate of another one", "wrong key", r.wrongCertificate),
+		processFault("a replica starts with another key file", "wrong key", r.wrongKeyFile),
+	}
+	if r.reports { // what others ask of the control plane meanwhile would go to the wrong one
+		all = append(all, processFault("a control plane with an empty store takes the address", "emptied store", r.emptyStore))
+	}
+	return all
+}
+
+// storageFault acts on the pool; its undo puts back what was there.
+func storageFault(name, kind string, do imposition) *fault {
+	return imposed(name, kind, refusedShortest, refusedLongest, do)
+}
+
+// processFault starts a process; its undo ends it.
+func processFault(name, kind string, do imposition) *fault {
+	return imposed(name, kind, imposedShortest, imposedLongest, do)
+}
+
+// imposition does a fault and gives its undo, nil: there is nothing to undo.
+type imposition func(context.Context) (undo func(context.Context) error, err error)
+
+// imposed faults do not overlap: while one lasts, nobody may be there who reports another.
+func imposed(name, kind string, shortest, longest time.Duration, do imposition) *fault {
+	var undo func(context.Context) error
+	return &fault{name: name, on: "what was recorded", kind: kind, weight: 1, shortest: shortest, longest: longest,
+		do: func(ctx context.Context) (err error) {
+			undo, err = do(ctx)
+			return err
+		},
+		undo: func(ctx context.Context) error {
+			if undo == nil {
+				return nil
+			}
+			return undo(ctx)
+		}}
+}
+
+// restartAll kills all gateways. Their keeper starts them again.
+func (r *recorded) restartAll() error {
+	var all []error
+	for _, gateway := range r.Gateways {
+		all = append(all, gateway.Kill())
+	}
+	return errors.Join(all...)
+}
+
+// hidePool leaves an empty directory, as the one below a mount point. Nothing may be made in it.
+func (r *recorded) hidePool(context.Context) (func(context.Context) error, error) {
+	if err := errors.Join(os.Rename(r.storage, r.storage+keptSuffix), os.Mkdir(r.storage, 0o700), r.restartAll()); err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context) error {
+		r.reported(ctx, "pool", cluster.PoolName, "Ready", "PoolNotIdentified")
+		made, err := filepath.Glob(filepath.Join(r.storage, "*"))
+		hidden, err2 := filepath.Glob(filepath.Join(r.storage, ".sluice", "*"))
+		if made = append(made, hidden...); len(made) > 0 {
+			r.find("in the directory that is not the pool was made: %v", made)
+		}
+		return errors.Join(err, err2, os.RemoveAll(r.storage), os.Rename(r.storage+keptSuffix, r.storage))
+	}, nil
+}
+
+// image of a volume of the workload.
+func (r *recorded) image(volume int) string {
+	return filepath.Join(r.storage, "volume-"+r.uids[volume])
+}
+
+// exchangeImage puts another file in the place of a volume's image, and has all gateways open it anew. Nothing may be written to it.
+func (r *recorded) exchangeImage(other func(image, at string) error) (func(context.Context) error, error) {
+	volume := r.random.IntN(clusterVolumes)
+	image := r.image(volume)
+	r.note("it is the image of %s", cluster.VolumeName(volume))
+	made := image + ".other"
+	if err := other(image, made); err != nil {
+		return nil, err
+	}
+	before, err := os.ReadFile(made)
+	if err := errors.Join(err, os.Rename(image, image+keptSuffix), os.Rename(made, image), r.restartAll()); err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context) error {
+		r.reported(ctx, "volume", cluster.VolumeName(volume), "Ready", "OpenFailed")
+		after, err := os.ReadFile(image)
+		if !slices.Equal(before, after) {
+			r.find("%s: the file in the place of its image was changed", cluster.VolumeName(volume))
+		}
+		return errors.Join(err, os.Rename(image+keptSuffix, image))
+	}, nil
+}
+
+func (r *recorded) replaceImage(context.Context) (func(context.Context) error, error) {
+	return r.exchangeImage(func(image, at string) error {
+		was, err := os.Stat(image)
+		if err != nil {
+			return err
+		}
+		return errors.Join(os.WriteFile(at, nil, 0o600), os.Truncate(at, was.Size()))
+	})
+}
+
+// truncateImage cuts a copy short, so that the image is there afterwards.
+func (r *recorded) truncateImage(context.Context) (func(context.Context) error, error) {
+	return r.exchangeImage(func(image, at string) error {
+		data, err := os.ReadFile(image)
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(at, data[:len(data)/2], 0o600)
+	})
+}
+
+// damageRecord flips a bit of a record. The next owner must have it whole again.
+func (r *recorded) damageRecord(ctx context.Context) (func(context.Context) error, error) {
+	volume := r.random.IntN(clusterVolumes)
+	record := filepath.Join(r.storage, ".sluice", r.uids[volume]+".volume")
+	content, err := os.ReadFile(record)
+	if err != nil {
+		return nil, err
+	}
+	content[r.random.IntN(len(content))] ^= 1 << r.random.IntN(8)
+	if err := os.WriteFile(record, content, 0o600); err != nil {
+		return nil, err
+	}
+	if owner, err := r.Owner(ctx, volume); err != nil {
+		if err := r.restartAll(); err != nil {
+			return nil, err
+		}
+	} else if err := r.Gateways[owner].Kill(); err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context) error {
+		if !r.reports {
+			return nil // there may be no owner at all
+		}
+		ctx, cancel := context.WithTimeout(ctx, reportedWithin)
+		defer cancel()
+		if err := world.Until(ctx, func() error {
+			after, err := os.ReadFile(record)
+			if err == nil && slices.Equal(after, content) {
+				err = errors.New(record + " is as damaged as before")
+			}
+			return err
+		}); err != nil {
+			r.find("%s: %v", cluster.VolumeName(volume), err)
+		}
+		return nil
+	}, err
+}
+
+// end kills what must not be there, and gives the findings.
+func (r *recorded) end() ([]string, error) {
+	if r == nil {
+		return nil, nil
+	}
+	var all []error
+	for _, p := range r.others {
+		all = append(all, p.Kill())
+	}
+	return r.wrong, errors.Join(all...)
+}

@@ -1,0 +1,150 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"sluice.dev/sluice/tests/cluster"
+	"sluice.dev/sluice/tests/world"
+)
+
+// endsWithin: a process that must not run ends by itself this soon.
+const endsWithin = 10 * time.Second
+
+// another gives a second process of one of ours, with its own log and admin socket; `words` replace arguments.
+func (r *recorded) another(of *world.Process, words map[string]string) *world.Process {
+	r.made++
+	name := fmt.Sprintf("%s-again-%d", of.Name, r.made)
+	arguments := slices.Clone(of.Arguments)
+	for i := range len(arguments) - 1 {
+		if word, set := words[arguments[i]]; set {
+			arguments[i+1] = word
+		} else if arguments[i] == "--admin-socket" {
+			arguments[i+1] = filepath.Join(r.Directory, name+".socket")
+		}
+	}
+	p := &world.Process{Name: name, Node: of.Node, Arguments: arguments, Environment: of.Environment, Log: filepath.Join(r.Directory, name+".log")}
+	r.others = append(r.others, p)
+	return p
+}
+
+// refusesToRun requires that a process ends by itself and says why.
+func (r *recorded) refusesToRun(p *world.Process, words string) error {
+	select {
+	case <-p.Done():
+	case <-time.After(endsWithin):
+		r.find("%s still runs after %v; its log ends:\n%s", p.Name, endsWithin, p.LogTail(5))
+	}
+	if said := strings.Join(p.Unexpected(), "\n"); !strings.Contains(said, words) {
+		r.find("%s ends without %q: %s", p.Name, words, said)
+	}
+	return p.Kill()
+}
+
+func (r *recorded) anyGateway() (int, *world.Process) {
+	i := r.random.IntN(len(r.Gateways))
+	return i, r.Gateways[i]
+}
+
+func (r *recorded) twinOfState(context.Context) (func(context.Context) error, error) {
+	_, gateway := r.anyGateway()
+	if !gateway.Running() {
+		return nil, nil // another fault has killed it: a second process would be the only one
+	}
+	second := r.another(gateway, nil)
+	err := second.Start()
+	return func(context.Context) error { return r.refusesToRun(second, "in use by process") }, err
+}
+
+// copyState gives a copy of a gateway's state directory.
+func (r *recorded) copyState(gateway int) (string, error) {
+	r.made++
+	at := filepath.Join(r.Directory, fmt.Sprintf("state-%d", r.made))
+	return at, os.CopyFS(at, os.DirFS(filepath.Join(r.Directory, cluster.GatewayName(gateway)+".state")))
+}
+
+func (r *recorded) twinOfCopy(context.Context) (func(context.Context) error, error) {
+	number, gateway := r.anyGateway()
+	state, err := r.copyState(number)
+	if err != nil || !gateway.Running() {
+		return nil, err
+	}
+	second := r.another(gateway, map[string]string{"--state-dir": state})
+	err = second.Start()
+	return func(ctx context.Context) error {
+		r.reported(ctx, "gateway", cluster.GatewayName(number), "Refused", "PortsInUse")
+		return second.Kill()
+	}, err
+}
+
+// wrongCertificate has a process with the certificate of another gateway in the place of a gateway.
+func (r *recorded) wrongCertificate(context.Context) (func(context.Context) error, error) {
+	number, gateway := r.anyGateway()
+	if r.keeper.held[gateway].Swap(true) {
+		return nil, nil // another fault has it
+	}
+	err := gateway.Kill()
+	state, err2 := r.copyState(number)
+	other := filepath.Join(r.Directory, "certs", "gateway-"+cluster.GatewayName((number+1)%len(r.Gateways)))
+	second := r.another(gateway, map[string]string{"--state-dir": state, "--tls-cert": other + ".crt", "--tls-key": other + ".key"})
+	err = errors.Join(err, err2, second.Start())
+	return func(context.Context) error {
+		r.keeper.held[gateway].Store(false)
+		return second.Kill()
+	}, err
+}
+
+func (r *recorded) wrongKeyFile(ctx context.Context) (func(context.Context) error, error) {
+	r.made++
+	key := filepath.Join(r.Directory, fmt.Sprintf("secrets-%d.key", r.made))
+	text, err := r.NewKey(ctx)
+	if err := errors.Join(err, os.WriteFile(key, text, 0o600)); err != nil {
+		return nil, err
+	}
+	third := r.another(r.Replicas[0], map[string]string{"--key-file": key, "--listen": r.Address(len(r.Replicas)),
+		"--data-dir": filepath.Join(r.Directory, fmt.Sprintf("replica-%d", r.made))})
+	err = third.Start()
+	return func(context.Context) error {
+		if r.reports { // its etcd is there
+			return r.refusesToRun(third, "key")
+		}
+		return third.Kill()
+	}, err
+}
+
+// emptyStore has a control plane of another system answer gateways. It has the same objects, and none of the volumes' uids.
+func (r *recorded) emptyStore(ctx context.Context) (func(context.Context) error, error) {
+	for _, replica := range r.Replicas {
+		r.keeper.held[replica].Store(true)
+		if err := replica.Kill(); err != nil {
+			return nil, err
+		}
+	}
+	r.made++
+	arguments := slices.Clone(r.Replicas[0].Arguments)
+	for at := slices.Index(arguments, "--etcd-endpoints"); at >= 0; at = slices.Index(arguments, "--etcd-endpoints") {
+		arguments = slices.Delete(arguments, at, at+2)
+	}
+	first := &world.Process{Name: r.Replicas[0].Name, Node: r.Replicas[0].Node, Arguments: arguments}
+	other := r.another(first, map[string]string{"--data-dir": filepath.Join(r.Directory, fmt.Sprintf("empty-%d", r.made))})
+	err := other.Start()
+	if err == nil {
+		err = world.Until(ctx, func() error { return r.Grow(ctx, r.Volumes) })
+	}
+	return func(ctx context.Context) error {
+		for i := range r.Gateways {
+			r.reported(ctx, "gateway", cluster.GatewayName(i), "Refused", "AnotherSystem")
+		}
+		err := other.Kill()
+		for _, replica := range r.Replicas {
+			r.keeper.held[replica].Store(false)
+		}
+		return err
+	}, err
+}
