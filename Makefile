@@ -3,11 +3,14 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 
 export PATH := $(CURDIR)/build/toolchain/go/bin:$(PATH)
+# The same for all Go code, so that programs, tests and lint share what is compiled: with other values Go compiles each dependency again.
+export CGO_ENABLED := 0
+export GOFLAGS := -trimpath
 
 # The tiers of `make test`. The aim is 20 minutes from a new clone on 2 cores, without downloads. The fast ones come first.
 QUICK := unit go controlplane cluster model libiscsi qemu hostile
 # The tiers that only `make test-all` adds. There go-race takes the place of go: the same tests, under the race detector.
-LONG := charts operator csi asan corpus tsan ceph operations robustness scenarios guest ipsec passthrough powercut package
+LONG := charts operator csi corpus tsan unit-release ceph operations robustness scenarios guest ipsec passthrough powercut package
 ALL := $(subst go,go-race,$(QUICK)) $(LONG)
 # `make lint test` counts lint's checks in the closing line too.
 LINTED := $(if $(filter lint,$(MAKECMDGOALS)),--also lint)
@@ -59,10 +62,15 @@ test: ## the tiers without sanitizers, guests, Ceph and Kubernetes, then their d
 test-all: ## every tier, Go under the race detector: one hour on 2 cores
 	@.ci/tiers $(LINTED) $(ALL)
 
-test-unit: ## unit and session tests of the gateway, as shipped (g++, optimised)
+test-unit: ## unit and session tests of the gateway, with asserts, under AddressSanitizer and UndefinedBehaviorSanitizer
+	@.ci/deps build clang
+	@.ci/compile asan unit_tests
+	@.ci/tier unit tests/unit/run asan
+
+test-unit-release: ## the same as shipped: g++, optimised, without asserts
 	@.ci/deps build
 	@.ci/compile release unit_tests
-	@.ci/tier unit tests/unit/run release
+	@.ci/tier unit-release tests/unit/run release
 
 test-go: ## the Go parts' own tests
 	@.ci/deps go build
@@ -98,11 +106,6 @@ test-csi-node: build ## the CSI driver's node service on a real Linux initiator 
 	@.ci/deps guest clients
 	@.ci/tier csi-node tests/csi/node-run
 
-test-asan: ## unit and session tests under AddressSanitizer and UndefinedBehaviorSanitizer
-	@.ci/deps build clang
-	@.ci/compile asan
-	@.ci/tier asan tests/unit/run asan
-
 test-corpus: ## every fuzzer replays its corpus, same sanitizers
 	@.ci/deps build clang
 	@.ci/compile asan
@@ -112,7 +115,7 @@ test-model: ## ownership and retries, model-checked: every invariant holds, ever
 	@.ci/deps model
 	@.ci/tier model tests/model/run
 
-test-tsan: ## unit and session tests under ThreadSanitizer
+test-tsan: ## unit and session tests of the gateway under ThreadSanitizer
 	@.ci/deps build clang
 	@.ci/compile tsan unit_tests
 	@.ci/tier tsan tests/unit/run tsan

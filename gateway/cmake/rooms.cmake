@@ -3,12 +3,11 @@
 # contains a single link to the folder. An include that DESIGN §5 does not permit fails to compile.
 
 # sluice_precompile(<target> source ...): the compiler parses once which headers at least three of the sources include. Headers are half of
-# the time of a compilation. Only GCC: ccache finds none of clang's precompiled headers again. Below six sources it would take longer. It
-# is not for optimized code: there GCC 12 reports false positives of -Warray-bounds in precompiled headers of the standard library. A source
-# must still include what it uses: the sanitizer builds compile it without the precompiled header.
+# the time of a compilation. Below six sources it would take longer. It is not for code that GCC optimizes: there GCC 12 reports false
+# positives of -Warray-bounds in precompiled headers of the standard library. A source must still include what it uses.
 function(sluice_precompile target)
   list(LENGTH ARGN count)
-  if(NOT CMAKE_CXX_COMPILER_ID STREQUAL GNU OR count LESS 6)
+  if(count LESS 6)
     return()
   endif()
   set(once)
@@ -30,10 +29,15 @@ function(sluice_precompile target)
     endforeach()
   endforeach()
   if(often)
-    # In a fixed order, so that an added source does not change the precompiled header. Without -fpch-preprocess ccache caches nothing.
+    # In a fixed order, so that an added source does not change the precompiled header.
     list(SORT often)
     target_precompile_headers(${target} PRIVATE ${often})
-    target_compile_options(${target} PRIVATE -fpch-preprocess)
+    # ccache caches nothing without -fpch-preprocess (GCC), or where the precompiled header contains a time (clang).
+    if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
+      target_compile_options(${target} PRIVATE -fpch-preprocess)
+    else()
+      target_compile_options(${target} PRIVATE "SHELL:-Xclang -fno-pch-timestamp")
+    endif()
   endif()
 endfunction()
 
@@ -52,6 +56,9 @@ function(sluice_room name)
   if(sources)
     add_library(sluice_${name} STATIC ${sources})
     set(scope PUBLIC)
+    if(SLUICE_SANITIZE)
+      sluice_precompile(sluice_${name} ${sources})
+    endif()
   else()
     add_library(sluice_${name} INTERFACE)
     set(scope INTERFACE)
