@@ -2,8 +2,10 @@ package simtest_test
 
 import (
 	"flag"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"sluice.dev/sluice/controlplane/internal/simtest"
@@ -47,11 +49,26 @@ func TestWhateverHappensOneGatewayServesAndInTheEndOneDoes(t *testing.T) {
 			seeds = append(seeds, s)
 		}
 	}
-	for _, s := range seeds {
-		if found := run(s, simtest.Whole, steps); len(found) > 0 {
-			t.Fatalf("seed %d (again with -seed %d): %v", s, s, found)
-		}
+	// A run has no goroutines, and runs share nothing that changes: as many at a time as there are processors.
+	work := make(chan uint64)
+	var workers sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		workers.Go(func() {
+			for s := range work {
+				if found := run(s, simtest.Whole, steps); len(found) > 0 {
+					t.Errorf("seed %d (again with -seed %d): %v", s, s, found)
+				}
+			}
+		})
 	}
+	for _, s := range seeds {
+		if t.Failed() {
+			break
+		}
+		work <- s
+	}
+	close(work)
+	workers.Wait()
 }
 
 // Each rule is needed: without it, some seed finds what it is there to prevent.
@@ -88,6 +105,7 @@ func TestEachRuleThatIsBrokenIsFoundOut(t *testing.T) {
 		"who looks for the lost":      {simtest.PathSetsOnly, steps, 6, []string{"finds no owner, though"}},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			for s := broken.from; s < broken.from+2000; s++ {
 				for _, found := range run(s, broken.rule, broken.steps) {
 					for _, words := range broken.found {
