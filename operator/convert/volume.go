@@ -58,7 +58,7 @@ func ShowVolume(r *v1alpha1.Volume, have *pb.Volume) {
 	s := have.GetStatus()
 	r.Status.NAA, r.Status.SerialNumber = s.GetNaa(), s.GetSerialNumber()
 	r.Status.Ownership = Word(s.GetOwnership())
-	r.Status.OwnerGateway, r.Status.Epoch = int64(s.GetOwnerGateway()), int64(s.GetEpoch())
+	r.Status.Owner, r.Status.OwnerGateway, r.Status.Epoch = s.GetOwner(), int64(s.GetOwnerGateway()), int64(s.GetEpoch())
 	r.Status.RollingBack = s.GetRollingBack()
 	r.Status.Capacity, r.Status.AllocatedBytes = nil, nil
 	if s.GetCapacityBytes() > 0 {

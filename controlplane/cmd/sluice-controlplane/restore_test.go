@@ -137,7 +137,7 @@ func TestOperationsPendingInABackupAreHeldUntilTheyAreConfirmed(t *testing.T) {
 		t.Fatalf("%+v, %v", done, err)
 	}
 	text := strings.Join(done.held["c"][0].Operations, "; ")
-	for _, part := range []string{"deletion", "rollback to the snapshot with uid uid-of-s", "resize from", "move to gateway 7"} {
+	for _, part := range []string{"deletion", "rollback to the snapshot with uid uid-of-s", "resize from", "move to gateway number 7"} {
 		if !strings.Contains(text, part) {
 			t.Errorf("held: %s, without %q", text, part)
 		}

@@ -146,13 +146,11 @@ func moveVolume(k *kind, g *globals) *cobra.Command {
 					return err
 				}
 				what := "is to move"
-				var called gatewayNames
 				if wait && !dryRun {
-					what, called = "has moved", listGatewayNames(ctx, connection)
+					what = "has moved"
 				}
 				moved := goal{kind: k, from: response.GetVolume(),
-					missing: unmoved(number, response.GetVolume().GetStatus(), called), refused: moveRefused,
-					replaced: func(from, now proto.Message) string { return movedAgain(from, now, called) }}
+					missing: unmoved(number, response.GetVolume().GetStatus()), refused: moveRefused, replaced: movedAgain}
 				return g.waited(ctx, command, connection, moved, what, wait && !dryRun, dryRun)
 			})
 		},

@@ -62,7 +62,7 @@ func resizedAgain(from, now proto.Message) string {
 }
 
 // unmoved waits for a gateway by number, or for 0 any but the one that owned the volume before.
-func unmoved(to uint32, before *pb.VolumeStatus, names gatewayNames) func(proto.Message) string {
+func unmoved(to uint32, before *pb.VolumeStatus) func(proto.Message) string {
 	return missingOf(func(v *pb.Volume) string {
 		status := v.GetStatus()
 		owner := status.GetOwnerGateway()
@@ -70,7 +70,7 @@ func unmoved(to uint32, before *pb.VolumeStatus, names gatewayNames) func(proto.
 		if there && status.GetOwnership() == pb.OwnershipState_OWNERSHIP_STATE_OWNED {
 			return ""
 		}
-		return fmt.Sprintf("its ownership is %s, its owner gateway is %s", ownershipWord(status), names.of(owner))
+		return fmt.Sprintf("its ownership is %s, its owner gateway is %s", ownershipWord(status), ownerName(status))
 	})
 }
 
@@ -88,7 +88,7 @@ func moveRefused(object proto.Message) string {
 
 // movedAgain compares the move that was asked for with the one that is asked for now. A control plane from before it told of them
 // has none to compare.
-func movedAgain(from, now proto.Message, names gatewayNames) string {
+func movedAgain(from, now proto.Message) string {
 	before, status := from.(*pb.Volume).GetStatus(), now.(*pb.Volume).GetStatus()
 	asked, instead := before.GetRequestedMove(), status.GetRequestedMove()
 	switch {
@@ -99,14 +99,14 @@ func movedAgain(from, now proto.Message, names gatewayNames) string {
 		return "" // refused or given up, perhaps: why is told a moment after the request is over
 	case instead == nil:
 		return fmt.Sprintf("no move is asked for any more; its ownership is %s, its owner gateway is %s",
-			ownershipWord(status), names.of(status.GetOwnerGateway()))
+			ownershipWord(status), ownerName(status))
 	case instead.GetGateway() == asked.GetGateway(),
 		asked.GetGateway() == 0 && instead.GetGateway() != before.GetOwnerGateway(): // that is what was wanted, too
 		return ""
 	case instead.GetGateway() == 0:
 		return "somebody has asked meanwhile to move it to whichever gateway suits best"
 	}
-	return fmt.Sprintf("somebody has asked meanwhile to move it to gateway %s", names.of(instead.GetGateway()))
+	return fmt.Sprintf("somebody has asked meanwhile to move it to gateway %s", gatewayName(instead.GetGatewayName(), instead.GetGateway()))
 }
 
 func ownershipWord(status *pb.VolumeStatus) string {

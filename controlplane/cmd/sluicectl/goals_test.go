@@ -38,12 +38,12 @@ func TestAGoalIsReachedOnlyByWhatWasAskedFor(t *testing.T) {
 		"without capacity":            {unmadeVolume, volumeWith(owned, 1, 0), false},
 		"grown":                       {ungrown(2 << 30), volumeWith(owned, 1, 2<<30), true},
 		"still smaller":               {ungrown(2 << 30), volumeWith(owned, 1, 1<<30), false},
-		"moved anywhere":              {unmoved(0, before, nil), volumeWith(owned, 2, 1), true},
-		"not moved yet":               {unmoved(0, before, nil), volumeWith(owned, 1, 1), false},
-		"moved to another than asked": {unmoved(3, before, nil), volumeWith(owned, 2, 1), false},
-		"moved to the one asked":      {unmoved(3, before, nil), volumeWith(owned, 3, 1), true},
-		"moving":                      {unmoved(0, before, nil), volumeWith(moving, 1, 1), false},
-		"opening at the one asked":    {unmoved(3, before, nil), volumeWith(opening, 3, 1), false},
+		"moved anywhere":              {unmoved(0, before), volumeWith(owned, 2, 1), true},
+		"not moved yet":               {unmoved(0, before), volumeWith(owned, 1, 1), false},
+		"moved to another than asked": {unmoved(3, before), volumeWith(owned, 2, 1), false},
+		"moved to the one asked":      {unmoved(3, before), volumeWith(owned, 3, 1), true},
+		"moving":                      {unmoved(0, before), volumeWith(moving, 1, 1), false},
+		"opening at the one asked":    {unmoved(3, before), volumeWith(opening, 3, 1), false},
 		"drained":                     {undrained, gateway(pb.GatewayHealth_GATEWAY_HEALTH_DRAINED), true},
 		"draining":                    {undrained, gateway(pb.GatewayHealth_GATEWAY_HEALTH_DRAINING), false},
 		"ready again":                 {unmadeGateway, gateway(pb.GatewayHealth_GATEWAY_HEALTH_READY), true},
@@ -91,13 +91,13 @@ func TestAMoveIsReplacedOnlyByOneThatWantsSomethingElse(t *testing.T) {
 		"back, where any but this is wanted":           {to(0, 1), to(1, 2), "to gateway number 1"},
 		"over, and why is about to be told":            {to(2, 1), nil, ""},
 	} {
-		if told := movedAgain(volume(1, c.asked), volume(1, c.now), nil); (told == "") != (c.told == "") || !strings.Contains(told, c.told) {
+		if told := movedAgain(volume(1, c.asked), volume(1, c.now)); (told == "") != (c.told == "") || !strings.Contains(told, c.told) {
 			t.Errorf("%s: %q", name, told)
 		}
 	}
 	elsewhere := volume(3, nil)
 	elsewhere.Status.Ownership = pb.OwnershipState_OWNERSHIP_STATE_OWNED
-	if told := movedAgain(volume(1, to(2, 1)), elsewhere, nil); !strings.Contains(told, "no move is asked for any more") {
+	if told := movedAgain(volume(1, to(2, 1)), elsewhere); !strings.Contains(told, "no move is asked for any more") {
 		t.Errorf("somebody else's move is over: %q", told)
 	}
 }

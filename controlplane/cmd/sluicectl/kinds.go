@@ -43,26 +43,11 @@ type column struct {
 	title string
 	wide  bool
 	value func(proto.Message) string
-	// gateway is the number of a gateway, which the table shows by its name; nil where value has the text.
-	gateway func(proto.Message) uint32
-}
-
-// text is what the column shows of an object.
-func (c column) text(object proto.Message, names gatewayNames) string {
-	if c.gateway != nil {
-		return names.of(c.gateway(object))
-	}
-	return c.value(object)
 }
 
 // of makes a column of a function of the noun's own type.
 func of[M proto.Message](title string, value func(M) string) column {
 	return column{title: title, value: func(m proto.Message) string { return value(m.(M)) }}
-}
-
-// ofGateway makes a column that names a gateway of whose number the noun knows.
-func ofGateway[M proto.Message](title string, number func(M) uint32) column {
-	return column{title: title, gateway: func(m proto.Message) uint32 { return number(m.(M)) }}
 }
 
 func wide[M proto.Message](title string, value func(M) string) column {
@@ -82,7 +67,7 @@ var volumeKind = &kind{
 		of("POOL", func(v *pb.Volume) string { return v.GetSpec().GetPool() }),
 		of("SIZE", func(v *pb.Volume) string { return size(v.GetSpec().GetSizeBytes()) }),
 		of("OWNERSHIP", func(v *pb.Volume) string { return word(v.GetStatus().GetOwnership(), "OWNERSHIP_STATE_") }),
-		ofGateway("OWNER", func(v *pb.Volume) uint32 { return v.GetStatus().GetOwnerGateway() }),
+		of("OWNER", func(v *pb.Volume) string { return ownerName(v.GetStatus()) }),
 		wide("EPOCH", func(v *pb.Volume) string { return strconv.FormatUint(v.GetStatus().GetEpoch(), 10) }),
 		wide("NAA", func(v *pb.Volume) string { return v.GetStatus().GetNaa() }),
 		wide("WRITE-CACHE", func(v *pb.Volume) string { return word(v.GetSpec().GetWriteCache(), "WRITE_CACHE_") }),

@@ -59,7 +59,7 @@ func listCommand(k *kind, g *globals) *cobra.Command {
 					return err
 				}
 				objects = slices.DeleteFunc(objects, func(o proto.Message) bool { return !keep(o) })
-				return g.print(command.OutOrStdout(), k, objects, false, g.namesFor(ctx, connection, k))
+				return g.print(command.OutOrStdout(), k, objects, false)
 			})
 		},
 	}
@@ -83,7 +83,7 @@ func getCommand(k *kind, g *globals) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return g.print(command.OutOrStdout(), k, objects, len(names) == 1, g.namesFor(ctx, connection, k))
+				return g.print(command.OutOrStdout(), k, objects, len(names) == 1)
 			})
 		},
 	}
@@ -208,7 +208,7 @@ func (g *globals) waited(ctx context.Context, command *cobra.Command, connection
 // done tells that a change was made: in a sentence, or by the object where JSON or YAML is asked for.
 func (g *globals) done(command *cobra.Command, k *kind, object proto.Message, what string, dryRun bool) error {
 	if g.structured() {
-		return g.print(command.OutOrStdout(), k, []proto.Message{object}, true, nil)
+		return g.print(command.OutOrStdout(), k, []proto.Message{object}, true)
 	}
 	k.said(command, object, what, dryRun)
 	return nil

@@ -20,11 +20,11 @@ const apiVersion = "sluice.dev/v1"
 // listVersion is the apiVersion of a List of resources, as kubectl has it.
 const listVersion = "v1"
 
-// print shows objects in the format asked for. Several objects in JSON or YAML are a List. Tables show these names of gateways.
-func (g *globals) print(to io.Writer, k *kind, objects []proto.Message, single bool, names gatewayNames) error {
+// print shows objects in the format asked for. Several objects in JSON or YAML are a List.
+func (g *globals) print(to io.Writer, k *kind, objects []proto.Message, single bool) error {
 	switch g.output {
 	case "table", "wide":
-		return table(to, k, objects, g.output == "wide", names)
+		return table(to, k, objects, g.output == "wide")
 	case "json", "yaml":
 		return document(to, k, objects, single, g.output)
 	}
@@ -46,7 +46,7 @@ func (g *globals) noSuchOutput() error {
 	return usagef("--output %q: table, wide, json and yaml are possible", g.output)
 }
 
-func table(to io.Writer, k *kind, objects []proto.Message, wide bool, names gatewayNames) error {
+func table(to io.Writer, k *kind, objects []proto.Message, wide bool) error {
 	out := tabwriter.NewWriter(to, 0, 8, 3, ' ', 0)
 	_, _ = fmt.Fprint(out, "NAME")
 	for _, column := range k.columns {
@@ -60,7 +60,7 @@ func table(to io.Writer, k *kind, objects []proto.Message, wide bool, names gate
 		_, _ = fmt.Fprint(out, meta.GetName())
 		for _, column := range k.columns {
 			if wide || !column.wide {
-				_, _ = fmt.Fprint(out, "\t", orDash(column.text(object, names)))
+				_, _ = fmt.Fprint(out, "\t", orDash(column.value(object)))
 			}
 		}
 		_, _ = fmt.Fprintln(out, "\t"+age(meta, time.Now()))

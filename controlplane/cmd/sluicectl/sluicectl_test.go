@@ -51,7 +51,7 @@ func TestEveryKindHasTheShapeThatCallsRelyOn(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, column := range k.columns {
-			column.text(object, nil) // must not panic where nothing is set
+			column.value(object) // must not panic where nothing is set
 		}
 	}
 }
@@ -63,7 +63,7 @@ func TestWhatIsPrintedCanBeApplied(t *testing.T) {
 	for _, format := range []string{"yaml", "json"} {
 		var printed strings.Builder
 		g := &globals{output: format}
-		if err := g.print(&printed, kinds[0], nil, false, nil); err != nil {
+		if err := g.print(&printed, kinds[0], nil, false); err != nil {
 			t.Fatal(err)
 		}
 		printed.Reset()

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"time"
 
@@ -15,8 +16,8 @@ import (
 // sessionCountsAge is how old the counts of sessions may be: the whole register is read for them.
 const sessionCountsAge = time.Second
 
-// Counts fills in what status shows of other objects: sessions, volumes owned, ports. It follows no watch of its own, so
-// a count that changes alone is not told as a change of the object.
+// Counts adds to the status of objects what other objects determine: counts of sessions, volumes, portals and hosts, and the names of
+// gateways. It has no watch of its own: a watch of an object does not report that only such a count has changed.
 type Counts struct {
 	store *store.Store
 	view  *view.Cache
@@ -26,17 +27,17 @@ type Counts struct {
 	kept  sessionCounts
 }
 
-// sessionCounts are how many sessions there are, by what they belong to.
+// sessionCounts are counts of sessions.
 type sessionCounts struct {
 	gateways map[uint32]int32
 	hosts    map[string]int32 // by uid
 	targets  map[string]int32 // by IQN
 }
 
-// NewCounts makes them.
+// NewCounts returns Counts that reads sessions from the store and all other objects from the view.
 func NewCounts(s *store.Store, v *view.Cache) *Counts { return &Counts{store: s, view: v} }
 
-// sessions counts the register, at most once in sessionCountsAge. What it returns nobody changes.
+// sessions counts the sessions in the store, at most once in sessionCountsAge. Callers must not change the result.
 func (c *Counts) sessions(ctx context.Context) (sessionCounts, error) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
@@ -114,6 +115,41 @@ func namePath(path *pb.TargetPath, gateway *model.Gateway) {
 			}
 		}
 	}
+}
+
+// volumes adds the names of gateways, which the status stores by number.
+func (c *Counts) volumes(_ context.Context, volumes []*pb.Volume) error {
+	c.view.Read(func(o *objects.Objects) {
+		for _, volume := range volumes {
+			volume.Status.Owner = o.GatewayName(volume.GetStatus().GetOwnerGateway())
+			if move := volume.GetStatus().GetRequestedMove(); move != nil {
+				move.GatewayName = o.GatewayName(move.GetGateway())
+			}
+		}
+	})
+	return nil
+}
+
+// fabrics counts the portals on each fabric, and the hosts on its switches.
+func (c *Counts) fabrics(_ context.Context, fabrics []*pb.Fabric) error {
+	portals, hosts := map[string]int32{}, map[string]int32{}
+	c.view.Read(func(o *objects.Objects) {
+		for _, gateway := range o.Gateways {
+			for _, portal := range gateway.Spec.Portals {
+				portals[portal.Fabric]++
+			}
+		}
+		for _, host := range o.Hosts {
+			for _, attached := range host.Spec.Switches {
+				fabric, _, _ := strings.Cut(attached, "/")
+				hosts[fabric]++
+			}
+		}
+	})
+	for _, fabric := range fabrics {
+		fabric.Status.Portals, fabric.Status.Hosts = portals[fabric.GetMeta().GetName()], hosts[fabric.GetMeta().GetName()]
+	}
+	return nil
 }
 
 func (c *Counts) storagePools(_ context.Context, pools []*pb.StoragePool) error {

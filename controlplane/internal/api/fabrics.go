@@ -15,9 +15,9 @@ type Fabrics struct {
 }
 
 // NewFabrics makes the service.
-func NewFabrics(s *store.Store) *Fabrics {
+func NewFabrics(s *store.Store, counts *Counts) *Fabrics {
 	return &Fabrics{kind: kind[*model.Fabric, *pb.Fabric]{
-		objects: s.Fabrics, read: readFabric, show: showFabric,
+		objects: s.Fabrics, read: readFabric, show: showFabric, fill: counts.fabrics,
 	}}
 }
 

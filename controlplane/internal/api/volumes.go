@@ -17,9 +17,9 @@ type Volumes struct {
 }
 
 // NewVolumes makes the service.
-func NewVolumes(s *store.Store, callers Callers) *Volumes {
+func NewVolumes(s *store.Store, counts *Counts, callers Callers) *Volumes {
 	return &Volumes{
-		kind: kind[*model.Volume, *pb.Volume]{objects: s.Volumes, read: readVolume, show: showVolume, callers: callers,
+		kind: kind[*model.Volume, *pb.Volume]{objects: s.Volumes, read: readVolume, show: showVolume, fill: counts.volumes, callers: callers,
 			shared: []string{"spec.size_bytes", "spec.qos"}},
 		store: s, callers: callers,
 	}
@@ -71,7 +71,8 @@ func (v *Volumes) MoveVolume(ctx context.Context, r *pb.MoveVolumeRequest) (*pb.
 	if err != nil {
 		return nil, statusOf(err)
 	}
-	return &pb.MoveVolumeResponse{Volume: showVolume(volume)}, nil
+	message, err := v.kind.filled(ctx, volume)
+	return &pb.MoveVolumeResponse{Volume: message}, err
 }
 
 func readVolume(m *pb.Volume) *model.Volume {

@@ -201,7 +201,7 @@ func TestHeldOperationsAreNotCarriedOutBeforeTheyAreConfirmed(t *testing.T) {
 			v.Meta.DeleteTime, v.Spec.Source, v.Status.CapacityBytes = nil, model.VolumeSource{Snapshot: "s"}, 0
 		},
 	} {
-		v := copyInCeph(func(volume *model.Volume) { change(volume); volume.Hold(start) })
+		v := copyInCeph(func(volume *model.Volume) { change(volume); volume.Hold(start, nil) })
 		d := v.DecideVolume("v", start)
 		if jobs := jobsOf(d); len(jobs) > 0 {
 			t.Errorf("%s is carried out: %+v", name, jobs)

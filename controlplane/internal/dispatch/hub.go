@@ -111,26 +111,37 @@ func mapsOthers(before, after model.Object) bool {
 		!slices.Equal(was.Spec.Luns, now.Spec.Luns)
 }
 
-// concerned are the gateways that a change names, or all of them.
+// concerned returns the numbers of the gateways that a change may concern, or that it may concern every gateway.
 func concerned(change view.Change) (numbers []uint32, every bool) {
-	switch change.Kind {
-	case model.KindVolume:
-		for _, object := range []model.Object{change.Before, change.After} {
-			if volume, ok := object.(*model.Volume); ok && volume != nil {
-				o := volume.Status.Ownership
-				numbers = append(numbers, o.Owner.Number, o.Next.Number)
-			}
-		}
-	case model.KindTarget:
-		for _, object := range []model.Object{change.Before, change.After} {
-			if target, ok := object.(*model.Target); ok && target != nil {
-				numbers = append(numbers, target.Status.PathSet...)
-			}
-		}
-		return numbers, mapsOthers(change.Before, change.After)
-	case model.KindSnapshot:
-	default:
-		return nil, true
+	if of, known := concernedByKind[change.Kind]; known {
+		return of(change)
 	}
-	return numbers, false
+	return nil, true
+}
+
+// concernedByKind has the kinds whose changes do not concern every gateway.
+var concernedByKind = map[model.Kind]func(view.Change) ([]uint32, bool){
+	model.KindVolume: func(change view.Change) ([]uint32, bool) {
+		return gatewaysOf(change, func(v *model.Volume) []uint32 {
+			return []uint32{v.Status.Ownership.Owner.Number, v.Status.Ownership.Next.Number}
+		}), false
+	},
+	model.KindTarget: func(change view.Change) ([]uint32, bool) {
+		return gatewaysOf(change, func(t *model.Target) []uint32 { return t.Status.PathSet }), mapsOthers(change.Before, change.After)
+	},
+	model.KindSnapshot: func(view.Change) ([]uint32, bool) { return nil, false },
+}
+
+// gatewaysOf returns the gateways that an object named before the change, and those that it names after it.
+func gatewaysOf[T interface {
+	comparable
+	model.Object
+}](change view.Change, named func(T) []uint32) (numbers []uint32) {
+	var none T
+	for _, object := range []model.Object{change.Before, change.After} {
+		if present, ok := object.(T); ok && present != none {
+			numbers = append(numbers, named(present)...)
+		}
+	}
+	return numbers
 }

@@ -105,13 +105,18 @@ func (q *queue) overtake(e *queued) {
 func (q *queue) line(e *queued) { q.ready[e.place()] = append(q.ready[e.place()], e.key) }
 
 func (e *queued) place() int {
-	switch {
-	case e.hurry || e.key.Kind == model.KindGateway:
+	if e.hurry {
 		return inHand
-	case e.key.Kind == model.KindTarget || e.key.Kind == model.KindSnapshot || e.key.Kind == model.KindHost:
-		return behind
+	}
+	if place, known := placeOfKind[e.key.Kind]; known {
+		return place
 	}
 	return inTurn
+}
+
+// placeOfKind has the kinds that are not decided in their turn: a gateway's health concerns all its volumes, and nothing waits for the last three.
+var placeOfKind = map[model.Kind]int{
+	model.KindGateway: inHand, model.KindTarget: behind, model.KindSnapshot: behind, model.KindHost: behind,
 }
 
 func (q *queue) ring() {

@@ -9,8 +9,32 @@ import (
 // HeldReason is the reason of a condition of an object whose pending operations wait for an administrator.
 const HeldReason = "HeldAfterRestore"
 
-// Pending are the operations that were asked for and change or delete data once they are carried out, in plain words.
-func (v *Volume) Pending() []string {
+// Holder is an object whose pending operations wait for an administrator after a restore of the store.
+type Holder interface {
+	Object
+	// Pending lists the requested operations that are not complete, as an administrator reads them. names has the names of gateways.
+	Pending(names GatewayNames) []string
+	// Hold makes the pending operations wait until an administrator confirms or discards them. It returns false if there are none.
+	Hold(now time.Time, names GatewayNames) bool
+	// Held returns the list of held operations, which the caller may change.
+	Held() *[]string
+	// Discard forgets the held operations, and returns whether a deletion was among them. Errors: PreconditionError.
+	Discard() (undeleted bool, err error)
+}
+
+// GatewayNames has the names of gateways by number.
+type GatewayNames map[uint32]string
+
+// of returns the name of a gateway, or the number of a gateway that was deleted.
+func (names GatewayNames) of(number uint32) string {
+	if name, known := names[number]; known {
+		return name
+	}
+	return fmt.Sprintf("number %d", number)
+}
+
+// Pending implements Holder: the operations change or delete data, or move the volume.
+func (v *Volume) Pending(names GatewayNames) []string {
 	var all []string
 	have, want := v.Status.CapacityBytes, v.Spec.SizeBytes
 	if v.Meta.Deleting() {
@@ -33,19 +57,18 @@ func (v *Volume) Pending() []string {
 	}
 	switch request, move := v.Status.MoveRequest, v.Status.Move; {
 	case request != nil && request.Gateway != 0:
-		all = append(all, fmt.Sprintf("move to gateway %d", request.Gateway))
+		all = append(all, "move to gateway "+names.of(request.Gateway))
 	case request != nil:
 		all = append(all, "move to another gateway")
 	case move != nil:
-		all = append(all, fmt.Sprintf("move to gateway %d", move.To))
+		all = append(all, "move to gateway "+names.of(move.To))
 	}
 	return all
 }
 
-// Hold has pending operations wait until an administrator confirms them, after a restore of the store. A requested move that has begun
-// becomes a request again. It says whether there is anything to hold.
-func (v *Volume) Hold(now time.Time) bool {
-	v.Status.Held = v.Pending()
+// Hold implements Holder. A requested move that has begun becomes a request again.
+func (v *Volume) Hold(now time.Time, names GatewayNames) bool {
+	v.Status.Held = v.Pending(names)
 	if len(v.Status.Held) == 0 {
 		return false
 	}
@@ -56,9 +79,11 @@ func (v *Volume) Hold(now time.Time) bool {
 	return true
 }
 
-// Discard forgets the held operations: the volume stays, as large as it is and where it is. It says whether a deletion was among them.
-// Errors: PreconditionError if nothing is held, or if the volume waits for its content: a volume without content is of no use, and a copy
-// that was finished after the backup may hold newer data.
+// Held implements Holder.
+func (v *Volume) Held() *[]string { return &v.Status.Held }
+
+// Discard implements Holder: the volume keeps its size and its owner. It fails if nothing is held, or if the volume waits for its content:
+// a volume without content is of no use, and a copy that was finished after the backup may hold newer data.
 func (v *Volume) Discard() (undeleted bool, err error) {
 	switch {
 	case len(v.Status.Held) == 0:
@@ -81,7 +106,10 @@ func NothingHeld() error {
 	return Precondition("status.held", "is empty: nothing waits for a confirmation")
 }
 
-// Discard is the same of a snapshot.
+// Held implements Holder.
+func (s *Snapshot) Held() *[]string { return &s.Status.Held }
+
+// Discard implements Holder.
 func (s *Snapshot) Discard() (undeleted bool, err error) {
 	if len(s.Status.Held) == 0 {
 		return false, NothingHeld()
@@ -91,16 +119,16 @@ func (s *Snapshot) Discard() (undeleted bool, err error) {
 	return undeleted, nil
 }
 
-// Pending is the same of a snapshot.
-func (s *Snapshot) Pending() []string {
+// Pending implements Holder.
+func (s *Snapshot) Pending(GatewayNames) []string {
 	if s.Meta.Deleting() {
 		return []string{fmt.Sprintf("deletion (reclaim policy %s)", s.Spec.ReclaimPolicy)}
 	}
 	return nil
 }
 
-// Hold is the same of a snapshot.
-func (s *Snapshot) Hold() bool {
-	s.Status.Held = s.Pending()
+// Hold implements Holder.
+func (s *Snapshot) Hold(_ time.Time, names GatewayNames) bool {
+	s.Status.Held = s.Pending(names)
 	return len(s.Status.Held) > 0
 }

@@ -75,6 +75,9 @@ func (o *Objects) GatewayByNumber(number uint32) *model.Gateway {
 	return o.Gateways[o.gatewayNames[number]]
 }
 
+// GatewayName returns the name of a gateway; "" for 0, and for a gateway that was deleted.
+func (o *Objects) GatewayName(number uint32) string { return o.gatewayNames[number] }
+
 // TargetOf returns the target that maps a volume, nil where none does.
 func (o *Objects) TargetOf(volume string) *model.Target { return o.Targets[o.mappedBy[volume]] }
 

@@ -102,14 +102,14 @@ func New(options Options) (*Server, error) {
 		AdoptsAny:         func(ctx context.Context) bool { return IdentityOf(ctx).Role == RoleAdmin },
 		ChangesItsOwnOnly: func(ctx context.Context) bool { return IdentityOf(ctx).Role == RoleCSI },
 	}
-	pb.RegisterVolumeServiceServer(s, api.NewVolumes(options.Store, callers))
+	pb.RegisterVolumeServiceServer(s, api.NewVolumes(options.Store, counts, callers))
 	pb.RegisterTargetServiceServer(s, api.NewTargets(options.Store, counts, callers))
 	pb.RegisterHostServiceServer(s, api.NewHosts(options.Store, counts, callers))
 	pb.RegisterSnapshotServiceServer(s, api.NewSnapshots(options.Store, callers))
 	pb.RegisterStoragePoolServiceServer(s, api.NewStoragePools(options.Store, counts))
 	pb.RegisterGatewayServiceServer(s, api.NewGateways(options.Store, counts))
 	pb.RegisterGatewayPoolServiceServer(s, api.NewGatewayPools(options.Store, counts))
-	pb.RegisterFabricServiceServer(s, api.NewFabrics(options.Store))
+	pb.RegisterFabricServiceServer(s, api.NewFabrics(options.Store, counts))
 	pb.RegisterMaintenanceServiceServer(s, api.NewMaintenance(options.Store, options.Self))
 	pb.RegisterSessionServiceServer(s, api.NewSessions(options.Store, options.View))
 	pb.RegisterEventServiceServer(s, api.NewEvents(options.Store))

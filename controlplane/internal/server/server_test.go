@@ -58,6 +58,8 @@ type system struct {
 	address string
 	log     *lines
 	store   *store.Store
+	// view follows nothing before a test calls its Run.
+	view *view.Cache
 	// administrator is the connection of admin, once it is needed.
 	administrator *grpc.ClientConn
 }
@@ -92,8 +94,8 @@ func start(t *testing.T) *system {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.store = kept
-	made, err := server.New(server.Options{Store: kept, View: view.New(kept, slog.Default()), TLS: config,
+	s.store, s.view = kept, view.New(kept, slog.Default())
+	made, err := server.New(server.Options{Store: kept, View: s.view, TLS: config,
 		Streams: pb.UnimplementedGatewayStreamServiceServer{},
 		Log:     slog.New(slog.NewTextHandler(s.log, nil)), Registry: prometheus.NewRegistry()})
 	if err != nil {

@@ -21,38 +21,42 @@ type HeldObject struct {
 	Operations []string
 }
 
-// holdPending holds the pending operations of all volumes and snapshots. What gateways were asked for in the backup is forgotten: they
-// would be asked again.
+// holders are the operations on held operations of one kind, of objects of any type.
+type holders interface {
+	kind() model.Kind
+	hold(ctx context.Context, now time.Time, names model.GatewayNames) error
+	list(ctx context.Context) ([]HeldObject, error)
+	confirm(ctx context.Context, name string) error
+	discard(ctx context.Context, name string) error
+}
+
+// holders has the kinds whose objects can have held operations.
+func (s *Store) holders() []holders {
+	return []holders{holdersIn[*model.Volume]{s.Volumes}, holdersIn[*model.Snapshot]{s.Snapshots}}
+}
+
+func (s *Store) holdersOf(kind model.Kind, name string) (holders, error) {
+	for _, h := range s.holders() {
+		if h.kind() == kind {
+			return h, nil
+		}
+	}
+	return nil, &NotFoundError{kind, name}
+}
+
+// holdPending holds the pending operations of all objects, and deletes the jobs that the backup had for them. Gateways would carry out
+// these jobs.
 func (s *Store) holdPending(ctx context.Context, now time.Time) error {
-	volumes, _, err := s.Volumes.All(ctx)
+	gateways, _, err := s.Gateways.All(ctx)
 	if err != nil {
 		return err
 	}
-	for _, volume := range volumes {
-		if len(volume.Pending()) == 0 {
-			continue
-		}
-		if err := s.dropJobs(ctx, volume.Meta.UID); err != nil {
-			return err
-		}
-		hold := func(v *model.Volume) (bool, error) { return v.Hold(now.UTC()), nil }
-		if _, err := s.Volumes.modify(ctx, volume.Meta.Name, hold); err != nil {
-			return err
-		}
+	names := model.GatewayNames{}
+	for _, gateway := range gateways {
+		names[gateway.Status.Number] = gateway.Meta.Name
 	}
-	snapshots, _, err := s.Snapshots.All(ctx)
-	if err != nil {
-		return err
-	}
-	for _, snapshot := range snapshots {
-		if len(snapshot.Pending()) == 0 {
-			continue
-		}
-		if err := s.dropJobs(ctx, snapshot.Meta.UID); err != nil {
-			return err
-		}
-		hold := func(o *model.Snapshot) (bool, error) { return o.Hold(), nil }
-		if _, err := s.Snapshots.modify(ctx, snapshot.Meta.Name, hold); err != nil {
+	for _, h := range s.holders() {
+		if err := h.hold(ctx, now.UTC(), names); err != nil {
 			return err
 		}
 	}
@@ -67,26 +71,15 @@ func (s *Store) dropJobs(ctx context.Context, uid string) error {
 	return nil
 }
 
-// Held lists the objects with held operations, in order of kind and name.
+// Held lists the objects with held operations, in the order of kind and name.
 func (s *Store) Held(ctx context.Context) ([]HeldObject, error) {
 	var all []HeldObject
-	volumes, _, err := s.Volumes.All(ctx)
-	if err != nil {
-		return nil, err
-	}
-	for _, v := range volumes {
-		if len(v.Status.Held) > 0 {
-			all = append(all, HeldObject{model.KindVolume, v.Meta.Name, v.Status.Held})
+	for _, h := range s.holders() {
+		held, err := h.list(ctx)
+		if err != nil {
+			return nil, err
 		}
-	}
-	snapshots, _, err := s.Snapshots.All(ctx)
-	if err != nil {
-		return nil, err
-	}
-	for _, o := range snapshots {
-		if len(o.Status.Held) > 0 {
-			all = append(all, HeldObject{model.KindSnapshot, o.Meta.Name, o.Status.Held})
-		}
+		all = append(all, held...)
 	}
 	slices.SortFunc(all, func(a, b HeldObject) int {
 		return strings.Compare(string(a.Kind)+"/"+a.Name, string(b.Kind)+"/"+b.Name)
@@ -94,51 +87,82 @@ func (s *Store) Held(ctx context.Context) ([]HeldObject, error) {
 	return all, nil
 }
 
-// ConfirmHeld has the held operations of an object carried out. Errors: NotFoundError; PreconditionError where none are held.
+// ConfirmHeld permits the held operations of an object. Errors: NotFoundError; PreconditionError if none are held.
 func (s *Store) ConfirmHeld(ctx context.Context, kind model.Kind, name string) error {
-	release := func(held *[]string) (bool, error) {
+	h, err := s.holdersOf(kind, name)
+	if err != nil {
+		return err
+	}
+	return h.confirm(ctx, name)
+}
+
+// DiscardHeld forgets the held operations of an object. Errors: NotFoundError; PreconditionError as of model.Holder.
+func (s *Store) DiscardHeld(ctx context.Context, kind model.Kind, name string) error {
+	h, err := s.holdersOf(kind, name)
+	if err != nil {
+		return err
+	}
+	return h.discard(ctx, name)
+}
+
+// holdersIn is the holders of one kind.
+type holdersIn[T model.Holder] struct{ objects *Collection[T] }
+
+func (h holdersIn[T]) kind() model.Kind { return h.objects.kind }
+
+func (h holdersIn[T]) hold(ctx context.Context, now time.Time, names model.GatewayNames) error {
+	all, _, err := h.objects.All(ctx)
+	if err != nil {
+		return err
+	}
+	for _, object := range all {
+		if len(object.Pending(names)) == 0 {
+			continue
+		}
+		if err := h.objects.store.dropJobs(ctx, object.Metadata().UID); err != nil {
+			return err
+		}
+		hold := func(o T) (bool, error) { return o.Hold(now, names), nil }
+		if _, err := h.objects.modify(ctx, object.Metadata().Name, hold); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (h holdersIn[T]) list(ctx context.Context) ([]HeldObject, error) {
+	all, _, err := h.objects.All(ctx)
+	var found []HeldObject
+	for _, object := range all {
+		if held := *object.Held(); len(held) > 0 {
+			found = append(found, HeldObject{h.kind(), object.Metadata().Name, held})
+		}
+	}
+	return found, err
+}
+
+func (h holdersIn[T]) confirm(ctx context.Context, name string) error {
+	_, err := h.objects.modify(ctx, name, func(object T) (bool, error) {
+		held := object.Held()
 		if len(*held) == 0 {
 			return false, model.NothingHeld()
 		}
 		*held = nil
 		return true, nil
-	}
-	var err error
-	switch kind {
-	case model.KindVolume:
-		_, err = s.Volumes.modify(ctx, name, func(v *model.Volume) (bool, error) { return release(&v.Status.Held) })
-	case model.KindSnapshot:
-		_, err = s.Snapshots.modify(ctx, name, func(o *model.Snapshot) (bool, error) { return release(&o.Status.Held) })
-	default:
-		return &NotFoundError{kind, name}
-	}
+	})
 	return err
 }
 
-// DiscardHeld forgets the held operations of an object. Errors: NotFoundError; PreconditionError as of model.Volume.Discard.
-func (s *Store) DiscardHeld(ctx context.Context, kind model.Kind, name string) error {
-	var err error
-	switch kind {
-	case model.KindVolume:
-		err = discard(ctx, s.Volumes, name, (*model.Volume).Discard)
-	case model.KindSnapshot:
-		err = discard(ctx, s.Snapshots, name, (*model.Snapshot).Discard)
-	default:
-		return &NotFoundError{kind, name}
-	}
-	return err
-}
-
-func discard[T model.Object](ctx context.Context, objects *Collection[T], name string, discarded func(T) (bool, error)) error {
+func (h holdersIn[T]) discard(ctx context.Context, name string) error {
 	var undeleted bool
 	var uid string
-	_, err := objects.modify(ctx, name, func(object T) (_ bool, err error) {
-		undeleted, err = discarded(object)
+	_, err := h.objects.modify(ctx, name, func(object T) (_ bool, err error) {
+		undeleted, err = object.Discard()
 		uid = object.Metadata().UID
 		return true, err
 	}, func(t *tx) error {
 		if undeleted { // others may refer to it again
-			t.put(objects.store.aliveKey(objects.kind, name), uid)
+			t.put(h.objects.store.aliveKey(h.kind(), name), uid)
 		}
 		return nil
 	})

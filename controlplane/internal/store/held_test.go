@@ -24,7 +24,7 @@ func held(f *fixture, name string, change func(*model.Volume)) {
 func TestHeldOperationsThatAreDiscardedAreForgotten(t *testing.T) {
 	f := open(t)
 	f.house()
-	hold := func(v *model.Volume) { v.Hold(f.clock.now()) }
+	hold := func(v *model.Volume) { v.Hold(f.clock.now(), nil) }
 	held(f, "rolled", func(v *model.Volume) { v.Status.RollBack = &model.RollBackRequest{Snapshot: "s"}; hold(v) })
 	held(f, "grown", func(v *model.Volume) { v.Spec.SizeBytes *= 2; hold(v) })
 	held(f, "moved", func(v *model.Volume) { v.Status.MoveRequest = &model.MoveRequest{Gateway: 1}; hold(v) })
@@ -43,7 +43,7 @@ func TestHeldOperationsThatAreDiscardedAreForgotten(t *testing.T) {
 			t.Fatal(err)
 		}
 		v, err := f.Volumes.Get(t.Context(), name)
-		if err != nil || len(v.Pending()) > 0 || len(v.Status.Held) > 0 || v.Spec.SizeBytes != v.Status.CapacityBytes {
+		if err != nil || len(v.Pending(nil)) > 0 || len(v.Status.Held) > 0 || v.Spec.SizeBytes != v.Status.CapacityBytes {
 			t.Errorf("%s: %+v, %v", name, v, err)
 		}
 		wantError[*model.PreconditionError](t, f.DiscardHeld(t.Context(), model.KindVolume, name), "nothing waits")
@@ -60,7 +60,7 @@ func TestTheContentOfAVolumeCannotBeDiscarded(t *testing.T) {
 	f.house()
 	held(f, "copy", func(v *model.Volume) {
 		v.Spec.Source, v.Status.CapacityBytes = model.VolumeSource{Volume: "origin"}, 0
-		v.Hold(f.clock.now())
+		v.Hold(f.clock.now(), nil)
 	})
 	wantError[*model.PreconditionError](t, f.DiscardHeld(t.Context(), model.KindVolume, "copy"), "copy of volume origin", "confirm it")
 }
@@ -70,7 +70,7 @@ func TestADeletedSnapshotWhoseDeletionIsDiscardedStays(t *testing.T) {
 	if _, err := f.Snapshots.Delete(t.Context(), "s", store.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := storetest.Modify(t.Context(), f.term(), "s", func(s *model.Snapshot) (bool, error) { return s.Hold(), nil }); err != nil {
+	if _, err := storetest.Modify(t.Context(), f.term(), "s", func(s *model.Snapshot) (bool, error) { return s.Hold(f.clock.now(), nil), nil }); err != nil {
 		t.Fatal(err)
 	}
 	if err := f.DiscardHeld(t.Context(), model.KindSnapshot, "s"); err != nil {

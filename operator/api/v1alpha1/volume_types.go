@@ -124,7 +124,10 @@ type VolumeStatus struct {
 	// Unowned, Acquiring, Opening, Owned, Moving, Fencing or Orphaned.
 	// +optional
 	Ownership string `json:"ownership,omitempty"`
-	// Number of the gateway that executes the volume's commands; 0: none.
+	// Name of the Gateway that executes the volume's commands; empty: none.
+	// +optional
+	Owner string `json:"owner,omitempty"`
+	// Number of that gateway; 0: none.
 	// +optional
 	OwnerGateway int64 `json:"ownerGateway,omitempty"`
 	// Fencing number, +1 at each change of owner.
@@ -149,7 +152,7 @@ type VolumeStatus struct {
 // +kubebuilder:printcolumn:name="Size",type=string,JSONPath=`.spec.size`
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
-// +kubebuilder:printcolumn:name="Owner",type=integer,JSONPath=`.status.ownerGateway`
+// +kubebuilder:printcolumn:name="Owner",type=string,JSONPath=`.status.owner`
 // +kubebuilder:printcolumn:name="Epoch",type=integer,priority=1,JSONPath=`.status.epoch`
 // +kubebuilder:printcolumn:name="NAA",type=string,priority=1,JSONPath=`.status.naa`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`

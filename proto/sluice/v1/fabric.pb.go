@@ -219,9 +219,9 @@ func (x *FabricLink) GetCost() int32 {
 // FabricStatus is the observed state of a fabric.
 type FabricStatus struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Count of the portals on it. This release does not count them and sends 0.
+	// Count of the portals of gateways on it.
 	Portals int32 `protobuf:"varint,1,opt,name=portals,proto3" json:"portals,omitempty"`
-	// Count of the hosts on it. This release does not count them and sends 0.
+	// Count of the hosts that are attached to one of its switches.
 	Hosts int32 `protobuf:"varint,2,opt,name=hosts,proto3" json:"hosts,omitempty"`
 	// Present conditions, at most one of each type.
 	Conditions    []*Condition `protobuf:"bytes,3,rep,name=conditions,proto3" json:"conditions,omitempty"`

@@ -568,7 +568,8 @@ type VolumeStatus struct {
 	SerialNumber string `protobuf:"bytes,2,opt,name=serial_number,json=serialNumber,proto3" json:"serial_number,omitempty"`
 	// State of its ownership.
 	Ownership OwnershipState `protobuf:"varint,3,opt,name=ownership,proto3,enum=sluice.v1.OwnershipState" json:"ownership,omitempty"`
-	// Number of the gateway that owns it; 0: none.
+	// Number of the gateway that owns it, as DESIGN §1 numbers gateways; 0: none. Log lines and the gateway stream have it, people read
+	// `owner`.
 	OwnerGateway uint32 `protobuf:"varint,4,opt,name=owner_gateway,json=ownerGateway,proto3" json:"owner_gateway,omitempty"`
 	// Epoch of the ownership. It increases by one at each change of owner (R1).
 	Epoch uint64 `protobuf:"varint,5,opt,name=epoch,proto3" json:"epoch,omitempty"`
@@ -582,6 +583,8 @@ type VolumeStatus struct {
 	RollingBack bool `protobuf:"varint,9,opt,name=rolling_back,json=rollingBack,proto3" json:"rolling_back,omitempty"`
 	// The requested planned move, until it has ended (R7). A later request replaces an earlier one.
 	RequestedMove *RequestedMove `protobuf:"bytes,10,opt,name=requested_move,json=requestedMove,proto3" json:"requested_move,omitempty"`
+	// Name of the Gateway that owns it; empty: none, or the Gateway was deleted.
+	Owner         string `protobuf:"bytes,11,opt,name=owner,proto3" json:"owner,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -686,13 +689,22 @@ func (x *VolumeStatus) GetRequestedMove() *RequestedMove {
 	return nil
 }
 
+func (x *VolumeStatus) GetOwner() string {
+	if x != nil {
+		return x.Owner
+	}
+	return ""
+}
+
 // RequestedMove is a move that a caller requested.
 type RequestedMove struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Number of the next owner; 0: any other than its owner, which has yet to be chosen.
 	Gateway uint32 `protobuf:"varint,1,opt,name=gateway,proto3" json:"gateway,omitempty"`
 	// When the caller requested it.
-	RequestTime   *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=request_time,json=requestTime,proto3" json:"request_time,omitempty"`
+	RequestTime *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=request_time,json=requestTime,proto3" json:"request_time,omitempty"`
+	// Name of the next owner; empty: any other than its owner, or the Gateway was deleted.
+	GatewayName   string `protobuf:"bytes,3,opt,name=gateway_name,json=gatewayName,proto3" json:"gateway_name,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -739,6 +751,13 @@ func (x *RequestedMove) GetRequestTime() *timestamppb.Timestamp {
 		return x.RequestTime
 	}
 	return nil
+}
+
+func (x *RequestedMove) GetGatewayName() string {
+	if x != nil {
+		return x.GatewayName
+	}
+	return ""
 }
 
 // CreateVolumeRequest has the volume to create.
@@ -1538,7 +1557,7 @@ const file_sluice_v1_volume_proto_rawDesc = "" +
 	"\bsnapshot\x18\x01 \x01(\tB\x0e\xe2A\x01\x01\xbaH\ar\x05\x10\x01\x18\xfd\x01H\x00R\bsnapshot\x12(\n" +
 	"\x06volume\x18\x02 \x01(\tB\x0e\xe2A\x01\x01\xbaH\ar\x05\x10\x01\x18\xfd\x01H\x00R\x06volume\x12%\n" +
 	"\x05image\x18\x03 \x01(\tB\r\xe2A\x01\x01\xbaH\x06r\x04\x10\x01\x18`H\x00R\x05imageB\x0f\n" +
-	"\x06source\x12\x05\xbaH\x02\b\x01\"\xa3\x03\n" +
+	"\x06source\x12\x05\xbaH\x02\b\x01\"\xb9\x03\n" +
 	"\fVolumeStatus\x12\x10\n" +
 	"\x03naa\x18\x01 \x01(\tR\x03naa\x12#\n" +
 	"\rserial_number\x18\x02 \x01(\tR\fserialNumber\x127\n" +
@@ -1552,10 +1571,12 @@ const file_sluice_v1_volume_proto_rawDesc = "" +
 	"conditions\x12!\n" +
 	"\frolling_back\x18\t \x01(\bR\vrollingBack\x12?\n" +
 	"\x0erequested_move\x18\n" +
-	" \x01(\v2\x18.sluice.v1.RequestedMoveR\rrequestedMove\"h\n" +
+	" \x01(\v2\x18.sluice.v1.RequestedMoveR\rrequestedMove\x12\x14\n" +
+	"\x05owner\x18\v \x01(\tR\x05owner\"\x8b\x01\n" +
 	"\rRequestedMove\x12\x18\n" +
 	"\agateway\x18\x01 \x01(\rR\agateway\x12=\n" +
-	"\frequest_time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\vrequestTime\"k\n" +
+	"\frequest_time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\vrequestTime\x12!\n" +
+	"\fgateway_name\x18\x03 \x01(\tR\vgatewayName\"k\n" +
 	"\x13CreateVolumeRequest\x125\n" +
 	"\x06volume\x18\x01 \x01(\v2\x11.sluice.v1.VolumeB\n" +
 	"\xe2A\x01\x02\xbaH\x03\xc8\x01\x01R\x06volume\x12\x1d\n" +
