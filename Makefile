@@ -56,7 +56,7 @@ format: ## C++ as .clang-format says, Go as gofmt does, in place
 	@git ls-files -z '*.h' '*.cc' | xargs -0 -r clang-format-19 -i
 	@git ls-files -z '*.go' | xargs -0 -r gofmt -w
 
-test: ## the tiers without sanitizers, guests, Ceph and Kubernetes, then their durations and one line that counts: N passed, N failed, N skipped
+test: ## the tiers without guests, Ceph and Kubernetes, then their durations and one line that counts: N passed, N failed, N skipped
 	@.ci/tiers $(LINTED) $(QUICK)
 
 test-all: ## every tier, Go under the race detector: one hour on 2 cores
