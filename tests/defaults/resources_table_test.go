@@ -50,6 +50,8 @@ var resources = []proof{
 	by("operator/api/v1alpha1/volume_types.go Qos.BytesBurst", "0: one second's worth",
 		"controlplane/internal/desired.TestABurstThatIsNotGivenIsSentAsOneSecondsWorth",
 		"gateway Bandwidth.CommandsAndBytesAreLimitedEachForItself"),
+	not("operator/api/v1alpha1/volume_types.go VolumeStatus.Owner",
+		"empty: none", "a report: it says what a state without the value means"),
 	not("operator/api/v1alpha1/volume_types.go VolumeStatus.OwnerGateway",
 		"0: none", "a report: it says what a state without the value means"),
 	not("operator/api/v1alpha1/volume_types.go VolumeStatus.AllocatedBytes",
