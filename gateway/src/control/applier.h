@@ -4,7 +4,6 @@
 //
 // Threads: the control thread only. No function waits for a disk or another process; volumes do
 // that on their own lanes (volumes.h).
-// that in turns of their own (volumes.h).
 #pragma once
 
 #include <functional>
