@@ -1,4 +1,4 @@
-// What the kernel tells about the queue of a block device (/sys/dev/block/M:m/queue, see
+// The kernel's parameters for the queue of a block device (/sys/dev/block/M:m/queue, see
 // Documentation/ABI/stable/sysfs-block).
 #pragma once
 
@@ -18,16 +18,16 @@ struct BlockQueue {
   uint64_t discard_alignment = 0;     // bytes
   uint64_t discard_max = 0;           // bytes; 0: no discard
   uint64_t write_zeroes_max = 0;      // bytes; 0: no write zeroes
-  // Write zeroes deallocates. Only kernels since 6.17 tell; false on older ones.
+  // Write zeroes deallocates. Only kernels since 6.17 report it; false on older ones.
   bool write_zeroes_unmaps = false;
-  bool write_back = true;  // has a volatile cache; assumed when the kernel doesn't tell
+  bool write_back = true;  // has a volatile cache; assumed if the kernel does not say
   bool rotational = false;
 };
 
-// The directory of a device or partition; it goes away with the device.
+// The sysfs directory of a device or partition; it disappears with the device.
 std::string block_device_directory(dev_t device);
 
-// An error where there is no such device (a network filesystem's st_dev, for example).
+// Error: there is no such device, for example for the st_dev of a network filesystem.
 Result<BlockQueue> read_block_queue(dev_t device);
 
 }  // namespace sluice::backend

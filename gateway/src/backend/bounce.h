@@ -1,8 +1,8 @@
-// Aligned memory for direct I/O whose own memory isn't aligned (data that arrived behind a 48-byte
-// PDU header, for example).
+// Aligned buffers for direct I/O on unaligned memory, for example data that arrived behind a
+// 48-byte PDU header.
 //
-// Bound: what is lent is at most twice the bytes in flight, which the sessions bound (DESIGN R14);
-// what is kept for reuse is kKeptPerClass buffers of each size.
+// Bound: buffers in use are at most twice the bytes in flight, which the sessions limit (DESIGN
+// R14). At most kKeptPerClass buffers of each size are kept for reuse.
 #pragma once
 
 #include <sys/uio.h>
@@ -31,7 +31,7 @@ class BouncePool {
   BouncePool& operator=(const BouncePool&) = delete;
   ~BouncePool();
 
-  // At least min(size, kLargest) bytes; nullptr when the system has none. Any thread.
+  // Returns a buffer of at least min(size, kLargest) bytes; nullptr: out of memory. Any thread.
   Bounce* take(uint64_t size);
   void give_back(Bounce* bounce);
 
@@ -45,7 +45,7 @@ class BouncePool {
   std::array<FreeList, kClasses> free_;
 };
 
-// Copy between a bounce and the first `length` bytes of an iovec list.
+// Copy between a bounce buffer and the first `length` bytes of an iovec list.
 void gather(const iovec* iov, uint64_t length, uint8_t* to);
 void scatter(const uint8_t* from, const iovec* iov, uint64_t length);
 

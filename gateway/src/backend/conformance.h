@@ -1,4 +1,4 @@
-// The suite every backend passes. A new backend adds, in a test file of its own:
+// The test suite that every backend passes. A new backend adds this to a test file of its own:
 //
 //   INSTANTIATE_TEST_SUITE_P(Mine, Conformance, testing::Values(ConformanceCase{"mine", &make}),
 //                            case_name);
@@ -15,16 +15,16 @@
 
 namespace sluice::backend {
 
-// What a case is tried on, with everything that has to live as long as the backend (a directory, a
-// device). At least kSubjectSize bytes, never written before.
+// What a case tests, with everything that must live as long as the backend (a directory, a device).
+// At least kSubjectSize bytes that were never written.
 struct Subject {
   virtual ~Subject() = default;
   Spec spec;
-  std::string skip_reason;  // not empty: can't be had on this machine
-  bool keeps_data = true;   // false: reads zeros whatever was written
-  bool locked = false;      // a second opener is refused, and told who is the first
+  std::string skip_reason;  // not empty: not available on this machine
+  bool keeps_data = true;   // false: reads return zeros whatever was written
+  bool locked = false;      // a second open fails and names the first process
   bool lends = false;       // borrow() works
-  bool grows = true;        // resize() alone can do it
+  bool grows = true;        // resize() needs no external help
 };
 
 inline constexpr uint64_t kSubjectSize = uint64_t{8} << 20;  // bytes
@@ -42,12 +42,12 @@ inline void PrintTo(const ConformanceCase& c, std::ostream* out) { *out << c.nam
 class Conformance : public testing::TestWithParam<ConformanceCase> {
  protected:
   void SetUp() override;
-  // Opens again, changed, after closing.
+  // Closes, applies `change` and opens again.
   void reopen(const std::function<void(Spec&)>& change);
 
   Backend& backend() { return *backend_; }
   uint32_t block() const { return subject_->spec.block_size; }
-  // What must be read where `written` was written.
+  // The data that a read must return after `written` was written.
   Bytes expected(const Bytes& written) const {
     return subject_->keeps_data ? written : Bytes(written.size());
   }

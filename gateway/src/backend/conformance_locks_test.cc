@@ -38,7 +38,7 @@ TEST_P(Conformance, CloseLetsTheNextOwnerInAndLeavesWhatWasLent) {
   }
 }
 
-// What was told may be gone by the time of a second call.
+// A second close() also calls its callback.
 TEST_P(Conformance, WhoClosesIsToldOnceThatItIsDoneHoweverOften) {
   std::atomic<unsigned> told[2] = {0, 0};
   for (auto& count : told) {

@@ -157,7 +157,8 @@ TEST_P(Conformance, BothCacheModesKeepData) {
   }
 }
 
-// Whoever claims nothing refuses: a host that asked for atomicity must not get a plain write.
+// A backend without atomic writes must refuse them: the host must not get an ordinary write
+// instead.
 TEST_P(Conformance, AnAtomicWriteIsTakenWholeInOneOrRefused) {
   const uint64_t unit = backend().info().atomic_write_bytes;
   Bytes data = pattern(0, unit == 0 ? 4096 : 2 * unit + 1, 3);

@@ -15,8 +15,8 @@
 namespace sluice::backend {
 namespace {
 
-// Longer transfers gain nothing inline (the copy dwarfs the ring's overhead) and hold up the
-// reactor's other connections.
+// Longer transfers gain nothing inline, because the copy takes much longer than the ring, and they
+// delay the reactor's other connections.
 constexpr uint64_t kInlineLimit = uint64_t{1} << 20;  // bytes
 // A miss says that the next ones will miss too. The ring tries the page cache itself before it
 // hands a read to a worker, so skipping our attempt costs little when that guess is wrong.
@@ -70,15 +70,15 @@ Descriptor::Descriptor(const Spec& spec, Setup setup)
       size_(setup.size),
       write_cache_(spec.write_cache) {}
 
-// What hosts were told is cached must not outlive the gateway in the page cache alone: an orderly
-// stop or the removal of a LUN leaves everything on the medium.
+// Acknowledged data must not stay in the page cache only when the gateway ends: after an orderly
+// stop or the removal of a LUN all data is on the medium.
 Descriptor::~Descriptor() {
   if (closed_.load(std::memory_order_relaxed)) return;
   if (write_cache() && !ephemeral_ && !info_.read_only) fdatasync(fd_.get());
 }
 
-// The mapping keeps the open file and with it its lock, so that is given up by name. The number of
-// the descriptor stays ours, for a check() on another thread must not hit on somebody else's file.
+// The mapping keeps the open file and its lock alive, so the lock is released explicitly. The
+// descriptor number stays in use: a check() on another thread must not access another file.
 void Descriptor::close(std::function<void()> closed) {
   if (!closed_.exchange(true)) {
     flock(fd_.get(), LOCK_UN);
@@ -155,9 +155,9 @@ bool Descriptor::transfer(Io& io) {
   return false;
 }
 
-// Memory may begin where the device can address it, which may be at every fourth byte. Each piece
-// must be whole blocks all the same (Linux up to 6.17 refuses others with EINVAL), and what came
-// over a network is cut anywhere.
+// The device may accept memory at any multiple of four bytes. But each piece must consist of whole
+// blocks (Linux up to 6.17 refuses others with EINVAL), and data from the network is split
+// anywhere.
 bool Descriptor::misaligned(const Io& io) const {
   uintptr_t bases = 0;
   size_t lengths = 0;
@@ -321,9 +321,9 @@ bool Descriptor::is_loss(const Io& io, int64_t result) const {
   }
 }
 
-// The kernel tells of a page that could not be written once for each open file, and we have the
-// file open once: who asks first hears of it, whosever page it was. So whoever wrote meanwhile
-// can't know, and what was only cached may be what was lost: that the next flush is told
+// The kernel reports a writeback error once per open file (errseq_t), so the first request that
+// checks receives it, whichever page failed. So every request in flight fails. Data that was only
+// cached may be lost too, so the next flush also reports the loss
 // (gateway/decisions/local-media.md).
 int64_t Descriptor::outcome(const Io& io, int64_t result) {
   if (inline_io_ == Inline::kNever) return result;  // past the page cache each has its own error

@@ -1,5 +1,5 @@
-// A backend whose data lies behind a file descriptor: the I/O path that files and block devices
-// share. What differs (locking, growing, finding out what vanished) is in file.cc and block.cc.
+// The common I/O path of backends whose data is behind a file descriptor: files and block devices.
+// file.cc and block.cc implement locking, growth and the detection of lost media.
 //
 //   submit -> transfer: [mapping] [inline attempt | bounce] -> Aio -> [fdatasync] -> done
 //          -> range:    fallocate or BLKDISCARD, next best method when refused -> [fdatasync]
@@ -31,20 +31,21 @@ class FileDescriptor {
   int fd_ = -1;
 };
 
-// Whether reads and writes are tried on the submitting thread first.
+// Whether the submitting thread attempts reads and writes itself.
 enum class Inline : uint8_t {
   kNever,   // direct I/O: always waits for a device
-  kNowait,  // buffered: RWF_NOWAIT answers from the page cache or refuses
-  kAlways,  // tmpfs: knows no RWF_NOWAIT and has no device to wait for
+  kNowait,  // buffered: RWF_NOWAIT succeeds from the page cache or fails
+  kAlways,  // tmpfs: does not support RWF_NOWAIT, and no device can delay it
 };
 
-// Ways to zero or deallocate a range, best first. When the kernel refuses one, the next is used
-// from then on.
+// Ways to zero or deallocate a range, best first. If the kernel refuses one, the next is used from
+// then on.
 enum class RangeMethod : uint8_t {
-  kPunchHole,      // fallocate: deallocates, reads zeros
-  kZeroRange,      // fallocate: keeps the allocation, reads zeros
-  kWriteZeros,     // always works
-  kDeviceDiscard,  // BLKDISCARD: promises no contents; when the ring refuses it, on a thread
+  kPunchHole,   // fallocate: deallocates, reads zeros
+  kZeroRange,   // fallocate: keeps the allocation, reads zeros
+  kWriteZeros,  // always supported
+  // BLKDISCARD: the content is undefined afterwards; runs on a thread if the ring refuses it
+  kDeviceDiscard,
 };
 
 class Descriptor : public Backend {
@@ -59,20 +60,20 @@ class Descriptor : public Backend {
   Result<void> set_write_cache(bool on) override;
 
  protected:
-  // What open() found out about the medium.
+  // Properties of the medium that open() determined.
   struct Setup {
     FileDescriptor fd;
     Info info;
     uint64_t size = 0;             // bytes
-    uint64_t base = 0;             // bytes of the medium in front of the LUN's first
-    uint32_t atomic_segments = 0;  // vectors of a kIoAtomic write
+    uint64_t base = 0;             // bytes of the medium in front of the LUN
+    uint32_t atomic_segments = 0;  // maximum number of vectors of a kIoAtomic write
     Inline inline_io = Inline::kNever;
     RangeMethod discard = RangeMethod::kPunchHole;
-    // Nothing survives power loss whatever is flushed (tmpfs): syncing is time wasted.
+    // Nothing survives a power failure even after a flush (tmpfs), so syncs are skipped.
     bool ephemeral = false;
-    std::unique_ptr<MappedWindow> window;  // tmpfs only, and may be missing there
+    std::unique_ptr<MappedWindow> window;  // only on tmpfs, and may be null
     bool is_device = false;                // a block device
-    // Of a file. nullptr where it can't be mapped: then every request asks for the file's size.
+    // For a file. nullptr if it can't be mapped: then every request queries the file's size.
     std::unique_ptr<TruncationSentinel> sentinel;
   };
   Descriptor(const Spec& spec, Setup setup);
@@ -82,8 +83,8 @@ class Descriptor : public Backend {
   uint32_t block_size() const { return block_size_; }
   uint64_t base() const { return base_; }
   TruncationSentinel* sentinel() const { return sentinel_.get(); }
-  // Whether the medium is, or once was, shorter than its LUN; asks the kernel for its size. From
-  // then on every request but kVouch fails with -EIO, until the data is opened anew.
+  // Whether the medium is shorter than its LUN, or ever was; queries the kernel for its size. From
+  // then on every request except kVouch fails with -EIO until the data is opened again.
   bool is_cut_short();
   void set_size(uint64_t bytes) { size_.store(bytes, std::memory_order_release); }
   void refuse(RangeMethod method) {
@@ -102,7 +103,7 @@ class Descriptor : public Backend {
   bool try_nowait(Io& io);
   void note_written(const Io& io);
   static void on_transferred(AioOp& op, int32_t result);
-  // Of a negative errno of the kernel.
+  // Converts a negative errno of the kernel into one of the contract.
   static int64_t contract_errno(int64_t result);
   int64_t settle(const Io& io, int64_t result) const;
 
@@ -116,11 +117,12 @@ class Descriptor : public Backend {
 
   uint64_t medium_bytes() const;
   void latch_cut_short(uint64_t bytes);
-  // As is_cut_short(), without a system call where there is a sentinel.
+  // As is_cut_short(), but without a system call if there is a sentinel.
   bool has_lost_its_end();
-  // Whether writing could give a truncated file its length again, with zeros for the lost data.
+  // Whether the write could extend a truncated file, which would replace lost data by zeros.
   bool may_extend(const Io& io);
-  // Of a complete request: -EIO if the medium was cut short before or meanwhile.
+  // Changes the result of a completed request to -EIO if the medium was truncated before or
+  // meanwhile.
   void judge(Io& io);
 
   bool must_be_durable(const Io& io) const;
@@ -144,18 +146,19 @@ class Descriptor : public Backend {
   std::atomic<uint64_t> size_;
   std::atomic<bool> write_cache_;
   std::atomic<bool> closed_ = false;
-  // The data behind the new end is lost even if the length is restored later.
+  // Data behind the new end is lost even if the length is restored later.
   std::atomic<bool> cut_short_ = false;
-  // Learnt from refusals, read on every Io, written a handful of times in a lifetime.
+  // Set when the kernel refuses an operation; read on every Io, written rarely.
   std::atomic<uint8_t> refused_ = 0;  // bit per RangeMethod
   std::atomic<bool> dsync_refused_ = false;
-  // Times that the medium failed to take what was to be durable.
+  // How often the medium failed to store data that had to be durable.
   std::atomic<uint64_t> losses_ = 0;
-  // The loss after which a flush was last told of one.
+  // The number of losses that a flush reported last.
   std::atomic<uint64_t> flushed_at_ = 0;
   std::atomic<bool> nowait_reads_refused_ = false;
   std::atomic<bool> nowait_writes_refused_ = false;
-  std::atomic<uint32_t> skip_nowait_ = 0;  // Ios that go to the Aio unattempted after a miss
+  // number of Ios that skip the inline attempt after a miss
+  std::atomic<uint32_t> skip_nowait_ = 0;
   BouncePool bounces_;
   Discarder discarder_;
 };

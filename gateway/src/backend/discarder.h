@@ -1,5 +1,5 @@
-// BLKDISCARD where the kernel's ring has no command for it (before Linux 6.12): the ioctl blocks,
-// so it is done on a thread, one for each device: a device that hangs delays its own discards only
+// Runs BLKDISCARD on a thread where io_uring has no command for it (before Linux 6.12), because the
+// ioctl blocks. Each device has its own thread, so a device that hangs delays only its own discards
 // (DESIGN R15).
 #pragma once
 
@@ -17,11 +17,11 @@ class Discarder {
   Discarder() = default;
   Discarder(const Discarder&) = delete;
   Discarder& operator=(const Discarder&) = delete;
-  // Nothing may be under way any more.
+  // No request may be in progress.
   ~Discarder();
 
-  // Ends `op` as Aio::submit would: offset and length are bytes of the device `op.fd`. The thread
-  // is made when it is first needed. As many wait as there are Ios, which are bounded.
+  // Completes `op` as Aio::submit would; offset and length are bytes of the device `op.fd`. Creates
+  // the thread at the first use. The queue is bounded by the number of Ios.
   void submit(AioOp& op, Aio& aio);
 
  private:

@@ -1,4 +1,4 @@
-// How backends word their errors: "<path>: <what is wrong>; <what to do>".
+// The form of backend errors: "<path>: <what is wrong>; <what to do>".
 #pragma once
 
 #include <cstring>

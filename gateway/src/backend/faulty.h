@@ -1,5 +1,5 @@
-// Wraps any backend and makes it fail on purpose, the same way every time: faults are counted,
-// not random. For tests; every faulted Io costs an allocation.
+// Wraps a backend and injects failures deterministically: faults are counted, not random. For
+// tests; every faulted Io allocates memory.
 //
 // The text form is a list of key=value separated by ';' or ',':
 //   read-error-every=N     the Nth, 2Nth, ... kRead fails; likewise:
@@ -26,7 +26,7 @@
 
 namespace sluice::backend {
 
-// 0: never, for each that counts.
+// 0: never, for each counter.
 struct FaultPlan {
   uint64_t read_error_every = 0;
   uint64_t write_error_every = 0;
@@ -44,7 +44,7 @@ Result<FaultPlan> parse_faults(std::string_view text);
 
 class Faulty final : public Backend {
  public:
-  // block_size: short transfers end on a multiple of it
+  // block_size: short transfers end at a multiple of it
   Faulty(std::unique_ptr<Backend> inner, const FaultPlan& plan, uint32_t block_size);
 
   const Info& info() const override { return info_; }

@@ -1,4 +1,4 @@
-// A LUN in a regular file, through the page cache (io=buffered) or past it (io=direct).
+// A LUN in a regular file, with the page cache (io=buffered) or direct I/O (io=direct).
 #pragma once
 
 #include "backend/descriptor.h"
@@ -7,8 +7,8 @@ namespace sluice::backend {
 
 class File final : public Descriptor {
  public:
-  // A missing file is created sparse (Spec::create), one smaller than Spec::size grows to it: a
-  // size in the configuration is the desired state. A larger one is refused.
+  // Creates a missing file as a sparse file (Spec::create). Grows a file that is smaller than
+  // Spec::size, because the configured size is the desired state. A larger file is an error.
   static Result<std::unique_ptr<Backend>> open(const Spec& spec);
 
   Result<Extent> allocation(uint64_t offset, uint64_t limit) const override;

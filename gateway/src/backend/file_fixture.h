@@ -1,4 +1,4 @@
-// A file on a disk, behind an Aio that tests answer for, in the kernel's place.
+// A file on a disk with an Aio whose results the test supplies instead of the kernel.
 #pragma once
 
 #include <fcntl.h>
@@ -41,7 +41,7 @@ class FileTest : public testing::Test {
     return aio.records().at(0).rw_flags;
   }
 
-  // Whether the start of the file is only in the page cache.
+  // Whether the start of the file exists only in the page cache (delayed allocation).
   static bool is_delayed(const std::string& path) {
     alignas(fiemap) uint8_t memory[sizeof(fiemap) + sizeof(fiemap_extent)] = {};
     auto* map = reinterpret_cast<fiemap*>(memory);

@@ -53,7 +53,7 @@ TEST_F(FileTest, OnlyForcedUnitAccessIsDurableWhileTheCacheIsOn) {
   EXPECT_EQ(driver.aio().count(AioOp::Kind::kFdatasync), 1u);
 }
 
-// What it held is flushed by whoever turns it off, without blocking (unit/write_cache.h).
+// The caller flushes the cached data afterwards, so this does not block (unit/write_cache.h).
 TEST_F(FileTest, TurningTheCacheOffLeavesTheFlushToTheNextRequest) {
   auto backend = open_text(text(",write-cache=on"));
   Driver driver(*backend);
@@ -271,7 +271,8 @@ TEST_F(FileTest, ReadersShareAFileAndKeepWritersOut) {
   EXPECT_FALSE(try_open(text("")).ok());
 }
 
-// DESIGN R2: only the end of the process, or of the I/O it left in the kernel, lets go.
+// DESIGN R2: the lock is released only by the end of the process, or of the I/O it left in the
+// kernel.
 TEST_F(FileTest, TheLockOfAnotherProcessIsReportedWithItsPid) {
   open_text(text("")).reset();
   int ready[2];

@@ -39,7 +39,7 @@ void on_bus_error(int signal, siginfo_t* info, void* context) {
   const auto at = reinterpret_cast<uintptr_t>(info->si_addr);
   if (info->si_code > 0 && at >= t_guard.begin && at < t_guard.end) {
     t_guard.end = t_guard.begin = 0;
-    // As returning would have done; whoever runs the handler may have blocked more than SIGBUS.
+    // Restores the signal mask as a return would; the handler may have blocked more than SIGBUS.
     pthread_sigmask(SIG_SETMASK, &static_cast<ucontext_t*>(context)->uc_sigmask, nullptr);
     siglongjmp(t_escape, 1);
   }

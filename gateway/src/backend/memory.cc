@@ -197,7 +197,7 @@ void Memory::deallocate(uint64_t offset, uint64_t length) {
     }
     page += count;
   }
-  // Locked memory refuses to be dropped; zeros are owed all the same.
+  // Locked memory can't be dropped, but the range must read zeros.
   if (madvise(data_ + first, last - first, MADV_DONTNEED) != 0) {
     std::memset(data_ + first, 0, last - first);
   }

@@ -1,8 +1,9 @@
-// A thin LUN in anonymous memory: gone with the process. For tests, caches and scratch disks.
+// A thin LUN in anonymous memory; the process's end deletes it. For tests, caches and scratch
+// disks.
 //
-// Address space for growth is reserved at open, so memory lent by borrow() never moves. Which
-// pages hold data is kept in a bitmap of our own: the kernel's mincore() can't tell a page never
-// written from one swapped out.
+// Address space for growth is reserved at open, so memory from borrow() never moves. A bitmap
+// records which pages hold data, because mincore() can't distinguish unwritten pages from
+// swapped-out ones.
 #pragma once
 
 #include <atomic>
@@ -48,7 +49,7 @@ class Memory final : public Backend {
 
   Info info_;
   uint8_t* data_ = nullptr;
-  std::atomic<uint64_t>* bitmap_ = nullptr;  // one bit per page, in a mapping of its own
+  std::atomic<uint64_t>* bitmap_ = nullptr;  // one bit per page, in a separate mapping
   uint64_t reserved_ = 0;                    // bytes of address space at data_
   std::atomic<uint64_t> size_;
   std::atomic<bool> write_cache_;

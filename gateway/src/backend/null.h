@@ -1,4 +1,4 @@
-// A LUN that forgets everything and reads zeros: measures the path above it.
+// A LUN that discards writes and reads zeros; it measures the software above the backend.
 #pragma once
 
 #include <atomic>

@@ -1,4 +1,4 @@
-// `key=value` lists, as they appear in backend and fault specifications.
+// Parses `key=value` lists in backend and fault specifications.
 #pragma once
 
 #include <span>
@@ -10,10 +10,10 @@ namespace sluice::backend {
 
 struct Option {
   std::string_view key;
-  std::string_view value;  // empty when there is no '='
+  std::string_view value;  // empty without '='
 };
 
-// Splits at any character of `separators`; empty items are left out. Views into `text`.
+// Splits at any character of `separators` and omits empty items. The result refers to `text`.
 std::vector<Option> split_options(std::string_view text, std::string_view separators);
 
 // "unknown key 'szie'; did you mean 'size'? Valid keys: ..."

@@ -1,4 +1,4 @@
-// Whether a request lies within a LUN.
+// Checks whether a request is within a LUN.
 #pragma once
 
 #include <cstdint>

@@ -9,8 +9,8 @@
 //   rbd:pool/image,conf=/etc/ceph/ceph.conf,user=sluice,keyring=/etc/sluice/ceph.keyring
 //   rbd:pool/namespace/image,monitors=192.0.2.1;192.0.2.2,user=sluice,keyring=/...
 //
-// Every kind also takes size=, block-size=512|4096, write-cache=on|off, read-only=on|off and
-// fault=<faults> (backend/faulty.h; its keys are separated by ';' here). A path can't contain a
+// Every kind also accepts size=, block-size=512|4096, write-cache=on|off, read-only=on|off and
+// fault=<faults> (backend/faulty.h; here its keys are separated by ';'). A path can't contain a
 // comma.
 #pragma once
 
@@ -22,8 +22,8 @@
 
 namespace sluice::backend {
 
-// Bytes from "4096", "512B", "64KiB", "1GiB"; K, M, G and T are binary too. Units are read in any
-// letter case. Decimal units (GB) are refused: nobody agrees on what they mean.
+// Parses "4096", "512B", "64KiB", "1GiB" into bytes; K, M, G and T are binary too. Units are
+// case-insensitive. Decimal units (GB) are refused, because their meaning is ambiguous.
 Result<uint64_t> parse_size(std::string_view text);
 
 // The shortest exact form: 1073741824 -> "1GiB", 1000 -> "1000B".
@@ -31,11 +31,11 @@ std::string format_size(uint64_t bytes);
 
 Result<Spec> parse_spec(std::string_view text);
 
-// Kinds whose path is a device's; a device or a file's.
+// Whether `path` names a device; a device or a file.
 bool is_device(const Spec& spec);
 bool is_file_or_device(const Spec& spec);
 
-// What open() and parse_spec() ask of a Spec, whoever filled it in.
+// The checks that open() and parse_spec() perform on any Spec.
 Result<void> validate(const Spec& spec);
 
 }  // namespace sluice::backend

@@ -1,6 +1,6 @@
-// An Aio for tests: queues operations and executes them with plain system calls when pumped, on
-// the pumping thread. Records what it was asked for. Timeouts complete at once, in their turn; what
-// other threads complete, by pumping too.
+// An Aio for tests. It queues operations, and executes them with system calls on the thread that
+// calls pump(). It records the operations. Timeouts complete immediately, in queue order;
+// completions from other threads also arrive through pump().
 #pragma once
 
 #include <fcntl.h>
@@ -30,7 +30,7 @@ class TestAio : public Aio {
     int mode;
     uint64_t offset;
     uint64_t length;
-    bool aligned_512;  // all memory of the transfer
+    bool aligned_512;  // all memory of the transfer is aligned
   };
 
   void submit(AioOp& op) override {
@@ -54,7 +54,7 @@ class TestAio : public Aio {
     completion_.notify_one();
   }
 
-  // Executes one operation, or waits for one that another thread completes; false when there is
+  // Executes one operation, or waits for one that another thread completes. False: there is
   // neither.
   bool pump() {
     if (external_ > 0) {
@@ -71,7 +71,7 @@ class TestAio : public Aio {
     return true;
   }
 
-  // Answers an operation in the kernel's place; 0: let the kernel do it.
+  // Supplies the result of an operation instead of the kernel; 0: the kernel executes it.
   void answer_with(std::function<int32_t(const AioOp&)> answer) { answer_ = std::move(answer); }
 
   const std::vector<Record>& records() const { return records_; }

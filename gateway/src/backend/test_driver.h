@@ -1,5 +1,5 @@
-// Runs one request after another on a backend, for tests: submits, pumps, and goes on after short
-// transfers as the LUN does.
+// Runs requests one after the other on a backend, for tests: submits, pumps, and continues after
+// short transfers as the LUN does.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ namespace sluice::backend {
 
 using Bytes = std::vector<uint8_t>;
 
-// Bytes that tell where they belong: misplaced or stale data never passes for the right one.
+// Bytes that depend on their offset, so that misplaced or stale data is detected.
 inline Bytes pattern(uint64_t offset, uint64_t length, uint8_t salt) {
   Bytes bytes(length);
   for (uint64_t i = 0; i < length; ++i) {
@@ -25,9 +25,9 @@ inline Bytes pattern(uint64_t offset, uint64_t length, uint8_t salt) {
   return bytes;
 }
 
-// Returns when it has let go of everything.
+// Returns when the backend has released everything.
 inline void close_and_wait(Backend& backend) {
-  std::promise<void> closed;  // throws where it is called twice
+  std::promise<void> closed;  // throws if it is called twice
   std::future<void> done = closed.get_future();
   backend.close([&closed] { closed.set_value(); });
   done.wait();
@@ -39,7 +39,7 @@ class Driver {
 
   TestAio& aio() { return aio_; }
 
-  // One submission, however short it comes out.
+  // One submission; the transfer may be short.
   int64_t submit(Op op, uint64_t offset, uint64_t length, std::vector<iovec> iov = {},
                  uint8_t flags = 0) {
     Io io;
@@ -62,7 +62,7 @@ class Driver {
     return io.result;
   }
 
-  // 0 or the negative errno that stopped it.
+  // Returns 0 or the first negative errno.
   int64_t transfer(Op op, uint64_t offset, std::vector<iovec> iov, uint8_t flags = 0) {
     while (!iov.empty()) {
       uint64_t length = 0;
@@ -83,7 +83,7 @@ class Driver {
     return transfer(Op::kWrite, offset, {{copy.data(), copy.size()}}, flags);
   }
 
-  // The range's contents; empty when it couldn't be read.
+  // The content of the range; empty after an error.
   Bytes read(uint64_t offset, uint64_t length) {
     Bytes data(length, 0xee);
     const int64_t n = transfer(Op::kRead, offset, {{data.data(), data.size()}});

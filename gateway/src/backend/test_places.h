@@ -1,6 +1,6 @@
-// Places for test data: directories on tmpfs and on a disk filesystem, loop devices, a filesystem
-// so small that it fills. Everything is removed with the object; should the test program die,
-// devices and mounts go with it, a directory may stay.
+// Storage for tests: directories on tmpfs and on a disk filesystem, loop devices, a tiny
+// filesystem. The destructor removes everything. If the test program crashes, devices and mounts
+// disappear with it, but a directory may stay.
 #pragma once
 
 #include <fcntl.h>
@@ -22,7 +22,7 @@ namespace sluice::backend {
 
 class Place {
  public:
-  // `parent` must exist; skip_reason() tells when it can't serve.
+  // `parent` must exist; skip_reason() says why it is unusable.
   explicit Place(const std::string& parent) {
     std::string name = parent + "/sluice-backend-XXXXXX";
     if (const char* made = mkdtemp(name.data())) {
@@ -61,7 +61,7 @@ class LoopDevice {
       skip_reason_ = std::string("can't make a backing file: ") + std::strerror(errno);
       return;
     }
-    // Another process may take the device between our asking for a free one and taking it.
+    // Another process may take the device between the query and the use.
     for (int attempt = 0; attempt < 16 && device_ < 0; ++attempt) {
       if (!attach(block_size)) break;
     }
@@ -83,7 +83,7 @@ class LoopDevice {
   }
 
  private:
-  // False: trying again is of no use.
+  // False: a retry is useless.
   bool attach(uint32_t block_size) {
     const int control = ::open("/dev/loop-control", O_RDWR | O_CLOEXEC);
     const int number = control < 0 ? -1 : ioctl(control, LOOP_CTL_GET_FREE);
@@ -131,7 +131,7 @@ class TinyFilesystem {
   TinyFilesystem& operator=(const TinyFilesystem&) = delete;
   ~TinyFilesystem() { detach(); }
 
-  // Takes it out of the tree; open files keep it alive. Early, so that nothing can leak it.
+  // Unmounts it from the tree at once, so that it can't leak; open files keep it alive.
   void detach() {
     if (mounted_) umount2(directory_.c_str(), MNT_DETACH);
     mounted_ = false;

@@ -25,8 +25,8 @@ bool is_hole(int fd, uint64_t page) {
   return lseek(fd, at, SEEK_DATA) != at;
 }
 
-// Mapping a hole of a tmpfs file allocates it. Nobody writes to the last page meanwhile: the file
-// is being opened, or the page lies behind the size that is known so far.
+// Mapping a hole of a tmpfs file allocates it. No writer accesses the last page meanwhile: the file
+// is being opened, or the page is behind the known size.
 void restore_hole(int fd, uint64_t page) {
   if (is_hole(fd, page)) return;
   fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(page),

@@ -4,9 +4,10 @@
 // file. A missing mark therefore proves a truncation. Reading the mark takes no system call.
 // (gateway/decisions/local-media.md)
 //
-// Not detected: a truncation within the last page, because that page stays mapped.
-// reaches_last_page() names the writes before which the caller must ask for the file's size.
-// Threads: any; move() on one at a time.
+// Not detected: a truncation within the last page, because that page stays mapped. Before the
+// writes that reaches_last_page() names, the caller must query the file's size.
+//
+// Threads: any; move() on one thread at a time.
 #pragma once
 
 #include <atomic>
@@ -17,7 +18,7 @@ namespace sluice::backend {
 
 class TruncationSentinel {
  public:
-  // For a file of `size` bytes, > 0. nullptr where the file can't be mapped, or is shorter.
+  // For a file of `size` bytes, > 0. nullptr: the file can't be mapped, or is shorter.
   static std::unique_ptr<TruncationSentinel> place(int fd, uint64_t size);
   ~TruncationSentinel();
   TruncationSentinel(const TruncationSentinel&) = delete;
@@ -29,7 +30,8 @@ class TruncationSentinel {
   bool reaches_last_page(uint64_t end) const {
     return end > last_page_.load(std::memory_order_relaxed);
   }
-  // The file grew to `size` bytes. False: it can't be mapped, or is shorter; nothing has changed.
+  // The file grew to `size` bytes. False: it can't be mapped, or is shorter; the sentinel is
+  // unchanged.
   bool move(int fd, uint64_t size);
 
  private:

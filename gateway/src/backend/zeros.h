@@ -1,5 +1,5 @@
-// Memory that reads zeros and costs nothing: what the null backend lends and what zeros are
-// written from where a filesystem can't zero a range itself.
+// Read-only memory full of zeros. The null backend lends it, and zeros are written from it if a
+// filesystem can't zero a range itself.
 #pragma once
 
 #include <cstdint>
@@ -10,9 +10,8 @@ namespace sluice::backend {
 
 inline constexpr uint64_t kZerosSize = limits::kMaxTransferBytes;  // bytes
 
-// Page-aligned, read-only, valid for ever; nullptr when the process is out of address space.
-// Every page of it is the kernel's one zero page, so its cache footprint is 4 KiB however much of
-// it is read.
+// Page-aligned, read-only, never freed; nullptr: the process has no address space. All pages map
+// the kernel's zero page, so the cache footprint is 4 KiB.
 const uint8_t* zeros();
 
 }  // namespace sluice::backend

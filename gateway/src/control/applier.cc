@@ -18,7 +18,7 @@ std::map<Key, std::string> Applier::apply(Snapshot next) {
   if (changes(wire::OBJECT_KIND_HOST) || changes(wire::OBJECT_KIND_TARGET)) show_hosts();
   for (const Action& action : actions) run(action);
   if (changes(wire::OBJECT_KIND_PEER) && around_.peers) tell_peers();
-  // What is refused may lack something that has come now.
+  // A refused object may have lacked one that this update brought.
   std::vector<Key> again;
   for (const auto& [key, reason] : refused_) {
     if (!in_it.contains(key)) again.push_back(key);

@@ -1,8 +1,9 @@
-// Makes a desired state true, object by object: one that can't be is refused with the reason, the
-// others go on (DESIGN R15). Level-triggered: what was refused is tried again with every update.
+// Applies a desired state object by object. An object that can't be applied is refused with a
+// reason; the other objects are applied (DESIGN R15). It is level-triggered: every update also
+// retries the refused objects.
 //
-// Threads: one, the control thread. Nothing here waits for a disk or another process; volumes do
-// that in turns of their own (volumes.h).
+// Threads: the control thread only. No function waits for a disk or another process; volumes do
+// that on their own lanes (volumes.h).
 #pragma once
 
 #include <functional>
@@ -20,38 +21,38 @@
 
 namespace sluice::control {
 
-// What the rest of the gateway does for this room; main.cc wires it.
+// The parts of the gateway that the applier controls. main.cc sets all members.
 struct Surroundings {
   lun::Exports& exports;
   Reactors& reactors;
-  // This gateway's number, its forwarding port and the keys of all. Error: the port can't be
-  // opened.
+  // This gateway's number, its forwarding port and the keys. Error: the port can't be opened.
   std::function<Result<void>(const wire::DesiredSettings&)> settings;
-  // All peers, whenever one changed.
+  // All peers; called when any of them changes.
   std::function<void(const std::vector<wire::DesiredPeer>&)> peers;
-  // The address bound, "ip:port".
+  // Returns the bound address, "ip:port".
   std::function<Result<std::string>(const wire::DesiredListener&)> open_portal;
-  // By the address bound; connections that came in by it stay.
+  // `bound`: what open_portal returned. Connections that were accepted on it stay open.
   std::function<void(const std::string& bound)> close_portal;
-  // Sessions of this target may have lost their right to be there.
+  // Access to this target changed: checks again whether its sessions are still permitted.
   std::function<void(const std::string& iqn)> review;
 };
 
 class Applier {
  public:
-  // From now on a discovery session must prove what its host must prove at a target.
+  // Sets the discovery policy to kHosts: a discovery session needs the authentication of its host.
   Applier(Surroundings surroundings, Volumes& volumes, LunNumbers& numbers)
       : around_(std::move(surroundings)), volumes_(volumes), numbers_(numbers) {
     around_.exports.set_discovery_policy(lun::DiscoveryPolicy::kHosts);
   }
 
-  // From what was applied before to `next`. All that is refused now.
+  // Applies the difference between the applied state and `next`. Returns all refused objects, each
+  // with its reason.
   std::map<Key, std::string> apply(Snapshot next);
-  // Tries again what is refused.
+  // Retries all refused objects. Returns the objects that are still refused.
   std::map<Key, std::string> apply_again();
   const std::map<Key, std::string>& refused() const { return refused_; }
 
-  // uid of the host that this initiator is, for this target; empty: unknown.
+  // uid of the host to which `initiator` belongs at the target `iqn`; empty: unknown.
   std::string host_of(const std::string& iqn, const std::string& initiator) const;
 
  private:

@@ -1,4 +1,4 @@
-// Targets: their LUNs, who may log in, and their ports.
+// Targets: their LUNs, access lists and ports.
 #include <algorithm>
 #include <chrono>
 
@@ -43,7 +43,8 @@ LunNumbers::Luns numbers_of(const std::vector<lun::Target::LunEntry>& luns) {
 
 }  // namespace
 
-// A LUN or host that can't be is left out, and told; the target is there for the others.
+// A LUN or host that can't be applied is omitted and reported; the target stays available to the
+// others.
 Result<void> Applier::put_target(const wire::DesiredTarget& desired) {
   const wire::DesiredSettings* settings = now_.settings();
   if (settings == nullptr || settings->number() == 0) {
@@ -115,8 +116,8 @@ std::vector<lun::HostAccess> Applier::hosts_of(const wire::DesiredTarget& target
   return hosts;
 }
 
-// A host that is refused is an unknown one. In discovery the gateway proves itself by the name that
-// it has at the host's first target.
+// A refused host counts as unknown. In discovery the gateway authenticates itself with the mutual
+// CHAP credentials of the host's first target.
 void Applier::show_hosts() {
   auto hosts = std::make_shared<lun::HostDirectory>();
   std::set<std::string> known;

@@ -21,7 +21,7 @@ namespace sluice::control {
 namespace {
 
 constexpr Nanos kTick = 100 * kMillisecond;
-constexpr const char* kControl = "control";  // the lane in which the desired state is applied
+constexpr const char* kControl = "control";  // lane that applies the desired state
 constexpr const char* kSessions = "sessions";
 
 std::string system_of(const Snapshot& state) {
@@ -196,13 +196,13 @@ class ClientImpl final : public Client {
       case wire::ConnectResponse::kRadosClientOutcome:
         return commits_.received(message.rados_client_outcome());
       case wire::ConnectResponse::kJob:
-        // Its pool may have come in an update that still waits to be applied.
+        // The update with the job's pool may not be applied yet.
         return turns_.post(kControl, [this, job = message.job()] { jobs_.take(job); });
       case wire::ConnectResponse::kEvictSessions:
         return setup_.evict(
             {message.evict_sessions().tsihs().begin(), message.evict_sessions().tsihs().end()});
       default:
-        return;  // of a later release
+        return;  // a message of a later release
     }
   }
 
@@ -219,7 +219,7 @@ class ClientImpl final : public Client {
   }
 
   void take_update(wire::StreamUpdate update) {
-    if (stopped_) return;  // volumes are on their way to others: nothing is taken up any more
+    if (stopped_) return;
     Result<Desired::Taken> taken = Desired::Taken::kMore;
     {
       const std::lock_guard lock(mutex_);
@@ -227,7 +227,7 @@ class ClientImpl final : public Client {
     }
     if (!taken) return stream_->reconnect(taken.error());
     if (taken.value() == Desired::Taken::kMore) return;
-    // Only the newest is applied: what one update brought the next one includes.
+    // Only the newest state is applied, because it includes the earlier updates.
     if (!apply_waits_.exchange(true)) {
       turns_.post(kControl, [this] { apply(); });
     }
@@ -247,7 +247,7 @@ class ClientImpl final : public Client {
 
   uint64_t save() {
     const Snapshot snapshot = held();
-    // A state that doesn't name a LUN any more is not kept before what it was is.
+    // First: a state without a LUN must not be saved before its number is reserved.
     Result<void> saved = numbers_.save(now_ms() / 1000);
     if (saved) saved = file_.save(snapshot);
     if (!saved) log::error("desired state can't be kept", {{"error", saved.error()}});
@@ -260,8 +260,8 @@ class ClientImpl final : public Client {
     acknowledge();
   }
 
-  // Not before a control plane that is there had time to answer: what the disk has may be of long
-  // ago, without LUNs that hosts use by now, and with hosts that nobody should let in any more.
+  // Runs only after a reachable control plane had time to answer. The state on disk may be old: it
+  // may lack LUNs that hosts use, and admit hosts whose access was withdrawn.
   void apply_from_disk() {
     if (applied_ != 0) return;
     log::info("desired state from disk", {{"version", held().version}});
@@ -274,7 +274,7 @@ class ClientImpl final : public Client {
     applied_ = next.version;
     applied_objects_ = next.objects;
     applier_.apply(std::move(next));
-    // A pool of Ceph connects when it is first looked at, and gets no volumes before.
+    // A Ceph pool connects at its first probe and gets no volumes before.
     std::vector<std::string> pools = volumes_.take_new_pools();
     if (pools.empty()) return;
     turns_.post("pools", [this, pools = std::move(pools)] { tell_pools(pools); });
@@ -286,7 +286,7 @@ class ClientImpl final : public Client {
     if (applier_.apply_again() != before) acknowledge();
   }
 
-  // What is applied; an update that has come meanwhile is answered for itself.
+  // Acknowledges the applied state. A later update gets its own acknowledgement.
   void acknowledge() {
     if (saved_first_ != 0) return;
     wire::ConnectRequest m;
@@ -299,7 +299,7 @@ class ClientImpl final : public Client {
     stream_->observe(std::move(m));
   }
 
-  // --- what is observed
+  // --- observed state
 
   void every(Nanos interval, const std::string& lane, std::function<void()> task) {
     turns_.post(
@@ -322,7 +322,7 @@ class ClientImpl final : public Client {
     if (changes.put_size() != 0 || changes.ended_size() != 0) stream_->observe(std::move(m));
   }
 
-  // Again and again while it is so: a leader counts only what it heard itself (R1).
+  // Repeated while the peer is lost: a leader counts only reports that it received itself (R1).
   void tell_lost_peers() {
     if (!stream_->connected()) return;
     for (const wire::PeerObserved& observed : setup_.peers()) {
@@ -364,10 +364,10 @@ class ClientImpl final : public Client {
   std::atomic<bool> apply_waits_{false};
   std::atomic<uint32_t> session_count_{0};
   uint64_t session_looks_ = 0;
-  uint64_t applied_ = 0;      // version; the control lane's, as the next two are
-  uint64_t saved_first_ = 0;  // nothing is acknowledged until this one is on disk; 0: none
+  uint64_t applied_ = 0;      // version; this and the next two belong to the control lane
+  uint64_t saved_first_ = 0;  // acknowledgements wait until this version is on disk; 0: none
   std::shared_ptr<const Objects> applied_objects_ = std::make_shared<const Objects>();
-  Nanos beat_at_ = 0;  // the stream's writer
+  Nanos beat_at_ = 0;  // used by the stream's second thread
   uint64_t beat_busy_ = 0;
 
   std::mutex mutex_;
@@ -382,7 +382,7 @@ class ClientImpl final : public Client {
   JobDesk jobs_;
   PoolLooks looks_;
   Applier applier_;
-  SessionReport sessions_;  // its lane's
+  SessionReport sessions_;  // used on its lane only
   DesiredSaver saver_{
       turns_, [this] { return save(); },
       [this](uint64_t version) { turns_.post(kControl, [this, version] { saved(version); }); }};

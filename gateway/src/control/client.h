@@ -1,12 +1,12 @@
-// This gateway as a part of a cluster: keeps the stream, holds the desired state and makes it true,
-// reports what is there, does the jobs. The one thing that main.cc sees of this room.
+// The gateway's part in a cluster: keeps the stream to the control plane, applies the desired
+// state, reports observed state and runs jobs. main.cc uses only this header of the room.
 //
-//   start()  the stream brings the desired state; where it brings none in time, the last life's is
-//            applied from disk (DESIGN R3)
-//   stop()   volumes are released in good order (R7), then the stream ends
+// - start() opens the stream, which brings the desired state. If none arrives in time, the state
+//   that the previous process saved is applied from disk (DESIGN R3).
+// - stop() releases the volumes (R7), then ends the stream.
 //
-// Threads: the stream's two and limits::kControlThreads for all that may wait; desired state is
-// applied by one at a time of them.
+// Threads: two for the stream, and limits::kControlThreads for work that may wait. One of them at a
+// time applies desired state.
 #pragma once
 
 #include <functional>
@@ -29,32 +29,33 @@ struct ClientSetup {
   StreamOptions stream;
   std::string gateway;  // name of the Gateway object
   std::string node;
-  std::string version;      // of this software
+  std::string version;      // version of this software
   std::string incarnation;  // fresh_incarnation()
   std::string state_directory;
   Nanos state_from_disk = limits::kStateFromDisk;
-  Nanos observe_pools = limits::kObservePools;  // between two looks at each
-  std::string device_records = {};  // records of volumes on devices; shared by the node's gateways
+  Nanos observe_pools = limits::kObservePools;  // interval between two probes of a pool
+  // directory for records of volumes on devices; shared by the gateways of a node
+  std::string device_records = {};
   Surroundings around;
-  // Units take this store; it is there before the first of them is made.
+  // Creates the units. The store exists before the first unit does and is passed to all of them.
   std::function<std::unique_ptr<Units>(std::shared_ptr<lun::ReservationStore>)> units;
-  // Pools of Ceph; null: this gateway has none.
+  // Ceph pools; null: this gateway has none.
   std::shared_ptr<PoolKind> rbd;
-  // A unit's pool has become nearly full; may be empty.
+  // Called when the pool of a unit is nearly full; may be empty.
   std::function<void(lun::Unit&)> nearly_full;
   iscsi::SessionLister sessions;
-  // Ends these sessions: Async Message, then close.
+  // Ends the sessions with these TSIHs: sends an Asynchronous Message, then closes the connection.
   std::function<void(const std::vector<uint16_t>& tsihs)> evict;
-  // How each peer is found, those of which nothing is known left out.
+  // The state of each peer; omits peers whose state is unknown.
   std::function<std::vector<wire::PeerObserved>()> peers;
-  // Time that reactors weren't asleep, all added up.
+  // Sum over all reactors of the time in which they did not sleep, in nanoseconds.
   std::function<uint64_t()> busy_nanos;
-  // May be null: no other process listens anywhere.
+  // Reports which ports other processes use. Null: no port counts as used.
   Membership::PortsInUse ports_in_use = nullptr;
-  // Another process has taken this gateway's name over: this one is fenced and has to end at once.
-  // May be null.
+  // Called when another process has replaced this one under the same gateway name. This process is
+  // fenced and must end immediately. May be null.
   std::function<void(const std::string& why)> replaced = nullptr;
-  // Failed authentications of hosts since the last call; may be empty.
+  // Failed logins since the last call; may be empty.
   std::function<iscsi::LoginFailureReport()> login_failures = {};
 };
 
@@ -63,14 +64,15 @@ class Client {
   static Result<std::unique_ptr<Client>> start(ClientSetup setup);
   virtual ~Client() = default;
 
-  // False: some volume had not let go within `limit`; the process must end all the same.
+  // Releases all volumes, for at most `limit`. False: a volume was not released in time; the
+  // process must end nevertheless.
   virtual bool stop(Nanos limit) = 0;
 
-  // An administrator has confirmed that the gateway belongs to that system from now on. Error: no
-  // system id. Any thread.
+  // An administrator confirms that this gateway now belongs to `system`. Error: not a system id.
+  // Any thread.
   virtual Result<void> accept_system(const std::string& system) = 0;
 
-  // --- what the rest of the gateway finds out; any thread
+  // --- observations from the rest of the gateway; any thread
   virtual void peer_found(const wire::PeerObserved& observed) = 0;
 };
 

@@ -26,7 +26,7 @@ void ClientCommits::remove(uint64_t added) {
   entries_.erase(added);
 }
 
-// Asks for those that have no answer, nor a question under way.
+// Sends a request for each entry without an answer and without a request in flight.
 void ClientCommits::ask_all(bool recorded_too) {
   std::vector<wire::ConnectRequest> messages;
   const Nanos now = now_();
@@ -72,7 +72,7 @@ void ClientCommits::received(const wire::RadosClientOutcome& outcome) {
   if (told) (*told)(state, outcome.reason());
 }
 
-// What was asked over that stream has no answer, and gets none.
+// Requests of the lost stream get no answer.
 void ClientCommits::lost() {
   const std::lock_guard lock(mutex_);
   for (auto& [added, entry] : entries_) entry.request = 0;

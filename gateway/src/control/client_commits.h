@@ -1,10 +1,11 @@
-// The clients of Ceph that this process has recorded by the control plane before it opens images by
-// them (DESIGN R2): whoever takes over from this gateway blocklists what is recorded, and a client
-// that isn't could not be shut out.
+// Records this process's Ceph clients with the control plane before it opens images through them
+// (DESIGN R2). A gateway that takes over blocklists the recorded clients; an unrecorded client
+// would keep its access.
 //
-//   add -> asked over this stream, again over each new one, and now and then while the answer is no
-//       COMMITTED  recorded: stays so while the process lives, whatever becomes of the stream
-//       FENCED     final: that client is shut out
+// - add() sends a request. It is sent again over each new stream, and every limits::kClientAgain
+//   until the answer is COMMITTED or FENCED.
+// - COMMITTED: the client is recorded for as long as the process lives, even if the stream ends.
+// - FENCED is final: the client is blocklisted.
 //
 // Threads: any.
 #pragma once
@@ -23,34 +24,34 @@ namespace sluice::control {
 class ClientCommits {
  public:
   enum class State : uint8_t { kAsked, kRecorded, kFenced };
-  // `why`: of a refusal, for people.
+  // `why`: the reason of a refusal, for people.
   using Told = std::function<void(State state, const std::string& why)>;
 
-  // `request`: Stream::request; `now`: of a clock that goes on.
+  // `request`: Stream::request. `now`: a clock that never steps back.
   explicit ClientCommits(std::function<bool(wire::ConnectRequest)> request,
                          std::function<Nanos()> now = boot_time)
       : request_(std::move(request)), now_(std::move(now)) {}
 
-  // Asks for `client` to be recorded for the pool. `told` comes with every answer, on any thread;
-  // it must not wait. Each who asks is told: a pool that was changed may have the client that its
-  // former self still has, too. The number is what remove() knows it by, never 0.
+  // Requests that `client` is recorded for the pool. `told` runs for every answer, on any thread;
+  // it must not block. Several entries may name the same client, such as a changed pool and its
+  // predecessor; each has its own callback. Returns a handle for remove(), never 0.
   uint64_t add(const std::string& pool, const std::string& client, Told told);
-  // Nothing is told to it any more, but for what is being told right now.
+  // No callback starts after this; one that runs already may still be running.
   void remove(uint64_t added);
 
-  // --- the stream's
+  // --- called by the stream
   void connected();
   void received(const wire::RadosClientOutcome& outcome);
   void lost();
-  void tick();  // a few times a second
+  void tick();  // call it a few times a second
 
  private:
   struct Entry {
     std::string pool;
     std::string client;
     State state = State::kAsked;
-    uint64_t request = 0;  // under way; 0: none
-    Nanos again = 0;       // not before
+    uint64_t request = 0;  // id of the request in flight; 0: none
+    Nanos again = 0;       // earliest time of the next request
     std::shared_ptr<const Told> told;
   };
   void ask_all(bool recorded_too);
@@ -58,7 +59,7 @@ class ClientCommits {
   const std::function<bool(wire::ConnectRequest)> request_;
   const std::function<Nanos()> now_;
   std::mutex mutex_;
-  std::map<uint64_t, Entry> entries_;  // by what add() gave
+  std::map<uint64_t, Entry> entries_;  // by the handle from add()
   uint64_t next_entry_ = 1;
   uint64_t next_request_ = 1;
 };

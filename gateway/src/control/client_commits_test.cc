@@ -116,8 +116,8 @@ TEST_F(ClientCommitsTest, OneThatIsShutOutIsNeverAskedForAgain) {
   EXPECT_EQ(asked_.back().client(), "b");
 }
 
-// A pool of which something was changed that its client doesn't hang on: the former one lives as
-// long as a volume's place.
+// A pool was changed, but its client stayed the same. The old object lives as long as a volume uses
+// it.
 TEST_F(ClientCommitsTest, TwoThatHaveTheSameClientAreBothToldAndOneThatGoesLeavesTheOther) {
   const uint64_t former = add("a");
   answer(wire::COMMIT_RESULT_COMMITTED);

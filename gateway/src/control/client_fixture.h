@@ -1,4 +1,4 @@
-// A gateway's control room whole, but for sockets of initiators: a replica, a pool on disk, units.
+// The complete control room without initiator sockets: a replica, a pool on disk, units.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ namespace sluice::control {
 inline constexpr const char* kIqn = "iqn.2026-11.dev.sluice:t";
 inline constexpr const char* kHostUid = "11111111-2222-4333-8444-555566667777";
 
-// As the gateway derives it from kVolumeUid (scsi/identity.cc).
+// The gateway derives this from kVolumeUid (scsi/identity.cc).
 inline constexpr const char* kNaa = "35f0c7a3e1111222";
 
 class ClientTest : public testing::Test {
@@ -67,7 +67,7 @@ class ClientTest : public testing::Test {
     return {settings, listener, pool, volume, host, target};
   }
 
-  // As the last life left it.
+  // Writes the state that a previous process would have saved.
   void save(const std::vector<wire::DesiredObject>& objects) {
     Desired state;
     ASSERT_TRUE(state.take(full_update(9, objects)));
@@ -81,7 +81,7 @@ class ClientTest : public testing::Test {
     write(stream, response);
   }
 
-  // Notes what the gateway says; answers loads with an empty state.
+  // Records the gateway's messages; answers loads with an empty state.
   void listen(ServerStream& stream) {
     wire::ConnectRequest message;
     while (stream.Read(&message)) {
@@ -124,7 +124,7 @@ class ClientTest : public testing::Test {
                    .peers = [](const std::vector<wire::DesiredPeer>&) {},
                    .open_portal =
                        [this](const wire::DesiredListener& listener) {
-                         // R11: never before the LUNs are known.
+                         // R11: a portal opens only after the LUNs are known.
                          const auto target = exports_.find(kIqn);
                          told_.add("portal with " +
                                    std::to_string(target ? target->luns().size() : 0));

@@ -1,4 +1,4 @@
-// LUN numbers over streams and lives of a gateway.
+// LUN numbers across streams and restarts of a gateway.
 #include <gtest/gtest.h>
 
 #include <thread>
@@ -8,7 +8,7 @@
 namespace sluice::control {
 namespace {
 
-// A control plane that was restored from a backup doesn't know what was mapped since.
+// A control plane that was restored from a backup lacks later mappings.
 TEST_F(ClientTest, AHostsDeviceNeverBecomesAnotherVolumeWhateverTheControlPlaneHasForgotten) {
   const auto state = [this](const char* shows, uint64_t order) {
     std::vector<wire::DesiredObject> objects = desired(wire::VOLUME_ROLE_FORWARDER, 1, order);

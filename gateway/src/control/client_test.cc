@@ -15,7 +15,7 @@ namespace {
 TEST_F(ClientTest, AVolumeIsMadeLockedServedAndGivenUpAsOrdered) {
   std::atomic<bool> told{false};
   Replica replica([this, &told](const wire::StreamHello&, ServerStream& stream) {
-    // After the goodbye the gateway comes again, and this story is told once.
+    // The gateway reconnects after the goodbye; the script runs only once.
     if (told.exchange(true)) return grpc::Status(grpc::StatusCode::UNAVAILABLE, "told before");
     welcome(stream);
     std::vector<wire::DesiredObject> first = desired(wire::VOLUME_ROLE_FORWARDER, 1, 1);
@@ -46,8 +46,7 @@ TEST_F(ClientTest, AVolumeIsMadeLockedServedAndGivenUpAsOrdered) {
   EXPECT_EQ(over_.next("over"), "over");
 }
 
-// A unit that is gone stays gone: who took it up again would export a LUN that answers nothing any
-// more.
+// A removed unit must not be used again: the LUN would answer no command.
 TEST_F(ClientTest, AVolumeThatComesAgainWhileItLeavesIsANewOne) {
   std::atomic<bool> told{false};
   Replica replica([this, &told](const wire::StreamHello&, ServerStream& stream) {
@@ -60,7 +59,7 @@ TEST_F(ClientTest, AVolumeThatComesAgainWhileItLeavesIsANewOne) {
       send(stream, desired(wire::VOLUME_ROLE_OWNER, 2, 2), 2);
       EXPECT_EQ(told_.next("volume"), "volume SERVING 2 2 ");
       std::promise<void> stands;
-      reactor_.post(0, [&] { stands.get_future().wait(); });  // the release can't end
+      reactor_.post(0, [&] { stands.get_future().wait(); });  // delays the end of the release
       std::vector<wire::DesiredObject> without = desired(wire::VOLUME_ROLE_OWNER, 2, 2);
       std::erase_if(without, [](const wire::DesiredObject& object) {
         return object.has_volume() || object.has_target();
@@ -71,7 +70,7 @@ TEST_F(ClientTest, AVolumeThatComesAgainWhileItLeavesIsANewOne) {
       const auto again = [&] {
         send(stream, desired(wire::VOLUME_ROLE_OWNER, 3, version), version);
         const std::string ack = "ack " + std::to_string(version++);
-        return told_.take(ack) == ack;  // it may serve before the answer is out
+        return told_.take(ack) == ack;  // volumes may be served before the acknowledgement is sent
       };
       EXPECT_FALSE(again()) << "it is still leaving";
       stands.set_value();
@@ -99,7 +98,7 @@ TEST_F(ClientTest, AVolumeThatComesAgainWhileItLeavesIsANewOne) {
   EXPECT_EQ(over_.next("over"), "over");
 }
 
-// A pool of Ceph connects when it is looked at.
+// A Ceph pool connects at its first probe.
 TEST_F(ClientTest, APoolIsLookedAtWhenItComesAndWhenItsPlaceChanges) {
   observe_pools_ = kSecond * 3600;
   const TestDirectory elsewhere;
@@ -108,7 +107,8 @@ TEST_F(ClientTest, APoolIsLookedAtWhenItComesAndWhenItsPlaceChanges) {
     std::vector<wire::DesiredObject> objects = desired(wire::VOLUME_ROLE_FORWARDER, 1, 1);
     send(stream, objects, 1);
     std::thread orders([&] {
-      EXPECT_EQ(told_.next("pool"), "pool pool");  // it may have been there when the stream was
+      // the connection may have triggered a report already
+      EXPECT_EQ(told_.next("pool"), "pool pool");
       wire::DesiredObject other = object("other", "o");
       other.mutable_pool()->set_uid("other");
       other.mutable_pool()->mutable_local()->set_directory(pool_.path());
@@ -235,7 +235,7 @@ TEST_F(ClientTest, AStateThatCameRightAfterAnotherIsOnDiskAtTheEnd) {
   EXPECT_EQ(saved.held().version, 2u);
 }
 
-// A gateway that is killed right after the acknowledgement, and starts without a control plane,
+// A gateway that is killed right after the acknowledgement and restarts without a control plane
 // must not admit the host again.
 TEST_F(ClientTest, AChangeThatClosesAccessIsOnDiskBeforeItIsAcknowledged) {
   Replica replica([this](const wire::StreamHello&, ServerStream& stream) {
@@ -249,7 +249,8 @@ TEST_F(ClientTest, AChangeThatClosesAccessIsOnDiskBeforeItIsAcknowledged) {
         (void)DesiredFile(state_.path()).load(&saved);
         return saved.held();
       };
-      while (on_disk().version != 1) std::this_thread::yield();  // the next saving is due in 1 s
+      // the next deferred write is due in 1 s
+      while (on_disk().version != 1) std::this_thread::yield();
       objects[4].mutable_host()->mutable_chap()->set_username("user");
       objects[4].mutable_host()->mutable_chap()->set_password("a secret of 16 b");
       objects[4].set_digest("with a secret");
@@ -278,7 +279,7 @@ TEST_F(ClientTest, WithoutAControlPlaneTheLastStateIsAppliedFromDisk) {
   EXPECT_EQ(told_.next("portal"), "portal with 1");
 }
 
-// Hosts would be told that a LUN which they use doesn't exist.
+// Otherwise hosts would learn that a LUN in use does not exist.
 TEST_F(ClientTest, APortalOpensWithWhatTheControlPlaneSaysAndNotWithAnOlderState) {
   std::vector<wire::DesiredObject> before = desired(wire::VOLUME_ROLE_FORWARDER, 1, 1);
   before.back().mutable_target()->clear_luns();

@@ -7,7 +7,7 @@
 namespace sluice::control {
 namespace {
 
-constexpr size_t kTextBytes = 96;  // of most objects: kind, uid, SHA-256
+constexpr size_t kTextBytes = 96;  // typical per object: kind, uid, SHA-256
 
 const wire::DesiredObject* find(const Objects& objects, wire::ObjectKind kind,
                                 const std::string& id) {
@@ -32,7 +32,7 @@ const wire::DesiredHost* Snapshot::host(const std::string& uid) const {
   return object == nullptr ? nullptr : &object->host();
 }
 
-// In one piece: a hash that is fed a few bytes at a time costs several times as much.
+// Hashed in one call: many small calls cost several times as much.
 std::string digest_of(const Objects& objects) {
   std::string text;
   text.reserve(objects.size() * kTextBytes);

@@ -1,7 +1,7 @@
-// The desired state that this gateway holds: objects by key, brought up to date by StreamUpdates,
-// each as a whole when its last message has come, and proven by the sender's digest.
+// The desired state that this gateway holds. StreamUpdates change it. An update takes effect when
+// its last message has arrived and its digest matches the sender's.
 //
-// Values only, one thread at a time. desired_file.h keeps it over restarts, diff.h compares.
+// One thread at a time. desired_file.h stores it across restarts, diff.h compares two states.
 #pragma once
 
 #include <cstdint>
@@ -15,32 +15,32 @@
 namespace sluice::control {
 
 struct Snapshot {
-  uint64_t version = 0;  // 0: none
+  uint64_t version = 0;  // 0: no state
   std::string digest;
-  // Of all copies of a snapshot the same, and never null: there may be thousands of them.
+  // Shared by all copies of a snapshot, because there may be thousands of objects; never null.
   std::shared_ptr<const Objects> objects = std::make_shared<const Objects>();
 
-  // nullptr: there is none, or it is of another kind.
+  // Each returns nullptr if there is no such object.
   const wire::DesiredSettings* settings() const;
   const wire::DesiredVolume* volume(const std::string& uid) const;
   const wire::DesiredHost* host(const std::string& uid) const;
 };
 
-// As gateway_stream.proto defines it (StreamUpdate.digest).
+// The SHA-256 digest that gateway_stream.proto defines (StreamUpdate.digest).
 std::string digest_of(const Objects& objects);
 
 class Desired {
  public:
   enum class Taken : uint8_t { kMore, kComplete };
 
-  // The error says why the update can't be used: what is held stays as it is and has no version to
-  // continue from any more, so that the next hello asks for a snapshot.
+  // Adds one message of an update. Error: why the update can't be used. The held state stays, but
+  // version() becomes 0, so that the next hello requests a snapshot.
   Result<Taken> take(wire::StreamUpdate update);
-  // A stream has ended: of an update that was under way the rest won't come.
+  // The stream has ended: drops an update of which only a part arrived.
   void forget_unfinished();
 
   const Snapshot& held() const { return held_; }
-  // For the hello: 0 where deltas are of no use.
+  // The version for the hello; 0 requests a snapshot instead of changes.
   uint64_t version() const { return distrusted_ ? 0 : held_.version; }
   std::string digest() const { return distrusted_ ? std::string() : held_.digest; }
 
@@ -50,7 +50,7 @@ class Desired {
 
   Snapshot held_;
   bool distrusted_ = false;
-  // Of the update under way: the whole, not the difference.
+  // The update in progress: the complete resulting state, not the difference.
   bool staging_ = false;
   uint64_t staged_version_ = 0;
   size_t staged_bytes_ = 0;

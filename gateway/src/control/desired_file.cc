@@ -46,7 +46,8 @@ Result<void> parse_desired(const std::string& text, const std::string& path, Des
   }
   if (!update.full() || update.more()) return broken("is damaged (no whole state)");
   for (const wire::DesiredObject& object : update.put()) {
-    const std::string& whose = object.settings().gateway();  // empty: no settings, or too old ones
+    // empty: no settings, or a control plane that does not send the name
+    const std::string& whose = object.settings().gateway();
     if (!gateway.empty() && !whose.empty() && whose != gateway) {
       std::string what = "is of gateway ";
       what.append(whose).append(", and this one is ").append(gateway);

@@ -1,5 +1,5 @@
-// The desired state on disk, so that a gateway that restarts while the control plane is away serves
-// what it served (DESIGN R3). It holds secrets: mode 0600.
+// The desired state on disk. A gateway that restarts while the control plane is unreachable serves
+// the same LUNs as before (DESIGN R3). The file contains secrets; its mode is 0600.
 //
 //   sluice-desired 1
 //   crc32c 8a9136aa          over everything below
@@ -15,14 +15,14 @@ namespace sluice::control {
 
 class DesiredFile {
  public:
-  // `gateway`: whose state it is, by name; empty: whoever's.
+  // `gateway`: the name of the gateway that owns the state; empty: the name is not checked.
   explicit DesiredFile(std::string directory, std::string gateway = {})
       : directory_(std::move(directory)), gateway_(std::move(gateway)) {}
 
   Result<void> save(const Snapshot& snapshot) const;
-  // Takes what was saved into `desired`; false: nothing was. The error is for the log: the gateway
-  // goes on without, and asks for a snapshot. Another gateway's is refused: its numbers are that
-  // one's for ever (DESIGN R13), and it may be there.
+  // Loads the saved state into `desired`. False: there is no file. After an error the gateway logs
+  // it, continues without a state and requests a snapshot. A file of another gateway is an error,
+  // because that gateway's number is never reused (DESIGN R13) and it may be running.
   Result<bool> load(Desired* desired) const;
   std::string path() const;
 
@@ -31,7 +31,7 @@ class DesiredFile {
   const std::string gateway_;
 };
 
-// The text of the file, apart for tests.
+// The text of the file; separate for tests.
 std::string format_desired(const Snapshot& snapshot);
 Result<void> parse_desired(const std::string& text, const std::string& path, Desired* desired,
                            const std::string& gateway = {});

@@ -1,8 +1,8 @@
-// When the desired state goes to disk (gateway/decisions/control-plane-client.md). A failover
-// of many volumes brings many updates, so the file may be a second older than what is applied: the
-// records beside the data are not. A change that closes access is written at once, and acknowledged
-// only then: a gateway that is killed and starts without a control plane would otherwise open that
-// access again.
+// Decides when the desired state is written to disk (gateway/decisions/control-plane-client.md). A
+// failover brings many updates, so the file may lag the applied state by a second; records beside
+// the data never lag. A change that closes access is written immediately and acknowledged
+// afterwards. Otherwise a gateway that is killed and restarts without a control plane would open
+// that access again.
 //
 // Threads: any.
 #pragma once
@@ -20,7 +20,7 @@ namespace sluice::control {
 
 class DesiredSaver {
  public:
-  // `save` writes what is held, and gives its version; a failure is its to log.
+  // `save` writes the held state, logs a failure and returns the version that it wrote.
   DesiredSaver(Turns& turns, std::function<uint64_t()> save,
                std::function<void(uint64_t version)> saved)
       : turns_(turns), save_(std::move(save)), saved_(std::move(saved)) {}
@@ -34,13 +34,13 @@ class DesiredSaver {
     waits_ = true;
     turns_.post(kLane, [this] { run(); });
   }
-  // Nothing runs any more.
+  // Writes a pending change. The caller ensures that no task runs any more.
   void last() {
     if (waits_) run();
   }
 
  private:
-  static constexpr Nanos kRest = kSecond;  // between two savings
+  static constexpr Nanos kRest = kSecond;  // minimum interval between two deferred writes
   static constexpr const char* kLane = "save";
 
   void run() {

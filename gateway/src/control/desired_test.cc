@@ -16,7 +16,7 @@ namespace {
 using Taken = Desired::Taken;
 
 TEST(Desired, TheDigestIsTheOneTheContractDefines) {
-  // Computed apart: sha256(05 "v" 00 "D1" 06 "h" 00 "D2").
+  // Computed independently: sha256(05 "v" 00 "D1" 06 "h" 00 "D2").
   const Objects objects = objects_of({host_object("h", "D2"), volume_object("v", "D1")});
   std::string hex;
   for (const char c : digest_of(objects)) {
@@ -65,7 +65,7 @@ TEST(Desired, AWrongDigestLeavesWhatIsHeldAndAsksForASnapshot) {
   *delta.add_put() = volume_object("b", "2");
   delta.set_digest(std::string(32, 'x'));
   EXPECT_FALSE(desired.take(delta));
-  EXPECT_EQ(desired.version(), 0u);  // what the hello says
+  EXPECT_EQ(desired.version(), 0u);  // the version in the hello
   EXPECT_TRUE(desired.digest().empty());
   EXPECT_EQ(desired.held().version, 1u);
   EXPECT_EQ(desired.held().objects->size(), 1u);
@@ -120,7 +120,8 @@ TEST(Diff, WhatRefersToAChangedObjectIsLookedAtAgain) {
             (std::vector<std::string>{"put host h", "again target t"}));
 }
 
-// A failover changes hundreds of one target: it would be put again for each lot of them.
+// A failover changes hundreds of volumes of one target; the target would be put again for each
+// group of them.
 TEST(Diff, ATargetIsLookedAtAgainForVolumesThatComeOrGoNotForTheirChanges) {
   const Objects without = objects_of({target_object("t", "v", "h", "1"), host_object("h", "1")});
   const auto with = [](const char* volume_digest) {
@@ -153,7 +154,7 @@ TEST(DesiredFile, WhatWasSavedIsLoadedAndNobodyElseMayReadIt) {
   EXPECT_NE(again.held().host("b"), nullptr);
 }
 
-// A directory that was copied with its node, or a gateway that was called otherwise.
+// A copied directory, or a renamed gateway.
 TEST(DesiredFile, AnotherGatewaysStateIsNotTakenUp) {
   TestDirectory directory;
   wire::DesiredObject settings;

@@ -6,23 +6,23 @@
 namespace sluice::control {
 namespace {
 
-// Ports of targets are shown by portals, so portals come last.
+// Portals come last, because they make the ports of targets reachable.
 constexpr wire::ObjectKind kOrder[] = {
     wire::OBJECT_KIND_SETTINGS, wire::OBJECT_KIND_PEER, wire::OBJECT_KIND_POOL,
     wire::OBJECT_KIND_VOLUME,   wire::OBJECT_KIND_HOST, wire::OBJECT_KIND_TARGET,
     wire::OBJECT_KIND_LISTENER,
 };
 
-// An update leaves most objects of thousands as they are: the very ones, not others that read
-// alike.
+// Most objects of an update are unchanged, and both states then share the object. The address
+// comparison is fast.
 bool same(const ObjectPtr& a, const ObjectPtr& b) {
   if (a == b) return true;
   if (!a->digest().empty() || !b->digest().empty()) return a->digest() == b->digest();
   return a->SerializeAsString() == b->SerializeAsString();
 }
 
-// The place in the other that one object has its key in, if there is any, going on from `there`.
-// What both share is found by its address.
+// Whether the other state has an object with the same key, and advances `there` to it. Shared
+// objects are found by address.
 bool meets(const ObjectPtr& object, Objects::Iterator& there, Objects::Iterator end) {
   if (there != end && *there == object) return true;
   while (there != end && before(**there, *object)) ++there;
@@ -42,7 +42,7 @@ std::vector<ObjectPtr> only_in(const Objects& one, const Objects& other) {
   return found;
 }
 
-// Whether what this object is made into depends on one of `changed`.
+// Whether applying this object depends on one of `changed`.
 bool refers_to(const wire::DesiredObject& object, const std::set<Key>& changed) {
   if (changed.empty()) return false;
   if (object.has_volume()) {
@@ -75,8 +75,8 @@ std::vector<Action> diff(const Objects& now, const Objects& next) {
       const bool known = meets(*at, there, now.end());
       if (!known || !same(*there, *at)) {
         Key key = key_of(**at);
-        // A target shows a volume's unit, which lives as long as the volume: what becomes of that
-        // is the volume's own affair, and a failover changes hundreds of one target.
+        // A target depends only on the existence of a volume's unit. Changes within the volume do
+        // not count, because a failover changes hundreds of volumes of one target.
         if (kind != wire::OBJECT_KIND_VOLUME || !known) changed.insert(key);
         actions.push_back({Action::What::kPut, std::move(key), *at});
       } else if (refers_to(**at, changed)) {

@@ -1,4 +1,4 @@
-// What to do to come from one desired state to another: a pure comparison.
+// Computes the actions that turn one desired state into another. It has no side effects.
 #pragma once
 
 #include <vector>
@@ -9,22 +9,23 @@ namespace sluice::control {
 
 struct Action {
   enum class What : uint8_t {
-    kPut,     // new, or another one than before
-    kAgain,   // the same, but something it refers to isn't: for a target's volumes, came or went
-    kRemove,  // `object` is the one that was
+    kPut,  // new, or its content changed
+    // unchanged, but an object it refers to changed; for a target's volumes: was added or removed
+    kAgain,
+    kRemove,  // `object` is the one to remove
   };
   What what = What::kPut;
   Key key;
   ObjectPtr object;
 };
 
-// In the order they have to be done: an object comes after those it refers to, and is removed
-// before them. A host lets nobody in whom it no longer should before a LUN is shown to others:
-// targets, which both hang on, are put once, when hosts and volumes are there.
+// Returns the actions in the order in which they must run: an object is put after the objects it
+// refers to, and removed before them. A host's lost access takes effect before a LUN is shown to
+// other hosts: targets depend on hosts and volumes and are put after both.
 std::vector<Action> diff(const Objects& now, const Objects& next);
 
-// Whether `next` may deny what `now` admits: a host, a target or a peer is gone, or a host or a
-// target differs. It says so also of changes that open access.
+// Whether `next` may deny access that `now` permits: a host, target or peer is removed, or a host
+// or target changed. It is also true for some changes that only open access.
 bool may_close_access(const Objects& now, const Objects& next);
 
 }  // namespace sluice::control

@@ -1,4 +1,4 @@
-// A replica of the control plane in this process, which says what a test tells it to.
+// A replica of the control plane in this process. A test scripts its answers.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -20,14 +20,14 @@ namespace sluice::control {
 
 using ServerStream = grpc::ServerReaderWriter<wire::ConnectResponse, wire::ConnectRequest>;
 
-// A stream takes one writer at a time, and a script may have several.
+// gRPC permits one writer per stream at a time, and a script may have several.
 inline void write(ServerStream& stream, const wire::ConnectResponse& response) {
   static std::mutex one_at_a_time;
   const std::lock_guard lock(one_at_a_time);
   stream.Write(response);
 }
 
-// What happened, in order; a test waits for the next of it.
+// Events in order. A test waits for the next one.
 class Events {
  public:
   void add(const std::string& what) {
@@ -35,7 +35,7 @@ class Events {
     list_.push_back(what);
     changed_.notify_all();
   }
-  // Skips what begins otherwise; empty after a while in which nothing came.
+  // Skips events with another beginning. Returns an empty string if none arrives within kPatience.
   std::string next(const std::string& beginning) {
     std::unique_lock lock(mutex_);
     for (;;) {
@@ -47,7 +47,7 @@ class Events {
       if (changed_.wait_for(lock, kPatience) == std::cv_status::timeout) return {};
     }
   }
-  // Leaves what begins otherwise, for what several threads say comes in any order.
+  // Like next(), but leaves other events in the list, because threads report in any order.
   std::string take(const std::string& beginning) {
     std::unique_lock lock(mutex_);
     for (;;) {

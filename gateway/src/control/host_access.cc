@@ -9,7 +9,7 @@
 namespace sluice::control {
 namespace {
 
-// Sessions of a host without a limit, as HostSpec.max_sessions in host.proto documents.
+// Limit for hosts without one, as HostSpec.max_sessions in host.proto documents.
 constexpr unsigned kDefaultSessions = 64;
 
 Result<void> check_credential(const std::string& direction, const std::string& secret,

@@ -1,5 +1,5 @@
-// Which initiators of a host a target admits, and the CHAP credentials they need: made of what the
-// control plane sends.
+// Builds the access list of a target from what the control plane sends: the initiators of each host
+// and their CHAP credentials.
 #pragma once
 
 #include "base/result.h"

@@ -12,7 +12,7 @@ constexpr const char* kTwo = "iqn.2026-11.test:two";
 constexpr const char* kSecret = "a secret of 16 b";
 constexpr const char* kMutualSecret = "another secret..";
 
-// A host as a control plane sends it: two initiators, each with a name, and mutual CHAP.
+// A host as the control plane sends it: two initiators, each with a name, and mutual CHAP.
 struct Sent {
   wire::DesiredHost host;
   wire::DesiredAccess access;

@@ -10,7 +10,8 @@
 namespace sluice::control {
 namespace {
 
-constexpr Nanos kPausePatience = 5 * kSecond;  // of a volume's commands, for a snapshot
+// limit for pausing a volume's commands for a snapshot
+constexpr Nanos kPausePatience = 5 * kSecond;
 
 std::string lane_of(const wire::Job& job) { return "jobs of " + job.pool_uid(); }
 
@@ -59,7 +60,7 @@ void JobDesk::begin(const wire::Job& job) {
                         [this, job](const JobOutcome& outcome) { done(job, outcome); });
 }
 
-// Never the end: that is done()'s.
+// At most 999: done() reports the end.
 void JobDesk::tell_progress(const wire::Job& job, uint32_t permille) {
   wire::JobResult result;
   result.set_id(job.id());
@@ -89,14 +90,14 @@ void JobDesk::done(const wire::Job& job, const JobOutcome& outcome) {
       keep_locked(job, result);
     }
   }
-  // What nobody waits for any more must not pass for what became of the next one, as a control
-  // plane that knows no attempts would have it.
+  // The result of the replaced attempt is not reported. A control plane without attempt numbers
+  // would treat it as the result of the next attempt.
   if (next) return post(*next);
   setup_.tell(result);
 }
 
-// Not what has to be so at the time it is told: clients are blocklisted for a while, and lists grow
-// old. Nor of an attempt without a number, which may be another one.
+// Results that expire are not remembered: blocklist entries time out, and lists of images become
+// outdated. Without an attempt number the next request may be another attempt.
 void JobDesk::keep_locked(const wire::Job& job, const wire::JobResult& result) {
   std::erase_if(ended_, [&](const wire::JobResult& other) { return other.id() == job.id(); });
   if (job.attempt() == 0 || job.has_fence_clients() || job.has_list_images()) return;
@@ -108,7 +109,7 @@ Result<void> JobDesk::between(const std::string& volume,
                               const std::function<void(bool served)>& task) {
   const std::shared_ptr<lun::Unit> unit = setup_.volumes.unit(volume);
   const bool served = unit && (unit->gate() & lun::Unit::kElsewhere) == 0;
-  // Between its own commands is not between the owner's.
+  // Pausing the commands of this gateway does not pause those of the owner.
   if (unit && !served && unit->role().standing != lun::Standing::kUnavailable) {
     return Error{"another gateway owns the volume; its owner takes the snapshot"};
   }

@@ -1,11 +1,11 @@
-// Takes the control plane's jobs (gateway_stream.proto, Job), has each done by its pool and tells
-// what became of it.
+// Accepts jobs from the control plane (gateway_stream.proto, Job), has the pool run them and
+// reports their results.
 //
-//   an attempt that is under way comes again     it is taken once
-//   another attempt of a job that is under way   waits for it, and is answered by what became of
-//                                                itself: it may ask for something else
-//   an attempt that has ended comes again        its result was lost: it is told again, as long as
-//                                                it is remembered; else done again
+// - An attempt that is already running is ignored.
+// - Another attempt of a running job waits and then runs, because it may request something else.
+//   Only its own result is reported.
+// - An attempt that has ended: its result was lost, so it is reported again. If it is no longer
+//   remembered, the attempt runs again.
 //
 // Threads: any.
 #pragma once
@@ -38,7 +38,7 @@ class JobDesk {
  private:
   struct UnderWay {
     uint64_t attempt = 0;
-    std::optional<wire::Job> next;  // the newest of other attempts
+    std::optional<wire::Job> next;  // the newest other attempt, which runs next
   };
   void post(const wire::Job& job);
   void begin(const wire::Job& job);
@@ -50,7 +50,7 @@ class JobDesk {
   const Setup setup_;
   std::mutex mutex_;
   std::map<std::string, UnderWay> jobs_;
-  std::deque<wire::JobResult> ended_;  // at most limits::kMaxJobs, the newest last
+  std::deque<wire::JobResult> ended_;  // at most limits::kMaxJobs, newest last
 };
 
 }  // namespace sluice::control

@@ -29,7 +29,7 @@ class NoReactors final : public Reactors {
   void post(unsigned, std::function<void()>) override {}
 };
 
-// Jobs that are begun, for the test to end.
+// Records jobs that begin. The test ends them.
 class OpenJobs final : public StoragePool {
  public:
   struct Begun {
@@ -48,7 +48,7 @@ class OpenJobs final : public StoragePool {
   }
   void look_at(const std::string&, std::function<void(wire::PoolObserved)>) override {}
 
-  // The next that is begun; of attempt 0 where none is, after a while.
+  // The next job that begins; attempt 0 if none begins within `patience`.
   Begun next(std::chrono::milliseconds patience = std::chrono::seconds(20)) {
     std::unique_lock lock(mutex_);
     if (!changed_.wait_for(lock, patience, [this] { return !begun_.empty(); })) return {};
@@ -56,7 +56,7 @@ class OpenJobs final : public StoragePool {
     begun_.pop_front();
     return first;
   }
-  // Nothing is begun, though all that was posted before had its turn.
+  // True: no job began although all earlier tasks have run.
   bool idle(Turns& turns) {
     std::mutex mutex;
     std::condition_variable changed;
@@ -109,7 +109,7 @@ class JobDeskTest : public testing::Test {
     job.mutable_resize()->set_size_bytes(size);
     return job;
   }
-  // What was told, as "attempt permille problem".
+  // The reported results, as "attempt permille problem".
   std::vector<std::string> told() {
     const std::lock_guard lock(mutex_);
     return std::exchange(told_, {});
@@ -161,7 +161,7 @@ TEST_F(JobDeskTest, AnAttemptThatComesAgainWhileItIsUnderWayIsDoneOnce) {
   EXPECT_EQ(told(), Told{"7 1000 "});
 }
 
-// The stream may have ended before its result was stored.
+// The stream may have ended before its replica stored the result.
 TEST_F(JobDeskTest, AnAttemptThatComesAgainAfterItHasEndedIsAnsweredAndNotDoneAgain) {
   desk_.take(resize(7, 1));
   pool_->next().done({.problem = "no space"});
@@ -174,8 +174,8 @@ TEST_F(JobDeskTest, AnAttemptThatComesAgainAfterItHasEndedIsAnsweredAndNotDoneAg
   EXPECT_EQ(told(), Told{"8 1000 "});
 }
 
-// A control plane of an earlier version gives no numbers: it may be another attempt, for something
-// else.
+// An earlier control plane sends no attempt numbers, so the request may be another attempt with
+// other content.
 TEST_F(JobDeskTest, AJobWithoutAnAttemptIsDoneEachTime) {
   for (int64_t size = 1; size <= 2; ++size) {
     desk_.take(resize(0, size));
@@ -186,7 +186,7 @@ TEST_F(JobDeskTest, AJobWithoutAnAttemptIsDoneEachTime) {
   EXPECT_EQ(told(), (Told{"0 1000 ", "0 1000 "}));
 }
 
-// Blocklistings run out.
+// Blocklist entries expire.
 TEST_F(JobDeskTest, ClientsAreShutOutEachTimeThatIsAskedFor) {
   wire::Job job = resize(7, 1, "p.fence");
   job.mutable_fence_clients()->add_clients("c");

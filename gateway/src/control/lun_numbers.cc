@@ -14,7 +14,7 @@ constexpr const char* kName = "lun-numbers";
 constexpr std::string_view kBegin = "sluice-lun-numbers 1\ncrc32c ";
 
 bool over(int64_t left, int64_t now) {
-  // A clock that was set back counts from now on.
+  // If the clock was set back, the time counts from now.
   return left != 0 && now - std::min(left, now) >= limits::kLunNumberHeld;
 }
 
@@ -45,12 +45,12 @@ Result<void> LunNumbers::load(const Objects& last, int64_t now) {
                 " have hosts rescan before a number is given to another volume";
     }
   }
-  // Hosts were shown these until now: until they see the next state they may hold their devices.
+  // Hosts saw these until now, and may use the devices until they see the next state.
   for (auto at = last.first_of(wire::OBJECT_KIND_TARGET); at != last.end(); ++at) {
     if (!(*at)->has_target()) continue;
     for (const wire::DesiredLun& lun : (*at)->target().luns()) {
       Entry& entry = targets_[(*at)->target().iqn()][lun.id()];
-      // A number that was held for another volume was not this one's, whatever was desired.
+      // A number reserved for another volume was never shown for this one, whatever was desired.
       if (!entry.volume.empty() && entry.volume != lun.volume_uid() && !over(entry.left, now))
         continue;
       entry = {lun.volume_uid(), now};
@@ -111,7 +111,7 @@ Result<void> LunNumbers::save(int64_t now) {
   return saved;
 }
 
-// A line for each number that hosts are not shown any more: when that was, number, volume, IQN.
+// One line per number that is no longer shown: time, number, volume, IQN.
 std::string LunNumbers::text(int64_t now) const {
   std::string body;
   for (const auto& [iqn, entries] : targets_) {

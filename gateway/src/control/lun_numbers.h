@@ -1,9 +1,10 @@
-// Which volume each LUN of this gateway's targets was (DESIGN R13): a host knows a device by IQN
-// and number, and writes to whatever answers there. The control plane quarantines numbers, but one
-// that was restored from a backup has lost what was mapped since, and one that lost touch with this
-// gateway has let the time pass meanwhile. So who showed a device holds its number, too.
+// Which volume each LUN of this gateway's targets showed (DESIGN R13). A host identifies a device
+// by IQN and LUN, and writes to any volume that answers there. The control plane quarantines LUN
+// numbers, but after a restore from a backup it lacks later mappings. After a partition the
+// quarantine may have expired although this gateway still showed the LUN. So each gateway that
+// showed a LUN also reserves its number.
 //
-// Any thread.
+// Threads: any.
 #pragma once
 
 #include <cstdint>
@@ -18,27 +19,27 @@ namespace sluice::control {
 
 class LunNumbers {
  public:
-  // LUNs by number, each with its volume's uid.
+  // Volume uid by LUN.
   using Luns = std::map<uint64_t, std::string>;
 
   explicit LunNumbers(std::string directory) : directory_(std::move(directory)) {}
 
-  // What the last life showed: `last` is its desired state. Times are seconds since 1970. The error
-  // is for the log: what the file held is not known.
+  // Loads the file. `last`: the desired state of the previous process. `now`, here and below:
+  // seconds since 1970. Error, for the log: the content of the file is unknown.
   Result<void> load(const Objects& last, int64_t now);
-  // Why this number can't be that volume's; empty: it can.
+  // Why `lun` can't show `volume` yet; empty: it can.
   std::string held(const std::string& iqn, uint64_t lun, const std::string& volume,
                    int64_t now) const;
-  // All LUNs of a target, as hosts are shown them from now on; none where it is gone.
+  // Records all LUNs of a target as shown from `now` on; empty if the target was removed.
   void shown(const std::string& iqn, const Luns& luns, int64_t now);
-  // Keeps what has left over restarts; before a desired state that doesn't name it any more is
-  // kept.
+  // Writes the numbers that are no longer shown to disk. Call it before a desired state without
+  // them is saved.
   Result<void> save(int64_t now);
 
  private:
   struct Entry {
     std::string volume;
-    int64_t left = 0;  // when hosts were shown it no more; 0: they are
+    int64_t left = 0;  // when hosts last saw it; 0: it is still shown
   };
   using Entries = std::map<uint64_t, Entry>;
   std::string text(int64_t now) const;

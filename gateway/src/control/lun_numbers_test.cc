@@ -11,7 +11,7 @@ namespace {
 constexpr const char* kIqn = "iqn.2026-11.dev.sluice:t";
 constexpr int64_t kNow = 1'790'000'000;
 
-// Saves what one has seen, and begins anew with it.
+// Saves `before` and loads its file into `after`.
 void restart(LunNumbers& before, LunNumbers& after, const Objects& last, int64_t now) {
   ASSERT_TRUE(before.save(now));
   ASSERT_TRUE(after.load(last, now));

@@ -29,7 +29,7 @@ void Membership::introduce(const std::string& stored, size_t volumes,
 Result<Admission> Membership::admit(const std::string& stored, const wire::StreamWelcome& welcome) {
   const std::string ours = system(stored);
   const std::string& theirs = welcome.system_id();
-  // A release without system ids names none: during an upgrade some replicas are of it.
+  // A release without system ids sends none; during an upgrade some replicas run it.
   if (!ours.empty() && !theirs.empty() && ours != theirs) {
     return Error{"the control plane (replica " + welcome.replica() + ") belongs to system " +
                  theirs + ", and this gateway to system " + ours +

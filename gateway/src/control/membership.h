@@ -1,9 +1,11 @@
-// Which system this gateway belongs to, and what a process proves before it becomes the gateway.
+// Which system this gateway belongs to, and the checks before a process becomes the gateway.
 //
-//   hello (the system known here) -> welcome (the control plane's system, where to listen)
-//     -> admit(): another system, or ports in use: the process does not become the gateway
+// 1. hello: the gateway sends the system id that it knows.
+// 2. welcome: the control plane answers with its system id and the listeners.
+// 3. admit(): after another system id, or if ports are in use, the process does not become the
+//   gateway.
 //
-// Values and a mutex; any thread.
+// Threads: any.
 #pragma once
 
 #include <functional>
@@ -16,31 +18,31 @@
 
 namespace sluice::control {
 
-// What follows from a welcome.
+// The consequences of a welcome.
 struct Admission {
-  bool answers = false;  // by `ready`, which then is the next message
+  bool answers = false;  // send `ready` as the next message
   wire::StreamReady ready;
-  bool joins = true;  // the process becomes the gateway, unless the control plane refuses it
+  bool joins = true;  // the process becomes the gateway unless the control plane refuses it
 };
 
 class Membership {
  public:
-  // The addresses of these that another process listens on. May wait for a predecessor's sockets.
+  // Returns those `addresses` on which another process listens. May wait for a predecessor's
+  // sockets.
   using PortsInUse =
       std::function<std::vector<std::string>(const std::vector<std::string>& addresses)>;
 
-  // Null: nothing listens.
+  // Null: no port counts as used.
   explicit Membership(PortsInUse ports_in_use) : ports_in_use_(std::move(ports_in_use)) {}
 
-  // Fills in what a hello says of the system. `stored`: the desired state's system, may be empty;
-  // `volumes`: how many volumes that state has. A state of another system is not held any more.
+  // Fills in the hello's fields about the system. `stored`: system id of the desired state, may be
+  // empty. `volumes`: number of volumes in it. A state of another system is reported as absent.
   void introduce(const std::string& stored, size_t volumes, wire::StreamHello* hello) const;
 
-  // Error: the control plane is of another system; with the remedy.
+  // Error: the control plane belongs to another system; the text says how to correct it.
   Result<Admission> admit(const std::string& stored, const wire::StreamWelcome& welcome);
 
-  // An administrator has confirmed that this gateway belongs to that system from now on. Error: no
-  // system id.
+  // An administrator confirms that this gateway now belongs to `system`. Error: not a system id.
   Result<void> confirm(const std::string& system);
 
  private:
@@ -49,10 +51,10 @@ class Membership {
   const PortsInUse ports_in_use_;
   mutable std::mutex mutex_;
   std::string confirmed_;
-  bool was_gateway_ = false;  // this process: its ports are its own
+  bool was_gateway_ = false;  // this process is the gateway, so it uses the ports itself
 };
 
-// A UUID in lower case, as the control plane makes one.
+// A UUID in lower case, the form that the control plane generates.
 bool valid_system_id(const std::string& id);
 
 // 32 random hexadecimal digits.

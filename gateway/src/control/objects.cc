@@ -88,7 +88,7 @@ void Objects::change(const std::vector<Key>& removed, std::vector<ObjectPtr> put
     std::erase_if(
         all_, [&](const ObjectPtr& o) { return std::binary_search(gone.begin(), gone.end(), o); });
   }
-  std::vector<std::pair<ObjectPtr, size_t>> fresh;  // with their places in `put`
+  std::vector<std::pair<ObjectPtr, size_t>> fresh;  // with their index in `put`
   for (size_t i = 0; i < put.size(); ++i) {
     const wire::DesiredObject& object = *put[i];
     const auto at = place(kind_of(object), object.id());
@@ -108,7 +108,8 @@ void Objects::change(const std::vector<Key>& removed, std::vector<ObjectPtr> put
   auto known = all_.begin();
   for (size_t i = 0; i < fresh.size(); ++i) {
     const ObjectPtr& object = fresh[i].first;
-    if (i + 1 < fresh.size() && !before(*object, *fresh[i + 1].first)) continue;  // a later one
+    // a later one has the same key
+    if (i + 1 < fresh.size() && !before(*object, *fresh[i + 1].first)) continue;
     const auto next = std::partition_point(known, all_.end(),
                                            [&](const ObjectPtr& o) { return before(*o, *object); });
     merged.insert(merged.end(), std::make_move_iterator(known), std::make_move_iterator(next));

@@ -1,8 +1,7 @@
-// The objects of a desired state by their keys. An update changes a few of thousands: a copy shares
-// all objects with what it was copied from, and whoever compares two sees by address what is the
-// same.
+// The objects of a desired state, ordered by key. An update changes a few of thousands of objects,
+// so copies share unchanged objects. Comparisons detect shared objects by address.
 //
-// Values only, one thread at a time.
+// One thread at a time.
 #pragma once
 
 #include <compare>
@@ -15,14 +14,14 @@
 
 namespace sluice::control {
 
-// In the order that the digest goes over them: by kind, then by id, bytewise.
+// The digest covers objects in this order: by kind, then by id, bytewise.
 struct Key {
   wire::ObjectKind kind = wire::OBJECT_KIND_UNSPECIFIED;
   std::string id;
   auto operator<=>(const Key&) const = default;
 };
 
-// UNSPECIFIED: of no kind that this release knows.
+// UNSPECIFIED: a kind that this release does not know.
 wire::ObjectKind kind_of(const wire::DesiredObject& object);
 Key key_of(const wire::DesiredObject& object);
 wire::ObjectKey to_wire(const Key& key);
@@ -30,26 +29,26 @@ std::string text_of(const Key& key);  // "volume 5f0c...", for messages
 
 using ObjectPtr = std::shared_ptr<const wire::DesiredObject>;
 
-// Whether one comes before the other, by their keys.
+// Whether the key of `a` is less than the key of `b`.
 bool before(const wire::DesiredObject& a, const wire::DesiredObject& b);
 
 class Objects {
  public:
   using Iterator = std::vector<ObjectPtr>::const_iterator;
 
-  // In order of their keys; none is null.
+  // In key order; no pointer is null.
   Iterator begin() const { return all_.begin(); }
   Iterator end() const { return all_.end(); }
   size_t size() const { return all_.size(); }
   bool empty() const { return all_.empty(); }
   void clear() { all_.clear(); }
-  // nullptr: there is none.
+  // nullptr: not found.
   const ObjectPtr* find(const Key& key) const;
-  // All of a kind lie between its first and that of the next kind.
+  // The first object of `kind`; the objects of a kind end where the next kind begins.
   Iterator first_of(wire::ObjectKind kind) const;
 
-  // Removes, then puts in the place of those with the same key or as new ones; of several with one
-  // key the last. A few cost little more than nothing, however many there are.
+  // Removes `removed`, then inserts or replaces `put`; of several objects with one key the last
+  // counts. The cost depends on the number of changes, hardly on the number of objects.
   void change(const std::vector<Key>& removed, std::vector<ObjectPtr> put);
 
  private:

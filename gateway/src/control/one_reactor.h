@@ -1,4 +1,4 @@
-// A reactor without I/O, for tests of who calls it: a thread that runs what is posted.
+// A reactor without I/O for tests: a thread that runs posted tasks.
 #pragma once
 
 #include <atomic>

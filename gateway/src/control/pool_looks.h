@@ -1,5 +1,5 @@
-// Looks at storage pools and tells how they are found, each in a lane of its own: a filesystem may
-// hang.
+// Probes storage pools and reports their state. Each pool has its own lane, because a filesystem
+// may hang.
 //
 // Threads: any.
 #pragma once
@@ -17,11 +17,11 @@ namespace sluice::control {
 
 class PoolLooks {
  public:
-  // `tell`: on any thread, and again when a pool has news by itself.
+  // `tell`: called on any thread, also later when a pool reports a change by itself.
   PoolLooks(Volumes& volumes, Turns& turns, std::function<void(const wire::PoolObserved&)> tell)
       : volumes_(volumes), turns_(turns), tell_(std::move(tell)) {}
 
-  // One that is being looked at already is looked at once more after that: it may have changed.
+  // A pool whose probe is running is probed once more afterwards, because it may have changed.
   void look(const std::vector<std::string>& uids);
 
  private:
@@ -32,7 +32,7 @@ class PoolLooks {
   Turns& turns_;
   const std::function<void(const wire::PoolObserved&)> tell_;
   std::mutex mutex_;
-  std::map<std::string, bool> under_way_;  // by uid: whether another look is to follow
+  std::map<std::string, bool> under_way_;  // by uid: whether another probe follows
 };
 
 }  // namespace sluice::control

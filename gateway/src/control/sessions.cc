@@ -35,7 +35,7 @@ bool same_counts(const wire::SessionObserved& a, const wire::SessionObserved& b)
          a.other_commands() == b.other_commands();
 }
 
-// A TSIH is given again; the ends of the connection tell its sessions apart.
+// TSIHs are reused; the addresses of the connection distinguish the sessions.
 bool same_session(const wire::SessionObserved& a, const wire::SessionObserved& b) {
   return a.initiator() == b.initiator() && a.isid() == b.isid() &&
          a.target_iqn() == b.target_iqn() && a.initiator_address() == b.initiator_address();
@@ -75,13 +75,14 @@ wire::SessionsObserved SessionReport::changes(const std::vector<iscsi::SessionVi
   wire::SessionsObserved report;
   std::set<uint32_t> there;
   for (const iscsi::SessionView& view : views) {
-    // A forwarded one is told by the gateway that its host is at.
+    // The gateway to which the host is connected reports forwarded sessions.
     if (view.parameters.discovery || view.parameters.forwarded_by != 0) continue;
     there.insert(view.tsih);
     wire::SessionObserved session = observe(view, now_ms);
     const auto told = told_.find(view.tsih);
     if (told != told_.end() && same_session(told->second, session)) {
-      session.set_login_time_ms(told->second.login_time_ms());  // which a clock may have moved
+      // recomputing it would vary when the clock is adjusted
+      session.set_login_time_ms(told->second.login_time_ms());
       const bool moved = told->second.host_uid() != session.host_uid();
       if (!moved && !(counters && !same_counts(told->second, session))) continue;
     }

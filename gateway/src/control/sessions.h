@@ -1,5 +1,5 @@
-// Reports sessions to the control plane: all after a hello, then changes. Also reports failed
-// logins.
+// Reports sessions to the control plane: all of them after a hello, then changes. Also reports
+// failed logins.
 #pragma once
 
 #include <functional>
@@ -15,14 +15,15 @@ namespace sluice::control {
 
 class SessionReport {
  public:
-  // Who an initiator is at a target: uid of the host, or empty.
+  // uid of the host to which the initiator belongs at this target; empty: unknown.
   using HostOf = std::function<std::string(const std::string& iqn, const std::string& initiator)>;
   explicit SessionReport(HostOf host_of) : host_of_(std::move(host_of)) {}
 
-  // All of them, whatever was told before. `now_ms`: since 1970. Discovery sessions are left out.
+  // All sessions, regardless of earlier reports. `now_ms`: milliseconds since 1970. Omits discovery
+  // sessions.
   wire::SessionsObserved all(const std::vector<iscsi::SessionView>& views, int64_t now_ms);
-  // What is new, gone, or otherwise than told; with `counters` also what counts further. Empty puts
-  // and ends: nothing.
+  // Sessions that are new, changed or ended since the last report; with `counters` also those whose
+  // counters changed. Empty puts and ends: no changes.
   wire::SessionsObserved changes(const std::vector<iscsi::SessionView>& views, int64_t now_ms,
                                  bool counters);
   uint32_t count() const { return static_cast<uint32_t>(told_.size()); }
@@ -31,10 +32,10 @@ class SessionReport {
   wire::SessionObserved observe(const iscsi::SessionView& view, int64_t now_ms) const;
 
   const HostOf host_of_;
-  std::map<uint32_t, wire::SessionObserved> told_;  // by TSIH
+  std::map<uint32_t, wire::SessionObserved> told_;  // last report, by TSIH
 };
 
-// False: nothing has failed.
+// False: no login has failed.
 bool observe(const iscsi::LoginFailureReport& report, wire::LoginFailuresObserved* out);
 
 }  // namespace sluice::control

@@ -50,11 +50,11 @@ Result<std::shared_ptr<grpc::ChannelCredentials>> credentials(const StreamOption
 grpc::ChannelArguments channel_arguments() {
   constexpr int kSilence = static_cast<int>(limits::kStreamSilence / kMillisecond);
   grpc::ChannelArguments arguments;
-  // A replica whose machine is gone sends no reset.
+  // A replica whose machine failed sends no TCP reset.
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, kSilence);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kSilence);
   arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
-  // Neither another channel's backoff nor a proxy of the environment comes between us.
+  // The channel shares no backoff with others and ignores proxies from the environment.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   arguments.SetMaxReceiveMessageSize(limits::kStreamMessageBytes);
@@ -148,7 +148,7 @@ class StreamImpl final : public Stream {
     return stopping_;
   }
 
-  // Replicas are tried in turn, from anywhere, so that gateways spread over them.
+  // Tries the replicas in order, from a random one, so that gateways spread over them.
   void run() {
     size_t next = random_() % options_.endpoints.size();
     unsigned failures = 0;
@@ -160,7 +160,7 @@ class StreamImpl final : public Stream {
       const std::string why = one_stream(endpoint);
       if (stopping()) return;
       failures = Clock::now() - begun >= nanos(limits::kStreamSettled) ? 0 : failures + 1;
-      // A control plane that is away for hours is one line per reason, not one per try.
+      // Hours without a control plane log one line per reason, not one per attempt.
       if (why != std::exchange(last, why) || failures <= 1) {
         log::warning("no stream to the control plane", {{"endpoint", endpoint}, {"reason", why}});
       }
@@ -171,14 +171,14 @@ class StreamImpl final : public Stream {
   void pause(unsigned failures) {
     const unsigned doublings = std::min(failures == 0 ? 0u : failures - 1, 16u);
     const Nanos most = std::min(options_.backoff_least << doublings, options_.backoff_most);
-    // Half of it is jitter: gateways that lost a replica together come back one by one.
+    // Half is jitter, so that gateways that lost a replica together do not reconnect together.
     const Nanos wait =
         most / 2 + static_cast<Nanos>(random_() % static_cast<uint64_t>(most / 2 + 1));
     std::unique_lock lock(mutex_);
     changed_.wait_for(lock, nanos(wait), [this] { return stopping_; });
   }
 
-  // From connecting to the end; why it ended.
+  // Runs one stream from connect to end; returns why it ended.
   std::string one_stream(const std::string& endpoint) {
     Result<std::shared_ptr<grpc::ChannelCredentials>> secret = credentials(options_);
     if (!secret) return secret.error();
@@ -225,7 +225,7 @@ class StreamImpl final : public Stream {
     return status.error_message().empty() ? "it was cut" : status.error_message();
   }
 
-  // True: there was a welcome.
+  // True: a welcome was received.
   bool read(Call& call, const std::string& endpoint) {
     wire::ConnectResponse message;
     if (!call.Read(&message)) return false;
@@ -243,13 +243,14 @@ class StreamImpl final : public Stream {
     {
       const std::lock_guard lock(mutex_);
       if (ended_) return false;
-      if (admission->answers) {  // before all else
+      if (admission->answers) {  // before all other messages
         wire::ConnectRequest ready;
         *ready.mutable_ready() = admission->ready;
         queue_.push_back(std::move(ready));
       }
       welcomed_ = admission->joins;
-      // Its bounds are the contract's; whatever comes, heartbeats are neither a flood nor rare.
+      // The value is clamped to 100 ms .. 10 s: heartbeats never flood the replica and never become
+      // rare.
       if (welcomed_) {
         heartbeat_every_ = std::clamp<Nanos>(welcome.heartbeat_interval_ms() * kMillisecond,
                                              100 * kMillisecond, 10 * kSecond);
@@ -257,7 +258,7 @@ class StreamImpl final : public Stream {
       changed_.notify_all();
     }
     if (!admission->joins) {
-      while (call.Read(&message)) {  // the replica ends the stream, and says why
+      while (call.Read(&message)) {  // the replica ends the stream with a reason
       }
       return false;
     }
@@ -292,14 +293,14 @@ class StreamImpl final : public Stream {
       }
       wire::ConnectRequest message;
       grpc::WriteOptions options;
-      if (Clock::now() >= due) {  // before what is queued: the lease hangs on it
+      if (Clock::now() >= due) {  // before queued messages, because the lease depends on it
         due = Clock::now() + nanos(heartbeat_every_);
         lock.unlock();
         *message.mutable_heartbeat() = callbacks_.heartbeat();
       } else {
         message = std::move(queue_.front());
         queue_.pop_front();
-        // What hundreds of volumes have to say goes out together: the last one sends them all.
+        // Messages of hundreds of volumes are sent together: only the last one flushes the buffer.
         if (!queue_.empty()) options.set_buffer_hint();
         lock.unlock();
       }
@@ -311,17 +312,17 @@ class StreamImpl final : public Stream {
 
   const StreamOptions options_;
   const StreamCallbacks callbacks_;
-  std::mt19937_64 random_;  // the reader's
+  std::mt19937_64 random_;  // used by the reader thread
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<wire::ConnectRequest> queue_;
-  grpc::ClientContext* context_ = nullptr;  // of the present stream
+  grpc::ClientContext* context_ = nullptr;  // of the current stream
   bool welcomed_ = false;
   bool ended_ = false;
   bool stopping_ = false;
   std::string end_reason_;
-  Nanos heartbeat_every_ = 0;  // 0: not welcome yet
-  std::thread reader_;         // last: it uses the others
+  Nanos heartbeat_every_ = 0;  // 0: no welcome yet
+  std::thread reader_;         // last, because the threads use the other members
 };
 
 }  // namespace

@@ -1,12 +1,12 @@
-// The client's end of GatewayStreamService.Connect: keeps one stream open to any of the replicas,
-// says hello, sends heartbeats and what it is given, hands on what comes. It knows nothing of what
-// the messages mean but for hello, welcome, heartbeat and goodbye.
+// The client side of GatewayStreamService.Connect. It keeps one stream open to one of the replicas,
+// sends the hello, heartbeats and queued messages, and passes on received ones. It interprets only
+// hello, welcome, heartbeat and goodbye.
 //
-//   endpoint after endpoint: connect -> hello -> welcome -> messages both ways -> lost -> pause
+// For one endpoint after the other: connect, hello, welcome, messages both ways, loss, pause.
 //
-// Threads: two of its own. `hello`, `admit`, `connected`, `received`, `lost` and `replaced` are
-// called by the first, in this order, never at once; `heartbeat` by the second. None may wait for
-// the stream, nor stop it.
+// Threads: two of its own. The first calls `hello`, `admit`, `connected`, `received`, `lost` and
+// `replaced`, in this order and one at a time; the second calls `heartbeat`. No callback may wait
+// for the stream or stop it.
 #pragma once
 
 #include <functional>
@@ -22,7 +22,8 @@
 
 namespace sluice::control {
 
-// Paths of PEM files, read anew for every connection: certificates are replaced while we run.
+// Paths of PEM files. They are read again for every connection, because certificates are renewed
+// while the gateway runs.
 struct TlsFiles {
   std::string ca;
   std::string certificate;
@@ -30,46 +31,50 @@ struct TlsFiles {
 };
 
 struct StreamOptions {
-  std::vector<std::string> endpoints;  // host:port, 1..limits::kMaxEndpoints
+  std::vector<std::string> endpoints;  // "host:port"; 1 to limits::kMaxEndpoints
   TlsFiles tls;
-  bool insecure_loopback = false;  // plain text, to loopback addresses only
+  bool insecure_loopback = false;  // plain text; permitted for loopback addresses only
   Nanos opening = limits::kStreamOpening;
-  Nanos backoff_least = limits::kStreamBackoffLeast;  // doubled per failure, each with jitter
+  // doubles with each failure; half of it is jitter
+  Nanos backoff_least = limits::kStreamBackoffLeast;
   Nanos backoff_most = limits::kStreamBackoffMost;
 };
 
 struct StreamCallbacks {
   std::function<wire::StreamHello()> hello;
-  // By the welcome, before connected(). Error: the stream ends for that. May be null: all are
-  // admitted.
+  // Called after the welcome, before connected(). Error: the stream ends for this reason. Null:
+  // every welcome is accepted.
   std::function<Result<Admission>(const wire::StreamWelcome&)> admit;
-  // After the welcome and before the first message: all observed state is sent here.
+  // Called after the welcome and before the first message. Sends all observed state.
   std::function<void(const wire::StreamWelcome&)> connected;
   std::function<void(wire::ConnectResponse)> received;
-  // After connected(); whatever was sent or queued may have arrived or not.
+  // Called after connected() when the stream has ended. Sent or queued messages may or may not have
+  // arrived.
   std::function<void(const std::string& why)> lost;
   std::function<wire::StreamHeartbeat()> heartbeat;
-  // After lost(): the replica said that another process has replaced this one. May be null.
+  // Called after lost() if the replica said that another process replaced this one. May be null.
   std::function<void(const std::string& why)> replaced;
 };
 
 class Stream {
  public:
-  // Not begun yet, so that callbacks find the stream in its place. Error: options that can't work,
-  // with the mend. What a network or a replica does isn't one.
+  // Returns a stream that has not begun, so that callbacks can already use the pointer. Error:
+  // invalid options; the text says how to correct them. Failures of the network or a replica are
+  // not errors; the stream retries.
   static Result<std::unique_ptr<Stream>> create(StreamOptions options, StreamCallbacks callbacks);
-  virtual ~Stream() = default;  // stops
+  virtual ~Stream() = default;  // stops the stream
   virtual void begin() = 0;
 
-  // A request with an id. False: provably not sent, now or ever. True: it may arrive, until lost().
+  // Sends a request with an id. False: it was not sent and never will be. True: it may arrive until
+  // lost() is called.
   virtual bool request(wire::ConnectRequest message) = 0;
-  // State. Dropped without a stream, for connected() sends it again; one message too many ends the
-  // stream for the same reason.
+  // Sends observed state. Without a stream it is dropped, because connected() sends all state
+  // again. A queue overflow ends the stream, for the same reason.
   virtual void observe(wire::ConnectRequest message) = 0;
-  // Ends the present stream, to begin one with another hello.
+  // Ends the current stream and begins one with a new hello.
   virtual void reconnect(const std::string& why) = 0;
   virtual bool connected() const = 0;
-  virtual void stop() = 0;  // no callback runs once it returns
+  virtual void stop() = 0;  // no callback runs after it returns
 };
 
 }  // namespace sluice::control

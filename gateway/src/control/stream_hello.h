@@ -1,5 +1,5 @@
-// What a gateway says of itself when its stream begins (gateway_stream.proto, StreamHello), apart
-// from what it holds.
+// The part of the hello that describes the gateway itself (gateway_stream.proto, StreamHello),
+// without the state that it holds.
 #pragma once
 
 #include "control/client.h"

@@ -1,4 +1,4 @@
-// The stream against a server in this process that says what a test tells it to.
+// The stream against a server in this process. A test scripts the server's answers.
 #include "control/stream.h"
 
 #include <gtest/gtest.h>
@@ -47,8 +47,8 @@ class StreamTest : public testing::Test {
     if (stream) (*stream)->begin();
     return stream;
   }
-  Events events_;  // ours
-  Events server_;  // the replica's
+  Events events_;  // of the client
+  Events server_;  // of the replica
 };
 
 TEST_F(StreamTest, HelloThenWelcomeThenMessagesBothWaysAndHeartbeats) {
@@ -81,7 +81,7 @@ TEST_F(StreamTest, HelloThenWelcomeThenMessagesBothWaysAndHeartbeats) {
   (*stream)->stop();
 }
 
-// Each but the last may wait for the next one; nothing may wait for a heartbeat.
+// All messages but the last are buffered; a heartbeat must not wait for a later message.
 TEST_F(StreamTest, OfManyMessagesAtOnceTheLastOneBringsAllInTheirOrder) {
   constexpr uint64_t kMessages = 100;
   Replica replica([this](const wire::StreamHello&, ServerStream& stream) {
@@ -140,7 +140,7 @@ TEST_F(StreamTest, AnotherEndpointIsTriedAfterOneThatRefusesOrSaysGoodbye) {
       started(options({refusing.endpoint(), leaving.endpoint(), staying.endpoint()}), callbacks());
   ASSERT_TRUE(stream) << stream.error();
   EXPECT_EQ(events_.next("connected 9"), "connected 9");
-  (*stream)->reconnect("test");  // round again: past the one that refuses to the one that leaves
+  (*stream)->reconnect("test");  // past the replica that refuses, to the one that ends
   EXPECT_EQ(events_.next("lost test"), "lost test");
   EXPECT_EQ(events_.next("lost"), "lost the replica stops: upgrade");
   EXPECT_EQ(events_.next("connected 9"), "connected 9");

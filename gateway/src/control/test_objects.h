@@ -59,7 +59,7 @@ inline wire::StreamUpdate full_update(uint64_t version,
   return update;
 }
 
-// A directory that goes with the test.
+// A directory that is removed at the end of the test.
 class TestDirectory {
  public:
   TestDirectory() {

@@ -1,4 +1,4 @@
-// What a heartbeat says of a volume's load.
+// The load of a volume, for the heartbeat.
 #pragma once
 
 #include "control/wire.h"
@@ -6,7 +6,7 @@
 
 namespace sluice::control {
 
-// Appends the commands and bytes of `unit` since it was opened.
+// Appends the number of commands and bytes of `unit` since it was opened.
 void add_load(const lun::Unit& unit, wire::StreamHeartbeat* beat);
 
 }  // namespace sluice::control

@@ -1,5 +1,6 @@
-// The messages of the stream to the control plane, proto/sluice/v1/gateway_stream.proto, whose
-// comments are the specification. Secrets are in some of them: none is ever printed whole.
+// The messages of the stream to the control plane. The comments of
+// proto/sluice/v1/gateway_stream.proto are their specification. Some contain secrets, so no message
+// is logged as a whole.
 #pragma once
 
 #include "sluice/v1/gateway_stream.pb.h"

@@ -32,18 +32,18 @@ class AttachedNexus : public std::enable_shared_from_this<AttachedNexus> {
   virtual Nanos host_since() const = 0;  // Nexus::host_since()
 
   // --- on its reactor
-  // Aborts every command that is in the task set now, but `except`.
+  // Aborts all commands that are in the task set now, except `except`.
   virtual void abort_commands(bool task_aborted_status, const Command* except) = 0;
-  // `done` runs once every command that is in the task set now, but `except`, is complete. false:
-  // there is none, and `done` is dropped.
+  // `done` runs when all commands that are in the task set now, except `except`, are complete.
+  // False: there are none, and `done` is dropped.
   virtual bool drain(const Command* except, std::function<void()> done) = 0;
-  // The same for the commands that were started.
+  // As drain(), for the commands that were started.
   virtual bool drain_started(std::function<void()> done) = 0;
-  // The unit's role changed: held commands go on as far as they may.
+  // The unit's role changed: held commands continue as far as they can.
   virtual void on_role_change() = 0;
-  // The unit closes its backend.
+  // The unit closes its backend: releases the references to it.
   virtual void forget_backend() = 0;
-  // Ends the I_T nexus as lost, with nothing more answered (DESIGN R4). `why` is for the log.
+  // Ends the I_T nexus as lost, without further answers (DESIGN R4). `why` is for the log.
   virtual void drop_nexus(const char* why) = 0;
 
   // Set under the unit's mutex, read by any thread.

@@ -25,38 +25,38 @@ class AttachedNexuses {
   AttachedNexuses(const AttachedNexuses&) = delete;
   AttachedNexuses& operator=(const AttachedNexuses&) = delete;
 
-  // Pending are `first`, and what was raised after `since` (AttentionLog::now()).
+  // `first`, and what was raised after `since` (AttentionLog::now()), are pending for it.
   void attach(AttachedNexus& nexus, const std::vector<UnitAttention>& first, uint64_t since);
   void detach(AttachedNexus* nexus);
-  // Those that `which` accepts (empty: all). The caller passes each reference on to a task of the
-  // nexus's reactor: a last reference may end nowhere else.
+  // The nexuses that `which` accepts (empty: all). The caller must move each reference into a task
+  // of the nexus's reactor, because the last reference may be destroyed only there.
   std::vector<std::shared_ptr<AttachedNexus>> living_locked(
       const std::function<bool(const AttachedNexus&)>& which = {}) const;
-  // A context whose Aio can carry a flush, once a nexus was attached; `reactors` null: none was.
+  // A context whose Aio can execute a flush; its `reactors` is null if no nexus was ever attached.
   ReactorContext any_reactor_context_locked() const { return context_; }
   // Runs `what` for each nexus that is attached now, posted to its reactor.
   void on_every(Reactors& reactors, const std::function<void(AttachedNexus&)>& what) const;
 
-  // Queues `ua` for every nexus but `except` (may be null), including those that attach later
+  // Queues `ua` for every nexus except `except` (may be null), including those that attach later
   // (unit/attention_log.h).
   void raise(UnitAttention ua, const AttachedNexus* except);
   void raise_locked(UnitAttention ua, const AttachedNexus* except);
-  // The same for a condition that only the owner knows of, at the time `now` (ReactorContext::now):
-  // the owner reports it to the hosts of the gateways that forward, too, from when they logged in
-  // there on.
+  // As raise(), for a condition that only the owner knows, at the time `now` (ReactorContext::now).
+  // The owner also reports it to hosts of gateways that forward, if they were logged in there at
+  // that time.
   void raise_owners(UnitAttention ua, const AttachedNexus* except, Nanos now);
   void raise_owners_locked(UnitAttention ua, const AttachedNexus* except, Nanos now);
   void raise_for(AttachedNexus& nexus, UnitAttention ua);
-  // For every nexus but `by` that one of the registrations covers. `by` is attached.
+  // For every nexus except `by` that one of the registrations covers. `by` is attached.
   void raise_for_locked(const std::vector<Registration>& whom, const NexusId& by, UnitAttention ua);
-  // Takes the oldest pending attention; false: there is none.
+  // Removes and returns the oldest pending attention; false: none.
   bool pop(AttachedNexus& nexus, UnitAttention* out);
-  void clear(AttachedNexus& nexus, UnitAttention ua);  // if pending
+  void clear(AttachedNexus& nexus, UnitAttention ua);  // if it is pending
 
  private:
   std::mutex& mutex_;
   std::vector<AttachedNexus*> nexuses_;
-  ReactorContext context_;  // of the last one that was attached
+  ReactorContext context_;  // of the nexus that was attached last
   const std::unique_ptr<AttentionLog> log_;
 };
 

@@ -10,7 +10,7 @@ namespace {
 
 std::atomic<AttentionLog::Moment> clock{1};
 
-// Whatever key it had: it is the nexuses that are told.
+// Compares nexuses only, not keys: attentions are for nexuses.
 bool same_nexuses(const std::optional<Registration>& a, const std::optional<Registration>& b) {
   if (!a || !b) return !a && !b;
   return a->nexus == b->nexus && a->all_target_ports == b->all_target_ports &&

@@ -1,8 +1,9 @@
-// The unit attentions that were raised on a unit, for nexuses that come to it later than their
-// session began: the first command finds them as if the nexus had been there all the time
-// (SAM-5 §5.14). Told to whom they concern; told to all where that would be too much to keep.
+// The unit attentions that were raised on a unit. A nexus uses the unit for the first time later
+// than its session began; its first command must see them as if it had been attached since then
+// (SAM-5 §5.14). An entry names the nexuses it concerns; if there are too many entries, it concerns
+// all.
 //
-// Threads: with the unit's mutex held, but for now() and next().
+// Threads: the caller holds the unit's mutex, except for now() and next().
 #pragma once
 
 #include <cstdint>
@@ -17,29 +18,30 @@ namespace sluice::lun {
 
 class AttentionLog {
  public:
-  // Of one clock for all units of the process, so that one number says when a session began.
+  // The value of a counter that all units of the process share; it orders attentions and the begin
+  // of sessions.
   using Moment = uint64_t;
   static Moment now();
-  static Moment next();  // later than every now() before
+  static Moment next();  // greater than every earlier now()
 
-  // Every gateway that shows the unit raises it by itself, for its own hosts.
+  // For a condition that every gateway which exports the unit raises itself, for its own hosts.
   void add(UnitAttention ua) { add({.at = next(), .what = ua}); }
-  // Only this one knows of it, which owns the unit; at the time `now` (ReactorContext::now). `by`,
-  // who may be null, caused it and isn't told.
+  // For a condition that only this gateway, the owner, knows; raised at `now`
+  // (ReactorContext::now). `by` (may be null) caused it and gets no unit attention.
   void add_here(UnitAttention ua, Nanos now, const NexusId* by);
   void add(UnitAttention ua, const std::vector<Registration>& whom);
 
-  // What `id` is to be told that was raised after `since`, oldest first.
+  // The attentions for `id` that were raised after `since`, oldest first.
   std::vector<UnitAttention> raised_after(Moment since, const NexusId& id) const;
 
-  // The same for a nexus that is forwarded. Its host may have been there for long (`host_since`, as
-  // Nexus::host_since()) when its first command opened the session `since` which it is here: it is
-  // told, too, what only this gateway knows of and raised since then, and what concerned it by name
-  // at any time, where it was not told() yet; and what all are told because the names were too
-  // many.
+  // The same for a forwarded nexus. Its session here began at `since`, when its first command
+  // arrived; the host's own session (`host_since`, see Nexus::host_since()) may be older. It also
+  // gets the attentions that only this gateway knows, raised since `host_since`; those that name
+  // it, raised at any time; and those whose names were dropped. Attentions that were already
+  // reported to it are omitted, except the last kind.
   std::vector<UnitAttention> raised_for_forwarded(Moment since, Nanos host_since,
                                                   const NexusId& id) const;
-  // A forwarded nexus has been.
+  // `ua` was reported to the forwarded nexus `id`.
   void told(UnitAttention ua, const NexusId& id);
 
   size_t size() const { return entries_.size(); }
@@ -48,10 +50,12 @@ class AttentionLog {
   struct Entry {
     Moment at = 0;
     UnitAttention what;
-    std::optional<Registration> who = {};  // nullopt: everybody
-    std::optional<Nanos> here = {};        // only this gateway knows of it, since then
-    bool names_lost = false;               // everybody, as there were too many
-    std::vector<NexusId> told = {};        // forwarded ones; beyond the bound they are told again
+    std::optional<Registration> who = {};  // nullopt: all nexuses
+    // only this gateway knows it; the time when it was raised
+    std::optional<Nanos> here = {};
+    bool names_lost = false;  // for all nexuses, because there were too many names
+    // forwarded nexuses that got it; beyond the limit they get it again
+    std::vector<NexusId> told = {};
     bool was_told(const NexusId& id) const;
     bool concerns_forwarded(Moment since, Nanos host_since, const NexusId& id) const;
     void note(const NexusId& id);
@@ -59,7 +63,7 @@ class AttentionLog {
   void add(Entry entry);
   void tell_all(UnitAttention ua);
 
-  std::vector<Entry> entries_;  // oldest first; one for each `what` and `who`
+  std::vector<Entry> entries_;  // oldest first; one entry for each `what` and `who`
 };
 
 }  // namespace sluice::lun

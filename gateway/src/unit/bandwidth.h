@@ -1,5 +1,5 @@
-// What a volume's owner lets its hosts have of it: token buckets that all reactors share. Used only
-// by units that are limited (Unit::kLimited), so a mutex is cheap enough.
+// The bandwidth limit of a volume at its owner: token buckets that all reactors share. Only limited
+// units use it (Unit::kLimited), so a mutex is cheap enough.
 #pragma once
 
 #include <algorithm>
@@ -10,10 +10,10 @@
 
 namespace sluice::lun {
 
-// 0: not limited. A burst of 0 is what a second allows.
+// 0: unlimited. A burst of 0 is the amount of one second.
 struct Qos {
   uint64_t iops = 0;        // commands on blocks, per second
-  uint64_t iops_burst = 0;  // at once, after a pause
+  uint64_t iops_burst = 0;  // commands at once, after a pause
   uint64_t bytes_per_second = 0;
   uint64_t bytes_burst = 0;
   bool limits() const { return iops != 0 || bytes_per_second != 0; }
@@ -29,8 +29,8 @@ class Bandwidth {
     bytes_.set(qos.bytes_per_second, qos.bytes_burst);
   }
 
-  // One command that moves `bytes`. False: not now. A command may be larger than what is there: it
-  // goes into debt, so that none is too large ever to run.
+  // Charges one command that transfers `bytes`. False: not now. A command larger than the level
+  // overdraws the bucket, so that every command can run eventually.
   bool take(Nanos now, uint64_t bytes) {
     const std::lock_guard lock(mutex_);
     commands_.fill(now);
@@ -41,7 +41,7 @@ class Bandwidth {
     return true;
   }
 
-  // More bytes of a command that was let in: a piece of a copy.
+  // Charges more bytes of an admitted command: a piece of a copy.
   bool take_bytes(Nanos now, uint64_t bytes) {
     const std::lock_guard lock(mutex_);
     bytes_.fill(now);
@@ -59,7 +59,7 @@ class Bandwidth {
       level_ = burst_;
     }
     void fill(Nanos now) {
-      // Reactors' clocks of the batch differ: time that was counted isn't counted again.
+      // The batch times of reactors differ: time before last_ was counted already.
       if (now <= last_) return;
       const double seconds = static_cast<double>(now - last_) / static_cast<double>(kSecond);
       last_ = now;
@@ -69,7 +69,7 @@ class Bandwidth {
     void spend(uint64_t n) { level_ -= static_cast<double>(n); }
 
    private:
-    double rate_ = 0;  // per second; 0: not limited
+    double rate_ = 0;  // per second; 0: unlimited
     double burst_ = 0;
     double level_ = 0;
     Nanos last_ = 0;

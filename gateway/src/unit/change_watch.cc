@@ -15,7 +15,7 @@ void ChangeWatch::revoke(uint64_t first, uint64_t last, Nanos now) {
   std::erase_if(sources_, [&](const std::weak_ptr<RodSource>& weak) {
     const std::shared_ptr<RodSource> source = weak.lock();
     if (!source) return true;
-    // From here on nobody watches for it: an expired one must not come back to life.
+    // It is removed from the watch, so an expired token must not become valid again.
     if (source->overlaps(first, last) || source->expired(now)) source->revoke();
     return source->revoked();
   });

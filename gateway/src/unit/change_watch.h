@@ -1,9 +1,8 @@
-// Who must hear that blocks of a unit change: ROD tokens stand for data as it was when they were
-// made (SPC-5 §5.18.6.3), and without snapshots that promise ends with the first write.
+// Revokes ROD tokens when blocks of a unit change. A token represents data at the time of its
+// creation (SPC-5 §5.18.6.3). Without snapshots it becomes invalid with the first write.
 //
-// Threads: changing() from any reactor, with the blocks held exclusively. A token is added before
-// its blocks are held shared for the first time, so every writer either was done by then or sees
-// the watch armed.
+// Threads: any reactor calls changing(), with the blocks held exclusively. A token is added before
+// its blocks are first held shared. So each writer either finished before that, or sees armed_ set.
 #pragma once
 
 #include <atomic>
@@ -21,7 +20,7 @@ class RodSource;
 class ChangeWatch {
  public:
   void add(const std::shared_ptr<RodSource>& source);
-  // Blocks first..last are about to change. One relaxed load where no token lives.
+  // Blocks first..last are about to change. Costs one relaxed load if there are no tokens.
   void changing(uint64_t first, uint64_t last, Nanos now) {
     if (armed_.load(std::memory_order_relaxed)) [[unlikely]] {
       revoke(first, last, now);

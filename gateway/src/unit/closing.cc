@@ -74,7 +74,7 @@ void tell(const ClosingPtr& closing, std::vector<std::function<void(bool)>> done
   drop_nexuses(closing, "its volume was taken away from this gateway", all);
 }
 
-// On reactor 0. Only now can the volume be somebody else's (DESIGN R2).
+// On reactor 0. Only from now on can another gateway own the volume (DESIGN R2).
 void closed(const ClosingPtr& closing, bool flushed) {
   std::vector<std::function<void(bool)>> done;
   bool fenced = false;
@@ -168,7 +168,7 @@ void drain_all(const ClosingPtr& closing) {
   all->through();
 }
 
-// Closes the gate. Null: there is no backend, or (*under_way) somebody closes it already.
+// Closes the gate. Null: there is no backend, or it is already being closed (*under_way).
 ClosingPtr begin_closing(Unit& unit, Reactors& reactors, bool fenced,
                          std::function<void(bool)> done, ClosingPtr* under_way) {
   const std::lock_guard lock(unit.mutex());

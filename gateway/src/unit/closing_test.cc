@@ -1,4 +1,4 @@
-// How a gateway lets go of a unit: planned, or fenced (DESIGN R2, R4, R5, R7).
+// How a gateway releases a unit: planned or fenced (DESIGN R2, R4, R5, R7).
 #include <gtest/gtest.h>
 
 #include <thread>

@@ -7,8 +7,8 @@
 
 namespace sluice::lun {
 
-// As VPD 8F and RECEIVE COPY RESULTS(OPERATING PARAMETERS) show them, and as the copies enforce
-// them. `block_size`: bytes, of the unit.
+// The values that VPD 8F and RECEIVE COPY RESULTS(OPERATING PARAMETERS) report and that the copies
+// enforce. `block_size`: of the unit, in bytes.
 scsi::ThirdPartyCopyLimits copy_limits(uint32_t block_size);
 
 }  // namespace sluice::lun

@@ -1,5 +1,5 @@
-// Runs something once when a number of others, perhaps on other reactors, are through. Explicit,
-// not by destructors: tasks that a reactor drops at shutdown must not wake anything.
+// Runs a function when several other tasks, possibly on other reactors, are finished. The calls are
+// explicit, not in destructors: tasks that a reactor drops at shutdown must not run it.
 #pragma once
 
 #include <atomic>
@@ -11,7 +11,7 @@ namespace sluice::lun {
 
 class Countdown {
  public:
-  // Counts the maker too: it calls through() once it has begun all that is to be waited for.
+  // The count includes the creator, which calls through() after it has begun all tasks.
   explicit Countdown(std::function<void()> last) : last_(std::move(last)) {}
   void begin() { left_.fetch_add(1, std::memory_order_relaxed); }
   void through() {

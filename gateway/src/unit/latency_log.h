@@ -1,5 +1,5 @@
-// How long the commands took that ended in a reactor's present batch. That is known at its end
-// only, when their answers are handed to the sockets: one reading of the clock serves them all.
+// The latencies of the commands that ended in a reactor's current batch. They are known only at the
+// end of the batch, when the answers are passed to the sockets: one clock reading serves all.
 //
 // Threads: one reactor.
 #pragma once
@@ -16,8 +16,8 @@ namespace sluice::lun {
 
 class LatencyLog {
  public:
-  // A command that arrived at `arrived` ended in the batch that began at `now`; `unit` is the loan
-  // (Itl::loan) of the unit that `latency` is part of: it may be gone before the batch is.
+  // A command that arrived at `arrived` ended in the batch that began at `now`. `unit` (Itl::loan)
+  // keeps the unit with `latency` alive until the end of the batch.
   void add(const BufferRef& unit, UnitStatistics::Latency& latency, Nanos arrived, Nanos now) {
     if (!runs_.empty()) {
       Run& last = runs_.back();
@@ -26,7 +26,7 @@ class LatencyLog {
         return;
       }
     }
-    // Those of a longer batch count as if it had ended when it began.
+    // If there are too many, they count as if the batch had ended when it began.
     if (runs_.size() == kMostRuns) [[unlikely]]
       settle(now);
     runs_.push_back({unit, &latency, arrived, 1});
@@ -40,7 +40,7 @@ class LatencyLog {
   static constexpr size_t kMostRuns = 8192;
 
  private:
-  // Commands of one kind that arrived together, as most do that end in the batch they came with.
+  // Commands of one kind that arrived together, as most commands of a batch do.
   struct Run {
     BufferRef unit;
     UnitStatistics::Latency* latency;

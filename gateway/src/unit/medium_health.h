@@ -8,7 +8,7 @@ namespace sluice::lun {
 
 struct MediumHealth {
   bool ready = true;    // false: commands for the medium end with NOT READY
-  std::string problem;  // cause and remedy; empty: none is known
+  std::string problem;  // cause and remedy; empty: no problem
   bool operator==(const MediumHealth&) const = default;
 };
 

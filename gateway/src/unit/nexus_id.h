@@ -7,7 +7,7 @@
 
 namespace sluice::lun {
 
-// Names the two ports. Persistent reservations are kept under this key (SPC-5 §5.14.1).
+// Names the two ports; the key of persistent reservations (SPC-5 §5.14.1).
 struct NexusId {
   std::string initiator_name;         // iSCSI name, lower case
   std::array<uint8_t, 6> isid{};      // RFC 7143 §11.12.5

@@ -1,9 +1,9 @@
-// How a unit takes up and changes a role. How it gives one up: closing.cc.
+// How a unit gets and changes a role. closing.cc has the loss of a role.
 //
-// The role, the gate's bit for it and the backend change together under the unit's mutex, and the
-// backend only while nothing that uses it is under way: before the gate opens, or after closing.cc
-// has seen the last command out. Then every reactor that has commands waiting is told. One that
-// begins later finds the new gate.
+// The role, its gate bit and the backend change together under the unit's mutex. The backend
+// changes only while nothing uses it: before the gate opens, or after closing.cc has seen the last
+// command complete. Then every reactor with waiting commands is notified. A command that begins
+// later sees the new gate.
 #include "unit/ownership.h"
 
 #include <utility>

@@ -19,7 +19,8 @@ struct ReactorContext {
   const Nanos* now = nullptr;  // the reactor's time of the current batch
   LatencyLog* latencies = nullptr;
   Forwarding* forwarding = nullptr;  // null: a gateway without a control plane
-  // A fresh reading of the clock of `now`, for Command::fresh_until; null: nothing goes stale.
+  // Reads the clock of `now` again, for Command::fresh_until; null: commands have no freshness
+  // limit.
   Nanos (*clock)() = nullptr;
 };
 

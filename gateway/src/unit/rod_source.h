@@ -15,13 +15,13 @@ namespace sluice::lun {
 
 class Unit;
 
-// Outlives its token while a copy uses it.
+// A copy that uses it may keep it longer than its token lives.
 class RodSource {
  public:
   RodSource(const std::shared_ptr<Unit>& unit, std::vector<scsi::BlockExtent> ranges,
             Nanos inactivity, Nanos born);
 
-  std::shared_ptr<Unit> unit() const { return unit_.lock(); }  // null: gone
+  std::shared_ptr<Unit> unit() const { return unit_.lock(); }  // null: the unit was removed
   const std::vector<scsi::BlockExtent>& ranges() const { return ranges_; }
   uint64_t blocks() const { return blocks_; }
   bool overlaps(uint64_t first, uint64_t last) const;  // blocks, inclusive
@@ -29,7 +29,7 @@ class RodSource {
   bool revoked() const { return revoked_.load(std::memory_order_acquire); }
   void revoke() { revoked_.store(true, std::memory_order_release); }
   bool expired(Nanos now) const { return now >= deadline_.load(std::memory_order_relaxed); }
-  // A use restarts its inactivity time, within its life.
+  // A use restarts the inactivity time, within the lifetime.
   void touch(Nanos now);
 
  private:

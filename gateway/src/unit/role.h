@@ -1,4 +1,4 @@
-// What this gateway is to a volume (DESIGN R1, R7, R11).
+// The role of this gateway for a volume (DESIGN R1, R7, R11).
 #pragma once
 
 #include <cstdint>
@@ -6,12 +6,12 @@
 namespace sluice::lun {
 
 enum class Standing : uint8_t {
-  // Executes commands; its target port group is Active/Optimized. What every unit is in a gateway
-  // without a control plane.
+  // Executes commands; its target port group is Active/Optimized. The standing of every unit in a
+  // gateway without a control plane.
   kOwner,
-  // Hands commands to the owner; its group is Active/Non-Optimized.
+  // Forwards commands to the owner; its group is Active/Non-Optimized.
   kForwarder,
-  // No owner serves it yet, one may come soon: commands are held for limits::kHoldCommands, then
+  // No owner serves it yet, but one may soon. Commands are held for limits::kHoldCommands, then
   // answered 02/04/0A (LOGICAL UNIT NOT ACCESSIBLE, ASYMMETRIC ACCESS STATE TRANSITION).
   kTransitioning,
   // 02/04/0C (... TARGET PORT IN UNAVAILABLE STATE).

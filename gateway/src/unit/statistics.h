@@ -1,5 +1,5 @@
-// What a unit did, counted per reactor without locked instructions: a cell has one writer, which
-// changes it by a relaxed load and store; readers add the lanes up.
+// Counters of a unit, per reactor and without locked instructions: each cell has one writer, which
+// uses a relaxed load and store; readers add up the lanes.
 #pragma once
 
 #include <array>
@@ -21,7 +21,7 @@ inline constexpr size_t kActivities = static_cast<size_t>(Activity::kCount);
 std::string_view name_of(Activity activity);  // "read", "write", "unmap", "flush", "other"
 Activity activity_of(scsi::Operation operation);
 
-// How commands failed.
+// The causes of failed commands.
 enum class Failure : uint8_t {
   kMedium,      // sense keys 03, 04
   kNotReady,    // 02
@@ -39,8 +39,8 @@ enum class Failure : uint8_t {
 inline constexpr size_t kFailures = static_cast<size_t>(Failure::kCount);
 std::string_view name_of(Failure failure);  // "medium", "not-ready", ...
 
-// Log-linear: 4 buckets per power of two from 1.024 us to 68.7 s, so a quantile is off by 25 % at
-// most. Bucket 0 is all below, the last one all above.
+// Log-linear: 4 buckets per power of two from 1.024 us to 68.7 s, so a quantile is at most 25 %
+// off. Bucket 0 has all smaller values, the last bucket all larger ones.
 inline constexpr unsigned kLatencyBuckets = 106;
 inline constexpr unsigned latency_bucket(Nanos latency) {
   if (latency < 1024) return 0;
@@ -49,20 +49,20 @@ inline constexpr unsigned latency_bucket(Nanos latency) {
   const unsigned bucket = 1 + (top - 10) * 4 + static_cast<unsigned>((v >> (top - 2)) & 3);
   return bucket < kLatencyBuckets ? bucket : kLatencyBuckets - 1;
 }
-// First latency above the bucket; the last bucket has none: INT64_MAX.
+// The first latency above the bucket; INT64_MAX for the last one.
 Nanos latency_bucket_end(unsigned bucket);
 
 struct LatencySnapshot {
   std::array<uint64_t, kLatencyBuckets> counts{};
   uint64_t count = 0;  // of all buckets
   uint64_t sum = 0;    // ns
-  // Upper bound of the bucket in which the q-th part (0..1) of the commands lies; 0 without any.
+  // Upper bound of the bucket with the quantile `q` (0..1); 0 without commands.
   Nanos quantile(double q) const;
 };
 
-// Plain values of one instant, roughly: each is whole, together they may be a few commands apart.
+// Approximately one instant: each value is exact, but together they may be a few commands apart.
 struct UnitSnapshot {
-  std::array<uint64_t, kActivities> operations{};  // completed, well or not
+  std::array<uint64_t, kActivities> operations{};  // completed, with or without an error
   uint64_t read_bytes = 0;                         // payload of successful commands
   uint64_t written_bytes = 0;
   std::array<uint64_t, kFailures> failures{};
@@ -106,12 +106,12 @@ class UnitStatistics {
     Cell written_bytes;
     std::array<Cell, kFailures> failures;
     std::array<Latency, 3> latency;  // read, write, other
-    // Not told to anybody: bytes of data-out that the transport keeps here for commands of the
-    // unit, or will (iscsi/write_buffer_quota.h).
+    // Internal: bytes of data-out that the transport buffers on this reactor for commands of the
+    // unit, or has reserved (iscsi/write_buffer_quota.h).
     size_t data_out_held = 0;
-    Nanos data_out_given_back = 0;  // some of it, last
+    Nanos data_out_given_back = 0;  // when some of it was last released
 
-    // Counts a command that ended; how long it took goes into what is returned, once it is known
+    // Counts a command that ended. Its latency is added to the result later, when it is known
     // (unit/latency_log.h).
     Latency& complete(Activity activity) {
       operations[static_cast<size_t>(activity)].add(1);
@@ -120,7 +120,7 @@ class UnitStatistics {
     void fail(Failure failure) { failures[static_cast<size_t>(failure)].add(1); }
   };
 
-  // The lane of a reactor; that reactor's thread only.
+  // The lane of a reactor; only that reactor's thread may call it.
   Lane& lane(unsigned reactor) {
     Lane* l = lanes_[reactor].load(std::memory_order_relaxed);
     return l ? *l : make_lane(reactor);
@@ -129,7 +129,8 @@ class UnitStatistics {
 
  private:
   Lane& make_lane(unsigned reactor);
-  std::vector<std::atomic<Lane*>> lanes_;  // made at a reactor's first command: units may be many
+  // created at a reactor's first command, because there may be many units
+  std::vector<std::atomic<Lane*>> lanes_;
 };
 
 }  // namespace sluice::lun

@@ -1,4 +1,4 @@
-// A port of a target anywhere in its path set (DESIGN §1).
+// A target port anywhere in the path set (DESIGN §1).
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// A backend for tests of this room: memory in a vector, that can hold requests back, fail them, cut
-// them short, and pretend to any Info.
+// A backend for tests of this room: a vector that can delay requests, fail them, shorten them and
+// report any Info.
 #pragma once
 
 #include <algorithm>
@@ -59,7 +59,7 @@ class TestBackend : public backend::Backend {
     return true;
   }
 
-  // Executes the oldest request held back.
+  // Executes the oldest delayed request.
   void release_one() {
     backend::Io* io = held.front();
     held.pop_front();
@@ -96,8 +96,8 @@ class TestBackend : public backend::Backend {
   bool gone = false;
   bool holds = false;
   int64_t fail_with = 0;               // negative errno for every request
-  backend::Io::Answer answer{};        // ... and what the device says with it
-  std::vector<uint8_t> cdb_data;       // what a kCdb reads
+  backend::Io::Answer answer{};        // status and sense data for it
+  std::vector<uint8_t> cdb_data;       // data that a kCdb returns
   uint64_t most_per_io = UINT64_MAX;   // bytes, of reads and writes
   std::array<uint8_t, 16> last_cdb{};  // of a kCdb
   std::deque<backend::Io*> held;

@@ -1,4 +1,4 @@
-// Reactors for tests with threads: each runs a queue of its own.
+// Reactors for tests with threads: each thread runs its own queue.
 #pragma once
 
 #include <condition_variable>
@@ -25,7 +25,7 @@ class ThreadedReactors : public Reactors {
     }
     q.changed.notify_one();
   }
-  // Runs tasks until `done` is true of this thread's own state.
+  // Runs tasks until `done` returns true; it checks state of this thread only.
   template <class Done>
   void run(unsigned reactor, Done done) {
     Queue& q = queues_[reactor];

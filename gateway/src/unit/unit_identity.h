@@ -1,4 +1,4 @@
-// What a logical unit is, independent of its backend.
+// The identity of a logical unit, independent of its backend.
 #pragma once
 
 #include <array>
@@ -17,7 +17,7 @@ struct UnitIdentity {
   uint32_t physical_block_size = 4096;
 };
 
-// What a gateway reports of a volume that it has not opened.
+// The reported properties of a volume that this gateway has not opened.
 struct Shape {
   uint64_t size_bytes = 0;
   bool write_cache = false;

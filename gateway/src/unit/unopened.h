@@ -1,5 +1,5 @@
-// Stands where a unit has no backend: it knows size and cache mode, and what an earlier backend
-// said of the medium; it refuses every request.
+// The stand-in for a missing backend: it has size and cache mode, and the properties that an
+// earlier backend reported. It refuses every request.
 #pragma once
 
 #include <cerrno>
@@ -23,7 +23,7 @@ class Unopened final : public backend::Backend {
   Result<void> set_write_cache(bool) override { return not_here(); }
   Result<backend::Extent> allocation(uint64_t, uint64_t) const override { return not_here(); }
   Result<void> resize(uint64_t) override { return not_here(); }
-  Result<void> check() override { return {}; }  // its owner looks after the medium
+  Result<void> check() override { return {}; }  // the owner checks the medium
 
  private:
   static Error not_here() {

@@ -17,12 +17,12 @@ namespace sluice::lun {
 
 using Done = std::function<void(const backend::Io&)>;
 
-// From "said to be off" to "off". One at a time in a unit: whoever wants the same meanwhile is told
-// the same, since what it may rely on is in the same flush, and two with different fates would
-// leave one of them wrong.
+// The transition from "reported off" to "off". A unit has at most one. Later requests share its
+// flush and its result: their writes are in that flush, and two flushes with different results
+// would make one answer wrong.
 struct CacheSettling {
   struct Waiter {
-    ReactorContext context;  // where it is told; without reactors: anywhere
+    ReactorContext context;  // where its callback runs; without reactors: anywhere
     Done done;
   };
   std::shared_ptr<Unit> unit;
@@ -88,8 +88,8 @@ void acquire(CacheSettling& settling, uint64_t first, Granted granted) {
   if (settling.unit->ranges().acquire(context.reactor, hold, context.reactors)) granted(hold);
 }
 
-// A flush may take long, so nobody's blocks are held that long; but for one, shared, that keeps the
-// backend from being closed (unit/closing.cc).
+// A flush may take long, so no blocks are held during it, except one shared block that prevents the
+// backend from closing (unit/closing.cc).
 void keep_one(RangeHold& hold) {
   CacheSettling& settling = *static_cast<CacheSettling*>(hold.context);
   settling.unit->ranges().release(settling.context.reactor, hold, settling.context.reactors);
@@ -117,7 +117,7 @@ SettlingPtr switch_off_locked(Unit& unit, bool* begun, Result<void>* set) {
   return present;
 }
 
-// Shared by whoever waits and the reactor, which may come later.
+// Shared by the waiting thread and the reactor, which may be later.
 struct Answer {
   std::mutex mutex;
   std::condition_variable changed;
@@ -145,7 +145,7 @@ Error takes_long() {
   return Error{"turning the write cache off: flushing it takes long and goes on; check the medium"};
 }
 
-// For control threads. What comes of turning it off is in *answer; null: it is off.
+// For control threads. *answer receives the result of switching off; null: it is already off.
 Result<void> begin_switching_off(Unit& unit, AnswerPtr* answer) {
   SettlingPtr settling;
   bool begun = false;
@@ -185,7 +185,7 @@ Result<void> switch_off(Unit& unit) {
                std::strerror(static_cast<int>(-*result)) + "; check the medium"};
 }
 
-// Where somebody has it turned off right now it comes after that.
+// If the cache is being switched off, waits for that first.
 Result<void> switch_on(Unit& unit) {
   AnswerPtr answer;
   {
@@ -232,7 +232,7 @@ void reset_cache(Unit& unit, const ReactorContext& context, std::function<void()
     done();
   };
   if (unit.default_write_cache()) {
-    // Whoever has it turned off right now comes first.
+    // If it is being switched off, that ends first.
     if (turn_cache_on(unit) || !turn_cache_off(unit, context, again)) done();
   } else if (!unit.told_write_cache() || !turn_cache_off(unit, context, again)) {
     done();

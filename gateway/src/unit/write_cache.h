@@ -1,10 +1,13 @@
-// A unit's write cache, on and off. Whoever is told that it is off may rely on everything he was
-// answered before (DESIGN R12), so turning it off takes its time:
+// Switches a unit's write cache on and off. A host that sees WCE off may rely on the durability of
+// everything acknowledged before (DESIGN R12). So switching off takes several steps:
 //
-//   mode off -> what began before is through -> flush -> told; failed: mode on again
+// 1. The mode changes to write-through.
+// 2. Earlier writes complete.
+// 3. A flush.
+// 4. Success is reported; if the flush failed, the cache is on again.
 //
-// Until then hosts that ask still find it on. Who else wants it off meanwhile, on whatever reactor,
-// waits for the same flush and is told what came of it.
+// Until step 4 hosts see WCE on. Other requests to switch it off, on any reactor, wait for the same
+// flush and get the same result.
 #pragma once
 
 #include <functional>
@@ -17,20 +20,20 @@
 
 namespace sluice::lun {
 
-// On `context`'s reactor, for the unit's owner. Writes that begin meanwhile neither wait nor are
-// waited for. `done` is told the flush, perhaps inside the call; result < 0: the cache is on again.
-// False: the backend can't, and `done` isn't called.
+// On `context`'s reactor, for the unit's owner. Writes that begin meanwhile neither wait nor delay
+// the flush. `done` gets the result of the flush, possibly during the call; result < 0: the cache
+// is on again. False: the backend can't switch it off, and `done` is not called.
 bool turn_cache_off(Unit& unit, const ReactorContext& context,
                     std::function<void(const backend::Io&)> done);
-// false: the backend can't. Nothing: it is being turned off, and what comes of that isn't known
-// yet.
+// False: the backend can't switch it on. nullopt: it is being switched off, and the result is not
+// known yet.
 std::optional<bool> turn_cache_on(Unit& unit);
 
-// Back to the default, after a logical unit reset. `done` follows once the mode says the truth.
+// Restores the default after a logical unit reset. `done` runs when the mode is final.
 void reset_cache(Unit& unit, const ReactorContext& context, std::function<void()> done);
 
-// What the administrator wants, which is the default from then on. For control threads, never a
-// reactor's: blocks until it is done.
+// Sets the administrator's choice, which is also the new default. Blocks until it is effective; for
+// control threads, never on a reactor.
 Result<void> set_write_cache(Unit& unit, bool on);
 
 }  // namespace sluice::lun

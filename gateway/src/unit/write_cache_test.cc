@@ -1,4 +1,4 @@
-// WCE from on to off: nobody is told before what the cache held is durable, and nothing blocks.
+// WCE from on to off: success is reported only after cached data is durable, and nothing blocks.
 #include "unit/write_cache.h"
 
 #include <gtest/gtest.h>

@@ -120,7 +120,7 @@ void Channel::turn() {
     if (waiting_.first == next) break;  // full
   }
   arm();
-  // Once the last request is told, the device may be closed: nothing of it is touched from here on.
+  // After the last done() call the device may be closed, so nothing of it is used afterwards.
   while (Io* io = over.pop()) io->done(*io);
 }
 

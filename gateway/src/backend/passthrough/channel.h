@@ -1,5 +1,5 @@
-// One reactor's way to a device: a bounded number of its commands in flight, the rest of the
-// requests in order behind them, and a poll in the reactor's ring while anything is in flight.
+// The access of one reactor to a device: a bounded number of commands in flight, a FIFO queue of
+// further requests, and a poll in the reactor's ring while commands are in flight.
 //
 //   submit -> [waiting] -> send() .. device .. poll -> collect() -> [send() again] -> Io::done
 //
@@ -23,29 +23,29 @@ namespace sluice::passthrough {
 class Channel {
  public:
   explicit Channel(Aio& aio) : aio_(aio) {}
-  virtual ~Channel() = default;  // nothing is in flight
+  virtual ~Channel() = default;  // the caller ensures that nothing is in flight
   Channel(const Channel&) = delete;
   Channel& operator=(const Channel&) = delete;
 
-  // As Backend::submit(). Keeps io.priv.p for itself; a and b are send()'s.
+  // As Backend::submit(). Uses io.priv.p; a and b belong to send().
   bool submit(backend::Io& io);
 
  protected:
   enum class Sent : uint8_t {
     kSent,  // collect() will return this Io
     kOver,  // io.result is set, nothing was sent
-    kFull,  // nothing was sent; to be tried again when something has ended
+    kFull,  // nothing was sent; retry after a command has ended
   };
-  // Hands the next command of `io` to the device.
+  // Sends the next command of `io` to the device.
   virtual Sent send(backend::Io& io) = 0;
   struct Collected {
-    backend::Io* io = nullptr;  // null: no command has ended (any more)
-    bool over = false;          // io.result is set; else send() is to go on
+    backend::Io* io = nullptr;  // null: no further command has ended
+    bool over = false;          // io.result is set; otherwise call send() again
   };
   virtual Collected collect() = 0;
-  virtual int poll_fd() const = 0;     // readable once a command has ended
+  virtual int poll_fd() const = 0;     // readable when a command has ended
   virtual unsigned limit() const = 0;  // commands in flight, > 0
-  // Looks again soon though nothing tells that it should: what was to be told can't be.
+  // Requests another check soon without an event, for completions that can't be signaled.
   void look_again_soon() { soon_ = true; }
 
  private:
@@ -66,26 +66,27 @@ class Channel {
   bool armed_ = false;
   bool soon_ = false;
   unsigned in_flight_ = 0;
-  List waiting_;  // not empty: something is in flight
+  List waiting_;  // not empty only while something is in flight
 };
 
-// The channels of one device, made as reactors first use it, kept until it is closed.
+// The channels of one device: created when a reactor first uses the device, kept until it is
+// closed.
 class Channels {
  public:
   using Make = std::function<Result<std::unique_ptr<Channel>>(Aio&)>;
   explicit Channels(Make make) : make_(std::move(make)) {}
 
-  // That of the reactor; null: there can't be one (the reason is logged once).
+  // The channel of the reactor; null: it can't be created (the reason is logged once).
   Channel* of(Aio& aio);
   unsigned count() const { return count_.load(std::memory_order_relaxed); }
-  void clear();  // nothing is in flight, nothing follows
+  void clear();  // the caller ensures: nothing is in flight and nothing follows
 
  private:
   Channel* add(Aio& aio);
 
   struct Slot {
     std::atomic<Aio*> aio = nullptr;
-    std::unique_ptr<Channel> channel;  // before `aio` is
+    std::unique_ptr<Channel> channel;  // set before `aio` is
   };
   const Make make_;
   std::mutex mutex_;

@@ -1,6 +1,6 @@
-// Having a character device to oneself (DESIGN R2): an flock on the description that does the I/O,
-// and O_EXCL on the block device that the kernel makes of the same medium, so that nobody mounts it
-// or exports it as `block:`.
+// Exclusive use of a character device (DESIGN R2): an flock on the description that does the I/O,
+// and O_EXCL on the block device of the same medium, so that it can't be mounted or exported as
+// `block:`.
 #pragma once
 
 #include <sys/types.h>
@@ -14,24 +14,24 @@
 namespace sluice::passthrough {
 
 struct Claim {
-  // The character device. Shared with questions that are being asked: who closes doesn't wait.
+  // The character device. Shared with queries in progress, so that a close need not wait for them.
   std::shared_ptr<backend::FileDescriptor> fd;
-  backend::FileDescriptor block;  // may be none: a SCSI device without a driver
+  backend::FileDescriptor block;  // invalid for a SCSI device without a block driver
   dev_t device = 0;               // of fd
   std::string block_name;         // sda, nvme0n1; empty: none
 
-  void release();  // the locks at once, descriptors as soon as nobody uses them
+  void release();  // releases the locks immediately; descriptors close when they are no longer used
 };
 
-// Finds the block device that belongs to a character device, by name below /dev; empty: none.
+// Finds the block device of a character device and returns its name below /dev; empty: none.
 using FindBlock = std::string (*)(dev_t device);
 
-// `what` names the kind in errors: "a SCSI generic device (/dev/sgN)". `mode`: O_RDONLY or O_RDWR;
-// O_NONBLOCK is added.
+// `what` describes the kind in errors: "a SCSI generic device (/dev/sgN)". `mode`: O_RDONLY or
+// O_RDWR; O_NONBLOCK is added.
 Result<Claim> claim(const std::string& path, int mode, bool read_only, const std::string& what,
                     FindBlock find_block);
 
-// Of /sys/class/block/NAME/queue; `otherwise` where there is none.
+// Reads /sys/class/block/NAME/queue/`file`; `otherwise`: there is none.
 uint64_t queue_number(const std::string& block_name, const char* file, uint64_t otherwise);
 
 }  // namespace sluice::passthrough

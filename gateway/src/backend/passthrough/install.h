@@ -1,4 +1,4 @@
-// Makes backend::open() know the kinds `sg` and `nvme`.
+// Registers the kinds `sg` and `nvme` with backend::open().
 #pragma once
 
 namespace sluice::passthrough {

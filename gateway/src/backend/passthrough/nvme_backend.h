@@ -1,6 +1,6 @@
-// A LUN in an NVMe namespace, by commands of its own through /dev/ngXnY: neither page cache nor
-// block layer's scheduler in between. COMPARE AND WRITE is the engine's range lock, as with every
-// other backend: fused commands don't pass io_uring as a pair.
+// A LUN in an NVMe namespace. Commands go through /dev/ngXnY, without page cache or block layer
+// scheduler. COMPARE AND WRITE uses the gateway's range lock, as with every backend, because
+// io_uring can't submit fused commands as a pair.
 #pragma once
 
 #include "passthrough/device_backend.h"
@@ -17,7 +17,7 @@ class NvmeBackend final : public DeviceBackend {
   bool write_cache() const override {
     return volatile_cache_ && shared_.write_cache.load(std::memory_order_relaxed);
   }
-  // Refuses to turn on the cache of a drive that has none.
+  // Error: the drive has no cache that could be switched on.
   Result<void> set_write_cache(bool on) override;
 
  private:

@@ -25,7 +25,7 @@ std::string mend_of(int error) {
 
 // What the kernel itself says, in place of the drive.
 int error_of(int32_t negative_errno) {
-  // A command that the kernel gave up: it timed out, or its controller was reset meanwhile.
+  // The kernel aborted the command: it timed out, or its controller was reset.
   return negative_errno == -EINTR || negative_errno == -ECANCELED ? -ETIMEDOUT : negative_errno;
 }
 
@@ -130,7 +130,7 @@ void NvmeChannel::hand_over() {
 Channel::Collected NvmeChannel::collect() {
   io_uring_cqe* cqe = nullptr;
   if (io_uring_peek_cqe(&ring_, &cqe) != 0 || !cqe) {
-    // Before the last look, so that nothing is missed: the next completion counts anew.
+    // Reset before the last check, so that no completion is missed: the next one signals again.
     uint64_t count = 0;
     if (::read(event_.get(), &count, sizeof count) == sizeof count) return collect();
     if (io_uring_sq_ready(&ring_) != 0) hand_over();

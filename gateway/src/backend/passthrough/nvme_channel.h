@@ -1,5 +1,5 @@
-// A reactor's second ring, of 128-byte entries, through which commands go to a namespace
-// (IORING_OP_URING_CMD). Its eventfd is polled by the reactor's own ring.
+// A reactor's second ring, with 128-byte entries, for commands to a namespace
+// (IORING_OP_URING_CMD). The reactor's own ring polls its eventfd.
 #pragma once
 
 #include <liburing.h>
@@ -12,7 +12,7 @@
 
 namespace sluice::passthrough {
 
-// What the channels of one namespace share.
+// Shared by the channels of one namespace.
 struct NvmeShared {
   int fd = -1;
   NvmeTraits traits;
@@ -26,12 +26,12 @@ class NvmeChannel final : public Channel {
 
  private:
   static constexpr unsigned kDepth = 128;  // commands in flight
-  // One in flight: what the kernel reads until it has ended.
+  // A command in flight: the memory that the kernel reads until the command has ended.
   struct Request {
     backend::Io* io = nullptr;
     uint64_t bytes = 0;
     NvmeRange range;
-    std::vector<iovec> iov;  // of a request that had to be cut
+    std::vector<iovec> iov;  // of a request that had to be split
     Request* next = nullptr;
   };
 

@@ -1,5 +1,5 @@
-// Requests of a backend as commands of the NVM command set (NVM Command Set Specification 1.0,
-// NVM Command Set Commands). Pure.
+// Translates backend requests into commands of the NVM command set (NVM Command Set Specification
+// 1.0, NVM Command Set Commands). Pure functions.
 #pragma once
 
 #include <linux/nvme_ioctl.h>
@@ -12,7 +12,7 @@
 
 namespace sluice::passthrough {
 
-// What commands depend on; fixed while open.
+// The parameters of the commands; fixed while open.
 struct NvmeTraits {
   uint32_t nsid = 0;
   uint32_t block_size = 512;          // bytes
@@ -24,11 +24,11 @@ struct NvmeTraits {
   bool discards_by_zeroes = false;  // deallocates with Write Zeroes, so that zeros are promised
 };
 
-// `zeroes_limit`: parse_write_zeroes_limit(). `queue`: bytes that the kernel takes at once.
+// `zeroes_limit`: from parse_write_zeroes_limit(). `queue`: bytes that the kernel accepts at once.
 NvmeTraits traits_of(uint32_t nsid, const NvmeController& controller, const NvmeNamespace& space,
                      uint64_t zeroes_limit, uint64_t queue);
 
-// Dataset Management's range, as on the wire (little-endian).
+// The range of Dataset Management in wire format (little-endian).
 struct NvmeRange {
   uint32_t attributes = 0;
   uint32_t blocks = 0;
@@ -36,17 +36,17 @@ struct NvmeRange {
 };
 
 struct NvmeStep {
-  nvme_uring_cmd command = {};  // but for address and length of its data
-  uint64_t bytes = 0;           // of the request, that it takes care of
+  nvme_uring_cmd command = {};  // without address and length of its data
+  uint64_t bytes = 0;           // bytes of the request that it completes
   Source source = Source::kNone;
   NvmeRange range;  // kList
 };
 
-// The next command of a request. `durable`: must be on the medium when the request is complete.
-// kWrite must still fit the namespace, kCdb and kVouch never come here.
+// The next command of a request. `durable`: must be on the medium when the request completes. The
+// caller ensures that a kWrite fits the namespace, and never passes kCdb or kVouch.
 NvmeStep next_step(backend::Io& io, const NvmeTraits& traits, bool durable);
 
-// Whether a Flush must follow once all data is done.
+// Whether a Flush must follow after all data is transferred.
 bool needs_flush(const backend::Io& io, const NvmeTraits& traits, bool durable);
 
 }  // namespace sluice::passthrough

@@ -1,6 +1,6 @@
-// What an NVMe controller and a namespace tell of themselves (NVM Express Base Specification 2.0,
-// NVM Command Set Specification 1.0: Identify). Pure: bytes in, facts or an error out; bad data
-// from a device gives an error.
+// Parses what an NVMe controller and a namespace report (NVM Express Base Specification 2.0, NVM
+// Command Set Specification 1.0: Identify). Pure functions; invalid data from a device gives an
+// error.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ struct NvmeController {
   std::string model;            // MN, for logs
 };
 
-// `min_page`: bytes, CAP.MPSMIN; the kernel doesn't tell, 4096 is every controller's.
+// `min_page`: bytes, CAP.MPSMIN; the kernel does not report it, and 4096 is usual.
 Result<NvmeController> parse_controller(ByteView identify, uint64_t min_page = 4096);
 
 // Write Zeroes Size Limit of the NVM command set's Identify Controller (CNS 06h), bytes; 0: none.
@@ -36,8 +36,8 @@ struct NvmeNamespace {
   bool zeroes_deallocate = false;  // DLFEAT bit 3: the DEAC bit of Write Zeroes works
 };
 
-// Refuses formats with metadata or protection information, and other block sizes: the error says
-// what to format it as.
+// Refuses formats with metadata or protection information, and other block sizes; the error names a
+// format to use.
 Result<NvmeNamespace> parse_namespace(ByteView identify);
 
 }  // namespace sluice::passthrough

@@ -1,4 +1,4 @@
-// Where a request is that takes several commands of a device, in Io::priv's a and b.
+// The progress of a request that takes several commands of a device, stored in a and b of Io::priv.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,7 @@ struct Progress {
   uint64_t& done() { return priv.a; }  // bytes
   Stage stage() const { return static_cast<Stage>(priv.b & 1); }
   void flush_next() { priv.b = 1; }
-  // Counts an attempt that came to nothing. false: enough.
+  // Counts a failed attempt. False: no attempts left.
   bool retry() {
     priv.b += 2;
     return priv.b < 2 * kAttempts;
@@ -31,15 +31,16 @@ struct Progress {
   backend::Io::Private& priv;
 };
 
-// What data a command moves.
+// The source of a command's data.
 enum class Source : uint8_t {
   kNone,
-  kIov,    // the request's own
+  kIov,    // the request's iovecs
   kZeros,  // backend/zeros.h
   kList,   // a parameter list of the command
 };
 
-// The first `bytes` of what `io` lists, into `out` (SG's and NVMe's vectors are iovecs).
+// Copies the first `bytes` of the iovecs of `io` into `out` (the vectors of SG and NVMe are
+// iovecs).
 inline void trim(const backend::Io& io, uint64_t bytes, std::vector<iovec>& out) {
   out.clear();
   for (uint32_t i = 0; bytes > 0; ++i) {

@@ -1,4 +1,4 @@
-// What backends on whole devices have in common around their channels.
+// Common code of the whole-device backends around their channels.
 #pragma once
 
 #include <sys/types.h>
@@ -13,10 +13,10 @@
 
 namespace sluice::passthrough {
 
-// The name of a device in sysfs: "ng0n1", "sg3"; empty: there is none (any more).
+// The name of a device in sysfs: "ng0n1", "sg3"; empty: no such device.
 std::string sysfs_name(dev_t character_device);
 
-// The result of a request that no device is asked for; none: go on.
+// The result of a request that needs no device command; nullopt: continue.
 std::optional<int> refuse(const backend::Io& io, const backend::Backend& backend);
 
 // As Backend::submit(). `channel` null: -ENOMEM.
@@ -25,7 +25,7 @@ bool submit_to(Channel* channel, backend::Io& io);
 Result<backend::Extent> all_allocated(const backend::Backend& backend, uint64_t offset,
                                       uint64_t limit);
 
-// Backend::resize() of a device that has `found` bytes now and `size` when it was last looked at.
+// Backend::resize() of a device that has `found` bytes now; `size`: the size at the last check.
 Result<void> follow_size(const std::string& path, uint64_t found, uint64_t wanted,
                          std::atomic<uint64_t>& size);
 

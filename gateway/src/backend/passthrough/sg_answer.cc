@@ -61,8 +61,8 @@ bool is_deferred(ByteView sense) {
 SgOutcome of_check_condition(ByteView sense) {
   const SenseCode code = sense_code(sense);
   if (is_deferred(sense)) {
-    // Hosts are told that an earlier write went wrong, and send the present one again. That an
-    // earlier one was saved is no news.
+    // A deferred error: the host learns that an earlier write failed, and sends the present command
+    // again. A recovered error of an earlier command is ignored.
     return {
         .error = error_of_sense(code), .answered = true, .retry = code.key <= 1, .refused = false};
   }
@@ -71,8 +71,8 @@ SgOutcome of_check_condition(ByteView sense) {
   SgOutcome o;
   o.error = error_of_sense(code);
   o.answered = true;
-  // A unit attention is between the device and this machine; what it tells (another capacity, a
-  // reset) is found by check() and told to hosts by the unit.
+  // A unit attention concerns only the device and this machine. check() detects what it announces
+  // (another capacity, a reset), and the unit reports that to hosts.
   o.retry = code.key == 0x6;
   o.refused = code.key == 0x5 && (code.asc == 0x20 || code.asc == 0x24);
   return o;

@@ -1,4 +1,4 @@
-// What became of a command that went through the sg driver. Pure.
+// The outcome of a command that the sg driver executed. Pure functions.
 #pragma once
 
 #include <scsi/sg.h>
@@ -9,8 +9,8 @@
 
 namespace sluice::passthrough {
 
-// Key, code and qualifier of sense data in fixed (70h, 71h) or descriptor format (72h, 73h); zeros
-// where it is too short or of another kind (SPC-5, Sense data).
+// Sense key, code and qualifier from sense data in fixed (70h, 71h) or descriptor format (72h,
+// 73h); zeros if the data is too short or has another format (SPC-5, Sense data).
 struct SenseCode {
   uint8_t key = 0;
   uint8_t asc = 0;
@@ -19,13 +19,15 @@ struct SenseCode {
 SenseCode sense_code(ByteView sense);
 
 struct SgOutcome {
-  int error = 0;          // errno, > 0; 0: it went well
-  bool answered = false;  // the device has said why: status and sense go to the host as they came
-  bool retry = false;     // nothing was done, and it is to be sent again
-  bool refused = false;   // the device doesn't know this command, or not with these bits
+  int error = 0;  // errno, > 0; 0: success
+  // the device reported the reason: status and sense data go to the host unchanged
+  bool answered = false;
+  bool retry = false;    // the command was not executed and must be sent again
+  bool refused = false;  // the device does not support this command or these bits
 };
 
-// `sense`: as much as came of it. The host codes (DID_*) are of the kernel's scsi_status.h.
+// `sense`: the bytes that were received. The host codes (DID_*) are those of the kernel's
+// scsi_status.h.
 SgOutcome outcome_of(const sg_io_hdr& header, ByteView sense);
 
 }  // namespace sluice::passthrough

@@ -1,6 +1,6 @@
-// A LUN that is a SCSI device as a whole, through /dev/sgN: no page cache, its own sense data.
-// READ, WRITE and their kin come as requests like to every backend; what the device answers for
-// itself comes as kCdb (scsi/pass_through_commands.h).
+// A LUN that is a whole SCSI device, through /dev/sgN, without page cache and with the device's
+// sense data. READ, WRITE and similar commands arrive as requests, as for every backend. Commands
+// that the device answers itself arrive as kCdb (scsi/pass_through_commands.h).
 #pragma once
 
 #include "passthrough/device_backend.h"
@@ -16,7 +16,7 @@ class SgBackend final : public DeviceBackend {
   bool write_cache() const override {
     return volatile_cache_ && shared_.write_cache.load(std::memory_order_relaxed);
   }
-  // Refuses to turn on the cache of a device whose own is off.
+  // Error: the device's own cache is off, so it can't be switched on.
   Result<void> set_write_cache(bool on) override;
 
  private:

@@ -1,6 +1,6 @@
-// A reactor's own description of a SCSI generic device: commands go by write(2), answers come by
-// read(2) once poll(2) says so. An answer is read where its command was written, so every reactor
-// has one; the driver keeps SG_MAX_QUEUE (16) commands of each.
+// A reactor's own file description of a SCSI generic device. write(2) sends commands, poll(2)
+// reports answers, read(2) receives them. An answer arrives on the description that sent the
+// command, so every reactor has its own. The driver permits SG_MAX_QUEUE (16) commands for each.
 #pragma once
 
 #include <scsi/sg.h>
@@ -15,13 +15,13 @@
 
 namespace sluice::passthrough {
 
-// What the channels of one device share.
+// Shared by the channels of one device.
 struct SgShared {
   int fd = -1;  // the description with the lock
   SgTraits traits;
-  unsigned queue_depth = 16;  // commands that the device takes at once
+  unsigned queue_depth = 16;  // commands that the device accepts at once
   std::atomic<bool> write_cache = false;
-  std::atomic<bool> write_same = true;  // not refused so far
+  std::atomic<bool> write_same = true;  // false after a refusal
   std::atomic<unsigned> channels = 0;
 };
 
@@ -32,7 +32,7 @@ class SgChannel final : public Channel {
 
  private:
   static constexpr unsigned kDepth = 16;  // SG_MAX_QUEUE of the kernel's driver
-  // One in flight: what the kernel reads and writes until it has ended.
+  // A command in flight: the memory that the kernel uses until the command has ended.
   struct Request {
     backend::Io* io = nullptr;
     SgStep step;

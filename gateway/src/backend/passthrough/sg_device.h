@@ -1,5 +1,5 @@
-// Questions to a SCSI generic device, one after the other, each waited for: while it is opened, and
-// about once a second by check(). Not for reactors.
+// Synchronous queries to a SCSI generic device: at the open, and about once a second by check().
+// Not for reactors.
 #pragma once
 
 #include <cstdint>
@@ -16,13 +16,13 @@ class SgDevice {
  public:
   SgDevice(int fd, std::string path) : fd_(fd), path_(std::move(path)) {}
 
-  // All that it tells of itself. The error names path, cause and mend.
+  // Queries all properties. The error names path, cause and remedy.
   Result<ScsiMedium> look() const;
-  // Capacity alone; an error while it isn't ready.
+  // Queries the capacity only; error: not ready.
   Result<ScsiMedium> capacity() const;
 
  private:
-  // Sends a CDB and returns what came. A unit attention is cleared by asking again.
+  // Sends a CDB and returns the data. Repeats the command after a unit attention.
   Result<std::vector<uint8_t>> ask(ByteView cdb, uint32_t room, const char* name) const;
   Result<std::vector<uint8_t>> page(uint8_t page) const;
 

@@ -1,5 +1,5 @@
-// A real Ceph cluster for tests, made by tests/lib/mini-ceph: its folder is in SLUICE_CEPH. Images
-// are made in a namespace of each test's own and go with it.
+// A real Ceph cluster for tests, created by tests/lib/mini-ceph; SLUICE_CEPH names its folder. Each
+// test has its own namespace for images, which is removed with it.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ inline std::string ceph_folder() {
   return folder == nullptr ? "" : folder;
 }
 
-// As a gateway is given it: it may blocklist, and not lift that.
+// A gateway's access: it may add blocklist entries, not remove them.
 inline backend::CephAccess gateway_access() {
   return {.config_file = ceph_folder() + "/ceph.conf",
           .monitors = "",
@@ -31,14 +31,14 @@ inline backend::CephAccess gateway_access() {
           .key = ""};
 }
 
-// What an administrator does. 0: it went well.
+// Runs a command as administrator. 0: success.
 inline int admin(const std::string& command) {
   return std::system(
       ("CEPH_CONF=" + ceph_folder() + "/ceph.conf timeout 60 " + command + " >/dev/null 2>&1")
           .c_str());
 }
 
-// Another client than those that backends share.
+// A client that is not shared with backends.
 inline std::shared_ptr<RadosClient> new_client() {
   auto client = RadosClient::connect(gateway_access());
   EXPECT_TRUE(client.ok()) << client.error();
@@ -68,7 +68,7 @@ class CephPlace {
   ~CephPlace() {
     pool_.reset();
     client_.reset();
-    // Whatever is open still holds its watch: the cluster goes with it.
+    // Open images still have watches; the cluster is deleted with them.
   }
 
   const std::string& space() const { return space_; }

@@ -42,9 +42,9 @@ std::vector<Setting> settings_of(const CephAccess& access) {
       {"rbd_discard_granularity_bytes", "4096"},
       {"rbd_atime_update_interval", "0"},
       {"rbd_mtime_update_interval", "0"},
-      // Whoever is robbed of a lock is blocklisted before, here and for good
-      // (Image::wait_for_turn).
-      // librbd would do it for an hour, and the first blocklisting of an address is what counts.
+      // The gateway itself blocklists a lock's previous holder, permanently and earlier
+      // (Image::wait_for_turn). librbd would do it for an hour, and the first entry of an address
+      // counts.
       {"rbd_blocklist_on_break_lock", "false"},
       {"client_mount_timeout", bound},
       {"rados_mon_op_timeout", bound},
@@ -56,10 +56,9 @@ std::vector<Setting> settings_of(const CephAccess& access) {
       // Sooner than its 5 s and 10 s: notices a disk that came back.
       {"objecter_tick_interval", seconds_of(limits::kCephTick)},
       {"objecter_timeout", "1"},
-      // Whoever meets these bounds waits in the call, a reactor too (Image::vouch); and a pool
-      // whose
-      // placement groups are inactive never gives its part back, which stops all others of the
-      // client. So nothing meets them that its own bounds let through.
+      // At these limits the calling thread blocks, even a reactor (Image::vouch). A pool whose
+      // placement groups are inactive never frees its share, which blocks all others of the client.
+      // So the gateway's own limits are lower.
       {"objecter_inflight_ops", std::to_string(limits::kCephInFlight)},
       {"objecter_inflight_op_bytes", std::to_string(limits::kCephInFlightBytes)},
       {"admin_socket", ""},

@@ -1,5 +1,5 @@
-// What a client of Ceph is told before it connects: whose it is, and how librados and librbd have
-// to behave for what this gateway promises.
+// The settings of a Ceph client before it connects: its identity, and the behavior of librados and
+// librbd that the gateway relies on.
 #pragma once
 
 #include <rados/librados.h>
@@ -12,11 +12,11 @@
 
 namespace sluice::rbd {
 
-// Errors name the file or the setting that is refused, and the mend.
+// Errors name the file or the setting that is refused, with the remedy.
 Result<void> configure(rados_t cluster, const backend::CephAccess& access);
 
 // For people: "Ceph at 192.0.2.1".
 std::string cluster_of(const backend::CephAccess& access);
-std::string seconds_of(Nanos t);  // as settings have them
+std::string seconds_of(Nanos t);  // in the form of Ceph settings
 
 }  // namespace sluice::rbd

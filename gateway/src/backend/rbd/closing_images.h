@@ -1,5 +1,5 @@
-// Images on their way out, of all clusters: whoever opens one of them waits until it is gone. Two
-// clusters may have images of the same name, which have nothing to do with each other.
+// Images that are being closed, of all clusters. An open of such an image waits until it is closed.
+// Two clusters may have different images of the same name.
 #pragma once
 
 #include <chrono>
@@ -16,12 +16,12 @@ namespace sluice::rbd {
 class ClosingImages {
  public:
   struct Name {
-    std::string cluster;  // fsid; empty: it was never open
+    std::string cluster;  // fsid; empty: the image was never open
     std::string path;     // pool[/namespace]/image
     auto operator<=>(const Name&) const = default;
   };
 
-  // Of this process. Outlives statics: workers may.
+  // One per process. Never destroyed, because workers may outlive statics.
   static ClosingImages& instance() {
     static ClosingImages& all = *new ClosingImages;
     return all;
@@ -37,7 +37,7 @@ class ClosingImages {
     if (at != names_.end()) names_.erase(at);
     changed_.notify_all();
   }
-  // False: it has not gone within `bound`.
+  // False: it is not closed within `bound`.
   bool wait_for(const Name& name, Nanos bound) {
     std::unique_lock lock(mutex_);
     return changed_.wait_for(lock, std::chrono::nanoseconds(bound),

@@ -1,7 +1,7 @@
-// Who holds an image's exclusive lock, as written beside the image (metadata `sluice.holder`). The
-// lock itself names an address only; with this, a gateway that was killed is recognised by its
-// successor on the same node, which need not wait until Ceph gives the dead one up, and an error
-// can name a process.
+// The process that holds an image's exclusive lock, stored with the image (metadata
+// `sluice.holder`), because the lock itself contains only an address. With it a gateway recognizes
+// a killed predecessor on its own node and need not wait for Ceph's timeout, and errors can name a
+// process.
 #pragma once
 
 #include <optional>
@@ -12,14 +12,14 @@ namespace sluice::rbd {
 struct Holder {
   std::string client;  // RadosClient::addresses()
   std::string host;
-  std::string boot;  // of the kernel, and the pid namespace: what pids count in
+  std::string boot;  // boot id of the kernel; with the pid namespace it makes pids unique
   long pid = 0;
-  unsigned long started = 0;  // clock ticks after boot, /proc/PID/stat
+  unsigned long started = 0;  // clock ticks after boot, from /proc/PID/stat
 
   static Holder self(const std::string& client);
   static std::optional<Holder> parse(const std::string& text);
   std::string text() const;
-  // A process of this node, there or gone. Both false where nobody here can tell.
+  // State of the process if it is on this node. Both false: unknown from here.
   bool is_alive() const;
   bool is_dead() const;
   bool is_self() const;

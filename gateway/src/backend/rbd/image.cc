@@ -112,7 +112,7 @@ Result<std::unique_ptr<Image>> Image::open(std::shared_ptr<Pool> pool, const std
   return opened;
 }
 
-// A fenced image closes at once; of others Ceph is told that lock and watch are given up.
+// A fenced image closes immediately; otherwise Ceph is notified that lock and watch are released.
 Image::~Image() {
   if (!image_) return;
   pool_->client().closed();
@@ -182,7 +182,7 @@ Error Image::in_use() const {
               "stop that one, or name another image");
 }
 
-// Returns when nobody has the lock, or only who has just been blocklisted: a write of the dead may
+// Returns when the lock is free, or its holder was just blocklisted: a dead holder's write may
 // still be on its way (DESIGN R2). rbd_lock_acquire() alone would break a lock without that.
 Result<void> Image::wait_for_turn(const Takeover& takeover) {
   using Clock = std::chrono::steady_clock;
@@ -247,7 +247,7 @@ Result<void> Image::lock(const Takeover& takeover) {
     if (r < 0)
       return fail(name_, "can't be written: " + ceph_error(r), "check the pool and the rights");
   }
-  // Requests of this client carry the map that fences whoever had it before.
+  // Requests of this client carry the map that fences the previous holder.
   return pool_->client().wait_for_latest_map();
 }
 
@@ -295,8 +295,9 @@ Result<void> Image::watch(std::function<void()> changed) {
   return {};
 }
 
-// Asks the disk that has the header. Whoever takes the image over takes its lock there, with a map
-// that fences this client, before it serves: nothing of ours is answered from there after that.
+// Queries the disk that has the header. A gateway that takes over takes the lock on that disk
+// before it serves, with a map that fences this client: from then on the disk answers no request of
+// this client.
 int Image::vouch(Io& io) {
   auto vouch = std::make_unique<Vouch>(Vouch{pool_, &io});
   rados_completion_t completion = nullptr;

@@ -1,7 +1,7 @@
-// An open image of Ceph.
+// An open Ceph image.
 //
-// Threads: open(), size(), grow() and the destructor wait for Ceph: workers only. start() doesn't
-// wait.
+// Threads: open(), size(), grow() and the destructor wait for Ceph, so only workers may call them.
+// start() does not wait.
 #pragma once
 
 #include <rbd/librbd.h>
@@ -20,34 +20,38 @@
 
 namespace sluice::rbd {
 
-// What tells an image from another one of the same name.
+// Distinguishes images of the same name.
 struct ImageIdentity {
   std::string id;     // unique in its pool; empty: format 1
   uint64_t size = 0;  // bytes
 };
 
-// From whom an image's lock may be taken, beyond who is gone.
+// Whose lock may be taken, in addition to dead clients'.
 struct Takeover {
-  // Clients that are blocklisted by now: their lock is taken at once, with no other blocklisting.
+  // Clients that are blocklisted already: their lock is taken immediately, without another
+  // blocklist entry.
   std::vector<std::string> fenced = {};
-  Nanos of_living = 0;                                   // waited for who is there, then refused
-  Nanos of_silent = limits::kImageOpens - 10 * kSecond;  // for Ceph to give up who may be gone
-  // The image tells whose it is (Holder), for who is refused it or finds it left behind. A control
-  // plane knows that without.
+  // how long to wait for a live holder before the open is refused
+  Nanos of_living = 0;
+  // how long to wait for Ceph's timeout of a holder that may be dead
+  Nanos of_silent = limits::kImageOpens - 10 * kSecond;
+  // Store the Holder with the image, for other processes that fail to get the lock or take it over.
+  // With a control plane that is unnecessary.
   bool signs = true;
 };
 
 class Image {
  public:
   enum class Access : uint8_t {
-    kOwned,     // with the exclusive lock, held until the image closes: never handed over on demand
-    kShared,    // to look, or to manage an image that nobody serves: librbd locks as it needs
-    kReadOnly,  // no lock, no watch; as large as it was when it was opened
+    kOwned,     // with the exclusive lock until the image closes; never released on request
+    kShared,    // to query or manage an image that no gateway serves: librbd locks as necessary
+    kReadOnly,  // no lock, no watch; the size is that at the open
   };
-  // Checks that nothing answers from memory: librbd's cache is off whatever image and pool say, and
-  // there is neither object map nor fast-diff nor journal (DESIGN R2). Takes the lock,
-  // also from one who is gone: at once if it was a process of this node or a fenced client of this
-  // process, else when Ceph has given it up (30 s). It is blocklisted first, for good.
+  // Checks that no answer comes from memory: librbd's cache is off regardless of the settings of
+  // image and pool, and the image has no object map, fast-diff or journal (DESIGN R2). Takes the
+  // lock, also from a dead holder: immediately from a process of this node or a fenced client of
+  // this process, otherwise after Ceph's timeout (30 s). The previous holder is blocklisted first,
+  // permanently.
   static Result<std::unique_ptr<Image>> open(std::shared_ptr<Pool> pool, const std::string& image,
                                              Access access, const Takeover& takeover = {});
   ~Image();
@@ -60,17 +64,17 @@ class Image {
 
   Result<uint64_t> size() const;  // bytes
   Result<ImageIdentity> identity() const;
-  // Address of the client that has the exclusive lock; empty: nobody.
+  // Address of the client that has the exclusive lock; empty: none.
   std::string lock_owner() const;
-  // Addresses of the clients that have it open for writing, this one among them.
+  // Addresses of the clients that have it open for writing, including this one.
   Result<std::vector<std::string>> watchers() const;
   Result<void> grow(uint64_t bytes);
-  // `changed` is called by a thread of librbd when size or snapshots may have changed; it must not
-  // call librbd. Once, before the first request.
+  // A librbd thread calls `changed` when size or snapshots may have changed; it must not call
+  // librbd. Call watch() once, before the first request.
   Result<void> watch(std::function<void()> changed);
 
-  // Begins a request, kVouch among them; its end calls `io.priv.aio->complete(io.aio, ...)` with
-  // bytes, 0 or a negative errno. Returns 0, or a negative errno where it never began.
+  // Begins a request, including kVouch. Its completion calls `io.priv.aio->complete(io.aio, ...)`
+  // with bytes, 0 or a negative errno. Returns 0, or a negative errno if the request did not begin.
   int start(backend::Io& io);
 
  private:
@@ -90,7 +94,7 @@ class Image {
   const Access access_;
   rbd_image_t image_ = nullptr;
   std::string id_;
-  std::string header_ = "rbd_directory";  // one that is too old to have an id: any object will do
+  std::string header_ = "rbd_directory";  // a format 1 image has no id, and any object will do
   std::function<void()> changed_;
   uint64_t watch_ = 0;
   bool watched_ = false;

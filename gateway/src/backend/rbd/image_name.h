@@ -1,4 +1,4 @@
-// How an image is named: `pool/image` or `pool/namespace/image`, as the rbd program writes it.
+// The name of an image: `pool/image` or `pool/namespace/image`, as the rbd program writes it.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@ struct ImageName {
   std::string space;  // namespace; empty: the pool's default
   std::string image;
 
-  // Of a text that backend::validate() accepted.
+  // `text` must have passed backend::validate().
   static ImageName parse(const std::string& text) {
     const size_t first = text.find('/');
     const size_t last = text.rfind('/');

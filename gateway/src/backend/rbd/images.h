@@ -1,10 +1,10 @@
-// Management of the images in a pool, on the control plane's behalf: what its jobs are made of.
-// Each may come again: what is done already is done well. Calls wait for Ceph, as long as it takes:
-// workers only.
+// Manages the images of a pool for the control plane's jobs. Every function can be repeated;
+// completed work then counts as success. The calls wait for Ceph without a time limit, so only
+// workers may make them.
 //
-// Volumes' images are named by the volume's UUID (image_of), so that what nobody knows any more can
-// be found. An image that is served is managed by its owner through its own open image (the
-// functions on Image): from elsewhere a hung owner would be waited for, and then blocklisted.
+// The name of a volume's image contains the volume's UUID (image_of), so that orphans can be found.
+// The owner of a served image manages it through its own open image (the functions on Image):
+// another gateway would wait for a hung owner and then blocklist it.
 #pragma once
 
 #include <cstdint>
@@ -19,12 +19,13 @@
 
 namespace sluice::rbd {
 
-// "volume-" and the UUID as 8-4-4-4-12.
+// "volume-" and the UUID as 8-4-4-4-12 digits.
 std::string image_of(const std::string& volume_uuid);
-// The other way round; empty: no volume's image is called that.
+// The inverse of image_of(); empty: not the name of a volume's image.
 std::string volume_of(const std::string& image);
-// What a copy is called until it is whole. Ceph makes one in steps: whoever is killed between them
-// leaves an image that opens and holds zeros, or one that its source doesn't know of.
+// The temporary name of a copy until it is complete. Ceph copies in several steps. A process that
+// is killed between them leaves an image that opens but reads zeros, or one that its source does
+// not know.
 std::string unfinished(const std::string& image);
 
 struct NewImage {
@@ -34,41 +35,44 @@ struct NewImage {
 
 struct ImageFacts {
   std::string image;   // name
-  std::string volume;  // UUID of the volume, of a name by image_of(); else empty
+  std::string volume;  // UUID of the volume if the name has the form of image_of(); else empty
 };
 
-// How far a long one is, 0 to 1000. False: it is to stop, which it does as soon as it can.
+// Reports the progress of a long operation, 0 to 1000. Returns false to request a stop, which may
+// be delayed.
 using Progress = std::function<bool(unsigned permille)>;
 
 class Images {
  public:
   explicit Images(std::shared_ptr<Pool> pool) : pool_(std::move(pool)) {}
 
-  // Thin, with layering, exclusive-lock and deep-flatten. One that is there already must have that
-  // size; what somebody has left who was killed at it is made anew.
+  // Creates a thin image with layering, exclusive-lock and deep-flatten. An existing image must
+  // have that size; the remains of an interrupted creation are replaced.
   Result<void> create(const std::string& image, const NewImage& wanted);
-  // Whether it can be served, as far as can be told while somebody does: its size in bytes.
+  // Checks whether the image can be served, as far as that is possible while it is in use. Returns
+  // its size in bytes.
   Result<uint64_t> adopt(const std::string& image);
-  // An image that somebody made gets another name, once it was opened as an owner would. Its size
-  // in bytes; also where that was done before.
+  // Opens the image as an owner would, then renames it to `name`. Returns its size in bytes, also
+  // if it was renamed before.
   Result<uint64_t> adopt_as(const std::string& image, const std::string& name);
-  // Of an image that nobody serves. A smaller one than it has is refused.
+  // For an image that no gateway serves. Refuses to shrink it.
   Result<void> grow(const std::string& image, uint64_t bytes);
-  // With what an attempt to copy something to it has left. Refused while it is open somewhere, or
+  // Also removes the remains of an unfinished copy. Refused while the image is open anywhere, or
   // has snapshots.
   Result<void> remove(const std::string& image);
-  // Out of sight, and removable by `rbd trash rm` once `seconds` are over.
+  // Moves the image to the trash; `rbd trash rm` can delete it after `seconds`.
   Result<void> trash(const std::string& image, uint64_t seconds);
-  // A thin copy of a snapshot (clone format 2: the snapshot needs no protection, and may go first).
-  // It has its name once it is whole.
+  // A thin copy of a snapshot (clone format 2: the snapshot needs no protection and may be deleted
+  // first). The copy gets its name when it is complete.
   Result<void> clone(const std::string& image, const std::string& snapshot, const std::string& copy,
                      const std::string& data_pool);
-  // Opens an image that nobody serves, for the functions below.
+  // Opens an image that no gateway serves, for the functions below.
   Result<std::unique_ptr<Image>> open(const std::string& image);
   Result<bool> exists(const std::string& image);
-  // Also of an image that is served.
+  // Works also while the image is served.
   Result<ImageIdentity> identity(const std::string& image);
-  // Volumes' images, limits::kMaxPoolImages at most: whoever knows the volumes knows the orphans.
+  // Images with volume names, at most limits::kMaxPoolImages. The caller compares them with its
+  // volumes to find orphans.
   Result<std::vector<ImageFacts>> list();
 
  private:
@@ -79,12 +83,12 @@ class Images {
 
 Result<void> snapshot(Image& image, const std::string& name);
 Result<std::vector<std::string>> snapshots(Image& image);
-// Where clones hang on it, Ceph keeps it in its trash until the last of them is gone or flattened.
+// If clones depend on it, Ceph keeps it in its trash until the last clone is deleted or flattened.
 Result<void> remove_snapshot(Image& image, const std::string& name);
-// The image as it was. Refused while another client has it open: hosts would find other data under
-// their feet. Hosts of ours are the caller's to look at.
+// Restores the image to the snapshot. Refused while another client has the image open, because its
+// data would change unexpectedly. The caller handles the hosts of this gateway.
 Result<void> roll_back(Image& image, const std::string& name, const Progress& progress);
-// A clone gets its own copy of what it shares.
+// Copies the data that a clone shares with its source.
 Result<void> flatten(Image& image, const Progress& progress);
 
 }  // namespace sluice::rbd

@@ -167,7 +167,7 @@ TEST_F(ImagesTest, ACloneLivesOnWithoutItsSourceOnceItIsFlat) {
   EXPECT_EQ(contents("disk"), pattern(0, 65536, 2));
 }
 
-// Whoever is killed at it leaves a name, and nothing behind it that could hold data.
+// A creation that is interrupted leaves a name without an image that could hold data.
 TEST_F(ImagesTest, AnImageWhoseMakingWasCutShortIsMadeAgain) {
   const NewImage wanted{.size = kImageSize, .data_pool = ""};
   ASSERT_TRUE(place.images().create("cut", wanted).ok());
@@ -180,8 +180,8 @@ TEST_F(ImagesTest, AnImageWhoseMakingWasCutShortIsMadeAgain) {
   EXPECT_EQ(contents("cut"), Bytes(65536));
 }
 
-// Whoever is killed between the steps of a copy leaves an image that opens and has no parent, or
-// one that its parent's snapshot doesn't know of: that must not pass for the copy.
+// A copy that is interrupted leaves an image that opens but has no parent, or one that its parent's
+// snapshot does not know. It must not be treated as the copy.
 TEST_F(ImagesTest, ACopyHasItsNameOnlyOnceItIsWhole) {
   fill("disk", 1);
   ASSERT_TRUE(snapshot(*open("disk"), "s").ok());

@@ -1,4 +1,4 @@
-// How a pool of Ceph is found: whether it can hold volumes, and how full it is.
+// The state of a Ceph pool: whether it can hold volumes, and how full it is.
 //
 // Threads: workers; calls wait for Ceph.
 #pragma once
@@ -13,19 +13,19 @@ namespace sluice::rbd {
 
 struct PoolFacts {
   std::string cluster;  // fsid
-  // Of the pool that the data is in, as a host counts: one copy of it, whatever is kept of each.
-  // What the pool has, and what it can take yet: until a disk is full, or its quota is used up. 0:
-  // the cluster doesn't tell.
+  // Of the data pool, in bytes that hosts can use: replicas count once. The capacity is the used
+  // space plus the space that is available until a disk is full or the quota is reached. 0: the
+  // cluster does not say.
   uint64_t capacity_bytes = 0;
   uint64_t used_bytes = 0;
 };
 
-// As `client` finds the pool. May wait for as long as the pool's disks hang.
+// The state that `client` sees. May block as long as the pool's disks hang.
 Result<PoolFacts> look_at(RadosClient& client, const std::string& pool, const std::string& space,
                           const std::string& data_pool);
 
-// Whether a pool can hold volumes, with an error that tells: no monitor answers, the user is
-// refused, there is no such pool, namespace or data pool. Bounded by limits::kCephConnect.
+// Whether a pool can hold volumes. Errors: no monitor answers, the user is refused, or the pool,
+// namespace or data pool does not exist. Bounded by limits::kCephConnect.
 Result<PoolFacts> probe(const backend::CephAccess& access, const std::string& pool,
                         const std::string& space, const std::string& data_pool);
 

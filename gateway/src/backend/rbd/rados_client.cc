@@ -111,7 +111,7 @@ Result<std::shared_ptr<RadosClient>> RadosClient::shared(const CephAccess& acces
   {
     const std::lock_guard lock(mutex);
     std::erase_if(all, [](const auto& entry) {
-      if (entry.second.use_count() != 1) return false;  // somebody connects
+      if (entry.second.use_count() != 1) return false;  // a connect is in progress
       const std::lock_guard guard(entry.second->mutex);
       return entry.second->client.expired();
     });
@@ -151,7 +151,7 @@ Result<std::shared_ptr<Pool>> RadosClient::pool(const std::string& name, const s
   }
   if (r < 0) return fail(full, "can't use the pool: " + ceph_error(r), "check the user's rights");
   if (!space.empty()) rados_ioctx_set_namespace(context, space.c_str());
-  // A full pool refuses writes at once; hosts are told instead of left waiting.
+  // A full pool refuses writes immediately, so that hosts get an error instead of a hang.
   rados_set_pool_full_try(context);
   return std::make_shared<Pool>(shared_from_this(), context, full);
 }
@@ -204,8 +204,8 @@ void RadosClient::watch_fence(std::function<void()> told) {
   told();
 }
 
-// At each tick librados asks after every watch, which is one of each image: with 1,000 images and
-// two ticks a second that took a third of a processor.
+// At each tick librados checks every watch, one per image: with 1,000 images and two ticks a second
+// that took a third of a processor.
 void RadosClient::set_tick(unsigned images) {
   Nanos tick = limits::kCephTick;
   while (tick < limits::kCephTickOfMany && images > limits::kCephAsks * tick / kSecond) tick *= 2;

@@ -1,10 +1,9 @@
-// A client of a Ceph cluster, as the cluster knows it: one address with a nonce, which lives and
-// dies with this object. Blocklisting that address ends every image opened by it, and for good:
-// whoever was blocklisted comes back as a new client (DESIGN R2, R4). Nothing here lifts a
-// blocklisting.
+// A client of a Ceph cluster: an address with a nonce that is valid for the life of this object.
+// Blocklisting the address permanently ends every image that it has open. A blocklisted gateway
+// must connect as a new client (DESIGN R2, R4). Nothing here removes a blocklist entry.
 //
-// Threads: any but a reactor's; calls wait for the cluster, limits::kCephConnect where that can be
-// bounded. fenced() and prove() don't wait.
+// Threads: any except a reactor's. Calls wait for the cluster, at most limits::kCephConnect where a
+// limit is possible. fenced() and prove() do not wait.
 #pragma once
 
 #include <rados/librados.h>
@@ -25,52 +24,52 @@
 
 namespace sluice::rbd {
 
-// A pool, or a namespace in it, as a client sees it. Keeps the client alive.
+// A pool or a namespace in it, as a client uses it. Keeps the client alive.
 class Pool;
 
 class RadosClient : public std::enable_shared_from_this<RadosClient> {
  public:
-  // The error names the user or the monitors, and the mend: no answer, no key, refused.
+  // The error names the user or the monitors, with the remedy: no answer, no key, access refused.
   static Result<std::shared_ptr<RadosClient>> connect(const backend::CephAccess& access);
-  // The one that all who ask with the same access share, until it is fenced: one client is one
-  // thing to blocklist, and costs a dozen threads.
+  // Returns the client that all callers with the same access share until it is fenced. One client
+  // needs one blocklist entry, and costs a dozen threads.
   static Result<std::shared_ptr<RadosClient>> shared(const backend::CephAccess& access);
   ~RadosClient();
   RadosClient(const RadosClient&) = delete;
   RadosClient& operator=(const RadosClient&) = delete;
 
-  // As a blocklist names it, `192.0.2.1:0/3452894869`.
+  // In the form of a blocklist entry: `192.0.2.1:0/3452894869`.
   const std::string& addresses() const { return addresses_; }
   const std::string& cluster_id() const { return cluster_id_; }  // fsid
-  // Whether they are those of a client of this process that isn't fenced.
+  // Whether the addresses belong to a client of this process that is not fenced.
   static bool lives_here(const std::string& addresses);
 
   rados_t handle() const { return cluster_; }
   Result<std::shared_ptr<Pool>> pool(const std::string& name, const std::string& space);
-  // The very same pool once more, also where its name is another pool's by now.
+  // Opens the same pool again, even if its name now belongs to another pool.
   Result<std::shared_ptr<Pool>> again(const Pool& pool);
 
-  // Ends another client for `seconds`; years, where safety depends on it: the old owner may be
-  // asleep longer than anyone expects. One that is blocklisted already stays so for as long as it
-  // was told. When it returns, this client has the map that says so, and no request of the other
-  // one is executed after one of ours (DESIGN R2).
+  // Blocklists another client for `seconds`; for years if safety depends on it, because the old
+  // owner may be suspended for very long. An existing entry keeps its duration. On return this
+  // client has the map with the entry, and no request of the other client is executed after a later
+  // request of this one (DESIGN R2).
   Result<void> blocklist(const std::string& addresses, uint32_t seconds = kForGood);
   Result<void> wait_for_latest_map();
 
-  // Blocklisted, as far as an answer has told.
+  // Blocklisted, as far as answers have shown.
   bool fenced() const { return state_->fenced.load(std::memory_order_acquire); }
-  // Called once, by whatever thread learns it first; at once where it is known already.
+  // `told` is called once, by the thread that detects it first; immediately if it is already known.
   void watch_fence(std::function<void()> told);
   void note_fenced() { state_->note_fenced(); }
-  // Asks a disk of `pool` something small, if nothing was asked just now. The answer tells that
-  // this client is fenced, or that it wasn't when it asked.
+  // Sends a small request to a disk of `pool` unless one was sent just now. The answer shows that
+  // this client is fenced, or that it was not when it asked.
   void prove(Pool& pool);
-  // Images that it has open, each of which it asks Ceph about at each of its ticks: those become
-  // rarer with many.
+  // Counts open images. librados queries each at every tick, so ticks become rarer with many
+  // images.
   void opened() { set_tick(state_->images.fetch_add(1) + 1); }
   void closed() { set_tick(state_->images.fetch_sub(1) - 1); }
 
-  // Until when it is proven that it wasn't fenced (CLOCK_BOOTTIME); 0: not at all.
+  // Until when this client provably was not fenced (CLOCK_BOOTTIME, nanoseconds); 0: never proven.
   Nanos proven() const { return state_->proven.load(std::memory_order_acquire); }
 
   static constexpr uint32_t kForGood = 10 * 365 * 86400;  // seconds
@@ -113,7 +112,8 @@ class Pool {
 
   RadosClient& client() const { return *client_; }
   rados_ioctx_t context() const { return context_.get(); }
-  // For requests whose answer may come when the pool is gone: librados reads the context then.
+  // For requests that may complete after the destruction of the pool: librados then still reads the
+  // context.
   std::shared_ptr<void> shared_context() const { return context_; }
   const std::string& name() const { return name_; }  // `pool` or `pool/namespace`
   // Number of the pool in its cluster. A pool that is created again has another number.
@@ -125,10 +125,10 @@ class Pool {
   const std::string name_;
 };
 
-// The workers' group of what waits for `pool` in the cluster that `access` names.
+// The workers' group for tasks that wait for `pool` in the cluster of `access`.
 std::string group_of(const backend::CephAccess& access, const std::string& pool);
 
-// What a Ceph error number means, in words.
+// The meaning of a Ceph error number in words.
 std::string ceph_error(int negative_errno);
 
 }  // namespace sluice::rbd

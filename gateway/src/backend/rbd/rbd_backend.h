@@ -2,9 +2,9 @@
 //
 //   submit -> Image::start -> librbd ... -> a thread of librbd -> Aio::complete -> reactor -> done
 //
-// Fenced (blocklisted, or robbed of its lock), it answers -ESHUTDOWN from then on (DESIGN R4). In a
-// gateway without a control plane (Spec::comes_back) check() then begins to come back: as a new
-// client, with a new lock.
+// A fenced backend (blocklisted, or its lock was taken) answers -ESHUTDOWN from then on (DESIGN
+// R4). In a gateway without a control plane (Spec::comes_back) check() then reopens the image with
+// a new client and a new lock.
 #pragma once
 
 #include <atomic>
@@ -16,13 +16,13 @@
 
 namespace sluice::rbd {
 
-// Makes backend::open() know the kind `rbd`.
+// Registers the kind `rbd` with backend::open().
 void install();
 
 class RbdBackend final : public backend::Backend {
  public:
   static Result<std::unique_ptr<backend::Backend>> open(const backend::Spec& spec);
-  // Of an image that is open.
+  // For an image that is open.
   explicit RbdBackend(std::shared_ptr<ServedImage> image);
   ~RbdBackend() override;
 
@@ -32,7 +32,7 @@ class RbdBackend final : public backend::Backend {
   void close(std::function<void()> closed) override;
   bool write_cache() const override { return false; }
   Result<void> set_write_cache(bool on) override;
-  // All of it: only an object map could tell, and that is refused.
+  // Reports everything as allocated: that needs an object map, which is refused.
   Result<backend::Extent> allocation(uint64_t offset, uint64_t limit) const override;
   Result<void> resize(uint64_t new_size) override;
   Result<void> check() override;

@@ -83,7 +83,7 @@ void Workers::work(const std::shared_ptr<Shared>& shared) {
   shared->changed.notify_all();
 }
 
-// Images that were being closed give up their locks, so that the next process need not wait.
+// Images that are being closed release their locks, so that the next process need not wait.
 bool Workers::stop(Nanos bound) {
   std::unique_lock lock(shared_->mutex);
   shared_->stopping = true;

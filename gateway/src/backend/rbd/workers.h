@@ -1,8 +1,8 @@
-// Threads for what waits for Ceph: opening, locking, resizing, closing. A reactor hands such work
-// over and goes on; a control thread waits for it, for a bounded time.
+// Threads for work that waits for Ceph: opening, locking, resizing, closing. A reactor queues such
+// work and continues; a control thread waits for it for a bounded time.
 //
-// Each task is of a group: what may hang together, as a rule a pool. One that hangs keeps no other
-// from threads (gateway/decisions/ceph.md).
+// Each task belongs to a group of tasks that may hang together, usually a pool. A group that hangs
+// leaves threads to the others (gateway/decisions/ceph.md).
 #pragma once
 
 #include <condition_variable>
@@ -29,26 +29,26 @@ class Workers {
  public:
   using Task = std::function<void()>;
 
-  // Threads are made when they are needed. A group that is alone gets `threads`; all together get
-  // twice as many, shared, and each group always one.
+  // Threads are created on demand. A single group gets `threads`; all groups together share twice
+  // as many, and each group always gets at least one.
   explicit Workers(unsigned threads) : shared_(std::make_shared<Shared>(2 * threads)) {}
   Workers(const Workers&) = delete;
   Workers& operator=(const Workers&) = delete;
-  // The process's own, limits::kImageThreads. At the end of the process what was posted has
-  // limits::kImageCloses to end.
+  // The process-wide workers, limits::kImageThreads. At the end of the process, queued tasks have
+  // limits::kImageCloses to finish.
   static Workers& instance();
 
-  // False: limits::kMaxImageTasks of the group wait already, `task` was dropped.
+  // False: limits::kMaxImageTasks of the group are queued, and `task` was dropped.
   bool post(const std::string& group, Task task);
-  // The same, before all of its group that waits: for the next step of what was begun, which would
-  // else wait for the first steps of all others.
+  // As post(), but ahead of all queued tasks of the group: for the next step of an operation in
+  // progress, which would otherwise wait for the first steps of all others.
   bool post_next(const std::string& group, Task task);
-  // Beyond that bound, too: for what somebody waits for and an earlier task has paid for, as an
-  // image that was opened must close.
+  // Without that limit: for tasks that complete an earlier one, such as closing an image that was
+  // opened.
   void post_always(const std::string& group, Task task);
 
-  // Runs `work`, which returns a Result<T>, on a worker and waits for it, `bound` at most. What
-  // comes later is destroyed there.
+  // Runs `work`, which returns a Result<T>, on a worker and waits for at most `bound`. A later
+  // result is destroyed on the worker.
   template <class T>
   Result<T> run(const std::string& group, const std::string& name, Nanos bound,
                 std::function<Result<T>()> work) {
@@ -65,7 +65,7 @@ class Workers {
     return result.get();
   }
 
-  // No thread stays for what may come. False: what was posted has not ended within `bound`.
+  // Ends idle threads. False: queued tasks have not finished within `bound`.
   bool stop(Nanos bound);
 
   ~Workers() { stop(limits::kImageCloses); }
@@ -80,17 +80,17 @@ class Workers {
     Groups::iterator group;
     Task task;
   };
-  // Outlives the process's statics where a thread hangs in Ceph.
+  // Outlives the process's statics if a thread hangs in Ceph.
   struct Shared {
     explicit Shared(unsigned most_running) : most(most_running) {}
-    const unsigned most;  // running; beyond it each group may have one
+    const unsigned most;  // running threads; beyond this each group may have one
     std::mutex mutex;
     std::condition_variable changed;
-    Groups groups;            // with something to do
-    std::deque<Ready> ready;  // counted as running: there is a thread for each
+    Groups groups;            // groups with tasks
+    std::deque<Ready> ready;  // counted as running: each has a thread
     unsigned running = 0;
     unsigned threads = 0;
-    unsigned idle = 0;  // new ones among them
+    unsigned idle = 0;  // including new threads
     bool stopping = false;
   };
   enum class Where : uint8_t { kFirst, kLast };

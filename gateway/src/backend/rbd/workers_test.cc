@@ -51,7 +51,7 @@ TEST(Workers, BeyondTheBoundOnlyWhatMustBeDoneIsTaken) {
   while (done != taken + 1) std::this_thread::yield();
 }
 
-// Tasks that hang until they are let go.
+// Tasks that hang until the test releases them.
 class Hanging {
  public:
   void post(Workers& workers, const std::string& group, unsigned tasks) {

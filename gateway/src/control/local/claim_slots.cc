@@ -65,7 +65,7 @@ Result<std::optional<ClaimSlots::Found>> ClaimSlots::find(For purpose) const {
       ++unread;
     }
   }
-  // Nobody whom another boot's note names runs any more, and nothing in it was synced.
+  // After a reboot no process of an earlier boot runs, and slot 0 was not synced.
   if (found.records[0] && found.records[0]->holder.boot_id != this_boot()) found.records[0].reset();
   found.damaged = unread == kSlots - 1;
   return std::optional(std::move(found));

@@ -1,10 +1,12 @@
-// The newest claims of a local volume: who has its lock, by which order and in which epoch, as
-// short records (record.h) without reservations. Each has a place of its own in one file and is
-// written over there: one sync of data, with no new file and no rename to sync as well.
+// The newest claims on a local volume: the lock's holder, its order and its epoch. A claim is a
+// short record (record.h) without reservations. Each slot has a fixed position in one file and is
+// overwritten there, which costs one data sync. No file is created or renamed, so nothing else
+// needs a sync.
 //
-//   slot 0       who has just got the lock and has no new epoch yet: not synced, valid until the
-//                next boot
-//   slots 1, 2   who serves, synced: in turns, so that a power cut spoils the older one at most
+// - Slot 0: a holder that just got the lock and has no new epoch yet. Not synced; valid until the
+//   next boot.
+// - Slots 1 and 2: the owner that serves; synced. Writes alternate, so that a power failure damages
+//   the older one at most.
 #pragma once
 
 #include <array>
@@ -19,8 +21,8 @@ namespace sluice::control {
 
 class ClaimSlots {
  public:
-  // What was in the slots, and where it was. Written over there by who has excluded other writers
-  // since before it looked: what it decides by is what it writes beside.
+  // The content of the slots. A writer must exclude other writers from before the read until after
+  // the write, because it chooses the slot to write from the content.
   struct Found {
     FileDescriptor file;
     std::array<std::optional<Record>, 3> records;
@@ -29,18 +31,20 @@ class ClaimSlots {
   };
   enum class For : uint8_t { kReading, kWriting };
 
-  // `directory` is `.sluice` in the pool, open for the life of this object.
+  // `directory` is `.sluice` in the pool; it stays open for the life of this object.
   ClaimSlots(int directory, std::string volume, std::string shown);
 
   // nullopt: there are no slots.
   Result<std::optional<Found>> find(For purpose) const;
-  // What is newest of `record` and of the slots: with a newer epoch, or in the same one with no
-  // older order, a slot's epoch, order and holder are put into `record`. A slot that can't be read
-  // is as none, but not both of the synced ones: at most one was being written.
+  // Updates `record` from the slots. A slot counts if its epoch is newer, or if its epoch is the
+  // same and its order is not older; then its epoch, order and holder are copied. An unreadable
+  // slot is ignored. Error: both synced slots are unreadable, because only one can have been in
+  // progress.
   Result<void> bring_up(const std::optional<Found>& slots, Record* record) const;
-  // Makes all slots empty, for good.
+  // Empties all slots permanently.
   Result<void> clear() const;
-  // False: there are no slots, or `record` doesn't fit into one. `slots`: found to be written.
+  // False: there are no slots, or `record` does not fit into one. `slots`: found with the purpose
+  // to write.
   Result<bool> write(const Record& record, Outlasts outlasts,
                      const std::optional<Found>& slots) const;
 

@@ -1,7 +1,7 @@
-// Which device of a pool a volume was put on, said beside the records before the device itself says
-// so (device_label.h). A job to make a volume may come again, and who finds no label of it then,
-// but devices that can't be read, must not label a second one. A volume that was never put on any
-// is held up by no device that is broken (DESIGN R15).
+// Records on which device of a pool a volume is created. The record is written before the label on
+// the device (device_label.h), because a job to create a volume may be repeated. If the repeated
+// job finds no label but unreadable devices, it must not label a second device. A volume that was
+// never assigned to a device is not delayed by broken devices (DESIGN R15).
 #pragma once
 
 #include <optional>
@@ -12,24 +12,24 @@
 namespace sluice::control {
 
 struct DeviceChoice {
-  std::string path;  // that the device had
-  // The device has the volume's label, and no deletion has begun: a device without that label at
+  std::string path;  // path of the device at that time
+  // The device got the volume's label, and no deletion has begun. A device without that label at
   // this path is another device.
   bool labelled = false;
 };
 
-// `directory` has the records, `shown` is how errors call it. nullopt: the volume was never put on
-// a device.
+// `directory` contains the records; `shown` is its name in errors. nullopt: the volume was never
+// assigned to a device.
 Result<std::optional<DeviceChoice>> chosen_device(int directory, const std::string& location,
                                                   const std::string& shown);
-// It outlasts a power cut when this returns.
+// Durable across a power failure when this returns.
 Result<void> choose_device(int directory, const std::string& location, const DeviceChoice& choice,
                            const std::string& shown);
-// Notes that the device has the volume's label, where that is not noted yet: the volume is older
-// than these notes, or its device has another path by now.
+// Records that the device has the volume's label, if the record does not say so yet: the volume is
+// older than these records, or its device now has another path.
 Result<void> note_labelled(int directory, const std::string& location, const std::string& device,
                            const std::string& shown);
-// Its volume is gone for good.
+// Call it when the volume is permanently deleted.
 void forget_device(int directory, const std::string& location);
 
 }  // namespace sluice::control

@@ -83,7 +83,7 @@ Place::Opened DevicePlace::open(const wire::DesiredVolume& volume) {
   spec.write_cache = volume.write_cache();
   Opened opened = open_exclusively(spec);
   if (!opened.backend) return opened;
-  // Under the lock: nobody makes it another volume's any more.
+  // Under the lock no other process can relabel the device.
   const Result<DeviceLabel> label = label_of(device_, location_);
   if (!label) return {.problem = label.error()};
   const Result<void> noted = note_labelled(home().records(), location_, device_, home().path());

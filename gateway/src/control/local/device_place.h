@@ -1,4 +1,4 @@
-// A volume on a block device of its own. Which one it is says the device's label; the record is in
+// A volume on a block device of its own. The device's label identifies the volume; the record is in
 // the directory that the node's gateways share.
 #pragma once
 
@@ -16,16 +16,16 @@ class DevicePlace final : public NodePlace {
  public:
   struct Where {
     std::vector<std::string> devices;  // of the pool
-    std::string records;               // id of the directory that `home` is
+    std::string records;               // id of the directory `home`
   };
   DevicePlace(std::shared_ptr<LocalPool> home, Where where, std::string volume,
               std::string location);
 
   Opened open(const wire::DesiredVolume& volume) override;
-  // What is for good is also said on the device: from now on the record in this directory counts.
+  // A durable claim also marks the device: from now on the record in this directory counts.
   Result<Claim> claim(const Record& record, Outlasts outlasts) override;
-  // Not where the volume was served last from a directory of records that is not this one: what
-  // this one knows may be old.
+  // False if the volume was last served with another directory of records: the record here may be
+  // outdated.
   bool record_suffices() const override { return records_are_here_; }
   int64_t allocated_bytes() const override { return allocated_; }
 

@@ -23,7 +23,7 @@ constexpr size_t kMaxLocation = 240;  // a file's name has room for an ending
 
 JobOutcome problem(std::string why) { return {.problem = std::move(why)}; }
 
-// Whoever makes a device a volume's is alone in that on the node.
+// Serializes, on this node, the assignment of devices to volumes.
 Result<FileDescriptor> guard(const LocalPool& home) {
   return guard_file(home.records(), kGuard, home.path(), 5 * kSecond);
 }
@@ -74,7 +74,7 @@ std::string none_is_free(const std::vector<SurveyedDevice>& all, int64_t wanted)
 
 std::string records_of(const LocalPool& home) { return home.path() + "/.sluice"; }
 
-// Why it can't be told that no device has the volume; empty: none has it.
+// The devices that may hold the volume because they can't be read; empty: no device holds it.
 std::string where_it_may_be(const std::vector<SurveyedDevice>& all, const std::string& location) {
   std::string unread;
   for (const SurveyedDevice& device : all) {

@@ -1,6 +1,6 @@
-// A storage pool of block devices of this node, each the whole of one volume. The device itself
-// says whose it is (control/local/device_label.h); records of volumes, and the sockets by which
-// gateways pass locks on, are in a directory that all gateways of the node share.
+// A storage pool of block devices of this node. Each volume uses a whole device. The device's label
+// names its volume (control/local/device_label.h). The records, and the sockets for lock handover,
+// are in a directory that all gateways of the node share.
 #pragma once
 
 #include <memory>
@@ -16,10 +16,10 @@ class DevicePool final : public StoragePool, public std::enable_shared_from_this
  public:
   struct Devices {
     std::vector<std::string> here;
-    std::vector<std::string> taken_out = {};  // of the pool, and volumes may be on them
+    std::vector<std::string> taken_out = {};  // removed from the pool, but may still hold volumes
     Devices become(std::vector<std::string> now) const;
   };
-  // `directory` is made if need be.
+  // Creates `directory` if necessary.
   static Result<std::shared_ptr<DevicePool>> open(Devices devices, const std::string& directory,
                                                   const std::string& incarnation,
                                                   HandoverServer::Asked asked);

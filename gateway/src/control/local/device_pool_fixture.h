@@ -1,4 +1,4 @@
-// A pool of three loop devices of 16, 8 and 32 MiB, which go with the test.
+// A pool of three loop devices of 16, 8 and 32 MiB. The test removes them at its end.
 #pragma once
 
 #include <fcntl.h>
@@ -84,7 +84,7 @@ class DevicePoolTest : public testing::Test {
     record.holder = place.self();
     return record;
   }
-  // The pool has the device by a name that can come to mean something else.
+  // Returns a second name of the device, which the test can point at another device.
   std::string alias_of(size_t device) {
     const std::string alias = directory_.path() + "/alias";
     point(alias, paths_[device]);
@@ -116,7 +116,7 @@ class DevicePoolTest : public testing::Test {
   TestDirectory directory_;
   backend::Place place_{"/var/tmp"};
   std::deque<backend::LoopDevice> loops_;
-  DevicePool::Devices devices_;  // as the pool was before paths_
+  DevicePool::Devices devices_;  // value before paths_ changed
   std::vector<std::string> paths_;
 };
 

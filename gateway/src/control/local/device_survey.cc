@@ -33,7 +33,7 @@ std::string value_of(blkid_probe probe, const char* name) {
   return blkid_probe_lookup_value(probe, name, &value, nullptr) == 0 ? value : "";
 }
 
-// Whoever else has it as its own: a mount, LVM, md, another gateway that isn't of this pool.
+// Another exclusive user: a mount, LVM, md, or a gateway outside this pool.
 std::string user_of(const std::string& path, dev_t device) {
   const FileDescriptor probe(::open(path.c_str(), O_RDONLY | O_EXCL | O_CLOEXEC));
   if (probe.valid() || errno != EBUSY) return {};

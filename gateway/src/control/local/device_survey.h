@@ -1,4 +1,4 @@
-// The block devices of a pool as they are now: how large, whose, and whether a volume may have one.
+// The current state of the block devices of a pool: size, owner, and whether a volume may use them.
 #pragma once
 
 #include <cstdint>
@@ -16,22 +16,23 @@ using backend::FileDescriptor;
 
 struct SurveyedDevice {
   std::string path;
-  uint64_t usable = 0;  // bytes that a volume on it can have
+  uint64_t usable = 0;  // bytes available to a volume
   std::optional<DeviceLabel> label = {};
-  // Why it is neither a volume's nor can be made to, and the mend; empty: it is, or is free.
+  // Why the device neither holds a volume nor can hold one, with the remedy; empty: it does, or it
+  // is free.
   std::string problem = {};
-  bool is_unread = false;  // the problem: its label can't be read, so it may be any volume's
+  bool is_unread = false;  // the label can't be read, so any volume may be on the device
   bool is_free() const { return problem.empty() && !label; }
 };
 
-// `flags` are open()'s, with which it is opened. Errors name the path, the cause and the mend.
+// Opens the device with the open() flags `flags`. Errors name the path, the cause and the remedy.
 Result<FileDescriptor> open_device(const std::string& path, int flags);
 Result<uint64_t> usable_bytes(int device, const std::string& path);
-// Why what the device holds must not be written over: a filesystem, a partition table, a volume of
-// LVM, of whatever libblkid knows; empty: nothing that is known.
+// What the device contains that must not be overwritten: a filesystem, a partition table, an LVM
+// volume, or anything else that libblkid recognizes; empty: nothing.
 std::string foreign_data(int device, const std::string& path);
 
-// One that goes by two names counts once.
+// A device with two paths is listed once.
 std::vector<SurveyedDevice> survey(const std::vector<std::string>& paths);
 
 }  // namespace sluice::control

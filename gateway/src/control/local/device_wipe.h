@@ -1,5 +1,5 @@
-// Makes a device that a volume had free again: all it holds reads as zeros, its label last, so that
-// a wipe that was cut short is found and begun again.
+// Frees a volume's device: overwrites all its content with zeros, the label last. If a wipe is
+// interrupted, the label is still there and the wipe starts again.
 #pragma once
 
 #include <memory>
@@ -11,14 +11,14 @@ namespace sluice::control {
 
 class DeviceWipe {
  public:
-  // Takes the device's lock. Error: somebody has it, or it is not (any more) the volume's that was
-  // at `location`.
+  // Takes the device's lock. Error: another process holds the lock, or the device does not hold the
+  // volume that was at `location`.
   static Result<std::unique_ptr<DeviceWipe>> begin(const std::string& path,
                                                    const std::string& location);
 
-  // Goes on for about half a second. false: there is more to do.
+  // Continues for about half a second. False: not finished.
   Result<bool> go_on();
-  uint32_t permille() const;  // done
+  uint32_t permille() const;  // of the work done
 
  private:
   DeviceWipe(FileDescriptor device, std::string path, uint64_t size)
@@ -28,8 +28,8 @@ class DeviceWipe {
   const FileDescriptor device_;
   const std::string path_;
   const uint64_t size_;  // bytes
-  uint64_t done_ = 0;    // bytes behind the label
-  bool punches_ = true;  // the device takes deallocating writes of zeros
+  uint64_t done_ = 0;    // bytes wiped behind the label
+  bool punches_ = true;  // the device supports zeroing with deallocation
 };
 
 }  // namespace sluice::control

@@ -1,5 +1,5 @@
-// The marker of a pool in a directory: the file `.sluice/pool`, which holds it twice
-// (two_copies.h). Its id of the storage is the file system's UUID.
+// The marker of a pool in a directory: the file `.sluice/pool` with two copies (two_copies.h). Its
+// storage id is the file system's UUID.
 #pragma once
 
 #include <optional>
@@ -9,14 +9,14 @@
 
 namespace sluice::control {
 
-// UUID of the file system that `directory` is in, 32 hexadecimal digits; empty: not known.
+// UUID of the file system of `directory`, 32 hexadecimal digits; empty: unknown.
 std::string filesystem_id(int directory);
 
-// As identify_pool(MarkedStorage&, ...) of the directory; `path` names it in errors.
+// Calls identify_pool(MarkedStorage&, ...) for the directory; `path` names it in errors.
 Result<Identified> identify_pool(int directory, const std::string& path,
                                  const ExpectedPool& expected);
 
-// The marker as it is now; nullopt: none, or it is damaged.
+// The current marker; nullopt: none, or it is damaged.
 Result<std::optional<PoolMarker>> read_marker(int directory, const std::string& path);
 
 }  // namespace sluice::control

@@ -1,4 +1,4 @@
-// Small files and paths below a directory that others may write to as well.
+// Small files and paths below a directory that other processes may change.
 #pragma once
 
 #include <sys/types.h>
@@ -18,35 +18,37 @@ using backend::FileDescriptor;
 
 Result<FileDescriptor> open_directory(const std::string& path);
 
-// `path` below `directory`, of which no component may be `..`, absolute or a symbolic link
-// (openat2, RESOLVE_BENEATH). `shown` is how errors call it. The error names cause and mend.
+// Opens `path` below `directory`. No component may be `..`, absolute or a symbolic link (openat2,
+// RESOLVE_BENEATH). `shown` is the path in errors. The error contains cause and remedy.
 Result<FileDescriptor> open_beneath(int directory, const std::string& path, int flags, mode_t mode,
                                     const std::string& shown);
 
-// What a text that was written outlasts for certain.
+// What a written text survives.
 enum class Outlasts : uint8_t { kProcess, kPowerCut };
 
-// Replaces `name`, whole for whoever reads it: written beside it with mode 0600 and renamed. What
-// has to outlast a power cut is synced before, and the directory after, so that the cut leaves the
-// old text or the new one; else the cut may leave anything. *renamed (may be null): whether the new
-// text may already be what the name shows, though an error came.
+// Replaces the file `name`; readers see either the old or the new text. Writes a temporary file
+// with mode 0600 and renames it. With kPowerCut the file and the directory are synced, so that a
+// power failure leaves the old or the new text; otherwise it may leave anything. *renamed (may be
+// null): whether `name` may already have the new text although an error is returned.
 Result<void> replace_file(int directory, const std::string& name, std::string_view text,
                           const std::string& shown, bool* renamed = nullptr,
                           Outlasts outlasts = Outlasts::kPowerCut);
 
-// nullopt: there is no such file.
+// nullopt: no such file.
 Result<std::optional<std::string>> read_small_file(int directory, const std::string& name,
                                                    size_t limit, const std::string& shown);
 
-// The lock of a file that is there for nothing else, made if need be: who holds it is alone in what
-// it guards. Waits for as long as `patience` (0: not at all); `shown` is what is guarded.
+// Locks a file that exists only for this purpose, and creates it if necessary. The holder has
+// exclusive access to what it guards. Waits for at most `patience` (0: does not wait). `shown` is
+// the guarded object in errors.
 Result<FileDescriptor> guard_file(int directory, const std::string& name, const std::string& shown,
                                   Nanos patience);
 
-// "no space left on device; free space on the filesystem or add to it", for the errno given.
+// The reason of an errno with the remedy, such as "no space left on device; free space on the
+// filesystem or add to it".
 std::string reason_of(int error);
 
-// CRC32C (Castagnoli, RFC 3385), eight hexadecimal digits.
+// CRC32C (Castagnoli, RFC 3385) as eight hexadecimal digits.
 std::string checksum_text(std::string_view text);
 
 }  // namespace sluice::control

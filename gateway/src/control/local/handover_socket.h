@@ -1,5 +1,5 @@
-// The UNIX sockets by which locks are asked for (lock_handover.h), as names in a directory. One by
-// its name that doesn't listen is a leftover of a process that was killed.
+// The UNIX sockets for lock handover (lock_handover.h), named in a directory. A socket without a
+// listener is left over from a killed process.
 #pragma once
 
 #include <sys/un.h>
@@ -11,14 +11,15 @@
 namespace sluice::control {
 
 FileDescriptor unix_socket(int flags = 0);
-// A pool's path may be longer than the 107 bytes that a socket's may have.
+// Works also if the path of the pool exceeds the 107 bytes that a socket's path may have.
 sockaddr_un address_of(int directory, const std::string& name);
 bool plain_name(const std::string& name);
 
-// One that listens by `name`, which it takes from whatever has it: whoever asks by that name
-// meanwhile reaches that.
+// Listens on `name`. If another socket has the name, it is replaced; requests reach the new socket
+// from then on.
 Result<FileDescriptor> listen_by_name(int directory, const std::string& name);
-// Leftovers; what a process takes for its next name may be among them (listen_by_name() knows).
+// Removes stale sockets. A socket that a process is about to rename may be among them;
+// listen_by_name() handles that.
 void remove_stale_sockets(int directory);
 
 }  // namespace sluice::control

@@ -26,25 +26,25 @@ struct ImageIdentity {
   int64_t born_seconds = 0;
   uint32_t born_nanos = 0;
   uint32_t adoptions = 0;
-  uint64_t size = 0;  // bytes of a snapshot, which never change; 0: not recorded
+  uint64_t size = 0;  // bytes; snapshots never change their size; 0: not recorded
 };
 
-std::string format_identity(const ImageIdentity& identity);          // without its seal
-std::optional<ImageIdentity> parse_identity(std::string_view text);  // nullopt: it is none
+std::string format_identity(const ImageIdentity& identity);          // without its checksum
+std::optional<ImageIdentity> parse_identity(std::string_view text);  // nullopt: invalid
 
-// Where identities are: `records` is `.sluice`, `path` the pool's directory in errors.
+// Location of the identities: `records` is `.sluice`; `path` is the pool's directory in errors.
 struct ImageRecords {
   int records;
   const std::string& path;
   uint32_t adoptions;  // of the pool's marker
 };
 
-// Compares the open `file` with the recorded identity. Records it where there is none, or where the
-// pool was adopted since. Error: it is another file, or the record is damaged; with the fix.
+// Compares the open `file` with the recorded identity. Records the identity if there is none, or if
+// the pool was adopted since. Error: it is another file, or the record is damaged; with the remedy.
 Result<void> verify_image(const ImageRecords& where, const std::string& location, int file);
-// Records the identity of a file that replaces the image on purpose (a rollback).
+// Records the identity of a file that replaces the image intentionally (a rollback).
 Result<void> record_image(const ImageRecords& where, const std::string& location, int file);
-// The image is deleted. Harmless where nothing is recorded.
+// Call it when the image is deleted. Does nothing if nothing is recorded.
 Result<void> forget_image(const ImageRecords& where, const std::string& location);
 
 }  // namespace sluice::control

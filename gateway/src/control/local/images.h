@@ -1,4 +1,4 @@
-// Images in a pool's directory: the regular files that are named as volumes' images.
+// Images in a pool's directory: regular files with the names of volume images.
 #pragma once
 
 #include <string>
@@ -9,10 +9,9 @@
 
 namespace sluice::control {
 
-// Whether a file's name is that of a volume's image, as the control plane names them: `volume-` and
-// the volume's uid.
+// Whether `name` has the form that the control plane gives images: `volume-` and the volume's uid.
 bool is_image_name(std::string_view name);
-// In order of their names. `path` is the directory in errors.
+// Sorted by name. `path` is the directory in errors.
 Result<std::vector<std::string>> images_in(int directory, const std::string& path);
 
 }  // namespace sluice::control

@@ -153,8 +153,8 @@ Result<void> remove_image(const LocalPool& pool, const std::string& location) {
   return {};
 }
 
-// An image that nobody has the lock of, with its lock; invalid: there is none. Its lock is what
-// whoever serves it has: a gateway that is to be asked no more, cut off or hung, too (DESIGN R2).
+// The image with its lock, if no process holds the lock; invalid: no such image. It is the lock
+// that an owner takes, so even a gateway that is partitioned or hangs is detected (DESIGN R2).
 Result<FileDescriptor> unheld(const LocalPool& pool, const std::string& location) {
   const std::string path = shown(pool, location);
   Result<FileDescriptor> image = open_image(pool, location, O_RDONLY | O_NONBLOCK, 0);
@@ -167,9 +167,9 @@ Result<FileDescriptor> unheld(const LocalPool& pool, const std::string& location
   return image;
 }
 
-// Nothing while somebody holds the data, who would go on to serve what nobody finds any more, and
-// write its records anew: the job comes again. The records go after the data, and the lock is kept
-// until both are gone: nobody takes the data up meanwhile.
+// Does nothing while a process holds the data: that process would keep serving a deleted file and
+// write its records again. The job is repeated later. The records are deleted after the data, and
+// the lock is held until both are deleted, so that no process opens the data meanwhile.
 Result<void> remove_volume(const LocalPool& pool, const wire::DeleteImage& job) {
   Result<void> fine = check_location(pool, job.location());
   if (!fine) return fine;

@@ -1,9 +1,9 @@
-// Management of a local pool's files (gateway_stream.proto, Job). Each job may come again: what is
-// done already is done well. Paths stay below the pool's directory and go through no symbolic link.
+// Manages the files of a local pool (gateway_stream.proto, Job). A job may be sent again; completed
+// work then counts as success. Paths stay below the pool's directory and follow no symbolic link.
 //
-// What a pool can: a snapshot or clone is a reflink (FICLONE), which filesystems like XFS and Btrfs
-// have and ext4 hasn't. A snapshot of a volume that is served here is taken between commands: every
-// block of the unit is held exclusively meanwhile.
+// A snapshot or clone is a reflink (FICLONE). Filesystems such as XFS and Btrfs support it, ext4
+// does not. For a snapshot of a volume that is served here, all blocks of the unit are locked
+// exclusively, so that no command is in progress.
 #pragma once
 
 #include <functional>
@@ -15,14 +15,14 @@
 
 namespace sluice::control {
 
-// Blocks for as long as the filesystem takes.
+// Blocks for as long as the filesystem does.
 JobOutcome run_job(const LocalPool& pool, const wire::Job& job, const BetweenCommands& between);
 
-// Largest size of a file in the file system that `records` is in, in bytes, 64 TiB at most; 0: it
-// can't be found out. It sets the size of an empty file, which takes no space.
+// Largest file size in the file system of `records`, in bytes, at most 64 TiB; 0: unknown. The
+// probe sets the size of an empty file, which uses no space.
 int64_t probe_max_image_bytes(int records);
 
-// Capacity, space in use and whether reflinks work, as of now.
+// Current capacity, used space and whether reflinks work.
 wire::PoolObserved look_at(const std::string& uid, const LocalPool& pool);
 
 }  // namespace sluice::control

@@ -139,7 +139,7 @@ TEST_F(JobsTest, NothingOfAVolumeGoesWhileSomebodyHoldsItsData) {
   }
 }
 
-// Whether somebody holds it can't be told then.
+// Without opening the file, its lock can't be tested.
 TEST_F(JobsTest, WhatCantBeOpenedIsNotDeleted) {
   ASSERT_EQ(create("disk", 4096).problem, "");
   ASSERT_EQ(::symlink("disk", (directory_.path() + "/link").c_str()), 0);

@@ -75,7 +75,7 @@ class LocalPlace final : public NodePlace {
     return spec;
   }
 
-  // Under the lock: nobody replaces the file on purpose any more.
+  // Under the lock no other gateway replaces the file intentionally.
   Opened verified(std::unique_ptr<backend::Backend> backend) const {
     const std::string path = home().path() + '/' + location_;
     const Result<FileDescriptor> file =

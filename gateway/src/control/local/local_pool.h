@@ -18,8 +18,8 @@ namespace sluice::control {
 
 class LocalPool : public StoragePool, public std::enable_shared_from_this<LocalPool> {
  public:
-  // Verifies the marker, makes `.sluice` if need be and listens there for requests for locks. A
-  // directory that is not `expected` is opened in doubt, and then nothing is written into it.
+  // Verifies the marker, creates `.sluice` if necessary and listens there for lock requests. A
+  // directory that does not match `expected` is opened in doubt; nothing is written into it.
   static Result<std::shared_ptr<LocalPool>> open(const std::string& directory,
                                                  const std::string& incarnation,
                                                  HandoverServer::Asked asked,
@@ -36,12 +36,12 @@ class LocalPool : public StoragePool, public std::enable_shared_from_this<LocalP
   void look_at(const std::string& uid, std::function<void(wire::PoolObserved)> done) override;
   bool is_current(const wire::DesiredPool& desired) override;
 
-  // Why the directory is not the one that was opened: something was mounted, unmounted or replaced
-  // at its path. Empty: it is.
+  // Why the directory is not the opened one: a filesystem was mounted or unmounted at its path, or
+  // it was replaced. Empty: it is the same.
   std::string replaced() const;
   const Identified& identified() const { return identified_; }
   ImageRecords image_records() const;
-  // Largest size that an image can have, found out once; 0: not known.
+  // Largest size of an image in bytes, determined once; 0: unknown.
   int64_t max_image_bytes() const;
 
   const std::string& path() const { return path_; }
@@ -55,7 +55,7 @@ class LocalPool : public StoragePool, public std::enable_shared_from_this<LocalP
 
   const std::string path_;
   const FileDescriptor directory_;
-  const FileDescriptor records_;  // invalid where the directory is another pool's
+  const FileDescriptor records_;  // invalid if the directory belongs to another pool
   const Holder self_;
   const ExpectedPool expected_;
   const Identified identified_;

@@ -116,7 +116,8 @@ class ServerImpl final : public HandoverServer {
       if (client.valid()) {
         answer(client.get());
       } else {
-        // Without a descriptor to spare whoever waits stays there: not to be asked about at once.
+        // Without a free descriptor the connection stays in the queue; poll() delays the next
+        // attempt.
         ::poll(fds, 1, kAcceptAgain);
       }
     }

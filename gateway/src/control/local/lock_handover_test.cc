@@ -113,7 +113,7 @@ TEST_F(HandoverTest, WhoClosesWithoutAnAnswerIsUnreachableAndOnlyWhoHangsIsSilen
   Result<FileDescriptor> socket = listen_by_name(directory.value().get(), holder.socket);
   ASSERT_TRUE(socket) << socket.error();
   EXPECT_EQ(ask(50 * kMillisecond), Yield::kSilent);
-  // What waited goes first: nobody reads that any more.
+  // Discards the queued connection, which has no reader any more.
   ::close(::accept(socket.value().get(), nullptr, nullptr));
 
   std::thread closing([&] {
@@ -224,7 +224,7 @@ TEST_F(HandoverTest, LocationsStayBelowThePool) {
   }
 }
 
-// A process that holds the lock, has recorded itself, and answers nobody.
+// A process that holds the lock, is recorded, and answers no request.
 TEST_F(HandoverTest, ASilentHolderIsKilledAndItsLockIsFreeWhenItIsGone) {
   make_disk();
   int ready[2];

@@ -1,5 +1,5 @@
-// Devices of a pool that are missing, damaged or there twice, and what of their volumes may then be
-// deleted or made anew.
+// Missing, damaged or duplicate devices of a pool, and which of their volumes may be deleted or
+// created again.
 #include <gmock/gmock.h>
 
 #include <fstream>
@@ -70,7 +70,7 @@ TEST_F(DevicePoolTest, AVolumeThatMayBeOnADeviceThatCantBeReadIsNotDeletedUntilI
   EXPECT_EQ(label(1)->location, "volume-2") << "it is free again";
 }
 
-// The job has come again: what it did the first time nobody has heard.
+// The job is repeated, because its first result was lost.
 TEST_F(DevicePoolTest, AVolumeThatMayBeOnADeviceThatCantBeReadIsPutOnNoOther) {
   const std::string device = paths_[1];
   backend::LoopDevice no_medium(place_.file("0"), 0);

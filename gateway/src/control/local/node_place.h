@@ -1,5 +1,5 @@
-// What places on a node's own disks have in common: the record in the pool's `.sluice` directory,
-// and how the lock is had from another gateway of the node.
+// The common part of places on a node's own disks: the record in the pool's `.sluice` directory,
+// and taking the lock from another gateway of the node.
 #pragma once
 
 #include <memory>

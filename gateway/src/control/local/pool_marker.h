@@ -1,6 +1,6 @@
-// Whether storage is a pool's, or other storage in its place: the directory below a mount that is
-// missing, another disk, a Ceph pool that was created again under its name, a copy. A marker in
-// the storage identifies it:
+// Checks whether storage belongs to a pool. Other storage may be in its place: the directory below
+// a missing mount, another disk, a Ceph pool that was created again under the same name, or a copy.
+// A marker in the storage identifies it:
 //
 //   sluice-pool 1
 //   pool 5f0c7a3e-...              uid of the StoragePool
@@ -25,28 +25,28 @@ namespace sluice::control {
 struct PoolMarker {
   std::string pool;
   std::string id;
-  std::string filesystem;  // without spaces; empty: not known
+  std::string filesystem;  // without spaces; empty: unknown
   uint32_t adoptions = 0;
   bool operator==(const PoolMarker&) const = default;
 };
 
-std::string format_marker(const PoolMarker& marker);            // without its seal
-std::optional<PoolMarker> parse_marker(std::string_view text);  // nullopt: it is none
+std::string format_marker(const PoolMarker& marker);            // without its checksum
+std::optional<PoolMarker> parse_marker(std::string_view text);  // nullopt: invalid
 
-// Pools without an identity from the control plane are served as before there were markers.
+// A pool without an identity from the control plane is served without a check of its marker.
 struct ExpectedPool {
   std::string uid = {};
   std::optional<wire::PoolIdentity> identity = {};
-  // uids of further pools of this node. Their markers are never overwritten: two pools can name one
-  // directory by different paths.
+  // uids of the other pools of this node. Their markers are never overwritten: two pools may name
+  // one directory by different paths.
   std::vector<std::string> others = {};
 };
 
 struct Identified {
   std::optional<PoolMarker> marker = {};
-  // Why nothing may be created or deleted in the storage, with the fix; empty: it is the pool's.
+  // Why nothing may be created or deleted in the storage, with the remedy; empty: it is the pool's.
   std::string doubt = {};
-  // Another marker was expected: images found here may be those of another pool, or old copies.
+  // Another marker was expected: images here may belong to another pool, or be old copies.
   bool foreign = false;
   bool mark_is_due = false;  // internal: a marker has to be written
 };
@@ -56,30 +56,31 @@ struct FoundMarker {
   std::optional<PoolMarker> marker = {};  // of an undamaged copy
 };
 
-// Storage that carries a marker. An Error means that it can't be read or written.
+// Storage that has a marker. An Error means that it can't be read or written.
 class MarkedStorage {
  public:
   virtual ~MarkedStorage() = default;
   virtual std::string shown() const = 0;        // the storage, in errors
-  virtual std::string marker_name() const = 0;  // of the marker's file or object
+  virtual std::string marker_name() const = 0;  // name of the marker's file or object
   virtual std::string kind() const = 0;         // "file system", "Ceph pool"
-  virtual std::string restore() const = 0;      // how the pool's storage comes back: "Mount ..."
-  // Of the storage itself, so that a copy of it has another one; empty: not known.
+  // how to make the pool's storage available again: "Mount ..."
+  virtual std::string restore() const = 0;
+  // Id of the storage itself; a copy has another one. Empty: unknown.
   virtual std::string storage_id() const = 0;
   virtual std::string fresh_marker_id() const = 0;
   virtual Result<FoundMarker> find() = 0;
-  // The first of the images that is not there; empty: all are.
+  // The first image that is missing; empty: none is missing.
   virtual Result<std::string> missing_image(const wire::PoolIdentity& identity) = 0;
-  // An image, where the pool has none: of another pool or system; empty: there is none, or others
-  // may have images here.
+  // An image although the pool has none: it belongs to another pool or system. Empty: there is
+  // none, or images of others are permitted here.
   virtual Result<std::string> unknown_image() = 0;
   virtual Result<void> begin_marking() { return {}; }
-  // False: another gateway has written a marker since find().
+  // False: another gateway wrote a marker since find().
   virtual Result<bool> write(const PoolMarker& marker) = 0;
 };
 
-// Compares the marker with the expected one. Writes it where that is due: at first use, at the
-// upgrade of a pool that is older than markers, after a confirmed replacement.
+// Compares the marker with the expected one. Writes it when necessary: at first use, at the upgrade
+// of a pool without a marker, after a confirmed replacement.
 Result<Identified> identify_pool(MarkedStorage& storage, const ExpectedPool& expected);
 
 }  // namespace sluice::control

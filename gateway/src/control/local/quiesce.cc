@@ -11,7 +11,7 @@ namespace {
 
 constexpr unsigned kReactor = 0;  // any would do; all of the hold's life is on it
 
-// Shared by whoever waits and the reactor, so that either may go first.
+// Shared by the waiting thread and the reactor, so that either may end first.
 struct Pause {
   std::shared_ptr<lun::Unit> unit;
   Reactors* reactors = nullptr;

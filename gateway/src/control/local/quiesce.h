@@ -1,4 +1,4 @@
-// A pause between the commands of a unit, for a snapshot that no write cuts in half.
+// Pauses the commands of a unit, so that a snapshot contains whole writes only.
 #pragma once
 
 #include <functional>
@@ -10,9 +10,9 @@
 
 namespace sluice::control {
 
-// Runs `task` while every block of the unit is held exclusively: commands that were submitted have
-// completed, later ones wait (unit/ranges/range_table.h). Waits `patience` for that, not on a
-// reactor.
+// Runs `task` while every block of the unit is locked exclusively: submitted commands have
+// completed, later ones wait (unit/ranges/range_table.h). Waits for that for at most `patience`; do
+// not call it on a reactor.
 Result<void> between_commands(const std::shared_ptr<lun::Unit>& unit, Reactors& reactors,
                               Nanos patience, const std::function<void()>& task);
 

@@ -1,5 +1,5 @@
-// What is known beside the data of a local volume: who holds its lock and how to ask for it, the
-// epoch, the reservations (DESIGN R2). It wins over any older word of the control plane.
+// The record beside the data of a local volume: the lock's holder and how to reach it, the epoch,
+// and the reservations (DESIGN R2). It takes precedence over an older state of the control plane.
 //
 //   sluice-volume 1
 //   volume 5f0c7a3e-...
@@ -26,7 +26,7 @@
 
 namespace sluice::control {
 
-// One process, so that it can be told from every other that was or will be.
+// Identifies one process uniquely across restarts and boots.
 struct Holder {
   int64_t pid = 0;
   uint64_t start_time = 0;  // clock ticks since boot
@@ -37,9 +37,9 @@ struct Holder {
   bool operator==(const Holder&) const = default;
 };
 
-// What the kernel calls this boot; empty where /proc doesn't say.
+// The kernel's boot id; empty if /proc is unavailable.
 const std::string& this_boot();
-// This process; 0 and empty where /proc doesn't say.
+// This process; 0 and empty if /proc is unavailable.
 Holder this_process(const std::string& incarnation, const std::string& socket);
 
 struct Record {
@@ -49,20 +49,20 @@ struct Record {
   uint64_t generation = 0;
   Holder holder;
   lun::ReservationState reservations;
-  // False: damage has destroyed the newest text, and `reservations` may be older or empty. Only the
-  // store knows them. It is not part of the text.
+  // False: the newest text is damaged, and `reservations` may be older or empty; only the store
+  // knows them. Not part of the text.
   bool reservations_known = true;
   bool operator==(const Record&) const = default;
 };
 
-// What a record is newer by: order numbers never come again while the epoch is the same, unless the
-// control plane's store was put back in time.
+// Orders records by age. Order numbers do not repeat within an epoch, unless the control plane's
+// store was restored from a backup.
 inline std::tuple<uint64_t, uint64_t> age_of(const Record& record) {
   return {record.epoch, record.order};
 }
 
 std::string format_record(const Record& record);
-// `shown` is how errors call the record.
+// `shown` is the record in errors.
 Result<Record> parse_record(std::string_view text, const std::string& volume,
                             const std::string& shown);
 

@@ -6,8 +6,8 @@
 namespace sluice::control {
 namespace {
 
-// Whether all that is new can be said in a slot: who has the lock in a note, and a new epoch of
-// whoever has said so before in a synced one.
+// Whether a slot can hold all changes. The unsynced slot takes a new holder; a synced one takes a
+// new epoch, or an order of the same holder in the same epoch.
 bool fits_a_slot(const Record& record, const Record& next, Outlasts outlasts) {
   const bool synced = outlasts == Outlasts::kPowerCut;
   if (age_of(next) < age_of(record) || next.holder.boot_id.empty()) return false;

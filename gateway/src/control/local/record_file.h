@@ -1,10 +1,14 @@
-// The record of a local volume where it is kept: the file `.volume`, and the same text in `.copy`,
-// so that the volume survives damage to either file. Writers write the copy first. Where `.volume`
-// is damaged or missing, the copy gives epoch, order and holder; where both are damaged, the claims
-// do. The reservations then come from the store alone, because a gateway of release 880afa1 writes
-// no copy. The next owner writes both files anew once it has them. A claim that changes no more
-// than epoch, order and holder is written beside the record, into a slot (claim_slots.h), and what
-// the newest slot says of these counts. All else is in the record.
+// The record of a local volume on disk: the file `.volume` and the same text in `.copy`, so that
+// the volume survives damage to either file. Writers write the copy first.
+//
+// If `.volume` is damaged or missing, the copy supplies epoch, order and holder; if both are
+// damaged, the claims do. The reservations then come from the store alone, because a gateway of
+// release 880afa1 writes no copy. The next owner rewrites both files when it knows the
+// reservations.
+//
+// A claim that changes only epoch, order and holder goes into a slot beside the record
+// (claim_slots.h), and the newest slot takes precedence for these values. All other values are in
+// the record.
 #pragma once
 
 #include <optional>
@@ -18,29 +22,29 @@ namespace sluice::control {
 
 class RecordFile {
  public:
-  // `directory` is `.sluice` in the pool, open for the life of this object.
+  // `directory` is `.sluice` in the pool; it stays open for the life of this object.
   RecordFile(int directory, std::string volume, std::string shown);
 
-  // nullopt: there is none yet. Error: all that would say which epoch was served last is damaged.
+  // nullopt: no record yet. Error: damage has destroyed every copy of the last served epoch.
   Result<std::optional<Record>> read() const;
-  // By whoever holds the lock on the data, and only then. An older epoch than the recorded one is
-  // refused.
+  // The caller must hold the lock on the data. An older epoch than the recorded one is refused.
   Result<void> claim(const Record& record, Outlasts outlasts) const;
-  // Refused unless this very process is recorded as holder, in this epoch: a writer that a dying
-  // disk held up until another gateway had the lock changes nothing any more.
+  // Refused unless the record names this process and this epoch: a write that a failing disk
+  // delayed until another gateway had the lock must not change the record.
   Result<void> update(const Record& record) const;
 
  private:
   struct Present {
     std::optional<Record> record = {};
-    std::optional<ClaimSlots::Found> slots = {};  // without a record none are looked for
-    bool incomplete = false;                      // one of both files is damaged, missing or older
+    std::optional<ClaimSlots::Found> slots = {};  // not searched without a record
+    // one of the two files is damaged, missing or older
+    bool incomplete = false;
   };
-  // One of both files.
+  // One of the two files.
   struct Text {
     bool exists = false;
     std::optional<Record> record = {};
-    std::string problem = {};  // why it can't be used
+    std::string problem = {};  // why it is unusable
   };
   Result<Text> text_in(const char* file) const;
   Result<FileDescriptor> guard() const;

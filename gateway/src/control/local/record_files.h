@@ -1,5 +1,5 @@
-// The files that a volume of a local pool has in `.sluice`, by their names behind the volume's uid,
-// and their end.
+// The names of a local volume's files in `.sluice`, appended to the volume's uid, and their
+// removal.
 #pragma once
 
 #include <array>
@@ -13,12 +13,12 @@ inline constexpr const char* kRecordFile = ".volume";
 inline constexpr const char* kCopyFile = ".copy";
 inline constexpr const char* kClaimsFile = ".holder";
 inline constexpr const char* kGuardFile = ".guard";
-// With what replace_file() leaves where it was cut short. The guard last.
+// Includes the temporary files that an interrupted replace_file() leaves. The guard is last.
 inline constexpr std::array kRecordFiles = {kRecordFile, ".volume.new", kCopyFile, ".copy.new",
                                             kClaimsFile, ".holder.new", kGuardFile};
 
-// Once the volume's data is gone for good: for ever, its uid never comes again. `shown` is how
-// errors call the directory.
+// Call it after the volume's data was permanently deleted; its uid is never reused. `shown` is the
+// directory in errors.
 Result<void> remove_records(int directory, const std::string& volume, const std::string& shown);
 
 }  // namespace sluice::control

@@ -11,19 +11,19 @@
 
 namespace sluice::control {
 
-// At most, with its seal.
+// Maximum size including the checksum.
 inline constexpr size_t kCopyBytes = 4096;
 
-// Adds the line with the checksum of `text`, which ends with a newline.
+// Appends a line with the checksum of `text`; `text` must end with a newline.
 std::string seal(std::string text);
-// `text` without its seal; nullopt: the checksum differs.
+// `text` without the checksum line; nullopt: the checksum does not match.
 std::optional<std::string_view> unseal(std::string_view text);
 
-// Replaces the file's content by two copies of a sealed text. It survives a power cut when this
-// returns. `shown` is the file's path in errors.
+// Replaces the file's content by two copies of a sealed text. Durable across a power failure when
+// this returns. `shown` is the file's path in errors.
 Result<void> write_copies(int directory, const std::string& name, std::string_view sealed,
                           const std::string& shown);
-// The unsealed text of each undamaged copy. nullopt: there is no such file.
+// The unsealed text of each undamaged copy. nullopt: no such file.
 Result<std::optional<std::vector<std::string>>> read_copies(int directory, const std::string& name,
                                                             const std::string& shown);
 

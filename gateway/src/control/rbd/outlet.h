@@ -1,5 +1,5 @@
-// What leads from threads that wait for Ceph back into the control room. Such a thread may hang
-// until long after that room is gone: once the outlet is shut, nothing of it gets through.
+// Guards callbacks from threads that wait for Ceph into the control room. Such a thread may hang
+// until long after the room was destroyed; after shut() its callbacks do nothing.
 #pragma once
 
 #include <mutex>
@@ -9,13 +9,13 @@ namespace sluice::control {
 
 class Outlet {
  public:
-  // Runs `call`, which must not wait nor come here again, unless it is shut.
+  // Runs `call` unless shut. `call` must neither block nor use this object.
   template <class Call>
   void run(Call&& call) {
     const std::shared_lock lock(mutex_);
     if (open_) call();
   }
-  // Returns once no call is under way.
+  // Returns when no call is running.
   void shut() {
     const std::unique_lock lock(mutex_);
     open_ = false;

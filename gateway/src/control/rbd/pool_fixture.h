@@ -1,4 +1,4 @@
-// Gateways in one process, each with a pool and clients of its own, over a real Ceph
+// Several gateways in one process, each with its own pool and clients, over a real Ceph cluster
 // (rbd/ceph_fixture.h).
 #pragma once
 
@@ -23,11 +23,11 @@ inline constexpr const char* kVolumeUid = "5f0c7a3e-1111-4222-8333-444455556666"
 
 class PoolTest : public testing::Test {
  protected:
-  // What the control plane and the rest of a gateway do.
+  // Simulates the control plane and the rest of a gateway.
   class Gateway {
    public:
     Gateway(PoolTest& test, const std::string& name, wire::DesiredPool pool) : kind_(rbd_pools()) {
-      // What reads otherwise is another access, and gets a client of its own.
+      // A different text is another access, so the gateway gets its own client.
       *pool.mutable_rbd()->mutable_monitors(0) += std::string(++test.gateways_, ' ');
       pool_ = kind_->open(pool, {.commits = commits_, .incarnation = name}).value();
     }
@@ -40,7 +40,7 @@ class PoolTest : public testing::Test {
     std::shared_ptr<Place> place(const wire::DesiredVolume& volume) {
       return pool_->place(volume, [this] { changed(); }).value();
     }
-    // Turns, until nothing is pending.
+    // Repeats the call until it is not pending.
     Place::Opened opened(Place& place, const wire::DesiredVolume& volume) {
       Place::Opened opened;
       until([&] {
@@ -100,7 +100,7 @@ class PoolTest : public testing::Test {
       });
       return *outcome;
     }
-    // As the pool is found by a look that begins now: an answer may be of an earlier one.
+    // The result of a probe that begins now; the first answer may be of an earlier probe.
     wire::PoolObserved observe() {
       static_cast<void>(next_answer());
       return next_answer();
@@ -122,10 +122,9 @@ class PoolTest : public testing::Test {
       pool_->look_at("pool", [](const wire::PoolObserved&) {});
       return *problem;
     }
-    // Does something while somebody looks, and waits until the pool has told that it has no
-    // problem.
+    // Does `something` during a probe, and waits until the pool reports no problem.
     void look_meanwhile(const std::function<void()>& something) {
-      // Shared: somebody may yet look when this returns.
+      // Shared, because a probe may still run when this returns.
       const auto last = std::make_shared<std::optional<std::string>>();
       pool_->look_at("pool", [last, this](const wire::PoolObserved& observed) {
         const std::lock_guard lock(mutex_);
@@ -139,7 +138,7 @@ class PoolTest : public testing::Test {
         return *last == "";
       });
     }
-    // A minute at most; after everything that happens, it looks again.
+    // Waits for at most a minute; checks again after each event.
     template <class Condition>
     void until(Condition holds) {
       for (int i = 0; i < 600; ++i) {
@@ -165,13 +164,13 @@ class PoolTest : public testing::Test {
       stream_ = true;
       commits_.connected();
     }
-    // Clients that were to be recorded, in order, each once.
+    // Clients for which recording was requested, in order, each once.
     std::vector<std::string> asked() {
       const std::lock_guard lock(mutex_);
       return asked_;
     }
 
-    // Of jobs, as it came.
+    // Of jobs, in the order of the reports.
     std::vector<uint32_t> progress() {
       const std::lock_guard lock(mutex_);
       return progress_;
@@ -181,7 +180,7 @@ class PoolTest : public testing::Test {
 
    private:
     wire::PoolObserved next_answer() {
-      // Shared: an earlier look may yet answer when this returns.
+      // Shared, because an earlier probe may still answer when this returns.
       const auto found = std::make_shared<std::optional<wire::PoolObserved>>();
       pool_->look_at("pool", [found, this](const wire::PoolObserved& observed) {
         const std::lock_guard lock(mutex_);
@@ -269,7 +268,7 @@ class PoolTest : public testing::Test {
     job.mutable_fence_clients()->set_expire_seconds(rbd::RadosClient::kForGood);
     return job;
   }
-  // Who has the image's lock.
+  // The owner of the image's lock.
   std::string owner(const std::string& image = "disk") {
     auto opened = place_.images().open(image);
     return opened ? (*opened)->lock_owner() : opened.error();
@@ -278,7 +277,7 @@ class PoolTest : public testing::Test {
   rbd::CephPlace place_;
 
  private:
-  // `name = value` of a file of the cluster's.
+  // `name = value` from a file of the cluster.
   static std::string setting(const std::string& file, const std::string& name) {
     std::ifstream in(rbd::ceph_folder() + '/' + file);
     for (std::string line; std::getline(in, line);) {

@@ -1,4 +1,5 @@
-// A small object of a pool, as records and markers are, replaced only as it was read.
+// A small object of a pool, such as a record or marker. A write succeeds only if the object is
+// unchanged since the read.
 //
 // Threads: workers, one at a time; calls wait for Ceph.
 #pragma once
@@ -20,16 +21,16 @@ class RadosObject {
     uint64_t version = 0;
   };
 
-  // `pool`: no other object may use it at the same time, because the version of the last read is
-  // the pool's.
+  // `pool`: no other object may use it at the same time, because the pool holds the version of the
+  // last read.
   RadosObject(std::shared_ptr<rbd::Pool> pool, std::string name);
 
-  const std::string& shown() const { return shown_; }  // in errors
-  // Reads `likely` bytes first, and `most` where that is not all.
+  const std::string& shown() const { return shown_; }  // its name in errors
+  // Reads `likely` bytes first, then up to `most` if the object is longer.
   Result<Found> read(size_t likely, size_t most);
-  // False: another client has written it since it was read.
+  // False: another client wrote the object since it was read.
   Result<bool> replace(const Found& found, const std::string& text);
-  // No error where there is no such object.
+  // Succeeds if there is no such object.
   Result<void> remove();
 
  private:

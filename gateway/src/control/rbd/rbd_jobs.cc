@@ -89,7 +89,7 @@ class Work {
       Result<void> taken = as_it_is ? snapshot(of, name) : Result<void>();
       if (!taken) return taken;
       Result<void> cloned = images_.clone(of, name, job.location(), pool_->desired().data_pool());
-      // Nobody may ask again, and nobody else knows of the snapshot.
+      // The job may not be repeated, and only this gateway knows the snapshot.
       if (!cloned && as_it_is) static_cast<void>(delete_snapshot(of, name));
       if (!cloned) return cloned;
     }
@@ -192,9 +192,10 @@ class Work {
     return Error{"\"" + snapshot + "\" is no name of a snapshot"};
   }
 
-  // With the snapshots of copies that came to nothing: whoever asked for those is gone.
+  // Also deletes the snapshots of failed copies, which no job needs any more.
   Result<void> remove_now(const std::string& location) {
-    if (auto image = open(location)) {  // else it is gone, or somebody's, which remove() says
+    // otherwise the image is deleted or in use; remove() reports which
+    if (auto image = open(location)) {
       const Result<std::vector<std::string>> names = rbd::snapshots(**image);
       if (!names) return Error{names.error()};
       for (const std::string& name : names.value()) {
@@ -207,8 +208,8 @@ class Work {
     return images_.remove(location);
   }
 
-  // Of an image that no other client has the lock of: a hung one would be waited for, and robbed.
-  // One that is gone, which Ceph knows by its watch, is fenced first, as by whoever takes over.
+  // Opens an image that no other client has locked: a hung client would block this call and lose
+  // its lock. A dead client, which Ceph detects by its watch, is fenced first, as in a takeover.
   Result<std::unique_ptr<Image>> open(const std::string& location) {
     auto image = images_.open(location);
     if (!image) return image;
@@ -252,7 +253,7 @@ class Work {
   Images images_;
 };
 
-// By any client: it opens no image, and whoever takes over must not wait for being recorded.
+// Uses any client: fencing opens no image, and a takeover must not wait until a client is recorded.
 Result<void> fence(RbdPool& pool, const wire::FenceClients& job) {
   if (lacks(Guard::kBlocklist) || lacks(Guard::kRbdLockMode)) return {};
   auto by = pool.connected();

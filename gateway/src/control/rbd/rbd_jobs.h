@@ -1,6 +1,6 @@
-// Management of a pool's images, as jobs ask for it (gateway_stream.proto, Job). An image that this
-// gateway serves is managed through its own open image, for Ceph holds writes back meanwhile; one
-// that another client has locked is left to that one. Each job may come again.
+// Manages images of a pool for jobs (gateway_stream.proto, Job). An image that this gateway serves
+// is managed through the open image, because Ceph blocks its writes meanwhile. An image that
+// another client has locked is left to that client. A job may be sent again.
 //
 // Threads: workers; it waits for Ceph, as long as that takes.
 #pragma once

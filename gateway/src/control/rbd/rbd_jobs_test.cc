@@ -247,7 +247,7 @@ TEST_F(RbdJobsTest, AFlatteningDoesNotBeginWhileItsVolumeMovesOn) {
   one_->until([&] { return place->at_rest(); });
 }
 
-// Nobody has the image; its lock is noted for whoever had it last.
+// No client has the image open, but the lock still names its last owner.
 TEST_F(RbdJobsTest, AnImageWhoseOwnerIsGoneIsManagedByOthers) {
   Gateway two(*this, "two");
   auto place = two.place(volume(1));
@@ -260,7 +260,7 @@ TEST_F(RbdJobsTest, AnImageWhoseOwnerIsGoneIsManagedByOthers) {
   expect("disk", 1);
 }
 
-// Or a snapshot that nobody knows would keep its image for ever.
+// Otherwise an unknown snapshot would keep its image permanently.
 TEST_F(RbdJobsTest, WhatCouldNotBeDeletedIsNotToldAsDeleted) {
   ASSERT_EQ(twice(snapshot("disk", "kept")), "");
   wire::Job forget;

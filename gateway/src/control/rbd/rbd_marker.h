@@ -1,9 +1,9 @@
 // The marker of a Ceph pool (control/local/pool_marker.h): the object `sluice.pool.<uid of the
-// StoragePool>` in the pool, or in its namespace. Other StoragePools, and other systems, may have
-// images and markers in the same Ceph pool. The storage's id is the cluster's fsid and the Ceph
-// pool's number, so that a pool that was created again under its name differs.
+// StoragePool>` in the pool or its namespace. Other StoragePools and other systems may have images
+// and markers in the same Ceph pool. The storage id consists of the cluster's fsid and the Ceph
+// pool's number, so a pool that was created again under the same name differs.
 //
-// A marker's id begins with the cluster's fsid. So a gateway knows without asking any disk whether
+// The id of a marker begins with the cluster's fsid. A gateway can therefore check without I/O that
 // it is connected to the cluster in which clients are to be blocklisted.
 //
 // Threads: workers; calls wait for Ceph.
@@ -17,11 +17,11 @@
 
 namespace sluice::control {
 
-// `pool` belongs to this call alone (rados_object.h).
+// Nothing else may use `pool` meanwhile (rados_object.h).
 Result<Identified> identify_rbd_pool(std::shared_ptr<rbd::Pool> pool, const ExpectedPool& expected);
 
-// Whether the marker that the control plane knows is of this cluster; true where it knows none, or
-// where an administrator has confirmed a replacement that no gateway has marked yet.
+// Whether the marker that the control plane knows belongs to this cluster. True also if it knows
+// none, or if an administrator confirmed a replacement that no gateway has marked yet.
 bool is_cluster_of(const ExpectedPool& expected, const std::string& fsid);
 
 }  // namespace sluice::control

@@ -219,7 +219,8 @@ Result<Place::Growth> RbdPlace::grow(uint64_t bytes) {
   if (!image_ || image_->size() >= bytes) return Growth::kDone;
   if (grown && !*grown) return Error{grown->error()};
   const auto work = [self = shared_from_this(), image = image_, bytes] {
-    // A job has grown it elsewhere, as a rule, and the watch hasn't told of it yet.
+    // Usually a job on another gateway has already grown the image, and the watch has not reported
+    // it yet.
     Result<void> done = image->grow(0);
     if (done && image->size() < bytes) done = image->grow(bytes);
     {

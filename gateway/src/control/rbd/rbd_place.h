@@ -1,5 +1,5 @@
-// A volume's image: opened and locked by the pool's recorded client, with the record beside it
-// (record_object.h). All that asks Ceph is done by workers, for many volumes at once.
+// The image of a volume, opened and locked by the pool's recorded client, with the record beside it
+// (record_object.h). Workers make all calls to Ceph, for many volumes in parallel.
 #pragma once
 
 #include <deque>
@@ -30,25 +30,25 @@ class RbdPlace final : public Place, public std::enable_shared_from_this<RbdPlac
   Result<void> kill(const Record& record) override;
   Holder self() const override { return pool_->self(); }
   int64_t allocated_bytes() const override { return 0; }
-  // Another gateway may have had it since.
+  // Another gateway may have owned the volume meanwhile.
   bool record_suffices() const override { return false; }
   std::string lost() const override;
   void let_go() override;
   bool at_rest() const override;
 
-  // --- the pool's
+  // --- called by the pool
   void wake();
-  // Null: it isn't open.
+  // Null: not open.
   std::shared_ptr<rbd::ServedImage> image() const;
-  bool leaving() const;  // let go of, and not at rest yet
+  bool leaving() const;  // let_go() was called, and the image is not closed yet
   // The pool's client is blocklisted.
   void fence(const rbd::RadosClient& client);
 
  private:
-  // What became of an opening.
+  // The result of an opening.
   struct Opening {
     uint64_t order = 0;
-    std::string problem;  // empty: it is open
+    std::string problem;  // empty: success
   };
   void open_now(const std::shared_ptr<rbd::Pool>& pool, const wire::DesiredVolume& volume);
   Result<void> open_image(const std::shared_ptr<rbd::Pool>& pool,
@@ -56,7 +56,7 @@ class RbdPlace final : public Place, public std::enable_shared_from_this<RbdPlac
   void closed();
   bool at_rest_locked() const;
   void image_lost(bool blocklisted);
-  // Runs `write` on a worker after those before it. False: too many wait.
+  // Runs `write` on a worker after earlier writes. False: too many writes are queued.
   bool post_write(std::function<void(RecordObject&)> write);
   void write_next();
 
@@ -66,19 +66,19 @@ class RbdPlace final : public Place, public std::enable_shared_from_this<RbdPlac
   const std::function<void()> wake_;
 
   mutable std::mutex mutex_;
-  Nanos waits_since_ = 0;  // for a client that is recorded
+  Nanos waits_since_ = 0;  // since when it waits for a recorded client
   bool let_go_ = false;
   bool opening_ = false;
-  std::optional<Opening> opened_;             // not fetched yet
+  std::optional<Opening> opened_;             // until open() returns it
   std::shared_ptr<rbd::ServedImage> image_;   // until it is closed
-  std::shared_ptr<rbd::RadosClient> client_;  // that it is open by
+  std::shared_ptr<rbd::RadosClient> client_;  // with which the image is open
   std::shared_ptr<RecordObject> object_;
   std::optional<Record> record_;
   std::string lost_;
   std::optional<Record> claiming_;
-  std::optional<Result<void>> claimed_;  // of claiming_
+  std::optional<Result<void>> claimed_;  // result of claiming_
   bool growing_ = false;
-  std::optional<Result<void>> grown_;  // how the last growth ended; not fetched yet
+  std::optional<Result<void>> grown_;  // result of the last growth, until grow() returns it
   std::deque<std::function<void(RecordObject&)>> writes_;
   bool writing_ = false;
 };

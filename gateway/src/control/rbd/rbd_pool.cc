@@ -13,8 +13,8 @@ std::string name_of(const wire::DesiredRbdPool& pool) {
   return pool.rados_namespace().empty() ? pool.pool() : pool.pool() + '/' + pool.rados_namespace();
 }
 
-// Of an address without a protocol librados tries both: the wrong one is waited for, and whatever
-// the other has answered, a refused key for one, ends as if nobody had.
+// Without a protocol in the address librados tries both. It waits for the wrong one, and an error
+// from the other one, such as a refused key, is reported as a timeout.
 std::string with_protocol(const std::string& monitor) {
   const size_t colon = monitor.rfind(':');
   const std::string host = monitor.substr(0, colon);
@@ -105,7 +105,7 @@ void RbdPool::connect_now() {
     const std::lock_guard lock(mutex_);
     commit_ = added;
   });
-  // Whoever learns it may be a thread of librados, which can't end its own client.
+  // The callback may run on a librados thread, which can't end its own client.
   (*client)->watch_fence([weak, address] {
     rbd::Workers::instance().post_always(address, [weak, address] {
       if (const auto self = weak.lock()) self->client_gone(address);
@@ -241,7 +241,7 @@ RbdPool::Use::Use(std::shared_ptr<RbdPool> pool, std::string location)
     const std::lock_guard lock(pool_->mutex_);
     pool_->uses_.emplace(location_, stopped_);
   }
-  // Whoever lets go of the image from now on stops this one, too.
+  // A place that starts to release the image later stops this use, too.
   for (const auto& place : pool_->places(&location_)) {
     if (place->leaving()) *stopped_ = true;
   }

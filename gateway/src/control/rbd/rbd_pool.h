@@ -1,12 +1,12 @@
-// A pool of Ceph, for the volumes of a cluster. It has one client (rbd/rados_client.h), shared with
-// other pools of the same access, and opens images by it only once the control plane has recorded
-// it (DESIGN R2; gateway/decisions/ceph.md):
+// A Ceph pool of a cluster. It has one client (rbd/rados_client.h), which pools with the same
+// access share. It opens images only after the control plane has recorded the client (DESIGN R2;
+// gateway/decisions/ceph.md).
 //
-//   connect -> asked to be recorded -> recorded: images may be opened
-//      ^                                 |
-//      +--- fenced: its images are lost for good, the next client begins anew
+// 1. It connects and requests that the client is recorded.
+// 2. Recorded: images may be opened.
+// 3. Fenced: the client's images are permanently lost. The pool starts again with a new client.
 //
-// Threads: any; nothing here waits for Ceph, workers do (rbd/workers.h).
+// Threads: any. No function waits for Ceph unless its comment says so; workers do (rbd/workers.h).
 #pragma once
 
 #include <atomic>
@@ -32,11 +32,11 @@ namespace sluice::control {
 
 class RbdPlace;
 
-// What all pools of a process share.
+// Shared by all pools of a process.
 struct RbdShared {
   Outlet outlet;
-  // Jobs wait for each other only where they are of a kind and of a pool: what takes hours holds up
-  // nothing, and nothing holds up a fence.
+  // Separate workers per kind of job, and within them per pool, so that long jobs delay no others
+  // and nothing delays fencing.
   rbd::Workers jobs{limits::kImageJobThreads};
   rbd::Workers long_jobs{limits::kImageJobThreads};
   rbd::Workers fences{limits::kImageJobThreads};
@@ -55,37 +55,37 @@ class RbdPool final : public StoragePool, public std::enable_shared_from_this<Rb
                                        std::function<void()> wake) override;
   void run_job(const wire::Job& job, const JobServices& services,
                std::function<void(JobOutcome)> done) override;
-  // `done` comes again when the pool has news.
+  // `done` runs again when the pool changes.
   void look_at(const std::string& uid, std::function<void(wire::PoolObserved)> done) override;
   void tick() override;
   void expect(const wire::DesiredPool& desired) override;
 
-  // --- its places' and jobs'
-  // The pool as it is found by its name now, and whether it is the StoragePool's storage.
+  // --- called by its places and jobs
+  // The pool that has the configured name now, and whether it is the StoragePool's storage.
   struct Storage {
     std::shared_ptr<rbd::Pool> pool;
     Identified identified;
     uint32_t adoptions() const { return identified.marker ? identified.marker->adoptions : 0; }
   };
-  // Compares the marker; waits for Ceph.
+  // Reads and compares the marker; waits for Ceph.
   Result<Storage> identify(rbd::RadosClient& client) const;
   ExpectedPool expected() const;
-  // The pool by the client that is recorded; null: there is none yet. *problem: why not, where that
-  // is known; *since: since when (CLOCK_BOOTTIME).
+  // The pool as the recorded client uses it; null: none is recorded yet. *problem: the reason, if
+  // known; *since: since when (CLOCK_BOOTTIME, nanoseconds).
   std::shared_ptr<rbd::Pool> recorded(std::string* problem, Nanos* since) const;
-  // The pool by a client that may not be recorded, for what opens no image. Waits for Ceph.
+  // The pool as any client uses it, recorded or not, for work that opens no image. Waits for Ceph.
   Result<std::shared_ptr<rbd::Pool>> connected();
   const wire::DesiredRbdPool& desired() const { return desired_.rbd(); }
   const std::string& name() const { return name_; }  // pool or pool/namespace
-  // Of workers, for what waits for this pool. A client's end is of the client's address, with what
-  // tells that it is fenced: no pool that hangs holds that up.
+  // Group of the workers that wait for this pool. The end of a client uses the group of its
+  // address, as fencing notices do, so that a pool that hangs delays neither.
   const std::string& group() const { return desired_.uid(); }
   const Holder& self() const { return self_; }
   Outlet& outlet() const { return shared_->outlet; }
-  // The image at `location` as this gateway serves it; null: it doesn't.
+  // The image at `location` that this gateway serves; null: it does not.
   std::shared_ptr<rbd::ServedImage> served(const std::string& location);
 
-  // While it lives, a job has the image at `location` open.
+  // Registers that a job has the image at `location` open, until destruction.
   class Use {
    public:
     Use(std::shared_ptr<RbdPool> pool, std::string location);
@@ -106,8 +106,8 @@ class RbdPool final : public StoragePool, public std::enable_shared_from_this<Rb
   struct Looking {
     std::string uid;
     std::function<void(wire::PoolObserved)> done;
-    Nanos since = 0;     // 0: nobody looks
-    bool again = false;  // something changed since somebody began to look
+    Nanos since = 0;     // start of the probe; 0: none
+    bool again = false;  // something changed since the probe began
   };
   void connect();
   void connect_now();
@@ -123,16 +123,16 @@ class RbdPool final : public StoragePool, public std::enable_shared_from_this<Rb
   const std::string name_;
   const backend::CephAccess access_;
   const Holder self_;
-  ClientCommits& commits_;  // by the outlet only
+  ClientCommits& commits_;  // used through the outlet only
   const std::shared_ptr<RbdShared> shared_;
 
   mutable std::mutex mutex_;
   std::shared_ptr<rbd::RadosClient> client_;
   std::shared_ptr<rbd::Pool> pool_;
-  uint64_t commit_ = 0;  // of client_, as commits_ knows it
+  uint64_t commit_ = 0;  // handle of client_ in commits_
   bool recorded_ = false;
   bool connecting_ = false;
-  std::string problem_;  // of connecting or of being recorded
+  std::string problem_;  // from connecting or recording
   Nanos problem_since_ = 0;
   Nanos tried_ = 0;
   Looking looking_;
@@ -141,7 +141,7 @@ class RbdPool final : public StoragePool, public std::enable_shared_from_this<Rb
   std::multimap<std::string, std::shared_ptr<std::atomic<bool>>> uses_;  // by location
 };
 
-// Pools of Ceph, for Client.
+// Creates Ceph pools for Client.
 std::shared_ptr<PoolKind> rbd_pools();
 
 }  // namespace sluice::control

@@ -34,7 +34,7 @@ TEST_F(RbdPoolTest, NothingIsOpenedBeforeTheClientIsRecorded) {
   EXPECT_EQ(one.look(), "");
 }
 
-// Or the control plane would take it for unfit until the next look, ten seconds later.
+// Otherwise the control plane would treat it as unfit until the next probe, ten seconds later.
 TEST_F(RbdPoolTest, AClientThatIsRecordedWhileSomebodyLooksIsToldAsRecorded) {
   for (int i = 0; i < 10; ++i) {
     Gateway one(*this, "one" + std::to_string(i));
@@ -85,7 +85,8 @@ TEST_F(RbdPoolTest, WhoIsFencedComesBackAsANewClientThatIsRecordedAgain) {
   const std::string before = one.asked().back();
   ASSERT_EQ(two.run(fence_job({before})).problem, "");
   // An OSD refuses the client once it has the map with the fence. The next owner's requests carry
-  // the number of that map, so the OSD has it before it serves them. Nobody has sent one here.
+  // the number of that map, so the OSD has it before it serves them. No request has been sent here
+  // yet.
   one.until([&] { return Driver(*old).write(0, Bytes(4096)) == -ESHUTDOWN; });
   one.until([&] { return one.asked().back() != before; });
   EXPECT_FALSE(first->at_rest());

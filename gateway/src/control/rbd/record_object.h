@@ -1,5 +1,5 @@
-// A volume's record (control/local/record.h) beside its image: an object `sluice.volume.<uid>` in
-// the pool, written by the client that does the I/O, so that one that is blocklisted can't.
+// A volume's record (control/local/record.h) beside its image: the object `sluice.volume.<uid>` in
+// the pool. The client that does the I/O writes it, so that a blocklisted client can't.
 //
 // Threads: workers, one at a time; calls wait for Ceph.
 #pragma once
@@ -15,14 +15,14 @@ namespace sluice::control {
 
 class RecordObject {
  public:
-  // `pool`: of its own, for the version of what was read last is its.
+  // `pool`: for this object only, because it holds the version of the last read.
   RecordObject(std::shared_ptr<rbd::Pool> pool, const std::string& volume);
 
-  // nullopt: there is none yet.
+  // nullopt: no record yet.
   Result<std::optional<Record>> read();
-  // An older epoch than the recorded one is refused.
+  // Refuses an older epoch than the recorded one.
   Result<void> claim(const Record& record);
-  // Refused unless this process is recorded, in this epoch.
+  // Refused unless the record names this process and this epoch.
   Result<void> update(const Record& record);
   Result<void> remove();
 
@@ -32,12 +32,12 @@ class RecordObject {
     RadosObject::Found object;
   };
   Result<Found> find();
-  // False: somebody has written it meanwhile.
+  // False: another client has written it meanwhile.
   Result<bool> replace(const Found& found, const Record& record);
 
   const std::string volume_;
   RadosObject object_;
-  std::optional<Found> read_;  // by read(), until it is replaced
+  std::optional<Found> read_;  // from read(), until it is replaced
 };
 
 }  // namespace sluice::control

@@ -1,5 +1,5 @@
-// Whether another client has come to open an image, whose lock it gets only once the image is
-// closed here. Whoever has one open for hours looks now and then, and gives way.
+// Checks whether another client opened an image; it gets the lock only after the image is closed
+// here. A long job checks this regularly and closes the image.
 #pragma once
 
 #include <atomic>
@@ -32,7 +32,7 @@ class Wanted {
   bool elsewhere() const { return elsewhere_; }
 
  private:
-  // Often enough for who waits for the lock as long as for one that is about to be given up.
+  // Frequent enough for a client that waits for the lock: it waits limits::kImageHandover.
   static constexpr Nanos kEvery = 500 * kMillisecond;
   static_assert(2 * kEvery < limits::kImageHandover);
 
@@ -46,7 +46,8 @@ class Wanted {
     }
   }
 
-  // Who was there from the beginning may be one that Ceph hasn't given up yet.
+  // A watcher that was present at the beginning may be a dead client that has not timed out in Ceph
+  // yet.
   void look() {
     const Result<std::vector<std::string>> watchers = image_.watchers();
     if (!watchers) return;
@@ -59,11 +60,11 @@ class Wanted {
 
   const rbd::Image& image_;
   std::atomic<bool> elsewhere_ = false;
-  std::optional<std::set<std::string>> before_;  // the thread's
+  std::optional<std::set<std::string>> before_;  // used by the thread only
   std::mutex mutex_;
   std::condition_variable changed_;
   bool ended_ = false;
-  std::thread thread_;  // last: it uses the others
+  std::thread thread_;  // last, because it uses the other members
 };
 
 }  // namespace sluice::control

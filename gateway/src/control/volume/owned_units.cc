@@ -24,7 +24,7 @@ lun::Qos qos_of(const wire::DesiredQos& qos) {
           count(qos.bytes_burst())};
 }
 
-// Volumes take their turns on several threads; unit/ownership.h is called by one at a time.
+// Volumes run on several threads, but unit/ownership.h permits one call at a time.
 class Door final : public UnitDoor {
  public:
   Door(std::shared_ptr<lun::Unit> unit, Reactors& reactors,
@@ -38,7 +38,7 @@ class Door final : public UnitDoor {
   void serve(std::unique_ptr<backend::Backend> backend, lun::ReservationState state,
              uint64_t epoch) override {
     const std::lock_guard lock(one_);
-    // At the last owner a host may have turned it off, and rely on that (DESIGN R12).
+    // Under the previous owner a host may have disabled the cache and rely on that (DESIGN R12).
     if (backend->write_cache()) {
       unit_->attached().raise_owners(kModeParametersChanged, nullptr, boot_time());
     }
@@ -77,8 +77,8 @@ class Door final : public UnitDoor {
   lun::MediumHealth medium_health() const override { return unit_->medium_health(); }
 
  private:
-  // A host may have turned its cache on or off (MODE SELECT): that stays until the order changes.
-  // What fails is tried again; what goes on is not waited for a second time.
+  // A host may have switched its cache (MODE SELECT); that stays until the order changes. A failed
+  // switch is tried again. A switch in progress is not waited for a second time.
   Result<void> order_cache(bool on) {
     if (cache_ == on) return {};
     if (unit_->cache_settling()) return Error{"the write cache is being flushed; check the medium"};

@@ -1,4 +1,4 @@
-// Units for real: unit/ownership.h behind units.h.
+// The production implementation of units.h, based on unit/ownership.h.
 #pragma once
 
 #include <memory>

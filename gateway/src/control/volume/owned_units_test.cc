@@ -1,4 +1,4 @@
-// What the control plane's orders do to a unit that this gateway serves.
+// How orders of the control plane change a unit that this gateway serves.
 #include "control/volume/owned_units.h"
 
 #include <gtest/gtest.h>
@@ -29,7 +29,7 @@ class OwnedUnitsTest : public testing::Test {
     reactors_.run();
     EXPECT_TRUE(door_->shape(wanted_, true).ok());
   }
-  // What a host finds pending at its first use that has been at another gateway for `age`.
+  // The unit attentions at the first command of a host that used another gateway for `age`.
   std::vector<lun::UnitAttention> pending(Nanos age) {
     const Nanos now = boot_time();
     lun::NexusId id;
@@ -93,7 +93,7 @@ TEST_F(OwnedUnitsTest, WhatAResetGoesBackToIsTheWriteCacheAsOrdered) {
   EXPECT_FALSE(unit_->default_write_cache());
 }
 
-// Each gateway that shows the unit says so itself.
+// Each gateway that exports the unit reports the change to its own hosts.
 TEST_F(OwnedUnitsTest, GrowingByOrderIsNotToldToForwardedHostsThatWereThereAlready) {
   wanted_.set_size_bytes(2 * kBytes);
   ASSERT_TRUE(door_->shape(wanted_, true).ok());

@@ -1,8 +1,8 @@
-// Where a volume lives, and how it is taken from whoever has it (DESIGN R2). What asks another
-// machine (images of Ceph) never waits for it here: it answers "pending", and calls the `wake` that
-// the place was made with once it is worth being asked again.
+// Where a volume's data is, and how to take it from the gateway that has it (DESIGN R2). Calls to
+// another machine (Ceph images) do not block here: they return "pending", and later call the `wake`
+// that was passed when the place was created.
 //
-// Threads: a Volume's turns, one at a time; update() on any.
+// Threads: the volume's lane, one task at a time; update() on any thread.
 #pragma once
 
 #include <functional>
@@ -22,41 +22,43 @@ class Place {
  public:
   struct Opened {
     std::unique_ptr<backend::Backend> backend = nullptr;  // null: not opened
-    bool held = false;                                    // by somebody else's lock; try again
-    std::string problem = {};                             // why it is not, and the mend
-    bool pending = false;                                 // being opened; asked again after `wake`
+    bool held = false;                                    // another process has the lock; retry
+    std::string problem = {};                             // why it failed, with the remedy
+    // opening in progress; call again after `wake`
+    bool pending = false;
   };
   enum class Claim : uint8_t { kDone, kPending };
   enum class Growth : uint8_t { kDone, kPending };
 
   virtual ~Place() = default;
-  // Opens the data and takes its lock: the one on the description that will do the I/O, or the
-  // image's.
+  // Opens the data and takes its lock: on the file description that does the I/O, or on the image.
   virtual Opened open(const wire::DesiredVolume& volume) = 0;
-  // As found beside the data, under the lock or before it.
+  // The record found beside the data. It may be called with or without the lock.
   virtual Result<std::optional<Record>> record() = 0;
-  // By whoever holds the lock: an older epoch than the recorded one is refused. Pending: asked
-  // again with the same record after `wake`.
+  // Writes the record; the caller holds the lock. An older epoch than the recorded one is refused.
+  // kPending: call again with the same record after `wake`.
   virtual Result<Claim> claim(const Record& record, Outlasts outlasts) = 0;
-  // Refused unless this process is recorded, in this epoch. `done` comes on any thread.
+  // Refused unless the record names this process and this epoch. `done` runs on any thread.
   virtual void update(const Record& record, std::function<void(Result<void>)> done) = 0;
-  // Makes what is open at least `bytes` large, where that means asking another machine; else
-  // nothing is done here, and the backend grows at once. Pending: asked again after `wake`.
+  // Grows the open data to at least `bytes` if that needs another machine; otherwise the backend
+  // grows itself and this does nothing. kPending: call again after `wake`.
   virtual Result<Growth> grow(uint64_t /*bytes*/) { return Growth::kDone; }
-  virtual HolderAnswer ask(const Record& record, uint64_t order) = 0;  // waits kHolderPatience
+  // waits up to kHolderPatience
+  virtual HolderAnswer ask(const Record& record, uint64_t order) = 0;
   virtual Result<void> kill(const Record& record) = 0;
   virtual Holder self() const = 0;
-  virtual int64_t allocated_bytes() const = 0;  // 0: not known
+  virtual int64_t allocated_bytes() const = 0;  // 0: unknown
 
-  // Whether the recorded reservations may stand in for the control plane's while that can't be
-  // asked (R3): where nobody else can have had the data since.
+  // Whether the recorded reservations can replace those of the control plane while it is
+  // unreachable (R3). Only if no other gateway can have had the data since.
   virtual bool record_suffices() const { return true; }
-  // Why what was opened is lost, for good (R4); empty: it isn't. After a `wake`.
+  // Why the opened data is permanently lost (R4); empty: it is not. Changes are announced by
+  // `wake`.
   virtual std::string lost() const { return {}; }
-  // Nothing more is wanted of it: what it still opens, it closes.
+  // The volume no longer uses the place: it closes what it still opens.
   virtual void let_go() {}
-  // Whether nothing of it is open, or on its way there; else `wake` tells when. Only then is the
-  // lock free for others.
+  // Whether nothing is open or being opened. If not, `wake` announces the change. Only then is the
+  // lock available to others.
   virtual bool at_rest() const { return true; }
 };
 

@@ -34,7 +34,7 @@ Loaded parse(const std::string& volume, const wire::ReservationState& found) {
 
 }  // namespace
 
-// --- questions to the control plane
+// --- requests to the control plane
 
 bool StreamReservations::ask(wire::ConnectRequest message, Nanos deadline, Answer answer) {
   uint64_t id = 0;
@@ -48,7 +48,7 @@ bool StreamReservations::ask(wire::ConnectRequest message, Nanos deadline, Answe
   if (message.has_reservation_load()) message.mutable_reservation_load()->set_request_id(id);
   if (setup_.request(std::move(message))) return true;
   const std::lock_guard lock(mutex_);
-  // Gone: the stream ended in this moment, and stream_lost() has answered.
+  // If the entry is gone, the stream has just ended and stream_lost() has answered.
   return waiting_.erase(id) == 0;
 }
 
@@ -58,7 +58,7 @@ void StreamReservations::answered(uint64_t id, wire::CommitResult result,
   {
     const std::lock_guard lock(mutex_);
     const auto at = waiting_.find(id);
-    if (at == waiting_.end()) return;  // too late: it was answered as unknown
+    if (at == waiting_.end()) return;  // late: it was already answered as unknown
     answer = std::move(at->second.answer);
     waiting_.erase(at);
   }
@@ -158,7 +158,7 @@ void StreamReservations::commit(const std::string& unit_uuid, const lun::Reserva
   }
 }
 
-// Stored as `generation`: now beside the data, within the same bound.
+// The control plane stored `generation`: writes it beside the data within the same time limit.
 void StreamReservations::written_too(const std::string& volume, uint64_t epoch, uint64_t generation,
                                      const lun::ReservationState& state, Nanos deadline,
                                      std::function<void(Result<void>)> done) {
@@ -276,7 +276,7 @@ void StreamReservations::load_until(const Record& beside, uint64_t epoch, bool s
   }
 }
 
-// The same state as a generation of its own: what was sent for an older one can't be stored now.
+// Stores the same state as the next generation, so that a commit of an older one is rejected.
 void StreamReservations::settle(const Record& beside, uint64_t epoch, Loaded loaded, Nanos deadline,
                                 std::function<void(Loaded)> done) {
   const auto answer = [this, beside, epoch, loaded, deadline, done](wire::CommitResult result,
@@ -287,7 +287,7 @@ void StreamReservations::settle(const Record& beside, uint64_t epoch, Loaded loa
       case wire::COMMIT_RESULT_COMMITTED:
         ++settled.generation;
         return done(std::move(settled));
-      case wire::COMMIT_RESULT_CONFLICT:  // the straggler came first: it is in force
+      case wire::COMMIT_RESULT_CONFLICT:  // the late commit arrived first: it is in effect
         if (setup_.now() >= deadline) return done(failed("the reservations keep changing"));
         return load_until(beside, epoch, true, deadline, done);
       case wire::COMMIT_RESULT_FENCED:
@@ -314,7 +314,7 @@ Result<lun::ReservationState> StreamReservations::load(const std::string& unit_u
   return std::move(loaded.state);
 }
 
-// --- who owns what
+// --- ownership
 
 void StreamReservations::open(Record record, std::shared_ptr<Place> place) {
   const std::lock_guard lock(mutex_);

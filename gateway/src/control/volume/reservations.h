@@ -1,18 +1,17 @@
-// Persistent reservations of a cluster's volumes: committed by the control plane (compare-and-swap
-// on epoch and generation, DESIGN R8), then written beside the data, then GOOD. One store serves
-// all units; the key is the volume's uid.
+// Persistent reservations of a cluster's volumes. A commit goes to the control plane
+// (compare-and-swap on epoch and generation, DESIGN R8), then to the record beside the data, then
+// the command ends with GOOD. One store serves all units; the key is the volume's uid.
 //
-//   kCommitted      both are durable
-//   kNotCommitted   there was no stream to send it by, or the control plane says that it isn't
-//   kUnknown        all the rest: the stream ended or the bound passed meanwhile, the record could
-//                   not be written, another generation was stored. The unit reads before it
-//                   decides.
+// - kCommitted: both copies are durable.
+// - kNotCommitted: there was no stream to send it, or the control plane rejected it.
+// - kUnknown: the stream ended, the time limit passed, the record could not be written, or another
+//   generation was stored. The unit reads before it decides.
 //
-// read() loads and, where a commit of ours may still be on its way, stores what it found once more
-// as the next generation, so that the straggler can't be stored after it (reservation_contract.h).
-// What is known here, or written beside the data, may be newer than what is stored: the store was
-// put back in time (a restore). Then it is stored as the next generation, too, before anybody goes
-// by it: the record wins over any older snapshot (DESIGN R2), for every owner to come.
+// read() loads the state. If an earlier commit may still arrive, read() stores the loaded state
+// again as the next generation, so that the late commit is rejected (reservation_contract.h). The
+// state known here or beside the data may be newer than the stored one, because the store was
+// restored from a backup. Then read() stores the newer state as the next generation before any unit
+// uses it: the record takes precedence over an older snapshot (DESIGN R2).
 //
 // Threads: as the contract says; records are written on `turns`.
 #pragma once
@@ -45,40 +44,40 @@ class StreamReservations final : public lun::ReservationStore {
   void commit(const std::string& unit_uuid, const lun::ReservationState& state,
               lun::StoreReply reply, CommitDone done) override;
   void read(const std::string& unit_uuid, lun::StoreReply reply, ReadDone done) override;
-  // Blocks for limits::kReservationStoreBound at most; of the epoch opened last.
+  // Blocks for at most limits::kReservationStoreBound. Uses the epoch that was opened last.
   Result<lun::ReservationState> load(const std::string& unit_uuid) override;
   void stop() override;
 
-  // --- Volume's
+  // --- called by Volume
   void open(Record record, std::shared_ptr<Place> place);
   void close(const std::string& volume);
-  // `done` comes on any thread, once.
+  // `done` runs once, on any thread.
   void load_for(const Record& beside, uint64_t epoch, bool settle,
                 std::function<void(Loaded)> done);
 
-  // --- the stream's
+  // --- called for the stream
   void received(const wire::ReservationOutcome& outcome);
   void received(const wire::ReservationState& state);
   void stream_lost(const std::string& why);
-  void tick();  // a few times a second: what is overdue is answered
+  void tick();  // call it a few times a second: answers overdue requests
 
  private:
   // A volume that this gateway owns.
   struct Owned {
     Record record;
     std::shared_ptr<Place> place;
-    bool straggler = false;  // a commit whose end isn't known
+    bool straggler = false;  // a commit whose result is unknown
   };
   using Answer = std::function<void(wire::CommitResult, const wire::ReservationState*,
                                     const std::string& why)>;
   struct Waiting {
     Nanos deadline = 0;
-    bool on_stream = false;  // else on the disk
+    bool on_stream = false;  // true: waits for the stream; false: waits for the disk
     Answer answer;
   };
 
-  // Calls `answer` once: with UNSPECIFIED where nothing is known. False: provably not sent, and
-  // `answer` isn't called.
+  // Calls `answer` once; UNSPECIFIED if the result is unknown. False: the message was not sent, and
+  // `answer` is not called.
   bool ask(wire::ConnectRequest message, Nanos deadline, Answer answer);
   void answered(uint64_t id, wire::CommitResult result, const wire::ReservationState* state,
                 const std::string& why);

@@ -14,7 +14,7 @@ namespace {
 
 using lun::CommitOutcome;
 
-// Runs what is posted when the test asks; posts come from several threads.
+// Runs posted tasks when the test calls it; several threads post.
 class QueuedReactors final : public Reactors {
  public:
   unsigned count() const override { return 1; }
@@ -193,7 +193,7 @@ TEST_F(ReservationsTest, AReadAfterAnUnknownCommitShutsTheStragglerOut) {
   answer_load(3, 8);
   ASSERT_EQ(sent_.size(), 3u) << "stored once more, so that the straggler conflicts";
   EXPECT_EQ(sent_[2].reservation_commit().expected_generation(), 3u);
-  answer(wire::COMMIT_RESULT_CONFLICT);  // it had been on its way, and came first
+  answer(wire::COMMIT_RESULT_CONFLICT);  // the late commit arrived first
   ASSERT_EQ(sent_.size(), 4u);
   answer_load(4, 9);
   ASSERT_EQ(sent_.size(), 5u);
@@ -210,7 +210,7 @@ TEST_F(ReservationsTest, AStoreThatWasPutBackInTimeIsGivenWhatWasCommittedSince)
   reactors_.run_one();
   ASSERT_EQ(outcome_, CommitOutcome::kCommitted);
   commit(10);
-  answer(wire::COMMIT_RESULT_CONFLICT);  // it was restored
+  answer(wire::COMMIT_RESULT_CONFLICT);  // the store was restored
   reactors_.run_one();
   ASSERT_EQ(outcome_, CommitOutcome::kUnknown);
   std::optional<uint32_t> read;
@@ -249,7 +249,7 @@ TEST_F(ReservationsTest, ANewOwnersRecordThatIsNewerIsStoredBeforeItIsServed) {
   EXPECT_EQ(loaded->generation, 6u);
   EXPECT_EQ(loaded->state.generation, 42u);
 
-  beside.generation = 5;  // as new as the store: that one is right
+  beside.generation = 5;  // the store has the same generation, so its state counts
   store_.load_for(beside, 7, false, [&](Loaded l) { loaded = std::move(l); });
   answer_load(5, 1);
   EXPECT_EQ(loaded->state.generation, 1u);

@@ -7,7 +7,7 @@ void TurnQueue::post(const std::string& lane, Task task, Nanos due, Nanos now) {
     delayed_.emplace(due, std::pair{lane, std::move(task)});
     return;
   }
-  release_due(now);  // nothing overtakes what was to be run before
+  release_due(now);  // an immediate task must not overtake delayed ones that are due
   put(lane, std::move(task));
 }
 
@@ -29,7 +29,7 @@ TurnQueue::Next TurnQueue::next(Thread thread, Nanos now) {
     idle_.push_back(thread);
     return {};
   }
-  // Who kept it waits for a later time, which does no harm: it finds nothing to do then.
+  // The former clock keeper waits for a later time. That does no harm: it finds nothing to do.
   if (clock_keeper_) idle_.insert(idle_.begin(), clock_keeper_->thread);
   clock_keeper_ = {thread, delayed_.begin()->first};
   return {.until = clock_keeper_->until};
@@ -46,9 +46,9 @@ void TurnQueue::ended(const std::string& lane) {
 }
 
 std::optional<TurnQueue::Thread> TurnQueue::wake() {
-  if (woken_) return std::nullopt;  // it looks at everything, and calls this then
+  if (woken_) return std::nullopt;  // it checks everything, then calls wake()
   if (ready_.empty() && clock_is_kept()) return std::nullopt;
-  // The keeper itself where it waits for too long, or is the last one.
+  // Wakes the clock keeper itself if it waits too long or is the only thread.
   if (clock_keeper_ && (ready_.empty() || idle_.empty())) {
     woken_ = clock_keeper_->thread;
     clock_keeper_.reset();

@@ -1,13 +1,13 @@
-// What turns.h decides: which task is next, who waits how, and who is woken. Threads that wait are
-// woken one by one, for work that nobody who is awake will take: of hundreds of volumes that have
-// their turns at once each would wake another one, and all would stand in line for one mutex.
+// The scheduling decisions of turns.h: which task runs next, how threads wait, and which one is
+// woken. Waiting threads are woken one at a time, and only for work that no awake thread will take.
+// Otherwise hundreds of volumes with simultaneous tasks would wake many threads, which would all
+// wait for one mutex.
 //
-// One of those who wait keeps the clock: it waits until the next delayed task is due, the others
-// for as long as nobody wakes them. Who runs a task may be at it for long, so it counts for
-// nothing: who goes to run one has another one woken where more is ready, or nobody keeps the
-// clock.
+// One waiting thread is the clock keeper: it waits until the next delayed task is due; the others
+// wait until they are woken. A thread that runs a task may take long and counts as absent. So it
+// has another thread woken if more tasks are ready or there is no clock keeper.
 //
-// No threads, mutex or clock of its own: one call at a time.
+// It has no threads, mutex or clock of its own. The caller serializes all calls.
 #pragma once
 
 #include <cstddef>
@@ -26,22 +26,22 @@ namespace sluice::control {
 class TurnQueue {
  public:
   using Task = std::function<void()>;
-  using Thread = size_t;  // from 0
+  using Thread = size_t;  // index, from 0
 
-  // What a thread does next: runs `task` of `lane`, or waits until it is woken, and not beyond
-  // `until` if that is given.
+  // What a thread does next: runs `task` of `lane`, or waits until it is woken, at most until
+  // `until` if that is set.
   struct Next {
     Task task = nullptr;
     std::string lane = {};
     std::optional<Nanos> until = {};
   };
 
-  // To be run at `due`, which may be now, after the lane's earlier ones.
+  // The task runs at `due` at the earliest (possibly `now`), after the earlier tasks of its lane.
   void post(const std::string& lane, Task task, Nanos due, Nanos now);
-  // A thread begins, has been woken, has waited for long enough, or has ended its task.
+  // Called by a thread that begins, was woken, has waited long enough or has finished its task.
   Next next(Thread thread, Nanos now);
-  void ended(const std::string& lane);  // by who calls next() then
-  // After post(), and after a next() that gave a task: who is to be woken, if anybody.
+  void ended(const std::string& lane);  // called before next() by the thread that ran the task
+  // After post(), and after a next() that returned a task: the thread to wake, if any.
   std::optional<Thread> wake();
   // Drops all tasks.
   void clear();
@@ -61,12 +61,12 @@ class TurnQueue {
   bool clock_is_kept() const;
   void waits_no_more(Thread thread);
 
-  std::map<std::string, Lane> lanes_;  // with tasks or running
-  std::deque<std::string> ready_;      // lanes that have a task and don't run
+  std::map<std::string, Lane> lanes_;  // lanes with tasks or with a running one
+  std::deque<std::string> ready_;      // lanes that have a task and do not run
   std::multimap<Nanos, std::pair<std::string, Task>> delayed_;
-  std::vector<Thread> idle_;  // who waited last is woken first: its caches are warm
+  std::vector<Thread> idle_;  // the thread that waited last is woken first: its caches are warm
   std::optional<ClockKeeper> clock_keeper_;
-  std::optional<Thread> woken_;  // on its way to next(), which will look at everything
+  std::optional<Thread> woken_;  // is about to call next(), which checks everything
 };
 
 }  // namespace sluice::control

@@ -16,7 +16,7 @@ class TurnQueueTest : public testing::Test {
   void post(const std::string& lane, Nanos due = 0, Nanos now = 0) {
     queue_.post(lane, [] {}, due, now);
   }
-  // All wait, the highest number last.
+  // All threads wait, the highest number last.
   void all_wait(size_t threads) {
     for (Thread thread = 0; thread < threads; ++thread) {
       EXPECT_FALSE(queue_.next(thread, 0).task);
@@ -54,7 +54,7 @@ TEST_F(TurnQueueTest, WhoHasEndedItsTaskGoesOnWithWhatIsThereAndNobodyIsWoken) {
   EXPECT_EQ(queue_.wake(), Thread{1});
   EXPECT_TRUE(queue_.next(1, 0).task);
   for (int i = 0; i < 100; ++i) {
-    post("a");  // it runs: nothing of it is ready
+    post("a");  // the lane runs: none of its tasks is ready
     EXPECT_FALSE(queue_.wake());
   }
   for (int i = 0; i < 100; ++i) {
@@ -133,7 +133,7 @@ TEST_F(TurnQueueTest, NothingOvertakesWhatWasDueBefore) {
   EXPECT_EQ(ran, 12);
 }
 
-// Threads as a schedule has them: any interleaving of what comes, what ends, and the clock.
+// Simulates threads in a random interleaving of posts, ends of tasks and time.
 class Schedule {
  public:
   explicit Schedule(unsigned seed) : random_(seed) {}
@@ -149,7 +149,7 @@ class Schedule {
         one_goes_on();
     }
   }
-  // Nothing more comes: what was posted is run without another word.
+  // No more posts: all posted tasks run without another wake.
   void run_out() {
     while (one_goes_on() || time_passes()) continue;
   }

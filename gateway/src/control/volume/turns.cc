@@ -72,7 +72,7 @@ void Turns::work(size_t self) {
     lock.unlock();
     if (woken != nullptr) woken->wake.notify_one();
     next.task();
-    next.task = nullptr;  // what it holds may take a while to go
+    next.task = nullptr;  // destroying its captures may take long, so it happens without the mutex
     lock.lock();
     queue_.ended(next.lane);
   }

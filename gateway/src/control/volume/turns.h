@@ -1,6 +1,6 @@
-// A few threads for work that may wait for disks and for other processes. Tasks of one lane (a
-// volume, a pool) run one after the other, those of different lanes side by side: a volume that
-// hangs holds up itself alone, until all threads hang.
+// A few threads for work that may wait for disks or other processes. Tasks of one lane (a volume, a
+// pool) run one after the other; tasks of different lanes run in parallel. A volume that hangs
+// delays only itself, until all threads hang.
 #pragma once
 
 #include <condition_variable>
@@ -21,10 +21,9 @@ class Turns {
   explicit Turns(unsigned threads);
   ~Turns() { stop(); }
 
-  // Runs `task` as soon as the lane's earlier tasks have ended, but not before `delay` is over.
-  // Dropped once stop() was called.
+  // Runs `task` after the lane's earlier tasks and after `delay`. After stop() the task is dropped.
   void post(const std::string& lane, std::function<void()> task, Nanos delay = 0);
-  // Waits for the tasks that run, drops the others.
+  // Waits for running tasks and drops the others.
   void stop();
 
  private:
@@ -35,7 +34,8 @@ class Turns {
   };
   void work(size_t self);
   void wait(Worker& self, std::optional<Nanos> until, std::unique_lock<std::mutex>& lock);
-  // To be notified once the mutex is free: who is woken needs it. May be null.
+  // Returns the worker to notify after the mutex is released, because the woken thread needs it.
+  // May be null.
   Worker* wake_locked();
 
   std::mutex mutex_;
@@ -44,7 +44,7 @@ class Turns {
   std::vector<Worker> workers_;
 };
 
-// CLOCK_BOOTTIME, which counts while the machine sleeps.
+// CLOCK_BOOTTIME in nanoseconds; it also counts while the machine is suspended.
 Nanos boot_time();
 
 }  // namespace sluice::control

@@ -34,8 +34,8 @@ TEST(TurnsTest, ADelayedTaskRunsThoughAllAreIdleAndNothingElseComes) {
   }
 }
 
-// What several threads post at once, with and without delays, is all run, one at a time and in
-// order in its lane. A wake that is lost would leave some of it for ever.
+// All tasks that several threads post, with and without delays, run in the order of their lane. A
+// lost wake would leave some of them unexecuted.
 TEST(TurnsTest, NothingIsLostOfWhatManyPostAtOnce) {
   constexpr size_t kPosters = 4;
   constexpr size_t kLanes = 5;

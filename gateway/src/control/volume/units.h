@@ -1,5 +1,5 @@
-// Logical units as this room makes them and hands them their roles (unit/ownership.h), behind an
-// interface so that a volume's life can be tested without commands.
+// Creates logical units and controls their roles (unit/ownership.h). It is an interface, so that
+// tests of a volume need no SCSI commands.
 #pragma once
 
 #include <memory>
@@ -12,7 +12,7 @@ namespace sluice::control {
 class Units {
  public:
   virtual ~Units() = default;
-  // Without a backend, Transitioning.
+  // The unit has no backend yet; its state is Transitioning.
   virtual std::shared_ptr<lun::Unit> open(const lun::UnitIdentity& identity,
                                           const wire::DesiredVolume& volume) = 0;
   // `self`: number of this gateway.

@@ -16,7 +16,7 @@ Volume::Volume(std::string uid, uint16_t self, std::unique_ptr<UnitDoor> unit,
       services_(services),
       wake_(std::move(wake)) {}
 
-// --- from outside
+// --- called from outside
 
 template <class Change>
 void Volume::mail(Change change) {
@@ -90,7 +90,7 @@ std::string Volume::problem() const {
   return problem_;
 }
 
-// --- the turn
+// --- turn()
 
 Nanos Volume::turn(Nanos now) {
   Mail news;
@@ -101,7 +101,7 @@ Nanos Volume::turn(Nanos now) {
   take(std::move(news));
   if (phase_ == Phase::kServing) return turn_serving();
   if (phase_ == Phase::kClosing) return turn_closing(now);
-  if (phase_ != Phase::kIdle) return kNever;  // until the unit has let go
+  if (phase_ != Phase::kIdle) return kNever;  // until the unit is released
   return turn_idle(now);
 }
 
@@ -128,7 +128,7 @@ void Volume::take(Mail news) {
     loaded_ = std::move(news.loaded);
   }
   if (news.released && phase_ == Phase::kReleasing) {
-    // Without its flush, hosts may miss what was acknowledged to a cache: their nexuses are gone.
+    // Without the flush, hosts may lose acknowledged writes: their nexuses were dropped.
     *news.released ? ended(wire::VOLUME_STATE_RELEASED, {})
                    : ended(wire::VOLUME_STATE_FENCED, "its last flush failed");
   }
@@ -157,7 +157,7 @@ Nanos Volume::turn_serving() {
   } else {
     shape_served();
     const std::optional<wire::VolumeObserved> told = observed();
-    // An order of a newer version is news even if it reads the same.
+    // An order of a newer version is reported even if its content is the same.
     if (!told || told->order() != order_.order() || told->capacity_bytes() != capacity() ||
         medium_changed()) {
       report(wire::VOLUME_STATE_SERVING, serving_epoch_, problem());
@@ -211,7 +211,7 @@ Nanos Volume::turn_acquiring(Nanos now) {
       if ((final || late) && std::exchange(failed_order_, order_.order()) != order_.order()) {
         report(wire::VOLUME_STATE_FAILED, order_.epoch(), problem);
       }
-      // A newer order finds the pool as it is then: something may be mounted there by now.
+      // A newer order checks the pool again: a filesystem may be mounted by then.
       if (final) unlocked();
       return final ? kNever : poll_;
     }
@@ -256,7 +256,7 @@ Nanos Volume::turn_owner(Nanos now) {
     return serve_with(std::move(loaded));
   }
   if (!std::exchange(loading_, true)) {
-    // A commit of this very epoch can only be one of a former life of this gateway.
+    // In this epoch only an earlier process of this gateway can have sent a commit.
     const uint64_t epoch = order_.epoch();
     services_.load(*record_, epoch, record_->epoch >= epoch,
                    [me = weak_from_this(), epoch](Loaded loaded) {
@@ -269,7 +269,7 @@ Nanos Volume::turn_owner(Nanos now) {
   return kNever;
 }
 
-// --- coming and going
+// --- opening and closing
 
 void Volume::begin_release() {
   phase_ = Phase::kReleasing;
@@ -293,7 +293,8 @@ void Volume::ended(wire::VolumeState state, const std::string& why) {
   phase_ = Phase::kClosing;
 }
 
-// What the unit had is closed, or what was taken before it served: now nothing of it is there.
+// The unit's backend, or one that was opened but not served, is closed. Waits until the place is
+// closed, too.
 Nanos Volume::turn_closing(Nanos now) {
   if (place_ && !place_->at_rest()) return kNever;
   place_.reset();
@@ -320,7 +321,7 @@ void Volume::close_epoch(wire::VolumeState state, const std::string& why) {
   report(state, order_.epoch(), why);
 }
 
-// The role came back in an epoch that is over for this gateway.
+// Repeats the report: the role was ordered again in an epoch that is over for this gateway.
 void Volume::say_closed() {
   const std::optional<wire::VolumeObserved> told = observed();
   if (told && told->order() == order_.order()) return;
@@ -329,7 +330,7 @@ void Volume::say_closed() {
          told ? told->reason() : std::string());
 }
 
-// A growth that takes a while holds up neither what else is ordered nor word of it.
+// A growth that takes long delays neither other changes nor their reports.
 void Volume::shape_served() {
   const Result<Place::Growth> grown = place_->grow(static_cast<uint64_t>(order_.size_bytes()));
   growing_ = grown && grown.value() == Place::Growth::kPending;

@@ -1,20 +1,21 @@
-// One volume of this gateway, and what makes its role true (DESIGN R1, R2, R4, R7). A state machine
-// without threads or clock of its own: turn() does what can be done now and says when to come back.
+// One volume of this gateway; it carries out the role that the control plane orders (DESIGN R1, R2,
+// R4, R7). It is a state machine without threads or a clock: turn() performs the steps that are
+// possible now and returns the time of the next call.
 //
-//   ACQUIRING: lock -> LOCKED
-//   OWNER: lock -> record -> reservations -> claim -> serve -> SERVING
-//   RELEASING, another owner in this epoch, or a yielded lock: release -> RELEASED
-//   a newer epoch, or the lock is lost: fence -> FENCED         anything that can't be done ->
-//   FAILED
+// - ACQUIRING: takes the lock -> LOCKED
+// - OWNER: lock -> record -> reservations -> claim -> serve -> SERVING
+// - RELEASING, another owner in this epoch, or a yielded lock: release -> RELEASED
+// - A newer epoch, or a lost lock: fence -> FENCED
+// - A step that can't be done -> FAILED
 //
-// Closed is told only once the place is at rest: the lock is free by then.
+// The end is reported only when the place is closed, because only then the lock is free.
 //
-// Final for the epoch is what closes the volume or fails to open it as owner: it is not served
-// again in that epoch, whatever the role becomes, and the report is repeated instead (the rule
-// RELEASE_IS_FINAL of controlplane/model-check). RECORD_WINS: an order older than the epoch
-// recorded beside the data is refused, under the lock.
+// After a volume is closed, or fails to open as owner, that epoch is final. The volume is not
+// served again in it, whatever the role becomes, and the report is repeated instead (the rule
+// RELEASE_IS_FINAL of controlplane/model-check). RECORD_WINS: under the lock, an order older than
+// the epoch recorded beside the data is refused.
 //
-// Threads: turn() runs on one at a time; the other members on any.
+// Threads: one at a time calls turn(); the other members are safe on any thread.
 #pragma once
 
 #include <functional>
@@ -31,7 +32,7 @@
 
 namespace sluice::control {
 
-// The volume's unit (unit/ownership.h). Callbacks come on any thread.
+// Controls the volume's unit (unit/ownership.h). Callbacks run on any thread.
 class UnitDoor {
  public:
   virtual ~UnitDoor() = default;
@@ -40,9 +41,9 @@ class UnitDoor {
   virtual void follow(const lun::Role& role) = 0;
   virtual void release(std::function<void(bool flushed)> done) = 0;
   virtual void fence(std::function<void()> done) = 0;
-  // Size, write cache and QoS as `volume` has them; `serving` says whether there is a backend.
+  // Applies size, write cache and QoS of `volume`; `serving`: the unit has a backend.
   virtual Result<void> shape(const wire::DesiredVolume& volume, bool serving) = 0;
-  // Of the backend that is served, as of the last health check.
+  // Of the backend in use, as of the last health check.
   virtual lun::MediumHealth medium_health() const { return {}; }
 };
 
@@ -53,18 +54,19 @@ struct Loaded {
   std::string why;
 };
 
-// What a volume asks of the rest of the gateway.
+// The services of the gateway that a volume uses.
 class VolumeServices {
  public:
   virtual ~VolumeServices() = default;
-  // Error: the pool can't be used, and why. `wake`: of the place.
+  // Error: why the pool can't be used. `wake`: of the place.
   virtual Result<std::shared_ptr<Place>> place(const wire::DesiredVolume& volume,
                                                std::function<void()> wake) = 0;
-  // Linearizable. `beside`: the record of the data; where it is newer than what is stored, it is
-  // stored, and loaded. `settle`: a commit of this epoch may be on its way from an earlier life.
+  // Loads reservations; linearizable. `beside`: the record beside the data; if it is newer than the
+  // stored state, it is stored and returned. `settle`: an earlier process may have sent a commit of
+  // this epoch that has not arrived yet.
   virtual void load(const Record& beside, uint64_t epoch, bool settle,
                     std::function<void(Loaded)> done) = 0;
-  // From here on commits are taken; each is written beside the data, too, by `update`.
+  // From now on commits are accepted; each is also written beside the data with `update`.
   virtual void open_commits(Record record, std::shared_ptr<Place> place) = 0;
   virtual void close_commits(const std::string& volume) = 0;
   virtual void report(const wire::VolumeObserved& observed) = 0;
@@ -73,30 +75,31 @@ class VolumeServices {
 class Volume : public std::enable_shared_from_this<Volume> {
  public:
   static constexpr Nanos kNever = -1;
-  // `wake`: turn() has something to do. Made by make_shared: answers may come after its end.
+  // `wake`: requests a call of turn(). Create it with make_shared: answers may arrive after its
+  // destruction.
   Volume(std::string uid, uint16_t self, std::unique_ptr<UnitDoor> unit, VolumeServices& services,
          std::function<void()> wake);
 
-  // Error: why this order isn't followed.
+  // Error: why this order is rejected.
   Result<void> order(const wire::DesiredVolume& volume);
-  // No longer exported here: lets go of it. `gone` runs in the turn that has.
+  // The volume is no longer exported here: releases it. turn() calls `gone` when that is complete.
   void remove(std::function<void()> gone);
-  // Somebody knows of a newer epoch (R1, R4).
+  // Reports that a newer epoch exists (R1, R4).
   void saw_epoch(uint64_t epoch);
   // Reports a served volume again if the health of its medium changed. Call it about once a second.
   void review_medium();
-  // Another gateway of this node asks for the lock.
+  // Another gateway of this node requests the lock.
   HolderAnswer asked(uint64_t order);
-  // What was last reported; nullopt: nothing there is to report.
+  // The last report; nullopt: nothing to report.
   std::optional<wire::VolumeObserved> observed() const;
-  // Why size, cache or QoS could not be made what was asked for; empty: they are.
+  // Why size, cache or QoS do not match the order; empty: they match.
   std::string problem() const;
 
-  // kNever: at the next wake.
+  // Returns the time of the next call; kNever: only after `wake`.
   Nanos turn(Nanos now);
 
  private:
-  // What came from outside since the last turn.
+  // Events since the last turn().
   struct Mail {
     std::optional<wire::DesiredVolume> order;
     std::function<void()> gone;
@@ -106,10 +109,10 @@ class Volume : public std::enable_shared_from_this<Volume> {
     std::optional<Loaded> loaded;
     uint64_t loaded_epoch = 0;
   };
-  // kClosing: until the place is at rest.
+  // kClosing: until the place is closed.
   enum class Phase : uint8_t { kIdle, kServing, kReleasing, kFencing, kClosing };
   enum class Lock : uint8_t { kLocked, kWaiting, kPending, kFailed };
-  // What is told when the place is at rest.
+  // The report that is sent when the place is closed.
   struct Ending {
     wire::VolumeState state{};
     uint64_t epoch = 0;
@@ -127,7 +130,7 @@ class Volume : public std::enable_shared_from_this<Volume> {
   void ended(wire::VolumeState state, const std::string& why);
   void say_closed();
   void shape_served();
-  int64_t capacity() const;  // as told to the control plane
+  int64_t capacity() const;  // as reported to the control plane
   void note_problem(const Result<void>& done);
   bool medium_changed() const;  // since the last report of a served volume
 
@@ -136,7 +139,7 @@ class Volume : public std::enable_shared_from_this<Volume> {
   // False: the order is older than the holder's.
   bool ask_for_it(Nanos now, std::string* problem);
   void unlock();
-  // False: the place is on its way to rest, and a turn comes when it is there.
+  // False: the place is still closing; turn() is called when it is closed.
   bool unlocked();
   Nanos serve_with(Loaded loaded);
   void begin_claim(uint64_t generation, lun::ReservationState state);
@@ -147,11 +150,11 @@ class Volume : public std::enable_shared_from_this<Volume> {
   void follow(lun::Standing standing);
   void follow_owner();
   void report(wire::VolumeState state, uint64_t epoch, const std::string& why);
-  // Brings a turn about, from wherever it is called.
+  // Returns a function that requests a call of turn(), from any thread.
   std::function<void()> waker();
   template <class Change>
   void mail(Change change);
-  // mail(), from a callback that may outlive this.
+  // mail() for a callback that may run after the destruction of the volume.
   template <class Change>
   static void mail_to(const std::weak_ptr<Volume>& volume, Change change);
 
@@ -161,36 +164,37 @@ class Volume : public std::enable_shared_from_this<Volume> {
   VolumeServices& services_;
   const std::function<void()> wake_;
 
-  // --- the turn's own
+  // --- used by turn() only
   bool ordered_ = false;
   wire::DesiredVolume order_;
   std::function<void()> gone_;
   Phase phase_ = Phase::kIdle;
   uint64_t serving_epoch_ = 0;
-  uint64_t closed_epoch_ = 0;  // the last that this volume was closed or not opened in
+  uint64_t closed_epoch_ = 0;  // last epoch in which this volume was closed or failed to open
   std::optional<uint64_t> yielded_to_;
   std::optional<lun::Role> role_;
   std::shared_ptr<Place> place_;
-  std::unique_ptr<backend::Backend> backend_;  // with the lock, before it serves
+  std::unique_ptr<backend::Backend> backend_;  // with the lock, until it is served
   std::optional<Record> record_;               // as found under the lock
-  std::optional<Record> claim_;                // on its way to be this
+  std::optional<Record> claim_;                // the record that is being written
   std::optional<Ending> ending_;
   std::string fence_reason_;
-  bool growing_ = false;  // the place is at it
+  bool growing_ = false;  // the place is growing
   bool loading_ = false;
   std::optional<Loaded> loaded_;
   Nanos waits_since_ = 0;
   Nanos ask_at_ = 0;
-  Nanos unanswered_since_ = 0;  // by the lock's holder; 0: it has answered last, or wasn't asked
+  // since when the lock's holder does not answer; 0: it answered, or was not asked
+  Nanos unanswered_since_ = 0;
   Nanos poll_ = 0;
-  uint64_t failed_order_ = 0;  // ACQUIRING, and reported
+  uint64_t failed_order_ = 0;  // ACQUIRING failed and was reported
 
-  // --- everybody's
+  // --- shared, protected by mutex_
   mutable std::mutex mutex_;
   Mail mail_;
   uint64_t newest_order_ = 0;
   uint64_t newest_epoch_ = 0;
-  uint64_t acting_on_ = 0;  // order of what holds the lock
+  uint64_t acting_on_ = 0;  // order of the lock's holder
   bool holds_ = false;
   std::optional<wire::VolumeObserved> observed_;
   std::string problem_;

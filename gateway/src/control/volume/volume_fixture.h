@@ -1,4 +1,4 @@
-// The life of a volume, turn by turn, with a place and a unit that only remember.
+// Tests of a volume, one turn() at a time, with a place and a unit that record the calls.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -11,15 +11,15 @@
 
 namespace sluice::control {
 
-// What two gateways of a node share: the data's lock and the record.
+// What two gateways of a node share: the lock and the record.
 struct Disk {
   bool locked = false, broken = false;
   std::optional<Record> record;
   Outlasts outlasts{};
-  HolderAnswer answer;  // of whoever holds the lock
+  HolderAnswer answer;  // answer of the lock's holder
   std::string kill_problem;
   int asked = 0, killed = 0;
-  // --- as an image of Ceph is: asked, and answered later
+  // --- behaves as a Ceph image: answers later
   bool remote = false;
   bool opening = false, claiming = false, closing = false, growing = false;
   std::string no_growth;
@@ -27,7 +27,7 @@ struct Disk {
   std::function<void()> wake;
 };
 
-// Lets go of the lock when it is destroyed, as a closed description does.
+// Releases the lock in its destructor, as closing the description does.
 class LockedBackend final : public backend::Backend {
  public:
   explicit LockedBackend(Disk& disk) : disk_(disk) { disk_.locked = true; }

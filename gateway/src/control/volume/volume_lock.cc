@@ -1,4 +1,4 @@
-// How a volume comes by the lock of its data, and lets go of it.
+// How a volume takes and releases the lock of its data.
 #include <algorithm>
 
 #include "base/limits.h"
@@ -31,8 +31,8 @@ Volume::Lock Volume::try_lock(Nanos now, std::string* problem) {
   return Lock::kWaiting;
 }
 
-// Under the lock, and before anything is done with it: RECORD_WINS. Then the record says whom to
-// ask for it next.
+// Checks the record under the lock before the data is used: RECORD_WINS. From then on the record
+// names the process to ask for the lock.
 Volume::Lock Volume::taken(std::unique_ptr<backend::Backend> backend, std::string* problem) {
   Result<std::optional<Record>> found = place_->record();
   if (!found) {
@@ -48,7 +48,8 @@ Volume::Lock Volume::taken(std::unique_ptr<backend::Backend> backend, std::strin
   record.volume = uid_;
   record.holder = place_->self();
   record.order = order_.order();
-  // After a power cut there is nobody to ask: who serves says so again, for good.
+  // Outlasts::kProcess suffices: after a power failure there is no holder to ask, and serving
+  // writes the record durably.
   const Result<Place::Claim> claimed = place_->claim(record, Outlasts::kProcess);
   if (!claimed) {
     *problem = claimed.error();
@@ -83,7 +84,7 @@ bool Volume::ask_for_it(Nanos now, std::string* problem) {
     case Yield::kNotHeld:
       return true;
     case Yield::kUnreachable:
-      // It may be about to end in good order, however long it has been asked and has answered.
+      // The holder may be in an orderly shutdown, however long it has answered before.
       if (unanswered_since_ == 0) unanswered_since_ = now;
       if (now - unanswered_since_ < limits::kHolderPatience) return true;
       break;
@@ -110,8 +111,8 @@ void Volume::unlock() {
   waits_since_ = 0;
   const std::lock_guard lock(mutex_);
   holds_ = false;
-  // It is told again over each new stream. Where the store was restored from a backup, an order of
-  // the same number may come again, and this would be taken for the answer.
+  // The LOCKED report is repeated over each new stream. After a restore of the store an order of
+  // the same number may come again, and this report would be treated as its answer.
   if (observed_ && observed_->state() == wire::VOLUME_STATE_LOCKED) observed_.reset();
 }
 

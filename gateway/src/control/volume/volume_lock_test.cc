@@ -1,4 +1,4 @@
-// How the lock of a volume goes from one gateway to another.
+// How the lock of a volume moves between gateways.
 #include "base/limits.h"
 #include "control/volume/volume_fixture.h"
 

@@ -1,4 +1,4 @@
-// The pools that volumes live in, and what becomes of one that is changed while it is used.
+// The pools of the volumes, and the handling of a pool that changes while it is used.
 #include <algorithm>
 #include <utility>
 
@@ -7,7 +7,7 @@
 namespace sluice::control {
 namespace {
 
-// Else it is opened anew; volumes that are open keep what they have.
+// If not, the pool is opened again; open volumes keep the old one.
 bool is_same_place(const wire::DesiredPool& one, const wire::DesiredPool& other) {
   if (one.has_local() != other.has_local()) return false;
   if (one.has_local()) {
@@ -47,7 +47,7 @@ Result<void> Volumes::put_pool(const wire::DesiredPool& pool) {
       entry = changed;
       new_pools_.insert(pool.uid());
     }
-    // A confirmed replacement is acted on, and reported, at once.
+    // A confirmed replacement is probed and reported immediately.
     if (is_adopted(entry->desired, pool)) new_pools_.insert(pool.uid());
     entry->desired = pool;
   }
@@ -72,7 +72,7 @@ void Volumes::remove_pool(const std::string& uid) {
   new_pools_.erase(uid);
   const auto at = pools_.find(uid);
   if (at == pools_.end()) return;
-  former_.push_back(std::move(at->second));  // volumes that are being released keep what they have
+  former_.push_back(std::move(at->second));  // volumes that are being released still use it
   pools_.erase(at);
 }
 
@@ -129,7 +129,7 @@ void Volumes::tick_pools() {
     if (lock && pool->open) pool->open->tick();
   }
   const std::lock_guard lock(mutex_);
-  // The last that has one of `pools` is this function: it may take a while to end.
+  // `pools` still refers to them, so they are destroyed after the mutex is released.
   std::erase_if(former_, [](const auto& pool) {
     const std::unique_lock own(pool->mutex, std::try_to_lock);
     return own && pool->open.use_count() <= 1;

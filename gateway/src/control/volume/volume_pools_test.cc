@@ -1,4 +1,4 @@
-// Pools as volumes come and go, without volumes.
+// Pools while volumes are added and removed, without real volumes.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -73,10 +73,10 @@ class VolumePoolsTest : public testing::Test {
                     .nearly_full = nullptr}};
 };
 
-// Whoever waits for it, to be reached or for a client, is woken by its ticks alone.
+// Only the pool's ticks wake a volume that waits for the pool or for a client.
 TEST_F(VolumePoolsTest, APoolThatWasChangedOrRemovedGoesOnWhileSomebodyHasAPlaceInIt) {
   put("one");
-  std::shared_ptr<StoragePool> place = volumes_.pool("pool").value();  // has its pool
+  std::shared_ptr<StoragePool> place = volumes_.pool("pool").value();  // keeps the pool alive
   const std::weak_ptr<CountedPool> former = kind_->opened.at(0);
   put("two");
   volumes_.tick_pools();

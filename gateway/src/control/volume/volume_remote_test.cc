@@ -1,4 +1,4 @@
-// The life of a volume whose place answers later, as an image of Ceph does, and which may be lost.
+// A volume whose place answers later, as a Ceph image does, and which may be lost.
 #include "base/limits.h"
 #include "control/volume/volume_fixture.h"
 

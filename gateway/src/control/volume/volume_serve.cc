@@ -1,4 +1,4 @@
-// How a volume that has its lock comes to be served: reservations, the record, then the unit.
+// The steps from the lock to serving: reservations, the record, then the unit.
 #include "base/canary.h"
 #include "base/limits.h"
 #include "base/log.h"

@@ -11,7 +11,7 @@
 namespace sluice::control {
 namespace {
 
-constexpr uint64_t kNow = 0;  // a turn that nothing overtakes
+constexpr uint64_t kNow = 0;  // a turn without delay; it does not invalidate others
 
 int digit_of(char c) {
   if (c >= '0' && c <= '9') return c - '0';
@@ -62,7 +62,7 @@ Result<lun::UnitIdentity> identity_of(const wire::DesiredVolume& volume) {
   }
   identity.block_size = static_cast<uint32_t>(volume.block_size());
   identity.serial = volume.serial_number();
-  // The designator itself says who assigned it, whatever the cluster's setting is by now.
+  // The designator itself says how it was formed, whatever the cluster's setting is now.
   const std::string& naa = volume.naa();
   if (naa.size() == 32) {
     for (size_t i = 1; i < 7; ++i) {
@@ -91,7 +91,7 @@ Result<void> Volumes::put(const wire::DesiredVolume& volume) {
   const std::string& uid = volume.uid();
   std::shared_ptr<Volume> there = find(uid);
   if (there && unit_to_export(uid) == nullptr) {
-    // Its unit is about to be gone for good. What is refused is tried again.
+    // Its unit is about to disappear permanently. Refused objects are retried.
     return Error{"it was removed, and is still leaving"};
   }
   if (!there) {
@@ -125,8 +125,8 @@ void Volumes::remove(const std::string& uid) {
   if (const auto volume = find(uid)) volume->remove([this, uid] { gone(uid); });
 }
 
-// The process ends. Hosts that are still logged in find the unit in transition, not gone: they
-// would take a LUN that is gone for lost, on every path.
+// The process ends. Logged-in hosts see the unit in transition instead of absent: hosts treat an
+// absent LUN as lost on every path.
 void Volumes::let_go(const std::string& uid) {
   const std::lock_guard lock(mutex_);
   const auto at = entries_.find(uid);
@@ -143,7 +143,7 @@ void Volumes::gone(const std::string& uid) {
   at->second.unit->raise_gate(lun::Unit::kRemoved);
   entry = std::move(at->second);
   entries_.erase(at);
-  // This is that volume's own turn: it outlives it.
+  // The volume calls this from turn(), so it must be destroyed later.
   setup_.turns.post("gone", [kept = std::move(entry)] {});
 }
 
@@ -195,7 +195,7 @@ void Volumes::saw_epoch(const std::string& uid, uint64_t epoch) {
   if (const auto volume = find(uid)) volume->saw_epoch(epoch);
 }
 
-// The store names no epoch, only that ours is over.
+// The store reports only that this gateway's epoch is over, not the new epoch.
 void Volumes::fenced(const std::string& uid) {
   uint64_t epoch = 0;
   {
@@ -262,7 +262,7 @@ void Volumes::take_turn(const std::string& uid, uint64_t turn) {
   if (delay != Volume::kNever) wake(uid, delay, next);
 }
 
-// --- what volumes ask for
+// --- VolumeServices
 
 Result<std::shared_ptr<Place>> Volumes::place(const wire::DesiredVolume& volume,
                                               std::function<void()> wake) {

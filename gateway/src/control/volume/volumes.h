@@ -1,5 +1,5 @@
-// All volumes of this gateway and the pools they live in: makes units and Volumes, gives each its
-// turns, and finds the one that somebody asks about.
+// All volumes of this gateway and their pools. It creates units and Volumes, calls turn() of each,
+// and finds a volume by uid.
 #pragma once
 
 #include <map>
@@ -19,8 +19,8 @@
 
 namespace sluice::control {
 
-// Identity as the control plane gives it. Error: what this gateway would tell hosts for the uid
-// isn't that (DESIGN R13).
+// The identity from the control plane. Error: the identity that this gateway would derive for the
+// uid differs (DESIGN R13).
 Result<lun::UnitIdentity> identity_of(const wire::DesiredVolume& volume);
 
 class Volumes final : private VolumeServices {
@@ -31,8 +31,8 @@ class Volumes final : private VolumeServices {
     StreamReservations& reservations;
     std::function<void(const wire::VolumeObserved&)> report;
     PoolServices services;
-    std::shared_ptr<PoolKind> rbd;  // null: this gateway has no pools of Ceph
-    // A volume's pool has become nearly full; may be empty.
+    std::shared_ptr<PoolKind> rbd;  // null: this gateway has no Ceph pools
+    // Called when the pool of a volume is nearly full; may be empty.
     std::function<void(lun::Unit&)> nearly_full;
     std::string device_records = {};  // ControlPlaneConfig::device_records
   };
@@ -41,31 +41,33 @@ class Volumes final : private VolumeServices {
   void set_self(uint16_t number) { self_ = number; }  // before the first put()
   Result<void> put_pool(const wire::DesiredPool& pool);
   void remove_pool(const std::string& uid);
-  // Error: the volume, or this order, is refused; an earlier one holds on.
+  // Error: the volume or this order is refused; an earlier order stays in effect.
   Result<void> put(const wire::DesiredVolume& volume);
-  // No longer exported here; a unit that has it is gone for hosts when it has let go.
+  // The volume is no longer exported here. Its unit disappears for hosts when the volume is
+  // released.
   void remove(const std::string& uid);
 
-  // None: it is not here; or, to be exported, it is leaving.
+  // Null: no such volume; for unit_to_export() also: the volume is being removed.
   std::shared_ptr<lun::Unit> unit(const std::string& uid) const;
   std::shared_ptr<lun::Unit> unit_to_export(const std::string& uid) const;
   std::vector<std::shared_ptr<lun::Unit>> units() const;
   std::vector<wire::VolumeObserved> observed() const;
-  // Error: it is none of this gateway's, or can't be used.
+  // Error: not a pool of this gateway, or it can't be used.
   Result<std::shared_ptr<StoragePool>> pool(const std::string& uid);
   std::vector<std::string> pools() const;
-  // Those that have come, or have another place, since this was asked last.
+  // The pools that were added, or changed their location, since the last call.
   std::vector<std::string> take_new_pools();
-  // Of pools that are open; about once a second.
+  // For open pools; call it about once a second.
   void tick_pools();
-  // Reports volumes again whose medium changed its health; about once a second.
+  // Reports volumes whose medium changed its health; call it about once a second.
   void review_media();
 
-  // A command, a peer or the store has shown a newer epoch.
+  // A command, a peer or the store mentioned a newer epoch.
   void saw_epoch(const std::string& uid, uint64_t epoch);
   void fenced(const std::string& uid);
   HolderAnswer asked(const std::string& uid, uint64_t order);
-  // Releases every volume, as for a shutdown; `limit` at most. False: some had not let go.
+  // Releases every volume for a shutdown; waits for at most `limit`. False: some volume was not
+  // released in time.
   bool release_all(Nanos limit);
 
  private:
@@ -74,8 +76,8 @@ class Volumes final : private VolumeServices {
     std::shared_ptr<lun::Unit> unit;
     std::shared_ptr<Volume> volume;
     uint64_t epoch = 0;
-    bool leaving = false;  // removed, and not gone yet
-    uint64_t turn = 0;     // of turns with a delay, the last one alone counts
+    bool leaving = false;  // removed, but not released yet
+    uint64_t turn = 0;     // of several delayed turns only the last one counts
   };
   struct Pool {
     wire::DesiredPool desired;
@@ -107,10 +109,9 @@ class Volumes final : private VolumeServices {
   uint16_t self_ = 0;
   mutable std::mutex mutex_;
   std::map<std::string, Entry> entries_;
-  std::vector<Entry> kept_;  // let go at the end
+  std::vector<Entry> kept_;  // destroyed at the end
   std::map<std::string, std::shared_ptr<Pool>> pools_;
-  // Changed or removed, while somebody has a place in them: who waits there is woken by their
-  // ticks.
+  // Changed or removed pools in which a volume still has a place. Their ticks wake waiting volumes.
   std::vector<std::shared_ptr<Pool>> former_;
   std::set<std::string> new_pools_;
 };

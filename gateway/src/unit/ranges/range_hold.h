@@ -5,8 +5,8 @@
 
 namespace sluice::lun {
 
-// Intrusive: embedded in the object that needs it, unmoved while it is not idle. The fields below
-// `context` belong to the range table.
+// Intrusive: embedded in the object that needs it, which must not move while the hold is active.
+// The fields below `context` belong to the range table.
 struct RangeHold {
   uint64_t first = 0;  // block
   uint64_t last = 0;   // block, inclusive
@@ -18,8 +18,8 @@ struct RangeHold {
   enum class State : uint8_t { kIdle, kWaiting, kTicketed, kReady, kGranted };
   State state = State::kIdle;
   uint16_t slot = 0;
-  uint64_t ticket = 0;           // order among holds that met one of another reactor
-  RangeHold* blocker = nullptr;  // the hold that stopped a waiting one; null: a full table
+  uint64_t ticket = 0;           // order among holds that overlapped one of another reactor
+  RangeHold* blocker = nullptr;  // the hold that blocks a waiting one; null: the table was full
   RangeHold* previous = nullptr;
   RangeHold* next = nullptr;
 };

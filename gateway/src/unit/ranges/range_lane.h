@@ -1,26 +1,28 @@
 // One reactor's part of a unit's range table, and what all parts share. Used by range_table.h only.
 //
-// A hold that met no other in its own lane is published in a slot, as *fresh*, and the lane then
-// looks at the slots of the others. Nothing in the way: it is *granted*. Something in the way: it
+// A hold that overlaps no other one in its own lane is published in a slot, as *fresh*. Then its
+// lane checks the slots of the other lanes. Without an obstacle the hold is *granted*. Otherwise it
 // draws a *ticket* from a counter shared by all lanes and waits for
-//   - granted and fresh slots that overlap it, and
-//   - ticketed slots that overlap it and drew a lower ticket.
+// - granted and fresh slots that overlap it, and
+// - ticketed slots that overlap it and have a lower ticket.
 //
-// Never two: let A and B overlap, and B be the one whose publication comes second in the single
-// order of the sequentially consistent fences. B's every look comes after A's publication, so it
-// finds A fresh, granted or ticketed. Fresh and granted stop B. If A is ticketed when B, still
-// fresh, looks, then B draws its ticket after A's and is stopped by A's lower one. If both were
-// fresh when they looked, both have drawn: the one with the lower ticket passes over the other,
-// and the other, whose looks all come after its own draw and so after the first one's
-// publication, is stopped until the first is gone. A slot that is reused while another lane reads
-// it may show a mixture of the old hold and the new. That reader's fence came before the new
-// hold's, which therefore finds the reader and yields.
+// Two overlapping holds are never both granted. Let A and B overlap, and let B be published second
+// in the single order of the sequentially consistent fences. All checks of B come after A's
+// publication, so B finds A fresh, granted or ticketed. Fresh and granted block B. If A is ticketed
+// when B, still fresh, checks, then B draws its ticket after A and A's lower ticket blocks it. If
+// both were fresh when they checked, both have drawn. The one with the lower ticket ignores the
+// other. The checks of the other come after its own draw and so after the first one's publication,
+// so it is blocked until the first is released.
 //
-// Never for ever: granted holds end by themselves, fresh ones end within one call, and among
-// ticketed ones the lowest waits for none. A hold that waits leaves its lane's bit in `waiters_` of
-// every lane that stops it and looks once more; a lane whose slot stops being an obstacle looks for
-// bits after a fence. One of the two sees the other. Within a lane, who waits is passed only by
-// those that don't overlap it.
+// A slot that is reused while another lane reads it may show a mixture of the old hold and the new
+// one. That reader's fence came before the fence of the new hold, which therefore sees the reader's
+// hold and yields.
+//
+// No hold waits without end: granted holds are released by their commands, fresh ones end within
+// one call, and among ticketed ones the lowest waits for none. A waiting hold sets its lane's bit
+// in `waiters_` of every lane that blocks it and checks once more. A lane whose slot stops being an
+// obstacle checks for bits after a fence. So one of the two sees the other. Within a lane, only
+// holds that do not overlap a waiting one overtake it.
 #pragma once
 
 #include <array>
@@ -40,19 +42,19 @@ class RangeLane;
 // The lanes of one table.
 class RangeLanes : public std::enable_shared_from_this<RangeLanes> {
  public:
-  // coarse_shift: log2 of the number of blocks most commands keep to the multiples of.
+  // coarse_shift: log2 of a number of blocks; most commands begin and end at multiples of it.
   RangeLanes(unsigned reactors, unsigned coarse_shift);
   ~RangeLanes();
   RangeLanes(const RangeLanes&) = delete;
   RangeLanes& operator=(const RangeLanes&) = delete;
 
   unsigned count() const { return static_cast<unsigned>(lanes_.size()); }
-  // That reactor's thread only.
+  // Only that reactor's thread may call it.
   RangeLane& lane(unsigned reactor) {
     RangeLane* lane = lanes_[reactor].load(std::memory_order_relaxed);
     return lane ? *lane : make_lane(reactor);
   }
-  const RangeLane* existing(unsigned reactor) const {  // the same; nullptr: not used yet
+  const RangeLane* existing(unsigned reactor) const {  // nullptr: not used yet
     return lanes_[reactor].load(std::memory_order_relaxed);
   }
 
@@ -61,7 +63,7 @@ class RangeLanes : public std::enable_shared_from_this<RangeLanes> {
   RangeLane& make_lane(unsigned reactor);
 
   const unsigned coarse_shift_;
-  std::vector<std::atomic<RangeLane*>> lanes_;  // made at a reactor's first acquire
+  std::vector<std::atomic<RangeLane*>> lanes_;  // created at a reactor's first acquire
   std::atomic<uint64_t> next_ticket_{1};
 };
 
@@ -75,7 +77,7 @@ class RangeLane {
   bool acquire(RangeHold& hold, Reactors* reactors);
   void release(RangeHold& hold, Reactors* reactors);
   void cancel(RangeHold& hold, Reactors* reactors);
-  // Another lane let go of something: looks at the ticketed holds again.
+  // Another lane released a hold: checks the ticketed holds again.
   void examine();
 
   size_t holding() const { return holding_; }
@@ -87,15 +89,16 @@ class RangeLane {
   static constexpr unsigned kChunks = limits::kMaxInFlightPerUnit / kChunkSlots;
   static_assert(limits::kMaxInFlightPerUnit % kChunkSlots == 0);
 
-  // Written by this lane's reactor, read by all. An empty slot's range overlaps nothing.
+  // Written by this lane's reactor, read by all. The range of an empty slot overlaps nothing.
   struct Chunk {
     std::atomic<uint64_t> used{0};       // bit per slot
     std::atomic<uint64_t> exclusive{0};  // bit per slot
     std::array<std::atomic<uint64_t>, kChunkSlots> first;
     std::array<std::atomic<uint64_t>, kChunkSlots> last;
-    std::array<std::atomic<uint64_t>, kChunkSlots> word;  // SlotState, then the ticket above it
-    // This reactor's only: whose slot it is, and its range in coarse units, which four at a time
-    // tell that nothing overlaps.
+    // SlotState, and the ticket in the bits above
+    std::array<std::atomic<uint64_t>, kChunkSlots> word;
+    // Used by this reactor only: the hold of a slot, and its range in coarse units. Comparing four
+    // at a time quickly shows that none overlaps.
     std::array<RangeHold*, kChunkSlots> hold{};
     alignas(16) std::array<int32_t, kChunkSlots> coarse_first;
     alignas(16) std::array<int32_t, kChunkSlots> coarse_last;
@@ -134,13 +137,14 @@ class RangeLane {
   const unsigned index_;
   size_t holding_ = 0;        // slots in use
   size_t waiting_count_ = 0;  // in waiting_ and ticketed_
-  List waiting_;              // for somebody of this lane, or for a slot; no slot of their own
-  List ticketed_;             // for somebody of another lane
+  List waiting_;              // for holds of this lane or for a slot; they have no slot
+  List ticketed_;             // for holds of other lanes
   List ready_;                // granted, on_grant not called yet
   bool running_ready_ = false;
   unsigned chunks_used_ = 0;
   std::array<std::atomic<Chunk*>, kChunks> chunks_{};
-  // Slots in use, and above them by 32 bits the exclusive ones: lets others pass without a look.
+  // Number of slots in use, and 32 bits above the number of exclusive ones; zeros spare others a
+  // search.
   alignas(64) std::atomic<uint64_t> counts_{0};
   alignas(64) std::atomic<uint64_t> waiters_{0};  // bit per lane
 };

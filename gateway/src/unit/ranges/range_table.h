@@ -1,10 +1,10 @@
-// Which blocks of a unit are in use by submitted commands (DESIGN R5). Overlapping holds exclude
-// each other unless both are shared; first come, first served among those that overlap.
+// The blocks of a unit that submitted commands use (DESIGN R5). Overlapping holds exclude each
+// other unless both are shared. Overlapping holds are granted in the order of their arrival.
 //
-// Threads: one lane per reactor; acquire(), release() and cancel() of a hold run on one reactor,
-// the lane's only writer. With one reactor nothing is atomic. With several, a lane also publishes
-// its holds, and an acquire looks at the other lanes' (range_lane.h argues why two
-// overlapping holds are never both granted, and why none waits for ever).
+// Threads: one lane per reactor. acquire(), release() and cancel() of a hold run on one reactor,
+// the only writer of its lane. With one reactor nothing is atomic. With several, a lane also
+// publishes its holds, and an acquire checks the other lanes. range_lane.h proves that two
+// overlapping holds are never both granted, and that none waits without end.
 #pragma once
 
 #include <cstddef>
@@ -20,17 +20,17 @@ class RangeTable : public RangeLanes {
   explicit RangeTable(unsigned reactors, unsigned coarse_shift = 3)
       : RangeLanes(reactors, coarse_shift) {}
 
-  // `hold` has first, last, exclusive, on_grant and context set. true: granted now. false: it
-  // waits, and on_grant follows on this reactor, from inside a release() or from a posted task.
-  // `reactors` may be null when the table has one lane only.
+  // `hold` has first, last, exclusive, on_grant and context set. True: granted. False: it waits,
+  // and on_grant is called on this reactor, within a release() or by a posted task. `reactors` may
+  // be null if the table has only one lane.
   bool acquire(unsigned reactor, RangeHold& hold, Reactors* reactors);
-  // Releases a granted hold. The on_grant of others may run inside.
+  // Releases a granted hold. May call on_grant of other holds.
   void release(unsigned reactor, RangeHold& hold, Reactors* reactors);
-  // Withdraws a hold that waits; on_grant is not called any more. A granted one is released.
+  // Withdraws a waiting hold; its on_grant is not called any more. A granted hold is released.
   void cancel(unsigned reactor, RangeHold& hold, Reactors* reactors);
 
   unsigned lanes() const { return count(); }
-  // Holds granted or waiting in a lane; that reactor's thread only.
+  // Number of granted or waiting holds in a lane; only that reactor's thread may call them.
   size_t holding(unsigned reactor) const;
   size_t waiting(unsigned reactor) const;
 };

@@ -56,8 +56,8 @@ class Worker {
     Worker* worker = nullptr;
   };
 
-  // Starts holds until one lasts. Half of those granted at once are let go of at once: that is
-  // where two lanes meet most closely.
+  // Starts holds until one stays. Half of the immediately granted ones are released immediately,
+  // which creates the most contention between two lanes.
   void next(Slot& slot) {
     while (begun_ < kHolds) {
       ++begun_;
@@ -66,7 +66,8 @@ class Worker {
       slot.hold.exclusive = random_() % 2 == 0;
       if (!table_.acquire(index_, slot.hold, &reactors_)) {
         if (random_() % 16 != 0) return;
-        table_.cancel(index_, slot.hold, &reactors_);  // some give up, as aborted commands do
+        // some are cancelled, as aborted commands are
+        table_.cancel(index_, slot.hold, &reactors_);
       } else {
         enter(slot);
         if (random_() % 2 == 0) return leave_later(slot);

@@ -1,32 +1,32 @@
-// Where a unit's reservation state is made durable: the contract between PERSISTENT RESERVE OUT and
-// whatever keeps it. A directory of files here (reservation_store.h); etcd, by way of the control
-// plane, where several gateways share a volume (DESIGN R8).
+// Stores a unit's reservation state durably: the contract between PERSISTENT RESERVE OUT and a
+// store. The store is a directory of files (reservation_store.h), or etcd, through the control
+// plane, if several gateways share a volume (DESIGN R8).
 //
-// What a store promises:
+// A store guarantees:
 //
-// - Asynchronous. commit() and read() only start something: they wait for no disk and no network.
-//   Any thread may call. `done` runs exactly once, as a task posted to the reactor that `reply`
-//   names, never inside the call and on no other thread.
-// - Three outcomes (DESIGN R3). kCommitted: the whole state is durable, whoever dies now. What a
-//   later read() or restart finds is it, or newer. kNotCommitted: provably not, now or ever: no
-//   attempt is still on its way that could bring it up later. kUnknown: all the rest, a timeout
-//   after the request left included. When in doubt it is kUnknown: the price is a dropped nexus,
-//   that of a wrong kNotCommitted is data.
-// - read() is linearizable and final. It answers the state in force, live: APTPL or not, with
-//   PRgeneration. Before it answers, that state is durable, and a commit whose outcome was
-//   kUnknown either is part of it or never will be (etcd: a compare-and-swap on the key's revision
-//   that changes nothing; the file: the record written once more). An error says nothing about the
-//   state; the caller asks again before its next decision.
-// - Order. Calls for one unit take effect in the order they were made. The unit has one of them in
+// - Asynchronous: commit() and read() only start an operation and wait for neither disk nor
+//   network. Any thread may call them. `done` runs exactly once, as a task posted to the reactor
+//   that `reply` names, never within the call and on no other thread.
+// - Three outcomes (DESIGN R3). kCommitted: the whole state is durable even if a process dies now;
+//   a later read() or restart finds it, or a newer state. kNotCommitted: it provably is not and
+//   never will be stored; no attempt is still in progress. kUnknown: everything else, including a
+//   timeout after the request was sent. In doubt the outcome is kUnknown: that costs a dropped
+//   nexus, while a wrong kNotCommitted costs data.
+// - read() is linearizable and final. It returns the state in effect, regardless of APTPL and with
+//   PRgeneration. Before it returns, that state is durable, and a commit whose outcome was kUnknown
+//   either is part of it or never will be (etcd: a compare-and-swap on the key's revision that
+//   changes nothing; the file: the record is written again). An error says nothing about the state;
+//   the caller asks again before its next decision.
+// - Order: calls for one unit take effect in the order of the calls. The unit has one of them in
 //   flight at a time.
-// - Bounded in number: beyond its bound a store answers kNotCommitted, or an error, at once, by the
-//   same road. Bounded in time: every call is answered within limits::kReservationStoreBound, as
-//   kUnknown if it can't be said by then.
-// - load() is for a unit that comes up, before its first command; it may block. What it answers is
-//   read() after the power loss that a restart of every gateway is: APTPL decides (SPC-5
-//   §5.14.5). A record that can't be trusted is an error, never an empty state.
-// - stop(): the reactors are about to go. Nothing is posted any more once it returns; no commit is
-//   in flight by then, since each belongs to a command.
+// - Bounded number: beyond its limit a store immediately answers kNotCommitted, or an error,
+//   through `done`. Bounded time: every call is answered within limits::kReservationStoreBound, as
+//   kUnknown if the outcome is not known by then.
+// - load() is called when a unit starts, before its first command; it may block. It returns read()
+//   after a simulated power loss, because a restart of every gateway is one: APTPL decides (SPC-5
+//   §5.14.5). An untrustworthy record is an error, never an empty state.
+// - stop(): the reactors are about to end. Nothing is posted after it returns. The caller ensures
+//   that no commit is in flight, since each belongs to a command.
 #pragma once
 
 #include <cstdint>
@@ -41,7 +41,7 @@ namespace sluice::lun {
 
 enum class CommitOutcome : uint8_t { kCommitted, kNotCommitted, kUnknown };
 
-// Where the answer goes.
+// The destination of the answer.
 struct StoreReply {
   Reactors* reactors = nullptr;
   unsigned reactor = 0;
@@ -49,7 +49,7 @@ struct StoreReply {
 
 class ReservationStore {
  public:
-  // `error` is for the log when the outcome isn't kCommitted.
+  // `error` is for the log if the outcome is not kCommitted.
   using CommitDone = std::function<void(CommitOutcome outcome, const std::string& error)>;
   using ReadDone = std::function<void(Result<ReservationState> state)>;
 

@@ -1,5 +1,5 @@
-// What reservations let one I_T nexus do: looked up once after each change of them, then asked per
-// command without a lock.
+// What reservations permit one I_T nexus: computed once after each change, then checked per command
+// without a lock.
 #pragma once
 
 #include <cstdint>
@@ -8,10 +8,11 @@ namespace sluice::lun {
 
 struct ReservationRights {
   static constexpr uint32_t kAnything = uint32_t{1} << 16;  // above every scsi::CommandInfo::flags
-  // Of each a command needs one flag.
+  // A command needs one flag of each mask.
   uint32_t reserve6 = kAnything;
   uint32_t persistent = kAnything;
-  // Every command, those that change or show reservations too: these else need a closer look.
+  // Permits every command, including those that change or report reservations; if false, these need
+  // a separate check.
   bool everything = true;
 
   bool allow(uint16_t flags) const {

@@ -178,7 +178,7 @@ void FileReservationStore::enqueue(JobPtr job) {
   std::string refusal;
   {
     const std::lock_guard lock(mutex_);
-    if (stopping_) return;  // nobody is left to be answered
+    if (stopping_) return;  // no reactor is left to answer to
     if (!is_uuid(job->unit_uuid)) {
       refusal = '"' + job->unit_uuid + "\" is not a UUID";
     } else if (jobs_.size() >= limits::kMaxReservationCommits) {
@@ -259,7 +259,7 @@ Result<ReservationState> FileReservationStore::settle(const std::string& unit_uu
 
 // --- the watcher
 
-// A disk may hang for longer than anybody waits.
+// A disk may hang for longer than the callers wait.
 void FileReservationStore::watch() {
   std::unique_lock lock(mutex_);
   while (!stopped_) {

@@ -10,17 +10,18 @@
 //   all-ports <key> <isid> <tpgt> <port> <except,...|-> <name>
 //   crc32c 8a9136aa                      over everything above
 //
-// A record is written beside the old one, synced, renamed over it, and the directory is synced
-// (DESIGN R8): a power cut leaves the old record or the new one. What fails before the rename is
-// provably not committed; from then on it is unknown, even if the rename itself failed: the error
-// may be of the disk, not of the name. read() settles that by writing once more what the name shows
-// now; a sync that merely succeeds after one that failed proves nothing, because the kernel reports
-// a lost write once. Without APTPL the record is for read() alone: load() finds that nothing
-// survived. A record that can't be trusted is an error, never an empty state: hosts rely on
-// reservations to keep each other from the data.
+// A record is written to a temporary file, synced and renamed over the old one, and the directory
+// is synced (DESIGN R8). A power failure leaves the old or the new record. A failure before the
+// rename is kNotCommitted. From the rename on it is kUnknown, even if the rename itself failed,
+// because the error may concern the disk and not the name.
 //
-// Threads: one worker does everything, in order; a second thread answers for it when the disk takes
-// longer than the bound. The directory belongs to one process (a lock on it says so).
+// read() resolves that by writing the visible record again. A sync that succeeds after a failed one
+// proves nothing, because the kernel reports a lost write once. Without APTPL the record serves
+// only read(), and load() returns an empty state. An untrustworthy record is an error, never an
+// empty state, because hosts rely on reservations to exclude each other.
+//
+// Threads: one worker does all work, in order. A second thread answers calls if the disk takes
+// longer than the time limit. A lock on the directory ensures that only one process uses it.
 #pragma once
 
 #include <chrono>
@@ -38,11 +39,11 @@
 namespace sluice::lun {
 
 std::string format_reservations(const std::string& unit_uuid, const ReservationState& state);
-// `name` is how errors call the record.
+// `name` is the record in errors.
 Result<ReservationState> parse_reservations(std::string_view text, const std::string& unit_uuid,
                                             const std::string& name);
 
-// The steps of a write, apart so that tests can cut the power between any two.
+// The steps of a write, separated so that tests can simulate a power failure between any two.
 class RecordFiles {
  public:
   virtual ~RecordFiles() = default;
@@ -50,14 +51,14 @@ class RecordFiles {
   virtual Result<void> write_synced(const std::string& name, std::string_view text) = 0;
   virtual Result<void> rename(const std::string& from, const std::string& to) = 0;
   virtual Result<void> sync_directory() = 0;
-  // *exists says whether there is such a record; its text is then returned.
+  // *exists: whether there is such a record; if so, its text is returned.
   virtual Result<std::string> read(const std::string& name, bool* exists) = 0;
   virtual std::string path(const std::string& name) const = 0;
 };
 
 class FileReservationStore : public ReservationStore {
  public:
-  // Creates the directory if need be. Error: it can't be used, or another process uses it.
+  // Creates the directory if necessary. Error: unusable, or another process uses it.
   static Result<std::shared_ptr<FileReservationStore>> open(const std::string& directory);
   using Clock = std::chrono::steady_clock;
   explicit FileReservationStore(std::unique_ptr<RecordFiles> files,
@@ -68,13 +69,13 @@ class FileReservationStore : public ReservationStore {
               CommitDone done) override;
   void read(const std::string& unit_uuid, StoreReply reply, ReadDone done) override;
   Result<ReservationState> load(const std::string& unit_uuid) override;
-  // Writes what is queued, then stops.
+  // Writes queued records, then stops.
   void stop() override;
 
  private:
   struct Job {
     std::string unit_uuid;
-    bool is_commit = false;  // else a read
+    bool is_commit = false;  // false: a read
     ReservationState state;  // to commit
     StoreReply reply;
     CommitDone committed;
@@ -98,13 +99,13 @@ class FileReservationStore : public ReservationStore {
   const std::unique_ptr<RecordFiles> files_;
   const std::function<Clock::time_point()> now_;
   std::mutex mutex_;
-  std::condition_variable wake_;        // the worker
-  std::condition_variable wake_watch_;  // the other
+  std::condition_variable wake_;        // of the worker
+  std::condition_variable wake_watch_;  // of the second thread
   std::deque<JobPtr> jobs_;
   JobPtr current_;
   bool stopping_ = false;
   bool stopped_ = false;
-  std::thread worker_;  // last: they use the others
+  std::thread worker_;  // last, because the threads use the other members
   std::thread watcher_;
 };
 

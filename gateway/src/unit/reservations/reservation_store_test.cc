@@ -237,7 +237,7 @@ TEST(FileReservationStore, AFailureIsProvablyNothingOnlyBeforeTheRename) {
   EXPECT_EQ(commit(store, rich_state()), CommitOutcome::kCommitted);
 }
 
-// A disk that answers the first write when told.
+// A disk that delays the first write until the test releases it.
 class StuckFiles : public PowerCutFiles {
  public:
   struct Lever {

@@ -62,7 +62,7 @@ bool Reservations::allows(const NexusId& nexus, const scsi::CommandInfo& command
   switch (command.operation) {
     case scsi::Operation::kPersistentReserveIn:
     case scsi::Operation::kPersistentReserveOut:
-      // SPC-2 §5.5.1: while RESERVE(6) holds, PERSISTENT RESERVE conflicts for everybody.
+      // SPC-2 §5.5.1: while RESERVE(6) is held, PERSISTENT RESERVE conflicts for all initiators.
       return !reserve6_;
     case scsi::Operation::kReserve6:
     case scsi::Operation::kRelease6:

@@ -1,9 +1,9 @@
-// RESERVE(6)/RELEASE(6) (SPC-2 §5.5) and persistent reservations (SPC-5 §5.14) of one unit.
-// State only: pr_decision.h decides what a PERSISTENT RESERVE OUT does to it, handlers in
+// RESERVE(6)/RELEASE(6) (SPC-2 §5.5) and persistent reservations (SPC-5 §5.14) of one unit. This is
+// state only: pr_decision.h computes the effect of a PERSISTENT RESERVE OUT; handlers in
 // reservation_commands.cc parse, commit (reservation_contract.h) and answer.
 //
-// Threads: every member is called with the unit's mutex held.
-// Order: a change is made durable through the ReservationStore before GOOD is sent (DESIGN R8).
+// Threads: the caller holds the unit's mutex. Order: the ReservationStore makes a change durable
+// before GOOD is sent (DESIGN R8).
 #pragma once
 
 #include <cstdint>
@@ -25,12 +25,12 @@ namespace sluice::lun {
 using ReservationType = scsi::PrType;
 
 // Whether two ids name the same pair of ports. The relative target port is unique in the cluster,
-// so the portal group adds nothing.
+// so the portal group is not compared.
 bool same_ports(const NexusId& a, const NexusId& b);
 bool same_initiator_port(const NexusId& a, const NexusId& b);
 
-// Covers one I_T nexus, or with ALL_TG_PT every target port, also of gateways that join later
-// (DESIGN R8), but those that have since been registered or unregistered one by one.
+// Covers one I_T nexus. With ALL_TG_PT it covers every target port, including gateways that join
+// later (DESIGN R8), except ports that were registered or unregistered individually since.
 struct Registration {
   NexusId nexus;
   uint64_t key = 0;
@@ -41,10 +41,10 @@ struct Registration {
   bool operator==(const Registration&) const = default;
 };
 
-// The nexuses but `own` that a registration of `whom` covers.
+// Accepts the nexuses, except `own`, that a registration of `whom` covers.
 std::function<bool(const NexusId&)> covered_by(std::vector<Registration> whom, const NexusId& own);
 
-// All that must survive: what a ReservationStore keeps. At most one registration covers a nexus.
+// The state that a ReservationStore stores. At most one registration covers a nexus.
 struct ReservationState {
   uint32_t generation = 0;  // PRgeneration
   bool aptpl = false;
@@ -52,31 +52,32 @@ struct ReservationState {
   std::optional<NexusId> holder;  // nullopt for no reservation and the all-registrants types
   std::vector<Registration> registrations;
 
-  const Registration* find(const NexusId& id) const;  // the one that covers `id`, or nullptr
+  // the registration that covers `id`, or nullptr
+  const Registration* find(const NexusId& id) const;
   bool holds(const NexusId& id) const;
   bool operator==(const ReservationState&) const = default;
 };
 
-// What is left of a state once the unit lost power (SPC-5 §5.14.5): everything but PRgeneration
-// with APTPL, else nothing.
+// The state after a power loss of the unit (SPC-5 §5.14.5): with APTPL everything except
+// PRgeneration, otherwise nothing.
 ReservationState after_power_loss(ReservationState state);
 
 class Reservations {
  public:
-  // True while the gate must look closer (a reservation of either kind is held).
+  // True while a reservation of either kind is held, so that the gate must check it.
   bool held() const { return reserve6_.has_value() || state_.type != ReservationType::kNone; }
-  // RESERVATION CONFLICT or not for this command of this nexus. The four reservation commands
-  // themselves pass where their handlers know the finer rule.
+  // False: RESERVATION CONFLICT for this command of this nexus. The four reservation commands pass
+  // if their handlers apply a more detailed rule.
   bool allows(const NexusId& nexus, const scsi::CommandInfo& command) const;
-  // The same for all other commands, good until version() changes.
+  // The same for all other commands; valid until version() changes.
   ReservationRights rights(const NexusId& nexus) const;
   uint64_t version() const { return version_; }
 
   const ReservationState& state() const { return state_; }
   void replace(ReservationState state);
 
-  // The last commit's outcome is unknown (DESIGN R3): it may be `decision`, taken for `by`. Nothing
-  // is decided on state() before the store was asked what became of it.
+  // The outcome of the last commit is unknown (DESIGN R3): it was `decision`, made for `by`.
+  // Nothing is decided based on state() until the store has reported the actual state.
   struct Doubt;
   bool doubtful() const { return doubt_ != nullptr; }
   const std::shared_ptr<const Doubt>& doubt() const { return doubt_; }
@@ -91,13 +92,13 @@ class Reservations {
   bool registered(const NexusId& nexus) const { return state_.find(nexus) != nullptr; }
   bool holds(const NexusId& nexus) const { return state_.holds(nexus); }
 
-  // Changes go one at a time, because the next is decided on what the last one committed. False:
-  // one is in flight.
+  // Changes run one at a time, because each depends on the result of the previous one. False: one
+  // is in progress.
   bool begin_change();
-  // `turn` is called (by end_change's caller) when it has become the one in flight. False: too
-  // many wait.
+  // Queues `turn`; the caller of end_change() calls it when it is its turn. False: the queue is
+  // full.
   bool wait_for_turn(std::function<void()> turn);
-  // The next in line, now in flight; empty: none.
+  // Returns the next queued change, which is now in progress; empty: none.
   std::function<void()> end_change();
 
  private:
