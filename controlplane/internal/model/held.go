@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// HeldReason is the reason of a condition of an object whose pending operations wait for an administrator.
+// HeldReason is the condition reason of an object whose pending operations wait for an administrator.
 const HeldReason = "HeldAfterRestore"
 
-// Pending are the operations that were asked for and change or delete data once they are carried out, in plain words.
+// Pending describes, in plain words, the requested operations that will change or delete data.
 func (v *Volume) Pending() []string {
 	var all []string
 	have, want := v.Status.CapacityBytes, v.Spec.SizeBytes
@@ -42,8 +42,8 @@ func (v *Volume) Pending() []string {
 	return all
 }
 
-// Hold has pending operations wait until an administrator confirms them, after a restore of the store. A requested move that has begun
-// becomes a request again. It says whether there is anything to hold.
+// Hold makes pending operations wait until an administrator confirms them, after a restore of the store. A requested move that
+// has begun becomes a request again. Hold reports whether any operation is held.
 func (v *Volume) Hold(now time.Time) bool {
 	v.Status.Held = v.Pending()
 	if len(v.Status.Held) == 0 {
@@ -56,9 +56,9 @@ func (v *Volume) Hold(now time.Time) bool {
 	return true
 }
 
-// Discard forgets the held operations: the volume stays, as large as it is and where it is. It says whether a deletion was among them.
-// Errors: PreconditionError if nothing is held, or if the volume waits for its content: a volume without content is of no use, and a copy
-// that was finished after the backup may hold newer data.
+// Discard drops the held operations: the volume keeps its present size and owner. It reports whether a deletion was among them.
+// Errors: PreconditionError if nothing is held, or if the volume waits for its content. A volume without content is useless, and
+// a copy that ended after the backup may contain newer data.
 func (v *Volume) Discard() (undeleted bool, err error) {
 	switch {
 	case len(v.Status.Held) == 0:
@@ -76,12 +76,12 @@ func (v *Volume) Discard() (undeleted bool, err error) {
 	return undeleted, nil
 }
 
-// NothingHeld says that an object has no held operations.
+// NothingHeld returns the error for an object that has no held operations.
 func NothingHeld() error {
 	return Precondition("status.held", "is empty: nothing waits for a confirmation")
 }
 
-// Discard is the same of a snapshot.
+// Discard drops the held operations of a snapshot. It reports whether a deletion was among them.
 func (s *Snapshot) Discard() (undeleted bool, err error) {
 	if len(s.Status.Held) == 0 {
 		return false, NothingHeld()
@@ -91,7 +91,7 @@ func (s *Snapshot) Discard() (undeleted bool, err error) {
 	return undeleted, nil
 }
 
-// Pending is the same of a snapshot.
+// Pending describes the pending deletion of a snapshot.
 func (s *Snapshot) Pending() []string {
 	if s.Meta.Deleting() {
 		return []string{fmt.Sprintf("deletion (reclaim policy %s)", s.Spec.ReclaimPolicy)}
@@ -99,7 +99,7 @@ func (s *Snapshot) Pending() []string {
 	return nil
 }
 
-// Hold is the same of a snapshot.
+// Hold makes a pending deletion wait until an administrator confirms it. It reports whether anything is held.
 func (s *Snapshot) Hold() bool {
 	s.Status.Held = s.Pending()
 	return len(s.Status.Held) > 0
