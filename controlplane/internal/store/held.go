@@ -12,7 +12,7 @@ import (
 	"sluice.dev/sluice/controlplane/internal/model"
 )
 
-// HeldObject has operations that were pending in the backup that the store was restored from. They are not carried out before
+// HeldObject has operations that were pending in the backup from which the store was restored. They are not carried out before
 // ConfirmHeld.
 type HeldObject struct {
 	Kind model.Kind
@@ -21,8 +21,8 @@ type HeldObject struct {
 	Operations []string
 }
 
-// holdPending holds the pending operations of all volumes and snapshots. What gateways were asked for in the backup is forgotten: they
-// would be asked again.
+// holdPending holds the pending operations of all volumes and snapshots. It deletes the jobs of the backup, because gateways
+// would carry them out again.
 func (s *Store) holdPending(ctx context.Context, now time.Time) error {
 	volumes, _, err := s.Volumes.All(ctx)
 	if err != nil {
@@ -59,7 +59,7 @@ func (s *Store) holdPending(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// dropJobs forgets all jobs of an object.
+// dropJobs deletes all jobs of an object.
 func (s *Store) dropJobs(ctx context.Context, uid string) error {
 	if _, err := s.client.Delete(ctx, s.jobPrefix()+uid+".", clientv3.WithPrefix()); err != nil {
 		return fmt.Errorf("store: %w", err)
@@ -94,7 +94,8 @@ func (s *Store) Held(ctx context.Context) ([]HeldObject, error) {
 	return all, nil
 }
 
-// ConfirmHeld has the held operations of an object carried out. Errors: NotFoundError; PreconditionError where none are held.
+// ConfirmHeld releases the held operations of an object, so that they are carried out. Errors: NotFoundError; PreconditionError
+// if none are held.
 func (s *Store) ConfirmHeld(ctx context.Context, kind model.Kind, name string) error {
 	release := func(held *[]string) (bool, error) {
 		if len(*held) == 0 {
@@ -115,7 +116,7 @@ func (s *Store) ConfirmHeld(ctx context.Context, kind model.Kind, name string) e
 	return err
 }
 
-// DiscardHeld forgets the held operations of an object. Errors: NotFoundError; PreconditionError as of model.Volume.Discard.
+// DiscardHeld drops the held operations of an object. Errors: NotFoundError; PreconditionError as in model.Volume.Discard.
 func (s *Store) DiscardHeld(ctx context.Context, kind model.Kind, name string) error {
 	var err error
 	switch kind {
@@ -137,7 +138,7 @@ func discard[T model.Object](ctx context.Context, objects *Collection[T], name s
 		uid = object.Metadata().UID
 		return true, err
 	}, func(t *tx) error {
-		if undeleted { // others may refer to it again
+		if undeleted { // other objects may refer to it again
 			t.put(objects.store.aliveKey(objects.kind, name), uid)
 		}
 		return nil
@@ -145,7 +146,7 @@ func discard[T model.Object](ctx context.Context, objects *Collection[T], name s
 	return err
 }
 
-// HeldIn lists the held operations of every system of an etcd that was restored, by system.
+// HeldIn lists the held operations of every system of a restored etcd, by system.
 func HeldIn(ctx context.Context, client *clientv3.Client) (map[string][]HeldObject, error) {
 	clusters, err := clustersIn(ctx, client)
 	if err != nil {
