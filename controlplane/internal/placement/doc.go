@@ -1,6 +1,6 @@
-// Package placement decides which gateways export a target, which of them owns each volume, and
-// which portals each host is shown. Plan is a pure function: no clock, no store, no randomness, and
-// the same Cluster gives the same Plan in whatever order its parts are listed.
+// Package placement decides which gateways export a target, which of them owns each volume, and which portals each host is shown.
+// Plan is a pure function. It uses no clock, store or randomness, and the same Cluster gives the same plan regardless of the
+// order of its lists.
 //
 // Read it in the order in which Plan works:
 //
