@@ -43,8 +43,8 @@ func sorted(keys []Key) []Key {
 // Digest of the whole state, as gateway_stream.proto defines it.
 func (s State) Digest() []byte { return s.Proof().Digest() }
 
-// Proof is the text that a state's digest is computed from, and the offset of each object's own digest in it: an update changes a few of
-// thousands.
+// Proof is the text from which a state's digest is computed, and the offset of each object's own digest in it, because an update
+// changes only a few of thousands.
 type Proof struct {
 	text []byte
 	at   map[Key]int
