@@ -12,11 +12,11 @@ import (
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
-// sessionCountsAge is how old the counts of sessions may be: the whole register is read for them.
+// sessionCountsAge bounds the age of the counts of sessions, because counting reads the whole register.
 const sessionCountsAge = time.Second
 
-// Counts fills in what status shows of other objects: sessions, volumes owned, ports. It follows no watch of its own, so
-// a count that changes alone is not told as a change of the object.
+// Counts sets the status fields that depend on other objects: sessions, owned volumes, ports. It has no watch of its own, so a
+// change of a count alone is not reported as a change of the object.
 type Counts struct {
 	store *store.Store
 	view  *view.Cache
@@ -26,17 +26,17 @@ type Counts struct {
 	kept  sessionCounts
 }
 
-// sessionCounts are how many sessions there are, by what they belong to.
+// sessionCounts are the numbers of sessions by gateway, host and target.
 type sessionCounts struct {
 	gateways map[uint32]int32
 	hosts    map[string]int32 // by uid
 	targets  map[string]int32 // by IQN
 }
 
-// NewCounts makes them.
+// NewCounts returns it.
 func NewCounts(s *store.Store, v *view.Cache) *Counts { return &Counts{store: s, view: v} }
 
-// sessions counts the register, at most once in sessionCountsAge. What it returns nobody changes.
+// sessions counts the register, at most once in sessionCountsAge. Callers must not modify the result.
 func (c *Counts) sessions(ctx context.Context) (sessionCounts, error) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
@@ -88,7 +88,7 @@ func (c *Counts) hosts(ctx context.Context, hosts []*pb.Host) error {
 	return err
 }
 
-// targets counts sessions, and names the gateways of the paths and the portals of their ports.
+// targets counts sessions, and sets the names of the paths' gateways and the portals of the ports.
 func (c *Counts) targets(ctx context.Context, targets []*pb.Target) error {
 	sessions, err := c.sessions(ctx)
 	c.view.Read(func(o *objects.Objects) {
