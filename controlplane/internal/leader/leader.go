@@ -106,9 +106,9 @@ func (l *Leader) Run(ctx context.Context) error {
 }
 
 // A leader writes only through its term.
-// term is one replica's time as the leader.
 var _ decide.Store = (*store.Term)(nil)
 
+// term is one replica's time as the leader.
 type term struct {
 	*Leader
 	// writes makes every change of this leader, while the term lasts (R1).

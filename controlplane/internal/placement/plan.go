@@ -6,8 +6,8 @@ type Assignment struct {
 	Targets []TargetPaths
 	// Volumes by name, with their owners.
 	Volumes []VolumeOwner
-	// Moves are the changes of what is present, best first: what is forced, then what makes paths
-	// redundant, then what rebalances. Paths and owners where there were none are no moves.
+	// Moves are the changes of the present assignment, in this order: forced ones, those that make paths redundant, those that
+	// rebalance. A first path set or a first owner is no move.
 	Moves []Move
 	// Access by host and target.
 	Access []HostAccess

@@ -15,7 +15,7 @@ type Problem struct {
 	Name string
 	// Reason is one CamelCase word for programs.
 	Reason string
-	// Wrong is a sentence that states the defect, Mend one that states the remedy.
+	// Wrong is a sentence that states the defect. The next field is a sentence that states the remedy.
 	Wrong string
 	Mend  string
 }
