@@ -51,7 +51,7 @@ func TestEveryKindHasTheShapeThatCallsRelyOn(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, column := range k.columns {
-			column.text(object, nil) // must not panic where nothing is set
+			column.text(object, nil) // it must not panic on empty fields
 		}
 	}
 }
