@@ -18,7 +18,7 @@ import (
 type path struct {
 	// directory of the SCSI device in sysfs.
 	directory string
-	// name of the block device, as sda.
+	// name of the block device, for example sda.
 	name string
 }
 
