@@ -30,7 +30,7 @@ func certsCommand() *cobra.Command {
 				return err
 			}
 			if !command.Flags().Changed("host") && authority.Issued("server") {
-				hosts = nil // a removed name does not come back because it is a default
+				hosts = nil // a removed name must not return as a default
 			}
 			leaves := []certs.Leaf{
 				{File: "server", CommonName: "sluice-controlplane", Role: "server", Hosts: hosts, RemoveHosts: removed},

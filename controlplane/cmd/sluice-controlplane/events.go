@@ -10,17 +10,16 @@ import (
 )
 
 const (
-	// waitingEvents bounds what was told of and not stored yet: a failover of a thousand volumes tells of several thousand.
+	// waitingEvents bounds the events that are not stored yet. A failover of a thousand volumes causes several thousand.
 	waitingEvents = 8192
-	// eventTimeout bounds the storing of one, and of what is left when the process ends.
+	// eventTimeout bounds the storing of one event, and of the remaining ones when the process ends.
 	eventTimeout = 3 * time.Second
-	// eventRest is how many times as long as an event took to store the next one waits: what etcd is busy with while many volumes
-	// change their owners is what hosts wait for.
+	// eventRest is the ratio of the pause after an event to the time that storing it took. While many volumes change their
+	// owners, hosts wait for etcd.
 	eventRest = 4
 )
 
-// events says what happened in the log, and keeps it in the store beside whoever tells of it: a failover has no time to wait
-// for its history.
+// events logs events, and stores them asynchronously, because a failover must not wait for its events.
 type events struct {
 	log     *store.EventLog
 	out     *slog.Logger
@@ -41,18 +40,18 @@ func (e *events) Record(_ context.Context, about model.Object, warning bool, rea
 	e.out.Info("event", "kind", event.Object, "name", event.Name, "reason", event.Reason, "message", event.Message)
 	select {
 	case e.waiting <- event:
-	default: // the store is away or far behind, and the log has it
+	default: // the store is unavailable or far behind; the log has the event
 		e.out.Warn("an event is not stored, too many wait", "reason", event.Reason, "name", event.Name)
 	}
 }
 
-// run stores events in their order until the context ends, and then what is left.
+// run stores events in order until the context ends, and then the remaining ones.
 func (e *events) run(ctx context.Context) error {
 	for {
 		select {
 		case event := <-e.waiting:
 			began := time.Now()
-			e.store(context.WithoutCancel(ctx), event) // it waits no more: what is left is what waits
+			e.store(context.WithoutCancel(ctx), event) // the queue is not read any more: only the waiting events remain
 			select {
 			case <-time.After(eventRest * time.Since(began)):
 			case <-ctx.Done():

@@ -22,7 +22,7 @@ func TestEventsAreStoredInTheirOrderAlsoThoseThatWaitedWhenTheProcessEnds(t *tes
 	kept := newStore(t)
 	e := newEvents(store.NewEventLog(kept), slog.New(slog.DiscardHandler))
 	const count = 50
-	for i := range count { // nobody stores yet: telling never waits
+	for i := range count { // none is stored yet, but Record never blocks
 		e.Record(t.Context(), &model.Volume{Meta: model.Meta{Name: fmt.Sprint("vol-", i)}}, false, "Owned", "")
 	}
 	over, cancel := context.WithCancel(t.Context())

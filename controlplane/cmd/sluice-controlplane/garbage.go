@@ -5,12 +5,12 @@ import (
 	"runtime"
 )
 
-// spareGarbage is how much memory may be garbage beyond what Go allows by itself, which is as much as is in use. In use are a few dozen
-// MiB, so that a failover of hundreds of volumes was collected several times over, when there is no processor to spare.
+// spareGarbage is the memory, in bytes, that may be garbage in addition to Go's default, which is the size of the live heap. That
+// is only a few dozen MiB, so a failover of hundreds of volumes caused several collections when processor time was scarce.
 const spareGarbage = 128 << 20
 
-// collectLess lets garbage wait until the returned function is called, unless whoever runs this has said how much may. What it allocates
-// counts as memory in use and is none: nobody writes to it, so the system never gives pages for it.
+// collectLess raises the limit of garbage until the returned function is called, unless the environment sets GOGC or GOMEMLIMIT.
+// Its allocation counts as live memory but uses none: it is never written, so the system allocates no pages for it.
 func collectLess() (end func()) {
 	if os.Getenv("GOGC") != "" || os.Getenv("GOMEMLIMIT") != "" {
 		return func() {}

@@ -32,7 +32,7 @@ func keyCommand() *cobra.Command {
 
 func keyID() string { return time.Now().UTC().Format("20060102T150405Z") }
 
-// makeKeyFile makes a file with one key; fs.ErrExist where it is there already.
+// makeKeyFile creates a file with one key. Errors: fs.ErrExist if the file exists.
 func makeKeyFile(path string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
@@ -45,7 +45,7 @@ func makeKeyFile(path string) error {
 		_ = file.Close()
 		return err
 	}
-	// A secret that was stored is worth nothing without its key.
+	// The key must be durable before any secret is stored, because secrets cannot be decrypted without it.
 	if err := file.Sync(); err != nil {
 		_ = file.Close()
 		return err

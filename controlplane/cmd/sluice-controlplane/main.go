@@ -1,4 +1,4 @@
-// Command sluice-controlplane serves the control plane's API and looks after its store.
+// Command sluice-controlplane serves the control plane's API and maintains its store.
 package main
 
 import (
@@ -15,10 +15,11 @@ import (
 // version is set by the linker.
 var version = "0.1.0"
 
-// endTimeout bounds what a process does after it was asked to stop, or after a part of it failed. Disks that hang exceed it.
+// endTimeout bounds the time that a process has to end after a stop was requested or a part of it failed. Hanging disks can
+// exceed it.
 const endTimeout = 20 * time.Second
 
-// endsWithin ends the process when it still runs endTimeout after the context has ended.
+// endsWithin ends the process if it still runs endTimeout after the context has ended.
 func endsWithin(ctx context.Context) {
 	context.AfterFunc(ctx, func() {
 		time.AfterFunc(endTimeout, func() {
@@ -40,7 +41,7 @@ func main() {
 	}
 }
 
-// newRoot makes the command with all its subcommands.
+// newRoot returns the command with all its subcommands.
 func newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "sluice-controlplane",

@@ -8,9 +8,9 @@ import (
 	"sluice.dev/sluice/controlplane/internal/store"
 )
 
-// numbersNote holds the numbers at which restores continued. A backup does not contain its later restores, and a restored store can be
-// lost together with its numbers. So the note is kept beside the data and beside the backup: one survives the loss of the disk, the other
-// survives the next backup.
+// numbersNote has the numbers from which restores continued. A backup does not contain its later restores, and a restored store
+// can be lost together with its numbers. So the note is stored beside the data and beside the backup: one copy survives the loss
+// of the disk, the other survives the next backup.
 type numbersNote struct{ paths []string }
 
 // noteBeside returns the note of a data directory and, if the path is not empty, of a backup.

@@ -18,10 +18,10 @@ import (
 	"sluice.dev/sluice/controlplane/internal/view"
 )
 
-// pruneEvery is how often old events are deleted.
+// pruneEvery is the interval at which old events are deleted.
 const pruneEvery = 10 * time.Minute
 
-// parts are what runs beside the API.
+// parts are the components beside the API.
 type parts struct {
 	store   *store.Store
 	view    *view.Cache
@@ -45,7 +45,7 @@ func (s *settings) parts(kept *store.Store, log *slog.Logger, registry prometheu
 			if identity := server.IdentityOf(ctx); identity.Role == server.RoleGateway {
 				return identity.Name, true
 			}
-			return "", false // plain, on loopback: nobody was asked for a certificate
+			return "", false // plain connection on loopback: no certificate is required
 		},
 	})
 	var err error
@@ -59,14 +59,14 @@ func (s *settings) parts(kept *store.Store, log *slog.Logger, registry prometheu
 	return p, nil
 }
 
-// certificateEnds records the event of a gateway whose certificate ends soon. Other callers have no object.
+// certificateEnds records the event of a gateway whose certificate expires soon. Other callers have no object.
 func (p *parts) certificateEnds(role server.Role, name, message string) {
 	if role == server.RoleGateway {
 		p.events.Record(context.Background(), &model.Gateway{Meta: model.Meta{Name: name}}, true, "CertificateEndsSoon", message)
 	}
 }
 
-// replica names this process in logs and in what gateways are told.
+// replica returns the name of this process in logs and in messages to gateways.
 func (s *settings) replica() string {
 	name, err := os.Hostname()
 	if err != nil {
@@ -75,7 +75,7 @@ func (s *settings) replica() string {
 	return name + "/" + s.listen
 }
 
-// run keeps everything going until the context ends; what fails otherwise ends the process.
+// run runs all components until the context ends. If one fails, the process ends.
 func (p *parts) run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return p.view.Run(ctx) })

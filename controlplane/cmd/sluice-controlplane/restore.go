@@ -20,7 +20,7 @@ import (
 	"sluice.dev/sluice/controlplane/internal/store"
 )
 
-// staging is where data is made, below its directory, until it is whole.
+// staging is the subdirectory in which the data is created until it is complete.
 const staging = "restoring"
 
 func restoreCommand() *cobra.Command {
@@ -73,16 +73,16 @@ func restoreCommand() *cobra.Command {
 	return command
 }
 
-// restored is what came of a restore.
+// restored is the result of a restore.
 type restored struct {
 	volumes int
-	// missing is where the note could not be written, empty: it is everywhere.
+	// missing is the path where the note could not be written; empty: it was written everywhere.
 	missing string
 	// held are the operations that were pending in the backup, by system.
 	held map[string][]store.HeldObject
 }
 
-// printHeld lists what waits for a confirmation.
+// printHeld lists the operations that wait for a confirmation.
 func (r restored) printHeld(to io.Writer) error {
 	for _, system := range slices.Sorted(maps.Keys(r.held)) {
 		for _, object := range r.held[system] {
@@ -102,7 +102,8 @@ func (r restored) printHeld(to io.Writer) error {
 	return nil
 }
 
-// restoreEmbedded puts the data in its place once it is whole, and noted: what is not could give an epoch or a number twice.
+// restoreEmbedded moves the data to its final place only when it is complete and recorded. Otherwise an epoch or a number could
+// be assigned twice.
 func restoreEmbedded(ctx context.Context, from, directory string, note numbersNote) (done restored, err error) {
 	place, aside := filepath.Join(directory, etcd.Directory), filepath.Join(directory, staging)
 	if _, err := os.Stat(place); err == nil {
@@ -112,7 +113,7 @@ func restoreEmbedded(ctx context.Context, from, directory string, note numbersNo
 	if err != nil {
 		return done, err
 	}
-	if err := os.RemoveAll(aside); err != nil { // of a restore that was interrupted
+	if err := os.RemoveAll(aside); err != nil { // left by an interrupted restore
 		return done, err
 	}
 	defer func() { _ = os.RemoveAll(aside) }()

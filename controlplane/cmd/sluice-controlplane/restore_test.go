@@ -16,7 +16,7 @@ import (
 	"sluice.dev/sluice/controlplane/internal/store/storetest"
 )
 
-// A backup is taken, more happens, and the backup is restored: twice, for the first restored store is lost as well.
+// A backup is taken, further changes are made, and the backup is restored twice, because the first restored store is lost, too.
 func TestWhatIsRestoredGivesNoEpochTwiceHoweverOftenItIs(t *testing.T) {
 	backup := filepath.Join(t.TempDir(), "backup")
 	owner := model.GatewayRef{Number: 1, Incarnation: "i"}
@@ -52,7 +52,7 @@ func TestWhatIsRestoredGivesNoEpochTwiceHoweverOftenItIs(t *testing.T) {
 	}
 }
 
-// The first restored store is used, and lost as well.
+// The first restored store is used, and then lost, too.
 func TestABackupThatIsRestoredAgainGivesNoNumberThatTheFirstRestoreGave(t *testing.T) {
 	for name, second := range map[string]func(t *testing.T, first, backup string) (directory, from string){
 		"where it was restored before": func(t *testing.T, first, backup string) (string, string) {
@@ -198,7 +198,7 @@ func houseOf(t *testing.T, s *store.Store) {
 	}
 }
 
-// restoredAndUsed gives the number of a gateway that is made after a restore.
+// restoredAndUsed returns the number of a gateway that is created after a restore.
 func restoredAndUsed(t *testing.T, backup, directory string) (number uint32) {
 	t.Helper()
 	if done, err := restoreEmbedded(t.Context(), backup, directory, noteBeside(directory, backup)); err != nil || done.missing != "" {
@@ -228,10 +228,10 @@ func TestABackupThatIsBrokenLeavesNothingBehind(t *testing.T) {
 	}
 }
 
-// testKey is of all stores of these tests: a store that was restored is opened with the keys of its backup.
+// testKey is the key of all stores in these tests: a restored store is opened with the keys of its backup.
 var testKey = keyring.GenerateKey("a")
 
-// withStore opens what is in a directory, for as long as something uses it.
+// withStore opens the store in a directory while a function uses it.
 func withStore(t *testing.T, directory string, use func(*store.Store)) {
 	t.Helper()
 	embedded, err := etcd.StartEmbedded(t.Context(), directory, zap.NewNop())

@@ -30,10 +30,10 @@ import (
 	"sluice.dev/sluice/proto/client"
 )
 
-// stopTimeout bounds how long calls may go on after a stop was asked for.
+// stopTimeout bounds the time for which calls may continue after a stop was requested.
 const stopTimeout = 5 * time.Second
 
-// settings of `serve`, as the flags say.
+// settings of `serve`, from its flags.
 type settings struct {
 	listen, metrics, dataDir, cluster, keyFile string
 	insecure                                   bool
@@ -79,7 +79,7 @@ func serveCommand() *cobra.Command {
 	return command
 }
 
-// externalFlags say how an etcd outside is reached.
+// externalFlags adds the flags of an external etcd.
 func (s *settings) externalFlags(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&s.etcdEndpoints, "etcd-endpoints", nil, "external etcd, as https://host:port; started with "+
 		fmt.Sprintf("--max-txn-ops=%d --max-request-bytes=%d", etcd.MaxTxnOps, etcd.MaxRequestBytes))
@@ -151,7 +151,7 @@ func (s *settings) run(ctx context.Context) error {
 	return nil
 }
 
-// connect gives a client of the embedded or the external etcd. An embedded one that fails stops the process by its cause.
+// connect returns a client of the embedded or the external etcd. If an embedded etcd fails, it stops the process with the cause.
 func (s *settings) connect(ctx context.Context, stop context.CancelCauseFunc, log *slog.Logger) (*clientv3.Client, func(), error) {
 	if len(s.etcdEndpoints) == 0 {
 		embedded, err := etcd.StartEmbedded(ctx, s.dataDir, etcd.FatalLog(s.dataDir, log))
@@ -190,8 +190,8 @@ func (s *settings) connect(ctx context.Context, stop context.CancelCauseFunc, lo
 	return opened, func() { end(); _ = opened.Close() }, nil
 }
 
-// keyring reads the key file. Beside an embedded etcd one is made where none is named or found; an external
-// etcd is shared by replicas, which all need the same keys, so somebody has to give them.
+// keyring reads the key file. With an embedded etcd, it creates one if none is named or found. An external etcd is shared by
+// replicas, which all need the same keys, so the administrator must provide them.
 func (s *settings) keyring(log *slog.Logger) (*keyring.Keyring, error) {
 	path := s.keyFile
 	if path == "" && len(s.etcdEndpoints) > 0 {

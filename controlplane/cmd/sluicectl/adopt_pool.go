@@ -12,7 +12,7 @@ import (
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
-// adoptPool confirms that other storage than before is a pool's.
+// adoptPool confirms that a pool's storage was replaced.
 func adoptPool(k *kind, g *globals) *cobra.Command {
 	var dryRun, wait bool
 	command := &cobra.Command{
@@ -45,7 +45,7 @@ func adoptPool(k *kind, g *globals) *cobra.Command {
 	return command
 }
 
-// unadopted waits for the marker that counts so many adoptions.
+// unadopted waits for a marker with this number of adoptions.
 func unadopted(adoptions int32) func(proto.Message) string {
 	return missingOf(func(p *pb.StoragePool) string {
 		if p.GetStatus().GetMarkerAdoptions() >= adoptions {

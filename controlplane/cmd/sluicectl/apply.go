@@ -55,7 +55,7 @@ type described struct {
 	message proto.Message
 }
 
-// apply says of each object what became of it, or shows them all where JSON or YAML is asked for: also those before one that fails.
+// apply prints the result for each object, or all objects in JSON or YAML, including those before one that fails.
 func (g *globals) apply(ctx context.Context, command *cobra.Command, connection *grpc.ClientConn, objects []described,
 	dryRun bool,
 ) error {

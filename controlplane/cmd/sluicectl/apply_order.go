@@ -8,8 +8,8 @@ import (
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
-// ordered puts each object after the objects that it names, and keeps the order of the files otherwise. The control plane
-// refuses an object that names one that is not there. The operator needs no such order, because it tries again.
+// ordered puts each object after the objects that it names, and keeps the order of the files otherwise. The control plane refuses
+// an object that names a missing one. The operator needs no such order, because it tries again.
 func ordered(objects []described) []described {
 	named := map[string]int{}
 	for i, object := range objects {
@@ -22,7 +22,7 @@ func ordered(objects []described) []described {
 		if done[i] {
 			return
 		}
-		done[i] = true // before the others: a circle has no order, and the control plane refuses it
+		done[i] = true // set before the others: a cycle has no order, and the control plane refuses it
 		for _, needed := range needs(objects[i].message) {
 			if j, among := named[needed]; among {
 				put(j)
@@ -36,7 +36,7 @@ func ordered(objects []described) []described {
 	return all
 }
 
-// needs are the objects that an object names, each as kind and name.
+// needs returns the objects that an object names, each as kind and name.
 func needs(object proto.Message) []string {
 	var all []string
 	add := func(kind string, names ...string) {

@@ -23,7 +23,7 @@ func file(t *testing.T, text string) string {
 	return name
 }
 
-// reported is what a person is told of an error.
+// reported returns the error output for a user.
 func reported(err error) string {
 	var told strings.Builder
 	report(&told, err)
@@ -72,7 +72,7 @@ func TestAFileThatDescribesNothingIsRefused(t *testing.T) {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
-	// As `host list -o yaml | apply -f -` has it where there are no hosts.
+	// The output of `host list -o yaml | apply -f -` without hosts.
 	if all, err := readObjects("-", strings.NewReader("apiVersion: sluice.dev/v1\nkind: List\nitems: []\n")); err != nil || len(all) != 0 {
 		t.Errorf("a List of nothing: %v, %v", all, err)
 	}
@@ -154,7 +154,7 @@ func TestLimitsOfAVolumeAreGivenWithTheirBursts(t *testing.T) {
 	}
 }
 
-// What the one store prints makes the same in another, and can be applied to the one it came from.
+// The printed objects of one store create the same in another one, and can be applied to the first one again.
 func TestWhatIsPrintedOfEveryNounMakesTheSameAgain(t *testing.T) {
 	l := start(t)
 	l.house()
@@ -176,7 +176,7 @@ func TestWhatIsPrintedOfEveryNounMakesTheSameAgain(t *testing.T) {
 	}
 }
 
-// specs are the names and specs of printed objects.
+// specs returns the names and specs of printed objects.
 func specs(printed string) string {
 	var list struct {
 		Items []struct {
@@ -187,6 +187,6 @@ func specs(printed string) string {
 	if err := json.Unmarshal([]byte(printed), &list); err != nil {
 		return err.Error()
 	}
-	again, _ := json.MarshalIndent(list.Items, "", " ") // what was read can be written
+	again, _ := json.MarshalIndent(list.Items, "", " ") // the values were read from JSON
 	return string(again)
 }

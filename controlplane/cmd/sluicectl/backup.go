@@ -32,7 +32,7 @@ func backupCommand(g *globals) *cobra.Command {
 	}
 }
 
-// backup writes aside and renames: a file of that name is whole, or the one that was there before.
+// backup writes to another name and renames: the file of that name is complete, or the previous one.
 func backup(ctx context.Context, client pb.MaintenanceServiceClient, name string) (int64, error) {
 	stream, err := client.Backup(ctx, &pb.BackupRequest{})
 	if err != nil {
@@ -42,7 +42,7 @@ func backup(ctx context.Context, client pb.MaintenanceServiceClient, name string
 	if err != nil {
 		return 0, err
 	}
-	defer func() { _ = file.Close() }() // a second time, where all went well
+	defer func() { _ = file.Close() }() // closes again after success
 	var written int64
 	for {
 		part, err := stream.Recv()

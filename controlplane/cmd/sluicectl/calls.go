@@ -15,12 +15,12 @@ import (
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
-// The services are alike (one shape of request and response for every noun), so calls are made by name: `Get` of a
-// Volume is VolumeService.GetVolume with a GetVolumeRequest. A test holds every kind to that shape.
+// The services have the same shape of request and response for every kind, so calls are made by name: `Get` of a Volume is
+// VolumeService.GetVolume with a GetVolumeRequest. A test verifies that shape for every kind.
 
 const api = "sluice.v1."
 
-// message makes an empty message by its name in the API.
+// message returns an empty message by its name in the API.
 func message(name string) (proto.Message, error) {
 	found, err := protoregistry.GlobalTypes.FindMessageByName(protoreflect.FullName(api + name))
 	if err != nil {
@@ -62,7 +62,7 @@ func set(to proto.Message, name string, value any) error {
 	return nil
 }
 
-// objectIn takes the object out of a response to Create, Get, Update or Delete.
+// objectIn returns the object in a response to Create, Get, Update or Delete.
 func (k *kind) objectIn(response proto.Message) proto.Message {
 	fields := response.ProtoReflect().Descriptor().Fields()
 	return response.ProtoReflect().Get(fields.ByName(protoreflect.Name(k.field))).Message().Interface()
@@ -101,7 +101,7 @@ func (k *kind) list(ctx context.Context, connection *grpc.ClientConn, labels map
 	return client.Collect(client.All(ctx, listed, request.(client.ListRequest), k.objectsIn))
 }
 
-// objectsIn takes the objects out of a response to List.
+// objectsIn returns the objects in a response to List.
 func (k *kind) objectsIn(response page) []proto.Message {
 	reflected := response.ProtoReflect()
 	list := reflected.Get(reflected.Descriptor().Fields().ByName(protoreflect.Name(k.fields))).List()
@@ -122,7 +122,7 @@ type change struct {
 	version int64
 }
 
-// watch tells the changes after a version (0: all objects first) until tell has enough, which it says by true.
+// watch calls tell for the changes after a version (0: all objects first) until tell returns true.
 func (k *kind) watch(ctx context.Context, connection *grpc.ClientConn, after int64, tell func(change) bool) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -137,7 +137,7 @@ func (k *kind) watch(ctx context.Context, connection *grpc.ClientConn, after int
 	if err != nil {
 		return err
 	}
-	if err := stream.SendMsg(request); err != nil && !errors.Is(err, io.EOF) { // of io.EOF the next RecvMsg says why
+	if err := stream.SendMsg(request); err != nil && !errors.Is(err, io.EOF) { // after io.EOF the next RecvMsg returns the cause
 		return err
 	}
 	if err := stream.CloseSend(); err != nil {

@@ -11,7 +11,7 @@ import (
 	"sluice.dev/sluice/proto/client"
 )
 
-// globals are the flags every command has. Each can come from the environment.
+// globals are the flags that every command has. Each can be set by the environment.
 type globals struct {
 	server   string
 	insecure bool
@@ -32,7 +32,7 @@ func (g *globals) add(root *cobra.Command) {
 	flags.DurationVar(&g.timeout, "timeout", 30*time.Second,
 		"how long a call may take; with --wait: how long to wait, 10m where it is not given")
 	flags.StringVarP(&g.output, "output", "o", "table", "table, wide, json or yaml")
-	_ = root.RegisterFlagCompletionFunc("output", cobra.FixedCompletions( // the flag is there
+	_ = root.RegisterFlagCompletionFunc("output", cobra.FixedCompletions( // the flag exists
 		[]string{"table", "wide", "json", "yaml"}, cobra.ShellCompDirectiveNoFileComp))
 }
 
@@ -43,10 +43,10 @@ func environment(name, otherwise string) string {
 	return otherwise
 }
 
-// waitTimeout is how long --wait waits where nobody says.
+// waitTimeout is the default time limit of --wait.
 const waitTimeout = 10 * time.Minute
 
-// limit is how long a command may take; 0: until it is stopped.
+// limit returns the time limit of a command; 0: none.
 func (g *globals) limit(command *cobra.Command) time.Duration {
 	set := func(name string) bool {
 		flag := command.Flags().Lookup(name)
@@ -63,7 +63,7 @@ func (g *globals) limit(command *cobra.Command) time.Duration {
 	return g.timeout
 }
 
-// connect returns a connection and a context that ends in time.
+// connect returns a connection and a context that ends at the time limit.
 func (g *globals) connect(ctx context.Context, limit time.Duration) (*grpc.ClientConn, context.Context, func(), error) {
 	if !g.insecure && g.tls == (client.Files{}) {
 		return nil, nil, nil, usagef("no certificate: give --tls-ca, --tls-cert and --tls-key " +

@@ -69,8 +69,8 @@ func createHost(command *cobra.Command) func(*pb.ObjectMeta) (proto.Message, err
 	}
 }
 
-// readChap reads a secret from a file: on a command line everybody on the machine would see it. A name without one would leave the
-// host without what it is named for.
+// readChap reads a secret from a file, because every user of the machine can see a command line. A name without a secret is
+// refused, because the host would not be authenticated.
 func readChap(flags, user, file string) (*pb.ChapCredentials, error) {
 	if file == "" && user != "" {
 		return nil, usagef("--%[1]s-user without --%[1]s-secret-file: there would be no secret to ask for", flags)

@@ -141,7 +141,7 @@ func gatewayVerb(k *kind, g *globals, verb, short string, missing func(proto.Mes
 	return command
 }
 
-// volumesOf are the volumes that a gateway has to give away before it is drained.
+// volumesOf returns the volumes that must leave a gateway before it is drained.
 func volumesOf(number uint32) *steps {
 	return &steps{volumeKind, func(object proto.Message) bool {
 		volume, _ := object.(*pb.Volume)

@@ -12,7 +12,7 @@ import (
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
-// readSize reads a quantity of bytes as Kubernetes writes them.
+// readSize reads a quantity of bytes in the notation of Kubernetes.
 func readSize(flag, text string) (int64, error) {
 	quantity, err := resource.ParseQuantity(text)
 	if err != nil {
@@ -75,7 +75,7 @@ func createVolume(command *cobra.Command) func(*pb.ObjectMeta) (proto.Message, e
 	}
 }
 
-// required marks flags, which were added just before.
+// required marks flags, which have just been added, as required.
 func required(command *cobra.Command, names ...string) {
 	for _, name := range names {
 		if err := command.MarkFlagRequired(name); err != nil {
@@ -161,7 +161,7 @@ func moveVolume(k *kind, g *globals) *cobra.Command {
 	return command
 }
 
-// gatewayNumber looks up by which number volumes know a gateway; 0 for no name.
+// gatewayNumber returns the number of a gateway; 0 for an empty name.
 func gatewayNumber(ctx context.Context, connection *grpc.ClientConn, name string) (uint32, error) {
 	if name == "" {
 		return 0, nil

@@ -14,7 +14,7 @@ import (
 	"sluice.dev/sluice/controlplane/internal/store"
 )
 
-// What sluicectl makes without an optional flag is what the control plane makes of a message without the field.
+// Without an optional flag, sluicectl makes the same object as the control plane makes from a message without the field.
 func TestFlagsThatAreLeftOutMakeWhatTheirHelpSays(t *testing.T) {
 	l := start(t)
 	l.house()

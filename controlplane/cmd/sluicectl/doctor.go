@@ -10,14 +10,14 @@ import (
 	"google.golang.org/grpc"
 )
 
-// finding is something that is not as it should be, and what to do about it.
+// finding is a problem with its remedy.
 type finding struct {
 	Object  string `json:"object"`
 	Problem string `json:"problem"`
 	Mend    string `json:"mend"`
 }
 
-// unhealthyError ends `doctor` with an exit code that is not 0 where it found something.
+// unhealthyError makes `doctor` exit with a code other than 0 if there are findings.
 type unhealthyError struct{ count int }
 
 func (e *unhealthyError) Error() string { return fmt.Sprintf("%d findings", e.count) }

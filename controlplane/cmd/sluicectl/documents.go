@@ -18,10 +18,10 @@ import (
 	"sluice.dev/sluice/operator/convert"
 )
 
-// documents are what the files of one `apply` describe.
+// documents has the contents of the files of one `apply`.
 type documents struct {
 	all []oneDocument
-	// secrets have the values of Secrets by namespace, name and key.
+	// secrets has the values of Secrets by namespace, name and key.
 	secrets map[convert.SecretKey]string
 	// notes are for standard error, each once.
 	notes []string
@@ -34,7 +34,7 @@ type oneDocument struct {
 	raw []byte
 }
 
-// head is what tells documents apart.
+// head has the fields that distinguish the formats of documents.
 type head struct {
 	APIVersion string            `json:"apiVersion"`
 	Kind       string            `json:"kind"`
@@ -50,7 +50,7 @@ func readObjects(file string, standardInput io.Reader) ([]described, error) {
 	return read.objects()
 }
 
-// add reads a file. A file that describes nothing is refused: probably another one was meant. A List of nothing is accepted, because
+// add reads a file. A file without objects is refused, because another one was probably meant. An empty List is accepted, because
 // `-o yaml` prints one if there are no objects.
 func (d *documents) add(file string, standardInput io.Reader) error {
 	from := standardInput
@@ -78,7 +78,7 @@ func (d *documents) add(file string, standardInput io.Reader) error {
 		if len(bytes.TrimSpace(text)) == 0 {
 			continue
 		}
-		raw, err := yaml.YAMLToJSONStrict(text) // of a key that occurs twice only the last one would have an effect
+		raw, err := yaml.YAMLToJSONStrict(text) // else only the last value of a repeated key would have an effect
 		if err == nil {
 			empty = empty && string(raw) == "null"
 			err = d.split(fmt.Sprintf("document %d", number), raw)
@@ -116,7 +116,7 @@ func (d *documents) split(at string, raw []byte) error {
 	return nil
 }
 
-// deprecated is the note on files of the format in which sluicectl printed objects before.
+// deprecated is the note on files in the format in which earlier releases of sluicectl printed objects.
 const deprecated = "apiVersion " + apiVersion + " with meta is deprecated: write apiVersion sluice.dev/v1alpha1 with metadata, as `-o yaml` prints"
 
 // note adds a note, once.
@@ -134,7 +134,7 @@ func foreign(head head) error {
 		convert.APIVersion, head.Kind)
 }
 
-// secret notes the values of a Secret of Kubernetes.
+// secret stores the values of a Kubernetes Secret.
 func (d *documents) secret(raw []byte) error {
 	var secret struct {
 		Metadata struct {
@@ -172,7 +172,7 @@ func (d *documents) read(field string, ref convert.SecretKey) (string, error) {
 	return value, nil
 }
 
-// objects makes the objects of all documents, in the order of the files.
+// objects returns the objects of all documents, in the order of the files.
 func (d *documents) objects() ([]described, error) {
 	var all []described
 	for _, document := range d.all {
@@ -214,8 +214,8 @@ func (d *documents) object(raw []byte) (described, error) {
 	return described{k, object}, nil
 }
 
-// readMessage reads an object in the deprecated format, which is that of the API's messages. It refuses fields that the kind does not
-// have: a misspelled one would have no effect.
+// readMessage reads an object in the deprecated format, which is that of the API's messages. It refuses fields that the kind does
+// not have, because a misspelled field would have no effect.
 func readMessage(k *kind, raw []byte) (proto.Message, error) {
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &fields); err != nil {

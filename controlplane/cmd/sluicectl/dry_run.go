@@ -11,7 +11,8 @@ import (
 	"google.golang.org/protobuf/types/descriptorpb"
 )
 
-// canDryRun keeps a dry run from a control plane of a release that had none of that request: it would pass over the field, and do it.
+// canDryRun refuses a dry run if the control plane's release does not support it for that request: it would ignore the field and
+// make the change.
 func canDryRun(ctx context.Context, connection *grpc.ClientConn, request proto.Message, dryRun bool) error {
 	if !dryRun {
 		return nil
@@ -38,7 +39,7 @@ func canDryRun(ctx context.Context, connection *grpc.ClientConn, request proto.M
 		"asked for; upgrade it first")
 }
 
-// describing asks the control plane for the definition of a message as it knows it.
+// describing asks the control plane for its definition of a message.
 func describing(ctx context.Context, connection *grpc.ClientConn, symbol string) ([][]byte, error) {
 	stream, err := reflectionpb.NewServerReflectionClient(connection).ServerReflectionInfo(ctx)
 	if err != nil {

@@ -54,7 +54,7 @@ func TestAControlPlaneWithoutADryRunOfARequestIsNotAskedForOne(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = connection.Close() }()
-	err = canDryRun(t.Context(), connection, &pb.GetGatewayRequest{}, true) // has none, as others in an older release
+	err = canDryRun(t.Context(), connection, &pb.GetGatewayRequest{}, true) // it has no dry run, as other requests of an older release
 	if exitCode(err) != exitNotNow || !strings.Contains(err.Error(), "upgrade it first") {
 		t.Error(err)
 	}

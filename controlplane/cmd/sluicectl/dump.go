@@ -22,7 +22,7 @@ import (
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
-// maxMetrics bounds what is taken of a metrics page, in bytes.
+// maxMetrics bounds the part of a metrics page that is saved, in bytes.
 const maxMetrics = 64 << 20
 
 func dumpCommand(g *globals) *cobra.Command {
@@ -57,10 +57,10 @@ func dumpCommand(g *globals) *cobra.Command {
 	return command
 }
 
-// bundle is what goes into the archive, in order.
+// bundle is the content of the archive, in order.
 type bundle struct {
 	files []bundled
-	// problems are what could not be had; the rest is worth saving.
+	// problems lists the parts that could not be read. The others are saved.
 	problems []string
 }
 
@@ -71,7 +71,7 @@ type bundled struct {
 
 func (b *bundle) add(name string, text []byte) { b.files = append(b.files, bundled{name, text}) }
 
-// write adds what a function prints.
+// write adds the output of a function.
 func (b *bundle) write(name string, print func(io.Writer) error) {
 	var text bytes.Buffer
 	if err := print(&text); err != nil {
@@ -136,7 +136,7 @@ func (w *whole) controlOrEmpty() *pb.GetControlPlaneResponse {
 	return w.control
 }
 
-// withoutSecrets clears what the API's definition marks as secret, however deep.
+// withoutSecrets clears the fields that the API's definition marks as secret, at any depth.
 func withoutSecrets(m protoreflect.Message) {
 	m.Range(func(field protoreflect.FieldDescriptor, value protoreflect.Value) bool {
 		options, _ := field.Options().(*descriptorpb.FieldOptions)
@@ -172,13 +172,13 @@ func fetch(ctx context.Context, url string, to io.Writer) error {
 	return err
 }
 
-// save writes aside and renames, as backup does.
+// save writes to another name and renames, as backup does.
 func (b *bundle) save(name string) error {
 	file, err := os.OpenFile(name+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return &usageError{err}
 	}
-	defer func() { _ = file.Close() }() // a second time, where all went well
+	defer func() { _ = file.Close() }() // closes again after success
 	if err := b.archive(file); err != nil {
 		_ = os.Remove(name + ".new")
 		return err

@@ -12,7 +12,7 @@ import (
 	"sluice.dev/sluice/proto/client"
 )
 
-// Exit codes are stable: scripts tell by them what happened.
+// Exit codes are stable, because scripts depend on them.
 const (
 	exitDone           = 0
 	exitOther          = 1
@@ -26,7 +26,7 @@ const (
 	exitReplaced       = 9
 )
 
-// usageError is a command line that cannot be meant.
+// usageError is an invalid command line.
 type usageError struct{ error }
 
 func usagef(format string, args ...any) error { return &usageError{fmt.Errorf(format, args...)} }
@@ -66,7 +66,7 @@ func exitCode(err error) int {
 	return exitOther
 }
 
-// objectError says which of several objects something went wrong with.
+// objectError names the object of an error, if there are several objects.
 type objectError struct {
 	object string
 	err    error
@@ -76,7 +76,7 @@ func (e *objectError) Error() string { return e.object + ": " + e.err.Error() }
 
 func (e *objectError) Unwrap() error { return e.err }
 
-// report tells what went wrong: each field by itself where the server named fields.
+// report prints an error, with a line for each field that the server named.
 func report(to io.Writer, err error) {
 	prefix := "error: "
 	var one *objectError

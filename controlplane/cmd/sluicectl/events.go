@@ -21,10 +21,10 @@ import (
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
-// eventQuery says which events are wanted.
+// eventQuery selects events.
 type eventQuery struct {
 	kind, name string
-	// last bounds how many of the newest are shown; 0: all.
+	// last bounds the newest events that are shown; 0: all.
 	last int
 }
 
@@ -48,7 +48,7 @@ func eventsCommand(g *globals) *cobra.Command {
 					return g.printEvents(command.OutOrStdout(), events)
 				}
 				err = g.followEvents(ctx, command, service, query, events, version)
-				if command.Context().Err() != nil { // interrupted: that is how it ends
+				if command.Context().Err() != nil { // interrupted: this is the normal end
 					return nil
 				}
 				return err
@@ -81,7 +81,7 @@ func eventsCommand(g *globals) *cobra.Command {
 	return command
 }
 
-// check finds the kind that is meant.
+// check finds the kind of the query.
 func (q *eventQuery) check() error {
 	if q.last < 0 {
 		return usagef("-n %d: 0 or more are possible", q.last)
@@ -97,7 +97,7 @@ func (q *eventQuery) check() error {
 	return nil
 }
 
-// list returns the events, newest last, and the version to follow them from.
+// list returns the events, newest last, and the version from which they can be followed.
 func (q *eventQuery) list(ctx context.Context, service pb.EventServiceClient) ([]*pb.Event, int64, error) {
 	var all []*pb.Event
 	version := int64(0)
@@ -133,7 +133,7 @@ func (g *globals) printEvents(to io.Writer, events []*pb.Event) error {
 	return g.noSuchOutput()
 }
 
-// followEvents prints one event to a line, or to a document of YAML, until it is interrupted: a replica that restarts ends nothing.
+// followEvents prints each event as a line, or as a YAML document, until it is interrupted. It continues if a replica restarts.
 func (g *globals) followEvents(ctx context.Context, command *cobra.Command, service pb.EventServiceClient, query eventQuery,
 	before []*pb.Event, version int64,
 ) error {
@@ -170,14 +170,14 @@ func (g *globals) followEvents(ctx context.Context, command *cobra.Command, serv
 	}
 }
 
-// followed is what was asked for, and up to which version all of it was told.
+// followed is a query, and the version up to which all of its events were printed.
 type followed struct {
 	query   eventQuery
 	version int64
 }
 
-// watch tells events after the version, and keeps it up to date, until the stream ends. After so long that the store has forgotten what
-// happened since, all events are told again: those that were told are left out.
+// watch calls tell for events after the version, and updates the version, until the stream ends. If the store no longer has the
+// history since that version, it sends all events again; those that were printed are skipped.
 func (f *followed) watch(ctx context.Context, service pb.EventServiceClient, tell func(*pb.Event) error) error {
 	stream, err := service.WatchEvents(ctx, &pb.WatchEventsRequest{
 		Options: &pb.WatchOptions{ResourceVersion: f.version}, Kind: f.query.kind, Name: f.query.name})
@@ -195,7 +195,7 @@ func (f *followed) watch(ctx context.Context, service pb.EventServiceClient, tel
 		if err := tell(told.GetEvent()); err != nil {
 			return err
 		}
-		f.version = max(f.version, told.GetResourceVersion()) // 0 while all are told again
+		f.version = max(f.version, told.GetResourceVersion()) // 0 while all are sent again
 	}
 }
 
@@ -224,7 +224,7 @@ func (g *globals) printEvent(to io.Writer, event *pb.Event) error {
 
 var eventTitles = []string{"TIME", "SEVERITY", "OBJECT", "REASON", "COUNT", "MESSAGE"}
 
-// eventLine sets cells at fixed places: of a table that grows nobody knows the widths.
+// eventLine uses fixed widths, because the widths of a growing table are unknown.
 func eventLine(cells []string) string {
 	return fmt.Sprintf("%-20s  %-8s  %-24s  %-18s  %-5s  %s", cells[0], cells[1], cells[2], cells[3], cells[4], cells[5])
 }
@@ -249,7 +249,7 @@ func plainEvent(event *pb.Event) (map[string]any, error) {
 	return shown, err
 }
 
-// asMap adds the fields of a message to a map, as JSON has them.
+// asMap adds the fields of a message to a map, in their JSON form.
 func asMap(m proto.Message, to map[string]any) error {
 	text, err := protojson.Marshal(m)
 	if err != nil {

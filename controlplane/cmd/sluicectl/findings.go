@@ -9,10 +9,10 @@ import (
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
-// maxSkew is by how much clocks may differ: beyond it logs and events of two machines cannot be put in order.
+// maxSkew is the tolerated difference of clocks. With more, logs and events of two machines cannot be put in order.
 const maxSkew = 5 * time.Second
 
-// alarms are what hosts suffer from now, or will at the next failure.
+// alarms returns the problems that affect hosts now or at the next failure.
 func (w *whole) alarms() []finding {
 	var found []finding
 	for _, gateway := range w.gateways {
@@ -109,7 +109,7 @@ func gatewayFindings(gateway *pb.Gateway) []finding {
 	return nil
 }
 
-// redundancyFindings looks for gateway pools that one failure takes away whole.
+// redundancyFindings finds gateway pools that one failure disables entirely.
 func (w *whole) redundancyFindings() []finding {
 	nodes, count := map[string]map[string]bool{}, map[string]int{}
 	for _, pool := range w.gatewayPools {
@@ -151,7 +151,7 @@ const (
 	notExported  redundancy = "not exported"
 )
 
-// redundancyOf goes by the condition that the control plane found, and where there is none yet by the nodes of the paths.
+// redundancyOf uses the condition of the control plane or, if there is none yet, the nodes of the paths.
 func (w *whole) redundancyOf(target *pb.Target) redundancy {
 	if len(target.GetStatus().GetPaths()) == 0 {
 		return notExported
@@ -251,7 +251,7 @@ func poolAlarms(pool *pb.StoragePool) []finding {
 	return found
 }
 
-// storageFix is how a pool's storage comes back.
+// storageFix is the remedy for a pool's storage.
 func storageFix(pool *pb.StoragePool) string {
 	if pool.GetSpec().GetRbd() != nil {
 		return "restore the Ceph pool " + poolPlace(pool) + ", or correct spec.rbd.monitors"
@@ -259,7 +259,7 @@ func storageFix(pool *pb.StoragePool) string {
 	return "mount the pool's storage at " + poolPlace(pool)
 }
 
-// reachFindings looks for a pool that no gateway can open: of a local one only its node's can.
+// reachFindings finds a pool that no gateway can open: for a local pool only gateways of its node can.
 func (w *whole) reachFindings(pool *pb.StoragePool) []finding {
 	node := pool.GetSpec().GetLocal().GetNode()
 	for _, gateway := range w.gateways {

@@ -11,10 +11,10 @@ import (
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
-// expiresSoon is how long before its end a certificate is worth a finding.
+// expiresSoon is the remaining lifetime of a certificate from which on it is a finding.
 const expiresSoon = 30 * 24 * time.Hour
 
-// certificateFindings looks at the caller's own certificates and the ones the control plane showed.
+// certificateFindings checks the caller's own certificates and those of the control plane's connection.
 func (g *globals) certificateFindings(seen *whole, now time.Time) []finding {
 	var found []finding
 	if g.insecure {
@@ -29,14 +29,14 @@ func (g *globals) certificateFindings(seen *whole, now time.Time) []finding {
 		}
 	}
 	for i, certificate := range seen.certificates {
-		if i == 0 && len(seen.control.GetCertificates()) == 0 { // what follows it is the authority's, which is looked at above
+		if i == 0 && len(seen.control.GetCertificates()) == 0 { // the following ones belong to the authority, which is checked above
 			found = append(found, expiryFindings("control plane's certificate", certificate, now)...)
 		}
 	}
 	return found
 }
 
-// readCertificates leaves out what cannot be read: the connection was made with these files.
+// readCertificates skips files that cannot be read, because the connection was made with them.
 func readCertificates(file string) []*x509.Certificate {
 	rest, err := os.ReadFile(file)
 	if err != nil {
@@ -58,14 +58,14 @@ func expiryFindings(name string, certificate *x509.Certificate, now time.Time) [
 	return endFindings(name, certificate.NotAfter, now)
 }
 
-// reports says whether the control plane lists this certificate itself.
+// reports reports whether the control plane lists this certificate itself.
 func (w *whole) reports(certificate *x509.Certificate) bool {
 	return slices.ContainsFunc(w.control.GetCertificates(), func(known *pb.CertificateExpiry) bool {
 		return known.GetHolder() == certificate.Subject.CommonName && known.GetNotAfter().AsTime().Equal(certificate.NotAfter)
 	})
 }
 
-// certificateAlarms are the certificates that the control plane reports: its own, and its callers'.
+// certificateAlarms returns findings for the certificates that the control plane lists: its own and its callers'.
 func (w *whole) certificateAlarms() []finding {
 	var found []finding
 	for _, certificate := range w.control.GetCertificates() {

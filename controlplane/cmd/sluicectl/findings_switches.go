@@ -2,7 +2,7 @@ package main
 
 import "strings"
 
-// switchFindings looks for places that no fabric has: placement counts them as not known, and hosts go longer ways unnoticed.
+// switchFindings finds switches that no fabric declares: placement treats them as unknown, and hosts use longer paths unnoticed.
 func (w *whole) switchFindings() []finding {
 	places := map[string]bool{}
 	for _, fabric := range w.fabrics {

@@ -34,7 +34,7 @@ func condition(kind string, status pb.ConditionStatus, message string) *pb.Condi
 	return &pb.Condition{Type: kind, Status: status, Reason: "Because", Message: message}
 }
 
-// healthy is a system that nothing is wrong with.
+// healthy is a system without problems.
 func healthy() *whole {
 	ready := pb.GatewayHealth_GATEWAY_HEALTH_READY
 	return &whole{

@@ -9,11 +9,11 @@ import (
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
-// What objects lack before something that was asked for has come about; "" for nothing. A nil object is gone.
+// These functions return what an object still lacks to reach a goal; "": nothing. A nil object was deleted.
 
 const gone = "somebody has deleted it meanwhile"
 
-// missingOf makes such a function of one of the noun's own type: there, gone is what is missing.
+// missingOf adapts a function of the kind's own type: for a nil object it returns `gone`.
 func missingOf[M proto.Message](missing func(M) string) func(proto.Message) string {
 	return func(object proto.Message) string {
 		own, there := object.(M)
@@ -37,13 +37,13 @@ var unmadeVolume = missingOf(func(v *pb.Volume) string {
 	}
 	switch v.GetStatus().GetOwnership() {
 	case pb.OwnershipState_OWNERSHIP_STATE_OWNED, pb.OwnershipState_OWNERSHIP_STATE_UNOWNED,
-		pb.OwnershipState_OWNERSHIP_STATE_UNSPECIFIED: // nobody should own what no target maps
+		pb.OwnershipState_OWNERSHIP_STATE_UNSPECIFIED: // a volume without a target needs no owner
 		return ""
 	}
 	return "its ownership is " + ownershipWord(v.GetStatus())
 })
 
-// ungrown waits for a capacity, which is another one than the spec's when somebody has resized the volume again.
+// ungrown waits for a capacity. The capacity can differ from the spec if another user has resized the volume since.
 func ungrown(to int64) func(proto.Message) string {
 	return missingOf(func(v *pb.Volume) string {
 		if have := v.GetStatus().GetCapacityBytes(); have != to {
@@ -74,8 +74,8 @@ func unmoved(to uint32, before *pb.VolumeStatus) func(proto.Message) string {
 	})
 }
 
-// moveRefused is why the control plane has refused or given up the move that was asked for last. A request forgets what the one
-// before it came to, so none of that is taken for this one's.
+// moveRefused returns why the control plane has refused or abandoned the last requested move. A new request clears the result of
+// the previous one, so an older result is never mistaken for this request's.
 func moveRefused(object proto.Message) string {
 	volume, _ := object.(*pb.Volume)
 	told := conditionOf(volume.GetStatus().GetConditions(), "Progressing")
@@ -96,12 +96,12 @@ func movedAgain(from, now proto.Message) string {
 		return ""
 	case instead == nil && (status.GetOwnership() != pb.OwnershipState_OWNERSHIP_STATE_OWNED ||
 		status.GetOwnerGateway() == before.GetOwnerGateway()):
-		return "" // refused or given up, perhaps: why is told a moment after the request is over
+		return "" // refused or abandoned, perhaps: the reason is reported shortly after the request has ended
 	case instead == nil:
 		return fmt.Sprintf("no move is asked for any more; its ownership is %s, its owner gateway is %s",
 			ownershipWord(status), ownerName(status))
 	case instead.GetGateway() == asked.GetGateway(),
-		asked.GetGateway() == 0 && instead.GetGateway() != before.GetOwnerGateway(): // that is what was wanted, too
+		asked.GetGateway() == 0 && instead.GetGateway() != before.GetOwnerGateway(): // this equals the goal
 		return ""
 	case instead.GetGateway() == 0:
 		return "somebody has asked meanwhile to move it to whichever gateway suits best"
@@ -139,7 +139,7 @@ var unrolled = missingOf(func(v *pb.Volume) string {
 	return cmp.Or(conditionOf(v.GetStatus().GetConditions(), "Progressing").GetMessage(), "it is being rolled back")
 })
 
-// rollBackFailed is why the rollback that was asked for last came to nothing. A request forgets what the one before it came to.
+// rollBackFailed returns why the last requested rollback failed. A new request clears the result of the previous one.
 func rollBackFailed(object proto.Message) string {
 	volume, _ := object.(*pb.Volume)
 	told := conditionOf(volume.GetStatus().GetConditions(), "Progressing")
@@ -156,7 +156,7 @@ var unmadePool = missingOf(func(p *pb.StoragePool) string {
 	return ""
 })
 
-// conditionOf a type, nil where there is none.
+// conditionOf returns the condition of a type; nil: none.
 func conditionOf(all []*pb.Condition, kind string) *pb.Condition {
 	for _, c := range all {
 		if c.GetType() == kind {
@@ -166,7 +166,7 @@ func conditionOf(all []*pb.Condition, kind string) *pb.Condition {
 	return nil
 }
 
-// unmadeGateway is what undrain waits for, too.
+// unmadeGateway is also the goal of undrain.
 var unmadeGateway = missingOf(func(g *pb.Gateway) string {
 	return healthUnlike(g, pb.GatewayHealth_GATEWAY_HEALTH_READY)
 })
@@ -175,7 +175,7 @@ var undrained = missingOf(func(g *pb.Gateway) string {
 	return healthUnlike(g, pb.GatewayHealth_GATEWAY_HEALTH_DRAINED)
 })
 
-// drainedOrNot is what is wanted of a gateway, which one may ask for and another take back.
+// drainedOrNot returns whether a later request changed the wanted drain state of a gateway.
 func drainedOrNot(from, now proto.Message) string {
 	asked, instead := from.(*pb.Gateway).GetStatus().GetDrainRequested(), now.(*pb.Gateway).GetStatus().GetDrainRequested()
 	switch {

@@ -170,7 +170,7 @@ func TestManyPartsPrintALineForEachTenth(t *testing.T) {
 	}
 }
 
-// appliedOn is a target whose gateways have applied it.
+// appliedOn returns a target whose gateways have applied it.
 func appliedOn(paths int32, gateways ...uint32) *pb.Target {
 	target := targetOn(paths, gateways...)
 	for _, path := range target.GetStatus().GetPaths() {

@@ -45,7 +45,7 @@ func hostConfigCommand(g *globals) *cobra.Command {
 	return command
 }
 
-// firstPortal asks the control plane for a portal; where it does not answer, an example stands in the text.
+// firstPortal asks the control plane for a portal. If it does not answer, the text contains an example.
 func firstPortal(command *cobra.Command, g *globals) string {
 	portal := "192.0.2.1:3260"
 	_ = with(command, g, func(ctx context.Context, connection *grpc.ClientConn) error {

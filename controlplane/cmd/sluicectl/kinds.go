@@ -14,25 +14,26 @@ import (
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
-// kind is one noun on the command line.
+// kind is one kind of objects on the command line.
 type kind struct {
-	// name and aliases are what users type.
+	// name and aliases are typed by users.
 	name    string
 	aliases []string
-	// message and messages are the noun in the API's names, field and fields in its messages.
+	// message and messages are the kind's names in the API, field and fields those in its messages.
 	message, messages, field, fields string
 	columns                          []column
-	// create adds flags to a command and returns what makes an object of them; nil where nobody creates one.
+	// create adds flags to a command, and returns a function that makes an object from them; nil if users do not create such
+	// objects.
 	create func(*cobra.Command) func(*pb.ObjectMeta) (proto.Message, error)
-	// observed objects come and go by themselves: nobody creates, updates, deletes or labels one.
+	// observed objects appear and disappear by themselves: users do not create, update, delete or label them.
 	observed bool
-	// refers says which noun a flag of the kind's commands names: its names complete it.
+	// refers has, for flags of the kind's commands, the kind of object that they name, for completion.
 	refers map[string]string
-	// filter adds flags to list and returns what keeps an object; nil where there are none but labels.
+	// filter adds flags to list, and returns a function that selects objects; nil if there are no filters except labels.
 	filter func(*cobra.Command) func(proto.Message) bool
-	// unmade says what a new object still lacks before it can be used, "" for nothing; nil where creating is all there is.
+	// unmade returns what a new object still lacks before it can be used, "": nothing; nil if it can be used at once.
 	unmade func(proto.Message) string
-	// replaced says what somebody asked for meanwhile that keeps a new object from being used (goal).
+	// replaced returns the later request of another user that prevents the use of a new object (goal).
 	replaced func(from, now proto.Message) string
 	// more are commands that only this kind has.
 	more []func(*kind, *globals) *cobra.Command
@@ -45,7 +46,7 @@ type column struct {
 	value func(proto.Message) string
 }
 
-// of makes a column of a function of the noun's own type.
+// of returns a column from a function of the kind's own type.
 func of[M proto.Message](title string, value func(M) string) column {
 	return column{title: title, value: func(m proto.Message) string { return value(m.(M)) }}
 }
@@ -170,7 +171,7 @@ var kinds = []*kind{
 	sessionKind,
 }
 
-// kindNamed finds a kind by what users type or by its name in the API; nil where there is none.
+// kindNamed finds a kind by the name that users type or by its name in the API; nil: none.
 func kindNamed(name string) *kind {
 	for _, k := range kinds {
 		if k.name == name || k.message == name || slices.Contains(k.aliases, name) {
@@ -180,7 +181,7 @@ func kindNamed(name string) *kind {
 	return nil
 }
 
-// word shows an enum's value as users know it: without the prefix, in CamelCase.
+// word returns an enum's value as users know it: without the prefix, in CamelCase.
 func word(value fmt.Stringer, prefix string) string {
 	var shown strings.Builder
 	for _, part := range strings.Split(strings.TrimPrefix(value.String(), prefix), "_") {
@@ -249,7 +250,7 @@ func gatewayPortals(g *pb.Gateway) string {
 	return strings.Join(portals, ",")
 }
 
-// age shows how long ago something was, as kubectl does.
+// age returns how long ago an object was created, in the format of kubectl.
 func age(meta *pb.ObjectMeta, now time.Time) string {
 	if meta.GetCreateTime() == nil {
 		return "-"

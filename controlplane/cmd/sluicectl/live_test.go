@@ -21,17 +21,17 @@ import (
 	"sluice.dev/sluice/controlplane/internal/view"
 )
 
-// shared serves all tests; each has a cluster of its own in it.
+// shared serves all tests; each has a separate cluster in it.
 var shared *etcd.Embedded
 
 func TestMain(m *testing.M) { etcdtest.Main(m, &shared) }
 
-// live is a control plane with a store that tests change as the leader and the gateways would.
+// live is a control plane with a store that tests change in the roles of the leader and the gateways.
 type live struct {
 	*store.Store
 	t       *testing.T
 	address string
-	// stop ends the replica that serves.
+	// stop ends the replica.
 	stop func()
 }
 
@@ -50,7 +50,8 @@ func start(t *testing.T) *live {
 	return l
 }
 
-// serve has a replica serve the store, at the address of the one before, until the function returned is called, or the test ends.
+// serve starts a replica of the store, at the address of the previous one, until the returned function is called or the test
+// ends.
 func (l *live) serve() (stop func()) {
 	l.t.Helper()
 	t, kept := l.t, l.Store
@@ -76,7 +77,7 @@ func (l *live) serve() (stop func()) {
 	return stop
 }
 
-// written is what a command prints, which may be read while it does.
+// written is the output of a command, which may be read while it runs.
 type written struct {
 	mutex sync.Mutex
 	text  bytes.Buffer
@@ -100,7 +101,7 @@ func (w *written) String() string {
 	return w.text.String()
 }
 
-// until waits for a text to be printed.
+// until waits until a text was printed.
 func (w *written) until(t *testing.T, text string) {
 	t.Helper()
 	for !strings.Contains(w.String(), text) {
@@ -112,7 +113,7 @@ func (w *written) until(t *testing.T, text string) {
 	}
 }
 
-// running is a command that has been begun.
+// running is a command in progress.
 type running struct {
 	out, err *written
 	ended    chan error
@@ -128,7 +129,7 @@ func (l *live) begin(ctx context.Context, arguments ...string) *running {
 	return r
 }
 
-// run returns what a command prints on standard output, and its error.
+// run returns a command's standard output, and its error.
 func (l *live) run(arguments ...string) (string, error) {
 	r := l.begin(l.t.Context(), arguments...)
 	err := <-r.ended
@@ -144,7 +145,7 @@ func (l *live) must(arguments ...string) string {
 	return out
 }
 
-// house makes what volumes and targets refer to, and two gateways.
+// house creates the objects to which volumes and targets refer, and two gateways.
 func (l *live) house() {
 	l.must("fabric", "create", "red")
 	l.must("gatewaypool", "create", "default", "--fabric", "red")
@@ -155,7 +156,7 @@ func (l *live) house() {
 	}
 }
 
-// modify changes an object as the leader would.
+// modify changes an object in the role of the leader.
 func modify[T model.Object](l *live, name string, change func(T)) {
 	l.t.Helper()
 	storetest.During(l.t, l.Store, func(term *store.Term) {

@@ -1,5 +1,5 @@
-// Command sluicectl looks at and changes what a Sluice control plane keeps. Installed as kubectl-sluice it is `kubectl
-// sluice`, too.
+// Command sluicectl shows and changes the objects of a Sluice control plane. Installed as kubectl-sluice it is also `kubectl
+// sluice`.
 package main
 
 import (
@@ -26,11 +26,11 @@ func main() {
 	os.Exit(exitCode(err))
 }
 
-// execute does what the command line says. What fails before a command has begun is wrong use: Cobra's errors are plain ones where
-// arguments, required flags or groups of flags are wrong, or there is no such command.
+// execute runs the command line. An error before a command has begun is wrong use: Cobra returns plain errors for wrong
+// arguments, required flags or groups of flags, and for unknown commands.
 func execute(ctx context.Context, root *cobra.Command) error {
 	begun := false
-	root.InitDefaultCompletionCmd() // or it would be added later, unmarked
+	root.InitDefaultCompletionCmd() // otherwise Cobra would add it later, unmarked
 	mark(root, &begun)
 	command, err := root.ExecuteContextC(ctx)
 	if err != nil && !begun {
@@ -39,7 +39,7 @@ func execute(ctx context.Context, root *cobra.Command) error {
 	return err
 }
 
-// mark has a command, and all below it, say that it has begun.
+// mark makes a command and its subcommands record that they have begun.
 func mark(command *cobra.Command, begun *bool) {
 	if run := command.RunE; run != nil {
 		command.RunE = func(command *cobra.Command, arguments []string) error {
@@ -52,7 +52,7 @@ func mark(command *cobra.Command, begun *bool) {
 	}
 }
 
-// newRoot makes the command tree, under the name it was called by.
+// newRoot returns the command tree, under the name by which it was called.
 func newRoot(called string) *cobra.Command {
 	name := "sluicectl"
 	if plugin, ok := strings.CutPrefix(called, "kubectl-"); ok {
@@ -66,7 +66,7 @@ func newRoot(called string) *cobra.Command {
 		Version:       version,
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		// Of the commands below none has one of its own, which would take its place.
+		// No subcommand has its own, which would replace this one.
 		PersistentPreRunE: checked,
 		Long: "Look at and change what a Sluice control plane keeps.\n\nExit codes: 0 done, 1 other, 2 wrong use, " +
 			"3 not found, 4 exists or changed meanwhile, 5 not possible now (status --check: alarms), 6 not allowed, " +

@@ -14,7 +14,7 @@ import (
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
-// nounCommand is `sluicectl volume ...`: the verbs that every noun has, and its own.
+// nounCommand is `sluicectl volume ...`: the commands that every kind has, and its own.
 func nounCommand(k *kind, g *globals) *cobra.Command {
 	command := &cobra.Command{
 		Use: k.name, Aliases: k.aliases, Short: "Look at and change " + k.messages,
@@ -190,7 +190,7 @@ func createCommand(k *kind, g *globals) *cobra.Command {
 	return command
 }
 
-// waited tells that a change was made; with wait, once it has come about.
+// waited reports that a change was made; with wait, once its goal is reached.
 func (g *globals) waited(ctx context.Context, command *cobra.Command, connection *grpc.ClientConn, wanted goal, what string,
 	wait, dryRun bool,
 ) error {
@@ -205,7 +205,7 @@ func (g *globals) waited(ctx context.Context, command *cobra.Command, connection
 	return g.done(command, wanted.kind, object, what, dryRun)
 }
 
-// done tells that a change was made: in a sentence, or by the object where JSON or YAML is asked for.
+// done reports that a change was made: in a sentence, or by the object in JSON or YAML.
 func (g *globals) done(command *cobra.Command, k *kind, object proto.Message, what string, dryRun bool) error {
 	if g.structured() {
 		return g.print(command.OutOrStdout(), k, []proto.Message{object}, true)
@@ -221,7 +221,7 @@ func (k *kind) said(command *cobra.Command, object proto.Message, what string, d
 	_, _ = fmt.Fprintf(command.OutOrStdout(), "%s %s %s\n", k.name, metaOf(object).GetName(), what)
 }
 
-// completionTimeout bounds how long somebody who pressed a key waits for nothing.
+// completionTimeout bounds the time for which a completion waits for the control plane.
 const completionTimeout = 3 * time.Second
 
 // completeFlags completes the flags that name objects.
@@ -236,7 +236,7 @@ func (k *kind) completeFlags(command *cobra.Command, g *globals) {
 	}
 }
 
-// completeNames completes names by asking the control plane.
+// completeNames completes names from a list of the control plane.
 func (k *kind) completeNames(g *globals) cobra.CompletionFunc {
 	return func(command *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
 		var names []string

@@ -206,7 +206,7 @@ func TestEventsAreFollowedOnAfterTheReplicaWasRestarted(t *testing.T) {
 	stop := l.serve()
 	r.out.until(t, "third")
 	stop()
-	// What the store has forgotten meanwhile is told anew, and not shown again.
+	// Events that the store has compacted meanwhile are sent again, but not printed again.
 	record("fourth")
 	record("fifth")
 	now, err := l.Revision(t.Context())

@@ -17,7 +17,7 @@ import (
 // apiVersion is that of the API's messages, which `-o json` prints. `apply` still reads them, with a note that the format is deprecated.
 const apiVersion = "sluice.dev/v1"
 
-// listVersion is the apiVersion of a List of resources, as kubectl has it.
+// listVersion is the apiVersion of a List of resources, as in kubectl.
 const listVersion = "v1"
 
 // print shows objects in the format asked for. Several objects in JSON or YAML are a List.
@@ -31,10 +31,10 @@ func (g *globals) print(to io.Writer, k *kind, objects []proto.Message, single b
 	return g.noSuchOutput()
 }
 
-// structured says that programs are to read what is printed.
+// structured reports whether the output is for programs.
 func (g *globals) structured() bool { return g.output == "json" || g.output == "yaml" }
 
-// checkOutput refuses a format before anything was done whose result could not be shown.
+// checkOutput refuses an unknown format before anything is changed.
 func (g *globals) checkOutput() error {
 	if g.structured() || g.output == "table" || g.output == "wide" {
 		return nil
@@ -80,7 +80,8 @@ func document(to io.Writer, k *kind, objects []proto.Message, single bool, forma
 	return encodeItems(to, items, single, format)
 }
 
-// item is an object as a format shows it: YAML shows resources, which `apply` and kubectl read, and JSON the API's messages.
+// item returns an object in the form of a format: YAML has resources, which `apply` and kubectl read, and JSON the API's
+// messages.
 func item(k *kind, object proto.Message, format string) (map[string]any, error) {
 	switch {
 	case format != "yaml":
@@ -91,7 +92,7 @@ func item(k *kind, object proto.Message, format string) (map[string]any, error) 
 	return convert.Write(object)
 }
 
-// session is an object that there is no resource of, in the form of one.
+// session returns an object for which no resource exists, in the form of one.
 func session(k *kind, object proto.Message) (map[string]any, error) {
 	shown, err := plain(k, object)
 	if err != nil {
@@ -105,7 +106,7 @@ func session(k *kind, object proto.Message) (map[string]any, error) {
 	return shown, nil
 }
 
-// encodeItems writes a List, or the only item if the caller named it.
+// encodeItems writes a List, or the single item if the caller named it.
 func encodeItems(to io.Writer, items []map[string]any, single bool, format string) error {
 	version := listVersion
 	if format != "yaml" {
@@ -131,7 +132,7 @@ func messages(to io.Writer, k *kind, objects []proto.Message) error {
 	return encode(to, map[string]any{"apiVersion": apiVersion, "kind": "List", "items": items}, "yaml")
 }
 
-// encode writes something as JSON or YAML.
+// encode writes a value as JSON or YAML.
 func encode(to io.Writer, shown any, format string) error {
 	text, err := json.MarshalIndent(shown, "", "  ")
 	if err != nil {
@@ -148,13 +149,13 @@ func encode(to io.Writer, shown any, format string) error {
 	return err
 }
 
-// plain makes maps of an object, with apiVersion and kind.
+// plain converts an object to maps, with apiVersion and kind.
 func plain(k *kind, object proto.Message) (map[string]any, error) {
 	shown := map[string]any{"apiVersion": apiVersion, "kind": k.message}
 	return shown, asMap(object, shown)
 }
 
-// metaOf finds the part that all objects have.
+// metaOf returns the metadata of an object.
 func metaOf(object proto.Message) *pb.ObjectMeta {
 	reflected := object.ProtoReflect()
 	field := reflected.Descriptor().Fields().ByName("meta")

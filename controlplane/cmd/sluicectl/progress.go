@@ -10,8 +10,8 @@ import (
 	"golang.org/x/term"
 )
 
-// progress shows how far something is that takes its time: a bar on a terminal, else a line for each change. It is beside
-// what is printed as the result: on standard error. Its methods may be called by several goroutines.
+// progress shows the progress of an operation on standard error: a bar on a terminal, else a line for each change. Its methods
+// are safe for concurrent use.
 type progress struct {
 	to       io.Writer
 	terminal bool
@@ -28,7 +28,7 @@ func newProgress(to io.Writer) *progress {
 	return &progress{to: to, terminal: ok && term.IsTerminal(int(file.Fd()))}
 }
 
-// says what is waited for.
+// says sets the description of what the command waits for.
 func (p *progress) says(text string) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
@@ -36,7 +36,7 @@ func (p *progress) says(text string) {
 	p.show()
 }
 
-// count says how many parts are done of how many.
+// count sets the number of finished parts, and of all parts.
 func (p *progress) count(done, all int64) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
@@ -50,7 +50,7 @@ func (p *progress) show() {
 		return
 	}
 	line := p.text
-	if p.all > 0 { // tenths: many parts do not fill a log
+	if p.all > 0 { // in tenths, so that many parts do not fill a log
 		line = fmt.Sprintf("%d of %d: %s", p.done, p.all, p.text)
 		if p.done != 0 && p.done*10/p.all == (p.done-1)*10/p.all {
 			return
@@ -62,7 +62,7 @@ func (p *progress) show() {
 	}
 }
 
-// widestText keeps a description on one line of most terminals.
+// widestText bounds a description to one line of most terminals, in characters.
 const widestText = 90
 
 func (p *progress) showBar() {
@@ -77,7 +77,7 @@ func (p *progress) showBar() {
 	}
 	if p.all > 0 {
 		p.bar.ChangeMax64(p.all)
-		if p.done < p.all { // at the end the bar goes; what is missing besides still has to be seen
+		if p.done < p.all { // at the end the bar disappears; the missing part must stay visible
 			_ = p.bar.Set64(p.done)
 		}
 	}

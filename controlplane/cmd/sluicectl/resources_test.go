@@ -60,7 +60,7 @@ func TestEverySampleOfTheOperatorIsApplied(t *testing.T) {
 	}
 }
 
-// nouns are the kinds that files can describe.
+// nouns returns the kinds that files can describe.
 func nouns() []string {
 	var all []string
 	for _, k := range kinds {
@@ -71,7 +71,7 @@ func nouns() []string {
 	return all
 }
 
-// counted are the fields that count writes. Nothing else may change.
+// counted are the fields that each write increments. Nothing else may change.
 var counted = regexp.MustCompile(`"(resourceVersion|generation)": "\d+",?\n`)
 
 func TestWhatIsPrintedOfAnObjectChangesNothingWhenItIsApplied(t *testing.T) {
@@ -81,7 +81,7 @@ func TestWhatIsPrintedOfAnObjectChangesNothingWhenItIsApplied(t *testing.T) {
 	l.shop()
 	l.must("snapshot", "create", "monday", "--volume", "orders")
 	l.must("fabric", "create", "mesh", "--switch", "a", "--switch", "b", "--link", "a:b=4")
-	modify(l, "default.orders", func(o *model.Target) { // as the operator makes them
+	modify(l, "default.orders", func(o *model.Target) { // as the operator creates them
 		o.Meta.Labels = map[string]string{"sluice.dev/resource": "default/orders", "sluice.dev/uid": "u"}
 	})
 	for _, noun := range nouns() {
@@ -110,7 +110,7 @@ func TestWhatIsPrintedOfAnObjectChangesNothingWhenItIsApplied(t *testing.T) {
 	}
 }
 
-// column0 is the first column of a table, without its title.
+// column0 returns the first column of a table, without its title.
 func column0(table string) string {
 	var names []string
 	for _, line := range strings.Split(strings.TrimSpace(table), "\n")[1:] {

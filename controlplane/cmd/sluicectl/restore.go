@@ -52,7 +52,7 @@ func heldCommand(g *globals) *cobra.Command {
 	}
 }
 
-// decision is what becomes of held operations.
+// decision is a command that confirms or discards held operations.
 type decision struct {
 	use, short, done, everything string
 	decide                       func(context.Context, pb.MaintenanceServiceClient, *pb.HeldOperations) error

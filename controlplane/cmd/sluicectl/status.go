@@ -15,12 +15,12 @@ import (
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
-// alarmError ends `status --check` with exit code 5 where there are alarms.
+// alarmError makes `status --check` exit with code 5 if there are alarms.
 type alarmError struct{ count int }
 
 func (e *alarmError) Error() string { return fmt.Sprintf("%d alarms", e.count) }
 
-// overview is what `status` shows.
+// overview is the content of `status`.
 type overview struct {
 	Server       string           `json:"server"`
 	Client       string           `json:"clientVersion"`
@@ -70,7 +70,7 @@ func statusCommand(g *globals) *cobra.Command {
 	return command
 }
 
-// newest reads no events where none are wanted.
+// newest reads no events if none are wanted.
 func (q *eventQuery) newest(ctx context.Context, connection *grpc.ClientConn) ([]*pb.Event, error) {
 	if err := q.check(); err != nil || q.last == 0 {
 		return nil, err
@@ -158,7 +158,7 @@ func none(count int) string {
 	return fmt.Sprint(count)
 }
 
-// tally shows how many there are, and of which state.
+// tally shows the number of objects, in total and by state.
 func tally(states map[string]int) string {
 	all := 0
 	var parts []string

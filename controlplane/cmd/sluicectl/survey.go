@@ -15,12 +15,12 @@ import (
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
-// whole is everything the control plane keeps, and what is seen of it.
+// whole has all objects of the control plane and what was observed about it.
 type whole struct {
 	control *pb.GetControlPlaneResponse
-	// ahead is how far the control plane's clock is before ours; what the call took is taken off.
+	// ahead is the time by which the control plane's clock is ahead of the local one, corrected by the duration of the call.
 	ahead time.Duration
-	// certificates are what the control plane showed us.
+	// certificates are the control plane's, from the TLS handshake.
 	certificates []*x509.Certificate
 
 	gateways     []*pb.Gateway
@@ -31,7 +31,7 @@ type whole struct {
 	pools        []*pb.StoragePool
 	fabrics      []*pb.Fabric
 	sessions     []*pb.Session
-	// objects are all of them, by kind.
+	// objects has all objects, by kind.
 	objects map[*kind][]proto.Message
 }
 
@@ -55,7 +55,7 @@ func survey(ctx context.Context, connection *grpc.ClientConn) (*whole, error) {
 	return w, nil
 }
 
-// ofType are those messages that are of one type.
+// ofType returns the messages of one type.
 func ofType[M proto.Message](all []proto.Message) []M {
 	var found []M
 	for _, message := range all {
@@ -66,7 +66,7 @@ func ofType[M proto.Message](all []proto.Message) []M {
 	return found
 }
 
-// meet learns what answers. A control plane too old to say is none the worse.
+// meet reads the identity of the control plane. An older control plane without this call is accepted.
 func (w *whole) meet(ctx context.Context, connection *grpc.ClientConn) error {
 	var who peer.Peer
 	begun := time.Now()

@@ -17,35 +17,34 @@ import (
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
-// watchAgainAfter is how long a watch that broke off waits before it goes on.
+// watchAgainAfter is the pause before a broken watch is continued.
 const watchAgainAfter = 500 * time.Millisecond
 
-// goal is an object on its way to what was asked for.
+// goal is an object, and the state that it has to reach.
 type goal struct {
 	kind *kind
-	// from is the object as the change that was asked for left it.
+	// from is the object after the requested change.
 	from proto.Message
-	// missing says what the object still lacks, "" for nothing; nil is an object that is gone.
+	// missing returns what the object still lacks; "": nothing. A nil object was deleted.
 	missing func(proto.Message) string
-	// refused says why what was asked for never comes about, "" while it may; nil where that cannot be told.
+	// refused returns why the goal will never be reached; "": it may be. nil if that cannot be determined.
 	refused func(proto.Message) string
-	// replaced says what somebody asked for after the change that left from, so that what was asked for there never comes about; ""
-	// for nothing. nil where there is nothing but the deletion.
+	// replaced returns the later request of another user that prevents the goal; "": none. nil if only a deletion can.
 	replaced func(from, now proto.Message) string
-	// steps are objects of another kind that are to be done on the way; nil where there are none to count.
+	// steps are objects of another kind that must be processed before; nil: none are counted.
 	steps *steps
 }
 
-// steps are counted for the progress only.
+// steps are counted only for the progress.
 type steps struct {
 	kind *kind
-	// open says that an object is still to be done.
+	// open reports whether an object must still be processed.
 	open func(proto.Message) bool
 }
 
 func (o goal) String() string { return o.kind.name + " " + metaOf(o.from).GetName() }
 
-// waitError says what had not come about when time was up, or when somebody interrupted.
+// waitError has the missing goals when the time limit was reached or the user interrupted the command.
 type waitError struct {
 	missing []string
 	cause   error
@@ -61,7 +60,7 @@ func (e *waitError) Error() string {
 
 func (e *waitError) Unwrap() error { return e.cause }
 
-// replacedError says what somebody else asked for, so that waiting on is in vain.
+// replacedError has the request of another user that prevents the goal.
 type replacedError struct{ wanted, instead, look string }
 
 func (e *replacedError) Error() string {
@@ -72,14 +71,14 @@ func addWait(command *cobra.Command, wait *bool, usage string) {
 	command.Flags().BoolVar(wait, "wait", false, usage+" (exit code 8 when --timeout is over, 9 when somebody asks for something else)")
 }
 
-// waiting is what waitAll knows: of every goal the object as it was told last, nil where it is gone.
+// waiting is the state of waitAll: for every goal the object in its last known state, nil if it was deleted.
 type waiting struct {
 	goals []goal
 	last  []proto.Message
-	// another says of which goals there is another object of that name.
+	// another marks the goals whose name belongs to a new object.
 	another []bool
 	after   int64
-	// told are the objects that were told since a Reset: what is not among them is gone.
+	// told has the objects that were received since a Reset: others no longer exist.
 	told map[string]bool
 }
 
@@ -94,8 +93,8 @@ func newWaiting(goals []goal) *waiting {
 	return w
 }
 
-// waitAll returns the objects, nil for one that is gone, once none lacks anything. The goals are of one kind. It watches from the
-// version that the changes left, so nothing that happens is missed, and goes on after a lost connection.
+// waitAll returns the objects, nil for a deleted one, once no goal lacks anything. The goals are of one kind. It watches from the
+// version of the changes, so it misses nothing, and continues after a lost connection.
 func (g *globals) waitAll(ctx context.Context, command *cobra.Command, connection *grpc.ClientConn, goals []goal,
 ) ([]proto.Message, error) {
 	if len(goals) == 0 {
@@ -138,7 +137,7 @@ func (g *globals) waitAll(ctx context.Context, command *cobra.Command, connectio
 	}
 }
 
-// take takes up a change and says whether it is worth a look.
+// take applies a change, and reports whether it is relevant.
 func (w *waiting) take(told change) bool {
 	switch told.kind {
 	case pb.ChangeType_CHANGE_TYPE_RESET:
@@ -172,7 +171,7 @@ func (w *waiting) take(told change) bool {
 	return false
 }
 
-// look shows how far it is and says whether every goal is reached; an error says that one never will be.
+// look shows the progress and reports whether every goal is reached. An error means that a goal will never be reached.
 func (w *waiting) look(shown *progress) (bool, error) {
 	missing := w.missing()
 	for i, wanted := range w.goals {
@@ -195,7 +194,7 @@ func (w *waiting) look(shown *progress) (bool, error) {
 	return len(missing) == 0, nil
 }
 
-// instead says what somebody asked for that keeps a goal from being reached, "" for nothing, and the command to look by.
+// instead returns the request of another user that prevents a goal, "": none, and the command that shows it.
 func (w *waiting) instead(i int) (what, look string) {
 	wanted, last := w.goals[i], w.last[i]
 	describe := wanted.kind.name + " describe " + metaOf(wanted.from).GetName()
@@ -212,7 +211,7 @@ func (w *waiting) instead(i int) (what, look string) {
 	return "", ""
 }
 
-// missing says what is missing of which object, and what its conditions say of it.
+// missing returns what each object lacks, with its conditions.
 func (w *waiting) missing() []string {
 	var all []string
 	for i, wanted := range w.goals {
@@ -229,7 +228,7 @@ func (w *waiting) missing() []string {
 	return all
 }
 
-// troubles tells the conditions of an object that are not as they should be.
+// troubles returns the bad conditions of an object as text.
 func troubles(object proto.Message) string {
 	var told []string
 	for _, condition := range badConditions(object) {
@@ -242,7 +241,7 @@ func troubles(object proto.Message) string {
 	return " (" + strings.Join(told, "; ") + ")"
 }
 
-// badConditions are those that say something is wrong: Degraded, or another one that is not so. Progressing is neither.
+// badConditions returns the conditions that report a problem: Degraded if true, others if not true. Progressing is ignored.
 func badConditions(object proto.Message) []*pb.Condition {
 	return slices.DeleteFunc(conditionsOf(object), func(c *pb.Condition) bool {
 		if c.GetType() == "Progressing" {
@@ -256,7 +255,7 @@ func badConditions(object proto.Message) []*pb.Condition {
 	})
 }
 
-// begin counts in the background until the function returned is called. Where that fails nothing is counted.
+// begin counts in the background until the returned function is called. If that fails, nothing is counted.
 func (s *steps) begin(ctx context.Context, connection *grpc.ClientConn, shown *progress) func() {
 	ctx, stop := context.WithCancel(ctx)
 	ended := make(chan struct{})

@@ -53,7 +53,7 @@ func TestDeleteWaitsUntilAllAreGone(t *testing.T) {
 	}
 }
 
-// replacedBy holds a wait to its end: exit code 9, what was asked instead, and a command that is one.
+// replacedBy asserts the end of a wait: exit code 9, the other request, and a valid command.
 func (r *running) replacedBy(t *testing.T, instead, look string) {
 	t.Helper()
 	select {
@@ -138,7 +138,7 @@ func TestWaitingForAMoveEndsWhenSomebodyAsksForAnother(t *testing.T) {
 	})
 	r := l.begin(t.Context(), "volume", "move", "orders", "--to", "gw-2", "--wait")
 	r.err.until(t, "its owner gateway is gw-1")
-	modify(l, "orders", func(v *model.Volume) { // it is being carried out
+	modify(l, "orders", func(v *model.Volume) { // it is in progress
 		v.Status.MovedAt, v.Status.MoveRequest, v.Status.Move = v.Status.MoveRequest.Since, nil, &model.RequestedMove{To: 2}
 		v.Status.Ownership.State = model.Moving
 	})

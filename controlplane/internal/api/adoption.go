@@ -12,11 +12,11 @@ import (
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
-// adoptedField is where a volume names the image that it adopts.
+// adoptedField is the field of a volume that names the image that it adopts.
 const adoptedField = "spec.source.image"
 
-// mayAdopt refuses a volume that is to adopt an image which its caller may not adopt. The source of a volume is immutable, so its
-// creation is the only call to check. The store refuses images that belong to existing objects.
+// mayAdopt refuses a volume that adopts an image which its caller may not adopt. The source of a volume is immutable, so only its
+// creation is checked. The store refuses images that belong to existing objects.
 func (v *Volumes) mayAdopt(ctx context.Context, spec *pb.VolumeSpec) error {
 	image := spec.GetSource().GetImage()
 	if image == "" {

@@ -12,11 +12,11 @@ import (
 	"sluice.dev/sluice/controlplane/internal/model"
 )
 
-// Callers says what the caller of a method may do, beyond calling the method. A nil function means no.
+// Callers determines what the caller of a method may do, beyond calling the method. A nil function means no.
 type Callers struct {
 	// AdoptsAny: the caller may adopt images that no StoragePool lists.
 	AdoptsAny func(context.Context) bool
-	// ChangesItsOwnOnly: the caller is the CSI driver. It creates, changes and deletes objects that have its mark, and changes
+	// ChangesItsOwnOnly: the caller is the CSI driver. It may create, change and delete only objects with its label, and change
 	// few fields of others.
 	ChangesItsOwnOnly func(context.Context) bool
 }
@@ -27,17 +27,17 @@ func (c Callers) limited(ctx context.Context) bool {
 	return c.ChangesItsOwnOnly != nil && c.ChangesItsOwnOnly(ctx)
 }
 
-// The CSI driver marks each object that it creates by this label.
+// The CSI driver sets this label on each object that it creates.
 const (
 	labelManagedBy = "app.kubernetes.io/managed-by"
 	csiDriver      = "csi.sluice.dev"
-	// labelResourceUID is the mark of the operator: the uid of the resource that it keeps the object for.
+	// labelResourceUID is the operator's label: the uid of the resource for which it maintains the object.
 	labelResourceUID = "sluice.dev/uid"
 )
 
 func isDrivers(meta *model.Meta) bool { return meta.Labels[labelManagedBy] == csiDriver }
 
-// driversLabel: the prefix of the label is the domain of the CSI driver, or one below it.
+// driversLabel reports whether the prefix of the label is the domain of the CSI driver, or one below it.
 func driversLabel(label string) bool {
 	prefix, _, _ := strings.Cut(label, "/")
 	return prefix == csiDriver || strings.HasSuffix(prefix, "."+csiDriver)
@@ -49,7 +49,7 @@ func foreign(meta *model.Meta, change string) error {
 		change, meta.Name, labelManagedBy, csiDriver)
 }
 
-// mayCreate refuses a new object of the CSI driver without the driver's mark, or with the operator's.
+// mayCreate refuses a new object of the CSI driver without the driver's label, or with the operator's.
 func mayCreate(meta *model.Meta) error {
 	if !isDrivers(meta) {
 		return foreign(meta, "create")
@@ -60,8 +60,9 @@ func mayCreate(meta *model.Meta) error {
 	return nil
 }
 
-// mayUpdate refuses two kinds of changes by the CSI driver: a moved mark, and a change of an object that is not its own beyond the fields
-// in `shared`. `shared` names the fields, by their names in the API, that the driver may change in every object.
+// mayUpdate refuses two kinds of changes by the CSI driver: a change of a label that marks an object, and a change of a foreign
+// object beyond the fields in `shared`. `shared` has the fields, by their names in the API, that the driver may change in every
+// object.
 func mayUpdate(from, to *model.Meta, before, after proto.Message, shared []string) error {
 	if isDrivers(from) {
 		if from.Labels[labelResourceUID] != to.Labels[labelResourceUID] {

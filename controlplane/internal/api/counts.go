@@ -13,7 +13,7 @@ import (
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
-// sessionCountsAge is how old the counts of sessions may be: the whole register is read for them.
+// sessionCountsAge bounds the age of the counts of sessions, because counting reads the whole register.
 const sessionCountsAge = time.Second
 
 // Counts adds to the status of objects what other objects determine: counts of sessions, volumes, portals and hosts, and the names of
@@ -89,7 +89,7 @@ func (c *Counts) hosts(ctx context.Context, hosts []*pb.Host) error {
 	return err
 }
 
-// targets counts sessions, and names the gateways of the paths and the portals of their ports.
+// targets counts sessions, and sets the names of the paths' gateways and the portals of the ports.
 func (c *Counts) targets(ctx context.Context, targets []*pb.Target) error {
 	sessions, err := c.sessions(ctx)
 	c.view.Read(func(o *objects.Objects) {

@@ -1,3 +1,3 @@
-// Package api serves the public gRPC API, one file per noun: it turns messages into the model's objects and back, asks the
-// store, and turns errors into statuses that name the field. It holds no state.
+// Package api serves the public gRPC API, one file per kind. It converts messages to the model's objects and back, calls the
+// store, and converts errors to statuses that name the field. It has no state.
 package api

@@ -12,7 +12,7 @@ import (
 	"sluice.dev/sluice/controlplane/internal/store"
 )
 
-// statusOf turns an error of the store or the model into what a client is told.
+// statusOf converts an error of the store or the model to the status for the client.
 func statusOf(err error) error {
 	if err == nil {
 		return nil
@@ -54,7 +54,7 @@ func statusOf(err error) error {
 	return status.Error(codes.Unavailable, err.Error())
 }
 
-// withFields adds which fields are meant, as google.rpc.BadRequest.
+// withFields adds the invalid fields, as google.rpc.BadRequest.
 func withFields(code codes.Code, err error, violations model.Violations) error {
 	details := &errdetails.BadRequest{}
 	for _, violation := range violations {

@@ -21,8 +21,7 @@ type Events struct {
 // NewEvents makes the service.
 func NewEvents(s *store.Store) *Events { return &Events{store: s} }
 
-// ListEvents implements EventService. The position of a page is the number of events, from the oldest, that came
-// before.
+// ListEvents implements EventService. The position of a page is the number of preceding events, from the oldest.
 func (x *Events) ListEvents(ctx context.Context, r *pb.ListEventsRequest) (*pb.ListEventsResponse, error) {
 	if err := withoutLabels("events", r.GetOptions().GetLabelSelector()); err != nil {
 		return nil, err

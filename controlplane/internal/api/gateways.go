@@ -81,7 +81,7 @@ func (x *Gateways) RotateGatewayKeys(ctx context.Context, r *pb.RotateGatewayKey
 	return &pb.RotateGatewayKeysResponse{}, nil
 }
 
-// drain notes what is wanted; the leader carries it out.
+// drain records the request; the leader carries it out.
 func (x *Gateways) drain(ctx context.Context, name string, wanted, dryRun bool) (*pb.Gateway, error) {
 	gateway, err := x.store.RequestDrain(ctx, name, wanted, dryRun)
 	if err != nil {

@@ -86,7 +86,7 @@ func showHost(h *model.Host) *pb.Host {
 	}
 }
 
-// showChap leaves the password out.
+// showChap omits the password.
 func showChap(c *model.ChapCredentials) *pb.ChapCredentials {
 	if c == nil {
 		return nil

@@ -18,10 +18,10 @@ type Maintenance struct {
 	self  ControlPlane
 }
 
-// ControlPlane is what is told of the process that answers.
+// ControlPlane is the information about the answering process.
 type ControlPlane struct {
 	Version string
-	// Replica names it in logs.
+	// Replica is its name in logs.
 	Replica string
 	// EmbeddedStore: the store is in this process, so there is no other replica.
 	EmbeddedStore bool
@@ -29,9 +29,9 @@ type ControlPlane struct {
 	Certificates func() []Certificate
 }
 
-// Certificate says when a certificate ends.
+// Certificate has the expiry of a certificate.
 type Certificate struct {
-	// Role that it names; `ca` for an authority's.
+	// Role that it names; `ca` for a CA.
 	Role string
 	// Holder is its common name.
 	Holder string
@@ -93,7 +93,7 @@ func (m *Maintenance) Backup(_ *pb.BackupRequest, stream pb.MaintenanceService_B
 	return statusOf(m.store.Backup(stream.Context(), chunks{stream}))
 }
 
-// chunks sends what is written.
+// chunks sends the written bytes in messages.
 type chunks struct {
 	stream pb.MaintenanceService_BackupServer
 }

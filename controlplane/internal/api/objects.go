@@ -17,19 +17,19 @@ import (
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
-// kind is how one noun looks in messages (P) and in the model (T). The services' methods are made of its methods.
+// kind converts one kind of object between messages (P) and the model (T). The services' methods use its methods.
 type kind[T model.Object, P proto.Message] struct {
 	objects *store.Collection[T]
-	// read makes an object of a message; what is output only it leaves out.
+	// read converts a message to an object, without output-only fields.
 	read func(P) T
-	// show makes a message of an object, without its secrets.
+	// show converts an object to a message, without its secrets.
 	show func(T) P
-	// fill adds what is counted over other objects, to all messages of one answer; nil: nothing is.
+	// fill sets the fields that depend on other objects, in all messages of one answer; nil: there are none.
 	fill func(context.Context, []P) error
-	// keep fills in what an update leaves empty because it cannot be read back: secrets.
+	// keep sets the fields that an update leaves empty because they cannot be read back: secrets.
 	keep    func(from, to T)
 	callers Callers
-	// shared are the fields that the CSI driver may change in objects of others.
+	// shared are the fields that the CSI driver may change in objects that it did not create.
 	shared []string
 }
 
@@ -48,7 +48,7 @@ func (k kind[T, P]) create(ctx context.Context, message P, dryRun bool) (P, erro
 	return k.filled(ctx, object)
 }
 
-// filled makes the message of an object, with what is counted.
+// filled returns the message of an object, including fill.
 func (k kind[T, P]) filled(ctx context.Context, object T) (P, error) {
 	message := k.show(object)
 	if k.fill == nil {
@@ -90,8 +90,8 @@ func (k kind[T, P]) list(ctx context.Context, r listRequest) ([]P, string, int64
 	return messages, page.Next, page.Version, nil
 }
 
-// update takes the fields in the mask from the message, or all where there is none. With a mask and no
-// version, it is made from whatever is stored and tried anew when that changes meanwhile.
+// update takes the fields in the mask from the message, or all without a mask. With a mask and no version, it changes the stored
+// object, and repeats that if the object changes meanwhile.
 func (k kind[T, P]) update(ctx context.Context, message P, mask *fieldmaskpb.FieldMask, dryRun bool) (P, error) {
 	var none P
 	wanted := k.read(message)
@@ -115,7 +115,7 @@ func (k kind[T, P]) update(ctx context.Context, message P, mask *fieldmaskpb.Fie
 		asked := object.Metadata().Version
 		if k.callers.limited(ctx) {
 			if asked != 0 && asked != stored.Metadata().Version {
-				// The checked object must be the replaced one.
+				// The checked version must be the replaced one.
 				return none, status.Errorf(codes.Aborted, "%q has changed since you read it: read it again and redo the change",
 					wanted.Metadata().Name)
 			}
@@ -153,7 +153,7 @@ func (k kind[T, P]) delete(ctx context.Context, name string, options *pb.DeleteO
 	return k.filled(ctx, object)
 }
 
-// watch sends changes until the client has enough. An object that no longer has the selected labels is told as deleted.
+// watch sends changes until the client ends the call. An object that no longer has the selected labels is reported as deleted.
 func watch[T model.Object, P proto.Message, R any](k kind[T, P], stream grpc.ServerStreamingServer[R],
 	options *pb.WatchOptions, response func(pb.ChangeType, P, int64) *R,
 ) error {

@@ -7,12 +7,13 @@ import (
 	"sluice.dev/sluice/controlplane/internal/store"
 )
 
-// pageToken makes the token of a list that the store does not page: it names the list and the position at which the next page begins.
+// pageToken returns the token of a list that the store does not page. It has the name of the list, and the position at which the
+// next page begins.
 func pageToken(list, position string) string {
 	return base64.RawURLEncoding.EncodeToString([]byte(list + " " + position))
 }
 
-// pagePosition is the position in a page token; empty without a token. Errors: store.ErrPageToken.
+// pagePosition returns the position in a page token; empty without a token. Errors: store.ErrPageToken.
 func pagePosition(list, token string) (string, error) {
 	if token == "" {
 		return "", nil

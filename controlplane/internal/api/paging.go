@@ -25,8 +25,8 @@ type page struct {
 	token, field string
 }
 
-// pageOf reads the page from the fields of a request, or from its options, where clients of earlier releases have it. It returns an
-// INVALID_ARGUMENT that names the field if both have it and differ.
+// pageOf reads the page from the fields of a request, or from its options, which clients of earlier releases use. It returns an
+// INVALID_ARGUMENT that names the field if both are set and differ.
 func pageOf(r listRequest) (page, error) {
 	var found model.Violations
 	selected := page{int(r.GetPageSize()), r.GetPageToken(), "pageToken"}
@@ -49,7 +49,7 @@ func pageOf(r listRequest) (page, error) {
 	return selected, statusOf(found.Err())
 }
 
-// statusOf is statusOf, with the field of a page token that is refused.
+// statusOf is the function statusOf, with the field of a refused page token.
 func (p page) statusOf(err error) error {
 	if errors.Is(err, store.ErrPageToken) {
 		return withFields(codes.InvalidArgument, err, model.Violations{{Field: p.field, Description: err.Error()}})

@@ -5,8 +5,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// withoutLabels refuses a label selector for objects that have no labels. Without the error, the response to a selector would hold
-// all objects.
+// withoutLabels refuses a label selector for objects that have no labels. Without the error, the response would contain all
+// objects.
 func withoutLabels(objects string, selector map[string]string) error {
 	if len(selector) == 0 {
 		return nil

@@ -36,7 +36,7 @@ func (x *Sessions) GetSession(ctx context.Context, r *pb.GetSessionRequest) (*pb
 	return &pb.GetSessionResponse{Session: x.names().show(session)}, nil
 }
 
-// ListSessions implements SessionService. The position of a page is the name that it begins after.
+// ListSessions implements SessionService. The position of a page is the name after which it begins.
 func (x *Sessions) ListSessions(ctx context.Context, r *pb.ListSessionsRequest) (*pb.ListSessionsResponse, error) {
 	if err := withoutLabels("sessions", r.GetOptions().GetLabelSelector()); err != nil {
 		return nil, err
@@ -96,7 +96,7 @@ func (x *Sessions) EvictSession(ctx context.Context, r *pb.EvictSessionRequest) 
 	return &pb.EvictSessionResponse{}, statusOf(x.store.EvictSession(ctx, session, r.GetDryRun()))
 }
 
-// find looks a session up by `<gateway>.<TSIH>.<ISID>`.
+// find finds a session by `<gateway>.<TSIH>.<ISID>`.
 func (x *Sessions) find(ctx context.Context, name string) (*model.Session, error) {
 	all, _, err := x.store.Sessions(ctx)
 	if err != nil {
@@ -110,12 +110,12 @@ func (x *Sessions) find(ctx context.Context, name string) (*model.Session, error
 	return nil, &store.NotFoundError{Kind: "Session", Name: name}
 }
 
-// sessionNames are what people call the targets and hosts that gateways know by IQN and uid.
+// sessionNames are the names of the targets and hosts that gateways identify by IQN and uid.
 type sessionNames struct {
 	targets, hosts map[string]string
 }
 
-// names is made once for each answer, not for each session.
+// names is computed once for each answer, not for each session.
 func (x *Sessions) names() sessionNames {
 	names := sessionNames{map[string]string{}, map[string]string{}}
 	x.view.Read(func(o *objects.Objects) {

@@ -78,7 +78,7 @@ func readStoragePool(m *pb.StoragePool) *model.StoragePool {
 	return pool
 }
 
-// showStoragePool leaves the key out.
+// showStoragePool omits the key.
 func showStoragePool(p *model.StoragePool) *pb.StoragePool {
 	shown := &pb.StoragePool{
 		Meta: showMeta(&p.Meta),

@@ -133,7 +133,7 @@ var ownershipStates = map[model.OwnershipState]pb.OwnershipState{
 	model.Orphaned:  pb.OwnershipState_OWNERSHIP_STATE_ORPHANED,
 }
 
-// showRequestedMove shows what was asked for last: what the leader has yet to carry out, else what it carries out.
+// showRequestedMove returns the last requested move: the one that the leader has yet to begin, else the one in progress.
 func showRequestedMove(s *model.VolumeStatus) *pb.RequestedMove {
 	switch {
 	case s.MoveRequest != nil:

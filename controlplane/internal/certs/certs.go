@@ -1,6 +1,6 @@
-// Package certs makes a certificate authority and certificates for a system that has none: for trying
-// Sluice, and for small installations without a cert-manager. What a certificate is good for stands in it: its
-// organization is `sluice:<role>`, its common name who holds it.
+// Package certs makes a certificate authority and certificates for a system that has none: for trials, and for small
+// installations without cert-manager. A certificate's organization is `sluice:<role>`, and its common name is the name of its
+// holder.
 package certs
 
 import (
@@ -24,7 +24,7 @@ import (
 const (
 	CALifetime   = 10 * 365 * 24 * time.Hour
 	LeafLifetime = 365 * 24 * time.Hour
-	// clockSkew lets ends whose clocks differ a little accept each other's fresh certificates.
+	// clockSkew is the difference of clocks that new certificates tolerate.
 	clockSkew = 5 * time.Minute
 )
 
@@ -34,31 +34,31 @@ const (
 	caKeyFile = "ca.key"
 )
 
-// Leaf says what a certificate is for.
+// Leaf describes a certificate.
 type Leaf struct {
 	// File is the name without `.crt` and `.key`.
 	File string
-	// CommonName is who holds it; for a gateway the name of its Gateway object.
+	// CommonName is the name of the holder; for a gateway the name of its Gateway object.
 	CommonName string
 	// Role is `server`, or a client's role: admin, operator, gateway, read-only.
 	Role string
 	// Hosts are DNS names and IP addresses by which clients reach a server. Issue adds them to the names in a present
 	// certificate of this file.
 	Hosts []string
-	// RemoveHosts are names and addresses of the present certificate that the new one shall not have.
+	// RemoveHosts are names and addresses of the present certificate that the new one must not have.
 	RemoveHosts []string
 	// Lifetime of the certificate; 0: LeafLifetime.
 	Lifetime time.Duration
 }
 
-// Authority signs certificates and keeps everything in one directory.
+// Authority signs certificates and stores all files in one directory.
 type Authority struct {
 	directory   string
 	certificate *x509.Certificate
 	key         *ecdsa.PrivateKey
 }
 
-// OpenAuthority reads the authority in a directory, or makes one where there is none.
+// OpenAuthority reads the authority in a directory, or makes one if there is none.
 func OpenAuthority(directory string) (*Authority, error) {
 	if err := os.MkdirAll(directory, 0o700); err != nil {
 		return nil, fmt.Errorf("certificates: %w", err)
@@ -116,10 +116,10 @@ func (a *Authority) create() error {
 	return a.write("ca", signed, key)
 }
 
-// Issue signs a certificate with a key of its own and writes both. It replaces a present certificate of that file, and keeps the
-// subject names of that one: a client that connects by a name loses its server only if Leaf.RemoveHosts has the name. Errors: a
-// present certificate that cannot be read, since its names are not known then; a host in both Hosts and RemoveHosts; a
-// host in RemoveHosts that the present certificate does not have.
+// Issue signs a certificate with a new key and writes both. It replaces the present certificate of that file and keeps its
+// subject names, so a client that connects by a name loses its server only if Leaf.RemoveHosts has the name. Errors: a present
+// certificate that cannot be read, because its names are unknown; a host in both Hosts and RemoveHosts; a host in RemoveHosts
+// that the present certificate does not have.
 func (a *Authority) Issue(leaf Leaf) error {
 	names, err := a.subjectNames(leaf)
 	if err != nil {
@@ -162,7 +162,7 @@ func (a *Authority) write(name string, signed []byte, key *ecdsa.PrivateKey) err
 	}
 	for _, file := range files {
 		path := filepath.Join(a.directory, file.name)
-		// Written aside and renamed: a server that reads it anew never sees half of it.
+		// The file is written under another name and renamed, so that a server never reads a part of it.
 		if err := os.WriteFile(path+".new", pem.EncodeToMemory(file.block), file.mode); err != nil {
 			return fmt.Errorf("certificates: %w", err)
 		}

@@ -35,7 +35,7 @@ func names(certificate *x509.Certificate) []string {
 	return all
 }
 
-// A client that reaches the server by a name of the old certificate reaches it by the new one.
+// A client that reaches the server by a name in the old certificate can do so with the new one.
 func TestIssuingACertificateAgainKeepsItsSubjectNamesAndAddsTheNewOnes(t *testing.T) {
 	directory := t.TempDir()
 	authority, err := certs.OpenAuthority(directory)

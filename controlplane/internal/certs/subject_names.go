@@ -23,7 +23,7 @@ type subjectNames struct {
 	mail []string
 }
 
-// subjectNames are the names of the present certificate of the leaf's file, less the removed ones, and the leaf's own.
+// subjectNames returns the names of the present certificate of the leaf's file, without the removed ones, and the leaf's own.
 func (a *Authority) subjectNames(leaf Leaf) (subjectNames, error) {
 	var names subjectNames
 	present, err := a.present(leaf.File)
@@ -48,7 +48,7 @@ func (a *Authority) subjectNames(leaf Leaf) (subjectNames, error) {
 	return names, nil
 }
 
-// Issued says whether there is a certificate of this file.
+// Issued reports whether there is a certificate of this file.
 func (a *Authority) Issued(file string) bool {
 	_, err := os.Stat(filepath.Join(a.directory, file+".crt"))
 	return err == nil
@@ -94,7 +94,7 @@ func (n *subjectNames) add(host string) {
 	}
 }
 
-// remove says whether the host was there.
+// remove reports whether the host was in the list.
 func (n *subjectNames) remove(host string) bool {
 	before := len(n.dns) + len(n.ip)
 	n.dns = slices.DeleteFunc(slices.Clone(n.dns), func(known string) bool { return sameHost(known, host) })

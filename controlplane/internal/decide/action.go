@@ -14,29 +14,29 @@ var ErrStale = errors.New("it has changed meanwhile")
 // Action is one change of the store, made for an object as it was seen. The types in this file are all actions that exist: execute is
 // unexported, so no other package defines one, and the compiler requires it of each type.
 type Action interface {
-	// About is what all actions have.
+	// About returns the subject of the action.
 	About() *Subject
 	execute(context.Context, Store) (Stored, error)
 }
 
-// Subject is the object that an action is for, and what follows once the action is stored.
+// Subject is the object of an action, and what follows once the action is stored.
 type Subject struct {
 	Kind model.Kind
 	Name string
 	UID  string
-	// Object as it was seen, for events; nil for a job whose object is gone.
+	// Object as the decision saw it, for events; nil for a job whose object is gone.
 	Object model.Object
 
-	// Event to record when it is done.
+	// Event to record when the action is done.
 	Event *Event
-	// Done tells the view what the store does not keep.
+	// Done updates the parts of the view that are not stored.
 	Done func(view *LeaderView, now time.Time)
 }
 
 // About implements Action.
 func (s *Subject) About() *Subject { return s }
 
-// about is the subject of an action for an object as it was seen.
+// about returns the subject of an action for an object as the decision saw it.
 func about(object model.Object) Subject {
 	meta := object.Metadata()
 	return Subject{Kind: object.Kind(), Name: meta.Name, UID: meta.UID, Object: object}
@@ -49,17 +49,17 @@ type ChangeOwner struct {
 	Change func(model.Ownership) (model.Ownership, error)
 	// Reason of the change: one CamelCase word.
 	Reason string
-	// Request that this change carries out or ends, nil where there is none.
+	// Request that this change carries out or ends; nil: none.
 	Request *model.MoveRequest
-	// Records are of the clients of gateways that are shut out, and of gateways that are given a volume in Ceph. The change holds only
-	// while they are as they were seen.
+	// Records of the clients of gateways that are fenced, and of gateways that get a volume in Ceph. The change is stored only if
+	// they have not changed.
 	Records []*model.RadosClients
-	// Counted says that it was decided on by how many other moves are under way: few are decided on at the same time.
+	// Counted: the decision depends on the number of other moves in progress. Few such decisions are made at the same time.
 	Counted bool
 
-	// parties are the gateways that the decision is about, by number: it is carried out without the view.
+	// parties are the names of the gateways in the decision, by number, because it is executed without the view.
 	parties map[uint32]string
-	// conditions that are stored with it, as of a time; none: they are stored separately.
+	// conditions are stored with the change, as of the time at; none: they are stored separately.
 	conditions []model.Condition
 	at         time.Time
 }
@@ -71,28 +71,28 @@ type Modify struct {
 	Change func(model.Object) bool
 }
 
-// AddPorts gives a target the ports that it has to have.
+// AddPorts adds the ports that a target must have.
 type AddPorts struct {
 	Subject
 	Ports []model.TargetPort
 }
 
-// GiveJob gives a job out.
+// GiveJob assigns a job.
 type GiveJob struct {
 	Subject
 	Job *model.Job
 }
 
-// DropJob forgets a job.
+// DropJob deletes a job.
 type DropJob struct {
 	Subject
 	Job *model.Job
 }
 
-// Remove takes its object away, whose deletion was asked for.
+// Remove removes its object, whose deletion was requested.
 type Remove struct{ Subject }
 
-// ForgetGateway forgets everything that a gateway of this number observed.
+// ForgetGateway deletes all reports of the gateway with this number.
 type ForgetGateway struct {
 	Subject
 	Number uint32
@@ -106,27 +106,27 @@ type Evict struct {
 	Reason string
 }
 
-// FenceClients notes in a record which of its clients are blocklisted.
+// FenceClients marks clients of a record as blocklisted.
 type FenceClients struct {
 	Subject
 	Record  *model.RadosClients
 	Clients []string
 }
 
-// DropClients forgets a record that nothing waits for any more.
+// DropClients deletes a record for which nothing waits any more.
 type DropClients struct {
 	Subject
 	Record *model.RadosClients
 }
 
-// modify is an action that changes the status of an object.
+// modify returns an action that changes the status of an object.
 func modify(object model.Object, change func(model.Object) bool, event *Event) *Modify {
 	a := &Modify{Subject: about(object), Change: change}
 	a.Event = event
 	return a
 }
 
-// drop is the action that forgets a job.
+// drop returns the action that deletes a job.
 func drop(object model.Object, job *model.Job) *DropJob {
 	return &DropJob{Subject: about(object), Job: job}
 }

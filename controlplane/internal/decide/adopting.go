@@ -6,13 +6,14 @@ import (
 	"sluice.dev/sluice/controlplane/internal/model"
 )
 
-// notAdopted says that a volume was to adopt an image and never could be used. A gateway may have renamed the image already: it
-// learns of the size that is too large only then.
+// notAdopted reports whether a volume was to adopt an image but was never usable. A gateway may already have renamed the image,
+// because it learns only then that the size is too large.
 func notAdopted(volume *model.Volume) bool {
 	return volume.Status.CapacityBytes == 0 && volume.Spec.Source.Image != ""
 }
 
-// retained is a reclaim policy for data that is older than its volume: Delete, which nobody has to ask for, is not for it.
+// retained returns the reclaim policy for data that is older than its volume. Delete, which is the default, does not apply to
+// such data.
 func retained(policy model.ReclaimPolicy) model.ReclaimPolicy {
 	if policy == model.ReclaimDelete {
 		return model.ReclaimRetain
@@ -20,8 +21,8 @@ func retained(policy model.ReclaimPolicy) model.ReclaimPolicy {
 	return policy
 }
 
-// keptImage tells where the image of a volume is that did not come to adopt it. It goes with the job that was to adopt it: without
-// one no gateway was asked to.
+// keptImage returns an event that states where the image is that a volume failed to adopt. It accompanies the job that was to
+// adopt it: without such a job no gateway has touched the image.
 func keptImage(volume *model.Volume, job *model.Job) *Event {
 	if !notAdopted(volume) || job.Action != model.JobAdoptImage {
 		return nil

@@ -9,26 +9,26 @@ import (
 	"sluice.dev/sluice/controlplane/internal/model"
 )
 
-// Reasons of what gateways make of their desired state.
+// Reasons of conditions on how gateways applied their desired state.
 const (
 	reasonNotApplied = "NotApplied"
 	reasonApplied    = "Applied"
 )
 
-// objectID names an object as what is observed of it does.
+// objectID identifies an object as reports do.
 type objectID struct {
 	kind model.Kind
 	uid  string
 }
 
-// appliedAt is what a gateway says of an object, if the process that was connected last said so.
+// appliedAt returns a gateway's report on an object, if the process that was connected last has sent one.
 func (v *LeaderView) appliedAt(object model.Object, number uint32) (model.AppliedReport, bool) {
 	r, known := v.applied[objectID{object.Kind(), object.Metadata().UID}][number]
 	g := v.GatewayByNumber(number)
 	return r, known && g != nil && g.Ref() == r.Gateway
 }
 
-// refusals says which gateways could not apply an object, and why; empty: none.
+// refusals returns which gateways could not apply an object, and why; empty: none.
 func (v *LeaderView) refusals(object model.Object) string {
 	var all []string
 	for _, number := range slices.Sorted(maps.Keys(v.applied[objectID{object.Kind(), object.Metadata().UID}])) {
@@ -39,7 +39,7 @@ func (v *LeaderView) refusals(object model.Object) string {
 	return strings.Join(all, "; ")
 }
 
-// applied brings what gateways have applied of a target up to what they say.
+// appliedPaths updates, from the reports, which gateways have applied a target.
 func (v *LeaderView) appliedPaths(t *model.Target) (Action, bool) {
 	wanted := map[uint32]string{}
 	for _, number := range t.Status.PathSet {
@@ -60,7 +60,7 @@ func (v *LeaderView) appliedPaths(t *model.Target) (Action, bool) {
 	}, nil), true
 }
 
-// degradedBy makes a Degraded condition tell of refusals, if there are any, before what it tells otherwise.
+// degradedBy returns a Degraded condition that states refusals, if there are any, before its other content.
 func degradedBy(refusals string, otherwise model.Condition) model.Condition {
 	if refusals == "" {
 		return otherwise
@@ -72,7 +72,7 @@ func degradedBy(refusals string, otherwise model.Condition) model.Condition {
 	return condition(model.ConditionDegraded, true, reasonNotApplied, message)
 }
 
-// appliedEvent tells that gateways began to refuse an object, for another reason than before, or refuse it no more.
+// appliedEvent returns an event if gateways began to refuse an object, refuse it for another reason, or no longer refuse it.
 func appliedEvent(have, wanted []model.Condition) *Event {
 	before, now := degraded(have), degraded(wanted)
 	switch {

@@ -9,7 +9,7 @@ import (
 	"sluice.dev/sluice/controlplane/internal/placement"
 )
 
-// carriedOut makes what a decision says, and returns the reasons of its events.
+// carriedOut applies the actions of a decision, and returns the reasons of its events.
 func carriedOut(v *decide.LeaderView, object model.Object, d decide.Decision) []string {
 	var reasons []string
 	for _, a := range d.Actions {
@@ -26,7 +26,7 @@ func carriedOut(v *decide.LeaderView, object model.Object, d decide.Decision) []
 	return reasons
 }
 
-// targetNow decides on target t until nothing is left to do, and returns it with the reasons of the events.
+// targetNow decides on target t until nothing is left to do. It returns the target and the reasons of the events.
 func targetNow(v *decide.LeaderView) (*model.Target, []string) {
 	var reasons []string
 	for range 5 {
@@ -46,7 +46,7 @@ func applies(v *decide.LeaderView, by model.GatewayRef, kind model.Kind, uid, ex
 		Export: export, Refused: refused}}, start)
 }
 
-// onBoth is a view with target t, planned on gateways 1 and 2.
+// onBoth returns a view with target t, planned on gateways 1 and 2.
 func onBoth() *decide.LeaderView {
 	v := known(2)
 	exported(v, model.Ownership{State: model.Owned, Epoch: 3, Owner: ref(1)}, true)

@@ -7,8 +7,8 @@ import (
 	"sluice.dev/sluice/controlplane/internal/model"
 )
 
-// candidate is who could own the volume best, other than some incarnations. Where all have failed lately it says by the
-// decision's wait when one may be tried again.
+// candidate returns the best gateway to own the volume, except some incarnations. If all have failed recently, the decision's
+// wait states when one may be tried again.
 func (o *owning) candidate(but ...model.GatewayRef) (model.GatewayRef, bool) {
 	type choice struct {
 		ref          model.GatewayRef
@@ -32,13 +32,13 @@ func (o *owning) candidate(but ...model.GatewayRef) (model.GatewayRef, bool) {
 			c.rank = 1
 		}
 		if move := o.volume.Status.Move; move != nil && move.To == ref.Number {
-			c.rank = 0 // somebody asked for it; the owner that was to hand over is shut out by now
+			c.rank = 0 // requested by a user; the owner that was to hand over is fenced by now
 		}
 		if leaves(g) {
-			c.rank = 3 // better than nobody
+			c.rank = 3 // better than no owner
 		}
 		if o.cutOff(g, ref) != "" {
-			c.rank = 4 // what it has told of the pool may be over
+			c.rank = 4 // its last report on the pool may be outdated
 		}
 		all = append(all, c)
 	}
@@ -53,7 +53,7 @@ func (o *owning) candidate(but ...model.GatewayRef) (model.GatewayRef, bool) {
 	return best.ref, true
 }
 
-// anyCandidate says that somebody could own the volume, now or once its turn comes again.
+// anyCandidate reports whether any gateway can own the volume, now or after its backoff.
 func (o *owning) anyCandidate() bool {
 	for _, g := range o.Gateways {
 		if ref, present := o.connected(g.Status.Number); present && o.mayOwn(g, ref) {
@@ -63,14 +63,14 @@ func (o *owning) anyCandidate() bool {
 	return false
 }
 
-// leaves says that a gateway takes nothing new.
+// leaves reports whether a gateway must not receive new volumes or paths.
 func leaves(g *model.Gateway) bool { return g.Spec.Cordoned || g.Status.Drain || g.Meta.Deleting() }
 
-// mayOwn says whether a gateway reaches the volume's data and exports its target. A volume that nobody exports any more
-// is taken by any gateway that reaches it, to be closed.
+// mayOwn reports whether a gateway reaches the volume's data and exports its target. A volume that no target exports may be taken
+// by any gateway that reaches it, to be closed.
 func (o *owning) mayOwn(g *model.Gateway, ref model.GatewayRef) bool { return o.obstacle(g, ref) == "" }
 
-// obstacle is why a gateway may not own the volume; empty: it may.
+// obstacle returns why a gateway may not own the volume; empty: it may.
 func (o *owning) obstacle(g *model.Gateway, ref model.GatewayRef) string {
 	l := o.links[ref.Number]
 	unable := ""
@@ -88,7 +88,7 @@ func (o *owning) obstacle(g *model.Gateway, ref model.GatewayRef) string {
 	return ""
 }
 
-// unable is why a gateway that has a stream cannot have any volume of the pool.
+// unable returns why a gateway with a stream cannot own any volume of the pool.
 func (o *owning) unable(g *model.Gateway, c *model.GatewayConnection) string {
 	switch {
 	case !reaches(g, c, o.pool):
@@ -101,7 +101,8 @@ func (o *owning) unable(g *model.Gateway, c *model.GatewayConnection) string {
 	return ""
 }
 
-// cutOff is unable, or what a gateway has told last of the pool in Ceph, which may be over: nothing is moved there without need.
+// cutOff is unable, or the problem with a pool in Ceph that the gateway reported last. That may be over, but no volume is moved
+// there without need.
 func (o *owning) cutOff(g *model.Gateway, ref model.GatewayRef) string {
 	unable := o.unable(g, o.links[ref.Number].connection)
 	r, known := o.pools[o.pool.Meta.UID][ref.Number]

@@ -9,8 +9,8 @@ import (
 	"sluice.dev/sluice/controlplane/internal/model"
 )
 
-// What is stored bears the wall clock of whichever replica led then. However wrong that is, a leader waits as long as it should,
-// neither less, which would shut an owner out that is at work, nor more.
+// Stored times come from the wall clock of the replica that led then. However wrong that is, a leader waits for the right time:
+// less would fence a working owner, more would delay a takeover.
 func TestWhatALeaderWaitsForIsNotMeasuredByTheWallClockOfWhoeverStoredIt(t *testing.T) {
 	states := map[string]struct {
 		is    model.Ownership
@@ -51,7 +51,7 @@ func TestAnotherOrderIsWaitedForAnew(t *testing.T) {
 	}
 }
 
-// Of sessions that do not move, a gateway that leaves a path set waits for LeaveTimeout, whatever the time says that was stored with it.
+// A gateway that leaves a path set waits for LeaveTimeout if its sessions do not move, regardless of the stored time.
 func TestAGatewayLeavesAPathSetWhateverTheClockSaidThatStoredIt(t *testing.T) {
 	for wrong, by := range map[string]time.Duration{"a day behind": -24 * time.Hour, "a day ahead": 24 * time.Hour, "right": 0} {
 		t.Run(wrong, func(t *testing.T) {

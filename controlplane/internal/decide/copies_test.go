@@ -10,7 +10,8 @@ import (
 
 const mebibyte = 1 << 20
 
-// copied is a view with volume `origin` of 10 MiB, its snapshot `monday` of as many, and volume `v` of 1 MiB that is to be made of one.
+// copied returns a view with volume `origin` of 10 MiB, its snapshot `monday` of that size, and volume `v` of 1 MiB that is to be
+// made from one of them.
 func copied(rbd bool, from model.VolumeSource) *decide.LeaderView {
 	v := known(1)
 	pool := &model.StoragePool{Meta: model.Meta{Name: "pool", UID: "p", Version: 1}}
@@ -30,7 +31,7 @@ func copied(rbd bool, from model.VolumeSource) *decide.LeaderView {
 	return v
 }
 
-// decided is volume `v` after a decision, and the jobs that it gives out.
+// decided returns volume `v` after a decision, and the jobs that the decision assigns.
 func decided(v *decide.LeaderView) (*model.Volume, []*model.Job) {
 	d := v.DecideVolume("v", start)
 	volume := *v.Volumes["v"]
@@ -47,7 +48,7 @@ func resized(v *decide.LeaderView, name string, size int64) {
 	v.Put(&volume)
 }
 
-// A snapshot has no size before it is ready, so that only the leader can see that a volume made of it is too small.
+// A snapshot has no size before it is ready, so only the leader can detect that a volume made from it is too small.
 func TestACopyThatIsSmallerThanItsSourceIsNotMadeBeforeItIsResized(t *testing.T) {
 	for name, from := range map[string]model.VolumeSource{"snapshot monday": {Snapshot: "monday"}, "volume origin": {Volume: "origin"}} {
 		for _, rbd := range []bool{false, true} {
@@ -66,7 +67,7 @@ func TestACopyThatIsSmallerThanItsSourceIsNotMadeBeforeItIsResized(t *testing.T)
 	}
 }
 
-// Whether a copy was made before its source grew, or after, its gateway does not say.
+// The gateway does not report whether a copy was made before or after its source grew.
 func TestACopyWhoseSourceGrewMeanwhileIsNotTakenUpBeforeItIsResized(t *testing.T) {
 	v := copied(false, model.VolumeSource{Volume: "origin"})
 	resized(v, "v", 10*mebibyte)
@@ -74,7 +75,7 @@ func TestACopyWhoseSourceGrewMeanwhileIsNotTakenUpBeforeItIsResized(t *testing.T
 	if len(jobs) != 1 {
 		t.Fatalf("%+v", jobs)
 	}
-	resized(v, "origin", 12*mebibyte) // its image may be larger before its capacity is
+	resized(v, "origin", 12*mebibyte) // the image may grow before the capacity does
 	jobs[0].Version, jobs[0].Result = 9, model.JobResult{DonePermille: model.JobDone, At: start}
 	v.PutJob(jobs[0])
 	volume, _ := decided(v)
@@ -91,7 +92,7 @@ func TestACopyWhoseSourceGrewMeanwhileIsNotTakenUpBeforeItIsResized(t *testing.T
 	}
 }
 
-// Its image grows before its capacity does, and the snapshot may have been taken between.
+// The image grows before the capacity does, and the snapshot may have been taken in between.
 func TestASnapshotOfAVolumeThatGrowsIsAsLargeAsItsImageCanHaveBeen(t *testing.T) {
 	v := copied(false, model.VolumeSource{Snapshot: "monday"})
 	monday := *v.Snapshots["monday"]

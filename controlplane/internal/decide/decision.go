@@ -10,19 +10,20 @@ import (
 
 // Decision is what to do for one object now.
 type Decision struct {
-	// Actions in order; the next one is done only if the one before was.
+	// Actions in order. The next one is executed only if the previous one was.
 	Actions []Action
-	// Wait until it is worth a look again even if nothing is heard; 0: for ever.
+	// Wait is the time until the next decision, even if nothing changes; 0: no limit.
 	Wait time.Duration
-	// Alarm is an Alarm… reason, empty where all is well.
+	// Alarm is an Alarm… reason; empty: none.
 	Alarm string
-	// RateLimited says that a gateway would be declared dead, had not too many been just before (R1).
+	// RateLimited: a gateway would be declared dead, but too many were just declared dead (R1).
 	RateLimited bool
-	// held: a volume waits until others have new owners, and all else that concerns it waits as well, for processors are what is short.
+	// held: a volume waits until others have new owners. Everything else that concerns it waits too, because processor time is
+	// scarce then.
 	held bool
 }
 
-// Event is for people, about an object.
+// Event is an event for users, about an object.
 type Event struct {
 	Warning bool
 	Reason  string
@@ -39,7 +40,7 @@ const (
 
 func (d *Decision) add(actions ...Action) { d.Actions = append(d.Actions, actions...) }
 
-// removes says that the last action takes the object away.
+// removes reports whether the last action removes the object.
 func (d *Decision) removes() bool {
 	if len(d.Actions) == 0 {
 		return false
@@ -48,14 +49,14 @@ func (d *Decision) removes() bool {
 	return removes
 }
 
-// wait shortens the time until the next look.
+// wait shortens the time until the next decision.
 func (d *Decision) wait(left time.Duration) {
 	if left > 0 && (d.Wait == 0 || left < d.Wait) {
 		d.Wait = left
 	}
 }
 
-// conditions is an action that brings an object's conditions up to date, and whether it is needed.
+// conditions returns an action that updates an object's conditions, and whether it is needed.
 func conditions(object model.Object, wanted []model.Condition, now time.Time) (Action, bool) {
 	generation := object.Metadata().Generation
 	set := func(all *[]model.Condition) bool {

@@ -8,7 +8,7 @@ import (
 	"sluice.dev/sluice/controlplane/internal/model"
 )
 
-// onDevices is a view with a pool of devices on node-1 and a volume in it that has yet to be made.
+// onDevices returns a view with a pool of devices on node-1, and a volume in it that has no image yet.
 func onDevices() *decide.LeaderView {
 	v := known(1)
 	v.Put(&model.StoragePool{Meta: model.Meta{Name: "pool", UID: "p", Version: 1}, Spec: model.StoragePoolSpec{WarnPercent: 85,
@@ -127,7 +127,7 @@ func TestDevicesThatCannotBeUsedDegradeTheirPoolAndWhatIsLeftOnOthersIsTold(t *t
 	}
 }
 
-// Ceph's room for a pool changes with every look, and each gateway looks.
+// The free space that Ceph reports for a pool changes all the time, and each gateway reports it.
 func TestHowFullAPoolIsIsTakenUpWhereItDiffersByMoreThanNoise(t *testing.T) {
 	v := onDevices()
 	look := func(capacity, used int64) model.StoragePoolStatus {

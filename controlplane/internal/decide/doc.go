@@ -1,6 +1,6 @@
-// Package decide holds the leader's decisions as functions of what the leader knows (LeaderView) and the time. It does not know the store:
-// Execute makes the change of a decision through the interface Store, of which package leader gives it the term of a leader, and simtest
-// a memory in which faults happen.
+// Package decide has the leader's decisions, as functions of the leader's knowledge (LeaderView) and the time. It does not know
+// the store. Execute makes the change of a decision through the interface Store: package leader passes the term of a leader, and
+// simtest a memory with injected faults.
 //
 // Read it in this order:
 //

@@ -9,7 +9,8 @@ import (
 	"sluice.dev/sluice/controlplane/internal/placement"
 )
 
-// draining is a volume in Ceph whose owner, gw-1, drains, and which placement gives to gw-2; its target is exported by all.
+// draining returns a view of a volume in Ceph whose owner gw-1 drains, and which placement gives to gw-2. All gateways export its
+// target.
 func draining(gateways int) *decide.LeaderView {
 	v := known(gateways)
 	exported(v, model.Ownership{State: model.Owned, Epoch: 3, Owner: ref(1), Order: 7}, true)
@@ -31,7 +32,7 @@ func troubled(v *decide.LeaderView, number uint32, problem string) {
 	v.Observe(model.Observed{Version: term + 5, Pool: &model.PoolReport{UID: "p", Gateway: ref(number), Problem: problem}}, start)
 }
 
-// cutOff has gw-2 not reach the pool.
+// cutOff has the events after which gw-2 does not reach the pool.
 var cutOff = map[string]struct {
 	happens func(*decide.LeaderView)
 	why     string
@@ -93,7 +94,7 @@ func TestAVolumeThatPlacementCannotGiveAwaySaysSoAtTheGatewayThatDrains(t *testi
 	}
 }
 
-// readyOf is what gw-1 tells, which `sluicectl gateway drain --wait` shows.
+// readyOf returns the Ready condition of gw-1, which `sluicectl gateway drain --wait` shows.
 func readyOf(t *testing.T, v *decide.LeaderView) model.Condition {
 	t.Helper()
 	g := *v.Gateways["gw-1"]

@@ -7,10 +7,11 @@ import (
 	"sluice.dev/sluice/controlplane/internal/model"
 )
 
-// Store is what actions change: a leader's term (store.Term), or the memory of a simulation. Each method is one change that is made
-// whole or not at all, and fails where the object is not what the change was decided on.
+// Store is what actions change: a leader's term (store.Term), or the memory of a simulation. Each method makes one change as a
+// whole or not at all. It fails if the object differs from the one on which the change was decided.
 type Store interface {
-	// OwnSeen changes who owns a volume, as it was seen or as it is now, while records are as they were seen.
+	// OwnSeen changes the ownership of a volume, first as it was seen and then as it is now, provided that the records have not
+	// changed.
 	OwnSeen(ctx context.Context, seen *model.Volume, records []*model.RadosClients,
 		change func(*model.Volume) (model.Ownership, error)) (*model.Volume, error)
 	// Modify changes the status of the newest object, and returns it, changed or not.
@@ -20,7 +21,7 @@ type Store interface {
 	DeleteJob(ctx context.Context, job *model.Job) error
 	Remove(ctx context.Context, object model.Object) error
 	ForgetGateway(ctx context.Context, number uint32) error
-	// EvictSession returns a model.PreconditionError where the session has ended.
+	// EvictSession returns a model.PreconditionError if the session has ended.
 	EvictSession(ctx context.Context, session *model.Session) error
 	FenceRadosClients(ctx context.Context, seen *model.RadosClients, clients []string) (*model.RadosClients, error)
 	DropRadosClients(ctx context.Context, seen *model.RadosClients) error
@@ -28,9 +29,9 @@ type Store interface {
 
 // Stored is what an action has stored.
 type Stored struct {
-	// Changed says that the action changed anything.
+	// Changed reports whether the action changed anything.
 	Changed bool
-	// Object, Job or Clients as stored, nil where the action stores none.
+	// Object, Job or Clients as stored; nil if the action stores none.
 	Object  model.Object
 	Job     *model.Job
 	Clients *model.RadosClients
@@ -44,7 +45,7 @@ func Execute(ctx context.Context, store Store, a Action) (Stored, error) {
 func (a *ChangeOwner) execute(ctx context.Context, store Store) (Stored, error) {
 	seen, ok := a.Object.(*model.Volume)
 	if !ok {
-		return Stored{}, ErrStale // only the volume as the decision saw it ties the change to the records of clients
+		return Stored{}, ErrStale // only the volume that the decision saw ties the change to the records of clients
 	}
 	volume, err := store.OwnSeen(ctx, seen, a.Records, a.Owning)
 	if err != nil {
@@ -93,7 +94,7 @@ func (a *ForgetGateway) execute(ctx context.Context, store Store) (Stored, error
 	return Stored{Changed: true}, store.ForgetGateway(ctx, a.Number)
 }
 
-// execute changes nothing where the session has ended meanwhile.
+// execute changes nothing if the session has ended meanwhile.
 func (a *Evict) execute(ctx context.Context, store Store) (Stored, error) {
 	err := store.EvictSession(ctx, a.Session)
 	var ended *model.PreconditionError

@@ -13,7 +13,7 @@ import (
 	"sluice.dev/sluice/controlplane/internal/model"
 )
 
-// as returns an action as one of the types of actions, nil if it is of another type.
+// as returns an action as one of the types of actions; nil if it is of another type.
 func as[A decide.Action](a decide.Action) A {
 	found, _ := a.(A)
 	return found
@@ -25,7 +25,7 @@ func modifies(a decide.Action, object model.Object) bool {
 	return m != nil && m.Change(object)
 }
 
-// jobOf is the job that an action gives out, nil if it gives none.
+// jobOf returns the job that an action assigns; nil: none.
 func jobOf(a decide.Action) *model.Job {
 	if given := as[*decide.GiveJob](a); given != nil {
 		return given.Job
@@ -33,7 +33,7 @@ func jobOf(a decide.Action) *model.Job {
 	return nil
 }
 
-// droppedBy is the job that an action forgets, nil if it forgets none.
+// droppedBy returns the job that an action deletes; nil: none.
 func droppedBy(a decide.Action) *model.Job {
 	if dropped := as[*decide.DropJob](a); dropped != nil {
 		return dropped.Job
@@ -41,7 +41,7 @@ func droppedBy(a decide.Action) *model.Job {
 	return nil
 }
 
-// recordingStore is a store that notes which change was asked for.
+// recordingStore is a store that records which change was requested.
 type recordingStore struct {
 	calls  []string
 	object model.Object
@@ -97,7 +97,7 @@ func (r *recordingStore) DropRadosClients(context.Context, *model.RadosClients) 
 	return r.called("DropRadosClients")
 }
 
-// actions has an action of each type, and the one change of the store that it makes.
+// actions has an action of each type, and the single change of the store that it makes.
 func actions(volume *model.Volume) map[string]decide.Action {
 	of := decide.Subject{Kind: model.KindVolume, Name: "v", UID: "u", Object: volume}
 	job, record := &model.Job{ID: "u.create"}, &model.RadosClients{PoolUID: "p"}
@@ -159,7 +159,7 @@ func TestAnActionForAnObjectThatWasMadeAnewIsStale(t *testing.T) {
 	}
 }
 
-// Every type with a method execute is an action, and execute.go holds all of these methods.
+// Every type with a method execute is an action, and execute.go contains all of these methods.
 func TestNoActionIsLeftOutOfTheseTests(t *testing.T) {
 	tried := map[string]bool{}
 	for _, a := range actions(unowned()) {

@@ -9,35 +9,35 @@ import (
 	"sluice.dev/sluice/controlplane/internal/model"
 )
 
-// How the owner of a volume in Ceph is shut out (R2):
+// How the owner of a volume in Ceph is fenced (R2):
 //
 //	Owned by A --BeginFence: epoch+1--> Fencing A
 //	the pool: job FenceClients of all that A has recorded in it, once for all its volumes --> noted in the record
 //	Fencing A --record whole fenced, and unchanged when that is stored: epoch+1--> Opening B, or Orphaned
 //
-// A gateway serves only after it has loaded the reservations in the present epoch, later than its client was
-// recorded: so whoever serves in the epoch before BeginFence did with a client that is in the record then.
+// A gateway serves only after it has loaded the reservations in the present epoch, which is after its client was recorded. So a
+// gateway that serves in the epoch before BeginFence uses a client that is in the record then.
 
-// fenceID names the job that shuts an incarnation out of a pool.
+// fenceID returns the id of the job that fences an incarnation from a pool.
 func fenceID(pool *model.StoragePool, ref model.GatewayRef) string {
 	return jobID(pool.Meta.UID, fmt.Sprintf("fence-%d-%s", ref.Number, ref.Incarnation))
 }
 
-// PutRadosClients takes up a record, unless a newer one is known.
+// PutRadosClients adds or replaces a record, unless a newer one is known.
 func (v *LeaderView) PutRadosClients(record *model.RadosClients) {
 	if known := v.clients[record.PoolUID][record.Gateway]; known == nil || known.Version < record.Version {
 		put(v.clients, record.PoolUID, record.Gateway, record)
 	}
 }
 
-// DeleteRadosClients forgets a record that was gone at a version.
+// DeleteRadosClients removes a record that was deleted at a version.
 func (v *LeaderView) DeleteRadosClients(record *model.RadosClients, version int64) {
 	if known := v.clients[record.PoolUID][record.Gateway]; known != nil && known.Version <= version {
 		delete(v.clients[record.PoolUID], record.Gateway)
 	}
 }
 
-// ResetRadosClients forgets all; the present ones follow.
+// ResetRadosClients removes all records; the present ones follow.
 func (v *LeaderView) ResetRadosClients() { clear(v.clients) }
 
 // TouchedByRadosClients returns the objects that a change of a record of clients affects: volumes that wait for a fence or for an owner,
@@ -59,14 +59,14 @@ func (v *LeaderView) TouchedByRadosClients(record *model.RadosClients) []Key {
 	return touched
 }
 
-// hasClient says whether an incarnation has a client by which it can open images of a pool.
+// hasClient reports whether an incarnation has a client with which it can open images of a pool.
 func (v *LeaderView) hasClient(pool *model.StoragePool, ref model.GatewayRef) bool {
 	record := v.clients[pool.Meta.UID][ref]
 	return record != nil && !record.Leaving && len(record.Open()) > 0
 }
 
-// guardOnClients makes a change hold only while the clients of the gateways that get the volume are as they were seen. A record may be
-// dropped meanwhile, and a gateway without a record could not be shut out.
+// guardOnClients makes a change conditional on the records of the gateways that get the volume. A record may be dropped
+// meanwhile, and a gateway without a record could not be fenced.
 func (o *owning) guardOnClients(change *ChangeOwner) {
 	next, err := change.Change(change.From)
 	if err != nil {
@@ -80,7 +80,7 @@ func (o *owning) guardOnClients(change *ChangeOwner) {
 	}
 }
 
-// stepFencing gives the volume on once nothing of its former owner can reach it.
+// stepFencing gives the volume to the next owner once its former owner can no longer reach it.
 func (o *owning) stepFencing() Action {
 	o.decision.Alarm = AlarmNoOwner
 	fence := o.ownership.Fence
@@ -88,11 +88,11 @@ func (o *owning) stepFencing() Action {
 	r, known := o.report(o.volume.Meta.UID, fence)
 	itself := known && r.Epoch+1 == o.ownership.Epoch && ends(r.State)
 	if record == nil && o.volume.Meta.Deleting() {
-		// Nobody takes over, and an image that is open is not removed.
+		// No gateway takes over, and an image that is open is not removed.
 		record = &model.RadosClients{PoolUID: o.pool.Meta.UID, Gateway: fence}
 	}
 	if !itself && (record == nil || len(record.Open()) > 0) {
-		return nil // DecidePool sees to it
+		return nil // DecidePool makes the fence
 	}
 	var clients []string
 	if record != nil {
@@ -113,7 +113,7 @@ func (o *owning) stepFencing() Action {
 	return a
 }
 
-// whyFencing is for people: what the fence of a volume's former owner waits for.
+// whyFencing describes to users what the fence of a volume's former owner waits for.
 func (v *LeaderView) whyFencing(volume *model.Volume) string {
 	fence, pool := volume.Status.Ownership.Fence, v.StoragePools[volume.Spec.Pool]
 	why := fmt.Sprintf("gateway %s, the owner, is gone and has yet to be shut out", v.incarnationName(fence))
@@ -130,8 +130,8 @@ func (v *LeaderView) whyFencing(volume *model.Volume) string {
 	return why
 }
 
-// decideFences has incarnations shut out of a pool for whom volumes of it wait, each once, and forgets the clients of those
-// that are gone and that nothing waits for.
+// decideFences fences the incarnations for which volumes of a pool wait, each once. It drops the clients of incarnations that are
+// gone and for which nothing waits.
 func (v *LeaderView) decideFences(pool *model.StoragePool, now time.Time, decision *Decision) {
 	held, fencing := map[model.GatewayRef]bool{}, map[model.GatewayRef]bool{}
 	for _, volume := range v.Volumes {
@@ -151,7 +151,7 @@ func (v *LeaderView) decideFences(pool *model.StoragePool, now time.Time, decisi
 			decision.add(&DropClients{Subject: about(pool), Record: record})
 		}
 	}
-	for _, id := range names(v.Jobs) { // a job that was given out late, or whose record a restored store has lost
+	for _, id := range names(v.Jobs) { // a job that was assigned late, or whose record a restored store has lost
 		job := v.Jobs[id]
 		if job.Action == model.JobFenceClients && job.PoolUID == pool.Meta.UID && !v.fencedBy(pool, id) {
 			decision.add(drop(pool, job))
@@ -159,7 +159,7 @@ func (v *LeaderView) decideFences(pool *model.StoragePool, now time.Time, decisi
 	}
 }
 
-// fencedBy says that a job is for a record that is there.
+// fencedBy reports whether a job belongs to an existing record.
 func (v *LeaderView) fencedBy(pool *model.StoragePool, id string) bool {
 	for ref := range v.clients[pool.Meta.UID] {
 		if fenceID(pool, ref) == id {

@@ -10,7 +10,7 @@ import (
 	"sluice.dev/sluice/controlplane/internal/model"
 )
 
-// recorded are all clients that an incarnation has in the pool, as of a version.
+// recorded sets all clients of an incarnation in the pool, as of a version.
 func recorded(v *decide.LeaderView, by model.GatewayRef, version int64, clients ...model.RadosClient) {
 	v.PutRadosClients(&model.RadosClients{PoolUID: "p", Gateway: by, Clients: clients, Version: version})
 }
@@ -21,7 +21,7 @@ var (
 	shut     = model.Ownership{State: model.Fencing, Epoch: 4, Fence: ref(1), Order: 8, Since: start}
 )
 
-// fencing is a volume in Ceph whose owner, gw-1, has died.
+// fencing returns a view of a volume in Ceph whose owner gw-1 has died.
 func fencing(gateways int) *decide.LeaderView {
 	v := known(gateways)
 	exported(v, shut, true)
@@ -30,7 +30,7 @@ func fencing(gateways int) *decide.LeaderView {
 	return v
 }
 
-// job that a decision on the pool gives out, nil where it gives out none.
+// job returns the job that a decision on the pool assigns; nil: none.
 func job(v *decide.LeaderView, now time.Time) *model.Job {
 	for _, a := range v.DecidePool("pool", now).Actions {
 		if job := jobOf(a); job != nil && job.Action == model.JobFenceClients {
@@ -40,7 +40,7 @@ func job(v *decide.LeaderView, now time.Time) *model.Job {
 	return nil
 }
 
-// R2: nobody owns the volume before every client that its owner has recorded is blocklisted; and then at once.
+// R2: the volume gets no owner before every client that its owner has recorded is blocklisted, and then gets one at once.
 func TestAVolumeInCephHasANewOwnerOnlyWhenAllClientsOfTheOldOneAreFenced(t *testing.T) {
 	v := fencing(2)
 	if is, d := next(t, v, start); is != shut || d.Alarm != decide.AlarmNoOwner {
@@ -87,7 +87,7 @@ func TestAGatewayIsShutOutOfAPoolOnceForAllItsVolumes(t *testing.T) {
 	}
 }
 
-// Whoever is shut out may hang, and would not do it; alone it may have come back as another process.
+// A gateway that must be fenced may hang and not carry out the job. If it is the only gateway, its new process can do so.
 func TestAGatewayIsAskedToShutItselfOutOnlyWhereNobodyElseCan(t *testing.T) {
 	for gateways, want := range map[int]uint32{1: 1, 2: 2} {
 		v := known(gateways)
@@ -122,7 +122,7 @@ func TestAFenceThatFailsIsAnotherGatewaysToTryAndIsTold(t *testing.T) {
 	}
 }
 
-// R2: an instance that nobody knows cannot be shut out, so nobody takes over.
+// R2: a client that is not recorded cannot be fenced, so no gateway takes over.
 func TestNobodyTakesOverFromAGatewayWhoseClientsAreUnknown(t *testing.T) {
 	v := fencing(2)
 	v.ResetRadosClients()
@@ -158,7 +158,7 @@ func TestTheOwnersOwnWordThatItHasLetGoEndsAFence(t *testing.T) {
 	}
 }
 
-// The next owner passes over the lock of those that are told to be fenced: one that lives is none of them.
+// The next owner ignores the locks of clients that are reported as fenced, so a living client must not be among them.
 func TestAfterTheOwnersOwnWordOnlyClientsThatAreFencedAreToldToBe(t *testing.T) {
 	v := fencing(2)
 	recorded(v, ref(1), 2, fenced, model.RadosClient{Client: "lives"})
@@ -219,7 +219,7 @@ func TestAnOwnerInCephThatDoesNotLetGoInTimeIsShutOut(t *testing.T) {
 	}
 }
 
-// The record of whoever is given a volume may be forgotten meanwhile, and then nobody could ever shut it out.
+// The record of the next owner may be dropped meanwhile, and then that gateway could not be fenced.
 func TestAVolumeInCephIsGivenOnlyToWhomIsRecordedStillWhenThatIsStored(t *testing.T) {
 	for name, is := range map[string]model.Ownership{
 		"nobody's": {State: model.Unowned, Epoch: 3, Order: 7},
@@ -293,7 +293,7 @@ func TestAFenceWhoseRecordIsGoneIsForgotten(t *testing.T) {
 	}
 }
 
-// Ceph does not remove what a clone shares its blocks with, so the clone has to be taken up, and flattened.
+// Ceph does not remove an image with which a clone shares blocks, so the clone must be adopted and flattened.
 func TestAVolumeThatIsMadeIsTakenUpThoughItsSourceIsBeingDeletedByNow(t *testing.T) {
 	v := known(1)
 	exported(v, model.Ownership{State: model.Unowned}, true)

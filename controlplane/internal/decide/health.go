@@ -10,7 +10,7 @@ import (
 	"sluice.dev/sluice/controlplane/internal/placement"
 )
 
-// death is a verdict of this leader.
+// death is a gateway of a node that this leader has declared dead.
 type death struct {
 	node string
 	at   time.Time
@@ -28,7 +28,7 @@ const (
 	reasonRateLimited      = "FencingRateLimited"
 )
 
-// verdict is a gateway's health, why, and when to look again.
+// verdict is a gateway's health, the reason, and the time until the next decision.
 type verdict struct {
 	health  model.GatewayHealth
 	reason  string
@@ -36,7 +36,7 @@ type verdict struct {
 	wait    time.Duration
 }
 
-// DecideGateway brings a gateway's status up to what is observed, and takes away one that was deleted and holds nothing.
+// DecideGateway updates a gateway's status from reports, and removes a deleted gateway that holds nothing.
 func (v *LeaderView) DecideGateway(name string, now time.Time) Decision {
 	var decision Decision
 	g := v.Gateways[name]
@@ -63,7 +63,7 @@ func (v *LeaderView) DecideGateway(name string, now time.Time) Decision {
 	return decision
 }
 
-// judge says how a gateway is.
+// judge returns the health of a gateway.
 func (v *LeaderView) judge(g *model.Gateway, now time.Time) verdict {
 	l := v.link(g.Status.Number)
 	leaving := g.Status.Drain || g.Meta.Deleting()
@@ -84,7 +84,7 @@ func (v *LeaderView) judge(g *model.Gateway, now time.Time) verdict {
 			v.exports(g.Status.Number)), StayRetry}
 }
 
-// drainBlocked says what can't leave a gateway, why, and how to mend it; empty: nothing that is known.
+// drainBlocked returns what cannot leave a gateway, why, and the remedy; empty: nothing known.
 func (v *LeaderView) drainBlocked(g *model.Gateway) string {
 	for _, p := range v.plan.problems {
 		if p.Reason != placement.ReasonDrainBlocked {
@@ -138,14 +138,14 @@ func (v *LeaderView) judgeAbsent(g *model.Gateway, l link, now time.Time) verdic
 			"its peers do not reach it, but too many nodes were declared dead just now: waiting", free}
 	}
 	if !slices.ContainsFunc(v.deaths, func(decision death) bool { return decision.node == g.Spec.Node }) {
-		v.deaths = append(v.deaths, death{g.Spec.Node, now}) // counted even if the change is then not stored
+		v.deaths = append(v.deaths, death{g.Spec.Node, now}) // it counts even if the change is then not stored
 	}
 	return verdict{model.GatewayDead, reasonPeersUnreachable, "its stream has ended, and its peers do not reach it", 0}
 }
 
-// peersFindGone says whether the peers that have a stream find a gateway refused, or silent for long enough (R1), and
-// otherwise when that may come true by mere time. Only what was said in this term, of the present incarnation, by the present
-// incarnation of a peer counts; but whoever says that it hears the gateway is believed, whenever that was.
+// peersFindGone reports whether the peers that have a stream find a gateway refused, or silent for long enough (R1). Otherwise it
+// returns when that may become true as time passes. Only reports of this term count, on the present incarnation, and by the
+// present incarnation of a peer. A report that the peer hears the gateway counts regardless of its term.
 func (v *LeaderView) peersFindGone(g *model.Gateway, now time.Time) (bool, time.Duration) {
 	var wait time.Duration
 	refused, silent := false, false
@@ -175,7 +175,8 @@ func (v *LeaderView) peersFindGone(g *model.Gateway, now time.Time) (bool, time.
 	return false, wait
 }
 
-// mayDeclare says how long a verdict on a gateway of a node has to wait for others to be older (R1).
+// mayDeclare returns how long a gateway of a node must wait to be declared dead, because of others that were declared dead
+// recently (R1).
 func (v *LeaderView) mayDeclare(node string, now time.Time) time.Duration {
 	v.deaths = slices.DeleteFunc(v.deaths, func(died death) bool { return now.Sub(died.at) >= DeathWindow })
 	nodes := map[string]bool{}
@@ -199,12 +200,12 @@ func (v *LeaderView) exports(number uint32) int {
 	return count
 }
 
-// free says that a gateway owns nothing, shall own nothing, and exports nothing.
+// free reports whether a gateway owns no volume, is to own none, and exports no target.
 func (v *LeaderView) free(g *model.Gateway) bool {
 	return len(v.holding(g.Status.Number)) == 0 && v.exports(g.Status.Number) == 0
 }
 
-// gatewayStatus is the change of a gateway's status, and whether there is one.
+// gatewayStatus returns the change of a gateway's status, and whether there is one.
 func (v *LeaderView) gatewayStatus(g *model.Gateway, found verdict, now time.Time) (Action, bool) {
 	connection := v.link(g.Status.Number).connection
 	wanted := func(s *model.GatewayStatus) bool {
@@ -228,7 +229,7 @@ func (v *LeaderView) gatewayStatus(g *model.Gateway, found verdict, now time.Tim
 	conditions := v.gatewayConditions(g, found)
 	a := modify(g, func(o model.Object) bool {
 		s := &o.(*model.Gateway).Status
-		// A verdict is on one incarnation as it was seen: another one, or another verdict meanwhile, is news first.
+		// The verdict applies to one incarnation and health: if either has changed meanwhile, that is decided on first.
 		if s.Health != from || s.Incarnation != incarnation || !wanted(s) {
 			return false
 		}

@@ -57,7 +57,7 @@ func (v *LeaderView) source(volume *model.Volume) (string, progress) {
 		if source.Status.CapacityBytes == 0 {
 			return "", progress{reason: "SourceNotReady", message: "volume " + from.Volume + " is not ready"}
 		}
-		// A source that grows has a larger image before its capacity is raised. The copy must be large enough for it.
+		// A growing source has a larger image before its capacity is raised. The copy must be large enough for that image.
 		return holds(volume, "volume "+from.Volume, max(source.Status.CapacityBytes, source.Spec.SizeBytes), model.VolumeLocation(source))
 	}
 	return "", progress{}

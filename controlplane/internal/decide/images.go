@@ -8,15 +8,15 @@ import (
 	"sluice.dev/sluice/controlplane/internal/model"
 )
 
-// compareImages has a gateway list the images that are named as volumes', now and then. It keeps the images that are no volume's, and
-// those of volumes that the pool does not hold.
+// compareImages makes a gateway list the images that have names of volumes' images, periodically. It stores the images without a
+// volume, and the images of volumes that the pool does not have.
 func (v *LeaderView) compareImages(pool *model.StoragePool, now time.Time, decision *Decision) {
 	id := pool.Meta.UID + model.ListImagesJob
 	every := ListImagesEvery
 	if len(pool.Status.MissingImages) > 0 {
 		every = ListMissingEvery
 	}
-	left := every - now.Sub(pool.Status.ImagesListed) // more: that replica's clock was ahead
+	left := every - now.Sub(pool.Status.ImagesListed) // a longer time means that that replica's clock was ahead
 	if left > 0 && left <= every && v.Jobs[id] == nil {
 		decision.wait(left)
 		return
@@ -41,7 +41,7 @@ func (v *LeaderView) compareImages(pool *model.StoragePool, now time.Time, decis
 // unmatchedImages are images without a volume, and images that volumes should have.
 type unmatchedImages struct{ orphaned, missing []string }
 
-// unmatched compares the volumes of a pool with the images that it holds, in order. Of a list that was cut off no image counts as
+// unmatched compares the volumes of a pool with the listed images, which are sorted. If the list was cut off, no image counts as
 // missing.
 func (v *LeaderView) unmatched(pool *model.StoragePool, listed []string) unmatchedImages {
 	images := unmatchedImages{orphaned: slices.Clone(listed)}
@@ -60,7 +60,7 @@ func (v *LeaderView) unmatched(pool *model.StoragePool, listed []string) unmatch
 	return images
 }
 
-// event tells of images that were not known to be unmatched.
+// event returns an event if more images are unmatched than before.
 func (i unmatchedImages) event(pool *model.StoragePool) *Event {
 	if n := len(i.missing); n > len(pool.Status.MissingImages) {
 		return &Event{true, "MissingImages", fmt.Sprintf("the images of %d volumes are missing, such as %s: restore them, or delete the volumes",

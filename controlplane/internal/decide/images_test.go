@@ -9,7 +9,8 @@ import (
 	"sluice.dev/sluice/controlplane/internal/model"
 )
 
-// What was taken up of a job may be stored, and its being dropped not; the next wish must not be taken for done, nor wait for ever.
+// The result of a job may be stored without the job being dropped. The next request must neither count as done nor wait without
+// end.
 func TestAVolumeGrowsAgainThoughTheJobThatGrewItBeforeIsStillThere(t *testing.T) {
 	v := onDevices()
 	volume := *v.Volumes["v"]
@@ -18,7 +19,7 @@ func TestAVolumeGrowsAgainThoughTheJobThatGrewItBeforeIsStillThere(t *testing.T)
 	old := &model.Job{ID: "u.resize", Action: model.JobResizeImage, Gateway: 1, Version: 3, SizeBytes: 2 << 20,
 		Result: model.JobResult{DonePermille: model.JobDone, At: start}}
 	v.PutJob(old)
-	for _, a := range v.DecideVolume("v", start).Actions { // each is made only when the one before it was
+	for _, a := range v.DecideVolume("v", start).Actions { // each is executed only if the previous one was
 		if droppedBy(a) == old {
 			v.DeleteJob(old.ID, 4)
 			break
@@ -45,8 +46,8 @@ func TestTheJobOfARollbackIsDroppedBeforeTheRequestEnds(t *testing.T) {
 	}
 }
 
-// Each action may be the last that is stored: in none of the states in between the rollback looks as if it had come about, and
-// the next request finds nothing of this one.
+// Each action may be the last one that is stored. In none of the states in between does the rollback look successful, and the
+// next request finds no remains of this one.
 func TestARollbackThatFailsIsToldWithItsEnd(t *testing.T) {
 	for name, c := range map[string]struct {
 		snapshot bool
@@ -89,7 +90,7 @@ func TestARollbackThatFailsIsToldWithItsEnd(t *testing.T) {
 	}
 }
 
-// copyInCeph is a view with a volume in Ceph that was made from another one and is deleted.
+// copyInCeph returns a view with a volume in Ceph that was made from another one and is deleted.
 func copyInCeph(change func(*model.Volume)) *decide.LeaderView {
 	v := known(1)
 	v.Put(&model.StoragePool{Meta: model.Meta{Name: "pool", UID: "p", Version: 1}, Spec: model.StoragePoolSpec{WarnPercent: 85,
@@ -141,8 +142,8 @@ func TestWhatWasNeverAVolumeGoesWhateverIsToBecomeOfTheData(t *testing.T) {
 	}
 }
 
-// The gateway renames an image before anyone knows that it is too large. Who deletes the volume to begin again has not asked for
-// data to go that is older than the volume.
+// The gateway renames an image before the leader knows that it is too large. A user who deletes the volume to start again has not
+// requested that older data is deleted.
 func TestAnImageThatCouldNotBeAdoptedOutlivesItsVolume(t *testing.T) {
 	for name, c := range map[string]struct {
 		result model.JobResult
@@ -189,7 +190,7 @@ func TestAnImageThatCouldNotBeAdoptedOutlivesItsVolume(t *testing.T) {
 	}
 }
 
-// After a restore of the store.
+// These operations were pending when the store was restored.
 func TestHeldOperationsAreNotCarriedOutBeforeTheyAreConfirmed(t *testing.T) {
 	for name, change := range map[string]func(*model.Volume){
 		"a deletion": func(*model.Volume) {},

@@ -16,19 +16,19 @@ const (
 	reasonJobRuns        = "JobRunning"
 )
 
-// jobID names a job by the object that it is for, so that asking twice is one job.
+// jobID names a job by its object, so that two requests for the same operation are one job.
 func jobID(uid, what string) string { return uid + "." + what }
 
-// progress is how far a job is: done, or why not.
+// progress is the progress of a job: done, or the reason why not.
 type progress struct {
 	done    *model.Job
 	reason  string
 	message string
-	// refused is why what somebody asked for comes to nothing; nil where it may yet.
+	// refused is why a request cannot be carried out; nil if it still can.
 	refused *model.Refusal
 }
 
-// reaches says whether a gateway reaches a pool.
+// reaches reports whether a gateway reaches a pool.
 func reaches(g *model.Gateway, c *model.GatewayConnection, pool *model.StoragePool) bool {
 	able := "rbd"
 	if pool.Spec.Local != nil {
@@ -40,7 +40,7 @@ func reaches(g *model.Gateway, c *model.GatewayConnection, pool *model.StoragePo
 	return len(c.Capabilities) == 0 || slices.Contains(c.Capabilities, able)
 }
 
-// nobodyReaches says whom a job has to wait for.
+// nobodyReaches describes the gateway for which a job has to wait.
 func nobodyReaches(pool *model.StoragePool) string {
 	if pool.Spec.Local != nil {
 		return fmt.Sprintf("no gateway of node %s, which has the data, has a stream: this waits for one", pool.Spec.Local.Node)
@@ -49,13 +49,13 @@ func nobodyReaches(pool *model.StoragePool) string {
 		"StoragePool " + pool.Meta.Name + ")"
 }
 
-// whom a job is for.
+// whom selects the gateway for a job.
 type whom struct {
-	// preferred does it if it can, by number.
+	// preferred carries the job out if it can, by number.
 	preferred uint32
-	// only says that nobody else may.
+	// only: no other gateway may.
 	only bool
-	// last does it only where nobody else can, by number.
+	// last carries it out only if no other gateway can, by number.
 	last uint32
 }
 
@@ -65,17 +65,17 @@ func held(operations []string) progress {
 		strings.Join(operations, ", ") + "; it waits for a decision: `sluicectl restore list`, then `restore confirm` or `restore discard`"}
 }
 
-// anyone may do the job.
+// anyone: any gateway may carry out the job.
 var anyone whom
 
-// worker is a gateway that can do a job in a pool: the one preferred, if it can, else one that finds the pool well and did not
-// just fail, that of the lowest number.
+// worker returns a gateway that can carry out a job in a pool: the preferred one, if it can, else the one with the lowest number
+// that reports no problem of the pool and did not just fail.
 func (v *LeaderView) worker(pool *model.StoragePool, to whom, failed uint32) (uint32, bool) {
 	best, bestRank := uint32(0), 0
 	for number, l := range v.links {
 		g := v.GatewayByNumber(number)
 		if l.connection == nil || g == nil || !reaches(g, l.connection, pool) || !v.Serves(g, pool) ||
-			pool.Spec.RBD != nil && !v.hasClient(pool, l.connection.Ref) { // it has yet to reach it
+			pool.Spec.RBD != nil && !v.hasClient(pool, l.connection.Ref) { // it does not reach the pool yet
 			continue
 		}
 		if number == to.preferred {
@@ -98,7 +98,7 @@ func (v *LeaderView) worker(pool *model.StoragePool, to whom, failed uint32) (ui
 	return best, best != 0
 }
 
-// pursue gives a job out until it is done; the caller drops it then.
+// pursue assigns a job until it is done. Then the caller drops it.
 func (v *LeaderView) pursue(decision *Decision, object model.Object, pool *model.StoragePool, job model.Job, to whom, now time.Time,
 ) progress {
 	given, failed := v.Jobs[job.ID], uint32(0)
@@ -111,7 +111,7 @@ func (v *LeaderView) pursue(decision *Decision, object model.Object, pool *model
 			return progress{reason: reasonJobUnsupported, message: given.Result.Problem}
 		case given.Ended():
 			pause := Backoff(given.Attempt)
-			// More is left where the clock that stored it was ahead: then it counts for nothing.
+			// A longer wait means that the clock of the replica that stored the result was ahead. Then it is ignored.
 			if left := pause - now.Sub(given.Result.At); left > 0 && left <= pause {
 				decision.wait(left)
 				return progress{reason: reasonJobFailed, message: given.Result.Problem}
@@ -138,7 +138,7 @@ func (v *LeaderView) pursue(decision *Decision, object model.Object, pool *model
 	return progress{reason: reasonJobRuns, message: fmt.Sprintf("gateway %s is asked for it", v.gatewayName(number))}
 }
 
-// lostWorker says that a job's gateway has been away for so long that another one may do the job.
+// lostWorker reports whether a job's gateway has been away so long that another one may carry out the job.
 func (v *LeaderView) lostWorker(job *model.Job, now time.Time, decision *Decision) bool {
 	if _, present := v.connected(job.Gateway); present {
 		return false
@@ -152,9 +152,9 @@ func (v *LeaderView) lostWorker(job *model.Job, now time.Time, decision *Decisio
 	return left <= 0
 }
 
-// callOff ends jobs that made something which is to be deleted, and says whether all are gone. Only then may it be
-// deleted, or it would be made again afterwards; and until the deletion is noted, as a job of nobody yet, they stay, for
-// they are what says that there is anything to delete.
+// callOff ends jobs that made something that must be deleted, and reports whether all are gone. Only then may it be deleted;
+// otherwise it would be made again afterwards. Until the deletion is stored as a job without a gateway they stay, because only
+// they record that there is something to delete.
 func (v *LeaderView) callOff(decision *Decision, object model.Object, deletion model.Job, ids ...string) bool {
 	gone := true
 	for _, id := range ids {
@@ -173,7 +173,7 @@ func (v *LeaderView) callOff(decision *Decision, object model.Object, deletion m
 	return gone
 }
 
-// DecideJob forgets a job whose object is gone.
+// DecideJob drops a job whose object is gone.
 func (v *LeaderView) DecideJob(id string, _ time.Time) Decision {
 	var decision Decision
 	job := v.Jobs[id]
@@ -186,7 +186,7 @@ func (v *LeaderView) DecideJob(id string, _ time.Time) Decision {
 	return decision
 }
 
-// JobObject is what a job is for, if that is there.
+// JobObject returns the key of a job's object, if the object exists.
 func (v *LeaderView) JobObject(id string) (Key, bool) {
 	uid, _, _ := strings.Cut(id, ".")
 	if volume := v.VolumeByUID(uid); volume != nil {

@@ -8,25 +8,26 @@ import (
 	"sluice.dev/sluice/controlplane/internal/model"
 )
 
-// kindRules is what the leader does with the objects of one kind. Functions that are nil do nothing.
+// kindRules has the leader's functions for the objects of one kind. A nil function does nothing.
 type kindRules struct {
 	kind   model.Kind
 	names  func(*LeaderView) []string
 	decide func(v *LeaderView, name string, now time.Time) Decision
-	// touched are the other objects that a change of an object affects. before is nil if the object is new.
+	// touched returns the other objects that a change of an object affects. before is nil if the object is new.
 	touched func(v *LeaderView, before, object model.Object) []Key
-	// reported is the object that a gateway's report on what it has applied is about, nil where there is none.
+	// reported returns the object of a gateway's report on what it has applied, nil if there is none.
 	reported func(*LeaderView, model.AppliedReport) model.Object
-	// deleted forgets everything kept beside an object that was deleted.
+	// deleted removes the state that the view has beside an object that was deleted.
 	deleted func(*LeaderView, model.Object)
-	// reset forgets everything kept beside the objects of the kind.
+	// reset removes the state that the view has beside the objects of the kind.
 	reset func(*LeaderView)
 }
 
-// kinds are in the order in which the leader decides on everything. GatewayPools and Fabrics are only read in decisions on others.
+// kinds has the rules in the order in which the leader decides on everything. It does not decide on GatewayPools and Fabrics;
+// other decisions read them.
 var kinds []kindRules
 
-// init breaks a cycle: the rules of one kind refer to those of others.
+// init is needed because the rules of one kind refer to those of others, which would be an initialization cycle.
 func init() {
 	kinds = []kindRules{
 		{kind: model.KindGateway, names: func(v *LeaderView) []string { return names(v.Gateways) }, decide: (*LeaderView).DecideGateway,
@@ -46,7 +47,7 @@ func init() {
 	}
 }
 
-// rulesOf are empty for a kind on which the leader does not decide.
+// rulesOf returns the rules of a kind; they are empty for a kind on which the leader does not decide.
 func rulesOf(kind model.Kind) *kindRules {
 	for i := range kinds {
 		if kinds[i].kind == kind {
@@ -66,7 +67,7 @@ func (v *LeaderView) reportedGateway(r model.AppliedReport) model.Object {
 	return orNil(v.GatewayByNumber(r.Gateway.Number))
 }
 
-// orNil is a plain nil in place of an interface around one.
+// orNil returns a plain nil instead of an interface with a nil pointer.
 func orNil[T interface {
 	comparable
 	model.Object

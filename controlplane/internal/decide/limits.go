@@ -6,72 +6,74 @@ import (
 	"sluice.dev/sluice/controlplane/internal/model"
 )
 
-// Bounds of the leader's loop. None of them is a fence: they say when to give up waiting, never who may write (R2).
+// Bounds of the leader's decisions. None of them is a fence: they limit waiting, and never decide which gateway may write (R2).
 const (
-	// SilentLimit is how long peers must have heard nothing of a gateway without a stream for it to be dead (R1).
+	// SilentLimit is the time for which peers must not have heard a gateway without a stream before it is dead (R1).
 	SilentLimit = 4 * time.Second
-	// ReconnectGrace is how long a stream that was gone before the leader began to look may take to come back: after an
-	// outage of the control plane nobody is dead for mere absence (R1).
+	// ReconnectGrace is the time that a stream has to return if it was absent when the leader's term began. After an outage of
+	// the control plane, no gateway is dead merely because it is absent (R1).
 	ReconnectGrace = 10 * time.Second
-	// MaxDeadNodes is how many nodes may lose gateways to a verdict within DeathWindow. More at once is rather the
-	// control plane's own view that fails. A node that is dead already counts once.
+	// MaxDeadNodes is the number of nodes of which gateways may be declared dead within DeathWindow. If more seem dead, the
+	// control plane's own view is more likely at fault. A node counts once.
 	MaxDeadNodes = 2
 	DeathWindow  = 30 * time.Second
-	// TakeoverShare is how long a volume that hosts use, on its way to its next owner, keeps those waiting at most that nobody uses.
+	// TakeoverShare is the longest time for which a volume that hosts use, while it gets its next owner, delays volumes that no
+	// host uses.
 	TakeoverShare = 100 * time.Millisecond
-	// NoStreamTold is how long an owner has been without a stream before its volumes tell so: mostly it is dead and replaced, or
-	// back, by then, and a failover of many volumes has no time for as many writes that are wrong a moment later.
+	// NoStreamTold is the time after which the volumes of an owner without a stream report that. By then the owner is usually
+	// replaced or back. A failover of many volumes must not spend time on writes that are soon outdated.
 	NoStreamTold = 2 * time.Second
-	// MoveTimeout is how long a planned move may take until it is called off (R7).
+	// MoveTimeout is the time after which a planned move is cancelled (R7).
 	MoveTimeout = 5 * time.Second
-	// AcquireTimeout is how long a candidate may take for the lock before another one is asked: it asks a holder, and
-	// kills one that does not answer for 1 s (R2).
+	// AcquireTimeout is the time that a candidate has to take the lock before another one is asked. It asks the holder, and kills
+	// a holder that does not answer for 1 s (R2).
 	AcquireTimeout = 5 * time.Second
-	// OpenTimeout is how long an owner may take to open.
+	// OpenTimeout is the time that an owner has to open a volume.
 	OpenTimeout = 15 * time.Second
-	// FenceOpening is how long an owner in Ceph, which has no lock that another could ask for, may take before it is shut
-	// out for another one.
+	// FenceOpening is the time that an owner in Ceph has to open a volume before it is fenced and replaced. In Ceph there is no
+	// lock for which another gateway could ask.
 	FenceOpening = 2 * time.Minute
-	// BlocklistFor is how long a client of Ceph that was shut out stays so: nobody knows how long its process sleeps. An entry
-	// costs the cluster's map some 50 bytes.
+	// BlocklistFor is the duration of a blocklist entry of a fenced Ceph client, because its process may be suspended for any
+	// time. An entry costs about 50 bytes in the cluster's map.
 	BlocklistFor = 10 * 365 * 24 * time.Hour
 	MinBlocklist = 365 * 24 * time.Hour
-	// ListImagesEvery is between two looks for images that no volume has.
+	// ListImagesEvery is the interval between two checks for images without a volume.
 	ListImagesEvery = time.Hour
-	// ListMissingEvery is between two lists of images while some are missing.
+	// ListMissingEvery is the interval between two lists of images while some are missing.
 	ListMissingEvery = time.Minute
 	// MinRetry doubles with every failure of a volume at a gateway up to MaxRetry.
 	MinRetry = time.Second
 	MaxRetry = time.Minute
-	// RequestedMoveHolds is how long a volume that somebody asked to be moved stays where it is, unless it has to leave.
+	// RequestedMoveHolds is the time for which a volume stays where a user's request has moved it, unless it has to leave.
 	RequestedMoveHolds = time.Hour
-	// DrainMoves and RebalanceMoves bound how many volumes move at a time from a gateway that drains, and in the
-	// whole cluster where nothing forces a move.
+	// DrainMoves bounds the concurrent moves from a gateway that drains. RebalanceMoves bounds the concurrent optional moves in
+	// the whole cluster.
 	DrainMoves     = 8
 	RebalanceMoves = 2
-	// StayRetry is between two looks for a way out for a volume that has to leave its owner and cannot, and at what keeps a gateway
-	// from being drained.
+	// StayRetry is the interval between two checks of a volume that has to leave its owner and cannot, and of a gateway that
+	// cannot be drained.
 	StayRetry = 3 * time.Second
-	// SessionGrace is how long a session may be beyond its host's limit: one that is lost counts until its gateway finds out,
-	// which takes 3 s (R6), and whoever took its place is no surplus.
+	// SessionGrace is the time for which a session may exceed its host's limit. A lost session counts until its gateway detects
+	// the loss, which takes 3 s (R6), and the session that replaced it is no surplus.
 	SessionGrace = 5 * time.Second
-	// LeaveTimeout is how long a gateway that leaves a path set waits for sessions to move to portals that hosts are shown.
-	// Then it leaves, and asks who is left to log out.
+	// LeaveTimeout is the time for which a gateway that leaves a path set waits for sessions to move to portals that hosts are
+	// shown. Then it leaves, and asks the remaining sessions to log out.
 	LeaveTimeout = 30 * time.Second
-	// RebalancePause is between two sessions of an initiator to a target that are asked to move: the first has found its new
-	// portal before the next one leaves. It doubles each time up to MaxRebalancePause.
+	// RebalancePause is the pause between two sessions of an initiator to a target that are asked to move, so that the first has
+	// found its new portal before the next one leaves. It doubles each time, up to MaxRebalancePause.
 	RebalancePause    = 5 * time.Second
 	MaxRebalancePause = 10 * time.Minute
-	// MaxRebalanced sessions are asked to move within RebalanceWindow in the whole cluster: each is a logout and a login, and
-	// then the host looks at all LUNs anew.
+	// MaxRebalanced bounds the sessions in the whole cluster that are asked to move within RebalanceWindow. Each is a logout and
+	// a login, after which the host scans all LUNs again.
 	MaxRebalanced   = 32
 	RebalanceWindow = time.Second
-	// LoadMemory is over how long a volume's load is averaged: what lasts for less moves little, what lasts moves volumes
-	// within minutes. A burst that moved one would be over when the move is done, and the move back as useless.
+	// LoadMemory is the time over which a volume's load is averaged. A short load moves little; a lasting one moves volumes
+	// within minutes. A burst would be over before the move that it caused, and the move back would be as useless.
 	LoadMemory = 5 * time.Minute
-	// MaxLoadGap between two reports of a load makes no rate of them: a clock was set, or nobody listened.
+	// MaxLoadGap is the longest time between two load reports from which a rate is computed. A longer one means that a clock was
+	// set, or that no replica received reports.
 	MaxLoadGap = 4 * model.LoadsInterval
-	// UsedFor is how long a volume counts as in use after it was read or written last.
+	// UsedFor is the time for which a volume counts as in use after its last read or write.
 	UsedFor = model.UsedFor
 )
 

@@ -9,7 +9,7 @@ import (
 	"sluice.dev/sluice/controlplane/internal/model"
 )
 
-// average of a volume's rate, in commands per second: what counts less the longer ago it was, over what it was observed for.
+// average is a volume's rate in commands per second. Older observations have less weight.
 type average struct {
 	sum, weight float64
 }
@@ -18,15 +18,15 @@ func (a average) with(rate, share float64) average {
 	return average{a.sum + share*(rate-a.sum), a.weight + share*(1-a.weight)}
 }
 
-// observeLoad takes up what a gateway's volumes have done. Between two reports of one incarnation each volume that it owns
-// has a rate, which counts in the volume's average by how long it was one.
+// observeLoad records a gateway's load report. Between two reports of one incarnation, each volume that it owns has a rate. The
+// rate's weight in the volume's average is the time between the reports.
 func (v *LeaderView) observeLoad(report model.LoadReport, now time.Time) {
 	number := report.Gateway.Number
 	before := v.loads[number]
 	v.loads[number] = report
 	v.observeUse(before, report, now)
 	passed := report.At.Sub(before.At)
-	// The clock is a replica's, and may be another replica's than before.
+	// The clock belongs to a replica, which may be another one than before.
 	if before.Gateway != report.Gateway || passed < time.Second || passed > MaxLoadGap {
 		return
 	}
@@ -35,7 +35,7 @@ func (v *LeaderView) observeLoad(report model.LoadReport, now time.Time) {
 	for name := range v.holds[number] {
 		volume := v.Volumes[name]
 		if volume == nil || volume.Status.Ownership.Owner != report.Gateway {
-			continue // it executes nothing of it yet, or not any more
+			continue // it does not execute the volume's commands yet, or no longer
 		}
 		uid := volume.Meta.UID
 		from, counted := had[uid]
@@ -46,7 +46,7 @@ func (v *LeaderView) observeLoad(report model.LoadReport, now time.Time) {
 	}
 }
 
-// commands of each volume, by its UID.
+// commands returns the commands of each volume, by its uid.
 func commands(report model.LoadReport) map[string]uint64 {
 	counts := make(map[string]uint64, len(report.Volumes))
 	for _, l := range report.Volumes {
@@ -55,8 +55,8 @@ func commands(report model.LoadReport) map[string]uint64 {
 	return counts
 }
 
-// rate of a volume in commands per second: an average over LoadMemory, or over what the leader has seen of it, whoever owned it
-// meanwhile.
+// rate returns a volume's rate in commands per second: an average over LoadMemory, or over the shorter time for which the leader
+// has observed it. It spans changes of owner.
 func (v *LeaderView) rate(volume *model.Volume) uint64 {
 	a := v.rates[volume.Meta.UID]
 	if a.weight == 0 {
@@ -65,8 +65,8 @@ func (v *LeaderView) rate(volume *model.Volume) uint64 {
 	return uint64(a.sum / a.weight)
 }
 
-// observeUse notes which volumes were read or written since a gateway's last report. That of another process than the last one counts
-// from that one's beginning.
+// observeUse records which volumes were read or written since a gateway's last report. For the first report of a process, it
+// counts from the start of that process.
 func (v *LeaderView) observeUse(before, report model.LoadReport, now time.Time) {
 	moved := make(map[string]uint64, len(before.Volumes))
 	if before.Gateway == report.Gateway {
@@ -83,13 +83,13 @@ func (v *LeaderView) observeUse(before, report model.LoadReport, now time.Time) 
 	}
 }
 
-// isUsed says that hosts read or write a volume, as far as is known: also of one whose gateway is lost and reports no more.
+// isUsed reports whether hosts read or write a volume, as far as known, even if its gateway is lost and sends no reports.
 func (v *LeaderView) isUsed(volume *model.Volume) bool {
 	_, used := v.used[volume.Meta.UID]
 	return used
 }
 
-// busiestFirst orders volumes: of hundreds whose owner is lost, those that hosts wait for are not to wait for those that nobody uses.
+// busiestFirst orders volumes: when hundreds lost their owner, volumes that hosts wait for precede volumes that no host uses.
 func (v *LeaderView) busiestFirst(volumes []*model.Volume) {
 	slices.SortFunc(volumes, func(a, b *model.Volume) int {
 		aUsed, bUsed := v.isUsed(a), v.isUsed(b)

@@ -8,7 +8,7 @@ import (
 	"sluice.dev/sluice/controlplane/internal/model"
 )
 
-// meter tells a view what gateways have counted of volume u, every LoadsInterval.
+// meter reports the counters of volume u to a view, every LoadsInterval.
 type meter struct {
 	view  *decide.LeaderView
 	at    time.Time
@@ -30,7 +30,7 @@ func (m *meter) tell(by model.GatewayRef, commands uint64) {
 		Volumes: []model.VolumeLoad{{UID: "u", Commands: m.count[by.Number]}}}}, m.at)
 }
 
-// runs lets time pass in which a gateway executes so many commands a second, and the other none.
+// runs advances the time, while one gateway executes this rate of commands per second and the other none.
 func (m *meter) runs(by model.GatewayRef, rate uint64, reports int) {
 	for range reports {
 		m.at = m.at.Add(model.LoadsInterval)
@@ -41,7 +41,7 @@ func (m *meter) runs(by model.GatewayRef, rate uint64, reports int) {
 
 func (m *meter) load() uint64 { return m.view.Cluster().Volumes[0].Load }
 
-// within says that the load that placement goes by lies between two of them.
+// within asserts that the load that placement uses lies between two bounds.
 func (m *meter) within(t *testing.T, when string, low, high uint64) {
 	t.Helper()
 	if load := m.load(); load < low || load > high {

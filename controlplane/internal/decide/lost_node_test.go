@@ -9,7 +9,8 @@ import (
 	"sluice.dev/sluice/controlplane/internal/model"
 )
 
-// deletedOnALostNode is a view with a volume that was unmapped and deleted after its owner was found dead, alone on its node.
+// deletedOnALostNode returns a view with a volume that was unmapped and deleted after its owner, alone on its node, was found
+// dead.
 func deletedOnALostNode(policy model.ReclaimPolicy, is model.Ownership) *decide.LeaderView {
 	v := onDevices()
 	deleted := start
@@ -25,7 +26,7 @@ func deletedOnALostNode(policy model.ReclaimPolicy, is model.Ownership) *decide.
 	return v
 }
 
-// goes carries out what is decided of a volume until nothing more is, and says whether it was removed.
+// goes executes the decisions on a volume until there are no more, and reports whether it was removed.
 func goes(t *testing.T, v *decide.LeaderView, now time.Time) (removed bool) {
 	t.Helper()
 	for range 10 {
@@ -93,7 +94,7 @@ func TestADeletedVolumeOfALostNodeWaitsForAGatewayThereToDeleteItsDataAndSaysSo(
 	}
 }
 
-// Only where nobody is there to take the lock: whoever is takes it first, and then lets go.
+// This applies only if no gateway can take the lock. Otherwise that gateway takes the lock first, and then releases the volume.
 func TestAVolumeThatNobodyExportsIsTakenFromADeadOwnerByAnotherGatewayOfItsNode(t *testing.T) {
 	v := deletedOnALostNode(model.ReclaimRetain, model.Ownership{State: model.Owned, Epoch: 3, Owner: ref(1), Order: 7})
 	v.Put(&model.Gateway{Meta: model.Meta{Name: "gw-2", UID: "2", Version: 1}, Spec: model.GatewaySpec{Node: "node-1"},
@@ -105,7 +106,7 @@ func TestAVolumeThatNobodyExportsIsTakenFromADeadOwnerByAnotherGatewayOfItsNode(
 	}
 	is.Order = 8
 	storeOwnership(v, is)
-	observed(v, ref(2), model.VolumeFailed, 3, 8) // somebody has the lock
+	observed(v, ref(2), model.VolumeFailed, 3, 8) // another process has the lock
 	is, d := next(t, v, start)
 	if is.State != model.Owned {
 		t.Fatalf("%+v", is)

@@ -8,7 +8,7 @@ import (
 	"sluice.dev/sluice/controlplane/internal/model"
 )
 
-// served is a view in which gateway 1 owns volume "v" in epoch 3 and reports this health of its medium.
+// served returns a view in which gateway 1 owns volume "v" in epoch 3 and reports this health of its medium.
 func served(problem string, notReady bool) *decide.LeaderView {
 	v := known(2)
 	exported(v, model.Ownership{State: model.Owned, Epoch: 3, Owner: ref(1), Order: 7, Since: start}, false)

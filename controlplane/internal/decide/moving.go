@@ -12,8 +12,8 @@ func (o *owning) move(next model.GatewayRef, reason string) *ChangeOwner {
 		&Event{false, reason, fmt.Sprintf("moving from gateway %s to gateway %s", o.gatewayName(o.ownership.Owner.Number), o.gatewayName(next.Number))})
 }
 
-// planned makes the move that placement wants, a few at a time. Placement does not know which gateways reach a pool: where the one that it
-// has chosen does not, a volume that has to leave goes to another one.
+// planned makes the move that placement has planned, a few at a time. Placement does not know which gateways reach a pool. If the
+// planned gateway does not, a volume that has to leave goes to another one.
 func (o *owning) planned() Action {
 	delete(o.stays, o.volume.Meta.Name)
 	number := o.plan.owners[o.volume.Meta.Name]
@@ -62,7 +62,7 @@ func (o *owning) planned() Action {
 	return a
 }
 
-// alternativeOwner returns a gateway that can own a volume that has to leave its owner, in place of the planned gateway.
+// alternativeOwner returns a gateway that can own a volume that has to leave its owner, instead of the planned gateway.
 func (o *owning) alternativeOwner() (model.GatewayRef, bool) {
 	but := []model.GatewayRef{o.ownership.Owner}
 	for _, g := range o.Gateways {
@@ -73,13 +73,13 @@ func (o *owning) alternativeOwner() (model.GatewayRef, bool) {
 	return o.candidate(but...)
 }
 
-// stay notes why the volume does not leave its owner, for whoever waits for that one to be drained.
+// stay records why the volume does not leave its owner. The condition of a draining gateway shows it.
 func (o *owning) stay(why string) {
 	o.stays[o.volume.Meta.Name] = why
 	o.decision.wait(StayRetry)
 }
 
-// moving counts moves that have yet to end: from a gateway that drains, or in the whole cluster.
+// moving counts the moves that have not ended: from a gateway that drains, or in the whole cluster.
 func (v *LeaderView) moving(reason string, from uint32) int {
 	if reason == reasonDrain {
 		return v.moves[from]
@@ -102,7 +102,7 @@ func (o *owning) stepMoving() Action {
 		if o.wanted() {
 			return o.change(reasonExported, model.Ownership.CancelMove, nil)
 		}
-		return o.renew() // otherwise it has all the time it needs
+		return o.renew() // otherwise it has all the time that it needs
 	}
 	if nextGone {
 		return o.failed(o.ownership.Next, o.change(reasonNextGone, model.Ownership.CancelMove, &Event{true, reasonNextGone,
@@ -112,7 +112,7 @@ func (o *owning) stepMoving() Action {
 		o.decision.wait(left)
 		return nil
 	}
-	if !o.local() { // it has begun to let go, and cannot go back
+	if !o.local() { // it has begun to release the volume, and cannot return
 		return o.failed(o.ownership.Owner, o.change(reasonMoveTimeout, model.Ownership.BeginFence, &Event{true, reasonMoveTimeout,
 			fmt.Sprintf("gateway %s did not release the volume within %s: it is shut out", o.gatewayName(o.ownership.Owner.Number), MoveTimeout)}))
 	}

@@ -9,7 +9,7 @@ import (
 	"sluice.dev/sluice/controlplane/internal/model"
 )
 
-// Whoever dies has no stream first: its volumes say whom they have lost once it is not replaced at once.
+// A dying gateway first loses its stream. Its volumes report that only if it is not replaced at once.
 func TestAVolumeTellsLateThatItsOwnerHasNoStream(t *testing.T) {
 	v := known(2)
 	exported(v, model.Ownership{State: model.Owned, Epoch: 3, Owner: ref(1), Order: 7, Since: start}, false)

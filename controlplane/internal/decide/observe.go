@@ -6,8 +6,8 @@ import (
 	"sluice.dev/sluice/controlplane/internal/model"
 )
 
-// ResetObserved forgets what gateways observe; the present records follow. A stream that is gone then was not seen to
-// end: the store itself was away, and with it whoever keeps connections.
+// ResetObserved removes all reports; the present ones follow. A stream that is absent then was not seen to end, because the store
+// itself was unavailable, and with it the replicas that keep connections.
 func (v *LeaderView) ResetObserved(now time.Time) {
 	for number := range v.links {
 		v.markDisconnected(number, now, false)
@@ -19,7 +19,7 @@ func (v *LeaderView) ResetObserved(now time.Time) {
 	v.dirty = true
 }
 
-// Observe takes up a record, heard at a time by the leader's clock.
+// Observe records a report, received at a time by the leader's clock.
 func (v *LeaderView) Observe(o model.Observed, now time.Time) {
 	switch {
 	case o.Connection != nil:
@@ -39,7 +39,7 @@ func (v *LeaderView) Observe(o model.Observed, now time.Time) {
 	}
 }
 
-// Unobserve takes up that a record was deleted at a version, heard at a time by the leader's clock.
+// Unobserve removes a report that was deleted at a version. The deletion was received at a time by the leader's clock.
 func (v *LeaderView) Unobserve(o model.Observed, now time.Time) {
 	switch {
 	case o.Connection != nil:
@@ -66,7 +66,7 @@ func put[K, L comparable, V any](all map[K]map[L]V, key K, inner L, value V) {
 	all[key][inner] = value
 }
 
-// markDisconnected notes once that a gateway has no stream.
+// markDisconnected records once that a gateway has no stream.
 func (v *LeaderView) markDisconnected(number uint32, now time.Time, seen bool) *link {
 	l := v.links[number]
 	if l == nil {
@@ -79,7 +79,7 @@ func (v *LeaderView) markDisconnected(number uint32, now time.Time, seen bool) *
 	return l
 }
 
-// link of a gateway; one that never had a stream in this term lost it when the term began.
+// link returns the knowledge of a gateway's stream. A gateway that had no stream in this term lost it when the term began.
 func (v *LeaderView) link(number uint32) link {
 	if l := v.links[number]; l != nil {
 		return *l

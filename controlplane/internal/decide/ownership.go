@@ -32,14 +32,14 @@ const (
 	reasonRestored     = "StoreRestored"
 )
 
-// owning is what a decision on a volume's ownership goes by.
+// owning is the input of a decision on a volume's ownership.
 type owning struct {
 	*LeaderView
 	volume    *model.Volume
 	ownership model.Ownership
 	pool      *model.StoragePool
 	target    *model.Target
-	// since is when this leader began to decide on the ownership as it is.
+	// since is the time from which this leader has decided on the present ownership.
 	since    time.Time
 	now      time.Time
 	decision *Decision
@@ -47,12 +47,12 @@ type owning struct {
 
 func (o *owning) local() bool { return o.pool.Spec.Local != nil }
 
-// wanted says that the volume should have an owner.
+// wanted reports whether the volume should have an owner.
 func (o *owning) wanted() bool {
 	return o.target != nil && !o.volume.Meta.Deleting() && o.volume.Status.CapacityBytes > 0 && o.volume.Status.RollBack == nil
 }
 
-// change is the one step to be made now.
+// change returns the step to be made now.
 func (o *owning) change(reason string, f func(model.Ownership) (model.Ownership, error), event *Event) *ChangeOwner {
 	a := &ChangeOwner{Subject: about(o.volume), From: o.ownership, Change: f, Reason: reason}
 	a.Event = event
@@ -65,7 +65,7 @@ func (o *owning) change(reason string, f func(model.Ownership) (model.Ownership,
 	return a
 }
 
-// decideOwnership makes at most one step: what follows from it is decided on what is stored then.
+// decideOwnership makes at most one step. The next one is decided on the stored result.
 func (v *LeaderView) decideOwnership(volume *model.Volume, now time.Time, decision *Decision) {
 	o := &owning{LeaderView: v, volume: volume, ownership: volume.Status.Ownership, now: now, decision: decision,
 		since: v.since(Key{model.KindVolume, volume.Meta.Name}, volume.Status.Ownership.Order, now),
@@ -89,7 +89,7 @@ func (v *LeaderView) decideOwnership(volume *model.Volume, now time.Time, decisi
 	}
 }
 
-// raise takes up an epoch above the stored one, or an order: the store was restored from a backup.
+// raise adopts an epoch or order above the stored one: the store was restored from a backup.
 func (o *owning) raise() Action {
 	var newest model.VolumeReport
 	order := uint64(0)
@@ -108,7 +108,7 @@ func (o *owning) raise() Action {
 	serving := newest.State == model.VolumeServing
 	if newest.Epoch > o.ownership.Epoch && !serving && !o.local() {
 		o.decision.Alarm = AlarmNoOwner
-		return nil // whoever owns it in that epoch is not known, and could not be fenced (R2: no takeover)
+		return nil // the owner of that epoch is unknown and could not be fenced (R2: no takeover)
 	}
 	by, epoch := newest.Gateway, newest.Epoch
 	return o.change(reasonEpochLost, func(from model.Ownership) (model.Ownership, error) {
@@ -117,9 +117,9 @@ func (o *owning) raise() Action {
 		"had %d: was it restored from a backup?", o.gatewayName(by.Number), epoch, o.ownership.Epoch, order, o.ownership.Order)})
 }
 
-// credible says that what a gateway tells of lost epochs can be so. Nobody could have the lock of a local pool's data but gateways of
-// its node. And no epoch or order was ever given without a change of the store, or lies above the floor of a restore, which are both less
-// than the milliseconds since 1970: what is more is made up, and would leave none to be given next.
+// credible reports whether a gateway's report on lost epochs is possible. Only gateways of a local pool's node can have the lock
+// of its data. Every epoch and order was assigned by a change of the store, or lies above the floor of a restore. Both are below
+// the milliseconds since 1970. A greater number is invented, and would leave none to assign next.
 func (o *owning) credible(r model.VolumeReport) bool {
 	if limit := max(o.ownership.Floor, o.ownership.Epoch, o.ownership.Order, uint64(max(o.now.UnixMilli(), 0))); r.Epoch > limit || r.Order > limit {
 		return false
@@ -128,8 +128,8 @@ func (o *owning) credible(r model.VolumeReport) bool {
 	return !o.local() || g != nil && g.Spec.Node == o.pool.Spec.Local.Node
 }
 
-// renew gives the volume to its owner anew where the store was restored and the owner does not say that it serves in this epoch. It may
-// have heard of a later one that is lost, and then it takes no order of this one, and says nothing.
+// renew assigns the volume to its owner again, if the store was restored and the owner does not report that it serves in this
+// epoch. The owner may have received a later epoch that is lost. Then it ignores orders of this one and reports nothing.
 func (o *owning) renew() Action {
 	r, known := o.report(o.volume.Meta.UID, o.ownership.Owner)
 	if !o.ownership.Lost() || known && r.Epoch == o.ownership.Epoch || o.Standing(o.ownership.Owner) != Present {
@@ -178,7 +178,7 @@ func (o *owning) stepUnowned() Action {
 	return nil
 }
 
-// give asks for an owner, the best that can be one; without any it is an alarm.
+// give assigns the best possible owner. If there is none, it raises an alarm.
 func (o *owning) give(reason string) Action {
 	next, ok := o.candidate()
 	if !ok {
@@ -215,31 +215,31 @@ func (o *owning) stepAcquiring() Action {
 		return o.failed(o.ownership.Next, o.change(reasonOwnerSlow,
 			func(from model.Ownership) (model.Ownership, error) { return from.Acquire(next) }, nil))
 	}
-	// Nobody else can: it is asked again, by a newer order, for it may not have taken this one for news.
+	// No other gateway can own it. The candidate is asked again, with a newer order, because it may have ignored this one.
 	return o.giveUp(reasonOwnerSlow, "in time")
 }
 
-// giveUp ends the attempt of a candidate, whose turn comes again later.
+// giveUp ends the attempt of a candidate, which is tried again later.
 func (o *owning) giveUp(reason, why string) Action {
 	a := o.change(reason, model.Ownership.Abandon, &Event{true, reason,
 		fmt.Sprintf("gateway %s did not get the volume's lock %s", o.gatewayName(o.ownership.Next.Number), why)})
 	return o.failed(o.ownership.Next, a)
 }
 
-// failed notes with an action that a gateway failed.
+// failed adds to an action that the view records a failure of the gateway.
 func (o *owning) failed(by model.GatewayRef, a Action) Action {
 	name := o.volume.Meta.Name
 	a.About().Done = func(view *LeaderView, now time.Time) { view.fail(name, by.Number, now) }
 	return a
 }
 
-// ended is the owner's own word that it serves in this epoch no more, if there is one.
+// ended returns the owner's own report that it no longer serves in this epoch, if there is one.
 func (o *owning) ended() (model.VolumeReport, bool) {
 	r, known := o.report(o.volume.Meta.UID, o.ownership.Owner)
 	return r, known && r.Epoch == o.ownership.Epoch && ends(r.State)
 }
 
-// ends says that whoever reports it reaches the volume no more in that epoch.
+// ends reports whether a gateway in this state no longer reaches the volume in that epoch.
 func ends(state model.ObservedState) bool {
 	return state == model.VolumeReleased || state == model.VolumeFailed || state == model.VolumeFenced
 }
@@ -284,8 +284,8 @@ func (o *owning) stepOpening() Action {
 	return nil
 }
 
-// replaceOpening: it may open yet, and whoever may open must not be passed over without a fence; which ends its other
-// volumes, too, and is therefore the last resort.
+// replaceOpening replaces an owner that may yet open the volume. Such an owner must be fenced, which also ends its other volumes.
+// It is therefore the last resort.
 func (o *owning) replaceOpening(others bool) Action {
 	o.decision.Alarm = AlarmNoOwner
 	if left := FenceOpening - o.now.Sub(o.since); left > 0 || !others {
@@ -296,7 +296,7 @@ func (o *owning) replaceOpening(others bool) Action {
 		fmt.Sprintf("gateway %s could not open the volume within %s: it is shut out", o.gatewayName(o.ownership.Owner.Number), FenceOpening)}))
 }
 
-// replaceOwner is for an owner that is gone, and did not say that it released the volume.
+// replaceOwner replaces an owner that is gone and did not report that it released the volume.
 func (o *owning) replaceOwner() Action {
 	event := &Event{true, ReasonOwnerDead, fmt.Sprintf("gateway %s, the owner, is gone", o.incarnationName(o.ownership.Owner))}
 	if !o.local() {
@@ -314,7 +314,7 @@ func (o *owning) replaceOwner() Action {
 		return o.change(ReasonOwnerDead, func(from model.Ownership) (model.Ownership, error) { return from.Acquire(next) }, event)
 	case o.wanted():
 		o.decision.Alarm = AlarmNoOwner
-	case !o.anyCandidate(): // its node is lost, maybe for good: it must not be kept from going for that
+	case !o.anyCandidate(): // its node may be lost permanently, which must not prevent the volume's deletion
 		return o.change(ReasonOwnerDead, model.Ownership.LoseOwner, event)
 	}
 	return nil
@@ -325,7 +325,7 @@ func (o *owning) stepOwned() Action {
 		a := o.released(reasonOwnerFenced, &Event{true, reasonOwnerFenced,
 			fmt.Sprintf("gateway %s has released the volume: %s", o.gatewayName(o.ownership.Owner.Number), r.Reason)})
 		if r.State == model.VolumeReleased {
-			return a // it closed it for a move that was called off: nothing is wrong with it
+			return a // it closed the volume for a move that was cancelled: it is in order
 		}
 		return o.failed(o.ownership.Owner, a)
 	}
@@ -333,7 +333,7 @@ func (o *owning) stepOwned() Action {
 	case Gone:
 		return o.replaceOwner()
 	case Absent:
-		return nil // it serves on, and would not hear of a move
+		return nil // it continues to serve, and would not receive the order to move
 	}
 	if a := o.renew(); a != nil {
 		return a

@@ -23,9 +23,9 @@ func (a *ChangeOwner) Owning(volume *model.Volume) (model.Ownership, error) {
 	return next, nil
 }
 
-// tellWith has the conditions that follow from a change of ownership stored with it: apart from it they would be as many writes
-// again, in the way of those that hosts wait for. What is to be told of the volume's image takes a look of its own, and so does
-// what calls for an event.
+// tellWith stores the conditions that follow from a change of ownership with that change. Stored separately they would double the
+// writes, and delay those that hosts wait for. Conditions about the volume's image, and those that cause an event, are left to a
+// separate decision.
 func (v *LeaderView) tellWith(change *ChangeOwner, volume *model.Volume, now time.Time) {
 	if len(volume.Status.Held) > 0 || volume.Meta.Deleting() || volume.Status.CapacityBytes < max(volume.Spec.SizeBytes, 1) {
 		return

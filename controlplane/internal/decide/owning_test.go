@@ -8,11 +8,11 @@ import (
 	"sluice.dev/sluice/controlplane/internal/placement"
 )
 
-// A failover of many volumes waits for every write: what a change of ownership has to tell goes with it.
+// A failover of many volumes waits for every write, so the conditions are stored with the change of ownership.
 func TestAChangeOfOwnershipIsStoredWithTheConditionsThatFollowFromIt(t *testing.T) {
 	v := known(2)
 	exported(v, model.Ownership{State: model.Owned, Epoch: 3, Owner: ref(1), Order: 7, Since: start}, false)
-	connected(v, 1, "j") // the owner began anew
+	connected(v, 1, "j") // the owner was restarted
 	d := v.DecideVolume("v", start)
 	if len(d.Actions) != 1 || as[*decide.ChangeOwner](d.Actions[0]) == nil {
 		t.Fatalf("%+v", d.Actions)
@@ -39,7 +39,7 @@ func TestAChangeOfOwnershipIsStoredWithTheConditionsThatFollowFromIt(t *testing.
 	}
 }
 
-// What is told of an image is found by a look at its jobs, not by one at who owns it.
+// Conditions about an image depend on its jobs, not on the ownership.
 func TestAChangeOfOwnershipOfAVolumeThatGrowsLeavesItsConditionsAlone(t *testing.T) {
 	v := known(2)
 	exported(v, model.Ownership{State: model.Unowned}, false)
@@ -55,7 +55,7 @@ func TestAChangeOfOwnershipOfAVolumeThatGrowsLeavesItsConditionsAlone(t *testing
 	}
 }
 
-// How many volumes move at a time is counted, so few such decisions are made at a time.
+// The number of concurrent moves is counted, so few such decisions are made at a time.
 func TestAMoveThatIsDecidedOnByCountingOthersSaysSo(t *testing.T) {
 	v := known(2)
 	owned := model.Ownership{State: model.Owned, Epoch: 3, Owner: ref(1), Order: 7, Since: start}

@@ -12,7 +12,7 @@ import (
 	"sluice.dev/sluice/controlplane/internal/placement"
 )
 
-// plan is placement's last answer.
+// plan is the last result of placement.
 type plan struct {
 	paths    map[string]placement.TargetPaths
 	owners   map[string]uint32
@@ -20,8 +20,8 @@ type plan struct {
 	made     bool
 }
 
-// Cluster is what placement goes by. Where gateways have yet to leave a path set, it is told the set without them: it
-// decided that already.
+// Cluster returns the input of placement. Where gateways have yet to leave a path set, it contains the set without them, because
+// placement has already decided that.
 func (v *LeaderView) Cluster() placement.Cluster {
 	var c placement.Cluster
 	for _, name := range names(v.Fabrics) {
@@ -55,13 +55,13 @@ func subset(part, whole []uint32) bool {
 	return !slices.ContainsFunc(part, func(n uint32) bool { return !slices.Contains(whole, n) })
 }
 
-// Dirty says that something has changed since the last plan; NextPlan that a plan is being made of what is known now.
+// Dirty reports whether anything has changed since the last plan.
 func (v *LeaderView) Dirty() bool { return v.dirty }
 
-// NextPlan notes that a plan is being made of what is known now.
+// NextPlan records that a plan is being made from the present state.
 func (v *LeaderView) NextPlan() { v.dirty = false }
 
-// TakePlan takes up placement's answer, and returns what it concerns: what is planned otherwise than before.
+// TakePlan stores the result of placement, and returns the keys of the objects whose plan has changed.
 func (v *LeaderView) TakePlan(a placement.Assignment) []Key {
 	next := plan{paths: map[string]placement.TargetPaths{}, owners: map[string]uint32{}, problems: a.Problems, made: true}
 	var touched []Key
@@ -84,7 +84,7 @@ func (v *LeaderView) TakePlan(a placement.Assignment) []Key {
 	return touched
 }
 
-// DecideTarget brings a target's path set to what is planned, and takes away one that was deleted and nobody exports.
+// DecideTarget brings a target's path set to the plan, and removes a deleted target that no gateway exports.
 func (v *LeaderView) DecideTarget(name string, now time.Time) Decision {
 	var decision Decision
 	t := v.Targets[name]
@@ -118,7 +118,7 @@ func (v *LeaderView) DecideTarget(name string, now time.Time) Decision {
 	slices.Sort(wanted)
 	if ports := v.missingPorts(t, wanted); len(ports) > 0 {
 		decision.add(&AddPorts{Subject: about(t), Ports: ports})
-		return decision // then the path set, on what is stored
+		return decision // the next decision changes the path set, from the stored state
 	}
 	decision.add(v.pathSet(t, wanted, leaving)...)
 	if len(decision.Actions) == 0 {
@@ -136,8 +136,7 @@ func (v *LeaderView) DecideTarget(name string, now time.Time) Decision {
 	return decision
 }
 
-// inUse are the gateways of a target's path set that have anything to do with a volume of it still; those that are
-// gone export nothing.
+// inUse returns the gateways of a target's path set that still hold a volume of it. Gateways that are gone export nothing.
 func (v *LeaderView) inUse(t *model.Target) []uint32 {
 	var used []uint32
 	for _, number := range t.Status.PathSet {
@@ -172,7 +171,7 @@ func (v *LeaderView) missingPorts(t *model.Target, wanted []uint32) []model.Targ
 	return missing
 }
 
-// gatewayNames are what messages call these gateways.
+// gatewayNames returns the names of these gateways for messages.
 func (v *LeaderView) gatewayNames(numbers []uint32) []string {
 	called := make([]string, len(numbers))
 	for i, number := range numbers {
@@ -181,7 +180,8 @@ func (v *LeaderView) gatewayNames(numbers []uint32) []string {
 	return called
 }
 
-// pathSet is the change of a path set and of who leaves it, if there is one, made only on the one that it was decided on.
+// pathSet returns the change of a path set and of its leaving gateways, if there is one. It applies only to the path set on which
+// it was decided.
 func (v *LeaderView) pathSet(t *model.Target, wanted []uint32, leaving map[uint32]time.Time) []Action {
 	from, left := slices.Clone(t.Status.PathSet), maps.Clone(t.Status.Leaving)
 	if slices.Equal(from, wanted) && maps.Equal(left, leaving) {

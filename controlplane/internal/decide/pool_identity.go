@@ -10,14 +10,14 @@ import (
 
 // Reasons of conditions that say why data is not served or changed.
 const (
-	// reasonUnidentified: what gateways find where the pool should be may be other storage.
+	// reasonUnidentified: the storage that gateways find in place of the pool may be other storage.
 	reasonUnidentified = "PoolNotIdentified"
-	// reasonImageMissing: the volume has an image, and the pool does not hold it.
+	// reasonImageMissing: the volume has an image, but the pool does not contain it.
 	reasonImageMissing = "ImageMissing"
 )
 
-// inDoubt is why a pool may be other storage than it was, by the gateways that have a stream; "" where one of them has identified
-// it, or none has reported. Nothing is created or deleted in it meanwhile.
+// inDoubt returns why a pool may be other storage than before, from gateways with a stream; empty: one of them has identified it,
+// or none has reported. Nothing is created or deleted in such a pool.
 func (v *LeaderView) inDoubt(pool *model.StoragePool) string {
 	if pool == nil {
 		return ""
@@ -28,7 +28,7 @@ func (v *LeaderView) inDoubt(pool *model.StoragePool) string {
 	return ""
 }
 
-// poolMarker takes up the pool's first marker, or one of a replacement that was confirmed since.
+// poolMarker stores the pool's first marker, or the marker of a replacement that was confirmed since.
 func (v *LeaderView) poolMarker(pool *model.StoragePool, found *model.PoolReport) (Action, bool) {
 	if found == nil || found.Unidentified || found.Marker == "" || found.Adoptions > uint32(pool.Spec.Adoptions) {
 		return nil, false

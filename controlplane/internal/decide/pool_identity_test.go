@@ -10,7 +10,7 @@ import (
 	"sluice.dev/sluice/controlplane/internal/model"
 )
 
-// inDirectory is a view with a pool in a directory of node-1, a volume that has an image there, and one that has none yet.
+// inDirectory returns a view with a pool in a directory of node-1, a volume that has an image there, and one that has none yet.
 func inDirectory() *decide.LeaderView {
 	v := known(1)
 	v.Put(&model.StoragePool{Meta: model.Meta{Name: "pool", UID: "p", Version: 1}, Spec: model.StoragePoolSpec{WarnPercent: 85,
@@ -27,7 +27,7 @@ func reportPool(v *decide.LeaderView, r model.PoolReport) {
 	v.Observe(model.Observed{Version: term + 1, Pool: &r}, start)
 }
 
-// decidedPool applies what is decided on the pool.
+// decidedPool applies the decision on the pool.
 func decidedPool(v *decide.LeaderView, now time.Time) *model.StoragePool {
 	pool := *v.StoragePools["pool"]
 	for _, a := range v.DecidePool("pool", now).Actions {
@@ -38,7 +38,7 @@ func decidedPool(v *decide.LeaderView, now time.Time) *model.StoragePool {
 	return &pool
 }
 
-// decidedVolume applies what is decided on the volume; its jobs are not given out.
+// decidedVolume applies the decision on the volume, without assigning its jobs.
 func decidedVolume(v *decide.LeaderView, name string) (*model.Volume, []*model.Job) {
 	volume, d := *v.Volumes[name], v.DecideVolume(name, start)
 	for _, a := range d.Actions {

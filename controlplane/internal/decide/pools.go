@@ -11,8 +11,8 @@ import (
 	"sluice.dev/sluice/controlplane/internal/model"
 )
 
-// DecidePool brings a storage pool's status up to what gateways that have a stream report of it, has former owners shut out of
-// it, and looks for images that no volume has.
+// DecidePool updates a storage pool's status from the reports of gateways with a stream, fences former owners, and lists images
+// without a volume.
 func (v *LeaderView) DecidePool(name string, now time.Time) Decision {
 	var decision Decision
 	pool := v.StoragePools[name]
@@ -40,7 +40,7 @@ func (v *LeaderView) DecidePool(name string, now time.Time) Decision {
 	return decision
 }
 
-// poolReports are the report to go by, of a gateway that finds the pool well if there is one, and those of gateways that do not.
+// poolReports returns the decisive report, from a gateway that reports no problem if there is one, and the reports of a problem.
 func (v *LeaderView) poolReports(pool *model.StoragePool) (*model.PoolReport, []model.PoolReport) {
 	var found *model.PoolReport
 	var failing []model.PoolReport
@@ -60,7 +60,7 @@ func (v *LeaderView) poolReports(pool *model.StoragePool) (*model.PoolReport, []
 	return found, failing
 }
 
-// poolUse takes up how full the pool is, where that differs by more than noise.
+// poolUse updates the pool's usage if it changed by more than noise.
 func poolUse(pool *model.StoragePool, found model.PoolReport) (Action, bool) {
 	have := pool.Status
 	noise := found.CapacityBytes / 256
@@ -87,11 +87,11 @@ func poolUse(pool *model.StoragePool, found model.PoolReport) (Action, bool) {
 	}, event), true
 }
 
-// reasonTakenOut of a pool's and a volume's Degraded condition.
+// reasonTakenOut is a reason of the Degraded condition of pools and volumes.
 const reasonTakenOut = "DeviceTakenOut"
 
-// takenOut says that a volume's device was taken out of its pool, and the mend; "" where it was not. Its owner serves it on, and
-// nobody can open it again.
+// takenOut returns that a volume's device was removed from its pool, with the remedy; empty: it was not. The owner continues to
+// serve the volume, but no gateway can open it again.
 func (v *LeaderView) takenOut(volume *model.Volume, pool *model.StoragePool) string {
 	if pool == nil || pool.Spec.Local == nil || len(pool.Spec.Local.Devices) == 0 {
 		return ""

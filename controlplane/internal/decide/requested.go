@@ -7,19 +7,19 @@ import (
 	"sluice.dev/sluice/controlplane/internal/model"
 )
 
-// Reasons of a volume's Progressing condition that what was requested has left, until the next request.
+// Reasons of a volume's Progressing condition that the last request leaves, until the next request.
 const (
 	// The move was not begun.
 	reasonMoveRefused = "MoveRefused"
-	// It was begun, and another gateway owns the volume in the end.
+	// The move was begun, but another gateway became the owner.
 	reasonMoveFailed = "MoveFailed"
-	// The same of a rollback: the volume is what it was before.
+	// The rollback failed: the volume has its previous content.
 	reasonRollBackFailed = "RollBackFailed"
 )
 
 const askAgain = "; then ask again: sluicectl volume move"
 
-// carryOut makes the move that somebody asked for, or ends the request with the reason why not.
+// carryOut makes the move that a user requested, or ends the request with the reason why it cannot.
 func (o *owning) carryOut(request *model.MoveRequest) Action {
 	next, refusal := o.destination(request.Gateway)
 	switch {
@@ -33,7 +33,8 @@ func (o *owning) carryOut(request *model.MoveRequest) Action {
 	return a
 }
 
-// destination of a requested move by number, 0 for the best that is not the owner; or why there is none and what to do.
+// destination returns the gateway of a requested move by number, 0 for the best one that is not the owner; or why there is none,
+// and the remedy.
 func (o *owning) destination(number uint32) (next model.GatewayRef, refusal string) {
 	if number == 0 {
 		next, ok := o.candidate(o.ownership.Owner)
@@ -62,19 +63,20 @@ func (o *owning) destination(number uint32) (next model.GatewayRef, refusal stri
 	return next, ""
 }
 
-// refuse ends a request that nothing comes of.
+// refuse ends a request that cannot be carried out.
 func (o *owning) refuse(asked model.MoveRequest, why string) Action {
 	refusal := &model.Refusal{Reason: reasonMoveRefused, Message: why} // it stays in the volume's status
 	return o.closeRequest(asked, Event{true, reasonMoveRefused, why}, func(status *model.VolumeStatus) { status.Refusal = refusal })
 }
 
-// alreadyThere ends a request for the gateway that owns the volume: it counts as carried out, and so rebalancing leaves the volume there.
+// alreadyThere ends a request for the gateway that owns the volume already. It counts as carried out, so that rebalancing leaves
+// the volume there.
 func (o *owning) alreadyThere(asked model.MoveRequest) Action {
 	return o.closeRequest(asked, Event{false, "Moved", fmt.Sprintf("gateway %s owns the volume already", o.gatewayName(o.ownership.Owner.Number))},
 		func(status *model.VolumeStatus) { status.Refusal, status.MovedAt = nil, asked.Since })
 }
 
-// closeRequest takes a request away and notes what came of it, unless somebody asked for something else meanwhile.
+// closeRequest removes a request and records its result, unless a user made another request meanwhile.
 func (o *owning) closeRequest(asked model.MoveRequest, event Event, note func(*model.VolumeStatus)) Action {
 	return modify(o.volume, func(object model.Object) bool {
 		status := &object.(*model.Volume).Status
@@ -87,7 +89,7 @@ func (o *owning) closeRequest(asked model.MoveRequest, event Event, note func(*m
 	}, &event)
 }
 
-// gatewayName is what messages call a gateway that was party to the decision, and any other by its number.
+// gatewayName returns the name in messages of a gateway that the decision is about; of any other gateway its number.
 func (a *ChangeOwner) gatewayName(number uint32) string {
 	if name := a.parties[number]; name != "" {
 		return name
@@ -95,8 +97,8 @@ func (a *ChangeOwner) gatewayName(number uint32) string {
 	return fmt.Sprintf("number %d", number)
 }
 
-// follow brings what is kept of requested moves up to date with a change of ownership to next: the change carries one out, or is
-// a step of the one that is under way.
+// follow updates the status of requested moves for a change of ownership to next: the change begins a requested move, or is a
+// step of the one in progress.
 func (a *ChangeOwner) follow(status *model.VolumeStatus, next model.Ownership, event *Event) {
 	if request := status.MoveRequest; request != nil && a.Request != nil && *request == *a.Request {
 		status.MoveRequest, status.MovedAt = nil, request.Since

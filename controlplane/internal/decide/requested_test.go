@@ -10,7 +10,7 @@ import (
 	"sluice.dev/sluice/controlplane/internal/placement"
 )
 
-// requested has a volume's move requested as the store does it.
+// requested requests a move of the volume as the store does.
 func requested(v *decide.LeaderView, gateway uint32) {
 	volume := *v.Volumes["v"]
 	volume.Meta.Version++
@@ -18,7 +18,7 @@ func requested(v *decide.LeaderView, gateway uint32) {
 	v.Put(&volume)
 }
 
-// settle stores what is decided until there is nothing more to decide, and returns the condition Progressing.
+// settle applies decisions until there are no more, and returns the condition Progressing.
 func settle(t *testing.T, v *decide.LeaderView, now time.Time) model.Condition {
 	t.Helper()
 	for range 10 {
@@ -87,7 +87,7 @@ func TestAMoveThatIsRefusedIsToldWithWhatToDoUntilTheNextRequest(t *testing.T) {
 			if v.Volumes["v"].Status.MoveRequest != nil || v.Volumes["v"].Status.Ownership != atOne {
 				t.Errorf("%+v", v.Volumes["v"].Status)
 			}
-			requested(v, 1) // it owns it already: nothing is wrong
+			requested(v, 1) // gateway 1 owns it already: this is no problem
 			if told := settle(t, v, start); told.Reason != "Settled" || told.Message != "" {
 				t.Errorf("after the next request: %+v", told)
 			}
@@ -114,8 +114,8 @@ func TestARequestedMoveIsUnderWayUntilItsGatewayServes(t *testing.T) {
 	}
 }
 
-// A request that finds the volume where it is to go counts as one that was carried out: after a restore of the store an administrator may
-// ask for what the gateways have done already.
+// A request that finds the volume at its destination counts as carried out: after a restore of the store, an administrator may
+// request what the gateways have done already.
 func TestRebalancingLeavesAVolumeWhereItWasAskedToBe(t *testing.T) {
 	for name, moves := range map[string]bool{"moved there": true, "there already": false} {
 		t.Run(name, func(t *testing.T) {
@@ -150,7 +150,8 @@ func TestRebalancingLeavesAVolumeWhereItWasAskedToBe(t *testing.T) {
 	}
 }
 
-// The way of a move whose owner is shut out leads over nobody; who is asked then is not whom placement likes best.
+// A move whose owner is fenced passes through a state without an owner. Then the requested gateway is chosen, not the one that
+// placement prefers.
 func TestARequestedMoveEndsWhereItWasAskedForThoughItsOwnerHadToBeShutOut(t *testing.T) {
 	v := known(3)
 	exported(v, atOne, true)

@@ -28,8 +28,8 @@ func (v *LeaderView) rollBack(volume *model.Volume, pool *model.StoragePool, now
 	return p
 }
 
-// endRollBack ends the request unless a newer request replaced it. The refusal is stored in the same transaction: a client that waits
-// would take an end without a refusal for a success.
+// endRollBack ends the request unless a newer request replaced it. The refusal is stored in the same transaction, because a
+// waiting client would mistake an end without a refusal for success.
 func endRollBack(volume *model.Volume, refused *model.Refusal, event Event, now time.Time) Action {
 	request := *volume.Status.RollBack
 	return modify(volume, func(o model.Object) bool {

@@ -16,27 +16,28 @@ const (
 	EvictRebalance = "rebalance"
 )
 
-// sessionID names a session among those that there are now.
+// sessionID identifies a session among the present ones.
 type sessionID struct{ gateway, tsih uint32 }
 
 // seen is a session as the leader knows it.
 type seen struct {
 	*model.Session
-	// heard is when the leader first heard of it, asked when it was asked to log out, by its own clock; zero: not.
+	// heard is when the leader first received a report of it, and asked when it was asked to log out, by the leader's clock;
+	// zero: not.
 	heard, asked time.Time
 }
 
-// pair is an initiator at a target, by IQN.
+// pair is an initiator and a target, by their iSCSI names.
 type pair struct{ initiator, target string }
 
-// moves counts the sessions that were asked to move, the last at a time by the leader's clock: a host that comes back to where
-// it was is asked later and later.
+// moves counts the sessions that were asked to move, the last one at a time by the leader's clock. A host that returns to its
+// previous portal is asked after increasing pauses.
 type moves struct {
 	count int
 	at    time.Time
 }
 
-// due is when the next one may be asked.
+// due returns when the next session may be asked.
 func (m moves) due() time.Time {
 	pause := RebalancePause
 	for range m.count - 1 {
@@ -45,12 +46,12 @@ func (m moves) due() time.Time {
 	return m.at.Add(pause)
 }
 
-// sessions are those of all gateways, as their reports say.
+// sessions are the sessions of all gateways, from their reports.
 type sessions struct {
 	hosts   map[string]map[sessionID]*seen // by uid
 	targets map[string]map[sessionID]*seen // by IQN
 	all     map[sessionID]*seen
-	// moved is how often sessions of a pair were asked to move, recent when any were, within RebalanceWindow.
+	// moved has the requests to move for each pair. recent has the times of all requests within RebalanceWindow.
 	moved  map[pair]moves
 	recent []time.Time
 }
@@ -60,14 +61,15 @@ func newSessions() sessions {
 		all: map[sessionID]*seen{}, moved: map[pair]moves{}}
 }
 
-// ResetSessions forgets all sessions; the present ones follow.
+// ResetSessions removes all sessions; the present ones follow.
 func (v *LeaderView) ResetSessions() {
 	moved, recent := v.sessions.moved, v.sessions.recent
 	v.sessions = newSessions()
 	v.sessions.moved, v.sessions.recent = moved, recent
 }
 
-// PutSession takes up a session, heard of at a time by the leader's clock, and says whether it is news beyond its counters.
+// PutSession adds or replaces a session, reported at a time by the leader's clock. It reports whether more than its counters
+// changed.
 func (v *LeaderView) PutSession(s *model.Session, now time.Time) bool {
 	id := sessionID{s.GatewayNumber, s.TSIH}
 	entry := &seen{Session: s, heard: now}
@@ -84,7 +86,7 @@ func (v *LeaderView) PutSession(s *model.Session, now time.Time) bool {
 	return before == nil || !s.Same(before.Session) || s.HostUID != before.HostUID
 }
 
-// EndSession forgets a session.
+// EndSession removes a session.
 func (v *LeaderView) EndSession(s *model.Session) {
 	id := sessionID{s.GatewayNumber, s.TSIH}
 	known := v.sessions.all[id]
@@ -103,7 +105,7 @@ func removeFrom[K, L comparable, V any](all map[K]map[L]V, key K, inner L) {
 	}
 }
 
-// DecideHost asks the sessions of a host beyond its limit to log out.
+// DecideHost asks sessions beyond the host's limit to log out.
 func (v *LeaderView) DecideHost(name string, now time.Time) Decision {
 	var decision Decision
 	host := v.Hosts[name]
@@ -114,7 +116,7 @@ func (v *LeaderView) DecideHost(name string, now time.Time) Decision {
 	for _, s := range v.sessions.hosts[host.Meta.UID] {
 		g := v.GatewayByNumber(s.GatewayNumber)
 		if _, present := v.connected(s.GatewayNumber); present || g != nil && v.Standing(g.Ref()) != Gone {
-			living = append(living, s) // what was told by one that is gone ended with it
+			living = append(living, s) // the sessions of a gateway that is gone have ended
 		}
 	}
 	limit := int(host.Spec.MaxSessions)
@@ -130,8 +132,8 @@ func (v *LeaderView) DecideHost(name string, now time.Time) Decision {
 	return decision
 }
 
-// surplusSessions returns the newest sessions beyond a limit that are to be asked to log out now, and when others may have to. The oldest
-// sessions stay. A session that was asked already is not asked again.
+// surplusSessions returns the newest sessions beyond a limit that must now be asked to log out, and when others may have to. The
+// oldest sessions stay. A session that was already asked is not asked again.
 func surplusSessions(all []*seen, limit int, now time.Time) (surplus []*seen, wait time.Duration) {
 	slices.SortFunc(all, func(a, b *seen) int {
 		return cmp.Or(a.LoginTime.Compare(b.LoginTime), cmp.Compare(a.GatewayNumber, b.GatewayNumber), cmp.Compare(a.TSIH, b.TSIH))
@@ -149,7 +151,7 @@ func surplusSessions(all []*seen, limit int, now time.Time) (surplus []*seen, wa
 	return surplus, wait
 }
 
-// evict asks a session to log out, for an object that events are about.
+// evict asks a session to log out. Its events are about the object.
 func (v *LeaderView) evict(object model.Object, s *seen, reason string) *Evict {
 	a := &Evict{Subject: about(object), Session: s.Session, Reason: reason}
 	a.Done = func(view *LeaderView, now time.Time) {
@@ -167,7 +169,7 @@ func (v *LeaderView) evict(object model.Object, s *seen, reason string) *Evict {
 	return a
 }
 
-// waitsForSessions are the gateways that have sessions to a target still, each for as long as it may wait for them to move.
+// waitsForSessions returns the gateways that still have sessions with a target, each for as long as it may wait for them to move.
 func (v *LeaderView) waitsForSessions(t *model.Target, now time.Time, decision *Decision) []uint32 {
 	var waits []uint32
 	for _, s := range v.sessions.targets[t.Spec.IQN] {
@@ -178,7 +180,8 @@ func (v *LeaderView) waitsForSessions(t *model.Target, now time.Time, decision *
 		}
 		left := LeaveTimeout
 		if stored, leaves := t.Status.Leaving[number]; leaves {
-			// By this leader's own clock: what is stored is another one's, and only tells one leaving from the next.
+			// The wait uses this leader's clock. The stored time is another clock's, and only distinguishes one leaving from the
+			// next.
 			left -= now.Sub(v.since(leaving(t.Meta.Name, number), uint64(stored.UnixNano()), now))
 			decision.wait(left)
 		}
@@ -189,13 +192,13 @@ func (v *LeaderView) waitsForSessions(t *model.Target, now time.Time, decision *
 	return waits
 }
 
-// leaving is what a gateway that leaves a target's path set is sighted as: a name has no slash.
+// leaving returns the key under which a gateway's leaving of a target's path set is sighted. Object names contain no slash.
 func leaving(target string, gateway uint32) Key {
 	return Key{model.KindTarget, fmt.Sprintf("%s/%d", target, gateway)}
 }
 
-// rebalance asks sessions that sit on portals their host is not shown any more to log out, so that it logs in where it is
-// shown: one at a time of an initiator, and never the last one (R9).
+// rebalance asks sessions at portals that their host is no longer shown to log out, so that the host logs in at a shown portal.
+// It asks one session of an initiator at a time, and never the last one (R9).
 func (v *LeaderView) rebalance(t *model.Target, now time.Time, decision *Decision) {
 	all := v.sessions.targets[t.Spec.IQN]
 	if len(all) == 0 {
@@ -207,7 +210,7 @@ func (v *LeaderView) rebalance(t *model.Target, now time.Time, decision *Decisio
 		host := v.HostByUID(s.HostUID)
 		_, present := v.connected(s.GatewayNumber)
 		if host == nil || !present || !slices.Contains(t.Status.PathSet, s.GatewayNumber) {
-			continue // gone, or its gateway has asked it to leave by itself
+			continue // it is gone, or its gateway has itself asked it to log out
 		}
 		listed := slices.ContainsFunc(shown[host.Meta.Name], func(p placement.PortalRef) bool {
 			return p.Gateway == s.GatewayNumber && p.PortalGroupTag == s.PortalGroupTag
@@ -229,7 +232,7 @@ func (v *LeaderView) rebalance(t *model.Target, now time.Time, decision *Decisio
 	}
 }
 
-// rebalanceBudget is how many sessions may be asked to move now.
+// rebalanceBudget returns how many sessions may be asked to move now.
 func (v *LeaderView) rebalanceBudget(now time.Time, decision *Decision) int {
 	v.sessions.recent = slices.DeleteFunc(v.sessions.recent, func(at time.Time) bool { return now.Sub(at) >= RebalanceWindow })
 	for of, m := range v.sessions.moved {
@@ -240,14 +243,14 @@ func (v *LeaderView) rebalanceBudget(now time.Time, decision *Decision) int {
 	return max(0, MaxRebalanced-len(v.sessions.recent))
 }
 
-// placed is a session of a target, and whether its host is shown the portal that it sits on.
+// placed is a session of a target, and whether its portal is shown to its host.
 type placed struct {
 	*seen
 	listed bool
 }
 
-// misplaced are the sessions to be asked now: of each initiator one that sits on no listed portal, if another one does that is
-// not to leave itself, none is on its way, and the one before has had time to come back.
+// misplaced returns the sessions to be asked now: for each initiator one session that is at no listed portal. Another session
+// must be at a listed portal and not about to leave, none may be moving, and the previous one must have had time to return.
 func misplaced(all []placed, moved map[pair]moves, now time.Time, decision *Decision) []*seen {
 	slices.SortFunc(all, func(a, b placed) int {
 		return cmp.Or(cmp.Compare(a.Initiator, b.Initiator), cmp.Compare(a.GatewayNumber, b.GatewayNumber), cmp.Compare(a.TSIH, b.TSIH))

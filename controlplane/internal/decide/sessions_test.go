@@ -14,7 +14,8 @@ import (
 
 const initiator = "iqn.2026-11.example:web"
 
-// hosted is a view of three gateways with a portal each, target t planned on those given, and a host that may log in to it.
+// hosted returns a view of three gateways with a portal each, target t planned on the given ones, and a host that may log in to
+// it.
 func hosted(limit int32, planned ...uint32) *decide.LeaderView {
 	v := known(3)
 	for n, name := range []string{"gw-1", "gw-2", "gw-3"} {
@@ -40,14 +41,14 @@ func plan(v *decide.LeaderView, gateways ...uint32) {
 		Volumes: []placement.VolumeOwner{{Volume: "v", Owner: 2}}})
 }
 
-// logsIn reports a session; its login was so many seconds after the beginning, and so was its report.
+// logsIn reports a session. Its login and its report occur at this second after the start.
 func logsIn(v *decide.LeaderView, gateway, tsih uint32, second int) {
 	at := start.Add(time.Duration(second) * time.Second)
 	v.PutSession(&model.Session{Gateway: fmt.Sprintf("gw-%d", gateway), GatewayNumber: gateway, TSIH: tsih, HostUID: "h",
 		TargetIQN: "iqn.2026-11.example:t", Initiator: initiator, ISID: fmt.Sprint(tsih), PortalGroupTag: gateway, LoginTime: at}, at)
 }
 
-// asked are the sessions that a decision asks to leave, as gateway/TSIH.
+// asked returns the sessions that a decision asks to log out, as gateway/TSIH.
 func asked(d decide.Decision) []string {
 	var all []string
 	for _, a := range d.Actions {
@@ -69,7 +70,7 @@ func done(v *decide.LeaderView, d decide.Decision, now time.Time) {
 func TestTheNewestSessionsBeyondAHostsLimitAreAskedToLeave(t *testing.T) {
 	after := func(second int) time.Time { return start.Add(time.Duration(second) * time.Second) }
 	four := func(v *decide.LeaderView) {
-		for n, gateway := range []uint32{2, 1, 3, 1} { // over all gateways, and not in the order of their numbers
+		for n, gateway := range []uint32{2, 1, 3, 1} { // on all gateways, and not in the order of their numbers
 			logsIn(v, gateway, uint32(10+n), n)
 		}
 	}
@@ -105,7 +106,7 @@ func TestTheNewestSessionsBeyondAHostsLimitAreAskedToLeave(t *testing.T) {
 			four(v)
 			g := *v.Gateways["gw-3"]
 			g.Meta.Version++
-			g.Status.Incarnation = "" // which is stored a moment later
+			g.Status.Incarnation = "" // it is stored a moment later
 			v.Put(&g)
 		}, after(60), []string{"1/13"}, false},
 		"a number that was given again is another session": {3, func(v *decide.LeaderView) {
@@ -147,7 +148,7 @@ func TestWhoIsBeyondTheLimitIsToldByHostInitiatorAndLimit(t *testing.T) {
 	}
 }
 
-// R9: a session leaves a portal that its host is shown no more only while another one stays.
+// R9: a session leaves a portal that its host is no longer shown only while another session stays.
 func TestASessionIsAskedToMoveOnlyWhileAnotherOneStays(t *testing.T) {
 	later := start.Add(10 * time.Second)
 	for name, c := range map[string]struct {
@@ -230,7 +231,7 @@ func TestTheNextSessionOfAnInitiatorMovesOnceTheFirstHasHadTimeToComeBack(t *tes
 	}
 	done(v, d, start.Add(decide.RebalancePause))
 	v.EndSession(&model.Session{GatewayNumber: 1, TSIH: 3})
-	logsIn(v, 1, 4, 6) // it came back to where it was
+	logsIn(v, 1, 4, 6) // the session returned to its previous portal
 	if got := asked(v.DecideTarget("t", start.Add(2*decide.RebalancePause))); len(got) != 0 {
 		t.Errorf("asked again and again: %v", got)
 	}
@@ -259,7 +260,7 @@ func TestSessionsMoveNoFasterThanTheBound(t *testing.T) {
 	}
 }
 
-// A gateway that leaves waits for sessions to move, but not for ever.
+// A leaving gateway waits for sessions to move, but not without limit.
 func TestAGatewayLeavesAPathSetOnceNoSessionIsOnItOrNoneWantsToMove(t *testing.T) {
 	v := hosted(64, 1, 2)
 	logsIn(v, 1, 1, 0)

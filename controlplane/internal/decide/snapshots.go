@@ -7,7 +7,7 @@ import (
 	"sluice.dev/sluice/controlplane/internal/model"
 )
 
-// DecideSnapshot takes a snapshot, through the volume's owner, and takes it away again when it was deleted.
+// DecideSnapshot takes a snapshot through the volume's owner, and removes it once it was deleted.
 func (v *LeaderView) DecideSnapshot(name string, now time.Time) Decision {
 	var decision Decision
 	snapshot := v.Snapshots[name]
@@ -54,10 +54,11 @@ func (v *LeaderView) takeSnapshot(snapshot *model.Snapshot, volume *model.Volume
 	job := model.Job{ID: jobID(snapshot.Meta.UID, "snapshot"), Action: model.JobCreateSnapshotImage,
 		VolumeUID: volume.Meta.UID, Location: model.VolumeLocation(volume),
 		SnapshotLocation: model.SnapshotLocation(snapshot), SizeBytes: volume.Status.CapacityBytes}
-	// Nobody but the owner may take it while there is one: only between its commands it is consistent.
+	// If there is an owner only the owner may take the snapshot, because it is consistent only between the owner's commands.
 	p := v.pursue(decision, snapshot, pool, job, whom{preferred: ownership.Owner.Number, only: ownership.State == model.Owned}, now)
 	if p.done != nil {
-		// Of a volume that grows the image may have been larger already than the capacity; what is made of it has to hold it.
+		// While a volume grows, its image may already be larger than the capacity. A volume made from the snapshot must be large
+		// enough for it.
 		done, size := *p.done, max(p.done.SizeBytes, volume.Status.CapacityBytes, volume.Spec.SizeBytes)
 		decision.add(modify(snapshot, func(o model.Object) bool {
 			status := &o.(*model.Snapshot).Status
@@ -69,7 +70,8 @@ func (v *LeaderView) takeSnapshot(snapshot *model.Snapshot, volume *model.Volume
 	return p
 }
 
-// deleteSnapshot's progress is done when the snapshot is to be removed, which the decision then does.
+// deleteSnapshot deletes the snapshot's data. The progress is done when the snapshot is to be removed, which the decision then
+// does.
 func (v *LeaderView) deleteSnapshot(snapshot *model.Snapshot, volume *model.Volume, pool *model.StoragePool, now time.Time,
 	decision *Decision,
 ) progress {

@@ -6,17 +6,19 @@ import (
 	"sluice.dev/sluice/controlplane/internal/model"
 )
 
-// takeovers let those volumes go first, on their way from an owner that was lost to the next one, that hosts use. Each takes several steps,
-// and what takes time is the work for all of them: were all begun at once, each step would be made for all before the next one is for
-// any, and hosts would wait as long as it takes for all. So those that nobody uses wait until none of the others is on its way, and
-// for one of these no longer than TakeoverShare, however long its own way is (R15).
+// takeovers orders the volumes that lost their owner: those that hosts use come first. Each takeover takes several steps, and the
+// work for all of them is what takes time. If all began at once, each step would be made for all volumes before the next step of
+// any volume, and every host would wait for all of them. So volumes that no host uses wait until no volume in use is on its way.
+// Each of these delays them for at most TakeoverShare, however long it takes (R15).
 type takeovers struct {
-	// first are on their way and in use: since when, by name. order is the same in time's order, and has those that arrived, too.
+	// first has the volumes in use that are on their way, by name, and the time since when. order has the same in order of time,
+	// and also those that have arrived.
 	first map[string]time.Time
 	order []begun
-	// spent have had their share, and get no other one before they are owned again: one that finds no owner is tried for ever.
+	// spent have used their share and get another one only after they are owned again: a volume that finds no owner is tried
+	// without end.
 	spent map[string]bool
-	// waiting are told when they may go.
+	// waiting are the volumes that NextTakeovers returns when they may proceed.
 	waiting map[string]bool
 }
 
@@ -29,7 +31,7 @@ func newTakeovers() takeovers {
 	return takeovers{first: map[string]time.Time{}, spent: map[string]bool{}, waiting: map[string]bool{}}
 }
 
-// turn says that a volume may go (0), or for how long it waits at most.
+// turn returns 0 if a volume may proceed, else the longest time for which it waits.
 func (t *takeovers) turn(name string, inUse bool, now time.Time) time.Duration {
 	t.expire(now)
 	switch {
@@ -45,7 +47,7 @@ func (t *takeovers) turn(name string, inUse bool, now time.Time) time.Duration {
 	return 0
 }
 
-// expire forgets those whose time is over.
+// expire removes the volumes whose share has ended.
 func (t *takeovers) expire(now time.Time) {
 	for len(t.order) > 0 {
 		next := t.order[0]
@@ -60,7 +62,7 @@ func (t *takeovers) expire(now time.Time) {
 	}
 }
 
-// ended takes note that nobody waits for a volume any more: an attempt has failed, or, for good, it is owned, or gone.
+// ended records that no volume has to wait for this one any more: an attempt has failed, or, forGood, it is owned or gone.
 func (t *takeovers) ended(name string, forGood bool) {
 	delete(t.first, name)
 	delete(t.waiting, name)
@@ -69,7 +71,7 @@ func (t *takeovers) ended(name string, forGood bool) {
 	}
 }
 
-// next gives the names of those that waited and may go now.
+// next returns the names of the volumes that waited and may proceed now.
 func (t *takeovers) next() []string {
 	if len(t.first) > 0 || len(t.waiting) == 0 {
 		return nil
@@ -79,7 +81,7 @@ func (t *takeovers) next() []string {
 	return all
 }
 
-// mayTakeOver says whether it is the volume's turn to be given to another owner in place of one that was lost.
+// mayTakeOver reports whether the volume may now be assigned to another owner instead of a lost one.
 func (o *owning) mayTakeOver() bool {
 	left := o.takeovers.turn(o.volume.Meta.Name, o.isUsed(o.volume), o.now)
 	if left > 0 {
@@ -89,7 +91,7 @@ func (o *owning) mayTakeOver() bool {
 	return left == 0
 }
 
-// arrived takes note of a volume that is no longer on its way to an owner.
+// arrived records that a volume is no longer on its way to an owner.
 func (v *LeaderView) arrived(before model.Object, volume *model.Volume) {
 	was, ok := before.(*model.Volume)
 	if !ok || was.Status.Ownership.State == volume.Status.Ownership.State {

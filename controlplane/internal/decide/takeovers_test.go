@@ -19,7 +19,7 @@ type struck struct {
 
 func (s *struck) name(i int) string { return fmt.Sprintf("v-%04d", i) }
 
-// ownedByOne has so many volumes owned by gateway 1.
+// ownedByOne returns this number of volumes owned by gateway 1.
 func ownedByOne(t *testing.T, count int) *struck {
 	s := &struck{t: t, view: known(2), now: start}
 	s.view.Put(&model.StoragePool{Meta: model.Meta{Name: "pool", UID: "p", Version: 1},
@@ -47,7 +47,7 @@ func (s *struck) store(i int, is model.Ownership) {
 		Status: model.VolumeStatus{CapacityBytes: 1 << 20, Ownership: is}})
 }
 
-// loses has gateway 1 come back as another process, so that the one that owned is gone.
+// loses reconnects gateway 1 as another process, so that the owning process is gone.
 func (s *struck) loses() {
 	connected(s.view, 1, "j")
 	ends(s.view, 1, s.now)
@@ -56,7 +56,7 @@ func (s *struck) loses() {
 	s.view.Put(&g)
 }
 
-// sets says whether a volume is given to its next owner when it is looked at, and stores that; else when to look again.
+// sets decides on a volume. It reports whether the volume gets its next owner, and stores that; else it returns the wait.
 func (s *struck) sets(i int) (bool, time.Duration) {
 	s.t.Helper()
 	d := s.view.DecideVolume(s.name(i), s.now)
@@ -75,7 +75,7 @@ func (s *struck) sets(i int) (bool, time.Duration) {
 	return false, d.Wait
 }
 
-// used has a volume read or written.
+// used reads or writes a volume.
 func (s *struck) used(i int) {
 	for _, bytes := range []uint64{0, 512} {
 		s.view.Observe(model.Observed{Version: 1, Load: &model.LoadReport{Gateway: ref(1), At: s.now,
@@ -120,7 +120,7 @@ func TestTakeoversThatHangHoldUpOthersForTheirShareAndNoLonger(t *testing.T) {
 	}
 }
 
-// In Ceph all wait for one fence, and are given on when it is done.
+// In Ceph all volumes wait for one fence, and get their next owner when it is done.
 func TestOfThoseWhoseOwnerIsFencedVolumesThatNobodyUsesWaitForThoseInUse(t *testing.T) {
 	v := fencing(2)
 	other := &model.Volume{Meta: model.Meta{Name: "used", UID: "x", Version: 1},

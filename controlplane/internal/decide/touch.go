@@ -6,10 +6,10 @@ import (
 	"sluice.dev/sluice/controlplane/internal/model"
 )
 
-// What a change makes worth a look, besides what changed. Too much costs time, too little a wait for the next look at
-// everything.
+// These functions return the objects that must be decided on after a change. If they return too many, time is lost; if too few,
+// an object waits for the next decision on everything.
 
-// Everything known.
+// Everything returns the keys of all known objects and jobs.
 func (v *LeaderView) Everything() []Key {
 	var all []Key
 	for _, rules := range kinds {
@@ -52,7 +52,8 @@ func (v *LeaderView) touchedByChangedGateway(before, object model.Object) []Key 
 	return v.touchedByGateway(gateway.Status.Number)
 }
 
-// touchedByPool has volumes decided on when a device was taken out, storage is not identified, an image is missing; or when it is back.
+// touchedByPool returns the volumes of a pool if a device was removed, storage is not identified, an image is missing, or such a
+// problem ended.
 func (v *LeaderView) touchedByPool(before, object model.Object) []Key {
 	was, _ := before.(*model.StoragePool)
 	pool := object.(*model.StoragePool)
@@ -63,7 +64,7 @@ func (v *LeaderView) touchedByPool(before, object model.Object) []Key {
 	return v.volumesThat(func(volume *model.Volume) bool { return volume.Spec.Pool == pool.Meta.Name })
 }
 
-// touchedByHost has targets decided on, which may show the host other portals now.
+// touchedByHost returns the targets that list the host, because they may show it other portals now.
 func (v *LeaderView) touchedByHost(_, object model.Object) []Key {
 	var touched []Key
 	for name, t := range v.Targets {
@@ -119,7 +120,7 @@ func (v *LeaderView) touchedByVolume(before, object model.Object) []Key {
 	return append(touched, v.leaving(parties)...)
 }
 
-// leaving are those gateways that are to be told drained once they hold nothing.
+// leaving returns the draining or deleted gateways among these: once they hold nothing, their status changes.
 func (v *LeaderView) leaving(numbers []uint32) []Key {
 	var touched []Key
 	for _, number := range numbers {
@@ -130,8 +131,8 @@ func (v *LeaderView) leaving(numbers []uint32) []Key {
 	return touched
 }
 
-// touchedByGateway is what may go on or has to change when a gateway comes, goes or is given up: what it holds, what
-// nobody serves, and what its peers wait to say.
+// touchedByGateway returns the objects affected by a gateway that connects, disconnects or is declared dead: the volumes that it
+// holds, the volumes without an owner, and its peers.
 func (v *LeaderView) touchedByGateway(number uint32) []Key {
 	var touched []Key
 	var volumes []*model.Volume
@@ -206,7 +207,8 @@ func (v *LeaderView) touchedByApplied(r model.AppliedReport) []Key {
 	return nil
 }
 
-// TouchedBySession returns the host of a session, whose limit counts it, and its target, which may no longer be shown at its portal.
+// TouchedBySession returns the host of a session, because the session counts for its limit, and its target, which may no longer
+// be shown at its portal.
 func (v *LeaderView) TouchedBySession(s *model.Session) []Key {
 	var touched []Key
 	if host := v.HostByUID(s.HostUID); host != nil {

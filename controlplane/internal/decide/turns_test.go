@@ -20,7 +20,7 @@ func goes(t *testing.T, turns *takeovers, name string, inUse bool, at time.Time,
 
 func TestVolumesThatNobodyUsesWaitUntilThoseInUseHaveArrivedAndThenGoAtOnce(t *testing.T) {
 	turns := newTakeovers()
-	goes(t, &turns, "idle-0", false, began, 0) // nobody is in its way
+	goes(t, &turns, "idle-0", false, began, 0) // no other volume precedes it
 	for i := range 3 {
 		goes(t, &turns, fmt.Sprintf("used-%d", i), true, began, 0)
 	}
@@ -47,7 +47,7 @@ func TestAVolumeInUseThatHangsHoldsUpOthersForItsShareAndNoLonger(t *testing.T) 
 	goes(t, &turns, "hangs", true, began, 0)
 	goes(t, &turns, "comes", true, began.Add(30*time.Millisecond), 0)
 	turns.ended("comes", true)
-	goes(t, &turns, "hangs", true, began.Add(60*time.Millisecond), 0) // it is tried again, which gives it no other share
+	goes(t, &turns, "hangs", true, began.Add(60*time.Millisecond), 0) // a repeated attempt gets no second share
 	goes(t, &turns, "idle", false, began.Add(TakeoverShare-1), 1)
 	goes(t, &turns, "idle", false, began.Add(TakeoverShare), 0)
 	// It is tried again and again, and finds no owner.
@@ -58,7 +58,7 @@ func TestAVolumeInUseThatHangsHoldsUpOthersForItsShareAndNoLonger(t *testing.T) 
 	if len(turns.first)+len(turns.order)+len(turns.waiting) > 0 {
 		t.Errorf("what is left: %+v", turns)
 	}
-	turns.ended("hangs", true) // it has one, and loses it
+	turns.ended("hangs", true) // it gets an owner, and loses it
 	goes(t, &turns, "hangs", true, began.Add(3*TakeoverShare), 0)
 	goes(t, &turns, "idle", false, began.Add(3*TakeoverShare), TakeoverShare)
 }
@@ -76,7 +76,7 @@ func TestAVolumeThatIsDeletedHoldsUpNobodyAndIsNotTold(t *testing.T) {
 	}
 }
 
-// heartbeats tell that volumes have moved so many bytes, and executed as many commands.
+// heartbeat reports that volumes have transferred this number of bytes and executed as many commands.
 func heartbeat(v *LeaderView, incarnation string, at time.Time, moved map[string]uint64) {
 	report := &model.LoadReport{Gateway: model.GatewayRef{Number: 1, Incarnation: incarnation}, At: at}
 	for _, name := range names(moved) {
@@ -98,7 +98,7 @@ func TestWhatAGatewayThatIsLostTouchesBeginsWithTheVolumesInUseTheBusiestFirst(t
 	}
 }
 
-// Hosts that only look whether a path works (TEST UNIT READY) move nothing.
+// Hosts that only check a path (TEST UNIT READY) transfer nothing.
 func TestAVolumeIsInUseFromItsFirstByteUntilNoneMovedForAWhile(t *testing.T) {
 	v := NewLeaderView(1, began)
 	volume := inState("v", 1, model.Owned)

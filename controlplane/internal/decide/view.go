@@ -10,14 +10,14 @@ import (
 	"sluice.dev/sluice/controlplane/internal/objects"
 )
 
-// LeaderView is what the leader knows: the objects, and what gateways observe. Its decisions are functions of it and of the
-// time alone. Objects in it are never changed, only replaced. It is not safe for several goroutines.
+// LeaderView is the leader's knowledge: the objects, and the gateways' reports. Decisions are functions of it and of the time
+// alone. Its objects are never modified, only replaced. It is not safe for concurrent use.
 type LeaderView struct {
-	// Term began at this version of the store, at that time by the leader's clock.
+	// Term is the store's version when the leader's term began, and Since that time by the leader's clock.
 	Term  int64
 	Since time.Time
 
-	// BlocklistFor is how long clients that are shut out of Ceph stay so.
+	// BlocklistFor is the duration of blocklist entries of fenced Ceph clients.
 	BlocklistFor time.Duration
 
 	*objects.Objects
@@ -31,14 +31,15 @@ type LeaderView struct {
 	applied map[objectID]map[uint32]model.AppliedReport
 	clients map[string]map[model.GatewayRef]*model.RadosClients
 
-	// rates of volumes, and when those in use were found so last, by UID.
+	// rates are the average loads of volumes, and used the times when volumes in use were last seen in use, by uid.
 	rates map[string]average
 	used  map[string]time.Time
 
-	// holds are the volumes that a gateway owns or shall own, moves how many are moving away from it.
+	// holds are the volumes that a gateway owns or is to own. moves is the number of volumes that are moving away from it.
 	holds map[uint32]map[string]bool
 	moves map[uint32]int
-	// unmade are the volumes that have no image yet and are made from a volume, snapshots those of it, both by its name.
+	// unmade are the volumes without an image that are made from a volume, and snapshots the snapshots of a volume, both by that
+	// volume's name.
 	unmade, snapshots map[string]map[string]bool
 
 	takeovers takeovers
@@ -46,48 +47,49 @@ type LeaderView struct {
 	sessions sessions
 	plan     plan
 	failures map[string]map[uint32]failure
-	// sighted is what was seen first by this leader, and when by its own clock.
+	// sighted records when this leader first saw a state, by its own clock.
 	sighted map[Key]sighting
-	// stays says of volumes that have to leave their owner, by name, why they cannot.
+	// stays has, by name, why volumes that have to leave their owner cannot.
 	stays  map[string]string
 	deaths []death
 	dirty  bool
 }
 
-// link is what is known of a gateway's stream.
+// link is the leader's knowledge of a gateway's stream.
 type link struct {
 	name       string
 	connection *model.GatewayConnection
 	version    int64
-	// since is when the leader heard of the stream, by its own clock.
+	// since is the time when the leader received the report of the stream, by its own clock.
 	since time.Time
-	// lost is when the leader saw the stream gone, by its own clock.
+	// lost is the time when the leader saw that the stream was gone, by its own clock.
 	lost time.Time
-	// seen says that it saw the stream end; otherwise there was none when it began to look.
+	// seen: the leader saw the stream end. Otherwise there was no stream when the leader's term began.
 	seen bool
 }
 
-// heard is what a peer said last of another, and when the leader heard it.
+// heard is a peer's last report on another gateway, and the time when the leader received it.
 type heard struct {
 	model.PeerReport
 	version int64
 	at      time.Time
 }
 
-// failure counts what went wrong with a volume at a gateway, so that the next attempt waits, or is another's.
+// failure counts the failures of a volume at a gateway, so that the next attempt waits or is made by another gateway.
 type failure struct {
 	count int
 	at    time.Time
 }
 
-// sighting is when something was decided on first as it is by a mark.
+// sighting is the time of the first decision on a state, which mark identifies.
 type sighting struct {
 	mark uint64
 	at   time.Time
 }
 
-// since is when something was decided on first as it is, which its mark tells from what it was before. What was stored with it is the
-// wall clock of another replica, or of this one before it was set: nothing is waited for by that.
+// since returns the time of this leader's first decision on the present state, which mark distinguishes from earlier ones. The
+// time that is stored with the state is the wall clock of another replica, or of this one before it was set. No wait is measured
+// by it.
 func (v *LeaderView) since(key Key, mark uint64, now time.Time) time.Time {
 	if known, ok := v.sighted[key]; !ok || known.mark != mark {
 		v.sighted[key] = sighting{mark, now}
@@ -95,7 +97,7 @@ func (v *LeaderView) since(key Key, mark uint64, now time.Time) time.Time {
 	return v.sighted[key].at
 }
 
-// NewLeaderView knows nothing yet; its term began now, at that version of the store.
+// NewLeaderView returns an empty view. Its term began now, at that version of the store.
 func NewLeaderView(term int64, now time.Time) *LeaderView {
 	return &LeaderView{
 		Term: term, Since: now, BlocklistFor: BlocklistFor,
@@ -112,7 +114,7 @@ func NewLeaderView(term int64, now time.Time) *LeaderView {
 	}
 }
 
-// ResetKind forgets all objects of a kind; the present ones follow.
+// ResetKind removes all objects of a kind; the present ones follow.
 func (v *LeaderView) ResetKind(kind model.Kind) {
 	v.Reset(kind)
 	if reset := rulesOf(kind).reset; reset != nil {
@@ -121,7 +123,7 @@ func (v *LeaderView) ResetKind(kind model.Kind) {
 	v.dirty = true
 }
 
-// Put takes up an object, unless a newer one is known: what was stored is put at once, and told by a watch later.
+// Put adds or replaces an object, unless a newer one is known. The leader puts what it stored at once; a watch reports it later.
 func (v *LeaderView) Put(object model.Object) {
 	meta := object.Metadata()
 	before := v.Get(object.Kind(), meta.Name)
@@ -137,7 +139,7 @@ func (v *LeaderView) Put(object model.Object) {
 	v.dirty = true
 }
 
-// Delete forgets an object that was gone at a version.
+// Delete removes an object that was deleted at a version.
 func (v *LeaderView) Delete(object model.Object, version int64) {
 	kind, name := object.Kind(), object.Metadata().Name
 	if known := v.Get(kind, name); known != nil && known.Metadata().Version <= version {
@@ -152,7 +154,7 @@ func (v *LeaderView) Delete(object model.Object, version int64) {
 	v.dirty = true
 }
 
-// count keeps what gateways hold up to date with one object, which counts if it is a volume; nil: it isn't there.
+// count updates holds and moves for one object, if it is a volume; nil: it does not exist.
 func (v *LeaderView) count(before, now model.Object) {
 	each := func(object model.Object, do func(name string, number uint32), moves int) {
 		volume, ok := object.(*model.Volume)
@@ -173,8 +175,8 @@ func (v *LeaderView) count(before, now model.Object) {
 	each(now, func(name string, number uint32) { put(v.holds, number, name, true) }, 1)
 }
 
-// index keeps what hangs on a volume up to date with one object, nil: it isn't there. A failover changes hundreds of volumes: to look
-// through all for each would cost as many times as much.
+// index updates the dependents of a volume for one object; nil: it does not exist. A failover changes hundreds of volumes, so
+// searching all objects for each would be quadratic.
 func (v *LeaderView) index(before, now model.Object) {
 	if of, name := dependencyOf(before); of != "" {
 		delete(v.indexOf(before)[of], name)
@@ -194,7 +196,7 @@ func (v *LeaderView) indexOf(object model.Object) map[string]map[string]bool {
 	return v.unmade
 }
 
-// dependencyOf returns the volume whose change an object waits for, and the name of the object; empty: it waits for none.
+// dependencyOf returns the volume on whose changes an object depends, and the name of the object; empty: it depends on none.
 func dependencyOf(object model.Object) (volume, name string) {
 	switch o := object.(type) {
 	case *model.Snapshot:
@@ -207,21 +209,21 @@ func dependencyOf(object model.Object) (volume, name string) {
 	return "", ""
 }
 
-// PutJob and DeleteJob take up a change of a job.
+// PutJob adds or replaces a job, unless a newer one is known.
 func (v *LeaderView) PutJob(job *model.Job) {
 	if known := v.Jobs[job.ID]; known == nil || known.Version < job.Version {
 		v.Jobs[job.ID] = job
 	}
 }
 
-// DeleteJob forgets a job that was gone at a version.
+// DeleteJob removes a job that was deleted at a version.
 func (v *LeaderView) DeleteJob(id string, version int64) {
 	if known := v.Jobs[id]; known != nil && known.Version <= version {
 		delete(v.Jobs, id)
 	}
 }
 
-// target that maps a volume, nil where none does or it is being deleted.
+// target returns the target that maps a volume, nil if there is none or it is being deleted.
 func (v *LeaderView) target(volume string) *model.Target {
 	if t := v.TargetOf(volume); t != nil && !t.Meta.Deleting() {
 		return t
@@ -229,23 +231,24 @@ func (v *LeaderView) target(volume string) *model.Target {
 	return nil
 }
 
-// holding are the volumes that a gateway has anything to do with: as the owner, or as the next one.
+// holding returns the volumes of which a gateway is the owner or the next owner.
 func (v *LeaderView) holding(number uint32) map[string]bool { return v.holds[number] }
 
-// Standing is what the leader believes of one incarnation.
+// Standing is the leader's assessment of an incarnation.
 type Standing int
 
 // The standings.
 const (
-	// Absent has no stream and is not known to be dead: it may serve on (R3).
+	// Absent has no stream and is not known to be dead: it may continue to serve (R3).
 	Absent Standing = iota
 	// Present has a stream.
 	Present
-	// Gone is dead: declared so, or replaced by another incarnation, or its gateway was removed.
+	// Gone is dead: it was declared dead or replaced by another incarnation, or its gateway was removed.
 	Gone
 )
 
-// Standing of an incarnation. Another one than the present is gone, whatever it says.
+// Standing returns the assessment of an incarnation. If another incarnation is the present one, it is gone regardless of its
+// reports.
 func (v *LeaderView) Standing(ref model.GatewayRef) Standing {
 	if now, ok := v.connected(ref.Number); ok {
 		if now == ref {
@@ -260,21 +263,21 @@ func (v *LeaderView) Standing(ref model.GatewayRef) Standing {
 	return Absent
 }
 
-// report of a volume by an incarnation, if there is one.
+// report returns an incarnation's report on a volume, if there is one.
 func (v *LeaderView) report(uid string, by model.GatewayRef) (model.VolumeReport, bool) {
 	r, ok := v.reports[uid][by.Number]
 	return r, ok && r.Gateway == by
 }
 
-// fail notes that something went wrong with a volume at a gateway.
+// fail records a failure of a volume at a gateway.
 func (v *LeaderView) fail(volume string, gateway uint32, now time.Time) {
 	put(v.failures, volume, gateway, failure{v.failures[volume][gateway].count + 1, now})
 }
 
-// succeed forgets what went wrong.
+// succeed clears the failures of a volume at a gateway.
 func (v *LeaderView) succeed(volume string, gateway uint32) { delete(v.failures[volume], gateway) }
 
-// gatewayName is what messages call a gateway: its name, or its number if the gateway was removed.
+// gatewayName returns a gateway's name for messages, or its number if the gateway was removed.
 func (v *LeaderView) gatewayName(number uint32) string {
 	if g := v.GatewayByNumber(number); g != nil {
 		return g.Meta.Name
@@ -282,7 +285,7 @@ func (v *LeaderView) gatewayName(number uint32) string {
 	return fmt.Sprintf("number %d", number)
 }
 
-// incarnationName is what messages call an incarnation of a gateway.
+// incarnationName returns the name of an incarnation for messages.
 func (v *LeaderView) incarnationName(ref model.GatewayRef) string {
 	return v.gatewayName(ref.Number) + "/" + ref.Incarnation
 }
@@ -292,7 +295,7 @@ func compareRefs(a, b model.GatewayRef) int {
 	return cmp.Or(cmp.Compare(a.Number, b.Number), cmp.Compare(a.Incarnation, b.Incarnation))
 }
 
-// names in order, so that decisions are the same however maps are walked.
+// names returns the sorted names, so that decisions do not depend on the order of maps.
 func names[T any](all map[string]T) []string {
 	sorted := make([]string, 0, len(all))
 	for name := range all {

@@ -16,7 +16,7 @@ var start = time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
 
 func ref(number uint32) model.GatewayRef { return model.GatewayRef{Number: number, Incarnation: "i"} }
 
-// known is a view of gateways gw-1 … on a node each, that were ready when its term began.
+// known returns a view of gateways gw-1 … on one node each, which were ready when its term began.
 func known(gateways int) *decide.LeaderView {
 	v := decide.NewLeaderView(term, start)
 	for n := 1; n <= gateways; n++ {
@@ -52,7 +52,7 @@ func says(v *decide.LeaderView, reporter, peer uint32, reach model.Reach, silent
 		Reach: reach, Silent: silent}}, at)
 }
 
-// healthOf decides on gw-1, and says what its health becomes.
+// healthOf decides on gw-1, and returns its new health.
 func healthOf(v *decide.LeaderView, now time.Time) (model.GatewayHealth, decide.Decision) {
 	g := *v.Gateways["gw-1"]
 	d := v.DecideGateway("gw-1", now)
@@ -62,14 +62,14 @@ func healthOf(v *decide.LeaderView, now time.Time) (model.GatewayHealth, decide.
 	return g.Status.Health, d
 }
 
-// R1: dead is whose stream is gone and whom its peers find refused, or silent for 4 s, both observed in this term.
+// R1: a gateway is dead if its stream is gone and its peers find it refused, or silent for 4 s, both observed in this term.
 func TestAGatewayIsDeadOnlyByItsStreamAndItsPeers(t *testing.T) {
 	second := func(n int) time.Time { return start.Add(time.Duration(n) * time.Second) }
 	for name, c := range map[string]struct {
 		happens func(*decide.LeaderView)
 		now     time.Time
 		want    model.GatewayHealth
-		// again says that time alone may change it.
+		// again: the result may change as time passes.
 		again bool
 	}{
 		"it has a stream, whatever peers say": {func(v *decide.LeaderView) {
@@ -198,7 +198,7 @@ func stored(v *decide.LeaderView, is model.Ownership, version int64) {
 	v.DecideVolume("v", start) // the leader has seen it then
 }
 
-// next is the ownership that the decision on the volume stores; the same where it stores none.
+// next returns the ownership that the decision on the volume stores, or the present one if it stores none.
 func next(t *testing.T, v *decide.LeaderView, now time.Time) (model.Ownership, decide.Decision) {
 	t.Helper()
 	d := v.DecideVolume("v", now)
@@ -379,7 +379,7 @@ func TestAReplacedGatewayStaysInThePathSetUntilItsVolumesHaveMoved(t *testing.T)
 		v.Put(&target)
 		return target.Status.PathSet
 	}
-	pathSet() // ports first
+	pathSet() // the ports come first
 	if got := pathSet(); len(got) != 3 {
 		t.Errorf("path set %v while gateway 1 owns the volume", got)
 	}

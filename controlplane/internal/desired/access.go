@@ -9,7 +9,7 @@ import (
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
-// access says who may log in to a target and what each is shown.
+// access returns the hosts that may log in to a target, and the portals that each is shown.
 func (m *maker) access(t *model.Target) []*pb.DesiredAccess {
 	shown := m.objects.Access(t)
 	var all []*pb.DesiredAccess
@@ -28,7 +28,7 @@ func (m *maker) access(t *model.Target) []*pb.DesiredAccess {
 	return all
 }
 
-// hides says whether a host that is shown these portals should be sent away from some other portal of this gateway.
+// hides reports whether a host that is shown these portals must be redirected from another portal of this gateway.
 func (m *maker) hides(portals []placement.PortalRef) bool {
 	if len(portals) == 0 {
 		return false

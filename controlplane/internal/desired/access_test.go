@@ -10,7 +10,7 @@ import (
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
-// A gateway of release 880afa1 admits everybody if the name is empty, so no message may carry a secret without a name.
+// A gateway of release 880afa1 admits every host if the name is empty, so no message may contain a secret without a name.
 func TestAGatewayReceivesEveryChapNameResolved(t *testing.T) {
 	o := desiredtest.Cluster()
 	web := *o.Hosts["web"]

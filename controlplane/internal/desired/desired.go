@@ -13,7 +13,7 @@ import (
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
-// Settings hold for the whole cluster.
+// Settings apply to the whole cluster.
 type Settings struct {
 	ClusterID string
 	// SystemID is stored by gateways, which refuse a control plane with another one.
@@ -57,10 +57,10 @@ type Cache struct {
 	targets map[string]targetMade
 }
 
-// mostOthers is about how many objects there are besides volumes.
+// mostOthers is roughly the number of objects other than volumes.
 const mostOthers = 32
 
-// Process is what the hello of a gateway's process says about it.
+// Process is a gateway's process as described by its hello.
 type Process struct {
 	Incarnation string
 	// RBD: the process can open images of Ceph.
@@ -87,7 +87,7 @@ func Build(o *objects.Objects, gateway *model.Gateway, runs Process, settings Se
 	return m.state, m.made
 }
 
-// VolumeNames are the names of the volumes that a state concerns, also of those that have no message yet.
+// VolumeNames returns the names of the volumes that a state concerns, including those without a message yet.
 func (c Cache) VolumeNames() map[string]bool {
 	names := make(map[string]bool, len(c.volumes))
 	for _, made := range c.volumes {
@@ -101,17 +101,17 @@ type maker struct {
 	gateway *model.Gateway
 	self    model.GatewayRef
 	rbd     bool
-	// pairwise and roots are of the keys with its peers.
+	// pairwise and roots determine the keys with its peers.
 	pairwise bool
 	roots    []model.ForwardingKey
 	state    State
-	// before and made are the caches of the last state and of this one.
+	// before and made are the caches of the previous state and of this one.
 	before, made Cache
 }
 
 func (m *maker) put(kind pb.ObjectKind, id string, object *pb.DesiredObject) {
 	object.Id = id
-	// Deterministic within a build of this program, which is all that a name needs.
+	// It is deterministic within a build of this program, which is sufficient for a digest.
 	content, err := proto.MarshalOptions{Deterministic: true}.Marshal(object)
 	if err != nil {
 		panic("desired: a message of our own can't be encoded: " + err.Error())
@@ -147,7 +147,7 @@ func (m *maker) listeners() {
 	}
 }
 
-// targets are those whose path set the gateway is in, with all that they need.
+// targets adds the targets whose path set contains the gateway, with all that they need.
 func (m *maker) targets() {
 	for _, target := range m.objects.Targets {
 		if target.Meta.Deleting() || !slices.Contains(target.Status.PathSet, m.self.Number) {
@@ -199,7 +199,7 @@ func (m *maker) makeTarget(t *model.Target) {
 		&pb.DesiredObject{Object: &pb.DesiredObject_Target{Target: message}})
 }
 
-// shown says whether hosts may know of a volume: one that was never made yet would be a LUN of no size.
+// shown reports whether hosts may see a volume: one without an image would be a LUN of no size.
 func shown(v *model.Volume) bool { return v.Status.CapacityBytes > 0 }
 
 func (m *maker) peer(number uint32) {
@@ -224,7 +224,7 @@ func (m *maker) host(h *model.Host) {
 		for _, initiator := range h.Spec.Initiators {
 			message.ChapUsernames = append(message.ChapUsernames, h.Spec.ChapUsername(initiator))
 		}
-		// Gateways of release 880afa1 read this name only, and admit everybody if it is empty.
+		// Gateways of release 880afa1 read only this name, and admit every host if it is empty.
 		message.Chap = &pb.DesiredChap{Username: message.ChapUsernames[0], Password: h.Spec.Chap.Password.Reveal()}
 	}
 	if h.Spec.MutualChap != nil {
@@ -234,7 +234,8 @@ func (m *maker) host(h *model.Host) {
 	m.put(pb.ObjectKind_OBJECT_KIND_HOST, h.Meta.UID, &pb.DesiredObject{Object: &pb.DesiredObject_Host{Host: message}})
 }
 
-// ownVolumes are those that the gateway has to do with though no target shows them through it (any more).
+// ownVolumes adds the volumes of which the gateway is the owner or next owner although no target exports them through it (any
+// more).
 func (m *maker) ownVolumes() {
 	for _, volume := range m.objects.Volumes {
 		o := volume.Status.Ownership
@@ -253,8 +254,8 @@ func (m *maker) pools() {
 		}
 	}
 	for _, pool := range m.objects.StoragePools {
-		// A gateway may be asked for jobs in any pool that its GatewayPool serves, before it exports a volume of the pool; and it is
-		// given no volume in Ceph before its client is recorded. What it owns it keeps until another gateway owns that.
+		// A gateway may get jobs in any pool that its GatewayPool serves before it exports a volume of the pool. It gets no
+		// volume in Ceph before its client is recorded. A volume that it owns stays in its state until another gateway owns it.
 		if owned[pool] || m.objects.Serves(m.gateway, pool) && (pool.Spec.Local != nil || m.rbd) {
 			m.pool(pool)
 		}

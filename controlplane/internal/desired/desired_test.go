@@ -31,7 +31,7 @@ func targetIn(s desired.State) *pb.DesiredTarget {
 	return s[desired.Key{Kind: pb.ObjectKind_OBJECT_KIND_TARGET, ID: desiredtest.IQN}].GetTarget()
 }
 
-// R1, R11: what each gateway is told in each state of ownership.
+// R1, R11: the role of each gateway in each state of ownership.
 func TestInEveryStateAtMostOneGatewayIsToldToServe(t *testing.T) {
 	const (
 		forward  = pb.VolumeRole_VOLUME_ROLE_FORWARDER
@@ -74,7 +74,7 @@ func TestInEveryStateAtMostOneGatewayIsToldToServe(t *testing.T) {
 	}
 }
 
-// Its owner itself, which the others may be wrong about, serves on.
+// The owner itself continues to serve, because the others may be wrong about it.
 func TestHostsDoNotWaitForAnOwnerThatIsGoneWhereNobodyCanTakeOver(t *testing.T) {
 	o := desiredtest.Cluster()
 	v := desiredtest.Volume(model.Ownership{State: model.Owned, Owner: desiredtest.Ref(1)})
@@ -88,7 +88,7 @@ func TestHostsDoNotWaitForAnOwnerThatIsGoneWhereNobodyCanTakeOver(t *testing.T) 
 	}
 }
 
-// A process that started anew is another client: what its predecessor owned it does not.
+// A restarted process is another client: it does not own the volumes of its predecessor.
 func TestAnotherIncarnationOfTheOwnerIsNotToldToServe(t *testing.T) {
 	o := desiredtest.Cluster()
 	state, _ := desired.Build(o, o.Gateways["gw-1"], desired.Process{Incarnation: "another"}, desired.Settings{}, desired.Cache{})
@@ -178,7 +178,7 @@ func TestAGatewayIsToldOfWhatItExportsAndOfNothingElse(t *testing.T) {
 	}
 }
 
-// R11: a LUN that was never made would be a LUN of no size.
+// R11: a LUN without an image would be a LUN of no size.
 func TestAVolumeThatIsNotMadeYetIsShownToNobody(t *testing.T) {
 	o := desiredtest.Cluster()
 	fresh := desiredtest.Volume(model.Ownership{State: model.Unowned})
@@ -193,7 +193,7 @@ func TestAVolumeThatIsNotMadeYetIsShownToNobody(t *testing.T) {
 	}
 }
 
-// R9: who is on a gateway that leaves stays until it is asked to go; who comes is sent to one that stays.
+// R9: sessions on a leaving gateway stay until they are asked to log out; new logins are redirected to a gateway that stays.
 func TestAGatewayThatLeavesExportsButIsShownToNobody(t *testing.T) {
 	o := desiredtest.Cluster()
 	leaves := *o.Targets["db"]

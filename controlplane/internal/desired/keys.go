@@ -6,8 +6,8 @@ import (
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
-// sharesKeys says whether some gateway that may forward has no pairwise keys, so that the others have to accept the keys that
-// all gateways share. A dead gateway is fenced; it counts again once it is connected.
+// sharesKeys reports whether a gateway that may forward has no pairwise keys, so that the others must accept the shared keys. A
+// dead gateway is fenced; it counts again once it is connected.
 func sharesKeys(o *objects.Objects) bool {
 	for _, gateway := range o.Gateways {
 		s := gateway.Status
@@ -18,7 +18,7 @@ func sharesKeys(o *objects.Objects) bool {
 	return false
 }
 
-// pairKeys adds the keys between the gateway and a peer, of every generation that is accepted.
+// pairKeys adds the keys between the gateway and a peer, of every accepted generation.
 func (m *maker) pairKeys(message *pb.DesiredPeer, peer model.GatewayRef) {
 	for _, root := range m.roots {
 		message.AcceptedKeys = append(message.AcceptedKeys, keyMessage(model.PairKey(root, peer, m.self)))

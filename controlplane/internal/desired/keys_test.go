@@ -12,7 +12,7 @@ import (
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
-// paired is desiredtest.Cluster() with gateways that have pairwise keys.
+// paired returns desiredtest.Cluster() with gateways that have pairwise keys.
 func paired() *objects.Objects {
 	o := desiredtest.Cluster()
 	for _, name := range []string{"gw-1", "gw-2", "gw-3"} {

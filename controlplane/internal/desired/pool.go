@@ -7,9 +7,10 @@ import (
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
-// poolIdentity is what gateways compare a pool's marker with. Until one has reported a marker, it names the images that the pool must
-// have: a pool that is older than markers is marked only where all of them exist. A volume that is being deleted counts: otherwise the
-// directory below a missing mount would be marked, the deletion would succeed there, and the image would remain.
+// poolIdentity returns the identity with which gateways compare a pool's marker. Until a gateway has reported a marker, it names
+// the images that the pool must have: a pool that is older than markers is marked only if all of them exist. A volume that is
+// being deleted counts. Otherwise the directory below a missing mount would be marked, the deletion would succeed there, and the
+// image would remain.
 func (m *maker) poolIdentity(pool *model.StoragePool) *pb.PoolIdentity {
 	identity := &pb.PoolIdentity{Marker: pool.Status.Marker, Adoptions: uint32(pool.Status.MarkerAdoptions),
 		ConfirmedAdoptions: uint32(pool.Spec.Adoptions)}

@@ -11,7 +11,7 @@ import (
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
-// A gateway says itself that it can open images, so that the key of a pool is given by its GatewayPool only.
+// A gateway itself reports that it can open images, so only its GatewayPool decides whether it receives the key of a pool.
 func TestAGatewayReceivesTheKeysOfThePoolsOfItsGatewayPoolOnly(t *testing.T) {
 	pool := func(listed ...string) *model.StoragePool {
 		return &model.StoragePool{Meta: model.Meta{Name: "ceph", UID: "ceph-uid"}, Spec: model.StoragePoolSpec{GatewayPools: listed,
@@ -31,7 +31,7 @@ func TestAGatewayReceivesTheKeysOfThePoolsOfItsGatewayPoolOnly(t *testing.T) {
 	several := []model.Object{gatewayPool("default"), gatewayPool("edge")}
 	cases := map[string]struct {
 		objects []model.Object
-		// gw-1 and gw-2 are of GatewayPool default, gw-3 is of edge.
+		// gw-1 and gw-2 are in GatewayPool default, gw-3 is in edge.
 		want []string
 	}{
 		"one gateway pool":           {[]model.Object{pool(), with(unused)}, []string{"gw-1", "gw-2", "gw-3"}},

@@ -43,8 +43,8 @@ func sorted(keys []Key) []Key {
 // Digest of the whole state, as gateway_stream.proto defines it.
 func (s State) Digest() []byte { return s.Proof().Digest() }
 
-// Proof is the text that a state's digest is computed from, and the offset of each object's own digest in it: an update changes a few of
-// thousands.
+// Proof is the text from which a state's digest is computed, and the offset of each object's own digest in it, because an update
+// changes only a few of thousands.
 type Proof struct {
 	text []byte
 	at   map[Key]int
@@ -70,10 +70,11 @@ func (p Proof) Digest() []byte {
 	return sum[:]
 }
 
-// updateBytes bounds one message of an update: far below what a receiver takes.
+// updateBytes bounds one message of an update, in bytes. Receivers accept far more.
 const updateBytes = 512 << 10
 
-// Updates are the messages that lead from one state to another; from nil: a full update. None if the states are equal.
+// Updates returns the messages that lead from one state to another; from nil: a full update. There are none if the states are
+// equal.
 func Updates(from, to State, version uint64) []*pb.StreamUpdate {
 	put, removed := differences(from, to)
 	if from != nil && len(put) == 0 && len(removed) == 0 {
@@ -82,7 +83,8 @@ func Updates(from, to State, version uint64) []*pb.StreamUpdate {
 	return UpdatesOf(to, put, removed, &pb.StreamUpdate{Version: version, Full: from == nil, Digest: to.Digest()})
 }
 
-// UpdatesOf are messages about the objects that were put and removed, in parts of bounded size. The last part has the fields of `last`.
+// UpdatesOf returns messages about the objects that were put and removed, in parts of bounded size. The last part has the fields
+// of `last`.
 func UpdatesOf(to State, put, removed []Key, last *pb.StreamUpdate) []*pb.StreamUpdate {
 	var all []*pb.StreamUpdate
 	part := func() *pb.StreamUpdate { return &pb.StreamUpdate{Version: last.Version, Full: last.Full, More: true} }
@@ -105,11 +107,11 @@ func UpdatesOf(to State, put, removed []Key, last *pb.StreamUpdate) []*pb.Stream
 	return append(all, current)
 }
 
-// differences between two states, sorted: what is new or another in the second, and what it has no more.
+// differences returns the objects that are new or different in the second state, and those that it no longer has, sorted.
 func differences(from, to State) (put, removed []Key) {
 	for key, object := range to {
 		old := from[key]
-		if old == object { // taken over from the last time
+		if old == object { // reused from the previous state
 			continue
 		}
 		if old == nil || !bytes.Equal(old.GetDigest(), object.GetDigest()) {

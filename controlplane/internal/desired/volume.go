@@ -21,7 +21,7 @@ func (m *maker) volume(v *model.Volume, exported bool) {
 		}
 		return
 	}
-	if pool == nil || v.Status.CapacityBytes == 0 { // not yet, but what becomes of it concerns the gateway
+	if pool == nil || v.Status.CapacityBytes == 0 { // no message yet, but changes of the volume concern the gateway
 		m.made.volumes[uid] = volumeMade{v, pool, nil, exported}
 		return
 	}
@@ -42,8 +42,8 @@ func (m *maker) volume(v *model.Volume, exported bool) {
 	m.made.volumes[uid] = volumeMade{v, pool, object, exported}
 }
 
-// RoleOf is the role of a gateway for a volume, the number of the gateway that it forwards to (0: none), and whether a host should wait
-// for an owner.
+// RoleOf returns the role of a gateway for a volume, the number of the gateway to which it forwards (0: none), and whether a host
+// should wait for an owner.
 func RoleOf(v *model.Volume, self model.GatewayRef) (role pb.VolumeRole, owner uint32, transitioning bool) {
 	o := v.Status.Ownership
 	switch o.State {
@@ -51,7 +51,7 @@ func RoleOf(v *model.Volume, self model.GatewayRef) (role pb.VolumeRole, owner u
 		if o.Owner == self {
 			return pb.VolumeRole_VOLUME_ROLE_OWNER, o.Owner.Number, false
 		}
-		// It serves nothing yet: what is forwarded to it would only be refused.
+		// The owner serves nothing yet: it would refuse forwarded commands.
 		return pb.VolumeRole_VOLUME_ROLE_FORWARDER, 0, true
 	case model.Owned:
 		if o.Owner == self {
@@ -70,7 +70,7 @@ func RoleOf(v *model.Volume, self model.GatewayRef) (role pb.VolumeRole, owner u
 			return pb.VolumeRole_VOLUME_ROLE_ACQUIRING, 0, true
 		}
 		if o.Owner == self {
-			// It owns the volume until the candidate asks it for the lock (R2): the leader's verdict may be wrong.
+			// It owns the volume until the candidate asks it for the lock (R2), because the leader's verdict may be wrong.
 			return pb.VolumeRole_VOLUME_ROLE_OWNER, o.Owner.Number, false
 		}
 	case model.Orphaned, model.Unowned:

@@ -15,7 +15,7 @@ import (
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
-// Reasons for which a process does not become the gateway that it names: of the condition Refused, and of the event.
+// Reasons for which a process does not become the gateway that it names. The condition Refused and the event use them.
 const (
 	reasonAnotherSystem  = "AnotherSystem"
 	reasonUnknownVolumes = "UnknownVolumes"
@@ -24,16 +24,16 @@ const (
 	reasonAdmitted       = "Admitted"
 )
 
-// capabilityReady of a hello: the process answers a welcome by StreamReady.
+// capabilityReady of a hello: the process answers a welcome with StreamReady.
 const capabilityReady = "ready"
 
-// maxInUse bounds the addresses of a StreamReady that are repeated to people: all portals and the forwarding port.
+// maxInUse bounds the addresses of a StreamReady that are shown to users: all portals and the forwarding port.
 const maxInUse = model.MaxPortals + 1
 
-// refusal is why a process does not become a gateway.
+// refusal is the reason why a process does not become a gateway.
 type refusal struct{ reason, message string }
 
-// contradiction compares what a process says of itself with the gateway's object and with the store; nil: all agree.
+// contradiction compares the hello of a process with the gateway's object and the store; nil: they agree.
 func (s *Service) contradiction(hello *pb.StreamHello, gateway *model.Gateway) *refusal {
 	system, known := hello.GetSystemId(), hello.GetKnownVolumes()
 	switch own := s.options.Store.SystemID(); {
@@ -83,7 +83,7 @@ func (s *Service) examine(stream pb.GatewayStreamService_ConnectServer, hello *p
 	return welcome, nil
 }
 
-// portsOf welcomes a process and waits for its word on the ports of its gateway.
+// portsOf welcomes a process and waits until it reports whether it could bind the ports of its gateway.
 func (s *Service) portsOf(stream pb.GatewayStreamService_ConnectServer, gateway *model.Gateway, messages <-chan *pb.ConnectRequest,
 	failed <-chan error,
 ) (*refusal, error) {
@@ -127,8 +127,8 @@ func (s *Service) welcome(number uint32) *pb.StreamWelcome {
 		HeartbeatIntervalMs: uint32(heartbeatInterval / time.Millisecond), SystemId: s.options.Store.SystemID()}
 }
 
-// noteAdmission keeps in the gateway's condition Refused whether the last process that named it was refused, and records an event when
-// that changes. A gateway that never was refused has no such condition.
+// noteAdmission stores in the gateway's condition Refused whether the last process with its name was refused, and records an
+// event if that changes. A gateway that was never refused does not have the condition.
 func (s *Service) noteAdmission(ctx context.Context, gateway *model.Gateway, found *refusal) {
 	c := model.Condition{Type: model.ConditionRefused, Status: model.ConditionFalse, Reason: reasonAdmitted,
 		ObservedGeneration: gateway.Meta.Generation}
@@ -145,7 +145,7 @@ func (s *Service) noteAdmission(ctx context.Context, gateway *model.Gateway, fou
 	}
 	seen := *gateway
 	seen.Status.Conditions = slices.Clone(gateway.Status.Conditions)
-	if needed, _ := put(&seen); !needed { // as mostly: then nothing is stored
+	if needed, _ := put(&seen); !needed { // usual case: nothing is stored
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)

@@ -11,7 +11,7 @@ import (
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
-// refused is the gateway's condition after its stream has ended with an error.
+// refused returns the gateway's condition after its stream has ended with an error.
 func (r *replica) refused(hello *pb.StreamHello) (condition model.Condition, code codes.Code) {
 	r.t.Helper()
 	code = r.connect(hello).ends()
@@ -71,7 +71,7 @@ func TestAnEmptyStoreRefusesAGatewayThatKnowsVolumes(t *testing.T) {
 	}
 	knowing := hello("first")
 	knowing.KnownVolumes = 2
-	// The view hears of the removal a moment later.
+	// The view receives the removal a moment later.
 	for t.Context().Err() == nil {
 		if condition, code := r.refused(knowing); code == codes.FailedPrecondition && condition.Reason == reasonUnknownVolumes {
 			return

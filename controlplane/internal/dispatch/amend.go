@@ -10,7 +10,7 @@ import (
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
-// touched are the names of volumes that have changed since a state was made.
+// touched has the names of volumes that have changed since a state was built.
 type touched struct {
 	mutex   sync.Mutex
 	volumes map[string]bool
@@ -33,7 +33,7 @@ func (t *touched) drain() map[string]bool {
 	return taken
 }
 
-// basis is what a state was made of besides volumes; proof is the state's.
+// basis has the inputs of a state other than volumes; proof is the state's.
 type basis struct {
 	layout   uint64
 	settings desired.Settings
@@ -45,7 +45,7 @@ func (b basis) same(o *objects.Objects, settings desired.Settings) bool {
 		slices.Equal(b.settings.Keys, settings.Keys) && slices.Equal(b.settings.Roots, settings.Roots)
 }
 
-// amend does so with the state that was sent; nil: it has to be made anew.
+// amend updates the state that was sent for changed volumes; false: it has to be rebuilt.
 func (g *gatewayStream) amend(o *objects.Objects, gateway *model.Gateway, settings desired.Settings, volumes map[string]bool,
 	version uint64) (sent []*pb.StreamUpdate, amended bool) {
 	if g.sent == nil || !g.basis.same(o, settings) {

@@ -14,7 +14,7 @@ import (
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
-// listener is gateway gw-1 at the end of its stream, with what it was told.
+// listener is gateway gw-1 at the end of its stream, with the state that it received.
 type listener struct {
 	t       *testing.T
 	objects *objects.Objects
@@ -59,7 +59,7 @@ func (l *listener) forget(kind model.Kind, name string) {
 	l.hub.changed(view.Change{Kind: kind, Name: name, Before: before})
 }
 
-// hear has the gateway told what has changed, if the stream was woken, and says whether that was amended alone.
+// hear sends the gateway the changes, if the stream was woken, and reports whether the state was amended rather than rebuilt.
 func (l *listener) hear(settings desired.Settings) (updates []*pb.StreamUpdate, amended bool) {
 	l.t.Helper()
 	select {
@@ -93,7 +93,7 @@ func TestAStepOfAFailoverIsToldWithoutMakingAllAnew(t *testing.T) {
 	}{
 		{model.Ownership{State: model.Acquiring, Epoch: 1, Order: 2, Owner: desiredtest.Ref(2), Next: desiredtest.Ref(1)}, 2},
 		{model.Ownership{State: model.Opening, Epoch: 2, Order: 3, Owner: desiredtest.Ref(1)}, 2},
-		{model.Ownership{State: model.Owned, Epoch: 2, Order: 3, Owner: desiredtest.Ref(1)}, 0}, // as it said itself
+		{model.Ownership{State: model.Owned, Epoch: 2, Order: 3, Owner: desiredtest.Ref(1)}, 0}, // as it reported itself
 	} {
 		l.put(l.volume(1, step.ownership))
 		l.put(l.volume(4, step.ownership))

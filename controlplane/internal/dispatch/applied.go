@@ -15,29 +15,29 @@ import (
 )
 
 const (
-	// maxUnacknowledged bounds the updates whose acknowledgement is awaited. Gateways take several together and answer for
-	// the newest, so those of older ones are not missed.
+	// maxUnacknowledged bounds the updates whose acknowledgement is awaited. Gateways apply several together and acknowledge the
+	// newest, so older ones are not needed.
 	maxUnacknowledged = 16
-	// lateAck is when a target that was told again and not acknowledged yet no longer counts as applied as it was before: what
-	// is acknowledged sooner costs no write.
+	// lateAck is the time after which a target that was sent again and not acknowledged no longer counts as applied in its
+	// previous form. An earlier acknowledgement causes no write.
 	lateAck = 2 * time.Second
 )
 
-// acknowledged follows what a gateway says it has applied of what it was told. The sending and the listening side of
-// the stream both use it.
+// acknowledged tracks which parts of its desired state a gateway reports as applied. The sending and the receiving side of the
+// stream both use it.
 type acknowledged struct {
 	mutex sync.Mutex
-	// unanswered are the updates that were sent and not acknowledged, oldest first; now is what it shall be, have what it has
-	// acknowledged.
+	// unanswered are the updates that were sent and not acknowledged, oldest first. now is the desired state, have the
+	// acknowledged one.
 	unanswered []sentState
 	now, have  sentState
 	refused    map[desired.Key]string
-	// exports are what is reported as applied of targets, by IQN.
+	// exports are the reported exports of applied targets, by IQN.
 	exports map[string]string
 	changed bool
 }
 
-// sentState is the part of a sent state that acknowledgements are about.
+// sentState is the part of a sent state that acknowledgements refer to.
 type sentState struct {
 	version uint64
 	at      time.Time
@@ -52,8 +52,8 @@ type sentTarget struct {
 	volumes     []string // uids of its LUNs
 }
 
-// sentStateOf gathers it from a state and the objects that it was made of. Volumes are many and change often without another one
-// coming or going: what is as it was in `before`, of a state with the same keys, is taken over from it.
+// sentStateOf computes it from a state and the objects from which that was built. Volumes are many and often change while their
+// set stays the same. So `before`, of a state with the same keys, provides the unchanged part.
 func sentStateOf(o *objects.Objects, gateway *model.Gateway, state desired.State, before sentState, sameKeys bool) sentState {
 	t := sentState{targets: map[string]sentTarget{}, volumes: before.volumes, gateway: gateway.Meta.UID}
 	if !sameKeys || before.volumes == nil {
@@ -82,7 +82,7 @@ func sentStateOf(o *objects.Objects, gateway *model.Gateway, state desired.State
 	return t
 }
 
-// tell notes what the gateway shall be, and that an update to it is sent; version 0: none is needed.
+// sending records the state that the gateway must reach, and that an update to it is sent; version 0: none is needed.
 func (a *acknowledged) sending(t sentState) {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
@@ -93,7 +93,7 @@ func (a *acknowledged) sending(t sentState) {
 	}
 }
 
-// take notes an acknowledgement. One of a version that this stream has not told is of an earlier stream.
+// receive records an acknowledgement. If this stream did not send its version, it belongs to an earlier stream.
 func (a *acknowledged) receive(ack *pb.StreamAck) {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
@@ -113,7 +113,7 @@ func (a *acknowledged) receive(ack *pb.StreamAck) {
 	a.changed = true
 }
 
-// version of the desired state that the gateway has applied; 0: it has not said so over this stream.
+// version returns the version of the desired state that the gateway has applied; 0: it has not acknowledged any over this stream.
 func (a *acknowledged) version() uint64 {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
@@ -126,7 +126,7 @@ func (a *acknowledged) reports(now time.Time) ([]model.AppliedReport, bool) {
 	defer a.mutex.Unlock()
 	late := len(a.unanswered) > 0 && now.Sub(a.unanswered[0].at) >= lateAck
 	if a.have.version == 0 || !a.changed && !late {
-		return nil, false // before the first acknowledgement what an earlier stream has stored may well hold
+		return nil, false // before the first acknowledgement, the stored reports of an earlier stream may still be right
 	}
 	a.changed = false
 	exports := map[string]string{}
@@ -143,14 +143,14 @@ func (a *acknowledged) reports(now time.Time) ([]model.AppliedReport, bool) {
 	return append(all, a.otherRefusals()...), true
 }
 
-// again has the reports made again: they could not be stored.
+// again makes the reports due again, because they could not be stored.
 func (a *acknowledged) again() {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
 	a.changed = true
 }
 
-// export of a target that counts as applied.
+// export returns the export of a target that counts as applied.
 func (a *acknowledged) export(iqn string, target sentTarget, late bool) string {
 	have, known := a.have.targets[iqn]
 	lacks := func(uid string) bool { _, there := a.have.volumes[uid]; return !there }
@@ -163,7 +163,7 @@ func (a *acknowledged) export(iqn string, target sentTarget, late bool) string {
 	return a.exports[iqn]
 }
 
-// refusal is why a target is not applied: it was refused, or a volume of it.
+// refusal returns why a target is not applied: it or one of its volumes was refused.
 func (a *acknowledged) refusal(iqn string, target sentTarget) string {
 	var all []string
 	if reason := a.refused[desired.Key{Kind: pb.ObjectKind_OBJECT_KIND_TARGET, ID: iqn}]; reason != "" {
@@ -177,7 +177,7 @@ func (a *acknowledged) refusal(iqn string, target sentTarget) string {
 	return strings.Join(all, "; ")
 }
 
-// otherRefusals are those of volumes, and of what is nobody's but the gateway's.
+// otherRefusals returns the refusals of volumes, and of objects that concern only the gateway.
 func (a *acknowledged) otherRefusals() []model.AppliedReport {
 	var all []model.AppliedReport
 	var own []string

@@ -16,7 +16,7 @@ import (
 
 var noon = time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
 
-// about is a state with a target of one volume, of that export and content.
+// about returns a state with a target of one volume, with this export and content.
 func about(version uint64, export, content string) sentState {
 	return sentState{version: version, at: noon, gateway: "g", volumes: map[string]string{"v": "orders"},
 		targets: map[string]sentTarget{"iqn": {uid: "t", export: export, digest: []byte(content), volumes: []string{"v"}}}}
@@ -160,7 +160,7 @@ func TestAVolumeThatIsRefusedIsReportedAndTheRestIsTheGateways(t *testing.T) {
 	}
 }
 
-// R15: what a gateway makes of its desired state is known, and costs a write only where it is another than before.
+// R15: the store records which parts of its desired state a gateway applied, with a write only if that changes.
 func TestWhatAGatewayAcknowledgesAndRefusesIsStored(t *testing.T) {
 	r := start(t)
 	g := r.connect(hello("first"))
@@ -182,7 +182,7 @@ func TestWhatAGatewayAcknowledgesAndRefusesIsStored(t *testing.T) {
 			return context.Canceled
 		default:
 			reasons = append(reasons, report.Refused)
-			refuse(version, "no luck") // the same again, which is no news
+			refuse(version, "no luck") // the same again, which is no change
 			refuse(version, "")
 		}
 		return nil

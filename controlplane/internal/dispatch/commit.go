@@ -8,26 +8,26 @@ import (
 	"sluice.dev/sluice/controlplane/internal/objects"
 )
 
-// mayCommit refuses a commit of reservations in an epoch that is another gateway's. The epoch, which the store compares, keeps a former
-// owner from it (R8); a gateway that was never the owner may know the epoch as well: every gateway of the path set is told it.
-// An epoch has one owner, so that what the view says of the epoch in question does not age.
+// mayCommit refuses a commit of reservations in an epoch of which another gateway is the owner. The store compares the epoch,
+// which stops a former owner (R8). But a gateway that was never the owner may know the epoch as well, because every gateway of
+// the path set receives it. An epoch has one owner, so the view's data about an epoch does not become outdated.
 //
-// Where nobody is known to own the volume, somebody may still serve it, behind its lock (Ownership.LoseOwner, Raise). Nobody can tell who,
-// so nobody's word is taken; but it is not called fenced for that: its hosts hear BUSY (R3) until the lock is handed over, and an owner
-// with it.
+// If the volume has no known owner, a gateway may still serve it, behind its lock (Ownership.LoseOwner, Raise). No component can
+// determine which, so no commit is accepted. The gateway is not answered as fenced: its hosts get BUSY (R3) until the lock, and
+// with it the ownership, is handed over.
 func (g *gatewayStream) mayCommit(ctx context.Context, uid string, epoch uint64) error {
 	owned, known := g.ownership(uid)
-	if !known || owned.Epoch < epoch { // of an epoch that the view has not heard of yet, another replica's gateways may have
+	if !known || owned.Epoch < epoch { // gateways of another replica may know an epoch that the view does not know yet
 		if err := g.service.catchUp(ctx, 0); err != nil {
 			return err
 		}
 		owned, known = g.ownership(uid)
 	}
 	switch {
-	case known && owned.Epoch < epoch: // whoever owns it in a later epoch was told so after that was stored, and the view knew it by now
+	case known && owned.Epoch < epoch: // the owner of a later epoch learned of it after it was stored, and the view has it by now
 		return fmt.Errorf("%w: the store has epoch %d", model.ErrFenced, owned.Epoch)
 	case !known, owned.Epoch > epoch:
-		return nil // the store says what of it is true
+		return nil // the store decides the rest
 	case owned.Owner == g.connection.Ref:
 		return nil
 	case owned.Owner.IsZero() && (owned.State == model.Orphaned || owned.State == model.Acquiring):

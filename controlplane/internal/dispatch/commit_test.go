@@ -14,17 +14,17 @@ func (g *gateway) commit(r *replica, id, epoch, generation uint64) *pb.Reservati
 	return g.next(func(m *pb.ConnectResponse) bool { return m.GetReservationOutcome() != nil }).GetReservationOutcome()
 }
 
-// R8: to know a volume's epoch is not to own it.
+// R8: a gateway that knows a volume's epoch is not therefore its owner.
 func TestOnlyTheOwnerOfAnEpochStoresReservationsInIt(t *testing.T) {
 	r := start(t)
 	create(r, r.Gateways, &model.Gateway{Meta: model.Meta{Name: "gw-2"}, Spec: model.GatewaySpec{
 		GatewayPool: "default", Node: "node-1", ForwardingAddress: "127.0.0.2:3261",
 		Portals: []model.Portal{{Listen: "127.0.0.2:3260", Fabric: "red"}}}})
-	owner, other := r.connect(hello("first")), hello("first") // of the same incarnation by name, but another gateway
+	owner, other := r.connect(hello("first")), hello("first") // the same incarnation name, but another gateway
 	other.Gateway = "gw-2"
 	stranger := r.connect(other)
 	owner.update()
-	stranger.update() // they are let in
+	stranger.update() // it is admitted
 	for i, want := range []struct {
 		by     *gateway
 		change func(model.Ownership) (model.Ownership, error)
@@ -34,7 +34,7 @@ func TestOnlyTheOwnerOfAnEpochStoresReservationsInIt(t *testing.T) {
 		{stranger, nil, 1, pb.CommitResult_COMMIT_RESULT_FENCED},
 		{owner, nil, 1, pb.CommitResult_COMMIT_RESULT_COMMITTED},
 		{stranger, model.Ownership.BeginFence, 2, pb.CommitResult_COMMIT_RESULT_FENCED},
-		{owner, nil, 2, pb.CommitResult_COMMIT_RESULT_FENCED}, // nobody's
+		{owner, nil, 2, pb.CommitResult_COMMIT_RESULT_FENCED}, // no owner
 	} {
 		if want.change != nil {
 			r.own(want.change)
@@ -49,12 +49,12 @@ func TestOnlyTheOwnerOfAnEpochStoresReservationsInIt(t *testing.T) {
 	}
 }
 
-// Whoever may still serve behind its lock cannot be told from whoever merely knows the epoch. It hears that nothing was stored (R3), not
-// that it is fenced.
+// A gateway that still serves behind its lock is indistinguishable from one that merely knows the epoch. The answer is that
+// nothing was stored (R3), and not that the gateway is fenced.
 func TestNobodyStoresReservationsOfAVolumeThatHasNoKnownOwner(t *testing.T) {
 	r := start(t)
 	g := r.connect(hello("first"))
-	g.update() // it is let in
+	g.update() // it is admitted
 	ref := r.volume.Status.Ownership.Owner
 	acquire := func(o model.Ownership) (model.Ownership, error) { return o.Acquire(ref) }
 	locked := func(o model.Ownership) (model.Ownership, error) { return o.Locked(ref) }

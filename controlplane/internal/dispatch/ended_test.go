@@ -7,14 +7,14 @@ import (
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
-// endless is a stream whose call goes on for as long as whoever serves it.
+// endless is a stream whose call lasts as long as its handler.
 type endless struct {
 	pb.GatewayStreamService_ConnectServer
 }
 
 func (endless) Context() context.Context { return context.Background() }
 
-// Who serves a stream waits for what is under way; if that waited for the stream, the gateway would hang on one that nobody listens to.
+// The handler of a stream waits for requests in progress. If these waited for the stream, the gateway would hang.
 func TestAnAnswerThatNobodySendsAnyMoreHoldsUpNobody(t *testing.T) {
 	g := &gatewayStream{stream: endless{}, out: make(chan *pb.ConnectResponse), commits: make(chan struct{}, 1),
 		ended: make(chan struct{})}

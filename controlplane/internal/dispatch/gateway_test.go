@@ -37,7 +37,7 @@ func (r *replica) connect(hello *pb.StreamHello) *gateway {
 	return g
 }
 
-// beat keeps the connection alive however slow the test is.
+// beat keeps the connection alive regardless of the test's speed.
 func (g *gateway) beat(ctx context.Context) {
 	ticker := time.NewTicker(heartbeatInterval)
 	defer ticker.Stop()
@@ -51,7 +51,7 @@ func (g *gateway) beat(ctx context.Context) {
 		err := g.stream.Send(&pb.ConnectRequest{Message: &pb.ConnectRequest_Heartbeat{Heartbeat: &pb.StreamHeartbeat{}}})
 		g.mutex.Unlock()
 		if err != nil {
-			return // it has ended, and a test that waits for a message of it fails
+			return // it has ended, and a test that waits for its messages fails
 		}
 	}
 }
@@ -95,7 +95,7 @@ func (g *gateway) update() *pb.StreamUpdate {
 	return g.next(func(m *pb.ConnectResponse) bool { return m.GetUpdate() != nil }).GetUpdate()
 }
 
-// ends says how the stream ended.
+// ends returns the code with which the stream ended.
 func (g *gateway) ends() codes.Code {
 	for {
 		if _, err := g.stream.Recv(); err != nil {
@@ -104,7 +104,7 @@ func (g *gateway) ends() codes.Code {
 	}
 }
 
-// bounded ends a wait for what never comes.
+// bounded limits a wait for a message that never comes.
 func bounded(t *testing.T) context.Context {
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 	t.Cleanup(stop)

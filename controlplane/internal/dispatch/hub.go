@@ -12,7 +12,7 @@ import (
 	"sluice.dev/sluice/controlplane/internal/view"
 )
 
-// keyCheck is how often a replica reads the forwarding keys; much less than their overlap.
+// keyCheck is the interval at which a replica reads the forwarding keys. It is much shorter than their overlap.
 const keyCheck = 5 * time.Second
 
 // hub wakes the streams whose gateway a change may concern.
@@ -23,11 +23,11 @@ type hub struct {
 
 	mutex   sync.Mutex
 	streams map[*gatewayStream]bool
-	// keys are what all gateways share, roots what the keys of pairs are derived from.
+	// keys are shared by all gateways; the keys of pairs are derived from roots.
 	keys, roots []model.ForwardingKey
 }
 
-// run keeps streams told until the context ends.
+// run wakes streams for changes until the context ends.
 func (h *hub) run(ctx context.Context) error {
 	defer h.view.Subscribe(h.changed)()
 	ticker := time.NewTicker(keyCheck)
@@ -84,7 +84,7 @@ func (h *hub) remove(stream *gatewayStream) {
 }
 
 // changed is called under the view's lock. Volumes are many and change often: only the gateways that a volume's target and
-// ownership name are woken. Anything else wakes all.
+// ownership name are woken. Any other change wakes all.
 func (h *hub) changed(change view.Change) {
 	numbers, every := concerned(change)
 	h.mutex.Lock()
@@ -99,8 +99,8 @@ func (h *hub) changed(change view.Change) {
 	}
 }
 
-// mapsOthers says that a target maps other volumes than before, or by another gateway pool: other gateways may then receive the
-// keys of pools (Objects.Serves).
+// mapsOthers reports whether a target maps other volumes than before, or belongs to another gateway pool. Then other gateways may
+// receive the keys of pools (Objects.Serves).
 func mapsOthers(before, after model.Object) bool {
 	was, _ := before.(*model.Target)
 	now, _ := after.(*model.Target)

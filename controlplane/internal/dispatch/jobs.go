@@ -8,19 +8,18 @@ import (
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
-// maxJobs bounds the jobs that a gateway is given at a time: half of what it takes (limits::kMaxJobs). What is beyond that it
-// would drop.
+// maxJobs bounds the jobs that a gateway has at a time: half of what it accepts (limits::kMaxJobs). It would drop more.
 const maxJobs = 128
 
-// jobQueue says which of a gateway's jobs it is to be sent, and keeps the others until some have ended.
+// jobQueue selects the jobs of a gateway that are sent, and keeps the others until some have ended.
 type jobQueue struct {
 	gateway uint32
-	// sent are the jobs it was sent and that have not ended, with their attempt; waiting the others, in order.
+	// sent has the jobs that were sent and have not ended, with their attempt; waiting the others, in order.
 	sent    map[string]attempt
 	waiting []*model.Job
 }
 
-// attempt tells the attempts of a job apart.
+// attempt identifies an attempt of a job.
 type attempt struct {
 	count int
 	id    uint64
@@ -28,11 +27,11 @@ type attempt struct {
 
 func attemptOf(job *model.Job) attempt { return attempt{job.Attempt, job.AttemptID} }
 
-// take takes up a change of a job, and returns what is to be sent now.
+// apply applies a change of a job, and returns the jobs that must be sent now.
 func (q *jobQueue) apply(change store.RecordChange[*model.Job]) []*model.Job {
 	job := change.Record
 	switch change.Type {
-	case store.Reset: // all that there are follow
+	case store.Reset: // all present jobs follow
 		q.sent, q.waiting = map[string]attempt{}, nil
 		return nil
 	case store.Put, store.Deleted:

@@ -38,7 +38,7 @@ func TestAGatewayIsSentEveryJobOfItsOwnButNeverMoreThanItTakesAtATime(t *testing
 	if !slices.Equal(sent, all[:maxJobs]) {
 		t.Errorf("at first %d are sent", len(sent))
 	}
-	for i, id := range all { // some end, some are gone, some become another gateway's
+	for i, id := range all { // some end, some are deleted, some are assigned to another gateway
 		switch i % 3 {
 		case 0:
 			take(store.Put, job(id, 1, 1, model.JobDone))
@@ -56,7 +56,7 @@ func TestAGatewayIsSentEveryJobOfItsOwnButNeverMoreThanItTakesAtATime(t *testing
 	}
 }
 
-// A watch that begins anew does not tell that it was gone meanwhile.
+// A watch that restarts does not report that the job did not exist meanwhile.
 func TestAJobThatWasForgottenAndGivenOutAnewIsSentAgain(t *testing.T) {
 	q := jobQueue{gateway: 1, sent: map[string]attempt{}}
 	for id := range uint64(2) {

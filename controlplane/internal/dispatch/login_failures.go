@@ -16,28 +16,29 @@ import (
 // ReasonAuthenticationFailed is the reason of events about logins that fail to authenticate.
 const ReasonAuthenticationFailed = "AuthenticationFailed"
 
-// Bounds of events about failed logins: an attacker decides how many failures there are, and must not push other events out.
+// Bounds of events about failed logins: an attacker controls the number of failures, and must not displace other events.
 const (
-	// maxReportedFailures of one report are read.
+	// maxReportedFailures bounds the failures of one report that are read.
 	maxReportedFailures = 16
-	// failureEventBurst events of one gateway may come at once, then one every failureEventEvery.
+	// failureEventBurst bounds the events of one gateway at a time. Further ones follow at intervals of failureEventEvery.
 	failureEventBurst = 8
 	failureEventEvery = time.Minute
-	// sameFailure is how long the same initiator from the same address makes no second event.
+	// sameFailure is the time within which the same initiator and address cause no second event.
 	sameFailure = 10 * time.Minute
-	// rememberedFailures bounds what is remembered for that, for each gateway.
+	// rememberedFailures bounds the failures that are remembered for that, for each gateway.
 	rememberedFailures = 256
-	// maxInitiatorName is that of iSCSI names (RFC 7143 §4.2.7.1), maxAddress that of an IPv6 address with a zone.
+	// maxInitiatorName is the limit of iSCSI names (RFC 7143 §4.2.7.1), maxAddress that of an IPv6 address with a zone.
 	maxInitiatorName = 223
 	maxAddress       = 64
 )
 
-// Events records what people shall read. Record must not block for long.
+// Events records events for users. Record must not block for long.
 type Events interface {
 	Record(ctx context.Context, about model.Object, warning bool, reason, message string)
 }
 
-// failureLog says which failed logins become events. It outlives a gateway's streams: a reconnection buys no further events.
+// failureLog limits the events about failed logins. It outlives a gateway's streams, so a reconnection does not allow further
+// events.
 type failureLog struct {
 	mutex    sync.Mutex
 	gateways map[string]*failureBudget
@@ -49,7 +50,7 @@ type failureBudget struct {
 	reported map[string]time.Time
 }
 
-// allow says whether a failure becomes an event, and counts it.
+// allow reports whether a failure becomes an event, and counts it.
 func (l *failureLog) allow(gateway, failure string, now time.Time) bool {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
@@ -74,7 +75,7 @@ func (l *failureLog) allow(gateway, failure string, now time.Time) bool {
 	return true
 }
 
-// loginsFailed makes events of a gateway's report: about the host that an initiator belongs to, otherwise about the gateway.
+// loginsFailed records events for a gateway's report: about the host that has the initiator, otherwise about the gateway.
 func (g *gatewayStream) loginsFailed(ctx context.Context, report *pb.LoginFailuresObserved) {
 	events := g.service.options.Events
 	if events == nil {
@@ -100,7 +101,7 @@ func (g *gatewayStream) loginsFailed(ctx context.Context, report *pb.LoginFailur
 	}
 }
 
-// aboutFailure is the object that an event about an initiator belongs to, and the cause with its remedy.
+// aboutFailure returns the object of an event about an initiator, and the cause with its remedy.
 func (g *gatewayStream) aboutFailure(initiator string) (about model.Object, why string) {
 	g.service.options.View.Read(func(o *objects.Objects) {
 		if gateway := o.Gateways[g.name]; gateway != nil {

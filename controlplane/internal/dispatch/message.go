@@ -19,7 +19,7 @@ import (
 func (g *gatewayStream) handleMessage(ctx context.Context, message *pb.ConnectRequest, observed []*pb.VolumeObserved) error {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
-	// Whatever it says, it was heard: its heartbeat may stand behind a thousand other messages.
+	// Any message proves that the gateway is alive: its heartbeat may be queued behind a thousand other messages.
 	if err := g.streamError(g.keepAlive(ctx)); err != nil {
 		return err
 	}
@@ -76,12 +76,12 @@ func (g *gatewayStream) handleMessage(ctx context.Context, message *pb.ConnectRe
 		g.loginsFailed(ctx, m.LoginFailuresObserved)
 	case *pb.ConnectRequest_Hello:
 		return status.Error(codes.InvalidArgument, "a stream has one hello")
-	default: // of a newer protocol
+	default: // a newer protocol
 	}
 	return g.verdict(err)
 }
 
-// keepAlive says in the store that the gateway was heard, at every heartbeat and at whatever comes in its stead.
+// keepAlive records in the store that the gateway is alive, at every heartbeat and any other message.
 func (g *gatewayStream) keepAlive(ctx context.Context) error {
 	if time.Since(g.keptAlive) < heartbeatInterval/2 {
 		return nil
@@ -90,7 +90,8 @@ func (g *gatewayStream) keepAlive(ctx context.Context) error {
 	return g.connection.KeepAlive(ctx)
 }
 
-// verdict says whether what could not be stored ends the stream, and notes it where it does not.
+// verdict returns the error that ends the stream after a failed store. If the stream continues, it records that a message was not
+// stored.
 func (g *gatewayStream) verdict(err error) error {
 	g.unstored = g.unstored || err != nil && !store.RefusedForGood(err)
 	return g.streamError(err)
@@ -123,7 +124,7 @@ func (g *gatewayStream) requestResync(ctx context.Context) error {
 	case errors.Is(err, store.ErrReplaced), errors.Is(err, store.ErrExpired):
 		return g.streamError(err)
 	}
-	return nil // verdict has said why
+	return nil // verdict has logged the reason
 }
 
 func (g *gatewayStream) acknowledged(ctx context.Context, ack *pb.StreamAck) error {
@@ -135,7 +136,7 @@ func (g *gatewayStream) acknowledged(ctx context.Context, ack *pb.StreamAck) err
 	return g.tellApplied(ctx)
 }
 
-// tellApplied stores what the gateway has applied, where that has changed.
+// tellApplied stores what the gateway has applied, if that has changed.
 func (g *gatewayStream) tellApplied(ctx context.Context) error {
 	reports, changed := g.applied.reports(time.Now())
 	if !changed {
@@ -181,8 +182,8 @@ func reachOf(reach pb.PeerReach) model.Reach {
 	return model.PeerConnected
 }
 
-// apart runs a reservation's request beside the stream: it waits for the store, and nothing else waits for it. A gateway that
-// has too many at once waits.
+// apart handles a request about reservations concurrently with the stream, because it waits for the store. A gateway with too
+// many concurrent requests waits.
 func (g *gatewayStream) apart(work func(context.Context)) {
 	select {
 	case g.commits <- struct{}{}:
@@ -233,7 +234,7 @@ func (g *gatewayStream) recordRadosClient(ctx context.Context, c *pb.RadosClient
 	g.answer(g.stream.Context(), &pb.ConnectResponse{Message: &pb.ConnectResponse_RadosClientOutcome{RadosClientOutcome: outcome}})
 }
 
-// commitResult: what is not proven is not said (R3).
+// commitResult returns only proven results (R3).
 func commitResult(err error) (pb.CommitResult, string) {
 	var unmet *model.PreconditionError
 	switch {
@@ -249,15 +250,16 @@ func commitResult(err error) (pb.CommitResult, string) {
 	return pb.CommitResult_COMMIT_RESULT_UNSPECIFIED, err.Error()
 }
 
-// counterInterval is how often a session's counters are stored: they move all the time and nobody decides by them.
+// counterInterval is the interval at which a session's counters are stored. They change all the time, and no decision depends on
+// them.
 const counterInterval = 10 * time.Second
 
-// sessionRecorder keeps the register of a gateway's sessions. What counts only is stored now and then.
+// sessionRecorder maintains the register of a gateway's sessions. It stores changes of counters only every counterInterval.
 type sessionRecorder struct {
 	stored map[uint32]storedSession
 }
 
-// storedSession is when a session was stored, and which it was: a TSIH is given again.
+// storedSession is a stored session and the time at which it was stored. A TSIH is reused.
 type storedSession struct {
 	at      time.Time
 	session *model.Session
@@ -296,7 +298,7 @@ func (r *sessionRecorder) record(ctx context.Context, g *gatewayStream, observed
 	return nil
 }
 
-// onlyCounts says that a session of a TSIH is the one that was stored, for the same host, but for its counters.
+// onlyCounts reports whether a session equals the stored session of its TSIH, for the same host, except for counters.
 func onlyCounts(stored, session *model.Session) bool {
 	return session.Initiator == stored.Initiator && session.ISID == stored.ISID && session.TargetIQN == stored.TargetIQN &&
 		session.HostUID == stored.HostUID && session.LoginTime.Equal(stored.LoginTime)

@@ -13,28 +13,28 @@ import (
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
-// Bounds of what a gateway sends. A message beyond them ends its stream: no gateway of ours sends one.
+// Bounds of a gateway's messages. A message that exceeds them ends the stream, because no correct gateway sends one.
 const (
-	// maxText bounds a string, in bytes; maxReason is what of a reason or problem is stored.
+	// maxText bounds a string, in bytes; maxReason bounds the stored part of a reason or problem, in bytes.
 	maxText   = 16 << 10
 	maxReason = 1 << 10
 	// maxEntries bounds a list or a map in a message: the sessions or the volumes of a gateway.
 	maxEntries = model.MaxGatewaySessions
-	// maxTSIH is the greatest one (RFC 7143 §11.12.6, 16 bits): a gateway has no more sessions.
+	// maxTSIH is the greatest TSIH (RFC 7143 §11.12.6, 16 bits). A gateway has no more sessions.
 	maxTSIH = 65535
 	// maxPerSession bounds the negotiated parameters of a session, maxCapabilities those of a gateway.
 	maxPerSession   = 64
 	maxCapabilities = 64
 
-	// A gateway may send so many messages and bytes at once, and each second from then on. A gateway with 10,000 volumes sends one
-	// message for each after its hello; 64 gateways' worth of the largest reservations is 64 MiB.
+	// Messages and bytes that a gateway may send at once, and each second from then on. A gateway with 10,000 volumes sends one
+	// message for each after its hello; 64 times the largest reservations are 64 MiB.
 	burstMessages, messagesPerSecond = 100_000, 10_000
 	burstBytes, bytesPerSecond       = 128 << 20, 16 << 20
-	// floodPause is how long a gateway that was flooding is refused.
+	// floodPause is the time for which a flooding gateway is refused.
 	floodPause = 10 * time.Second
 )
 
-// listBounds are those of lists and maps that are shorter than maxEntries.
+// listBounds has the bounds of lists and maps that are shorter than maxEntries.
 var listBounds = map[protoreflect.FullName]int{
 	"sluice.v1.SessionObserved.parameters":     maxPerSession,
 	"sluice.v1.StreamHello.capabilities":       maxCapabilities,
@@ -42,7 +42,7 @@ var listBounds = map[protoreflect.FullName]int{
 	"sluice.v1.PoolObserved.taken_out_devices": maxEntries / 16,
 }
 
-// within refuses a message with a string, bytes or list beyond the bounds.
+// within refuses a message with a string, bytes or list that exceeds the bounds.
 func within(message proto.Message) error {
 	var refusal error
 	message.ProtoReflect().Range(func(field protoreflect.FieldDescriptor, value protoreflect.Value) bool {
@@ -108,7 +108,7 @@ func beyond(field protoreflect.FieldDescriptor, has int, unit string, limit int)
 	return status.Errorf(codes.ResourceExhausted, "%s has %d %s, at most %d are possible", field.FullName(), has, unit, limit)
 }
 
-// quota bounds how fast a gateway may send.
+// quota bounds the rate at which a gateway sends.
 type quota struct {
 	messages, bytes float64
 	at              time.Time
@@ -116,7 +116,7 @@ type quota struct {
 
 func newQuota(now time.Time) quota { return quota{burstMessages, burstBytes, now} }
 
-// spend refuses a message where too many came before it.
+// spend refuses a message if too many came before it.
 func (q *quota) spend(now time.Time, bytes int) error {
 	passed := max(now.Sub(q.at), 0).Seconds()
 	q.at = now
@@ -131,7 +131,7 @@ func (q *quota) spend(now time.Time, bytes int) error {
 	return nil
 }
 
-// shortened is what of a text is stored: its first bytes, as valid UTF-8.
+// shortened returns the stored part of a text: its first bytes, as valid UTF-8.
 func shortened(text string) string {
 	if len(text) <= maxReason {
 		return text
@@ -143,7 +143,7 @@ func shortened(text string) string {
 	return text[:end] + "…"
 }
 
-// sessionsWithin refuses sessions of numbers that no session can have.
+// sessionsWithin refuses sessions with impossible numbers.
 func sessionsWithin(observed *pb.SessionsObserved) error {
 	for _, session := range observed.GetPut() {
 		if session.GetTsih() > maxTSIH {

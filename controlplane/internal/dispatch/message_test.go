@@ -18,15 +18,15 @@ import (
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
-// full is an etcd that writes nothing while that is asked for; it reads and renews leases, as one without space does.
+// full is an etcd that refuses writes while `is` is set. It still reads and renews leases, as an etcd without space does.
 type full struct {
 	clientv3.KV
 	is      atomic.Bool
 	refused atomic.Int32
 	why     error
-	// only what goes to such keys.
+	// only restricts the refusals to keys that contain it.
 	only string
-	// pause before it answers such writes at all.
+	// pause precedes the answer to such writes.
 	pause time.Duration
 }
 
@@ -60,14 +60,14 @@ func (t *fullTxn) Commit() (*clientv3.TxnResponse, error) {
 	return t.Txn.Commit()
 }
 
-// unending are leases that no hanging of the store ends, as none of an etcd ends while it hangs itself.
+// unending are leases that do not expire while the simulated store hangs, just as a hanging etcd ends no lease.
 type unending struct{ clientv3.Lease }
 
 func (l unending) Grant(ctx context.Context, _ int64) (*clientv3.LeaseGrantResponse, error) {
 	return l.Lease.Grant(ctx, 60)
 }
 
-// startFull is a replica whose etcd refuses, with an error, writes to keys that contain only.
+// startFull starts a replica whose etcd refuses, with an error, writes to keys that contain only.
 func startFull(t *testing.T, why error, only string) (*replica, *full) {
 	t.Helper()
 	etcd := &full{KV: shared.Client.KV, why: why, only: only}
@@ -82,7 +82,7 @@ func serving(uid string) *pb.ConnectRequest {
 		Uid: uid, Epoch: 1, Order: 1, State: pb.VolumeState_VOLUME_STATE_SERVING}}}
 }
 
-// served says that the store knows that the volume is served.
+// served reports whether the store has the report that the volume is served.
 func (r *replica) served() bool {
 	r.t.Helper()
 	known := false
@@ -108,7 +108,7 @@ func (e *full) awaitRefusals(t *testing.T, count int32) {
 	}
 }
 
-// R3: without a store there is no other stream to be had.
+// R3: without a store no other stream is possible.
 func TestWhatIsSaidWhileTheStoreRefusesWritesIsAskedForAgainOnceItTakesThem(t *testing.T) {
 	r, etcd := startFull(t, rpctypes.ErrNoSpace, "")
 	uid := r.volume.Meta.UID
@@ -129,12 +129,12 @@ func TestWhatIsSaidWhileTheStoreRefusesWritesIsAskedForAgainOnceItTakesThem(t *t
 			Attempt: got.GetAttempt(), DonePermille: 1000}}})
 	}
 	g := r.connect(hello("first"))
-	g.update() // it is let in
+	g.update() // it is admitted
 	etcd.is.Store(true)
 	say(g)
 	ended := make(chan codes.Code, 1)
 	go func() { ended <- g.ends() }()
-	etcd.awaitRefusals(t, 6) // what it said, and asked again and again
+	etcd.awaitRefusals(t, 6) // its report was tried again and again
 	select {
 	case code := <-ended:
 		t.Fatalf("the stream ended with %v while the store takes nothing", code)
@@ -168,7 +168,7 @@ func TestWhatIsSaidWhileTheStoreRefusesWritesIsAskedForAgainOnceItTakesThem(t *t
 func TestWhatTheStoreFindsTooLargeEndsNoStream(t *testing.T) {
 	r, etcd := startFull(t, rpctypes.ErrTooManyOps, "/observed/volume/")
 	g := r.connect(hello("first"))
-	g.update() // it is let in
+	g.update() // it is admitted
 	etcd.is.Store(true)
 	g.send(serving(r.volume.Meta.UID))
 	etcd.awaitRefusals(t, 1)
@@ -182,19 +182,19 @@ func TestWhatTheStoreFindsTooLargeEndsNoStream(t *testing.T) {
 	}
 }
 
-// R3: whom nobody listens to is not silent.
+// R3: a gateway is not silent while no replica reads its messages.
 func TestAGatewayIsNotTakenForSilentWhileTheStoreHangs(t *testing.T) {
 	r, etcd := startFull(t, rpctypes.ErrNoSpace, "/observed/volume/")
 	etcd.pause = silenceLimit + heartbeatInterval
 	g := r.connect(hello("first"))
-	g.update() // it is let in
+	g.update() // it is admitted
 	ended := make(chan codes.Code, 1)
 	go func() { ended <- g.ends() }()
 	for order := range uint64(2) {
 		said := serving(r.volume.Meta.UID)
 		said.GetVolumeObserved().Order = order
 		g.send(said)
-		time.Sleep(heartbeatInterval / 2) // it is under way when the other one comes
+		time.Sleep(heartbeatInterval / 2) // it is in progress when the other one comes
 	}
 	select {
 	case code := <-ended:
@@ -225,7 +225,7 @@ func sessions(put ...*pb.SessionObserved) *pb.ConnectRequest {
 func TestCountersOfASessionAreStoredNowAndThen(t *testing.T) {
 	r := start(t)
 	g := r.connect(hello("first"))
-	g.update() // it is let in
+	g.update() // it is admitted
 	r.exports("t")
 	for reads := range uint64(3) {
 		g.send(sessions(&pb.SessionObserved{Tsih: 7, Isid: "400000000001", TargetIqn: iqnOf("t"), Reads: reads}))
@@ -239,11 +239,11 @@ func TestCountersOfASessionAreStoredNowAndThen(t *testing.T) {
 	})
 }
 
-// Whoever evicted the session of the register would name one that is over.
+// Otherwise an eviction of the registered session would name one that has ended.
 func TestASessionWhoseNumberIsGivenAgainIsAnotherOneAtOnce(t *testing.T) {
 	r := start(t)
 	g := r.connect(hello("first"))
-	g.update() // it is let in
+	g.update() // it is admitted
 	hosts := r.exports("t", "web", "db")
 	r.exports("u", "third", "fourth")
 	session := &pb.SessionObserved{Tsih: 7, Isid: "400000000001", Initiator: "iqn.2026-11.example:web", TargetIqn: iqnOf("t"), HostUid: hosts[0]}
@@ -266,9 +266,9 @@ func TestASessionWhoseNumberIsGivenAgainIsAnotherOneAtOnce(t *testing.T) {
 
 func TestASessionThatTheStoreDidNotTakeIsNotTakenForStored(t *testing.T) {
 	session := &pb.SessionObserved{Tsih: 7, Isid: "400000000001", Initiator: "iqn.2026-11.example:web", TargetIqn: iqnOf("t")}
-	r, etcd := startFull(t, rpctypes.ErrTooManyOps, "/sessions/") // which ends no stream
+	r, etcd := startFull(t, rpctypes.ErrTooManyOps, "/sessions/") // this ends no stream
 	g := r.connect(hello("first"))
-	g.update() // it is let in
+	g.update() // it is admitted
 	r.exports("t")
 	etcd.is.Store(true)
 	g.send(sessions(session))

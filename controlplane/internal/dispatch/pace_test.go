@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// rests of updates that end one after the other, told as soon as they may be.
+// rests returns the rests of successive updates, each sent as soon as allowed.
 func rests(p *pace, from time.Time, count int, took time.Duration, objects, sent int) (all []time.Duration) {
 	for range count {
 		from = from.Add(took)

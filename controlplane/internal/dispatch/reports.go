@@ -16,7 +16,7 @@ import (
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
-// metrics count what gateways send and the control plane does not take.
+// metrics count the messages of gateways that the control plane does not accept.
 type metrics struct {
 	ignored *prometheus.CounterVec
 	floods  prometheus.Counter
@@ -39,7 +39,7 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 	return m
 }
 
-// floods are the gateways that were flooding, and until when they are refused: at most one entry for each gateway in the store.
+// floods has the time until which each flooding gateway is refused: at most one entry for each gateway in the store.
 type floods struct {
 	mutex sync.Mutex
 	until map[string]time.Time
@@ -59,7 +59,7 @@ func (f *floods) note(gateway string, now time.Time) {
 	f.until[gateway] = now.Add(floodPause)
 }
 
-// refusal is why a gateway may not connect yet; nil: it may.
+// refusal returns why a gateway may not connect yet; nil: it may.
 func (f *floods) refusal(gateway string, now time.Time) error {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
@@ -70,14 +70,14 @@ func (f *floods) refusal(gateway string, now time.Time) error {
 	return nil
 }
 
-// ignore counts a report that is not taken.
+// ignore counts a report that is not accepted.
 func (g *gatewayStream) ignore(kind, id string) {
 	g.service.metrics.ignored.WithLabelValues(kind).Inc()
 	g.log.Debug("a report is ignored: the gateway has nothing to do with its object", "kind", kind, "id", shortened(id))
 }
 
-// concernsVolume says whether a gateway may report on a volume: it owns it or is to own it, is in the path set of its target, or
-// nobody owns it and the gateway could (its lock may then be the only proof of an owner, R2).
+// concernsVolume reports whether a gateway may report on a volume: it is the owner or next owner, is in the path set of its
+// target, or could own a volume without an owner (its lock may then be the only proof of an owner, R2).
 func (g *gatewayStream) concernsVolume(o *objects.Objects, uid string) bool {
 	volume := o.VolumeByUID(uid)
 	if volume == nil {
@@ -94,7 +94,7 @@ func (g *gatewayStream) concernsVolume(o *objects.Objects, uid string) bool {
 	return owned.Owner.IsZero() && gateway != nil && pool != nil && o.Serves(gateway, pool)
 }
 
-// concernsPool says whether a gateway may report on a pool: it receives it.
+// concernsPool reports whether a gateway may report on a pool, which is true if it receives the pool.
 func (g *gatewayStream) concernsPool(uid string) bool {
 	concerns := false
 	g.service.options.View.Read(func(o *objects.Objects) {
@@ -105,7 +105,7 @@ func (g *gatewayStream) concernsPool(uid string) bool {
 		if concerns = o.Serves(gateway, pool); concerns {
 			return
 		}
-		for _, volume := range o.Volumes { // seldom: it lost the pool, and keeps what it owns
+		for _, volume := range o.Volumes { // rare: the gateway lost the pool, but still owns volumes in it
 			owned := volume.Status.Ownership
 			if volume.Spec.Pool == pool.Meta.Name && (owned.Owner.Number == g.number || owned.Next.Number == g.number) {
 				concerns = true
@@ -116,7 +116,7 @@ func (g *gatewayStream) concernsPool(uid string) bool {
 	return concerns
 }
 
-// volumeReports are the reports that concern the gateway, by uid.
+// volumeReports returns the reports that concern the gateway, by uid.
 func (g *gatewayStream) volumeReports(observed []*pb.VolumeObserved) map[string]model.VolumeObservation {
 	all := map[string]model.VolumeObservation{}
 	g.service.options.View.Read(func(o *objects.Objects) {
@@ -131,7 +131,7 @@ func (g *gatewayStream) volumeReports(observed []*pb.VolumeObserved) map[string]
 	return all
 }
 
-// knownLoads leaves out the loads of volumes that do not exist.
+// knownLoads drops the loads of volumes that do not exist or do not concern the gateway.
 func (g *gatewayStream) knownLoads(loads []*pb.VolumeLoad) []model.VolumeLoad {
 	var all []model.VolumeLoad
 	g.service.options.View.Read(func(o *objects.Objects) {
@@ -146,8 +146,9 @@ func (g *gatewayStream) knownLoads(loads []*pb.VolumeLoad) []model.VolumeLoad {
 	return all
 }
 
-// ownSessions leaves out sessions with targets that the gateway does not export, and of hosts that these targets do not admit: sessions
-// count for their host on all gateways, so a false one would end others. The view may be behind the state that the gateway applied.
+// ownSessions drops sessions with targets that the gateway does not export, and of hosts that these targets do not admit.
+// Sessions count for their host on all gateways, so a false one would end others. The view may lag behind the state that the
+// gateway applied.
 func (g *gatewayStream) ownSessions(ctx context.Context, put []*pb.SessionObserved) ([]*pb.SessionObserved, error) {
 	own, other := g.splitSessions(put)
 	if len(other) == 0 {
@@ -177,13 +178,14 @@ func (g *gatewayStream) splitSessions(put []*pb.SessionObserved) (own, other []*
 	return own, other
 }
 
-// admits says whether a session may be one of a host with the target. The gateway reports no host once the target admits it no more.
+// admits reports whether a session can belong to a host of the target. A gateway reports no host once the target no longer admits
+// it.
 func admits(o *objects.Objects, target *model.Target, hostUID string) bool {
 	host := o.HostByUID(hostUID)
 	return hostUID == "" || host != nil && slices.Contains(target.Spec.Hosts, host.Meta.Name)
 }
 
-// knownPeer says whether a gateway has the number that a report is about.
+// knownPeer reports whether a gateway has the number in a report.
 func (g *gatewayStream) knownPeer(number uint32) (known bool) {
 	g.service.options.View.Read(func(o *objects.Objects) { known = o.GatewayByNumber(number) != nil })
 	if !known {
@@ -192,7 +194,8 @@ func (g *gatewayStream) knownPeer(number uint32) (known bool) {
 	return known
 }
 
-// loadable refuses a load of reservations in an epoch that is another gateway's (mayLoad). As in mayCommit the view may be behind.
+// loadable refuses to load reservations in an epoch of which another gateway is the owner (mayLoad). As in mayCommit, the view
+// may lag behind.
 func (g *gatewayStream) loadable(ctx context.Context, uid string, epoch uint64) error {
 	owned, inPathSet, known := g.assignment(uid)
 	if !known || owned.Epoch < epoch || owned.Epoch == epoch && !g.mayLoad(owned, inPathSet) {
@@ -202,7 +205,7 @@ func (g *gatewayStream) loadable(ctx context.Context, uid string, epoch uint64) 
 		owned, inPathSet, known = g.assignment(uid)
 	}
 	if known && (owned.Epoch != epoch || g.mayLoad(owned, inPathSet)) {
-		return nil // of another epoch the store says that it is over
+		return nil // for another epoch the store answers that it has ended
 	}
 	g.ignore("reservations", uid)
 	return fmt.Errorf("%w: in epoch %d gateway %s is not its owner", model.ErrFenced, epoch, g.name)
@@ -221,8 +224,8 @@ func (g *gatewayStream) assignment(uid string) (owned model.Ownership, inPathSet
 	return owned, inPathSet, known
 }
 
-// mayLoad says whether a gateway may read the reservations of a volume in an epoch: it owns the volume or is to own it (R8). While
-// nobody owns it, a gateway in the path set may: it possibly serves the volume behind its lock still.
+// mayLoad reports whether a gateway may read the reservations of a volume in an epoch: it is the owner or the next owner (R8).
+// While there is no owner, a gateway in the path set may, because it may still serve the volume behind its lock.
 func (g *gatewayStream) mayLoad(owned model.Ownership, inPathSet bool) bool {
 	return owned.Owner == g.connection.Ref || owned.Next == g.connection.Ref || owned.Owner.IsZero() && inPathSet
 }

@@ -18,7 +18,7 @@ import (
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
-// observedRecords are the keys of what gateways reported of volumes.
+// observedRecords returns the keys of the stored reports on volumes.
 func (r *replica) observedRecords() (uids []string) {
 	r.t.Helper()
 	ctx, stop := context.WithCancel(bounded(r.t))
@@ -54,7 +54,7 @@ func TestReportsAboutVolumesThatDoNotConcernTheGatewayAreIgnored(t *testing.T) {
 		stranger.send(observed(fmt.Sprintf("no-volume-%d", i), "x"))
 	}
 	stranger.send(observed(r.volume.Meta.UID, "not its own"))
-	// What follows on the same stream is taken after them: reservations that it may not read.
+	// A later message on the same stream is handled after them: a load of reservations that the gateway may not read.
 	load := func(g *gateway) *pb.ReservationState {
 		g.send(&pb.ConnectRequest{Message: &pb.ConnectRequest_ReservationLoad{ReservationLoad: &pb.ReservationLoad{
 			RequestId: 7, VolumeUid: r.volume.Meta.UID, Epoch: 1}}})
@@ -74,7 +74,7 @@ func TestReportsAboutVolumesThatDoNotConcernTheGatewayAreIgnored(t *testing.T) {
 
 func iqnOf(target string) string { return "iqn.2026-11.example:" + target }
 
-// exports makes a target that the gateway gw-1 exports to these hosts, which are made, too; their uids are returned.
+// exports creates a target that gateway gw-1 exports to these hosts, and the hosts. It returns their uids.
 func (r *replica) exports(name string, hosts ...string) (uids []string) {
 	r.t.Helper()
 	for _, host := range hosts {
@@ -97,7 +97,7 @@ func (r *replica) exports(name string, hosts ...string) (uids []string) {
 	return uids
 }
 
-// registered are the sessions of the register, as "gateway target host".
+// registered returns the sessions of the register, as "gateway target host".
 func (r *replica) registered() (all []string) {
 	r.t.Helper()
 	ctx, stop := context.WithCancel(bounded(r.t))
@@ -114,7 +114,7 @@ func (r *replica) registered() (all []string) {
 	return all
 }
 
-// A false session would count for its host on all gateways, and the host's true ones would be asked to leave.
+// A false session would count for its host on all gateways, and the host's real sessions would be asked to log out.
 func TestSessionsThatDoNotConcernTheGatewayAreIgnored(t *testing.T) {
 	r := start(t)
 	create(r, r.Gateways, &model.Gateway{Meta: model.Meta{Name: "gw-2"}, Spec: model.GatewaySpec{
@@ -143,14 +143,14 @@ func TestSessionsThatDoNotConcernTheGatewayAreIgnored(t *testing.T) {
 	}
 }
 
-// settled waits until what was sent before is taken: an answer comes to what is sent now.
+// settled waits until all earlier messages are handled: this message gets an answer.
 func (g *gateway) settled() {
 	g.t.Helper()
 	g.send(&pb.ConnectRequest{Message: &pb.ConnectRequest_ReservationLoad{ReservationLoad: &pb.ReservationLoad{RequestId: 9, VolumeUid: "none"}}})
 	g.next(func(m *pb.ConnectResponse) bool { return m.GetReservationState() != nil })
 }
 
-// Whatever a gateway sends, what the control plane keeps of it is bounded.
+// The data that the control plane stores about a gateway is bounded, whatever the gateway sends.
 func TestAFloodClosesTheStreamAndTheMemoryDoesNotGrow(t *testing.T) {
 	r := start(t)
 	g := r.connect(hello("first"))

@@ -19,7 +19,7 @@ import (
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
-// Protocol versions of the stream that this program speaks.
+// Protocol versions of the stream that this program supports.
 const (
 	minProtocol = 1
 	maxProtocol = 1
@@ -28,11 +28,11 @@ const (
 const (
 	// helloTimeout bounds the wait for a stream's first message.
 	helloTimeout = 10 * time.Second
-	// heartbeatInterval is what gateways are told; a lease of the store outlives several.
+	// heartbeatInterval is the interval of heartbeats that gateways receive. A lease of the store lasts several of them.
 	heartbeatInterval = 500 * time.Millisecond
-	// silenceLimit is how long a stream may be silent before it counts as gone.
+	// silenceLimit is the time after which a silent stream counts as gone.
 	silenceLimit = 3 * time.Second
-	// storeTimeout bounds what one message of a gateway may take in the store.
+	// storeTimeout bounds the time in the store for one message of a gateway.
 	storeTimeout = 5 * time.Second
 )
 
@@ -41,14 +41,14 @@ type Options struct {
 	Store *store.Store
 	View  *view.Cache
 	Log   *slog.Logger
-	// Caller says which gateway a call comes from, as its certificate names it, and whether anybody was asked for one.
+	// Caller returns the gateway that a call's certificate names, and whether a certificate was required.
 	Caller func(context.Context) (gateway string, asked bool)
-	// Replica names this process, ClusterID the system.
+	// Replica is the name of this process, ClusterID that of the system.
 	Replica, ClusterID string
 	OUI                uint32
-	// Registry takes the metrics; nil: there are none.
+	// Registry registers the metrics; nil: none.
 	Registry prometheus.Registerer
-	// Events takes what gateways report for people; nil: it is dropped.
+	// Events records the gateways' reports for users; nil: they are dropped.
 	Events Events
 }
 
@@ -63,13 +63,13 @@ type Service struct {
 	failures failureLog
 }
 
-// New makes the service; Run has to run for streams to be told anything.
+// New returns the service. Streams receive changes only while Run runs.
 func New(options Options) *Service {
 	return &Service{options: options, stop: make(chan struct{}), metrics: newMetrics(options.Registry), failures: failureLog{gateways: map[string]*failureBudget{}},
 		hub: &hub{store: options.Store, view: options.View, log: options.Log, streams: map[*gatewayStream]bool{}}}
 }
 
-// Run keeps streams told until the context ends; then it says goodbye to all.
+// Run sends changes to all streams until the context ends. Then it ends all streams.
 func (s *Service) Run(ctx context.Context) error {
 	defer close(s.stop)
 	return s.hub.run(ctx)
@@ -111,8 +111,8 @@ func (s *Service) Connect(stream pb.GatewayStreamService_ConnectServer) error {
 	return err
 }
 
-// receive hands a stream's messages on, until it fails, its call ends, or a message is beyond the bounds. It checks them before they
-// wait, so that what waits is bounded (burstBytes).
+// receive passes on a stream's messages until the stream fails, its call ends, or a message exceeds the bounds. It checks
+// messages before they are queued, so that the queue is bounded (burstBytes).
 func receive(stream pb.GatewayStreamService_ConnectServer) (<-chan *pb.ConnectRequest, <-chan error) {
 	messages, failed := make(chan *pb.ConnectRequest, incoming), make(chan error, 1)
 	go func() {
@@ -177,7 +177,7 @@ func (s *Service) acceptable(ctx context.Context, hello *pb.StreamHello) error {
 	return nil
 }
 
-// admit makes the gateway's connection known.
+// admit stores the gateway's connection.
 func (s *Service) admit(stream pb.GatewayStreamService_ConnectServer, hello *pb.StreamHello) (*gatewayStream, error) {
 	ctx, cancel := context.WithTimeout(stream.Context(), storeTimeout)
 	defer cancel()
@@ -190,7 +190,7 @@ func (s *Service) admit(stream pb.GatewayStreamService_ConnectServer, hello *pb.
 		return nil, connectStatus(hello.GetGateway(), err)
 	}
 	if err := s.catchUp(ctx, hello.GetHeldVersion()); err != nil {
-		_ = connection.Close(ctx) // else its lease ends
+		_ = connection.Close(ctx) // if this fails, the lease expires
 		return nil, status.Errorf(codes.Unavailable, "this replica is behind: connect to another one: %v", err)
 	}
 	if keys, _ := s.hub.forwardingKeys(); keys == nil {
@@ -209,8 +209,8 @@ func (s *Service) admit(stream pb.GatewayStreamService_ConnectServer, hello *pb.
 	return g, nil
 }
 
-// catchUp waits until the view knows all that was stored before the gateway came, and all that it was told by others: an
-// older state would take volumes away from it that it owns.
+// catchUp waits until the view has everything that was stored before the gateway connected, and everything that other replicas
+// sent it. An older state would take volumes from the gateway that it owns.
 func (s *Service) catchUp(ctx context.Context, held uint64) error {
 	revision, err := s.options.Store.Revision(ctx)
 	if err != nil {
@@ -223,7 +223,7 @@ func (s *Service) catchUp(ctx context.Context, held uint64) error {
 	return s.options.View.WaitFor(ctx, revision)
 }
 
-// replacedStatus has a process end that another one has replaced as the gateway.
+// replacedStatus is the error that makes a replaced process end.
 func replacedStatus(gateway string, err error) error {
 	return status.Errorf(codes.Aborted, "gateway %s: %v: restart it", gateway, err)
 }

@@ -29,18 +29,18 @@ var shared *etcd.Embedded
 
 func TestMain(m *testing.M) { etcdtest.Main(m, &shared) }
 
-// replica is a control plane of one replica with gateway gw-1 and volume orders, which it owns.
+// replica is a control plane of one replica with gateway gw-1, which owns the volume orders.
 type replica struct {
 	*store.Store
 	t      *testing.T
 	client pb.GatewayStreamServiceClient
-	// caller is what a certificate names; nil: nobody is asked for one.
+	// caller is the name in the certificate; nil: no certificate is required.
 	caller *string
 	volume *model.Volume
 	events recordedEvents
-	// service whose view own waits for.
+	// service is the one whose view the function own waits for.
 	service *Service
-	// term makes the test the leader when it is first called.
+	// term elects the test when it is first called.
 	term func() *store.Term
 }
 
@@ -128,7 +128,7 @@ func (r *replica) own(change func(model.Ownership) (model.Ownership, error)) {
 		r.t.Fatal(err)
 	}
 	r.volume = changed
-	// A gateway's next message must meet this owner, and the view is behind the store for a moment.
+	// The gateway's next message must find this owner, and the view lags behind the store for a moment.
 	if err := r.service.catchUp(r.t.Context(), 0); err != nil {
 		r.t.Fatal(err)
 	}
@@ -188,7 +188,7 @@ func TestWhoMayNotConnectIsToldWhy(t *testing.T) {
 	}
 }
 
-// R4: who was replaced stays so.
+// R4: a replaced process stays replaced.
 func TestANewIncarnationTakesThePlaceOfTheOldWhichNeverReturns(t *testing.T) {
 	r := start(t)
 	old := r.connect(hello("first"))
@@ -206,7 +206,7 @@ func TestANewIncarnationTakesThePlaceOfTheOldWhichNeverReturns(t *testing.T) {
 func TestAReservationIsStoredForThePresentEpochAndGenerationOnly(t *testing.T) {
 	r := start(t)
 	g := r.connect(hello("first"))
-	g.update() // it is let in
+	g.update() // it is admitted
 	commit := func(id, epoch, generation uint64) pb.CommitResult {
 		g.send(&pb.ConnectRequest{Message: &pb.ConnectRequest_ReservationCommit{ReservationCommit: &pb.ReservationCommit{
 			RequestId: id, VolumeUid: r.volume.Meta.UID, Epoch: epoch, ExpectedGeneration: generation, State: []byte("held")}}})
@@ -235,7 +235,7 @@ func TestAReservationIsStoredForThePresentEpochAndGenerationOnly(t *testing.T) {
 	}
 }
 
-// R2: what is answered as recorded is.
+// R2: a client is recorded before its gateway gets the answer.
 func TestAClientOfCephIsRecordedBeforeItsGatewayIsToldSo(t *testing.T) {
 	r := start(t)
 	create(r, r.StoragePools, &model.StoragePool{Meta: model.Meta{Name: "ceph"}, Spec: model.StoragePoolSpec{
@@ -245,7 +245,7 @@ func TestAClientOfCephIsRecordedBeforeItsGatewayIsToldSo(t *testing.T) {
 		t.Fatal(err)
 	}
 	g := r.connect(hello("first"))
-	g.update() // it is let in
+	g.update() // it is admitted
 	commit := func(id uint64, client string) pb.CommitResult {
 		g.send(&pb.ConnectRequest{Message: &pb.ConnectRequest_RadosClientCommit{RadosClientCommit: &pb.RadosClientCommit{
 			RequestId: id, PoolUid: pool.Meta.UID, Client: client}}})
@@ -283,7 +283,7 @@ func TestAClientOfCephIsRecordedBeforeItsGatewayIsToldSo(t *testing.T) {
 func TestWhatAGatewaySaysOfAVolumeIsStored(t *testing.T) {
 	r := start(t)
 	g := r.connect(hello("first"))
-	g.update() // it is let in
+	g.update() // it is admitted
 	g.send(&pb.ConnectRequest{Message: &pb.ConnectRequest_VolumeObserved{VolumeObserved: &pb.VolumeObserved{
 		Uid: r.volume.Meta.UID, Epoch: 1, Order: 1, State: pb.VolumeState_VOLUME_STATE_SERVING}}})
 	err := r.WatchObserved(bounded(t), 0, func(change store.RecordChange[model.Observed]) error {
@@ -303,7 +303,7 @@ func TestWhatAGatewaySaysOfAVolumeIsStored(t *testing.T) {
 func TestASessionIsInTheRegisterAndEndsWhereThatIsAskedFor(t *testing.T) {
 	r := start(t)
 	g := r.connect(hello("first"))
-	g.update() // it is let in
+	g.update() // it is admitted
 	r.exports("t")
 	g.send(&pb.ConnectRequest{Message: &pb.ConnectRequest_SessionsObserved{SessionsObserved: &pb.SessionsObserved{
 		Full: true, Put: []*pb.SessionObserved{{Tsih: 7, Isid: "400000000001", Initiator: "iqn.2026-11.example:web", TargetIqn: iqnOf("t")}}}}})
@@ -330,7 +330,7 @@ func TestASessionIsInTheRegisterAndEndsWhereThatIsAskedFor(t *testing.T) {
 	}
 }
 
-// R1: a killed gateway's stream ends at once, and so must be known at once.
+// R1: the stream of a killed gateway ends at once, and the store must record that at once.
 func TestTheEndOfAStreamIsStored(t *testing.T) {
 	r := start(t)
 	ctx, stop := context.WithCancel(t.Context())

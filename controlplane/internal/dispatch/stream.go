@@ -23,16 +23,16 @@ import (
 )
 
 const (
-	// outgoing bounds what waits to be sent beside updates.
+	// outgoing bounds the messages that wait to be sent, besides updates.
 	outgoing = 256
-	// incoming bounds what was received and not stored yet.
+	// incoming bounds the messages that were received and not stored yet.
 	incoming = 256
-	// maxCommits bounds reservation commits and loads of one gateway at a time.
+	// maxCommits bounds the concurrent reservation commits and loads of one gateway.
 	maxCommits = 64
 )
 
-// gatewayStream is one gateway's stream. Its messages come in order; what is stored of them is stored in that order, but for
-// reservations, which gateways order themselves.
+// gatewayStream is one gateway's stream. Its messages arrive in order and are stored in that order, except for reservations,
+// which gateways order themselves.
 type gatewayStream struct {
 	service    *Service
 	stream     pb.GatewayStreamService_ConnectServer
@@ -41,40 +41,41 @@ type gatewayStream struct {
 	number     uint32
 	runs       desired.Process
 	log        *slog.Logger
-	// welcome says that the process has its welcome.
+	// welcome: the process has received its welcome.
 	welcome bool
 
 	woken   chan struct{}
 	out     chan *pb.ConnectResponse
 	commits chan struct{}
 	working sync.WaitGroup
-	// ended: nobody sends any more what waits in out.
+	// ended is closed when out is no longer sent.
 	ended chan struct{}
-	// heldDigest is what the gateway said it holds already.
+	// heldDigest is the digest of the state that the gateway reported to have.
 	heldDigest []byte
 	// sent is the state that was sent last; nil before the first update.
 	sent desired.State
-	// about is the part of it that acknowledgements are about.
+	// about is the part of sent that acknowledgements refer to.
 	about sentState
-	// buildCache has the parts that sent was built of, basis its other inputs, and touched the volumes that have changed since.
+	// buildCache has the parts from which sent was built, basis its other inputs, and touched the volumes that have changed
+	// since.
 	buildCache desired.Cache
 	basis      basis
 	touched    touched
-	// exported are the names of volumes that it was told of, or will be once they are made, for hub.
+	// exported are the names of volumes that the gateway received, or will receive once they are made. The hub uses them.
 	exported atomic.Pointer[map[string]bool]
 	sessions sessionRecorder
 	applied  acknowledged
-	// version that was sent last; each update of a stream has a greater one, so that acknowledgements tell them apart.
+	// version of the last update. Each update of a stream has a greater one, so that acknowledgements identify updates.
 	version uint64
-	// keptAlive is when the connection was last kept alive.
+	// keptAlive is the time at which the connection was last kept alive.
 	keptAlive time.Time
-	// unstored says that the store did not take something that the gateway said; probed is when it was asked whether it takes
-	// anything again.
+	// unstored: the store did not accept a message of the gateway. probed is the time of the last check whether it accepts writes
+	// again.
 	unstored bool
 	probed   time.Time
 }
 
-// wake has the desired state made anew; it never waits.
+// wake triggers a new build of the desired state. It never blocks.
 func (g *gatewayStream) wake() {
 	select {
 	case g.woken <- struct{}{}:
@@ -82,7 +83,7 @@ func (g *gatewayStream) wake() {
 	}
 }
 
-// exports says whether a change is of a volume that was, or will be, sent to the gateway.
+// exports reports whether a change is of a volume that the gateway received or will receive.
 func (g *gatewayStream) exports(change view.Change) bool {
 	known := g.exported.Load()
 	return change.Kind == model.KindVolume && known != nil && (*known)[change.Name]
@@ -90,7 +91,7 @@ func (g *gatewayStream) exports(change view.Change) bool {
 
 func (g *gatewayStream) close() {
 	g.service.hub.remove(g)
-	close(g.ended) // the stream's own context goes on until this returns
+	close(g.ended) // the stream's own context lasts until this returns
 	g.working.Wait()
 	ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
 	defer cancel()
@@ -99,7 +100,7 @@ func (g *gatewayStream) close() {
 	}
 }
 
-// serve runs the stream to its end.
+// serve runs the stream until it ends.
 func (g *gatewayStream) serve(messages <-chan *pb.ConnectRequest, failed <-chan error) error {
 	ctx, cancel := context.WithCancelCause(g.stream.Context())
 	defer cancel(nil)
@@ -119,7 +120,7 @@ func (g *gatewayStream) serve(messages <-chan *pb.ConnectRequest, failed <-chan 
 	return err
 }
 
-// listen takes messages until the gateway is silent for too long or gone.
+// listen handles messages until the gateway is silent for silenceLimit or its stream fails.
 func (g *gatewayStream) listen(ctx context.Context, messages <-chan *pb.ConnectRequest, failed <-chan error) error {
 	silence := time.NewTimer(silenceLimit)
 	defer silence.Stop()
@@ -133,7 +134,7 @@ func (g *gatewayStream) listen(ctx context.Context, messages <-chan *pb.ConnectR
 				}
 				message = next
 			}
-			silence.Reset(silenceLimit) // from now on: while a store that hangs was waited for, nobody listened
+			silence.Reset(silenceLimit) // restart here: while handleMessage waited for a hanging store, no message was read
 		case err := <-failed:
 			if errors.Is(err, io.EOF) {
 				return nil
@@ -149,8 +150,8 @@ func (g *gatewayStream) listen(ctx context.Context, messages <-chan *pb.ConnectR
 	}
 }
 
-// together gathers what a gateway says of several volumes, one after the other, so that it is stored at once; next is what came
-// after that and is to be taken then, nil: nothing. A volume is in it once: nothing that was said of it is passed over.
+// together gathers successive reports on several volumes, so that they are stored in one transaction. next is the following
+// message, which is handled after them; nil: none. A volume occurs once, so that no report on it is skipped.
 func together(first *pb.ConnectRequest, messages <-chan *pb.ConnectRequest) (said []*pb.VolumeObserved, next *pb.ConnectRequest) {
 	message := first
 	seen := map[string]bool{}
@@ -172,7 +173,7 @@ func together(first *pb.ConnectRequest, messages <-chan *pb.ConnectRequest) (sai
 	}
 }
 
-// send sends the gateway its desired state, each change of it, and the messages that wait in out.
+// send sends the gateway its desired state, each change of it, and the messages in out.
 func (g *gatewayStream) send(ctx context.Context) error {
 	if !g.welcome {
 		welcome := &pb.ConnectResponse_Welcome{Welcome: g.service.welcome(g.number)}
@@ -191,7 +192,7 @@ func (g *gatewayStream) send(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var woken chan struct{} // nil while updates rest
+	var woken chan struct{} // nil during the rest between updates
 	for {
 		select {
 		case <-woken:
@@ -214,8 +215,8 @@ func (g *gatewayStream) send(ctx context.Context) error {
 	}
 }
 
-// update sends what has changed since the last one, and returns how much that was. A gateway that is no longer in the store is told
-// to go.
+// update sends what has changed since the last update, and returns the number of changes. It ends the stream of a gateway that is
+// no longer in the store.
 func (g *gatewayStream) update() (count int, err error) {
 	var sent []*pb.StreamUpdate
 	known := false
@@ -253,7 +254,7 @@ func (g *gatewayStream) update() (count int, err error) {
 	return count, nil
 }
 
-// renew builds the state, and the updates that lead to it from the one that was sent.
+// renew builds the state, and the updates that lead to it from the state that was sent.
 func (g *gatewayStream) renew(o *objects.Objects, gateway *model.Gateway, settings desired.Settings, version uint64) []*pb.StreamUpdate {
 	var next desired.State
 	next, g.buildCache = desired.Build(o, gateway, g.runs, settings, g.buildCache)
@@ -264,13 +265,13 @@ func (g *gatewayStream) renew(o *objects.Objects, gateway *model.Gateway, settin
 	from := g.sent
 	g.sent = next
 	if from == nil && len(g.heldDigest) > 0 && bytes.Equal(g.heldDigest, next.Digest()) {
-		// It holds just this already; but even nothing new is news to a gateway that waits for its first update.
+		// The gateway already has this state. It still waits for its first update.
 		return []*pb.StreamUpdate{{Version: version, Digest: next.Digest()}}
 	}
 	return desired.Updates(from, next, version)
 }
 
-// answer queues a message for the gateway; one that does not read loses its stream rather than our memory.
+// answer queues a message for the gateway. If the gateway does not read, its stream ends, so that memory stays bounded.
 func (g *gatewayStream) answer(ctx context.Context, message *pb.ConnectResponse) {
 	select {
 	case g.out <- message:
@@ -279,7 +280,7 @@ func (g *gatewayStream) answer(ctx context.Context, message *pb.ConnectResponse)
 	}
 }
 
-// watchJobs sends the gateway its jobs, and its sessions' evictions, until the function returned is called.
+// watchJobs sends the gateway its jobs, and the evictions of its sessions, until the returned function is called.
 func (g *gatewayStream) watchJobs(ctx context.Context) func() {
 	ctx, cancel := context.WithCancel(ctx)
 	g.working.Add(2)
@@ -309,7 +310,7 @@ func (g *gatewayStream) watchJobs(ctx context.Context) func() {
 	return cancel
 }
 
-// again keeps something running until the context ends.
+// again restarts run until the context ends.
 func (g *gatewayStream) again(ctx context.Context, what string, run func(context.Context) error) {
 	for ctx.Err() == nil {
 		err := run(ctx)

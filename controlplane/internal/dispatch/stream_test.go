@@ -42,7 +42,7 @@ func TestWhatIsSaidOfSeveralVolumesIsTakenTogetherInItsOrder(t *testing.T) {
 	}
 }
 
-// The gateway that creates the image need not be this one, nor the owner.
+// The image may be created by a gateway that is neither this one nor the owner.
 func TestAGatewayIsConcernedByAVolumeOfItsTargetsBeforeThereIsAnythingToTell(t *testing.T) {
 	o := desiredtest.Cluster()
 	unmade := desiredtest.Volume(model.Ownership{})
@@ -65,7 +65,7 @@ func TestAGatewayIsConcernedByAVolumeOfItsTargetsBeforeThereIsAnythingToTell(t *
 	}
 }
 
-// recordingStream is the replica's end of a stream whose gateway only listens.
+// recordingStream is the replica's end of a stream whose gateway only receives.
 type recordingStream struct {
 	pb.GatewayStreamService_ConnectServer
 	ctx  context.Context
@@ -82,7 +82,7 @@ func (s *recordingStream) Send(message *pb.ConnectResponse) error {
 // A gateway refuses a job of a pool that no update has named, and the job waits for its next attempt.
 func TestTheFirstUpdateIsSentBeforeTheJobsThatWait(t *testing.T) {
 	r := start(t)
-	for i := range 16 { // a choice at random would send the update first now and then
+	for i := range 16 { // a random choice would send the update first only sometimes
 		ctx, stop := context.WithCancel(t.Context())
 		stream := &recordingStream{ctx: ctx, sent: make(chan *pb.ConnectResponse, 8)}
 		g, err := r.service.admit(stream, hello(fmt.Sprint("process-", i)))

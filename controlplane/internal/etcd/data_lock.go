@@ -12,13 +12,13 @@ import (
 )
 
 const (
-	// lockFile is locked by the process that uses a data directory, and holds its pid.
+	// lockFile is locked by the process that uses a data directory, and contains its pid.
 	lockFile = "lock"
-	// maxLockText bounds what is read of a lock file: a pid in decimal and a line feed.
+	// maxLockText bounds the part of a lock file that is read, in bytes: a pid in decimal and a line feed.
 	maxLockText = 32
 )
 
-// DirectoryInUseError says that another process uses a data directory.
+// DirectoryInUseError means that another process uses a data directory.
 type DirectoryInUseError struct {
 	Directory string
 	// PID of that process in its own namespace; 0: unknown.
@@ -33,8 +33,8 @@ func (e *DirectoryInUseError) Error() string {
 	return fmt.Sprintf("data directory %s is in use by %s: stop that process first, or give this one another --data-dir", e.Directory, by)
 }
 
-// lockDirectory takes the lock of a data directory for this process. It never waits. The kernel frees the lock when the process ends.
-// Error: DirectoryInUseError.
+// lockDirectory locks a data directory for this process. It never waits. The kernel releases the lock when the process ends.
+// Errors: DirectoryInUseError.
 func lockDirectory(directory string) (*os.File, error) {
 	file, err := os.OpenFile(filepath.Join(directory, lockFile), os.O_RDWR|os.O_CREATE|syscall.O_CLOEXEC, 0o600)
 	if err != nil {
@@ -51,7 +51,7 @@ func lockDirectory(directory string) (*os.File, error) {
 		_ = file.Close()
 		return nil, err
 	}
-	// The pid is for people. On a full file system it is missing, and the lock holds all the same.
+	// The pid is for users. On a full file system it is missing, but the lock is still effective.
 	if file.Truncate(0) == nil {
 		_, _ = file.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0)
 	}
@@ -70,8 +70,8 @@ func pidIn(file io.Reader) int {
 	return pid
 }
 
-// databaseUnused finds a process of a release without the lock file: it holds the lock of etcd's own database, for which etcd would
-// wait without end.
+// databaseUnused detects a process of a release without the lock file. It holds the lock of etcd's own database, for which etcd
+// would wait without end.
 func databaseUnused(directory string) error {
 	file, err := os.OpenFile(filepath.Join(directory, Directory, "member", "snap", "db"), os.O_RDWR|syscall.O_CLOEXEC, 0)
 	if errors.Is(err, os.ErrNotExist) {
@@ -80,7 +80,7 @@ func databaseUnused(directory string) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = file.Close() }() // frees the lock, too
+	defer func() { _ = file.Close() }() // releases the lock, too
 	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); errors.Is(err, syscall.EWOULDBLOCK) {
 		return &DirectoryInUseError{Directory: directory}
 	} else if err != nil {

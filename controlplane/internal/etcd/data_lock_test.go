@@ -32,7 +32,7 @@ func TestADataDirectoryInUseIsRefusedAtOnceAndNamesTheProcess(t *testing.T) {
 	again.Close()
 }
 
-// A release before the lock file holds only the lock of etcd's database.
+// A release before the lock file locks only etcd's database.
 func TestADataDirectoryThatAnOlderReleaseUsesIsRefusedAtOnce(t *testing.T) {
 	directory := t.TempDir()
 	first, err := etcd.StartEmbedded(t.Context(), directory, zap.NewNop())

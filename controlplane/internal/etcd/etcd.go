@@ -1,5 +1,5 @@
-// Package etcd gives the store its etcd: one inside this process where no endpoints are named, else a client
-// of an external cluster.
+// Package etcd provides the store's etcd: one inside this process if no endpoints are configured, else a client of an external
+// cluster.
 package etcd
 
 import (
@@ -23,14 +23,14 @@ import (
 
 // Bounds of an etcd that serves Sluice.
 const (
-	// MaxTxnOps lets a target with thousands of LUNs be stored in one transaction; etcd's default of 128 does not. An
-	// external etcd is started with --max-txn-ops of at least this.
+	// MaxTxnOps allows a transaction that stores a target with thousands of LUNs; etcd's default is 128. An external etcd must be
+	// started with at least this --max-txn-ops.
 	MaxTxnOps = 16384
-	// MaxRequestBytes bounds one transaction; etcd's default of 1.5 MiB is too small for such a target.
+	// MaxRequestBytes bounds one transaction, in bytes; etcd's default of 1.5 MiB is too small for such a target.
 	MaxRequestBytes = 8 << 20
-	// quotaBytes is the size at which etcd refuses writes until it was made smaller: see makeRoom.
+	// quotaBytes is the size at which etcd refuses writes until it was reduced: see makeRoom.
 	quotaBytes = 8 << 30
-	// historyKept is how long changes stay watchable.
+	// historyKept is the time for which changes can be watched.
 	historyKept = 10 * time.Minute
 
 	startTimeout   = 60 * time.Second
@@ -44,22 +44,22 @@ type Embedded struct {
 	server *embed.Etcd
 	// lock of the data directory, held until Close.
 	lock *os.File
-	// tended ends once nobody tends it any more; stop asks for that.
+	// tended ends when Tend has ended; stop requests that.
 	tended sync.WaitGroup
 	stop   chan struct{}
 	// Client talks to it without a socket.
 	Client *clientv3.Client
 }
 
-// StartEmbedded runs an etcd whose data is in a directory that it makes if need be. Only this process
-// reaches it. Errors name the directory; DirectoryInUseError: another process uses it. When the context ends before etcd is
-// ready, it returns at once; the caller then ends the process.
+// StartEmbedded starts an etcd whose data is in a directory, which it creates if needed. Only this process can access the etcd.
+// Errors name the directory; DirectoryInUseError: another process uses it. If the context ends before etcd is ready, it returns
+// at once; the caller must then end the process.
 func StartEmbedded(ctx context.Context, directory string, log *zap.Logger) (*Embedded, error) {
 	return start(ctx, directory, log, quotaBytes)
 }
 
 func start(ctx context.Context, directory string, log *zap.Logger, quota int64) (*Embedded, error) {
-	// A server that starts for a caller that has gone already would write files after this has returned.
+	// A server that starts after its caller's context has ended would write files after this function has returned.
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("embedded etcd in %s: %w", directory, context.Cause(ctx))
 	}
@@ -109,14 +109,14 @@ func embeddedConfig(directory string, log *zap.Logger, quota int64) *embed.Confi
 	config.AutoCompactionMode = "periodic"
 	config.AutoCompactionRetention = historyKept.String()
 	config.ZapLoggerBuilder = embed.NewZapLoggerBuilder(log)
-	// It listens nowhere: a client that could connect could read and change everything.
+	// It has no listener: a client that could connect could read and change everything.
 	config.ListenClientUrls, config.ListenPeerUrls = nil, nil
 	config.InitialCluster = config.Name + "=" + config.AdvertisePeerUrls[0].String()
 	return config
 }
 
-// startServer is embed.StartEtcd for a caller that may have to stop: etcd reads its files without regard to any context. A server that
-// starts after the context has ended is closed again.
+// startServer is embed.StartEtcd with a context, because etcd reads its files without one. A server that starts after the context
+// has ended is closed again.
 func startServer(ctx context.Context, config *embed.Config) (*embed.Etcd, error) {
 	type result struct {
 		server *embed.Etcd
@@ -140,29 +140,30 @@ func startServer(ctx context.Context, config *embed.Config) (*embed.Etcd, error)
 	}
 }
 
-// Failed tells when the etcd has stopped by itself, and why.
+// Failed returns a channel that reports when the etcd has stopped by itself, and why.
 func (e *Embedded) Failed() <-chan error { return e.server.Err() }
 
-// Close stops it; what was stored is on disk.
+// Close stops the etcd. Everything that was stored is on disk.
 func (e *Embedded) Close() {
 	close(e.stop)
 	e.tended.Wait()
-	_ = e.Client.Close() // only says that its context was cancelled
+	_ = e.Client.Close() // it only reports that its context was cancelled
 	e.server.Close()
-	_ = e.lock.Close() // frees it
+	_ = e.lock.Close() // releases the lock
 }
 
-// External says how to reach an etcd cluster.
+// External has the access to an etcd cluster.
 type External struct {
 	// Endpoints are host:port or URLs.
 	Endpoints []string
-	// TLS is nil for plain connections, which are accepted on loopback only. Every connection is made by it, also to an http:// endpoint.
+	// TLS is nil for plain connections, which are accepted on loopback only. Every connection uses it, even to an http://
+	// endpoint.
 	TLS      credentials.TransportCredentials
 	Username string
 	Password string
 }
 
-// Connect makes a client of an external etcd and proves that it answers.
+// Connect returns a client of an external etcd, after the etcd has answered a request.
 func Connect(ctx context.Context, external External, log *zap.Logger) (*clientv3.Client, error) {
 	if len(external.Endpoints) == 0 {
 		return nil, errors.New("etcd: no endpoints")
@@ -176,7 +177,7 @@ func Connect(ctx context.Context, external External, log *zap.Logger) (*clientv3
 		}
 	}
 	options := []grpc.DialOption{grpc.WithUserAgent("sluice-controlplane")}
-	if external.TLS != nil { // not as a tls.Config, whose CA is that of the start
+	if external.TLS != nil { // not as a tls.Config, which would keep the CA from the start of the process
 		options = append(options, grpc.WithTransportCredentials(external.TLS))
 	}
 	client, err := clientv3.New(clientv3.Config{

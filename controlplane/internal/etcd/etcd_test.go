@@ -124,7 +124,7 @@ func TestConnectNamesEndpointsThatDoNotAnswer(t *testing.T) {
 	}
 }
 
-// An etcd that wants certificates, as an external one does.
+// An etcd that requires certificates, as an external one does.
 func TestConnectMakesEveryConnectionByTheCredentialsGiven(t *testing.T) {
 	directory := t.TempDir()
 	authority, err := certs.OpenAuthority(directory)

@@ -12,17 +12,17 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// exitFailed is the exit code of a process whose embedded etcd can't go on.
+// exitFailed is the exit code of a process whose embedded etcd cannot continue.
 const exitFailed = 1
 
-// exit is os.Exit but in tests.
+// exit is os.Exit except in tests.
 var exit = osExit
 
 func osExit(code int) { os.Exit(code) }
 
-// FatalLog is a logger for an embedded etcd. It drops all but the messages with which etcd ends the process (levels fatal and panic).
-// Each of these becomes one line of `log` that names cause and remedy, and then the process ends with code 1: etcd has stopped in the
-// middle of a change of its files, so nothing else may run on.
+// FatalLog returns a logger for an embedded etcd. It drops all messages except those with which etcd ends the process (levels
+// fatal and panic). For each of these it writes one line with cause and remedy to `log`, and ends the process with code 1. etcd
+// has stopped in the middle of a change of its files, so nothing else may continue.
 func FatalLog(directory string, log *slog.Logger) *zap.Logger {
 	end := fatalEnd{}
 	return zap.New(&fatalCore{directory: directory, log: log}, zap.WithFatalHook(end), zap.WithPanicHook(end))
@@ -72,7 +72,7 @@ func (c *fatalCore) Write(entry zapcore.Entry, fields []zapcore.Field) error {
 
 func (*fatalCore) Sync() error { return nil }
 
-// remedy says what an administrator does about a failure of the embedded etcd.
+// remedy returns what an administrator should do about a failure of the embedded etcd.
 func remedy(directory, text string, cause error) string {
 	full := func(errno syscall.Errno) bool {
 		return errors.Is(cause, errno) || strings.Contains(text, errno.Error()) // etcd formats some errors into the message

@@ -8,7 +8,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// Measure has every request of a client timed.
+// Measure records the duration of every request of a client.
 func Measure(client *clientv3.Client, registry prometheus.Registerer) {
 	times := prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name:    "sluice_controlplane_etcd_request_duration_seconds",

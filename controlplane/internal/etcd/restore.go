@@ -10,20 +10,21 @@ import (
 	"go.uber.org/zap"
 )
 
-// Directory is where an embedded etcd keeps its data, below its own directory.
+// Directory is the subdirectory of the data directory in which an embedded etcd stores its data.
 const Directory = "etcd"
 
 // memberName of an embedded etcd.
 const memberName = "sluice"
 
-// revisionBump is more than the changes anyone can have seen since a backup: revisions go on above it, so
-// that a watcher's old position is known to be gone instead of being taken for a later one.
+// revisionBump exceeds the changes that any client can have seen since a backup. Revisions continue above it, so that the old
+// revision of a watch is reported as compacted, and not mistaken for a later one.
 const revisionBump = 1_000_000_000
 
-// Restore makes the data of an embedded etcd from a backup. Errors: the backup is broken, or there is data already.
+// Restore creates the data of an embedded etcd from a backup. Errors: the backup is damaged, or there is data already.
 //
-// The same backup may be restored twice, and an older one after a newer: so revisions go on above the milliseconds since 1970. An etcd
-// makes less than a thousand changes a second in the long run, so those of a store that was restored earlier are all below.
+// The same backup may be restored twice, and an older one after a newer one. Therefore revisions continue above the milliseconds
+// since 1970. Over a long time an etcd makes less than a thousand changes per second, so the revisions of a store that was
+// restored earlier are all below.
 func Restore(from, directory string, now time.Time) error {
 	backup, err := snapshot.NewV3(zap.NewNop()).Status(from)
 	if err != nil {

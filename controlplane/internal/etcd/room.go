@@ -13,14 +13,14 @@ import (
 )
 
 const (
-	// tendEvery is how often it is asked whether the embedded etcd refuses writes for its size.
+	// tendEvery is the interval at which the embedded etcd is checked for refused writes because of its size.
 	tendEvery = 10 * time.Second
-	// compactTimeout bounds one request to forget history.
+	// compactTimeout bounds one request to compact the history.
 	compactTimeout = time.Minute
 )
 
-// Tend makes room, until Close, whenever the etcd refuses writes for its size. That refusal stays until somebody takes it back, over
-// restarts, too, and nobody but this process reaches it. Called once.
+// Tend frees space, until Close, whenever the etcd refuses writes because of its size. The refusal persists, even over restarts,
+// until a client disarms the alarm, and only this process can do so. Tend must be called only once.
 func (e *Embedded) Tend(log *slog.Logger) { e.tendEach(tendEvery, log) }
 
 func (e *Embedded) tendEach(every time.Duration, log *slog.Logger) {
@@ -44,7 +44,7 @@ func (e *Embedded) tendEach(every time.Duration, log *slog.Logger) {
 	})
 }
 
-// full says that it refuses writes for its size.
+// full reports whether the etcd refuses writes because of its size.
 func (e *Embedded) full() bool {
 	for _, alarm := range e.server.Server.Alarms() {
 		if alarm.Alarm == pb.AlarmType_NOSPACE {
@@ -54,8 +54,8 @@ func (e *Embedded) full() bool {
 	return false
 }
 
-// makeRoom drops the history, gives back what it took, and has writes taken again where that is enough. Who watches and is behind
-// begins anew. The error says that what there is now takes all the room.
+// makeRoom drops the history, frees its space, and enables writes again if that is sufficient. A watch that is behind restarts.
+// The error means that the present data alone exceeds the space.
 func (e *Embedded) makeRoom() error {
 	ctx, cancel := context.WithTimeout(context.Background(), compactTimeout)
 	defer cancel()
@@ -66,7 +66,7 @@ func (e *Embedded) makeRoom() error {
 	if err := compact(ctx, e.Client, revision, clientv3.WithCompactPhysical()); err != nil {
 		return err
 	}
-	if err := e.server.Server.Backend().Defrag(); err != nil { // the client's needs a server that listens
+	if err := e.server.Server.Backend().Defrag(); err != nil { // the client's Defrag needs a server that listens
 		return err
 	}
 	quota := e.server.Config().QuotaBackendBytes
@@ -78,8 +78,8 @@ func (e *Embedded) makeRoom() error {
 	return err
 }
 
-// KeepCompacted has an external etcd forget what is older than watches need, until the context ends: by itself it forgets nothing unless
-// it was told to, and refuses all writes once it is full. Several replicas may do so at a time.
+// KeepCompacted makes an external etcd drop the history that watches do not need, until the context ends. By default an etcd
+// drops none, and refuses all writes once it is full. Several replicas may do so at the same time.
 func KeepCompacted(ctx context.Context, client *clientv3.Client, log *slog.Logger) {
 	keepCompacted(ctx, client, historyKept, log)
 }
@@ -87,7 +87,7 @@ func KeepCompacted(ctx context.Context, client *clientv3.Client, log *slog.Logge
 func keepCompacted(ctx context.Context, client *clientv3.Client, kept time.Duration, log *slog.Logger) {
 	ticker := time.NewTicker(kept)
 	defer ticker.Stop()
-	old := int64(0) // what was the present one before the last pause
+	old := int64(0) // the present revision before the last pause
 	for {
 		if err := forget(ctx, client, &old); err != nil && ctx.Err() == nil {
 			log.Warn("the history in etcd could not be dropped: where it is not done otherwise, etcd grows until it refuses writes",
@@ -124,7 +124,7 @@ func present(ctx context.Context, client *clientv3.Client) (int64, error) {
 	return got.Header.Revision, nil
 }
 
-// compact is nothing where somebody else did it.
+// compact ignores that another replica has already compacted to this revision.
 func compact(ctx context.Context, client *clientv3.Client, revision int64, options ...clientv3.CompactOption) error {
 	if _, err := client.Compact(ctx, revision, options...); !errors.Is(err, rpctypes.ErrCompacted) {
 		return err

@@ -10,7 +10,7 @@ func AroundCommit(txn clientv3.Txn, around func(Commit) (*clientv3.TxnResponse, 
 	return &aroundTxn{txn, around}
 }
 
-// aroundTxn wraps again what If, Then and Else return, since Commit is called on that.
+// aroundTxn wraps the results of If, Then and Else again, since Commit is called on these.
 type aroundTxn struct {
 	txn    clientv3.Txn
 	around func(Commit) (*clientv3.TxnResponse, error)

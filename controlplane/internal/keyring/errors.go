@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// WrongKeyError: under the same id, the key file holds another key than the one that encrypted the secrets of the store.
+// WrongKeyError: the key in the key file differs from the key of the same id that encrypted the secrets of the store.
 type WrongKeyError struct {
-	// Key is the id. What is an object that the key does not decrypt, as in `Host web`.
+	// Key is the id. What is an object that the key does not decrypt, such as `Host web`.
 	Key, What string
 }
 
@@ -23,7 +23,7 @@ const maxSealedNamed = 5
 
 // MissingKeysError: the key file lacks keys that encrypted secrets of the store.
 type MissingKeysError struct {
-	// Sealed lists the objects, as in `Host web`, by the id of the key.
+	// Sealed lists the objects, such as `Host web`, by the id of the key.
 	Sealed map[string][]string
 }
 

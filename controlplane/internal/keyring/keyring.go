@@ -13,7 +13,7 @@ import (
 	"syscall"
 )
 
-// Keyring encrypts secrets at rest with AES-256-GCM. Its first key encrypts; every key decrypts. To rotate a key:
+// Keyring encrypts stored secrets with AES-256-GCM. Its first key encrypts; every key decrypts. To rotate a key:
 //
 //  1. Add the new key behind the others and restart all replicas, so that every replica can decrypt with it. A single replica does not
 //     need this step.

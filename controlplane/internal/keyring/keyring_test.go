@@ -10,12 +10,12 @@ func TestAKeyFileIsForItsOwnerAloneOrOfRootForAGroup(t *testing.T) {
 	const another = 65532
 	cases := []struct {
 		mode os.FileMode
-		user int // who reads it
+		user int // the user who reads it
 		want bool
 	}{
 		{0o600, os.Getuid(), true}, {0o400, os.Getuid(), true}, {0o640, os.Getuid(), false}, {0o604, os.Getuid(), false},
 	}
-	if os.Getuid() == 0 { // the file is root's: as a Secret in a pod
+	if os.Getuid() == 0 { // the file belongs to root, as a Secret in a pod does
 		cases = append(cases, []struct {
 			mode os.FileMode
 			user int

@@ -16,7 +16,7 @@ import (
 	"sluice.dev/sluice/controlplane/internal/store"
 )
 
-// cluster has two gateways on one node. The test plays the gateways.
+// cluster has two gateways on one node. The test acts as the gateways.
 type cluster struct {
 	*store.Store
 	t        *testing.T
@@ -24,7 +24,7 @@ type cluster struct {
 	events   *heard
 }
 
-// heard keeps events by reason.
+// heard counts events by reason.
 type heard struct {
 	mutex sync.Mutex
 	count map[string]int
@@ -39,7 +39,7 @@ func (h *heard) Record(_ context.Context, about model.Object, _ bool, reason, _ 
 	h.more = make(chan struct{})
 }
 
-// await waits until an event was recorded so often. The limit is only there so that a test that fails ends.
+// await waits until an event was recorded the given number of times. The limit only ends a test that fails.
 func (h *heard) await(t *testing.T, what string, times int) {
 	t.Helper()
 	limit := time.After(60 * time.Second)
@@ -90,7 +90,7 @@ func must[T model.Object](h *cluster, all *store.Collection[T], object T) {
 	}
 }
 
-// export makes a volume and a target that maps it.
+// export creates a volume and a target that maps it.
 func (h *cluster) export(name string) {
 	must(h, h.Volumes, &model.Volume{Meta: model.Meta{Name: name},
 		Spec: model.VolumeSpec{Pool: "pool", SizeBytes: 1 << 20}})
@@ -122,7 +122,7 @@ func (h *cluster) replica(name string) (stop func()) {
 	return stop
 }
 
-// gateway is a process that does what its orders say, at once. It is dispatch and gateway in one.
+// gateway is a process that carries out its orders at once. It replaces dispatch and the gateway.
 type gateway struct {
 	*store.Connection
 	stop func()
@@ -187,7 +187,7 @@ func obey(ctx context.Context, c *store.Connection, change store.Change[*model.V
 	return nil
 }
 
-// eventually waits until an object is as it should be. The limit is only there so that a test that fails ends.
+// eventually waits until an object satisfies a condition. The limit only ends a test that fails.
 func eventually[T model.Object](h *cluster, all *store.Collection[T], name string, is func(T) bool) {
 	h.t.Helper()
 	ctx, cancel := context.WithTimeout(h.t.Context(), 60*time.Second)
@@ -207,7 +207,7 @@ func eventually[T model.Object](h *cluster, all *store.Collection[T], name strin
 	}
 }
 
-// vanishes waits until an object is gone.
+// vanishes waits until an object is removed.
 func vanishes[T model.Object](h *cluster, all *store.Collection[T], name string) {
 	h.t.Helper()
 	ctx, cancel := context.WithTimeout(h.t.Context(), 60*time.Second)
@@ -240,7 +240,7 @@ func health(want model.GatewayHealth) func(*model.Gateway) bool {
 	return func(g *model.Gateway) bool { return g.Status.Health == want }
 }
 
-// first are the gateway that owns a volume and the other one.
+// first returns the gateway that owns a volume, and the other one.
 func first(h *cluster, volume string, a, b *gateway) (owner, other *gateway) {
 	h.t.Helper()
 	eventually(h, h.Volumes, volume, owned)

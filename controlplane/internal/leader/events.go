@@ -6,12 +6,12 @@ import (
 	"sluice.dev/sluice/controlplane/internal/model"
 )
 
-// Events keeps what people are told. It must not block for long; what it cannot keep it logs.
+// Events records events for users. It must not block for long; it logs events that it cannot store.
 type Events interface {
 	Record(ctx context.Context, about model.Object, warning bool, reason, message string)
 }
 
-// noEvents drops them.
+// noEvents drops events.
 type noEvents struct{}
 
 func (noEvents) Record(context.Context, model.Object, bool, string, string) {}

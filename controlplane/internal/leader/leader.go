@@ -18,44 +18,46 @@ import (
 )
 
 const (
-	// workers decide and store for so many objects at a time: what they store together costs etcd one sync of its disk.
+	// workers is the number of objects on which the leader decides concurrently. Changes that are stored together need one sync
+	// of etcd's disk.
 	workers = 64
-	// movers of them decide at a time on moves that count those under way: each may count the same, and be one too many.
+	// movers is the number of workers that decide concurrently on moves with a limited number. Each of them may count the same
+	// moves, and exceed the limit by one.
 	movers = 8
-	// storeTimeout bounds one change; etcd that does not answer for so long is looked at again later.
+	// storeTimeout bounds one change. If etcd does not answer within it, the object is decided on again later.
 	storeTimeout = 5 * time.Second
-	// lookEvery is how often everything is looked at anew, whatever was heard.
+	// lookEvery is the interval at which the leader decides on every object, even without changes.
 	lookEvery = 30 * time.Second
-	// planEvery is the interval of plans while nothing changes but loads.
+	// planEvery is the interval of plans while only loads change.
 	planEvery = 30 * time.Second
-	// planPause is the least time between two plans, so that a burst of changes is planned once.
+	// planPause is the minimum time between two plans, so that a burst of changes needs one plan.
 	planPause = 100 * time.Millisecond
-	// againAfter is the pause before a watch, or a candidacy, that failed is tried again.
+	// againAfter is the pause before a failed watch or candidacy is tried again.
 	againAfter = 500 * time.Millisecond
 )
 
 // Config configures a Leader.
 type Config struct {
 	Store *store.Store
-	// Replica names this process among the candidates; required.
+	// Replica is the name of this process among the candidates; required.
 	Replica string
-	// Events, Log, Registerer, Clock, Policy and BlocklistFor may be left out.
+	// Events, Log, Registerer, Clock, Policy and BlocklistFor are optional.
 	Events     Events
 	Log        *slog.Logger
 	Registerer prometheus.Registerer
 	Clock      func() time.Time
 	Policy     placement.Policy
-	// BlocklistFor is how long clients of Ceph that are shut out stay so: MinBlocklist at least, 0 means BlocklistFor.
+	// BlocklistFor is the duration of blocklist entries of fenced Ceph clients: at least MinBlocklist; 0: decide.BlocklistFor.
 	BlocklistFor time.Duration
 }
 
-// Leader stands for election and, while elected, carries out what the objects specify.
+// Leader stands for election and, while elected, carries out the decisions of package decide.
 type Leader struct {
 	Config
 	metrics *metrics
 }
 
-// New makes a Leader. Run starts it.
+// New returns a Leader, which Run starts. It fails if a required field of config is missing or a value is invalid.
 func New(config Config) (*Leader, error) {
 	if config.Store == nil || config.Replica == "" {
 		return nil, errors.New("a leader needs a store and the name of its replica")
@@ -86,7 +88,7 @@ func New(config Config) (*Leader, error) {
 	return &Leader{config, m}, nil
 }
 
-// Run stands for election, leads when elected, and begins again when it lost, until the context ends.
+// Run stands for election and leads when elected. It repeats this until the context ends.
 func (l *Leader) Run(ctx context.Context) error {
 	for {
 		err := l.Store.Lead(ctx, l.Replica, l.lead)
@@ -103,13 +105,13 @@ func (l *Leader) Run(ctx context.Context) error {
 	}
 }
 
-// term is one time as the leader.
-// A leader writes by its term only.
+// A leader writes only through its term.
 var _ decide.Store = (*store.Term)(nil)
 
+// term is one replica's time as the leader.
 type term struct {
 	*Leader
-	// writes makes every change that the leader stores, while the term lasts (R1).
+	// writes makes every change of this leader, while the term lasts (R1).
 	writes *store.Term
 	queue  *queue
 
@@ -117,7 +119,7 @@ type term struct {
 
 	mutex sync.Mutex
 	view  *decide.LeaderView
-	// unsynced are the watches that have not told everything yet: until none is left, nothing is decided.
+	// unsynced are the watches that have not reported everything yet. Until none is left, nothing is decided.
 	unsynced  map[model.Kind]bool
 	synced    chan struct{}
 	alarms    map[decide.Key]string
@@ -143,7 +145,7 @@ func (l *Leader) lead(ctx context.Context, began *store.Term) error {
 	return group.Wait()
 }
 
-// plan asks for a plan, if anything has changed. Under the mutex.
+// plan requests a plan if anything has changed. The caller holds the mutex.
 func (t *term) plan() {
 	if !t.view.Dirty() {
 		return
@@ -154,8 +156,8 @@ func (t *term) plan() {
 	}
 }
 
-// planner plans when something has changed, and now and then for what loads have become. It pauses for a multiple of the
-// time that a plan takes, so that it never takes more than a small part of a core.
+// planner makes a plan when something has changed, and at intervals for changed loads. It pauses for a multiple of the duration
+// of a plan, so that it uses only a small part of a core.
 func (t *term) planner(ctx context.Context) error {
 	ticker := time.NewTicker(planEvery)
 	defer ticker.Stop()
@@ -190,7 +192,7 @@ func (t *term) planner(ctx context.Context) error {
 	}
 }
 
-// lookAgain looks at everything now and then, whatever was heard.
+// lookAgain adds every object to the queue at intervals, even without changes.
 func (t *term) lookAgain(ctx context.Context) error {
 	ticker := time.NewTicker(lookEvery)
 	defer ticker.Stop()
@@ -208,7 +210,7 @@ func (t *term) lookAgain(ctx context.Context) error {
 	}
 }
 
-// whenSynced waits until every watch has told everything.
+// whenSynced waits until every watch has reported everything.
 func (t *term) whenSynced(ctx context.Context) error {
 	for {
 		t.mutex.Lock()

@@ -74,7 +74,7 @@ func TestAnOwnerThatItsPeerFindsRefusedIsReplaced(t *testing.T) {
 	}
 	eventually(h, h.Volumes, "orders", ownedBy(other.Ref))
 	h.events.await(t, "Gateway Dead", 1)
-	h.events.await(t, "Volume Owned", 2) // told after it was measured
+	h.events.await(t, "Volume Owned", 2) // it is recorded after the measurement
 	families, err := h.registry.Gather()
 	if err != nil {
 		t.Fatal(err)
@@ -102,7 +102,7 @@ func TestAnOwnerWithoutAStreamThatItsPeerHearsKeepsItsVolumes(t *testing.T) {
 	owner.stop()
 	name := fmt.Sprintf("gw-%d", owner.Ref.Number)
 	eventually(h, h.Gateways, name, health(model.GatewayDisconnected))
-	eventually(h, h.Volumes, "orders", func(v *model.Volume) bool { // its condition says so, and nothing else happens
+	eventually(h, h.Volumes, "orders", func(v *model.Volume) bool { // its condition states that, and nothing else changes
 		for _, c := range v.Status.Conditions {
 			if c.Type == model.ConditionDegraded && c.Status == model.ConditionTrue {
 				return ownedBy(owner.Ref)(v)
@@ -171,7 +171,7 @@ func TestTheNextReplicaTakesOverWhereTheLeaderStopped(t *testing.T) {
 	if err := other.ObservePeer(t.Context(), owner.Ref, model.PeerRefused, 0); err != nil {
 		t.Fatal(err)
 	}
-	// Two's term begins at any moment: what was said before does not count, so it is said again as gateways do.
+	// The term of replica two may begin at any moment. Reports from before it do not count, so they are repeated as gateways do.
 	ctx, cancel := context.WithCancel(t.Context())
 	var told sync.WaitGroup
 	told.Go(func() {

@@ -9,7 +9,7 @@ import (
 	"sluice.dev/sluice/controlplane/internal/model"
 )
 
-// metrics of a leader; another replica's say 0.
+// metrics of a leader. In a replica that does not lead they are 0.
 type metrics struct {
 	leads     prometheus.Gauge
 	changes   *prometheus.CounterVec
@@ -65,7 +65,7 @@ func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
 	return m, nil
 }
 
-// count sets what is counted of everything known.
+// count sets the metrics about all objects.
 func (m *metrics) count(v *decide.LeaderView, alarms map[decide.Key]string) {
 	m.gateways.Reset()
 	m.volumes.Reset()
@@ -93,7 +93,7 @@ func (m *metrics) count(v *decide.LeaderView, alarms map[decide.Key]string) {
 	m.imbalance.Set(v.Imbalance())
 }
 
-// none sets everything to what a replica that leads nobody says.
+// none sets the metrics of a replica that does not lead.
 func (m *metrics) none() {
 	m.leads.Set(0)
 	m.imbalance.Set(0)
@@ -102,9 +102,9 @@ func (m *metrics) none() {
 	m.alarms.Reset()
 }
 
-// failovers measures from an owner's death to the next owner's service.
+// failovers measures the time from an owner's death to the next owner's service.
 type failovers struct {
-	// died is the last incarnation of each gateway that is known to be gone, and since when.
+	// died has the last incarnation of each gateway that is known to be gone, and the time since when.
 	died  map[uint32]departed
 	since map[string]time.Time
 }
@@ -118,14 +118,14 @@ func newFailovers() failovers {
 	return failovers{died: map[uint32]departed{}, since: map[string]time.Time{}}
 }
 
-// gone notes that an incarnation is known to be gone, the first time that it is told.
+// gone records that an incarnation is gone, at the first report of that.
 func (f failovers) gone(ref model.GatewayRef, now time.Time) {
 	if f.died[ref.Number].ref != ref {
 		f.died[ref.Number] = departed{ref, now}
 	}
 }
 
-// changed notes a change of ownership that was stored, and says how long a failover took that it ends.
+// changed records a stored change of ownership, and returns the duration of the failover that it ends.
 func (f failovers) changed(a *decide.ChangeOwner, now time.Time) (time.Duration, bool) {
 	switch a.Reason {
 	case decide.ReasonOwnerDead:

@@ -11,38 +11,38 @@ import (
 	"sluice.dev/sluice/controlplane/internal/model"
 )
 
-// queue holds the keys that have to be looked at, each at most once however often it is added, so it is bounded by the number of
-// objects. A key is never given to two workers at a time; added meanwhile, it is given out again afterwards.
+// queue has the keys on which workers must decide. Each key is in it once, so the queue is bounded by the number of objects. A
+// key is never given to two workers at a time. If it is added meanwhile, it is given out again afterwards.
 type queue struct {
 	mutex sync.Mutex
 	wake  chan struct{}
-	// ready are given out in this order, of each list the first first: see place.
+	// ready has the keys in lists, by priority; each list is in order of arrival: see place.
 	ready [places][]decide.Key
-	// passed counts for each list the keys of others that were given out while one of its own was ready.
+	// passed counts, for each list, the keys of other lists that were given out while it was not empty.
 	passed [places]int
 	state  map[decide.Key]*queued
 	later  timetable
 }
 
-// The lists of what is ready.
+// The lists of ready keys, in order of priority.
 const (
-	// inHand: how a gateway is, or what one said of a volume that is on its way to it; a volume that has begun to change its
-	// owner gets there before the next one begins.
+	// inHand: a gateway's health, or a report on a volume for which the gateway waits. A volume that has begun to change its
+	// owner completes that before the next one begins.
 	inHand = iota
-	// inTurn is all else that may change who owns a volume.
+	// inTurn has all other keys that may change the owner of a volume.
 	inTurn
-	// behind is what follows from many changes of volumes, decided once for all that came together.
+	// behind has keys that follow from many changes of volumes, so that one decision covers all of these.
 	behind
 	places
 )
 
-// atMostPassed keys go before one that is ready.
+// atMostPassed is the number of keys of other lists that may precede a ready key.
 const atMostPassed = 256
 
 type queued struct {
 	waiting, working, hurry bool
 	failures                int
-	// due is when it is to be looked at again, zero: not at all; at is its place in the timetable, -1: none.
+	// due is the time of the next decision, zero: none; at is its index in the timetable, -1: none.
 	due time.Time
 	key decide.Key
 	at  int
@@ -62,7 +62,7 @@ func (q *queue) entry(key decide.Key) *queued {
 // add gives a key out as soon as a worker is free.
 func (q *queue) add(keys ...decide.Key) { q.put(false, keys) }
 
-// hurry gives a key out before those that were added.
+// hurry gives a key out before those that were added with add.
 func (q *queue) hurry(keys ...decide.Key) { q.put(true, keys) }
 
 func (q *queue) put(hurry bool, keys []decide.Key) {
@@ -88,7 +88,7 @@ func (q *queue) push(e *queued) {
 	}
 }
 
-// overtake gives a key a place before those that are in no hurry.
+// overtake moves a key to a list of higher priority.
 func (q *queue) overtake(e *queued) {
 	listed := e.waiting && !e.working
 	if listed {
@@ -101,7 +101,7 @@ func (q *queue) overtake(e *queued) {
 	}
 }
 
-// line puts a key that nobody works on where it is given out.
+// line appends a key that no worker has to its list.
 func (q *queue) line(e *queued) { q.ready[e.place()] = append(q.ready[e.place()], e.key) }
 
 func (e *queued) place() int {
@@ -126,12 +126,12 @@ func (q *queue) ring() {
 	}
 }
 
-// next waits for a key. The worker calls done with it.
+// next waits for a key. The worker must call done with it.
 func (q *queue) next(ctx context.Context) (decide.Key, bool) {
 	for {
 		key, wait, ok := q.take(time.Now())
 		if ok {
-			q.ring() // there may be more for others
+			q.ring() // there may be more keys for other workers
 			return key, true
 		}
 		timer := time.NewTimer(wait)
@@ -167,7 +167,7 @@ func (q *queue) take(now time.Time) (decide.Key, time.Duration, bool) {
 	return decide.Key{}, wait, false
 }
 
-// choose says which list's turn it is; places: all are empty.
+// choose returns the list from which the next key is taken; places: all are empty.
 func (q *queue) choose() int {
 	chosen := places
 	for list := range places {
@@ -185,7 +185,8 @@ func (q *queue) choose() int {
 	return chosen
 }
 
-// done takes a key back. failed: it comes again after a while that doubles each time; else after the wait, 0: not by itself.
+// done returns a key to the queue. If it failed, it is due again after a pause that doubles each time; else after wait, 0: not by
+// itself.
 func (q *queue) done(key decide.Key, failed bool, wait time.Duration) {
 	q.mutex.Lock()
 	e := q.state[key]
@@ -213,7 +214,7 @@ func (q *queue) done(key decide.Key, failed bool, wait time.Duration) {
 	q.ring()
 }
 
-// timetable is a heap of keys by when they are due.
+// timetable is a heap of keys, ordered by the time at which they are due.
 type timetable []*queued
 
 func (t timetable) Len() int           { return len(t) }

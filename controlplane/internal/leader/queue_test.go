@@ -53,7 +53,7 @@ var (
 	ofGateway = decide.Key{Kind: model.KindGateway, Name: "gw-1"}
 )
 
-// A volume that is on its way to its next owner gets there before another one sets out, and what follows from all is last.
+// A volume that is changing its owner precedes others that have not begun, and keys that follow from many changes are last.
 func TestWhatAGatewayWaitsForIsGivenOutFirstAndWhatFollowsFromManyLast(t *testing.T) {
 	q := newQueue()
 	q.add(ofTarget, one, two, ofGateway)
@@ -64,7 +64,7 @@ func TestWhatAGatewayWaitsForIsGivenOutFirstAndWhatFollowsFromManyLast(t *testin
 		}
 	}
 	q.add(one)
-	q.hurry(two) // while they are worked on
+	q.hurry(two) // while workers have them
 	q.done(one, false, 0)
 	q.done(two, false, 0)
 	if given(t, q) != two || given(t, q) != one {
@@ -111,7 +111,7 @@ func TestWhatFailsComesBackLaterAndLaterAndHoldsUpNobody(t *testing.T) {
 			q.done(two, false, 0)
 		}
 		given(t, q)
-		q.done(one, false, 3*time.Second) // it came right: it is looked at when the decision said
+		q.done(one, false, 3*time.Second) // it succeeded: it is due when the decision said
 		began = time.Now()
 		if given(t, q); time.Since(began) != 3*time.Second {
 			t.Errorf("looked at again after %s", time.Since(began))

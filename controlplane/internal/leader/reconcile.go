@@ -11,10 +11,10 @@ import (
 	"sluice.dev/sluice/controlplane/internal/store"
 )
 
-// staleWait is when to look again at an object whose newer state should be heard any moment.
+// staleWait is the pause before the next decision on an object whose newer state the watch is about to report.
 const staleWait = 200 * time.Millisecond
 
-// reconcile decides on one object and stores what follows.
+// reconcile decides on one object and stores the resulting actions.
 func (t *term) reconcile(ctx context.Context, key decide.Key) (time.Duration, error) {
 	decision := t.decide(key)
 	if slices.ContainsFunc(decision.Actions, counted) {
@@ -24,7 +24,7 @@ func (t *term) reconcile(ctx context.Context, key decide.Key) (time.Duration, er
 			return 0, ctx.Err()
 		}
 		defer func() { <-t.movers }()
-		decision = t.decide(key) // by what was stored meanwhile
+		decision = t.decide(key) // with what was stored meanwhile
 	}
 	for _, action := range decision.Actions {
 		err := t.carryOut(ctx, action)
@@ -40,7 +40,7 @@ func (t *term) reconcile(ctx context.Context, key decide.Key) (time.Duration, er
 	return decision.Wait, nil
 }
 
-// counted says that an action is a move that was decided on by how many other moves are under way.
+// counted reports whether an action is a move whose decision depends on the number of other moves in progress.
 func counted(a decide.Action) bool {
 	change, ok := a.(*decide.ChangeOwner)
 	return ok && change.Counted
@@ -54,7 +54,7 @@ func (t *term) decide(key decide.Key) decide.Decision {
 	return decision
 }
 
-// note keeps what metrics show. Under the mutex.
+// note records the state for metrics. The caller holds the mutex.
 func (t *term) note(key decide.Key, decision decide.Decision) {
 	if decision.Alarm == "" {
 		delete(t.alarms, key)
@@ -89,7 +89,7 @@ func (t *term) carryOut(ctx context.Context, a decide.Action) error {
 	return nil
 }
 
-// take puts what was stored into the view at once, so that the next step needs no watch.
+// take puts a stored result into the view at once, so that the next step does not wait for the watch.
 func (t *term) take(stored decide.Stored) {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()
@@ -105,7 +105,7 @@ func (t *term) take(stored decide.Stored) {
 	}
 }
 
-// noteStored tells the view and the metrics of an action that was stored.
+// noteStored updates the view and the metrics for a stored action.
 func (t *term) noteStored(a decide.Action) {
 	now, of := t.Clock(), a.About()
 	t.mutex.Lock()

@@ -11,7 +11,7 @@ import (
 	"sluice.dev/sluice/controlplane/internal/store"
 )
 
-// What is watched that is no noun and has no key of its own.
+// Watched records that are no objects and have no key of their own.
 const (
 	kindObserved model.Kind = "Observed"
 	kindSession  model.Kind = "Session"
@@ -20,7 +20,7 @@ const (
 
 func (t *term) watchAll(ctx context.Context, group *errgroup.Group) {
 	s := t.Store
-	// All of them are awaited before the first one begins.
+	// All watches count as unsynced before the first one begins.
 	for _, kind := range append([]model.Kind{kindObserved, decide.KindJob, kindSession, kindClients}, model.Kinds...) {
 		t.unsynced[kind] = true
 	}
@@ -41,7 +41,7 @@ func (t *term) watchAll(ctx context.Context, group *errgroup.Group) {
 	})
 }
 
-// keepWatching begins a watch anew whenever it ends; meanwhile nothing is decided.
+// keepWatching restarts a watch whenever it ends. Until it is in sync again, nothing is decided.
 func (t *term) keepWatching(ctx context.Context, group *errgroup.Group, kind model.Kind, watch func() error) {
 	group.Go(func() error {
 		for {
@@ -62,7 +62,8 @@ func (t *term) keepWatching(ctx context.Context, group *errgroup.Group, kind mod
 	})
 }
 
-// sync notes whether a watch has told everything. When the last one has, everything is looked at. Under the mutex.
+// sync records whether a watch has reported everything. After the last one has, every object is added to the queue. The caller
+// holds the mutex.
 func (t *term) sync(kind model.Kind, complete bool) {
 	switch {
 	case !complete && len(t.unsynced) == 0:
@@ -104,7 +105,7 @@ func (t *term) watchObjects(ctx context.Context, group *errgroup.Group, kind mod
 	})
 }
 
-// put takes up an object, told by a watch or stored just now. Under the mutex.
+// put adds an object to the view, reported by a watch or just stored. The caller holds the mutex.
 func (t *term) put(object model.Object) {
 	before := t.view.Get(object.Kind(), object.Metadata().Name)
 	t.view.Put(object)
@@ -148,7 +149,7 @@ func (t *term) observed(c store.RecordChange[model.Observed]) {
 	}
 }
 
-// restarted notes since when an incarnation is known to be gone: another one has connected.
+// restarted records the time since which an incarnation is gone: another one has connected.
 func (t *term) restarted(ref model.GatewayRef, now time.Time) {
 	if g := t.view.GatewayByNumber(ref.Number); g != nil && g.Status.Incarnation != ref.Incarnation {
 		t.failovers.gone(g.Ref(), now)

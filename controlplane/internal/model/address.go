@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// CanonicalAddress is the one form of a host:port that is stored, sent and compared: an IP address as RFC 5952 writes it, an IPv4
-// address in IPv6 as IPv4; a name in lower case without its last dot (RFC 4343, RFC 1034 §3.1); a port without leading
-// zeros. What is no host:port stays as it is, for Validate to refuse.
+// CanonicalAddress returns the only form of a host:port that is stored, sent and compared. IP addresses are as in RFC 5952, and
+// IPv4-mapped IPv6 addresses become IPv4. Names are in lower case without a final dot (RFC 4343, RFC 1034 §3.1). Ports have no
+// leading zeros. Text that is no host:port is returned unchanged; Validate refuses it.
 func CanonicalAddress(address string) string {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil || host == "" {
@@ -25,14 +25,14 @@ func CanonicalAddress(address string) string {
 	return net.JoinHostPort(strings.TrimSuffix(strings.ToLower(host), "."), strconv.FormatUint(number, 10))
 }
 
-// Canonical is a portal with canonical addresses. Objects that an earlier release stored may have others.
+// Canonical returns the portal with canonical addresses. Objects that an earlier release stored may have others.
 func (p Portal) Canonical() Portal {
 	p.Listen, p.Advertised = CanonicalAddress(p.Listen), CanonicalAddress(p.Advertised)
 	return p
 }
 
-// Addresses returns the addresses that must be unique among gateways, in canonical form: the forwarding address and each advertised
-// address, by field.
+// Addresses returns the addresses that must be unique among gateways, by field and in canonical form: the forwarding address and
+// each advertised address.
 func (g *Gateway) Addresses() map[string]string {
 	all := map[string]string{"spec.forwardingAddress": CanonicalAddress(g.Spec.ForwardingAddress)}
 	for i, portal := range g.Spec.Portals {

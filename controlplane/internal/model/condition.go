@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// ConditionStatus is Kubernetes': true, false, or nobody can tell.
+// ConditionStatus is that of Kubernetes: true, false or unknown.
 type ConditionStatus string
 
 // The statuses.
@@ -21,7 +21,7 @@ const (
 	ConditionProgressing    = "Progressing"
 	ConditionDegraded       = "Degraded"
 	ConditionPathsRedundant = "PathsRedundant"
-	// ConditionRefused of a Gateway: the last process that named it was refused, and why.
+	// ConditionRefused of a Gateway: the last process that used its name was refused, and the message states why.
 	ConditionRefused = "Refused"
 )
 
@@ -35,7 +35,7 @@ type Condition struct {
 	LastTransitionTime time.Time       `json:"lastTransitionTime"`
 }
 
-// SetCondition puts a condition in its place and says whether that changed anything but times.
+// SetCondition adds or replaces the condition of that type. It reports whether anything except times changed.
 func SetCondition(all *[]Condition, c Condition, now time.Time) bool {
 	c.LastTransitionTime = now.UTC()
 	at := slices.IndexFunc(*all, func(have Condition) bool { return have.Type == c.Type })

@@ -1,7 +1,5 @@
-// Package model holds the nouns of the control plane, what makes each of them valid, and which
-// changes are legal. It imports nothing of ours and nothing that does I/O: no store, no wire format, no
-// clock. Everything here can be tested with values alone.
+// Package model has the objects of the control plane, their validation, and their legal changes. It imports no other package of
+// Sluice and does no I/O: it knows no store, no wire format and no clock, so tests need only values.
 //
-// Objects are kept as they are declared here, in JSON (see package store), so a renamed field is a
-// migration.
+// The store keeps objects as they are declared here, in JSON (see package store), so renaming a field requires a migration.
 package model

@@ -13,31 +13,31 @@ const (
 	MaxLinkCost = 1000
 )
 
-// Fabric is a network that fails on its own: switches, joined by links.
+// Fabric is a network that fails independently of others: switches and the links between them.
 type Fabric struct {
 	Meta   Meta         `json:"meta"`
 	Spec   FabricSpec   `json:"spec"`
 	Status FabricStatus `json:"status"`
 }
 
-// FabricSpec is what is wanted.
+// FabricSpec is the desired state.
 type FabricSpec struct {
 	// Subnets in CIDR notation.
 	Subnets []string `json:"subnets,omitempty"`
-	// Switches by name; a fabric of none has one that is named as the fabric.
+	// Switches by name. A fabric without switches has one, with the name of the fabric.
 	Switches []string     `json:"switches,omitempty"`
 	Links    []FabricLink `json:"links,omitempty"`
 }
 
-// FabricLink joins two switches both ways.
+// FabricLink connects two switches in both directions.
 type FabricLink struct {
 	A string `json:"a"`
 	B string `json:"b"`
-	// Cost of a path over it, 1…MaxLinkCost.
+	// Cost of a path over the link, 1…MaxLinkCost.
 	Cost int32 `json:"cost"`
 }
 
-// FabricStatus is what is observed.
+// FabricStatus is the observed state.
 type FabricStatus struct {
 	Conditions []Condition `json:"conditions,omitempty"`
 }

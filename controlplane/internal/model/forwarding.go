@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// The life of a forwarding key: it is known to all gateways before one proves itself with it, and accepted for as
-// long after the next has taken its place.
+// The life of a forwarding key. All gateways know a key before a gateway authenticates with it. They accept it for the same time
+// after the next key has replaced it.
 const (
 	ForwardingKeyAge     = 24 * time.Hour
 	ForwardingKeyOverlap = 15 * time.Minute
@@ -23,20 +23,21 @@ const maxRootKeys = 4
 type ForwardingKey struct {
 	ID  string
 	Key Secret
-	// Since is when it was made, Used when it became the one to prove oneself with; zero: not yet.
+	// Since is the time at which the key was made. Used is the time from which gateways authenticate with it; zero: not yet.
 	Since time.Time
 	Used  time.Time
 }
 
-// NewForwardingKey makes one of 32 random bytes.
+// NewForwardingKey makes a key of 32 random bytes.
 func NewForwardingKey(now time.Time) ForwardingKey {
 	var raw [36]byte
 	_, _ = rand.Read(raw[:]) // never fails (crypto/rand)
 	return ForwardingKey{ID: hex.EncodeToString(raw[32:]), Key: NewSecret(string(raw[:32])), Since: now}
 }
 
-// RotateForwardingKeys gives the keys that hold now: the first is the one to prove oneself with, all are accepted. At most
-// three: the next one, while it spreads; the present one; the one before, until nobody can hold it as the first any more.
+// RotateForwardingKeys returns the valid keys at the time now. Gateways authenticate with the first and accept all. There are at
+// most three: the next one, while it is distributed; the present one; and the previous one, while a gateway may still have it as
+// its first.
 func RotateForwardingKeys(keys []ForwardingKey, now time.Time) []ForwardingKey {
 	if len(keys) == 0 {
 		first := NewForwardingKey(now)
@@ -73,8 +74,8 @@ func RotateForwardingKeysNow(keys []ForwardingKey, now time.Time) []ForwardingKe
 	return all
 }
 
-// PairKey derives the key with which the origin proves itself to the owner, and the owner to it, from a root key that no
-// gateway knows. It is valid for these two incarnations and in this direction only.
+// PairKey derives the key by which origin and owner authenticate to each other, from a root key that no gateway knows. It is
+// valid for these two incarnations and in this direction only.
 func PairKey(root ForwardingKey, origin, owner GatewayRef) ForwardingKey {
 	mac := hmac.New(sha256.New, []byte(root.Key.Reveal()))
 	fmt.Fprintf(mac, "sluice forwarding\x00%d\x00%s\x00%d\x00%s", origin.Number, origin.Incarnation, owner.Number, owner.Incarnation)

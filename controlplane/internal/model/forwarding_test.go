@@ -8,7 +8,7 @@ import (
 	"sluice.dev/sluice/controlplane/internal/model"
 )
 
-// A gateway may be as much as the overlap behind: whatever it proves itself with, all others accept, and the other way round.
+// A gateway may lag by the overlap: all others accept every key that it authenticates with, and it accepts theirs.
 func TestAForwardingKeyIsKnownToAllBeforeItIsUsedAndAcceptedAfterwards(t *testing.T) {
 	now := time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
 	keys := model.RotateForwardingKeys(nil, now)

@@ -17,7 +17,7 @@ const (
 	MaxWeight        = 1000
 )
 
-// CapabilityPairwiseKeys is what a gateway declares that has a key of its own for each peer (gateway_stream.proto).
+// CapabilityPairwiseKeys is declared by a gateway that has a separate key for each peer (gateway_stream.proto).
 const CapabilityPairwiseKeys = "pairwise-keys"
 
 // Gateway is one sluice-gateway process on one node.
@@ -27,31 +27,31 @@ type Gateway struct {
 	Status GatewayStatus `json:"status"`
 }
 
-// GatewaySpec is what is wanted.
+// GatewaySpec is the desired state.
 type GatewaySpec struct {
 	GatewayPool string `json:"gatewayPool"`
-	// Node it runs on: gateways of a node share its local pools, and its fate.
+	// Node on which the gateway runs. Gateways of a node share its local pools, and fail with it.
 	Node    string   `json:"node"`
 	Portals []Portal `json:"portals"`
 	// ForwardingAddress is host:port on the cluster network.
 	ForwardingAddress string `json:"forwardingAddress"`
-	// Weight is the share of load relative to other gateways, 1…MaxWeight.
+	// Weight is the share of the load relative to other gateways, 1…MaxWeight.
 	Weight int32 `json:"weight"`
-	// Cordoned gateways take no new ownership or paths.
+	// Cordoned gateways receive no new ownership and join no path set.
 	Cordoned bool `json:"cordoned,omitempty"`
 }
 
-// Portal is an address to listen on and the address hosts are told.
+// Portal is an address on which a gateway listens, and the address that hosts are given. Each is host:port.
 type Portal struct {
 	Listen string `json:"listen"`
-	// Advertised is what hosts are told, as behind NAT or a load balancer.
+	// Advertised is the address that hosts are given. It differs from Listen behind NAT or a load balancer.
 	Advertised string `json:"advertised"`
 	Fabric     string `json:"fabric"`
-	// Switch of the fabric, empty where it is not known.
+	// Switch of the fabric, empty if unknown.
 	Switch string `json:"switch,omitempty"`
 }
 
-// GatewayHealth is what the leader believes.
+// GatewayHealth is the leader's assessment of a gateway.
 type GatewayHealth string
 
 // The states of health.
@@ -59,30 +59,30 @@ const (
 	GatewayNew GatewayHealth = "New"
 	// GatewayReady has a stream.
 	GatewayReady GatewayHealth = "Ready"
-	// GatewayDisconnected has no stream, but its peers have not found it gone: it serves on (R3).
+	// GatewayDisconnected has no stream, but its peers do not report it gone: it continues to serve (R3).
 	GatewayDisconnected GatewayHealth = "Disconnected"
-	// GatewayDead has no stream and its peers find it refused or silent (R1).
+	// GatewayDead has no stream, and its peers find it refused or silent (R1).
 	GatewayDead     GatewayHealth = "Dead"
 	GatewayDraining GatewayHealth = "Draining"
 	GatewayDrained  GatewayHealth = "Drained"
 )
 
-// GatewayStatus is what is observed, and what is given once.
+// GatewayStatus is the observed state, and the values that are assigned once.
 type GatewayStatus struct {
 	// Number is cluster-wide, 1…65535, and never reused (R13). It is also the target port group.
 	Number uint32 `json:"number"`
-	// PortalGroupTags are one for each portal of the spec (RFC 7143 §4.2.7.1), by fabric, never reused.
+	// PortalGroupTags has one tag for each portal of the spec (RFC 7143 §4.2.7.1), by fabric. Tags are never reused.
 	PortalGroupTags map[string]uint32 `json:"portalGroupTags,omitempty"`
 	Health          GatewayHealth     `json:"health"`
-	// Drain was asked for and holds until it is taken back.
+	// Drain was requested and stays in force until the request is withdrawn.
 	Drain bool `json:"drain,omitempty"`
-	// Incarnation is the process that had a stream last; the process below names it to whoever must kill it.
+	// Incarnation is the process that had a stream last. The fields below identify that process to the gateway that must kill it.
 	Incarnation  string `json:"incarnation,omitempty"`
 	BootID       string `json:"bootID,omitempty"`
 	PID          int64  `json:"pid,omitempty"`
 	PIDStartTime uint64 `json:"pidStartTime,omitempty"`
 	Version      string `json:"version,omitempty"`
-	// PairwiseKeys says that this incarnation proves itself to each peer with a key of its own.
+	// PairwiseKeys reports whether this incarnation authenticates to each peer with a separate key.
 	PairwiseKeys   bool        `json:"pairwiseKeys,omitempty"`
 	AppliedVersion uint64      `json:"appliedVersion,omitempty"`
 	LastSeen       time.Time   `json:"lastSeen,omitzero"`
@@ -118,7 +118,7 @@ func (g *Gateway) SetDefaults() {
 	}
 }
 
-// Normalize implements Normalizer: it brings every address into its canonical form.
+// Normalize implements Normalizer: it converts every address to its canonical form.
 func (g *Gateway) Normalize() {
 	for i := range g.Spec.Portals {
 		g.Spec.Portals[i] = g.Spec.Portals[i].Canonical()
@@ -159,7 +159,8 @@ func (g *Gateway) Validate() Violations {
 	return append(found, g.listenTwice()...)
 }
 
-// listenTwice returns the listen addresses that another listener of the same gateway uses already: the process could not bind both.
+// listenTwice returns the listen addresses that another listener of the same gateway already uses. The process could not bind
+// both.
 func (g *Gateway) listenTwice() Violations {
 	var found Violations
 	listeners := map[string]string{"spec.forwardingAddress": g.Spec.ForwardingAddress}
@@ -176,7 +177,7 @@ func (g *Gateway) listenTwice() Violations {
 	return found
 }
 
-// ValidateUpdate says what is wrong with a change from an earlier spec.
+// ValidateUpdate returns what is invalid about the change from an earlier spec.
 func (g *Gateway) ValidateUpdate(from *Gateway) Violations {
 	var found Violations
 	if g.Spec.GatewayPool != from.Spec.GatewayPool {
@@ -185,7 +186,7 @@ func (g *Gateway) ValidateUpdate(from *Gateway) Violations {
 	return found
 }
 
-// family tells IPv6 addresses from others; names count as IPv4.
+// family distinguishes IPv6 addresses from others. Host names count as IPv4.
 func family(address string) string {
 	host, _, _ := net.SplitHostPort(address)
 	if ip := net.ParseIP(host); ip != nil && ip.To4() == nil {
@@ -194,7 +195,7 @@ func family(address string) string {
 	return "IPv4"
 }
 
-// reachable is an address that others are told to connect to.
+// reachable checks an address to which others connect.
 func (v *Violations) reachable(field, address string) {
 	v.address(field, address)
 	host, _, _ := net.SplitHostPort(address)

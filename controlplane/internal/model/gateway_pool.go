@@ -16,14 +16,14 @@ type GatewayPool struct {
 	Status GatewayPoolStatus `json:"status"`
 }
 
-// GatewayPoolSpec is what is wanted.
+// GatewayPoolSpec is the desired state.
 type GatewayPoolSpec struct {
-	// Fabrics its gateways have portals on.
+	// Fabrics on which the pool's gateways have portals.
 	Fabrics               []string `json:"fabrics"`
 	MaxSessionsPerGateway int32    `json:"maxSessionsPerGateway"`
 }
 
-// GatewayPoolStatus is what is observed.
+// GatewayPoolStatus is the observed state.
 type GatewayPoolStatus struct {
 	Conditions []Condition `json:"conditions,omitempty"`
 }

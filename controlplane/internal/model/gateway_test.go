@@ -12,7 +12,7 @@ func TestNobodyIsToldToConnectToEveryAddress(t *testing.T) {
 	}{
 		{"0.0.0.0:3260", "192.0.2.1:3260", "192.0.2.1:3261", nil},
 		{"[::]:3260", "[2001:db8::1]:3260", "gw-1.example:3261", nil},
-		{"0.0.0.0:3260", "", "192.0.2.1:3261", []string{"spec.portals[0].advertised"}}, // listen stands in for it
+		{"0.0.0.0:3260", "", "192.0.2.1:3261", []string{"spec.portals[0].advertised"}}, // the default of advertised is listen
 		{"[::]:3260", "[::]:3260", "[::]:3261", []string{"spec.forwardingAddress", "spec.portals[0].advertised"}},
 		{"192.0.2.1:3260", "192.0.2.1:3260", "0.0.0.0:3261", []string{"spec.forwardingAddress"}},
 	} {

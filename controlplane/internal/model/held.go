@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// HeldReason is the reason of a condition of an object whose pending operations wait for an administrator.
+// HeldReason is the condition reason of an object whose pending operations wait for an administrator.
 const HeldReason = "HeldAfterRestore"
 
 // Holder is an object whose pending operations wait for an administrator after a restore of the store.
@@ -101,7 +101,7 @@ func (v *Volume) Discard() (undeleted bool, err error) {
 	return undeleted, nil
 }
 
-// NothingHeld says that an object has no held operations.
+// NothingHeld returns the error for an object that has no held operations.
 func NothingHeld() error {
 	return Precondition("status.held", "is empty: nothing waits for a confirmation")
 }

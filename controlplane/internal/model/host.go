@@ -22,16 +22,16 @@ type Host struct {
 	Status HostStatus `json:"status"`
 }
 
-// HostSpec is what is wanted.
+// HostSpec is the desired state.
 type HostSpec struct {
-	// Initiators are its iSCSI names; a name belongs to one host.
+	// Initiators are the host's iSCSI names. A name belongs to one host.
 	Initiators []string         `json:"initiators"`
 	Chap       *ChapCredentials `json:"chap,omitempty"`
-	// MutualChap is what the target proves itself with to this host.
+	// MutualChap are the credentials by which the target authenticates itself to this host.
 	MutualChap *ChapCredentials `json:"mutualChap,omitempty"`
-	// AllowUnauthenticated is said aloud by whoever wants a host without CHAP.
+	// AllowUnauthenticated must be set for a host without CHAP, so that no host lacks CHAP by mistake.
 	AllowUnauthenticated bool `json:"allowUnauthenticated,omitempty"`
-	// Switches it sits on, as `fabric/switch`, one for each fabric.
+	// Switches to which the host is attached, as `fabric/switch`, one for each fabric.
 	Switches    []string `json:"switches,omitempty"`
 	MaxSessions int32    `json:"maxSessions"`
 }
@@ -67,7 +67,7 @@ func (c *ChapCredentials) username(fallback string) string {
 	return fallback
 }
 
-// HostStatus is what is observed.
+// HostStatus is the observed state.
 type HostStatus struct {
 	Conditions []Condition `json:"conditions,omitempty"`
 }

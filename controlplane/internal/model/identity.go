@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// DeviceIdentity is what hosts know a volume by. It is given once and stored (R13).
+// DeviceIdentity identifies a volume to hosts. It is assigned once and stored (R13).
 type DeviceIdentity struct {
 	// NAA is the designator of type 3 in hexadecimal digits (SPC-5 §7.7.6.6.4): locally assigned, 60 bits of the uid;
 	// or of type 6 (§7.7.6.6.5) where the cluster has an IEEE company id.
@@ -16,7 +16,7 @@ type DeviceIdentity struct {
 	SerialNumber string `json:"serialNumber"`
 }
 
-// NewUID makes a random UUID (RFC 9562 §5.4).
+// NewUID returns a random UUID (RFC 9562 §5.4).
 func NewUID() string {
 	var b [16]byte
 	_, _ = rand.Read(b[:]) // never fails (crypto/rand)
@@ -25,14 +25,15 @@ func NewUID() string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }
 
-// IdentityFor derives a volume's identity from its uid; oui is an IEEE company id of 24 bits, or 0.
+// IdentityFor derives a volume's identity from its uid. oui is an IEEE company id of 24 bits, or 0. It fails if uid is not a
+// UUID.
 func IdentityFor(uid string, oui uint32) (DeviceIdentity, error) {
 	digits := strings.ReplaceAll(uid, "-", "")
 	if raw, err := hex.DecodeString(digits); err != nil || len(raw) != 16 {
 		return DeviceIdentity{}, fmt.Errorf("uid %q is not a UUID", uid)
 	}
-	// Digit 12 is the UUID's version, the same in all. Gateways derive the same (gateway/src/scsi/identity.cc) and refuse
-	// a volume that says otherwise.
+	// Digit 12 is the UUID's version, which is the same in all. Gateways derive the identity in the same way
+	// (gateway/src/scsi/identity.cc) and refuse a volume with another one.
 	naa := "3" + digits[:12] + digits[13:16]
 	if oui != 0 {
 		// 24 bits of company, then 36 + 64 bits of our own.

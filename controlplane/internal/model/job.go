@@ -20,7 +20,7 @@ const (
 	JobFenceClients        JobAction = "FenceClients"
 )
 
-// ListImagesJob ends the id of the job that lists a pool's images.
+// ListImagesJob is the suffix of the id of the job that lists a pool's images.
 const ListImagesJob = ".images"
 
 // JobDone is the progress of a job that succeeded, in thousandths.
@@ -38,8 +38,8 @@ type Job struct {
 	Gateway uint32    `json:"gateway"`
 	PoolUID string    `json:"poolUID"`
 	Action  JobAction `json:"action"`
-	// VolumeUID is set for snapshots, which the volume's owner takes between commands, and for deletions: records beside the data
-	// are named by it.
+	// VolumeUID is set for snapshots, which the volume's owner takes between commands, and for deletions, because the records
+	// beside the data are named by it.
 	VolumeUID        string `json:"volumeUID,omitempty"`
 	Location         string `json:"location"`
 	SourceLocation   string `json:"sourceLocation,omitempty"`
@@ -90,8 +90,8 @@ func (j *Job) Ended() bool { return j.Result.DonePermille >= JobDone || j.Result
 // Succeeded reports whether the job ended without a problem.
 func (j *Job) Succeeded() bool { return j.Result.DonePermille >= JobDone && j.Result.Problem == "" }
 
-// NeedsObject reports whether jobs of this action are given out only while their object is there and not deleted: they make something,
-// which would be left behind.
+// NeedsObject reports whether jobs of this action are assigned only while their object exists and is not being deleted. They make
+// something that would be left behind.
 func (a JobAction) NeedsObject() bool {
 	switch a {
 	case JobCreateImage, JobCloneImage, JobResizeImage, JobCreateSnapshotImage, JobAdoptImage, JobRollBackImage:
@@ -100,7 +100,7 @@ func (a JobAction) NeedsObject() bool {
 	return false
 }
 
-// GivenOut returns the job as it is given out: one attempt more, and no result.
+// GivenOut returns the job as it is assigned: with one attempt more, and without a result.
 func (j *Job) GivenOut(now time.Time) Job {
 	given := *j
 	given.Attempt++

@@ -20,47 +20,47 @@ const (
 	KindFabric      Kind = "Fabric"
 )
 
-// Kinds are all of them.
+// Kinds has all kinds.
 var Kinds = []Kind{KindVolume, KindTarget, KindHost, KindSnapshot, KindStoragePool, KindGateway, KindGatewayPool, KindFabric}
 
-// Meta is what every object has.
+// Meta is the metadata that every object has.
 type Meta struct {
 	// Name is unique among the objects of a kind and immutable: a DNS-1123 subdomain of at most 253 characters.
 	Name string `json:"name"`
-	// UID is given at creation, a random UUID, and never reused (R13).
+	// UID is a random UUID that is assigned at creation and never reused (R13).
 	UID string `json:"uid"`
-	// Version is the store's version of the object, 0 for one that is not stored. Not part of what is stored.
+	// Version is the store's version of the object; 0 if it is not stored. It is not part of the stored object.
 	Version int64 `json:"-"`
 	// Generation counts the creation and the updates by callers, from 1, also updates that change nothing.
 	Generation int64      `json:"generation"`
 	CreateTime time.Time  `json:"createTime"`
 	DeleteTime *time.Time `json:"deleteTime,omitempty"`
-	// Labels are the user's.
+	// Labels of the user.
 	Labels map[string]string `json:"labels,omitempty"`
 }
 
-// Deleting says that deletion was asked for: the object stays until nothing holds it.
+// Deleting reports whether deletion was requested. The object stays until nothing depends on it.
 func (m *Meta) Deleting() bool { return m.DeleteTime != nil }
 
-// Object is any of the nouns.
+// Object is an object of any kind.
 type Object interface {
-	// Metadata gives access to what all have in common.
+	// Metadata returns the object's metadata, which the caller may change.
 	Metadata() *Meta
 	// Kind is constant for a type.
 	Kind() Kind
 	// StatusConditions points at the conditions in the object's status.
 	StatusConditions() *[]Condition
-	// SetDefaults sets each field that has no value to its documented default. The store calls it for each object that it creates,
-	// updates or reads, so that no other code interprets a missing value. Called again it changes nothing.
+	// SetDefaults sets each field without a value to its documented default. The store calls it for each object that it creates,
+	// updates or reads, so no other code interprets a missing value. It is idempotent.
 	SetDefaults()
-	// Validate says what is wrong with the spec by itself, without a look at other objects.
+	// Validate returns the problems of the spec itself, without regard to other objects.
 	Validate() Violations
 }
 
-// Normalizer is an object with values that have several forms. The store calls Normalize before it stores a user's object, and not when
-// it reads one: claims on the values of a stored object are of the stored text.
+// Normalizer is an object with values that have several forms. The store calls Normalize before it stores a user's object, but
+// not when it reads one: claims on the values of a stored object use the stored text.
 type Normalizer interface {
-	// Normalize brings each such value into its only form. It comes after SetDefaults.
+	// Normalize converts each such value to its canonical form. The store calls it after SetDefaults.
 	Normalize()
 }
 
@@ -75,12 +75,12 @@ const (
 	nameDescription = "must be a DNS-1123 subdomain: lower-case letters, digits, '-' and '.', at most 253 characters, as in `db-1`"
 )
 
-// ValidName says whether a name can be an object's.
+// ValidName reports whether a name is valid for an object.
 func ValidName(name string) bool {
 	return len(name) <= MaxNameLength && dnsSubdomain.MatchString(name)
 }
 
-// Validate says what is wrong with name and labels.
+// Validate returns the problems of name and labels.
 func (m *Meta) Validate() Violations {
 	var v Violations
 	if !ValidName(m.Name) {
@@ -97,7 +97,7 @@ func (m *Meta) Validate() Violations {
 	return v
 }
 
-// Matches says whether the object has all these labels.
+// Matches reports whether the object has all these labels.
 func (m *Meta) Matches(labels map[string]string) bool {
 	for key, value := range labels {
 		if have, ok := m.Labels[key]; !ok || have != value {

@@ -7,68 +7,69 @@ import (
 	"time"
 )
 
-// maxFencedClients bounds Ownership.FencedClients: of many, the last ones may have the lock.
+// maxFencedClients bounds Ownership.FencedClients. If there are more, the newest are kept: a recent client is the likeliest
+// holder of the image's lock.
 const maxFencedClients = 64
 
-// OwnershipState is where a volume stands between owners.
+// OwnershipState is the state of a volume's ownership.
 type OwnershipState string
 
-// The states. What each lets happen next is what the methods of Ownership do; nothing else changes one.
+// The states. Only the methods of Ownership change one; they define which changes each state allows.
 const (
-	// Unowned: nobody owns the volume and nobody should, for no target exports it.
+	// Unowned: no gateway owns the volume, and none should, because no target exports it.
 	Unowned OwnershipState = "Unowned"
-	// Acquiring: a gateway of a local pool's node takes the lock; only then does the epoch move (R2, local).
+	// Acquiring: a gateway of a local pool's node takes the lock. The epoch increases only after that (R2, local).
 	Acquiring OwnershipState = "Acquiring"
 	// Opening: the owner is decided, in this epoch, and opens the volume.
 	Opening OwnershipState = "Opening"
 	// Owned: the owner executes commands.
 	Owned OwnershipState = "Owned"
-	// Moving: the owner drains and releases the volume, for Next or for nobody (R7).
+	// Moving: the owner drains and releases the volume, for Next, or for no gateway if Next is zero (R7).
 	Moving OwnershipState = "Moving"
-	// Fencing: the owner of an earlier epoch is being shut out; nobody may open yet (R2, rbd).
+	// Fencing: the owner of an earlier epoch is being fenced. No gateway may open the volume yet (R2, rbd).
 	Fencing OwnershipState = "Fencing"
-	// Orphaned: it should be owned and no gateway can: an alarm.
+	// Orphaned: the volume should have an owner, but no gateway can own it. This raises an alarm.
 	Orphaned OwnershipState = "Orphaned"
 )
 
-// GatewayRef is one incarnation of a gateway: a restarted process is another client, to be fenced by itself.
+// GatewayRef is one incarnation of a gateway. A restarted process is another incarnation, which is fenced separately.
 type GatewayRef struct {
 	Number      uint32 `json:"number"`
 	Incarnation string `json:"incarnation"`
 }
 
-// IsZero says that it refers to nobody.
+// IsZero reports whether the reference names no gateway.
 func (r GatewayRef) IsZero() bool { return r == GatewayRef{} }
 
 func (r GatewayRef) String() string { return fmt.Sprintf("%d/%s", r.Number, r.Incarnation) }
 
-// Ownership says who executes a volume's commands. Each change is stored by compare-and-swap on the volume's version
-// (R1); the methods are the only changes there are and return the new value, or an IllegalTransition.
+// Ownership states which gateway executes a volume's commands. Each change is stored by compare-and-swap on the volume's version
+// (R1). Only the methods below change it; each returns the new value, or an IllegalTransition.
 type Ownership struct {
 	State OwnershipState `json:"state"`
-	// Epoch is +1 at every change of owner and never falls.
+	// Epoch increases by one at each change of owner and never decreases.
 	Epoch uint64 `json:"epoch"`
-	// Owner of this epoch; zero where there is none.
+	// Owner of this epoch; zero: none.
 	Owner GatewayRef `json:"owner,omitzero"`
-	// Next is who shall own it after Acquiring or Moving; zero for nobody.
+	// Next is the gateway that becomes the owner after Acquiring or Moving; zero: none.
 	Next GatewayRef `json:"next,omitzero"`
-	// Fence is who has to be shut out before anyone opens (Fencing).
+	// Fence is the gateway that must be fenced before another one opens the volume (Fencing).
 	Fence GatewayRef `json:"fence,omitzero"`
-	// FencedClients are the clients of Ceph, apart by spaces, that were blocklisted since the volume was served last. One
-	// of them may still have the image's lock; whoever opens the image next passes it over.
+	// FencedClients are the Ceph clients, separated by spaces, that were blocklisted since the volume was last served. One of
+	// them may still hold the image's lock. The next gateway that opens the image skips such a lock.
 	FencedClients string `json:"fencedClients,omitempty"`
-	// Order is +1 at every change that was stored, also one that reads the same: gateways compare it to tell which of two
-	// orders is the newer. Set by the store alone.
+	// Order increases by one with each stored change, even if the new value equals the old one. Gateways compare orders to find
+	// the newer one. Only the store sets it.
 	Order uint64 `json:"order,omitempty"`
-	// Floor is of a store that was restored from a backup: at least the last epoch, and the last order, that the one that was lost
-	// can have given. What is given next lies above it. 0: no epoch up to the present one was lost.
+	// Floor is set in a store that was restored from a backup. It is at least the last epoch and the last order that the lost
+	// store can have assigned. New epochs and orders lie above it. 0: no epoch up to the present one was lost.
 	Floor uint64 `json:"floor,omitempty"`
-	// Reason of the last change, one CamelCase word, and when it was.
+	// Reason of the last change, one CamelCase word, and the time of that change.
 	Reason string    `json:"reason,omitempty"`
 	Since  time.Time `json:"since,omitzero"`
 }
 
-// IllegalTransition is a change that the state does not allow: the caller's view is old, so look again.
+// IllegalTransition is a change that the present state does not allow. The caller's view is out of date and must be read again.
 type IllegalTransition struct {
 	State  OwnershipState
 	Change string
@@ -82,24 +83,24 @@ func (o Ownership) illegal(change string) (Ownership, error) {
 	return o, &IllegalTransition{o.State, change}
 }
 
-// within is another state in the same epoch, with nobody in it yet.
+// within returns another state in the same epoch, without owner, next owner or fence.
 func (o Ownership) within(state OwnershipState) Ownership {
 	return Ownership{State: state, Epoch: o.Epoch, Floor: o.Floor}
 }
 
-// epochFor begins a new epoch with an owner that has yet to open.
+// epochFor begins a new epoch, whose owner has yet to open the volume.
 func (o Ownership) epochFor(owner GatewayRef) Ownership {
 	return Ownership{State: Opening, Epoch: max(o.Epoch, o.Floor) + 1, Owner: owner, FencedClients: o.FencedClients}
 }
 
-// orphan is a volume that should have an owner and has none.
+// orphan returns the state of a volume that should have an owner and has none.
 func (o Ownership) orphan() Ownership {
 	next := o.within(Orphaned)
 	next.FencedClients = o.FencedClients
 	return next
 }
 
-// Assign gives a volume that nobody can be serving to a gateway.
+// Assign makes a gateway the owner of a volume that no gateway can be serving.
 func (o Ownership) Assign(owner GatewayRef) (Ownership, error) {
 	if owner.IsZero() || (o.State != Unowned && o.State != Orphaned) {
 		return o.illegal("assign")
@@ -107,9 +108,9 @@ func (o Ownership) Assign(owner GatewayRef) (Ownership, error) {
 	return o.epochFor(owner), nil
 }
 
-// Acquire asks a gateway of a local pool's node for the lock. The epoch stays and so does the owner that may yet live: the lock is
-// the fence. Asking another candidate replaces the first: at most one can hold the lock. Only in a restored store the epoch moves
-// as well: a candidate that has heard of a lost one takes no order of an earlier.
+// Acquire asks a gateway of a local pool's node to take the lock. Epoch and owner stay, because the old owner may still live: the
+// lock is the fence. A second candidate may replace the first, because at most one can hold the lock. Only in a restored store
+// does the epoch increase too: a candidate that received a lost epoch refuses orders of an earlier one.
 func (o Ownership) Acquire(next GatewayRef) (Ownership, error) {
 	if next.IsZero() || next == o.Owner || o.State == Moving || o.State == Fencing {
 		return o.illegal("acquire")
@@ -122,7 +123,7 @@ func (o Ownership) Acquire(next GatewayRef) (Ownership, error) {
 	return acquiring, nil
 }
 
-// Locked is the candidate's report that it holds the lock: its epoch begins.
+// Locked records the candidate's report that it holds the lock. Its epoch begins.
 func (o Ownership) Locked(by GatewayRef) (Ownership, error) {
 	if o.State != Acquiring || by != o.Next {
 		return o.illegal("locked")
@@ -130,7 +131,7 @@ func (o Ownership) Locked(by GatewayRef) (Ownership, error) {
 	return o.epochFor(by), nil
 }
 
-// Serving is the owner's report that it executes commands in its epoch.
+// Serving records the owner's report that it executes commands in its epoch.
 func (o Ownership) Serving(by GatewayRef, epoch uint64) (Ownership, error) {
 	if o.State != Opening || by != o.Owner || epoch != o.Epoch {
 		return o.illegal("serving")
@@ -139,7 +140,8 @@ func (o Ownership) Serving(by GatewayRef, epoch uint64) (Ownership, error) {
 	return o, nil
 }
 
-// Move asks the owner to release the volume, for next, or for nobody (zero) where no target exports it any more.
+// Move asks the owner to release the volume for next. A zero next means no gateway, because no target exports the volume any
+// more.
 func (o Ownership) Move(next GatewayRef) (Ownership, error) {
 	if o.State != Owned || next == o.Owner {
 		return o.illegal("move")
@@ -149,9 +151,9 @@ func (o Ownership) Move(next GatewayRef) (Ownership, error) {
 	return moving, nil
 }
 
-// CancelMove leaves the volume with its owner. Legal while the owner has not reported the release, for until
-// then it owns the volume in this epoch. An owner that has closed it meanwhile does not open it again in this
-// epoch but says Released, which then orphans it: see VOLUME_STATE_RELEASED in gateway_stream.proto.
+// CancelMove leaves the volume with its owner. It is legal until the owner has reported the release, because until then the owner
+// owns the volume in this epoch. An owner that has already closed the volume does not open it again in this epoch. It reports
+// Released, which orphans the volume; see VOLUME_STATE_RELEASED in gateway_stream.proto.
 func (o Ownership) CancelMove() (Ownership, error) {
 	if o.State != Moving {
 		return o.illegal("cancel move")
@@ -159,15 +161,15 @@ func (o Ownership) CancelMove() (Ownership, error) {
 	return o.kept(), nil
 }
 
-// kept by the owner, as if nobody had asked it for anything.
+// kept returns the state in which the owner owns the volume and no change is in progress.
 func (o Ownership) kept() Ownership {
 	owned := o.within(Owned)
 	owned.Owner = o.Owner
 	return owned
 }
 
-// Released is the owner's own report that nothing of it can reach the volume any more: drained and closed, never opened, or
-// fenced. The word of the very incarnation that owned it is as good as a fence.
+// Released records the owner's report that it can no longer access the volume: it drained and closed it, never opened it, or is
+// fenced. This report of the incarnation that owned the volume is equivalent to a fence.
 func (o Ownership) Released(by GatewayRef, epoch uint64) (Ownership, error) {
 	if by != o.Owner || epoch != o.Epoch {
 		return o.illegal("released")
@@ -184,8 +186,8 @@ func (o Ownership) Released(by GatewayRef, epoch uint64) (Ownership, error) {
 	return o.illegal("released")
 }
 
-// BeginFence shuts a dead owner out. The epoch moves first, so that whoever hears of it refuses the old owner
-// (R1), then the owner is fenced where its data is (R2), and only Fenced lets anyone open.
+// BeginFence starts to fence a dead owner. The epoch increases first, so that each gateway that receives it refuses the old owner
+// (R1). Then the owner is fenced at its storage (R2). Only Fenced allows another gateway to open the volume.
 func (o Ownership) BeginFence() (Ownership, error) {
 	if o.Owner.IsZero() || (o.State != Opening && o.State != Owned && o.State != Moving) {
 		return o.illegal("begin fence")
@@ -195,8 +197,8 @@ func (o Ownership) BeginFence() (Ownership, error) {
 	return fencing, nil
 }
 
-// Fenced is the proof that the old owner is shut out, by its own word (no clients) or because these clients of it, which are
-// all it has, are blocklisted. Any gateway may own the volume from now on: next does, zero leaves it without an owner.
+// Fenced records that the old owner is fenced: it reported so itself (no clients), or these Ceph clients, which are all that it
+// has, are blocklisted. Any gateway may own the volume from now on. next becomes the owner; if it is zero the volume has none.
 func (o Ownership) Fenced(fenced GatewayRef, clients []string, next GatewayRef) (Ownership, error) {
 	if o.State != Fencing || fenced != o.Fence {
 		return o.illegal("fenced")
@@ -214,7 +216,7 @@ func (o Ownership) Fenced(fenced GatewayRef, clients []string, next GatewayRef) 
 	return o.epochFor(next), nil
 }
 
-// Abandon gives up a candidate that died before it reported the lock; whoever held the lock before still may.
+// Abandon drops a candidate that died before it reported the lock. The previous owner may still hold the lock.
 func (o Ownership) Abandon() (Ownership, error) {
 	if o.State != Acquiring {
 		return o.illegal("abandon")
@@ -225,9 +227,9 @@ func (o Ownership) Abandon() (Ownership, error) {
 	return o.kept(), nil
 }
 
-// LoseOwner is for a volume of a local pool whose owner is gone, while no target exports it and no gateway of its node is there to take
-// the lock. Whoever may serve it still has the lock, which is the fence: the next owner takes it first, as does whoever deletes the
-// data or rolls it back.
+// LoseOwner orphans a volume of a local pool whose owner is gone, while no target exports the volume and no gateway of its node
+// can take the lock. A gateway that still serves the volume holds the lock, which is the fence. The next owner takes that lock
+// first, and so does a job that deletes the data or rolls it back.
 func (o Ownership) LoseOwner() (Ownership, error) {
 	if o.Owner.IsZero() || (o.State != Opening && o.State != Owned) {
 		return o.illegal("lose owner")
@@ -235,7 +237,7 @@ func (o Ownership) LoseOwner() (Ownership, error) {
 	return o.within(Orphaned), nil
 }
 
-// Retire ends an orphan that no target exports any more.
+// Retire ends the orphaned state of a volume that no target exports any more.
 func (o Ownership) Retire() (Ownership, error) {
 	if o.State != Orphaned {
 		return o.illegal("retire")
@@ -245,10 +247,10 @@ func (o Ownership) Retire() (Ownership, error) {
 	return retired, nil
 }
 
-// Raise takes up an epoch or an order that a gateway tells of and the store has lost, being restored from a backup.
-// Whoever serves in a lost epoch is its owner, for an epoch has one; otherwise nobody is known to own the volume.
-// Only for a local pool may the latter be raised: there the lock is the fence, whoever else was the owner.
-// Orders go on above the lost ones, or gateways would take new orders for old.
+// Raise adopts an epoch or an order that a gateway reports and the store, restored from a backup, has lost. A gateway that serves
+// in a lost epoch is its owner, because an epoch has one owner. If the gateway does not serve, the volume's owner is unknown;
+// that is legal only in a local pool, where the lock fences any other owner. Orders continue above the lost ones; else gateways
+// would ignore new orders as old.
 func (o Ownership) Raise(by GatewayRef, epoch, order uint64, serving bool) (Ownership, error) {
 	if by.IsZero() || epoch <= o.Epoch && order <= o.Order {
 		return o.illegal("raise")
@@ -263,18 +265,18 @@ func (o Ownership) Raise(by GatewayRef, epoch, order uint64, serving bool) (Owne
 	return raised, nil
 }
 
-// Restored notes that the store was restored from a backup, and lost epochs and orders up to a floor at most. Who owns the volume
-// stays: whoever it is, it may be serving.
+// Restored records that the store was restored from a backup and has lost epochs and orders up to floor at most. The owner stays,
+// because it may be serving.
 func (o Ownership) Restored(floor uint64) Ownership {
 	o.Floor = max(o.Floor, floor)
 	return o
 }
 
-// Lost says that epochs above the present one may have been given, which nothing but gateways knows of.
+// Lost reports whether epochs above the present one may have been assigned that only gateways know.
 func (o Ownership) Lost() bool { return o.Floor > o.Epoch }
 
-// Renew gives the volume to its owner anew, above all lost epochs: it may have heard of one, and take no order of an earlier. To
-// the owner alone that is harmless in whatever epoch it serves: it lets go, and opens again.
+// Renew assigns the volume to its owner again, in an epoch above all lost ones. The owner may have received a lost epoch, and
+// then refuses orders of an earlier one. This is safe for the owner in any epoch: it closes the volume and opens it again.
 func (o Ownership) Renew() (Ownership, error) {
 	if !o.Lost() || o.Owner.IsZero() || (o.State != Opening && o.State != Owned && o.State != Moving) {
 		return o.illegal("renew")
@@ -282,13 +284,13 @@ func (o Ownership) Renew() (Ownership, error) {
 	return o.epochFor(o.Owner), nil
 }
 
-// Ordered is what follows upon o, with its order and time, as it is stored.
+// Ordered returns the successor next of o with its order and time, as it is stored.
 func (o Ownership) Ordered(next Ownership, at time.Time) Ownership {
 	next.Order, next.Since = max(next.Order, o.Order, o.Floor)+1, at
 	return next
 }
 
-// MayServe says whether a gateway may execute commands of the volume now, as far as the store knows.
+// MayServe reports whether a gateway may execute commands of the volume now, as far as the store knows.
 func (o Ownership) MayServe(gateway GatewayRef, epoch uint64) bool {
 	if gateway.IsZero() || gateway != o.Owner || epoch != o.Epoch {
 		return false

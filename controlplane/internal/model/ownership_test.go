@@ -15,7 +15,7 @@ var (
 	again = model.GatewayRef{Number: 1, Incarnation: "c"}
 )
 
-// step fails the test where a transition that has to be legal is not.
+// step fails the test if a transition that must be legal is refused.
 func step(t *testing.T, next model.Ownership, err error) model.Ownership {
 	t.Helper()
 	if err != nil {
@@ -111,7 +111,7 @@ func TestTheWordOfAnotherIncarnationCountsForNothing(t *testing.T) {
 	}
 }
 
-// transition is one change with random arguments.
+// transition applies one change with random arguments.
 func transition(random *rand.Rand, o model.Ownership) (model.Ownership, error) {
 	refs := []model.GatewayRef{one, two, again, {}}
 	who, epoch := refs[random.IntN(len(refs))], o.Epoch-uint64(random.IntN(2))
@@ -144,7 +144,7 @@ func transition(random *rand.Rand, o model.Ownership) (model.Ownership, error) {
 	return o.Released(o.Owner, o.Epoch)
 }
 
-// R1, for any order of changes: in one epoch never two who may serve, the epoch never falls, and a refused change changes
+// R1, for any order of changes: two gateways may never serve in one epoch, the epoch never decreases, and a refused change alters
 // nothing.
 func TestNoOrderOfChangesGivesTwoOwnersInOneEpoch(t *testing.T) {
 	for seed := range uint64(2000) {
@@ -174,7 +174,7 @@ func TestNoOrderOfChangesGivesTwoOwnersInOneEpoch(t *testing.T) {
 	}
 }
 
-// A store that was restored from a backup knows neither the last epochs nor the last orders; gateways do.
+// A store that was restored from a backup has lost the last epochs and orders; gateways know them.
 func TestALostEpochIsTakenUpWithWhoeverServesInIt(t *testing.T) {
 	o := owned(t, one)
 	served, err := o.Raise(two, 7, 20, true)
@@ -197,8 +197,8 @@ func TestALostEpochIsTakenUpWithWhoeverServesInIt(t *testing.T) {
 	}
 }
 
-// R1, over the loss of what was stored after a backup: whatever follows, no epoch up to the floor has an owner that it had not when the
-// store was restored, and no order up to it is given.
+// R1, after the loss of the changes that followed a backup: no epoch up to the floor gets an owner that it did not have at the
+// restore, and no order up to the floor is assigned again.
 func TestARestoredStoreGivesNoEpochAndNoOrderAgain(t *testing.T) {
 	const floor, seeds = 1000, 2000
 	renewed := 0

@@ -43,15 +43,16 @@ func (p *StoragePool) validateAccess() Violations {
 	return found
 }
 
-// Adoptable says whether the pool lists an image. A pattern never matches a name that Sluice itself gives to images: the
-// list would then include the data of retained volumes and of other objects.
+// Adoptable reports whether the pool lists an image. A pattern never matches a name that Sluice itself gives to images: otherwise
+// the list would include the data of retained volumes and of other objects.
 func (p *StoragePool) Adoptable(image string) bool {
 	return slices.ContainsFunc(p.Spec.AdoptableImages, func(listed string) bool {
 		return listed == image || ImageOwner(image) == "" && matchesPattern(listed, image)
 	})
 }
 
-// ImageOwner is the uid in the name of an image that Sluice made: `volume-UID` or `snapshot-UID`; empty: another's image.
+// ImageOwner returns the uid in the name of an image that Sluice made: `volume-UID` or `snapshot-UID`; empty: Sluice did not make
+// the image.
 func ImageOwner(image string) string {
 	for _, prefix := range []string{"volume-", "snapshot-"} {
 		if uid, named := strings.CutPrefix(image, prefix); named {
@@ -61,7 +62,7 @@ func ImageOwner(image string) string {
 	return ""
 }
 
-// matchesPattern compares a name with a pattern, in which `*` stands for any characters, also for none.
+// matchesPattern compares a name with a pattern, in which `*` matches any number of characters, including none.
 func matchesPattern(pattern, name string) bool {
 	parts := strings.Split(pattern, "*")
 	rest, begins := strings.CutPrefix(name, parts[0])

@@ -96,8 +96,8 @@ func (r *RadosClients) WithFenced(clients []string) RadosClients {
 	return with
 }
 
-// IsPartyOf reports whether the gateway of the record owns a volume, is its next owner, or is to be shut out of it. Then the record stays:
-// without it the gateway could not be shut out.
+// IsPartyOf reports whether the gateway of the record owns a volume, is its next owner, or must be fenced from it. Such a record
+// stays, because without it the gateway could not be fenced.
 func (r *RadosClients) IsPartyOf(v *Volume) bool {
 	o := v.Status.Ownership
 	return o.Owner == r.Gateway || o.Next == r.Gateway || o.Fence == r.Gateway

@@ -7,7 +7,7 @@ import (
 
 // Session is an iSCSI session, as its gateway reports it.
 type Session struct {
-	// Gateway by name; GatewayNumber is set by the store.
+	// Gateway by name. The store sets GatewayNumber.
 	Gateway       string `json:"gateway"`
 	GatewayNumber uint32 `json:"gatewayNumber"`
 	TSIH          uint32 `json:"tsih"`
@@ -21,26 +21,26 @@ type Session struct {
 	PortalAddress    string            `json:"portalAddress"`
 	LoginTime        time.Time         `json:"loginTime"`
 	Parameters       map[string]string `json:"parameters,omitempty"`
-	// Since login.
+	// Counters since login.
 	Reads         uint64 `json:"reads"`
 	Writes        uint64 `json:"writes"`
 	ReadBytes     uint64 `json:"readBytes"`
 	WriteBytes    uint64 `json:"writeBytes"`
 	OtherCommands uint64 `json:"otherCommands"`
-	// Version is the store's.
+	// Version of the record in the store.
 	Version int64 `json:"-"`
 }
 
-// Name is what people call it by.
+// Name is the session's name in the CLI and the API.
 func (s *Session) Name() string { return fmt.Sprintf("%s.%d.%s", s.Gateway, s.TSIH, s.ISID) }
 
-// Same says that it is the session that was seen earlier, not one that was given its number since.
+// Same reports whether it is the session that was seen earlier, and not a later session with the same numbers.
 func (s *Session) Same(earlier *Session) bool {
 	return s.GatewayNumber == earlier.GatewayNumber && s.TSIH == earlier.TSIH && s.ISID == earlier.ISID &&
 		s.Initiator == earlier.Initiator && s.LoginTime.Equal(earlier.LoginTime)
 }
 
-// EventSeverity is how bad an event is.
+// EventSeverity is the severity of an event.
 type EventSeverity string
 
 // The severities.
@@ -50,18 +50,18 @@ const (
 	EventAlarm   EventSeverity = "Alarm"
 )
 
-// Event tells people what happened to an object.
+// Event describes something that happened to an object.
 type Event struct {
 	Time     time.Time     `json:"time"`
 	Severity EventSeverity `json:"severity"`
-	// Object it is about, by kind and name.
+	// Object is the kind of the object that the event is about, and Name its name.
 	Object Kind   `json:"kind"`
 	Name   string `json:"name"`
 	// Reason is one CamelCase word.
 	Reason  string `json:"reason"`
 	Message string `json:"message"`
-	// Count is how often the same has happened in a row.
+	// Count is how often the event occurred in succession.
 	Count int32 `json:"count"`
-	// Sequence is the store's: it grows, and is unique.
+	// Sequence is assigned by the store. It is unique and increases.
 	Sequence int64 `json:"-"`
 }

@@ -2,26 +2,26 @@ package model
 
 import "time"
 
-// Snapshot is a volume's content at one moment, crash-consistent.
+// Snapshot is the crash-consistent content of a volume at one moment.
 type Snapshot struct {
 	Meta   Meta           `json:"meta"`
 	Spec   SnapshotSpec   `json:"spec"`
 	Status SnapshotStatus `json:"status"`
 }
 
-// SnapshotSpec is what is wanted; immutable but for the reclaim policy.
+// SnapshotSpec is the desired state. It is immutable except for the reclaim policy.
 type SnapshotSpec struct {
 	Volume        string        `json:"volume"`
 	ReclaimPolicy ReclaimPolicy `json:"reclaimPolicy"`
 }
 
-// SnapshotStatus is what is observed.
+// SnapshotStatus is the observed state.
 type SnapshotStatus struct {
 	Ready bool `json:"ready"`
-	// SizeBytes is the volume's capacity at that moment.
+	// SizeBytes is the volume's capacity when the snapshot was taken.
 	SizeBytes int64      `json:"sizeBytes"`
 	TakenTime *time.Time `json:"takenTime,omitempty"`
-	// Held is as a volume's.
+	// Held has the same meaning as for a volume.
 	Held       []string    `json:"held,omitempty"`
 	Conditions []Condition `json:"conditions,omitempty"`
 }
@@ -52,7 +52,7 @@ func (s *Snapshot) Validate() Violations {
 	return found
 }
 
-// ValidateUpdate says what is wrong with a change from an earlier spec.
+// ValidateUpdate returns what is invalid about the change from an earlier spec.
 func (s *Snapshot) ValidateUpdate(from *Snapshot) Violations {
 	var found Violations
 	if s.Spec.Volume != from.Spec.Volume {

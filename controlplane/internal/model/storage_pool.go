@@ -9,46 +9,47 @@ import (
 	"time"
 )
 
-// Limits of a storage pool.
+// Limits of a storage pool. DefaultWarnPercent is a percentage; the others are numbers of entries.
 const (
 	MaxPoolDevices     = 256
 	MaxMonitors        = 15
 	DefaultWarnPercent = 85
 	MaxOrphansShown    = 100
-	// MaxImagesListed bounds what is kept of a list of images.
+	// MaxImagesListed bounds the stored part of a list of images.
 	MaxImagesListed = 4096
-	// MaxMarkerImages bounds the images that a gateway looks for before it marks a pool that is older than markers.
+	// MaxMarkerImages bounds the images that a gateway looks for before it marks a pool that an earlier version made without a
+	// marker.
 	MaxMarkerImages = 1000
 	// MaxMarker bounds the id of a pool's marker, in bytes. Gateways generate 32 digits, or 64 in Ceph.
 	MaxMarker = 64
 	maxPath   = 4096
 )
 
-// StoragePool is where volumes live.
+// StoragePool is the storage of volumes.
 type StoragePool struct {
 	Meta   Meta              `json:"meta"`
 	Spec   StoragePoolSpec   `json:"spec"`
 	Status StoragePoolStatus `json:"status"`
 }
 
-// StoragePoolSpec is what is wanted: exactly one of Local and RBD.
+// StoragePoolSpec is the desired state: exactly one of Local and RBD.
 type StoragePoolSpec struct {
 	Local *LocalPool `json:"local,omitempty"`
 	RBD   *RBDPool   `json:"rbd,omitempty"`
-	// WarnPercent of use, above which hosts and people are told.
+	// WarnPercent of the capacity, 1 to 99. Above it the pool reports that it is nearly full.
 	WarnPercent int32 `json:"warnPercent"`
 	// GatewayPools whose gateways receive the key of a pool in Ceph; empty: the default of objects.Serves.
 	GatewayPools []string `json:"gatewayPools,omitempty"`
-	// AdoptableImages that the operator's callers may adopt: exact names, or patterns with `*`.
+	// AdoptableImages that callers of the operator may adopt: exact names, or patterns with `*`.
 	AdoptableImages []string `json:"adoptableImages,omitempty"`
-	// Adoptions is how many times an administrator has confirmed that the pool's storage was replaced; it only grows.
+	// Adoptions counts how often an administrator has confirmed that the pool's storage was replaced. It only grows.
 	Adoptions int32 `json:"adoptions,omitempty"`
 }
 
-// LocalPool is storage of one node; only that node's gateways can own its volumes.
+// LocalPool is storage of one node. Only gateways of that node can own its volumes.
 type LocalPool struct {
 	Node string `json:"node"`
-	// Directory on XFS or ext4, or Devices that are used whole.
+	// Directory on XFS or ext4, or Devices that the pool uses as a whole. Exactly one is set.
 	Directory string   `json:"directory,omitempty"`
 	Devices   []string `json:"devices,omitempty"`
 }
@@ -56,7 +57,7 @@ type LocalPool struct {
 // RBDPool is a pool in a Ceph cluster.
 type RBDPool struct {
 	Monitors []string `json:"monitors"`
-	// User without the `client.` in front.
+	// User without the `client.` prefix.
 	User           string `json:"user"`
 	Key            Secret `json:"key"`
 	Pool           string `json:"pool"`
@@ -64,33 +65,33 @@ type RBDPool struct {
 	DataPool       string `json:"dataPool,omitempty"`
 }
 
-// StoragePoolStatus is what is observed.
+// StoragePoolStatus is the observed state.
 type StoragePoolStatus struct {
 	CapacityBytes      int64       `json:"capacityBytes"`
 	UsedBytes          int64       `json:"usedBytes"`
 	SnapshotsSupported bool        `json:"snapshotsSupported"`
 	Conditions         []Condition `json:"conditions,omitempty"`
-	// OrphanedImages are named as volumes' and are no volume's, MaxOrphansShown of them; OrphanedImageCount says how many there
-	// are, as of ImagesListed.
+	// OrphanedImages have a name of a volume's image but belong to no volume; at most MaxOrphansShown are listed.
+	// OrphanedImageCount is their number at the time ImagesListed.
 	OrphanedImages     []string  `json:"orphanedImages,omitempty"`
 	OrphanedImageCount int32     `json:"orphanedImageCount,omitempty"`
 	ImagesListed       time.Time `json:"imagesListed,omitzero"`
-	// MissingImages are those of volumes that have one, and were not in that list.
+	// MissingImages are images of volumes that the last list did not contain.
 	MissingImages []string `json:"missingImages,omitempty"`
-	// Marker is the id of the marker that the pool's storage carries, and MarkerAdoptions the adoptions that it counts; empty: no
-	// gateway has reported one.
+	// Marker is the id of the marker on the pool's storage, and MarkerAdoptions its count of adoptions; empty: no gateway has
+	// reported one.
 	Marker          string `json:"marker,omitempty"`
 	MarkerAdoptions int32  `json:"markerAdoptions,omitempty"`
-	// MaxVolumeBytes is the largest size of a volume that the pool's file system can hold; 0: not known.
+	// MaxVolumeBytes is the largest size of a volume that the pool's file system supports; 0: not known.
 	MaxVolumeBytes int64 `json:"maxVolumeBytes,omitempty"`
 }
 
-// NearlyFull says that more than the threshold is used: hosts and people are told.
+// NearlyFull reports whether the used space has reached WarnPercent of the capacity. Hosts and administrators are warned then.
 func (p *StoragePool) NearlyFull() bool {
 	return p.Status.CapacityBytes > 0 && p.Status.UsedBytes >= p.Status.CapacityBytes/100*int64(p.Spec.WarnPercent)
 }
 
-// IsDirectory says that the pool is a directory of a node.
+// IsDirectory reports whether the pool is a directory of a node.
 func (p *StoragePool) IsDirectory() bool { return p.Spec.Local != nil && p.Spec.Local.Directory != "" }
 
 // Metadata implements Object.
@@ -131,7 +132,7 @@ func (p *StoragePool) Validate() Violations {
 	return found
 }
 
-// recordsDirectory is the directory in a pool in which gateways keep the pool's marker and the records of its volumes.
+// recordsDirectory is the directory of a pool in which gateways store the pool's marker and the records of its volumes.
 const recordsDirectory = ".sluice"
 
 func (l *LocalPool) validate() Violations {
@@ -192,7 +193,7 @@ func (r *RBDPool) validate() Violations {
 	return found
 }
 
-// ValidateUpdate says what is wrong with a change from an earlier spec.
+// ValidateUpdate returns what is invalid about the change from an earlier spec.
 func (p *StoragePool) ValidateUpdate(from *StoragePool) Violations {
 	var found Violations
 	if p.Spec.Adoptions < from.Spec.Adoptions {

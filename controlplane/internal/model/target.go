@@ -17,8 +17,8 @@ const (
 	MaxPaths        = 32
 	DefaultPaths    = 2
 	DefaultIQNStart = "iqn.2026-11.dev.sluice:"
-	// LunQuarantine is how long a number that was unmapped stays unused: hosts that have not rescanned would
-	// write to another volume under the device they know.
+	// LunQuarantine is the time for which a LUN number stays unused after it was unmapped. A host that has not rescanned would
+	// write to another volume through the device that it knows.
 	LunQuarantine = 24 * time.Hour
 )
 
@@ -29,7 +29,7 @@ type Target struct {
 	Status TargetStatus `json:"status"`
 }
 
-// TargetSpec is what is wanted.
+// TargetSpec is the desired state.
 type TargetSpec struct {
 	// IQN is the iSCSI name, unique and immutable.
 	IQN         string `json:"iqn"`
@@ -37,67 +37,70 @@ type TargetSpec struct {
 	// Paths is the number of gateways in the path set, 1…MaxPaths.
 	Paths int32       `json:"paths"`
 	Luns  []TargetLun `json:"luns,omitempty"`
-	// Hosts that may log in. Nobody else.
+	// Hosts that may log in. No other host may.
 	Hosts []string `json:"hosts,omitempty"`
 }
 
-// TargetLun maps a volume under a number that is the same on every gateway.
+// TargetLun maps a volume to a LUN number, 0…MaxLunID, that is the same on every gateway.
 type TargetLun struct {
 	ID       int32  `json:"id"`
 	Volume   string `json:"volume"`
 	ReadOnly bool   `json:"readOnly,omitempty"`
 }
 
-// TargetStatus is what is observed, and what is given once.
+// TargetStatus is the observed state, and the values that are assigned once.
 type TargetStatus struct {
-	// Ports are every port the target ever had, by gateway and portal group tag: relative identifiers are never reused (R13).
+	// Ports has every port that the target ever had, by gateway and portal group tag: relative identifiers are never reused
+	// (R13).
 	Ports []TargetPort `json:"ports,omitempty"`
-	// PathSet are the numbers of the gateways that export the target now.
+	// PathSet has the numbers of the gateways that export the target now.
 	PathSet []uint32 `json:"pathSet,omitempty"`
-	// Leaving are the gateways of the path set that hosts are not shown any more, by number, each with since when: they stay
-	// until nothing is on them, or for as long as the leader waits for that.
+	// Leaving are the gateways of the path set that are no longer reported to hosts: number, and the time since when. Each stays
+	// until no session uses it, or until the leader stops waiting.
 	Leaving map[uint32]time.Time `json:"leaving,omitempty"`
-	// PathGeneration is +1 at every change of the path set, and of who leaves it.
+	// PathGeneration increases by one at each change of PathSet or Leaving.
 	PathGeneration int64 `json:"pathGeneration,omitempty"`
-	// Applied is which Export each gateway of the path set said it has applied, by number; one that refused it has none.
+	// Applied is the Export that each gateway of the path set reported as applied, by number. A gateway that refused it has none.
 	Applied map[uint32]string `json:"applied,omitempty"`
-	// Quarantine are numbers of LUNs that were unmapped not long ago.
+	// Quarantine has the LUN numbers that were unmapped within LunQuarantine.
 	Quarantine []QuarantinedLun `json:"quarantine,omitempty"`
 	Conditions []Condition      `json:"conditions,omitempty"`
 }
 
-// TargetPort is IQN and portal group (RFC 7143 §4.2.7.1), with its relative target port identifier (SPC-5 §4.6.5),
-// unique in the cluster.
+// TargetPort is IQN and portal group (RFC 7143 §4.2.7.1) with its relative target port identifier (SPC-5 §4.6.5), which is unique
+// in the cluster.
 type TargetPort struct {
 	Gateway        uint32 `json:"gateway"`
 	PortalGroupTag uint32 `json:"portalGroupTag"`
 	RelativePortID uint32 `json:"relativePortID"`
 }
 
-// QuarantinedLun is a number that hosts may still hold a device for.
+// QuarantinedLun is a LUN number for which hosts may still have a device.
 type QuarantinedLun struct {
 	ID    int32     `json:"id"`
 	Since time.Time `json:"since"`
-	// Volume it showed, by name and uid: the same volume may have its number back at once, another one of its name may not. UID is
-	// empty where an earlier version unmapped it.
+	// Volume that had the number, by name and uid. The same volume may have its number again at once; another volume of that name
+	// may not. UID is empty if an earlier version unmapped the LUN.
 	Volume string `json:"volume"`
 	UID    string `json:"uid,omitempty"`
 }
 
-// VolumeUIDs are those of volumes by name, as they are now.
+// VolumeUIDs has the present uid of each volume, by name.
 type VolumeUIDs map[string]string
 
-// showed says that a number was that of a volume that is named so now.
+// showed reports whether the number belonged to the volume that has this name now.
 func (q QuarantinedLun) showed(volume string, uids VolumeUIDs) bool {
 	return q.Volume == volume && (q.UID == "" || q.UID == uids[volume])
 }
 
-// Export names what gateways are to make of the target as it is now: another spec or path set has another name, for ever.
+// Export identifies the present spec and path set of the target for gateways. A value is never reused for another spec or path
+// set.
 func (t *Target) Export() string {
 	return fmt.Sprintf("%d.%d", t.Meta.Generation, t.Status.PathGeneration)
 }
 
-// Shown are the gateways of the path set that hosts are shown, by number: all but those that leave it, if any stay.
+// Shown returns the gateways of the path set that are reported to hosts, by number: all except the leaving ones, if any others
+// remain.
 func (t *Target) Shown() []uint32 {
 	var shown []uint32
 	for _, number := range t.Status.PathSet {
@@ -111,7 +114,7 @@ func (t *Target) Shown() []uint32 {
 	return shown
 }
 
-// AppliedBy says that a gateway of the path set has applied the target as it is now.
+// AppliedBy reports whether a gateway of the path set has applied the present spec and path set of the target.
 func (t *Target) AppliedBy(gateway uint32) bool { return t.Status.Applied[gateway] == t.Export() }
 
 // Metadata implements Object.
@@ -181,7 +184,7 @@ func (t *Target) validateLuns() Violations {
 	return found
 }
 
-// ValidateUpdate says what is wrong with a change from an earlier spec, now.
+// ValidateUpdate returns what is invalid about the change from an earlier spec, at the time now.
 func (t *Target) ValidateUpdate(from *Target, uids VolumeUIDs, now time.Time) Violations {
 	var found Violations
 	if t.Spec.IQN != from.Spec.IQN {
@@ -200,7 +203,7 @@ func (t *Target) ValidateUpdate(from *Target, uids VolumeUIDs, now time.Time) Vi
 	return append(found, t.ValidateNumbers(from.Status.Quarantine, uids, now)...)
 }
 
-// ValidateNumbers says which numbers are held for hosts that may still have another volume's device.
+// ValidateNumbers returns the LUN numbers that are in quarantine, because hosts may still have another volume's device.
 func (t *Target) ValidateNumbers(quarantine []QuarantinedLun, uids VolumeUIDs, now time.Time) Violations {
 	var found Violations
 	entries := map[int32]QuarantinedLun{}
@@ -218,8 +221,8 @@ func (t *Target) ValidateNumbers(quarantine []QuarantinedLun, uids VolumeUIDs, n
 	return found
 }
 
-// Renumbered are the names of the volumes whose uid matters to a change from an earlier spec: of those that lose their number, and those
-// that get one that is held.
+// Renumbered returns the names of the volumes whose uid matters to a change from an earlier spec: those that lose their number,
+// and those that get a number in quarantine.
 func (t *Target) Renumbered(from *Target) []string {
 	held, stays := map[int32]bool{}, map[int32]bool{}
 	for _, entry := range from.Status.Quarantine {
@@ -241,7 +244,7 @@ func (t *Target) Renumbered(from *Target) []string {
 	return slices.Compact(names)
 }
 
-// Quarantine renews the list of numbers not to be used, after a change of the LUNs from an earlier spec.
+// Quarantine updates the list of LUN numbers that must not be used, after a change of the LUNs from an earlier spec.
 func (t *Target) Quarantine(from *Target, uids VolumeUIDs, now time.Time) {
 	mapped := map[int32]bool{}
 	for _, lun := range t.Spec.Luns {
@@ -263,7 +266,7 @@ func (t *Target) Quarantine(from *Target, uids VolumeUIDs, now time.Time) {
 
 var iscsiName = regexp.MustCompile(`^(iqn\.[0-9]{4}-(0[1-9]|1[0-2])\.[a-z0-9.-]+(:[^\s,;/]+)?|eui\.[0-9a-f]{16}|naa\.([0-9a-f]{16}|[0-9a-f]{32}))$`)
 
-// iscsiNameProblem says why a string is no iSCSI name (RFC 7143 §4.2.7), or nothing.
+// iscsiNameProblem returns why a string is no iSCSI name (RFC 7143 §4.2.7), or an empty string.
 func iscsiNameProblem(name string) string {
 	switch {
 	case name == "":
@@ -278,7 +281,7 @@ func iscsiNameProblem(name string) string {
 	return ""
 }
 
-// WithoutPorts returns those of the wanted ports that the target does not have. They have no relative port identifier yet.
+// WithoutPorts returns the wanted ports that the target does not have. They have no relative port identifier yet.
 func (t *Target) WithoutPorts(wanted []TargetPort) []TargetPort {
 	var missing []TargetPort
 	for _, port := range wanted {

@@ -5,34 +5,34 @@ import (
 	"strings"
 )
 
-// Violation names a field, what is wrong with it and how to mend it.
+// Violation names a field, what is wrong with it, and how to correct it.
 type Violation struct {
 	// Field is a path as in `spec.luns[1].volume`.
 	Field       string
 	Description string
 }
 
-// Violations are all that is wrong with an object; none means valid.
+// Violations are all problems of an object; none means valid.
 type Violations []Violation
 
-// Add notes one.
+// Add adds a violation.
 func (v *Violations) Add(field, description string) {
 	*v = append(*v, Violation{field, description})
 }
 
-// Addf notes one, formatted.
+// Addf adds a violation with a formatted description.
 func (v *Violations) Addf(field, format string, args ...any) {
 	v.Add(field, fmt.Sprintf(format, args...))
 }
 
-// reference notes a field that has to name another object and does not.
+// reference adds a violation if a field does not name another object.
 func (v *Violations) reference(field, name string, kind Kind) {
 	if !ValidName(name) {
 		v.Addf(field, "must name a %s", kind)
 	}
 }
 
-// Err is nil where nothing is wrong.
+// Err returns nil if there are no violations, else an InvalidError.
 func (v Violations) Err() error {
 	if len(v) == 0 {
 		return nil
@@ -40,17 +40,17 @@ func (v Violations) Err() error {
 	return &InvalidError{v}
 }
 
-// InvalidError is an object that cannot be as asked, whatever the other objects are.
+// InvalidError rejects an object that is invalid regardless of the other objects.
 type InvalidError struct{ Violations Violations }
 
 func (e *InvalidError) Error() string { return join("invalid", e.Violations) }
 
-// PreconditionError is a change that other objects, or the object's present state, do not allow now.
+// PreconditionError rejects a change that other objects, or the object's present state, do not allow now.
 type PreconditionError struct{ Violations Violations }
 
 func (e *PreconditionError) Error() string { return join("not now", e.Violations) }
 
-// Precondition makes a PreconditionError of one violation.
+// Precondition returns a PreconditionError with one violation.
 func Precondition(field, format string, args ...any) error {
 	return &PreconditionError{Violations{{field, fmt.Sprintf(format, args...)}}}
 }

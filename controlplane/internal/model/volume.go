@@ -9,22 +9,22 @@ import (
 const (
 	MinVolumeSize = 1 << 20
 	MaxVolumeSize = 64 << 40
-	// MinBytesPerSecond keeps a limited volume usable: below it one large command would wait for minutes.
+	// MinBytesPerSecond keeps a limited volume usable: below it one large command would wait for minutes. In bytes per second.
 	MinBytesPerSecond = 1 << 20
 )
 
-// ReclaimPolicy says what becomes of data when its object is deleted.
+// ReclaimPolicy decides what happens to the data when its object is deleted.
 type ReclaimPolicy string
 
 // The policies.
 const (
 	ReclaimDelete ReclaimPolicy = "Delete"
 	ReclaimRetain ReclaimPolicy = "Retain"
-	// ReclaimTrash moves an RBD image to its pool's trash, where it can be restored for TrashKeeps.
+	// ReclaimTrash moves an RBD image to the trash of its pool, where it can be restored for TrashKeeps.
 	ReclaimTrash ReclaimPolicy = "Trash"
 )
 
-// TrashKeeps is how long what went to a pool's trash can be restored.
+// TrashKeeps is the time for which an image in a pool's trash can be restored.
 const TrashKeeps = 7 * 24 * time.Hour
 
 // Volume is a virtual disk in a storage pool.
@@ -34,12 +34,12 @@ type Volume struct {
 	Status VolumeStatus `json:"status"`
 }
 
-// VolumeSpec is what is wanted.
+// VolumeSpec is the desired state.
 type VolumeSpec struct {
 	// Pool is immutable.
 	Pool string `json:"pool"`
-	// SizeBytes is a multiple of the block size, MinVolumeSize…MaxVolumeSize. It only grows; a growth that was not done yet can be
-	// taken back, down to Status.CapacityBytes.
+	// SizeBytes is a multiple of the block size, MinVolumeSize…MaxVolumeSize. It only grows. A growth that is not yet done can be
+	// withdrawn, down to Status.CapacityBytes.
 	SizeBytes int64 `json:"sizeBytes"`
 	// BlockSize is the logical block size in bytes, 512 or 4096; immutable.
 	BlockSize int32 `json:"blockSize"`
@@ -50,8 +50,8 @@ type VolumeSpec struct {
 	ReclaimPolicy ReclaimPolicy `json:"reclaimPolicy"`
 }
 
-// QoS limits a volume at its owner; zero is unlimited. Resolved has the default of a burst that is not given; no other code interprets a
-// burst of zero.
+// QoS limits a volume at its owner: commands per second, bytes per second, and bursts in commands and bytes; zero is unlimited.
+// Resolved resolves the default of a burst; no other code interprets a burst of zero.
 type QoS struct {
 	IOPS           int64 `json:"iops,omitempty"`
 	IOPSBurst      int64 `json:"iopsBurst,omitempty"`
@@ -59,7 +59,7 @@ type QoS struct {
 	BytesBurst     int64 `json:"bytesBurst,omitempty"`
 }
 
-// Resolved are the limits with the default of each burst: what one second permits.
+// Resolved returns the limits with the default of each burst: the amount that one second permits.
 func (q QoS) Resolved() QoS {
 	if q.IOPSBurst == 0 {
 		q.IOPSBurst = q.IOPS
@@ -70,12 +70,12 @@ func (q QoS) Resolved() QoS {
 	return q
 }
 
-// VolumeSource is what a volume is made from: nothing, a snapshot, a volume, or an image that becomes the volume's.
+// VolumeSource is the source of a volume's content: nothing, a snapshot, a volume, or an image that becomes the volume's.
 // Immutable.
 type VolumeSource struct {
 	Snapshot string `json:"snapshot,omitempty"`
 	Volume   string `json:"volume,omitempty"`
-	// Image in the RBD pool that nobody uses; it is renamed.
+	// Image in the RBD pool that no volume uses. Adoption renames it.
 	Image string `json:"image,omitempty"`
 }
 
@@ -89,44 +89,45 @@ func (s VolumeSource) count() int {
 	return n
 }
 
-// VolumeStatus is what is observed.
+// VolumeStatus is the observed state.
 type VolumeStatus struct {
 	Identity  DeviceIdentity `json:"identity"`
 	Ownership Ownership      `json:"ownership"`
-	// MoveRequest is a planned move that somebody asked for and the leader has yet to carry out.
+	// MoveRequest is a planned move that a user requested and that the leader has yet to carry out.
 	MoveRequest *MoveRequest `json:"moveRequest,omitempty"`
-	// Move is the requested one that is being carried out.
+	// Move is the requested move that is in progress.
 	Move *RequestedMove `json:"move,omitempty"`
-	// Refusal says why what was requested last, a move or a rollback, came to nothing; the next request forgets it.
+	// Refusal states why the last request, a move or a rollback, was not carried out. The next request clears it.
 	Refusal *Refusal `json:"moveRefusal,omitempty"`
-	// MovedAt is when a move was requested last that was begun, or found the volume where it was to go: rebalancing leaves alone what somebody has placed, for RequestedMoveHolds.
+	// MovedAt is the time of the last requested move that was begun, or that found the volume at its destination. Rebalancing
+	// leaves such a volume where it is for RequestedMoveHolds.
 	MovedAt time.Time `json:"movedAt,omitzero"`
-	// RollBack is asked for and has yet to be done; until then nobody is given the volume.
+	// RollBack is requested and not yet done. Until it is done, the volume is assigned to no gateway.
 	RollBack *RollBackRequest `json:"rollBack,omitempty"`
-	// Held are operations that were pending in the backup that the store was restored from, in plain words: none is carried out before
-	// an administrator confirms them. Empty: nothing is held.
+	// Held lists, in plain words, the operations that were pending in the backup from which the store was restored. None is
+	// carried out before an administrator confirms it. Empty: nothing is held.
 	Held []string `json:"held,omitempty"`
-	// SharesWith is the uid of the volume whose blocks this one's RBD image still shares; empty: it stands alone.
+	// SharesWith is the uid of the volume whose blocks this volume's RBD image still shares; empty: it shares none.
 	SharesWith string `json:"sharesWith,omitempty"`
-	// CapacityBytes is what hosts see; it lags the spec while the volume grows.
+	// CapacityBytes is the capacity that hosts see. It lags behind the spec while the volume grows.
 	CapacityBytes int64 `json:"capacityBytes"`
-	// AllocatedBytes is what the volume takes in its pool, -1 where the pool cannot tell.
+	// AllocatedBytes is the space that the volume uses in its pool, -1 if the pool cannot report it.
 	AllocatedBytes int64       `json:"allocatedBytes"`
 	Conditions     []Condition `json:"conditions,omitempty"`
 }
 
-// MoveRequest asks for a planned move (R7).
+// MoveRequest requests a planned move (R7).
 type MoveRequest struct {
-	// Gateway to own the volume by number; 0: whichever placement prefers other than the present owner.
+	// Gateway that is to own the volume, by number; 0: the gateway that placement prefers, other than the present owner.
 	Gateway uint32    `json:"gateway,omitempty"`
 	Since   time.Time `json:"since"`
 }
 
-// RequestedMove has begun, and ends once the volume has an owner again.
+// RequestedMove has begun. It ends when the volume has an owner again.
 type RequestedMove struct {
-	// To is the gateway that was chosen, by number.
+	// To is the number of the gateway that was chosen.
 	To uint32 `json:"to"`
-	// Trouble is what went wrong last on the way; empty: nothing so far.
+	// Trouble is the last problem of this move; empty: none so far.
 	Trouble string `json:"trouble,omitempty"`
 }
 
@@ -136,30 +137,31 @@ type Refusal struct {
 	Message string `json:"message"`
 }
 
-// RollBackRequest asks that a volume be made what it was at a snapshot.
+// RollBackRequest requests that a volume is rolled back to a snapshot.
 type RollBackRequest struct {
-	// Snapshot by uid.
+	// Snapshot to which the volume is rolled back, by uid.
 	Snapshot string    `json:"snapshot"`
 	Since    time.Time `json:"since"`
 }
 
-// Metadata implements Object.
-// ReasonMoveRequested of a volume's Progressing condition: somebody asked for a move, which is not over.
+// ReasonMoveRequested of a volume's Progressing condition: a user requested a move, which has not ended.
 const ReasonMoveRequested = "MoveRequested"
 
-// ReasonRollBackRequested of a volume's Progressing condition: somebody asked for a rollback, which is not over.
+// ReasonRollBackRequested of a volume's Progressing condition: a user requested a rollback, which has not ended.
 const ReasonRollBackRequested = "RollBackRequested"
 
-// ReasonOwnerDead of a volume's Ready condition: its owner is gone, and nobody who could take over is there.
+// ReasonOwnerDead of a volume's Ready condition: its owner is gone, and no gateway can take over.
 const ReasonOwnerDead = "OwnerDead"
 
-// Stranded says that the leader has found the owner gone and nobody to take over: hosts would wait in vain (R11).
+// Stranded reports whether the leader has found that the owner is gone and no gateway can take over. Hosts would wait in vain
+// (R11).
 func (v *Volume) Stranded() bool {
 	return v.Status.Ownership.State == Owned && slices.ContainsFunc(v.Status.Conditions, func(c Condition) bool {
 		return c.Type == ConditionReady && c.Status == ConditionFalse && c.Reason == ReasonOwnerDead
 	})
 }
 
+// Metadata implements Object.
 func (v *Volume) Metadata() *Meta { return &v.Meta }
 
 // Kind implements Object.
@@ -219,7 +221,7 @@ func (q QoS) validate() Violations {
 	return found
 }
 
-// ValidateUpdate says what is wrong with a change from an earlier spec.
+// ValidateUpdate returns what is invalid about the change from an earlier spec.
 func (v *Volume) ValidateUpdate(from *Volume) Violations {
 	var found Violations
 	if v.Spec.Pool != from.Spec.Pool {

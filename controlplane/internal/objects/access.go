@@ -7,7 +7,7 @@ import (
 	"sluice.dev/sluice/controlplane/internal/placement"
 )
 
-// answers are those of Access that hold still: several readers of the same Objects may ask at a time.
+// answers caches results of Access. It is locked, because several readers of the same Objects may call Access concurrently.
 type answers struct {
 	mutex sync.Mutex
 	of    map[string]answer // by the target's name
@@ -19,9 +19,9 @@ type answer struct {
 	shown  map[string][]placement.PortalRef
 }
 
-// Access is what each host of a target is shown of it, nearest first, by the host's name: placement's answer for a cluster of
-// this target alone, which keeps path set and owners as they are. Gateways that leave the path set are not shown. The answer is
-// kept until the layout is another: nobody changes it.
+// Access returns the portals of a target that each host is shown, nearest first, by the host's name. It is the result of
+// placement for a cluster of this target alone, which keeps path set and owners. Gateways that leave the path set are not shown.
+// The result is cached until the layout changes, so callers must not modify it.
 func (o *Objects) Access(t *model.Target) map[string][]placement.PortalRef {
 	o.answers.mutex.Lock()
 	kept, known := o.answers.of[t.Meta.Name]
@@ -32,7 +32,7 @@ func (o *Objects) Access(t *model.Target) map[string][]placement.PortalRef {
 	shown := o.access(t)
 	o.answers.mutex.Lock()
 	defer o.answers.mutex.Unlock()
-	if o.Targets[t.Meta.Name] == t { // else nobody would forget it
+	if o.Targets[t.Meta.Name] == t { // otherwise the entry would never be removed
 		o.answers.of[t.Meta.Name] = answer{t, o.layout, shown}
 	}
 	return shown
@@ -52,7 +52,7 @@ func (o *Objects) access(t *model.Target) map[string][]placement.PortalRef {
 	return shown
 }
 
-// around is the target with what Plan needs to know for it.
+// around returns the target with all objects that Plan needs for it.
 func (o *Objects) around(t *model.Target) placement.Cluster {
 	cluster := placement.Cluster{Policy: placement.Policy{MaxMoves: -1}}
 	for _, fabric := range o.Fabrics {
@@ -67,7 +67,7 @@ func (o *Objects) around(t *model.Target) placement.Cluster {
 		}
 	}
 	target.Volumes = nil
-	pools := map[string]bool{} // where volumes are is all that paths go by: one of each pool says that
+	pools := map[string]bool{} // paths depend only on the locations of volumes, so one volume of each pool suffices
 	for _, lun := range t.Spec.Luns {
 		if volume := o.Volumes[lun.Volume]; volume != nil && !pools[volume.Spec.Pool] {
 			pools[volume.Spec.Pool] = true

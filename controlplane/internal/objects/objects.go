@@ -4,7 +4,7 @@ import (
 	"sluice.dev/sluice/controlplane/internal/model"
 )
 
-// Objects are what is known, by name. Nobody changes an object that is in here: a change puts another in its place.
+// Objects has the known objects, by name. Objects in it are never modified, only replaced.
 type Objects struct {
 	Volumes      map[string]*model.Volume
 	Targets      map[string]*model.Target
@@ -14,7 +14,7 @@ type Objects struct {
 	Gateways     map[string]*model.Gateway
 	GatewayPools map[string]*model.GatewayPool
 	Fabrics      map[string]*model.Fabric
-	// Version up to which all of it is told: the lowest of the watches'.
+	// Version of the store up to which all changes are included: the lowest of the watches' versions.
 	Version int64
 
 	volumeNames   map[string]string // of a uid
@@ -32,7 +32,7 @@ type Objects struct {
 	users   poolUsersPointer
 }
 
-// New makes an empty set.
+// New returns an empty set.
 func New() *Objects {
 	o := &Objects{
 		Volumes: map[string]*model.Volume{}, Targets: map[string]*model.Target{}, Hosts: map[string]*model.Host{},
@@ -48,29 +48,29 @@ func New() *Objects {
 	return o
 }
 
-// VolumeByUID returns nil where there is none.
+// VolumeByUID returns nil if there is none.
 func (o *Objects) VolumeByUID(uid string) *model.Volume { return o.Volumes[o.volumeNames[uid]] }
 
-// StoragePoolByUID returns nil where there is none.
+// StoragePoolByUID returns nil if there is none.
 func (o *Objects) StoragePoolByUID(uid string) *model.StoragePool {
 	return o.StoragePools[o.poolNames[uid]]
 }
 
-// SnapshotByUID returns nil where there is none.
+// SnapshotByUID returns nil if there is none.
 func (o *Objects) SnapshotByUID(uid string) *model.Snapshot {
 	return o.Snapshots[o.snapshotNames[uid]]
 }
 
-// HostByUID returns nil where there is none.
+// HostByUID returns nil if there is none.
 func (o *Objects) HostByUID(uid string) *model.Host { return o.Hosts[o.hostNames[uid]] }
 
-// TargetByUID returns nil where there is none.
+// TargetByUID returns nil if there is none.
 func (o *Objects) TargetByUID(uid string) *model.Target { return o.Targets[o.targetUIDs[uid]] }
 
-// TargetByIQN returns nil where there is none.
+// TargetByIQN returns nil if there is none.
 func (o *Objects) TargetByIQN(iqn string) *model.Target { return o.Targets[o.targetNames[iqn]] }
 
-// GatewayByNumber returns nil where there is none.
+// GatewayByNumber returns nil if there is none.
 func (o *Objects) GatewayByNumber(number uint32) *model.Gateway {
 	return o.Gateways[o.gatewayNames[number]]
 }
@@ -81,11 +81,11 @@ func (o *Objects) GatewayName(number uint32) string { return o.gatewayNames[numb
 // TargetOf returns the target that maps a volume, nil where none does.
 func (o *Objects) TargetOf(volume string) *model.Target { return o.Targets[o.mappedBy[volume]] }
 
-// Layout is a number that changes with every object, except for owners and conditions of volumes and snapshots. What depends on the layout
-// alone is not computed again for each step of a failover.
+// Layout returns a number that changes with every object, except for owners and conditions of volumes and snapshots. Results that
+// depend on the layout alone are not computed again for each step of a failover.
 func (o *Objects) Layout() uint64 { return o.layout }
 
-// sameLayout says that an object in the place of another leaves the layout as it is.
+// sameLayout reports whether replacing an object leaves the layout unchanged.
 func sameLayout(before, object model.Object) bool {
 	switch now := object.(type) {
 	case *model.Snapshot:
@@ -98,7 +98,7 @@ func sameLayout(before, object model.Object) bool {
 	return false
 }
 
-// Put takes up an object in its newest state.
+// Put adds an object, or replaces it by its newest state.
 func (o *Objects) Put(object model.Object) {
 	layout := o.layout
 	if !sameLayout(o.Get(object.Kind(), object.Metadata().Name), object) {
@@ -109,13 +109,13 @@ func (o *Objects) Put(object model.Object) {
 	o.tables[object.Kind()].put(object)
 }
 
-// Forget drops an object.
+// Forget removes an object.
 func (o *Objects) Forget(kind model.Kind, name string) {
 	o.layout++
 	o.tables[kind].forget(name)
 }
 
-// Reset drops all objects of a kind.
+// Reset removes all objects of a kind.
 func (o *Objects) Reset(kind model.Kind) {
 	for _, name := range o.Names(kind) {
 		o.Forget(kind, name)
@@ -125,5 +125,5 @@ func (o *Objects) Reset(kind model.Kind) {
 // Names returns the names of all objects of a kind, in no order.
 func (o *Objects) Names(kind model.Kind) []string { return o.tables[kind].names() }
 
-// Get returns an object of a kind, a plain nil where there is none of that name.
+// Get returns an object of a kind; a plain nil if there is none of that name.
 func (o *Objects) Get(kind model.Kind, name string) model.Object { return o.tables[kind].get(name) }

@@ -8,7 +8,7 @@ import (
 	"sluice.dev/sluice/controlplane/internal/objects"
 )
 
-// layout is a target with a volume and a host, exported by a gateway.
+// layout has a target with a volume and a host, exported by a gateway.
 func layout() *objects.Objects {
 	o := objects.New()
 	o.Put(&model.Fabric{Meta: model.Meta{Name: "red"}})

@@ -7,14 +7,15 @@ import (
 )
 
 const (
-	// lookedForBy is how many gateways look for one that has no stream, besides those that share a path set with it.
+	// lookedForBy is the number of gateways that monitor a gateway without a stream, besides those that share a path set with it.
 	lookedForBy = 2
-	// maxLookedFor bounds whom one gateway looks for.
+	// maxLookedFor bounds the gateways that one gateway monitors in this way.
 	maxLookedFor = 64
 )
 
-// PeersOf are the gateways that a gateway is to know, by number: all that share a path set with it, and some that have lost their
-// stream. These may share theirs with nobody who is left, and who is not found gone is never taken over from (R1).
+// PeersOf returns the peers of a gateway, by number: all gateways that share a path set with it, and some that have lost their
+// stream. All gateways that shared a path set with these may be gone, too, and a gateway that no peer reports gone is never taken
+// over from (R1).
 func (o *Objects) PeersOf(gateway *model.Gateway) []uint32 {
 	number := gateway.Status.Number
 	peers := o.lookedFor(gateway)
@@ -27,7 +28,8 @@ func (o *Objects) PeersOf(gateway *model.Gateway) []uint32 {
 	return slices.DeleteFunc(slices.Compact(peers), func(peer uint32) bool { return peer == number })
 }
 
-// lookedFor are those of its own pool, whose network it shares, that have no stream: each is looked for by the next ones that have.
+// lookedFor returns the gateways of the same pool, which share its network, that have no stream and that this gateway monitors.
+// Each of them is monitored by the next gateways with a stream.
 func (o *Objects) lookedFor(gateway *model.Gateway) []uint32 {
 	var lost, present []uint32
 	for _, other := range o.Gateways {

@@ -26,7 +26,7 @@ func pool(n uint32, lost ...uint32) *objects.Objects {
 
 func peersOf(o *objects.Objects, number uint32) []uint32 { return o.PeersOf(o.GatewayByNumber(number)) }
 
-// Else nobody would be left who could say that it is gone, and its volumes would never have another owner.
+// Otherwise no gateway could report it gone, and its volumes would never get another owner.
 func TestAGatewayWithoutAStreamIsLookedForByOthersThanThoseOfItsPathSets(t *testing.T) {
 	for _, c := range []struct {
 		n      uint32
@@ -38,9 +38,9 @@ func TestAGatewayWithoutAStreamIsLookedForByOthersThanThoseOfItsPathSets(t *test
 		{4, nil, 3, nil},
 		{4, []uint32{1, 2}, 3, []uint32{1, 2}},
 		{4, []uint32{1, 2}, 4, []uint32{1, 2}},
-		{5, []uint32{1, 2}, 5, nil}, // two are enough
+		{5, []uint32{1, 2}, 5, nil}, // two are sufficient
 		{5, []uint32{5}, 1, []uint32{2, 5}},
-		{3, []uint32{1, 2}, 3, []uint32{1, 2}}, // the only one that is left
+		{3, []uint32{1, 2}, 3, []uint32{1, 2}}, // the only remaining one
 		{3, []uint32{1, 2}, 1, []uint32{2}},
 	} {
 		if got := peersOf(pool(c.n, c.lost...), c.of); !slices.Equal(got, c.wanted) {

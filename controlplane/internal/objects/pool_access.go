@@ -8,18 +8,19 @@ import (
 	"sluice.dev/sluice/controlplane/internal/model"
 )
 
-// defaultGatewayPool receives the keys of pools without users where there are several gateway pools.
+// defaultGatewayPool receives the keys of storage pools that no target uses, if there are several gateway pools.
 const defaultGatewayPool = "default"
 
-// users are the gateway pools whose targets map volumes of a storage pool, by its name, as of a layout.
+// users has the gateway pools whose targets map volumes of a storage pool, by that pool's name, for a layout.
 type users struct {
 	layout uint64
 	of     map[string]map[string]bool
 }
 
-// Serves says whether the gateways of a gateway's GatewayPool are for a storage pool: they receive its key, own its volumes and do its
-// jobs. A local pool is for every gateway of its node. For a pool in Ceph it is StoragePool.spec.gatewayPools that decides, or
-// where that is empty the targets that map its volumes, or where there is none the only gateway pool, or the one named `default`.
+// Serves reports whether the gateways of a gateway's GatewayPool may use a storage pool: they receive its key, own its volumes
+// and execute its jobs. A local pool belongs to every gateway of its node. For a pool in Ceph, StoragePool.spec.gatewayPools
+// decides; if that is empty, the targets that map its volumes; if there are none, the only gateway pool, or the one named
+// `default`.
 func (o *Objects) Serves(gateway *model.Gateway, pool *model.StoragePool) bool {
 	own := cmp.Or(gateway.Spec.GatewayPool, defaultGatewayPool)
 	if pool.Spec.Local != nil {
@@ -34,7 +35,7 @@ func (o *Objects) Serves(gateway *model.Gateway, pool *model.StoragePool) bool {
 	return own == defaultGatewayPool || len(o.GatewayPools) <= 1
 }
 
-// poolUsers finds the users of all storage pools, once for each layout. Concurrent readers may both find them.
+// poolUsers computes the users of all storage pools, once for each layout. Concurrent readers may both compute them.
 func (o *Objects) poolUsers() map[string]map[string]bool {
 	if known := o.users.Load(); known != nil && known.layout == o.layout {
 		return known.of
@@ -59,5 +60,5 @@ func (o *Objects) poolUsers() map[string]map[string]bool {
 	return made.of
 }
 
-// poolUsersPointer keeps what poolUsers found.
+// poolUsersPointer caches the result of poolUsers.
 type poolUsersPointer = atomic.Pointer[users]

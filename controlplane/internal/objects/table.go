@@ -7,7 +7,7 @@ import (
 	"sluice.dev/sluice/controlplane/internal/model"
 )
 
-// newTables has an entry for each kind: where its objects are, and by what else than their names they are found.
+// newTables returns a table for each kind: its objects, and the indexes other than the name.
 func (o *Objects) newTables() map[model.Kind]table {
 	targets := tableOf(o.Targets, by(o.targetNames, iqnOf), by(o.targetUIDs, uidOf[*model.Target]), by(o.mappedBy, volumesOf))
 	targets.forgotten = o.answers.forget
@@ -35,7 +35,7 @@ func volumesOf(target *model.Target) []string {
 	return volumes
 }
 
-// numberOf is empty for a gateway that has no number yet.
+// numberOf returns nothing for a gateway without a number.
 func numberOf(gateway *model.Gateway) []uint32 {
 	if gateway.Status.Number == 0 {
 		return nil
@@ -43,7 +43,7 @@ func numberOf(gateway *model.Gateway) []uint32 {
 	return []uint32{gateway.Status.Number}
 }
 
-// table holds the objects of one kind, of whatever type.
+// table has the objects of one kind, of any type.
 type table interface {
 	put(model.Object)
 	forget(name string)
@@ -55,7 +55,7 @@ type table interface {
 type typed[T model.Object] struct {
 	held    map[string]T
 	indexes []index[T]
-	// forgotten runs after an object of that name was dropped, whether there was one or not.
+	// forgotten runs after an object of that name was removed, even if there was none.
 	forgotten func(name string)
 }
 
@@ -83,7 +83,7 @@ func (t *typed[T]) forget(name string) {
 
 func (t *typed[T]) names() []string { return slices.Collect(maps.Keys(t.held)) }
 
-// get returns a plain nil where there is nothing, not an interface around one.
+// get returns a plain nil if there is none, not an interface with a nil pointer.
 func (t *typed[T]) get(name string) model.Object {
 	if object, found := t.held[name]; found {
 		return object
@@ -96,7 +96,7 @@ type index[T model.Object] struct {
 	add, remove func(object T, name string)
 }
 
-// by is an index by the keys that an object has. It drops a key only if no other object has that key by now.
+// by returns an index by the keys of an object. It removes a key only if no other object has it by then.
 func by[K comparable, T model.Object](names map[K]string, keys func(T) []K) index[T] {
 	return index[T]{
 		add: func(object T, name string) {

@@ -10,7 +10,7 @@ import (
 	"sluice.dev/sluice/controlplane/internal/model"
 )
 
-// access lists what each host is shown of each target.
+// access lists the portals that each host is shown of each target.
 func (p *planner) access() []HostAccess {
 	pairs := 0
 	for i := range p.targets {
@@ -31,11 +31,11 @@ func compareAccess(a, b HostAccess) int {
 	return cmp.Or(strings.Compare(a.Host, b.Host), strings.Compare(a.Target, b.Target))
 }
 
-// shown is a portal with what it is sorted by.
+// shown is a portal with its sort keys.
 type shown struct {
 	PortalRef
 	gateway int32
-	// tier: portals of gateways that serve and stay, that drain, that are dead.
+	// tier orders portals: of gateways that serve and stay, then that drain, then that are dead.
 	tier int
 	turn uint32
 }
@@ -60,9 +60,8 @@ func (p *planner) hostAccess(t *target, h *host) HostAccess {
 	return access
 }
 
-// gatewayPortals are the portals on fabrics the host sits on and reaches; all of them where it
-// reaches none, so that no gateway is missing: the way there may be one that the fabrics don't
-// show.
+// gatewayPortals returns the portals on fabrics to which the host is attached and on which it reaches the gateway. If there are
+// none it returns all portals, so that no gateway is missing: there may be a route that the fabrics do not declare.
 func (p *planner) gatewayPortals(t *target, h *host, index int32, at int) []shown {
 	g := &p.gateways[index]
 	base := shown{gateway: index, turn: turn(h.Name, at, len(t.set))}
@@ -100,7 +99,7 @@ func (p *planner) gatewayPortals(t *target, h *host, index int32, at int) []show
 	return all
 }
 
-// turn rotates the order of gateways that are equally near, so that hosts spread over them.
+// turn rotates the order of gateways at equal distance, so that hosts are distributed over them.
 func turn(host string, at, count int) uint32 {
 	hash := fnv.New32a()
 	_, _ = hash.Write([]byte(host)) // never fails
@@ -119,12 +118,12 @@ func (p *planner) reportUnreachable(t *target, single []FailureDomain) {
 	}
 }
 
-// Redirect says which portal a login of a host is sent to (status class 1, RFC 7143 §11.13.5) that
-// came to a gateway on a fabric where the target isn't shown to it; false: nowhere else. The
-// gateway must not redirect where that initiator name and ISID has a session (R9).
+// Redirect returns the portal to which a login is redirected (status class 1, RFC 7143 §11.13.5) that arrived at a gateway and
+// fabric where the target is not shown to the host; false: no redirection. The gateway must not redirect if that initiator name
+// and ISID has a session (R9).
 //
-// A portal of the same gateway comes first, then the gateway that took its place: paths stay as
-// many as they were. Logins to other gateways spread by the gateway's number.
+// A portal of the same gateway is preferred, then the gateway that replaced it, so that the number of paths stays the same.
+// Logins to other gateways are distributed by the gateway's number.
 func (a *Assignment) Redirect(
 	host, target string, gateway uint32, fabric string,
 ) (to PortalRef, redirected bool) {
@@ -177,7 +176,7 @@ func (a *Assignment) replacement(target string, gone uint32) uint32 {
 	return 0
 }
 
-// stranger picks a serving gateway for logins to one that has nothing to do with the target.
+// stranger selects a serving gateway for logins to a gateway outside the target's path set.
 func (h *HostAccess) stranger(gateway uint32) uint32 {
 	var numbers []uint32
 	for _, r := range h.Portals[:h.Serving] {

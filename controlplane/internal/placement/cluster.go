@@ -1,6 +1,6 @@
 package placement
 
-// Cluster is all that Plan goes by. Order never matters; Plan doesn't change what it is given.
+// Cluster is the input of Plan. The order of its lists does not matter. Plan does not modify it.
 type Cluster struct {
 	Fabrics  []Fabric
 	Gateways []Gateway
@@ -10,20 +10,20 @@ type Cluster struct {
 	Policy   Policy
 }
 
-// Policy holds the knobs; the zero value means the defaults below.
+// Policy has the parameters; the zero value means the defaults below.
 type Policy struct {
-	// MaxMoves bounds the rebalancing moves of one plan: path replacements, with the changes of owner
-	// that follow from them, and changes of owner that nothing forces. Where the first one has more to
-	// follow than that, it is made alone. 0 means DefaultMaxMoves, a negative number none.
+	// MaxMoves bounds the rebalancing moves of one plan: path replacements with the changes of owner that follow from them, and
+	// optional changes of owner. If the first replacement alone causes more than that, it is made alone. 0 means DefaultMaxMoves,
+	// a negative number none.
 	MaxMoves int
-	// HysteresisPermille is what a move has to gain, in thousandths of a gateway's fair share of load,
-	// 1…1000. 0 means DefaultHysteresisPermille.
+	// HysteresisPermille is the minimum gain of a move, in thousandths of a gateway's fair share of load, 1…1000. 0 means
+	// DefaultHysteresisPermille.
 	HysteresisPermille int32
-	// HopPermille is how much load above its fair share a gateway may carry, in thousandths, to be one
-	// link nearer to the hosts, 1…1000. 0 means DefaultHopPermille.
+	// HopPermille is the load above its fair share, in thousandths, that a gateway may carry to be one link nearer to the hosts,
+	// 1…1000. 0 means DefaultHopPermille.
 	HopPermille int32
-	// VolumeLoad is what an exported volume counts in addition to its observed load, in commands per
-	// second, so that idle volumes are spread, too. 0 means DefaultVolumeLoad.
+	// VolumeLoad is added to the observed load of an exported volume, in commands per second, so that idle volumes are
+	// distributed, too. 0 means DefaultVolumeLoad.
 	VolumeLoad uint64
 }
 
@@ -35,24 +35,24 @@ const (
 	DefaultVolumeLoad         = 100
 )
 
-// Health says what a gateway may be given.
+// Health determines what a gateway may be assigned.
 type Health uint8
 
 // The states of health.
 const (
 	// Usable gateways take paths and volumes.
 	Usable Health = iota
-	// Cordoned gateways keep what they have and take nothing new.
+	// Cordoned gateways keep their paths and volumes and receive no new ones.
 	Cordoned
-	// Draining gateways serve until others have taken all they have.
+	// Draining gateways serve until others have taken over all their paths and volumes.
 	Draining
 	// Dead gateways serve nothing.
 	Dead
 )
 
-// Gateway is where paths and volumes are placed.
+// Gateway is a gateway to which paths and volumes are assigned.
 type Gateway struct {
-	// Number is the gateway's, 1…65535.
+	// Number of the gateway, 1…65535.
 	Number uint32
 	Name   string
 	Pool   string
@@ -60,31 +60,31 @@ type Gateway struct {
 	Health Health
 	// Weight is the share of load relative to other gateways of the pool, 1…1000.
 	Weight int32
-	// OtherLoad is what the gateway does beside executing the commands of volumes that it owns
-	// (forwarding, discovery, neighbours on its node), in commands per second.
+	// OtherLoad is the gateway's load other than commands of volumes that it owns (forwarding, discovery, other processes on its
+	// node), in commands per second.
 	OtherLoad uint64
 	Portals   []Portal
 }
 
 // Portal is an address of a gateway on one fabric.
 type Portal struct {
-	// Address is what hosts are told, host:port.
+	// Address that hosts are given, host:port.
 	Address string
-	// PortalGroupTag is iSCSI's, 1…65535.
+	// PortalGroupTag of iSCSI, 1…65535.
 	PortalGroupTag uint32
 	Fabric         string
 	// Switch of the fabric; empty: not known.
 	Switch string
 }
 
-// Fabric is a network that fails on its own.
+// Fabric is a network that fails independently.
 type Fabric struct {
 	Name     string
 	Switches []string
 	Links    []Link
 }
 
-// Link joins two switches of a fabric both ways.
+// Link connects two switches of a fabric in both directions.
 type Link struct {
 	A, B string
 	// Cost of a path over it, 1…1000.
@@ -96,7 +96,7 @@ type PoolKind uint8
 
 // The kinds of storage pools.
 const (
-	// UnknownPool is a pool that wasn't found.
+	// UnknownPool is a pool that was not found.
 	UnknownPool PoolKind = iota
 	// LocalPool is storage of one node: only gateways of that node can own its volumes.
 	LocalPool
@@ -108,11 +108,11 @@ const (
 type Volume struct {
 	Name     string
 	PoolKind PoolKind
-	// Node that a local pool is on.
+	// Node of a local pool.
 	Node string
-	// Owner is the number of the present owner, or of the one it moves to; 0: none.
+	// Owner is the number of the present owner, or of the next owner during a move; 0: none.
 	Owner uint32
-	// Load is what was observed, in commands per second.
+	// Load that was observed, in commands per second.
 	Load uint64
 }
 
@@ -121,9 +121,9 @@ type Target struct {
 	Name string
 	// GatewayPool whose gateways may export it.
 	GatewayPool string
-	// Paths is the number of gateways that the path set is to have, 1…32.
+	// Paths is the wanted number of gateways in the path set, 1…32.
 	Paths int32
-	// PathSet are the numbers of the gateways that export it at present.
+	// PathSet has the numbers of the gateways that export it at present.
 	PathSet []uint32
 	// Volumes behind its LUNs, by name.
 	Volumes []string
@@ -134,7 +134,7 @@ type Target struct {
 // Host logs in to targets.
 type Host struct {
 	Name string
-	// Switches it sits on, at most one for each fabric; none: not known.
+	// Switches to which it is attached, at most one for each fabric; none: unknown.
 	Switches []Attachment
 }
 

@@ -6,7 +6,7 @@ import (
 	"sluice.dev/sluice/controlplane/internal/model"
 )
 
-// FabricFrom makes a Fabric of the model's.
+// FabricFrom converts the model's Fabric.
 func FabricFrom(f *model.Fabric) Fabric {
 	fabric := Fabric{Name: f.Meta.Name, Switches: f.Spec.Switches}
 	for _, link := range f.Spec.Links {
@@ -15,8 +15,7 @@ func FabricFrom(f *model.Fabric) Fabric {
 	return fabric
 }
 
-// GatewayFrom makes a Gateway of the model's; otherLoad is in commands per second
-// (Gateway.OtherLoad).
+// GatewayFrom converts the model's Gateway. otherLoad is in commands per second (Gateway.OtherLoad).
 func GatewayFrom(g *model.Gateway, otherLoad uint64) Gateway {
 	gateway := Gateway{
 		Number:    g.Status.Number,
@@ -48,12 +47,11 @@ func healthFrom(g *model.Gateway) Health {
 	case g.Status.Health == model.GatewayReady && !g.Spec.Cordoned:
 		return Usable
 	}
-	// New has nothing to keep yet; Disconnected serves on (R3), but would not hear of anything new.
+	// A New gateway has nothing yet. A Disconnected one continues to serve (R3), but would not receive new assignments.
 	return Cordoned
 }
 
-// VolumeFrom makes a Volume of the model's and the storage pool it is in, nil where there is none;
-// load is in commands per second.
+// VolumeFrom converts the model's Volume and its storage pool, nil if there is none. load is in commands per second.
 func VolumeFrom(v *model.Volume, pool *model.StoragePool, load uint64) Volume {
 	volume := Volume{Name: v.Meta.Name, Owner: ownerFrom(v.Status.Ownership), Load: load}
 	switch {
@@ -66,7 +64,7 @@ func VolumeFrom(v *model.Volume, pool *model.StoragePool, load uint64) Volume {
 	return volume
 }
 
-// ownerFrom counts a change under way as done: planning it again must not turn it round.
+// ownerFrom treats a change in progress as done, so that a plan does not reverse it.
 func ownerFrom(o model.Ownership) uint32 {
 	switch o.State {
 	case model.Acquiring, model.Moving:
@@ -77,7 +75,7 @@ func ownerFrom(o model.Ownership) uint32 {
 	return 0
 }
 
-// TargetFrom makes a Target of the model's.
+// TargetFrom converts the model's Target.
 func TargetFrom(t *model.Target) Target {
 	target := Target{
 		Name:        t.Meta.Name,
@@ -92,7 +90,7 @@ func TargetFrom(t *model.Target) Target {
 	return target
 }
 
-// HostFrom makes a Host of the model's.
+// HostFrom converts the model's Host.
 func HostFrom(h *model.Host) Host {
 	host := Host{Name: h.Meta.Name}
 	for _, place := range h.Spec.Switches {

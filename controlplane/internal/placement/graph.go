@@ -8,26 +8,26 @@ import (
 )
 
 const (
-	// unknown is the index of a switch that isn't known.
+	// unknown is the index of an unknown switch.
 	unknown int32 = -1
-	// apart is the distance of switches that no links join.
+	// apart is the distance of switches that are not connected.
 	apart int32 = -1
 )
 
 type edge struct{ to, cost, link int32 }
 
-// graph is a fabric's switches and links by index, with what Plan asks of it worked out once.
+// graph has a fabric's switches and links by index, with precomputed results that Plan needs.
 type graph struct {
 	name     string
 	switches []string
 	index    map[string]int32
 	edges    [][]edge
 	links    [][2]int32
-	// dist is the matrix of distances, in link costs: at most 1000 switches of at most 1000 each.
+	// dist is the matrix of distances, in link costs: at most 1000 switches, links of at most 1000 each.
 	dist []int32
-	// farthest is the greatest distance between switches that are joined.
+	// farthest is the greatest distance between connected switches.
 	farthest int32
-	// cutSwitches and bridges are what tears the graph apart when it fails.
+	// cutSwitches and bridges are the switches and links whose failure divides the graph.
 	cutSwitches []cut
 	bridges     []cut
 }
@@ -36,7 +36,7 @@ type graph struct {
 type cut struct {
 	// id is the index of the switch or link.
 	id int32
-	// part of each switch once it has failed; switches in different parts are separated. -1: itself.
+	// part of each switch after the failure; switches in different parts are separated. -1: the failed switch itself.
 	part []int32
 }
 
@@ -97,7 +97,7 @@ func (g *graph) addLink(link Link, problems *problems) {
 	g.edges[b] = append(g.edges[b], edge{a, cost, id})
 }
 
-// place gives the index of a switch. A fabric of one switch leaves no doubt about a name left out.
+// place returns the index of a switch. In a fabric of one switch, an empty name means that switch.
 func (g *graph) place(name string) (index int32, known bool) {
 	if name == "" {
 		if len(g.switches) == 1 {
@@ -111,7 +111,7 @@ func (g *graph) place(name string) (index int32, known bool) {
 	return unknown, false
 }
 
-// distance in link costs; 0 where a place isn't known, for then it may be next door.
+// distance in link costs; 0 if a place is unknown, because it may be adjacent.
 func (g *graph) distance(a, b int32) int32 {
 	if a == unknown || b == unknown {
 		return 0
@@ -184,8 +184,8 @@ func pop(heap []reached) (reached, []reached) {
 	}
 }
 
-// parts numbers the connected parts of what is left without a switch and a link (-1: with all). It
-// returns the links by which switches were first reached: only those can be bridges.
+// parts numbers the connected parts without a switch and a link (-1: none is removed). It returns the links through which
+// switches were first reached: only these can be bridges.
 func (g *graph) parts(withoutSwitch, withoutLink int32) (part []int32, count int32, tree []int32) {
 	part = make([]int32, len(g.switches))
 	for i := range part {

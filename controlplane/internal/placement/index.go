@@ -9,7 +9,7 @@ import (
 	"sluice.dev/sluice/controlplane/internal/model"
 )
 
-// planner is the plan in the making. Objects are sorted, then known by their index.
+// planner is a plan in progress. Objects are sorted, and then identified by their index.
 type planner struct {
 	policy    policy
 	problems  problems
@@ -23,9 +23,9 @@ type planner struct {
 	volIndex  map[string]int32
 	targets   []target
 	movesLeft int
-	// floors remembers what the best of path sets could reach, by pool and host site.
+	// floors caches the best scores that path sets can reach, by pool and host site.
 	floors map[floorKey]score
-	// trials left to the exact search.
+	// trials that remain for the exact search.
 	trials int
 }
 
@@ -43,8 +43,8 @@ type gateway struct {
 	site    int32
 	portals []portal
 	pool    *pool
-	// pathLoad is its part of the load of the targets that it exports, ownerLoad that of the volumes
-	// it owns, both with OtherLoad, in commands per second.
+	// pathLoad is the gateway's part of the load of the targets that it exports, ownerLoad that of the volumes that it owns. Both
+	// include OtherLoad, in commands per second.
 	pathLoad, ownerLoad int64
 }
 
@@ -53,21 +53,21 @@ type portal struct {
 	place place
 }
 
-// serves says whether hosts reach anything through it.
+// serves reports whether hosts reach anything through the gateway.
 func (g *gateway) serves() bool { return g.Health != Dead && len(g.portals) > 0 }
 
-// keeps says whether it keeps what it has.
+// keeps reports whether the gateway keeps its paths and volumes.
 func (g *gateway) keeps() bool {
 	return g.serves() && (g.Health == Usable || g.Health == Cordoned)
 }
 
 func (g *gateway) usable() bool { return g.serves() && g.Health == Usable }
 
-// pool is a gateway pool: gateways carry load relative to others of it.
+// pool is a gateway pool. A gateway's load is relative to the others of its pool.
 type pool struct {
 	name   string
 	usable []int32
-	// weight and load of all that keep what they have.
+	// weight and load of all gateways that keep their paths and volumes.
 	weight              int64
 	pathLoad, ownerLoad int64
 	// sites are the gateway sites of usable gateways, each with its gateways.
@@ -85,7 +85,7 @@ type volume struct {
 	*Volume
 	load    int64
 	targets []int32
-	// present and owner are gateways' indices or none; owner is what is being planned.
+	// present and owner are indices of gateways, or none. owner is the planned one.
 	present, owner int32
 	gain           float64
 }
@@ -133,8 +133,8 @@ func newPolicy(in Policy) policy {
 	return out
 }
 
-// sortByName sorts by name, and what has the same name by its contents, so that which one of
-// duplicates is taken doesn't depend on the order of the input.
+// sortByName sorts by name, and objects of the same name by their contents, so that the selection among duplicates does not
+// depend on the order of the input.
 func sortByName[T any](objects []T, name func(*T) string) {
 	slices.SortFunc(objects, func(a, b T) int {
 		if c := strings.Compare(name(&a), name(&b)); c != 0 {
@@ -144,7 +144,7 @@ func sortByName[T any](objects []T, name func(*T) string) {
 	})
 }
 
-// contents is an object's text, the same in whatever order its lists are.
+// contents returns an object as text, which does not depend on the order of its lists.
 func contents(object any) string {
 	words := strings.FieldsFunc(fmt.Sprintf("%+v", object), func(r rune) bool {
 		return strings.ContainsRune(" []{}", r)
@@ -232,7 +232,7 @@ func (p *planner) newGateway(in *Gateway, count int) gateway {
 	return g
 }
 
-// clampLoad keeps sums over count objects, and over as many products of them, far from overflow.
+// clampLoad bounds a load so that sums over count objects, and over as many products of them, cannot overflow.
 func clampLoad(load uint64, count int) int64 {
 	return int64(min(load, 1<<40, uint64(1)<<60/uint64(count+1)))
 }

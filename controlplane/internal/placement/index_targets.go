@@ -10,20 +10,20 @@ import (
 type target struct {
 	*Target
 	pool *pool
-	// want is how many gateways the path set is to have: the paths asked for, or one for each node of
-	// its local volumes where those are more.
+	// want is the wanted number of gateways in the path set: the paths of the spec, or one for each node of the target's local
+	// volumes if these are more.
 	want int
-	// present is the path set as it is, as far as its gateways exist; set is the one being planned.
+	// present is the present path set, as far as its gateways exist; set is the planned one.
 	present, set []int32
-	// sites of its hosts; one unknown site for a target of no hosts.
+	// sites of its hosts; one unknown site for a target without hosts.
 	sites   []siteHosts
 	hosts   []int32
 	volumes []int32
 	// nodes of its local volumes, each of which needs a gateway in the path set.
 	nodes []string
-	// others are targets that export a volume of this one, too.
+	// others are targets that also export a volume of this one.
 	others []int32
-	// share is what each gateway of the path set is taken to carry of its load.
+	// share is the assumed load of each gateway of the path set.
 	share int64
 	// hops by gateway site, in thousandths of network.unit.
 	hops     []int64
@@ -173,7 +173,7 @@ func (p *planner) addHosts(t *target) {
 	}
 }
 
-// findOthers lists the targets that share volumes with one: their path sets have to meet.
+// findOthers lists the targets that share volumes with a target: their path sets must have a common gateway.
 func (p *planner) findOthers(index int32) {
 	t := &p.targets[index]
 	for _, v := range t.volumes {
@@ -185,8 +185,8 @@ func (p *planner) findOthers(index int32) {
 	}
 }
 
-// sumLoads works out what the gateways of each pool have to carry together. It depends on nothing
-// that is planned, so that a plan, once applied, finds the same fair shares.
+// sumLoads computes the total load of the gateways of each pool. It does not depend on the plan, so an applied plan yields the
+// same fair shares.
 func (p *planner) sumLoads() {
 	for i := range p.targets {
 		t := &p.targets[i]
@@ -200,8 +200,8 @@ func (p *planner) sumLoads() {
 	}
 }
 
-// targetHops is how far each gateway site is from the target's hosts: three parts the mean, one
-// part the farthest host, so that it isn't forgotten.
+// targetHops returns the distance of each gateway site from the target's hosts: three parts the mean, one part the farthest host,
+// so that this host is considered.
 func (p *planner) targetHops(t *target) []int64 {
 	hops := make([]int64, len(p.net.gatewaySites.places))
 	farthest := make([]int64, len(hops))
@@ -219,7 +219,7 @@ func (p *planner) targetHops(t *target) []int64 {
 	return hops
 }
 
-// fair is the load that a gateway would carry if all carried what their weights say; at least 1.
+// fair returns the load of a gateway if all were loaded in proportion to their weights; at least 1.
 func fair(g *gateway, poolLoad int64) float64 {
 	if g.pool.weight == 0 {
 		return 1
@@ -230,9 +230,8 @@ func fair(g *gateway, poolLoad int64) float64 {
 func (p *planner) pathFair(g *gateway) float64  { return fair(g, g.pool.pathLoad) }
 func (p *planner) ownerFair(g *gateway) float64 { return fair(g, g.pool.ownerLoad) }
 
-// cost of a load on a gateway that carries some, by unit of that load, in fair shares. The same
-// cost decides where something is placed first and whether it moves, so placements and moves never
-// undo each other.
+// cost returns the cost of adding a load to a gateway, per unit of that load, in fair shares. The same cost decides on the first
+// assignment and on moves, so these never undo each other.
 func (p *planner) cost(carried, load int64, fair float64, hops int64) float64 {
 	return loadCost(carried, load, fair) + p.hopCost(hops)
 }
@@ -241,7 +240,7 @@ func loadCost(carried, load int64, fair float64) float64 {
 	return (float64(carried) + float64(load)/2) / fair
 }
 
-// The conversion keeps compilers from fusing operations: machines would round differently.
+// The conversion prevents fused operations, which would round differently on different machines.
 func (p *planner) hopCost(hops int64) float64 {
 	return float64(p.policy.hop * float64(hops) / 1000)
 }

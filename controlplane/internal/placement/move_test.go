@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// settled is a cluster in which everything is placed and nothing moves.
+// settled returns a cluster in which everything is placed and nothing moves.
 func settled(t *testing.T, c Cluster) Cluster {
 	t.Helper()
 	for range 50 {

@@ -34,8 +34,7 @@ func (p *planner) targetPaths() []TargetPaths {
 	return out
 }
 
-// replaced pairs the gateways that leave a path set with those that are new in it, on the same node
-// where there is such a pair.
+// replaced pairs the gateways that leave a path set with the new ones, on the same node if there is such a pair.
 func (p *planner) replaced(t *target) []Replacement {
 	var gone, added []uint32
 	now := p.numbers(t.set)
@@ -142,7 +141,7 @@ func (p *planner) pathCause(t *target, pair Replacement) Cause {
 	case t.improved:
 		return CauseRedundancy
 	case t.gain == 0 && len(t.nodes) > 0:
-		return CauseLeft // it made way for a gateway that local volumes need
+		return CauseLeft // a gateway that local volumes need replaced it
 	}
 	return CauseRebalance
 }

@@ -11,8 +11,8 @@ import (
 // place is a switch of a fabric, by index; the switch may be unknown.
 type place struct{ fabric, at int32 }
 
-// network is all fabrics, and the places hosts and gateways have on them. Many hosts share their
-// places, and so do many gateways: everything is worked out once for each pair of sites.
+// network has all fabrics, and the places of hosts and gateways on them. Many hosts share their places, and so do many gateways:
+// everything is computed once for each pair of sites.
 type network struct {
 	graphs []*graph
 	byName map[string]int32
@@ -79,11 +79,11 @@ func newNetwork(fabrics []Fabric, problems *problems) *network {
 		slices.Sort(costs)
 		n.unit = int64(costs[len(costs)/2])
 	}
-	n.hostSites.intern(nil) // site 0 is that of hosts whose place isn't known
+	n.hostSites.intern(nil) // site 0 is that of hosts with unknown places
 	return n
 }
 
-// place finds a switch by name. A fabric that isn't declared is one of which nothing is known.
+// place finds a switch by name. Nothing is known about a fabric that is not declared.
 func (n *network) place(
 	fabric, name string, kind model.Kind, object string, problems *problems,
 ) place {
@@ -111,10 +111,10 @@ const (
 	several int32 = -2
 )
 
-// hostPaths is how a host site reaches each gateway site.
+// hostPaths describes how a host site reaches each gateway site.
 type hostPaths struct {
-	// hops is the mean over the host's fabrics of the distance to the nearest portal, in thousandths
-	// of network.unit. A fabric on which no portal is reached counts as twice the way across.
+	// hops is the mean, over the host's fabrics, of the distance to the nearest portal, in thousandths of network.unit. A fabric
+	// on which no portal is reached counts as twice the diameter.
 	hops []int64
 	// fabric is the only fabric on which the gateway is reached, or nowhere, or several.
 	fabric []int32
@@ -172,7 +172,7 @@ func join(a, b int32) int32 {
 	return several
 }
 
-// nearest is the least distance to a portal on the same fabric, or apart.
+// nearest returns the least distance to a portal on the same fabric, or apart.
 func (n *network) nearest(from place, gateway []place) int64 {
 	best := int64(apart)
 	for _, to := range gateway {

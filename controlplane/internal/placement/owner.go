@@ -8,7 +8,7 @@ import (
 	"sluice.dev/sluice/controlplane/internal/model"
 )
 
-// candidates are the members of the volume's path sets that reach its data.
+// candidates returns the members of the volume's path sets that reach its data.
 func (p *planner) candidates(v *volume, buffer []int32) []int32 {
 	buffer = buffer[:0]
 	if len(v.targets) == 0 || v.PoolKind != LocalPool && v.PoolKind != RBDPool {
@@ -40,7 +40,7 @@ func (p *planner) own(v *volume, g int32) {
 	p.gateways[g].ownerLoad += v.load
 }
 
-// keepOwners begins with every owner that may stay.
+// keepOwners keeps every owner that may stay.
 func (p *planner) keepOwners() {
 	var buffer []int32
 	for i := range p.volumes {
@@ -55,7 +55,7 @@ func (p *planner) keepOwners() {
 	}
 }
 
-// chooseOwners gives every other exported volume an owner, those of much load first.
+// chooseOwners assigns an owner to every other exported volume, those with the highest load first.
 func (p *planner) chooseOwners() {
 	var order []int32
 	for i := range p.volumes {
@@ -79,7 +79,7 @@ func (p *planner) chooseOwners() {
 	}
 }
 
-// cheapest is the usable gateway that owns the volume at the least cost.
+// cheapest returns the usable gateway that owns the volume at the least cost.
 func (p *planner) cheapest(v *volume, candidates []int32) int32 {
 	best, bestCost := none, 0.0
 	for _, i := range candidates {
@@ -99,8 +99,8 @@ func (p *planner) ownerHops(v *volume, g *gateway) int64 {
 	return p.targets[v.targets[0]].hops[g.site]
 }
 
-// chooseLastResort takes a gateway that should get nothing rather than leave the volume
-// unavailable: the present owner if it still serves, a cordoned one, a draining one.
+// chooseLastResort selects a gateway that should receive nothing, because otherwise the volume would be unavailable: the present
+// owner if it still serves, else a cordoned one, else a draining one.
 func (p *planner) chooseLastResort(v *volume, candidates []int32) {
 	if len(candidates) == 0 {
 		if v.PoolKind == LocalPool || v.PoolKind == RBDPool {
@@ -198,8 +198,8 @@ func (p *planner) movePresentOwners() bool {
 	})
 }
 
-// ownerShift finds the owner that gains most over the planned one, if that is the present owner or,
-// on the contrary, new.
+// ownerShift returns the owner with the greatest gain over the planned one, if the planned one is the present owner (present), or
+// is new (not present).
 func (p *planner) ownerShift(what int32, present bool) (shift, bool) {
 	v := &p.volumes[what]
 	best := shift{gain: p.threshold(present), what: what, from: v.owner, to: none}

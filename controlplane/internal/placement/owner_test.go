@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// row is a fabric of switches s-0, s-1 … in a row, each a link of cost 1 from the next.
+// row is a fabric of switches s-0, s-1 … in a row, with links of cost 1.
 func row(name string, count int) Fabric {
 	f := Fabric{Name: name}
 	for i := range count {
@@ -19,7 +19,7 @@ func row(name string, count int) Fabric {
 	return f
 }
 
-// plainGateway has a portal at the same switch of fabrics a and b and a node of its own.
+// plainGateway has a portal at the same switch of fabrics a and b, on a separate node.
 func plainGateway(number uint32, at int) Gateway {
 	g := Gateway{
 		Number: number, Name: fmt.Sprintf("gateway-%d", number), Pool: "pool",
@@ -39,8 +39,8 @@ func plainHost(name string, at int) Host {
 	return Host{Name: name, Switches: []Attachment{{"a", s}, {"b", s}}}
 }
 
-// plainCluster has gateways 1 … count, gateway i at switch i-1 of two rows, and targets of some
-// volumes with one host, h, of unknown place.
+// plainCluster has gateways 1 … count, gateway i at switch i-1 of two rows, and targets of some volumes with one host, h, whose
+// place is unknown.
 func plainCluster(gateways, targets, volumes int) Cluster {
 	c := Cluster{Fabrics: []Fabric{row("a", gateways), row("b", gateways)}, Hosts: []Host{{Name: "h"}}}
 	for i := range gateways {
@@ -98,7 +98,7 @@ func TestObservedLoadsCountNotNumbers(t *testing.T) {
 			c.Volumes[i].Load = 5000
 		}
 	}
-	c.Gateways[0].OtherLoad = 1 << 60 // busy with something else altogether
+	c.Gateways[0].OtherLoad = 1 << 60 // it is fully loaded by other work
 	loads := map[uint32]float64{}
 	owners := ownersOf(Plan(c))
 	for _, v := range c.Volumes {
@@ -146,8 +146,8 @@ func checkOwners(t *testing.T, c Cluster, target TargetPaths, owners map[string]
 	}
 }
 
-// TestOwnerHopsAreWithinAFactorOfTheOptimum states the factors: switches on the way, plan to least
-// with no greater load than the plan's, 1.2 on average and 2 for the worst of 150 clusters.
+// TestOwnerHopsAreWithinAFactorOfTheOptimum bounds the switches on the paths of the plan, relative to the least possible number
+// with no greater load than the plan's: 1.2 on average and 2 for the worst of 150 clusters.
 func TestOwnerHopsAreWithinAFactorOfTheOptimum(t *testing.T) {
 	const clusters, meanFactor, worstFactor = 150, 1.2, 2.0
 	sum, worst := 0.0, 0.0

@@ -19,7 +19,7 @@ func (p *planner) leave(t *target, g int32) {
 	p.gateways[g].pathLoad -= t.share
 }
 
-// keepPresent begins with every path that may stay, so that whoever is placed later sees all loads.
+// keepPresent keeps every path that may stay, so that later assignments consider all loads.
 func (p *planner) keepPresent() {
 	for i := range p.targets {
 		t := &p.targets[i]
@@ -35,8 +35,7 @@ func (p *planner) stays(t *target, g int32) bool {
 	return p.gateways[g].keeps() && p.gateways[g].pool == t.pool
 }
 
-// fillPathSets gives every target its paths, heavy ones first: light ones then even out what is
-// left.
+// fillPathSets assigns the paths of every target, high loads first, because low loads then even out the rest.
 func (p *planner) fillPathSets() {
 	order := make([]int32, len(p.targets))
 	for i := range order {
@@ -60,7 +59,7 @@ func (p *planner) fillPathSets() {
 	}
 }
 
-// fillNodes sees to it that each node of the target's local volumes has a gateway in the path set.
+// fillNodes ensures that each node of the target's local volumes has a gateway in the path set.
 func (p *planner) fillNodes(t *target) {
 	for _, node := range t.nodes {
 		here := func(g int32) bool { return p.gateways[g].Node == node }
@@ -71,7 +70,7 @@ func (p *planner) fillNodes(t *target) {
 		if g == none {
 			g = p.leaving(t, here)
 		}
-		// A dead one keeps its place, for the data is where it is, unless other volumes need a path.
+		// A dead gateway stays, because the data is on its node, unless other volumes need a path.
 		if g != none && (p.gateways[g].serves() || !p.hasShared(t)) {
 			p.enter(t, g)
 			continue
@@ -83,15 +82,14 @@ func (p *planner) fillNodes(t *target) {
 	}
 }
 
-// hasShared says whether the target has volumes that every gateway reaches.
+// hasShared reports whether the target has volumes that every gateway reaches.
 func (p *planner) hasShared(t *target) bool {
 	return slices.ContainsFunc(t.volumes, func(v int32) bool {
 		return p.volumes[v].PoolKind == RBDPool
 	})
 }
 
-// leaving finds a present gateway that should go but may stay for want of another; the dead come
-// last.
+// leaving returns a present gateway that should leave but may stay if there is no other one; dead ones come last.
 func (p *planner) leaving(t *target, wanted func(int32) bool) int32 {
 	found := none
 	for _, g := range t.present {
@@ -108,8 +106,8 @@ func (p *planner) leaving(t *target, wanted func(int32) bool) int32 {
 	return found
 }
 
-// best finds the usable gateway that makes the path set most redundant, and of those the one that
-// meets the path sets of targets with the same volumes, then the cheapest.
+// best returns the usable gateway that makes the path set most redundant. Among equal ones it prefers the gateway that meets the
+// path sets of targets with the same volumes, then the cheapest.
 func (p *planner) best(t *target, wanted func(int32) bool) int32 {
 	floor := p.floor(t, len(t.set)+1)
 	trial := append(slices.Clip(slices.Clone(t.set)), none)
@@ -133,8 +131,8 @@ func (p *planner) best(t *target, wanted func(int32) bool) int32 {
 	return best
 }
 
-// trialScore is the score of a set whose last member is on trial. Gateways at one site make no
-// difference if their nodes are new to the set, so one of each site is worked out.
+// trialScore returns the score of a set whose last member is on trial. Gateways at one site are equivalent if their nodes are new
+// to the set, so one of each site is computed.
 func (p *planner) trialScore(t *target, trial []int32, scores map[int32]score) score {
 	last := &p.gateways[trial[len(trial)-1]]
 	if !p.newNode(t, last) {
@@ -159,7 +157,7 @@ func (p *planner) meets(t *target, g int32) int {
 	return count
 }
 
-// trim takes the gateways off that add least, until the path set is as large as wanted.
+// trim removes the gateways that contribute least, until the path set has the wanted size.
 func (p *planner) trim(t *target) {
 	for len(t.set) > t.want {
 		worst, worstScore, worstOwned, worstCost := none, score{}, 0, 0.0
@@ -184,7 +182,7 @@ func (p *planner) trim(t *target) {
 	}
 }
 
-// needed says whether a gateway is the only one of the path set on the node of local volumes.
+// needed reports whether a gateway is the only one of the path set on a node of local volumes.
 func (p *planner) needed(t *target, g int32) bool {
 	node := p.gateways[g].Node
 	if !slices.Contains(t.nodes, node) {
@@ -206,8 +204,8 @@ func (p *planner) owned(t *target, g int32) int {
 	return count
 }
 
-// pad leaves gateways that should go where nobody can take their place: hosts are never left with
-// fewer paths than they were promised while a present one may still serve, or return.
+// pad keeps gateways that should leave if no other gateway can replace them: hosts never get fewer paths than wanted while a
+// present gateway may still serve or return.
 func (p *planner) pad(t *target) {
 	for len(t.set) < t.want {
 		g := p.leaving(t, func(int32) bool { return true })
@@ -235,7 +233,8 @@ func (p *planner) pad(t *target) {
 	}
 }
 
-// mendOfBlockedDrain: a gateway that local volumes need has to be replaced on its node, any other anywhere, or not at all.
+// mendOfBlockedDrain returns the remedy: a gateway that local volumes need must be replaced on its node, any other one on any
+// node.
 func (p *planner) mendOfBlockedDrain(t *target, g int32) string {
 	if p.needed(t, g) {
 		return fmt.Sprintf("it stays: add a usable gateway to pool %s on node %q", t.GatewayPool, p.gateways[g].Node)

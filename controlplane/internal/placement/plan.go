@@ -1,13 +1,13 @@
 package placement
 
-// Assignment is what Plan decides.
+// Assignment is the result of Plan.
 type Assignment struct {
 	// Targets by name, with their path sets.
 	Targets []TargetPaths
 	// Volumes by name, with their owners.
 	Volumes []VolumeOwner
-	// Moves are the changes of what is present, best first: what is forced, then what makes paths
-	// redundant, then what rebalances. Paths and owners where there were none are no moves.
+	// Moves are the changes of the present assignment, in this order: forced ones, those that make paths redundant, those that
+	// rebalance. A first path set or a first owner is no move.
 	Moves []Move
 	// Access by host and target.
 	Access []HostAccess
@@ -20,14 +20,13 @@ type TargetPaths struct {
 	Target string
 	// Gateways are the numbers of the path set, ascending.
 	Gateways []uint32
-	// Serving is how many of them serve now; the others are dead and keep their place for want of a
-	// gateway to replace them.
+	// Serving is the number of gateways that serve now. The others are dead, and stay because no gateway can replace them.
 	Serving int
-	// Redundant says that every host keeps a path whatever single failure domain fails.
+	// Redundant reports whether every host keeps a path after the failure of any single failure domain.
 	Redundant bool
-	// Single are the failure domains that take all paths of a host, worst first; none if redundant.
+	// Single has the failure domains that take all paths of a host, worst first; none if redundant.
 	Single []FailureDomain
-	// Replaced are the gateways that leave the path set, each with the one that takes its place.
+	// Replaced has the gateways that leave the path set, each with its replacement.
 	Replaced []Replacement
 }
 
@@ -36,7 +35,7 @@ type DomainKind string
 
 // The kinds of failure domains, worst first.
 const (
-	// DomainNone is no failure at all: the host reaches no serving gateway as it is.
+	// DomainNone is no failure: the host reaches no serving gateway at present.
 	DomainNone    DomainKind = "None"
 	DomainGateway DomainKind = "Gateway"
 	DomainNode    DomainKind = "Node"
@@ -45,42 +44,41 @@ const (
 	DomainLink    DomainKind = "Link"
 )
 
-// FailureDomain is something whose failure takes all paths of some hosts.
+// FailureDomain is an element whose failure takes all paths of some hosts.
 type FailureDomain struct {
 	Kind DomainKind
 	// Name of the gateway, node or fabric, `fabric/switch` or `fabric/switch-switch`.
 	Name string
-	// Hosts that lose all their paths, 1 or more; a target of no hosts counts as having one whose
-	// place isn't known.
+	// Hosts that lose all their paths, 1 or more. A target without hosts counts as having one host with an unknown place.
 	Hosts int
 }
 
-// Replacement is a gateway that leaves a path set and the one that takes its place.
+// Replacement is a gateway that leaves a path set, and its replacement.
 type Replacement struct {
 	Gone uint32
-	// By is 0 where nothing takes its place.
+	// By is 0 if there is no replacement.
 	By uint32
 }
 
 // VolumeOwner is the owner of a volume.
 type VolumeOwner struct {
 	Volume string
-	// Owner is the number of a gateway, 0 where no target exports the volume or nobody can own it.
+	// Owner is the number of a gateway, 0 if no target exports the volume or no gateway can own it.
 	Owner uint32
 }
 
-// Cause is why something moves.
+// Cause is the reason of a move.
 type Cause string
 
 // The causes, in the order in which moves are listed.
 const (
-	// CauseDead: the gateway serves nothing any more, or doesn't exist.
+	// CauseDead: the gateway no longer serves, or does not exist.
 	CauseDead Cause = "Dead"
 	// CauseLeft: the gateway drains, or left the target's gateway pool or path set.
 	CauseLeft Cause = "Left"
 	// CauseUnexported: no target exports the volume any more.
 	CauseUnexported Cause = "Unexported"
-	// CauseSurplus: the path set has more gateways than the target asks for.
+	// CauseSurplus: the path set has more gateways than the target wants.
 	CauseSurplus Cause = "Surplus"
 	// CauseRedundancy: a single failure domain took all paths.
 	CauseRedundancy Cause = "Redundancy"
@@ -88,7 +86,7 @@ const (
 	CauseRebalance Cause = "Rebalance"
 )
 
-// Move is a change of what is present.
+// Move is a change of the present assignment.
 type Move struct {
 	Cause Cause
 	// Target whose path set changes; empty for a change of owner.
@@ -96,35 +94,34 @@ type Move struct {
 	// Volume that changes its owner; empty for a change of path set.
 	Volume string
 	From   uint32
-	// To is 0 where nothing takes its place.
+	// To is 0 if there is no replacement.
 	To uint32
-	// Gain is the fall of imbalance and hops by this move, for CauseRebalance, in millionths of a
-	// gateway's fair share of load.
+	// Gain is the reduction of imbalance and hops by this move, for CauseRebalance, in millionths of a gateway's fair share of
+	// load.
 	Gain int64
 }
 
-// PortalRef is a portal as a host is shown it.
+// PortalRef is a portal as it is shown to a host.
 type PortalRef struct {
 	Gateway        uint32
 	Address        string
 	PortalGroupTag uint32
 	Fabric         string
-	// Cost of the way from the host: the sum of its links' costs, -1 where it isn't known or there is
-	// none.
+	// Cost of the path from the host: the sum of its links' costs; -1 if it is unknown or there is no path.
 	Cost int32
 }
 
-// HostAccess is what a host is shown of a target.
+// HostAccess has the portals of a target that a host is shown.
 type HostAccess struct {
 	Host   string
 	Target string
 	// Portals, nearest first; every gateway of the path set is among them.
 	Portals []PortalRef
-	// Serving is how many of the Portals, from the first, are of gateways that serve and stay.
+	// Serving is the number of Portals, from the first, whose gateways serve and stay.
 	Serving int
 }
 
-// Plan decides. It is pure and deterministic.
+// Plan computes an assignment. It is pure and deterministic.
 func Plan(cluster Cluster) Assignment {
 	p := newPlanner(cluster)
 	p.keepPresent()

@@ -8,14 +8,14 @@ import (
 	"sluice.dev/sluice/controlplane/internal/model"
 )
 
-// Problem is something in the input that the plan had to work around.
+// Problem is a defect of the input that the plan had to work around.
 type Problem struct {
-	// Kind and Name say which object it is about.
+	// Kind and Name of the object.
 	Kind model.Kind
 	Name string
 	// Reason is one CamelCase word for programs.
 	Reason string
-	// Wrong is a sentence that says what is wrong, Mend one that says what to do.
+	// Wrong is a sentence that states the defect. The next field is a sentence that states the remedy.
 	Wrong string
 	Mend  string
 }
@@ -47,14 +47,14 @@ const (
 	ReasonAmbiguousPosition = "AmbiguousPosition"
 )
 
-// problems collects, so that no stage has to stop at what another can work around.
+// problems collects problems, so that no stage stops at a defect that another one can work around.
 type problems struct{ found []Problem }
 
 func (p *problems) add(kind model.Kind, name, reason, wrong, mend string) {
 	p.found = append(p.found, Problem{kind, name, reason, wrong, mend})
 }
 
-// sorted gives them in an order that doesn't depend on the input's, each once.
+// sorted returns each problem once, in an order that does not depend on the input's.
 func (p *problems) sorted() []Problem {
 	slices.SortFunc(p.found, func(a, b Problem) int {
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name),

@@ -5,10 +5,10 @@ import (
 	"math/rand/v2"
 )
 
-// sizes bound what a random cluster holds.
+// sizes bound the objects of a random cluster.
 type sizes struct {
 	gateways, nodes, fabrics, switches, targets, volumes, hosts, paths int
-	// oddness is the chance in thousand that something is inconsistent.
+	// oddness is the probability, in thousandths, that an object is inconsistent.
 	oddness int
 }
 
@@ -25,7 +25,7 @@ type maker struct {
 
 func newRand(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 1)) }
 
-// randomCluster is the same for the same seed.
+// randomCluster returns the same cluster for the same seed.
 func randomCluster(seed uint64, s sizes) Cluster {
 	m := &maker{newRand(seed), s}
 	var c Cluster
@@ -59,7 +59,7 @@ func (m *maker) fabric(i int) Fabric {
 	for s := range count {
 		f.Switches = append(f.Switches, m.name("switch", s))
 	}
-	// A tree, so that switches are mostly joined, and as many links again that make rings.
+	// A tree, so that switches are mostly connected, and as many further links, which form rings.
 	for s := 1; s < count; s++ {
 		f.Links = append(f.Links, m.link(s, m.IntN(s)))
 	}
@@ -159,7 +159,7 @@ func (m *maker) target(c *Cluster, i int) {
 	c.Targets = append(c.Targets, t)
 }
 
-// shuffled is the same cluster with every list in another order.
+// shuffled returns the same cluster with every list in another order.
 func shuffled(c Cluster, seed uint64) Cluster {
 	r := rand.New(rand.NewPCG(seed, 2))
 	c.Fabrics, c.Gateways = mixed(r, c.Fabrics), mixed(r, c.Gateways)
@@ -187,7 +187,7 @@ func mixed[T any](r *rand.Rand, in []T) []T {
 	return out
 }
 
-// applied is the cluster once a plan has been carried out.
+// applied returns the cluster after a plan has been carried out.
 func applied(c Cluster, a Assignment) Cluster {
 	paths, owners := map[string][]uint32{}, map[string]uint32{}
 	for _, t := range a.Targets {

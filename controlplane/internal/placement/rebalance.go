@@ -6,28 +6,25 @@ import (
 )
 
 const (
-	// maxRounds bounds how often rebalancing looks at everything again. Each move lowers the sum of
-	// squared loads and hops by at least the hysteresis, so it ends by itself, usually after two or
-	// three.
+	// maxRounds bounds the rounds of rebalancing. Each move reduces the sum of squared loads and hops by at least the hysteresis,
+	// so rebalancing ends by itself, usually after two or three rounds.
 	maxRounds = 8
-	// freeFraction of the hysteresis is what moving something gains at least that this plan places
-	// anyway.
+	// freeFraction is the fraction of the hysteresis that a move must gain if this plan assigns the object anyway.
 	freeFraction = 0.125
-	// nearlyBest is how much of the best benefit known a move must have to be made next: gains change
-	// with every move, and only those looked at again are exact.
+	// nearlyBest is the fraction of the best known benefit that a move must have to be made next. Gains change with every move,
+	// and only recomputed ones are exact.
 	nearlyBest = 0.9
-	// nearerPart is how much of what it gains in hops counts for something present. In full, whatever
-	// frees room near some hosts would draw others there, whose room draws the next: a joining gateway
-	// moved twice its fair share.
+	// nearerPart is the fraction of a gain in hops that counts for a present assignment. With the full gain, a move that frees
+	// room near some hosts would attract others, and these again others: a joining gateway caused moves of twice its fair share.
 	nearerPart = 1.0 / 3
 )
 
-// shift is a change that gains something: of a target's path, or of a volume's owner.
+// shift is a change with a gain: of a target's path, or of a volume's owner.
 type shift struct {
-	// gain is in fair shares; it has to exceed the hysteresis, however large what moves is.
+	// gain in fair shares. It must exceed the hysteresis, regardless of the moved load.
 	gain float64
-	// benefit is the gain times what moves, in fair shares, too: great ones first, or a joining
-	// gateway would be filled with many small things.
+	// benefit is the gain times the moved load, also in fair shares. The greatest come first; otherwise a joining gateway would
+	// be filled with many small volumes.
 	benefit  float64
 	what     int32
 	from, to int32
@@ -37,8 +34,7 @@ func compareShifts(a, b shift) int {
 	return cmp.Or(cmp.Compare(a.benefit, b.benefit), -cmp.Compare(a.what, b.what))
 }
 
-// bestFirst makes the shifts that gain most, looking at each again when its turn comes. It says
-// whether it made any.
+// bestFirst makes the shifts with the greatest gain, and recomputes each before it is made. It reports whether it made any.
 func bestFirst(queue []shift, again func(what int32) (shift, bool), do func(shift) bool) bool {
 	slices.SortFunc(queue, compareShifts)
 	made := false
@@ -59,8 +55,7 @@ func bestFirst(queue []shift, again func(what int32) (shift, bool), do func(shif
 	return made
 }
 
-// rebalancePaths moves paths to gateways that carry less or are nearer, without any loss of
-// redundancy.
+// rebalancePaths moves paths to gateways that carry less load or are nearer, without any loss of redundancy.
 func (p *planner) rebalancePaths() {
 	for range maxRounds {
 		swept := p.sweepPaths()
@@ -70,7 +65,7 @@ func (p *planner) rebalancePaths() {
 	}
 }
 
-// sweepPaths moves paths that are new in this plan: nobody uses them yet.
+// sweepPaths moves paths that are new in this plan: no host uses them yet.
 func (p *planner) sweepPaths() bool {
 	swept := false
 	low := p.lowest()
@@ -122,7 +117,7 @@ func (p *planner) shiftPath(s shift) {
 	slices.Sort(t.set)
 }
 
-// lowest gives, for each pool and site, a load in fair shares that none of its gateways is below.
+// lowest returns, for each pool and site, a lower bound of the loads of its gateways, in fair shares.
 func (p *planner) lowest() map[*pool][]float64 {
 	low := make(map[*pool][]float64, len(p.pools))
 	for _, pool := range p.pools {
@@ -140,9 +135,9 @@ func (p *planner) lowest() map[*pool][]float64 {
 	return low
 }
 
-// pathShift finds the replacement that gains most among the target's present paths, or among its
-// new ones. Targets that share volumes stay as they are: their path sets have to meet. low, if
-// given, saves looking at gateways that cannot gain enough.
+// pathShift returns the replacement with the greatest gain among the target's present paths, or among its new ones. Targets that
+// share volumes are not changed, because their path sets must have a common gateway. low, if given, excludes gateways that cannot
+// gain enough.
 func (p *planner) pathShift(what int32, low map[*pool][]float64, present bool) (shift, bool) {
 	t := &p.targets[what]
 	best := shift{gain: p.threshold(present), what: what, from: none}
@@ -168,7 +163,7 @@ func (p *planner) pathShift(what int32, low map[*pool][]float64, present bool) (
 					continue
 				}
 				if !p.mayReplace(t, from, to) {
-					// So will be all gateways of this site whose nodes are new to the path set.
+					// All gateways of this site whose nodes are new to the path set will be refused, too.
 					refused = refused || p.newNode(t, h)
 					continue
 				}
@@ -180,7 +175,7 @@ func (p *planner) pathShift(what int32, low map[*pool][]float64, present bool) (
 	return best, best.from != none
 }
 
-// nearer is what a change of hops gains.
+// nearer returns the gain of a change of hops.
 func (p *planner) nearer(from, to int64, present bool) float64 {
 	gain := p.hopCost(from) - p.hopCost(to)
 	if present && gain > 0 {
@@ -189,7 +184,7 @@ func (p *planner) nearer(from, to int64, present bool) float64 {
 	return gain
 }
 
-// threshold is what a shift has to gain.
+// threshold returns the minimum gain of a shift.
 func (p *planner) threshold(present bool) float64 {
 	if present {
 		return p.policy.hysteresis

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// rank is the place of a kind of failure domain in a score.
+// rank is the position of a kind of failure domain in a score.
 type rank int
 
 const (
@@ -23,9 +23,8 @@ var kindOf = [ranks]DomainKind{
 	DomainNone, DomainGateway, DomainNode, DomainFabric, DomainSwitch, DomainLink,
 }
 
-// score counts, by kind, pairs of a host and a failure domain that takes all its paths. Less is
-// better, and a worse kind outweighs any number of the kinds after it. Another gateway never makes
-// it greater.
+// score counts, by kind, pairs of a host and a failure domain that takes all its paths. A smaller score is better, and a worse
+// kind outweighs any number of the following kinds. Another gateway never increases it.
 type score [ranks]int32
 
 func (s score) compare(other score) int { return slices.Compare(s[:], other[:]) }
@@ -38,7 +37,7 @@ func (s *score) add(other score, times int32) {
 	}
 }
 
-// score of a path set for a target's hosts. Dead gateways don't count.
+// score returns the score of a path set for a target's hosts. Dead gateways do not count.
 func (p *planner) score(t *target, set []int32) score {
 	var sum score
 	for _, s := range t.sites {
@@ -47,8 +46,7 @@ func (p *planner) score(t *target, set []int32) score {
 	return sum
 }
 
-// found is told of a single failure domain, by the index of its gateway, node, fabric, switch or
-// link.
+// found is called for a single failure domain, with the index of its gateway, node, fabric, switch or link.
 type found func(kind rank, fabric, index int32)
 
 // siteScore finds the single failure domains of a host at a site.
@@ -92,8 +90,8 @@ func (p *planner) siteScore(site int32, set []int32, tell found) score {
 	return s
 }
 
-// cuts finds the switches and links of the only fabric that take all paths. Of a portal whose
-// switch isn't known none can be named; that the fabric is the only one has been noted already.
+// cuts finds the switches and links of the only fabric that take all paths. For a portal with an unknown switch none can be
+// named; the fabric itself has been reported already.
 func (p *planner) cuts(site int32, set []int32, fabric int32, note found) {
 	from := unknown
 	for _, at := range p.net.hostSites.places[site] {
@@ -140,8 +138,7 @@ func (p *planner) cuts(site int32, set []int32, fabric int32, note found) {
 	}
 }
 
-// separates says whether nothing is left of the ways to the portals; one on the switch itself is
-// gone.
+// separates reports whether no path to the portals remains; a portal at the failed switch is lost.
 func separates(c cut, from int32, portals []int32) bool {
 	for _, to := range portals {
 		if c.part[to] == c.part[from] {
@@ -156,8 +153,8 @@ type floorKey struct {
 	site int32
 }
 
-// floor is what no path set can fall below: the score of all gateways of the pool together, and
-// with fewer than two paths that of a single gateway.
+// floor returns a lower bound of the score of all path sets: the score of all gateways of the pool together, and with fewer than
+// two paths that of a single gateway.
 func (p *planner) floor(t *target, paths int) score {
 	var sum score
 	for _, s := range t.sites {
@@ -214,7 +211,7 @@ func (p *planner) domainName(kind rank, fabric, index int32) string {
 	return ""
 }
 
-// gatewayName is how people know a gateway.
+// gatewayName returns a gateway's name for messages.
 func gatewayName(g *Gateway) string {
 	if g.Name != "" {
 		return g.Name

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// bruteScore counts single failures by taking each one away and looking for a way that is left. It
-// knows nothing of cuts, bridges or sites.
+// bruteScore counts single failures by removing each element and searching for a remaining path. It uses neither cuts, bridges
+// nor sites.
 func bruteScore(p *planner, t *target, set []int32) score {
 	var sum score
 	hosts := make([][]place, 0, len(t.hosts))
@@ -61,15 +61,15 @@ func bruteHost(p *planner, host []place, set []int32) score {
 	return s
 }
 
-// failure is of gateways, or of a fabric, a switch or a link by the index of its fabric.
+// failure is of gateways, or of a fabric, a switch or a link, by the index of its fabric.
 type failure struct {
 	gateway                  func(int32) bool
 	fabric, switchOf, linkOf int
 	index                    int
 }
 
-// survives says whether the host reaches a gateway of the set after a failure. A host whose place
-// isn't known reaches every portal that is left.
+// survives reports whether the host reaches a gateway of the set after a failure. A host whose place is unknown reaches every
+// remaining portal.
 func survives(p *planner, host []place, set []int32, f failure) bool {
 	for _, i := range set {
 		g := &p.gateways[i]
@@ -109,7 +109,7 @@ func joined(p *planner, a, b place, f failure) bool {
 	return floyd(p.net.graphs[a.fabric], withoutSwitch, withoutLink)[a.at][b.at] != apart
 }
 
-// eachSet calls a function with every set of a number of candidates.
+// eachSet calls a function with every set of this number of candidates.
 func eachSet(candidates []int32, count int, with func([]int32)) {
 	var extend func(from int, chosen []int32)
 	extend = func(from int, chosen []int32) {
@@ -168,7 +168,7 @@ func TestPathsAreAsRedundantAsTheBestOfAllPathSets(t *testing.T) {
 				}
 			})
 			if !found {
-				continue // no usable gateway on the node of local volumes
+				continue // no usable gateway is on the node of local volumes
 			}
 			var set []int32
 			for _, number := range a.Targets[i].Gateways {

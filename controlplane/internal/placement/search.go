@@ -5,16 +5,15 @@ import (
 	"slices"
 )
 
-// Bounds of the exact search, in path sets that it scores: for a plan, and for a target. A target's
-// is enough for all pairs of 200 gateways, or all triples of 49, that differ in place and node.
+// Bounds of the exact search, in scored path sets: for a plan, and for a target. A target's bound covers all pairs of 200
+// gateways, or all triples of 49, that differ in place and node.
 const (
 	maxTrials       = 500_000
 	maxTargetTrials = 20_000
 )
 
-// makeRedundant looks for better path sets where single failures are left that others may not
-// leave. Choosing one gateway after the other is exact as long as it reaches the floor, which it
-// nearly always does; where it doesn't, whole sets are compared.
+// makeRedundant searches for better path sets if single failures remain that another set could avoid. Choosing one gateway after
+// the other is exact if it reaches the floor, which is nearly always the case. Otherwise whole sets are compared.
 func (p *planner) makeRedundant() {
 	for i := range p.targets {
 		t := &p.targets[i]
@@ -37,8 +36,7 @@ func (p *planner) makeRedundant() {
 	}
 }
 
-// disturbed counts the present paths that a new path set drops and the changes of owner that
-// follow.
+// disturbed counts the present paths that a new path set drops, and the changes of owner that follow.
 func (p *planner) disturbed(t *target, set []int32) int {
 	count := 0
 	for _, g := range t.set {
@@ -49,8 +47,8 @@ func (p *planner) disturbed(t *target, set []int32) int {
 	return count
 }
 
-// afford takes moves from what is left of their bound. The first one passes whatever it takes: a
-// target of many volumes would never move otherwise.
+// afford subtracts moves from the remaining number. The first replacement is always allowed: otherwise a target with many volumes
+// would never move.
 func (p *planner) afford(moves int) bool {
 	untouched := p.movesLeft == p.policy.maxMoves && p.movesLeft > 0
 	if moves > 0 && moves > p.movesLeft && !untouched {
@@ -74,7 +72,7 @@ func (p *planner) replaceSet(t *target, set []int32) {
 	slices.Sort(t.set)
 }
 
-// search compares path sets as large as the target's: by score, then by how much of the set stays.
+// search compares path sets of the target's size: by score, then by the number of present gateways that stay.
 type search struct {
 	*planner
 	target     *target
@@ -93,9 +91,8 @@ func (s *search) begin() {
 	s.extend(0)
 }
 
-// representatives are gateways that differ in what redundancy depends on, and the members of the
-// set. Of gateways at one site as many as there are paths are enough: one for each node, then a
-// second one.
+// representatives returns gateways that differ in the properties on which redundancy depends, and the members of the set. Of the
+// gateways at one site, as many as there are paths are sufficient: one for each node, then a second one.
 func (s *search) representatives() []int32 {
 	t, p := s.target, s.planner
 	chosen := slices.Clone(t.set)
@@ -120,8 +117,7 @@ func (s *search) representatives() []int32 {
 	return chosen
 }
 
-// extend tries every way to go on with the candidates from an index. It says whether to go on at
-// all.
+// extend tries every continuation with the candidates from an index. It reports whether the search continues.
 func (s *search) extend(from int) bool {
 	if len(s.chosen) == len(s.target.set) || from == len(s.candidates) {
 		return s.try()
@@ -159,7 +155,7 @@ func (s *search) try() bool {
 	return s.found == nil || s.changes > 1 || s.best != s.floor
 }
 
-// covers says whether no node of local volumes loses its only gateway.
+// covers reports whether every node of local volumes keeps its gateway.
 func (s *search) covers() bool {
 	on := func(set []int32, node string) bool {
 		return slices.ContainsFunc(set, func(g int32) bool { return s.gateways[g].Node == node })

@@ -28,7 +28,7 @@ import (
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
-// everyMethod tells all methods of our API.
+// everyMethod calls tell for all methods of the API.
 func everyMethod(tell func(protoreflect.MethodDescriptor)) {
 	protoregistry.GlobalFiles.RangeFilesByPackage("sluice.v1", func(file protoreflect.FileDescriptor) bool {
 		for i := range file.Services().Len() {
@@ -49,8 +49,9 @@ var csiCalls = strings.Fields(`
 	HostService.GetHost HostService.ListHosts HostService.CreateHost HostService.UpdateHost HostService.DeleteHost
 	StoragePoolService.GetStoragePool StoragePoolService.ListStoragePools GatewayPoolService.ListGatewayPools GatewayService.ListGateways`)
 
-// A method that is new is nobody's by accident: what changes something is the administrator's and, but for the store's upkeep, the
-// operator's; what only looks is everybody's but a gateway's, which has its stream and nothing else. The CSI driver may call a list.
+// A new method has no role by accident. Methods that change something belong to the administrator and, except for maintenance of
+// the store, to the operator. Methods that only read belong to all roles except a gateway, which has only its stream. The CSI
+// driver may call a fixed list.
 func TestEveryMethodIsForTheRolesThatItIsForAndNoOthers(t *testing.T) {
 	s := start(t)
 	wanted := func(method protoreflect.MethodDescriptor) []string {
@@ -81,24 +82,24 @@ func TestEveryMethodIsForTheRolesThatItIsForAndNoOthers(t *testing.T) {
 	}
 }
 
-// call sends a message that tells nothing, and to streams one that can't be read, at which they end: a watch would wait for changes.
+// call sends an empty message, and to streams an undecodable one, at which they end: a watch would wait for changes.
 func (s *system) call(connection *grpc.ClientConn, method protoreflect.MethodDescriptor) error {
 	name := "/" + string(method.Parent().FullName()) + "/" + string(method.Name())
 	message := &emptypb.Empty{}
 	if !method.IsStreamingServer() {
 		return connection.Invoke(s.t.Context(), name, message, &emptypb.Empty{})
 	}
-	message.ProtoReflect().SetUnknown([]byte{0x0a, 0x01, 0xff}) // its first field, of half a byte
+	message.ProtoReflect().SetUnknown([]byte{0x0a, 0x01, 0xff}) // its first field is truncated
 	stream, err := connection.NewStream(s.t.Context(), &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, name)
 	if err != nil {
 		return err
 	}
-	_ = stream.SendMsg(message) // where it fails, RecvMsg says why
+	_ = stream.SendMsg(message) // if it fails, RecvMsg returns the cause
 	_ = stream.CloseSend()
 	return stream.RecvMsg(&emptypb.Empty{})
 }
 
-// Why it is refused is not always told: the connection may be closed while the client still writes.
+// The cause of the refusal is not always reported: the connection may be closed while the client still writes.
 func TestACertificateThatHasExpiredIsRefused(t *testing.T) {
 	s := start(t)
 	list := func(until time.Duration) error {
@@ -110,7 +111,7 @@ func TestACertificateThatHasExpiredIsRefused(t *testing.T) {
 	wantCode(t, list(-time.Minute), codes.Unavailable)
 }
 
-// sign writes a certificate of the authority that is good until then.
+// sign writes a certificate of the authority that is valid for this duration.
 func (s *system) sign(file, organization string, until time.Duration) {
 	s.t.Helper()
 	pair, err := tls.LoadX509KeyPair(filepath.Join(s.certs, certs.CAFile), filepath.Join(s.certs, "ca.key"))

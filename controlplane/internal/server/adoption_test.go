@@ -11,7 +11,7 @@ import (
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
-// rbdPool makes a pool in Ceph, from which volumes may adopt images.
+// rbdPool creates a pool in Ceph, from which volumes may adopt images.
 func rbdPool(t *testing.T, by pb.StoragePoolServiceClient, name string) {
 	t.Helper()
 	if _, err := by.CreateStoragePool(t.Context(), &pb.CreateStoragePoolRequest{StoragePool: &pb.StoragePool{Meta: &pb.ObjectMeta{Name: name},
@@ -54,7 +54,7 @@ func TestOfRequestsThatAdoptAnImageAtOnceOneSucceeds(t *testing.T) {
 	}
 }
 
-// A Volume in any namespace may name an image; the data of another one must not come with it.
+// A Volume in any namespace may name an image, but must not thereby obtain the data of another volume.
 func TestOnlyListedImagesAreAdoptedByTheOperatorAndNobodyAdoptsAnImageInUse(t *testing.T) {
 	s := start(t)
 	admin, operator := s.as("admin"), s.as("operator")
@@ -87,7 +87,7 @@ func TestOnlyListedImagesAreAdoptedByTheOperatorAndNobodyAdoptsAnImageInUse(t *t
 		by    pb.VolumeServiceClient
 		image string
 		want  codes.Code
-		// listed: the refusal is for the list.
+		// listed: the refusal is because of the list.
 		listed bool
 	}{
 		{asOperator, "payroll", codes.FailedPrecondition, true},
@@ -96,7 +96,7 @@ func TestOnlyListedImagesAreAdoptedByTheOperatorAndNobodyAdoptsAnImageInUse(t *t
 		{asAdmin, inUse, codes.FailedPrecondition, false},
 		{asAdmin, snapshotted, codes.FailedPrecondition, false},
 		{asOperator, "golden", codes.OK, false},
-		{asAdmin, "golden", codes.FailedPrecondition, false}, // it is being adopted
+		{asAdmin, "golden", codes.FailedPrecondition, false}, // another volume adopts it
 		{asOperator, "import-7-disk", codes.OK, false},
 		{asOperator, "import-7-disk-2", codes.FailedPrecondition, true},
 		{asAdmin, "payroll", codes.OK, false},

@@ -19,30 +19,32 @@ import (
 )
 
 const (
-	// expiresSoon is how long before the end of a certificate the control plane reports it. cert-manager and the operator renew
-	// certificates 120 days before, so a report means that renewal does not work.
+	// expiresSoon is the remaining lifetime from which on the control plane reports a certificate. cert-manager and the operator
+	// renew certificates 120 days before their end, so a report means that renewal does not work.
 	expiresSoon = 30 * 24 * time.Hour
-	// maxCertificates bounds the callers whose certificates are remembered, and maxHolder the bytes of a name.
+	// maxCertificates bounds the callers whose certificates are remembered, and maxHolder the length of a name in bytes.
 	maxCertificates = 4096
 	maxHolder       = 253
-	// forgetAfter is how long a caller's certificate is remembered after its last call: a deleted gateway's is no alarm for ever.
+	// forgetAfter is the time for which a caller's certificate is remembered after its last call, so that the alarm about a
+	// deleted gateway ends.
 	forgetAfter = 7 * 24 * time.Hour
-	// reportAgain is how often an event repeats, and how often a gateway's stream is closed so that it uses a renewed certificate.
+	// reportAgain is the interval at which an event is repeated, and at which a gateway's stream is closed so that it uses a
+	// renewed certificate.
 	reportAgain = 24 * time.Hour
-	// certificateCheck is how often the own certificates are read, and all are compared with the clock.
+	// certificateCheck is the interval at which this process's certificates are read, and all are compared with the clock.
 	certificateCheck = time.Hour
 )
 
-// holder names a certificate: the role and common name, not the certificate itself, so that a renewed one replaces it.
+// holder identifies a certificate by role and common name, so that a renewed certificate replaces the old one.
 type holder struct{ role, name string }
 
-// seenCertificate is the end of a holder's certificate, and when it was used and reported last.
+// seenCertificate has the expiry of a holder's certificate, and the times when it was last used and reported.
 type seenCertificate struct {
 	end, used, reported time.Time
 }
 
-// Certificates remembers when the certificates of callers and of this process end. Its methods may be called by several
-// goroutines. Replicas remember their own callers only; Prometheus reads every replica.
+// Certificates remembers the expiry of the certificates of callers and of this process. Its methods are safe for concurrent use.
+// Each replica remembers only its own callers; Prometheus reads every replica.
 type Certificates struct {
 	own    []string
 	log    *slog.Logger
@@ -54,8 +56,8 @@ type Certificates struct {
 	seen  map[holder]*seenCertificate
 }
 
-// NewCertificates makes it. Own are PEM files of this process: its certificates and CAs; empty names are left out. Report is
-// called once a day for each certificate of a caller that ends within 30 days; it must not block.
+// NewCertificates returns it. own are PEM files of this process: its certificates and CAs; empty names are ignored. report is
+// called once a day for each certificate of a caller that expires within 30 days; it must not block.
 func NewCertificates(own []string, log *slog.Logger, report func(role Role, name, message string),
 	registry prometheus.Registerer) *Certificates {
 	c := &Certificates{log: log, report: report, now: time.Now, seen: map[holder]*seenCertificate{},
@@ -73,7 +75,7 @@ func NewCertificates(own []string, log *slog.Logger, report func(role Role, name
 	return c
 }
 
-// Run reads the own certificates again, and reports, until the context ends.
+// Run reads this process's certificates again, and reports, until the context ends.
 func (c *Certificates) Run(ctx context.Context) error {
 	ticker := time.NewTicker(certificateCheck)
 	defer ticker.Stop()
@@ -92,7 +94,7 @@ func (c *Certificates) readOwn() {
 	for _, file := range c.own {
 		rest, err := os.ReadFile(file)
 		if err != nil {
-			continue // the TLS configuration reads it, too, and reports that
+			continue // the TLS configuration also reads it, and reports the problem
 		}
 		var block *pem.Block
 		for block, rest = pem.Decode(rest); block != nil; block, rest = pem.Decode(rest) {
@@ -107,9 +109,10 @@ func (c *Certificates) readOwn() {
 	}
 }
 
-// take remembers a holder's certificate, and reports it when that is due.
+// take remembers a holder's certificate, and reports it if that is due.
 func (c *Certificates) take(h holder, end time.Time) {
-	// Prometheus panics for a label value that is not UTF-8. The name in a certificate need not be UTF-8, and a cut can split a character.
+	// Prometheus panics on a label value that is not UTF-8. The name in a certificate need not be UTF-8, and a cut can split a
+	// character.
 	h.name = strings.ToValidUTF8(h.name[:min(len(h.name), maxHolder)], "")
 	now := c.now()
 	c.mutex.Lock()
@@ -133,7 +136,7 @@ func (c *Certificates) take(h holder, end time.Time) {
 	}
 }
 
-// due says whether to report a certificate now, and notes that it was.
+// due reports whether a certificate must be reported now, and records that it was.
 func (s *seenCertificate) due(now time.Time) bool {
 	if s.end.Sub(now) > expiresSoon || !s.reported.IsZero() && now.Sub(s.reported) < reportAgain {
 		return false
@@ -152,7 +155,7 @@ func (c *Certificates) tell(h holder, end, now time.Time) {
 	}
 }
 
-// forgetOldest removes the certificate that was not used for the longest time.
+// forgetOldest removes the certificate that was unused for the longest time.
 func (c *Certificates) forgetOldest() {
 	var oldest holder
 	var used time.Time
@@ -169,7 +172,7 @@ func (c *Certificates) forget(h holder) {
 	c.gauge.DeleteLabelValues(h.role, h.name)
 }
 
-// check reports certificates that are due and forgets certificates without a recent connection.
+// check reports certificates that are due, and forgets certificates that were not used recently.
 func (c *Certificates) check() {
 	now := c.now()
 	due := map[holder]time.Time{}

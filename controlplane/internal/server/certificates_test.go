@@ -65,11 +65,11 @@ func TestTheCertificatesThatAreRememberedAreBounded(t *testing.T) {
 	}
 }
 
-// Prometheus panics for a label value that is not UTF-8.
+// Prometheus panics on a label value that is not UTF-8.
 func TestTheNameOfACertificateIsRememberedAsUTF8(t *testing.T) {
 	c := NewCertificates(nil, slog.Default(), nil, prometheus.NewRegistry())
 	for name, want := range map[string]string{
-		strings.Repeat("ä", maxHolder): strings.Repeat("ä", maxHolder/2), // of two bytes each; the bound is odd
+		strings.Repeat("ä", maxHolder): strings.Repeat("ä", maxHolder/2), // two bytes each; the bound is odd
 		"gw-\xff1":                     "gw-1",
 	} {
 		c.take(holder{"gateway", name}, time.Now().Add(300*24*time.Hour))

@@ -18,7 +18,7 @@ const (
 	csiDriver = "csi.sluice.dev"
 )
 
-// objectsOf are the calls of one client on objects of the kinds that the CSI driver changes.
+// objectsOf has the clients of one role for the kinds that the CSI driver changes.
 type objectsOf struct {
 	t         *testing.T
 	volumes   pb.VolumeServiceClient
@@ -59,7 +59,7 @@ func (o objectsOf) snapshot(name, manager, of string) error {
 	return err
 }
 
-// updateVolume stores a change of the volume as it is now, whole or by mask.
+// updateVolume stores a change of the volume, as a whole or by mask.
 func (o objectsOf) updateVolume(name string, change func(*pb.Volume), mask ...string) error {
 	got, err := o.volumes.GetVolume(o.t.Context(), &pb.GetVolumeRequest{Name: name})
 	if err != nil {
@@ -108,7 +108,7 @@ func (o objectsOf) deleteSnapshot(name string) error {
 	return err
 }
 
-// everyKind makes an object of each kind that the CSI driver changes, and what they need.
+// everyKind creates an object of each kind that the CSI driver changes, and the objects that these need.
 func everyKind(t *testing.T, s *system) (admin, csi objectsOf) {
 	t.Helper()
 	connection := s.as("admin")

@@ -8,7 +8,7 @@ import (
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
-// shortest makes one object of each kind, each with the fields that have no default only, and a label.
+// shortest has one object of each kind, with only the fields that have no default, and a label.
 type shortest struct {
 	fabric      *pb.Fabric
 	gatewayPool *pb.GatewayPool
@@ -24,7 +24,7 @@ func named(name string) *pb.ObjectMeta {
 	return &pb.ObjectMeta{Name: name, Labels: map[string]string{"made-by": "test"}}
 }
 
-// made takes the object out of an answer.
+// made returns the object of an answer.
 func made[R any](t *testing.T) func(response R, err error) R {
 	return func(response R, err error) R {
 		t.Helper()
@@ -107,7 +107,7 @@ func TestAHostWithoutChapIsRefusedUnlessThatIsAllowed(t *testing.T) {
 func TestAnUpdateWithoutAMaskReplacesSpecAndLabels(t *testing.T) {
 	s := start(t)
 	all, ctx, admin := s.shortest(), t.Context(), s.as("admin")
-	meta := func(of *pb.ObjectMeta) *pb.ObjectMeta { return &pb.ObjectMeta{Name: of.GetName()} } // of any version, without labels
+	meta := func(of *pb.ObjectMeta) *pb.ObjectMeta { return &pb.ObjectMeta{Name: of.GetName()} } // any version, without labels
 	check := func(kind string, now *pb.ObjectMeta, err error) {
 		t.Helper()
 		if err != nil || len(now.GetLabels()) != 0 {

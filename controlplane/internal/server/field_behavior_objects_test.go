@@ -15,8 +15,8 @@ import (
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
-// whole are objects of each kind with every field that a caller can set; of two that exclude each other, one object has each. They name
-// the objects of `shortest`.
+// whole returns objects of each kind with every field that a caller can set; of two exclusive fields, one object has each. They
+// name the objects of `shortest`.
 func whole() []proto.Message {
 	chap := func(name, password string) *pb.ChapCredentials {
 		return &pb.ChapCredentials{Username: name, Password: password}
@@ -55,7 +55,7 @@ func whole() []proto.Message {
 	}
 }
 
-// changes are the requests that create and that update these objects. None of them changes anything.
+// changes returns the requests that create and update these objects. None of them changes anything.
 func changes() []proto.Message {
 	var requests []proto.Message
 	for _, object := range whole() {
@@ -76,7 +76,7 @@ func changes() []proto.Message {
 	return requests
 }
 
-// objectField is the field of a message that holds an object with its meta; nil: there is none.
+// objectField returns the field of a message that contains an object with metadata; nil: none.
 func objectField(message protoreflect.MessageDescriptor) protoreflect.FieldDescriptor {
 	for i := range message.Fields().Len() {
 		field := message.Fields().Get(i)
@@ -87,13 +87,13 @@ func objectField(message protoreflect.MessageDescriptor) protoreflect.FieldDescr
 	return nil
 }
 
-// What a caller writes into an OUTPUT_ONLY field in this test.
+// Values that a caller writes into OUTPUT_ONLY fields in this test.
 const (
 	clientText   = "set-by-the-client"
 	clientNumber = 4242
 )
 
-// pollution is a value of a field that the control plane never gives it.
+// pollution returns a value for a field that the control plane never assigns.
 func pollution(field protoreflect.FieldDescriptor, empty func() protoreflect.Value) protoreflect.Value {
 	switch field.Kind() {
 	case protoreflect.StringKind:
@@ -133,7 +133,7 @@ func pollute(message protoreflect.Message, field protoreflect.FieldDescriptor) {
 	message.Set(field, pollution(field, func() protoreflect.Value { return message.NewField(field) }))
 }
 
-// polluted lists the values of an answer that a caller has set. A bool is one if it differs from the answer to a clean request.
+// polluted lists the values of an answer that the caller has set. A bool counts if it differs from the answer to a clean request.
 func polluted(answer, clean protoreflect.Message, at string) []string {
 	var found []string
 	for i := range answer.Descriptor().Fields().Len() {
@@ -167,7 +167,7 @@ func TestWhatACallerWritesIntoAnOutputOnlyFieldIsIgnored(t *testing.T) {
 	for _, request := range changes() {
 		kind := string(request.ProtoReflect().Descriptor().Name())
 		if strings.HasPrefix(kind, "Update") {
-			continue // the objects are not there
+			continue // the objects do not exist
 		}
 		clean, err := s.send(request)
 		if err != nil {
@@ -190,7 +190,7 @@ func TestWhatACallerWritesIntoAnOutputOnlyFieldIsIgnored(t *testing.T) {
 	}
 }
 
-// unpolluted sends a request and looks for what the caller has written in the object that comes back.
+// unpolluted sends a request, and asserts that the returned object has none of the values that the caller wrote.
 func (s *system) unpolluted(dirty, clean proto.Message, what string) {
 	s.t.Helper()
 	answer, err := s.send(dirty)

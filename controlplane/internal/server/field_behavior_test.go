@@ -16,7 +16,8 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 )
 
-// managed are the methods of the management API by the names of their requests: those of all services but the stream of gateways.
+// managed returns the methods of the management API by the names of their requests: those of all services except the stream of
+// gateways.
 func managed() map[protoreflect.FullName]protoreflect.MethodDescriptor {
 	all := map[protoreflect.FullName]protoreflect.MethodDescriptor{}
 	protoregistry.GlobalFiles.RangeFilesByPackage("sluice.v1", func(file protoreflect.FileDescriptor) bool {
@@ -47,7 +48,8 @@ func required(field protoreflect.FieldDescriptor) bool {
 	return has(field, annotations.FieldBehavior_REQUIRED) || has(field, annotations.FieldBehavior_IDENTIFIER)
 }
 
-// requestFields are the fields of all requests, also of messages in them. What is below an OUTPUT_ONLY field no caller sends.
+// requestFields returns the fields of all requests and of messages in them, except fields below an OUTPUT_ONLY field, which no
+// caller sends.
 func requestFields() map[protoreflect.FullName]protoreflect.FieldDescriptor {
 	all := map[protoreflect.FullName]protoreflect.FieldDescriptor{}
 	var add func(protoreflect.MessageDescriptor)
@@ -88,7 +90,7 @@ type step struct {
 // place leads from a request to a field of it.
 type place []step
 
-// String writes a place as errors do, for example gateway.spec.portals[0].listen.
+// String formats a place as errors do, for example gateway.spec.portals[0].listen.
 func (p place) String() string {
 	names := make([]string, len(p))
 	for i, s := range p {
@@ -138,7 +140,7 @@ func visit(message protoreflect.Message, at place, see func(protoreflect.Message
 	}
 }
 
-// admin is one connection of an administrator for all calls of a test.
+// admin returns one connection of an administrator for all calls of a test.
 func (s *system) admin() *grpc.ClientConn {
 	if s.administrator == nil {
 		s.administrator = s.as("admin")
@@ -172,7 +174,7 @@ func names(err error, field string) bool {
 	return false
 }
 
-// simple fills a request that has no object: a name, and a kind.
+// simple returns a request that has no object: with a name, and a kind.
 func simple(method protoreflect.MethodDescriptor) proto.Message {
 	found, err := protoregistry.GlobalTypes.FindMessageByName(method.Input().FullName())
 	if err != nil {
@@ -193,7 +195,8 @@ func simple(method protoreflect.MethodDescriptor) proto.Message {
 	return request.Interface()
 }
 
-// allRequests are requests of all methods that are no streams. Those that create or update have each field that a caller can set.
+// allRequests returns requests of all methods that are no streams. Those that create or update have each field that a caller can
+// set.
 func allRequests() []proto.Message {
 	requests := changes()
 	given := map[protoreflect.FullName]bool{}

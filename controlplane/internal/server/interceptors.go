@@ -16,14 +16,14 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// gate stands before every call: it says who calls, whether they may, and whether the message is well-formed, and it
-// keeps the audit log and the metrics.
+// gate precedes every call. It identifies the caller, checks whether the caller may call the method and whether the message is
+// valid, and writes the audit log and the metrics.
 type gate struct {
 	insecure  bool
 	validator protovalidate.Validator
 	log       *slog.Logger
 	metrics   *metrics
-	// certificates is nil where nobody wants to know when they end.
+	// certificates is nil if their expiry is not tracked.
 	certificates *Certificates
 }
 
@@ -62,7 +62,7 @@ func (g *gate) stream(service any, stream grpc.ServerStream, info *grpc.StreamSe
 	return handler(service, &admitted{ServerStream: stream, ctx: ctx, gate: g, begun: begun})
 }
 
-// admitted is a stream whose caller is known and whose messages are looked at.
+// admitted is a stream with an identified caller, whose messages are validated.
 type admitted struct {
 	grpc.ServerStream
 	ctx   context.Context
@@ -82,8 +82,8 @@ func (a *admitted) RecvMsg(message any) error {
 	return a.gate.valid(message)
 }
 
-// renewal ends a gateway's stream once a day while its certificate ends soon: TLS does not exchange certificates on an open
-// connection, so that a renewed one is unknown here until the gateway connects again.
+// renewal ends a gateway's stream once a day while its certificate expires soon. TLS does not exchange certificates on an open
+// connection, so a renewed one is unknown here until the gateway connects again.
 func (a *admitted) renewal(now time.Time) error {
 	identity := IdentityOf(a.ctx)
 	if identity.Role != RoleGateway || now.Sub(a.begun) < reportAgain || identity.CertificateEnd.Sub(now) > expiresSoon {
@@ -105,7 +105,7 @@ func (g *gate) admit(ctx context.Context, method string) (context.Context, error
 	return ctx, allow(identity, method, g.insecure)
 }
 
-// valid checks a message against the rules written in its .proto file.
+// valid checks a message against the rules in its .proto file.
 func (g *gate) valid(message any) error {
 	asked, ok := message.(proto.Message)
 	if !ok {
@@ -141,10 +141,10 @@ func (g *gate) panicked(method string, problem any) error {
 	return status.Errorf(codes.Internal, "%s failed inside; the log of this replica says where", method)
 }
 
-// named is what most messages that change something have, or have an object that has it.
+// named is implemented by most messages that change something, or by their object.
 type named interface{ GetName() string }
 
-// done counts a call, and notes it in the audit log if it may have changed something.
+// done counts a call, and writes it to the audit log if it may have changed something.
 func (g *gate) done(ctx context.Context, method string, request any, begun time.Time, err error) {
 	code := status.Code(err)
 	g.metrics.call(method, code, time.Since(begun))
@@ -161,7 +161,7 @@ func (g *gate) done(ctx context.Context, method string, request any, begun time.
 	g.log.LogAttrs(ctx, slog.LevelInfo, "audit", line...)
 }
 
-// maxLoggedName is of a valid name the most there can be; of what was refused for its name the log needs no more.
+// maxLoggedName bounds the logged part of a name, in bytes. It is the longest valid name.
 const maxLoggedName = 253
 
 func loggedName(request any) string {
@@ -172,8 +172,7 @@ func loggedName(request any) string {
 	return name
 }
 
-// objectName finds what a request is about: its name, or the name of the object in it. Nothing else of a
-// request is logged.
+// objectName returns the name in a request, or the name of the object in it. No other part of a request is logged.
 func objectName(request any) string {
 	if direct, ok := request.(named); ok {
 		return direct.GetName()

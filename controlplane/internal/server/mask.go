@@ -9,8 +9,9 @@ import (
 	"google.golang.org/protobuf/types/known/fieldmaskpb"
 )
 
-// concerned are the violations that matter: an update with a mask takes of the object's spec what the mask names, so that the rest
-// of it may be missing. What is stored of the rest was valid when it came, and the model looks at the whole again.
+// concerned returns the relevant violations. An update with a mask uses only the fields of the spec that the mask names, so the
+// others may be missing. The stored values of those were valid when they were stored, and the model validates the whole object
+// again.
 func concerned(request proto.Message, violations []*protovalidate.Violation) []*protovalidate.Violation {
 	masked, ok := request.(interface{ GetUpdateMask() *fieldmaskpb.FieldMask })
 	if !ok || len(masked.GetUpdateMask().GetPaths()) == 0 {

@@ -13,7 +13,7 @@ import (
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
-// listMethods are the methods with pages: every one that lists, but for held operations, of which there are few.
+// listMethods returns the methods with pages: every list except that of held operations, of which there are few.
 func listMethods() map[string]protoreflect.MethodDescriptor {
 	all := map[string]protoreflect.MethodDescriptor{}
 	for _, method := range managed() {
@@ -24,7 +24,7 @@ func listMethods() map[string]protoreflect.MethodDescriptor {
 	return all
 }
 
-// listed are the count of the elements and the next page's token of an answer to a list.
+// listed returns the number of elements and the next page's token in the answer to a list.
 func listed(answer proto.Message) (int, string) {
 	message, count := answer.ProtoReflect(), 0
 	fields := message.Descriptor().Fields()
@@ -36,7 +36,7 @@ func listed(answer proto.Message) (int, string) {
 	return count, message.Get(fields.ByName("next_page_token")).String()
 }
 
-// list calls a list with fields of its request.
+// list calls a list method with these fields of its request.
 func (s *system) list(method protoreflect.MethodDescriptor, options *pb.ListOptions, size int32, token string) (int, string, error) {
 	request := simple(method).ProtoReflect()
 	fields := method.Input().Fields()
@@ -55,7 +55,7 @@ func (s *system) list(method protoreflect.MethodDescriptor, options *pb.ListOpti
 	return count, next, err
 }
 
-// two makes two objects of each kind, two sessions and two events.
+// two creates two objects of each kind, two sessions and two events.
 func (s *system) two() {
 	s.t.Helper()
 	s.fill(2)
@@ -82,7 +82,7 @@ func TestEveryListIsPagedByTheFieldsOfItsRequest(t *testing.T) {
 		for page := 0; page == 0 || token != ""; page++ {
 			options := &pb.ListOptions{}
 			size := int32(1)
-			if page%2 == 1 { // the deprecated fields take a token of the others, and the same value twice is no conflict
+			if page%2 == 1 { // the deprecated fields accept a token of the others, and the same value twice is no conflict
 				options = &pb.ListOptions{PageSize: 1, PageToken: token}
 				size = 0
 			}

@@ -15,8 +15,8 @@ import (
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
-// lists are the calls of three implementations of a list: of objects, of sessions and of events. Each returns the count of its elements,
-// the next page's token and the error.
+// lists has the calls of three implementations of a list: of objects, of sessions and of events. Each returns the number of
+// elements, the next page's token and the error.
 func (s *system) lists() map[string]func(*pb.ListOptions) (int, string, error) {
 	admin, ctx := s.as("admin"), s.t.Context()
 	return map[string]func(*pb.ListOptions) (int, string, error){
@@ -35,7 +35,7 @@ func (s *system) lists() map[string]func(*pb.ListOptions) (int, string, error) {
 	}
 }
 
-// fill makes so many fabrics beside fabric red, sessions and events.
+// fill creates this number of fabrics (with fabric red), sessions and events.
 func (s *system) fill(count int) {
 	s.t.Helper()
 	ctx := s.t.Context()
@@ -57,7 +57,7 @@ func (s *system) fill(count int) {
 			s.t.Fatal(err)
 		}
 	}
-	// Connected now: nothing keeps the connection alive, and its lease may end while the objects above are stored.
+	// It connects now because nothing renews the lease, which may expire while the objects above are stored.
 	connection, err := s.store.ConnectGateway(ctx, "gw-1", model.GatewayConnection{Ref: model.GatewayRef{Incarnation: "i"}})
 	if err != nil {
 		s.t.Fatal(err)

@@ -13,12 +13,12 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Role says what a caller may do.
+// Role determines what a caller may do.
 type Role string
 
 // The roles. A certificate names its holder's role as organization: `sluice:<role>`.
 const (
-	// RoleAdmin may do everything but speak for a gateway.
+	// RoleAdmin may do everything except open a gateway's stream.
 	RoleAdmin Role = "admin"
 	// RoleOperator is the Kubernetes operator: all objects, no maintenance of the store.
 	RoleOperator Role = "operator"
@@ -43,24 +43,24 @@ var csiMethods = map[string][]string{
 
 const organizationPrefix = "sluice:"
 
-// Identity is who calls.
+// Identity is the identity of a caller.
 type Identity struct {
 	Name string
 	Role Role
-	// CertificateEnd is when the certificate of the caller's connection ends; zero: there is none.
+	// CertificateEnd is the expiry of the certificate of the caller's connection; zero: none.
 	CertificateEnd time.Time
 }
 
 type identityKey struct{}
 
-// IdentityOf returns who made a call; the zero Identity where nobody was proven.
+// IdentityOf returns the identity of a call's caller; the zero Identity if none was proven.
 func IdentityOf(ctx context.Context) Identity {
 	identity, _ := ctx.Value(identityKey{}).(Identity)
 	return identity
 }
 
-// identify takes the caller from its certificate. Over a plain connection, which is served on loopback only and where
-// the operator of the system asked for it, everybody is an administrator, or a gateway where it opens a stream.
+// identify determines the caller from its certificate. Over a plain connection, which is served only on loopback and with
+// --insecure, every caller is an administrator, or a gateway if it opens a stream.
 func identify(ctx context.Context, insecure bool) (Identity, error) {
 	from, ok := peer.FromContext(ctx)
 	if !ok {
@@ -77,7 +77,7 @@ func identify(ctx context.Context, insecure bool) (Identity, error) {
 	return identityFrom(info.State.VerifiedChains[0][0])
 }
 
-// roleIn is the role that a certificate names, whether or not this program knows it; empty: none.
+// roleIn returns the role that a certificate names, even if this program does not know it; empty: none.
 func roleIn(certificate *x509.Certificate) string {
 	for _, organization := range certificate.Subject.Organization {
 		if role, named := strings.CutPrefix(organization, organizationPrefix); named {
@@ -104,7 +104,7 @@ func identityFrom(certificate *x509.Certificate) (Identity, error) {
 			"sluice:csi, sluice:gateway or sluice:read-only", certificate.Subject.CommonName)
 }
 
-// allow says whether a role may call a method, as in `/sluice.v1.VolumeService/CreateVolume`.
+// allow reports whether a role may call a method, such as `/sluice.v1.VolumeService/CreateVolume`.
 func allow(identity Identity, method string, insecure bool) error {
 	service, name, _ := strings.Cut(strings.TrimPrefix(method, "/"), "/")
 	allowed := false

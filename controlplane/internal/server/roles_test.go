@@ -11,7 +11,7 @@ import (
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
-// It would speak for every gateway.
+// Such a certificate would be valid for every gateway.
 func TestACertificateOfAGatewayThatNamesNoneIsRefusedWithTheMend(t *testing.T) {
 	s := start(t)
 	authority, err := certs.OpenAuthority(s.certs)
@@ -21,7 +21,7 @@ func TestACertificateOfAGatewayThatNamesNoneIsRefusedWithTheMend(t *testing.T) {
 	if err := authority.Issue(certs.Leaf{File: "nameless", Role: "gateway"}); err != nil {
 		t.Fatal(err)
 	}
-	// Whatever it calls: who calls is asked first.
+	// This holds for any method: the caller is identified first.
 	_, err = pb.NewFabricServiceClient(s.as("nameless")).ListFabrics(t.Context(), &pb.ListFabricsRequest{})
 	wantCode(t, err, codes.PermissionDenied)
 	if why := status.Convert(err).Message(); !strings.Contains(why, "its common name has to be the name of its Gateway") {

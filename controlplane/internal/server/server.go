@@ -1,5 +1,4 @@
-// Package server puts the services on a gRPC server: mutual TLS, roles, validation, audit log, metrics, health and
-// reflection.
+// Package server serves the services over gRPC: mutual TLS, roles, validation, audit log, metrics, health and reflection.
 package server
 
 import (
@@ -28,28 +27,28 @@ import (
 
 // Bounds of the server.
 const (
-	// maxMessage bounds one message: a target with thousands of LUNs and hosts fits.
+	// maxMessage bounds one message, in bytes: a target with thousands of LUNs and hosts fits.
 	maxMessage = 8 << 20
-	// maxStreams bounds the calls at a time on one connection.
+	// maxStreams bounds the concurrent calls on one connection.
 	maxStreams = 1024
-	// pingAfter and pingWait find clients that are gone without a word.
+	// pingAfter and pingWait detect clients that disappeared without closing the connection.
 	pingAfter = 5 * time.Second
 	pingWait  = 5 * time.Second
 )
 
-// Options say what is served and how.
+// Options configure the server.
 type Options struct {
 	Store *store.Store
 	View  *view.Cache
-	// Self is what the API tells of the process that serves it.
+	// Self is the API's information about this process.
 	Self api.ControlPlane
-	// Streams serves the gateways; nil: not here.
+	// Streams serves the gateways; nil: not served.
 	Streams pb.GatewayStreamServiceServer
-	// TLS is nil for plain connections, which Insecure has to allow.
+	// TLS is nil for plain connections, which Insecure must allow.
 	TLS *tls.Config
-	// Insecure makes everybody an administrator; on loopback only.
+	// Insecure makes every caller an administrator; on loopback only.
 	Insecure bool
-	// Certificates remembers when callers' certificates end; nil: nothing does.
+	// Certificates tracks the expiry of callers' certificates; nil: not tracked.
 	Certificates *Certificates
 	Log          *slog.Logger
 	Registry     prometheus.Registerer
@@ -59,7 +58,7 @@ type Options struct {
 type Server struct {
 	*grpc.Server
 	Health *health.Server
-	// strangers guards connections that have shown no certificate; nil without TLS.
+	// strangers limits connections that have shown no certificate; nil without TLS.
 	strangers *strangers
 }
 
@@ -71,7 +70,7 @@ func (s *Server) Serve(listener net.Listener) error {
 	return s.Server.Serve(listener)
 }
 
-// New makes a server; nothing listens yet.
+// New returns a server that does not listen yet. It fails if TLS is missing and Insecure is not set.
 func New(options Options) (*Server, error) {
 	if options.TLS == nil && !options.Insecure {
 		return nil, errors.New("the API needs TLS: give a CA, a certificate and a key, or --insecure on loopback")
@@ -86,7 +85,8 @@ func New(options Options) (*Server, error) {
 	settings := []grpc.ServerOption{
 		grpc.UnaryInterceptor(gate.unary), grpc.StreamInterceptor(gate.stream),
 		grpc.MaxRecvMsgSize(maxMessage), grpc.MaxConcurrentStreams(maxStreams), grpc.ConnectionTimeout(handshakeTimeout),
-		// The streams of a connection that is too old go on; its client opens another one for new calls, with its present certificate.
+		// The streams of a connection that has reached this age continue. Its client opens another one for new calls, with its
+		// present certificate.
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: pingAfter, Timeout: pingWait, MaxConnectionAge: reportAgain}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: time.Second, PermitWithoutStream: true}),
 	}

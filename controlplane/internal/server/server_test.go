@@ -51,7 +51,7 @@ func (l *lines) String() string {
 	return l.text.String()
 }
 
-// system is a server with certificates, on a port of its own.
+// system is a server with certificates on a separate port.
 type system struct {
 	t       *testing.T
 	certs   string
@@ -212,7 +212,7 @@ func TestNobodyIsServedWithoutACertificateOfTheCA(t *testing.T) {
 		t.Fatal(err)
 	}
 	files := stranger.files("admin")
-	files.CA = filepath.Join(s.certs, certs.CAFile) // she trusts the server; the server does not trust her
+	files.CA = filepath.Join(s.certs, certs.CAFile) // the client trusts the server, but the server does not trust the client
 	with, err := client.Credentials(files)
 	if err != nil {
 		t.Fatal(err)

@@ -14,20 +14,20 @@ import (
 
 // Bounds of connections whose client has not shown a certificate yet.
 const (
-	// handshakeTimeout is how long the TLS handshake and the HTTP/2 preface may take.
+	// handshakeTimeout bounds the TLS handshake with the HTTP/2 preface.
 	handshakeTimeout = 5 * time.Second
-	// maxStrangers connections are in their handshake at a time.
+	// maxStrangers bounds the connections in their handshake at a time.
 	maxStrangers = 512
-	// strangersOfOne of them may come from one network, strangersKnown are for known networks alone.
+	// strangersOfOne bounds those of one network; strangersKnown are reserved for known networks.
 	strangersOfOne = maxStrangers - maxStrangers/4
 	strangersKnown = maxStrangers / 4
-	// maxKnown is how many networks of clients that have shown a certificate are remembered.
+	// maxKnown bounds the remembered networks of clients that have shown a certificate.
 	maxKnown = 4096
 )
 
-// strangers are the connections in their handshake. A newcomer is always admitted: where there is no room, the oldest connection of
-// a network ends, of the newcomer's own if that has its share, otherwise of the one that has the most. Known networks have room that
-// no other takes (controlplane/decisions/certificates-and-connections.md).
+// strangers are the connections in their handshake. A new connection is always admitted. If there is no room, the oldest
+// connection of a network is closed: of the new connection's own network if that has used its share, otherwise of the network
+// with the most connections. Known networks have reserved room (controlplane/decisions/certificates-and-connections.md).
 type strangers struct {
 	log     *slog.Logger
 	evicted prometheus.Counter
@@ -41,20 +41,20 @@ type strangers struct {
 	logged   time.Time
 }
 
-// network is an IPv4 address, or 64 bits of IPv6, with its connections in their handshake, the oldest first.
+// network is an IPv4 address or 64 bits of an IPv6 address, with its connections in their handshake, oldest first.
 type network struct {
 	known   bool
 	waiting list.List
 }
 
-// stranger is a connection in its handshake, and after it.
+// stranger is a connection, during its handshake and after it.
 type stranger struct {
 	net.Conn
 	all     *strangers
 	from    netip.Prefix
 	known   bool
 	arrived uint64
-	// at is its element in the network's list; nil once the handshake or the connection is over.
+	// at is its element in the network's list; nil once the handshake or the connection has ended.
 	at *list.Element
 }
 
@@ -68,7 +68,7 @@ func newStrangers(log *slog.Logger, registry prometheus.Registerer) *strangers {
 	return s
 }
 
-// networkOf is the part of an address that one party may have the whole of.
+// networkOf returns the part of an address that one party may control entirely.
 func networkOf(address net.Addr) netip.Prefix {
 	tcp, is := address.(*net.TCPAddr)
 	if !is {
@@ -111,7 +111,7 @@ func (s *strangers) admit(conn net.Conn) *stranger {
 	return one
 }
 
-// victim is the connection that ends for a newcomer; nil: there is room.
+// victim returns the connection that is closed for a new one; nil: there is room.
 func (s *strangers) victim(one *stranger) *stranger {
 	if own := s.networks[one.from]; own != nil && own.waiting.Len() >= strangersOfOne {
 		return oldest(own)
@@ -125,7 +125,7 @@ func (s *strangers) victim(one *stranger) *stranger {
 	return s.oldestOfMost(one.from, true)
 }
 
-// oldestOfMost is the oldest connection of the network that has the most, the newcomer counted.
+// oldestOfMost returns the oldest connection of the network that has the most, including the new connection.
 func (s *strangers) oldestOfMost(newcomer netip.Prefix, known bool) *stranger {
 	var found *stranger
 	most := 0
@@ -178,7 +178,7 @@ func (s *strangers) leave(one *stranger) {
 	}
 }
 
-// proven: the client has shown a certificate.
+// proven records that the client has shown a certificate.
 func (s *strangers) proven(one *stranger) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
@@ -194,7 +194,7 @@ func (one *stranger) Close() error {
 	return one.Conn.Close()
 }
 
-// guardedListener admits what another listener accepts.
+// guardedListener admits the connections that another listener accepts.
 type guardedListener struct {
 	net.Listener
 	all *strangers
@@ -209,7 +209,7 @@ func (l guardedListener) Accept() (net.Conn, error) {
 	return l.all.admit(conn), nil
 }
 
-// guardedTLS tells when a client has shown its certificate.
+// guardedTLS detects that a client has shown its certificate.
 type guardedTLS struct {
 	credentials.TransportCredentials
 	all *strangers
@@ -229,7 +229,7 @@ func (g guardedTLS) Clone() credentials.TransportCredentials {
 	return guardedTLS{g.TransportCredentials.Clone(), g.all}
 }
 
-// recent is a set of bounded size: the network that was added least recently goes first.
+// recent is a set of bounded size. The network that was added least recently is removed first.
 type recent struct {
 	most  int
 	at    map[netip.Prefix]*list.Element

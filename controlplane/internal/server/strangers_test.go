@@ -12,7 +12,7 @@ import (
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
-// silent opens connections from a loopback address that say nothing. They are closed with the test.
+// silent opens connections from a loopback address that send nothing. They are closed with the test.
 func (s *system) silent(from string, count int) []net.Conn {
 	s.t.Helper()
 	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
@@ -32,7 +32,7 @@ func (s *system) silent(from string, count int) []net.Conn {
 	return all
 }
 
-// ended says whether the server has closed a connection.
+// ended reports whether the server has closed a connection.
 func ended(t *testing.T, conn net.Conn, within time.Duration) bool {
 	t.Helper()
 	if err := conn.SetReadDeadline(time.Now().Add(within)); err != nil {
@@ -53,11 +53,11 @@ func (s *system) serves(name string) {
 
 func TestAFloodOfSilentConnectionsKeepsNoClientOutAndTheOldestEnd(t *testing.T) {
 	s := start(t)
-	before := s.silent("127.0.0.7", 1)[0] // of another address, and alone there
+	before := s.silent("127.0.0.7", 1)[0] // from another address, and its only connection
 	flood := s.silent("127.0.0.9", 600)
 	s.serves("admin")
 	for _, conn := range flood[:200] {
-		if !ended(t, conn, 3*time.Second) { // sooner than its handshake's time is over
+		if !ended(t, conn, 3*time.Second) { // before the time limit of its handshake
 			t.Fatal("the oldest of a flood stay")
 		}
 	}

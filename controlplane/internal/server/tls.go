@@ -7,7 +7,8 @@ import (
 	"sluice.dev/sluice/proto/client"
 )
 
-// reloadEvery bounds how long a renewed certificate waits to be used. Clients cause the handshakes, so not each of them reads the files.
+// reloadEvery bounds the time until a renewed certificate is used. Clients cause the handshakes, so not every handshake may read
+// the files.
 const reloadEvery = time.Minute
 
 // ServerTLS requires a certificate of the CA from every client. It reads the files again when they change. Errors: those of

@@ -13,7 +13,7 @@ import (
 	"sluice.dev/sluice/proto/client"
 )
 
-// issued are the files of an authority of its own, below a directory.
+// issued returns the files of a new authority, below a directory.
 func issued(t *testing.T, directory string) (serverFiles, clientFiles client.Files) {
 	t.Helper()
 	authority, err := certs.OpenAuthority(directory)
@@ -33,7 +33,7 @@ func issued(t *testing.T, directory string) (serverFiles, clientFiles client.Fil
 	return files("server"), files("client")
 }
 
-// copied puts files in the place of others, as a renewal does.
+// copied replaces files by others, as a renewal does.
 func copied(t *testing.T, from, to client.Files) {
 	t.Helper()
 	for source, place := range map[string]string{from.CA: to.CA, from.Certificate: to.Certificate, from.Key: to.Key} {
@@ -47,7 +47,7 @@ func copied(t *testing.T, from, to client.Files) {
 	}
 }
 
-// shaken makes one connection with a client's files to a server of this configuration, and returns the error of either end.
+// shaken makes one connection with a client's files to a server with this configuration, and returns the error of either end.
 func shaken(t *testing.T, config *tls.Config, files client.Files) error {
 	t.Helper()
 	with, err := client.Credentials(files)
@@ -114,7 +114,7 @@ func TestTheServerAcceptsNoClientOfAnotherCA(t *testing.T) {
 	if err := shaken(t, config, ours); err != nil {
 		t.Errorf("our client: %v", err)
 	}
-	strangers.CA = files.CA // it trusts the server; the server must not trust it
+	strangers.CA = files.CA // it trusts the server, but the server must not trust it
 	if err := shaken(t, config, strangers); err == nil {
 		t.Error("a client of another CA is accepted")
 	}

@@ -34,7 +34,7 @@ func TestAMaskUpdatesItsFieldsOnly(t *testing.T) {
 	}
 }
 
-// Who changes one field need not send the others, whatever is required of a new object.
+// A caller that changes one field need not send the others, even if a new object requires them.
 func TestAMaskNeedsNothingOfTheSpecButItsFields(t *testing.T) {
 	s := start(t)
 	ctx, hosts := t.Context(), pb.NewHostServiceClient(s.as("admin"))
@@ -64,7 +64,7 @@ func TestAMaskNeedsNothingOfTheSpecButItsFields(t *testing.T) {
 	wantField(t, err, codes.InvalidArgument, "host.spec")
 }
 
-// A change is made from what was read, or not at all; without a version, from whatever is there.
+// A change is made from the version that was read, or refused; without a version, from the stored one.
 func TestAnUpdateOfAnOlderVersionIsRefusedAndChangesNothing(t *testing.T) {
 	s := start(t)
 	ctx, fabrics := t.Context(), pb.NewFabricServiceClient(s.as("admin"))

@@ -10,19 +10,19 @@ import (
 // cephPool is the pool in Ceph, which all gateways reach.
 const cephPool = "ceph"
 
-// cluster is what Ceph keeps.
+// cluster is the state of Ceph.
 type cluster struct {
-	// blocklisted clients, for good: nobody lifts it.
+	// blocklisted clients. No entry is removed.
 	blocklisted map[string]bool
 	// locks of images, by the volume's uid.
 	locks map[string]imageLock
 	// parents are the images whose blocks a clone shares, by the clone's location.
 	parents map[string]string
-	// written is the newest epoch that was written in, by the volume's uid.
+	// written is the newest epoch in which data was written, by the volume's uid.
 	written map[string]uint64
 }
 
-// imageLock is an image's exclusive lock, which stays after its client's death.
+// imageLock is an image's exclusive lock, which remains after its client's death.
 type imageLock struct {
 	by     *process
 	client string
@@ -39,13 +39,13 @@ func inCeph(v *model.Volume) bool { return v.Spec.Pool == cephPool }
 type rados struct {
 	// client that is connected; empty: none.
 	client string
-	// recorded says that the answer was heard over this stream, asked that a request is on its way.
+	// recorded: the answer was received over this stream. asked: a request is in progress.
 	recorded, asked bool
 	// used are all clients by which it has ever opened an image.
 	used []string
 }
 
-// request is a question to the control plane, and its answer: of a client to be recorded, or, where there is a volume, of its
+// request is a request to the control plane, and its answer: to record a client, or, if there is a volume, to load its
 // reservations in an epoch.
 type request struct {
 	client string
@@ -56,7 +56,8 @@ type request struct {
 	unknown bool
 }
 
-// stepsInCeph at a time: a record changes between a decision and what is stored of it only where gateways are fast.
+// stepsInCeph returns the steps in Ceph for each step: a record changes between a decision and its storing only if gateways are
+// fast.
 func (w *World) stepsInCeph() int {
 	if w.broken == NoRecordGuard {
 		return 6
@@ -64,7 +65,7 @@ func (w *World) stepsInCeph() int {
 	return 1
 }
 
-// stepInCeph lets one thing happen between a gateway and Ceph, or what it asks for that.
+// stepInCeph makes one event happen between a gateway and Ceph, or one of the gateway's requests for it.
 func (w *World) stepInCeph(p *process) {
 	switch w.random.IntN(7) {
 	case 0:
@@ -80,14 +81,14 @@ func (w *World) stepInCeph(p *process) {
 	case 5:
 		w.write(p)
 	case 6:
-		if p.frozen && w.chance(24) { // and goes on where it was
+		if p.frozen && w.chance(24) { // it continues where it was
 			p.frozen = false
 			w.connect(p)
 		}
 	}
 }
 
-// tend has a gateway connect a client, and asks for it to be recorded.
+// tend makes a gateway connect a client and request that it is recorded.
 func (w *World) tend(p *process) {
 	if !p.runs() {
 		return
@@ -97,7 +98,7 @@ func (w *World) tend(p *process) {
 		p.rados.client = recordKey("client", w.counter)
 	}
 	if w.blocklisted(p) && (w.chance(4) || !w.faulty) {
-		w.lose(p) // it looks at its pools now and then, and at nothing else while it serves nothing
+		w.lose(p) // it checks its pools from time to time, but nothing else while it serves nothing
 		return
 	}
 	if !p.rados.recorded && !p.rados.asked && p.stream {
@@ -106,7 +107,7 @@ func (w *World) tend(p *process) {
 	}
 }
 
-// answer has the store take up the oldest request of a stream.
+// answer makes the store handle the oldest request of a stream.
 func (w *World) answer(p *process) {
 	if !p.stream || len(p.requests) == 0 {
 		return
@@ -117,7 +118,7 @@ func (w *World) answer(p *process) {
 		r.unknown = true
 	}
 	switch {
-	case r.unknown && w.chance(2): // it never came
+	case r.unknown && w.chance(2): // the request was lost
 	case r.uid == "":
 		r.err = w.store.recordClient(p.ref, r.client)
 	default:
@@ -132,7 +133,7 @@ func (w *World) volumeByUID(uid string) *model.Volume {
 	return w.volume(uid[:len(uid)-len("-uid")])
 }
 
-// listen takes up the oldest answer.
+// listen handles the oldest answer.
 func (w *World) listen(p *process) {
 	if !p.runs() || len(p.answers) == 0 {
 		return
@@ -198,7 +199,8 @@ func (w *World) actInCeph(p *process, uid string) {
 	}
 }
 
-// takeUp is the gateway's protocol: a recorded client opens the image, and after a load in the present epoch it is served.
+// takeUp follows the gateway's protocol: a recorded client opens the image, and the volume is served after a load in the present
+// epoch.
 func (w *World) takeUp(p *process, uid string, o model.Ownership) {
 	u := p.unit(uid)
 	switch {
@@ -218,7 +220,7 @@ func (w *World) takeUp(p *process, uid string, o model.Ownership) {
 	}
 }
 
-// openImage opens it with its lock: nobody hands that over, but who is gone is blocklisted, and then has none.
+// openImage opens the image and takes its lock. No client hands that over, but a gone client is blocklisted, and then has none.
 func (w *World) openImage(p *process, uid string, o model.Ownership) {
 	u, held := p.unit(uid), w.ceph.locks[uid]
 	gone := held.by != nil && (!held.by.alive || held.by.frozen && w.chance(2))
@@ -254,8 +256,8 @@ func (w *World) shut(p *process, uid string) {
 	u.serving, u.open, u.loaded = 0, "", 0
 }
 
-// lose is what follows when a gateway finds that its client is blocklisted: nothing is answered any more of what was open by it,
-// and it comes back as another one (R4).
+// lose handles a gateway's discovery that its client is blocklisted: it no longer answers commands of images that the client has
+// open, and returns with another client (R4).
 func (w *World) lose(p *process) {
 	for _, v := range w.volumes() {
 		uid := v.Meta.UID
@@ -272,7 +274,7 @@ func (w *World) lose(p *process) {
 	p.rados.client, p.rados.recorded, p.rados.asked = "", false, false
 }
 
-// write is a command of some host, to all that a gateway serves in Ceph: whoever is blocklisted finds out now.
+// write is a command of a host to every volume that a gateway serves in Ceph. A blocklisted gateway discovers that now.
 func (w *World) write(p *process) {
 	if !p.runs() {
 		return
@@ -290,13 +292,13 @@ func (w *World) write(p *process) {
 	}
 }
 
-// mayWrite says that what a gateway sends to a volume is executed.
+// mayWrite reports whether Ceph executes a gateway's writes to a volume.
 func (w *World) mayWrite(p *process, v *model.Volume) bool {
 	u := p.units[v.Meta.UID]
 	return u != nil && p.alive && u.serving != 0 && !w.ceph.blocklisted[u.open]
 }
 
-// writer of a volume, other than a process; nil: nobody.
+// writer returns another process that can write to a volume; nil: none.
 func (w *World) writer(v *model.Volume, but *process) *process {
 	for _, name := range w.names {
 		for _, p := range w.past[name] {

@@ -12,7 +12,7 @@ func (w *World) violate(format string, args ...any) {
 	w.found = append(w.found, fmt.Sprintf(format, args...))
 }
 
-// Violations are the invariants that were found broken.
+// Violations returns the invariants that were violated.
 func (w *World) Violations() []string { return w.found }
 
 func (w *World) servedBy(uid string) *process {
@@ -26,7 +26,7 @@ func (w *World) servedBy(uid string) *process {
 	return nil
 }
 
-// checkServing: one gateway an epoch, ever.
+// checkServing: one gateway serves in an epoch, at any time.
 func (w *World) checkServing(p *process, uid string, epoch uint64) {
 	key := epochKey{uid, epoch}
 	if by, known := w.served[key]; known && by != p.ref && !w.resumes(p, uid, by) {
@@ -39,7 +39,7 @@ func (w *World) checkServing(p *process, uid string, epoch uint64) {
 	}
 }
 
-// checkOwn: epochs never fall, each has one owner, none begins without the lock or the release, and no request is lost.
+// checkOwn: epochs never decrease, each has one owner, none begins without the lock or the release, and no request is lost.
 func (w *World) checkOwn(a *decide.ChangeOwner, before, after *model.Volume, next model.Ownership) {
 	uid, was := before.Meta.UID, before.Status.Ownership
 	if next.Epoch < was.Epoch {
@@ -57,7 +57,7 @@ func (w *World) checkOwn(a *decide.ChangeOwner, before, after *model.Volume, nex
 		w.checkRequest(a.Object, before, after)
 		return
 	}
-	holder := w.disk(uid).holder // of an order that a restored store has lost, maybe
+	holder := w.disk(uid).holder // the holder may have an order that a restored store has lost
 	locked := was.State == model.Acquiring &&
 		(w.locked[lockKey{uid, next.Owner, was.Order}] || holder != nil && holder.ref == next.Owner)
 	if next.Epoch > was.Epoch && next.State == model.Opening && was.State != model.Moving && !locked {
@@ -68,7 +68,7 @@ func (w *World) checkOwn(a *decide.ChangeOwner, before, after *model.Volume, nex
 	p := w.process(was.Owner)
 	serves := p != nil && p.alive && p.units[uid] != nil && p.units[uid].serving == was.Epoch
 	switch {
-	case released && a.Reason == model.ReasonOwnerDead: // with nobody there to take the lock; whoever serves it yet has it
+	case released && a.Reason == model.ReasonOwnerDead: // no gateway can take the lock; a gateway that still serves has it
 		if w.lost[uid] = true; serves && holder != p {
 			w.violate("%s was taken from %s, which serves it in epoch %d without the lock", uid, was.Owner, was.Epoch)
 		}
@@ -89,7 +89,7 @@ func (w *World) process(ref model.GatewayRef) *process {
 	return nil
 }
 
-// checkRequest: a request to move ends only by a decision on that very request.
+// checkRequest: a request to move ends only by a decision on that request.
 func (w *World) checkRequest(decided model.Object, before, after *model.Volume) {
 	request := before.Status.MoveRequest
 	if request == nil || after.Status.MoveRequest != nil {
@@ -101,7 +101,7 @@ func (w *World) checkRequest(decided model.Object, before, after *model.Volume) 
 	}
 }
 
-// checkModify: a gateway is given up only if it was in trouble when that was decided, and requests are not lost.
+// checkModify: a gateway is declared dead only if it was in trouble when that was decided, and requests are not lost.
 func (w *World) checkModify(decided, before, after model.Object, heard int) {
 	switch o := after.(type) {
 	case *model.Volume:
@@ -119,7 +119,7 @@ func (w *World) checkModify(decided, before, after model.Object, heard int) {
 	}
 }
 
-// foundGone says whether some peer's last word on an incarnation, in what had been heard, was that it does not reach it.
+// foundGone reports whether, in the log up to heard, some peer's last report on an incarnation was that it does not reach it.
 func (w *World) foundGone(ref model.GatewayRef, heard int) bool {
 	last := map[uint32]model.Reach{}
 	for _, c := range w.store.log[:heard] {

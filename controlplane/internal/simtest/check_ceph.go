@@ -8,7 +8,7 @@ import (
 	"sluice.dev/sluice/controlplane/internal/model"
 )
 
-// checkServingInCeph: nobody else can write any more, nor could it itself if its epoch was over.
+// checkServingInCeph: no other gateway can still write, and neither can this one if its epoch has ended.
 func (w *World) checkServingInCeph(p *process, uid string, epoch uint64) {
 	v := w.volumeByUID(uid)
 	if v == nil || !w.mayWrite(p, v) {
@@ -23,7 +23,7 @@ func (w *World) checkServingInCeph(p *process, uid string, epoch uint64) {
 	}
 }
 
-// checkWrite: what is written is never older than what was written before.
+// checkWrite: a write never belongs to an older epoch than an earlier write.
 func (w *World) checkWrite(p *process, v *model.Volume) {
 	uid := v.Meta.UID
 	epoch := p.units[uid].serving
@@ -36,7 +36,7 @@ func (w *World) checkWrite(p *process, v *model.Volume) {
 	}
 }
 
-// checkOwnInCeph: an epoch is over only when nobody can write in it any more.
+// checkOwnInCeph: an epoch ends only when no gateway can write in it any more.
 func (w *World) checkOwnInCeph(v *model.Volume, was, next model.Ownership) {
 	uid := v.Meta.UID
 	for _, client := range strings.Fields(next.FencedClients) {
@@ -57,7 +57,7 @@ func (w *World) checkOwnInCeph(v *model.Volume, was, next model.Ownership) {
 	w.over[uid] = was.Epoch
 }
 
-// checkShutOut: whoever is taken for shut out has given its word, or had clients that are known, and all are blocklisted.
+// checkShutOut: a gateway that counts as fenced has reported the release itself, or all of its clients are known and blocklisted.
 func (w *World) checkShutOut(uid string, was model.Ownership) {
 	p := w.process(was.Fence)
 	if u := p.units[uid]; u != nil && u.final >= was.Epoch-1 {
@@ -75,7 +75,7 @@ func (w *World) checkShutOut(uid string, was model.Ownership) {
 	}
 }
 
-// checkNoted: what is noted as fenced is.
+// checkNoted: every client that is recorded as fenced is blocklisted.
 func (w *World) checkNoted(clients []string) {
 	for _, client := range clients {
 		if !w.ceph.blocklisted[client] {
@@ -84,7 +84,7 @@ func (w *World) checkNoted(clients []string) {
 	}
 }
 
-// checkFence: an incarnation is shut out of a pool by one job, whatever waits for it, and by somebody else.
+// checkFence: one job fences an incarnation from a pool, for all volumes that wait, and another gateway executes it.
 func (w *World) checkFence(a *decide.GiveJob) {
 	if a.Kind != model.KindStoragePool {
 		w.violate("%s %s is fenced for by a job of its own", a.Kind, a.Name)
@@ -108,7 +108,7 @@ func (w *World) checkFence(a *decide.GiveJob) {
 	}
 }
 
-// checkRolledBack: a volume's data changes under nobody.
+// checkRolledBack: no gateway has a volume open while its data changes.
 func (w *World) checkRolledBack(v *model.Volume) {
 	if v == nil {
 		return
@@ -118,7 +118,8 @@ func (w *World) checkRolledBack(v *model.Volume) {
 	}
 }
 
-// checkDeletedInCeph: an image goes when nobody has it any more, and one that was to be adopted and was not at most to the trash.
+// checkDeletedInCeph: an image is deleted only when no gateway has it open. An image whose adoption failed goes to the trash at
+// most.
 func (w *World) checkDeletedInCeph(v *model.Volume, j *model.Job) {
 	if v == nil || w.restored[v.Meta.UID] {
 		return
@@ -131,10 +132,10 @@ func (w *World) checkDeletedInCeph(v *model.Volume, j *model.Job) {
 	}
 }
 
-// maxFences of one client once all faults are over.
+// maxFences bounds the fences of one client once all faults are over.
 const maxFences = 3
 
-// checkRestOfCeph: every record is somebody's, and nothing waits that need not.
+// checkRestOfCeph: every record belongs to a gateway, and nothing waits without need.
 func (w *World) checkRestOfCeph() {
 	held := map[model.GatewayRef]bool{}
 	for _, v := range w.volumes() {
@@ -162,7 +163,8 @@ func (w *World) checkRestOfCeph() {
 	}
 }
 
-// cannotBeFenced says that a volume finds no owner, and rightly so: the restored store has lost who could write it.
+// cannotBeFenced reports whether a volume rightly finds no owner, because the restored store has lost which clients could write
+// it.
 func (w *World) cannotBeFenced(v *model.Volume) bool {
 	uid, o := v.Meta.UID, v.Status.Ownership
 	if !inCeph(v) || !w.restored[uid] {

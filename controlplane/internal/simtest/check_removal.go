@@ -7,7 +7,7 @@ import (
 	"sluice.dev/sluice/controlplane/internal/model"
 )
 
-// checkVolumeGoes: a volume goes after its image, its owner and all that refers to it.
+// checkVolumeGoes: a volume is removed after its image, its owner and all objects that refer to it.
 func (w *World) checkVolumeGoes(v *model.Volume) {
 	name := v.Meta.Name
 	if v.Spec.ReclaimPolicy == model.ReclaimRetain || v.Spec.ReclaimPolicy == model.ReclaimDelete && neverAdopted(v) {
@@ -15,8 +15,8 @@ func (w *World) checkVolumeGoes(v *model.Volume) {
 	} else if w.images[model.VolumeLocation(v)] != 0 {
 		w.violate("volume %s was removed before its image", name)
 	}
-	// After a backup was restored nobody knows of an owner that has yet to connect, and of one that is taken for dead nobody hears
-	// anything; the user asked for it, and its image, if that goes, went under the lock.
+	// After the restore of a backup, an owner that has yet to connect is unknown, and an owner that counts as dead is not heard.
+	// The user requested the removal, and if the image was deleted, that was done under the lock.
 	if by := w.servedBy(v.Meta.UID); by != nil && !w.restored[v.Meta.UID] && !w.lost[v.Meta.UID] {
 		w.violate("volume %s was removed while %s serves it", name, by.ref)
 	}
@@ -25,12 +25,12 @@ func (w *World) checkVolumeGoes(v *model.Volume) {
 	}
 }
 
-// neverAdopted says that a volume has yet to adopt its image, which is older than it.
+// neverAdopted reports whether a volume has yet to adopt its image, which is older than the volume.
 func neverAdopted(v *model.Volume) bool {
 	return v.Status.CapacityBytes == 0 && v.Spec.Source.Image != ""
 }
 
-// checkSnapshotGoes: a snapshot goes after its image, and after the volumes that were made from it.
+// checkSnapshotGoes: a snapshot is removed after its image, and after the volumes that were made from it.
 func (w *World) checkSnapshotGoes(s *model.Snapshot) {
 	if w.images[model.SnapshotLocation(s)] != 0 {
 		w.violate("snapshot %s was removed before its image", s.Meta.Name)
@@ -40,8 +40,8 @@ func (w *World) checkSnapshotGoes(s *model.Snapshot) {
 	}
 }
 
-// checkGatewayGoes: a gateway goes once it has nothing, as far as that was heard when it was decided. What is stored in between
-// is made good: checkRemoved sees to it.
+// checkGatewayGoes: a gateway is removed once it has nothing, as far as was known when that was decided. Changes that were stored
+// in between are corrected; checkRemoved verifies that.
 func (w *World) checkGatewayGoes(g *model.Gateway, heard int) {
 	number, known := g.Status.Number, w.store.log[heard-1].version
 	for _, v := range w.volumes() {
@@ -56,11 +56,11 @@ func (w *World) checkGatewayGoes(g *model.Gateway, heard int) {
 	}
 }
 
-// checkNotRemoved: who was removed is given nothing by anyone who has heard of it.
+// checkNotRemoved: a leader that knows of a gateway's removal assigns it nothing.
 func (w *World) checkNotRemoved(v *model.Volume, next model.Ownership, heard int) {
 	was := v.Status.Ownership
 	if w.restored[v.Meta.UID] && next.State == model.Owned && next.Epoch > was.Epoch {
-		return // it told that it serves, which a restored store did not know: so it is taken up, and then shut out
+		return // it reported that it serves, which a restored store did not know: this is adopted, and then fenced
 	}
 	for _, ref := range []model.GatewayRef{next.Owner, next.Next} {
 		at, removed := w.removed[ref.Number]
@@ -70,7 +70,7 @@ func (w *World) checkNotRemoved(v *model.Volume, next model.Ownership, heard int
 	}
 }
 
-// checkSnapshotTaken: a volume's owner takes its snapshots, or anybody while there is none.
+// checkSnapshotTaken: a volume's owner takes its snapshots, or any gateway while there is no owner.
 func (w *World) checkSnapshotTaken(p *process, uid string) {
 	if by := w.servedBy(uid); by != nil && by != p && p.units[uid] != nil && p.units[uid].heard.Epoch != 0 {
 		w.violate("%s took a snapshot of %s, which %s serves", p.ref, uid, by.ref)

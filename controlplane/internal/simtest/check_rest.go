@@ -8,7 +8,7 @@ import (
 	"sluice.dev/sluice/controlplane/internal/model"
 )
 
-// CheckRest says what has not come right though nothing is in its way.
+// CheckRest reports everything that has not recovered although nothing prevents it.
 func (w *World) CheckRest() {
 	for _, v := range w.volumes() {
 		name, o := v.Meta.Name, v.Status.Ownership
@@ -38,7 +38,7 @@ func (w *World) CheckRest() {
 			continue
 		}
 		if !w.anyTakes(v.Spec.Pool) {
-			continue // whoever could own it drains
+			continue // each gateway that could own it drains
 		}
 		p := w.process(o.Owner)
 		if o.State != model.Owned || p == nil || !p.runs() || p.unit(v.Meta.UID).serving != o.Epoch {
@@ -57,7 +57,7 @@ func (w *World) CheckRest() {
 	w.checkRestOfCeph()
 }
 
-// checkDrain: a gateway drains, unless nobody else can take what it owns, or a target would be left with one path.
+// checkDrain: a gateway drains, unless no other gateway can take its volumes, or a target would be left with one path.
 func (w *World) checkDrain(g *model.Gateway) {
 	if g.Meta.Deleting() {
 		if w.mayLeave(g) {
@@ -76,14 +76,14 @@ func (w *World) checkDrain(g *model.Gateway) {
 	}
 }
 
-// ownsUnfenced says that a gateway owns a volume of which nobody knows any more who could write it.
+// ownsUnfenced reports whether a gateway owns a volume of which the clients that could write it are unknown.
 func (w *World) ownsUnfenced(g *model.Gateway) bool {
 	return slices.ContainsFunc(w.volumes(), func(v *model.Volume) bool {
 		return v.Status.Ownership.Owner.Number == g.Status.Number && w.cannotBeFenced(v)
 	})
 }
 
-// mayLeave says that others can take what a gateway has: one of its node, and two for a target's paths.
+// mayLeave reports whether others can take what a gateway has: one gateway of its node, and two for a target's paths.
 func (w *World) mayLeave(g *model.Gateway) bool {
 	taking := 0
 	for _, other := range all[*model.Gateway](w) {
@@ -96,7 +96,7 @@ func (w *World) mayLeave(g *model.Gateway) bool {
 
 func takes(g *model.Gateway) bool { return !g.Status.Drain && !g.Meta.Deleting() }
 
-// anyTakes says that some gateway that reaches a pool does not drain.
+// anyTakes reports whether a gateway that reaches a pool does not drain.
 func (w *World) anyTakes(pool string) bool {
 	local := get[*model.StoragePool](w.store, model.KindStoragePool, pool).Spec.Local
 	return slices.ContainsFunc(all[*model.Gateway](w), func(g *model.Gateway) bool {
@@ -104,14 +104,14 @@ func (w *World) anyTakes(pool string) bool {
 	})
 }
 
-// copyIsTooSmall says that a volume has a copy that waits for somebody to make it larger: the source grew, and stays until then.
+// copyIsTooSmall reports whether a volume has a copy that must be enlarged by a user: the source grew, and stays until then.
 func (w *World) copyIsTooSmall(source *model.Volume) bool {
 	return slices.ContainsFunc(w.volumes(), func(v *model.Volume) bool {
 		return v.Spec.Source.Volume == source.Meta.Name && w.cannotBeMade(v) && reasonOf(v.Status.Conditions) == "SourceLarger"
 	})
 }
 
-// cannotBeMade says that a volume has no image, and rightly so: its pool can't copy, or what it was to be made from is gone, or larger.
+// cannotBeMade reports whether a volume rightly has no image: its pool cannot copy, or its source is gone or larger.
 func (w *World) cannotBeMade(v *model.Volume) bool {
 	from := v.Spec.Source
 	if v.Status.CapacityBytes == 0 && from.Image != "" {
@@ -126,11 +126,11 @@ func (w *World) cannotBeMade(v *model.Volume) bool {
 	}
 	if s := get[*model.Snapshot](w.store, model.KindSnapshot, from.Snapshot); s != nil {
 		if !s.Status.Ready {
-			return true // which checkSnapshots looks at
+			return true // checkSnapshots covers this
 		}
 		source, size = w.volume(s.Spec.Volume), s.Status.SizeBytes
 	}
-	if reasonOf(v.Status.Conditions) == "SourceLarger" { // grown after the copy was asked for
+	if reasonOf(v.Status.Conditions) == "SourceLarger" { // it grew after the copy was requested
 		return size > v.Spec.SizeBytes
 	}
 	if source == nil {
@@ -139,7 +139,7 @@ func (w *World) cannotBeMade(v *model.Volume) bool {
 	return v.Spec.Pool == noReflink && reasonOf(v.Status.Conditions) == "Unsupported" || w.cannotBeMade(source)
 }
 
-// reasonOf the Ready condition.
+// reasonOf returns the reason of the Ready condition.
 func reasonOf(conditions []model.Condition) string {
 	for _, c := range conditions {
 		if c.Type == model.ConditionReady {
@@ -149,7 +149,7 @@ func reasonOf(conditions []model.Condition) string {
 	return ""
 }
 
-// checkSnapshots: each was taken, or its pool can't; each that was deleted is gone.
+// checkSnapshots: each snapshot was taken, unless its pool cannot; each deleted one is gone.
 func (w *World) checkSnapshots() {
 	for _, s := range all[*model.Snapshot](w) {
 		v := w.volume(s.Spec.Volume)
@@ -171,7 +171,7 @@ func (w *World) checkSnapshots() {
 	}
 }
 
-// checkImages: nothing is left of what was deleted.
+// checkImages: nothing is left of deleted objects.
 func (w *World) checkImages() {
 	known := maps.Clone(w.kept)
 	for _, v := range w.volumes() {
@@ -187,7 +187,7 @@ func (w *World) checkImages() {
 	}
 }
 
-// checkRemoved: who was removed has nothing.
+// checkRemoved: a removed gateway has nothing.
 func (w *World) checkRemoved() {
 	for number := range w.removed {
 		for _, v := range w.volumes() {

@@ -9,8 +9,8 @@ import (
 	"sluice.dev/sluice/controlplane/internal/model"
 )
 
-// emptyStore has a control plane begin with an empty store, in which administrators make the same gateways, pools and volumes. After a
-// while the store of the system is there again. Gateways do not follow the other one, so that what they serve stays.
+// emptyStore starts a control plane with an empty store, in which administrators make the same gateways, pools and volumes. Later
+// the system's store is available again. Gateways do not follow the other store, so the volumes stay served.
 func (w *World) emptyStore() {
 	before := map[string][]string{}
 	for _, name := range w.names {
@@ -72,7 +72,7 @@ func (w *World) emptyStore() {
 // emptyTurns are enough for a volume to be made and to find an owner.
 const emptyTurns = 8
 
-// makeObjects makes what another store has, as an administrator does again: names and numbers are the same, uids are others.
+// makeObjects makes the objects of another store again, as an administrator does: names and numbers are the same, uids differ.
 func (w *World) makeObjects(of *memory) {
 	for _, key := range slices.SortedFunc(maps.Keys(of.objects), func(a, b decide.Key) int {
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
@@ -96,7 +96,7 @@ func (w *World) makeObjects(of *memory) {
 	}
 }
 
-// followStore has a gateway close what the store of its stream does not know.
+// followStore makes a gateway close the volumes that the store of its stream does not have.
 func (w *World) followStore(p *process) {
 	if !p.stream || !p.runs() {
 		return

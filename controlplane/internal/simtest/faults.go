@@ -39,7 +39,7 @@ func (w *World) fault(p *process) {
 		delete(w.cutPeers, name)
 	case 10:
 		if p.frozen {
-			w.disconnect(p) // its replica has heard no heartbeat
+			w.disconnect(p) // its replica received no heartbeat
 		}
 	case 11:
 		if w.chance(4) {
@@ -49,14 +49,14 @@ func (w *World) fault(p *process) {
 		}
 	case 12, 13:
 		w.fallSilent(p)
-	case 14: // somebody else's command
+	case 14: // another user's command
 		if w.chance(2) && p.rados.client != "" {
 			w.ceph.blocklisted[p.rados.client] = true
 		}
 	}
 }
 
-// fallSilent has a process end, or sleep for long, and its peers find that out.
+// fallSilent ends a process or makes it sleep for long, and its peers detect that.
 func (w *World) fallSilent(p *process) {
 	if !p.runs() {
 		return
@@ -74,8 +74,8 @@ func (w *World) fallSilent(p *process) {
 	}
 }
 
-// restore brings the ownership of a volume back to what it once was, as a backup does: the control plane begins anew, and
-// what gateways say of later epochs is all that is left of them.
+// restore sets the ownership of a volume to an earlier one, as a backup does. The control plane starts again, and later epochs
+// are known only from gateways' reports.
 func (w *World) restore() {
 	volume := w.anyVolume()
 	if volume == nil {
@@ -88,7 +88,7 @@ func (w *World) restore() {
 		}
 	}
 	changed := copyOf(volume).(*model.Volume)
-	// No order or epoch was ever given without a change of the store.
+	// Every epoch and order was assigned by a change of the store.
 	changed.Status.Ownership = pick(w, past).Restored(uint64(w.store.revision))
 	changed.Status.MoveRequest = nil
 	w.restored[volume.Meta.UID] = true
@@ -104,7 +104,7 @@ func (w *World) restore() {
 	w.elect()
 }
 
-// user changes what is wanted.
+// user changes the desired state.
 func (w *World) user() {
 	volume := w.anyVolume()
 	g := w.gateway(pick(w, w.names))
@@ -148,7 +148,7 @@ func (w *World) mappedBy(volume string) *model.Target {
 	return nil
 }
 
-// remap takes a LUN away, or maps a volume that no target maps.
+// remap unmaps a LUN, or maps a volume that no target maps.
 func (w *World) remap(volume *model.Volume) {
 	if t := w.mappedBy(volume.Meta.Name); t != nil {
 		c := copyOf(t).(*model.Target)

@@ -18,41 +18,42 @@ type process struct {
 	node   string
 	alive  bool
 	frozen bool
-	// stream to the control plane; what it has said and has not been stored yet.
+	// stream: it has a stream to the control plane. outbox has its reports that are not stored yet.
 	stream bool
 	outbox []model.VolumeReport
 	units  map[string]*unit
 	rados  rados
-	// secrets of hosts came from a replica that decrypts with these keys; nil: none came.
+	// secrets are the keys of the replica that sent the secrets of hosts; nil: none were sent.
 	secrets *keyring.Keyring
-	// requests and their answers are on the stream, too.
+	// requests and their answers, which are also on the stream.
 	requests, answers []request
 }
 
 // unit is a volume at a gateway.
 type unit struct {
 	heard model.Ownership
-	// serving in this epoch, 0: not.
+	// serving in this epoch; 0: it does not serve.
 	serving uint64
-	// final is the last epoch in which it closed the volume, or failed to open it.
+	// final is the last epoch in which it closed the volume or failed to open it.
 	final uint64
-	// yielded the lock to an order: it takes the lock again only for a newer one.
+	// yielded is the order for which it released the lock. It takes the lock again only for a newer one.
 	yielded uint64
 	told    model.VolumeReport
-	// open by this client of Ceph; loading and loaded are the epochs in which its reservations were asked for, and told.
+	// open is the Ceph client by which the image is open. loading and loaded are the epochs for which reservations were requested
+	// and received.
 	open            string
 	loading, loaded uint64
-	// resumed: the gateway has its role from the state that it had saved; no message about the volume came since.
+	// resumed: the gateway has its role from its saved state, and received no message about the volume since.
 	resumed bool
 }
 
-// disk is what lies beside a local volume's data, and its lock.
+// disk is the record beside a local volume's data, and its lock.
 type disk struct {
 	holder *process
-	// recorded is the epoch of the record, by the gateway that wrote it.
+	// recorded is the epoch of the record, and by the gateway that wrote it.
 	recorded uint64
 	by       model.GatewayRef
-	// damaged says which of the two copies of the record cannot be read.
+	// damaged marks the copies of the record that cannot be read.
 	damaged [2]bool
 }
 
@@ -75,8 +76,8 @@ func (p *process) say(uid string, state model.ObservedState, epoch, order uint64
 	}
 }
 
-// hear takes up the ownership of a volume as it is stored now; how long that takes is up to who calls. An order that is older than
-// one that it has heard is refused, and so is one of an older epoch.
+// hear delivers the stored ownership of a volume to a gateway; the caller determines the delay. A gateway ignores an order or an
+// epoch that is older than one that it has received.
 func (w *World) hear(p *process, volume *model.Volume) {
 	if u := p.unit(volume.Meta.UID); volume.Status.Ownership.Order >= u.heard.Order &&
 		volume.Status.Ownership.Epoch >= u.heard.Epoch {
@@ -84,7 +85,7 @@ func (w *World) hear(p *process, volume *model.Volume) {
 	}
 }
 
-// roleOf is the role that the control plane sends a gateway for a volume with this ownership.
+// roleOf returns the role that the control plane sends a gateway for a volume with this ownership.
 func roleOf(o model.Ownership, self model.GatewayRef) pb.VolumeRole {
 	role, _, _ := desired.RoleOf(&model.Volume{Status: model.VolumeStatus{Ownership: o}}, self)
 	return role
@@ -130,7 +131,7 @@ func (w *World) act(p *process, volume *model.Volume) {
 	}
 }
 
-// repeat says something again only where it is news.
+// repeat reports something again only if it has changed.
 func (w *World) repeat(p *process, uid string, state model.ObservedState, epoch, order uint64) {
 	if told := p.unit(uid).told; told.State != state || told.Epoch != epoch {
 		p.say(uid, state, epoch, order)
@@ -156,7 +157,7 @@ func (w *World) open(p *process, volume *model.Volume, o model.Ownership) {
 		u.final = o.Epoch
 		p.say(uid, model.VolumeFailed, o.Epoch, o.Order)
 	case recorded > o.Epoch || recorded == o.Epoch && by != p.ref && !w.resumes(p, uid, by):
-		w.close(p, uid) // RECORD_WINS: what the gateway was told is older than the record, whose epoch it reports
+		w.close(p, uid) // RECORD_WINS: the received state is older than the record, whose epoch the gateway reports
 		p.say(uid, model.VolumeFailed, recorded, o.Order)
 	case w.faulty && w.chance(6) || w.unopenable(volume) != "":
 		w.close(p, uid)
@@ -167,7 +168,7 @@ func (w *World) open(p *process, volume *model.Volume, o model.Ownership) {
 	}
 }
 
-// serve writes the record, whole, then serves.
+// serve writes the record as a whole, and then serves.
 func (w *World) serve(p *process, uid string, o model.Ownership) {
 	d := w.disk(uid)
 	if o.Epoch < d.recorded {
@@ -182,8 +183,8 @@ func (w *World) serve(p *process, uid string, o model.Ownership) {
 	p.say(uid, model.VolumeServing, o.Epoch, o.Order)
 }
 
-// lock takes a volume's lock, if nobody holds it who may keep it: a dead holder's is free, a frozen one is killed, and one
-// that runs yields to an order that is not older than its own.
+// lock takes a volume's lock if its holder does not keep it: a dead holder's lock is free, a frozen holder is killed, and a
+// running holder yields to an order that is not older than its own.
 func (w *World) lock(p *process, uid string, order uint64) bool {
 	d := w.disk(uid)
 	if p.unit(uid).yielded >= order {
@@ -208,7 +209,7 @@ func (w *World) lock(p *process, uid string, order uint64) bool {
 			u.final = epoch
 			h.say(uid, model.VolumeFenced, epoch, u.heard.Order)
 		} else {
-			u.told = model.VolumeReport{} // what it holds no more it does not tell again
+			u.told = model.VolumeReport{} // it does not report again what it no longer has
 		}
 	}
 	d.holder = p
@@ -242,7 +243,7 @@ func (w *World) crash(p *process) {
 	}
 }
 
-// connect opens a stream: the volumes it has follow, as they are now.
+// connect opens a stream and sends reports on the volumes that the gateway has.
 func (w *World) connect(p *process) {
 	g := get[*model.Gateway](w.store, model.KindGateway, p.name)
 	if g == nil || !p.runs() || w.cut[p.name] || w.store.replaced[p.ref.Incarnation] || !w.admitted(p) {
@@ -263,14 +264,14 @@ func (w *World) connect(p *process) {
 		if told.State != "" {
 			p.outbox = append(p.outbox, told)
 		}
-		if told.State == model.VolumeLocked { // it holds the lock still
+		if told.State == model.VolumeLocked { // it still has the lock
 			w.locked[lockKey{uid, p.ref, told.Order}] = true
 		}
 	}
 }
 
-// forgetUnmapped drops what a gateway has heard of volumes that no target maps, as its desired state no longer contains them. A store
-// that was restored may hold an older state of them than the gateway has heard.
+// forgetUnmapped drops a gateway's state of volumes that no target maps, because its desired state no longer contains them. A
+// restored store may have an older state of them than the gateway.
 func (w *World) forgetUnmapped(p *process) {
 	for _, v := range w.volumes() {
 		u := p.units[v.Meta.UID]
@@ -280,7 +281,7 @@ func (w *World) forgetUnmapped(p *process) {
 	}
 }
 
-// disconnect ends a stream; what was on it and not stored is lost.
+// disconnect ends a stream. Reports on it that were not stored are lost.
 func (w *World) disconnect(p *process) {
 	if p.stream {
 		p.stream, p.outbox, p.requests, p.answers = false, nil, nil, nil
@@ -297,7 +298,7 @@ func (w *World) deliver(p *process) {
 	}
 }
 
-// lookAtPeers reports how a gateway finds those that it is told of.
+// lookAtPeers reports whether a gateway reaches the peers that it was sent.
 func (w *World) lookAtPeers(p *process) {
 	if !p.runs() || !p.stream || w.gateway(p.name) == nil {
 		return
@@ -323,7 +324,7 @@ func (w *World) lookAtPeers(p *process) {
 	}
 }
 
-// peersOf are those that the control plane tells a gateway of, by number.
+// peersOf returns the peers that the control plane sends a gateway, by number.
 func (w *World) peersOf(p *process) []uint32 {
 	o := objects.New()
 	for _, g := range all[*model.Gateway](w) {

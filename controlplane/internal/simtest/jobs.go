@@ -7,7 +7,7 @@ import (
 	"sluice.dev/sluice/controlplane/internal/model"
 )
 
-// work does the gateway's jobs.
+// work executes the gateway's jobs.
 func (w *World) work(p *process) {
 	if !p.runs() || !p.stream {
 		return
@@ -33,7 +33,7 @@ func (w *World) work(p *process) {
 	}
 }
 
-// do is what a gateway makes of a job: it is harmless to do it twice.
+// do executes a job, idempotently.
 func (w *World) do(p *process, j *model.Job) model.JobResult {
 	done := model.JobResult{DonePermille: model.JobDone}
 	if problem := w.doubt(j.PoolUID); problem != "" {
@@ -70,7 +70,7 @@ func (w *World) do(p *process, j *model.Job) model.JobResult {
 	return done
 }
 
-// ownedElsewhere says that a gateway does not serve a volume of which it has heard that somebody does.
+// ownedElsewhere reports whether a gateway does not serve a volume although it knows that the volume has an owner.
 func (w *World) ownedElsewhere(p *process, uid string) bool {
 	u := p.units[uid]
 	return u != nil && u.serving == 0 && u.heard.Epoch != 0 && u.heard.State != model.Unowned

@@ -6,7 +6,7 @@ import (
 	"sluice.dev/sluice/controlplane/internal/model"
 )
 
-// doInCeph is what a gateway makes of a job in Ceph.
+// doInCeph executes a job in Ceph.
 func (w *World) doInCeph(p *process, j *model.Job) model.JobResult {
 	done := model.JobResult{DonePermille: model.JobDone}
 	fail := func(problem string) model.JobResult { return model.JobResult{Problem: problem} }
@@ -66,7 +66,7 @@ func (w *World) doInCeph(p *process, j *model.Job) model.JobResult {
 	return done
 }
 
-// volumeOf a job, nil where it is for something else.
+// volumeOf returns the volume of a job; nil: the job is for another object.
 func (w *World) volumeOf(j *model.Job) *model.Volume {
 	uid, _, _ := strings.Cut(j.ID, ".")
 	for _, v := range w.volumes() {
@@ -77,13 +77,13 @@ func (w *World) volumeOf(j *model.Job) *model.Volume {
 	return nil
 }
 
-// lockedByAnother client that lives: its image is its own to manage.
+// lockedByAnother reports whether a living client of another gateway has the image's lock: only its owner may manage the image.
 func (w *World) lockedByAnother(p *process, uid string) bool {
 	held := w.ceph.locks[uid]
 	return held.by != nil && held.by.alive && held.client != p.rados.client && !w.ceph.blocklisted[held.client]
 }
 
-// cloneInCeph makes an image that shares its parent's blocks, until it is flattened.
+// cloneInCeph makes an image that shares its parent's blocks until it is flattened.
 func (w *World) cloneInCeph(j *model.Job) model.JobResult {
 	parent := j.SourceLocation
 	if j.SnapshotOf != "" {
@@ -100,7 +100,7 @@ func (w *World) cloneInCeph(j *model.Job) model.JobResult {
 	return model.JobResult{DonePermille: model.JobDone}
 }
 
-// deleteInCeph refuses, as Ceph does, while the image is open or a clone shares its blocks, also one in the trash.
+// deleteInCeph refuses, as Ceph does, while the image is open or a clone, even one in the trash, shares its blocks.
 func (w *World) deleteInCeph(p *process, j *model.Job, v *model.Volume, uid string) model.JobResult {
 	w.checkDeletedInCeph(v, j)
 	if w.lockedByAnother(p, uid) {

@@ -6,7 +6,7 @@ import (
 	"sluice.dev/sluice/controlplane/internal/keyring"
 )
 
-// newKeys is a key file with one key. All such keys have the same id, so only decryption tells them apart.
+// newKeys returns a key file with one key. All such keys have the same id, so only decryption distinguishes them.
 func newKeys() *keyring.Keyring {
 	keys, err := keyring.Parse(keyring.GenerateKey("k1"))
 	if err != nil {
@@ -15,12 +15,12 @@ func newKeys() *keyring.Keyring {
 	return keys
 }
 
-// systemKeys are those that encrypted the secrets of the store; otherKeys are another system's.
+// systemKeys encrypted the secrets of the store; otherKeys belong to another system.
 var systemKeys, otherKeys = sync.OnceValue(newKeys), sync.OnceValue(newKeys)
 
 const keyCheckPlace = "key-check"
 
-// fits reports whether keys decrypt the secrets of a store, as a replica finds out before it serves.
+// fits reports whether keys decrypt the secrets of a store, which a replica checks before it serves.
 func fits(keys *keyring.Keyring, of *memory) bool {
 	_, err := keys.CheckValue(of.keyCheck, keyCheckPlace)
 	return err == nil
@@ -35,7 +35,7 @@ func (w *World) startReplicaWithOtherKeys() {
 	w.leaders[len(w.leaders)-1].keys = otherKeys()
 }
 
-// hearSecrets has a gateway take the secrets of hosts from the replica that its stream goes to.
+// hearSecrets makes a gateway take the secrets of hosts from the replica of its stream.
 func (w *World) hearSecrets(p *process) {
 	if w.identity != nil && p.stream {
 		p.secrets = w.leaders[w.identity.random.IntN(len(w.leaders))].keys

@@ -8,17 +8,17 @@ import (
 	"sluice.dev/sluice/controlplane/internal/model"
 )
 
-// Bounds of what users make: enough to meet each other.
+// Bounds of the objects that users make: enough for them to interact.
 const (
 	maxVolumes   = 7
 	maxSnapshots = 3
 	maxTargets   = 2
 )
 
-// noReflink is the pool whose filesystem can't share blocks between files.
+// noReflink is the pool whose file system cannot share blocks between files.
 const noReflink = "pool-2"
 
-// all objects of a kind, by name.
+// all returns the objects of a kind, by name.
 func all[T model.Object](w *World) []T {
 	var found []T
 	for _, o := range w.store.objects {
@@ -30,7 +30,7 @@ func all[T model.Object](w *World) []T {
 	return found
 }
 
-// anyOf a kind, false where there is none.
+// anyOf returns any object of a kind; false: there is none.
 func anyOf[T model.Object](w *World) (T, bool) {
 	found := all[T](w)
 	if len(found) == 0 {
@@ -47,7 +47,7 @@ func (w *World) anyVolume() *model.Volume {
 	return volume
 }
 
-// gateway is nil once it was removed.
+// gateway returns nil once the gateway was removed.
 func (w *World) gateway(name string) *model.Gateway {
 	return get[*model.Gateway](w.store, model.KindGateway, name)
 }
@@ -79,13 +79,13 @@ func (w *World) makeTarget(name string, volumes ...string) {
 	w.store.put(t)
 }
 
-// name of something that is made now.
+// name returns a name for a new object.
 func (w *World) name(what string) string {
 	w.made++
 	return fmt.Sprintf("%s-%d", what, w.made)
 }
 
-// referrers are the objects that hold a volume: snapshots of it, and the target that maps it.
+// referrers returns the objects that refer to a volume: its snapshots, and the target that maps it.
 func (w *World) referrers(volume string) []string {
 	var who []string
 	for _, s := range all[*model.Snapshot](w) {
@@ -99,12 +99,12 @@ func (w *World) referrers(volume string) []string {
 	return who
 }
 
-// madeFrom says that a volume was made from a snapshot, and holds it.
+// madeFrom reports whether a volume was made from a snapshot, and therefore refers to it.
 func (w *World) madeFrom(snapshot string) bool {
 	return slices.ContainsFunc(w.volumes(), func(v *model.Volume) bool { return v.Spec.Source.Snapshot == snapshot })
 }
 
-// deleteObject marks an object, as the store does.
+// deleteObject marks an object as deleted, as the store does.
 func (w *World) deleteObject(object model.Object) {
 	if object.Metadata().Deleting() {
 		return
@@ -114,7 +114,7 @@ func (w *World) deleteObject(object model.Object) {
 	w.store.put(marked)
 }
 
-// userOfCopies takes snapshots, makes volumes of them and of others, and deletes what there is.
+// userOfCopies takes snapshots, makes volumes from them and from other volumes, and deletes objects.
 func (w *World) userOfCopies() {
 	switch w.random.IntN(14) {
 	case 0, 1, 2, 3:
@@ -167,7 +167,7 @@ func (w *World) makeClone() {
 	}
 }
 
-// deleteGateway asks for the deletion of one whose node has another that stays.
+// deleteGateway requests the deletion of a gateway whose node has another one that stays.
 func (w *World) deleteGateway() {
 	g, _ := anyOf[*model.Gateway](w)
 	others := func(other *model.Gateway) bool {
@@ -182,7 +182,7 @@ func (w *World) deleteGateway() {
 	}
 }
 
-// removeGateway takes it out of the store; its process is stopped by whoever asked for that.
+// removeGateway removes a gateway from the store. The user who requested that stops its process.
 func (w *World) removeGateway(g *model.Gateway, heard int) {
 	w.checkGatewayGoes(g, heard)
 	w.store.remove(g)

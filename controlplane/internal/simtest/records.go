@@ -24,8 +24,8 @@ func (w *World) damageRecord() {
 	}
 }
 
-// readRecord returns what a gateway reads beside a volume's data, the epoch of the record and the gateway that wrote it, and whether it can
-// read that. One copy suffices.
+// readRecord returns the epoch of the record beside a volume's data, the gateway that wrote it, and whether the record can be
+// read. One copy suffices.
 func (w *World) readRecord(d *disk) (uint64, model.GatewayRef, bool) {
 	switch {
 	case !slices.Contains(d.damaged[:], true):
@@ -37,8 +37,8 @@ func (w *World) readRecord(d *disk) (uint64, model.GatewayRef, bool) {
 	}
 }
 
-// startFromOldState ends a gateway, waits until another one of its node owns its volumes, and ends all gateways of the node. Then the
-// first gateway starts without the control plane and knows only the state that it had saved. Random faults alone seldom lead to that.
+// startFromOldState ends a gateway, waits until another one of its node owns its volumes, and ends all gateways of the node. Then
+// the first gateway starts without the control plane and knows only its saved state. Random faults alone seldom lead to that.
 func (w *World) startFromOldState(first string) {
 	p := w.running[first]
 	if w.gateway(first) == nil || !p.alive {
@@ -70,11 +70,12 @@ func (w *World) startFromOldState(first string) {
 	w.connect(w.running[first])
 }
 
-// takeoverTurns are enough for the volumes of a gateway that ended to find another owner.
+// takeoverTurns are enough for the volumes of an ended gateway to find another owner.
 const takeoverTurns = 20
 
-// resume gives a starting gateway the volumes of which its former process had saved that it owns them; that may be outdated (DESIGN R3).
-// The next message about a volume replaces this. Volumes in Ceph are excluded: the control plane first records the new client.
+// resume gives a starting gateway the volumes that, according to its former process's saved state, it owns. That state may be
+// outdated (DESIGN R3); the next message about a volume replaces it. Volumes in Ceph are excluded, because the control plane
+// first records the new client.
 func (w *World) resume(p, former *process) {
 	if w.identity == nil || former == nil {
 		return
@@ -92,7 +93,7 @@ func (w *World) resume(p, former *process) {
 	}
 }
 
-// resumes reports whether a gateway may go on in an epoch of a former process of its own, which has ended.
+// resumes reports whether a gateway may continue in an epoch of its own former process, which has ended.
 func (w *World) resumes(p *process, uid string, former model.GatewayRef) bool {
 	u := p.units[uid]
 	if u == nil || !u.resumed || former.Number != p.ref.Number {

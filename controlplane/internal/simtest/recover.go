@@ -2,8 +2,8 @@ package simtest
 
 import "time"
 
-// Recover ends all faults, and lets everything run for so long that all that can come right has: every process runs, one
-// replica leads, and everything is heard and stored in turn.
+// Recover ends all faults and runs everything until all that can recover has recovered: every process runs, one replica leads,
+// and everything is received and stored in order.
 func (w *World) Recover() {
 	w.faulty = false
 	clear(w.cut)
@@ -19,7 +19,7 @@ func (w *World) Recover() {
 		}
 	}
 	w.elect()
-	for _, old := range w.leaders { // a deposed one still stores what it had decided
+	for _, old := range w.leaders { // a deposed leader still stores its earlier decisions
 		for len(old.pending) > 0 {
 			old.carryOut(w, 0)
 		}
@@ -35,12 +35,12 @@ func (w *World) Recover() {
 		if w.store.revision != revision {
 			quiet = 0
 		} else {
-			w.now = w.now.Add(10 * time.Second) // it waits for the clock alone
+			w.now = w.now.Add(10 * time.Second) // it only waits for the clock
 		}
 	}
 }
 
-// comeBack has a gateway run, and have a stream.
+// comeBack makes a gateway run and connect.
 func (w *World) comeBack(name string) {
 	if !w.running[name].alive {
 		w.start(name)
@@ -49,12 +49,12 @@ func (w *World) comeBack(name string) {
 		w.connect(w.running[name])
 	}
 	if !w.running[name].stream {
-		w.start(name) // it was replaced, and begins anew
+		w.start(name) // it was replaced, and starts again
 	}
 }
 
-// outlive has the others go on while some sleep, for so long that they are given up. Then those wake up, and go on where they
-// were before they hear anything.
+// outlive runs the others while some processes sleep, until the sleeping ones are declared dead. Then these wake up, and continue
+// where they were before they receive anything.
 func (w *World) outlive(l *leader, asleep []*process) {
 	for range sleepTurns {
 		w.now = w.now.Add(time.Second)
@@ -77,7 +77,7 @@ func (w *World) outlive(l *leader, asleep []*process) {
 	}
 }
 
-// talk ends all that a gateway has asked, and is told.
+// talk handles all requests of a gateway and their answers.
 func (w *World) talk(p *process) {
 	for range len(p.requests) {
 		w.answer(p)
@@ -87,14 +87,15 @@ func (w *World) talk(p *process) {
 	}
 }
 
-// sleepTurns are enough for a sleeper to be given up, and shut out. quietTurns are enough for the longest wait there is; maxTurns for anything to come right.
+// sleepTurns are enough for a sleeping gateway to be declared dead and fenced, quietTurns for the longest wait, maxTurns for
+// anything to recover.
 const (
 	sleepTurns = 16
 	quietTurns = 16
 	maxTurns   = 600
 )
 
-// turn is a round in which everybody has a turn.
+// turn is a round in which every process takes one step.
 func (w *World) turn(l *leader) {
 	w.now = w.now.Add(500 * time.Millisecond)
 	l.listen(w, len(w.store.log))

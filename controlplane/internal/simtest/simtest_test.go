@@ -18,10 +18,10 @@ var (
 
 const steps = 1500
 
-// known have found something once; most lie beyond those that run each time.
+// known seeds have once found a violation. Most lie beyond those that run each time.
 var known = []uint64{1561, 2292, 4262, 7535, 15754, 18237}
 
-// run is a whole run: faults, and what comes of it when they are over. It ends at the first violation.
+// run is a whole run: faults, and the recovery after them. It ends at the first violation.
 func run(seed uint64, broken simtest.Rule, steps int) []string {
 	w := simtest.New(seed, broken)
 	for range steps {
@@ -49,7 +49,7 @@ func TestWhateverHappensOneGatewayServesAndInTheEndOneDoes(t *testing.T) {
 			seeds = append(seeds, s)
 		}
 	}
-	// A run has no goroutines, and runs share nothing that changes: as many at a time as there are processors.
+	// A run has no goroutines, and runs share no mutable state, so as many run at a time as there are processors.
 	work := make(chan uint64)
 	var workers sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
@@ -71,13 +71,13 @@ func TestWhateverHappensOneGatewayServesAndInTheEndOneDoes(t *testing.T) {
 	workers.Wait()
 }
 
-// Each rule is needed: without it, some seed finds what it is there to prevent.
+// Each rule is needed: without it, some seed finds the violation that the rule prevents.
 func TestEachRuleThatIsBrokenIsFoundOut(t *testing.T) {
 	for name, broken := range map[string]struct {
 		rule  simtest.Rule
 		steps int
-		// from is the seed that found it last: the search begins there. A change of the simulation may need another one, which the
-		// test logs (-v): enter that, for a search takes minutes.
+		// from is the seed that found it last, at which the search begins. A change of the simulation may require another one,
+		// which the test logs (-v). Enter it here, because a search takes minutes.
 		from  uint64
 		found []string // one of them
 	}{

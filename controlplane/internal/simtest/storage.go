@@ -7,26 +7,26 @@ import (
 	"sluice.dev/sluice/controlplane/internal/model"
 )
 
-// identity is a share of the runs in which something differs from what was recorded: a mount is missing, an image is another file, a
-// record is damaged, a store is empty, a gateway has two processes, a replica has another key file. Its random numbers are its own, so
-// that the other runs do not change with it.
+// identity is used in a share of the runs, in which something differs from its record: a mount is missing, an image is another
+// file, a record is damaged, a store is empty, a gateway has two processes, a replica has another key file. It has separate
+// random numbers, so that the other runs do not depend on it.
 type identity struct {
 	random *rand.Rand
-	// pools are the local ones, by uid.
+	// pools are the local pools, by uid.
 	pools map[string]*place
-	// replaced holds the locations at which another file has the place of the recorded image.
+	// replaced has the locations at which another file has replaced the recorded image.
 	replaced map[string]bool
 	// systems maps the name of each gateway to its system.
 	systems map[string]string
-	// resumed are the epochs in which a gateway went on after it was started again.
+	// resumed are the epochs in which a gateway continued after a restart.
 	resumed map[epochKey]bool
 }
 
-// place is what lies at the path of a local pool.
+// place is the storage at the path of a local pool.
 type place struct {
 	// marker of the pool's storage; empty: none yet.
 	marker string
-	// away: the storage is not mounted. What gateways make then lies below its mount point.
+	// away: the storage is not mounted. Files that gateways then make lie below its mount point.
 	away  bool
 	below map[string]bool
 }
@@ -34,7 +34,7 @@ type place struct {
 // system of the store that a world begins with.
 const firstSystem = "first"
 
-// identityShare of the seeds, and which of so many.
+// identityShare and identitySeed select the seeds: those with seed % identityShare == identitySeed.
 const identityShare, identitySeed = 5, 3
 
 func newIdentity(seed uint64, broken Rule) *identity {
@@ -48,7 +48,7 @@ func newIdentity(seed uint64, broken Rule) *identity {
 
 func (i *identity) chance(in int) bool { return i.random.IntN(in) == 0 }
 
-// begin has every volume served before faults begin: a run of faults alone seldom comes to serve anything before its end.
+// begin makes every volume served before faults begin, because a run with faults from the start seldom serves anything.
 func (w *World) begin() {
 	if w.identity == nil {
 		return
@@ -63,7 +63,7 @@ func (w *World) begin() {
 	w.faulty = true
 }
 
-// upgrade makes it a system of a release before markers, whose gateways are all replaced now.
+// upgrade turns the system into one of a release before markers, and replaces all gateways.
 func (w *World) upgrade() {
 	for _, name := range w.names {
 		w.store.forget(recordKey("pool", w.running[name].pool(), w.running[name].ref.Number))
@@ -77,13 +77,13 @@ func (w *World) upgrade() {
 	}
 }
 
-// pool of a gateway's node.
+// pool returns the pool of a gateway's node.
 func (p *process) pool() string { return "pool-" + p.node[len("node-"):] }
 
 // beginTurns are enough for volumes to be made and to find owners.
 const beginTurns = 20
 
-// stepOfIdentity lets one of these things happen.
+// stepOfIdentity makes one of these events happen.
 func (w *World) stepOfIdentity() {
 	i := w.identity
 	if i == nil {
@@ -92,7 +92,7 @@ func (w *World) stepOfIdentity() {
 	if name := w.names[i.random.IntN(len(w.names))]; i.chance(4) {
 		w.reportPool(w.running[name])
 	}
-	if i.chance(120) { // what is out of place is soon put back
+	if i.chance(120) { // replaced storage is soon restored
 		w.putBack()
 	}
 	switch i.random.IntN(600) {
@@ -117,7 +117,7 @@ func (w *World) stepOfIdentity() {
 	}
 }
 
-// duplicate starts a second process of a gateway, which takes the first one's place. The first one ends once it learns that.
+// duplicate starts a second process of a gateway, which replaces the first one. The first one ends once it learns that.
 func (w *World) duplicate(name string) {
 	old := w.running[name]
 	if !old.runs() || w.gateway(name) == nil {
@@ -125,7 +125,7 @@ func (w *World) duplicate(name string) {
 	}
 	p := w.newProcess(name)
 	w.past[name] = append(w.past[name], p)
-	if w.connect(p); !p.stream { // it was not admitted, and gives up
+	if w.connect(p); !p.stream { // it was not admitted, and ends
 		p.alive = false
 		return
 	}
@@ -133,7 +133,7 @@ func (w *World) duplicate(name string) {
 	w.trouble[name] = w.now
 }
 
-// endReplaced ends the processes whose place another one has taken.
+// endReplaced ends the replaced processes.
 func (w *World) endReplaced() {
 	for _, name := range w.names {
 		for _, p := range w.past[name] {
@@ -144,13 +144,13 @@ func (w *World) endReplaced() {
 	}
 }
 
-// isKnown says that the control plane knows a pool's marker or an image in it. Until then any empty directory is as good as another.
+// isKnown reports whether the control plane knows a pool's marker or an image in it. Until then it accepts any empty directory.
 func (w *World) isKnown(uid string) bool {
 	return get[*model.StoragePool](w.store, model.KindStoragePool, uid).Status.Marker != "" ||
 		slices.ContainsFunc(w.volumes(), func(v *model.Volume) bool { return v.Spec.Pool == uid && v.Status.CapacityBytes > 0 })
 }
 
-// heal puts everything back.
+// heal restores everything.
 func (w *World) heal() {
 	if w.identity != nil {
 		w.putBack()
@@ -169,7 +169,7 @@ func (w *World) putBack() {
 	}
 }
 
-// present says that an image is at its path. It may be another file.
+// present reports whether a file is at an image's path. It may be another file.
 func (w *World) present(pool, location string) bool {
 	if p := w.identity.pools[pool]; p.away {
 		return p.below[location]
@@ -177,8 +177,8 @@ func (w *World) present(pool, location string) bool {
 	return w.images[location] != 0
 }
 
-// doubt is why a gateway does not use what it finds at the path of a local pool; "" where it does. What it finds may get its first
-// marker.
+// doubt returns why a gateway does not use the storage at the path of a local pool; empty: it does. That storage may get its
+// first marker.
 func (w *World) doubt(uid string) string {
 	i := w.identity
 	if i == nil || i.pools[uid] == nil || w.broken == NoMarker {
@@ -203,7 +203,7 @@ func (w *World) doubt(uid string) string {
 	return ""
 }
 
-// reportPool says how a gateway finds the local pool of its node, where that is news.
+// reportPool reports on the local pool of a gateway's node, if that has changed.
 func (w *World) reportPool(p *process) {
 	if w.identity == nil || !p.runs() || !p.stream || w.gateway(p.name) == nil {
 		return
@@ -224,7 +224,7 @@ func (w *World) reportPool(p *process) {
 	w.store.record(key, model.Observed{Pool: &r})
 }
 
-// unopenable is why a gateway does not open a local volume; "" where it does.
+// unopenable returns why a gateway does not open a local volume; empty: it does.
 func (w *World) unopenable(v *model.Volume) string {
 	if w.identity == nil || w.identity.pools[v.Spec.Pool] == nil {
 		return ""
@@ -241,7 +241,7 @@ func (w *World) unopenable(v *model.Volume) string {
 	return ""
 }
 
-// checkImage: what is served is what was recorded, to hosts with the recorded secrets.
+// checkImage: the served image is the recorded one, for hosts with the recorded secrets.
 func (w *World) checkImage(p *process, uid string) {
 	if w.identity == nil {
 		return
@@ -274,7 +274,7 @@ func (w *World) checkMade() {
 	}
 }
 
-// doBelow does a job in the directory below a mount point, as a gateway does that does not compare markers.
+// doBelow executes a job in the directory below a mount point, as a gateway that does not compare markers would.
 func (w *World) doBelow(j *model.Job) model.JobResult {
 	below := w.identity.pools[j.PoolUID].below
 	switch j.Action {

@@ -10,8 +10,8 @@ import (
 	"sluice.dev/sluice/controlplane/internal/model"
 )
 
-// memory has the store's promises, and nothing else of it: a change is made whole, of the newest state, and moves the
-// revision; watches tell changes in their order, as late as they like.
+// memory gives the guarantees of the store and nothing else. A change is made as a whole, from the newest state, and increases
+// the revision. Watches report changes in order, with any delay.
 type memory struct {
 	revision int64
 	objects  map[decide.Key]model.Object
@@ -19,10 +19,10 @@ type memory struct {
 	jobs     map[string]*model.Job
 	log      []change
 	clients  map[model.GatewayRef]*model.RadosClients
-	// clientLog tells of clients.
+	// clientLog has the changes of clients.
 	clientLog []clientChange
 	ports     uint32
-	// system that the store is of.
+	// system of the store.
 	system   string
 	replaced map[string]bool
 	// keyCheck is the key check value of the store.
@@ -47,7 +47,7 @@ func keyOf(o model.Object) decide.Key {
 	return decide.Key{Kind: o.Kind(), Name: o.Metadata().Name}
 }
 
-// put stores an object as it is now.
+// put stores an object.
 func (m *memory) put(o model.Object) {
 	m.revision++
 	o.Metadata().Version = m.revision
@@ -98,7 +98,7 @@ func get[T model.Object](m *memory, kind model.Kind, name string) T {
 	return o
 }
 
-// copyOf an object, so deep that its status can be changed.
+// copyOf returns a copy of an object, deep enough to change its status.
 func copyOf(object model.Object) model.Object {
 	switch o := object.(type) {
 	case *model.Volume:
@@ -126,7 +126,7 @@ func copyOf(object model.Object) model.Object {
 	return object
 }
 
-// tell brings a view up to a place in the log.
+// tell applies the log up to a place to a view.
 func (m *memory) tell(v *decide.LeaderView, from, to int, now time.Time, rewrite func(model.Observed) model.Observed) {
 	for _, c := range m.log[from:to] {
 		switch {
@@ -146,7 +146,7 @@ func (m *memory) tell(v *decide.LeaderView, from, to int, now time.Time, rewrite
 	}
 }
 
-// tellAll is what a watch begins with.
+// tellAll applies the present state to a view, as a new watch does.
 func (m *memory) tellAll(v *decide.LeaderView, now time.Time, rewrite func(model.Observed) model.Observed) {
 	for _, o := range m.objects {
 		v.Put(o)

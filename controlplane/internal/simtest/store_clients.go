@@ -8,14 +8,14 @@ import (
 	"sluice.dev/sluice/controlplane/internal/model"
 )
 
-// clientChange is one entry of the log of records of clients. It is a log of its own: a watch of its own tells it.
+// clientChange is one entry of the log of records of clients. This log is separate, because a separate watch reports it.
 type clientChange struct {
 	record  *model.RadosClients
 	deleted bool
 	version int64
 }
 
-// putClients stores a record as it is now.
+// putClients stores a record.
 func (m *memory) putClients(r model.RadosClients) *model.RadosClients {
 	m.revision++
 	r.Version = m.revision
@@ -43,7 +43,7 @@ func (m *memory) recordClient(by model.GatewayRef, client string) error {
 	return err
 }
 
-// isStill says that a record is as it was seen.
+// isStill reports whether a record has not changed since it was read.
 func (m *memory) isStill(seen *model.RadosClients) bool {
 	if known := m.clients[seen.Gateway]; known != nil {
 		return known.Version == seen.Version
@@ -51,7 +51,7 @@ func (m *memory) isStill(seen *model.RadosClients) bool {
 	return seen.Version == 0
 }
 
-// tellClients brings a view up to a place in the log of clients.
+// tellClients applies the log of clients up to a place to a view.
 func (m *memory) tellClients(v *decide.LeaderView, from, to int) {
 	for _, c := range m.clientLog[from:to] {
 		if c.deleted {
@@ -68,7 +68,7 @@ func (m *memory) refs() []model.GatewayRef {
 	})
 }
 
-// restoreClients brings the records back to what they once were.
+// restoreClients sets the records to an earlier state.
 func (w *World) restoreClients() {
 	m := w.store
 	past := map[model.GatewayRef]*model.RadosClients{}

@@ -7,8 +7,9 @@ import (
 	"sluice.dev/sluice/controlplane/internal/model"
 )
 
-// LoseAllButOne has all gateways but one end for good, once everything has come right, and says which volumes in Ceph that one does
-// not come to own: it is left to say that the others are gone, whomever it shared a path set with.
+// LoseAllButOne ends all gateways but one permanently, after everything has recovered. It reports the volumes in Ceph that the
+// remaining gateway does not come to own. Only that gateway can report that the others are gone, even those with which it shared
+// no path set.
 func (w *World) LoseAllButOne() {
 	var taking []*process
 	for _, name := range w.names {

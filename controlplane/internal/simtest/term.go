@@ -10,19 +10,19 @@ import (
 	"sluice.dev/sluice/controlplane/internal/model"
 )
 
-// Errors of a term's changes. What they say makes no difference: the leader decides again on what it hears.
+// Errors of a term's changes. The text does not matter: the leader decides again when it receives the newer state.
 var (
 	errDeposed = errors.New("another replica leads")
 	errChanged = errors.New("the object has changed, or is gone")
 )
 
-// term makes the changes of one action, as store.Term does in etcd, and checks each. It refuses the changes of a leader that was
-// deposed. Changes of ownership are the exception: their own compare-and-swap has to be enough.
+// term makes the changes of one action, as store.Term does in etcd, and checks each. It refuses the changes of a deposed leader,
+// except changes of ownership: for these, compare-and-swap alone must be sufficient.
 type term struct {
 	*World
 	action decide.Action
 	by     *leader
-	// heard is how much of the log the action was decided on.
+	// heard is the part of the log on which the action was decided.
 	heard int
 }
 
@@ -103,7 +103,7 @@ func (t *term) PutJob(_ context.Context, job model.Job) (*model.Job, error) {
 	}
 	if job.Action.NeedsObject() && t.broken != NoJobGuard {
 		if o := t.store.objects[decide.Key{Kind: job.Kind, Name: job.Name}]; o == nil || o.Metadata().Deleting() {
-			return nil, errChanged // nothing is made any more of what was deleted
+			return nil, errChanged // nothing is made any more for a deleted object
 		}
 	}
 	job = job.GivenOut(t.now)
@@ -152,7 +152,7 @@ func (t *term) Remove(_ context.Context, seen model.Object) error {
 	return nil
 }
 
-// ForgetGateway implements decide.Store. The memory forgets no observation: those of a gateway that is gone must do no harm.
+// ForgetGateway implements decide.Store. The memory keeps all reports: reports of a removed gateway must be harmless.
 func (t *term) ForgetGateway(context.Context, uint32) error {
 	if t.deposed() {
 		return errDeposed

@@ -5,13 +5,13 @@ import (
 )
 
 const (
-	// foreign images are somebody else's.
+	// foreign images belong to other programs.
 	foreign = "image-"
-	// maxForeign is the largest of them.
+	// maxForeign is the size of the largest one, in bytes.
 	maxForeign = 2 << 30
 )
 
-// userOfCeph does what is possible in Ceph alone.
+// userOfCeph makes a request that is possible only in Ceph.
 func (w *World) userOfCeph() {
 	switch w.random.IntN(6) {
 	case 0, 1:

@@ -14,65 +14,65 @@ import (
 	"sluice.dev/sluice/controlplane/internal/placement"
 )
 
-// Rule is one that can be broken, to see that the invariants find it out.
+// Rule is a rule that a run can break, to see that the invariants detect it.
 type Rule int
 
 // The rules.
 const (
 	// Whole: no rule is broken.
 	Whole Rule = iota
-	// NoCompareAndSwap stores a change of ownership over whatever is there.
+	// NoCompareAndSwap stores a change of ownership regardless of the stored one.
 	NoCompareAndSwap
 	// NoLock begins a local volume's epoch before its candidate has the lock.
 	NoLock
-	// NoIncarnation takes a gateway that began anew for the one that it was before.
+	// NoIncarnation treats a restarted gateway as the same incarnation.
 	NoIncarnation
-	// NoOrder takes an old answer for the answer to the present order.
+	// NoOrder treats an old report as the answer to the present order.
 	NoOrder
-	// NoEpoch takes a report of an earlier epoch for one of the present epoch.
+	// NoEpoch treats a report of an earlier epoch as one of the present epoch.
 	NoEpoch
 	// ReleaseIsNotFinal lets a gateway serve again in an epoch in which it had closed the volume.
 	ReleaseIsNotFinal
-	// NoPeers gives a gateway up for the mere end of its stream.
+	// NoPeers declares a gateway dead merely because its stream ended.
 	NoPeers
-	// AnyoneSnapshots lets a gateway take a snapshot of a volume that it knows another one owns.
+	// AnyoneSnapshots lets a gateway take a snapshot of a volume although it knows that another gateway owns it.
 	AnyoneSnapshots
-	// NoReferences lets users delete what others refer to: a volume that has snapshots or is exported.
+	// NoReferences lets users delete objects to which others refer: a volume that has snapshots or is exported.
 	NoReferences
-	// NoJobGuard gives out jobs for what was deleted, and removes what there are jobs for.
+	// NoJobGuard assigns jobs for deleted objects, and removes objects that have jobs.
 	NoJobGuard
-	// NoFinalizer removes a gateway as soon as its deletion is asked for.
+	// NoFinalizer removes a gateway as soon as its deletion is requested.
 	NoFinalizer
-	// NoRecordGuard takes a gateway for shut out by a record of its clients that has changed meanwhile.
+	// NoRecordGuard treats a gateway as fenced by a record of its clients that has changed meanwhile.
 	NoRecordGuard
-	// NoFence takes a fence for done when its job is given out.
+	// NoFence treats a fence as done when its job is assigned.
 	NoFence
-	// NoRecord lets a gateway open images by a client that is not recorded yet.
+	// NoRecord lets a gateway open images with a client that is not recorded yet.
 	NoRecord
-	// NoLoad lets a gateway serve a volume in Ceph without having loaded its reservations in the present epoch.
+	// NoLoad lets a gateway serve a volume in Ceph before it has loaded the reservations in the present epoch.
 	NoLoad
-	// UnknownIsFenced takes a gateway of which no client is known for shut out.
+	// UnknownIsFenced treats a gateway without known clients as fenced.
 	UnknownIsFenced
-	// PathSetsOnly has nobody look for a gateway but those that share a path set with it.
+	// PathSetsOnly makes only gateways that share a path set with a gateway its peers.
 	PathSetsOnly
-	// NoMarker has gateways use whatever lies at the path of a local pool.
+	// NoMarker makes gateways use any storage at the path of a local pool.
 	NoMarker
-	// NoImageRecord has gateways open an image without comparing it with what was recorded of it.
+	// NoImageRecord makes gateways open an image without comparing it with its record.
 	NoImageRecord
-	// NoSystem has gateways follow any store.
+	// NoSystem makes gateways follow any store.
 	NoSystem
-	// NoRecordCopy has gateways take a record for absent if one of its copies is damaged.
+	// NoRecordCopy makes gateways treat a record as absent if one of its copies is damaged.
 	NoRecordCopy
-	// NoKeyCheck lets a replica serve whose key file is not the store's.
+	// NoKeyCheck lets a replica serve although its key file is not the store's.
 	NoKeyCheck
 )
 
-// World is a cluster in which anything may happen, in an order that its seed decides.
+// World is a cluster with random events, in an order that its seed determines.
 type World struct {
 	random *rand.Rand
 	now    time.Time
 	broken Rule
-	// faulty: things fail.
+	// faulty: faults occur.
 	faulty bool
 
 	store   *memory
@@ -84,7 +84,8 @@ type World struct {
 	disks   map[string]*disk
 	images  map[string]int64
 	ceph    *cluster
-	// cut from the control plane, and from other gateways; trouble is when it last began to be unheard.
+	// cut are the gateways that are disconnected from the control plane, cutPeers those disconnected from other gateways; trouble
+	// has the time at which a gateway last got into trouble.
 	cut, cutPeers map[string]bool
 	trouble       map[string]time.Time
 
@@ -92,13 +93,14 @@ type World struct {
 	served map[epochKey]model.GatewayRef
 	owners map[epochKey]model.GatewayRef
 	sizes  map[string]int64
-	// restored are volumes whose ownership was brought back from a backup, by uid.
+	// restored are the volumes whose ownership was restored from a backup, by uid.
 	restored map[string]bool
-	// lost are those that were taken from an owner that was gone with its node, by uid.
+	// lost are the volumes that were taken from an owner that was gone with its node, by uid.
 	lost map[string]bool
-	// removed says since which place in the log a gateway is removed, by number.
+	// removed has the place in the log since which a gateway is removed, by number.
 	removed map[uint32]int
-	// over is the last epoch of a volume in Ceph that nobody can write in any more, by uid; fences counts those of a client.
+	// over is the last epoch of a volume in Ceph in which no gateway can write any more, by uid; fences counts the fences of a
+	// client.
 	over   map[string]uint64
 	fences map[string]int
 	// kept are images that stay without their volumes, by location.
@@ -107,7 +109,7 @@ type World struct {
 	counter int
 	// identity is nil in most runs.
 	identity *identity
-	// made counts the volumes, snapshots and targets that were ever made, so that no name comes again.
+	// made counts the volumes, snapshots and targets that were ever made, so that no name is reused.
 	made int
 }
 
@@ -122,11 +124,11 @@ type epochKey struct {
 	epoch uint64
 }
 
-// leader is a replica that believes to lead. It hears as late as it likes, and stores what it decided as late.
+// leader is a replica that believes that it leads. It receives changes and stores decisions with any delay.
 type leader struct {
 	view  *decide.LeaderView
 	heard int
-	// heardClients is the same for records of clients, which another watch tells.
+	// heardClients is the same for the records of clients, which another watch reports.
 	heardClients int
 	pending      []step
 	// keys of the replica's key file.
@@ -135,11 +137,11 @@ type leader struct {
 
 type step struct {
 	actions []decide.Action
-	// heard is how much of the log it was decided on.
+	// heard is the part of the log on which it was decided.
 	heard int
 }
 
-// New makes a cluster of two nodes with two gateways each, a local pool on either node and one in Ceph, five volumes and two
+// New returns a cluster of two nodes with two gateways each, a local pool on each node and one in Ceph, five volumes and two
 // targets.
 func New(seed uint64, broken Rule) *World {
 	w := &World{random: rand.New(rand.NewPCG(seed, 1)), broken: broken, faulty: true,
@@ -187,7 +189,7 @@ func pick[T any](w *World, from []T) T { return from[w.random.IntN(len(from))] }
 
 func (w *World) start(name string) {
 	if w.gateway(name) == nil {
-		return // nobody starts what was removed
+		return // a removed gateway is not started
 	}
 	if old := w.running[name]; old != nil && old.alive {
 		w.crash(old)
@@ -207,7 +209,7 @@ func (w *World) newProcess(name string) *process {
 		ref: model.GatewayRef{Number: number, Incarnation: fmt.Sprintf("%s.%d", name, w.counter)}}
 }
 
-// elect begins a new leader's term; those before may not have heard of it.
+// elect begins a new leader's term. Earlier leaders may not have learned that.
 func (w *World) elect() {
 	w.store.revision++
 	l := &leader{view: decide.NewLeaderView(w.store.revision, w.now), heard: len(w.store.log),
@@ -218,7 +220,7 @@ func (w *World) elect() {
 	w.leaders = w.leaders[max(0, len(w.leaders)-2):]
 }
 
-// use is that hosts read and write every other volume: those that nobody uses wait for them.
+// use returns a load report in which hosts use every other volume. Volumes that no host uses wait for these.
 func (w *World) use() model.Observed {
 	report := &model.LoadReport{At: w.now}
 	for i, volume := range w.volumes() {
@@ -227,7 +229,7 @@ func (w *World) use() model.Observed {
 	return model.Observed{Load: report}
 }
 
-// rewrite is what a leader with a broken rule makes of a record.
+// rewrite returns a record as a leader with a broken rule sees it.
 func (w *World) rewrite(o model.Observed) model.Observed {
 	if o.Peer != nil && w.broken == NoPeers {
 		r := *o.Peer
@@ -268,14 +270,14 @@ func (l *leader) listen(w *World, to int) {
 	}
 	if w.broken == NoOrder || w.broken == NoEpoch {
 		for _, key := range slices.Sorted(maps.Keys(w.store.records)) {
-			if r := w.store.records[key]; r.Volume != nil { // whatever was said, it is taken for an answer of now
+			if r := w.store.records[key]; r.Volume != nil { // any report is treated as an answer to the present order
 				l.view.Observe(w.rewrite(r), w.now)
 			}
 		}
 	}
 }
 
-// inventClients is what a leader makes of unknown clients that takes them for fenced.
+// inventClients makes a leader treat unknown clients as fenced.
 func (w *World) inventClients(l *leader) {
 	for _, v := range w.volumes() {
 		fence := v.Status.Ownership.Fence
@@ -298,8 +300,8 @@ func (l *leader) decide(w *World, key decide.Key) {
 
 func (l *leader) plan() { l.view.TakePlan(placement.Plan(l.view.Cluster())) }
 
-// carryOut stores the decision at a place in the queue, action by action, until one cannot be stored. Unlike the real leader, it hears
-// of what it stored by the watch alone.
+// carryOut stores the decision at a place in the queue, action by action, until one cannot be stored. Unlike the real leader, it
+// learns of its own writes only from the watch.
 func (l *leader) carryOut(w *World, at int) {
 	s := l.pending[at]
 	l.pending = slices.Delete(l.pending, at, at+1)
@@ -314,7 +316,7 @@ func (l *leader) carryOut(w *World, at int) {
 	}
 }
 
-// Step lets one thing happen, and one between a gateway and Ceph.
+// Step makes one random event happen, and one between a gateway and Ceph.
 func (w *World) Step() {
 	w.stepOfIdentity()
 	for range w.stepsInCeph() {
@@ -360,7 +362,7 @@ func (w *World) Step() {
 	case 21:
 		w.work(p)
 	case 22:
-		if w.broken != NoEpoch { // it takes moves to and fro to be found out, which faults get in the way of
+		if w.broken != NoEpoch { // this rule is detected only by moves to and fro, which faults prevent
 			w.fault(p)
 		}
 	case 23:

@@ -8,8 +8,9 @@ import (
 	"sluice.dev/sluice/controlplane/internal/model"
 )
 
-// unowned refuses to adopt an image of an existing volume or snapshot, also of one in deletion, and an image that another volume
-// adopts. It holds in the transaction that stores the volume: no volume and no snapshot may be created after the lists were read.
+// unowned refuses to adopt an image of an existing volume or snapshot, even if that is being deleted, and an image that another
+// volume adopts. Comparisons in the transaction that stores the volume ensure that no volume or snapshot was created after the
+// lists were read.
 func (s *Store) unowned(ctx context.Context, t *tx, v *model.Volume) error {
 	image, owner := v.Spec.Source.Image, model.ImageOwner(v.Spec.Source.Image)
 	volumes, asOf, err := s.Volumes.All(ctx)

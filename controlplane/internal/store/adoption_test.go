@@ -12,13 +12,13 @@ import (
 	"sluice.dev/sluice/controlplane/internal/store"
 )
 
-// adopting is a volume that adopts an image of the pool in Ceph.
+// adopting returns a volume that adopts an image of the pool in Ceph.
 func adopting(name, image string) *model.Volume {
 	return &model.Volume{Meta: model.Meta{Name: name}, Spec: model.VolumeSpec{Pool: "ceph", SizeBytes: 1 << 30,
 		Source: model.VolumeSource{Image: image}}}
 }
 
-// givenUID stores a copy of a volume under another name, with a uid that is known beforehand.
+// givenUID stores a copy of a volume under another name, with a given uid.
 func givenUID(f *fixture, from *model.Volume, name, uid string) {
 	f.t.Helper()
 	all, err := shared.Client.Get(f.t.Context(), "\x00", clientv3.WithFromKey())
@@ -48,7 +48,7 @@ func TestAnImageThatGetsAnOwnerBetweenCheckAndTransactionIsNotAdopted(t *testing
 		RBD: &model.RBDPool{Monitors: []string{"192.0.2.9:3300"}, User: "sluice", Key: model.NewSecret("k"), Pool: "rbd"}}})
 	template := volume("template")
 	must(f, f.Volumes, template)
-	// once is called in front of the next transaction.
+	// once is called before the next transaction.
 	var once func()
 	way := &etcdtest.BeforeCommit{KV: shared.Client.KV, Before: func() {
 		if now := once; now != nil {

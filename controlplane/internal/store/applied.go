@@ -15,8 +15,8 @@ func (s *Store) appliedPrefix(gateway uint32) string {
 	return fmt.Sprintf("%sapplied/%d/", s.observedPrefix(), gateway)
 }
 
-// ObserveApplied stores all that there is to say of what the gateway has applied: what is not in it any more is forgotten,
-// what is stored as it is costs nothing. Gateway is set here. Errors: ErrReplaced, ErrExpired.
+// ObserveApplied stores all reports of what the gateway has applied, and deletes those that are not in reports. Unchanged ones
+// are not written. It sets Gateway in each. Errors: ErrReplaced, ErrExpired.
 func (c *Connection) ObserveApplied(ctx context.Context, reports []model.AppliedReport) error {
 	if err := c.readApplied(ctx); err != nil {
 		return err
@@ -34,7 +34,7 @@ func (c *Connection) ObserveApplied(ctx context.Context, reports []model.Applied
 	return c.forgetApplied(ctx, all)
 }
 
-// readApplied learns, once, what an earlier stream of the gateway has stored: else nobody would take it back.
+// readApplied reads, once, the reports that an earlier stream of the gateway stored, so that forgetApplied can delete them.
 func (c *Connection) readApplied(ctx context.Context) error {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
@@ -53,7 +53,7 @@ func (c *Connection) readApplied(ctx context.Context) error {
 	return nil
 }
 
-// forgetApplied deletes the records that are not among those of now.
+// forgetApplied deletes the stored reports that are not in now.
 func (c *Connection) forgetApplied(ctx context.Context, now map[string]keyed) error {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()

@@ -7,27 +7,27 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// What one watch holds at most for whoever is slow to take it (R14). The client of etcd itself holds whatever comes.
+// Limits of the events that one watch buffers for a slow receiver (R14). The etcd client itself has no limit.
 const (
 	maxWaitingEvents = 4096
 	maxWaitingBytes  = 32 << 20
 )
 
-// backlog is what etcd has told of a watch and nobody has taken yet, in order.
+// backlog has the events that etcd has sent for a watch and that the receiver has not taken yet, in order.
 type backlog struct {
 	mutex   sync.Mutex
 	batches []clientv3.WatchResponse
 	events  int
 	bytes   int
 	closed  bool
-	// news wakes whoever takes.
+	// news wakes the receiver.
 	news chan struct{}
 }
 
 func newBacklog() *backlog { return &backlog{news: make(chan struct{}, 1)} }
 
-// put adds a batch, and says false where there is no room for it. The only one always has room, however large it is: etcd never
-// splits what was stored at once.
+// put adds a batch. It returns false if the backlog is full. An empty backlog accepts any batch regardless of its size, because
+// etcd never splits the writes of one transaction.
 func (b *backlog) put(batch clientv3.WatchResponse) bool {
 	b.mutex.Lock()
 	defer b.mutex.Unlock()
@@ -37,7 +37,7 @@ func (b *backlog) put(batch clientv3.WatchResponse) bool {
 	case last < 0:
 	case b.events+events > maxWaitingEvents, b.bytes+bytes > maxWaitingBytes:
 		return false
-	case isBookmark(batch) && isBookmark(b.batches[last]): // the later one says all that both do
+	case isBookmark(batch) && isBookmark(b.batches[last]): // the later bookmark includes the earlier one
 		b.batches[last] = batch
 		return true
 	}
@@ -47,7 +47,7 @@ func (b *backlog) put(batch clientv3.WatchResponse) bool {
 	return true
 }
 
-// close says that nothing follows upon what was put.
+// close marks the end: no batch follows.
 func (b *backlog) close() {
 	b.mutex.Lock()
 	defer b.mutex.Unlock()
@@ -62,7 +62,7 @@ func (b *backlog) wake() {
 	}
 }
 
-// take gives the next batch, once there is one, and false where nothing follows, or the context has ended.
+// take returns the next batch, and waits for it. It returns false if no batch follows or the context has ended.
 func (b *backlog) take(ctx context.Context) (clientv3.WatchResponse, bool) {
 	for {
 		if batch, ok, closed := b.first(); ok || closed {
@@ -100,7 +100,7 @@ func weigh(batch clientv3.WatchResponse) (events, bytes int) {
 	return len(batch.Events), bytes
 }
 
-// isBookmark says that a batch tells nothing but how far etcd has come.
+// isBookmark reports whether a batch has no events and only reports etcd's progress.
 func isBookmark(batch clientv3.WatchResponse) bool {
 	return len(batch.Events) == 0 && batch.Err() == nil
 }

@@ -9,8 +9,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// told is a batch of as many events, each with a value of as many bytes, of versions up to `version`.
-func told(version int64, events, bytes int) clientv3.WatchResponse {
+// batchUpTo returns a batch of this number of events, each with a value of this number of bytes, of versions up to `version`.
+func batchUpTo(version int64, events, bytes int) clientv3.WatchResponse {
 	batch := clientv3.WatchResponse{Header: &etcdserverpb.ResponseHeader{Revision: version}}
 	for i := range events {
 		batch.Events = append(batch.Events, &clientv3.Event{Kv: &mvccpb.KeyValue{Value: make([]byte, bytes),
@@ -27,14 +27,14 @@ func TestABacklogHoldsSoManyEventsAndBytesAndNoMore(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := newBacklog()
 			for i := range c.room {
-				if !b.put(told(int64(i), c.events, c.bytes)) {
+				if !b.put(batchUpTo(int64(i), c.events, c.bytes)) {
 					t.Fatalf("no room for batch %d", i)
 				}
 			}
-			if b.put(told(99, c.events, c.bytes)) {
+			if b.put(batchUpTo(99, c.events, c.bytes)) {
 				t.Fatal("it holds more than it may")
 			}
-			if _, ok := b.take(t.Context()); !ok || !b.put(told(99, c.events, c.bytes)) {
+			if _, ok := b.take(t.Context()); !ok || !b.put(batchUpTo(99, c.events, c.bytes)) {
 				t.Fatal("what was taken makes no room")
 			}
 		})
@@ -43,9 +43,9 @@ func TestABacklogHoldsSoManyEventsAndBytesAndNoMore(t *testing.T) {
 
 func TestBookmarksThatNobodyTakesAreOne(t *testing.T) {
 	b := newBacklog()
-	b.put(told(5, 2, 1))
+	b.put(batchUpTo(5, 2, 1))
 	for version := range int64(10_000) {
-		if !b.put(told(10+version, 0, 0)) {
+		if !b.put(batchUpTo(10+version, 0, 0)) {
 			t.Fatal("no room for a bookmark")
 		}
 	}

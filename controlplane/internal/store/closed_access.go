@@ -47,7 +47,7 @@ func (s *Store) reportClosedAccess(ctx context.Context) error {
 	return nil
 }
 
-// closedAccess gives reason and message of what an earlier release admitted and this one refuses.
+// closedAccess returns reason and message for access that an earlier release admitted and this one refuses.
 func closedAccess(host *model.Host) []model.Event {
 	if host.Spec.Chap == nil {
 		return nil

@@ -8,7 +8,7 @@ import (
 	"sluice.dev/sluice/controlplane/internal/store"
 )
 
-// reasons of the events on each host, with their messages.
+// reasons returns the reasons of the events on each host, with their messages.
 func (f *fixture) reasons(s *store.Store) map[string]string {
 	f.t.Helper()
 	events, _, err := s.Events(f.t.Context())

@@ -11,8 +11,7 @@ import (
 	"sluice.dev/sluice/controlplane/internal/model"
 )
 
-// envelope is an object as it is stored: itself, and apart from it its secrets, encrypted, in the
-// order in which the noun lists them.
+// envelope is the stored form of an object. Its secrets are separate and encrypted, in the order in which secretsOf lists them.
 type envelope[T model.Object] struct {
 	Object  T                `json:"object"`
 	Secrets []keyring.Sealed `json:"secrets,omitempty"`
@@ -54,7 +53,7 @@ func (c *Collection[T]) decode(key string, value []byte, version int64) (T, erro
 	return object, nil
 }
 
-// amendSealed changes what is observed of every object, and leaves its secrets encrypted: a restore has no key to open them.
+// amendSealed changes the status of every object and leaves its secrets encrypted, because a restore has no key to decrypt them.
 func (c *Collection[T]) amendSealed(ctx context.Context, change func(*tx, T)) error {
 	got, err := c.store.client.Get(ctx, c.prefix(), clientv3.WithPrefix())
 	if err != nil {
@@ -80,7 +79,7 @@ func (c *Collection[T]) amendSealed(ctx context.Context, change func(*tx, T)) er
 	return nil
 }
 
-// complete makes a user's object what is stored: with defaults, and with each value in its only form.
+// complete sets the defaults of a user's object, and converts each value to its canonical form, as it is stored.
 func complete(object model.Object) {
 	object.SetDefaults()
 	if values, several := object.(model.Normalizer); several {
@@ -88,7 +87,7 @@ func complete(object model.Object) {
 	}
 }
 
-// place binds a secret to its object: copied to another, it does not open.
+// place binds a secret to its object: copied to another object, it cannot be decrypted.
 func place(object model.Object, index int) string {
 	return placeOf(object.Kind(), object.Metadata().UID, index)
 }

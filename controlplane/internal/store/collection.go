@@ -11,7 +11,7 @@ import (
 	"sluice.dev/sluice/controlplane/internal/model"
 )
 
-// Collection keeps the objects of one kind. What is particular to the kind stands in the noun's own file.
+// Collection stores the objects of one kind. The specifics of the kind are in its own file.
 type Collection[T model.Object] struct {
 	store  *Store
 	kind   model.Kind
@@ -19,35 +19,36 @@ type Collection[T model.Object] struct {
 	noun[T]
 }
 
-// noun is what a kind brings along; nil functions mean that there is nothing of the sort.
+// noun has the specifics of a kind. A nil function means that the kind has none.
 type noun[T model.Object] struct {
-	// empty makes an object to decode into.
+	// empty returns an object to decode into.
 	empty func() T
-	// claims are the values that no other object of any kind may have.
+	// claims returns the values that must be unique among all objects of all kinds.
 	claims func(T) []claim
-	// references are the objects that have to stay while this one is there.
+	// references returns the objects that must not be removed while this one exists.
 	references func(T) []reference
 	// secretsOf points at every secret, always in the same order for the same object.
 	secretsOf func(T) []*model.Secret
-	// creating gives what is given once: numbers, identity. It runs anew when a creation is tried anew.
+	// creating assigns the values that are assigned once: numbers, identity. It runs again if the creation is repeated.
 	creating func(context.Context, *tx, T) error
-	// updating checks a change and carries over what a user cannot set; what it goes by is compared in the transaction.
+	// updating checks a change and carries over the fields that a user cannot set. It adds comparisons for all that it depends
+	// on.
 	updating func(ctx context.Context, t *tx, from, to T) error
-	// lingers says that deletion only marks an object. The leader takes it away (Term.Remove) when nothing is left of it.
+	// lingers: deletion only marks an object. The leader removes it (Term.Remove) once nothing is left of it.
 	lingers bool
-	// removed writes off what hangs on an object that goes.
+	// removed deletes the records that belong to an object that is removed.
 	removed func(context.Context, *tx, T) error
-	// copied is another object that reads the same, of a kind that is stored so often that watches are given it in place of what they
-	// would decode; nil: they decode. What the two share nobody changes once it is stored.
+	// copied returns an equal copy of an object. It is set for kinds that are stored so often that watches receive the copy
+	// instead of decoding; nil: watches decode. Parts that the two share must not be changed once the object is stored.
 	copied func(T) T
 }
 
-// claim is a unique value, as an IQN, and the field that holds it.
+// claim is a unique value, such as an IQN, and the field that contains it.
 type claim struct{ what, value, field string }
 
 func (c claim) id() string { return c.what + "/" + c.value }
 
-// reference names an object that has to exist, and the field that names it.
+// reference names an object that must exist, and the field that names it.
 type reference struct {
 	kind  model.Kind
 	name  string
@@ -88,8 +89,8 @@ func (c *Collection[T]) Get(ctx context.Context, name string) (T, error) {
 	return c.decode(c.key(name), got.Kvs[0].Value, got.Kvs[0].ModRevision)
 }
 
-// Create stores a new object: defaults filled in, uid and time given, references and unique values checked. The
-// object is changed to what is stored. Errors: InvalidError, PreconditionError, ExistsError, ErrBusy.
+// Create stores a new object: it sets defaults, uid and time, and checks references and unique values. On return object equals
+// the stored one. Errors: InvalidError, PreconditionError, ExistsError, ErrBusy.
 func (c *Collection[T]) Create(ctx context.Context, object T, dryRun bool) error {
 	complete(object)
 	if err := object.Validate().Err(); err != nil {
@@ -119,7 +120,7 @@ func (c *Collection[T]) Create(ctx context.Context, object T, dryRun bool) error
 	})
 }
 
-// write finishes a transaction that stores an object. A dry run only compares.
+// write completes and commits a transaction that stores an object. A dry run only compares.
 func (c *Collection[T]) write(ctx context.Context, t *tx, object T, dryRun bool) error {
 	meta := object.Metadata()
 	value, err := c.encode(object)
@@ -178,7 +179,7 @@ func (c *Collection[T]) Update(ctx context.Context, object T, dryRun bool) error
 	})
 }
 
-// replace stores an object in the place of the one it was made from, with its claims and references.
+// replace stores an object instead of the one that it was made from, with its claims and references.
 func (c *Collection[T]) replace(ctx context.Context, t *tx, from, to T, dryRun bool) error {
 	name := from.Metadata().Name
 	t.compare(clientv3.Compare(clientv3.ModRevision(c.key(name)), "=", from.Metadata().Version), nil)
@@ -199,7 +200,7 @@ func (c *Collection[T]) replace(ctx context.Context, t *tx, from, to T, dryRun b
 	return c.write(ctx, t, to, dryRun)
 }
 
-// difference says what is only in the first list and what is only in the second, by key.
+// difference returns the elements that are only in the first list, and those that are only in the second, by key.
 func difference[E any](from, to []E, key func(E) string) (gone, come []E) {
 	had, has := map[string]bool{}, map[string]bool{}
 	for _, e := range from {
@@ -220,15 +221,15 @@ func difference[E any](from, to []E, key func(E) string) (gone, come []E) {
 	return gone, come
 }
 
-// modify changes what is observed of an object, as often as other writers come first. The change returns false where there is nothing
-// to do. It must not touch the spec. The steps add to the transaction.
+// modify changes the status of an object, and repeats the change while other writers come first. change returns false if there is
+// nothing to do. It must not modify the spec. `more` adds to the transaction.
 func (c *Collection[T]) modify(ctx context.Context, name string, change func(T) (bool, error),
 	more ...func(*tx) error,
 ) (T, error) {
 	return c.modifyNewest(ctx, func() (T, error) { return c.Get(ctx, name) }, change, more...)
 }
 
-// modifyNewest is modify of the object that `newest` returns. It is called again after each attempt that lost.
+// modifyNewest is modify for the object that `newest` returns. `newest` is called again after each attempt that lost.
 func (c *Collection[T]) modifyNewest(ctx context.Context, newest func() (T, error), change func(T) (bool, error),
 	more ...func(*tx) error,
 ) (T, error) {
@@ -255,7 +256,7 @@ func (c *Collection[T]) modifyNewest(ctx context.Context, newest func() (T, erro
 	return last, err
 }
 
-// DeleteOptions guard a deletion: zero values match anything.
+// DeleteOptions are conditions of a deletion; zero values match anything.
 type DeleteOptions struct {
 	Version int64
 	UID     string
@@ -264,8 +265,8 @@ type DeleteOptions struct {
 	Allowed func(*model.Meta) error
 }
 
-// Delete asks for deletion. Objects that linger are marked, and the leader takes them away; others go at once. It
-// returns the last state. Errors: NotFoundError, ConflictError, PreconditionError (others refer to it), ErrBusy.
+// Delete requests deletion. Objects that linger are marked, and the leader removes them; others are removed at once. It returns
+// the last state. Errors: NotFoundError, ConflictError, PreconditionError (other objects refer to it), ErrBusy.
 func (c *Collection[T]) Delete(ctx context.Context, name string, options DeleteOptions) (T, error) {
 	var last T
 	err := retry(ctx, func() error {

@@ -154,7 +154,7 @@ func TestAnObjectInUseCannotBeDeletedAndSaysByWhom(t *testing.T) {
 func TestNothingOfARemovedObjectStays(t *testing.T) {
 	f := open(t)
 	f.house()
-	f.term() // its key stays while the test leads
+	f.term() // its key exists while the test leads
 	before := f.raw()
 	must(f, f.Volumes, volume("orders"))
 	must(f, f.Hosts, host("web", "a long secret"))

@@ -16,13 +16,13 @@ import (
 	"sluice.dev/sluice/controlplane/internal/model"
 )
 
-// incarnations remembers who was a gateway, so that a process that was replaced stays so.
+// incarnations records which processes were a gateway, so that a replaced process stays replaced.
 type incarnations struct {
 	Present  string   `json:"present"`
 	Replaced []string `json:"replaced,omitempty"`
 }
 
-// Connection is a gateway's stream as its replica holds it. Its methods may be called by several goroutines.
+// Connection is a gateway's stream at its replica. Its methods are safe for concurrent use.
 type Connection struct {
 	store *Store
 	lease clientv3.LeaseID
@@ -31,20 +31,19 @@ type Connection struct {
 	Ref model.GatewayRef
 
 	mutex sync.Mutex
-	// told is what was stored last by key, so that what repeats itself costs nothing.
+	// written has the value that was stored last, by key, so that an unchanged value is not written again.
 	written map[string]string
-	// applied are the keys that are stored of what it has applied; nil before they were read.
+	// applied are the stored keys of reports on applied objects; nil before they were read.
 	applied map[string]bool
-	// loads is when loads were stored last.
+	// loads is the time at which loads were stored last.
 	loads time.Time
-	// use is of all heartbeats; unstoredUse says that a volume came into use since loads were stored.
+	// use covers all heartbeats. unstoredUse: a volume came into use since loads were stored.
 	use         use
 	unstoredUse bool
 }
 
-// ConnectGateway notes that a gateway has a stream: from here on it is connected until Close, or until KeepAlive was not
-// called for ConnectionTTL. It takes the place of any other connection of the gateway. Errors: NotFoundError,
-// ErrReplaced, ErrBusy.
+// ConnectGateway records that a gateway has a stream: it is connected until Close, or until KeepAlive was not called for
+// ConnectionTTL. It replaces any other connection of the gateway. Errors: NotFoundError, ErrReplaced, ErrBusy.
 func (s *Store) ConnectGateway(ctx context.Context, gateway string, as model.GatewayConnection) (*Connection, error) {
 	object, err := s.Gateways.Get(ctx, gateway)
 	if err != nil {
@@ -77,7 +76,7 @@ func (s *Store) ConnectGateway(ctx context.Context, gateway string, as model.Gat
 		return err
 	})
 	if err != nil {
-		_, _ = s.client.Revoke(context.WithoutCancel(ctx), lease.ID) // nothing hangs on it; else it expires
+		_, _ = s.client.Revoke(context.WithoutCancel(ctx), lease.ID) // no key depends on it; if this fails, it expires
 		return nil, err
 	}
 	return c, nil
@@ -117,8 +116,8 @@ func (s *Store) takePlace(ctx context.Context, t *tx, gateway, incarnation strin
 	return nil
 }
 
-// KeepAlive says that the gateway was heard just now; call it for every heartbeat. Errors: ErrReplaced, ErrExpired; after
-// either the stream shall end. Any other error leaves the connection as it was.
+// KeepAlive records that the gateway is alive. The caller calls it for every heartbeat. Errors: ErrReplaced, ErrExpired; after
+// either the stream must end. Any other error does not change the connection.
 func (c *Connection) KeepAlive(ctx context.Context) error {
 	if _, err := c.store.client.KeepAliveOnce(ctx, c.lease); errors.Is(err, rpctypes.ErrLeaseNotFound) {
 		return cmp.Or(c.why(ctx), ErrExpired)
@@ -135,9 +134,9 @@ func (c *Connection) KeepAlive(ctx context.Context) error {
 	return nil
 }
 
-// Close says that the stream has ended. It never touches the connection of another stream.
+// Close records that the stream has ended. It never affects the connection of another stream.
 func (c *Connection) Close(ctx context.Context) error {
-	// The key goes with the lease, if it hangs on it still: a connection that took its place has its own.
+	// The key is deleted with the lease if it is still attached to it. A connection that replaced this one has another lease.
 	_, err := c.store.client.Revoke(ctx, c.lease)
 	if err != nil && !errors.Is(err, rpctypes.ErrLeaseNotFound) {
 		return fmt.Errorf("store: %w", err)
@@ -145,7 +144,7 @@ func (c *Connection) Close(ctx context.Context) error {
 	return nil
 }
 
-// why a connection is no longer the present one; nil where it is, and something else was compared in vain.
+// why returns why a connection is no longer the present one; nil if it is, and another comparison failed.
 func (c *Connection) why(ctx context.Context) error {
 	got, err := c.store.client.Get(ctx, c.key)
 	switch {

@@ -35,7 +35,7 @@ func (f *fixture) forget(kind model.Kind, name string, fields ...string) {
 	}
 }
 
-// A default holds for every reader, also where an object was stored without the field.
+// Every reader gets the default, even of an object that was stored without the field.
 func TestAnObjectThatIsStoredWithoutAFieldHasItsDefault(t *testing.T) {
 	f := open(t)
 	f.house()

@@ -10,7 +10,7 @@ import (
 	"sluice.dev/sluice/controlplane/internal/model"
 )
 
-// NotFoundError says that there is no such object.
+// NotFoundError means that the object does not exist.
 type NotFoundError struct {
 	Kind model.Kind
 	Name string
@@ -18,12 +18,12 @@ type NotFoundError struct {
 
 func (e *NotFoundError) Error() string { return fmt.Sprintf("there is no %s named %q", e.Kind, e.Name) }
 
-// ExistsError says that a name, or a value that is unique, is taken.
+// ExistsError means that another object has the name, or a value that must be unique.
 type ExistsError struct {
 	Kind  model.Kind
 	Field string
 	Value string
-	// Holder is the object that has it.
+	// Holder is the object that has the name or value.
 	Holder string
 }
 
@@ -31,7 +31,7 @@ func (e *ExistsError) Error() string {
 	return fmt.Sprintf("%s %s: %q is %s's already", e.Kind, e.Field, e.Value, e.Holder)
 }
 
-// ConflictError says that the object has changed since the caller read it.
+// ConflictError means that the object has changed since the caller read it.
 type ConflictError struct {
 	Kind model.Kind
 	Name string
@@ -41,9 +41,9 @@ func (e *ConflictError) Error() string {
 	return fmt.Sprintf("%s %q has changed since you read it: read it again and redo the change", e.Kind, e.Name)
 }
 
-// EtcdLimitError says that a change is larger than the external etcd takes as it was started; nothing was changed.
+// EtcdLimitError means that a change exceeds a limit with which the external etcd was started. Nothing was changed.
 type EtcdLimitError struct {
-	// Flag of etcd, and the least it has to be.
+	// Flag of etcd, and the smallest value that it needs.
 	Flag   string
 	Needed int
 	Cause  error
@@ -56,12 +56,12 @@ func (e *EtcdLimitError) Error() string {
 
 func (e *EtcdLimitError) Unwrap() error { return e.Cause }
 
-// RefusedForGood says that etcd refuses a change for what it is: it would be refused again.
+// RefusedForGood reports whether etcd would refuse the same change again.
 func RefusedForGood(err error) bool {
 	var limit *EtcdLimitError
 	var refused rpctypes.EtcdError
 	return errors.As(err, &limit) || errors.As(err, &refused) && refused.Code() == codes.InvalidArgument
 }
 
-// ErrBusy says that other writers kept winning; nothing was changed.
+// ErrBusy means that other writers came first at every attempt. Nothing was changed.
 var ErrBusy = errors.New("other changes kept coming first; nothing was changed: try again")

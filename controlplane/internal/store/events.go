@@ -14,13 +14,13 @@ import (
 	"sluice.dev/sluice/controlplane/internal/model"
 )
 
-// Bounds of what is kept of events.
+// Bounds of the stored events.
 const (
 	EventAge  = 7 * 24 * time.Hour
 	MaxEvents = 100_000
-	// sameEvent is how long a repetition counts as the same event.
+	// sameEvent is the time within which a repetition counts as the same event.
 	sameEvent = 10 * time.Minute
-	// rememberedEvents bounds the objects whose last event is remembered here, to find repetitions.
+	// rememberedEvents bounds the objects whose last event this process remembers to detect repetitions.
 	rememberedEvents = 10_000
 	maxEventMessage  = 1024
 )
@@ -35,7 +35,7 @@ func decodeEvent(key string, value []byte, version int64) (*model.Event, error) 
 	return event, nil
 }
 
-// EventLog stores events. Its methods may be called by several goroutines.
+// EventLog stores events. Its methods are safe for concurrent use.
 type EventLog struct {
 	store *Store
 	mutex sync.Mutex
@@ -47,10 +47,10 @@ type lastEvent struct {
 	event model.Event
 }
 
-// NewEventLog makes a log; one for each process, since it is what finds repetitions.
+// NewEventLog returns a log. A process has only one, because the log detects repetitions.
 func NewEventLog(s *Store) *EventLog { return &EventLog{store: s, last: map[string]lastEvent{}} }
 
-// Record stores an event; the same one in a row counts up.
+// Record stores an event. An immediate repetition increments the count of the stored event.
 func (l *EventLog) Record(ctx context.Context, event model.Event) error {
 	now := l.store.now().UTC()
 	event.Time, event.Count = now, 1
@@ -80,7 +80,7 @@ func (l *EventLog) Record(ctx context.Context, event model.Event) error {
 	return nil
 }
 
-// Events reads all that are kept, oldest first, and their version.
+// Events returns all stored events, oldest first, and their version.
 func (s *Store) Events(ctx context.Context) ([]*model.Event, int64, error) {
 	var all []*model.Event
 	version, err := records[*model.Event]{s, s.eventPrefix(), decodeEvent}.tellAll(ctx,
@@ -94,12 +94,12 @@ func (s *Store) Events(ctx context.Context) ([]*model.Event, int64, error) {
 	return all, version, err
 }
 
-// WatchEvents tells every event from a version on, as Collection.Watch does of objects.
+// WatchEvents reports every event from a version on, as Collection.Watch does for objects.
 func (s *Store) WatchEvents(ctx context.Context, after int64, tell func(RecordChange[*model.Event]) error) error {
 	return records[*model.Event]{s, s.eventPrefix(), decodeEvent}.watch(ctx, after, tell)
 }
 
-// PruneEvents deletes what is too old or too much.
+// PruneEvents deletes events that are older than EventAge or exceed MaxEvents.
 func (s *Store) PruneEvents(ctx context.Context) error {
 	old := fmt.Sprintf("%s%020d", s.eventPrefix(), s.now().Add(-EventAge).UnixNano())
 	if _, err := s.client.Delete(ctx, s.eventPrefix(), clientv3.WithRange(old)); err != nil {

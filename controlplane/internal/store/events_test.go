@@ -17,8 +17,8 @@ func record(f *fixture, log *store.EventLog, name, reason string) {
 	}
 }
 
-// told lists events as `name reason xcount`.
-func told(f *fixture) []string {
+// listed returns the events as `name reason xcount`.
+func listed(f *fixture) []string {
 	f.t.Helper()
 	events, _, err := f.Events(f.t.Context())
 	if err != nil {
@@ -40,7 +40,7 @@ func TestTheSameEventInARowIsCountedNotRepeated(t *testing.T) {
 	}
 	record(f, log, "b", "Moved")
 	want := fmt.Sprint([]string{"a Moved x2", "a Orphaned x1", "a Moved x1", "b Moved x1"})
-	if got := fmt.Sprint(told(f)); got != want {
+	if got := fmt.Sprint(listed(f)); got != want {
 		t.Errorf("told %v, want %v", got, want)
 	}
 }
@@ -51,14 +51,14 @@ func TestEventsOfMoreThanAWeekAgoArePruned(t *testing.T) {
 	record(f, log, "a", "Old")
 	f.clock.at = f.clock.at.Add(store.EventAge - time.Hour)
 	record(f, log, "a", "New")
-	if err := f.PruneEvents(t.Context()); err != nil || len(told(f)) != 2 {
-		t.Fatalf("%v: %v are left, nothing was old enough", err, told(f))
+	if err := f.PruneEvents(t.Context()); err != nil || len(listed(f)) != 2 {
+		t.Fatalf("%v: %v are left, nothing was old enough", err, listed(f))
 	}
 	f.clock.at = f.clock.at.Add(2 * time.Hour)
 	if err := f.PruneEvents(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if got := fmt.Sprint(told(f)); got != "[a New x1]" {
+	if got := fmt.Sprint(listed(f)); got != "[a New x1]" {
 		t.Errorf("%s are left", got)
 	}
 }

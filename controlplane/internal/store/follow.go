@@ -10,14 +10,14 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// errBehind says that a watch was given up because whoever it is told to is too slow; it goes on after what was told.
+// errBehind ends a watch of etcd because its receiver is too slow. follow continues after the last event that it has reported.
 var errBehind = errors.New("the watch is behind")
 
-// follow tells all events below a prefix after *after, in order, and keeps it up to date: after each batch of events it is what
-// everything was told up to, and bookmark is called. It returns rpctypes.ErrCompacted where the events are no longer known.
+// follow calls tell for all events below a prefix after *after, in order. After each batch it sets *after to the version up to
+// which everything was reported, and calls bookmark. It returns rpctypes.ErrCompacted if etcd no longer has the events.
 //
-// Whoever is slow has no more than a backlog held for it. Beyond that the watch of etcd is given up, and another one begins after
-// what was told: etcd keeps what happened for minutes, on its disk.
+// For a slow receiver it buffers at most one backlog. Beyond that it cancels the watch of etcd and later starts another one after
+// the last reported event, because etcd keeps events on its disk for minutes.
 func (s *Store) follow(ctx context.Context, prefix string, after *int64, tell func(event *clientv3.Event, resume int64) error,
 	bookmark func(version int64) error,
 ) error {
@@ -40,8 +40,8 @@ func (s *Store) followOnce(ctx context.Context, prefix string, after *int64, tel
 		defer waiting.close()
 		for batch := range watch {
 			if !waiting.put(batch) {
-				full = true // whoever takes sees it once the backlog is closed
-				stop()      // at the server and in the client, which would hold all that comes
+				full = true // the receiver sees it once the backlog is closed
+				stop()      // at the server and in the client, which would buffer all events
 				return
 			}
 		}
@@ -79,11 +79,11 @@ func (s *Store) followOnce(ctx context.Context, prefix string, after *int64, tel
 	return errors.New("store: the watch ended")
 }
 
-// readBatch bounds the reads of one request, below etcd's default of 128.
+// readBatch bounds the reads of one request. It is below etcd's default limit of 128.
 const readBatch = 100
 
-// readDeleted fills in what was deleted, as it was last. A watch could be asked for it (WithPrevKV), but then etcd reads what was before
-// each change, and most are no deletions.
+// readDeleted fills in the last state of deleted keys. A watch could request it (WithPrevKV), but then etcd would read the
+// previous value of each change, and most changes are no deletions.
 func (s *Store) readDeleted(ctx context.Context, events []*clientv3.Event) error {
 	var deletions []*clientv3.Event
 	for _, event := range events {
@@ -109,7 +109,7 @@ func (s *Store) readDeleted(ctx context.Context, events []*clientv3.Event) error
 	return nil
 }
 
-// lost is an error that ends a watch; what etcd has forgotten is told by beginning anew.
+// lost returns the error that ends a watch. After ErrCompacted the caller reads all objects again.
 func lost(err error) error {
 	if isCompacted(err) {
 		return rpctypes.ErrCompacted
@@ -117,7 +117,7 @@ func lost(err error) error {
 	return fmt.Errorf("store: %w", err)
 }
 
-// resume gives Change.Resume for an event of a batch, which holds all events of a version.
+// resume returns Change.Resume for an event of a batch that contains all events of its version.
 func resume(batch []*clientv3.Event, event int) int64 {
 	version := batch[event].Kv.ModRevision
 	if event+1 < len(batch) && batch[event+1].Kv.ModRevision == version {
@@ -126,9 +126,10 @@ func resume(batch []*clientv3.Event, event int) int64 {
 	return version
 }
 
-// reached is up to where a batch tells everything. Of a watch that is far behind, etcd sends a thousand versions at a time, each
-// batch with the version of etcd's own present in its header, which only a batch without events vouches for. A version is never
-// split: neither etcd does (eventBatch.add in mvcc/watcher_group.go), nor the transport, which is not asked for fragments.
+// reached returns the version up to which a batch reports everything. To a watch that is far behind, etcd sends a thousand
+// versions at a time, and the header of each batch has etcd's present version. Only a batch without events proves that everything
+// up to the header's version was sent. A version is never split: neither by etcd (eventBatch.add in mvcc/watcher_group.go), nor
+// by the transport, because fragments are not requested.
 func reached(batch clientv3.WatchResponse) int64 {
 	if last := len(batch.Events) - 1; last >= 0 {
 		return batch.Events[last].Kv.ModRevision

@@ -19,7 +19,7 @@ func fabricKey(f *fixture, name string) string {
 	return "/sluice/" + f.name + "/objects/" + string(model.KindFabric) + "/" + name
 }
 
-// stored puts a value under a key as often as asked, each time as a version of its own.
+// stored puts a value under a key the given number of times, each time as a separate version.
 func stored(t *testing.T, key, value string, times int) {
 	t.Helper()
 	const writers = 50 // etcd syncs its disk for many at once
@@ -36,7 +36,7 @@ func stored(t *testing.T, key, value string, times int) {
 	all.Wait()
 }
 
-// crowd stores a thousand fabrics at once, as often as asked.
+// crowd stores a thousand fabrics in one transaction, the given number of times.
 func crowd(f *fixture, times int) {
 	for range times {
 		var all []clientv3.Op
@@ -50,7 +50,7 @@ func crowd(f *fixture, times int) {
 	}
 }
 
-// etcd gives a watch that is behind by more than a thousand versions its batches with the present version in their headers.
+// etcd sends a watch that is more than a thousand versions behind its batches with the present version in their headers.
 func TestABookmarkNeverComesBeforeWhatItVouchesFor(t *testing.T) {
 	f := open(t)
 	must(f, f.Fabrics, fabric("a"))
@@ -111,8 +111,8 @@ func TestABookmarkOfRecordsNeverComesBeforeWhatItVouchesFor(t *testing.T) {
 	}
 }
 
-// stalled watches fabrics after a version, and takes nothing beyond the first change before goOn is closed. It gives what was
-// heard until the fabric `last` was.
+// stalled watches fabrics after a version, and receives nothing after the first change before goOn is closed. It returns what it
+// received, up to the fabric `last`.
 func stalled(f *fixture, after int64, begun chan<- bool, goOn <-chan bool) (heard []string, err error) {
 	err = f.Fabrics.Watch(f.t.Context(), after, func(c store.Change[*model.Fabric]) error {
 		switch c.Type {
@@ -141,7 +141,7 @@ func TestWhoeverTakesAWatchTooSlowlyIsToldAllThatHappenedAndNothingTwice(t *test
 	begun, goOn := make(chan bool), make(chan bool)
 	go func() {
 		<-begun
-		crowd(f, 6) // more than a backlog holds
+		crowd(f, 6) // more than a backlog's limit
 		must(f, f.Fabrics, fabric("last"))
 		close(goOn)
 	}()
@@ -152,7 +152,7 @@ func TestWhoeverTakesAWatchTooSlowlyIsToldAllThatHappenedAndNothingTwice(t *test
 	}
 }
 
-// watchers is how many watches etcd has, as its metrics say.
+// watchers returns the number of etcd's watches, from its metrics.
 func watchers(t *testing.T) float64 {
 	t.Helper()
 	families, err := prometheus.DefaultGatherer.Gather()
@@ -168,7 +168,7 @@ func watchers(t *testing.T) float64 {
 	return 0
 }
 
-// What is beyond the backlog is held by etcd alone: where etcd has forgotten it, the watch begins anew.
+// etcd alone has the events beyond the backlog: if it has compacted them, the watch restarts.
 func TestWhoeverTakesAWatchTooSlowlyHasNoMoreThanABacklogHeldForIt(t *testing.T) {
 	f := open(t)
 	_, version, err := f.Fabrics.All(t.Context())
@@ -198,7 +198,7 @@ func TestWhoeverTakesAWatchTooSlowlyHasNoMoreThanABacklogHeldForIt(t *testing.T)
 	}()
 	must(f, f.Fabrics, fabric("a"))
 	heard, err := stalled(f, version, begun, goOn)
-	// At most a backlog, and then what is there now.
+	// At most a backlog, and then the present objects.
 	if !errors.Is(err, errEnough) || !slices.Contains(heard, "reset") || len(heard) > 4096+2+1002 {
 		t.Fatalf("heard %d changes, a reset among them: %v; then %v", len(heard), slices.Contains(heard, "reset"), err)
 	}

@@ -14,7 +14,7 @@ import (
 	"sluice.dev/sluice/controlplane/internal/model"
 )
 
-// storedKey is a forwarding key as it lies in etcd.
+// storedKey is a forwarding key as it is stored in etcd.
 type storedKey struct {
 	ID    string         `json:"id"`
 	Key   keyring.Sealed `json:"key"`
@@ -28,27 +28,28 @@ type keyList struct {
 	key   string
 }
 
-// sharedKeys are those that every gateway of the cluster knows, pairRoots those that the keys of pairs are derived from and
-// that no gateway knows.
+// sharedKeys are known to every gateway of the cluster. pairRoots are known to no gateway; the keys of pairs are derived from
+// them.
 func (s *Store) sharedKeys() keyList { return keyList{s, s.prefix + "forwarding-keys"} }
 func (s *Store) pairRoots() keyList  { return keyList{s, s.prefix + "forwarding-roots"} }
 
-// ForwardingKeys reads the keys that all gateways share, the first to use first. None before the first RotateForwardingKeys.
+// ForwardingKeys returns the keys that all gateways share; the first is used for authentication. It returns none before the first
+// RotateForwardingKeys.
 func (s *Store) ForwardingKeys(ctx context.Context) ([]model.ForwardingKey, error) {
 	return s.sharedKeys().read(ctx)
 }
 
-// RotateForwardingKeys rotates them where that is due and returns them.
+// RotateForwardingKeys rotates the shared keys if that is due, and returns them.
 func (s *Store) RotateForwardingKeys(ctx context.Context) ([]model.ForwardingKey, error) {
 	return s.sharedKeys().rotate(ctx, model.RotateForwardingKeys)
 }
 
-// RotatePairRoots rotates, where that is due, the root keys that the keys of pairs are derived from, and returns them.
+// RotatePairRoots rotates the root keys of pairs if that is due, and returns them.
 func (s *Store) RotatePairRoots(ctx context.Context) ([]model.ForwardingKey, error) {
 	return s.pairRoots().rotate(ctx, model.RotateForwardingKeys)
 }
 
-// RotatePairRootsNow makes a new root key the first at once.
+// RotatePairRootsNow makes a new root key the first one at once.
 func (s *Store) RotatePairRootsNow(ctx context.Context) ([]model.ForwardingKey, error) {
 	return s.pairRoots().rotate(ctx, model.RotateForwardingKeysNow)
 }
@@ -61,7 +62,7 @@ func (l keyList) read(ctx context.Context) ([]model.ForwardingKey, error) {
 	return l.open(stored)
 }
 
-// stored are the keys as they are stored, and in which revision; none before the first rotation.
+// stored returns the stored keys and their revision; none before the first rotation.
 func (l keyList) stored(ctx context.Context) ([]storedKey, int64, error) {
 	got, err := l.store.client.Get(ctx, l.key)
 	if err != nil {
@@ -93,9 +94,9 @@ func (l keyList) open(stored []storedKey) ([]model.ForwardingKey, error) {
 	return keys, nil
 }
 
-// rotate stores what `next` makes of the keys and returns it. Replicas may do so at once: one of them stores. Keys that are
-// encrypted with another key than the keyring's first are stored again, too: nothing else writes them, and the keyring's old
-// key could be removed before they rotate.
+// rotate stores and returns the result of `change`. If several replicas do so at once, one of them stores. Keys that are not
+// encrypted with the keyring's first key are stored again, because nothing else rewrites them, and the keyring's old key could be
+// removed before they rotate.
 func (l keyList) rotate(ctx context.Context, change func([]model.ForwardingKey, time.Time) []model.ForwardingKey,
 ) ([]model.ForwardingKey, error) {
 	was, revision, err := l.stored(ctx)

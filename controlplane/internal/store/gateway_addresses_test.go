@@ -11,7 +11,7 @@ import (
 	"sluice.dev/sluice/controlplane/internal/store/storetest"
 )
 
-// reclaim gives a claim the key that an earlier release gave it.
+// reclaim gives a claim the key that an earlier release used.
 func (f *fixture) reclaim(from, to string) {
 	f.t.Helper()
 	all, err := shared.Client.Get(f.t.Context(), "", clientv3.WithPrefix(), clientv3.WithKeysOnly())
@@ -58,7 +58,7 @@ func TestTwoGatewaysCannotHaveOneAddressInTwoForms(t *testing.T) {
 		wantError[*store.ExistsError](t, f.Gateways.Create(t.Context(), second, false), "spec.portals[0].advertised")
 	}
 	refused()
-	// As an earlier release stored it: the claims are of the text.
+	// The object as an earlier release stored it: the claims are of the text.
 	_, err := storetest.Modify(t.Context(), f.term(), "gw-1", func(g *model.Gateway) (bool, error) {
 		g.Spec.ForwardingAddress, g.Spec.Portals[0].Advertised = "[0:0:0:0:0:0:0:1]:03261", "Portal.Example.org:03260"
 		return true, nil

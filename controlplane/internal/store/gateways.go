@@ -7,7 +7,7 @@ import (
 	"sluice.dev/sluice/controlplane/internal/model"
 )
 
-// forwardingField is the field of the address that no other gateway may have for forwarding.
+// forwardingField is the field of the forwarding address, which must be unique among gateways.
 const forwardingField = "spec.forwardingAddress"
 
 func (s *Store) gateways() noun[*model.Gateway] {
@@ -64,7 +64,7 @@ func (s *Store) gateways() noun[*model.Gateway] {
 	}
 }
 
-// RequestDrain notes whether the volumes and paths of a gateway shall leave it; the leader carries it out. A dry run stores nothing.
+// RequestDrain records whether all volumes and paths must leave a gateway; the leader carries it out. A dry run stores nothing.
 // Errors: NotFoundError, ErrBusy.
 func (s *Store) RequestDrain(ctx context.Context, gateway string, wanted, dryRun bool) (*model.Gateway, error) {
 	return s.Gateways.modify(ctx, gateway, func(g *model.Gateway) (bool, error) {
@@ -74,15 +74,15 @@ func (s *Store) RequestDrain(ctx context.Context, gateway string, wanted, dryRun
 	})
 }
 
-// NoteAdmission stores a condition of a gateway that says whether the last process that named the gateway was admitted. The change
-// returns false where the gateway has that condition. Errors: NotFoundError, ErrBusy.
+// NoteAdmission stores a gateway's condition that states whether the last process with its name was admitted. change returns
+// false if the gateway has that condition. Errors: NotFoundError, ErrBusy.
 func (s *Store) NoteAdmission(ctx context.Context, gateway string, change func(*model.Gateway) (bool, error)) error {
 	_, err := s.Gateways.modify(ctx, gateway, change)
 	return err
 }
 
-// addressesFree refuses an address of another gateway in any form. Claims compare text: they are of canonical addresses, but for
-// those of gateways that a release stored which did not make them canonical.
+// addressesFree refuses an address of another gateway in any form. Claims compare text. They use canonical addresses, except
+// those of gateways that an earlier release stored without canonical addresses.
 func (s *Store) addressesFree(ctx context.Context, g *model.Gateway) error {
 	for token := ""; ; {
 		page, err := s.Gateways.List(ctx, ListOptions{PageSize: MaxPageSize, PageToken: token})
@@ -91,7 +91,7 @@ func (s *Store) addressesFree(ctx context.Context, g *model.Gateway) error {
 		}
 		for _, other := range page.Objects {
 			if other.Meta.Name == g.Meta.Name || canonical(other) {
-				continue // claims tell
+				continue // claims detect these
 			}
 			if err := addressesApart(g, other); err != nil {
 				return err
@@ -112,7 +112,7 @@ func canonical(g *model.Gateway) bool {
 	return g.Spec.ForwardingAddress == model.CanonicalAddress(g.Spec.ForwardingAddress)
 }
 
-// addressesApart refuses a gateway that has an address of another one for the same use.
+// addressesApart refuses a gateway that has the same address as another one for the same use.
 func addressesApart(g, other *model.Gateway) error {
 	for field, address := range g.Addresses() {
 		for otherField, taken := range other.Addresses() {
@@ -124,8 +124,8 @@ func addressesApart(g, other *model.Gateway) error {
 	return nil
 }
 
-// tagPortals gives a portal group tag to each fabric that has none yet: one portal group for each gateway and fabric, so
-// that a reused ISID over a second fabric is a second nexus.
+// tagPortals assigns a portal group tag to each fabric that has none: one portal group for each gateway and fabric, so that a
+// reused ISID over a second fabric is a second nexus.
 func (s *Store) tagPortals(ctx context.Context, t *tx, g *model.Gateway) error {
 	fabrics := untagged(g)
 	first, err := s.take(ctx, t, portalGroupNumbers, len(fabrics))

@@ -14,24 +14,24 @@ import (
 )
 
 const (
-	// groupsAtOnce is how many groups are under way before what comes next waits and gathers.
+	// groupsAtOnce is the number of groups in flight from which on new transactions wait and are gathered.
 	groupsAtOnce = 2
-	// groupPatience is how long a group that etcd has not answered keeps others waiting: a member of etcd that hangs
-	// must not stop what another one would answer.
+	// groupPatience bounds the time for which a group without an answer from etcd delays others. A member of etcd that hangs must
+	// not delay transactions that another member would answer.
 	groupPatience = 50 * time.Millisecond
-	// groupSize bounds the transactions of a group, and groupOps the comparisons and writes of one that joins, both below
-	// etcd's own default bound (128, for each level of nesting).
+	// groupSize bounds the transactions of a group, and groupOps the comparisons and writes of one transaction in it. Both are
+	// below etcd's default limit (128, for each level of nesting).
 	groupSize = 32
 	groupOps  = 32
-	// groupBytes bounds what a group writes, below etcd's own default bound for a request (1.5 MiB).
+	// groupBytes bounds the bytes that a group writes, below etcd's default limit for a request (1.5 MiB).
 	groupBytes = 512 << 10
 )
 
-// groups sends transactions that are on hand at the same moment to etcd as one, each nested with its own comparisons:
-// a failover of many volumes takes as many of them as there are volumes, several times over, and for most of that time
-// etcd is busy with requests, not with what they write. Nobody waits for company: while fewer than groupsAtOnce are under
-// way, whoever comes goes alone. The nested ones succeed and fail each by itself. All comparisons of a group are made
-// before its first write, so one that compares or writes what another one writes goes in a later group.
+// groups sends transactions that wait at the same moment to etcd as one request, in which each is nested with its own
+// comparisons. A failover of many volumes needs several transactions for each volume, and most of etcd's time is spent on
+// requests, not on their writes. No transaction waits to be gathered: while fewer than groupsAtOnce groups are in flight, it is
+// sent alone. Nested transactions succeed and fail separately. All comparisons of a group precede its first write, so a
+// transaction that compares or writes a key that another one writes goes into a later group.
 type groups struct {
 	client   *clientv3.Client
 	patience time.Duration
@@ -40,7 +40,7 @@ type groups struct {
 	flying   int
 }
 
-// member is a transaction, and where its caller waits for the outcome.
+// member is a transaction, and the channel on which its caller waits for the outcome.
 type member struct {
 	ctx      context.Context
 	compares []clientv3.Cmp
@@ -54,8 +54,8 @@ type outcome struct {
 	err       error
 }
 
-// commit is Txn(ctx).If(compares...).Then(writes...).Commit(). A caller whose context ends does not know the outcome, as
-// with any request to etcd.
+// commit is Txn(ctx).If(compares...).Then(writes...).Commit(). A caller whose context ends does not know the outcome, as with any
+// request to etcd.
 func (g *groups) commit(ctx context.Context, compares []clientv3.Cmp, writes []clientv3.Op) (int64, bool, error) {
 	m := &member{ctx: ctx, compares: compares, writes: writes, landed: make(chan outcome, 1)}
 	g.mutex.Lock()
@@ -73,7 +73,7 @@ func (g *groups) commit(ctx context.Context, compares []clientv3.Cmp, writes []c
 	}
 }
 
-// depart sends groups while there may be more of them under way; the mutex is held.
+// depart sends groups while more may be in flight. The caller holds the mutex.
 func (g *groups) depart() {
 	for len(g.waiting) > 0 && g.flying < groupsAtOnce {
 		group := g.take()
@@ -82,7 +82,7 @@ func (g *groups) depart() {
 	}
 }
 
-// take removes from what waits, the oldest first, what can go as one; the mutex is held.
+// take removes from the waiting transactions, oldest first, those that can be sent as one group. The caller holds the mutex.
 func (g *groups) take() (group []*member) {
 	read, written, bytes := map[string]bool{}, map[string]bool{}, 0
 	g.waiting = slices.DeleteFunc(g.waiting, func(m *member) bool {
@@ -110,14 +110,14 @@ func (m *member) bytes() (sum int) {
 	return sum
 }
 
-// large says that a transaction goes alone: it has many parts, or some that are about more than one key.
+// large reports whether a transaction must be sent alone: it has many parts, or a part that covers a range of keys.
 func (m *member) large() bool {
 	ranges := slices.ContainsFunc(m.compares, func(c clientv3.Cmp) bool { return len(c.GetCompare().GetRangeEnd()) > 0 }) ||
 		slices.ContainsFunc(m.writes, func(o clientv3.Op) bool { return len(o.RangeBytes()) > 0 })
 	return ranges || max(len(m.compares), len(m.writes)) > groupOps
 }
 
-// meets says that a transaction compares what is written, or writes what is compared or written.
+// meets reports whether a transaction compares a written key, or writes a compared or written key.
 func (m *member) meets(read, written map[string]bool) bool {
 	return slices.ContainsFunc(m.compares, func(c clientv3.Cmp) bool { return written[string(c.KeyBytes())] }) ||
 		slices.ContainsFunc(m.writes, func(o clientv3.Op) bool {
@@ -125,7 +125,7 @@ func (m *member) meets(read, written map[string]bool) bool {
 		})
 }
 
-// fly commits a group and tells each of its members the outcome.
+// fly commits a group and sends each member its outcome.
 func (g *groups) fly(group []*member) {
 	land := sync.OnceFunc(func() {
 		g.mutex.Lock()
@@ -150,7 +150,8 @@ func (g *groups) fly(group []*member) {
 	}
 }
 
-// flyTogether returns false where etcd finds the whole too large, and nothing was done: its bounds may be smaller than the default.
+// flyTogether returns false if etcd refuses the group as too large and has done nothing: its limits may be lower than the
+// default.
 func (g *groups) flyTogether(ctx context.Context, group []*member) bool {
 	var nested []clientv3.Op
 	for _, m := range group {
@@ -173,7 +174,7 @@ func (g *groups) flyTogether(ctx context.Context, group []*member) bool {
 	return true
 }
 
-// whileOneWaits is a context that ends when those of all members have.
+// whileOneWaits returns a context that ends when the contexts of all members have ended.
 func whileOneWaits(group []*member) (context.Context, func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var left atomic.Int64

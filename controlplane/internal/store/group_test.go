@@ -18,7 +18,7 @@ import (
 	"sluice.dev/sluice/controlplane/internal/model"
 )
 
-// gate is where transactions wait on their way to an etcd until it opens.
+// gate delays transactions on their way to etcd until it opens.
 type gate struct {
 	arrived atomic.Int64
 	open    chan struct{}
@@ -29,7 +29,7 @@ func (g *gate) pass() {
 	<-g.open
 }
 
-// grouped are groups on their way to a real etcd, behind a gate.
+// grouped sends groups to a real etcd through a gate.
 type grouped struct {
 	*groups
 	gate *gate
@@ -55,7 +55,7 @@ func once(t *testing.T, holds func() bool) {
 	}
 }
 
-// begin commits a transaction; what it returns waits for the outcome.
+// begin commits a transaction. The returned function waits for the outcome.
 func (g *grouped) begin(ctx context.Context, compares []clientv3.Cmp, writes ...clientv3.Op) func() outcome {
 	landed := make(chan outcome, 1)
 	go func() {
@@ -65,7 +65,7 @@ func (g *grouped) begin(ctx context.Context, compares []clientv3.Cmp, writes ...
 	return func() outcome { return <-landed }
 }
 
-// occupied has as many transactions under way as make the next ones wait.
+// occupied starts as many transactions as are needed to make the next ones wait.
 func (g *grouped) occupied() (first []func() outcome) {
 	g.t.Helper()
 	for i := range groupsAtOnce {
@@ -128,7 +128,7 @@ func TestTransactionsThatComeWhileEtcdIsBusyGoAsOneAndSucceedOrFailEachByItself(
 	}
 }
 
-// R1: in one request both would be compared before either is written, and both win.
+// R1: in one request both would be compared before either is written, and both would succeed.
 func TestOfTwoTransactionsThatCompareAndWriteTheSameKeyOneWins(t *testing.T) {
 	g := gated(t, time.Hour, func(*embed.Config) {})
 	all := g.occupied()
@@ -161,7 +161,7 @@ func TestWhatMeetsAnothersKeysGoesInALaterGroup(t *testing.T) {
 		"it writes what is written": transaction("other", "b"), "it compares what is written": transaction("b", "other"),
 		"it writes what is compared": transaction("other", "a"),
 	} {
-		first, third := transaction("a", "b"), transaction("a", "c") // two may compare the same
+		first, third := transaction("a", "b"), transaction("a", "c") // two transactions may compare the same key
 		g := &groups{waiting: []*member{first, second, third}}
 		if group := g.take(); !slices.Equal(group, []*member{first, third}) {
 			t.Errorf("%s: %d go together", name, len(group))
@@ -238,8 +238,8 @@ func TestAGroupThatIsTooLargeForThisEtcdGoesOneByOne(t *testing.T) {
 	}
 }
 
-// Two changes of one transaction have the same version: who was told of one of them only, and goes on from what it was
-// told, hears of the other.
+// Two changes of one transaction have the same version. A receiver that got only the first of them, and resumes after it,
+// receives the other.
 func TestAWatchThatBreaksBetweenTwoChangesOfOneTransactionGoesOnWithTheSecond(t *testing.T) {
 	client := etcdtest.Start(t, func(*embed.Config) {})
 	ring, err := keyring.Parse(keyring.GenerateKey("a"))
@@ -291,7 +291,7 @@ func TestAWatchThatBreaksBetweenTwoChangesOfOneTransactionGoesOnWithTheSecond(t 
 	}
 }
 
-// The objects that were not told yet have older versions, or newer ones: only all of them again are all of them.
+// The objects that were not reported yet have older or newer versions, so the watch must report all objects again.
 func TestAWatchThatBreaksWhileEverythingIsToldBeginsAnew(t *testing.T) {
 	ring, err := keyring.Parse(keyring.GenerateKey("a"))
 	if err != nil {
@@ -301,7 +301,7 @@ func TestAWatchThatBreaksWhileEverythingIsToldBeginsAnew(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"red", "blue"} { // blue is told first, and is the newer one
+	for _, name := range []string{"red", "blue"} { // blue is reported first, and is the newer one
 		if err := s.Fabrics.Create(t.Context(), &model.Fabric{Meta: model.Meta{Name: name}}, false); err != nil {
 			t.Fatal(err)
 		}

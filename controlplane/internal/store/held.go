@@ -12,7 +12,7 @@ import (
 	"sluice.dev/sluice/controlplane/internal/model"
 )
 
-// HeldObject has operations that were pending in the backup that the store was restored from. They are not carried out before
+// HeldObject has operations that were pending in the backup from which the store was restored. They are not carried out before
 // ConfirmHeld.
 type HeldObject struct {
 	Kind model.Kind
@@ -63,7 +63,7 @@ func (s *Store) holdPending(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// dropJobs forgets all jobs of an object.
+// dropJobs deletes all jobs of an object.
 func (s *Store) dropJobs(ctx context.Context, uid string) error {
 	if _, err := s.client.Delete(ctx, s.jobPrefix()+uid+".", clientv3.WithPrefix()); err != nil {
 		return fmt.Errorf("store: %w", err)
@@ -169,7 +169,7 @@ func (h holdersIn[T]) discard(ctx context.Context, name string) error {
 	return err
 }
 
-// HeldIn lists the held operations of every system of an etcd that was restored, by system.
+// HeldIn lists the held operations of every system of a restored etcd, by system.
 func HeldIn(ctx context.Context, client *clientv3.Client) (map[string][]HeldObject, error) {
 	clusters, err := clustersIn(ctx, client)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"sluice.dev/sluice/controlplane/internal/store/storetest"
 )
 
-// held is a volume whose pending operations are held, as a restore leaves them.
+// held creates a volume whose pending operations are held, as after a restore.
 func held(f *fixture, name string, change func(*model.Volume)) {
 	f.t.Helper()
 	must(f, f.Volumes, volume(name))

@@ -46,7 +46,7 @@ func (s *Store) hosts() noun[*model.Host] {
 	}
 }
 
-// KeepHostSecrets fills the passwords that an update leaves empty with the stored ones. Called before Update, which validates.
+// KeepHostSecrets sets the passwords that an update leaves empty to the stored ones. It is called before Update, which validates.
 func KeepHostSecrets(from, to *model.Host) {
 	keep := func(from, to *model.ChapCredentials) {
 		if from != nil && to != nil && to.Password.IsZero() {

@@ -25,15 +25,15 @@ func decodeJob(key string, value []byte, version int64) (*model.Job, error) {
 	return job, nil
 }
 
-// WatchJobs tells every change of jobs, as Collection.Watch does of objects.
+// WatchJobs reports every change of jobs, as Collection.Watch does for objects.
 func (s *Store) WatchJobs(ctx context.Context, after int64, tell func(RecordChange[*model.Job]) error) error {
 	return records[*model.Job]{s, s.jobPrefix(), decodeJob}.watch(ctx, after, tell)
 }
 
-// PutJob gives a job out: a new one where its Version is 0, or that version anew, to be done by the gateway named, with
-// one attempt more and no result. It returns what is stored. A job that makes something is given out only while its object
-// is there and not deleted; an object of which there are jobs is not removed. Errors: ErrBusy where another one was stored
-// meanwhile, or its object was deleted.
+// PutJob assigns a job to the gateway that it names: a new job if its Version is 0, else the stored job of that version. The job
+// has one attempt more and no result. PutJob returns the stored job. A job that makes something is assigned only while its object
+// exists and is not being deleted; an object with jobs is not removed. Errors: ErrBusy if another one was stored meanwhile, or
+// its object was deleted.
 func (term *Term) PutJob(ctx context.Context, job model.Job) (*model.Job, error) {
 	job = job.GivenOut(term.store.now().UTC())
 	job.AttemptID = rand.Uint64N(math.MaxUint64) + 1
@@ -44,7 +44,7 @@ func (term *Term) PutJob(ctx context.Context, job model.Job) (*model.Job, error)
 	return term.storeJob(ctx, job)
 }
 
-// withoutJobs lets an object be removed only when there are no jobs for it: what they make would be left behind.
+// withoutJobs allows the removal of an object only if it has no jobs: whatever they make would be left behind.
 func (s *Store) withoutJobs(t *tx, kind model.Kind, meta *model.Meta) {
 	prefix := s.jobPrefix() + meta.UID + "."
 	t.compare(absent(prefix), func(ctx context.Context) error {
@@ -68,7 +68,7 @@ func (term *Term) storeJob(ctx context.Context, job model.Job, guard ...clientv3
 	return stored, err
 }
 
-// putJob stores a job in the place of its version.
+// putJob replaces the job of that version.
 func (s *Store) putJob(ctx context.Context, t *tx, job model.Job) (*model.Job, error) {
 	value, err := json.Marshal(job)
 	if err != nil {
@@ -82,9 +82,9 @@ func (s *Store) putJob(ctx context.Context, t *tx, job model.Job) (*model.Job, e
 	return &job, nil
 }
 
-// StoreJobResult keeps what the gateway of a connection says of its job. A result of a job that is gone, was given to another
-// gateway, was given out anew or has ended is dropped without an error: nobody waits for it. Errors: ErrReplaced, ErrExpired,
-// ErrBusy.
+// StoreJobResult stores a result that a gateway reported for its job. Without an error, it drops the result of a job that is
+// deleted, was assigned again or to another gateway, or has ended, because no component waits for it. Errors: ErrReplaced,
+// ErrExpired, ErrBusy.
 func (c *Connection) StoreJobResult(ctx context.Context, id string, result model.JobResult) error {
 	s := c.store
 	return retry(ctx, func() error {
@@ -109,8 +109,8 @@ func (c *Connection) StoreJobResult(ctx context.Context, id string, result model
 		var t tx
 		t.compare(clientv3.Compare(clientv3.LeaseValue(c.key), "=", c.lease), c.why)
 		if !known && job.Action == model.JobFenceClients && job.Attempt != 1 && job.Succeeded() {
-			// It may be of an attempt that named fewer clients, and one that was not shut out must never pass for one that was
-			// (R2). Forgotten, the job is given out as a first attempt.
+			// The result may belong to an attempt that named fewer clients. A client that was not blocklisted must never count as
+			// blocklisted (R2). The job is deleted, so it is assigned again as a first attempt.
 			return s.deleteJob(ctx, &t, job)
 		}
 		_, err = s.putJob(ctx, &t, *job)
@@ -118,7 +118,7 @@ func (c *Connection) StoreJobResult(ctx context.Context, id string, result model
 	})
 }
 
-// DeleteJob forgets a job at a version; one that changed meanwhile stays.
+// DeleteJob deletes a job at its version. A job that changed meanwhile stays.
 func (term *Term) DeleteJob(ctx context.Context, job *model.Job) error {
 	return unlessLost(term.store.deleteJob(ctx, term.begin(), job))
 }

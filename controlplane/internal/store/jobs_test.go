@@ -9,7 +9,7 @@ import (
 	"sluice.dev/sluice/controlplane/internal/store"
 )
 
-// jobNow is a job as it is stored; nil: it is not.
+// jobNow returns the stored job; nil: none.
 func jobNow(f *fixture, id string) *model.Job {
 	f.t.Helper()
 	var found *model.Job
@@ -48,7 +48,7 @@ func done(attempt uint64) model.JobResult {
 	return model.JobResult{AttemptID: attempt, DonePermille: model.JobDone}
 }
 
-// R2: a client that was not shut out would pass for one that was.
+// R2: otherwise a client that was not blocklisted would count as blocklisted.
 func TestAResultOfAnEarlierAttemptEndsNoLaterOne(t *testing.T) {
 	f := withGateways(t, 2)
 	c := connect(f, "gw-1", "one")

@@ -39,7 +39,7 @@ func (s *Store) checkKeyValue(ctx context.Context) error {
 	})
 }
 
-// eachSecret gives every secret of the store with what people call its holder and the place that it is bound to.
+// eachSecret calls visit for every secret of the store, with its object as shown to users and the place to which it is bound.
 func (s *Store) eachSecret(ctx context.Context, visit func(secret keyring.Sealed, place, holder string)) error {
 	for _, kind := range []model.Kind{model.KindHost, model.KindStoragePool} {
 		err := s.eachSealed(ctx, kind, func(name, uid string, secrets ...keyring.Sealed) {
@@ -63,10 +63,11 @@ func (s *Store) eachSecret(ctx context.Context, visit func(secret keyring.Sealed
 	return nil
 }
 
-// checkKeys says by a MissingKeysError where a secret's key is gone, and by a WrongKeyError where it is another one: the first secret
-// under each key is decrypted, as stores of releases before the key check value have none. One secret is enough for no replica to send
-// gateways anything, so this comes before a replica serves and before it can be elected: the roll-out of a wrong key file ends at its
-// first replica.
+// checkKeys returns a MissingKeysError if the key of a secret is not in the keyring, and a WrongKeyError if a key differs. It
+// decrypts the first secret under each key, because stores of releases before the key check value have no other test.
+//
+// One undecryptable secret prevents a replica from sending gateways anything. Therefore this check precedes serving and election,
+// and the roll-out of a wrong key file stops at its first replica.
 func (s *Store) checkKeys(ctx context.Context) error {
 	missing, tried := map[string][]string{}, map[string]bool{}
 	var wrong error

@@ -12,35 +12,35 @@ import (
 	"sluice.dev/sluice/controlplane/internal/model"
 )
 
-// LeaderTTL is how long a leader that died stays in the way of the next one.
+// LeaderTTL is the time for which a dead leader delays the next election.
 const LeaderTTL = 3 * time.Second
 
-// ErrDeposed says that the caller is not the leader any more: nothing was changed.
+// ErrDeposed means that the caller is no longer the leader and that nothing was changed.
 var ErrDeposed = errors.New("this replica is not the leader any more")
 
-// Term is one replica's time as the leader. Only the election makes one, and only its methods make the changes that R1 leaves to the
-// leader. Each of their transactions compares that the term has not ended (ErrDeposed). So the writes of an old leader never mix with
-// those of a new one, however late the old one learns that it was deposed.
+// Term is one replica's time as the leader. Only the election makes one, and only its methods make the changes that R1 reserves
+// for the leader. Each of their transactions compares that the term has not ended (ErrDeposed). So the writes of an old leader
+// never mix with those of a new one, however late the old one learns that it was deposed.
 type Term struct {
-	// Version is the store's when the term began: everything stored before has a smaller one.
+	// Version is the store's version when the term began. Everything that was stored before has a smaller one.
 	Version int64
 	store   *Store
 	key     string
 }
 
-// Lead waits until this replica is the leader and calls lead. The leadership ends when lead returns or the context ends. The context that
-// lead gets ends when the leadership is lost. Candidates wait in the order of their arrival.
+// Lead waits until this replica is the leader and calls lead. The leadership ends when lead returns or the context ends. The
+// context that lead gets ends when the leadership is lost. Candidates wait in the order of their arrival.
 func (s *Store) Lead(ctx context.Context, replica string, lead func(context.Context, *Term) error) error {
 	session, err := concurrency.NewSession(s.client, concurrency.WithTTL(int(LeaderTTL/time.Second)),
 		concurrency.WithContext(ctx))
 	if err != nil {
 		return fmt.Errorf("store: leader: %w", err)
 	}
-	defer func() { _ = session.Close() }() // what fails here expires
+	defer func() { _ = session.Close() }() // if this fails, the lease expires
 	election := concurrency.NewElection(session, s.prefix+"leader")
 	waiting, stop := context.WithCancel(ctx)
 	defer stop()
-	go func() { // a candidate whose lease expired would wait for ever
+	go func() { // a candidate whose lease expired would wait without end
 		select {
 		case <-session.Done():
 			stop()
@@ -53,7 +53,7 @@ func (s *Store) Lead(ctx context.Context, replica string, lead func(context.Cont
 	return lead(waiting, &Term{Version: election.Rev(), store: s, key: election.Key()})
 }
 
-// Leader tells who leads, empty: nobody.
+// Leader returns the name of the leading replica; empty: none.
 func (s *Store) Leader(ctx context.Context) (string, error) {
 	got, err := s.client.Get(ctx, s.prefix+"leader/", clientv3.WithFirstCreate()...)
 	if err != nil {
@@ -65,7 +65,7 @@ func (s *Store) Leader(ctx context.Context) (string, error) {
 	return string(got.Kvs[0].Value), nil
 }
 
-// begin makes a transaction that is committed only during the term.
+// begin returns a transaction that is committed only during the term.
 func (term *Term) begin() *tx {
 	t := &tx{}
 	term.guard(t)
@@ -91,14 +91,14 @@ func (term *Term) ended(ctx context.Context) error {
 	return nil
 }
 
-// Modify changes what is observed of an object, as often as other writers come first. The change returns false where there is nothing to
-// do. It must not touch the spec. Errors: ErrDeposed, NotFoundError, ErrBusy, and those of the change.
+// Modify changes the status of an object, and repeats the change while other writers come first. change returns false if there is
+// nothing to do. It must not modify the spec. Errors: ErrDeposed, NotFoundError, ErrBusy, and those of change.
 func (term *Term) Modify(ctx context.Context, kind model.Kind, name string, change func(model.Object) (bool, error)) (model.Object, error) {
 	return term.store.collections[kind].modifyIn(ctx, term, name, change)
 }
 
-// Remove takes away an object whose deletion was asked for, at the version given. Errors: ErrDeposed, NotFoundError, ConflictError,
-// PreconditionError where its deletion was not asked for.
+// Remove removes an object whose deletion was requested, at its version. Errors: ErrDeposed, NotFoundError, ConflictError,
+// PreconditionError if its deletion was not requested.
 func (term *Term) Remove(ctx context.Context, object model.Object) error {
 	return term.store.collections[object.Kind()].removeIn(ctx, term, object)
 }

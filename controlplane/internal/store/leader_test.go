@@ -43,7 +43,7 @@ func TestOneLeadsAndTheNextOneFollows(t *testing.T) {
 	}
 }
 
-// R1: whatever the leader writes, it writes during its term only.
+// R1: the leader writes only during its term.
 func TestWhatADeposedLeaderWritesIsNotStored(t *testing.T) {
 	f := withGateways(t, 1)
 	must(f, f.Volumes, volume("orders"), volume("deleted"))
@@ -79,7 +79,7 @@ func TestWhatADeposedLeaderWritesIsNotStored(t *testing.T) {
 	}
 }
 
-// deposedWrites are all changes that a term can make, by what they change.
+// deposedWrites has all changes that a term can make, by what they change.
 func deposedWrites(ctx context.Context, term *store.Term, seen, deleted *model.Volume, session *model.Session) map[string]func() error {
 	serving := func(v *model.Volume) (model.Ownership, error) { return v.Status.Ownership.Serving(ref(1), 1) }
 	clients := &model.RadosClients{PoolUID: "p", Gateway: ref(9)}

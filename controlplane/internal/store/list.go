@@ -20,22 +20,22 @@ const (
 	MaxPageSize     = 1000
 )
 
-// ErrPageToken says that a page token was not made by this service, or is too old.
+// ErrPageToken means that this service did not make the page token, or that the token is too old.
 var ErrPageToken = errors.New("page token: not one of ours, or too old; begin the list again without it")
 
-// ListOptions select and page; zero values mean all, in pages of DefaultPageSize.
+// ListOptions select objects and pages; zero values mean all objects, in pages of DefaultPageSize.
 type ListOptions struct {
 	PageSize  int
 	PageToken string
 	Labels    map[string]string
 }
 
-// Page is a part of a list. All pages of a list show the store at one moment.
+// Page is a part of a list. All pages of a list show the store at the same version.
 type Page[T model.Object] struct {
 	Objects []T
 	// Next is the token of the next page, empty on the last.
 	Next string
-	// Version is of the whole list, to begin a watch from.
+	// Version of the whole list. A watch can start from it.
 	Version int64
 }
 
@@ -88,7 +88,7 @@ func (c *Collection[T]) List(ctx context.Context, options ListOptions) (Page[T],
 	}
 }
 
-// All returns every object and the version of the list.
+// All returns every object, and the version of the list.
 func (c *Collection[T]) All(ctx context.Context) ([]T, int64, error) {
 	var all []T
 	options := ListOptions{PageSize: MaxPageSize}
@@ -105,7 +105,7 @@ func (c *Collection[T]) All(ctx context.Context) ([]T, int64, error) {
 	}
 }
 
-// makeToken names the version of the list, the kind, and the object that the next page begins after.
+// makeToken encodes the version of the list, the kind, and the object after which the next page begins.
 func (c *Collection[T]) makeToken(revision int64, name string) string {
 	return base64.RawURLEncoding.EncodeToString([]byte(fmt.Sprintf("%d %s %s", revision, c.kind, name)))
 }

@@ -8,7 +8,7 @@ import (
 	"sluice.dev/sluice/controlplane/internal/store"
 )
 
-// heartbeatStored is how many sessions the load says that is stored of gateway 1: which heartbeat it is of.
+// heartbeatStored returns the number of sessions in the stored load of gateway 1, which identifies the heartbeat.
 func heartbeatStored(f *fixture) (sessions uint32) {
 	f.t.Helper()
 	_ = f.WatchObserved(f.t.Context(), 0, func(c store.RecordChange[model.Observed]) error {

@@ -12,12 +12,12 @@ import (
 	"sluice.dev/sluice/controlplane/internal/model"
 )
 
-// Numbers of LUNs are quarantined with their target, and beyond it: hosts know a device by the target's IQN and its number, and
-// whoever makes a target of that IQN again does not give them another volume under it.
+// LUN numbers are quarantined with their target, and after its deletion: hosts know a device by the target's IQN and its LUN
+// number. A new target with that IQN must not show them another volume under it.
 
 func (s *Store) lunNumbersKey(iqn string) string { return s.prefix + "lun-numbers/" + iqn }
 
-// keepNumbers leaves the numbers of a target that goes in quarantine, for as long as that lasts.
+// keepNumbers keeps the LUN numbers of a removed target in quarantine, until the quarantine ends.
 func (s *Store) keepNumbers(ctx context.Context, t *tx, target *model.Target) error {
 	none := &model.Target{}
 	uids, err := s.volumeUIDs(ctx, t, none.Renumbered(target))
@@ -32,7 +32,7 @@ func (s *Store) keepNumbers(ctx context.Context, t *tx, target *model.Target) er
 	if err != nil {
 		return err
 	}
-	// Of a transaction that fails a lease is left, which ends by itself.
+	// If the transaction fails the lease remains, and expires by itself.
 	lease, err := s.client.Grant(ctx, int64(model.LunQuarantine/time.Second))
 	if err != nil {
 		return fmt.Errorf("store: %w", err)
@@ -41,7 +41,7 @@ func (s *Store) keepNumbers(ctx context.Context, t *tx, target *model.Target) er
 	return nil
 }
 
-// takeOverNumbers gives a new target the quarantine that another one of its IQN has left. Errors: InvalidError.
+// takeOverNumbers gives a new target the quarantine that a removed target of its IQN has left. Errors: InvalidError.
 func (s *Store) takeOverNumbers(ctx context.Context, t *tx, target *model.Target) error {
 	key := s.lunNumbersKey(target.Spec.IQN)
 	got, err := s.client.Get(ctx, key)
@@ -70,8 +70,8 @@ func (s *Store) takeOverNumbers(ctx context.Context, t *tx, target *model.Target
 	return nil
 }
 
-// volumeUIDs are those of volumes by name, compared in the transaction: a name alone may be another volume's by then. One that is
-// not there has none, and is left to whoever checks references.
+// volumeUIDs returns the uids of volumes by name, and compares them in the transaction: by then another volume may have the name.
+// A volume that does not exist has no entry; the check of references reports it.
 func (s *Store) volumeUIDs(ctx context.Context, t *tx, names []string) (model.VolumeUIDs, error) {
 	uids := model.VolumeUIDs{}
 	for batch := range slices.Chunk(names, observedBatch) {

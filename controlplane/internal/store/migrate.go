@@ -8,14 +8,14 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// SchemaVersion is the layout this program writes. A release reads its own and older ones, which it migrates; replicas of
-// the release before refuse to start on it and, running, are replaced first.
+// SchemaVersion is the layout that this program writes. A release reads its own layout and older ones, which it migrates.
+// Replicas of an earlier release refuse to start on a newer layout; running ones must be replaced first.
 const SchemaVersion = 1
 
-// migrations[n] brings a store from version n to n+1, in one transaction or so that doing it twice is harmless.
+// migrations[n] migrates a store from version n to n+1, in one transaction or idempotently.
 var migrations = map[int]func(context.Context, *Store) error{}
 
-// SchemaError says that the store was written by a newer release.
+// SchemaError means that a newer release wrote the store.
 type SchemaError struct{ Found int }
 
 func (e *SchemaError) Error() string {
@@ -23,7 +23,7 @@ func (e *SchemaError) Error() string {
 		e.Found, SchemaVersion)
 }
 
-// migrate brings the store to SchemaVersion. Several replicas may do it at a time: each step is stored by compare-and-swap.
+// migrate brings the store to SchemaVersion. Several replicas may do it at once: each step is stored by compare-and-swap.
 func (s *Store) migrate(ctx context.Context) error {
 	key := s.prefix + "schema"
 	return retry(ctx, func() error {
@@ -62,7 +62,7 @@ func (s *Store) migrate(ctx context.Context) error {
 			return err
 		}
 		if next != SchemaVersion {
-			return errLost // go on with the next step
+			return errLost // continue with the next step
 		}
 		return nil
 	})

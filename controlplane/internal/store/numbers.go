@@ -8,28 +8,28 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// Numbers that are given once and never again (R13).
+// Numbers that are assigned once and never reused (R13).
 const (
 	gatewayNumbers     = "gateway"
 	portalGroupNumbers = "portal-group-tag"
 	relativePorts      = "relative-target-port"
 	// maxNumber bounds all of them: 16 bits on the wire (RFC 7143 §11.9.1 target portal group tag, SPC-5 §4.6.5).
 	maxNumber = 65535
-	// restoredMargin is how many of each are passed over in a store that was restored from a backup: more than are given between a
-	// backup and the loss of the store, a sixteenth of the range.
+	// restoredMargin is how many numbers of each sort are skipped in a restored store: more than are assigned between a backup
+	// and the loss of the store. It is a sixteenth of the range.
 	restoredMargin = 4096
 )
 
 var allNumbers = []string{gatewayNumbers, portalGroupNumbers, relativePorts}
 
-// ExhaustedError says that all numbers of a sort have been given.
+// ExhaustedError means that all numbers of a sort have been assigned.
 type ExhaustedError struct{ What string }
 
 func (e *ExhaustedError) Error() string {
 	return fmt.Sprintf("all %d numbers for %s have been given, or passed over after a restore, and none is ever reused", maxNumber, e.What)
 }
 
-// take gives the next count numbers, in the transaction: it fails if anyone else takes some meanwhile.
+// take assigns the next count numbers in the transaction, which fails if another writer assigns some meanwhile.
 func (s *Store) take(ctx context.Context, t *tx, what string, count int) (first uint32, err error) {
 	if count == 0 {
 		return 0, nil
@@ -47,7 +47,7 @@ func (s *Store) take(ctx context.Context, t *tx, what string, count int) (first 
 
 func (s *Store) numberKey(what string) string { return s.prefix + "numbers/" + what }
 
-// lastNumber is the last one of a sort that was given, and the revision in which it was stored; 0: none was.
+// lastNumber returns the last assigned number of a sort, and the revision in which it was stored; 0: none was.
 func (s *Store) lastNumber(ctx context.Context, what string) (last, revision int64, err error) {
 	got, err := s.client.Get(ctx, s.numberKey(what))
 	if err != nil {
@@ -67,8 +67,8 @@ func (s *Store) putNumber(t *tx, what string, last, revision int64) {
 	t.put(s.numberKey(what), strconv.FormatInt(last, 10))
 }
 
-// passOver raises all counters by restoredMargin, in the transaction: what was given after a backup is not given again, nor what was
-// after an earlier restore of it. Of a sort that has no margin left nothing is given any more.
+// passOver raises all counters by restoredMargin in the transaction. Numbers that were assigned after a backup, or after an
+// earlier restore of it, are not assigned again. A sort without enough numbers left is exhausted.
 func (s *Store) passOver(ctx context.Context, t *tx, earlier map[string]int64) error {
 	for _, what := range allNumbers {
 		last, revision, err := s.lastNumber(ctx, what)

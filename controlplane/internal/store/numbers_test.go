@@ -116,7 +116,7 @@ func TestALunNumberIsQuarantinedForOtherVolumes(t *testing.T) {
 	}
 }
 
-// Hosts know a device by IQN and number: neither a volume nor a target that was made anew under its name is the one that they knew.
+// Hosts know a device by IQN and LUN number: a new volume or target of the same name is not the one that they knew.
 func TestALunNumberStaysQuarantinedWhenItsVolumeOrTargetIsMadeAnew(t *testing.T) {
 	lun := model.TargetLun{ID: 3, Volume: "orders"}
 	gone := func(f *fixture) {
@@ -174,7 +174,7 @@ func TestALunNumberStaysQuarantinedWhenItsVolumeOrTargetIsMadeAnew(t *testing.T)
 			t.Fatal(err)
 		}
 		wantError[*model.InvalidError](t, update(f, other), "spec.luns[0].id")
-		gone(f) // it never had the number itself, and leaves it as it was
+		gone(f) // it never had the number itself, and leaves it unchanged
 		wantError[*model.InvalidError](t, create(f, other), "spec.luns[0].id")
 		if err := create(f, lun); err != nil {
 			t.Fatalf("the same volume under its own number: %v", err)

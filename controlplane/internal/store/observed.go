@@ -15,18 +15,18 @@ import (
 	"sluice.dev/sluice/controlplane/internal/model"
 )
 
-// What gateways observe, written by whichever replica holds a gateway's stream and read by the leader. Each record
-// names the incarnation it is from, and is stored only while the connection that writes it is the gateway's present
-// one: what a replaced stream still has in hand is never taken for news.
+// Reports of gateways are written by the replica that has the gateway's stream, and read by the leader. Each record names its
+// incarnation. It is stored only while the connection that writes it is the gateway's present one, so a replaced stream never
+// stores outdated reports.
 
 const (
-	// ConnectionTTL is how long a gateway counts as connected after its last KeepAlive, where its replica died and could not
-	// say that the stream ended. Death needs the peers' word as well (R1), so it is no safety bound.
+	// ConnectionTTL is the time for which a gateway counts as connected after its last KeepAlive, if its replica died and could
+	// not report the end of the stream. It is no safety bound, because a gateway is dead only if its peers confirm it (R1).
 	ConnectionTTL = 3 * time.Second
-	// UseInterval is between two load reports at least. A gateway's load is stored before its LoadsInterval is over where a volume
-	// comes into use: a failover serves the volumes in use first.
+	// UseInterval is the minimum time between two load reports. A gateway's load is stored before its LoadsInterval is over if a
+	// volume comes into use, because a failover serves volumes in use first.
 	UseInterval = 2 * time.Second
-	// keptIncarnations bounds how many replaced incarnations of a gateway are remembered, and refused.
+	// keptIncarnations bounds the replaced incarnations of a gateway that are remembered and refused.
 	keptIncarnations = 64
 	// observedBatch bounds the writes of one transaction, below etcd's default of 128.
 	observedBatch = 100
@@ -34,10 +34,10 @@ const (
 
 // Errors of connections.
 var (
-	// ErrReplaced: another incarnation of the gateway, or another stream of it, has taken its place. An incarnation that
-	// was replaced never connects again (R4: it re-enters as a new one).
+	// ErrReplaced: another incarnation or another stream of the gateway has replaced it. A replaced incarnation never connects
+	// again (R4: the process returns as a new one).
 	ErrReplaced = errors.New("another incarnation or stream of this gateway has taken its place")
-	// ErrExpired: the connection was not kept alive in time. Connect again.
+	// ErrExpired: the connection was not kept alive in time. The gateway must connect again.
 	ErrExpired = errors.New("the connection was not kept alive in time and has expired: connect again")
 )
 
@@ -53,7 +53,7 @@ func (s *Store) volumeReportKey(uid string, gateway uint32) string {
 	return fmt.Sprintf("%svolume/%s/%d", s.observedPrefix(), uid, gateway)
 }
 
-// WatchObserved tells every change of what gateways observe, as Collection.Watch does of objects.
+// WatchObserved reports every change of gateways' reports, as Collection.Watch does for objects.
 func (s *Store) WatchObserved(ctx context.Context, after int64, tell func(RecordChange[model.Observed]) error) error {
 	all := records[model.Observed]{s, s.observedPrefix(), func(key string, value []byte, version int64) (model.Observed, error) {
 		return decodeObserved(strings.TrimPrefix(key, s.observedPrefix()), value, version)
@@ -97,7 +97,7 @@ func decodeObserved(key string, value []byte, version int64) (model.Observed, er
 type keyed struct {
 	key    string
 	record any
-	// always stores it again even if it reads the same: its revision is news.
+	// always stores the record even if it is unchanged, because its revision matters.
 	always bool
 }
 
@@ -133,7 +133,7 @@ func (c *Connection) observe(ctx context.Context, all []keyed) error {
 	return nil
 }
 
-// ObserveVolumes stores what the gateway says of volumes, by uid. Errors: ErrReplaced, ErrExpired.
+// ObserveVolumes stores the gateway's reports on volumes, by uid. Errors: ErrReplaced, ErrExpired.
 func (c *Connection) ObserveVolumes(ctx context.Context, observed map[string]model.VolumeObservation) error {
 	var all []keyed
 	for uid, observation := range observed {
@@ -143,22 +143,24 @@ func (c *Connection) ObserveVolumes(ctx context.Context, observed map[string]mod
 	return c.observe(ctx, all)
 }
 
-// ObservePeer stores how the gateway finds another incarnation. A peer that it does not reach is news each time: the
-// leader counts only what was said in its own term (R1), so call it for every report.
+// ObservePeer stores whether the gateway reaches another incarnation. The caller calls it for every report: a report on an
+// unreachable peer is stored each time, because the leader counts only reports of its own term (R1). silent is the time since the
+// gateway received anything from the peer. Errors: ErrReplaced, ErrExpired.
 func (c *Connection) ObservePeer(ctx context.Context, peer model.GatewayRef, reach model.Reach, silent time.Duration) error {
 	key := fmt.Sprintf("%speer/%d/%d", c.store.observedPrefix(), peer.Number, c.Ref.Number)
 	return c.observe(ctx, []keyed{{key: key, record: model.PeerReport{Reporter: c.Ref, Peer: peer, Reach: reach, Silent: silent},
 		always: reach != model.PeerConnected}})
 }
 
-// ObservePool stores what the gateway says of a pool; uid says which.
+// ObservePool stores the gateway's report on the pool report.UID. Errors: ErrReplaced, ErrExpired.
 func (c *Connection) ObservePool(ctx context.Context, report model.PoolReport) error {
 	report.Gateway = c.Ref
 	key := fmt.Sprintf("%spool/%s/%d", c.store.observedPrefix(), report.UID, c.Ref.Number)
 	return c.observe(ctx, []keyed{{key: key, record: report}})
 }
 
-// ObserveLoads stores the gateway's load every LoadsInterval, or earlier where a volume comes into use, and drops what comes between.
+// ObserveLoads stores the gateway's load every LoadsInterval, or earlier if a volume comes into use. It drops the reports in
+// between. Errors: ErrReplaced, ErrExpired.
 func (c *Connection) ObserveLoads(ctx context.Context, report model.LoadReport) error {
 	now := c.store.now()
 	c.mutex.Lock()
@@ -180,7 +182,7 @@ func (c *Connection) ObserveLoads(ctx context.Context, report model.LoadReport) 
 	return c.observe(ctx, []keyed{{key: key, record: report}})
 }
 
-// use is what the volumes of a connection have moved, and when they did last, by UID.
+// use has, for each volume of a connection, by uid, the transferred bytes and the time of the last transfer.
 type use map[string]moved
 
 type moved struct {
@@ -188,7 +190,7 @@ type moved struct {
 	at    time.Time
 }
 
-// observe takes up what a heartbeat says, and says whether a volume is in use that was not.
+// observe records the loads of a heartbeat. It reports whether a volume came into use.
 func (u *use) observe(volumes []model.VolumeLoad, now time.Time) bool {
 	before, comes := *u, false
 	*u = make(use, len(volumes))
@@ -203,7 +205,7 @@ func (u *use) observe(volumes []model.VolumeLoad, now time.Time) bool {
 	return comes
 }
 
-// ForgetGateway deletes everything observed by a gateway and of it, its sessions included. The leader calls it before it removes the
+// ForgetGateway deletes all reports by and about a gateway, including its sessions. The leader calls it before it removes the
 // gateway. Errors: ErrDeposed.
 func (term *Term) ForgetGateway(ctx context.Context, number uint32) error {
 	s := term.store

@@ -11,7 +11,7 @@ import (
 	"sluice.dev/sluice/controlplane/internal/store"
 )
 
-// withGateways has that many, gw-1 with number 1 and so on.
+// withGateways has this number of gateways: gw-1 with number 1 and so on.
 func withGateways(t *testing.T, count int) *fixture {
 	f := open(t)
 	f.house()
@@ -32,7 +32,7 @@ func connect(f *fixture, gateway, incarnation string) *store.Connection {
 	return connection
 }
 
-// observed is everything that is known now, by words.
+// observed returns the present records in words.
 func observed(f *fixture) map[string]bool {
 	f.t.Helper()
 	known := map[string]bool{}
@@ -239,7 +239,7 @@ func TestAJobIsGivenOutOnceAndItsGatewaysResultCounts(t *testing.T) {
 		{b, model.JobResult{DonePermille: model.JobDone}, 0}, // not its job
 		{a, model.JobResult{DonePermille: 500}, 500},
 		{a, model.JobResult{DonePermille: 2000}, model.JobDone},
-		{a, model.JobResult{DonePermille: 1}, model.JobDone}, // it has ended
+		{a, model.JobResult{DonePermille: 1}, model.JobDone}, // the job has ended
 	} {
 		if err := step.by.StoreJobResult(ctx, "x", step.result); err != nil {
 			t.Fatal(err)

@@ -43,7 +43,7 @@ func TestOfManyWhoAssignAVolumeOneWins(t *testing.T) {
 	}
 }
 
-// R1: what a caller has seen of a volume saves a read, no more.
+// R1: a volume that the caller has read only saves a read.
 func TestAnOwnerIsSetOnTheNewestStateWhateverTheCallerHasSeen(t *testing.T) {
 	f := open(t)
 	f.house()

@@ -29,13 +29,13 @@ func decodeRadosClients(key string, value []byte, version int64) (*model.RadosCl
 	return record, nil
 }
 
-// WatchRadosClients tells every change of them, as Collection.Watch does of objects.
+// WatchRadosClients reports every change of these records, as Collection.Watch does for objects.
 func (s *Store) WatchRadosClients(ctx context.Context, after int64, tell func(RecordChange[*model.RadosClients]) error) error {
 	return records[*model.RadosClients]{s, s.radosClientPrefix(), decodeRadosClients}.watch(ctx, after, tell)
 }
 
-// RecordRadosClient records a client of the connected incarnation for a pool; nil says that it is, and was not fenced until
-// then. Errors: ErrClientFenced, ErrTooManyClients, ErrReplaced, ErrExpired, ErrBusy.
+// RecordRadosClient records a client of the connected incarnation for a pool. Nil means that the client is recorded and was not
+// blocklisted before. Errors: ErrClientFenced, ErrTooManyClients, ErrReplaced, ErrExpired, ErrBusy.
 func (c *Connection) RecordRadosClient(ctx context.Context, pool, client string) error {
 	if client == "" || len(client) > maxRadosClientName || pool == "" {
 		return model.Precondition("client", "%.300q of pool %q is no client of Ceph", client, pool)
@@ -62,7 +62,8 @@ func (c *Connection) RecordRadosClient(ctx context.Context, pool, client string)
 	})
 }
 
-// FenceRadosClients notes that clients of a record, as it was seen, are blocklisted. Errors: ErrBusy where it has changed.
+// FenceRadosClients marks clients of a record as blocklisted. seen is the record that the caller read. Errors: ErrBusy if the
+// record has changed.
 func (term *Term) FenceRadosClients(ctx context.Context, seen *model.RadosClients, clients []string) (*model.RadosClients, error) {
 	record := seen.WithFenced(clients)
 	err := term.store.putRadosClients(ctx, &record, term.guard)
@@ -85,15 +86,16 @@ func (s *Store) putRadosClients(ctx context.Context, record *model.RadosClients,
 	return err
 }
 
-// radosClientsAt compares that a record is what it was.
+// radosClientsAt compares that a record has not changed.
 func (s *Store) radosClientsAt(seen *model.RadosClients) clientv3.Cmp {
 	return clientv3.Compare(clientv3.ModRevision(s.radosClientKey(seen.PoolUID, seen.Gateway)), "=", seen.Version)
 }
 
-// DropRadosClients forgets a record, as it was seen: of an incarnation that is gone and that nobody takes over from any more.
-// It is marked first, so that no volume is given to its incarnation by who has seen it before; whoever was given one meanwhile
-// keeps it, or it could never be shut out. Of one that has a stream nothing is forgotten: records and streams are heard of apart,
-// and it would take itself for recorded.
+// DropRadosClients deletes the record of an incarnation that is gone and from which no gateway takes over any more. seen is the
+// record that the caller read. The record is first marked, so that a decision based on the older record assigns no volume to its
+// incarnation. If the incarnation was assigned a volume meanwhile, the record stays, because without it the incarnation could not
+// be fenced. The record of an incarnation with a stream also stays: records and streams are reported separately, and the gateway
+// would assume that its client is recorded.
 func (term *Term) DropRadosClients(ctx context.Context, seen *model.RadosClients) error {
 	s := term.store
 	absent, err := s.withoutStream(ctx, seen.Gateway)
@@ -122,11 +124,11 @@ func (term *Term) DropRadosClients(ctx context.Context, seen *model.RadosClients
 	return unlessLost(err)
 }
 
-// withoutStream compares that an incarnation has no stream; nil where it has one.
+// withoutStream returns a comparison that an incarnation has no stream; nil if it has one.
 func (s *Store) withoutStream(ctx context.Context, ref model.GatewayRef) (func(*tx), error) {
 	gateways, _, err := s.Gateways.All(ctx)
 	at := slices.IndexFunc(gateways, func(g *model.Gateway) bool { return g.Status.Number == ref.Number })
-	if err != nil || at < 0 { // nobody connects as a gateway that was removed
+	if err != nil || at < 0 { // no process connects as a gateway that was removed
 		return func(*tx) {}, err
 	}
 	key := s.connectionKey(gateways[at].Meta.Name)
@@ -148,7 +150,7 @@ func (s *Store) withoutStream(ctx context.Context, ref model.GatewayRef) (func(*
 	return func(t *tx) { t.compare(clientv3.Compare(clientv3.ModRevision(key), "=", revision), nil) }, nil
 }
 
-// unlessLost is the error of what is not worth a second attempt where somebody else was faster.
+// unlessLost ignores the loss against another writer, for changes that need no second attempt.
 func unlessLost(err error) error {
 	if errors.Is(err, errLost) {
 		return nil

@@ -12,7 +12,7 @@ import (
 	"sluice.dev/sluice/controlplane/internal/store"
 )
 
-// radosClients are all records, by gateway.
+// radosClients returns all records, by gateway.
 func radosClients(f *fixture) map[model.GatewayRef]*model.RadosClients {
 	f.t.Helper()
 	known := map[model.GatewayRef]*model.RadosClients{}
@@ -145,7 +145,7 @@ func TestAChangeThatGoesByAnUnknownRecordIsNotStoredOnceThereIsOne(t *testing.T)
 	}
 }
 
-// R2: what is stored of a fence holds for the clients that were fenced, and one that was recorded meanwhile is none of them.
+// R2: a stored fence covers the clients that were blocklisted, but no client that was recorded meanwhile.
 func TestAVolumeIsNotTakenOverFromAGatewayThatHasRecordedAnotherClientMeanwhile(t *testing.T) {
 	f := withGateways(t, 1)
 	must(f, f.Volumes, volume("v"))
@@ -213,7 +213,7 @@ func TestARecordIsNotForgottenWhileItsIncarnationHasAVolumeAndWhoIsBackIsRecorde
 	if err := f.term().DropRadosClients(t.Context(), seen); err != nil || radosClients(f)[c.Ref] == nil {
 		t.Errorf("it has a stream: %v", err)
 	}
-	connect(f, "gw-1", "two") // in its place
+	connect(f, "gw-1", "two") // it replaces the first
 	if err := f.term().DropRadosClients(t.Context(), seen); err != nil || radosClients(f)[c.Ref] != nil {
 		t.Errorf("it has nothing: %v", err)
 	}

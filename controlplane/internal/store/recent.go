@@ -7,18 +7,20 @@ import (
 	"sluice.dev/sluice/controlplane/internal/model"
 )
 
-// recent are the objects of a kind as they are in the store now, as far as this process knows: several watches tell of each change, the
-// leader's one of what it has stored itself, and to decode is what costs most of telling. Who is told of an object never changes it.
+// recent has the present objects of a kind in the store, as far as this process knows them. Several watches report each change,
+// and the leader's watch reports its own writes; decoding is the most expensive part of that. So each change is decoded once, and
+// its receivers must not change the object.
 //
-// What is known is known by what was stored, not by when: the same text under the same key is the same object, whoever stored it.
+// An object is found by its stored text, not by its time: the same text under the same key is the same object, regardless of the
+// writer.
 type recent[T model.Object] struct {
 	mutex sync.Mutex
 	seed  maphash.Seed
 	known map[string]*known[T]
 }
 
-// known is an object, once it is decoded or was stored here. Of one that was stored here the version is not known before it is told
-// of: 0.
+// known is an object, once it was decoded or stored by this process. The version of an object that this process stored is unknown
+// (0) until a watch reports it.
 type known[T model.Object] struct {
 	text    uint64 // its hash
 	version int64
@@ -31,7 +33,7 @@ func newRecent[T model.Object]() *recent[T] {
 	return &recent[T]{seed: maphash.MakeSeed(), known: map[string]*known[T]{}}
 }
 
-// expect notes an object that is about to be stored; nobody else has it.
+// expect records an object that is about to be stored. The caller must not use it any more.
 func (r *recent[T]) expect(key string, text []byte, object T) {
 	k := &known[T]{text: maphash.Bytes(r.seed, text), object: object}
 	k.once.Do(func() {}) // there is nothing to decode
@@ -40,14 +42,15 @@ func (r *recent[T]) expect(key string, text []byte, object T) {
 	r.known[key] = k
 }
 
-// tell gives the object that was stored as a text in a version, decoded by whoever asks first.
+// tell returns the object that was stored as text in a version. The first caller decodes it.
 func (r *recent[T]) tell(key string, text []byte, version int64, decode func() (T, error)) (T, error) {
 	k := r.find(key, maphash.Bytes(r.seed, text), version)
 	k.once.Do(func() { k.object, k.err = decode() })
 	return k.object, k.err
 }
 
-// find gives what is known of it, or what is from now on, unless something newer is: a watch that is behind leaves that to the others.
+// find returns the entry for this text and version, or makes one. If a newer entry exists, a watch that is behind gets an entry
+// of its own.
 func (r *recent[T]) find(key string, text uint64, version int64) *known[T] {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
@@ -67,7 +70,7 @@ func (r *recent[T]) find(key string, text uint64, version int64) *known[T] {
 	return entry
 }
 
-// forget drops an object that is gone.
+// forget drops an object that no longer exists.
 func (r *recent[T]) forget(key string) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()

@@ -33,7 +33,7 @@ func volumesAlone() *Collection[*model.Volume] {
 	return newCollection(s, model.KindVolume, s.volumes())
 }
 
-// telling is what a watch makes of a text, and whether it had to decode it.
+// telling returns the object that a watch gets for a text, and whether the watch had to decode it.
 func telling(t *testing.T, c *Collection[*model.Volume], text []byte, version int64) (object *model.Volume, decoded bool) {
 	t.Helper()
 	object, err := c.recent.tell("k", text, version, func() (*model.Volume, error) {

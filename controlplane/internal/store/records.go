@@ -9,8 +9,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// RecordChange is one step of a watch of records, which are no nouns: what was observed, and jobs. The types mean
-// what they mean in Change; Record is the zero value for Reset and Bookmark.
+// RecordChange is one step of a watch of records that are not objects: reports and jobs. The types have the same meaning as in
+// Change. Record is the zero value for Reset and Bookmark.
 type RecordChange[T any] struct {
 	Type    ChangeType
 	Record  T
@@ -18,14 +18,14 @@ type RecordChange[T any] struct {
 	Resume  int64
 }
 
-// records are all keys below a prefix, and how one is read.
+// records are all keys below a prefix, with the decoder of a record.
 type records[T any] struct {
 	store  *Store
 	prefix string
 	decode func(key string, value []byte, version int64) (T, error)
 }
 
-// watch is Collection.Watch for records: the same steps, the same promises.
+// watch is Collection.Watch for records, with the same steps and guarantees.
 func (r records[T]) watch(ctx context.Context, after int64, tell func(RecordChange[T]) error) error {
 	for {
 		if after == 0 {

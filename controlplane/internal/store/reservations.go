@@ -11,7 +11,7 @@ import (
 
 func (s *Store) reservationKey(uid string) string { return s.prefix + "reservations/" + uid }
 
-// LoadReservations reads a volume's reservations, linearizably, if the epoch is the present one. None stored is generation
+// LoadReservations reads a volume's reservations, linearizably, if epoch is the present one. If none are stored the generation is
 // 0. Errors: ErrFenced.
 func (s *Store) LoadReservations(ctx context.Context, uid string, epoch uint64) (model.Reservations, error) {
 	kept, _, err := s.readReservations(ctx, uid, epoch)
@@ -38,9 +38,9 @@ func (s *Store) readReservations(ctx context.Context, uid string, epoch uint64) 
 	return kept, got[0].ModRevision, nil
 }
 
-// CommitReservations stores the next generation if the epoch is the present one and the stored generation is the one
-// expected (R8). Nil means stored. ErrFenced and ErrGeneration mean provably not; any other error leaves it open
-// whether it is (R3), and whoever asked must load again.
+// CommitReservations stores the next generation if epoch is the present one and the stored generation is `expected` (R8). Nil
+// means stored. ErrFenced and ErrGeneration mean certainly not stored. After any other error the outcome is unknown (R3), and the
+// caller must load again.
 func (s *Store) CommitReservations(ctx context.Context, uid string, epoch, expected uint64, state []byte) error {
 	if len(state) > model.MaxReservationState {
 		return fmt.Errorf("%w: %d bytes of reservations, at most %d are kept", model.ErrGeneration, len(state), model.MaxReservationState)

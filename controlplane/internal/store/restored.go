@@ -13,16 +13,16 @@ import (
 )
 
 const (
-	// home holds all systems of an etcd.
+	// home is the prefix of all Sluice systems in an etcd.
 	home = "/sluice/"
-	// restoredAtATime bounds the volumes that are changed at a time, so that thousands do not wait for one sync each.
+	// restoredAtATime bounds the volumes that are changed at a time. Their writes share the syncs of etcd's disk.
 	restoredAtATime = 64
 )
 
-// Numbers are the last ones that were given, by system and sort.
+// Numbers are the last numbers that were assigned, by system and sort.
 type Numbers map[string]map[string]int64
 
-// Above takes up what is higher in others.
+// Above raises each number to that of others, if that is higher.
 func (n Numbers) Above(others Numbers) {
 	for system, sorts := range others {
 		if n[system] == nil {
@@ -34,9 +34,10 @@ func (n Numbers) Above(others Numbers) {
 	}
 }
 
-// Restored notes in whatever system of an etcd that the etcd was restored from a backup: nothing that was given once and is lost is
-// given again (R13). Called before any replica serves; twice is harmless. `earlier` are the numbers that earlier restores have gone
-// on from, as far as that is known. It returns how many volumes there are, and the numbers that are gone on from now.
+// Restored records, in every Sluice system of an etcd, that the etcd was restored from a backup: no number that was assigned and
+// lost is assigned again (R13). It must be called before any replica serves, and is idempotent. `earlier` are the numbers from
+// which earlier restores continued, as far as known. It returns the number of volumes, and the numbers from which assignment
+// continues.
 func Restored(ctx context.Context, client *clientv3.Client, now time.Time, earlier Numbers) (int, Numbers, error) {
 	clusters, err := clustersIn(ctx, client)
 	if err != nil {
@@ -57,7 +58,7 @@ func Restored(ctx context.Context, client *clientv3.Client, now time.Time, earli
 	return count, given, nil
 }
 
-// restored notes it in one system. The mark is stored last: without it, all is done again.
+// restored records the restore in one system. The mark is stored last: without it, everything is repeated.
 func (s *Store) restored(ctx context.Context, now time.Time, earlier map[string]int64) (int, map[string]int64, error) {
 	noted, err := s.notedRestore(ctx)
 	if err != nil {
@@ -96,7 +97,8 @@ func (s *Store) restored(ctx context.Context, now time.Time, earlier map[string]
 	return volumes, given, nil
 }
 
-// listImagesAnew has the leader compare images and volumes at once: the backup knows nothing of what was created and deleted since.
+// listImagesAnew makes the leader compare images and volumes at once, because the backup does not have what was created and
+// deleted since.
 func (s *Store) listImagesAnew(ctx context.Context) error {
 	return s.StoragePools.amendSealed(ctx, func(t *tx, pool *model.StoragePool) {
 		pool.Status.ImagesListed = time.Time{}
@@ -104,9 +106,9 @@ func (s *Store) listImagesAnew(ctx context.Context) error {
 	})
 }
 
-// raiseFloors notes with each volume that what epochs and orders are given from now on lies above all that were given in what is lost:
-// above the revision, for none was ever given without one, and above the milliseconds since 1970 for an etcd that begins again with
-// lower ones.
+// raiseFloors sets, for each volume, a floor above all epochs and orders that the lost store can have assigned. It lies above the
+// revision, because each epoch and order needed a revision. It also lies above the milliseconds since 1970, for an etcd that
+// starts again with lower revisions.
 func (s *Store) raiseFloors(ctx context.Context, now time.Time) (int, error) {
 	volumes, revision, err := s.Volumes.All(ctx)
 	if err != nil {
@@ -129,9 +131,9 @@ func (s *Store) raiseFloors(ctx context.Context, now time.Time) (int, error) {
 
 func (s *Store) restoredKey() string { return s.prefix + "restored" }
 
-// notedRestore says that this very restore was noted before, so that numbers, of which there are few, are passed over once for it. A
-// mark that was in the backup is of an earlier one: what was stored before a restore is compacted by it, or others have stored
-// something since. Where that cannot be told, it was not noted: to pass over more is harmless.
+// notedRestore reports whether this same restore was recorded before, so that numbers, of which there are few, are skipped once
+// only. A mark in the backup belongs to an earlier restore: a restore compacts everything that was stored before it, or later
+// writes exist. If that cannot be determined it returns false: to skip more numbers is harmless.
 func (s *Store) notedRestore(ctx context.Context) (bool, error) {
 	mark, err := s.client.Get(ctx, s.restoredKey())
 	if err != nil {
@@ -146,7 +148,7 @@ func (s *Store) notedRestore(ctx context.Context) (bool, error) {
 	} else if err != nil {
 		return false, fmt.Errorf("store: %w", err)
 	}
-	// Volumes may be later: to note it a second time changes them.
+	// Volumes may have a later revision: recording the restore a second time changes them.
 	for _, what := range allNumbers {
 		if _, revision, err := s.lastNumber(ctx, what); err != nil || revision != at {
 			return false, err
@@ -155,7 +157,7 @@ func (s *Store) notedRestore(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// clustersIn names the systems of an etcd.
+// clustersIn returns the names of the Sluice systems in an etcd.
 func clustersIn(ctx context.Context, client *clientv3.Client) ([]string, error) {
 	var all []string
 	from, end := home, clientv3.GetPrefixRangeEnd(home)

@@ -15,7 +15,7 @@ import (
 	"sluice.dev/sluice/controlplane/internal/store/storetest"
 )
 
-// site is a system with an etcd of its own, which can be lost.
+// site is a system with a separate etcd, which can be lost.
 type site struct {
 	*fixture
 	embedded *etcd.Embedded
@@ -49,7 +49,7 @@ func (s *site) backedUp() string {
 	return file.Name()
 }
 
-// restoredFrom is the site as a backup of it makes it, noted as often as asked.
+// restoredFrom returns the site as restored from a backup, with Restored called the given number of times.
 func (s *site) restoredFrom(backup string, noted int) *site {
 	s.t.Helper()
 	directory := s.t.TempDir()
@@ -69,7 +69,7 @@ func (s *site) restoredFrom(backup string, noted int) *site {
 	return openSite(s.t, directory, s.ring)
 }
 
-// gives makes a gateway, and exports the target `db` through it; it says which numbers were given.
+// gives creates a gateway, and exports the target `db` through it. It returns the numbers that were assigned.
 func (s *site) gives(n int) map[string]uint32 {
 	s.t.Helper()
 	made := gateway(n)

@@ -10,7 +10,7 @@ import (
 	"sluice.dev/sluice/controlplane/internal/store/storetest"
 )
 
-// A restore has no key file, and must not need one: a pool in Ceph has a key that is stored encrypted.
+// A restore has no key file and must work without one: a pool in Ceph has a key that is stored encrypted.
 func TestARestoreLeavesTheKeysOfPoolsAsTheyAre(t *testing.T) {
 	f := open(t)
 	pool := &model.StoragePool{Meta: model.Meta{Name: "ceph"}, Spec: model.StoragePoolSpec{

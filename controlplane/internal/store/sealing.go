@@ -12,7 +12,7 @@ import (
 	"sluice.dev/sluice/controlplane/internal/model"
 )
 
-// eachSealed gives the secrets of every object of a kind, as they are stored, with what people call the object and with its uid.
+// eachSealed calls tell with the stored secrets of every object of a kind, its name and its uid.
 func (s *Store) eachSealed(ctx context.Context, kind model.Kind, tell func(name, uid string, secrets ...keyring.Sealed)) error {
 	prefix := s.prefix + "objects/" + string(kind) + "/"
 	from, end := prefix, clientv3.GetPrefixRangeEnd(prefix)

@@ -35,8 +35,8 @@ func (s *Store) sessionRecords() records[*model.Session] {
 	return records[*model.Session]{s, s.sessionPrefix(), decodeSession}
 }
 
-// StoreSessions keeps what a gateway says of its sessions; `full` are all it has. A wish to evict a session ends with it.
-// Errors: ErrReplaced, ErrExpired.
+// StoreSessions stores a gateway's report on its sessions. If full is set, put has all of them. A request to evict a session ends
+// with the session. Errors: ErrReplaced, ErrExpired.
 func (c *Connection) StoreSessions(ctx context.Context, full bool, put []*model.Session, ended []uint32) error {
 	s := c.store
 	if full {
@@ -80,8 +80,8 @@ func (s *Store) sessionKeyPrefix(gateway uint32) string {
 	return fmt.Sprintf("%s%d/", s.sessionPrefix(), gateway)
 }
 
-// Sessions reads the register of sessions, by gateway, and its version. Those of a gateway that is dead stay in it until the
-// gateway reports again or is removed.
+// Sessions returns the register of sessions, by gateway, and its version. Sessions of a dead gateway stay in it until the gateway
+// reports again or is removed.
 func (s *Store) Sessions(ctx context.Context) ([]*model.Session, int64, error) {
 	var all []*model.Session
 	version, err := s.sessionRecords().tellAll(ctx, func(change RecordChange[*model.Session]) error {
@@ -93,18 +93,18 @@ func (s *Store) Sessions(ctx context.Context) ([]*model.Session, int64, error) {
 	return all, version, err
 }
 
-// WatchSessions tells every change of the register, as Collection.Watch does of objects.
+// WatchSessions reports every change of the register, as Collection.Watch does for objects.
 func (s *Store) WatchSessions(ctx context.Context, after int64, tell func(RecordChange[*model.Session]) error) error {
 	return s.sessionRecords().watch(ctx, after, tell)
 }
 
-// EvictSession asks the gateway of a session to end it, because a user asked for that. A dry run only checks that the session exists.
-// Errors: PreconditionError where it has ended, also where another session has its number now.
+// EvictSession asks the gateway of a session to end it, for a user. A dry run only checks that the session exists. Errors:
+// PreconditionError if the session has ended, even if another session has its number now.
 func (s *Store) EvictSession(ctx context.Context, session *model.Session, dryRun bool) error {
 	return s.evictSession(ctx, session, dryRun, func(*tx) {})
 }
 
-// EvictSession is Store.EvictSession because the leader decided it. Errors: ErrDeposed too.
+// EvictSession is Store.EvictSession for a decision of the leader. Further error: ErrDeposed.
 func (term *Term) EvictSession(ctx context.Context, session *model.Session) error {
 	return term.store.evictSession(ctx, session, false, term.guard)
 }
@@ -140,7 +140,7 @@ func (s *Store) evictSession(ctx context.Context, session *model.Session, dryRun
 	})
 }
 
-// WatchEvictions tells which sessions of a gateway shall end, by TSIH, at first and as they come.
+// WatchEvictions reports the sessions of a gateway that must end, by TSIH: first the present ones, then each new one.
 func (s *Store) WatchEvictions(ctx context.Context, gateway uint32, tell func([]uint32) error) error {
 	prefix := s.evictionPrefix(gateway)
 	wishes := records[uint32]{s, prefix, func(key string, _ []byte, _ int64) (uint32, error) {

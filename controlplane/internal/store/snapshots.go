@@ -28,8 +28,8 @@ func (s *Store) snapshots() noun[*model.Snapshot] {
 	}
 }
 
-// RequestRollBack asks that a snapshot's volume be made what it was when the snapshot was taken; nobody is given the volume
-// before that is done. Errors: PreconditionError while a target maps the volume, or somebody has it still.
+// RequestRollBack requests that a snapshot's volume is rolled back to it. The volume is assigned to no gateway before that is
+// done. Errors: PreconditionError while a target maps the volume, or a gateway still has it.
 func (s *Store) RequestRollBack(ctx context.Context, name string, dryRun bool) (*model.Snapshot, error) {
 	snapshot, err := s.Snapshots.Get(ctx, name)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"sluice.dev/sluice/controlplane/internal/store/storetest"
 )
 
-// withSnapshot has a volume v and a snapshot s of it that was taken.
+// withSnapshot has a volume v and a ready snapshot s of it.
 func withSnapshot(t *testing.T) *fixture {
 	f := open(t)
 	f.house()

@@ -10,7 +10,7 @@ func (s *Store) storagePools() noun[*model.StoragePool] {
 	return noun[*model.StoragePool]{
 		empty: func() *model.StoragePool { return &model.StoragePool{} },
 		claims: func(p *model.StoragePool) []claim {
-			// Two pools over the same place would give the same space to two volumes.
+			// Two pools over the same directory would assign the same space to two volumes.
 			if l := p.Spec.Local; l != nil && l.Directory != "" {
 				return []claim{{"directory", l.Node + ":" + l.Directory, "spec.local.directory"}}
 			} else if l != nil {
@@ -39,7 +39,7 @@ func (s *Store) storagePools() noun[*model.StoragePool] {
 	}
 }
 
-// KeepPoolSecret fills the key that an update leaves empty with the stored one.
+// KeepPoolSecret sets the key that an update leaves empty to the stored one.
 func KeepPoolSecret(from, to *model.StoragePool) {
 	if from.Spec.RBD != nil && to.Spec.RBD != nil && to.Spec.RBD.Key.IsZero() {
 		to.Spec.RBD.Key = from.Spec.RBD.Key

@@ -13,10 +13,10 @@ import (
 	"sluice.dev/sluice/controlplane/internal/model"
 )
 
-// Clock tells the time; tests bring their own.
+// Clock returns the present time. Tests pass their own.
 type Clock func() time.Time
 
-// Store is the control plane's state. It is safe for use by many goroutines.
+// Store is the control plane's state. It is safe for concurrent use.
 type Store struct {
 	client  *clientv3.Client
 	groups  *groups
@@ -38,7 +38,7 @@ type Store struct {
 	collections map[model.Kind]collection
 }
 
-// Options say how a store is opened.
+// Options configure a store.
 type Options struct {
 	// Cluster names the system: several may share an etcd. Letters, digits, '-' and '.'.
 	Cluster string
@@ -52,8 +52,8 @@ type Options struct {
 	SystemID string
 }
 
-// Open binds a store to an etcd and makes sure that the layout there is one this program knows; it
-// migrates an older one. The client stays the caller's. Errors: SchemaError, WrongSystemError, MissingKeysError, WrongKeyError.
+// Open binds a store to an etcd, checks that this program knows its layout, and migrates an older one. The caller remains
+// responsible for closing the client. Errors: SchemaError, WrongSystemError, MissingKeysError, WrongKeyError.
 func Open(ctx context.Context, client *clientv3.Client, options Options) (*Store, error) {
 	if options.Keyring == nil {
 		return nil, errors.New("a store needs a keyring: secrets are not kept in the clear")
@@ -74,7 +74,7 @@ func Open(ctx context.Context, client *clientv3.Client, options Options) (*Store
 	return s, s.reportClosedAccess(ctx)
 }
 
-// bind is Open; without a keyring for objects alone that have no secrets.
+// bind is Open. Without a keyring, only objects without secrets can be used.
 func bind(ctx context.Context, client *clientv3.Client, options Options) (*Store, error) {
 	if !model.ValidName(options.Cluster) {
 		return nil, fmt.Errorf("cluster name %q: letters, digits, '-' and '.' are possible", options.Cluster)
@@ -118,9 +118,9 @@ func (s *Store) referenceKey(to model.Kind, name string, from model.Kind, by str
 
 func (s *Store) claimKey(c claim) string { return s.prefix + "claims/" + c.what + "/" + c.value }
 
-// Backup writes a consistent copy of the whole etcd, other clusters in it included.
+// Backup writes a consistent copy of the whole etcd, including other clusters in it.
 func (s *Store) Backup(ctx context.Context, to io.Writer) error {
-	// A request of the snapshot at the member itself; an external cluster gives that of the member asked.
+	// The request goes to one member: with an external cluster, the copy is that of this member.
 	from, err := s.client.Snapshot(ctx)
 	if err != nil {
 		return fmt.Errorf("store: backup: %w", err)

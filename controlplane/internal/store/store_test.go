@@ -18,12 +18,12 @@ import (
 	"sluice.dev/sluice/controlplane/internal/store/storetest"
 )
 
-// One etcd serves all tests; each has a cluster of its own in it.
+// One etcd serves all tests; each test has a separate cluster in it.
 var shared *etcd.Embedded
 
 func TestMain(m *testing.M) { etcdtest.Main(m, &shared) }
 
-// clock is moved by hand.
+// clock is a clock that tests set.
 type clock struct {
 	mutex sync.Mutex
 	at    time.Time
@@ -47,7 +47,7 @@ type fixture struct {
 	clock *clock
 	name  string
 	ring  *keyring.Keyring
-	// term makes the test the leader when it is first called.
+	// term elects the test when it is first called.
 	term func() *store.Term
 }
 
@@ -60,7 +60,7 @@ func open(t *testing.T) *fixture {
 	return openWith(t, ring)
 }
 
-// openWith opens a store of its own whose first key file is this one.
+// openWith opens a separate store whose first key file is this one.
 func openWith(t *testing.T, ring *keyring.Keyring) *fixture {
 	t.Helper()
 	f := &fixture{t: t, clock: &clock{at: time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)}, ring: ring,
@@ -90,7 +90,7 @@ func must[T model.Object](f *fixture, c *store.Collection[T], objects ...T) {
 	}
 }
 
-// house makes what other objects refer to: a fabric, a gateway pool, a storage pool.
+// house creates the objects to which others refer: fabrics, a gateway pool, a storage pool.
 func (f *fixture) house() {
 	must(f, f.Fabrics, &model.Fabric{Meta: model.Meta{Name: "red"}}, &model.Fabric{Meta: model.Meta{Name: "blue"}})
 	must(f, f.GatewayPools, &model.GatewayPool{Meta: model.Meta{Name: "default"},
@@ -120,7 +120,7 @@ func host(name, password string) *model.Host {
 		Chap:       &model.ChapCredentials{Password: model.NewSecret(password)}}}
 }
 
-// wantError asserts an error of a type whose text holds all the words.
+// wantError asserts an error of a type whose text contains all the words.
 func wantError[E error](t *testing.T, err error, words ...string) {
 	t.Helper()
 	var as E
@@ -134,7 +134,7 @@ func wantError[E error](t *testing.T, err error, words ...string) {
 	}
 }
 
-// raw returns everything the test's cluster keeps, as text.
+// raw returns everything that the test's cluster stores, as text.
 func (f *fixture) raw() string {
 	got, err := shared.Client.Get(f.t.Context(), "/sluice/"+f.name+"/", clientv3.WithPrefix())
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"sluice.dev/sluice/controlplane/internal/model"
 )
 
-// system is the record that makes a store one system and no other. The first replica that opens a store makes it; backups hold it,
-// and so a restored store is the same system.
+// system is the record that identifies a system. The first replica that opens a store makes it. Backups contain it, so a restored
+// store is the same system.
 type system struct {
 	// ID is a random UUID.
 	ID    string    `json:"id"`
@@ -22,12 +22,13 @@ type system struct {
 
 var systemID = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
 
-// ValidSystemID says whether a text has the form of a system id: a UUID in lower case.
+// ValidSystemID reports whether a text is a UUID in lower case, the form of a system id.
 func ValidSystemID(id string) bool { return systemID.MatchString(id) }
 
-// WrongSystemError says that a store is not the system's that the caller expects.
+// WrongSystemError means that a store belongs to another system than the caller expects.
 type WrongSystemError struct {
-	// Found is the store's system id, empty: the store has none, so it is new or of a release before system ids. Expected is the caller's.
+	// Found is the store's system id; empty: the store has none, because it is new or of a release before system ids. Expected is
+	// the caller's.
 	Found, Expected string
 }
 
@@ -42,10 +43,10 @@ func (e *WrongSystemError) Error() string {
 
 func (s *Store) systemKey() string { return s.prefix + "system" }
 
-// SystemID is the id of the system whose store this is. Gateways know it and refuse a control plane with another one.
+// SystemID returns the id of the store's system. Gateways know it and refuse a control plane with another one.
 func (s *Store) SystemID() string { return s.system }
 
-// readSystem gives the stored id; empty: none yet.
+// readSystem returns the stored id; empty: none yet.
 func (s *Store) readSystem(ctx context.Context) (string, error) {
 	got, err := s.client.Get(ctx, s.systemKey())
 	if err != nil {
@@ -73,7 +74,8 @@ func (s *Store) checkSystem(ctx context.Context, expected string) error {
 	return nil
 }
 
-// initSystem gives the store an id where it has none: `id`, or a random one where that is empty. Of several replicas one stores it.
+// initSystem stores a system id if there is none: `id`, or a random one if that is empty. If several replicas do so, one of them
+// stores it.
 func (s *Store) initSystem(ctx context.Context, id string) error {
 	if id == "" {
 		id = model.NewUID()
@@ -91,8 +93,8 @@ func (s *Store) initSystem(ctx context.Context, id string) error {
 	return err
 }
 
-// KeepSystem has a store that was restored be the system `id`: a backup from before the store had an id gets it. Error:
-// WrongSystemError where the backup is another system's; nothing is changed then.
+// KeepSystem makes a restored store the system `id`. A backup that was made before the store had an id gets it. Errors:
+// WrongSystemError if the backup belongs to another system; nothing is changed then.
 func KeepSystem(ctx context.Context, client *clientv3.Client, cluster, id string) error {
 	s, err := bind(ctx, client, Options{Cluster: cluster})
 	if err != nil {

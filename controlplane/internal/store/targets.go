@@ -13,7 +13,7 @@ func (s *Store) targets() noun[*model.Target] {
 		claims: func(t *model.Target) []claim {
 			claims := []claim{{"iqn", t.Spec.IQN, "spec.iqn"}}
 			for i, lun := range t.Spec.Luns {
-				// A volume is one LUN of one target: its owner is then in that one's path set.
+				// A volume is one LUN of one target: its owner is in that target's path set.
 				claims = append(claims, claim{"mapping", lun.Volume, fmt.Sprintf("spec.luns[%d].volume", i)})
 			}
 			return claims
@@ -51,8 +51,8 @@ func (s *Store) targets() noun[*model.Target] {
 	}
 }
 
-// AddPorts gives a target relative port identifiers on gateways it has none on yet: one for each portal group tag
-// (R13). What it has stays, whether the gateway is in the path set or not.
+// AddPorts assigns a target relative port identifiers on gateways where it has none: one for each portal group tag (R13).
+// Existing ones stay, even if their gateway is not in the path set.
 func (term *Term) AddPorts(ctx context.Context, name string, wanted []model.TargetPort) (*model.Target, error) {
 	s := term.store
 	var target *model.Target

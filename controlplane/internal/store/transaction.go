@@ -9,21 +9,21 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// attempts bounds how often a change is made anew because other writers came first.
+// attempts bounds how often a change is repeated because other writers came first.
 const attempts = 16
 
-// tx gathers what a change compares and what it writes; it is committed whole or not at all.
+// tx gathers the comparisons and writes of a change. It is committed as a whole or not at all.
 type tx struct {
 	compares []clientv3.Cmp
 	writes   []clientv3.Op
-	// causes explain why a compare may fail: looked into, in order, when the transaction did not
-	// succeed. One that finds nothing wrong returns nil.
+	// causes explain why a comparison failed. If the transaction did not succeed, they are called in order. A cause that finds
+	// nothing wrong returns nil.
 	causes []func(context.Context) error
-	// grouped: it may go to etcd with others in one request, and then has their revision.
+	// grouped: it may be sent to etcd in one request with others, and then has their revision.
 	grouped bool
 }
 
-// errLost says that the transaction lost against another writer, and nothing else is wrong.
+// errLost means that another writer came first and nothing else is wrong.
 var errLost = errors.New("lost against another writer")
 
 func (t *tx) compare(c clientv3.Cmp, cause func(context.Context) error) {
@@ -41,7 +41,8 @@ func (t *tx) deleteAll(prefix string) {
 	t.writes = append(t.writes, clientv3.OpDelete(prefix, clientv3.WithPrefix()))
 }
 
-// commit returns the revision, errLost, or the cause of a comparison that failed for good, as ErrDeposed in a transaction of a Term.
+// commit returns the revision, errLost, or the cause of a comparison that failed permanently, such as ErrDeposed in a transaction
+// of a Term.
 func (s *Store) commit(ctx context.Context, t *tx) (int64, error) {
 	revision, succeeded, err := s.send(ctx, t)
 	if err != nil {
@@ -69,13 +70,15 @@ func (s *Store) send(ctx context.Context, t *tx) (revision int64, succeeded bool
 	return done.Header.Revision, done.Succeeded, nil
 }
 
-// What an external etcd has to be started with for the largest objects; the embedded one is.
+// Limits with which an external etcd must be started for the largest objects. The embedded etcd has them. In operations and
+// bytes.
 const (
 	neededTxnOps       = 16384
 	neededRequestBytes = 8 << 20
 )
 
-// committing says why a transaction failed. What etcd refuses for its size is refused again until somebody restarts etcd.
+// committing returns why a transaction failed. etcd refuses a transaction that exceeds its limits until an administrator restarts
+// etcd with higher ones.
 func committing(err error) error {
 	switch {
 	case errors.Is(err, rpctypes.ErrTooManyOps):
@@ -93,7 +96,7 @@ func absent(prefix string) clientv3.Cmp {
 	return clientv3.Compare(clientv3.CreateRevision(prefix), "=", 0).WithPrefix()
 }
 
-// missing compares that a key is not there; present that it is.
+// missing compares that a key does not exist; present that it does.
 func missing(key string) clientv3.Cmp {
 	return clientv3.Compare(clientv3.CreateRevision(key), "=", 0)
 }
@@ -102,7 +105,7 @@ func present(key string) clientv3.Cmp {
 	return clientv3.Compare(clientv3.CreateRevision(key), ">", 0)
 }
 
-// retry makes a change anew while it only loses against other writers.
+// retry repeats a change while it only loses against other writers, up to `attempts` times.
 func retry(ctx context.Context, change func() error) error {
 	for range attempts {
 		err := change()

@@ -13,7 +13,7 @@ import (
 	"sluice.dev/sluice/controlplane/internal/store"
 )
 
-// limited is a store in an etcd that is started with small bounds.
+// limited is a store in an etcd with low limits.
 func limited(t *testing.T, change func(*embed.Config)) *fixture {
 	t.Helper()
 	ring, err := keyring.Parse(keyring.GenerateKey("a"))
@@ -27,7 +27,7 @@ func limited(t *testing.T, change func(*embed.Config)) *fixture {
 	return &fixture{Store: opened, t: t}
 }
 
-// large is a target that takes more operations, and more bytes, than these tests let through.
+// large is a target that needs more operations and bytes than these limits allow.
 func large(f *fixture) *model.Target {
 	f.house()
 	wide := target("wide")

@@ -49,7 +49,7 @@ func (s *Store) volumes() noun[*model.Volume] {
 	}
 }
 
-// createVolume gives the volume its identity and its first epoch. The source is looked at here, once: later it may go.
+// createVolume assigns the volume's identity and first epoch. The source is checked only here: it may be deleted later.
 func (s *Store) createVolume(ctx context.Context, t *tx, v *model.Volume) error {
 	if name := v.Spec.Source.Volume; name != "" {
 		source, err := s.Volumes.Get(ctx, name)
@@ -95,7 +95,7 @@ func (s *Store) createVolume(ctx context.Context, t *tx, v *model.Volume) error 
 	return nil
 }
 
-// suitsPool refuses what only a pool of the other kind can do.
+// suitsPool refuses settings that only a pool of the other type supports.
 func (s *Store) suitsPool(ctx context.Context, v *model.Volume) error {
 	if v.Spec.Source.Image == "" && v.Spec.ReclaimPolicy != model.ReclaimTrash {
 		return nil
@@ -113,7 +113,7 @@ func (s *Store) suitsPool(ctx context.Context, v *model.Volume) error {
 	return model.Precondition("spec.reclaimPolicy", "is Trash, which only an RBD pool has, and %s is a local one", v.Spec.Pool)
 }
 
-// fitsPool refuses a size that the pool's file system cannot hold.
+// fitsPool refuses a size that the pool's file system does not support.
 func (s *Store) fitsPool(ctx context.Context, v *model.Volume) error {
 	pool, err := s.StoragePools.Get(ctx, v.Spec.Pool)
 	if err != nil {
@@ -137,19 +137,20 @@ func fits(v *model.Volume, pool string, size int64) error {
 	return nil
 }
 
-// Own changes who owns a volume, by compare-and-swap: the change sees the newest ownership and the transaction that
-// stores the result fails if anyone else stored one meanwhile (R1). A change of epoch also moves the key that
-// reservation commits compare, in the same transaction.
+// Own changes the ownership of a volume by compare-and-swap. change receives the newest ownership. The transaction that stores
+// the result fails, and change is called again, if another writer stored one meanwhile (R1). A change of epoch also updates the
+// key that reservation commits compare, in the same transaction.
 func (term *Term) Own(ctx context.Context, volume string,
 	change func(*model.Volume) (model.Ownership, error),
 ) (*model.Volume, error) {
 	return term.own(ctx, nil, func() (*model.Volume, error) { return term.store.Volumes.Get(ctx, volume) }, change)
 }
 
-// OwnSeen is Own of a volume as somebody has seen it: where it is the newest still, nothing is read before the transaction,
-// which a failover of many volumes has to wait for. Where it is not, the change sees the newest next. What is given stays as
-// it is. A change that goes by records of clients, of who is shut out and of who takes over, gives them: it is stored only while
-// they are as they were seen, else ErrBusy.
+// OwnSeen is Own for a volume that the caller has read. If it is still the newest, nothing is read before the transaction, which
+// shortens a failover of many volumes. Otherwise change receives the newest one next. seen is not modified.
+//
+// A change that depends on records of clients, of the gateway to fence or of the next owner, passes them as records. It is stored
+// only if these have not changed, else ErrBusy.
 func (term *Term) OwnSeen(ctx context.Context, seen *model.Volume, records []*model.RadosClients,
 	change func(*model.Volume) (model.Ownership, error),
 ) (*model.Volume, error) {
@@ -202,8 +203,8 @@ func (term *Term) own(ctx context.Context, records []*model.RadosClients, newest
 	})
 }
 
-// RequestMove notes that a volume shall be moved to a gateway, or to any other where its name is empty; the leader carries
-// it out. A dry run stores nothing. Errors: PreconditionError where that gateway cannot be the owner.
+// RequestMove records that a volume is to move to a gateway, or to any other gateway if the name is empty. The leader carries it
+// out. A dry run stores nothing. Errors: PreconditionError if that gateway cannot be the owner.
 func (s *Store) RequestMove(ctx context.Context, volume, gateway string, dryRun bool) (*model.Volume, error) {
 	var number uint32
 	if gateway != "" {
@@ -234,7 +235,7 @@ func (s *Store) RequestMove(ctx context.Context, volume, gateway string, dryRun 
 	})
 }
 
-// underWay tells that something was asked for: whoever waits from here on must not take an older refusal for this one's.
+// underWay marks a request as in progress, so that a client that waits for it does not mistake an older refusal for the answer.
 func underWay(v *model.Volume, reason string, now time.Time) {
 	condition := model.Condition{Type: model.ConditionProgressing, Status: model.ConditionTrue, Reason: reason}
 	for _, c := range v.Status.Conditions {
@@ -245,7 +246,7 @@ func underWay(v *model.Volume, reason string, now time.Time) {
 	}
 }
 
-// TargetOf returns the target that maps a volume. Errors: PreconditionError where none does.
+// TargetOf returns the target that maps a volume. Errors: PreconditionError if no target does.
 func (s *Store) TargetOf(ctx context.Context, volume string) (*model.Target, error) {
 	got, err := s.client.Get(ctx, s.claimKey(claim{what: "mapping", value: volume}))
 	if err != nil {
@@ -263,7 +264,7 @@ func atEpoch(key string, epoch uint64) clientv3.Cmp {
 	return clientv3.Compare(clientv3.Value(key), "=", strconv.FormatUint(epoch, 10))
 }
 
-// asPrecondition turns the absence of an object that a field names into what the user is told about that field.
+// asPrecondition converts the absence of an object that a field names into a PreconditionError on that field.
 func asPrecondition(err error, field string) error {
 	if missing, ok := err.(*NotFoundError); ok {
 		return model.Precondition(field, "there is no %s named %q", missing.Kind, missing.Name)

@@ -12,36 +12,37 @@ import (
 	"sluice.dev/sluice/controlplane/internal/model"
 )
 
-// ChangeType says what a Change tells.
+// ChangeType is the type of a Change.
 type ChangeType int
 
 // The types of changes.
 const (
-	// Reset: forget what you hold; the present objects follow, then a Bookmark.
+	// Reset: the receiver must discard all objects. The present objects follow, then a Bookmark.
 	Reset ChangeType = iota
 	// Put: the object is new, has changed, or was there already.
 	Put
-	// Deleted: the object is gone; its last state is told.
+	// Deleted: the object was removed; Object is its last state.
 	Deleted
-	// Bookmark: everything up to Version has been told.
+	// Bookmark: all changes up to Version have been reported.
 	Bookmark
 )
 
 // Change is one step of a watch.
 type Change[T model.Object] struct {
 	Type ChangeType
-	// Object is nil for Reset and Bookmark. Other watches are told of the same one: nobody changes it.
+	// Object is nil for Reset and Bookmark. Several watches share it, so receivers must not change it.
 	Object  T
 	Version int64
-	// Resume is the version after which a watch goes on once this change has been dealt with: an older one than Version while
-	// others of the same version are still to come, and 0, which begins anew, from a Reset to its Bookmark.
+	// Resume is the version after which a watch continues once this change has been processed. It is below Version while other
+	// changes of the same version follow. It is 0, which restarts the watch, from a Reset to its Bookmark.
 	Resume int64
 }
 
-// Watch tells every change after a version, in order, by calling tell until that fails or the context
-// ends, and returns why. Version 0, and one that was compacted away, begin with Reset and all objects. A slow
-// tell slows nothing but this watch, which holds a bounded backlog for it and leaves the rest with etcd; what etcd has forgotten when
-// its turn comes, after minutes, is not told any more: the watch begins anew by Reset.
+// Watch calls tell for every change after a version, in order, until tell fails or the context ends, and returns the cause.
+// Version 0, and a version that was compacted away, begin with Reset and all objects.
+//
+// A slow tell delays only this watch, which buffers a bounded backlog and leaves the rest in etcd. If etcd has compacted events
+// before tell could receive them, which takes minutes, the watch restarts with Reset.
 func (c *Collection[T]) Watch(ctx context.Context, after int64, tell func(Change[T]) error) error {
 	for {
 		if after == 0 {
@@ -59,7 +60,7 @@ func (c *Collection[T]) Watch(ctx context.Context, after int64, tell func(Change
 	}
 }
 
-// WatchKind is Collection.Watch of the objects of a kind.
+// WatchKind is Collection.Watch for the objects of a kind.
 func (s *Store) WatchKind(ctx context.Context, kind model.Kind, after int64, tell func(Change[model.Object]) error) error {
 	return s.collections[kind].watchAny(ctx, after, tell)
 }
@@ -74,7 +75,7 @@ func (c *Collection[T]) watchAny(ctx context.Context, after int64, tell func(Cha
 	})
 }
 
-// Revision is the store's present version, linearizably: what was stored by anybody before is in it.
+// Revision returns the store's present version, linearizably: it includes every write that was completed before the call.
 func (s *Store) Revision(ctx context.Context) (int64, error) {
 	got, err := s.client.Get(ctx, s.prefix+"revision", clientv3.WithKeysOnly())
 	if err != nil {
@@ -83,7 +84,7 @@ func (s *Store) Revision(ctx context.Context) (int64, error) {
 	return got.Header.Revision, nil
 }
 
-// AskProgress has every watch told a Bookmark soon, also those of kinds in which nothing happens.
+// AskProgress makes every watch report a Bookmark soon, including watches of kinds without changes.
 func (s *Store) AskProgress(ctx context.Context) error {
 	if err := s.client.RequestProgress(clientv3.WithRequireLeader(ctx)); err != nil {
 		return fmt.Errorf("store: %w", err)

@@ -14,7 +14,7 @@ import (
 
 var errEnough = errors.New("enough")
 
-// watched tells changes as words until it has heard `enough` of them.
+// watched returns changes as words once `enough` were received.
 func watched(f *fixture, after int64, enough int) []string {
 	f.t.Helper()
 	var heard []string
@@ -56,7 +56,7 @@ func TestAWatchTellsWhatIsThereAndThenWhatHappens(t *testing.T) {
 			heard = append(heard, "deleted "+c.Object.Meta.Name)
 			return errEnough
 		case store.Bookmark:
-			if len(heard) == 2 { // the present ones; now something happens
+			if len(heard) == 2 { // the present ones were received; now others follow
 				must(f, f.Fabrics, fabric("c"))
 				if _, err := f.Fabrics.Delete(ctx, "a", store.DeleteOptions{}); err != nil {
 					return err

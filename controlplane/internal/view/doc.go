@@ -1,3 +1,3 @@
-// Package view copies the store's objects into memory and follows the store's watches. A decision that is made from the copy may be
-// outdated by the time it is stored, so every change is still a compare-and-swap in the store.
+// Package view copies the store's objects into memory and follows the store's watches. The copy may be out of date when a
+// decision that was based on it is stored. Therefore every change is still a compare-and-swap in the store.
 package view

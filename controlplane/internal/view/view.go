@@ -14,19 +14,19 @@ import (
 	"sluice.dev/sluice/controlplane/internal/store"
 )
 
-// retryAfter is how long a watch that failed waits before it begins anew.
+// retryAfter is the pause before a failed watch is started again.
 const retryAfter = 200 * time.Millisecond
 
-// Change says which object is another one now.
+// Change names an object that has changed.
 type Change struct {
 	Kind model.Kind
-	// Name is empty where any of the kind may have changed.
+	// Name is empty if any object of the kind may have changed.
 	Name string
-	// Before and After are nil where there was or is none.
+	// Before and After are nil if there was or is no such object.
 	Before, After model.Object
 }
 
-// Cache is the copy.
+// Cache is the copy of the store's objects. It is safe for concurrent use.
 type Cache struct {
 	store *store.Store
 	log   *slog.Logger
@@ -40,7 +40,7 @@ type Cache struct {
 	next        int
 }
 
-// New makes a cache that holds nothing until Run.
+// New returns an empty cache. Run fills it.
 func New(s *store.Store, log *slog.Logger) *Cache {
 	c := &Cache{store: s, log: log, ready: make(chan struct{}), objects: objects.New(),
 		versions: map[model.Kind]int64{}, missing: map[model.Kind]bool{}, subscribers: map[int]func(Change){}}
@@ -50,7 +50,7 @@ func New(s *store.Store, log *slog.Logger) *Cache {
 	return c
 }
 
-// Run follows the store until the context ends. A watch that fails begins anew; meanwhile what is held gets old.
+// Run follows the store until the context ends. A failed watch is started again after retryAfter; until then the copy gets older.
 func (c *Cache) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	for _, kind := range model.Kinds {
@@ -59,14 +59,15 @@ func (c *Cache) Run(ctx context.Context) error {
 	return group.Wait()
 }
 
-// Ready is closed once every kind has been told in full.
+// Ready is closed once the cache has all objects of every kind.
 func (c *Cache) Ready() <-chan struct{} { return c.ready }
 
-// askEvery is how often the watches are asked for their progress while somebody waits for it.
+// askEvery is the interval at which WaitFor requests the progress of the watches.
 const askEvery = 50 * time.Millisecond
 
-// WaitFor returns once all that was stored up to a version has been told: who decides for somebody who may have been told
-// more already must not decide on less.
+// WaitFor returns once the cache contains everything that was stored up to a version. A caller that decides for a client that may
+// already have seen that version needs this: else it would decide on older data than the client has. It fails if the context
+// ends.
 func (c *Cache) WaitFor(ctx context.Context, version int64) error {
 	for {
 		c.mutex.RLock()
@@ -86,15 +87,15 @@ func (c *Cache) WaitFor(ctx context.Context, version int64) error {
 	}
 }
 
-// Read gives what is held; nobody keeps or changes the maps.
+// Read calls use with the objects. use must not change the maps, nor use them after it returns.
 func (c *Cache) Read(use func(*objects.Objects)) {
 	c.mutex.RLock()
 	defer c.mutex.RUnlock()
 	use(c.objects)
 }
 
-// Subscribe tells of every change, after it was taken up, in order for each kind; tell must not block nor call the view.
-// The function returned ends it.
+// Subscribe calls tell for every change after the cache contains it, in order for each kind. tell must not block nor call the
+// cache. The returned function ends the subscription.
 func (c *Cache) Subscribe(tell func(Change)) func() {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
@@ -108,10 +109,10 @@ func (c *Cache) Subscribe(tell func(Change)) func() {
 	}
 }
 
-// follow watches one kind and stores what changes in the copy.
+// follow watches one kind and applies its changes to the copy.
 func (c *Cache) follow(ctx context.Context, kind model.Kind) error {
 	after := int64(0)
-	// Objects told since a Reset: what is held beside them is gone.
+	// Objects received since a Reset. Objects of the copy that are not among them no longer exist.
 	var seen map[string]bool
 	for {
 		err := c.store.WatchKind(ctx, kind, after, func(change store.Change[model.Object]) error {

@@ -1,5 +1,5 @@
-// Package certificate makes the certificates of a system in Kubernetes, as Secrets: an authority, once, and what it signs. What a
-// certificate is good for stands in it: its organization is `sluice:<role>`, its common name who holds it.
+// Package certificate makes the certificates of a system in Kubernetes, as Secrets: a CA, once, and the certificates that it
+// signs. A certificate's organization is `sluice:<role>`, and its common name is the name of its holder.
 package certificate
 
 import (
@@ -20,22 +20,22 @@ import (
 	"k8s.io/client-go/util/keyutil"
 )
 
-// Lifetime of what the authority signs; it is renewed when a third of it is left.
+// Lifetime of the signed certificates; each is renewed when a third of it is left.
 const Lifetime = 365 * 24 * time.Hour
 
-// clockSkew lets ends whose clocks differ a little accept each other's fresh certificates.
+// clockSkew is the difference of clocks that new certificates tolerate.
 const clockSkew = 5 * time.Minute
 
-// keyCA is the key of a Secret of the type kubernetes.io/tls that holds who signed the other end's certificate.
+// keyCA is the key of a Secret of the type kubernetes.io/tls with the CA of the peer's certificate.
 const keyCA = "ca.crt"
 
-// Leaf says what a certificate is for.
+// Leaf describes a certificate.
 type Leaf struct {
-	// CommonName is who holds it; for a gateway the name of its Gateway.
+	// CommonName is the name of the holder; for a gateway the name of its Gateway.
 	CommonName string
 	// Role is server, operator, csi, admin or gateway.
 	Role string
-	// Hosts are the DNS names that a server is reached by.
+	// Hosts are the DNS names of a server.
 	Hosts []string
 }
 
@@ -43,11 +43,11 @@ type Leaf struct {
 type Authority struct {
 	certificate *x509.Certificate
 	key         crypto.Signer
-	// trust is what ends trust, chain what they send after their own certificate, both in PEM.
+	// trust is the CA that peers trust, chain the certificates that they send after their own, both in PEM.
 	trust, chain []byte
 }
 
-// Make makes an authority that signs itself, as a Secret's data.
+// Make returns a self-signed CA, as a Secret's data.
 func Make() (map[string][]byte, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -60,7 +60,7 @@ func Make() (map[string][]byte, error) {
 	return pair(encode(made.Raw), key, encode(made.Raw))
 }
 
-// Read takes an authority from a Secret's data, as Make or cert-manager write it.
+// Read reads a CA from a Secret's data, as Make or cert-manager write it.
 func Read(data map[string][]byte) (*Authority, error) {
 	certificates, err := cert.ParseCertsPEM(data[corev1.TLSCertKey])
 	if err != nil {
@@ -86,7 +86,7 @@ func Read(data map[string][]byte) (*Authority, error) {
 	return a, nil
 }
 
-// Issue signs a certificate with a key of its own, as a Secret's data.
+// Issue signs a certificate with a new key, and returns both as a Secret's data.
 func (a *Authority) Issue(leaf Leaf, now time.Time) (map[string][]byte, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -108,7 +108,7 @@ func (a *Authority) Issue(leaf Leaf, now time.Time) (map[string][]byte, error) {
 	return pair(append(encode(raw), a.chain...), key, a.trust)
 }
 
-// Due says that a Secret's data is not, or not for much longer, this leaf's certificate by this authority.
+// Due reports whether a Secret's data is not this leaf's certificate by this CA, or expires soon.
 func (a *Authority) Due(data map[string][]byte, leaf Leaf, now time.Time) bool {
 	certificates, err := cert.ParseCertsPEM(data[corev1.TLSCertKey])
 	if err != nil {
@@ -125,7 +125,7 @@ func organization(leaf Leaf) string { return "sluice:" + leaf.Role }
 func encode(raw []byte) []byte {
 	text, err := cert.EncodeCertificates(&x509.Certificate{Raw: raw})
 	if err != nil {
-		panic(err) // writes to memory
+		panic(err) // it writes to memory
 	}
 	return text
 }

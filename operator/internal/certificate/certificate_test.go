@@ -110,7 +110,7 @@ func TestALeafIsNoAuthority(t *testing.T) {
 	}
 }
 
-// cert-manager makes such an authority where an issuer signs it.
+// cert-manager makes such a CA if an issuer signs it.
 func TestAnAuthorityThatAnotherOneSignedIsSentWithWhatItSigns(t *testing.T) {
 	_, rootData := authority(t)
 	_, own := authority(t)

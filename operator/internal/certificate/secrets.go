@@ -14,23 +14,23 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// LabelIssued on a Secret says that it is made here and renewed; one without it is somebody else's.
+// LabelIssued marks a Secret that this package made and renews. A Secret without it belongs to another component.
 const LabelIssued = "sluice.dev/issued"
 
-// Secrets keeps certificates in Secrets of one namespace.
+// Secrets maintains certificates in Secrets of one namespace.
 type Secrets struct {
 	Client    client.Client
 	Namespace string
-	// Authority is the name of the authority's Secret.
+	// Authority is the name of the CA's Secret.
 	Authority string
-	// Prefix begins the names of the Secrets that System keeps.
+	// Prefix of the names of the Secrets that System maintains.
 	Prefix string
 }
 
-// DefaultPrefix is the prefix of an installation whose objects have the usual names.
+// DefaultPrefix is the prefix of an installation with default names.
 const DefaultPrefix = "sluice"
 
-// Open reads the authority.
+// Open reads the CA.
 func (s *Secrets) Open(ctx context.Context) (*Authority, error) {
 	secret := &corev1.Secret{}
 	if err := s.Client.Get(ctx, types.NamespacedName{Namespace: s.Namespace, Name: s.Authority}, secret); err != nil {
@@ -43,7 +43,7 @@ func (s *Secrets) Open(ctx context.Context) (*Authority, error) {
 	return a, nil
 }
 
-// Once makes a Secret where there is none. What is there stays as it is, whoever made it.
+// Once creates a Secret if there is none. An existing Secret is not changed.
 func (s *Secrets) Once(ctx context.Context, name string, kind corev1.SecretType, content func() (map[string][]byte, error)) error {
 	err := s.Client.Get(ctx, types.NamespacedName{Namespace: s.Namespace, Name: name}, &corev1.Secret{})
 	if !apierrors.IsNotFound(err) {
@@ -56,12 +56,12 @@ func (s *Secrets) Once(ctx context.Context, name string, kind corev1.SecretType,
 	at := metav1.ObjectMeta{Namespace: s.Namespace, Name: name}
 	err = s.Client.Create(ctx, &corev1.Secret{ObjectMeta: at, Type: kind, Data: data})
 	if apierrors.IsAlreadyExists(err) {
-		return nil // somebody was faster
+		return nil // another replica created it first
 	}
 	return err
 }
 
-// Keep makes a leaf's Secret, and renews it when it is due. One that somebody else made is left alone.
+// Keep creates a leaf's Secret, and renews it when it is due. A Secret without LabelIssued is not changed.
 func (s *Secrets) Keep(ctx context.Context, a *Authority, name string, leaf Leaf, owners ...metav1.OwnerReference) error {
 	now, secret := time.Now(), &corev1.Secret{}
 	err := s.Client.Get(ctx, types.NamespacedName{Namespace: s.Namespace, Name: name}, secret)
@@ -83,13 +83,13 @@ func (s *Secrets) Keep(ctx context.Context, a *Authority, name string, leaf Leaf
 		if err := s.Client.Create(ctx, made); !apierrors.IsAlreadyExists(err) {
 			return err
 		}
-		return nil // somebody was faster
+		return nil // another replica changed it first
 	}
 	secret.Data = data
 	return s.Client.Update(ctx, secret)
 }
 
-// System keeps the certificates of everything but gateways: control plane, operator, CSI driver, administrator.
+// System maintains all certificates except those of gateways: control plane, operator, CSI driver, administrator.
 func (s *Secrets) System(ctx context.Context, a *Authority, serverNames []string) error {
 	for name, leaf := range map[string]Leaf{
 		"controlplane-tls": {CommonName: "sluice-controlplane", Role: "server", Hosts: serverNames},
@@ -104,7 +104,7 @@ func (s *Secrets) System(ctx context.Context, a *Authority, serverNames []string
 	return nil
 }
 
-// StoreKey makes what the control plane's --key-file holds: a key of 32 bytes (AES-256) under an identifier.
+// StoreKey returns the content of the control plane's --key-file: a key of 32 bytes (AES-256) with an identifier.
 func StoreKey() (map[string][]byte, error) {
 	var key [32]byte
 	_, _ = rand.Read(key[:]) // never fails (crypto/rand)

@@ -21,15 +21,15 @@ const callTimeout = 10 * time.Second
 type Options struct {
 	// Server is host:port.
 	Server string
-	// TLS has a certificate of the organization sluice:operator, or sluice:csi of the CSI driver. Renewal needs no restart: a connection
-	// ends when its files have changed.
+	// TLS has a certificate of the organization sluice:operator, or sluice:csi for the CSI driver. Renewal needs no restart: a
+	// connection ends when its files have changed.
 	TLS client.Files
-	// Insecure does without TLS, to a loopback address only.
+	// Insecure disables TLS, for a loopback address only.
 	Insecure bool
 }
 
-// AddFlags adds the flags that set the options. `whose` begins each usage text. `organization` is the organization that the control
-// plane requires in the certificate.
+// AddFlags adds the flags that set the options. `whose` is the prefix of each usage text. `organization` is the organization that
+// the control plane requires in the certificate.
 func (o *Options) AddFlags(flags *pflag.FlagSet, whose, organization string) {
 	flags.StringVar(&o.Server, "server", "127.0.0.1:7460", whose+"host:port of the control plane")
 	flags.StringVar(&o.TLS.CA, "tls-ca", "", whose+"CA of the control plane (PEM)")
@@ -38,8 +38,8 @@ func (o *Options) AddFlags(flags *pflag.FlagSet, whose, organization string) {
 	flags.BoolVar(&o.Insecure, "insecure", false, whose+"a control plane without TLS, on loopback only; for gateways, too")
 }
 
-// Open returns a connection that opens when a call needs it, and again after it broke. Its calls are counted. Errors: Insecure with an
-// address that is not loopback; without Insecure a file that is not named or cannot be used.
+// Open returns a connection that is established when a call needs it, and again after a failure. Its calls are counted. Errors:
+// Insecure with an address that is not loopback; without Insecure, a file that is not named or cannot be used.
 func Open(options Options) (*grpc.ClientConn, error) {
 	if err := options.check(); err != nil {
 		return nil, fmt.Errorf("control plane: %w", err)
@@ -54,7 +54,7 @@ func Open(options Options) (*grpc.ClientConn, error) {
 	return connection, nil
 }
 
-// counted observes how long each call took, and its result.
+// counted records the duration and result of each call.
 func counted(ctx context.Context, method string, request, reply any, connection *grpc.ClientConn, invoke grpc.UnaryInvoker,
 	with ...grpc.CallOption,
 ) error {

@@ -51,7 +51,7 @@ func Volume(o model.Ownership) *model.Volume {
 // Ref is the incarnation of a gateway that runs.
 func Ref(number uint32) model.GatewayRef { return model.GatewayRef{Number: number, Incarnation: "i"} }
 
-// Apply brings what a gateway holds up to a message.
+// Apply applies a message to a gateway's state.
 func Apply(held desired.State, update *pb.StreamUpdate) {
 	if update.GetFull() {
 		clear(held)

@@ -8,7 +8,7 @@ import (
 	"sluice.dev/sluice/controlplane/internal/etcd"
 )
 
-// BeforeCommit is a connection to etcd that calls Before in front of each transaction. A test may change the store there, or wait.
+// BeforeCommit is a connection to etcd that calls Before ahead of each transaction. Before may change the store, or wait.
 type BeforeCommit struct {
 	clientv3.KV
 	Before func()

@@ -1,4 +1,4 @@
-// Package etcdtest gives the tests of a package an etcd that they share.
+// Package etcdtest provides an etcd that the tests of a package share.
 package etcdtest
 
 import (
@@ -16,8 +16,8 @@ import (
 	"sluice.dev/sluice/controlplane/internal/etcd"
 )
 
-// Main runs a package's tests with an etcd, which *shared is until they end, and exits with their code. Each test
-// takes a cluster name of its own in it.
+// Main runs a package's tests with an etcd, which is in *shared until they end, and exits with their code. Each test uses a
+// separate cluster name in it.
 func Main(m *testing.M, shared **etcd.Embedded) {
 	directory, err := os.MkdirTemp("", "sluice-etcd")
 	if err == nil {
@@ -33,7 +33,7 @@ func Main(m *testing.M, shared **etcd.Embedded) {
 	os.Exit(code)
 }
 
-// Start gives a test an etcd of its own with other settings, which listens nowhere.
+// Start starts a separate etcd for a test, with other settings and without listeners.
 func Start(t *testing.T, change func(*embed.Config)) *clientv3.Client {
 	t.Helper()
 	config := embed.NewConfig()

@@ -8,7 +8,7 @@ import (
 	"sluice.dev/sluice/controlplane/internal/placement"
 )
 
-// size of a simulated cluster. Racks have a leaf switch on each of two fabrics, joined by spines.
+// size of a simulated cluster. Racks have a leaf switch on each of two fabrics, which spines connect.
 type size struct {
 	Gateways         int `json:"gateways"`
 	Racks            int `json:"racks"`
@@ -29,7 +29,7 @@ var fabrics = []string{"a", "b"}
 
 func leaf(fabric string, rack int) string { return fmt.Sprintf("%s-leaf-%02d", fabric, rack) }
 
-// newCluster makes a cluster in which nothing is placed yet.
+// newCluster returns a cluster without assignments.
 func newCluster(s size, seed uint64) placement.Cluster {
 	random := rand.New(rand.NewPCG(seed, 0))
 	var c placement.Cluster
@@ -62,7 +62,7 @@ func newFabric(name string, s size) placement.Fabric {
 	return f
 }
 
-// newGateway puts a gateway into a rack, one in ten of twice the weight.
+// newGateway puts a gateway into a rack, one in ten with twice the weight.
 func newGateway(i int, s size, random *rand.Rand) placement.Gateway {
 	g := placement.Gateway{
 		Number: uint32(i + 1), Name: fmt.Sprintf("gateway-%04d", i), Pool: pool,
@@ -80,8 +80,7 @@ func newGateway(i int, s size, random *rand.Rand) placement.Gateway {
 	return g
 }
 
-// newHost puts nine hosts in ten on both fabrics, one in twenty on one fabric, and one in twenty
-// nobody knows where.
+// newHost attaches nine hosts in ten to both fabrics, one in twenty to one fabric, and leaves the place of one in twenty unknown.
 func newHost(i int, s size, random *rand.Rand) placement.Host {
 	h := placement.Host{Name: fmt.Sprintf("host-%05d", i)}
 	rack, kind := random.IntN(s.Racks), random.IntN(20)
@@ -93,8 +92,8 @@ func newHost(i int, s size, random *rand.Rand) placement.Host {
 	return h
 }
 
-// addTarget makes a target of one to eight hosts and its volumes; those of one target in ten are in
-// the local pool of a node. Loads are log-normal: most volumes idle, a few work hard.
+// addTarget adds a target of one to eight hosts, and its volumes. The volumes of one target in ten are in the local pool of a
+// node. Loads are log-normal: most volumes are nearly idle, and a few are busy.
 func addTarget(c *placement.Cluster, i int, s size, random *rand.Rand) {
 	t := placement.Target{Name: fmt.Sprintf("target-%05d", i), GatewayPool: pool, Paths: 2}
 	kind, node := placement.RBDPool, ""
@@ -115,7 +114,7 @@ func addTarget(c *placement.Cluster, i int, s size, random *rand.Rand) {
 	c.Targets = append(c.Targets, t)
 }
 
-// apply makes what was planned present.
+// apply makes a plan the present assignment.
 func apply(c placement.Cluster, a placement.Assignment) placement.Cluster {
 	paths := make(map[string][]uint32, len(a.Targets))
 	for _, t := range a.Targets {

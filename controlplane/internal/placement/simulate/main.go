@@ -1,5 +1,4 @@
-// Command simulate plans seeded clusters and writes what comes of it as JSON lines, one for each
-// step. `make bench-placement` runs it.
+// Command simulate plans seeded clusters and writes the results as JSON lines, one for each step. `make bench-placement` runs it.
 package main
 
 import (
@@ -17,7 +16,7 @@ type record struct {
 	Step string `json:"step"`
 	Size size   `json:"size,omitzero"`
 	Seed uint64 `json:"seed,omitempty"`
-	// Seconds that Plan took on one core; the mean where there were several plans.
+	// Seconds that Plan took on one core; the mean of several plans.
 	Seconds float64 `json:"seconds,omitempty"`
 	Plans   int     `json:"plans,omitempty"`
 	// Changes of what was present, by kind and cause.
@@ -83,7 +82,7 @@ func run(s size, seed uint64, maxMoves int, emit func(record) error) error {
 	return emit(record{Step: "small clusters against the optimum", comparison: compare(seed)})
 }
 
-// settle plans and applies until nothing moves, at most a number of times.
+// settle plans and applies until nothing moves, at most the given number of times.
 func settle(c placement.Cluster, plans int) (placement.Cluster, record) {
 	var r record
 	for range plans {

@@ -12,20 +12,17 @@ type figures struct {
 	// OwnerMaxOverMean and PathMaxOverMean compare the greatest load relative to weight with the mean.
 	OwnerMaxOverMean float64 `json:"ownerMaxOverMean"`
 	PathMaxOverMean  float64 `json:"pathMaxOverMean"`
-	// OwnerHops is the mean number of switches between a host and the owner of a volume it uses;
-	// RandomHops that of owners drawn at random, NearestHops that of the nearest gateways, however
-	// loaded.
+	// OwnerHops is the mean number of switches between a host and the owner of a volume that it uses. RandomHops is that number
+	// for randomly chosen owners, NearestHops for the nearest gateways regardless of load.
 	OwnerHops   float64 `json:"ownerHops"`
 	RandomHops  float64 `json:"randomHops"`
 	NearestHops float64 `json:"nearestHops"`
-	// OwnerMinOverMean is the least load relative to weight over the mean: how full a joining gateway
-	// gets.
+	// OwnerMinOverMean is the least load relative to weight, divided by the mean. It shows the load that a joining gateway gets.
 	OwnerMinOverMean float64 `json:"ownerMinOverMean"`
-	// RedundantPermille of the targets whose hosts all sit on two fabrics, or may: the others cannot
-	// be.
+	// RedundantPermille of the targets whose hosts are all attached to two fabrics, or may be: the others cannot be redundant.
 	RedundantPermille int `json:"redundantPermille"`
 	Problems          int `json:"problems"`
-	// OwnerLoads are all gateways' loads relative to their fair share.
+	// OwnerLoads are the loads of all gateways relative to their fair share.
 	OwnerLoads []float64 `json:"ownerLoads,omitempty"`
 }
 
@@ -65,8 +62,8 @@ func (d *directory) onTwoFabrics(t *placement.Target) bool {
 	return true
 }
 
-// switches counts those on the way from a host to a gateway: one in the same rack, three in
-// another. It is 0 for a host whose place isn't known.
+// switches counts the switches on the path from a host to a gateway: one in the same rack, three in another. It is 0 for a host
+// with an unknown place.
 func switches(h *placement.Host, g *placement.Gateway) float64 {
 	if len(h.Switches) == 0 {
 		return 0
@@ -152,8 +149,8 @@ func measureHops(c *placement.Cluster, d *directory, f *figures) {
 	f.NearestHops /= count
 }
 
-// nearest is the least sum of hops that owners of the target's volumes can have. Of each rack one
-// gateway is looked at; local volumes have no choice.
+// nearest returns the least possible sum of hops to the owners of the target's volumes. One gateway of each rack is considered;
+// local volumes have no choice.
 func nearest(c *placement.Cluster, d *directory, t *placement.Target) float64 {
 	best := -1.0
 	node := d.volumes[t.Volumes[0]].Node

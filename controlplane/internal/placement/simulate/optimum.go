@@ -6,17 +6,17 @@ import (
 	"sluice.dev/sluice/controlplane/internal/placement"
 )
 
-// comparison of the hops of plans with the least there are.
+// comparison compares the hops of plans with the least possible ones.
 type comparison struct {
 	Clusters int `json:"clusters"`
-	// Ratios of a plan's sum of hops to the least with no greater maximum of load.
+	// Ratios of a plan's sum of hops to the least sum with no greater maximum of load.
 	WorstRatio float64   `json:"worstRatio"`
 	MeanRatio  float64   `json:"meanRatio"`
 	Ratios     []float64 `json:"ratios"`
 }
 
-// compare plans clusters of five gateways in three racks, and six targets of one volume each, for
-// which every choice of owners can be tried.
+// compare plans clusters of five gateways in three racks, and six targets of one volume each, for which all assignments of owners
+// can be tried.
 func compare(seed uint64) *comparison {
 	small := size{Gateways: 5, Racks: 3, Spines: 2, Targets: 6, VolumesPerTarget: 1, Hosts: 8}
 	result := &comparison{Clusters: 200}
@@ -59,7 +59,7 @@ func hops(c *placement.Cluster, d *directory, owners []int) float64 {
 	return max(sum, 1)
 }
 
-// least tries all owners whose greatest load is within a limit.
+// least tries all assignments whose greatest load is within a limit.
 func least(c *placement.Cluster, d *directory, limit float64) float64 {
 	owners := make([]int, len(c.Volumes))
 	best := math.Inf(1)
@@ -79,7 +79,7 @@ func least(c *placement.Cluster, d *directory, limit float64) float64 {
 	}
 }
 
-// allowed says whether local volumes are on their nodes.
+// allowed reports whether local volumes are owned on their nodes.
 func allowed(c *placement.Cluster, owners []int) bool {
 	for v, g := range owners {
 		if c.Volumes[v].PoolKind == placement.LocalPool && c.Volumes[v].Node != c.Gateways[g].Node {

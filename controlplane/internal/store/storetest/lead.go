@@ -1,4 +1,4 @@
-// Package storetest gives tests the term of a leader, without which nothing writes what only the leader may write.
+// Package storetest elects tests as leader, because only a leader's term can make the writes that R1 reserves for it.
 package storetest
 
 import (
@@ -9,7 +9,7 @@ import (
 	"sluice.dev/sluice/controlplane/internal/store"
 )
 
-// Lead has the test elected and returns its term, which ends with the test. It waits for the end of another leader's term.
+// Lead elects the test and returns its term, which ends with the test. It waits for the end of another leader's term.
 func Lead(t testing.TB, s *store.Store) *store.Term {
 	t.Helper()
 	began, stop, ended := make(chan *store.Term, 1), make(chan struct{}), make(chan struct{})
@@ -38,7 +38,7 @@ func Lead(t testing.TB, s *store.Store) *store.Term {
 	}
 }
 
-// During has the test elected for as long as a function runs.
+// During elects the test for the duration of a function.
 func During(t testing.TB, s *store.Store, do func(*store.Term)) {
 	t.Helper()
 	lead := func(_ context.Context, term *store.Term) error { do(term); return nil }
@@ -47,7 +47,7 @@ func During(t testing.TB, s *store.Store, do func(*store.Term)) {
 	}
 }
 
-// Modify is Term.Modify of an object whose type the change names.
+// Modify is Term.Modify for an object of the type that change expects.
 func Modify[T model.Object](ctx context.Context, term *store.Term, name string, change func(T) (bool, error)) (T, error) {
 	var none T
 	object, err := term.Modify(ctx, none.Kind(), name, func(object model.Object) (bool, error) { return change(object.(T)) })

@@ -1,4 +1,4 @@
-// Package attachment is what the controller tells the node: how a volume is reached, and which device it is.
+// Package attachment has the information that the controller sends the node: how to reach a volume, and which device it is.
 package attachment
 
 import (
@@ -12,10 +12,11 @@ import (
 // Driver is the name of the CSI driver.
 const Driver = "csi.sluice.dev"
 
-// TopologyKey names the Kubernetes node that a volume of a local pool is pinned to.
+// TopologyKey is the label of the Kubernetes node to which a volume of a local pool is pinned.
 const TopologyKey = "topology." + Driver + "/node"
 
-// Keys of a publish context. It holds no secret: Kubernetes keeps it in the VolumeAttachment for everybody to read.
+// Keys of a publish context. It contains no secret, because Kubernetes stores it in the VolumeAttachment, which many users can
+// read.
 const (
 	keyIQN     = "iqn"
 	keyLUN     = "lun"
@@ -27,23 +28,23 @@ const (
 // maxLUN is the largest number of flat space addressing (SAM-5 §4.7.7.3).
 const maxLUN = 16383
 
-// Attachment is a volume as one node reaches it.
+// Attachment describes how one node reaches a volume.
 type Attachment struct {
 	// IQN of the target.
 	IQN string
-	// LUN is the volume's number in it.
+	// LUN is the volume's number in the target.
 	LUN int32
 	// NAA is the volume's designator in hexadecimal digits (SPC-5 §7.7.6.6): 16, or 32 where an OUI is configured.
 	NAA string
 	// Portals are the addresses (host:port) that answered when the volume was published. The node asks them for the present
-	// ones: gateways come and go while a volume is attached.
+	// portals, because gateways change while a volume is attached.
 	Portals []string
 	// DriverKey is the driver's public key, from which the node derives its CHAP secret. Empty: the node logs in with the call's
-	// secrets, or without CHAP where there are none.
+	// secrets, or without CHAP if there are none.
 	DriverKey string `json:",omitempty"`
 }
 
-// Context is the publish context that says so.
+// Context returns the publish context.
 func (a Attachment) Context() map[string]string {
 	context := map[string]string{keyIQN: a.IQN, keyLUN: strconv.Itoa(int(a.LUN)), keyNAA: a.NAA,
 		keyPortals: strings.Join(a.Portals, ",")}
@@ -55,7 +56,7 @@ func (a Attachment) Context() map[string]string {
 
 var naa = regexp.MustCompile(`^([0-9a-f]{16}|[0-9a-f]{32})$`)
 
-// Read reads a publish context. The error says which key is wrong.
+// Read reads a publish context. The error names the wrong key.
 func Read(context map[string]string) (Attachment, error) {
 	a := Attachment{IQN: context[keyIQN], NAA: context[keyNAA], DriverKey: context[keyDriver]}
 	lun, err := strconv.ParseUint(context[keyLUN], 10, 16)
@@ -82,24 +83,25 @@ func missing(key string) error {
 	return fmt.Errorf("publish context: %s is missing; was the volume published by %s?", key, Driver)
 }
 
-// maxNodeID is what Kubernetes accepts as a node's id.
+// maxNodeID is the longest node id that Kubernetes accepts, in bytes.
 const maxNodeID = 192
 
-// MaxNamesWithKey are the bytes that node name and initiator name may have together where the id holds a key, too.
+// MaxNamesWithKey bounds the sum of the lengths of node name and initiator name, in bytes, in an id with a key.
 const MaxNamesWithKey = maxNodeID - len("//") - publicKeyCharacters
 
-// Node is a node that volumes are published to. Its id holds the initiator name and a public key, so that the controller needs no
+// Node is a node to which volumes are published. Its id contains the initiator name and a public key, so the controller needs no
 // connection to the node.
 type Node struct {
-	// Name is the Kubernetes node's.
+	// Name of the Kubernetes node.
 	Name string
-	// Initiator is the name its iscsid logs in with.
+	// Initiator is the name with which its iscsid logs in.
 	Initiator string
 	// Key is the node's public key (EncodePublicKey). Empty: the node's plugin has announced none.
 	Key string
 }
 
-// ID of the node: <node>/<initiator name>, and /<key> if there is one. The error says how to correct names that are too long.
+// ID returns the node's id: <node>/<initiator name>, and /<key> if there is one. The error states how to correct names that are
+// too long.
 func (n Node) ID() (string, error) {
 	switch {
 	case n.Name == "" || strings.Contains(n.Name, "/"):
@@ -128,7 +130,7 @@ func ParseNode(id string) (Node, error) {
 	return Node{Name: name, Initiator: initiator, Key: key}, nil
 }
 
-// WithoutKey is an id as it was before the node announced its key.
+// WithoutKey returns the id that the node had before it announced its key.
 func WithoutKey(id string) string {
 	node, err := ParseNode(id)
 	if err != nil {

@@ -2,7 +2,7 @@ package attachment
 
 import "errors"
 
-// Keys of the Secret with a node's CHAP credentials, those of Kubernetes' type kubernetes.io/iscsi-chap.
+// Keys of the Secret with a node's CHAP credentials, as in Kubernetes' type kubernetes.io/iscsi-chap.
 const (
 	keyUser      = "node.session.auth.username"
 	keySecret    = "node.session.auth.password"
@@ -14,8 +14,8 @@ const (
 // Credentials are a name and a secret.
 type Credentials struct{ User, Secret string }
 
-// CHAP is what a node proves itself with, and what the target proves itself with to it. They come with a call's secrets, for
-// the controller and for the node, and are neither logged nor in a publish context.
+// CHAP has the credentials by which a node authenticates, and those by which the target authenticates to the node. They come with
+// a call's secrets, for the controller and for the node, and are neither logged nor put into a publish context.
 type CHAP struct {
 	Own    *Credentials
 	Mutual *Credentials

@@ -18,20 +18,20 @@ import (
 // requires support for at least 96 bits).
 const secretBytes = 12
 
-// publicKeyCharacters are what 32 bytes have in base64url.
+// publicKeyCharacters is the length of 32 bytes in base64url.
 const publicKeyCharacters = 43
 
-// purpose separates this use of the Diffie-Hellman value from any other one.
+// purpose separates this use of the Diffie-Hellman value from other uses.
 const purpose = "sluice csi node CHAP secret, version 1"
 
-// NewPrivateKey makes a key pair, as text for a file or a Secret.
+// NewPrivateKey generates a key pair, as text for a file or a Secret.
 func NewPrivateKey() string {
 	var key [32]byte
 	_, _ = rand.Read(key[:]) // never fails (crypto/rand)
 	return base64.StdEncoding.EncodeToString(key[:]) + "\n"
 }
 
-// ParsePrivateKey reads the text that NewPrivateKey makes. The error does not repeat the text.
+// ParsePrivateKey reads the text that NewPrivateKey returns. The error does not repeat the text.
 func ParsePrivateKey(text string) (*ecdh.PrivateKey, error) {
 	key, err := base64.StdEncoding.DecodeString(strings.TrimSpace(text))
 	if err != nil || len(key) != 32 {
@@ -40,12 +40,12 @@ func ParsePrivateKey(text string) (*ecdh.PrivateKey, error) {
 	return ecdh.X25519().NewPrivateKey(key)
 }
 
-// EncodePublicKey gives a public key as 43 characters of base64url, which a CSI node id and a publish context can hold.
+// EncodePublicKey returns a public key as 43 characters of base64url, which are valid in a CSI node id and a publish context.
 func EncodePublicKey(key *ecdh.PublicKey) string {
 	return base64.RawURLEncoding.EncodeToString(key.Bytes())
 }
 
-// ParsePublicKey reads what EncodePublicKey gives.
+// ParsePublicKey reads the text that EncodePublicKey returns.
 func ParsePublicKey(text string) (*ecdh.PublicKey, error) {
 	key, err := base64.RawURLEncoding.DecodeString(text)
 	if err != nil {
@@ -76,12 +76,12 @@ func OwnCHAP(own *ecdh.PrivateKey, driver string, name, initiator string) (CHAP,
 	return derive(own, public, driver, Node{Name: name, Initiator: initiator, Key: EncodePublicKey(own.PublicKey())})
 }
 
-// derive gives initiator name and secret. Both public keys and both names are part of the derivation, so that another node, or the
-// same node under another initiator name, has another secret.
+// derive returns initiator name and secret. Both public keys and both names are inputs of the derivation, so another node, or the
+// same node with another initiator name, has another secret.
 func derive(private *ecdh.PrivateKey, public *ecdh.PublicKey, driver string, node Node) (CHAP, error) {
 	shared, err := private.ECDH(public)
 	if err != nil {
-		return CHAP{}, fmt.Errorf("node %s: %w", node.Name, err) // a public key of low order
+		return CHAP{}, fmt.Errorf("node %s: %w", node.Name, err) // the public key has low order
 	}
 	secret, err := hkdf.Key(sha256.New, shared, nil, strings.Join([]string{purpose, driver, node.Key, node.Name, node.Initiator}, "\n"),
 		secretBytes)

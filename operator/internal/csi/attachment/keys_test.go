@@ -38,7 +38,7 @@ func TestControllerAndNodeDeriveTheSameSecret(t *testing.T) {
 	}
 }
 
-// Windows accepts 12 to 16 bytes; text that a shell, a file of open-iscsi and a form can hold.
+// Windows accepts 12 to 16 bytes. The characters must be valid in a shell, a file of open-iscsi and a form.
 func TestADerivedSecretHasSixteenPrintableCharacters(t *testing.T) {
 	node, _, driver := pair(t)
 	got := derived(t, driver, node)
@@ -78,7 +78,7 @@ func TestKeysThatAreNoneAreRefusedWithoutRepeatingAPrivateOne(t *testing.T) {
 		t.Errorf("a private key that is too long: %v", err)
 	}
 	driver, _ := ParsePrivateKey(private)
-	for _, key := range []string{"", "short", strings.Repeat("A", 43)} { // the last one is of low order
+	for _, key := range []string{"", "short", strings.Repeat("A", 43)} { // the last one has low order
 		if chap, err := NodeCHAP(driver, Node{"n1", "iqn.one", key}); err == nil {
 			t.Errorf("key %q gives %v", key, chap.Own)
 		}

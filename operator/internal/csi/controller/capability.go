@@ -10,7 +10,7 @@ import (
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
-// Access modes by how many nodes they speak of.
+// Access modes by the number of nodes.
 var (
 	singleNode = []csi.VolumeCapability_AccessMode_Mode{
 		csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER, csi.VolumeCapability_AccessMode_SINGLE_NODE_READER_ONLY,
@@ -20,11 +20,11 @@ var (
 		csi.VolumeCapability_AccessMode_MULTI_NODE_MULTI_WRITER}
 )
 
-// fileSystems that nodes make.
+// fileSystems that nodes can make.
 var fileSystems = []string{"", "ext4", "xfs"}
 
-// unsupported says why volumes cannot have a capability, or nothing. A file system belongs to one node: the kernels of two
-// would each believe their own caches, and destroy it.
+// unsupported returns why volumes cannot have a capability; empty: they can. A file system belongs to one node: the kernels of
+// two nodes would each use their own caches, and destroy it.
 func unsupported(capability *csi.VolumeCapability) string {
 	mode := capability.GetAccessMode().GetMode()
 	switch {

@@ -10,7 +10,7 @@ import (
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
-// eachPool calls a function with each storage pool.
+// eachPool calls a function for each storage pool.
 func (s *Service) eachPool(ctx context.Context, call func(*pb.StoragePool)) error {
 	for pool, err := range client.All(ctx, s.pools.ListStoragePools, &pb.ListStoragePoolsRequest{},
 		(*pb.ListStoragePoolsResponse).GetStoragePools) {
@@ -22,8 +22,8 @@ func (s *Service) eachPool(ctx context.Context, call func(*pb.StoragePool)) erro
 	return nil
 }
 
-// GetCapacity implements csi.ControllerServer: what is free in the class's pool as seen from a topology. Volumes are thin, so
-// more than this can be promised.
+// GetCapacity implements csi.ControllerServer: it returns the free space of the class's pool, for a topology. Volumes are thin,
+// so more can be provisioned.
 func (s *Service) GetCapacity(ctx context.Context, r *csi.GetCapacityRequest) (*csi.GetCapacityResponse, error) {
 	p, err := readParameters(r.GetParameters())
 	if err != nil {

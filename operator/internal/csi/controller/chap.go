@@ -21,15 +21,16 @@ const (
 
 func generation(host *pb.Host) string { return host.GetMeta().GetLabels()[labelCHAP] }
 
-// admission is how a node is let in.
+// admission describes how a node is admitted.
 type admission struct {
 	// host is the name of its Host.
 	host string
-	// driverKey is the driver's public key where the node derives its secret; else empty.
+	// driverKey is the driver's public key if the node derives its secret; else empty.
 	driverKey string
 }
 
-// authenticate sets the credentials of a Host of ours: those of the class's Secret, or those that the node derives, too.
+// authenticate sets the credentials of a Host that the driver made: those of the class's Secret, or those that the node also
+// derives.
 func (s *Service) authenticate(host *pb.Host, node attachment.Node, given attachment.CHAP) (admission, error) {
 	admitted := admission{host: host.GetMeta().GetName()}
 	if given.Own != nil {
@@ -63,9 +64,9 @@ func unkeyed(node attachment.Node) error {
 		node.Name, attachment.MaxNamesWithKey)
 }
 
-// updateUnauthenticated handles a Host of ours without credentials, which an older release of the driver made. While a target names
-// it, the node has sessions without CHAP, and iscsid could not renew one that breaks if the Host required CHAP. Such a Host stays as
-// it is until its last volume leaves. One that no target names is deleted, and made anew with credentials.
+// updateUnauthenticated handles a Host without credentials, which an older release of the driver made. While a target names it,
+// the node has sessions without CHAP, and iscsid could not restore a broken one if the Host required CHAP. Such a Host stays
+// unchanged until its last volume leaves. A Host that no target names is deleted, and created again with credentials.
 func (s *Service) updateUnauthenticated(ctx context.Context, host *pb.Host, node attachment.Node) (admission, error) {
 	name := host.GetMeta().GetName()
 	if err := leftovers.ReleaseHost(ctx, s.hosts, host); err != nil {
@@ -73,7 +74,7 @@ func (s *Service) updateUnauthenticated(ctx context.Context, host *pb.Host, node
 	}
 	_, err := s.hosts.GetHost(ctx, &pb.GetHostRequest{Name: name})
 	if err != nil {
-		return admission{}, err // NotFound: the caller begins again
+		return admission{}, err // NotFound: the caller starts again
 	}
 	slog.WarnContext(ctx, "the node logs in without CHAP until its last volume leaves: drain it to change that", "node", node.Name, "host", name)
 	return admission{host: name}, nil

@@ -13,7 +13,7 @@ import (
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
-// keyed is a node that has announced a key.
+// keyed returns a node that has announced a key.
 func keyed(t *testing.T, name, initiator string) attachment.Node {
 	t.Helper()
 	key, err := attachment.ParsePrivateKey(attachment.NewPrivateKey())
@@ -48,7 +48,7 @@ func TestEachNodeGetsACHAPSecretOfItsOwnByDefault(t *testing.T) {
 	secrets := map[string]bool{}
 	for _, name := range []string{"n1", "n2"} {
 		node := keyed(t, name, "iqn."+name)
-		for range 2 { // published again, it stays the same
+		for range 2 { // a repeated publication changes nothing
 			host, got := p.admitted(t, node, attachment.CHAP{})
 			want, err := attachment.NodeCHAP(driverKey, node)
 			chap := host.GetSpec().GetChap()
@@ -85,7 +85,7 @@ func TestAClassMayStillNameACHAPSecret(t *testing.T) {
 		if host.GetSpec().GetChap().GetPassword() != "class-secret-123" || got.driverKey != "" {
 			t.Errorf("node %s: %v, %v", node.Name, host.GetSpec(), got)
 		}
-		host, got = p.admitted(t, node, attachment.CHAP{}) // a class that names none leaves the node's sessions their credentials
+		host, got = p.admitted(t, node, attachment.CHAP{}) // for a class without a Secret, the node's sessions keep their credentials
 		if host.GetSpec().GetChap().GetPassword() != "class-secret-123" || got.driverKey != "" {
 			t.Errorf("node %s, without the class's: %v, %v", node.Name, host.GetSpec(), got)
 		}
@@ -96,7 +96,7 @@ func TestAClassMayStillNameACHAPSecret(t *testing.T) {
 	refusedWith(t, err, codes.FailedPrecondition, "drain the node")
 }
 
-// iscsid could not renew a session without CHAP once the Host required it.
+// iscsid could not restore a session without CHAP once the Host required it.
 func TestAHostWithoutCHAPOfAnOlderReleaseStaysSoUntilItsLastVolumeLeaves(t *testing.T) {
 	p, node := publishedPlane(), keyed(t, "n1", "iqn.n1")
 	old := &pb.Host{Meta: &pb.ObjectMeta{Name: hostName("n1"), Uid: "1", Labels: map[string]string{labelMadeBy: madeBy}},
@@ -124,7 +124,7 @@ func TestANodeInstalledAnewGetsASecretThoughItsHostHadNone(t *testing.T) {
 	}
 }
 
-// With another id of the same node the volume would be taken from it, in use.
+// If the node counted as another one because of its new id, the volume would be withdrawn from it while in use.
 func TestANodeThatAnnouncesAKeyKeepsItsVolumes(t *testing.T) {
 	p, node := publishedPlane(after), keyed(t, "n1", "iqn.after")
 	p.target("csi.g.p.n1", ours, []string{hostName("n1")}, "v")
@@ -142,7 +142,7 @@ func TestANodeThatAnnouncesAKeyKeepsItsVolumes(t *testing.T) {
 	if !slices.Equal(p.to("v"), []string{id}) {
 		t.Errorf("published to %v: Kubernetes compares ids", p.to("v"))
 	}
-	p.unpublish(t, "v", after) // by the id that the attachment has noted
+	p.unpublish(t, "v", after) // with the id that the attachment has recorded
 	if len(p.to("v")) > 0 {
 		t.Errorf("published to %v", p.to("v"))
 	}

@@ -20,7 +20,7 @@ const (
 	maximumSize = 64 << 40
 )
 
-// sizeFor is the smallest size of whole mebibytes in a range; a gibibyte where no range is given.
+// sizeFor returns the smallest size of whole mebibytes in a range; a gibibyte if no range is given. Sizes are in bytes.
 func sizeFor(asked *csi.CapacityRange, source int64) (int64, error) {
 	required, limit := asked.GetRequiredBytes(), asked.GetLimitBytes()
 	if required < 0 || limit < 0 || limit > 0 && required > limit {
@@ -79,7 +79,7 @@ func (s *Service) CreateVolume(ctx context.Context, r *csi.CreateVolumeRequest) 
 	return &csi.CreateVolumeResponse{Volume: told}, nil
 }
 
-// wanted is the volume that a request asks for, without its name.
+// wanted returns the volume that a request describes, without its name.
 func (s *Service) wanted(ctx context.Context, r *csi.CreateVolumeRequest) (*pb.Volume, error) {
 	p, err := readParameters(r.GetParameters())
 	if err != nil {
@@ -90,7 +90,7 @@ func (s *Service) wanted(ctx context.Context, r *csi.CreateVolumeRequest) (*pb.V
 		return nil, err
 	}
 	if p.pool == "" {
-		p.pool = pool // a copy stays in its source's pool
+		p.pool = pool // a copy stays in the pool of its source
 	}
 	if err := s.complete(ctx, &p); err != nil {
 		return nil, err
@@ -115,7 +115,7 @@ func (s *Service) wanted(ctx context.Context, r *csi.CreateVolumeRequest) (*pb.V
 	}}, nil
 }
 
-// source is what a copy is made from, with its size and pool.
+// source returns the source of a copy, with its size and pool.
 func (s *Service) source(ctx context.Context, from *csi.VolumeContentSource) (*pb.VolumeSource, int64, string, error) {
 	switch {
 	case from.GetSnapshot() != nil:
@@ -144,7 +144,7 @@ func (s *Service) source(ctx context.Context, from *csi.VolumeContentSource) (*p
 	return nil, 0, "", nil
 }
 
-// sourceError says that a source is missing: an id that cannot be a name names nothing either.
+// sourceError reports that a source is missing, even for an id that is no valid name.
 func sourceError(kind, id string, err error) error {
 	if code := status.Code(err); code == codes.NotFound || code == codes.InvalidArgument {
 		return status.Errorf(codes.NotFound, "there is no %s %q to copy", kind, id)
@@ -152,7 +152,7 @@ func sourceError(kind, id string, err error) error {
 	return told(err)
 }
 
-// made creates the volume, or finds the one of an earlier call, which has to be what is asked for now.
+// made creates the volume, or returns the one of an earlier call, which must equal the requested one.
 func (s *Service) made(ctx context.Context, wanted *pb.Volume, r *csi.CreateVolumeRequest) (*pb.Volume, error) {
 	name := wanted.GetMeta().GetName()
 	got, err := s.volumes.GetVolume(ctx, &pb.GetVolumeRequest{Name: name})
@@ -178,7 +178,7 @@ func differs(is, wanted *pb.Volume, asked *csi.CapacityRange) string {
 	labels := maps.Clone(is.GetMeta().GetLabels())
 	for label := range labels {
 		if _, ours := wanted.GetMeta().GetLabels()[label]; !ours {
-			delete(labels, label) // who it is published to, and what people added
+			delete(labels, label) // the nodes to which it is published, and labels that users added
 		}
 	}
 	switch {
@@ -196,7 +196,7 @@ func differs(is, wanted *pb.Volume, asked *csi.CapacityRange) string {
 	return ""
 }
 
-// awaitVolume waits until a volume's data is there: a copy takes its time.
+// awaitVolume waits until a volume's data is complete, because a copy takes time.
 func (s *Service) awaitVolume(ctx context.Context, name string) error {
 	return wait(ctx, func(ctx context.Context) (string, error) {
 		got, err := s.volumes.GetVolume(ctx, &pb.GetVolumeRequest{Name: name})
@@ -207,7 +207,7 @@ func (s *Service) awaitVolume(ctx context.Context, name string) error {
 	})
 }
 
-// problem is what the Ready condition says.
+// problem returns the message of the Ready condition.
 func problem(conditions []*pb.Condition) string {
 	for _, condition := range conditions {
 		if condition.GetType() == "Ready" {
@@ -217,7 +217,7 @@ func problem(conditions []*pb.Condition) string {
 	return "nothing is known of it yet"
 }
 
-// tell is a volume as CSI sees it.
+// tell returns a volume in the form of CSI.
 func (s *Service) tell(ctx context.Context, volume *pb.Volume) (*csi.Volume, error) {
 	topology, err := s.topologyOf(ctx, volume.GetSpec().GetPool(), volume.GetMeta().GetLabels()[labelTopology])
 	if err != nil {

@@ -22,7 +22,7 @@ func (s *Service) DeleteVolume(ctx context.Context, r *csi.DeleteVolumeRequest) 
 	}
 	defer done()
 	gone := &csi.DeleteVolumeResponse{}
-	if !objectName.MatchString(name) { // nothing has such a name
+	if !objectName.MatchString(name) { // no object can have such a name
 		return gone, nil
 	}
 	got, err := s.volumes.GetVolume(ctx, &pb.GetVolumeRequest{Name: name})

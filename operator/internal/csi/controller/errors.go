@@ -9,7 +9,7 @@ import (
 	"sluice.dev/sluice/proto/client"
 )
 
-// told turns an error of the control plane into what CSI's caller is told: the same code, the fields by name.
+// told converts an error of the control plane to an error for CSI's caller: the same code, with the fields by name.
 func told(err error) error {
 	if err == nil {
 		return nil
@@ -19,7 +19,7 @@ func told(err error) error {
 	case codes.NotFound, codes.Aborted, codes.DeadlineExceeded, codes.Canceled:
 		return status.Error(code, status.Convert(err).Message())
 	case codes.Unauthenticated, codes.PermissionDenied:
-		// CSI's callers would take these codes for a lack of their own users' rights.
+		// CSI's callers would interpret these codes as missing rights of their own users.
 		return status.Errorf(codes.Internal, "the control plane does not let the CSI driver do this: %s; the driver's certificate has to name "+
 			"the organization sluice:csi", status.Convert(err).Message())
 	}
@@ -36,15 +36,15 @@ func precondition(format string, words ...any) error {
 	return status.Errorf(codes.FailedPrecondition, format, words...)
 }
 
-// errNoHost is where a target was to name a Host that was deleted meanwhile.
+// errNoHost means that a target was to name a Host that was deleted meanwhile.
 var errNoHost = status.Error(codes.Aborted, "the node's Host was deleted this moment; try again")
 
-// hostRefused says that the control plane refuses a target since a Host that it would name is not there.
+// hostRefused reports whether the control plane refuses a target because a Host that it would name does not exist.
 func hostRefused(err error) bool {
 	return status.Code(err) == codes.FailedPrecondition && refusedField(err, "spec.hosts[", "]")
 }
 
-// refusedField says that the control plane refuses a field of such a name.
+// refusedField reports whether the control plane refuses a field whose name has this prefix and suffix.
 func refusedField(err error, begins, ends string) bool {
 	for _, field := range client.Fields(err) {
 		if strings.HasPrefix(field.GetField(), begins) && strings.HasSuffix(field.GetField(), ends) {

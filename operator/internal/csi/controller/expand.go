@@ -8,7 +8,7 @@ import (
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
-// ControllerExpandVolume implements csi.ControllerServer. Volumes grow in use.
+// ControllerExpandVolume implements csi.ControllerServer. Volumes can grow while they are in use.
 func (s *Service) ControllerExpandVolume(ctx context.Context, r *csi.ControllerExpandVolumeRequest,
 ) (*csi.ControllerExpandVolumeResponse, error) {
 	if r.GetVolumeId() == "" {
@@ -37,6 +37,6 @@ func (s *Service) ControllerExpandVolume(ctx context.Context, r *csi.ControllerE
 		}
 		return "volume " + r.GetVolumeId() + " grows: " + problem(got.GetVolume().GetStatus().GetConditions()), nil
 	})
-	// A raw block device grows on the node, too: its paths and its map have to be told.
+	// A raw block device must grow on the node, too: its paths and its map must be rescanned.
 	return &csi.ControllerExpandVolumeResponse{CapacityBytes: size, NodeExpansionRequired: true}, err
 }

@@ -10,8 +10,8 @@ import (
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
-// hide takes a volume from a node, in whichever target that has it, and waits until the gateways have done so: also where a call
-// before this one took it, and did not see the end of it.
+// hide withdraws a volume from a node, in any target that has it, and waits until the gateways have applied that. This includes a
+// withdrawal that an earlier call began and did not complete.
 func (s *Service) hide(ctx context.Context, volume *pb.Volume, node attachment.Node) error {
 	targets, err := s.candidates(ctx, volume, node)
 	if err != nil {
@@ -38,8 +38,9 @@ func (s *Service) hide(ctx context.Context, volume *pb.Volume, node attachment.N
 	return s.setFree(ctx, targets, volume)
 }
 
-// hostsOf are the Hosts by which a target may let a node in. Where none has its initiator name, it was installed anew, and its Host
-// has the new one by now. Where a resource's has it, which is refused today, a target may name that or the driver's.
+// hostsOf returns the Hosts by which a target may admit a node. If none has its initiator name, the node was reinstalled, and its
+// Host has the new name by now. If a Host of a resource has it, which is refused today, a target may name that Host or the
+// driver's.
 func (s *Service) hostsOf(ctx context.Context, node attachment.Node) ([]*pb.Host, error) {
 	host, err := s.hostOf(ctx, node)
 	if err != nil || host != nil && hostKeptByResource(host, node) == "" {
@@ -52,7 +53,7 @@ func (s *Service) hostsOf(ctx context.Context, node attachment.Node) ([]*pb.Host
 	return []*pb.Host{host, own}, nil
 }
 
-// take takes a volume out of a target unless another node has it, too, and the node's hosts where nothing there is for them any more.
+// take removes a volume from a target unless another node also has it, and the node's Hosts if they have no other volume there.
 func (s *Service) take(ctx context.Context, from *pb.Target, volume *pb.Volume, hosts []*pb.Host, node attachment.Node) error {
 	name := volume.GetMeta().GetName()
 	others := len(publishedTo(volume.GetMeta().GetLabels())) > 1
@@ -69,18 +70,18 @@ func (s *Service) take(ctx context.Context, from *pb.Target, volume *pb.Volume, 
 		})
 		return nil
 	})
-	if absent(err) { // the whole target is gone
+	if absent(err) { // the whole target was deleted
 		return nil
 	}
 	return err
 }
 
-// needs says that a node has another volume of a target. It is asked of a target that has just been read, and what it says goes for
-// that version only: a volume is noted as published before it becomes a LUN, so one that is a LUN is found. A node that was
-// installed anew may have it by another initiator name of its Hosts.
+// needs reports whether a node has another volume of a target. The target has just been read, and the result is valid for that
+// version only: a volume is recorded as published before it becomes a LUN, so each LUN is found. A reinstalled node may have the
+// volume under another initiator name of its Hosts.
 func (s *Service) needs(ctx context.Context, target *pb.Target, but *pb.Volume, hosts []*pb.Host, node attachment.Node,
 ) (bool, error) {
-	if leftovers.Mine(target.GetMeta()) { // one node's, or one volume's
+	if leftovers.Mine(target.GetMeta()) { // a target of one node, or of one volume
 		return slices.ContainsFunc(target.GetSpec().GetLuns(), func(lun *pb.TargetLun) bool {
 			return lun.GetVolume() != but.GetMeta().GetName()
 		}), nil
@@ -101,7 +102,7 @@ func (s *Service) needs(ctx context.Context, target *pb.Target, but *pb.Volume, 
 	return false, nil
 }
 
-// hasAnother says that a volume of a target but this one is published to a node's id, with whichever key.
+// hasAnother reports whether another volume of a target is published to a node, under its id with any key.
 func (s *Service) hasAnother(ctx context.Context, target *pb.Target, but *pb.Volume, id string) (bool, error) {
 	request, noted := &pb.ListVolumesRequest{Options: &pb.ListOptions{LabelSelector: ours}}, publishedLabel(id)
 	for other, err := range client.All(ctx, s.volumes.ListVolumes, request, (*pb.ListVolumesResponse).GetVolumes) {
@@ -115,7 +116,7 @@ func (s *Service) hasAnother(ctx context.Context, target *pb.Target, but *pb.Vol
 	return false, nil
 }
 
-// setFree lets the next volume that is shared have the target that was this one's. Until then calls for this one find it by its name.
+// setFree makes the target of a shared volume available to the next shared volume. Until then calls find it by the volume's name.
 func (s *Service) setFree(ctx context.Context, targets []*pb.Target, volume *pb.Volume) error {
 	if len(publishedTo(volume.GetMeta().GetLabels())) > 1 {
 		return nil
@@ -137,7 +138,7 @@ func (s *Service) setFree(ctx context.Context, targets []*pb.Target, volume *pb.
 	return nil
 }
 
-// candidates are the targets that may have the volume for a node, or had it.
+// candidates returns the targets that may have, or had, the volume for a node.
 func (s *Service) candidates(ctx context.Context, volume *pb.Volume, node attachment.Node) ([]*pb.Target, error) {
 	names := nodeTargets(volume, node)
 	if named := volume.GetMeta().GetLabels()[labelTarget]; named != "" {

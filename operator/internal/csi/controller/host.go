@@ -19,8 +19,8 @@ const maxSessions = 1024
 
 func hostName(node string) string { return tidy("csi-", "csi."+node) }
 
-// ensureHost gives the Host with the node's initiator name, and what the node logs in with: the Host that people made, with what they
-// said of its fabrics, or one of ours.
+// ensureHost returns the Host with the node's initiator name, and the credentials of the node's logins. The Host is one that
+// users made, with their settings of fabrics, or one of the driver's.
 func (s *Service) ensureHost(ctx context.Context, node attachment.Node, given attachment.CHAP) (admission, error) {
 	for range casTries {
 		host, err := s.hostOf(ctx, node)
@@ -37,14 +37,14 @@ func (s *Service) ensureHost(ctx context.Context, node attachment.Node, given at
 			admitted, err = s.renewHost(ctx, host, node, given)
 		}
 		if code := status.Code(err); code == codes.Aborted || code == codes.AlreadyExists || code == codes.NotFound {
-			continue // another call made, changed or deleted it at the same time
+			continue // another call created, changed or deleted it at the same time
 		}
 		return admitted, told(err)
 	}
 	return admission{}, status.Errorf(codes.Aborted, "the Host of node %s changes all the time; try again", node.Name)
 }
 
-// hostOf finds the Host that has the node's initiator name; nil: none has.
+// hostOf returns the Host that has the node's initiator name; nil: none.
 func (s *Service) hostOf(ctx context.Context, node attachment.Node) (*pb.Host, error) {
 	got, err := s.hosts.GetHost(ctx, &pb.GetHostRequest{Name: hostName(node.Name)})
 	if err == nil && slices.Contains(got.GetHost().GetSpec().GetInitiators(), node.Initiator) {
@@ -64,8 +64,8 @@ func (s *Service) hostOf(ctx context.Context, node attachment.Node) (*pb.Host, e
 	return nil, nil
 }
 
-// hostKeptByResource says why a Host cannot stand for a node, if the operator keeps it: a resource's namespace may be anybody's, who
-// would log in as the node by credentials of his own and have all its volumes.
+// hostKeptByResource returns why a Host of the operator cannot represent a node: the resource may be in the namespace of any
+// user, who could log in as the node with other credentials and access all its volumes.
 func hostKeptByResource(host *pb.Host, node attachment.Node) string {
 	labels := host.GetMeta().GetLabels()
 	if labels[labelUID] == "" {
@@ -76,7 +76,7 @@ func hostKeptByResource(host *pb.Host, node attachment.Node) string {
 		host.GetMeta().GetName(), node.Name, node.Initiator, labels[labelResource])
 }
 
-// ownHost is the node's Host as it is stored, or as it would be new.
+// ownHost returns the node's stored Host, or a new one.
 func (s *Service) ownHost(ctx context.Context, node attachment.Node) (*pb.Host, error) {
 	got, err := s.hosts.GetHost(ctx, &pb.GetHostRequest{Name: hostName(node.Name)})
 	if !absent(err) {
@@ -88,7 +88,7 @@ func (s *Service) ownHost(ctx context.Context, node attachment.Node) (*pb.Host, 
 	}, nil
 }
 
-// renewHost stores a Host of ours with the node's initiator name: a node that was installed anew has another one, and no session.
+// renewHost stores the node's new initiator name in a Host of the driver: the node was reinstalled, and has no session.
 func (s *Service) renewHost(ctx context.Context, host *pb.Host, node attachment.Node, given attachment.CHAP) (admission, error) {
 	if host.GetMeta().GetLabels()[labelMadeBy] != madeBy {
 		return admission{}, precondition("Host %s has another initiator name than node %s, %s, and was not made by %s: add the name to it",
@@ -108,7 +108,7 @@ func (s *Service) renewHost(ctx context.Context, host *pb.Host, node attachment.
 	return admitted, err
 }
 
-// updateHost gives a Host of ours its credentials. A Host that people made keeps its own.
+// updateHost sets the credentials of a Host of the driver. A Host that users made keeps its own.
 func (s *Service) updateHost(ctx context.Context, host *pb.Host, node attachment.Node, given attachment.CHAP) (admission, error) {
 	admitted := admission{host: host.GetMeta().GetName()}
 	if host.GetMeta().GetLabels()[labelMadeBy] != madeBy {
@@ -116,7 +116,7 @@ func (s *Service) updateHost(ctx context.Context, host *pb.Host, node attachment
 	}
 	if given.Own == nil && generation(host) != chapGenerated {
 		if host.GetSpec().GetChap() != nil {
-			return admitted, nil // of a class that names a Secret: the node's sessions have those credentials
+			return admitted, nil // from a class with a Secret: the node's sessions have those credentials
 		}
 		return s.updateUnauthenticated(ctx, host, node)
 	}
@@ -140,8 +140,8 @@ func setCHAP(spec *pb.HostSpec, chap attachment.CHAP) {
 	}
 }
 
-// forget deletes a node's Host, if it is ours and no target names it: a node that has no volume has nobody to log in as, and may be
-// gone for good.
+// forget deletes a node's Host if the driver made it and no target names it. A node without volumes needs no Host, and may be
+// gone permanently.
 func (s *Service) forget(ctx context.Context, node attachment.Node) error {
 	got, err := s.hosts.GetHost(ctx, &pb.GetHostRequest{Name: hostName(node.Name)})
 	if absent(err) {

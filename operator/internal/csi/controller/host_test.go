@@ -11,7 +11,7 @@ import (
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
-// someonesHost has an initiator name of node n1 and credentials of somebody's own.
+// someonesHost has an initiator name of node n1, with credentials of another user.
 func (p *plane) someonesHost(name, initiator string, labels map[string]string) {
 	p.hosts[name] = &pb.Host{Meta: &pb.ObjectMeta{Name: name, Uid: name, Labels: labels}, Spec: &pb.HostSpec{Initiators: []string{initiator},
 		Chap: &pb.ChapCredentials{Username: "own", Password: "own-secret-123"}}}
@@ -24,7 +24,7 @@ func keptAs(resource string) map[string]string {
 func TestAHostThatAResourceKeepsDoesNotStandForANode(t *testing.T) {
 	for name, resource := range map[string]string{"tenant.web": "tenant/web", hostName("n1"): "csi/n1"} {
 		p := publishedPlane(after)
-		p.target("csi.g.p.n1", ours, nil) // of the node's volumes before this one
+		p.target("csi.g.p.n1", ours, nil) // for the node's earlier volumes
 		p.someonesHost(name, "iqn.after", keptAs(resource))
 		node := attachment.Node{Name: "n1", Initiator: "iqn.after"}
 		_, _, err := p.service().admit(t.Context(), p.volumes["v"], node, attachment.CHAP{}, false, false)

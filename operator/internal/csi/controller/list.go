@@ -12,12 +12,12 @@ import (
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
-// maxPage is the most objects that the control plane gives at a time.
+// maxPage is the largest page of the control plane.
 const maxPage = 1000
 
 var ours = map[string]string{labelMadeBy: madeBy}
 
-// page turns CSI's way of paging into the control plane's.
+// page converts CSI's paging to the control plane's.
 func page(entries int32, token string) (*pb.ListOptions, error) {
 	if entries < 0 {
 		return nil, invalid("max entries is %d", entries)
@@ -25,7 +25,7 @@ func page(entries int32, token string) (*pb.ListOptions, error) {
 	return &pb.ListOptions{PageSize: min(entries, maxPage), PageToken: token, LabelSelector: ours}, nil
 }
 
-// listed turns the refusal of a token into the one that CSI has for it.
+// listed converts the refusal of a token to CSI's error for it.
 func listed(err error, token string) error {
 	if token != "" && status.Code(err) == codes.InvalidArgument {
 		return status.Errorf(codes.Aborted, "starting token %.80q is none of ours: begin anew", token)
@@ -33,7 +33,7 @@ func listed(err error, token string) error {
 	return told(err)
 }
 
-// ListVolumes implements csi.ControllerServer. Volumes that were made by other means are not listed.
+// ListVolumes implements csi.ControllerServer. It does not list volumes that the driver did not make.
 func (s *Service) ListVolumes(ctx context.Context, r *csi.ListVolumesRequest) (*csi.ListVolumesResponse, error) {
 	options, err := page(r.GetMaxEntries(), r.GetStartingToken())
 	if err != nil {
@@ -51,7 +51,7 @@ func (s *Service) ListVolumes(ctx context.Context, r *csi.ListVolumesRequest) (*
 			}
 			response.Entries = append(response.Entries, entry)
 		}
-		if r.GetMaxEntries() > 0 { // one page, and where the next one begins
+		if r.GetMaxEntries() > 0 { // one page, and the token of the next one
 			response.NextToken = list.GetNextPageToken()
 			break
 		}
@@ -59,7 +59,7 @@ func (s *Service) ListVolumes(ctx context.Context, r *csi.ListVolumesRequest) (*
 	return response, nil
 }
 
-// entry of a list. Pools are asked for their topology once.
+// entry returns an entry of a list. known caches the topology of pools.
 func (s *Service) entry(ctx context.Context, volume *pb.Volume, known map[string]*csi.Volume,
 ) (*csi.ListVolumesResponse_Entry, error) {
 	like := volume.GetSpec().GetPool() + " " + volume.GetMeta().GetLabels()[labelTopology]
@@ -101,7 +101,7 @@ func (s *Service) ControllerGetVolume(ctx context.Context, r *csi.ControllerGetV
 		PublishedNodeIds: published(volume)}}, nil
 }
 
-// volume by its id: NotFound also where nothing can have such a name.
+// volume returns a volume by its id: NotFound even for an id that is no valid name.
 func (s *Service) volume(ctx context.Context, id string) (*pb.Volume, error) {
 	got, err := s.volumes.GetVolume(ctx, &pb.GetVolumeRequest{Name: id})
 	if err != nil {

@@ -7,16 +7,17 @@ import (
 )
 
 const (
-	// lowNumbers are tried first: they fit peripheral device addressing (SAM-5 §4.7.7.2), which every host speaks, and the limits
-	// that hosts set themselves. Beyond them numbers go on upwards, from 256 in flat space addressing.
+	// lowNumbers are tried first: they fit peripheral device addressing (SAM-5 §4.7.7.2), which every host supports, and the
+	// limits of hosts. Higher numbers follow in ascending order, from 256 in flat space addressing.
 	lowNumbers = 64
 	allNumbers = 16384
-	// numbersTried bounds how many numbers in quarantine are tried.
+	// numbersTried bounds the numbers in quarantine that are tried.
 	numbersTried = 1024
 )
 
-// number for a volume in a target. It begins where the volume's uid says: a volume that returns to a target has its number back,
-// and two volumes seldom follow each other under one number, which a host might still have a device for.
+// number returns a LUN number for a volume in a target. It starts at a value derived from the volume's uid. So a volume that
+// returns to a target gets its number back, and two volumes rarely use the same number in succession, for which a host might
+// still have a device.
 func number(volume *pb.Volume, target *pb.Target, refused int) int32 {
 	sum := fnv.New32a()
 	_, _ = sum.Write([]byte(volume.GetMeta().GetUid()))
@@ -38,8 +39,8 @@ func number(volume *pb.Volume, target *pb.Target, refused int) int32 {
 		}
 		refused--
 	}
-	return 0 // refused by the control plane, which says why
+	return 0 // the control plane refuses it, with the reason
 }
 
-// numberRefused says that the control plane refuses a number, because it was another volume's not long ago.
+// numberRefused reports whether the control plane refuses a number because another volume had it recently.
 func numberRefused(err error) bool { return refusedField(err, "spec.luns[", "].id") }

@@ -10,7 +10,7 @@ import (
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
-// Parameters of a VolumeAttributesClass: sustained rates, and how much may be saved up for a burst; 0 lifts a limit.
+// Parameters of a VolumeAttributesClass: sustained rates per second, and bursts; 0 removes a limit.
 const (
 	parameterIOPS        = "iops"
 	parameterIOPSBurst   = "iopsBurst"
@@ -19,7 +19,7 @@ const (
 	smallestBytesPerTime = mebibyte
 )
 
-// changeQos gives the limits after a change; a parameter that is not given stays as it was.
+// changeQos returns the changed limits; a parameter that is not given stays.
 func changeQos(from *pb.Qos, given map[string]string) (*pb.Qos, error) {
 	if len(given) == 0 {
 		return from, nil

@@ -17,25 +17,27 @@ import (
 const (
 	labelMadeBy = leftovers.LabelMadeBy
 	madeBy      = leftovers.MadeBy
-	// labelName is the name that CSI gave a volume or a snapshot.
+	// labelName is the name that CSI requested for a volume or a snapshot.
 	labelName = attachment.Driver + "/name"
-	// labelGatewayPool and labelPaths are of a volume: which gateways export it, and how many.
+	// labelGatewayPool and labelPaths are on a volume: the gateway pool that exports it, and the number of gateways.
 	labelGatewayPool = attachment.Driver + "/gateway-pool"
 	labelPaths       = attachment.Driver + "/paths"
-	// labelTarget is of a volume whose class names a Target.
+	// labelTarget is on a volume whose class names a Target.
 	labelTarget = attachment.Driver + "/target"
-	// labelTopology is of a volume: who may reach it.
+	// labelTopology is on a volume: from where it can be reached.
 	labelTopology = attachment.Driver + "/topology"
-	// labelShares is of a Target for one volume that several nodes reach: the volume's name, or nobodys.
+	// labelShares is on a Target for one volume that several nodes use: the volume's name, or nobodys.
 	labelShares = attachment.Driver + "/shares"
 	nobodys     = "-"
-	// labelPublished, followed by a hash of a node's id without its key, is of a volume that is published to it; its value is the id.
+	// labelPublished, followed by a hash of a node's id without its key, is on a volume that is published to that node; its value
+	// is the id.
 	labelPublished = "published." + attachment.Driver + "/"
-	// labelNode is of a Host, and of a Target that one node has: the Kubernetes node.
+	// labelNode is on a Host, and on a Target for one node: the Kubernetes node.
 	labelNode = attachment.Driver + "/node"
 )
 
-// Labels by which the operator marks what it keeps as a resource says: that one's uid, and its name (controller/mirror has them, too).
+// Labels that the operator sets on objects that it maintains for a resource: the resource's uid, and its name (controller/mirror
+// also defines them).
 const (
 	labelUID      = "sluice.dev/uid"
 	labelResource = "sluice.dev/resource"
@@ -56,7 +58,7 @@ func hash(text string, digits int) string {
 	return hex.EncodeToString(sum[:])[:digits]
 }
 
-// objectFor is the object's name for a name that CSI gives: the same where that can be one, as Kubernetes' are, else a hash.
+// objectFor returns the object's name for a name that CSI requests: the same if it is valid, as Kubernetes' are, else a hash.
 func objectFor(name string) (string, error) {
 	switch {
 	case name == "":
@@ -74,7 +76,7 @@ func tidy(prefix, name string) string {
 	return prefix + hash(name, objectDigits)
 }
 
-// publishedTo are the ids of the nodes that labels of a volume name.
+// publishedTo returns the ids of the nodes to which a volume is published, from its labels.
 func publishedTo(labels map[string]string) []string {
 	var nodes []string
 	for key, id := range labels {

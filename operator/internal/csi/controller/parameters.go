@@ -15,10 +15,10 @@ import (
 
 // parameters of a StorageClass.
 type parameters struct {
-	pool        string // StoragePool that volumes live in
+	pool        string // StoragePool of the volumes
 	gatewayPool string // GatewayPool whose gateways export them; unset: the only one
 	paths       string // gateways of a path set; unset: the control plane's default
-	target      string // Target that volumes become LUNs of; unset: one for each node and pool
+	target      string // Target in which volumes become LUNs; unset: one for each node and pool
 	reclaim     pb.ReclaimPolicy
 	blockSize   int32
 	writeCache  pb.WriteCache
@@ -28,10 +28,10 @@ type parameters struct {
 // Values of the parameter topology.
 const (
 	topologyNode = "node" // pods run on the node of a local pool; the default
-	topologyAny  = "any"  // pods run anywhere; what they read and write crosses the network
+	topologyAny  = "any"  // pods run anywhere; their I/O crosses the network
 )
 
-// Parameters of CSI's sidecars have this prefix, and are theirs.
+// Parameters of CSI's sidecars have this prefix. The driver ignores them.
 const sidecarPrefix = "csi.storage.k8s.io/"
 
 const maxPaths = 32
@@ -88,7 +88,7 @@ func choice[T any](key, value string, of map[string]T) (T, error) {
 	return chosen, nil
 }
 
-// complete fills in what the class leaves open, where there is only one choice.
+// complete sets the parameters that the class leaves open, if there is only one choice.
 func (s *Service) complete(ctx context.Context, p *parameters) error {
 	if p.pool == "" {
 		var names []string
@@ -134,7 +134,7 @@ func only(parameter string, names []string) (string, error) {
 		strings.Join(names, ", "))
 }
 
-// labels that a volume keeps of its class.
+// labels returns the labels that a volume gets from its class.
 func (p parameters) labels(name string) map[string]string {
 	labels := map[string]string{labelMadeBy: madeBy, labelName: name, labelGatewayPool: p.gatewayPool, labelTopology: p.topology}
 	if p.target != "" {

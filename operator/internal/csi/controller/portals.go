@@ -9,7 +9,7 @@ import (
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
-// healths of all gateways, by name.
+// healths returns the health of all gateways, by name.
 func (s *Service) healths(ctx context.Context) (map[string]pb.GatewayHealth, error) {
 	all := map[string]pb.GatewayHealth{}
 	for gateway, err := range client.All(ctx, s.gateways.ListGateways, &pb.ListGatewaysRequest{}, (*pb.ListGatewaysResponse).GetGateways) {
@@ -21,7 +21,7 @@ func (s *Service) healths(ctx context.Context) (map[string]pb.GatewayHealth, err
 	return all, nil
 }
 
-// paths of a target with the health of their gateways.
+// paths returns a target, and the health of its gateways.
 func (s *Service) paths(ctx context.Context, target string) (*pb.Target, map[string]pb.GatewayHealth, error) {
 	got, err := s.targets.GetTarget(ctx, &pb.GetTargetRequest{Name: target})
 	if err != nil {
@@ -31,7 +31,7 @@ func (s *Service) paths(ctx context.Context, target string) (*pb.Target, map[str
 	return got.GetTarget(), healths, err
 }
 
-// reached waits until the volume has an owner, and the gateways that are well show it; it gives their portals.
+// reached waits until the volume has an owner and the ready gateways show it. It returns their portals.
 func (s *Service) reached(ctx context.Context, target *pb.Target, volume *pb.Volume) (a attachment.Attachment, err error) {
 	name := volume.GetMeta().GetName()
 	err = wait(ctx, func(ctx context.Context) (string, error) {
@@ -65,7 +65,7 @@ func (s *Service) reached(ctx context.Context, target *pb.Target, volume *pb.Vol
 	return a, err
 }
 
-// live are the portals of gateways that are well and show the target as it is now, or what is missing of that.
+// live returns the portals of ready gateways that show the newest state of the target, or what is missing.
 func live(target *pb.Target, healths map[string]pb.GatewayHealth) (portals []string, missing string) {
 	for _, path := range target.GetStatus().GetPaths() {
 		if healths[path.GetGateway()] != pb.GatewayHealth_GATEWAY_HEALTH_READY {
@@ -87,7 +87,8 @@ func live(target *pb.Target, healths map[string]pb.GatewayHealth) (portals []str
 	return portals, ""
 }
 
-// settled waits until no gateway serves a target as it was: those that are dead are fenced, those that never came serve nothing.
+// settled waits until no gateway serves an older state of a target: dead ones are fenced, and ones that never connected serve
+// nothing.
 func (s *Service) settled(ctx context.Context, target string) error {
 	return wait(ctx, func(ctx context.Context) (string, error) {
 		now, healths, err := s.paths(ctx, target)

@@ -14,11 +14,11 @@ import (
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
-// casTries bounds how often a change is tried anew because the object has changed meanwhile.
+// casTries bounds the repetitions of a change because the object has changed meanwhile.
 const casTries = 16
 
-// ControllerPublishVolume implements csi.ControllerServer: the volume becomes a LUN of a target that the node may log in to.
-// Which portals that has is looked up now.
+// ControllerPublishVolume implements csi.ControllerServer: the volume becomes a LUN of a target to which the node may log in. The
+// portals are determined now.
 func (s *Service) ControllerPublishVolume(ctx context.Context, r *csi.ControllerPublishVolumeRequest,
 ) (*csi.ControllerPublishVolumeResponse, error) {
 	if r.GetVolumeId() == "" || r.GetNodeId() == "" {
@@ -63,8 +63,8 @@ func (s *Service) ControllerPublishVolume(ctx context.Context, r *csi.Controller
 	return &csi.ControllerPublishVolumeResponse{PublishContext: reached.Context()}, nil
 }
 
-// admit shows the volume to the node's Host. Where that goes at the same time, with the node's last volume before this one, it is
-// made anew.
+// admit shows the volume to the node's Host. If that Host is deleted at the same time, with the node's previous last volume, it
+// is created again.
 func (s *Service) admit(ctx context.Context, volume *pb.Volume, node attachment.Node, chap attachment.CHAP, shared, readOnly bool,
 ) (*pb.Target, admission, error) {
 	for range casTries {
@@ -80,9 +80,9 @@ func (s *Service) admit(ctx context.Context, volume *pb.Volume, node attachment.
 	return nil, admission{}, errNoHost
 }
 
-// claim notes on the volume that it is published to a node, unless it is to another one and cannot be shared. Whoever notes it
-// first has it: the note is stored by compare-and-swap. What the node had by an initiator name of before is withdrawn first; a node
-// that has announced a key since then keeps what it has.
+// claim records on the volume that it is published to a node, unless it is published to another one and cannot be shared. The
+// record is stored by compare-and-swap, so the first node has it. Publications under an earlier initiator name of the node are
+// withdrawn first; a node that has announced a key since then keeps them.
 func (s *Service) claim(ctx context.Context, name, node string, shared bool) (volume *pb.Volume, err error) {
 	volume, err = s.volume(ctx, name)
 	if err != nil {
@@ -107,7 +107,7 @@ func (s *Service) claim(ctx context.Context, name, node string, shared bool) (vo
 	return volume, err
 }
 
-// relabel changes a volume's labels; the change says whether there is one.
+// relabel changes a volume's labels; change reports whether there is a change.
 func (s *Service) relabel(ctx context.Context, name string, change func(map[string]string) (bool, error), into **pb.Volume) error {
 	return s.changeVolume(ctx, name, "meta.labels", func(volume *pb.Volume) (bool, error) {
 		if *into = volume; volume.GetMeta().Labels == nil {
@@ -117,8 +117,8 @@ func (s *Service) relabel(ctx context.Context, name string, change func(map[stri
 	})
 }
 
-// changeVolume changes a field of a volume as it is now, anew where it has changed meanwhile: the control plane itself does that,
-// too. The change says whether there is one.
+// changeVolume changes a field of a volume, and repeats that if the volume has changed meanwhile, which the control plane itself
+// also does. change reports whether there is a change.
 func (s *Service) changeVolume(ctx context.Context, name, field string, change func(*pb.Volume) (bool, error)) error {
 	for range casTries {
 		volume, err := s.volume(ctx, name)
@@ -138,8 +138,8 @@ func (s *Service) changeVolume(ctx context.Context, name, field string, change f
 	return status.Errorf(codes.Aborted, "volume %s changes all the time; try again", name)
 }
 
-// ControllerUnpublishVolume implements csi.ControllerServer. It succeeds once no gateway that may still serve lets the node at
-// the volume: only then may another node have it.
+// ControllerUnpublishVolume implements csi.ControllerServer. It succeeds once no gateway that may still serve admits the node to
+// the volume, because only then may another node get it.
 func (s *Service) ControllerUnpublishVolume(ctx context.Context, r *csi.ControllerUnpublishVolumeRequest,
 ) (*csi.ControllerUnpublishVolumeResponse, error) {
 	if r.GetVolumeId() == "" {
@@ -164,8 +164,8 @@ func (s *Service) ControllerUnpublishVolume(ctx context.Context, r *csi.Controll
 	return gone, nil
 }
 
-// withdrawFrom takes a volume from a node, by whichever ids it was published to it: a node that was installed anew has another
-// initiator name, and is asked for by that. An empty id means all nodes.
+// withdrawFrom withdraws a volume from a node, under all ids under which it was published to it: a reinstalled node has another
+// initiator name, with which this call is made. An empty id means all nodes.
 func (s *Service) withdrawFrom(ctx context.Context, volume *pb.Volume, node string) error {
 	for _, id := range publishedTo(volume.GetMeta().GetLabels()) {
 		if node != "" && !sameNode(node, id) {
@@ -174,19 +174,20 @@ func (s *Service) withdrawFrom(ctx context.Context, volume *pb.Volume, node stri
 		if err := s.withdraw(ctx, volume, id); err != nil {
 			return err
 		}
-		delete(volume.Meta.Labels, publishedLabel(id)) // else the next one would take it for a node that still has the volume
+		delete(volume.Meta.Labels, publishedLabel(id)) // otherwise the next call would find that the node still has the volume
 	}
 	return nil
 }
 
-// sameNode says that two ids are of one Kubernetes node.
+// sameNode reports whether two ids belong to one Kubernetes node.
 func sameNode(one, other string) bool {
 	a, wrong := attachment.ParseNode(one)
 	b, wrongToo := attachment.ParseNode(other)
 	return one == other || wrong == nil && wrongToo == nil && a.Name == b.Name
 }
 
-// withdraw takes a volume from a node, whose Host goes with its last one; the note that it was published goes last.
+// withdraw withdraws a volume from a node, and with the node's last volume its Host. The record of the publication is removed
+// last.
 func (s *Service) withdraw(ctx context.Context, volume *pb.Volume, id string) error {
 	node, err := attachment.ParseNode(id)
 	if err != nil {

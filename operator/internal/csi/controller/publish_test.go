@@ -16,7 +16,7 @@ import (
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
-// plane is a control plane without gateways and pools: it stores what it is given, and gives copies, as a real one does.
+// plane is a control plane without gateways and pools. It stores objects and returns copies, as a real one does.
 type plane struct {
 	pb.VolumeServiceClient
 	pb.TargetServiceClient
@@ -34,7 +34,7 @@ func (p *plane) service() *Service {
 	return &Service{volumes: p, targets: p, hosts: p, gateways: p, pools: p, key: driverKey}
 }
 
-// found is a copy of an object, or NotFound.
+// found returns a copy of an object, or NotFound.
 func found[T proto.Message](in map[string]T, name string) (T, error) {
 	if is, ok := in[name]; ok {
 		return proto.Clone(is).(T), nil
@@ -43,7 +43,7 @@ func found[T proto.Message](in map[string]T, name string) (T, error) {
 	return none, status.Error(codes.NotFound, "there is no "+name)
 }
 
-// selected are copies of the objects that have the labels.
+// selected returns copies of the objects that have the labels.
 func selected[T interface {
 	proto.Message
 	GetMeta() *pb.ObjectMeta
@@ -127,10 +127,10 @@ func (p *plane) GetStoragePool(_ context.Context, r *pb.GetStoragePoolRequest, _
 const (
 	before, after = "n1/iqn.before", "n1/iqn.after"
 	elsewhere     = "n2/iqn.elsewhere"
-	people        = "people" // a target that people made
+	people        = "people" // a target that users made
 )
 
-// publishedPlane has the volume v, published to nodes by their ids.
+// publishedPlane has the volume v, published to nodes with these ids.
 func publishedPlane(ids ...string) *plane {
 	p := &plane{volumes: map[string]*pb.Volume{}, targets: map[string]*pb.Target{}, hosts: map[string]*pb.Host{}}
 	p.volume("v", nil, ids...)
@@ -154,7 +154,7 @@ func (p *plane) target(name string, labels map[string]string, hosts []string, vo
 	p.targets[name] = &pb.Target{Meta: &pb.ObjectMeta{Name: name, Labels: labels}, Spec: spec}
 }
 
-// host is the driver's, of a node.
+// host creates the driver's Host of a node.
 func (p *plane) host(node string, initiators ...string) {
 	p.hosts[hostName(node)] = &pb.Host{Meta: &pb.ObjectMeta{Name: hostName(node), Labels: map[string]string{labelMadeBy: madeBy}},
 		Spec: &pb.HostSpec{Initiators: initiators}}
@@ -168,10 +168,10 @@ func (p *plane) unpublish(t *testing.T, volume, id string) {
 	}
 }
 
-// to are the ids that a volume is published to.
+// to returns the ids to which a volume is published.
 func (p *plane) to(volume string) []string { return published(p.volumes[volume]) }
 
-// gone checks that nobody reaches a volume by a target any more.
+// gone asserts that no host reaches a volume through a target any more.
 func (p *plane) gone(t *testing.T, target string) {
 	t.Helper()
 	if spec := p.targets[target].GetSpec(); len(spec.GetLuns())+len(spec.GetHosts()) > 0 {
@@ -198,7 +198,7 @@ func TestAVolumeOfANodeThatWasInstalledAnewIsUnpublishedByTheNewIDAndFreeForAnot
 func TestUnpublishingFromANodeLeavesTheOthers(t *testing.T) {
 	p := publishedPlane(before, elsewhere)
 	p.target("csi.shared.v", map[string]string{labelMadeBy: madeBy, labelShares: "v"}, []string{hostName("n1"), hostName("n2")}, "v")
-	p.host("n1", "iqn.after") // another volume has renewed it
+	p.host("n1", "iqn.after") // another volume has updated it
 	p.host("n2", "iqn.elsewhere")
 	p.unpublish(t, "v", after)
 	spec := p.targets["csi.shared.v"].GetSpec()
@@ -218,7 +218,7 @@ func TestANodeThatWasInstalledAnewClaimsWhatItHadAndNoOtherNodeDoes(t *testing.T
 	if err != nil || !slices.Equal(published(volume), []string{after}) || !slices.Equal(p.to("v"), []string{after}) {
 		t.Errorf("published to %v, %v", p.to("v"), err)
 	}
-	p.gone(t, "csi.g.p.n1") // the old initiator name is not let in any more
+	p.gone(t, "csi.g.p.n1") // the old initiator name is no longer admitted
 }
 
 func TestAHostOfPeopleStaysInTheirTargetWhileTheNodeHasAVolumeThereByAnotherInitiatorName(t *testing.T) {

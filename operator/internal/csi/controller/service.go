@@ -1,5 +1,5 @@
-// Package controller serves CSI's Controller service: volumes, snapshots and who reaches them, as objects of the control plane.
-// It keeps nothing itself. A call that is repeated finds what the one before it made.
+// Package controller serves CSI's Controller service: volumes, snapshots and their publication, as objects of the control plane.
+// It has no state. A repeated call finds the objects of the earlier one.
 package controller
 
 import (
@@ -24,11 +24,11 @@ type Service struct {
 	gatewayPools pb.GatewayPoolServiceClient
 	gateways     pb.GatewayServiceClient
 	busy         inflight.Calls
-	// key is the driver's, from which nodes' CHAP secrets are derived.
+	// key is the driver's key, from which nodes' CHAP secrets are derived.
 	key *ecdh.PrivateKey
 }
 
-// New makes the service; the connection is to a control plane, as a client of role csi.
+// New returns the service. The connection leads to a control plane, with the role csi.
 func New(connection grpc.ClientConnInterface, key *ecdh.PrivateKey) *Service {
 	return &Service{
 		key:     key,
@@ -39,7 +39,7 @@ func New(connection grpc.ClientConnInterface, key *ecdh.PrivateKey) *Service {
 	}
 }
 
-// Works says what keeps the service from working: the control plane has to answer.
+// Works returns the error that prevents the service from working: the control plane must answer.
 func (s *Service) Works(ctx context.Context) error {
 	_, err := s.pools.ListStoragePools(ctx, &pb.ListStoragePoolsRequest{Options: &pb.ListOptions{PageSize: 1}})
 	return told(err)

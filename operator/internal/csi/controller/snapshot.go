@@ -53,7 +53,7 @@ func (s *Service) CreateSnapshot(ctx context.Context, r *csi.CreateSnapshotReque
 	return &csi.CreateSnapshotResponse{Snapshot: snapshot}, err
 }
 
-// taken waits until a snapshot is taken. Where the pool cannot take any it is told at once.
+// taken waits until a snapshot is taken. If the pool does not support snapshots, it fails at once.
 func (s *Service) taken(ctx context.Context, name string) (*csi.Snapshot, error) {
 	var snapshot *pb.Snapshot
 	err := wait(ctx, func(ctx context.Context) (string, error) {
@@ -127,7 +127,7 @@ func (s *Service) GetSnapshot(ctx context.Context, r *csi.GetSnapshotRequest) (*
 	return &csi.GetSnapshotResponse{Snapshot: show(got.GetSnapshot())}, nil
 }
 
-// ListSnapshots implements csi.ControllerServer: one, those of a volume, or all that this driver made.
+// ListSnapshots implements csi.ControllerServer: one snapshot, those of a volume, or all that this driver made.
 func (s *Service) ListSnapshots(ctx context.Context, r *csi.ListSnapshotsRequest) (*csi.ListSnapshotsResponse, error) {
 	response := &csi.ListSnapshotsResponse{}
 	add := func(snapshot *pb.Snapshot) {
@@ -155,7 +155,7 @@ func (s *Service) ListSnapshots(ctx context.Context, r *csi.ListSnapshotsRequest
 		for _, snapshot := range list.GetSnapshots() {
 			add(snapshot)
 		}
-		if r.GetMaxEntries() > 0 { // one page, and where the next one begins
+		if r.GetMaxEntries() > 0 { // one page, and the token of the next one
 			response.NextToken = list.GetNextPageToken()
 			break
 		}

@@ -17,10 +17,10 @@ import (
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
-// defaultPaths is how many gateways a target has where nobody says (TargetSpec.paths).
+// defaultPaths is the default number of gateways of a target (TargetSpec.paths).
 const defaultPaths = 2
 
-// pathsOf is how many gateways the class of a volume wants.
+// pathsOf returns the number of gateways that the class of a volume wants.
 func pathsOf(volume *pb.Volume) int32 {
 	paths, err := strconv.ParseInt(volume.GetMeta().GetLabels()[labelPaths], 10, 32)
 	if err != nil {
@@ -29,8 +29,9 @@ func pathsOf(volume *pb.Volume) int32 {
 	return int32(paths)
 }
 
-// nodeTargets are the names of targets by which a node may have a volume of a pool that it shares with nobody, the right one first.
-// Classes with another number of paths have another target. The second is where volumes of such a class were before that was so.
+// nodeTargets returns the names of targets in which a node may have an unshared volume of a pool, the preferred one first.
+// Classes with another number of paths use another target. The second name is the one that earlier releases used for volumes of
+// such a class.
 func nodeTargets(volume *pb.Volume, node attachment.Node) []string {
 	gateways, paths := volume.GetMeta().GetLabels()[labelGatewayPool], pathsOf(volume)
 	name := "csi." + gateways + "." + volume.GetSpec().GetPool() + "." + node.Name
@@ -40,7 +41,7 @@ func nodeTargets(volume *pb.Volume, node attachment.Node) []string {
 	return []string{tidy("csi-", fmt.Sprintf("%s.paths-%d", name, paths)), tidy("csi-", name)}
 }
 
-// show makes the volume a LUN of a target that the host may log in to. The error is errNoHost where the host is not there any more.
+// show makes the volume a LUN of a target to which the host may log in. The error is errNoHost if the host no longer exists.
 func (s *Service) show(ctx context.Context, volume *pb.Volume, node attachment.Node, host string, shared, readOnly bool,
 ) (*pb.Target, error) {
 	name := volume.GetMeta().GetName()
@@ -56,7 +57,7 @@ func (s *Service) show(ctx context.Context, volume *pb.Volume, node attachment.N
 			return precondition("%s", why)
 		}
 		if leftovers.Idle(target) {
-			target.Spec.Paths = pathsOf(volume) // one from before names told how many
+			target.Spec.Paths = pathsOf(volume) // a target of an earlier release, whose name did not include the number
 		}
 		if !slices.Contains(target.GetSpec().GetHosts(), host) {
 			target.Spec.Hosts = append(target.Spec.Hosts, host)
@@ -78,8 +79,8 @@ func (s *Service) show(ctx context.Context, volume *pb.Volume, node attachment.N
 	return shown, err
 }
 
-// place finds or makes the target that a volume belongs in. One that is made has the volume and the host from the beginning: it gets
-// ports on no gateway that it has no use for, and never looks as if nobody needed it.
+// place finds or creates the target of a volume. A new target has the volume and the host from the start: it gets ports only on
+// gateways that it needs, and never appears unused.
 func (s *Service) place(ctx context.Context, volume *pb.Volume, node attachment.Node, host string, shared, readOnly bool,
 ) (*pb.Target, error) {
 	if named := volume.GetMeta().GetLabels()[labelTarget]; named != "" {
@@ -98,7 +99,7 @@ func (s *Service) place(ctx context.Context, volume *pb.Volume, node attachment.
 	}
 	fresh.Meta.Labels[labelNode] = node.Name
 	names := nodeTargets(volume, node)
-	for _, name := range names[1:] { // a volume that is published stays where it is
+	for _, name := range names[1:] { // a published volume stays in its target
 		got, err := s.targets.GetTarget(ctx, &pb.GetTargetRequest{Name: name})
 		if err != nil && !absent(err) {
 			return nil, told(err)
@@ -111,7 +112,7 @@ func (s *Service) place(ctx context.Context, volume *pb.Volume, node attachment.
 	return s.ensureTarget(ctx, fresh)
 }
 
-// ensureTarget finds the target of that name, or makes it.
+// ensureTarget returns the target of that name, and creates it if needed.
 func (s *Service) ensureTarget(ctx context.Context, wanted *pb.Target) (*pb.Target, error) {
 	name := wanted.GetMeta().GetName()
 	got, err := s.targets.GetTarget(ctx, &pb.GetTargetRequest{Name: name})
@@ -125,7 +126,7 @@ func (s *Service) ensureTarget(ctx context.Context, wanted *pb.Target) (*pb.Targ
 	switch {
 	case !leftovers.Mine(got.GetTarget().GetMeta()):
 		return nil, precondition("target %s was not made by %s, which needs its name", name, madeBy)
-	case node != "" && node != wanted.GetMeta().GetLabels()[labelNode]: // `a.b` and `c` make the same name as `a` and `b.c`
+	case node != "" && node != wanted.GetMeta().GetLabels()[labelNode]: // `a.b` and `c` yield the same name as `a` and `b.c`
 		return nil, precondition("target %s is node %s's, and node %s would need its name: rename the node, or a pool", name, node,
 			wanted.GetMeta().GetLabels()[labelNode])
 	}
@@ -134,7 +135,7 @@ func (s *Service) ensureTarget(ctx context.Context, wanted *pb.Target) (*pb.Targ
 
 func (s *Service) createTarget(ctx context.Context, wanted *pb.Target) (*pb.Target, error) {
 	created, err := s.targets.CreateTarget(ctx, &pb.CreateTargetRequest{Target: wanted})
-	// One of that name was there not long ago, and hosts may still have its devices.
+	// A target of that name existed recently, and hosts may still have its devices.
 	for tried := 0; numberRefused(err) && tried < numbersTried; tried++ {
 		wanted.Spec.Luns[0].Id++
 		created, err = s.targets.CreateTarget(ctx, &pb.CreateTargetRequest{Target: wanted})
@@ -150,9 +151,9 @@ func (s *Service) createTarget(ctx context.Context, wanted *pb.Target) (*pb.Targ
 	return created.GetTarget(), told(err)
 }
 
-// sharedTarget is a target for the one volume of `wanted`: the nodes that share it share no other. Such targets are used again and
-// again, by one volume after the other that wants as many paths: each new one would take relative port identifiers, of which there
-// are 65,535 for ever.
+// sharedTarget returns a target for the single volume of `wanted`, because the nodes that share it share no other volume. Such
+// targets are reused by later volumes with the same number of paths: each new target would take relative port identifiers, of
+// which there are only 65,535 in total.
 func (s *Service) sharedTarget(ctx context.Context, wanted *pb.Target) (*pb.Target, error) {
 	name := wanted.GetMeta().GetLabels()[labelShares]
 	mine, err := s.sharedBy(ctx, name)
@@ -180,8 +181,8 @@ func (s *Service) sharedTarget(ctx context.Context, wanted *pb.Target) (*pb.Targ
 	return s.ensureTarget(ctx, wanted)
 }
 
-// occupy makes a target that waits for a volume that volume's; nil: it doesn't wait any more. It may have changed since it was read
-// without being taken: its last volume has just left it, and its status follows.
+// occupy assigns a waiting target to that volume; nil: it no longer waits. The target may have changed since it was read without
+// being assigned: its last volume has just left, and its status changes after that.
 func (s *Service) occupy(ctx context.Context, target *pb.Target, volume string) (*pb.Target, error) {
 	for range casTries {
 		if target.GetMeta().GetDeleteTime() != nil || target.GetMeta().GetLabels()[labelShares] != nobodys {
@@ -210,7 +211,7 @@ func (s *Service) occupy(ctx context.Context, target *pb.Target, volume string) 
 	return nil, nil
 }
 
-// sharedBy are the targets for one volume that several nodes reach; nobodys: those that wait for one.
+// sharedBy returns the targets for one volume that several nodes use; nobodys: those that wait for one.
 func (s *Service) sharedBy(ctx context.Context, volume string) ([]*pb.Target, error) {
 	labels := map[string]string{labelMadeBy: madeBy, labelShares: volume}
 	all, err := client.Collect(client.All(ctx, s.targets.ListTargets, &pb.ListTargetsRequest{Options: &pb.ListOptions{LabelSelector: labels}},
@@ -218,14 +219,15 @@ func (s *Service) sharedBy(ctx context.Context, volume string) ([]*pb.Target, er
 	return all, told(err)
 }
 
-// has says that the volume is a LUN of a target.
+// has reports whether the volume is a LUN of a target.
 func has(target *pb.Target, volume *pb.Volume) bool {
 	return slices.ContainsFunc(target.GetSpec().GetLuns(), func(lun *pb.TargetLun) bool {
 		return lun.GetVolume() == volume.GetMeta().GetName()
 	})
 }
 
-// keptByResource says why a target can have no volume of ours, if the operator keeps it: it would take the LUN away again.
+// keptByResource returns why a target of the operator cannot have a volume of the driver: the operator would remove the LUN
+// again.
 func keptByResource(target *pb.Target) string {
 	labels := target.GetMeta().GetLabels()
 	if labels[labelUID] == "" {
@@ -239,8 +241,8 @@ func beingDeleted(target *pb.Target) error {
 	return status.Errorf(codes.Aborted, "target %s is being deleted, as its gateway pool may be; try again", target.GetMeta().GetName())
 }
 
-// change changes spec and labels of a target as they are now, where it changes anything, and says how often a number of a LUN was
-// refused. The error is errNoHost where a host is not there any more.
+// change changes spec and labels of a target, if there is any change. It tells `how` how often a LUN number was refused. The
+// error is errNoHost if a host no longer exists.
 func (s *Service) change(ctx context.Context, name string, how func(target *pb.Target, refused int) error) (*pb.Target, error) {
 	refused := 0
 	for tries := 0; tries < casTries; {

@@ -17,7 +17,8 @@ import (
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
-// leaving is a control plane with one target, which is deleted once it has been read so many times, and goes some reads later.
+// leaving is a control plane with one target, which is marked as deleted after this number of reads, and removed some reads
+// later.
 type leaving struct {
 	pb.TargetServiceClient
 	reads, deleted, gone int
@@ -101,8 +102,8 @@ func TestATargetThatPeopleMadeTakesAVolume(t *testing.T) {
 	}
 }
 
-// moving is a control plane whose only target, which waits for a volume, changes between a read and a change so many times; the last
-// time somebody takes it, or not.
+// moving is a control plane whose only target, which waits for a volume, changes this number of times between a read and a
+// change. The last time, another call may occupy it.
 type moving struct {
 	pb.TargetServiceClient
 	target  *pb.Target
@@ -165,7 +166,7 @@ func TestATargetThatWaitsIsTakenThoughItChangesUnlessSomebodyElseTookIt(t *testi
 	}
 }
 
-// holding is a control plane that holds some numbers of a target that is gone.
+// holding is a control plane that has some LUN numbers of a removed target in quarantine.
 type holding struct {
 	pb.TargetServiceClient
 	below int32

@@ -11,8 +11,8 @@ import (
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
-// segments of the topology that a pool's volumes are pinned to: the node of a local pool, unless the class says `any`. Nothing
-// else is pinned: gateways are reached from everywhere.
+// segments returns the topology to which a pool's volumes are pinned: the node of a local pool, unless the class says `any`.
+// Other volumes are not pinned, because gateways are reachable from every node.
 func segments(pool *pb.StoragePool, topology string) map[string]string {
 	if local := pool.GetSpec().GetLocal(); local != nil && topology != topologyAny {
 		return map[string]string{attachment.TopologyKey: local.GetNode()}
@@ -20,7 +20,7 @@ func segments(pool *pb.StoragePool, topology string) map[string]string {
 	return nil
 }
 
-// within says whether volumes with these segments can be reached from a topology.
+// within reports whether volumes with these segments can be reached from a topology.
 func within(segments map[string]string, from *csi.Topology) bool {
 	asked, says := from.GetSegments()[attachment.TopologyKey]
 	return segments == nil || !says || asked == segments[attachment.TopologyKey]
@@ -38,7 +38,7 @@ func (s *Service) topologyOf(ctx context.Context, pool, topology string) ([]*csi
 	return []*csi.Topology{{Segments: pinned}}, nil
 }
 
-// reachable refuses a volume that nobody could reach from where it is asked for: the scheduler then takes another node.
+// reachable refuses a volume that could not be reached from the requested topology, so that the scheduler selects another node.
 func (s *Service) reachable(ctx context.Context, p parameters, asked *csi.TopologyRequirement) error {
 	got, err := s.pools.GetStoragePool(ctx, &pb.GetStoragePoolRequest{Name: p.pool})
 	if absent(err) {

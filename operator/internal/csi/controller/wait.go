@@ -8,16 +8,16 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Bounds of waiting for the control plane to have done something.
+// Bounds of the waits for the control plane.
 const (
 	askAgainFirst = 50 * time.Millisecond
 	askAgainLast  = time.Second
-	// waitBound holds where the caller set no time of its own.
+	// waitBound applies if the caller set no time limit.
 	waitBound = 2 * time.Minute
 )
 
-// wait asks until it is so, or the call's time is over: then the caller comes again, and finds what was begun. `is` says what
-// is missing.
+// wait polls until the condition holds, or the call's time is over. In that case the caller repeats the call, which finds what
+// was begun. `is` returns what is missing.
 func wait(ctx context.Context, is func(ctx context.Context) (missing string, err error)) error {
 	ctx, cancel := context.WithTimeout(ctx, waitBound)
 	defer cancel()

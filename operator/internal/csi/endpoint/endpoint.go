@@ -19,12 +19,12 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// maxCalls bounds the calls that are served at a time.
+// maxCalls bounds the concurrent calls.
 const maxCalls = 256
 
 const directoryMode = 0o750
 
-// Path of the socket that an endpoint names: unix:///csi/csi.sock, unix:/csi/csi.sock or /csi/csi.sock.
+// Path returns the socket that an endpoint names: unix:///csi/csi.sock, unix:/csi/csi.sock or /csi/csi.sock.
 func Path(endpoint string) (string, error) {
 	file := strings.TrimPrefix(strings.TrimPrefix(endpoint, "unix:"), "//")
 	if !filepath.IsAbs(file) {
@@ -33,8 +33,8 @@ func Path(endpoint string) (string, error) {
 	return file, nil
 }
 
-// Serve listens on the socket and serves what `register` registers, until the context ends; calls that run are finished. A
-// socket that a process left behind is replaced. The registry gets the metrics of the calls.
+// Serve listens on the socket and serves the services that `register` registers, until the context ends; calls in progress are
+// completed. It replaces a socket that an earlier process left. The registry gets the metrics of the calls.
 func Serve(ctx context.Context, socket string, registry prometheus.Registerer, register func(grpc.ServiceRegistrar)) error {
 	if err := os.MkdirAll(filepath.Dir(socket), directoryMode); err != nil {
 		return err
@@ -62,8 +62,7 @@ func Serve(ctx context.Context, socket string, registry prometheus.Registerer, r
 	return nil
 }
 
-// logged says which calls were made and what became of them. Of a request it says only which volume is meant: requests hold
-// secrets.
+// logged logs each call and its result. Of a request it logs only the volume, because requests contain secrets.
 func logged(ctx context.Context, request any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
 	begun := time.Now()
 	response, err := handle(ctx, request)

@@ -16,15 +16,15 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// headerBound is how long a request for metrics may take to say what it wants.
+// headerBound is the time within which the header of a request for metrics must arrive.
 const headerBound = 5 * time.Second
 
-// measured makes an interceptor that counts calls and their time.
+// measured returns an interceptor that counts calls and measures their duration.
 func measured(registry prometheus.Registerer) grpc.UnaryServerInterceptor {
 	calls := prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name:    "sluice_csi_call_duration_seconds",
 		Help:    "CSI calls, by method and gRPC code.",
-		Buckets: prometheus.ExponentialBuckets(0.001, 2, 18), // to two minutes: the longest a call may take
+		Buckets: prometheus.ExponentialBuckets(0.001, 2, 18), // up to two minutes, the longest duration of a call
 	}, []string{"method", "code"})
 	registry.MustRegister(calls)
 	return func(ctx context.Context, request any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
@@ -35,13 +35,13 @@ func measured(registry prometheus.Registerer) grpc.UnaryServerInterceptor {
 	}
 }
 
-// Page is a further path that is answered beside the metrics.
+// Page is a further page that is served beside the metrics.
 type Page struct {
 	Path string
 	Show http.HandlerFunc
 }
 
-// ServeMetrics answers /metrics, and further pages, at an address (host:port) until the context ends. Empty: it does nothing.
+// ServeMetrics serves /metrics, and further pages, at an address (host:port) until the context ends. Empty: it does nothing.
 func ServeMetrics(ctx context.Context, address string, registry *prometheus.Registry, pages ...Page) error {
 	if address == "" {
 		return nil

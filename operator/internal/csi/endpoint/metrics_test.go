@@ -18,7 +18,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// plugin answers a probe, and refuses to say who it is.
+// plugin answers a probe, and refuses to return its identity.
 type plugin struct {
 	csi.UnimplementedIdentityServer
 }
@@ -31,7 +31,7 @@ func (plugin) GetPluginInfo(context.Context, *csi.GetPluginInfoRequest) (*csi.Ge
 	return nil, status.Error(codes.Unavailable, "not now")
 }
 
-// freeAddress is one that nobody listens on.
+// freeAddress returns an address without a listener.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -77,7 +77,7 @@ func TestCallsAreCountedByMethodAndCodeAndServedUntilTheEnd(t *testing.T) {
 	if err := <-served; err != nil {
 		t.Error(err)
 	}
-	for deadline := time.Now().Add(time.Minute); ; { // the port is given back
+	for deadline := time.Now().Add(time.Minute); ; { // the port becomes free again
 		listener, err := net.Listen("tcp", address)
 		if err == nil {
 			_ = listener.Close()

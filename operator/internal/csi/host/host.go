@@ -1,5 +1,5 @@
-// Package host runs commands and looks at files as the machine itself does, from inside a container. The machine's own iscsiadm
-// and multipath are used, since they have to fit its daemons.
+// Package host runs commands and reads files in the machine's namespaces, from inside a container. It uses the machine's own
+// iscsiadm and multipath, because they must match its daemons.
 package host
 
 import (
@@ -20,7 +20,7 @@ import (
 
 // Host is the machine.
 type Host interface {
-	// Run runs a command to its end and gives what it printed. An error is an *ExitError where the command itself failed.
+	// Run runs a command until it ends, and returns its output. If the command failed, the error is an *ExitError.
 	Run(ctx context.Context, command Command) (string, error)
 	// Do calls a function in the machine's namespaces: paths in it are the machine's.
 	Do(call func() error) error
@@ -30,14 +30,14 @@ type Host interface {
 type Command struct {
 	Name      string
 	Arguments []string
-	// Secret are the places in Arguments that are not logged.
+	// Secret has the indices in Arguments that are not logged.
 	Secret []int
 }
 
-// New command line.
+// New returns a command line.
 func New(name string, arguments ...string) Command { return Command{Name: name, Arguments: arguments} }
 
-// String is the command line as it may be shown.
+// String returns the command line as it may be logged.
 func (c Command) String() string {
 	shown := append([]string{c.Name}, c.Arguments...)
 	for _, i := range c.Secret {
@@ -46,12 +46,12 @@ func (c Command) String() string {
 	return strings.Join(shown, " ")
 }
 
-// ExitError is a command that failed.
+// ExitError reports a command that failed.
 type ExitError struct {
 	Command string
-	// Status it ended with; -1: it was killed, or time was over.
+	// Status with which it ended; -1: it was killed, or the time was over.
 	Status int
-	// Said is the end of what it printed.
+	// Said is the end of its output.
 	Said string
 }
 
@@ -59,7 +59,7 @@ func (e *ExitError) Error() string {
 	return fmt.Sprintf("`%s` ended with status %d: %s", e.Command, e.Status, e.Said)
 }
 
-// Status of a command that failed, -1 for any other error, 0 for none.
+// Status returns the exit status of a failed command, -1 for any other error, 0 for none.
 func Status(err error) int {
 	var failed *ExitError
 	switch {
@@ -73,27 +73,28 @@ func Status(err error) int {
 
 // Bounds of a command.
 const (
-	// patience is how long a command runs at most, whatever its caller allows: one that hangs in the kernel holds no call for ever.
+	// patience bounds the duration of a command, regardless of its caller, so that a command that hangs in the kernel does not
+	// block a call permanently.
 	patience = 2 * time.Minute
-	// lastWords is how long its output is waited for once it was killed.
+	// lastWords is the time to wait for the output of a killed command.
 	lastWords = time.Second
 	maxSaid   = 2000
 )
 
-// Machine is the real one.
+// Machine is the real machine.
 type Machine struct {
-	// Root is where the machine's file system is seen in the container; `/`: this process is on the machine itself.
+	// Root is the machine's file system as seen in the container; `/`: this process runs on the machine itself.
 	Root string
 }
 
-// namespaces to enter: mounts; the network, since iscsid and multipathd listen on abstract sockets; IPC, since device-mapper
+// namespaces to enter: mounts; the network, because iscsid and multipathd listen on abstract sockets; IPC, because device-mapper
 // waits for udev on a semaphore.
 var namespaces = []struct {
 	name string
 	flag int
 }{{"ipc", unix.CLONE_NEWIPC}, {"net", unix.CLONE_NEWNET}, {"mnt", unix.CLONE_NEWNS}}
 
-// Check says whether the machine can be reached.
+// Check reports whether the machine is accessible.
 func (m Machine) Check() error {
 	return m.Do(func() error {
 		if _, err := os.Stat("/proc/self"); err != nil {
@@ -103,14 +104,14 @@ func (m Machine) Check() error {
 	})
 }
 
-// Do implements Host. The thread that enters the namespaces is given up afterwards: nothing else ever runs on it.
+// Do implements host.Host. The thread that enters the namespaces ends afterwards, so nothing else runs on it.
 func (m Machine) Do(call func() error) error {
 	if m.Root == "/" {
 		return call()
 	}
 	done := make(chan error, 1)
 	go func() {
-		runtime.LockOSThread() // and never unlocked: the thread ends with the goroutine
+		runtime.LockOSThread() // never unlocked, so the thread ends with the goroutine
 		if err := m.enter(); err != nil {
 			done <- err
 			return
@@ -121,7 +122,7 @@ func (m Machine) Do(call func() error) error {
 }
 
 func (m Machine) enter() error {
-	if err := unix.Unshare(unix.CLONE_FS); err != nil { // threads share their root: mounts cannot be entered with that
+	if err := unix.Unshare(unix.CLONE_FS); err != nil { // threads share their root, which prevents entering mount namespaces
 		return fmt.Errorf("unshare: %w", err)
 	}
 	var files []int
@@ -155,7 +156,7 @@ func (m Machine) Run(ctx context.Context, command Command) (string, error) {
 	var said bytes.Buffer
 	begun := time.Now()
 	err := m.Do(func() error {
-		// Through env: a program is looked for on the machine, not in the container.
+		// env searches the program on the machine, not in the container.
 		process := exec.CommandContext(ctx, "/usr/bin/env", append([]string{command.Name}, command.Arguments...)...)
 		process.Env = []string{searched, "LC_ALL=C"}
 		process.Dir = "/"

@@ -1,4 +1,4 @@
-// Package identity serves CSI's Identity service: who this driver is, what it can do, whether it works.
+// Package identity serves CSI's Identity service: the driver's name, its capabilities, and whether it works.
 package identity
 
 import (
@@ -16,9 +16,9 @@ type Service struct {
 	csi.UnimplementedIdentityServer
 	// Version of the program.
 	Version string
-	// Controller says that the plugin has the controller service.
+	// Controller: the plugin has the controller service.
 	Controller bool
-	// Works says what keeps the plugin from working, if anything does.
+	// Works returns the error that prevents the plugin from working; nil: none.
 	Works func(ctx context.Context) error
 }
 
@@ -44,7 +44,7 @@ func (s *Service) GetPluginCapabilities(context.Context, *csi.GetPluginCapabilit
 	return response, nil
 }
 
-// Probe implements csi.IdentityServer. A plugin that cannot work now is alive but not ready: to restart it would mend nothing.
+// Probe implements csi.IdentityServer. A plugin that cannot work now is alive but not ready, because a restart would not help.
 func (s *Service) Probe(ctx context.Context, _ *csi.ProbeRequest) (*csi.ProbeResponse, error) {
 	err := s.Works(ctx)
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package inflight knows which CSI calls are in flight: a caller may repeat a call while the earlier one still works.
+// Package inflight tracks the CSI calls in progress: a caller may repeat a call while the earlier one still runs.
 package inflight
 
 import (
@@ -8,13 +8,13 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Calls are the names that calls in flight work on. The zero value has none.
+// Calls has the names on which calls in progress work. The zero value is empty.
 type Calls struct {
 	mutex sync.Mutex
 	names map[string]bool
 }
 
-// Begin claims a name; the function it returns gives it back. ABORTED: another call has it (CSI, "Error Scheme").
+// Begin claims a name; the returned function releases it. Errors: ABORTED if another call has it (CSI, "Error Scheme").
 func (c *Calls) Begin(name string) (func(), error) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()

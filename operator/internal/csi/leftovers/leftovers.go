@@ -1,6 +1,6 @@
-// Package leftovers knows which objects of the control plane the CSI driver made, and deletes those that nothing uses. The driver keeps
-// empty targets for the next volume, and these must not delay the deletion of a gateway pool. The operator calls this package: it
-// observes the deletion, and it still runs when the driver was removed from the cluster.
+// Package leftovers identifies the objects of the control plane that the CSI driver made, and deletes the unused ones. The driver
+// keeps empty targets for later volumes, and these must not delay the deletion of a gateway pool. The operator calls this
+// package, because it observes that deletion and still runs when the driver was removed from the cluster.
 package leftovers
 
 import (
@@ -15,22 +15,22 @@ import (
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
-// LabelMadeBy, with MadeBy, is on all objects that the driver makes.
+// LabelMadeBy, with the value MadeBy, is on all objects that the driver makes.
 const (
 	LabelMadeBy = "app.kubernetes.io/managed-by"
 	MadeBy      = attachment.Driver
 )
 
-// Mine says that the driver made an object.
+// Mine reports whether the driver made an object.
 func Mine(meta *pb.ObjectMeta) bool { return meta.GetLabels()[LabelMadeBy] == MadeBy }
 
-// Idle says that a target is the driver's and has no volume.
+// Idle reports whether a target is the driver's and has no volume.
 func Idle(target *pb.Target) bool {
 	return Mine(target.GetMeta()) && len(target.GetSpec().GetLuns()) == 0
 }
 
-// Release deletes a target, unless it has changed since it was read or is not idle: one that was given a volume meanwhile stays.
-// Whoever wanted to give it one afterwards is told that it is being deleted.
+// Release deletes a target, unless it has changed since it was read or is not idle: a target that got a volume meanwhile stays. A
+// later attempt to give it a volume fails because it is being deleted.
 func Release(ctx context.Context, targets pb.TargetServiceClient, target *pb.Target) error {
 	if !Idle(target) || target.GetMeta().GetDeleteTime() != nil {
 		return nil
@@ -40,8 +40,8 @@ func Release(ctx context.Context, targets pb.TargetServiceClient, target *pb.Tar
 	return unless(err, codes.NotFound, codes.Aborted)
 }
 
-// ReleaseHost deletes a Host of the driver's that no target names: it would only let somebody log in who does not belong there. The
-// control plane refuses where one does, so one that is named at the same time stays.
+// ReleaseHost deletes a Host of the driver that no target names, because it would admit a host that needs no access. The control
+// plane refuses if a target names it, so a Host that is named at the same time stays.
 func ReleaseHost(ctx context.Context, hosts pb.HostServiceClient, host *pb.Host) error {
 	if !Mine(host.GetMeta()) {
 		return nil
@@ -51,7 +51,7 @@ func ReleaseHost(ctx context.Context, hosts pb.HostServiceClient, host *pb.Host)
 	return unless(err, codes.NotFound, codes.Aborted, codes.FailedPrecondition)
 }
 
-// ReleaseHosts does so with all Hosts of the driver's.
+// ReleaseHosts calls ReleaseHost for all Hosts of the driver.
 func ReleaseHosts(ctx context.Context, hosts pb.HostServiceClient) error {
 	request := &pb.ListHostsRequest{Options: &pb.ListOptions{LabelSelector: map[string]string{LabelMadeBy: MadeBy}}}
 	for host, err := range client.All(ctx, hosts.ListHosts, request, (*pb.ListHostsResponse).GetHosts) {

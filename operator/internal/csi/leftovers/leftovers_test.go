@@ -11,12 +11,12 @@ import (
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
-// plane is a control plane with one target and one Host, which take the preconditions of a deletion as it does.
+// plane is a control plane with one target and one Host, which checks the preconditions of deletions as the real one does.
 type plane struct {
 	pb.TargetServiceClient
 	pb.HostServiceClient
 	is      *pb.ObjectMeta
-	named   bool // the Host, by a target
+	named   bool // a target names the Host
 	deleted bool
 }
 

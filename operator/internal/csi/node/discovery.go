@@ -10,7 +10,7 @@ import (
 	"sluice.dev/sluice/operator/internal/csi/attachment"
 )
 
-// ask asks a portal which portals the target has now.
+// ask asks a portal for the present portals of the target.
 func (s *Service) ask(ctx context.Context, iqn, portal string, chap attachment.CHAP) []string {
 	ctx, cancel := context.WithTimeout(ctx, discoveryBound)
 	defer cancel()
@@ -28,7 +28,7 @@ func (s *Service) ask(ctx context.Context, iqn, portal string, chap attachment.C
 	return portalsOf(said, iqn)
 }
 
-// sendTargets discovers with CHAP, which open-iscsi takes from a discovery record only. The record is deleted afterwards.
+// sendTargets discovers with CHAP, which open-iscsi reads only from a discovery record. The record is deleted afterwards.
 func (s *Service) sendTargets(ctx context.Context, portal string, chap attachment.CHAP) (said string, err error) {
 	lock, _ := s.discoveries.LoadOrStore(portal, &sync.Mutex{})
 	lock.(*sync.Mutex).Lock()
@@ -50,7 +50,7 @@ func (s *Service) sendTargets(ctx context.Context, portal string, chap attachmen
 	return said, err
 }
 
-// discover asks the portals, all at once; the first answer counts. Where none answers the ones that are known are all there is.
+// discover asks the portals concurrently; the first answer counts. If none answers, it returns the known portals.
 func (s *Service) discover(ctx context.Context, a attachment.Attachment, chap attachment.CHAP) []string {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -14,7 +14,7 @@ import (
 	"sluice.dev/sluice/operator/internal/csi/host"
 )
 
-// NodeExpandVolume implements csi.NodeServer: paths, map and file system take the size that the volume has by now.
+// NodeExpandVolume implements csi.NodeServer: it enlarges paths, map and file system to the present size of the volume.
 func (s *Service) NodeExpandVolume(ctx context.Context, r *csi.NodeExpandVolumeRequest) (*csi.NodeExpandVolumeResponse, error) {
 	if r.GetVolumeId() == "" || r.GetVolumePath() == "" {
 		return nil, invalid("volume id or volume path is missing")
@@ -62,7 +62,7 @@ func (s *Service) stretch(ctx context.Context, staged *record, required int64) (
 	return found.bytes, s.grow(ctx, found.node(), staged.Staging, staged.FileSystem)
 }
 
-// rescanned asks each path for its size until all that answer have grown.
+// rescanned rescans each path until all responding paths have grown.
 func (s *Service) rescanned(ctx context.Context, staged *record, required int64) error {
 	return until(ctx, func() (missing string, err error) {
 		paths, err := s.paths(staged.Attachment)
@@ -79,7 +79,7 @@ func (s *Service) rescanned(ctx context.Context, staged *record, required int64)
 					continue
 				}
 				problems = append(problems, write(filepath.Join(one.directory, "rescan"), "1"))
-				sectors, _ := strconv.ParseInt(text(s.sysfs, "block", one.name, "size"), 10, 64) // gone: 0
+				sectors, _ := strconv.ParseInt(text(s.sysfs, "block", one.name, "size"), 10, 64) // 0 if it is gone
 				if sectors*sectorSize < required {
 					missing = fmt.Sprintf("%s has %d of %d bytes", one.name, sectors*sectorSize, required)
 				}

@@ -14,15 +14,15 @@ import (
 const (
 	ext4 = "ext4"
 	xfs  = "xfs"
-	// statusBlank is how blkid says that it found no signature.
+	// statusBlank is the exit status of blkid if it found no signature.
 	statusBlank = 2
-	// looked is how much of the beginning of a device has to be zeros before it counts as blank.
+	// looked is the size of the beginning of a device, in bytes, that must be zeros before the device counts as blank.
 	looked = 4 << 20
 	chunk  = 1 << 20
 )
 
-// contentOf says which file system is on a device; empty: it is blank. blkid answers the same where a device cannot be read,
-// so blank is only what was read and is nothing but zeros.
+// contentOf returns the type of the file system on a device; empty: it is blank. blkid exits with the same status if it cannot
+// read the device. Therefore a device is blank only if its beginning was read and is all zeros.
 func (s *Service) contentOf(ctx context.Context, device string) (string, error) {
 	said, err := s.host.Run(ctx, host.New("blkid", "-p", "-o", "export", device))
 	if err != nil && host.Status(err) != statusBlank {
@@ -64,7 +64,7 @@ func zeros(device string) error {
 	return nil
 }
 
-// format makes a file system where there is none yet. A device that has another one is left alone.
+// format makes a file system if there is none. A device with another file system is not changed.
 func (s *Service) format(ctx context.Context, device, kind string, readOnly bool) error {
 	is, err := s.contentOf(ctx, device)
 	switch {
@@ -77,7 +77,7 @@ func (s *Service) format(ctx context.Context, device, kind string, readOnly bool
 	case readOnly:
 		return fmt.Errorf("%s is blank, and cannot be formatted: it is read-only", device)
 	}
-	command := host.New("mkfs.ext4", "-q", "-m", "0", "-E", "nodiscard", device) // it is all zeros: nothing to discard
+	command := host.New("mkfs.ext4", "-q", "-m", "0", "-E", "nodiscard", device) // the device is all zeros: nothing to discard
 	if kind == xfs {
 		command = host.New("mkfs.xfs", "-q", "-K", device)
 	}
@@ -85,7 +85,8 @@ func (s *Service) format(ctx context.Context, device, kind string, readOnly bool
 	return err
 }
 
-// mountOptions that a file system needs: a copy of an xfs has its source's UUID, and both may be on one node.
+// mountOptions returns the options that a file system needs: a copy of an XFS has its source's UUID, and both may be mounted on
+// one node.
 func mountOptions(kind string, flags []string, readOnly bool) []string {
 	options := append([]string{}, flags...)
 	if kind == xfs {
@@ -106,7 +107,7 @@ func (s *Service) mountDevice(ctx context.Context, device, point, kind string, o
 	return err
 }
 
-// grow makes a mounted file system as large as its device; one that is already stays as it is.
+// grow enlarges a mounted file system to the size of its device. It is idempotent.
 func (s *Service) grow(ctx context.Context, device, point, kind string) error {
 	command := host.New("resize2fs", device)
 	if kind == xfs {

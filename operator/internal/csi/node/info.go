@@ -16,7 +16,7 @@ import (
 
 const initiatorFile = "/etc/iscsi/initiatorname.iscsi"
 
-// initiator is the name that the machine's iscsid logs in with.
+// initiator returns the name with which the machine's iscsid logs in.
 func (s *Service) initiator() (name string, err error) {
 	err = s.host.Do(func() error {
 		text, err := os.ReadFile(s.initiatorFile)

@@ -8,25 +8,25 @@ import (
 	"time"
 )
 
-// Bounds of looking for portals that came later.
+// Bounds of the search for new portals.
 const (
-	// A target is looked at every minute to minute and a half: nodes that started together do not ask together.
+	// A target is checked every minute to minute and a half, at random, so that nodes that started together do not ask together.
 	lookEvery  = time.Minute
 	lookJitter = 30 * time.Second
-	// lookGap is between two looks at a target, however many calls ask for one.
+	// lookGap is the minimum time between two checks of a target, regardless of the number of calls that ask for one.
 	lookGap = 10 * time.Second
-	// A portal that refuses is left alone for a minute, then twice as long each time.
+	// A portal that refuses a login is not tried for a minute, then for twice as long each time.
 	firstRest   = time.Minute
 	longestRest = 32 * time.Minute
 )
 
-// watch is what Keep knows of a target.
+// watch is the knowledge of Keep about a target.
 type watch struct {
-	looked, due time.Time          // looked: at first when its first volume was staged
+	looked, due time.Time          // looked: initially the time when its first volume was staged
 	refusals    map[string]refusal // by portal
 }
 
-// refusal is a portal that did not let in.
+// refusal is a portal that refused a login.
 type refusal struct {
 	rest  time.Duration
 	until time.Time
@@ -38,7 +38,7 @@ type counts struct {
 	of    map[string]int
 }
 
-// set a number; 0 forgets it.
+// set stores a number; 0 removes it.
 func (c *counts) set(iqn string, number int) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
@@ -56,7 +56,7 @@ func (c *counts) get(iqn string) int {
 	return c.of[iqn]
 }
 
-// look asks Keep to look at a target soon. It never waits: where too many are asked for already, their time comes anyway.
+// look asks Keep to check a target soon. It never blocks: if the queue is full, the regular check follows anyway.
 func (s *Service) look(iqn string) {
 	select {
 	case s.asked <- iqn:
@@ -64,8 +64,8 @@ func (s *Service) look(iqn string) {
 	}
 }
 
-// Keep looks from time to time, and soon after a call for a volume, whether the targets of what is staged have portals that there
-// is no session with, until the context ends. One target at a time: there is never a second discovery of one.
+// Keep checks, periodically and soon after a call for a volume, whether the targets of staged volumes have portals without a
+// session, until the context ends. It checks one target at a time, so a target never has two discoveries at once.
 func (s *Service) Keep(ctx context.Context) {
 	watched := map[string]*watch{}
 	for {
@@ -92,7 +92,7 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// round looks at the targets whose time has come, and says when the next one's comes.
+// round checks the targets that are due, and returns the time at which the next one is.
 func (s *Service) round(ctx context.Context, watched map[string]*watch) time.Time {
 	next := time.Now().Add(lookEvery)
 	volumes, err := s.volumesOf()
@@ -122,7 +122,7 @@ func (s *Service) round(ctx context.Context, watched map[string]*watch) time.Tim
 	return next
 }
 
-// volumesOf are the volumes that stay staged, by target; the error says which records cannot be read.
+// volumesOf returns the volumes that stay staged, by target. The error names the records that cannot be read.
 func (s *Service) volumesOf() (map[string][]*record, error) {
 	staged, err := s.state.all()
 	volumes := map[string][]*record{}

@@ -13,21 +13,21 @@ import (
 	"sluice.dev/sluice/operator/internal/csi/host"
 )
 
-// answers says whether a portal of the target is there.
+// answers sets whether a portal of the target responds.
 func (m *machine) answers(portal string, is bool) {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
 	m.portals[portal] = is
 }
 
-// does has a command do something else from now on.
+// does replaces the behaviour of a command.
 func (m *machine) does(part string, do func(host.Command) (string, error)) {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
 	m.instead[part] = do
 }
 
-// stagedEarly makes a plugin that keeps its targets' sessions, with a volume that was staged while the target had one portal.
+// stagedEarly returns a plugin that runs Keep, with a volume that was staged while the target had one portal.
 func stagedEarly(t *testing.T, secrets map[string]string) (*machine, *volume) {
 	t.Helper()
 	m := newMachine(t)
@@ -44,10 +44,10 @@ func stagedEarly(t *testing.T, secrets map[string]string) (*machine, *volume) {
 	return m, v
 }
 
-// aLook is the longest until Keep has looked at a target.
+// aLook is the longest time until Keep has checked a target.
 const aLook = lookEvery + lookJitter + time.Second
 
-// afterALook waits until Keep has looked by itself: it does not again for a minute, unless a call asks for it.
+// afterALook waits for a regular check of Keep. The next one follows after a minute at the earliest, unless a call asks for it.
 func afterALook(m *machine) {
 	for before := len(m.commands("sendtargets")); len(m.commands("sendtargets")) == before; {
 		time.Sleep(time.Second)
@@ -87,10 +87,10 @@ func TestAPortalThatCameLaterBecomesAPathOfWhatIsStaged(t *testing.T) {
 func TestAPortalThatRefusesIsTriedLessAndLessAndLogsInWhenItLets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, _ := stagedEarly(t, nil)
-		m.answers(two, false) // it is shown, and refuses
+		m.answers(two, false) // it is listed, and refuses logins
 		const long = 4 * time.Hour
 		time.Sleep(long)
-		// Rests of 1, 2, 4, 8, 16 and then always 32 minutes, each up to a look longer.
+		// Pauses of 1, 2, 4, 8, 16 and then always 32 minutes, each longer by up to one interval of checks.
 		tries := len(m.commands("-p " + two + " --login"))
 		if tries < 10 || tries > 13 {
 			t.Errorf("%d tries in %s", tries, long)
@@ -113,11 +113,11 @@ func TestAPortalThatRefusesIsTriedLessAndLessAndLogsInWhenItLets(t *testing.T) {
 func TestCallsForAVolumeHaveItsTargetLookedAtSoonButNotOften(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, v := stagedEarly(t, nil)
-		afterALook(m) // the one that the stage asked for
+		afterALook(m) // the check that the stage asked for
 		afterALook(m)
 		before := len(m.commands("sendtargets"))
 		m.answers(two, true)
-		var now, most int // discoveries at a time
+		var now, most int // concurrent discoveries
 		m.does("sendtargets", func(command host.Command) (string, error) {
 			m.mutex.Lock()
 			now++
@@ -149,7 +149,7 @@ func TestATargetThatIsBeingUnstagedIsNotLoggedInToUntilItIsStagedAgain(t *testin
 		m, v := stagedEarly(t, nil)
 		m.does("multipath -f", func(command host.Command) (string, error) { return "", failed(command, 1, "map in use") })
 		m.answers(two, true)
-		hasCode(t, v.unstage(t.Context()), codes.Internal, "map in use") // takes longer than a look
+		hasCode(t, v.unstage(t.Context()), codes.Internal, "map in use") // this takes longer than one interval of checks
 		time.Sleep(aLook)
 		if logins := m.commands("-p " + two + " --login"); len(logins) > 0 {
 			t.Errorf("logins: %v", logins)
@@ -173,7 +173,7 @@ func TestATargetWhoseLastVolumeGoesWhileItsPortalsAreAskedForIsNotLoggedInTo(t *
 			<-goOn
 			return one + ",1 " + iqn + "\n" + two + ",2 " + iqn + "\n", nil
 		})
-		m.does("-o delete", func(host.Command) (string, error) { return "", nil }) // so that there is how to log in
+		m.does("-o delete", func(host.Command) (string, error) { return "", nil }) // the node record keeps the credentials
 		m.answers(two, true)
 		<-asked
 		if err := v.unstage(t.Context()); err != nil {
@@ -209,7 +209,7 @@ func TestAPathThatCameLaterAndLeadsToAnotherVolumeDoesNotJoin(t *testing.T) {
 func TestAStageThatLogsInAtALaterPortalGivesThePathToTheOthersOfTheTarget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, v := stagedEarly(t, nil)
-		afterALook(m) // the one that the stage asked for
+		afterALook(m) // the check that the stage asked for
 		afterALook(m)
 		m.mutex.Lock()
 		m.portals[two], m.shows[6], m.sectors[6] = true, "3000000000000006", sectors

@@ -10,15 +10,16 @@ import (
 	"testing"
 )
 
-// kernel is the initiator's side of a machine as a folder: what sysfs shows of sessions, disks and maps, and what is written to
-// it. What the real one does is checked in a guest (tests/csi/node); here is what it cannot be made to do there.
+// kernel is the initiator side of a machine as a folder: the files of sysfs about sessions, disks and maps, and the values that
+// are written to them. Tests in a guest (tests/csi/node) check the behaviour of a real kernel; this one covers states that cannot
+// be forced there.
 type kernel struct {
 	t    *testing.T
 	root string
-	// shows is which volume (NAA) the target has under a LUN; sectors are its size.
+	// shows is the volume (NAA) that the target has under a LUN; sectors are its size.
 	shows   map[int]string
 	sectors map[int]int
-	made    int // sessions, disks and maps: their numbers
+	made    int // sessions, disks and maps: the source of their numbers
 }
 
 func (k *kernel) sys(path ...string) string {
@@ -59,7 +60,7 @@ func (k *kernel) drop(path string) {
 	}
 }
 
-// login makes a session.
+// login creates a session.
 func (k *kernel) login(iqn, portal string) {
 	k.made++
 	number := strconv.Itoa(k.made)
@@ -74,7 +75,7 @@ func (k *kernel) login(iqn, portal string) {
 	k.put(port, k.sys("class/iscsi_connection/connection"+number+":0", "persistent_port"))
 }
 
-// logout ends all sessions with a target.
+// logout ends all sessions with a target, and returns their number.
 func (k *kernel) logout(iqn string) (ended int) {
 	for _, session := range k.glob("class/iscsi_session/*") {
 		if text(session, "targetname") == iqn {
@@ -96,7 +97,7 @@ func (k *kernel) end(session string) {
 	}
 }
 
-// settle does what was asked for by writing to files: scan, rescan, delete.
+// settle executes the requests that were written to files: scan, rescan, delete.
 func (k *kernel) settle() {
 	for _, file := range k.glob("class/scsi_host/*/scan") {
 		if asked, ok := strings.CutPrefix(text(file), "- - "); ok {
@@ -157,7 +158,7 @@ func (k *kernel) deleteDisk(disk string) {
 	k.drop(disk)
 }
 
-// join puts a disk into the map of a WWID, which is made where there is none.
+// join adds a disk to the map of a WWID, and creates that map if needed.
 func (k *kernel) join(name, wwid string) {
 	var dm string
 	for _, one := range k.glob("block/dm-*") {

@@ -15,7 +15,7 @@ import (
 // keyFile in the state directory holds the node's private key, readable by root only. It never leaves the node.
 const keyFile = "chap.key"
 
-// key gives the node's private key; nil: it has none yet.
+// key returns the node's private key; nil: it has none yet.
 func (s *store) key() (*ecdh.PrivateKey, error) {
 	path := filepath.Join(s.directory, keyFile)
 	text, err := os.ReadFile(path)
@@ -32,7 +32,7 @@ func (s *store) key() (*ecdh.PrivateKey, error) {
 	return key, nil
 }
 
-// makeKey makes the node's key durably: it is there after a power loss.
+// makeKey makes the node's key and stores it durably.
 func (s *store) makeKey() (*ecdh.PrivateKey, error) {
 	text := attachment.NewPrivateKey()
 	if err := s.write(filepath.Join(s.directory, keyFile), []byte(text)); err != nil {
@@ -41,9 +41,9 @@ func (s *store) makeKey() (*ecdh.PrivateKey, error) {
 	return attachment.ParsePrivateKey(text)
 }
 
-// announced gives the node's public key for its id; empty: it announces none yet. A plugin of before keys may have staged volumes by
-// an id without key. Controllers of that release take a volume from a node whose id has changed, so the node announces its key only
-// when no volume is staged; then it keeps it.
+// announced returns the node's public key for its id; empty: it announces none yet. An earlier plugin without keys may have
+// staged volumes under an id without key, and controllers of that release withdraw a volume from a node whose id has changed.
+// Therefore the node announces its key only when no volume is staged, and keeps announcing it from then on.
 func (s *Service) announced() (string, error) {
 	s.keys.Lock()
 	defer s.keys.Unlock()
@@ -53,7 +53,7 @@ func (s *Service) announced() (string, error) {
 	}
 	if key == nil {
 		if staged, err := s.state.all(); err != nil || len(staged) > 0 {
-			return "", nil // a record that cannot be read may be of a staged volume
+			return "", nil // an unreadable record may belong to a staged volume
 		}
 		if key, err = s.state.makeKey(); err != nil {
 			return "", err
@@ -62,8 +62,8 @@ func (s *Service) announced() (string, error) {
 	return attachment.EncodePublicKey(key.PublicKey()), nil
 }
 
-// identify gives the node's id as it announces it. Names that leave no room for a key are announced without one: volumes of a class
-// with a CHAP Secret need none.
+// identify returns the node's id as it is announced. If the names leave no room for a key, it has none: volumes of a class with a
+// CHAP Secret need none.
 func (s *Service) identify(initiator string) (string, error) {
 	key, err := s.announced()
 	if err != nil {
@@ -77,7 +77,8 @@ func (s *Service) identify(initiator string) (string, error) {
 	return attachment.Node{Name: s.name, Initiator: initiator}.ID()
 }
 
-// credentials of a stage: those of the class's Secret, or those that the node derives with the driver's key.
+// credentials returns the credentials of a stage: those of the class's Secret, or those that the node derives with the driver's
+// key.
 func (s *Service) credentials(a attachment.Attachment, given attachment.CHAP) (attachment.CHAP, error) {
 	if given.Own != nil || a.DriverKey == "" {
 		return given, nil
@@ -97,8 +98,8 @@ func (s *Service) credentials(a attachment.Attachment, given attachment.CHAP) (a
 	return attachment.OwnCHAP(key, a.DriverKey, s.name, initiator)
 }
 
-// Registered answers whether kubelet knows the id that the node would announce now. The registrar's liveness probe asks it: a
-// registrar that starts again has kubelet ask for the id again.
+// Registered answers whether kubelet knows the id that the node would announce now. The registrar's liveness probe calls it,
+// because a restarted registrar makes kubelet ask for the id again.
 func (s *Service) Registered(w http.ResponseWriter, _ *http.Request) {
 	s.keys.Lock()
 	told := s.told

@@ -13,7 +13,7 @@ import (
 	"sluice.dev/sluice/operator/internal/csi/attachment"
 )
 
-// id that the node gives kubelet.
+// id returns the id that the node announces to kubelet.
 func (m *machine) id(s *Service) attachment.Node {
 	m.t.Helper()
 	said, err := s.NodeGetInfo(m.t.Context(), &csi.NodeGetInfoRequest{})
@@ -82,7 +82,7 @@ func TestTheNodesKeyStaysAndIsRootsAlone(t *testing.T) {
 	}
 }
 
-// A controller of the release before keys takes a volume from a node whose id has changed.
+// A controller of the release before keys withdraws a volume from a node whose id has changed.
 func TestANodeWithStagedVolumesOfBeforeKeysAnnouncesItsKeyWhenTheyAreGone(t *testing.T) {
 	m := newMachine(t)
 	s := m.start()

@@ -13,21 +13,21 @@ import (
 	"sluice.dev/sluice/operator/internal/csi/host"
 )
 
-// Bounds of a login, and of asking a portal for the others. A portal that is silent must not use up the call's time: another
-// one may answer.
+// Bounds of a login, and of a discovery at a portal. A silent portal must not use up the call's time, because another one may
+// answer.
 const (
 	loginBound     = 40 * time.Second
 	discoveryBound = 10 * time.Second
-	// statusNoObject is how iscsiadm says that there is nothing to work on (ISCSI_ERR_NO_OBJS_FOUND).
+	// statusNoObject is the exit status of iscsiadm if no object was found (ISCSI_ERR_NO_OBJS_FOUND).
 	statusNoObject = 21
-	// statusNoProgram is how env says that there is no such program.
+	// statusNoProgram is the exit status of env if the program does not exist.
 	statusNoProgram = 127
-	// statusSession says that there is a session already (ISCSI_ERR_SESS_EXISTS).
+	// statusSession is the exit status of iscsiadm if there is a session already (ISCSI_ERR_SESS_EXISTS).
 	statusSession = 15
 )
 
-// settings of a node record: nothing logs in by itself, and nothing is scanned but the LUN of a volume that is staged; a silent
-// path is given up after 5 s, and never sooner, since gateways rely on that.
+// settings of a node record: there are no automatic logins, and only the LUN of a staged volume is scanned. A silent path is
+// abandoned after 5 s and never sooner, because gateways rely on that.
 var settings = [][2]string{
 	{"node.startup", "manual"},
 	{"node.session.scan", "manual"},
@@ -40,7 +40,7 @@ var settings = [][2]string{
 
 func iscsiadm(arguments ...string) host.Command { return host.New("iscsiadm", arguments...) }
 
-// connect logs in to all portals of a target that there is no session with. It is enough that one session is there in the end.
+// connect logs in to all portals of a target that have no session. It succeeds if there is at least one session in the end.
 func (s *Service) connect(ctx context.Context, a attachment.Attachment, chap attachment.CHAP) error {
 	portals := s.discover(ctx, a, chap)
 	s.logins.Lock()
@@ -63,14 +63,14 @@ func (s *Service) connect(ctx context.Context, a attachment.Attachment, chap att
 	return nil
 }
 
-// lacking are portals that there is no session with. One that is broken counts as one: iscsid mends it.
+// lacking returns the portals without a session. A broken session counts as one, because iscsid restores it.
 func lacking(portals []string, have []session) []string {
 	return slices.DeleteFunc(slices.Clone(portals), func(portal string) bool {
 		return slices.ContainsFunc(have, func(one session) bool { return one.portal == portal })
 	})
 }
 
-// enter logs in to portals, all at once, and gives those that failed. Its caller has the lock of logins.
+// enter logs in to portals concurrently, and returns the ones that failed. The caller holds the lock of logins.
 func (s *Service) enter(ctx context.Context, iqn string, portals []string, chap attachment.CHAP) map[string]error {
 	var logins sync.WaitGroup
 	problems := make([]error, len(portals))
@@ -106,7 +106,7 @@ func (s *Service) login(ctx context.Context, iqn, portal string, chap attachment
 	return err
 }
 
-// update gives the command that changes settings of a record. Passwords are not logged.
+// update returns the command that changes settings of a record. Passwords are not logged.
 func update(of []string, settings [][2]string) host.Command {
 	command := iscsiadm(append(slices.Clone(of), "-o", "update")...)
 	for _, setting := range settings {
@@ -118,7 +118,7 @@ func update(of []string, settings [][2]string) host.Command {
 	return command
 }
 
-// authentication gives settings of a node record or, by another prefix, of a discovery record.
+// authentication returns settings of a node record or, with another prefix, of a discovery record.
 func authentication(prefix string, chap attachment.CHAP) [][2]string {
 	if chap.Own == nil {
 		return nil
@@ -130,14 +130,14 @@ func authentication(prefix string, chap attachment.CHAP) [][2]string {
 	return all
 }
 
-// leave forgets a volume that was detached, and logs out of its target unless another volume of it is staged here. All of it is one
-// step among the logins: of two volumes that go at once the second one sees that it is the last.
+// leave forgets a detached volume, and logs out of its target unless another volume of the target is staged here. It holds the
+// lock of logins throughout, so of two volumes that leave at once the second one sees that it is the last.
 func (s *Service) leave(ctx context.Context, gone *record) error {
 	s.logins.Lock()
 	defer s.logins.Unlock()
 	staged, err := s.state.all()
 	last := !slices.ContainsFunc(staged, func(other *record) bool { return other.Volume != gone.Volume && other.IQN == gone.IQN })
-	if err != nil { // what cannot be read may be of this target
+	if err != nil { // an unreadable record may be of this target
 		slog.WarnContext(ctx, "sessions are kept", "target", gone.IQN, "problem", err)
 	} else if last {
 		if err := s.logout(ctx, gone.IQN); err != nil {
@@ -148,13 +148,13 @@ func (s *Service) leave(ctx context.Context, gone *record) error {
 	return s.state.remove(gone.Volume)
 }
 
-// logout of a target, whose node records go, too.
+// logout logs out of a target, and deletes its node records.
 func (s *Service) logout(ctx context.Context, iqn string) error {
 	for _, last := range [][]string{{"--logout"}, {"-o", "delete"}} {
 		_, err := s.host.Run(ctx, iscsiadm(append([]string{"-m", "node", "-T", iqn}, last...)...))
 		switch host.Status(err) {
 		case 0, statusNoObject:
-		case statusNoProgram: // a machine without open-iscsi: a stage failed for that, and kubelet unstages what it has staged
+		case statusNoProgram: // a machine without open-iscsi: the stage failed, and kubelet unstages
 			if left, problem := s.sessions(iqn); problem != nil || len(left) > 0 {
 				return err
 			}

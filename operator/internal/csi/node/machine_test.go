@@ -13,18 +13,19 @@ import (
 	"sluice.dev/sluice/operator/internal/csi/host"
 )
 
-// machine is a host.Host whose commands are noted and act on a kernel that is a folder. Each can be made to do something else.
+// machine is a host.Host that records its commands and executes them on a simulated kernel. Tests can replace the behaviour of
+// each command.
 type machine struct {
 	kernel
 	mutex sync.Mutex
 	ran   []string
-	// portals of the target, and whether they answer.
+	// portals of the target, and whether they respond.
 	portals map[string]bool
-	// records are iscsiadm's, by portal; discoveries are its discovery records.
+	// records are the node records of iscsiadm, by portal; discoveries are its discovery records.
 	records, discoveries map[string]map[string]string
-	// password that discovery takes; empty: it takes all.
+	// password that discovery requires; empty: none.
 	password string
-	// instead is done in place of a command whose line holds the key.
+	// instead has functions that replace a command whose line contains the key.
 	instead map[string]func(host.Command) (string, error)
 	mounted []mount
 }
@@ -37,7 +38,7 @@ const (
 	sectors  = 2048
 )
 
-// newMachine has a target of two portals with one volume, LUN 5.
+// newMachine returns a machine, and a target of two portals with one volume, LUN 5.
 func newMachine(t *testing.T) *machine {
 	return &machine{kernel: kernel{t: t, root: t.TempDir(), shows: map[int]string{5: naaRight}, sectors: map[int]int{5: sectors}},
 		portals: map[string]bool{one: true, two: true}, records: map[string]map[string]string{},
@@ -45,7 +46,7 @@ func newMachine(t *testing.T) *machine {
 		instead:     map[string]func(host.Command) (string, error){}}
 }
 
-// start makes a plugin of the machine. What one before it has left in the state directory is there.
+// start starts a plugin on the machine. The state directory still has the files of the previous one.
 func (m *machine) start() *Service {
 	m.t.Helper()
 	s, err := New("node-1", m, filepath.Join(m.root, "state"))
@@ -59,7 +60,7 @@ func (m *machine) start() *Service {
 	return s
 }
 
-// Do implements host.Host. Nobody looks while a command changes the files: the kernel shows each of its own whole.
+// Do implements host.Host. It excludes commands, which change the files: a real kernel shows each of its files consistently.
 func (m *machine) Do(call func() error) error {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
@@ -118,7 +119,7 @@ func (m *machine) tell() {
 	m.put(table.String(), filepath.Join(m.root, "mounts"))
 }
 
-// mount does what mount(8) is told: a device's file system, a folder once more, or the file of a device.
+// mount does the work of mount(8): it mounts a device's file system, binds a folder, or binds the file of a device.
 func (m *machine) mount(told []string) {
 	what, point := told[len(told)-2], m.real(told[len(told)-1])
 	made := mount{text(m.sys("block", filepath.Base(what), "dev")), "/", point}
@@ -133,7 +134,7 @@ func (m *machine) mount(told []string) {
 	m.mounted = append(m.mounted, made)
 }
 
-// real is a path without symbolic links, as the kernel notes it; one that is not there is as it was.
+// real returns a path without symbolic links, as the kernel records it; a missing path is returned unchanged.
 func (m *machine) real(path string) string {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		return real
@@ -196,7 +197,7 @@ func (m *machine) sendTargets(command host.Command, portal string) (said string,
 	return said, nil
 }
 
-// refuses a command as a target does that refuses a login.
+// refuses fails as a command does when a target refuses a login.
 func (m *machine) refuses(command host.Command) (string, error) {
 	return "", failed(command, 24, "iSCSI login failed due to authorization failure")
 }
@@ -237,7 +238,7 @@ func (m *machine) multipath(command host.Command) (string, error) {
 	return "", nil
 }
 
-// commands that were run whose line holds a text.
+// commands returns the executed commands whose line contains a text.
 func (m *machine) commands(part string) (found []string) {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
@@ -249,7 +250,7 @@ func (m *machine) commands(part string) (found []string) {
 	return found
 }
 
-// nothingLeft checks that no trace of a volume is left: neither on the machine nor in the plugin's memory.
+// nothingLeft asserts that no trace of a volume is left, neither on the machine nor in the plugin's memory.
 func (m *machine) nothingLeft() {
 	m.t.Helper()
 	left := slices.Concat(m.glob("class/iscsi_session/*"), m.glob("block/*"))

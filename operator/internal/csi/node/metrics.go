@@ -6,20 +6,20 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// figures are what Prometheus is told of staged volumes, counted when it asks.
+// figures are the metrics of staged volumes, computed when Prometheus collects them.
 type figures struct {
 	service         *Service
 	volumes         prometheus.Gauge
 	sessions, paths *prometheus.GaugeVec
 }
 
-// States of sessions and paths: those that work, and those that portals are there for.
+// States of sessions and paths: the working ones, and the ones for which portals exist without a session.
 const (
 	stateLive    = "live"
 	stateLacking = "lacking"
 )
 
-// Metrics of what is staged. Lacking is measured by the portals that targets had when they were last asked.
+// Metrics of the staged volumes. The state lacking is relative to the portals that targets had at the last discovery.
 func (s *Service) Metrics() prometheus.Collector {
 	return &figures{
 		service: s,
@@ -45,7 +45,7 @@ func (f *figures) Describe(into chan<- *prometheus.Desc) {
 	f.paths.Describe(into)
 }
 
-// tally of sessions or paths.
+// tally counts sessions or paths.
 type tally struct{ live, lacking int }
 
 func (t *tally) add(live, wanted int) {
@@ -72,7 +72,7 @@ func (f *figures) Collect(into chan<- prometheus.Metric) {
 	f.paths.Collect(into)
 }
 
-// count what is staged; with an error it is what could be seen.
+// count counts sessions and paths of the staged volumes. With an error it returns what could be read.
 func (s *Service) count() (volumes int, sessions, paths tally, err error) {
 	staged, err := s.volumesOf()
 	for iqn, all := range staged {

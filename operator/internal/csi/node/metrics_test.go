@@ -11,7 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// figuresAre checks what Prometheus is told: volumes, sessions live and lacking, paths live and lacking.
+// figuresAre checks the exported metrics: volumes, sessions live and lacking, paths live and lacking.
 func figuresAre(t *testing.T, s *Service, when, want string) {
 	t.Helper()
 	registry, answer := prometheus.NewRegistry(), httptest.NewRecorder()
@@ -51,7 +51,7 @@ func TestMetricsTellOfVolumesAndOfSessionsAndPathsThatWorkOrLack(t *testing.T) {
 		figuresAre(t, v.Service, "with a path that is down", "1 2 0 1 1")
 		m.put("FAILED", m.glob("class/iscsi_session/*/state")[0])
 		figuresAre(t, v.Service, "with a session that is down", "1 1 1 1 1")
-		v.Service = m.start() // which has asked nobody yet
+		v.Service = m.start() // a new plugin has made no discovery yet
 		figuresAre(t, v.Service, "of a plugin that starts anew", "1 1 1 1 1")
 		if err := v.unstage(t.Context()); err != nil {
 			t.Fatal(err)

@@ -38,7 +38,7 @@ func parseMounts(table string) []mount {
 	return all
 }
 
-// mounts is the mount table, and how points show in it.
+// mounts returns the mount table, and the points as they appear in it.
 func (s *Service) mounts(points ...string) (all []mount, shown []string, err error) {
 	err = s.host.Do(func() error {
 		for _, point := range points {
@@ -55,8 +55,8 @@ func (s *Service) mounts(points ...string) (all []mount, shown []string, err err
 	return all, shown, err
 }
 
-// resolved is a point as the kernel shows it: kubelet's directory may be behind a symbolic link. Of the point itself nothing is
-// asked: it need not be there, and what is mounted there may not answer.
+// resolved returns a point as the kernel shows it: kubelet's directory may be behind a symbolic link. The point itself is not
+// accessed: it need not exist, and a mounted file system may not respond.
 func resolved(point string) (string, error) {
 	point = filepath.Clean(point)
 	parent, err := filepath.EvalSymlinks(filepath.Dir(point))
@@ -66,7 +66,7 @@ func resolved(point string) (string, error) {
 	return filepath.Join(parent, filepath.Base(point)), err
 }
 
-// mountedAt is what is mounted at a path, the topmost; nil: nothing is.
+// mountedAt returns the topmost mount at a path; nil: none.
 func (s *Service) mountedAt(point string) (*mount, error) {
 	all, shown, err := s.mounts(point)
 	if err != nil {
@@ -81,10 +81,10 @@ func (s *Service) mountedAt(point string) (*mount, error) {
 	return top, nil
 }
 
-// mostMounts bounds how many mounts upon each other are taken off.
+// mostMounts bounds the stacked mounts that are removed.
 const mostMounts = 16
 
-// unmount takes off whatever is mounted at a path.
+// unmount removes all mounts at a path.
 func (s *Service) unmount(ctx context.Context, point string) error {
 	for range mostMounts {
 		at, err := s.mountedAt(point)
@@ -100,7 +100,7 @@ func (s *Service) unmount(ctx context.Context, point string) error {
 
 const directoryMode = 0o750
 
-// makePoint makes a place to mount at: a directory, or a file for a device.
+// makePoint creates a mount point: a directory, or a file for a device.
 func (s *Service) makePoint(point string, block bool) error {
 	return s.host.Do(func() error {
 		if !block {
@@ -117,7 +117,7 @@ func (s *Service) makePoint(point string, block bool) error {
 	})
 }
 
-// removePoint removes such a place again. It holds nothing: what does is not ours.
+// removePoint removes such a mount point. It never removes one with content, which does not belong to the plugin.
 func (s *Service) removePoint(point string) error {
 	return s.host.Do(func() error {
 		err := os.Remove(point)
@@ -128,7 +128,7 @@ func (s *Service) removePoint(point string) error {
 	})
 }
 
-// usage of a mounted file system.
+// usage returns the statistics of a mounted file system.
 func (s *Service) usage(point string) (of unix.Statfs_t, err error) {
 	err = s.host.Do(func() error { return unix.Statfs(point, &of) })
 	return of, err

@@ -9,7 +9,7 @@ import (
 	"github.com/container-storage-interface/spec/lib/go/csi"
 )
 
-// elsewhere puts kubelet's directory behind a symbolic link, as where it is on a larger disk, and gives its real place.
+// elsewhere puts kubelet's directory behind a symbolic link, as on a larger disk, and returns its real path.
 func (m *machine) elsewhere() string {
 	m.t.Helper()
 	real := filepath.Join(m.root, "data", "kubelet")
@@ -39,7 +39,7 @@ func TestAVolumeComesAndGoesWhereKubeletsDirectoryIsBehindALink(t *testing.T) {
 				m := newMachine(t)
 				real := m.elsewhere()
 				v := m.volume(m.start(), as)
-				for range 2 { // kubelet comes again when it is not sure
+				for range 2 { // kubelet repeats a call when it is not sure
 					if err := v.stage(t.Context()); err != nil {
 						t.Fatal(err)
 					}
@@ -84,7 +84,7 @@ func TestAPointIsComparedAsTheKernelShowsIt(t *testing.T) {
 		linked + "/there":               real + "/there",
 		linked + "//not/../there/":      real + "/there",
 		linked + "/not-there":           real + "/not-there",
-		linked + "/link":                real + "/link", // what is mounted there need not answer
+		linked + "/link":                real + "/link", // a file system that is mounted there need not respond
 		linked + "/no-parent/not-there": linked + "/no-parent/not-there",
 		filepath.Join(real, "there"):    real + "/there",
 	} {

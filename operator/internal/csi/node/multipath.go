@@ -15,13 +15,14 @@ import (
 	"sluice.dev/sluice/operator/internal/csi/host"
 )
 
-// multipathMap is a volume's device: dm-multipath's map of all its paths.
+// multipathMap is a volume's device: the dm-multipath map of all its paths.
 type multipathMap struct {
-	// device is dm-3, name what device-mapper calls it.
+	// device is for example dm-3; name is the name in device-mapper.
 	device, name string
 	// number is major:minor.
 	number string
-	// paths are the disks below it, running how many of them the kernel takes for well, away those whose session iscsid mends.
+	// paths are the disks below it; running counts those that the kernel reports as running, away those whose session iscsid
+	// restores.
 	paths         []string
 	running, away int
 	bytes         int64
@@ -31,7 +32,7 @@ func (m *multipathMap) node() string { return "/dev/" + m.device }
 
 const sectorSize = 512
 
-// find the map of a volume; nil: there is none.
+// find returns the map of a volume; nil: there is none.
 func (s *Service) find(a attachment.Attachment) (found *multipathMap, err error) {
 	err = s.host.Do(func() error {
 		names, err := filepath.Glob(filepath.Join(s.sysfs, "block/dm-*"))
@@ -62,20 +63,21 @@ func (s *Service) find(a attachment.Attachment) (found *multipathMap, err error)
 	return found, err
 }
 
-// isMapOf says by a map's UUID that it is of a volume. Its WWID comes from whichever designator this machine's udev rules prefer,
-// the NAA one (3<digits>) or the SCSI name string (8naa.<digits>); both hold the same digits.
+// isMapOf reports whether a map with this UUID belongs to the volume. The machine's udev rules select the designator for the
+// WWID, the NAA one (3<digits>) or the SCSI name string (8naa.<digits>); both contain the same digits.
 func isMapOf(uuid string, a attachment.Attachment) bool {
 	wwid, ok := strings.CutPrefix(strings.ToLower(uuid), "mpath-")
 	return ok && (wwid == "3"+a.NAA || wwid == "8naa."+a.NAA)
 }
 
-// Bounds of waiting for a map. multipathd is told again meanwhile: it forgets a path that it could not open just then.
+// Bounds of the wait for a map. multipathd is notified again meanwhile, because it ignores a path that it could not open at that
+// time.
 const (
 	joinBound = 10 * time.Second
 	joinTries = 4
 )
 
-// assemble waits for the map of paths that were verified.
+// assemble waits for the map of verified paths.
 func (s *Service) assemble(ctx context.Context, a attachment.Attachment, all []path) (found *multipathMap, err error) {
 	if err := s.known(ctx, all); err != nil {
 		return nil, err
@@ -90,14 +92,14 @@ func (s *Service) assemble(ctx context.Context, a attachment.Attachment, all []p
 			return nil, err
 		}
 		if found != nil && found.bytes > 0 {
-			return found, nil // a path that has not joined does when it is well again
+			return found, nil // a path that has not joined does so when it recovers
 		}
 	}
 	return nil, fmt.Errorf("multipathd makes no map of NAA %s: does it run, and does /etc/multipath.conf let it have devices of "+
 		"vendor SLUICE? %s", a.NAA, strings.Join(said, "; "))
 }
 
-// known waits until udev knows the disks: multipath takes their WWID from it, and another one where it is asked too early.
+// known waits until udev knows the disks: multipath reads their WWID from udev, and gets another one if it asks too early.
 func (s *Service) known(ctx context.Context, all []path) error {
 	ctx, cancel := context.WithTimeout(ctx, appearBound)
 	defer cancel()
@@ -115,8 +117,8 @@ func (s *Service) known(ctx context.Context, all []path) error {
 	})
 }
 
-// tell tells multipathd of paths that are not in the map, and what it says to that: left alone it may ignore them
-// (`find_multipaths`), or not have looked yet.
+// tell notifies multipathd of paths that are not in the map, and returns its answers: otherwise multipathd may ignore them
+// (`find_multipaths`), or not have seen them yet.
 func (s *Service) tell(ctx context.Context, have *multipathMap, all []path) (said []string) {
 	run := func(command host.Command) {
 		out, err := s.host.Run(ctx, command)
@@ -137,7 +139,7 @@ func (s *Service) tell(ctx context.Context, have *multipathMap, all []path) (sai
 	return said
 }
 
-// joined waits a while until all paths have joined the map, and gives it as it is then.
+// joined waits up to joinBound until all paths have joined the map, and returns the map.
 func (s *Service) joined(ctx context.Context, a attachment.Attachment, all []path) (found *multipathMap, err error) {
 	ctx, cancel := context.WithTimeout(ctx, joinBound)
 	defer cancel()
@@ -155,11 +157,11 @@ func (s *Service) joined(ctx context.Context, a attachment.Attachment, all []pat
 	return found, err
 }
 
-// returnBound is how long a path is waited for that may come back: as long as hosts do by what `sluicectl host-config` gives them.
+// returnBound is the time for which a path may return, from the settings that `sluicectl host-config` gives to hosts.
 const returnBound = time.Minute
 
-// returned waits for a path where all of a map are away: what pods have written and the machine has not would be lost, for an outage
-// that ends in a moment. Where sessions have ended, or disks were removed, nothing comes back.
+// returned waits for a path if all paths of a map are away. Otherwise data that pods have written and the machine has not flushed
+// would be lost for a short outage. If sessions have ended or disks were removed, no path returns.
 func (s *Service) returned(ctx context.Context, a attachment.Attachment, found *multipathMap) (_ *multipathMap, err error) {
 	if found == nil || found.running > 0 || found.away == 0 {
 		return found, nil
@@ -167,7 +169,7 @@ func (s *Service) returned(ctx context.Context, a attachment.Attachment, found *
 	slog.WarnContext(ctx, "no path is left just now: one is waited for, to write what is not written", "map", found.name)
 	ctx, cancel := context.WithTimeout(ctx, returnBound)
 	defer cancel()
-	_ = until(ctx, func() (string, error) { // not in time: found says so
+	_ = until(ctx, func() (string, error) { // a timeout shows in found
 		if found, err = s.find(a); err != nil || found == nil || found.running > 0 || found.away == 0 {
 			return "", err
 		}
@@ -176,7 +178,7 @@ func (s *Service) returned(ctx context.Context, a attachment.Attachment, found *
 	return found, err
 }
 
-// unqueue makes what waits for a path fail, where there is none left: else unmounting would wait for ever.
+// unqueue makes requests that wait for a path fail if there is none left: otherwise unmounting would wait without end.
 func (s *Service) unqueue(ctx context.Context, found *multipathMap) {
 	if found == nil || found.running > 0 {
 		return
@@ -190,8 +192,8 @@ func (s *Service) unqueue(ctx context.Context, found *multipathMap) {
 	}
 }
 
-// unmap removes multipath maps of these disks, where nobody has one open: multipathd makes one of any disk if it is set up so, also
-// of one that is not the volume. The map of a volume that is staged here stays.
+// unmap removes multipath maps of these disks that are not open: multipathd may be configured to map any disk, even one that is
+// not the volume. The map of a volume that is staged here stays.
 func (s *Service) unmap(ctx context.Context, all []path) error {
 	staged, err := s.state.all()
 	if err != nil {
@@ -218,13 +220,14 @@ func (s *Service) unmap(ctx context.Context, all []path) error {
 	})
 	for _, name := range names {
 		if _, problem := s.host.Run(ctx, host.New("multipath", "-f", name)); problem != nil {
-			slog.WarnContext(ctx, "a map that is no volume's", "map", name, "problem", problem) // forget says who holds what
+			slog.WarnContext(ctx, "a map that is no volume's", "map", name, "problem", problem) // forget reports the holder
 		}
 	}
 	return err
 }
 
-// flush writes out what the map still holds and removes it. It is tried anew while somebody has it open: udev does for a moment.
+// flush writes the map's remaining data and removes the map. It tries again while the map is open, because udev opens it for a
+// moment.
 func (s *Service) flush(ctx context.Context, a attachment.Attachment) error {
 	return until(ctx, func() (string, error) {
 		found, err := s.find(a)

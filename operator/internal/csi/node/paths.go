@@ -14,21 +14,21 @@ import (
 	"sluice.dev/sluice/operator/internal/csi/attachment"
 )
 
-// path is a SCSI disk: a LUN as one session sees it.
+// path is a SCSI disk: a LUN as seen by one session.
 type path struct {
 	// directory of the SCSI device in sysfs.
 	directory string
-	// name of the block device, as sda.
+	// name of the block device, for example sda.
 	name string
 }
 
-// flatSpace is what Linux adds to a number in flat space addressing (SAM-5 §4.7.7.3).
+// flatSpace is added by Linux to a number in flat space addressing (SAM-5 §4.7.7.3).
 const (
 	flatSpace    = 0x4000
 	plainNumbers = 256
 )
 
-// kernelLUN is a LUN's number as Linux writes it.
+// kernelLUN returns a LUN's number as Linux writes it.
 func kernelLUN(lun int32) string {
 	if lun >= plainNumbers {
 		lun |= flatSpace
@@ -38,14 +38,14 @@ func kernelLUN(lun int32) string {
 
 const lookAgain = 100 * time.Millisecond
 
-// until looks again and again until it is so, or the call's time is over. The kernel tells most of this to udev only, which a
-// container does not hear.
+// until polls until the condition holds, or the call's time is over. The kernel reports most of these changes only to udev, and a
+// container does not receive its events.
 func until(ctx context.Context, is func() (missing string, err error)) error {
 	var last string
 	for {
 		missing, err := is()
 		if last != "" && ctx.Err() != nil && (err != nil || missing != "") {
-			missing, err = last, nil // says more than what failed for want of time
+			missing, err = last, nil // this explains more than the timeout error
 		}
 		if err != nil || missing == "" {
 			return err
@@ -59,7 +59,7 @@ func until(ctx context.Context, is func() (missing string, err error)) error {
 	}
 }
 
-// scan makes the kernel look at one LUN through all sessions, and no other.
+// scan makes the kernel scan one LUN through all sessions, and no other.
 func (s *Service) scan(a attachment.Attachment) error {
 	sessions, err := s.sessions(a.IQN)
 	if err != nil {
@@ -75,7 +75,7 @@ func (s *Service) scan(a attachment.Attachment) error {
 	})
 }
 
-// write writes to a file of sysfs. One that is gone is no problem: its device went.
+// write writes to a file of sysfs. A missing file is no error, because its device is gone.
 func write(file, content string) error {
 	err := os.WriteFile(file, []byte(content), 0)
 	if errors.Is(err, os.ErrNotExist) {
@@ -84,7 +84,7 @@ func write(file, content string) error {
 	return err
 }
 
-// paths of a LUN that are there now.
+// paths returns the present paths of a LUN.
 func (s *Service) paths(a attachment.Attachment) (found []path, err error) {
 	sessions, err := s.sessions(a.IQN)
 	if err != nil {
@@ -136,26 +136,26 @@ func (s *Service) appear(ctx context.Context, a attachment.Attachment) (found []
 		return "", nil
 	})
 	if len(found) > 0 {
-		return found, nil // a path that fails now joins the map when it comes back
+		return found, nil // a path that fails now joins the map when it recovers
 	}
 	return nil, err
 }
 
-// scanAgain is how long after a scan the next one may find what that one did not: a gateway may not have had the LUN yet.
+// scanAgain is the pause before the next scan, which may find a LUN that the gateway did not have yet.
 const scanAgain = 2 * time.Second
 
-// appearBound is how long all paths are waited for; a session that breaks while they appear must not hold up the others.
+// appearBound is the time to wait for all paths. A session that breaks meanwhile must not delay the others.
 const appearBound = 40 * time.Second
 
-// MismatchError is a device that is not the volume.
+// MismatchError reports a device that is not the volume.
 type MismatchError struct{ device, is, want string }
 
 func (e *MismatchError) Error() string {
 	return fmt.Sprintf("%s is %s and not the volume, %s: a stale device, or the wrong target; it is not touched", e.device, e.is, e.want)
 }
 
-// verify makes sure that each path leads to the volume, by what the device itself says. The kernel keeps what it said when it
-// was found, so it is asked anew.
+// verify checks that each path leads to the volume, from the device's own identification. The kernel caches the identification
+// from the time of discovery, so the device is asked again.
 func (s *Service) verify(a attachment.Attachment, all []path) error {
 	return s.host.Do(func() error {
 		for _, one := range all {
@@ -183,7 +183,7 @@ const (
 	designatorLengthAt = 3
 )
 
-// naaOf finds the NAA designator of the logical unit in the Device Identification VPD page, in hexadecimal digits.
+// naaOf returns the NAA designator of the logical unit in the Device Identification VPD page, in hexadecimal digits.
 func naaOf(page []byte) string {
 	if len(page) < descriptorHeader {
 		return ""
@@ -203,7 +203,7 @@ func naaOf(page []byte) string {
 	return ""
 }
 
-// remove makes the kernel forget SCSI disks.
+// remove makes the kernel remove SCSI disks.
 func (s *Service) remove(all []path) error {
 	return s.host.Do(func() error {
 		var problems []error

@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 )
 
-// The last look may begin before the time is over and end after it: what then fails, fails for want of time only.
+// The last poll may begin before the time is over and end after it. Then its failure is only a timeout.
 func TestWhatIsMissingIsToldAndNotWhatFailedForWantOfTime(t *testing.T) {
 	late := errors.New("not done in time")
 	for name, last := range map[string]struct {

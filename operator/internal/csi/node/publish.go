@@ -12,7 +12,7 @@ import (
 	"sluice.dev/sluice/operator/internal/csi/host"
 )
 
-// NodePublishVolume implements csi.NodeServer: the file system, or the device, is seen at one more path.
+// NodePublishVolume implements csi.NodeServer: it makes the file system, or the device, available at one more path.
 func (s *Service) NodePublishVolume(ctx context.Context, r *csi.NodePublishVolumeRequest) (*csi.NodePublishVolumeResponse, error) {
 	switch {
 	case r.GetVolumeId() == "":
@@ -80,17 +80,17 @@ func (s *Service) publish(ctx context.Context, staged *record, r *csi.NodePublis
 	if _, err := s.host.Run(ctx, host.New("mount", "--bind", from, point)); err != nil {
 		return err
 	}
-	if !r.GetReadonly() || staged.Block { // a device's file is read-only by its LUN, not by its mount
+	if !r.GetReadonly() || staged.Block { // a device's file is read-only because of its LUN, not its mount
 		return nil
 	}
 	if _, err := s.host.Run(ctx, host.New("mount", "-o", "remount,bind,ro", point)); err != nil {
-		_ = s.unmount(ctx, point) // writable it must not be
+		_ = s.unmount(ctx, point) // it must not stay writable
 		return err
 	}
 	return nil
 }
 
-// shows says that a mount is of the volume: its file system, or the file of its device.
+// shows reports whether a mount belongs to the volume: its file system, or the file of its device.
 func shows(at mount, staged *record, found *multipathMap) bool {
 	if staged.Block {
 		return strings.HasSuffix(at.root, "/"+found.device)

@@ -16,8 +16,8 @@ import (
 	"sluice.dev/sluice/operator/internal/csi/host"
 )
 
-// renew logs in to portals of a target that there is no session with, and has its volumes use the paths. What portals there are is
-// asked at one that there is a session with.
+// renew logs in to portals of a target that have no session, and adds the new paths to the target's volumes. It discovers the
+// portals through a portal with a session.
 func (s *Service) renew(ctx context.Context, iqn string, refusals map[string]refusal) error {
 	have, err := s.sessions(iqn)
 	if err != nil {
@@ -37,7 +37,7 @@ func (s *Service) renew(ctx context.Context, iqn string, refusals map[string]ref
 		}
 	}
 	if len(portals) == 0 {
-		return nil // nobody answers: it is iscsid that mends sessions
+		return nil // no portal answers: iscsid restores sessions
 	}
 	s.portals.set(iqn, len(portals))
 	for portal := range refusals {
@@ -52,11 +52,11 @@ func (s *Service) renew(ctx context.Context, iqn string, refusals map[string]ref
 	return errors.Join(err, s.rejoinAll(ctx, iqn))
 }
 
-// extend logs in to further portals as it was logged in to one, unless the last volume of the target is leaving.
+// extend logs in to further portals with the credentials of an existing login, unless the last volume of the target is leaving.
 func (s *Service) extend(ctx context.Context, iqn, like string, portals []string, refusals map[string]refusal) error {
 	s.logins.Lock()
 	defer s.logins.Unlock()
-	volumes, _ := s.volumesOf() // what cannot be read needs no more paths than it has
+	volumes, _ := s.volumesOf() // an unreadable volume needs no further paths
 	if len(volumes[iqn]) == 0 {
 		return nil
 	}
@@ -82,10 +82,10 @@ func (s *Service) extend(ctx context.Context, iqn, like string, portals []string
 	return nil
 }
 
-// recorded is how iscsid logs in to a portal: secrets are in its node records and nowhere else.
+// recorded returns the credentials with which iscsid logs in to a portal. Only its node records have the secrets.
 func (s *Service) recorded(ctx context.Context, iqn, portal string) (attachment.CHAP, error) {
 	said, err := s.host.Run(ctx, iscsiadm("-m", "node", "-T", iqn, "-p", portal, "-o", "show", "-S"))
-	if err != nil { // what it said is not repeated: it may be part of a record
+	if err != nil { // the output is not repeated: it may contain a part of a record
 		return attachment.CHAP{}, fmt.Errorf("how %s is logged in to cannot be read: iscsiadm ended with status %d", portal, host.Status(err))
 	}
 	record := map[string]string{}
@@ -100,7 +100,7 @@ func (s *Service) recorded(ctx context.Context, iqn, portal string) (attachment.
 	return attachment.ReadCHAP(record)
 }
 
-// rejoinAll has the volumes of a target use the sessions that there are.
+// rejoinAll adds the present sessions' paths to the volumes of a target.
 func (s *Service) rejoinAll(ctx context.Context, iqn string) error {
 	volumes, _ := s.volumesOf()
 	var problems []error
@@ -110,17 +110,17 @@ func (s *Service) rejoinAll(ctx context.Context, iqn string) error {
 	return errors.Join(problems...)
 }
 
-// rejoinBound is how long a volume's new paths are waited for. Calls for the volume are refused meanwhile, and come again.
+// rejoinBound is the time to wait for a volume's new paths. Calls for the volume are refused meanwhile, and repeated by kubelet.
 const rejoinBound = 10 * time.Second
 
-// rejoin puts paths that a volume's map lacks into it, if they are the volume's.
+// rejoin adds the paths that a volume's map lacks, if they belong to the volume.
 func (s *Service) rejoin(ctx context.Context, known *record) error {
 	if lacks, err := s.lacksPaths(known.Attachment); err != nil || !lacks {
 		return err
 	}
 	ctx, staged, done, err := s.work(ctx, known.Volume)
 	if status.Code(err) == codes.Aborted {
-		return nil // next time
+		return nil // the next check tries again
 	}
 	if err != nil {
 		return err
@@ -157,7 +157,7 @@ func (s *Service) rejoin(ctx context.Context, known *record) error {
 	return err
 }
 
-// lacksPaths says that a volume has a map with fewer paths than there are sessions. Without a map it is not staged yet.
+// lacksPaths reports whether a volume's map has fewer paths than there are sessions. Without a map the volume is not staged yet.
 func (s *Service) lacksPaths(a attachment.Attachment) (bool, error) {
 	have, err := s.sessions(a.IQN)
 	if err != nil {

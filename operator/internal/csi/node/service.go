@@ -1,6 +1,6 @@
-// Package node serves CSI's Node service: it logs in to a volume's target, puts a device together out of its paths, makes sure that
-// it is the right one, and mounts it. What it has begun stands in a file before it begins: a plugin that was restarted, on a
-// machine that may have been, finds what to take back.
+// Package node serves CSI's Node service. It logs in to a volume's target, builds a device from its paths, verifies that it is
+// the right one, and mounts it. Before each operation begins it is recorded in a file. So a plugin that was restarted, even with
+// its machine, finds what it must undo.
 package node
 
 import (
@@ -13,7 +13,7 @@ import (
 	"sluice.dev/sluice/operator/internal/csi/inflight"
 )
 
-// maxVolumes of a node: what Linux hosts are known to do well.
+// maxVolumes of a node: the number that Linux hosts are known to support well.
 const maxVolumes = 256
 
 // Service is CSI's Node service.
@@ -22,23 +22,23 @@ type Service struct {
 	name  string
 	host  host.Host
 	state *store
-	// Where the kernel and udev show what there is; elsewhere in tests only. The mount table is the calling thread's: it may be
-	// in the machine's namespaces while the process is not.
+	// Paths at which the kernel and udev show their state; other ones in tests only. The mount table is that of the calling
+	// thread, which may be in the machine's namespaces while the process is not.
 	sysfs, udevData, mountTable, initiatorFile string
 	busy                                       inflight.Calls
-	// logins are of a target at a time one: a logout must not overtake a login.
+	// logins serializes logins and logouts, because a logout must not overtake a login of the same target.
 	logins sync.Mutex
-	// portals that targets had when they were last asked; asked are targets that Keep shall look at.
+	// portals counts the portals of targets at the last discovery; asked has the targets that Keep must check.
 	portals counts
 	asked   chan string
-	// discoveries holds a lock for each portal: open-iscsi has one discovery record of a portal.
+	// discoveries has a lock for each portal: open-iscsi has one discovery record for a portal.
 	discoveries sync.Map
-	// keys guards the making of the node's key, and told, the id that kubelet was told last.
+	// keys guards the creation of the node's key, and told, the id that kubelet last received.
 	keys sync.Mutex
 	told string
 }
 
-// New makes the service of a Kubernetes node; state is a directory on the machine that outlives the container.
+// New returns the service of a Kubernetes node. state is a directory on the machine that outlives the container.
 func New(name string, machine host.Host, state string) (*Service, error) {
 	kept, err := openStore(state)
 	if err != nil {
@@ -48,7 +48,7 @@ func New(name string, machine host.Host, state string) (*Service, error) {
 		mountTable: "/proc/thread-self/mountinfo", initiatorFile: initiatorFile, asked: make(chan string, maxVolumes)}, nil
 }
 
-// Works says what keeps the service from working.
+// Works returns the error that prevents the service from working.
 func (s *Service) Works(context.Context) error {
 	_, err := s.initiator()
 	return err

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// session is a login of the kernel's initiator, as sysfs shows it.
+// session is a session of the kernel's initiator, as sysfs shows it.
 type session struct {
 	// directory of it in sysfs.
 	directory string
@@ -23,7 +23,7 @@ const stateLoggedIn = "LOGGED_IN"
 
 var scsiHostOf = regexp.MustCompile(`/host(\d+)/`)
 
-// text of a file of sysfs; empty where it is not there: devices go at any moment.
+// text returns the content of a sysfs file; empty if it does not exist, because devices may disappear at any time.
 func text(path ...string) string {
 	content, err := os.ReadFile(filepath.Join(path...))
 	if err != nil {
@@ -32,7 +32,7 @@ func text(path ...string) string {
 	return strings.TrimSpace(string(content))
 }
 
-// sessions with a target.
+// sessions returns the sessions with a target.
 func (s *Service) sessions(iqn string) (found []session, err error) {
 	err = s.host.Do(func() error {
 		directories, err := filepath.Glob(filepath.Join(s.sysfs, "class/iscsi_session/session*"))
@@ -42,7 +42,7 @@ func (s *Service) sessions(iqn string) (found []session, err error) {
 			}
 			device, err := filepath.EvalSymlinks(filepath.Join(directory, "device"))
 			if err != nil {
-				continue // it ended this moment
+				continue // it has just ended
 			}
 			one := session{directory: device, loggedIn: text(directory, "state") == stateLoggedIn}
 			if match := scsiHostOf.FindStringSubmatch(device); match != nil {
@@ -58,7 +58,7 @@ func (s *Service) sessions(iqn string) (found []session, err error) {
 	return found, err
 }
 
-// loggedIn are those that work.
+// loggedIn returns the working sessions.
 func loggedIn(all []session) []session {
 	return slices.DeleteFunc(slices.Clone(all), func(one session) bool { return !one.loggedIn })
 }

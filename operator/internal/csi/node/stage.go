@@ -18,7 +18,7 @@ func invalid(format string, words ...any) error {
 	return status.Errorf(codes.InvalidArgument, format, words...)
 }
 
-// wanted reads what a request asks for.
+// wanted reads the requested record from a request.
 func wanted(r *csi.NodeStageVolumeRequest) (*record, attachment.CHAP, error) {
 	capability := r.GetVolumeCapability()
 	switch {
@@ -64,7 +64,7 @@ func (s *Service) NodeStageVolume(ctx context.Context, r *csi.NodeStageVolumeReq
 	if err := expect(is, want); err != nil {
 		return nil, err
 	}
-	// Before anything is done: whatever happens now, unstaging finds what to take back.
+	// The record precedes all changes, so that unstaging finds everything that must be undone.
 	if err := s.state.put(want); err != nil {
 		return nil, uncertain(fmt.Errorf("state: %w", err))
 	}
@@ -84,9 +84,9 @@ func (s *Service) NodeStageVolume(ctx context.Context, r *csi.NodeStageVolumeReq
 	return nil, uncertain(err)
 }
 
-// uncertain tells kubelet that something may be staged. It unstages after these codes only: after any other one it believes that
-// nothing is there, and sessions, map and record would stay. Nothing is taken back here, since a stage that is repeated finds the
-// volume in use.
+// uncertain returns an error after which kubelet unstages, because something may be staged. kubelet unstages only after these
+// codes; after any other one it assumes that nothing is staged, and sessions, map and record would remain. Nothing is undone
+// here, because a repeated stage finds the volume in use.
 func uncertain(err error) error {
 	err = internal(err)
 	switch status.Code(err) {
@@ -109,8 +109,9 @@ func internal(err error) error {
 	return status.Error(codes.Internal, err.Error())
 }
 
-// expect refuses to stage a volume in another way than it is staged, if it is. Where it is reached by another target now, since
-// it was unpublished while the node was away, what is left of the old one has to go first: by a code that kubelet unstages after.
+// expect refuses to stage a volume in another way than it is staged. If the volume is now reached through another target, because
+// it was unpublished while the node was away, the remains of the old one must be removed first, with a code after which kubelet
+// unstages.
 func expect(is, want *record) error {
 	switch {
 	case is == nil:
@@ -124,8 +125,7 @@ func expect(is, want *record) error {
 	return nil
 }
 
-// attach makes the volume's device: sessions, paths that are known to lead to it, the map of them. What leads elsewhere is taken
-// back.
+// attach makes the volume's device: sessions, verified paths, and their map. Paths to another device are removed.
 func (s *Service) attach(ctx context.Context, a attachment.Attachment, chap attachment.CHAP) (*multipathMap, error) {
 	if err := s.connect(ctx, a, chap); err != nil {
 		return nil, err
@@ -143,7 +143,8 @@ func (s *Service) attach(ctx context.Context, a attachment.Attachment, chap atta
 			}
 			return s.assemble(ctx, a, found)
 		}
-		// A device that is left of another volume under this number: nobody holds it, or the kernel would not let it go.
+		// This device is a remnant of another volume under this LUN number. It is not in use, or the kernel would refuse to
+		// remove it.
 		slog.WarnContext(ctx, "wrong device", "problem", err)
 		if problem := s.forget(ctx, found); problem != nil || again {
 			return nil, errors.Join(err, problem)
@@ -151,8 +152,8 @@ func (s *Service) attach(ctx context.Context, a attachment.Attachment, chap atta
 	}
 }
 
-// mount puts the file system, which is made where there is none, at the staging path, and makes it as large as the volume: one
-// that was copied may be smaller.
+// mount mounts the file system at the staging path, makes it if there is none, and enlarges it to the size of the volume: the
+// file system of a copied volume may be smaller.
 func (s *Service) mount(ctx context.Context, want *record, found *multipathMap, flags []string, readOnly bool) error {
 	at, err := s.mountedAt(want.Staging)
 	if err != nil {

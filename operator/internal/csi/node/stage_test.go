@@ -14,7 +14,7 @@ import (
 	"sluice.dev/sluice/operator/internal/csi/host"
 )
 
-// hasCode checks how a call ended, and that what it says names something.
+// hasCode checks the code of an error, and that its message contains the names.
 func hasCode(t *testing.T, err error, want codes.Code, names ...string) {
 	t.Helper()
 	if status.Code(err) != want {
@@ -147,7 +147,7 @@ func TestADeviceOfAnotherVolumeIsRefusedAndTakenBack(t *testing.T) {
 	})
 }
 
-// multipathd that takes every disk, `find_multipaths no`, has a map before the plugin has looked.
+// multipathd with `find_multipaths no`, which maps every disk, has a map before the plugin has checked the disk.
 func TestAMapWithAnotherWWIDIsRefusedAndTakenBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMachine(t)
@@ -172,7 +172,7 @@ func TestAMapOfAVolumeThatIsStagedIsNotTakenForAnother(t *testing.T) {
 		if err := v.stage(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		// A volume that is said to have the same number: its stage finds the disks of the one that is staged.
+		// Another volume is reported under the same LUN number: its stage finds the disks of the staged one.
 		other := m.volume(s, rawBlock())
 		other.id, other.attachment.NAA = "volume-6", "3000000000000006"
 		hasCode(t, other.stage(t.Context()), codes.Unavailable, naaRight, "held")

@@ -11,20 +11,21 @@ import (
 	"sluice.dev/sluice/operator/internal/csi/attachment"
 )
 
-// record is a volume that is staged, or was begun to be.
+// record is a volume whose staging was begun.
 type record struct {
 	Volume string `json:"volume"`
 	attachment.Attachment
-	// Staging is the directory that kubelet gave; for a file system the mount point.
+	// Staging is the directory from kubelet; for a file system the mount point.
 	Staging string `json:"staging"`
 	Block   bool   `json:"block"`
 	// FileSystem on it; empty for a block volume.
 	FileSystem string `json:"fileSystem,omitempty"`
-	// Leaving: its unstaging has begun. Nothing logs in for it any more.
+	// Leaving: its unstaging has begun. No login is made for it any more.
 	Leaving bool `json:"leaving,omitempty"`
 }
 
-// store is a file for each record, and one for the node's key. CHAP secrets are not in it: iscsid keeps them, readable by root only.
+// store has a file for each record, and one for the node's key. CHAP secrets are not in it: iscsid stores them, readable by root
+// only.
 type store struct{ directory string }
 
 const (
@@ -40,12 +41,12 @@ func openStore(directory string) (*store, error) {
 	return &store{directory}, nil
 }
 
-// path of a volume's file; an id may hold anything.
+// path returns the file of a volume. The id may contain any character.
 func (s *store) path(volume string) string {
 	return filepath.Join(s.directory, hex.EncodeToString([]byte(volume))+suffix)
 }
 
-// put stores a record durably: it is there after a power loss.
+// put stores a record durably.
 func (s *store) put(r *record) error {
 	text, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
@@ -54,7 +55,7 @@ func (s *store) put(r *record) error {
 	return s.write(s.path(r.Volume), text)
 }
 
-// write stores a file durably and whole.
+// write stores a file durably and atomically.
 func (s *store) write(final string, text []byte) error {
 	file, err := os.OpenFile(final+".new", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, fileMode)
 	if err != nil {
@@ -79,7 +80,7 @@ func (s *store) sync() error {
 	return errors.Join(directory.Sync(), directory.Close())
 }
 
-// get gives a volume's record; nil: there is none.
+// get returns a volume's record; nil: there is none.
 func (s *store) get(volume string) (*record, error) { return read(s.path(volume)) }
 
 func read(path string) (*record, error) {
@@ -102,7 +103,7 @@ func read(path string) (*record, error) {
 	return r, nil
 }
 
-// all records that can be read; the error says which cannot.
+// all returns the readable records. The error names the others.
 func (s *store) all() ([]*record, error) {
 	names, err := filepath.Glob(filepath.Join(s.directory, "*"+suffix))
 	if err != nil {
@@ -113,14 +114,14 @@ func (s *store) all() ([]*record, error) {
 	for _, name := range names {
 		r, err := read(name)
 		problems = append(problems, err)
-		if r != nil { // else it went this moment
+		if r != nil { // otherwise it has just been removed
 			records = append(records, r)
 		}
 	}
 	return records, errors.Join(problems...)
 }
 
-// remove forgets a volume.
+// remove deletes the record of a volume.
 func (s *store) remove(volume string) error {
 	if err := os.Remove(s.path(volume)); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err

@@ -14,8 +14,8 @@ import (
 	"sluice.dev/sluice/operator/internal/csi/host"
 )
 
-// NodeUnstageVolume implements csi.NodeServer. It goes by the record and by what the kernel has, never by whether the device
-// still answers: all of it has to go, above all where the device is gone.
+// NodeUnstageVolume implements csi.NodeServer. It uses the record and the kernel's state, and does not depend on whether the
+// device still responds: everything must be removed, especially if the device is gone.
 func (s *Service) NodeUnstageVolume(ctx context.Context, r *csi.NodeUnstageVolumeRequest) (*csi.NodeUnstageVolumeResponse, error) {
 	if r.GetVolumeId() == "" || r.GetStagingTargetPath() == "" {
 		return nil, invalid("volume id or staging target path is missing")
@@ -45,7 +45,7 @@ func internalOr(err error) error {
 	return internal(err)
 }
 
-// detach takes back what attach and mount have made but for the sessions, or as much of it as there is.
+// detach undoes attach and mount except for the sessions, as far as they got.
 func (s *Service) detach(ctx context.Context, staged *record) error {
 	found, err := s.find(staged.Attachment)
 	if err != nil {
@@ -64,7 +64,7 @@ func (s *Service) detach(ctx context.Context, staged *record) error {
 	if err != nil {
 		return err
 	}
-	if found != nil { // those, too, whose session has ended
+	if found != nil { // includes disks whose session has ended
 		for _, name := range found.paths {
 			if !slices.ContainsFunc(paths, func(one path) bool { return one.name == name }) {
 				paths = append(paths, path{directory: filepath.Join(s.sysfs, "block", name, "device"), name: name})
@@ -77,11 +77,11 @@ func (s *Service) detach(ctx context.Context, staged *record) error {
 	if err := s.forget(ctx, paths); err != nil {
 		return err
 	}
-	// multipathd may have made the map anew between the two: without paths it cannot again.
+	// multipathd may have made the map again in between. Without paths it cannot do so again.
 	return s.flush(ctx, staged.Attachment)
 }
 
-// forget removes disks that nobody holds, and multipathd's memory of them.
+// forget removes unused disks, and their entries in multipathd.
 func (s *Service) forget(ctx context.Context, all []path) error {
 	if err := s.unmap(ctx, all); err != nil {
 		return err
@@ -98,7 +98,7 @@ func (s *Service) forget(ctx context.Context, all []path) error {
 	if err != nil || len(all) == 0 {
 		return err
 	}
-	// Only tidiness: the file of known WWIDs would grow with every volume.
+	// This is only cleanup: the file of known WWIDs would grow with every volume.
 	_, _ = s.host.Run(ctx, host.New("multipath", "-w", "/dev/"+all[0].name))
 	if err := s.remove(all); err != nil {
 		return err

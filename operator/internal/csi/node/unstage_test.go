@@ -16,7 +16,7 @@ import (
 	"sluice.dev/sluice/operator/internal/csi/host"
 )
 
-// staged makes a plugin with a volume that is staged.
+// staged returns a plugin with a staged volume.
 func staged(t *testing.T, m *machine) *volume {
 	t.Helper()
 	v := m.volume(m.start(), fileSystem())
@@ -47,7 +47,7 @@ func TestAVolumeWhoseSessionsEndedIsUnstagedAndWhatWaitsForItFailsFirst(t *testi
 	})
 }
 
-// outage breaks all sessions, as when gateways do not answer; the function it returns mends them.
+// outage breaks all sessions, as when gateways do not respond. The returned function restores them.
 func (m *machine) outage() (end func()) {
 	put := func(session, disk string) {
 		m.mutex.Lock()
@@ -108,7 +108,7 @@ func TestPathsThatDoNotComeBackHoldUpNoUnstage(t *testing.T) {
 	})
 }
 
-// Else the volume counts as attached to the node for ever, and cannot be deleted.
+// Otherwise the volume counts as attached to the node permanently, and cannot be deleted.
 func TestAVolumeThatAMachineWithoutOpenISCSICouldNotStageIsUnstagedAndOneWithASessionIsNot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		missing := func(command host.Command) (string, error) {
@@ -127,7 +127,7 @@ func TestAVolumeThatAMachineWithoutOpenISCSICouldNotStageIsUnstagedAndOneWithASe
 
 		other := newMachine(t)
 		w := staged(t, other)
-		other.instead["iscsiadm"] = missing // whoever took it away: the session stays
+		other.instead["iscsiadm"] = missing // the program was removed, but the session stays
 		if err := w.unstage(t.Context()); err == nil {
 			t.Error("a session is left, and nobody is told")
 		}
@@ -157,7 +157,7 @@ func TestUnstageWithoutMultipathdSaysSoInTimeAndIsDoneWhenItIsBack(t *testing.T)
 		v := staged(t, m)
 		m.logout(iqn)
 		dead := func(command host.Command) (string, error) {
-			time.Sleep(time.Second) // of the bubble's clock: as long as it is waited for
+			time.Sleep(time.Second) // of the bubble's clock: the whole waiting time
 			return "", failed(command, 1, "timeout receiving packet")
 		}
 		m.instead["multipathd disablequeueing"], m.instead["multipath -f"] = dead, dead
@@ -187,7 +187,7 @@ func TestTwoVolumesOfATargetThatGoAtOnceLeaveNoSession(t *testing.T) {
 		if err := second.stage(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		// Both have their maps gone before either looks who else is there.
+		// Both volumes have removed their maps before either checks for other volumes.
 		var together sync.WaitGroup
 		together.Add(2)
 		m.instead["multipath -w"] = func(host.Command) (string, error) {

@@ -9,7 +9,7 @@ import (
 	"sluice.dev/sluice/operator/internal/csi/attachment"
 )
 
-// volume as kubelet has it: what its calls say.
+// volume has the parameters of kubelet's calls for a volume.
 type volume struct {
 	*Service
 	machine    *machine
@@ -27,7 +27,7 @@ func fileSystem() *csi.VolumeCapability {
 	return &csi.VolumeCapability{AccessType: &csi.VolumeCapability_Mount{Mount: &csi.VolumeCapability_MountVolume{}}}
 }
 
-// volume of the target's LUN 5, published when one portal was there.
+// volume returns LUN 5 of the target, published when there was one portal.
 func (m *machine) volume(s *Service, capability *csi.VolumeCapability) *volume {
 	return &volume{Service: s, machine: m, id: "volume-5", capability: capability,
 		attachment: attachment.Attachment{IQN: iqn, LUN: 5, NAA: naaRight, Portals: []string{one}}}

@@ -8,11 +8,11 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// callBound is how long a call works at most; kubelet waits two minutes and comes again.
+// callBound bounds the duration of a call. kubelet waits two minutes and repeats the call.
 const callBound = 110 * time.Second
 
-// work claims a volume, bounds the call, and reads what is staged of the volume: nil where nothing is. The function it
-// returns ends both.
+// work claims a volume, bounds the call, and reads the volume's record: nil if there is none. The returned function ends the
+// claim and the bound.
 func (s *Service) work(ctx context.Context, volume string) (context.Context, *record, func(), error) {
 	done, err := s.busy.Begin(volume)
 	if err != nil {
