@@ -82,7 +82,7 @@ type StoragePoolStatus struct {
 	// reported one.
 	Marker          string `json:"marker,omitempty"`
 	MarkerAdoptions int32  `json:"markerAdoptions,omitempty"`
-	// MaxVolumeBytes is the largest size of a volume that the pool's file system supports; 0: not known.
+	// MaxVolumeBytes is the largest size of a volume that the pool can hold; 0: not known.
 	MaxVolumeBytes int64 `json:"maxVolumeBytes,omitempty"`
 }
 

@@ -44,7 +44,7 @@ func TestASizeThatThePoolsFileSystemCannotHoldIsRefusedAndARecordedOneCanBeTaken
 	large := volume("large")
 	large.Spec.SizeBytes = 64 << 40
 	for what, err := range map[string]error{"resize": resize(16 << 40), "create": f.Volumes.Create(t.Context(), large, false)} {
-		if err == nil || !strings.Contains(err.Error(), "holds files of 17592186040320 bytes at most") {
+		if err == nil || !strings.Contains(err.Error(), "can store volumes of 17592186040320 bytes at most") {
 			t.Errorf("%s: %v", what, err)
 		}
 	}

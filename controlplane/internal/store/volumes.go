@@ -120,7 +120,7 @@ func (s *Store) fitsPool(ctx context.Context, v *model.Volume) error {
 		return asPrecondition(err, "spec.pool")
 	}
 	if most := pool.Status.MaxVolumeBytes; most > 0 && v.Spec.SizeBytes > most {
-		return model.Precondition("spec.sizeBytes", "is %d, and the file system of pool %s holds files of %d bytes at most",
+		return model.Precondition("spec.sizeBytes", "is %d, and pool %s can store volumes of %d bytes at most",
 			v.Spec.SizeBytes, v.Spec.Pool, most)
 	}
 	return nil

@@ -158,7 +158,8 @@ type StoragePoolStatus struct {
 	// Confirmed replacements that the marker counts.
 	// +optional
 	MarkerAdoptions int32 `json:"markerAdoptions,omitempty"`
-	// Largest size of a volume that the pool's file system can hold, in bytes; absent: not known.
+	// Largest size of a volume that the pool can hold, in bytes: that of its largest device, or of a file in its file system; absent: not
+	// known.
 	// +optional
 	MaxVolumeBytes int64 `json:"maxVolumeBytes,omitempty"`
 }

@@ -398,7 +398,7 @@ type StoragePoolStatus struct {
 	Marker string `protobuf:"bytes,80,opt,name=marker,proto3" json:"marker,omitempty"`
 	// Adoptions that the marker counts.
 	MarkerAdoptions int32 `protobuf:"varint,81,opt,name=marker_adoptions,json=markerAdoptions,proto3" json:"marker_adoptions,omitempty"`
-	// Largest size of a volume that the pool's file system can hold, in bytes; 0: not known.
+	// Largest size of a volume that the pool can hold, in bytes: that of its largest device, or of a file in its file system. 0: not known.
 	MaxVolumeBytes int64 `protobuf:"varint,82,opt,name=max_volume_bytes,json=maxVolumeBytes,proto3" json:"max_volume_bytes,omitempty"`
 	// Names of volumes whose image is not in the pool. At most 100 of them.
 	MissingImages []string `protobuf:"bytes,83,rep,name=missing_images,json=missingImages,proto3" json:"missing_images,omitempty"`

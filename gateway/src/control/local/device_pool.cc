@@ -267,6 +267,8 @@ void DevicePool::look_at(const std::string& uid, std::function<void(wire::PoolOb
   observed.set_uid(uid);
   uint64_t capacity = 0;
   uint64_t used = 0;
+  uint64_t largest = 0;
+  bool sizes_known = true;
   // Together: one that only goes by another name now is not taken out.
   std::vector<std::string> both = devices_;
   both.insert(both.end(), taken_out_.begin(), taken_out_.end());
@@ -282,11 +284,14 @@ void DevicePool::look_at(const std::string& uid, std::function<void(wire::PoolOb
     }
     if (!device.problem.empty()) {
       observed.add_unusable_devices(device.problem);
+      sizes_known = false;  // it may be the largest
       continue;
     }
     capacity += device.usable;
     if (device.label) used += device.usable;
+    largest = std::max(largest, device.usable);
   }
+  if (sizes_known) observed.set_max_image_bytes(static_cast<int64_t>(largest));
   observed.set_lists_images(true);
   observed.set_capacity_bytes(static_cast<int64_t>(capacity));
   observed.set_used_bytes(static_cast<int64_t>(used));

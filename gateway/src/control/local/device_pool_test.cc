@@ -54,6 +54,8 @@ TEST_F(DevicePoolTest, CapacityIsWhatVolumesCanHaveAndADeviceIsUsedWhole) {
   auto a = pool("a");
   EXPECT_EQ(seen(*a).capacity_bytes(), static_cast<int64_t>((15 + 7 + 31) * kMiB));
   EXPECT_EQ(seen(*a).used_bytes(), 0);
+  EXPECT_EQ(seen(*a).max_image_bytes(), static_cast<int64_t>(31 * kMiB))
+      << "that of the largest device";
   EXPECT_EQ(create(*a, "volume-1", 2 * kMiB).problem, "");
   EXPECT_EQ(seen(*a).used_bytes(), static_cast<int64_t>(7 * kMiB));
   EXPECT_FALSE(seen(*a).snapshots_supported());
