@@ -13,7 +13,7 @@
 #include "backend/atomic_write.h"
 #include "backend/failure.h"
 #include "backend/lock.h"
-#include "backend/spec.h"
+#include "backend/size_text.h"
 #include "backend/zeros.h"
 
 namespace sluice::backend {

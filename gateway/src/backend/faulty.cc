@@ -11,7 +11,7 @@
 #include "backend/atomic_write.h"
 #include "backend/options.h"
 #include "backend/range.h"
-#include "backend/spec.h"
+#include "backend/size_text.h"
 #include "base/clock.h"
 
 namespace sluice::backend {

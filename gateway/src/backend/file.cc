@@ -16,7 +16,7 @@
 #include "backend/block_queue.h"
 #include "backend/failure.h"
 #include "backend/lock.h"
-#include "backend/spec.h"
+#include "backend/size_text.h"
 #include "backend/zeros.h"
 
 namespace sluice::backend {

@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "backend/range.h"
-#include "backend/spec.h"
+#include "backend/size_text.h"
 
 namespace sluice::backend {
 namespace {

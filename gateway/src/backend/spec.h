@@ -22,13 +22,6 @@
 
 namespace sluice::backend {
 
-// Parses "4096", "512B", "64KiB", "1GiB" into bytes; K, M, G and T are binary too. Units are
-// case-insensitive. Decimal units (GB) are refused, because their meaning is ambiguous.
-Result<uint64_t> parse_size(std::string_view text);
-
-// The shortest exact form: 1073741824 -> "1GiB", 1000 -> "1000B".
-std::string format_size(uint64_t bytes);
-
 Result<Spec> parse_spec(std::string_view text);
 
 // Whether `path` names a device; a device or a file.

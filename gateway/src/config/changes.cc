@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <map>
 
-#include "backend/spec.h"
+#include "backend/size_text.h"
 #include "config/uuid.h"
 
 namespace sluice::config {

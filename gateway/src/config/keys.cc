@@ -2,7 +2,7 @@
 
 #include <stdexcept>
 
-#include "backend/spec.h"
+#include "backend/size_text.h"
 #include "config/duration.h"
 
 namespace sluice::config {

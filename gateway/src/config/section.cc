@@ -5,7 +5,7 @@
 #include <set>
 
 #include "backend/options.h"
-#include "backend/spec.h"
+#include "backend/size_text.h"
 #include "base/limits.h"
 #include "config/duration.h"
 

@@ -5,7 +5,7 @@
 
 #include <iterator>
 
-#include "backend/spec.h"
+#include "backend/size_text.h"
 #include "config/uuid.h"
 
 namespace sluice::config {

@@ -2,6 +2,7 @@
 
 #include "scsi/device_identification.h"
 #include "scsi/response_writer.h"
+#include "scsi/third_party_copy.h"
 #include "scsi/vpd_block.h"
 
 namespace sluice::scsi {

@@ -6,7 +6,7 @@
 #include "scsi/command_table.h"
 #include "scsi/identity.h"
 #include "scsi/outcome.h"
-#include "scsi/third_party_copy.h"
+#include "scsi/third_party_copy_limits.h"
 
 namespace sluice::scsi {
 

@@ -5,6 +5,7 @@
 #include <bit>
 
 #include "scsi/response_writer.h"
+#include "scsi/xcopy_list.h"
 
 namespace sluice::scsi {
 

@@ -5,7 +5,7 @@
 
 #include "base/bytes.h"
 #include "scsi/sense.h"
-#include "scsi/third_party_copy.h"
+#include "scsi/third_party_copy_limits.h"
 
 namespace sluice::scsi {
 

@@ -136,11 +136,6 @@ void write_general(ResponseWriter& w, const ThirdPartyCopyLimits& limits) {
 
 }  // namespace
 
-uint32_t max_descriptor_list(const ThirdPartyCopyLimits& limits) {
-  return static_cast<uint32_t>(limits.max_cscds * XcopyList::kCscdBytes +
-                               limits.max_segments * XcopyList::kSegmentBytes);
-}
-
 size_t build_third_party_copy_page(uint8_t peripheral, const ThirdPartyCopyLimits& limits,
                                    const Support& support, MutableBytes out) {
   ResponseWriter w(out);

@@ -1,33 +1,11 @@
-// VPD page 8Fh (SPC-5 §7.7.17): which copies this unit's copy manager makes, and how large.
+// VPD page 8Fh (SPC-5 §7.7.17): the copies that the unit's copy manager supports, and their limits.
 #pragma once
 
 #include "base/bytes.h"
-#include "base/limits.h"
 #include "scsi/command_table.h"
+#include "scsi/third_party_copy_limits.h"
 
 namespace sluice::scsi {
-
-struct ThirdPartyCopyLimits {
-  // EXTENDED COPY(LID1), also in RECEIVE COPY RESULTS(OPERATING PARAMETERS)
-  uint16_t max_cscds = limits::kMaxCopyTargets;
-  uint16_t max_segments = limits::kMaxCopySegments;
-  uint32_t max_segment_bytes = 65535u * 512;  // what a 16-bit block count reaches
-  uint16_t total_concurrent = 16;
-  uint16_t max_concurrent = 16;
-  uint8_t granularity_log2 = 9;  // logical block size
-  uint16_t hold_seconds = 60;    // results are kept at least that long
-  // tokens (ODX)
-  uint16_t max_ranges = 64;       // block device range descriptors per command
-  uint64_t max_token_blocks = 0;  // MAXIMUM TOKEN TRANSFER SIZE; 0: not limited
-  uint64_t optimal_token_blocks = 0;
-  uint32_t default_inactivity_seconds = 30;
-  uint32_t max_inactivity_seconds = 120;
-  uint32_t max_token_lifetime_seconds = 600;
-  uint32_t block_size = 512;  // to give token limits in bytes too
-};
-
-// Longest CSCD plus segment descriptor list of EXTENDED COPY(LID1), bytes.
-uint32_t max_descriptor_list(const ThirdPartyCopyLimits& limits);
 
 size_t build_third_party_copy_page(uint8_t peripheral, const ThirdPartyCopyLimits& limits,
                                    const Support& support, MutableBytes out);

@@ -93,6 +93,11 @@ CopySegment XcopyList::segment(size_t index) const {
   return out;
 }
 
+uint32_t max_descriptor_list(const ThirdPartyCopyLimits& limits) {
+  return static_cast<uint32_t>(limits.max_cscds * XcopyList::kCscdBytes +
+                               limits.max_segments * XcopyList::kSegmentBytes);
+}
+
 Outcome<XcopyList> parse_xcopy(ByteView cdb, const ThirdPartyCopyLimits& limits, ByteView data) {
   const uint32_t list_length = load_be32(&cdb[10]);
   XcopyList list;

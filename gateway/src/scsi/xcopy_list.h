@@ -6,7 +6,7 @@
 
 #include "base/bytes.h"
 #include "scsi/outcome.h"
-#include "scsi/third_party_copy.h"
+#include "scsi/third_party_copy_limits.h"
 
 namespace sluice::scsi {
 
@@ -46,6 +46,9 @@ struct XcopyList {
   CopySegment segment(size_t index) const;
   bool keeps_results() const { return list_id_usage != 3; }
 };
+
+// Longest CSCD plus segment descriptor list of EXTENDED COPY(LID1), bytes.
+uint32_t max_descriptor_list(const ThirdPartyCopyLimits& limits);
 
 // A PARAMETER LIST LENGTH of 0 gives an empty list: nothing to do, GOOD.
 // Errors: 05/1A/00 (lengths), 05/26/06 and 05/26/08 (too many), 05/26/07 and 05/26/09 (descriptor

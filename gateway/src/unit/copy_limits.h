@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "scsi/third_party_copy.h"
+#include "scsi/third_party_copy_limits.h"
 
 namespace sluice::lun {
 

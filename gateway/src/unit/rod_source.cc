@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "scsi/third_party_copy.h"
+#include "scsi/third_party_copy_limits.h"
 
 namespace sluice::lun {
 

@@ -8,7 +8,7 @@
 
 #include "backend/failure.h"
 #include "backend/range.h"
-#include "backend/spec.h"
+#include "backend/size_text.h"
 #include "passthrough/progress.h"
 
 namespace sluice::passthrough {

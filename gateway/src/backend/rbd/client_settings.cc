@@ -5,7 +5,7 @@
 #include "backend/failure.h"
 #include "base/canary.h"
 #include "base/limits.h"
-#include "rbd/rados_client.h"
+#include "rbd/ceph_error.h"
 
 namespace sluice::rbd {
 

@@ -12,10 +12,11 @@
 #include <vector>
 
 #include "backend/failure.h"
-#include "backend/spec.h"
+#include "backend/size_text.h"
 #include "base/canary.h"
 #include "base/limits.h"
 #include "base/log.h"
+#include "rbd/ceph_error.h"
 #include "rbd/holder.h"
 #include "rbd/workers.h"
 

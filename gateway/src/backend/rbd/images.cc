@@ -7,8 +7,9 @@
 #include <utility>
 
 #include "backend/failure.h"
-#include "backend/spec.h"
+#include "backend/size_text.h"
 #include "base/limits.h"
+#include "rbd/ceph_error.h"
 
 namespace sluice::rbd {
 namespace {

@@ -9,6 +9,7 @@
 
 #include "backend/failure.h"
 #include "base/limits.h"
+#include "rbd/ceph_error.h"
 #include "rbd/workers.h"
 
 namespace sluice::rbd {

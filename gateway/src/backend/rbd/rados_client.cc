@@ -10,6 +10,7 @@
 #include "backend/failure.h"
 #include "base/limits.h"
 #include "base/log.h"
+#include "rbd/ceph_error.h"
 #include "rbd/client_settings.h"
 
 namespace sluice::rbd {
@@ -61,11 +62,6 @@ std::map<std::string, std::shared_ptr<RadosClient::State>>& RadosClient::living(
 
 std::string group_of(const CephAccess& access, const std::string& pool) {
   return cluster_of(access) + "/" + pool;
-}
-
-std::string ceph_error(int negative_errno) {
-  if (negative_errno == -ESHUTDOWN) return "this client is blocklisted";
-  return std::strerror(-negative_errno);
 }
 
 Result<std::shared_ptr<RadosClient>> RadosClient::connect(const CephAccess& access) {

@@ -128,7 +128,4 @@ class Pool {
 // The workers' group for tasks that wait for `pool` in the cluster of `access`.
 std::string group_of(const backend::CephAccess& access, const std::string& pool);
 
-// The meaning of a Ceph error number in words.
-std::string ceph_error(int negative_errno);
-
 }  // namespace sluice::rbd

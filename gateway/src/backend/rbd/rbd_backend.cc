@@ -6,7 +6,7 @@
 
 #include "backend/failure.h"
 #include "backend/range.h"
-#include "backend/spec.h"
+#include "backend/size_text.h"
 #include "base/limits.h"
 #include "rbd/workers.h"
 

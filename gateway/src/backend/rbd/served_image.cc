@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "backend/failure.h"
-#include "backend/spec.h"
+#include "backend/size_text.h"
 #include "base/limits.h"
 #include "base/log.h"
 #include "rbd/closing_images.h"

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "backend/spec.h"
+#include "backend/size_text.h"
 #include "base/limits.h"
 #include "control/client.h"
 #include "control/local/device_choice.h"

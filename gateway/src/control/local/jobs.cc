@@ -10,7 +10,7 @@
 #include <cerrno>
 
 #include "backend/lock.h"
-#include "backend/spec.h"
+#include "backend/size_text.h"
 #include "control/local/image_identity.h"
 #include "control/local/images.h"
 #include "control/local/record_files.h"

@@ -7,7 +7,7 @@
 
 #include <cerrno>
 
-#include "backend/spec.h"
+#include "backend/size_text.h"
 #include "base/limits.h"
 #include "control/local/directory_marker.h"
 #include "control/local/handover_socket.h"

@@ -6,7 +6,7 @@
 #include <optional>
 #include <sstream>
 
-#include "backend/spec.h"
+#include "backend/size_text.h"
 #include "control/local/two_copies.h"
 #include "control_rbd/rados_object.h"
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "backend/failure.h"
+#include "rbd/ceph_error.h"
 
 namespace sluice::control {
 
