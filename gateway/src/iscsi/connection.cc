@@ -68,11 +68,11 @@ void Connection::receive(Slice bytes) {
     const Event event = framer_.next(bytes);
     if (event == Event::kNeedMore) break;
     on_event(event);
-    // What nobody took goes back now: an idle session keeps no receive buffer.
+    // Releases unused data now: an idle session holds no receive buffer.
     framer_.pdu().data.clear();
   }
-  // Commands stop at kMaxOutputBytes by themselves; whoever gets here asks for answers (NOPs,
-  // rejects) faster than it reads them.
+  // Commands respect kMaxOutputBytes. Only an initiator that requests answers (NOPs, rejects)
+  // faster than it reads them exceeds this limit.
   if (out_.bytes() > limits::kMaxTransferBytes + 2 * limits::kMaxOutputBytes) {
     drop("answers are not read");
   }

@@ -1,19 +1,19 @@
-// RESERVE(6), RELEASE(6), PERSISTENT RESERVE IN and OUT: who may change a unit's reservations, and
-// the order of change, store, unit attention and answer.
+// RESERVE(6), RELEASE(6), PERSISTENT RESERVE IN and OUT: the order of decision, store, unit
+// attention and answer. A change waits for its turn, is decided, and is committed by the store, off
+// the reactor. Then:
 //
-//   turn -> decide -> commit (the store, off the reactor)
-//     committed      -> apply, tell, next turn -> abort -> answer
-//     not committed  -> next turn -> BUSY
-//     unknown        -> the nexus is dropped, unanswered; what the store then says is applied and
-//                       told, victims are aborted -> next turn (reservation_turns.h)
+// - Committed: apply, unit attentions, next turn, aborts, answer.
+// - Not committed: next turn, BUSY.
+// - Unknown: the nexus is dropped without an answer. The state that the store then reports is
+//   applied with unit attentions and aborts; then the next turn (reservation_turns.h).
 //
-// One change of a unit is under way at a time; I/O goes on meanwhile under the old state. The turn
-// ends before PREEMPT AND ABORT waits for the commands it aborts: those may wait for a backend,
-// which the next change need not.
+// One change of a unit is in progress at a time; meanwhile I/O continues under the old state. The
+// turn ends before PREEMPT AND ABORT waits for the commands that it aborts, because they may wait
+// for a backend and the next change need not.
 //
-// A commit proves that this gateway is the owner (DESIGN R8). What is answered from memory, as
-// PERSISTENT RESERVE IN and changes that change nothing, the backend vouches for first (DESIGN R2;
-// gateway/decisions/ceph.md).
+// A commit proves that this gateway is the owner (DESIGN R8). For answers from memory, as for
+// PERSISTENT RESERVE IN and for changes without effect, a kVouch of the backend proves it first
+// (DESIGN R2; gateway/decisions/ceph.md).
 #include <memory>
 #include <string>
 #include <vector>
@@ -89,7 +89,7 @@ void apply(const ChangePtr& change) {
   }
   pass_turn(unit);
   if (decision.aborts.empty()) return answer(*change);
-  // DESIGN R9: answers only after the preempted nexuses' commands have let go of their blocks.
+  // DESIGN R9: answers only after the preempted nexuses' commands have released their blocks.
   const ReactorContext& context = context_of(*change->command);
   const NexusId& by = nexus_of(*change->command);
   abort_everywhere(unit, *context.reactors, context.reactor,

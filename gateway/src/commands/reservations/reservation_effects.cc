@@ -78,7 +78,7 @@ void take_in_settled(const std::shared_ptr<Unit>& unit, const ReactorContext& co
   {
     const std::lock_guard lock(unit->mutex());
     Reservations& reservations = unit->reservations();
-    // Opened anew since the store was asked: serve() brought what is in force.
+    // If the unit was opened again since the question, serve() has loaded the state.
     const bool ours = unit->epoch() == epoch;
     const std::shared_ptr<const Reservations::Doubt> doubt = reservations.doubt();
     if (ours) reservations.set_doubt(nullptr);
