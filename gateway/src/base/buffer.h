@@ -75,8 +75,9 @@ class BufferPool {
   static constexpr uint32_t kClassSizes[] = {4096, 16384, 65536, 262144};
   static constexpr uint32_t kLargest = 262144;
 
-  // A buffer of at least `size` bytes, 1 <= size <= kLargest; contents are undefined (no stale
-  // data may be sent from it: callers fill what they send). Empty when the budget is spent.
+  // Allocates a buffer of at least `size` bytes, 1 <= size <= kLargest. Its content is undefined:
+  // the caller must fill what it sends, so that no stale data leaves the gateway. Empty: the budget
+  // is exhausted.
   BufferRef allocate(uint32_t size);
 
   size_t in_use() const { return in_use_; }      // bytes that are referenced

@@ -17,7 +17,7 @@ class StallGuard {
  public:
   explicit StallGuard(Nanos now) : previous_(now), current_(now) {}
 
-  // A turn begins. True: late, see below.
+  // An iteration begins. True: late, see below.
   bool begin_turn(Nanos now) {
     previous_ = current_;
     current_ = now;

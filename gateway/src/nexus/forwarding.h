@@ -41,8 +41,8 @@ class Link {
   // limits::kHoldCommands; the caller then asks the present owner.
   virtual void function(LinkFunction function, uint64_t lun_field,
                         std::function<void(bool carried_out)> done) = 0;
-  // The nexus ends: `lost` as in Nexus::close(). `done` runs later, never inside the call, once
-  // the owner has ended the forwarded nexus too, or nothing of it can reach a backend any more.
+  // The nexus ends; `lost` as in Nexus::close(). `done` runs later, never within the call, when the
+  // owner has ended the forwarded nexus, or nothing of it can reach a backend any more.
   virtual void close(bool lost, std::function<void()> done) = 0;
   // Whether the link has permanently ended (its owner was fenced or lost): the next command needs a
   // new one. The link still ends its commands, and is closed as any other.
