@@ -79,7 +79,7 @@ void answer(const Change& change) {
   }
 }
 
-// The state is durable, or needed no store.
+// The state is durable, or needed no commit.
 void apply(const ChangePtr& change) {
   Unit& unit = *change->unit;
   PrDecision& decision = change->decision;
@@ -95,9 +95,9 @@ void apply(const ChangePtr& change) {
   abort_everywhere(unit, *context.reactors, context.reactor,
                    {.by = &by, .which = covered_by(decision.aborts, by), .except = change->command},
                    [change] {
-                     // Third-party copies of those nexuses, sent to other units, may be writing
-                     // here: a shared hold on all blocks waits for every writer that still had the
-                     // right to.
+                     // Third-party copies of those nexuses, which were sent to other units, may be
+                     // writing here. A shared hold on all blocks waits for every writer that had
+                     // the right.
                      hold_range(*change->unit, *change->command, 0, change->unit->blocks(), false,
                                 [](Unit&, Command& command) { finish_good(command); });
                    });
@@ -112,7 +112,7 @@ void committed(const ChangePtr& change, CommitOutcome outcome, const std::string
                 {"initiator", nexus_of(command).initiator_name},
                 {"outcome", outcome == CommitOutcome::kUnknown ? "unknown" : "not committed"},
                 {"error", error}});
-  // DESIGN R3: BUSY says "it didn't happen", which must be certain.
+  // DESIGN R3: BUSY means "not executed", which must be certain.
   if (outcome == CommitOutcome::kNotCommitted) {
     pass_turn(*unit);
     return finish_status(command, Status::kBusy);
@@ -165,7 +165,7 @@ void decide_turn(Unit& unit, Command& command) {
     const std::lock_guard lock(unit.mutex());
     Reservations& reservations = unit.reservations();
     if (!reservations.allows(nexus_of(command), *command.info)) {
-      decision.status = Status::kReservationConflict;  // a RESERVE(6) had its turn before
+      decision.status = Status::kReservationConflict;  // a RESERVE(6) had its turn earlier
     } else {
       decision = decide(reservations.state(), nexus_of(command), request);
     }
@@ -246,7 +246,7 @@ void show(Unit& unit, Command& command) {
 }
 
 void show_if_certain(Unit& unit, Command& command) {
-  // A change may have come into doubt while the backend was asked.
+  // A change may have become doubtful during the kVouch.
   if (in_doubt(unit)) return handle_persistent_reserve_in(unit, command);
   show(unit, command);
 }
@@ -268,7 +268,7 @@ void release6_now(Unit& unit, Command& command) {
   finish_status(command, Status::kReservationConflict);
 }
 
-// Calls `go` now, or, while the state is in doubt, when that is over.
+// Calls `go` now, or, while the state is in doubt, after the doubt is resolved.
 template <Handler go>
 void once_certain(Unit& unit, Command& command) {
   if (!in_doubt(unit)) return go(unit, command);

@@ -21,7 +21,8 @@ void raise_attentions_locked(Unit& unit, const PrDecision& decision, const Nexus
   }
 }
 
-// How the state became another by hands unknown. Over-reports (DESIGN R10).
+// The effects of an unknown change between the two states. It may notify too many nexuses (DESIGN
+// R10).
 PrDecision difference(const ReservationState& old, ReservationState found) {
   PrDecision decision;
   const bool moved = old.type != found.type || old.holder != found.holder;
@@ -39,7 +40,7 @@ PrDecision difference(const ReservationState& old, ReservationState found) {
   return decision;
 }
 
-// Waits for every writer in the unit: third-party copies that a preempted nexus sent to other units
+// Waits for all writers in the unit: third-party copies that a preempted nexus sent to other units
 // may be writing here.
 struct Look {
   RangeHold hold;
