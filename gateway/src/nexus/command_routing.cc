@@ -113,8 +113,9 @@ void forward(Command& command, const Role& role) {
   link->start(command, role.epoch);
 }
 
-// The bandwidth cost of a command on a limited unit, in bytes; nullopt: free. Copies are charged
-// piece by piece at both units (commands/copies/copier.h).
+// The bytes that a command is charged on a limited unit, in addition to the command itself;
+// nullopt: neither is charged. Copies are charged piece by piece at both units
+// (commands/copies/copier.h).
 std::optional<uint64_t> cost(const Unit& unit, Command& command) {
   switch (command.info->operation) {
     case Operation::kUnmap:

@@ -72,7 +72,8 @@ Result<std::optional<ClaimSlots::Found>> ClaimSlots::find(For purpose) const {
   return std::optional(std::move(found));
 }
 
-// A holder writes its claim before the record, so of two equally old ones the slot is newer.
+// A process writes slot 0 as soon as it has the lock. So of entries of the same age slot 0 is the
+// newest, and is applied last.
 Result<void> ClaimSlots::bring_up(const std::optional<Found>& slots, Record* record) const {
   if (!slots) return {};
   if (slots->damaged) {
