@@ -27,7 +27,7 @@ struct Script {
   }
 };
 
-// Sends a command, answers its R2Ts, and sees that it ends with a status or a Reject.
+// Sends a command, answers its R2Ts, and checks that it ends with a status or a Reject.
 void run(Initiator& host, ByteView cdb, uint8_t flags, const std::vector<uint8_t>& data,
          uint32_t expected) {
   const pdu::Bhs h = host.command(cdb, flags, expected, 0);

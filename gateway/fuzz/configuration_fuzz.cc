@@ -1,6 +1,7 @@
-// What an administrator writes: the configuration file, the CHAP file, a backend's text, an address
-// of the command line. An input's first byte chooses, the rest is the text. A text that is refused
-// says why; a size that is understood reads the same when it is written out again.
+// Texts that an administrator writes: the configuration file, the CHAP file, a backend
+// specification, an address on the command line. The first byte of an input selects one, the rest
+// is the text. A refusal must have a reason. A valid size must be unchanged after formatting and
+// parsing.
 #include <cstdint>
 #include <cstdlib>
 #include <string>
@@ -16,7 +17,7 @@ void require(bool holds) {
   if (!holds) std::abort();
 }
 
-// Whatever is refused is refused with a reason that can be printed on a line or some.
+// Every refusal has a printable reason of one or more lines.
 template <typename T>
 void told(const Result<T>& result) {
   if (!result) require(!result.error().empty());

@@ -1,5 +1,5 @@
 // Parameter lists of EXTENDED COPY, POPULATE TOKEN and WRITE USING TOKEN through their parsers. An
-// input: which of them (1 byte), then the list.
+// input: the command (1 byte), then the list.
 #include <cstdint>
 #include <cstdlib>
 #include <vector>
@@ -10,11 +10,12 @@
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace sluice;
   if (size == 0) return 0;
-  const std::vector<uint8_t> list(data + 1, data + size);  // its end is guarded
+  // an exact copy, so that overreads are detected
+  const std::vector<uint8_t> list(data + 1, data + size);
   std::vector<uint8_t> cdb(16);
   cdb[0] = 0x83;
   cdb[1] = data[0] % 3 == 0 ? 0x00 : data[0] % 3 == 1 ? 0x10 : 0x11;
-  // The length in the CDB may differ from what there is, as data-out may be cut short.
+  // The length in the CDB may differ from the received length, because data-out may be truncated.
   store_be32(&cdb[10], static_cast<uint32_t>(list.size()) + (data[0] & 0x80 ? 16 : 0));
   const scsi::TokenBounds bounds{8192, 64, 8192, 120};
   switch (data[0] % 3) {

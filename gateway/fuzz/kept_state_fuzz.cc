@@ -1,7 +1,7 @@
-// What a gateway reads back from disks that others may have written: a volume's record, a device's
-// label, the desired state. An input's first byte chooses, the rest is what a checksum would be
-// over: it is added here, for no fuzzer guesses one. Also without it. What can be read says the
-// same when it is written and read again.
+// State on disks that others may have written: a volume's record, a device's label, the desired
+// state. The first byte of an input selects one, the rest is the text without its checksum. The
+// text is parsed with a correct checksum, which a fuzzer would not find, and without one. Valid
+// state must be unchanged after writing and reading it again.
 #include <cstdint>
 #include <cstdlib>
 #include <string>
@@ -26,8 +26,8 @@ std::string sealed(std::string_view text) {
   return std::string(text) + "crc32c " + checksum_text(text) + '\n';
 }
 
-// A record whose reservations are behind a line "reservations" without their size: they have a
-// checksum of their own inside.
+// A record with its reservations behind a line "reservations" without a size: they contain a
+// checksum of their own.
 std::string with_reservations(std::string_view text) {
   constexpr std::string_view kLine = "\nreservations\n";
   const size_t at = text.find(kLine);
@@ -37,7 +37,7 @@ std::string with_reservations(std::string_view text) {
                 '\n' + kept);
 }
 
-// The volume that a record says it is of, so that it is read to its end.
+// The volume that a record names, so that parsing continues to its end.
 std::string volume_in(std::string_view text) {
   constexpr std::string_view kName = "\nvolume ";
   const size_t at = text.find(kName);
@@ -59,8 +59,7 @@ void label(const std::string& text) {
   if (read) require(parse_label(format_label(*read)) == read);
 }
 
-// Full updates have to be proven by a digest: those that are not are refused, and leave what is
-// held.
+// A full update needs a correct digest; otherwise it is refused and the held state stays.
 void desired(std::string_view body) {
   Desired state;
   const std::string text =

@@ -1,8 +1,8 @@
-// Text of any kind through the whole of Login and, once it succeeded, of TextExchange.
+// Arbitrary text through Login and, after its success, through TextExchange.
 //
-// An input is a list of PDUs, each: flags (byte 1 of the header), length (2 bytes, big-endian; the
-// top bit says that a whole header of 48 bytes stands before the text), text. The first byte of
-// the input picks what the gateway demands.
+// An input is a list of PDUs, each: flags (byte 1 of the header), length (2 bytes, big-endian; if
+// the top bit is set, a whole header of 48 bytes precedes the text), text. The first byte of the
+// input selects the gateway's requirements.
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
@@ -21,7 +21,7 @@ using iscsi::TextExchange;
 
 constexpr uint16_t kWholeHeader = 0x8000;
 
-// What must hold whatever came in. Aborts, so that the fuzzer sees it.
+// Invariants for every input. Aborts, so that the fuzzer detects a violation.
 void require(bool holds) {
   if (!holds) std::abort();
 }
@@ -105,7 +105,7 @@ void exchange_text(iscsi::Parameters parameters, ByteView input) {
   Pdu next;
   next.header.set_target_transfer_tag(pdu::kReservedTag);
   while (next_pdu(&input, &next)) {
-    // Tags can't be guessed: a request that carries 1 means the one that was given to it.
+    // A fuzzer can't guess tags: the tag 1 in a request stands for the one it was given.
     if (next.header.target_transfer_tag() == 1) next.header.set_target_transfer_tag(open_tag);
     const uint32_t segment = parameters.max_send_data_segment_length;
     const TextExchange::Answer answer = exchange.on_request(next.header, next.text);

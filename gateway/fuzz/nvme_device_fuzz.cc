@@ -1,9 +1,9 @@
-// What an NVMe drive answers to a backend on it (nvme:): Identify data through their parsers, a
-// status through its translation to SCSI; then the commands that requests become by what it told.
-// An input: a status (2 bytes), then Identify Namespace, Identify Controller, that of the NVM
-// command set, each the number of its bytes that aren't zero (1) and these (3 each: where, 2 bytes,
-// and what); then the kernel's limit in KiB (2 bytes), and requests of 9 bytes: operation and
-// flags, first block (4), blocks (4).
+// Responses of an NVMe drive to a backend (nvme:): Identify data through its parsers, a status
+// through its translation to SCSI; then the commands for requests, with the parsed properties. An
+// input: a status (2 bytes); then Identify Namespace, Identify Controller, and that of the NVM
+// command set, each as the number of its nonzero bytes (1) and these (3 each: offset, 2 bytes, and
+// value); then the kernel's limit in KiB (2 bytes), and requests of 9 bytes: operation and flags,
+// first block (4), blocks (4).
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -20,7 +20,7 @@ using namespace sluice::passthrough;
 using backend::Io;
 using backend::Op;
 
-// Of a request. Beyond what one Write Zeroes is used for, or else few commands.
+// The size of a request: larger than one Write Zeroes, but small enough for few commands.
 constexpr uint64_t kMostBytes = uint64_t{64} << 20;
 constexpr uint64_t kUsualBytes = uint64_t{1} << 20;
 
@@ -56,7 +56,7 @@ struct Script {
   }
 };
 
-// The commands that it becomes cover it, each once, and none is larger than the drive takes.
+// The commands cover the request exactly once, and none exceeds the drive's limits.
 void cover(Io& io, const NvmeTraits& traits, bool durable) {
   const uint64_t block = traits.block_size;
   Progress progress(io);
@@ -88,7 +88,7 @@ void request(Script& script, const NvmeTraits& traits, uint64_t size) {
   Io io;
   io.op = kOps[what & 3];
   io.flags = (what & 4) != 0 ? backend::kIoMayUnmap : 0;
-  // As at the backend: it offers no deallocation that the drive lacks.
+  // As in the backend: it offers no deallocation that the drive lacks.
   if (io.op == Op::kDiscard && !traits.deallocates && !traits.discards_by_zeroes) return;
   const uint64_t at = std::min<uint64_t>(script.word(), size - 1);
   const uint64_t first = (what & 8) != 0 ? size - 1 - at : at;
@@ -112,7 +112,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const Page of_namespace = script.page();
   const Page of_controller = script.page();
   const Page of_nvm = script.page();
-  // Whatever comes, and however little.
+  // Any input, of any length.
   (void)parse_namespace(ByteView(data, size));
   (void)parse_controller(ByteView(data, size));
   (void)parse_write_zeroes_limit(ByteView(data, size));

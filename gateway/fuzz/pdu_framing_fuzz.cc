@@ -1,7 +1,7 @@
-// The same bytes, cut in any way, give the same PDUs: whoever lends them, and in receive buffers
-// whose small pieces are packed (packer.h), or stay where they are because the pool is spent. An
-// input: digests (1 byte), maximum segment and AHS (1 byte each, squared and scaled), a seed for
-// the cuts (1 byte), the stream.
+// The same bytes, split arbitrarily, give the same PDUs: from lent memory; and from receive
+// buffers, whose small pieces are packed (packer.h) or stay in place because the pool is exhausted.
+// An input: digests (1 byte), maximum segment and AHS (1 byte each, squared and scaled), a seed for
+// the splits (1 byte), the stream.
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
@@ -30,8 +30,8 @@ bool fatal(Event e) {
 
 static_assert(limits::kPackingBuffer > BufferPool::kClassSizes[0]);
 
-// Receives as a reactor does: some pieces come behind the one before, in its buffer, others in a
-// buffer of their own.
+// Receives as a reactor does: some pieces directly behind the previous one in its buffer, others in
+// a new buffer.
 class Buffers {
  public:
   enum class Pool : uint8_t { kNone, kLarge, kScarce, kSpent };
@@ -41,7 +41,7 @@ class Buffers {
 
   static constexpr uint32_t kMost = BufferPool::kClassSizes[0];
 
-  // At most kMost bytes, but for what is lent.
+  // At most kMost bytes, except for lent memory.
   Slice receive(uint8_t* from, uint32_t n, bool behind) {
     if (which_ == Pool::kNone) return {{}, from, n};
     if (!behind || !buffer_ || kMost - received_[buffer_.get()] < n) {
@@ -57,7 +57,7 @@ class Buffers {
     received += n;
     return {buffer_, to, n};
   }
-  // What lies behind what was received may be another connection's; what was packed is in larger
+  // Bytes behind the received ones may belong to another connection; packed data is in larger
   // buffers.
   bool holds(const Slice& slice) const {
     if (!slice.owner) return true;
@@ -66,7 +66,7 @@ class Buffers {
     const uint8_t* begin = slice.owner.data();
     return slice.data >= begin && slice.data + slice.size <= begin + held;
   }
-  // Nobody refers to anything any more.
+  // No references are left.
   ~Buffers() {
     buffer_ = {};
     taken_.clear();
@@ -76,7 +76,7 @@ class Buffers {
  private:
   static constexpr size_t kBeginning = 8;  // buffers
 
-  // Leaves no room for packing, or some at the beginning.
+  // Leaves no memory for packing, or only for the beginning.
   void spend() {
     if (which_ == Pool::kLarge) return;
     const bool some = which_ == Pool::kScarce && received_.size() < kBeginning;
@@ -91,7 +91,7 @@ class Buffers {
   BufferPool pool_{size_t{2} << 20};
   std::vector<BufferRef> taken_;
   BufferRef buffer_;
-  std::map<const Buffer*, uint32_t> received_;  // bytes, latest
+  std::map<const Buffer*, uint32_t> received_;  // latest size in bytes
 };
 
 Seen see(Event event, pdu::Framer& framer, const Buffers& buffers) {
@@ -133,7 +133,7 @@ std::vector<Seen> frame(const uint8_t* rules, std::vector<uint8_t>& stream, uint
       all.push_back(see(event, framer, buffers));
       if (fatal(event)) return all;
     }
-    if (piece.size != 0) std::abort();  // it takes everything
+    if (piece.size != 0) std::abort();  // all input is consumed
   }
   return all;
 }

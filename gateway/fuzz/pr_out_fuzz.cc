@@ -1,6 +1,6 @@
 // PERSISTENT RESERVE OUT: its parameter list through the parser, then through a unit that two hosts
-// share. An input: service action and type (1 byte each), then the list; several, each preceded by
-// its length (1 byte).
+// share. An input: commands, each preceded by its length (1 byte): service action and type (1 byte
+// each), then the list.
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
@@ -20,7 +20,7 @@ void parse(ByteView cdb, ByteView list) {
   if (!request) return;
   scsi::TransportId id;
   for (size_t at = 0, ids = 0; request->transport_ids.next(&at, &id); ++ids) {
-    if (ids > list.size()) std::abort();  // it moves on
+    if (ids > list.size()) std::abort();  // parsing makes progress
   }
 }
 

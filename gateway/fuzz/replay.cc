@@ -1,5 +1,5 @@
-// Runs a fuzzer's entry point once over each file of its corpus, without libFuzzer: so that every
-// compiler and sanitizer replays what fuzzing found.
+// Runs a fuzzer's entry point once for each file of its corpus, without libFuzzer, so that every
+// compiler and sanitizer replays the inputs that fuzzing found.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -22,7 +22,7 @@ int replay(const std::filesystem::path& corpus) {
   for (const std::filesystem::path& input : inputs) {
     std::ifstream file(input, std::ios::binary);
     const std::vector<char> bytes((std::istreambuf_iterator<char>(file)), {});
-    // A crash names its input: the line stands before it.
+    // Printed first, so that the line before a crash names its input.
     std::printf("%s\n", input.filename().c_str());
     std::fflush(stdout);
     LLVMFuzzerTestOneInput(reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size());

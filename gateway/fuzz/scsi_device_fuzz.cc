@@ -1,9 +1,9 @@
-// What a SCSI device answers to a backend on it (sg:): INQUIRY, capacity, vital product data, mode
-// page and sense data through their parsers; then the CDBs that requests become by what it told. An
-// input is a list of answers in the order of SgDevice::look(), each its length (1 byte) and bytes:
-// INQUIRY, READ CAPACITY(16), the same of (10), VPD 00h, B0h, B1h, B2h, MODE SENSE(10), sense data;
-// then host status and status (1 byte each), the driver's limit in KiB (2 bytes), and requests of 9
-// bytes: operation and flags, first block (4), blocks (4).
+// Responses of a SCSI device to a backend (sg:): INQUIRY, capacity, vital product data, mode page
+// and sense data through their parsers; then the CDBs for requests, with the parsed properties. An
+// input is a list of responses in the order of SgDevice::look(), each its length (1 byte) and
+// bytes: INQUIRY, READ CAPACITY(16), the same of (10), VPD 00h, B0h, B1h, B2h, MODE SENSE(10),
+// sense data; then host status and status (1 byte each), the driver's limit in KiB (2 bytes), and
+// requests of 9 bytes: operation and flags, first block (4), blocks (4).
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
@@ -20,7 +20,7 @@ using namespace sluice::passthrough;
 using backend::Io;
 using backend::Op;
 
-// Of a request. Beyond what one WRITE SAME or UNMAP is used for, or else few commands.
+// The size of a request: larger than one WRITE SAME or UNMAP, but small enough for few commands.
 constexpr uint64_t kMostBytes = uint64_t{64} << 20;
 constexpr uint64_t kUsualBytes = uint64_t{1} << 20;
 
@@ -51,7 +51,7 @@ struct Range {
   uint64_t count = 0;
 };
 
-// Of a CDB that moves or frees blocks.
+// For a CDB that transfers or deallocates blocks.
 Range range_of(const SgStep& step) {
   switch (step.cdb[0]) {
     case 0x28:
@@ -69,7 +69,7 @@ Range range_of(const SgStep& step) {
   }
 }
 
-// The commands that it becomes cover it, each once, and none is larger than the device takes.
+// The commands cover the request exactly once, and none exceeds the device's limits.
 void cover(Io& io, const SgTraits& traits, bool durable, bool write_same) {
   const uint64_t block = traits.medium.block_size;
   Progress progress(io);
@@ -97,7 +97,7 @@ void request(Script& script, const SgTraits& traits) {
   Io io;
   io.op = kOps[what & 3];
   io.flags = (what & 4) != 0 ? backend::kIoMayUnmap : 0;
-  // The 32 bits count from the front, or from the end.
+  // The 32 bits count from the front or from the end.
   const uint64_t at = std::min<uint64_t>(script.word(), medium.blocks - 1);
   const uint64_t first = (what & 8) != 0 ? medium.blocks - 1 - at : at;
   const uint64_t blocks =

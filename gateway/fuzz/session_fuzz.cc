@@ -1,10 +1,10 @@
-// Whole sessions through the simulated gateway. The first byte of an input: bit 0, a login is done
-// first, so that full feature phase is explored; bits 1-4, what it negotiates. Then steps, each one
-// byte and what it asks for:
+// Whole sessions through the simulated gateway. The first byte of an input: bit 0: log in first, to
+// reach the full feature phase; bits 1-4: the negotiated values. Then steps, each with one byte for
+// the action and its arguments:
 //
 //   0-3  raw bytes (length byte)       4-9  a PDU: header with plausible numbers, patched, data
-//   10   time passes                   11   the disk holds / lets go
-//   12   one request is let go         13   the peer stops / starts reading
+//   10   time passes                   11   the disk holds / releases
+//   12   one request is released       13   the peer stops / starts reading
 //   14   another host resets LUN 0     15   the peer hangs up
 #include <algorithm>
 #include <cstdint>
@@ -54,7 +54,8 @@ constexpr pdu::Opcode kOpcodes[] = {
     pdu::Opcode::kScsiCommand, pdu::Opcode::kDataOut,     pdu::Opcode::kTaskManagementRequest,
     pdu::Opcode::kNopOut,      pdu::Opcode::kTextRequest, pdu::Opcode::kLogoutRequest};
 
-// Tags are few, so that PDUs meet; transfer tags are small because the gateway counts from 1.
+// Few tags, so that PDUs refer to each other; transfer tags are small because the gateway counts
+// from 1.
 void send_pdu(Initiator& host, Input& in, uint8_t kind) {
   const uint8_t how = in.byte();
   pdu::Bhs h;
@@ -142,7 +143,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   }
   for (int steps = 0; !in.empty() && steps < 200; ++steps) step(gateway, host, other, in);
 
-  // Whatever happened: nothing stays behind, and the other host is not hurt.
+  // For every input: all objects are released, and the other host is not affected.
   if (!host.connection().closed()) host.connection().hang_up();
   gateway.disk().hold(false);
   gateway.disk().release_all();

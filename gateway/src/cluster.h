@@ -1,4 +1,4 @@
-// What makes this process a gateway of a cluster: the parts that the control room needs, wired.
+// Makes this process a gateway of a cluster: connects the parts that the control room needs.
 #pragma once
 
 #include <memory>

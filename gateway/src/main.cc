@@ -1,6 +1,6 @@
-// The sluice-gateway program: composition only. What the parts do is told in their rooms.
+// The sluice-gateway program: composition only; the rooms describe the parts.
 //
-//   flags -> configuration -> engine (nothing listens) -> exports -> portals open -> signals
+// flags -> configuration -> engine (nothing listens) -> exports -> portals open -> signals
 //
 // With a control plane, exports and portals come from there (cluster.h).
 #include <sys/prctl.h>

@@ -1,4 +1,4 @@
-// Whether a process could listen where its gateway shall, before it becomes that gateway.
+// Checks, before a process becomes its gateway, whether it could listen on the gateway's addresses.
 #pragma once
 
 #include <string>
@@ -6,9 +6,10 @@
 
 namespace sluice {
 
-// Those of `addresses` ("ip:port") that another process listens on; `own` are this process' own. A
-// killed predecessor's sockets live on for some milliseconds: waits for them, 1 s at most.
-// Addresses that can't be bound for another reason are not in the result: the portal says so later.
+// Returns those of `addresses` ("ip:port") on which another process listens; `own` are this
+// process's addresses. The sockets of a killed predecessor stay for some milliseconds: waits for
+// them, at most 1 s. Addresses that can't be bound for another reason are not returned; the portal
+// reports that later.
 std::vector<std::string> ports_in_use(const std::vector<std::string>& addresses,
                                       const std::vector<std::string>& own);
 

@@ -1,4 +1,4 @@
-// One process for each state directory: the lock that a gateway of a cluster holds for its life.
+// The lock on a state directory, which ensures that only one process uses it.
 #pragma once
 
 #include <string>
@@ -10,11 +10,11 @@ namespace sluice {
 
 struct StateLock {
   backend::FileDescriptor directory;  // holds the lock until it is closed
-  bool in_use = false;                // with an error: another process holds it
+  bool in_use = false;                // with an error: another process holds the lock
 };
 
-// Makes the directory (mode 0700) if need be and locks it (flock(2)), without waiting. Error: it
-// can't be used, or is in use; with the other process' pid where /proc/locks shows it.
+// Creates the directory (mode 0700) if necessary and locks it (flock(2)) without waiting. Error:
+// unusable or in use; with the pid of the other process if /proc/locks shows it.
 Result<void> lock_state_directory(const std::string& path, StateLock* lock);
 
 }  // namespace sluice

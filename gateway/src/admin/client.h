@@ -1,4 +1,4 @@
-// The asking end of the admin socket, for `sluice-gateway sessions` and `luns`.
+// The client of the admin socket, for `sluice-gateway sessions` and `luns`.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace sluice::admin {
 
-// The result as JSON text. Only a gateway of root or of this user is believed.
+// The result as JSON text. Accepts answers only from a gateway of root or of this user.
 Result<std::string> ask(const std::string& path, const std::string& request,
                         const std::string& argument = {});
 

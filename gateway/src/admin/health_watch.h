@@ -1,8 +1,8 @@
-// Looks after the media of all units about once a second (Unit::poll_health): a vanished file or
-// device makes its LUN NOT READY, and ready again when it is back.
+// Checks the media of all units about once a second (Unit::poll_health): a missing file or device
+// makes its LUN NOT READY, until it is back.
 //
-// Threads: one of its own, because a look may block (a dead NFS server), and that must hold up
-// neither reloads nor the end.
+// Threads: one of its own, because a check may block (a dead NFS server), and must delay neither
+// reloads nor the shutdown.
 #pragma once
 
 #include <memory>
@@ -11,7 +11,7 @@
 
 namespace sluice::admin {
 
-// One look at every unit; logs what changed.
+// Checks every unit once; logs changes.
 void look_at_media(const lun::Exports& exports);
 
 class HealthWatch {
@@ -21,8 +21,8 @@ class HealthWatch {
   HealthWatch& operator=(const HealthWatch&) = delete;
   ~HealthWatch();  // after stop()
 
-  // False: the thread is stuck in a look and could not be ended. It uses the exports still: the
-  // process must end without destroying them.
+  // False: the thread is blocked in a check and could not be ended. It still uses the exports, so
+  // the process must end without destroying them.
   bool stop();
 
  private:

@@ -1,4 +1,4 @@
-// What `sluice-gateway luns` shows: every exported LUN, what it is and what it has done.
+// The output of `sluice-gateway luns`: every exported LUN with its properties and counters.
 #pragma once
 
 #include <string>

@@ -57,7 +57,8 @@ class SocketServer final : public Server {
       if (client.valid()) {
         serve(client.get());
       } else {
-        // Without a descriptor to spare whoever waits stays there: not to be asked about at once.
+        // Without a free descriptor the connection stays in the queue; the wait delays the next
+        // attempt.
         wait_ready(stop_.get(), POLLIN, -1, std::chrono::steady_clock::now() + kAcceptAgain);
       }
     }

@@ -4,9 +4,10 @@
 //   <- {"ok": true, "result": [...]}
 //   <- {"ok": false, "error": "..."}
 //
-// Threads: one of its own; it serves one client at a time, for limits::kAdminPatience at most, so
-// that a stuck client delays others but holds nothing. Handlers run on it.
-// Access: the socket has mode 0600, and only root and the gateway's own user are answered.
+// Threads: one of its own. It serves one client at a time, for at most limits::kAdminPatience, so
+// that a blocked client only delays others. Handlers run on it.
+//
+// Access: the socket has mode 0600, and only root and the gateway's own user get answers.
 #pragma once
 
 #include <functional>
@@ -19,21 +20,21 @@
 
 namespace sluice::admin {
 
-// Gives the result as JSON text, in one line.
+// Returns the result as JSON text in one line.
 using Handler = std::function<std::string()>;
 using Handlers = std::map<std::string, Handler, std::less<>>;
 
-// Changes something, by the request's "argument"; the result as JSON text, in one line.
+// Performs a change with the request's "argument"; returns the result as JSON text in one line.
 using Action = std::function<Result<std::string>(const std::string& argument)>;
 using Actions = std::map<std::string, Action, std::less<>>;
 
-// The answer to one line, without its newline. Whatever the line holds, it is an answer.
+// The answer to one line, without its newline. Any input gets an answer.
 std::string answer(const Handlers& handlers, std::string_view line, const Actions& actions = {});
 
 class Server {
  public:
-  // Makes the socket's directory if need be and replaces a socket nobody serves any more. Error:
-  // another gateway serves it, or it can't be made.
+  // Creates the socket's directory if necessary and replaces an unused socket. Error: another
+  // gateway serves it, or it can't be created.
   static Result<std::unique_ptr<Server>> start(const std::string& path, Handlers handlers,
                                                Actions actions = {});
   virtual ~Server() = default;  // ends the thread and removes the socket

@@ -1,4 +1,4 @@
-// What `sluice-gateway sessions` shows: every live session and all that it negotiated.
+// The output of `sluice-gateway sessions`: every live session with its negotiated values.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ namespace sluice::admin {
 // A JSON array, one object per session, in one line.
 std::string sessions_json(const std::vector<iscsi::SessionView>& sessions);
 
-// Two tables from that JSON: who is logged in and what was done, then what was negotiated.
+// Formats that JSON as two tables: sessions with their counters, then the negotiated values.
 Result<std::string> sessions_table(const std::string& json);
 
 }  // namespace sluice::admin

@@ -1,4 +1,4 @@
-// Columns for a terminal, and numbers as people read them.
+// Columns for a terminal, and numbers in readable form.
 #pragma once
 
 #include <cstdint>
@@ -10,9 +10,9 @@ namespace sluice::admin {
 class Table {
  public:
   explicit Table(std::vector<std::string> header) : rows_{std::move(header)} {}
-  // As many cells as the header has.
+  // The row must have as many cells as the header.
   void add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
-  // Aligned, one line per row; what is unprintable shows as '?': names come from peers.
+  // Aligned, one line per row; unprintable characters become '?', because names come from peers.
   std::string text() const;
 
  private:

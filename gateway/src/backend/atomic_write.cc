@@ -32,7 +32,7 @@ uint32_t field(const struct statx& status, size_t at) {
 AtomicWrites choose_atomic_writes(uint32_t unit_min, uint32_t unit_max, uint32_t segments_max,
                                   uint32_t block_size) {
   if (unit_max == 0 || segments_max == 0) return {};
-  // Data that isn't aligned, or comes in more pieces, must fit one bounce buffer.
+  // Unaligned data, or data in more pieces, must fit one bounce buffer.
   const uint32_t bytes = std::bit_floor(std::min(unit_max, BouncePool::kLargest));
   if (bytes < unit_min || bytes < block_size) return {};
   return {bytes, segments_max};

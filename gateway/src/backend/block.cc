@@ -39,7 +39,7 @@ Result<uint64_t> size_of(int fd, const std::string& path) {
   return fail(path, "can't tell its size: " + why(errno), "check that the device is connected");
 }
 
-// What a LUN can have of a device, in bytes: whole blocks, behind what is reserved at its start.
+// The bytes of a device that a LUN can use: whole blocks, behind the reserved area.
 uint64_t usable_of(uint64_t device, uint64_t reserved, uint32_t block_size) {
   const uint64_t rest = device > reserved ? device - reserved : 0;
   return rest - rest % block_size;
@@ -58,7 +58,7 @@ Result<uint64_t> adopt_size(int fd, const Spec& spec, uint64_t reserved) {
   return spec.size != 0 ? spec.size : usable;
 }
 
-// Where the first unit of deallocation starts, counted from the LUN's first byte.
+// Offset of the first deallocation unit from the LUN's first byte.
 uint64_t discard_alignment(const BlockQueue& queue, uint64_t reserved) {
   const uint64_t unit = queue.discard_granularity;
   if (unit == 0) return queue.discard_alignment;
@@ -75,7 +75,7 @@ Info describe(const Spec& spec, const BlockQueue& queue, uint64_t reserved) {
     info.discard_alignment =
         reserved == 0 ? queue.discard_alignment : discard_alignment(queue, reserved);
     info.thin = true;
-    // BLKDISCARD promises nothing about contents, a deallocating write of zeros does.
+    // BLKDISCARD guarantees no content; a deallocating write of zeros does.
     info.discard_zeroes = queue.write_zeroes_unmaps;
   }
   return info;
@@ -118,7 +118,7 @@ Result<std::unique_ptr<Backend>> Block::open(const Spec& spec, uint64_t reserved
   setup.discard = setup.info.discard_zeroes ? RangeMethod::kPunchHole : RangeMethod::kDeviceDiscard;
   std::unique_ptr<Block> block(
       new Block(spec, std::move(setup), status.st_rdev, queue->write_back));
-  // The kernel would only answer EOPNOTSUPP; kZeroRange has a fallback of its own.
+  // The kernel would answer EOPNOTSUPP; kZeroRange has its own fallback.
   if (queue->write_zeroes_max == 0) block->refuse(RangeMethod::kPunchHole);
   return Result<std::unique_ptr<Backend>>(std::move(block));
 }

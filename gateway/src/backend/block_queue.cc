@@ -30,7 +30,7 @@ Result<BlockQueue> read_block_queue(dev_t device) {
   }
   BlockQueue result;
   result.logical_block_size = static_cast<uint32_t>(read_number(queue + "logical_block_size", 512));
-  // A mask; kernels before 6.0 don't tell, a logical block suits them all.
+  // A mask. Kernels before 6.0 do not report it; a logical block is always sufficient.
   result.dma_alignment = static_cast<uint32_t>(
       read_number(queue + "dma_alignment", result.logical_block_size - 1) + 1);
   result.discard_granularity = static_cast<uint32_t>(read_number(queue + "discard_granularity", 0));

@@ -18,8 +18,8 @@ namespace {
 // Longer transfers gain nothing inline, because the copy takes much longer than the ring, and they
 // delay the reactor's other connections.
 constexpr uint64_t kInlineLimit = uint64_t{1} << 20;  // bytes
-// A miss says that the next ones will miss too. The ring tries the page cache itself before it
-// hands a read to a worker, so skipping our attempt costs little when that guess is wrong.
+// After a miss the next attempts will probably miss too. The ring tries the page cache itself
+// before it uses a worker, so a wrong guess costs little.
 constexpr uint32_t kSkipAfterMiss = 16;
 
 // <linux/fs.h> of Linux 6.11.
@@ -29,7 +29,7 @@ constexpr int kRwfAtomic = RWF_ATOMIC;
 constexpr int kRwfAtomic = 0x40;
 #endif
 
-// A filesystem may refuse space though it has some left, for what it keeps about data.
+// A filesystem may refuse space although some is left, which it needs for metadata.
 constexpr uint64_t kScarce = uint64_t{16} << 20;  // bytes
 
 bool is_atomic(const Io& io) { return io.op == Op::kWrite && (io.flags & kIoAtomic) != 0; }
@@ -83,7 +83,7 @@ void Descriptor::close(std::function<void()> closed) {
   if (!closed_.exchange(true)) {
     flock(fd_.get(), LOCK_UN);
     const FileDescriptor nothing(::open("/dev/null", O_PATH | O_CLOEXEC));
-    // Without a descriptor to spare the file stays open until the destructor, unlocked.
+    // Without a free descriptor the file stays open until the destructor, but unlocked.
     if (nothing.valid()) dup3(nothing.get(), fd_.get(), O_CLOEXEC);
   }
   closed();
@@ -116,7 +116,7 @@ bool Descriptor::submit(Io& io, Aio& aio) {
   return complete;
 }
 
-// 0, or the errno of a write or range operation that mustn't begin.
+// 0, or the errno of a write or range operation that must not begin.
 int64_t Descriptor::refuse_write(const Io& io) {
   if (info_.read_only) return -EROFS;
   if (may_extend(io)) return -EIO;
@@ -125,7 +125,7 @@ int64_t Descriptor::refuse_write(const Io& io) {
 
 const uint8_t* Descriptor::borrow(uint64_t offset, uint64_t length) const {
   if (!window_ || !within(offset, length, size_bytes())) return nullptr;
-  if (sentinel_ && !sentinel_->intact()) return nullptr;  // the kRead that follows fails
+  if (sentinel_ && !sentinel_->intact()) return nullptr;  // the subsequent kRead fails
   return window_->borrow(offset, length);
 }
 
@@ -168,7 +168,8 @@ bool Descriptor::misaligned(const Io& io) const {
   return (bases & (info_.memory_alignment - 1)) != 0 || lengths % block_size_ != 0;
 }
 
-// Takes as much as one bounce holds; a longer transfer comes out short and the submitter goes on.
+// Transfers as much as one bounce buffer holds; the result is then short and the submitter
+// continues.
 bool Descriptor::bounce(Io& io) {
   Bounce* buffer = bounces_.take(io.length);
   if (!buffer) {
@@ -199,8 +200,8 @@ bool Descriptor::try_mapped(Io& io) {
     io.result = static_cast<int64_t>(io.length);
     return true;
   }
-  // Either the file was cut short, or someone else punched a hole that a full tmpfs can't fill
-  // again: of that the descriptor will tell.
+  // Either the file was truncated, or another process punched a hole that a full tmpfs can't fill
+  // again; the access through the descriptor then reports it.
   window_->forget(io.offset, io.length);
   if (!is_cut_short()) return false;
   io.result = -EIO;
@@ -230,12 +231,12 @@ void Descriptor::note_written(const Io& io) {
 
 bool Descriptor::try_nowait(Io& io) {
   const bool write = io.op == Op::kWrite;
-  // Durability waits for a device by definition.
+  // Durability always waits for a device.
   if (write && must_be_durable(io)) return false;
   std::atomic<bool>& refusal = write ? nowait_writes_refused_ : nowait_reads_refused_;
   if (refusal.load(std::memory_order_relaxed)) return false;
   if (uint32_t skip = skip_nowait_.load(std::memory_order_relaxed); skip > 0) {
-    // Reactors may overwrite each other's count; it is a guess anyway.
+    // Reactors may overwrite each other's count; it is only a guess.
     skip_nowait_.store(skip - 1, std::memory_order_relaxed);
     return false;
   }
@@ -244,7 +245,8 @@ bool Descriptor::try_nowait(Io& io) {
   const ssize_t n = write ? pwritev2(fd(), io.iov, count, offset, RWF_NOWAIT)
                           : preadv2(fd(), io.iov, count, offset, RWF_NOWAIT);
   if (n == static_cast<ssize_t>(io.length)) {
-    // The cache was turned off meanwhile, and its flush may have missed us: write again, durably.
+    // The cache was switched off meanwhile, and its flush may have missed this write: writes again,
+    // durably.
     if (write && must_be_durable(io)) return false;
     io.result = n;
     return true;
@@ -259,15 +261,15 @@ bool Descriptor::try_nowait(Io& io) {
 
 int64_t Descriptor::contract_errno(int64_t result) {
   if (result == -EDQUOT) return -ENOSPC;
-  // A block that the device can't read or write; EIO is how filesystems say the same.
+  // A block that the device can't read or write; filesystems report that as EIO.
   return result == -ENODATA ? -EIO : result;
 }
 
-// The contract's result from the kernel's: whole blocks, never 0.
+// Converts the kernel's result into the contract's: whole blocks, never 0.
 int64_t Descriptor::settle(const Io& io, int64_t result) const {
   if (result < 0) return contract_errno(result);
   const int64_t whole = result - result % block_size_;
-  // Nothing where there should be something: a file that shrank under us, a device that vanished.
+  // No bytes where there should be some: the file shrank, or the device vanished.
   if (whole == 0) return -EIO;
   return std::min(whole, static_cast<int64_t>(io.length));
 }
@@ -277,8 +279,8 @@ void Descriptor::on_transferred(AioOp& op, int32_t result) {
   auto& self = static_cast<Descriptor&>(*io.priv.backend);
   const bool dsync = (op.rw_flags & RWF_DSYNC) != 0;
   const bool atomic = (op.rw_flags & kRwfAtomic) != 0;
-  // A refused atomic write doesn't say which flag was refused, and without either it would be less
-  // than was asked for.
+  // A refused atomic write does not show which flag was refused, and without either flag it would
+  // be weaker than requested.
   if (dsync && !atomic && result == -EOPNOTSUPP) {
     self.dsync_refused_.store(true, std::memory_order_relaxed);
     op.rw_flags = 0;
@@ -298,8 +300,8 @@ void Descriptor::on_transferred(AioOp& op, int32_t result) {
   io.done(io);
 }
 
-// Whether pages of the file, and it may be others', didn't reach the medium. The kernel says so in
-// the device's words: EIO, but also ENODATA, ENOLINK, ETIMEDOUT and more.
+// Whether pages of the file, possibly of other requests, did not reach the medium. The kernel
+// passes on the device's error: EIO, but also ENODATA, ENOLINK, ETIMEDOUT and others.
 bool Descriptor::is_loss(const Io& io, int64_t result) const {
   switch (-result) {
     case EOPNOTSUPP:
@@ -308,12 +310,12 @@ bool Descriptor::is_loss(const Io& io, int64_t result) const {
     case EFAULT:
     case EAGAIN:
     case EINTR:
-    case ECANCELED:  // refused, or taken back, before any page was looked at
+    case ECANCELED:  // refused or cancelled before any page was examined
       return false;
     case EDQUOT:
     case ENOSPC:
-      // A write that gets none from the filesystem has no page either. Where there is enough, or
-      // nothing was asked for, what lies beneath had none for a page (thin provisioning).
+      // A write without space from the filesystem has no page. If there is enough space, or none
+      // was requested, the layer below had no space for a page (thin provisioning).
       return io.aio.kind != AioOp::Kind::kWritev ||
              (result == -ENOSPC && free_bytes() > io.length + kScarce);
     default:
@@ -326,7 +328,7 @@ bool Descriptor::is_loss(const Io& io, int64_t result) const {
 // cached may be lost too, so the next flush also reports the loss
 // (gateway/decisions/local-media.md).
 int64_t Descriptor::outcome(const Io& io, int64_t result) {
-  if (inline_io_ == Inline::kNever) return result;  // past the page cache each has its own error
+  if (inline_io_ == Inline::kNever) return result;  // direct I/O: each request gets its own error
   if (is_loss(io, result)) losses_.fetch_add(1, std::memory_order_acq_rel);
   const uint64_t losses = losses_.load(std::memory_order_acquire);
   bool lost = io.priv.seen != losses;

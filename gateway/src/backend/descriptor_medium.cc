@@ -1,4 +1,4 @@
-// Whether the medium behind a descriptor is as long as its LUN, and always was
+// Whether the medium behind a descriptor is, and always was, as long as its LUN
 // (gateway/decisions/local-media.md).
 #include <linux/fs.h>
 #include <sys/ioctl.h>
@@ -23,7 +23,7 @@ bool Descriptor::is_cut_short() {
   if (cut_short_.load(std::memory_order_relaxed)) return true;
   const uint64_t bytes = medium_bytes();
   if (closed_.load()) return false;  // the descriptor may refer to another file by now
-  // A device without any size has no medium, or can't be reached: that can pass.
+  // A device of size 0 has no medium or is unreachable, which may be temporary.
   if (bytes >= base_ + size_bytes() || (is_device_ && bytes == 0)) return false;
   latch_cut_short(bytes);
   return true;
@@ -39,7 +39,7 @@ void Descriptor::latch_cut_short(uint64_t bytes) {
               {"fix", "restore the data, then restart the gateway or move the volume"}});
 }
 
-// No command extends a device: each that reaches beyond its end fails. So only files are looked at.
+// No command extends a device: commands beyond its end fail. So only files are checked.
 bool Descriptor::has_lost_its_end() {
   if (cut_short_.load(std::memory_order_relaxed)) return true;
   if (is_device_) return false;

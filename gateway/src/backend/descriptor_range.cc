@@ -1,5 +1,5 @@
-// kDiscard and kWriteZeroes behind a file descriptor. In Io::priv, a is the bytes done so far and
-// b the RangeMethod in use.
+// kDiscard and kWriteZeroes through a file descriptor. In Io::priv, a is the number of completed
+// bytes and b the RangeMethod in use.
 #include <fcntl.h>
 #include <linux/falloc.h>
 #include <sys/uio.h>
@@ -13,12 +13,12 @@
 namespace sluice::backend {
 namespace {
 
-// Zeros are written in steps of this size; a step is also what may run inline.
+// Zeros are written in steps of this size; a step may run inline.
 constexpr uint64_t kWriteStep = uint64_t{1} << 20;  // bytes
 static_assert(kWriteStep <= kZerosSize);
 
 bool is_refusal(int64_t result) {
-  // EINVAL is what some drivers and older filesystems answer to an unknown fallocate mode.
+  // Some drivers and older filesystems answer EINVAL to an unknown fallocate mode.
   return result == -EOPNOTSUPP || result == -ENOSYS || result == -EINVAL;
 }
 
@@ -44,7 +44,7 @@ bool Descriptor::range(Io& io) {
   return range_step(io);
 }
 
-// Starts the next step, or runs it when it can't wait for a device. True: io is complete.
+// Starts the next step, or executes it if it can't wait for a device. True: io is complete.
 bool Descriptor::range_step(Io& io) {
   auto method = static_cast<RangeMethod>(io.priv.b);
   while (method < RangeMethod::kWriteZeros && refused(method)) {
@@ -62,7 +62,7 @@ bool Descriptor::range_step(Io& io) {
   op.context = &io;
   if (method == RangeMethod::kWriteZeros) {
     length = std::min(length, kWriteStep);
-    // Never written through: iovec has no const.
+    // Never written to: iovec has no const form.
     io.priv.iov = {const_cast<uint8_t*>(zeros()), length};
     op.kind = AioOp::Kind::kWritev;
     op.iov = &io.priv.iov;
@@ -92,7 +92,7 @@ bool Descriptor::range_step(Io& io) {
   return false;
 }
 
-// Takes a step's result in. True: io is complete.
+// Processes the result of a step. True: io is complete.
 bool Descriptor::range_advance(Io& io, int64_t result) {
   const auto method = static_cast<RangeMethod>(io.priv.b);
   if (result == -EINTR) return range_step(io);

@@ -110,7 +110,7 @@ Result<FaultPlan> parse_faults(std::string_view text) {
   return plan;
 }
 
-// What the wrapper remembers of an Io that isn't passed straight through.
+// The state of an Io that is not passed through directly.
 struct Faulty::Pending {
   Faulty* self;
   Aio* aio;
@@ -123,7 +123,7 @@ struct Faulty::Pending {
   uint8_t flags;
   std::vector<iovec> half;
 
-  // Shortens the request to its first half, in whole blocks, on a copy of the vectors.
+  // Shortens the request to its first half, in whole blocks, with a copy of the vectors.
   void cut(Io& io) {
     uint64_t left = io.length / 2 / self->block_size_ * self->block_size_;
     if (left == 0) return;
@@ -150,7 +150,7 @@ Faulty::Faulty(std::unique_ptr<Backend> inner, const FaultPlan& plan, uint32_t b
   if (plan.atomic != 0) info_.atomic_write_bytes = static_cast<uint32_t>(plan.atomic);
 }
 
-// The promise is this wrapper's own: the backend behind it is asked for a plain write.
+// This wrapper makes the promise: the backend behind it gets an ordinary write.
 bool Faulty::claims(const Io& io) const {
   return plan_.atomic != 0 && io.op == Op::kWrite && (io.flags & kIoAtomic) != 0;
 }
@@ -183,10 +183,9 @@ Faulty::Verdict Faulty::judge(const Io& io) {
 }
 
 bool Faulty::submit(Io& io, Aio& aio) {
-  // Who owns the data is no business of its medium.
-  // And what a device says of itself isn't planned here.
+  // Faults of kVouch and kCdb are not part of the plan.
   if (io.op == Op::kVouch || io.op == Op::kCdb) return inner_->submit(io, aio);
-  // Never makes a bad request look good: half of it might fit.
+  // Passes on invalid requests unchanged: half of one might be valid.
   if (io.op != Op::kFlush && !within(io.offset, io.length, size_bytes())) {
     return inner_->submit(io, aio);
   }
@@ -227,7 +226,7 @@ bool Faulty::go_on(Io& io, Aio& aio, const Verdict& verdict) {
   if (verdict.cut) pending->cut(io);
   if (claimed) io.flags = static_cast<uint8_t>(io.flags & ~kIoAtomic);
   io.done = &Faulty::on_inner_done;
-  io.context = pending.release();  // comes back in on_inner_done(), or right here
+  io.context = pending.release();  // returned in on_inner_done(), or a few lines below
   if (!inner_->submit(io, aio)) return false;
   const std::unique_ptr<Pending> over(static_cast<Pending*>(io.context));
   over->restore(io);

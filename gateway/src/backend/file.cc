@@ -39,7 +39,7 @@ std::string mend_open(int error, const Spec& spec) {
   }
 }
 
-// Opens without side effects on what is no regular file (opening a FIFO could block).
+// Opens without side effects if it is not a regular file (opening a FIFO could block).
 Result<FileDescriptor> open_existing(const Spec& spec, int flags) {
   struct stat status;
   if (stat(spec.path.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {
@@ -53,7 +53,7 @@ Result<FileDescriptor> open_existing(const Spec& spec, int flags) {
   return fd;
 }
 
-// The new name must outlive a power cut as the data does.
+// The new name must survive a power failure, as the data does.
 Result<void> sync_directory(const std::string& path) {
   std::filesystem::path parent = std::filesystem::path(path).parent_path();
   FileDescriptor fd(
@@ -81,8 +81,8 @@ Result<FileDescriptor> open_or_create(const Spec& spec) {
   return fd;
 }
 
-// Between our open and our lock the file may have been replaced by its former holder; a lock on
-// the old one would protect nothing.
+// Between the open and the lock the former holder may have replaced the file; a lock on the old one
+// would protect nothing.
 Result<FileDescriptor> open_locked(const Spec& spec) {
   for (int attempt = 0; attempt < 8; ++attempt) {
     Result<FileDescriptor> fd = open_or_create(spec);
@@ -128,7 +128,7 @@ Result<uint64_t> adopt_size(int fd, const Spec& spec) {
   return size;
 }
 
-// Memory alignment for direct I/O; an error where this LUN's blocks are too small for it.
+// Memory alignment for direct I/O. Error: this LUN's blocks are too small for it.
 Result<uint32_t> direct_alignment(int fd, const Spec& spec) {
   uint32_t memory = 4096;
   uint32_t offset = 0;
@@ -144,7 +144,7 @@ Result<uint32_t> direct_alignment(int fd, const Spec& spec) {
   }
 #endif
   if (offset == 0) {
-    // The kernel doesn't say, so try: a refusal of a one-block read is about its alignment.
+    // The kernel does not report it, so one block is read as a test: a refusal means its alignment.
     alignas(4096) static thread_local uint8_t probe[4096];
     const bool refused =
         pread(fd, probe, spec.block_size, static_cast<off_t>(spec.block_size)) < 0 &&
@@ -198,8 +198,8 @@ Result<std::unique_ptr<Backend>> File::open(const Spec& spec) {
   } else {
     setup.inline_io = Inline::kNowait;
   }
-  // Beyond the end there is nothing to lose, so ask there whether holes can be punched. A read-only
-  // file can't be asked; hosts see it thin, and their UNMAPs refused as every write.
+  // Tests behind the end, where no data can be lost, whether holes can be punched. A read-only file
+  // can't be tested; hosts see it as thin, and their UNMAPs are refused as writes.
   const bool punches =
       spec.read_only || fallocate(fd->get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
                                   static_cast<off_t>(*size), spec.block_size) == 0;
@@ -222,8 +222,8 @@ Result<std::unique_ptr<Backend>> File::open(const Spec& spec) {
   return Result<std::unique_ptr<Backend>>(std::move(file));
 }
 
-// Preallocated space that was never written counts as unallocated: that is how the kernel reports
-// it here, and it reads zeros.
+// Preallocated space without data counts as unallocated: the kernel reports it so, and it reads
+// zeros.
 Result<Extent> File::allocation(uint64_t offset, uint64_t limit) const {
   const uint64_t size = size_bytes();
   if (limit == 0 || offset >= size) return Error{"allocation asked beyond the end"};
@@ -236,7 +236,7 @@ Result<Extent> File::allocation(uint64_t offset, uint64_t limit) const {
   }
   if (data > at) return Extent{std::min(limit, static_cast<uint64_t>(data - at)), false};
   const off_t hole = lseek(fd(), at, SEEK_HOLE);
-  // A write next to it may have closed the hole meanwhile.
+  // A concurrent write to the neighboring range may have filled the hole.
   if (hole <= at) return Extent{limit, true};
   return Extent{std::min(limit, static_cast<uint64_t>(hole - at)), true};
 }
@@ -259,11 +259,11 @@ Result<void> File::resize(uint64_t new_size) {
                 "round it up to " + std::to_string(block_size()));
   }
   if (info().read_only) return fail(path(), "is read-only", "open it writable to grow it");
-  // Growing would hide what was truncated.
+  // Growing would hide a truncation.
   if (is_cut_short()) return cut_short_error();
   struct stat status;
   if (fstat(fd(), &status) != 0) return fail(path(), why(errno), "check the filesystem");
-  // Never ftruncate downwards: someone may have grown the file already.
+  // Never truncates: another process may already have grown the file.
   if (static_cast<uint64_t>(status.st_size) < new_size &&
       (ftruncate(fd(), static_cast<off_t>(new_size)) != 0 || fsync(fd()) != 0)) {
     return fail(path(), "can't grow to " + format_size(new_size) + ": " + why(errno),

@@ -11,11 +11,12 @@
 namespace sluice::backend {
 namespace {
 
-// Where this thread's copy may fault, and where it goes on then. Empty outside of copies.
+// The range in which this thread's copy may fault, and where it then continues. Empty outside of
+// copies.
 struct Guard {
   uintptr_t begin = 0;
   uintptr_t end = 0;
-  bool unblocked = false;  // this thread lets SIGBUS through
+  bool unblocked = false;  // this thread does not block SIGBUS
 };
 
 constinit thread_local Guard t_guard;
@@ -25,13 +26,13 @@ struct sigaction g_previous;
 void pass_on(int signal, siginfo_t* info, void* context) {
   if ((g_previous.sa_flags & SA_SIGINFO) != 0)
     return g_previous.sa_sigaction(signal, info, context);
-  const bool sent = info->si_code <= 0;  // by kill(), not by a fault
+  const bool sent = info->si_code <= 0;  // sent by kill(), not caused by a fault
   if (g_previous.sa_handler == SIG_IGN && sent) return;
   if (g_previous.sa_handler != SIG_DFL && g_previous.sa_handler != SIG_IGN) {
     return g_previous.sa_handler(signal);
   }
   std::signal(SIGBUS, SIG_DFL);
-  // A fault comes again by itself, with the guilty instruction on top of the core's stack.
+  // A fault repeats itself, and the faulting instruction is then on top of the core file's stack.
   if (sent) raise(SIGBUS);
 }
 
@@ -46,8 +47,8 @@ void on_bus_error(int signal, siginfo_t* info, void* context) {
   pass_on(signal, info, context);
 }
 
-// A blocked SIGBUS would end the process at the fault, and threads of programs that take their
-// signals from a signalfd tend to block all of them.
+// A blocked SIGBUS would end the process at the fault. Programs that use a signalfd usually block
+// all signals in their threads.
 void unblock() {
   sigset_t bus;
   sigemptyset(&bus);
@@ -56,7 +57,7 @@ void unblock() {
   t_guard.unblocked = true;
 }
 
-// Functions of their own: what lives in registers across a sigsetjmp is undefined after a jump.
+// Separate functions: values in registers across a sigsetjmp are undefined after a jump.
 [[gnu::noinline]] void gather_into(uint8_t* to, const iovec* iov, uint32_t iovcnt) {
   for (const iovec* end = iov + iovcnt; iov != end; ++iov) {
     std::memcpy(to, iov->iov_base, iov->iov_len);
@@ -75,7 +76,7 @@ template <typename Byte>
 bool guarded(void (*copy)(Byte*, const iovec*, uint32_t), Byte* mapped, uint64_t length,
              const iovec* iov, uint32_t iovcnt) {
   if (!t_guard.unblocked) unblock();
-  // Without the signal mask, which would cost a system call: the handler restores it.
+  // Without the signal mask, which would need a system call: the handler restores it.
   if (sigsetjmp(t_escape, 0) != 0) return false;
   t_guard.begin = reinterpret_cast<uintptr_t>(mapped);
   t_guard.end = t_guard.begin + length;

@@ -16,7 +16,7 @@ constexpr uint64_t kPagesPerWord = 32;
 constexpr uint64_t kWordSpan = kPage * kPagesPerWord;  // bytes
 constexpr uint64_t kLookedUp = uint64_t{1} << 63;
 constexpr uint64_t kAllPages = (uint64_t{1} << kPagesPerWord) - 1;
-// Growth allowed for at open; address space costs nothing.
+// Growth factor of the reservation at open; address space costs nothing.
 constexpr uint64_t kGrowthFactor = 8;
 constexpr uint64_t kLeastMapping = uint64_t{1} << 30;  // bytes
 constexpr uint64_t kGrowthLimit = uint64_t{1} << 43;   // larger files aren't allowed to grow
@@ -35,7 +35,7 @@ uint64_t bits_of(uint64_t index, uint64_t first, uint64_t last) {
 std::unique_ptr<MappedWindow> MappedWindow::open(int fd, uint64_t size, bool read_only) {
   if (sysconf(_SC_PAGESIZE) != static_cast<long>(kPage) || size > uint64_t{1} << 46) return nullptr;
   std::unique_ptr<MappedWindow> window(new MappedWindow());
-  // A page more than the file has, for can_look_up() to ask about.
+  // One page more than the file, for can_look_up().
   const uint64_t least = (size / kWordSpan + 2) * kWordSpan;
   const uint64_t wish =
       size < kGrowthLimit ? std::max(least * kGrowthFactor, kLeastMapping) : least;
@@ -45,7 +45,7 @@ std::unique_ptr<MappedWindow> MappedWindow::open(int fd, uint64_t size, bool rea
   return window;
 }
 
-// The mapping may go beyond the file's end: growing the file is all it then takes.
+// The mapping may extend beyond the file's end, so that growing the file suffices.
 bool MappedWindow::map(int fd, uint64_t bytes, bool read_only) {
   void* base = mmap(nullptr, bytes, PROT_READ | (read_only ? 0 : PROT_WRITE), MAP_SHARED, fd, 0);
   if (base == MAP_FAILED) return false;
@@ -55,7 +55,7 @@ bool MappedWindow::map(int fd, uint64_t bytes, bool read_only) {
     munmap(base, bytes);
     return false;
   }
-  // Customers' data has no place in our core dumps.
+  // Core files must not contain customers' data.
   madvise(base, bytes, MADV_DONTDUMP);
   base_ = static_cast<uint8_t*>(base);
   words_ = static_cast<std::atomic<uint64_t>*>(bitmap);
@@ -68,16 +68,16 @@ MappedWindow::~MappedWindow() {
   if (words_) munmap(words_, bitmap_bytes(mapped_));
 }
 
-// mincore(2) says that every page is there to those who may not write to the file. What lies
-// beyond the file's end is never there.
+// mincore(2) reports all pages as present if the process may not write to the file. Pages beyond
+// the file's end are never present.
 bool MappedWindow::can_look_up() const {
   unsigned char resident = 1;
   return mincore(base_ + mapped_ - kPage, kPage, &resident) == 0 && (resident & 1) == 0;
 }
 
-// mincore() and not SEEK_HOLE, which would walk all of a large file's pages to find the next hole.
-// It takes pages swapped out for holes. Happens once per word, so that reading holes stays cheap;
-// a swapped page goes through the descriptor until it is written.
+// Uses mincore(), because SEEK_HOLE would walk all pages of a large file to find the next hole. It
+// reports swapped-out pages as holes. It is called once per word, so that reading holes stays
+// cheap; a swapped page is accessed through the descriptor until it is written.
 uint64_t MappedWindow::look_up(uint64_t index) const {
   std::atomic<uint64_t>& word = words_[index];
   uint64_t seen = word.load(std::memory_order_acquire);
@@ -89,7 +89,7 @@ uint64_t MappedWindow::look_up(uint64_t index) const {
         found |= uint64_t{resident[page] & 1u} << page;
       }
     }
-    // Fails when a neighbour was marked or looked the word up meanwhile.
+    // Fails if a concurrent call marked a neighbor or initialized the word.
     if (word.compare_exchange_strong(seen, seen | found | kLookedUp, std::memory_order_acq_rel)) {
       return seen | found | kLookedUp;
     }
@@ -137,8 +137,8 @@ void MappedWindow::forget(uint64_t offset, uint64_t length) {
   const uint64_t last = end - 1;
   for (uint64_t index = first / kPagesPerWord; index <= last / kPagesPerWord; ++index) {
     const uint64_t gone = bits_of(index, first, last);
-    // A word shared with other ranges may be being looked up for one of them just now, and would
-    // get back what is cleared here. That can't happen once it was looked up.
+    // A concurrent initialization of a shared word could set the bits again that are cleared here.
+    // That can't happen after the word was initialized.
     const uint64_t word =
         gone == kAllPages ? words_[index].load(std::memory_order_relaxed) : look_up(index);
     if ((word & gone) != 0) words_[index].fetch_and(~gone, std::memory_order_release);

@@ -12,10 +12,10 @@
 namespace sluice::backend {
 namespace {
 
-// Zeroing goes in steps of this size, with the reactor's other work in between: freeing or
-// clearing gigabytes at once would stall it for longer than DESIGN R6 allows.
+// Zeroing runs in steps of this size, so that the reactor can do other work between them: freeing
+// or clearing gigabytes at once would stall it for longer than DESIGN R6 permits.
 constexpr uint64_t kZeroStep = uint64_t{16} << 20;  // bytes
-// Growth allowed for at open; address space costs nothing.
+// Growth factor of the reservation at open; address space costs nothing.
 constexpr uint64_t kGrowthFactor = 8;
 constexpr uint64_t kLeastReservation = uint64_t{1} << 30;
 
@@ -48,7 +48,7 @@ Result<std::unique_ptr<Backend>> Memory::open(const Spec& spec) {
   const uint64_t least = round_up(spec.size, kPage);
   uint64_t wish = spec.size < (uint64_t{1} << 43) ? least * kGrowthFactor : least;
   Result<void> reserved = memory->reserve(std::max(wish, kLeastReservation));
-  // A limited address space (RLIMIT_AS) costs only the ability to grow.
+  // A limited address space (RLIMIT_AS) only prevents growth.
   if (!reserved) reserved = memory->reserve(least);
   if (reserved) reserved = memory->make_usable(spec.size);
   if (!reserved) return Error{reserved.error()};
@@ -165,7 +165,7 @@ void Memory::mark_written(uint64_t offset, uint64_t length) {
     const uint64_t count = std::min(64 - bit, last - page + 1);
     const uint64_t mask = (count == 64 ? ~uint64_t{0} : (uint64_t{1} << count) - 1) << bit;
     std::atomic<uint64_t>& word = bitmap_[page / 64];
-    // Rewriting is the common case; it must not take the cache line from other reactors.
+    // Rewriting is the common case and must not take the cache line from other reactors.
     if ((word.load(std::memory_order_relaxed) & mask) != mask) {
       word.fetch_or(mask, std::memory_order_relaxed);
     }
@@ -178,7 +178,7 @@ void Memory::deallocate(uint64_t offset, uint64_t length) {
   const uint64_t first = round_up(offset, kPage);
   const uint64_t last = end / kPage * kPage;
   if (first >= last) {
-    // Doesn't cover a page. Zeroing one never written would only allocate it, hence the checks.
+    // Covers no whole page. Zeroing an unwritten page would only allocate it, hence the checks.
     for (uint64_t at = offset; at < end;) {
       uint64_t piece = std::min(end, (at / kPage + 1) * kPage) - at;
       if (written(at / kPage)) std::memset(data_ + at, 0, piece);

@@ -36,7 +36,7 @@ bool Null::submit(Io& io, Aio&) {
 }
 
 const uint8_t* Null::borrow(uint64_t offset, uint64_t length) const {
-  // Always the start of the area: short reads then share few TLB entries.
+  // Always the start of the area, so that short reads share few TLB entries.
   if (length > kZerosSize || !within(offset, length, size_bytes())) return nullptr;
   return zeros();
 }

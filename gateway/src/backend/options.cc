@@ -6,7 +6,7 @@
 namespace sluice::backend {
 namespace {
 
-// Levenshtein's: the fewest insertions, deletions and replacements between a and b.
+// The Levenshtein distance: the fewest insertions, deletions and replacements between a and b.
 size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), size_t{0});

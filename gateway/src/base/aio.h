@@ -1,9 +1,9 @@
-// The one door through which backends reach the kernel's asynchronous I/O. net/ implements it on
-// the reactor's io_uring; tests implement it with a thread-free queue of their own.
+// The interface through which backends use the kernel's asynchronous I/O. net/ implements it with
+// the reactor's io_uring, tests with a queue.
 //
-// Threads: an Aio belongs to one reactor. submit() and done() run on that reactor's thread;
-// complete() on any. Ownership: the AioOp is the caller's and must live, unmoved, until done() was
-// called.
+// Threads: an Aio belongs to one reactor. submit() and done() run on that reactor's thread,
+// complete() on any. Ownership: the AioOp belongs to the caller; it must live and must not move
+// until done() was called.
 #pragma once
 
 #include <sys/types.h>
@@ -22,8 +22,8 @@ struct AioOp {
     kFallocate,  // fallocate(fd, mode, offset, length)
     kDiscard,    // BLKDISCARD of [offset, offset+length); -EOPNOTSUPP before Linux 6.12
     kTimeout,    // completes with 0 after `length` nanoseconds; fd unused
-    kPoll,       // poll(fd, POLLIN), once: completes with the events, POLLHUP and POLLERR included
-    kExternal,   // ends by Aio::complete(), whoever calls that; nothing goes to the kernel
+    kPoll,       // poll(fd, POLLIN), once: completes with the events, including POLLHUP and POLLERR
+    kExternal,   // ends when any thread calls Aio::complete(); the kernel is not involved
   };
   Kind kind = Kind::kReadv;
   int fd = -1;
@@ -33,23 +33,23 @@ struct AioOp {
   const iovec* iov = nullptr;
   uint64_t offset = 0;  // bytes
   uint64_t length = 0;  // bytes (nanoseconds for kTimeout)
-  // Called exactly once, never from inside submit(). result: bytes or 0, or a negative errno.
+  // Called exactly once, never within submit(). result: bytes or 0, or a negative errno.
   void (*done)(AioOp& op, int32_t result) = nullptr;
-  void* context = nullptr;  // the submitter's
-  AioOp* next = nullptr;    // the implementation's, while the ring is full
-  int32_t result = 0;       // the implementation's, of kExternal
+  void* context = nullptr;  // for the submitter
+  AioOp* next = nullptr;    // for the implementation, while the ring is full
+  int32_t result = 0;       // for the implementation, kExternal only
 };
 
 class Aio {
  public:
   virtual ~Aio() = default;
-  // Never fails and never blocks: when the ring is full the operation waits its turn in a list
-  // threaded through AioOp::next. Errors of the operation itself come through done().
+  // Never fails and never blocks: if the ring is full, the operation waits in a list linked by
+  // AioOp::next. done() reports errors of the operation.
   virtual void submit(AioOp& op) = 0;
 
-  // Ends a kExternal operation that was submitted, exactly once, from any thread: done() is called
-  // with `result` on the reactor's thread. Takes no lock. For libraries that have threads of their
-  // own (librbd). Whoever never submits a kExternal operation needs none.
+  // Ends a kExternal operation, exactly once, from any thread: done() is called with `result` on
+  // the reactor's thread. Takes no lock. For libraries with threads of their own (librbd). An Aio
+  // without kExternal operations need not implement it.
   virtual void complete(AioOp& /*op*/, int32_t /*result*/) { std::abort(); }
 };
 

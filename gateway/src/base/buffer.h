@@ -1,10 +1,10 @@
-// Reference-counted I/O memory, the currency between the socket, the protocol core and backends.
+// Reference-counted I/O memory, which the socket, the protocol core and the backends share.
 //
-// Threads: a pool and all its buffers belong to one reactor; the counts are plain integers.
-// Alignment: data() of a pool's buffer is 4096-byte aligned, so any can serve O_DIRECT from its
-// start.
-// Bound: a pool never holds more than its budget; allocate() then returns an empty reference and
-// the caller waits (DESIGN R14).
+// - Threads: a pool and all its buffers belong to one reactor; the counts are plain integers.
+// - Alignment: data() of a pool's buffer is 4096-byte aligned, so O_DIRECT can use it from its
+//   start.
+// - Bound: a pool never exceeds its budget; allocate() then returns an empty reference and the
+//   caller waits (DESIGN R14).
 #pragma once
 
 #include <cstddef>
@@ -21,10 +21,11 @@ struct Buffer {
   uint8_t* data = nullptr;
   uint32_t capacity = 0;  // bytes
   uint32_t references = 0;
-  BufferPool* pool = nullptr;  // null: not a pool's, but memory that somebody lends ...
-  void (*returned)(Buffer& buffer) = nullptr;  // ... and is told of when nobody refers to it
+  BufferPool* pool = nullptr;  // null: memory that is lent, not of a pool ...
+  // ... the lender's callback when the last reference is released
+  void (*returned)(Buffer& buffer) = nullptr;
   Buffer* next_free = nullptr;
-  uint16_t id = 0;  // index in a receive ring, for net/
+  uint16_t id = 0;  // index in a receive ring (net/)
   uint8_t size_class = 0;
 };
 
@@ -53,8 +54,9 @@ class BufferRef {
   Buffer* buffer_ = nullptr;
 };
 
-// A run of bytes and what keeps it alive. An empty owner means the memory outlives every use by
-// other means: bytes that wait to be sent may outlive their command, its session and its LUN.
+// A range of bytes and the owner of its memory. With an empty owner something else guarantees that
+// the memory outlives every use: bytes in a send queue may outlive their command, its session and
+// its LUN.
 struct Slice {
   BufferRef owner;
   uint8_t* data = nullptr;
@@ -63,24 +65,25 @@ struct Slice {
 
 class BufferPool {
  public:
-  // budget: bytes; at least one buffer of the largest class is always granted.
+  // budget: bytes; at least one buffer of the largest class can always be allocated.
   explicit BufferPool(size_t budget);
   BufferPool(const BufferPool&) = delete;
   BufferPool& operator=(const BufferPool&) = delete;
-  // Every BufferRef must be gone by now.
+  // All BufferRefs must have been released.
   ~BufferPool();
 
   static constexpr uint32_t kClassSizes[] = {4096, 16384, 65536, 262144};
   static constexpr uint32_t kLargest = 262144;
 
-  // A buffer of at least `size` bytes, 1 <= size <= kLargest; contents are undefined (no stale
-  // data may be sent from it: callers fill what they send). Empty when the budget is spent.
+  // Allocates a buffer of at least `size` bytes, 1 <= size <= kLargest. Its content is undefined:
+  // the caller must fill what it sends, so that no stale data leaves the gateway. Empty: the budget
+  // is exhausted.
   BufferRef allocate(uint32_t size);
 
-  size_t in_use() const { return in_use_; }      // bytes held by references
+  size_t in_use() const { return in_use_; }      // bytes that are referenced
   size_t reserved() const { return reserved_; }  // bytes mapped from the kernel
   size_t budget() const { return budget_; }
-  // Bytes that may still be allocated.
+  // Bytes that can still be allocated.
   size_t available() const { return budget_ > in_use_ ? budget_ - in_use_ : 0; }
 
  private:

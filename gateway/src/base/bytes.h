@@ -1,5 +1,5 @@
-// Big-endian loads and stores, the byte order of every iSCSI and SCSI field
-// (RFC 7143 §11.2, SPC-5 §4.2). None of these checks bounds: callers own that.
+// Big-endian loads and stores, the byte order of all iSCSI and SCSI fields (RFC 7143 §11.2, SPC-5
+// §4.2). They check no bounds; the caller must.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Time as the protocol core sees it: a number that the caller passes in. Only net/ and main read
-// a real clock (CLOCK_BOOTTIME, which counts while the machine sleeps: DESIGN R6).
+// Time in the protocol core: a number that the caller passes. Only net/ and main read a real clock
+// (CLOCK_BOOTTIME, which also counts while the machine is suspended: DESIGN R6).
 #pragma once
 
 #include <cstdint>

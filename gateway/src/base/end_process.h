@@ -1,4 +1,4 @@
-// The immediate end of a process that cannot keep its promises.
+// Ends a process immediately when it can't fulfill its guarantees.
 #pragma once
 
 #include <string_view>
@@ -7,8 +7,8 @@
 
 namespace sluice {
 
-// Writes one last line to the log, and kills the process: no handlers, no core file, no wait for a
-// thread that hangs. Other gateways take its volumes over as after any crash.
+// Writes one last line to the log and kills the process, without handlers or a core file, and
+// without waiting for hanging threads. Other gateways take over its volumes as after a crash.
 [[noreturn]] void end_process(std::string_view why, log::Fields fields);
 
 }  // namespace sluice

@@ -1,6 +1,6 @@
-// Every bound of the gateway process in one place (DESIGN R6, R14). A number that limits a queue,
-// a size or a delay belongs here and nowhere else; configuration may lower or raise those that
-// say so, within the range given.
+// All limits of the gateway process (DESIGN R6, R14). A number that limits a queue, a size or a
+// delay belongs here only. Where a comment says so, the configuration can change it within the
+// given range.
 #pragma once
 
 #include <cstddef>
@@ -21,52 +21,58 @@ inline constexpr size_t kMaxReactorMemory = size_t{64} << 30;
 
 // --- connections
 inline constexpr unsigned kMaxConnections = 4096;     // of hosts, per gateway
-inline constexpr unsigned kMaxUnauthenticated = 256;  // whose login is not accepted, per gateway
-// Of them, from one network: an address of IPv4, 64 bits of IPv6. A part is always others'.
+inline constexpr unsigned kMaxUnauthenticated = 256;  // login not accepted yet; per gateway
+// The maximum of them from one network: an IPv4 address or 64 bits of IPv6. The rest is for others.
 constexpr unsigned unauthenticated_of_one_network(unsigned max) { return max - max / 4; }
-// Of them, for known addresses alone: of peers, and of hosts that have logged in.
+// The part of them that is reserved for known addresses: peers, and hosts that have logged in.
 constexpr unsigned unauthenticated_reserve(unsigned max) { return max / 4; }
-// At the forwarding port, not counted above. The second has room for a probe by every peer.
+// At the forwarding port; not counted above. The second includes a probe by every peer.
 inline constexpr unsigned kMaxForwardingConnections = 4096;
 inline constexpr unsigned kMaxForwardingUnauthenticated = 1024;
-// Beside connections: volumes and their locks, rings, streams, what asks for metrics.
+// In addition to connections: volumes and their locks, rings, streams, metrics requests.
 inline constexpr unsigned kOtherDescriptors = 1024;
 inline constexpr Nanos kLoginTimeout = 15 * kSecond;  // first byte to full feature phase
-// The same for unknown addresses while half of the unauthenticated are there, and three quarters.
+// The same for unknown addresses while half, or three quarters, of kMaxUnauthenticated are in use.
 inline constexpr Nanos kLoginTimeoutHalfFull = 5 * kSecond;
 inline constexpr Nanos kLoginTimeoutNearlyFull = 2 * kSecond;
-inline constexpr Nanos kNopSilence = 1500 * kMillisecond;  // then a NOP-In ping (R6)
-inline constexpr Nanos kNopTimeout = 1500 * kMillisecond;  // then close (R6)
-inline constexpr Nanos kDiscoverySilence = 60 * kSecond;   // a discovery session without a request
-inline constexpr Nanos kDiscardSilence = 3 * kSecond;  // what arrives later is not submitted (R6)
-inline constexpr Nanos kStallLimit = 1 * kSecond;      // then sockets are closed unread (R6)
-inline constexpr Nanos kWatchdogLimit = 2 * kSecond;   // then the process is killed (R6)
-inline constexpr Nanos kWatchdogLook = 250 * kMillisecond;  // how often it looks
-inline constexpr Nanos kHostGivesUp = 5 * kSecond;          // earliest a host leaves a silent path
-inline constexpr Nanos kSendStall = 30 * kSecond;           // one send without an end, then close
-inline constexpr Nanos kStarvation = 5 * kSecond;           // no receive buffer, then close
-inline constexpr Nanos kCloseLinger = 2 * kSecond;          // for the peer to close its side too
-inline constexpr Nanos kTick = 100 * kMillisecond;          // timeouts are looked at this often
-inline constexpr Nanos kShutdownLogout = 3 * kSecond;       // wait for logouts after SIGTERM
-inline constexpr Nanos kEvictionLogout = 3 * kSecond;       // for a logout once access is gone
-inline constexpr Nanos kShutdownBound = 10 * kSecond;       // SIGTERM to exit
-// Forwarding (R6): the owner pings so often, with a token that each forwarded command carries, and
-// refuses a command whose token is older than a token's life when its range is held.
+inline constexpr Nanos kNopSilence = 1500 * kMillisecond;   // then a NOP-In ping (R6)
+inline constexpr Nanos kNopTimeout = 1500 * kMillisecond;   // then close (R6)
+inline constexpr Nanos kDiscoverySilence = 60 * kSecond;    // a discovery session without a request
+inline constexpr Nanos kDiscardSilence = 3 * kSecond;       // later input is not submitted (R6)
+inline constexpr Nanos kStallLimit = 1 * kSecond;           // then sockets are closed unread (R6)
+inline constexpr Nanos kWatchdogLimit = 2 * kSecond;        // then the process is killed (R6)
+inline constexpr Nanos kWatchdogLook = 250 * kMillisecond;  // interval of its checks
+// earliest time at which a host abandons a silent path
+inline constexpr Nanos kHostGivesUp = 5 * kSecond;
+// one send without completion, then close
+inline constexpr Nanos kSendStall = 30 * kSecond;
+inline constexpr Nanos kStarvation = 5 * kSecond;      // no receive buffer, then close
+inline constexpr Nanos kCloseLinger = 2 * kSecond;     // for the peer to close its side
+inline constexpr Nanos kTick = 100 * kMillisecond;     // interval of the timeout checks
+inline constexpr Nanos kShutdownLogout = 3 * kSecond;  // wait for logouts after SIGTERM
+// for a logout after access was withdrawn
+inline constexpr Nanos kEvictionLogout = 3 * kSecond;
+inline constexpr Nanos kShutdownBound = 10 * kSecond;  // SIGTERM to exit
+// Forwarding (R6): the owner sends a token at this interval, which each forwarded command carries.
+// It refuses a command whose token is older than kTokenLife when its range is held.
 inline constexpr Nanos kTokenInterval = 100 * kMillisecond;
 inline constexpr Nanos kTokenLife = 500 * kMillisecond;
-inline constexpr Nanos kHostChangesPath = 1 * kSecond;  // soonest after a reset (fast_io_fail_tmo)
-inline constexpr Nanos kHoldCommands = 1 * kSecond;     // of a LUN in transition, then 02/04/0A
-inline constexpr Nanos kPeerSilence = 4 * kSecond;      // then a gateway calls a peer silent (R1)
-// How long a LOGICAL UNIT RESET follows its unit's owner, then Function rejected: a node's loss is
-// noticed, and a takeover or a move (R7: 5 s) brings the next one. Linux waits 30 s for its answer.
+// earliest, after a reset (fast_io_fail_tmo)
+inline constexpr Nanos kHostChangesPath = 1 * kSecond;
+inline constexpr Nanos kHoldCommands = 1 * kSecond;  // of a LUN in transition, then 02/04/0A
+// then a gateway reports a peer as silent (R1)
+inline constexpr Nanos kPeerSilence = 4 * kSecond;
+// How long a LOGICAL UNIT RESET is retried at successive owners; then Function rejected. This
+// covers the detection of a node's loss and a takeover or move (R7: 5 s). Linux waits 30 s for the
+// answer.
 inline constexpr Nanos kResetFollows = 10 * kSecond;
 inline constexpr Nanos kHolderPatience = 1 * kSecond;  // for an answer to a request for a lock (R2)
 inline constexpr Nanos kDialBound = 1 * kSecond;       // for a connection to a peer
 inline constexpr Nanos kForwardingLogin = 2 * kSecond;  // from there to full feature phase
 inline constexpr Nanos kRedial = 200 * kMillisecond;    // between attempts
-// How much later than it was told a forwarded host's age may be counted from, at most: dialling and
-// login come in between, two reactors' clocks of their batches, and two machines' clocks that are
-// slewed by 500 ppm each.
+// How much a forwarded host's age may have grown between its measurement and its use, at most. It
+// covers dialing and login, the batch clocks of two reactors, and the clocks of two machines that
+// each deviate by 500 ppm.
 constexpr Nanos host_age_slack(Nanos age) {
   return kDialBound + kForwardingLogin + 2 * kStallLimit + age / 1000;
 }
@@ -85,9 +91,9 @@ static_assert(2 * kTick < kWatchdogLook, "a reactor at rest turns between two lo
 static_assert(kNopSilence + kNopTimeout <= kDiscardSilence, "R6: silent connections close first");
 
 // --- data segments as they are received (R14)
-// Pieces below this many bytes are copied together. So a data segment, or a task's data, keeps no
-// more than (kReceiveBufferSize + kPackingBuffer) / kPackedPiece times its bytes from the pool, and
-// two buffers.
+// Smaller pieces are copied together. So a data segment, or a task's data, holds at most
+// (kReceiveBufferSize + kPackingBuffer) / kPackedPiece times its bytes from the pool, plus two
+// buffers.
 inline constexpr uint32_t kPackedPiece = 4096;
 inline constexpr uint32_t kPackingBuffer = 16384;  // bytes
 static_assert(kPackedPiece <= kPackingBuffer);
@@ -99,45 +105,49 @@ inline constexpr unsigned kMaxKeysPerExchange = 128;
 inline constexpr unsigned kMaxLoginPdus = 64;
 inline constexpr size_t kMaxKeyName = 63;     // RFC 7143 §6.1
 inline constexpr size_t kMaxIscsiName = 223;  // RFC 7143 §4.2.7.1
-// Failed authentication (iscsi/login/login_throttle.h). The answer to each failure after the first
-// few, of one address or one initiator name, is held back: twice as long each time.
+// Failed authentication (iscsi/login/login_throttle.h). After the first few failures of one address
+// or initiator name, the answer is delayed; the delay doubles each time.
 inline constexpr unsigned kFreeLoginFailures = 3;
 inline constexpr Nanos kRefusalDelayLeast = 100 * kMillisecond;
 inline constexpr Nanos kRefusalDelayMost = 2 * kSecond;
 inline constexpr Nanos kFailuresForgotten = 600 * kSecond;  // after the last one
-// Attempts of one address, and of one initiator name, that are evaluated within that delay.
+// Attempts of one address, or of one initiator name, that are evaluated during that delay.
 inline constexpr size_t kFailedLoginsAtOnce = 8;
-// An address may try a name so often, however many others fail by that name.
+// An address may try a name at this interval, even if others fail with that name.
 inline constexpr Nanos kOwnLoginTry = 5 * kSecond;
 inline constexpr size_t kMaxThrottledPeers = 4096;  // addresses, and initiator names
-inline constexpr size_t kMaxKnownNetworks = 4096;   // by which hosts have logged in
+inline constexpr size_t kMaxKnownNetworks = 4096;   // from which hosts have logged in
 inline constexpr size_t kMaxReportedFailures = 16;  // initiators with addresses, in one report
 
 // --- full feature phase
 inline constexpr uint32_t kDefaultCommandWindow = 128;  // MaxCmdSN - ExpCmdSN + 1, configurable
 inline constexpr uint32_t kMaxCommandWindow = 1024;
 inline constexpr uint32_t kMaxImmediateCommands = 32;  // immediate tasks beyond the window
-inline constexpr uint32_t kMaxSegment = 16u << 20;     // MaxRecvDataSegmentLength we may declare
+// largest MaxRecvDataSegmentLength that the target may declare
+inline constexpr uint32_t kMaxSegment = 16u << 20;
 inline constexpr uint32_t kMaxBurst = 16u << 20;
 inline constexpr uint32_t kMaxOutstandingR2t = 16;
-inline constexpr uint32_t kMaxAhsBytes = 255 * 4;           // TotalAHSLength is one byte of words
-inline constexpr size_t kSessionMemory = size_t{64} << 20;  // data in flight per session, hard
-// What remains of a reactor's memory for receiving when writes are asked for their data or reads
-// run, as a part of it; and what a nexus whose unit holds its share needs for a first write.
+inline constexpr uint32_t kMaxAhsBytes = 255 * 4;  // TotalAHSLength is one byte of words
+// hard limit of data in flight per session
+inline constexpr size_t kSessionMemory = size_t{64} << 20;
+// The part of a reactor's memory that stays free for receiving when write data is requested or
+// reads run, and the part for first writes of nexuses whose unit has used its share.
 inline constexpr size_t kReceiveReserve = 8;  // 1/8
 inline constexpr size_t kFirstWriteReserve = 4;
-// Who finds no memory for a first transfer for so long is let in before all others, for so long.
+// After this time without memory the oldest first transfer is admitted before all others, for
+// kMemoryTurn (prevents starvation).
 inline constexpr Nanos kMemoryPatience = 2 * kSecond;
 inline constexpr Nanos kMemoryTurn = 500 * kMillisecond;
 static_assert(kMemoryTurn > 4 * kTick, "it asks at each tick");
-// A unit may hold so many times what is free of data that came unasked; more: TASK SET FULL. And so
-// many times what is free of its session's budget a LUN may be asked for.
+// A unit may hold this many times the free memory of unsolicited data; beyond it: TASK SET FULL.
+// For a LUN, this many times the free budget of its session may be requested.
 inline constexpr size_t kUnaskedShare = 3;
 inline constexpr size_t kLunShare = 3;
-// Asked for by R2T and not come yet, per session. All of it may be queued before the answer to a
-// ping: at 100 Mbit/s that is a third of a second (R6). At 1 ms of round trip it allows 4 GB/s.
+// Requested by R2T and not received yet, per session. All of it may be queued before the answer to
+// a ping: at 100 Mbit/s that takes a third of a second (R6). With 1 ms round-trip time it permits 4
+// GB/s.
 inline constexpr uint32_t kMaxSolicited = 4u << 20;
-inline constexpr uint32_t kMaxOutputBytes = 8u << 20;  // queued to a peer before we stop executing
+inline constexpr uint32_t kMaxOutputBytes = 8u << 20;  // queued for a peer before execution pauses
 inline constexpr unsigned kMaxSendVectors = 512;       // iovecs per gathered send
 
 // --- SCSI
@@ -152,64 +162,67 @@ inline constexpr uint32_t kMaxUnmapDescriptors = 256;
 inline constexpr uint64_t kMaxUnmapBytes = uint64_t{512} << 20;  // 1 Mi blocks of 512 bytes
 inline constexpr uint64_t kMaxWriteSameBytes = uint64_t{1} << 32;
 inline constexpr uint32_t kMaxParameterList = 65536;  // PR OUT, MODE SELECT, XCOPY, UNMAP
-// What a device that answers itself may answer to one command; its allocation length.
+// Maximum data of one command that a device answers itself; limits its allocation length.
 inline constexpr uint32_t kMaxPassedData = 256u << 10;  // bytes
 inline constexpr unsigned kMaxLuns = 4096;              // per target (LUN 0..16383 addressable)
-// Logical unit resets that wait for owners, per nexus: one TARGET RESET's. More are refused.
+// Logical unit resets that wait for owners, per nexus: those of one TARGET RESET. More are refused.
 inline constexpr unsigned kMaxFollowingResets = kMaxLuns;
 inline constexpr unsigned kMaxRegistrations = 4096;  // persistent reservations per unit
 inline constexpr unsigned kMaxReservationChanges =
     64;  // waiting for their turn, per unit; then BUSY
 inline constexpr unsigned kMaxReservationCommits = 1024;  // waiting for the store, per gateway
-// What a ReservationStore can't tell by then it calls unknown. A host's own timeout for PERSISTENT
-// RESERVE OUT (Linux: 60 s, Windows: 10 s) covers a commit, a look at what became of it, and one
+// After this time a ReservationStore reports an unknown outcome. A host's timeout for PERSISTENT
+// RESERVE OUT (Linux: 60 s, Windows: 10 s) covers a commit, a query of its outcome, and one command
 // that waited behind them.
 inline constexpr Nanos kReservationStoreBound = 3 * kSecond;
-// Commands of one nexus on their way to one owner, waiting ones included.
+// Commands of one nexus for one owner, including waiting ones.
 inline constexpr unsigned kMaxLinkCommands = kMaxCommandWindow + kMaxImmediateCommands;
-inline constexpr unsigned kMaxUnitAttentions = 32;     // pending per I_T_L nexus
-inline constexpr unsigned kMaxNamedAttentions = 64;    // kept per unit for who hasn't used it yet
-inline constexpr unsigned kMaxToldNexuses = 64;        // forwarded ones, kept per unit attention
+inline constexpr unsigned kMaxUnitAttentions = 32;  // pending per I_T_L nexus
+// per unit, for nexuses that have not used it yet
+inline constexpr unsigned kMaxNamedAttentions = 64;
+// forwarded nexuses recorded per unit attention
+inline constexpr unsigned kMaxToldNexuses = 64;
 inline constexpr unsigned kMaxInFlightPerUnit = 1024;  // per reactor; more wait
-// Waiting for an owner (more: BUSY) or for bandwidth (more: TASK SET FULL), all nexuses together.
+// Waiting for an owner (more: BUSY) or for bandwidth (more: TASK SET FULL), for all nexuses
+// together.
 inline constexpr unsigned kMaxHeldPerUnit = 4096;
 inline constexpr unsigned kMaxCopySegments = 256;
 inline constexpr unsigned kMaxCopyTargets = 16;
 inline constexpr uint64_t kMaxCopyBytes = uint64_t{1} << 30;
 inline constexpr unsigned kMaxRodTokens = 256;         // per target
 inline constexpr unsigned kMaxCopyRecords = 64;        // results kept per nexus
-inline constexpr uint32_t kCopyChunkBytes = 1u << 20;  // read, then written, as one
+inline constexpr uint32_t kCopyChunkBytes = 1u << 20;  // read and written as one
 inline constexpr unsigned kCopyChunksInFlight = 2;     // per copy
 
-// --- images of Ceph
+// --- Ceph images
 inline constexpr unsigned kMaxImageRequests = 4096;  // in librbd, per image; more: BUSY
-// In librados, per client, which pools share. Requests to objects: as many as all hosts can have at
-// the default window, each in two objects. Bytes: all the memory that there can be for them.
+// In librados, per client; pools share clients. Requests to objects: as many as all hosts can have
+// with the default window, two objects each. Bytes: all memory that they can use.
 inline constexpr uint64_t kCephInFlight = uint64_t{2} * kMaxConnections * kDefaultCommandWindow;
 inline constexpr uint64_t kCephInFlightBytes = kMaxReactors * kMaxReactorMemory;
-// Threads that may wait for Ceph, of a pool that is alone, and what waits for them, of each pool.
-// All pools together have twice as many threads, and each always one (rbd/workers.h).
+// Threads of a single pool that may wait for Ceph, and queued tasks per pool. All pools together
+// have twice as many threads, and each at least one (rbd/workers.h).
 inline constexpr unsigned kImageThreads = 32;
 inline constexpr unsigned kMaxImageTasks = 1u << 16;
-inline constexpr unsigned kImageJobThreads = 4;   // of short jobs, of long ones, of fences: each
-inline constexpr unsigned kMaxImageUpdates = 64;  // of a volume's record, waiting
-// For a lock that its holder is about to give up; who keeps it longer is left alone.
+inline constexpr unsigned kImageJobThreads = 4;   // for each of short jobs, long jobs and fencing
+inline constexpr unsigned kMaxImageUpdates = 64;  // queued writes of a volume's record
+// Time to wait for a lock whose holder is about to release it; a later release is not waited for.
 inline constexpr Nanos kImageHandover = 2 * kSecond;
 inline constexpr Nanos kCephConnect = 10 * kSecond;
-// How often a client of Ceph looks after its disks and watches: with few images, and at least so
-// often with many; in between so that it asks after kCephAsks images a second.
+// Interval at which a Ceph client checks its disks and watches: with few images, and the longest
+// with many. In between it is chosen for kCephAsks checked images a second.
 inline constexpr Nanos kCephTick = 500 * kMillisecond;
 inline constexpr Nanos kCephTickOfMany = 4 * kSecond;
 inline constexpr unsigned kCephAsks = 100;
-// An image's opening, lock and all: whoever died without a word is given up by Ceph after 30 s.
+// Opening an image including its lock: Ceph detects a crashed client after 30 s.
 inline constexpr Nanos kImageOpens = 45 * kSecond;
 inline constexpr Nanos kImageCloses = 5 * kSecond;    // at the end of the process
-inline constexpr unsigned kMaxPoolImages = 1u << 17;  // listed at once
+inline constexpr unsigned kMaxPoolImages = 1u << 17;  // in one list
 
 // --- configuration
 inline constexpr size_t kMaxConfigBytes = size_t{4} << 20;  // one file
-inline constexpr Nanos kUnitLeaves = 2 * kSecond;  // for a removed LUN to let go of its file
-inline constexpr size_t kMaxConfigErrors = 50;     // told at once
+inline constexpr Nanos kUnitLeaves = 2 * kSecond;           // for a removed LUN to release its file
+inline constexpr size_t kMaxConfigErrors = 50;              // reported together
 inline constexpr size_t kMaxPortals = 64;
 inline constexpr size_t kMaxTargets = 1024;
 inline constexpr size_t kMaxHosts = 1024;         // per target
@@ -222,44 +235,50 @@ inline constexpr size_t kMaxChapUser = 255;
 
 // --- the control plane (DESIGN §2)
 inline constexpr size_t kMaxEndpoints = 16;
-inline constexpr size_t kStreamQueue = 16384;  // messages to be sent; then the stream begins anew
+// messages in the queue; then the stream is restarted
+inline constexpr size_t kStreamQueue = 16384;
 inline constexpr int kStreamMessageBytes = 64 << 20;
 inline constexpr Nanos kStreamOpening = 5 * kSecond;  // from the call to the welcome
 inline constexpr Nanos kStreamBackoffLeast = 100 * kMillisecond;
 inline constexpr Nanos kStreamBackoffMost = 5 * kSecond;
-inline constexpr Nanos kStreamSettled = 10 * kSecond;  // lived so long, it counts as a good one
+// a stream that lived this long counts as successful
+inline constexpr Nanos kStreamSettled = 10 * kSecond;
 inline constexpr Nanos kStreamSilence =
     2 * kSecond;  // then an HTTP/2 ping, answered within as long
 inline constexpr size_t kMaxDesiredObjects = 1u << 17;  // of one gateway
 inline constexpr size_t kMaxDesiredBytes = size_t{256} << 20;
-inline constexpr unsigned kControlThreads = 16;  // that may wait for disks and holders of locks
+inline constexpr unsigned kControlThreads = 16;  // they may wait for disks and lock holders
 inline constexpr Nanos kLockPollLeast = 5 * kMillisecond;
 inline constexpr Nanos kLockPollMost = 250 * kMillisecond;
-// An owner that can't have its volume's lock by then has failed to open it, for good in that epoch.
+// An owner without its volume's lock after this time has failed to open it; this is final for the
+// epoch.
 inline constexpr Nanos kLockGivesUp = 10 * kSecond;
-inline constexpr Nanos kClientAgain = 5 * kSecond;       // a client of Ceph that isn't recorded
-inline constexpr Nanos kPoolAgain = 2 * kSecond;         // a pool that couldn't be reached
-inline constexpr Nanos kLoadAgain = 250 * kMillisecond;  // reservations that couldn't be loaded
-inline constexpr size_t kMaxHandoverRequest = 256;       // bytes of one request for a lock
+// retry for a Ceph client that is not recorded
+inline constexpr Nanos kClientAgain = 5 * kSecond;
+inline constexpr Nanos kPoolAgain = 2 * kSecond;  // retry for an unreachable pool
+// retry for reservations that could not be loaded
+inline constexpr Nanos kLoadAgain = 250 * kMillisecond;
+inline constexpr size_t kMaxHandoverRequest = 256;  // bytes of one request for a lock
 inline constexpr size_t kMaxVolumeRecord = size_t{64} << 20;
 inline constexpr size_t kMaxReservationState = size_t{1} << 20;  // bytes in a commit
-// How long the control plane has, after a start, until the last life's desired state is applied.
+// How long the control plane has after a start until the saved desired state is applied.
 inline constexpr Nanos kStateFromDisk = 2 * kSecond;
-inline constexpr Nanos kApplyAgain = 5 * kSecond;  // what was refused
-// How long the number of a LUN that hosts are shown no more is no other volume's, in seconds by the
-// wall clock. Less than the control plane's quarantine (24 h), or a gateway would refuse for a
-// moment what that allows again.
+inline constexpr Nanos kApplyAgain = 5 * kSecond;  // retry of refused objects
+// How long the number of a LUN that hosts no longer see is reserved for its volume, in seconds of
+// wall clock time. It is less than the control plane's quarantine (24 h); otherwise a gateway could
+// refuse a number that the quarantine has just released.
 inline constexpr int64_t kLunNumberHeld = 23 * 3600;
 inline constexpr Nanos kObserveSessions = 1 * kSecond;
 inline constexpr Nanos kObservePools = 10 * kSecond;
 inline constexpr Nanos kReportLoginFailures = 10 * kSecond;
-inline constexpr size_t kMaxJobs = 256;  // waiting; more are not taken, and sent again
+inline constexpr size_t kMaxJobs = 256;  // waiting; further ones are dropped and sent again
 
 // --- admin socket and log
 inline constexpr size_t kMaxAdminRequest = 4096;      // bytes of one line
 inline constexpr unsigned kMaxAdminRequests = 64;     // per connection
 inline constexpr Nanos kAdminPatience = 5 * kSecond;  // per connection
-inline constexpr size_t kLogQueue = 8192;             // lines; the oldest give way
-inline constexpr unsigned kLogLinesPerSecond = 500;   // below error; the rest is counted
+inline constexpr size_t kLogQueue = 8192;             // lines; the oldest are dropped
+// below level error; the others are only counted
+inline constexpr unsigned kLogLinesPerSecond = 500;
 
 }  // namespace sluice::limits

@@ -27,7 +27,7 @@ constexpr std::array<std::string_view, 4> kLevelNames = {"debug", "info", "warni
 
 using Buffer = fmt::memory_buffer;
 
-// A sink for tests and for whoever wants the lines elsewhere.
+// Passes the lines to a callback, for tests and other consumers.
 class CallbackSink : public spdlog::sinks::base_sink<std::mutex> {
  public:
   explicit CallbackSink(std::function<void(std::string_view)> f) : callback_(std::move(f)) {}

@@ -1,13 +1,14 @@
 // The log: one line per event on standard error, `time level message key=value ...` or one JSON
-// object per line. Use it for what an operator wants to know, never once per command.
+// object per line. Log what an operator needs to know, never something per command.
 //
 //   log::info("session opened", {{"initiator", name}, {"session", tsih}, {"itt", log::Hex{itt}}});
 //
-// Keys in use everywhere: session (TSIH), itt, initiator, target, lun, peer, portal, reactor.
-// Threads: any. A line is queued and written by a thread of the log's own, so that a stuck pipe
-// never stalls a reactor; when the queue is full the oldest lines give way. Below error at most
-// limits::kLogLinesPerSecond lines pass: a hostile peer can't fill the disk.
-// Values may come from a peer: everything unprintable is escaped.
+// Common keys: session (TSIH), itt, initiator, target, lun, peer, portal, reactor.
+//
+// Threads: any. A line is queued, and the log's own thread writes it, so that a blocked pipe never
+// stalls a reactor. If the queue is full, the oldest lines are dropped. Below level error at most
+// limits::kLogLinesPerSecond lines are written, so that a hostile peer can't fill the disk. Values
+// may come from a peer: all unprintable characters are escaped.
 #pragma once
 
 #include <concepts>
@@ -49,18 +50,18 @@ using Fields = std::initializer_list<Field>;
 struct Setup {
   Level level = Level::kInfo;
   Format format = Format::kText;
-  // Where lines go, without their newline; empty: standard error. Called by the log's thread.
+  // Receives the lines without a newline; empty: standard error. Called on the log's thread.
   std::function<void(std::string_view line)> sink;
 };
 
-// Before start() lines go straight to standard error. start() may be called again.
+// Before start(), lines are written directly to standard error. start() may be called again.
 void start(Setup setup);
-// Writes what is queued and ends the log's thread.
+// Writes queued lines and ends the log's thread.
 void stop();
 void set_level(Level level);
 
-// For a process that is about to kill itself: one error line past the queue, written now or, where
-// standard error would block, not at all.
+// For a process that is about to kill itself: writes one error line without the queue, immediately;
+// drops it if standard error would block.
 void last_words(std::string_view message, Fields fields = {});
 
 bool enabled(Level level);
@@ -79,7 +80,7 @@ inline void error(std::string_view message, Fields fields = {}) {
   write(Level::kError, message, fields);
 }
 
-// One line as it would be written; `nanos` since 1970. For tests.
+// The text of one line; `nanos` since 1970. For tests.
 std::string render(Format format, int64_t nanos, Level level, std::string_view message,
                    Fields fields);
 

@@ -1,5 +1,5 @@
-// The set of reactor threads as the rooms below net/ see it: a number of lanes and a way to run
-// something on one of them. net/ implements it over rings, tests over a plain queue.
+// The reactor threads as the rooms below net/ see them: their number, and a way to run a task on
+// one. net/ implements it with rings, tests with a queue.
 #pragma once
 
 #include <functional>
@@ -12,10 +12,10 @@ class Reactors {
  public:
   virtual ~Reactors() = default;
   virtual unsigned count() const = 0;
-  // The reactor whose thread calls; count() when called from any other thread.
+  // The reactor of the calling thread; count() on any other thread.
   virtual unsigned current() const = 0;
-  // Runs `task` on that reactor's thread, after return, in the order posted from one thread.
-  // For what happens rarely (resets, reloads, logins): it allocates. Dropped at shutdown.
+  // Runs `task` on that reactor's thread, after this call, in the order in which one thread posts.
+  // It allocates, so use it for rare events (resets, reloads, logins). Dropped at shutdown.
   virtual void post(unsigned reactor, std::function<void()> task) = 0;
 };
 

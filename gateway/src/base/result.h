@@ -1,5 +1,5 @@
-// A value or a message for a person. For set-up and configuration paths; the I/O path uses
-// negative errno values instead, because they cost nothing and map to sense data.
+// A value or an error message for people. For setup and configuration; the I/O path uses negative
+// errno values, which cost nothing and map to sense data.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace sluice {
 
-// What went wrong and how to mend it, in one sentence fit for a log line or a terminal.
+// The problem and its remedy, in one sentence for a log line or a terminal.
 struct Error {
   std::string message;
 };

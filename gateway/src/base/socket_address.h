@@ -1,5 +1,5 @@
-// Addresses of sockets as text: numeric, "192.0.2.1:3260", "[2001:db8::1]:3260". Names are not
-// looked up: what a gateway binds must not depend on a name server being there.
+// Socket addresses as text: numeric, "192.0.2.1:3260", "[2001:db8::1]:3260". Names are not
+// resolved, so that binding does not depend on a name server.
 #pragma once
 
 #include <sys/socket.h>
@@ -21,31 +21,30 @@ struct SocketAddress {
   std::string text() const;
 };
 
-// `default_port` serves an address without one.
+// `default_port` is used for an address without a port.
 Result<SocketAddress> parse_socket_address(std::string_view text, uint16_t default_port);
 
-// As bind() and connect() take it.
+// In the form for bind() and connect().
 struct KernelAddress {
   sockaddr_storage storage{};
   socklen_t size = 0;
   const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&storage); }
 };
 KernelAddress kernel_address(const SocketAddress& address);
-// "unknown" for what is no internet address. What came by IPv4 to a dual-stack socket is written
-// as IPv4 (::ffff:192.0.2.1 is how the kernel has it).
+// "unknown" for other address families. An IPv4 peer of a dual-stack socket is written as IPv4, not
+// as ::ffff:192.0.2.1.
 std::string kernel_address_text(const sockaddr_storage& address);
 
-// The network part of an address, which one party is assumed to control: all 4 bytes of an IPv4
-// address (also if a dual-stack socket accepted it), the upper 8 bytes of an IPv6 address. Empty
-// for other address families.
+// The part of an address that one party is assumed to control: all 4 bytes of an IPv4 address (also
+// on a dual-stack socket), the upper 8 bytes of an IPv6 address. Empty for other address families.
 std::string kernel_address_network(const sockaddr_storage& address);
 
-// The network of an address in the form "host:port"; empty for text in another form.
+// The network of an address in the form "host:port"; empty for other text.
 std::string address_network(std::string_view address);
 
-// The two ends of a socket; "unknown" for one it doesn't have.
+// The two ends of a socket; "unknown" if an end does not exist.
 std::string local_address(int fd);
 std::string peer_address(int fd);
-std::string peer_network(int fd);  // of the other end
+std::string peer_network(int fd);  // of the remote end
 
 }  // namespace sluice

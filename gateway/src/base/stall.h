@@ -1,4 +1,4 @@
-// What counts as standing still (DESIGN R6). Decisions only: net/ reads the clock and acts.
+// Detects stalls (DESIGN R6). It only decides: net/ reads the clock and acts.
 #pragma once
 
 #include <algorithm>
@@ -10,39 +10,40 @@
 
 namespace sluice {
 
-// A reactor's eye on itself. What a turn finds arrived after the turn before began to look, so
-// the time since then bounds the age of all it is about to hand to a backend.
+// A reactor's check of itself. Input that one iteration finds arrived after the previous iteration
+// began to poll. So the time since then is an upper bound for the age of everything that it will
+// pass to a backend.
 class StallGuard {
  public:
   explicit StallGuard(Nanos now) : previous_(now), current_(now) {}
 
-  // A turn begins. True: late, see below.
+  // An iteration begins. True: late, see below.
   bool begin_turn(Nanos now) {
     previous_ = current_;
     current_ = now;
     return late(now);
   }
-  // Whether what this turn found may be older than limits::kStallLimit: its host may have asked
-  // again elsewhere.
+  // Whether input of this iteration may be older than limits::kStallLimit: its host may have
+  // repeated the command on another path.
   bool late(Nanos now) const {
     if (lacks(Guard::kStall)) return false;
     return now - previous_ > limits::kStallLimit;
   }
   Nanos behind(Nanos now) const { return now - previous_; }
-  // All that was old is gone.
+  // All old input was discarded.
   void start_over(Nanos now) { previous_ = current_ = now; }
 
  private:
-  Nanos previous_;  // when the last turn but one began
-  Nanos current_;   // when the last one did
+  Nanos previous_;  // begin of the previous iteration
+  Nanos current_;   // begin of the current iteration
 };
 
-// The watchdog's eye on one reactor, which turns every limits::kTick even if nothing happens.
+// The watchdog's check of one reactor, which iterates at least every limits::kTick.
 class PulseCheck {
  public:
-  // True: `turns` has stood still for limits::kWatchdogLimit. Only time during which the watchdog
-  // was awake counts: where the whole process stood still (SIGSTOP, a paused machine) the reactor
-  // mends that itself, by StallGuard.
+  // True: `turns` has not changed for limits::kWatchdogLimit. Only time while the watchdog was
+  // running counts. If the whole process was stopped (SIGSTOP, a paused machine), the reactor
+  // handles that itself, with StallGuard.
   bool stopped(Nanos now, uint64_t turns) {
     const Nanos span = now - last_look_;
     last_look_ = now;
@@ -57,7 +58,7 @@ class PulseCheck {
 
  private:
   Nanos last_look_ = 0;
-  Nanos still_ = -2 * limits::kWatchdogLook;  // the first look has none before it
+  Nanos still_ = -2 * limits::kWatchdogLook;  // the first check has no predecessor
   uint64_t turns_ = 0;
 };
 

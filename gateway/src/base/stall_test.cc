@@ -55,8 +55,8 @@ TEST(StallGuard, IsContentOnceAllThatWasOldIsGone) {
   EXPECT_FALSE(guard.begin_turn(woke + 2 * limits::kTick));
 }
 
-// Looks every kWatchdogLook until the check gives up on a reactor, which makes no turn; how long
-// that took, or 0 when it was content to the end.
+// Checks every kWatchdogLook until the check reports the reactor as stopped; it does not iterate.
+// Returns how long that took, or 0 if it was never reported.
 Nanos looks_until_stopped(PulseCheck* check, Nanos from, uint64_t turns, Nanos span) {
   for (Nanos now = from; now <= from + span; now += kWatchdogLook) {
     if (check->stopped(now, turns)) return now - from;

@@ -6,7 +6,7 @@
 
 namespace sluice::lun {
 
-// A command begins: nothing of an earlier use of it is left.
+// A command begins: resets what an earlier use of the object left.
 inline void forget_last_answer(Command& command) {
   command.status = scsi::Status::kGood;
   command.aborted = false;

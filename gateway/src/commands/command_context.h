@@ -1,5 +1,4 @@
-// What a command knows of the way by which it came: its I_T nexus, and its I_T_L nexus with the
-// unit.
+// What a command knows about its origin: its I_T nexus, and its I_T_L nexus with the unit.
 //
 // Threads: the nexus's reactor, unless a line says otherwise.
 #pragma once
@@ -28,8 +27,8 @@ class TokenStore;
 class Unit;
 struct Command;
 
-// An I_T nexus. Commands that report on the target, and third-party copies, use the virtual
-// functions; READ and WRITE use none.
+// An I_T nexus. Commands that report on the target, and third-party copies, call the virtual
+// functions; READ and WRITE call none.
 class NexusContext {
  public:
   NexusContext(NexusId id, const ReactorContext& context) : id_(std::move(id)), context_(context) {}
@@ -41,36 +40,37 @@ class NexusContext {
   const ReactorContext& reactor_context() const { return context_; }  // any thread
   CopyRecords& copies() { return copies_; }  // of this nexus's third-party copies
   bool closed() const { return closed_; }
-  // It came in through the forwarding port. Any thread.
+  // The nexus came in through the forwarding port. Any thread.
   bool forwarded() const { return forwarded_; }
-  // Since when (*reactor_context().now) the host has had this nexus, here or at the gateway that it
-  // is logged in to; of a forwarded one no later than that. Any thread.
+  // Since when the host has had this nexus, here or at the gateway to which it is logged in (on the
+  // clock of *reactor_context().now). For a forwarded nexus it may be earlier than the true time,
+  // never later. Any thread.
   Nanos host_since() const { return host_since_; }
 
   // --- its target
-  virtual scsi::PortIdentity port() const = 0;  // by which the command came
-  // Every port of the path set that is known, at least port().
+  virtual scsi::PortIdentity port() const = 0;  // the port that received the command
+  // All known ports of the path set, at least port().
   virtual std::vector<TargetPort> target_ports() const = 0;
   virtual std::vector<NexusId> nexuses_of_target() const = 0;
   virtual TokenStore& tokens() const = 0;
-  // The unit of the target that a CSCD's designation descriptor names; nullptr: there is none.
+  // The unit of the target that a CSCD's designation descriptor names; nullptr: none.
   virtual std::shared_ptr<Unit> unit_by_designator(ByteView designator) const = 0;
 
   // --- its LUNs
   virtual std::vector<uint64_t> lun_numbers() const = 0;  // of all LUNs, sorted
-  // Removes 3F/0E from all LUNs: the host has read the inventory.
+  // Removes 3F/0E from all LUNs, because the host has read the inventory.
   virtual void inventory_reported() = 0;
-  virtual void use_luns_of(const Unit& unit) = 0;  // every LUN by which it is reached
-  // A LUN that maps `unit` and has been used is read-only.
+  virtual void use_luns_of(const Unit& unit) = 0;  // attaches every LUN that maps the unit
+  // Whether a LUN that maps `unit` and has been used is read-only.
   virtual bool is_read_only(const Unit& unit) const = 0;
 
-  // Calls `go_on` once, at the next tick or when the nexus closes: for a command that waits for
-  // bandwidth. At most limits::kCopyChunksInFlight per command.
+  // Calls `go_on` once, at the next tick or when the nexus closes; for a command that waits for
+  // bandwidth. At most limits::kCopyChunksInFlight calls per command.
   virtual void after_tick(std::function<void()> go_on) = 0;
 
-  // Commands that wait in their task sets, of all LUNs: the sum of CommandContext::held.
+  // Number of waiting commands in all task sets: the sum of CommandContext::held.
   uint32_t held = 0;
-  // Set by the transport: ends its session as lost, answering nothing more (DESIGN R4). `why` is
+  // Set by the transport: ends its session as lost, without further answers (DESIGN R4). `why` is
   // one clause for the log. Runs on this nexus's reactor, never after close().
   std::function<void(std::string why)> drop;
 
@@ -83,21 +83,21 @@ class NexusContext {
   Nanos host_since_ = 0;
 };
 
-// An I_T_L nexus. The fast path reads one atomic here (AttachedNexus::attention); the queue behind
-// it is the unit's.
+// An I_T_L nexus. The fast path reads one atomic here (AttachedNexus::attention); the queue of unit
+// attentions belongs to the unit.
 class CommandContext : public AttachedNexus {
  public:
-  // `nexus` outlives this.
+  // `nexus` must outlive this object.
   CommandContext(std::shared_ptr<Unit> unit, NexusContext& nexus, uint64_t lun);
 
   Unit& unit() const { return *unit_; }
   const std::shared_ptr<Unit>& shared_unit() const { return unit_; }
   uint64_t lun() const { return lun_; }
-  // Owner of memory that is lent out of the unit (Backend::borrow): the unit lives until the last
-  // of these references is gone, so also while bytes of a removed LUN wait for a slow peer. The
-  // count is a plain one: reactor's thread only.
+  // The owner of memory that the unit lends (Backend::borrow). The unit lives until the last of
+  // these references is released, even if bytes of a removed LUN wait for a slow peer. The count is
+  // not atomic: reactor's thread only.
   const BufferRef& loan() const { return loan_; }
-  // The same for memory of the backend that the unit has now; that one then lives on too.
+  // The same for memory of the unit's present backend, which then also stays alive.
   const BufferRef& backend_loan();
 
   const NexusId& nexus_id() const final { return context_.id(); }
@@ -107,31 +107,31 @@ class CommandContext : public AttachedNexus {
   void forget_backend() final { backend_loan_ = BufferRef(); }
   void drop_nexus(const char* why) final;
 
-  // A command ended while `watched`: blocked commands and drains may go on.
+  // A command ended while `watched` is set: blocked commands and drains may continue.
   virtual void after_completion() = 0;
   // A command stops waiting in the task set.
   void leave_held();
 
   // --- the task set (TST=001b: one per I_T_L nexus)
   uint32_t active = 0;    // commands between begin() and complete()
-  uint32_t ordering = 0;  // of them ORDERED or HEAD OF QUEUE
-  // Of them kHeld, and resets that wait for the unit's owner (nexus/owner_resets.h): later commands
-  // queue behind them.
+  uint32_t ordering = 0;  // number of ORDERED or HEAD OF QUEUE commands among them
+  // Number of kHeld commands among them, plus resets that wait for the unit's owner
+  // (nexus/owner_resets.h); later commands queue behind them.
   uint32_t held = 0;
-  bool watched = false;  // a completion must look at blocked commands or drains
+  bool watched = false;  // a completion must check blocked commands or drains
   uint64_t next_sequence = 1;
   Command* active_head = nullptr;  // in order of arrival
   Command* active_tail = nullptr;
-  size_t asked_for = 0;  // bytes the transport asked for, or will, for commands that are not over
+  // bytes that the transport has requested, or will, for commands in progress
+  size_t asked_for = 0;
 
-  // --- what this path to the unit may do
-  bool removed = false;  // the LUN left the inventory while commands were active
-  // The host may only read (HostAccess::read_only), or the LUN is read-only in its target: it
-  // changes nothing that others of the unit would notice, whatever the unit itself allows
-  // (commands/gate.cc).
+  // --- what this path to the unit permits
+  bool removed = false;  // the LUN was removed from the inventory while commands were active
+  // The host may only read (HostAccess::read_only), or the LUN is read-only in its target. Commands
+  // that change the unit are refused, regardless of the unit's own permissions (commands/gate.cc).
   bool read_only = false;
-  // What the gate found out: Unit::gate_word() under which nothing stands in this nexus's way, and
-  // its rights under the reservations of Unit::gate_word() / Unit::kGateStep (commands/gate.cc).
+  // Results of the last gate check: the Unit::gate_word() under which nothing blocks this nexus,
+  // and its rights under reservation version gate_word() / Unit::kGateStep (commands/gate.cc).
   uint64_t open_gate = 0;
   uint64_t rights_version = UINT64_MAX;
   ReservationRights rights;
@@ -142,7 +142,7 @@ class CommandContext : public AttachedNexus {
   const uint64_t lun_;
   const BufferRef loan_;
   BufferRef backend_loan_;
-  const backend::Backend* lender_ = nullptr;  // alive while backend_loan_ refers to it
+  const backend::Backend* lender_ = nullptr;  // stays alive while backend_loan_ refers to it
 };
 
 }  // namespace sluice::lun

@@ -1,4 +1,4 @@
-// What commands that compare blocks with data from the initiator share.
+// Common code of commands that compare blocks with data from the initiator.
 #pragma once
 
 #include <optional>
@@ -7,8 +7,8 @@
 
 namespace sluice::lun {
 
-// Offset of the first byte in which `medium` differs from data_out at `skip`, if one does.
-// `medium` is a list of slices holding `length` bytes; data_out holds at least skip + length.
+// The offset of the first byte at which `medium` differs from data_out at `skip`; nullopt: equal.
+// `medium` contains `length` bytes; data_out contains at least skip + length bytes.
 std::optional<uint64_t> first_difference(const std::vector<Slice>& medium,
                                          const std::vector<Slice>& data_out, uint64_t skip,
                                          uint64_t length);

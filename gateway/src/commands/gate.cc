@@ -14,8 +14,8 @@ scsi::Sense attention_sense(UnitAttention ua) {
   return scsi::Sense::make(scsi::SenseKey::kUnitAttention, ua.asc, ua.ascq);
 }
 
-// Of a host that may only read. It may give up what it has; whether REGISTER does is in its
-// parameter list, which reservation_commands.cc looks at.
+// For a read-only host: it may release what it has. Whether REGISTER does depends on its parameter
+// list, which reservation_commands.cc checks.
 bool may_take_rights(uint16_t service_action) {
   switch (static_cast<scsi::PrOutAction>(service_action)) {
     case scsi::PrOutAction::kRegister:
@@ -27,8 +27,8 @@ bool may_take_rights(uint16_t service_action) {
   }
 }
 
-// What a read-only host is refused: every command that changes blocks or the mode of the unit,
-// stops the unit or reserves it. A third-party copy counts, because it writes blocks.
+// Commands that a read-only host may not send: those that change blocks or the mode of the unit,
+// stop the unit or reserve it. A third-party copy counts, because it writes blocks.
 bool changes_unit(const Command& command) {
   const scsi::CommandInfo& info = *command.info;
   switch (info.operation) {
@@ -52,8 +52,8 @@ bool concerns_reservations(scsi::Operation operation) {
          operation == scsi::Operation::kPersistentReserveOut;
 }
 
-// `word` is what the gate says; looks anew at the reservations if that isn't what this nexus's
-// rights are of, and then says what the gate says now.
+// `word` is the current gate word. If this nexus's rights belong to another version of the
+// reservations, computes them again. Returns the word of the rights.
 uint64_t refresh_rights(Unit& unit, CommandContext& itl, uint64_t word) {
   if (word / Unit::kGateStep == itl.rights_version) [[likely]]
     return word;
@@ -131,8 +131,8 @@ bool still_passes_slowly(Unit& unit, Command& command) {
   return passes_protection(command);
 }
 
-// SAM-5 §5.3.3 lets a unit attention precede RESERVATION CONFLICT, and that every other CHECK
-// CONDITION.
+// SAM-5 §5.3.3 permits a unit attention before RESERVATION CONFLICT, and RESERVATION CONFLICT
+// before every other CHECK CONDITION.
 bool passes_gate_slowly(Unit& unit, Command& command) {
   if (!passes_removed(unit, command)) return false;
   if (!passes_attention(unit, command)) return false;

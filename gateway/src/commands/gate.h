@@ -1,4 +1,4 @@
-// What a command must pass before it runs (SAM-5 §5.3.3 says in which order).
+// The checks before a command runs (SAM-5 §5.3.3 defines their order).
 #pragma once
 
 #include "commands/command.h"
@@ -7,16 +7,16 @@
 
 namespace sluice::lun {
 
-// Steady state is one load and one compare, reserved or not: a word of the gate under which this
-// nexus was let through once, whatever the command. A change of reservations makes a new word, so
-// the next command takes the slow way round and looks again.
+// In steady state the check is one load and one compare, with or without reservations: the gate
+// word is one under which this nexus was admitted before, for any command. A change of reservations
+// changes the word, so the next command takes the slow path.
 //
 // PREEMPT AND ABORT needs no lock here (SPC-5 §5.14.11.2.6): the new word is published before
-// Unit::abort_everywhere posts to every reactor. A command of a preempted nexus that found the old
-// word open was in its task set before, so the posted task aborts it and waits for it; one that
-// enters later, on that reactor, sees the new word, which the post made visible.
+// abort_everywhere() posts to every reactor. A command of a preempted nexus that saw the old word
+// was in its task set before, so the posted task aborts it and waits for it. A command that enters
+// later on that reactor sees the new word, because the post made it visible.
 
-// The slow way round. false: the command has been answered.
+// The slow path. False: the command was answered.
 bool passes_gate_slowly(Unit& unit, Command& command);
 
 // `word`: Unit::gate_word(), loaded after the command entered the task set.
@@ -29,9 +29,9 @@ inline bool passes_gate(Unit& unit, Command& command, uint64_t word) {
   return passes_gate_slowly(unit, command);
 }
 
-// Once more before a command runs that had to wait for data, its turn or a range: a reservation
-// may have been taken meanwhile, the medium may have gone. Unit attentions are not looked at: they
-// are for commands that enter the task set later. false: answered.
+// Repeats the check before a command runs that had to wait for data, its turn or a range: a
+// reservation may have been established or the medium lost meanwhile. Unit attentions are not
+// checked; they are for commands that enter the task set later. False: it was answered.
 bool still_passes_slowly(Unit& unit, Command& command);
 
 inline bool still_passes(Unit& unit, Command& command, uint64_t word) {
@@ -41,18 +41,17 @@ inline bool still_passes(Unit& unit, Command& command, uint64_t word) {
   return still_passes_slowly(unit, command);
 }
 
-// A pending unit attention is reported instead of running the command; false: so it was.
-// command.info may be null: a command this gateway doesn't know.
+// Reports a pending unit attention instead of running the command. False: it did. command.info may
+// be null for an unknown command.
 bool passes_attention(Unit& unit, Command& command);
 
-// The unit left this nexus's inventory, which answers like a LUN that never was; false: so it was.
+// The unit was removed from this nexus's inventory: answers as an absent LUN. False: it did.
 bool passes_removed(const Unit& unit, Command& command);
 
-// What a nexus that may only read is kept from (CommandContext::read_only); false: it was refused.
+// Refuses commands that a read-only nexus may not send (CommandContext::read_only). False: it did.
 bool passes_protection(Command& command);
 
-// The CDB means nothing to the unit, for the reason in `sense`; a pending unit attention comes
-// first.
+// The CDB is invalid for the unit, as `sense` says; a pending unit attention is reported first.
 void refuse_cdb(Unit& unit, Command& command, const scsi::Sense& sense);
 
 }  // namespace sluice::lun

@@ -1,4 +1,4 @@
-// Every operation of scsi::command_table() and the function that executes it: one declaration per
+// The functions that execute the operations of scsi::command_table(): one declaration per
 // scsi::Operation, named after it. operation() in handlers.cc is the only dispatch.
 #pragma once
 
@@ -6,18 +6,18 @@
 
 namespace sluice::lun {
 
-// Looks at a CDB before its data is asked for: fills command.range and command.data_out_wanted,
-// and says which blocks must be held. false: *sense (or, when sense->key is kNoSense, GOOD) is the
-// answer and the handler never runs.
+// Checks a CDB before its data is requested: fills command.range and command.data_out_wanted, and
+// says which blocks must be held. False: *sense is the answer (GOOD if sense->key is kNoSense), and
+// the handler is not called.
 using Prepare = bool (*)(Unit& unit, Command& command, scsi::Sense* sense);
 
 struct OperationEntry {
   Handler handle = nullptr;
-  Prepare prepare = nullptr;  // nullptr: asks for the parameter list, if any, and holds no blocks
+  Prepare prepare = nullptr;  // nullptr: requests the parameter list, if any, and holds no blocks
 };
 const OperationEntry& operation(scsi::Operation operation);
 
-// --- media_*.cc and their neighbours: logical blocks
+// --- media_*.cc and related files: logical blocks
 void handle_read(Unit& unit, Command& command);
 void handle_write(Unit& unit, Command& command);
 void handle_write_atomic(Unit& unit, Command& command);
@@ -32,18 +32,17 @@ void handle_pre_fetch(Unit& unit, Command& command);
 void handle_synchronize_cache(Unit& unit, Command& command);
 void handle_start_stop_unit(Unit& unit, Command& command);
 
-// --- pass_through.cc: what a SCSI device behind the unit answers itself
+// --- pass_through.cc: commands that the SCSI device behind the unit answers
 bool prepare_log_sense(Unit& unit, Command& command, scsi::Sense* sense);
 bool prepare_pass_through(Unit& unit, Command& command, scsi::Sense* sense);
 void handle_pass_through(Unit& unit, Command& command);
 
-// --- info_*.cc: what the unit tells about itself
+// --- info_*.cc: commands that report on the unit
 void handle_send_diagnostic(Unit& unit, Command& command);
 void handle_test_unit_ready(Unit& unit, Command& command);
 void handle_inquiry(Unit& unit, Command& command);
 void handle_report_luns(Unit& unit, Command& command);
-// The same through every LUN, also where there is no unit; it clears 3F/0E for the nexus (SPC-5
-// §6.33.1).
+// The same for any LUN, even without a unit; it clears 3F/0E for the nexus (SPC-5 §6.33.1).
 void answer_report_luns(Command& command);
 void handle_request_sense(Unit& unit, Command& command);
 void handle_mode_sense(Unit& unit, Command& command);

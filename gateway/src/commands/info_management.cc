@@ -21,7 +21,7 @@ scsi::AccessState state_of(const Role& role, uint16_t id, uint16_t here) {
       return scsi::AccessState::kTransitioning;
     case Standing::kUnavailable:
       return scsi::AccessState::kUnavailable;
-    case Standing::kOwner:  // without a control plane nobody is named
+    case Standing::kOwner:  // without a control plane there is no owner number
       return id == (role.owner != 0 ? role.owner : here) ? scsi::AccessState::kOptimized
                                                          : scsi::AccessState::kNonOptimized;
     default:
@@ -31,8 +31,8 @@ scsi::AccessState state_of(const Role& role, uint16_t id, uint16_t here) {
 
 }  // namespace
 
-// The states are the role's and nothing else's, so they are the same through every gateway that has
-// heard of the same epoch (DESIGN R11).
+// The states depend on the role only, so they are the same through every gateway that knows the
+// same epoch (DESIGN R11).
 void handle_report_target_port_groups(Unit& unit, Command& command) {
   const Role role = unit.role();
   const uint16_t here = command.nexus->port().target_port_group;

@@ -28,8 +28,8 @@ uint32_t room(const Command& command) {
 }
 
 void take_mode(Unit& unit, Command& command, const scsi::ModeState& now) {
-  // One that was aborted while the cache was flushed: that is off all the same, so its host is told
-  // too. The rest may be from before a reset.
+  // The command may have been aborted during the flush. The cache is off nevertheless, so its host
+  // gets the unit attention too. Its other values may predate a reset.
   if (!command.aborted) {
     unit.set_mode({.descriptor_sense = now.d_sense, .software_write_protect = now.swp});
   }
@@ -59,7 +59,7 @@ void handle_mode_select(Unit& unit, Command& command) {
   const scsi::ModeState& now = *parsed;
   if (now == before.current) return finish_good(command);
   if (now.wce == before.current.wce) return take_mode(unit, command, now);
-  // Another one turns it off right now, and what becomes of that isn't known yet.
+  // Another command is switching it off, and the result is not known yet.
   if (unit.cache_settling()) return finish_status(command, scsi::Status::kBusy);
   if (now.wce) {
     const std::optional<bool> on = turn_cache_on(unit);

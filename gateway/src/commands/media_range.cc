@@ -5,7 +5,7 @@ namespace {
 
 using scsi::Sense;
 
-// The checks that every command on a range of blocks shares. false: *sense says why.
+// The common checks of commands on a range of blocks. False: *sense has the reason.
 bool decode(Unit& unit, Command& command, Sense* sense) {
   command.range = scsi::decode_block_range(*command.info, command.full_cdb());
   if (command.range.protect != 0) {  // not formatted with protection information
@@ -22,7 +22,7 @@ bool within_transfer_limit(const Unit& unit, const Command& command, Sense* sens
   return false;
 }
 
-// No blocks: GOOD without more ado (*sense stays NO SENSE).
+// No blocks: GOOD at once (*sense stays NO SENSE).
 bool want_hold(Command& command, bool exclusive) {
   if (command.range.blocks == 0) return false;
   command.wants_hold = true;
@@ -36,8 +36,8 @@ void want_data(const Unit& unit, Command& command, uint64_t blocks) {
   command.data_out_wanted = static_cast<uint32_t>(blocks * unit.block_size());
 }
 
-// COMPARE AND WRITE and WRITE SAME do nothing by halves: what the initiator announces must be what
-// the CDB asks for, else the two disagree about what is to happen.
+// COMPARE AND WRITE and WRITE SAME are never executed in part: the announced length must equal the
+// length in the CDB, otherwise initiator and target disagree about the command.
 bool brings_exactly(const Command& command, uint64_t bytes, Sense* sense) {
   if (command.expected_data_out == bytes) return true;
   *sense = Sense::invalid_field_in_cdb(command.range.blocks_at);
@@ -68,7 +68,7 @@ bool prepare_parameter_list(Unit& /*unit*/, Command& command, Sense* sense) {
     *sense = Sense::make(scsi::SenseKey::kIllegalRequest, 0x1a, 0x00);
     return false;
   }
-  // A part of the list may request something else than the whole list.
+  // A part of the list could have another meaning than the whole list.
   if (command.expected_data_out >= command.data_out_wanted) return true;
   *sense = short_data_sense();
   return false;
@@ -89,7 +89,7 @@ bool prepare_write(Unit& unit, Command& command, Sense* sense) {
   return ends_with_a_block(unit, command, sense) && want_hold(command, true);
 }
 
-// SBC-4 §5.53: the length is bounded, and start and length lie on what the medium writes at once.
+// SBC-4 §5.53: the length is limited, and start and length are multiples of the atomic size.
 bool prepare_write_atomic(Unit& unit, Command& command, Sense* sense) {
   if (!prepare_write(unit, command, sense)) return false;
   const scsi::BlockLimits& limits = unit.limits();
@@ -138,7 +138,7 @@ bool prepare_write_same(Unit& unit, Command& command, Sense* sense) {
     *sense = Sense::invalid_field_in_cdb(1, 3);
     return false;
   }
-  // 0 stands for the rest of the medium; VPD B0 WSNZ says that it is refused.
+  // 0 means the rest of the medium; VPD B0 WSNZ reports that it is refused.
   if (range.blocks == 0 || range.blocks > unit.limits().max_write_same) {
     *sense = Sense::invalid_field_in_cdb(range.blocks_at);
     return false;
@@ -154,7 +154,8 @@ bool prepare_compare_and_write(Unit& unit, Command& command, Sense* sense) {
     *sense = Sense::invalid_field_in_cdb(command.range.blocks_at);
     return false;
   }
-  want_data(unit, command, 2 * command.range.blocks);  // what to compare, then what to write
+  // the data to compare, then the data to write
+  want_data(unit, command, 2 * command.range.blocks);
   if (!brings_exactly(command, command.data_out_wanted, sense)) return false;
   return want_hold(command, true);
 }

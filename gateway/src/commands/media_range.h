@@ -1,4 +1,4 @@
-// What commands on logical blocks check and ask for before their data comes (handlers.h: Prepare).
+// The checks of commands on logical blocks before their data is requested (handlers.h: Prepare).
 #pragma once
 
 #include "commands/handler.h"
@@ -23,10 +23,10 @@ inline uint8_t write_flags(const Command& command) {
   return command.range.fua ? uint8_t{backend::kIoFua} : uint8_t{0};
 }
 
-// Of a WRITE SAME whose data is here: whether its blocks become zeros.
+// Whether the blocks of a WRITE SAME become zeros. Its data must be complete.
 bool writes_zeros(Command& command);
 
-// Bytes of data_out that make whole blocks.
+// The number of bytes of data_out that form whole blocks.
 inline uint64_t whole_blocks_sent(const Unit& unit, const Command& command) {
   return command.data_out_size - command.data_out_size % unit.block_size();
 }

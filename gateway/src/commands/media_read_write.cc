@@ -11,7 +11,7 @@ namespace {
 void read_complete(Unit&, Command& command) { finish_good(command); }
 void write_complete(Unit&, Command& command) { finish_good(command); }
 
-// What is read of `wanted` bytes: no more whole blocks than the initiator has room for.
+// The bytes to read of `wanted`: only as many whole blocks as the initiator can receive.
 uint64_t bytes_to_read(const Unit& unit, const Command& command, uint64_t wanted) {
   const uint64_t block = unit.block_size();
   const uint64_t room = (uint64_t{command.expected_data_in} + block - 1) / block * block;
@@ -28,7 +28,7 @@ void handle_read(Unit& unit, Command& command) {
   if (length == 0) return finish_good(command);
   if (!command.needs_stable_data || unit.backend().info().lends_constants) {
     if (const uint8_t* memory = unit.backend().borrow(offset, length)) {
-      // Only ever read from: Slice has no view for constants.
+      // Never written to: Slice has no constant form.
       command.data_in.push_back({command.itl->backend_loan(), const_cast<uint8_t*>(memory),
                                  static_cast<uint32_t>(length)});
       return finish_good(command);
@@ -47,7 +47,7 @@ void handle_write(Unit& unit, Command& command) {
 }
 
 void handle_write_atomic(Unit& unit, Command& command) {
-  // All or nothing: what the initiator cut short would be torn.
+  // All or nothing: a write with missing data would be torn.
   if (command.data_out_size < command.data_out_wanted) return finish_short_data(command);
   const uint64_t length = command.data_out_wanted;
   if (command.data_out.size() > IOV_MAX) {

@@ -1,5 +1,5 @@
-// SYNCHRONIZE CACHE, PRE-FETCH, START STOP UNIT, GET LBA STATUS: commands on the medium as such,
-// not on what it holds.
+// SYNCHRONIZE CACHE, PRE-FETCH, START STOP UNIT, GET LBA STATUS: commands on the medium that
+// transfer no block data.
 #include <algorithm>
 
 #include "commands/handlers.h"
@@ -23,14 +23,14 @@ bool is_start_stop_power_condition(ByteView cdb) { return (cdb[4] & 0xf0) != 0; 
 
 }  // namespace
 
-// The whole cache is flushed, whatever the range: that is allowed, and one fdatasync is what there
-// is. IMMED is allowed to be slower than asked (SBC-4 §5.29): its GOOD follows the flush too,
-// because nothing could report an error any more otherwise.
+// Flushes the whole cache regardless of the range, which is permitted; fdatasync can do nothing
+// else. With IMMED, GOOD also follows the flush (SBC-4 §5.29 permits that), because a later error
+// could not be reported.
 void handle_synchronize_cache(Unit& unit, Command& command) {
   run_io(unit, command, backend::Op::kFlush, 0, 0, 0, flushed);
 }
 
-// There is no cache of our own to fetch into, so the blocks never "will all fit" (SBC-4 §5.12):
+// The gateway has no cache of its own for the blocks, so they never "will all fit" (SBC-4 §5.12):
 // GOOD, not CONDITION MET.
 void handle_pre_fetch(Unit& /*unit*/, Command& command) { finish_good(command); }
 
@@ -52,7 +52,7 @@ void handle_start_stop_unit(Unit& unit, Command& command) {
   run_io(unit, command, backend::Op::kFlush, 0, 0, 0, flushed_then_stop);
 }
 
-// SBC-4 §5.6: contiguous descriptors from the starting LBA on. May tell less than all.
+// SBC-4 §5.6: contiguous descriptors from the starting LBA; it may return fewer than all.
 void handle_get_lba_status(Unit& unit, Command& command) {
   const uint32_t room = scsi::allocation_length(*command.info, command.full_cdb());
   const uint64_t capacity = unit.blocks();
@@ -66,7 +66,7 @@ void handle_get_lba_status(Unit& unit, Command& command) {
     const uint64_t look = std::min((capacity - lba) * block, kMaxLook);
     const auto extent = unit.backend().allocation(lba * block, look);
     if (!extent) break;
-    // Part of a block that holds data makes all of it mapped.
+    // A block that is partly allocated counts as mapped.
     const uint64_t length = std::min(extent.value().length, look);
     const bool allocated = extent.value().allocated || length < block;
     const uint64_t blocks = std::max<uint64_t>(1, length / block);

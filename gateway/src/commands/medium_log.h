@@ -1,5 +1,5 @@
-// One log line per failure of a medium, with LUN, block range and cause. Repetitions of the same
-// error of the same unit are counted; the next line has their number.
+// Logs failures of a medium with LUN, block range and cause. Repetitions of the same error on the
+// same unit are counted; the next line contains their number.
 //
 // Threads: any; every thread has a limit of its own.
 #pragma once

@@ -1,5 +1,6 @@
-// Commands that the device behind the unit executes itself (scsi/pass_through_commands.h). The gate
-// was passed like by every other command: reservations, access state, attentions are ours.
+// Commands that the device behind the unit executes itself (scsi/pass_through_commands.h). They
+// have passed the gate as every command: the gateway handles reservations, access state and unit
+// attentions.
 #include <algorithm>
 
 #include "base/limits.h"
@@ -15,7 +16,7 @@ uint32_t room(const Command& command) {
   return scsi::allocation_length(*command.info, command.full_cdb());
 }
 
-// The device may have answered less than there was room for.
+// The device may have returned less than the initiator can receive.
 void answered(Unit&, Command& command) {
   auto left = static_cast<uint32_t>(command.io.result);
   command.data_in_size = left;

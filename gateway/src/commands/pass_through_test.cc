@@ -93,7 +93,7 @@ TEST_F(PassThroughTest, SenseDataIsTheDevicesByteForByte) {
   backend->answer = {};
   backend->answer.status = 0x18;
   EXPECT_EQ(start(*nexus, read16(0, 8)).command.status, scsi::Status::kReservationConflict);
-  // What an earlier command was told is none of a later one's.
+  // The sense data of an earlier command must not appear in a later one.
   backend->answer.status = 0;
   EXPECT_EQ(start(*nexus, read16(0, 8)).sense(), 0x031100u);
 }

@@ -7,14 +7,14 @@
 namespace sluice::lun {
 namespace {
 
-// Before a handler that may write: tokens for these blocks end (change_watch.h).
+// Before a handler that may write: revokes tokens for these blocks (change_watch.h).
 void warn_of_change(Unit& unit, const Command& command) {
   if (!command.hold.exclusive) return;
   unit.changes().changing(command.hold.first, command.hold.last,
                           *command.nexus->reactor_context().now);
 }
 
-// A hold that had to wait was granted. What the gate knows may have changed meanwhile.
+// A hold that had to wait was granted. The gate may have changed meanwhile.
 void on_grant(RangeHold& hold) {
   Command& command = *static_cast<Command*>(hold.context);
   command.stage = Command::Stage::kRunning;
@@ -22,7 +22,7 @@ void on_grant(RangeHold& hold) {
   if (command.aborted) return finish_aborted(command);
   const uint64_t word = unit.gate_word();
   if ((word & (Unit::kElsewhere | Unit::kDraining)) == Unit::kElsewhere) [[unlikely]] {
-    // Fenced. A forwarder asks the next owner, since nothing of it was submitted.
+    // Fenced. A forwarder asks the next owner, because no part of the command was submitted.
     if (command.epoch != 0 && !command.submitted) return finish_not_owner(command);
     command.aborted = true;  // its nexus is about to be dropped (DESIGN R4)
     return finish_aborted(command);

@@ -1,4 +1,4 @@
-// One backend request, however many steps it takes.
+// Executes one backend request, in as many steps as necessary.
 #include <algorithm>
 #include <cerrno>
 #include <climits>
@@ -17,7 +17,7 @@ void on_done(backend::Io& io) {
   go_on(command);
 }
 
-// Takes the result of command.io into account. true: there is more to do.
+// Processes the result of command.io. True: more steps are necessary.
 bool advance(Command& command) {
   IoProgress& progress = command.progress;
   if (!moves_data(progress.op)) return false;
@@ -37,7 +37,7 @@ bool advance(Command& command) {
   return progress.remaining > 0;
 }
 
-// true: complete now, as Backend::submit() says.
+// True: complete now, as for Backend::submit().
 bool submit(Command& command) {
   IoProgress& progress = command.progress;
   backend::Io& io = command.io;
@@ -67,7 +67,7 @@ bool submit(Command& command) {
   return command.itl->unit().backend().submit(io, *command.nexus->reactor_context().aio);
 }
 
-// true: `next` started another request, which is to be submitted. Else the command may be gone.
+// True: `next` started another request, which must be submitted. False: the command may be gone.
 bool call_next(Command& command) {
   IoProgress::Step step;
   command.progress.step = &step;
@@ -77,7 +77,7 @@ bool call_next(Command& command) {
   return step.restarted;
 }
 
-// A step is complete: takes the next, or ends.
+// A step is complete: starts the next, or ends.
 void go_on(Command& command) {
   for (;;) {
     const backend::Io& io = command.io;

@@ -9,7 +9,7 @@ void passed(Unit&, Command& command) {
   finish_good(command);
 }
 
-// A medium that lost its end fails here.
+// A truncated medium fails here.
 void first_read(Unit& unit, Command& command) {
   if (!allocate_data_in(command, unit.block_size())) {
     return finish_status(command, scsi::Status::kBusy);
@@ -20,8 +20,8 @@ void first_read(Unit& unit, Command& command) {
 
 }  // namespace
 
-// The unit reads its first and its last block. finish_errno() answers a failure. Without SELFTEST
-// there is nothing to do: no diagnostic page is known.
+// The unit reads its first and its last block; finish_errno() answers a failure. Without SELFTEST
+// nothing is done, because no diagnostic page is supported.
 void handle_send_diagnostic(Unit& unit, Command& command) {
   const bool self_test = (command.full_cdb()[1] & 0x04) != 0;
   if (!self_test || unit.blocks() == 0) return finish_good(command);

@@ -1,5 +1,5 @@
-// UNMAP (SBC-4 §5.35). Each descriptor holds its range while it is discarded, one after the other;
-// SBC-4 leaves the order, and what an error leaves undone, open.
+// UNMAP (SBC-4 §5.35). Each descriptor's range is held while it is discarded, one after the other.
+// SBC-4 leaves the order open, and what remains undone after an error.
 #include "commands/handlers.h"
 #include "commands/media_range.h"
 #include "scsi/unmap_list.h"
@@ -23,15 +23,15 @@ void next_descriptor(Unit& unit, Command& command);
 void discard(Unit& unit, Command& command) {
   const uint64_t block = unit.block_size();
   const uint64_t blocks = command.hold.last - command.hold.first + 1;
-  // With LBPRZ the backend zeroes the edges that don't fill a unit of deallocation (backend.h,
-  // kDiscard), so that the whole range reads as promised.
+  // With LBPRZ the backend zeroes the edges that do not fill a deallocation unit (backend.h,
+  // kDiscard), so that the whole range reads zeros.
   run_io(unit, command, backend::Op::kDiscard, 0, command.hold.first * block, blocks * block,
          next_descriptor);
 }
 
 void next_descriptor(Unit& unit, Command& command) {
   Unmapping& u = command.scratch_as<Unmapping>();
-  // Parsed again rather than kept: the list lies in data_out, which stays until the end.
+  // Parsed again instead of stored: the list is in data_out until the end.
   const auto list = parse(unit, command);
   if (!list) return finish_sense(command, list.sense());
   while (u.next < u.count) {

@@ -8,12 +8,12 @@
 namespace sluice::lun {
 namespace {
 
-// Read and compared at a time: bounds the memory of a command that answers without data.
+// Bytes read and compared at a time: limits the memory of a command without data-in.
 constexpr uint64_t kChunk = 256u << 10;
 
 struct Verifying {
-  uint64_t done = 0;    // bytes found good
-  uint64_t length = 0;  // bytes in all
+  uint64_t done = 0;    // bytes verified
+  uint64_t length = 0;  // total bytes
   uint64_t chunk = 0;   // bytes being read
   bool compare = false;
   bool one_block = false;  // BYTCHK 11b: every block against the same one

@@ -8,7 +8,7 @@
 namespace sluice::lun {
 namespace {
 
-constexpr uint64_t kChunk = 256u << 10;  // bytes of pattern written at a time
+constexpr uint64_t kChunk = 256u << 10;  // bytes of the pattern written at a time
 
 struct Filling {
   uint64_t done = 0;
@@ -48,8 +48,8 @@ bool writes_zeros(Command& command) {
   return all_zero(gather_data_out(command));
 }
 
-// UNMAP asks that blocks be deallocated where they then read as the pattern. Zeros may come from
-// deallocation; for any other pattern every block is written, which the standard allows.
+// UNMAP requests deallocation if deallocated blocks read as the pattern. That holds for zeros; with
+// any other pattern every block is written, which the standard permits.
 void handle_write_same(Unit& unit, Command& command) {
   const uint32_t block = unit.block_size();
   const uint64_t offset = byte_offset(unit, command);

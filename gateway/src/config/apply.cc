@@ -105,8 +105,8 @@ class Applier {
     return {};
   }
 
-  // A device without a configured size is as large as it is now. One that can't be asked holds up
-  // no change of anything else (DESIGN R15).
+  // A device without a configured size has its current size. An unresponsive device must not block
+  // other changes (DESIGN R15).
   void follow_devices() {
     for (const TargetConfig& target : changes_.in_force.targets) {
       for (const LunConfig& lun : target.luns) {
@@ -158,7 +158,7 @@ class Applier {
       if (const auto target = env_.exports.find(iqn)) target->set_luns({}, env_.reactors);
       env_.exports.remove(iqn);
     }
-    // A command on its way to a unit that nobody exports any more finds it gone.
+    // A command on its way to a removed unit finds it absent.
     for (const auto& [uuid, unit] : present_) {
       const auto stays = units_.find(uuid);
       if (stays != units_.end() && stays->second == unit) continue;

@@ -1,9 +1,9 @@
-// Makes a configuration true: opens backends, makes units, changes what is exported. All or
-// nothing as far as the world allows: everything that can fail comes before the first change that
-// a host can see, but for sizes, which can't be taken back.
+// Applies a configuration: opens backends, creates units, changes the exports. It is atomic as far
+// as possible: all steps that can fail come before the first change that hosts can see, except for
+// size changes, which can't be undone.
 //
-// Threads: one control thread. Sessions live on, but where a target is gone or its hosts changed
-// each has to show that it still belongs.
+// Threads: one control thread. Sessions continue, but if a target is removed or its hosts change,
+// the access of its sessions is reviewed.
 #pragma once
 
 #include <functional>
@@ -23,15 +23,15 @@ namespace sluice::config {
 struct Environment {
   lun::Exports& exports;
   Reactors& reactors;
-  std::shared_ptr<lun::ReservationStore> store;  // may be null: no APTPL
+  std::shared_ptr<lun::ReservationStore> store;  // null: no APTPL
   std::function<Result<std::unique_ptr<backend::Backend>>(const backend::Spec&)> open =
       backend::open;
-  // Units that earlier changes removed: what used them lets go of them in its own time, and with
-  // them goes the lock on their file. A change that opens files waits for that, limits::kUnitLeaves
-  // at most.
+  // Units that earlier changes removed. Their users release them asynchronously, and with the last
+  // one the lock on the file. A change that opens files waits for that, at most
+  // limits::kUnitLeaves.
   std::vector<std::weak_ptr<lun::Unit>>* leaving = nullptr;
-  // Sessions of this target may have lost their right to be there; called when logins already
-  // find what is new.
+  // Sessions of this target may have lost their access; called when new logins already use the new
+  // state.
   std::function<void(const std::string& iqn)> review = [](const std::string&) {};
 };
 

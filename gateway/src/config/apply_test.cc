@@ -57,7 +57,7 @@ std::string memory(int id, const std::string& rest, const std::string& size = "1
          "}\n";
 }
 
-// A device that was there when it was opened, and whose size can't be told any more.
+// A device that has disappeared since it was opened: its size is unknown.
 class Unplugged final : public backend::Backend {
  public:
   const backend::Info& info() const override { return info_; }

@@ -1,8 +1,9 @@
-// What a reload changes: a pure comparison of two complete configurations. Volumes are matched by
-// UUID, so one that moves to another number or target keeps its state.
+// The difference between two complete configurations, for a reload. It has no side effects. Volumes
+// are matched by UUID, so a volume that moves to another number or target keeps its state.
 //
-// What can't change while sessions live (portals, reactors, a LUN's block size, ...) is listed in
-// `need_restart` and keeps its present value in `in_force`; everything else goes on.
+// Values that can't change while sessions live (portals, reactors, a LUN's block size, ...) are
+// listed in `need_restart` and keep their present value in `in_force`; all other changes are
+// applied.
 #pragma once
 
 #include <set>
@@ -23,27 +24,27 @@ struct LunRef {
 };
 
 struct Changes {
-  Config in_force;  // what holds once this is applied
+  Config in_force;  // the configuration in effect after the change
   std::vector<std::string> targets_added;
   std::vector<std::string> targets_removed;
   std::vector<std::string> hosts_changed;  // targets whose access list changed
-  std::vector<LunRef> luns_added;          // to a target's map
+  std::vector<LunRef> luns_added;          // to the map of a target
   std::vector<LunRef> luns_removed;
-  std::vector<LunRef> luns_resized;    // size in in_force
-  std::vector<LunRef> caches_changed;  // write cache, as in in_force
-  std::set<Uuid> opens;                // volumes that get a new backend
+  std::vector<LunRef> luns_resized;    // the new size is in in_force
+  std::vector<LunRef> caches_changed;  // write cache; the new value is in in_force
+  std::set<Uuid> opens;                // volumes that need a new backend
   bool discovery_changed = false;
   bool log_changed = false;
-  std::vector<std::string> need_restart;  // keys, as "listen" or "LUN 3 of iqn...: block-size"
+  std::vector<std::string> need_restart;  // keys, such as "listen" or "LUN 3 of iqn...: block-size"
 
-  bool none() const;  // but for need_restart
+  bool none() const;  // ignores need_restart
 };
 
-// Error: the next configuration can't follow the present one (a volume would shrink, a path would
-// be taken over under another identity); nothing may be changed then.
+// Error: the change is impossible (a volume would shrink, or a path would get another identity);
+// nothing may be changed then.
 Result<Changes> diff(const Config& now, const Config& next);
 
-// Everything `config` asks for, from nothing.
+// The change from an empty configuration to `config`.
 Result<Changes> from_scratch(const Config& config);
 
 }  // namespace sluice::config

@@ -1,5 +1,5 @@
-// The last step of reading: defaults that depend on the machine, derived identities, and what
-// only shows when everything is known, above all duplicates.
+// The last step of reading: defaults that depend on the machine, derived identities, and checks
+// that need the whole configuration, mainly for duplicates.
 #pragma once
 
 #include <string>
@@ -9,13 +9,14 @@
 
 namespace sluice::config {
 
-// `file` is for messages.
+// `file` is its name in messages.
 Result<void> complete(Config* config, const std::string& file);
 
-// Defaults for this user: root's are under /run and /var/lib, others' under their own directories.
+// Defaults for the current user: for root under /run and /var/lib, for others in their own
+// directories.
 std::string default_admin_socket();
 std::string default_state_directory();
-// CPUs this process may run on.
+// Number of CPUs that this process may use.
 unsigned usable_cpus();
 
 }  // namespace sluice::config

@@ -1,9 +1,9 @@
-// What an operator asked for: the configuration file or the command line, read, checked and
-// complete. Values only; nothing here is open. parse.h reads it, changes.h compares two of them,
-// apply.h makes it true.
+// The configuration that an operator wrote, in a file or on the command line: read, checked and
+// complete. It contains values only. parse.h reads it, changes.h compares two of them, apply.h
+// applies it.
 //
-// Order of a start: flags.h -> parse.h -> validate.h (defaults filled in, duplicates refused) ->
-// changes.h -> apply.h.
+// Order at start: flags.h, parse.h, complete.h (fills in defaults, refuses duplicates), changes.h,
+// apply.h.
 #pragma once
 
 #include <array>
@@ -21,22 +21,22 @@ namespace sluice::config {
 
 using Uuid = std::array<uint8_t, 16>;
 
-// Where something was written, for messages; says nothing about what it means.
+// The line of an entry, for messages; ignored in comparisons.
 struct Line {
   int number = 0;  // 1-based; 0: not from a file
   bool operator==(const Line&) const { return true; }
 };
 
 struct PortalConfig {
-  std::string address;    // "192.0.2.1:3260", "[::]:3260"; port 0: the kernel picks one
-  std::string advertise;  // what discovery answers; empty: the address
+  std::string address;    // "192.0.2.1:3260", "[::]:3260"; port 0: the kernel selects one
+  std::string advertise;  // the address in discovery answers; empty: the listen address
   uint16_t tpgt = 1;      // also the relative target port
   Line line;
   bool operator==(const PortalConfig&) const = default;
 };
 
-// One direction of CHAP. The secret never leaves this struct but for lun::HostAccess: summary.h
-// prints `source` instead.
+// One direction of CHAP. The secret is copied only into lun::HostAccess: summary.h prints `source`
+// instead.
 struct ChapConfig {
   std::string user;
   std::string secret;
@@ -57,7 +57,7 @@ struct HostConfig {
 
 struct LunConfig {
   uint64_t id = 0;
-  Uuid uuid{};  // all zeros until complete() derives one
+  Uuid uuid{};  // all zeros until complete() derives it
   backend::Spec spec;
   std::string product = "VOLUME";
   uint32_t oui = 0;  // 0: NAA 3
@@ -95,16 +95,15 @@ struct LogConfig {
   bool operator==(const LogConfig&) const = default;
 };
 
-// The control plane of the cluster that this gateway belongs to. With it, targets and portals come
-// from there.
+// The control plane of this gateway's cluster. If configured, it defines targets and portals.
 struct ControlPlaneConfig {
-  std::vector<std::string> endpoints;  // host:port; empty: there is none
+  std::vector<std::string> endpoints;  // host:port; empty: no control plane
   std::string ca;                      // PEM files
   std::string certificate;
   std::string key;
   bool insecure_loopback = false;
-  std::string gateway;  // name of the Gateway object; filled in: the host's name
-  std::string node;     // filled in: the host's name
+  std::string gateway;  // name of the Gateway object; default: the host's name
+  std::string node;     // default: the host's name
   // Records of volumes on whole devices, the same directory for all gateways of the node.
   std::string device_records = "/var/lib/sluice/devices";
   Line line;
@@ -120,10 +119,11 @@ struct Config {
   size_t reactor_memory = limits::kDefaultReactorMemory;  // bytes, per reactor
   std::vector<unsigned> reactor_cpus;                     // empty: not pinned
   std::string tcp_congestion = "cubic";                   // empty: the system's
-  Nanos busy_poll = 0;                                    // spin so long before sleeping
+  Nanos busy_poll = 0;                                    // time to poll before sleeping
   std::string metrics;                                    // address; empty: off
   std::string admin_socket;                               // path; empty: off
-  bool admin_socket_given = false;                        // false: the default, which may be in use
+  // false: the default path, which may be in use
+  bool admin_socket_given = false;
   std::string state_directory;
   bool state_directory_given = false;  // as for admin_socket_given
   bool core_dumps = false;
@@ -134,7 +134,7 @@ struct Config {
   std::vector<TargetConfig> targets;
 };
 
-// Field by field, for structs of other rooms; a field added there fails to compile here.
+// Compares field by field; a new field in the struct fails to compile here.
 bool same(const backend::Spec& a, const backend::Spec& b);
 bool same(const iscsi::Offer& a, const iscsi::Offer& b);
 

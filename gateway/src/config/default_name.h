@@ -1,4 +1,4 @@
-// What a target is called that wasn't given a name.
+// The default name of a target.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Durations as people write them: a whole number and a unit, "1500ms", "15s", "2m", "50us".
+// Durations in text form: a whole number and a unit, "1500ms", "15s", "2m", "50us".
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 namespace sluice::config {
 
 Result<Nanos> parse_duration(std::string_view text);
-// The shortest exact form: 1500000000 -> "1500ms". Below a microsecond it is cut.
+// The shortest exact form: 1500000000 -> "1500ms". Fractions of a microsecond are dropped.
 std::string format_duration(Nanos nanos);
 
 }  // namespace sluice::config

@@ -220,7 +220,7 @@ Result<Config> from_flags(const Flags& flags) {
     if (!portal) return Error{"--listen: " + portal.error()};
     config.portals.push_back(std::move(portal).value());
   }
-  std::vector<HostConfig> hosts(1);  // anybody
+  std::vector<HostConfig> hosts(1);  // any initiator
   if (!flags.chap_file.empty()) {
     const Result<Source> source = read_source(flags.chap_file);
     if (!source) return Error{"--chap-file: " + source.error()};

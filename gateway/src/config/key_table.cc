@@ -1,4 +1,4 @@
-// The table itself; what the columns mean is told in keys.h.
+// The table itself; keys.h explains the columns.
 #include <array>
 
 #include "base/limits.h"

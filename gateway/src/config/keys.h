@@ -1,6 +1,6 @@
-// The table of every key a configuration file can hold: type, default, bounds, meaning. The reader
-// (section.h) takes its bounds from here, CONFIGURATION.md is rendered from here, and a test
-// proves that the defaults written here are those of config.h.
+// The table of all configuration keys: type, default, bounds, meaning. The reader (section.h) takes
+// its bounds from it, CONFIGURATION.md is rendered from it, and a test compares its defaults with
+// config.h.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ enum class KeyType : uint8_t {
   kDuration,  // min..max nanoseconds, "1500ms"
   kSwitch,    // on, off
   kChoice,    // one of `choices`
-  kSection,   // keys of its own
+  kSection,   // a section with keys
   kSections,  // a list of min..max such
 };
 
@@ -29,19 +29,19 @@ struct Key {
   uint64_t min = 0;
   uint64_t max = 0;
   std::string_view choices;   // "text|json"
-  std::string_view fallback;  // as one would write it; in parentheses what is worked out
+  std::string_view fallback;  // in the form of the file; in parentheses: how it is derived
   bool required = false;
   std::string_view meaning;
 };
 
 // The keys of one section, in the order of the reference; empty for an unknown section.
 std::span<const Key> keys_of(std::string_view section);
-const Key& find_key(std::string_view section, std::string_view name);  // must exist
+const Key& find_key(std::string_view section, std::string_view name);  // the key must exist
 
 // "1 to 64", "32MiB to 64GiB", "on or off", "one of text, json".
 std::string allowed_text(const Key& key);
 
-// One mapping of the file: the top level is "", "luns" stands for every entry of such a list.
+// One mapping of the file: "" is the top level, "luns" is every entry of such a list.
 struct Schema {
   std::string_view section;
   std::string_view title;

@@ -1,4 +1,4 @@
-// What the tests of this room share: a file of YAML as text, read and completed.
+// Common code of the tests of this room: parses and completes YAML text.
 #pragma once
 
 #include <string>
@@ -16,7 +16,7 @@ inline Result<Config> read_yaml(const std::string& text, const std::string& faul
   return config;
 }
 
-// A target open to anybody, followed by what its LUN list holds.
+// A target open to any initiator, with the given LUN list.
 inline std::string with_luns(const std::string& luns) {
   return "targets:\n- iqn: iqn.2026-11.example:t\n  hosts: [{initiators: ['*']}]\n  luns:\n" + luns;
 }

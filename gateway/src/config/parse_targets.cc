@@ -53,7 +53,7 @@ void read_secret(const Section& section, const SecretRules& rules, ChapConfig* c
     chap->source = "inline";
     section.text(key, &from);
     if (!rules.inline_fault.empty()) return section.fault(key, rules.inline_fault);
-    if (from.empty()) return;  // told already
+    if (from.empty()) return;  // reported already
     secret = from;
   }
   if (!secret) return section.fault(key, secret.error());
@@ -151,7 +151,7 @@ void read_spec(const Section& section, backend::Spec* spec) {
   section.on_off("read-only", &spec->read_only);
   section.on_off("create", &spec->create);
   section.text("fault", &spec->fault);
-  if (spec->kind.empty()) return;  // told already
+  if (spec->kind.empty()) return;  // reported already
   const bool has_path = backend::is_file_or_device(*spec);
   if (section.has("path") && !has_path) section.fault("path", spec->kind + " has no path");
   if (section.has("rbd") && spec->kind != "rbd") section.fault("rbd", "is for rbd only");
@@ -164,7 +164,7 @@ void read_spec(const Section& section, backend::Spec* spec) {
   for (const char* key : {"io", "create"}) {
     if (section.has(key) && spec->kind != "file") section.fault(key, "is for file only");
   }
-  if (section.has("size") && spec->size == 0) return;  // told already
+  if (section.has("size") && spec->size == 0) return;  // reported already
   const Result<void> valid = backend::validate(*spec);
   if (!valid) section.fault("backend", valid.error());
 }

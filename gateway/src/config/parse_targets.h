@@ -1,4 +1,4 @@
-// The sections about targets, hosts, LUNs and secrets; parse.cc reads the rest.
+// Parses the sections for targets, hosts, LUNs and secrets; parse.cc parses the rest.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 namespace sluice::config {
 
 struct SecretRules {
-  std::string inline_fault;  // why `secret:` is refused in this file; empty: it is fine
+  std::string inline_fault;  // why `secret:` is refused in this file; empty: it is permitted
 };
 
 void read_targets(const Section& top, const SecretRules& rules, std::vector<TargetConfig>* targets);

@@ -325,7 +325,7 @@ TEST(Parse, ADerivedIdentityHangsOnNameNumberAndPathOnly) {
   EXPECT_EQ(first, uuid("{id: 0, backend: file, path: /a, size: 2GiB, io: direct}"));
   EXPECT_NE(first, uuid("{id: 1, backend: file, path: /a, size: 1GiB}"));
   EXPECT_NE(first, uuid("{id: 0, backend: file, path: /b, size: 1GiB}"));
-  // Fixed for ever: hosts know disks by it (DESIGN R13).
+  // Never change this value: hosts identify disks by it (DESIGN R13).
   EXPECT_EQ(first, "3ad01548-6f9c-54cd-add8-0d11a21c5205");
 }
 

@@ -1,4 +1,4 @@
-// Files that hold secrets: read only when nobody else can.
+// Reads files with secrets, and checks that other users can't read them.
 #pragma once
 
 #include <sys/types.h>
@@ -20,16 +20,17 @@ struct Reader {
   std::vector<gid_t> gids;
 };
 
-// Why this file is no place for a secret, and the mend; empty: it is fine. It must belong to the
-// reader or to root and be closed to others. Its group may read it only if root owns it and the
-// reader is in that group, as service accounts and mounted secrets are set up.
+// Why this file may not contain a secret, with the remedy; empty: it may. It must belong to the
+// reader or to root, and must not be accessible to others. Its group may read it only if root owns
+// it and the reader is in that group, as for service accounts and mounted secrets.
 std::string protection_fault(const std::string& path, const FileOwner& owner, const Reader& reader);
 
 struct FileText {
   std::string text;
-  std::string fault;  // protection_fault() of what was read
+  std::string fault;  // protection_fault() of the file
 };
-// At most `limit` bytes; a larger file is an error, as is anything but a regular file or a pipe.
+// Reads at most `limit` bytes; a larger file is an error, as is anything except a regular file or a
+// pipe.
 Result<FileText> read_file(const std::string& path, size_t limit);
 
 }  // namespace sluice::config

@@ -1,5 +1,5 @@
-// The tables of gateway/CONFIGURATION.md, rendered from the key table. A test compares; set
-// SLUICE_WRITE_REFERENCE=1 in its environment to bring the page up to date.
+// Renders the tables of gateway/CONFIGURATION.md from the key table. A test compares them; with
+// SLUICE_WRITE_REFERENCE=1 in its environment it updates the page.
 #pragma once
 
 #include <string>

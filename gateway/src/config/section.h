@@ -1,6 +1,6 @@
-// Reads one mapping of a YAML file against its key table: unknown, repeated, missing and malformed
-// keys become messages that name file, line, key, what was found and what is allowed. Reading goes
-// on after a fault, so that one run tells them all.
+// Reads one mapping of a YAML file according to its key table. Unknown, repeated, missing and
+// malformed keys become messages with file, line, key, found and permitted value. Reading continues
+// after an error, so that one run reports all of them.
 #pragma once
 
 #include <yaml-cpp/yaml.h>
@@ -15,12 +15,12 @@
 
 namespace sluice::config {
 
-// Faults of one file; at most limits::kMaxConfigErrors are kept.
+// The errors of one file; at most limits::kMaxConfigErrors are kept.
 class Faults {
  public:
   explicit Faults(std::string file) : file_(std::move(file)) {}
 
-  // "FILE:LINE: KEY: MESSAGE"; line 0 and an empty key are left out.
+  // "FILE:LINE: KEY: MESSAGE"; line 0 and an empty key are omitted.
   void add(int line, std::string_view key, std::string_view message);
   bool none() const { return count_ == 0; }
   size_t count() const { return count_; }
@@ -35,14 +35,14 @@ class Faults {
 
 class Section {
  public:
-  // `schema` names the key table, `path` is for messages: "targets[0].luns[2]".
+  // `schema` names the key table; `path` is for messages: "targets[0].luns[2]".
   Section(Faults& faults, std::string_view schema, std::string path, const YAML::Node& node);
 
   int line() const { return line_of(node_); }
   int line(std::string_view key) const;
   bool has(std::string_view key) const { return find(key).IsDefined(); }
 
-  // Each leaves `out` alone when the key is absent or faulty.
+  // Each leaves `out` unchanged if the key is absent or invalid.
   void number(std::string_view key, uint64_t* out) const;
   void size(std::string_view key, uint64_t* out) const;
   void duration(std::string_view key, Nanos* out) const;
@@ -58,11 +58,11 @@ class Section {
     *out = static_cast<T>(value);  // the table's bounds fit the type
   }
 
-  // A section of its own, empty when absent; its keys are those of `schema`.
+  // A subsection, empty if absent; its keys are those of `schema`.
   Section section(std::string_view key, std::string_view schema) const;
   std::vector<Section> list(std::string_view key, std::string_view schema) const;
 
-  // A fault of the key's value, found by the caller.
+  // Reports an error in the key's value that the caller found.
   void fault(std::string_view key, std::string_view message) const;
   Faults& faults() const { return *faults_; }
 
@@ -71,7 +71,7 @@ class Section {
   void check_keys() const;
   std::string full(std::string_view key) const;
   YAML::Node find(std::string_view key) const;
-  // The scalar text of a key; false when absent or not a scalar (a fault).
+  // The scalar text of a key. False: absent, or not a scalar (reported).
   bool scalar(std::string_view key, std::string* out) const;
   bool sequence(std::string_view key, YAML::Node* out) const;
   void out_of_bounds(std::string_view key, std::string_view got) const;

@@ -1,4 +1,4 @@
-// A configuration in words, for --check and the log. Secrets are told by where they come from.
+// A configuration in words, for --check and the log. For secrets it shows only their source.
 #pragma once
 
 #include <string>

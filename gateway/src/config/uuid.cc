@@ -8,7 +8,7 @@
 namespace sluice::config {
 namespace {
 
-// Random once, fixed for ever: changing it changes every derived identity (DESIGN R13).
+// A random value that must never change: every derived identity depends on it (DESIGN R13).
 constexpr Uuid kNamespace = {0x19, 0xf2, 0xdc, 0x2f, 0x43, 0x87, 0x47, 0x91,
                              0xbb, 0x85, 0x52, 0xbe, 0x50, 0x29, 0xd8, 0x65};
 

@@ -1,5 +1,5 @@
-// Identities of LUNs. One that wasn't given is derived (UUID version 5, RFC 9562 §5.5) from what
-// names the LUN, so that it is the same after every restart; but it changes with that name.
+// Identities of LUNs. A missing one is derived (UUID version 5, RFC 9562 §5.5) from the name of the
+// LUN, so that it is the same after every restart; but it changes with that name.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace sluice::config {
 
-// "0f7c3a52-...": 36 characters, any letter case.
+// "0f7c3a52-...": 36 characters, case-insensitive.
 Result<Uuid> parse_uuid(std::string_view text);
 std::string format_uuid(const Uuid& uuid);
 bool is_nil(const Uuid& uuid);

@@ -1,7 +1,7 @@
-// What a gateway has of this room: the links of its nexuses, a probe of every peer, the book of
-// peers. nexus/ knows it as its Forwarding.
+// The gateway's use of this room: the links of its nexuses, a probe of every peer, the list of
+// peers. It implements nexus/'s Forwarding.
 //
-// Threads: open() and tick() on the reactor they are for; the peers from any thread.
+// Threads: open() and tick() on the reactor that they concern; the peers on any thread.
 #pragma once
 
 #include <atomic>
@@ -20,19 +20,19 @@ namespace sluice::forward {
 
 class Forwarder final : public lun::Forwarding {
  public:
-  // The gateway's settings, keys and randomness; its directory must be set.
+  // Uses the gateway's settings, keys and random bytes; its directory must be set.
   Forwarder(iscsi::Gateway& gateway, Reactors& reactors);
   ~Forwarder() override;
 
-  // One per reactor, before anything else happens on it. `now`: its time of the present batch.
+  // One per reactor, before anything else happens on it. `now`: the reactor's time of the batch.
   void set_dialer(unsigned reactor, Dialer* dialer, const Nanos* now);
   Peers& peers() { return peers_; }
 
   std::shared_ptr<lun::Link> open(const std::shared_ptr<lun::Nexus>& nexus,
                                   uint16_t owner) override;
-  // Every limits::kTick, on each reactor.
+  // Call it every limits::kTick on each reactor.
   void tick(unsigned reactor);
-  // The reactor ends: its links and probes go.
+  // The reactor ends: destroys its links and probes.
   void stop(unsigned reactor);
 
  private:
@@ -40,7 +40,7 @@ class Forwarder final : public lun::Forwarding {
     Dialer* dialer = nullptr;
     const Nanos* now = nullptr;
     std::vector<std::shared_ptr<LinkToOwner>> links;
-    std::map<uint16_t, std::unique_ptr<Probe>> probes;  // of reactor 0
+    std::map<uint16_t, std::unique_ptr<Probe>> probes;  // on reactor 0
     bool stopped = false;
   };
   void peers_changed(const std::vector<Peer>& fenced);

@@ -1,5 +1,5 @@
-// The login of a gateway at another one's forwarding port: the initiator's side of RFC 7143 §6,
-// with mutual CHAP (SHA-256), as a state machine without I/O. Four requests, four answers.
+// The login of a gateway at another gateway's forwarding port: the initiator's side of RFC 7143 §6,
+// with mutual CHAP (SHA-256), as a state machine without I/O. It takes four requests and answers.
 #pragma once
 
 #include <array>
@@ -22,7 +22,7 @@ class InitiatorLogin {
   struct Setup {
     std::string initiator_name;
     std::array<uint8_t, 6> isid{};
-    std::string target_name;  // empty: a session that only finds out whether the peer is there
+    std::string target_name;  // empty: a session that only checks whether the peer is alive
     iscsi::Origin origin;
     Nanos host_age = 0;  // of that nexus
     iscsi::ChapPair key;
@@ -44,12 +44,12 @@ class InitiatorLogin {
     kDone,    // full feature phase; parameters() are valid
     kFailed,  // reason() says why
   };
-  // One Login Response with its text.
+  // Processes one Login Response with its text.
   Outcome on_response(const pdu::Bhs& header, std::string_view text, Request* next);
 
   const std::array<uint8_t, 6>& isid() const { return setup_.isid; }
   const iscsi::Parameters& parameters() const { return parameters_; }
-  // Of the login response that refused; 0: we refused.
+  // Of the login response that refused; 0: this gateway refused.
   uint16_t status() const { return status_; }
   const std::string& reason() const { return reason_; }
 

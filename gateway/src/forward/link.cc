@@ -19,8 +19,8 @@ constexpr uint32_t kIndexBits = 12;
 static_assert(limits::kMaxLinkCommands <= 1u << kIndexBits);
 constexpr uint32_t kCountMask = 0x7ffff;
 
-// COMPARE AND WRITE, PERSISTENT RESERVE OUT, RESERVE and RELEASE of 6 and 10 bytes: once they may
-// have run they must not be told as not having run (DESIGN R3, R6).
+// COMPARE AND WRITE, PERSISTENT RESERVE OUT, RESERVE and RELEASE of 6 and 10 bytes: if they may
+// have been executed, they must not be reported as not executed (DESIGN R3, R6).
 bool runs_once(uint8_t opcode) {
   switch (opcode) {
     case 0x89:
@@ -322,7 +322,7 @@ void LinkToOwner::give_up_waiting(Nanos older_than) {
 void LinkToOwner::tick() {
   const auto alive = shared_from_this();
   settle_lost(false);
-  // Nobody answers them any more, and what they were about is over.
+  // The owner answers them no more, and their commands have ended.
   if (ended_ && now() - ended_at_ >= kOwnerNotices) end_functions();
   if (closed_) {
     if (!stream_ && anything_lost()) dial();

@@ -1,16 +1,16 @@
-// The way of one I_T nexus's commands to one process that owns volumes (nexus/forwarding.h): an
-// iSCSI session as initiator, opened by the first command, opened anew when it is lost.
+// The link of one I_T nexus to one process that owns volumes (nexus/forwarding.h): an iSCSI session
+// as initiator. The first command opens it; after a loss it is opened again.
 //
-//   link.cc            commands wait, are sent, end; the session comes and goes
-//   link_answers.cc    what the owner says
-//   link_functions.cc  aborts, task management, the end of the nexus
+// - link.cc: commands wait, are sent, end; the life of the session
+// - link_answers.cc: the owner's answers
+// - link_functions.cc: aborts, task management, the end of the nexus
 //
-// A command that was sent and is unanswered when its session is lost ends only when nothing of it
-// can begin to touch the medium any more (DESIGN R6; gateway/decisions/forwarding.md argues it):
-//   - a new login of the same nexus succeeded at the same process: the old session is drained;
-//   - that process is fenced; or
-//   - its token has lost its life, and for a command that works in several steps, the owner has
-//     had the time to find the session dead.
+// If a session is lost, an unanswered command ends only when no part of it can access the medium
+// any more (DESIGN R6; gateway/decisions/forwarding.md proves it). That is the case if
+// - a new login of the same nexus succeeded at the same process: the old session is drained; or
+// - that process is fenced; or
+// - its token has expired and, for a command with several steps, the owner had the time to detect
+//   the dead session.
 //
 // Threads: the nexus's reactor.
 #pragma once
@@ -30,7 +30,7 @@
 
 namespace sluice::forward {
 
-// What a link needs of its gateway. Outlives it.
+// The parts of its gateway that a link uses. They outlive it.
 struct Surroundings {
   Peers* peers = nullptr;
   iscsi::ForwardingAccess* access = nullptr;
@@ -38,11 +38,11 @@ struct Surroundings {
   iscsi::Offer offer;
 };
 
-// The login of a session by this gateway, as it is now, at `owner`, with the key of that index in
-// the order of preference; the last one where there are fewer.
+// The login of a session at `owner`, with the key number `key` in the order of preference, or the
+// last key if there are fewer.
 InitiatorLogin::Setup login_setup(const Surroundings& around, const Peer& owner, size_t key);
-// After a refused login: the key to try at once, where the owner refused this one and there is a
-// next one. False: there is none; begin again with the first after limits::kRedial.
+// After a refused login: selects the next key, if the owner refused this one. False: there is none;
+// start again with the first after limits::kRedial.
 bool next_key(const Surroundings& around, const Peer& owner, uint16_t status, size_t* key);
 
 class LinkToOwner final : public lun::Link,
@@ -61,11 +61,11 @@ class LinkToOwner final : public lun::Link,
   void close(bool lost, std::function<void()> done) override;
   bool ended() const override { return ended_; }
 
-  // Every limits::kTick.
+  // Call it every limits::kTick.
   void tick();
-  // The book of peers changed.
+  // The list of peers changed.
   void look_at_owner();
-  // Nothing is left to do: closed, and everything over, task management too.
+  // Nothing is left to do: closed, and all commands and functions have ended.
   bool over() const { return closed_ && !on_closed_ && functions_.empty(); }
   // Its session is open (for tests and reports).
   bool open() const { return stream_ && stream_->open(); }
@@ -96,14 +96,14 @@ class LinkToOwner final : public lun::Link,
     std::function<void(bool)> done;
     uint32_t tag = 0;  // 0: not sent
     uint32_t cmd_sn = 0;
-    Nanos since = 0;  // it waits to be sent
+    Nanos since = 0;  // since when it waits to be sent
   };
 
   // --- link.cc
   Nanos now() const { return *context_.now; }
   Entry* take_entry();
   void forget(Entry& entry);
-  // False: it was before.
+  // False: it already was.
   bool mark_aborting(Entry& entry);
   Entry* find(uint32_t tag);
   Entry* find(const lun::Command& command);
@@ -151,15 +151,15 @@ class LinkToOwner final : public lun::Link,
   std::shared_ptr<Stream> stream_;
   Nanos redial_at_ = 0;
   size_t key_ = 0;      // index of the key of the next login
-  uint64_t token_ = 0;  // the latest; 0: none of this session yet
+  uint64_t token_ = 0;  // the latest; 0: none in this session yet
   bool ended_ = false;
   Nanos ended_at_ = 0;
-  bool leaving_ = false;  // the owner asks to be left
+  bool leaving_ = false;  // the owner requested a logout
 
   std::vector<std::unique_ptr<Entry>> entries_;
   std::vector<Entry*> free_;
   std::deque<Entry*> waiting_;
-  size_t aborting_ = 0;  // entries that are `aborting`: every PDU asks whether there are any
+  size_t aborting_ = 0;  // number of `aborting` entries: every PDU checks it
   std::deque<Function> functions_;
   uint32_t functions_sent_ = 0;
   uint32_t next_tag_ = 0;

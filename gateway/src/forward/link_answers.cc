@@ -46,7 +46,7 @@ void LinkToOwner::on_pdu(pdu::Pdu& pdu) {
       leaving_ = true;
       break;
     default:
-      // A Reject, too: whoever sends what we sent right is no owner we understand.
+      // Also for a Reject: an owner that rejects correct requests is not a valid peer.
       return violation("a PDU that has no place here");
   }
   if (!closed_) pump();
@@ -180,7 +180,7 @@ void LinkToOwner::end_answered(Entry& entry, const pdu::Bhs& h, ByteView sense) 
   const bool reads = c.data_out_size == 0;
   const uint32_t residual = h.u32(44);
   const uint32_t more = reads && (h.flags() & pdu::kFlagOverflow) ? residual : 0;
-  // The host is told the same of what it sent.
+  // The host gets the same residual for its own data.
   if (!reads && (h.flags() & pdu::kFlagUnderflow)) {
     c.data_out_wanted = c.data_out_size - std::min(residual, c.data_out_size);
   } else if (!reads && (h.flags() & pdu::kFlagOverflow)) {

@@ -138,8 +138,8 @@ void LinkToOwner::end_functions() {
   }
 }
 
-// That wait for a session. The volume may have a new owner while this one can't be reached, and a
-// reset that got there after all, once another one was answered, would be one that nobody wants.
+// Ends resets that wait for a session. The volume may have a new owner while this one is
+// unreachable. A reset that arrived here after another one was answered would be harmful.
 void LinkToOwner::give_up_resets(Nanos older_than) {
   std::erase_if(functions_, [&](Function& f) {
     if (f.kind != lun::LinkFunction::kLogicalUnitReset || f.tag != 0) return false;

@@ -1,7 +1,7 @@
-// The gateways that share path sets with this one: where they are and whether they are fenced, as
-// the control plane says; and how this gateway finds each (DESIGN R1).
+// The gateways that share path sets with this one: their addresses and whether they are fenced,
+// from the control plane; and how this gateway reaches each (DESIGN R1).
 //
-// Threads: any. Callbacks run on the thread whose call or finding it was, outside the lock.
+// Threads: any. Callbacks run on the calling thread, without the lock.
 #pragma once
 
 #include <cstdint>
@@ -26,35 +26,35 @@ struct Peer {
 };
 
 enum class Reach : uint8_t {
-  kUnknown,    // nothing found out yet
+  kUnknown,    // no result yet
   kConnected,  // its process answers
-  kRefused,    // reset or refused: no such process any more
-  kSilent,     // nothing heard for limits::kPeerSilence or more, told in whole seconds
+  kRefused,    // reset or refused: that process no longer exists
+  kSilent,     // no input for at least limits::kPeerSilence; reported in whole seconds
 };
 
 class Peers {
  public:
   struct Finding {
     Reach reach = Reach::kUnknown;
-    uint32_t silent_ms = 0;  // of kSilent, when it was found
+    uint32_t silent_ms = 0;  // for kSilent, at the time of the result
     bool operator==(const Finding&) const = default;
   };
   struct Callbacks {
-    // The book changed; `fenced` are the peers that are newly fenced.
+    // The list changed; `fenced` contains the newly fenced peers.
     std::function<void(const std::vector<Peer>& fenced)> on_change;
-    // How a peer is found has changed. To the control plane.
+    // The reachability of a peer changed; reported to the control plane.
     std::function<void(uint16_t number, const std::string& incarnation, Reach, uint32_t silent_ms)>
         on_reach;
   };
   void set_on_change(std::function<void(const std::vector<Peer>& fenced)> f);
   void set_on_reach(std::function<void(uint16_t, const std::string&, Reach, uint32_t silent_ms)> f);
 
-  // Replaces the book. Peers beyond limits::kMaxPeers are left out.
+  // Replaces the list. Peers beyond limits::kMaxPeers are omitted.
   void set(const std::vector<Peer>& peers);
   std::vector<Peer> all() const;
   std::optional<Peer> find(uint16_t number) const;
 
-  // Of this incarnation; forgotten with it.
+  // Records a result for this incarnation; removed with the incarnation.
   void found(uint16_t number, const std::string& incarnation, Reach reach, uint32_t silent_ms);
   Finding finding(uint16_t number) const;
 

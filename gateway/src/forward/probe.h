@@ -1,6 +1,6 @@
-// Finds out how one other gateway is reached: a session of its own, without a target, kept open and
-// listened to (DESIGN R1). The peer sends a token every limits::kTokenInterval; a process that was
-// killed resets the connection, and refuses the next.
+// Determines whether one other gateway is reachable: a session without a target, which is kept open
+// and monitored (DESIGN R1). The peer sends a token every limits::kTokenInterval. A killed process
+// resets the connection and refuses the next.
 //
 // Threads: one reactor.
 #pragma once
@@ -19,7 +19,7 @@ class Probe final : public StreamUser {
   ~Probe() override;
 
   const Peer& peer() const { return peer_; }
-  // Every limits::kTick.
+  // Call it every limits::kTick.
   void tick();
 
   // --- StreamUser
@@ -37,11 +37,11 @@ class Probe final : public StreamUser {
   const Peer peer_;
   const Nanos* now_;
   std::shared_ptr<Stream> stream_;
-  Nanos heard_;  // anything of the peer's process, or of its machine
+  Nanos heard_;  // last input from the peer's process, or from its machine
   Nanos dial_at_ = 0;
   size_t key_ = 0;  // index of the key of the next login
   Nanos alive_said_ = 0;
-  std::string complaint_;  // the last one that was logged
+  std::string complaint_;  // the last logged problem
 };
 
 }  // namespace sluice::forward

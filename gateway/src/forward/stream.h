@@ -1,10 +1,10 @@
-// One session with another gateway, from its dial to its end: login, PDUs both ways, the numbers
-// that every PDU carries. What the PDUs are about is its user's business (link.h, probe.h).
+// One session with another gateway, from dial to end: login, PDUs in both directions, sequence
+// numbers. Its user interprets the PDUs (link.h, probe.h).
 //
 //   dialled -> login -> open -> over
 //
-// Threads: one reactor. Life: shared between its user and its carrier; the user detaches by
-// close(), after which it hears nothing more.
+// Threads: one reactor. Life: shared between its user and its carrier. The user detaches with
+// close() and gets no callbacks after that.
 #pragma once
 
 #include <functional>
@@ -19,9 +19,9 @@
 namespace sluice::forward {
 
 enum class Ending : uint8_t {
-  kRefused,       // nobody listens there, or a reset came before the login was over
-  kSilent,        // nothing came back in time
-  kLoginRefused,  // by the peer, or by us; Stream::reason()
+  kRefused,       // no listener, or a reset before the end of the login
+  kSilent,        // no answer in time
+  kLoginRefused,  // by either side; see Stream::reason()
   kLost,          // it was open
 };
 
@@ -30,29 +30,29 @@ class StreamUser {
   virtual ~StreamUser() = default;
   virtual void on_open() = 0;
   virtual void on_pdu(pdu::Pdu& pdu) = 0;
-  // The stream is over; whatever it had sent may have arrived.
+  // The stream has ended; sent output may or may not have arrived.
   virtual void on_ended(Ending why) = 0;
 };
 
 class Stream final : public Caller {
  public:
-  // `now`: the reactor's time of the present batch.
+  // `now`: the reactor's time of the current batch.
   Stream(StreamUser& user, InitiatorLogin::Setup setup, const Nanos* now);
 
-  // --- the user's
+  // --- called by the user
   bool open() const { return state_ == State::kOpen; }
   const iscsi::Parameters& parameters() const { return login_.parameters(); }
   uint16_t login_status() const { return login_.status(); }
   const std::string& reason() const { return reason_; }
   iscsi::PduWriter& writer() { return writer_; }
-  // Fills ITT, CmdSN, ExpStatSN of a request that was started with writer().
+  // Sets ITT, CmdSN and ExpStatSN of a request that was started with writer().
   void number(pdu::Bhs& request, uint32_t itt, bool immediate);
   bool window_open() const;
   uint32_t next_cmd_sn() const { return cmd_sn_; }
   Nanos last_heard() const { return last_heard_; }
-  // Something was written.
+  // Output was written.
   void flush();
-  // Forgets the user. The connection is reset; what was not sent is never sent.
+  // Detaches the user. The connection is reset; unsent output is dropped.
   void close();
 
   // --- Caller
@@ -85,7 +85,7 @@ class Stream final : public Caller {
   uint32_t cmd_sn_ = 1;
   uint32_t max_cmd_sn_ = 0;
   uint32_t exp_stat_sn_ = 0;
-  Nanos since_;  // of the present state
+  Nanos since_;  // of the current state
   Nanos last_heard_;
   std::string reason_;
 };

@@ -13,8 +13,8 @@ class CommandWindow {
   CommandWindow(uint32_t first_cmd_sn, uint32_t size) : expected_(first_cmd_sn), size_(size) {}
 
   enum class Verdict : uint8_t {
-    kNext,     // the one expected: advance() and run it
-    kEarly,    // inside the window, a gap before it: hold it back
+    kNext,     // the expected one: call advance() and execute it
+    kEarly,    // inside the window, after a gap: wait until the gap is filled
     kOutside,  // below or above the window: ignore it silently
   };
   Verdict judge(uint32_t cmd_sn) const {
@@ -26,12 +26,12 @@ class CommandWindow {
     ++expected_;
     ++open_;
   }
-  // A command that took a place in the window has ended.
+  // A command that occupied a number of the window has ended.
   void release() { --open_; }
 
   uint32_t expected() const { return expected_; }
-  // Never moves backwards: advance() adds one to both terms, release() only adds (R14: the window
-  // is what holds an initiator back).
+  // Never decreases: advance() increments both terms, and release() increases it (R14: the window
+  // limits an initiator).
   uint32_t max() const { return expected_ + size_ - open_ - 1; }
   uint32_t size() const { return size_; }
   uint32_t open() const { return open_; }

@@ -33,7 +33,8 @@ Connection::Connection(Shard& shard, Transport& transport, uint64_t id, Ends end
   setup.may_try = [this](std::string_view initiator) { return may_try(initiator); };
   if (ends_.forwarding) {
     setup.forwarding = &shard.gateway->forwarding;
-    // What forwarders are made for (forwarding_wire.h); one that can't is no forwarder.
+    // The data transfer mode that forwarders support (forwarding_wire.h); another peer is not a
+    // forwarder.
     setup.offer.initial_r2t = false;
     setup.offer.immediate_data = true;
   }
@@ -56,7 +57,7 @@ void Connection::count_login(size_t slot) {
 void Connection::receive(Slice bytes) {
   received_bytes_ += bytes.size;
   shard_.counters->received_bytes.add(bytes.size);
-  // DESIGN R6: its host may have retried over another path since.
+  // DESIGN R6: the host may have repeated its commands on another path.
   if (session_ && session_->liveness().answers_pings() &&
       shard_.now - session_->liveness().confirmed_until() >= limits::kDiscardSilence &&
       !lacks(Guard::kAge)) {
@@ -68,11 +69,11 @@ void Connection::receive(Slice bytes) {
     const Event event = framer_.next(bytes);
     if (event == Event::kNeedMore) break;
     on_event(event);
-    // What nobody took goes back now: an idle session keeps no receive buffer.
+    // Releases unused data now: an idle session holds no receive buffer.
     framer_.pdu().data.clear();
   }
-  // Commands stop at kMaxOutputBytes by themselves; whoever gets here asks for answers (NOPs,
-  // rejects) faster than it reads them.
+  // Commands respect kMaxOutputBytes. Only an initiator that requests answers (NOPs, rejects)
+  // faster than it reads them exceeds this limit.
   if (out_.bytes() > limits::kMaxTransferBytes + 2 * limits::kMaxOutputBytes) {
     drop("answers are not read");
   }
@@ -171,8 +172,8 @@ SessionKey Connection::key() const {
 }
 
 void Connection::login_succeeded() {
-  // Not when the session opens: a claim may wait long for what a backend holds, and must not keep
-  // others from logging in meanwhile.
+  // Reported now and not when the session opens: a claim may wait long for a backend, and must not
+  // block other logins.
   const Parameters& who = login_->parameters();
   if (!who.discovery || proven(who)) transport_.authenticated();
   const uint16_t tsih = login_->requested_tsih();
@@ -202,7 +203,7 @@ void Connection::login_succeeded() {
 
 void Connection::granted(uint16_t tsih) {
   if (state_ != State::kClaiming) {
-    // Ended while it waited: hand the nexus on.
+    // The connection ended while it waited: releases the nexus.
     return drained();
   }
   open_session(tsih);
@@ -213,8 +214,8 @@ void Connection::open_session(uint16_t tsih) {
   Session::Start start;
   start.parameters = login_->parameters();
   if (!start.parameters.discovery) {
-    // A reload may have come since the names were looked up; one that comes later finds this
-    // session in the directory.
+    // A reload may have changed the access since the lookup; a later one finds this session in the
+    // directory.
     target_ = login_->target();
     lun::HostAccess access;
     const Barred barrier = barred(start.parameters, &access);
@@ -252,7 +253,8 @@ void Connection::open_session(uint16_t tsih) {
   login_.reset();
 }
 
-// A forwarded nexus is that of the gateway its host is at, so it is never one of ours (DESIGN R9).
+// A forwarded nexus belongs to the gateway to which its host is connected, so it never equals one
+// of this gateway's own (DESIGN R9).
 std::shared_ptr<lun::Nexus> Connection::open_nexus(const Parameters& p) const {
   lun::NexusId id{p.initiator_name, p.isid, ends_.tpgt,
                   login_->target()->relative_port_of(ends_.tpgt).value_or(ends_.relative_port)};
@@ -287,8 +289,8 @@ void Connection::finish() {
 
 void Connection::on_closed() {
   transport_closed_ = true;
-  // What came of a PDU that was cut off will never be whole: its receive buffers go back now, not
-  // when the last command has left the backend.
+  // An incomplete PDU will never complete: its receive buffers are released now, not when the last
+  // command has left the backend.
   framer_.pdu().data.clear();
   begin_end(true);
 }
@@ -306,7 +308,8 @@ void Connection::begin_end(bool lost) {
   const State was = std::exchange(state_, State::kEnding);
   if (session_) return session_->close(lost, [this] { drained(); });
   if (was == State::kClaiming) {
-    // Either still waiting (release() forgets the claim) or just granted (release() frees it).
+    // The claim is either still waiting (release() drops it) or was just granted (release() frees
+    // it).
     shard_.gateway->directory->release(key_, {shard_.context.reactor, id_});
     claimed_ = false;
   }
@@ -344,7 +347,7 @@ void Connection::tick() {
   const Nanos now = shard_.now;
   if (transport_closed_) return;
   if (leave_by_ != 0 && now >= leave_by_) return drop("asked to leave, it did not log out");
-  // The directory, which tells all others of a change of peers, has no discovery sessions.
+  // Discovery sessions are not in the directory, which notifies all others of a change of peers.
   if (ends_.forwarding && session_ && session_->parameters().discovery && !from_peer()) {
     return drop("the gateway is no longer a peer");
   }

@@ -1,11 +1,11 @@
-// One TCP connection as the protocol core sees it: bytes in, bytes out, no socket. It goes through
+// One TCP connection of the protocol core: bytes in, bytes out, without a socket. It performs the
 // login, carries one session, and ends.
 //
-//   kLogin -> kClaiming -> kFullFeature -> kEnding -> kOver
-//   kLogin -> kRefusing -> kEnding -> kOver: a failing answer is held back (login_throttle.h)
+// - kLogin -> kClaiming -> kFullFeature -> kEnding -> kOver
+// - kLogin -> kRefusing -> kEnding -> kOver: a failing answer is delayed (login_throttle.h)
 //
-// Threads: one reactor. Life: owned by its carrier (net/ or a test), which may destroy it once
-// over() is true; before that, commands of it may still be in a backend.
+// Threads: one reactor. Life: its carrier (net/ or a test) owns it and may destroy it when over()
+// is true; before that, its commands may still be in a backend.
 #pragma once
 
 #include <cstdint>
@@ -33,34 +33,34 @@ class Connection final : public ProtocolEndpoint, public SessionHost {
     uint16_t relative_port = 1;
     std::string local_address;  // "ip:port"
     std::string peer_address;
-    std::string peer_network = {};  // kernel_address_network() of it
+    std::string peer_network = {};  // kernel_address_network() of the peer's address
     bool forwarding = false;        // a portal for gateways (forwarding_wire.h)
   };
   Connection(Shard& shard, Transport& transport, uint64_t id, Ends ends);
   ~Connection() override;
   Connection(const Connection&) = delete;
 
-  // Bytes from the peer, in order; all of them are taken.
+  // Bytes from the peer, in order; all of them are consumed.
   void receive(Slice bytes) override;
-  // The carrier sent `bytes`: memory came back.
+  // The carrier has sent `bytes`; their memory is free again.
   void on_sent(size_t bytes) override;
-  // The peer closed or the socket failed, or the carrier closed it. Ends the session as lost.
+  // The peer or the carrier closed the connection, or the socket failed. Ends the session as lost.
   void on_closed() override;
   void tick() override;
   // The reactor has buffers again.
   void resume();
-  // Graceful stop: asks the initiator to log out within `seconds`; ends a login at once.
+  // Orderly stop: requests a logout within `seconds`; ends a login immediately.
   void ask_logout(uint16_t seconds);
 
   // --- called by the session directory through Shard::connections
   void end_session();
   void granted(uint16_t tsih);
-  // Targets or hosts changed: a session that no longer belongs is asked to log out, and dropped
-  // after limits::kEvictionLogout.
+  // Targets or hosts changed. If the session has lost its access, requests a logout, and drops the
+  // session after limits::kEvictionLogout.
   void review_access();
-  // An administrator wants the session ended: asked to log out, as there.
+  // An administrator ends the session: requests a logout as review_access() does.
   void evict();
-  // Closes an unauthenticated connection at once, to admit another one.
+  // Closes an unauthenticated connection immediately to admit another one.
   void make_room();
   uint16_t tsih() const { return tsih_; }  // 0 before full feature phase
 
@@ -83,15 +83,14 @@ class Connection final : public ProtocolEndpoint, public SessionHost {
   void send_login_answer();
   void login_succeeded();
   void login_failed(LoginStatus status, const std::string& reason);
-  // What keeps the initiator of `p` from its target. kSuccess: nothing, and *access says what it
-  // may do.
+  // Why the initiator of `p` may not use its target. kSuccess: it may; *access has its rights.
   struct Barred {
     LoginStatus status = LoginStatus::kSuccess;
     const char* why = "";
   };
   Barred barred(const Parameters& p, lun::HostAccess* access) const;
   bool from_fenced() const;
-  // The forwarding gateway is a peer, as this incarnation.
+  // Whether the forwarding gateway is a peer with this incarnation.
   bool from_peer() const;
   std::shared_ptr<lun::Nexus> open_nexus(const Parameters& p) const;
   void open_session(uint16_t tsih);
@@ -112,24 +111,24 @@ class Connection final : public ProtocolEndpoint, public SessionHost {
   const uint64_t id_;
   const Ends ends_;
   State state_ = State::kLogin;
-  bool transport_closed_ = false;  // the carrier let go, or was told to
-  bool claimed_ = false;           // the directory knows this connection under key_
+  bool transport_closed_ = false;  // the carrier closed it, or was asked to
+  bool claimed_ = false;           // the directory knows this connection by key_
   bool login_counted_ = false;
   SessionKey key_;
   pdu::Framer framer_;
   Outbox out_;
   PduWriter writer_;
   std::unique_ptr<Login> login_;
-  LoginAnswer answer_;  // the last one, held while the nexus is claimed
+  LoginAnswer answer_;  // the last one, stored while the nexus is claimed
   uint32_t login_stat_sn_ = 0;
   uint32_t login_cmd_sn_ = 0;
   uint16_t cid_ = 0;
   Origin origin_;  // of a forwarding session
   std::unique_ptr<Session> session_;
-  std::weak_ptr<lun::Target> target_;  // the session's
-  bool response_evaluated_ = true;     // of CHAP
-  Nanos answer_at_ = 0;                // the failing answer is due then
-  Nanos leave_by_ = 0;                 // asked to leave until then; 0: it may stay
+  std::weak_ptr<lun::Target> target_;  // of the session
+  bool response_evaluated_ = true;     // whether a CHAP response was evaluated
+  Nanos answer_at_ = 0;                // when the failing answer is sent
+  Nanos leave_by_ = 0;                 // deadline of a requested logout; 0: none
   uint16_t tsih_ = 0;
   Nanos opened_;
   Nanos last_heard_;

@@ -1,5 +1,5 @@
-// Whether a session still belongs where it is, and how one that doesn't is asked to leave; how
-// failed logins are slowed down.
+// Checks whether a session still has access, and requests a logout if not; delays the answers to
+// failed logins.
 #include "base/limits.h"
 #include "base/log.h"
 #include "iscsi/connection.h"
@@ -14,8 +14,8 @@ Connection::Barred Connection::barred(const Parameters& p, lun::HostAccess* acce
   if (ends_.forwarding) {
     if (from_fenced()) return {LoginStatus::kAuthorizationFailure, "the gateway is fenced"};
     if (!from_peer()) return {LoginStatus::kAuthenticationFailure, "the gateway is no peer"};
-    // The origin asked the host for its proof. Whether the host may be here, and may write, is not
-    // the origin's to claim.
+    // The origin has authenticated the host. But this gateway checks itself whether the host is
+    // admitted and may write.
     const bool admitted = target->access_for(p.initiator_name, access);
     wipe(access);
     access->read_only = access->read_only || origin_.read_only;
@@ -43,8 +43,9 @@ bool Connection::from_peer() const {
   return shard_.gateway->forwarding.knows(origin_.gateway, origin_.incarnation);
 }
 
-// A gateway that was replaced by another incarnation ends at once. One that is no longer a peer may
-// finish its commands within limits::kEvictionLogout: it leaves a path set in the same way.
+// A gateway that was replaced by another incarnation is dropped immediately. A gateway that is no
+// longer a peer may complete its commands within limits::kEvictionLogout, because leaving a path
+// set looks the same.
 void Connection::review_access() {
   if (state_ != State::kFullFeature) return;
   if (from_fenced()) return drop("the gateway that forwards is fenced");
@@ -57,7 +58,7 @@ void Connection::review_access() {
   lun::HostAccess access;
   const Barred barrier = barred(p, &access);
   const bool admitted = barrier.status == LoginStatus::kSuccess;
-  // Had it logged in a moment later, it could not write.
+  // A later login would be read-only.
   if (admitted && (p.read_only || !access.read_only)) return;
   ask_to_leave(admitted ? "read-only" : barrier.why);
 }
@@ -75,14 +76,14 @@ bool Connection::may_try(std::string_view initiator) {
   return response_evaluated_;
 }
 
-// Gateways prove themselves with a key of 256 bits, and their logins must not wait.
+// Gateways authenticate with a key of 256 bits, and their logins must not be delayed.
 Nanos Connection::hold_refusal(LoginStatus status) {
   if (ends_.forwarding || status != LoginStatus::kAuthenticationFailure) return 0;
   return shard_.gateway->throttle.failed(peer_of(login_->initiator()), response_evaluated_,
                                          shard_.now);
 }
 
-// A session's end counts, too: what its host does next is to log in again.
+// The end of a session counts too, because its host will log in again.
 void Connection::note_success(const Parameters& p) {
   const LoginPeer peer = peer_of(p.initiator_name);
   if (ends_.forwarding) return shard_.gateway->known_gateways.succeeded(peer.network);

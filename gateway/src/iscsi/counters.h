@@ -1,10 +1,11 @@
-// What a reactor counts about connections and sessions, for the metrics. (What a LUN did is counted
-// by the unit: unit/statistics.h.)
+// A reactor's counters of connections and sessions, for the metrics. (The unit counts what its LUN
+// does: unit/statistics.h.)
 //
-// Threads: one Counters per reactor, written by that reactor only, read by anyone at any time.
-// A cell is a relaxed atomic that its single writer changes with a load and a store: no locked
-// instruction on the I/O path. Readers see each cell whole, cells of one instant only roughly.
-// What is there now is told by two counts that only grow: opened minus closed.
+// Threads: one Counters per reactor. Only that reactor writes it; any thread may read it at any
+// time. A cell is a relaxed atomic that its single writer changes with a load and a store, without
+// locked instructions on the I/O path. Each cell is read consistently, several cells only
+// approximately. A number of present objects is the difference of two increasing counts: opened
+// minus closed.
 #pragma once
 
 #include <array>
@@ -33,7 +34,7 @@ class CounterCell {
   std::atomic<uint64_t> value_{0};
 };
 
-// How logins ended: one slot per status of RFC 7143 §11.13.5, and two that have none.
+// The results of logins: one slot per status of RFC 7143 §11.13.5, and two without a status.
 inline constexpr size_t kLoginSlots = 20;
 inline constexpr size_t kLoginTimedOut = 18;    // limits::kLoginTimeout passed
 inline constexpr size_t kLoginDropped = 19;     // closed before it ended, by either side
@@ -48,7 +49,7 @@ std::string_view task_function_slot_name(size_t slot);
 // Cell is CounterCell in the reactor and uint64_t in a snapshot.
 template <class Cell>
 struct CounterFields {
-  // --- wire: every byte that passed the socket, headers, digests and padding too
+  // --- wire: all bytes of the sockets, including headers, digests and padding
   Cell received_bytes{};
   Cell sent_bytes{};
   Cell received_pdus{};
@@ -56,14 +57,14 @@ struct CounterFields {
   // --- payload: SCSI data in data segments
   Cell data_out_bytes{};
   Cell data_in_bytes{};
-  Cell commands{};  // SCSI commands taken up
+  Cell commands{};  // accepted SCSI commands
   // --- connections
   Cell connections_opened{};   // accepted
-  Cell connections_refused{};  // accepted and closed at once: a limit was reached
-  Cell connections_evicted{};  // unauthenticated, closed to make room for another one
+  Cell connections_refused{};  // accepted and closed immediately, because a limit was reached
+  Cell connections_evicted{};  // unauthenticated, closed to admit another one
   Cell connections_closed{};
-  Cell nop_timeouts{};     // closed because a ping stayed unanswered (DESIGN R6)
-  Cell stale_discards{};   // bytes thrown away after kDiscardSilence or a stall (R6)
+  Cell nop_timeouts{};     // closed because a ping was not answered (DESIGN R6)
+  Cell stale_discards{};   // bytes discarded after kDiscardSilence or a stall (R6)
   Cell protocol_errors{};  // connections dropped for a violation
   Cell header_digest_failures{};
   Cell data_digest_failures{};
@@ -74,13 +75,13 @@ struct CounterFields {
   Cell discovery_opened{};
   Cell discovery_closed{};
   Cell logins_throttled{};  // refused without an evaluation of the CHAP response
-  Cell logins_delayed{};    // refused, the answer held back
+  Cell logins_delayed{};    // refused with a delayed answer
   std::array<Cell, kLoginSlots> logins{};
   std::array<Cell, kRejectSlots> rejects{};
   std::array<Cell, kTaskFunctionSlots> task_functions{};
   // --- the reactor
-  Cell busy_nanos{};  // time not asleep in the kernel
-  Cell loops{};       // times around the event loop
+  Cell busy_nanos{};  // time not spent waiting in the kernel
+  Cell loops{};       // iterations of the event loop
   Cell sends{};       // gathered sends submitted
   // --- gauges: set() once per loop
   Cell buffer_in_use_bytes{};

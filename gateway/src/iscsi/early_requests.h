@@ -18,8 +18,8 @@ namespace sluice::iscsi {
 
 class EarlyRequests {
  public:
-  // Half of the session's memory is the window's (DESIGN R14). Requests that keep within
-  // FirstBurstLength need no more.
+  // The window may use half of the session's memory (DESIGN R14). Requests within FirstBurstLength
+  // need no more.
   static constexpr size_t kBytes = limits::kSessionMemory / 2;
 
   struct Request {
@@ -29,15 +29,16 @@ class EarlyRequests {
   };
 
   bool empty() const { return requests_.empty(); }
-  // Ignores a request whose number is here already. False: the data of all exceeds kBytes.
+  // Ignores a request with a number that is present already. False: the total data would exceed
+  // kBytes.
   bool add(const pdu::Pdu& pdu, Nanos now);
-  // Removes the request with this number; nothing if there is none.
+  // Removes the request with this number; nullopt: none.
   std::optional<Request> take(uint32_t cmd_sn);
-  // The request with this number must not be executed, whether it is here or still to come. Its
-  // number counts as received.
+  // The request with this number must not be executed, whether it has arrived or not. Its number
+  // counts as received.
   void cancel(uint32_t cmd_sn);
   bool contains(uint32_t cmd_sn) const;
-  // The CmdSN of the SCSI command with this initiator task tag; nothing if there is none.
+  // The CmdSN of the SCSI command with this initiator task tag; nullopt: none.
   std::optional<uint32_t> cmd_sn_of(uint32_t itt) const;
   // Cancels the SCSI commands older than `before` for whose header `matches` is true.
   template <class F>
@@ -55,7 +56,7 @@ class EarlyRequests {
   void drop_pdu(Request& request);
 
   std::vector<Request> requests_;
-  size_t bytes_ = 0;  // their data
+  size_t bytes_ = 0;  // of their data
 };
 
 }  // namespace sluice::iscsi

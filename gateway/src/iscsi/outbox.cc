@@ -27,7 +27,7 @@ void Outbox::next_chunk() {
 
 void Outbox::seal() {
   if (discarded_) {
-    filling_ = Batch();  // its PDU is whole: nobody writes there any more
+    filling_ = Batch();  // its PDU is complete, so no writer uses its memory
     return;
   }
   waiting_bytes_ += filling_.bytes;

@@ -1,11 +1,11 @@
-// Bytes on their way to one peer: headers in a small arena, payloads by reference, all sent with
-// one gathered send per batch (DESIGN §5: one send per response costs six times as much).
+// Output for one peer: headers in a small arena, payloads by reference. One gathered send per batch
+// transmits it (DESIGN §5: one send per response costs six times as much).
 //
 //   protocol core  --begin()/header()/payload()-->  filling batch  --take()-->  sending batch
 //   --sent()-->
 //
-// While one batch is in flight the next one fills; no memory of either moves. What fills beyond
-// kBatch waits as further batches: what is urgent overtakes those, but never a send in flight.
+// While one batch is sent, the next one fills; the memory of neither moves. Output beyond kBatch
+// forms further batches. Urgent PDUs overtake those, but never a send in progress.
 #pragma once
 
 #include <sys/uio.h>
@@ -25,15 +25,15 @@ namespace sluice::iscsi {
 
 class Outbox {
  public:
-  // A PDU follows.
+  // Begins a PDU.
   void begin() {
     if (filling_.bytes >= kBatch || discarded_) [[unlikely]]
       seal();
   }
-  // It has a StatSN.
+  // The PDU has a StatSN.
   void numbered() { ++filling_.numbered; }
-  // The PDUs that `write` writes, none of them with a StatSN, go before all others that are not
-  // being sent, and in the order in which they came here.
+  // The PDUs that `write` writes must have no StatSN. They are sent before all others that are not
+  // being sent yet, and in the order of the calls.
   template <class Write>
   void ahead(Write&& write) {
     if (filling_.bytes == 0 && waiting_.empty()) return write();
@@ -41,11 +41,11 @@ class Outbox {
     write();
     std::swap(filling_, urgent_);
   }
-  // How many PDUs with a StatSN wait that ahead() goes before.
+  // The number of queued PDUs with a StatSN that ahead() would overtake.
   uint32_t overtaken() const;
 
-  // `size` bytes (1..kArenaChunk) of 8-byte aligned memory that stays put until sent. The caller
-  // fills them before the batch is taken.
+  // Returns `size` bytes (1..kArenaChunk) of 8-byte aligned memory that does not move until it is
+  // sent. The caller must fill them before the batch is sent.
   uint8_t* header(uint32_t size) {
     const uint32_t step = (size + 7) & ~7u;
     if (filling_.arena_left < step) next_chunk();
@@ -55,7 +55,7 @@ class Outbox {
     append(p, size);
     return p;
   }
-  // Queues a payload; its owner is held until it has been sent.
+  // Queues a payload; its owner is referenced until it was sent.
   void payload(Slice&& slice) {
     append(slice.data, slice.size);
     BufferRef owner = std::move(slice.owner);
@@ -67,17 +67,17 @@ class Outbox {
   bool ready() const { return !in_flight_ && bytes() != 0; }
   bool empty() const { return bytes() == 0; }
 
-  // The next vectors to send, at most `limit` of them; valid until sent(). Call when ready().
+  // The next vectors to send, at most `limit`; valid until sent(). Call it only when ready().
   std::span<iovec> take(size_t limit);
-  // The carrier sent `n` bytes of what take() gave.
+  // The carrier has sent `n` bytes of the vectors from take().
   void sent(size_t n);
-  // Nothing is sent any more: lets go of everything at once, but of a send in flight only in
-  // sent(), as the kernel reads it. What is written later is forgotten. Not within a PDU.
+  // Nothing more is sent: releases everything immediately, except a send in progress, which the
+  // kernel still reads and sent() releases. Later output is discarded. Do not call it within a PDU.
   void discard();
 
   static constexpr uint32_t kArenaChunk = 4096;
-  // A batch takes no further PDU once it has so many bytes. A send of more would save nothing
-  // that can be measured, and hold up what is urgent.
+  // A batch accepts no further PDU when it has this size. Larger sends have no measurable benefit
+  // and delay urgent PDUs.
   static constexpr size_t kBatch = size_t{2} << 20;
 
  private:
@@ -89,7 +89,7 @@ class Outbox {
     uint8_t* arena_at = nullptr;
     uint32_t arena_left = 0;
     size_t bytes = 0;  // not sent yet
-    size_t first = 0;  // vectors already sent
+    size_t first = 0;  // number of vectors that were sent
     uint32_t numbered = 0;
     void clear();
   };
@@ -110,7 +110,7 @@ class Outbox {
   void seal();
 
   Batch filling_;
-  std::deque<Batch> waiting_;  // between the two, the next to be sent first
+  std::deque<Batch> waiting_;  // between the two; the front is sent first
   size_t waiting_bytes_ = 0;
   Batch urgent_;
   Batch sending_;

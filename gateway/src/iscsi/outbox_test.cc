@@ -142,7 +142,7 @@ TEST(Outbox, WhatIsWrittenAfterADiscardIsForgotten) {
   EXPECT_TRUE(out.empty());
 }
 
-// A send of a batch without an end would hold up what is urgent.
+// A batch without a limit would delay urgent PDUs.
 TEST(Outbox, ABatchEndsBetweenTwoPdus) {
   Outbox out;
   std::string payload(Outbox::kBatch, 'p');

@@ -21,7 +21,7 @@ class PduWriter {
     data_digest_ = data;
   }
 
-  // A zeroed header to fill before finish(), and ahs() to fill, too: whole words.
+  // Returns a zeroed header. The caller fills it, and ahs() (whole words), before finish().
   pdu::Bhs& start(pdu::Opcode opcode, uint32_t ahs_size = 0) {
     out_.begin();
     uint8_t* memory = out_.header(pdu::kBhsSize + ahs_size + (header_digest_ ? 4 : 0));
@@ -33,7 +33,7 @@ class PduWriter {
     return *header_;
   }
   uint8_t* ahs() { return header_->data() + pdu::kBhsSize; }
-  // Only after the header's fields are complete, but for the data length.
+  // Call it when the header's fields are complete, except for the data length.
   void data(Slice&& slice) {
     if (slice.size == 0) return;
     if (data_digest_) digest_.update(slice.data, slice.size);

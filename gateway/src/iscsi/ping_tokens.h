@@ -1,6 +1,6 @@
-// The tokens that an owner gives out on a forwarding session (DESIGN R6): random, so that none can
-// be known before it was sent, and remembered with their time, so that its age needs no clock but
-// the owner's.
+// The tokens that an owner sends on a forwarding session (DESIGN R6). They are random, so that a
+// token is unknown before it is sent. The owner stores the time of each, so that only its own clock
+// determines the age.
 #pragma once
 
 #include <array>
@@ -17,8 +17,8 @@ class PingTokens {
     at_ = (at_ + 1) % tokens_.size();
     tokens_[at_] = {token, now};
   }
-  // When a command that carries `token` is to be submitted at the latest. A token that is unknown,
-  // or was forgotten, was over before everything: 1.
+  // The latest time at which a command with `token` may be submitted. 1 for an unknown or forgotten
+  // token, which is always in the past.
   Nanos fresh_until(uint64_t token) const {
     for (size_t i = 0; i < tokens_.size(); ++i) {
       const Token& t = tokens_[(at_ + tokens_.size() - i) % tokens_.size()];
@@ -30,7 +30,7 @@ class PingTokens {
  private:
   struct Token {
     uint64_t value = 0;
-    Nanos sent = 0;  // 0: none
+    Nanos sent = 0;  // 0: unused
   };
   std::array<Token, limits::kTokenLife / limits::kTokenInterval + 2> tokens_;
   size_t at_ = 0;

@@ -43,11 +43,11 @@ namespace sluice::iscsi {
 class SessionHost {
  public:
   virtual ~SessionHost() = default;
-  // Closes now, after a violation that has no answer. `why` is one clause for the log.
+  // Closes immediately after a violation that has no answer. `why` is one clause for the log.
   virtual void drop(std::string why) = 0;
   // Closes when the outbox is empty.
   virtual void finish() = 0;
-  // Bytes wait in the outbox.
+  // The outbox has output.
   virtual void output_ready() = 0;
 };
 
@@ -55,27 +55,27 @@ class Session final : R2tScheduler::Host {
  public:
   struct Start {
     Parameters parameters;
-    std::shared_ptr<lun::Nexus> nexus;  // null: discovery session
+    std::shared_ptr<lun::Nexus> nexus;  // null: a discovery session
     std::string local_address;
     uint16_t tsih = 0;
     uint16_t cid = 0;
-    uint32_t cmd_sn = 0;   // next expected
-    uint32_t stat_sn = 0;  // next to send
+    uint32_t cmd_sn = 0;   // next expected number
+    uint32_t stat_sn = 0;  // next number to send
   };
   Session(Shard& shard, SessionHost& host, Outbox& out, Start start);
   ~Session() override;
 
-  // The login response was queued.
+  // Call it after the login response was queued.
   void greet();
   void on_pdu(pdu::Pdu& pdu);
   void on_data_digest_error(const pdu::Pdu& pdu);
-  // The outbox shrank or buffers came back: held commands may start.
+  // The outbox became shorter, or buffers are available: held commands may start.
   void resume();
   void tick(Nanos now, Nanos last_heard);
   // Async Message "logout request" (RFC 7143 §11.9.1 event 1).
   void ask_logout(uint16_t seconds);
   // Ends the session: aborts its commands, and calls `drained` when the backend has completed all
-  // of them. It sends no response after this.
+  // of them. No response is sent after this.
   void close(bool lost, std::function<void()> drained);
 
   const Parameters& parameters() const { return parameters_; }
@@ -155,7 +155,7 @@ class Session final : R2tScheduler::Host {
   TextExchange text_;
   CommandWindow window_;
   TaskPool pool_;
-  const uint32_t immediate_limit_;  // immediate tasks at once
+  const uint32_t immediate_limit_;  // maximum number of immediate tasks
   TaskTable table_;
   const uint16_t tsih_;
   const uint16_t cid_;
@@ -165,19 +165,19 @@ class Session final : R2tScheduler::Host {
   bool closing_ = false;
   bool drained_ = false;
   std::vector<std::function<void()>> on_drained_;
-  // Functions that may be called after its end hold this weakly.
+  // Functions that may be called after the session's end have a weak reference.
   std::shared_ptr<Session*> self_ = std::make_shared<Session*>(this);
 
   EarlyRequests early_;
-  TaskQueue held_;  // accepted, wait for memory for their output
+  TaskQueue held_;  // accepted; they wait for memory for their output
   R2tScheduler r2t_;
-  size_t reads_running_ = 0;  // data-in bytes that executing commands may produce
+  size_t reads_running_ = 0;  // number of data-in bytes that executing commands may produce
   uint32_t immediate_tasks_ = 0;
-  uint32_t functions_running_ = 0;  // task management functions without a response yet
-  uint32_t announced_max_;          // the MaxCmdSN that was sent last
+  uint32_t functions_running_ = 0;  // task management functions without a response
+  uint32_t announced_max_;          // the last MaxCmdSN that was sent
 
   PeerLiveness liveness_;
-  PingTokens tokens_;  // of a forwarding session
+  PingTokens tokens_;  // for a forwarding session
   Nanos token_sent_ = 0;
 
   Nanos started_;

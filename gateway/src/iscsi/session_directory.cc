@@ -30,7 +30,8 @@ void SessionDirectory::grant_locked(Slot& slot) {
   }
   reactors_.post(claim.who.reactor,
                  [this, h = claim.who, t = slot.tsih] { callbacks_.granted(h, t); });
-  // Somebody already waits for this one to end again: tell it after the grant, in order.
+  // If another claim already waits for this nexus, this connection must end again; it is notified
+  // after the grant.
   if (!slot.waiting.empty()) {
     reactors_.post(claim.who.reactor, [this, h = claim.who] { callbacks_.end(h); });
   }

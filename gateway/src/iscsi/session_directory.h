@@ -1,11 +1,11 @@
-// Which session holds which I_T nexus, over all reactors: TSIH allocation and the rule that one
+// Which session has which I_T nexus, over all reactors: it allocates TSIHs and enforces that an
 // initiator port has one session per target portal group (RFC 7143 §6.3.5, §4.4.3 "ISID RULE").
 //
-// A login claims its nexus. If an older session holds it, that one is told to end, and the claim
-// is granted only when it has let go of everything (DESIGN R5, R9: reinstatement waits for the
-// commands in flight). Claims for one nexus are granted in order.
+// A login claims its nexus. If an older session has the nexus, that session is ended, and the claim
+// is granted when it has released everything (DESIGN R5, R9: reinstatement waits for the commands
+// in flight). Claims for one nexus are granted in order.
 //
-// Threads: all members may be called from any reactor; callbacks are posted to the reactor named.
+// Threads: any reactor may call all members; callbacks are posted to the named reactor.
 #pragma once
 
 #include <array>
@@ -28,17 +28,17 @@ struct SessionKey {
   std::array<uint8_t, 6> isid{};
   std::string target;
   uint16_t tpgt = 1;
-  uint16_t gateway = 0;  // that forwards; 0: the host came here
+  uint16_t gateway = 0;  // number of the forwarding gateway; 0: the host is connected here
   auto operator<=>(const SessionKey&) const = default;
 };
 
-// Of a forwarded nexus: of the gateway's process, and the count of its nexuses.
+// Of a forwarded nexus: the incarnation of the gateway's process, and its nexus counter.
 struct NexusIncarnation {
   std::string gateway;
   uint64_t nexus = 0;
 };
 
-// A connection anywhere: the reactor it lives on and its id there.
+// A connection on any reactor: the reactor and the connection's id there.
 struct ConnectionHandle {
   unsigned reactor = 0;
   uint64_t id = 0;
@@ -47,9 +47,10 @@ struct ConnectionHandle {
 
 class SessionDirectory {
  public:
-  // end(handle): asks the connection to end its session; it must call release() once drained.
-  // granted(handle, tsih): the claim is granted; a connection that is gone must release() at once.
-  // review(handle): the connection looks whether its session still belongs.
+  // end(handle): the connection must end its session, and call release() when it is drained.
+  // granted(handle, tsih): the claim is granted; if the connection no longer exists, the callback
+  // must call release() immediately. review(handle): the connection checks the access of its
+  // session again.
   struct Callbacks {
     std::function<void(ConnectionHandle)> end;
     std::function<void(ConnectionHandle, uint16_t tsih)> granted;
@@ -58,37 +59,37 @@ class SessionDirectory {
   SessionDirectory(Reactors& reactors, Callbacks callbacks)
       : reactors_(reactors), callbacks_(std::move(callbacks)) {}
 
-  // kept_tsih: the TSIH to keep when this is a connection reinstatement, else 0.
-  // `nexus`: incarnation of a forwarded nexus.
+  // kept_tsih: the TSIH to keep for a connection reinstatement, else 0. `nexus`: incarnation of a
+  // forwarded nexus.
   void claim(const SessionKey& key, ConnectionHandle who, uint16_t kept_tsih, uint16_t cid = 0,
              const NexusIncarnation& nexus = {});
-  // Whether the gateway's process that holds this key, or waits for it, has opened a later nexus.
+  // Whether the gateway process that has this key, or waits for it, has opened a later nexus.
   bool outdated(const SessionKey& key, const NexusIncarnation& nexus) const;
-  // The session (or the waiting claim) of this connection is over, all its commands drained.
+  // The session (or the waiting claim) of this connection has ended, and its commands are drained.
   void release(const SessionKey& key, ConnectionHandle who);
 
-  // A TSIH for a session that claims no nexus (discovery).
+  // Allocates a TSIH for a session without a nexus (discovery).
   uint16_t take_tsih();
   void give_back_tsih(uint16_t tsih);
-  // Whether a session with this TSIH is alive for this key (login with TSIH != 0).
+  // Whether a session with this key has this TSIH (login with TSIH != 0).
   bool matches(const SessionKey& key, uint16_t tsih) const;
-  // The CID of that session's connection; 0 without a session.
+  // The CID of that session's connection; 0: no session.
   uint16_t cid(const SessionKey& key) const;
-  // Whether this initiator port has a session with the target, by whatever portal (DESIGN R9).
+  // Whether this initiator port has a session with the target, through any portal (DESIGN R9).
   bool has_session(const std::string& initiator, const std::array<uint8_t, 6>& isid,
                    const std::string& target) const;
-  // Sessions of these initiators, with all targets, but for that of `except`.
+  // Number of sessions of these initiators with all targets, excluding the key `except`.
   unsigned sessions_of(const std::vector<std::string>& initiators, const SessionKey& except) const;
-  // Sessions of hosts that this gateway may have at a time; 0: no limit. Any thread. A lower limit
-  // ends no session.
+  // Limits the number of sessions of hosts; 0: unlimited. Any thread. A lower limit ends no
+  // session.
   void limit_sessions(unsigned most) { most_sessions_ = most; }
-  // The limit, if the sessions of hosts but for that of `except` have reached it; else 0.
+  // The limit, if the sessions of hosts, excluding the key `except`, have reached it; else 0.
   unsigned limit_reached(const SessionKey& except) const;
   // Ends every session of a target (TARGET COLD RESET).
   void end_all(const std::string& target);
-  // After a change of who may be there: a claim granted later looks by itself.
+  // Call it after a change of access. Claims that are granted later check the access themselves.
   void review_all(const std::string& target);
-  // After a gateway was fenced: what it forwards.
+  // Call it after a gateway was fenced: reviews the sessions that it forwards.
   void review_gateway(uint16_t gateway);
 
  private:
@@ -100,7 +101,7 @@ class SessionDirectory {
   };
   struct Slot {
     ConnectionHandle holder;
-    uint16_t tsih = 0;  // 0: nobody holds it
+    uint16_t tsih = 0;  // 0: no session
     uint16_t cid = 0;
     NexusIncarnation nexus;
     std::deque<Claim> waiting;

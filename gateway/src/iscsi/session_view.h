@@ -1,5 +1,5 @@
-// One live session as `sluice-gateway sessions` shows it: plain values, copied out of the session
-// on its reactor, so that whoever prints them touches nothing that lives.
+// One live session for `sluice-gateway sessions`: values that are copied on the session's reactor,
+// so that printing needs no live objects.
 #pragma once
 
 #include <cstdint>
@@ -13,21 +13,21 @@
 namespace sluice::iscsi {
 
 struct SessionView {
-  Parameters parameters;  // names, ISID, TPGT, authentication and all that was negotiated
+  Parameters parameters;  // names, ISID, TPGT, authentication and all negotiated values
   uint16_t tsih = 0;
   uint16_t cid = 0;
   std::string initiator_address;  // "192.0.2.7:51234", "[2001:db8::7]:51234"
-  std::string target_address;     // the portal's end of the connection
+  std::string target_address;     // local address of the connection
   unsigned reactor = 0;
   std::string state = "logged-in";  // "logged-in", "logout-asked", "closing"
-  Nanos uptime = 0;                 // since full feature phase
-  Nanos silence = 0;                // since anything came from the initiator
+  Nanos uptime = 0;                 // time since the full feature phase began
+  Nanos silence = 0;                // time since the last byte from the initiator
 
-  uint64_t commands = 0;        // SCSI commands taken up
-  uint32_t in_flight = 0;       // of them not answered yet
+  uint64_t commands = 0;        // accepted SCSI commands
+  uint32_t in_flight = 0;       // commands without a response
   uint64_t data_out_bytes = 0;  // payload from the initiator
   uint64_t data_in_bytes = 0;   // payload to the initiator
-  uint64_t received_bytes = 0;  // all that passed the socket
+  uint64_t received_bytes = 0;  // all bytes received by the socket
   uint64_t sent_bytes = 0;
   uint64_t task_functions = 0;
   uint64_t rejects = 0;
@@ -36,8 +36,8 @@ struct SessionView {
   uint32_t stat_sn = 0;
 };
 
-// Asks every reactor and waits for the answers, bounded: called from the admin thread, never from
-// a reactor. A reactor that doesn't answer in time contributes nothing.
+// Queries every reactor and waits for the answers, for a bounded time. For the admin thread, never
+// for a reactor. Sessions of a reactor that does not answer in time are missing.
 using SessionLister = std::function<std::vector<SessionView>()>;
 
 }  // namespace sluice::iscsi

@@ -1,4 +1,4 @@
-// What one reactor lends to all its connections, and what all reactors share.
+// What a reactor provides to its connections, and what all reactors share.
 #pragma once
 
 #include <atomic>
@@ -23,38 +23,39 @@ namespace sluice::iscsi {
 class Connection;
 class SessionDirectory;
 
-// Configurable behaviour; bounds and defaults in base/limits.h.
+// Configurable behavior; base/limits.h has the ranges and defaults.
 struct Settings {
   Offer offer;
   uint32_t command_window = limits::kDefaultCommandWindow;  // 1..kMaxCommandWindow
   Nanos login_timeout = limits::kLoginTimeout;
-  Nanos nop_silence = limits::kNopSilence;  // 0: never ping
+  Nanos nop_silence = limits::kNopSilence;  // 0: no pings
   Nanos nop_timeout = limits::kNopTimeout;
   unsigned max_connections = limits::kMaxConnections;
   unsigned max_unauthenticated = limits::kMaxUnauthenticated;
 };
 
-// Shared by all reactors; atomics and internally locked parts only.
+// Shared by all reactors: atomics and internally locked members only.
 struct Gateway {
   Settings settings;
   lun::Exports* exports = nullptr;
   SessionDirectory* directory = nullptr;
-  ForwardingAccess forwarding;  // for portals of gateways
-  LoginThrottle throttle;       // of logins of hosts
+  ForwardingAccess forwarding;  // for the portals of gateways
+  LoginThrottle throttle;       // for the logins of hosts
   KnownNetworks known_hosts;
   KnownNetworks known_gateways;
-  std::function<void(uint8_t* out, size_t n)> random;  // unguessable bytes
+  std::function<void(uint8_t* out, size_t n)> random;  // cryptographically secure random bytes
   std::atomic<unsigned> connections{0};
 };
 
 struct Shard {
   Gateway* gateway = nullptr;
   lun::ReactorContext context;
-  lun::LatencyLog latencies;  // of the present batch; its end settles it; context.latencies is this
+  // of the current batch; settled at its end; context.latencies refers to it
+  lun::LatencyLog latencies;
   Counters* counters = nullptr;
-  Nanos now = 0;  // time of the present batch; context.now points here
+  Nanos now = 0;  // time of the current batch; context.now refers to it
   WriteBufferQuota write_quota{context};
-  // Connections alive on this reactor by id, so that what others post finds them or finds nothing.
+  // Live connections of this reactor by id; posted tasks find them by id or find nothing.
   std::unordered_map<uint64_t, Connection*> connections;
 };
 

@@ -17,17 +17,17 @@ namespace sluice::iscsi {
 class Transport {
  public:
   virtual ~Transport() = default;
-  // The outbox is ready(). The transport sends it when the present batch of input is handled.
+  // The outbox is ready(). The transport sends it after the current batch of input.
   virtual void schedule_flush() = 0;
-  // The endpoint wants no more input. If `discard`, the connection closes at once and queued output
-  // is dropped; else it closes when the outbox is empty.
+  // The endpoint needs no more input. With `discard` the connection closes immediately and drops
+  // queued output; else it closes when the outbox is empty.
   virtual void close(bool discard) = 0;
-  // The peer has authenticated. Its nexus may still have to wait for a former session to end. Not
-  // called for a discovery session that has proven nothing.
+  // The peer has authenticated. Its nexus may still wait for the end of an earlier session. Not
+  // called for a discovery session without authentication.
   virtual void authenticated() = 0;
-  // The peer, not authenticated yet, has sent a whole PDU.
+  // The unauthenticated peer has sent a complete PDU.
   virtual void progressed() {}
-  // How long a login may take now: less than `configured` while too many peers are logging in.
+  // The time limit of a login: less than `configured` while too many peers are logging in.
   virtual Nanos login_timeout(Nanos configured) const { return configured; }
   // ProtocolEndpoint::over() may have become true.
   virtual void over() = 0;
@@ -37,17 +37,18 @@ class Transport {
 class ProtocolEndpoint {
  public:
   virtual ~ProtocolEndpoint() = default;
-  // Bytes from the peer, in order. The endpoint takes all of them.
+  // Bytes from the peer, in order. The endpoint consumes all of them.
   virtual void receive(Slice bytes) = 0;
-  // The transport has sent `bytes`; the endpoint may fill their memory again.
+  // The transport has sent `bytes`; the endpoint may reuse their memory.
   virtual void on_sent(size_t bytes) = 0;
   // The peer closed, the socket failed, or the transport closed it.
   virtual void on_closed() = 0;
   virtual void tick() = 0;
-  // The transport ends the connection because of the peer. `why` is one clause for the log.
+  // The transport ends the connection because of the peer's behavior. `why` is one clause for the
+  // log.
   virtual void drop(std::string why) = 0;
   virtual Outbox& outbox() = 0;
-  // The endpoint needs the transport no more; the transport may be destroyed.
+  // The endpoint no longer needs the transport, which may be destroyed.
   virtual bool over() const = 0;
 };
 

@@ -26,18 +26,18 @@ struct Burst {
 
 struct Task {
   enum class Phase : uint8_t {
-    kReceived,   // its PDU was accepted; the nexus does not know it yet
-    kExecuting,  // the nexus executes it, or has ended it
+    kReceived,   // its PDU was accepted; it was not passed to the nexus yet
+    kExecuting,  // the nexus executes it or has ended it
     kNeedsData,  // the nexus waits for its data-out
-    kFailing,    // its data was wrong and has passed; the nexus is ending it
-    kAnswered,   // it ended; its response waits until the announced unsolicited data has passed
+    kFailing,    // its data was wrong and has been received; the nexus is ending it
+    kAnswered,   // it ended; its response waits until the announced unsolicited data has arrived
   };
-  // Whether it may be sent an R2T (r2t_scheduler.h).
+  // Whether an R2T may be sent for it (r2t_scheduler.h).
   enum class R2t : uint8_t {
-    kNone,          // not admitted, or it needs none
-    kWaitsMemory,   // it waits for memory for all of its data
+    kNone,          // not admitted, or it needs no R2T
+    kWaitsMemory,   // waits for memory for all of its data
     kAdmitted,      // there is memory for all of its data
-    kWaitsForTurn,  // admitted, and may be sent another R2T when the session may send one
+    kWaitsForTurn,  // admitted, and gets another R2T when the session may send one
   };
 
   lun::Command command;
@@ -51,7 +51,7 @@ struct Task {
   bool write = false;
   bool in_window = false;  // occupies a number of the command window
   bool aborted = false;    // task management ended it
-  // If fail_asc is not 0, its data was wrong. It ends with ABORTED COMMAND and this code.
+  // If fail_asc is not 0, its data was wrong, and it ends with ABORTED COMMAND and this code.
   uint8_t fail_asc = 0;
   uint8_t fail_ascq = 0;
 
@@ -60,32 +60,32 @@ struct Task {
   pdu::Packer packer;             // of command.data_out
   uint32_t unsolicited = 0;       // bytes of immediate and unsolicited data received
   uint32_t received = 0;          // bytes from offset 0
-  uint32_t solicited = 0;         // bytes from offset 0 that came unsolicited or were asked for
-  uint32_t wanted = 0;            // min(length that the CDB names, expected_length)
-  uint32_t data_sn = 0;           // next in the present sequence
+  uint32_t solicited = 0;         // bytes from offset 0 that arrived unsolicited or were requested
+  uint32_t wanted = 0;            // min(length in the CDB, expected_length)
+  uint32_t data_sn = 0;           // next in the current sequence
   uint32_t r2t_sn = 0;
   uint32_t in_burst = 0;  // bytes received of the first burst
   uint32_t charged = 0;   // bytes of the session's memory budget
-  // From its begin to its completion: the LUN whose unit and session pay for its data.
+  // From its begin to its completion: the LUN whose unit and session its data counts for.
   lun::CommandContext* payer = nullptr;
   uint32_t held = 0;      // bytes that count for the unit (write_buffer_quota.h)
-  uint32_t reserved = 0;  // those of them that have not come
+  uint32_t reserved = 0;  // those of them that have not arrived
   uint32_t asked = 0;     // bytes that count for the LUN: CommandContext::asked_for
   uint8_t bursts = 0;     // R2Ts in flight, oldest first
   std::array<Burst, limits::kMaxOutstandingR2t> burst;
   Nanos waits_since = 0;     // valid in R2t::kWaitsMemory
   Nanos refused_since = 0;   // the reactor had no memory for it (write_buffer_quota.h)
-  uint64_t admission = 0;    // its number among the admitted tasks of the session
-  uint32_t outstanding = 0;  // bytes that R2Ts asked for and that have not come
+  uint64_t admission = 0;    // its number among the admissions of the session
+  uint32_t outstanding = 0;  // bytes requested by R2Ts that have not arrived
 
   std::vector<uint8_t> long_cdb;  // CDBs above 16 bytes
-  Task* next = nullptr;           // in TaskPool's free list, or in a TaskQueue
+  Task* next = nullptr;           // in TaskPool's free list or in a TaskQueue
 
   std::vector<uint32_t> abort_itts;  // ABORT TASKs that wait for this task to end
 
-  // The nexus knows it, or knew it.
+  // It was passed to the nexus.
   bool begun() const { return phase != Phase::kReceived; }
-  // The nexus takes no data for it (any more): data that still comes is discarded.
+  // The nexus needs no data for it (any more): data that still arrives is discarded.
   bool ignores_data() const { return phase == Phase::kExecuting || phase == Phase::kAnswered; }
   bool admitted() const { return r2t == R2t::kAdmitted || r2t == R2t::kWaitsForTurn; }
   void enter(Phase next_phase) {
@@ -97,14 +97,14 @@ struct Task {
   bool may_follow(Phase to) const {
     switch (to) {
       case Phase::kReceived:
-        return false;  // only a new command
+        return false;  // only for a new command
       case Phase::kExecuting:
         return phase != Phase::kExecuting && phase != Phase::kAnswered;
       case Phase::kNeedsData:
         return phase == Phase::kExecuting;
       case Phase::kFailing:
         return phase == Phase::kNeedsData;
-      case Phase::kAnswered:  // from kReceived: refused before the nexus knew it
+      case Phase::kAnswered:  // from kReceived: refused before it was passed to the nexus
         return phase != Phase::kFailing && phase != Phase::kAnswered;
     }
     return false;
@@ -126,11 +126,11 @@ class TaskQueue {
   Task* tail_ = nullptr;
 };
 
-// All tasks of one session. Grows in blocks up to its bound, never shrinks, never moves a task.
+// All tasks of one session. Grows in blocks up to its limit, never shrinks, never moves a task.
 class TaskPool {
  public:
   explicit TaskPool(uint32_t limit) : limit_(limit) {}
-  Task* take();  // nullptr at the bound
+  Task* take();  // nullptr: limit reached
   void give_back(Task* task);
   uint32_t in_use() const { return in_use_; }
 
@@ -143,7 +143,8 @@ class TaskPool {
   std::vector<std::unique_ptr<Task[]>> blocks_;
 };
 
-// Initiator task tag -> task. Open addressing with a fixed capacity of at least twice the tasks.
+// Maps initiator task tags to tasks. Open addressing; the fixed capacity is at least twice the
+// number of tasks.
 class TaskTable {
  public:
   explicit TaskTable(uint32_t max_tasks);

@@ -1,10 +1,11 @@
-// How much of a reactor's memory the writes of each logical unit may hold (DESIGN R14, R15). A unit
-// that completes nothing keeps the data of its writes. If that could be all of the memory, no
-// connection of the reactor would find memory to receive into.
+// Limits how much of a reactor's memory the writes of each logical unit hold (DESIGN R14, R15). A
+// unit that completes no commands keeps the data of its writes. Without a limit it could occupy all
+// memory, and no connection of the reactor could receive anything.
 //
-// A unit may hold as many bytes as are free. So a unit that is alone gets half of the memory, n
-// units get 1/(n+1) each, and as much is left for the next. Bytes that are reserved for one command
-// are not given to another one, nor to a read (gateway/decisions/reactor-and-memory.md).
+// A unit may hold as many bytes as are free. So a single unit gets half of the memory, n units get
+// 1/(n+1) each, and the same amount stays free for the next one. Bytes that are reserved for one
+// command are available neither to other commands nor to reads
+// (gateway/decisions/reactor-and-memory.md).
 //
 // Threads: one reactor.
 #pragma once
@@ -21,7 +22,7 @@ namespace sluice::iscsi {
 
 class WriteBufferQuota {
  public:
-  // A session's writes that were not admitted.
+  // A session with writes that were not admitted.
   class Waiter {
    public:
     virtual ~Waiter() = default;
@@ -34,23 +35,23 @@ class WriteBufferQuota {
     const size_t available = context_.buffers->available();
     return available > reserved_ ? available - reserved_ : 0;
   }
-  // Whether a command of `itl` may be asked for `bytes` now. It holds `own` bytes of unsolicited
-  // data. `since` is the time at which the command was first refused, 0 if it never was; its
-  // address identifies the command.
+  // Whether `bytes` may be requested for a command of `itl` now. It holds `own` bytes of
+  // unsolicited data. `since`: when the command was first refused, 0 if never; its address
+  // identifies the command.
   bool admits(lun::CommandContext& itl, size_t bytes, size_t own, Nanos& since);
-  // Whether a read may begin; `waiting`: bytes that its session reads, or has yet to send.
+  // Whether a read may begin. `waiting`: bytes that its session is reading or has yet to send.
   bool admits_read(size_t bytes, size_t waiting, Nanos& since);
-  // The unit holds too much unsolicited data.
+  // Whether the unit holds too much unsolicited data.
   bool full(lun::CommandContext& itl) const;
   void hold(lun::CommandContext& itl, size_t bytes);
-  // `reserved`: those of the bytes that have not come.
+  // `reserved`: the part of the bytes that has not arrived.
   void release(lun::CommandContext& itl, size_t bytes, size_t reserved);
-  // Bytes that are held, but in no buffer yet: from the admission of their command until they come
-  // or the command ends.
+  // Bytes that count as held but are in no buffer yet: from the admission of their command until
+  // they arrive or the command ends.
   void reserve(size_t bytes) { reserved_ += bytes; }
   void consume(size_t bytes) { reserved_ -= bytes; }
 
-  // Calls waiter.memory_came_back() each time that memory has come back, until leave().
+  // Calls waiter.memory_came_back() each time that memory becomes available, until leave().
   void wait(Waiter& waiter);
   void leave(const Waiter& waiter);
 
@@ -63,14 +64,14 @@ class WriteBufferQuota {
 
   const lun::ReactorContext& context_;
   size_t held_ = 0;      // by all units
-  size_t reserved_ = 0;  // of that
-  // The first transfer that has found no memory for the longest time is admitted next. It is known
-  // by the address of its `since`, which is only compared: the command may be gone.
+  size_t reserved_ = 0;  // included in held_
+  // The transfer that has been refused for the longest time is admitted next. The address of its
+  // `since` identifies it and is only compared, because the command may be gone.
   const Nanos* late_ = nullptr;
   Nanos late_since_ = 0;
-  Nanos late_seen_ = 0;              // when it asked last
-  const Nanos* had_turn_ = nullptr;  // had its turn without success: the others come first now
-  Nanos last_turn_ = 0;              // its end
+  Nanos late_seen_ = 0;              // when it last asked
+  const Nanos* had_turn_ = nullptr;  // it was next but did not succeed: the others come first now
+  Nanos last_turn_ = 0;              // end of that turn
   std::list<Waiter*> waiting_;
   bool notifies_ = false;  // notify_waiters() was posted
 };

@@ -1,4 +1,4 @@
-// Everything the gateway measures, gathered when Prometheus asks: nothing is kept twice.
+// Collects all metrics when Prometheus requests them; it stores nothing itself.
 //
 // Threads: Collect() runs on the endpoint's threads and reads snapshots only.
 #pragma once

@@ -1,6 +1,6 @@
 // The HTTP endpoint that Prometheus scrapes: GET /metrics.
 //
-// Threads: two of its own. Bounded: a third scraper waits, a slow one is dropped after 5 s.
+// Threads: two of its own. Bounded: a third client waits, a slow one is dropped after 5 s.
 #pragma once
 
 #include <memory>
@@ -13,7 +13,7 @@ namespace sluice::metrics {
 
 class Endpoint {
  public:
-  // `address` is "ip:port"; port 0 takes a free one.
+  // `address` is "ip:port"; port 0 selects a free one.
   static Result<std::unique_ptr<Endpoint>> start(const std::string& address, Sources sources);
   virtual ~Endpoint() = default;
   virtual int port() const = 0;

@@ -1,5 +1,5 @@
-// Families of Prometheus metrics under construction. Names follow its conventions, and a test holds
-// them to it: prefix sluice_gateway_, base units (bytes, seconds), counters end in _total.
+// Builds families of Prometheus metrics. Names follow its conventions, which a test checks: prefix
+// sluice_gateway_, base units (bytes, seconds), counters end in _total.
 #pragma once
 
 #include <prometheus/metric_family.h>
@@ -18,7 +18,7 @@ using Labels = std::vector<std::pair<std::string_view, std::string>>;
 
 class Families {
  public:
-  // Later calls for the same name add a series to its family.
+  // Further calls with the same name add a series to its family.
   void counter(std::string_view name, std::string_view help, Labels labels, double value);
   void gauge(std::string_view name, std::string_view help, Labels labels, double value);
   // Seconds.

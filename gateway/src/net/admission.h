@@ -1,10 +1,10 @@
-// Which connections of one kind of portal there may be, and how many of them are in their login.
-// Hosts and gateways are counted apart: hosts that nobody knows must not keep gateways from each
-// other, whose refused probe reads as a death (DESIGN R1).
+// Limits the connections of one kind of portal, and how many of them are in their login. Hosts and
+// gateways are counted separately: unknown hosts must not block connections between gateways,
+// because a refused probe counts as the peer's death (DESIGN R1).
 //
-// A newcomer is admitted, and an idle connection in its login is evicted for it where there is no
-// room: of its own network if that has its share, otherwise of the network that has the most. Some
-// room is for known networks alone, and no stranger evicts a connection of theirs
+// A new connection is admitted. If there is no room, an idle connection in its login is evicted:
+// one of the same network if that has used its share, otherwise one of the network with the most.
+// Some room is reserved for known networks, and an unknown network never evicts their connections
 // (gateway/decisions/session-and-login.md).
 //
 // Threads: any.
@@ -26,8 +26,8 @@
 
 namespace sluice::net {
 
-// How many connections there may be of hosts and of gateways in a process that may have so many
-// descriptors.
+// The maximum numbers of connections from hosts and gateways, for a number of descriptors that the
+// process may have.
 struct ConnectionBounds {
   unsigned hosts = 0;
   unsigned gateways = 0;
@@ -37,8 +37,8 @@ constexpr uint64_t descriptors_for(unsigned max_hosts) {
   return uint64_t{max_hosts} + limits::kMaxForwardingConnections + limits::kOtherDescriptors;
 }
 
-// All, where there is room for all. Else hosts have half of it and gateways a quarter: they must
-// not take those by which volumes are opened and the control plane and peers are reached.
+// The full numbers if the descriptors suffice. Otherwise hosts get half of the descriptors and
+// gateways a quarter: the rest is needed for volumes, the control plane and peers.
 constexpr ConnectionBounds bound_connections(uint64_t descriptors, unsigned max_hosts) {
   const ConnectionBounds all{max_hosts, limits::kMaxForwardingConnections};
   if (descriptors >= descriptors_for(max_hosts)) return all;
@@ -48,7 +48,7 @@ constexpr ConnectionBounds bound_connections(uint64_t descriptors, unsigned max_
 
 class Admissions;
 
-// One connection's room, from being accepted to its end.
+// The admission of one connection, from accept to its end.
 class Admission : public std::enable_shared_from_this<Admission> {
  public:
   ~Admission();
@@ -57,15 +57,15 @@ class Admission : public std::enable_shared_from_this<Admission> {
 
   // Its login was accepted, or it ends.
   void leave_login();
-  // It has sent something: others are evicted before it.
+  // It has sent something: less active connections are evicted before it.
   void progressed();
-  // It has to end, and does not count among the connections in their login any more.
+  // It must end, and no longer counts among the connections in their login.
   bool evicted() const { return evicted_.load(std::memory_order_acquire); }
-  // How long its login may take now.
+  // The current time limit of its login.
   Nanos login_timeout(Nanos configured) const;
-  // The reactor that the connection is on, as admit() was told.
+  // The reactor of the connection, as passed to admit().
   unsigned reactor() const { return reactor_; }
-  // Set and used by that reactor alone: ends the connection.
+  // Only that reactor sets and calls it: ends the connection.
   std::function<void()> on_evict;
 
  private:
@@ -78,18 +78,18 @@ class Admission : public std::enable_shared_from_this<Admission> {
   const bool known_;
   const unsigned reactor_;
   std::atomic<bool> evicted_{false};
-  // --- under the mutex of Admissions
+  // --- protected by the mutex of Admissions
   bool in_login_ = false;
-  uint64_t active_ = 0;  // greater: later
+  uint64_t active_ = 0;  // a greater value is more recent
   std::list<Admission*>::iterator at_;
 };
 
-// Outlives what it admits.
+// Must outlive what it admits.
 class Admissions {
  public:
-  // `of_one_network` of the `unauthenticated` may come from one network, and
-  // limits::unauthenticated_reserve() is for known networks alone. `evict`: called for each
-  // connection that has to end, from the thread that admits. `known`: whether a network
+  // One network may have `of_one_network` of the `unauthenticated` connections, and
+  // limits::unauthenticated_reserve() is reserved for known networks. `evict`: called for each
+  // connection that must end, on the thread that admits. `known`: whether a network
   // (peer_network()) is known.
   Admissions(unsigned connections, unsigned unauthenticated, unsigned of_one_network,
              std::function<bool(std::string_view)> known,
@@ -101,14 +101,14 @@ class Admissions {
         known_(std::move(known)),
         evict_(std::move(evict)) {}
 
-  // nullptr: there is no room, and nobody to evict for this network.
+  // nullptr: there is no room, and no connection that this network may evict.
   std::shared_ptr<Admission> admit(const std::string& network, unsigned reactor);
 
  private:
   friend class Admission;
   struct Network {
     bool known = false;
-    std::list<Admission*> in_login;  // the one idle for longest first
+    std::list<Admission*> in_login;  // the one that was idle longest first
   };
   using Networks = std::map<std::string, Network>;
 

@@ -152,7 +152,7 @@ class Dialling : public testing::Test {
     }
     return in_use() <= bytes;
   }
-  // Nobody reads what a connection says, and it ends by `end`, but a command of it stays.
+  // The peer reads nothing, and the connection ends by `end`, but one of its commands stays.
   void expect_output_back(const std::function<void(Echo&, int fd)>& end) {
     const Listener there;
     const auto echo = dial(there.address());
@@ -193,7 +193,7 @@ TEST_F(Dialling, WhereNobodyListensIsRefused) {
   EXPECT_EQ(dial(address)->wait(), "refused");
 }
 
-// Its queue is full: it has room for one that nobody accepts.
+// A listener whose queue is full: connections to it are never accepted.
 class FullListener : public Listener {
  public:
   FullListener() : Listener(0) {

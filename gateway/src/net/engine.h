@@ -1,4 +1,4 @@
-// The gateway's engine: reactors on their threads, portals, connections. The only thing main sees
+// The gateway's engine: reactors on their threads, portals, connections. main uses only this header
 // of net/.
 //
 //   Engine::start()  rings are set up and probed, reactor threads run, nothing listens
@@ -25,62 +25,64 @@
 
 namespace sluice::net {
 
-// Where to listen. `address` is "ip:port" or "[ip6]:port"; port 0, or none, takes a free one.
+// Where to listen. `address` is "ip:port" or "[ip6]:port"; port 0 or no port selects a free one.
 struct Portal {
   std::string address;
   uint16_t tpgt = 1;
   uint16_t relative_port = 1;
-  bool forwarding = false;  // for other gateways; the numbers above mean nothing then
+  bool forwarding = false;  // for other gateways; the numbers above are then unused
 };
 
 struct Options {
   unsigned reactors = 1;                                  // 1..kMaxReactors
   size_t reactor_memory = limits::kDefaultReactorMemory;  // bytes of I/O buffers per reactor
-  std::vector<int> cpus;                 // pin reactor i to cpus[i % size]; empty: no pinning
-  std::string tcp_congestion = "cubic";  // TCP_CONGESTION of every connection; empty: the system's
-  uint64_t descriptors = UINT64_MAX;     // that the process may have (RLIMIT_NOFILE)
-  Nanos busy_poll = 0;                   // spin this long before sleeping, 0..1 ms; 0: never
+  std::vector<int> cpus;  // pin reactor i to cpus[i % size]; empty: no pinning
+  // TCP_CONGESTION of every connection; empty: the system's default
+  std::string tcp_congestion = "cubic";
+  uint64_t descriptors = UINT64_MAX;  // limit of the process (RLIMIT_NOFILE)
+  Nanos busy_poll = 0;                // time to poll before sleeping, 0..1 ms; 0: never
   iscsi::Settings settings;
 };
 
 class Engine {
  public:
-  // Error: which layer refused io_uring and how to mend it, or what thread could not be made.
+  // Error: which layer refused io_uring with the remedy, or that a thread could not be created.
   static Result<std::unique_ptr<Engine>> start(Options options, lun::Exports& exports);
   virtual ~Engine() = default;  // after stop()
 
   virtual Reactors& reactors() = 0;
 
-  // Opens all portals or none, beside those that are open. Error: the address and why.
+  // Opens all portals or none, in addition to the open ones. Error: the address and the reason.
   virtual Result<void> listen(const std::vector<Portal>& portals) = 0;
-  // Addresses bound, in the order given to listen() (with the port the kernel chose).
+  // The bound addresses, in the order of the arguments of listen(), with the kernel's choice of
+  // port.
   virtual std::vector<std::string> addresses() const = 0;
-  // Closes portals by their bound addresses, others are ignored. Sessions that came in stay.
+  // Closes portals by their bound addresses; ignores others. Existing sessions stay.
   virtual void close_portals(const std::vector<std::string>& addresses) = 0;
 
-  // Who the other gateways are, and how each is found; who we are to them, and the keys. Any
-  // thread, any time; forwarding begins when they are set.
+  // The other gateways and their state; and this gateway's identity and keys. Any thread, any time;
+  // forwarding begins when they are set.
   virtual forward::Peers& peers() = 0;
   virtual iscsi::ForwardingAccess& forwarding() = 0;
-  // Addresses, "host:port", of the other gateways: room for their logins is kept free.
+  // Addresses, "host:port", of the other gateways: capacity is reserved for their logins.
   virtual void expect_gateways(const std::vector<std::string>& addresses) = 0;
-  // Failed authentications of hosts, since the last call.
+  // Failed authentications of hosts since the last call.
   virtual iscsi::LoginFailureReport login_failures() = 0;
 
-  // Who may be at this target has changed, or it is gone: its sessions are looked at anew.
+  // Access to this target changed, or the target was removed: reviews its sessions.
   virtual void review_access(const std::string& target) = 0;
-  // Sessions of hosts that may be here at a time; 0: no limit but that of connections.
+  // Maximum number of sessions of hosts; 0: limited only by the number of connections.
   virtual void limit_sessions(unsigned most) = 0;
-  // Asks these sessions to log out, by TSIH; ends them after limits::kEvictionLogout.
+  // Requests a logout of these sessions, by TSIH; ends them after limits::kEvictionLogout.
   virtual void evict(const std::vector<uint16_t>& tsihs) = 0;
 
-  // Asks every reactor; bounded wait. Not from a reactor.
+  // Queries every reactor and waits for a bounded time. Not from a reactor.
   virtual std::vector<iscsi::SessionView> sessions() = 0;
   virtual iscsi::CountersSnapshot counters() const = 0;
 
-  // Stops accepting, asks initiators to log out, waits for them (kShutdownLogout), ends the rest,
-  // waits for the backends, stops the threads. Returns within `bound`; false when something was
-  // still in flight then. Not from a reactor.
+  // Stops accepting, requests logouts, waits for them (kShutdownLogout), ends the other sessions,
+  // waits for the backends, stops the threads. Returns within `bound`; false if something was still
+  // in flight. Not from a reactor.
   virtual bool stop(Nanos bound) = 0;
 };
 

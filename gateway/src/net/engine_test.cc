@@ -56,7 +56,7 @@ class Portals : public testing::Test {
     (void)::connect(open_.back(), to.get(), to.size);
     return open_.back();
   }
-  // Whether anybody answers there: with the header of `answer`, else with a reset.
+  // Whether a portal answers: true with the header of `answer`, false after a reset.
   bool ask(int fd, pdu::Bhs h, std::string_view text, pdu::Bhs* answer) {
     std::string bytes(reinterpret_cast<const char*>(h.data()), pdu::kBhsSize);
     bytes += text;
@@ -64,7 +64,7 @@ class Portals : public testing::Test {
     (void)::send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL);
     return ::recv(fd, answer->data(), pdu::kBhsSize, MSG_WAITALL) == pdu::kBhsSize;
   }
-  // What comes first must be a login: this is refused, by whoever took the connection.
+  // The first PDU must be a login, so any accepted connection refuses this one.
   bool lets_in(const std::string& address) {
     pdu::Bhs answer;
     return ask(connect(address), {}, {}, &answer);

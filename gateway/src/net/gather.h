@@ -10,7 +10,7 @@
 
 namespace sluice::net {
 
-// Waits for every reactor to answer, for a bounded time. Shared with the posted tasks, which may
+// Waits for all reactors to answer, for a bounded time. The posted tasks share it, because they may
 // outlive the wait.
 class Gather {
  public:

@@ -1,4 +1,4 @@
-// Unguessable bytes.
+// Cryptographically secure random bytes.
 #pragma once
 
 #include <sys/random.h>
@@ -10,7 +10,7 @@
 
 namespace sluice::net {
 
-// Fills `n` bytes. Without randomness there is no authentication: the process ends.
+// Fills `n` bytes. Without random bytes there is no authentication, so the process ends.
 inline void random_bytes(uint8_t* out, size_t n) {
   while (n > 0) {
     const ssize_t got = getrandom(out, n, 0);

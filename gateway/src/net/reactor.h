@@ -1,10 +1,9 @@
-// One core's event loop: one io_uring, the connections that live on it, the buffers they use.
+// The event loop of one core: one io_uring, its connections, and their buffers. Each iteration
+// waits for completions, passes each to its owner, runs posted tasks, sends once per connection,
+// and refills receive buffers.
 //
-//   wait for completions -> hand each to its owner -> run what others posted -> one gathered send
-//   per connection -> refill receive buffers -> wait
-//
-// Threads: run() is the reactor's thread; only post(), complete() and the counters may be used from
-// others.
+// Threads: run() is the reactor's thread; other threads may use only post(), complete() and the
+// counters.
 #pragma once
 
 #include <liburing.h>
@@ -40,35 +39,35 @@ class Reactor final : public Aio, public forward::Dialer {
   struct Setup {
     unsigned index = 0;
     size_t memory = 0;  // bytes of I/O buffers
-    int cpu = -1;       // pin here; -1: nowhere
+    int cpu = -1;       // CPU to pin the thread to; -1: none
     Nanos busy_poll = 0;
     Reactors* reactors = nullptr;
     iscsi::Gateway* gateway = nullptr;
-    forward::Forwarder* forwarder = nullptr;  // null: nothing is forwarded
-    std::string tcp_congestion = {};          // of connections to other gateways
+    forward::Forwarder* forwarder = nullptr;  // null: no forwarding
+    std::string tcp_congestion = {};          // for connections to other gateways
     Nanos (*clock)() = clock_now;
   };
   explicit Reactor(Setup setup);
   ~Reactor() override;
   Reactor(const Reactor&) = delete;
 
-  // Makes the thread and waits until its ring is set up.
+  // Creates the thread and waits until its ring is set up.
   Result<void> start();
-  // Ends the loop once every connection and every operation is gone, or when `now` is set.
+  // Ends the loop when all connections and operations are gone, or immediately if `now` is set.
   void stop(bool now);
   void join();
 
   void post(std::function<void()> task);
-  // Until its loop ends it turns (counters().loops) every limits::kTick at least.
+  // Until its loop ends it iterates (counters().loops) at least every limits::kTick.
   bool alive() const { return alive_.load(std::memory_order_relaxed); }
   bool on_this_thread() const { return std::this_thread::get_id() == thread_.get_id(); }
 
   // --- reactor's thread only
   void submit(AioOp& op) override;
   void complete(AioOp& op, int32_t result) override;  // any thread
-  // A submission entry; submits what is queued when the ring is full.
+  // Returns a submission entry; submits the queued ones if the ring is full.
   io_uring_sqe* sqe();
-  // The next `entries` of sqe() are submitted together: links must be.
+  // Ensures that the next `entries` of sqe() are submitted together, as linked entries must be.
   void make_room(unsigned entries);
   enum class Kind : uint8_t { kAio, kReceive, kSend, kAccept, kWake, kTick, kIgnore, kTimer };
   static void tag(io_uring_sqe* sqe, void* owner, Kind kind) {
@@ -78,15 +77,15 @@ class Reactor final : public Aio, public forward::Dialer {
   static void* owner_of(uint64_t user_data) {
     return reinterpret_cast<void*>(user_data & ~uint64_t{7});  // NOLINT
   }
-  // Takes over a connected socket that came in through a portal. Its addresses are filled in.
-  // `admission` goes with it.
+  // Takes over a connected socket that a portal accepted, with its `admission`. `ends` contains its
+  // addresses.
   void adopt(int fd, iscsi::Connection::Ends ends, std::shared_ptr<Admission> admission);
   void dial(const std::string& address, std::shared_ptr<forward::Caller> caller) override;
   void flush_later(TcpConnection* connection) { to_flush_.push_back(connection); }
   void wait_for_buffers(TcpConnection* connection) { wait_for_buffers_.push_back(connection); }
   void destroy_later(TcpConnection* connection) { finished_.push_back(connection); }
-  // Accepts on a listening socket, which is the reactor's then; `accepted` gets each new
-  // descriptor. stop_listening(): on this one, or on all.
+  // Accepts on a listening socket, which the reactor then owns; `accepted` gets each new
+  // descriptor. stop_listening() ends this for one socket or all.
   void listen(int fd, std::function<void(int)> accepted);
   void stop_listening();
   void stop_listening(int fd);
@@ -146,7 +145,7 @@ class Reactor final : public Aio, public forward::Dialer {
   std::mutex posted_mutex_;
   std::vector<std::function<void()>> posted_;
   std::vector<std::function<void()>> running_;
-  std::atomic<AioOp*> completed_{nullptr};  // by complete(), the last first
+  std::atomic<AioOp*> completed_{nullptr};  // from complete(), the last first
 
   __kernel_timespec tick_interval_{};
   std::vector<std::unique_ptr<TcpConnection>> connections_;
@@ -155,11 +154,11 @@ class Reactor final : public Aio, public forward::Dialer {
   std::vector<TcpConnection*> finished_;
   std::vector<std::unique_ptr<Listener>> listeners_;
   uint64_t next_connection_ = 1;
-  size_t operations_ = 0;  // AioOps in the kernel
+  size_t operations_ = 0;  // number of AioOps in the kernel
   bool stopping_ = false;
   bool stop_now_ = false;
   StallGuard guard_;
-  std::vector<AioOp*> withdrawn_;  // taken back from the ring, not told yet
+  std::vector<AioOp*> withdrawn_;  // cancelled in the ring, not reported yet
   std::atomic<bool> alive_{true};
   std::atomic<unsigned> connection_count_{0};
 };

@@ -1,5 +1,5 @@
-// What a reactor does when it finds that it stood still (DESIGN R6): whoever waits behind its
-// sockets may have asked again over another path, and nothing old may overtake that.
+// The reaction of a reactor to its own stall (DESIGN R6): hosts behind its sockets may have
+// repeated commands on another path, and old ones must not overtake those.
 #include <cerrno>
 
 #include "base/log.h"
@@ -42,8 +42,8 @@ void Reactor::on_stall(Nanos now) {
              {{"reactor", setup_.index},
               {"milliseconds", guard_.behind(now) / kMillisecond},
               {"connections", connections_.size()}});
-  // First, so that what is taken back ends as aborted and goes no further. Who is told that its
-  // connection is gone may make another one at once: that one is not of before the stall.
+  // First, so that cancelled operations end as aborted and cause no further work. A host that
+  // learns of its closed connection may connect again immediately: that connection is not affected.
   std::vector<TcpConnection*> before;
   before.reserve(connections_.size());
   for (const auto& connection : connections_) before.push_back(connection.get());

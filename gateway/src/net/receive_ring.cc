@@ -73,7 +73,7 @@ bool ReceiveRing::replenish() {
   const unsigned before = empty_count_;
   while (empty_count_ > 0) {
     const uint16_t id = empty_[empty_count_ - 1];
-    // A buffer nobody else references any more goes straight back: it is the hot one.
+    // A buffer without other references is reused immediately, because it is hot.
     if (!buffers_[id] || buffers_[id].get()->references > 1) {
       BufferRef fresh = pool_.allocate(limits::kReceiveBufferSize);
       if (!fresh) break;

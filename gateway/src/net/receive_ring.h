@@ -1,9 +1,9 @@
 // The provided-buffer ring that all connections of a reactor receive into (multishot recv).
 //
 // A few hot 64 KiB buffers from the reactor's pool. With incremental consumption (Linux 6.12) the
-// kernel fills a buffer piece by piece, so small requests share one; without it each receive takes
-// a whole buffer. Data leaves as slices that reference the buffer: it returns to the pool when the
-// last command that needs it is done, and a fresh one takes its place at once.
+// kernel fills a buffer piece by piece, so small requests share one; without it each receive uses a
+// whole buffer. Data is passed on as slices that reference the buffer. The buffer returns to the
+// pool when the last command that needs it is complete; a new one replaces it immediately.
 #pragma once
 
 #include <liburing.h>
@@ -25,13 +25,13 @@ class ReceiveRing {
   ~ReceiveRing();
   ReceiveRing(const ReceiveRing&) = delete;
 
-  // Registers with the ring; reports whether incremental consumption is on.
+  // Registers with the ring; returns whether incremental consumption is available.
   Result<bool> open(io_uring* ring);
 
-  // The bytes of a receive completion. `flags` are the CQE's.
+  // The bytes of a receive completion with the CQE's `flags`.
   Slice take(uint32_t bytes, uint32_t flags);
 
-  // Fills empty places from the pool. Call once per batch; false when the ring has no buffer left.
+  // Refills the ring from the pool. Call it once per batch. False: the ring has no buffers.
   bool replenish();
   bool has_buffers() const { return filled_ > 0; }
 
@@ -43,7 +43,7 @@ class ReceiveRing {
   io_uring_buf_ring* ring_ = nullptr;
   bool incremental_ = false;
   std::array<BufferRef, limits::kReceiveBuffers> buffers_;
-  std::array<uint32_t, limits::kReceiveBuffers> used_{};   // bytes the kernel has filled
+  std::array<uint32_t, limits::kReceiveBuffers> used_{};   // bytes that the kernel has filled
   std::array<uint16_t, limits::kReceiveBuffers> empty_{};  // ids without a buffer
   unsigned empty_count_ = 0;
   unsigned filled_ = 0;

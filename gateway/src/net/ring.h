@@ -1,4 +1,4 @@
-// Setting up an io_uring with the best flags that the kernel offers, and what its refusals mean.
+// Sets up an io_uring with the best flags that the kernel offers, and explains refusals.
 #pragma once
 
 #include <liburing.h>
@@ -10,7 +10,7 @@
 
 namespace sluice::net {
 
-// What the running kernel offers. One log line at start shows it.
+// Features of the running kernel. One log line at start shows them.
 struct RingFeatures {
   bool single_issuer = false;        // 6.0
   bool defer_taskrun = false;        // 6.1
@@ -21,7 +21,7 @@ struct RingFeatures {
 // kernel.io_uring_disabled, RLIMIT_MEMLOCK, a kernel without it) and how to correct it.
 Result<RingFeatures> open_ring(io_uring* ring, unsigned entries);
 
-// The sentence for an io_uring_setup() errno; split out for tests. `disabled`: content of
+// The message for an errno of io_uring_setup(); separate for tests. `disabled`: content of
 // /proc/sys/kernel/io_uring_disabled or empty; `seccomp`: the mode in /proc/self/status.
 std::string explain_refusal(int error, const std::string& disabled, int seccomp,
                             const std::string& kernel_release);

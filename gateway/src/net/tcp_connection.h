@@ -23,18 +23,18 @@ class TcpConnection final : public iscsi::Transport {
  public:
   TcpConnection(Reactor& reactor, int fd, uint64_t id, iscsi::Connection::Ends ends,
                 std::shared_ptr<Admission> admission);
-  // To another gateway: connect() next.
+  // For another gateway; call connect() next.
   TcpConnection(Reactor& reactor, int fd, std::shared_ptr<forward::Caller> caller);
   ~TcpConnection() override;
 
   void start() { arm_receive(); }
-  // caller->connected() or unreachable() follows, within limits::kDialBound.
+  // caller->connected() or unreachable() is called within limits::kDialBound.
   void connect(const KernelAddress& address);
   void on_receive(int result, uint32_t flags);
   void on_send(int result);
-  // Sends what is queued, unless a send is in flight.
+  // Sends queued output unless a send is in flight.
   void flush();
-  // The receive ring has buffers again, for which wait_for_buffers() waited.
+  // The receive ring has buffers again; wait_for_buffers() had registered this connection.
   void on_buffers();
   void tick();
   // The endpoint is over, and the kernel holds no operation of this connection.
@@ -58,7 +58,7 @@ class TcpConnection final : public iscsi::Transport {
   void over() override;
 
  private:
-  // What still passes in each direction. It only advances; some states may be left out.
+  // What is still transferred in each direction. It only advances; states may be skipped.
   enum class Stream : uint8_t {
     kConnecting,  // to another gateway
     kOpen,
@@ -87,19 +87,19 @@ class TcpConnection final : public iscsi::Transport {
   Stream stream_;
   Receive receive_ = Receive::kIdle;
   Send send_ = Send::kIdle;
-  const bool resets_;               // ends by a reset
+  const bool resets_;               // it ends by a reset
   bool flush_scheduled_ = false;    // the reactor calls flush() at the end of the batch
   bool destroy_scheduled_ = false;  // the reactor deletes it at the end of the batch
   Nanos closing_since_ = 0;
   Nanos send_since_ = 0;
   Nanos waits_for_buffers_since_ = 0;
   msghdr message_{};
-  KernelAddress address_;  // while it connects
+  KernelAddress address_;  // only while it connects
   __kernel_timespec connect_timeout_{};
   std::shared_ptr<Admission> admission_;  // of a connection that a peer made
   std::unique_ptr<iscsi::Connection> target_;
   std::shared_ptr<forward::Caller> caller_;
-  iscsi::ProtocolEndpoint& end_;  // one of the two
+  iscsi::ProtocolEndpoint& end_;  // one of the two above
   iscsi::Outbox& out_;
 };
 

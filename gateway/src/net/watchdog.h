@@ -13,7 +13,7 @@ namespace sluice::net {
 
 class Watchdog {
  public:
-  // The reactors run and outlive it.
+  // The reactors run, and outlive this object.
   explicit Watchdog(std::vector<const Reactor*> reactors);
   ~Watchdog();
   Watchdog(const Watchdog&) = delete;

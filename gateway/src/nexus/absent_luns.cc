@@ -47,7 +47,7 @@ void answer_without_unit(Command& command) {
   }
   if (!command.info) return finish_sense(command, sense);
   if (well_known && !(command.info->flags & scsi::kWellKnownLun)) {
-    // INVALID COMMAND OPERATION CODE: the unit is there, the command is none of its own.
+    // INVALID COMMAND OPERATION CODE: the well-known unit exists but does not support the command.
     return finish_sense(command, Sense::make(scsi::SenseKey::kIllegalRequest, 0x20, 0x00));
   }
   switch (command.info->operation) {

@@ -1,4 +1,4 @@
-// A unit of a cluster as one gateway (number 1) has it, and links that do what a test says.
+// A unit of a cluster on gateway number 1, and links that a test controls.
 #pragma once
 
 #include <functional>
@@ -17,7 +17,7 @@
 
 namespace sluice::lun {
 
-// To one owner. Ends nothing by itself.
+// A link to one owner. The test ends its commands.
 class FakeLink : public Link {
  public:
   struct Function {
@@ -59,10 +59,10 @@ class FakeForwarding : public Forwarding {
   std::vector<std::pair<uint16_t, std::shared_ptr<FakeLink>>> links;  // in order of opening
 };
 
-// What became of a backend, told after its end too.
+// The events of a backend, also after its destruction.
 struct Fate {
   unsigned closed = 0;
-  bool closes_late = false;  // when a test calls what is in `closing`
+  bool closes_late = false;  // closes when a test calls the functions in `closing`
   std::vector<std::function<void()>> closing;
   unsigned destroyed = 0;
   unsigned late = 0;  // requests after close()
@@ -134,7 +134,7 @@ class ClusterTest : public LunTest {
     follow(*unit, reactors, {standing, epoch, owner});
     reactors.run();
   }
-  // -1: not done; else what it said.
+  // -1: not complete; else the result.
   std::shared_ptr<int> release_unit() {
     auto said = std::make_shared<int>(-1);
     release(*unit, reactors, [said](bool flushed) { *said = flushed; });
@@ -145,7 +145,7 @@ class ClusterTest : public LunTest {
     fence(*unit, reactors, [said] { *said = 1; });
     return said;
   }
-  // Counts what is dropped.
+  // Counts dropped nexuses.
   void watch_drops(Nexus& nexus) {
     nexus.drop = [this](std::string) { ++drops; };
   }

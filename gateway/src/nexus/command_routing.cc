@@ -19,7 +19,7 @@ using scsi::Operation;
 using scsi::Sense;
 using Stage = Command::Stage;
 
-// Every gateway answers it alike, whether it owns the unit or not.
+// Whether every gateway gives the same answer, independent of ownership.
 bool is_common_inquiry(ByteView cdb) {
   if ((cdb[1] & 0x01) == 0) return true;
   switch (cdb[2]) {
@@ -33,7 +33,7 @@ bool is_common_inquiry(ByteView cdb) {
   }
 }
 
-// Whether a unit that isn't ours answers by itself, at once.
+// Whether a gateway that does not own the unit answers immediately itself.
 bool answers_itself(const Command& command, Standing standing) {
   if (!command.info) return false;
   switch (command.info->operation) {
@@ -64,7 +64,7 @@ void refuse(Command& command, const Sense& sense) {
   finish_sense(command, sense);
 }
 
-// Looks at the CDB as begin() does, for a command whose data may be there already. false: answered.
+// Checks the CDB as begin() does, for a command whose data may have arrived. False: answered.
 bool prepare(Unit& unit, Command& command) {
   Sense sense;
   command.info = scsi::find_command(command.full_cdb(), unit.support(), &sense);
@@ -79,7 +79,7 @@ bool prepare(Unit& unit, Command& command) {
     refuse(command, sense);
     return false;
   }
-  // What was gathered for the owner may be more than the CDB asks for.
+  // The data that was gathered for another owner may exceed the CDB's length.
   command.data_out_size = std::min(command.data_out_size, command.data_out_wanted);
   command.prepared = true;
   return true;
@@ -109,19 +109,20 @@ void forward(Command& command, const Role& role) {
   if (!command.link) return finish_sense(command, inaccessible(Standing::kTransitioning));
   command.stage = Stage::kForwarded;
   command.data_out_wanted = command.data_out_size;
-  const std::shared_ptr<Link> link = command.link;  // the command may be over inside
+  const std::shared_ptr<Link> link = command.link;  // the command may end within the call
   link->start(command, role.epoch);
 }
 
-// What a command takes of a limited unit, in bytes and besides itself; nullopt: nothing at all.
-// Copies pay for their bytes piece by piece, at both units (commands/copies/copier.h).
+// The bytes that a command is charged on a limited unit, in addition to the command itself;
+// nullopt: neither is charged. Copies are charged piece by piece at both units
+// (commands/copies/copier.h).
 std::optional<uint64_t> cost(const Unit& unit, Command& command) {
   switch (command.info->operation) {
     case Operation::kUnmap:
     case Operation::kExtendedCopy:
     case Operation::kWriteUsingToken:
       return 0;
-    case Operation::kWriteSame:  // as UNMAP does, or it is written
+    case Operation::kWriteSame:  // as for UNMAP, or it is written
       if (command.range.unmap && writes_zeros(command)) return 0;
       break;
     default:
@@ -130,22 +131,22 @@ std::optional<uint64_t> cost(const Unit& unit, Command& command) {
   return command.range.blocks * unit.block_size();
 }
 
-// DESIGN R6. It may have been fresh when it came, and now waits for bandwidth.
+// DESIGN R6: the command may have become stale while it waited for bandwidth.
 bool went_stale(const Command& command) {
   const ReactorContext& context = command.nexus->reactor_context();
   return command.fresh_until != 0 && context.clock && context.clock() > command.fresh_until;
 }
 
-// Ends a forwarded command that gets no bandwidth in time. As stale it would be forwarded again, to
-// the end of the queue, without end: its host gets TASK SET FULL (SAM-5 §5.3.1) and sends less.
-// Nothing was done, so that is true in any case. It takes no bandwidth.
+// Ends a forwarded command that gets no bandwidth in time. If it ended as stale, it would be
+// forwarded again without end. Instead its host gets TASK SET FULL (SAM-5 §5.3.1) and sends less.
+// That is true because nothing was executed. It is not charged.
 bool finish_late(Command& command) {
   if (command.epoch == 0 || !went_stale(command)) return false;
   finish_status(command, scsi::Status::kTaskSetFull);
   return true;
 }
 
-// false: it waits for bandwidth.
+// False: it waits for bandwidth.
 bool run_here(Unit& unit, Command& command) {
   if (command.epoch != 0 && command.epoch != unit.epoch()) {
     finish_not_owner(command);
@@ -167,7 +168,7 @@ bool run_here(Unit& unit, Command& command) {
   return true;
 }
 
-// false: it must wait.
+// False: it must wait.
 bool go(Unit& unit, Command& command) {
   if (!passes_removed(unit, command)) return true;
   const Role role = unit.role();
@@ -218,7 +219,7 @@ bool waited_too_long(const Command& command) {
   return *command.nexus->reactor_context().now - command.held_since >= limits::kHoldCommands;
 }
 
-// The task set does not block the command any more.
+// The task set no longer blocks the command.
 void run_unblocked(Command& command) {
   Unit& unit = command.itl->unit();
   command.stage = Stage::kRunning;
@@ -255,7 +256,7 @@ bool begin_by_detour(Unit& unit, Command& command) {
     finish_sense(command, inaccessible(role.standing));
     return false;
   }
-  // No owner takes more by one command, whatever the host announces (R14).
+  // An owner accepts no more per command, whatever the host announces (R14).
   command.data_out_wanted = std::min(command.expected_data_out, limits::kMaxTransferBytes);
   if (want_data(command)) return true;
   place(unit, command);
@@ -274,7 +275,7 @@ void place(Unit& unit, Command& command) {
 }
 
 void run_blocked(Itl& itl) {
-  // Commands run below may complete at once and come back here: the outermost call goes on.
+  // Commands may complete immediately and call this again; the outermost call continues.
   if (itl.releasing) return;
   itl.releasing = true;
   while (Command* command = itl.first_runnable()) run_unblocked(*command);
@@ -284,7 +285,7 @@ void run_blocked(Itl& itl) {
 }
 
 void resume(Itl& itl) {
-  // Those that end below may bring new ones, which find older ones held or go on by themselves.
+  // Commands that end here may cause new ones, which queue behind held ones or run by themselves.
   if (itl.resuming) return;
   const std::shared_ptr<Itl> alive = itl.shared_from_this();
   itl.resuming = true;

@@ -1,5 +1,6 @@
-// Where a command goes whose unit isn't plainly ours: it runs here, goes to the owner, waits, or
-// ends (DESIGN R1, R7, R11). The way round of Unit::kDetour; the direct way never comes here.
+// Decides where a command runs if this gateway may not own its unit or the unit is limited: here,
+// at the owner, later, or not at all (DESIGN R1, R7, R11). Only commands of units with
+// Unit::kDetour bits come here.
 //
 //   begin_by_detour -> [its data] -> place -+-> dispatch    owner, and bandwidth left
 //                                           +-> Link::start forwarder
@@ -7,9 +8,9 @@
 //                                           |               behind a reset (nexus/owner_resets.h)
 //                                           +-> sense data  unavailable
 //
-// A command that was started never changes its place: what was started here completes here (R5),
-// what a link was given ends by the link. One that waits for data, its turn in the task set or an
-// owner was not started, and looks at the unit's role again when it goes on.
+// A started command never moves: it completes here if it was started here (R5), or through the link
+// that received it. A command that waits for data, for its turn in the task set or for an owner is
+// not started yet, and checks the unit's role again when it continues.
 #pragma once
 
 #include "commands/command.h"
@@ -18,24 +19,24 @@
 
 namespace sluice::lun {
 
-// Nexus::begin() from where the command is in the task set. true: it waits for data.
+// The part of Nexus::begin() after the command entered the task set. True: it waits for data.
 bool begin_by_detour(Unit& unit, Command& command);
 
-// Its data is all there.
+// All its data has arrived.
 void place(Unit& unit, Command& command);
 
-// The unit's role changed, or time passed: held commands go on, in order, as far as they may.
+// The unit's role changed, or time passed: continues held commands in order, as far as possible.
 void resume(Itl& itl);
 
-// Ends the commands that have waited too long for an owner.
+// Ends commands that have waited too long for an owner.
 void end_overdue(Itl& itl);
 
-// A watched task set lost a command: runs the commands that it blocked, calls drains. The caller
-// keeps `itl` alive.
+// A command left a watched task set: runs the commands that it blocked, and calls drains. The
+// caller keeps `itl` alive.
 void run_blocked(Itl& itl);
 
-// Ends a forwarded command where the owner refused it and nothing of it was or will be submitted:
-// it waits for the next owner, and ends with 02/04/0A when that takes too long.
+// Handles a forwarded command that the owner refused, no part of which was or will be submitted: it
+// waits for the next owner, and ends with 02/04/0A after limits::kHoldCommands.
 void return_forwarded(Command& command);
 
 }  // namespace sluice::lun

@@ -1,4 +1,4 @@
-// How a command moves from stage to stage between begin() and its handler.
+// The stages of a command between begin() and its handler.
 #pragma once
 
 #include "commands/command.h"
@@ -8,14 +8,14 @@
 
 namespace sluice::lun {
 
-// Checks a command that just entered the task set: CDB, gate (`word` of it), the data it wants.
-// false: it was answered.
+// Checks a command that just entered the task set: CDB, gate (`word` is its gate word), required
+// data. False: it was answered.
 bool look_at(Unit& unit, Command& command, uint64_t word);
 
-// SAM-5 §8.6: the ACA attribute means nothing where NACA is refused; 5 to 7 are reserved.
+// SAM-5 §8.6: the ACA attribute is invalid because NACA is not supported; 5 to 7 are reserved.
 bool attribute_known(const Command& command, scsi::Sense* sense);
 
-// All data is there: runs the command, or leaves it blocked behind the task set or a range.
+// All data has arrived: runs the command, or leaves it blocked by the task set or a range.
 inline void dispatch(Unit& unit, Command& command) {
   if (command.itl->ordering != 0 && !itl_of(command).may_run(command)) [[unlikely]] {
     command.stage = Command::Stage::kBlocked;

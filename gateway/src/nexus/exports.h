@@ -1,8 +1,8 @@
-// What this gateway exports: targets and portals. Login and discovery read it; configuration
-// reloads and the control plane change it.
+// The targets and portals of this gateway. Login and discovery read them; configuration reloads and
+// the control plane change them.
 //
-// Threads: lookups may come from any reactor and take a short lock; the I/O path never does.
-// Changes come from one control thread.
+// Threads: any reactor may look up and takes a short lock; the I/O path never does. One control
+// thread makes the changes.
 #pragma once
 
 #include <cstdint>
@@ -19,18 +19,19 @@ namespace sluice::lun {
 
 class HostDirectory;
 
-// A portal as discovery shows it (DESIGN §1: listen and advertised addresses may differ).
+// A portal in discovery answers (DESIGN §1: listen and advertised addresses may differ).
 struct PortalInfo {
-  std::string address;  // "192.0.2.1:3260" or "[2001:db8::1]:3260"; a wildcard address is answered
-                        // with the address the initiator came to
+  // "192.0.2.1:3260" or "[2001:db8::1]:3260"; a wildcard address is replaced by the address to
+  // which the initiator connected
+  std::string address;
   uint16_t tpgt = 1;
   uint16_t relative_port = 1;
 };
 
-// What a discovery session must prove.
+// The authentication of a discovery session.
 enum class DiscoveryPolicy : uint8_t {
   kOneCredential,  // the same for every initiator: Exports::discovery_access()
-  kHosts,          // what its host must prove at a target; other initiators are refused
+  kHosts,          // as for the host's targets; other initiators are refused
 };
 
 class Exports {
@@ -43,13 +44,13 @@ class Exports {
   std::vector<PortalInfo> portals() const;
   void set_portals(std::vector<PortalInfo> portals);
 
-  // All hosts of all targets, for nexus/login_access.h; null: none were set.
+  // All hosts of all targets, for nexus/login_access.h; null: not set.
   std::shared_ptr<const HostDirectory> hosts() const;
   void set_hosts(std::shared_ptr<const HostDirectory> hosts);
 
   DiscoveryPolicy discovery_policy() const;
   void set_discovery_policy(DiscoveryPolicy policy);
-  // CHAP for discovery sessions under DiscoveryPolicy::kOneCredential; empty: none asked.
+  // CHAP for discovery sessions under DiscoveryPolicy::kOneCredential; empty: none required.
   HostAccess discovery_access() const;
   void set_discovery_access(HostAccess access);
 

@@ -1,4 +1,4 @@
-// What tells of LUNs that a session has not used yet, at their first use.
+// Unit attentions of LUNs that a session uses for the first time.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ class FirstUseTest : public ReservationCommandsTest {
  protected:
   static constexpr uint64_t kFive = uint64_t{5} << 48;
 
-  // What the first commands find, until one is well.
+  // The sense data of the first commands, until one succeeds.
   std::vector<uint32_t> told(Nexus& nexus, uint64_t lun_field = 0) {
     std::vector<uint32_t> all;
     while (all.size() < limits::kMaxUnitAttentions) {
@@ -35,7 +35,7 @@ class FirstUseTest : public ReservationCommandsTest {
     target->set_luns(std::move(luns), reactors);
     reactors.run();
   }
-  // Its host has been at the other gateway for `age`.
+  // The host has been connected to the other gateway for `age`.
   std::shared_ptr<Nexus> open_forwarded(const std::string& name, uint16_t port = 1, Nanos age = 0) {
     NexusId id;
     id.initiator_name = "iqn.2026-11.test:" + name;

@@ -1,5 +1,5 @@
-// LUNs that a session has not used yet: what it is told at their first use, and what there is of
-// them until then (gateway/decisions/logical-units.md).
+// LUNs that a session has not used yet: their unit attentions at the first use, and their state
+// until then (gateway/decisions/logical-units.md).
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -251,7 +251,8 @@ TEST_F(FirstUseTest, NothingRaisedDuringTheFirstUseIsLost) {
       for (uint8_t kind = 0; kind < kKinds; ++kind) {
         unit->attached().raise({0x2a, kind}, nullptr);
         raised = kind + 1;
-        for (int breath = 0; breath < 50; ++breath) raised += 0;  // somebody else's turn to lock
+        // gives another thread time to take the lock
+        for (int breath = 0; breath < 50; ++breath) raised += 0;
       }
       both.arrive_and_wait();
     }
@@ -300,7 +301,7 @@ TEST_F(FirstUseInAClusterTest, AResetOfALunNotUsedHereGoesToItsOwner) {
   EXPECT_TRUE(done);
 }
 
-// Its first command may be on its way from before, in a socket that nobody has read yet (R4).
+// Its first command may already be in a socket that was not read yet (R4).
 TEST_F(FirstUseInAClusterTest, AFenceDropsAlsoWhoHasNotUsedTheUnitYet) {
   serve_here(1);
   auto user = open("user");

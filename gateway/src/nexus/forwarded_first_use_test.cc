@@ -1,5 +1,5 @@
-// What a forwarded host is told at the first use of a LUN here, though it has been at the other
-// gateway since before (gateway/decisions/logical-units.md).
+// The unit attentions of a forwarded host at its first use of a LUN here, although it was connected
+// to the other gateway before (gateway/decisions/logical-units.md).
 #include "nexus/first_use_fixture.h"
 #include "unit/attention_log.h"
 
@@ -98,7 +98,7 @@ TEST_F(ForwardedFirstUseTest, WhatOnlyTheOwnerKnowsIsToldToForwardedHostsThatWer
   EXPECT_EQ(told(*open_forwarded("late", 1, kSecond)), Told{});
 }
 
-// The age was told before the login, by another clock.
+// The age was measured before the login, with another clock.
 TEST_F(ForwardedFirstUseTest, AnAgeIsCountedFromNoLaterThanItWasTold) {
   now = 1000 * kSecond;
   toggle_write_protection(*a);

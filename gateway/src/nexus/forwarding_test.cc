@@ -243,7 +243,7 @@ TEST_F(ForwardingTest, AHostThatMayOnlyReadReservesNothingThroughHereButIsToldWh
   }
   EXPECT_EQ(start(*reader, Bytes{0x16, 0, 0, 0, 0, 0}).sense(), 0x072700u);
   EXPECT_TRUE(links.links.empty()) << "nothing of it is forwarded";
-  // Whether REGISTER takes or gives up is in its parameter list: the owner's to say.
+  // The parameter list says whether REGISTER registers or unregisters, so the owner decides.
   start(*reader, Bytes{0x5f, 0, 0, 0, 0, 0, 0, 0, 24, 0}, Bytes(24));
   start(*reader, Bytes{0x5e, 0, 0, 0, 0, 0, 0, 0, 24, 0});
   ASSERT_EQ(links.links.size(), 1u);

@@ -5,7 +5,7 @@
 namespace sluice::lun {
 namespace {
 
-// The secret of a login is wiped where the login ends; a directory's, where it is replaced.
+// Secrets are erased: a login's at its end, a directory's when it is replaced.
 void forget(HostAccess* host) {
   for (ChapCredential* credential : {&host->chap, &host->mutual}) {
     explicit_bzero(credential->secret.data(), credential->secret.size());
@@ -24,7 +24,7 @@ void HostDirectory::add(const HostAccess& host) {
   asks_chap_ = asks_chap_ || chap;
   HostAccess entry = host;
   entry.chap_users.clear();
-  entry.initiators.clear();  // up to limits::kMaxInitiators names, each of which has this entry
+  entry.initiators.clear();  // the directory needs no copy of the names in each entry
   if (host.initiators.empty()) {
     if (!anybody_ || (chap && !anybody_->chap.configured())) anybody_ = std::move(entry);
     return;

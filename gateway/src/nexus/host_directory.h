@@ -1,7 +1,7 @@
-// The hosts that a gateway knows, by initiator name. A login by a name is asked for the same proof
-// whatever target it names, so that nobody learns without a secret which targets exist.
+// The hosts that a gateway knows, by initiator name. The required authentication of a name does not
+// depend on the target, so that no peer can find out without a secret which targets exist.
 //
-// Filled by one thread, then read by any; it never changes after Exports::set_hosts().
+// One thread fills it, then any may read; it never changes after Exports::set_hosts().
 #pragma once
 
 #include <functional>
@@ -17,12 +17,12 @@ namespace sluice::lun {
 class HostDirectory {
  public:
   ~HostDirectory();
-  // Adds all initiator names of `host`; no names: any initiator. Where a name has several entries,
-  // the first that asks for CHAP counts, otherwise the first.
+  // Adds all initiator names of `host`; no names: any initiator. If a name has several entries, the
+  // first that requires CHAP counts, otherwise the first.
   void add(const HostAccess& host);
-  // The entry of this initiator, otherwise the one for any initiator; nullptr: there is neither.
+  // The entry of this initiator, else the one for any initiator; nullptr: neither exists.
   const HostAccess* find(std::string_view initiator) const;
-  // Some host must prove itself by CHAP.
+  // Whether any host must authenticate with CHAP.
   bool asks_chap() const { return asks_chap_; }
 
  private:

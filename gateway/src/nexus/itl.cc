@@ -9,14 +9,14 @@
 namespace sluice::lun {
 namespace {
 
-// It may have reached the backend, or will without looking at the unit's role again.
+// Whether it may have reached the backend, or will without another check of the unit's role.
 bool started(const Command& command) {
   return command.stage == Command::Stage::kWaitingForRange ||
          command.stage == Command::Stage::kWaitingForTurn ||
          command.stage == Command::Stage::kRunning;
 }
 
-// Waits for the task set, a range, a turn or data only: nothing was submitted for it.
+// Whether it only waits for the task set, a range, a turn or data: nothing was submitted.
 bool ends_at_once(const Command& command) {
   return command.stage == Command::Stage::kAwaitingData || command.stage == Command::Stage::kHeld ||
          command.stage == Command::Stage::kBlocked ||
@@ -37,8 +37,8 @@ bool Itl::head_of_queue_active() const {
   return false;
 }
 
-// SAM-5 §8.7: HEAD OF QUEUE runs at once; ORDERED waits for all that is older, SIMPLE for older
-// ORDERED ones, and both for every HEAD OF QUEUE.
+// SAM-5 §8.7: HEAD OF QUEUE runs immediately; ORDERED waits for all older commands, SIMPLE for
+// older ORDERED ones, and both for every HEAD OF QUEUE.
 bool Itl::may_run(const Command& command) const {
   if (command.attribute == TaskAttribute::kHeadOfQueue) return true;
   if (head_of_queue_active()) return false;
@@ -68,7 +68,7 @@ void Itl::abort_command(Command& command, bool task_aborted_status) {
   switch (command.stage) {
     case Command::Stage::kForwarded: {
       command.stage = Command::Stage::kForwardedAborted;
-      const std::shared_ptr<Link> link = command.link;  // the command may be over inside
+      const std::shared_ptr<Link> link = command.link;  // the command may end within the call
       return link->abort(command);
     }
     case Command::Stage::kRunning:
@@ -80,13 +80,13 @@ void Itl::abort_command(Command& command, bool task_aborted_status) {
 
 void Itl::abort_commands(bool task_aborted_status, const Command* except) {
   const uint64_t before = next_sequence;
-  // Marked first: ending one command may run others, and none of these may start any more.
+  // Marks them first: ending one command may run others, and none of the marked ones may start.
   for (Command* c = active_head; c; c = c->next_active) {
     if (c == except || c->aborted) continue;
     c->aborted = true;
     c->task_aborted_status = task_aborted_status;
   }
-  // From the front each time, because ending a command may end its neighbours.
+  // Restarts at the front each time, because ending a command may end its neighbors.
   for (Command* c = active_head; c && c->sequence < before;) {
     if (c->aborted && ends_at_once(*c)) {
       finish_aborted(*c);

@@ -1,6 +1,6 @@
-// An I_T_L nexus and its task set (SAM-5 §8): the commands in it, which of them may run, and which
-// wait for others to end. TST is 001b, so every I_T_L nexus has a set of its own and no lock is
-// needed. It is made at the first use of its LUN.
+// An I_T_L nexus and its task set (SAM-5 §8): its commands, which of them may run, and which wait
+// for others to end. TST is 001b, so every I_T_L nexus has its own set and needs no lock. It is
+// created at the first use of its LUN.
 //
 // Threads: the nexus's reactor.
 #pragma once
@@ -20,7 +20,7 @@ class Nexus;
 
 class Itl : public CommandContext {
  public:
-  // The parts of `nexus`: `context` and `links`.
+  // `context` and `links` are parts of `nexus`.
   Itl(std::shared_ptr<Unit> unit, std::shared_ptr<Nexus> nexus, NexusContext& context,
       OwnerLinks& links, uint64_t lun);
 
@@ -31,43 +31,45 @@ class Itl : public CommandContext {
     return std::static_pointer_cast<Itl>(AttachedNexus::shared_from_this());
   }
 
-  // Whether a command in the set may run now. Always true while all are SIMPLE.
+  // Whether a command in the set may run now. Always true while all commands are SIMPLE.
   bool may_run(const Command& command) const;
-  // The oldest blocked command that nothing blocks any more; nullptr: there is none.
+  // The oldest blocked command that can run now; nullptr: none.
   Command* first_runnable() const;
-  // Aborts one command: now if nothing was submitted for it, else when the backend has released it.
+  // Aborts one command: immediately if nothing was submitted for it, else when the backend has
+  // released it.
   static void abort_command(Command& command, bool task_aborted_status);
   // Running commands end when the backend has released them.
   void abort_commands(bool task_aborted_status, const Command* except) final;
   bool drain(const Command* except, std::function<void()> done) final;
   // Does not wait for commands that wait for data, their turn in the task set or an owner: they
-  // read the unit's role before they go on.
+  // check the unit's role before they continue.
   bool drain_started(std::function<void()> done) final;
-  // Takes out the drains that nothing delays any more, and returns what they call.
+  // Removes the drains that are complete, and returns their callbacks.
   std::vector<std::function<void()>> take_drained();
 
-  uint32_t resets = 0;     // by this nexus, which wait for the unit's owner (nexus/owner_resets.h)
-  bool releasing = false;  // a caller further up the stack runs blocked commands already
-  bool resuming = false;   // the same, of held ones
+  // number of resets by this nexus that wait for the unit's owner (nexus/owner_resets.h)
+  uint32_t resets = 0;
+  bool releasing = false;  // a caller further up the stack is already running blocked commands
+  bool resuming = false;   // the same for held commands
 
  private:
-  // A caller that waits until commands that were in the task set at some time are gone.
+  // Waits until commands that were in the task set at some time have ended.
   struct Drain {
     uint64_t before = 0;              // commands with a smaller sequence number
-    const Command* except = nullptr;  // the one that asks, if it is one of them
-    bool started_only = false;        // of them those that may have reached the backend, or will
+    const Command* except = nullptr;  // the command that waits, if it is one of them
+    bool started_only = false;        // only commands that may have reached the backend, or will
     std::function<void()> done;
   };
   bool head_of_queue_active() const;
   bool drained(const Drain& drain) const;
   bool wait(Drain waiting);
 
-  const std::shared_ptr<Nexus> nexus_;  // kept alive: other reactors reach it through the unit
+  const std::shared_ptr<Nexus> nexus_;  // keeps it alive: other reactors access it through the unit
   OwnerLinks& links_;
   std::vector<Drain> drains_;
 };
 
-// Every command in a task set came through an Itl.
+// Every command in a task set has an Itl.
 inline Itl& itl_of(const Command& command) { return static_cast<Itl&>(*command.itl); }
 
 }  // namespace sluice::lun

@@ -15,7 +15,7 @@ namespace sluice::lun {
 
 class ItlTable {
  public:
-  // nullptr: there is none for this LUN.
+  // nullptr: none for this LUN.
   Itl* find(uint64_t lun_field) const {
     uint64_t lun = 0;
     if (!scsi::lun_number(lun_field, &lun)) return nullptr;
@@ -25,7 +25,7 @@ class ItlTable {
   }
   void add(std::shared_ptr<Itl> itl);
   std::vector<Itl*> all() const;  // sorted by LUN
-  // Takes out those that `stays` rejects, and passes them to `removed`.
+  // Removes those that `stays` rejects, and passes them to `removed`.
   void keep_if(const std::function<bool(Itl&)>& stays,
                const std::function<void(const std::shared_ptr<Itl>&)>& removed);
   void clear();

@@ -5,7 +5,7 @@
 namespace sluice::lun {
 namespace {
 
-// A login that is refused, with the proof that `initiator` owes at every target.
+// A refused login, with the authentication that `initiator` needs at every target.
 LoginAccess refusal(const HostDirectory* hosts, std::string_view initiator, std::string why) {
   LoginAccess access;
   access.why = std::move(why);

@@ -1,9 +1,9 @@
-// Decides what a login must prove and what it may use then: one function for normal and discovery
-// sessions.
+// Decides which authentication a login needs and what it may use then: one function for normal and
+// discovery sessions.
 //
-// What is asked depends on the initiator's name alone, not on the target: an unknown target and a
-// forbidden one are refused alike, with the same status and after the same proof. An unknown
-// initiator is treated as a known one with a wrong secret
+// The required authentication depends on the initiator's name alone, not on the target. An unknown
+// target and a forbidden one are refused with the same status after the same authentication. An
+// unknown initiator is treated as a known one with a wrong secret
 // (gateway/decisions/session-and-login.md).
 //
 // Threads: any.
@@ -19,19 +19,19 @@
 namespace sluice::lun {
 
 struct LoginAccess {
-  // What the initiator must prove, and what it may do after that.
+  // The required authentication, and the rights after it.
   HostAccess host;
-  // The target of a normal session that is admitted; null otherwise.
+  // The target of an admitted normal session; null otherwise.
   std::shared_ptr<Target> target;
-  // False: the login is refused once host.chap is proven, or at once where that is empty.
+  // False: the login is refused after host.chap was verified, or immediately if host.chap is empty.
   bool admitted = false;
-  // False: CHAP is asked for, and nothing proves it.
+  // False: CHAP is required, but no secret is valid.
   bool provable = true;
-  // The cause of a refusal, for the log alone.
+  // The cause of a refusal; for the log only.
   std::string why;
 };
 
-// `target`: normalised name of the target of a normal session; nullopt: a discovery session.
+// `target`: normalized name of the target of a normal session; nullopt: a discovery session.
 LoginAccess login_access(const Exports& exports, std::string_view initiator,
                          std::optional<std::string_view> target);
 

@@ -1,4 +1,4 @@
-// What a command costs between begin() and complete(), without sockets. Built with SLUICE_BENCH.
+// Measures a command between begin() and complete(), without sockets. Built with SLUICE_BENCH.
 #include <benchmark/benchmark.h>
 
 #include <deque>
@@ -104,8 +104,8 @@ void read_4k(benchmark::State& state, const char* kind, unsigned reactors) {
   read_4k_in(state, house);
 }
 
-// The nexus is one of the registrants of a write exclusive, registrants only reservation that
-// another holds.
+// The nexus is a registrant of a Write Exclusive - Registrants Only reservation that another nexus
+// holds.
 void read_4k_registrant(benchmark::State& state, const char* kind, unsigned reactors) {
   House house(kind, reactors);
   NexusId other = house.nexus->id();
@@ -151,7 +151,7 @@ void test_unit_ready(benchmark::State& state) {
   }
 }
 
-// Acquire and release of a 4k range while 32 others are held.
+// Acquires and releases a 4k range while 32 others are held.
 void hold(benchmark::State& state, bool exclusive, unsigned lanes) {
   BenchReactors reactors(lanes);
   auto table = std::make_shared<RangeTable>(lanes);

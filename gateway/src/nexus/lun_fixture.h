@@ -1,4 +1,4 @@
-// A target with one unit and as many nexuses as a test wants, on reactors that run when told.
+// A target with one unit and any number of nexuses, on reactors that the test runs.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -43,13 +43,13 @@ inline Bytes inquiry(uint8_t allocation = 96) { return {0x12, 0, 0, 0, allocatio
 inline Bytes request_sense() { return {0x03, 0, 0, 0, 252, 0}; }
 inline Bytes report_luns() { return {0xa0, 0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0}; }
 
-// An Aio nothing is submitted to.
+// An Aio that must not be used.
 class NoAio : public Aio {
  public:
   void submit(AioOp&) override { FAIL() << "nothing goes to the kernel in these tests"; }
 };
 
-// One command as a transport holds it.
+// A command as a transport has it.
 struct Task {
   Command command;
   Bytes data;
@@ -103,7 +103,7 @@ class LunTest : public testing::Test {
     tasks.clear();
   }
 
-  // A nexus that has used every LUN, so that its first unit attention is gone.
+  // A nexus that has used every LUN, so that its first unit attention is reported.
   std::shared_ptr<Nexus> open(const std::string& name, unsigned reactor = 0) {
     auto nexus = open_fresh(name, reactor);
     UnitAttention ua;
@@ -137,7 +137,7 @@ class LunTest : public testing::Test {
     return task;
   }
   static bool begin(Nexus& nexus, Task& task) { return nexus.begin(task.command); }
-  // Gives the data in slices of `piece` bytes.
+  // Sends the data in slices of `piece` bytes.
   static void send_data(Nexus& nexus, Task& task, uint32_t piece = UINT32_MAX) {
     const auto size = std::min(task.command.data_out_wanted, task.command.expected_data_out);
     for (uint32_t at = 0; at < size; at += std::min(piece, size - at)) {
@@ -158,7 +158,7 @@ class LunTest : public testing::Test {
   TestReactors reactors;
   Nanos now = 0;
   LatencyLog latencies;
-  Forwarding* forwarding = nullptr;  // of nexuses opened from now on, and so on:
+  Forwarding* forwarding = nullptr;  // for nexuses that are opened from now on, as the next members
   Nanos (*clock)() = nullptr;
   bool read_only = false;
   uint32_t block;

@@ -26,7 +26,7 @@ constexpr UnitAttention kInventoryChanged{0x3f, 0x0e};  // REPORTED LUNS DATA HA
 
 using Handle = std::shared_ptr<Countdown>;
 
-// `done` as a posted task, so never inside a call.
+// Posts `done`, so that it never runs within a call.
 Handle count_down_to(const ReactorContext& context, std::function<void()> done) {
   return std::make_shared<Countdown>([context, done = std::move(done)]() mutable {
     context.reactors->post(context.reactor, std::move(done));
@@ -40,7 +40,7 @@ void wait_for(Itl& itl, const Handle& all) {
 
 }  // namespace
 
-// An I_T_L nexus that its unit knows. The destructor of the most derived class detaches it: other
+// An attached I_T_L nexus. The destructor of the most derived class detaches it, because other
 // reactors call virtual functions of attached ones.
 class Nexus::OpenItl final : public Itl {
  public:
@@ -66,10 +66,10 @@ std::shared_ptr<Nexus> Nexus::open(std::shared_ptr<Target> target, NexusId id,
   nexus->host_since_ = *nexus->context_.now;
   if (forwarded) nexus->host_since_ -= *forwarded + limits::host_age_slack(*forwarded);
   const bool lost = nexus->target_->take_lost(nexus->id_);
-  // Known to the target before its LUNs are read: a change in between then reaches the nexus.
+  // The target knows the nexus before its LUNs are read, so a concurrent change reaches the nexus.
   nexus->target_->add(nexus, *nexus);
   nexus->luns_ = nexus->target_->lun_map();
-  nexus->opened_at_ = AttentionLog::now();  // not before any of these LUNs was there
+  nexus->opened_at_ = AttentionLog::now();  // not before the creation of any of these LUNs
   if (lost || !forwarded) nexus->first_attention_ = lost ? kNexusLoss : kPowerOn;
   return nexus;
 }
@@ -100,17 +100,18 @@ void Nexus::use_luns_of(const Unit& unit) {
   }
 }
 
-// As it would be had it been there since the session began, or since the LUN came.
+// Opens it with the attentions that it would have if it had existed since the session or the LUN
+// began.
 Itl* Nexus::open_itl(const MappedLun& lun) {
   const uint64_t since = std::max(opened_at_, lun.since);
   std::vector<UnitAttention> first;
   if (first_attention_ && lun.since <= opened_at_) first.push_back(*first_attention_);
   if (inventory_changed_) first.push_back(kInventoryChanged);
-  // Protected from everything all the time, a host that may only read notices no change.
+  // A host that may only read notices no change, because all LUNs are always protected for it.
   if (lun.protected_since > since && !read_only_) first.push_back(kModeParametersChanged);
   auto itl = std::make_shared<OpenItl>(lun.unit, shared_from_this(), *this, links_, lun.lun);
-  // Not in the constructor: the unit's other users take references to it (weak_from_this), which
-  // can be had only of one that is made.
+  // Not in the constructor: other users of the unit need weak_from_this(), which works only after
+  // construction.
   lun.unit->attached().attach(*itl, first, since);
   itl->read_only = read_only_ || lun.read_only;
   Itl* opened = itl.get();
@@ -195,13 +196,13 @@ void Nexus::retire(const std::shared_ptr<Itl>& itl) {
   itl->removed = true;
   const bool busy = itl->drain(nullptr, [self = shared_from_this(), itl] {
     std::erase(self->retired_, itl);
-    // Released at the top of the stack, not underneath the unit's own functions.
+    // Posted, so that it is not destroyed within the unit's own functions.
     self->context_.reactors->post(self->context_.reactor, [itl] {});
   });
   if (busy) retired_.push_back(itl);
 }
 
-// Hosts rely on what MODE SENSE said of write protection until 2A/01 reports a change.
+// Hosts rely on the write protection in MODE SENSE until 2A/01 reports a change.
 void Nexus::protect(Itl& itl, bool read_only) {
   if (std::exchange(itl.read_only, read_only) == read_only) return;
   itl.unit().attached().raise_for(itl, kModeParametersChanged);
@@ -244,8 +245,8 @@ bool Nexus::abort_task_set(uint64_t lun_field, std::function<void()> done) {
   return true;
 }
 
-// With one task set per I_T nexus (TST=001b) the set holds this nexus's commands only, which makes
-// it the same as ABORT TASK SET (SAM-5 §7.5), at the owner too. No other host gets 2F/00.
+// With one task set per I_T nexus (TST=001b) the set contains only this nexus's commands, so this
+// equals ABORT TASK SET (SAM-5 §7.5), also at the owner. No other host gets 2F/00.
 bool Nexus::clear_task_set(uint64_t lun_field, std::function<void()> done) {
   return abort_task_set(lun_field, std::move(done));
 }
@@ -265,8 +266,8 @@ void Nexus::target_reset(std::function<void(bool)> done) {
   reset_units(luns, std::move(done));
 }
 
-// Aborts what the owner has of this nexus, if anything. Where the unit has another owner by then,
-// no other gateway is asked: all commands are this gateway's too, and each is waited for by itself.
+// Aborts the commands that the owner has of this nexus. If the owner changes, no other gateway is
+// asked: this gateway also has all commands, and waits for each.
 void Nexus::abort_task_set_at_owner(const Unit& unit, uint64_t lun_field,
                                     const std::shared_ptr<Countdown>& all) {
   const Role role = unit.role();
@@ -274,21 +275,22 @@ void Nexus::abort_task_set_at_owner(const Unit& unit, uint64_t lun_field,
   const std::shared_ptr<Link> link = links_.open_link(role.owner);
   if (!link) return;
   all->begin();
-  // Answered or not: nothing of before reaches a backend any more.
+  // With or without an answer, no earlier command can reach a backend any more.
   link->function(LinkFunction::kAbortTaskSet, lun_field,
                  [all](bool /*answered*/) { all->through(); });
 }
 
-// SAM-5 §6.3.3: the condition is raised on every I_T nexus, the one that asked too. Where another
-// gateway is the owner, the owner aborts the commands of all and raises it on all (DESIGN R9).
+// SAM-5 §6.3.3: the condition is raised on every I_T nexus, including the requesting one. If
+// another gateway is the owner, it aborts the commands of all nexuses and raises the condition on
+// all (DESIGN R9).
 void Nexus::reset_units(const LunMap& luns, std::function<void(bool)> done) {
-  const auto at_owners = std::make_shared<bool>(true);  // this reactor's, as all that ends here
+  const auto at_owners = std::make_shared<bool>(true);  // used on this reactor only
   const Handle all =
       count_down_to(context_, [at_owners, done = std::move(done)] { done(*at_owners); });
   for (const MappedLun& lun : luns) {
     const std::shared_ptr<Unit>& unit = lun.unit;
-    // Its own commands end now, not when a posted task runs: the function does not affect those
-    // that come after it (RFC 7143 §11.5.1).
+    // Its own commands end now, not in a posted task, because the function must not affect later
+    // ones (RFC 7143 §11.5.1).
     for (Itl* itl : itls()) {
       if (&itl->unit() != unit.get()) continue;
       const std::shared_ptr<Itl> alive = itl->shared_from_this();
@@ -297,7 +299,7 @@ void Nexus::reset_units(const LunMap& luns, std::function<void(bool)> done) {
     }
     const Standing standing = unit->role().standing;
     if (forwarded_ && standing != Standing::kOwner) {
-      *at_owners = false;  // its forwarder asks who is, and may ask here many times before
+      *at_owners = false;  // its forwarder asks the owner, and may ask here many times before
       continue;
     }
     if (standing != Standing::kForwarder) {
@@ -317,7 +319,7 @@ void Nexus::reset_units(const LunMap& luns, std::function<void(bool)> done) {
 void Nexus::follow_owner(const MappedLun& lun, std::function<void(bool)> done) {
   std::vector<std::shared_ptr<Itl>> behind;
   if (!owner_resets_.full()) {
-    // By every LUN of the unit: it is one task set to the host.
+    // For every LUN of the unit, because they form one task set for the host.
     use_luns_of(*lun.unit);
     for (Itl* itl : itls()) {
       if (&itl->unit() == lun.unit.get()) behind.push_back(itl->shared_from_this());
@@ -334,12 +336,12 @@ void Nexus::close(bool lost, std::function<void()> done) {
   owner_resets_.clear();
   std::vector<std::shared_ptr<Itl>> mine = retired_;
   for (Itl* itl : itls()) mine.push_back(itl->shared_from_this());
-  // `done` keeps the I_T_L nexuses and the LUNs until it runs, at the top of the stack: the last
-  // command may end underneath functions of a unit that lives through them only.
+  // `done` keeps the I_T_L nexuses and the LUNs alive until it runs from the event loop: the last
+  // command may end within functions of a unit that only they keep alive.
   auto all = std::make_shared<Countdown>([self = shared_from_this(), mine, luns = luns_,
                                           done]() mutable {
     self->finish_close();
-    // The links too: this may run underneath one of their functions.
+    // The links too: this may run within one of their functions.
     self->context_.reactors->post(
         self->context_.reactor, [self, mine = std::move(mine), luns = std::move(luns),
                                  links = self->links_.take(), done = std::move(done)] { done(); });
@@ -353,7 +355,7 @@ void Nexus::close(bool lost, std::function<void()> done) {
   all->through();
 }
 
-// SAM-5 §6.3.4: RESERVE(6) goes with the nexus, persistent reservations stay.
+// SAM-5 §6.3.4: RESERVE(6) ends with the nexus, persistent reservations stay.
 void Nexus::finish_close() {
   for (Itl* itl : itls()) itl->unit().attached().detach(itl);
   for (const MappedLun& lun : *luns_) {

@@ -1,5 +1,5 @@
-// An I_T nexus: everything SCSI remembers about one initiator port at one target port (DESIGN §1:
-// initiator name + ISID + target portal group). The transport uses SCSI through it.
+// An I_T nexus: the SCSI state of one initiator port at one target port (DESIGN §1: initiator name
+// + ISID + target portal group). The transport uses SCSI through it.
 #pragma once
 
 #include <cstdint>
@@ -21,61 +21,63 @@ namespace sluice::lun {
 
 class Countdown;
 
-// Created at login, closed at the session's end; both on the reactor that it stays on.
+// Created at login, closed at the session's end, both on its reactor, which never changes.
 class Nexus final : public TargetNexus, public std::enable_shared_from_this<Nexus> {
  public:
-  // Opens the I_T nexus on a target: each of its LUNs has 29/00 pending as after power on, or 29/07
-  // where an earlier nexus of the same id was lost. Their I_T_L nexuses come with their first use.
-  // `read_only`: this host may not write (HostAccess::read_only); every LUN is write protected.
-  // Others are where their LUN is (Target::LunEntry::read_only).
-  // `forwarded`: the host is at another gateway, where it has had this nexus for so long. That
-  // gateway has reported 29/00 to it; the nexus has 29/07 pending at most, and what only this
-  // gateway raised meanwhile.
+  // Opens the I_T nexus on a target: each LUN has 29/00 pending as after power on, or 29/07 if an
+  // earlier nexus of the same id was lost. An I_T_L nexus is created at the first use of its LUN.
+  //
+  // `read_only`: this host may not write (HostAccess::read_only), so every LUN is write protected.
+  // Otherwise a LUN is if Target::LunEntry::read_only is set.
+  //
+  // `forwarded`: the host is connected to another gateway, for this long. That gateway has reported
+  // 29/00, so the nexus has at most 29/07 pending, plus attentions that only this gateway raised
+  // meanwhile.
   static std::shared_ptr<Nexus> open(std::shared_ptr<Target> target, NexusId id,
                                      const ReactorContext& context, bool read_only = false,
                                      std::optional<Nanos> forwarded = std::nullopt);
   ~Nexus() override;
 
-  // Starts a command. true: it waits for min(data_out_wanted, expected_data_out)
-  // bytes.
+  // Starts a command. True: it waits for min(data_out_wanted, expected_data_out) bytes.
   bool begin(Command& command);
-  // All data the initiator sends is in command.data_out.
+  // All data that the initiator sends is in command.data_out.
   void data_ready(Command& command);
-  // complete() follows, once the backend has released the command (DESIGN R5).
+  // complete() is called when the backend has released the command (DESIGN R5).
   void abort(Command& command);
 
-  // Commands that wait for an owner or for bandwidth go on, or end, by the clock. The transport
-  // calls it every limits::kTick.
+  // Continues or ends commands that wait for an owner or for bandwidth, depending on the time. The
+  // transport calls it every limits::kTick.
   void tick();
 
   void after_tick(std::function<void()> go_on) override { starved_.push_back(std::move(go_on)); }
 
-  // Task management (SAM-5 §7). `done` runs on this nexus's reactor once every affected command,
-  // of whatever nexus, has completed, at the unit's owner too (DESIGN R9). They return false for a
-  // LUN that does not exist (the transport answers "LUN does not exist") and then don't call
-  // `done`. `done` never runs inside the call, here and in close(). Of a reset, `done(false)`: the
-  // unit's owner didn't carry it out; of a forwarded nexus: this gateway isn't the owner. All
-  // commands of this nexus that it was about are over then, too.
+  // Task management (SAM-5 §7). `done` runs on this nexus's reactor when all affected commands, of
+  // any nexus, have completed, also at the unit's owner (DESIGN R9); never within the call, here
+  // and in close(). False: the LUN does not exist (the transport answers "LUN does not exist"), and
+  // `done` is not called. For a reset, `done(false)` means that the unit's owner did not perform
+  // it; for a forwarded nexus, that this gateway is not the owner. Also then all affected commands
+  // of this nexus have ended.
   bool abort_task_set(uint64_t lun_field, std::function<void()> done);
   bool clear_task_set(uint64_t lun_field, std::function<void()> done);
   bool logical_unit_reset(uint64_t lun_field, std::function<void(bool at_owner)> done);
   // Resets every LUN of the target (warm and cold reset).
   void target_reset(std::function<void(bool at_owners)> done);
-  // Whether the LUN exists, for QUERY TASK and ABORT TASK checks.
+  // Whether the LUN exists, for the checks of QUERY TASK and ABORT TASK.
   bool has_lun(uint64_t lun_field) const;
-  // Pending unit attention for QUERY ASYNCHRONOUS EVENT; false when there is none.
+  // The pending unit attention for QUERY ASYNCHRONOUS EVENT; false: none.
   bool peek_unit_attention(uint64_t lun_field, UnitAttention* out);
 
-  // Nexus loss (SAM-5 §6.3.4): aborts every command, releases RESERVE(6), drops pending unit
-  // attentions; persistent reservations stay. `done` runs here when all commands have completed.
-  // `lost`: the connection broke (as against a logout): the next nexus of this id finds 29/07.
+  // I_T nexus loss (SAM-5 §6.3.4): aborts every command, releases RESERVE(6), drops pending unit
+  // attentions; persistent reservations stay. `done` runs on this reactor when all commands have
+  // completed. `lost`: the connection broke without a logout, so the next nexus of this id reports
+  // 29/07.
   void close(bool lost, std::function<void()> done);
 
   Target& target() const { return *target_; }
   bool read_only() const { return read_only_; }
 
-  // The LUN inventory changed: takes up new LUNs, drops removed ones, raises 3F/0E. Posted by
-  // Target to this reactor.
+  // The LUN inventory changed: adds new LUNs, drops removed ones, raises 3F/0E. Target posts it to
+  // this reactor.
   void refresh_luns() override;
   void drop_if_unused(const Unit& unit, const char* why) override;
 
@@ -91,12 +93,11 @@ class Nexus final : public TargetNexus, public std::enable_shared_from_this<Nexu
   void use_luns_of(const Unit& unit) override;
   bool is_read_only(const Unit& unit) const override;
 
-  // The I_T_L nexus of a LUN that has been used; nullptr: there is none.
+  // The I_T_L nexus of a LUN that has been used; nullptr: none.
   Itl* find(uint64_t lun_field) const { return itls_.find(lun_field); }
-  // The same, made where this is the first use. nullptr: there is no such LUN. Well-known LUNs have
-  // none.
+  // The same, but created at the first use. nullptr: no such LUN. Well-known LUNs have none.
   Itl* use(uint64_t lun_field);
-  std::vector<Itl*> itls() const { return itls_.all(); }  // of those that were used, sorted by LUN
+  std::vector<Itl*> itls() const { return itls_.all(); }  // of the used LUNs, sorted by LUN
   // As OwnerLinks::link_to().
   std::shared_ptr<Link> link_to(uint16_t owner) {
     return links_.link_to(owner, shared_from_this());
@@ -113,22 +114,22 @@ class Nexus final : public TargetNexus, public std::enable_shared_from_this<Nexu
   void retire(const std::shared_ptr<Itl>& itl);
   void resume_held(Itl& itl);
   void finish_close();
-  // LOGICAL UNIT RESET of the unit of each LUN; `done` is posted here after the last.
+  // LOGICAL UNIT RESET of each LUN's unit; `done` is posted to this reactor after the last.
   void reset_units(const LunMap& luns, std::function<void(bool)> done);
   void follow_owner(const MappedLun& lun, std::function<void(bool at_owner)> done);
   void abort_task_set_at_owner(const Unit& unit, uint64_t lun_field,
                                const std::shared_ptr<Countdown>& all);
 
   const std::shared_ptr<Target> target_;
-  std::shared_ptr<const LunMap> luns_;  // as this nexus knows them, the target may be ahead
+  std::shared_ptr<const LunMap> luns_;  // as this nexus knows them; the target's may be newer
   uint64_t opened_at_ = 0;              // AttentionLog::now()
-  std::optional<UnitAttention> first_attention_;  // of every LUN that was there then
-  bool inventory_changed_ = false;                // LUNs not used yet have 3F/0E pending
+  std::optional<UnitAttention> first_attention_;  // of every LUN that existed then
+  bool inventory_changed_ = false;                // unused LUNs have 3F/0E pending
   ItlTable itls_;
-  std::vector<std::shared_ptr<Itl>> retired_;  // removed, with commands active
+  std::vector<std::shared_ptr<Itl>> retired_;  // removed, but with active commands
   OwnerLinks links_{*this};
   OwnerResets owner_resets_{*this, links_};
-  std::vector<std::function<void()>> starved_;  // of after_tick()
+  std::vector<std::function<void()>> starved_;  // from after_tick()
   bool read_only_ = false;
 };
 

@@ -22,8 +22,8 @@ std::shared_ptr<Link> OwnerLinks::link_to(uint16_t owner, const std::shared_ptr<
   const auto last = std::find_if(links_.begin(), links_.end(),
                                  [owner](const auto& entry) { return entry.first == owner; });
   if (last != links_.end()) {
-    // It still answers the commands that it has, in its own time: nothing waits for its end. Then
-    // it goes at the top of the stack, not underneath its own functions.
+    // It still answers its commands; nothing waits for its end. It is destroyed in a posted task,
+    // not within its own functions.
     const std::shared_ptr<Link> old = std::move(last->second);
     links_.erase(last);
     old->close(true, [old, context] { context.reactors->post(context.reactor, [old] {}); });

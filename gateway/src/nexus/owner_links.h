@@ -21,11 +21,12 @@ class OwnerLinks {
 
   explicit OwnerLinks(const NexusContext& context) : context_(context) {}
 
-  // The way to a gateway that owns units; opened where there is none, or none that lives. nullptr:
-  // this gateway does not know that gateway.
+  // The link to a gateway that owns units; opens one if there is none, or if it has ended. nullptr:
+  // that gateway is unknown.
   std::shared_ptr<Link> link_to(uint16_t owner, const std::shared_ptr<Nexus>& nexus);
-  std::shared_ptr<Link> open_link(uint16_t owner) const;  // one that lives already, or nullptr
-  // Closes each link, as Link::close(). `begin` is called before each, `done` after it.
+  // an existing link that has not ended, or nullptr
+  std::shared_ptr<Link> open_link(uint16_t owner) const;
+  // Closes each link with Link::close(). `begin` is called before each, `done` after it.
   void close(bool lost, const std::function<void()>& begin, const std::function<void()>& done);
   List take() { return std::exchange(links_, {}); }
 

@@ -78,7 +78,7 @@ void OwnerResets::try_one(const ResetPtr& reset) {
   if (reset->asked || !reset->done) return;
   const Role role = reset->unit->role();
   if (role.standing == Standing::kOwner) {
-    // By now it is done as a direct one is: what comes later need not wait for it to end.
+    // The reset is performed as a direct one, so later commands need not wait for its end.
     reset_here(nexus_, reset->unit, [done = std::exchange(reset->done, nullptr)] { done(true); });
     return end(reset);
   }
@@ -101,8 +101,8 @@ void OwnerResets::ask(const ResetPtr& reset, const Role& role) {
   if (!link) return;
   reset->asked = true;
   reset->asked_of = role;
-  // Weak: the link is the nexus's, and may outlive its interest in the answer. This object lives as
-  // long as the nexus.
+  // Weak references: the link belongs to the nexus and may answer after the reset is dropped. This
+  // object lives as long as the nexus.
   link->function(LinkFunction::kLogicalUnitReset, reset->lun_field,
                  [this, owner = std::weak_ptr(nexus), waiting = std::weak_ptr(reset)](bool done) {
                    const std::shared_ptr<Nexus> alive = owner.lock();
@@ -118,7 +118,7 @@ void OwnerResets::answered(const ResetPtr& reset, bool done) {
     std::exchange(reset->done, nullptr)(true);
     return end(reset);
   }
-  // The same one is asked again at the next tick, not as fast as it can refuse.
+  // The same gateway is asked again at the next tick, to limit the rate of refusals.
   if (reset->unit->role() != reset->asked_of) try_one(reset);
 }
 

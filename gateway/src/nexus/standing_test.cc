@@ -32,7 +32,7 @@ TEST_F(StandingTest, APoolThatRunsFullIsToldOncePerNexusByTheOwnerAndByForwarder
   auto there = open("b", 1);
   const auto tell_all = [&](const std::string& name) {
     tell_threshold_reached(*unit);
-    tell_threshold_reached(*unit);  // one that waits to be told is enough
+    tell_threshold_reached(*unit);  // one pending attention is enough
     auto late = open_fresh(name);
     for (Nexus* nexus : {here.get(), there.get()}) {
       EXPECT_EQ(start(*nexus, read16(0, 8)).sense(), kThresholdReached);
@@ -73,7 +73,7 @@ TEST_F(StandingTest, WhatComesAfterHeldCommandsDoesNotOvertakeThem) {
   Task& held = start(*nexus, write16(0, 8), Bytes(4096, 1));
   serve(*unit, reactors, std::make_unique<OwnedBackend>(kBlocks * block, fate), nullptr, {}, 1,
         kSelf);
-  // Before the posted task runs that lets go of the first.
+  // Before the posted task runs that releases the first.
   Task& later = start(*nexus, write16(0, 8), Bytes(4096, 2));
   EXPECT_EQ(later.completions, 0);
   reactors.run();

@@ -58,7 +58,7 @@ void Target::set_hosts(std::vector<HostAccess> hosts) {
   hosts_ = std::move(hosts);
 }
 
-// An entry that names the initiator comes before one for anybody, wherever they stand.
+// An entry that names the initiator takes precedence over one for any initiator, in any order.
 bool Target::access_for(std::string_view initiator, HostAccess* out) const {
   std::lock_guard lock(mutex_);
   const HostAccess* found = nullptr;

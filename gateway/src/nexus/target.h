@@ -1,7 +1,7 @@
 // A target: its LUNs, its ports, the hosts that may log in, and its I_T nexuses.
 //
-// Threads: lookups may come from any reactor and take a short lock; the I/O path never does (a
-// Nexus keeps what it needs). Changes come from one control thread.
+// Threads: any reactor may look up and takes a short lock; the I/O path never does (a Nexus stores
+// what it needs). One control thread makes the changes.
 #pragma once
 
 #include <cstdint>
@@ -33,37 +33,38 @@ struct ChapCredential {
   std::string user;
   // 12 to 255 bytes (96 bits at least); empty: this direction is not configured.
   std::string secret;
-  // The secret alone decides: a credential that lost its name must not become "no authentication".
+  // The secret alone decides: a credential without its name must not mean "no authentication".
   bool configured() const { return !secret.empty(); }
 };
 
-// Who may log in to a target, and how they prove it.
+// The hosts that may log in to a target, and their authentication.
 struct HostAccess {
   std::vector<std::string> initiators;  // iSCSI names, lower case; empty: any initiator
-  // Configured: the initiator must authenticate by it. access_for() fills in the name from
+  // If configured, the initiator must authenticate with it. access_for() sets the name from
   // chap_users.
   ChapCredential chap;
   // CHAP_N by initiator, in the order of `initiators`; empty: chap.user for all.
   std::vector<std::string> chap_users = {};
-  // Configured: we authenticate by it if the initiator asks; else we refuse to.
+  // If configured, the target authenticates with it when the initiator asks; else it refuses.
   ChapCredential mutual;
   bool read_only = false;
-  std::string host = {};  // the control plane's id of it; empty: there is none
-  // Portals that SendTargets shows, nearest first, as "host:port,portal-group-tag"; empty: all of
-  // this gateway.
+  std::string host = {};  // the control plane's id of the host; empty: none
+  // The portals in SendTargets answers, nearest first, as "host:port,portal-group-tag"; empty: all
+  // of this gateway.
   std::vector<std::string> portals = {};
-  // A login at another portal of this gateway than those is sent to the first of them.
+  // A login at another portal of this gateway is redirected to the first of them.
   bool redirect = false;
-  unsigned max_sessions = 0;  // of each of its initiators with one target here; 0: no limit
+  // of each of its initiators with one target on this gateway; 0: unlimited
+  unsigned max_sessions = 0;
 };
 
-// A Nexus, as its target sees it.
+// The part of a Nexus that its target uses.
 class TargetNexus : public NexusContext {
  public:
   using NexusContext::NexusContext;
   // --- on its reactor
   virtual void refresh_luns() = 0;
-  // Drops the nexus where it reaches `unit` but has not used it yet.
+  // Drops the nexus if it maps `unit` but has not used it yet.
   virtual void drop_if_unused(const Unit& unit, const char* why) = 0;
 };
 
@@ -79,35 +80,34 @@ class Target final : public ExportingTarget, public std::enable_shared_from_this
   struct LunEntry {
     uint64_t lun = 0;
     std::shared_ptr<Unit> unit;
-    bool read_only = false;  // in this target: its medium is write protected
+    bool read_only = false;  // write protected in this target
     bool operator==(const LunEntry&) const = default;
   };
   std::vector<LunEntry> luns() const;             // sorted by number
-  std::shared_ptr<const LunMap> lun_map() const;  // the same, not copied
-  // The unit that a designation descriptor names (SPC-5 §7.7.6); nullptr: there is none.
+  std::shared_ptr<const LunMap> lun_map() const;  // the same without a copy
+  // The unit that a designation descriptor names (SPC-5 §7.7.6); nullptr: none.
   std::shared_ptr<Unit> unit_by_designator(ByteView designator) const;
   std::vector<HostAccess> hosts() const;
-  void set_hosts(std::vector<HostAccess> hosts);  // future logins only
-  // The entry that admits `initiator`, with the name by which this initiator authenticates. False:
-  // no entry admits it.
+  void set_hosts(std::vector<HostAccess> hosts);  // affects future logins only
+  // The entry that admits `initiator`, with the name for its authentication. False: no entry does.
   bool access_for(std::string_view initiator, HostAccess* out) const;
 
-  // Relative target port ids in the group, for REPORT TARGET PORT GROUPS; empty: only the one a
-  // command came in by is known.
+  // Relative target port ids of the group, for REPORT TARGET PORT GROUPS; empty: only the port that
+  // received the command is known.
   std::vector<uint16_t> relative_ports() const;
   void set_relative_ports(std::vector<uint16_t> ports);
 
-  // Every port of the path set, the same on every gateway (R11); empty: relative_ports() above.
+  // All ports of the path set, the same on every gateway (R11); empty: only relative_ports().
   std::vector<TargetPort> ports() const;
   void set_ports(std::vector<TargetPort> ports);
-  // ports(), or relative_ports(), or the port by which the nexus `id` came; never empty.
+  // ports(), else relative_ports(), else the port of the nexus `id`; never empty.
   std::vector<TargetPort> ports_known_to(const NexusId& id) const;
-  // The port by which the nexus `id` came. The target outlives the result.
+  // The port of the nexus `id`. The result refers to the target.
   scsi::PortIdentity port_of(const NexusId& id) const;
   // Of this gateway's portal group; nullopt: not listed.
   std::optional<uint16_t> relative_port_of(uint16_t tpgt) const;
 
-  // Replaces the LUN map; every live nexus gets refresh_luns() posted.
+  // Replaces the LUN map; posts refresh_luns() to every live nexus.
   void set_luns(std::vector<LunEntry> luns, Reactors& reactors);
 
   // `part` is the part of `nexus` that the target uses.
@@ -117,7 +117,8 @@ class Target final : public ExportingTarget, public std::enable_shared_from_this
   std::vector<NexusId> nexus_ids() const;
   void drop_unused_nexuses(const std::shared_ptr<Unit>& unit, Reactors& reactors, const char* why,
                            const std::shared_ptr<Countdown>& all) override;
-  // Remembers that the nexus was lost, so that its successor reports 29/07; take_lost() forgets.
+  // Records that the nexus was lost, so that its successor reports 29/07; take_lost() removes the
+  // record.
   void note_lost(const NexusId& id);
   bool take_lost(const NexusId& id);
 
@@ -143,17 +144,17 @@ class Target final : public ExportingTarget, public std::enable_shared_from_this
   std::vector<uint16_t> relative_ports_;
   std::vector<TargetPort> ports_;
   std::vector<Known> nexuses_;
-  std::vector<NexusId> lost_;  // bounded; oldest forgotten first
+  std::vector<NexusId> lost_;  // bounded; the oldest are dropped first
   std::unique_ptr<TokenStore> tokens_;
 };
 
-// A LUN, and since when it has been as it is (AttentionLog::now()): conditions that are raised on
-// it count from there.
+// A LUN, and the time of its last change (AttentionLog::now()): conditions that are raised on it
+// count from then.
 struct MappedLun : Target::LunEntry {
-  uint64_t since = 0;            // this unit under this number
-  uint64_t protected_since = 0;  // read-only or not; not before `since`
+  uint64_t since = 0;            // when this unit got this number
+  uint64_t protected_since = 0;  // when read_only changed; not before `since`
 };
 
-const MappedLun* find_lun(const LunMap& map, uint64_t lun);  // nullptr: there is none
+const MappedLun* find_lun(const LunMap& map, uint64_t lun);  // nullptr: none
 
 }  // namespace sluice::lun

@@ -148,7 +148,7 @@ TEST_F(TaskManagementTest, AWriteWaitingForABlockIsAbortedAtOnceAndNeverRuns) {
   EXPECT_EQ(backend->submitted.size(), 1u);
 }
 
-// DESIGN R5: an aborted write keeps its blocks until the backend lets go.
+// DESIGN R5: an aborted write keeps its blocks until the backend has completed it.
 TEST_F(TaskManagementTest, AnAbortedWriteKeepsOthersFromItsBlocksUntilTheBackendIsDone) {
   Task& first = start(*a, write16(0, 1), Bytes(512, 1));
   a->abort(first.command);

@@ -1,6 +1,5 @@
-// The Basic Header Segment of every iSCSI PDU as typed views over its 48 bytes (RFC 7143 §11).
-// Views read and write fields in place: nothing is copied, nothing is checked that the format
-// itself allows.
+// Typed access to the 48 bytes of the Basic Header Segment of every iSCSI PDU (RFC 7143 §11).
+// Fields are read and written in place; nothing is copied, and values are not checked.
 #pragma once
 
 #include <array>
@@ -35,7 +34,7 @@ enum class Opcode : uint8_t {  // RFC 7143 §11.2.1.2
   kReject = 0x3f,
 };
 
-// A header in memory of its own, for building answers; all reserved fields start as zero.
+// A header with its own memory, for building answers; reserved fields are initially zero.
 struct Bhs {
   alignas(8) std::array<uint8_t, kBhsSize> bytes{};
 
@@ -58,7 +57,7 @@ struct Bhs {
   void set_lun(uint64_t l) { store_be64(&bytes[8], l); }
   void set_itt(uint32_t t) { store_be32(&bytes[16], t); }
 
-  // --- fields by offset; each user names the clause it reads
+  // --- fields by offset; each caller cites the clause
   uint8_t u8(unsigned at) const { return bytes[at]; }
   uint16_t u16(unsigned at) const { return load_be16(&bytes[at]); }
   uint32_t u32(unsigned at) const { return load_be32(&bytes[at]); }

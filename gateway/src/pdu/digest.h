@@ -1,5 +1,5 @@
-// CRC32C as iSCSI uses it (RFC 7143 §13.1): over whole PDU sections, padding included, sent least
-// significant byte first.
+// CRC32C for iSCSI (RFC 7143 §13.1): over whole PDU sections with padding, sent least significant
+// byte first.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
-// Cuts a byte stream into PDUs (RFC 7143 §11.2) without copying data segments: they stay in the
-// receive buffers and are handed on as slices; only small pieces are packed (packer.h). Knows no
-// sockets; checks digests.
+// Splits a byte stream into PDUs (RFC 7143 §11.2) without copying data segments: they stay in the
+// receive buffers and are passed on as slices; only small pieces are packed (packer.h). It checks
+// digests and uses no sockets.
 //
 //   BHS (48) | AHS (0..1020) | header digest (0/4) | data, padded to 4 | data digest (0/4)
 #pragma once
@@ -34,13 +34,13 @@ class Framer {
     kNeedMore,           // input is used up
     kPdu,                // pdu() is complete; its data may be moved out
     kDataDigestError,    // pdu() is complete but its data segment is damaged (and dropped)
-    kHeaderDigestError,  // nothing in the stream can be trusted any more
+    kHeaderDigestError,  // the rest of the stream is unusable
     kSegmentTooLong,     // DataSegmentLength above the limit: header valid, stream unusable
     kAhsTooLong,         // TotalAHSLength above the limit: header valid, stream unusable
   };
 
-  // Takes bytes from the front of `input` until a PDU ends or the input does. After one of the
-  // last three events the framer must not be used again.
+  // Consumes bytes from the front of `input` until a PDU or the input ends. After one of the last
+  // three events the framer must not be used again.
   Event next(Slice& input);
 
   Pdu& pdu() { return pdu_; }
@@ -49,11 +49,11 @@ class Framer {
     header_digest_ = header;
     data_digest_ = data;
   }
-  // Bytes a data segment may have: MaxRecvDataSegmentLength as we declared it.
+  // Maximum size of a data segment in bytes: the declared MaxRecvDataSegmentLength.
   void set_max_segment(uint32_t bytes) { max_segment_ = bytes; }
-  // AHS bytes accepted; 0 before full feature phase.
+  // Maximum AHS size in bytes; 0 before the full feature phase.
   void set_max_ahs(uint32_t bytes) { max_ahs_ = bytes; }
-  // Whether the stream stands between two PDUs.
+  // Whether the stream is between two PDUs.
   bool at_boundary() const { return stage_ == Stage::kHeader && have_ == 0; }
 
  private:
@@ -75,7 +75,7 @@ class Framer {
   bool data_digest_ = false;
   uint32_t max_segment_ = limits::kMaxLoginSegment;
   uint32_t max_ahs_ = 0;
-  uint32_t have_ = 0;  // bytes collected of the present stage
+  uint32_t have_ = 0;  // bytes received of the current stage
   Digest digest_;
   std::array<uint8_t, 8> trailer_{};  // padding and data digest, or the header digest
 };

@@ -16,7 +16,7 @@ void Packer::pack(std::vector<Slice>& pieces) {
     return;
   }
   room_ = 0;
-  // Memory that somebody lends is not a pool's to save.
+  // Lent memory does not belong to a pool, so there is nothing to save.
   BufferPool* pool = last.owner ? last.owner.get()->pool : nullptr;
   if (!pool) return;
   // When the pool is spent the piece stays where it is: no more can come in than the buffers that

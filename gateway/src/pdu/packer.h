@@ -1,5 +1,5 @@
-// Keeps data that comes in small pieces from pinning the receive buffers they came in (DESIGN R14):
-// a buffer stays away from its pool as long as one byte of it is referred to.
+// Prevents small pieces of data from occupying their receive buffers (DESIGN R14): a buffer returns
+// to its pool only when none of its bytes is referenced.
 #pragma once
 
 #include <cstdint>
@@ -11,11 +11,11 @@
 
 namespace sluice::pdu {
 
-// Of one list of pieces. Large ones stay where they are. The last stays, too, however small: often
-// it is the only one, or the next bytes are received right behind it.
+// For one list of pieces. Large pieces are not copied. Neither is the last piece: often it is the
+// only one, or the next bytes are received directly behind it.
 class Packer {
  public:
-  // Adds `piece` to `pieces`, whose other pieces were added here, or which is empty.
+  // Adds `piece` to `pieces`, which must be empty or filled by this function only.
   void add(std::vector<Slice>& pieces, Slice piece) {
     if (pieces.empty() || pieces.back().size >= limits::kPackedPiece) [[likely]] {
       room_ = 0;
@@ -28,7 +28,7 @@ class Packer {
  private:
   void pack(std::vector<Slice>& pieces);
 
-  // Bytes free behind the last piece but one, if that is in a packing buffer, which is ours alone.
+  // Free bytes behind the last piece but one, if that is in a packing buffer of this packer.
   uint32_t room_ = 0;
 };
 

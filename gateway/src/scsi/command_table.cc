@@ -32,9 +32,9 @@ constexpr std::array<CommandInfo, kCount> kRows = join_rows();
 constexpr uint8_t kNoEntry = 0xff;
 static_assert(kCount < kNoEntry);
 
-// Where SCSI-2 had the LUN, in byte 1 of every CDB. Nobody evaluates it, and of INQUIRY it is let
-// pass: Linux takes a target for SCSI-2 until the first LUN that it scans has answered one, and
-// hosts that scan single LUNs may begin with any.
+// The LUN field of SCSI-2 in byte 1 of every CDB. The gateway ignores it, and permits it for
+// INQUIRY: Linux treats a target as SCSI-2 until the first scanned LUN has answered INQUIRY, and a
+// host that scans single LUNs may begin with any.
 constexpr uint8_t kLunOfScsi2 = 0xe0;
 
 constexpr uint8_t passed_bits(const CommandInfo& info, const uint8_t* usage, size_t byte) {

@@ -33,7 +33,7 @@ struct InquiryUnit {
 // have is answered; identity, limits and so on may then be left as they are.
 Outcome<size_t> build_inquiry(ByteView cdb, const InquiryUnit& unit, MutableBytes out);
 
-// --- single pages, for whoever wants one without a CDB
+// --- single pages without a CDB
 size_t build_standard_inquiry(const InquiryUnit& unit, MutableBytes out);
 // false: there is no such page.
 bool build_vpd_page(uint8_t page, const InquiryUnit& unit, MutableBytes out, size_t* size);

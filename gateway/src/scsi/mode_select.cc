@@ -12,8 +12,8 @@ Sense bad(size_t byte, int bit = -1) {
   return Sense::invalid_field_in_parameter_list(static_cast<uint16_t>(byte), bit);
 }
 
-// The mode parameter header and block descriptor (SPC-5 §7.5.5, §7.5.6). *pages is where the mode
-// pages begin. WP and DPOFUA of the device-specific parameter are not ours to be told: ignored.
+// The mode parameter header and block descriptor (SPC-5 §7.5.5, §7.5.6). *pages is the offset of
+// the mode pages. WP and DPOFUA of the device-specific parameter can't be set and are ignored.
 bool check_header(bool ten, const ModeUnit& unit, ByteView data, size_t* pages, Sense* sense) {
   const size_t header = ten ? 8 : 4;
   if (data.size() < header) {

@@ -68,7 +68,7 @@ bool wanted(ModePageId id, const Request& r) {
   return r.subpage == kAllSubpages || r.subpage == id.subpage;
 }
 
-// SPC-5 §6.13: an unknown page and an unknown subpage are told apart by the field pointer.
+// SPC-5 §6.13: the field pointer distinguishes an unknown page from an unknown subpage.
 Sense no_such_page(const Request& r) {
   for (const ModePageId id : mode_page_ids()) {
     if (r.page == kAllPages || r.page == id.code) return Sense::invalid_field_in_cdb(3, 7);

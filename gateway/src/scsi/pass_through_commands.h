@@ -1,23 +1,33 @@
-// Rows of the command table: commands that a SCSI device behind a unit answers itself, byte for
-// byte. They exist only for units whose medium is one (Support::pass_through).
+// Rows of the command table: commands that the SCSI device behind a unit answers itself, byte for
+// byte. They exist only for units on such a device (Support::pass_through).
 //
-// What is here is safe to hand on, that is: it reads, it says nothing about identity, ports,
-// reservations or other initiators, and it leaves the device as it was. LOG SENSE is among them by
-// its handler. On purpose not here, so refused 05/20/00 like every unknown code:
-//   FORMAT UNIT 04h, SANITIZE 48h, REASSIGN BLOCKS 07h, WRITE LONG 3Fh/9Fh-11h, REMOVE ELEMENT AND
-//   TRUNCATE 9Eh-18h (all of SBC-4): destroy data, of every initiator, past its reservations' words
-//   WRITE BUFFER 3Bh, LOG SELECT 4Ch, SET TIMESTAMP A4h-0Fh, SET IDENTIFYING
-//   INFORMATION A4h-06h, BACKGROUND CONTROL 9Eh-15h: change the device (firmware, settings)
-//   READ BUFFER modes but 02h and 03h: vendor specific, echo buffers shared between initiators,
-//   error history whose reading locks it (SPC-5, READ BUFFER(10) command)
-//   SECURITY PROTOCOL IN/OUT A2h/B5h, ATA PASS-THROUGH 85h/A1h, variable-length CDBs 7Fh: carry
-//   commands of other protocols, which nobody here could look at
-//   REPORT IDENTIFYING INFORMATION A3h-05h, READ MEDIA SERIAL NUMBER ABh-01h, REPORT ALIASES
-//   A3h-0Bh: identity is ours (DESIGN R13)
-//   RESERVE, RELEASE, PERSISTENT RESERVE, EXTENDED COPY, target port groups: ours, in other rows
-// Reservations: where the tables of commands that are allowed beside a reservation of another nexus
-// (SPC-5 and SBC-4, Reservations) let each kind of command through, the stricter reading is taken:
-// none, or WRITE EXCLUSIVE only.
+// A command is listed only if it is safe: it reads; it reports nothing about identity, ports,
+// reservations or other initiators; and it does not change the device. LOG SENSE is one of them,
+// through its own handler. The following commands are intentionally missing, and therefore refused
+// with 05/20/00 like every unknown code.
+//
+// Commands that destroy data of all initiators, regardless of reservations: FORMAT UNIT 04h,
+// SANITIZE 48h, REASSIGN BLOCKS 07h, WRITE LONG 3Fh/9Fh-11h, REMOVE ELEMENT AND TRUNCATE 9Eh-18h
+// (all of SBC-4).
+//
+// Commands that change the device (firmware, settings): WRITE BUFFER 3Bh, LOG SELECT 4Ch, SET
+// TIMESTAMP A4h-0Fh, SET IDENTIFYING INFORMATION A4h-06h, BACKGROUND CONTROL 9Eh-15h.
+//
+// READ BUFFER modes other than 02h and 03h: vendor specific, echo buffers shared between
+// initiators, error history whose reading locks it (SPC-5, READ BUFFER(10) command).
+//
+// Commands that carry other protocols, which the gateway could not check: SECURITY PROTOCOL IN/OUT
+// A2h/B5h, ATA PASS-THROUGH 85h/A1h, variable-length CDBs 7Fh.
+//
+// Identity, which the gateway defines itself (DESIGN R13): REPORT IDENTIFYING INFORMATION A3h-05h,
+// READ MEDIA SERIAL NUMBER ABh-01h, REPORT ALIASES A3h-0Bh.
+//
+// Commands that the gateway implements, in other rows: RESERVE, RELEASE, PERSISTENT RESERVE,
+// EXTENDED COPY, target port groups.
+//
+// Reservations: if the tables of commands permitted during another nexus's reservation (SPC-5 and
+// SBC-4, Reservations) leave room for interpretation, the stricter one applies: permitted without a
+// reservation, or during WRITE EXCLUSIVE only.
 #pragma once
 
 #include "scsi/command_rows.h"

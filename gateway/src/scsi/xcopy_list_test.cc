@@ -99,7 +99,7 @@ TEST(XcopyList, UnknownDescriptorTypesAreTold) {
 
 TEST(XcopyList, BadFieldsAreTold) {
   EXPECT_EQ(refusal_of(parse(list_of(1, 1, 0, 0x18))), "ok");
-  EXPECT_EQ(refusal_of(parse(list_of(1, 1, 1, 0x18))), "26/00 0.7");  // a list id nobody keeps
+  EXPECT_EQ(refusal_of(parse(list_of(1, 1, 1, 0x18))), "26/00 0.7");  // an unknown list id
   EXPECT_EQ(refusal_of(parse(list_of(1, 1, 1, 0x08))), "26/00 1.4");
   auto inline_data = list_of(1, 1);
   inline_data[15] = 1;

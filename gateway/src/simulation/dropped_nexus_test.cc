@@ -1,5 +1,4 @@
-// A PERSISTENT RESERVE OUT of which nobody knows whether it happened (DESIGN R3), as a host sees
-// it.
+// A PERSISTENT RESERVE OUT with an unknown outcome (DESIGN R3), as a host sees it.
 #include "simulation/host_fixture.h"
 #include "unit/reservations/reservation_contract.h"
 #include "unit/unit.h"
@@ -7,7 +6,7 @@
 namespace sluice::simulation {
 namespace {
 
-// Keeps what it is given, and says what it is told to about it.
+// Stores what it gets, and answers as the test says.
 class UnsureStore final : public lun::ReservationStore {
  public:
   void commit(const std::string&, const lun::ReservationState& state, lun::StoreReply reply,

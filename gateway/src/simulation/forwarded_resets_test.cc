@@ -1,5 +1,5 @@
-// LOGICAL UNIT RESET on its way to the owner, and what a host is told where there is none
-// (DESIGN R9; nexus/owner_resets.h).
+// LOGICAL UNIT RESET on its way to the owner, and its answer if there is none (DESIGN R9;
+// nexus/owner_resets.h).
 #include <gtest/gtest.h>
 
 #include "simulation/gateway_pair.h"

@@ -47,7 +47,7 @@ class ForwardingLoss : public testing::Test {
     EXPECT_FALSE(c->ended);
     return c;
   }
-  // Changes that nobody hears of: the origin finds its connection gone and can't make another.
+  // A silent partition: the origin loses its connection and can't establish another.
   void cut() {
     pair_.network = GatewayPair::Network::kSilent;
     pair_.reset_connections(true);
@@ -131,8 +131,8 @@ TEST_F(ForwardingLoss, AnotherIncarnationOfTheOwnerProvesNothing) {
   EXPECT_TRUE(w->unavailable());
 }
 
-// Its successor is in the book before anybody calls the owner dead, and the host goes on: the next
-// command gets a new link. What the old one has is in doubt as before.
+// Its successor is a peer before any gateway reports the owner as dead, and the host continues: the
+// next command gets a new link. Commands on the old link stay in doubt.
 class ForwardingLossToASuccessor : public ForwardingLoss {
  protected:
   // The link is replaced; the owner said nothing before.

@@ -122,8 +122,8 @@ TEST_F(Forwarding, ARegistrationPreemptedBeforeTheFirstForwardedCommandIsTold) {
   EXPECT_EQ(pair_->run(*nexus_, kTestUnitReady, 0)->command.status, scsi::Status::kGood);
 }
 
-// A host that is at the owner is told of them at its first use of the LUN; so is one whose first
-// command opens the session by which it is forwarded, if it was there already.
+// A host at the owner sees the unit attentions at its first use of the LUN. So does a host whose
+// first command opens the forwarding session, if it was logged in already.
 TEST_F(Forwarding, ResetsAndChangedModeParametersBeforeAHostsFirstCommandAreToldToIt) {
   pair_->advance(kSecond);
   Initiator other(pair_->owner.connect());

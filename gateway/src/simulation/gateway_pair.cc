@@ -210,7 +210,7 @@ void GatewayPair::settle() {
     moved = answer_dials();
     for (size_t i = 0; i < calls_.size(); ++i) moved = carry(*calls_[i]) || moved;
     for (const auto& call : calls_) {
-      // Our end let go: the far end hears of it, if anything gets through.
+      // The origin closed its end: the owner's end sees that unless the network is silent.
       if (!call->closed || !call->far || network == Network::kSilent) continue;
       SimulatedConnection* far = std::exchange(call->far, nullptr);
       if (far->closed()) continue;

@@ -1,5 +1,5 @@
-// Two simulated gateways and the network between them: `owner` has the disks, `origin` forwards.
-// Commands are given by hand to a nexus at `origin`, whose units follow the owner's in epoch 1.
+// Two simulated gateways and the network between them: `owner` has the disks, `origin` forwards. A
+// test passes commands to a nexus at `origin`, whose units follow the owner's in epoch 1.
 #pragma once
 
 #include <memory>
@@ -11,7 +11,7 @@
 
 namespace sluice::simulation {
 
-// A command that is forwarded, with room for its data.
+// A forwarded command with memory for its data.
 struct ForwardedCommand {
   lun::Command command;
   bool ended = false;
@@ -36,7 +36,7 @@ class GatewayPair final : public forward::Dialer {
   SimulatedGateway origin;
   forward::Forwarder forwarder;
 
-  // What the control plane says of the owner.
+  // The peer entry of the owner, as the control plane sends it.
   forward::Peer owner_peer() const;
   void set_owner(const forward::Peer& peer);
 
@@ -48,31 +48,30 @@ class GatewayPair final : public forward::Dialer {
   std::shared_ptr<ForwardedCommand> command(ByteView cdb, uint32_t data_in, ByteView out = {},
                                             uint64_t lun = 0, size_t piece = 65536);
   void begin(lun::Nexus& nexus, ForwardedCommand& command);
-  // ... begins it, and lets everything happen that can.
+  // As begin(), then runs everything until nothing is left to do.
   std::shared_ptr<ForwardedCommand> run(lun::Nexus& nexus, ByteView cdb, uint32_t data_in,
                                         ByteView out = {}, uint64_t lun = 0, size_t piece = 65536);
 
-  // Until nothing is left to do.
+  // Runs until nothing is left to do.
   void settle();
   void advance(Nanos span);
 
   // --- the network
   enum class Network : uint8_t {
     kWhole,
-    kSilent,   // nothing gets through, either way
+    kSilent,   // nothing is delivered, in either direction
     kRefused,  // connections are refused
   };
   Network network = Network::kWhole;
-  // The origin hears of a reset. The owner hears of it too, unless `one_sided`: its session lives
-  // on.
+  // The origin sees a reset. The owner also sees it, unless `one_sided`: then its session stays.
   void reset_connections(bool one_sided = false);
   size_t connections() const { return calls_.size(); }
   unsigned dialled() const { return dialled_; }
-  // Of the latest connection, at the owner.
+  // The owner's end of the latest connection.
   SimulatedConnection* far_end() { return calls_.empty() ? nullptr : calls_.back()->far; }
-  // What an owner gone wrong might say, on the latest connection.
+  // Sends arbitrary bytes to the origin on the latest connection, as a faulty owner might.
   void say_as_owner(ByteView bytes);
-  // Bytes that went from the origin to the owner.
+  // Number of bytes from the origin to the owner.
   uint64_t sent() const { return sent_; }
 
   // --- forward::Dialer
@@ -95,7 +94,7 @@ class GatewayPair final : public forward::Dialer {
 
   std::vector<std::unique_ptr<Call>> calls_;
   std::vector<std::weak_ptr<lun::Nexus>> nexuses_;
-  std::vector<std::shared_ptr<ForwardedCommand>> commands_;  // none ends before its nexus
+  std::vector<std::shared_ptr<ForwardedCommand>> commands_;  // none is destroyed before its nexus
   unsigned dialled_ = 0;
   uint64_t sent_ = 0;
 };

@@ -1,5 +1,5 @@
-// A memory LUN whose requests wait until the test lets them go: what a slow disk looks like to the
-// rooms above, without time passing.
+// A memory LUN whose requests wait until the test releases them: it simulates a slow disk without
+// real time.
 #pragma once
 
 #include <deque>
@@ -13,11 +13,11 @@ class HeldBackend final : public backend::Backend {
  public:
   explicit HeldBackend(std::unique_ptr<Backend> inner) : inner_(std::move(inner)) {}
 
-  // While on, requests queue up instead of running.
+  // While on, requests are queued instead of executed.
   void hold(bool on) { holding_ = on; }
   size_t waiting() const { return queue_.size(); }
-  // Runs the oldest waiting request; false when none waits. error: a negative errno to fail it
-  // with.
+  // Executes the oldest queued request. False: none is queued. error: a negative errno with which
+  // it fails.
   bool release_one(int error = 0);
   void release_all() {
     while (release_one()) {

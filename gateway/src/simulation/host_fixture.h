@@ -1,4 +1,4 @@
-// What the tests of host command sequences share: a logged-in host that speaks in CDBs.
+// Common code of the host command sequence tests: a logged-in host that sends CDBs.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// A small initiator for tests: builds request PDUs, parses answers. Byte-exact and without any
-// opinion: tests set every field that matters to them.
+// A small initiator for tests: builds request PDUs and parses answers. It is byte-exact and
+// enforces no rules: tests set every field that they need.
 #pragma once
 
 #include <array>
@@ -24,7 +24,7 @@ class Initiator {
 
   explicit Initiator(SimulatedConnection& connection) : connection_(connection) {}
 
-  // Digests of what is sent and expected from now on.
+  // The digests of PDUs sent and expected from now on.
   void set_digests(bool header, bool data) {
     header_digest_ = header;
     data_digest_ = data;
@@ -32,15 +32,15 @@ class Initiator {
 
   // Frames and sends one PDU.
   void send(pdu::Bhs header, ByteView data = {}, ByteView ahs = {});
-  // The bytes of one PDU, for tests that damage them.
+  // The bytes of one PDU, for tests that corrupt them.
   std::vector<uint8_t> frame(pdu::Bhs header, ByteView data = {}, ByteView ahs = {}) const;
-  // Every complete PDU the gateway sent since the last call.
+  // All complete PDUs that the gateway has sent since the last call.
   std::vector<Answer> answers();
-  // The one answer that is expected now; aborts the test's process if there is none.
+  // The only answer that is expected now; aborts the test program if there is none.
   std::optional<Answer> answer();
 
-  // Logs in straight to the operational stage. `keys`: "Key=Value" pairs beside names and session
-  // type. Returns the last login response; sequence numbers are taken from it.
+  // Logs in directly to the operational stage. `keys`: "Key=Value" pairs in addition to names and
+  // session type. Returns the last login response, and takes the sequence numbers from it.
   std::optional<Answer> login(const std::vector<std::string>& keys = {},
                               const std::string& target = SimulatedGateway::kTarget,
                               uint16_t tsih = 0);
@@ -51,7 +51,7 @@ class Initiator {
   pdu::Bhs data_out(uint32_t itt, uint32_t ttt, uint32_t data_sn, uint32_t offset,
                     bool final) const;
 
-  // Runs one command to its end: sends, answers R2Ts with `out`, gathers data-in.
+  // Executes one command completely: sends it, answers R2Ts with `out`, collects data-in.
   struct Outcome {
     uint8_t status = 0xff;
     uint8_t sense_key = 0;
@@ -64,7 +64,7 @@ class Initiator {
     bool answered = false;
   };
   Outcome execute(ByteView cdb, uint32_t data_in, ByteView out = {}, uint64_t lun = 0);
-  // Eats the unit attention that greets a new nexus.
+  // Consumes the first unit attention of a new nexus.
   void clear_attention(uint64_t lun = 0);
 
   uint32_t cmd_sn = 1;
@@ -85,7 +85,7 @@ class Initiator {
   std::vector<uint8_t> unread_;
 };
 
-// CDBs tests need all the time.
+// Common CDBs.
 std::array<uint8_t, 16> read16(uint64_t lba, uint32_t blocks);
 std::array<uint8_t, 16> write16(uint64_t lba, uint32_t blocks);
 inline constexpr std::array<uint8_t, 6> kTestUnitReady{};

@@ -69,7 +69,7 @@ TEST_F(Lifecycle, ReinstatementWaitsForTheCommandsInFlight) {
   EXPECT_EQ(again.execute(kTestUnitReady, 0).asc, 0x29) << "nexus loss is told";
 }
 
-// Else hosts that come back while a pool hangs would keep everybody out.
+// Otherwise hosts that reconnect while a pool hangs would block all other logins.
 TEST_F(Lifecycle, WhoWaitsForTheOldSessionIsNotCountedAsInItsLogin) {
   hold_a_read();
   Initiator again(gateway_.connect());

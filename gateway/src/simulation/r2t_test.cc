@@ -226,7 +226,7 @@ TEST_F(Solicited, AnAbortedWriteGivesItsRoomBackOnce) {
   look();
   EXPECT_EQ(functions_, 1u);
   EXPECT_EQ(outstanding(second), limits::kMaxSolicited);
-  // What still comes of the first makes no room for the third.
+  // Late data for the first task frees no memory for the third.
   for (const Asked& a : late) {
     host_->send(host_->data_out(a.itt, a.tag, a.data_sn, a.offset + a.sent, true),
                 ByteView(zeros_).first(a.left()));

@@ -1,4 +1,4 @@
-// A host that may only read (lun::HostAccess::read_only): what it may do, what it is told.
+// A host that may only read (lun::HostAccess::read_only): its permitted commands and its errors.
 #include "simulation/host_fixture.h"
 
 namespace sluice::simulation {

@@ -201,8 +201,8 @@ TEST_F(Resets, ContradictionsAreRejected) {
   EXPECT_EQ(host_.answers().size(), 1u);
 }
 
-// Every place of the window is taken by writes that wait for data; a reset by somebody else frees
-// them with answers, one of our own without: then a NOP-In must tell.
+// Writes that wait for data occupy the whole window. A reset by another host frees it with
+// responses; a reset by the host itself does so without responses, so a NOP-In must announce it.
 TEST_F(Resets, AWindowThatReopensSilentlyIsAnnounced) {
   iscsi::Settings settings;
   settings.command_window = 2;

@@ -1,7 +1,7 @@
 // A whole gateway without threads, sockets or clocks: exports, shards and connections of the real
-// protocol core, driven by hand. For tests of whole sessions and for the session fuzzer.
+// protocol core, controlled by the test. For tests of whole sessions and for the session fuzzer.
 //
-// Everything happens inside run(): what was posted, timers and I/O run until nothing is left.
+// Everything happens within run(): posted tasks, timers and I/O run until nothing is left.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ namespace sluice::simulation {
 
 class SimulatedGateway;
 
-// The wire of one connection: bytes the initiator sends come in by send(), answers pile up in
+// The transport of one connection: send() delivers bytes from the initiator; answers accumulate in
 // received().
 class SimulatedConnection final : public iscsi::Transport {
  public:
@@ -33,17 +33,17 @@ class SimulatedConnection final : public iscsi::Transport {
 
   // Delivers bytes in pieces of at most `piece` bytes, as a network may.
   void send(ByteView bytes, size_t piece = SIZE_MAX);
-  // As send(), but the batch goes on.
+  // As send(), but does not end the batch.
   void deliver(ByteView bytes, size_t piece = SIZE_MAX);
   // The initiator closes its end.
   void hang_up();
-  // All bytes the gateway sent and nobody took yet.
+  // All bytes that the gateway sent since the last call.
   std::vector<uint8_t> take();
   // While off, the peer does not read: nothing leaves the outbox.
   void set_reading(bool on) { reading_ = on; }
 
   bool closed() const { return closed_; }
-  // It takes a place among the unauthenticated.
+  // Whether it counts as unauthenticated.
   bool in_login() const { return in_login_; }
   bool ended() const { return core_->over(); }
   iscsi::Connection& core() { return *core_; }
@@ -78,23 +78,23 @@ class SimulatedGateway final : public Reactors {
   ~SimulatedGateway() override;
 
   SimulatedConnection& connect(unsigned reactor = 0, uint16_t tpgt = 1);
-  // A gateway comes in through the forwarding port.
+  // Another gateway connects to the forwarding port.
   SimulatedConnection& connect_gateway(unsigned reactor = 0);
-  // Destroys a connection that has ended, as its carrier would.
+  // Destroys an ended connection, as its carrier would.
   void forget(const SimulatedConnection& connection);
-  // Until nothing is left to do.
+  // Runs until nothing is left to do.
   void run();
-  // How long a batch takes: run() ends one, and what it answered was answered then.
+  // The duration of a batch: run() ends one, and its answers are sent at that time.
   void set_batch_time(Nanos span) { batch_time_ = span; }
-  // Time passes; ticks happen every limits::kTick.
+  // Advances the time, with a tick every limits::kTick.
   void advance(Nanos span);
 
   lun::Exports& exports() { return exports_; }
   lun::Target& target() { return *target_; }
   HeldBackend& disk(unsigned lun = 0) { return *disks_[lun]; }
   std::shared_ptr<lun::Unit> unit(unsigned lun = 0) { return units_[lun]; }
-  // What a reload does: the LUN now has its data in `spec`; or is exported no more. Nothing of the
-  // simulation refers to the old unit afterwards.
+  // The effect of a reload: the LUN now has the backend `spec`, or is removed. The simulation does
+  // not refer to the old unit afterwards.
   void replace_lun(unsigned lun, const backend::Spec& spec);
   void remove_lun(unsigned lun);
   iscsi::Gateway& gateway() { return gateway_; }
@@ -110,7 +110,7 @@ class SimulatedGateway final : public Reactors {
 
  private:
   friend class SimulatedConnection;
-  // Completes every operation in its turn; timeouts too, at once.
+  // Completes all operations in order; timeouts complete immediately.
   class Queue final : public Aio {
    public:
     void submit(AioOp& op) override { waiting_.push_back(&op); }

@@ -1,4 +1,4 @@
-// What the tests of task management share: a host, commands stopped in any stage, functions.
+// Common code of the task management tests: a host, commands in any stage, functions.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -50,7 +50,7 @@ class TaskManagement : public testing::Test {
     from.send(h);
     return h;
   }
-  // A write of 16 blocks whose first 4 KiB are announced as unsolicited, or that waits for an R2T.
+  // A write of 16 blocks. Its first 4 KiB are announced as unsolicited, or it waits for an R2T.
   pdu::Bhs start_write(Initiator& from, bool unsolicited) {
     const auto flags =
         static_cast<uint8_t>((unsolicited ? 0 : pdu::kFlagFinal) | pdu::kFlagWrite | 1);
@@ -58,7 +58,7 @@ class TaskManagement : public testing::Test {
     from.send(h);
     return h;
   }
-  // The response to `f` and nothing else was sent.
+  // The only PDU that was sent is the response to `f`.
   static void expect_only(Initiator& host, const pdu::Bhs& f, uint8_t response) {
     const auto a = host.answer();
     ASSERT_TRUE(a) << "one PDU";

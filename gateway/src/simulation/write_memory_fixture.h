@@ -1,4 +1,4 @@
-// Hosts that write more than there is memory for.
+// Hosts that write more than the memory permits.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -14,21 +14,21 @@
 
 namespace sluice::simulation {
 
-inline constexpr uint32_t kBytes = 4u << 20;  // of one write
+inline constexpr uint32_t kBytes = 4u << 20;  // bytes of one write
 inline constexpr uint32_t kLarge = limits::kMaxTransferBytes;
 inline constexpr uint32_t kPiece = 256u << 10;
-inline constexpr uint64_t kHung = 0;  // LUNs
+inline constexpr uint64_t kHung = 0;  // LUN numbers
 inline constexpr uint64_t kLive = 1;
 
-// A host that writes to one LUN without waiting for answers.
+// A host that writes to one LUN without waiting for responses.
 struct Writer {
   explicit Writer(SimulatedConnection& connection) : host(connection) {}
   Initiator host;
   std::deque<pdu::Bhs> asked;
-  unsigned asked_for = 0;          // R2Ts so far
-  std::set<uint32_t> asked_tasks;  // tags of theirs
+  unsigned asked_for = 0;          // number of R2Ts so far
+  std::set<uint32_t> asked_tasks;  // their tags
   unsigned good = 0;
-  unsigned full = 0;  // TASK SET FULL
+  unsigned full = 0;  // number of TASK SET FULL
 
   uint32_t start(uint64_t lun, uint32_t bytes, ByteView immediate = {}) {
     const auto header =
@@ -49,7 +49,7 @@ struct Writer {
       if (status == scsi::Status::kTaskSetFull) ++full;
     }
   }
-  // Sends what it was asked for. false: nothing.
+  // Sends the data for the oldest R2T. False: none.
   bool answer() {
     look();
     if (asked.empty()) return false;
@@ -87,27 +87,27 @@ class WriteMemory : public testing::Test {
     return w.host.execute(write16(0, kBytes / 512), 0, std::vector<uint8_t>(kBytes, 2), lun)
                .status == 0;
   }
-  // The unit that hung answers all that waits, and what comes then at once.
+  // The hung unit completes all waiting requests, and later ones immediately.
   void let_go() {
     gateway_.disk(kHung).hold(false);
     gateway_.disk(kHung).release_all();
     gateway_.run();
     answer_all();
   }
-  // Before anybody logs in: a transfer of the largest size fits.
+  // Before any login: makes a transfer of the largest size fit.
   void grow(unsigned lun) {
     backend::Spec spec;
     spec.kind = "memory";
     spec.size = kLarge;
     gateway_.replace_lun(lun, spec);
   }
-  // Somebody else uses so much of the reactor's memory.
+  // Occupies this much of the reactor's memory.
   void occupy(size_t bytes) {
     for (size_t i = 0; i < bytes; i += BufferPool::kLargest) {
       occupied_.push_back(pool().allocate(BufferPool::kLargest));
     }
   }
-  // Three sessions are let in to write to one unit and send nothing yet.
+  // Three sessions are admitted to write to one unit, and send nothing yet.
   size_t promise() {
     for (unsigned i = 0; i < 3; ++i) {
       Writer& w = log_in();
@@ -115,7 +115,7 @@ class WriteMemory : public testing::Test {
     }
     return pool().available() - gateway_.shard().write_quota.free();
   }
-  // Hosts that read as much as they may at once, and perhaps take no answer.
+  // Hosts that read as much as possible at once, and may not read the answers.
   void read(unsigned hosts, bool take) {
     gateway_.disk(kLive).hold(true);  // so that data is read into buffers, not lent
     for (unsigned i = 0; i < hosts; ++i) {

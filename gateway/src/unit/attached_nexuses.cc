@@ -14,8 +14,8 @@ namespace {
 void queue(AttachedNexus& nexus, UnitAttention ua) {
   auto& pending = nexus.pending;
   if (std::find(pending.begin(), pending.end(), ua) == pending.end()) {
-    // What this gateway raises never reaches the bound. If it does: 29/00 makes a host read
-    // everything again, so nothing is lost with the rest.
+    // In practice the limit is never reached. If it is, 29/00 makes a host read everything again,
+    // so the dropped attentions do no harm.
     if (pending.size() >= limits::kMaxUnitAttentions) pending.assign(1, {0x29, 0x00});
     pending.push_back(ua);
   }
@@ -29,7 +29,8 @@ AttachedNexuses::AttachedNexuses(std::mutex& mutex)
 
 AttachedNexuses::~AttachedNexuses() = default;
 
-// In one step: a condition that is raised meanwhile is found in the log, or raised for the nexus.
+// One step under the mutex: a condition that is raised concurrently is either in the log, or raised
+// for the nexus.
 void AttachedNexuses::attach(AttachedNexus& nexus, const std::vector<UnitAttention>& first,
                              uint64_t since) {
   const std::lock_guard lock(mutex_);
@@ -52,7 +53,7 @@ std::vector<std::shared_ptr<AttachedNexus>> AttachedNexuses::living_locked(
   std::vector<std::shared_ptr<AttachedNexus>> living;
   for (AttachedNexus* nexus : nexuses_) {
     if (which && !which(*nexus)) continue;
-    // Empty when its last reference is going just now: then it has no commands either.
+    // Empty if the last reference is being released: then it has no commands either.
     if (auto alive = nexus->weak_from_this().lock()) living.push_back(std::move(alive));
   }
   return living;

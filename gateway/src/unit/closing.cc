@@ -1,10 +1,14 @@
-//   gate closes -> commands that were started complete, on every reactor
-//               -> an exclusive hold on all blocks: third-party copies that came by other units
-//                  are through too, and later ones find the gate closed
-//               -> flush (release only) -> detach -> close, which may take its time -> done
+// The steps of closing:
 //
-// A fence drops the nexuses first, which aborts what wasn't started. It may overtake a release,
-// also while that closes.
+// 1. The gate closes.
+// 2. Started commands complete, on every reactor.
+// 3. An exclusive hold on all blocks waits for third-party copies from other units; later ones find
+//   the gate closed.
+// 4. A flush (release only).
+// 5. The backend is detached and closes, which may take long.
+//
+// A fence first drops the nexuses, which aborts commands that were not started. It may overtake a
+// release, even during its close.
 #include "unit/closing.h"
 
 #include <algorithm>
@@ -20,7 +24,7 @@
 
 namespace sluice::lun {
 
-// A unit on its way to having no backend. Guarded by the unit's mutex: `fenced` and `done`.
+// A unit that loses its backend. The unit's mutex protects `fenced` and `done`.
 struct Closing {
   std::shared_ptr<Unit> unit;
   Reactors* reactors = nullptr;
@@ -28,17 +32,17 @@ struct Closing {
   std::vector<std::function<void(bool flushed)>> done;
   RangeHold look;  // all blocks, on reactor 0
   backend::Io flush;
-  std::shared_ptr<Closing> alive;  // while `look` or `flush` point here
+  std::shared_ptr<Closing> alive;  // keeps this alive while `look` or `flush` refer to it
 };
 
 namespace {
 
 using ClosingPtr = std::shared_ptr<Closing>;
 
-constexpr unsigned kHere = 0;  // the reactor on which a unit is closed
+constexpr unsigned kHere = 0;  // the reactor that closes units
 
-// R4: every nexus that has the unit is cut off, unanswered. So is a nexus that has not used it yet,
-// since its first command for the unit may be on its way here from before.
+// R4: drops every nexus that has the unit, without answers. This includes nexuses that have not
+// used it yet, because their first command for the unit may already be on its way.
 void drop_nexuses(const ClosingPtr& closing, const char* why, std::function<void()> done) {
   auto all = std::make_shared<Countdown>([closing, done = std::move(done)]() mutable {
     closing->reactors->post(kHere, std::move(done));
@@ -87,7 +91,7 @@ void closed(const ClosingPtr& closing, bool flushed) {
   tell(closing, std::move(done), fenced, flushed && !fenced);
 }
 
-// On reactor 0, nothing of the unit is in flight.
+// On reactor 0; nothing of the unit is in flight.
 void detach(const ClosingPtr& closing, bool flushed) {
   const std::shared_ptr<Unit>& unit = closing->unit;
   std::shared_ptr<backend::Backend> backend;
@@ -96,7 +100,7 @@ void detach(const ClosingPtr& closing, bool flushed) {
     backend = unit->close_locked();
     unit->lower_gate(Unit::kDraining);
   }
-  // Blocks change without our knowledge from now on: no token stands for them any more.
+  // From now on blocks change without this gateway's knowledge, so all tokens become invalid.
   unit->changes().changing(0, UINT64_MAX, INT64_MAX);
   unit->ranges().release(kHere, closing->look, closing->reactors);
   unit->attached().on_every(*closing->reactors,
@@ -127,7 +131,7 @@ void flush(const ClosingPtr& closing) {
     context = unit.attached().any_reactor_context_locked();
     fenced = closing->fenced;
   }
-  // No nexus was ever there: nothing was written.
+  // There never was a nexus, so nothing was written.
   if (fenced || !context.reactors) return detach(closing, !fenced);
   closing->reactors->post(context.reactor, [closing, aio = context.aio] {
     backend::Io& io = closing->flush;
@@ -175,7 +179,7 @@ ClosingPtr begin_closing(Unit& unit, Reactors& reactors, bool fenced,
   if (ClosingPtr& present = unit.closing_locked()) {
     present->fenced = present->fenced || fenced;
     present->done.push_back(std::move(done));
-    // Those that were started end as aborted from now on.
+    // From now on, started commands end as aborted.
     if (fenced) unit.lower_gate(Unit::kDraining);
     *under_way = present;
     return nullptr;

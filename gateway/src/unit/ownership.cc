@@ -33,7 +33,7 @@ void serve(Unit& unit, Reactors& reactors, std::unique_ptr<backend::Backend> bac
       log::error("served twice: give it up first", {{"unit", unit.uuid_text()}});
       return;
     }
-    // R8: in force before the gate opens.
+    // R8: the reservations are in effect before the gate opens.
     unit.open_locked(std::move(taken), std::move(store), std::move(reservations));
     unit.set_role_locked({Standing::kOwner, epoch, self});
   }

@@ -93,7 +93,7 @@ UnitSnapshot UnitStatistics::snapshot() const {
       all.operations[i] += n;
       ended += n;
     }
-    // After what ended, so that the difference is never negative.
+    // Read after the ended commands, so that the difference is never negative.
     begun += lane->begun.get();
     all.read_bytes += lane->read_bytes.get();
     all.written_bytes += lane->written_bytes.get();

@@ -19,12 +19,12 @@ constexpr UnitAttention kAccessStateChanged{0x2a, 0x06};  // ASYMMETRIC ACCESS S
 
 uint32_t saturated(uint64_t v) { return static_cast<uint32_t>(std::min<uint64_t>(v, UINT32_MAX)); }
 
-// Shown in VPD B0 and enforced by the handlers.
+// Reported in VPD B0 and enforced by the handlers.
 scsi::BlockLimits limits_of(const UnitIdentity& identity, const backend::Info& info, bool unmap) {
   const uint32_t block = identity.block_size;
   scsi::BlockLimits l;
-  // Writing one pattern over everything could outlast any host's patience: at most so much a time,
-  // so that 0 for "the rest of the medium" could not be honoured on most volumes.
+  // Writing one pattern over the whole medium could exceed a host's timeout. The size is limited,
+  // so 0 for "the rest of the medium" would fail on most volumes and is refused.
   l.write_same_non_zero = true;
   l.max_write_same = limits::kMaxWriteSameBytes / block;
   l.max_compare_and_write = limits::kMaxCompareAndWriteBlocks;
@@ -56,7 +56,7 @@ Unit::Unit(UnitIdentity identity, std::unique_ptr<backend::Backend> backend, uns
       default_write_cache_(backend_->write_cache()),
       bandwidth_(std::make_unique<Bandwidth>()),
       attached_(std::make_unique<AttachedNexuses>(mutex_)),
-      // 4 KiB is what most commands keep to.
+      // Most commands are aligned to 4 KiB.
       ranges_(std::make_shared<RangeTable>(reactors, identity_.block_size >= 4096 ? 0 : 3)),
       reservations_(std::make_unique<Reservations>()),
       statistics_(std::make_unique<UnitStatistics>(reactors)) {
@@ -88,7 +88,7 @@ std::string Unit::uuid_text() const {
 }
 
 Result<void> Unit::resize(uint64_t bytes) {
-  // A device that "is whatever it is now" may have grown by any number of bytes.
+  // A device may have grown by any number of bytes.
   if (bytes % identity_.block_size != 0) {
     return Error{"size " + std::to_string(bytes) + " is not a multiple of the block size " +
                  std::to_string(identity_.block_size)};
@@ -102,7 +102,7 @@ Result<void> Unit::resize(uint64_t bytes) {
   return {};
 }
 
-// What the backend says of the medium, and what follows from it.
+// Adopts the backend's properties and the values derived from them.
 void Unit::take_info_locked() {
   const backend::Info& info = backend_->info();
   blocks_ = backend_->size_bytes() / identity_.block_size;
@@ -131,7 +131,7 @@ void Unit::poll_health() {
   MediumHealth found{.ready = check.ok(),
                      .problem = check.ok() ? backend->misplaced() : check.error()};
   const std::lock_guard lock(mutex_);
-  // A backend that was closed meanwhile says nothing about the present one.
+  // A backend that was closed meanwhile does not describe the present one.
   if (backend == backend_) take_health_locked(std::move(found));
 }
 
@@ -143,7 +143,7 @@ MediumHealth Unit::medium_health() const {
 void Unit::take_health_locked(MediumHealth found) {
   medium_ = std::move(found);
   update_ready_locked();
-  // Another client may have made it larger (an image of Ceph).
+  // Another client may have grown it (a Ceph image).
   const uint64_t now = backend_->size_bytes() / identity_.block_size;
   if (now > blocks_.load(std::memory_order_relaxed)) {
     blocks_.store(now, std::memory_order_release);
@@ -227,7 +227,7 @@ void Unit::open_locked(std::shared_ptr<backend::Backend> backend,
   medium_ = {};
   stopped_.store(false, std::memory_order_relaxed);
   update_ready_locked();
-  // What MODE SELECT changed at the last owner isn't saved, and went with it (SPC-5 §5.8).
+  // MODE SELECT changes at the previous owner are not saved, and are lost with it (SPC-5 §5.8).
   mode_ = {};
   descriptor_sense_.store(false, std::memory_order_relaxed);
   default_write_cache_ = backend_->write_cache();
@@ -261,7 +261,7 @@ void Unit::set_role_locked(const Role& role) {
   const bool changed = role.standing != role_.standing || role.owner != role_.owner;
   role_ = role;
   epoch_.store(role.epoch, std::memory_order_relaxed);
-  // No host has seen a state of a unit that just appeared.
+  // No host has seen a state of a new unit yet.
   if (std::exchange(placed_, true) && changed) {
     attached_->raise_locked(kAccessStateChanged, nullptr);
   }
@@ -274,7 +274,7 @@ void Unit::set_role_locked(const Role& role) {
 
 void Unit::stop_serving_locked(bool draining) {
   role_.standing = Standing::kTransitioning;
-  // In one step: elsewhere and not draining is a fence.
+  // In one step: kElsewhere without kDraining means fenced.
   gate_.fetch_or(draining ? kElsewhere | kDraining : kElsewhere, std::memory_order_acq_rel);
 }
 
@@ -291,7 +291,7 @@ void Unit::reservations_changed() {
   const uint64_t now =
       reservations_->version() * kGateStep | (reservations_->held() ? uint64_t{kReserved} : 0);
   constexpr uint64_t kOthers = (kGateStep - 1) & ~uint64_t{kReserved};
-  // In one step: a version seen with the flag of another would be remembered as open.
+  // In one step: otherwise a nexus could record a new version as open with an old flag.
   uint64_t word = gate_.load(std::memory_order_relaxed);
   while (!gate_.compare_exchange_weak(word, (word & kOthers) | now, std::memory_order_acq_rel,
                                       std::memory_order_relaxed)) {
@@ -368,10 +368,10 @@ std::vector<std::shared_ptr<ExportingTarget>> Unit::targets_locked() const {
 }
 
 void Unit::reset_state(UnitAttention ua, Nanos now) {
-  // Mode parameters go back to their defaults (SPC-5 §5.8: none are saved).
+  // Restores the default mode parameters (SPC-5 §5.8: none are saved).
   set_mode(ModeParameters());
   set_stopped(false);
-  // In one step: no nexus finds a reservation gone before the reset is reported to it.
+  // In one step: a nexus must not find a reservation released before the reset is reported to it.
   const std::lock_guard lock(mutex_);
   reservations_->release6_any();
   reservations_changed();

@@ -30,15 +30,15 @@ struct CacheSettling {
   ReactorContext context;
   RangeHold hold;
   backend::Io io;
-  std::vector<Waiter> waiters;           // under the unit's mutex
-  std::shared_ptr<CacheSettling> alive;  // while `hold` or `io` point here
+  std::vector<Waiter> waiters;           // protected by the unit's mutex
+  std::shared_ptr<CacheSettling> alive;  // keeps this alive while `hold` or `io` refer to it
 };
 
 namespace {
 
 using SettlingPtr = std::shared_ptr<CacheSettling>;
 
-constexpr auto kPatience = std::chrono::minutes(5);  // what a large cache on a slow disk may take
+constexpr auto kPatience = std::chrono::minutes(5);  // enough for a large cache on a slow disk
 
 void flushed(CacheSettling& settling) {
   const SettlingPtr self = std::move(settling.alive);
@@ -46,7 +46,7 @@ void flushed(CacheSettling& settling) {
   std::vector<CacheSettling::Waiter> waiters;
   {
     const std::lock_guard lock(self->unit->mutex());
-    // Writes from before may still sit in the cache that is said to be off.
+    // Earlier writes may still be in the cache that is reported as off.
     if (self->io.result < 0) (void)self->backend->set_write_cache(true);
     self->unit->cache_settling_locked().reset();
     waiters = std::move(self->waiters);
@@ -64,7 +64,7 @@ void flushed(CacheSettling& settling) {
 
 void flush(CacheSettling& settling) {
   backend::Io& io = settling.io;
-  // The unit was given up meanwhile: whatever it has now was never said to be off.
+  // The unit lost its backend meanwhile; the cache of a new one was never reported as off.
   if (settling.unit->shared_backend() != settling.backend) {
     io.result = -ENODEV;
     return flushed(settling);
@@ -97,14 +97,14 @@ void keep_one(RangeHold& hold) {
           [](RangeHold& one) { flush(*static_cast<CacheSettling*>(one.context)); });
 }
 
-// On the context's reactor, the mode is off. A write that a device was sent before may end after
-// the flush, and not be in it: once all blocks are held, shared, none of those is left.
+// On the context's reactor; the mode is already off. Earlier writes to the device may complete
+// after the flush without being in it. A shared hold on all blocks waits for them.
 void settle(const SettlingPtr& settling) {
   settling->alive = settling;
   acquire(*settling, 0, keep_one);
 }
 
-// With the mutex held. Null: the backend can't. `*begun`: it is to be settled now.
+// The caller holds the mutex. Null: the backend can't. *begun: the caller must start the settling.
 SettlingPtr switch_off_locked(Unit& unit, bool* begun, Result<void>* set) {
   SettlingPtr& present = unit.cache_settling_locked();
   *begun = !present;
@@ -134,7 +134,7 @@ void give(const AnswerPtr& answer, int64_t result) {
   answer->changed.notify_all();
 }
 
-// null: it took too long.
+// nullptr: timeout.
 const int64_t* take(const AnswerPtr& answer) {
   std::unique_lock lock(answer->mutex);
   return answer->changed.wait_for(lock, kPatience, [&] { return answer->there; }) ? &answer->result
@@ -157,12 +157,12 @@ Result<void> begin_switching_off(Unit& unit, AnswerPtr* answer) {
       settling = switch_off_locked(unit, &begun, &set);
       if (!settling) return set;
     }
-    // From now on a reset, too, leaves it off.
+    // From now on a reset also leaves it off.
     unit.set_default_write_cache(false);
     if (!settling) return {};
     if (begun) settling->context = unit.attached().any_reactor_context_locked();
     reactors = settling->context.reactors;
-    if (!reactors) {  // no nexus was ever there: nothing was written
+    if (!reactors) {  // there never was a nexus, so nothing was written
       unit.cache_settling_locked().reset();
       return {};
     }

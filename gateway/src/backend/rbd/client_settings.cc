@@ -29,7 +29,7 @@ struct Setting {
   std::string value;
 };
 
-// Said after the files were read, so that no file changes them.
+// Applied after the files were read, so that no file changes them.
 std::vector<Setting> settings_of(const CephAccess& access) {
   const std::string bound = std::to_string(limits::kCephConnect / kSecond);
   std::vector<Setting> settings = {
@@ -48,12 +48,12 @@ std::vector<Setting> settings_of(const CephAccess& access) {
       {"rbd_blocklist_on_break_lock", "false"},
       {"client_mount_timeout", bound},
       {"rados_mon_op_timeout", bound},
-      // A write that was given up might still be executed.
+      // An aborted write might still be executed.
       {"rados_osd_op_timeout", "0"},
-      // A monitor that isn't ready for a newcomer at this moment is asked again after so long; by
-      // itself after 3 s and more, which several that connected at once had to wait.
+      // Interval of retries at a monitor that is not ready. The default is 3 s and more, which
+      // delayed clients that connected at the same time.
       {"mon_client_hunt_interval", "0.5"},
-      // Sooner than its 5 s and 10 s: notices a disk that came back.
+      // Shorter than the defaults of 5 s and 10 s, to notice a recovered disk.
       {"objecter_tick_interval", seconds_of(limits::kCephTick)},
       {"objecter_timeout", "1"},
       // At these limits the calling thread blocks, even a reactor (Image::vouch). A pool whose

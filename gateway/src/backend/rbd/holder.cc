@@ -13,14 +13,15 @@
 namespace sluice::rbd {
 namespace {
 
-// When it began; 0: it has ended, or is a zombie, whose sockets are closed. Nothing where /proc
-// hides it.
+// Start time of the process; 0: it has ended, or is a zombie, whose sockets are closed. nullopt:
+// /proc hides it.
 std::optional<unsigned long> start_of(long pid) {
   if (kill(static_cast<pid_t>(pid), 0) != 0 && errno == ESRCH) return 0;
   std::ifstream in("/proc/" + std::to_string(pid) + "/stat");
   std::string line;
   std::getline(in, line);
-  // The name in parentheses may hold anything; 22 is starttime, the fields after it begin with 3.
+  // The name in parentheses may contain anything; the fields after it begin with 3, starttime is
+  // 22.
   const size_t end = line.rfind(')');
   if (end == std::string::npos) return std::nullopt;
   std::istringstream fields(line.substr(end + 1));

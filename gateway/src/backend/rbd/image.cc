@@ -40,7 +40,7 @@ constexpr std::array<Unwanted, 3> kUnwanted = {{{RBD_FEATURE_JOURNALING, "journa
                                                 {RBD_FEATURE_FAST_DIFF, "fast-diff"},
                                                 {RBD_FEATURE_OBJECT_MAP, "object-map"}}};
 
-// By a thread of librbd.
+// Called on a librbd thread.
 void completed(rbd_completion_t completion, void* argument) {
   Io& io = *static_cast<Io*>(argument);
   const auto result = static_cast<int32_t>(rbd_aio_get_return_value(completion));
@@ -49,14 +49,13 @@ void completed(rbd_completion_t completion, void* argument) {
 }
 
 struct Vouch {
-  std::shared_ptr<Pool> pool;  // and its client, which must outlive the question
+  std::shared_ptr<Pool> pool;  // also keeps its client alive until the answer
   Io* io = nullptr;
   uint64_t size = 0;
   time_t time = 0;
 };
 
-// By a thread of librados, which can't end the client that it is of. That there is no such object
-// is an answer, too.
+// Called on a librados thread, which can't end its own client. "No such object" is a valid answer.
 void vouched(rados_completion_t completion, void* argument) {
   const std::unique_ptr<Vouch> vouch(static_cast<Vouch*>(argument));
   const int r = rados_aio_get_return_value(completion);
@@ -144,7 +143,7 @@ Result<void> Image::check() const {
   return {};
 }
 
-// Metadata of image and pool (conf_*) win over what we set.
+// Metadata of image and pool (conf_*) override the gateway's settings.
 Result<void> Image::check_cache() const {
   if (lacks(Guard::kRbdCache)) return {};
   std::vector<rbd_config_option_t> options(kMostOptions);
@@ -192,7 +191,7 @@ Result<void> Image::wait_for_turn(const Takeover& takeover) {
   for (;;) {
     const std::string owner = lock_owner();
     if (owner.empty() || owner == client.addresses()) return {};
-    // Disks drop its watch with that map, and librbd its lock for want of one.
+    // With that map the disks drop its watch, and then librbd considers its lock as stale.
     if (std::ranges::count(takeover.fenced, owner) != 0) {
       if (lacks(Guard::kBlocklist)) {
         rbd_lock_break(image_, RBD_LOCK_MODE_EXCLUSIVE, owner.c_str());

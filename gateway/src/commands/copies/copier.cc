@@ -13,7 +13,7 @@
 namespace sluice::lun {
 namespace {
 
-// Zeros need no memory; still the blocks are held a piece at a time.
+// Zeros need no memory, but the blocks are held in pieces.
 constexpr uint64_t kZeroPiece = uint64_t{16} << 20;
 
 bool overlap(const CopyExtent& e) {
@@ -31,7 +31,7 @@ Copier::Copier(Command& command) : command_(command), context_(command.nexus->re
   for (Chunk& chunk : chunks_) chunk.copier = this;
 }
 
-// Full chunks where the pool allows; else smaller ones, and the copy is slower.
+// Allocates full chunks if the pool permits, else smaller ones, which slows the copy down.
 bool Copier::take_memory(Chunk& chunk) {
   for (uint32_t size = BufferPool::kLargest; size >= 4096 && chunk.capacity == 0; size /= 4) {
     for (BufferRef& buffer : chunk.buffers) {
@@ -50,7 +50,7 @@ bool Copier::reserve_memory() {
 }
 
 void Copier::run(const CopyExtent& extent, std::function<void(const CopyFault&)> done) {
-  // Both units must know the nexus: a release flushes by the context of whoever was there.
+  // Both units must know the nexus: a release uses the context of an attached nexus for its flush.
   if (extent.source) command_.nexus->use_luns_of(*extent.source);
   command_.nexus->use_luns_of(*extent.destination);
   extent_ = extent;
@@ -58,7 +58,8 @@ void Copier::run(const CopyExtent& extent, std::function<void(const CopyFault&)>
   fault_ = {};
   taken_ = 0;
   failed_at_ = extent.bytes;
-  // As if all was read before anything is written: from the end if the destination lies behind.
+  // Behaves as if all data was read before the first write: copies backward if the destination is
+  // behind the source.
   overlapping_ = overlap(extent);
   backward_ = overlapping_ && extent.destination_offset > extent.source_offset;
   piece_ = extent.source ? chunks_[0].capacity : kZeroPiece;
@@ -70,7 +71,8 @@ uint64_t Copier::copied() const {
   return backward_ ? 0 : std::min(failed_at_, taken_);
 }
 
-// Between chunks the reactor gets its turn: a backend may complete everything inside submit().
+// Posts between chunks, so that the reactor can do other work: a backend may complete everything
+// within submit().
 void Copier::schedule() {
   if (std::exchange(scheduled_, true)) return;
   context_.reactors->post(context_.reactor, [this] { pump(); });
@@ -87,7 +89,7 @@ void Copier::pump() {
     busy = busy || chunk.busy;
   }
   if (busy || scheduled_) return;
-  // `done` may end this object.
+  // `done` may destroy this object.
   const CopyFault fault = fault_;
   std::exchange(done_, nullptr)(fault);
 }
@@ -106,8 +108,8 @@ Unit& Copier::unit_of(const Chunk& chunk) const {
   return chunk.writing ? *extent_.destination : *extent_.source;
 }
 
-// Zeros move nothing, as UNMAP. A planned move waits for the copies at the units it is about: those
-// go on, limited no more.
+// Zeros are not charged, as for UNMAP. A planned move waits for running copies, so these continue
+// without a limit.
 bool Copier::take_bandwidth(const Chunk& chunk) const {
   const Unit& unit = unit_of(chunk);
   if (!extent_.source || command_.aborted || fault_ || !(unit.gate() & Unit::kLimited)) return true;
@@ -147,7 +149,7 @@ CopyFault Copier::refusal(const Chunk& chunk) const {
     fault.sense = refused->sense;
     return fault;
   }
-  // As if the nexus wrote the LUN itself.
+  // Checks as if the nexus wrote the LUN itself.
   if (chunk.writing && command_.nexus->is_read_only(unit_of(chunk))) {
     fault.sense = scsi::Sense::make(scsi::SenseKey::kDataProtect, 0x27, 0x00);
     return fault;
@@ -172,7 +174,7 @@ void Copier::granted(Chunk& chunk) {
   if (submit(chunk)) go_on(chunk);
 }
 
-// Whole blocks of the unit it is about.
+// Whole blocks of the unit that the chunk accesses now.
 uint64_t Copier::step_bytes(const Chunk& chunk) const {
   const uint64_t block = unit_of(chunk).block_size();
   return (chunk.length + block - 1) / block * block;

@@ -1,12 +1,14 @@
-// Moves bytes from one unit to another, or writes zeros, on behalf of one command: the engine
-// under EXTENDED COPY and WRITE USING TOKEN.
+// Copies bytes between units, or writes zeros, for one command: the engine of EXTENDED COPY and
+// WRITE USING TOKEN.
 //
 // A chunk holds its source blocks (shared) while it reads and its destination blocks (exclusive)
-// while it writes, never both: whoever waits for blocks here holds none, so copies in opposite
-// directions can't lock each other up. Rights are looked at under the hold, so that a PREEMPT AND
-// ABORT on either unit, which waits for the writers it finds, is never outrun by a later chunk.
-// Each of the two pays for the bytes it moves out of its unit's bandwidth, before it holds blocks:
-// a copy that waits for bandwidth keeps nobody else waiting. Threads: the command's reactor.
+// while it writes, never both. So a copy that waits for blocks holds none, and copies in opposite
+// directions can't deadlock. Rights are checked while the blocks are held: a PREEMPT AND ABORT on
+// either unit waits for the writers that it finds, and later chunks see the new rights. Each
+// transfer is charged to the bandwidth of its unit before blocks are held, so a copy that waits for
+// bandwidth blocks no other command.
+//
+// Threads: the command's reactor.
 #pragma once
 
 #include <array>
@@ -21,8 +23,8 @@
 
 namespace sluice::lun {
 
-// Offsets in bytes, whole blocks. A length that isn't whole blocks of one of the units leaves the
-// rest of the last source block out, and fills the last destination block up with zeros.
+// Offsets in bytes, multiples of a block. If the length is not a multiple of a unit's block, the
+// rest of the last source block is omitted, and the last destination block is padded with zeros.
 struct CopyExtent {
   std::shared_ptr<Unit> source;  // null: zeros
   std::shared_ptr<Unit> destination;
@@ -34,7 +36,7 @@ struct CopyExtent {
 struct CopyFault {
   enum class Where : uint8_t { kNone, kSource, kDestination, kAborted };
   Where where = Where::kNone;
-  bool conflict = false;  // RESERVATION CONFLICT; else `sense`
+  bool conflict = false;  // RESERVATION CONFLICT; otherwise see `sense`
   scsi::Sense sense;
   explicit operator bool() const { return where != Where::kNone; }
 };
@@ -45,14 +47,15 @@ class Copier {
   Copier(const Copier&) = delete;
   Copier& operator=(const Copier&) = delete;
 
-  // Takes memory for the chunks. false: there is none; answer BUSY.
+  // Allocates memory for the chunks. False: out of memory; answer BUSY.
   bool reserve_memory();
-  // Asked with the source blocks held, before they are read; a key other than kNoSense stops.
+  // `check` is called with the source blocks held, before each read; a key other than kNoSense
+  // stops the copy.
   void set_check(std::function<scsi::Sense()> check) { check_ = std::move(check); }
-  // `done` follows, never inside the call, when all is written or nothing is in flight any more.
-  // One at a time.
+  // Calls `done`, never within the call, when everything is written, or after an error when nothing
+  // is in flight. One extent at a time.
   void run(const CopyExtent& extent, std::function<void(const CopyFault&)> done);
-  // Bytes of the last extent that were written, counted from its start without a gap.
+  // Bytes of the last extent that were written contiguously from its start.
   uint64_t copied() const;
 
  private:
@@ -62,7 +65,7 @@ class Copier {
     std::array<BufferRef, kBuffers> buffers;
     std::array<iovec, kBuffers> iov;
     uint64_t capacity = 0;
-    uint64_t at = 0;  // from the start of the extent
+    uint64_t at = 0;  // offset from the start of the extent
     uint64_t length = 0;
     uint64_t moved = 0;
     bool busy = false;
@@ -96,8 +99,8 @@ class Copier {
   CopyExtent extent_;
   std::function<void(const CopyFault&)> done_;
   CopyFault fault_;
-  uint64_t taken_ = 0;      // bytes handed to chunks
-  uint64_t failed_at_ = 0;  // lowest start of a chunk that failed
+  uint64_t taken_ = 0;      // bytes assigned to chunks
+  uint64_t failed_at_ = 0;  // lowest offset of a failed chunk
   uint64_t piece_ = 0;      // bytes per chunk
   bool overlapping_ = false;
   bool backward_ = false;

@@ -1,4 +1,4 @@
-// Two units in one target, to copy between.
+// Two units in one target for copies between them.
 #pragma once
 
 #include <gtest/gtest.h>

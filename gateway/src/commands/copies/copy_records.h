@@ -1,5 +1,5 @@
-// What an I_T nexus may still ask about its third-party copies: RECEIVE COPY RESULTS (SPC-5
-// §6.20) and RECEIVE ROD TOKEN INFORMATION (§6.25). Gone with the nexus.
+// The results of an I_T nexus's third-party copies, for RECEIVE COPY RESULTS (SPC-5 §6.20) and
+// RECEIVE ROD TOKEN INFORMATION (§6.25). They are deleted with the nexus.
 //
 // Threads: the nexus's reactor.
 #pragma once
@@ -18,20 +18,20 @@ namespace sluice::lun {
 class Unit;
 
 struct CopyRecord {
-  const Unit* unit = nullptr;  // the copy manager; compared, never followed
+  const Unit* unit = nullptr;  // the copy manager; only compared, never dereferenced
   bool token_operation = false;
   uint32_t list_id = 0;
   bool running = true;
   scsi::CopyResult copy;           // EXTENDED COPY
   scsi::TokenOperation operation;  // POPULATE TOKEN, WRITE USING TOKEN
-  scsi::RodTokenBytes token{};     // what operation.token points to
+  scsi::RodTokenBytes token{};     // operation.token refers to it
 };
 
 class CopyRecords {
  public:
-  // The record of a copy that starts now, in place of an older one of the same list id or of the
-  // oldest finished one. *in_use: a copy of that id is running;
-  // nullptr without that: too many are.
+  // Creates the record of a copy that starts now. It replaces an older one of the same list id, or
+  // the oldest finished one. nullptr with *in_use: a copy with that id is running; nullptr without
+  // it: too many copies run.
   CopyRecord* start(const Unit& unit, bool token_operation, uint32_t list_id, bool* in_use);
   CopyRecord* find(const Unit& unit, bool token_operation, uint32_t list_id);
   void forget(const CopyRecord* record);

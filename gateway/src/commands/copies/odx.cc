@@ -1,8 +1,9 @@
-// POPULATE TOKEN (SBC-4 §5.13) and RECEIVE ROD TOKEN INFORMATION (SPC-5 §6.25): a host gets 512
-// bytes that stand for the data of some block ranges, to hand on to whoever shall copy them.
+// POPULATE TOKEN (SBC-4 §5.13) and RECEIVE ROD TOKEN INFORMATION (SPC-5 §6.25): a host gets a token
+// of 512 bytes that represents the data of some block ranges, and can pass it to another host for a
+// copy.
 //
-// IMMED is not used to answer early: the command ends when the operation has. To a host that is a
-// fast background operation.
+// IMMED does not cause an early answer: the command ends when the operation ends. A host sees that
+// as a fast background operation.
 #include "commands/copies/odx.h"
 
 #include <memory>
@@ -30,7 +31,7 @@ struct Populate {
 
 Populate& populate_of(Command& command) { return *command.scratch_as<Populate*>(); }
 
-// Whatever ended the command, perhaps while it waited for blocks.
+// Runs however the command ended, possibly while it waited for blocks.
 void clean_up(Unit& /*unit*/, Command& command) {
   const std::unique_ptr<Populate> ended(&populate_of(command));
   if (ended->record->running) {
@@ -54,7 +55,7 @@ void populated(Command& command) {
   finish_good(command);
 }
 
-// Waits for the writers of one range after the other. The watch is set before (change_watch.h).
+// Waits for the writers of one range after the other. The watch was set before (change_watch.h).
 void next_range(Unit& unit, Command& command) {
   Populate& p = populate_of(command);
   if (p.next == p.source->ranges().size()) return populated(command);

@@ -1,5 +1,5 @@
-// Whether the I_T nexus of a third-party copy may access a unit that is not the one its command was
-// sent to.
+// Whether the I_T nexus of a third-party copy may access a unit other than the one that received
+// the command.
 #pragma once
 
 #include <optional>
@@ -11,11 +11,11 @@
 namespace sluice::lun {
 
 struct CopyRefusal {
-  bool conflict = false;  // RESERVATION CONFLICT; else `sense` says why
+  bool conflict = false;  // RESERVATION CONFLICT; otherwise see `sense`
   scsi::Sense sense;
 };
 
-// As if the nexus read or wrote the unit itself.
+// Checks as if the nexus itself read or wrote the unit.
 std::optional<CopyRefusal> copy_refusal_slowly(Unit& unit, const NexusId& nexus, bool write);
 inline std::optional<CopyRefusal> copy_refusal(Unit& unit, const NexusId& nexus, bool write) {
   if (unit.gate() == 0) [[likely]]

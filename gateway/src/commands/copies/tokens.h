@@ -1,9 +1,8 @@
-// ROD tokens of a target (SPC-5 §5.18.6): what POPULATE TOKEN hands out and WRITE USING TOKEN
-// takes back, perhaps from another host and for another LUN.
+// The ROD tokens of a target (SPC-5 §5.18.6). POPULATE TOKEN creates one; WRITE USING TOKEN uses
+// it, possibly from another host and for another LUN.
 //
-// A token is worth what its blocks were when it was made: it is revoked when one of them is
-// written (change_watch.h), and forgotten when nobody used it for its inactivity time.
-// Threads: all of it from any reactor.
+// A token represents the data of its blocks at its creation. It is revoked when one of them is
+// written (change_watch.h), and deleted after its inactivity time. Threads: any reactor.
 #pragma once
 
 #include <cstdint>
@@ -21,10 +20,10 @@ namespace sluice::lun {
 
 class TokenStore {
  public:
-  // A new token for `source`; bounded by limits::kMaxRodTokens, the least recently used one goes.
-  // false: no randomness to be had.
+  // Creates a token for `source`; beyond limits::kMaxRodTokens it replaces the least recently used
+  // one. False: no random bytes available.
   bool issue(const std::shared_ptr<RodSource>& source, Nanos now, scsi::RodTokenBytes* token);
-  // What a token stands for, or why not: 05/23/04 unknown, /05 corrupt, /06 revoked, /07 expired.
+  // The source of a token, or sense data: 05/23/04 unknown, /05 corrupt, /06 revoked, /07 expired.
   scsi::Outcome<std::shared_ptr<RodSource>> use(const scsi::RodToken& token, Nanos now);
   void remove(const scsi::RodToken& token);
   size_t size() const;
@@ -33,7 +32,7 @@ class TokenStore {
   struct Entry {
     std::shared_ptr<RodSource> source;
     scsi::RodToken token;
-    uint64_t used = 0;  // tick of the last use
+    uint64_t used = 0;  // sequence number of the last use
   };
   void make_room(Nanos now);
 

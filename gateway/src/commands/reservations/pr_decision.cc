@@ -67,7 +67,7 @@ class Decision {
   void tell(const Registration& who, UnitAttention what) { out_.attentions.push_back({who, what}); }
   void tell_registrants(UnitAttention what) {
     for (const Registration& r : next().registrations) {
-      // A registration that covers more than the requesting port concerns its other ports.
+      // A registration that covers more ports than the requesting one concerns its other ports.
       if (!r.covers(nexus_) || r.all_target_ports) tell(r, what);
     }
   }
@@ -77,7 +77,7 @@ class Decision {
     next().type = PrType::kNone;
     next().holder.reset();
   }
-  // Releases what no registration is behind any more.
+  // Releases a reservation that no registration supports any more.
   void settle() {
     const ReservationState& s = next();
     if (s.type == PrType::kNone) return;
@@ -109,7 +109,7 @@ class Decision {
   PrDecision out_;
 };
 
-// Takes the registration of one nexus, or of all target ports of its initiator port, away.
+// Removes the registration of one nexus, or of all target ports of its initiator port.
 void withdraw(ReservationState& state, const NexusId& who, bool all_ports) {
   std::erase_if(state.registrations, [&](Registration& r) {
     if (all_ports) return same_initiator_port(r.nexus, who);
@@ -120,7 +120,7 @@ void withdraw(ReservationState& state, const NexusId& who, bool all_ports) {
   });
 }
 
-// Registers with the request's key. False (and refused) when there is no room.
+// Registers with the request's key. False (and refused): too many registrations.
 bool Decision::place(const NexusId& who, bool all_ports) {
   ReservationState& state = next();
   withdraw(state, who, all_ports);
@@ -156,7 +156,7 @@ void Decision::register_nexus() {
   } else {
     if (!place(nexus_, list_.all_target_ports)) return;
     for (const NexusId& other : request_.also) {
-      // As if the request had come from that port with a reservation key of zero.
+      // As if the request had arrived from that port with a reservation key of zero.
       if (old_.find(other)) return conflict();
       if (!place(other, list_.all_target_ports)) return;
     }
@@ -166,7 +166,8 @@ void Decision::register_nexus() {
   changed();
 }
 
-// SPC-5 §5.14.11.3: a holder that leaves releases; only registrants-only types tell others.
+// SPC-5 §5.14.11.3: a holder that unregisters releases; other nexuses are notified for
+// registrants-only types.
 void Decision::unregister() {
   withdraw(next(), nexus_, list_.all_target_ports);
   settle();
@@ -176,7 +177,7 @@ void Decision::reserve() {
   if (!key_is_right()) return conflict();
   if (list_.type == PrType::kNone) return refuse(scsi::invalid_pr_type());
   if (old_.type != PrType::kNone) {
-    // The holder may ask again for what it has (SPC-5 §5.14.9).
+    // The holder may repeat its RESERVE (SPC-5 §5.14.9).
     if (!old_.holds(nexus_) || old_.type != list_.type) conflict();
     return;
   }
@@ -238,11 +239,11 @@ void Decision::preempt_reservation(bool everybody) {
   next().type = list_.type;
   next().holder.reset();
   if (!scsi::is_all_registrants(list_.type)) next().holder = nexus_;
-  // Those that stay registered hear of it only if the reservation is another kind now.
+  // Remaining registrants are notified only if the reservation type changed.
   if (list_.type != old_.type) tell_registrants(kReservationsReleased);
 }
 
-// Removes those with the victim's key, or all, but never the preempting nexus's own.
+// Removes registrations with the victim's key, or all, but never that of the preempting nexus.
 void Decision::remove_registrations(bool everybody) {
   std::vector<Registration> kept;
   for (const Registration& r : old_.registrations) {
@@ -252,7 +253,7 @@ void Decision::remove_registrations(bool everybody) {
       continue;
     }
     const bool own = r.covers(nexus_);
-    // Of a registration for all target ports the preempting port keeps its own share.
+    // Of a registration for all target ports, the preempting port keeps its own part.
     if (own) kept.push_back(r.all_target_ports ? Registration{nexus_, r.key, false, {}} : r);
     if (own && !r.all_target_ports) continue;
     tell(r, kRegistrationsPreempted);

@@ -1,5 +1,5 @@
-// What a PERSISTENT RESERVE OUT does (SPC-5 §5.14): a pure function from state and request to the
-// next state, the answer, and whom to tell.
+// The effect of a PERSISTENT RESERVE OUT (SPC-5 §5.14): a pure function from state and request to
+// the next state, the answer, and the nexuses to notify.
 #pragma once
 
 #include <optional>
@@ -14,21 +14,21 @@ namespace sluice::lun {
 
 struct PrRequest {
   scsi::PrOutRequest list;
-  bool persist_capable = true;  // there is a store to keep APTPL's promise with
+  bool persist_capable = true;  // a store exists, so APTPL is possible
   // SPEC_I_PT: the I_T nexuses the TransportIDs stand for.
   std::vector<NexusId> also;
-  // REGISTER AND MOVE: where to.
+  // Destination of REGISTER AND MOVE.
   std::optional<NexusId> move_to;
-  // What is wrong with the TransportIDs. Told only to those whose key is right.
+  // An error in the TransportIDs. Reported only to initiators with the correct key.
   std::optional<scsi::Sense> fault;
 };
 
 struct PrDecision {
   scsi::Status status = scsi::Status::kGood;
   scsi::Sense sense;       // with CHECK CONDITION
-  bool changed = false;    // `state` is to be committed before the answer
+  bool changed = false;    // `state` must be committed before the answer
   ReservationState state;  // the next one
-  // For the nexuses a registration covers, except the requesting one.
+  // For the nexuses that a registration covers, except the requesting one.
   struct Attention {
     Registration who;
     UnitAttention what;

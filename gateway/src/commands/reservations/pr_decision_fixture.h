@@ -1,4 +1,4 @@
-// A unit's persistent reservations without a unit: each decision is applied as the handler would.
+// Persistent reservations without a unit: applies each decision as the handler would.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -54,7 +54,7 @@ void resolve_also(const NexusId& own, std::span<const NexusId> known, PrRequest&
 void resolve_move(const NexusId& own, std::span<const NexusId> known, PrRequest& request) {
   scsi::TransportId id;
   size_t at = 0;
-  // A device name names no port to move to (SPC-5 §5.14.8).
+  // A device name does not name a port to which the reservation can move (SPC-5 §5.14.8).
   if (!request.list.transport_ids.next(&at, &id) || !id.has_isid) {
     request.fault = scsi::Sense::invalid_field_in_parameter_list(kMoveTransportIdAt);
     return;

@@ -1,4 +1,4 @@
-// From the TransportIDs of a PERSISTENT RESERVE OUT to the I_T nexuses they stand for.
+// Resolves the TransportIDs of a PERSISTENT RESERVE OUT to I_T nexuses.
 #pragma once
 
 #include <span>
@@ -7,9 +7,9 @@
 
 namespace sluice::lun {
 
-// Fills request.also, move_to and fault from request.list. `known`: the nexuses that live or are
-// registered; they say which initiator ports a device name stands for (SPC-5 §7.6.4.6, format
-// 00b) and which target ports there are to move to.
+// Fills request.also, move_to and fault from request.list. `known`: the nexuses that are live or
+// registered. They determine which initiator ports a device name stands for (SPC-5 §7.6.4.6, format
+// 00b), and to which target ports a reservation can move.
 void resolve_transport_ids(const NexusId& own, std::span<const NexusId> known, PrRequest& request);
 
 }  // namespace sluice::lun

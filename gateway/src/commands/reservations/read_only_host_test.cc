@@ -93,8 +93,8 @@ TEST_F(ReadOnlyHostTest, IsSubjectToReservationsOfOthersAndToldOfThem) {
   EXPECT_EQ(status_of(*reader, read16(0, 1)), Status::kReservationConflict);
 }
 
-// Each command of the table is either refused to a host that may only read or changes nothing that
-// others notice. A new one is refused by nobody unless somebody has thought of it here.
+// Each command of the table is either refused to a read-only host or changes nothing that other
+// hosts notice. This test fails for a new command until it is classified here.
 TEST_F(ReadOnlyHostTest, EveryCommandThatIsNotRefusedIsKnownToChangeNothing) {
   using Op = scsi::Operation;
   constexpr std::array kHarmless = {
@@ -114,10 +114,10 @@ TEST_F(ReadOnlyHostTest, EveryCommandThatIsNotRefusedIsKnownToChangeNothing) {
       Op::kReceiveCopyResults,
       Op::kPopulateToken,
       Op::kReceiveRodTokenInformation,
-      Op::kRelease6,  // gives up its own
+      Op::kRelease6,  // releases its own reservation
       Op::kPersistentReserveIn,
       Op::kReportTargetPortGroups,
-      Op::kSetTargetPortGroups,  // refused to everybody (DESIGN R11)
+      Op::kSetTargetPortGroups,  // refused to all hosts (DESIGN R11)
       Op::kReportSupportedOperationCodes,
       Op::kReportSupportedTaskManagementFunctions,
       Op::kPassThrough,  // hands on what reads (scsi/pass_through_commands.h)

@@ -1,19 +1,19 @@
-// RESERVE(6), RELEASE(6), PERSISTENT RESERVE IN and OUT: who may change a unit's reservations, and
-// the order of change, store, unit attention and answer.
+// RESERVE(6), RELEASE(6), PERSISTENT RESERVE IN and OUT: the order of decision, store, unit
+// attention and answer. A change waits for its turn, is decided, and is committed by the store, off
+// the reactor. Then:
 //
-//   turn -> decide -> commit (the store, off the reactor)
-//     committed      -> apply, tell, next turn -> abort -> answer
-//     not committed  -> next turn -> BUSY
-//     unknown        -> the nexus is dropped, unanswered; what the store then says is applied and
-//                       told, victims are aborted -> next turn (reservation_turns.h)
+// - Committed: apply, unit attentions, next turn, aborts, answer.
+// - Not committed: next turn, BUSY.
+// - Unknown: the nexus is dropped without an answer. The state that the store then reports is
+//   applied with unit attentions and aborts; then the next turn (reservation_turns.h).
 //
-// One change of a unit is under way at a time; I/O goes on meanwhile under the old state. The turn
-// ends before PREEMPT AND ABORT waits for the commands it aborts: those may wait for a backend,
-// which the next change need not.
+// One change of a unit is in progress at a time; meanwhile I/O continues under the old state. The
+// turn ends before PREEMPT AND ABORT waits for the commands that it aborts, because they may wait
+// for a backend and the next change need not.
 //
-// A commit proves that this gateway is the owner (DESIGN R8). What is answered from memory, as
-// PERSISTENT RESERVE IN and changes that change nothing, the backend vouches for first (DESIGN R2;
-// gateway/decisions/ceph.md).
+// A commit proves that this gateway is the owner (DESIGN R8). For answers from memory, as for
+// PERSISTENT RESERVE IN and for changes without effect, a kVouch of the backend proves it first
+// (DESIGN R2; gateway/decisions/ceph.md).
 #include <memory>
 #include <string>
 #include <vector>
@@ -79,7 +79,7 @@ void answer(const Change& change) {
   }
 }
 
-// The state is durable, or needed no store.
+// The state is durable, or needed no commit.
 void apply(const ChangePtr& change) {
   Unit& unit = *change->unit;
   PrDecision& decision = change->decision;
@@ -89,15 +89,15 @@ void apply(const ChangePtr& change) {
   }
   pass_turn(unit);
   if (decision.aborts.empty()) return answer(*change);
-  // DESIGN R9: answers only after the preempted nexuses' commands have let go of their blocks.
+  // DESIGN R9: answers only after the preempted nexuses' commands have released their blocks.
   const ReactorContext& context = context_of(*change->command);
   const NexusId& by = nexus_of(*change->command);
   abort_everywhere(unit, *context.reactors, context.reactor,
                    {.by = &by, .which = covered_by(decision.aborts, by), .except = change->command},
                    [change] {
-                     // Third-party copies of those nexuses, sent to other units, may be writing
-                     // here: a shared hold on all blocks waits for every writer that still had the
-                     // right to.
+                     // Third-party copies of those nexuses, which were sent to other units, may be
+                     // writing here. A shared hold on all blocks waits for every writer that had
+                     // the right.
                      hold_range(*change->unit, *change->command, 0, change->unit->blocks(), false,
                                 [](Unit&, Command& command) { finish_good(command); });
                    });
@@ -112,7 +112,7 @@ void committed(const ChangePtr& change, CommitOutcome outcome, const std::string
                 {"initiator", nexus_of(command).initiator_name},
                 {"outcome", outcome == CommitOutcome::kUnknown ? "unknown" : "not committed"},
                 {"error", error}});
-  // DESIGN R3: BUSY says "it didn't happen", which must be certain.
+  // DESIGN R3: BUSY means "not executed", which must be certain.
   if (outcome == CommitOutcome::kNotCommitted) {
     pass_turn(*unit);
     return finish_status(command, Status::kBusy);
@@ -165,7 +165,7 @@ void decide_turn(Unit& unit, Command& command) {
     const std::lock_guard lock(unit.mutex());
     Reservations& reservations = unit.reservations();
     if (!reservations.allows(nexus_of(command), *command.info)) {
-      decision.status = Status::kReservationConflict;  // a RESERVE(6) had its turn before
+      decision.status = Status::kReservationConflict;  // a RESERVE(6) had its turn earlier
     } else {
       decision = decide(reservations.state(), nexus_of(command), request);
     }
@@ -246,7 +246,7 @@ void show(Unit& unit, Command& command) {
 }
 
 void show_if_certain(Unit& unit, Command& command) {
-  // A change may have come into doubt while the backend was asked.
+  // A change may have become doubtful during the kVouch.
   if (in_doubt(unit)) return handle_persistent_reserve_in(unit, command);
   show(unit, command);
 }
@@ -268,7 +268,7 @@ void release6_now(Unit& unit, Command& command) {
   finish_status(command, Status::kReservationConflict);
 }
 
-// Calls `go` now, or, while the state is in doubt, when that is over.
+// Calls `go` now, or, while the state is in doubt, after the doubt is resolved.
 template <Handler go>
 void once_certain(Unit& unit, Command& command) {
   if (!in_doubt(unit)) return go(unit, command);

@@ -1,4 +1,4 @@
-// A unit whose reservations go to a store that answers when told, and three initiators.
+// A unit whose reservation store answers when the test says so, and three initiators.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 
 namespace sluice::lun {
 
-// Keeps questions until told what to answer, and answers as the contract says: by posting.
+// Queues calls until the test supplies the answers, and posts them as the contract requires.
 class TestStore : public ReservationStore {
  public:
   void commit(const std::string&, const ReservationState& state, StoreReply reply,

@@ -1,4 +1,4 @@
-// What follows when nobody knows whether a change of reservations was committed (DESIGN R3).
+// The consequences of an unknown outcome of a reservation change (DESIGN R3).
 #include <gtest/gtest.h>
 
 #include "commands/reservations/reservation_commands_fixture.h"

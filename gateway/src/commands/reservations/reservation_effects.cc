@@ -21,7 +21,8 @@ void raise_attentions_locked(Unit& unit, const PrDecision& decision, const Nexus
   }
 }
 
-// How the state became another by hands unknown. Over-reports (DESIGN R10).
+// The effects of an unknown change between the two states. It may notify too many nexuses (DESIGN
+// R10).
 PrDecision difference(const ReservationState& old, ReservationState found) {
   PrDecision decision;
   const bool moved = old.type != found.type || old.holder != found.holder;
@@ -39,7 +40,7 @@ PrDecision difference(const ReservationState& old, ReservationState found) {
   return decision;
 }
 
-// Waits for every writer in the unit: third-party copies that a preempted nexus sent to other units
+// Waits for all writers in the unit: third-party copies that a preempted nexus sent to other units
 // may be writing here.
 struct Look {
   RangeHold hold;
@@ -78,7 +79,7 @@ void take_in_settled(const std::shared_ptr<Unit>& unit, const ReactorContext& co
   {
     const std::lock_guard lock(unit->mutex());
     Reservations& reservations = unit->reservations();
-    // Opened anew since the store was asked: serve() brought what is in force.
+    // If the unit was opened again since the question, serve() has loaded the state.
     const bool ours = unit->epoch() == epoch;
     const std::shared_ptr<const Reservations::Doubt> doubt = reservations.doubt();
     if (ours) reservations.set_doubt(nullptr);

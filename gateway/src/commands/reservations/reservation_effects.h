@@ -1,4 +1,4 @@
-// What follows from a change of reservations: the new state, unit attentions, aborted commands.
+// The effects of a change of reservations: the new state, unit attentions, aborted commands.
 #pragma once
 
 #include <functional>
@@ -16,15 +16,16 @@ struct Reservations::Doubt {
   NexusId by;
 };
 
-// With the unit's mutex held. `by` is told nothing. Takes the state out of the decision.
+// The caller holds the unit's mutex. `by` gets no unit attention. Moves the state out of the
+// decision.
 void take_effect_locked(Unit& unit, PrDecision& decision, const NexusId& by);
 
-// The store said what the state is after an outcome was unknown. If it is what the doubt was about,
-// that change happened: it has all its effects, though nobody is left to be answered. If it is
-// something else again (another gateway's), everybody it may concern is told, and commands of
-// those who lost their registrations are aborted. Nothing of it happens if the unit's epoch is not
-// `epoch` any more. `done` runs on the context's reactor, when the last
-// of them has let go of its blocks, and then only may anybody learn of the new state (DESIGN R9).
+// The store has reported the state after an unknown outcome. If it is the state of the doubtful
+// change, that change happened and has all its effects, although its command can't be answered any
+// more. If it is another state (of another gateway), all nexuses that it may concern get unit
+// attentions, and commands of nexuses that lost their registrations are aborted. Nothing happens if
+// the unit's epoch is no longer `epoch`. `done` runs on the context's reactor after the last
+// aborted command has released its blocks; only then may a host see the new state (DESIGN R9).
 void take_in_settled(const std::shared_ptr<Unit>& unit, const ReactorContext& context,
                      uint64_t epoch, ReservationState found, std::function<void()> done);
 

@@ -116,7 +116,7 @@ class Host {
     c.data_out.push_back({BufferRef(), slot.data.data(), c.data_out_wanted});
     c.data_out_size = c.data_out_wanted;
     if (!slot.late_data) return nexus_->data_ready(c);
-    // Runs before the end of a command that was aborted meanwhile is told.
+    // Runs before the end of a command that was aborted meanwhile is reported.
     reactors_.post(reactor_, [this, &c] { nexus_->data_ready(c); });
   }
   void reserve_out(Slot& slot, scsi::PrOutAction action, uint64_t key, uint64_t service_key,

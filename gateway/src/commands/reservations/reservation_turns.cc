@@ -10,7 +10,7 @@
 namespace sluice::lun {
 namespace {
 
-// Lives in the line; the command may end before its turn comes.
+// A queue entry; its command may end before its turn.
 struct Waiter {
   Command* command = nullptr;
 };
@@ -26,7 +26,7 @@ void wait(Command& command, Waiter& waiter) {
   command.cleanup = on_end;
 }
 
-// nullptr: it ended meanwhile.
+// nullptr: the command has ended.
 Command* stop_waiting(Waiter& waiter) {
   Command* const command = std::exchange(waiter.command, nullptr);
   if (!command) return nullptr;
@@ -35,7 +35,7 @@ Command* stop_waiting(Waiter& waiter) {
   return command;
 }
 
-// Asks the store what the state is and takes the answer in. `done`: whether it is certain now.
+// Asks the store for the state and applies the answer. `done`: whether the state is now certain.
 void settle(const std::shared_ptr<Unit>& unit, const ReactorContext& context,
             std::function<void(bool)> done) {
   const uint64_t epoch = unit->role().epoch;
@@ -56,7 +56,7 @@ bool in_doubt(Unit& unit) {
   return unit.reservations().doubtful();
 }
 
-// It is this command's turn; unit and command are alive as long as the waiter has the command.
+// This command has its turn; unit and command are alive as long as the waiter has the command.
 void begin_turn(const std::shared_ptr<Unit>& unit, const std::shared_ptr<Waiter>& waiter,
                 const ReactorContext& context, Handler go) {
   if (!waiter->command) return pass_turn(*unit);
@@ -65,7 +65,7 @@ void begin_turn(const std::shared_ptr<Unit>& unit, const std::shared_ptr<Waiter>
     Command* const command = stop_waiting(*waiter);
     if (certain && command) return go(*unit, *command);
     pass_turn(*unit);
-    // DESIGN R3: provably not committed, it wasn't even tried.
+    // DESIGN R3: not committed, because no commit was attempted.
     if (command) finish_status(*command, scsi::Status::kBusy);
   });
 }
@@ -87,7 +87,7 @@ void take_turn(Unit& unit, Command& command, Handler go) {
   auto waiter = std::make_shared<Waiter>(&command);
   bool mine = false;
   bool listed = false;
-  // Before it is listed: its turn may come on another thread at once.
+  // Before it is in the queue, because its turn may come on another thread immediately.
   wait(command, *waiter);
   {
     const std::lock_guard lock(unit.mutex());

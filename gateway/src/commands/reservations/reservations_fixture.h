@@ -1,4 +1,4 @@
-// What tests of reservations share.
+// Common code of the reservation tests.
 #pragma once
 
 #include <cstdint>

@@ -14,10 +14,11 @@ namespace sluice::control {
 namespace {
 
 constexpr size_t kSlots = std::tuple_size_v<decltype(ClaimSlots::Found::records)>;
-constexpr size_t kSlotBytes = 4096;  // a page: written whole or, after a power cut, seen by its sum
+// a page; its checksum detects an incomplete write after a power failure
+constexpr size_t kSlotBytes = 4096;
 constexpr size_t kAllBytes = kSlots * kSlotBytes;
 
-// As much as there is, up to the buffer's end; negative: errno says why not.
+// Reads up to the end of the buffer or of the file; negative: see errno.
 ssize_t read_all(int fd, std::span<char> buffer) {
   size_t have = 0;
   while (have < buffer.size()) {
@@ -39,7 +40,7 @@ ClaimSlots::ClaimSlots(int directory, std::string volume, std::string shown)
       name_(volume_ + kClaimsFile),
       shown_(std::move(shown)) {}
 
-// Into a buffer of its own size: it is looked at several times for each of hundreds of volumes.
+// Uses a small buffer, because the slots are read several times for each of hundreds of volumes.
 Result<std::optional<ClaimSlots::Found>> ClaimSlots::find(For purpose) const {
   const int access = purpose == For::kWriting ? O_RDWR : O_RDONLY;
   Found found;
@@ -71,7 +72,8 @@ Result<std::optional<ClaimSlots::Found>> ClaimSlots::find(For purpose) const {
   return std::optional(std::move(found));
 }
 
-// Who has the lock has noted itself first: of two that are as old, the note is the newer.
+// A process writes slot 0 as soon as it has the lock. So of entries of the same age slot 0 is the
+// newest, and is applied last.
 Result<void> ClaimSlots::bring_up(const std::optional<Found>& slots, Record* record) const {
   if (!slots) return {};
   if (slots->damaged) {

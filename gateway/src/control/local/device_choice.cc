@@ -11,7 +11,7 @@
 namespace sluice::control {
 namespace {
 
-constexpr std::string_view kLabelled = "\nlabelled";  // behind the path
+constexpr std::string_view kLabelled = "\nlabelled";  // follows the path
 
 std::string file_of(const std::string& location) { return location + ".device"; }
 

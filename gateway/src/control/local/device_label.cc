@@ -15,7 +15,7 @@ constexpr size_t kLabelBytes = 4096;
 constexpr std::array<off_t, 2> kCopiesAt = {0, 64 << 10};
 static_assert(kCopiesAt.back() + kLabelBytes <= kDeviceReserved);
 
-// "name value\n" off the front of `rest`.
+// Removes "name value\n" from the front of `rest`.
 bool take_line(std::string_view* rest, std::string_view name, std::string* value) {
   const size_t end = rest->find('\n');
   if (end == std::string_view::npos || !rest->starts_with(name) || end <= name.size() ||

@@ -12,7 +12,7 @@
 namespace sluice::control {
 namespace {
 
-// By labels alone. Error: there is none, or more than one.
+// Searches by label. Error: no device, or more than one.
 Result<std::string> find_device(const std::vector<std::string>& devices,
                                 const std::string& location) {
   std::string found;
@@ -51,7 +51,7 @@ bool is_held(const std::string& path) {
 
 Place::Opened open_exclusively(const backend::Spec& spec) {
   std::string problem;
-  // Twice: it may have become free between the try and the look.
+  // Twice: the lock may have been released between the attempt and the query.
   for (int tries = 0; tries < 2; ++tries) {
     Result<std::unique_ptr<backend::Backend>> opened = backend::Block::open(spec, kDeviceReserved);
     if (opened) return {.backend = std::move(opened).value()};

@@ -19,7 +19,7 @@ namespace {
 
 constexpr const char* kGuard = "devices.guard";
 constexpr const char* kId = "id";
-constexpr size_t kMaxLocation = 240;  // a file's name has room for an ending
+constexpr size_t kMaxLocation = 240;  // leaves room for a suffix in a file name
 
 JobOutcome problem(std::string why) { return {.problem = std::move(why)}; }
 
@@ -28,7 +28,7 @@ Result<FileDescriptor> guard(const LocalPool& home) {
   return guard_file(home.records(), kGuard, home.path(), 5 * kSecond);
 }
 
-// The directory's own name for itself, the same for every gateway by whatever path it sees it.
+// The directory's own id, which is the same for every gateway, regardless of the path.
 Result<std::string> id_of(const LocalPool& home) {
   const Result<FileDescriptor> guarded = guard(home);
   if (!guarded) return Error{guarded.error()};
@@ -127,7 +127,7 @@ Result<std::shared_ptr<Place>> DevicePool::place(const wire::DesiredVolume& volu
 Result<void> DevicePool::take(const SurveyedDevice& found, const std::string& location) const {
   const Result<FileDescriptor> device = open_device(found.path, O_RDWR | O_EXCL);
   if (!device) return Error{device.error()};
-  // Again, with the device's lock.
+  // Checked again under the device's lock.
   const Result<std::optional<DeviceLabel>> label = read_label(device.value().get(), found.path);
   if (!label) return Error{label.error()};
   if (label.value()) return Error{found.path + " is " + label.value()->location + " by now"};
@@ -136,7 +136,7 @@ Result<void> DevicePool::take(const SurveyedDevice& found, const std::string& lo
   return write_label(device.value().get(), {location, records_}, found.path);
 }
 
-// The smallest that is large enough, of several the one that the pool names first.
+// Chooses the smallest sufficient device; of several, the first in the pool's list.
 JobOutcome DevicePool::create(const wire::CreateImage& job) const {
   const std::string& location = job.location();
   if (location.empty() || location.size() > kMaxLocation ||
@@ -194,7 +194,7 @@ std::string DevicePool::replaced_device(const std::string& location) const {
          path + " out of the pool's list";
 }
 
-// In slices, so that the pool's other jobs have their turns.
+// In slices, so that the pool's other jobs can run between them.
 void DevicePool::remove(const wire::DeleteImage& job, const JobServices& services,
                         std::function<void(JobOutcome)> done) const {
   const std::vector<SurveyedDevice> all = survey(devices_);
@@ -206,14 +206,14 @@ void DevicePool::remove(const wire::DeleteImage& job, const JobServices& service
     done(problem(gone ? std::string() : gone.error()));
   };
   if (device == nullptr) {
-    // Its data would stay, and its records be gone.
+    // Its data would stay although its records are deleted.
     std::string unsure = where_it_may_be(all, job.location());
     if (unsure.empty()) unsure = replaced_device(job.location());
     return unsure.empty() ? wiped() : done(problem(unsure));
   }
   Result<std::unique_ptr<DeviceWipe>> begun = DeviceWipe::begin(device->path, job.location());
   if (!begun) return done(problem(begun.error()));
-  // From here on its label may be gone because it was wiped.
+  // From here on the label may be missing because it was wiped.
   const Result<void> noted =
       choose_device(home_->records(), job.location(), {.path = device->path}, records_of(*home_));
   if (!noted) return done(problem(noted.error()));

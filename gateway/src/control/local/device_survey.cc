@@ -21,7 +21,7 @@ namespace {
 using backend::fail;
 using backend::why;
 
-constexpr uint64_t kLeastUsable = uint64_t{1} << 20;  // bytes; the smallest volume
+constexpr uint64_t kLeastUsable = uint64_t{1} << 20;  // bytes; the size of the smallest volume
 
 struct ProbeEnd {
   void operator()(blkid_probe probe) const { blkid_free_probe(probe); }
@@ -105,7 +105,7 @@ Result<uint64_t> usable_bytes(int device, const std::string& path) {
   if (::ioctl(device, BLKGETSIZE64, &bytes) != 0) {
     return fail(path, "can't tell its size: " + why(errno), "check that it is connected");
   }
-  // What some drivers show of a device whose medium or connection is gone.
+  // Some drivers report this for a device whose medium or connection is lost.
   if (bytes == 0) return fail(path, "has no medium: its size is 0", "check that it is connected");
   if (bytes <= kDeviceReserved) return uint64_t{0};
   const uint64_t rest = bytes - kDeviceReserved;

@@ -28,8 +28,8 @@ Result<std::unique_ptr<DeviceWipe>> DeviceWipe::begin(const std::string& path,
                                                       const std::string& location) {
   Result<FileDescriptor> device = open_device(path, O_RDWR | O_EXCL);
   if (!device) return Error{device.error()};
-  // Since it was looked at, another gateway may have done this job and given the device away, or
-  // the kernel its name.
+  // Since the survey, another gateway may have finished this job and reused the device, or the
+  // kernel may have reused its name.
   const Result<std::optional<DeviceLabel>> label = read_label(device->get(), path);
   if (!label) return Error{label.error()};
   if (!label.value() || label.value()->location != location) {
@@ -42,8 +42,8 @@ Result<std::unique_ptr<DeviceWipe>> DeviceWipe::begin(const std::string& path,
   return std::unique_ptr<DeviceWipe>(new DeviceWipe(std::move(*device), path, size));
 }
 
-// A discard promises nothing of what is read afterwards; a write of zeros that may deallocate does,
-// and is as fast where the device can do it.
+// A discard guarantees nothing about later reads. Writing zeros with deallocation does, and is as
+// fast if the device supports it.
 Result<void> DeviceWipe::zero(uint64_t from, uint64_t length) {
   const auto at = static_cast<off_t>(from);
   if (punches_ && ::fallocate(device_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, at,

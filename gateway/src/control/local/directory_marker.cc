@@ -20,8 +20,8 @@ namespace {
 constexpr const char* kMarker = ".sluice/pool";
 constexpr const char* kGuard = ".sluice/pool.guard";
 
-// Linux 6.9 and later tell the UUID of any file system, earlier ones in a way of each file system
-// (include/uapi/linux/fs.h, fs/ext4/ext4.h, fs/xfs/libxfs/xfs_fs.h).
+// Linux 6.9 and later report the UUID of any file system; earlier releases only through calls of
+// the individual file system (include/uapi/linux/fs.h, fs/ext4/ext4.h, fs/xfs/libxfs/xfs_fs.h).
 struct GenericUuid {
   uint8_t length;
   std::array<uint8_t, 16> uuid;
@@ -86,7 +86,7 @@ class Directory final : public MarkedStorage {
     return {};
   }
 
-  // Others wait for the guard.
+  // The guard excludes other writers.
   Result<bool> write(const PoolMarker& marker) override {
     const Result<void> written =
         write_copies(directory_, kMarker, seal(format_marker(marker)), path_ + '/' + kMarker);

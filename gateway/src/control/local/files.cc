@@ -90,7 +90,7 @@ Result<FileDescriptor> open_beneath(int directory, const std::string& path, int 
   for (int tries = 0; tries < 16; ++tries) {
     const long fd = ::syscall(SYS_openat2, directory, path.c_str(), &how, sizeof how);
     if (fd >= 0) return FileDescriptor(static_cast<int>(fd));
-    if (errno != EAGAIN) break;  // something was renamed while it looked
+    if (errno != EAGAIN) break;  // a component was renamed during the lookup
   }
   return failed("open", shown);
 }

@@ -13,11 +13,12 @@ namespace sluice::control {
 namespace {
 
 constexpr std::string_view kEnd = ".sock";
-constexpr std::string_view kFresh = ".new";  // behind a name, until it listens
-// Each sweep can spoil one try: more than there are gateways on a node that open a pool at once.
+constexpr std::string_view kFresh = ".new";  // suffix of the name until the socket listens
+// Each removal of stale sockets can make one attempt fail. This is more than the number of gateways
+// on a node that open a pool at once.
 constexpr int kTries = 100;
 
-// 0, or what errno is.
+// Returns 0 or an errno.
 int listen_by(int socket, int directory, const std::string& name) {
   const std::string fresh = name + std::string(kFresh);
   ::unlinkat(directory, fresh.c_str(), 0);
@@ -55,7 +56,7 @@ bool plain_name(const std::string& name) {
 
 Result<FileDescriptor> listen_by_name(int directory, const std::string& name) {
   int error = EINVAL;
-  // A process that opens the pool right now sweeps what doesn't listen yet: then once more.
+  // A process that opens the pool now removes sockets that do not listen yet; then tries again.
   for (int tries = 0; tries < kTries && plain_name(name); ++tries) {
     FileDescriptor socket = unix_socket();
     error = socket.valid() ? listen_by(socket.get(), directory, name) : errno;

@@ -28,7 +28,7 @@ std::string shown_name(const ImageRecords& where, const std::string& location) {
 
 bool is_snapshot(const std::string& location) { return location.starts_with("snapshot-"); }
 
-// Images in directories of their own have no record: their names don't fit into a file's name.
+// Images in subdirectories have no record, because their names do not fit into a file name.
 bool is_recorded(const std::string& location) { return location.find('/') == std::string::npos; }
 
 Result<ImageIdentity> identity_of(const ImageRecords& where, const std::string& location,
@@ -44,7 +44,7 @@ Result<ImageIdentity> identity_of(const ImageRecords& where, const std::string& 
     identity.born_seconds = status.stx_btime.tv_sec;
     identity.born_nanos = status.stx_btime.tv_nsec;
   }
-  // The command's size is that of a `long`. ext4 and XFS write an int, FUSE writes all its bytes.
+  // The command's size is that of a `long`. ext4 and XFS write an int, FUSE writes the whole long.
   long generation = 0;
   if (::ioctl(file, FS_IOC_GETVERSION, &generation) == 0) {
     identity.generation = static_cast<uint32_t>(generation);
@@ -52,7 +52,7 @@ Result<ImageIdentity> identity_of(const ImageRecords& where, const std::string& 
   return identity;
 }
 
-// A generation that is not known on one side decides nothing.
+// An unknown generation on either side is ignored.
 bool is_same_file(const ImageIdentity& one, const ImageIdentity& other) {
   return one.inode == other.inode &&
          (one.generation == 0 || other.generation == 0 || one.generation == other.generation) &&

@@ -7,7 +7,7 @@ namespace sluice::control {
 namespace {
 
 constexpr std::string_view kPrefix = "volume-";
-constexpr std::string_view kUnfinished = ".new";  // a copy that is being made
+constexpr std::string_view kUnfinished = ".new";  // suffix of an incomplete copy
 
 }  // namespace
 

@@ -34,7 +34,7 @@ Error failed(const char* what, const std::string& path) {
   return Error{"can't " + std::string(what) + ' ' + path + ": " + reason_of(errno)};
 }
 
-// Records and sockets are no images.
+// Paths of records and sockets are not allowed for images.
 Result<void> check_location(const LocalPool& pool, const std::string& location) {
   if (location.empty() || location.starts_with('/') || location.starts_with(".sluice")) {
     return Error{"\"" + location + "\" is no place for an image in " + pool.path()};
@@ -42,7 +42,7 @@ Result<void> check_location(const LocalPool& pool, const std::string& location) 
   return {};
 }
 
-// The directory that holds the image; made if need be. *name: what it is called there.
+// Opens the directory of the image, creating it if `make`. *name: the image's name in it.
 Result<FileDescriptor> parent_of(const LocalPool& pool, const std::string& location, bool make,
                                  std::string* name) {
   const size_t slash = location.rfind('/');
@@ -195,11 +195,11 @@ bool cannot_reflink(int error) {
   return error == EOPNOTSUPP || error == EINVAL || error == EXDEV || error == ENOTTY;
 }
 
-// What is done where `to` is there already.
+// What happens if `to` exists.
 enum class Over : uint8_t { kKeeps, kReplaces };
 
-// Made under another name first, so that a copy that was cut short never passes for one.
-// `source_bytes`: size of the source that the control plane recorded; 0: not known.
+// The copy is created under another name, so that an incomplete one is never treated as complete.
+// `source_bytes`: size of the source that the control plane recorded; 0: unknown.
 JobOutcome reflink(const LocalPool& pool, const std::string& from, const std::string& to,
                    int64_t size, int64_t source_bytes, Over over = Over::kKeeps) {
   for (const std::string* location : {&from, &to}) {
@@ -254,7 +254,7 @@ JobOutcome clone(const LocalPool& pool, const wire::CloneImage& job) {
   return copied.problem.empty() ? record_copy(pool, job.location(), Over::kKeeps) : copied;
 }
 
-// A gateway that has the volume open has its lock, on the very file that would be replaced.
+// A gateway that has the volume open has its lock, on the file that would be replaced.
 JobOutcome roll_back(const LocalPool& pool, const wire::RollBackImage& job) {
   const std::string path = shown(pool, job.location());
   const Result<FileDescriptor> file = open_image(pool, job.location(), O_RDONLY, 0);
@@ -264,14 +264,15 @@ JobOutcome roll_back(const LocalPool& pool, const wire::RollBackImage& job) {
   if (::flock(file.value().get(), LOCK_EX | LOCK_NB) != 0) {
     return problem(path + " is in use; take the volume from its targets first");
   }
-  // Cut short between both, the job comes again; no gateway is given the volume before it is done.
+  // If it is interrupted between the two steps, the job is repeated; no gateway gets the volume
+  // before it is done.
   JobOutcome copied =
       reflink(pool, job.snapshot_location(), job.location(), status.st_size, 0, Over::kReplaces);
   return copied.problem.empty() ? record_copy(pool, job.location(), Over::kReplaces) : copied;
 }
 
-// The control plane may take an owner for dead that is cut off and still serves its hosts: that one
-// has the lock, and its writes would be cut in half.
+// The control plane may consider an owner dead that is only partitioned and still serves its hosts.
+// Such an owner has the lock, and a snapshot would split its writes.
 JobOutcome snapshot_unserved(const LocalPool& pool, const wire::CreateSnapshotImage& job) {
   const std::string path = shown(pool, job.location());
   const Result<FileDescriptor> file =
@@ -295,7 +296,7 @@ JobOutcome snapshot(const LocalPool& pool, const wire::CreateSnapshotImage& job,
   return taken.problem.empty() ? record_copy(pool, job.snapshot_location(), Over::kKeeps) : taken;
 }
 
-// Files of volumes by their names, as the control plane gives them.
+// The volume files by name, in the control plane's form.
 JobOutcome list_images(const LocalPool& pool) {
   Result<std::vector<std::string>> images = images_in(pool.directory(), pool.path());
   if (!images) return problem(images.error());

@@ -29,7 +29,7 @@ class LocalPlace final : public NodePlace {
   Opened open(const wire::DesiredVolume& volume) override {
     std::string problem = home().replaced();
     if (!problem.empty()) return {.problem = problem};
-    // Twice: it may have become free between the try and the look.
+    // Twice: the lock may have been released between the attempt and the query.
     for (int tries = 0; tries < 2; ++tries) {
       const Result<backend::Spec> spec = spec_of(volume);
       if (!spec) return {nullptr, false, spec.error()};
@@ -64,13 +64,13 @@ class LocalPlace final : public NodePlace {
     }
     spec.kind = "file";
     spec.path = path;
-    // The image grows before the capacity that hosts see does: a smaller one has lost data.
+    // The image grows before the capacity that hosts see, so a smaller image has lost data.
     if (static_cast<uint64_t>(status.st_size) < spec.size) {
       return Error{path + " is " + backend::format_size(static_cast<uint64_t>(status.st_size)) +
                    ", recorded are " + backend::format_size(spec.size) +
                    ": its end is missing; restore the image from a backup"};
     }
-    // It has grown already, and word of that hasn't come here: volumes never shrink.
+    // It has already grown, but the order is older: volumes never shrink.
     if (static_cast<uint64_t>(status.st_size) > spec.size) spec.size = 0;
     return spec;
   }
@@ -162,7 +162,7 @@ std::string LocalPool::replaced() const {
          "replaced there";
 }
 
-// A pool that is not identified is verified at each call: the remedy is outside this process.
+// A pool in doubt is verified at each call, because its remedy happens outside this process.
 bool LocalPool::is_current(const wire::DesiredPool& desired) {
   const std::optional<wire::PoolIdentity>& identity = expected_.identity;
   if (desired.has_identity() != identity.has_value()) return false;

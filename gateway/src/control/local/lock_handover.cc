@@ -27,7 +27,8 @@ namespace sluice::control {
 namespace {
 
 constexpr int kAcceptAgain = limits::kTick / kMillisecond;
-constexpr Nanos kRequestPatience = 200 * kMillisecond;  // a request is one line, sent at once
+// a request is one line, which is sent at once
+constexpr Nanos kRequestPatience = 200 * kMillisecond;
 
 void set_patience(int fd, Nanos patience) {
   timeval limit{};
@@ -42,7 +43,7 @@ bool send_line(int fd, const std::string& line) {
   return ::send(fd, text.data(), text.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(text.size());
 }
 
-// Empty: none came, or not a whole one. *closed: the other side has closed, so none will.
+// Empty: no complete line arrived. *closed: the other side has closed, so none will.
 std::string receive_line(int fd, bool* closed) {
   std::string text;
   *closed = false;
@@ -60,7 +61,7 @@ std::string receive_line(int fd, bool* closed) {
   return {};
 }
 
-// 0: there is no such name.
+// 0: no such name.
 ino_t inode_of(int directory, const std::string& name) {
   struct stat status{};
   return ::fstatat(directory, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 ? status.st_ino : 0;
@@ -68,15 +69,16 @@ ino_t inode_of(int directory, const std::string& name) {
 
 class ServerImpl;
 
-// What serves, by the directory's device and inode and the socket's name: pools see a directory by
-// several paths. Held, too, while a name is made or removed.
+// The servers of this process, by the directory's device and inode and the socket's name, because
+// pools may use several paths for a directory. The mutex is also held while a name is created or
+// removed.
 struct Serving {
   using Key = std::tuple<dev_t, ino_t, std::string>;
   std::mutex mutex;
   std::map<Key, std::weak_ptr<ServerImpl>> all;
 };
 Serving& serving() {
-  static Serving& one = *new Serving;  // outlives statics
+  static Serving& one = *new Serving;  // never destroyed
   return one;
 }
 
@@ -97,13 +99,13 @@ class ServerImpl final : public HandoverServer {
     [[maybe_unused]] const ssize_t n = ::write(wake_.get(), &one, sizeof one);
     thread_.join();
     const std::lock_guard lock(serving().mutex);
-    // One that began meanwhile has the name, and its place among those that serve.
+    // A server that began meanwhile has the name and an entry of its own.
     if (has_name()) ::unlinkat(directory_.get(), name().c_str(), 0);
     const auto at = serving().all.find(key_);
     if (at != serving().all.end() && at->second.expired()) serving().all.erase(at);
   }
 
-  // Whether who asks by the name gets here.
+  // Whether requests by this name reach this server.
   bool has_name() const { return inode_of(directory_.get(), name()) == inode_; }
 
  private:
@@ -143,11 +145,11 @@ class ServerImpl final : public HandoverServer {
 
   const FileDescriptor directory_;
   const Serving::Key key_;
-  const ino_t inode_;  // of what it has bound; not another's while socket_ is open
+  const ino_t inode_;  // of the bound socket; not reused while socket_ is open
   const FileDescriptor socket_;
   const FileDescriptor wake_;
   const Asked asked_;
-  std::thread thread_;  // last: it uses the others
+  std::thread thread_;  // last, because it uses the other members
 };
 
 HolderAnswer parse_answer(const std::string& line) {
@@ -186,7 +188,7 @@ Result<std::shared_ptr<HandoverServer>> HandoverServer::start(int directory,
     return Error{"can't make the socket " + name + ": " + reason_of(errno)};
   }
   const Serving::Key key(status.st_dev, status.st_ino, name);
-  std::shared_ptr<ServerImpl> there;  // may end here, and takes the lock for that
+  std::shared_ptr<ServerImpl> there;  // declared before the lock: its destructor takes the mutex
   const std::lock_guard lock(serving().mutex);
   if (const auto at = serving().all.find(key); at != serving().all.end()) there = at->second.lock();
   if (there && there->has_name()) return std::shared_ptr<HandoverServer>(there);
@@ -206,7 +208,7 @@ HolderAnswer ask_holder(int directory, const Holder& holder, const std::string& 
   set_patience(socket.get(), patience);
   const sockaddr_un address = address_of(directory, holder.socket);
   if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
-    // A full backlog is what a process that hangs leaves.
+    // The backlog is full: the process hangs.
     return {errno == EAGAIN ? Yield::kSilent : Yield::kUnreachable, 0};
   }
   if (!send_line(socket.get(), "lock 1 " + volume + ' ' + std::to_string(order))) {
@@ -214,7 +216,8 @@ HolderAnswer ask_holder(int directory, const Holder& holder, const std::string& 
   }
   bool closed = false;
   const std::string line = receive_line(socket.get(), &closed);
-  // Who closes doesn't hang: it ends, and with it the lock, or can be asked again.
+  // A holder that closes the connection does not hang: either it ends, which releases the lock, or
+  // it can be asked again.
   if (line.empty()) return {closed ? Yield::kUnreachable : Yield::kSilent, 0};
   return parse_answer(line);
 }
@@ -229,7 +232,7 @@ Result<void> kill_holder(const Holder& holder, const Holder& self) {
                  "the gateways of a node in one (hostPID)"};
   }
   if (holder.pid == self.pid) return Error{"this process has not let go of it yet"};
-  // First the descriptor, then the proof: what the descriptor names can't be another one later.
+  // First the descriptor, then the check: the descriptor can't refer to another process later.
   const FileDescriptor process(
       static_cast<int>(::syscall(SYS_pidfd_open, static_cast<pid_t>(holder.pid), 0)));
   if (!process.valid()) return Error{name + ", which is recorded as its holder, has ended"};

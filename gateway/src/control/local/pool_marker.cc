@@ -12,7 +12,7 @@ namespace {
 
 constexpr const char* kHeading = "sluice-pool 1";
 constexpr const char* kUnknown = "-";
-constexpr int kTries = 3;  // where another gateway writes the marker at the same time
+constexpr int kTries = 3;  // if another gateway writes the marker at the same time
 
 std::string adopt_hint() {
   return "or, if the storage was replaced deliberately, confirm it with `sluicectl pool adopt` "
@@ -23,7 +23,7 @@ Identified refuse(std::optional<PoolMarker> marker, std::string why, bool foreig
   return {.marker = std::move(marker), .doubt = std::move(why), .foreign = foreign};
 }
 
-// Without any marker in the storage.
+// For storage without any marker.
 Result<Identified> identify_unmarked(MarkedStorage& storage, const ExpectedPool& expected) {
   const wire::PoolIdentity& identity = *expected.identity;
   if (lacks(Guard::kMarker)) return Identified{.mark_is_due = true};
@@ -68,7 +68,7 @@ std::string difference(const MarkedStorage& storage, const PoolMarker& marker,
            storage.kind() + ' ' + marker.filesystem + ": it is a copy";
   }
   const bool expected_id = identity.marker().empty() || marker.id == identity.marker();
-  // Another gateway has written a new one, which the control plane is about to learn.
+  // Another gateway has written a new marker, which the control plane is about to learn.
   const bool just_adopted =
       marker.adoptions > identity.adoptions() && marker.adoptions == identity.confirmed_adoptions();
   if (!expected_id && !just_adopted) {
@@ -77,12 +77,12 @@ std::string difference(const MarkedStorage& storage, const PoolMarker& marker,
   return {};
 }
 
-// Whether the marker belongs to another pool of this node that exists.
+// Whether the marker belongs to another existing pool of this node.
 bool is_of_neighbour(const PoolMarker& marker, const ExpectedPool& expected) {
   return std::ranges::find(expected.others, marker.pool) != expected.others.end();
 }
 
-// A marker of another pool on storage without images, where this pool has none either.
+// Whether the marker of another pool is on storage without images, and this pool has none either.
 Result<bool> is_unused(MarkedStorage& storage, const ExpectedPool& expected) {
   if (!expected.identity->marker().empty() || !expected.identity->images().empty()) return false;
   const Result<std::string> unknown = storage.unknown_image();
@@ -90,7 +90,7 @@ Result<bool> is_unused(MarkedStorage& storage, const ExpectedPool& expected) {
   return unknown.value().empty();
 }
 
-// Changes nothing: says whether a marker has to be written.
+// Changes nothing: determines whether a marker must be written.
 Result<Identified> compare_marker(MarkedStorage& storage, const ExpectedPool& expected) {
   const wire::PoolIdentity& identity = *expected.identity;
   const Result<FoundMarker> found = storage.find();
@@ -99,7 +99,7 @@ Result<Identified> compare_marker(MarkedStorage& storage, const ExpectedPool& ex
   std::string differs;
   if (marker) {
     differs = difference(storage, *marker, expected);
-    // A copy within the file system has the same marker: that it is confirmed shows by the count.
+    // A copy within the file system has the same marker; the count shows whether it was confirmed.
     const bool confirmed = marker->adoptions >= identity.confirmed_adoptions();
     if (differs.empty() && confirmed) return Identified{.marker = marker};
   }
@@ -123,8 +123,8 @@ Result<Identified> compare_marker(MarkedStorage& storage, const ExpectedPool& ex
                 true);
 }
 
-// Storage that can't be written is in doubt, not foreign: what it holds is served. Nothing is due
-// any more where another gateway has written the marker.
+// Unwritable storage is in doubt, not foreign: its volumes are served. If another gateway has
+// written the marker, nothing needs to be written.
 Result<Identified> mark(MarkedStorage& storage, const ExpectedPool& expected) {
   Result<Identified> compared = compare_marker(storage, expected);
   if (!compared || !compared.value().mark_is_due) return compared;

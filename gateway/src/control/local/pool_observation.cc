@@ -1,4 +1,4 @@
-// What a gateway reports of a pool in a directory.
+// The report of a pool in a directory.
 #include <fcntl.h>
 #include <linux/fs.h>
 #include <sys/ioctl.h>
@@ -30,10 +30,10 @@ bool can_reflink(const LocalPool& pool) {
   return can;
 }
 
-// Whether the file system takes a file of so many bytes, without any data.
+// Whether the file system accepts a file of this size, without any data.
 bool takes(int file, int64_t bytes) { return ::ftruncate(file, bytes) == 0; }
 
-// Largest size of a file that the process may make; beyond it the kernel sends SIGXFSZ.
+// Largest file size that the process may create; beyond it the kernel sends SIGXFSZ.
 int64_t limit_of_process() {
   struct rlimit limit{};
   if (::getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return kMostBytes;

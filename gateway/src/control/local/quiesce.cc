@@ -9,13 +9,13 @@
 namespace sluice::control {
 namespace {
 
-constexpr unsigned kReactor = 0;  // any would do; all of the hold's life is on it
+constexpr unsigned kReactor = 0;  // any reactor would do; the hold stays on it
 
 // Shared by the waiting thread and the reactor, so that either may end first.
 struct Pause {
   std::shared_ptr<lun::Unit> unit;
   Reactors* reactors = nullptr;
-  lun::RangeHold hold;  // the reactor's
+  lun::RangeHold hold;  // used by the reactor
   std::mutex mutex;
   std::condition_variable changed;
   bool granted = false;

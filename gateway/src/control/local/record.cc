@@ -17,7 +17,7 @@ namespace {
 constexpr std::string_view kMagic = "sluice-volume 1\n";
 constexpr size_t kSealBytes = 16;  // "crc32c 01234567\n"
 
-// Takes "name value\n" lines off the front; any mistake makes it bad for good.
+// Removes "name value\n" lines from the front; after an error the object stays invalid.
 class Lines {
  public:
   explicit Lines(std::string_view text) : rest_(text) {}
@@ -81,7 +81,7 @@ Holder this_process(const std::string& incarnation, const std::string& socket) {
   holder.socket = socket;
   holder.boot_id = this_boot();
   const std::string stat = first_line("/proc/self/stat");
-  // The name in parentheses may hold anything; the start time is the 20th field after it.
+  // The name in parentheses may contain anything; the start time is the 20th field after it.
   std::istringstream fields(stat.substr(std::min(stat.rfind(')') + 1, stat.size())));
   std::string skipped;
   for (int i = 0; i < 19; ++i) fields >> skipped;

@@ -69,12 +69,13 @@ Result<std::optional<Record>> RecordFile::read() const {
   return std::move(found.value().record);
 }
 
-// Writers of the record exclude each other, whatever they hold besides.
+// Writers of the record exclude each other with this lock, independent of other locks.
 Result<FileDescriptor> RecordFile::guard() const {
   return guard_file(directory_, volume_ + kGuardFile, shown_, kSecond);
 }
 
-// The copy first: it is never older than the record, but where an earlier release wrote that.
+// The copy is written first: it is never older than the record, unless an earlier release wrote the
+// record.
 Result<void> RecordFile::write(const Record& record) const {
   const std::string text = format_record(record);
   Result<void> written = replace_file(directory_, volume_ + kCopyFile, text, shown_);
@@ -82,7 +83,7 @@ Result<void> RecordFile::write(const Record& record) const {
   return replace_file(directory_, volume_ + kRecordFile, text, shown_);
 }
 
-// What is not known is not written as if it were: it stays as it is until an owner has it.
+// Unknown reservations are not written; the old text stays until an owner has them.
 Result<void> RecordFile::note_in_doubt(const Record& record, bool slots_exist) const {
   Result<void> made = slots_exist ? Result<void>() : slots_.clear();
   if (!made) return made;
@@ -91,7 +92,7 @@ Result<void> RecordFile::note_in_doubt(const Record& record, bool slots_exist) c
   return {};
 }
 
-// For who has just written the record, and may have made new slots for it.
+// For a caller that has just written the record, possibly with new slots.
 Result<bool> RecordFile::note(const Record& record) const {
   const Result<std::optional<ClaimSlots::Found>> slots = slots_.find(ClaimSlots::For::kWriting);
   if (!slots) return Error{slots.error()};
@@ -119,13 +120,12 @@ Result<void> RecordFile::claim(const Record& record, Outlasts outlasts) const {
     if (!in_slot) return Error{in_slot.error()};
     if (in_slot.value()) return {};
   }
-  // What is in slots beside no record belongs to one that was removed.
+  // Slots without a record belong to a record that was removed.
   Result<void> cleared = present ? Result<void>() : slots_.clear();
   if (!cleared) return cleared;
   Result<void> written = write(record);
   if (!written) return written;
-  // No slot may have a word against the record any more, one of the same age with the former holder
-  // for example.
+  // No slot may contradict the record, for example one of the same age with the former holder.
   const Result<bool> noted = present && age_of(record) < age_of(*present) ? false : note(record);
   if (!noted) return Error{noted.error()};
   return noted.value() ? Result<void>() : slots_.clear();

@@ -8,13 +8,14 @@
 
 namespace sluice::control {
 
-// One sync is enough: after a power cut before it the job comes again, and tries every name again.
+// One sync suffices: after an earlier power failure the job is repeated and removes every name
+// again.
 Result<void> remove_records(int directory, const std::string& volume, const std::string& shown) {
   const std::string path = shown + '/' + volume;
   if (volume.empty() || volume.find('/') != std::string::npos) {
     return Error{"\"" + volume + "\" is no uid of a volume"};
   }
-  // A writer that has hung is not waited for: the job comes again.
+  // Does not wait for a hanging writer: the job is repeated.
   const Result<FileDescriptor> guarded = guard_file(directory, volume + kGuardFile, path + ".*", 0);
   if (!guarded) return Error{guarded.error()};
   for (const char* name : kRecordFiles) {

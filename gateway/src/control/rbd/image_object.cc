@@ -14,8 +14,8 @@ namespace sluice::control {
 namespace {
 
 constexpr const char* kHeading = "sluice-rbd-image 1";
-constexpr const char* kUnknown = "-";  // the id of an image of format 1
-constexpr int kTries = 3;              // where another gateway records the image at the same time
+constexpr const char* kUnknown = "-";  // the id of a format 1 image
+constexpr int kTries = 3;              // if another gateway records the image at the same time
 
 struct Recorded {
   std::string id;
@@ -44,7 +44,7 @@ std::optional<Recorded> parse(const std::string& sealed) {
 
 std::string object_name(const std::string& location) { return "sluice.image." + location; }
 
-// Once. nullopt: another gateway has written the record meanwhile.
+// One attempt. nullopt: another gateway has written the record meanwhile.
 Result<std::optional<Recorded>> compare(RadosObject& object, const std::string& image,
                                         const Recorded& present) {
   const Result<RadosObject::Found> found = object.read(kCopyBytes, kCopyBytes);

@@ -20,13 +20,13 @@ using rbd::Images;
 
 constexpr uint32_t kToldEvery = 10;   // permille
 constexpr size_t kMostListed = 4096;  // JobResult.images
-// What the snapshot is called that a copy of an image as it is is made of, before the copy's name.
+// Prefix of the snapshot from which a copy of the present image is made; the copy's name follows.
 constexpr std::string_view kForCopy = "for-";
 
 // One job on one pool, by the pool's recorded client.
 class Work {
  public:
-  // `objects` is `by` once more, for records alone.
+  // `objects` uses a second handle of the pool, for records only.
   Work(std::shared_ptr<RbdPool> pool, std::shared_ptr<rbd::Pool> by, ImageObjects objects)
       : pool_(std::move(pool)), by_(std::move(by)), objects_(std::move(objects)), images_(by_) {}
 
@@ -74,10 +74,10 @@ class Work {
         with_image(location, [&](Image& image) { return rbd::remove_snapshot(image, name); });
     if (done) return done;
     const Result<bool> there = images_.exists(location);
-    return there && !there.value() ? Result<void>() : done;  // it went with its image
+    return there && !there.value() ? Result<void>() : done;  // it was deleted with its image
   }
 
-  // What was cut short is done again from its snapshot on; a copy that has its name is whole.
+  // An interrupted copy is repeated from its snapshot; a copy with its final name is complete.
   Result<void> clone(const wire::CloneImage& job) {
     const bool as_it_is = job.snapshot_of().empty();
     const std::string& of = as_it_is ? job.source_location() : job.snapshot_of();
@@ -102,8 +102,8 @@ class Work {
     return grow(job.location(), static_cast<uint64_t>(job.size_bytes()));
   }
 
-  // By an open image of its own, also where it is served here: it takes long, and the served one
-  // may have to close meanwhile. Ceph hands the work to whichever has the lock.
+  // Uses an open image of its own, even if this gateway serves the image: flattening takes long,
+  // and the served image may have to close. Ceph passes the work to the lock's owner.
   Result<void> flatten(const wire::FlattenImage& job,
                        const std::function<void(uint32_t)>& progress) {
     const RbdPool::Use use(pool_, job.location());
@@ -137,10 +137,10 @@ class Work {
     uint32_t told = 0;
     Result<void> done = rbd::roll_back(**image, job.snapshot_location(), [&](unsigned permille) {
       if (permille >= told + kToldEvery) progress(told = permille);
-      return true;  // half of it would be neither
+      return true;  // half a rollback would be neither state
     });
     if (!done) return done;
-    // The snapshot may be of a time when the volume was smaller.
+    // The snapshot may be from a time when the volume was smaller.
     const Result<uint64_t> now = (*image)->size();
     if (!now) return Error{now.error()};
     return now.value() < size.value() ? (*image)->grow(size.value()) : Result<void>();
@@ -175,7 +175,7 @@ class Work {
     return verify_image(objects_, location, present.value());
   }
 
-  // Of an image that was made by this job, or by an earlier attempt at it.
+  // For an image that was created by this job or an earlier attempt.
   Result<void> record(const std::string& location) {
     const Result<rbd::ImageIdentity> present = images_.identity(location);
     if (!present) return Error{present.error()};

@@ -164,8 +164,8 @@ Chap::Verdict Chap::check_response(const Keys& keys, std::string* answers) {
   return Verdict::kProven;
 }
 
-// Called only for an initiator that has proven itself (§12.1.3): nobody else gets a response of
-// ours to work on.
+// Called only for an authenticated initiator (§12.1.3), so that no other peer gets a response that
+// it could attack offline.
 Chap::Verdict Chap::answer_challenge(const Keys& keys, const ChapPair& pair, std::string* answers) {
   std::optional<uint64_t> identifier = parse_number(*keys.i);
   std::optional<std::vector<uint8_t>> challenge = parse_binary(*keys.c, kMaxChallenge);

@@ -1,5 +1,5 @@
-// CHAP as the target's side of it (RFC 7143 §12.1.3, RFC 1994): challenges the initiator, checks
-// its response in constant time and, if asked, answers the initiator's own challenge.
+// The target's side of CHAP (RFC 7143 §12.1.3, RFC 1994): challenges the initiator, checks its
+// response in constant time and, if requested, answers the initiator's challenge.
 #pragma once
 
 #include <cstdint>
@@ -23,36 +23,36 @@ enum class ChapAlgorithm : uint8_t {  // numbers registered with IANA for PPP au
   kSha3_256 = 8,
 };
 
-// H(identifier | secret | challenge); empty when OpenSSL refuses the algorithm.
+// H(identifier | secret | challenge); empty: OpenSSL does not support the algorithm.
 std::vector<uint8_t> chap_response(ChapAlgorithm algorithm, uint8_t identifier,
                                    std::string_view secret, ByteView challenge);
 
-// A credential for each direction: `expected` proves the initiator, `mutual` the target.
+// The credentials of both directions: `expected` authenticates the initiator, `mutual` the target.
 struct ChapPair {
   lun::ChapCredential expected;
   lun::ChapCredential mutual;
 };
 
 // One exchange: CHAP_A, then CHAP_N with CHAP_R and, for mutual authentication, CHAP_I and CHAP_C.
-// Holds copies of the secrets and wipes them when it goes.
+// It copies the secrets and erases them in its destructor.
 class Chap {
  public:
   using Random = std::function<void(uint8_t* out, size_t n)>;
   Chap(const lun::ChapCredential& expected, const lun::ChapCredential& mutual);
-  // Of several pairs (at least one) that with the user named by CHAP_N counts. `only`: no other
-  // algorithm will do; kNone: any that is supported.
+  // Of several pairs (at least one), the one with the user in CHAP_N counts. `only`: the only
+  // permitted algorithm; kNone: any supported one.
   Chap(std::vector<ChapPair> pairs, ChapAlgorithm only);
   ~Chap();
   Chap(const Chap&) = delete;
   Chap& operator=(const Chap&) = delete;
 
   enum class Verdict : uint8_t {
-    kGoOn,       // the answers go to the initiator, or there was nothing to do
-    kProven,     // the initiator is who it says it is
+    kGoOn,       // send the answers, if any, and continue
+    kProven,     // the initiator is authenticated
     kRefused,    // login status 02/01
-    kViolation,  // keys missing, malformed or out of turn: login status 02/00
+    kViolation,  // keys missing, malformed or in the wrong order: login status 02/00
   };
-  // The CHAP_ keys of one request. Never names a secret in reason().
+  // Processes the CHAP_ keys of one request. reason() never contains a secret.
   Verdict step(std::span<const TextPair> pairs, const Random& random, std::string* answers);
   const std::string& reason() const { return reason_; }
   const std::string& user() const { return user_; }
@@ -78,7 +78,7 @@ class Chap {
   bool answered_ = false;
 };
 
-// Overwrites the secrets of a copy that is done with.
+// Overwrites the secrets of an unused copy.
 void wipe(lun::ChapCredential* credential);
 void wipe(lun::HostAccess* access);
 void wipe(ChapPair* pair);

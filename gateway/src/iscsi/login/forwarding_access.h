@@ -1,5 +1,5 @@
-// Which gateways may log in through the forwarding port, with which keys, and the identity and the
-// keys of this gateway. Set at run time by the control plane; read by logins and by forward/.
+// Which gateways may log in through the forwarding port and with which keys, and the identity and
+// keys of this gateway. The control plane sets it at run time; logins and forward/ read it.
 // gateway/decisions/forwarding.md gives the reasons.
 //
 // Threads: any.
@@ -15,7 +15,7 @@
 
 namespace sluice::iscsi {
 
-// A key between gateways. The id is the CHAP user name of both sides.
+// A key between gateways. The id is the CHAP user name in both directions.
 struct ForwardingKey {
   std::string id;
   std::string secret;  // never logged
@@ -25,43 +25,43 @@ struct ForwardingKey {
 struct KnownPeer {
   uint16_t number = 0;
   std::string incarnation;
-  std::vector<ForwardingKey> accepted;  // the peer proves itself with them; newest first
-  std::vector<ForwardingKey> own;       // this gateway proves itself with them; newest first
+  std::vector<ForwardingKey> accepted;  // the peer authenticates itself with them; newest first
+  std::vector<ForwardingKey> own;       // this gateway authenticates itself with them; newest first
 };
 
 class ForwardingAccess {
  public:
   struct Identity {
-    uint16_t number = 0;  // 0: not told yet, nobody comes in
+    uint16_t number = 0;  // 0: not set yet, every login is refused
     std::string incarnation;
   };
   void set_identity(Identity identity);
   Identity identity() const;
 
-  // Keys that every gateway of the cluster shares, newest first: only while the cluster has a
-  // gateway without pairwise keys. Beyond limits::kMaxForwardingKeys the oldest are left out.
+  // Keys that all gateways of the cluster share, newest first; only while some gateway lacks
+  // pairwise keys. Beyond limits::kMaxForwardingKeys the oldest are omitted.
   void set_keys(const std::vector<ForwardingKey>& keys);
-  // Replaces the peers, at most limits::kMaxPeers. Per peer and direction at most
-  // limits::kMaxForwardingKeys keys count.
+  // Replaces the peers, at most limits::kMaxPeers. At most limits::kMaxForwardingKeys keys are used
+  // per peer and direction.
   void set_peers(const std::vector<KnownPeer>& peers);
   bool knows(uint16_t number, const std::string& incarnation) const;
-  // Whether another incarnation of that gateway is a peer.
+  // Whether the gateway is a peer with another incarnation.
   bool replaced(uint16_t number, const std::string& incarnation) const;
-  // Numbers of gateways that were peers, as an incarnation that no longer is one, since the last
+  // Numbers of gateways that were removed as peers, or changed their incarnation, since the last
   // call.
   std::vector<uint16_t> take_revoked();
 
-  // What proves that peer to this gateway; empty: it is no peer, or no key is known. Per key, a
-  // secret for each direction, made from the key's (RFC 7143 §9.2.1 wants two). `expected` proves
-  // the forwarder, `mutual` the owner.
+  // The credentials that authenticate that peer to this gateway; empty: it is not a peer, or no key
+  // is known. For each key, one secret per direction is derived, because RFC 7143 §9.2.1 requires
+  // two. `expected` authenticates the forwarder, `mutual` the owner.
   std::vector<ChapPair> credentials_of(uint16_t number, const std::string& incarnation) const;
-  // What proves this gateway to that peer, in the order of preference.
+  // The credentials that authenticate this gateway to that peer, in order of preference.
   std::vector<ChapPair> credentials_for(uint16_t number, const std::string& incarnation) const;
 
-  // A gateway that is fenced, by number and incarnation, stays fenced (DESIGN R4) until the control
-  // plane says otherwise: one that was only cut off is the same client when it returns, where its
-  // volumes' locks are the fence (R2, local). The oldest is forgotten beyond
-  // limits::kMaxFencedPeers. True: it was not before.
+  // Fences a gateway by number and incarnation (DESIGN R4) until the control plane lifts it: a
+  // gateway that was only partitioned is the same client when it returns, if locks fence its
+  // volumes (R2, local). Beyond limits::kMaxFencedPeers the oldest entry is dropped. True: it was
+  // not fenced before.
   bool fence(uint16_t number, const std::string& incarnation);
   void lift(uint16_t number, const std::string& incarnation);
   bool fenced(uint16_t number, const std::string& incarnation) const;

@@ -1,5 +1,5 @@
-// Every key of login and text negotiation with its rule (RFC 7143 §12, §13; RFC 7144 §7), in one
-// table. What a rule does is in negotiation.cc; this says which rule a key has.
+// The table of all keys of login and text negotiation with their rules (RFC 7143 §12, §13; RFC 7144
+// §7). negotiation.cc implements the rules.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ enum class Key : uint8_t {
   kChapR,
   kChapI,
   kChapC,
-  // --- who (§13.3 to §13.9, §13.21)
+  // --- identity (§13.3 to §13.9, §13.21)
   kSendTargets,
   kTargetName,
   kInitiatorName,
@@ -51,12 +51,12 @@ enum class Key : uint8_t {
 inline constexpr unsigned kKeyCount = static_cast<unsigned>(Key::kOfMarkInt) + 1;
 
 enum class Rule : uint8_t {
-  kDeclared,  // the sender says, the receiver takes note
-  kSecurity,  // a step of an authentication method; its order is chap.cc's business
+  kDeclared,  // the sender declares it, the receiver stores it
+  kSecurity,  // a step of an authentication method; chap.cc checks the order
   kQuestion,  // SendTargets
-  kList,      // the answerer takes the first value it likes
-  kAnd,       // Yes if both say Yes
-  kOr,        // Yes if one says Yes
+  kList,      // the answerer selects the first acceptable value
+  kAnd,       // Yes if both sides say Yes
+  kOr,        // Yes if one side says Yes
   kMinimum,   // the lower number
   kMaximum,   // the higher number
   kObsolete,  // answered with Reject (§13.25)
@@ -76,9 +76,9 @@ struct KeyRule {
   Key key;
   std::string_view name;
   Rule rule;
-  uint8_t stages;    // where it may be sent
-  uint8_t senders;   // who may send it first
-  uint32_t minimum;  // of numbers
+  uint8_t stages;    // stages in which it may be sent
+  uint8_t senders;   // sides that may send it first
+  uint32_t minimum;  // for numbers
   uint32_t maximum;
   uint32_t fallback;  // default number; Yes is 1
 };

@@ -1,5 +1,5 @@
-// Networks with a recent successful login, and configured networks. Connections from other networks
-// cannot use the capacity that is reserved for these (net/admission.h).
+// Networks with a recent successful login, and configured networks. Capacity is reserved for their
+// connections; other networks can't use it (net/admission.h).
 //
 // Threads: any. The table is bounded: limits::kMaxKnownNetworks.
 #pragma once
@@ -16,14 +16,14 @@
 
 namespace sluice::iscsi {
 
-// A network as kernel_address_network() gives it.
+// A network in the form of kernel_address_network().
 class KnownNetworks {
  public:
   void succeeded(std::string_view network) {
     const std::lock_guard lock(mutex_);
     recent_.use(network);
   }
-  // Replaces the configured ones; empty names are ignored.
+  // Replaces the configured networks; ignores empty names.
   void configure(std::vector<std::string> networks) {
     std::erase(networks, std::string());
     std::sort(networks.begin(), networks.end());

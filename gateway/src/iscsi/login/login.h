@@ -1,9 +1,9 @@
-// The login phase (RFC 7143 §6) of one connection as an I/O-free state machine: requests in,
-// answers out. It authenticates (CHAP), negotiates and decides who the session is; it does not
-// create or end sessions: at the last answer it hands over to the SessionGate, which may have to
+// The login phase (RFC 7143 §6) of one connection as a state machine without I/O: requests in,
+// answers out. It authenticates (CHAP), negotiates and determines the session's identity. It
+// neither creates nor ends sessions: with the last answer the caller takes over, and may have to
 // end an older session first (reinstatement, RFC 7143 §6.3.5).
 //
-// Threads: one reactor. Time is passed in by the caller, who also enforces kLoginTimeout.
+// Threads: one reactor. The caller supplies the time and enforces kLoginTimeout.
 #pragma once
 
 #include <cstdint>
@@ -47,8 +47,8 @@ enum class LoginStatus : uint16_t {
   kOutOfResources = 0x0302,
 };
 
-// One PDU to send: header complete but for StatSN, ExpCmdSN and MaxCmdSN, which the connection
-// fills; text is its data segment.
+// One PDU to send. The header is complete except for StatSN, ExpCmdSN and MaxCmdSN, which the
+// connection sets; `text` is its data segment.
 struct LoginAnswer {
   pdu::Bhs header;
   std::string text;
@@ -58,45 +58,49 @@ class Login {
  public:
   struct Setup {
     const lun::Exports* exports = nullptr;
-    const SessionDirectory* sessions = nullptr;  // null: no session is known, none is counted
+    const SessionDirectory* sessions = nullptr;  // null: no session is known or counted
     Offer offer;
-    uint16_t tpgt = 1;          // of the portal the connection came to
+    uint16_t tpgt = 1;          // of the portal that accepted the connection
     std::string local_address;  // "ip:port" the initiator connected to
-    // Fills `n` unguessable bytes (CHAP challenge). Injected so that tests are deterministic.
+    // Fills `n` cryptographically secure random bytes (CHAP challenge). Tests inject a
+    // deterministic function.
     std::function<void(uint8_t* out, size_t n)> random;
-    // Of a forwarding port: gateways only, with X-dev.sluice.Origin and mutual CHAP. Null: hosts.
+    // For a forwarding port: accepts gateways only, with X-dev.sluice.Origin and mutual CHAP. Null:
+    // hosts.
     const ForwardingAccess* forwarding = nullptr;
     // Whether a CHAP response of this initiator is evaluated now; false: it is refused as a wrong
-    // one. Empty: always. Not asked at a forwarding port.
+    // one. Empty: always. Not called for a forwarding port.
     std::function<bool(std::string_view initiator)> may_try = {};
   };
   explicit Login(Setup setup);
   ~Login();
 
   enum class Outcome : uint8_t {
-    kContinue,   // send the answer and go on
-    kFailed,     // send the answer, then close
-    kSucceeded,  // all agreed: install the session, then send the answer (its TSIH field is 0:
-                 // the caller stores the new TSIH) and enter full feature phase
-    kDrop,       // close without an answer
+    kContinue,  // send the answer and continue
+    kFailed,    // send the answer, then close
+    // install the session, then send the answer (its TSIH field is 0: the caller stores the new
+    // TSIH) and enter the full feature phase
+    kSucceeded,
+    kDrop,  // close without an answer
   };
-  // One Login Request PDU (opcode checked by the caller) with its whole data segment.
+  // Processes one Login Request PDU with its complete data segment; the caller has checked the
+  // opcode.
   Outcome on_request(const pdu::Bhs& header, ByteView text, LoginAnswer* answer);
 
   // Valid after kSucceeded.
   const Parameters& parameters() const;
   const std::shared_ptr<lun::Target>& target() const;  // null for discovery
-  const Origin& origin() const;                        // of a forwarding port
-  // From the first request on.
-  uint16_t requested_tsih() const;  // not 0: the caller decides whether that session exists
+  const Origin& origin() const;                        // for a forwarding port
+  // Valid after the first request.
+  uint16_t requested_tsih() const;  // if not 0, the caller checks whether that session exists
   uint16_t cid() const;
   uint32_t first_cmd_sn() const;         // CmdSN of the login
-  const std::string& initiator() const;  // empty before its name has come
-  // For the log and the metrics, after kFailed: the status and one sentence.
+  const std::string& initiator() const;  // empty before the name has arrived
+  // For the log and the metrics after kFailed: the status and one sentence.
   LoginStatus status() const;
   const std::string& reason() const;
 
-  // Turns a prepared answer into a failure (no resources, session limit, no such session).
+  // Changes a prepared answer into a failure (no resources, session limit, no such session).
   static void fail(LoginAnswer* answer, LoginStatus status);
 
  private:

@@ -1,4 +1,4 @@
-// For tests: an initiator that talks to Login, and a gateway with some targets to talk to.
+// For tests: an initiator that talks to Login, and a gateway with some targets.
 #pragma once
 
 #include <memory>
@@ -12,7 +12,7 @@
 
 namespace sluice::iscsi {
 
-// T, C, CSG and NSG as they stand in byte 1 (RFC 7143 §11.12).
+// T, C, CSG and NSG in byte 1 (RFC 7143 §11.12).
 inline constexpr uint8_t kSecurityStays = 0x00;
 inline constexpr uint8_t kSecurityToOperational = 0x81;
 inline constexpr uint8_t kSecurityToFull = 0x83;
@@ -52,7 +52,7 @@ struct Reply {
   Keys keys() const { return keys_of(answer.text); }
 };
 
-// Targets: open to all, CHAP, mutual CHAP, and one for a single other host.
+// Targets: open to all, with CHAP, with mutual CHAP, and one for a different host only.
 class LoginDialogue {
  public:
   LoginDialogue() {
@@ -102,7 +102,7 @@ class LoginDialogue {
   }
   Reply send(uint8_t flags, const Keys& keys) { return send_text(flags, text_of(keys)); }
 
-  // The names a first request carries, with `more` after them.
+  // The names in a first request, followed by `more`.
   static Keys names(std::string_view target, const Keys& more = {}) {
     Keys keys = {"InitiatorName=" + std::string(kHost), "SessionType=Normal",
                  "TargetName=" + std::string(target)};
@@ -112,7 +112,7 @@ class LoginDialogue {
 
   lun::Exports exports;
   Login::Setup setup;
-  pdu::Bhs header;  // of the next request; flags and length are set by send()
+  pdu::Bhs header;  // of the next request; send() sets flags and length
 
  private:
   std::unique_ptr<Login> login_;

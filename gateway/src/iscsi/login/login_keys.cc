@@ -174,8 +174,8 @@ void Login::State::find_access() {
 bool Login::State::enter() {
   if (setup.forwarding != nullptr) {
     if (who.discovery) return true;
-    // The origin has authenticated the host. Connection::barred() evaluates the host's access once
-    // the origin is authenticated, so that nobody else learns which hosts exist.
+    // The origin has authenticated the host. Connection::barred() checks the host's access after
+    // the origin is authenticated, so that other peers can't find out which hosts exist.
     access.read_only = origin.read_only;
     target = setup.exports->find(who.target_name);
     if (target != nullptr) return true;

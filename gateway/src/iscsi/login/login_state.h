@@ -1,4 +1,4 @@
-// The inside of Login, shared by login.cc (PDUs, stages) and login_keys.cc (what the keys say).
+// The implementation of Login, shared by login.cc (PDUs, stages) and login_keys.cc (keys).
 #pragma once
 
 #include <memory>
@@ -22,7 +22,7 @@ struct Login::State {
   State(const State&) = delete;
   State& operator=(const State&) = delete;
 
-  // --- login.cc: false or kFailed after refuse() was called
+  // --- login.cc: return false or kFailed after a call of refuse()
   bool refuse(LoginStatus why, std::string_view sentence);
   bool check_header(const pdu::Bhs& header);
   bool check_constant_fields(const pdu::Bhs& header);
@@ -52,43 +52,43 @@ struct Login::State {
   bool take_operational(std::span<const TextPair> pairs);
 
   Setup setup;
-  bool started = false;   // the first request came
+  bool started = false;   // the first request has arrived
   bool finished = false;  // succeeded or failed
   Stage stage = kSecurity;
   unsigned pdus = 0;
 
-  // --- the same in every request of a login
+  // --- identical in every request of a login
   std::array<uint8_t, 6> isid{};
   uint16_t tsih = 0;
   uint16_t cid = 0;
   uint32_t itt = 0;
   uint32_t first_cmd_sn = 0;
 
-  // --- who
+  // --- identity
   bool identified = false;
-  Parameters who;  // names, session type, authentication: copied over the outcome at the end
+  Parameters who;  // names, session type, authentication: override the outcome at the end
   std::shared_ptr<lun::Target> target;
   lun::HostAccess access;
-  bool admitted = false;  // to the target, or to discovery
-  std::string refusal;    // why not, for the log
-  Origin origin;          // of a forwarding port
+  bool admitted = false;  // to the target or to discovery
+  std::string refusal;    // reason of the refusal, for the log
+  Origin origin;          // for a forwarding port
   Nanos host_age = 0;
 
-  // --- how it is proven
+  // --- authentication
   bool authenticated = false;
   std::unique_ptr<Chap> chap;
 
-  // --- what was agreed
+  // --- negotiation
   Negotiation negotiation;
-  bool declared = false;  // our own keys were sent
+  bool declared = false;  // this side's keys were sent
   bool offers_made = false;
   bool offered_just_now = false;
   Parameters parameters;
 
   TextCollector request;
-  std::string response;  // of the present exchange
+  std::string response;  // of the current exchange
   size_t response_sent = 0;
-  bool sending = false;  // parts of it are still to come
+  bool sending = false;  // parts of it are still to be sent
 
   std::string moved_to;  // host:port, with kTargetMovedTemporarily
   LoginStatus status = LoginStatus::kSuccess;

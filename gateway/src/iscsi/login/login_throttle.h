@@ -1,5 +1,5 @@
-// Slows guesses of CHAP secrets down, per initiator name and per address. An attacker at one
-// address locks no host out that logs in from another one
+// Slows down guessing of CHAP secrets, per initiator name and per address. An attacker at one
+// address can't lock out a host that logs in from another address
 // (gateway/decisions/session-and-login.md).
 //
 // Threads: any. All tables are bounded; time is passed in.
@@ -20,9 +20,9 @@ namespace sluice::iscsi {
 
 // An initiator that logs in.
 struct LoginPeer {
-  std::string_view initiator;  // iSCSI name, normalised
-  std::string_view network;    // kernel_address_network(), or any text in its place
-  std::string_view address;    // as people read it, without a port
+  std::string_view initiator;  // iSCSI name, normalized
+  std::string_view network;    // kernel_address_network(), or another text instead
+  std::string_view address;    // in text form, without a port
 };
 
 // Failures of one initiator name from one address since the last report.
@@ -40,19 +40,19 @@ struct LoginFailureReport {
 
 class LoginThrottle {
  public:
-  // Whether a CHAP response of this peer is evaluated now; false: refuse it like a wrong one.
+  // Whether a CHAP response of this peer is evaluated now; false: refuse it as a wrong one.
   bool may_try(const LoginPeer& peer, Nanos now);
-  // An authentication failed; `evaluated` is what may_try() said. Returns how long to hold the
-  // answer back. The attempt counts for so long, even if the initiator does not wait for the
-  // answer: a correct response is answered at once, so silence reveals a wrong one.
+  // An authentication failed; `evaluated` is the result of may_try(). Returns the delay of the
+  // answer. The attempt counts for that time, even if the initiator does not wait for the answer:
+  // correct responses are answered immediately, so a delay reveals a wrong one.
   Nanos failed(const LoginPeer& peer, bool evaluated, Nanos now);
-  // A login was accepted, or the session of one ended.
+  // A login was accepted, or a session of the peer ended.
   void succeeded(const LoginPeer& peer);
   // Failures since the last call.
   LoginFailureReport take_report();
 
  private:
-  // Attempts that were evaluated and failed, each until its answer is due.
+  // Evaluated attempts that failed; each counts until its answer is due.
   struct Slots {
     bool free(Nanos now) const;
     void take(Nanos now, Nanos until);
@@ -61,7 +61,7 @@ class LoginThrottle {
   struct Failing {
     unsigned failures = 0;
     Nanos last = 0;
-    Nanos evaluated = 0;  // the last time
+    Nanos evaluated = 0;  // time of the last evaluation
     Slots slots;
   };
   static unsigned add_failure(Failing* of, Nanos now);
@@ -70,7 +70,7 @@ class LoginThrottle {
   std::mutex mutex_;
   RecencyTable<Failing> networks_{limits::kMaxThrottledPeers};
   RecencyTable<Failing> initiators_{limits::kMaxThrottledPeers};
-  // Initiator names, each with a network that it has logged in from.
+  // Initiator names, each with a network from which it has logged in.
   RecencyTable<Slots> proven_{limits::kMaxKnownNetworks};
   LoginFailureReport report_;
 };

@@ -8,8 +8,8 @@
 
 namespace sluice::iscsi {
 
-// The name as it is compared and stored: checked against its format and in lower case (§4.2.7.2).
-// Of characters outside ASCII only well-formed UTF-8 is asked; they are compared byte by byte.
+// Checks the format of a name and returns it in lower case, the form for comparison and storage
+// (§4.2.7.2). Characters outside ASCII must be well-formed UTF-8 and are compared bytewise.
 Result<std::string> normalise_name(std::string_view name);
 
 }  // namespace sluice::iscsi

@@ -1,5 +1,5 @@
-// The operational keys of one login (RFC 7143 §6.2, §13): what the initiator offers is answered by
-// each key's rule; where a default wouldn't suit us, we offer and the initiator answers.
+// The operational keys of one login (RFC 7143 §6.2, §13). Each key's rule determines the answer to
+// the initiator's offer. If a default is unsuitable, the target makes an offer itself.
 #pragma once
 
 #include <array>
@@ -20,31 +20,31 @@ class Negotiation {
   explicit Negotiation(const Offer& offer);
 
   // In a discovery session most keys have no effect. The target answers them with a value, as LIO
-  // and tgt do, because initiators parse it. The target offers none of them.
+  // and tgt do, because initiators parse it, but offers none of them.
   void set_discovery(bool discovery) { discovery_ = discovery; }
 
-  // Takes the operational keys and the unknown ones of one request, in their order, and appends
-  // the answers in the same order. An error is the initiator's (login status 02/00).
+  // Processes the operational and unknown keys of one request in their order, and appends the
+  // answers in the same order. Error: the initiator's fault (login status 02/00).
   Result<void> take(std::span<const TextPair> pairs, std::string* answers);
 
-  // The keys we declare once, in our first answer of the operational stage.
+  // Appends the keys that the target declares once, in its first answer of the operational stage.
   void declare(std::string* answers);
-  // Offers for what the initiator left open and whose default doesn't suit us.
+  // Appends offers for keys that the initiator has not sent and whose default is unsuitable.
   void offer_missing(std::string* answers);
   bool awaiting_answers() const;
 
-  // Ends the negotiation; fails when the outcome can't be worked with.
+  // Ends the negotiation. Error: the result is unusable.
   Result<void> finish();
 
-  // Agreed so far; names are the caller's business.
+  // The result so far; the caller sets the names.
   const Parameters& outcome() const { return outcome_; }
 
  private:
   enum class Standing : uint8_t { kOpen, kOffered, kSettled };
   struct Entry {
     Standing standing = Standing::kOpen;
-    uint32_t value = 0;    // number, or Yes as 1; for lists whether CRC32C
-    uint32_t offered = 0;  // what we proposed
+    uint32_t value = 0;    // number, or 1 for Yes; for lists: CRC32C was selected
+    uint32_t offered = 0;  // the value that the target offered
   };
 
   Entry& entry(Key key) { return entries_[static_cast<unsigned>(key)]; }

@@ -1,4 +1,4 @@
-// What a login negotiated (RFC 7143 §13): the operational parameters of a session and of its one
+// The result of a login (RFC 7143 §13): the operational parameters of a session and its one
 // connection (MaxConnections=1, ErrorRecoveryLevel=0).
 #pragma once
 
@@ -10,21 +10,21 @@
 
 namespace sluice::iscsi {
 
-// What this gateway offers; configuration may set it per gateway. Ranges as RFC 7143 §13 unless
-// given here.
+// What this gateway offers; configurable per gateway. Ranges as in RFC 7143 §13 unless given here.
 struct Offer {
-  uint32_t max_recv_data_segment_length = 262144;  // bytes, 512..kMaxSegment; what we receive
+  uint32_t max_recv_data_segment_length = 262144;  // bytes, 512..kMaxSegment; for receiving
   uint32_t max_burst_length = 1048576;             // bytes, 512..kMaxBurst
   uint32_t first_burst_length = 262144;            // bytes, 512..max_burst_length
   uint32_t max_outstanding_r2t = 8;                // 1..16
-  bool initial_r2t = false;                        // the outcome is OR: Yes here forces Yes
-  bool immediate_data = true;                      // the outcome is AND
+  bool initial_r2t = false;                        // the result is OR: Yes here forces Yes
+  bool immediate_data = true;                      // the result is AND
   uint32_t default_time2wait = 2;                  // seconds
   uint32_t default_time2retain = 0;                // seconds; ERL 0 retains nothing
   enum class Digest : uint8_t { kAllow, kRequire, kRefuse };
   Digest header_digest = Digest::kAllow;
   Digest data_digest = Digest::kAllow;
-  uint32_t protocol_level = 1;  // highest iSCSIProtocolLevel agreed to; 2 (RFC 7144) is not served
+  // highest accepted iSCSIProtocolLevel; 2 (RFC 7144) is not supported
+  uint32_t protocol_level = 1;
 };
 
 struct Parameters {
@@ -44,11 +44,11 @@ struct Parameters {
   bool header_digest = false;  // CRC32C
   bool data_digest = false;
   uint32_t max_send_data_segment_length = 8192;  // the initiator's MaxRecvDataSegmentLength
-  uint32_t max_recv_data_segment_length = 8192;  // ours, as declared
+  uint32_t max_recv_data_segment_length = 8192;  // the target's declared value
   bool initiator_declared_segment = false;
   uint32_t task_reporting = 0;  // RFC3720
   uint32_t protocol_level = 1;  // iSCSIProtocolLevel, RFC 7144
-  // --- who
+  // --- identity
   bool discovery = false;
   std::string initiator_name;  // lower case
   std::string initiator_alias;
@@ -59,11 +59,11 @@ struct Parameters {
   std::string auth_user;             // CHAP_N of the initiator, empty for None
   bool mutual_auth = false;
   bool read_only = false;     // the host may only read
-  uint16_t forwarded_by = 0;  // number of the gateway the host is at; 0: this one
+  uint16_t forwarded_by = 0;  // number of the gateway to which the host is connected; 0: this one
   Nanos host_age = 0;         // of a forwarded nexus: how long the host has had it there
 };
 
-// The initiator has proven itself; otherwise its name alone admitted it.
+// Whether the initiator has authenticated itself; if not, its name alone admitted it.
 inline bool proven(const Parameters& p) { return p.auth_method != "None"; }
 
 }  // namespace sluice::iscsi

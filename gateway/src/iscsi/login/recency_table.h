@@ -1,4 +1,4 @@
-// A table of bounded size: the entry that was used least recently makes room for a new one.
+// A table of limited size: a new entry replaces the least recently used one.
 //
 // Threads: one at a time.
 #pragma once
@@ -18,13 +18,13 @@ class RecencyTable {
  public:
   explicit RecencyTable(size_t max) : max_(max) {}
 
-  // nullptr: there is no such entry. Counts as no use.
+  // nullptr: not found. Does not count as a use.
   Value* find(std::string_view key) {
     const auto at = by_key_.find(key);
     return at == by_key_.end() ? nullptr : &at->second->second;
   }
 
-  // The entry, a new one where there is none; now the most recently used.
+  // Returns the entry, creating it if necessary, and makes it the most recently used.
   Value& use(std::string_view key) {
     const auto at = by_key_.find(key);
     if (at != by_key_.end()) {

@@ -1,6 +1,6 @@
 // The text format of login and text negotiation (RFC 7143 §6.1): key=value pairs, each followed by
-// at least one zero byte, and the forms a value can take. Everything here reads what a stranger
-// sent: nothing reads outside the view it was given, and a form that isn't exact is no value.
+// at least one zero byte, and the formats of values. The input is untrusted: parsers read only
+// within the given view, and an inexact format is not a value.
 #pragma once
 
 #include <cstdint>
@@ -15,16 +15,16 @@
 
 namespace sluice::iscsi {
 
-// Views into the text they were parsed from.
+// Refer to the parsed text.
 struct TextPair {
   std::string_view key;
   std::string_view value;
 };
 
-// All pairs in their order. Fails on a pair without '=', a key that is no standard-label or longer
-// than limits::kMaxKeyName, more than limits::kMaxKeysPerExchange pairs, a key given twice with
-// different values, and a text that doesn't end with a zero byte. RFC 7143 §6.2 forbids any
-// repetition; an equal one is harmless and is dropped.
+// All pairs in their order. Error: a pair without '='; a key that is not a standard-label or longer
+// than limits::kMaxKeyName; more than limits::kMaxKeysPerExchange pairs; a key with two different
+// values; a text without a final zero byte. RFC 7143 §6.2 forbids any repetition; an identical one
+// is harmless and dropped.
 Result<std::vector<TextPair>> parse_text(std::string_view text);
 
 // Appends "key=value" and the zero byte.
@@ -39,11 +39,11 @@ std::optional<std::pair<uint64_t, uint64_t>> parse_range(std::string_view value)
 std::optional<std::vector<uint8_t>> parse_binary(std::string_view value, size_t max_bytes);
 std::string binary_text(ByteView bytes);  // as a hex-constant
 
-// The items of a list-of-values; empty when one of them is.
+// The items of a list-of-values; empty if an item is empty.
 std::vector<std::string_view> split_list(std::string_view value);
 
-// Whether `value` is one of None, Reject, Irrelevant, NotUnderstood (RFC 7143 §6.2), of which only
-// the last three say that a key was not negotiated.
+// Whether `value` is one of None, Reject, Irrelevant, NotUnderstood (RFC 7143 §6.2). Only the last
+// three mean that a key was not negotiated.
 enum class Reserved : uint8_t { kNo, kReject, kIrrelevant, kNotUnderstood };
 Reserved reserved_answer(std::string_view value);
 
@@ -51,7 +51,7 @@ Reserved reserved_answer(std::string_view value);
 // limits::kMaxTextBytes and limits::kMaxLoginPdus.
 class TextCollector {
  public:
-  // false: a limit was passed; the exchange can't go on.
+  // False: a limit was exceeded; the exchange must end.
   bool append(ByteView text);
   std::string_view text() const { return text_; }
   unsigned pdus() const { return pdus_; }

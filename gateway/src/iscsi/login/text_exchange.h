@@ -28,13 +28,14 @@ class TextExchange {
   struct Answer {
     enum class Kind : uint8_t { kRespond, kReject } kind = Kind::kRespond;
     pdu::RejectReason reason = pdu::RejectReason::kProtocolError;
-    pdu::Bhs header;  // opcode, flags, ITT, TTT, LUN, length set; sequence numbers are the caller's
+    // opcode, flags, ITT, TTT, LUN and length are set; the caller sets the sequence numbers
+    pdu::Bhs header;
     std::string text;
   };
-  // A Text Request with its whole data segment. After kReject the exchange is forgotten and no
-  // parameter has changed.
+  // Processes a Text Request with its complete data segment. After kReject the exchange is
+  // discarded and no parameter has changed.
   Answer on_request(const pdu::Bhs& header, ByteView text);
-  void reset();  // anything else that ends the exchange
+  void reset();  // for other events that end the exchange
 
  private:
   struct State;

@@ -10,7 +10,7 @@ bool overlap(const RangeHold& a, const RangeHold& b) {
   return a.first <= b.last && b.first <= a.last && (a.exclusive || b.exclusive);
 }
 
-// The single writer's way to change an atomic: no locked instruction.
+// Changes an atomic that has a single writer, without a locked instruction.
 void put(std::atomic<uint64_t>& cell, uint64_t value) {
   cell.store(value, std::memory_order_release);
 }
@@ -76,7 +76,7 @@ bool RangeLane::acquire(RangeHold& hold, Reactors* reactors) {
   return try_grant(hold, reactors);
 }
 
-// The common part of a first try and of a retry: `hold` is in no list.
+// The common part of the first attempt and retries; `hold` is in no list.
 bool RangeLane::try_grant(RangeHold& hold, Reactors* reactors) {
   if (RangeHold* blocker = own_obstacle(hold)) {
     wait(hold, blocker);
@@ -92,12 +92,13 @@ bool RangeLane::try_grant(RangeHold& hold, Reactors* reactors) {
   return true;
 }
 
-// Never falls as `block` rises, so what overlaps also overlaps coarsely. Far out all is one.
+// Monotonic in `block`, so overlapping ranges also overlap in coarse units. Very large blocks share
+// one unit.
 int32_t RangeLane::coarse(uint64_t block) const {
   return static_cast<int32_t>(std::min<uint64_t>(block >> all_.coarse_shift_, INT32_MAX));
 }
 
-// Nearly always nothing overlaps: finds that out without a branch per slot.
+// Usually nothing overlaps; this finds that out without a branch per slot.
 bool RangeLane::may_overlap(const Chunk& chunk, const RangeHold& hold) const {
   using Four = int32_t __attribute__((vector_size(16)));
   const int32_t first = coarse(hold.first);
@@ -135,7 +136,7 @@ RangeHold* RangeLane::own_obstacle(const RangeHold& hold) const {
   return nullptr;
 }
 
-// The first hold that waits, before `until`, and overlaps.
+// The first waiting hold, before `until`, that overlaps.
 RangeHold* RangeLane::waiting_obstacle(const RangeHold& hold, const RangeHold* until) const {
   for (RangeHold* w = waiting_.head; w && w != until; w = w->next) {
     if (overlap(*w, hold)) return w;
@@ -231,7 +232,7 @@ void RangeLane::cancel(RangeHold& hold, Reactors* reactors) {
   if (ready_.head) run_ready();
 }
 
-// `gone` is no obstacle any more, and its slot, if it had one, is free.
+// `gone` is no obstacle any more; its slot, if any, is free.
 void RangeLane::retry_waiting(const RangeHold* gone, Reactors* reactors) {
   RangeHold* next = nullptr;
   for (RangeHold* w = waiting_.head; w; w = next) {
@@ -258,8 +259,8 @@ void RangeLane::retry_waiting(const RangeHold* gone, Reactors* reactors) {
   }
 }
 
-// Calls on_grant from the outermost caller only: a chain of commands that wait for one block each
-// on the last would otherwise nest as deep as it is long.
+// Only the outermost caller calls on_grant. Otherwise a chain of commands, each waiting for the
+// previous one's block, would nest as deeply as it is long.
 void RangeLane::run_ready() {
   if (running_ready_) return;
   running_ready_ = true;
@@ -271,7 +272,7 @@ void RangeLane::run_ready() {
   running_ready_ = false;
 }
 
-// --- between lanes; range_lane.h argues why it is safe
+// --- between lanes; range_lane.h proves that it is safe
 
 void RangeLane::set_word(RangeHold& hold, SlotState state) {
   Chunk& chunk = *chunks_[hold.slot / kChunkSlots].load(std::memory_order_relaxed);
@@ -279,7 +280,7 @@ void RangeLane::set_word(RangeHold& hold, SlotState state) {
   chunk.word[hold.slot % kChunkSlots].store(word, std::memory_order_release);
 }
 
-// `hold` was published as fresh. true: granted; false: ticketed.
+// `hold` was published as fresh. True: granted; false: ticketed.
 bool RangeLane::grant_among_lanes(RangeHold& hold, Reactors* reactors) {
   hold.ticket = kNoTicket;
   std::atomic_thread_fence(std::memory_order_seq_cst);
@@ -289,7 +290,7 @@ bool RangeLane::grant_among_lanes(RangeHold& hold, Reactors* reactors) {
   }
   hold.ticket = all_.next_ticket_.fetch_add(1, std::memory_order_seq_cst);
   set_word(hold, kTicketed);
-  // Fresh, it stopped those with lower tickets; now it doesn't.
+  // While fresh it blocked holds with lower tickets; now it does not.
   wake_others(reactors);
   if (settle(hold)) return true;
   hold.state = RangeHold::State::kTicketed;
@@ -298,7 +299,7 @@ bool RangeLane::grant_among_lanes(RangeHold& hold, Reactors* reactors) {
   return false;
 }
 
-// Looks whether a ticketed hold's time has come. false: every lane that stops it will wake this
+// Checks whether a ticketed hold can be granted. False: every lane that blocks it will wake this
 // one.
 bool RangeLane::settle(RangeHold& hold) {
   uint64_t told = 0;
@@ -320,7 +321,7 @@ bool RangeLane::settle(RangeHold& hold) {
   }
 }
 
-// Whether this lane, another's, has a slot that stops `hold`. kNoTicket: anything overlapping does.
+// Whether this other lane has a slot that blocks `hold`. kNoTicket: any overlapping slot does.
 bool RangeLane::stops(const RangeHold& hold, uint64_t ticket) const {
   const uint64_t counts = counts_.load(std::memory_order_acquire);
   if (hold.exclusive ? counts == 0 : counts >> 32 == 0) return false;

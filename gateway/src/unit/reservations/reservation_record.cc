@@ -1,4 +1,4 @@
-// The text form of a unit's reservations: strict both ways.
+// The text form of a unit's reservations; the parser is strict.
 #include <isa-l/crc.h>
 
 #include <algorithm>
@@ -46,7 +46,7 @@ std::string format_registration(const Registration& r) {
          (except.empty() ? "-" : except) + ' ' + r.nexus.initiator_name + '\n';
 }
 
-// Reads fields of one line; any mistake makes it bad for good.
+// Reads the fields of one line; after an error the object stays invalid.
 class Fields {
  public:
   explicit Fields(std::string_view line) : rest_(line) {}
@@ -105,7 +105,7 @@ bool known_type(uint64_t code) {
   return code == 0 || code == 1 || code == 3 || (code >= 5 && code <= 8);
 }
 
-// A state no sequence of commands leads to must not come from a file either.
+// Rejects a state from a file that no sequence of commands can produce.
 bool consistent(const ReservationState& s) {
   if (s.registrations.size() > limits::kMaxRegistrations) return false;
   if (s.type == ReservationType::kNone) return !s.holder;

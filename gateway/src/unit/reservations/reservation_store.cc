@@ -90,7 +90,7 @@ class DirectoryFiles : public RecordFiles {
   const Descriptor fd_;
 };
 
-// File names come from it.
+// The UUID becomes a file name.
 bool is_uuid(std::string_view uuid) {
   return !uuid.empty() && uuid.size() <= 64 &&
          uuid.find_first_not_of("0123456789abcdefABCDEF-") == std::string_view::npos;
@@ -137,7 +137,7 @@ void FileReservationStore::stop() {
   if (watcher_.joinable()) watcher_.join();
 }
 
-// --- answers; mutex_ is held
+// --- answers; the caller holds mutex_
 
 void FileReservationStore::answer_commit(Job& job, CommitOutcome outcome,
                                          const std::string& error) {
@@ -153,7 +153,7 @@ void FileReservationStore::answer_read(Job& job, Result<ReservationState> state)
       job.reply.reactor, [done = std::move(job.found), state = std::move(state)] { done(state); });
 }
 
-// --- questions
+// --- calls
 
 void FileReservationStore::commit(const std::string& unit_uuid, const ReservationState& state,
                                   StoreReply reply, CommitDone done) {
@@ -232,7 +232,7 @@ CommitOutcome FileReservationStore::write(const std::string& unit_uuid,
     *error = step.error();
     return CommitOutcome::kNotCommitted;
   }
-  // From here on a power cut may bring up either record.
+  // From here on a power failure may leave either record.
   step = files_->rename(beside, name);
   if (step) step = files_->sync_directory();
   if (step) return CommitOutcome::kCommitted;
@@ -257,7 +257,7 @@ Result<ReservationState> FileReservationStore::settle(const std::string& unit_uu
   return Error{error};
 }
 
-// --- the watcher
+// --- the second thread
 
 // A disk may hang for longer than the callers wait.
 void FileReservationStore::watch() {
@@ -268,7 +268,7 @@ void FileReservationStore::watch() {
       wake_watch_.wait(lock);
       continue;
     }
-    // The bound is the same for all, so the oldest is due first.
+    // All jobs have the same time limit, so the oldest is due first.
     const JobPtr due = running ? current_ : jobs_.front();
     if (now_() < due->deadline) {
       wake_watch_.wait_until(lock, due->deadline);
@@ -277,7 +277,7 @@ void FileReservationStore::watch() {
     if (!running) jobs_.pop_front();
     constexpr const char* kSlow = "the disk took too long";
     if (due->is_commit) {
-      // Not begun is as good as never: it left the queue.
+      // A job that was not begun is removed from the queue, so it is certainly not committed.
       answer_commit(*due, running ? CommitOutcome::kUnknown : CommitOutcome::kNotCommitted, kSlow);
     } else {
       answer_read(*due, Error{kSlow});

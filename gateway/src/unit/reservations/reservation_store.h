@@ -5,7 +5,7 @@
 //   generation 7
 //   aptpl 1
 //   type 5
-//   holder <isid> <tpgt> <port> <name>   absent when nobody holds
+//   holder <isid> <tpgt> <port> <name>   absent without a holder
 //   registration <key> <isid> <tpgt> <port> <name>
 //   all-ports <key> <isid> <tpgt> <port> <except,...|-> <name>
 //   crc32c 8a9136aa                      over everything above
