@@ -13,10 +13,10 @@ import (
 	"sluice.dev/sluice/tests/world"
 )
 
-// workload is clients on hosts that act on few blocks, so that they meet.
+// workload has clients on hosts that use few blocks, so that they interact.
 type workload struct {
 	seed     uint64
-	run      uint64 // names the run in its blocks
+	run      uint64 // identifies the run in its blocks
 	hosts    []*host.Multipath
 	clients  int // for each host
 	swaps    int // of ten operations
@@ -30,12 +30,12 @@ type workload struct {
 }
 
 const (
-	operationTimeout = 60 * time.Second // longer than any fault and what follows it
+	operationTimeout = 60 * time.Second // longer than any fault and its consequences
 	thinkLongest     = 6 * time.Millisecond
 	refusalsKept     = 10
 )
 
-// act runs all clients until ctx ends and all have finished what they began.
+// act runs all clients until ctx ends and all have completed their operations.
 func (w *workload) act(ctx context.Context) {
 	w.counts = map[string]int{}
 	var all sync.WaitGroup
@@ -64,12 +64,12 @@ func (c *client) act(ctx context.Context) {
 	for ctx.Err() == nil {
 		place := c.places[c.random.IntN(len(c.places))]
 		what := c.random.IntN(10)
-		// What has begun may end: an operation that is cut off proves less.
+		// A started operation may complete: an operation that is cut off proves less.
 		limited, cancel := context.WithTimeout(context.Background(), operationTimeout)
 		began := time.Now()
 		var result host.Result
 		switch {
-		case what >= 10-c.swaps: // what it saw there some time ago others have changed by now
+		case what >= 10-c.swaps: // the value that it read some time ago has been changed by others
 			if result = c.read(limited, place); result.Outcome == host.OK {
 				c.tally(result, time.Since(began))
 				began = time.Now()
@@ -82,7 +82,7 @@ func (c *client) act(ctx context.Context) {
 		}
 		cancel()
 		c.tally(result, time.Since(began))
-		_ = world.Wait(ctx, time.Duration(c.random.Int64N(int64(thinkLongest)))) // the loop looks at ctx
+		_ = world.Wait(ctx, time.Duration(c.random.Int64N(int64(thinkLongest)))) // the loop checks ctx
 	}
 }
 
@@ -143,8 +143,9 @@ func (c *client) swap(ctx context.Context, place history.Place) host.Result {
 	return result
 }
 
-// changed records every attempt that may have changed the block. One without an answer may be executed until a later
-// one is answered, and no later (DESIGN R6: a retry is not overtaken by its original); if none is, for ever.
+// changed records every attempt that may have changed the block. An attempt without an answer may be executed until a later one
+// is answered, and not after that (DESIGN R6: a retry is not overtaken by its original). If none is answered, it may be executed
+// at any time.
 func (c *client) changed(o history.Operation, result host.Result) {
 	o.Client = c.number
 	last := int64(history.Never)
