@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// wallClock is one process's CLOCK_REALTIME, which is off by what a file says. Other clocks don't jump on real machines.
+// wallClock is one process's CLOCK_REALTIME, with an offset from a file. Other clocks do not jump on real machines.
 type wallClock struct {
 	of   string
 	file string

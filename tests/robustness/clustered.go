@@ -20,7 +20,7 @@ type clustered struct {
 	*cluster.Cluster
 	keeper *keeper
 	note   noter
-	// clocks of the gateways, those of the replicas, and the disk under the pool; nil where they can't be had here.
+	// clocks of the gateways, times of the replicas, and the disk under the pool; nil if the machine does not support them.
 	clocks []*wallClock
 	times  []*wallClock
 	pool   *disk
