@@ -1,5 +1,5 @@
-// Package rig is what the experiments that start whole clusters share (bench/experiments): their command line, the records
-// they leave, shaped links, and load from many clients at once.
+// Package rig is shared by the experiments that start whole clusters (bench/experiments): their command line, their records,
+// shaped links, and load from many concurrent clients.
 package rig
 
 import (
@@ -16,20 +16,20 @@ import (
 	"sluice.dev/sluice/tests/world"
 )
 
-// Mode is how long an experiment may take.
+// Mode determines the duration of an experiment.
 type Mode int
 
 // Modes.
 const (
-	Smoke Mode = iota // seconds: does everything run, is the output whole
+	Smoke Mode = iota // seconds: checks that everything runs and the output is complete
 	Short             // two minutes at most
-	Full              // as long as it needs
+	Full              // no limit
 )
 
-// Pick gives what belongs to a mode.
+// Pick returns the value for a mode.
 func Pick[T any](m Mode, smoke, short, full T) T { return [...]T{smoke, short, full}[m] }
 
-// Measurement is a record of an experiment: one subject, once. Figures are in SI units.
+// Measurement is a record of an experiment: one measurement of a subject. Figures are in SI units.
 type Measurement struct {
 	Experiment string             `json:"experiment"`
 	Subject    string             `json:"subject"`

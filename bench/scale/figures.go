@@ -48,7 +48,7 @@ type outcome struct {
 	Failed string `json:"failed,omitempty"`
 }
 
-// figures are what a run has found; write turns them into records, of which bench/report/scale.py makes the report.
+// figures are the results of a run. write converts them to records, from which bench/report/scale.py makes the report.
 type figures struct {
 	Gateways, LUNs, Sessions int
 	// Made is the time until all LUNs were created and owned, Login until all sessions were established; seconds.

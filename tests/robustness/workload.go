@@ -56,7 +56,7 @@ type client struct {
 	number    int
 	multipath *host.Multipath
 	random    *rand.Rand
-	known     map[history.Place]history.Value // what it saw there last
+	known     map[history.Place]history.Value // its last observation there
 	count     uint64
 }
 
@@ -167,7 +167,7 @@ func (c *client) changed(o history.Operation, result host.Result) {
 	}
 }
 
-// readAll reads every block once through every path: what is there at the end is part of the history.
+// readAll reads every block once through every path: the final content is part of the history.
 func (w *workload) readAll(ctx context.Context) error {
 	reader := client{workload: w, known: map[history.Place]history.Value{}}
 	for _, path := range w.hosts[0].Paths {
@@ -188,7 +188,7 @@ func (w *workload) readAll(ctx context.Context) error {
 	return nil
 }
 
-// readDisk adds what stands where the LUNs are kept, as far as that can be looked into.
+// readDisk adds the blocks in the LUNs' storage, as far as it is accessible.
 func (w *workload) readDisk(block func(place history.Place) ([]byte, bool, error)) error {
 	reader := client{workload: w, known: map[history.Place]history.Value{}}
 	for _, place := range w.places {

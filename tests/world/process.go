@@ -136,7 +136,7 @@ func (p *Process) Freeze(ctx context.Context) error {
 			if err != nil {
 				continue // it has ended
 			}
-			// pid (name) state ...; a name may hold anything
+			// pid (name) state ...; a name may contain any character
 			if after := text[bytes.LastIndexByte(text, ')')+1:]; len(after) > 1 && after[1] != 'T' {
 				return fmt.Errorf("%s: a thread goes on in state %c", p.Name, after[1])
 			}

@@ -27,7 +27,7 @@ const (
 	loginsAtOnce  = 8
 	maxSessions   = 4096 // of a host
 	warmup        = 0.1  // seconds
-	// Hosts of such a number of sessions don't ask each whether it still lives, all the time.
+	// Hosts with this number of sessions do not ping each of them all the time.
 	pingAfter, silenceLimit, loginTimeout = 30 * time.Second, 90 * time.Second, 30 * time.Second
 )
 

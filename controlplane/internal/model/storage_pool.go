@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// Limits of a storage pool. DefaultWarnPercent is a percentage; the others are numbers of entries.
+// Limits of a storage pool: numbers of entries, unless stated otherwise. DefaultWarnPercent is a percentage, and maxPath in
+// bytes.
 const (
 	MaxPoolDevices     = 256
 	MaxMonitors        = 15

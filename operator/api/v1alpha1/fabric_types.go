@@ -2,7 +2,7 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// FabricSpec is what is wanted.
+// FabricSpec is the desired state.
 type FabricSpec struct {
 	// Subnets in CIDR notation, at most 64. Portals and hosts with addresses in them are on this fabric.
 	// +optional

@@ -28,7 +28,7 @@ const AnnotationForwarding = "sluice.dev/forwarding-address"
 // reads labels, and spreads the gateways of a pool over switches.
 const LabelSwitch = "switch.sluice.dev/"
 
-// GatewaySpec is what is wanted. A GatewayPool writes it; drain, cordoned and weight are for people.
+// GatewaySpec is the desired state. A GatewayPool writes it; users set drain, cordoned and weight.
 // +kubebuilder:validation:XValidation:rule="has(self.node) == has(oldSelf.node)",message="node is immutable: a pinned gateway stays on its node"
 type GatewaySpec struct {
 	// GatewayPool of the gateway. Immutable.

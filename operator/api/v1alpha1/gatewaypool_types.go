@@ -5,7 +5,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// GatewayPoolSpec is what is wanted.
+// GatewayPoolSpec is the desired state.
 // +kubebuilder:validation:XValidation:rule="self.placement != 'Pinned' || self.template.network == 'HostNetwork'",message="pinned gateways use the host network: their node's addresses are theirs",fieldPath=".template.network"
 // +kubebuilder:validation:XValidation:rule="self.template.network != 'Multus' || self.portals.all(p, has(p.networkAttachment))",message="with Multus each portal names its networkAttachment",fieldPath=".portals"
 // +kubebuilder:validation:XValidation:rule="self.template.network == 'Multus' || self.portals.all(p, !has(p.networkAttachment))",message="networkAttachment is for the network Multus",fieldPath=".portals"

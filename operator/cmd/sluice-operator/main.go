@@ -148,8 +148,8 @@ func (s *settings) complete() {
 	}
 }
 
-// What has a namespace here is granted in the operator's own one: who could make pods in another's had all of its Secrets.
-// Events are of resources, which are anywhere; only those of the lease come by the older API.
+// Rights with a namespace here are granted in the operator's own namespace: the right to create pods in another one would give
+// access to all of its Secrets. Events are about resources in any namespace; only Events about the lease use the older API.
 // +kubebuilder:rbac:groups=coordination.k8s.io,namespace=sluice-system,resources=leases,verbs=create
 // +kubebuilder:rbac:groups=coordination.k8s.io,namespace=sluice-system,resources=leases,resourceNames=sluice-operator,verbs=get;update;patch
 // +kubebuilder:rbac:groups="",namespace=sluice-system,resources=events,verbs=create;patch

@@ -11,7 +11,7 @@ import (
 	pb "sluice.dev/sluice/proto/sluice/v1"
 )
 
-// Reasons of the condition Ready that come from here.
+// Reasons of the condition Ready that this package sets.
 const (
 	ReasonNameTaken = "NameTaken"
 	ReasonLost      = "Lost"

@@ -51,5 +51,5 @@ func Explain(err error) Refusal {
 	return refusal
 }
 
-// Lasting reports whether the same call would fail again: the resource, or what it refers to, has to change first.
+// Lasting reports whether the same call would fail again until the resource, or one to which it refers, changes.
 func (r Refusal) Lasting() bool { return r.Reason != ReasonUnreachable && r.Reason != ReasonUntrusted }
