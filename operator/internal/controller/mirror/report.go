@@ -28,7 +28,7 @@ const (
 	reasonUnfinished = "Unfinished"
 )
 
-// maxMessage bounds a condition's message, as the API server does, in characters.
+// maxMessage bounds a condition's message, in bytes. The API server accepts as many characters.
 const maxMessage = 32768
 
 // conditioned is a status of the control plane with conditions.
